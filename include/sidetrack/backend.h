@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Between the model and the kernel, both ways. Nothing above this interface includes a kernel header.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sidetrack/plan.h"
+#include "sidetrack/ruleset.h"
+
+namespace sidetrack {
+
+enum class BackendKind : std::uint8_t { iptables_legacy, iptables_nft, nftables };
+[[nodiscard]] std::string_view name(BackendKind kind);  // "iptables-legacy", "iptables-nft", "nftables"
+
+struct Counters {
+  std::uint64_t packets = 0;
+  std::uint64_t bytes = 0;
+  friend bool operator==(const Counters&, const Counters&) = default;
+};
+
+// A rule as it stands in the kernel. `rule.families` is the one family of its table (both in an inet table).
+struct LiveRule {
+  Rule rule;
+  Counters counters;
+  bool ours = false;         // written by Sidetrack or by istio-iptables: ours to replace
+  std::uint64_t handle = 0;  // nf_tables; 0 in iptables-legacy
+};
+
+// A chain as it stands in the kernel, in order.
+struct LiveChain {
+  Families families;
+  Table table = Table::nat;
+  std::string name;
+  bool ours = false;
+  std::vector<LiveRule> rules;
+};
+
+// The tables that a backend writes to, as they are.
+struct Live {
+  BackendKind backend = BackendKind::iptables_legacy;
+  std::vector<LiveChain> chains;
+  std::uint32_t generation = 0;  // nf_tables: of the whole ruleset of the namespace
+};
+
+class Backend {
+ public:
+  Backend() = default;
+  Backend(const Backend&) = delete;
+  Backend& operator=(const Backend&) = delete;
+  virtual ~Backend() = default;
+
+  [[nodiscard]] virtual BackendKind kind() const = 0;
+
+  // What the kernel holds now. Creates nothing: a table that is not alive is not read.
+  virtual Live read() = 0;
+
+  // Makes the kernel hold `wanted` in the place of all that is ours in `seen`; others' rules, chains and counters stay.
+  // An empty ruleset removes us. All or nothing: when it throws, the kernel holds what it held. Throws
+  //   busy            if the kernel's rules are no longer `seen`: read again and retry
+  //   kernel_lacks    naming the rule, the extension and what to load
+  //   not_permitted   naming the capability
+  virtual void replace(const Live& seen, const Ruleset& wanted) = 0;
+
+  // What `replace` would throw, without changing anything. Returns what could not be checked, a sentence each.
+  virtual std::vector<std::string> check(const Live& seen, const Ruleset& wanted) = 0;
+};
+
+// The tables of legacy iptables, by libiptc. Takes the xtables lock for as long as it lives ($XTABLES_LOCKFILE or
+// /run/xtables.lock; waits up to `wait`, then throws busy, naming the holder if the kernel tells), unless `read_only`.
+struct LegacyOptions {
+  bool read_only = false;
+  std::chrono::milliseconds wait = std::chrono::seconds(30);
+};
+[[nodiscard]] std::unique_ptr<Backend> open_iptables_legacy(const LegacyOptions& options);
+
+// The same rules in nf_tables, as iptables-nft lists them: `ip` and `ip6` raw, mangle, nat.
+[[nodiscard]] std::unique_ptr<Backend> open_iptables_nft();
+
+// A table of our own, `inet sidetrack`, of native expressions and sets.
+[[nodiscard]] std::unique_ptr<Backend> open_nftables();
+
+// Policy rules, routes and addresses, over rtnetlink. Ours are tagged by their protocol number.
+class Routes {
+ public:
+  virtual ~Routes() = default;
+  [[nodiscard]] virtual Routing read() = 0;          // what is there and ours
+  virtual void add(const Routing& wanted) = 0;       // what is there already is left alone; undone again if one fails
+  virtual void remove(const Routing& unwanted) = 0;  // what is gone already is no error
+};
+[[nodiscard]] std::unique_ptr<Routes> open_routes();
+
+}  // namespace sidetrack

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sidetrack/config.h"
+#include "sidetrack/ruleset.h"
+
+namespace sidetrack {
+
+// ip rule add fwmark MARK lookup TABLE
+struct PolicyRule {
+  Family family = Family::ipv4;
+  std::uint32_t mark = 0;
+  std::uint32_t table = 0;
+  friend bool operator==(const PolicyRule&, const PolicyRule&) = default;
+};
+
+// ip route add local default dev lo table TABLE
+struct LocalRoute {
+  Family family = Family::ipv4;
+  std::uint32_t table = 0;
+  friend bool operator==(const LocalRoute&, const LocalRoute&) = default;
+};
+
+// What a pod needs outside netfilter.
+struct Routing {
+  std::vector<PolicyRule> policy_rules;
+  std::vector<LocalRoute> local_routes;
+  std::vector<Address> loopback_addresses;  // ip addr add ADDRESS dev lo, as a single host
+  friend bool operator==(const Routing&, const Routing&) = default;
+};
+
+struct Plan {
+  Families families;  // those for which rules are built
+  Ruleset ruleset;
+  Routing routing;
+  std::vector<std::string> warnings;
+};
+
+// The rules of istio-iptables for these options, in its order. A pure function: it reads nothing, and the same input
+// gives the same plan everywhere. Mode::none plans nothing.
+[[nodiscard]] Plan plan(const Config& config, const HostFacts& facts);
+
+}  // namespace sidetrack

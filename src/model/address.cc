@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "sidetrack/address.h"
+
+#include <arpa/inet.h>
+
+#include <algorithm>
+#include <charconv>
+
+namespace sidetrack {
+namespace {
+
+int domain(Family family) { return family == Family::ipv4 ? AF_INET : AF_INET6; }
+
+// The address with every bit behind the first `prefix_length` cleared, or set.
+Address with_host_bits(Address address, int prefix_length, bool set) {
+  for (int bit = prefix_length; bit < address.bits(); ++bit) {
+    auto& byte = address.bytes[static_cast<std::size_t>(bit / 8)];
+    const int mask = 0x80 >> (bit % 8);
+    byte = static_cast<std::uint8_t>(set ? byte | mask : byte & ~mask);
+  }
+  return address;
+}
+
+// The address after this one; nothing after the last.
+std::optional<Address> next(Address address) {
+  for (std::size_t i = address.size(); i-- > 0;) {
+    if (++address.bytes[i] != 0) return address;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::vector<Family> Families::list() const {
+  std::vector<Family> families;
+  for (Family family : {Family::ipv4, Family::ipv6}) {
+    if (contains(family)) families.push_back(family);
+  }
+  return families;
+}
+
+std::string_view name(Family family) { return family == Family::ipv4 ? "ipv4" : "ipv6"; }
+
+std::optional<Address> Address::parse(std::string_view text) {
+  const std::string copy(text);
+  for (Family family : {Family::ipv4, Family::ipv6}) {
+    Address address{family, {}};
+    if (inet_pton(domain(family), copy.c_str(), address.bytes.data()) == 1) return address;
+  }
+  return std::nullopt;
+}
+
+std::string Address::text() const {
+  char buffer[INET6_ADDRSTRLEN];
+  return inet_ntop(domain(family), bytes.data(), buffer, sizeof buffer);
+}
+
+bool Address::is_loopback() const {
+  static const AddressRange loopback[] = {*AddressRange::parse("127.0.0.0/8"), *AddressRange::parse("::1/128")};
+  return std::ranges::any_of(loopback, [&](const AddressRange& range) { return range.contains(*this); });
+}
+
+bool Address::is_link_local() const {
+  static const AddressRange link_local[] = {*AddressRange::parse("169.254.0.0/16"), *AddressRange::parse("fe80::/10")};
+  return std::ranges::any_of(link_local, [&](const AddressRange& range) { return range.contains(*this); });
+}
+
+std::optional<AddressRange> AddressRange::parse(std::string_view text) {
+  const auto slash = text.find('/');
+  const auto address = Address::parse(text.substr(0, slash));
+  if (!address) return std::nullopt;
+  if (slash == std::string_view::npos) return single(*address);
+  const std::string_view digits = text.substr(slash + 1);
+  int length = -1;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), length);
+  if (error != std::errc() || end != digits.data() + digits.size() || length < 0 || length > address->bits()) {
+    return std::nullopt;
+  }
+  return prefix(*address, length);
+}
+
+AddressRange AddressRange::prefix(const Address& address, int prefix_length) {
+  return {with_host_bits(address, prefix_length, false), with_host_bits(address, prefix_length, true)};
+}
+
+std::optional<int> AddressRange::prefix_length() const {
+  int length = 0;
+  while (length < first.bits()) {
+    const auto byte = static_cast<std::size_t>(length / 8);
+    if (((first.bytes[byte] ^ last.bytes[byte]) & (0x80 >> (length % 8))) != 0) break;
+    ++length;
+  }
+  return prefix(first, length) == *this ? std::optional(length) : std::nullopt;
+}
+
+Address AddressRange::mask() const {
+  return with_host_bits(with_host_bits(Address{family(), {}}, 0, true), prefix_length().value_or(first.bits()), false);
+}
+
+std::string AddressRange::text() const {
+  if (const auto length = prefix_length()) return first.text() + "/" + std::to_string(*length);
+  return first.text() + "-" + last.text();
+}
+
+std::vector<AddressRange> merged(std::vector<AddressRange> ranges) {
+  std::ranges::sort(ranges);
+  std::vector<AddressRange> result;
+  for (const AddressRange& range : ranges) {
+    if (!result.empty() && result.back().family() == range.family()) {
+      AddressRange& before = result.back();
+      const auto after = next(before.last);
+      if (!after || range.first <= *after) {
+        before.last = std::max(before.last, range.last);
+        continue;
+      }
+    }
+    result.push_back(range);
+  }
+  return result;
+}
+
+}  // namespace sidetrack

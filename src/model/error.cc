@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "sidetrack/error.h"
+
+#include <cerrno>
+#include <cstring>
+
+namespace sidetrack {
+
+std::string errno_words(int errno_value) {
+  const char* words = strerrordesc_np(errno_value);
+  const char* name = strerrorname_np(errno_value);
+  if (words == nullptr || name == nullptr) return "error " + std::to_string(errno_value);
+  return std::string(words) + " (" + name + ")";
+}
+
+Error system_error(int errno_value, const std::string& message, ExitCode code, std::string hint) {
+  const bool refused = errno_value == EPERM || errno_value == EACCES;
+  return {refused ? ExitCode::not_permitted : code, message + ": " + errno_words(errno_value), std::move(hint)};
+}
+
+}  // namespace sidetrack

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "sidetrack/ruleset.h"
+
+#include <algorithm>
+
+namespace sidetrack {
+namespace {
+
+// The chain that a rule jumps to, if it jumps.
+const std::string* jump_of(const Rule& rule) {
+  const auto* jump = std::get_if<Jump>(&rule.target);
+  return jump != nullptr ? &jump->chain : nullptr;
+}
+
+// xtables keeps interface, address and protocol in the header of a rule, whatever the order of the words was: a
+// stable sort by kind puts both orders alike. PortMatch and the others keep their places among themselves.
+std::vector<Match> in_kernel_order(const std::vector<Match>& matches) {
+  std::vector<Match> sorted = matches;
+  std::ranges::stable_sort(sorted, {}, [](const Match& match) {
+    const auto* address = std::get_if<AddressMatch>(&match);
+    const auto* interface = std::get_if<InterfaceMatch>(&match);
+    const bool second = (address != nullptr && address->end == End::destination) ||
+                        (interface != nullptr && interface->direction == Direction::out);
+    return 2 * match.index() + (second ? 1 : 0);
+  });
+  return sorted;
+}
+
+}  // namespace
+
+std::string_view name(Table table) {
+  switch (table) {
+    case Table::raw: return "raw";
+    case Table::mangle: return "mangle";
+    case Table::nat: return "nat";
+  }
+  return "";
+}
+
+std::string_view name(Protocol protocol) {
+  switch (protocol) {
+    case Protocol::icmp: return "icmp";
+    case Protocol::tcp: return "tcp";
+    case Protocol::udp: return "udp";
+    case Protocol::icmpv6: return "ipv6-icmp";
+  }
+  return "";
+}
+
+bool operator==(const Rule& a, const Rule& b) {
+  return a.families == b.families && a.table == b.table && a.chain == b.chain && a.target == b.target &&
+         in_kernel_order(a.matches) == in_kernel_order(b.matches);
+}
+
+bool is_builtin(std::string_view chain) {
+  static constexpr std::string_view builtin[] = {"PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"};
+  return std::ranges::find(builtin, chain) != std::end(builtin);
+}
+
+std::vector<Chain> chains(const Ruleset& ruleset, Table table, Families families) {
+  std::vector<Chain> result;
+  const auto chain = [&](const std::string& name) -> Chain& {
+    const auto found = std::ranges::find(result, name, &Chain::name);
+    return found != result.end() ? *found : result.emplace_back(Chain{table, name, {}});
+  };
+  const auto concerned = [&](const Rule& rule) {
+    return rule.table == table && !(rule.families & families).empty();
+  };
+  for (const Rule& rule : ruleset.rules) {
+    if (!concerned(rule)) continue;
+    auto& rules = chain(rule.chain).rules;
+    const std::size_t place = rule.insert_at ? std::min<std::size_t>(*rule.insert_at - 1, rules.size()) : rules.size();
+    rules.insert(rules.begin() + static_cast<std::ptrdiff_t>(place), &rule);
+  }
+  for (const Rule& rule : ruleset.rules) {
+    if (concerned(rule) && jump_of(rule) != nullptr) chain(*jump_of(rule));
+  }
+  return result;
+}
+
+}  // namespace sidetrack
