@@ -22,7 +22,9 @@ class Families {
 
   static constexpr Families both() { return Families(Family::ipv4) | Family::ipv6; }
 
-  [[nodiscard]] constexpr bool contains(Family family) const { return (bits_ & static_cast<std::uint8_t>(family)) != 0; }
+  [[nodiscard]] constexpr bool contains(Family family) const {
+    return (bits_ & static_cast<std::uint8_t>(family)) != 0;
+  }
   [[nodiscard]] constexpr bool empty() const { return bits_ == 0; }
   [[nodiscard]] std::vector<Family> list() const;  // IPv4 first
 
@@ -71,7 +73,9 @@ struct AddressRange {
   [[nodiscard]] Family family() const { return first.family; }
   [[nodiscard]] std::optional<int> prefix_length() const;  // nothing if this range is not a CIDR
   [[nodiscard]] Address mask() const;                      // of a CIDR
-  [[nodiscard]] bool contains(const Address& address) const { return address.family == family() && first <= address && address <= last; }
+  [[nodiscard]] bool contains(const Address& address) const {
+    return address.family == family() && first <= address && address <= last;
+  }
   [[nodiscard]] std::string text() const;  // "10.0.0.0/8", or "10.0.0.1-10.0.0.9" if it is not a CIDR
 
   friend auto operator<=>(const AddressRange&, const AddressRange&) = default;

@@ -13,7 +13,7 @@
 
 namespace sidetrack {
 
-enum class Mode : std::uint8_t { redirect, tproxy, none };                                     // -m
+enum class Mode : std::uint8_t { redirect, tproxy, none };                                       // -m
 enum class BackendChoice : std::uint8_t { automatic, nftables, iptables_nft, iptables_legacy };  // --backend
 
 // A list that may also be everything ("*").
@@ -36,25 +36,25 @@ struct LogOptions {
 
 // The options of the Istio command line, in the order of its documentation. Defaults are upstream's.
 struct Config {
-  std::uint16_t proxy_port = 15001;    // -p: P in the rules
-  std::uint16_t inbound_port = 15006;  // -z: C
-  std::uint16_t tunnel_port = 15008;   // -e: T
-  std::vector<std::uint32_t> proxy_uids;  // -u; resolved, never empty
-  std::vector<std::uint32_t> proxy_gids;  // -g; resolved, never empty
-  Mode mode = Mode::redirect;             // -m
-  Selection<std::uint16_t> inbound_ports;               // -b
-  std::vector<std::uint16_t> inbound_exclude_ports;     // -d
-  std::vector<std::string> exclude_interfaces;          // -c
-  Selection<AddressRange> outbound_ranges;              // -i
-  std::vector<AddressRange> outbound_exclude_ranges;    // -x
-  std::vector<std::uint16_t> outbound_ports;            // -q
-  std::vector<std::uint16_t> outbound_exclude_ports;    // -o
-  std::vector<std::string> virtual_interfaces;          // -k
-  std::uint32_t tproxy_mark = 1337;                     // -t: M
-  std::uint32_t tproxy_route_table = 133;               // -r
-  AddressRange loopback_ipv4;                           // ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR: LO of IPv4
-  Selection<std::uint32_t> owner_groups;                // ISTIO_OUTBOUND_OWNER_GROUPS; gids
-  std::vector<std::uint32_t> owner_groups_exclude;      // ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE; gids
+  std::uint16_t proxy_port = 15001;                   // -p: P in the rules
+  std::uint16_t inbound_port = 15006;                 // -z: C
+  std::uint16_t tunnel_port = 15008;                  // -e: T
+  std::vector<std::uint32_t> proxy_uids;              // -u; resolved, never empty
+  std::vector<std::uint32_t> proxy_gids;              // -g; resolved, never empty
+  Mode mode = Mode::redirect;                         // -m
+  Selection<std::uint16_t> inbound_ports;             // -b
+  std::vector<std::uint16_t> inbound_exclude_ports;   // -d
+  std::vector<std::string> exclude_interfaces;        // -c
+  Selection<AddressRange> outbound_ranges;            // -i
+  std::vector<AddressRange> outbound_exclude_ranges;  // -x
+  std::vector<std::uint16_t> outbound_ports;          // -q
+  std::vector<std::uint16_t> outbound_exclude_ports;  // -o
+  std::vector<std::string> virtual_interfaces;        // -k
+  std::uint32_t tproxy_mark = 1337;                   // -t: M
+  std::uint32_t tproxy_route_table = 133;             // -r
+  AddressRange loopback_ipv4;                         // ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR: LO of IPv4
+  Selection<std::uint32_t> owner_groups;              // ISTIO_OUTBOUND_OWNER_GROUPS; gids
+  std::vector<std::uint32_t> owner_groups_exclude;    // ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE; gids
   bool redirect_dns = false;
   bool capture_all_dns = false;
   bool drop_invalid = false;

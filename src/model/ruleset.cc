@@ -26,23 +26,44 @@ std::vector<Match> in_kernel_order(const std::vector<Match>& matches) {
   return sorted;
 }
 
+// Where `-A` or `-I CHAIN N` puts a rule: before the Nth rule of each family that it is for.
+std::vector<const Rule*>::iterator place_of(const Rule& rule, Families families, std::vector<const Rule*>& rules) {
+  auto place = rules.end();
+  if (!rule.insert_at) return place;
+  for (Family family : (rule.families & families).list()) {
+    unsigned count = 0;
+    const auto is_nth = [&](const Rule* other) {
+      return other->families.contains(family) && ++count == *rule.insert_at;
+    };
+    place = std::min(place, std::find_if(rules.begin(), rules.end(), is_nth));
+  }
+  return place;
+}
+
 }  // namespace
 
 std::string_view name(Table table) {
   switch (table) {
-    case Table::raw: return "raw";
-    case Table::mangle: return "mangle";
-    case Table::nat: return "nat";
+    case Table::raw:
+      return "raw";
+    case Table::mangle:
+      return "mangle";
+    case Table::nat:
+      return "nat";
   }
   return "";
 }
 
 std::string_view name(Protocol protocol) {
   switch (protocol) {
-    case Protocol::icmp: return "icmp";
-    case Protocol::tcp: return "tcp";
-    case Protocol::udp: return "udp";
-    case Protocol::icmpv6: return "ipv6-icmp";
+    case Protocol::icmp:
+      return "icmp";
+    case Protocol::tcp:
+      return "tcp";
+    case Protocol::udp:
+      return "udp";
+    case Protocol::icmpv6:
+      return "ipv6-icmp";
   }
   return "";
 }
@@ -63,14 +84,11 @@ std::vector<Chain> chains(const Ruleset& ruleset, Table table, Families families
     const auto found = std::ranges::find(result, name, &Chain::name);
     return found != result.end() ? *found : result.emplace_back(Chain{table, name, {}});
   };
-  const auto concerned = [&](const Rule& rule) {
-    return rule.table == table && !(rule.families & families).empty();
-  };
+  const auto concerned = [&](const Rule& rule) { return rule.table == table && !(rule.families & families).empty(); };
   for (const Rule& rule : ruleset.rules) {
     if (!concerned(rule)) continue;
     auto& rules = chain(rule.chain).rules;
-    const std::size_t place = rule.insert_at ? std::min<std::size_t>(*rule.insert_at - 1, rules.size()) : rules.size();
-    rules.insert(rules.begin() + static_cast<std::ptrdiff_t>(place), &rule);
+    rules.insert(place_of(rule, families, rules), &rule);
   }
   for (const Rule& rule : ruleset.rules) {
     if (concerned(rule) && jump_of(rule) != nullptr) chain(*jump_of(rule));

@@ -39,14 +39,14 @@ TEST(AddressRange, MaskOfACidr) {
 
 TEST(Merged, JoinsOverlappingAndAdjacentRanges) {
   std::vector<AddressRange> ranges;
-  for (const char* text : {"10.128.0.0/9", "192.168.0.0/16", "10.0.0.0/9", "10.1.0.0/16", "255.255.255.255", "fd00::/8",
-                           "0.0.0.0"}) {
+  for (const char* text :
+       {"10.128.0.0/9", "192.168.0.0/16", "10.0.0.0/9", "10.1.0.0/16", "255.255.255.255", "fd00::/8", "0.0.0.0"}) {
     ranges.push_back(*AddressRange::parse(text));
   }
   std::vector<std::string> texts;
   for (const AddressRange& range : merged(ranges)) texts.push_back(range.text());
-  EXPECT_EQ(texts, (std::vector<std::string>{"0.0.0.0/32", "10.0.0.0/8", "192.168.0.0/16", "255.255.255.255/32",
-                                             "fd00::/8"}));
+  EXPECT_EQ(texts,
+            (std::vector<std::string>{"0.0.0.0/32", "10.0.0.0/8", "192.168.0.0/16", "255.255.255.255/32", "fd00::/8"}));
 }
 
 TEST(Address, KnowsLoopbackAndLinkLocal) {

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// The order and the words of the rules, step by step. Whole scenarios are compared in tests/golden.
+#include "sidetrack/plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "sidetrack/render.h"
+
+namespace sidetrack {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+Config usual() {
+  Config config;
+  config.proxy_uids = {1337};
+  config.proxy_gids = {1337};
+  config.loopback_ipv4 = *AddressRange::parse("127.0.0.1/32");
+  config.owner_groups.all = true;
+  return config;
+}
+
+HostFacts dual_stack() {
+  HostFacts facts;
+  facts.families = Families::both();
+  return facts;
+}
+
+// The rules of one chain, in build order, as text.
+std::vector<std::string> lines(const Plan& plan, Table table, std::string_view chain, Family family = Family::ipv4) {
+  std::vector<std::string> result;
+  for (const Rule& rule : plan.ruleset.rules) {
+    if (rule.table == table && rule.chain == chain && rule.families.contains(family))
+      result.push_back(iptables_words(rule));
+  }
+  return result;
+}
+
+TEST(Plan, WithoutAnyOptionCapturesNothingButHasItsChains) {
+  EXPECT_EQ(
+      iptables_restore(plan(usual(), {}).ruleset, Family::ipv4),
+      "*nat\n"
+      "-N ISTIO_INBOUND\n"
+      "-N ISTIO_REDIRECT\n"
+      "-N ISTIO_IN_REDIRECT\n"
+      "-N ISTIO_OUTPUT\n"
+      "-A ISTIO_INBOUND -p tcp --dport 15008 -j RETURN\n"
+      "-A ISTIO_REDIRECT -p tcp -j REDIRECT --to-ports 15001\n"
+      "-A ISTIO_IN_REDIRECT -p tcp -j REDIRECT --to-ports 15006\n"
+      "-A OUTPUT -j ISTIO_OUTPUT\n"
+      "-A ISTIO_OUTPUT -o lo -s 127.0.0.6/32 -j RETURN\n"
+      "-A ISTIO_OUTPUT -o lo ! -d 127.0.0.1/32 -p tcp ! --dport 15008 -m owner --uid-owner 1337 -j ISTIO_IN_REDIRECT\n"
+      "-A ISTIO_OUTPUT -o lo -m owner ! --uid-owner 1337 -j RETURN\n"
+      "-A ISTIO_OUTPUT -m owner --uid-owner 1337 -j RETURN\n"
+      "-A ISTIO_OUTPUT -o lo ! -d 127.0.0.1/32 -p tcp ! --dport 15008 -m owner --gid-owner 1337 -j ISTIO_IN_REDIRECT\n"
+      "-A ISTIO_OUTPUT -o lo -m owner ! --gid-owner 1337 -j RETURN\n"
+      "-A ISTIO_OUTPUT -m owner --gid-owner 1337 -j RETURN\n"
+      "-A ISTIO_OUTPUT -d 127.0.0.1/32 -j RETURN\n"
+      "COMMIT\n");
+  EXPECT_EQ(iptables_restore(plan(usual(), {}).ruleset, Family::ipv6), "");
+}
+
+TEST(Plan, NoneIsNothing) {
+  Config config = usual();
+  config.mode = Mode::none;
+  config.inbound_ports.all = true;
+  const Plan nothing = plan(config, dual_stack());
+  EXPECT_THAT(nothing.ruleset.rules, IsEmpty());
+  EXPECT_EQ(nothing.routing, Routing{});
+}
+
+TEST(Plan, EachFamilyHasItsOwnLoopback) {
+  const Plan both = plan(usual(), dual_stack());
+  EXPECT_EQ(lines(both, Table::nat, "ISTIO_OUTPUT", Family::ipv4).back(), "-A ISTIO_OUTPUT -d 127.0.0.1/32 -j RETURN");
+  EXPECT_EQ(lines(both, Table::nat, "ISTIO_OUTPUT", Family::ipv6).back(), "-A ISTIO_OUTPUT -d ::1/128 -j RETURN");
+  EXPECT_EQ(lines(both, Table::nat, "ISTIO_OUTPUT", Family::ipv6).front(),
+            "-A ISTIO_OUTPUT -o lo -s ::6/128 -j RETURN");
+  EXPECT_THAT(both.routing.loopback_addresses, ElementsAre(*Address::parse("::6")));
+}
+
+TEST(Plan, VirtualInterfacesAreInsertedBeforeTheirReturn) {
+  Config config = usual();
+  config.virtual_interfaces = {"net1"};
+  config.outbound_ranges.all = true;
+  const Plan made = plan(config, {});
+  EXPECT_THAT(lines(made, Table::nat, "PREROUTING"),
+              ElementsAre("-I PREROUTING 1 -i net1 -j RETURN", "-I PREROUTING 1 -i net1 -j ISTIO_REDIRECT"));
+  const Chain prerouting = chains(made.ruleset, Table::nat, Family::ipv4).front();
+  EXPECT_EQ(iptables_words(prerouting.rules.front()->target), "-j ISTIO_REDIRECT");
+}
+
+TEST(Plan, ALoopbackRangeToCaptureIsNotReturned) {
+  Config config = usual();
+  config.outbound_ranges.list = {*AddressRange::parse("127.1.2.0/24")};
+  for (const std::string& line : lines(plan(config, {}), Table::nat, "ISTIO_OUTPUT")) {
+    EXPECT_EQ(line.find("! --uid-owner"), std::string::npos) << line;
+  }
+}
+
+TEST(Plan, OwnerGroups) {
+  const auto groups = [](Config config) {
+    std::vector<std::string> all = lines(plan(config, {}), Table::nat, "ISTIO_OUTPUT");
+    return std::vector<std::string>(all.begin() + 7, all.end() - 1);  // between the proxy's rules and LO's
+  };
+  Config config = usual();
+  config.owner_groups_exclude = {888, 889};
+  EXPECT_THAT(groups(config), ElementsAre("-A ISTIO_OUTPUT -m owner --gid-owner 888 -j RETURN",
+                                          "-A ISTIO_OUTPUT -m owner --gid-owner 889 -j RETURN"));
+  config.owner_groups = {false, {5, 6}};
+  EXPECT_THAT(groups(config),
+              ElementsAre("-A ISTIO_OUTPUT -m owner ! --gid-owner 5 -m owner ! --gid-owner 6 -j RETURN"));
+  EXPECT_THAT(plan(config, {}).warnings, ElementsAre(HasSubstr("OWNER_GROUPS_EXCLUDE has no effect")));
+  config.owner_groups.list.clear();
+  EXPECT_THAT(groups(config), ElementsAre("-A ISTIO_OUTPUT -j RETURN"));
+}
+
+TEST(Plan, DnsOfAServerIsCapturedInItsFamilyAlone) {
+  Config config = usual();
+  config.redirect_dns = true;
+  HostFacts facts = dual_stack();
+  facts.dns_servers = {*Address::parse("10.96.0.10")};
+  const Plan made = plan(config, facts);
+  EXPECT_THAT(lines(made, Table::nat, "ISTIO_OUTPUT_DNS"),
+              ElementsAre("-A ISTIO_OUTPUT_DNS -p tcp --dport 53 -d 10.96.0.10/32 -j REDIRECT --to-ports 15053",
+                          "-A ISTIO_OUTPUT_DNS -p udp --dport 53 -d 10.96.0.10/32 -j REDIRECT --to-ports 15053"));
+  EXPECT_THAT(lines(made, Table::nat, "ISTIO_OUTPUT_DNS", Family::ipv6), IsEmpty());
+  EXPECT_THAT(lines(made, Table::raw, "ISTIO_OUTPUT_DNS"),
+              ElementsAre("-A ISTIO_OUTPUT_DNS -p udp --dport 53 -m owner --uid-owner 1337 -j CT --zone 1",
+                          "-A ISTIO_OUTPUT_DNS -p udp --sport 15053 -m owner --uid-owner 1337 -j CT --zone 2",
+                          "-A ISTIO_OUTPUT_DNS -p udp --dport 53 -m owner --gid-owner 1337 -j CT --zone 1",
+                          "-A ISTIO_OUTPUT_DNS -p udp --sport 15053 -m owner --gid-owner 1337 -j CT --zone 2",
+                          "-A ISTIO_OUTPUT_DNS -p udp --dport 53 -d 10.96.0.10/32 -j CT --zone 2"));
+  EXPECT_THAT(lines(made, Table::raw, "ISTIO_INBOUND"),
+              ElementsAre("-A ISTIO_INBOUND -p udp --sport 53 -s 10.96.0.10/32 -j CT --zone 1"));
+}
+
+TEST(Plan, DnsWithoutAKnownServerIsNotCaptured) {
+  Config config = usual();
+  config.redirect_dns = true;
+  EXPECT_THAT(lines(plan(config, {}), Table::raw, "OUTPUT"), IsEmpty());
+}
+
+TEST(Plan, TproxyMarksAndRoutes) {
+  Config config = usual();
+  config.mode = Mode::tproxy;
+  config.inbound_ports.all = true;
+  config.inbound_exclude_ports = {15021};
+  const Plan made = plan(config, dual_stack());
+  std::vector<std::string> resolved;
+  for (const Chain& chain : chains(made.ruleset, Table::mangle, Family::ipv6)) {
+    if (chain.name != "ISTIO_INBOUND") continue;
+    for (const Rule* rule : chain.rules) resolved.push_back(iptables_words(*rule));
+  }
+  EXPECT_THAT(resolved,
+              ElementsAre("-I ISTIO_INBOUND 1 -p tcp -m mark --mark 1337 -j RETURN",
+                          "-I ISTIO_INBOUND 2 -p tcp -s ::6/128 -i lo -j RETURN",
+                          "-I ISTIO_INBOUND 3 -p tcp -i lo -m mark ! --mark 1338 -j RETURN",
+                          "-A ISTIO_INBOUND -p tcp --dport 15021 -j RETURN",
+                          "-A ISTIO_INBOUND -p tcp -m conntrack --ctstate RELATED,ESTABLISHED -j ISTIO_DIVERT",
+                          "-A ISTIO_INBOUND -p tcp -j ISTIO_TPROXY"));
+  EXPECT_THAT(made.routing.policy_rules,
+              ElementsAre(PolicyRule{Family::ipv4, 1337, 133}, PolicyRule{Family::ipv6, 1337, 133}));
+  config.inbound_ports = {};
+  EXPECT_THAT(plan(config, dual_stack()).routing.policy_rules, IsEmpty());
+}
+
+TEST(Plan, WarnsOfProxyIdsThatShadowEachOther) {
+  Config config = usual();
+  config.proxy_uids = {1337, 1338};
+  EXPECT_THAT(plan(config, {}).warnings, ElementsAre(HasSubstr("--proxy-uid has several values"), HasSubstr("differ")));
+}
+
+// The same chain seen for both families at once (nf_tables) and for each alone (iptables) has the same order.
+TEST(Chains, OfBothFamiliesAgreeWithEachFamilys) {
+  Config config = usual();
+  config.mode = Mode::tproxy;
+  config.inbound_ports.all = true;
+  config.virtual_interfaces = {"net1", "net2"};
+  config.outbound_ranges.list = {*AddressRange::parse("10.0.0.0/8"), *AddressRange::parse("fd00::/8"),
+                                 *AddressRange::parse("11.0.0.0/8")};
+  const Ruleset ruleset = plan(config, dual_stack()).ruleset;
+  for (Table table : all_tables) {
+    for (const Chain& merged : chains(ruleset, table, Families::both())) {
+      for (Family family : {Family::ipv4, Family::ipv6}) {
+        std::vector<const Rule*> of_family;
+        for (const Rule* rule : merged.rules) {
+          if (rule->families.contains(family)) of_family.push_back(rule);
+        }
+        for (const Chain& single : chains(ruleset, table, family)) {
+          if (single.name == merged.name) {
+            EXPECT_EQ(single.rules, of_family) << merged.name;
+          }
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace sidetrack
