@@ -34,7 +34,8 @@ struct Routing {
 };
 
 struct Plan {
-  Families families;  // those for which rules are built
+  Families families;                 // those for which rules are built
+  std::vector<Address> dns_servers;  // those whose traffic is captured
   Ruleset ruleset;
   Routing routing;
   std::vector<std::string> warnings;

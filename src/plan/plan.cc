@@ -68,6 +68,7 @@ std::vector<std::string> surprises(const Builder& build) {
 Plan plan(const Config& config, const HostFacts& facts) {
   Plan plan;
   plan.families = facts.families;
+  plan.dns_servers = facts.dns_servers;
   plan.warnings = facts.warnings;
   if (config.mode == Mode::none) return plan;
 
