@@ -17,6 +17,9 @@ namespace sidetrack {
 enum class BackendKind : std::uint8_t { iptables_legacy, iptables_nft, nftables };
 [[nodiscard]] std::string_view name(BackendKind kind);  // "iptables-legacy", "iptables-nft", "nftables"
 
+// The families that share a table: each its own (iptables), or both one (the inet table of nftables).
+[[nodiscard]] std::vector<Families> scopes(BackendKind kind);
+
 struct Counters {
   std::uint64_t packets = 0;
   std::uint64_t bytes = 0;
@@ -55,6 +58,10 @@ class Backend {
   virtual ~Backend() = default;
 
   [[nodiscard]] virtual BackendKind kind() const = 0;
+
+  // The rules as this backend stores them, which is what `read` gives back: folded into sets by nftables, else
+  // unchanged.
+  [[nodiscard]] virtual Ruleset stored(const Ruleset& asked) const { return asked; }
 
   // What the kernel holds now. Creates nothing: a table that is not alive is not read.
   virtual Live read() = 0;

@@ -148,6 +148,9 @@ struct Rule {
   friend bool operator==(const Rule& a, const Rule& b);
 };
 
+// Equal but for the families: a rule for both stands once in the table of each.
+[[nodiscard]] bool same_effect(const Rule& a, const Rule& b);
+
 // Rules in the order in which they are built, as iptables-restore takes them.
 struct Ruleset {
   std::vector<Rule> rules;

@@ -68,10 +68,12 @@ std::string_view name(Protocol protocol) {
   return "";
 }
 
-bool operator==(const Rule& a, const Rule& b) {
-  return a.families == b.families && a.table == b.table && a.chain == b.chain && a.target == b.target &&
-         in_kernel_order(a.matches) == in_kernel_order(b.matches);
+bool same_effect(const Rule& a, const Rule& b) {
+  return a.table == b.table && a.chain == b.chain && a.target == b.target && a.matches.size() == b.matches.size() &&
+         (a.matches == b.matches || in_kernel_order(a.matches) == in_kernel_order(b.matches));
 }
+
+bool operator==(const Rule& a, const Rule& b) { return a.families == b.families && same_effect(a, b); }
 
 bool is_builtin(std::string_view chain) {
   static constexpr std::string_view builtin[] = {"PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"};

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "sidetrack/render.h"
+#include "usual_config.h"
 
 namespace sidetrack {
 namespace {
@@ -13,21 +14,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-Config usual() {
-  Config config;
-  config.proxy_uids = {1337};
-  config.proxy_gids = {1337};
-  config.loopback_ipv4 = *AddressRange::parse("127.0.0.1/32");
-  config.owner_groups.all = true;
-  return config;
-}
-
-HostFacts dual_stack() {
-  HostFacts facts;
-  facts.families = Families::both();
-  return facts;
-}
 
 // The rules of one chain, in build order, as text.
 std::vector<std::string> lines(const Plan& plan, Table table, std::string_view chain, Family family = Family::ipv4) {

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sidetrack/backend.h"
+#include "sidetrack/plan.h"
+
+namespace sidetrack {
+
+// One line of a chain's comparison. `foreign` lines are others' rules, shown where they stand.
+struct DiffLine {
+  enum class Kind : std::uint8_t { same, missing, extra, foreign };
+  Kind kind = Kind::same;
+  Rule rule;
+};
+
+// A chain that is not as asked: rules in the order of both sides, with what they have in common.
+struct ChainDiff {
+  Families families;
+  Table table = Table::nat;
+  std::string name;
+  bool missing = false;  // the chain itself is asked for and not there
+  bool extra = false;    // the chain itself is there and not asked for
+  std::vector<DiffLine> lines;
+};
+
+// What has to change to get from what is there to what is asked. Counters, handles and others' rules do not count.
+struct Difference {
+  std::vector<ChainDiff> chains;  // only those that differ
+  Routing missing;
+  Routing extra;
+  std::vector<std::string> warnings;  // others' rules that stand before ours and may decide first
+  [[nodiscard]] bool empty() const { return chains.empty() && missing == Routing{} && extra == Routing{}; }
+};
+
+// `asked` in the form in which the backend stores it (Backend::stored). Only rules and chains that are ours take part.
+[[nodiscard]] Difference diff(const Live& live, const Ruleset& asked);
+
+// The same as diff(…).empty() for the rules alone, without building it.
+[[nodiscard]] bool equal(const Live& live, const Ruleset& asked);
+
+// What `a` has and `b` has not.
+[[nodiscard]] Routing without(const Routing& a, const Routing& b);
+
+}  // namespace sidetrack

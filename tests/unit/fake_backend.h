@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// A backend in memory, as atomic as the kernel: a replacement is made on a copy, which takes its place only if nothing
+// failed. Faults are injected by the test.
+#pragma once
+
+#include <functional>
+#include <utility>
+
+#include "sidetrack/backend.h"
+#include "sidetrack/error.h"
+
+namespace sidetrack {
+
+class FakeBackend : public Backend {
+ public:
+  Live live;
+  int replaced = 0;
+  std::function<void()> before_replace = [] {};             // may throw
+  std::function<void(Live&)> after_replace = [](Live&) {};  // may change what was committed
+
+  [[nodiscard]] BackendKind kind() const override { return live.backend; }
+  Live read() override { return live; }
+  std::vector<std::string> check(const Live&, const Ruleset&) override { return {}; }
+
+  void replace(const Live& seen, const Ruleset& wanted) override {
+    before_replace();
+    if (seen.generation != live.generation) throw Error(ExitCode::busy, "changed meanwhile");
+    Live copy = live;
+    std::erase_if(copy.chains, [](const LiveChain& chain) { return chain.ours; });
+    for (LiveChain& chain : copy.chains) std::erase_if(chain.rules, [](const LiveRule& rule) { return rule.ours; });
+    for (Families scope : scopes(kind())) {
+      for (Table table : all_tables) {
+        for (const Chain& chain : chains(wanted, table, scope)) add(copy, scope, chain);
+      }
+    }
+    after_replace(copy);
+    ++copy.generation;
+    ++replaced;
+    live = std::move(copy);
+  }
+
+ private:
+  static void add(Live& to, Families scope, const Chain& chain) {
+    LiveChain made{scope, chain.table, chain.name, !is_builtin(chain.name), {}};
+    for (const Rule* rule : chain.rules) {
+      made.rules.push_back({*rule, {}, true, 0});
+      made.rules.back().rule.families = rule->families & scope;
+    }
+    for (LiveChain& there : to.chains) {
+      if (there.families == scope && there.table == chain.table && there.name == chain.name) {
+        there.rules.insert(there.rules.end(), made.rules.begin(), made.rules.end());
+        return;
+      }
+    }
+    to.chains.push_back(std::move(made));
+  }
+};
+
+class FakeRoutes : public Routes {
+ public:
+  Routing routing;
+  [[nodiscard]] Routing read() override { return routing; }
+  void add(const Routing& wanted) override {
+    append(routing.policy_rules, wanted.policy_rules);
+    append(routing.local_routes, wanted.local_routes);
+    append(routing.loopback_addresses, wanted.loopback_addresses);
+  }
+  void remove(const Routing& unwanted) override {
+    erase(routing.policy_rules, unwanted.policy_rules);
+    erase(routing.local_routes, unwanted.local_routes);
+    erase(routing.loopback_addresses, unwanted.loopback_addresses);
+  }
+
+ private:
+  template <typename T>
+  static void append(std::vector<T>& to, const std::vector<T>& more) {
+    to.insert(to.end(), more.begin(), more.end());
+  }
+  template <typename T>
+  static void erase(std::vector<T>& from, const std::vector<T>& gone) {
+    for (const T& x : gone) std::erase(from, x);
+  }
+};
+
+}  // namespace sidetrack
