@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "cli/log.h"
+
+#include <spdlog/formatter.h>
+#include <spdlog/logger.h>
+#include <spdlog/pattern_formatter.h>
+#include <spdlog/sinks/basic_file_sink.h>
+#include <spdlog/sinks/stdout_sinks.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "sidetrack/error.h"
+
+namespace sidetrack::cli {
+namespace {
+
+spdlog::level::level_enum spdlog_level(LogOptions::Level level) {
+  switch (level) {
+    case LogOptions::Level::debug:
+      return spdlog::level::debug;
+    case LogOptions::Level::info:
+      return spdlog::level::info;
+    case LogOptions::Level::warn:
+      return spdlog::level::warn;
+    case LogOptions::Level::error:
+      return spdlog::level::err;
+    case LogOptions::Level::fatal:
+      return spdlog::level::critical;
+    case LogOptions::Level::none:
+      return spdlog::level::off;
+  }
+  return spdlog::level::info;
+}
+
+// Istio's names: info warn error.
+std::string_view istio_name(spdlog::level::level_enum level) {
+  switch (level) {
+    case spdlog::level::warn:
+      return "warn";
+    case spdlog::level::err:
+      return "error";
+    case spdlog::level::critical:
+      return "fatal";
+    default: {
+      const auto name = spdlog::level::to_string_view(level);
+      return {name.data(), name.size()};
+    }
+  }
+}
+
+std::string_view view(const spdlog::string_view_t& text) { return {text.data(), text.size()}; }
+
+// "plan.cc:42", as --log_caller asks for it
+std::string caller(const spdlog::source_loc& source) {
+  const std::string_view file = source.filename;
+  return std::string(file.substr(file.rfind('/') + 1)) + ":" + std::to_string(source.line);
+}
+
+std::string utc(spdlog::log_clock::time_point time) {
+  using namespace std::chrono;
+  const std::time_t seconds = system_clock::to_time_t(time);
+  std::tm parts{};
+  gmtime_r(&seconds, &parts);
+  const auto micros = duration_cast<microseconds>(time.time_since_epoch()).count() % 1'000'000;
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}Z", parts.tm_year + 1900, parts.tm_mon + 1,
+                     parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec, micros);
+}
+
+// A line in one of our three forms.
+class LineFormatter : public spdlog::formatter {
+ public:
+  LineFormatter(LogForm form, bool json, bool with_caller) : form_(form), json_(json), with_caller_(with_caller) {}
+
+  void format(const spdlog::details::log_msg& message, spdlog::memory_buf_t& to) override {
+    const std::string line = json_ ? json(message) : form_ == LogForm::istio ? istio(message) : plain(message);
+    to.append(line.data(), line.data() + line.size());
+  }
+  [[nodiscard]] std::unique_ptr<spdlog::formatter> clone() const override {
+    return std::make_unique<LineFormatter>(*this);
+  }
+
+ private:
+  [[nodiscard]] std::string json(const spdlog::details::log_msg& message) const {
+    nlohmann::ordered_json object{{"time", utc(message.time)},
+                                  {"level", istio_name(message.level)},
+                                  {"scope", "default"},
+                                  {"msg", view(message.payload)}};
+    if (with_caller_) object["caller"] = caller(message.source);
+    return object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  }
+  [[nodiscard]] std::string istio(const spdlog::details::log_msg& message) const {
+    return fmt::format("{}\t{}\t{}{}\n", utc(message.time), istio_name(message.level),
+                       with_caller_ ? caller(message.source) + "\t" : "", view(message.payload));
+  }
+  [[nodiscard]] std::string plain(const spdlog::details::log_msg& message) const {
+    const bool told = message.level >= spdlog::level::warn;
+    return fmt::format("sidetrack: {}{}{}\n",
+                       told ? fmt::format("{}: ", spdlog::level::to_string_view(message.level)) : "",
+                       with_caller_ ? caller(message.source) + ": " : "", view(message.payload));
+  }
+
+  LogForm form_;
+  bool json_;
+  bool with_caller_;
+};
+
+spdlog::sink_ptr open(const std::string& target) {
+  if (target == "stdout") return std::make_shared<spdlog::sinks::stdout_sink_st>();
+  if (target == "stderr") return std::make_shared<spdlog::sinks::stderr_sink_st>();
+  try {
+    return std::make_shared<spdlog::sinks::basic_file_sink_st>(target);
+  } catch (const spdlog::spdlog_ex& error) {
+    throw Error(ExitCode::usage, "--log_target: cannot write to '" + target + "': " + error.what(),
+                "give stdout, stderr or the path of a file that can be written");
+  }
+}
+
+std::unique_ptr<spdlog::logger> make(const LogOptions& options, LogForm form, const std::vector<std::string>& targets) {
+  std::vector<spdlog::sink_ptr> sinks;
+  for (const std::string& target : targets) sinks.push_back(open(target));
+  auto logger = std::make_unique<spdlog::logger>("default", sinks.begin(), sinks.end());
+  logger->set_formatter(std::make_unique<LineFormatter>(form, options.json, options.caller));
+  logger->set_level(spdlog_level(options.level));
+  logger->flush_on(spdlog::level::trace);  // a program killed in the middle has said all it did
+  return logger;
+}
+
+std::unique_ptr<spdlog::logger>& current() {
+  static std::unique_ptr<spdlog::logger> logger = make({}, LogForm::plain, {"stderr"});
+  return logger;
+}
+
+}  // namespace
+
+void start_log(const LogOptions& options, LogForm form, bool standard_output_is_taken) {
+  std::vector<std::string> targets = options.targets;
+  if (targets.empty()) targets.emplace_back(form == LogForm::istio && !standard_output_is_taken ? "stdout" : "stderr");
+  current() = make(options, form, targets);
+}
+
+void log(LogOptions::Level level, std::string_view message, std::source_location from) {
+  current()->log(spdlog::source_loc{from.file_name(), static_cast<int>(from.line()), from.function_name()},
+                 spdlog_level(level), spdlog::string_view_t(message.data(), message.size()));
+}
+
+bool logs(LogOptions::Level level) { return current()->should_log(spdlog_level(level)); }
+
+}  // namespace sidetrack::cli
