@@ -52,7 +52,8 @@ struct Config {
   std::vector<std::string> virtual_interfaces;        // -k
   std::uint32_t tproxy_mark = 1337;                   // -t: M
   std::uint32_t tproxy_route_table = 133;             // -r
-  AddressRange loopback_ipv4;                         // ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR: LO of IPv4
+  // ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR: LO of IPv4; 127.0.0.1/32
+  AddressRange loopback_ipv4 = AddressRange::single({Family::ipv4, {127, 0, 0, 1}});
   Selection<std::uint32_t> owner_groups;              // ISTIO_OUTBOUND_OWNER_GROUPS; gids
   std::vector<std::uint32_t> owner_groups_exclude;    // ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE; gids
   bool redirect_dns = false;
@@ -81,6 +82,14 @@ struct Config {
   BackendChoice backend = BackendChoice::automatic;
   std::chrono::milliseconds lock_wait = std::chrono::seconds(30);  // --wait
   LogOptions log;
+};
+
+// What was asked for by name. The host's user and group databases turn it into the numbers of Config (see host.h).
+struct Names {
+  std::string envoy_user = "istio-proxy";         // ENVOY_USER: whose uid proxy_uids is if -u is not given
+  bool envoy_user_given = false;                  // the environment named it
+  Selection<std::string> owner_groups{true, {}};  // ISTIO_OUTBOUND_OWNER_GROUPS: names or gids
+  std::vector<std::string> owner_groups_exclude;  // ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE: names or gids
 };
 
 // What the host says. A dry run that is given --dns-server and --ip-families asks nothing.
