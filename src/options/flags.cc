@@ -1,0 +1,909 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "sidetrack/flags.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "options/log_flags.h"
+#include "options/values.h"
+#include "sidetrack/error.h"
+
+namespace sidetrack {
+namespace {
+
+using options::each_item;
+using options::Item;
+using options::refuse;
+
+// ---- Setters: where a value goes. A member of Config, Names, PacketOptions or of the command line itself.
+
+template <typename Value>
+Value& member(CommandLine& line, Value Config::*which) {
+  return line.config.*which;
+}
+template <typename Value>
+Value& member(CommandLine& line, Value Names::*which) {
+  return line.names.*which;
+}
+template <typename Value>
+Value& member(CommandLine& line, Value PacketOptions::*which) {
+  return line.packet.*which;
+}
+template <typename Value>
+Value& member(CommandLine& line, Value CommandLine::*which) {
+  return line.*which;
+}
+
+template <auto Member, auto Parse>
+void value(CommandLine& line, const Given& given) {
+  member(line, Member) = Parse(Item{given, given.text});
+}
+
+template <auto Member>
+constexpr auto boolean = value<Member, options::boolean>;
+
+template <auto Member, auto Parse>
+void list(CommandLine& line, const Given& given) {
+  each_item(given, [&](const Item& item) { member(line, Member).push_back(Parse(item)); });
+}
+
+// A list, or "*" for everything.
+template <auto Member, auto Parse>
+void selection(CommandLine& line, const Given& given) {
+  auto& selected = member(line, Member);
+  each_item(given, [&](const Item& item) {
+    if (item.text == "*") {
+      selected.all = true;
+    } else {
+      selected.list.push_back(Parse(item));
+    }
+    if (selected.all && !selected.list.empty()) refuse(item, "either '*' alone, or a list without it");
+  });
+}
+
+// The enumerators are in the order of the choices.
+template <auto Member>
+void choice(CommandLine& line, const Given& given) {
+  auto& chosen = member(line, Member);
+  using Enum = std::remove_reference_t<decltype(chosen)>;
+  chosen = static_cast<Enum>(options::choice({given, given.text}, given.flag.choices));
+}
+
+void set_mode(CommandLine& line, const Given& given) {
+  if (given.text.empty()) {
+    line.config.mode = Mode::redirect;
+  } else {
+    choice<&Config::mode>(line, given);
+  }
+}
+
+void set_forced_binary(CommandLine& line, const Given& given) {
+  using enum Config::ForcedBinary;
+  line.config.force_iptables_binary = given.text.empty()                                              ? no
+                                      : options::choice({given, given.text}, given.flag.choices) == 0 ? legacy
+                                                                                                      : nft;
+}
+
+AddressRange excludable_range(const Item& item) {
+  if (item.text == "*") {
+    refuse(item, "address ranges", "to leave all outbound traffic alone, leave out -i, --istio-service-cidr");
+  }
+  return options::range(item);
+}
+
+std::string word(const Item& item) { return std::string(item.text); }
+
+void set_probe_timeout(CommandLine& line, const Given& given) {
+  line.config.probe_timeout = options::duration({given, given.text});
+  if (line.config.probe_timeout == std::chrono::nanoseconds(0)) refuse(given, "a duration above 0");
+}
+
+void set_wait(CommandLine& line, const Given& given) {
+  line.config.lock_wait = std::chrono::ceil<std::chrono::milliseconds>(options::duration({given, given.text}));
+}
+
+void set_dns_servers(CommandLine& line, const Given& given) {
+  auto& servers = line.config.dns_servers;
+  if (!servers) servers.emplace();
+  each_item(given, [&](const Item& item) { servers->push_back(options::address(item)); });
+}
+
+Family family(const Item& item) { return options::choice(item, "ipv4|ipv6") == 0 ? Family::ipv4 : Family::ipv6; }
+
+// Rules for IPv4 are always built.
+void set_ip_families(CommandLine& line, const Given& given) {
+  bool any = false;
+  each_item(given, [&](const Item& item) {
+    line.config.families = line.config.families.value_or(Family::ipv4) | family(item);
+    any = true;
+  });
+  if (!any) refuse(given, "ipv4, or ipv4,ipv6");
+}
+
+void set_text_or_json(CommandLine& line, const Given& given) {
+  line.format = options::choice({given, given.text}, given.flag.choices) == 0 ? Format::text : Format::json;
+}
+
+void set_json(CommandLine& line, const Given& given) {
+  if (options::boolean({given, given.text})) line.format = Format::json;
+}
+
+void set_netns(CommandLine& line, const Given& given) {
+  if (given.text.empty()) refuse(given, "the path or the name of a network namespace");
+  line.netns = given.text;
+}
+
+void set_envoy_user(CommandLine& line, const Given& given) {
+  if (given.text.empty()) return;
+  line.names.envoy_user = given.text;
+  line.names.envoy_user_given = true;
+}
+
+// One owner match a group: xtables rules with more would not be the ones that istio-iptables makes.
+constexpr std::size_t kMostOwnerGroups = 64;
+
+void set_owner_groups(CommandLine& line, const Given& given) {
+  line.names.owner_groups = {};
+  selection<&Names::owner_groups, word>(line, given);
+  const std::size_t count = line.names.owner_groups.list.size();
+  if (count > kMostOwnerGroups) refuse(given, fmt::format("at most {} groups, not {}", kMostOwnerGroups, count));
+}
+
+void set_owner_groups_exclude(CommandLine& line, const Given& given) {
+  list<&Names::owner_groups_exclude, word>(line, given);
+  const std::size_t count = line.names.owner_groups_exclude.size();
+  if (count > kMostOwnerGroups) refuse(given, fmt::format("at most {} groups, not {}", kMostOwnerGroups, count));
+}
+
+// ---- Who takes what.
+
+using enum Command;
+constexpr CommandSet all = Command::apply | CommandSet(render) | diff | verify | show | explain | clean | doctor;
+constexpr CommandSet planned = CommandSet(apply) | render | diff | verify | explain;
+
+constexpr CommandInfo kCommands[] = {
+    {apply, "apply", "[options]", "program the rules in this pod",
+     "sidetrack apply -u 1337 -i '*' -b '*' -d 15090,15021"},
+    {render, "render", "[options]", "print what apply would program; touch nothing",
+     "sidetrack render -i '*' -b '*' --format nft"},
+    {diff, "diff", "[options]", "what apply would change; exit 6 if anything",
+     "sidetrack diff -i '*' -b '*' --pid 4711"},
+    {verify, "verify", "[options]", "is the pod as asked? rules and routes; exit 6 if not",
+     "sidetrack verify -i '*' -b '*' --probe"},
+    {show, "show", "[options]", "what is programmed, whose it is, with counters, explained",
+     "sidetrack show --pid 4711"},
+    {explain, "explain", "PACKET [options]", "which rule decides about this packet, and why",
+     "sidetrack explain out tcp 10.96.0.10:443 --uid 1000"},
+    {clean, "clean", "[options]", "remove every trace, whichever version, flags or backend left it",
+     "sidetrack clean --netns blue"},
+    {doctor, "doctor", "[options]", "what this kernel and container allow, and what is missing",
+     "sidetrack doctor --json"},
+};
+
+// ---- The options. Two rows of one name differ in the commands that take them.
+
+// clang-format off: a row a screen line or two, the columns in their order
+constexpr Flag kFlags[] = {
+    {"envoy-port",
+     'p',
+     {"ENVOY_PORT"},
+     Kind::scalar,
+     "PORT",
+     "",
+     "15001",
+     "the proxy's port for outbound connections",
+     Group::traffic,
+     planned,
+     value<&Config::proxy_port, options::port>},
+    {"inbound-capture-port",
+     'z',
+     {"INBOUND_CAPTURE_PORT"},
+     Kind::scalar,
+     "PORT",
+     "",
+     "15006",
+     "the proxy's port for inbound connections",
+     Group::traffic,
+     planned,
+     value<&Config::inbound_port, options::port>},
+    {"inbound-tunnel-port",
+     'e',
+     {"INBOUND_TUNNEL_PORT"},
+     Kind::scalar,
+     "PORT",
+     "",
+     "15008",
+     "the proxy's port for tunnels (HBONE)",
+     Group::traffic,
+     planned,
+     value<&Config::tunnel_port, options::port>},
+    {"proxy-uid",
+     'u',
+     {"PROXY_UID"},
+     Kind::list,
+     "UIDS",
+     "",
+     "that of ENVOY_USER, else 1337",
+     "the proxy's users",
+     Group::traffic,
+     planned,
+     list<&Config::proxy_uids, options::id>},
+    {"proxy-gid",
+     'g',
+     {"PROXY_GID"},
+     Kind::list,
+     "GIDS",
+     "",
+     "as -u",
+     "the proxy's groups",
+     Group::traffic,
+     planned,
+     list<&Config::proxy_gids, options::id>},
+    {"istio-inbound-interception-mode",
+     'm',
+     {"ISTIO_INBOUND_INTERCEPTION_MODE"},
+     Kind::choice,
+     "MODE",
+     "REDIRECT|TPROXY|NONE",
+     "REDIRECT",
+     "",
+     Group::traffic,
+     planned,
+     set_mode},
+    {"istio-inbound-ports",
+     'b',
+     {"ISTIO_INBOUND_PORTS"},
+     Kind::list,
+     "PORTS|'*'",
+     "",
+     "none",
+     "inbound: capture these",
+     Group::traffic,
+     planned,
+     selection<&Config::inbound_ports, options::port>},
+    {"istio-local-exclude-ports",
+     'd',
+     {"ISTIO_LOCAL_EXCLUDE_PORTS"},
+     Kind::list,
+     "PORTS",
+     "",
+     "",
+     "inbound: all but these, with -b '*'",
+     Group::traffic,
+     planned,
+     list<&Config::inbound_exclude_ports, options::port>},
+    {"istio-service-cidr",
+     'i',
+     {"ISTIO_SERVICE_CIDR"},
+     Kind::list,
+     "CIDRS|'*'",
+     "",
+     "none",
+     "outbound: capture what goes there",
+     Group::traffic,
+     planned,
+     selection<&Config::outbound_ranges, options::range>},
+    {"istio-service-exclude-cidr",
+     'x',
+     {"ISTIO_SERVICE_EXCLUDE_CIDR"},
+     Kind::list,
+     "CIDRS",
+     "",
+     "",
+     "outbound: but not there",
+     Group::traffic,
+     planned,
+     list<&Config::outbound_exclude_ranges, excludable_range>},
+    {"istio-outbound-ports",
+     'q',
+     {"ISTIO_OUTBOUND_PORTS"},
+     Kind::list,
+     "PORTS",
+     "",
+     "",
+     "outbound: these too, wherever they go",
+     Group::traffic,
+     planned,
+     list<&Config::outbound_ports, options::port>},
+    {"istio-local-outbound-ports-exclude",
+     'o',
+     {"ISTIO_LOCAL_OUTBOUND_PORTS_EXCLUDE"},
+     Kind::list,
+     "PORTS",
+     "",
+     "",
+     "outbound: but not these",
+     Group::traffic,
+     planned,
+     list<&Config::outbound_exclude_ports, options::port>},
+    {"istio-exclude-interfaces",
+     'c',
+     {"ISTIO_EXCLUDE_INTERFACES"},
+     Kind::list,
+     "NAMES",
+     "",
+     "",
+     "leave these interfaces alone",
+     Group::traffic,
+     planned,
+     list<&Config::exclude_interfaces, options::interface>},
+    {"kube-virt-interfaces",
+     'k',
+     {"KUBE_VIRT_INTERFACES"},
+     Kind::list,
+     "NAMES",
+     "",
+     "",
+     "what comes in here is outbound",
+     Group::traffic,
+     planned,
+     list<&Config::virtual_interfaces, options::interface>},
+    {"istio-inbound-tproxy-mark",
+     't',
+     {"ISTIO_INBOUND_TPROXY_MARK"},
+     Kind::scalar,
+     "MARK",
+     "",
+     "1337",
+     "of TPROXY's packets",
+     Group::traffic,
+     planned,
+     value<&Config::tproxy_mark, options::mark>},
+    {"istio-inbound-tproxy-route-table",
+     'r',
+     {"ISTIO_INBOUND_TPROXY_ROUTE_TABLE"},
+     Kind::scalar,
+     "TABLE",
+     "",
+     "133",
+     "of TPROXY's route",
+     Group::traffic,
+     planned,
+     value<&Config::tproxy_route_table, options::route_table>},
+    {"redirect-dns",
+     '\0',
+     {"REDIRECT_DNS", "ISTIO_META_DNS_CAPTURE"},
+     Kind::boolean,
+     "",
+     "",
+     "",
+     "capture DNS to the servers of resolv.conf",
+     Group::traffic,
+     planned,
+     boolean<&Config::redirect_dns>},
+    {"capture-all-dns",
+     '\0',
+     {"CAPTURE_ALL_DNS"},
+     Kind::boolean,
+     "",
+     "",
+     "",
+     "with --redirect-dns: to any server",
+     Group::traffic,
+     planned,
+     boolean<&Config::capture_all_dns>},
+    {"drop-invalid",
+     '\0',
+     {"DROP_INVALID", "INVALID_DROP"},
+     Kind::boolean,
+     "",
+     "",
+     "",
+     "drop packets that belong to no connection",
+     Group::traffic,
+     planned,
+     boolean<&Config::drop_invalid>},
+    {"dual-stack",
+     '\0',
+     {"DUAL_STACK", "ISTIO_DUAL_STACK"},
+     Kind::boolean,
+     "",
+     "",
+     "",
+     "IPv6 too if any address of the pod is IPv6",
+     Group::traffic,
+     planned,
+     boolean<&Config::dual_stack>},
+
+    {"ip-families",
+     '\0',
+     {},
+     Kind::list,
+     "FAMILIES",
+     "ipv4|ipv6",
+     "as the pod's addresses",
+     "ipv4 or ipv4,ipv6",
+     Group::run,
+     planned,
+     set_ip_families},
+    {"dns-server",
+     '\0',
+     {},
+     Kind::list,
+     "ADDRESSES",
+     "",
+     "of /etc/resolv.conf",
+     "for --redirect-dns",
+     Group::run,
+     planned,
+     set_dns_servers},
+    {"dry-run",
+     'n',
+     {"DRY_RUN"},
+     Kind::boolean,
+     "",
+     "",
+     "",
+     "print the rules, touch nothing (render)",
+     Group::run,
+     apply,
+     boolean<&Config::dry_run>},
+    {"check",
+     '\0',
+     {},
+     Kind::boolean,
+     "",
+     "",
+     "",
+     "let the kernel say if it would take the rules",
+     Group::run,
+     apply,
+     boolean<&CommandLine::check>},
+    {"probe",
+     '\0',
+     {},
+     Kind::boolean,
+     "",
+     "",
+     "",
+     "by real connections too",
+     Group::run,
+     verify,
+     boolean<&CommandLine::probe>},
+    {"clean",
+     '\0',
+     {},
+     Kind::boolean,
+     "",
+     "",
+     "",
+     "what clean would remove instead",
+     Group::run,
+     diff,
+     boolean<&CommandLine::clean>},
+    {"watch",
+     '\0',
+     {},
+     Kind::boolean,
+     "",
+     "",
+     "",
+     "refresh, and mark the counters that move",
+     Group::run,
+     show,
+     boolean<&CommandLine::watch>},
+    {"plan",
+     '\0',
+     {},
+     Kind::boolean,
+     "",
+     "",
+     "",
+     "over the rules of the given options, not the live ones",
+     Group::run,
+     explain,
+     boolean<&CommandLine::plan>},
+    {"backend",
+     '\0',
+     {},
+     Kind::choice,
+     "BACKEND",
+     "auto|nftables|iptables-nft|iptables-legacy",
+     "auto",
+     "",
+     Group::run,
+     all,
+     choice<&Config::backend>},
+    {"wait",
+     '\0',
+     {},
+     Kind::scalar,
+     "DURATION",
+     "",
+     "30s",
+     "for the lock of the legacy tables",
+     Group::run,
+     CommandSet(apply) | clean,
+     set_wait},
+
+    {"uid",
+     '\0',
+     {},
+     Kind::scalar,
+     "UID",
+     "",
+     "not the proxy's",
+     "the user who sends it",
+     Group::packet,
+     explain,
+     value<&PacketOptions::uid, options::id>},
+    {"gid",
+     '\0',
+     {},
+     Kind::scalar,
+     "GID",
+     "",
+     "not the proxy's",
+     "the group that sends it",
+     Group::packet,
+     explain,
+     value<&PacketOptions::gid, options::id>},
+    {"from",
+     '\0',
+     {},
+     Kind::scalar,
+     "ADDRESS",
+     "",
+     "",
+     "its source",
+     Group::packet,
+     explain,
+     value<&PacketOptions::from, options::address>},
+    {"in-interface",
+     '\0',
+     {},
+     Kind::scalar,
+     "NAME",
+     "",
+     "",
+     "where it comes in",
+     Group::packet,
+     explain,
+     value<&PacketOptions::in_interface, options::interface>},
+    {"out-interface",
+     '\0',
+     {},
+     Kind::scalar,
+     "NAME",
+     "",
+     "",
+     "where it goes out",
+     Group::packet,
+     explain,
+     value<&PacketOptions::out_interface, options::interface>},
+
+    {"netns",
+     '\0',
+     {},
+     Kind::text,
+     "PATH|NAME",
+     "",
+     "",
+     "work in this network namespace",
+     Group::place,
+     all,
+     set_netns},
+    {"pid",
+     '\0',
+     {},
+     Kind::scalar,
+     "PID",
+     "",
+     "",
+     "work in this process's namespaces",
+     Group::place,
+     all,
+     value<&CommandLine::pid, options::process_id>},
+
+    {"format",
+     '\0',
+     {},
+     Kind::choice,
+     "FORMAT",
+     "text|nft|json|mermaid|dot",
+     "text",
+     "",
+     Group::output,
+     CommandSet(apply) | render,
+     choice<&CommandLine::format>},
+    {"format",
+     '\0',
+     {},
+     Kind::choice,
+     "FORMAT",
+     "text|json",
+     "text",
+     "",
+     Group::output,
+     CommandSet(diff) | verify | show | explain | clean | doctor,
+     set_text_or_json},
+    {"json", '\0', {}, Kind::boolean, "", "", "", "--format json", Group::output, all, set_json},
+    {"family",
+     '\0',
+     {},
+     Kind::choice,
+     "FAMILY",
+     "ipv4|ipv6",
+     "both",
+     "",
+     Group::output,
+     CommandSet(apply) | render,
+     value<&CommandLine::printed, family>},
+    {"brief",
+     '\0',
+     {},
+     Kind::boolean,
+     "",
+     "",
+     "",
+     "where it ends, nothing else",
+     Group::output,
+     explain,
+     boolean<&CommandLine::brief>},
+    {"color",
+     '\0',
+     {},
+     Kind::choice,
+     "WHEN",
+     "auto|always|never",
+     "auto",
+     "",
+     Group::output,
+     all,
+     choice<&CommandLine::color>},
+
+    {"iptables-probe-port",
+     '\0',
+     {"IPTABLES_PROBE_PORT"},
+     Kind::scalar,
+     "PORT",
+     "",
+     "15002",
+     "the port that validation connects to",
+     Group::istio,
+     CommandSet(apply) | verify,
+     value<&Config::probe_port, options::port>},
+    {"probe-timeout",
+     '\0',
+     {"PROBE_TIMEOUT"},
+     Kind::scalar,
+     "DURATION",
+     "",
+     "5s",
+     "when validation gives up",
+     Group::istio,
+     CommandSet(apply) | verify,
+     set_probe_timeout},
+    {"skip-rule-apply",
+     '\0',
+     {"SKIP_RULE_APPLY"},
+     Kind::boolean,
+     "",
+     "",
+     "",
+     "program nothing",
+     Group::istio,
+     apply,
+     boolean<&Config::skip_rule_apply>},
+    {"run-validation",
+     '\0',
+     {"RUN_VALIDATION"},
+     Kind::boolean,
+     "",
+     "",
+     "",
+     "then try the interception by a real connection; exit 126 if it fails",
+     Group::istio,
+     apply,
+     boolean<&Config::run_validation>},
+    {"network-namespace",
+     '\0',
+     {"NETWORK_NAMESPACE"},
+     Kind::text,
+     "PATH",
+     "",
+     "",
+     "as --netns",
+     Group::istio,
+     apply,
+     value<&Config::network_namespace, word>},
+    {"cni-mode",
+     '\0',
+     {"CNI_MODE"},
+     Kind::boolean,
+     "",
+     "",
+     "",
+     "called by a CNI plugin on the node",
+     Group::istio,
+     apply,
+     boolean<&Config::cni_mode>},
+    {"reconcile",
+     '\0',
+     {"RECONCILE"},
+     Kind::boolean,
+     "",
+     "",
+     "",
+     "accepted: apply always replaces what differs",
+     Group::istio,
+     apply,
+     boolean<&Config::reconcile>},
+    {"cleanup-only",
+     '\0',
+     {"CLEANUP_ONLY"},
+     Kind::boolean,
+     "",
+     "",
+     "",
+     "as the command clean",
+     Group::istio,
+     apply,
+     boolean<&Config::cleanup_only>},
+    {"force-apply",
+     '\0',
+     {"FORCE_APPLY"},
+     Kind::boolean,
+     "",
+     "",
+     "",
+     "rewrite even equal rules",
+     Group::istio,
+     apply,
+     boolean<&Config::force_apply>},
+    {"native-nftables",
+     '\0',
+     {"NATIVE_NFTABLES"},
+     Kind::boolean,
+     "",
+     "",
+     "",
+     "as --backend nftables",
+     Group::istio,
+     planned,
+     boolean<&Config::native_nftables>},
+    {"force-iptables-binary",
+     '\0',
+     {"FORCE_IPTABLES_BINARY"},
+     Kind::choice,
+     "BINARY",
+     "legacy|nft",
+     "",
+     "as --backend iptables-legacy, iptables-nft",
+     Group::istio,
+     planned,
+     set_forced_binary},
+
+    {"log_output_level",
+     '\0',
+     {},
+     Kind::list,
+     "[SCOPE:]LEVEL",
+     "",
+     "default:info",
+     "debug, info, warn, error, fatal or none",
+     Group::log,
+     all,
+     options::set_log_output_level},
+    {"log_as_json",
+     '\0',
+     {},
+     Kind::boolean,
+     "",
+     "",
+     "",
+     "one JSON object a line",
+     Group::log,
+     all,
+     options::set_log_as_json},
+    {"log_target",
+     '\0',
+     {},
+     Kind::text,
+     "TARGET",
+     "",
+     "",
+     "stdout, stderr or a path; may be repeated",
+     Group::log,
+     all,
+     options::set_log_target},
+    {"log_caller",
+     '\0',
+     {},
+     Kind::list,
+     "SCOPES",
+     "",
+     "",
+     "say where in the source a message comes from",
+     Group::log,
+     all,
+     options::set_log_caller},
+    {"log_stacktrace_level",
+     '\0',
+     {},
+     Kind::list,
+     "[SCOPE:]LEVEL",
+     "",
+     "default:none",
+     "accepted, without effect",
+     Group::log,
+     all,
+     options::check_log_levels},
+    {"vklog",
+     '\0',
+     {},
+     Kind::scalar,
+     "N",
+     "",
+     "0",
+     "accepted, without effect",
+     Group::log,
+     all,
+     options::check_verbosity},
+
+    {"help", 'h', {}, Kind::boolean, "", "", "", "this text", Group::output, all, boolean<&CommandLine::help>},
+
+    {"",
+     '\0',
+     {"ENVOY_USER"},
+     Kind::text,
+     "NAME",
+     "",
+     "istio-proxy",
+     "the proxy's user if -u is not given",
+     Group::environment,
+     planned,
+     set_envoy_user},
+    {"",
+     '\0',
+     {"ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR"},
+     Kind::scalar,
+     "CIDR",
+     "",
+     "127.0.0.1/32",
+     "what counts as the pod's own IPv4 loopback",
+     Group::environment,
+     planned,
+     value<&Config::loopback_ipv4, options::loopback_prefix>},
+    {"",
+     '\0',
+     {"ISTIO_OUTBOUND_OWNER_GROUPS"},
+     Kind::list,
+     "GROUPS|'*'",
+     "",
+     "*",
+     "outbound: of these groups only",
+     Group::environment,
+     planned,
+     set_owner_groups},
+    {"",
+     '\0',
+     {"ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE"},
+     Kind::list,
+     "GROUPS",
+     "",
+     "",
+     "outbound: not of these groups",
+     Group::environment,
+     planned,
+     set_owner_groups_exclude},
+};
+// clang-format on
+
+}  // namespace
+
+std::string_view name(Command command) { return info(command).name; }
+
+std::span<const CommandInfo> commands() { return kCommands; }
+
+const CommandInfo& info(Command command) { return kCommands[static_cast<std::size_t>(command)]; }
+
+std::span<const Flag> flags() { return kFlags; }
+
+std::string spelled(const Flag& flag) {
+  if (flag.name.empty()) return std::string(flag.variables[0]);
+  return flag.letter != '\0' ? fmt::format("-{}, --{}", flag.letter, flag.name) : fmt::format("--{}", flag.name);
+}
+
+}  // namespace sidetrack

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "options/values.h"
+#include "sidetrack/error.h"
+
+namespace sidetrack::options {
+namespace {
+
+// A million ranges take 18 MB. Without a limit /dev/zero would be read until the container is out of memory.
+constexpr std::size_t kLargestFile = 64U << 20;
+
+std::string read_file(const Given& given, const std::string& path) {
+  const auto unreadable = [&](int error) {
+    const std::string name = given.variable.empty() ? spelled(given.flag) : std::string(given.variable);
+    return Error(ExitCode::usage, fmt::format("{}: cannot read the list {}: {}", name, path, errno_words(error)));
+  };
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) throw unreadable(errno);
+  std::string text;
+  std::size_t size = 0;
+  int error = 0;
+  for (bool ended = false; !ended && error == 0;) {
+    if (size == text.size()) text.resize(size + (1U << 16));
+    const ssize_t got = read(file, text.data() + size, text.size() - size);
+    if (got > 0) size += static_cast<std::size_t>(got);
+    ended = got == 0;
+    if (got < 0 && errno != EINTR) error = errno;
+    if (size > kLargestFile) error = EFBIG;
+  }
+  close(file);
+  if (error != 0) throw unreadable(error);
+  text.resize(size);
+  return text;
+}
+
+std::string_view without_blanks(std::string_view text) {
+  constexpr std::string_view blanks = " \t\r";
+  const auto first = text.find_first_not_of(blanks);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(blanks) - first + 1);
+}
+
+// The text up to the separator, which is taken away with it.
+std::string_view take_until(std::string_view& text, char separator) {
+  const auto end = text.find(separator);
+  const auto taken = text.substr(0, end);
+  text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  return taken;
+}
+
+}  // namespace
+
+void each_item(const Given& given, const std::function<void(const Item&)>& use) {
+  const auto each_of_line = [&](std::string_view text, std::string_view file, std::size_t line) {
+    while (!text.empty()) {
+      const auto item = without_blanks(take_until(text, ','));
+      if (!item.empty()) use(Item{given, item, file, line});
+    }
+  };
+  if (!given.text.starts_with('@')) return each_of_line(given.text, {}, 0);
+
+  const std::string path(given.text.substr(1));
+  if (path.empty()) refuse(given, "the name of a file after the @");
+  const std::string text = read_file(given, path);
+  std::string_view left = text;
+  for (std::size_t line = 1; !left.empty(); ++line) {
+    std::string_view content = take_until(left, '\n');
+    each_of_line(take_until(content, '#'), path, line);
+  }
+}
+
+}  // namespace sidetrack::options

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "options/log_flags.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "options/values.h"
+
+namespace sidetrack::options {
+namespace {
+
+using Level = LogOptions::Level;
+constexpr std::string_view kLevels[] = {"debug", "info", "warn", "error", "fatal", "none"};  // in the order of Level
+
+// Our messages are those of the scope "default"; "all" covers every scope.
+bool is_ours(std::string_view scope) { return scope == "default" || scope == "all"; }
+
+struct ScopedLevel {
+  std::string_view scope;
+  Level level;
+};
+
+ScopedLevel scoped_level(const Item& item) {
+  const auto colon = item.text.rfind(':');
+  const bool scoped = colon != std::string_view::npos;
+  const auto scope = scoped ? item.text.substr(0, colon) : "default";
+  const auto level = std::ranges::find(kLevels, scoped ? item.text.substr(colon + 1) : item.text);
+  if (scope.empty() || level == std::end(kLevels)) {
+    refuse(item, "[scope:]level, the level one of debug, info, warn, error, fatal, none");
+  }
+  return {scope, static_cast<Level>(level - std::begin(kLevels))};
+}
+
+}  // namespace
+
+void set_log_output_level(CommandLine& line, const Given& given) {
+  each_item(given, [&](const Item& item) {
+    const auto [scope, level] = scoped_level(item);
+    if (is_ours(scope)) line.config.log.level = level;
+  });
+}
+
+void check_log_levels(CommandLine&, const Given& given) {
+  each_item(given, [](const Item& item) { scoped_level(item); });
+}
+
+void set_log_as_json(CommandLine& line, const Given& given) { line.config.log.json = boolean({given, given.text}); }
+
+void set_log_target(CommandLine& line, const Given& given) {
+  if (given.text.empty()) refuse(given, "stdout, stderr or a path");
+  line.config.log.targets.emplace_back(given.text);
+}
+
+void set_log_caller(CommandLine& line, const Given& given) {
+  each_item(given, [&](const Item& item) { line.config.log.caller |= is_ours(item.text); });
+}
+
+void check_verbosity(CommandLine&, const Given& given) {
+  int verbosity = 0;
+  const auto [end, error] = std::from_chars(given.text.data(), given.text.data() + given.text.size(), verbosity);
+  if (error != std::errc() || end != given.text.data() + given.text.size() || verbosity < 0) refuse(given, "a number");
+}
+
+}  // namespace sidetrack::options

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "options/suggest.h"
+#include "options/tokens.h"
+#include "sidetrack/error.h"
+#include "sidetrack/flags.h"
+
+namespace sidetrack {
+namespace {
+
+using options::Tokens;
+using Arguments = std::span<const std::string_view>;
+
+constexpr std::string_view kDropInName = "istio-iptables";
+
+std::optional<Command> find_command(std::string_view word) {
+  const auto found = std::ranges::find(commands(), word, &CommandInfo::name);
+  return found != commands().end() ? std::optional(found->command) : std::nullopt;
+}
+
+Command command_named(std::string_view word) {
+  if (const auto command = find_command(word)) return *command;
+  std::vector<std::string_view> names = {kDropInName, "help"};
+  for (const CommandInfo& command : commands()) names.push_back(command.name);
+  const auto meant = options::nearest(word, names);
+  throw Error(ExitCode::usage, fmt::format("'{}' is not a command", word),
+              meant ? fmt::format("did you mean {}?", *meant) : "sidetrack --help lists the commands");
+}
+
+// Takes the words that choose the command off the arguments.
+CommandLine choose_command(Arguments& arguments) {
+  const auto take = [&] { arguments = arguments.subspan(1); };
+  CommandLine line;
+  const std::string_view program = arguments.empty() ? "" : arguments.front();
+  if (!arguments.empty()) take();
+  if (arguments.empty()) {
+    line.help = true;
+    return line;
+  }
+  line.drop_in = program.substr(program.rfind('/') + 1) == kDropInName;
+  if (arguments.front() == kDropInName) {
+    line.drop_in = true;
+    take();
+  }
+  const std::string_view first = arguments.empty() ? "" : arguments.front();
+  if (!line.drop_in && (first == "--help" || first == "-h" || first == "help")) {
+    line.help = true;
+    take();
+    if (first == "help" && !arguments.empty()) line.command = command_named(arguments.front());
+  } else if (first == "--version" || first == "version") {
+    line.version = true;
+  } else if (line.drop_in || first.starts_with('-')) {
+    line.drop_in = true;
+    line.command = Command::apply;
+  } else {
+    line.command = command_named(first);
+    take();
+  }
+  return line;
+}
+
+// Whether the options that make rules have a meaning for the command, from wherever they come.
+bool takes_options_of_rules(const CommandLine& line) {
+  if (!line.command) return false;
+  switch (*line.command) {
+    case Command::apply:
+    case Command::render:
+    case Command::verify:
+      return true;
+    case Command::diff:
+      return !line.clean;
+    case Command::explain:
+      return line.plan;
+    case Command::show:
+    case Command::clean:
+    case Command::doctor:
+      return false;
+  }
+  return false;
+}
+
+// Kubernetes gives every container NAME_PORT=tcp://10.96.0.1:80 for each service of the namespace: with a service named
+// "envoy" that is ENVOY_PORT, and nobody meant us.
+bool is_service_link(std::string_view value) {
+  return value.starts_with("tcp://") || value.starts_with("udp://") || value.starts_with("sctp://");
+}
+
+// An empty variable says nothing where empty is no value.
+bool says_something(const Flag& flag, std::string_view value) {
+  if (flag.kind == Kind::list || flag.kind == Kind::text) return true;
+  return !value.empty() && !is_service_link(value);
+}
+
+void set_from_environment(CommandLine& line, const Flag& flag, const Environment& environment) {
+  for (auto variable = flag.variables.rbegin(); variable != flag.variables.rend(); ++variable) {
+    const auto value = variable->empty() ? std::nullopt : environment(*variable);
+    if (!value || !says_something(flag, *value)) continue;
+    flag.set(line, {flag, *value, *variable});
+    return;
+  }
+}
+
+void refuse_words(const CommandLine& line, const Tokens& tokens, Arguments arguments) {
+  if (line.command == Command::explain || tokens.words.empty()) return;
+  const std::string& word = tokens.words.front();
+  const auto place = std::find(arguments.rbegin(), arguments.rend(), word);
+  const std::string before = arguments.rend() - place > 1 ? std::string(place[1]) : "";
+  std::string hint;
+  if (find_command(word)) {
+    hint = fmt::format("the command comes first: sidetrack {} …", word);
+  } else if (word == "true" || word == "false") {
+    hint = fmt::format("write it as {}={}", before.empty() ? "--flag" : before, word);
+  } else {
+    hint = "quote a *, or the shell makes file names of it; separate the items of a list by commas alone";
+  }
+  throw Error(ExitCode::usage,
+              before.empty() ? fmt::format("'{}': not expected here", word)
+                             : fmt::format("'{}': not expected after '{}'", word, before),
+              std::move(hint));
+}
+
+[[noreturn]] void refuse_combination(const std::string& message, std::string hint = {}) {
+  throw Error(ExitCode::usage, message, std::move(hint));
+}
+
+// What would be ignored without a word is refused.
+void check_combinations(const CommandLine& line, const Tokens& tokens) {
+  const int places =
+      (line.netns.empty() ? 0 : 1) + (line.pid ? 1 : 0) + (line.config.network_namespace.empty() ? 0 : 1);
+  if (places > 1) refuse_combination("--netns, --pid and --network-namespace name one place: give one of them");
+
+  const bool prints = line.command == Command::render || line.config.dry_run;
+  if (line.command == Command::apply && line.check && line.config.dry_run) {
+    refuse_combination("--check asks the kernel, --dry-run does not: give one of them");
+  }
+  if (line.command == Command::apply && !prints) {
+    if (line.printed != Families::both()) {
+      refuse_combination("--family: apply programs both families",
+                         "--family goes with render and --dry-run; to program "
+                         "IPv4 alone: --ip-families ipv4");
+    }
+    if (line.format != Format::text && line.format != Format::json) {
+      refuse_combination("--format: apply prints text or json", "the other formats go with render and --dry-run");
+    }
+  }
+  if (line.command == Command::explain && line.packet.words.empty()) {
+    refuse_combination("explain: no packet given", fmt::format("for example: {}", info(Command::explain).example));
+  }
+  if (!takes_options_of_rules(line)) {
+    for (const auto& [flag, values] : tokens.flags) {
+      if (flag->group != Group::traffic) continue;
+      refuse_combination(fmt::format("{}: without effect on the live rules", spelled(*flag)),
+                         line.command == Command::explain ? "--plan asks about the rules of the given options"
+                                                          : "diff --clean takes no options of the rules");
+    }
+  }
+}
+
+}  // namespace
+
+std::optional<std::string_view> process_environment(std::string_view name) {
+  const char* value = std::getenv(std::string(name).c_str());
+  return value != nullptr ? std::optional<std::string_view>(value) : std::nullopt;
+}
+
+bool works_by_plan(const CommandLine& line) { return takes_options_of_rules(line) && !line.config.cleanup_only; }
+
+CommandLine parse(Arguments arguments, const Environment& environment) {
+  CommandLine line = choose_command(arguments);
+  if (!line.command || line.help) return line;
+  const Tokens tokens = options::tokenize(arguments, *line.command);
+  if (std::ranges::any_of(tokens.flags, [](const auto& given) { return given.flag->name == "help"; })) {
+    line.help = true;
+    return line;
+  }
+
+  for (const auto& [flag, values] : tokens.flags) {
+    for (const std::string& value : values) flag->set(line, {*flag, value, {}});
+  }
+  line.packet.words = tokens.words;
+  refuse_words(line, tokens, arguments);
+  if (takes_options_of_rules(line)) {
+    for (const Flag& flag : flags()) {
+      if (flag.commands.contains(*line.command) && tokens.find(flag) == nullptr) {
+        set_from_environment(line, flag, environment);
+      }
+    }
+  }
+  check_combinations(line, tokens);
+  // Neither touches anything: they need no address of the pod.
+  line.config.dry_run |= line.command == Command::render || (line.command == Command::explain && line.plan);
+  return line;
+}
+
+}  // namespace sidetrack

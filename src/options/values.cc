@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "options/values.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <optional>
+
+#include "sidetrack/error.h"
+
+namespace sidetrack::options {
+namespace {
+
+constexpr std::string_view kEveryPort = "a port from 1 to 65535";
+constexpr std::string_view kDuration = "a duration such as 5s, 500ms or 1m30s";
+
+std::string short_name(const Flag& flag) {
+  return flag.letter != '\0' ? fmt::format("-{}", flag.letter) : fmt::format("--{}", flag.name);
+}
+
+// No address, port or number without a ':' has a letter in it: this is a word, probably the name of a file.
+bool is_word(std::string_view text) {
+  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  return text.find(':') == std::string_view::npos && std::ranges::any_of(text, letter);
+}
+
+// The classic accident: -b * without quotes becomes -b CMakeLists.txt src tests.
+std::string hint_about_expansion(const Item& item) {
+  const Flag& flag = item.given.flag;
+  const bool from_shell = item.given.variable.empty() && item.file.empty();
+  if (flag.kind != Kind::list || flag.group != Group::traffic || !from_shell || !is_word(item.text)) return {};
+  const auto option = short_name(flag);
+  if (flag.value.find('*') != std::string_view::npos) {
+    return fmt::format("if the shell made file names of a bare *, quote it: {} '*'", option);
+  }
+  return fmt::format("if the shell made file names of a bare *: this option takes none; {} '' is the empty list",
+                     option);
+}
+
+template <typename T>
+std::optional<T> number(std::string_view text, int base = 10) {
+  T value{};
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value, base);
+  if (error != std::errc() || stop != end) return std::nullopt;
+  return value;
+}
+
+// Decimal, or 0x and hexadecimal. A leading 0 is octal to iptables and ip, decimal to others: refused.
+std::optional<std::uint32_t> decimal_or_hexadecimal(std::string_view text) {
+  if (text.starts_with("0x") || text.starts_with("0X")) return number<std::uint32_t>(text.substr(2), 16);
+  if (text.size() > 1 && text.front() == '0') return std::nullopt;
+  return number<std::uint32_t>(text);
+}
+
+struct Unit {
+  std::string_view name;
+  std::uint64_t nanoseconds;
+};
+constexpr Unit kUnits[] = {{"ns", 1},         {"us", 1'000},        {"µs", 1'000},         {"μs", 1'000},
+                           {"ms", 1'000'000}, {"s", 1'000'000'000}, {"m", 60'000'000'000}, {"h", 3'600'000'000'000}};
+
+std::string_view take_while(std::string_view& text, bool (*wanted)(char)) {
+  const auto end = std::ranges::find_if_not(text, wanted);
+  const auto taken = text.substr(0, static_cast<std::size_t>(end - text.begin()));
+  text.remove_prefix(taken.size());
+  return taken;
+}
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_unit_character(char c) { return c != '.' && !is_digit(c); }
+
+// "1m30s", "1.5h", "0"; nothing if it does not parse or exceeds 2^63 - 1 nanoseconds (292 years), as in Go.
+std::optional<std::chrono::nanoseconds> parse_duration(std::string_view text) {
+  constexpr std::uint64_t most = std::numeric_limits<std::int64_t>::max();
+  if (text.starts_with('+')) text.remove_prefix(1);
+  if (text == "0") return std::chrono::nanoseconds(0);
+  if (text.empty()) return std::nullopt;
+  std::uint64_t total = 0;
+  while (!text.empty()) {
+    const auto whole = take_while(text, is_digit);
+    std::string_view fraction;
+    if (text.starts_with('.')) {
+      text.remove_prefix(1);
+      fraction = take_while(text, is_digit);
+    }
+    if (whole.empty() && fraction.empty()) return std::nullopt;
+    const auto unit = std::ranges::find(kUnits, take_while(text, is_unit_character), &Unit::name);
+    if (unit == std::end(kUnits)) return std::nullopt;
+
+    const auto count = whole.empty() ? std::uint64_t{0} : number<std::uint64_t>(whole);
+    if (!count || *count > most / unit->nanoseconds) return std::nullopt;
+    std::uint64_t part = *count * unit->nanoseconds;
+    std::uint64_t weight = unit->nanoseconds;
+    for (const char digit : fraction) {
+      weight /= 10;
+      part += static_cast<std::uint64_t>(digit - '0') * weight;
+    }
+    if (part > most - total) return std::nullopt;
+    total += part;
+  }
+  return std::chrono::nanoseconds(static_cast<std::int64_t>(total));
+}
+
+}  // namespace
+
+void refuse(const Item& item, std::string_view expected, std::string hint) {
+  const std::string where = item.file.empty() ? "" : fmt::format(" {}, line {}:", item.file, item.line);
+  const std::string name = item.given.variable.empty() ? spelled(item.given.flag) : std::string(item.given.variable);
+  const std::string value = item.text.empty() ? "no value" : fmt::format("'{}'", item.text);
+  if (hint.empty()) hint = hint_about_expansion(item);
+  throw Error(ExitCode::usage, fmt::format("{}:{} {}: expected {}", name, where, value, expected), std::move(hint));
+}
+
+void refuse(const Given& given, std::string_view expected, std::string hint) {
+  refuse(Item{given, given.text}, expected, std::move(hint));
+}
+
+bool boolean(const Item& item) {
+  static constexpr std::string_view yes[] = {"1", "t", "T", "true", "TRUE", "True"};
+  static constexpr std::string_view no[] = {"0", "f", "F", "false", "FALSE", "False"};
+  if (std::ranges::find(yes, item.text) != std::end(yes)) return true;
+  if (std::ranges::find(no, item.text) != std::end(no)) return false;
+  refuse(item, "true or false");
+}
+
+std::uint16_t port(const Item& item) {
+  const auto value = number<std::uint16_t>(item.text);
+  if (!value || *value == 0) refuse(item, kEveryPort);
+  return *value;
+}
+
+std::uint32_t mark(const Item& item) {
+  const auto value = decimal_or_hexadecimal(item.text);
+  // Every packet starts with mark 0: rules for it would match them all.
+  if (!value || *value == 0) refuse(item, "a mark from 1 to 4294967295, decimal or 0x…");
+  return *value;
+}
+
+std::uint32_t route_table(const Item& item) {
+  const auto value = decimal_or_hexadecimal(item.text);
+  // RT_TABLE_UNSPEC is 0. In the kernel's own tables default, main and local (253 to 255, linux/rtnetlink.h) the local
+  // default route would take all traffic, not only what is marked.
+  const bool own = value && *value >= 253 && *value <= 255;
+  if (!value || *value == 0 || own) {
+    refuse(item, "a routing table from 1 to 4294967295, decimal or 0x…, other than 253 to 255 (default, main, local)");
+  }
+  return *value;
+}
+
+std::uint32_t id(const Item& item) {
+  const auto value = number<std::uint32_t>(item.text);
+  // The kernel takes (uid_t)-1 for no id at all.
+  if (!value || *value == std::numeric_limits<std::uint32_t>::max()) {
+    refuse(item, "a number from 0 to 4294967294", is_word(item.text) ? "give the number: id NAME prints it" : "");
+  }
+  return *value;
+}
+
+std::uint32_t process_id(const Item& item) {
+  const auto value = number<std::int32_t>(item.text);
+  if (!value || *value < 1) refuse(item, "a process id");
+  return static_cast<std::uint32_t>(*value);
+}
+
+Address address(const Item& item) {
+  const auto value = Address::parse(item.text);
+  if (!value) refuse(item, "an IPv4 or IPv6 address");
+  return *value;
+}
+
+AddressRange range(const Item& item) {
+  const auto value = AddressRange::parse(item.text);
+  if (!value) refuse(item, "an address range such as 10.0.0.0/8 or fd00::/8");
+  return *value;
+}
+
+AddressRange loopback_prefix(const Item& item) {
+  const auto value = AddressRange::parse(item.text);
+  const auto loopback = AddressRange::prefix({Family::ipv4, {127}}, 8);
+  if (!value || !loopback.contains(value->first) || !loopback.contains(value->last)) {
+    refuse(item, "an IPv4 loopback prefix from 127.0.0.0/8 to 127.x.x.x/32");
+  }
+  return *value;
+}
+
+// What the kernel takes for a name (dev_valid_name in net/core/dev.c), and nothing that garbles a listing.
+std::string interface(const Item& item) {
+  const auto bad = [](char c) { return c <= ' ' || c == '\x7f' || c == '/' || c == ':'; };
+  if (item.text.empty() || item.text.size() > 15 || item.text == "." || item.text == ".." ||
+      std::ranges::any_of(item.text, bad)) {
+    refuse(item, "an interface name of 1 to 15 characters without blanks, '/' and ':'");
+  }
+  return std::string(item.text);
+}
+
+std::chrono::nanoseconds duration(const Item& item) {
+  const auto value = parse_duration(item.text);
+  if (!value) refuse(item, kDuration);
+  return *value;
+}
+
+std::size_t choice(const Item& item, std::string_view choices) {
+  std::size_t place = 0;
+  for (std::string_view left = choices; !item.text.empty();) {
+    const auto bar = left.find('|');
+    if (left.substr(0, bar) == item.text) return place;
+    if (bar == std::string_view::npos) break;
+    left.remove_prefix(bar + 1);
+    ++place;
+  }
+  refuse(item, fmt::format("one of {}", choices));
+}
+
+}  // namespace sidetrack::options

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// The values of options, parsed strictly. Every function here throws Error (usage) for what does not parse.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "sidetrack/flags.h"
+
+namespace sidetrack::options {
+
+// One value, or one item of a list.
+struct Item {
+  const Given& given;
+  std::string_view text;
+  std::string_view file = {};  // of a list given as @FILE
+  std::size_t line = 0;        // counts from 1
+};
+
+// "-p, --envoy-port: '70000': expected a port from 1 to 65535"
+[[noreturn]] void refuse(const Item& item, std::string_view expected, std::string hint = {});
+[[noreturn]] void refuse(const Given& given, std::string_view expected, std::string hint = {});
+
+bool boolean(const Item& item);  // as Go's strconv.ParseBool
+std::uint16_t port(const Item& item);
+std::uint32_t mark(const Item& item);
+std::uint32_t route_table(const Item& item);
+std::uint32_t id(const Item& item);  // of a user or a group
+std::uint32_t process_id(const Item& item);
+Address address(const Item& item);
+AddressRange range(const Item& item);
+AddressRange loopback_prefix(const Item& item);
+std::string interface(const Item& item);
+std::chrono::nanoseconds duration(const Item& item);  // as Go's time.ParseDuration; never negative
+
+// The place of the text among "a|b|c".
+std::size_t choice(const Item& item, std::string_view choices);
+
+// Every item of a comma-separated list, without surrounding blanks and without empty ones. "@FILE" stands for the items
+// in that file, which are separated by commas or lines; '#' starts a comment there.
+void each_item(const Given& given, const std::function<void(const Item&)>& use);
+
+}  // namespace sidetrack::options
