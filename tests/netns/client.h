@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#pragma once
+
+#include <optional>
+
+#include "file_descriptor.h"
+#include "landing.h"
+#include "namespace.h"
+#include "sidetrack/ruleset.h"
+
+namespace sidetrack::netns {
+
+struct Request {
+  Endpoint to;
+  Protocol protocol = Protocol::tcp;
+  std::optional<Endpoint> from;    // bind to this first; may be a foreign address (IP_TRANSPARENT)
+  std::optional<unsigned> mark{};  // SO_MARK
+};
+
+// One connection (or one udp socket) to whoever takes it.
+class Connection {
+ public:
+  Connection(const Namespace& where, Identity identity, const Request& request);
+
+  // Asks who is at the other end, by a packet there and one back.
+  Landing ask();
+
+ private:
+  Landing ask_tcp();
+  Landing ask_udp();
+
+  Request request_;
+  FileDescriptor socket_;
+  std::optional<Role> nobody_;  // refused or no_answer
+};
+
+// Connects, asks twice (the first packet of a connection and the later ones take different ways), closes.
+Landing connect(const Namespace& where, Identity identity, const Request& request);
+
+}  // namespace sidetrack::netns
