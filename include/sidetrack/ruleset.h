@@ -144,7 +144,7 @@ struct Rule {
   std::optional<unsigned> insert_at;  // -I CHAIN N, counted from 1; otherwise appended
 
   // Equal in what they do: the reason, the way into the chain (-A, -I) and the order of the words do not count.
-  // (The order among matches of the same kind does.)
+  // (The order among matches of the same kind does.) Neither do words that match everything: `-d 0.0.0.0/0`, `-i +`.
   friend bool operator==(const Rule& a, const Rule& b);
 };
 

@@ -12,10 +12,20 @@ const std::string* jump_of(const Rule& rule) {
   return jump != nullptr ? &jump->chain : nullptr;
 }
 
+// `-d 0.0.0.0/0`, `-i +`: words that match everything, and leave no trace in the kernel.
+bool matches_everything(const Match& match) {
+  if (const auto* address = std::get_if<AddressMatch>(&match)) {
+    return !address->negated && address->ranges.size() == 1 && address->ranges.front().prefix_length() == 0;
+  }
+  const auto* interface = std::get_if<InterfaceMatch>(&match);
+  return interface != nullptr && !interface->negated && interface->name == "+";
+}
+
 // xtables keeps interface, address and protocol in the header of a rule, whatever the order of the words was: a
 // stable sort by kind puts both orders alike. PortMatch and the others keep their places among themselves.
 std::vector<Match> in_kernel_order(const std::vector<Match>& matches) {
   std::vector<Match> sorted = matches;
+  std::erase_if(sorted, matches_everything);
   std::ranges::stable_sort(sorted, {}, [](const Match& match) {
     const auto* address = std::get_if<AddressMatch>(&match);
     const auto* interface = std::get_if<InterfaceMatch>(&match);
@@ -69,7 +79,7 @@ std::string_view name(Protocol protocol) {
 }
 
 bool same_effect(const Rule& a, const Rule& b) {
-  return a.table == b.table && a.chain == b.chain && a.target == b.target && a.matches.size() == b.matches.size() &&
+  return a.table == b.table && a.chain == b.chain && a.target == b.target &&
          (a.matches == b.matches || in_kernel_order(a.matches) == in_kernel_order(b.matches));
 }
 

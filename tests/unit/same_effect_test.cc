@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <gtest/gtest.h>
+
+#include "sidetrack/ruleset.h"
+
+namespace sidetrack {
+namespace {
+
+Rule rule(std::vector<Match> matches) {
+  return {Family::ipv4, Table::nat, "ISTIO_OUTPUT", std::move(matches), Verdict::return_, {}, {}};
+}
+AddressMatch to(const char* range, bool negated = false) {
+  return {End::destination, {*AddressRange::parse(range)}, negated};
+}
+
+const ProtocolMatch tcp{Protocol::tcp, false};
+const InterfaceMatch lo{Direction::out, "lo", false};
+
+TEST(SameEffect, TheOrderOfTheHeadersWordsDoesNotCount) {
+  EXPECT_TRUE(same_effect(rule({lo, tcp, to("10.0.0.0/8")}), rule({to("10.0.0.0/8"), lo, tcp})));
+  EXPECT_FALSE(same_effect(rule({lo, tcp}), rule({lo})));
+  EXPECT_FALSE(same_effect(rule({lo}), rule({InterfaceMatch{Direction::in, "lo", false}})));
+}
+
+TEST(SameEffect, WordsThatMatchEverythingDoNotCount) {
+  EXPECT_TRUE(same_effect(rule({to("0.0.0.0/0"), tcp}), rule({tcp})));
+  EXPECT_TRUE(same_effect(rule({to("::/0")}), rule({InterfaceMatch{Direction::in, "+", false}})));
+  EXPECT_FALSE(same_effect(rule({to("0.0.0.0/0", true)}), rule({}))) << "negated, it matches nothing";
+  EXPECT_FALSE(same_effect(rule({to("0.0.0.0/1")}), rule({})));
+}
+
+}  // namespace
+}  // namespace sidetrack
