@@ -87,7 +87,8 @@ void set_forced_binary(CommandLine& line, const Given& given) {
 
 AddressRange excludable_range(const Item& item) {
   if (item.text == "*") {
-    refuse(item, "address ranges", "to leave all outbound traffic alone, leave out -i, --istio-service-cidr");
+    refuse(item, "address ranges, not everything",
+           "to leave all outbound traffic alone, leave out -i, --istio-service-cidr");
   }
   return options::range(item);
 }

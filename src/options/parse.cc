@@ -111,7 +111,7 @@ void refuse_words(const CommandLine& line, const Tokens& tokens, Arguments argum
   const std::string before = arguments.rend() - place > 1 ? std::string(place[1]) : "";
   std::string hint;
   if (find_command(word)) {
-    hint = fmt::format("the command comes first: sidetrack {} …", word);
+    hint = fmt::format("the command comes first: sidetrack {} ...", word);
   } else if (word == "true" || word == "false") {
     hint = fmt::format("write it as {}={}", before.empty() ? "--flag" : before, word);
   } else {

@@ -32,9 +32,9 @@ bool is_option(std::string_view argument) { return argument.size() > 1 && argume
 
 [[noreturn]] void refuse_unknown(Command command, std::string_view argument) {
   const bool is_long = argument.starts_with("--");
-  const std::string_view option = is_long ? argument.substr(0, argument.find('=')) : argument.substr(0, 2);
+  const std::string_view option = argument.substr(0, argument.find('='));
   const auto same = [&](const Flag& flag) {
-    return is_long ? flag.name == option.substr(2) : flag.letter == option[1];
+    return is_long ? flag.name == option.substr(2) : flag.letter != '\0' && flag.letter == option[1];
   };
 
   std::string takers;
@@ -43,14 +43,14 @@ bool is_option(std::string_view argument) { return argument.size() > 1 && argume
     takers += (takers.empty() ? "" : ", ") + std::string(other.name);
   }
   const auto message = fmt::format("{}: not an option of {}", option, name(command));
-  if (!takers.empty()) throw Error(ExitCode::usage, message, fmt::format("it belongs to: {}", takers));
+  if (!takers.empty() && !find_flag(command, same))
+    throw Error(ExitCode::usage, message, fmt::format("it belongs to: {}", takers));
 
   std::vector<std::string_view> names;
   for (const Flag& flag : flags()) {
     if (flag.commands.contains(command) && !flag.name.empty()) names.push_back(flag.name);
   }
-  // A whole name behind one dash is the usual slip: -envoy-port.
-  const auto meant = nearest(argument.substr(0, argument.find('=')).substr(is_long ? 2 : 1), names);
+  const auto meant = nearest(option.substr(is_long ? 2 : 1), names);
   throw Error(ExitCode::usage, message,
               meant ? fmt::format("did you mean --{}?", *meant)
                     : fmt::format("sidetrack {} --help lists the options", name(command)));
@@ -66,6 +66,9 @@ std::vector<std::string> canonical(std::span<const std::string_view> arguments, 
     const auto equals = argument.find('=');
     const bool is_long = argument.starts_with("--");
     const bool with_value = is_option(argument) && equals != std::string_view::npos && (is_long || equals == 2);
+    // The slip of those used to Go's flags; -check would else be -c with the interface "heck".
+    const bool one_dash = is_option(argument) && !is_long && !options_ended;
+    if (one_dash && by_name(command, argument.substr(1, equals - 1)) != nullptr) refuse_unknown(command, argument);
     const Flag* flag = options_ended || !with_value ? nullptr
                        : is_long                    ? by_name(command, argument.substr(2, equals - 2))
                                                     : by_letter(command, argument[1]);

@@ -135,7 +135,7 @@ std::uint16_t port(const Item& item) {
 std::uint32_t mark(const Item& item) {
   const auto value = decimal_or_hexadecimal(item.text);
   // Every packet starts with mark 0: rules for it would match them all.
-  if (!value || *value == 0) refuse(item, "a mark from 1 to 4294967295, decimal or 0x…");
+  if (!value || *value == 0) refuse(item, "a mark from 1 to 4294967295, decimal or 0x...");
   return *value;
 }
 
@@ -145,7 +145,8 @@ std::uint32_t route_table(const Item& item) {
   // default route would take all traffic, not only what is marked.
   const bool own = value && *value >= 253 && *value <= 255;
   if (!value || *value == 0 || own) {
-    refuse(item, "a routing table from 1 to 4294967295, decimal or 0x…, other than 253 to 255 (default, main, local)");
+    refuse(item,
+           "a routing table from 1 to 4294967295, decimal or 0x..., other than 253 to 255 (default, main, local)");
   }
   return *value;
 }

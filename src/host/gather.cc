@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "host/ids.h"
+#include "host/resolv_conf.h"
+#include "sidetrack/error.h"
+#include "sidetrack/host.h"
+
+namespace sidetrack {
+namespace {
+
+constexpr std::uint32_t kProxyUid = 1337;  // of istio-proxy in Istio's images
+
+void complete_proxy_ids(Config& config, const Names& names, const Host& host, std::vector<std::string>& warnings) {
+  if (config.proxy_uids.empty()) {
+    const auto uid = host::uid_of(names.envoy_user, host.passwd);
+    if (!uid && names.envoy_user_given) {
+      warnings.push_back(fmt::format("ENVOY_USER: no user '{}' in {}: the proxy's uid is taken to be {}",
+                                     names.envoy_user, host.passwd, kProxyUid));
+    }
+    config.proxy_uids = {uid.value_or(kProxyUid)};
+  }
+  if (config.proxy_gids.empty()) config.proxy_gids = config.proxy_uids;
+}
+
+std::uint32_t gid(const std::string& group, const std::string& variable, const Host& host) {
+  std::uint32_t number = 0;
+  const char* end = group.data() + group.size();
+  const auto [stop, error] = std::from_chars(group.data(), end, number);
+  if (error == std::errc() && stop == end && number != UINT32_MAX) return number;  // (gid_t)-1 is no group
+  if (const auto found = host::gid_of(group, host.group)) return *found;
+  throw Error(ExitCode::usage, fmt::format("{}: no group '{}' in {}", variable, group, host.group),
+              "a gid can be given as its number");
+}
+
+void complete_owner_groups(Config& config, const Names& names, const Host& host, std::vector<std::string>& warnings) {
+  const std::string include = "ISTIO_OUTBOUND_OWNER_GROUPS";
+  const std::string exclude = "ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE";
+  config.owner_groups = {names.owner_groups.all, {}};
+  for (const auto& group : names.owner_groups.list) config.owner_groups.list.push_back(gid(group, include, host));
+  config.owner_groups_exclude.clear();
+  for (const auto& group : names.owner_groups_exclude) {
+    config.owner_groups_exclude.push_back(gid(group, exclude, host));
+  }
+  if (!config.owner_groups.all && !config.owner_groups_exclude.empty()) {
+    warnings.push_back(
+        fmt::format("{} has no effect beside {}: only the groups of that are captured", exclude, include));
+  }
+}
+
+// IPv6 is on if the first address of the pod is IPv6, with --dual-stack if any is.
+Families families(const Config& config, const Host& host) {
+  if (config.families) return *config.families | Family::ipv4;
+  std::vector<Address> addresses = host.addresses();
+  std::erase_if(addresses, [](const Address& address) { return address.is_loopback() || address.is_link_local(); });
+  const auto is_ipv6 = [](const Address& address) { return address.family == Family::ipv6; };
+
+  if (addresses.empty()) {
+    if (config.dry_run) return config.dual_stack ? Families::both() : Family::ipv4;
+    throw Error(ExitCode::failed, "no interface has an address other than loopback and link-local",
+                "apply runs after the pod's network is set up; --ip-families decides without asking");
+  }
+  const bool ipv6 = config.dual_stack ? std::ranges::any_of(addresses, is_ipv6) : is_ipv6(addresses.front());
+  return ipv6 ? Families::both() : Family::ipv4;
+}
+
+std::vector<Address> dns_servers(const Config& config, const Host& host, std::vector<std::string>& warnings) {
+  if (!config.redirect_dns || config.capture_all_dns) return {};
+  if (config.dns_servers && !config.dns_servers->empty()) return *config.dns_servers;
+  const std::string source = config.dns_servers ? "--dns-server" : host.resolv_conf;
+  const auto servers = config.dns_servers ? *config.dns_servers : host::name_servers(host.resolv_conf, warnings);
+  if (servers.empty()) warnings.push_back(fmt::format("no name server in {}: DNS is not captured", source));
+  return servers;
+}
+
+}  // namespace
+
+HostFacts gather(Config& config, const Names& names, const Host& host) {
+  HostFacts facts;
+  complete_proxy_ids(config, names, host, facts.warnings);
+  complete_owner_groups(config, names, host, facts.warnings);
+  if (config.mode == Mode::none || config.cleanup_only) return facts;
+  facts.families = families(config, host);
+  facts.dns_servers = dns_servers(config, host, facts.warnings);
+  return facts;
+}
+
+}  // namespace sidetrack
