@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <gtest/gtest.h>
+#include <linux/netfilter_ipv4/ip_tables.h>
+#include <linux/netfilter_ipv6/ip6_tables.h>
+
+#include <cstring>
+#include <stdexcept>
+
+#include "backend/xt/entry.h"
+#include "sidetrack/render.h"
+
+namespace sidetrack::xt {
+namespace {
+
+const ProtocolMatch tcp{Protocol::tcp, false};
+
+Rule rule(Family family, std::vector<Match> matches, Target target = Verdict::return_) {
+  return {family, Table::nat, "ISTIO_OUTPUT", std::move(matches), std::move(target), {}, {}};
+}
+
+AddressMatch address(End end, const char* range, bool negated = false) {
+  return {end, {*AddressRange::parse(range)}, negated};
+}
+
+// What comes back: the label is what libiptc says of a standard target.
+Rule round_trip(const Rule& wanted, Family family) {
+  std::string label;
+  if (const auto* jump = std::get_if<Jump>(&wanted.target)) label = jump->chain;
+  if (const auto* verdict = std::get_if<Verdict>(&wanted.target)) {
+    label = *verdict == Verdict::accept ? "ACCEPT" : *verdict == Verdict::drop ? "DROP" : "RETURN";
+  }
+  auto bytes = encode_entry(wanted, family);
+  if (!label.empty()) {  // the kernel has no name in a standard target
+    const std::size_t target = bytes.size() - sizeof(xt_standard_target);
+    std::memset(bytes.data() + target + offsetof(xt_entry_target, u.user.name), 0, XT_EXTENSION_MAXNAMELEN);
+  }
+  const DecodedEntry decoded = decode_entry(bytes, label, family);
+  return rule(family, decoded.matches, decoded.target);
+}
+
+template <typename Entry>
+Entry header(const std::vector<std::byte>& bytes) {
+  Entry entry;
+  std::memcpy(&entry, bytes.data(), sizeof entry);
+  return entry;
+}
+
+TEST(XtEntry, HeaderOfIpv4) {
+  const auto bytes = encode_entry(
+      rule(Family::ipv4, {InterfaceMatch{Direction::in, "eth0", true}, InterfaceMatch{Direction::out, "veth+", false},
+                          tcp, address(End::source, "10.1.0.0/16", true)}),
+      Family::ipv4);
+  const auto entry = header<ipt_entry>(bytes);
+  EXPECT_STREQ(entry.ip.iniface, "eth0");
+  EXPECT_EQ(entry.ip.iniface_mask[4], 0xff) << "the terminating zero is compared";
+  EXPECT_EQ(entry.ip.iniface_mask[5], 0);
+  EXPECT_STREQ(entry.ip.outiface, "veth+");
+  EXPECT_EQ(entry.ip.outiface_mask[3], 0xff);
+  EXPECT_EQ(entry.ip.outiface_mask[4], 0);
+  EXPECT_EQ(entry.ip.src.s_addr, 0x0000010au);
+  EXPECT_EQ(entry.ip.smsk.s_addr, 0x0000ffffu);
+  EXPECT_EQ(entry.ip.proto, 6);
+  EXPECT_EQ(entry.ip.flags, 0);
+  EXPECT_EQ(entry.ip.invflags, IPT_INV_VIA_IN | IPT_INV_SRCIP);
+  EXPECT_EQ(entry.target_offset, sizeof(ipt_entry));
+  EXPECT_EQ(entry.next_offset, sizeof(ipt_entry) + 40);
+  EXPECT_EQ(bytes.size(), entry.next_offset);
+}
+
+TEST(XtEntry, HeaderOfIpv6SaysThatTheProtocolCounts) {
+  const auto entry = header<ip6t_entry>(encode_entry(rule(Family::ipv6, {tcp}), Family::ipv6));
+  EXPECT_EQ(entry.ipv6.proto, 6);
+  EXPECT_EQ(entry.ipv6.flags, IP6T_F_PROTO);
+  EXPECT_EQ(header<ip6t_entry>(encode_entry(rule(Family::ipv6, {}), Family::ipv6)).ipv6.flags, 0);
+}
+
+TEST(XtEntry, RoundTrip) {
+  const Target targets[] = {Verdict::accept, Verdict::drop, Verdict::return_, Jump{"ISTIO_IN_REDIRECT"},
+                            Redirect{15001}, CtZone{1},     SetMark{1338}};
+  for (const Target& target : targets) {
+    const Rule v4 =
+        rule(Family::ipv4,
+             {InterfaceMatch{Direction::out, "lo", false}, address(End::destination, "127.0.0.1/32", true), tcp,
+              PortMatch{End::destination, {{15008, 15008}}, true}, OwnerMatch{OwnerKind::uid, {{1337, 1337}}, false}},
+             target);
+    EXPECT_EQ(round_trip(v4, Family::ipv4), v4) << iptables_words(v4);
+    const Rule v6 = rule(Family::ipv6,
+                         {address(End::source, "::6/128"), address(End::destination, "fd00::/8"), tcp,
+                          InterfaceMatch{Direction::in, "exactly15chars+", false}},
+                         target);
+    EXPECT_EQ(round_trip(v6, Family::ipv6), v6) << iptables_words(v6);
+  }
+  const Rule every = rule(Family::ipv4, {address(End::destination, "0.0.0.0/0")});
+  EXPECT_EQ(round_trip(every, Family::ipv4), every);
+}
+
+TEST(XtEntry, WordsOfOthers) {
+  auto bytes = encode_entry(rule(Family::ipv4, {}, Jump{"X"}), Family::ipv4);
+  auto entry = header<ipt_entry>(bytes);
+  entry.ip.flags = IPT_F_FRAG | IPT_F_GOTO;
+  entry.ip.invflags = IPT_INV_FRAG | XT_INV_PROTO;
+  entry.ip.proto = 132;
+  entry.ip.dst.s_addr = 0x0100000a;
+  entry.ip.dmsk.s_addr = 0xff0000ff;
+  std::memcpy(bytes.data(), &entry, sizeof entry);
+  std::memset(bytes.data() + sizeof entry + offsetof(xt_entry_target, u.user.name), 0, XT_EXTENSION_MAXNAMELEN);
+  const DecodedEntry decoded = decode_entry(bytes, "OTHERS", Family::ipv4);
+  EXPECT_EQ(iptables_words(rule(Family::ipv4, decoded.matches, decoded.target)),
+            "-A ISTIO_OUTPUT -d 10.0.0.1/255.0.0.255 ! -p 132 ! -f -g OTHERS");
+  EXPECT_EQ(decode_entry(bytes, "", Family::ipv4).target, Target(UnknownTarget{}));
+}
+
+TEST(XtEntry, CopyPutsTheLabelBack) {
+  const auto wanted = encode_entry(rule(Family::ipv6, {}, Jump{"OTHERS"}), Family::ipv6);
+  auto from_kernel = wanted;
+  std::memset(from_kernel.data() + sizeof(ip6t_entry) + offsetof(xt_entry_target, u.user.name), 0,
+              XT_EXTENSION_MAXNAMELEN);
+  EXPECT_NE(from_kernel, wanted);
+  EXPECT_EQ(copy_entry(from_kernel, "OTHERS", Family::ipv6), wanted);
+  const auto extension = encode_entry(rule(Family::ipv4, {tcp}, Redirect{1}), Family::ipv4);
+  EXPECT_EQ(copy_entry(extension, "REDIRECT", Family::ipv4), extension);
+}
+
+TEST(XtEntry, RefusesWhatIptablesCannotHold) {
+  const auto encode = [](Match match) { return encode_entry(rule(Family::ipv4, {std::move(match)}), Family::ipv4); };
+  AddressMatch two = address(End::source, "10.0.0.0/8");
+  two.ranges.push_back(*AddressRange::parse("11.0.0.0/8"));
+  EXPECT_THROW(encode(two), std::logic_error);
+  AddressMatch no_cidr = address(End::source, "10.0.0.0/8");
+  no_cidr.ranges.front().last.bytes[3] = 3;
+  EXPECT_THROW(encode(no_cidr), std::logic_error);
+  EXPECT_THROW(encode(address(End::source, "::1/128")), std::logic_error);
+  EXPECT_THROW(encode(InterfaceMatch{Direction::in, "sixteen-letters!", false}), std::logic_error);
+  EXPECT_THROW((void)encode_entry(rule(Family::ipv4, {}, Jump{std::string(30, 'x')}), Family::ipv4), std::logic_error);
+}
+
+}  // namespace
+}  // namespace sidetrack::xt
