@@ -52,7 +52,7 @@ TEST_P(Dns, OfTheProxyLeaves) {
   for (const auto* options : {"--redirect-dns", "--redirect-dns --capture-all-dns"}) {
     pod_.emplace();
     capture(options);
-    for (const Actor& actor : {as_proxy, as_proxy_group}) {
+    for (const Actor& actor : {as_proxy, as_proxy_user, as_proxy_group}) {
       EXPECT_EQ(send(actor, server()), landed(Role::outside, local(server())));
       EXPECT_EQ(connect(actor, server()), landed(Role::outside, local(server())));
     }
@@ -60,15 +60,18 @@ TEST_P(Dns, OfTheProxyLeaves) {
 }
 
 // The app's query and the proxy's own, from the same port to the same server, are one flow to connection tracking
-// unless they are in zones of their own: then the second is not sent where the first one went.
+// unless they are in zones of their own: then the second is not sent where the first one went. The proxy is known by
+// its uid or by its gid.
 TEST_P(Dns, QueriesFromTheSamePortDoNotClash) {
   for (const auto* options : {"--redirect-dns", "--redirect-dns --capture-all-dns"}) {
-    pod_.emplace();
-    capture(options);
-    EXPECT_EQ(query_from(40000, as_app), landed(Role::dns, local(loopback(15053))));
-    EXPECT_EQ(query_from(40000, as_proxy), landed(Role::outside, local(server())));
-    EXPECT_EQ(query_from(40001, as_proxy), landed(Role::outside, local(server())));
-    EXPECT_EQ(query_from(40001, as_app), landed(Role::dns, local(loopback(15053))));
+    for (const Actor& proxy : {as_proxy, as_proxy_user, as_proxy_group}) {
+      pod_.emplace(Pod::Options{.proxy = proxy.identity});
+      capture(options);
+      EXPECT_EQ(query_from(40000, as_app), landed(Role::dns, local(loopback(15053))));
+      EXPECT_EQ(query_from(40000, proxy), landed(Role::outside, local(server())));
+      EXPECT_EQ(query_from(40001, proxy), landed(Role::outside, local(server())));
+      EXPECT_EQ(query_from(40001, as_app), landed(Role::dns, local(loopback(15053))));
+    }
   }
 }
 

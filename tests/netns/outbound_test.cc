@@ -18,8 +18,8 @@ TEST_P(Outbound, ToAnotherHostLandsOnTheProxy) {
 
 TEST_P(Outbound, OfTheProxyItselfLeaves) {
   apply(injected);
-  EXPECT_EQ(connect(as_proxy, service(80)), landed(Role::outside, local(service(80))));
-  EXPECT_EQ(connect(as_proxy_group, service(80)), landed(Role::outside, local(service(80))));
+  for (const Actor& actor : {as_proxy, as_proxy_user, as_proxy_group})
+    EXPECT_EQ(connect(actor, service(80)), landed(Role::outside, local(service(80))));
 }
 
 TEST_P(Outbound, OfASecondProxyUidLeaves) {
@@ -92,11 +92,7 @@ TEST_P(Outbound, DatagramsLeave) {
 
 // ---- From the pod to itself, all of it over lo.
 
-class Itself : public Traffic {
- protected:
-  // The address from which a proxy connects to its app: 127.0.0.6, or ::6, which apply adds to lo.
-  [[nodiscard]] Endpoint inbound_source() const { return {family() == Family::ipv4 ? "127.0.0.6" : "::6", 0}; }
-};
+class Itself : public Traffic {};
 INSTANTIATE_TEST_SUITE_P(, Itself, settings(), setting_name);
 
 TEST_P(Itself, AppReachesItself) {
@@ -124,15 +120,23 @@ TEST_P(Itself, ProxysGidAloneCountsAsTheApp) {
   EXPECT_EQ(connect(as_proxy_group, pod(8080)), landed(Role::app, local(pod(8080))));
 }
 
+// DNS capture lifts that for port 53, and leaves port 53 out for the uid, but not for the gid.
+TEST_P(Itself, DnsCaptureTellsTheProxysUidAndGidApart) {
+  pod_->listen(as_app, Role::app, {.tcp = {53}, .udp = {}});
+  apply("-b * -i * --redirect-dns --dns-server " + both(&Addresses::dns));
+  EXPECT_EQ(connect(as_proxy_user, pod(53)), landed(Role::app, local(pod(53))));
+  EXPECT_EQ(connect(as_proxy_group, pod(53)), landed(Role::proxy_inbound, original(pod(53))));
+}
+
 TEST_P(Itself, ProxyFromItsInboundAddressReachesTheApp) {
   apply(injected);
-  const Request request{.to = pod(8080), .protocol = Protocol::tcp, .from = inbound_source()};
-  EXPECT_EQ(pod_->connect(as_proxy, request), landed(Role::app, local(pod(8080))));
+  EXPECT_EQ(connect_from_inbound_source(pod(8080)), landed(Role::app, local(pod(8080))));
 }
 
 TEST_P(Itself, IncludedLoopbackSendsTheAppToTheProxy) {
   apply("-i 127.0.0.0/8,10.1.0.0/24,::1/128,fd00:1::/64");
   EXPECT_EQ(connect(as_app, pod(8080)), landed(Role::proxy_outbound, original(pod(8080))));
+  EXPECT_EQ(connect(as_proxy_group, pod(8080)), landed(Role::proxy_inbound, original(pod(8080))));
   EXPECT_EQ(connect(as_app, loopback(8080)), landed(Role::app, local(loopback(8080))));
 }
 

@@ -45,7 +45,13 @@ void set_sysctl(const std::string& name, const std::string& value) {
   check(write(file.get(), value.data(), value.size()), "write to " + path);
 }
 
-void set_sysctls() {
+// No duplicate address detection: an IPv6 address, the link-local ones too, could not be used for its first second.
+void trust_addresses() {
+  set_sysctl("ipv6/conf/all/accept_dad", "0");
+  set_sysctl("ipv6/conf/default/accept_dad", "0");
+}
+
+void be_a_pod() {
   // As container runtimes have it: an app of any uid may listen on port 80.
   set_sysctl("ipv4/ip_unprivileged_port_start", "0");
   // The second interface leads on, as one with a virtual machine behind it does.
@@ -58,20 +64,20 @@ void set_sysctls() {
 const Addresses& addresses(Family family) { return family == Family::ipv4 ? ipv4 : ipv6; }
 
 Pod::Pod(Options options) {
+  for (const auto* each : {&pod_, &outside_, &guest_}) each->run(trust_addresses);
   link("eth0", outside_, "pod0");
   link("net1", guest_, "net1");
-  pod_.run(set_sysctls);
+  pod_.run(be_a_pod);
 
-  // nodad: an address that is still tentative cannot be used for the first second.
   const auto& a = ipv4;
   const auto& b = ipv6;
   ip(pod_, fmt::format("link set lo up\nlink set eth0 up\nlink set net1 up\n"
-                       "addr add {}/24 dev eth0\naddr add {}/64 dev eth0 nodad\n"
-                       "addr add {}/24 dev net1\naddr add {}/64 dev net1 nodad\n"
+                       "addr add {}/24 dev eth0\naddr add {}/64 dev eth0\n"
+                       "addr add {}/24 dev net1\naddr add {}/64 dev net1\n"
                        "route add default via {}\nroute add default via {}\n",
                        a.pod, b.pod, a.pod_second, b.pod_second, a.client, b.client));
   std::string outside = fmt::format(
-      "link set lo up\nlink set pod0 up\naddr add {}/24 dev pod0\naddr add {}/64 dev pod0 nodad\n"
+      "link set lo up\nlink set pod0 up\naddr add {}/24 dev pod0\naddr add {}/64 dev pod0\n"
       "route add default via {}\nroute add default via {}\n",
       a.client, b.client, a.pod, b.pod);
   for (const auto* family : {&a, &b})
@@ -79,16 +85,17 @@ Pod::Pod(Options options) {
          {family->service, family->other_service, family->excluded, family->dns, family->other_dns})
       outside += fmt::format("addr add {}/{} dev lo\n", address, family == &a ? 32 : 128);
   ip(outside_, outside);
-  ip(guest_, fmt::format("link set lo up\nlink set net1 up\naddr add {}/24 dev net1\naddr add {}/64 dev net1 nodad\n"
+  ip(guest_, fmt::format("link set lo up\nlink set net1 up\naddr add {}/24 dev net1\naddr add {}/64 dev net1\n"
                          "route add default via {}\nroute add default via {}\n",
                          a.guest, b.guest, a.pod_second, b.pod_second));
 
-  Actor inbound = as_proxy;
+  const Actor proxy{Place::pod, options.proxy};
+  Actor inbound = proxy;
   inbound.identity.keep_capabilities = options.transparent_proxy;
   listen(inbound, Role::proxy_inbound, {.tcp = {15006}, .udp = {}, .transparent = options.transparent_proxy});
-  listen(as_proxy, Role::proxy_outbound, {.tcp = {15001}, .udp = {}});
-  listen(as_proxy, Role::tunnel, {.tcp = {15008}, .udp = {}});
-  listen(as_proxy, Role::dns, {.tcp = {15053}, .udp = {15053}});
+  listen(proxy, Role::proxy_outbound, {.tcp = {15001}, .udp = {}});
+  listen(proxy, Role::tunnel, {.tcp = {15008}, .udp = {}});
+  listen(proxy, Role::dns, {.tcp = {15053}, .udp = {15053}});
   listen(as_app, Role::app, app_ports);
   listen(from_outside, Role::outside, outside_ports);
   listen(from_guest, Role::guest, guest_ports);

@@ -23,6 +23,7 @@ struct Actor {
 inline constexpr Identity proxy_identity{1337, 1337};
 inline constexpr Identity app_identity{1000, 1000};
 inline constexpr Actor as_proxy{Place::pod, proxy_identity};
+inline constexpr Actor as_proxy_user{Place::pod, {1337, 1000}};   // the proxy's uid, another gid
 inline constexpr Actor as_proxy_group{Place::pod, {2000, 1337}};  // another uid, the proxy's gid
 inline constexpr Actor as_app{Place::pod, app_identity};
 inline constexpr Actor from_outside{Place::outside, {}};
@@ -55,6 +56,7 @@ struct Addresses {
 class Pod {
  public:
   struct Options {
+    Identity proxy = proxy_identity;
     bool transparent_proxy = false;  // the proxy's inbound port is that of mode TPROXY: IP_TRANSPARENT, and NET_ADMIN
   };
   Pod() : Pod(Options{}) {}

@@ -21,6 +21,14 @@ TEST_P(Tproxy, InboundArrivesUnchangedAtTheProxy) {
   EXPECT_EQ(connect(from_outside, pod(9)), landed(Role::proxy_inbound, local(pod(9))));
 }
 
+// To an address that is not the pod's own, only the mark and the policy route lead to the proxy: of the first packet
+// and of every later one.
+TEST_P(Tproxy, PassingTrafficArrivesUnchangedAtTheProxy) {
+  EXPECT_EQ(connect(from_guest, service(80)), landed(Role::outside, local(service(80))));
+  apply(tproxy);
+  EXPECT_EQ(connect(from_guest, service(80)), landed(Role::proxy_inbound, local(service(80))));
+}
+
 TEST_P(Tproxy, InboundToExcludedPortsReachesTheApp) {
   apply(tproxy);
   for (const auto port : status_ports) EXPECT_EQ(connect(from_outside, pod(port)), landed(Role::app, local(pod(port))));
@@ -64,6 +72,18 @@ TEST_P(Tproxy, AppReachesItself) {
 TEST_P(Tproxy, ProxyByThePodsAddressLandsOnItsInboundPort) {
   apply(tproxy);
   EXPECT_EQ(connect(as_proxy, pod(8080)), landed(Role::proxy_inbound, original(pod(8080))));
+}
+
+// Mode TPROXY has no rule of its own for the tunnel.
+TEST_P(Tproxy, TunnelArrivesAtTheInboundPort) {
+  apply(tproxy);
+  EXPECT_EQ(connect(from_outside, pod(15008)), landed(Role::proxy_inbound, local(pod(15008))));
+  EXPECT_EQ(connect(as_proxy, pod(15008)), landed(Role::proxy_inbound, local(pod(15008))));
+}
+
+TEST_P(Tproxy, ProxyFromItsInboundAddressReachesTheApp) {
+  apply(tproxy);
+  EXPECT_EQ(connect_from_inbound_source(pod(8080)), landed(Role::app, local(pod(8080))));
 }
 
 // The proxy speaks to the app from the client's own address, marked. The app's answers go to that address: only the

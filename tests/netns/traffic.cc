@@ -46,6 +46,11 @@ Landing Traffic::send(const Actor& actor, const Endpoint& to) const {
   return pod_->connect(actor, {.to = to, .protocol = Protocol::udp, .from = {}});
 }
 
+Landing Traffic::connect_from_inbound_source(const Endpoint& to) const {
+  const Endpoint source(family() == Family::ipv4 ? "127.0.0.6" : "::6", 0);
+  return pod_->connect(as_proxy, {.to = to, .protocol = Protocol::tcp, .from = source});
+}
+
 std::string Traffic::both(std::string_view Addresses::*which) {
   return std::string(addresses(Family::ipv4).*which) + ',' + std::string(addresses(Family::ipv6).*which);
 }

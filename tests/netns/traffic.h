@@ -38,9 +38,12 @@ class Traffic : public KernelTest, public ::testing::WithParamInterface<Setting>
   // shell: `*` is a star). Throws with its messages if it fails.
   void apply(std::string_view options, const std::vector<std::string>& environment = {}) const;
 
-  // Where a connection lands; where a datagram lands.
+  // Where a connection lands; where a datagram lands. The client's address and the answer's are compared, too.
   [[nodiscard]] Landing connect(const Actor& actor, const Endpoint& to) const;
   [[nodiscard]] Landing send(const Actor& actor, const Endpoint& to) const;
+
+  // As the proxy, from the address that it keeps for connections to its app: 127.0.0.6, or ::6, which apply adds to lo.
+  [[nodiscard]] Landing connect_from_inbound_source(const Endpoint& to) const;
 
   [[nodiscard]] Family family() const { return std::get<Family>(GetParam()); }
   [[nodiscard]] const Addresses& at() const { return addresses(family()); }
