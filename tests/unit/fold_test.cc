@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "sidetrack/fold.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+#include "plan/rule_words.h"
+#include "sidetrack/render.h"
+
+namespace sidetrack {
+namespace {
+
+using namespace words;
+using ::testing::ElementsAre;
+
+const Families both = Families::both();
+
+AddressRange range(const char* text) { return *AddressRange::parse(text); }
+
+Rule rule(std::vector<Match> matches, Target target, Reason reason = {}) {
+  Families families = both;
+  for (const Match& match : matches) {
+    if (const auto* address = std::get_if<AddressMatch>(&match)) families = address->ranges.front().family();
+  }
+  return {families, Table::nat, output, std::move(matches), std::move(target), std::move(reason), {}};
+}
+
+std::vector<std::string> folded(std::vector<Rule> rules) {
+  std::vector<std::string> texts;
+  const Ruleset once = fold({std::move(rules)});
+  for (const Rule& each : once.rules) texts.push_back(iptables_words(each));
+  EXPECT_EQ(fold(once).rules, once.rules) << "folding again changes nothing";
+  return texts;
+}
+
+constexpr Verdict go_back = Verdict::return_;
+
+TEST(Fold, JoinsRangesThatEndAlikeSortedAndMerged) {
+  EXPECT_THAT(
+      folded({rule({destination(range("192.168.0.0/16"))}, go_back),
+              rule({destination(range("10.128.0.0/9"))}, go_back), rule({destination(range("10.0.0.0/9"))}, go_back)}),
+      ElementsAre("-A OUTPUT -d 10.0.0.0/8,192.168.0.0/16 -j RETURN"));
+}
+
+TEST(Fold, KeepsFamiliesApartHoweverTheyAreMixed) {
+  EXPECT_THAT(
+      folded({rule({destination(range("10.0.0.0/8"))}, go_back), rule({destination(range("fd00::/8"))}, go_back),
+              rule({destination(range("172.16.0.0/12"))}, go_back), rule({destination(range("fe80::/10"))}, go_back)}),
+      ElementsAre("-A OUTPUT -d 10.0.0.0/8,172.16.0.0/12 -j RETURN", "-A OUTPUT -d fd00::/8,fe80::/10 -j RETURN"));
+}
+
+TEST(Fold, JoinsAlternatingProtocols) {
+  EXPECT_THAT(folded({rule({tcp, dport(53)}, go_back), rule({udp, dport(53)}, go_back), rule({tcp, dport(22)}, go_back),
+                      rule({udp, dport(22)}, go_back)}),
+              ElementsAre("-A OUTPUT -p tcp -m multiport --dports 22,53 -j RETURN",
+                          "-A OUTPUT -p udp -m multiport --dports 22,53 -j RETURN"));
+}
+
+TEST(Fold, JoinsAcrossAnotherTargetOnlyIfNoPacketMatchesBoth) {
+  const Jump divert{istio_divert};
+  const Jump proxy{istio_tproxy};
+  EXPECT_THAT(folded({rule({tcp, dport(80)}, divert), rule({tcp, dport(80)}, proxy), rule({tcp, dport(443)}, divert),
+                      rule({tcp, dport(443)}, proxy)}),
+              ElementsAre("-A OUTPUT -p tcp -m multiport --dports 80,443 -j ISTIO_DIVERT",
+                          "-A OUTPUT -p tcp -m multiport --dports 80,443 -j ISTIO_TPROXY"));
+  EXPECT_THAT(
+      folded(
+          {rule({tcp, dport(80)}, divert), rule({owner(OwnerKind::uid, 7)}, proxy), rule({tcp, dport(443)}, divert)}),
+      ElementsAre("-A OUTPUT -p tcp --dport 80 -j ISTIO_DIVERT", "-A OUTPUT -m owner --uid-owner 7 -j ISTIO_TPROXY",
+                  "-A OUTPUT -p tcp --dport 443 -j ISTIO_DIVERT"));
+}
+
+TEST(Fold, JoinsAProductOfValuesStepByStep) {
+  std::vector<Rule> rules;
+  for (const char* server : {"10.0.0.1", "10.0.0.9"}) {
+    for (const std::uint16_t port : {std::uint16_t{80}, std::uint16_t{443}})
+      rules.push_back(rule({tcp, destination(range(server)), dport(port)}, go_back));
+  }
+  EXPECT_THAT(folded(rules),
+              ElementsAre("-A OUTPUT -p tcp -d 10.0.0.1/32,10.0.0.9/32 -m multiport --dports 80,443 -j RETURN"));
+}
+
+TEST(Fold, JoinsInOneMatchOnly) {
+  EXPECT_THAT(folded({rule({tcp, destination(range("10.0.0.1")), dport(80)}, go_back),
+                      rule({tcp, destination(range("10.0.0.2")), dport(80)}, go_back),
+                      rule({tcp, destination(range("10.0.0.1")), dport(81)}, go_back)}),
+              ElementsAre("-A OUTPUT -p tcp -d 10.0.0.1-10.0.0.2 --dport 80 -j RETURN",
+                          "-A OUTPUT -p tcp -d 10.0.0.1/32 --dport 81 -j RETURN"));
+}
+
+TEST(Fold, LeavesNegatedRulesApartButJoinsNegationsInOneRule) {
+  EXPECT_THAT(
+      folded({rule({except(owner(OwnerKind::gid, 1))}, go_back), rule({except(owner(OwnerKind::gid, 2))}, go_back)}),
+      ElementsAre("-A OUTPUT -m owner ! --gid-owner 1 -j RETURN", "-A OUTPUT -m owner ! --gid-owner 2 -j RETURN"));
+  EXPECT_THAT(folded({rule({except(owner(OwnerKind::gid, 3)), except(owner(OwnerKind::uid, 3)),
+                            except(owner(OwnerKind::gid, 1)), except(owner(OwnerKind::gid, 2))},
+                           go_back)}),
+              ElementsAre("-A OUTPUT -m owner ! --gid-owner 1,2,3 -m owner ! --uid-owner 3 -j RETURN"));
+}
+
+TEST(Fold, LeavesOutMatchesThatEveryPacketPasses) {
+  EXPECT_THAT(folded({rule({destination(range("0.0.0.0/0"))}, go_back), rule({in("+")}, go_back)}),
+              ElementsAre("-A OUTPUT -j RETURN", "-A OUTPUT -j RETURN"));
+}
+
+TEST(Fold, DropsARuleThatIsThereTwice) {
+  EXPECT_THAT(folded({rule({tcp}, go_back), rule({tcp}, go_back)}), ElementsAre("-A OUTPUT -p tcp -j RETURN"));
+}
+
+TEST(Fold, ResolvesInsertions) {
+  Rule inserted = rule({in("eth0")}, go_back);
+  inserted.insert_at = 1;
+  EXPECT_THAT(folded({rule({tcp}, go_back), inserted}),
+              ElementsAre("-A OUTPUT -i eth0 -j RETURN", "-A OUTPUT -p tcp -j RETURN"));
+}
+
+TEST(Fold, LeavesUnknownRulesAlone) {
+  EXPECT_THAT(folded({rule({UnknownMatch{"-m time"}}, go_back), rule({UnknownMatch{"-m time"}}, go_back)}),
+              ElementsAre("-A OUTPUT -m time -j RETURN", "-A OUTPUT -m time -j RETURN"));
+}
+
+TEST(Fold, JoinsReasons) {
+  const auto reason_of = [](int count) {
+    std::vector<Rule> rules;
+    for (int i = 1; i <= count; ++i) {
+      rules.push_back(rule({tcp, dport(static_cast<std::uint16_t>(i))}, go_back,
+                           {fmt::format("-o {}", i), fmt::format("outbound to port {} bypasses the proxy", i)}));
+    }
+    return fold({rules}).rules.at(0).reason;
+  };
+  EXPECT_EQ(reason_of(1).flag, "-o 1");
+  EXPECT_EQ(reason_of(3).flag, "-o 1,2,3");
+  EXPECT_EQ(reason_of(3).sentence, "outbound to port 1,2,3 bypasses the proxy");
+  EXPECT_EQ(reason_of(200).flag, "-o … (200 ports)");
+  EXPECT_EQ(reason_of(200).sentence, "outbound to port … (200 ports) bypasses the proxy");
+}
+
+TEST(Fold, ARuleIsForThoseFamiliesAloneThatComeToIt) {
+  Rule jump = rule({}, Jump{istio_output});
+  jump.families = Family::ipv4;
+  Rule reached = rule({tcp}, go_back);
+  reached.chain = istio_output;
+  Rule unreached = reached;
+  unreached.chain = istio_redirect;
+  const Ruleset result = fold({{jump, reached, unreached}});
+  EXPECT_EQ(result.rules.at(1).families, Families(Family::ipv4));
+  EXPECT_EQ(result.rules.at(2).families, Families(Family::ipv4));
+}
+
+TEST(Fold, TakesAHundredThousandRangesAtOnce) {
+  std::vector<Rule> rules;
+  for (std::uint32_t i = 0; i < 100'000; ++i) {
+    const Address address{
+        Family::ipv4,
+        {10, static_cast<std::uint8_t>(i >> 15), static_cast<std::uint8_t>(i >> 7), static_cast<std::uint8_t>(i << 1)}};
+    rules.push_back(
+        rule({destination(AddressRange::single(address))}, go_back, {"-x " + address.text(), "left alone"}));
+  }
+  const auto start = std::chrono::steady_clock::now();
+  const Ruleset result = fold({std::move(rules)});
+  RecordProperty("milliseconds",
+                 static_cast<int>((std::chrono::steady_clock::now() - start) / std::chrono::milliseconds(1)));
+  ASSERT_EQ(result.rules.size(), 1U);
+  EXPECT_EQ(std::get<AddressMatch>(result.rules[0].matches[0]).ranges.size(), 100'000U);
+  EXPECT_EQ(result.rules[0].reason.flag, "-x … (100000 ranges)");
+}
+
+}  // namespace
+}  // namespace sidetrack
