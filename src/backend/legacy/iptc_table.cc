@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "backend/legacy/iptc_table.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <libiptc/libip6tc.h>
+#include <libiptc/libiptc.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "backend/legacy/refusal.h"
+#include "backend/xt/entry.h"
+#include "sidetrack/error.h"
+
+namespace sidetrack::legacy {
+namespace {
+
+// The two libraries are the same code over two structs.
+struct Ipv4 {
+  static constexpr Family family = Family::ipv4;
+  using Entry = ipt_entry;
+  static constexpr auto init = iptc_init;
+  static constexpr auto free = iptc_free;
+  static constexpr auto first_chain = iptc_first_chain;
+  static constexpr auto next_chain = iptc_next_chain;
+  static constexpr auto first_rule = iptc_first_rule;
+  static constexpr auto next_rule = iptc_next_rule;
+  static constexpr auto get_target = iptc_get_target;
+  static constexpr auto create_chain = iptc_create_chain;
+  static constexpr auto delete_chain = iptc_delete_chain;
+  static constexpr auto flush = iptc_flush_entries;
+  static constexpr auto insert = iptc_insert_entry;
+  static constexpr auto erase = iptc_delete_num_entry;
+  static constexpr auto commit = iptc_commit;
+  static constexpr auto strerror = iptc_strerror;
+};
+struct Ipv6 {
+  static constexpr Family family = Family::ipv6;
+  using Entry = ip6t_entry;
+  static constexpr auto init = ip6tc_init;
+  static constexpr auto free = ip6tc_free;
+  static constexpr auto first_chain = ip6tc_first_chain;
+  static constexpr auto next_chain = ip6tc_next_chain;
+  static constexpr auto first_rule = ip6tc_first_rule;
+  static constexpr auto next_rule = ip6tc_next_rule;
+  static constexpr auto get_target = ip6tc_get_target;
+  static constexpr auto create_chain = ip6tc_create_chain;
+  static constexpr auto delete_chain = ip6tc_delete_chain;
+  static constexpr auto flush = ip6tc_flush_entries;
+  static constexpr auto insert = ip6tc_insert_entry;
+  static constexpr auto erase = ip6tc_delete_num_entry;
+  static constexpr auto commit = ip6tc_commit;
+  static constexpr auto strerror = ip6tc_strerror;
+};
+
+template <typename F>
+class TableOf : public IptcTable {
+ public:
+  TableOf(Table table, xtc_handle* handle) : table_(table), handle_(handle) {}
+
+  [[nodiscard]] Family family() const override { return F::family; }
+  [[nodiscard]] Table table() const override { return table_; }
+
+  [[nodiscard]] std::vector<LiveChain> read() const override {
+    std::vector<LiveChain> chains;
+    for (const char* name = F::first_chain(handle_.get()); name != nullptr; name = F::next_chain(handle_.get())) {
+      LiveChain& chain = chains.emplace_back(LiveChain{F::family, table_, name, false, {}});
+      for_each_rule(name, [&](const Entry& entry, const char* label) {
+        auto [matches, target] = xt::decode_entry(bytes_of(entry), label, F::family);
+        Rule rule{F::family, table_, chain.name, std::move(matches), std::move(target), {}, {}};
+        chain.rules.push_back({std::move(rule), {entry.counters.pcnt, entry.counters.bcnt}, false, 0});
+      });
+    }
+    return chains;
+  }
+
+  [[nodiscard]] std::vector<ChainEdit> inverse(const std::vector<ChainEdit>& edits) const override {
+    std::vector<ChainEdit> result;
+    for (const ChainEdit& edit : edits) {
+      ChainEdit back{edit.chain, edit.remove, edit.create, {}};
+      if (!edit.create) {
+        std::size_t place = 0;  // in the edited chain; kept rules are in their order in both
+        for_each_rule(edit.chain.c_str(), [&](const Entry& entry, const char* label) {
+          const std::size_t before = back.rules.size();
+          std::size_t next = place;
+          while (next < edit.rules.size() && !edit.rules[next].kept) ++next;
+          if (next < edit.rules.size() && edit.rules[next].kept == before) {
+            back.rules.push_back({next, {}});
+            place = next + 1;
+          } else {
+            back.rules.push_back({std::nullopt, xt::copy_entry(bytes_of(entry), label, F::family)});
+            place = next;
+          }
+        });
+      }
+      result.push_back(std::move(back));
+    }
+    return result;
+  }
+
+  void edit(const std::vector<ChainEdit>& edits) override {
+    for (const ChainEdit& edit : edits) {
+      if (edit.create) require(F::create_chain(edit.chain.c_str(), handle_.get()), "create chain " + edit.chain);
+    }
+    for (const ChainEdit& edit : edits) {
+      edit_rules(edit);
+    }
+    for (const ChainEdit& edit : edits) {
+      if (edit.remove) require(F::delete_chain(edit.chain.c_str(), handle_.get()), "delete chain " + edit.chain);
+    }
+  }
+
+  [[nodiscard]] int commit() override {
+    errno = 0;
+    if (F::commit(handle_.get()) != 0) return 0;
+    return errno != 0 ? errno : EINVAL;
+  }
+
+ private:
+  using Entry = typename F::Entry;
+  struct Free {
+    void operator()(xtc_handle* handle) const { F::free(handle); }
+  };
+
+  static std::span<const std::byte> bytes_of(const Entry& entry) {
+    return {reinterpret_cast<const std::byte*>(&entry), entry.next_offset};
+  }
+
+  template <typename Visit>
+  void for_each_rule(const char* chain, Visit visit) const {
+    xtc_handle* handle = handle_.get();
+    for (const Entry* entry = F::first_rule(chain, handle); entry != nullptr; entry = F::next_rule(entry, handle)) {
+      visit(*entry, F::get_target(entry, handle));
+    }
+  }
+
+  void edit_rules(const ChainEdit& edit) {
+    const bool keeps = std::ranges::any_of(edit.rules, [](const EntrySlot& slot) { return slot.kept.has_value(); });
+    const char* chain = edit.chain.c_str();
+    if (!keeps && !edit.create) require(F::flush(chain, handle_.get()), "flush chain " + edit.chain);
+    std::size_t old_size = 0;
+    if (keeps) for_each_rule(chain, [&](const Entry&, const char*) { ++old_size; });
+
+    std::size_t old = 0;    // the rule of the snapshot that is next
+    unsigned position = 0;  // where that one stands by now
+    const auto erase_until = [&](std::size_t kept) {
+      for (; old < kept; ++old) require(F::erase(chain, position, handle_.get()), "delete a rule of " + edit.chain);
+    };
+    for (const EntrySlot& slot : edit.rules) {
+      if (slot.kept) {
+        erase_until(*slot.kept);
+        ++old;
+      } else {
+        const auto* entry = reinterpret_cast<const Entry*>(slot.fresh.data());
+        require(F::insert(chain, entry, position, handle_.get()), "add a rule to " + edit.chain);
+      }
+      ++position;
+    }
+    erase_until(old_size);
+  }
+
+  void require(int done, const std::string& what) const {
+    if (done != 0) return;
+    const int error = errno;
+    throw Error(ExitCode::failed, fmt::format("{}: cannot {}: {}", place(F::family, table_), what, F::strerror(error)));
+  }
+
+  Table table_;
+  std::unique_ptr<xtc_handle, Free> handle_;
+};
+
+template <typename F>
+std::unique_ptr<IptcTable> open(Table table) {
+  xtc_handle* handle = F::init(std::string(name(table)).c_str());
+  if (handle == nullptr) throw cannot_open(errno, F::family, table);
+  return std::make_unique<TableOf<F>>(table, handle);
+}
+
+}  // namespace
+
+std::unique_ptr<IptcTable> open_table(Family family, Table table) {
+  return family == Family::ipv4 ? open<Ipv4>(table) : open<Ipv6>(table);
+}
+
+std::vector<Table> tables_alive(Family family) {
+  // Not there at all without legacy iptables in the kernel.
+  const char* path = family == Family::ipv4 ? "/proc/net/ip_tables_names" : "/proc/net/ip6_tables_names";
+  const int file = ::open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return {};
+  char buffer[512];  // a name a line; five tables exist
+  const ssize_t size = ::read(file, buffer, sizeof buffer);
+  close(file);
+  const std::string lines = "\n" + std::string(buffer, size > 0 ? static_cast<std::size_t>(size) : 0);
+  std::vector<Table> alive;
+  for (Table table : all_tables) {
+    if (lines.find(fmt::format("\n{}\n", name(table))) != std::string::npos) alive.push_back(table);
+  }
+  return alive;
+}
+
+std::string place(Family family, Table table) {
+  return fmt::format("iptables-legacy, table {} ({})", name(table), name(family));
+}
+
+}  // namespace sidetrack::legacy

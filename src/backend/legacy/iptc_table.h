@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// One table of one family through libiptc: a snapshot, edited in memory, committed in one system call.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sidetrack/backend.h"
+
+namespace sidetrack::legacy {
+
+// One rule of a chain as it is to be: one that stands in the snapshot, or a new one (xt/entry.h).
+struct EntrySlot {
+  std::optional<std::size_t> kept;
+  std::vector<std::byte> fresh;
+};
+
+// What becomes of a chain. `rules` is all of it afterwards; kept ones stay in their order.
+struct ChainEdit {
+  std::string chain;
+  bool create = false;  // it is not there yet
+  bool remove = false;  // it goes; nothing may jump to it any more
+  std::vector<EntrySlot> rules;
+};
+
+class IptcTable {
+ public:
+  virtual ~IptcTable() = default;
+
+  [[nodiscard]] virtual Family family() const = 0;
+  [[nodiscard]] virtual Table table() const = 0;
+
+  // The snapshot, rules decoded; nothing is marked as ours.
+  [[nodiscard]] virtual std::vector<LiveChain> read() const = 0;
+
+  // What leads from the state after `edits` back to this snapshot, counters included. To be asked before edit().
+  [[nodiscard]] virtual std::vector<ChainEdit> inverse(const std::vector<ChainEdit>& edits) const = 0;
+
+  // Changes the snapshot. Throws if libiptc refuses.
+  virtual void edit(const std::vector<ChainEdit>& edits) = 0;
+
+  // Hands it to the kernel, which takes all of it or nothing. Returns the errno, 0 if it is done. EAGAIN: somebody
+  // else changed the table since the snapshot. Untouched rules keep the counters that they have by now.
+  [[nodiscard]] virtual int commit() = 0;
+};
+
+// Takes the snapshot; brings the table to life in this namespace if it is not. Throws kernel_lacks, not_permitted.
+[[nodiscard]] std::unique_ptr<IptcTable> open_table(Family family, Table table);
+
+// Whether the table is alive: of /proc/net/ip_tables_names and ip6_tables_names, which touch nothing.
+[[nodiscard]] std::vector<Table> tables_alive(Family family);
+
+// "table nat (ipv4)"
+[[nodiscard]] std::string place(Family family, Table table);
+
+}  // namespace sidetrack::legacy

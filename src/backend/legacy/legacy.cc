@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Backend iptables-legacy.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <optional>
+
+#include "analyse/ownership.h"
+#include "backend/legacy/iptc_table.h"
+#include "backend/legacy/lock.h"
+#include "backend/legacy/refusal.h"
+#include "backend/splice.h"
+#include "backend/xt/entry.h"
+#include "sidetrack/backend.h"
+#include "sidetrack/error.h"
+
+namespace sidetrack {
+namespace legacy {
+namespace {
+
+using TablePointer = std::unique_ptr<IptcTable>;
+
+std::vector<TablePointer> open_alive() {
+  std::vector<TablePointer> tables;
+  for (Family family : {Family::ipv4, Family::ipv6}) {
+    for (Table table : tables_alive(family)) tables.push_back(open_table(family, table));
+  }
+  return tables;
+}
+
+const LiveChain* find(const Live& live, Family family, Table table, const std::string& name) {
+  const auto found = std::ranges::find_if(live.chains, [&](const LiveChain& chain) {
+    return chain.families == family && chain.table == table && chain.name == name;
+  });
+  return found != live.chains.end() ? &*found : nullptr;
+}
+
+bool touches(const LiveChain& chain) { return chain.ours || std::ranges::any_of(chain.rules, &LiveRule::ours); }
+
+// Whether the table still holds the chains of `seen`, by name and length; a chain without rules may be missing there,
+// as a table that was not alive is.
+bool is_as_seen(const IptcTable& table, const Live& seen) {
+  std::size_t chains_seen = 0;
+  for (const LiveChain& chain : seen.chains) {
+    if (chain.families == table.family() && chain.table == table.table()) ++chains_seen;
+  }
+  for (const LiveChain& chain : table.read()) {
+    const LiveChain* before = find(seen, table.family(), table.table(), chain.name);
+    if (before != nullptr) --chains_seen;
+    if (before == nullptr && !is_builtin(chain.name)) return false;
+    if ((before != nullptr ? before->rules.size() : 0) != chain.rules.size()) return false;
+  }
+  return chains_seen == 0;
+}
+
+ChainEdit edit_of(const std::string& name, const LiveChain* there, std::span<const Rule* const> wanted, Family family) {
+  static const std::vector<LiveRule> none;
+  ChainEdit edit{name, there == nullptr && !is_builtin(name), false, {}};
+  for (const Slot& slot : splice(there != nullptr ? there->rules : none, wanted)) {
+    edit.rules.push_back({slot.kept, slot.kept ? std::vector<std::byte>{} : xt::encode_entry(*slot.fresh, family)});
+  }
+  return edit;
+}
+
+bool changes(const ChainEdit& edit, const LiveChain* there) {
+  const std::size_t count = there != nullptr ? there->rules.size() : 0;
+  return edit.create || edit.remove || edit.rules.size() != count ||
+         std::ranges::any_of(edit.rules, [](const EntrySlot& slot) { return !slot.kept; });
+}
+
+// What makes one table of one family hold `wanted` in the place of all that is ours; empty if it does already.
+std::vector<ChainEdit> edits_of(const Live& seen, const Ruleset& wanted, Family family, Table table) {
+  std::vector<ChainEdit> edits;
+  const auto add = [&](ChainEdit edit, const LiveChain* there) {
+    if (changes(edit, there)) edits.push_back(std::move(edit));
+  };
+  const std::vector<Chain> asked = chains(wanted, table, family);
+  for (const Chain& chain : asked) {
+    const LiveChain* there = find(seen, family, table, chain.name);
+    add(edit_of(chain.name, there, chain.rules, family), there);
+  }
+  for (const LiveChain& there : seen.chains) {
+    if (there.families != family || there.table != table || !touches(there)) continue;
+    if (std::ranges::find(asked, there.name, &Chain::name) != asked.end()) continue;
+    ChainEdit edit = edit_of(there.name, &there, {}, family);
+    edit.remove = there.ours;
+    add(std::move(edit), &there);
+  }
+  return edits;
+}
+
+// The order in which tables are committed, so that between two commits no traffic escapes and none is lost:
+//   - mangle before nat if TPROXY is asked for, else behind it: whoever takes the inbound traffic from now on is there
+//     before the other goes. Where both take it for a moment, it lands on the proxy either way.
+//   - raw before nat if it is to hold rules, else behind it: a DNS query that nat redirects must have been given its
+//     conntrack zone, or its answer finds no way back.
+std::vector<Table> commit_order(const Ruleset& wanted) {
+  const auto any = [&](auto predicate) { return std::ranges::any_of(wanted.rules, predicate); };
+  std::vector<Table> order{Table::nat};
+  const auto place = [&](Table table, bool first) { order.insert(first ? order.begin() : order.end(), table); };
+  place(Table::mangle, any([](const Rule& rule) { return std::holds_alternative<Tproxy>(rule.target); }));
+  place(Table::raw, any([](const Rule& rule) { return rule.table == Table::raw; }));
+  return order;
+}
+
+struct PlannedTable {
+  IptcTable* table;
+  std::vector<ChainEdit> back;
+};
+
+// Puts committed tables back. Returns what it could not put back, to be said beside the first error.
+std::string roll_back(std::span<const PlannedTable> committed) {
+  std::string failures;
+  for (auto planned = committed.rbegin(); planned != committed.rend(); ++planned) {
+    const Family family = planned->table->family();
+    const Table table = planned->table->table();
+    std::string failure;
+    try {
+      const TablePointer again = open_table(family, table);
+      again->edit(planned->back);
+      const int error = again->commit();
+      if (error != 0) failure = errno_words(error);
+    } catch (const Error& error) {
+      failure = error.what();
+    }
+    if (!failure.empty()) failures += fmt::format("; {} could not be put back: {}", place(family, table), failure);
+  }
+  return failures;
+}
+
+class LegacyBackend : public Backend {
+ public:
+  explicit LegacyBackend(const LegacyOptions& options) {
+    if (!options.read_only) lock_.emplace(options.wait);
+  }
+
+  [[nodiscard]] BackendKind kind() const override { return BackendKind::iptables_legacy; }
+
+  [[nodiscard]] std::vector<std::string> warnings() const override {
+    if (!lock_ || lock_->warning().empty()) return {};
+    return {lock_->warning()};
+  }
+
+  Live read() override {
+    tables_ = open_alive();
+    Live live;
+    live.backend = kind();
+    for (const TablePointer& table : tables_) {
+      for (LiveChain& chain : table->read()) live.chains.push_back(std::move(chain));
+    }
+    mark_ours(live.chains);
+    return live;
+  }
+
+  void replace(const Live& seen, const Ruleset& wanted) override {
+    // The snapshots of read() are used up. The commit of one fails if the table has another number of rules by now.
+    std::vector<TablePointer> tables = std::move(tables_);
+    tables_.clear();
+    const auto snapshot = [&](Family family, Table table) -> IptcTable& {
+      for (const TablePointer& open : tables) {
+        if (open->family() == family && open->table() == table) return *open;
+      }
+      IptcTable& opened = *tables.emplace_back(open_table(family, table));
+      if (!is_as_seen(opened, seen)) throw refused(EAGAIN, family, table, wanted);
+      return opened;
+    };
+
+    // Everything of every table is edited before the first commit.
+    std::vector<PlannedTable> planned;
+    for (Table table : commit_order(wanted)) {
+      for (Family family : {Family::ipv4, Family::ipv6}) {
+        const std::vector<ChainEdit> edits = edits_of(seen, wanted, family, table);
+        if (edits.empty()) continue;
+        IptcTable& open = snapshot(family, table);
+        planned.push_back({&open, open.inverse(edits)});
+        open.edit(edits);
+      }
+    }
+    for (std::size_t i = 0; i < planned.size(); ++i) {
+      const int error = planned[i].table->commit();
+      if (error == 0) continue;
+      const Error first = refused(error, planned[i].table->family(), planned[i].table->table(), wanted);
+      throw Error(first.code(), first.what() + roll_back(std::span(planned).first(i)), first.hint());
+    }
+  }
+
+  std::vector<std::string> check(const Live& seen, const Ruleset& wanted) override {
+    require_capabilities();
+    std::vector<std::string> unchecked;
+    for (Family family : {Family::ipv4, Family::ipv6}) {
+      const std::vector<Table> alive = tables_alive(family);
+      bool any = false;
+      for (Table table : all_tables) {
+        if (edits_of(seen, wanted, family, table).empty()) continue;
+        any = true;
+        if (std::ranges::find(alive, table) == alive.end()) {
+          unchecked.push_back(place(family, table) + ": whether the kernel has it: asking would bring it to life");
+        }
+      }
+      if (!any) continue;
+      for (std::string& sentence : require_extensions(family, wanted)) unchecked.push_back(std::move(sentence));
+    }
+    unchecked.emplace_back(
+        "iptables-legacy: whether the kernel takes each rule where it stands: it can only be asked by a commit");
+    return unchecked;
+  }
+
+ private:
+  std::optional<XtablesLock> lock_;
+  std::vector<TablePointer> tables_;
+};
+
+}  // namespace
+}  // namespace legacy
+
+std::unique_ptr<Backend> open_iptables_legacy(const LegacyOptions& options) {
+  return std::make_unique<legacy::LegacyBackend>(options);
+}
+
+}  // namespace sidetrack

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// From an errno of legacy iptables to what is missing and what to do about it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sidetrack/error.h"
+#include "sidetrack/ruleset.h"
+
+namespace sidetrack::legacy {
+
+// The table cannot be opened.
+[[nodiscard]] Error cannot_open(int errno_value, Family family, Table table);
+
+// The kernel refused the table with these rules in it (others are not looked at). It never says which rule it was:
+// the extensions are asked for one by one.
+[[nodiscard]] Error refused(int errno_value, Family family, Table table, const Ruleset& wanted);
+
+// What of these rules the kernel certainly lacks or forbids; throws it. Creates no table. Returns a sentence for
+// each thing that could not be asked.
+std::vector<std::string> require_extensions(Family family, const Ruleset& wanted);
+void require_capabilities();
+
+}  // namespace sidetrack::legacy
