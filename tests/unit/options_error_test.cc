@@ -2,6 +2,8 @@
 // Arguments and environment in, the sentence of the error out.
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "options_text.h"
 
 namespace sidetrack {
@@ -30,12 +32,304 @@ void expect(const std::vector<Case>& cases, const Variables& variables = {}) {
   }
 }
 
-TEST(ParseError, Ports) {
-  for (const char* port : {"0", "65536", "-1", "0x50", "80x", "80.0", "1e3", "99999999999999999999"}) {
-    SCOPED_TRACE(port);
-    expect({{"sidetrack --envoy-port=" + std::string(port),
-             "-p, --envoy-port: '" + std::string(port) + "': expected a port from 1 to 65535"}});
+// Every value that is refused, of one option, with the same sentence.
+void expect_refused(std::string_view option, std::string_view spelled, std::string_view expected,
+                    const std::vector<std::string_view>& values, std::string_view command = "apply") {
+  for (const std::string_view value : values) {
+    SCOPED_TRACE(value);
+    try {
+      testing::parse_arguments({"sidetrack", command, std::string(option) + "=" + std::string(value)});
+      ADD_FAILURE() << "was accepted";
+    } catch (const Error& error) {
+      const std::string shown = value.empty() ? "no value" : "'" + std::string(value) + "'";
+      EXPECT_EQ(error.what(), std::string(spelled) + ": " + shown + ": expected " + std::string(expected));
+      EXPECT_EQ(error.code(), ExitCode::usage);
+    }
   }
+}
+
+TEST(ParseError, Ports) {
+  const std::vector<std::string_view> values = {
+      "0", "65536", "-1", "0x50", "80x", "80.0", "1e3", "+80", "99999999999999999999", "80-90", "80:90", "http"};
+  const std::string_view expected = "a port from 1 to 65535";
+  expect_refused("-p", "-p, --envoy-port", expected, values);
+  expect_refused("--envoy-port", "-p, --envoy-port", expected, values);
+  expect_refused("-z", "-z, --inbound-capture-port", expected, values);
+  expect_refused("-e", "-e, --inbound-tunnel-port", expected, values);
+  expect_refused("-b", "-b, --istio-inbound-ports", expected, values);
+  expect_refused("-d", "-d, --istio-local-exclude-ports", expected, values);
+  expect_refused("-q", "-q, --istio-outbound-ports", expected, values);
+  expect_refused("-o", "-o, --istio-local-outbound-ports-exclude", expected, values);
+  expect_refused("--iptables-probe-port", "--iptables-probe-port", expected, values);
+  expect_refused("-p", "-p, --envoy-port", expected, {""});
+}
+
+TEST(ParseError, AddressRanges) {
+  const std::vector<std::string_view> values = {"10.0.0.0/33", "10.0.0/8", "10.0.0.0/",   "fd00::/129",
+                                                "fd00::g/8",   "host",     "10.0.0.0/-1", "10.0.0.0-10.0.0.9"};
+  const std::string_view expected = "an address range such as 10.0.0.0/8 or fd00::/8";
+  expect_refused("-i", "-i, --istio-service-cidr", expected, values);
+  expect_refused("-x", "-x, --istio-service-exclude-cidr", expected, values);
+  expect_refused("-x", "-x, --istio-service-exclude-cidr", "address ranges, not everything", {"*"});
+}
+
+TEST(ParseError, InterfaceNames) {
+  const std::vector<std::string_view> values = {"sixteen-letters-", "a/b", "a b", "a:b", ".", "..", "a\tb", "a\x01"};
+  const std::string_view expected = "an interface name of 1 to 15 characters without blanks, '/' and ':'";
+  expect_refused("-c", "-c, --istio-exclude-interfaces", expected, values);
+  expect_refused("-k", "-k, --kube-virt-interfaces", expected, values);
+  expect_refused("--in-interface", "--in-interface", expected, values, "explain");
+  expect_refused("--out-interface", "--out-interface", expected, values, "explain");
+  expect_refused("--out-interface", "--out-interface", expected, {""}, "explain");
+}
+
+TEST(ParseError, MarksAndTables) {
+  const std::vector<std::string_view> values = {"0",  "0x0", "4294967296", "0x100000000", "-1", "0x",
+                                                "ff", "010", "1.5",        "0x1g",        "",   "0x-1"};
+  expect_refused("-t", "-t, --istio-inbound-tproxy-mark", "a mark from 1 to 4294967295, decimal or 0x...", values);
+  const std::string_view table =
+      "a routing table from 1 to 4294967295, decimal or 0x..., other than 253 to 255 (default, main, local)";
+  expect_refused("-r", "-r, --istio-inbound-tproxy-route-table", table, values);
+  expect_refused("-r", "-r, --istio-inbound-tproxy-route-table", table, {"253", "254", "255", "0xff"});
+}
+
+TEST(ParseError, Ids) {
+  const std::vector<std::string_view> values = {"istio-proxy", "-1", "4294967295", "4294967296", "0x10", "1.0"};
+  expect_refused("-u", "-u, --proxy-uid", "a number from 0 to 4294967294", values);
+  expect_refused("-g", "-g, --proxy-gid", "a number from 0 to 4294967294", values);
+  expect_refused("--uid", "--uid", "a number from 0 to 4294967294", values, "explain");
+  expect_refused("--gid", "--gid", "a number from 0 to 4294967294", values, "explain");
+  expect_refused("--uid", "--uid", "a number from 0 to 4294967294", {""}, "explain");
+  expect_refused("--pid", "--pid", "a process id", {"0", "-1", "x", "", "2147483648", "self"});
+}
+
+TEST(ParseError, Choices) {
+  expect_refused("-m", "-m, --istio-inbound-interception-mode", "one of REDIRECT|TPROXY|NONE",
+                 {"redirect", "TPROX", "*", "REDIRECT|TPROXY", "|"});
+  expect_refused("--backend", "--backend", "one of auto|nftables|iptables-nft|iptables-legacy", {"nft", "", "legacy"});
+  expect_refused("--force-iptables-binary", "--force-iptables-binary", "one of legacy|nft", {"auto", "NFT"});
+  expect_refused("--format", "--format", "one of text|nft|json|mermaid|dot", {"yaml", ""}, "render");
+  expect_refused("--format", "--format", "one of text|json", {"nft", "dot", ""}, "show");
+  expect_refused("--color", "--color", "one of auto|always|never", {"yes", ""}, "show");
+  expect_refused("--family", "--family", "one of ipv4|ipv6", {"4", "ipv4,ipv6", ""}, "render");
+  expect_refused("--ip-families", "--ip-families", "one of ipv4|ipv6", {"4", "inet"});
+  expect_refused("--ip-families", "--ip-families", "ipv4, or ipv4,ipv6", {"", ","});
+}
+
+TEST(ParseError, Durations) {
+  const std::vector<std::string_view> values = {"",
+                                                "5",
+                                                "s",
+                                                "5 s",
+                                                "-5s",
+                                                "5x",
+                                                "1.2.3s",
+                                                ".s",
+                                                "1h5",
+                                                "five",
+                                                "1s-1s",
+                                                "++1s",
+                                                "1S",
+                                                "1e3s",
+                                                "9223372036854775808ns",
+                                                "2562048h",
+                                                "99999999999999999999s",
+                                                "153722867m30s9223372036s"};
+  expect_refused("--probe-timeout", "--probe-timeout", "a duration such as 5s, 500ms or 1m30s", values);
+  expect_refused("--wait", "--wait", "a duration such as 5s, 500ms or 1m30s", values);
+  expect_refused("--probe-timeout", "--probe-timeout", "a duration above 0", {"0", "0s"});
+}
+
+TEST(ParseError, Booleans) {
+  for (const char* flag : {"--redirect-dns", "--drop-invalid", "--dual-stack", "--capture-all-dns", "--cni-mode",
+                           "--reconcile", "--cleanup-only", "--force-apply", "--native-nftables", "--skip-rule-apply",
+                           "--run-validation", "--log_as_json", "--json", "--check"}) {
+    expect_refused(flag, flag, "true or false", {"yes", "no", "2", "tRUE", "on", ""});
+  }
+  expect_refused("-n", "-n, --dry-run", "true or false", {"yes", ""});
+}
+
+TEST(ParseError, Addresses) {
+  expect_refused("--dns-server", "--dns-server", "an IPv4 or IPv6 address",
+                 {"10.0.0.0/8", "dns.example", "10.0.0", "[::1]", "10.0.0.1:53"});
+  expect_refused("--from", "--from", "an IPv4 or IPv6 address", {"10.0.0.0/8", ""}, "explain");
+}
+
+TEST(ParseError, Logging) {
+  const std::string_view levels = "[scope:]level, the level one of debug, info, warn, error, fatal, none";
+  expect_refused("--log_output_level", "--log_output_level", levels,
+                 {"loud", "default:", ":info", "default:INFO", ":"});
+  expect_refused("--log_stacktrace_level", "--log_stacktrace_level", levels, {"loud"});
+  expect_refused("--log_target", "--log_target", "stdout, stderr or a path", {""});
+  expect_refused("--vklog", "--vklog", "a number", {"x", "-1", "", "1.5"});
+}
+
+TEST(ParseError, NameTheItemOfAList) {
+  expect({
+      {"sidetrack -d 15090,x,15020", "-d, --istio-local-exclude-ports: 'x': expected a port from 1 to 65535",
+       "if the shell made file names of a bare *: this option takes none; -d '' is the empty list"},
+      {"sidetrack -d 1,0", "-d, --istio-local-exclude-ports: '0': expected a port from 1 to 65535"},
+      {"sidetrack -i 10.0.0.0/8 -i 10.0.0.0/99",
+       "-i, --istio-service-cidr: '10.0.0.0/99': expected an address range such as 10.0.0.0/8 or fd00::/8"},
+  });
+}
+
+TEST(ParseError, EverythingAndAListExcludeEachOther) {
+  expect({
+      {"sidetrack -b *,80", "-b, --istio-inbound-ports: '80': expected either '*' alone, or a list without it"},
+      {"sidetrack -b 80 -b *", "-b, --istio-inbound-ports: '*': expected either '*' alone, or a list without it"},
+      {"sidetrack -i *,::/0", "-i, --istio-service-cidr: '::/0': expected either '*' alone, or a list without it"},
+  });
+}
+
+TEST(ParseError, RecogniseAnExpandedAsterisk) {
+  expect({
+      {"sidetrack -b CMakeLists.txt src",
+       "-b, --istio-inbound-ports: 'CMakeLists.txt': expected a port from 1 to 65535",
+       "if the shell made file names of a bare *, quote it: -b '*'"},
+      {"sidetrack -p 1 -i README.md",
+       "-i, --istio-service-cidr: 'README.md': expected an address range such as 10.0.0.0/8 or fd00::/8",
+       "if the shell made file names of a bare *, quote it: -i '*'"},
+      {"sidetrack -x bin lib",
+       "-x, --istio-service-exclude-cidr: 'bin': expected an address range such as 10.0.0.0/8 or fd00::/8",
+       "if the shell made file names of a bare *: this option takes none; -x '' is the empty list"},
+      {"sidetrack -b 80 443", "'443': not expected after '80'",
+       "quote a *, or the shell makes file names of it; separate the items of a list by commas alone"},
+      {"sidetrack apply -c CMakeLists.txt src", "'src': not expected after 'CMakeLists.txt'",
+       "quote a *, or the shell makes file names of it; separate the items of a list by commas alone"},
+  });
+}
+
+TEST(ParseError, WordsThatDoNotBelong) {
+  const std::string_view quote =
+      "quote a *, or the shell makes file names of it; separate the items of a list by commas alone";
+  expect({
+      {"sidetrack apply now", "'now': not expected here", quote},
+      {"sidetrack -n false", "'false': not expected after '-n'", "write it as -n=false"},
+      {"sidetrack --dual-stack true -p 1", "'true': not expected after '--dual-stack'",
+       "write it as --dual-stack=true"},
+      {"sidetrack --netns blue show", "'show': not expected after 'blue'",
+       "the command comes first: sidetrack show ..."},
+      {"sidetrack --envoy-port= 15001", "-p, --envoy-port: no value: expected a port from 1 to 65535"},
+      {"sidetrack -x= 10.0.0.0/8", "'10.0.0.0/8': not expected after '-x='", quote},
+      {"sidetrack show -- --json", "'--json': not expected after '--'", quote},
+      {"sidetrack explain", "explain: no packet given",
+       "for example: sidetrack explain out tcp 10.96.0.10:443 --uid 1000"},
+  });
+}
+
+TEST(ParseError, UnknownCommandsSuggestTheNearest) {
+  expect({
+      {"sidetrack aply", "'aply' is not a command", "did you mean apply?"},
+      {"sidetrack rendre", "'rendre' is not a command", "did you mean render?"},
+      {"sidetrack istio-iptable -p 1", "'istio-iptable' is not a command", "did you mean istio-iptables?"},
+      {"sidetrack frobnicate", "'frobnicate' is not a command", "sidetrack --help lists the commands"},
+      {"sidetrack ''", "'' is not a command", "sidetrack --help lists the commands"},
+      {"sidetrack help aply", "'aply' is not a command", "did you mean apply?"},
+      {"sidetrack Show", "'Show' is not a command", "did you mean show?"},
+  });
+}
+
+TEST(ParseError, UnknownOptionsSuggestTheNearest) {
+  expect({
+      {"sidetrack --envoy-prot 15001", "--envoy-prot: not an option of apply", "did you mean --envoy-port?"},
+      {"sidetrack --istio-inbound-port=80", "--istio-inbound-port: not an option of apply",
+       "did you mean --istio-inbound-ports?"},
+      {"sidetrack show --wach", "--wach: not an option of show", "did you mean --watch?"},
+      {"sidetrack -envoy-port 1", "-envoy-port: not an option of apply", "did you mean --envoy-port?"},
+      {"sidetrack apply -check", "-check: not an option of apply", "did you mean --check?"},
+      {"sidetrack -dry-run=true", "-dry-run: not an option of apply", "did you mean --dry-run?"},
+      {"sidetrack --something-else", "--something-else: not an option of apply",
+       "sidetrack apply --help lists the options"},
+      {"sidetrack show -Q", "-Q: not an option of show", "sidetrack show --help lists the options"},
+      {"sidetrack -7", "-7: not an option of apply", "sidetrack apply --help lists the options"},
+      {"sidetrack -nQ", "-Q: not an option of apply", "sidetrack apply --help lists the options"},
+  });
+}
+
+TEST(ParseError, OptionsOfOtherCommandsNameThem) {
+  expect({
+      {"sidetrack apply --watch", "--watch: not an option of apply", "it belongs to: show"},
+      {"sidetrack show -p 15001", "-p: not an option of show", "it belongs to: apply, render, diff, verify, explain"},
+      {"sidetrack show --envoy-port=15001", "--envoy-port: not an option of show",
+       "it belongs to: apply, render, diff, verify, explain"},
+      {"sidetrack clean --force-apply", "--force-apply: not an option of clean", "it belongs to: apply"},
+      {"sidetrack render --wait 5s", "--wait: not an option of render", "it belongs to: apply, clean"},
+      {"sidetrack diff --family ipv4", "--family: not an option of diff", "it belongs to: apply, render"},
+      {"sidetrack render --dry-run", "--dry-run: not an option of render", "it belongs to: apply"},
+  });
+}
+
+TEST(ParseError, CombinationsWithoutEffect) {
+  expect({
+      {"sidetrack show --netns blue --pid 1",
+       "--netns, --pid and --network-namespace name one place: give one of them"},
+      {"sidetrack --network-namespace /a --pid 1",
+       "--netns, --pid and --network-namespace name one place: give one of them"},
+      {"sidetrack apply --check --dry-run", "--check asks the kernel, --dry-run does not: give one of them"},
+      {"sidetrack apply --family ipv4", "--family: apply programs both families",
+       "--family goes with render and --dry-run; to program IPv4 alone: --ip-families ipv4"},
+      {"sidetrack apply --format dot", "--format: apply prints text or json",
+       "the other formats go with render and --dry-run"},
+      {"sidetrack explain out tcp :80 -b 80", "-b, --istio-inbound-ports: without effect on the live rules",
+       "--plan asks about the rules of the given options"},
+      {"sidetrack diff --clean -p 1", "-p, --envoy-port: without effect on the live rules",
+       "diff --clean takes no options of the rules"},
+      {"sidetrack show --netns ''", "--netns: no value: expected the path or the name of a network namespace"},
+  });
+}
+
+TEST(ParseError, VariablesAreNamedWithTheirValue) {
+  for (const auto& [variable, value, expected] : std::vector<std::array<std::string, 3>>{
+           {"ENVOY_PORT", "x", "a port from 1 to 65535"},
+           {"INBOUND_CAPTURE_PORT", "0", "a port from 1 to 65535"},
+           {"INBOUND_TUNNEL_PORT", "-1", "a port from 1 to 65535"},
+           {"PROXY_UID", "me", "a number from 0 to 4294967294"},
+           {"PROXY_GID", "us", "a number from 0 to 4294967294"},
+           {"ISTIO_INBOUND_INTERCEPTION_MODE", "tproxy", "one of REDIRECT|TPROXY|NONE"},
+           {"ISTIO_INBOUND_PORTS", "http", "a port from 1 to 65535"},
+           {"ISTIO_LOCAL_EXCLUDE_PORTS", "80 90", "a port from 1 to 65535"},
+           {"ISTIO_EXCLUDE_INTERFACES", "a/b", "an interface name of 1 to 15 characters without blanks, '/' and ':'"},
+           {"ISTIO_SERVICE_CIDR", "10/8", "an address range such as 10.0.0.0/8 or fd00::/8"},
+           {"ISTIO_SERVICE_EXCLUDE_CIDR", "*", "address ranges, not everything"},
+           {"ISTIO_OUTBOUND_PORTS", "x", "a port from 1 to 65535"},
+           {"ISTIO_LOCAL_OUTBOUND_PORTS_EXCLUDE", "x", "a port from 1 to 65535"},
+           {"ISTIO_INBOUND_TPROXY_MARK", "0", "a mark from 1 to 4294967295, decimal or 0x..."},
+           {"DRY_RUN", "yes", "true or false"},
+           {"PROBE_TIMEOUT", "5", "a duration such as 5s, 500ms or 1m30s"},
+           {"ISTIO_META_DNS_CAPTURE", "on", "true or false"},
+           {"INVALID_DROP", "2", "true or false"},
+           {"ISTIO_DUAL_STACK", "y", "true or false"},
+           {"FORCE_IPTABLES_BINARY", "nftables", "one of legacy|nft"},
+           {"ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR", "10.0.0.0/8",
+            "an IPv4 loopback prefix from 127.0.0.0/8 to 127.x.x.x/32"},
+           {"ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR", "127.0.0.0/7",
+            "an IPv4 loopback prefix from 127.0.0.0/8 to 127.x.x.x/32"},
+           {"ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR", "::1/128", "an IPv4 loopback prefix from 127.0.0.0/8 to 127.x.x.x/32"},
+           {"ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR", "lo", "an IPv4 loopback prefix from 127.0.0.0/8 to 127.x.x.x/32"},
+       }) {
+    SCOPED_TRACE(variable);
+    const std::string message = variable + ": '" + value + "': expected " + expected;
+    const std::string hint = variable == "ISTIO_SERVICE_EXCLUDE_CIDR"
+                                 ? "to leave all outbound traffic alone, leave out -i, --istio-service-cidr"
+                             : variable.starts_with("PROXY_") ? "give the number: id NAME prints it"
+                                                              : "";
+    expect({{"sidetrack apply", message, hint}}, {{variable, value}});
+  }
+}
+
+TEST(ParseError, TooManyOwnerGroups) {
+  std::string groups = "0";
+  for (int gid = 1; gid < 64; ++gid) groups += "," + std::to_string(gid);
+  EXPECT_NO_THROW(parse_text("sidetrack apply", {{"ISTIO_OUTBOUND_OWNER_GROUPS", groups}}));
+  groups += ",64";
+  expect({{"sidetrack apply", "ISTIO_OUTBOUND_OWNER_GROUPS: '" + groups + "': expected at most 64 groups, not 65"}},
+         {{"ISTIO_OUTBOUND_OWNER_GROUPS", groups}});
+}
+
+TEST(ParseError, OwnerGroupsAreEverythingOrAList) {
+  expect({{"sidetrack apply", "ISTIO_OUTBOUND_OWNER_GROUPS: 'java': expected either '*' alone, or a list without it"}},
+         {{"ISTIO_OUTBOUND_OWNER_GROUPS", "*,java"}});
 }
 
 }  // namespace
