@@ -491,7 +491,7 @@ constexpr Flag kFlags[] = {
      "",
      "",
      "",
-     "over the rules of the given options, not the live ones",
+     "the rules of the given options, not the live ones",
      Group::run,
      explain,
      boolean<&CommandLine::plan>},

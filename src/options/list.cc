@@ -11,8 +11,8 @@
 namespace sidetrack::options {
 namespace {
 
-// A million ranges take 18 MB. Without a limit /dev/zero would be read until the container is out of memory.
-constexpr std::size_t kLargestFile = 64U << 20;
+// A million IPv4 ranges take 18 MB. Without a limit /dev/zero would be read until the container is out of memory.
+constexpr std::size_t kLargestFile = 32U << 20;
 
 std::string read_file(const Given& given, const std::string& path) {
   const auto unreadable = [&](int error) {

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// What the host says, from files and address lists of the tests' own.
+#include "sidetrack/host.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "options_text.h"
+#include "temporary_file.h"
+
+namespace sidetrack {
+namespace {
+
+using testing::TemporaryFile;
+using Texts = std::vector<std::string>;
+
+Host pod(std::vector<std::string_view> addresses = {"127.0.0.1", "10.244.0.7", "::1", "fe80::1"}) {
+  Host host;
+  host.passwd = host.group = host.resolv_conf = "/nonexistent";
+  host.addresses = [addresses] {
+    std::vector<Address> parsed;
+    for (const auto& address : addresses) parsed.push_back(Address::parse(address).value());
+    return parsed;
+  };
+  return host;
+}
+
+// ---- Families
+
+Families families_of(const std::vector<std::string_view>& addresses, bool dual_stack = false, bool dry_run = false) {
+  Config config;
+  config.dual_stack = dual_stack;
+  config.dry_run = dry_run;
+  return gather(config, {}, pod(addresses)).families;
+}
+
+TEST(GatherFamilies, TheFirstAddressDecides) {
+  EXPECT_EQ(families_of({"127.0.0.1", "10.0.0.1", "::1", "fd00::1"}), Family::ipv4);
+  EXPECT_EQ(families_of({"127.0.0.1", "::1", "fd00::1", "10.0.0.1"}), Families::both());
+  EXPECT_EQ(families_of({"127.0.0.1", "169.254.1.1", "::1", "fe80::1", "fd00::1"}), Families::both());
+  EXPECT_EQ(families_of({"fe80::1", "10.0.0.1"}), Family::ipv4);
+}
+
+TEST(GatherFamilies, WithDualStackAnyIpv6Does) {
+  EXPECT_EQ(families_of({"10.0.0.1", "fd00::1"}, true), Families::both());
+  EXPECT_EQ(families_of({"10.0.0.1", "fe80::1", "::1"}, true), Family::ipv4);
+  EXPECT_EQ(families_of({"fd00::1"}, true), Families::both());
+}
+
+TEST(GatherFamilies, WithoutAnAddressIsAnErrorUnlessNothingIsDone) {
+  for (const bool dual_stack : {false, true}) {
+    try {
+      families_of({"127.0.0.1", "::1", "fe80::1", "169.254.7.7"}, dual_stack);
+      ADD_FAILURE() << "was accepted";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::failed);
+      EXPECT_STREQ(error.what(), "no interface has an address other than loopback and link-local");
+    }
+  }
+  EXPECT_EQ(families_of({}, false, true), Family::ipv4);
+  EXPECT_EQ(families_of({}, true, true), Families::both());
+  EXPECT_EQ(families_of({"fd00::1"}, false, true), Families::both());
+}
+
+TEST(GatherFamilies, AreNotAskedForIfGiven) {
+  Host host = pod();
+  host.addresses = []() -> std::vector<Address> { throw std::logic_error("asked"); };
+  Config config;
+  config.families = Families::both();
+  EXPECT_EQ(gather(config, {}, host).families, Families::both());
+  config.families = Family::ipv4;
+  EXPECT_EQ(gather(config, {}, host).families, Family::ipv4);
+  for (const auto& change : {+[](Config& c) { c.cleanup_only = true; }, +[](Config& c) { c.mode = Mode::none; }}) {
+    Config needs_none;
+    change(needs_none);
+    EXPECT_EQ(gather(needs_none, {}, host).families, Family::ipv4);
+  }
+}
+
+// The address of a line of /proc/net/if_inet6: 32 hexadecimal digits without colons.
+Address address_of_digits(std::string digits) {
+  for (std::size_t place = 28; place > 0; place -= 4) digits.insert(place, ":");
+  return Address::parse(digits).value();
+}
+
+TEST(InterfaceAddresses, AreThoseOfTheKernelIpv4First) {
+  std::vector<Address> expected;
+  std::ifstream listing("/proc/net/if_inet6");
+  for (std::string line; std::getline(listing, line);) expected.push_back(address_of_digits(line.substr(0, 32)));
+
+  const std::vector<Address> found = interface_addresses();
+  const auto ipv6 = std::ranges::find(found, Family::ipv6, &Address::family);
+  EXPECT_TRUE(std::all_of(ipv6, found.end(), [](const Address& address) { return address.family == Family::ipv6; }));
+  EXPECT_TRUE(std::is_permutation(ipv6, found.end(), expected.begin(), expected.end()));
+}
+
+// ---- Name servers
+
+struct Servers {
+  Texts servers;
+  Texts warnings;
+};
+
+Servers servers_of(const std::string& resolv_conf, Config config = {}) {
+  const TemporaryFile file(resolv_conf);
+  config.redirect_dns = true;
+  Host host = pod();
+  host.resolv_conf = file.path();
+  const HostFacts facts = gather(config, {}, host);
+  Servers result;
+  for (const Address& server : facts.dns_servers) result.servers.push_back(server.text());
+  for (std::string warning : facts.warnings) {
+    const auto place = warning.find(file.path());
+    if (place != std::string::npos) warning.replace(place, file.path().size(), "FILE");
+    result.warnings.push_back(warning);
+  }
+  return result;
+}
+
+TEST(GatherNameServers, InTheOrderOfTheFile) {
+  const auto found = servers_of(
+      "# made by the kubelet\n"
+      "search default.svc.cluster.local\n"
+      "nameserver 10.96.0.10\n"
+      "  nameserver\tfd00:10:96::a   # trailing\n"
+      "; nameserver 1.1.1.1\n"
+      "#nameserver 1.1.1.2\n"
+      "nameserver fe80::1%eth0\n"
+      "nameservers 9.9.9.9\n"
+      "options ndots:5\n"
+      "nameserver 8.8.8.8");
+  EXPECT_EQ(found.servers, (Texts{"10.96.0.10", "fd00:10:96::a", "fe80::1", "8.8.8.8"}));
+  EXPECT_EQ(found.warnings, Texts{});
+}
+
+TEST(GatherNameServers, WarnsOfWhatIsNoAddress) {
+  const auto found = servers_of("nameserver dns.example\nnameserver 10.0.0.1\nnameserver\n");
+  EXPECT_EQ(found.servers, Texts{"10.0.0.1"});
+  EXPECT_EQ(found.warnings, (Texts{"FILE: 'dns.example' is no address: this name server is passed over",
+                                   "FILE: '' is no address: this name server is passed over"}));
+}
+
+TEST(GatherNameServers, WithoutAnyDnsIsNotCaptured) {
+  const auto found = servers_of("search example\n");
+  EXPECT_EQ(found.servers, Texts{});
+  EXPECT_EQ(found.warnings, Texts{"no name server in FILE: DNS is not captured"});
+
+  Config config;
+  config.dns_servers.emplace();
+  EXPECT_EQ(servers_of("nameserver 10.0.0.1\n", config).warnings,
+            Texts{"no name server in --dns-server: DNS is not captured"});
+}
+
+TEST(GatherNameServers, AreThoseOfTheCommandLineIfGiven) {
+  Config config;
+  config.dns_servers = {*Address::parse("10.0.0.53"), *Address::parse("fd00::53")};
+  EXPECT_EQ(servers_of("nameserver 10.0.0.1\n", config).servers, (Texts{"10.0.0.53", "fd00::53"}));
+}
+
+TEST(GatherNameServers, AreOnlyReadIfNeeded) {
+  Config config;
+  EXPECT_NO_THROW(gather(config, {}, pod()));
+  config.redirect_dns = config.capture_all_dns = true;
+  EXPECT_TRUE(gather(config, {}, pod()).warnings.empty());
+}
+
+TEST(GatherNameServers, UnreadableIsAnError) {
+  Config config;
+  config.redirect_dns = true;
+  for (const auto& [path, words] : std::vector<std::pair<std::string, std::string>>{
+           {"/nonexistent", "No such file or directory (ENOENT)"}, {"/", "Is a directory (EISDIR)"}}) {
+    Host host = pod();
+    host.resolv_conf = path;
+    try {
+      static_cast<void>(gather(config, {}, host));
+      ADD_FAILURE() << "was accepted";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::failed);
+      EXPECT_EQ(error.what(), "cannot read the name servers of " + path + ": " + words);
+      EXPECT_FALSE(error.hint().empty());
+    }
+  }
+}
+
+// ---- Users and groups
+
+class GatherIds : public ::testing::Test {
+ protected:
+  GatherIds() {
+    host.passwd = passwd.path();
+    host.group = group.path();
+  }
+  TemporaryFile passwd{"root:x:0:0:root:/root:/bin/sh\nproxy:x:99:98::/:\nistio-proxy:x:1400:1401::/home:/bin/false\n"};
+  TemporaryFile group{"root:x:0:\njava:x:202:a,b\n"};
+  Host host = pod();
+  Config config;
+  Names names;
+};
+
+using Ids = std::vector<std::uint32_t>;
+
+TEST_F(GatherIds, TheUidIsThatOfTheProxysUser) {
+  EXPECT_TRUE(gather(config, names, host).warnings.empty());
+  EXPECT_EQ(config.proxy_uids, Ids{1400});
+  EXPECT_EQ(config.proxy_gids, Ids{1400});  // upstream takes the uid, not the user's group
+}
+
+TEST_F(GatherIds, EnvoyUserNamesAnother) {
+  names = {"proxy", true, {true, {}}, {}};
+  EXPECT_TRUE(gather(config, names, host).warnings.empty());
+  EXPECT_EQ(config.proxy_uids, Ids{99});
+}
+
+TEST_F(GatherIds, WithoutThatUserItIs1337) {
+  host.passwd = "/nonexistent";
+  EXPECT_TRUE(gather(config, names, host).warnings.empty());
+  EXPECT_EQ(config.proxy_uids, Ids{1337});
+}
+
+TEST_F(GatherIds, AnUnknownUserThatWasNamedIsWarnedOf) {
+  names = {"nobody-here", true, {true, {}}, {}};
+  EXPECT_EQ(gather(config, names, host).warnings,
+            Texts{"ENVOY_USER: no user 'nobody-here' in " + passwd.path() + ": the proxy's uid is taken to be 1337"});
+  EXPECT_EQ(config.proxy_uids, Ids{1337});
+}
+
+TEST_F(GatherIds, WhatIsGivenIsKept) {
+  config.proxy_uids = {1, 2};
+  static_cast<void>(gather(config, names, host));
+  EXPECT_EQ(config.proxy_uids, (Ids{1, 2}));
+  EXPECT_EQ(config.proxy_gids, (Ids{1, 2}));
+  config.proxy_gids = {3};
+  static_cast<void>(gather(config, names, host));
+  EXPECT_EQ(config.proxy_gids, Ids{3});
+}
+
+TEST_F(GatherIds, GroupsAreNamesOrNumbers) {
+  names.owner_groups = {false, {"java", "7", "root"}};
+  static_cast<void>(gather(config, names, host));
+  EXPECT_FALSE(config.owner_groups.all);
+  EXPECT_EQ(config.owner_groups.list, (Ids{202, 7, 0}));
+
+  names.owner_groups = {true, {}};
+  names.owner_groups_exclude = {"java", "4294967294"};
+  EXPECT_TRUE(gather(config, names, host).warnings.empty());
+  EXPECT_TRUE(config.owner_groups.all);
+  EXPECT_EQ(config.owner_groups.list, Ids{});
+  EXPECT_EQ(config.owner_groups_exclude, (Ids{202, 4294967294}));
+}
+
+TEST_F(GatherIds, AnUnknownGroupIsAnError) {
+  for (const char* unknown : {"jav", "javaa", "4294967295", "4294967296", "-1"}) {
+    names.owner_groups = {false, {unknown}};
+    try {
+      static_cast<void>(gather(config, names, host));
+      ADD_FAILURE() << unknown << " was accepted";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::usage);
+      EXPECT_EQ(error.what(),
+                "ISTIO_OUTBOUND_OWNER_GROUPS: no group '" + std::string(unknown) + "' in " + group.path());
+    }
+  }
+}
+
+TEST_F(GatherIds, ExclusionsBesideAListAreWarnedOf) {
+  names.owner_groups = {false, {"java"}};
+  names.owner_groups_exclude = {"root"};
+  EXPECT_EQ(gather(config, names, host).warnings,
+            Texts{"ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE has no effect beside ISTIO_OUTBOUND_OWNER_GROUPS: only the "
+                  "groups of that are captured"});
+}
+
+}  // namespace
+}  // namespace sidetrack

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// "@FILE" in the place of a list.
+#include <gtest/gtest.h>
+
+#include "options_text.h"
+#include "temporary_file.h"
+
+namespace sidetrack {
+namespace {
+
+using testing::parse_arguments;
+using testing::TemporaryFile;
+
+std::string error_of(const std::string& argument) {
+  try {
+    parse_arguments({"sidetrack", argument});
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    return error.what();
+  }
+  return "accepted";
+}
+
+std::vector<std::uint16_t> ports_of(std::string_view content) {
+  const TemporaryFile file(content);
+  const std::string value = "@" + file.path();
+  return parse_arguments({"sidetrack", "-d", value}).config.inbound_exclude_ports;
+}
+
+TEST(ListFile, HoldsItemsByCommaOrLine) {
+  const std::vector<std::uint16_t> expected = {1, 2, 3};
+  EXPECT_EQ(ports_of("1,2,3"), expected);
+  EXPECT_EQ(ports_of("1\n2\n3\n"), expected);
+  EXPECT_EQ(ports_of("1, 2,\n\n  3 \n"), expected);
+  EXPECT_EQ(ports_of("1\r\n2\r\n3\r\n"), expected);
+  EXPECT_EQ(ports_of("# the app's\n1 # one, two\n#4\n2,3#5\n"), expected);
+  EXPECT_EQ(ports_of(""), std::vector<std::uint16_t>{});
+  EXPECT_EQ(ports_of("# nothing"), std::vector<std::uint16_t>{});
+}
+
+TEST(ListFile, AddsToWhatElseIsGiven) {
+  const TemporaryFile file("2\n3\n");
+  const std::string value = "@" + file.path();
+  EXPECT_EQ(parse_arguments({"sidetrack", "-d", "1", "-d", value, "-d4"}).config.inbound_exclude_ports,
+            (std::vector<std::uint16_t>{1, 2, 3, 4}));
+}
+
+TEST(ListFile, MayHoldTheAsteriskAndComeFromTheEnvironment) {
+  const TemporaryFile file("*\n");
+  EXPECT_TRUE(
+      parse_arguments({"sidetrack", "-n"}, {{"ISTIO_INBOUND_PORTS", "@" + file.path()}}).config.inbound_ports.all);
+}
+
+TEST(ListFile, NamesFileLineAndValueOfAnError) {
+  const TemporaryFile file("10.0.0.0/8\n# more\n192.168.0.0/16, 10.0.0.0/99\n");
+  EXPECT_EQ(error_of("-x@" + file.path()), "-x, --istio-service-exclude-cidr: " + file.path() +
+                                               ", line 3: '10.0.0.0/99': expected an address range such as "
+                                               "10.0.0.0/8 or fd00::/8");
+}
+
+TEST(ListFile, ThatCannotBeRead) {
+  EXPECT_EQ(
+      error_of("-x@/nonexistent/list"),
+      "-x, --istio-service-exclude-cidr: cannot read the list /nonexistent/list: No such file or directory (ENOENT)");
+  EXPECT_EQ(error_of("-x@/"), "-x, --istio-service-exclude-cidr: cannot read the list /: Is a directory (EISDIR)");
+  EXPECT_EQ(error_of("-x@/dev/zero"),
+            "-x, --istio-service-exclude-cidr: cannot read the list /dev/zero: File too large (EFBIG)");
+  EXPECT_EQ(error_of("-x@"), "-x, --istio-service-exclude-cidr: '@': expected the name of a file after the @");
+}
+
+TEST(ListFile, HoldsManyRanges) {
+  std::string content;
+  for (int i = 0; i < 100'000; ++i) {
+    content +=
+        "10." + std::to_string(i / 65536) + "." + std::to_string(i / 256 % 256) + "." + std::to_string(i % 256) + "\n";
+  }
+  const TemporaryFile file(content);
+  const std::string value = "@" + file.path();
+  const auto ranges = parse_arguments({"sidetrack", "-x", value}).config.outbound_exclude_ranges;
+  ASSERT_EQ(ranges.size(), 100'000U);
+  EXPECT_EQ(ranges.back().text(), "10.1.134.159/32");
+}
+
+}  // namespace
+}  // namespace sidetrack
