@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include "network.h"
 #include "stray_packet.h"
 #include "traffic.h"
 
@@ -13,7 +14,7 @@ class DropInvalid : public Traffic {
   }
   // By default (nf_conntrack_tcp_loose) connection tracking takes an unknown ACK for one of a connection that began
   // before it watched, not for an invalid one.
-  void be_strict() const { pod_->ns().must({"sh", "-c", "echo 0 > /proc/sys/net/netfilter/nf_conntrack_tcp_loose"}); }
+  void be_strict() const { set_sysctl(pod_->ns(), "netfilter/nf_conntrack_tcp_loose", "0"); }
 };
 INSTANTIATE_TEST_SUITE_P(, DropInvalid, settings(), setting_name);
 

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "kernel_test.h"
+#include "network.h"
 #include "pod.h"
 
 namespace sidetrack::netns {
@@ -38,8 +39,7 @@ TEST_F(NamespaceTest, IsGoneWithItsObject) {
   const Namespace stays;
   {
     const Namespace goes;
-    stays.must({"ip", "link", "add", "here", "type", "veth", "peer", "name", "there", "netns",
-                "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(goes.fd())});
+    join(stays, "here", goes, "there");
     EXPECT_EQ(stays.program({"ip", "link", "show", "here"}).exit_code, 0);
   }
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);

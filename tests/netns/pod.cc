@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "pod.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
+
+#include "network.h"
 
 namespace sidetrack::netns {
 namespace {
@@ -37,57 +38,40 @@ const Ports app_ports{.tcp = {80, 8080, 8081, 15020, 15021, 15090}, .udp = {5000
 const Ports outside_ports{.tcp = {53, 80, 443, 8080, 8081, 9443, 15008}, .udp = {53, 80, 443}};
 const Ports guest_ports{.tcp = {53, 80}, .udp = {53}};
 
-void ip(const Namespace& where, const std::string& batch) { where.must({"ip", "-batch", "-"}, batch); }
-
-void set_sysctl(const std::string& name, const std::string& value) {
-  const std::string path = "/proc/sys/net/" + name;  // of the calling thread's namespace
-  const FileDescriptor file(check(open(path.c_str(), O_WRONLY | O_CLOEXEC), "open " + path));
-  check(write(file.get(), value.data(), value.size()), "write to " + path);
-}
-
-// No duplicate address detection: an IPv6 address, the link-local ones too, could not be used for its first second.
-void trust_addresses() {
-  set_sysctl("ipv6/conf/all/accept_dad", "0");
-  set_sysctl("ipv6/conf/default/accept_dad", "0");
-}
-
-void be_a_pod() {
-  // As container runtimes have it: an app of any uid may listen on port 80.
-  set_sysctl("ipv4/ip_unprivileged_port_start", "0");
-  // The second interface leads on, as one with a virtual machine behind it does.
-  set_sysctl("ipv4/ip_forward", "1");
-  set_sysctl("ipv6/conf/all/forwarding", "1");
-}
-
 }  // namespace
 
 const Addresses& addresses(Family family) { return family == Family::ipv4 ? ipv4 : ipv6; }
 
 Pod::Pod(Options options) {
-  for (const auto* each : {&pod_, &outside_, &guest_}) each->run(trust_addresses);
-  link("eth0", outside_, "pod0");
-  link("net1", guest_, "net1");
-  pod_.run(be_a_pod);
+  for (const auto* each : {&pod_, &outside_, &guest_}) {
+    trust_addresses(*each);
+    ip(*each, "link set lo up\n");
+  }
+  join(pod_, "eth0", outside_, "pod0");
+  join(pod_, "net1", guest_, "net1");
+  // As container runtimes have it: an app of any uid may listen on port 80.
+  set_sysctl(pod_, "ipv4/ip_unprivileged_port_start", "0");
+  // The second interface leads on, as one with a virtual machine behind it does.
+  set_sysctl(pod_, "ipv4/ip_forward", "1");
+  set_sysctl(pod_, "ipv6/conf/all/forwarding", "1");
 
-  const auto& a = ipv4;
-  const auto& b = ipv6;
-  ip(pod_, fmt::format("link set lo up\nlink set eth0 up\nlink set net1 up\n"
-                       "addr add {}/24 dev eth0\naddr add {}/64 dev eth0\n"
-                       "addr add {}/24 dev net1\naddr add {}/64 dev net1\n"
-                       "route add default via {}\nroute add default via {}\n",
-                       a.pod, b.pod, a.pod_second, b.pod_second, a.client, b.client));
-  std::string outside = fmt::format(
-      "link set lo up\nlink set pod0 up\naddr add {}/24 dev pod0\naddr add {}/64 dev pod0\n"
-      "route add default via {}\nroute add default via {}\n",
-      a.client, b.client, a.pod, b.pod);
-  for (const auto* family : {&a, &b})
-    for (const auto address :
-         {family->service, family->other_service, family->excluded, family->dns, family->other_dns})
-      outside += fmt::format("addr add {}/{} dev lo\n", address, family == &a ? 32 : 128);
-  ip(outside_, outside);
-  ip(guest_, fmt::format("link set lo up\nlink set net1 up\naddr add {}/24 dev net1\naddr add {}/64 dev net1\n"
-                         "route add default via {}\nroute add default via {}\n",
-                         a.guest, b.guest, a.pod_second, b.pod_second));
+  for (const Family family : {Family::ipv4, Family::ipv6}) {
+    const Addresses& a = addresses(family);
+    const int subnet = family == Family::ipv4 ? 24 : 64;
+    const auto add = [](std::string_view address, int prefix, std::string_view interface) {
+      return fmt::format("addr add {}/{} dev {}\n", address, prefix, interface);
+    };
+    const auto default_route = [](std::string_view gateway) {
+      return fmt::format("route add default via {}\n", gateway);
+    };
+    ip(pod_, add(a.pod, subnet, "eth0") + add(a.pod_second, subnet, "net1") + default_route(a.client));
+    ip(guest_, add(a.guest, subnet, "net1") + default_route(a.pod_second));
+    std::string outside = add(a.client, subnet, "pod0") + default_route(a.pod);
+    for (const auto host : {a.service, a.other_service, a.excluded, a.dns, a.other_dns})
+      outside += add(host, family == Family::ipv4 ? 32 : 128, "lo");
+    ip(outside_, outside);
+  }
+  for (const auto* each : {&pod_, &outside_, &guest_}) wait_for_addresses(*each);
 
   const Actor proxy{Place::pod, options.proxy};
   Actor inbound = proxy;
@@ -111,11 +95,6 @@ void Pod::listen(const Actor& actor, Role role, const Ports& ports) {
 
 Landing Pod::connect(const Actor& actor, const Request& request) const {
   return netns::connect(at(actor.place), actor.identity, request);
-}
-
-void Pod::link(const std::string& name, const Namespace& other, const std::string& other_name) const {
-  ip(pod_,
-     fmt::format("link add {} type veth peer name {} netns /proc/{}/fd/{}\n", name, other_name, getpid(), other.fd()));
 }
 
 }  // namespace sidetrack::netns

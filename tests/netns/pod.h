@@ -71,8 +71,6 @@ class Pod {
   [[nodiscard]] Landing connect(const Actor& actor, const Request& request) const;
 
  private:
-  void link(const std::string& name, const Namespace& other, const std::string& other_name) const;
-
   Namespace pod_;
   Namespace outside_;
   Namespace guest_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Mode TPROXY: inbound connections arrive at the proxy unchanged. The local address of the accepted socket is the
 // destination that the client chose; that its remote address is the client's own is part of every landing.
+#include "network.h"
 #include "traffic.h"
 
 namespace sidetrack::netns {
@@ -93,7 +94,7 @@ TEST_P(Tproxy, ProxyReachesTheAppFromTheClientsAddress) {
   constexpr Actor as_tproxy{Place::pod, {1337, 1337, true}};
   const Request request{
       .to = loopback(8080), .protocol = Protocol::tcp, .from = Endpoint(at().client, 41000), .mark = 1337};
-  pod_->ns().must({"sh", "-c", "echo 1 > /proc/sys/net/ipv4/conf/eth0/route_localnet"});
+  set_sysctl(pod_->ns(), "ipv4/conf/eth0/route_localnet", "1");
   apply(tproxy);
   EXPECT_EQ(pod_->connect(as_tproxy, request), landed(Role::app, local(loopback(8080))));
 }
