@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// What `nsenter` does, for this process. Errors: usage if there is no such target or it is not a network namespace, with
-// the reason; not_permitted naming the capability.
+// What `nsenter` does, for this process. Errors: usage if there is no such target or it is not a network namespace,
+// with the reason; not_permitted naming the capability.
 #pragma once
 
 #include <cstdint>

@@ -2,8 +2,11 @@
 #pragma once
 
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "sidetrack/config.h"
+#include "sidetrack/diff.h"
 #include "sidetrack/plan.h"
 
 namespace sidetrack {
@@ -20,5 +23,12 @@ namespace sidetrack {
 
 // The whole plan with the configuration that it came from, as indented JSON.
 [[nodiscard]] std::string json(const Plan& plan, const Config& config);
+
+// Routing as the commands that would make it: "ip rule add fwmark 1337 lookup 133".
+[[nodiscard]] std::vector<std::string> ip_commands(const Routing& routing);
+
+// A unified diff from what is live to what is asked, chain by chain; empty if there is no difference.
+[[nodiscard]] std::string diff_text(const Difference& difference, std::string_view live_name, bool color);
+[[nodiscard]] std::string diff_json(const Difference& difference, std::string_view live_name);
 
 }  // namespace sidetrack

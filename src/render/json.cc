@@ -1,18 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include <nlohmann/json.hpp>
-
+#include "render/json_parts.h"
 #include "sidetrack/render.h"
 
 namespace sidetrack {
 namespace {
-
-using Json = nlohmann::ordered_json;
-
-Json families(Families set) {
-  Json list = Json::array();
-  for (Family family : set.list()) list.push_back(name(family));
-  return list;
-}
 
 std::string text_of(const AddressRange& range) { return range.text(); }
 std::string text_of(const Address& address) { return address.text(); }
@@ -69,7 +60,7 @@ Json configuration(const Config& config, const Plan& plan) {
       {"ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR", config.loopback_ipv4.text()},
       {"ISTIO_OUTBOUND_OWNER_GROUPS", list(config.owner_groups)},
       {"ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE", list(config.owner_groups_exclude)},
-      {"ip-families", families(plan.families)},
+      {"ip-families", families_json(plan.families)},
       {"dns-server", list(plan.dns_servers)},
   };
 }
@@ -77,7 +68,7 @@ Json configuration(const Config& config, const Plan& plan) {
 Json rule(const Rule& rule) {
   Json matches = Json::array();
   for (const Match& match : rule.matches) matches.push_back(iptables_words(match));
-  return {{"families", families(rule.families)},
+  return {{"families", families_json(rule.families)},
           {"table", name(rule.table)},
           {"chain", rule.chain},
           {"rule", iptables_words(rule)},
@@ -87,7 +78,15 @@ Json rule(const Rule& rule) {
           {"reason", rule.reason.sentence}};
 }
 
-Json routing(const Routing& routing) {
+}  // namespace
+
+Json families_json(Families families) {
+  Json list = Json::array();
+  for (Family family : families.list()) list.push_back(name(family));
+  return list;
+}
+
+Json routing_json(const Routing& routing) {
   Json rules = Json::array();
   for (const PolicyRule& r : routing.policy_rules) {
     rules.push_back({{"family", name(r.family)}, {"fwmark", r.mark}, {"lookup", r.table}});
@@ -104,14 +103,12 @@ Json routing(const Routing& routing) {
   return {{"rules", std::move(rules)}, {"routes", std::move(routes)}, {"addresses", std::move(addresses)}};
 }
 
-}  // namespace
-
 std::string json(const Plan& plan, const Config& config) {
   Json rules = Json::array();
   for (const Rule& r : plan.ruleset.rules) rules.push_back(rule(r));
   const Json document = {{"configuration", configuration(config, plan)},
                          {"rules", std::move(rules)},
-                         {"routing", routing(plan.routing)},
+                         {"routing", routing_json(plan.routing)},
                          {"warnings", plan.warnings}};
   return document.dump(2) + "\n";
 }

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// The commands, one file each. Each takes the parsed command line, does its work, and returns what to exit with; what
+// goes wrong is thrown as Error.
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "sidetrack/backend.h"
+#include "sidetrack/error.h"
+#include "sidetrack/options.h"
+#include "sidetrack/plan.h"
+
+namespace sidetrack::cli {
+
+ExitCode run_apply(CommandLine& line);
+ExitCode run_render(CommandLine& line);
+ExitCode run_clean(CommandLine& line);
+ExitCode run_diff(CommandLine& line);
+
+// ---- What they share.
+
+// Enters the namespaces that --netns, --pid or --network-namespace name.
+void enter_target(const CommandLine& line);
+
+// Completes the configuration from the host and makes the plan; warnings go to the log.
+[[nodiscard]] Plan make_plan(CommandLine& line);
+
+// The backend that is asked for.
+enum class Access : std::uint8_t { read, write };
+[[nodiscard]] std::unique_ptr<Backend> open_backend(const CommandLine& line, Access access);
+
+// Whether the result is coloured: as --color says, else if standard output is a terminal and NO_COLOR is not set.
+[[nodiscard]] bool colored(const CommandLine& line);
+
+// Writes the result to standard output. Throws Error (failed) if it cannot be written.
+void print(std::string_view text);
+
+// The plan in the format that was asked for.
+[[nodiscard]] std::string rendered(const CommandLine& line, const Plan& plan);
+
+}  // namespace sidetrack::cli

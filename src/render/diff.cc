@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "render/json_parts.h"
+#include "sidetrack/render.h"
+
+namespace sidetrack {
+namespace {
+
+constexpr std::size_t context = 3;  // unchanged lines around a change, as `diff -u` shows them
+
+constexpr std::string_view red = "\033[31m";
+constexpr std::string_view green = "\033[32m";
+constexpr std::string_view cyan = "\033[36m";
+constexpr std::string_view plain = "\033[0m";
+
+char sign(DiffLine::Kind kind) {
+  switch (kind) {
+    case DiffLine::Kind::missing:
+      return '+';
+    case DiffLine::Kind::extra:
+      return '-';
+    default:
+      return ' ';
+  }
+}
+
+struct Writer {
+  bool color;
+  std::string text;
+
+  void line(std::string_view words, std::string_view paint = {}) {
+    const bool painted = color && !paint.empty();
+    text += fmt::format("{}{}{}\n", painted ? paint : "", words, painted ? plain : "");
+  }
+  void changed(char mark, std::string_view words) {
+    line(fmt::format("{}{}", mark, words), mark == '+' ? green : mark == '-' ? red : std::string_view{});
+  }
+};
+
+// Where a rule stands in its chain does not show how it came there.
+std::string words(const Rule& rule) {
+  Rule appended = rule;
+  appended.insert_at.reset();
+  return iptables_words(appended);
+}
+
+void write(Writer& out, const ChainDiff& chain) {
+  std::string families;
+  for (Family family : chain.families.list()) families += (families.empty() ? "" : ", ") + std::string(name(family));
+  out.line(fmt::format("@@ {} {} ({}) @@", name(chain.table), chain.name, families), cyan);
+  if (chain.missing) out.changed('+', "-N " + chain.name);
+  if (chain.extra) out.changed('-', "-N " + chain.name);
+
+  const auto& lines = chain.lines;
+  const auto changed = [&](std::size_t i) { return sign(lines[i].kind) != ' '; };
+  bool skipped = false;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    bool near = false;
+    for (std::size_t j = i < context ? 0 : i - context; j < lines.size() && j <= i + context; ++j)
+      near = near || changed(j);
+    if (!near) {
+      if (!skipped) out.line(" ...");
+      skipped = true;
+      continue;
+    }
+    skipped = false;
+    const std::string comment = lines[i].kind == DiffLine::Kind::foreign ? "   # not ours" : "";
+    out.changed(sign(lines[i].kind), words(lines[i].rule) + comment);
+  }
+}
+
+void write(Writer& out, char mark, const Routing& routing) {
+  for (const std::string& line : ip_commands(routing)) out.changed(mark, line);
+}
+
+}  // namespace
+
+std::vector<std::string> ip_commands(const Routing& routing) {
+  const auto ip = [](Family family) { return family == Family::ipv4 ? "ip" : "ip -6"; };
+  std::vector<std::string> lines;
+  for (const PolicyRule& r : routing.policy_rules) {
+    lines.push_back(fmt::format("{} rule add fwmark {} lookup {}", ip(r.family), r.mark, r.table));
+  }
+  for (const LocalRoute& r : routing.local_routes) {
+    lines.push_back(fmt::format("{} route add local default dev lo table {}", ip(r.family), r.table));
+  }
+  for (const Address& a : routing.loopback_addresses) {
+    lines.push_back(fmt::format("{} addr add {} dev lo", ip(a.family), AddressRange::single(a).text()));
+  }
+  return lines;
+}
+
+std::string diff_text(const Difference& difference, std::string_view live_name, bool color) {
+  if (difference.empty()) return "";
+  Writer out{color, {}};
+  out.line(fmt::format("--- live: {}", live_name), red);
+  out.line("+++ asked", green);
+  for (const ChainDiff& chain : difference.chains) write(out, chain);
+  if (difference.missing != Routing{} || difference.extra != Routing{}) {
+    out.line("@@ policy rules, routes, addresses @@", cyan);
+    write(out, '-', difference.extra);
+    write(out, '+', difference.missing);
+  }
+  return out.text;
+}
+
+std::string diff_json(const Difference& difference, std::string_view live_name) {
+  static constexpr const char* kinds[] = {"same", "missing", "extra", "foreign"};
+  Json chains = Json::array();
+  for (const ChainDiff& chain : difference.chains) {
+    Json lines = Json::array();
+    for (const DiffLine& line : chain.lines) {
+      lines.push_back({{"kind", kinds[static_cast<int>(line.kind)]}, {"rule", words(line.rule)}});
+    }
+    chains.push_back({{"families", families_json(chain.families)},
+                      {"table", name(chain.table)},
+                      {"chain", chain.name},
+                      {"missing", chain.missing},
+                      {"extra", chain.extra},
+                      {"rules", std::move(lines)}});
+  }
+  const Json document = {{"live", live_name},
+                         {"equal", difference.empty()},
+                         {"chains", std::move(chains)},
+                         {"missing", routing_json(difference.missing)},
+                         {"extra", routing_json(difference.extra)},
+                         {"warnings", difference.warnings}};
+  return document.dump(2) + "\n";
+}
+
+}  // namespace sidetrack

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Every scenario in rules/: what is rendered equals the files. `golden_tests --update` writes the files instead.
+#include <gtest/gtest.h>
+
+#include <cctype>
+#include <fstream>
+#include <iostream>
+
+#include "golden/renderings.h"
+
+namespace sidetrack {
+namespace {
+
+class Golden : public ::testing::TestWithParam<Scenario> {};
+
+TEST_P(Golden, RendersAsItsFiles) {
+  const Scenario& scenario = GetParam();
+  const auto expected = renderings(scenario);
+  for (const auto& [file, text] : expected)
+    EXPECT_EQ(read_file(scenario.folder / file), text) << scenario.folder / file;
+  for (const char* file : {"ipv4.rules", "ipv6.rules", "rules.nft"}) {
+    EXPECT_EQ(std::filesystem::exists(scenario.folder / file), expected.contains(file)) << scenario.folder / file;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Rules, Golden, ::testing::ValuesIn(scenarios()), [](const auto& scenario) {
+  std::string name = scenario.param.name;
+  for (char& c : name) c = std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
+  return name;
+});
+
+// The gallery is only worth something as long as it covers the whole command line.
+TEST(Gallery, CoversEveryOptionOfThePlan) {
+  std::string all;
+  for (const Scenario& scenario : scenarios()) {
+    for (const auto& [variable, value] : scenario.environment) all += variable + " ";
+    for (const std::string& word : scenario.arguments) all += word + " ";
+  }
+  for (const char* option : {"-p ",
+                             "-z ",
+                             "-e ",
+                             "-u ",
+                             "-g ",
+                             "-m TPROXY",
+                             "-m NONE",
+                             "-b ",
+                             "-d ",
+                             "-c ",
+                             "-i ",
+                             "-x ",
+                             "-q ",
+                             "-o ",
+                             "-k ",
+                             "-t ",
+                             "-r ",
+                             "--redirect-dns",
+                             "--capture-all-dns",
+                             "--drop-invalid",
+                             "--dual-stack",
+                             "ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR",
+                             "ISTIO_OUTBOUND_OWNER_GROUPS",
+                             "ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE"}) {
+    EXPECT_NE(all.find(option), std::string::npos) << option;
+  }
+  EXPECT_GE(scenarios().size(), 24u);
+}
+
+void update() {
+  for (const Scenario& scenario : scenarios()) {
+    for (const char* file : {"ipv4.rules", "ipv6.rules", "rules.nft", "plan.json"})
+      std::filesystem::remove(scenario.folder / file);
+    for (const auto& [file, text] : renderings(scenario))
+      std::ofstream(scenario.folder / file, std::ios::binary) << text;
+  }
+}
+
+}  // namespace
+}  // namespace sidetrack
+
+int main(int argc, char** argv) {
+  ::testing::InitGoogleTest(&argc, argv);
+  if (argc == 2 && std::string_view(argv[1]) == "--update") {
+    sidetrack::update();
+    return 0;
+  }
+  return RUN_ALL_TESTS();
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <gtest/gtest.h>
+
+#include "fake_backend.h"
+#include "sidetrack/diff.h"
+#include "sidetrack/render.h"
+#include "usual_config.h"
+
+namespace sidetrack {
+namespace {
+
+Live programmed(const Ruleset& ruleset) {
+  FakeBackend backend;
+  backend.replace(backend.read(), ruleset);
+  return backend.live;
+}
+
+TEST(DiffText, IsUnifiedAndKeepsToTheNeighbourhood) {
+  Config config = usual();
+  const Live live = programmed(plan(config, {}).ruleset);
+  config.outbound_exclude_ranges = {*AddressRange::parse("10.0.0.0/8")};
+  config.tunnel_port = 15009;
+  EXPECT_EQ(diff_text(diff(live, plan(config, {}).ruleset), "iptables-legacy", false),
+            "--- live: iptables-legacy\n"
+            "+++ asked\n"
+            "@@ nat ISTIO_INBOUND (ipv4) @@\n"
+            "--A ISTIO_INBOUND -p tcp --dport 15008 -j RETURN\n"
+            "+-A ISTIO_INBOUND -p tcp --dport 15009 -j RETURN\n"
+            "@@ nat ISTIO_OUTPUT (ipv4) @@\n"
+            " -A ISTIO_OUTPUT -o lo -s 127.0.0.6/32 -j RETURN\n"
+            "--A ISTIO_OUTPUT -o lo ! -d 127.0.0.1/32 -p tcp ! --dport 15008 -m owner --uid-owner 1337 -j ISTIO_IN_REDIRECT\n"
+            "+-A ISTIO_OUTPUT -o lo ! -d 127.0.0.1/32 -p tcp ! --dport 15009 -m owner --uid-owner 1337 -j ISTIO_IN_REDIRECT\n"
+            " -A ISTIO_OUTPUT -o lo -m owner ! --uid-owner 1337 -j RETURN\n"
+            " -A ISTIO_OUTPUT -m owner --uid-owner 1337 -j RETURN\n"
+            "--A ISTIO_OUTPUT -o lo ! -d 127.0.0.1/32 -p tcp ! --dport 15008 -m owner --gid-owner 1337 -j ISTIO_IN_REDIRECT\n"
+            "+-A ISTIO_OUTPUT -o lo ! -d 127.0.0.1/32 -p tcp ! --dport 15009 -m owner --gid-owner 1337 -j ISTIO_IN_REDIRECT\n"
+            " -A ISTIO_OUTPUT -o lo -m owner ! --gid-owner 1337 -j RETURN\n"
+            " -A ISTIO_OUTPUT -m owner --gid-owner 1337 -j RETURN\n"
+            "+-A ISTIO_OUTPUT -d 10.0.0.0/8 -j RETURN\n"
+            " -A ISTIO_OUTPUT -d 127.0.0.1/32 -j RETURN\n");
+}
+
+TEST(DiffText, OfEqualRulesIsEmpty) {
+  const Ruleset asked = plan(injected(), {}).ruleset;
+  EXPECT_EQ(diff_text(diff(programmed(asked), asked), "iptables-legacy", true), "");
+}
+
+TEST(DiffText, ShowsRoutes) {
+  Difference difference;
+  difference.missing.policy_rules = {{Family::ipv4, 1337, 133}};
+  difference.extra.loopback_addresses = {*Address::parse("::6")};
+  EXPECT_EQ(diff_text(difference, "nothing", false),
+            "--- live: nothing\n"
+            "+++ asked\n"
+            "@@ policy rules, routes, addresses @@\n"
+            "-ip -6 addr add ::6/128 dev lo\n"
+            "+ip rule add fwmark 1337 lookup 133\n");
+}
+
+TEST(DiffJson, SaysWhatEachLineIs) {
+  const Ruleset asked = plan(usual(), {}).ruleset;
+  EXPECT_NE(diff_json(diff(Live{}, asked), "nothing").find("\"kind\": \"missing\""), std::string::npos);
+  EXPECT_NE(diff_json(diff(programmed(asked), asked), "nothing").find("\"equal\": true"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace sidetrack
