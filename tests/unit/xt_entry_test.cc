@@ -113,8 +113,10 @@ TEST(XtEntry, WordsOfOthers) {
 TEST(XtEntry, CopyPutsTheLabelBack) {
   const auto wanted = encode_entry(rule(Family::ipv6, {}, Jump{"OTHERS"}), Family::ipv6);
   auto from_kernel = wanted;
-  std::memset(from_kernel.data() + sizeof(ip6t_entry) + offsetof(xt_entry_target, u.user.name), 0,
-              XT_EXTENSION_MAXNAMELEN);
+  // Behind the zero of the empty name stands what was in memory.
+  auto* name = from_kernel.data() + sizeof(ip6t_entry) + offsetof(xt_entry_target, u.user.name);
+  std::memset(name, 'x', XT_EXTENSION_MAXNAMELEN);
+  *name = std::byte{};
   EXPECT_NE(from_kernel, wanted);
   EXPECT_EQ(copy_entry(from_kernel, "OTHERS", Family::ipv6), wanted);
   const auto extension = encode_entry(rule(Family::ipv4, {tcp}, Redirect{1}), Family::ipv4);

@@ -211,8 +211,8 @@ const TargetCase target_cases[] = {
     {"-j TPROXY --on-port 15006 --tproxy-mark 1/0xff", Tproxy{15006, 1, 0xff}, Family::ipv6,
      "TPROXY 1 ff00000001000000 0000000000000000 0000000000000000 3a9e000000000000"},
     {"-j MARK --set-mark 1338", SetMark{1338}, Family::ipv4, "MARK 2 3a050000ffffffff"},
-    {"-j CONNMARK --save-mark", Connmark::save, Family::ipv4, "CONNMARK 1 00000000ffffffff ffffffff01000000"},
-    {"-j CONNMARK --restore-mark", Connmark::restore, Family::ipv6, "CONNMARK 1 00000000ffffffff ffffffff02000000"},
+    {"-j CONNMARK --save-mark", Connmark::save, Family::ipv4, "CONNMARK 2 00000000ffffffff ffffffff00000100"},
+    {"-j CONNMARK --restore-mark", Connmark::restore, Family::ipv6, "CONNMARK 2 00000000ffffffff ffffffff00000200"},
     {"-j CT --zone 2", CtZone{2}, Family::ipv4, "CT 2 0000020000000000"},
 };
 
@@ -238,8 +238,8 @@ TEST(XtTarget, KernelsPointerInCtDoesNotCount) {
 }
 
 TEST(XtTarget, OtherRevisionsOfTheSame) {
-  const xt_connmark_tginfo2 save{0, 0xffffffff, 0xffffffff, D_SHIFT_LEFT, 0, XT_CONNMARK_SAVE};
-  EXPECT_EQ(decode_target(Spec<xt_connmark_tginfo2>{"CONNMARK", 2}.encode(save), Family::ipv4), Target(Connmark::save));
+  const xt_connmark_tginfo1 save{0, 0xffffffff, 0xffffffff, XT_CONNMARK_SAVE};
+  EXPECT_EQ(decode_target(Spec<xt_connmark_tginfo1>{"CONNMARK", 1}.encode(save), Family::ipv4), Target(Connmark::save));
   EXPECT_EQ(decode_target(Spec<xt_ct_target_info_v1>{"CT", 1}.encode({0, 2, 0, 0, {}, {}, nullptr}), Family::ipv4),
             Target(CtZone{2}));
 }
@@ -270,9 +270,9 @@ TEST(XtTarget, WordsOfOthers) {
   nat6.min_proto.all = nat6.max_proto.all = network(80);
   EXPECT_EQ(words(Spec<nf_nat_range2>{"DNAT", 2}.encode(nat6), Family::ipv6), "-j DNAT --to-destination [::1-::2]:80");
   EXPECT_EQ(words(set_mark.encode({1, 0xff}), Family::ipv4), "-j MARK --set-xmark 0x1/0xff");
-  EXPECT_EQ(words(set_connmark.encode({1, 0xff, 0, XT_CONNMARK_SET}), Family::ipv4),
+  EXPECT_EQ(words(set_connmark.encode({1, 0xff, 0, 0, 0, XT_CONNMARK_SET}), Family::ipv4),
             "-j CONNMARK --set-xmark 0x1/0xff");
-  EXPECT_EQ(words(set_connmark.encode({0, 1, 2, XT_CONNMARK_SAVE}), Family::ipv4),
+  EXPECT_EQ(words(set_connmark.encode({0, 1, 2, 0, 0, XT_CONNMARK_SAVE}), Family::ipv4),
             "-j CONNMARK --save-mark --nfmask 0x2 --ctmask 0x1");
   EXPECT_EQ(words(ct.encode({XT_CT_NOTRACK, 0, 0, 0, {}, {}, nullptr}), Family::ipv4), "-j CT --notrack");
   EXPECT_EQ(words({"REJECT", 0, {std::byte{3}, std::byte{0}, std::byte{0}, std::byte{0}}}, Family::ipv4),

@@ -3,13 +3,16 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <libiptc/libip6tc.h>
 #include <libiptc/libiptc.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <utility>
+
+extern "C" {  // unlike its elder, this header does not say so
+#include <libiptc/libip6tc.h>
+}
 
 #include "backend/legacy/refusal.h"
 #include "backend/xt/entry.h"
@@ -34,6 +37,8 @@ struct Ipv4 {
   static constexpr auto flush = iptc_flush_entries;
   static constexpr auto insert = iptc_insert_entry;
   static constexpr auto erase = iptc_delete_num_entry;
+  static constexpr auto get_policy = iptc_get_policy;
+  static constexpr auto set_policy = iptc_set_policy;
   static constexpr auto commit = iptc_commit;
   static constexpr auto strerror = iptc_strerror;
 };
@@ -52,6 +57,8 @@ struct Ipv6 {
   static constexpr auto flush = ip6tc_flush_entries;
   static constexpr auto insert = ip6tc_insert_entry;
   static constexpr auto erase = ip6tc_delete_num_entry;
+  static constexpr auto get_policy = ip6tc_get_policy;
+  static constexpr auto set_policy = ip6tc_set_policy;
   static constexpr auto commit = ip6tc_commit;
   static constexpr auto strerror = ip6tc_strerror;
 };
@@ -114,6 +121,7 @@ class TableOf : public IptcTable {
   }
 
   [[nodiscard]] int commit() override {
+    keep_policy_counters();
     errno = 0;
     if (F::commit(handle_.get()) != 0) return 0;
     return errno != 0 ? errno : EINVAL;
@@ -162,6 +170,17 @@ class TableOf : public IptcTable {
     erase_until(old_size);
   }
 
+  // libiptc keeps the counters of untouched rules, but sets those of the policies to zero, unless they are given.
+  void keep_policy_counters() {
+    xtc_handle* handle = handle_.get();
+    for (const char* name = F::first_chain(handle); name != nullptr; name = F::next_chain(handle)) {
+      xt_counters counters{};
+      const char* policy = F::get_policy(name, &counters, handle);  // null for a chain that is not built in
+      if (policy != nullptr)
+        require(F::set_policy(name, policy, &counters, handle), std::string("keep the policy of ") + name);
+    }
+  }
+
   void require(int done, const std::string& what) const {
     if (done != 0) return;
     const int error = errno;
@@ -186,8 +205,9 @@ std::unique_ptr<IptcTable> open_table(Family family, Table table) {
 }
 
 std::vector<Table> tables_alive(Family family) {
-  // Not there at all without legacy iptables in the kernel.
-  const char* path = family == Family::ipv4 ? "/proc/net/ip_tables_names" : "/proc/net/ip6_tables_names";
+  // Not there at all without legacy iptables in the kernel. /proc/net would be the namespace of the first thread.
+  const char* path =
+      family == Family::ipv4 ? "/proc/thread-self/net/ip_tables_names" : "/proc/thread-self/net/ip6_tables_names";
   const int file = ::open(path, O_RDONLY | O_CLOEXEC);
   if (file < 0) return {};
   char buffer[512];  // a name a line; five tables exist

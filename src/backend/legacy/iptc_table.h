@@ -51,7 +51,8 @@ class IptcTable {
 // Takes the snapshot; brings the table to life in this namespace if it is not. Throws kernel_lacks, not_permitted.
 [[nodiscard]] std::unique_ptr<IptcTable> open_table(Family family, Table table);
 
-// Whether the table is alive: of /proc/net/ip_tables_names and ip6_tables_names, which touch nothing.
+// The tables that are alive in this namespace: by ip_tables_names and ip6_tables_names in /proc/net, which touch
+// nothing.
 [[nodiscard]] std::vector<Table> tables_alive(Family family);
 
 // "table nat (ipv4)"

@@ -31,7 +31,7 @@ File open_text(const char* path) { return {std::fopen(path, "re"), std::fclose};
 // Those of CAP_NET_ADMIN and CAP_NET_RAW that this process has not: libiptc opens a raw socket, and the tables are the
 // administrator's.
 std::vector<std::string> missing_capabilities() {
-  const File status = open_text("/proc/self/status");
+  const File status = open_text("/proc/thread-self/status");
   char line[256];
   unsigned long long effective = ~0ULL;
   while (status && std::fgets(line, sizeof line, status.get()) != nullptr) {

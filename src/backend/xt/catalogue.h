@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Every extension that this program sends: its name, the revision and the struct, and the size that the kernel
-// insists on. The revisions are the oldest that do the job, which every kernel since 4.18 has.
+// insists on. The revisions are those that iptables 1.8.9 sends, which every kernel since 4.17 has. An older one would
+// do for CONNMARK, but iptables 1.8.9 lists it without its words.
 #pragma once
 
 #include <linux/netfilter.h>
@@ -61,7 +62,7 @@ inline constexpr Spec<nf_nat_ipv4_multi_range_compat> redirect_ipv4{"REDIRECT", 
 inline constexpr Spec<nf_nat_range>                   redirect_ipv6{"REDIRECT", 0};
 inline constexpr Spec<xt_tproxy_target_info_v1>       tproxy{"TPROXY", 1};
 inline constexpr Spec<xt_mark_tginfo2>                set_mark{"MARK", 2};
-inline constexpr Spec<xt_connmark_tginfo1>            set_connmark{"CONNMARK", 1};
+inline constexpr Spec<xt_connmark_tginfo2>            set_connmark{"CONNMARK", 2};
 inline constexpr Spec<xt_ct_target_info_v1>           ct{"CT", 2};
 
 static_assert(aligned(sizeof(xt_tcp)) == 16);
@@ -75,7 +76,7 @@ static_assert(aligned(sizeof(nf_nat_ipv4_multi_range_compat)) == 24);
 static_assert(aligned(sizeof(nf_nat_range)) == 40);
 static_assert(aligned(sizeof(xt_tproxy_target_info_v1)) == 32);
 static_assert(aligned(sizeof(xt_mark_tginfo2)) == 8);
-static_assert(aligned(sizeof(xt_connmark_tginfo1)) == 16);
+static_assert(aligned(sizeof(xt_connmark_tginfo2)) == 16);
 static_assert(aligned(sizeof(xt_ct_target_info_v1)) == 72);
 // clang-format on
 

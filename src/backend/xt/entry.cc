@@ -249,7 +249,10 @@ std::vector<std::byte> copy(std::span<const std::byte> bytes, std::string_view l
   std::vector<std::byte> result(bytes.begin(), bytes.end());
   const auto target = std::span(result).subspan(entry_of<F>(bytes).target_offset);
   if (view_of(target).name.empty()) {
-    std::ranges::copy(std::as_bytes(std::span(label)), target.subspan(offsetof(xt_entry_target, u.user.name)).begin());
+    // The kernel copies names with their terminating zero alone: what follows is whatever was in memory.
+    const auto name = target.subspan(offsetof(xt_entry_target, u.user.name), XT_EXTENSION_MAXNAMELEN);
+    std::ranges::fill(name, std::byte{});
+    std::ranges::copy(std::as_bytes(std::span(label)), name.begin());
   }
   return result;
 }

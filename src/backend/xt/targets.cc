@@ -140,10 +140,10 @@ Target decode_mark(const xt_mark_tginfo2& info) {
   return UnknownTarget{fmt::format("-j MARK --set-xmark {:#x}/{:#x}", info.mark, info.mask)};
 }
 
-// ---- CONNMARK --save-mark, --restore-mark. Revision 2 (kernel 4.17) adds a shift.
+// ---- CONNMARK --save-mark, --restore-mark. Revision 1 has no shift.
 
 Extension encode_connmark(Connmark action) {
-  xt_connmark_tginfo1 info{};
+  xt_connmark_tginfo2 info{};
   info.ctmask = info.nfmask = all_bits;
   info.mode = action == Connmark::save ? XT_CONNMARK_SAVE : XT_CONNMARK_RESTORE;
   return set_connmark.encode(info);
@@ -163,9 +163,9 @@ std::optional<Target> decode_connmark(const Info& info) {
 }
 
 std::optional<Target> decode_connmark(const ExtensionView& extension) {
-  static constexpr Spec<xt_connmark_tginfo2> with_shift{"CONNMARK", 2};
-  if (const auto info = set_connmark.decode(extension)) return decode_connmark(*info);
-  if (const auto info = with_shift.decode(extension); info && info->shift_bits == 0) return decode_connmark(*info);
+  static constexpr Spec<xt_connmark_tginfo1> before{"CONNMARK", 1};
+  if (const auto info = before.decode(extension)) return decode_connmark(*info);
+  if (const auto info = set_connmark.decode(extension); info && info->shift_bits == 0) return decode_connmark(*info);
   return std::nullopt;
 }
 
