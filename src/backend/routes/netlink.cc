@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "backend/routes/netlink.h"
+
+#include <linux/rtnetlink.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+
+#include "sidetrack/error.h"
+
+namespace sidetrack::routes {
+namespace {
+
+constexpr std::size_t largest_datagram = 32768;  // what the kernel fills at most in a dump
+constexpr int attempts = 10;                     // of a dump that changes disturb
+
+// The sentence of NETLINK_EXT_ACK (kernel 4.12).
+std::string words_of(const nlmsghdr& message) {
+  if ((message.nlmsg_flags & NLM_F_ACK_TLVS) == 0) return "";
+  for (const nlattr& attribute : Attributes(message, sizeof(nlmsgerr))) {
+    if (mnl_attr_get_type(&attribute) == NLMSGERR_ATTR_MSG) return mnl_attr_get_str(&attribute);
+  }
+  return "";
+}
+
+}  // namespace
+
+Socket::Socket() : socket_(mnl_socket_open2(NETLINK_ROUTE, SOCK_CLOEXEC)), buffer_(largest_datagram) {
+  if (!socket_ || mnl_socket_bind(socket_.get(), 0, MNL_SOCKET_AUTOPID) < 0) {
+    throw system_error(errno, "cannot talk to the kernel's routing (rtnetlink)");
+  }
+  int on = 1;  // the kernel's own words, without a copy of the request; old kernels have neither
+  mnl_socket_setsockopt(socket_.get(), NETLINK_EXT_ACK, &on, sizeof on);
+  mnl_socket_setsockopt(socket_.get(), NETLINK_CAP_ACK, &on, sizeof on);
+}
+
+unsigned Socket::send(Request& request) {
+  request.message().nlmsg_seq = ++sequence_;
+  if (mnl_socket_sendto(socket_.get(), &request.message(), request.message().nlmsg_len) < 0) {
+    throw system_error(errno, "rtnetlink: cannot send");
+  }
+  return sequence_;
+}
+
+// Calls `visit` for each answer to the request of this number until it returns true.
+template <typename Visit>
+void Socket::receive(unsigned sequence, Visit visit) {
+  while (true) {
+    const ssize_t received = mnl_socket_recvfrom(socket_.get(), buffer_.data(), buffer_.size());
+    if (received < 0) throw system_error(errno, "rtnetlink: cannot receive");
+    int left = static_cast<int>(received);
+    for (const auto* message = reinterpret_cast<const nlmsghdr*>(buffer_.data()); mnl_nlmsg_ok(message, left);
+         message = mnl_nlmsg_next(message, &left)) {
+      if (message->nlmsg_seq == sequence && visit(*message)) return;
+    }
+  }
+}
+
+Reply Socket::request(Request& request) {
+  request.message().nlmsg_flags |= NLM_F_ACK;
+  Reply reply;
+  receive(send(request), [&](const nlmsghdr& message) {
+    if (message.nlmsg_type != NLMSG_ERROR) return false;
+    reply = {-static_cast<const nlmsgerr*>(mnl_nlmsg_get_payload(&message))->error, words_of(message)};
+    return true;
+  });
+  return reply;
+}
+
+std::vector<Message> Socket::dump(Request& request) {
+  request.message().nlmsg_flags |= NLM_F_DUMP;
+  for (int attempt = 1;; ++attempt) {
+    std::vector<Message> messages;
+    bool disturbed = false;
+    int error = 0;
+    receive(send(request), [&](const nlmsghdr& message) {
+      if ((message.nlmsg_flags & NLM_F_DUMP_INTR) != 0) disturbed = true;
+      if (message.nlmsg_type == NLMSG_DONE) return true;
+      if (message.nlmsg_type == NLMSG_ERROR) {
+        error = -static_cast<const nlmsgerr*>(mnl_nlmsg_get_payload(&message))->error;
+        return true;
+      }
+      messages.emplace_back(message);
+      return false;
+    });
+    if (error == EAFNOSUPPORT || error == EOPNOTSUPP) return {};
+    if (error != 0) throw system_error(error, "rtnetlink: cannot list");
+    if (!disturbed) return messages;
+    if (attempt == attempts)
+      throw Error(ExitCode::busy, "rtnetlink: routes or addresses keep changing while they are read");
+  }
+}
+
+}  // namespace sidetrack::routes

@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Policy rules, local default routes and addresses of the loopback interface.
+//
+// Ours are tagged by our protocol number (protocol.h). Istio tags nothing: a rule and a route of exactly its shape,
+//     ip rule add fwmark M lookup T        without a protocol (or boot, static), and nothing more in it
+//     ip route add local default dev lo table T
+// in pairs, are taken for Istio's, and so for ours to replace, if M or T is its default (1337, 133). With other
+// numbers the same pair is the usual recipe for any transparent proxy, and left alone: without rules that set the
+// mark it does nothing. Addresses carry no tag before kernel 5.18: ::6/128 on lo is known by itself.
+#include <fmt/format.h>
+#include <linux/fib_rules.h>
+#include <linux/if_addr.h>
+#include <linux/rtnetlink.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "backend/routes/netlink.h"
+#include "backend/routes/protocol.h"
+#include "sidetrack/backend.h"
+#include "sidetrack/error.h"
+
+namespace sidetrack {
+namespace routes {
+namespace {
+
+constexpr std::uint32_t loopback_index = 1;  // LOOPBACK_IFINDEX: lo is the first interface of every namespace
+constexpr std::uint32_t istio_mark = 1337;
+constexpr std::uint32_t istio_table = 133;
+
+std::uint8_t domain(Family family) { return family == Family::ipv4 ? AF_INET : AF_INET6; }
+
+std::optional<Family> family_of(unsigned domain) {
+  if (domain == AF_INET) return Family::ipv4;
+  if (domain == AF_INET6) return Family::ipv6;
+  return std::nullopt;
+}
+
+// ---- what is there
+
+// ip rule add fwmark MARK lookup TABLE, whoever made it.
+struct LiveRule {
+  PolicyRule rule;
+  std::uint32_t priority = 0;
+  std::uint8_t protocol = 0;
+};
+// ip route add local default dev lo table TABLE, whoever made it.
+struct LiveRoute {
+  LocalRoute route;
+  std::uint8_t protocol = 0;
+};
+
+std::optional<LiveRule> policy_rule(const Message& message) {
+  const auto& header = message.payload<fib_rule_hdr>();
+  const auto family = family_of(header.family);
+  if (!family || header.action != FR_ACT_TO_TBL || header.src_len != 0 || header.dst_len != 0 || header.tos != 0 ||
+      header.flags != 0) {
+    return std::nullopt;
+  }
+  LiveRule live;
+  live.rule.family = *family;
+  for (const nlattr& attribute : Attributes(message.header(), sizeof header)) {
+    switch (mnl_attr_get_type(&attribute)) {
+      case FRA_FWMARK:
+        live.rule.mark = mnl_attr_get_u32(&attribute);
+        break;
+      case FRA_TABLE:
+        live.rule.table = mnl_attr_get_u32(&attribute);
+        break;
+      case FRA_PRIORITY:
+        live.priority = mnl_attr_get_u32(&attribute);
+        break;
+      case FRA_PROTOCOL:
+        live.protocol = mnl_attr_get_u8(&attribute);
+        break;
+      case FRA_FWMASK:
+        if (mnl_attr_get_u32(&attribute) != 0xffffffff) return std::nullopt;
+        break;
+      case FRA_SUPPRESS_PREFIXLEN:  // listed always: -1 if there is none
+        if (mnl_attr_get_u32(&attribute) != 0xffffffff) return std::nullopt;
+        break;
+      default:  // it asks for something more
+        return std::nullopt;
+    }
+  }
+  if (live.rule.mark == 0) return std::nullopt;
+  return live;
+}
+
+std::optional<LiveRoute> local_route(const Message& message) {
+  const auto& header = message.payload<rtmsg>();
+  const auto family = family_of(header.rtm_family);
+  if (!family || header.rtm_type != RTN_LOCAL || header.rtm_dst_len != 0 || header.rtm_src_len != 0)
+    return std::nullopt;
+  LiveRoute live{{*family, header.rtm_table}, header.rtm_protocol};
+  bool by_loopback = false;
+  for (const nlattr& attribute : Attributes(message.header(), sizeof header)) {
+    const std::uint16_t type = mnl_attr_get_type(&attribute);
+    if (type == RTA_TABLE) live.route.table = mnl_attr_get_u32(&attribute);
+    if (type == RTA_OIF) by_loopback = mnl_attr_get_u32(&attribute) == loopback_index;
+    if (type == RTA_GATEWAY || type == RTA_MULTIPATH) return std::nullopt;
+  }
+  if (!by_loopback) return std::nullopt;
+  return live;
+}
+
+std::optional<Address> loopback_address(const Message& message) {
+  const auto& header = message.payload<ifaddrmsg>();
+  const auto family = family_of(header.ifa_family);
+  if (!family || header.ifa_index != loopback_index) return std::nullopt;
+  Address address{*family, {}};
+  if (header.ifa_prefixlen != address.bits()) return std::nullopt;
+  for (const nlattr& attribute : Attributes(message.header(), sizeof header)) {
+    if (mnl_attr_get_type(&attribute) != IFA_ADDRESS || mnl_attr_get_payload_len(&attribute) < address.size()) continue;
+    const auto* bytes = static_cast<const std::uint8_t*>(mnl_attr_get_payload(&attribute));
+    std::copy_n(bytes, address.size(), address.bytes.begin());
+  }
+  return address;
+}
+
+template <typename Live, typename Header>
+std::vector<Live> list(Socket& socket, int type, std::optional<Live> (*parse)(const Message&)) {
+  Request request(type, 0, Header{});  // AF_UNSPEC: both families
+  std::vector<Live> found;
+  for (const Message& message : socket.dump(request)) {
+    if (auto live = parse(message)) found.push_back(*live);
+  }
+  return found;
+}
+
+struct Everything {
+  std::vector<LiveRule> rules;
+  std::vector<LiveRoute> routes;
+  std::vector<Address> addresses;  // of lo, single hosts
+};
+
+Everything list_everything(Socket& socket) {
+  return {list<LiveRule, fib_rule_hdr>(socket, RTM_GETRULE, policy_rule),
+          list<LiveRoute, rtmsg>(socket, RTM_GETROUTE, local_route),
+          list<Address, ifaddrmsg>(socket, RTM_GETADDR, loopback_address)};
+}
+
+// ---- whose it is
+
+bool untagged(std::uint8_t protocol) {
+  return protocol == RTPROT_UNSPEC || protocol == RTPROT_BOOT || protocol == RTPROT_STATIC;
+}
+
+bool is_istio_pair(const LiveRule& rule, const LiveRoute& route) {
+  return untagged(rule.protocol) && untagged(route.protocol) && rule.rule.family == route.route.family &&
+         rule.rule.table == route.route.table && (rule.rule.mark == istio_mark || rule.rule.table == istio_table);
+}
+
+bool is_ours(const LiveRule& rule, const Everything& all) {
+  return rule.protocol == our_protocol ||
+         std::ranges::any_of(all.routes, [&](const LiveRoute& route) { return is_istio_pair(rule, route); });
+}
+
+bool is_ours(const LiveRoute& route, const Everything& all) {
+  return route.protocol == our_protocol ||
+         std::ranges::any_of(all.rules, [&](const LiveRule& rule) { return is_istio_pair(rule, route); });
+}
+
+bool is_ours(const Address& address) {
+  static const std::optional<Address> passthrough = Address::parse("::6");
+  return address == passthrough;
+}
+
+// ---- requests
+
+void put_rule(Request& request, const PolicyRule& rule, std::uint8_t protocol) {
+  request.put(FRA_FWMARK, rule.mark);
+  request.put(FRA_FWMASK, std::uint32_t{0xffffffff});
+  request.put(FRA_TABLE, rule.table);
+  if (protocol != RTPROT_UNSPEC) request.put(FRA_PROTOCOL, protocol);
+}
+
+fib_rule_hdr rule_header(const PolicyRule& rule) {
+  fib_rule_hdr header{};
+  header.family = domain(rule.family);
+  header.action = FR_ACT_TO_TBL;
+  return header;
+}
+
+rtmsg route_header(const LocalRoute& route, std::uint8_t protocol) {
+  rtmsg header{};
+  header.rtm_family = domain(route.family);
+  header.rtm_type = RTN_LOCAL;
+  header.rtm_scope = route.family == Family::ipv4 ? RT_SCOPE_HOST : RT_SCOPE_UNIVERSE;  // IPv6 has none
+  header.rtm_protocol = protocol;
+  return header;
+}
+
+ifaddrmsg address_header(const Address& address) {
+  ifaddrmsg header{};
+  header.ifa_family = domain(address.family);
+  header.ifa_prefixlen = static_cast<std::uint8_t>(address.bits());
+  header.ifa_flags = IFA_F_NODAD;  // nobody on lo to ask: usable at once
+  header.ifa_index = loopback_index;
+  return header;
+}
+
+// ---- words
+
+std::string words_of(const PolicyRule& rule) {
+  return fmt::format("ip{} rule fwmark {} lookup {}", rule.family == Family::ipv6 ? " -6" : "", rule.mark, rule.table);
+}
+std::string words_of(const LocalRoute& route) {
+  return fmt::format("ip{} route local default dev lo table {}", route.family == Family::ipv6 ? " -6" : "",
+                     route.table);
+}
+std::string words_of(const Address& address) {
+  return fmt::format("ip address {} dev lo", AddressRange::single(address).text());
+}
+Family family_of(const Address& address) { return address.family; }
+Family family_of(const PolicyRule& rule) { return rule.family; }
+Family family_of(const LocalRoute& route) { return route.family; }
+
+bool ipv6_is_off_on_lo() {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(
+      std::fopen("/proc/sys/net/ipv6/conf/lo/disable_ipv6", "re"), std::fclose);
+  return file && std::fgetc(file.get()) == '1';
+}
+
+Error refusal(const Reply& reply, const std::string& what, Family family) {
+  const std::string message = fmt::format("cannot {}", what);
+  if (reply.error == EPERM) return system_error(EPERM, message, ExitCode::not_permitted, "CAP_NET_ADMIN is needed");
+  const bool v6 = family == Family::ipv6;
+  if (v6 && (reply.error == EAFNOSUPPORT || reply.error == EOPNOTSUPP)) {
+    return {ExitCode::kernel_lacks, message + ": the kernel has no IPv6", "leave it out with --ip-families ipv4"};
+  }
+  if (v6 && ipv6_is_off_on_lo()) {
+    return {ExitCode::kernel_lacks, message + ": IPv6 is switched off on lo (net.ipv6.conf.lo.disable_ipv6 = 1)",
+            "sysctl -w net.ipv6.conf.lo.disable_ipv6=0, or leave IPv6 out with --ip-families ipv4"};
+  }
+  if (reply.error == ENETDOWN) {
+    return {ExitCode::failed, message + ": interface lo is down", "ip link set lo up, as every container runtime does"};
+  }
+  if (reply.error == EEXIST) {
+    return {ExitCode::failed, message + ": the table has another default route already",
+            "choose another table with -r, or remove that route"};
+  }
+  const std::string kernel = reply.words.empty() ? "" : fmt::format(" ({})", reply.words);
+  return {ExitCode::failed, fmt::format("{}: {}{}", message, errno_words(reply.error), kernel)};
+}
+
+// ---- the interface
+
+class KernelRoutes : public Routes {
+ public:
+  Routing read() override {
+    const Everything all = list_everything(socket_);
+    Routing ours;
+    // Once each, even if Istio's second run doubled it.
+    const auto add = [](auto& to, const auto& one) {
+      if (std::ranges::find(to, one) == to.end()) to.push_back(one);
+    };
+    for (const LiveRule& live : all.rules) {
+      if (is_ours(live, all)) add(ours.policy_rules, live.rule);
+    }
+    for (const LiveRoute& live : all.routes) {
+      if (is_ours(live, all)) add(ours.local_routes, live.route);
+    }
+    for (const Address& address : all.addresses) {
+      if (is_ours(address)) add(ours.loopback_addresses, address);
+    }
+    return ours;
+  }
+
+  void add(const Routing& wanted) override {
+    if (wanted == Routing{}) return;
+    const Everything all = list_everything(socket_);
+    Routing added;
+    try {
+      // Routes before the rules that lead to them: a packet sent to an empty table goes on to the next rule.
+      add_all(wanted.loopback_addresses, added.loopback_addresses,
+              [&](const Address& address) { return std::ranges::find(all.addresses, address) != all.addresses.end(); });
+      add_all(wanted.local_routes, added.local_routes, [&](const LocalRoute& route) {
+        return std::ranges::find(all.routes, route, &LiveRoute::route) != all.routes.end();
+      });
+      add_all(wanted.policy_rules, added.policy_rules, [&](const PolicyRule& rule) {
+        return std::ranges::find(all.rules, rule, &LiveRule::rule) != all.rules.end();
+      });
+    } catch (...) {
+      undo(added);
+      throw;
+    }
+  }
+
+  void remove(const Routing& unwanted) override {
+    if (unwanted == Routing{}) return;
+    const Everything all = list_everything(socket_);
+    const auto contains = [](const auto& list, const auto& one) { return std::ranges::find(list, one) != list.end(); };
+    for (const LiveRule& live : all.rules) {
+      if (contains(unwanted.policy_rules, live.rule) && is_ours(live, all)) remove_one(live);
+    }
+    for (const LiveRoute& live : all.routes) {
+      if (contains(unwanted.local_routes, live.route) && is_ours(live, all)) remove_one(live);
+    }
+    for (const Address& address : all.addresses) {
+      if (contains(unwanted.loopback_addresses, address)) remove_one(address);
+    }
+  }
+
+ private:
+  static constexpr int create = NLM_F_CREATE | NLM_F_EXCL;
+
+  template <typename T, typename IsThere>
+  void add_all(const std::vector<T>& wanted, std::vector<T>& added, IsThere is_there) {
+    for (const T& one : wanted) {
+      if (is_there(one)) continue;
+      const Reply reply = add_one(one);
+      if (reply.error != 0) throw refusal(reply, "add " + words_of(one), family_of(one));
+      added.push_back(one);
+    }
+  }
+
+  Reply add_one(
+      const PolicyRule& rule) {  // no priority: the kernel takes the one before the first, as for `ip rule add`
+    Request request(RTM_NEWRULE, create, rule_header(rule));
+    put_rule(request, rule, our_protocol);
+    return socket_.request(request);
+  }
+  Reply add_one(const LocalRoute& route) {
+    Request request(RTM_NEWROUTE, create, route_header(route, our_protocol));
+    request.put(RTA_TABLE, route.table);
+    request.put(RTA_OIF, loopback_index);
+    return socket_.request(request);
+  }
+  Reply add_one(const Address& address) {
+    Request request(RTM_NEWADDR, create, address_header(address));
+    request.put(IFA_LOCAL, address.view());
+    request.put(IFA_ADDRESS, address.view());
+    return socket_.request(request);
+  }
+
+  void remove_one(const LiveRule& live) {
+    Request request(RTM_DELRULE, 0, rule_header(live.rule));
+    put_rule(request, live.rule, live.protocol);
+    request.put(FRA_PRIORITY, live.priority);
+    require_gone(socket_.request(request), live.rule);
+  }
+  void remove_one(const LiveRoute& live) {
+    Request request(RTM_DELROUTE, 0, route_header(live.route, live.protocol));
+    request.put(RTA_TABLE, live.route.table);
+    request.put(RTA_OIF, loopback_index);
+    require_gone(socket_.request(request), live.route);
+  }
+  void remove_one(const Address& address) {
+    Request request(RTM_DELADDR, 0, address_header(address));
+    request.put(IFA_LOCAL, address.view());
+    require_gone(socket_.request(request), address);
+  }
+
+  // Gone already is no error: ENOENT of rules, ESRCH of routes, EADDRNOTAVAIL of addresses.
+  template <typename T>
+  static void require_gone(const Reply& reply, const T& one) {
+    if (reply.error == 0 || reply.error == ENOENT || reply.error == ESRCH || reply.error == EADDRNOTAVAIL) return;
+    throw refusal(reply, "remove " + words_of(one), family_of(one));
+  }
+
+  // The first error is the one to report: a second one, on the way back, must not hide it.
+  void undo(const Routing& added) {
+    try {
+      remove(added);
+    } catch (const std::exception&) {
+    }
+  }
+
+  Socket socket_;
+};
+
+}  // namespace
+}  // namespace routes
+
+std::unique_ptr<Routes> open_routes() { return std::make_unique<routes::KernelRoutes>(); }
+
+}  // namespace sidetrack
