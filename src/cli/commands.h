@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "sidetrack/backend.h"
+#include "sidetrack/diff.h"
 #include "sidetrack/error.h"
 #include "sidetrack/options.h"
 #include "sidetrack/plan.h"
@@ -17,6 +18,7 @@ ExitCode run_apply(CommandLine& line);
 ExitCode run_render(CommandLine& line);
 ExitCode run_clean(CommandLine& line);
 ExitCode run_diff(CommandLine& line);
+ExitCode run_verify(CommandLine& line);
 
 // ---- What they share.
 
@@ -29,6 +31,16 @@ void enter_target(const CommandLine& line);
 // The backend that is asked for.
 enum class Access : std::uint8_t { read, write };
 [[nodiscard]] std::unique_ptr<Backend> open_backend(const CommandLine& line, Access access);
+
+// What apply would change, through the backend that it would use.
+struct Compared {
+  Difference difference;
+  BackendKind backend;
+};
+[[nodiscard]] Compared compare(const CommandLine& line, const Plan& wanted);
+
+// The comparison in the format that was asked for.
+[[nodiscard]] std::string rendered(const CommandLine& line, const Compared& compared);
 
 // Whether the result is coloured: as --color says, else if standard output is a terminal and NO_COLOR is not set.
 [[nodiscard]] bool colored(const CommandLine& line);

@@ -18,6 +18,10 @@ ExitCode run(Command command, CommandLine& line) {
       return run_apply(line);
     case Command::render:
       return run_render(line);
+    case Command::diff:
+      return run_diff(line);
+    case Command::verify:
+      return run_verify(line);
     case Command::clean:
       return run_clean(line);
     default:

@@ -9,7 +9,7 @@ namespace sidetrack {
 namespace {
 
 constexpr std::size_t kColumns = 100;
-constexpr std::size_t kDescription = 48;  // the column of descriptions
+constexpr std::size_t kDescription = 49;  // the column of descriptions
 
 struct Section {
   std::string_view heading;
