@@ -7,15 +7,11 @@
 #include <stdexcept>
 
 namespace sidetrack::netns {
-namespace {
 
-// The program that was built with these tests, or another one, for instance an installed one.
-std::string program() {
+std::string program_under_test() {
   const char* other = std::getenv("SIDETRACK_PROGRAM");
   return other != nullptr ? other : SIDETRACK_PROGRAM;
 }
-
-}  // namespace
 
 std::string setting_name(const ::testing::TestParamInfo<Setting>& setting) {
   std::string result = std::get<const char*>(setting.param);
@@ -29,7 +25,8 @@ void Traffic::SetUp() {
 }
 
 void Traffic::apply(std::string_view options, const std::vector<std::string>& environment) const {
-  std::vector<std::string> words{program(), "apply", "--backend", std::get<const char*>(GetParam()), "--dual-stack"};
+  std::vector<std::string> words{program_under_test(), "apply", "--backend", std::get<const char*>(GetParam()),
+                                 "--dual-stack"};
   std::istringstream split{std::string(options)};
   for (std::string word; split >> word;) words.push_back(word);
   const Output output = pod_->ns().program(words, {}, environment);

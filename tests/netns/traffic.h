@@ -20,6 +20,9 @@ inline constexpr std::string_view injected = "-p 15001 -z 15006 -u 1337 -m REDIR
 
 inline constexpr std::uint16_t status_ports[] = {15090, 15021, 15020};  // its `-d`: for the kubelet and Prometheus
 
+// The program that was built with these tests, or the one that $SIDETRACK_PROGRAM names, for instance an installed one.
+[[nodiscard]] std::string program_under_test();
+
 using Setting = std::tuple<const char*, Family>;  // the backend, and which family the connections are of
 
 // Every backend, with IPv4 and IPv6: INSTANTIATE_TEST_SUITE_P(, Suite, settings(), setting_name).
