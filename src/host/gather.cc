@@ -71,7 +71,7 @@ std::vector<Address> dns_servers(const Config& config, const Host& host, std::ve
   if (!config.redirect_dns || config.capture_all_dns) return {};
   if (config.dns_servers && !config.dns_servers->empty()) return *config.dns_servers;
   const std::string source = config.dns_servers ? "--dns-server" : host.resolv_conf;
-  const auto servers = config.dns_servers ? *config.dns_servers : host::name_servers(host.resolv_conf, warnings);
+  auto servers = config.dns_servers ? *config.dns_servers : host::name_servers(host.resolv_conf, warnings);
   if (servers.empty()) warnings.push_back(fmt::format("no name server in {}: DNS is not captured", source));
   return servers;
 }

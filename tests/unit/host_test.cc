@@ -161,7 +161,7 @@ TEST(GatherNameServers, AreThoseOfTheCommandLineIfGiven) {
 
 TEST(GatherNameServers, AreOnlyReadIfNeeded) {
   Config config;
-  EXPECT_NO_THROW(gather(config, {}, pod()));
+  EXPECT_NO_THROW(static_cast<void>(gather(config, {}, pod())));
   config.redirect_dns = config.capture_all_dns = true;
   EXPECT_TRUE(gather(config, {}, pod()).warnings.empty());
 }
