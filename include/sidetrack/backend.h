@@ -47,7 +47,8 @@ struct LiveChain {
 struct Live {
   BackendKind backend = BackendKind::iptables_legacy;
   std::vector<LiveChain> chains;
-  std::uint32_t generation = 0;  // nf_tables: of the whole ruleset of the namespace
+  std::uint32_t generation = 0;         // nf_tables: of the whole ruleset of the namespace
+  std::vector<std::string> own_tables;  // nftables: the inet tables that are ours whole ("sidetrack"), even if empty
 };
 
 class Backend {

@@ -21,6 +21,10 @@ namespace sidetrack {
 // but for white space in the table header. Empty if there is no rule for the family.
 [[nodiscard]] std::string iptables_restore(const Ruleset& ruleset, Family family);
 
+// What `nft -f` loads: the whole of `table inet sidetrack` in the place of the one that may be there, in one transaction.
+// It is what the backend nftables programs, and lists alike.
+[[nodiscard]] std::string nft_script(const Ruleset& ruleset);
+
 // The whole plan with the configuration that it came from, as indented JSON.
 [[nodiscard]] std::string json(const Plan& plan, const Config& config);
 
