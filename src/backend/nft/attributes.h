@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#pragma once
+
+#include <libmnl/libmnl.h>
+#include <linux/netfilter/nfnetlink.h>
+
+#include <cstddef>
+#include <iterator>
+
+namespace sidetrack::nft {
+
+// The attributes of a netlink message or of a nested attribute, in order. (libmnl's macros for this do not compile as
+// pedantic C++.)
+class Attributes {
+ public:
+  class Iterator {
+   public:
+    using difference_type = std::ptrdiff_t;
+    using value_type = const nlattr*;
+
+    Iterator() = default;
+    Iterator(const nlattr* attribute, const std::byte* end) : attribute_(attribute), end_(end) {}
+    const nlattr* operator*() const { return attribute_; }
+    Iterator& operator++() {
+      attribute_ = mnl_attr_next(attribute_);
+      return *this;
+    }
+    Iterator operator++(int) {
+      Iterator before = *this;
+      ++*this;
+      return before;
+    }
+    bool operator==(std::default_sentinel_t) const {
+      const auto left = end_ - reinterpret_cast<const std::byte*>(attribute_);
+      return !mnl_attr_ok(attribute_, static_cast<int>(left));
+    }
+
+   private:
+    const nlattr* attribute_ = nullptr;
+    const std::byte* end_ = nullptr;
+  };
+
+  // Those behind the header of `header_size` bytes, which follows the netlink header.
+  Attributes(const nlmsghdr* message, std::size_t header_size)
+      : first_(static_cast<const nlattr*>(mnl_nlmsg_get_payload_offset(message, header_size))),
+        end_(reinterpret_cast<const std::byte*>(message) + message->nlmsg_len) {}
+  explicit Attributes(const nlattr* nest)
+      : first_(static_cast<const nlattr*>(mnl_attr_get_payload(nest))),
+        end_(static_cast<const std::byte*>(mnl_attr_get_payload(nest)) + mnl_attr_get_payload_len(nest)) {}
+
+  [[nodiscard]] Iterator begin() const { return {first_, end_}; }
+  [[nodiscard]] static std::default_sentinel_t end() { return {}; }
+
+  // The first of that type, or nullptr.
+  [[nodiscard]] const nlattr* find(int type) const {
+    for (const nlattr* attribute : *this) {
+      if (mnl_attr_get_type(attribute) == type) return attribute;
+    }
+    return nullptr;
+  }
+
+ private:
+  const nlattr* first_;
+  const std::byte* end_;
+};
+
+}  // namespace sidetrack::nft

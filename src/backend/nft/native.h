@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Rules as nf_tables holds them natively: for each statement what `nft` prints and what the kernel takes, side by side.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "backend/nft/expression.h"
+#include "sidetrack/backend.h"
+#include "sidetrack/ruleset.h"
+
+namespace sidetrack::nft {
+
+inline constexpr const char* own_table = "sidetrack";  // table inet sidetrack
+
+// tcp dport 80: meta load l4proto, cmp, payload load, cmp
+struct Statement {
+  std::string text;
+  std::vector<Expression> expressions;
+};
+
+// What a set can hold: nft's name for it, the number by which nft knows it, its size in bytes, its byte order.
+struct KeyType {
+  const char* name;
+  std::uint32_t number;
+  std::uint32_t size;
+  bool host_order;
+};
+
+// A set of values, first and last included. A short one is anonymous and stands in its rule; a long one has a name, and
+// rules with the same list share it.
+struct Set {
+  explicit Set(const KeyType& of) : type(of) {}
+
+  std::string name;  // "__set%d" for an anonymous one: the kernel gives it a number
+  std::uint32_t id = 0;
+  KeyType type;
+  bool anonymous = true;
+  bool interval = false;  // holds a value that is not single
+  std::vector<std::pair<Data, Data>> values;
+  std::vector<std::string> texts;  // of the values
+};
+
+struct NativeRule {
+  std::vector<Statement> statements;
+  std::string comment;
+  const Rule* source = nullptr;
+};
+
+// type nat hook output priority -100
+struct Hook {
+  std::string type;
+  std::string name;
+  std::uint32_t number = 0;
+  std::int32_t priority = 0;
+};
+
+struct NativeChain {
+  std::string name;
+  std::optional<Hook> hook;
+  std::vector<NativeRule> rules;
+};
+
+struct NativeTable {
+  std::vector<Set> sets;
+  std::vector<NativeChain> chains;
+};
+
+// `ruleset` is folded. The result points into it.
+[[nodiscard]] NativeTable native(const Ruleset& ruleset);
+
+// nat-ISTIO_OUTPUT: raw, mangle and nat share one table.
+[[nodiscard]] std::string chain_name(Table table, const std::string& chain);
+
+// ---- The other way.
+
+// What a rule is made of in the kernel.
+struct KernelRule {
+  std::string chain;
+  std::uint64_t handle = 0;
+  std::vector<Expression> expressions;
+  std::string comment;
+};
+
+struct KernelChain {
+  std::string name;
+  std::optional<Hook> hook;
+  std::vector<KernelRule> rules;
+};
+
+struct KernelTable {
+  std::string name;
+  std::vector<KernelChain> chains;
+  std::map<std::string, std::vector<std::pair<Data, Data>>> sets;
+};
+
+// The chains of an inet table, as the rules of iptables that they stand for. All are marked as ours.
+[[nodiscard]] std::vector<LiveChain> rules_of(const KernelTable& table);
+
+}  // namespace sidetrack::nft

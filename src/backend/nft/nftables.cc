@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// The backend nftables: table inet sidetrack, which is ours alone.
+#include <linux/netfilter.h>
+
+#include <algorithm>
+#include <array>
+
+#include "backend/nft/dump.h"
+#include "backend/nft/native.h"
+#include "backend/nft/socket.h"
+#include "backend/nft/transaction.h"
+#include "sidetrack/backend.h"
+#include "sidetrack/fold.h"
+
+namespace sidetrack {
+namespace {
+
+using namespace nft;
+
+// Istio's own nftables mode has one table for each of iptables'.
+constexpr std::array<std::string_view, 4> own_tables = {own_table, "istio-proxy-raw", "istio-proxy-mangle",
+                                                        "istio-proxy-nat"};
+
+TableKey inet(const std::string& name) { return {NFPROTO_INET, name}; }
+
+std::vector<Expression> expressions_of(const NativeRule& rule) {
+  std::vector<Expression> expressions;
+  for (const Statement& statement : rule.statements) {
+    expressions.insert(expressions.end(), statement.expressions.begin(), statement.expressions.end());
+  }
+  return expressions;
+}
+
+// The table with all that is in it, in the order of the script that render prints.
+void add(Transaction& transaction, const NativeTable& table) {
+  const TableKey key = inet(own_table);
+  transaction.add_table(key);
+  for (const Set& set : table.sets) transaction.add_set(key, set);
+  for (const NativeChain& chain : table.chains) transaction.add_chain(key, chain.name, chain.hook);
+  for (const NativeChain& chain : table.chains) {
+    for (const NativeRule& rule : chain.rules) {
+      transaction.add_rule({key, chain.name}, expressions_of(rule), rule.comment, *rule.source);
+    }
+  }
+}
+
+class Nftables final : public Backend {
+ public:
+  [[nodiscard]] BackendKind kind() const override { return BackendKind::nftables; }
+
+  [[nodiscard]] Ruleset stored(const Ruleset& asked) const override { return fold(asked); }
+
+  Live read() override {
+    static constexpr std::array<std::uint8_t, 1> families = {NFPROTO_INET};
+    const Dump seen = dump(socket_, families, [](const TableKey& key) {
+      return std::ranges::find(own_tables, key.name) != own_tables.end();
+    });
+    Live live{kind(), {}, seen.generation, {}};
+    for (const auto& [key, table] : seen.tables) {
+      live.own_tables.push_back(key.name);
+      std::ranges::move(rules_of(table), std::back_inserter(live.chains));
+    }
+    return live;
+  }
+
+  void replace(const Live& seen, const Ruleset& wanted) override {
+    const Ruleset folded = fold(wanted);
+    const NativeTable table = native(folded);
+    changes(seen, table).commit(socket_);
+  }
+
+  std::vector<std::string> check(const Live& seen, const Ruleset& wanted) override {
+    const Ruleset folded = fold(wanted);
+    const NativeTable table = native(folded);
+    changes(seen, table).check(socket_);
+    return {};
+  }
+
+ private:
+  // add table inet sidetrack; delete table inet sidetrack; and the new one. Deleting makes the commit wait for RCU (10
+  // to 15 ms on Linux 6.18), so only what is there is deleted.
+  Transaction changes(const Live& seen, const NativeTable& table) const {
+    Transaction transaction(kind(), seen.generation);
+    for (const std::string& name : seen.own_tables) transaction.delete_table(inet(name));
+    if (!table.chains.empty()) add(transaction, table);
+    return transaction;
+  }
+
+  Socket socket_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> open_nftables() { return std::make_unique<Nftables>(); }
+
+}  // namespace sidetrack

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "backend/nft/socket.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <libnftnl/common.h>
+#include <linux/netfilter/nf_tables.h>
+#include <linux/netfilter/nfnetlink.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+
+#include "backend/nft/attributes.h"
+#include "sidetrack/error.h"
+
+namespace sidetrack::nft {
+namespace {
+
+// The kernel fills at most 32 KiB per message of a dump when it is offered that much.
+constexpr std::size_t receive_size = 64 * 1024;
+
+void set_option(int fd, int level, int option, int value) {
+  // Options that old kernels do not have are done without: errors then name the rule, not its part.
+  static_cast<void>(setsockopt(fd, level, option, &value, sizeof value));
+}
+
+// The part of NLMSG_ERROR that says how it went and where.
+Answer answer_of(const nlmsghdr* message) {
+  const auto* error = static_cast<const nlmsgerr*>(mnl_nlmsg_get_payload(message));
+  Answer answer{error->msg.nlmsg_seq, -error->error, {}};
+  if ((message->nlmsg_flags & NLM_F_ACK_TLVS) == 0) return answer;
+  const bool capped = (message->nlmsg_flags & NLM_F_CAPPED) != 0;
+  const std::size_t quoted = capped ? 0 : mnl_nlmsg_get_payload_len(&error->msg);
+  const nlattr* offset = Attributes(message, sizeof *error + MNL_ALIGN(quoted)).find(NLMSGERR_ATTR_OFFS);
+  if (offset != nullptr) answer.offset = mnl_attr_get_u32(offset);
+  return answer;
+}
+
+}  // namespace
+
+void throw_unavailable(int error, const char* doing) {
+  if (error == EPERM || error == EACCES) {
+    throw system_error(
+        error, doing, ExitCode::not_permitted,
+        "nf_tables needs the capability NET_ADMIN in the user namespace that owns this network namespace "
+        "(securityContext.capabilities.add: [NET_ADMIN])");
+  }
+  // EINVAL: nfnetlink is there and knows no subsystem of this number.
+  const bool lacking = error == EPROTONOSUPPORT || error == EAFNOSUPPORT || error == EOPNOTSUPP || error == EINVAL;
+  throw system_error(
+      error, doing, lacking ? ExitCode::kernel_lacks : ExitCode::failed,
+      lacking ? "load it on the node: modprobe nf_tables (CONFIG_NETFILTER_NETLINK, CONFIG_NF_TABLES)" : "");
+}
+
+Socket::Socket() : socket_(mnl_socket_open2(NETLINK_NETFILTER, SOCK_CLOEXEC)), buffer_(receive_size) {
+  if (!socket_) throw_unavailable(errno, "cannot open a netlink socket to nf_tables");
+  if (mnl_socket_bind(socket_.get(), 0, MNL_SOCKET_AUTOPID) != 0) {
+    throw_unavailable(errno, "cannot bind a netlink socket to nf_tables");
+  }
+  const int fd = mnl_socket_get_fd(socket_.get());
+  set_option(fd, SOL_NETLINK, NETLINK_EXT_ACK, 1);
+  set_option(fd, SOL_NETLINK, NETLINK_CAP_ACK, 1);
+}
+
+std::size_t Socket::receive(int flags) {
+  const int fd = mnl_socket_get_fd(socket_.get());
+  for (;;) {
+    const ssize_t size = recv(fd, buffer_.data(), buffer_.size(), flags);
+    if (size >= 0) return static_cast<std::size_t>(size);
+    if (errno == EAGAIN) return 0;
+    // ENOBUFS: the kernel had more errors to report than the socket holds. The first ones are what is asked for.
+    if (errno != EINTR && errno != ENOBUFS) throw system_error(errno, "cannot read nf_tables' answer");
+  }
+}
+
+void Socket::request(std::span<const std::byte> message, const std::function<void(const nlmsghdr*)>& take) {
+  if (mnl_socket_sendto(socket_.get(), message.data(), message.size()) < 0) {
+    throw_unavailable(errno, "cannot ask nf_tables");
+  }
+  const std::uint32_t sequence = reinterpret_cast<const nlmsghdr*>(message.data())->nlmsg_seq;
+  bool interrupted = false;
+  for (;;) {
+    int size = static_cast<int>(receive(0));
+    const auto* reply = reinterpret_cast<const nlmsghdr*>(buffer_.data());
+    for (; mnl_nlmsg_ok(reply, size); reply = mnl_nlmsg_next(reply, &size)) {
+      if (reply->nlmsg_seq != sequence) continue;  // the rest of an earlier answer
+      interrupted = interrupted || (reply->nlmsg_flags & NLM_F_DUMP_INTR) != 0;
+      if (reply->nlmsg_type == NLMSG_ERROR) {
+        const int error = answer_of(reply).error;
+        if (error != 0 && error != ENOENT) throw_unavailable(error, "nf_tables refuses to be read");
+        return;
+      }
+      if (reply->nlmsg_type == NLMSG_DONE) {
+        if (interrupted) throw Error(ExitCode::busy, "the rules of nf_tables changed while they were read");
+        return;
+      }
+      take(reply);
+    }
+  }
+}
+
+std::uint32_t Socket::generation() {
+  std::array<std::byte, 64> buffer{};
+  const std::uint32_t sequence = next_sequence();
+  const nlmsghdr* message =
+      nftnl_nlmsg_build_hdr(reinterpret_cast<char*>(buffer.data()), NFT_MSG_GETGEN, AF_UNSPEC, NLM_F_ACK, sequence);
+  std::optional<std::uint32_t> generation;
+  request(std::span(buffer).first(message->nlmsg_len), [&](const nlmsghdr* reply) {
+    const nlattr* id = Attributes(reply, sizeof(nfgenmsg)).find(NFTA_GEN_ID);
+    if (id != nullptr) generation = ntohl(mnl_attr_get_u32(id));
+  });
+  if (!generation) throw Error(ExitCode::kernel_lacks, "nf_tables does not tell its generation");
+  return *generation;
+}
+
+void Socket::make_room_for(std::size_t size) {
+  const int fd = mnl_socket_get_fd(socket_.get());
+  int room = 0;
+  socklen_t length = sizeof room;
+  // The kernel takes a message of at most the buffer's size less 32 bytes (netlink_sendmsg), and doubles what is set.
+  const std::size_t needed = size + 32;
+  const auto enough = [&] {
+    return getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, &length) == 0 && static_cast<std::size_t>(room) >= needed;
+  };
+  if (enough()) return;
+  set_option(fd, SOL_SOCKET, SO_SNDBUF, static_cast<int>(needed));
+  if (enough()) return;
+  set_option(fd, SOL_SOCKET, SO_SNDBUFFORCE, static_cast<int>(needed));  // EPERM in a user namespace
+}
+
+std::vector<Answer> Socket::transact(std::span<const std::byte> batch) {
+  make_room_for(batch.size());
+  if (mnl_socket_sendto(socket_.get(), batch.data(), batch.size()) < 0) {
+    if (errno != EMSGSIZE && errno != ENOBUFS) throw_unavailable(errno, "cannot send the rules to nf_tables");
+    throw system_error(errno, fmt::format("the rules need a netlink message of {} bytes", batch.size()),
+                       ExitCode::failed,
+                       fmt::format("raise the limit of the socket's send buffer (SO_SNDBUF): sysctl -w "
+                                   "net.core.wmem_max={}",
+                                   batch.size() + 32));
+  }
+  // The kernel has worked through the batch within sendto: all answers are there.
+  std::vector<Answer> answers;
+  while (const std::size_t received = receive(MSG_DONTWAIT)) {
+    int size = static_cast<int>(received);
+    const auto* reply = reinterpret_cast<const nlmsghdr*>(buffer_.data());
+    for (; mnl_nlmsg_ok(reply, size); reply = mnl_nlmsg_next(reply, &size)) {
+      if (reply->nlmsg_type == NLMSG_ERROR) answers.push_back(answer_of(reply));
+    }
+  }
+  return answers;
+}
+
+}  // namespace sidetrack::nft

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#pragma once
+
+#include <libmnl/libmnl.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace sidetrack::nft {
+
+// What the kernel answered to one message: 0 or an errno.
+struct Answer {
+  std::uint32_t sequence = 0;
+  int error = 0;
+  std::optional<std::uint32_t> offset;  // of the attribute at fault, from the start of the message
+};
+
+// A netlink socket to nf_tables of the network namespace of the calling thread. Throws
+//   kernel_lacks   if the kernel has no nfnetlink
+//   busy           if what is being read changes under the reader
+class Socket {
+ public:
+  Socket();
+
+  // Changes with every commit in the namespace, whoever makes it.
+  [[nodiscard]] std::uint32_t generation();
+
+  // Sends a request and gives every message of the answer to `take`. An error of the kernel is thrown, but for ENOENT:
+  // what is not there has no messages.
+  void request(std::span<const std::byte> message, const std::function<void(const nlmsghdr*)>& take);
+
+  // Sends a whole transaction with one system call and returns all answers, which the kernel gave before it returned.
+  [[nodiscard]] std::vector<Answer> transact(std::span<const std::byte> batch);
+
+  [[nodiscard]] std::uint32_t next_sequence() { return ++sequence_; }
+
+ private:
+  void make_room_for(std::size_t size);
+  [[nodiscard]] std::size_t receive(int flags);  // into buffer_; 0 if there is nothing (MSG_DONTWAIT)
+
+  struct Close {
+    void operator()(mnl_socket* socket) const { mnl_socket_close(socket); }
+  };
+  std::unique_ptr<mnl_socket, Close> socket_;
+  std::vector<std::byte> buffer_;
+  std::uint32_t sequence_ = 0;
+};
+
+// How nf_tables is missing or refused, as an Error that says what to do.
+[[noreturn]] void throw_unavailable(int error, const char* doing);
+
+}  // namespace sidetrack::nft

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "backend/nft/native.h"
+#include "backend/nft/socket.h"
+#include "sidetrack/backend.h"
+
+namespace sidetrack::nft {
+
+// A table, with its family as nf_tables numbers it (NFPROTO_INET, NFPROTO_IPV4, NFPROTO_IPV6).
+struct TableKey {
+  std::uint8_t family = 0;
+  std::string name;
+  friend auto operator<=>(const TableKey&, const TableKey&) = default;
+};
+
+// Changes that happen together or not at all. Adding to it cannot fail; `commit` and `check` send it whole.
+class Transaction {
+ public:
+  // What an iptables extension asks of the rule around it: protocol and whether it is negated.
+  struct Compat {
+    std::uint32_t protocol = 0;
+    std::uint32_t flags = 0;
+  };
+  struct Place {
+    TableKey table;
+    std::string chain;
+    std::uint64_t before = 0;  // the handle of the rule to stand before; 0: at the end of the chain
+  };
+
+  // `generation`: what the namespace is expected to hold. If it changed meanwhile, nothing happens but `busy`.
+  Transaction(BackendKind backend, std::uint32_t generation);
+
+  void add_table(const TableKey& table);
+  void delete_table(const TableKey& table);
+  void add_chain(const TableKey& table, const std::string& chain, const std::optional<Hook>& hook);
+  void delete_chain(const TableKey& table, const std::string& chain);
+  void add_set(const TableKey& table, const Set& set);  // with its elements
+  // `source` is what errors call the rule by; it must live as long as this.
+  void add_rule(const Place& place, std::span<const Expression> expressions, const std::string& comment,
+                const Rule& source, const std::optional<Compat>& compat = {});
+  void delete_rule(const TableKey& table, const std::string& chain, std::uint64_t handle);
+  void delete_rules(const TableKey& table, const std::string& chain);  // all of the chain
+
+  [[nodiscard]] bool empty() const { return steps_.empty(); }
+
+  void commit(Socket& socket);
+  // Sends it without its end: the kernel looks at everything and keeps nothing.
+  void check(Socket& socket);
+
+ private:
+  // One message, in the words of an error about it.
+  struct Step {
+    std::string words;
+    const Rule* rule = nullptr;
+    std::size_t offset = 0;  // in bytes_
+  };
+
+  // A message is written at the end; `write` gets its header and may add up to 64 KiB of attributes.
+  template <typename Write>
+  void message(std::uint16_t type, std::uint8_t family, std::uint16_t flags, std::string words, const Rule* rule,
+               Write write);
+  void control(std::uint16_t type);  // the batch's begin and end
+  void send(Socket& socket, std::size_t size);
+  [[noreturn]] void refused(const Answer& answer) const;
+
+  BackendKind backend_;
+  std::uint32_t generation_;
+  std::vector<std::byte> bytes_;
+  std::size_t size_ = 0;
+  std::size_t last_ = 0;  // where the last message begins
+  std::vector<Step> steps_;
+};
+
+}  // namespace sidetrack::nft
