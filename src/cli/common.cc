@@ -57,6 +57,7 @@ void print(std::string_view text) {
 
 std::string rendered(const CommandLine& line, const Plan& plan) {
   if (line.format == Format::json) return json(plan, line.config);
+  if (line.format == Format::nft) return nft_script(plan.ruleset);
   std::string text;
   for (Family family : line.printed.list()) text += iptables_restore(plan.ruleset, family);
   return text;

@@ -26,6 +26,7 @@ std::map<std::string, std::string> renderings(const Scenario& scenario) {
   std::map<std::string, std::string> files{
       {"ipv4.rules", iptables_restore(plan.ruleset, Family::ipv4)},
       {"ipv6.rules", iptables_restore(plan.ruleset, Family::ipv6)},
+      {"rules.nft", plan.ruleset.rules.empty() ? "" : nft_script(plan.ruleset)},
       {"plan.json", json(plan, line.config)},
   };
   std::erase_if(files, [](const auto& file) { return file.second.empty(); });
