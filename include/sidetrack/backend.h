@@ -89,6 +89,9 @@ struct LegacyOptions {
 };
 [[nodiscard]] std::unique_ptr<Backend> open_iptables_legacy(const LegacyOptions& options);
 
+// Whether any table of legacy iptables holds rules in this namespace, whoever wrote them. Brings none to life.
+[[nodiscard]] bool iptables_legacy_in_use();
+
 // The same rules in nf_tables, as iptables-nft lists them: `ip` and `ip6` raw, mangle, nat.
 [[nodiscard]] std::unique_ptr<Backend> open_iptables_nft();
 

@@ -26,13 +26,21 @@ struct ChainDiff {
   std::vector<DiffLine> lines;
 };
 
-// What has to change to get from what is there to what is asked. Counters, handles and others' rules do not count.
+// What has to change in one backend to get from what is there to what is asked. Counters, handles and others' rules do
+// not count.
 struct Difference {
-  std::vector<ChainDiff> chains;  // only those that differ
+  BackendKind backend = BackendKind::iptables_nft;
+  std::vector<ChainDiff> chains;      // only those that differ
+  std::vector<std::string> warnings;  // others' rules that stand before ours and may decide first
+  [[nodiscard]] bool empty() const { return chains.empty(); }
+};
+
+// The same for the whole namespace: the backend that holds the rules, or is to; and those that should hold none.
+struct Comparison {
+  std::vector<Difference> backends;  // the one that is asked for first
   Routing missing;
   Routing extra;
-  std::vector<std::string> warnings;  // others' rules that stand before ours and may decide first
-  [[nodiscard]] bool empty() const { return chains.empty() && missing == Routing{} && extra == Routing{}; }
+  [[nodiscard]] bool equal() const;
 };
 
 // `asked` in the form in which the backend stores it (Backend::stored). Only rules and chains that are ours take part.

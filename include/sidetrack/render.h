@@ -21,8 +21,8 @@ namespace sidetrack {
 // but for white space in the table header. Empty if there is no rule for the family.
 [[nodiscard]] std::string iptables_restore(const Ruleset& ruleset, Family family);
 
-// What `nft -f` loads: the whole of `table inet sidetrack` in the place of the one that may be there, in one transaction.
-// It is what the backend nftables programs, and lists alike.
+// What `nft -f` loads: the whole of `table inet sidetrack` in the place of the one that may be there, in one
+// transaction. It is what the backend nftables programs, and lists alike.
 [[nodiscard]] std::string nft_script(const Ruleset& ruleset);
 
 // The whole plan with the configuration that it came from, as indented JSON.
@@ -32,7 +32,7 @@ namespace sidetrack {
 [[nodiscard]] std::vector<std::string> ip_commands(const Routing& routing);
 
 // A unified diff from what is live to what is asked, chain by chain; empty if there is no difference.
-[[nodiscard]] std::string diff_text(const Difference& difference, std::string_view live_name, bool color);
-[[nodiscard]] std::string diff_json(const Difference& difference, std::string_view live_name);
+[[nodiscard]] std::string diff_text(const Comparison& comparison, bool color);
+[[nodiscard]] std::string diff_json(const Comparison& comparison);
 
 }  // namespace sidetrack

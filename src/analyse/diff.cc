@@ -111,14 +111,22 @@ std::vector<DiffLine> lines(Families scope, const Pair& pair) {
       if (!place->ours) result.push_back({DiffLine::Kind::foreign, place->rule});
     }
   };
+  // Within a run of changes, what goes stands before what comes.
+  std::vector<const Rule*> coming;
+  const auto flush = [&] {
+    for (const Rule* rule : coming) result.push_back({DiffLine::Kind::missing, *rule});
+    coming.clear();
+  };
   for (const auto& [rule, info] : difference.getSes().getSequence()) {
     if (info.type == dtl::SES_ADD) {
-      result.push_back({DiffLine::Kind::missing, *rule});
+      coming.push_back(rule);
       continue;
     }
+    if (info.type == dtl::SES_COMMON) flush();
     others_until(live[static_cast<std::size_t>(info.beforeIdx - 1)]);
     result.push_back({info.type == dtl::SES_DELETE ? DiffLine::Kind::extra : DiffLine::Kind::same, *rule});
   }
+  flush();
   others_until(nullptr);
   return result;
 }
@@ -156,6 +164,7 @@ std::vector<T> without(const std::vector<T>& a, const std::vector<T>& b) {
 
 Difference diff(const Live& live, const Ruleset& asked) {
   Difference difference;
+  difference.backend = live.backend;
   for_each_pair(live, asked, [&](Families scope, const Key& key, const Pair& pair) {
     if (equal_pair(scope, key, pair)) return;
     difference.chains.push_back(
@@ -170,6 +179,10 @@ bool equal(const Live& live, const Ruleset& asked) {
   for_each_pair(live, asked,
                 [&](Families scope, const Key& key, const Pair& pair) { all = all && equal_pair(scope, key, pair); });
   return all;
+}
+
+bool Comparison::equal() const {
+  return std::ranges::all_of(backends, &Difference::empty) && missing == Routing{} && extra == Routing{};
 }
 
 Routing without(const Routing& a, const Routing& b) {

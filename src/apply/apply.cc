@@ -74,4 +74,6 @@ Applied apply(const Plan& plan, Backend& backend, Routes& routes, bool force) {
   return missing == Routing{} && extra == Routing{} ? applied : Applied::changed;
 }
 
+Applied remove_ours(Backend& backend) { return replace_rules(backend, {}, false); }
+
 }  // namespace sidetrack

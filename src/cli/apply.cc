@@ -43,17 +43,20 @@ void log_dump(LogOptions::Level level, const Plan& plan) {
 
 void program(const CommandLine& line, const Plan& plan) {
   const auto start = Clock::now();
-  const auto backend = open_backend(line, Access::write);
   const auto routes = open_routes();
-  const Applied applied = sidetrack::apply(plan, *backend, *routes, line.config.force_apply);
-  for (const std::string& warning : backend->warnings()) warn(warning);
-  const std::string rules = summary(backend->stored(plan.ruleset), backend->kind());
-  if (applied == Applied::unchanged) {
-    info(fmt::format("nothing to change: {} through {} already as asked", rules, name(backend->kind())));
+  const Choice choice = choose(line.config, plan.ruleset, iptables_legacy_in_use());
+  const Outcome outcome = converge(plan, choice, opener(line), *routes, line.config.force_apply);
+  for (const std::string& warning : outcome.warnings) warn(warning);
+
+  const std::string rules = summary(outcome.stored, outcome.backend);
+  if (outcome.applied == Applied::unchanged) {
+    info(fmt::format("nothing to change: {} through {} already as asked", rules, name(outcome.backend)));
     return;
   }
   const std::chrono::duration<double, std::milli> took = Clock::now() - start;
-  info(fmt::format("programmed {} through {} in {:.1f} ms", rules, name(backend->kind()), took.count()));
+  std::string more = choice.because.empty() ? "" : fmt::format(" ({})", choice.because);
+  for (BackendKind left : outcome.left) more += fmt::format("; removed those in {}", name(left));
+  info(fmt::format("programmed {} through {} in {:.1f} ms{}", rules, name(outcome.backend), took.count(), more));
 }
 
 }  // namespace

@@ -7,10 +7,13 @@ namespace sidetrack::cli {
 
 ExitCode run_clean(CommandLine& line) {
   enter_target(line);
-  const auto backend = open_backend(line, Access::write);
   const auto routes = open_routes();
-  const Applied applied = sidetrack::apply(Plan{}, *backend, *routes);
-  info(applied == Applied::unchanged ? "nothing to remove" : "removed all rules and routes of the sidecar");
+  const Outcome outcome = sidetrack::clean(opener(line), *routes);
+  for (const std::string& warning : outcome.warnings) warn(warning);
+  std::string from;
+  for (BackendKind backend : outcome.left) from += (from.empty() ? " from " : ", ") + std::string(name(backend));
+  info(outcome.applied == Applied::unchanged ? "nothing to remove"
+                                             : "removed all rules and routes of the sidecar" + from);
   return ExitCode::done;
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string_view>
 
+#include "sidetrack/apply.h"
 #include "sidetrack/backend.h"
 #include "sidetrack/diff.h"
 #include "sidetrack/error.h"
@@ -28,19 +29,14 @@ void enter_target(const CommandLine& line);
 // Completes the configuration from the host and makes the plan; warnings go to the log.
 [[nodiscard]] Plan make_plan(CommandLine& line);
 
-// The backend that is asked for.
-enum class Access : std::uint8_t { read, write };
-[[nodiscard]] std::unique_ptr<Backend> open_backend(const CommandLine& line, Access access);
+// Opens backends with the options of the command line.
+[[nodiscard]] OpenBackend opener(const CommandLine& line);
 
-// What apply would change, through the backend that it would use.
-struct Compared {
-  Difference difference;
-  BackendKind backend;
-};
-[[nodiscard]] Compared compare(const CommandLine& line, const Plan& wanted);
+// What apply would change; warnings go to the log.
+[[nodiscard]] Comparison compare(const CommandLine& line, const Plan& wanted);
 
 // The comparison in the format that was asked for.
-[[nodiscard]] std::string rendered(const CommandLine& line, const Compared& compared);
+[[nodiscard]] std::string rendered(const CommandLine& line, const Comparison& comparison);
 
 // Whether the result is coloured: as --color says, else if standard output is a terminal and NO_COLOR is not set.
 [[nodiscard]] bool colored(const CommandLine& line);

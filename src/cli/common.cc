@@ -37,8 +37,18 @@ Plan make_plan(CommandLine& line) {
   return made;
 }
 
-std::unique_ptr<Backend> open_backend(const CommandLine& line, Access access) {
-  return open_iptables_legacy({.read_only = access == Access::read, .wait = line.config.lock_wait});
+OpenBackend opener(const CommandLine& line) {
+  return [wait = line.config.lock_wait](BackendKind kind, Access access) -> std::unique_ptr<Backend> {
+    switch (kind) {
+      case BackendKind::iptables_nft:
+        return open_iptables_nft();
+      case BackendKind::nftables:
+        return open_nftables();
+      case BackendKind::iptables_legacy:
+        break;
+    }
+    return open_iptables_legacy({.read_only = access == Access::read, .wait = wait});
+  };
 }
 
 bool colored(const CommandLine& line) {

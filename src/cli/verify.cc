@@ -6,10 +6,10 @@ namespace sidetrack::cli {
 
 ExitCode run_verify(CommandLine& line) {
   enter_target(line);
-  const Compared compared = compare(line, make_plan(line));
-  print(rendered(line, compared));
-  if (compared.difference.empty()) {
-    info("rules and routes are as asked, through " + std::string(name(compared.backend)));
+  const Comparison comparison = compare(line, make_plan(line));
+  print(rendered(line, comparison));
+  if (comparison.equal()) {
+    info("rules and routes are as asked, through " + std::string(name(comparison.backends.front().backend)));
     return ExitCode::done;
   }
   error("the pod is not as asked; 'sidetrack apply' with these options would make it so");

@@ -93,41 +93,49 @@ std::vector<std::string> ip_commands(const Routing& routing) {
   return lines;
 }
 
-std::string diff_text(const Difference& difference, std::string_view live_name, bool color) {
-  if (difference.empty()) return "";
+std::string diff_text(const Comparison& comparison, bool color) {
   Writer out{color, {}};
-  out.line(fmt::format("--- live: {}", live_name), red);
-  out.line("+++ asked", green);
-  for (const ChainDiff& chain : difference.chains) write(out, chain);
-  if (difference.missing != Routing{} || difference.extra != Routing{}) {
-    out.line("@@ policy rules, routes, addresses @@", cyan);
-    write(out, '-', difference.extra);
-    write(out, '+', difference.missing);
+  for (const Difference& difference : comparison.backends) {
+    if (difference.empty()) continue;
+    out.line(fmt::format("--- {}, live", name(difference.backend)), red);
+    out.line(fmt::format("+++ {}, asked", name(difference.backend)), green);
+    for (const ChainDiff& chain : difference.chains) write(out, chain);
+  }
+  if (comparison.missing != Routing{} || comparison.extra != Routing{}) {
+    out.line("--- routing, live", red);
+    out.line("+++ routing, asked", green);
+    write(out, '-', comparison.extra);
+    write(out, '+', comparison.missing);
   }
   return out.text;
 }
 
-std::string diff_json(const Difference& difference, std::string_view live_name) {
+std::string diff_json(const Comparison& comparison) {
   static constexpr const char* kinds[] = {"same", "missing", "extra", "foreign"};
-  Json chains = Json::array();
-  for (const ChainDiff& chain : difference.chains) {
-    Json lines = Json::array();
-    for (const DiffLine& line : chain.lines) {
-      lines.push_back({{"kind", kinds[static_cast<int>(line.kind)]}, {"rule", words(line.rule)}});
+  Json backends = Json::array();
+  for (const Difference& difference : comparison.backends) {
+    Json chains = Json::array();
+    for (const ChainDiff& chain : difference.chains) {
+      Json lines = Json::array();
+      for (const DiffLine& line : chain.lines) {
+        lines.push_back({{"kind", kinds[static_cast<int>(line.kind)]}, {"rule", words(line.rule)}});
+      }
+      chains.push_back({{"families", families_json(chain.families)},
+                        {"table", name(chain.table)},
+                        {"chain", chain.name},
+                        {"missing", chain.missing},
+                        {"extra", chain.extra},
+                        {"rules", std::move(lines)}});
     }
-    chains.push_back({{"families", families_json(chain.families)},
-                      {"table", name(chain.table)},
-                      {"chain", chain.name},
-                      {"missing", chain.missing},
-                      {"extra", chain.extra},
-                      {"rules", std::move(lines)}});
+    backends.push_back({{"backend", name(difference.backend)},
+                        {"equal", difference.empty()},
+                        {"chains", std::move(chains)},
+                        {"warnings", difference.warnings}});
   }
-  const Json document = {{"live", live_name},
-                         {"equal", difference.empty()},
-                         {"chains", std::move(chains)},
-                         {"missing", routing_json(difference.missing)},
-                         {"extra", routing_json(difference.extra)},
-                         {"warnings", difference.warnings}};
+  const Json document = {
+      {"equal", comparison.equal()},
+      {"backends", std::move(backends)},
+      {"routing", {{"missing", routing_json(comparison.missing)}, {"extra", routing_json(comparison.extra)}}}};
   return document.dump(2) + "\n";
 }
 

@@ -20,47 +20,48 @@ TEST(DiffText, IsUnifiedAndKeepsToTheNeighbourhood) {
   const Live live = programmed(plan(config, {}).ruleset);
   config.outbound_exclude_ranges = {*AddressRange::parse("10.0.0.0/8")};
   config.tunnel_port = 15009;
-  EXPECT_EQ(diff_text(diff(live, plan(config, {}).ruleset), "iptables-legacy", false),
-            "--- live: iptables-legacy\n"
-            "+++ asked\n"
-            "@@ nat ISTIO_INBOUND (ipv4) @@\n"
-            "--A ISTIO_INBOUND -p tcp --dport 15008 -j RETURN\n"
-            "+-A ISTIO_INBOUND -p tcp --dport 15009 -j RETURN\n"
-            "@@ nat ISTIO_OUTPUT (ipv4) @@\n"
-            " -A ISTIO_OUTPUT -o lo -s 127.0.0.6/32 -j RETURN\n"
-            "--A ISTIO_OUTPUT -o lo ! -d 127.0.0.1/32 -p tcp ! --dport 15008 -m owner --uid-owner 1337 -j ISTIO_IN_REDIRECT\n"
-            "+-A ISTIO_OUTPUT -o lo ! -d 127.0.0.1/32 -p tcp ! --dport 15009 -m owner --uid-owner 1337 -j ISTIO_IN_REDIRECT\n"
-            " -A ISTIO_OUTPUT -o lo -m owner ! --uid-owner 1337 -j RETURN\n"
-            " -A ISTIO_OUTPUT -m owner --uid-owner 1337 -j RETURN\n"
-            "--A ISTIO_OUTPUT -o lo ! -d 127.0.0.1/32 -p tcp ! --dport 15008 -m owner --gid-owner 1337 -j ISTIO_IN_REDIRECT\n"
-            "+-A ISTIO_OUTPUT -o lo ! -d 127.0.0.1/32 -p tcp ! --dport 15009 -m owner --gid-owner 1337 -j ISTIO_IN_REDIRECT\n"
-            " -A ISTIO_OUTPUT -o lo -m owner ! --gid-owner 1337 -j RETURN\n"
-            " -A ISTIO_OUTPUT -m owner --gid-owner 1337 -j RETURN\n"
-            "+-A ISTIO_OUTPUT -d 10.0.0.0/8 -j RETURN\n"
-            " -A ISTIO_OUTPUT -d 127.0.0.1/32 -j RETURN\n");
+  EXPECT_EQ(
+      diff_text({{diff(live, plan(config, {}).ruleset)}, {}, {}}, false),
+      "--- iptables-legacy, live\n"
+      "+++ iptables-legacy, asked\n"
+      "@@ nat ISTIO_INBOUND (ipv4) @@\n"
+      "--A ISTIO_INBOUND -p tcp --dport 15008 -j RETURN\n"
+      "+-A ISTIO_INBOUND -p tcp --dport 15009 -j RETURN\n"
+      "@@ nat ISTIO_OUTPUT (ipv4) @@\n"
+      " -A ISTIO_OUTPUT -o lo -s 127.0.0.6/32 -j RETURN\n"
+      "--A ISTIO_OUTPUT -o lo ! -d 127.0.0.1/32 -p tcp ! --dport 15008 -m owner --uid-owner 1337 -j ISTIO_IN_REDIRECT\n"
+      "+-A ISTIO_OUTPUT -o lo ! -d 127.0.0.1/32 -p tcp ! --dport 15009 -m owner --uid-owner 1337 -j ISTIO_IN_REDIRECT\n"
+      " -A ISTIO_OUTPUT -o lo -m owner ! --uid-owner 1337 -j RETURN\n"
+      " -A ISTIO_OUTPUT -m owner --uid-owner 1337 -j RETURN\n"
+      "--A ISTIO_OUTPUT -o lo ! -d 127.0.0.1/32 -p tcp ! --dport 15008 -m owner --gid-owner 1337 -j ISTIO_IN_REDIRECT\n"
+      "+-A ISTIO_OUTPUT -o lo ! -d 127.0.0.1/32 -p tcp ! --dport 15009 -m owner --gid-owner 1337 -j ISTIO_IN_REDIRECT\n"
+      " -A ISTIO_OUTPUT -o lo -m owner ! --gid-owner 1337 -j RETURN\n"
+      " -A ISTIO_OUTPUT -m owner --gid-owner 1337 -j RETURN\n"
+      "+-A ISTIO_OUTPUT -d 10.0.0.0/8 -j RETURN\n"
+      " -A ISTIO_OUTPUT -d 127.0.0.1/32 -j RETURN\n");
 }
 
 TEST(DiffText, OfEqualRulesIsEmpty) {
   const Ruleset asked = plan(injected(), {}).ruleset;
-  EXPECT_EQ(diff_text(diff(programmed(asked), asked), "iptables-legacy", true), "");
+  EXPECT_EQ(diff_text({{diff(programmed(asked), asked)}, {}, {}}, true), "");
 }
 
 TEST(DiffText, ShowsRoutes) {
-  Difference difference;
-  difference.missing.policy_rules = {{Family::ipv4, 1337, 133}};
-  difference.extra.loopback_addresses = {*Address::parse("::6")};
-  EXPECT_EQ(diff_text(difference, "nothing", false),
-            "--- live: nothing\n"
-            "+++ asked\n"
-            "@@ policy rules, routes, addresses @@\n"
+  Comparison comparison;
+  comparison.missing.policy_rules = {{Family::ipv4, 1337, 133}};
+  comparison.extra.loopback_addresses = {*Address::parse("::6")};
+  EXPECT_FALSE(comparison.equal());
+  EXPECT_EQ(diff_text(comparison, false),
+            "--- routing, live\n"
+            "+++ routing, asked\n"
             "-ip -6 addr add ::6/128 dev lo\n"
             "+ip rule add fwmark 1337 lookup 133\n");
 }
 
 TEST(DiffJson, SaysWhatEachLineIs) {
   const Ruleset asked = plan(usual(), {}).ruleset;
-  EXPECT_NE(diff_json(diff(Live{}, asked), "nothing").find("\"kind\": \"missing\""), std::string::npos);
-  EXPECT_NE(diff_json(diff(programmed(asked), asked), "nothing").find("\"equal\": true"), std::string::npos);
+  EXPECT_NE(diff_json({{diff(Live{}, asked)}, {}, {}}).find("\"kind\": \"missing\""), std::string::npos);
+  EXPECT_NE(diff_json({{diff(programmed(asked), asked)}, {}, {}}).find("\"equal\": true"), std::string::npos);
 }
 
 }  // namespace

@@ -16,6 +16,7 @@ extern "C" {  // unlike its elder, this header does not say so
 
 #include "backend/legacy/refusal.h"
 #include "backend/xt/entry.h"
+#include "host/descriptor.h"
 #include "sidetrack/error.h"
 
 namespace sidetrack::legacy {
@@ -204,20 +205,31 @@ std::unique_ptr<IptcTable> open_table(Family family, Table table) {
   return family == Family::ipv4 ? open<Ipv4>(table) : open<Ipv6>(table);
 }
 
-std::vector<Table> tables_alive(Family family) {
+std::vector<std::string> table_names(Family family) {
   // Not there at all without legacy iptables in the kernel. /proc/net would be the namespace of the first thread.
   const char* path =
       family == Family::ipv4 ? "/proc/thread-self/net/ip_tables_names" : "/proc/thread-self/net/ip6_tables_names";
-  const int file = ::open(path, O_RDONLY | O_CLOEXEC);
-  if (file < 0) return {};
+  const Descriptor file(::open(path, O_RDONLY | O_CLOEXEC));
+  if (!file.valid()) return {};
   char buffer[512];  // a name a line; five tables exist
-  const ssize_t size = ::read(file, buffer, sizeof buffer);
-  close(file);
-  const std::string lines = "\n" + std::string(buffer, size > 0 ? static_cast<std::size_t>(size) : 0);
-  std::vector<Table> alive;
-  for (Table table : all_tables) {
-    if (lines.find(fmt::format("\n{}\n", name(table))) != std::string::npos) alive.push_back(table);
+  const ssize_t size = ::read(file.get(), buffer, sizeof buffer);
+  std::vector<std::string> names(1);
+  for (const char c : std::string_view(buffer, size > 0 ? static_cast<std::size_t>(size) : 0)) {
+    if (c == '\n') {
+      names.emplace_back();
+    } else {
+      names.back() += c;
+    }
   }
+  names.pop_back();
+  return names;
+}
+
+std::vector<Table> tables_alive(Family family) {
+  const std::vector<std::string> names = table_names(family);
+  std::vector<Table> alive;
+  std::ranges::copy_if(all_tables, std::back_inserter(alive),
+                       [&](Table table) { return std::ranges::find(names, name(table)) != names.end(); });
   return alive;
 }
 

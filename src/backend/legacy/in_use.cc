@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <linux/netfilter_ipv4/ip_tables.h>
+#include <linux/netfilter_ipv6/ip6_tables.h>
+#include <sys/socket.h>
+
+#include <bit>
+#include <cstring>
+
+#include "backend/legacy/iptc_table.h"
+#include "host/descriptor.h"
+
+namespace sidetrack {
+namespace {
+
+// A table without any rule has an entry for each hook's policy, and the one that ends it.
+template <typename Info>
+bool holds_rules(int domain, int level, int option, const std::string& table) {
+  const Descriptor socket_fd(socket(domain, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_RAW));
+  if (!socket_fd.valid()) return false;  // without CAP_NET_RAW this backend is of no use anyway
+  Info info{};
+  std::strncpy(info.name, table.c_str(), sizeof info.name - 1);
+  socklen_t size = sizeof info;
+  if (getsockopt(socket_fd.get(), level, option, &info, &size) != 0) return false;
+  return info.num_entries > static_cast<unsigned>(std::popcount(info.valid_hooks)) + 1;
+}
+
+}  // namespace
+
+bool iptables_legacy_in_use() {
+  for (Family family : {Family::ipv4, Family::ipv6}) {
+    for (const std::string& table : legacy::table_names(family)) {
+      const bool used = family == Family::ipv4 ? holds_rules<ipt_getinfo>(AF_INET, IPPROTO_IP, IPT_SO_GET_INFO, table)
+                                               : holds_rules<ip6t_getinfo>(AF_INET6, IPPROTO_IPV6, IP6T_SO_GET_INFO, table);
+      if (used) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace sidetrack
