@@ -48,7 +48,8 @@ struct Live {
   BackendKind backend = BackendKind::iptables_legacy;
   std::vector<LiveChain> chains;
   std::uint32_t generation = 0;         // nf_tables: of the whole ruleset of the namespace
-  std::vector<std::string> own_tables;  // nftables: the inet tables that are ours whole ("sidetrack"), even if empty
+  // nf_tables: the tables that hold nothing but ours ("inet sidetrack", "ip nat"), even empty ones: they go with it.
+  std::vector<std::string> own_tables;
 };
 
 class Backend {

@@ -2,7 +2,9 @@
 #include "backend/nft/dump.h"
 
 #include <libnftnl/common.h>
+#include <linux/netfilter.h>
 #include <linux/netfilter/nf_tables.h>
+#include <linux/netfilter/nfnetlink.h>
 
 #include <algorithm>
 #include <array>
@@ -30,35 +32,41 @@ void ask(Socket& socket, std::uint16_t type, std::uint8_t family, std::initializ
 
 std::string text(const char* from) { return from == nullptr ? "" : from; }
 
-std::vector<TableKey> read_tables(Socket& socket, std::uint8_t family) {
-  std::vector<TableKey> tables;
-  ask(socket, NFT_MSG_GETTABLE, family, {}, [&](const nlmsghdr* message) {
-    const NftnlTable table(allocated(nftnl_table_alloc()));
-    if (nftnl_table_nlmsg_parse(message, table.get()) != 0) return;
-    tables.push_back({family, text(nftnl_table_get_str(table.get(), NFTNL_TABLE_NAME))});
-  });
-  return tables;
+std::uint8_t family_of(const nlmsghdr* message) {
+  return static_cast<const nfgenmsg*>(mnl_nlmsg_get_payload(message))->nfgen_family;
 }
 
-// Chains of all tables of the family: the kernel has no narrower request.
-void read_chains(Socket& socket, std::uint8_t family, Dump& into) {
-  ask(socket, NFT_MSG_GETCHAIN, family, {}, [&](const nlmsghdr* message) {
+void read_tables(Socket& socket, const std::function<bool(const TableKey&)>& wanted, Dump& into) {
+  ask(socket, NFT_MSG_GETTABLE, NFPROTO_UNSPEC, {}, [&](const nlmsghdr* message) {
+    const NftnlTable table(allocated(nftnl_table_alloc()));
+    if (nftnl_table_nlmsg_parse(message, table.get()) != 0) return;
+    TableKey key{family_of(message), text(nftnl_table_get_str(table.get(), NFTNL_TABLE_NAME))};
+    if (!wanted(key)) return;
+    into.tables.push_back({std::move(key), nftnl_table_get_u32(table.get(), NFTNL_TABLE_USE), {}, {}});
+  });
+}
+
+// Chains of all tables: the kernel has no narrower request.
+void read_chains(Socket& socket, Dump& into) {
+  ask(socket, NFT_MSG_GETCHAIN, NFPROTO_UNSPEC, {}, [&](const nlmsghdr* message) {
     const NftnlChain chain(allocated(nftnl_chain_alloc()));
     if (nftnl_chain_nlmsg_parse(message, chain.get()) != 0) return;
-    const TableKey key{family, text(nftnl_chain_get_str(chain.get(), NFTNL_CHAIN_TABLE))};
-    const auto table = std::ranges::find(into.tables, key, [](const auto& entry) { return entry.first; });
+    const TableKey key{family_of(message), text(nftnl_chain_get_str(chain.get(), NFTNL_CHAIN_TABLE))};
+    const auto table = std::ranges::find(into.tables, key, &KernelTable::key);
     if (table == into.tables.end()) return;
-    KernelChain& made = table->second.chains.emplace_back();
+    KernelChain& made = table->chains.emplace_back();
     made.name = text(nftnl_chain_get_str(chain.get(), NFTNL_CHAIN_NAME));
     if (nftnl_chain_is_set(chain.get(), NFTNL_CHAIN_HOOKNUM)) {
       made.hook = Hook{text(nftnl_chain_get_str(chain.get(), NFTNL_CHAIN_TYPE)), "",
                        nftnl_chain_get_u32(chain.get(), NFTNL_CHAIN_HOOKNUM),
                        nftnl_chain_get_s32(chain.get(), NFTNL_CHAIN_PRIO)};
+      made.drops = nftnl_chain_get_u32(chain.get(), NFTNL_CHAIN_POLICY) == NF_DROP;
     }
   });
 }
 
-void read_rules(Socket& socket, const TableKey& key, KernelTable& table) {
+void read_rules(Socket& socket, KernelTable& table) {
+  const TableKey& key = table.key;
   KernelChain* chain = nullptr;  // of the rule before: the kernel sends them chain by chain
   ask(socket, NFT_MSG_GETRULE, key.family, {{NFTA_RULE_TABLE, key.name}}, [&](const nlmsghdr* message) {
     const NftnlRule rule(allocated(nftnl_rule_alloc()));
@@ -110,7 +118,8 @@ std::vector<std::pair<Data, Data>> values_of(std::vector<Element> elements, bool
   return values;
 }
 
-void read_set(Socket& socket, const TableKey& key, const std::string& name, bool interval, KernelTable& table) {
+void read_set(Socket& socket, const std::string& name, bool interval, KernelTable& table) {
+  const TableKey& key = table.key;
   std::vector<Element> elements;
   const auto take = [](nftnl_set_elem* element, void* to) {
     std::uint32_t size = 0;
@@ -132,7 +141,8 @@ void read_set(Socket& socket, const TableKey& key, const std::string& name, bool
 }
 
 // Only the sets that rules look into.
-void read_sets(Socket& socket, const TableKey& key, KernelTable& table) {
+void read_sets(Socket& socket, KernelTable& table) {
+  const TableKey& key = table.key;
   std::set<std::string> used;
   for (const KernelChain& chain : table.chains) {
     for (const KernelRule& rule : chain.rules) {
@@ -150,37 +160,29 @@ void read_sets(Socket& socket, const TableKey& key, KernelTable& table) {
     const std::uint32_t flags = nftnl_set_get_u32(set.get(), NFTNL_SET_FLAGS);
     if (used.contains(name)) sets.emplace_back(std::move(name), (flags & NFT_SET_INTERVAL) != 0);
   });
-  for (const auto& [name, interval] : sets) read_set(socket, key, name, interval, table);
+  for (const auto& [name, interval] : sets) read_set(socket, name, interval, table);
 }
 
-Dump read_all(Socket& socket, std::span<const std::uint8_t> families,
-              const std::function<bool(const TableKey&)>& wanted) {
+Dump read_all(Socket& socket, const std::function<bool(const TableKey&)>& wanted) {
   Dump result;
-  for (const std::uint8_t family : families) {
-    const std::size_t first = result.tables.size();
-    for (TableKey& key : read_tables(socket, family)) {
-      if (!wanted(key)) continue;
-      std::string name = key.name;
-      result.tables.emplace_back(std::move(key), KernelTable{std::move(name), {}, {}});
-    }
-    if (result.tables.size() == first) continue;
-    read_chains(socket, family, result);
-    for (auto& [key, table] : std::span(result.tables).subspan(first)) {
-      read_rules(socket, key, table);
-      read_sets(socket, key, table);
-    }
+  read_tables(socket, wanted, result);
+  if (result.tables.empty()) return result;
+  read_chains(socket, result);
+  for (KernelTable& table : result.tables) {
+    read_rules(socket, table);
+    read_sets(socket, table);
   }
   return result;
 }
 
 }  // namespace
 
-Dump dump(Socket& socket, std::span<const std::uint8_t> families, const std::function<bool(const TableKey&)>& wanted) {
+Dump dump(Socket& socket, const std::function<bool(const TableKey&)>& wanted) {
   std::uint32_t generation = socket.generation();
   for (int attempt = 1; attempt <= attempts; ++attempt) {
     std::optional<Dump> result;
     try {
-      result = read_all(socket, families, wanted);
+      result = read_all(socket, wanted);
     } catch (const Error& error) {
       if (error.code() != ExitCode::busy) throw;
     }

@@ -59,6 +59,11 @@ std::string_view name(const Expression& expression) {
   return std::visit(Names{}, expression);
 }
 
+std::string text(const TableKey& table) {
+  const char* family = table.family == NFPROTO_INET ? "inet " : table.family == NFPROTO_IPV4 ? "ip " : "ip6 ";
+  return family + table.name;
+}
+
 void compare_prefix(const AddressRange& range, const Field& field, bool negated, std::vector<Expression>& expressions) {
   const int length = range.prefix_length().value_or(range.first.bits());
   const std::uint32_t operation = negated ? NFT_CMP_NEQ : NFT_CMP_EQ;
@@ -83,6 +88,12 @@ std::optional<Hook> hook_of(Table table, const std::string& chain) {
     }
   }
   return std::nullopt;
+}
+
+bool hooked_as_iptables(const std::optional<Hook>& hook, Table table, const std::string& chain) {
+  const std::optional<Hook> own = hook_of(table, chain);
+  if (!own || !hook) return own.has_value() == hook.has_value();
+  return hook->type == own->type && hook->number == own->number && hook->priority == own->priority;
 }
 
 std::string_view builtin_name(std::uint32_t hook) { return hook < hooks.size() ? hooks[hook].second : ""; }

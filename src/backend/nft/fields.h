@@ -70,6 +70,9 @@ inline constexpr ConntrackState conntrack_states[] = {
 
 // The hook of a built-in chain, with iptables' priority; nothing for other chains.
 [[nodiscard]] std::optional<Hook> hook_of(Table table, const std::string& chain);
+// Whether a chain of that name sits at the hook, type and priority of iptables' own; or at none, if it is not built in.
+// Otherwise it decides nothing, or something else.
+[[nodiscard]] bool hooked_as_iptables(const std::optional<Hook>& hook, Table table, const std::string& chain);
 // PREROUTING for the hook of that number in the families ip, ip6, inet.
 [[nodiscard]] std::string_view builtin_name(std::uint32_t hook);
 

@@ -17,6 +17,14 @@ namespace sidetrack::nft {
 
 inline constexpr const char* own_table = "sidetrack";  // table inet sidetrack
 
+// A table, with its family as nf_tables numbers it (NFPROTO_INET, NFPROTO_IPV4, NFPROTO_IPV6).
+struct TableKey {
+  std::uint8_t family = 0;
+  std::string name;
+  friend auto operator<=>(const TableKey&, const TableKey&) = default;
+};
+[[nodiscard]] std::string text(const TableKey& table);  // "inet sidetrack", "ip nat"
+
 // tcp dport 80: meta load l4proto, cmp, payload load, cmp
 struct Statement {
   std::string text;
@@ -89,11 +97,13 @@ struct KernelRule {
 struct KernelChain {
   std::string name;
   std::optional<Hook> hook;
+  bool drops = false;  // the policy of a base chain
   std::vector<KernelRule> rules;
 };
 
 struct KernelTable {
-  std::string name;
+  TableKey key;
+  std::uint32_t uses = 0;  // chains, sets and other objects in it
   std::vector<KernelChain> chains;
   std::map<std::string, std::vector<std::pair<Data, Data>>> sets;
 };

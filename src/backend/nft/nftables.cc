@@ -51,13 +51,12 @@ class Nftables final : public Backend {
   [[nodiscard]] Ruleset stored(const Ruleset& asked) const override { return fold(asked); }
 
   Live read() override {
-    static constexpr std::array<std::uint8_t, 1> families = {NFPROTO_INET};
-    const Dump seen = dump(socket_, families, [](const TableKey& key) {
-      return std::ranges::find(own_tables, key.name) != own_tables.end();
+    const Dump seen = dump(socket_, [](const TableKey& key) {
+      return key.family == NFPROTO_INET && std::ranges::find(own_tables, key.name) != own_tables.end();
     });
     Live live{kind(), {}, seen.generation, {}};
-    for (const auto& [key, table] : seen.tables) {
-      live.own_tables.push_back(key.name);
+    for (const KernelTable& table : seen.tables) {
+      live.own_tables.push_back(text(table.key));
       std::ranges::move(rules_of(table), std::back_inserter(live.chains));
     }
     return live;
@@ -81,7 +80,10 @@ class Nftables final : public Backend {
   // to 15 ms on Linux 6.18), so only what is there is deleted.
   Transaction changes(const Live& seen, const NativeTable& table) const {
     Transaction transaction(kind(), seen.generation);
-    for (const std::string& name : seen.own_tables) transaction.delete_table(inet(name));
+    for (const std::string_view name : own_tables) {
+      const TableKey key = inet(std::string(name));
+      if (std::ranges::find(seen.own_tables, text(key)) != seen.own_tables.end()) transaction.delete_table(key);
+    }
     if (!table.chains.empty()) add(transaction, table);
     return transaction;
   }

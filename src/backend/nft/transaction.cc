@@ -26,13 +26,8 @@ constexpr std::size_t longest_message = 96 * 1024;
 // An element takes up to 44 bytes, and its end as much: less than the 64 KiB that one list may have.
 constexpr std::size_t values_per_message = 700;
 
-std::string words(const TableKey& table) {
-  const char* family = table.family == NFPROTO_INET ? "inet" : table.family == NFPROTO_IPV4 ? "ip" : "ip6";
-  return fmt::format("the table {} {}", family, table.name);
-}
-
 std::string words(const char* what, const std::string& name, const TableKey& table) {
-  return fmt::format("the {} {} of {}", what, name, words(table));
+  return fmt::format("the {} {} of the table {}", what, name, text(table));
 }
 
 // The value behind the last one of a range, which ends it in an interval set; nothing behind the highest of all.
@@ -99,16 +94,16 @@ void Transaction::message(std::uint16_t type, std::uint8_t family, std::uint16_t
 }
 
 void Transaction::add_table(const TableKey& table) {
-  message(NFT_MSG_NEWTABLE, table.family, NLM_F_CREATE, words(table), nullptr, [&](nlmsghdr* header) {
+  // Without flags: those of a table that is there already stay as they are.
+  message(NFT_MSG_NEWTABLE, table.family, NLM_F_CREATE, "the table " + text(table), nullptr, [&](nlmsghdr* header) {
     const NftnlTable made(allocated(nftnl_table_alloc()));
     nftnl_table_set_str(made.get(), NFTNL_TABLE_NAME, table.name.c_str());
-    nftnl_table_set_u32(made.get(), NFTNL_TABLE_FLAGS, 0);
     nftnl_table_nlmsg_build_payload(header, made.get());
   });
 }
 
 void Transaction::delete_table(const TableKey& table) {
-  message(NFT_MSG_DELTABLE, table.family, 0, "to delete " + words(table), nullptr, [&](nlmsghdr* header) {
+  message(NFT_MSG_DELTABLE, table.family, 0, "to delete the table " + text(table), nullptr, [&](nlmsghdr* header) {
     const NftnlTable made(allocated(nftnl_table_alloc()));
     nftnl_table_set_str(made.get(), NFTNL_TABLE_NAME, table.name.c_str());
     nftnl_table_nlmsg_build_payload(header, made.get());

@@ -13,13 +13,6 @@
 
 namespace sidetrack::nft {
 
-// A table, with its family as nf_tables numbers it (NFPROTO_INET, NFPROTO_IPV4, NFPROTO_IPV6).
-struct TableKey {
-  std::uint8_t family = 0;
-  std::string name;
-  friend auto operator<=>(const TableKey&, const TableKey&) = default;
-};
-
 // Changes that happen together or not at all. Adding to it cannot fail; `commit` and `check` send it whole.
 class Transaction {
  public:

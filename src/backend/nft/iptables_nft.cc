@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// The backend iptables-nft: the tables raw, mangle and nat of ip and ip6, which are everybody's.
+#include <fmt/format.h>
+#include <linux/netfilter.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "analyse/ownership.h"
+#include "backend/nft/dump.h"
+#include "backend/nft/fields.h"
+#include "backend/nft/iptables_rule.h"
+#include "backend/nft/rule_reader.h"
+#include "backend/nft/socket.h"
+#include "backend/nft/transaction.h"
+#include "backend/splice.h"
+#include "sidetrack/backend.h"
+
+namespace sidetrack {
+namespace {
+
+using namespace nft;
+
+// One table of one family.
+struct Place {
+  Family family;
+  Table table;
+  [[nodiscard]] TableKey key() const { return {nfproto(family), std::string(name(table))}; }
+};
+std::vector<Place> places() {
+  std::vector<Place> all;
+  for (const Family family : {Family::ipv4, Family::ipv6}) {
+    for (const Table table : all_tables) all.push_back({family, table});
+  }
+  return all;
+}
+
+std::optional<Place> place_of(const TableKey& key) {
+  for (const Place& place : places()) {
+    if (place.key() == key) return place;
+  }
+  return std::nullopt;
+}
+
+// ---- Reading.
+
+LiveChain read_chain(const KernelTable& table, const KernelChain& chain, const Place& place) {
+  LiveChain live{place.family, place.table, chain.name, false, {}};
+  // Under its own name it would be taken for the built-in chain, which it is not: adding that one is then refused.
+  if (!hooked_as_iptables(chain.hook, place.table, chain.name)) live.name += " (not at the hook of iptables)";
+  const RuleContext context{place.family, place.table, live.name, {}, table.sets};
+  for (const KernelRule& rule : chain.rules) {
+    LiveRule& made = live.rules.emplace_back(read_rule(rule, context));
+    if (!rule.comment.empty()) {
+      made.rule.matches.emplace_back(UnknownMatch{fmt::format("-m comment --comment \"{}\"", rule.comment)});
+    }
+  }
+  return live;
+}
+
+// Whether nothing is lost with the table but what is ours and empty chains that let everything pass.
+bool is_own(const KernelTable& table, std::span<const LiveChain> chains) {
+  const bool only_chains = table.uses == table.chains.size();
+  const bool all_pass = std::ranges::none_of(table.chains, &KernelChain::drops);
+  return only_chains && all_pass && std::ranges::all_of(chains, [](const LiveChain& chain) {
+           return chain.ours || (is_builtin(chain.name) && std::ranges::all_of(chain.rules, &LiveRule::ours));
+         });
+}
+
+// ---- Writing.
+
+const LiveChain* find(const Live& live, const Place& place, const std::string& name) {
+  const auto found = std::ranges::find_if(live.chains, [&](const LiveChain& chain) {
+    return chain.families == place.family && chain.table == place.table && chain.name == name;
+  });
+  return found != live.chains.end() ? &*found : nullptr;
+}
+
+// How one chain changes.
+struct ChainChange {
+  std::string name;
+  const LiveChain* there = nullptr;
+  std::vector<Slot> slots;
+  bool wanted = true;
+
+  // A chain of ours is written anew as a whole: the kernel finds a rule to delete or to insert before by walking the
+  // chain, which for a long list would take time with its square.
+  [[nodiscard]] bool anew() const { return there == nullptr || there->ours; }
+  [[nodiscard]] bool unchanged() const {
+    return there != nullptr && wanted && changes_nothing(slots, there->rules.size());
+  }
+};
+
+std::vector<ChainChange> changes_of(const Live& seen, const Ruleset& wanted, const Place& place) {
+  static const std::vector<LiveRule> none;
+  std::vector<ChainChange> changes;
+  const std::vector<Chain> asked = chains(wanted, place.table, place.family);
+  for (const Chain& chain : asked) {
+    const LiveChain* there = find(seen, place, chain.name);
+    changes.push_back({chain.name, there, splice(there != nullptr ? there->rules : none, chain.rules)});
+  }
+  for (const LiveChain& there : seen.chains) {
+    if (there.families != place.family || there.table != place.table) continue;
+    if (std::ranges::find(asked, there.name, &Chain::name) != asked.end()) continue;
+    if (there.ours || std::ranges::any_of(there.rules, &LiveRule::ours)) {
+      changes.push_back({there.name, &there, splice(there.rules, {}), !there.ours});
+    }
+  }
+  std::erase_if(changes, &ChainChange::unchanged);
+  return changes;
+}
+
+class Writer {
+ public:
+  Writer(Transaction& transaction, const Place& place, const Ruleset& wanted)
+      : transaction_(transaction),
+        place_(place),
+        key_(place.key()),
+        wanted_(chains(wanted, place.table, place.family)) {}
+
+  // All chains first, then what goes, then what comes: no jump ever points to nowhere, and what is jumped to no more
+  // can go.
+  void write(const std::vector<ChainChange>& changes) {
+    for (const ChainChange& change : changes) {
+      if (change.there == nullptr) transaction_.add_chain(key_, change.name, hook_of(place_.table, change.name));
+    }
+    for (const ChainChange& change : changes) remove(change);
+    for (const ChainChange& change : changes) add(change);
+    for (const ChainChange& change : changes) {
+      if (!change.wanted) transaction_.delete_chain(key_, change.name);
+    }
+  }
+
+ private:
+  void remove(const ChainChange& change) {
+    if (change.there == nullptr) return;
+    if (change.anew()) {
+      if (!change.there->rules.empty()) transaction_.delete_rules(key_, change.name);
+      return;
+    }
+    std::vector<bool> kept(change.there->rules.size());
+    for (const Slot& slot : change.slots) {
+      if (slot.kept) kept[*slot.kept] = true;
+    }
+    for (std::size_t i = 0; i < kept.size(); ++i) {
+      if (!kept[i]) transaction_.delete_rule(key_, change.name, change.there->rules[i].handle);
+    }
+  }
+
+  void add(const ChainChange& change) {
+    if (change.anew()) {
+      const auto chain = std::ranges::find(wanted_, change.name, &Chain::name);
+      if (chain == wanted_.end()) return;
+      for (const Rule* rule : chain->rules) add(*rule, {key_, change.name, 0});
+      return;
+    }
+    for (std::size_t i = 0; i < change.slots.size(); ++i) {
+      if (change.slots[i].fresh != nullptr) add(*change.slots[i].fresh, {key_, change.name, next_handle(change, i)});
+    }
+  }
+
+  void add(const Rule& rule, const Transaction::Place& at) {
+    const IptablesRule made = iptables_rule(rule, place_.family);
+    transaction_.add_rule(at, made.expressions, {}, rule, made.compat);
+  }
+
+  // Of the first rule behind that slot that is there already; 0 if there is none.
+  static std::uint64_t next_handle(const ChainChange& change, std::size_t slot) {
+    for (; slot < change.slots.size(); ++slot) {
+      if (change.slots[slot].kept) return change.there->rules[*change.slots[slot].kept].handle;
+    }
+    return 0;
+  }
+
+  Transaction& transaction_;
+  Place place_;
+  TableKey key_;
+  std::vector<Chain> wanted_;
+};
+
+class IptablesNft final : public Backend {
+ public:
+  [[nodiscard]] BackendKind kind() const override { return BackendKind::iptables_nft; }
+
+  Live read() override {
+    const Dump seen = dump(socket_, [](const TableKey& key) { return place_of(key).has_value(); });
+    Live live{kind(), {}, seen.generation, {}};
+    for (const KernelTable& table : seen.tables) {
+      for (const KernelChain& chain : table.chains)
+        live.chains.push_back(read_chain(table, chain, *place_of(table.key)));
+    }
+    mark_ours(live.chains);
+    std::size_t first = 0;
+    for (const KernelTable& table : seen.tables) {
+      const std::span chains = std::span(live.chains).subspan(first, table.chains.size());
+      if (is_own(table, chains)) live.own_tables.push_back(text(table.key));
+      first += chains.size();
+    }
+    return live;
+  }
+
+  void replace(const Live& seen, const Ruleset& wanted) override { changes(seen, wanted).commit(socket_); }
+
+  std::vector<std::string> check(const Live& seen, const Ruleset& wanted) override {
+    changes(seen, wanted).check(socket_);
+    return {};
+  }
+
+ private:
+  Transaction changes(const Live& seen, const Ruleset& wanted) const {
+    Transaction transaction(kind(), seen.generation);
+    for (const Place& place : places()) {
+      const bool used = !chains(wanted, place.table, place.family).empty();
+      if (!used && std::ranges::find(seen.own_tables, text(place.key())) != seen.own_tables.end()) {
+        transaction.delete_table(place.key());
+        continue;
+      }
+      const std::vector<ChainChange> changes = changes_of(seen, wanted, place);
+      if (changes.empty()) continue;
+      transaction.add_table(place.key());
+      Writer(transaction, place, wanted).write(changes);
+    }
+    return transaction;
+  }
+
+  Socket socket_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> open_iptables_nft() { return std::make_unique<IptablesNft>(); }
+
+}  // namespace sidetrack
