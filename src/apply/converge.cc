@@ -59,7 +59,9 @@ std::optional<BackendKind> already_in(const std::vector<Live>& found, const Choi
 }  // namespace
 
 bool holds_ours(const Live& live) {
-  return !live.own_tables.empty() || std::ranges::any_of(live.chains, [](const LiveChain& chain) {
+  // An empty table of iptables may be anybody's; one of nftables has our name.
+  const bool our_table = live.backend == BackendKind::nftables && !live.own_tables.empty();
+  return our_table || std::ranges::any_of(live.chains, [](const LiveChain& chain) {
     return chain.ours || std::ranges::any_of(chain.rules, &LiveRule::ours);
   });
 }

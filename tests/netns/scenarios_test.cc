@@ -53,10 +53,19 @@ std::string save(const Namespace& where) {
   return all;
 }
 
+void nft_load(const Namespace& where, const Scenario& scenario) {
+  const std::string text = read_file(scenario.folder / "rules.nft");
+  if (!text.empty()) where.must({"nft", "-f", "-"}, text);
+}
+std::string nft_list(const Namespace& where) { return where.must({"nft", "list", "ruleset"}); }
+
 constexpr std::string_view legacy = "legacy";
+constexpr std::string_view nft = "nft";
 
 const Oracle oracles[] = {
     {"iptables-legacy", restore<legacy>, save<legacy>},
+    {"iptables-nft", restore<nft>, save<nft>},
+    {"nftables", nft_load, nft_list},
 };
 
 class Scenarios : public KernelTest, public ::testing::WithParamInterface<std::tuple<Oracle, Scenario>> {

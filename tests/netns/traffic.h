@@ -27,7 +27,8 @@ using Setting = std::tuple<const char*, Family>;  // the backend, and which fami
 
 // Every backend, with IPv4 and IPv6: INSTANTIATE_TEST_SUITE_P(, Suite, settings(), setting_name).
 inline auto settings() {
-  return ::testing::Combine(::testing::Values("iptables-legacy"), ::testing::Values(Family::ipv4, Family::ipv6));
+  return ::testing::Combine(::testing::Values("iptables-legacy", "iptables-nft", "nftables"),
+                            ::testing::Values(Family::ipv4, Family::ipv6));
 }
 [[nodiscard]] std::string setting_name(const ::testing::TestParamInfo<Setting>& setting);
 

@@ -37,8 +37,8 @@ TEST(DiffText, IsUnifiedAndKeepsToTheNeighbourhood) {
       "+-A ISTIO_OUTPUT -o lo ! -d 127.0.0.1/32 -p tcp ! --dport 15009 -m owner --gid-owner 1337 -j ISTIO_IN_REDIRECT\n"
       " -A ISTIO_OUTPUT -o lo -m owner ! --gid-owner 1337 -j RETURN\n"
       " -A ISTIO_OUTPUT -m owner --gid-owner 1337 -j RETURN\n"
-      "+-A ISTIO_OUTPUT -d 10.0.0.0/8 -j RETURN\n"
-      " -A ISTIO_OUTPUT -d 127.0.0.1/32 -j RETURN\n");
+      " -A ISTIO_OUTPUT -d 127.0.0.1/32 -j RETURN\n"
+      "+-A ISTIO_OUTPUT -d 10.0.0.0/8 -j RETURN\n");
 }
 
 TEST(DiffText, OfEqualRulesIsEmpty) {
