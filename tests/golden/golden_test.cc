@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Every scenario in rules/: what is rendered equals the files. `golden_tests --update` writes the files instead.
+// Every scenario in rules/: what is rendered equals the files. `golden_tests --update` writes the files and the
+// README's table of options instead.
 #include <gtest/gtest.h>
 
 #include <cctype>
 #include <fstream>
 #include <iostream>
 
+#include "golden/readme.h"
 #include "golden/renderings.h"
 
 namespace sidetrack {
@@ -65,7 +67,11 @@ TEST(Gallery, CoversEveryOptionOfThePlan) {
   EXPECT_GE(scenarios().size(), 24u);
 }
 
+TEST(Readme, HasTheTableOfOptions) { EXPECT_EQ(readme(), readme_with_options()) << "run scripts/update-rules"; }
+
 void update() {
+  const std::string whole_readme = readme_with_options();
+  std::ofstream(SIDETRACK_SOURCE_DIR "/README.md", std::ios::binary) << whole_readme;
   for (const Scenario& scenario : scenarios()) {
     for (const char* file : {"ipv4.rules", "ipv6.rules", "rules.nft", "plan.json"})
       std::filesystem::remove(scenario.folder / file);

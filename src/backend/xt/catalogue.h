@@ -32,10 +32,11 @@ struct Spec {
   static_assert(std::is_trivially_copyable_v<Info>);
   std::string_view name;
   std::uint8_t revision;
+  std::size_t padding = 0;  // bytes at the end of the struct that no field covers: the kernel is sent zeros there
 
   [[nodiscard]] Extension encode(const Info& info) const {
     Extension extension{std::string(name), revision, std::vector<std::byte>(aligned(sizeof info))};
-    std::memcpy(extension.data.data(), &info, sizeof info);
+    std::memcpy(extension.data.data(), &info, sizeof info - padding);
     return extension;
   }
 
@@ -52,17 +53,17 @@ struct Spec {
 
 // clang-format off
 inline constexpr Spec<xt_tcp>                         tcp{"tcp", 0};
-inline constexpr Spec<xt_udp>                         udp{"udp", 0};
+inline constexpr Spec<xt_udp>                         udp{"udp", 0, 1};
 inline constexpr Spec<xt_multiport_v1>                multiport{"multiport", 1};
-inline constexpr Spec<xt_owner_match_info>            owner{"owner", 1};
-inline constexpr Spec<xt_conntrack_mtinfo3>           conntrack{"conntrack", 3};
-inline constexpr Spec<xt_mark_mtinfo1>                mark{"mark", 1};
-inline constexpr Spec<xt_connmark_mtinfo1>            connmark{"connmark", 1};
+inline constexpr Spec<xt_owner_match_info>            owner{"owner", 1, 2};
+inline constexpr Spec<xt_conntrack_mtinfo3>           conntrack{"conntrack", 3, 2};
+inline constexpr Spec<xt_mark_mtinfo1>                mark{"mark", 1, 3};
+inline constexpr Spec<xt_connmark_mtinfo1>            connmark{"connmark", 1, 3};
 inline constexpr Spec<nf_nat_ipv4_multi_range_compat> redirect_ipv4{"REDIRECT", 0};
 inline constexpr Spec<nf_nat_range>                   redirect_ipv6{"REDIRECT", 0};
-inline constexpr Spec<xt_tproxy_target_info_v1>       tproxy{"TPROXY", 1};
+inline constexpr Spec<xt_tproxy_target_info_v1>       tproxy{"TPROXY", 1, 2};
 inline constexpr Spec<xt_mark_tginfo2>                set_mark{"MARK", 2};
-inline constexpr Spec<xt_connmark_tginfo2>            set_connmark{"CONNMARK", 2};
+inline constexpr Spec<xt_connmark_tginfo2>            set_connmark{"CONNMARK", 2, 1};
 inline constexpr Spec<xt_ct_target_info_v1>           ct{"CT", 2};
 
 static_assert(aligned(sizeof(xt_tcp)) == 16);

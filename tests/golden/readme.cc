@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "golden/readme.h"
+
+#include <algorithm>
+
+#include "golden/scenario.h"
+#include "sidetrack/flags.h"
+
+namespace sidetrack {
+namespace {
+
+std::string code(std::string text) {
+  for (std::size_t bar = 0; (bar = text.find('|', bar)) != std::string::npos; bar += 2) text.replace(bar, 1, "\\|");
+  return text.empty() ? "" : "`" + text + "`";
+}
+
+std::string row(const Flag& flag) {
+  std::string option = flag.name.empty() ? "" : spelled(flag);
+  if (!option.empty() && !flag.value.empty()) option += " " + std::string(flag.value);
+  std::string variables;
+  for (std::string_view variable : flag.variables) {
+    if (!variable.empty()) variables += (variables.empty() ? "" : ", ") + code(std::string(variable));
+  }
+  std::string what(flag.description);
+  if (!flag.choices.empty()) what += (what.empty() ? "" : ": ") + code(std::string(flag.choices));
+  return "| " + code(option) + " | " + variables + " | " + (flag.preset.empty() ? "" : std::string(flag.preset)) +
+         " | " + what + " |\n";
+}
+
+std::string options() {
+  std::string table = "\n| option | environment | default | |\n|---|---|---|---|\n";
+  for (const Flag& flag : flags()) table += row(flag);
+  return table + "\n";
+}
+
+}  // namespace
+
+std::string readme() { return read_file(SIDETRACK_SOURCE_DIR "/README.md"); }
+
+std::string readme_with_options() {
+  constexpr std::string_view begin = "<!-- options -->\n";
+  constexpr std::string_view end = "<!-- /options -->";
+  std::string text = readme();
+  const std::size_t from = text.find(begin) + begin.size();
+  return text.replace(from, text.find(end) - from, options());
+}
+
+}  // namespace sidetrack
