@@ -43,7 +43,7 @@ void throw_unavailable(int error, const char* doing) {
   if (error == EPERM || error == EACCES) {
     throw system_error(
         error, doing, ExitCode::not_permitted,
-        "nf_tables needs the capability NET_ADMIN in the user namespace that owns this network namespace "
+        "nf_tables needs CAP_NET_ADMIN in the user namespace that owns this network namespace "
         "(securityContext.capabilities.add: [NET_ADMIN])");
   }
   // EINVAL: nfnetlink is there and knows no subsystem of this number.
