@@ -25,7 +25,7 @@ struct Host {
 
 // Completes proxy_uids, proxy_gids and the owner groups of `config`, and returns the rest. What the options gave
 // (-u, -g, --ip-families, --dns-server) is not looked up, nor are name servers without need. Throws
-//   usage   a group is unknown
+//   usage   a user or a group that was named is unknown
 //   failed  no interface has an address (a dry run goes on without); resolv.conf cannot be read
 [[nodiscard]] HostFacts gather(Config& config, const Names& names, const Host& host = {});
 

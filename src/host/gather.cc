@@ -14,12 +14,12 @@ namespace {
 
 constexpr std::uint32_t kProxyUid = 1337;  // of istio-proxy in Istio's images
 
-void complete_proxy_ids(Config& config, const Names& names, const Host& host, std::vector<std::string>& warnings) {
+void complete_proxy_ids(Config& config, const Names& names, const Host& host) {
   if (config.proxy_uids.empty()) {
     const auto uid = host::uid_of(names.envoy_user, host.passwd);
     if (!uid && names.envoy_user_given) {
-      warnings.push_back(fmt::format("ENVOY_USER: no user '{}' in {}: the proxy's uid is taken to be {}",
-                                     names.envoy_user, host.passwd, kProxyUid));
+      throw Error(ExitCode::usage, fmt::format("ENVOY_USER: no user '{}' in {}", names.envoy_user, host.passwd),
+                  "give the proxy's uid as a number with -u, --proxy-uid");
     }
     config.proxy_uids = {uid.value_or(kProxyUid)};
   }
@@ -80,7 +80,7 @@ std::vector<Address> dns_servers(const Config& config, const Host& host, std::ve
 
 HostFacts gather(Config& config, const Names& names, const Host& host) {
   HostFacts facts;
-  complete_proxy_ids(config, names, host, facts.warnings);
+  complete_proxy_ids(config, names, host);
   complete_owner_groups(config, names, host, facts.warnings);
   if (config.mode == Mode::none || config.cleanup_only) return facts;
   facts.families = families(config, host);

@@ -219,11 +219,17 @@ TEST_F(GatherIds, WithoutThatUserItIs1337) {
   EXPECT_EQ(config.proxy_uids, Ids{1337});
 }
 
-TEST_F(GatherIds, AnUnknownUserThatWasNamedIsWarnedOf) {
+TEST_F(GatherIds, AnUnknownUserThatWasNamedIsRefused) {
   names = {"nobody-here", true, {true, {}}, {}};
-  EXPECT_EQ(gather(config, names, host).warnings,
-            Texts{"ENVOY_USER: no user 'nobody-here' in " + passwd.path() + ": the proxy's uid is taken to be 1337"});
-  EXPECT_EQ(config.proxy_uids, Ids{1337});
+  try {
+    EXPECT_TRUE(gather(config, names, host).warnings.empty());
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    EXPECT_EQ(error.what(), "ENVOY_USER: no user 'nobody-here' in " + passwd.path());
+  }
+  config.proxy_uids = {7};  // -u: then nobody asks
+  EXPECT_TRUE(gather(config, names, host).warnings.empty());
 }
 
 TEST_F(GatherIds, WhatIsGivenIsKept) {
