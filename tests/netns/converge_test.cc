@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Any state in, the asked state out.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "kernel_test.h"
+#include "network.h"
+#include "starting_states.h"
+#include "traffic.h"
+
+namespace sidetrack::netns {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+struct Wanted {
+  const char* name;
+  std::vector<std::string> options;
+};
+
+const Wanted wanted[] = {
+    {"redirect", {"-i", "*", "-b", "*", "-d", "15090,15021,15020"}},
+    {"tproxy", {"-i", "*", "-b", "*", "-m", "TPROXY", "-c", "net1"}},
+    {"dns", {"-i", "10.0.0.0/8,fd00::/8", "-b", "80", "--redirect-dns", "--dns-server", "10.96.0.10", "-k", "net3"}},
+};
+
+constexpr const char* backends[] = {"iptables-legacy", "iptables-nft", "nftables"};
+
+struct Case {
+  StartingState state;
+  std::string variant;  // of the starting state
+  Wanted wanted;
+  const char* backend;
+};
+
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  for (const StartingState& state : starting_states()) {
+    for (const char* variant : {"legacy", "nft"}) {
+      if (!state.has_variants && std::string_view(variant) == "nft") continue;
+      for (const Wanted& asked : wanted) {
+        for (const char* backend : backends) all.push_back({state, variant, asked, backend});
+      }
+    }
+  }
+  return all;
+}
+
+// Rules of somebody else, before, between and after ours, and a chain of their own.
+constexpr const char* others_first =
+    "*nat\n-N OTHERS\n-A OTHERS -p udp --dport 7 -j RETURN\n-A PREROUTING -p udp --dport 9 -j OTHERS\n"
+    "-A OUTPUT -p udp --dport 9 -m comment --comment others -j OTHERS\nCOMMIT\n"
+    "*mangle\n-A PREROUTING -p udp --dport 9 -j MARK --set-mark 7\nCOMMIT\n";
+constexpr const char* others_last =
+    "*nat\n-A OUTPUT -p udp --dport 10 -j OTHERS\n-A POSTROUTING -p udp --dport 9 -j ACCEPT\nCOMMIT\n";
+
+// Without the comment lines of iptables-save, which hold the time.
+std::string without_time(const std::string& text) {
+  std::istringstream lines(text);
+  std::string result;
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("# ")) result += line + "\n";
+  }
+  return result;
+}
+
+// The lines that are not ours, with their counters; in order.
+std::string foreign(const Namespace& where, const std::string& variant) {
+  std::istringstream lines(where.must({"iptables-" + variant + "-save", "-c"}));
+  std::string result;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find("OTHERS") != std::string::npos || line.find("--dport 9") != std::string::npos) result += line + "\n";
+  }
+  return result;
+}
+
+std::string listing(const Namespace& where) {
+  std::string all = where.must({"nft", "-a", "list", "ruleset"}) + where.must({"iptables-legacy-save", "-c"}) +
+                    where.must({"ip6tables-legacy-save", "-c"});
+  for (const char* family : {"-4", "-6"}) {
+    all += where.must({"ip", family, "rule"});
+    // The table of local addresses fills in the background.
+    std::istringstream routes(where.must({"ip", family, "route", "show", "table", "all"}));
+    for (std::string route; std::getline(routes, route);) {
+      if (route.find("table local") == std::string::npos) all += route + "\n";
+    }
+  }
+  return without_time(all) + where.must({"ip", "-6", "addr", "show", "dev", "lo"});
+}
+
+class Converge : public KernelTest, public ::testing::WithParamInterface<Case> {
+ protected:
+  void SetUp() override {
+    KernelTest::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    ip(ns, "link set lo up\n");
+  }
+  Output run(const char* command) const {
+    std::vector<std::string> words{program_under_test(), command,         "--backend",
+                                   GetParam().backend,   "--ip-families", "ipv4,ipv6"};
+    words.insert(words.end(), GetParam().wanted.options.begin(), GetParam().wanted.options.end());
+    return ns.program(words);
+  }
+  Namespace ns;
+};
+
+TEST_P(Converge, ToWhatIsAsked) {
+  const Case& tested = GetParam();
+  ns.must({"iptables-" + tested.variant + "-restore", "--noflush"}, others_first);
+  tested.state.make(ns, tested.variant);
+  ns.must({"iptables-" + tested.variant + "-restore", "--noflush"}, others_last);
+  const std::string others = foreign(ns, tested.variant);
+
+  const Output differs = run("diff");
+  EXPECT_EQ(differs.exit_code, 6) << differs.out << differs.err;
+  const Output applied = run("apply");
+  ASSERT_EQ(applied.exit_code, 0) << applied.err;
+  const Output verified = run("verify");
+  EXPECT_EQ(verified.exit_code, 0) << verified.out << verified.err;
+  EXPECT_EQ(foreign(ns, tested.variant), others);
+
+  const std::string after = listing(ns);
+  const Output again = run("apply");
+  EXPECT_EQ(again.exit_code, 0);
+  EXPECT_THAT(again.err, HasSubstr("nothing to change"));
+  EXPECT_EQ(listing(ns), after);
+
+  const Output cleaned = ns.program({program_under_test(), "clean"});
+  EXPECT_EQ(cleaned.exit_code, 0) << cleaned.err;
+  EXPECT_THAT(listing(ns), Not(HasSubstr("ISTIO")));
+  EXPECT_THAT(listing(ns), Not(HasSubstr("istio")));
+  EXPECT_THAT(listing(ns), Not(HasSubstr("sidetrack")));
+  EXPECT_THAT(listing(ns), Not(HasSubstr("lookup 133")));
+  EXPECT_THAT(listing(ns), Not(HasSubstr("::6/128")));
+  EXPECT_EQ(foreign(ns, tested.variant), others);
+}
+
+INSTANTIATE_TEST_SUITE_P(, Converge, ::testing::ValuesIn(cases()), [](const auto& tested) {
+  const Case& c = tested.param;
+  std::string name = std::string(c.state.name) + (c.state.has_variants ? "_" + c.variant : "") + "_to_" +
+                     c.wanted.name + "_in_" + c.backend;
+  std::ranges::replace(name, '-', '_');
+  return name;
+});
+
+}  // namespace
+}  // namespace sidetrack::netns
