@@ -111,7 +111,7 @@ Landing Connection::ask_udp() {
 
 Landing connect(const Namespace& where, Identity identity, const Request& request) {
   Connection connection(where, identity, request);
-  const Landing first = connection.ask();
+  Landing first = connection.ask();
   if (first.role == Role::refused || first.role == Role::no_answer) return first;
   Landing second = connection.ask();
   if (second != first) second.oddity = "the first answer was: " + first.line();

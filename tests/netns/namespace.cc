@@ -48,6 +48,7 @@ FileDescriptor file_with(const std::string& text) {
 
 std::vector<char*> pointers(std::vector<std::string>& words) {
   std::vector<char*> result;
+  result.reserve(words.size() + 1);
   for (auto& word : words) result.push_back(word.data());
   result.push_back(nullptr);
   return result;
