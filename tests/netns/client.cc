@@ -26,14 +26,12 @@ FileDescriptor open_socket(const Request& request) {
   // A refusal is an error for a datagram socket that is not connected, too.
   set(socket.get(), v6 ? SOL_IPV6 : SOL_IP, v6 ? IPV6_RECVERR : IP_RECVERR, 1, "IP_RECVERR");
   if (request.mark) set(socket.get(), SOL_SOCKET, SO_MARK, *request.mark, "SO_MARK");
+  if (request.transparent)
+    set(socket.get(), v6 ? SOL_IPV6 : SOL_IP, v6 ? IPV6_TRANSPARENT : IP_TRANSPARENT, 1, "IP_TRANSPARENT");
   if (request.from) {
     const sockaddr_storage from = request.from->socket_address();
     set(socket.get(), SOL_SOCKET, SO_REUSEADDR, 1, "SO_REUSEADDR");
-    if (bind(socket.get(), pointer(from), socket_address_size) != 0) {
-      if (errno != EADDRNOTAVAIL) check(-1, "bind to " + request.from->text());
-      set(socket.get(), v6 ? SOL_IPV6 : SOL_IP, v6 ? IPV6_TRANSPARENT : IP_TRANSPARENT, 1, "IP_TRANSPARENT");
-      check(bind(socket.get(), pointer(from), socket_address_size), "bind to " + request.from->text());
-    }
+    check(bind(socket.get(), pointer(from), socket_address_size), "bind to " + request.from->text());
   }
   return socket;
 }

@@ -13,7 +13,8 @@ namespace sidetrack::netns {
 struct Request {
   Endpoint to;
   Protocol protocol = Protocol::tcp;
-  std::optional<Endpoint> from;    // bind to this first; may be a foreign address (IP_TRANSPARENT)
+  std::optional<Endpoint> from;    // bind to this first
+  bool transparent = false;        // `from` is a foreign address: IP_TRANSPARENT, which needs NET_ADMIN
   std::optional<unsigned> mark{};  // SO_MARK
 };
 

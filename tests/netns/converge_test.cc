@@ -28,8 +28,6 @@ const Wanted wanted[] = {
     {"dns", {"-i", "10.0.0.0/8,fd00::/8", "-b", "80", "--redirect-dns", "--dns-server", "10.96.0.10", "-k", "net3"}},
 };
 
-constexpr const char* backends[] = {"iptables-legacy", "iptables-nft", "nftables"};
-
 struct Case {
   StartingState state;
   std::string variant;  // of the starting state

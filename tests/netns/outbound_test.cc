@@ -142,9 +142,7 @@ TEST_P(Itself, IncludedLoopbackSendsTheAppToTheProxy) {
 
 // IPv6 has one loopback address; IPv4 a whole prefix of them.
 class LoopbackPrefix : public Traffic {};
-INSTANTIATE_TEST_SUITE_P(, LoopbackPrefix,
-                         ::testing::Combine(::testing::Values("iptables-legacy"), ::testing::Values(Family::ipv4)),
-                         setting_name);
+INSTANTIATE_TEST_SUITE_P(, LoopbackPrefix, settings(Family::ipv4), setting_name);
 
 TEST_P(LoopbackPrefix, IsOneAddressByDefault) {
   apply(injected);

@@ -92,8 +92,11 @@ TEST_P(Tproxy, ProxyFromItsInboundAddressReachesTheApp) {
 // wants route_localnet for that; Envoy's manual says so of its original_src filter.)
 TEST_P(Tproxy, ProxyReachesTheAppFromTheClientsAddress) {
   constexpr Actor as_tproxy{Place::pod, {1337, 1337, true}};
-  const Request request{
-      .to = loopback(8080), .protocol = Protocol::tcp, .from = Endpoint(at().client, 41000), .mark = 1337};
+  const Request request{.to = loopback(8080),
+                        .protocol = Protocol::tcp,
+                        .from = Endpoint(at().client, 41000),
+                        .transparent = true,
+                        .mark = 1337};
   set_sysctl(pod_->ns(), "ipv4/conf/eth0/route_localnet", "1");
   apply(tproxy);
   EXPECT_EQ(pod_->connect(as_tproxy, request), landed(Role::app, local(loopback(8080))));

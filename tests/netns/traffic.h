@@ -25,10 +25,11 @@ inline constexpr std::uint16_t status_ports[] = {15090, 15021, 15020};  // its `
 
 using Setting = std::tuple<const char*, Family>;  // the backend, and which family the connections are of
 
-// Every backend, with IPv4 and IPv6: INSTANTIATE_TEST_SUITE_P(, Suite, settings(), setting_name).
-inline auto settings() {
-  return ::testing::Combine(::testing::Values("iptables-legacy", "iptables-nft", "nftables"),
-                            ::testing::Values(Family::ipv4, Family::ipv6));
+inline constexpr const char* backends[] = {"iptables-legacy", "iptables-nft", "nftables"};
+
+// Every backend with every family: INSTANTIATE_TEST_SUITE_P(, Suite, settings(), setting_name).
+inline auto settings(Families families = Families::both()) {
+  return ::testing::Combine(::testing::ValuesIn(backends), ::testing::ValuesIn(families.list()));
 }
 [[nodiscard]] std::string setting_name(const ::testing::TestParamInfo<Setting>& setting);
 
