@@ -23,13 +23,20 @@ std::string first_of(const Difference& difference) {
   return "";
 }
 
-void read_back(Backend& backend, const Ruleset& stored) {
+void read_back(Backend& backend, const Live& seen, const Ruleset& stored) {
   const Live after = backend.read();
   if (equal(after, stored)) return;
+  const std::string backend_name(name(backend.kind()));
+  // Each commit to nf_tables counts the generation up by one; a lock keeps others from the legacy tables.
+  if (after.generation != seen.generation && after.generation != seen.generation + 1) {
+    throw Error(ExitCode::busy,
+                backend_name + ": the rules were committed, but somebody else changed them right after: " +
+                    first_of(diff(after, stored)),
+                "see that only one program writes the sidecar's rules, then run it again");
+  }
   throw Error(ExitCode::failed,
-              std::string(name(backend.kind())) +
-                  ": the kernel holds other rules than were committed: " + first_of(diff(after, stored)),
-              "somebody else may be changing the same chains; run it again, then 'sidetrack diff' shows what differs");
+              backend_name + ": the kernel holds other rules than were committed: " + first_of(diff(after, stored)),
+              "'sidetrack diff' shows what differs");
 }
 
 Applied replace_rules(Backend& backend, const Ruleset& asked, bool force) {
@@ -43,7 +50,7 @@ Applied replace_rules(Backend& backend, const Ruleset& asked, bool force) {
       if (error.code() == ExitCode::busy && attempt < attempts) continue;
       throw;
     }
-    read_back(backend, stored);
+    read_back(backend, seen, stored);
     return Applied::changed;
   }
 }

@@ -62,8 +62,8 @@ bool holds_ours(const Live& live) {
   // An empty table of iptables may be anybody's; one of nftables has our name.
   const bool our_table = live.backend == BackendKind::nftables && !live.own_tables.empty();
   return our_table || std::ranges::any_of(live.chains, [](const LiveChain& chain) {
-    return chain.ours || std::ranges::any_of(chain.rules, &LiveRule::ours);
-  });
+           return chain.ours || std::ranges::any_of(chain.rules, &LiveRule::ours);
+         });
 }
 
 Outcome converge(const Plan& plan, const Choice& choice, const OpenBackend& open, Routes& routes, bool force) {

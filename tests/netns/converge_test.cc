@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "kernel_test.h"
+#include "listing.h"
 #include "network.h"
 #include "starting_states.h"
 #include "traffic.h"
@@ -56,16 +57,6 @@ constexpr const char* others_first =
 constexpr const char* others_last =
     "*nat\n-A OUTPUT -p udp --dport 10 -j OTHERS\n-A POSTROUTING -p udp --dport 9 -j ACCEPT\nCOMMIT\n";
 
-// Without the comment lines of iptables-save, which hold the time.
-std::string without_time(const std::string& text) {
-  std::istringstream lines(text);
-  std::string result;
-  for (std::string line; std::getline(lines, line);) {
-    if (!line.starts_with("# ")) result += line + "\n";
-  }
-  return result;
-}
-
 // The lines that are not ours, with their counters; in order.
 std::string foreign(const Namespace& where, const std::string& variant) {
   std::istringstream lines(where.must({"iptables-" + variant + "-save", "-c"}));
@@ -74,20 +65,6 @@ std::string foreign(const Namespace& where, const std::string& variant) {
     if (line.find("OTHERS") != std::string::npos || line.find("--dport 9") != std::string::npos) result += line + "\n";
   }
   return result;
-}
-
-std::string listing(const Namespace& where) {
-  std::string all = where.must({"nft", "-a", "list", "ruleset"}) + where.must({"iptables-legacy-save", "-c"}) +
-                    where.must({"ip6tables-legacy-save", "-c"});
-  for (const char* family : {"-4", "-6"}) {
-    all += where.must({"ip", family, "rule"});
-    // The table of local addresses fills in the background.
-    std::istringstream routes(where.must({"ip", family, "route", "show", "table", "all"}));
-    for (std::string route; std::getline(routes, route);) {
-      if (route.find("table local") == std::string::npos) all += route + "\n";
-    }
-  }
-  return without_time(all) + where.must({"ip", "-6", "addr", "show", "dev", "lo"});
 }
 
 class Converge : public KernelTest, public ::testing::WithParamInterface<Case> {

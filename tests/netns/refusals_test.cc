@@ -8,6 +8,7 @@
 #include <cstdio>
 
 #include "kernel_test.h"
+#include "listing.h"
 #include "namespace.h"
 #include "network.h"
 #include "traffic.h"
@@ -17,23 +18,6 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-
-// All that Sidetrack could have touched. Listing with iptables-legacy-save would bring tables to life: only the living
-// ones.
-std::string everything(const Namespace& where) {
-  std::string all = where.must({"nft", "-a", "list", "ruleset"});
-  for (const char* family : {"ip", "ip6"}) {
-    std::string tables = where.must({"cat", std::string("/proc/thread-self/net/") + family + "_tables_names"});
-    all += tables;
-    if (!tables.empty()) all += where.must({std::string(family) + "tables-legacy", "-t", "nat", "-S", "-v"});
-  }
-  for (const char* family : {"-4", "-6"}) {
-    all += where.must({"ip", family, "rule"});
-    all += where.must({"ip", family, "route", "show", "table", "all"});
-    all += where.must({"ip", family, "addr"});
-  }
-  return all;
-}
 
 class Refusals : public KernelTest, public ::testing::WithParamInterface<const char*> {
  protected:
@@ -53,11 +37,11 @@ class Refusals : public KernelTest, public ::testing::WithParamInterface<const c
   // Runs it, expects that exit code and nothing changed, and returns what it said.
   std::string refused(int exit_code, std::vector<std::string> words, const std::vector<std::string>& environment = {},
                       Identity identity = {}) const {
-    const std::string before = everything(ns);
+    const std::string before = listing(ns);
     const Output output = ns.program(words, {}, environment, identity);
     EXPECT_EQ(output.exit_code, exit_code) << output.out << output.err;
     EXPECT_EQ(output.out, "");
-    EXPECT_EQ(everything(ns), before);
+    EXPECT_EQ(listing(ns), before);
     return output.err;
   }
 
@@ -114,12 +98,11 @@ TEST_P(Refusals, StandardOutputThatIsFull) {
   EXPECT_THAT(output.err, HasSubstr("standard output"));
 }
 
-INSTANTIATE_TEST_SUITE_P(, Refusals, ::testing::ValuesIn(backends),
-                         [](const auto& backend) {
-                           std::string name = backend.param;
-                           for (char& c : name) c = c == '-' ? '_' : c;
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(, Refusals, ::testing::ValuesIn(backends), [](const auto& backend) {
+  std::string name = backend.param;
+  for (char& c : name) c = c == '-' ? '_' : c;
+  return name;
+});
 
 // The lock of legacy iptables.
 class Lock : public Refusals {};

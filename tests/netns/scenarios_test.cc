@@ -8,6 +8,7 @@
 
 #include "golden/renderings.h"
 #include "kernel_test.h"
+#include "listing.h"
 #include "namespace.h"
 #include "network.h"
 #include "traffic.h"
@@ -21,17 +22,6 @@ struct Oracle {
   void (*load)(const Namespace& where, const Scenario& scenario);
   std::string (*list)(const Namespace& where);
 };
-
-// Without comment lines, which hold the time.
-std::string without_comments(const std::string& text) {
-  std::string result;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = text.find('\n', begin) + 1;
-    if (text[begin] != '#') result += text.substr(begin, end - begin);
-    begin = end;
-  }
-  return result;
-}
 
 template <const std::string_view& Variant>
 void restore(const Namespace& where, const Scenario& scenario) {
@@ -47,7 +37,7 @@ std::string save(const Namespace& where) {
   for (const char* tool : {"iptables", "ip6tables"}) {
     for (const char* table : {"raw", "mangle", "nat"}) {
       all += std::string(tool) + "\n" +
-             without_comments(where.must({std::string(tool) + "-" + std::string(Variant) + "-save", "-t", table}));
+             without_time(where.must({std::string(tool) + "-" + std::string(Variant) + "-save", "-t", table}));
     }
   }
   return all;

@@ -76,5 +76,13 @@ TEST_F(ApplyTest, FailsWhenTheKernelHoldsOtherRulesThanWereSent) {
   EXPECT_EQ(failure(), ExitCode::failed);
 }
 
+TEST_F(ApplyTest, IsBusyWhenSomebodyElseChangedTheRulesRightAfter) {
+  backend.after_replace = [](Live& live) {
+    live.chains.front().rules.clear();
+    ++live.generation;
+  };
+  EXPECT_EQ(failure(), ExitCode::busy);
+}
+
 }  // namespace
 }  // namespace sidetrack

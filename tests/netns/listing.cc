@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "listing.h"
+
+#include <sstream>
+
+namespace sidetrack::netns {
+
+std::string without_time(const std::string& text) {
+  std::istringstream lines(text);
+  std::string result;
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("# ")) result += line + "\n";
+  }
+  return result;
+}
+
+std::map<std::string, std::string> atoms(const Namespace& where) {
+  std::map<std::string, std::string> all{{"nf_tables", where.must({"nft", "list", "ruleset"})}};
+  for (const auto& [tool, names, family] : {std::tuple("iptables-legacy-save", "ip_tables_names", "ipv4"),
+                                            std::tuple("ip6tables-legacy-save", "ip6_tables_names", "ipv6")}) {
+    std::istringstream tables(where.must({"cat", std::string("/proc/thread-self/net/") + names}));
+    for (std::string table; tables >> table;) {
+      all[std::string("iptables-legacy ") + family + " " + table] = without_time(where.must({tool, "-t", table}));
+    }
+  }
+  return all;
+}
+
+std::string listing(const Namespace& where) {
+  std::string all = where.must({"nft", "-a", "list", "ruleset"});
+  for (const auto& [name, text] : atoms(where)) {
+    if (name != "nf_tables") all += text;
+  }
+  for (const char* family : {"-4", "-6"}) {
+    all += where.must({"ip", family, "rule"});
+    // The table of local addresses fills in the background.
+    std::istringstream routes(where.must({"ip", family, "route", "show", "table", "all"}));
+    for (std::string route; std::getline(routes, route);) {
+      if (route.find("table local") == std::string::npos) all += route + "\n";
+    }
+  }
+  return all + where.must({"ip", "-6", "addr", "show", "dev", "lo"});
+}
+
+}  // namespace sidetrack::netns
