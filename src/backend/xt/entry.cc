@@ -101,10 +101,10 @@ std::string interface_of(const char (&name)[IFNAMSIZ], const unsigned char (&mas
 
 // 10.0.0.0/8; as words if the mask has holes.
 Match address_match(End end, const Address& address, const Address& mask, bool negated) {
-  for (int length = 0; length <= address.bits(); ++length) {
-    const AddressRange range = AddressRange::prefix(address, length);
-    if (range.mask() == mask) return AddressMatch{end, {range}, negated};
-  }
+  int length = 0;
+  for (std::uint8_t byte : mask.view()) length += std::popcount(byte);
+  const AddressRange range = AddressRange::prefix(address, length);
+  if (range.mask() == mask) return AddressMatch{end, {range}, negated};
   return UnknownMatch{
       fmt::format("{}-{} {}/{}", negated ? "! " : "", end == End::source ? 's' : 'd', address.text(), mask.text())};
 }

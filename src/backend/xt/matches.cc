@@ -130,7 +130,7 @@ Match decode_owner(const xt_owner_match_info& info) {
   }
   std::string words = "-m owner";
   const auto add = [&](int bit, const std::string& option) {
-    if ((info.match & bit) != 0) words += ((info.invert & bit) != 0 ? " ! " : " ") + option;
+    if ((info.match & bit) != 0) words += fmt::format("{} {}", (info.invert & bit) != 0 ? " !" : "", option);
   };
   const auto ids = [](std::uint32_t first, std::uint32_t last) {
     return first == last ? fmt::format("{}", first) : fmt::format("{}-{}", first, last);
@@ -175,7 +175,8 @@ Match decode_conntrack(const xt_conntrack_mtinfo3& info, const ExtensionView& ex
     if ((info.state_mask & state.kernel) == 0) continue;
     match.states = static_cast<std::uint8_t>(match.states | state.model);
     unknown &= ~state.kernel;
-    words += (words.empty() ? "" : ",") + std::string(state.name);
+    if (!words.empty()) words += ',';
+    words += state.name;
   }
   if (unknown == 0 && info.match_flags == XT_CONNTRACK_STATE) return match;
   // `-m state` is conntrack's other name and listed as such.
