@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "sidetrack/apply.h"
 
+#include "host/held_signals.h"
 #include "sidetrack/diff.h"
 #include "sidetrack/error.h"
 #include "sidetrack/render.h"
@@ -66,6 +67,7 @@ void undo(Routes& routes, const Routing& added) {
 }  // namespace
 
 Applied apply(const Plan& plan, Backend& backend, Routes& routes, bool force) {
+  const HeldSignals held;
   const Routing there = routes.read();
   const Routing missing = without(plan.routing, there);
   routes.add(missing);
@@ -81,6 +83,9 @@ Applied apply(const Plan& plan, Backend& backend, Routes& routes, bool force) {
   return missing == Routing{} && extra == Routing{} ? applied : Applied::changed;
 }
 
-Applied remove_ours(Backend& backend) { return replace_rules(backend, {}, false); }
+Applied remove_ours(Backend& backend) {
+  const HeldSignals held;
+  return replace_rules(backend, {}, false);
+}
 
 }  // namespace sidetrack

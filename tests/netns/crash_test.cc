@@ -16,6 +16,7 @@
 namespace sidetrack::netns {
 namespace {
 
+using ::testing::AnyOf;
 using Atoms = std::map<std::string, std::string>;
 
 class Crash : public KernelTest, public ::testing::WithParamInterface<const char*> {
@@ -96,6 +97,17 @@ TEST_P(Crash, KilledAtEverySystemCall) {
     }
   }
   EXPECT_GT(kills, 20);
+}
+
+TEST_P(Crash, AskedToEndAtEverySystemCall) {
+  for (const auto& [call, count] : calls()) {
+    for (int nth = 1; nth <= count; ++nth) {
+      const std::string what = "SIGTERM at " + call + " " + std::to_string(nth);
+      ASSERT_THAT(disturbed(call, nth, "signal=SIGTERM").exit_code, AnyOf(0, 128 + SIGTERM)) << what;
+      ASSERT_THAT(atoms(ns), AnyOf(old_atoms, new_atoms)) << what;  // as a whole
+      apply(older);
+    }
+  }
 }
 
 TEST_P(Crash, EveryCallToTheKernelFailing) {
