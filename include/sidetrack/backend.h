@@ -41,13 +41,14 @@ struct LiveChain {
   std::string name;
   bool ours = false;
   std::vector<LiveRule> rules;
+  Verdict policy = Verdict::accept;  // of a built-in chain: what becomes of packets that no rule decides about
 };
 
 // The tables that a backend writes to, as they are.
 struct Live {
   BackendKind backend = BackendKind::iptables_legacy;
   std::vector<LiveChain> chains;
-  std::uint32_t generation = 0;         // nf_tables: of the whole ruleset of the namespace
+  std::uint32_t generation = 0;  // nf_tables: of the whole ruleset of the namespace
   // nf_tables: the tables that hold nothing but ours ("inet sidetrack", "ip nat"), even empty ones: they go with it.
   std::vector<std::string> own_tables;
 };
