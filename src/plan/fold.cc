@@ -116,11 +116,16 @@ void normalize(Rule& rule) {
 
 // ---- Joining.
 
+// "-x" of "-x 10.0.0.0/8". Rules of different options stay apart, so that each can say why it is there.
+std::string_view option(const Reason& reason) {
+  return std::string_view(reason.flag).substr(0, reason.flag.find_first_of(" ="));
+}
+
 // The index of the one match in whose values two rules differ; their count of matches if they do not differ at all.
 std::optional<std::size_t> joint(const Folded& before, const Rule& rule) {
   const Rule& other = before.rule;
   if (other.matches.size() != rule.matches.size() || other.families != rule.families || other.target != rule.target ||
-      std::holds_alternative<UnknownTarget>(rule.target)) {
+      option(other.reason) != option(rule.reason) || std::holds_alternative<UnknownTarget>(rule.target)) {
     return std::nullopt;
   }
   std::size_t differing = rule.matches.size();

@@ -122,6 +122,12 @@ TEST(Fold, LeavesUnknownRulesAlone) {
               ElementsAre("-A OUTPUT -m time -j RETURN", "-A OUTPUT -m time -j RETURN"));
 }
 
+TEST(Fold, LeavesRulesOfDifferentOptionsApart) {
+  EXPECT_THAT(folded({rule({destination(range("127.0.0.1"))}, go_back, {"", "loopback is never captured"}),
+                      rule({destination(range("10.0.0.0/8"))}, go_back, {"-x 10.0.0.0/8", "bypasses the proxy"})}),
+              ElementsAre("-A OUTPUT -d 127.0.0.1/32 -j RETURN", "-A OUTPUT -d 10.0.0.0/8 -j RETURN"));
+}
+
 TEST(Fold, JoinsReasons) {
   const auto reason_of = [](int count) {
     std::vector<Rule> rules;

@@ -60,7 +60,7 @@ void read_chains(Socket& socket, Dump& into) {
       made.hook = Hook{text(nftnl_chain_get_str(chain.get(), NFTNL_CHAIN_TYPE)), "",
                        nftnl_chain_get_u32(chain.get(), NFTNL_CHAIN_HOOKNUM),
                        nftnl_chain_get_s32(chain.get(), NFTNL_CHAIN_PRIO)};
-      made.drops = nftnl_chain_get_u32(chain.get(), NFTNL_CHAIN_POLICY) == NF_DROP;
+      if (nftnl_chain_get_u32(chain.get(), NFTNL_CHAIN_POLICY) == NF_DROP) made.policy = Verdict::drop;
     }
   });
 }

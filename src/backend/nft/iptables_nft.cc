@@ -16,6 +16,7 @@
 #include "backend/nft/transaction.h"
 #include "backend/splice.h"
 #include "sidetrack/backend.h"
+#include "sidetrack/error.h"
 
 namespace sidetrack {
 namespace {
@@ -45,10 +46,12 @@ std::optional<Place> place_of(const TableKey& key) {
 
 // ---- Reading.
 
+// A chain that bears the name of a built-in one and is not at its hook. Under the same name it would be taken for it.
+constexpr const char* unhooked = " (not at the hook of iptables)";
+
 LiveChain read_chain(const KernelTable& table, const KernelChain& chain, const Place& place) {
-  LiveChain live{place.family, place.table, chain.name, false, {}};
-  // Under its own name it would be taken for the built-in chain, which it is not: adding that one is then refused.
-  if (!hooked_as_iptables(chain.hook, place.table, chain.name)) live.name += " (not at the hook of iptables)";
+  LiveChain live{place.family, place.table, chain.name, false, {}, chain.policy};
+  if (!hooked_as_iptables(chain.hook, place.table, chain.name)) live.name += unhooked;
   const RuleContext context{place.family, place.table, live.name, {}, table.sets};
   for (const KernelRule& rule : chain.rules) {
     LiveRule& made = live.rules.emplace_back(read_rule(rule, context));
@@ -59,13 +62,16 @@ LiveChain read_chain(const KernelTable& table, const KernelChain& chain, const P
   return live;
 }
 
-// Whether nothing is lost with the table but what is ours and empty chains that let everything pass.
+// Whether nothing of others is lost with the chain: it holds rules of ours alone, or none, and lets everything pass.
+bool is_own(const LiveChain& chain) {
+  return chain.ours || (is_builtin(chain.name) && chain.policy == Verdict::accept &&
+                        std::ranges::all_of(chain.rules, &LiveRule::ours));
+}
+
+// The same of a table: no sets or other objects in it, either.
 bool is_own(const KernelTable& table, std::span<const LiveChain> chains) {
-  const bool only_chains = table.uses == table.chains.size();
-  const bool all_pass = std::ranges::none_of(table.chains, &KernelChain::drops);
-  return only_chains && all_pass && std::ranges::all_of(chains, [](const LiveChain& chain) {
-           return chain.ours || (is_builtin(chain.name) && std::ranges::all_of(chain.rules, &LiveRule::ours));
-         });
+  return table.uses == table.chains.size() &&
+         std::ranges::all_of(chains, [](const LiveChain& chain) { return is_own(chain); });
 }
 
 // ---- Writing.
@@ -92,11 +98,19 @@ struct ChainChange {
   }
 };
 
+[[noreturn]] void refuse_unhooked(const Place& place, const std::string& chain) {
+  const std::string table = text(place.key());
+  throw Error(ExitCode::failed,
+              fmt::format("iptables-nft: the chain {} of the table {} is not at the hook of iptables", chain, table),
+              fmt::format("see 'nft list chain {} {}'; delete it, or choose --backend nftables", table, chain));
+}
+
 std::vector<ChainChange> changes_of(const Live& seen, const Ruleset& wanted, const Place& place) {
   static const std::vector<LiveRule> none;
   std::vector<ChainChange> changes;
   const std::vector<Chain> asked = chains(wanted, place.table, place.family);
   for (const Chain& chain : asked) {
+    if (find(seen, place, chain.name + unhooked) != nullptr) refuse_unhooked(place, chain.name);
     const LiveChain* there = find(seen, place, chain.name);
     changes.push_back({chain.name, there, splice(there != nullptr ? there->rules : none, chain.rules)});
   }
@@ -104,7 +118,7 @@ std::vector<ChainChange> changes_of(const Live& seen, const Ruleset& wanted, con
     if (there.families != place.family || there.table != place.table) continue;
     if (std::ranges::find(asked, there.name, &Chain::name) != asked.end()) continue;
     if (there.ours || std::ranges::any_of(there.rules, &LiveRule::ours)) {
-      changes.push_back({there.name, &there, splice(there.rules, {}), !there.ours});
+      changes.push_back({there.name, &there, splice(there.rules, {}), !is_own(there)});
     }
   }
   std::erase_if(changes, &ChainChange::unchanged);

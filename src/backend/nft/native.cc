@@ -130,7 +130,7 @@ class RuleTranslation {
     rules.push_back({std::move(statements_), comment(rule_.reason), &rule_});
     if (std::holds_alternative<Tproxy>(rule_.target)) {
       // The xtables target drops what no transparent socket takes; the native statement ends the rule and lets it pass.
-      NativeRule drop{matched, "dropped where no transparent socket listens, as by TPROXY of iptables", &rule_};
+      NativeRule drop{matched, comment({rule_.reason.flag, "dropped if no transparent socket takes it"}), &rule_};
       drop.statements.push_back({"counter", {Count{0, 0}}});
       drop.statements.push_back({"drop", {Decide{NF_DROP, {}}}});
       rules.push_back(std::move(drop));

@@ -97,7 +97,7 @@ struct KernelRule {
 struct KernelChain {
   std::string name;
   std::optional<Hook> hook;
-  bool drops = false;  // the policy of a base chain
+  Verdict policy = Verdict::accept;  // of a base chain
   std::vector<KernelRule> rules;
 };
 

@@ -55,7 +55,7 @@ std::vector<LiveChain> rules_of(const KernelTable& table) {
     const Table in = table_of(table, chain.name);
     std::string name = model_chain(table, chain, in);
     if (table.key.name == own_table && !hooked_as_iptables(chain.hook, in, name)) name = chain.name;
-    LiveChain& live = chains.emplace_back(LiveChain{Families::both(), in, name, true, {}});
+    LiveChain& live = chains.emplace_back(LiveChain{Families::both(), in, name, true, {}, chain.policy});
     const RuleContext context{Families::both(), in, name, prefix_of(table, in), table.sets};
     for (const KernelRule& rule : chain.rules) {
       LiveRule& made = live.rules.emplace_back(read_rule(rule, context));
