@@ -223,7 +223,8 @@ std::string joined(const std::vector<const Reason*>& reasons, std::string Reason
   std::string middle;
   for (const Reason* reason : reasons) {
     const std::string& other = reason->*text;
-    middle += (middle.empty() ? "" : ",") + other.substr(head, other.size() - head - tail);
+    if (!middle.empty()) middle += ',';
+    middle += other.substr(head, other.size() - head - tail);
     if (middle.size() > readable) {
       middle = fmt::format("… ({} {})", reasons.size(), unit);
       break;

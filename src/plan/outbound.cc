@@ -91,7 +91,8 @@ void owner_groups(Builder& build) {
   std::string names;
   for (std::uint32_t gid : config.owner_groups.list) {
     none_of_them.emplace_back(except(owner(OwnerKind::gid, gid)));
-    names += (names.empty() ? "" : ",") + std::to_string(gid);
+    if (!names.empty()) names += ',';
+    names += std::to_string(gid);
   }
   build.append(Table::nat, istio_output, none_of_them, Verdict::return_,
                {"ISTIO_OUTBOUND_OWNER_GROUPS=" + names,
