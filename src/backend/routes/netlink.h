@@ -18,7 +18,7 @@ class Request {
  public:
   // `header` follows the netlink header: rtmsg, fib_rule_hdr, ifaddrmsg.
   template <typename Header>
-  Request(int type, int flags, const Header& header) : message_(mnl_nlmsg_put_header(buffer_.data())) {
+  Request(int type, int flags, const Header& header) : buffer_{}, message_(mnl_nlmsg_put_header(buffer_.data())) {
     message_->nlmsg_type = static_cast<std::uint16_t>(type);
     message_->nlmsg_flags = static_cast<std::uint16_t>(NLM_F_REQUEST | flags);
     *static_cast<Header*>(mnl_nlmsg_put_extra_header(message_, sizeof header)) = header;
@@ -35,7 +35,7 @@ class Request {
   [[nodiscard]] nlmsghdr& message() { return *message_; }
 
  private:
-  alignas(nlmsghdr) std::array<char, 256> buffer_{};  // the longest, a policy rule, has 80 bytes
+  alignas(nlmsghdr) std::array<char, 256> buffer_;  // the longest, a policy rule, has 80 bytes
   nlmsghdr* message_;
 };
 
