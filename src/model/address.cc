@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
 
 namespace sidetrack {
@@ -13,10 +14,10 @@ int domain(Family family) { return family == Family::ipv4 ? AF_INET : AF_INET6; 
 
 // The address with every bit behind the first `prefix_length` cleared, or set.
 Address with_host_bits(Address address, int prefix_length, bool set) {
-  for (int bit = prefix_length; bit < address.bits(); ++bit) {
-    auto& byte = address.bytes[static_cast<std::size_t>(bit / 8)];
-    const int mask = 0x80 >> (bit % 8);
-    byte = static_cast<std::uint8_t>(set ? byte | mask : byte & ~mask);
+  for (std::size_t i = 0; i < address.size(); ++i) {
+    auto& byte = address.bytes[i];
+    const int host_bits = 0xff >> std::clamp(prefix_length - static_cast<int>(i) * 8, 0, 8);
+    byte = static_cast<std::uint8_t>(set ? byte | host_bits : byte & ~host_bits);
   }
   return address;
 }
@@ -84,11 +85,10 @@ AddressRange AddressRange::prefix(const Address& address, int prefix_length) {
 }
 
 std::optional<int> AddressRange::prefix_length() const {
-  int length = 0;
-  while (length < first.bits()) {
-    const auto byte = static_cast<std::size_t>(length / 8);
-    if (((first.bytes[byte] ^ last.bytes[byte]) & (0x80 >> (length % 8))) != 0) break;
-    ++length;
+  const auto differs = std::ranges::mismatch(first.view(), last.view());
+  auto length = static_cast<int>(differs.in1 - first.view().begin()) * 8;
+  if (differs.in1 != first.view().end()) {
+    length += std::countl_zero(static_cast<std::uint8_t>(*differs.in1 ^ *differs.in2));
   }
   return prefix(first, length) == *this ? std::optional(length) : std::nullopt;
 }

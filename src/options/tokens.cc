@@ -87,12 +87,26 @@ std::vector<std::string> canonical(std::span<const std::string_view> arguments, 
   return result;
 }
 
-bool is_mentioned(const Flag& flag, const std::vector<std::string>& arguments) {
-  return std::ranges::any_of(arguments, [&](std::string_view argument) {
-    if (!is_option(argument)) return false;
-    if (argument[1] == '-') return argument.substr(2).starts_with(flag.name);
-    return flag.letter != '\0' && argument.find(flag.letter) != std::string_view::npos;
-  });
+// CLI11 without the --help that its public constructor adds: ours is a flag like the others.
+struct Tokenizer : CLI::App {
+  Tokenizer() : App("", "", nullptr) { allow_extras(); }
+};
+
+// The names of the flag that the arguments may use, as CLI11 wants to hear them: "--envoy-port,-p".
+std::string mentioned(const Flag& flag, const std::vector<std::string>& arguments) {
+  const auto any = [&](auto predicate) { return std::ranges::any_of(arguments, predicate); };
+  std::string names;
+  if (any([&](std::string_view argument) {
+        return argument.starts_with("--") && argument.substr(2).starts_with(flag.name);
+      })) {
+    names = fmt::format("--{}", flag.name);
+  }
+  if (flag.letter != '\0' && any([&](std::string_view argument) {
+        return is_option(argument) && argument[1] != '-' && argument.find(flag.letter) != std::string_view::npos;
+      })) {
+    names += fmt::format("{}-{}", names.empty() ? "" : ",", flag.letter);
+  }
+  return names;
 }
 
 }  // namespace
@@ -107,16 +121,13 @@ const Occurrence* Tokens::find(const Flag& flag) const {
 Tokens tokenize(std::span<const std::string_view> arguments, Command command) {
   std::vector<std::string> canonical_arguments = canonical(arguments, command);
 
-  CLI::App app;
-  app.set_help_flag();
-  app.allow_extras();
+  Tokenizer app;
   std::vector<std::pair<const Flag*, CLI::Option*>> registered;
   for (const Flag& flag : flags()) {
     if (flag.name.empty() || !flag.commands.contains(command)) continue;
-    // To register an option costs CLI11 a look at every one before it: all fifty take 60 µs, those in use 5 µs.
-    if (!is_mentioned(flag, canonical_arguments)) continue;
-    std::string names = fmt::format("--{}", flag.name);
-    if (flag.letter != '\0') names += fmt::format(",-{}", flag.letter);
+    // To register a name costs CLI11 a look at every one before it: all fifty flags take 60 µs, those in use 5 µs.
+    const std::string names = mentioned(flag, canonical_arguments);
+    if (names.empty()) continue;
     CLI::Option* option = flag.kind == Kind::boolean ? app.add_flag(names) : app.add_option(names)->expected(0, 1);
     option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     registered.emplace_back(&flag, option);

@@ -17,7 +17,8 @@
 namespace sidetrack::nft {
 namespace {
 
-// The kernel fills at most 32 KiB per message of a dump when it is offered that much.
+// The kernel fills at most 32 KiB per message of a dump when it is offered that much. Not cleared beforehand: most
+// answers need a page of it, and to touch the others would cost each its page fault.
 constexpr std::size_t receive_size = 64 * 1024;
 
 void set_option(int fd, int level, int option, int value) {
@@ -41,10 +42,9 @@ Answer answer_of(const nlmsghdr* message) {
 
 void throw_unavailable(int error, const char* doing) {
   if (error == EPERM || error == EACCES) {
-    throw system_error(
-        error, doing, ExitCode::not_permitted,
-        "nf_tables needs CAP_NET_ADMIN in the user namespace that owns this network namespace "
-        "(securityContext.capabilities.add: [NET_ADMIN])");
+    throw system_error(error, doing, ExitCode::not_permitted,
+                       "nf_tables needs CAP_NET_ADMIN in the user namespace that owns this network namespace "
+                       "(securityContext.capabilities.add: [NET_ADMIN])");
   }
   // EINVAL: nfnetlink is there and knows no subsystem of this number.
   const bool lacking = error == EPROTONOSUPPORT || error == EAFNOSUPPORT || error == EOPNOTSUPP || error == EINVAL;
@@ -53,7 +53,9 @@ void throw_unavailable(int error, const char* doing) {
       lacking ? "load it on the node: modprobe nf_tables (CONFIG_NETFILTER_NETLINK, CONFIG_NF_TABLES)" : "");
 }
 
-Socket::Socket() : socket_(mnl_socket_open2(NETLINK_NETFILTER, SOCK_CLOEXEC)), buffer_(receive_size) {
+Socket::Socket()
+    : socket_(mnl_socket_open2(NETLINK_NETFILTER, SOCK_CLOEXEC)),
+      buffer_(std::make_unique_for_overwrite<std::byte[]>(receive_size)) {
   if (!socket_) throw_unavailable(errno, "cannot open a netlink socket to nf_tables");
   if (mnl_socket_bind(socket_.get(), 0, MNL_SOCKET_AUTOPID) != 0) {
     throw_unavailable(errno, "cannot bind a netlink socket to nf_tables");
@@ -66,7 +68,7 @@ Socket::Socket() : socket_(mnl_socket_open2(NETLINK_NETFILTER, SOCK_CLOEXEC)), b
 std::size_t Socket::receive(int flags) {
   const int fd = mnl_socket_get_fd(socket_.get());
   for (;;) {
-    const ssize_t size = recv(fd, buffer_.data(), buffer_.size(), flags);
+    const ssize_t size = recv(fd, buffer_.get(), receive_size, flags);
     if (size >= 0) return static_cast<std::size_t>(size);
     if (errno == EAGAIN) return 0;
     // ENOBUFS: the kernel had more errors to report than the socket holds. The first ones are what is asked for.
@@ -82,7 +84,7 @@ void Socket::request(std::span<const std::byte> message, const std::function<voi
   bool interrupted = false;
   for (;;) {
     int size = static_cast<int>(receive(0));
-    const auto* reply = reinterpret_cast<const nlmsghdr*>(buffer_.data());
+    const auto* reply = reinterpret_cast<const nlmsghdr*>(buffer_.get());
     for (; mnl_nlmsg_ok(reply, size); reply = mnl_nlmsg_next(reply, &size)) {
       if (reply->nlmsg_seq != sequence) continue;  // the rest of an earlier answer
       interrupted = interrupted || (reply->nlmsg_flags & NLM_F_DUMP_INTR) != 0;
@@ -143,7 +145,7 @@ std::vector<Answer> Socket::transact(std::span<const std::byte> batch) {
   std::vector<Answer> answers;
   while (const std::size_t received = receive(MSG_DONTWAIT)) {
     int size = static_cast<int>(received);
-    const auto* reply = reinterpret_cast<const nlmsghdr*>(buffer_.data());
+    const auto* reply = reinterpret_cast<const nlmsghdr*>(buffer_.get());
     for (; mnl_nlmsg_ok(reply, size); reply = mnl_nlmsg_next(reply, &size)) {
       if (reply->nlmsg_type == NLMSG_ERROR) answers.push_back(answer_of(reply));
     }

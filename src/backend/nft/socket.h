@@ -46,7 +46,7 @@ class Socket {
     void operator()(mnl_socket* socket) const { mnl_socket_close(socket); }
   };
   std::unique_ptr<mnl_socket, Close> socket_;
-  std::vector<std::byte> buffer_;
+  std::unique_ptr<std::byte[]> buffer_;
   std::uint32_t sequence_ = 0;
 };
 

@@ -11,8 +11,10 @@
 namespace sidetrack::routes {
 namespace {
 
-constexpr std::size_t largest_datagram = 32768;  // what the kernel fills at most in a dump
-constexpr int attempts = 10;                     // of a dump that changes disturb
+// What the kernel fills at most in a dump. Not cleared beforehand: most answers need a page of it, and to touch the
+// others would cost each its page fault.
+constexpr std::size_t largest_datagram = 32768;
+constexpr int attempts = 10;  // of a dump that changes disturb
 
 // The sentence of NETLINK_EXT_ACK (kernel 4.12).
 std::string words_of(const nlmsghdr& message) {
@@ -25,7 +27,9 @@ std::string words_of(const nlmsghdr& message) {
 
 }  // namespace
 
-Socket::Socket() : socket_(mnl_socket_open2(NETLINK_ROUTE, SOCK_CLOEXEC)), buffer_(largest_datagram) {
+Socket::Socket()
+    : socket_(mnl_socket_open2(NETLINK_ROUTE, SOCK_CLOEXEC)),
+      buffer_(std::make_unique_for_overwrite<char[]>(largest_datagram)) {
   if (!socket_ || mnl_socket_bind(socket_.get(), 0, MNL_SOCKET_AUTOPID) < 0) {
     throw system_error(errno, "cannot talk to the kernel's routing (rtnetlink)");
   }
@@ -46,10 +50,10 @@ unsigned Socket::send(Request& request) {
 template <typename Visit>
 void Socket::receive(unsigned sequence, Visit visit) {
   while (true) {
-    const ssize_t received = mnl_socket_recvfrom(socket_.get(), buffer_.data(), buffer_.size());
+    const ssize_t received = mnl_socket_recvfrom(socket_.get(), buffer_.get(), largest_datagram);
     if (received < 0) throw system_error(errno, "rtnetlink: cannot receive");
     int left = static_cast<int>(received);
-    for (const auto* message = reinterpret_cast<const nlmsghdr*>(buffer_.data()); mnl_nlmsg_ok(message, left);
+    for (const auto* message = reinterpret_cast<const nlmsghdr*>(buffer_.get()); mnl_nlmsg_ok(message, left);
          message = mnl_nlmsg_next(message, &left)) {
       if (message->nlmsg_seq == sequence && visit(*message)) return;
     }

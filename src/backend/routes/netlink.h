@@ -111,7 +111,7 @@ class Socket {
   void receive(unsigned sequence, Visit visit);
 
   std::unique_ptr<mnl_socket, Close> socket_;
-  std::vector<char> buffer_;
+  std::unique_ptr<char[]> buffer_;
   unsigned sequence_ = 0;
 };
 
