@@ -21,6 +21,13 @@ enum class Applied : std::uint8_t { unchanged, changed };
 // Somebody else's change in between is met by reading again, a bounded number of times, then by busy.
 Applied apply(const Plan& plan, Backend& backend, Routes& routes, bool force = false);
 
+// What `apply` would return or throw, without changing anything, and what could not be checked, a sentence each.
+struct Checked {
+  Applied applied = Applied::unchanged;
+  std::vector<std::string> unchecked;
+};
+Checked check(const Plan& plan, Backend& backend, Routes& routes, bool force = false);
+
 // Removes all rules and chains that are ours from this backend.
 Applied remove_ours(Backend& backend);
 
@@ -40,6 +47,10 @@ struct Outcome {
 // other: what is ours elsewhere goes away once the new rules are in and read back. Rules that are already as asked, in
 // whichever backend of the choice, are left there. Throws kernel_lacks with what each backend lacks if none takes it.
 Outcome converge(const Plan& plan, const Choice& choice, const OpenBackend& open, Routes& routes, bool force = false);
+
+// What `converge` would return or throw, without changing anything: `left` are those whose rules of ours would go. What
+// could not be checked is among the warnings.
+Outcome check(const Plan& plan, const Choice& choice, const OpenBackend& open, Routes& routes, bool force = false);
 
 // Removes all that is ours from every backend, then routes and addresses. Backends that the kernel lacks hold nothing.
 Outcome clean(const OpenBackend& open, Routes& routes);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "sidetrack/apply.h"
 
+#include <optional>
+
 #include "host/held_signals.h"
 #include "sidetrack/diff.h"
 #include "sidetrack/error.h"
@@ -40,20 +42,28 @@ void read_back(Backend& backend, const Live& seen, const Ruleset& stored) {
               "'sidetrack diff' shows what differs");
 }
 
+// Calls `act` with what the kernel holds, unless that is as asked already; again if somebody changes it in between.
+// Returns what it was called with.
+template <typename Act>
+std::optional<Live> unless_equal(Backend& backend, const Ruleset& stored, bool force, Act act) {
+  for (int attempt = 1;; ++attempt) {
+    Live seen = backend.read();
+    if (!force && equal(seen, stored)) return std::nullopt;
+    try {
+      act(seen);
+      return seen;
+    } catch (const Error& error) {
+      if (error.code() != ExitCode::busy || attempt == attempts) throw;
+    }
+  }
+}
+
 Applied replace_rules(Backend& backend, const Ruleset& asked, bool force) {
   const Ruleset stored = backend.stored(asked);
-  for (int attempt = 1;; ++attempt) {
-    const Live seen = backend.read();
-    if (!force && equal(seen, stored)) return Applied::unchanged;
-    try {
-      backend.replace(seen, asked);
-    } catch (const Error& error) {
-      if (error.code() == ExitCode::busy && attempt < attempts) continue;
-      throw;
-    }
-    read_back(backend, seen, stored);
-    return Applied::changed;
-  }
+  const auto replaced = unless_equal(backend, stored, force, [&](const Live& seen) { backend.replace(seen, asked); });
+  if (!replaced) return Applied::unchanged;
+  read_back(backend, *replaced, stored);
+  return Applied::changed;
 }
 
 // The first error is the one to report: a second one, on the way back, must not hide it.
@@ -81,6 +91,21 @@ Applied apply(const Plan& plan, Backend& backend, Routes& routes, bool force) {
   const Routing extra = without(there, plan.routing);
   routes.remove(extra);
   return missing == Routing{} && extra == Routing{} ? applied : Applied::changed;
+}
+
+Checked check(const Plan& plan, Backend& backend, Routes& routes, bool force) {
+  const Routing there = routes.read();
+  const Routing missing = without(plan.routing, there);
+  Checked checked;
+  const auto asked = unless_equal(backend, backend.stored(plan.ruleset), force,
+                                  [&](const Live& seen) { checked.unchecked = backend.check(seen, plan.ruleset); });
+  for (const std::string& command : ip_commands(missing)) {
+    checked.unchecked.push_back("routing: whether the kernel takes '" + command +
+                                "': it can only be asked by doing it");
+  }
+  const bool same_routing = missing == Routing{} && without(there, plan.routing) == Routing{};
+  checked.applied = asked || !same_routing ? Applied::changed : Applied::unchanged;
+  return checked;
 }
 
 Applied remove_ours(Backend& backend) {

@@ -56,6 +56,29 @@ std::optional<BackendKind> already_in(const std::vector<Live>& found, const Choi
   return kind;
 }
 
+// Those to be tried, in this order.
+std::vector<BackendKind> candidates(const std::vector<Live>& found, const Choice& choice, const Plan& plan,
+                                    const OpenBackend& open, bool force) {
+  const auto kind = force ? std::nullopt : already_in(found, choice, plan, open);
+  return kind ? std::vector{*kind} : choice.order;
+}
+
+// What `attempt` gives for the first backend whose kernel side takes the rules.
+template <typename Attempt>
+Outcome first_that_takes(const std::vector<BackendKind>& order, Attempt attempt) {
+  std::string lacking;
+  for (BackendKind kind : order) {
+    try {
+      return attempt(kind);
+    } catch (const Error& error) {
+      if (error.code() != ExitCode::kernel_lacks || order.size() == 1) throw;
+      lacking +=
+          "\n  " + std::string(name(kind)) + ": " + error.what() + (error.hint().empty() ? "" : "; " + error.hint());
+    }
+  }
+  throw Error(ExitCode::kernel_lacks, "no backend can program these rules here:" + lacking);
+}
+
 }  // namespace
 
 bool holds_ours(const Live& live) {
@@ -67,26 +90,32 @@ bool holds_ours(const Live& live) {
 }
 
 Outcome converge(const Plan& plan, const Choice& choice, const OpenBackend& open, Routes& routes, bool force) {
-  Choice candidates = choice;
   std::vector<Live> found = elsewhere(choice.order.front(), open);
-  if (const auto kind = already_in(found, choice, plan, open); kind && !force) candidates.order = {*kind};
+  return first_that_takes(candidates(found, choice, plan, open, force), [&](BackendKind kind) {
+    const auto backend = open(kind, Access::write);
+    Outcome outcome{apply(plan, *backend, routes, force), kind, backend->stored(plan.ruleset), {}, {}};
+    add_warnings(outcome, *backend);
+    if (kind != choice.order.front()) found = elsewhere(kind, open);
+    remove_rules(found, open, outcome);
+    return outcome;
+  });
+}
 
-  std::string lacking;
-  for (BackendKind kind : candidates.order) {
-    try {
-      const auto backend = open(kind, Access::write);
-      Outcome outcome{apply(plan, *backend, routes, force), kind, backend->stored(plan.ruleset), {}, {}};
-      add_warnings(outcome, *backend);
-      if (kind != choice.order.front()) found = elsewhere(kind, open);
-      remove_rules(found, open, outcome);
-      return outcome;
-    } catch (const Error& error) {
-      if (error.code() != ExitCode::kernel_lacks || candidates.order.size() == 1) throw;
-      lacking +=
-          "\n  " + std::string(name(kind)) + ": " + error.what() + (error.hint().empty() ? "" : "; " + error.hint());
+Outcome check(const Plan& plan, const Choice& choice, const OpenBackend& open, Routes& routes, bool force) {
+  std::vector<Live> found = elsewhere(choice.order.front(), open);
+  return first_that_takes(candidates(found, choice, plan, open, force), [&](BackendKind kind) {
+    const auto backend = open(kind, Access::read);
+    const Checked checked = check(plan, *backend, routes, force);
+    Outcome outcome{checked.applied, kind, backend->stored(plan.ruleset), {}, {}};
+    for (const std::string& sentence : checked.unchecked) outcome.warnings.push_back("not checked: " + sentence);
+    add_warnings(outcome, *backend);
+    if (kind != choice.order.front()) found = elsewhere(kind, open);
+    for (const Live& live : found) {
+      outcome.left.push_back(live.backend);
+      outcome.applied = Applied::changed;
     }
-  }
-  throw Error(ExitCode::kernel_lacks, "no backend can program these rules here:" + lacking);
+    return outcome;
+  });
 }
 
 Comparison compare(const Plan& plan, const Choice& choice, const OpenBackend& open, Routes& routes) {

@@ -41,6 +41,28 @@ void log_dump(LogOptions::Level level, const Plan& plan) {
   }
 }
 
+std::string removed(const Outcome& outcome, std::string_view verb) {
+  std::string text;
+  for (BackendKind left : outcome.left) text += fmt::format("; {} those in {}", verb, name(left));
+  return text;
+}
+
+void say_unchanged(const Outcome& outcome) {
+  info(fmt::format("nothing to change: {} through {} already as asked", summary(outcome.stored, outcome.backend),
+                   name(outcome.backend)));
+}
+
+void ask_kernel(const CommandLine& line, const Plan& plan) {
+  const auto routes = open_routes();
+  const Choice choice = choose(line.config, plan.ruleset, iptables_legacy_in_use());
+  const Outcome outcome = check(plan, choice, opener(line), *routes, line.config.force_apply);
+  for (const std::string& warning : outcome.warnings) warn(warning);
+  if (outcome.applied == Applied::unchanged) return say_unchanged(outcome);
+  info(fmt::format("the kernel would accept {} through {}{}; nothing was changed",
+                   summary(outcome.stored, outcome.backend), name(outcome.backend),
+                   removed(outcome, "apply would remove")));
+}
+
 void program(const CommandLine& line, const Plan& plan) {
   const auto start = Clock::now();
   const auto routes = open_routes();
@@ -48,15 +70,11 @@ void program(const CommandLine& line, const Plan& plan) {
   const Outcome outcome = converge(plan, choice, opener(line), *routes, line.config.force_apply);
   for (const std::string& warning : outcome.warnings) warn(warning);
 
-  const std::string rules = summary(outcome.stored, outcome.backend);
-  if (outcome.applied == Applied::unchanged) {
-    info(fmt::format("nothing to change: {} through {} already as asked", rules, name(outcome.backend)));
-    return;
-  }
+  if (outcome.applied == Applied::unchanged) return say_unchanged(outcome);
   const std::chrono::duration<double, std::milli> took = Clock::now() - start;
-  std::string more = choice.because.empty() ? "" : fmt::format(" ({})", choice.because);
-  for (BackendKind left : outcome.left) more += fmt::format("; removed those in {}", name(left));
-  info(fmt::format("programmed {} through {} in {:.1f} ms{}", rules, name(outcome.backend), took.count(), more));
+  const std::string because = choice.because.empty() ? "" : fmt::format(" ({})", choice.because);
+  info(fmt::format("programmed {} through {} in {:.1f} ms{}{}", summary(outcome.stored, outcome.backend),
+                   name(outcome.backend), took.count(), because, removed(outcome, "removed")));
 }
 
 }  // namespace
@@ -72,7 +90,7 @@ ExitCode run_apply(CommandLine& line) {
   log_dump(LogOptions::Level::debug, plan);
   if (line.config.skip_rule_apply) return ExitCode::done;
   try {
-    program(line, plan);
+    line.check ? ask_kernel(line, plan) : program(line, plan);
   } catch (const Error& error) {
     // What was asked for is part of the report when the kernel refuses it, but not when a right is missing.
     if (error.code() == ExitCode::failed || error.code() == ExitCode::kernel_lacks)

@@ -137,6 +137,9 @@ void check_combinations(const CommandLine& line, const Tokens& tokens) {
   if (line.command == Command::apply && line.check && line.config.dry_run) {
     refuse_combination("--check asks the kernel, --dry-run does not: give one of them");
   }
+  if (line.command == Command::apply && line.check && line.config.cleanup_only) {
+    refuse_combination("--check asks about rules to be programmed, --cleanup-only programs none: give one of them");
+  }
   if (line.command == Command::apply && !prints) {
     if (line.printed != Families::both()) {
       refuse_combination("--family: apply programs both families",

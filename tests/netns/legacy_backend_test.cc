@@ -371,7 +371,7 @@ TEST_F(LegacyTest, ReadingAndCheckingBringNoTableToLife) {
     const Live live = backend->read();
     EXPECT_THAT(live.chains, IsEmpty());
     const auto unchecked = backend->check(live, everything());
-    EXPECT_THAT(unchecked, ::testing::Contains(HasSubstr("table nat (ipv6)")));
+    EXPECT_THAT(unchecked, ::testing::Contains(HasSubstr("whether the kernel has raw, mangle, nat (ipv6)")));
     EXPECT_EQ(tables_alive(), "");
   });
 }

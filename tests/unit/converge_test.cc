@@ -24,7 +24,9 @@ class Opened : public Backend {
   [[nodiscard]] BackendKind kind() const override { return kernel_.kind(); }
   Live read() override { return kernel_.read(); }
   void replace(const Live& seen, const Ruleset& wanted) override { kernel_.replace(seen, wanted); }
-  std::vector<std::string> check(const Live&, const Ruleset&) override { return {}; }
+  std::vector<std::string> check(const Live& seen, const Ruleset& wanted) override {
+    return kernel_.check(seen, wanted);
+  }
 
  private:
   FakeBackend& kernel_;
@@ -107,6 +109,52 @@ TEST_F(ConvergeTest, CompareSaysWhatConvergeWouldDo) {
   EXPECT_TRUE(compare(wanted, usual_choice, open, routes).equal());
   program(iptables_legacy);
   EXPECT_FALSE(compare(wanted, {{iptables_nft}, {}}, open, routes).equal());
+}
+
+TEST_F(ConvergeTest, CheckSaysWhatConvergeWouldDoAndChangesNothing) {
+  lacks(iptables_nft, "no compat");
+  program(iptables_legacy);
+  Config other = injected();
+  other.proxy_port = 16001;
+  const Plan asked = plan(other, dual_stack());
+  const Outcome outcome = check(asked, usual_choice, open, routes);
+  EXPECT_EQ(outcome.backend, nftables);
+  EXPECT_EQ(outcome.applied, Applied::changed);
+  EXPECT_THAT(outcome.left, ElementsAre(iptables_legacy));
+  EXPECT_THAT(outcome.warnings, ElementsAre("not checked: whether it rains",
+                                            HasSubstr("not checked: routing: whether the kernel takes")));
+  EXPECT_EQ(kernel[nftables].replaced, 0);
+  EXPECT_EQ(kernel[iptables_legacy].replaced, 1);
+  EXPECT_EQ(routes.routing, Routing{});
+}
+
+TEST_F(ConvergeTest, CheckOfWhatIsThereAsksNothing) {
+  converge(wanted, usual_choice, open, routes);
+  lacks(iptables_nft, "nothing is asked");
+  const Outcome outcome = check(wanted, usual_choice, open, routes);
+  EXPECT_EQ(outcome.applied, Applied::unchanged);
+  EXPECT_THAT(outcome.warnings, IsEmpty());
+}
+
+TEST_F(ConvergeTest, CheckAsksAgainAfterAChangeInBetween) {
+  int changes = 2;
+  kernel[iptables_nft].before_replace = [&] { kernel[iptables_nft].live.generation += changes-- > 0; };
+  EXPECT_EQ(check(wanted, usual_choice, open, routes).backend, iptables_nft);
+  EXPECT_EQ(changes, -1);
+}
+
+TEST_F(ConvergeTest, CheckFailsAsConvergeDoes) {
+  for (BackendKind kind : {iptables_nft, nftables, iptables_legacy}) lacks(kind, "nothing at all");
+  const auto error_of = [&](auto act) {
+    try {
+      act();
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  EXPECT_EQ(error_of([&] { check(wanted, usual_choice, open, routes); }),
+            error_of([&] { converge(wanted, usual_choice, open, routes); }));
 }
 
 TEST_F(ConvergeTest, CleanRemovesOursEverywhere) {

@@ -20,11 +20,14 @@ class FakeBackend : public Backend {
 
   [[nodiscard]] BackendKind kind() const override { return live.backend; }
   Live read() override { return live; }
-  std::vector<std::string> check(const Live&, const Ruleset&) override { return {}; }
-
-  void replace(const Live& seen, const Ruleset& wanted) override {
+  std::vector<std::string> check(const Live& seen, const Ruleset&) override {
     before_replace();
     if (seen.generation != live.generation) throw Error(ExitCode::busy, "changed meanwhile");
+    return {"whether it rains"};
+  }
+
+  void replace(const Live& seen, const Ruleset& wanted) override {
+    check(seen, wanted);
     Live copy = live;
     std::erase_if(copy.chains, [](const LiveChain& chain) { return chain.ours; });
     for (LiveChain& chain : copy.chains) std::erase_if(chain.rules, [](const LiveRule& rule) { return rule.ours; });

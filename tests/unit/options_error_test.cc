@@ -267,6 +267,8 @@ TEST(ParseError, CombinationsWithoutEffect) {
       {"sidetrack --network-namespace /a --pid 1",
        "--netns, --pid and --network-namespace name one place: give one of them"},
       {"sidetrack apply --check --dry-run", "--check asks the kernel, --dry-run does not: give one of them"},
+      {"sidetrack apply --check --cleanup-only",
+       "--check asks about rules to be programmed, --cleanup-only programs none: give one of them"},
       {"sidetrack apply --family ipv4", "--family: apply programs both families",
        "--family goes with render and --dry-run; to program IPv4 alone: --ip-families ipv4"},
       {"sidetrack apply --format dot", "--format: apply prints text or json",

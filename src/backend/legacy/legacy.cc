@@ -191,15 +191,18 @@ class LegacyBackend : public Backend {
     for (Family family : {Family::ipv4, Family::ipv6}) {
       const std::vector<Table> alive = tables_alive(family);
       bool any = false;
+      std::vector<std::string_view> unseen;
       for (Table table : all_tables) {
         if (edits_of(seen, wanted, family, table).empty()) continue;
         any = true;
-        if (std::ranges::find(alive, table) == alive.end()) {
-          unchecked.push_back(place(family, table) + ": whether the kernel has it: asking would bring it to life");
-        }
+        if (std::ranges::find(alive, table) == alive.end()) unseen.push_back(name(table));
       }
-      if (!any) continue;
-      for (std::string& sentence : require_extensions(family, wanted)) unchecked.push_back(std::move(sentence));
+      if (!unseen.empty()) {
+        unchecked.push_back(
+            fmt::format("iptables-legacy: whether the kernel has {} ({}): asking for a table brings it to life",
+                        fmt::join(unseen, ", "), name(family)));
+      }
+      if (any && !wanted.rules.empty()) require_extensions(family, wanted);
     }
     unchecked.emplace_back(
         "iptables-legacy: whether the kernel takes each rule where it stands: it can only be asked by a commit");

@@ -6,7 +6,6 @@
 #include <linux/netfilter_ipv4/ip_tables.h>
 #include <linux/netfilter_ipv6/ip6_tables.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -18,6 +17,7 @@
 
 #include "backend/legacy/iptc_table.h"
 #include "backend/xt/extension.h"
+#include "host/descriptor.h"
 #include "sidetrack/render.h"
 
 namespace sidetrack::legacy {
@@ -64,31 +64,38 @@ enum class Presence : std::uint8_t { there, missing, other_revision, unknown };
 class ExtensionProbe {
  public:
   explicit ExtensionProbe(Family family)
-      : family_(family), socket_(socket(family == Family::ipv4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {}
-  ExtensionProbe(const ExtensionProbe&) = delete;
-  ExtensionProbe& operator=(const ExtensionProbe&) = delete;
-  ~ExtensionProbe() {
-    if (socket_ >= 0) close(socket_);
+      : family_(family), socket_(socket(family == Family::ipv4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
+    if (!socket_.valid()) no_answer_ = errno;
+    // A kernel that answers says of any match that it is there, or not: the name does not matter.
+    if (socket_.valid() && ask(xt::ExtensionKind::match, "tcp", 0) == Presence::unknown) no_answer_ = errno;
   }
 
+  // Why the kernel answers no such question (ENOPROTOOPT: it has no legacy iptables for the family); 0 if it does.
+  [[nodiscard]] int no_answer() const { return no_answer_; }
+
   [[nodiscard]] Presence of(xt::ExtensionKind kind, const xt::Extension& extension) const {
+    return no_answer_ != 0 ? Presence::unknown : ask(kind, extension.name, extension.revision);
+  }
+
+ private:
+  [[nodiscard]] Presence ask(xt::ExtensionKind kind, std::string_view name, std::uint8_t revision) const {
     xt_get_revision asked{};
-    std::ranges::copy(extension.name, asked.name);
-    asked.revision = extension.revision;
+    std::ranges::copy(name, asked.name);
+    asked.revision = revision;
     const bool match = kind == xt::ExtensionKind::match;
     const bool v4 = family_ == Family::ipv4;
     const int option = v4 ? (match ? IPT_SO_GET_REVISION_MATCH : IPT_SO_GET_REVISION_TARGET)
                           : (match ? IP6T_SO_GET_REVISION_MATCH : IP6T_SO_GET_REVISION_TARGET);
     socklen_t size = sizeof asked;
-    if (getsockopt(socket_, v4 ? IPPROTO_IP : IPPROTO_IPV6, option, &asked, &size) >= 0) return Presence::there;
+    if (getsockopt(socket_.get(), v4 ? IPPROTO_IP : IPPROTO_IPV6, option, &asked, &size) >= 0) return Presence::there;
     if (errno == ENOENT) return Presence::missing;
     if (errno == EPROTONOSUPPORT) return Presence::other_revision;
     return Presence::unknown;
   }
 
- private:
   Family family_;
-  int socket_;
+  Descriptor socket_;
+  int no_answer_ = 0;
 };
 
 struct Lacking {
@@ -98,8 +105,8 @@ struct Lacking {
   Presence presence;
 };
 
-// The first rule with an extension that the kernel does not have; `unknown` counts those that it did not answer for.
-std::optional<Lacking> first_lacking(Family family, const Ruleset& wanted, std::optional<Table> table, int& unknown) {
+// The first rule with an extension that the kernel does not have. One that it does not answer for counts as there.
+std::optional<Lacking> first_lacking(Family family, const Ruleset& wanted, std::optional<Table> table) {
   const ExtensionProbe probe(family);
   std::vector<xt::Extension> there[2];  // by kind; the same few extensions are in many rules
   std::optional<Lacking> lacking;
@@ -110,7 +117,6 @@ std::optional<Lacking> first_lacking(Family family, const Ruleset& wanted, std::
     });
     if (asked || lacking) return;
     const Presence presence = probe.of(kind, extension);
-    if (presence == Presence::unknown) ++unknown;
     if (presence == Presence::missing || presence == Presence::other_revision) {
       lacking = Lacking{&rule, kind, extension, presence};
     }
@@ -225,8 +231,7 @@ Error refused(int errno_value, Family family, Table table, const Ruleset& wanted
   if (errno_value == EAGAIN) return {ExitCode::busy, where + ": somebody else changed it meanwhile", "run it again"};
   if (errno_value == EPERM || errno_value == EACCES) return not_permitted(where);
   if (errno_value == ENOMEM) return system_error(errno_value, where + ": the kernel has no memory for the rules");
-  int unknown = 0;
-  if (const auto lacking = first_lacking(family, wanted, table, unknown)) return lacks(family, *lacking);
+  if (const auto lacking = first_lacking(family, wanted, table)) return lacks(family, *lacking);
   if (const Rule* rule = first_unmapped_owner(family, table, wanted)) {
     return {ExitCode::failed,
             fmt::format("{}: the user or group does not exist in this user namespace: {}", where, words_of(*rule)),
@@ -237,18 +242,14 @@ Error refused(int errno_value, Family family, Table table, const Ruleset& wanted
                       "user namespace");
 }
 
-std::vector<std::string> require_extensions(Family family, const Ruleset& wanted) {
-  int unknown = 0;
-  if (const auto lacking = first_lacking(family, wanted, std::nullopt, unknown)) throw lacks(family, *lacking);
+void require_extensions(Family family, const Ruleset& wanted) {
+  if (const int error = ExtensionProbe(family).no_answer())
+    throw cannot_open(error, family, wanted.rules.front().table);
+  if (const auto lacking = first_lacking(family, wanted, std::nullopt)) throw lacks(family, *lacking);
   for (Table table : all_tables) {
     if (const Rule* rule = first_unmapped_owner(family, table, wanted))
       throw refused(EINVAL, family, rule->table, wanted);
   }
-  if (unknown == 0) return {};
-  return {
-      fmt::format("{}: the kernel does not say which extensions of iptables it has: its legacy iptables is missing "
-                  "or not loaded yet",
-                  name(family))};
 }
 
 void require_capabilities() {

@@ -17,9 +17,8 @@ namespace sidetrack::legacy {
 // the extensions are asked for one by one.
 [[nodiscard]] Error refused(int errno_value, Family family, Table table, const Ruleset& wanted);
 
-// What of these rules the kernel certainly lacks or forbids; throws it. Creates no table. Returns a sentence for
-// each thing that could not be asked.
-std::vector<std::string> require_extensions(Family family, const Ruleset& wanted);
+// What of these rules, which are not none, the kernel certainly lacks or forbids; throws it. Creates no table.
+void require_extensions(Family family, const Ruleset& wanted);
 void require_capabilities();
 
 }  // namespace sidetrack::legacy
