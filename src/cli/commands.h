@@ -20,6 +20,7 @@ ExitCode run_render(CommandLine& line);
 ExitCode run_clean(CommandLine& line);
 ExitCode run_diff(CommandLine& line);
 ExitCode run_verify(CommandLine& line);
+ExitCode run_doctor(CommandLine& line);
 
 // ---- What they share.
 

@@ -22,6 +22,8 @@ ExitCode run(Command command, CommandLine& line) {
       return run_diff(line);
     case Command::verify:
       return run_verify(line);
+    case Command::doctor:
+      return run_doctor(line);
     case Command::clean:
       return run_clean(line);
     default:

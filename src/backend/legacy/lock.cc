@@ -15,6 +15,8 @@
 #include <memory>
 #include <thread>
 
+#include "host/descriptor.h"
+#include "sidetrack/doctor.h"
 #include "sidetrack/error.h"
 
 namespace sidetrack::legacy {
@@ -57,11 +59,15 @@ std::string holder(int file) {
   return "";
 }
 
+std::string lock_path() {
+  const char* named = std::getenv("XTABLES_LOCKFILE");
+  return named != nullptr && *named != '\0' ? named : "/run/xtables.lock";
+}
+
 }  // namespace
 
 XtablesLock::XtablesLock(milliseconds wait) {
-  const char* named = std::getenv("XTABLES_LOCKFILE");
-  const std::string path = named != nullptr && *named != '\0' ? named : "/run/xtables.lock";
+  const std::string path = lock_path();
   file_ = open(path.c_str(), O_CREAT | O_RDONLY | O_CLOEXEC, 0600);
   if (file_ < 0) {
     if (errno != EROFS && errno != ENOENT && errno != EACCES)
@@ -94,3 +100,20 @@ XtablesLock::~XtablesLock() {
 }
 
 }  // namespace sidetrack::legacy
+
+namespace sidetrack {
+
+LockFile look_at_lock() {
+  LockFile lock{legacy::lock_path(), "", ""};
+  const Descriptor file(open(lock.path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.valid()) {
+    lock.holder = legacy::holder(file.get());
+  } else if (errno != ENOENT) {
+    lock.problem = errno_words(errno);
+  } else if (access((lock.path.substr(0, lock.path.rfind('/') + 1) + ".").c_str(), W_OK) != 0) {  // made when needed
+    lock.problem = errno_words(errno);
+  }
+  return lock;
+}
+
+}  // namespace sidetrack

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <set>
+
+#include "backend/nft/dump.h"
+#include "sidetrack/doctor.h"
+#include "sidetrack/error.h"
+
+namespace sidetrack {
+
+TableNames nf_tables() {
+  try {
+    nft::Socket socket;
+    std::set<std::string> names;  // a set: a disturbed dump is begun anew
+    static_cast<void>(nft::dump(socket, [&](const nft::TableKey& key) {
+      names.insert(text(key));
+      return false;
+    }));
+    return TableNames(std::in_place, names.begin(), names.end());
+  } catch (const Error& error) {
+    if (error.code() == ExitCode::kernel_lacks) return TableNames(std::in_place);
+    return std::nullopt;
+  }
+}
+
+}  // namespace sidetrack

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "sidetrack/doctor.h"
+
+#include "cli/commands.h"
+
+namespace sidetrack::cli {
+
+ExitCode run_doctor(CommandLine& line) {
+  enter_target(line);
+  const auto routes = open_routes();
+  const Diagnosis diagnosis = diagnose(opener(line), *routes);
+  print(line.format == Format::json ? diagnosis_json(diagnosis) : diagnosis_text(diagnosis, colored(line)));
+  return ExitCode::done;
+}
+
+}  // namespace sidetrack::cli

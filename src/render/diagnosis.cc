@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "render/json_parts.h"
+#include "sidetrack/doctor.h"
+#include "sidetrack/render.h"
+
+namespace sidetrack {
+namespace {
+
+constexpr std::string_view red = "\033[31m";
+constexpr std::string_view green = "\033[32m";
+constexpr std::string_view yellow = "\033[33m";
+constexpr std::string_view bold = "\033[1m";
+constexpr std::string_view plain = "\033[0m";
+
+struct Cell {
+  std::string text;
+  std::string_view paint;
+};
+Cell good(std::string text) { return {std::move(text), green}; }
+Cell bad(std::string text) { return {std::move(text), red}; }
+Cell unsure(std::string text) { return {std::move(text), yellow}; }
+
+std::string joined(const std::vector<std::string>& texts) {
+  return texts.empty() ? "none" : fmt::format("{}", fmt::join(texts, ", "));
+}
+
+class Page {
+ public:
+  explicit Page(bool color) : color_(color) {}
+
+  void heading(std::string_view words) { text += fmt::format("\n{}\n", painted({std::string(words), bold}, 0)); }
+  void fact(std::string_view label, const Cell& cell) { text += fmt::format("{:<16}  {}\n", label, painted(cell, 0)); }
+  void row(std::string_view label, const std::vector<Cell>& cells) {
+    std::string line = fmt::format("{:<32}", label);
+    for (const Cell& cell : cells) line += painted(cell, 17);
+    text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+  }
+
+  std::string text;
+
+ private:
+  // As wide as it is seen: colours take no place.
+  [[nodiscard]] std::string painted(const Cell& cell, std::size_t width) const {
+    const std::string padding(width > cell.text.size() ? width - cell.text.size() : 0, ' ');
+    if (!color_ || cell.paint.empty()) return cell.text + padding;
+    return fmt::format("{}{}{}{}", cell.paint, cell.text, plain, padding);
+  }
+
+  bool color_;
+};
+
+// ---- facts
+
+Cell capabilities(const HostState& host) {
+  std::vector<std::string> held;
+  for (const Capability& capability : host.capabilities) {
+    if (capability.effective) held.emplace_back(capability.name);
+  }
+  const bool admin = std::ranges::any_of(
+      host.capabilities, [](const Capability& each) { return each.effective && each.name == "CAP_NET_ADMIN"; });
+  return admin ? good(joined(held)) : bad(joined(held));
+}
+
+Cell user_namespace(const UserNamespace& space) {
+  if (!space.owns_network_namespace) return bad("another one than that of the network namespace");
+  if (space.initial) return good("the initial one");
+  if (!is_mapped(space.uids, 1337) || !is_mapped(space.gids, 1337)) return bad("uid or gid 1337 is not mapped");
+  return good("not the initial one; uid and gid 1337 are mapped");
+}
+
+Cell ipv6(const Ipv6State& state) {
+  if (!state.in_kernel) return unsure("not in this kernel");
+  if (state.off) return unsure("off (net.ipv6.conf.all.disable_ipv6 = 1)");
+  if (state.off_on_lo) return bad("off on lo (net.ipv6.conf.lo.disable_ipv6 = 1)");
+  return good("on");
+}
+
+Cell lock(const LockFile& lock) {
+  if (!lock.problem.empty()) return unsure(fmt::format("{}: {}", lock.path, lock.problem));
+  if (!lock.holder.empty()) return unsure(fmt::format("{}, {}", lock.path, lock.holder));
+  return good(lock.path + ", free");
+}
+
+Cell tables(const TableNames& names) { return names ? Cell{joined(*names), {}} : unsure("not permitted to see"); }
+
+void write_facts(Page& page, const Diagnosis& diagnosis) {
+  const HostState& host = diagnosis.host;
+  page.fact("kernel", {fmt::format("Linux {} {}", host.kernel, host.machine), {}});
+  page.fact("capabilities", capabilities(host));
+  page.fact("user namespace", user_namespace(host.user_namespace));
+  page.fact("root", {host.read_only_root ? "read-only" : "writable", {}});
+  page.fact("IPv6", ipv6(host.ipv6));
+  page.fact("lo", host.loopback_up ? good("up") : bad("down"));
+  page.fact("xtables lock", lock(diagnosis.lock));
+  page.fact("legacy tables", tables(diagnosis.legacy_tables));
+  page.fact("nf_tables", tables(diagnosis.nf_tables));
+  page.fact("routing", {joined(ip_commands(diagnosis.routing)), {}});
+}
+
+// ---- the backends, a column each
+
+Cell availability(const Feature& feature, Families asked) {
+  if (feature.available == asked) return good("yes");
+  if (feature.available.empty()) return bad("no");
+  return unsure(feature.available.contains(Family::ipv4) ? "IPv4 only" : "IPv6 only");
+}
+
+struct Line {
+  std::string need;
+  std::vector<Cell> cells;
+};
+
+std::vector<Line> feature_lines(const Diagnosis& diagnosis) {
+  std::vector<Line> lines;
+  for (std::size_t column = 0; column < diagnosis.backends.size(); ++column) {
+    for (const Feature& feature : diagnosis.backends[column].features) {
+      auto line = std::ranges::find(lines, feature.need, &Line::need);
+      if (line == lines.end()) {
+        lines.push_back({feature.need, std::vector<Cell>(diagnosis.backends.size())});
+        line = lines.end() - 1;
+      }
+      line->cells[column] = availability(feature, diagnosis.families);
+    }
+  }
+  return lines;
+}
+
+Cell use(const BackendState& backend) {
+  if (!usable(backend)) return bad(backend.permitted ? "no" : "not permitted");
+  return backend.unchecked.empty() ? good("yes") : unsure("yes, as it seems");
+}
+
+void write_backends(Page& page, const Diagnosis& diagnosis) {
+  const auto row = [&](std::string_view label, auto cell_of) {
+    std::vector<Cell> cells;
+    for (const BackendState& backend : diagnosis.backends) cells.push_back(cell_of(backend));
+    page.row(label, cells);
+  };
+  const auto count = [](std::size_t BackendState::*which) {
+    return [which](const BackendState& backend) {
+      return backend.problem.empty() ? Cell{std::to_string(backend.*which), {}} : unsure("?");
+    };
+  };
+  page.text += "\n";
+  row("", [](const BackendState& backend) { return Cell{std::string(name(backend.kind)), bold}; });
+  row("usable", use);
+  row("rules of the sidecar", count(&BackendState::rules_of_sidecar));
+  row("rules of others there", count(&BackendState::rules_of_others));
+  for (const Line& line : feature_lines(diagnosis)) page.row(line.need, line.cells);
+}
+
+std::string choice(const Diagnosis& diagnosis) {
+  if (!diagnosis.automatic) return "No backend would do here.";
+  return fmt::format("apply would use {}{}.", name(*diagnosis.automatic),
+                     diagnosis.because.empty() ? "" : fmt::format(" ({})", diagnosis.because));
+}
+
+void write_findings(Page& page, const Diagnosis& diagnosis) {
+  const std::vector<Finding> found = findings(diagnosis);
+  if (!found.empty()) page.heading("What is missing, and what it costs");
+  for (const Finding& finding : found) {
+    page.text += fmt::format("- {}\n", finding.what);
+    if (!finding.cost.empty()) page.text += fmt::format("    {}\n", finding.cost);
+    if (!finding.remedy.empty()) page.text += fmt::format("    to do: {}\n", finding.remedy);
+  }
+  std::vector<std::string> unchecked;
+  for (const BackendState& backend : diagnosis.backends) {
+    unchecked.insert(unchecked.end(), backend.unchecked.begin(), backend.unchecked.end());
+  }
+  if (!unchecked.empty()) page.heading("What could not be seen");
+  for (const std::string& sentence : unchecked) page.text += fmt::format("- {}\n", sentence);
+}
+
+// ---- JSON
+
+Json mappings(const std::vector<IdMapping>& ids) {
+  Json list = Json::array();
+  for (const IdMapping& each : ids) {
+    list.push_back({{"inside", each.inside}, {"outside", each.outside}, {"count", each.count}});
+  }
+  return list;
+}
+
+Json names_json(const TableNames& names) { return names ? Json(*names) : Json(); }
+
+Json host_json(const HostState& host) {
+  Json capabilities = Json::array();
+  for (const Capability& each : host.capabilities) {
+    capabilities.push_back({{"name", each.name}, {"effective", each.effective}, {"bounding", each.bounding}});
+  }
+  const UserNamespace& space = host.user_namespace;
+  return {{"kernel", host.kernel},
+          {"machine", host.machine},
+          {"capabilities", std::move(capabilities)},
+          {"user-namespace",
+           {{"initial", space.initial},
+            {"owns-network-namespace", space.owns_network_namespace},
+            {"uids", mappings(space.uids)},
+            {"gids", mappings(space.gids)},
+            {"uid-1337-is-mapped", is_mapped(space.uids, 1337)},
+            {"gid-1337-is-mapped", is_mapped(space.gids, 1337)}}},
+          {"ipv6", {{"in-kernel", host.ipv6.in_kernel}, {"off", host.ipv6.off}, {"off-on-lo", host.ipv6.off_on_lo}}},
+          {"loopback-up", host.loopback_up},
+          {"read-only-root", host.read_only_root}};
+}
+
+Json backend_json(const BackendState& backend) {
+  Json features = Json::array();
+  for (const Feature& feature : backend.features) {
+    features.push_back({{"name", feature.name},
+                        {"available", families_json(feature.available)},
+                        {"essential", feature.essential},
+                        {"without", feature.cost},
+                        {"refusal", feature.refusal},
+                        {"remedy", feature.remedy}});
+  }
+  return {{"backend", name(backend.kind)},
+          {"usable", usable(backend)},
+          {"problem", backend.problem},
+          {"remedy", backend.remedy},
+          {"features", std::move(features)},
+          {"unchecked", backend.unchecked},
+          {"rules", {{"sidecar", backend.rules_of_sidecar}, {"others", backend.rules_of_others}}}};
+}
+
+}  // namespace
+
+std::string diagnosis_text(const Diagnosis& diagnosis, bool color) {
+  Page page(color);
+  write_facts(page, diagnosis);
+  write_backends(page, diagnosis);
+  page.text += "\n" + choice(diagnosis) + "\n";
+  write_findings(page, diagnosis);
+  return page.text;
+}
+
+std::string diagnosis_json(const Diagnosis& diagnosis) {
+  Json backends = Json::array();
+  for (const BackendState& backend : diagnosis.backends) backends.push_back(backend_json(backend));
+  Json found = Json::array();
+  for (const Finding& finding : findings(diagnosis)) {
+    found.push_back({{"what", finding.what}, {"cost", finding.cost}, {"remedy", finding.remedy}});
+  }
+  const LockFile& lock = diagnosis.lock;
+  const Json document = {
+      {"host", host_json(diagnosis.host)},
+      {"lock", {{"path", lock.path}, {"holder", lock.holder}, {"problem", lock.problem}}},
+      {"families", families_json(diagnosis.families)},
+      {"backends", std::move(backends)},
+      {"automatic", diagnosis.automatic ? Json(name(*diagnosis.automatic)) : Json()},
+      {"because", diagnosis.because},
+      {"tables",
+       {{"iptables-legacy", names_json(diagnosis.legacy_tables)}, {"nf_tables", names_json(diagnosis.nf_tables)}}},
+      {"routing", routing_json(diagnosis.routing)},
+      {"findings", std::move(found)}};
+  return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace sidetrack
