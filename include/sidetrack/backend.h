@@ -87,8 +87,12 @@ class Backend {
 // /run/xtables.lock; waits up to `wait`, then throws busy, naming the holder if the kernel tells), unless `read_only`.
 struct LegacyOptions {
   bool read_only = false;
+  // Another file than the usual one. For another pod's namespace that is the namespace itself, namespace_lock: the lock
+  // file of the node has nothing to do with it, and waiting for it has kept people for hours.
+  std::string lock_file{};
   std::chrono::milliseconds wait = std::chrono::seconds(30);
 };
+inline constexpr const char* namespace_lock = "/proc/thread-self/ns/net";
 [[nodiscard]] std::unique_ptr<Backend> open_iptables_legacy(const LegacyOptions& options);
 
 // Whether any table of legacy iptables holds rules in this namespace, whoever wrote them. Brings none to life.

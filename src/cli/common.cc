@@ -38,7 +38,10 @@ Plan make_plan(CommandLine& line) {
 }
 
 OpenBackend opener(const CommandLine& line) {
-  return [wait = line.config.lock_wait](BackendKind kind, Access access) -> std::unique_ptr<Backend> {
+  const bool elsewhere =
+      line.pid || !line.netns.empty() || !line.config.network_namespace.empty() || line.config.cni_mode;
+  return [wait = line.config.lock_wait, lock = std::string(elsewhere ? namespace_lock : "")](
+             BackendKind kind, Access access) -> std::unique_ptr<Backend> {
     switch (kind) {
       case BackendKind::iptables_nft:
         return open_iptables_nft();
@@ -47,7 +50,7 @@ OpenBackend opener(const CommandLine& line) {
       case BackendKind::iptables_legacy:
         break;
     }
-    return open_iptables_legacy({.read_only = access == Access::read, .wait = wait});
+    return open_iptables_legacy({.read_only = access == Access::read, .lock_file = lock, .wait = wait});
   };
 }
 

@@ -118,6 +118,22 @@ TEST_P(Lock, HeldBySomebodyElse) {
   std::remove(path.c_str());
 }
 
+// From the node, the node's lock is nobody's business: the namespace itself is locked.
+TEST_P(Lock, OfAnotherNamespaceIsTheNamespaceItself) {
+  const std::string path = "/tmp/sidetrack-test-node-lock-" + std::to_string(getpid());
+  const FileDescriptor node(open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600));
+  ASSERT_EQ(flock(node.get(), LOCK_EX), 0);
+  const std::string target = "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(ns.fd());
+  std::vector<std::string> words = apply({"-b", "80", "--wait", "50ms", "--netns", target});
+  const Namespace elsewhere;
+  EXPECT_EQ(elsewhere.program(words, {}, {"XTABLES_LOCKFILE=" + path}).exit_code, 0);
+
+  ASSERT_EQ(flock(ns.fd(), LOCK_EX), 0);
+  words.emplace_back("--drop-invalid");
+  EXPECT_EQ(elsewhere.program(words, {}, {"XTABLES_LOCKFILE=" + path}).exit_code, 5);
+  std::remove(path.c_str());
+}
+
 INSTANTIATE_TEST_SUITE_P(, Lock, ::testing::Values("iptables-legacy"),
                          [](const auto&) { return std::string("iptables_legacy"); });
 

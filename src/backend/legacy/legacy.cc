@@ -132,7 +132,7 @@ std::string roll_back(std::span<const PlannedTable> committed) {
 class LegacyBackend : public Backend {
  public:
   explicit LegacyBackend(const LegacyOptions& options) {
-    if (!options.read_only) lock_.emplace(options.wait);
+    if (!options.read_only) lock_.emplace(options.lock_file, options.wait);
   }
 
   [[nodiscard]] BackendKind kind() const override { return BackendKind::iptables_legacy; }

@@ -66,8 +66,8 @@ std::string lock_path() {
 
 }  // namespace
 
-XtablesLock::XtablesLock(milliseconds wait) {
-  const std::string path = lock_path();
+XtablesLock::XtablesLock(const std::string& named, milliseconds wait) {
+  const std::string path = named.empty() ? lock_path() : named;
   file_ = open(path.c_str(), O_CREAT | O_RDONLY | O_CLOEXEC, 0600);
   if (file_ < 0) {
     if (errno != EROFS && errno != ENOENT && errno != EACCES)

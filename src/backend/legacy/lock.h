@@ -10,9 +10,10 @@ namespace sidetrack::legacy {
 // none. Released with the object.
 class XtablesLock {
  public:
-  // Waits up to `wait`, then throws busy, naming the holder if the kernel tells. Where the file cannot be made (no
-  // /run, a read-only file system) it goes on without a lock and says so in warning().
-  explicit XtablesLock(std::chrono::milliseconds wait);
+  // `named` is another file than the usual one, or empty. Waits up to `wait`, then throws busy, naming the holder if
+  // the kernel tells. Where the file cannot be made (no /run, a read-only file system) it goes on without a lock and
+  // says so in warning().
+  XtablesLock(const std::string& named, std::chrono::milliseconds wait);
   XtablesLock(const XtablesLock&) = delete;
   XtablesLock& operator=(const XtablesLock&) = delete;
   ~XtablesLock();

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "backend/nft/fields.h"
 
@@ -150,17 +151,18 @@ class Reader {
     return true;
   }
 
-  // An address compared as far as its prefix goes.
+  // An address compared as far as its prefix goes: ip daddr & 255.240.0.0 == 10.0.0.0, or its first bytes alone.
   bool address_prefix(const Data& with, bool negated) {
     const Field* field = field_of(*register_.payload);
     if (field == nullptr || !field->family) return false;
     int length = with.size * 8;
     if (register_.changed) {
       length = 0;
-      for (const std::uint8_t byte : register_.changed->mask.view()) length += __builtin_popcount(byte);
+      for (const std::uint8_t byte : register_.changed->mask.view()) length += std::popcount(byte);
     }
-    Address address{*field->family, with.bytes};
-    match(AddressMatch{field->end, {AddressRange::prefix(address, length)}, negated});
+    const AddressRange range = AddressRange::prefix({*field->family, with.bytes}, length);
+    if (register_.changed && range.mask().bytes != register_.changed->mask.bytes) return false;  // has holes
+    match(AddressMatch{field->end, {range}, negated});
     return true;
   }
 
