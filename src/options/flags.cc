@@ -184,7 +184,8 @@ constexpr CommandInfo kCommands[] = {
 
 // ---- The options. Two rows of one name differ in the commands that take them.
 
-// clang-format off: a row a screen line or two, the columns in their order
+// A row a screen line or two, the columns in their order.
+// clang-format off
 constexpr Flag kFlags[] = {
     {"envoy-port",
      'p',
