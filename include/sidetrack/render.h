@@ -8,6 +8,7 @@
 #include "sidetrack/config.h"
 #include "sidetrack/diff.h"
 #include "sidetrack/plan.h"
+#include "sidetrack/probe.h"
 
 namespace sidetrack {
 
@@ -34,5 +35,14 @@ namespace sidetrack {
 // A unified diff from what is live to what is asked, chain by chain; empty if there is no difference.
 [[nodiscard]] std::string diff_text(const Comparison& comparison, bool color);
 [[nodiscard]] std::string diff_json(const Comparison& comparison);
+
+// What a failed probe points to, a line each: the rules of its way that are missing; if `compared` is null, all of its
+// rules, as what is likely missing.
+[[nodiscard]] std::vector<std::string> likely_missing(const ProbeResult& result, const Comparison* compared);
+
+// A line for each result, and what a failed one points to. `compared` is null if the rules could not be read.
+[[nodiscard]] std::string probe_text(const std::vector<ProbeResult>& results, const Comparison* compared, bool color);
+// The document of diff_json, with "probes"; "equal" is null if the rules could not be read.
+[[nodiscard]] std::string probe_json(const std::vector<ProbeResult>& results, const Comparison* compared);
 
 }  // namespace sidetrack

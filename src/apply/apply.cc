@@ -16,7 +16,7 @@ constexpr int attempts = 10;  // each lost only if somebody else committed in th
 // The first thing in which the kernel's rules are not what was sent.
 std::string first_of(const Difference& difference) {
   for (const ChainDiff& chain : difference.chains) {
-    const std::string place = "table " + std::string(name(chain.table)) + ", chain " + chain.name;
+    std::string place = "table " + std::string(name(chain.table)) + ", chain " + chain.name;
     for (const DiffLine& line : chain.lines) {
       if (line.kind == DiffLine::Kind::missing) return place + ": missing: " + iptables_words(line.rule);
       if (line.kind == DiffLine::Kind::extra) return place + ": not asked for: " + iptables_words(line.rule);

@@ -88,15 +88,20 @@ ExitCode run_apply(CommandLine& line) {
     return ExitCode::done;
   }
   log_dump(LogOptions::Level::debug, plan);
-  if (line.config.skip_rule_apply) return ExitCode::done;
+  if (line.config.run_validation) check_validation(line, plan);
   try {
-    line.check ? ask_kernel(line, plan) : program(line, plan);
+    if (line.check) {
+      ask_kernel(line, plan);
+    } else if (!line.config.skip_rule_apply) {
+      program(line, plan);
+    }
   } catch (const Error& error) {
     // What was asked for is part of the report when the kernel refuses it, but not when a right is missing.
     if (error.code() == ExitCode::failed || error.code() == ExitCode::kernel_lacks)
       log_dump(LogOptions::Level::info, plan);
     throw;
   }
+  if (line.config.run_validation && !line.check) run_validation(line, plan);
   return ExitCode::done;
 }
 

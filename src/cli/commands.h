@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string_view>
 
 #include "sidetrack/apply.h"
@@ -35,6 +36,14 @@ void enter_target(const CommandLine& line);
 
 // What apply would change; warnings go to the log.
 [[nodiscard]] Comparison compare(const CommandLine& line, const Plan& wanted);
+
+// The same, or nothing, with a warning, where the rules cannot be read: without CAP_NET_ADMIN.
+[[nodiscard]] std::optional<Comparison> compare_if_permitted(const CommandLine& line, const Plan& wanted);
+
+// --run-validation: throws usage if it cannot succeed with this plan; then, validation_failed naming the rules that are
+// likely missing.
+void check_validation(const CommandLine& line, const Plan& plan);
+void run_validation(const CommandLine& line, const Plan& plan);
 
 // The comparison in the format that was asked for.
 [[nodiscard]] std::string rendered(const CommandLine& line, const Comparison& comparison);

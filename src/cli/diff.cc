@@ -15,6 +15,16 @@ Comparison compare(const CommandLine& line, const Plan& wanted) {
   return comparison;
 }
 
+std::optional<Comparison> compare_if_permitted(const CommandLine& line, const Plan& wanted) {
+  try {
+    return compare(line, wanted);
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::not_permitted) throw;
+    warn(std::string("the rules are not compared: ") + error.what());
+    return std::nullopt;
+  }
+}
+
 std::string rendered(const CommandLine& line, const Comparison& comparison) {
   return line.format == Format::json ? diff_json(comparison) : diff_text(comparison, colored(line));
 }

@@ -1,18 +1,56 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include <algorithm>
+#include <optional>
+
 #include "cli/commands.h"
 #include "cli/log.h"
+#include "sidetrack/fold.h"
+#include "sidetrack/probe.h"
+#include "sidetrack/render.h"
 
 namespace sidetrack::cli {
+namespace {
+
+constexpr const char* not_as_asked = "the pod is not as asked; 'sidetrack apply' with these options would make it so";
+
+ExitCode compare_and_probe(const CommandLine& line, Plan wanted) {
+  const std::optional<Comparison> compared = compare_if_permitted(line, wanted);
+  // The words of a rule are those of the backend that is to hold it.
+  if (compared && compared->backends.front().backend == BackendKind::nftables) wanted.ruleset = fold(wanted.ruleset);
+  const std::vector<ProbeResult> results = probe_pod(line.config, wanted);
+  const Comparison* rules = compared ? &*compared : nullptr;
+  if (line.format == Format::json) {
+    print(probe_json(results, rules));
+  } else {
+    print((rules != nullptr ? diff_text(*rules, colored(line)) : "") + probe_text(results, rules, colored(line)));
+  }
+
+  const auto failed = std::ranges::count(results, ProbeResult::Verdict::failed, &ProbeResult::verdict);
+  if (failed > 0) {
+    error(std::to_string(failed) + " of " + std::to_string(results.size()) + " probes failed");
+    return ExitCode::validation_failed;
+  }
+  if (rules != nullptr && !rules->equal()) {
+    error(not_as_asked);
+    return ExitCode::differs;
+  }
+  info(std::string(rules != nullptr ? "rules and routes are as asked" : "rules not read") + "; no probe failed");
+  return ExitCode::done;
+}
+
+}  // namespace
 
 ExitCode run_verify(CommandLine& line) {
   enter_target(line);
-  const Comparison comparison = compare(line, make_plan(line));
+  const Plan wanted = make_plan(line);
+  if (line.probe) return compare_and_probe(line, wanted);
+  const Comparison comparison = compare(line, wanted);
   print(rendered(line, comparison));
   if (comparison.equal()) {
     info("rules and routes are as asked, through " + std::string(name(comparison.backends.front().backend)));
     return ExitCode::done;
   }
-  error("the pod is not as asked; 'sidetrack apply' with these options would make it so");
+  error(not_as_asked);
   return ExitCode::differs;
 }
 

@@ -110,7 +110,7 @@ std::string diff_text(const Comparison& comparison, bool color) {
   return out.text;
 }
 
-std::string diff_json(const Comparison& comparison) {
+Json comparison_json(const Comparison& comparison) {
   static constexpr const char* kinds[] = {"same", "missing", "extra", "foreign"};
   Json backends = Json::array();
   for (const Difference& difference : comparison.backends) {
@@ -132,11 +132,11 @@ std::string diff_json(const Comparison& comparison) {
                         {"chains", std::move(chains)},
                         {"warnings", difference.warnings}});
   }
-  const Json document = {
-      {"equal", comparison.equal()},
-      {"backends", std::move(backends)},
-      {"routing", {{"missing", routing_json(comparison.missing)}, {"extra", routing_json(comparison.extra)}}}};
-  return document.dump(2) + "\n";
+  return {{"equal", comparison.equal()},
+          {"backends", std::move(backends)},
+          {"routing", {{"missing", routing_json(comparison.missing)}, {"extra", routing_json(comparison.extra)}}}};
 }
+
+std::string diff_json(const Comparison& comparison) { return comparison_json(comparison).dump(2) + "\n"; }
 
 }  // namespace sidetrack

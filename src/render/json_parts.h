@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "sidetrack/diff.h"
 #include "sidetrack/plan.h"
 
 namespace sidetrack {
@@ -12,5 +13,7 @@ using Json = nlohmann::ordered_json;
 
 [[nodiscard]] Json families_json(Families families);      // ["ipv4", "ipv6"]
 [[nodiscard]] Json routing_json(const Routing& routing);  // {"rules": […], "routes": […], "addresses": […]}
+
+[[nodiscard]] Json comparison_json(const Comparison& comparison);
 
 }  // namespace sidetrack

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "probe/attempt.h"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "probe/socket_table.h"
+#include "sidetrack/error.h"
+
+namespace sidetrack::probe {
+namespace {
+
+using std::chrono::milliseconds;
+
+bool set(const Descriptor& socket, int level, int option, const auto& value) {
+  return setsockopt(socket.get(), level, option, &value, sizeof value) == 0;
+}
+
+// The next hop drops it, and says so: nothing gets further, whatever the rules do. Nothing counts down on the way to a
+// socket of this pod.
+bool stay_near(const Descriptor& socket, Family family) {
+  return family == Family::ipv4 ? set(socket, SOL_IP, IP_TTL, 1) : set(socket, SOL_IPV6, IPV6_UNICAST_HOPS, 1);
+}
+
+// Takes in nothing, since whatever is sent in this pod starts with less: the connection is answered at the other end's
+// socket, and never completed. (A filter, SO_ATTACH_FILTER, would need CAP_NET_ADMIN: tried on 6.18.)
+bool hear_nothing(const Descriptor& socket, Family family) {
+  return family == Family::ipv4 ? set(socket, SOL_IP, IP_MINTTL, 255) : set(socket, SOL_IPV6, IPV6_MINHOPCOUNT, 255);
+}
+
+// What came back to the client's socket. A network error is an ICMP message: of the next hop, where the hop limit ends.
+Landing came_back(int error) {
+  return {.kind = error == ECONNREFUSED ? Landing::Kind::refused : Landing::Kind::strayed, .error = error};
+}
+
+Landing not_sent(int error) {
+  return {.kind = error == ECONNREFUSED ? Landing::Kind::refused : Landing::Kind::not_sent, .error = error};
+}
+
+// ---- The client's side.
+
+// Connected, or on its way; else errno says why not.
+Descriptor sent(const Attempt& attempt) {
+  const ActingAs owner(attempt.as);
+  const Family family = attempt.to.address.family;
+  const bool tcp = attempt.protocol == Protocol::tcp;
+  const int type = (tcp ? SOCK_STREAM : SOCK_DGRAM) | SOCK_CLOEXEC | SOCK_NONBLOCK;
+  Descriptor fd(socket(domain(family), type, 0));
+  if (!fd.valid() || !stay_near(fd, family)) return Descriptor();
+  if (attempt.mark != 0 && !set(fd, SOL_SOCKET, SO_MARK, attempt.mark)) return Descriptor();
+  if (tcp) {
+    if (!attempt.complete && !hear_nothing(fd, family)) return Descriptor();
+    set(fd, SOL_SOCKET, SO_LINGER, linger{.l_onoff = 1, .l_linger = 0});  // leaves nothing behind
+  } else {
+    const bool v6 = family == Family::ipv6;
+    set(fd, v6 ? SOL_IPV6 : SOL_IP, v6 ? IPV6_RECVERR : IP_RECVERR, 1);
+    set(fd, v6 ? SOL_IPV6 : SOL_IP, v6 ? IPV6_RECVPKTINFO : IP_PKTINFO, 1);
+  }
+  if (attempt.from) {
+    const SocketAddress from(Endpoint{*attempt.from, 0});
+    if (bind(fd.get(), from.get(), SocketAddress::size()) != 0) return Descriptor();
+  }
+  const SocketAddress to(attempt.to);
+  if (connect(fd.get(), to.get(), SocketAddress::size()) != 0 && errno != EINPROGRESS) return Descriptor();
+  return fd;
+}
+
+int error_of(const Descriptor& socket) {
+  int error = 0;
+  socklen_t size = sizeof error;
+  getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size);
+  return error;
+}
+
+// ---- The listeners' side.
+
+const Listener* ours_at(const std::vector<Listener>& listeners, Protocol protocol, std::uint16_t port) {
+  for (const Listener& each : listeners) {
+    if (each.protocol == protocol && each.port == port && each.state == Listener::State::ours) return &each;
+  }
+  return nullptr;
+}
+
+std::optional<Landing> taken(const Listener& listener, const Endpoint& client) {
+  while (true) {
+    const Descriptor connection(accept4(listener.socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!connection.valid()) return std::nullopt;
+    if (peer_end(connection.get()) != client) continue;
+    return Landing{.kind = Landing::Kind::taken,
+                   .at = own_end(connection.get()),
+                   .listener = listener.port,
+                   .original = original_destination(connection.get(), client.address.family)};
+  }
+}
+
+std::optional<Landing> received(const Listener& listener, const Endpoint& client) {
+  std::array<char, 512> datagram;
+  while (true) {
+    SocketAddress from;
+    socklen_t size = SocketAddress::size();
+    if (recvfrom(listener.socket.get(), datagram.data(), datagram.size(), 0, from.get(), &size) < 0)
+      return std::nullopt;
+    if (from.endpoint() == client)
+      return Landing{.kind = Landing::Kind::taken, .at = own_end(listener.socket.get()), .listener = listener.port};
+  }
+}
+
+// Waits for something to happen to the client or the listeners, for `time` at most.
+void wait(const Descriptor& client, const std::vector<Listener>& listeners, short client_events, milliseconds time) {
+  std::vector<pollfd> watched{{client.get(), client_events, 0}};
+  for (const Listener& each : listeners) {
+    if (each.state == Listener::State::ours) watched.push_back({each.socket.get(), POLLIN, 0});
+  }
+  poll(watched.data(), watched.size(), static_cast<int>(time.count()));
+}
+
+// The table of sockets cannot be waited for: it is looked at again after 1, 2, 4, … 16 ms.
+class Pace {
+ public:
+  explicit Pace(Clock::time_point deadline) : deadline_(deadline) {}
+  [[nodiscard]] bool over() const { return Clock::now() >= deadline_; }
+  milliseconds next() {
+    const auto left = std::chrono::ceil<milliseconds>(deadline_ - Clock::now());
+    step_ = std::min(step_ * 2, milliseconds(16));
+    return std::clamp(left, milliseconds(0), step_ / 2);
+  }
+
+ private:
+  Clock::time_point deadline_;
+  milliseconds step_{1};
+};
+
+Landing land_tcp(const Attempt& attempt, const std::vector<Listener>& listeners, Clock::time_point deadline) {
+  const Descriptor client = sent(attempt);
+  if (!client.valid()) return not_sent(errno);
+  const Endpoint own = own_end(client.get());
+  for (Pace pace(deadline);;) {
+    wait(client, listeners, 0, pace.next());
+    for (const Listener& each : listeners) {
+      if (each.protocol != Protocol::tcp || each.state != Listener::State::ours) continue;
+      if (auto landing = taken(each, own)) return *landing;
+    }
+    if (const int error = error_of(client); error != 0) return came_back(error);
+    // Ours are known by accepting, which tells more.
+    if (const auto at = other_end(own); at && !(attempt.complete && ours_at(listeners, Protocol::tcp, at->port)))
+      return {.kind = Landing::Kind::seen, .at = *at};
+    if (pace.over()) return {.kind = Landing::Kind::unanswered};
+  }
+}
+
+// A DNS message (RFC 1035, 4.1.1) that asks nothing: a server that answers it at all says "format error", and asks
+// nobody else.
+constexpr std::array<std::uint8_t, 12> empty_query{0x51, 0xde};
+
+// Whether a datagram has come back by lo. One that a next hop has answered comes by another interface.
+std::optional<Landing> answered(const Descriptor& client) {
+  constexpr unsigned loopback_index = 1;  // of lo in every network namespace (LOOPBACK_IFINDEX)
+  std::array<char, 512> answer;
+  alignas(cmsghdr) std::array<char, 128> control;
+  iovec data{answer.data(), answer.size()};
+  msghdr message{};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  if (recvmsg(client.get(), &message, 0) < 0) return std::nullopt;
+  unsigned interface = 0;
+  for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr; part = CMSG_NXTHDR(&message, part)) {
+    if (part->cmsg_level == SOL_IP && part->cmsg_type == IP_PKTINFO) {
+      in_pktinfo info;
+      std::memcpy(&info, CMSG_DATA(part), sizeof info);
+      interface = static_cast<unsigned>(info.ipi_ifindex);
+    } else if (part->cmsg_level == SOL_IPV6 && part->cmsg_type == IPV6_PKTINFO) {
+      in6_pktinfo info;
+      std::memcpy(&info, CMSG_DATA(part), sizeof info);
+      interface = info.ipi6_ifindex;
+    }
+  }
+  const bool inside = interface == loopback_index;
+  return Landing{.kind = inside ? Landing::Kind::answered : Landing::Kind::strayed};
+}
+
+Landing land_udp(const Attempt& attempt, const std::vector<Listener>& listeners, Clock::time_point deadline) {
+  const Descriptor client = sent(attempt);
+  if (!client.valid() || send(client.get(), empty_query.data(), empty_query.size(), 0) < 0) return not_sent(errno);
+  const Endpoint own = own_end(client.get());
+  while (true) {
+    const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now());
+    wait(client, listeners, POLLIN, std::max(left, milliseconds(0)));
+    for (const Listener& each : listeners) {
+      if (each.protocol != Protocol::udp || each.state != Listener::State::ours) continue;
+      if (auto landing = received(each, own)) return *landing;
+    }
+    if (auto landing = answered(client)) return *landing;
+    if (errno != EAGAIN) return came_back(errno);
+    if (Clock::now() >= deadline) return {.kind = Landing::Kind::unanswered};
+  }
+}
+
+}  // namespace
+
+Landing land(const Attempt& attempt, const std::vector<Listener>& listeners, Clock::time_point deadline) {
+  return attempt.protocol == Protocol::tcp ? land_tcp(attempt, listeners, deadline)
+                                           : land_udp(attempt, listeners, deadline);
+}
+
+}  // namespace sidetrack::probe

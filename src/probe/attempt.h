@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "probe/endpoint.h"
+#include "probe/identity.h"
+#include "probe/listeners.h"
+#include "sidetrack/ruleset.h"
+
+namespace sidetrack::probe {
+
+using Clock = std::chrono::steady_clock;
+
+// One connection, or one datagram, and whose it is.
+struct Attempt {
+  Protocol protocol = Protocol::tcp;
+  Identity as;
+  std::optional<Address> from{};  // bind to this first
+  Endpoint to;
+  std::uint32_t mark = 0;  // SO_MARK, which needs CAP_NET_ADMIN; 0: none
+  // Complete a connection. Otherwise it is not answered back: who listens is not told, and hands nothing on.
+  bool complete = false;
+};
+
+// What became of it.
+struct Landing {
+  enum class Kind : std::uint8_t {
+    taken,     // by a listener of ours, at `at`
+    seen,      // at `at`, by the table of sockets: a listener of somebody else's
+    answered,  // udp: by somebody inside this pod
+    refused,   // nobody is there, or its address is not this pod's
+    strayed,   // out of the pod: the next hop said so
+    unanswered,
+    not_sent,
+  };
+  Kind kind = Kind::unanswered;
+  Endpoint at{};
+  std::uint16_t listener = 0;          // taken: the port of the listener
+  std::optional<Endpoint> original{};  // taken, tcp: SO_ORIGINAL_DST
+  int error = 0;                       // errno, where there is one
+};
+
+// Makes the attempt, and waits for its landing until the deadline. `listeners` are those of all ports where it might
+// land; connections of others that come in there meanwhile are closed.
+[[nodiscard]] Landing land(const Attempt& attempt, const std::vector<Listener>& listeners, Clock::time_point deadline);
+
+}  // namespace sidetrack::probe

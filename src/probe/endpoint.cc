@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "probe/endpoint.h"
+
+#include <cstring>
+
+namespace sidetrack::probe {
+
+std::string Endpoint::text() const {
+  const std::string host = address.family == Family::ipv4 ? address.text() : "[" + address.text() + "]";
+  return host + ":" + std::to_string(port);
+}
+
+int domain(Family family) { return family == Family::ipv4 ? AF_INET : AF_INET6; }
+
+Address loopback(Family family) {
+  Address address{family, {}};
+  if (family == Family::ipv4) address.bytes[0] = 127;
+  address.bytes[address.size() - 1] = 1;
+  return address;
+}
+
+Address passthrough(Family family) {
+  Address address = loopback(family);
+  address.bytes[address.size() - 1] = 6;
+  return address;
+}
+
+Address any(Family family) { return {family, {}}; }
+
+SocketAddress::SocketAddress(const Endpoint& endpoint) {
+  const Address& address = endpoint.address;
+  if (address.family == Family::ipv4) {
+    auto& to = reinterpret_cast<sockaddr_in&>(storage_);
+    to.sin_family = AF_INET;
+    to.sin_port = htons(endpoint.port);
+    std::memcpy(&to.sin_addr, address.bytes.data(), sizeof to.sin_addr);
+  } else {
+    auto& to = reinterpret_cast<sockaddr_in6&>(storage_);
+    to.sin6_family = AF_INET6;
+    to.sin6_port = htons(endpoint.port);
+    std::memcpy(&to.sin6_addr, address.bytes.data(), sizeof to.sin6_addr);
+  }
+}
+
+SocketAddress::SocketAddress(const sockaddr* address) {
+  std::memcpy(&storage_, address, address->sa_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
+}
+
+Endpoint SocketAddress::endpoint() const {
+  Endpoint result;
+  if (storage_.ss_family == AF_INET) {
+    const auto& from = reinterpret_cast<const sockaddr_in&>(storage_);
+    result.port = ntohs(from.sin_port);
+    std::memcpy(result.address.bytes.data(), &from.sin_addr, sizeof from.sin_addr);
+  } else {
+    const auto& from = reinterpret_cast<const sockaddr_in6&>(storage_);
+    result.address.family = Family::ipv6;
+    result.port = ntohs(from.sin6_port);
+    std::memcpy(result.address.bytes.data(), &from.sin6_addr, sizeof from.sin6_addr);
+  }
+  return result;
+}
+
+}  // namespace sidetrack::probe

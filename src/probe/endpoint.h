@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#pragma once
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <cstdint>
+#include <string>
+
+#include "sidetrack/address.h"
+
+namespace sidetrack::probe {
+
+// An address and a port, in host byte order: "10.96.0.10:80", "[fd00:96::10]:80".
+struct Endpoint {
+  Address address;
+  std::uint16_t port = 0;
+  [[nodiscard]] std::string text() const;
+  friend bool operator==(const Endpoint&, const Endpoint&) = default;
+};
+
+[[nodiscard]] int domain(Family family);
+[[nodiscard]] Address loopback(Family family);  // 127.0.0.1, ::1
+[[nodiscard]] Address any(Family family);       // 0.0.0.0, ::
+// 127.0.0.6, ::6: where the proxy passes inbound traffic on from. An address of the pod, and outside of LO.
+[[nodiscard]] Address passthrough(Family family);
+
+// As the system calls want it.
+class SocketAddress {
+ public:
+  SocketAddress() = default;
+  explicit SocketAddress(const Endpoint& endpoint);
+  explicit SocketAddress(const sockaddr* address);  // IPv4 or IPv6
+  [[nodiscard]] Endpoint endpoint() const;          // IPv4 or IPv6
+  [[nodiscard]] const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage_); }
+  [[nodiscard]] sockaddr* get() { return reinterpret_cast<sockaddr*>(&storage_); }
+  [[nodiscard]] static constexpr socklen_t size() { return sizeof(sockaddr_storage); }
+
+ private:
+  sockaddr_storage storage_{};
+};
+
+}  // namespace sidetrack::probe

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "probe/listeners.h"
+
+#include <linux/netfilter_ipv4.h>
+#include <linux/netfilter_ipv6/ip6_tables.h>
+
+#include <cerrno>
+
+namespace sidetrack::probe {
+namespace {
+
+bool enable(int socket, int level, int option) {
+  const int on = 1;
+  return setsockopt(socket, level, option, &on, sizeof on) == 0;
+}
+
+// A bound socket; else errno says why there is none.
+Descriptor bound(Protocol protocol, const Place& place, bool shared) {
+  const Family family = place.at.address.family;
+  const bool tcp = protocol == Protocol::tcp;
+  const int type = (tcp ? SOCK_STREAM : SOCK_DGRAM) | SOCK_CLOEXEC | SOCK_NONBLOCK;
+  Descriptor fd(socket(domain(family), type, 0));
+  if (!fd.valid()) return fd;
+  const bool v6 = family == Family::ipv6;
+  const SocketAddress address(place.at);
+  const bool done =
+      // For tcp alone: leftovers of ended connections do not count. For udp it would take the port from its holder.
+      (!tcp || enable(fd.get(), SOL_SOCKET, SO_REUSEADDR)) && (!shared || enable(fd.get(), SOL_SOCKET, SO_REUSEPORT)) &&
+      (!v6 || enable(fd.get(), SOL_IPV6, IPV6_V6ONLY)) &&
+      (!place.transparent || enable(fd.get(), v6 ? SOL_IPV6 : SOL_IP, v6 ? IPV6_TRANSPARENT : IP_TRANSPARENT)) &&
+      bind(fd.get(), address.get(), SocketAddress::size()) == 0;
+  return done ? std::move(fd) : Descriptor();
+}
+
+}  // namespace
+
+Listener listen_at(Protocol protocol, const Place& place, Sharing sharing) {
+  Listener listener{protocol, place.at.port, Listener::State::refused, 0, Descriptor()};
+  const auto failed = [&]() -> Listener&& {
+    listener.error = errno;
+    listener.state = errno == EADDRINUSE ? Listener::State::held : Listener::State::refused;
+    listener.socket = Descriptor();
+    return std::move(listener);
+  };
+  // Without SO_REUSEPORT a port is not to be had where anybody listens, not even for the same uid.
+  if (sharing == Sharing::if_free && !bound(protocol, place, false).valid()) return failed();
+  listener.socket = bound(protocol, place, true);
+  if (!listener.socket.valid()) return failed();
+  if (protocol == Protocol::tcp && listen(listener.socket.get(), SOMAXCONN) != 0) return failed();
+  listener.state = Listener::State::ours;
+  return listener;
+}
+
+std::optional<Endpoint> original_destination(int connection, Family family) {
+  SocketAddress address;
+  socklen_t size = SocketAddress::size();
+  const int done = family == Family::ipv4
+                       ? getsockopt(connection, SOL_IP, SO_ORIGINAL_DST, address.get(), &size)
+                       : getsockopt(connection, SOL_IPV6, IP6T_SO_ORIGINAL_DST, address.get(), &size);
+  if (done != 0) return std::nullopt;
+  return address.endpoint();
+}
+
+Endpoint own_end(int socket) {
+  SocketAddress address;
+  socklen_t size = SocketAddress::size();
+  getsockname(socket, address.get(), &size);
+  return address.endpoint();
+}
+
+std::optional<Endpoint> peer_end(int socket) {
+  SocketAddress address;
+  socklen_t size = SocketAddress::size();
+  if (getpeername(socket, address.get(), &size) != 0) return std::nullopt;
+  return address.endpoint();
+}
+
+}  // namespace sidetrack::probe

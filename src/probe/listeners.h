@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "host/descriptor.h"
+#include "probe/endpoint.h"
+#include "sidetrack/ruleset.h"
+
+namespace sidetrack::probe {
+
+// A port where a probe may land: listened at by us, held by somebody else, or neither.
+struct Listener {
+  enum class State : std::uint8_t { ours, held, refused };
+  Protocol protocol = Protocol::tcp;
+  std::uint16_t port = 0;
+  State state = State::refused;
+  int error = 0;  // refused: errno
+  Descriptor socket;
+};
+
+enum class Sharing : std::uint8_t {
+  if_free,  // a port that somebody listens at is left to him
+  always,   // by SO_REUSEPORT, beside others of the same uid
+};
+
+struct Place {
+  Endpoint at;
+  bool transparent = false;  // takes connections to foreign addresses: IP_TRANSPARENT, which needs CAP_NET_ADMIN
+};
+
+// Listens, owned by the identity that this thread is acting as.
+[[nodiscard]] Listener listen_at(Protocol protocol, const Place& place, Sharing sharing);
+
+// The destination before REDIRECT changed it; nothing where connection tracking does not know the connection.
+[[nodiscard]] std::optional<Endpoint> original_destination(int connection, Family family);
+
+[[nodiscard]] Endpoint own_end(int socket);
+[[nodiscard]] std::optional<Endpoint> peer_end(int socket);
+
+}  // namespace sidetrack::probe

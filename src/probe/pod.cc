@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <algorithm>
+#include <set>
+
+#include "probe/trial.h"
+
+namespace sidetrack::probe {
+namespace {
+
+using std::chrono::seconds;
+
+// When all is well a trial takes less than a millisecond.
+constexpr seconds patience{1};
+
+// In mode TPROXY the proxy's inbound socket takes connections to any address.
+Listener inbound_listener(const Config& config, Family family) {
+  if (config.mode == Mode::tproxy) {
+    const Place everywhere{{any(family), config.inbound_port}, true};
+    Listener listener = listen_at(Protocol::tcp, everywhere, Sharing::if_free);
+    if (listener.state != Listener::State::refused) return listener;
+  }
+  return listen_at(Protocol::tcp, {{loopback(family), config.inbound_port}}, Sharing::if_free);
+}
+
+// At every port of the proxy, and where else a trial ends.
+std::vector<Listener> listeners(const Config& config, Family family, const std::vector<Trial>& trials) {
+  std::set<std::pair<Protocol, std::uint16_t>> proxy_ports{{Protocol::tcp, config.proxy_port}};
+  std::set<std::uint16_t> other_ports;
+  for (const Trial& trial : trials) {
+    if (const std::uint16_t port = captured_at(trial); port != 0) {
+      proxy_ports.emplace(trial.attempt.protocol, port);
+    } else if (trial.untold.empty()) {
+      other_ports.insert(trial.attempt.to.port);
+    }
+  }
+  proxy_ports.erase({Protocol::tcp, config.inbound_port});
+  const ActingAs proxy(proxy_identities(config).front());
+  std::vector<Listener> all;
+  all.push_back(inbound_listener(config, family));
+  for (const auto& [protocol, port] : proxy_ports)
+    all.push_back(listen_at(protocol, {{loopback(family), port}}, Sharing::if_free));
+  for (const std::uint16_t port : other_ports)
+    all.push_back(listen_at(Protocol::tcp, {{any(family), port}}, Sharing::if_free));
+  return all;
+}
+
+}  // namespace
+}  // namespace sidetrack::probe
+
+namespace sidetrack {
+
+std::vector<ProbeResult> probe_pod(const Config& config, const Plan& plan) {
+  std::vector<ProbeResult> results;
+  if (plan.ruleset.rules.empty()) return results;
+  for (const Family family : plan.families.list()) {
+    std::vector<probe::Trial> trials{probe::inbound(config, plan, family)};
+    std::ranges::move(probe::trials(config, plan, family), std::back_inserter(trials));
+    const std::vector<probe::Listener> where = probe::listeners(config, family, trials);
+    for (const probe::Trial& trial : trials) {
+      const auto time = std::min<std::chrono::nanoseconds>(probe::patience, config.probe_timeout);
+      results.push_back(probe::carry_out(trial, where, probe::Clock::now() + time));
+    }
+  }
+  return results;
+}
+
+std::vector<Rule> missing_rules(const ProbeResult& result, const Comparison& comparison) {
+  std::vector<Rule> missing;
+  for (const Rule& rule : result.rules) {
+    const auto is_it = [&](const DiffLine& line) {
+      return line.kind == DiffLine::Kind::missing && !(line.rule.families & rule.families).empty() &&
+             same_effect(line.rule, rule);
+    };
+    const auto lacks = [&](const ChainDiff& chain) {
+      return chain.table == rule.table && chain.name == rule.chain && std::ranges::any_of(chain.lines, is_it);
+    };
+    const auto& chains = comparison.backends.front().chains;
+    if (std::ranges::any_of(chains, lacks)) missing.push_back(rule);
+  }
+  return missing;
+}
+
+}  // namespace sidetrack

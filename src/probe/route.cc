@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "probe/route.h"
+
+#include <ifaddrs.h>
+
+#include <memory>
+
+#include "host/descriptor.h"
+#include "probe/listeners.h"
+
+namespace sidetrack::probe {
+namespace {
+
+Descriptor datagram_socket(Family family) { return Descriptor(socket(domain(family), SOCK_DGRAM | SOCK_CLOEXEC, 0)); }
+
+// The one that has the address. An IPv4 interface has a whole subnet of loopback addresses.
+std::string interface_with(const Address& address) {
+  if (address.is_loopback()) return "lo";
+  ifaddrs* first = nullptr;
+  if (getifaddrs(&first) != 0) return {};
+  const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(first, freeifaddrs);
+  for (const ifaddrs* entry = first; entry != nullptr; entry = entry->ifa_next) {
+    if (entry->ifa_addr == nullptr || entry->ifa_addr->sa_family != domain(address.family)) continue;
+    if (SocketAddress(entry->ifa_addr).endpoint().address == address) return entry->ifa_name;
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string interface_to(const Endpoint& to) {
+  if (is_own(to.address)) return "lo";
+  // To connect a datagram socket is to look up the route, and sends nothing.
+  const Descriptor socket = datagram_socket(to.address.family);
+  const SocketAddress address(to);
+  if (connect(socket.get(), address.get(), SocketAddress::size()) != 0) return {};
+  return interface_with(own_end(socket.get()).address);
+}
+
+bool is_own(const Address& address) {
+  const Descriptor socket = datagram_socket(address.family);
+  const SocketAddress any_port(Endpoint{address, 0});
+  return bind(socket.get(), any_port.get(), SocketAddress::size()) == 0;
+}
+
+}  // namespace sidetrack::probe

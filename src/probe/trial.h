@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "probe/attempt.h"
+#include "sidetrack/plan.h"
+#include "sidetrack/probe.h"
+
+namespace sidetrack::probe {
+
+// An attempt, and what becomes of it by the plan.
+struct Trial {
+  std::string name{};
+  Attempt attempt{};
+  Target end = Verdict::accept;  // Redirect, Tproxy, or accept: left alone
+  std::uint16_t or_port = 0;     // will do as well for a Redirect; 0: none
+  std::vector<Rule> rules{};     // by which it ends so
+  Routing routing{};             // without which it cannot
+  std::string untold{};          // why it cannot be tried; empty: it can
+};
+
+// Follows the attempt through the plan: out by `interface`, and if that is lo, in again.
+[[nodiscard]] Trial foresee(const Plan& plan, const Attempt& attempt, const std::string& interface);
+
+// The port of the proxy where it ends; 0: none.
+[[nodiscard]] std::uint16_t captured_at(const Trial& trial);
+
+// The port where it lands: one of the proxy's, or the one that it was meant for.
+[[nodiscard]] std::uint16_t landing_port(const Trial& trial);
+
+// Compares what became of it with the plan.
+[[nodiscard]] ProbeResult judge(const Trial& trial, const Landing& landing);
+
+// Makes the attempt and judges it. A connection is completed where the port at which it should land is ours. What goes
+// to 127.0.0.6 or ::6 is not sent if that is no address of this pod.
+[[nodiscard]] ProbeResult carry_out(Trial trial, const std::vector<Listener>& listeners, Clock::time_point deadline);
+
+// ---- What to try, and as whom.
+
+// The proxy's ids: those of which this thread can make sockets come first.
+[[nodiscard]] std::vector<Identity> proxy_identities(const Config& config);
+// Ids that are not the proxy's, and every owner group that was asked for.
+[[nodiscard]] std::vector<Identity> app_identities(const Config& config);
+
+// As the proxy, from loopback to the address that it passes inbound traffic on from: validation's connection.
+[[nodiscard]] Trial inbound(const Config& config, const Plan& plan, Family family);
+// Everything else that the plan does for this family.
+[[nodiscard]] std::vector<Trial> trials(const Config& config, const Plan& plan, Family family);
+
+}  // namespace sidetrack::probe

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "probe/route.h"
+#include "probe/trial.h"
+#include "probe/walk.h"
+#include "sidetrack/host.h"
+
+namespace sidetrack::probe {
+namespace {
+
+// For documentation (RFC 5737, RFC 3849): nobody's, whatever happens to the packet.
+std::vector<Address> nobody(Family family) {
+  if (family == Family::ipv6) return {*Address::parse("2001:db8::1")};
+  return {*Address::parse("192.0.2.1"), *Address::parse("198.51.100.1"), *Address::parse("203.0.113.1")};
+}
+
+constexpr Identity somebody{65534, 65534};  // nobody, nogroup
+
+bool can_act_as(const Identity& identity) { return ActingAs(identity).done(); }
+
+// The first of the attempts that the plan treats as wished, one that can be made if there is any.
+using Wish = std::function<bool(const Trial&)>;
+std::vector<Trial> first(const Plan& plan, const std::string& name, const std::vector<Attempt>& attempts,
+                         const Wish& wish) {
+  std::optional<Trial> not_ours;
+  for (const Attempt& attempt : attempts) {
+    const std::string interface = attempt.mark != 0 ? "lo" : interface_to(attempt.to);
+    Trial trial = foresee(plan, attempt, interface);
+    if (!wish(trial)) continue;
+    trial.name =
+        fmt::format("{} {} {}", name, sidetrack::name(attempt.protocol), sidetrack::name(attempt.to.address.family));
+    if (can_act_as(attempt.as)) return {trial};
+    if (!not_ours) not_ours = std::move(trial);
+  }
+  if (!not_ours) return {};
+  const Identity& as = not_ours->attempt.as;
+  not_ours->untold = fmt::format("to be sent as uid {}, gid {}: this needs CAP_SETUID and CAP_SETGID", as.uid, as.gid);
+  return {*not_ours};
+}
+
+std::vector<Attempt> attempts(Protocol protocol, const std::vector<Identity>& ids, const std::vector<Address>& hosts,
+                              const std::vector<std::uint16_t>& ports, std::uint32_t mark = 0) {
+  std::vector<Attempt> all;
+  for (const Identity& as : ids) {
+    for (const Address& host : hosts) {
+      for (std::uint16_t port : ports)
+        all.push_back({.protocol = protocol, .as = as, .from = {}, .to = {host, port}, .mark = mark});
+    }
+  }
+  return all;
+}
+
+// ---- The trials.
+
+// Not the broadcast address of a network, nor the network's own, if there is another.
+Address inside(const AddressRange& range) {
+  Address address = range.last;
+  address.bytes[address.size() - 1] ^= 1;
+  return range.contains(address) ? address : range.last;
+}
+
+std::vector<Trial> outbound(const Config& config, const Plan& plan, Family family) {
+  std::vector<Address> hosts = nobody(family);
+  for (const AddressRange& range : config.outbound_ranges.list) {
+    if (range.family() == family && !range.first.is_loopback()) hosts.push_back(inside(range));
+  }
+  std::vector<std::uint16_t> ports{80, 443, config.probe_port};
+  ports.insert(ports.begin(), config.outbound_ports.begin(), config.outbound_ports.end());
+  return first(plan, "outbound", attempts(Protocol::tcp, app_identities(config), hosts, ports),
+               [&](const Trial& trial) { return captured_at(trial) == config.proxy_port; });
+}
+
+std::vector<Trial> dns(const Config& config, const Plan& plan, Family family, Protocol protocol) {
+  std::vector<Address> servers;
+  for (const Address& server : plan.dns_servers) {
+    if (server.family == family) servers.push_back(server);
+  }
+  if (config.capture_all_dns) servers = nobody(family);
+  return first(plan, "dns", attempts(protocol, app_identities(config), servers, {53}),
+               [&](const Trial& trial) { return captured_at(trial) != 0 && captured_at(trial) != config.proxy_port; });
+}
+
+// `-o`: nothing has to leave the pod to see it. The proxy's call to its own pod is caught, but for these ports.
+std::vector<Trial> excluded_outbound(const Config& config, const Plan& plan, Family family) {
+  std::vector<std::uint16_t> ports = config.outbound_exclude_ports;
+  std::erase(ports, config.tunnel_port);
+  return first(plan, "excluded port", attempts(Protocol::tcp, proxy_identities(config), {passthrough(family)}, ports),
+               [](const Trial& trial) { return captured_at(trial) == 0; });
+}
+
+std::vector<Trial> app_to_itself(const Config& config, const Plan& plan, Family family) {
+  return first(plan, "app to itself",
+               attempts(Protocol::tcp, app_identities(config), {passthrough(family)}, {config.probe_port}),
+               [](const Trial& trial) { return captured_at(trial) == 0; });
+}
+
+// ---- TPROXY: what carries the mark of the proxy's calls to its own pod counts as inbound on lo.
+
+std::vector<Address> own_addresses(Family family) {
+  std::vector<Address> own = interface_addresses();
+  std::erase_if(own, [&](const Address& a) { return a.family != family || a.is_loopback() || a.is_link_local(); });
+  std::erase(own, passthrough(family));
+  return own;
+}
+
+// What the rules of mangle OUTPUT put on the proxy's call to its own pod.
+std::uint32_t inbound_mark(const Config& config, const Plan& plan, const Address& own) {
+  const Packet packet{.protocol = Protocol::tcp,
+                      .from = {own, 0},
+                      .to = {own, config.probe_port},
+                      .in = {},
+                      .out = "lo",
+                      .owner = {config.proxy_uids.front(), config.proxy_gids.front()}};
+  return walk(plan.ruleset, Table::mangle, "OUTPUT", packet).mark;
+}
+
+std::uint16_t free_port(Family family) {
+  return own_end(listen_at(Protocol::tcp, {{any(family), 0}}, Sharing::if_free).socket.get()).port;
+}
+
+bool nobody_listens(const Endpoint& at) {
+  return listen_at(Protocol::tcp, {at}, Sharing::if_free).state == Listener::State::ours;
+}
+
+std::vector<Trial> tproxy(const Config& config, const Plan& plan, Family family, bool excluded) {
+  const std::vector<Address> own = own_addresses(family);
+  if (config.mode != Mode::tproxy || own.empty()) return {};
+  std::vector<std::uint16_t> ports = config.inbound_ports.list;
+  if (config.inbound_ports.all) ports = {free_port(family)};
+  const auto tries = attempts(Protocol::tcp, app_identities(config), {own.front()},
+                              excluded ? config.inbound_exclude_ports : ports, inbound_mark(config, plan, own.front()));
+  auto found = first(plan, excluded ? "tproxy excluded port" : "tproxy", tries, [&](const Trial& trial) {
+    // The proxy's socket has the destination for its own address: where somebody listens, both look alike.
+    return std::holds_alternative<Tproxy>(trial.end) != excluded && nobody_listens(trial.attempt.to);
+  });
+  if (found.empty() && !tries.empty() && !excluded) {
+    found.push_back({.name = fmt::format("tproxy tcp {}", name(family)),
+                     .attempt = tries.front(),
+                     .untold = "every port that it could be tried at is in use"});
+  }
+  return found;
+}
+
+// What carries the mark stays in the pod, whatever its destination.
+std::vector<Trial> tproxy_route(const Config& config, const Plan& plan, Family family) {
+  Routing routing = plan.routing;
+  const auto other = [&](const auto& route) { return route.family != family; };
+  std::erase_if(routing.policy_rules, other);
+  std::erase_if(routing.local_routes, other);
+  routing.loopback_addresses.clear();
+  const std::vector<Address> own = own_addresses(family);
+  if (routing.local_routes.empty() || own.empty()) return {};
+  auto tries = attempts(Protocol::tcp, app_identities(config), nobody(family), {config.probe_port}, config.tproxy_mark);
+  // The kernel would choose the destination itself as the source, and then find no route for that.
+  for (Attempt& attempt : tries) attempt.from = own.front();
+  auto found = first(plan, "tproxy route", tries, [](const Trial& trial) { return captured_at(trial) == 0; });
+  for (Trial& trial : found) {
+    trial.routing = routing;
+    trial.rules.clear();
+  }
+  return found;
+}
+
+// The chains of PREROUTING see what comes in by an interface, and nothing of what is sent in the pod: nat decides about
+// a connection once, and about one from inside on its way out.
+std::vector<Trial> from_outside(const Config& config, Family family) {
+  if (config.mode != Mode::redirect || config.inbound_ports.empty()) return {};
+  return {{.name = fmt::format("inbound from outside tcp {}", name(family)),
+           .untold = "only a connection from outside passes PREROUTING: not tried"}};
+}
+
+}  // namespace
+
+std::vector<Identity> proxy_identities(const Config& config) {
+  std::vector<Identity> ids;
+  for (const std::uint32_t gid : {config.proxy_gids.front(), own_identity().gid})
+    ids.push_back({config.proxy_uids.front(), gid});
+  std::ranges::stable_partition(ids, can_act_as);
+  return ids;
+}
+
+std::vector<Identity> app_identities(const Config& config) {
+  std::vector<Identity> ids{own_identity(), somebody};
+  for (const std::uint32_t gid : config.owner_groups.list) ids.push_back({somebody.uid, gid});
+  std::erase_if(ids, [&](const Identity& id) {
+    return std::ranges::find(config.proxy_uids, id.uid) != config.proxy_uids.end() ||
+           std::ranges::find(config.proxy_gids, id.gid) != config.proxy_gids.end();
+  });
+  return ids;
+}
+
+Trial inbound(const Config& config, const Plan& plan, Family family) {
+  const Attempt attempt{.protocol = Protocol::tcp,
+                        .as = proxy_identities(config).front(),
+                        .from = loopback(family),
+                        .to = {passthrough(family), config.probe_port}};
+  Trial trial = foresee(plan, attempt, "lo");
+  trial.name = fmt::format("inbound tcp {}", name(family));
+  if (!can_act_as(attempt.as))
+    trial.untold = fmt::format("to be sent as the proxy, uid {}: this needs CAP_SETUID and CAP_SETGID", attempt.as.uid);
+  return trial;
+}
+
+std::vector<Trial> trials(const Config& config, const Plan& plan, Family family) {
+  std::vector<Trial> all = from_outside(config, family);
+  const auto add = [&](const std::vector<Trial>& more) { all.insert(all.end(), more.begin(), more.end()); };
+  add(outbound(config, plan, family));
+  add(dns(config, plan, family, Protocol::tcp));
+  add(dns(config, plan, family, Protocol::udp));
+  add(excluded_outbound(config, plan, family));
+  add(app_to_itself(config, plan, family));
+  add(tproxy(config, plan, family, false));
+  add(tproxy(config, plan, family, true));
+  add(tproxy_route(config, plan, family));
+  return all;
+}
+
+}  // namespace sidetrack::probe

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "sidetrack/probe.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "render/json_parts.h"
+#include "sidetrack/render.h"
+
+namespace sidetrack {
+namespace {
+
+using Verdict_ = ProbeResult::Verdict;
+using Milliseconds = std::chrono::duration<double, std::milli>;
+
+struct Sign {
+  std::string_view word;
+  std::string_view paint;
+};
+constexpr Sign signs[] = {{"ok", "\033[32m"}, {"failed", "\033[31m"}, {"untold", "\033[33m"}};
+
+const Sign& sign(Verdict_ verdict) { return signs[static_cast<int>(verdict)]; }
+
+// "-t nat -A ISTIO_IN_REDIRECT -p tcp -j REDIRECT --to-ports 15006 (-z 15006)"
+std::string words(const Rule& rule) {
+  return fmt::format("-t {} {}{}", name(rule.table), iptables_words(rule),
+                     rule.reason.flag.empty() ? "" : fmt::format(" ({})", rule.reason.flag));
+}
+
+}  // namespace
+
+std::vector<std::string> likely_missing(const ProbeResult& result, const Comparison* compared) {
+  std::vector<std::string> lines = ip_commands(result.routing);
+  const std::vector<Rule> missing = compared != nullptr ? missing_rules(result, *compared) : result.rules;
+  for (const Rule& rule : missing) lines.push_back(words(rule));
+  return lines;
+}
+
+std::string probe_text(const std::vector<ProbeResult>& results, const Comparison* compared, bool color) {
+  std::string text;
+  for (const ProbeResult& result : results) {
+    const Sign& mark = sign(result.verdict);
+    text += fmt::format("{}{:<6}{}  {}: {}", color ? mark.paint : "", mark.word, color ? "\033[0m" : "", result.name,
+                        result.finding);
+    if (result.took.count() > 0) text += fmt::format("  {:.1f} ms", Milliseconds(result.took).count());
+    text += '\n';
+    if (result.verdict != Verdict_::failed) continue;
+    const std::vector<std::string> missing = likely_missing(result, compared);
+    if (missing.empty()) text += "        its rules are all there: others' rules may decide before them\n";
+    for (const std::string& line : missing)
+      text += fmt::format("        {}: {}\n", compared != nullptr ? "missing" : "likely missing", line);
+  }
+  return text;
+}
+
+std::string probe_json(const std::vector<ProbeResult>& results, const Comparison* compared) {
+  Json document = compared != nullptr ? comparison_json(*compared) : Json{{"equal", nullptr}};
+  Json probes = Json::array();
+  for (const ProbeResult& result : results) {
+    const bool failed = result.verdict == Verdict_::failed;
+    probes.push_back({{"name", result.name},
+                      {"verdict", sign(result.verdict).word},
+                      {"finding", result.finding},
+                      {"milliseconds", Milliseconds(result.took).count()},
+                      {"missing", failed ? likely_missing(result, compared) : std::vector<std::string>{}}});
+  }
+  document["probes"] = std::move(probes);
+  return document.dump(2) + "\n";
+}
+
+}  // namespace sidetrack
