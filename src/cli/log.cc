@@ -139,9 +139,9 @@ void start_log(const LogOptions& options, LogForm form, bool standard_output_is_
   current() = make(options, form, targets);
 }
 
-void log(LogOptions::Level level, std::string_view message, std::source_location from) {
-  current()->log(spdlog::source_loc{from.file_name(), static_cast<int>(from.line()), from.function_name()},
-                 spdlog_level(level), spdlog::string_view_t(message.data(), message.size()));
+void log(LogOptions::Level level, std::string_view message, From from) {
+  current()->log(spdlog::source_loc{from.file, from.line, ""}, spdlog_level(level),
+                 spdlog::string_view_t(message.data(), message.size()));
 }
 
 bool logs(LogOptions::Level level) { return current()->should_log(spdlog_level(level)); }

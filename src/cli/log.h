@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #pragma once
 
-#include <source_location>
 #include <string_view>
 
 #include "sidetrack/config.h"
@@ -18,20 +17,18 @@ enum class LogForm : std::uint8_t {
 // that cannot be written.
 void start_log(const LogOptions& options, LogForm form, bool standard_output_is_taken);
 
-void log(LogOptions::Level level, std::string_view message,
-         std::source_location from = std::source_location::current());
-inline void debug(std::string_view message, std::source_location from = std::source_location::current()) {
-  log(LogOptions::Level::debug, message, from);
-}
-inline void info(std::string_view message, std::source_location from = std::source_location::current()) {
-  log(LogOptions::Level::info, message, from);
-}
-inline void warn(std::string_view message, std::source_location from = std::source_location::current()) {
-  log(LogOptions::Level::warn, message, from);
-}
-inline void error(std::string_view message, std::source_location from = std::source_location::current()) {
-  log(LogOptions::Level::error, message, from);
-}
+// Where in the source a message comes from: std::source_location, which clang 14 does not know.
+struct From {
+  const char* file;
+  int line;
+  static constexpr From here(const char* file = __builtin_FILE(), int line = __builtin_LINE()) { return {file, line}; }
+};
+
+void log(LogOptions::Level level, std::string_view message, From from = From::here());
+inline void debug(std::string_view message, From from = From::here()) { log(LogOptions::Level::debug, message, from); }
+inline void info(std::string_view message, From from = From::here()) { log(LogOptions::Level::info, message, from); }
+inline void warn(std::string_view message, From from = From::here()) { log(LogOptions::Level::warn, message, from); }
+inline void error(std::string_view message, From from = From::here()) { log(LogOptions::Level::error, message, from); }
 [[nodiscard]] bool logs(LogOptions::Level level);
 
 }  // namespace sidetrack::cli

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <ranges>
 #include <string_view>
 
 #include "model/reach.h"
@@ -175,7 +174,8 @@ void add(std::vector<Folded>& chain, const Rule& original) {
   rule.insert_at.reset();
   join_negated(rule.matches);
   std::size_t steps = 0;
-  for (Folded& before : std::views::reverse(chain)) {
+  for (auto place_before = chain.rbegin(); place_before != chain.rend(); ++place_before) {
+    Folded& before = *place_before;
     if (++steps > look_back) break;
     if (const auto place = joint(before, rule)) {
       if (*place < rule.matches.size()) {
@@ -208,8 +208,8 @@ std::string joined(const std::vector<const Reason*>& reasons, std::string Reason
   for (const Reason* reason : reasons) {
     const std::string& other = reason->*text;
     const auto from_left = std::ranges::mismatch(first, other).in1 - first.begin();
-    const auto from_right = std::ranges::mismatch(std::views::reverse(first), std::views::reverse(other)).in1 -
-                            std::views::reverse(first).begin();
+    const auto from_right =
+        std::mismatch(first.rbegin(), first.rend(), other.rbegin(), other.rend()).first - first.rbegin();
     head = std::min(head, static_cast<std::size_t>(from_left));
     tail = std::min(tail, static_cast<std::size_t>(from_right));
   }

@@ -179,7 +179,7 @@ std::vector<Identity> proxy_identities(const Config& config) {
   std::vector<Identity> ids;
   for (const std::uint32_t gid : {config.proxy_gids.front(), own_identity().gid})
     ids.push_back({config.proxy_uids.front(), gid});
-  std::ranges::stable_partition(ids, can_act_as);
+  std::stable_partition(ids.begin(), ids.end(), can_act_as);
   return ids;
 }
 

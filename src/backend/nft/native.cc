@@ -384,8 +384,8 @@ NativeTable native(const Ruleset& ruleset) {
   const Reach reach(ruleset);
   for (const Table each : all_tables) {
     for (const Chain& chain : chains(ruleset, each, Families::both())) {
-      NativeChain& made =
-          table.chains.emplace_back(chain_name(each, chain.name), hook_of(each, chain.name), std::vector<NativeRule>{});
+      table.chains.push_back({chain_name(each, chain.name), hook_of(each, chain.name), {}});
+      NativeChain& made = table.chains.back();
       for (const Rule* rule : chain.rules) {
         for (NativeRule& part : RuleTranslation(*rule, reach(each, chain.name), sets).translate()) {
           made.rules.push_back(std::move(part));

@@ -67,7 +67,6 @@ class Transaction {
   std::uint32_t generation_;
   std::vector<std::byte> bytes_;
   std::size_t size_ = 0;
-  std::size_t last_ = 0;  // where the last message begins
   std::vector<Step> steps_;
 };
 
