@@ -12,14 +12,13 @@ using std::chrono::seconds;
 // When all is well a trial takes less than a millisecond.
 constexpr seconds patience{1};
 
-// In mode TPROXY the proxy's inbound socket takes connections to any address.
-Listener inbound_listener(const Config& config, Family family) {
+// At all addresses; in mode TPROXY foreign ones are among them, where that is permitted.
+Listener listen_anywhere(const Config& config, Family family, std::uint16_t port) {
   if (config.mode == Mode::tproxy) {
-    const Place everywhere{{any(family), config.inbound_port}, true};
-    Listener listener = listen_at(Protocol::tcp, everywhere, Sharing::if_free);
+    Listener listener = listen_at(Protocol::tcp, {{any(family), port}, true}, Sharing::if_free);
     if (listener.state != Listener::State::refused) return listener;
   }
-  return listen_at(Protocol::tcp, {{loopback(family), config.inbound_port}}, Sharing::if_free);
+  return listen_at(Protocol::tcp, {{any(family), port}}, Sharing::if_free);
 }
 
 // At every port of the proxy, and where else a trial ends.
@@ -36,11 +35,10 @@ std::vector<Listener> listeners(const Config& config, Family family, const std::
   proxy_ports.erase({Protocol::tcp, config.inbound_port});
   const ActingAs proxy(proxy_identities(config).front());
   std::vector<Listener> all;
-  all.push_back(inbound_listener(config, family));
+  all.push_back(listen_anywhere(config, family, config.inbound_port));
   for (const auto& [protocol, port] : proxy_ports)
     all.push_back(listen_at(protocol, {{loopback(family), port}}, Sharing::if_free));
-  for (const std::uint16_t port : other_ports)
-    all.push_back(listen_at(Protocol::tcp, {{any(family), port}}, Sharing::if_free));
+  for (const std::uint16_t port : other_ports) all.push_back(listen_anywhere(config, family, port));
   return all;
 }
 

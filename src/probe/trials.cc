@@ -157,7 +157,9 @@ std::vector<Trial> tproxy_route(const Config& config, const Plan& plan, Family f
   auto tries = attempts(Protocol::tcp, app_identities(config), nobody(family), {config.probe_port}, config.tproxy_mark);
   // The kernel would choose the destination itself as the source, and then find no route for that.
   for (Attempt& attempt : tries) attempt.from = own.front();
-  auto found = first(plan, "tproxy route", tries, [](const Trial& trial) { return captured_at(trial) == 0; });
+  auto found = first(plan, "tproxy route", tries, [](const Trial& trial) {
+    return captured_at(trial) == 0 && nobody_listens({any(trial.attempt.to.address.family), trial.attempt.to.port});
+  });
   for (Trial& trial : found) {
     trial.routing = routing;
     trial.rules.clear();
