@@ -61,7 +61,8 @@ struct LockFile {
   std::string holder;   // "held by iptables (pid 4711)"; empty if /proc/locks shows none
   std::string problem;  // why there can be no lock; empty if it is there or can be made
 };
-[[nodiscard]] LockFile look_at_lock();
+// `named` as in LegacyOptions::lock_file.
+[[nodiscard]] LockFile look_at_lock(const std::string& named);
 
 // The tables in this namespace, whoever made them; nothing if we may not see. Those of legacy iptables that are alive:
 // "nat (ipv4)"; those of nf_tables: "ip nat", "inet filter".
@@ -106,8 +107,8 @@ struct Diagnosis {
   Routing routing;  // policy rules, routes and addresses of the sidecar
 };
 
-// Throws only if the kernel does not answer what every process may ask.
-[[nodiscard]] Diagnosis diagnose(const OpenBackend& open, Routes& routes);
+// `lock_file` as in LegacyOptions. Throws only if the kernel does not answer what every process may ask.
+[[nodiscard]] Diagnosis diagnose(const OpenBackend& open, const std::string& lock_file, Routes& routes);
 
 // What is not as it should be, the gravest first.
 struct Finding {

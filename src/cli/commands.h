@@ -31,6 +31,9 @@ void enter_target(const CommandLine& line);
 // Completes the configuration from the host and makes the plan; warnings go to the log.
 [[nodiscard]] Plan make_plan(CommandLine& line);
 
+// The lock file of legacy iptables, if it is another than the usual one: that of another pod is its namespace.
+[[nodiscard]] std::string legacy_lock(const CommandLine& line);
+
 // Opens backends with the options of the command line.
 [[nodiscard]] OpenBackend opener(const CommandLine& line);
 

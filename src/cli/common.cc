@@ -37,11 +37,15 @@ Plan make_plan(CommandLine& line) {
   return made;
 }
 
-OpenBackend opener(const CommandLine& line) {
+std::string legacy_lock(const CommandLine& line) {
   const bool elsewhere =
       line.pid || !line.netns.empty() || !line.config.network_namespace.empty() || line.config.cni_mode;
-  return [wait = line.config.lock_wait, lock = std::string(elsewhere ? namespace_lock : "")](
-             BackendKind kind, Access access) -> std::unique_ptr<Backend> {
+  return elsewhere ? namespace_lock : "";
+}
+
+OpenBackend opener(const CommandLine& line) {
+  return [wait = line.config.lock_wait, lock = legacy_lock(line)](BackendKind kind,
+                                                                  Access access) -> std::unique_ptr<Backend> {
     switch (kind) {
       case BackendKind::iptables_nft:
         return open_iptables_nft();

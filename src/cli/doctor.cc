@@ -8,7 +8,7 @@ namespace sidetrack::cli {
 ExitCode run_doctor(CommandLine& line) {
   enter_target(line);
   const auto routes = open_routes();
-  const Diagnosis diagnosis = diagnose(opener(line), *routes);
+  const Diagnosis diagnosis = diagnose(opener(line), legacy_lock(line), *routes);
   print(line.format == Format::json ? diagnosis_json(diagnosis) : diagnosis_text(diagnosis, colored(line)));
   return ExitCode::done;
 }

@@ -12,6 +12,7 @@
 #include <string>
 #include <thread>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "file_descriptor.h"
@@ -35,6 +36,8 @@ class Namespace {
  public:
   // A fresh one, nameless: it is gone when this object and all sockets in it are.
   Namespace();
+  // One that somebody made.
+  explicit Namespace(FileDescriptor fd) : fd_(std::move(fd)) {}
 
   // Calls `act` inside, in a thread of its own, and returns what it returns or throws what it throws.
   template <typename Act>

@@ -42,7 +42,7 @@ const Ports guest_ports{.tcp = {53, 80}, .udp = {53}};
 
 const Addresses& addresses(Family family) { return family == Family::ipv4 ? ipv4 : ipv6; }
 
-Pod::Pod(Options options) {
+Pod::Pod(Options options, Namespace pod) : pod_(std::move(pod)) {
   for (const auto* each : {&pod_, &outside_, &guest_}) {
     trust_addresses(*each);
     ip(*each, "link set lo up\n");

@@ -60,7 +60,7 @@ class Pod {
     bool transparent_proxy = false;  // the proxy's inbound port is that of mode TPROXY: IP_TRANSPARENT, and NET_ADMIN
   };
   Pod() : Pod(Options{}) {}
-  explicit Pod(Options options);
+  explicit Pod(Options options, Namespace pod = {});
 
   [[nodiscard]] const Namespace& at(Place place) const;
   [[nodiscard]] const Namespace& ns() const { return pod_; }

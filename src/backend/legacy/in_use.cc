@@ -2,7 +2,6 @@
 #include <linux/netfilter_ipv4/ip_tables.h>
 #include <linux/netfilter_ipv6/ip6_tables.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <bit>
 #include <cstring>
@@ -10,6 +9,7 @@
 #include "backend/legacy/iptc_table.h"
 #include "host/descriptor.h"
 #include "sidetrack/doctor.h"
+#include "sidetrack/error.h"
 
 namespace sidetrack {
 namespace {
@@ -29,25 +29,30 @@ bool holds_rules(int domain, int level, int option, const std::string& table) {
 }  // namespace
 
 bool iptables_legacy_in_use() {
-  for (Family family : {Family::ipv4, Family::ipv6}) {
-    for (const std::string& table : legacy::table_names(family)) {
-      const bool used = family == Family::ipv4
-                            ? holds_rules<ipt_getinfo>(AF_INET, IPPROTO_IP, IPT_SO_GET_INFO, table)
-                            : holds_rules<ip6t_getinfo>(AF_INET6, IPPROTO_IPV6, IP6T_SO_GET_INFO, table);
-      if (used) return true;
+  try {
+    for (Family family : {Family::ipv4, Family::ipv6}) {
+      for (const std::string& table : legacy::table_names(family)) {
+        const bool used = family == Family::ipv4
+                              ? holds_rules<ipt_getinfo>(AF_INET, IPPROTO_IP, IPT_SO_GET_INFO, table)
+                              : holds_rules<ip6t_getinfo>(AF_INET6, IPPROTO_IPV6, IP6T_SO_GET_INFO, table);
+        if (used) return true;
+      }
     }
+  } catch (const Error&) {  // if they may not be seen, this backend is of no use anyway
   }
   return false;
 }
 
 TableNames legacy_tables() {
-  constexpr const char* list = "/proc/thread-self/net/ip_tables_names";  // for root's eyes alone
-  if (access(list, F_OK) == 0 && access(list, R_OK) != 0) return std::nullopt;
   std::vector<std::string> tables;
-  for (Family family : {Family::ipv4, Family::ipv6}) {
-    for (const std::string& table : legacy::table_names(family)) {
-      tables.push_back(table + " (" + std::string(name(family)) + ")");
+  try {
+    for (Family family : {Family::ipv4, Family::ipv6}) {
+      for (const std::string& table : legacy::table_names(family)) {
+        tables.push_back(table + " (" + std::string(name(family)) + ")");
+      }
     }
+  } catch (const Error&) {
+    return std::nullopt;
   }
   return tables;
 }

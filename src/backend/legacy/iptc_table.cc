@@ -210,6 +210,12 @@ std::vector<std::string> table_names(Family family) {
   const char* path =
       family == Family::ipv4 ? "/proc/thread-self/net/ip_tables_names" : "/proc/thread-self/net/ip6_tables_names";
   const Descriptor file(::open(path, O_RDONLY | O_CLOEXEC));
+  if (!file.valid() && errno == EACCES) {
+    require_capabilities();
+    throw system_error(EACCES, std::string("iptables-legacy: cannot read ") + path, ExitCode::failed,
+                       "the file belongs to nobody if the network namespace was made before the ids of its user "
+                       "namespace were mapped; the nf_tables backends do without it");
+  }
   if (!file.valid()) return {};
   char buffer[512];  // a name a line; five tables exist
   const ssize_t size = ::read(file.get(), buffer, sizeof buffer);

@@ -52,7 +52,7 @@ class IptcTable {
 [[nodiscard]] std::unique_ptr<IptcTable> open_table(Family family, Table table);
 
 // The tables that are alive in this namespace: by ip_tables_names and ip6_tables_names in /proc/net, which touch
-// nothing. All of them, and those that we write to.
+// nothing. All of them, and those that we write to. Throws not_permitted if they may not be read.
 [[nodiscard]] std::vector<std::string> table_names(Family family);
 [[nodiscard]] std::vector<Table> tables_alive(Family family);
 

@@ -154,6 +154,7 @@ class LegacyBackend : public Backend {
   }
 
   void replace(const Live& seen, const Ruleset& wanted) override {
+    require_before_opening(wanted);
     // The snapshots of read() are used up. The commit of one fails if the table has another number of rules by now.
     std::vector<TablePointer> tables = std::move(tables_);
     tables_.clear();
@@ -210,6 +211,17 @@ class LegacyBackend : public Backend {
   }
 
  private:
+  // A table comes to life when it is opened, and stays. So what the kernel certainly lacks is met before.
+  static void require_before_opening(const Ruleset& wanted) {
+    for (Family family : {Family::ipv4, Family::ipv6}) {
+      const std::vector<Table> alive = tables_alive(family);
+      const bool opens = std::ranges::any_of(wanted.rules, [&](const Rule& rule) {
+        return rule.families.contains(family) && std::ranges::find(alive, rule.table) == alive.end();
+      });
+      if (opens) require_extensions(family, wanted);
+    }
+  }
+
   std::optional<XtablesLock> lock_;
   std::vector<TablePointer> tables_;
 };

@@ -59,15 +59,16 @@ std::string holder(int file) {
   return "";
 }
 
-std::string lock_path() {
-  const char* named = std::getenv("XTABLES_LOCKFILE");
-  return named != nullptr && *named != '\0' ? named : "/run/xtables.lock";
+std::string lock_path(const std::string& named) {
+  if (!named.empty()) return named;
+  const char* variable = std::getenv("XTABLES_LOCKFILE");
+  return variable != nullptr && *variable != '\0' ? variable : "/run/xtables.lock";
 }
 
 }  // namespace
 
 XtablesLock::XtablesLock(const std::string& named, milliseconds wait) {
-  const std::string path = named.empty() ? lock_path() : named;
+  const std::string path = lock_path(named);
   file_ = open(path.c_str(), O_CREAT | O_RDONLY | O_CLOEXEC, 0600);
   if (file_ < 0) {
     if (errno != EROFS && errno != ENOENT && errno != EACCES)
@@ -103,8 +104,8 @@ XtablesLock::~XtablesLock() {
 
 namespace sidetrack {
 
-LockFile look_at_lock() {
-  LockFile lock{legacy::lock_path(), "", ""};
+LockFile look_at_lock(const std::string& named) {
+  LockFile lock{legacy::lock_path(named), "", ""};
   const Descriptor file(open(lock.path.c_str(), O_RDONLY | O_CLOEXEC));
   if (file.valid()) {
     lock.holder = legacy::holder(file.get());
