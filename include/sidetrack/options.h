@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "sidetrack/config.h"
+#include "sidetrack/packet.h"
 
 namespace sidetrack {
 
@@ -29,6 +30,8 @@ struct PacketOptions {
   std::optional<Address> from;
   std::string in_interface;
   std::string out_interface;
+  std::uint32_t mark = 0;
+  ConnectionState state = ConnectionState::new_;
 };
 
 struct CommandLine {

@@ -45,4 +45,9 @@ namespace sidetrack {
 // The document of diff_json, with "probes"; "equal" is null if the rules could not be read.
 [[nodiscard]] std::string probe_json(const std::vector<ProbeResult>& results, const Comparison* compared);
 
+// The chains and jumps as a graph, rules that lead the same way gathered in one arrow, what nothing leads to left out:
+// a flowchart that GitHub shows in a README (```mermaid), and graphviz' language (dot -Tsvg).
+[[nodiscard]] std::string mermaid(const Ruleset& ruleset, Families families);
+[[nodiscard]] std::string dot(const Ruleset& ruleset, Families families);
+
 }  // namespace sidetrack

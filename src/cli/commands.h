@@ -5,7 +5,9 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "sidetrack/apply.h"
 #include "sidetrack/backend.h"
@@ -22,6 +24,8 @@ ExitCode run_clean(CommandLine& line);
 ExitCode run_diff(CommandLine& line);
 ExitCode run_verify(CommandLine& line);
 ExitCode run_doctor(CommandLine& line);
+ExitCode run_show(CommandLine& line);
+ExitCode run_explain(CommandLine& line);
 
 // ---- What they share.
 
@@ -47,6 +51,10 @@ void enter_target(const CommandLine& line);
 // likely missing.
 void check_validation(const CommandLine& line, const Plan& plan);
 void run_validation(const CommandLine& line, const Plan& plan);
+
+// The rules of every backend that holds any. What may not be read is said in the log; nothing may be read:
+// not_permitted.
+[[nodiscard]] std::vector<Live> read_live(const CommandLine& line);
 
 // The comparison in the format that was asked for.
 [[nodiscard]] std::string rendered(const CommandLine& line, const Comparison& comparison);

@@ -26,6 +26,10 @@ ExitCode run(Command command, CommandLine& line) {
       return run_doctor(line);
     case Command::clean:
       return run_clean(line);
+    case Command::show:
+      return run_show(line);
+    case Command::explain:
+      return run_explain(line);
     default:
       throw Error(ExitCode::usage, "'" + std::string(name(command)) + "' is not there yet");
   }

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "network.h"
 
 namespace sidetrack::netns {
@@ -91,6 +93,15 @@ const Namespace& Pod::at(Place place) const {
 
 void Pod::listen(const Actor& actor, Role role, const Ports& ports) {
   servers_.push_back(std::make_unique<Server>(at(actor.place), actor.identity, role, ports));
+  listeners_.push_back({actor.place, role, ports});
+}
+
+Role Pod::listener(Place place, Protocol protocol, std::uint16_t port) const {
+  for (const Listener& one : listeners_) {
+    const auto& ports = protocol == Protocol::tcp ? one.ports.tcp : one.ports.udp;
+    if (one.place == place && std::ranges::find(ports, port) != ports.end()) return one.role;
+  }
+  return Role::refused;
 }
 
 Landing Pod::connect(const Actor& actor, const Request& request) const {

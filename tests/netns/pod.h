@@ -68,6 +68,9 @@ class Pod {
   // Somebody more to listen, from now on.
   void listen(const Actor& actor, Role role, const Ports& ports);
 
+  // Who listens on a port of all addresses there; refused if nobody does.
+  [[nodiscard]] Role listener(Place place, Protocol protocol, std::uint16_t port) const;
+
   [[nodiscard]] Landing connect(const Actor& actor, const Request& request) const;
 
  private:
@@ -75,6 +78,12 @@ class Pod {
   Namespace outside_;
   Namespace guest_;
   std::vector<std::unique_ptr<Server>> servers_;
+  struct Listener {
+    Place place;
+    Role role;
+    Ports ports;
+  };
+  std::vector<Listener> listeners_;
 };
 
 }  // namespace sidetrack::netns

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "sidetrack/backend.h"
+#include "sidetrack/ruleset.h"
+
+namespace sidetrack {
+
+// What a rule does. Its own reason if it has one (a plan's rules, nf_tables comments); iptables rules carry none and
+// are recognised by their shape: those of Istio, of all versions, and of Sidetrack. Empty if the shape is not known.
+[[nodiscard]] Reason describe(const Rule& rule);
+
+// The rule in the words of `iptables -S`, without `-A CHAIN`; of long lists the first values and their number.
+[[nodiscard]] std::string short_words(const Rule& rule);
+
+// Whose a rule or a chain is: "Sidetrack", "Istio or Sidetrack" (they share names in iptables), "Istio" (its own
+// nftables tables), "other". `chain` is the chain's name, `ours` what was read back with it.
+[[nodiscard]] std::string_view whose(BackendKind backend, std::string_view chain, bool ours);
+
+}  // namespace sidetrack

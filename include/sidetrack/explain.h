@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// What the kernel does with one packet, and which rule is the reason. Pure functions: the rules and the pod are given.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sidetrack/address.h"
+#include "sidetrack/backend.h"
+#include "sidetrack/options.h"
+#include "sidetrack/packet.h"
+#include "sidetrack/plan.h"
+#include "sidetrack/pod.h"
+#include "sidetrack/ruleset.h"
+
+namespace sidetrack {
+
+// The packet of the command line: `out tcp 10.96.0.10:443`, `in tcp :8080`, `out udp [fd00::1]:53`, `lo tcp :8080`,
+// `out icmp 10.0.0.1`. Strict: throws usage, naming the value and what was expected.
+[[nodiscard]] Packet parse_packet(const PacketOptions& options);
+
+// The rules of a plan as a backend holds them: -I resolved; iptables keeps the families apart, nftables folds lists.
+[[nodiscard]] Live as_live(const Ruleset& ruleset, BackendKind backend);
+
+// ---- The answer
+
+// One thing that happens to the packet, in order.
+struct Step {
+  enum class Kind : std::uint8_t {
+    hook,     // it comes to a hook
+    kernel,   // what the kernel does beside the rules: conntrack, routing, address translation
+    passed,   // a rule that does not match
+    matched,  // a rule that matches, and the walk goes on: a jump, a mark
+    decided,  // a rule that matches and ends the walk of its chain or table
+  };
+  Kind kind = Kind::kernel;
+  std::string text;  // hook, kernel: what happens; passed: why it does not match; matched, decided: what the rule does
+
+  // Of a rule:
+  BackendKind backend = BackendKind::iptables_legacy;
+  Table table = Table::nat;
+  std::string chain;
+  unsigned number = 0;  // in its chain, counted from 1
+  unsigned depth = 0;   // of jumps; 0: in a built-in chain
+  std::string rule;     // "-A ISTIO_OUTPUT -d 127.0.0.1/32 -j RETURN"
+  Reason reason;        // the rule's own, or what describe() makes of its shape
+};
+
+// Where the packet ends.
+struct Ending {
+  enum class Kind : std::uint8_t {
+    lands,      // in this pod, at `at`
+    leaves,     // the pod by `interface`, for `at`
+    forwarded,  // not for this pod: goes on by `interface` to `at` if the pod forwards, else it is dropped
+    dropped,
+    unroutable,  // never sent: there is no route
+  };
+  Kind kind = Kind::lands;
+  Endpoint at;
+  std::string interface;
+  std::string listener;              // lands: who has that port: "Envoy outbound", "the app"
+  std::optional<Endpoint> original;  // SO_ORIGINAL_DST, if the destination was translated
+  bool transparent = false;          // lands: by TPROXY at `port`; `at` is what the socket sees as its own address
+  std::uint16_t transparent_port = 0;
+  std::string why;      // dropped, unroutable
+  std::string answers;  // leaves, forwarded: what becomes of the answers if they do not come back
+  friend bool operator==(const Ending&, const Ending&) = default;
+};
+
+// "lands on 127.0.0.1:15001 (Envoy outbound); original destination 10.96.0.10:443"
+[[nodiscard]] std::string sentence(const Ending& ending);
+
+struct Trace {
+  Packet packet;  // with what was left out filled in
+  std::vector<Step> steps;
+  Ending ending;
+  std::vector<std::size_t> decisive;  // the steps that are the reason for the ending; empty: no rule is
+  std::vector<std::string> doubts;    // what could not be known
+};
+
+// Walks the packet through the tables raw, mangle and nat of everything in `live`, in the kernel's order.
+//
+// Where two tables hook the same place at the same priority (legacy and nf_tables), the kernel asks the one that was
+// registered last first (nf_hook_entries_grow, tried on 6.18), and cannot be asked which that was: `live` is in the
+// order in which they are asked, and a doubt says so if another order has another ending.
+//
+// Throws usage if the pod cannot have such a packet (lo to an address that is not the pod's).
+[[nodiscard]] Trace explain(const Packet& packet, const PodView& pod, std::span<const Live> live);
+
+struct TextOptions {
+  bool color = false;
+  bool all = false;  // every rule; otherwise long runs of rules that do not match for the same reason are one line
+};
+[[nodiscard]] std::string text(const Trace& trace, const TextOptions& options);
+[[nodiscard]] std::string json(const Trace& trace);
+
+}  // namespace sidetrack

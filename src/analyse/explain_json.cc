@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <nlohmann/json.hpp>
+
+#include "sidetrack/explain.h"
+
+namespace sidetrack {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json endpoint(const Endpoint& end) { return {{"address", end.address.text()}, {"port", end.port}}; }
+
+Json packet(const Packet& p) {
+  static constexpr const char* ways[] = {"out", "in", "lo"};
+  static constexpr const char* states[] = {"new", "established", "reply", "invalid"};
+  Json result = {{"way", ways[static_cast<std::size_t>(p.way)]},
+                 {"protocol", name(p.protocol)},
+                 {"source", endpoint({*p.source, p.source_port})},
+                 {"destination", endpoint({*p.destination, p.destination_port})},
+                 {"state", states[static_cast<std::size_t>(p.state)]},
+                 {"mark", p.mark}};
+  if (p.owner) result["owner"] = {{"uid", p.owner->uid}, {"gid", p.owner->gid}};
+  if (!p.interface.empty()) result["interface"] = p.interface;
+  return result;
+}
+
+Json step(const Step& s) {
+  static constexpr const char* kinds[] = {"hook", "kernel", "passed", "matched", "decided"};
+  Json result = {{"kind", kinds[static_cast<std::size_t>(s.kind)]}, {"text", s.text}};
+  if (s.kind < Step::Kind::passed) return result;
+  result.update({{"backend", name(s.backend)},
+                 {"table", name(s.table)},
+                 {"chain", s.chain},
+                 {"number", s.number},
+                 {"rule", s.rule},
+                 {"flag", s.reason.flag},
+                 {"reason", s.reason.sentence}});
+  return result;
+}
+
+Json ending(const Ending& o) {
+  static constexpr const char* kinds[] = {"lands", "leaves", "forwarded", "dropped", "unroutable"};
+  Json result = {{"kind", kinds[static_cast<std::size_t>(o.kind)]}, {"sentence", sentence(o)}, {"at", endpoint(o.at)}};
+  if (!o.interface.empty()) result["interface"] = o.interface;
+  if (!o.listener.empty()) result["listener"] = o.listener;
+  if (o.original) result["original_destination"] = endpoint(*o.original);
+  if (o.transparent) result["tproxy_port"] = o.transparent_port;
+  if (!o.why.empty()) result["why"] = o.why;
+  if (!o.answers.empty()) result["answers"] = o.answers;
+  return result;
+}
+
+}  // namespace
+
+std::string json(const Trace& trace) {
+  Json steps = Json::array();
+  for (const Step& s : trace.steps) steps.push_back(step(s));
+  const Json document = {{"packet", packet(trace.packet)},
+                         {"ending", ending(trace.ending)},
+                         {"decided_by", trace.decisive},
+                         {"steps", std::move(steps)},
+                         {"not_certain", trace.doubts}};
+  return document.dump(2) + "\n";
+}
+
+}  // namespace sidetrack

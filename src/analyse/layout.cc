@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "analyse/layout.h"
+
+#include <fmt/format.h>
+
+namespace sidetrack {
+
+std::string styled(std::string_view text, Style style, bool color) {
+  static constexpr std::string_view codes[] = {"0", "1", "2", "32", "31", "33"};
+  if (!color || style == Style::plain || text.empty()) return std::string(text);
+  return fmt::format("\033[{}m{}\033[0m", codes[static_cast<std::size_t>(style)], text);
+}
+
+std::string grouped(std::uint64_t number) {
+  std::string text = std::to_string(number);
+  for (std::size_t place = text.size(); place > 3;) {
+    place -= 3;
+    text.insert(place, ",");
+  }
+  return text;
+}
+
+std::string shell_words(std::string_view flag) {
+  if (flag.ends_with(" *")) return fmt::format("{}'*'", flag.substr(0, flag.size() - 1));
+  return std::string(flag);
+}
+
+}  // namespace sidetrack

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace sidetrack {
+
+enum class Style : unsigned char { plain, bold, dim, green, red, yellow };
+
+// ANSI escapes around the text, if `color`.
+[[nodiscard]] std::string styled(std::string_view text, Style style, bool color);
+
+// "10000" with separators, for people: "10,000".
+[[nodiscard]] std::string grouped(std::uint64_t number);
+
+// "-x 10.0.0.0/8", as it is given in a shell: a bare * in quotes.
+[[nodiscard]] std::string shell_words(std::string_view flag);
+
+}  // namespace sidetrack

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "analyse/match.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace sidetrack {
+namespace {
+
+// Of a name that ends in + the rest does not matter.
+bool is_interface(const std::string& pattern, const std::string& name) {
+  if (pattern.ends_with('+')) return name.starts_with(std::string_view(pattern).substr(0, pattern.size() - 1));
+  return pattern == name;
+}
+
+template <typename Value, typename Range>
+bool any_contains(const std::vector<Range>& ranges, const Value& value) {
+  return std::ranges::any_of(ranges, [&](const Range& range) { return range.contains(value); });
+}
+
+std::uint8_t state_bit(ConnectionState state) {
+  switch (state) {
+    case ConnectionState::new_:
+      return ConntrackStateMatch::new_;
+    case ConnectionState::established:
+    case ConnectionState::reply:
+      return ConntrackStateMatch::established;
+    case ConnectionState::invalid:
+      return ConntrackStateMatch::invalid;
+  }
+  return 0;
+}
+
+const char* state_words(ConnectionState state) {
+  switch (state) {
+    case ConnectionState::new_:
+      return "the connection is new";
+    case ConnectionState::established:
+    case ConnectionState::reply:
+      return "the connection is established";
+    case ConnectionState::invalid:
+      return "it belongs to no known connection";
+  }
+  return "";
+}
+
+struct WhyNot {
+  const PacketAtHook& packet;
+
+  using Answer = std::optional<std::string>;
+
+  Answer operator()(const InterfaceMatch& m) const {
+    const bool in = m.direction == Direction::in;
+    const std::string& name = in ? packet.in : packet.out;
+    if (is_interface(m.name, name) != m.negated) return {};
+    if (name.empty()) return in ? "no interface yet: it is sent from here" : "no interface yet: it is not routed";
+    return fmt::format("it {} by {}", in ? "comes in" : "goes out", name);
+  }
+
+  Answer operator()(const AddressMatch& m) const {
+    const Address& address = m.end == End::source ? packet.source.address : packet.destination.address;
+    const bool same_family = m.ranges.empty() || m.ranges.front().family() == address.family;
+    if (same_family && any_contains(m.ranges, address) != m.negated) return {};
+    return fmt::format("its {} is {}", m.end == End::source ? "source" : "destination", address.text());
+  }
+
+  Answer operator()(const ProtocolMatch& m) const {
+    if ((m.protocol == packet.protocol) != m.negated) return {};
+    return fmt::format("it is {}", name(packet.protocol));
+  }
+
+  Answer operator()(const PortMatch& m) const {
+    if (packet.protocol != Protocol::tcp && packet.protocol != Protocol::udp) return "it has no ports";
+    const std::uint16_t port = m.end == End::source ? packet.source.port : packet.destination.port;
+    if (any_contains(m.ports, port) != m.negated) return {};
+    const char* which = m.end == End::source ? "source" : "destination";
+    if (port == 0) return fmt::format("its {} port is one that the kernel chose", which);
+    return fmt::format("its {} port is {}", which, port);
+  }
+
+  // No socket, no owner: `! --uid-owner` holds then in xt (net/netfilter/xt_owner.c), while `meta skuid != ` of
+  // nf_tables gives up on the rule (nft_meta_get_eval_skugid).
+  Answer operator()(const OwnerMatch& m) const {
+    const char* kind = m.kind == OwnerKind::uid ? "uid" : "gid";
+    if (!packet.owner) {
+      if (m.negated && !packet.native) return {};
+      return fmt::format("no process sent it, so it has no {}", kind);
+    }
+    const std::uint32_t id = m.kind == OwnerKind::uid ? packet.owner->uid : packet.owner->gid;
+    if (any_contains(m.ids, id) != m.negated) return {};
+    return fmt::format("its {} is {}", kind, id);
+  }
+
+  Answer operator()(const ConntrackStateMatch& m) const {
+    if (((m.states & state_bit(packet.state)) != 0) != m.negated) return {};
+    return state_words(packet.state);
+  }
+
+  Answer operator()(const MarkMatch& m) const {
+    if (((packet.mark & m.mask) == m.value) != m.negated) return {};
+    return packet.mark == 0 ? "it has no mark" : fmt::format("its mark is {}", packet.mark);
+  }
+
+  // Without a connection neither `--mark` nor `! --mark` holds (net/netfilter/xt_connmark.c; nft_ct breaks off too).
+  Answer operator()(const ConnmarkMatch& m) const {
+    if (!packet.connmark) return "it belongs to no known connection";
+    if (((*packet.connmark & m.mask) == m.value) != m.negated) return {};
+    return *packet.connmark == 0 ? "its connection has no mark"
+                                 : fmt::format("its connection's mark is {}", *packet.connmark);
+  }
+
+  Answer operator()(const UnknownMatch& m) const { return fmt::format("not known whether {} holds", m.words); }
+};
+
+}  // namespace
+
+std::optional<std::string> why_not(const Match& match, const PacketAtHook& packet) {
+  return std::visit(WhyNot{packet}, match);
+}
+
+bool is_unknown(const Match& match) { return std::holds_alternative<UnknownMatch>(match); }
+
+}  // namespace sidetrack

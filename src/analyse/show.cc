@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "sidetrack/show.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "analyse/hook.h"
+#include "analyse/layout.h"
+#include "sidetrack/describe.h"
+#include "sidetrack/ports.h"
+
+namespace sidetrack {
+namespace {
+
+constexpr std::size_t widest_rule = 100;  // longer ones are not aligned with
+constexpr std::size_t number_width = 6;   // with the space behind it
+constexpr std::size_t longest_run = 8;    // of rules of one kind, before they become one line
+
+struct Line {
+  enum class Kind : std::uint8_t { heading, rule, note };
+  Kind kind = Kind::note;
+  std::size_t indent = 0;
+  std::string text;    // a rule's words
+  std::string number;  // of a rule
+  Counters counters;
+  std::uint64_t moved = 0;  // packets since it was shown last
+  std::string whose;        // if it is not plain from the chain
+  std::string sentence;
+};
+
+// The known ports that a rule speaks of: "15021 readiness".
+std::string port_names(const Rule& rule) {
+  std::vector<std::uint16_t> ports;
+  for (const Match& match : rule.matches) {
+    const auto* m = std::get_if<PortMatch>(&match);
+    if (m == nullptr) continue;
+    for (const NamedPort& named : named_ports) {
+      const auto holds = [&](const PortRange& range) { return range.contains(named.port); };
+      if (std::ranges::any_of(m->ports, holds)) ports.push_back(named.port);
+    }
+  }
+  if (const auto* t = std::get_if<Redirect>(&rule.target)) ports.push_back(t->port);
+  if (const auto* t = std::get_if<Tproxy>(&rule.target)) ports.push_back(t->port);
+  std::string text;
+  for (std::uint16_t port : ports) {
+    if (port_name(port).empty()) continue;
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", port, port_name(port));
+  }
+  return text;
+}
+
+std::string sentence_of(const Rule& rule) {
+  const Reason reason = describe(rule);
+  std::string text = reason.sentence;
+  if (!reason.flag.empty()) text += fmt::format(" ({})", shell_words(reason.flag));
+  const std::string ports = port_names(rule);
+  if (!ports.empty()) text += fmt::format("{}[{}]", text.empty() ? "" : " ", ports);
+  return text;
+}
+
+// Rules of one kind are asked for by the same flag and differ in their values alone.
+bool same_kind(const LiveRule& a, const LiveRule& b) {
+  const auto alike = [](const Match& x, const Match& y) { return x.index() == y.index(); };
+  const auto flag = [](const LiveRule& entry) {
+    const std::string words = describe(entry.rule).flag;
+    return words.substr(0, words.find(' '));
+  };
+  return a.ours == b.ours && a.rule.families == b.rule.families && a.rule.target == b.rule.target &&
+         std::ranges::equal(a.rule.matches, b.rule.matches, alike) && flag(a) == flag(b);
+}
+
+// All that one backend holds for some families, as lines.
+class Tree {
+ public:
+  Tree(const Live& live, Families families, const ShowOptions& options)
+      : live_(live), families_(families), options_(options) {
+    const auto found = std::ranges::find(options.before, live.backend, &Live::backend);
+    if (found != options.before.end()) before_ = &*found;
+  }
+
+  std::vector<Line> lines() {
+    for (const Hook hook : all_hooks) {
+      bool first = true;
+      for (const Table table : all_tables) {
+        for (const LiveChain& chain : live_.chains) {
+          if (!shown(chain) || chain.table != table || hook_of(chain.name) != hook || chain.rules.empty()) continue;
+          if (first) note(2, std::string(name(hook)), Line::Kind::heading);
+          first = false;
+          show(chain, 4);
+        }
+      }
+    }
+    bool first = true;
+    for (const LiveChain& chain : live_.chains) {
+      if (!shown(chain) || hook_of(chain.name) || seen_.contains(&chain)) continue;
+      if (first) note(2, "not reached from any hook", Line::Kind::heading);
+      first = false;
+      show(chain, 4);
+    }
+    return std::move(lines_);
+  }
+
+ private:
+  [[nodiscard]] bool shown(const LiveChain& chain) const { return chain.families == families_; }
+
+  void note(std::size_t indent, std::string text, Line::Kind kind = Line::Kind::note) {
+    Line line;
+    line.kind = kind;
+    line.indent = indent;
+    line.text = std::move(text);
+    lines_.push_back(std::move(line));
+  }
+
+  void show(const LiveChain& chain, std::size_t indent) {
+    const std::string title = fmt::format("{} {}", name(chain.table), chain.name);
+    if (!seen_.insert(&chain).second) return;  // it stands above
+    note(indent,
+         hook_of(chain.name) ? title : fmt::format("{} [{}]", title, whose(live_.backend, chain.name, chain.ours)));
+    for (std::size_t i = 0; i < chain.rules.size();) {
+      std::size_t end = i + 1;
+      while (end < chain.rules.size() && same_kind(chain.rules[i], chain.rules[end])) ++end;
+      if (options_.all || end - i <= longest_run) end = i + 1;
+      rules(chain, i, end, indent);
+      if (const auto* jump = std::get_if<Jump>(&chain.rules[i].rule.target); jump != nullptr)
+        follow(chain, *jump, indent);
+      i = end;
+    }
+  }
+
+  // One rule, or a run of rules of one kind.
+  void rules(const LiveChain& chain, std::size_t from, std::size_t to, std::size_t indent) {
+    const LiveRule& first = chain.rules[from];
+    Line line;
+    line.kind = Line::Kind::rule;
+    line.indent = indent + 2;
+    line.number = fmt::format("{}", from + 1);
+    line.text = short_words(first.rule);
+    line.sentence = sentence_of(first.rule);
+    if (first.rule.families != families_) {
+      line.text = fmt::format("({}) {}", name(first.rule.families.list().front()), line.text);
+    }
+    if (to - from > 1) {
+      line.number += fmt::format("-{}", to);
+      line.text = fmt::format("{} rules, the first: {}", grouped(to - from), line.text);
+    }
+    for (std::size_t i = from; i < to; ++i) {
+      line.counters.packets += chain.rules[i].counters.packets;
+      line.counters.bytes += chain.rules[i].counters.bytes;
+      line.moved += moved(chain, i);
+    }
+    if (hook_of(chain.name) || first.ours != chain.ours) line.whose = whose(live_.backend, chain.name, first.ours);
+    lines_.push_back(std::move(line));
+  }
+
+  void follow(const LiveChain& chain, const Jump& jump, std::size_t indent) {
+    for (const LiveChain& next : live_.chains) {
+      if (shown(next) && next.table == chain.table && next.name == jump.chain) return show(next, indent + 4);
+    }
+  }
+
+  // Packets that the rule has counted since it was shown last; none if it was not there.
+  [[nodiscard]] std::uint64_t moved(const LiveChain& chain, std::size_t place) const {
+    if (before_ == nullptr) return 0;
+    for (const LiveChain& old : before_->chains) {
+      if (old.families != chain.families || old.table != chain.table || old.name != chain.name) continue;
+      if (place >= old.rules.size() || !(old.rules[place].rule == chain.rules[place].rule)) return 0;
+      const std::uint64_t then = old.rules[place].counters.packets;
+      const std::uint64_t now = chain.rules[place].counters.packets;
+      return now > then ? now - then : 0;
+    }
+    return 0;
+  }
+
+  const Live& live_;
+  Families families_;
+  const ShowOptions& options_;
+  const Live* before_ = nullptr;
+  std::set<const LiveChain*> seen_;
+  std::vector<Line> lines_;
+};
+
+// The lines below a title that heads the columns.
+std::string laid_out(const std::string& title, const std::vector<Line>& lines, bool color) {
+  static constexpr std::string_view packets = "packets";
+  static constexpr std::string_view bytes = "bytes";
+  std::size_t rule_width = title.size();
+  std::size_t packets_width = packets.size();
+  std::size_t bytes_width = bytes.size();
+  for (const Line& line : lines) {
+    if (line.kind != Line::Kind::rule) continue;
+    const std::size_t width = line.indent + line.text.size();
+    if (width <= widest_rule) rule_width = std::max(rule_width, width);
+    packets_width = std::max(packets_width, grouped(line.counters.packets).size());
+    bytes_width = std::max(bytes_width, grouped(line.counters.bytes).size());
+  }
+  std::string text = styled(fmt::format("{:{}}  {:>{}}  {:>{}}", title, rule_width + number_width, packets,
+                                        packets_width, bytes, bytes_width),
+                            Style::bold, color) +
+                     "\n";
+  for (const Line& line : lines) {
+    if (line.kind != Line::Kind::rule) {
+      text += fmt::format("{:{}}{}\n", "", line.indent,
+                          styled(line.text, line.kind == Line::Kind::heading ? Style::bold : Style::plain, color));
+      continue;
+    }
+    std::string row =
+        fmt::format("{:{}}{:>{}}  {:{}}  {:>{}}  {:>{}}", "", line.indent, line.number, number_width - 2, line.text,
+                    rule_width - std::min(rule_width, line.indent), grouped(line.counters.packets), packets_width,
+                    grouped(line.counters.bytes), bytes_width);
+    if (line.moved > 0) row += styled(fmt::format("  +{}", grouped(line.moved)), Style::yellow, color);
+    if (!line.whose.empty()) row += fmt::format("  [{}]", line.whose);
+    if (!line.sentence.empty()) row += "  " + styled(line.sentence, Style::dim, color);
+    text += row + "\n";
+  }
+  return text;
+}
+
+std::string routing_text(const Routing& routing, bool color) {
+  std::string text = styled("policy rules, routes, addresses", Style::bold, color) + "\n";
+  for (const PolicyRule& rule : routing.policy_rules) {
+    text += fmt::format("  {}  rule fwmark {} lookup {}: what TPROXY has marked stays in the pod\n", name(rule.family),
+                        rule.mark, rule.table);
+  }
+  for (const LocalRoute& route : routing.local_routes) {
+    text += fmt::format("  {}  route local default dev lo table {}\n", name(route.family), route.table);
+  }
+  for (const Address& address : routing.loopback_addresses) {
+    text += fmt::format("  {}  address {} dev lo: the proxy's source towards the app\n", name(address.family),
+                        AddressRange::single(address).text());
+  }
+  return routing == Routing{} ? text + "  none of ours\n" : text;
+}
+
+// Families that have chains of their own, in the order in which they are shown.
+std::vector<Families> groups(const Live& live) {
+  std::vector<Families> found;
+  for (const Families group : {Families(Family::ipv4), Families(Family::ipv6), Families::both()}) {
+    const auto has_rules = [&](const LiveChain& chain) {
+      return chain.families == group && (!chain.rules.empty() || !hook_of(chain.name));
+    };
+    if (std::ranges::any_of(live.chains, has_rules)) found.push_back(group);
+  }
+  return found;
+}
+
+}  // namespace
+
+std::string show(std::span<const Live> live, const Routing& routing, const ShowOptions& options) {
+  std::string text;
+  for (const Live& one : live) {
+    for (const Families group : groups(one)) {
+      std::string families;
+      for (Family family : group.list()) families += fmt::format("{}{}", families.empty() ? "" : " and ", name(family));
+      const std::string title = fmt::format("{}, {}", name(one.backend), families);
+      text += laid_out(title, Tree(one, group, options).lines(), options.color) + "\n";
+    }
+  }
+  if (text.empty()) text = "no rules in raw, mangle or nat\n\n";
+  text += routing_text(routing, options.color) + "\n";
+  const Summary all = summary(live);
+  text += fmt::format("inbound   {}\noutbound  {}\nleft out  {}\n", all.inbound, all.outbound, all.left_out);
+  return text;
+}
+
+}  // namespace sidetrack

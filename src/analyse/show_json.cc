@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "render/json_parts.h"
+#include "sidetrack/describe.h"
+#include "sidetrack/render.h"
+#include "sidetrack/show.h"
+
+namespace sidetrack {
+namespace {
+
+Json chain(const Live& live, const LiveChain& chain) {
+  Json rules = Json::array();
+  unsigned number = 0;
+  for (const LiveRule& entry : chain.rules) {
+    const Reason reason = describe(entry.rule);
+    rules.push_back({{"number", ++number},
+                     {"families", families_json(entry.rule.families)},
+                     {"rule", iptables_words(entry.rule)},
+                     {"packets", entry.counters.packets},
+                     {"bytes", entry.counters.bytes},
+                     {"whose", whose(live.backend, chain.name, entry.ours)},
+                     {"flag", reason.flag},
+                     {"reason", reason.sentence}});
+  }
+  return {{"backend", name(live.backend)},
+          {"families", families_json(chain.families)},
+          {"table", name(chain.table)},
+          {"chain", chain.name},
+          {"whose", whose(live.backend, chain.name, chain.ours)},
+          {"rules", std::move(rules)}};
+}
+
+}  // namespace
+
+std::string show_json(std::span<const Live> live, const Routing& routing) {
+  Json chains = Json::array();
+  for (const Live& one : live) {
+    for (const LiveChain& c : one.chains) chains.push_back(chain(one, c));
+  }
+  const Summary all = summary(live);
+  const Json document = {
+      {"chains", std::move(chains)},
+      {"routing", routing_json(routing)},
+      {"summary", {{"inbound", all.inbound}, {"outbound", all.outbound}, {"left_out", all.left_out}}}};
+  return document.dump(2) + "\n";
+}
+
+}  // namespace sidetrack

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <iterator>
+#include <vector>
+
+#include "analyse/hook.h"
+#include "analyse/list_text.h"
+#include "sidetrack/ports.h"
+#include "sidetrack/show.h"
+
+namespace sidetrack {
+namespace {
+
+constexpr std::size_t deepest = 16;
+
+// The matches of the jumps that lead to a rule, and its own.
+using Conditions = std::vector<const Match*>;
+using Visit = std::function<void(const Conditions&, const Rule&)>;
+
+bool ends_chain(const Rule& rule) {
+  return rule.matches.empty() &&
+         (std::holds_alternative<Verdict>(rule.target) || std::holds_alternative<Redirect>(rule.target));
+}
+
+// Every rule that is reached from this chain, in the kernel's order, but for jumps. What stands behind a RETURN,
+// ACCEPT or DROP of everything is not reached.
+void walk(const Live& live, const LiveChain& chain, Family family, Conditions conditions, std::size_t depth,
+          const Visit& visit) {
+  for (const LiveRule& entry : chain.rules) {
+    const Rule& rule = entry.rule;
+    if (!rule.families.contains(family)) continue;
+    Conditions all = conditions;
+    for (const Match& match : rule.matches) all.push_back(&match);
+    const auto* jump = std::get_if<Jump>(&rule.target);
+    if (jump == nullptr) {
+      visit(all, rule);
+      if (ends_chain(rule)) return;
+      continue;
+    }
+    const auto next = std::ranges::find_if(live.chains, [&](const LiveChain& other) {
+      return other.table == chain.table && other.name == jump->chain && other.families.contains(family);
+    });
+    if (next != live.chains.end() && depth < deepest) walk(live, *next, family, std::move(all), depth + 1, visit);
+  }
+}
+
+void from_hook(std::span<const Live> live, Hook hook, Family family, const Visit& visit) {
+  for (const Live& one : live) {
+    for (const LiveChain& chain : one.chains) {
+      if (hook_of(chain.name) == hook && chain.families.contains(family)) walk(one, chain, family, {}, 0, visit);
+    }
+  }
+}
+
+// The traffic that conditions select, as far as it is said in words.
+struct Traffic {
+  bool udp = false;
+  std::string ports;
+  std::string ranges;
+  std::string in;
+  std::string out;
+  std::string owners;      // that it is
+  std::string not_groups;  // that it is not: -m owner ! --gid-owner
+  bool special = false;    // marks, states, sources: part of the machinery, not of what users ask for
+  bool loopback = false;   // it is for loopback addresses alone
+
+  void add(const ProtocolMatch& m) { udp = m.protocol == Protocol::udp; }
+  void add(const PortMatch& m) {
+    if (m.end == End::destination && !m.negated) ports = port_list(m.ports);
+    special |= m.end == End::source;
+  }
+  void add(const AddressMatch& m) {
+    special |= m.end == End::source;
+    if (m.end == End::source || m.negated) return;
+    std::vector<AddressRange> others = m.ranges;
+    std::erase_if(others, [](const AddressRange& range) { return range.first.is_loopback(); });
+    loopback |= others.empty();
+    ranges = range_list(others.empty() ? m.ranges : others);
+  }
+  void add(const InterfaceMatch& m) {
+    if (!m.negated) (m.direction == Direction::in ? in : out) = m.name;
+  }
+  void add(const OwnerMatch& m) {
+    std::string& to = m.negated ? not_groups : owners;
+    const char* kind = m.negated ? "" : m.kind == OwnerKind::uid ? "uid " : "gid ";
+    to += fmt::format("{}{}{}", to.empty() ? "" : ", ", kind, id_list(m.ids));
+  }
+  template <typename Other>
+  void add(const Other&) {
+    special = true;
+  }
+};
+
+Traffic traffic(const Conditions& conditions) {
+  Traffic selected;
+  for (const Match* match : conditions) std::visit([&](const auto& m) { selected.add(m); }, *match);
+  return selected;
+}
+
+std::string joined(const std::vector<std::string>& items, const char* between) {
+  std::string text;
+  for (const std::string& item : items) text += (text.empty() ? "" : between) + item;
+  return text;
+}
+
+std::string port_words(std::uint16_t port) {
+  const auto known = port_name(port);
+  return known.empty() ? fmt::format("port {}", port) : fmt::format("port {} ({})", port, known);
+}
+
+std::string numbered(const char* word, const std::string& list) {
+  return fmt::format("{}{} {}", word, list.find(',') == std::string::npos ? "" : "s", list);
+}
+
+// Values that have a sentence in common: "TCP" and "DNS" of "goes to port 15001".
+struct Gathered {
+  std::string in_common;
+  std::vector<std::string> values;
+};
+
+void gather_into(std::vector<Gathered>& groups, std::string in_common, std::string value) {
+  const auto found = std::ranges::find(groups, in_common, &Gathered::in_common);
+  Gathered& to = found != groups.end() ? *found : groups.emplace_back(Gathered{std::move(in_common), {}});
+  if (std::ranges::find(to.values, value) == to.values.end()) to.values.push_back(std::move(value));
+}
+
+std::string values_of(const Gathered& group) {
+  return some(group.values, [](const std::string& value) { return value; });
+}
+
+std::string captured_words(const Traffic& s) {
+  std::string words = s.udp ? "UDP" : "TCP";
+  if (!s.in.empty()) words += fmt::format(" from {}", s.in);
+  if (s.ports == "53") return s.ranges.empty() ? "DNS" : fmt::format("DNS to {}", s.ranges);
+  if (!s.ports.empty()) words += fmt::format(" to {}", numbered("port", s.ports));
+  if (!s.ranges.empty()) words += fmt::format(" to {}", s.ranges);
+  return words;
+}
+
+std::vector<std::string> captures_of(std::span<const Live> live, Hook hook, Family family) {
+  std::vector<Gathered> captures;
+  from_hook(live, hook, family, [&](const Conditions& conditions, const Rule& rule) {
+    const Traffic s = traffic(conditions);
+    if (!s.owners.empty()) return;  // the proxy calling its own pod
+    if (const auto* redirect = std::get_if<Redirect>(&rule.target)) {
+      gather_into(captures, port_words(redirect->port), captured_words(s));
+    } else if (const auto* tproxy = std::get_if<Tproxy>(&rule.target)) {
+      gather_into(captures, port_words(tproxy->port) + " by TPROXY", captured_words(s));
+    }
+  });
+  std::vector<std::string> sentences;
+  for (const Gathered& to : captures) sentences.push_back(fmt::format("{} goes to {}", values_of(to), to.in_common));
+  return sentences;
+}
+
+void left_by(const Traffic& s, Hook hook, std::vector<Gathered>& left) {
+  if (s.special || s.loopback || s.out == "lo" || s.in == "lo") return;
+  const std::string way = hook == Hook::prerouting ? "inbound" : "outbound";
+  if (!s.not_groups.empty()) return gather_into(left, "groups other than", s.not_groups);
+  if (!s.owners.empty()) return gather_into(left, "sent by", s.owners);
+  if (!s.ports.empty()) return gather_into(left, way + " to port", s.ports);
+  if (!s.ranges.empty()) return gather_into(left, way + " to", s.ranges);
+  if (!s.in.empty() || !s.out.empty()) return gather_into(left, "interface", s.in.empty() ? s.out : s.in);
+}
+
+std::vector<std::string> left_out_of(std::span<const Live> live, Family family) {
+  std::vector<Gathered> left;
+  for (const Hook hook : {Hook::prerouting, Hook::output}) {
+    from_hook(live, hook, family, [&](const Conditions& conditions, const Rule& rule) {
+      const auto* verdict = std::get_if<Verdict>(&rule.target);
+      if (verdict == nullptr || *verdict == Verdict::drop || rule.table == Table::raw) return;
+      left_by(traffic(conditions), hook, left);
+    });
+  }
+  std::vector<std::string> words;
+  for (const Gathered& group : left) words.push_back(fmt::format("{} {}", group.in_common, values_of(group)));
+  return words;
+}
+
+// What holds for both families, then what holds for one of them alone.
+template <typename Of>
+std::string of_both(const Of& of, const char* nothing) {
+  const std::vector<std::string> ipv4 = of(Family::ipv4);
+  const std::vector<std::string> ipv6 = of(Family::ipv6);
+  const auto those = [](const std::vector<std::string>& a, const std::vector<std::string>& b, bool in_both) {
+    std::vector<std::string> result;
+    std::ranges::copy_if(a, std::back_inserter(result),
+                         [&](const std::string& item) { return (std::ranges::find(b, item) != b.end()) == in_both; });
+    return joined(result, "; ");
+  };
+  std::vector<std::string> parts;
+  if (const std::string both = those(ipv4, ipv6, true); !both.empty()) parts.push_back(both);
+  if (const std::string only = those(ipv4, ipv6, false); !only.empty()) parts.push_back("ipv4 alone: " + only);
+  if (const std::string only = those(ipv6, ipv4, false); !only.empty()) parts.push_back("ipv6 alone: " + only);
+  return parts.empty() ? nothing : joined(parts, "; ");
+}
+
+}  // namespace
+
+Summary summary(std::span<const Live> live) {
+  constexpr const char* nothing = "nothing is captured";
+  return {of_both([&](Family family) { return captures_of(live, Hook::prerouting, family); }, nothing),
+          of_both([&](Family family) { return captures_of(live, Hook::output, family); }, nothing),
+          of_both([&](Family family) { return left_out_of(live, family); }, "nothing")};
+}
+
+}  // namespace sidetrack

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "sidetrack/explain.h"
+
+#include "cli/commands.h"
+#include "sidetrack/choice.h"
+
+namespace sidetrack::cli {
+namespace {
+
+// In a pod that is named its addresses count, with what the plan adds to it; without one, addresses of documentation.
+PodView pod_of(const CommandLine& line, const Plan& plan) {
+  const PodView assumed = assumed_pod(plan);
+  if (!line.pid && line.netns.empty()) return assumed;
+  PodView pod = read_pod();
+  pod.policy_rules = assumed.policy_rules;
+  pod.local_routes = assumed.local_routes;
+  for (const Address& address : plan.routing.loopback_addresses) {
+    for (Interface& interface : pod.interfaces) {
+      if (interface.name == "lo") interface.addresses.push_back({address, address.bits()});
+    }
+  }
+  return pod;
+}
+
+// Over the rules of the options: no privilege is needed.
+Trace over_plan(CommandLine& line, const Packet& packet) {
+  const Plan plan = make_plan(line);
+  const Choice choice = choose(line.config, plan.ruleset, false);
+  const Live live[] = {as_live(plan.ruleset, choice.order.front())};
+  return explain(packet, pod_of(line, plan), live);
+}
+
+std::string rendered(const CommandLine& line, const Trace& trace) {
+  if (line.format == Format::json) return json(trace);
+  if (!line.brief) return text(trace, {.color = colored(line), .all = false});
+  std::string end = sentence(trace.ending) + "\n";
+  for (const std::string& doubt : trace.doubts) end += "not certain: " + doubt + "\n";
+  return end;
+}
+
+}  // namespace
+
+ExitCode run_explain(CommandLine& line) {
+  const Packet packet = parse_packet(line.packet);
+  enter_target(line);
+  print(rendered(line, line.plan ? over_plan(line, packet) : explain(packet, read_pod(), read_live(line))));
+  return ExitCode::done;
+}
+
+}  // namespace sidetrack::cli

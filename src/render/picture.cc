@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// The chains and jumps as a graph: for GitHub (mermaid) and for graphviz (dot).
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <set>
+#include <vector>
+
+#include "sidetrack/describe.h"
+#include "sidetrack/fold.h"
+#include "sidetrack/ports.h"
+#include "sidetrack/render.h"
+
+namespace sidetrack {
+namespace {
+
+struct Node {
+  enum class Shape : std::uint8_t { begin, chain, action, end };
+  std::string id;
+  std::string label;
+  Shape shape = Shape::chain;
+  std::string group;  // the table; empty: outside of all
+};
+
+struct Edge {
+  std::string from;
+  std::string to;
+  std::vector<std::string> lines;  // of the label: the rules that lead this way
+  bool onward = false;             // the kernel goes on to the next table
+};
+
+class Graph {
+ public:
+  Graph(const Ruleset& ruleset, Families families) {
+    for (const Table table : all_tables) {
+      for (Chain& chain : chains(ruleset, table, families)) chains_.push_back(std::move(chain));
+    }
+    way("PREROUTING", {"in", "comes in", Node::Shape::begin, ""}, {"app", "the app, as it is", Node::Shape::end, ""});
+    way("OUTPUT", {"out", "the app or the proxy sends", Node::Shape::begin, ""},
+        {"destination", "its destination, as it is", Node::Shape::end, ""});
+  }
+
+  std::vector<Node> nodes;
+  std::vector<Edge> edges;
+
+ private:
+  // From one hook on: the tables in their order, and every chain that is reached.
+  void way(const std::string& hook, const Node& begin, const Node& end) {
+    std::vector<const Chain*> bases;
+    for (const Chain& chain : chains_) {
+      if (chain.name == hook) bases.push_back(&chain);
+    }
+    if (bases.empty()) return;
+    edge(add(begin), id(*bases.front()), "");
+    for (std::size_t i = 0; i < bases.size(); ++i) {
+      const bool last = i + 1 == bases.size();
+      onward_ = last ? end : Node{id(*bases[i + 1]), "", Node::Shape::chain, ""};
+      visit(*bases[i]);
+      edge(id(*bases[i]), onward(), "the rest", !last);
+    }
+  }
+
+  static std::string id(const Chain& chain) { return fmt::format("{}_{}", name(chain.table), chain.name); }
+
+  std::string add(const Node& node) {
+    if (seen_.insert(node.id).second) nodes.push_back(node);
+    return node.id;
+  }
+  // Where a packet goes that this table leaves alone: to the next table, or on its way.
+  std::string onward() { return onward_.label.empty() ? onward_.id : add(onward_); }
+
+  void edge(const std::string& from, const std::string& to, const std::string& line, bool onward = false) {
+    const auto found = std::ranges::find_if(edges, [&](const Edge& e) { return e.from == from && e.to == to; });
+    Edge& it = found != edges.end() ? *found : edges.emplace_back(Edge{from, to, {}, false});
+    it.onward |= onward;
+    if (!line.empty() && std::ranges::find(it.lines, line) == it.lines.end()) it.lines.push_back(line);
+  }
+
+  void visit(const Chain& chain) {
+    if (!seen_.insert(id(chain)).second) return;
+    nodes.push_back({id(chain), chain.name, Node::Shape::chain, std::string(name(chain.table))});
+    for (const Rule* rule : chain.rules) {
+      edge(id(chain), target(chain, *rule), condition(*rule, rule == chain.rules.front()));
+    }
+    for (const Rule* rule : chain.rules) {
+      if (const auto* jump = std::get_if<Jump>(&rule->target)) visit(called(chain, *jump));
+    }
+  }
+
+  // chains() lists those that are only jumped to as well.
+  const Chain& called(const Chain& from, const Jump& jump) const {
+    return *std::ranges::find_if(
+        chains_, [&](const Chain& chain) { return chain.table == from.table && chain.name == jump.chain; });
+  }
+
+  // The matches, in iptables' words.
+  static std::string condition(const Rule& rule, bool first) {
+    Rule bare = rule;
+    bare.target = UnknownTarget{};
+    std::string words = short_words(bare);
+    if (words.empty()) words = first ? "everything" : "everything else";
+    return std::holds_alternative<Tproxy>(rule.target) ? words + " (TPROXY)" : words;
+  }
+
+  std::string target(const Chain& chain, const Rule& rule) {
+    if (const auto* jump = std::get_if<Jump>(&rule.target)) return id(called(chain, *jump));
+    if (const auto* redirect = std::get_if<Redirect>(&rule.target)) return listener(redirect->port);
+    if (const auto* tproxy = std::get_if<Tproxy>(&rule.target)) return listener(tproxy->port);
+    if (const auto* verdict = std::get_if<Verdict>(&rule.target)) {
+      if (*verdict == Verdict::drop) return add({"dropped", "dropped", Node::Shape::end, ""});
+      if (chain.name == "ISTIO_DIVERT") return add({"open", "the proxy's open connection", Node::Shape::end, ""});
+      return onward();
+    }
+    const std::string words = iptables_words(rule.target).substr(3);  // behind "-j "
+    std::string unique = fmt::format("{}_{}", id(chain), words);
+    std::ranges::replace_if(
+        unique, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
+    return add({unique, words, Node::Shape::action, std::string(name(chain.table))});
+  }
+
+  std::string listener(std::uint16_t port) {
+    const auto known = port_name(port);
+    const std::string label = known.empty() ? fmt::format("port {}", port) : fmt::format("port {}: {}", port, known);
+    return add({fmt::format("port_{}", port), label, Node::Shape::end, ""});
+  }
+
+  std::vector<Chain> chains_;
+  std::set<std::string> seen_;  // the nodes that are there
+  Node onward_;
+};
+
+std::string joined(const std::vector<std::string>& lines, const char* between) {
+  std::string text;
+  for (const std::string& line : lines) text += (text.empty() ? "" : between) + line;
+  return text;
+}
+
+// In the order of the tables, those outside first.
+std::vector<std::string> groups(const Graph& graph) {
+  std::vector<std::string> used;
+  for (const Table table : all_tables) {
+    const auto in_table = [&](const Node& node) { return node.group == name(table); };
+    if (std::ranges::any_of(graph.nodes, in_table)) used.emplace_back(name(table));
+  }
+  return used;
+}
+
+// ---- mermaid
+
+// Entities, as mermaid writes them, for what would end a label or be read as markup.
+std::string mermaid_text(const std::string& text) {
+  std::string result;
+  for (const char c : text) {
+    switch (c) {
+      case '"':
+        result += "#quot;";
+        break;
+      case '#':
+        result += "#35;";
+        break;
+      case '<':
+        result += "#lt;";
+        break;
+      case '>':
+        result += "#gt;";
+        break;
+      default:
+        result += c;
+    }
+  }
+  return result;
+}
+
+std::string mermaid_node(const Node& node) {
+  static constexpr std::pair<const char*, const char*> brackets[] = {
+      {"([", "])"}, {"[", "]"}, {"[/", "/]"}, {"([", "])"}};
+  const auto& [open, close] = brackets[static_cast<std::size_t>(node.shape)];
+  return fmt::format("{}{}\"{}\"{}\n", node.id, open, mermaid_text(node.label), close);
+}
+
+std::string mermaid_edge(const Edge& edge) {
+  std::vector<std::string> lines;
+  for (const std::string& line : edge.lines) lines.push_back(mermaid_text(line));
+  const char* arrow = edge.onward ? "-.->" : "-->";
+  if (lines.empty()) return fmt::format("  {} {} {}\n", edge.from, arrow, edge.to);
+  return fmt::format("  {} {}|\"{}\"| {}\n", edge.from, arrow, joined(lines, "<br/>"), edge.to);
+}
+
+// ---- dot
+
+std::string dot_text(const std::string& text) {
+  std::string result;
+  for (const char c : text) {
+    if (c == '"' || c == '\\') result += '\\';
+    result += c;
+  }
+  return result;
+}
+
+std::string dot_node(const Node& node) {
+  static constexpr const char* styles[] = {
+      "shape=oval, style=filled, fillcolor=\"#dae8fc\"", "shape=box, style=\"rounded,filled\", fillcolor=white",
+      "shape=parallelogram, style=filled, fillcolor=\"#f5f5f5\"", "shape=oval, style=filled, fillcolor=\"#d5e8d4\""};
+  return fmt::format("\"{}\" [label=\"{}\", {}];\n", node.id, dot_text(node.label),
+                     styles[static_cast<std::size_t>(node.shape)]);
+}
+
+std::string dot_edge(const Edge& edge) {
+  std::string label;
+  for (const std::string& line : edge.lines) label += dot_text(line) + "\\l";  // \l: to the left
+  std::string attributes = fmt::format("label=\"{}\"", label);
+  if (edge.onward) attributes += ", style=dashed";
+  return fmt::format("  \"{}\" -> \"{}\" [{}];\n", edge.from, edge.to, attributes);
+}
+
+constexpr const char* nothing = "nothing is captured";
+
+Ruleset of_families(const Ruleset& ruleset, Families families) {
+  Ruleset result;
+  for (const Rule& rule : ruleset.rules) {
+    if (!(rule.families & families).empty()) result.rules.push_back(rule);
+  }
+  return fold(result);
+}
+
+}  // namespace
+
+std::string mermaid(const Ruleset& ruleset, Families families) {
+  const Graph graph(of_families(ruleset, families), families);
+  std::string text = "flowchart LR\n";
+  if (graph.nodes.empty()) return text + fmt::format("  nothing([\"{}\"])\n", nothing);
+  for (const Node& node : graph.nodes) {
+    if (node.group.empty()) text += "  " + mermaid_node(node);
+  }
+  for (const std::string& group : groups(graph)) {
+    text += fmt::format("  subgraph {}\n", group);
+    for (const Node& node : graph.nodes) {
+      if (node.group == group) text += "    " + mermaid_node(node);
+    }
+    text += "  end\n";
+  }
+  for (const Edge& edge : graph.edges) text += mermaid_edge(edge);
+  return text;
+}
+
+std::string dot(const Ruleset& ruleset, Families families) {
+  const Graph graph(of_families(ruleset, families), families);
+  std::string text =
+      "digraph sidetrack {\n"
+      "  rankdir=LR;\n"
+      "  node [fontname=\"sans-serif\", fontsize=11];\n"
+      "  edge [fontname=\"monospace\", fontsize=9];\n";
+  if (graph.nodes.empty()) text += fmt::format("  \"{}\";\n", nothing);
+  for (const Node& node : graph.nodes) {
+    if (node.group.empty()) text += "  " + dot_node(node);
+  }
+  for (const std::string& group : groups(graph)) {
+    text +=
+        fmt::format("  subgraph \"cluster_{}\" {{\n    label=\"{}\"; labeljust=l; style=filled; color=\"#eeeeee\";\n",
+                    group, group);
+    for (const Node& node : graph.nodes) {
+      if (node.group == group) text += "    " + dot_node(node);
+    }
+    text += "  }\n";
+  }
+  for (const Edge& edge : graph.edges) text += dot_edge(edge);
+  return text + "}\n";
+}
+
+}  // namespace sidetrack

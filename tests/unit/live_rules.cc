@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "live_rules.h"
+
+#include "plan/rule_words.h"
+
+namespace sidetrack {
+
+using namespace words;
+
+Live istio_1_1() {
+  const AddressRange loopback = *AddressRange::parse("127.0.0.1/32");
+  const Family family = Family::ipv4;
+  const Table nat = Table::nat;
+  Live live;
+  live.backend = BackendKind::iptables_legacy;
+  live.chains = {
+      chain(family, nat, "PREROUTING", false, {{{tcp}, Jump{"ISTIO_INBOUND"}}}),
+      chain(family, nat, "INPUT", false, {}),
+      chain(family, nat, "OUTPUT", false, {{{tcp}, Jump{"ISTIO_OUTPUT"}}}),
+      chain(family, nat, "POSTROUTING", false, {}),
+      chain(family, nat, "ISTIO_INBOUND", true, {{{tcp, dport(80)}, Jump{"ISTIO_IN_REDIRECT"}}}),
+      chain(family, nat, "ISTIO_IN_REDIRECT", true, {{{tcp}, Redirect{15001}}}),
+      chain(family, nat, "ISTIO_OUTPUT", true,
+            {{{except(destination(loopback)), out("lo")}, Jump{"ISTIO_REDIRECT"}},
+             {{owner(OwnerKind::uid, 1337)}, Verdict::return_},
+             {{owner(OwnerKind::gid, 1337)}, Verdict::return_},
+             {{destination(loopback)}, Verdict::return_},
+             {{}, Jump{"ISTIO_REDIRECT"}}}),
+      chain(family, nat, "ISTIO_REDIRECT", true, {{{tcp}, Redirect{15001}}}),
+  };
+  return live;
+}
+
+}  // namespace sidetrack

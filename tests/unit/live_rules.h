@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Live rules written by hand, as a backend would read them.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "sidetrack/backend.h"
+
+namespace sidetrack {
+
+inline LiveChain chain(Families families, Table table, const char* name, bool ours,
+                       const std::vector<std::pair<std::vector<Match>, Target>>& rules) {
+  LiveChain made{families, table, name, ours, {}};
+  std::uint64_t packets = 0;
+  for (const auto& [matches, target] : rules) {
+    const Rule rule{families, table, name, matches, target, {}, {}};
+    const auto* jump = std::get_if<Jump>(&target);
+    const bool our_rule = ours || (jump != nullptr && jump->chain.starts_with("ISTIO_"));
+    made.rules.push_back({rule, {packets, packets * 60}, our_rule, 0});
+    ++packets;
+  }
+  return made;
+}
+
+// What Istio 1.1 left in a pod.
+Live istio_1_1();
+
+}  // namespace sidetrack

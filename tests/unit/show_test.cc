@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "sidetrack/show.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "live_rules.h"
+#include "plan/rule_words.h"
+#include "sidetrack/describe.h"
+#include "sidetrack/render.h"
+#include "unit/asking.h"
+
+namespace sidetrack {
+namespace {
+
+using namespace words;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr BackendKind legacy = BackendKind::iptables_legacy;
+
+// Somebody else's rules, of which not every word is known.
+Live foreign() {
+  const AddressRange pods = *AddressRange::parse("10.0.0.0/8");
+  Live live;
+  live.backend = BackendKind::iptables_nft;
+  live.chains = {
+      chain(Family::ipv4, Table::nat, "POSTROUTING", false, {{{source(pods)}, UnknownTarget{"-j MASQUERADE"}}}),
+      chain(Family::ipv4, Table::mangle, "KUBE-MARK", false,
+            {{{UnknownMatch{"-m addrtype --dst-type LOCAL"}}, SetMark{16384}}})};
+  return live;
+}
+
+TEST(Show, NothingProgrammed) {
+  const std::vector<Live> live;
+  const Routing routing;
+  EXPECT_EQ("\n" + show(live, routing, {}), R"(
+no rules in raw, mangle or nat
+
+policy rules, routes, addresses
+  none of ours
+
+inbound   nothing is captured
+outbound  nothing is captured
+left out  nothing
+)");
+}
+
+TEST(Show, Istio11) {
+  const std::vector<Live> live{istio_1_1()};
+  const Routing routing;
+  EXPECT_EQ("\n" + show(live, routing, {}), R"(
+iptables-legacy, ipv4                                      packets  bytes
+  PREROUTING
+    nat PREROUTING
+         1  -p tcp -j ISTIO_INBOUND                              0      0  [Istio or Sidetrack]  inbound TCP is looked at (-b)
+        nat ISTIO_INBOUND [Istio or Sidetrack]
+             1  -p tcp --dport 80 -j ISTIO_IN_REDIRECT           0      0  inbound to port 80 goes to the proxy (-b 80)
+            nat ISTIO_IN_REDIRECT [Istio or Sidetrack]
+                 1  -p tcp -j REDIRECT --to-ports 15001          0      0  to the proxy's inbound listener, port 15001 (-z 15001) [15001 Envoy outbound]
+  OUTPUT
+    nat OUTPUT
+         1  -p tcp -j ISTIO_OUTPUT                               0      0  [Istio or Sidetrack]  outbound TCP is looked at
+        nat ISTIO_OUTPUT [Istio or Sidetrack]
+             1  ! -d 127.0.0.1/32 -o lo -j ISTIO_REDIRECT        0      0  what goes to the pod's own address, not loopback, goes to the proxy (Istio 1.1)
+            nat ISTIO_REDIRECT [Istio or Sidetrack]
+                 1  -p tcp -j REDIRECT --to-ports 15001          0      0  to the proxy's outbound listener, port 15001 (-p 15001) [15001 Envoy outbound]
+             2  -m owner --uid-owner 1337 -j RETURN              1     60  the proxy's own traffic (uid 1337) goes out as it is (-u 1337)
+             3  -m owner --gid-owner 1337 -j RETURN              2    120  traffic of gid 1337, the proxy's or an excluded group's, goes out as it is (-g 1337)
+             4  -d 127.0.0.1/32 -j RETURN                        3    180  loopback is never captured
+             5  -j ISTIO_REDIRECT                                4    240  all other outbound TCP goes to the proxy (-i '*')
+
+policy rules, routes, addresses
+  none of ours
+
+inbound   ipv4 alone: TCP to port 80 goes to port 15001 (Envoy outbound)
+outbound  ipv4 alone: TCP goes to port 15001 (Envoy outbound)
+left out  ipv4 alone: sent by uid 1337, gid 1337
+)");
+}
+
+TEST(Show, ForeignRulesAlone) {
+  const std::vector<Live> live{foreign()};
+  const Routing routing;
+  EXPECT_EQ("\n" + show(live, routing, {}), R"(
+iptables-nft, ipv4                                                 packets  bytes
+  POSTROUTING
+    nat POSTROUTING
+         1  -s 10.0.0.0/8 -j MASQUERADE                                  0      0  [other]
+  not reached from any hook
+    mangle KUBE-MARK [other]
+         1  -m addrtype --dst-type LOCAL -j MARK --set-mark 16384        0      0
+
+policy rules, routes, addresses
+  none of ours
+
+inbound   nothing is captured
+outbound  nothing is captured
+left out  nothing
+)");
+}
+
+TEST(Show, SeveralBackendsAndOurRouting) {
+  const std::vector<Live> live{istio_1_1(), foreign()};
+  const Routing routing{.policy_rules = {{Family::ipv4, 1337, 133}},
+                        .local_routes = {{Family::ipv4, 133}},
+                        .loopback_addresses = {*Address::parse("::6")}};
+  EXPECT_EQ("\n" + show(live, routing, {}), R"(
+iptables-legacy, ipv4                                      packets  bytes
+  PREROUTING
+    nat PREROUTING
+         1  -p tcp -j ISTIO_INBOUND                              0      0  [Istio or Sidetrack]  inbound TCP is looked at (-b)
+        nat ISTIO_INBOUND [Istio or Sidetrack]
+             1  -p tcp --dport 80 -j ISTIO_IN_REDIRECT           0      0  inbound to port 80 goes to the proxy (-b 80)
+            nat ISTIO_IN_REDIRECT [Istio or Sidetrack]
+                 1  -p tcp -j REDIRECT --to-ports 15001          0      0  to the proxy's inbound listener, port 15001 (-z 15001) [15001 Envoy outbound]
+  OUTPUT
+    nat OUTPUT
+         1  -p tcp -j ISTIO_OUTPUT                               0      0  [Istio or Sidetrack]  outbound TCP is looked at
+        nat ISTIO_OUTPUT [Istio or Sidetrack]
+             1  ! -d 127.0.0.1/32 -o lo -j ISTIO_REDIRECT        0      0  what goes to the pod's own address, not loopback, goes to the proxy (Istio 1.1)
+            nat ISTIO_REDIRECT [Istio or Sidetrack]
+                 1  -p tcp -j REDIRECT --to-ports 15001          0      0  to the proxy's outbound listener, port 15001 (-p 15001) [15001 Envoy outbound]
+             2  -m owner --uid-owner 1337 -j RETURN              1     60  the proxy's own traffic (uid 1337) goes out as it is (-u 1337)
+             3  -m owner --gid-owner 1337 -j RETURN              2    120  traffic of gid 1337, the proxy's or an excluded group's, goes out as it is (-g 1337)
+             4  -d 127.0.0.1/32 -j RETURN                        3    180  loopback is never captured
+             5  -j ISTIO_REDIRECT                                4    240  all other outbound TCP goes to the proxy (-i '*')
+
+iptables-nft, ipv4                                                 packets  bytes
+  POSTROUTING
+    nat POSTROUTING
+         1  -s 10.0.0.0/8 -j MASQUERADE                                  0      0  [other]
+  not reached from any hook
+    mangle KUBE-MARK [other]
+         1  -m addrtype --dst-type LOCAL -j MARK --set-mark 16384        0      0
+
+policy rules, routes, addresses
+  ipv4  rule fwmark 1337 lookup 133: what TPROXY has marked stays in the pod
+  ipv4  route local default dev lo table 133
+  ipv6  address ::6/128 dev lo: the proxy's source towards the app
+
+inbound   ipv4 alone: TCP to port 80 goes to port 15001 (Envoy outbound)
+outbound  ipv4 alone: TCP goes to port 15001 (Envoy outbound)
+left out  ipv4 alone: sent by uid 1337, gid 1337
+)");
+}
+
+TEST(Show, Ours) {
+  const Plan plan = planned("-b * -d 15021 -i 10.0.0.0/8 -x 10.1.0.0/16 --ip-families ipv4");
+  const std::vector<Live> live{as_live(plan.ruleset, BackendKind::iptables_nft)};
+  const Routing routing;
+  EXPECT_EQ("\n" + show(live, routing, {}), R"(
+iptables-nft, ipv4                                           packets  bytes
+  PREROUTING
+    nat PREROUTING
+         1  -p tcp -j ISTIO_INBOUND                                0      0  [Istio or Sidetrack]  inbound TCP is looked at (-b)
+        nat ISTIO_INBOUND [Istio or Sidetrack]
+             1  -p tcp --dport 15008 -j RETURN                     0      0  the tunnel's port: the proxy listens there itself (-e 15008) [15008 HBONE tunnel]
+             2  -p tcp --dport 15021 -j RETURN                     0      0  inbound to port 15021 is left to the app (-d 15021) [15021 readiness]
+             3  -p tcp -j ISTIO_IN_REDIRECT                        0      0  all other inbound TCP goes to the proxy (-b '*')
+            nat ISTIO_IN_REDIRECT [Istio or Sidetrack]
+                 1  -p tcp -j REDIRECT --to-ports 15006            0      0  to the proxy's inbound listener, port 15006 (-z 15006) [15006 Envoy inbound]
+  OUTPUT
+    nat OUTPUT
+         1  -j ISTIO_OUTPUT                                        0      0  [Istio or Sidetrack]  outbound traffic is looked at
+        nat ISTIO_OUTPUT [Istio or Sidetrack]
+             1  -o lo -s 127.0.0.6/32 -j RETURN                    0      0  the proxy passes inbound traffic on to the app from 127.0.0.6
+             2  -o lo ! -d 127.0.0.1/32 -p tcp ! --dport 15008 -m owner --uid-owner 1337 -j ISTIO_IN_REDIRECT        0      0  the proxy (uid 1337) calling this pod's own address: inbound through the proxy (-u 1337) [15008 HBONE tunnel]
+             3  -o lo -m owner ! --uid-owner 1337 -j RETURN        0      0  the app talking to itself (not uid 1337) bypasses the proxy (-u 1337)
+             4  -m owner --uid-owner 1337 -j RETURN                0      0  the proxy's own traffic (uid 1337) goes out as it is (-u 1337)
+             5  -o lo ! -d 127.0.0.1/32 -p tcp ! --dport 15008 -m owner --gid-owner 1337 -j ISTIO_IN_REDIRECT        0      0  the proxy (gid 1337) calling this pod's own address: inbound through the proxy (-g 1337) [15008 HBONE tunnel]
+             6  -o lo -m owner ! --gid-owner 1337 -j RETURN        0      0  the app talking to itself (not gid 1337) bypasses the proxy (-g 1337)
+             7  -m owner --gid-owner 1337 -j RETURN                0      0  the proxy's own traffic (gid 1337) goes out as it is (-g 1337)
+             8  -d 127.0.0.1/32 -j RETURN                          0      0  loopback is never captured
+             9  -d 10.1.0.0/16 -j RETURN                           0      0  outbound to 10.1.0.0/16 bypasses the proxy (-x 10.1.0.0/16)
+            10  -d 10.0.0.0/8 -j ISTIO_REDIRECT                    0      0  outbound TCP to 10.0.0.0/8 goes to the proxy (-i 10.0.0.0/8)
+            nat ISTIO_REDIRECT [Istio or Sidetrack]
+                 1  -p tcp -j REDIRECT --to-ports 15001            0      0  to the proxy's outbound listener, port 15001 (-p 15001) [15001 Envoy outbound]
+
+policy rules, routes, addresses
+  none of ours
+
+inbound   ipv4 alone: TCP goes to port 15006 (Envoy inbound)
+outbound  ipv4 alone: TCP to 10.0.0.0/8 goes to port 15001 (Envoy outbound)
+left out  ipv4 alone: inbound to port 15008, 15021; sent by uid 1337, gid 1337; outbound to 10.1.0.0/16
+)");
+}
+
+TEST(Show, OursInOneTableForBothFamilies) {
+  const Plan plan = planned("-m TPROXY -b 80,443");
+  const std::vector<Live> live{as_live(plan.ruleset, BackendKind::nftables)};
+  const Routing routing;
+  EXPECT_EQ("\n" + show(live, routing, {}), R"(
+nftables, ipv4 and ipv6                                                                                 packets  bytes
+  PREROUTING
+    mangle PREROUTING
+         1  -p tcp -j ISTIO_INBOUND                                                                           0      0  [Sidetrack]  inbound TCP is looked at (-b)
+        mangle ISTIO_INBOUND [Sidetrack]
+             1  -p tcp -m mark --mark 1337 -j RETURN                                                          0      0  what the proxy passes on is not captured again (-t 1337)
+             2  (ipv4) -p tcp -s 127.0.0.6/32 -i lo -j RETURN                                                 0      0  the proxy passes inbound traffic on to the app from 127.0.0.6
+             3  (ipv6) -p tcp -s ::6/128 -i lo -j RETURN                                                      0      0  the proxy passes inbound traffic on to the app from ::6
+             4  -p tcp -i lo -m mark ! --mark 1338 -j RETURN                                                  0      0  the app talking to itself over lo bypasses the proxy
+             5  -p tcp -m multiport --dports 80,443 -m conntrack --ctstate RELATED,ESTABLISHED -j ISTIO_DIVERT        0      0  packets of a connection that the proxy already has (-b 80,443)
+            mangle ISTIO_DIVERT [Sidetrack]
+                 1  -j MARK --set-mark 1337                                                                   0      0  marked, so that the policy route brings it to the proxy's open connection (-t 1337)
+                 2  -j ACCEPT                                                                                 0      0  accepted as marked (-m TPROXY)
+             6  -p tcp -m multiport --dports 80,443 -j ISTIO_TPROXY                                           0      0  inbound to port 80,443 goes to the proxy (-b 80,443)
+            mangle ISTIO_TPROXY [Sidetrack]
+                 1  (ipv4) ! -d 127.0.0.1/32 -p tcp -j TPROXY --tproxy-mark 1337/0xffffffff --on-port 15006        0      0  to the proxy's transparent inbound listener, port 15006 (-m TPROXY) [15006 Envoy inbound]
+                 2  (ipv6) ! -d ::1/128 -p tcp -j TPROXY --tproxy-mark 1337/0xffffffff --on-port 15006        0      0  to the proxy's transparent inbound listener, port 15006 (-m TPROXY) [15006 Envoy inbound]
+         2  -p tcp -m mark --mark 1337 -j CONNMARK --save-mark                                                0      0  [Sidetrack]  a connection that the proxy opened with the client's address keeps its mark (-t 1337)
+  OUTPUT
+    mangle OUTPUT
+         1  -p tcp -o lo -m mark --mark 1337 -j RETURN                                                        0      0  [Sidetrack]  what the proxy passes on to the app keeps its mark (-t 1337)
+         2  (ipv4) ! -d 127.0.0.1/32 -p tcp -o lo -m owner --uid-owner 1337 -j MARK --set-mark 1338           0      0  [Sidetrack]  the proxy calling this pod's own address: marked, so that it counts as inbound (-u 1337)
+         3  (ipv6) ! -d ::1/128 -p tcp -o lo -m owner --uid-owner 1337 -j MARK --set-mark 1338                0      0  [Sidetrack]  the proxy calling this pod's own address: marked, so that it counts as inbound (-u 1337)
+         4  (ipv4) ! -d 127.0.0.1/32 -p tcp -o lo -m owner --gid-owner 1337 -j MARK --set-mark 1338           0      0  [Sidetrack]  the proxy calling this pod's own address: marked, so that it counts as inbound (-g 1337)
+         5  (ipv6) ! -d ::1/128 -p tcp -o lo -m owner --gid-owner 1337 -j MARK --set-mark 1338                0      0  [Sidetrack]  the proxy calling this pod's own address: marked, so that it counts as inbound (-g 1337)
+         6  -p tcp -m connmark --mark 1337 -j CONNMARK --restore-mark                                         0      0  [Sidetrack]  the app's answers to such a connection go back to the proxy (-t 1337)
+    nat OUTPUT
+         1  -j ISTIO_OUTPUT                                                                                   0      0  [Sidetrack]  outbound traffic is looked at
+        nat ISTIO_OUTPUT [Sidetrack]
+             1  (ipv4) -o lo -s 127.0.0.6/32 -j RETURN                                                        0      0  the proxy passes inbound traffic on to the app from 127.0.0.6
+             2  (ipv6) -o lo -s ::6/128 -j RETURN                                                             0      0  the proxy passes inbound traffic on to the app from ::6
+             3  (ipv4) -o lo ! -d 127.0.0.1/32 -p tcp ! --dport 15008 -m owner --uid-owner 1337 -j ISTIO_IN_REDIRECT        0      0  the proxy (uid 1337) calling this pod's own address: inbound through the proxy (-u 1337) [15008 HBONE tunnel]
+            nat ISTIO_IN_REDIRECT [Sidetrack]
+                 1  -p tcp -j REDIRECT --to-ports 15006                                                       0      0  to the proxy's inbound listener, port 15006 (-z 15006) [15006 Envoy inbound]
+             4  (ipv6) -o lo ! -d ::1/128 -p tcp ! --dport 15008 -m owner --uid-owner 1337 -j ISTIO_IN_REDIRECT        0      0  the proxy (uid 1337) calling this pod's own address: inbound through the proxy (-u 1337) [15008 HBONE tunnel]
+             5  -o lo -m owner ! --uid-owner 1337 -j RETURN                                                   0      0  the app talking to itself (not uid 1337) bypasses the proxy (-u 1337)
+             6  -m owner --uid-owner 1337 -j RETURN                                                           0      0  the proxy's own traffic (uid 1337) goes out as it is (-u 1337)
+             7  (ipv4) -o lo ! -d 127.0.0.1/32 -p tcp ! --dport 15008 -m owner --gid-owner 1337 -j ISTIO_IN_REDIRECT        0      0  the proxy (gid 1337) calling this pod's own address: inbound through the proxy (-g 1337) [15008 HBONE tunnel]
+             8  (ipv6) -o lo ! -d ::1/128 -p tcp ! --dport 15008 -m owner --gid-owner 1337 -j ISTIO_IN_REDIRECT        0      0  the proxy (gid 1337) calling this pod's own address: inbound through the proxy (-g 1337) [15008 HBONE tunnel]
+             9  -o lo -m owner ! --gid-owner 1337 -j RETURN                                                   0      0  the app talking to itself (not gid 1337) bypasses the proxy (-g 1337)
+            10  -m owner --gid-owner 1337 -j RETURN                                                           0      0  the proxy's own traffic (gid 1337) goes out as it is (-g 1337)
+            11  (ipv4) -d 127.0.0.1/32 -j RETURN                                                              0      0  loopback is never captured
+            12  (ipv6) -d ::1/128 -j RETURN                                                                   0      0  loopback is never captured
+  not reached from any hook
+    nat ISTIO_INBOUND [Sidetrack]
+         1  -p tcp --dport 15008 -j RETURN                                                                    0      0  the tunnel's port: the proxy listens there itself (-e 15008) [15008 HBONE tunnel]
+    nat ISTIO_REDIRECT [Sidetrack]
+         1  -p tcp -j REDIRECT --to-ports 15001                                                               0      0  to the proxy's outbound listener, port 15001 (-p 15001) [15001 Envoy outbound]
+
+policy rules, routes, addresses
+  none of ours
+
+inbound   TCP to ports 80, 443 goes to port 15006 (Envoy inbound) by TPROXY
+outbound  nothing is captured
+left out  sent by uid 1337, gid 1337
+)");
+}
+
+TEST(Show, MarksTheCountersThatMoved) {
+  const std::vector<Live> before{istio_1_1()};
+  std::vector<Live> now = before;
+  now[0].chains.back().rules[0].counters.packets += 1234;
+  const ShowOptions options{.color = false, .all = false, .before = before};
+  const std::string text = show(now, {}, options);
+  EXPECT_THAT(text, HasSubstr("  +1,234  to the proxy's outbound listener"));
+  EXPECT_THAT(text, Not(HasSubstr("+1,234  all")));
+  EXPECT_THAT(show(before, {}, options), Not(HasSubstr("+")));
+}
+
+TEST(Show, LongListsAreOneLineUnlessAskedForInFull) {
+  std::string ranges;
+  for (int i = 0; i < 200; ++i) ranges += "10." + std::to_string(i) + ".0.0/24,";
+  const Plan plan = planned("-i * -x " + ranges);
+  const std::vector<Live> linear{as_live(plan.ruleset, legacy)};
+  EXPECT_THAT(show(linear, {}, {}), HasSubstr("9-208  200 rules, the first: -d 10.0.0.0/24 -j RETURN"));
+  EXPECT_THAT(show(linear, {}, {.color = false, .all = true, .before = {}}), HasSubstr("-d 10.123.0.0/24 -j RETURN"));
+  const std::vector<Live> set{as_live(plan.ruleset, BackendKind::nftables)};
+  EXPECT_THAT(show(set, {}, {}), HasSubstr(",...(+195) -j RETURN"));
+}
+
+TEST(Show, AsJsonHoldsEveryRuleAndTheSummary) {
+  const std::vector<Live> live{istio_1_1()};
+  const std::string text = show_json(live, {});
+  EXPECT_THAT(text, HasSubstr(R"("rule": "-A ISTIO_OUTPUT -d 127.0.0.1/32 -j RETURN")"));
+  EXPECT_THAT(text, HasSubstr(R"("reason": "loopback is never captured")"));
+  EXPECT_THAT(text, HasSubstr(R"x("inbound": "ipv4 alone: TCP to port 80 goes to port 15001 (Envoy outbound)")x"));
+}
+
+TEST(Whose, IsSaidByTheBackendAndTheName) {
+  EXPECT_EQ(whose(legacy, "ISTIO_OUTPUT", true), "Istio or Sidetrack");
+  EXPECT_EQ(whose(BackendKind::iptables_nft, "OUTPUT", false), "other");
+  EXPECT_EQ(whose(BackendKind::nftables, "ISTIO_OUTPUT", true), "Sidetrack");
+  EXPECT_EQ(whose(BackendKind::nftables, "istio-output", true), "Istio");
+}
+
+// The shapes say of a rule what the plan says of it, flag and sentence, for every kind of rule.
+TEST(Describe, RecognisesEveryRuleOfThePlan) {
+  for (const char* options :
+       {"", "-i * -b * -d 15090,15021,15020 --drop-invalid",
+        "-i 10.0.0.0/8,fd00::/8 -x 10.1.0.0/16 -b 80,443 -q 81 -o 82", "-m TPROXY -b * -c eth1 -d 15021 -t 7",
+        "-m TPROXY -b 80", "-i * -k net1", "-i 10.0.0.0/8 -k net1,net2",
+        "-i * --redirect-dns --dns-server 10.96.0.10,fd00::10", "-i * --redirect-dns --capture-all-dns",
+        "-i * ISTIO_OUTBOUND_OWNER_GROUPS=5,6", "ISTIO_OUTBOUND_OWNER_GROUPS=", "-u 1,2 -g 3"}) {
+    for (Rule rule : planned(options).ruleset.rules) {
+      const Reason planned_reason = std::exchange(rule.reason, {});
+      const Reason found = describe(rule);
+      const std::string words = iptables_words(rule);
+      // What the shape cannot tell: -k from -c, the proxy's gid from a group, --capture-all-dns in a jump.
+      if (planned_reason.flag.starts_with("-k") && rule.target == Target(Verdict::return_)) continue;
+      if (planned_reason.flag.starts_with("-g") && rule.matches.size() == 1) continue;
+      EXPECT_EQ(found.sentence, planned_reason.sentence) << words;
+      if (planned_reason.flag == "--capture-all-dns" && found.flag == "--redirect-dns") continue;
+      EXPECT_EQ(found.flag, planned_reason.flag) << words;
+    }
+  }
+}
+
+TEST(Describe, SaysNothingOfAShapeThatItDoesNotKnow) {
+  EXPECT_EQ(describe({Family::ipv4, Table::nat, "ISTIO_OUTPUT", {udp}, Verdict::drop, {}, {}}).sentence, "");
+  EXPECT_EQ(describe({Family::ipv4, Table::nat, "POSTROUTING", {tcp}, Verdict::return_, {}, {}}).sentence, "");
+  EXPECT_EQ(describe({Family::ipv4, Table::nat, "MY_CHAIN", {}, Verdict::drop, {"-x 1", "its own"}, {}}).sentence,
+            "its own");
+}
+
+}  // namespace
+}  // namespace sidetrack
