@@ -108,8 +108,9 @@ inline constexpr const char* namespace_lock = "/proc/thread-self/ns/net";
 class Routes {
  public:
   virtual ~Routes() = default;
-  [[nodiscard]] virtual Routing read() = 0;          // what is there and ours
-  virtual void add(const Routing& wanted) = 0;       // what is there already is left alone; undone again if one fails
+  [[nodiscard]] virtual Routing read() = 0;  // what is there and ours
+  // What is there already, or comes meanwhile, is left alone. All is undone again if one fails. Returns what it added.
+  virtual Routing add(const Routing& wanted) = 0;
   virtual void remove(const Routing& unwanted) = 0;  // what is gone already is no error
 };
 [[nodiscard]] std::unique_ptr<Routes> open_routes();

@@ -58,12 +58,9 @@ std::optional<Live> unless_equal(Backend& backend, const Ruleset& stored, bool f
   }
 }
 
-Applied replace_rules(Backend& backend, const Ruleset& asked, bool force) {
-  const Ruleset stored = backend.stored(asked);
-  const auto replaced = unless_equal(backend, stored, force, [&](const Live& seen) { backend.replace(seen, asked); });
-  if (!replaced) return Applied::unchanged;
-  read_back(backend, *replaced, stored);
-  return Applied::changed;
+// What was replaced, unless that is as asked already.
+std::optional<Live> replace_rules(Backend& backend, const Ruleset& asked, const Ruleset& stored, bool force) {
+  return unless_equal(backend, stored, force, [&](const Live& seen) { backend.replace(seen, asked); });
 }
 
 // The first error is the one to report: a second one, on the way back, must not hide it.
@@ -79,18 +76,20 @@ void undo(Routes& routes, const Routing& added) {
 Applied apply(const Plan& plan, Backend& backend, Routes& routes, bool force) {
   const HeldSignals held;
   const Routing there = routes.read();
-  const Routing missing = without(plan.routing, there);
-  routes.add(missing);
-  Applied applied = Applied::unchanged;
+  const Routing added = routes.add(without(plan.routing, there));
+  const Ruleset stored = backend.stored(plan.ruleset);
+  std::optional<Live> replaced;
   try {
-    applied = replace_rules(backend, plan.ruleset, force);
+    replaced = replace_rules(backend, plan.ruleset, stored, force);
   } catch (...) {
-    undo(routes, missing);
+    undo(routes, added);
     throw;
   }
+  // From here on the rules stand, and with them the routes that they need.
+  if (replaced) read_back(backend, *replaced, stored);
   const Routing extra = without(there, plan.routing);
   routes.remove(extra);
-  return missing == Routing{} && extra == Routing{} ? applied : Applied::changed;
+  return replaced || added != Routing{} || extra != Routing{} ? Applied::changed : Applied::unchanged;
 }
 
 Checked check(const Plan& plan, Backend& backend, Routes& routes, bool force) {
@@ -110,7 +109,10 @@ Checked check(const Plan& plan, Backend& backend, Routes& routes, bool force) {
 
 Applied remove_ours(Backend& backend) {
   const HeldSignals held;
-  return replace_rules(backend, {}, false);
+  const auto replaced = replace_rules(backend, {}, {}, false);
+  if (!replaced) return Applied::unchanged;
+  read_back(backend, *replaced, {});
+  return Applied::changed;
 }
 
 }  // namespace sidetrack

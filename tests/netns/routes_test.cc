@@ -4,7 +4,9 @@
 #include <linux/rtnetlink.h>
 #include <sys/syscall.h>
 
+#include <barrier>
 #include <functional>
+#include <thread>
 
 #include "kernel_test.h"
 #include "namespace.h"
@@ -78,6 +80,28 @@ TEST_F(RoutesTest, AddingAgainChangesNothing) {
   const std::string before = listed();
   add(everything);
   EXPECT_EQ(listed(), before);
+}
+
+// Both find nothing, both add: for the second of them each is there already. But for a policy rule: its priority is
+// the kernel's choice, so that it may be there twice, which read() and remove() take as one.
+TEST_F(RoutesTest, TwoAtOnceDisturbNeitherOfThem) {
+  const std::string before = listed();
+  for (int round = 0; round < 200; ++round) {
+    std::barrier start(2);
+    const auto add_at_once = [&] {
+      space.run([&] {
+        const auto routes = open_routes();
+        start.arrive_and_wait();
+        EXPECT_NO_THROW(routes->add(everything));
+      });
+    };
+    std::jthread other(add_at_once);
+    add_at_once();
+    other.join();
+    ASSERT_EQ(read(), everything);
+    remove(everything);
+    ASSERT_EQ(listed(), before);
+  }
 }
 
 TEST_F(RoutesTest, RemovesAllThatItAdded) {

@@ -71,6 +71,19 @@ TEST_F(ApplyTest, GivesUpAsBusyWhenTheChangesDoNotEnd) {
   EXPECT_EQ(failure(), ExitCode::busy);
 }
 
+TEST_F(ApplyTest, KeepsTheRoutesOfRulesThatWereCommitted) {
+  Config other = injected();
+  other.mode = Mode::tproxy;
+  wanted = plan(other, {});
+  ASSERT_NE(wanted.routing, Routing{});
+  backend.after_replace = [](Live& live) {
+    live.chains.front().rules.clear();  // somebody else, right after the commit
+    live.generation += 2;
+  };
+  EXPECT_EQ(failure(), ExitCode::busy);
+  EXPECT_EQ(routes.routing, wanted.routing);
+}
+
 TEST_F(ApplyTest, FailsWhenTheKernelHoldsOtherRulesThanWereSent) {
   backend.after_replace = [](Live& live) { live.chains.front().rules.clear(); };
   EXPECT_EQ(failure(), ExitCode::failed);

@@ -63,10 +63,11 @@ class FakeRoutes : public Routes {
  public:
   Routing routing;
   [[nodiscard]] Routing read() override { return routing; }
-  void add(const Routing& wanted) override {
+  Routing add(const Routing& wanted) override {
     append(routing.policy_rules, wanted.policy_rules);
     append(routing.local_routes, wanted.local_routes);
     append(routing.loopback_addresses, wanted.loopback_addresses);
+    return wanted;
   }
   void remove(const Routing& unwanted) override {
     erase(routing.policy_rules, unwanted.policy_rules);

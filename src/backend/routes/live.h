@@ -2,6 +2,7 @@
 // The policy rules, local default routes and addresses of lo that are there, whoever made them.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -33,6 +34,16 @@ struct Everything {
   std::vector<LiveRule> rules;
   std::vector<LiveRoute> routes;
   std::vector<Address> addresses;  // of lo, single hosts
+
+  [[nodiscard]] bool holds(const PolicyRule& rule) const {
+    return std::ranges::find(rules, rule, &LiveRule::rule) != rules.end();
+  }
+  [[nodiscard]] bool holds(const LocalRoute& route) const {
+    return std::ranges::find(routes, route, &LiveRoute::route) != routes.end();
+  }
+  [[nodiscard]] bool holds(const Address& address) const {
+    return std::ranges::find(addresses, address) != addresses.end();
+  }
 };
 
 [[nodiscard]] Everything list_everything(Socket& socket);

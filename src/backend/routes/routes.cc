@@ -162,24 +162,20 @@ class KernelRoutes : public Routes {
     return ours;
   }
 
-  void add(const Routing& wanted) override {
-    if (wanted == Routing{}) return;
-    const Everything all = list_everything(socket_);
+  Routing add(const Routing& wanted) override {
+    if (wanted == Routing{}) return {};
+    const Everything there = list_everything(socket_);
     Routing added;
     try {
       // Routes before the rules that lead to them: a packet sent to an empty table goes on to the next rule.
-      add_all(wanted.loopback_addresses, added.loopback_addresses,
-              [&](const Address& address) { return std::ranges::find(all.addresses, address) != all.addresses.end(); });
-      add_all(wanted.local_routes, added.local_routes, [&](const LocalRoute& route) {
-        return std::ranges::find(all.routes, route, &LiveRoute::route) != all.routes.end();
-      });
-      add_all(wanted.policy_rules, added.policy_rules, [&](const PolicyRule& rule) {
-        return std::ranges::find(all.rules, rule, &LiveRule::rule) != all.rules.end();
-      });
+      add_all(wanted.loopback_addresses, there, added.loopback_addresses);
+      add_all(wanted.local_routes, there, added.local_routes);
+      add_all(wanted.policy_rules, there, added.policy_rules);
     } catch (...) {
       undo(added);
       throw;
     }
+    return added;
   }
 
   void remove(const Routing& unwanted) override {
@@ -200,11 +196,13 @@ class KernelRoutes : public Routes {
  private:
   static constexpr int create = NLM_F_CREATE | NLM_F_EXCL;
 
-  template <typename T, typename IsThere>
-  void add_all(const std::vector<T>& wanted, std::vector<T>& added, IsThere is_there) {
+  template <typename T>
+  void add_all(const std::vector<T>& wanted, const Everything& there, std::vector<T>& added) {
     for (const T& one : wanted) {
-      if (is_there(one)) continue;
+      if (there.holds(one)) continue;
       const Reply reply = add_one(one);
+      // Added by somebody else since `there` was listed, a second run of this program for one.
+      if (reply.error == EEXIST && list_everything(socket_).holds(one)) continue;
       if (reply.error != 0) throw refusal(reply, "add " + words_of(one), family_of(one));
       added.push_back(one);
     }
