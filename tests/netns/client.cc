@@ -5,6 +5,7 @@
 #include <sys/time.h>
 
 #include <array>
+#include <csignal>
 #include <string_view>
 
 namespace sidetrack::netns {
@@ -16,6 +17,24 @@ constexpr std::string_view question = "who are you?\n";
 void set(int socket, int level, int option, const auto& value, const std::string& doing) {
   check(setsockopt(socket, level, option, &value, sizeof value), doing);
 }
+
+// SIGCHLD stays away from this thread. While another thread runs programs it may be sent here, and although nobody
+// handles it, a system call on a socket with a time-out ends with EINTR instead of going on (sock_intr_errno()).
+class Undisturbed {
+ public:
+  Undisturbed() {
+    sigset_t children;
+    sigemptyset(&children);
+    sigaddset(&children, SIGCHLD);
+    pthread_sigmask(SIG_BLOCK, &children, &before_);
+  }
+  ~Undisturbed() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  Undisturbed(const Undisturbed&) = delete;
+  Undisturbed& operator=(const Undisturbed&) = delete;
+
+ private:
+  sigset_t before_{};
+};
 
 FileDescriptor open_socket(const Request& request) {
   const int type = request.protocol == Protocol::tcp ? SOCK_STREAM : SOCK_DGRAM;
@@ -66,6 +85,7 @@ Landing understood(const std::string& answer, const Endpoint& own) {
 Connection::Connection(const Namespace& where, Identity identity, const Request& request) : request_(request) {
   where.run(
       [&] {
+        const Undisturbed undisturbed;
         socket_ = open_socket(request);
         if (request.protocol != Protocol::tcp) return;
         const sockaddr_storage to = request.to.socket_address();
@@ -76,6 +96,7 @@ Connection::Connection(const Namespace& where, Identity identity, const Request&
 }
 
 Landing Connection::ask() {
+  const Undisturbed undisturbed;
   if (nobody_) return landed(*nobody_);
   return request_.protocol == Protocol::tcp ? ask_tcp() : ask_udp();
 }
