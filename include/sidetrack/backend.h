@@ -53,6 +53,8 @@ struct Live {
   std::vector<std::string> own_tables;
 };
 
+enum class EqualRules { keep, rewrite };
+
 class Backend {
  public:
   Backend() = default;
@@ -73,11 +75,13 @@ class Backend {
   virtual Live read() = 0;
 
   // Makes the kernel hold `wanted` in the place of all that is ours in `seen`; others' rules, chains and counters stay.
-  // An empty ruleset removes us. All or nothing: when it throws, the kernel holds what it held. Throws
+  // An empty ruleset removes us. Rules of ours that are equal already stay, with their counters, or are written anew
+  // like the rest. All or nothing: when it throws, the kernel holds what it held. Throws
   //   busy            if the kernel's rules are no longer `seen`: read again and retry
   //   kernel_lacks    naming the rule, the extension and what to load
   //   not_permitted   naming the capability
-  virtual void replace(const Live& seen, const Ruleset& wanted) = 0;
+  virtual void replace(const Live& seen, const Ruleset& wanted, EqualRules equal) = 0;
+  void replace(const Live& seen, const Ruleset& wanted) { replace(seen, wanted, EqualRules::keep); }
 
   // What `replace` would throw, without changing anything. Returns what could not be checked, a sentence each.
   virtual std::vector<std::string> check(const Live& seen, const Ruleset& wanted) = 0;

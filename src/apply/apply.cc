@@ -60,7 +60,8 @@ std::optional<Live> unless_equal(Backend& backend, const Ruleset& stored, bool f
 
 // What was replaced, unless that is as asked already.
 std::optional<Live> replace_rules(Backend& backend, const Ruleset& asked, const Ruleset& stored, bool force) {
-  return unless_equal(backend, stored, force, [&](const Live& seen) { backend.replace(seen, asked); });
+  const EqualRules equal = force ? EqualRules::rewrite : EqualRules::keep;
+  return unless_equal(backend, stored, force, [&](const Live& seen) { backend.replace(seen, asked, equal); });
 }
 
 // The first error is the one to report: a second one, on the way back, must not hide it.

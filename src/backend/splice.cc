@@ -17,19 +17,19 @@ bool came_by_insert(const Rule& rule) {
 
 }  // namespace
 
-std::vector<Slot> splice(std::span<const LiveRule> there, std::span<const Rule* const> wanted) {
+std::vector<Slot> splice(std::span<const LiveRule> there, std::span<const Rule* const> wanted, EqualRules equal) {
   std::vector<std::size_t> ours;
   for (std::size_t i = 0; i < there.size(); ++i) {
     if (there[i].ours) ours.push_back(i);
   }
-  const auto equal = [&](std::size_t our, std::size_t want) {
-    return same_effect(there[ours[our]].rule, *wanted[want]);
+  const auto stays = [&](std::size_t our, std::size_t want) {
+    return equal == EqualRules::keep && same_effect(there[ours[our]].rule, *wanted[want]);
   };
   const std::size_t shorter = std::min(ours.size(), wanted.size());
   std::size_t head = 0;
-  while (head < shorter && equal(head, head)) ++head;
+  while (head < shorter && stays(head, head)) ++head;
   std::size_t tail = 0;
-  while (tail < shorter - head && equal(ours.size() - 1 - tail, wanted.size() - 1 - tail)) ++tail;
+  while (tail < shorter - head && stays(ours.size() - 1 - tail, wanted.size() - 1 - tail)) ++tail;
 
   // Places between rules: place i is before rule i.
   const std::size_t inserted_at = head > 0 ? ours[head - 1] + 1 : 0;

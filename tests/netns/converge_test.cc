@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "client.h"
 #include "kernel_test.h"
 #include "listing.h"
 #include "network.h"
@@ -118,6 +120,51 @@ INSTANTIATE_TEST_SUITE_P(, Converge, ::testing::ValuesIn(cases()), [](const auto
   const Case& c = tested.param;
   std::string name = std::string(c.state.name) + (c.state.has_variants ? "_" + c.variant : "") + "_to_" +
                      c.wanted.name + "_in_" + c.backend;
+  std::ranges::replace(name, '-', '_');
+  return name;
+});
+
+// --force-apply: counters are the trace of a rule that was not written anew.
+class ForceApply : public KernelTest, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(ForceApply, RewritesEqualRulesAndLeavesOthers) {
+  const Namespace ns;
+  ip(ns, "link set lo up\n");
+  const std::string variant = std::string_view(GetParam()) == "iptables-legacy" ? "legacy" : "nft";
+  ns.must({"iptables-" + variant + "-restore"},
+          "*nat\n-A OUTPUT -p tcp --dport 9 -m comment --comment OTHERS\nCOMMIT\n");
+  const auto apply = [&](std::vector<std::string> more) {
+    std::vector<std::string> words{
+        program_under_test(), "apply", "--backend", GetParam(), "--ip-families", "ipv4", "-i", "*", "-b", "*"};
+    words.insert(words.end(), more.begin(), more.end());
+    ns.must(words);
+  };
+  // Packets that each rule has seen, summed up over ours and over others'.
+  const auto packets = [&] {
+    std::pair<int, int> ours_and_others;
+    const auto shown = nlohmann::json::parse(ns.must({program_under_test(), "show", "--json"}));
+    for (const auto& chain : shown["chains"]) {
+      for (const auto& rule : chain["rules"]) {
+        const bool other = rule["rule"].get<std::string>().find("OTHERS") != std::string::npos;
+        (other ? ours_and_others.second : ours_and_others.first) += rule["packets"].get<int>();
+      }
+    }
+    return ours_and_others;
+  };
+
+  apply({});
+  connect(ns, {}, {.to = Endpoint("127.0.0.1:9"), .protocol = Protocol::tcp, .from = {}});
+  const auto counted = packets();
+  EXPECT_GT(counted.first, 0);
+  EXPECT_GT(counted.second, 0);
+  apply({});
+  EXPECT_EQ(packets(), counted);
+  apply({"--force-apply"});
+  EXPECT_EQ(packets(), std::pair(0, counted.second));
+}
+
+INSTANTIATE_TEST_SUITE_P(, ForceApply, ::testing::ValuesIn(backends), [](const auto& tested) {
+  std::string name = tested.param;
   std::ranges::replace(name, '-', '_');
   return name;
 });

@@ -23,7 +23,10 @@ class Opened : public Backend {
   explicit Opened(FakeBackend& kernel) : kernel_(kernel) {}
   [[nodiscard]] BackendKind kind() const override { return kernel_.kind(); }
   Live read() override { return kernel_.read(); }
-  void replace(const Live& seen, const Ruleset& wanted) override { kernel_.replace(seen, wanted); }
+  using Backend::replace;
+  void replace(const Live& seen, const Ruleset& wanted, EqualRules equal) override {
+    kernel_.replace(seen, wanted, equal);
+  }
   std::vector<std::string> check(const Live& seen, const Ruleset& wanted) override {
     return kernel_.check(seen, wanted);
   }

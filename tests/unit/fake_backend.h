@@ -26,7 +26,8 @@ class FakeBackend : public Backend {
     return {"whether it rains"};
   }
 
-  void replace(const Live& seen, const Ruleset& wanted) override {
+  using Backend::replace;
+  void replace(const Live& seen, const Ruleset& wanted, EqualRules /*each is written anew*/) override {
     check(seen, wanted);
     Live copy = live;
     std::erase_if(copy.chains, [](const LiveChain& chain) { return chain.ours; });

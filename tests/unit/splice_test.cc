@@ -39,7 +39,7 @@ Rule rule(const std::string& word) {
 }
 
 // What becomes of `there`: kept rules as they were, new ones in brackets.
-std::string spliced(const std::string& there, const std::string& wanted) {
+std::string spliced(const std::string& there, const std::string& wanted, EqualRules equal = EqualRules::keep) {
   std::vector<LiveRule> live;
   const auto names = words(there);
   for (const std::string& word : names) {
@@ -52,7 +52,7 @@ std::string spliced(const std::string& there, const std::string& wanted) {
   std::vector<const Rule*> pointers;
   for (const Rule& r : rules) pointers.push_back(&r);
   std::string result;
-  for (const Slot& slot : splice(live, pointers)) {
+  for (const Slot& slot : splice(live, pointers, equal)) {
     if (!result.empty()) result += ' ';
     result +=
         slot.kept ? names[*slot.kept] : "[" + wanted_names[static_cast<std::size_t>(slot.fresh - rules.data())] + "]";
@@ -105,6 +105,13 @@ TEST(Splice, OursGoAndOthersStay) {
 TEST(Splice, OrderIsRestored) {
   EXPECT_EQ(spliced("b a", "a b"), "[a] [b]");
   EXPECT_EQ(spliced("a b c d", "a c b d"), "a [c] [b] d");
+}
+
+TEST(Splice, RewritesEqualRulesInTheirPlaceIfAsked) {
+  const EqualRules rewrite = EqualRules::rewrite;
+  EXPECT_EQ(spliced("X a b Y", "a b", rewrite), "X [a] [b] Y");
+  EXPECT_EQ(spliced("i1 X a", "i1 a", rewrite), "[i1] X [a]");
+  EXPECT_EQ(spliced("X a", "", rewrite), "X");
 }
 
 TEST(Splice, KnowsWhenNothingChanges) {

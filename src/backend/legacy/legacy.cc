@@ -54,10 +54,11 @@ bool is_as_seen(const IptcTable& table, const Live& seen) {
   return chains_seen == 0;
 }
 
-ChainEdit edit_of(const std::string& name, const LiveChain* there, std::span<const Rule* const> wanted, Family family) {
+ChainEdit edit_of(const std::string& name, const LiveChain* there, std::span<const Rule* const> wanted, Family family,
+                  EqualRules equal) {
   static const std::vector<LiveRule> none;
   ChainEdit edit{name, there == nullptr && !is_builtin(name), false, {}};
-  for (const Slot& slot : splice(there != nullptr ? there->rules : none, wanted)) {
+  for (const Slot& slot : splice(there != nullptr ? there->rules : none, wanted, equal)) {
     edit.rules.push_back({slot.kept, slot.kept ? std::vector<std::byte>{} : xt::encode_entry(*slot.fresh, family)});
   }
   return edit;
@@ -70,7 +71,8 @@ bool changes(const ChainEdit& edit, const LiveChain* there) {
 }
 
 // What makes one table of one family hold `wanted` in the place of all that is ours; empty if it does already.
-std::vector<ChainEdit> edits_of(const Live& seen, const Ruleset& wanted, Family family, Table table) {
+std::vector<ChainEdit> edits_of(const Live& seen, const Ruleset& wanted, Family family, Table table,
+                                EqualRules equal = EqualRules::keep) {
   std::vector<ChainEdit> edits;
   const auto add = [&](ChainEdit edit, const LiveChain* there) {
     if (changes(edit, there)) edits.push_back(std::move(edit));
@@ -78,12 +80,12 @@ std::vector<ChainEdit> edits_of(const Live& seen, const Ruleset& wanted, Family 
   const std::vector<Chain> asked = chains(wanted, table, family);
   for (const Chain& chain : asked) {
     const LiveChain* there = find(seen, family, table, chain.name);
-    add(edit_of(chain.name, there, chain.rules, family), there);
+    add(edit_of(chain.name, there, chain.rules, family, equal), there);
   }
   for (const LiveChain& there : seen.chains) {
     if (there.families != family || there.table != table || !touches(there)) continue;
     if (std::ranges::find(asked, there.name, &Chain::name) != asked.end()) continue;
-    ChainEdit edit = edit_of(there.name, &there, {}, family);
+    ChainEdit edit = edit_of(there.name, &there, {}, family, equal);
     edit.remove = there.ours;
     add(std::move(edit), &there);
   }
@@ -153,7 +155,8 @@ class LegacyBackend : public Backend {
     return live;
   }
 
-  void replace(const Live& seen, const Ruleset& wanted) override {
+  using Backend::replace;
+  void replace(const Live& seen, const Ruleset& wanted, EqualRules equal) override {
     require_before_opening(wanted);
     // The snapshots of read() are used up. The commit of one fails if the table has another number of rules by now.
     std::vector<TablePointer> tables = std::move(tables_);
@@ -171,7 +174,7 @@ class LegacyBackend : public Backend {
     std::vector<PlannedTable> planned;
     for (Table table : commit_order(wanted)) {
       for (Family family : {Family::ipv4, Family::ipv6}) {
-        const std::vector<ChainEdit> edits = edits_of(seen, wanted, family, table);
+        const std::vector<ChainEdit> edits = edits_of(seen, wanted, family, table, equal);
         if (edits.empty()) continue;
         IptcTable& open = snapshot(family, table);
         planned.push_back({&open, open.inverse(edits)});

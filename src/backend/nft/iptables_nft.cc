@@ -105,14 +105,14 @@ struct ChainChange {
               fmt::format("see 'nft list chain {} {}'; delete it, or choose --backend nftables", table, chain));
 }
 
-std::vector<ChainChange> changes_of(const Live& seen, const Ruleset& wanted, const Place& place) {
+std::vector<ChainChange> changes_of(const Live& seen, const Ruleset& wanted, const Place& place, EqualRules equal) {
   static const std::vector<LiveRule> none;
   std::vector<ChainChange> changes;
   const std::vector<Chain> asked = chains(wanted, place.table, place.family);
   for (const Chain& chain : asked) {
     if (find(seen, place, chain.name + unhooked) != nullptr) refuse_unhooked(place, chain.name);
     const LiveChain* there = find(seen, place, chain.name);
-    changes.push_back({chain.name, there, splice(there != nullptr ? there->rules : none, chain.rules)});
+    changes.push_back({chain.name, there, splice(there != nullptr ? there->rules : none, chain.rules, equal)});
   }
   for (const LiveChain& there : seen.chains) {
     if (there.families != place.family || there.table != place.table) continue;
@@ -214,15 +214,18 @@ class IptablesNft final : public Backend {
     return live;
   }
 
-  void replace(const Live& seen, const Ruleset& wanted) override { changes(seen, wanted).commit(socket_); }
+  using Backend::replace;
+  void replace(const Live& seen, const Ruleset& wanted, EqualRules equal) override {
+    changes(seen, wanted, equal).commit(socket_);
+  }
 
   std::vector<std::string> check(const Live& seen, const Ruleset& wanted) override {
-    changes(seen, wanted).check(socket_);
+    changes(seen, wanted, EqualRules::keep).check(socket_);
     return {};
   }
 
  private:
-  Transaction changes(const Live& seen, const Ruleset& wanted) const {
+  Transaction changes(const Live& seen, const Ruleset& wanted, EqualRules equal) const {
     Transaction transaction(kind(), seen.generation);
     for (const Place& place : places()) {
       const bool used = !chains(wanted, place.table, place.family).empty();
@@ -230,7 +233,7 @@ class IptablesNft final : public Backend {
         transaction.delete_table(place.key());
         continue;
       }
-      const std::vector<ChainChange> changes = changes_of(seen, wanted, place);
+      const std::vector<ChainChange> changes = changes_of(seen, wanted, place, equal);
       if (changes.empty()) continue;
       transaction.add_table(place.key());
       Writer(transaction, place, wanted).write(changes);

@@ -62,7 +62,8 @@ class Nftables final : public Backend {
     return live;
   }
 
-  void replace(const Live& seen, const Ruleset& wanted) override {
+  using Backend::replace;
+  void replace(const Live& seen, const Ruleset& wanted, EqualRules /*one table, replaced whole*/) override {
     const Ruleset folded = fold(wanted);
     const NativeTable table = native(folded);
     changes(seen, table).commit(socket_);
