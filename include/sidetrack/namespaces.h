@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// What `nsenter` does, for this process. Errors: usage if there is no such target or it is not a network namespace,
-// with the reason; not_permitted naming the capability.
+// What `nsenter` does, for this process. The user namespace that owns the network namespace is entered first, if it is
+// another one: the rights that count for a network namespace are those in its owner, and the kernel takes -m owner
+// rules from there alone (owner_check() of xt_owner). Errors: usage if there is no such target or it is not a network
+// namespace, with the reason; not_permitted naming the capability.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +15,7 @@ namespace sidetrack {
 
 void enter_netns(const std::string& path_or_name);
 
-// The network namespace of a process; its user namespace first, if that is another one, since the rights that count for
-// a network namespace are those in the user namespace that owns it.
+// The network namespace of a process.
 void enter_netns_of(std::uint32_t pid);
 
 }  // namespace sidetrack
