@@ -16,8 +16,9 @@ namespace sidetrack {
 // The rule in the words of `iptables -S`, without `-A CHAIN`; of long lists the first values and their number.
 [[nodiscard]] std::string short_words(const Rule& rule);
 
-// Whose a rule or a chain is: "Sidetrack", "Istio or Sidetrack" (they share names in iptables), "Istio" (its own
-// nftables tables), "other". `chain` is the chain's name, `ours` what was read back with it.
-[[nodiscard]] std::string_view whose(BackendKind backend, std::string_view chain, bool ours);
+// Whose a chain or one of its rules is: "Sidetrack", "Istio or Sidetrack" (they share names in iptables), "Istio" (its
+// own nftables tables), "other".
+[[nodiscard]] std::string_view whose(const Live& live, const LiveChain& chain);
+[[nodiscard]] std::string_view whose(const Live& live, const LiveChain& chain, const LiveRule& rule);
 
 }  // namespace sidetrack

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 
 #include "analyse/list_text.h"
 #include "analyse/ownership.h"
@@ -354,9 +355,26 @@ std::optional<Reason> only_groups(const Rule& rule) {
                                                                         : "only groups " + groups + " go to the proxy"};
 }
 
+// Istio's nftables tables name their chains istio-output-dns where iptables has ISTIO_OUTPUT_DNS.
+bool is_istio_nftables(std::string_view chain) { return chain.starts_with("istio-"); }
+
+std::string in_iptables_names(std::string chain) {
+  if (!is_istio_nftables(chain)) return chain;
+  std::ranges::transform(chain, chain.begin(),
+                         [](char c) { return c == '-' ? '_' : static_cast<char>(std::toupper(c)); });
+  return chain;
+}
+
+Rule in_iptables_names(Rule rule) {
+  rule.chain = in_iptables_names(std::move(rule.chain));
+  if (auto* jump = std::get_if<Jump>(&rule.target)) jump->chain = in_iptables_names(std::move(jump->chain));
+  return rule;
+}
+
 }  // namespace
 
-Reason describe(const Rule& rule) {
+Reason describe(const Rule& given) {
+  const Rule rule = in_iptables_names(given);
   // The common words of several rules that fold() made one: the shape says it with the values.
   const bool shortened = rule.reason.sentence.find("…") != std::string::npos;
   if (!rule.reason.sentence.empty() && !shortened) return rule.reason;
@@ -389,10 +407,23 @@ std::string short_words(const Rule& rule) {
   return text.empty() ? target : text + " " + target;
 }
 
-std::string_view whose(BackendKind backend, std::string_view chain, bool ours) {
-  if (!ours) return "other";
-  if (backend != BackendKind::nftables) return "Istio or Sidetrack";  // the same names
-  return chain.starts_with("istio-") || chain == "prerouting" || chain == "output" ? "Istio" : "Sidetrack";
+std::string_view whose(const Live& live, const LiveChain& chain) {
+  if (!chain.ours) return "other";
+  if (live.backend != BackendKind::nftables) return "Istio or Sidetrack";  // the same names
+  return is_istio_nftables(chain.name) ? "Istio" : "Sidetrack";
+}
+
+std::string_view whose(const Live& live, const LiveChain& chain, const LiveRule& rule) {
+  if (!rule.ours) return "other";
+  if (live.backend != BackendKind::nftables) return "Istio or Sidetrack";
+  if (!is_builtin(chain.name)) return whose(live, chain);
+  // Their base chains bear the names of the hooks, as ours do.
+  if (const auto* jump = std::get_if<Jump>(&rule.rule.target))
+    return is_istio_nftables(jump->chain) ? "Istio" : "Sidetrack";
+  const auto starts = [&](const char* with) {
+    return std::ranges::any_of(live.own_tables, [&](const std::string& table) { return table.starts_with(with); });
+  };
+  return starts("inet istio-proxy-") && !starts("inet sidetrack") ? "Istio" : "Sidetrack";
 }
 
 }  // namespace sidetrack

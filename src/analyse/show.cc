@@ -116,8 +116,7 @@ class Tree {
   void show(const LiveChain& chain, std::size_t indent) {
     const std::string title = fmt::format("{} {}", name(chain.table), chain.name);
     if (!seen_.insert(&chain).second) return;  // it stands above
-    note(indent,
-         hook_of(chain.name) ? title : fmt::format("{} [{}]", title, whose(live_.backend, chain.name, chain.ours)));
+    note(indent, hook_of(chain.name) ? title : fmt::format("{} [{}]", title, whose(live_, chain)));
     for (std::size_t i = 0; i < chain.rules.size();) {
       std::size_t end = i + 1;
       while (end < chain.rules.size() && same_kind(chain.rules[i], chain.rules[end])) ++end;
@@ -150,7 +149,7 @@ class Tree {
       line.counters.bytes += chain.rules[i].counters.bytes;
       line.moved += moved(chain, i);
     }
-    if (hook_of(chain.name) || first.ours != chain.ours) line.whose = whose(live_.backend, chain.name, first.ours);
+    if (hook_of(chain.name) || first.ours != chain.ours) line.whose = whose(live_, chain, first);
     lines_.push_back(std::move(line));
   }
 

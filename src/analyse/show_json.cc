@@ -17,16 +17,13 @@ Json chain(const Live& live, const LiveChain& chain) {
                      {"rule", iptables_words(entry.rule)},
                      {"packets", entry.counters.packets},
                      {"bytes", entry.counters.bytes},
-                     {"whose", whose(live.backend, chain.name, entry.ours)},
+                     {"whose", whose(live, chain, entry)},
                      {"flag", reason.flag},
                      {"reason", reason.sentence}});
   }
-  return {{"backend", name(live.backend)},
-          {"families", families_json(chain.families)},
-          {"table", name(chain.table)},
-          {"chain", chain.name},
-          {"whose", whose(live.backend, chain.name, chain.ours)},
-          {"rules", std::move(rules)}};
+  return {{"backend", name(live.backend)}, {"families", families_json(chain.families)},
+          {"table", name(chain.table)},    {"chain", chain.name},
+          {"whose", whose(live, chain)},   {"rules", std::move(rules)}};
 }
 
 }  // namespace

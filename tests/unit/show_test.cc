@@ -280,10 +280,30 @@ TEST(Show, AsJsonHoldsEveryRuleAndTheSummary) {
 }
 
 TEST(Whose, IsSaidByTheBackendAndTheName) {
-  EXPECT_EQ(whose(legacy, "ISTIO_OUTPUT", true), "Istio or Sidetrack");
-  EXPECT_EQ(whose(BackendKind::iptables_nft, "OUTPUT", false), "other");
-  EXPECT_EQ(whose(BackendKind::nftables, "ISTIO_OUTPUT", true), "Sidetrack");
-  EXPECT_EQ(whose(BackendKind::nftables, "istio-output", true), "Istio");
+  const auto owner = [](BackendKind backend, const char* name, bool ours) {
+    const Live live{backend, {}, 0, {}};
+    return whose(live, chain(Family::ipv4, Table::nat, name, ours, {}));
+  };
+  EXPECT_EQ(owner(legacy, "ISTIO_OUTPUT", true), "Istio or Sidetrack");
+  EXPECT_EQ(owner(BackendKind::iptables_nft, "OUTPUT", false), "other");
+  EXPECT_EQ(owner(BackendKind::nftables, "ISTIO_OUTPUT", true), "Sidetrack");
+  EXPECT_EQ(owner(BackendKind::nftables, "istio-output", true), "Istio");
+}
+
+TEST(Whose, IsSaidOfARuleByWhereItJumpsTo) {
+  const LiveChain output = chain(Families::both(), Table::nat, "OUTPUT", true,
+                                 {{{}, Jump{"istio-output"}}, {{}, Jump{"ISTIO_OUTPUT"}}, {{}, Verdict::return_}});
+  Live live{BackendKind::nftables, {}, 0, {"inet istio-proxy-nat"}};
+  EXPECT_EQ(whose(live, output, output.rules[0]), "Istio");
+  EXPECT_EQ(whose(live, output, output.rules[1]), "Sidetrack");
+  EXPECT_EQ(whose(live, output, output.rules[2]), "Istio");
+  live.own_tables.emplace_back("inet sidetrack");
+  EXPECT_EQ(whose(live, output, output.rules[2]), "Sidetrack");
+}
+
+TEST(Describe, KnowsTheChainsOfIstiosNftables) {
+  const Rule rule{Families::both(), Table::nat, "istio-inbound", {tcp}, Jump{"istio-in-redirect"}, {}, {}};
+  EXPECT_EQ(describe(rule).sentence, "all other inbound TCP goes to the proxy");
 }
 
 // The shapes say of a rule what the plan says of it, flag and sentence, for every kind of rule.
