@@ -2,8 +2,9 @@
 // Whether explain is right: random packets under random options, sent for real by sockets, land where it says, by every
 // backend, over the rules that the kernel holds as well as over the plan.
 //
-// $SIDETRACK_SEED varies the options and the packets; a failure prints it. What a socket cannot send, or what nobody
-// would answer, is left to the unit tests: packets of no connection, replies on their own, ICMP, what is dropped.
+// `scripts/test --seed N`, or $SIDETRACK_SEED, varies the options and the packets; a failure prints it. What a socket
+// cannot send, or what nobody would answer, is left to the unit tests: packets of no connection, replies on their own,
+// ICMP, what is dropped.
 #include "sidetrack/explain.h"
 
 #include <fmt/format.h>
