@@ -64,33 +64,29 @@ void say_host_order(nftnl_set* set) {
 
 }  // namespace
 
-Transaction::Transaction(BackendKind backend, std::uint32_t generation) : backend_(backend), generation_(generation) {
-  control(NFNL_MSG_BATCH_BEGIN);
+Transaction::Transaction(BackendKind backend, std::uint32_t generation)
+    : backend_(backend), generation_(generation), draft_(std::make_unique_for_overwrite<char[]>(longest_message)) {
+  // Sequence 0: errors of the commit itself are reported under it.
+  nlmsghdr* begin = nftnl_batch_begin(draft_.get(), 0);
   // NFNL_BATCH_GENID (Linux 4.12): only if nobody else has committed meanwhile
-  auto* begin = reinterpret_cast<nlmsghdr*>(bytes_.data());
   mnl_attr_put_u32(begin, NFNL_BATCH_GENID, htonl(generation));
-  size_ = begin->nlmsg_len;
+  append(*begin);
 }
 
-void Transaction::control(std::uint16_t type) {
-  bytes_.resize(std::max(bytes_.size(), size_ + longest_message));
-  char* at = reinterpret_cast<char*>(bytes_.data() + size_);
-  // Sequence 0 belongs to the begin: errors of the commit itself are reported under it.
-  const auto sequence = static_cast<std::uint32_t>(type == NFNL_MSG_BATCH_BEGIN ? 0 : steps_.size() + 1);
-  const nlmsghdr* header =
-      type == NFNL_MSG_BATCH_BEGIN ? nftnl_batch_begin(at, sequence) : nftnl_batch_end(at, sequence);
-  size_ += header->nlmsg_len;
+void Transaction::append(const nlmsghdr& message) {
+  const auto* bytes = reinterpret_cast<const std::byte*>(&message);
+  bytes_.insert(bytes_.end(), bytes, bytes + message.nlmsg_len);
+  bytes_.resize(MNL_ALIGN(bytes_.size()));
 }
 
 template <typename Write>
 void Transaction::message(std::uint16_t type, std::uint8_t family, std::uint16_t flags, std::string words,
                           const Rule* rule, Write write) {
-  if (bytes_.size() < size_ + longest_message) bytes_.resize(2 * size_ + longest_message);
-  steps_.push_back({std::move(words), rule, size_});
-  nlmsghdr* header = nftnl_nlmsg_build_hdr(reinterpret_cast<char*>(bytes_.data() + size_), type, family, flags,
-                                           static_cast<std::uint32_t>(steps_.size()));
+  steps_.push_back({std::move(words), rule, bytes_.size()});
+  nlmsghdr* header =
+      nftnl_nlmsg_build_hdr(draft_.get(), type, family, flags, static_cast<std::uint32_t>(steps_.size()));
   write(header);
-  size_ += MNL_ALIGN(header->nlmsg_len);
+  append(*header);
 }
 
 void Transaction::add_table(const TableKey& table) {
@@ -204,10 +200,10 @@ void Transaction::delete_rules(const TableKey& table, const std::string& chain) 
 
 void Transaction::commit(Socket& socket) {
   if (empty()) return;
-  const std::size_t end = size_;
-  control(NFNL_MSG_BATCH_END);
-  send(socket, size_);
-  size_ = end;
+  const std::size_t end = bytes_.size();
+  append(*nftnl_batch_end(draft_.get(), static_cast<std::uint32_t>(steps_.size() + 1)));
+  send(socket);
+  bytes_.resize(end);
   // The kernel acknowledges the last message before it commits. What proves the commit is that the generation moved.
   if (socket.generation() == generation_) {
     throw Error(ExitCode::failed,
@@ -216,13 +212,13 @@ void Transaction::commit(Socket& socket) {
 }
 
 void Transaction::check(Socket& socket) {
-  if (!empty()) send(socket, size_);
+  if (!empty()) send(socket);
 }
 
-void Transaction::send(Socket& socket, std::size_t size) {
+void Transaction::send(Socket& socket) {
   const auto last = static_cast<std::uint32_t>(steps_.size());
   reinterpret_cast<nlmsghdr*>(bytes_.data() + steps_.back().offset)->nlmsg_flags |= NLM_F_ACK;
-  const std::vector<Answer> answers = socket.transact(std::span(bytes_).first(size));
+  const std::vector<Answer> answers = socket.transact(bytes_);
   // The first error is the cause; later ones may follow from it.
   for (const Answer& answer : answers) {
     if (answer.error != 0) refused(answer);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -55,18 +56,20 @@ class Transaction {
     std::size_t offset = 0;  // in bytes_
   };
 
-  // A message is written at the end; `write` gets its header and may add up to 64 KiB of attributes.
+  // Appends a message; `write` gets its header and may add up to 64 KiB of attributes.
   template <typename Write>
   void message(std::uint16_t type, std::uint8_t family, std::uint16_t flags, std::string words, const Rule* rule,
                Write write);
-  void control(std::uint16_t type);  // the batch's begin and end
-  void send(Socket& socket, std::size_t size);
+  void append(const nlmsghdr& message);
+  void send(Socket& socket);
   [[noreturn]] void refused(const Answer& answer) const;
 
   BackendKind backend_;
   std::uint32_t generation_;
+  // The message that is being written. Not cleared, and apart from the others, which a vector would have to clear room
+  // for in advance: each page of that would cost a page fault.
+  std::unique_ptr<char[]> draft_;
   std::vector<std::byte> bytes_;
-  std::size_t size_ = 0;
   std::vector<Step> steps_;
 };
 
