@@ -160,4 +160,29 @@ class Text {
 
 std::string text(const Trace& trace, const TextOptions& options) { return Text(trace, options).all(); }
 
+std::string sentence(const Ending& ending) {
+  const std::string at = ending.at.text();
+  const std::string untouched = ending.original ? "" : ", untouched";
+  const std::string who = ending.listener.empty() ? "" : fmt::format(" ({})", ending.listener);
+  const std::string original = ending.original ? fmt::format("; original destination {}", ending.original->text()) : "";
+  const std::string answers = ending.answers.empty() ? "" : "; its answers are lost: " + ending.answers;
+  switch (ending.kind) {
+    case Ending::Kind::lands:
+      if (ending.transparent) {
+        return fmt::format("lands on port {}{} by TPROXY; original destination {}", ending.transparent_port, who, at);
+      }
+      return fmt::format("lands on {}{}{}{}", at, who, original, untouched);
+    case Ending::Kind::leaves:
+      return fmt::format("leaves the pod by {} to {}{}{}{}", ending.interface, at, original, untouched, answers);
+    case Ending::Kind::forwarded:
+      return fmt::format("is not for this pod: goes on by {} to {} if the pod forwards, else it is dropped{}",
+                         ending.interface, at, answers);
+    case Ending::Kind::dropped:
+      return fmt::format("dropped: {}", ending.why);
+    case Ending::Kind::unroutable:
+      return fmt::format("never sent: {}", ending.why);
+  }
+  return "";
+}
+
 }  // namespace sidetrack
