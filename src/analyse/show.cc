@@ -14,9 +14,9 @@
 namespace sidetrack {
 namespace {
 
-constexpr std::size_t widest_rule = 100;  // longer ones are not aligned with
-constexpr std::size_t number_width = 6;   // with the space behind it
-constexpr std::size_t longest_run = 8;    // of rules of one kind, before they become one line
+constexpr std::size_t widest_rule = 72;  // what is said of longer ones is not aligned
+constexpr std::size_t number_width = 6;  // with the space behind it
+constexpr std::size_t longest_run = 8;   // of rules of one kind, before they become one line
 
 struct Line {
   enum class Kind : std::uint8_t { heading, rule, note };
@@ -86,18 +86,18 @@ class Tree {
       for (const Table table : all_tables) {
         for (const LiveChain& chain : live_.chains) {
           if (!shown(chain) || chain.table != table || hook_of(chain.name) != hook || chain.rules.empty()) continue;
-          if (first) note(2, std::string(name(hook)), Line::Kind::heading);
+          if (first) note(0, std::string(name(hook)), Line::Kind::heading);
           first = false;
-          show(chain, 4);
+          show(chain, 2);
         }
       }
     }
     bool first = true;
     for (const LiveChain& chain : live_.chains) {
       if (!shown(chain) || hook_of(chain.name) || seen_.contains(&chain)) continue;
-      if (first) note(2, "not reached from any hook", Line::Kind::heading);
+      if (first) note(0, "not reached from any hook", Line::Kind::heading);
       first = false;
-      show(chain, 4);
+      show(chain, 2);
     }
     return std::move(lines_);
   }
@@ -180,11 +180,11 @@ class Tree {
   std::vector<Line> lines_;
 };
 
-// The lines below a title that heads the columns.
+// The lines below a title that heads the columns: the counters stand in front, where long rules do not push them about.
 std::string laid_out(const std::string& title, const std::vector<Line>& lines, bool color) {
   static constexpr std::string_view packets = "packets";
   static constexpr std::string_view bytes = "bytes";
-  std::size_t rule_width = title.size();
+  std::size_t rule_width = 0;
   std::size_t packets_width = packets.size();
   std::size_t bytes_width = bytes.size();
   for (const Line& line : lines) {
@@ -194,24 +194,25 @@ std::string laid_out(const std::string& title, const std::vector<Line>& lines, b
     packets_width = std::max(packets_width, grouped(line.counters.packets).size());
     bytes_width = std::max(bytes_width, grouped(line.counters.bytes).size());
   }
-  std::string text = styled(fmt::format("{:{}}  {:>{}}  {:>{}}", title, rule_width + number_width, packets,
-                                        packets_width, bytes, bytes_width),
-                            Style::bold, color) +
-                     "\n";
+  std::string text =
+      styled(fmt::format("{:>{}}  {:>{}}  {}", packets, packets_width, bytes, bytes_width, title), Style::bold, color) +
+      "\n";
   for (const Line& line : lines) {
     if (line.kind != Line::Kind::rule) {
-      text += fmt::format("{:{}}{}\n", "", line.indent,
+      text += fmt::format("{:{}}{}\n", "", packets_width + bytes_width + 4 + line.indent,
                           styled(line.text, line.kind == Line::Kind::heading ? Style::bold : Style::plain, color));
       continue;
     }
-    std::string row =
-        fmt::format("{:{}}{:>{}}  {:{}}  {:>{}}  {:>{}}", "", line.indent, line.number, number_width - 2, line.text,
-                    rule_width - std::min(rule_width, line.indent), grouped(line.counters.packets), packets_width,
-                    grouped(line.counters.bytes), bytes_width);
-    if (line.moved > 0) row += styled(fmt::format("  +{}", grouped(line.moved)), Style::yellow, color);
-    if (!line.whose.empty()) row += fmt::format("  [{}]", line.whose);
-    if (!line.sentence.empty()) row += "  " + styled(line.sentence, Style::dim, color);
-    text += row + "\n";
+    std::string row = fmt::format("{:>{}}  {:>{}}  {:{}}{:>{}}  {}", grouped(line.counters.packets), packets_width,
+                                  grouped(line.counters.bytes), bytes_width, "", line.indent, line.number,
+                                  number_width - 2, line.text);
+    std::string notes;
+    if (line.moved > 0) notes += styled(fmt::format("  +{}", grouped(line.moved)), Style::yellow, color);
+    if (!line.whose.empty()) notes += fmt::format("  [{}]", line.whose);
+    if (!line.sentence.empty()) notes += "  " + styled(line.sentence, Style::dim, color);
+    const std::size_t width = line.indent + line.text.size();
+    if (!notes.empty() && width < rule_width) row.append(rule_width - width, ' ');
+    text += row + notes + "\n";
   }
   return text;
 }

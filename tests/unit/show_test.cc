@@ -50,25 +50,25 @@ TEST(Show, Istio11) {
   const std::vector<Live> live{istio_1_1()};
   const Routing routing;
   EXPECT_EQ("\n" + show(live, routing, {}), R"(
-iptables-legacy, ipv4                                      packets  bytes
-  PREROUTING
-    nat PREROUTING
-         1  -p tcp -j ISTIO_INBOUND                              0      0  [Istio or Sidetrack]  inbound TCP is looked at (-b)
-        nat ISTIO_INBOUND [Istio or Sidetrack]
-             1  -p tcp --dport 80 -j ISTIO_IN_REDIRECT           0      0  inbound to port 80 goes to the proxy (-b 80)
-            nat ISTIO_IN_REDIRECT [Istio or Sidetrack]
-                 1  -p tcp -j REDIRECT --to-ports 15001          0      0  to the proxy's inbound listener, port 15001 (-z 15001) [15001 Envoy outbound]
-  OUTPUT
-    nat OUTPUT
-         1  -p tcp -j ISTIO_OUTPUT                               0      0  [Istio or Sidetrack]  outbound TCP is looked at
-        nat ISTIO_OUTPUT [Istio or Sidetrack]
-             1  ! -d 127.0.0.1/32 -o lo -j ISTIO_REDIRECT        0      0  what goes to the pod's own address, not loopback, goes to the proxy (Istio 1.1)
-            nat ISTIO_REDIRECT [Istio or Sidetrack]
-                 1  -p tcp -j REDIRECT --to-ports 15001          0      0  to the proxy's outbound listener, port 15001 (-p 15001) [15001 Envoy outbound]
-             2  -m owner --uid-owner 1337 -j RETURN              1     60  the proxy's own traffic (uid 1337) goes out as it is (-u 1337)
-             3  -m owner --gid-owner 1337 -j RETURN              2    120  traffic of gid 1337, the proxy's or an excluded group's, goes out as it is (-g 1337)
-             4  -d 127.0.0.1/32 -j RETURN                        3    180  loopback is never captured
-             5  -j ISTIO_REDIRECT                                4    240  all other outbound TCP goes to the proxy (-i '*')
+packets  bytes  iptables-legacy, ipv4
+                PREROUTING
+                  nat PREROUTING
+      0      0         1  -p tcp -j ISTIO_INBOUND                        [Istio or Sidetrack]  inbound TCP is looked at (-b)
+                      nat ISTIO_INBOUND [Istio or Sidetrack]
+      0      0             1  -p tcp --dport 80 -j ISTIO_IN_REDIRECT     inbound to port 80 goes to the proxy (-b 80)
+                          nat ISTIO_IN_REDIRECT [Istio or Sidetrack]
+      0      0                 1  -p tcp -j REDIRECT --to-ports 15001    to the proxy's inbound listener, port 15001 (-z 15001) [15001 Envoy outbound]
+                OUTPUT
+                  nat OUTPUT
+      0      0         1  -p tcp -j ISTIO_OUTPUT                         [Istio or Sidetrack]  outbound TCP is looked at
+                      nat ISTIO_OUTPUT [Istio or Sidetrack]
+      0      0             1  ! -d 127.0.0.1/32 -o lo -j ISTIO_REDIRECT  what goes to the pod's own address, not loopback, goes to the proxy (Istio 1.1)
+                          nat ISTIO_REDIRECT [Istio or Sidetrack]
+      0      0                 1  -p tcp -j REDIRECT --to-ports 15001    to the proxy's outbound listener, port 15001 (-p 15001) [15001 Envoy outbound]
+      1     60             2  -m owner --uid-owner 1337 -j RETURN        the proxy's own traffic (uid 1337) goes out as it is (-u 1337)
+      2    120             3  -m owner --gid-owner 1337 -j RETURN        traffic of gid 1337, the proxy's or an excluded group's, goes out as it is (-g 1337)
+      3    180             4  -d 127.0.0.1/32 -j RETURN                  loopback is never captured
+      4    240             5  -j ISTIO_REDIRECT                          all other outbound TCP goes to the proxy (-i '*')
 
 policy rules, routes, addresses
   none of ours
@@ -83,13 +83,13 @@ TEST(Show, ForeignRulesAlone) {
   const std::vector<Live> live{foreign()};
   const Routing routing;
   EXPECT_EQ("\n" + show(live, routing, {}), R"(
-iptables-nft, ipv4                                                 packets  bytes
-  POSTROUTING
-    nat POSTROUTING
-         1  -s 10.0.0.0/8 -j MASQUERADE                                  0      0  [other]
-  not reached from any hook
-    mangle KUBE-MARK [other]
-         1  -m addrtype --dst-type LOCAL -j MARK --set-mark 16384        0      0
+packets  bytes  iptables-nft, ipv4
+                POSTROUTING
+                  nat POSTROUTING
+      0      0         1  -s 10.0.0.0/8 -j MASQUERADE                            [other]
+                not reached from any hook
+                  mangle KUBE-MARK [other]
+      0      0         1  -m addrtype --dst-type LOCAL -j MARK --set-mark 16384
 
 policy rules, routes, addresses
   none of ours
@@ -106,33 +106,33 @@ TEST(Show, SeveralBackendsAndOurRouting) {
                         .local_routes = {{Family::ipv4, 133}},
                         .loopback_addresses = {*Address::parse("::6")}};
   EXPECT_EQ("\n" + show(live, routing, {}), R"(
-iptables-legacy, ipv4                                      packets  bytes
-  PREROUTING
-    nat PREROUTING
-         1  -p tcp -j ISTIO_INBOUND                              0      0  [Istio or Sidetrack]  inbound TCP is looked at (-b)
-        nat ISTIO_INBOUND [Istio or Sidetrack]
-             1  -p tcp --dport 80 -j ISTIO_IN_REDIRECT           0      0  inbound to port 80 goes to the proxy (-b 80)
-            nat ISTIO_IN_REDIRECT [Istio or Sidetrack]
-                 1  -p tcp -j REDIRECT --to-ports 15001          0      0  to the proxy's inbound listener, port 15001 (-z 15001) [15001 Envoy outbound]
-  OUTPUT
-    nat OUTPUT
-         1  -p tcp -j ISTIO_OUTPUT                               0      0  [Istio or Sidetrack]  outbound TCP is looked at
-        nat ISTIO_OUTPUT [Istio or Sidetrack]
-             1  ! -d 127.0.0.1/32 -o lo -j ISTIO_REDIRECT        0      0  what goes to the pod's own address, not loopback, goes to the proxy (Istio 1.1)
-            nat ISTIO_REDIRECT [Istio or Sidetrack]
-                 1  -p tcp -j REDIRECT --to-ports 15001          0      0  to the proxy's outbound listener, port 15001 (-p 15001) [15001 Envoy outbound]
-             2  -m owner --uid-owner 1337 -j RETURN              1     60  the proxy's own traffic (uid 1337) goes out as it is (-u 1337)
-             3  -m owner --gid-owner 1337 -j RETURN              2    120  traffic of gid 1337, the proxy's or an excluded group's, goes out as it is (-g 1337)
-             4  -d 127.0.0.1/32 -j RETURN                        3    180  loopback is never captured
-             5  -j ISTIO_REDIRECT                                4    240  all other outbound TCP goes to the proxy (-i '*')
+packets  bytes  iptables-legacy, ipv4
+                PREROUTING
+                  nat PREROUTING
+      0      0         1  -p tcp -j ISTIO_INBOUND                        [Istio or Sidetrack]  inbound TCP is looked at (-b)
+                      nat ISTIO_INBOUND [Istio or Sidetrack]
+      0      0             1  -p tcp --dport 80 -j ISTIO_IN_REDIRECT     inbound to port 80 goes to the proxy (-b 80)
+                          nat ISTIO_IN_REDIRECT [Istio or Sidetrack]
+      0      0                 1  -p tcp -j REDIRECT --to-ports 15001    to the proxy's inbound listener, port 15001 (-z 15001) [15001 Envoy outbound]
+                OUTPUT
+                  nat OUTPUT
+      0      0         1  -p tcp -j ISTIO_OUTPUT                         [Istio or Sidetrack]  outbound TCP is looked at
+                      nat ISTIO_OUTPUT [Istio or Sidetrack]
+      0      0             1  ! -d 127.0.0.1/32 -o lo -j ISTIO_REDIRECT  what goes to the pod's own address, not loopback, goes to the proxy (Istio 1.1)
+                          nat ISTIO_REDIRECT [Istio or Sidetrack]
+      0      0                 1  -p tcp -j REDIRECT --to-ports 15001    to the proxy's outbound listener, port 15001 (-p 15001) [15001 Envoy outbound]
+      1     60             2  -m owner --uid-owner 1337 -j RETURN        the proxy's own traffic (uid 1337) goes out as it is (-u 1337)
+      2    120             3  -m owner --gid-owner 1337 -j RETURN        traffic of gid 1337, the proxy's or an excluded group's, goes out as it is (-g 1337)
+      3    180             4  -d 127.0.0.1/32 -j RETURN                  loopback is never captured
+      4    240             5  -j ISTIO_REDIRECT                          all other outbound TCP goes to the proxy (-i '*')
 
-iptables-nft, ipv4                                                 packets  bytes
-  POSTROUTING
-    nat POSTROUTING
-         1  -s 10.0.0.0/8 -j MASQUERADE                                  0      0  [other]
-  not reached from any hook
-    mangle KUBE-MARK [other]
-         1  -m addrtype --dst-type LOCAL -j MARK --set-mark 16384        0      0
+packets  bytes  iptables-nft, ipv4
+                POSTROUTING
+                  nat POSTROUTING
+      0      0         1  -s 10.0.0.0/8 -j MASQUERADE                            [other]
+                not reached from any hook
+                  mangle KUBE-MARK [other]
+      0      0         1  -m addrtype --dst-type LOCAL -j MARK --set-mark 16384
 
 policy rules, routes, addresses
   ipv4  rule fwmark 1337 lookup 133: what TPROXY has marked stays in the pod
@@ -150,32 +150,32 @@ TEST(Show, Ours) {
   const std::vector<Live> live{as_live(plan.ruleset, BackendKind::iptables_nft)};
   const Routing routing;
   EXPECT_EQ("\n" + show(live, routing, {}), R"(
-iptables-nft, ipv4                                           packets  bytes
-  PREROUTING
-    nat PREROUTING
-         1  -p tcp -j ISTIO_INBOUND                                0      0  [Istio or Sidetrack]  inbound TCP is looked at (-b)
-        nat ISTIO_INBOUND [Istio or Sidetrack]
-             1  -p tcp --dport 15008 -j RETURN                     0      0  the tunnel's port: the proxy listens there itself (-e 15008) [15008 HBONE tunnel]
-             2  -p tcp --dport 15021 -j RETURN                     0      0  inbound to port 15021 is left to the app (-d 15021) [15021 readiness]
-             3  -p tcp -j ISTIO_IN_REDIRECT                        0      0  all other inbound TCP goes to the proxy (-b '*')
-            nat ISTIO_IN_REDIRECT [Istio or Sidetrack]
-                 1  -p tcp -j REDIRECT --to-ports 15006            0      0  to the proxy's inbound listener, port 15006 (-z 15006) [15006 Envoy inbound]
-  OUTPUT
-    nat OUTPUT
-         1  -j ISTIO_OUTPUT                                        0      0  [Istio or Sidetrack]  outbound traffic is looked at
-        nat ISTIO_OUTPUT [Istio or Sidetrack]
-             1  -o lo -s 127.0.0.6/32 -j RETURN                    0      0  the proxy passes inbound traffic on to the app from 127.0.0.6
-             2  -o lo ! -d 127.0.0.1/32 -p tcp ! --dport 15008 -m owner --uid-owner 1337 -j ISTIO_IN_REDIRECT        0      0  the proxy (uid 1337) calling this pod's own address: inbound through the proxy (-u 1337) [15008 HBONE tunnel]
-             3  -o lo -m owner ! --uid-owner 1337 -j RETURN        0      0  the app talking to itself (not uid 1337) bypasses the proxy (-u 1337)
-             4  -m owner --uid-owner 1337 -j RETURN                0      0  the proxy's own traffic (uid 1337) goes out as it is (-u 1337)
-             5  -o lo ! -d 127.0.0.1/32 -p tcp ! --dport 15008 -m owner --gid-owner 1337 -j ISTIO_IN_REDIRECT        0      0  the proxy (gid 1337) calling this pod's own address: inbound through the proxy (-g 1337) [15008 HBONE tunnel]
-             6  -o lo -m owner ! --gid-owner 1337 -j RETURN        0      0  the app talking to itself (not gid 1337) bypasses the proxy (-g 1337)
-             7  -m owner --gid-owner 1337 -j RETURN                0      0  the proxy's own traffic (gid 1337) goes out as it is (-g 1337)
-             8  -d 127.0.0.1/32 -j RETURN                          0      0  loopback is never captured
-             9  -d 10.1.0.0/16 -j RETURN                           0      0  outbound to 10.1.0.0/16 bypasses the proxy (-x 10.1.0.0/16)
-            10  -d 10.0.0.0/8 -j ISTIO_REDIRECT                    0      0  outbound TCP to 10.0.0.0/8 goes to the proxy (-i 10.0.0.0/8)
-            nat ISTIO_REDIRECT [Istio or Sidetrack]
-                 1  -p tcp -j REDIRECT --to-ports 15001            0      0  to the proxy's outbound listener, port 15001 (-p 15001) [15001 Envoy outbound]
+packets  bytes  iptables-nft, ipv4
+                PREROUTING
+                  nat PREROUTING
+      0      0         1  -p tcp -j ISTIO_INBOUND                          [Istio or Sidetrack]  inbound TCP is looked at (-b)
+                      nat ISTIO_INBOUND [Istio or Sidetrack]
+      0      0             1  -p tcp --dport 15008 -j RETURN               the tunnel's port: the proxy listens there itself (-e 15008) [15008 HBONE tunnel]
+      0      0             2  -p tcp --dport 15021 -j RETURN               inbound to port 15021 is left to the app (-d 15021) [15021 readiness]
+      0      0             3  -p tcp -j ISTIO_IN_REDIRECT                  all other inbound TCP goes to the proxy (-b '*')
+                          nat ISTIO_IN_REDIRECT [Istio or Sidetrack]
+      0      0                 1  -p tcp -j REDIRECT --to-ports 15006      to the proxy's inbound listener, port 15006 (-z 15006) [15006 Envoy inbound]
+                OUTPUT
+                  nat OUTPUT
+      0      0         1  -j ISTIO_OUTPUT                                  [Istio or Sidetrack]  outbound traffic is looked at
+                      nat ISTIO_OUTPUT [Istio or Sidetrack]
+      0      0             1  -o lo -s 127.0.0.6/32 -j RETURN              the proxy passes inbound traffic on to the app from 127.0.0.6
+      0      0             2  -o lo ! -d 127.0.0.1/32 -p tcp ! --dport 15008 -m owner --uid-owner 1337 -j ISTIO_IN_REDIRECT  the proxy (uid 1337) calling this pod's own address: inbound through the proxy (-u 1337) [15008 HBONE tunnel]
+      0      0             3  -o lo -m owner ! --uid-owner 1337 -j RETURN  the app talking to itself (not uid 1337) bypasses the proxy (-u 1337)
+      0      0             4  -m owner --uid-owner 1337 -j RETURN          the proxy's own traffic (uid 1337) goes out as it is (-u 1337)
+      0      0             5  -o lo ! -d 127.0.0.1/32 -p tcp ! --dport 15008 -m owner --gid-owner 1337 -j ISTIO_IN_REDIRECT  the proxy (gid 1337) calling this pod's own address: inbound through the proxy (-g 1337) [15008 HBONE tunnel]
+      0      0             6  -o lo -m owner ! --gid-owner 1337 -j RETURN  the app talking to itself (not gid 1337) bypasses the proxy (-g 1337)
+      0      0             7  -m owner --gid-owner 1337 -j RETURN          the proxy's own traffic (gid 1337) goes out as it is (-g 1337)
+      0      0             8  -d 127.0.0.1/32 -j RETURN                    loopback is never captured
+      0      0             9  -d 10.1.0.0/16 -j RETURN                     outbound to 10.1.0.0/16 bypasses the proxy (-x 10.1.0.0/16)
+      0      0            10  -d 10.0.0.0/8 -j ISTIO_REDIRECT              outbound TCP to 10.0.0.0/8 goes to the proxy (-i 10.0.0.0/8)
+                          nat ISTIO_REDIRECT [Istio or Sidetrack]
+      0      0                 1  -p tcp -j REDIRECT --to-ports 15001      to the proxy's outbound listener, port 15001 (-p 15001) [15001 Envoy outbound]
 
 policy rules, routes, addresses
   none of ours
@@ -191,54 +191,54 @@ TEST(Show, OursInOneTableForBothFamilies) {
   const std::vector<Live> live{as_live(plan.ruleset, BackendKind::nftables)};
   const Routing routing;
   EXPECT_EQ("\n" + show(live, routing, {}), R"(
-nftables, ipv4 and ipv6                                                                                 packets  bytes
-  PREROUTING
-    mangle PREROUTING
-         1  -p tcp -j ISTIO_INBOUND                                                                           0      0  [Sidetrack]  inbound TCP is looked at (-b)
-        mangle ISTIO_INBOUND [Sidetrack]
-             1  -p tcp -m mark --mark 1337 -j RETURN                                                          0      0  what the proxy passes on is not captured again (-t 1337)
-             2  (ipv4) -p tcp -s 127.0.0.6/32 -i lo -j RETURN                                                 0      0  the proxy passes inbound traffic on to the app from 127.0.0.6
-             3  (ipv6) -p tcp -s ::6/128 -i lo -j RETURN                                                      0      0  the proxy passes inbound traffic on to the app from ::6
-             4  -p tcp -i lo -m mark ! --mark 1338 -j RETURN                                                  0      0  the app talking to itself over lo bypasses the proxy
-             5  -p tcp -m multiport --dports 80,443 -m conntrack --ctstate RELATED,ESTABLISHED -j ISTIO_DIVERT        0      0  packets of a connection that the proxy already has (-b 80,443)
-            mangle ISTIO_DIVERT [Sidetrack]
-                 1  -j MARK --set-mark 1337                                                                   0      0  marked, so that the policy route brings it to the proxy's open connection (-t 1337)
-                 2  -j ACCEPT                                                                                 0      0  accepted as marked (-m TPROXY)
-             6  -p tcp -m multiport --dports 80,443 -j ISTIO_TPROXY                                           0      0  inbound to port 80,443 goes to the proxy (-b 80,443)
-            mangle ISTIO_TPROXY [Sidetrack]
-                 1  (ipv4) ! -d 127.0.0.1/32 -p tcp -j TPROXY --tproxy-mark 1337/0xffffffff --on-port 15006        0      0  to the proxy's transparent inbound listener, port 15006 (-m TPROXY) [15006 Envoy inbound]
-                 2  (ipv6) ! -d ::1/128 -p tcp -j TPROXY --tproxy-mark 1337/0xffffffff --on-port 15006        0      0  to the proxy's transparent inbound listener, port 15006 (-m TPROXY) [15006 Envoy inbound]
-         2  -p tcp -m mark --mark 1337 -j CONNMARK --save-mark                                                0      0  [Sidetrack]  a connection that the proxy opened with the client's address keeps its mark (-t 1337)
-  OUTPUT
-    mangle OUTPUT
-         1  -p tcp -o lo -m mark --mark 1337 -j RETURN                                                        0      0  [Sidetrack]  what the proxy passes on to the app keeps its mark (-t 1337)
-         2  (ipv4) ! -d 127.0.0.1/32 -p tcp -o lo -m owner --uid-owner 1337 -j MARK --set-mark 1338           0      0  [Sidetrack]  the proxy calling this pod's own address: marked, so that it counts as inbound (-u 1337)
-         3  (ipv6) ! -d ::1/128 -p tcp -o lo -m owner --uid-owner 1337 -j MARK --set-mark 1338                0      0  [Sidetrack]  the proxy calling this pod's own address: marked, so that it counts as inbound (-u 1337)
-         4  (ipv4) ! -d 127.0.0.1/32 -p tcp -o lo -m owner --gid-owner 1337 -j MARK --set-mark 1338           0      0  [Sidetrack]  the proxy calling this pod's own address: marked, so that it counts as inbound (-g 1337)
-         5  (ipv6) ! -d ::1/128 -p tcp -o lo -m owner --gid-owner 1337 -j MARK --set-mark 1338                0      0  [Sidetrack]  the proxy calling this pod's own address: marked, so that it counts as inbound (-g 1337)
-         6  -p tcp -m connmark --mark 1337 -j CONNMARK --restore-mark                                         0      0  [Sidetrack]  the app's answers to such a connection go back to the proxy (-t 1337)
-    nat OUTPUT
-         1  -j ISTIO_OUTPUT                                                                                   0      0  [Sidetrack]  outbound traffic is looked at
-        nat ISTIO_OUTPUT [Sidetrack]
-             1  (ipv4) -o lo -s 127.0.0.6/32 -j RETURN                                                        0      0  the proxy passes inbound traffic on to the app from 127.0.0.6
-             2  (ipv6) -o lo -s ::6/128 -j RETURN                                                             0      0  the proxy passes inbound traffic on to the app from ::6
-             3  (ipv4) -o lo ! -d 127.0.0.1/32 -p tcp ! --dport 15008 -m owner --uid-owner 1337 -j ISTIO_IN_REDIRECT        0      0  the proxy (uid 1337) calling this pod's own address: inbound through the proxy (-u 1337) [15008 HBONE tunnel]
-            nat ISTIO_IN_REDIRECT [Sidetrack]
-                 1  -p tcp -j REDIRECT --to-ports 15006                                                       0      0  to the proxy's inbound listener, port 15006 (-z 15006) [15006 Envoy inbound]
-             4  (ipv6) -o lo ! -d ::1/128 -p tcp ! --dport 15008 -m owner --uid-owner 1337 -j ISTIO_IN_REDIRECT        0      0  the proxy (uid 1337) calling this pod's own address: inbound through the proxy (-u 1337) [15008 HBONE tunnel]
-             5  -o lo -m owner ! --uid-owner 1337 -j RETURN                                                   0      0  the app talking to itself (not uid 1337) bypasses the proxy (-u 1337)
-             6  -m owner --uid-owner 1337 -j RETURN                                                           0      0  the proxy's own traffic (uid 1337) goes out as it is (-u 1337)
-             7  (ipv4) -o lo ! -d 127.0.0.1/32 -p tcp ! --dport 15008 -m owner --gid-owner 1337 -j ISTIO_IN_REDIRECT        0      0  the proxy (gid 1337) calling this pod's own address: inbound through the proxy (-g 1337) [15008 HBONE tunnel]
-             8  (ipv6) -o lo ! -d ::1/128 -p tcp ! --dport 15008 -m owner --gid-owner 1337 -j ISTIO_IN_REDIRECT        0      0  the proxy (gid 1337) calling this pod's own address: inbound through the proxy (-g 1337) [15008 HBONE tunnel]
-             9  -o lo -m owner ! --gid-owner 1337 -j RETURN                                                   0      0  the app talking to itself (not gid 1337) bypasses the proxy (-g 1337)
-            10  -m owner --gid-owner 1337 -j RETURN                                                           0      0  the proxy's own traffic (gid 1337) goes out as it is (-g 1337)
-            11  (ipv4) -d 127.0.0.1/32 -j RETURN                                                              0      0  loopback is never captured
-            12  (ipv6) -d ::1/128 -j RETURN                                                                   0      0  loopback is never captured
-  not reached from any hook
-    nat ISTIO_INBOUND [Sidetrack]
-         1  -p tcp --dport 15008 -j RETURN                                                                    0      0  the tunnel's port: the proxy listens there itself (-e 15008) [15008 HBONE tunnel]
-    nat ISTIO_REDIRECT [Sidetrack]
-         1  -p tcp -j REDIRECT --to-ports 15001                                                               0      0  to the proxy's outbound listener, port 15001 (-p 15001) [15001 Envoy outbound]
+packets  bytes  nftables, ipv4 and ipv6
+                PREROUTING
+                  mangle PREROUTING
+      0      0         1  -p tcp -j ISTIO_INBOUND                                    [Sidetrack]  inbound TCP is looked at (-b)
+                      mangle ISTIO_INBOUND [Sidetrack]
+      0      0             1  -p tcp -m mark --mark 1337 -j RETURN                   what the proxy passes on is not captured again (-t 1337)
+      0      0             2  (ipv4) -p tcp -s 127.0.0.6/32 -i lo -j RETURN          the proxy passes inbound traffic on to the app from 127.0.0.6
+      0      0             3  (ipv6) -p tcp -s ::6/128 -i lo -j RETURN               the proxy passes inbound traffic on to the app from ::6
+      0      0             4  -p tcp -i lo -m mark ! --mark 1338 -j RETURN           the app talking to itself over lo bypasses the proxy
+      0      0             5  -p tcp -m multiport --dports 80,443 -m conntrack --ctstate RELATED,ESTABLISHED -j ISTIO_DIVERT  packets of a connection that the proxy already has (-b 80,443)
+                          mangle ISTIO_DIVERT [Sidetrack]
+      0      0                 1  -j MARK --set-mark 1337                            marked, so that the policy route brings it to the proxy's open connection (-t 1337)
+      0      0                 2  -j ACCEPT                                          accepted as marked (-m TPROXY)
+      0      0             6  -p tcp -m multiport --dports 80,443 -j ISTIO_TPROXY    inbound to port 80,443 goes to the proxy (-b 80,443)
+                          mangle ISTIO_TPROXY [Sidetrack]
+      0      0                 1  (ipv4) ! -d 127.0.0.1/32 -p tcp -j TPROXY --tproxy-mark 1337/0xffffffff --on-port 15006  to the proxy's transparent inbound listener, port 15006 (-m TPROXY) [15006 Envoy inbound]
+      0      0                 2  (ipv6) ! -d ::1/128 -p tcp -j TPROXY --tproxy-mark 1337/0xffffffff --on-port 15006  to the proxy's transparent inbound listener, port 15006 (-m TPROXY) [15006 Envoy inbound]
+      0      0         2  -p tcp -m mark --mark 1337 -j CONNMARK --save-mark         [Sidetrack]  a connection that the proxy opened with the client's address keeps its mark (-t 1337)
+                OUTPUT
+                  mangle OUTPUT
+      0      0         1  -p tcp -o lo -m mark --mark 1337 -j RETURN                 [Sidetrack]  what the proxy passes on to the app keeps its mark (-t 1337)
+      0      0         2  (ipv4) ! -d 127.0.0.1/32 -p tcp -o lo -m owner --uid-owner 1337 -j MARK --set-mark 1338  [Sidetrack]  the proxy calling this pod's own address: marked, so that it counts as inbound (-u 1337)
+      0      0         3  (ipv6) ! -d ::1/128 -p tcp -o lo -m owner --uid-owner 1337 -j MARK --set-mark 1338  [Sidetrack]  the proxy calling this pod's own address: marked, so that it counts as inbound (-u 1337)
+      0      0         4  (ipv4) ! -d 127.0.0.1/32 -p tcp -o lo -m owner --gid-owner 1337 -j MARK --set-mark 1338  [Sidetrack]  the proxy calling this pod's own address: marked, so that it counts as inbound (-g 1337)
+      0      0         5  (ipv6) ! -d ::1/128 -p tcp -o lo -m owner --gid-owner 1337 -j MARK --set-mark 1338  [Sidetrack]  the proxy calling this pod's own address: marked, so that it counts as inbound (-g 1337)
+      0      0         6  -p tcp -m connmark --mark 1337 -j CONNMARK --restore-mark  [Sidetrack]  the app's answers to such a connection go back to the proxy (-t 1337)
+                  nat OUTPUT
+      0      0         1  -j ISTIO_OUTPUT                                            [Sidetrack]  outbound traffic is looked at
+                      nat ISTIO_OUTPUT [Sidetrack]
+      0      0             1  (ipv4) -o lo -s 127.0.0.6/32 -j RETURN                 the proxy passes inbound traffic on to the app from 127.0.0.6
+      0      0             2  (ipv6) -o lo -s ::6/128 -j RETURN                      the proxy passes inbound traffic on to the app from ::6
+      0      0             3  (ipv4) -o lo ! -d 127.0.0.1/32 -p tcp ! --dport 15008 -m owner --uid-owner 1337 -j ISTIO_IN_REDIRECT  the proxy (uid 1337) calling this pod's own address: inbound through the proxy (-u 1337) [15008 HBONE tunnel]
+                          nat ISTIO_IN_REDIRECT [Sidetrack]
+      0      0                 1  -p tcp -j REDIRECT --to-ports 15006                to the proxy's inbound listener, port 15006 (-z 15006) [15006 Envoy inbound]
+      0      0             4  (ipv6) -o lo ! -d ::1/128 -p tcp ! --dport 15008 -m owner --uid-owner 1337 -j ISTIO_IN_REDIRECT  the proxy (uid 1337) calling this pod's own address: inbound through the proxy (-u 1337) [15008 HBONE tunnel]
+      0      0             5  -o lo -m owner ! --uid-owner 1337 -j RETURN            the app talking to itself (not uid 1337) bypasses the proxy (-u 1337)
+      0      0             6  -m owner --uid-owner 1337 -j RETURN                    the proxy's own traffic (uid 1337) goes out as it is (-u 1337)
+      0      0             7  (ipv4) -o lo ! -d 127.0.0.1/32 -p tcp ! --dport 15008 -m owner --gid-owner 1337 -j ISTIO_IN_REDIRECT  the proxy (gid 1337) calling this pod's own address: inbound through the proxy (-g 1337) [15008 HBONE tunnel]
+      0      0             8  (ipv6) -o lo ! -d ::1/128 -p tcp ! --dport 15008 -m owner --gid-owner 1337 -j ISTIO_IN_REDIRECT  the proxy (gid 1337) calling this pod's own address: inbound through the proxy (-g 1337) [15008 HBONE tunnel]
+      0      0             9  -o lo -m owner ! --gid-owner 1337 -j RETURN            the app talking to itself (not gid 1337) bypasses the proxy (-g 1337)
+      0      0            10  -m owner --gid-owner 1337 -j RETURN                    the proxy's own traffic (gid 1337) goes out as it is (-g 1337)
+      0      0            11  (ipv4) -d 127.0.0.1/32 -j RETURN                       loopback is never captured
+      0      0            12  (ipv6) -d ::1/128 -j RETURN                            loopback is never captured
+                not reached from any hook
+                  nat ISTIO_INBOUND [Sidetrack]
+      0      0         1  -p tcp --dport 15008 -j RETURN                             the tunnel's port: the proxy listens there itself (-e 15008) [15008 HBONE tunnel]
+                  nat ISTIO_REDIRECT [Sidetrack]
+      0      0         1  -p tcp -j REDIRECT --to-ports 15001                        to the proxy's outbound listener, port 15001 (-p 15001) [15001 Envoy outbound]
 
 policy rules, routes, addresses
   none of ours
