@@ -6,9 +6,8 @@ install(TARGETS sidetrack RUNTIME DESTINATION ${CMAKE_INSTALL_SBINDIR})
 file(CREATE_LINK sidetrack ${PROJECT_BINARY_DIR}/istio-iptables SYMBOLIC)
 install(FILES ${PROJECT_BINARY_DIR}/istio-iptables DESTINATION ${CMAKE_INSTALL_SBINDIR})
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright)
-# The manual page and the completions, when the build has made them there: share/man/man8/sidetrack.8,
-# share/bash-completion/completions/sidetrack, share/zsh/vendor-completions/_sidetrack, share/fish/vendor_completions.d/sidetrack.fish.
-install(DIRECTORY ${PROJECT_BINARY_DIR}/share/ DESTINATION ${CMAKE_INSTALL_DATADIR} OPTIONAL)
+# The manual page and the completions, which share.cmake lays out.
+install(DIRECTORY ${PROJECT_BINARY_DIR}/share/ DESTINATION ${CMAKE_INSTALL_DATADIR})
 
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_CONTACT "Sidetrack <sidetrack@localhost>")

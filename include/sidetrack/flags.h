@@ -7,7 +7,9 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "sidetrack/error.h"
 #include "sidetrack/options.h"
 
 namespace sidetrack {
@@ -34,7 +36,8 @@ enum class Group : std::uint8_t {
 struct CommandInfo {
   Command command;
   std::string_view name;
-  std::string_view arguments;  // "[options]"
+  std::string_view arguments;             // "[options]"
+  std::array<std::string_view, 2> words;  // the choices of its first words, "a|b|c"; empty: any, or none
   std::string_view summary;
   std::string_view example;
 };
@@ -80,6 +83,16 @@ struct Flag {
 };
 
 [[nodiscard]] std::span<const Flag> flags();
+
+struct ExitMeaning {
+  ExitCode code;
+  std::string_view brief;
+  std::string_view in_full;
+};
+[[nodiscard]] std::span<const ExitMeaning> exit_codes();
+
+// "a|b|c" one by one; none of an empty text.
+[[nodiscard]] std::vector<std::string_view> each_choice(std::string_view choices);
 
 // "-p, --envoy-port", "--netns", "ENVOY_USER"
 [[nodiscard]] std::string spelled(const Flag& flag);

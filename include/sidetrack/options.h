@@ -16,11 +16,12 @@
 
 namespace sidetrack {
 
-enum class Command : std::uint8_t { apply, render, diff, verify, show, explain, clean, doctor };
+enum class Command : std::uint8_t { apply, render, diff, verify, show, explain, clean, doctor, completion };
 [[nodiscard]] std::string_view name(Command command);
 
 enum class Format : std::uint8_t { text, nft, json, mermaid, dot };  // --format
 enum class Color : std::uint8_t { automatic, always, never };        // --color
+enum class Shell : std::uint8_t { bash, zsh, fish };                 // completion SHELL
 
 // The packet that `explain` is asked about.
 struct PacketOptions {
@@ -55,6 +56,7 @@ struct CommandLine {
   bool plan = false;                    // explain --plan: over the given options, not over the live rules
   bool brief = false;                   // explain --brief
   PacketOptions packet;                 // explain
+  Shell shell = Shell::bash;            // completion
 };
 
 // A variable of the environment by its name; nothing if it is not set.
@@ -70,7 +72,7 @@ using Environment = std::function<std::optional<std::string_view>(std::string_vi
 // Whether the command works by a plan of the given options: then gather() and plan() have to be called.
 [[nodiscard]] bool works_by_plan(const CommandLine& line);
 
-// One screen: at most 45 lines of 100 columns, with the defaults and an example.
+// One screen: at most 45 lines of 80 columns, with the defaults and an example.
 [[nodiscard]] std::string help();
 [[nodiscard]] std::string help(Command command);
 

@@ -26,6 +26,7 @@ ExitCode run_verify(CommandLine& line);
 ExitCode run_doctor(CommandLine& line);
 ExitCode run_show(CommandLine& line);
 ExitCode run_explain(CommandLine& line);
+ExitCode run_completion(CommandLine& line);
 
 // ---- What they share.
 

@@ -30,9 +30,10 @@ ExitCode run(Command command, CommandLine& line) {
       return run_show(line);
     case Command::explain:
       return run_explain(line);
-    default:
-      throw Error(ExitCode::usage, "'" + std::string(name(command)) + "' is not there yet");
+    case Command::completion:
+      return run_completion(line);
   }
+  return ExitCode::usage;  // there is no other
 }
 
 ExitCode run(const std::vector<std::string_view>& args) {

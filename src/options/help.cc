@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "sidetrack/flags.h"
@@ -8,8 +9,8 @@
 namespace sidetrack {
 namespace {
 
-constexpr std::size_t kColumns = 100;
-constexpr std::size_t kDescription = 49;  // the column of descriptions
+constexpr std::size_t kColumns = 80;
+constexpr std::size_t kLongOption = 40;  // a longer one moves its own description, not those of the others
 
 struct Section {
   std::string_view heading;
@@ -26,7 +27,7 @@ std::vector<Section> sections(Command command) {
           {"Output", {Group::output}, true},
           {"As istio-iptables", {Group::istio}, true},
           {"Log", {Group::log}, true},
-          {"Environment", {Group::environment}, true}};
+          {"Environment (options too, as ENVOY_PORT)", {Group::environment}, true}};
 }
 
 std::string preset(const Flag& flag) { return flag.preset.empty() ? "" : fmt::format(" ({})", flag.preset); }
@@ -40,12 +41,14 @@ std::string with_value(const Flag& flag, bool brief) {
   return shown.empty() ? spelled(flag) : fmt::format("{} {}", spelled(flag), shown);
 }
 
-std::string line_of(const Flag& flag) {
-  const std::string indent(flag.letter != '\0' ? 2 : 6, ' ');
-  std::string what(flag.description);
-  if (!flag.choices.empty() && flag.kind == Kind::choice)
-    what += (what.empty() ? "" : ": ") + std::string(flag.choices);
-  return fmt::format("{:<{}}{}{}\n", indent + with_value(flag, false), kDescription, what, preset(flag));
+std::string option_of(const Flag& flag) {
+  return std::string(flag.letter != '\0' ? 2 : 6, ' ') + with_value(flag, false);
+}
+
+std::string line_of(const Flag& flag, std::size_t column) {
+  const std::string option = option_of(flag);
+  const std::string_view what = flag.kind == Kind::choice ? flag.choices : flag.description;
+  return fmt::format("{:<{}}{}{}\n", option, std::max(column, option.size() + 2), what, preset(flag));
 }
 
 // "Log: --vklog N (0), --log_as_json, …", broken between items.
@@ -66,23 +69,28 @@ std::string paragraph(std::string_view heading, const std::vector<std::string>& 
 }
 
 std::string text_of(const Section& section, Command command) {
-  std::vector<std::string> items;
-  std::string lines;
-  if (section.groups.front() == Group::environment)
-    items.emplace_back("every option of istio-iptables by its name in capitals, as ENVOY_PORT");
+  std::vector<const Flag*> taken;
   for (const Group group : section.groups) {
     for (const Flag& flag : flags()) {
-      if (flag.group != group || !flag.commands.contains(command)) continue;
-      if (section.brief) {
-        const bool variable = flag.name.empty();
-        items.push_back(variable ? spelled(flag) + preset(flag) : with_value(flag, true) + preset(flag));
-      } else {
-        lines += line_of(flag);
-      }
+      if (flag.group == group && flag.commands.contains(command)) taken.push_back(&flag);
     }
   }
-  if (items.size() > 1) return paragraph(section.heading, items);
-  return lines.empty() ? "" : fmt::format("{}:\n{}", section.heading, lines);
+  if (taken.empty()) return "";
+  if (section.brief) {
+    std::vector<std::string> items;
+    for (const Flag* flag : taken) {
+      items.push_back((flag->name.empty() ? spelled(*flag) : with_value(*flag, true)) + preset(*flag));
+    }
+    return paragraph(section.heading, items);
+  }
+  std::size_t column = 0;
+  for (const Flag* flag : taken) {
+    const std::size_t width = option_of(*flag).size();
+    if (width <= kLongOption) column = std::max(column, width + 2);
+  }
+  std::string text = fmt::format("{}:\n", section.heading);
+  for (const Flag* flag : taken) text += line_of(*flag, column);
+  return text;
 }
 
 }  // namespace
@@ -92,18 +100,19 @@ std::string help() {
       "Sidetrack steers a pod's traffic onto its sidecar, and says what the rules do.\n\n"
       "Usage: sidetrack COMMAND [options]\n\n";
   for (const CommandInfo& command : commands()) {
-    text += fmt::format("  {:<19}{}\n",
+    text += fmt::format("  {:<15}{}\n",
                         fmt::format("{} {}", command.name, command.command == Command::explain ? "PACKET" : ""),
                         command.summary);
   }
   text +=
-      "\nOptions alone, the word istio-iptables before them, or the program called by that name: apply, as\n"
-      "istio-iptables. sidetrack COMMAND --help shows the options; sidetrack --version the version.\n\n";
+      "\nOptions alone, the word istio-iptables before them, or the program called by\n"
+      "that name: apply, as istio-iptables. 'sidetrack COMMAND --help' shows the\n"
+      "options; 'sidetrack --version' the version; 'man sidetrack' everything.\n\n";
   text += fmt::format("Example: {}\n\n", info(Command::apply).example);
-  text +=
-      "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 the kernel lacks something, 4 not permitted, 5 busy,\n"
-      "  6 differs, 126 validation failed\n";
-  return text;
+  std::vector<std::string> codes;
+  for (const auto& [code, brief, in_full] : exit_codes())
+    codes.push_back(fmt::format("{} {}", static_cast<int>(code), brief));
+  return text + paragraph("Exit codes", codes);
 }
 
 std::string help(Command command) {

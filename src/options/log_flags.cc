@@ -10,7 +10,6 @@ namespace sidetrack::options {
 namespace {
 
 using Level = LogOptions::Level;
-constexpr std::string_view kLevels[] = {"debug", "info", "warn", "error", "fatal", "none"};  // in the order of Level
 
 // Our messages are those of the scope "default"; "all" covers every scope.
 bool is_ours(std::string_view scope) { return scope == "default" || scope == "all"; }
@@ -24,11 +23,12 @@ ScopedLevel scoped_level(const Item& item) {
   const auto colon = item.text.rfind(':');
   const bool scoped = colon != std::string_view::npos;
   const auto scope = scoped ? item.text.substr(0, colon) : "default";
-  const auto level = std::ranges::find(kLevels, scoped ? item.text.substr(colon + 1) : item.text);
-  if (scope.empty() || level == std::end(kLevels)) {
+  const auto levels = each_choice(log_levels);
+  const auto level = std::ranges::find(levels, scoped ? item.text.substr(colon + 1) : item.text);
+  if (scope.empty() || level == levels.end()) {
     refuse(item, "[scope:]level, the level one of debug, info, warn, error, fatal, none");
   }
-  return {scope, static_cast<Level>(level - std::begin(kLevels))};
+  return {scope, static_cast<Level>(level - levels.begin())};
 }
 
 }  // namespace

@@ -6,6 +6,8 @@
 
 namespace sidetrack::options {
 
+inline constexpr std::string_view log_levels = "debug|info|warn|error|fatal|none";  // in the order of LogOptions::Level
+
 void set_log_output_level(CommandLine& line, const Given& given);  // "[scope:]level,…"
 void set_log_as_json(CommandLine& line, const Given& given);
 void set_log_target(CommandLine& line, const Given& given);

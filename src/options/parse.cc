@@ -24,11 +24,21 @@ std::optional<Command> find_command(std::string_view word) {
 
 Command command_named(std::string_view word) {
   if (const auto command = find_command(word)) return *command;
-  std::vector<std::string_view> names = {kDropInName, "help"};
+  std::vector<std::string_view> names = {kDropInName, "help", "version"};
   for (const CommandInfo& command : commands()) names.push_back(command.name);
   const auto meant = options::nearest(word, names);
   throw Error(ExitCode::usage, fmt::format("'{}' is not a command", word),
               meant ? fmt::format("did you mean {}?", *meant) : "sidetrack --help lists the commands");
+}
+
+// What stands behind the word help: a command, or nothing for the program.
+std::optional<Command> command_to_explain(Arguments words) {
+  if (words.empty() || words[0] == "help" || words[0].starts_with('-')) return {};
+  if (words.size() > 1) {
+    throw Error(ExitCode::usage, fmt::format("'{}': not expected after '{}'", words[1], words[0]),
+                "help shows one command");
+  }
+  return words[0] == kDropInName ? Command::apply : command_named(words[0]);
 }
 
 // Takes the words that choose the command off the arguments.
@@ -50,7 +60,7 @@ CommandLine choose_command(Arguments& arguments) {
   if (!line.drop_in && (first == "--help" || first == "-h" || first == "help")) {
     line.help = true;
     take();
-    if (first == "help" && !arguments.empty()) line.command = command_named(arguments.front());
+    line.command = command_to_explain(arguments);
   } else if (first == "--version" || first == "version") {
     line.version = true;
   } else if (line.drop_in || first.starts_with('-')) {
@@ -78,6 +88,7 @@ bool takes_options_of_rules(const CommandLine& line) {
     case Command::show:
     case Command::clean:
     case Command::doctor:
+    case Command::completion:
       return false;
   }
   return false;
@@ -104,14 +115,28 @@ void set_from_environment(CommandLine& line, const Flag& flag, const Environment
   }
 }
 
+void set_shell(CommandLine& line, const std::vector<std::string>& words) {
+  static constexpr std::string_view shells[] = {"bash", "zsh", "fish"};  // in the order of Shell
+  const auto refuse = [](const std::string& what) {
+    throw Error(ExitCode::usage, what + ": expected one of bash, zsh, fish",
+                fmt::format("for example: {}", info(Command::completion).example));
+  };
+  if (words.size() != 1) refuse(words.empty() ? "completion: no shell given" : "completion: more than one shell given");
+  const auto* const found = std::ranges::find(shells, words.front());
+  if (found == std::end(shells)) refuse(fmt::format("completion: '{}'", words.front()));
+  line.shell = static_cast<Shell>(found - std::begin(shells));
+}
+
 void refuse_words(const CommandLine& line, const Tokens& tokens, Arguments arguments) {
-  if (line.command == Command::explain || tokens.words.empty()) return;
+  if (line.command == Command::explain || line.command == Command::completion || tokens.words.empty()) return;
   const std::string& word = tokens.words.front();
   const auto place = std::find(arguments.rbegin(), arguments.rend(), word);
   const std::string before = arguments.rend() - place > 1 ? std::string(place[1]) : "";
   std::string hint;
   if (find_command(word)) {
     hint = fmt::format("the command comes first: sidetrack {} ...", word);
+  } else if (word == "help" || !takes_options_of_rules(line)) {
+    hint = fmt::format("sidetrack {} --help lists the options", name(*line.command));
   } else if (word == "true" || word == "false") {
     hint = fmt::format("write it as {}={}", before.empty() ? "--flag" : before, word);
   } else {
@@ -184,6 +209,7 @@ CommandLine parse(Arguments arguments, const Environment& environment) {
   for (const auto& [flag, values] : tokens.flags) {
     for (const std::string& value : values) flag->set(line, {*flag, value, {}});
   }
+  if (line.command == Command::completion) set_shell(line, tokens.words);
   line.packet.words = tokens.words;
   refuse_words(line, tokens, arguments);
   if (takes_options_of_rules(line)) {

@@ -38,6 +38,10 @@ std::optional<std::string_view> nearest(std::string_view word, const std::vector
     least = changes;
     best = candidate;
   }
+  if (best) return best;
+
+  const auto begun = [&](std::string_view candidate) { return candidate.starts_with(word); };
+  if (std::ranges::count_if(candidates, begun) == 1) best = *std::ranges::find_if(candidates, begun);
   return best;
 }
 

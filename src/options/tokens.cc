@@ -50,7 +50,9 @@ bool is_option(std::string_view argument) { return argument.size() > 1 && argume
   for (const Flag& flag : flags()) {
     if (flag.commands.contains(command) && !flag.name.empty()) names.push_back(flag.name);
   }
-  const auto meant = nearest(option.substr(is_long ? 2 : 1), names);
+  names.push_back("version");  // of the program, not of a command
+  const auto meant = option == "-v" || option == "-V" ? "version" : nearest(option.substr(is_long ? 2 : 1), names);
+  if (meant == "version") throw Error(ExitCode::usage, message, "did you mean sidetrack --version?");
   throw Error(ExitCode::usage, message,
               meant ? fmt::format("did you mean --{}?", *meant)
                     : fmt::format("sidetrack {} --help lists the options", name(command)));

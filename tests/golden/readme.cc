@@ -33,16 +33,28 @@ std::string options() {
   return table + "\n";
 }
 
+std::string exits() {
+  std::string table = "\n| code | |\n|---|---|\n";
+  for (const auto& [exit_code, brief, in_full] : exit_codes()) {
+    table += "| " + std::to_string(static_cast<int>(exit_code)) + " | " + std::string(in_full) + " |\n";
+  }
+  return table + "\n";
+}
+
 }  // namespace
 
 std::string readme() { return read_file(SIDETRACK_SOURCE_DIR "/README.md"); }
 
-std::string readme_with_options() {
-  constexpr std::string_view begin = "<!-- options -->\n";
-  constexpr std::string_view end = "<!-- /options -->";
+std::string readme_as_generated() {
+  static constexpr std::pair<std::string_view, std::string (*)()> parts[] = {{"options", options},
+                                                                             {"exit codes", exits}};
   std::string text = readme();
-  const std::size_t from = text.find(begin) + begin.size();
-  return text.replace(from, text.find(end) - from, options());
+  for (const auto& [name, made] : parts) {
+    const std::string begin = "<!-- " + std::string(name) + " -->\n";
+    const std::size_t from = text.find(begin) + begin.size();
+    text.replace(from, text.find("<!-- /" + std::string(name) + " -->") - from, made());
+  }
+  return text;
 }
 
 }  // namespace sidetrack

@@ -5,8 +5,9 @@
 
 namespace sidetrack {
 
-// README.md as it is, and with the table of options that the program's own table of flags gives.
+// README.md as it is, and with what the program's own tables give between the marks, as <!-- options --> and
+// <!-- /options -->.
 [[nodiscard]] std::string readme();
-[[nodiscard]] std::string readme_with_options();
+[[nodiscard]] std::string readme_as_generated();
 
 }  // namespace sidetrack

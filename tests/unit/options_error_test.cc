@@ -5,6 +5,7 @@
 #include <array>
 
 #include "options_text.h"
+#include "sidetrack/flags.h"
 
 namespace sidetrack {
 namespace {
@@ -212,7 +213,17 @@ TEST(ParseError, WordsThatDoNotBelong) {
        "the command comes first: sidetrack show ..."},
       {"sidetrack --envoy-port= 15001", "-p, --envoy-port: no value: expected a port from 1 to 65535"},
       {"sidetrack -x= 10.0.0.0/8", "'10.0.0.0/8': not expected after '-x='", quote},
-      {"sidetrack show -- --json", "'--json': not expected after '--'", quote},
+      {"sidetrack render -- --json", "'--json': not expected after '--'", quote},
+      {"sidetrack show -- --json", "'--json': not expected after '--'", "sidetrack show --help lists the options"},
+      {"sidetrack doctor now", "'now': not expected here", "sidetrack doctor --help lists the options"},
+      {"istio-iptables help", "'help': not expected here", "sidetrack apply --help lists the options"},
+      {"sidetrack help apply render", "'render': not expected after 'apply'", "help shows one command"},
+      {"sidetrack completion", "completion: no shell given: expected one of bash, zsh, fish",
+       "for example: source <(sidetrack completion bash)"},
+      {"sidetrack completion tcsh", "completion: 'tcsh': expected one of bash, zsh, fish",
+       "for example: source <(sidetrack completion bash)"},
+      {"sidetrack completion bash zsh", "completion: more than one shell given: expected one of bash, zsh, fish",
+       "for example: source <(sidetrack completion bash)"},
       {"sidetrack explain", "explain: no packet given",
        "for example: sidetrack explain out tcp 10.96.0.10:443 --uid 1000"},
   });
@@ -235,6 +246,7 @@ TEST(ParseError, UnknownOptionsSuggestTheNearest) {
       {"sidetrack --envoy-prot 15001", "--envoy-prot: not an option of apply", "did you mean --envoy-port?"},
       {"sidetrack --istio-inbound-port=80", "--istio-inbound-port: not an option of apply",
        "did you mean --istio-inbound-ports?"},
+      {"sidetrack --envoy 15001", "--envoy: not an option of apply", "did you mean --envoy-port?"},
       {"sidetrack show --wach", "--wach: not an option of show", "did you mean --watch?"},
       {"sidetrack -envoy-port 1", "-envoy-port: not an option of apply", "did you mean --envoy-port?"},
       {"sidetrack apply -check", "-check: not an option of apply", "did you mean --check?"},
@@ -244,6 +256,51 @@ TEST(ParseError, UnknownOptionsSuggestTheNearest) {
       {"sidetrack show -Q", "-Q: not an option of show", "sidetrack show --help lists the options"},
       {"sidetrack -7", "-7: not an option of apply", "sidetrack apply --help lists the options"},
       {"sidetrack -nQ", "-Q: not an option of apply", "sidetrack apply --help lists the options"},
+  });
+}
+
+std::string with_first_letters_swapped(std::string_view word) {
+  std::string result(word);
+  std::swap(result[0], result[1]);
+  return result;
+}
+
+std::string hint_of(const std::vector<std::string_view>& arguments) {
+  try {
+    testing::parse_arguments(arguments);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    return error.hint();
+  }
+  return "accepted";
+}
+
+TEST(ParseError, EveryMistypedCommandAndOptionIsGuessed) {
+  for (const CommandInfo& command : commands()) {
+    const std::string mistyped = with_first_letters_swapped(command.name);
+    EXPECT_EQ(hint_of({"sidetrack", mistyped}), "did you mean " + std::string(command.name) + "?");
+    EXPECT_EQ(hint_of({"sidetrack", "help", mistyped}), "did you mean " + std::string(command.name) + "?");
+    for (const Flag& flag : flags()) {
+      if (flag.name.empty() || !flag.commands.contains(command.command)) continue;
+      const std::string option = "--" + with_first_letters_swapped(flag.name);
+      const std::string expected = "did you mean --" + std::string(flag.name) + "?";
+      EXPECT_EQ(hint_of({"sidetrack", command.name, option}), expected) << command.name;
+      if (command.command != Command::apply) continue;
+      EXPECT_EQ(hint_of({"sidetrack", option}), expected);
+      EXPECT_EQ(hint_of({"sidetrack", "istio-iptables", option}), expected);
+      EXPECT_EQ(hint_of({"istio-iptables", option}), expected);
+    }
+  }
+}
+
+TEST(ParseError, TheVersionIsAskedOfTheProgram) {
+  const std::string_view hint = "did you mean sidetrack --version?";
+  expect({
+      {"sidetrack --vers", "--vers: not an option of apply", hint},
+      {"sidetrack --verison", "--verison: not an option of apply", hint},
+      {"sidetrack -V", "-V: not an option of apply", hint},
+      {"sidetrack show --version", "--version: not an option of show", hint},
+      {"sidetrack verison", "'verison' is not a command", "did you mean version?"},
   });
 }
 

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "sidetrack/completion.h"
+
+#include "cli/commands.h"
+
+namespace sidetrack::cli {
+
+ExitCode run_completion(CommandLine& line) {
+  print(completion(line.shell));
+  return ExitCode::done;
+}
+
+}  // namespace sidetrack::cli

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "completion/script.h"
+
+#include <algorithm>
+
+#include "options/log_flags.h"
+#include "sidetrack/completion.h"
+
+namespace sidetrack {
+
+std::string completion(Shell shell) {
+  switch (shell) {
+    case Shell::bash:
+      return completion_script::bash();
+    case Shell::zsh:
+      return completion_script::zsh();
+    case Shell::fish:
+      break;
+  }
+  return completion_script::fish();
+}
+
+namespace completion_script {
+namespace {
+
+struct Named {
+  std::string_view value;  // Flag::value
+  std::string_view words;
+  Source source;
+};
+
+constexpr Named kNamed[] = {
+    {"PORTS|'*'", "*", Source::none},
+    {"CIDRS|'*'", "*", Source::none},
+    {"NAME", "", Source::interfaces},
+    {"NAMES", "", Source::interfaces},
+    {"PATH", "", Source::files},
+    {"PATH|NAME", "", Source::namespaces},
+    {"PID", "", Source::processes},
+    {"TARGET", "stdout|stderr", Source::files},
+    {"[SCOPE:]LEVEL", options::log_levels, Source::none},
+};
+
+}  // namespace
+
+Offer offer(const Flag& flag) {
+  if (!flag.choices.empty()) return {each_choice(flag.choices), Source::none};
+  const auto* const found = std::ranges::find(kNamed, flag.value, &Named::value);
+  if (found == std::end(kNamed)) return {};
+  return {each_choice(found->words), found->source};
+}
+
+std::string takers(const Flag& flag) {
+  std::vector<std::string_view> names;
+  for (const CommandInfo& command : commands()) {
+    if (flag.commands.contains(command.command)) names.push_back(command.name);
+  }
+  return joined(names);
+}
+
+std::string joined(const std::vector<std::string_view>& words) {
+  std::string text;
+  for (const std::string_view word : words) text += (text.empty() ? "" : " ") + std::string(word);
+  return text;
+}
+
+std::string replaced(std::string_view text, char what, std::string_view by) {
+  std::string result;
+  for (const char c : text) result += c == what ? by : std::string_view(&c, 1);
+  return result;
+}
+
+}  // namespace completion_script
+}  // namespace sidetrack

@@ -1,0 +1,451 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "sidetrack/manual.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <vector>
+
+#include "sidetrack/flags.h"
+#include "sidetrack/version.h"
+
+namespace sidetrack {
+namespace {
+
+// ---- The words that no table holds. In mdoc already.
+
+constexpr const char* kBeginning = R"(.\" SPDX-License-Identifier: GPL-2.0-or-later
+.\" Made from the table of options by the build; edit that.
+.Dd November 20, 2026
+.Dt SIDETRACK 8
+.Os Sidetrack {}
+.Sh NAME
+.Nm sidetrack ,
+.Nm istio-iptables
+.Nd steer a pod's traffic onto its service-mesh sidecar
+.Sh SYNOPSIS
+.Nm sidetrack
+.Ar command
+.Op Ar option ...
+.Nm sidetrack
+.Op Cm istio-iptables
+.Ar option ...
+.Nm istio-iptables
+.Ar option ...
+.Sh DESCRIPTION
+.Nm sidetrack
+programs the netfilter rules and the routes by which a pod's connections pass the proxy beside it:
+what comes in goes to the proxy's inbound port, what the pod sends to its outbound port, and what the options leave out
+goes its way as if there were no rules.
+It stands in for
+.Nm istio-iptables ,
+the program of the istio-init container, flag for flag, talks to the kernel by itself, and starts no other program.
+.Pp
+Either all of the rules are there afterwards, of IPv4 and IPv6, or nothing has changed.
+Running again changes nothing; running with other options replaces the rules in one step, without a gap.
+.Pp
+Options alone, the word
+.Cm istio-iptables
+before them, or the program called by that name, are the drop-in form:
+.Cm apply ,
+which then logs where
+.Fl -log_target
+says, as
+.Nm istio-iptables
+does.
+Otherwise standard output carries the result and nothing else, and the log goes to standard error.
+Without any argument the program prints its help and touches nothing.
+.Sh COMMANDS
+.Bl -tag -width Ds
+)";
+
+struct Detail {
+  Command command;
+  const char* text;
+};
+
+constexpr Detail kCommandDetails[] = {
+    {Command::apply,
+     R"(The pod ends with exactly what was asked, whatever was there: nothing, rules of other options, Istio's own of any
+version, half of them, rules in another backend.
+Others' rules stay, with their counters.
+)"},
+    {Command::render, R"(The formats
+.Cm text
+and
+.Cm nft
+are what
+.Xr iptables-restore 8
+and
+.Xr nft 8
+load;
+.Cm json
+has the flag and the reason of every rule;
+.Cm mermaid
+and
+.Cm dot
+are graphs of the chains.
+Needs no privilege.
+)"},
+    {Command::diff, R"(Compares rule by rule, in their order, and the routes.
+)"},
+    {Command::verify, R"(As
+.Cm diff ,
+but for scripts; with
+.Fl -probe
+it also tries real connections, beside what the rules say of them.
+)"},
+    {Command::show,
+     R"(Rules of every backend that holds any, from each hook on, with policy rules and routes, and a summary of what becomes
+of inbound and of outbound traffic.
+)"},
+    {Command::explain, R"(.Ar PACKET
+is three words: its way
+.Pq Cm out , in No or Cm lo ,
+its protocol
+.Pq Cm tcp , udp No or Cm icmp ,
+and its destination
+.Pq Ar ADDRESS : Ns Ar PORT , No \&: Ns Ar PORT No or Ar ADDRESS .
+Walks that packet through the live rules, or with
+.Fl -plan
+through the rules of the given options, and says where it lands.
+)"},
+    {Command::clean, R"(Needs no options of the rules that it removes.
+Others' rules stay.
+)"},
+    {Command::doctor, R"(Leaves no trace: no module is loaded and no table is made.
+)"},
+    {Command::completion, R"(The packages install it already; for a shell of one's own, see
+.Sx EXAMPLES .
+)"},
+};
+
+struct Heading {
+  Group group;
+  const char* name;
+  const char* text;  // below the heading
+};
+
+constexpr Heading kHeadings[] = {
+    {Group::traffic, "Traffic", R"(Lists are separated by commas and may be given several times;
+.Li @ Ns Ar FILE
+reads one from a file, separated by commas or lines, with
+.Li #
+before comments.
+A
+.Li *
+stands for everything, and has to be quoted for the shell.
+)"},
+    {Group::run, "Work", ""},
+    {Group::packet, "The packet of explain", ""},
+    {Group::place, "Place", ""},
+    {Group::output, "Output", ""},
+    {Group::istio, "As istio-iptables", ""},
+    {Group::log, "Log", ""},
+};
+
+struct InFull {
+  std::string_view name;  // of the option
+  const char* text;
+};
+
+// Where the line of the help is too short to stand alone.
+constexpr InFull kInFull[] = {
+    {"proxy-uid", "The proxy's users, by number: what they send is left alone.\n"},
+    {"proxy-gid", "The proxy's groups, by number: what they send is left alone.\n"},
+    {"istio-inbound-interception-mode", R"(How inbound connections reach the proxy:
+.Cm REDIRECT
+changes their destination,
+.Cm TPROXY
+keeps both addresses,
+.Cm NONE
+leaves out every rule of inbound.
+)"},
+    {"istio-inbound-ports", "Inbound: capture connections to these ports.\n"},
+    {"istio-local-exclude-ports", "Inbound: but not to these ports; with\n.Fl b Li \\(aq*\\(aq .\n"},
+    {"istio-service-cidr", "Outbound: capture what goes to these ranges of addresses.\n"},
+    {"istio-service-exclude-cidr", "Outbound: but not to these.\n"},
+    {"istio-outbound-ports", "Outbound: capture these ports too, whatever the address.\n"},
+    {"istio-local-outbound-ports-exclude", "Outbound: but not to these ports, whatever the address.\n"},
+    {"kube-virt-interfaces", "What comes in by these interfaces, from a virtual machine, is treated as outbound.\n"},
+    {"istio-inbound-tproxy-mark", "The mark of the packets that TPROXY diverts.\n"},
+    {"istio-inbound-tproxy-route-table", "The routing table that takes them to the proxy.\n"},
+    {"ip-families", R"(The families of the rules:
+.Cm ipv4
+or
+.Cm ipv4,ipv6 ,
+since rules of IPv4 are always made.
+)"},
+    {"dns-server", "The servers of\n.Fl -redirect-dns ,\ninstead of those of resolv.conf.\n"},
+    {"dry-run", "Print the rules and touch nothing, as\n.Cm render\ndoes.\n"},
+    {"check", "Let the kernel say if it would take the rules; nothing changes.\n"},
+    {"probe", "Try real connections too, beside comparing the rules.\n"},
+    {"clean", "Say what\n.Cm clean\nwould remove instead.\n"},
+    {"watch", "Refresh every second, and mark the counters that move.\n"},
+    {"plan", "Ask about the rules of the given options, not the live ones; needs no privilege.\n"},
+    {"wait", "How long to wait for the lock of the legacy tables.\n"},
+    {"from", "Its source address.\n"},
+    {"in-interface", "The interface by which it comes in.\n"},
+    {"out-interface", "The interface by which it goes out.\n"},
+    {"state", "What connection tracking knows of its connection.\n"},
+    {"pid", "Work in the namespaces of this process: of a pod, from the node.\n"},
+    {"format", "The format of the result.\n"},
+    {"json", "As\n.Fl -format Cm json .\n"},
+    {"family", "Print the rules of this family alone.\n"},
+    {"brief", "Say where the packet ends, nothing else.\n"},
+    {"color", "Whether the result is coloured; by default if it goes to a terminal.\n"},
+    {"help", "Show the options of the command.\n"},
+    {"skip-rule-apply", "Program nothing: for\n.Fl -run-validation\nalone.\n"},
+    {"run-validation", "Afterwards try the interception by a real connection; exit 126 if it fails.\n"},
+    {"force-iptables-binary", R"(As
+.Fl -backend Cm iptables-legacy
+or
+.Cm iptables-nft .
+)"},
+    {"log_output_level", R"(Log what is at least this grave: one of
+.Cm debug , info , warn , error , fatal , none .
+Of the scopes
+.Cm default
+is ours.
+)"},
+    {"log_as_json", "Log one JSON object a line.\n"},
+    {"log_target", R"(Log to
+.Cm stdout , stderr
+or the file of that path; may be given several times.
+)"},
+};
+
+constexpr const char* kBackends = R"(.Sh BACKENDS
+.Bl -tag -width Ds
+.It Cm iptables-nft
+Rules in nf_tables that
+.Xr iptables 8
+lists, in the tables that everybody shares.
+Needs
+.Dv CAP_NET_ADMIN .
+.It Cm nftables
+A table of its own,
+.Li inet sidetrack ,
+in which lists are sets: the cost of a new connection does not grow with them.
+Needs
+.Dv CAP_NET_ADMIN .
+.It Cm iptables-legacy
+The legacy tables, under the lock that
+.Xr iptables 8
+takes.
+Needs
+.Dv CAP_NET_ADMIN
+and
+.Dv CAP_NET_RAW .
+.It Cm auto
+The legacy tables where they hold rules already, else the first of
+.Cm iptables-nft , nftables , iptables-legacy
+whose kernel side accepts the very rules; with long lists
+.Cm nftables
+comes first.
+.El
+.Sh ENVIRONMENT
+An option of the command line wins over its variable; of two variables the second wins.
+A value that does not parse is an error.
+Beside the variables that are named with their options:
+.Bl -tag -width Ds
+)";
+
+constexpr const char* kFiles = R"(.It Ev NO_COLOR
+Set: no colours, unless
+.Fl -color Cm always .
+.It Ev XTABLES_LOCKFILE
+The lock of the legacy tables, if it is another file.
+.El
+.Sh FILES
+.Bl -tag -width Ds
+.It Pa /run/xtables.lock
+The lock of the legacy tables in this namespace.
+That of another pod
+.Pq Fl -netns , -pid , -network-namespace , -cni-mode
+is its network namespace itself.
+.It Pa /etc/resolv.conf
+The servers of
+.Fl -redirect-dns .
+.It Pa /etc/passwd , /etc/group
+The proxy's user and the owner groups, if they are given by name.
+With
+.Fl -pid
+these files are the pod's.
+.It Pa /run/netns/
+The network namespaces that
+.Fl -netns
+knows by name.
+.El
+.Sh EXIT STATUS
+.Bl -tag -width 127
+)";
+
+struct Example {
+  const char* about;
+  const char* line;
+};
+
+constexpr Example kExamples[] = {
+    {"What the injected init container of Istio does:",
+     "sidetrack istio-iptables -p 15001 -z 15006 -u 1337 -m REDIRECT \\\n"
+     "    -i '*' -x '' -b '*' -d 15090,15021,15020"},
+    {"See what that would program, as a script of nft:",
+     "sidetrack render -i '*' -b '*' -d 15090,15021,15020 --format nft"},
+    {"Ask the kernel if it would take the rules, without changing anything:", "sidetrack apply -i '*' -b '*' --check"},
+    {"On a node, see what is programmed in the pod of a process, and where one connection goes:",
+     "sidetrack show --pid 4711\nsidetrack explain out tcp 10.96.0.10:443 --uid 1000 --pid 4711 --brief"},
+    {"Check the pod by real connections; exit status 6 if the rules differ, 126 if a connection went wrong:",
+     "sidetrack verify -i '*' -b '*' --probe"},
+    {"Let the shell complete commands and options:",
+     "source <(sidetrack completion bash)\nsource <(sidetrack completion zsh)\nsidetrack completion fish | source"},
+};
+
+constexpr const char* kEnd = R"(.Sh SEE ALSO
+.Xr nsenter 1 ,
+.Xr ip-netns 8 ,
+.Xr iptables 8 ,
+.Xr iptables-restore 8 ,
+.Xr nft 8
+)";
+
+// ---- Text as mdoc takes it.
+
+// Options keep their dashes, and quotes to be typed stay straight.
+std::string text(std::string_view words) {
+  std::string result;
+  char before = ' ';
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const char c = words[i];
+    const bool begins = before == ' ' || before == '-';
+    if (c == '\\') {
+      result += "\\e";
+    } else if (c == '-' && begins) {
+      result += "\\-";
+    } else if (c == '\'' && (begins || before == '*')) {
+      result += "\\(aq";
+    } else {
+      result += c;
+    }
+    before = c;
+  }
+  return result;
+}
+
+// A line to be typed.
+std::string literal(std::string_view line) {
+  std::string result;
+  for (const char c : line) result += c == '\\' ? "\\e" : c == '-' ? "\\-" : c == '\'' ? "\\(aq" : std::string(1, c);
+  return result;
+}
+
+std::string sentence(std::string_view words) {
+  std::string result = text(words);
+  result.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(result.front())));
+  return result + ".\n";
+}
+
+std::string joined(const std::vector<std::string_view>& words) {
+  std::string result;
+  for (const std::string_view word : words) result += fmt::format("{}{}", result.empty() ? "" : ", ", word);
+  return result;
+}
+
+std::string takers(const Flag& flag) {
+  std::vector<std::string_view> names;
+  std::vector<std::string_view> others;
+  for (const CommandInfo& command : commands()) {
+    (flag.commands.contains(command.command) ? names : others).push_back(command.name);
+  }
+  if (others.empty()) return "all commands";
+  return others.size() == 1 ? fmt::format("all commands but {}", others.front()) : joined(names);
+}
+
+// ---- The parts.
+
+std::string item(const CommandInfo& command) {
+  std::string page = fmt::format(".It Cm {}", command.name);
+  for (std::string_view rest = command.arguments; !rest.empty();) {
+    const auto blank = std::min(rest.find(' '), rest.size());
+    const std::string_view word = rest.substr(0, blank);
+    page += word == "[options]" ? " Op Ar option ..." : fmt::format(" Ar {}", word);
+    rest.remove_prefix(std::min(blank + 1, rest.size()));
+  }
+  page += "\n" + sentence(command.summary);
+  for (const auto& [of, detail] : kCommandDetails) {
+    if (of == command.command) page += detail;
+  }
+  return page;
+}
+
+std::string item(const Flag& flag, bool with_takers) {
+  std::string page = ".It ";
+  if (flag.name.empty()) {
+    page += fmt::format("Ev {}\n", flag.variables[0]);
+  } else {
+    if (flag.letter != '\0') page += fmt::format("Fl {} , ", flag.letter);
+    page += fmt::format("Fl -{}", flag.name);
+    page += flag.value.empty() ? "\n" : fmt::format(" Ar {}\n", literal(flag.value));
+  }
+  const auto* const in_full = std::ranges::find(kInFull, flag.name, &InFull::name);
+  page += in_full != std::end(kInFull) ? in_full->text : sentence(flag.description);
+  if (flag.kind == Kind::choice) page += fmt::format("One of {}.\n", text(joined(each_choice(flag.choices))));
+  if (!flag.preset.empty()) page += fmt::format("Default: {}.\n", text(flag.preset));
+  if (!flag.name.empty() && !flag.variables[0].empty()) {
+    page += fmt::format("Environment:\n.Ev {}", flag.variables[0]);
+    if (!flag.variables[1].empty()) page += fmt::format(" , {}", flag.variables[1]);
+    page += " .\n";
+  }
+  if (with_takers) page += fmt::format("Taken by {}.\n", takers(flag));
+  return page;
+}
+
+std::string options(const Heading& heading) {
+  std::vector<const Flag*> group;
+  for (const Flag& flag : flags()) {
+    if (flag.group == heading.group) group.push_back(&flag);
+  }
+  const std::string common = takers(*group.front());
+  const bool alike = std::ranges::all_of(group, [&](const Flag* flag) { return takers(*flag) == common; });
+
+  std::string page = fmt::format(".Ss {}\n{}", heading.name, heading.text);
+  if (alike) page += fmt::format("Taken by {}.\n", common);
+  page += ".Bl -tag -width Ds\n";
+  for (const Flag* flag : group) page += item(*flag, !alike);
+  return page + ".El\n";
+}
+
+std::string exit_status() {
+  std::string page;
+  for (const auto& [code, brief, in_full] : exit_codes()) {
+    page += fmt::format(".It {}\n{}", static_cast<int>(code), sentence(in_full));
+  }
+  return page;
+}
+
+std::string examples() {
+  std::string page;
+  for (const auto& [about, lines] : kExamples) {
+    page +=
+        fmt::format("{}{}\n.Bd -literal -offset indent\n{}\n.Ed\n", page.empty() ? "" : ".Pp\n", about, literal(lines));
+  }
+  return page;
+}
+
+}  // namespace
+
+std::string manual() {
+  std::string page = fmt::format(fmt::runtime(kBeginning), version);
+  for (const CommandInfo& command : commands()) page += item(command);
+  page += ".El\n.Sh OPTIONS\n";
+  for (const Heading& heading : kHeadings) page += options(heading);
+  page += kBackends;
+  for (const Flag& flag : flags()) {
+    if (flag.group == Group::environment) page += item(flag, false);
+  }
+  page += kFiles + exit_status() + ".El\n.Sh EXAMPLES\n" + examples() + kEnd;
+  return page;
+}
+
+}  // namespace sidetrack
