@@ -51,7 +51,7 @@ function __sidetrack_names
 end
 
 complete -c sidetrack -f
-complete -c istio-iptables -w sidetrack
+complete -c istio-iptables -f
 complete -c sidetrack -n "__sidetrack_is ''" -a istio-iptables -d 'the form of istio-iptables'
 complete -c sidetrack -n "__sidetrack_is ''" -a help -d 'the help of a command'
 complete -c sidetrack -n "__sidetrack_is ''" -a version -d 'the version'
@@ -82,7 +82,8 @@ std::string value(const Flag& flag) {
 }
 
 std::string option(const Flag& flag) {
-  std::string text = fmt::format("complete -c sidetrack -n '__sidetrack_is {}'", takers(flag));
+  std::string text = fmt::format("complete{} -c sidetrack -n '__sidetrack_is {}'",
+                                 flag.commands.contains(Command::apply) ? " -c istio-iptables" : "", takers(flag));
   if (flag.letter != '\0') text += fmt::format(" -s {}", flag.letter);
   text += fmt::format(" -l {} -d {}", flag.name, quoted(flag.description));
   return text + (flag.value.empty() ? "" : value(flag)) + "\n";

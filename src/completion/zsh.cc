@@ -14,7 +14,7 @@ _sidetrack_items() { # WORD...: of a list, behind its last comma; or @FILE
     _files
   else
     compset -P '*,'
-    compadd -qS , -- "$@"
+    if [[ $1 == '*' ]]; then compadd -- "$@"; else compadd -qS , -- "$@"; fi
   fi
 }
 
@@ -46,7 +46,7 @@ constexpr const char* kEnd = R"(  if [[ $service == istio-iptables ]]; then
     return
   fi
   if (( CURRENT == 2 )) && [[ $words[2] != -* ]]; then
-    _describe command commands
+    _describe command names
     compadd -- istio-iptables help version
     return
   fi
@@ -54,10 +54,10 @@ constexpr const char* kEnd = R"(  if [[ $service == istio-iptables ]]; then
     -*)
       if (( CURRENT == 2 )); then compadd -- --version; fi
       _sidetrack_apply ;;
-    help) if (( CURRENT == 3 )); then _describe command commands; fi ;;
+    help) if (( CURRENT == 3 )); then _describe command names; fi ;;
     istio-iptables) shift words; (( CURRENT-- )); _sidetrack_apply ;;
     *)
-      if (( $+functions[_sidetrack_$words[2]] && ${${commands%%:*}[(Ie)$words[2]]} )); then
+      if [[ -n ${(M)names:#$words[2]:*} ]]; then
         shift words
         (( CURRENT-- ))
         _sidetrack_$words[1]
@@ -132,7 +132,7 @@ std::string function(const CommandInfo& command) {
 std::string zsh() {
   std::string text = kBeginning;
   for (const CommandInfo& command : commands()) text += function(command);
-  text += "_sidetrack() {\n  local -a commands=(\n";
+  text += "_sidetrack() {\n  local -a names=(\n";
   for (const CommandInfo& command : commands()) {
     text += fmt::format("    {}\n", quoted(fmt::format("{}:{}", command.name, escaped(command.summary))));
   }
