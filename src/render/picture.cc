@@ -130,12 +130,6 @@ class Graph {
   Node onward_;
 };
 
-std::string joined(const std::vector<std::string>& lines, const char* between) {
-  std::string text;
-  for (const std::string& line : lines) text += (text.empty() ? "" : between) + line;
-  return text;
-}
-
 // In the order of the tables, those outside first.
 std::vector<std::string> groups(const Graph& graph) {
   std::vector<std::string> used;
@@ -179,12 +173,50 @@ std::string mermaid_node(const Node& node) {
   return fmt::format("{}{}\"{}\"{}\n", node.id, open, mermaid_text(node.label), close);
 }
 
-std::string mermaid_edge(const Edge& edge) {
-  std::vector<std::string> lines;
-  for (const std::string& line : edge.lines) lines.push_back(mermaid_text(line));
+// mermaid breaks a label beside an arrow anywhere and lets it cover its neighbours: a long one becomes a node of its
+// own.
+constexpr std::size_t kLabel = 16;
+constexpr std::size_t kLine = 36;
+
+bool has_long_label(const Edge& edge) {
+  return edge.lines.size() > 1 || (!edge.lines.empty() && edge.lines.front().size() > kLabel);
+}
+
+// Broken before a match, "-p tcp" or "! -d 10.0.0.0/8", where the line would become too long.
+std::string broken(const std::string& rule) {
+  const auto begins_match = [&](std::size_t at) {
+    const std::size_t dash = rule.compare(at, 2, "! ") == 0 ? at + 2 : at;
+    return rule.compare(dash, 1, "-") == 0 && rule.compare(dash, 2, "--") != 0;
+  };
+  std::string text;
+  std::size_t line = 0;  // its length
+  for (std::size_t begin = 0; begin < rule.size();) {
+    std::size_t end = rule.find(' ', begin + 1);
+    while (end != std::string::npos && (rule[end - 1] == '!' || !begins_match(end + 1))) end = rule.find(' ', end + 1);
+    end = std::min(end, rule.size());
+    const std::size_t length = end - begin;
+    const bool fits = line + length <= kLine;
+    if (line > 0) text += fits ? " " : "<br/>";
+    text += mermaid_text(rule.substr(begin, length));
+    line = fits ? line + length + 1 : length;
+    begin = end + 1;
+  }
+  return text;
+}
+
+std::string mermaid_rules(const Edge& edge, std::size_t number) {
+  std::string text;
+  for (const std::string& rule : edge.lines) {
+    text += (text.empty() ? "" : "<br/>") + std::string(edge.lines.size() > 1 ? "• " : "") + broken(rule);
+  }
+  return fmt::format("    rules_{}[\"{}\"]:::rules\n", number, text);
+}
+
+std::string mermaid_edge(const Edge& edge, std::size_t number) {
   const char* arrow = edge.onward ? "-.->" : "-->";
-  if (lines.empty()) return fmt::format("  {} {} {}\n", edge.from, arrow, edge.to);
-  return fmt::format("  {} {}|\"{}\"| {}\n", edge.from, arrow, joined(lines, "<br/>"), edge.to);
+  if (edge.lines.empty()) return fmt::format("  {} {} {}\n", edge.from, arrow, edge.to);
+  if (has_long_label(edge)) return fmt::format("  {} --- rules_{} {} {}\n", edge.from, number, arrow, edge.to);
+  return fmt::format("  {} {}|\"{}\"| {}\n", edge.from, arrow, mermaid_text(edge.lines.front()), edge.to);
 }
 
 // ---- dot
@@ -228,8 +260,9 @@ Ruleset of_families(const Ruleset& ruleset, Families families) {
 
 std::string mermaid(const Ruleset& ruleset, Families families) {
   const Graph graph(of_families(ruleset, families), families);
-  std::string text = "flowchart LR\n";
-  if (graph.nodes.empty()) return text + fmt::format("  nothing([\"{}\"])\n", nothing);
+  if (graph.nodes.empty()) return fmt::format("flowchart LR\n  nothing([\"{}\"])\n", nothing);
+  // The rules are broken here already; mermaid would break them within a match.
+  std::string text = "%%{init: {\"flowchart\": {\"wrappingWidth\": 600}}}%%\nflowchart LR\n";
   for (const Node& node : graph.nodes) {
     if (node.group.empty()) text += "  " + mermaid_node(node);
   }
@@ -238,10 +271,14 @@ std::string mermaid(const Ruleset& ruleset, Families families) {
     for (const Node& node : graph.nodes) {
       if (node.group == group) text += "    " + mermaid_node(node);
     }
+    for (std::size_t i = 0; i < graph.edges.size(); ++i) {
+      const bool here = graph.edges[i].from.starts_with(group + "_");
+      if (here && has_long_label(graph.edges[i])) text += mermaid_rules(graph.edges[i], i);
+    }
     text += "  end\n";
   }
-  for (const Edge& edge : graph.edges) text += mermaid_edge(edge);
-  return text;
+  for (std::size_t i = 0; i < graph.edges.size(); ++i) text += mermaid_edge(graph.edges[i], i);
+  return text + "  classDef rules fill:none,stroke:none,text-align:left\n";
 }
 
 std::string dot(const Ruleset& ruleset, Families families) {

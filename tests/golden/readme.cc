@@ -2,9 +2,11 @@
 #include "golden/readme.h"
 
 #include <algorithm>
+#include <sstream>
 
-#include "golden/scenario.h"
+#include "golden/renderings.h"
 #include "sidetrack/flags.h"
+#include "sidetrack/render.h"
 
 namespace sidetrack {
 namespace {
@@ -41,13 +43,46 @@ std::string exits() {
   return table + "\n";
 }
 
+// The command that prints the picture, as the scenario's `args` say it.
+std::string command(const Scenario& scenario) {
+  std::istringstream lines(read_file(scenario.folder / "args"));
+  std::string text = "sidetrack render";
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with('#')) text += " " + line;
+  }
+  return text + " --format mermaid\n";
+}
+
+struct Picture {
+  std::string_view scenario;
+  std::string_view title;
+};
+
+constexpr Picture kPictures[] = {
+    {"redirect-default", "The default: REDIRECT"},
+    {"tproxy-default", "TPROXY: the proxy sees the client's address"},
+    {"dns", "REDIRECT with DNS capture"},
+};
+
+// Folded: each is a screen high.
+std::string pictures() {
+  std::string text = "\n";
+  for (const auto& [name, title] : kPictures) {
+    const auto scenario = std::ranges::find(scenarios(), name, &Scenario::name);
+    const Planned planned = sidetrack::planned(*scenario);
+    text += "<details><summary>" + std::string(title) + "</summary>\n\n```\n" + command(*scenario) +
+            "```\n\n```mermaid\n" + mermaid(planned.plan.ruleset, planned.line.printed) + "```\n\n</details>\n\n";
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string readme() { return read_file(SIDETRACK_SOURCE_DIR "/README.md"); }
 
 std::string readme_as_generated() {
-  static constexpr std::pair<std::string_view, std::string (*)()> parts[] = {{"options", options},
-                                                                             {"exit codes", exits}};
+  static constexpr std::pair<std::string_view, std::string (*)()> parts[] = {
+      {"options", options}, {"exit codes", exits}, {"pictures", pictures}};
   std::string text = readme();
   for (const auto& [name, made] : parts) {
     const std::string begin = "<!-- " + std::string(name) + " -->\n";
