@@ -30,8 +30,8 @@ _sidetrack_files() { # [PREFIX]
 }
 
 _sidetrack_items() { # WORD...: of a list, behind its last comma; or @FILE
-  if [[ $current == @* ]]; then
-    before+=@ current=${current#@}
+  if [[ $current == @* ]]; then before+=@ current=${current#@} file=1; fi
+  if [[ -n $file ]]; then
     _sidetrack_files
     return
   fi
@@ -51,15 +51,16 @@ constexpr const char* kCommand = R"(  esac
 }
 
 _sidetrack() {
-  local current=${COMP_WORDS[COMP_CWORD]} previous='' before='' command='' first=1
+  local current=${COMP_WORDS[COMP_CWORD]} previous='' before='' command='' file='' first=1 place=$COMP_CWORD
   COMPREPLY=()
-  if ((COMP_CWORD > 0)); then previous=${COMP_WORDS[COMP_CWORD - 1]}; fi
+  if [[ $current == [=@] && $COMP_WORDBREAKS == *"$current"* ]]; then
+    current='' place=$((place + 1))
+  fi
+  if [[ ${COMP_WORDS[place - 1]} == @ ]]; then file=1 place=$((place - 1)); fi
+  if [[ ${COMP_WORDS[place - 1]} == = ]]; then place=$((place - 1)); fi
+  previous=${COMP_WORDS[place - 1]}
   if [[ $current == --*=* ]]; then
     previous=${current%%=*} before=$previous= current=${current#*=}
-  elif [[ $current == = ]]; then
-    current=''
-  elif [[ $previous == = ]]; then
-    previous=${COMP_WORDS[COMP_CWORD - 2]}
   fi
 
   if [[ ${COMP_WORDS[0]##*/} == istio-iptables ]]; then
