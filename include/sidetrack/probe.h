@@ -19,10 +19,10 @@ struct ProbeResult {
   enum class Verdict : std::uint8_t {
     ok,
     failed,
-    untold,  // could not be tried, or not be told apart; `finding` says why
+    unknown,  // could not be tried, or not be told apart; `finding` says why
   };
   std::string name;  // "outbound tcp ipv4"
-  Verdict verdict = Verdict::untold;
+  Verdict verdict = Verdict::unknown;
   std::string finding;  // "192.0.2.1:80 lands on 127.0.0.1:15001 with its original destination"
   std::chrono::nanoseconds took{};
   // If it failed: the rules of the plan that take part in what was expected, in the order in which they are met, and
@@ -43,12 +43,13 @@ struct ProbeResult {
 void check_validation(const Config& config, const Plan& plan, Family family);
 
 // Everything that the plan does to traffic and that can be tried from inside the pod: inbound (as the proxy calls its
-// own pod), outbound, DNS over tcp and udp, an excluded port, the app's own traffic over lo, TPROXY and its route; for
-// every family of the plan.
+// own pod), outbound, DNS over tcp and udp, an excluded port (-o; in mode TPROXY -d, too), the app's own traffic over
+// lo, TPROXY and its route; for every family of the plan. What the plan does and cannot be tried is `unknown`.
 //
 // Ports of the proxy that nobody listens at are listened at here, with SO_REUSEPORT and as the proxy's uid, so that a
-// proxy that starts meanwhile is not kept from them. A proxy that is there already is left alone: the connection is
-// never completed, so it is not handed over, and the kernel's table of sockets tells where it was going.
+// proxy that starts meanwhile is not kept from them. A proxy that is there already is left alone: while it listens, no
+// connection is completed, so it is handed none, and the kernel's table of sockets tells where each was going. All
+// that it may get is one datagram with an empty DNS query.
 [[nodiscard]] std::vector<ProbeResult> probe_pod(const Config& config, const Plan& plan);
 
 // Those of the result's rules that a comparison of the whole pod finds missing.

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
 
 #include "cli/commands.h"
 #include "cli/log.h"
+#include "sidetrack/error.h"
 #include "sidetrack/fold.h"
 #include "sidetrack/probe.h"
 #include "sidetrack/render.h"
@@ -25,16 +28,29 @@ ExitCode compare_and_probe(const CommandLine& line, Plan wanted) {
     print((rules != nullptr ? diff_text(*rules, colored(line)) : "") + probe_text(results, rules, colored(line)));
   }
 
-  const auto failed = std::ranges::count(results, ProbeResult::Verdict::failed, &ProbeResult::verdict);
-  if (failed > 0) {
-    error(std::to_string(failed) + " of " + std::to_string(results.size()) + " probes failed");
-    return ExitCode::validation_failed;
-  }
+  const auto count = [&](ProbeResult::Verdict verdict) {
+    return std::ranges::count(results, verdict, &ProbeResult::verdict);
+  };
+  const auto ok = count(ProbeResult::Verdict::ok);
+  const auto failed = count(ProbeResult::Verdict::failed);
+  const std::string probes =
+      fmt::format("probes: {} ok, {} failed, {} unknown", ok, failed, count(ProbeResult::Verdict::unknown));
   if (rules != nullptr && !rules->equal()) {
-    error(not_as_asked);
+    error(fmt::format("{}; {}", probes, not_as_asked));
     return ExitCode::differs;
   }
-  info(std::string(rules != nullptr ? "rules and routes are as asked" : "rules not read") + "; no probe failed");
+  if (failed > 0) {
+    error(fmt::format("{}; {}", probes,
+                      rules != nullptr ? "the rules and routes are as asked" : "the rules cannot be read here"));
+    return ExitCode::validation_failed;
+  }
+  if (rules == nullptr && ok == 0) {
+    throw Error(
+        ExitCode::not_permitted, fmt::format("{}; the rules cannot be read here, so nothing is known", probes),
+        fmt::format("run it as root with CAP_NET_ADMIN, or as the proxy, uid {}", line.config.proxy_uids.front()));
+  }
+  info(fmt::format("{}; {}", probes,
+                   rules != nullptr ? "rules and routes are as asked" : "the rules cannot be read here"));
   return ExitCode::done;
 }
 

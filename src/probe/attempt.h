@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "probe/endpoint.h"
@@ -22,24 +23,25 @@ struct Attempt {
   std::optional<Address> from{};  // bind to this first
   Endpoint to;
   std::uint32_t mark = 0;  // SO_MARK, which needs CAP_NET_ADMIN; 0: none
-  // Complete a connection. Otherwise it is not answered back: who listens is not told, and hands nothing on.
+  // Complete a connection. Otherwise its answer is not taken in: who listens never gets to accept it.
   bool complete = false;
+  [[nodiscard]] std::string text() const;  // "uid 1337 to 127.0.0.6:15002"
 };
 
 // What became of it.
 struct Landing {
   enum class Kind : std::uint8_t {
     taken,     // by a listener of ours, at `at`
-    seen,      // at `at`, by the table of sockets: a listener of somebody else's
+    seen,      // at `at`, by the table of sockets; not accepted by anybody
     answered,  // udp: by somebody inside this pod
     refused,   // nobody is there, or its address is not this pod's
-    strayed,   // out of the pod: the next hop said so
+    strayed,   // out of the pod: the next hop said so, or somebody outside answered
     unanswered,
     not_sent,
   };
   Kind kind = Kind::unanswered;
   Endpoint at{};
-  std::uint16_t listener = 0;          // taken: the port of the listener
+  std::uint16_t listener = 0;          // the port of our listener that it came to; 0: none of ours
   std::optional<Endpoint> original{};  // taken, tcp: SO_ORIGINAL_DST
   int error = 0;                       // errno, where there is one
 };

@@ -11,22 +11,21 @@ void add(std::vector<Rule>& rules, const Walk& walk) {
 
 }  // namespace
 
-Trial foresee(const Plan& plan, const Attempt& attempt, const std::string& interface) {
+Trial foresee(const Plan& plan, const Attempt& attempt, const Route& route) {
   Trial trial;
   trial.attempt = attempt;
-  const Family family = attempt.to.address.family;
   Packet packet{.protocol = attempt.protocol,
-                .from = {attempt.from.value_or(any(family)), 0},
+                .from = {attempt.from.value_or(route.source), 0},
                 .to = attempt.to,
                 .in = {},
-                .out = interface,
+                .out = route.interface,
                 .owner = attempt.as,
                 .mark = attempt.mark};
   packet.mark = walk(plan.ruleset, Table::mangle, "OUTPUT", packet).mark;
   const Walk output = walk(plan.ruleset, Table::nat, "OUTPUT", packet);
   add(trial.rules, output);
   trial.end = output.end;
-  if (std::holds_alternative<Redirect>(output.end) || interface != "lo") return trial;
+  if (std::holds_alternative<Redirect>(output.end) || route.interface != "lo") return trial;
 
   // Over lo it comes in again. The table nat has decided about this connection; mangle looks at every packet.
   packet.in = "lo";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "probe/route.h"
@@ -19,7 +20,9 @@ struct Judgement {
 
 Judgement ok(std::string finding) { return {Verdict_::ok, std::move(finding)}; }
 Judgement failed(std::string finding) { return {Verdict_::failed, std::move(finding)}; }
-Judgement untold(std::string finding) { return {Verdict_::untold, std::move(finding)}; }
+Judgement unknown(std::string finding) { return {Verdict_::unknown, std::move(finding)}; }
+
+bool by_route(const Trial& trial) { return !trial.routing.local_routes.empty(); }
 
 // "instead of being redirected to port 15001"
 std::string instead(const Trial& trial) {
@@ -29,7 +32,7 @@ std::string instead(const Trial& trial) {
   if (const auto* tproxy = std::get_if<Tproxy>(&trial.end)) {
     return fmt::format("instead of reaching the transparent socket at port {}", tproxy->port);
   }
-  return "instead of being left alone";
+  return by_route(trial) ? "instead of being delivered in this pod unchanged" : "instead of being left alone";
 }
 
 bool redirected(const Trial& trial, std::uint16_t port) {
@@ -38,48 +41,51 @@ bool redirected(const Trial& trial, std::uint16_t port) {
 }
 
 std::string left_alone(const Trial& trial) {
-  const bool by_route = !trial.routing.local_routes.empty();
-  return trial.attempt.to.text() + (by_route ? " stays in this pod" : " is left alone");
+  return trial.attempt.text() + (by_route(trial) ? " is delivered in this pod" : " is left alone");
 }
 
 Judgement taken(const Trial& trial, const Landing& landing) {
   const Endpoint& to = trial.attempt.to;
-  const std::string lands = fmt::format("{} lands on {}", to.text(), landing.at.text());
-  if (redirected(trial, landing.listener)) {
+  if (landing.at != to) {
+    const std::string lands = fmt::format("{} lands on {}", trial.attempt.text(), landing.at.text());
+    if (!redirected(trial, landing.listener)) return failed(lands + " " + instead(trial));
     if (trial.attempt.protocol == Protocol::udp) return ok(lands);
     if (landing.original == to) return ok(lands + " with its original destination");
     return failed(fmt::format("{}, but its original destination reads {}", lands,
                               landing.original ? landing.original->text() : "nothing"));
   }
-  if (landing.listener == landing_port(trial) && landing.at == to) {
-    const std::uint16_t port = captured_at(trial);
-    return ok(port == 0 ? left_alone(trial)
-                        : fmt::format("{} reaches the transparent socket at port {} unchanged", to.text(), port));
-  }
-  return failed((landing.at == to ? left_alone(trial) : lands) + " " + instead(trial));
+  // It has the destination that it asked for. If that is not where this listens, TPROXY has brought it.
+  const std::string found = landing.listener == to.port
+                                ? left_alone(trial)
+                                : fmt::format("{} reaches the transparent socket at port {} unchanged",
+                                              trial.attempt.text(), landing.listener);
+  const bool as_planned = !std::holds_alternative<Redirect>(trial.end) && landing.listener == landing_port(trial);
+  return as_planned ? ok(found) : failed(found + " " + instead(trial));
 }
 
 Judgement seen(const Trial& trial, const Landing& landing) {
   const Endpoint& to = trial.attempt.to;
-  const std::string lands = fmt::format("{} lands on {}", to.text(), landing.at.text());
-  if (redirected(trial, landing.at.port) && landing.at != to)
-    return ok(lands + ", where the proxy listens (its original destination is the proxy's to read)");
+  const std::string lands = fmt::format("{} lands on {}", trial.attempt.text(), landing.at.text());
+  if (redirected(trial, landing.at.port) && landing.at != to) {
+    return ok(lands +
+              (landing.listener != 0 ? "" : ", where the proxy listens (the original destination is its to read)"));
+  }
   if (landing.at == to && !std::holds_alternative<Redirect>(trial.end)) {
     return ok(captured_at(trial) == 0 ? left_alone(trial)
-                                      : to.text() + " reaches the proxy's transparent socket unchanged");
+                                      : trial.attempt.text() + " reaches the proxy's transparent socket unchanged");
   }
   return failed((landing.at == to ? left_alone(trial) : lands) + " " + instead(trial));
 }
 
 Judgement not_sent(const Trial& trial, int error) {
-  const std::string to = trial.attempt.to.text();
+  const std::string what = trial.attempt.text();
   if (error == EPERM && trial.attempt.mark != 0)
-    return untold(fmt::format("{} with mark {} needs CAP_NET_ADMIN: not tried", to, trial.attempt.mark));
-  return untold(fmt::format("{} cannot be tried: {}", to, errno_words(error)));
+    return unknown(what + ": to set a mark needs CAP_NET_ADMIN: not tried");
+  return unknown(fmt::format("{} cannot be tried: {}", what, errno_words(error)));
 }
 
 Judgement judgement(const Trial& trial, const Landing& landing) {
-  const std::string to = trial.attempt.to.text();
+  const std::string what = trial.attempt.text();
   const bool captured = captured_at(trial) != 0;
   switch (landing.kind) {
     case Landing::Kind::taken:
@@ -87,11 +93,11 @@ Judgement judgement(const Trial& trial, const Landing& landing) {
     case Landing::Kind::seen:
       return seen(trial, landing);
     case Landing::Kind::answered:
-      return ok(to + " is answered from inside the pod");
+      return ok(what + " is answered from inside the pod");
     case Landing::Kind::refused:
-      return captured ? failed(to + " is refused " + instead(trial)) : ok(left_alone(trial));
+      return captured ? failed(what + " is refused " + instead(trial)) : ok(left_alone(trial));
     case Landing::Kind::strayed:
-      return failed(to + " leaves the pod " + instead(trial));
+      return failed(what + " leaves the pod " + instead(trial));
     case Landing::Kind::not_sent:
       return not_sent(trial, landing.error);
     case Landing::Kind::unanswered:
@@ -99,8 +105,15 @@ Judgement judgement(const Trial& trial, const Landing& landing) {
   }
   // A datagram is not seen in the table of sockets: that a server keeps silent says nothing about the rules.
   if (trial.attempt.protocol == Protocol::udp && !trial.attempt.complete)
-    return untold(to + " is not answered; whether it reached whoever listens there cannot be told");
-  return failed(to + " is not answered " + instead(trial));
+    return unknown(what + " is not answered; whether it reached whoever listens there cannot be told");
+  return failed(what + " is not answered " + instead(trial));
+}
+
+// Then the rules might lead any connection there.
+bool any_held(const std::vector<Listener>& listeners, Protocol protocol) {
+  return std::ranges::any_of(listeners, [&](const Listener& listener) {
+    return listener.protocol == protocol && listener.state == Listener::State::held;
+  });
 }
 
 }  // namespace
@@ -119,24 +132,27 @@ ProbeResult carry_out(Trial trial, const std::vector<Listener>& listeners, Clock
   const auto result = [&](Verdict_ verdict, std::string finding) {
     return ProbeResult{trial.name, verdict, std::move(finding), {}, {}, {}};
   };
-  if (!trial.untold.empty()) return result(Verdict_::untold, trial.untold);
+  if (!trial.unknown.empty()) return result(Verdict_::unknown, trial.unknown);
   const Address& to = trial.attempt.to.address;
   if (to == passthrough(to.family) && !is_own(to)) {
     ProbeResult lacking = result(Verdict_::failed, to.text() + " is not an address of this pod");
     lacking.routing.loopback_addresses = {to};
     return lacking;
   }
+  const bool held = any_held(listeners, trial.attempt.protocol);
+  trial.attempt.complete = !held;
   for (const Listener& listener : listeners) {
     if (listener.protocol != trial.attempt.protocol || listener.port != landing_port(trial)) continue;
-    if (listener.state == Listener::State::refused) {
-      return result(Verdict_::untold,
-                    fmt::format("cannot listen at port {}: {}", listener.port, errno_words(listener.error)));
-    }
-    trial.attempt.complete = listener.state == Listener::State::ours;
+    if (listener.state != Listener::State::refused) continue;
+    // What is to be left alone may as well be refused, which a connection that is never completed does not hear.
+    if (captured_at(trial) == 0 && !held) continue;
+    return result(Verdict_::unknown,
+                  fmt::format("cannot listen at port {}: {}", listener.port, errno_words(listener.error)));
   }
   const Clock::time_point start = Clock::now();
-  ProbeResult judged = judge(trial, land(trial.attempt, listeners, deadline));
-  judged.took = Clock::now() - start;
+  const Landing landing = land(trial.attempt, listeners, deadline);
+  ProbeResult judged = judge(trial, landing);
+  if (landing.kind != Landing::Kind::not_sent) judged.took = Clock::now() - start;
   return judged;
 }
 

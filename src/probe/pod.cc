@@ -21,6 +21,17 @@ Listener listen_anywhere(const Config& config, Family family, std::uint16_t port
   return listen_at(Protocol::tcp, {{any(family), port}}, Sharing::if_free);
 }
 
+// No option names it: what happens there happens to any port.
+std::uint16_t ordinary_port(const Config& config) {
+  std::set<std::uint16_t> named{53, 15053, config.proxy_port, config.inbound_port, config.tunnel_port};
+  for (const auto* ports : {&config.inbound_ports.list, &config.inbound_exclude_ports, &config.outbound_ports,
+                            &config.outbound_exclude_ports})
+    named.insert(ports->begin(), ports->end());
+  std::uint16_t port = config.probe_port;
+  while (port == 0 || named.contains(port)) ++port;
+  return port;
+}
+
 // At every port of the proxy, and where else a trial ends.
 std::vector<Listener> listeners(const Config& config, Family family, const std::vector<Trial>& trials) {
   std::set<std::pair<Protocol, std::uint16_t>> proxy_ports{{Protocol::tcp, config.proxy_port}};
@@ -28,7 +39,7 @@ std::vector<Listener> listeners(const Config& config, Family family, const std::
   for (const Trial& trial : trials) {
     if (const std::uint16_t port = captured_at(trial); port != 0) {
       proxy_ports.emplace(trial.attempt.protocol, port);
-    } else if (trial.untold.empty()) {
+    } else if (trial.unknown.empty()) {
       other_ports.insert(trial.attempt.to.port);
     }
   }
@@ -47,9 +58,11 @@ std::vector<Listener> listeners(const Config& config, Family family, const std::
 
 namespace sidetrack {
 
-std::vector<ProbeResult> probe_pod(const Config& config, const Plan& plan) {
+std::vector<ProbeResult> probe_pod(const Config& asked, const Plan& plan) {
   std::vector<ProbeResult> results;
   if (plan.ruleset.rules.empty()) return results;
+  Config config = asked;
+  config.probe_port = probe::ordinary_port(asked);
   for (const Family family : plan.families.list()) {
     std::vector<probe::Trial> trials{probe::inbound(config, plan, family)};
     std::ranges::move(probe::trials(config, plan, family), std::back_inserter(trials));

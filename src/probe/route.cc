@@ -28,13 +28,13 @@ std::string interface_with(const Address& address) {
 
 }  // namespace
 
-std::string interface_to(const Endpoint& to) {
-  if (is_own(to.address)) return "lo";
+Route route_to(const Endpoint& to) {
   // To connect a datagram socket is to look up the route, and sends nothing.
   const Descriptor socket = datagram_socket(to.address.family);
   const SocketAddress address(to);
-  if (connect(socket.get(), address.get(), SocketAddress::size()) != 0) return {};
-  return interface_with(own_end(socket.get()).address);
+  if (connect(socket.get(), address.get(), SocketAddress::size()) != 0) return {{}, any(to.address.family)};
+  const Address source = own_end(socket.get()).address;
+  return {is_own(to.address) ? "lo" : interface_with(source), source};
 }
 
 bool is_own(const Address& address) {

@@ -7,8 +7,12 @@
 
 namespace sidetrack::probe {
 
-// The interface that leads there; empty if there is no route.
-[[nodiscard]] std::string interface_to(const Endpoint& to);
+// How a packet leaves for a destination, if nothing else is asked for.
+struct Route {
+  std::string interface;  // empty if there is none
+  Address source;         // the one that the kernel chooses
+};
+[[nodiscard]] Route route_to(const Endpoint& to);
 
 // Whether it is an address of this pod.
 [[nodiscard]] bool is_own(const Address& address);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "probe/attempt.h"
+#include "probe/route.h"
 #include "sidetrack/plan.h"
 #include "sidetrack/probe.h"
 
@@ -18,11 +19,11 @@ struct Trial {
   std::uint16_t or_port = 0;     // will do as well for a Redirect; 0: none
   std::vector<Rule> rules{};     // by which it ends so
   Routing routing{};             // without which it cannot
-  std::string untold{};          // why it cannot be tried; empty: it can
+  std::string unknown{};         // why it cannot be tried; empty: it can
 };
 
-// Follows the attempt through the plan: out by `interface`, and if that is lo, in again.
-[[nodiscard]] Trial foresee(const Plan& plan, const Attempt& attempt, const std::string& interface);
+// Follows the attempt through the plan: out by the route, and if that is by lo, in again.
+[[nodiscard]] Trial foresee(const Plan& plan, const Attempt& attempt, const Route& route);
 
 // The port of the proxy where it ends; 0: none.
 [[nodiscard]] std::uint16_t captured_at(const Trial& trial);
@@ -33,7 +34,7 @@ struct Trial {
 // Compares what became of it with the plan.
 [[nodiscard]] ProbeResult judge(const Trial& trial, const Landing& landing);
 
-// Makes the attempt and judges it. A connection is completed where the port at which it should land is ours. What goes
+// Makes the attempt and judges it. Connections are completed if nobody else listens where one might land. What goes
 // to 127.0.0.6 or ::6 is not sent if that is no address of this pod.
 [[nodiscard]] ProbeResult carry_out(Trial trial, const std::vector<Listener>& listeners, Clock::time_point deadline);
 

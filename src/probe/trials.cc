@@ -22,14 +22,24 @@ constexpr Identity somebody{65534, 65534};  // nobody, nogroup
 
 bool can_act_as(const Identity& identity) { return ActingAs(identity).done(); }
 
+std::string not_permitted(const Attempt& attempt) {
+  return fmt::format("{}: to act as that user needs CAP_SETUID and CAP_SETGID: not tried", attempt.text());
+}
+
+// By the routes of this pod.
+Trial foresee_here(const Plan& plan, const Attempt& attempt) {
+  Route route = route_to(attempt.to);
+  if (attempt.mark != 0) route.interface = "lo";  // by the route of the mark
+  return foresee(plan, attempt, route);
+}
+
 // The first of the attempts that the plan treats as wished, one that can be made if there is any.
 using Wish = std::function<bool(const Trial&)>;
 std::vector<Trial> first(const Plan& plan, const std::string& name, const std::vector<Attempt>& attempts,
                          const Wish& wish) {
   std::optional<Trial> not_ours;
   for (const Attempt& attempt : attempts) {
-    const std::string interface = attempt.mark != 0 ? "lo" : interface_to(attempt.to);
-    Trial trial = foresee(plan, attempt, interface);
+    Trial trial = foresee_here(plan, attempt);
     if (!wish(trial)) continue;
     trial.name =
         fmt::format("{} {} {}", name, sidetrack::name(attempt.protocol), sidetrack::name(attempt.to.address.family));
@@ -37,8 +47,7 @@ std::vector<Trial> first(const Plan& plan, const std::string& name, const std::v
     if (!not_ours) not_ours = std::move(trial);
   }
   if (!not_ours) return {};
-  const Identity& as = not_ours->attempt.as;
-  not_ours->untold = fmt::format("to be sent as uid {}, gid {}: this needs CAP_SETUID and CAP_SETGID", as.uid, as.gid);
+  not_ours->unknown = not_permitted(not_ours->attempt);
   return {*not_ours};
 }
 
@@ -84,17 +93,39 @@ std::vector<Trial> dns(const Config& config, const Plan& plan, Family family, Pr
                [&](const Trial& trial) { return captured_at(trial) != 0 && captured_at(trial) != config.proxy_port; });
 }
 
-// `-o`: nothing has to leave the pod to see it. The proxy's call to its own pod is caught, but for these ports.
+// From loopback to the address that the proxy passes inbound traffic on from. (To ::6 the kernel would choose ::6
+// itself as the source, and what has that is left alone.)
+std::vector<Attempt> over_lo(const std::vector<Identity>& ids, Family family, const std::vector<std::uint16_t>& ports,
+                             std::uint32_t mark = 0) {
+  std::vector<Attempt> all = attempts(Protocol::tcp, ids, {passthrough(family)}, ports, mark);
+  for (Attempt& attempt : all) attempt.from = loopback(family);
+  return all;
+}
+
+// `-o`: nothing has to leave the pod to see it. The proxy's call to its own pod is caught, but for these ports. In mode
+// TPROXY it is caught once more, on its way in, if it does not have the mark already.
 std::vector<Trial> excluded_outbound(const Config& config, const Plan& plan, Family family) {
+  if (config.outbound_exclude_ports.empty()) return {};
   std::vector<std::uint16_t> ports = config.outbound_exclude_ports;
-  std::erase(ports, config.tunnel_port);
-  return first(plan, "excluded port", attempts(Protocol::tcp, proxy_identities(config), {passthrough(family)}, ports),
-               [](const Trial& trial) { return captured_at(trial) == 0; });
+  std::erase(ports, config.tunnel_port);  // not caught in any case
+  if (config.redirect_dns) std::erase(ports, 53);
+  const std::uint32_t mark = config.mode == Mode::tproxy ? config.tproxy_mark : 0;
+  const std::string what = "outbound excluded port";
+  auto found = first(plan, what, over_lo(proxy_identities(config), family, ports, mark), [&](const Trial& trial) {
+    Attempt not_excluded = trial.attempt;
+    not_excluded.to.port = config.probe_port;
+    return captured_at(trial) == 0 && captured_at(foresee_here(plan, not_excluded)) != 0;
+  });
+  if (found.empty()) {
+    found.push_back({.name = fmt::format("{} tcp {}", what, name(family)),
+                     .unknown = fmt::format("-o {}: with these options it would be left alone anyway: not tried",
+                                            fmt::join(config.outbound_exclude_ports, ","))});
+  }
+  return found;
 }
 
 std::vector<Trial> app_to_itself(const Config& config, const Plan& plan, Family family) {
-  return first(plan, "app to itself",
-               attempts(Protocol::tcp, app_identities(config), {passthrough(family)}, {config.probe_port}),
+  return first(plan, "app to itself", over_lo(app_identities(config), family, {config.probe_port}),
                [](const Trial& trial) { return captured_at(trial) == 0; });
 }
 
@@ -131,16 +162,19 @@ std::vector<Trial> tproxy(const Config& config, const Plan& plan, Family family,
   if (config.mode != Mode::tproxy || own.empty()) return {};
   std::vector<std::uint16_t> ports = config.inbound_ports.list;
   if (config.inbound_ports.all) ports = {free_port(family)};
-  const auto tries = attempts(Protocol::tcp, app_identities(config), {own.front()},
-                              excluded ? config.inbound_exclude_ports : ports, inbound_mark(config, plan, own.front()));
-  auto found = first(plan, excluded ? "tproxy excluded port" : "tproxy", tries, [&](const Trial& trial) {
+  if (excluded) ports = config.inbound_exclude_ports;
+  const std::string what = excluded ? "tproxy excluded port" : "tproxy";
+  const auto tries =
+      attempts(Protocol::tcp, app_identities(config), {own.front()}, ports, inbound_mark(config, plan, own.front()));
+  auto found = first(plan, what, tries, [&](const Trial& trial) {
     // The proxy's socket has the destination for its own address: where somebody listens, both look alike.
     return std::holds_alternative<Tproxy>(trial.end) != excluded && nobody_listens(trial.attempt.to);
   });
-  if (found.empty() && !tries.empty() && !excluded) {
-    found.push_back({.name = fmt::format("tproxy tcp {}", name(family)),
-                     .attempt = tries.front(),
-                     .untold = "every port that it could be tried at is in use"});
+  if (found.empty() && !tries.empty()) {
+    found.push_back({.name = fmt::format("{} tcp {}", what, name(family)),
+                     .unknown = fmt::format("{} {}: somebody listens at each of these, which looks like the proxy's "
+                                            "transparent socket: not tried",
+                                            excluded ? "-d" : "-b", fmt::join(ports, ","))});
   }
   return found;
 }
@@ -172,7 +206,7 @@ std::vector<Trial> tproxy_route(const Config& config, const Plan& plan, Family f
 std::vector<Trial> from_outside(const Config& config, Family family) {
   if (config.mode != Mode::redirect || config.inbound_ports.empty()) return {};
   return {{.name = fmt::format("inbound from outside tcp {}", name(family)),
-           .untold = "only a connection from outside passes PREROUTING: not tried"}};
+           .unknown = "-b and -d are decided in PREROUTING, which only a connection from outside passes: not tried"}};
 }
 
 }  // namespace
@@ -200,10 +234,9 @@ Trial inbound(const Config& config, const Plan& plan, Family family) {
                         .as = proxy_identities(config).front(),
                         .from = loopback(family),
                         .to = {passthrough(family), config.probe_port}};
-  Trial trial = foresee(plan, attempt, "lo");
+  Trial trial = foresee(plan, attempt, {"lo", loopback(family)});
   trial.name = fmt::format("inbound tcp {}", name(family));
-  if (!can_act_as(attempt.as))
-    trial.untold = fmt::format("to be sent as the proxy, uid {}: this needs CAP_SETUID and CAP_SETGID", attempt.as.uid);
+  if (!can_act_as(attempt.as)) trial.unknown = not_permitted(attempt);
   return trial;
 }
 

@@ -38,8 +38,8 @@ void check_validation(const Config& config, const Plan& plan, Family family) {
 
 ProbeResult validate(const Config& config, const Plan& plan, Family family) {
   Trial trial = inbound(config, plan, family);
-  if (!trial.untold.empty()) {
-    throw Error(ExitCode::not_permitted, "--run-validation: " + trial.untold,
+  if (!trial.unknown.empty()) {
+    throw Error(ExitCode::not_permitted, "--run-validation: " + trial.unknown,
                 fmt::format("run it as uid {}, as the istio-validation container does", trial.attempt.as.uid));
   }
   trial.or_port = config.proxy_port;

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "render/json_parts.h"
@@ -18,7 +19,7 @@ struct Sign {
   std::string_view word;
   std::string_view paint;
 };
-constexpr Sign signs[] = {{"ok", "\033[32m"}, {"failed", "\033[31m"}, {"untold", "\033[33m"}};
+constexpr Sign signs[] = {{"ok", "\033[32m"}, {"failed", "\033[31m"}, {"unknown", "\033[33m"}};
 
 const Sign& sign(Verdict_ verdict) { return signs[static_cast<int>(verdict)]; }
 
@@ -31,25 +32,33 @@ std::string words(const Rule& rule) {
 }  // namespace
 
 std::vector<std::string> likely_missing(const ProbeResult& result, const Comparison* compared) {
-  std::vector<std::string> lines = ip_commands(result.routing);
-  const std::vector<Rule> missing = compared != nullptr ? missing_rules(result, *compared) : result.rules;
-  for (const Rule& rule : missing) lines.push_back(words(rule));
+  const bool known = compared != nullptr;
+  const Routing present = known ? without(result.routing, compared->missing) : Routing{};
+  std::vector<std::string> lines = ip_commands(without(result.routing, present));
+  for (const Rule& rule : known ? missing_rules(result, *compared) : result.rules) lines.push_back(words(rule));
   return lines;
 }
 
 std::string probe_text(const std::vector<ProbeResult>& results, const Comparison* compared, bool color) {
+  std::size_t width = 0;
+  for (const ProbeResult& result : results) width = std::max(width, result.name.size());
   std::string text;
   for (const ProbeResult& result : results) {
     const Sign& mark = sign(result.verdict);
-    text += fmt::format("{}{:<6}{}  {}: {}", color ? mark.paint : "", mark.word, color ? "\033[0m" : "", result.name,
-                        result.finding);
-    if (result.took.count() > 0) text += fmt::format("  {:.1f} ms", Milliseconds(result.took).count());
-    text += '\n';
+    const bool tried = result.took.count() > 0;
+    text += fmt::format("{}{:<7}{} {:>9}  {:<{}}  {}\n", color ? mark.paint : "", mark.word, color ? "\033[0m" : "",
+                        tried ? fmt::format("{:.1f} ms", Milliseconds(result.took).count()) : "-", result.name + ":",
+                        width + 1, result.finding);
     if (result.verdict != Verdict_::failed) continue;
     const std::vector<std::string> missing = likely_missing(result, compared);
-    if (missing.empty()) text += "        its rules are all there: others' rules may decide before them\n";
+    if (missing.empty()) {
+      text += compared == nullptr || compared->equal()
+                  ? "        its rules are all there: others' rules may decide before them ('sidetrack show')\n"
+                  : "        its rules are all there: one that is too many decides before them, see the difference "
+                    "above\n";
+    }
     for (const std::string& line : missing)
-      text += fmt::format("        {}: {}\n", compared != nullptr ? "missing" : "likely missing", line);
+      text += fmt::format("        {}: {}\n", compared != nullptr ? "missing" : "likely missing, one of", line);
   }
   return text;
 }
