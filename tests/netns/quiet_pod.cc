@@ -77,9 +77,9 @@ std::vector<std::string> confined(std::vector<std::string> command, unsigned uid
 }
 
 void take_away(const Namespace& where, const std::string& backend, Family family, const std::string& chain,
-               const std::string& part) {
+               const std::string& part, const std::string& table) {
   if (backend == "nftables") {
-    const std::string chain_name = "nat-" + chain;
+    const std::string chain_name = table + "-" + chain;
     const std::string line =
         line_with(where.must({"nft", "-a", "list", "chain", "inet", "sidetrack", chain_name}), part);
     const std::string handle = line.substr(line.rfind(' ') + 1);
@@ -88,8 +88,8 @@ void take_away(const Namespace& where, const std::string& backend, Family family
   }
   const std::string tool =
       std::string(family == Family::ipv4 ? "iptables" : "ip6tables") + (backend == "iptables-nft" ? "-nft" : "-legacy");
-  std::string line = line_with(where.must({tool, "-t", "nat", "-S", chain}), part);
-  std::vector<std::string> command{tool, "-t", "nat"};
+  std::string line = line_with(where.must({tool, "-t", table, "-S", chain}), part);
+  std::vector<std::string> command{tool, "-t", table};
   for (const std::string& word : words(line)) command.push_back(word == "-A" ? "-D" : word);
   where.must(command);
 }

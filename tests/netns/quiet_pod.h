@@ -38,6 +38,6 @@ class QuietPod {
 
 // Takes one rule of ours away, found by its chain and by words that its line in the backend's own listing has.
 void take_away(const Namespace& where, const std::string& backend, Family family, const std::string& chain,
-               const std::string& part);
+               const std::string& part, const std::string& table = "nat");
 
 }  // namespace sidetrack::netns
