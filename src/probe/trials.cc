@@ -157,26 +157,36 @@ bool nobody_listens(const Endpoint& at) {
   return listen_at(Protocol::tcp, {at}, Sharing::if_free).state == Listener::State::ours;
 }
 
+// `-b`, or, if `excluded`, `-d`.
 std::vector<Trial> tproxy(const Config& config, const Plan& plan, Family family, bool excluded) {
   const std::vector<Address> own = own_addresses(family);
-  if (config.mode != Mode::tproxy || own.empty()) return {};
-  std::vector<std::uint16_t> ports = config.inbound_ports.list;
-  if (config.inbound_ports.all) ports = {free_port(family)};
-  if (excluded) ports = config.inbound_exclude_ports;
-  const std::string what = excluded ? "tproxy excluded port" : "tproxy";
+  const bool all = config.inbound_ports.all;
+  if (config.mode != Mode::tproxy || own.empty() || (excluded && !all)) return {};
+  const std::vector<std::uint16_t> ports = excluded ? config.inbound_exclude_ports
+                                           : all    ? std::vector{free_port(family)}
+                                                    : config.inbound_ports.list;
   const auto tries =
       attempts(Protocol::tcp, app_identities(config), {own.front()}, ports, inbound_mark(config, plan, own.front()));
+  if (tries.empty()) return {};
+  const std::string what = excluded ? "tproxy excluded port" : "tproxy";
+  bool in_use = false;
   auto found = first(plan, what, tries, [&](const Trial& trial) {
+    Attempt not_excluded = trial.attempt;
+    if (excluded) not_excluded.to.port = config.probe_port;
+    if (std::holds_alternative<Tproxy>(trial.end) == excluded) return false;
+    if (!std::holds_alternative<Tproxy>(foresee_here(plan, not_excluded).end)) return false;
     // The proxy's socket has the destination for its own address: where somebody listens, both look alike.
-    return std::holds_alternative<Tproxy>(trial.end) != excluded && nobody_listens(trial.attempt.to);
+    const bool is_free = nobody_listens(trial.attempt.to);
+    in_use = in_use || !is_free;
+    return is_free;
   });
-  if (found.empty() && !tries.empty()) {
-    found.push_back({.name = fmt::format("{} tcp {}", what, name(family)),
-                     .unknown = fmt::format("{} {}: somebody listens at each of these, which looks like the proxy's "
-                                            "transparent socket: not tried",
-                                            excluded ? "-d" : "-b", fmt::join(ports, ","))});
-  }
-  return found;
+  if (!found.empty()) return found;
+  const std::string flag = excluded ? "-d" : "-b";
+  const std::string list = !excluded && all ? "*" : fmt::format("{}", fmt::join(ports, ","));
+  const std::string why = in_use ? "somebody listens there, which looks like the proxy's transparent socket"
+                                 : "with these options it would be left alone anyway";
+  return {{.name = fmt::format("{} tcp {}", what, name(family)),
+           .unknown = fmt::format("{} {}: {}: not tried", flag, list, why)}};
 }
 
 // What carries the mark stays in the pod, whatever its destination.

@@ -151,6 +151,18 @@ TEST_P(Probe, SaysWhichExcludedPortsCannotBeTold) {
   EXPECT_THAT(output.out, HasSubstr("-o 15008: with these options it would be left alone anyway: not tried"));
 }
 
+TEST_P(Probe, SaysWhatCannotBeToldWithoutLo) {
+  const std::string elsewhere = ports + "-i * -b * -d 15033 -o 9443 -c lo -m TPROXY";
+  apply(elsewhere);
+  const Output output = verify(elsewhere);
+  EXPECT_EQ(output.exit_code, 0) << output.out << output.err;
+  EXPECT_THAT(
+      named(output, "unknown"),
+      UnorderedElementsAreArray(in_both({"outbound excluded port tcp", "tproxy tcp", "tproxy excluded port tcp"})));
+  EXPECT_THAT(output.out, AllOf(HasSubstr("-b *: with these options it would be left alone anyway: not tried"),
+                                HasSubstr("-d 15033: with these options it would be left alone anyway: not tried")));
+}
+
 TEST_P(Probe, PrintsJson) {
   apply(options);
   take_away_ipv4("nat", "ISTIO_REDIRECT", "-j REDIRECT", "redirect to");
@@ -444,6 +456,7 @@ TEST_P(ProbeAtWork, SeesWhereConnectionsGo) {
   EXPECT_THAT(named(transparent, "ok"),
               UnorderedElementsAreArray(in_both(together(tried, {"tproxy tcp", "tproxy route tcp"}))));
   EXPECT_THAT(named(transparent, "unknown"), UnorderedElementsAreArray(in_both({"tproxy excluded port tcp"})));
+  EXPECT_THAT(transparent.out, HasSubstr("-d 15020: somebody listens there"));
 }
 
 // An answer is no proof: this one comes from the next hop.
