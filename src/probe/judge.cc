@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <fmt/format.h>
+#include <poll.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -150,7 +151,13 @@ ProbeResult carry_out(Trial trial, const std::vector<Listener>& listeners, Clock
                   fmt::format("cannot listen at port {}: {}", listener.port, errno_words(listener.error)));
   }
   const Clock::time_point start = Clock::now();
-  const Landing landing = land(trial.attempt, listeners, deadline);
+  Landing landing = land(trial.attempt, listeners, deadline);
+  // An IPv6 address that was added a moment ago can be bound to, but has no local route until the kernel's work in the
+  // background adds it (addrconf_dad_work, as of 6.18).
+  while (landing.kind == Landing::Kind::strayed && is_own(to) && Clock::now() < deadline) {
+    poll(nullptr, 0, 1);
+    landing = land(trial.attempt, listeners, deadline);
+  }
   ProbeResult judged = judge(trial, landing);
   if (landing.kind != Landing::Kind::not_sent) judged.took = Clock::now() - start;
   return judged;
