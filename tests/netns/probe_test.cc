@@ -340,7 +340,7 @@ TEST_P(Probe, SaysWhatNeedsAMarkConfined) {
 }
 
 TEST_P(Probe, FailsConfinedWithAllThatMayBeMissing) {
-  ip(pod_->ns(), "addr add ::6/128 dev lo\n");
+  ip(pod_->ns(), "addr add ::6/128 dev lo nodad\n");
   const Output output = verify_confined(options, 1337);
   EXPECT_EQ(output.exit_code, 126) << output.out << output.err;
   EXPECT_THAT(named(output, "failed"), UnorderedElementsAreArray(in_both({"inbound tcp"})));

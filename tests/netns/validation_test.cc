@@ -67,7 +67,7 @@ TEST_P(Validation, FailsWithoutRulesAndNamesThem) {
   EXPECT_EQ(output.exit_code, 126);
   if (family() == Family::ipv6) {
     EXPECT_THAT(output.out, HasSubstr("::6 is not an address of this pod; missing:\n  ip -6 addr add ::6/128 dev lo"));
-    ip(pod_->ns(), "addr add ::6/128 dev lo\n");
+    ip(pod_->ns(), "addr add ::6/128 dev lo nodad\n");
   }
   const Output refused = run(only_validate_briefly);
   EXPECT_EQ(refused.exit_code, 126);
@@ -113,7 +113,7 @@ TEST_P(Validation, NamesTheOneRuleThatIsMissing) {
 }
 
 TEST_P(Validation, GivesUpWhenToldTo) {
-  if (family() == Family::ipv6) ip(pod_->ns(), "addr add ::6/128 dev lo\n");
+  if (family() == Family::ipv6) ip(pod_->ns(), "addr add ::6/128 dev lo nodad\n");
   const auto start = std::chrono::steady_clock::now();
   const Output output = run(only_validate + " --probe-timeout 1s200ms");
   const auto took = std::chrono::steady_clock::now() - start;
@@ -161,7 +161,7 @@ INSTANTIATE_TEST_SUITE_P(, ValidationBesideAProxy, settings(), setting_name);
 TEST_P(ValidationBesideAProxy, SeesWhereTheConnectionGoes) {
   const std::string options = std::string("sidetrack istio-iptables --backend ") + std::get<const char*>(GetParam()) +
                               " --dual-stack " + std::string(injected) + " ";
-  ip(pod_->ns(), "addr add ::6/128 dev lo\n");
+  ip(pod_->ns(), "addr add ::6/128 dev lo nodad\n");
   EXPECT_EQ(pod_->ns().program(words(options + only_validate_briefly)).exit_code, 126);
   apply(injected);
   const Output output = pod_->ns().program(words(options + only_validate));
