@@ -106,7 +106,7 @@ const std::vector<StartingState>& starting_states() {
            where.must({"ip", family, "rule", "add", "fwmark", "1337", "lookup", "133"});
            where.must({"ip", family, "route", "add", "local", "default", "dev", "lo", "table", "133"});
          }
-         ip(where, "addr add ::6/128 dev lo\n");
+         ip(where, "addr add ::6/128 dev lo nodad\n");
        },
        true},
       {"istio_dns", [](Where where, Variant variant) { restore_scenario(where, variant, "dns-dual-stack"); }, true},
