@@ -75,8 +75,10 @@ Landing understood(const std::string& answer, const Endpoint& own) {
   const auto from = answer.find(" from ");
   if (from == std::string::npos) throw std::runtime_error("an answer that is none of ours: " + answer);
   Landing landing = Landing::parse(answer.substr(0, from));
-  const std::string seen = answer.substr(from + 6, answer.find('\n') - from - 6);
-  if (seen != own.text()) landing.oddity = "the client " + own.text() + " is seen as " + seen;
+  const Endpoint seen(answer.substr(from + 6, answer.find('\n') - from - 6));
+  // Its port may be another: where two connections from one port are redirected to one listener, the kernel gives the
+  // second a free one (nf_nat_l4proto_unique_tuple).
+  if (seen.address != own.address) landing.oddity = "the client " + own.text() + " is seen as " + seen.text();
   return landing;
 }
 
