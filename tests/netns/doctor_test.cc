@@ -154,6 +154,16 @@ TEST_F(Doctor, WithoutAnyCapabilitySaysWhatItCouldNotSee) {
   unlink(lock.c_str());
 }
 
+TEST_F(Doctor, WithoutAnyCapabilityShowDoesNotGuess) {
+  apply({"--backend", "iptables-nft"});
+  for (const Words& words : {Words{"show"}, Words{"explain", "out", "tcp", "192.0.2.1:80"}}) {
+    const Output output = sidetrack(words, {.outer = nobody});
+    EXPECT_EQ(output.exit_code, 4);
+    EXPECT_EQ(output.out, "");
+    EXPECT_THAT(output.err, HasSubstr("CAP_NET_ADMIN"));
+  }
+}
+
 TEST_F(Doctor, SeesThatTheProxysIdDoesNotExist) {
   const Json d = diagnosis({.outer = {"unshare", "--user", "--net", "--map-root-user"}});
   EXPECT_EQ(d["host"]["user-namespace"]["initial"], false);
