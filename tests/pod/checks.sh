@@ -1,6 +1,30 @@
 # Sourced by what runs pods: one line for each thing that is checked, and what a client and a server outside the pods see.
 passed=0 failed=0
 
+skip() {
+  echo "skipped: $*"
+  [ "${SIDETRACK_REQUIRE_KERNEL:-}" != 1 ] || exit 1
+  exit 77
+}
+needs() { # TOOLS…, and what all of these tests need
+  local tool
+  [ "$(id -u)" = 0 ] || skip "it needs root"
+  for tool; do [ -n "$(type -P "$tool")" ] || skip "$tool is missing; install it by 'scripts/setup test'"; done
+  unshare --mount --net --ipc --uts --pid --fork true 2>/dev/null || skip "namespaces cannot be made here"
+}
+
+# in_namespaces COMMAND…: as process 1 of mount, process and network namespaces of its own. Call end_namespaces when leaving:
+# however the caller ends, nothing goes on in there.
+in_namespaces() {
+  setpriv --pdeathsig KILL unshare --mount --net --ipc --uts --pid --fork --kill-child --mount-proc "$@" &
+  namespaces=$!
+  wait "$namespaces"
+}
+end_namespaces() {
+  [ -n "${namespaces:-}" ] && kill -KILL "$namespaces" 2>/dev/null || return 0
+  wait "$namespaces" 2>/dev/null || true
+}
+
 # check WHAT COMMAND…: passes if the command succeeds; shows what it printed if not.
 check() {
   local what=$1 said
@@ -29,6 +53,15 @@ eventually() {
   done
 }
 is() { [ "$1" = "$2" ] || { echo "got '$1', expected '$2'"; return 1; }; }
+
+# readme SECTION [sed options]: runs the commands of a section of README.md, at most three; sed fills in what is in capitals.
+readme() {
+  local commands
+  commands=$(awk -v section="$1" '/^#/ { on = $0 ~ "^#+ " section "$" } on && /^    / { print substr($0, 5) }' README.md | sed "${@:2}" -e '')
+  [ "$(grep -c . <<<"$commands")" -le 3 ] || { echo "more than three commands: $commands"; return 1; }
+  bash -xeuc "sudo() { \"\$@\"; }
+$commands"
+}
 
 # serve_target NGINX-ROOT: a server in "world", on a port that is intercepted and on one that the manifests exclude.
 serve_target() {

@@ -41,15 +41,22 @@ one_line() { # TEXT WORDS…: a single line of the text has all the words
   for word in "$@"; do text=$(grep -F -- "$word" <<<"$text") || { echo "no line has '$word' and what comes before"; return 1; }; done
   is "$(wc -l <<<"$text")" 1
 }
+# With `eventually`: a container that is run again has no log for a moment.
 logs_say() { one_line "$(kubectl logs "$1" -c "$2")" "${@:3}"; }
-description_says() { one_line "$(kubectl describe pod "$1")" "${@:2}"; }
-events_say() { kubectl get events --field-selector "involvedObject.name=$1" -o json | jq -e --arg w "$2" '.items[] | select(.message | contains($w))'; }
+description_says() { one_line "$(kubectl describe pod "$1" | sort -u)" "${@:2}"; } # of this end and the one before
+events_say() {
+  kubectl get events --field-selector "involvedObject.name=$1" -o json | jq -r '.items[].message' |
+    { grep -F -- "$2" || { kubectl get events --field-selector "involvedObject.name=$1"; return 1; }; }
+}
 
 serve_target "$nginx"
+mkdir "$node/bin"
+ln -s "$program" "$node/bin/sidetrack"
+export SIDETRACK_PROGRAM=$program PATH=$node/bin:$PATH
 
 # All at once: what they wait for, they wait for together.
 pod=sidetrack-example
-kubectl apply -f container/config.yaml -f container/pod.yaml >/dev/null
+check "README, Use it with your own pod: its commands succeed" readme "Use it with your own pod"
 bind "$pod"
 manifest pod.yaml '.metadata.name = "least-privilege" | .spec.initContainers[0].securityContext |= (
   .readOnlyRootFilesystem = true | .capabilities.add = ["NET_ADMIN"])' | start
@@ -70,6 +77,41 @@ tproxy=sidetrack-example-tproxy
 check "$tproxy: becomes ready" becomes_ready "$tproxy"
 interception "$tproxy" "$(address "$tproxy" 0)" "$(address "$tproxy" 1)"
 
+# ---- as Istio would
+registry=127.0.0.1:5000
+cat >"$node/registry.yaml" <<K
+version: 0.1
+log: {level: error, accesslog: {disabled: true}}
+storage: {filesystem: {rootdirectory: $node/registry}}
+http: {addr: "$registry"}
+K
+mkdir -p "$node/home/.config/containers"
+printf '[[registry]]\nlocation = "%s"\ninsecure = true\n' "$registry" >"$node/home/.config/containers/registries.conf"
+docker-registry serve "$node/registry.yaml" >"$node/registry.log" 2>&1 &
+eventually 30 curl -fsS "http://$registry/v2/" || true
+kubectl create namespace istio-system >/dev/null
+kubectl create configmap istio-sidecar-injector --namespace istio-system --from-literal=config=untouched \
+  --from-literal=values='{"global": {"hub": "docker.io/istio", "proxy_init": {"image": "proxyv2", "forceApplyIptables": false}}}' >/dev/null
+HOME=$node/home check "README, Use it with Istio: its commands succeed" \
+  readme "Use it with Istio" -e "s,REGISTRY,$registry,g"
+injector() { kubectl get configmap istio-sidecar-injector --namespace istio-system -o json | jq -cr "$1"; }
+image=$(injector '.data.values | fromjson | .global.proxy_init.image')
+check "README, Use it with Istio: the injector's image is changed, and nothing else" is "$(injector '[.data.config, (.data.values | fromjson)]')" \
+  "[\"untouched\",{\"global\":{\"hub\":\"docker.io/istio\",\"proxy_init\":{\"image\":\"$registry/sidetrack:0.1.0\",\"forceApplyIptables\":false}}}]"
+manifest pod.yaml --arg image "$image" '.metadata.name = "injected" | .spec.initContainers[0].image = $image' | start
+check "injected: a pod with that image, from the registry, becomes ready" becomes_ready injected
+check "injected: the kubelet pulled the image" eventually 30 events_say injected "Successfully pulled image \"$image\""
+check "injected: a client's request passes the sidecar" answers "http://$(address injected 0):8080/" "app on 8080: from 127.0.0.6, sidecar: inbound"
+
+# ---- the security contexts, as the runtime got them
+allowed() { is "$(awk -F'\t' -v pod="$1" -v name="$2" '$1 == pod && $2 == name { print $3; exit }' "$node/notes/allowed")" "$3"; }
+check "$pod: istio-init had what Istio gives it" allowed "$pod" istio-init \
+  "uid 0 gid 0 capabilities CAP_NET_ADMIN+CAP_NET_RAW read-only false no-new-privileges true seccomp true"
+check "least-privilege: istio-init had NET_ADMIN alone and a read-only root" allowed least-privilege istio-init \
+  "uid 0 gid 0 capabilities CAP_NET_ADMIN read-only true no-new-privileges true seccomp true"
+check "sidetrack-example-validation: istio-validation had no capability" allowed sidetrack-example-validation istio-validation \
+  "uid 1337 gid 1337 capabilities  read-only true no-new-privileges true seccomp true"
+
 # ---- the kubelet's probes
 probed() { # the app answers its liveness probe only through the sidecar: had one failed thrice, the kubelet had restarted it
   field "$pod" '.spec.containers[] | select(.name == "app") | .livenessProbe.httpGet.port' | grep -qx 8080 &&
@@ -78,19 +120,19 @@ probed() { # the app answers its liveness probe only through the sidecar: had on
 }
 up_for() { [ "$(field "$pod" "now - (.status.containerStatuses[] | select(.name == \"app\") | .state.running.startedAt | fromdate) | floor")" -ge "$1" ]; }
 check "$pod: the kubelet's readiness probe works on the excluded port 15021, past the sidecar's interception" \
-  answers_without_sidecar "http://$four:15021/healthz/ready" "$(request "http://$four:15021/healthz/ready" | tail -1)"
+  answers_without_sidecar "http://$four:15021/healthz/ready" "</body></html>"
 eventually 30 up_for 6
 check "$pod: the kubelet's liveness probe passes the sidecar" probed
 
 # ---- exit codes and reasons
 check "bad-port: istio-init ends with 2" eventually 60 init_ended_with bad-port istio-init 2
 check "bad-port: the app does not start" app_never_started bad-port
-check "bad-port: kubectl logs says why in one line" logs_say bad-port istio-init 70000
-check "bad-port: kubectl describe says why in one line" description_says bad-port Message: 70000
+check "bad-port: kubectl logs says why in one line" eventually 60 logs_say bad-port istio-init 70000
+check "bad-port: kubectl describe says why in one line" eventually 60 description_says bad-port Message: 70000
 check "bad-port: the pod's events say that istio-init fails" eventually 60 events_say bad-port "restarting failed container"
 check "not-permitted: istio-init ends with 4" eventually 60 init_ended_with not-permitted istio-init 4
 check "not-permitted: the app does not start" app_never_started not-permitted
-check "not-permitted: kubectl logs names the capability in one line" logs_say not-permitted istio-init NET_ADMIN
+check "not-permitted: kubectl logs names the capability in one line" eventually 60 logs_say not-permitted istio-init NET_ADMIN
 
 # ---- istio-validation
 validation=sidetrack-example-validation
@@ -98,7 +140,7 @@ check "$validation: becomes ready" becomes_ready "$validation"
 check "$validation: istio-validation (uid 1337, no capabilities, read-only root) ends with 0" init_ended_with "$validation" istio-validation 0
 check "not-intercepted: istio-validation ends with 126" eventually 60 init_ended_with not-intercepted istio-validation 126
 check "not-intercepted: the app does not start" app_never_started not-intercepted
-check "not-intercepted: kubectl logs says why in one line" logs_say not-intercepted istio-validation "validation failed" redirected
+check "not-intercepted: kubectl logs says why in one line" eventually 60 logs_say not-intercepted istio-validation "validation failed" redirected
 
 # ---- istio-init again, while traffic flows
 cri() { command cri "unix://$node/containerd.sock" "$@"; }
@@ -116,7 +158,8 @@ init_ran_again() {
 }
 more_requests() { [ "$(requests)" -ge "$1" ]; }
 touch "$node/load"
-for worker in 1 2 3; do load "$worker" & done
+workers=()
+for worker in 1 2 3; do load "$worker" & workers+=($!); done
 request "http://$four:8080/[1-2000]" --no-globoff -o /dev/null -w '%{num_connects} %{http_code}\n' >"$node/kept" 2>&1 &
 kept=$!
 eventually 30 more_requests 50 || true
@@ -125,18 +168,14 @@ restarts() { cri remove "$before" && eventually 90 init_ran_again; }
 check "$pod: a removed istio-init is run again by the kubelet, and ends with 0" restarts
 eventually 30 more_requests $(($(requests) + 100)) || true
 rm "$node/load"
-wait "$kept" || true
+wait "$kept" "${workers[@]}" || true
 no_request_lost() { is "$(cat "$node"/load.? | sort | uniq -c | awk '{ print $2 }')" 200; }
 connection_kept() { is "$(awk '{ connects += $1; codes[$2]++ } END { print connects, codes[200] }' "$node/kept")" "1 2000"; }
-wait_for_load() { is "$(jobs -rp | wc -l)" 1; } # the target server stays
-eventually 30 wait_for_load || true
 check "$pod: meanwhile none of $(requests) connections was lost" no_request_lost
 check "$pod: meanwhile a connection stayed open over 2000 requests" connection_kept
 check "$pod: a client's request still passes the sidecar" answers "http://$four:8080/" "app on 8080: from 127.0.0.6, sidecar: inbound"
 
 # ---- from the node, and from an ephemeral container
-process() { ctr -a "$node/containerd.sock" -n k8s.io tasks ls | awk -v id="$(field "$1" '.status.containerStatuses[] | select(.name == "app") | .containerID' | sed 's,.*//,,')" '$1 == id { print $2 }'; }
-pid=$(process "$pod")
 says() { # WORDS… -- COMMAND…
   local words=() said word
   while [ "$1" != -- ]; do words+=("$1"); shift; done
@@ -144,9 +183,11 @@ says() { # WORDS… -- COMMAND…
   said=$("$@") || { echo "$said"; return 1; }
   for word in "${words[@]}"; do grep -qF -- "$word" <<<"$said" || { echo "no '$word' in:"; echo "$said"; return 1; }; done
 }
-check "node: sidetrack show --pid tells the rules of the pod" says ISTIO_INBOUND 15006 ISTIO_OUTPUT 15001 -- "$program" show --pid "$pid"
+debugged() { says ISTIO_INBOUND 15006 ISTIO_OUTPUT "lands on 127.0.0.1:15001" -- readme "Debug a pod on a node" -e "s/POD/$pod/g"; }
+check "README, Debug a pod on a node: its commands tell the rules of the pod, and where the app's request goes" debugged
+container=$(field "$pod" '.status.containerStatuses[0].containerID | split("/")[2]')
+pid=$(grep -ls "$container" /proc/[0-9]*/cgroup | head -1 | cut -d / -f 3)
 check "node: sidetrack explain --pid: a client's request" says 15006 -- "$program" explain --pid "$pid" in tcp :8080 --from 198.51.100.10 --brief
-check "node: sidetrack explain --pid: the app's request" says 15001 -- "$program" explain --pid "$pid" out tcp 198.51.100.10:80 --uid 1000 --brief
 check "node: nsenter and sidetrack show" says ISTIO_INBOUND 15006 -- nsenter -t "$pid" -n "$program" show
 debugger() { # NET_ADMIN, which `kubectl debug --profile=netadmin` asks for, is refused to such a container on this version
   jq -n --arg name "$pod" '{apiVersion: "v1", kind: "EphemeralContainers", metadata: {$name}, ephemeralContainers: [{
@@ -170,15 +211,22 @@ check "istio-values.yaml names the image as global.proxy_init.image; NOT RUN, th
 check "istio-operator.yaml does too" names_the_image istio-operator.yaml
 
 # ---- measured
+ran_for() { # POD: ms from the start of `runc start`, which sets the program going, to its end
+  local id state started finished code
+  read -r id state started finished code <<<"$(cri list "$1" istio-init)"
+  started=$(cat "$node/notes/$id.start")
+  echo $(((finished - started) / 1000000))
+}
 echo
-echo "istio-init                 kubelet: start to end   container's peak memory   what it says"
-for name in "$pod" least-privilege "$tproxy" bad-port; do
-  printf '%-26s %21s s %21s KiB   %s\n' "$name" \
+echo "istio-init                 kubelet: start to end   runc start to end   container's peak memory   what it says"
+for name in "$pod" injected least-privilege "$tproxy" bad-port; do
+  printf '%-26s %21s s %16s ms %21s KiB   %s\n' "$name" \
     "$(kubectl get pod "$name" -o json | jq -r --arg name istio-init "[$init_state][0] | (.finishedAt | fromdate) - (.startedAt | fromdate)")" \
-    "$(awk -F'\t' -v pod="$name" '$1 == pod && $2 == "istio-init" && $3 > peak { peak = $3 } END { print int(peak / 1024) }' "$node/memory/peaks")" \
+    "$(ran_for "$name")" \
+    "$(awk -F'\t' -v pod="$name" '$1 == pod && $2 == "istio-init" && $3 > peak { peak = $3 } END { print int(peak / 1024) }' "$node/notes/peaks")" \
     "$(kubectl logs "$name" -c istio-init | tail -1 | cut -f 3- | cut -c 1-80)"
 done
-echo "The kubelet counts whole seconds. The memory is that of the container with what the runtime needs to start it: bad-port ends"
-echo "before it programs anything."
+echo "The kubelet counts whole seconds. Time and memory are those of the container with what the runtime needs to start it:"
+echo "bad-port ends before it programs anything."
 echo
 summary
