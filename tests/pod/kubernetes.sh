@@ -188,8 +188,13 @@ says() { # WORDS… -- COMMAND…
 }
 debugged() { says ISTIO_INBOUND 15006 ISTIO_OUTPUT "lands on 127.0.0.1:15001" -- readme "Debug a pod on a node" -e "s/POD/$pod/g"; }
 check "README, Debug a pod on a node: its commands tell the rules of the pod, and where the app's request goes" debugged
-container=$(field "$pod" '.status.containerStatuses[0].containerID | split("/")[2]')
-pid=$(grep -ls "$container" /proc/[0-9]*/cgroup | head -1 | cut -d / -f 3) || true
+process() { # POD: one of its app
+  grep -ls "$(field "$1" '.status.containerStatuses[] | select(.name == "app") | .containerID | split("/")[2]')" /proc/[0-9]*/cgroup |
+    head -1 | cut -d / -f 3
+}
+pid=$(process "$pod") || true
+check "node: sidetrack explain --pid: TPROXY takes a client's request to $tproxy" says ISTIO_TPROXY 15006 -- \
+  "$program" explain --pid "$(process "$tproxy")" in tcp :8080 --from 198.51.100.10
 check "node: sidetrack explain --pid: a client's request" says 15006 -- "$program" explain --pid "$pid" in tcp :8080 --from 198.51.100.10 --brief
 check "node: nsenter and sidetrack show" says ISTIO_INBOUND 15006 -- nsenter -t "$pid" -n "$program" show
 debugger() { # NET_ADMIN, which `kubectl debug --profile=netadmin` asks for, is refused to such a container on this version
