@@ -27,7 +27,7 @@ bool ends_chain(const Rule& rule) {
 
 // Every rule that is reached from this chain, in the kernel's order, but for jumps. What stands behind a RETURN,
 // ACCEPT or DROP of everything is not reached.
-void walk(const Live& live, const LiveChain& chain, Family family, Conditions conditions, std::size_t depth,
+void walk(const Live& live, const LiveChain& chain, Family family, const Conditions& conditions, std::size_t depth,
           const Visit& visit) {
   for (const LiveRule& entry : chain.rules) {
     const Rule& rule = entry.rule;
@@ -43,7 +43,7 @@ void walk(const Live& live, const LiveChain& chain, Family family, Conditions co
     const auto next = std::ranges::find_if(live.chains, [&](const LiveChain& other) {
       return other.table == chain.table && other.name == jump->chain && other.families.contains(family);
     });
-    if (next != live.chains.end() && depth < deepest) walk(live, *next, family, std::move(all), depth + 1, visit);
+    if (next != live.chains.end() && depth < deepest) walk(live, *next, family, all, depth + 1, visit);
   }
 }
 

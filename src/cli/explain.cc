@@ -9,7 +9,7 @@ namespace {
 
 // In a pod that is named its addresses count, with what the plan adds to it; without one, addresses of documentation.
 PodView pod_of(const CommandLine& line, const Plan& plan) {
-  const PodView assumed = assumed_pod(plan);
+  PodView assumed = assumed_pod(plan);
   if (!line.pid && line.netns.empty()) return assumed;
   PodView pod = read_pod();
   pod.policy_rules = assumed.policy_rules;

@@ -46,7 +46,7 @@ void tproxy_chains(Builder& build) {
 }
 
 // Inbound traffic that `selector` matches goes to the proxy.
-void capture(Builder& build, std::vector<Match> selector, const Reason& reason) {
+void capture(Builder& build, const std::vector<Match>& selector, const Reason& reason) {
   if (!build.tproxy()) {
     build.append(Table::nat, istio_inbound, selector, Jump{istio_in_redirect}, reason);
     return;

@@ -109,10 +109,10 @@ LockFile look_at_lock(const std::string& named) {
   const Descriptor file(open(lock.path.c_str(), O_RDONLY | O_CLOEXEC));
   if (file.valid()) {
     lock.holder = legacy::holder(file.get());
-  } else if (errno != ENOENT) {
-    lock.problem = errno_words(errno);
-  } else if (access((lock.path.substr(0, lock.path.rfind('/') + 1) + ".").c_str(), W_OK) != 0) {  // made when needed
-    lock.problem = errno_words(errno);
+  } else {
+    // One that is not there is made when needed, if its folder can be written.
+    const std::string folder = lock.path.substr(0, lock.path.rfind('/') + 1) + ".";
+    if (errno != ENOENT || access(folder.c_str(), W_OK) != 0) lock.problem = errno_words(errno);
   }
   return lock;
 }

@@ -19,7 +19,7 @@ namespace {
 
 // The kernel fills at most 32 KiB per message of a dump when it is offered that much. Not cleared beforehand: most
 // answers need a page of it, and to touch the others would cost each its page fault.
-constexpr std::size_t receive_size = 64 * 1024;
+constexpr std::size_t receive_size = 64UL * 1024;
 
 void set_option(int fd, int level, int option, int value) {
   // Options that old kernels do not have are done without: errors then name the rule, not its part.

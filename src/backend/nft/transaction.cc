@@ -21,7 +21,7 @@ namespace sidetrack::nft {
 namespace {
 
 // No message is larger: the length of an attribute has 16 bits, and only one attribute of a message is large.
-constexpr std::size_t longest_message = 96 * 1024;
+constexpr std::size_t longest_message = 96UL * 1024;
 
 // An element takes up to 44 bytes, and its end as much: less than the 64 KiB that one list may have.
 constexpr std::size_t values_per_message = 700;

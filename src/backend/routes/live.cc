@@ -41,8 +41,6 @@ std::optional<LiveRule> policy_rule(const Message& message) {
         live.protocol = mnl_attr_get_u8(&attribute);
         break;
       case FRA_FWMASK:
-        if (mnl_attr_get_u32(&attribute) != 0xffffffff) return std::nullopt;
-        break;
       case FRA_SUPPRESS_PREFIXLEN:  // listed always: -1 if there is none
         if (mnl_attr_get_u32(&attribute) != 0xffffffff) return std::nullopt;
         break;
