@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 
 #include "client.h"
@@ -163,11 +164,53 @@ TEST_P(ForceApply, RewritesEqualRulesAndLeavesOthers) {
   EXPECT_EQ(packets(), std::pair(0, counted.second));
 }
 
-INSTANTIATE_TEST_SUITE_P(, ForceApply, ::testing::ValuesIn(backends), [](const auto& tested) {
+// A changed rule differs in nothing but what changed, not in the order of its words.
+class ChangedRules : public KernelTest, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(ChangedRules, DifferInWhatChangedAlone) {
+  const Namespace ns;
+  ip(ns, "link set lo up\n");
+  const auto words = [](const char* command, const char* uid) {
+    return std::vector<std::string>{program_under_test(),
+                                    command,
+                                    "--backend",
+                                    GetParam(),
+                                    "--ip-families",
+                                    "ipv4",
+                                    "-i",
+                                    "*",
+                                    "-b",
+                                    "*",
+                                    "-g",
+                                    "1337",
+                                    "-u",
+                                    uid};
+  };
+  ns.must(words("apply", "1338"));
+  const Output differs = ns.program(words("diff", "1339"));
+  EXPECT_EQ(differs.exit_code, 6);
+  std::set<std::string> before;
+  std::set<std::string> after;
+  std::istringstream lines(differs.out);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("---") || line.starts_with("+++")) continue;
+    if (line.starts_with("+")) after.insert(line.substr(1));
+    if (!line.starts_with("-")) continue;
+    const std::size_t uid = line.find("1338");
+    ASSERT_NE(uid, std::string::npos) << line;
+    before.insert(line.replace(uid, 4, "1339").substr(1));
+  }
+  EXPECT_THAT(after, ::testing::SizeIs(::testing::Ge(3u)));
+  EXPECT_EQ(before, after);
+}
+
+std::string backend_name(const ::testing::TestParamInfo<const char*>& tested) {
   std::string name = tested.param;
   std::ranges::replace(name, '-', '_');
   return name;
-});
+}
+INSTANTIATE_TEST_SUITE_P(, ForceApply, ::testing::ValuesIn(backends), backend_name);
+INSTANTIATE_TEST_SUITE_P(, ChangedRules, ::testing::ValuesIn(backends), backend_name);
 
 }  // namespace
 }  // namespace sidetrack::netns

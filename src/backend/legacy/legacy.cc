@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "analyse/ownership.h"
+#include "backend/iptables_order.h"
 #include "backend/legacy/iptc_table.h"
 #include "backend/legacy/lock.h"
 #include "backend/legacy/refusal.h"
@@ -138,6 +139,8 @@ class LegacyBackend : public Backend {
   }
 
   [[nodiscard]] BackendKind kind() const override { return BackendKind::iptables_legacy; }
+
+  [[nodiscard]] Ruleset stored(const Ruleset& asked) const override { return in_iptables_order(asked); }
 
   [[nodiscard]] std::vector<std::string> warnings() const override {
     if (!lock_ || lock_->warning().empty()) return {};

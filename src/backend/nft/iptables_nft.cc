@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "analyse/ownership.h"
+#include "backend/iptables_order.h"
 #include "backend/nft/dump.h"
 #include "backend/nft/fields.h"
 #include "backend/nft/iptables_rule.h"
@@ -49,20 +50,13 @@ std::optional<Place> place_of(const TableKey& key) {
 // A chain that bears the name of a built-in one and is not at its hook. Under the same name it would be taken for it.
 constexpr const char* unhooked = " (not at the hook of iptables)";
 
-// iptables lists these first, whatever the order of the expressions: -s -d -i -o -p.
-int listed_at(const Match& match) {
-  if (const auto* address = std::get_if<AddressMatch>(&match)) return address->end == End::source ? 0 : 1;
-  if (const auto* interface = std::get_if<InterfaceMatch>(&match)) return interface->direction == Direction::in ? 2 : 3;
-  return std::holds_alternative<ProtocolMatch>(match) ? 4 : 5;
-}
-
 LiveChain read_chain(const KernelTable& table, const KernelChain& chain, const Place& place) {
   LiveChain live{place.family, place.table, chain.name, false, {}, chain.policy};
   if (!hooked_as_iptables(chain.hook, place.table, chain.name)) live.name += unhooked;
   const RuleContext context{place.family, place.table, live.name, {}, table.sets};
   for (const KernelRule& rule : chain.rules) {
     LiveRule& made = live.rules.emplace_back(read_rule(rule, context));
-    std::ranges::stable_sort(made.rule.matches, {}, listed_at);
+    made.rule = in_iptables_order(std::move(made.rule));
     if (!rule.comment.empty()) {
       made.rule.matches.emplace_back(UnknownMatch{fmt::format("-m comment --comment \"{}\"", rule.comment)});
     }
@@ -204,6 +198,8 @@ class Writer {
 class IptablesNft final : public Backend {
  public:
   [[nodiscard]] BackendKind kind() const override { return BackendKind::iptables_nft; }
+
+  [[nodiscard]] Ruleset stored(const Ruleset& asked) const override { return in_iptables_order(asked); }
 
   Live read() override {
     const Dump seen = dump(socket_, [](const TableKey& key) { return place_of(key).has_value(); });
