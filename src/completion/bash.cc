@@ -10,7 +10,7 @@ namespace {
 
 // bash splits the line at the characters of COMP_WORDBREAKS: "--backend=auto" is three words, unless the user took the
 // '=' out of it. Bare files and lists are offered whole: bash replaces the word.
-constexpr const char* kBeginning =
+constexpr const char* beginning =
     R"(# Completion of sidetrack and istio-iptables by bash:  source <(sidetrack completion bash)
 
 _sidetrack_words() { # WORD...: those that continue what is typed
@@ -47,7 +47,7 @@ _sidetrack_value() { # OPTION
   case $1 in
 )";
 
-constexpr const char* kCommand = R"(  esac
+constexpr const char* completing_function = R"(  esac
 }
 
 _sidetrack() {
@@ -139,12 +139,12 @@ std::string bash() {
   std::string names;
   for (const CommandInfo& command : commands()) names += fmt::format(" {}", command.name);
 
-  std::string text = kBeginning;
+  std::string text = beginning;
   for (const Flag& flag : flags()) {
     if (!flag.value.empty() && !flag.name.empty()) text += cased(patterns(flag), completed(flag));
   }
   text += cased("*", "return 1");
-  text += kCommand + names + R"(
+  text += completing_function + names + R"(
     return
   else
     command=${COMP_WORDS[1]} first=2

@@ -6,7 +6,7 @@
 namespace sidetrack::completion_script {
 namespace {
 
-constexpr const char* kBeginning =
+constexpr const char* beginning =
     R"(# Completion of sidetrack and istio-iptables by fish:  sidetrack completion fish | source
 
 # COMMAND...: is it one of these whose options are typed? '': none yet
@@ -92,7 +92,7 @@ std::string option(const Flag& flag) {
 }  // namespace
 
 std::string fish() {
-  std::string text = kBeginning;
+  std::string text = beginning;
   for (const CommandInfo& command : commands()) {
     const std::string described = fmt::format("-a {} -d {}\n", command.name, quoted(command.summary));
     text += "complete -c sidetrack -n \"__sidetrack_is ''\" " + described;

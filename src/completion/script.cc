@@ -29,7 +29,7 @@ struct Named {
   Source source;
 };
 
-constexpr Named kNamed[] = {
+constexpr Named named_values[] = {
     {"PORTS|'*'", "*", Source::none},
     {"CIDRS|'*'", "*", Source::none},
     {"NAME", "", Source::interfaces},
@@ -45,8 +45,8 @@ constexpr Named kNamed[] = {
 
 Offer offer(const Flag& flag) {
   if (!flag.choices.empty()) return {each_choice(flag.choices), Source::none};
-  const auto* const found = std::ranges::find(kNamed, flag.value, &Named::value);
-  if (found == std::end(kNamed)) return {};
+  const auto* const found = std::ranges::find(named_values, flag.value, &Named::value);
+  if (found == std::end(named_values)) return {};
   return {each_choice(found->words), found->source};
 }
 

@@ -6,7 +6,7 @@
 namespace sidetrack::completion_script {
 namespace {
 
-constexpr const char* kBeginning = R"(#compdef sidetrack istio-iptables
+constexpr const char* beginning = R"(#compdef sidetrack istio-iptables
 # Completion of sidetrack and istio-iptables by zsh:  source <(sidetrack completion zsh)
 
 _sidetrack_items() { # WORD...: of a list, behind its last comma; or @FILE
@@ -41,7 +41,7 @@ _sidetrack_targets() {
 
 )";
 
-constexpr const char* kEnd = R"(  if [[ $service == istio-iptables ]]; then
+constexpr const char* ending = R"(  if [[ $service == istio-iptables ]]; then
     _sidetrack_apply
     return
   fi
@@ -130,13 +130,13 @@ std::string function(const CommandInfo& command) {
 }  // namespace
 
 std::string zsh() {
-  std::string text = kBeginning;
+  std::string text = beginning;
   for (const CommandInfo& command : commands()) text += function(command);
   text += "_sidetrack() {\n  local -a names=(\n";
   for (const CommandInfo& command : commands()) {
     text += fmt::format("    {}\n", quoted(fmt::format("{}:{}", command.name, escaped(command.summary))));
   }
-  return text + "  )\n" + kEnd;
+  return text + "  )\n" + ending;
 }
 
 }  // namespace sidetrack::completion_script

@@ -12,7 +12,7 @@
 namespace sidetrack {
 namespace {
 
-constexpr std::uint32_t kProxyUid = 1337;  // of istio-proxy in Istio's images
+constexpr std::uint32_t istio_proxy_uid = 1337;  // of istio-proxy in Istio's images
 
 void complete_proxy_ids(Config& config, const Names& names, const Host& host) {
   if (config.proxy_uids.empty()) {
@@ -21,7 +21,7 @@ void complete_proxy_ids(Config& config, const Names& names, const Host& host) {
       throw Error(ExitCode::usage, fmt::format("ENVOY_USER: no user '{}' in {}", names.envoy_user, host.passwd),
                   "give the proxy's uid as a number with -u, --proxy-uid");
     }
-    config.proxy_uids = {uid.value_or(kProxyUid)};
+    config.proxy_uids = {uid.value_or(istio_proxy_uid)};
   }
   if (config.proxy_gids.empty()) config.proxy_gids = config.proxy_uids;
 }

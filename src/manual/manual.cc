@@ -15,7 +15,7 @@ namespace {
 
 // ---- The words that no table holds. In mdoc already.
 
-constexpr const char* kBeginning = R"(.\" SPDX-License-Identifier: GPL-2.0-or-later
+constexpr const char* beginning = R"(.\" SPDX-License-Identifier: GPL-2.0-or-later
 .\" Made from the table of options by the build; edit that.
 .Dd November 20, 2026
 .Dt SIDETRACK 8
@@ -65,7 +65,7 @@ struct Detail {
   const char* text;
 };
 
-constexpr Detail kCommandDetails[] = {
+constexpr Detail command_details[] = {
     {Command::apply,
      R"(The pod ends with exactly what was asked, whatever was there: nothing, rules of other options, Istio's own of any
 version, half of them, rules in another backend.
@@ -127,7 +127,7 @@ struct Heading {
   const char* text;  // below the heading
 };
 
-constexpr Heading kHeadings[] = {
+constexpr Heading heading_table[] = {
     {Group::traffic, "Traffic", R"(Lists are separated by commas and may be given several times;
 .Li @ Ns Ar FILE
 reads one from a file, separated by commas or lines, with
@@ -151,7 +151,7 @@ struct InFull {
 };
 
 // Where the line of the help is too short to stand alone.
-constexpr InFull kInFull[] = {
+constexpr InFull in_full_table[] = {
     {"proxy-uid", "The proxy's users, by number: what they send is left alone.\n"},
     {"proxy-gid", "The proxy's groups, by number: what they send is left alone.\n"},
     {"istio-inbound-interception-mode", R"(How inbound connections reach the proxy:
@@ -216,7 +216,7 @@ or the file of that path; may be given several times.
 )"},
 };
 
-constexpr const char* kBackends = R"(.Sh BACKENDS
+constexpr const char* backends_section = R"(.Sh BACKENDS
 .Bl -tag -width Ds
 .It Cm iptables-nft
 Rules in nf_tables that
@@ -252,7 +252,7 @@ Beside the variables that are named with their options:
 .Bl -tag -width Ds
 )";
 
-constexpr const char* kFiles = R"(.It Ev NO_COLOR
+constexpr const char* files_section = R"(.It Ev NO_COLOR
 Set: no colours, unless
 .Fl -color Cm always .
 .It Ev XTABLES_LOCKFILE
@@ -287,7 +287,7 @@ struct Example {
   const char* line;
 };
 
-constexpr Example kExamples[] = {
+constexpr Example example_table[] = {
     {"What the injected init container of Istio does:",
      "sidetrack istio-iptables -p 15001 -z 15006 -u 1337 -m REDIRECT \\\n"
      "    -i '*' -x '' -b '*' -d 15090,15021,15020"},
@@ -302,7 +302,7 @@ constexpr Example kExamples[] = {
      "source <(sidetrack completion bash)\nsource <(sidetrack completion zsh)\nsidetrack completion fish | source"},
 };
 
-constexpr const char* kEnd = R"(.Sh SEE ALSO
+constexpr const char* ending = R"(.Sh SEE ALSO
 .Xr nsenter 1 ,
 .Xr ip-netns 8 ,
 .Xr iptables 8 ,
@@ -373,7 +373,7 @@ std::string item(const CommandInfo& command) {
     rest.remove_prefix(std::min(blank + 1, rest.size()));
   }
   page += "\n" + sentence(command.summary);
-  for (const auto& [of, detail] : kCommandDetails) {
+  for (const auto& [of, detail] : command_details) {
     if (of == command.command) page += detail;
   }
   return page;
@@ -388,8 +388,8 @@ std::string item(const Flag& flag, bool with_takers) {
     page += fmt::format("Fl -{}", flag.name);
     page += flag.value.empty() ? "\n" : fmt::format(" Ar {}\n", literal(flag.value));
   }
-  const auto* const in_full = std::ranges::find(kInFull, flag.name, &InFull::name);
-  page += in_full != std::end(kInFull) ? in_full->text : sentence(flag.description);
+  const auto* const in_full = std::ranges::find(in_full_table, flag.name, &InFull::name);
+  page += in_full != std::end(in_full_table) ? in_full->text : sentence(flag.description);
   if (flag.kind == Kind::choice) page += fmt::format("One of {}.\n", text(joined(each_choice(flag.choices))));
   if (!flag.preset.empty()) page += fmt::format("Default: {}.\n", text(flag.preset));
   if (!flag.name.empty() && !flag.variables[0].empty()) {
@@ -426,7 +426,7 @@ std::string exit_status() {
 
 std::string examples() {
   std::string page;
-  for (const auto& [about, lines] : kExamples) {
+  for (const auto& [about, lines] : example_table) {
     page +=
         fmt::format("{}{}\n.Bd -literal -offset indent\n{}\n.Ed\n", page.empty() ? "" : ".Pp\n", about, literal(lines));
   }
@@ -436,15 +436,15 @@ std::string examples() {
 }  // namespace
 
 std::string manual() {
-  std::string page = fmt::format(fmt::runtime(kBeginning), version);
+  std::string page = fmt::format(fmt::runtime(beginning), version);
   for (const CommandInfo& command : commands()) page += item(command);
   page += ".El\n.Sh OPTIONS\n";
-  for (const Heading& heading : kHeadings) page += options(heading);
-  page += kBackends;
+  for (const Heading& heading : heading_table) page += options(heading);
+  page += backends_section;
   for (const Flag& flag : flags()) {
     if (flag.group == Group::environment) page += item(flag, false);
   }
-  page += kFiles + exit_status() + ".El\n.Sh EXAMPLES\n" + examples() + kEnd;
+  page += files_section + exit_status() + ".El\n.Sh EXAMPLES\n" + examples() + ending;
   return page;
 }
 

@@ -142,19 +142,19 @@ void set_envoy_user(CommandLine& line, const Given& given) {
 }
 
 // One owner match a group: xtables rules with more would not be the ones that istio-iptables makes.
-constexpr std::size_t kMostOwnerGroups = 64;
+constexpr std::size_t most_owner_groups = 64;
 
 void set_owner_groups(CommandLine& line, const Given& given) {
   line.names.owner_groups = {};
   selection<&Names::owner_groups, word>(line, given);
   const std::size_t count = line.names.owner_groups.list.size();
-  if (count > kMostOwnerGroups) refuse(given, fmt::format("at most {} groups, not {}", kMostOwnerGroups, count));
+  if (count > most_owner_groups) refuse(given, fmt::format("at most {} groups, not {}", most_owner_groups, count));
 }
 
 void set_owner_groups_exclude(CommandLine& line, const Given& given) {
   list<&Names::owner_groups_exclude, word>(line, given);
   const std::size_t count = line.names.owner_groups_exclude.size();
-  if (count > kMostOwnerGroups) refuse(given, fmt::format("at most {} groups, not {}", kMostOwnerGroups, count));
+  if (count > most_owner_groups) refuse(given, fmt::format("at most {} groups, not {}", most_owner_groups, count));
 }
 
 // ---- Who takes what.
@@ -164,7 +164,7 @@ constexpr CommandSet all = Command::apply | CommandSet(render) | diff | verify |
 constexpr CommandSet planned = CommandSet(apply) | render | diff | verify | explain;
 
 // clang-format off
-constexpr CommandInfo kCommands[] = {
+constexpr CommandInfo command_table[] = {
     {apply, "apply", "[options]", {}, "program the rules in this pod",
      "sidetrack apply -u 1337 -i '*' -b '*' -d 15090,15021"},
     {render, "render", "[options]", {}, "print what apply would program; touch nothing",
@@ -186,7 +186,7 @@ constexpr CommandInfo kCommands[] = {
 };
 // clang-format on
 
-constexpr ExitMeaning kExitCodes[] = {
+constexpr ExitMeaning exit_code_table[] = {
     {ExitCode::done, "done", "done"},
     {ExitCode::failed, "failed", "failed"},
     {ExitCode::usage, "wrong usage", "wrong usage or bad input; nothing was touched"},
@@ -202,7 +202,7 @@ constexpr ExitMeaning kExitCodes[] = {
 
 // A row a screen line or two, the columns in their order.
 // clang-format off
-constexpr Flag kFlags[] = {
+constexpr Flag flag_table[] = {
     {"envoy-port", 'p', {"ENVOY_PORT"}, Kind::scalar, "PORT", "", "15001",
      "the proxy's port for outbound", Group::traffic, planned, value<&Config::proxy_port, options::port>},
     {"inbound-capture-port", 'z', {"INBOUND_CAPTURE_PORT"}, Kind::scalar, "PORT", "", "15006",
@@ -358,13 +358,13 @@ constexpr Flag kFlags[] = {
 
 std::string_view name(Command command) { return info(command).name; }
 
-std::span<const CommandInfo> commands() { return kCommands; }
+std::span<const CommandInfo> commands() { return command_table; }
 
-const CommandInfo& info(Command command) { return kCommands[static_cast<std::size_t>(command)]; }
+const CommandInfo& info(Command command) { return command_table[static_cast<std::size_t>(command)]; }
 
-std::span<const Flag> flags() { return kFlags; }
+std::span<const Flag> flags() { return flag_table; }
 
-std::span<const ExitMeaning> exit_codes() { return kExitCodes; }
+std::span<const ExitMeaning> exit_codes() { return exit_code_table; }
 
 std::vector<std::string_view> each_choice(std::string_view choices) {
   std::vector<std::string_view> result;

@@ -9,8 +9,8 @@
 namespace sidetrack {
 namespace {
 
-constexpr std::size_t kColumns = 80;
-constexpr std::size_t kLongOption = 40;  // a longer one moves its own description, not those of the others
+constexpr std::size_t screen_columns = 80;
+constexpr std::size_t longest_option = 40;  // a longer one moves its own description, not those of the others
 
 struct Section {
   std::string_view heading;
@@ -58,7 +58,7 @@ std::string paragraph(std::string_view heading, const std::vector<std::string>& 
   for (const std::string& item : items) {
     const bool last = &item == &items.back();
     const std::size_t width = 1 + item.size() + (last ? 0 : 1);
-    if (column + width > kColumns) {
+    if (column + width > screen_columns) {
       text += "\n ";
       column = 1;
     }
@@ -86,7 +86,7 @@ std::string text_of(const Section& section, Command command) {
   std::size_t column = 0;
   for (const Flag* flag : taken) {
     const std::size_t width = option_of(*flag).size();
-    if (width <= kLongOption) column = std::max(column, width + 2);
+    if (width <= longest_option) column = std::max(column, width + 2);
   }
   std::string text = fmt::format("{}:\n", section.heading);
   for (const Flag* flag : taken) text += line_of(*flag, column);

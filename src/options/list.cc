@@ -12,7 +12,7 @@ namespace sidetrack::options {
 namespace {
 
 // A million IPv4 ranges take 18 MB. Without a limit /dev/zero would be read until the container is out of memory.
-constexpr std::size_t kLargestFile = 32U << 20;
+constexpr std::size_t largest_file = 32U << 20;
 
 std::string read_file(const Given& given, const std::string& path) {
   const auto unreadable = [&](int error) {
@@ -30,7 +30,7 @@ std::string read_file(const Given& given, const std::string& path) {
     if (got > 0) size += static_cast<std::size_t>(got);
     ended = got == 0;
     if (got < 0 && errno != EINTR) error = errno;
-    if (size > kLargestFile) error = EFBIG;
+    if (size > largest_file) error = EFBIG;
   }
   close(file);
   if (error != 0) throw unreadable(error);

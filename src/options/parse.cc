@@ -15,7 +15,7 @@ namespace {
 using options::Tokens;
 using Arguments = std::span<const std::string_view>;
 
-constexpr std::string_view kDropInName = "istio-iptables";
+constexpr std::string_view drop_in_name = "istio-iptables";
 
 std::optional<Command> find_command(std::string_view word) {
   const auto found = std::ranges::find(commands(), word, &CommandInfo::name);
@@ -24,7 +24,7 @@ std::optional<Command> find_command(std::string_view word) {
 
 Command command_named(std::string_view word) {
   if (const auto command = find_command(word)) return *command;
-  std::vector<std::string_view> names = {kDropInName, "help", "version"};
+  std::vector<std::string_view> names = {drop_in_name, "help", "version"};
   for (const CommandInfo& command : commands()) names.push_back(command.name);
   const auto meant = options::nearest(word, names);
   throw Error(ExitCode::usage, fmt::format("'{}' is not a command", word),
@@ -38,7 +38,7 @@ std::optional<Command> command_to_explain(Arguments words) {
     throw Error(ExitCode::usage, fmt::format("'{}': not expected after '{}'", words[1], words[0]),
                 "help shows one command");
   }
-  return words[0] == kDropInName ? Command::apply : command_named(words[0]);
+  return words[0] == drop_in_name ? Command::apply : command_named(words[0]);
 }
 
 // Takes the words that choose the command off the arguments.
@@ -51,8 +51,8 @@ CommandLine choose_command(Arguments& arguments) {
     line.help = true;
     return line;
   }
-  line.drop_in = program.substr(program.rfind('/') + 1) == kDropInName;
-  if (arguments.front() == kDropInName) {
+  line.drop_in = program.substr(program.rfind('/') + 1) == drop_in_name;
+  if (arguments.front() == drop_in_name) {
     line.drop_in = true;
     take();
   }

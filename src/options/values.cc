@@ -13,8 +13,8 @@
 namespace sidetrack::options {
 namespace {
 
-constexpr std::string_view kEveryPort = "a port from 1 to 65535";
-constexpr std::string_view kDuration = "a duration such as 5s, 500ms or 1m30s";
+constexpr std::string_view port_expected = "a port from 1 to 65535";
+constexpr std::string_view duration_expected = "a duration such as 5s, 500ms or 1m30s";
 
 std::string short_name(const Flag& flag) {
   return flag.letter != '\0' ? fmt::format("-{}", flag.letter) : fmt::format("--{}", flag.name);
@@ -59,8 +59,9 @@ struct Unit {
   std::string_view name;
   std::uint64_t nanoseconds;
 };
-constexpr Unit kUnits[] = {{"ns", 1},         {"us", 1'000},        {"µs", 1'000},         {"μs", 1'000},
-                           {"ms", 1'000'000}, {"s", 1'000'000'000}, {"m", 60'000'000'000}, {"h", 3'600'000'000'000}};
+constexpr Unit unit_table[] = {
+    {"ns", 1},         {"us", 1'000},        {"µs", 1'000},         {"μs", 1'000},
+    {"ms", 1'000'000}, {"s", 1'000'000'000}, {"m", 60'000'000'000}, {"h", 3'600'000'000'000}};
 
 std::string_view take_while(std::string_view& text, bool (*wanted)(char)) {
   const auto end = std::ranges::find_if_not(text, wanted);
@@ -87,8 +88,8 @@ std::optional<std::chrono::nanoseconds> parse_duration(std::string_view text) {
       fraction = take_while(text, is_digit);
     }
     if (whole.empty() && fraction.empty()) return std::nullopt;
-    const auto unit = std::ranges::find(kUnits, take_while(text, is_unit_character), &Unit::name);
-    if (unit == std::end(kUnits)) return std::nullopt;
+    const auto unit = std::ranges::find(unit_table, take_while(text, is_unit_character), &Unit::name);
+    if (unit == std::end(unit_table)) return std::nullopt;
 
     const auto count = whole.empty() ? std::uint64_t{0} : number<std::uint64_t>(whole);
     if (!count || *count > most / unit->nanoseconds) return std::nullopt;
@@ -128,7 +129,7 @@ bool boolean(const Item& item) {
 
 std::uint16_t port(const Item& item) {
   const auto value = number<std::uint16_t>(item.text);
-  if (!value || *value == 0) refuse(item, kEveryPort);
+  if (!value || *value == 0) refuse(item, port_expected);
   return *value;
 }
 
@@ -199,7 +200,7 @@ std::string interface(const Item& item) {
 
 std::chrono::nanoseconds duration(const Item& item) {
   const auto value = parse_duration(item.text);
-  if (!value) refuse(item, kDuration);
+  if (!value) refuse(item, duration_expected);
   return *value;
 }
 

@@ -175,11 +175,11 @@ std::string mermaid_node(const Node& node) {
 
 // mermaid breaks a label beside an arrow anywhere and lets it cover its neighbours: a long one becomes a node of its
 // own.
-constexpr std::size_t kLabel = 16;
-constexpr std::size_t kLine = 36;
+constexpr std::size_t widest_label = 16;
+constexpr std::size_t widest_line = 36;
 
 bool has_long_label(const Edge& edge) {
-  return edge.lines.size() > 1 || (!edge.lines.empty() && edge.lines.front().size() > kLabel);
+  return edge.lines.size() > 1 || (!edge.lines.empty() && edge.lines.front().size() > widest_label);
 }
 
 // Broken before a match, "-p tcp" or "! -d 10.0.0.0/8", where the line would become too long.
@@ -195,7 +195,7 @@ std::string broken(const std::string& rule) {
     while (end != std::string::npos && (rule[end - 1] == '!' || !begins_match(end + 1))) end = rule.find(' ', end + 1);
     end = std::min(end, rule.size());
     const std::size_t length = end - begin;
-    const bool fits = line + length <= kLine;
+    const bool fits = line + length <= widest_line;
     if (line > 0) text += fits ? " " : "<br/>";
     text += mermaid_text(rule.substr(begin, length));
     line = fits ? line + length + 1 : length;

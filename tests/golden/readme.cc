@@ -58,7 +58,7 @@ struct Picture {
   std::string_view title;
 };
 
-constexpr Picture kPictures[] = {
+constexpr Picture picture_table[] = {
     {"redirect-default", "The default: REDIRECT"},
     {"tproxy-default", "TPROXY: the proxy sees the client's address"},
     {"dns", "REDIRECT with DNS capture"},
@@ -67,7 +67,7 @@ constexpr Picture kPictures[] = {
 // Folded: each is a screen high.
 std::string pictures() {
   std::string text = "\n";
-  for (const auto& [name, title] : kPictures) {
+  for (const auto& [name, title] : picture_table) {
     const auto scenario = std::ranges::find(scenarios(), name, &Scenario::name);
     const Planned planned = sidetrack::planned(*scenario);
     text += "<details><summary>" + std::string(title) + "</summary>\n\n```\n" + command(*scenario) +
