@@ -42,6 +42,8 @@ class Families {
 };
 
 [[nodiscard]] std::string_view name(Family family);  // "ipv4", "ipv6"
+[[nodiscard]] std::string names(Families families, std::string_view between = ", ");
+[[nodiscard]] int domain(Family family);  // AF_INET, AF_INET6
 
 // An IPv4 or IPv6 address. Bytes are in network order; an IPv4 address uses the first four, the rest are zero.
 struct Address {

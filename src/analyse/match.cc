@@ -45,77 +45,85 @@ const char* state_words(ConnectionState state) {
   return "";
 }
 
+struct Holds {
+  const PacketAtHook& packet;
+
+  bool operator()(const InterfaceMatch& m) const {
+    return is_interface(m.name, m.direction == Direction::in ? packet.in : packet.out) != m.negated;
+  }
+  bool operator()(const AddressMatch& m) const {
+    const Address& address = m.end == End::source ? packet.source.address : packet.destination.address;
+    const bool same_family = m.ranges.empty() || m.ranges.front().family() == address.family;
+    return same_family && any_contains(m.ranges, address) != m.negated;
+  }
+  bool operator()(const ProtocolMatch& m) const { return (m.protocol == packet.protocol) != m.negated; }
+  bool operator()(const PortMatch& m) const {
+    if (packet.protocol != Protocol::tcp && packet.protocol != Protocol::udp) return false;
+    return any_contains(m.ports, m.end == End::source ? packet.source.port : packet.destination.port) != m.negated;
+  }
+  // No socket, no owner: `! --uid-owner` holds then in xt (net/netfilter/xt_owner.c), while `meta skuid != ` of
+  // nf_tables gives up on the rule (nft_meta_get_eval_skugid).
+  bool operator()(const OwnerMatch& m) const {
+    if (!packet.owner) return m.negated && !packet.native;
+    return any_contains(m.ids, m.kind == OwnerKind::uid ? packet.owner->uid : packet.owner->gid) != m.negated;
+  }
+  bool operator()(const ConntrackStateMatch& m) const {
+    return ((m.states & state_bit(packet.state)) != 0) != m.negated;
+  }
+  bool operator()(const MarkMatch& m) const { return ((packet.mark & m.mask) == m.value) != m.negated; }
+  // Without a connection neither `--mark` nor `! --mark` holds (net/netfilter/xt_connmark.c; nft_ct breaks off too).
+  bool operator()(const ConnmarkMatch& m) const {
+    return packet.connmark && ((*packet.connmark & m.mask) == m.value) != m.negated;
+  }
+  bool operator()(const UnknownMatch&) const { return false; }
+};
+
+// What the packet has, where a match does not hold.
 struct WhyNot {
   const PacketAtHook& packet;
 
-  using Answer = std::optional<std::string>;
-
-  Answer operator()(const InterfaceMatch& m) const {
+  std::string operator()(const InterfaceMatch& m) const {
     const bool in = m.direction == Direction::in;
     const std::string& name = in ? packet.in : packet.out;
-    if (is_interface(m.name, name) != m.negated) return {};
     if (name.empty()) return in ? "no interface yet: it is sent from here" : "no interface yet: it is not routed";
     return fmt::format("it {} by {}", in ? "comes in" : "goes out", name);
   }
-
-  Answer operator()(const AddressMatch& m) const {
-    const Address& address = m.end == End::source ? packet.source.address : packet.destination.address;
-    const bool same_family = m.ranges.empty() || m.ranges.front().family() == address.family;
-    if (same_family && any_contains(m.ranges, address) != m.negated) return {};
-    return fmt::format("its {} is {}", m.end == End::source ? "source" : "destination", address.text());
+  std::string operator()(const AddressMatch& m) const {
+    const bool source = m.end == End::source;
+    return fmt::format("its {} is {}", source ? "source" : "destination",
+                       (source ? packet.source : packet.destination).address.text());
   }
-
-  Answer operator()(const ProtocolMatch& m) const {
-    if ((m.protocol == packet.protocol) != m.negated) return {};
-    return fmt::format("it is {}", name(packet.protocol));
-  }
-
-  Answer operator()(const PortMatch& m) const {
+  std::string operator()(const ProtocolMatch&) const { return fmt::format("it is {}", name(packet.protocol)); }
+  std::string operator()(const PortMatch& m) const {
     if (packet.protocol != Protocol::tcp && packet.protocol != Protocol::udp) return "it has no ports";
     const std::uint16_t port = m.end == End::source ? packet.source.port : packet.destination.port;
-    if (any_contains(m.ports, port) != m.negated) return {};
     const char* which = m.end == End::source ? "source" : "destination";
     if (port == 0) return fmt::format("its {} port is one that the kernel chose", which);
     return fmt::format("its {} port is {}", which, port);
   }
-
-  // No socket, no owner: `! --uid-owner` holds then in xt (net/netfilter/xt_owner.c), while `meta skuid != ` of
-  // nf_tables gives up on the rule (nft_meta_get_eval_skugid).
-  Answer operator()(const OwnerMatch& m) const {
+  std::string operator()(const OwnerMatch& m) const {
     const char* kind = m.kind == OwnerKind::uid ? "uid" : "gid";
-    if (!packet.owner) {
-      if (m.negated && !packet.native) return {};
-      return fmt::format("no process sent it, so it has no {}", kind);
-    }
-    const std::uint32_t id = m.kind == OwnerKind::uid ? packet.owner->uid : packet.owner->gid;
-    if (any_contains(m.ids, id) != m.negated) return {};
-    return fmt::format("its {} is {}", kind, id);
+    if (!packet.owner) return fmt::format("no process sent it, so it has no {}", kind);
+    return fmt::format("its {} is {}", kind, m.kind == OwnerKind::uid ? packet.owner->uid : packet.owner->gid);
   }
-
-  Answer operator()(const ConntrackStateMatch& m) const {
-    if (((m.states & state_bit(packet.state)) != 0) != m.negated) return {};
-    return state_words(packet.state);
-  }
-
-  Answer operator()(const MarkMatch& m) const {
-    if (((packet.mark & m.mask) == m.value) != m.negated) return {};
+  std::string operator()(const ConntrackStateMatch&) const { return state_words(packet.state); }
+  std::string operator()(const MarkMatch&) const {
     return packet.mark == 0 ? "it has no mark" : fmt::format("its mark is {}", packet.mark);
   }
-
-  // Without a connection neither `--mark` nor `! --mark` holds (net/netfilter/xt_connmark.c; nft_ct breaks off too).
-  Answer operator()(const ConnmarkMatch& m) const {
+  std::string operator()(const ConnmarkMatch&) const {
     if (!packet.connmark) return "it belongs to no known connection";
-    if (((*packet.connmark & m.mask) == m.value) != m.negated) return {};
     return *packet.connmark == 0 ? "its connection has no mark"
                                  : fmt::format("its connection's mark is {}", *packet.connmark);
   }
-
-  Answer operator()(const UnknownMatch& m) const { return fmt::format("not known whether {} holds", m.words); }
+  std::string operator()(const UnknownMatch& m) const { return fmt::format("not known whether {} holds", m.words); }
 };
 
 }  // namespace
 
+bool holds(const Match& match, const PacketAtHook& packet) { return std::visit(Holds{packet}, match); }
+
 std::optional<std::string> why_not(const Match& match, const PacketAtHook& packet) {
+  if (holds(match, packet)) return {};
   return std::visit(WhyNot{packet}, match);
 }
 

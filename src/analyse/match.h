@@ -23,8 +23,9 @@ struct PacketAtHook {
   bool native = false;                    // the rule is of native nf_tables expressions, not of xt's
 };
 
-// Nothing if the match holds; else what the packet has instead ("destination is 10.0.0.1"). The value that an
-// UnknownMatch asks for is not known: see `is_unknown`.
+// Whether the match holds. Of an UnknownMatch that is not known (see `is_unknown`): taken as not.
+[[nodiscard]] bool holds(const Match& match, const PacketAtHook& packet);
+// Nothing if it does; else what the packet has instead ("its destination is 10.0.0.1").
 [[nodiscard]] std::optional<std::string> why_not(const Match& match, const PacketAtHook& packet);
 [[nodiscard]] bool is_unknown(const Match& match);
 

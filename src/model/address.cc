@@ -10,8 +10,6 @@
 namespace sidetrack {
 namespace {
 
-int domain(Family family) { return family == Family::ipv4 ? AF_INET : AF_INET6; }
-
 // The address with every bit behind the first `prefix_length` cleared, or set.
 Address with_host_bits(Address address, int prefix_length, bool set) {
   for (std::size_t i = 0; i < address.size(); ++i) {
@@ -41,6 +39,14 @@ std::vector<Family> Families::list() const {
 }
 
 std::string_view name(Family family) { return family == Family::ipv4 ? "ipv4" : "ipv6"; }
+
+std::string names(Families families, std::string_view between) {
+  std::string text;
+  for (Family family : families.list()) text.append(text.empty() ? "" : between).append(name(family));
+  return text;
+}
+
+int domain(Family family) { return family == Family::ipv4 ? AF_INET : AF_INET6; }
 
 std::optional<Address> Address::parse(std::string_view text) {
   const std::string copy(text);

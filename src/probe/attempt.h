@@ -19,7 +19,7 @@ using Clock = std::chrono::steady_clock;
 // One connection, or one datagram, and whose it is.
 struct Attempt {
   Protocol protocol = Protocol::tcp;
-  Identity as;
+  Owner as;
   std::optional<Address> from{};  // bind to this first
   Endpoint to;
   std::uint32_t mark = 0;  // SO_MARK, which needs CAP_NET_ADMIN; 0: none

@@ -5,13 +5,6 @@
 
 namespace sidetrack::probe {
 
-std::string Endpoint::text() const {
-  const std::string host = address.family == Family::ipv4 ? address.text() : "[" + address.text() + "]";
-  return host + ":" + std::to_string(port);
-}
-
-int domain(Family family) { return family == Family::ipv4 ? AF_INET : AF_INET6; }
-
 Address loopback(Family family) {
   Address address{family, {}};
   if (family == Family::ipv4) address.bytes[0] = 127;

@@ -4,22 +4,10 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-#include <cstdint>
-#include <string>
-
-#include "sidetrack/address.h"
+#include "sidetrack/packet.h"
 
 namespace sidetrack::probe {
 
-// An address and a port, in host byte order: "10.96.0.10:80", "[fd00:96::10]:80".
-struct Endpoint {
-  Address address;
-  std::uint16_t port = 0;
-  [[nodiscard]] std::string text() const;
-  friend bool operator==(const Endpoint&, const Endpoint&) = default;
-};
-
-[[nodiscard]] int domain(Family family);
 [[nodiscard]] Address loopback(Family family);  // 127.0.0.1, ::1
 [[nodiscard]] Address any(Family family);       // 0.0.0.0, ::
 // 127.0.0.6, ::6: where the proxy passes inbound traffic on from. An address of the pod, and outside of LO.

@@ -14,13 +14,14 @@ void add(std::vector<Rule>& rules, const Walk& walk) {
 Trial foresee(const Plan& plan, const Attempt& attempt, const Route& route) {
   Trial trial;
   trial.attempt = attempt;
-  Packet packet{.protocol = attempt.protocol,
-                .from = {attempt.from.value_or(route.source), 0},
-                .to = attempt.to,
-                .in = {},
-                .out = route.interface,
-                .owner = attempt.as,
-                .mark = attempt.mark};
+  PacketAtHook packet;
+  packet.protocol = attempt.protocol;
+  packet.source = {attempt.from.value_or(route.source), 0};
+  packet.destination = attempt.to;
+  packet.out = route.interface;
+  packet.owner = attempt.as;
+  packet.mark = attempt.mark;
+  packet.connmark = 0;  // a new connection
   packet.mark = walk(plan.ruleset, Table::mangle, "OUTPUT", packet).mark;
   const Walk output = walk(plan.ruleset, Table::nat, "OUTPUT", packet);
   add(trial.rules, output);

@@ -5,16 +5,12 @@
 
 #include <cstdint>
 
+#include "sidetrack/packet.h"
+
 namespace sidetrack::probe {
 
-struct Identity {
-  std::uint32_t uid = 0;
-  std::uint32_t gid = 0;
-  friend bool operator==(const Identity&, const Identity&) = default;
-};
-
 // Of this thread, for what it opens.
-inline Identity own_identity() {
+inline Owner own_identity() {
   // An id that does not exist changes nothing; the answer is the one in use.
   return {static_cast<std::uint32_t>(setfsuid(UINT32_MAX)), static_cast<std::uint32_t>(setfsgid(UINT32_MAX))};
 }
@@ -24,7 +20,7 @@ inline Identity own_identity() {
 // these ids are the thread's own, and can be given back.
 class ActingAs {
  public:
-  explicit ActingAs(const Identity& identity) : before_(own_identity()) {
+  explicit ActingAs(const Owner& identity) : before_(own_identity()) {
     setfsgid(identity.gid);
     setfsuid(identity.uid);
     done_ = own_identity() == identity;
@@ -40,7 +36,7 @@ class ActingAs {
   [[nodiscard]] bool done() const { return done_; }
 
  private:
-  Identity before_;
+  Owner before_;
   bool done_ = false;
 };
 

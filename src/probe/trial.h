@@ -41,9 +41,9 @@ struct Trial {
 // ---- What to try, and as whom.
 
 // The proxy's ids: those of which this thread can make sockets come first.
-[[nodiscard]] std::vector<Identity> proxy_identities(const Config& config);
+[[nodiscard]] std::vector<Owner> proxy_identities(const Config& config);
 // Ids that are not the proxy's, and every owner group that was asked for.
-[[nodiscard]] std::vector<Identity> app_identities(const Config& config);
+[[nodiscard]] std::vector<Owner> app_identities(const Config& config);
 
 // As the proxy, from loopback to the address that it passes inbound traffic on from: validation's connection.
 [[nodiscard]] Trial inbound(const Config& config, const Plan& plan, Family family);

@@ -18,9 +18,9 @@ std::vector<Address> nobody(Family family) {
   return {*Address::parse("192.0.2.1"), *Address::parse("198.51.100.1"), *Address::parse("203.0.113.1")};
 }
 
-constexpr Identity somebody{65534, 65534};  // nobody, nogroup
+constexpr Owner somebody{65534, 65534};  // nobody, nogroup
 
-bool can_act_as(const Identity& identity) { return ActingAs(identity).done(); }
+bool can_act_as(const Owner& identity) { return ActingAs(identity).done(); }
 
 std::string not_permitted(const Attempt& attempt) {
   return fmt::format("{}: to act as that user needs CAP_SETUID and CAP_SETGID: not tried", attempt.text());
@@ -51,10 +51,10 @@ std::vector<Trial> first(const Plan& plan, const std::string& name, const std::v
   return {*not_ours};
 }
 
-std::vector<Attempt> attempts(Protocol protocol, const std::vector<Identity>& ids, const std::vector<Address>& hosts,
+std::vector<Attempt> attempts(Protocol protocol, const std::vector<Owner>& ids, const std::vector<Address>& hosts,
                               const std::vector<std::uint16_t>& ports, std::uint32_t mark = 0) {
   std::vector<Attempt> all;
-  for (const Identity& as : ids) {
+  for (const Owner& as : ids) {
     for (const Address& host : hosts) {
       for (std::uint16_t port : ports)
         all.push_back({.protocol = protocol, .as = as, .from = {}, .to = {host, port}, .mark = mark});
@@ -95,7 +95,7 @@ std::vector<Trial> dns(const Config& config, const Plan& plan, Family family, Pr
 
 // From loopback to the address that the proxy passes inbound traffic on from. (To ::6 the kernel would choose ::6
 // itself as the source, and what has that is left alone.)
-std::vector<Attempt> over_lo(const std::vector<Identity>& ids, Family family, const std::vector<std::uint16_t>& ports,
+std::vector<Attempt> over_lo(const std::vector<Owner>& ids, Family family, const std::vector<std::uint16_t>& ports,
                              std::uint32_t mark = 0) {
   std::vector<Attempt> all = attempts(Protocol::tcp, ids, {passthrough(family)}, ports, mark);
   for (Attempt& attempt : all) attempt.from = loopback(family);
@@ -140,12 +140,12 @@ std::vector<Address> own_addresses(Family family) {
 
 // What the rules of mangle OUTPUT put on the proxy's call to its own pod.
 std::uint32_t inbound_mark(const Config& config, const Plan& plan, const Address& own) {
-  const Packet packet{.protocol = Protocol::tcp,
-                      .from = {own, 0},
-                      .to = {own, config.probe_port},
-                      .in = {},
-                      .out = "lo",
-                      .owner = {config.proxy_uids.front(), config.proxy_gids.front()}};
+  PacketAtHook packet;
+  packet.source = {own, 0};
+  packet.destination = {own, config.probe_port};
+  packet.out = "lo";
+  packet.owner = Owner{config.proxy_uids.front(), config.proxy_gids.front()};
+  packet.connmark = 0;
   return walk(plan.ruleset, Table::mangle, "OUTPUT", packet).mark;
 }
 
@@ -221,18 +221,18 @@ std::vector<Trial> from_outside(const Config& config, Family family) {
 
 }  // namespace
 
-std::vector<Identity> proxy_identities(const Config& config) {
-  std::vector<Identity> ids;
+std::vector<Owner> proxy_identities(const Config& config) {
+  std::vector<Owner> ids;
   for (const std::uint32_t gid : {config.proxy_gids.front(), own_identity().gid})
     ids.push_back({config.proxy_uids.front(), gid});
   std::stable_partition(ids.begin(), ids.end(), can_act_as);
   return ids;
 }
 
-std::vector<Identity> app_identities(const Config& config) {
-  std::vector<Identity> ids{own_identity(), somebody};
+std::vector<Owner> app_identities(const Config& config) {
+  std::vector<Owner> ids{own_identity(), somebody};
   for (const std::uint32_t gid : config.owner_groups.list) ids.push_back({somebody.uid, gid});
-  std::erase_if(ids, [&](const Identity& id) {
+  std::erase_if(ids, [&](const Owner& id) {
     return std::ranges::find(config.proxy_uids, id.uid) != config.proxy_uids.end() ||
            std::ranges::find(config.proxy_gids, id.gid) != config.proxy_gids.end();
   });

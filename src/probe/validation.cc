@@ -15,7 +15,7 @@ using namespace probe;
 using Verdict_ = ProbeResult::Verdict;
 
 // The proxy's ports. As the reference has it, either one will do, whichever of them these options lead to.
-std::vector<Listener> listeners(const Config& config, Family family, const Identity& proxy) {
+std::vector<Listener> listeners(const Config& config, Family family, const Owner& proxy) {
   const ActingAs owner(proxy);
   std::vector<Listener> both;
   for (const std::uint16_t port : {config.proxy_port, config.inbound_port})

@@ -6,49 +6,14 @@
 namespace sidetrack::probe {
 namespace {
 
-bool in_any(const auto& ranges, const auto& value) {
-  return std::ranges::any_of(ranges, [&](const auto& range) { return range.contains(value); });
-}
-
-// ---- Whether a match holds, were it not negated.
-
-bool holds(const InterfaceMatch& match, const Packet& packet) {
-  const std::string& name = match.direction == Direction::in ? packet.in : packet.out;
-  if (!match.name.ends_with('+')) return name == match.name;
-  return name.starts_with(match.name.substr(0, match.name.size() - 1));
-}
-bool holds(const AddressMatch& match, const Packet& packet) {
-  return in_any(match.ranges, match.end == End::source ? packet.from.address : packet.to.address);
-}
-bool holds(const ProtocolMatch& match, const Packet& packet) { return match.protocol == packet.protocol; }
-bool holds(const PortMatch& match, const Packet& packet) {
-  return in_any(match.ports, match.end == End::source ? packet.from.port : packet.to.port);
-}
-bool holds(const OwnerMatch& match, const Packet& packet) {
-  return in_any(match.ids, match.kind == OwnerKind::uid ? packet.owner.uid : packet.owner.gid);
-}
-bool holds(const ConntrackStateMatch& match, const Packet&) { return (match.states & ConntrackStateMatch::new_) != 0; }
-bool holds(const MarkMatch& match, const Packet& packet) { return (packet.mark & match.mask) == match.value; }
-bool holds(const ConnmarkMatch& match, const Packet&) { return match.value == 0; }
-bool holds(const UnknownMatch&, const Packet&) { return false; }
-
-bool passes(const Match& match, const Packet& packet) {
-  return std::visit(
-      [&](const auto& m) {
-        if constexpr (requires { m.negated; }) return holds(m, packet) != m.negated;
-        return holds(m, packet);
-      },
-      match);
-}
-
-bool is_for(const Rule& rule, const Packet& packet) {
-  return rule.families.contains(packet.to.address.family) &&
-         std::ranges::all_of(rule.matches, [&](const Match& match) { return passes(match, packet); });
+bool is_for(const Rule& rule, const PacketAtHook& packet) {
+  return rule.families.contains(packet.destination.address.family) &&
+         std::ranges::all_of(rule.matches, [&](const Match& match) { return holds(match, packet); });
 }
 
 class Walker {
  public:
-  Walker(const std::vector<Chain>& chains, const Packet& packet) : chains_(chains), packet_(packet) {}
+  Walker(const std::vector<Chain>& chains, const PacketAtHook& packet) : chains_(chains), packet_(packet) {}
 
   // Whether a rule decided for the whole table.
   bool traverse(std::string_view name) {
@@ -79,15 +44,15 @@ class Walker {
   }
 
   const std::vector<Chain>& chains_;
-  Packet packet_;
+  PacketAtHook packet_;
   std::vector<const Rule*> path_;
   std::vector<const Rule*> returned_;  // the path to the last RETURN
 };
 
 }  // namespace
 
-Walk walk(const Ruleset& ruleset, Table table, const char* hook, const Packet& packet) {
-  const std::vector<Chain> all = chains(ruleset, table, packet.to.address.family);
+Walk walk(const Ruleset& ruleset, Table table, const char* hook, const PacketAtHook& packet) {
+  const std::vector<Chain> all = chains(ruleset, table, packet.destination.address.family);
   Walker walker(all, packet);
   const bool decided = walker.traverse(hook);
   return walker.result(decided);

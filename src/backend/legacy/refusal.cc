@@ -64,7 +64,7 @@ enum class Presence : std::uint8_t { there, missing, other_revision, unknown };
 class ExtensionProbe {
  public:
   explicit ExtensionProbe(Family family)
-      : family_(family), socket_(socket(family == Family::ipv4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
+      : family_(family), socket_(socket(domain(family), SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
     if (!socket_.valid()) no_answer_ = errno;
     // A kernel that answers says of any match that it is there, or not: the name does not matter.
     if (socket_.valid() && ask(xt::ExtensionKind::match, "tcp", 0) == Presence::unknown) no_answer_ = errno;

@@ -33,7 +33,7 @@ namespace {
 constexpr std::uint32_t istio_mark = 1337;
 constexpr std::uint32_t istio_table = 133;
 
-std::uint8_t domain(Family family) { return family == Family::ipv4 ? AF_INET : AF_INET6; }
+std::uint8_t header_family(Family family) { return static_cast<std::uint8_t>(domain(family)); }
 
 // ---- whose it is
 
@@ -72,14 +72,14 @@ void put_rule(Request& request, const PolicyRule& rule, std::uint8_t protocol) {
 
 fib_rule_hdr rule_header(const PolicyRule& rule) {
   fib_rule_hdr header{};
-  header.family = domain(rule.family);
+  header.family = header_family(rule.family);
   header.action = FR_ACT_TO_TBL;
   return header;
 }
 
 rtmsg route_header(const LocalRoute& route, std::uint8_t protocol) {
   rtmsg header{};
-  header.rtm_family = domain(route.family);
+  header.rtm_family = header_family(route.family);
   header.rtm_type = RTN_LOCAL;
   header.rtm_scope = route.family == Family::ipv4 ? RT_SCOPE_HOST : RT_SCOPE_UNIVERSE;  // IPv6 has none
   header.rtm_protocol = protocol;
@@ -88,7 +88,7 @@ rtmsg route_header(const LocalRoute& route, std::uint8_t protocol) {
 
 ifaddrmsg address_header(const Address& address) {
   ifaddrmsg header{};
-  header.ifa_family = domain(address.family);
+  header.ifa_family = header_family(address.family);
   header.ifa_prefixlen = static_cast<std::uint8_t>(address.bits());
   header.ifa_flags = IFA_F_NODAD;  // nobody on lo to ask: usable at once
   header.ifa_index = loopback_index;
