@@ -14,6 +14,11 @@
 namespace sidetrack {
 namespace {
 
+// ", by rule 9 of nat ISTIO_OUTPUT": the last one that is a reason for the ending, if there is any.
+std::string by_rule(const Trace& trace) {
+  return trace.decisive.empty() ? "" : ", by " + rule_of(trace.steps[trace.decisive.back()]);
+}
+
 class Walk {
  public:
   Walk(const Packet& packet, const PodView& pod, std::span<const Live* const> live)
@@ -57,12 +62,7 @@ class Walk {
     answer.connmark = packet_.now.connmark;
     const Trace back = Walk(answer, pod_, live_).run();
     if (back.ending.kind == (forwarded ? Ending::Kind::forwarded : Ending::Kind::lands)) return "";
-    std::string by;
-    if (!back.decisive.empty()) {
-      const Step& step = back.steps[back.decisive.back()];
-      by = fmt::format(", by rule {} of {} {}", step.number, name(step.table), step.chain);
-    }
-    return back.ending.kind == Ending::Kind::lands ? "they are kept in the pod" + by : sentence(back.ending);
+    return back.ending.kind == Ending::Kind::lands ? "they are kept in the pod" + by_rule(back) : sentence(back.ending);
   }
 
  private:
@@ -76,10 +76,7 @@ class Walk {
     const Trace trace = walk.run();
     first_ = trace.ending;
     packet_.translation = walk.packet_.translation;
-    if (!trace.decisive.empty()) {
-      const Step& step = trace.steps[trace.decisive.back()];
-      translated_by_ = fmt::format(", by rule {} of {} {}", step.number, name(step.table), step.chain);
-    }
+    translated_by_ = by_rule(trace);
     if (!asked_.connmark) packet_.now.connmark = walk.packet_.now.connmark;
     if (first_->kind == Ending::Kind::dropped) {
       packet_.doubt("the first packet of such a connection is dropped: there is none, if the rules were the same then");

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #pragma once
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <optional>
@@ -12,6 +14,11 @@
 #include "sidetrack/explain.h"
 
 namespace sidetrack {
+
+// "rule 9 of nat ISTIO_OUTPUT"
+inline std::string rule_of(const Step& step) {
+  return fmt::format("rule {} of {} {}", step.number, name(step.table), step.chain);
+}
 
 // A packet on its way through the kernel, and what is noted of it.
 struct InFlight {

@@ -143,8 +143,7 @@ class RuleWalk {
       case Verdict::drop:
         say(Step::Kind::decided, "dropped");
         captured_by(place);
-        packet_.drop(fmt::format("by rule {} of {} {}", packet_.trace.steps[place].number,
-                                 name(packet_.trace.steps[place].table), packet_.trace.steps[place].chain));
+        packet_.drop("by " + rule_of(packet_.trace.steps[place]));
         return Ended::dropped;
     }
     return {};
