@@ -31,26 +31,7 @@ Live foreign() {
   return live;
 }
 
-TEST(Show, NothingProgrammed) {
-  const std::vector<Live> live;
-  const Routing routing;
-  EXPECT_EQ("\n" + show(live, routing, {}), R"(
-no rules in raw, mangle or nat
-
-policy rules, routes, addresses
-  none of ours
-
-inbound   nothing is captured
-outbound  nothing is captured
-left out  nothing
-)");
-}
-
-TEST(Show, Istio11) {
-  const std::vector<Live> live{istio_1_1()};
-  const Routing routing;
-  EXPECT_EQ("\n" + show(live, routing, {}), R"(
-packets  bytes  iptables-legacy, ipv4
+constexpr const char* istio_1_1_shown = R"(packets  bytes  iptables-legacy, ipv4
                 PREROUTING
                   nat PREROUTING
       0      0         1  -p tcp -j ISTIO_INBOUND                        [Istio or Sidetrack]  inbound TCP is looked at (-b)
@@ -69,7 +50,27 @@ packets  bytes  iptables-legacy, ipv4
       2    120             3  -m owner --gid-owner 1337 -j RETURN        traffic of gid 1337, the proxy's or an excluded group's, goes out as it is (-g 1337)
       3    180             4  -d 127.0.0.1/32 -j RETURN                  loopback is never captured
       4    240             5  -j ISTIO_REDIRECT                          all other outbound TCP goes to the proxy (-i '*')
+)";
 
+TEST(Show, NothingProgrammed) {
+  const std::vector<Live> live;
+  const Routing routing;
+  EXPECT_EQ("\n" + show(live, routing, {}), R"(
+no rules in raw, mangle or nat
+
+policy rules, routes, addresses
+  none of ours
+
+inbound   nothing is captured
+outbound  nothing is captured
+left out  nothing
+)");
+}
+
+TEST(Show, Istio11) {
+  const std::vector<Live> live{istio_1_1()};
+  const Routing routing;
+  EXPECT_EQ("\n" + show(live, routing, {}), "\n" + std::string(istio_1_1_shown) + R"(
 policy rules, routes, addresses
   none of ours
 
@@ -105,27 +106,7 @@ TEST(Show, SeveralBackendsAndOurRouting) {
   const Routing routing{.policy_rules = {{Family::ipv4, 1337, 133}},
                         .local_routes = {{Family::ipv4, 133}},
                         .loopback_addresses = {*Address::parse("::6")}};
-  EXPECT_EQ("\n" + show(live, routing, {}), R"(
-packets  bytes  iptables-legacy, ipv4
-                PREROUTING
-                  nat PREROUTING
-      0      0         1  -p tcp -j ISTIO_INBOUND                        [Istio or Sidetrack]  inbound TCP is looked at (-b)
-                      nat ISTIO_INBOUND [Istio or Sidetrack]
-      0      0             1  -p tcp --dport 80 -j ISTIO_IN_REDIRECT     inbound to port 80 goes to the proxy (-b 80)
-                          nat ISTIO_IN_REDIRECT [Istio or Sidetrack]
-      0      0                 1  -p tcp -j REDIRECT --to-ports 15001    to the proxy's inbound listener, port 15001 (-z 15001) [15001 Envoy outbound]
-                OUTPUT
-                  nat OUTPUT
-      0      0         1  -p tcp -j ISTIO_OUTPUT                         [Istio or Sidetrack]  outbound TCP is looked at
-                      nat ISTIO_OUTPUT [Istio or Sidetrack]
-      0      0             1  ! -d 127.0.0.1/32 -o lo -j ISTIO_REDIRECT  what goes to the pod's own address, not loopback, goes to the proxy (Istio 1.1)
-                          nat ISTIO_REDIRECT [Istio or Sidetrack]
-      0      0                 1  -p tcp -j REDIRECT --to-ports 15001    to the proxy's outbound listener, port 15001 (-p 15001) [15001 Envoy outbound]
-      1     60             2  -m owner --uid-owner 1337 -j RETURN        the proxy's own traffic (uid 1337) goes out as it is (-u 1337)
-      2    120             3  -m owner --gid-owner 1337 -j RETURN        traffic of gid 1337, the proxy's or an excluded group's, goes out as it is (-g 1337)
-      3    180             4  -d 127.0.0.1/32 -j RETURN                  loopback is never captured
-      4    240             5  -j ISTIO_REDIRECT                          all other outbound TCP goes to the proxy (-i '*')
-
+  EXPECT_EQ("\n" + show(live, routing, {}), "\n" + std::string(istio_1_1_shown) + R"(
 packets  bytes  iptables-nft, ipv4
                 POSTROUTING
                   nat POSTROUTING
