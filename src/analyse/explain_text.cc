@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "analyse/layout.h"
+#include "render/style.h"
 #include "sidetrack/explain.h"
 
 namespace sidetrack {

@@ -5,12 +5,6 @@
 
 namespace sidetrack {
 
-std::string styled(std::string_view text, Style style, bool color) {
-  static constexpr std::string_view codes[] = {"0", "1", "2", "32", "31", "33"};
-  if (!color || style == Style::plain || text.empty()) return std::string(text);
-  return fmt::format("\033[{}m{}\033[0m", codes[static_cast<std::size_t>(style)], text);
-}
-
 std::string grouped(std::uint64_t number) {
   std::string text = std::to_string(number);
   for (std::size_t place = text.size(); place > 3;) {

@@ -7,11 +7,6 @@
 
 namespace sidetrack {
 
-enum class Style : unsigned char { plain, bold, dim, green, red, yellow };
-
-// ANSI escapes around the text, if `color`.
-[[nodiscard]] std::string styled(std::string_view text, Style style, bool color);
-
 // "10000" with separators, for people: "10,000".
 [[nodiscard]] std::string grouped(std::uint64_t number);
 

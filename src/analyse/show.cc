@@ -8,6 +8,7 @@
 
 #include "analyse/hook.h"
 #include "analyse/layout.h"
+#include "render/style.h"
 #include "sidetrack/describe.h"
 #include "sidetrack/ports.h"
 
@@ -251,9 +252,7 @@ std::string show(std::span<const Live> live, const Routing& routing, const ShowO
   std::string text;
   for (const Live& one : live) {
     for (const Families group : groups(one)) {
-      std::string families;
-      for (Family family : group.list()) families += fmt::format("{}{}", families.empty() ? "" : " and ", name(family));
-      const std::string title = fmt::format("{}, {}", name(one.backend), families);
+      const std::string title = fmt::format("{}, {}", name(one.backend), names(group, " and "));
       text += laid_out(title, Tree(one, group, options).lines(), options.color) + "\n";
     }
   }

@@ -28,9 +28,7 @@ std::string summary(const Ruleset& ruleset, BackendKind backend) {
   }
   Families families;
   for (const Rule& rule : ruleset.rules) families = families | rule.families;
-  std::string names;
-  for (Family family : families.list()) names += (names.empty() ? "" : ", ") + std::string(name(family));
-  return count == 0 ? "no rules" : fmt::format("{} rules in {} ({})", count, tables, names);
+  return count == 0 ? "no rules" : fmt::format("{} rules in {} ({})", count, tables, names(families));
 }
 
 void log_dump(LogOptions::Level level, const Plan& plan) {

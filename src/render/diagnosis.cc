@@ -4,25 +4,20 @@
 #include <algorithm>
 
 #include "render/json_parts.h"
+#include "render/style.h"
 #include "sidetrack/doctor.h"
 #include "sidetrack/render.h"
 
 namespace sidetrack {
 namespace {
 
-constexpr std::string_view red = "\033[31m";
-constexpr std::string_view green = "\033[32m";
-constexpr std::string_view yellow = "\033[33m";
-constexpr std::string_view bold = "\033[1m";
-constexpr std::string_view plain = "\033[0m";
-
 struct Cell {
   std::string text;
-  std::string_view paint;
+  Style style = Style::plain;
 };
-Cell good(std::string text) { return {std::move(text), green}; }
-Cell bad(std::string text) { return {std::move(text), red}; }
-Cell unsure(std::string text) { return {std::move(text), yellow}; }
+Cell good(std::string text) { return {std::move(text), Style::green}; }
+Cell bad(std::string text) { return {std::move(text), Style::red}; }
+Cell unsure(std::string text) { return {std::move(text), Style::yellow}; }
 
 std::string joined(const std::vector<std::string>& texts) {
   return texts.empty() ? "none" : fmt::format("{}", fmt::join(texts, ", "));
@@ -32,7 +27,7 @@ class Page {
  public:
   explicit Page(bool color) : color_(color) {}
 
-  void heading(std::string_view words) { text += fmt::format("\n{}\n", painted({std::string(words), bold}, 0)); }
+  void heading(std::string_view words) { text += fmt::format("\n{}\n", painted({std::string(words), Style::bold}, 0)); }
   void fact(std::string_view label, const Cell& cell) { text += fmt::format("{:<16}  {}\n", label, painted(cell, 0)); }
   void row(std::string_view label, const std::vector<Cell>& cells) {
     std::string line = fmt::format("{:<32}", label);
@@ -46,8 +41,7 @@ class Page {
   // As wide as it is seen: colours take no place.
   [[nodiscard]] std::string painted(const Cell& cell, std::size_t width) const {
     const std::string padding(width > cell.text.size() ? width - cell.text.size() : 0, ' ');
-    if (!color_ || cell.paint.empty()) return cell.text + padding;
-    return fmt::format("{}{}{}{}", cell.paint, cell.text, plain, padding);
+    return styled(cell.text, cell.style, color_) + padding;
   }
 
   bool color_;
@@ -146,7 +140,7 @@ void write_backends(Page& page, const Diagnosis& diagnosis) {
     };
   };
   page.text += "\n";
-  row("", [](const BackendState& backend) { return Cell{std::string(name(backend.kind)), bold}; });
+  row("", [](const BackendState& backend) { return Cell{std::string(name(backend.kind)), Style::bold}; });
   row("usable", use);
   row("rules of the sidecar", count(&BackendState::rules_of_sidecar));
   row("rules of others there", count(&BackendState::rules_of_others));

@@ -4,17 +4,13 @@
 #include <nlohmann/json.hpp>
 
 #include "render/json_parts.h"
+#include "render/style.h"
 #include "sidetrack/render.h"
 
 namespace sidetrack {
 namespace {
 
 constexpr std::size_t context = 3;  // unchanged lines around a change, as `diff -u` shows them
-
-constexpr std::string_view red = "\033[31m";
-constexpr std::string_view green = "\033[32m";
-constexpr std::string_view cyan = "\033[36m";
-constexpr std::string_view plain = "\033[0m";
 
 char sign(DiffLine::Kind kind) {
   switch (kind) {
@@ -31,12 +27,9 @@ struct Writer {
   bool color;
   std::string text;
 
-  void line(std::string_view words, std::string_view paint = {}) {
-    const bool painted = color && !paint.empty();
-    text += fmt::format("{}{}{}\n", painted ? paint : "", words, painted ? plain : "");
-  }
+  void line(std::string_view words, Style style = Style::plain) { text += styled(words, style, color) + "\n"; }
   void changed(char mark, std::string_view words) {
-    line(fmt::format("{}{}", mark, words), mark == '+' ? green : mark == '-' ? red : std::string_view{});
+    line(fmt::format("{}{}", mark, words), mark == '+' ? Style::green : mark == '-' ? Style::red : Style::plain);
   }
 };
 
@@ -48,9 +41,7 @@ std::string words(const Rule& rule) {
 }
 
 void write(Writer& out, const ChainDiff& chain) {
-  std::string families;
-  for (Family family : chain.families.list()) families += (families.empty() ? "" : ", ") + std::string(name(family));
-  out.line(fmt::format("@@ {} {} ({}) @@", name(chain.table), chain.name, families), cyan);
+  out.line(fmt::format("@@ {} {} ({}) @@", name(chain.table), chain.name, names(chain.families)), Style::cyan);
   if (chain.missing) out.changed('+', "-N " + chain.name);
   if (chain.extra) out.changed('-', "-N " + chain.name);
 
@@ -97,13 +88,13 @@ std::string diff_text(const Comparison& comparison, bool color) {
   Writer out{color, {}};
   for (const Difference& difference : comparison.backends) {
     if (difference.empty()) continue;
-    out.line(fmt::format("--- {}, live", name(difference.backend)), red);
-    out.line(fmt::format("+++ {}, asked", name(difference.backend)), green);
+    out.line(fmt::format("--- {}, live", name(difference.backend)), Style::red);
+    out.line(fmt::format("+++ {}, asked", name(difference.backend)), Style::green);
     for (const ChainDiff& chain : difference.chains) write(out, chain);
   }
   if (comparison.missing != Routing{} || comparison.extra != Routing{}) {
-    out.line("--- routing, live", red);
-    out.line("+++ routing, asked", green);
+    out.line("--- routing, live", Style::red);
+    out.line("+++ routing, asked", Style::green);
     write(out, '-', comparison.extra);
     write(out, '+', comparison.missing);
   }

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "render/json_parts.h"
+#include "render/style.h"
 #include "sidetrack/render.h"
 
 namespace sidetrack {
@@ -17,9 +18,9 @@ using Milliseconds = std::chrono::duration<double, std::milli>;
 
 struct Sign {
   std::string_view word;
-  std::string_view paint;
+  Style style;
 };
-constexpr Sign signs[] = {{"ok", "\033[32m"}, {"failed", "\033[31m"}, {"unknown", "\033[33m"}};
+constexpr Sign signs[] = {{"ok", Style::green}, {"failed", Style::red}, {"unknown", Style::yellow}};
 
 const Sign& sign(Verdict_ verdict) { return signs[static_cast<int>(verdict)]; }
 
@@ -46,7 +47,7 @@ std::string probe_text(const std::vector<ProbeResult>& results, const Comparison
   for (const ProbeResult& result : results) {
     const Sign& mark = sign(result.verdict);
     const bool tried = result.took.count() > 0;
-    text += fmt::format("{}{:<7}{} {:>9}  {:<{}}  {}\n", color ? mark.paint : "", mark.word, color ? "\033[0m" : "",
+    text += fmt::format("{} {:>9}  {:<{}}  {}\n", styled(fmt::format("{:<7}", mark.word), mark.style, color),
                         tried ? fmt::format("{:.1f} ms", Milliseconds(result.took).count()) : "-", result.name + ":",
                         width + 1, result.finding);
     if (result.verdict != Verdict_::failed) continue;
