@@ -57,9 +57,9 @@ Landing not_sent(int error) {
 
 // ---- The client's side.
 
-// Connected, or on its way; else errno says why not.
-Descriptor sent(const Attempt& attempt) {
-  const ActingAs owner(attempt.as);
+// Bound to a port at random that no socket here has: connect(2) would take those of an address in turn, others'
+// connections to elsewhere notwithstanding. Else errno says why not.
+Descriptor bound(const Attempt& attempt) {
   const Family family = attempt.to.address.family;
   const bool tcp = attempt.protocol == Protocol::tcp;
   const int type = (tcp ? SOCK_STREAM : SOCK_DGRAM) | SOCK_CLOEXEC | SOCK_NONBLOCK;
@@ -74,10 +74,28 @@ Descriptor sent(const Attempt& attempt) {
     set(fd, v6 ? SOL_IPV6 : SOL_IP, v6 ? IPV6_RECVERR : IP_RECVERR, 1);
     if (!read_from_inside_only(fd)) return Descriptor();
   }
-  if (attempt.from) {
-    const SocketAddress from(Endpoint{*attempt.from, 0});
-    if (bind(fd.get(), from.get(), SocketAddress::size()) != 0) return Descriptor();
+  const SocketAddress from(Endpoint{attempt.from.value_or(any(family)), 0});
+  if (bind(fd.get(), from.get(), SocketAddress::size()) != 0) return Descriptor();
+  return fd;
+}
+
+// Bound to a port of its own, if there is one left. (From the port that it connects to it might reach itself.)
+Descriptor bound(const Attempt& attempt, SourcePorts& ports) {
+  std::vector<Descriptor> others;  // keep their ports meanwhile
+  while (true) {
+    Descriptor fd = bound(attempt);
+    if (!fd.valid()) return others.empty() ? std::move(fd) : std::move(others.front());
+    const std::uint16_t port = own_end(fd.get()).port;
+    if (port != attempt.to.port && ports.take(port)) return fd;
+    others.push_back(std::move(fd));
   }
+}
+
+// Connected, or on its way; else errno says why not.
+Descriptor sent(const Attempt& attempt, SourcePorts& ports) {
+  const ActingAs owner(attempt.as);
+  Descriptor fd = bound(attempt, ports);
+  if (!fd.valid()) return fd;
   const SocketAddress to(attempt.to);
   if (connect(fd.get(), to.get(), SocketAddress::size()) != 0 && errno != EINPROGRESS) return Descriptor();
   return fd;
@@ -148,9 +166,8 @@ class Pace {
   milliseconds step_{1};
 };
 
-Landing land_tcp(const Attempt& attempt, const std::vector<Listener>& listeners, Clock::time_point deadline) {
-  const Descriptor client = sent(attempt);
-  if (!client.valid()) return not_sent(errno);
+Landing land_tcp(const Descriptor& client, const Attempt& attempt, const std::vector<Listener>& listeners,
+                 Clock::time_point deadline) {
   const Endpoint own = own_end(client.get());
   for (Pace pace(deadline);;) {
     wait(client, listeners, 0, pace.next());
@@ -181,9 +198,8 @@ std::optional<Landing> answered(const Descriptor& client) {
   return Landing{.kind = size > 0 ? Landing::Kind::answered : Landing::Kind::strayed};
 }
 
-Landing land_udp(const Attempt& attempt, const std::vector<Listener>& listeners, Clock::time_point deadline) {
-  const Descriptor client = sent(attempt);
-  if (!client.valid() || send(client.get(), empty_query.data(), empty_query.size(), 0) < 0) return not_sent(errno);
+Landing land_udp(const Descriptor& client, const std::vector<Listener>& listeners, Clock::time_point deadline) {
+  if (send(client.get(), empty_query.data(), empty_query.size(), 0) < 0) return not_sent(errno);
   const Endpoint own = own_end(client.get());
   while (true) {
     const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now());
@@ -198,6 +214,9 @@ Landing land_udp(const Attempt& attempt, const std::vector<Listener>& listeners,
   }
 }
 
+// When all is well an attempt takes less than a millisecond.
+constexpr milliseconds patience_with_a_port{100};
+
 }  // namespace
 
 std::string Attempt::text() const {
@@ -206,9 +225,23 @@ std::string Attempt::text() const {
   return fmt::format("{} to {}{}", who, to.text(), mark != 0 ? fmt::format(" with mark {}", mark) : "");
 }
 
-Landing land(const Attempt& attempt, const std::vector<Listener>& listeners, Clock::time_point deadline) {
-  return attempt.protocol == Protocol::tcp ? land_tcp(attempt, listeners, deadline)
-                                           : land_udp(attempt, listeners, deadline);
+SourcePorts source_ports(const std::vector<Listener>& listeners) {
+  return any_held(listeners, Protocol::tcp) ? SourcePorts(peer_ports()) : SourcePorts();
+}
+
+Landing land(const Attempt& attempt, const std::vector<Listener>& listeners, SourcePorts& ports,
+             Clock::time_point deadline) {
+  // Where two connections from one port to two destinations would be one behind nat, also when the earlier has ended
+  // but conntrack still knows it, nf_nat gives the later another port. That one cannot be told from others', so another
+  // is made from another port.
+  while (true) {
+    const Descriptor client = sent(attempt, ports);
+    if (!client.valid()) return not_sent(errno);
+    const Clock::time_point next = std::min(deadline, Clock::now() + patience_with_a_port);
+    const Landing landing = attempt.protocol == Protocol::tcp ? land_tcp(client, attempt, listeners, next)
+                                                              : land_udp(client, listeners, next);
+    if (landing.kind != Landing::Kind::unanswered || Clock::now() >= deadline) return landing;
+  }
 }
 
 }  // namespace sidetrack::probe

@@ -10,6 +10,7 @@
 #include "probe/endpoint.h"
 #include "probe/identity.h"
 #include "probe/listeners.h"
+#include "probe/source_ports.h"
 #include "sidetrack/ruleset.h"
 
 namespace sidetrack::probe {
@@ -46,8 +47,13 @@ struct Landing {
   int error = 0;                       // errno, where there is one
 };
 
-// Makes the attempt, and waits for its landing until the deadline. `listeners` are those of all ports where it might
-// land; connections of others that come in there meanwhile are closed.
-[[nodiscard]] Landing land(const Attempt& attempt, const std::vector<Listener>& listeners, Clock::time_point deadline);
+// For attempts that may land there. Where somebody else listens, the table of sockets tells where they do.
+[[nodiscard]] SourcePorts source_ports(const std::vector<Listener>& listeners);
+
+// Makes the attempt, from one port after the other if there is no answer, and waits for its landing until the deadline.
+// `listeners` are those of all ports where it might land; connections of others that come in there meanwhile are
+// closed.
+[[nodiscard]] Landing land(const Attempt& attempt, const std::vector<Listener>& listeners, SourcePorts& ports,
+                           Clock::time_point deadline);
 
 }  // namespace sidetrack::probe

@@ -110,13 +110,6 @@ Judgement judgement(const Trial& trial, const Landing& landing) {
   return failed(what + " is not answered " + instead(trial));
 }
 
-// Then the rules might lead any connection there.
-bool any_held(const std::vector<Listener>& listeners, Protocol protocol) {
-  return std::ranges::any_of(listeners, [&](const Listener& listener) {
-    return listener.protocol == protocol && listener.state == Listener::State::held;
-  });
-}
-
 }  // namespace
 
 ProbeResult judge(const Trial& trial, const Landing& landing) {
@@ -129,7 +122,8 @@ ProbeResult judge(const Trial& trial, const Landing& landing) {
   return result;
 }
 
-ProbeResult carry_out(Trial trial, const std::vector<Listener>& listeners, Clock::time_point deadline) {
+ProbeResult carry_out(Trial trial, const std::vector<Listener>& listeners, SourcePorts& ports,
+                      Clock::time_point deadline) {
   const auto result = [&](Verdict_ verdict, std::string finding) {
     return ProbeResult{trial.name, verdict, std::move(finding), {}, {}, {}};
   };
@@ -151,12 +145,12 @@ ProbeResult carry_out(Trial trial, const std::vector<Listener>& listeners, Clock
                   fmt::format("cannot listen at port {}: {}", listener.port, errno_words(listener.error)));
   }
   const Clock::time_point start = Clock::now();
-  Landing landing = land(trial.attempt, listeners, deadline);
+  Landing landing = land(trial.attempt, listeners, ports, deadline);
   // An IPv6 address that was added a moment ago can be bound to, but has no local route until the kernel's work in the
   // background adds it (addrconf_dad_work, as of 6.18).
   while (landing.kind == Landing::Kind::strayed && is_own(to) && Clock::now() < deadline) {
     poll(nullptr, 0, 1);
-    landing = land(trial.attempt, listeners, deadline);
+    landing = land(trial.attempt, listeners, ports, deadline);
   }
   ProbeResult judged = judge(trial, landing);
   if (landing.kind != Landing::Kind::not_sent) judged.took = Clock::now() - start;

@@ -4,6 +4,7 @@
 #include <linux/netfilter_ipv4.h>
 #include <linux/netfilter_ipv6/ip6_tables.h>
 
+#include <algorithm>
 #include <cerrno>
 
 namespace sidetrack::probe {
@@ -49,6 +50,12 @@ Listener listen_at(Protocol protocol, const Place& place, Sharing sharing) {
   if (protocol == Protocol::tcp && listen(listener.socket.get(), SOMAXCONN) != 0) return failed();
   listener.state = Listener::State::ours;
   return listener;
+}
+
+bool any_held(const std::vector<Listener>& listeners, Protocol protocol) {
+  return std::ranges::any_of(listeners, [&](const Listener& listener) {
+    return listener.protocol == protocol && listener.state == Listener::State::held;
+  });
 }
 
 std::optional<Endpoint> original_destination(int connection, Family family) {

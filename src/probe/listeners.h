@@ -34,6 +34,9 @@ struct Place {
 // Listens, owned by the identity that this thread is acting as.
 [[nodiscard]] Listener listen_at(Protocol protocol, const Place& place, Sharing sharing);
 
+// Somebody else holds one of them: then the rules might lead any connection to him.
+[[nodiscard]] bool any_held(const std::vector<Listener>& listeners, Protocol protocol);
+
 // The destination before REDIRECT changed it; nothing where connection tracking does not know the connection.
 [[nodiscard]] std::optional<Endpoint> original_destination(int connection, Family family);
 

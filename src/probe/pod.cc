@@ -67,9 +67,10 @@ std::vector<ProbeResult> probe_pod(const Config& asked, const Plan& plan) {
     std::vector<probe::Trial> trials{probe::inbound(config, plan, family)};
     std::ranges::move(probe::trials(config, plan, family), std::back_inserter(trials));
     const std::vector<probe::Listener> where = probe::listeners(config, family, trials);
+    probe::SourcePorts ports = probe::source_ports(where);
     for (const probe::Trial& trial : trials) {
       const auto time = std::min<std::chrono::nanoseconds>(probe::patience, config.probe_timeout);
-      results.push_back(probe::carry_out(trial, where, probe::Clock::now() + time));
+      results.push_back(probe::carry_out(trial, where, ports, probe::Clock::now() + time));
     }
   }
   return results;

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <sstream>
 #include <string>
 #include <string_view>
 
@@ -15,6 +16,10 @@
 
 namespace sidetrack::probe {
 namespace {
+
+// Those of this thread: /proc/net would be those of the process's first one.
+constexpr const char* tcp = "/proc/thread-self/net/tcp";
+constexpr const char* tcp6 = "/proc/thread-self/net/tcp6";
 
 constexpr std::string_view mapped = "0000000000000000FFFF0000";  // ::ffff:0:0/96, as the table writes it
 
@@ -77,13 +82,24 @@ std::optional<Endpoint> find(const char* path, const std::string& remote) {
 }  // namespace
 
 std::optional<Endpoint> other_end(const Endpoint& client) {
-  // Those of this thread: /proc/net would be those of the process's first one.
-  constexpr const char* tcp = "/proc/thread-self/net/tcp";
-  constexpr const char* tcp6 = "/proc/thread-self/net/tcp6";
   const std::string remote = hexadecimal(client);
   if (client.address.family == Family::ipv6) return find(tcp6, remote);
   const auto found = find(tcp, remote);
   return found ? found : find(tcp6, std::string(mapped) + remote);
+}
+
+std::set<std::uint16_t> peer_ports() {
+  std::set<std::uint16_t> ports;
+  for (const char* path : {tcp, tcp6}) {
+    std::istringstream table(read_all(path));
+    std::string line, skipped, peer;
+    std::getline(table, line);  // the columns' names
+    while (std::getline(table, line)) {
+      std::istringstream(line) >> skipped >> skipped >> peer;
+      ports.insert(endpoint_of(peer).port);
+    }
+  }
+  return ports;
 }
 
 }  // namespace sidetrack::probe

@@ -36,7 +36,8 @@ struct Trial {
 
 // Makes the attempt and judges it. Connections are completed if nobody else listens where one might land. What goes
 // to 127.0.0.6 or ::6 is not sent if that is no address of this pod.
-[[nodiscard]] ProbeResult carry_out(Trial trial, const std::vector<Listener>& listeners, Clock::time_point deadline);
+[[nodiscard]] ProbeResult carry_out(Trial trial, const std::vector<Listener>& listeners, SourcePorts& ports,
+                                    Clock::time_point deadline);
 
 // ---- What to try, and as whom.
 

@@ -50,11 +50,12 @@ ProbeResult validate(const Config& config, const Plan& plan, Family family) {
                        ExitCode::validation_failed);
   }
 
+  SourcePorts ports = source_ports(where);
   const Clock::time_point start = Clock::now();
   const Clock::time_point deadline = start + std::chrono::ceil<Clock::duration>(config.probe_timeout);
   while (true) {
     const Clock::time_point next = std::min(deadline, Clock::now() + std::chrono::seconds(1));
-    ProbeResult result = carry_out(trial, where, next);
+    ProbeResult result = carry_out(trial, where, ports, next);
     if (result.verdict != Verdict_::ok) {
       const auto left = std::chrono::ceil<std::chrono::milliseconds>(next - Clock::now());
       poll(nullptr, 0, std::max(0, static_cast<int>(left.count())));

@@ -241,6 +241,7 @@ const std::vector<Part> parts{
 TEST_P(Probe, NamesTheRuleThatIsMissing) {
   for (const Part& part : parts) {
     SCOPED_TRACE(std::string(part.chain) + " " + part.listed);
+    pod_.emplace(Families::both());  // in which conntrack does not know yet what became of a connection
     apply(options + "-m TPROXY");
     take_away_ipv4(part.table, part.chain, part.listed, part.listed_by_nft);
     const Output output = verify(options + "-m TPROXY");
@@ -373,6 +374,24 @@ FileDescriptor listening(Family family, std::uint16_t port) {
   return socket;
 }
 
+// Connections from six of eight ports are known to conntrack still. Another one from there, to elsewhere, would look
+// like the earlier one behind nat, and so gets another port.
+TEST_P(Probe, IsNotMisledByEarlierConnections) {
+  set_sysctl(pod_->ns(), "ipv4/ip_local_port_range", "40000 40007");
+  apply(options);
+  for (const auto& [family, from, to] :
+       {std::tuple{Family::ipv4, "10.1.0.2", "198.51.100.1"}, std::tuple{Family::ipv6, "fd00:1::2", "2001:db8::2"}}) {
+    const FileDescriptor proxy = pod_->ns().run([family = family] { return listening(family, 15001); });
+    for (std::uint16_t port = 40000; port < 40006; ++port)
+      Connection(pod_->ns(), app_identity, {.to = {to, 80}, .from = Endpoint(from, port)});
+  }
+  for (int i = 0; i < 3; ++i) {
+    const Output output = verify(options);
+    EXPECT_EQ(output.exit_code, 0) << output.out << output.err;
+    EXPECT_THAT(named(output, "ok"), UnorderedElementsAreArray(in_both(tried))) << output.out;
+  }
+}
+
 class ProbeBesideAProxy : public Probe {
  protected:
   void SetUp() override {
@@ -400,6 +419,19 @@ TEST_P(ProbeBesideAProxy, HandsItNoConnection) {
   EXPECT_EQ(output.exit_code, 0) << output.out << output.err;
   EXPECT_THAT(named(output, "ok"), UnorderedElementsAreArray(in_both(tried_transparent)));
   EXPECT_THAT(output.out, HasSubstr("reaches the proxy's transparent socket unchanged"));
+  expect_no_connection();
+}
+
+// What an earlier attempt left in the table of sockets is not taken for what becomes of a later one: there are as many
+// ports as attempts, 18 each time, and few more.
+TEST_P(ProbeBesideAProxy, TellsAttemptsApart) {
+  set_sysctl(pod_->ns(), "ipv4/ip_local_port_range", "40000 40079");
+  apply(options + "-m TPROXY");
+  for (int i = 0; i < 4; ++i) {
+    const Output output = verify(options + "-m TPROXY");
+    EXPECT_EQ(output.exit_code, 0) << output.out << output.err;
+    EXPECT_THAT(named(output, "ok"), UnorderedElementsAreArray(in_both(tried_transparent))) << output.out;
+  }
   expect_no_connection();
 }
 
