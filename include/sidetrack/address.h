@@ -51,6 +51,10 @@ struct Address {
   std::array<std::uint8_t, 16> bytes{};
 
   static std::optional<Address> parse(std::string_view text);
+  static Address any(Family family);       // 0.0.0.0, ::
+  static Address loopback(Family family);  // 127.0.0.1, ::1
+  // 127.0.0.6, ::6: where Envoy passes inbound traffic on to the app from (its InboundPassthroughCluster).
+  static Address passthrough(Family family);
   [[nodiscard]] std::string text() const;  // as inet_ntop(3) writes it
   [[nodiscard]] int bits() const { return family == Family::ipv4 ? 32 : 128; }
   [[nodiscard]] std::size_t size() const { return family == Family::ipv4 ? 4 : 16; }

@@ -65,7 +65,7 @@ std::optional<Address> source_for(const PodView& pod, const Route& route, const 
       return std::ranges::any_of(interface.addresses, [&](const auto& a) { return a.address == destination; });
     });
     if (own) return destination;
-    return Address::parse("127.0.0.1");
+    return Address::loopback(Family::ipv4);
   }
   const Interface* interface = find(pod, route.device);
   if (interface == nullptr) return {};

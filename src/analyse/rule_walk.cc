@@ -154,7 +154,7 @@ class RuleWalk {
                              const Say& say) {
     captured_by(place);
     const Family of = packet_.family;
-    std::optional<Address> to = Address::parse(of == Family::ipv4 ? "127.0.0.1" : "::1");
+    std::optional<Address> to = Address::loopback(of);
     if (at == Hook::prerouting) to = redirect_address(pod_, packet_.now.in, packet_.now.destination.address);
     if (!to) {
       say(Step::Kind::decided, "dropped");

@@ -57,6 +57,21 @@ std::optional<Address> Address::parse(std::string_view text) {
   return std::nullopt;
 }
 
+Address Address::any(Family family) { return {family, {}}; }
+
+Address Address::loopback(Family family) {
+  Address address = any(family);
+  if (family == Family::ipv4) address.bytes[0] = 127;
+  address.bytes[address.size() - 1] = 1;
+  return address;
+}
+
+Address Address::passthrough(Family family) {
+  Address address = loopback(family);
+  address.bytes[address.size() - 1] = 6;
+  return address;
+}
+
 std::string Address::text() const {
   char buffer[INET6_ADDRSTRLEN];
   return inet_ntop(domain(family), bytes.data(), buffer, sizeof buffer);

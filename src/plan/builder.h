@@ -35,8 +35,6 @@ class Builder {
 
   // LO: what counts as loopback.
   [[nodiscard]] AddressRange loopback(Family family) const;
-  // 127.0.0.6 or ::6: the address from which Envoy passes inbound traffic on to the app.
-  [[nodiscard]] static AddressRange passthrough(Family family);
   [[nodiscard]] bool tproxy() const { return config.mode == Mode::tproxy; }
   // The table that catches inbound traffic.
   [[nodiscard]] Table inbound_table() const { return tproxy() ? Table::mangle : Table::nat; }

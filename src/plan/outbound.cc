@@ -26,9 +26,9 @@ void outbound_excluded_ports(Builder& build) {
 // 8.
 void passthrough_return(Builder& build) {
   for (Family family : build.facts.families.list()) {
-    const AddressRange address = Builder::passthrough(family);
-    build.append(family, Table::nat, istio_output, {out("lo"), source(address)}, Verdict::return_,
-                 {"", "the proxy passes inbound traffic on to the app from " + address.first.text()});
+    const Address address = Address::passthrough(family);
+    build.append(family, Table::nat, istio_output, {out("lo"), source(AddressRange::single(address))}, Verdict::return_,
+                 {"", "the proxy passes inbound traffic on to the app from " + address.text()});
   }
 }
 

@@ -12,7 +12,7 @@ Routing routing(const Builder& build) {
   Routing routing;
   const Config& config = build.config;
   if (build.facts.families.contains(Family::ipv6)) {
-    routing.loopback_addresses.push_back(Builder::passthrough(Family::ipv6).first);
+    routing.loopback_addresses.push_back(Address::passthrough(Family::ipv6));
   }
   if (build.tproxy() && !config.inbound_ports.empty()) {
     for (Family family : build.facts.families.list()) {
@@ -97,11 +97,7 @@ Plan plan(const Config& config, const HostFacts& facts) {
 }
 
 AddressRange Builder::loopback(Family family) const {
-  return family == Family::ipv4 ? config.loopback_ipv4 : *AddressRange::parse("::1/128");
-}
-
-AddressRange Builder::passthrough(Family family) {
-  return *AddressRange::parse(family == Family::ipv4 ? "127.0.0.6/32" : "::6/128");
+  return family == Family::ipv4 ? config.loopback_ipv4 : AddressRange::single(Address::loopback(family));
 }
 
 Families Builder::dns_families() const {

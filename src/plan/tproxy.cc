@@ -41,10 +41,9 @@ void tproxy_marks(Builder& build) {
   build.insert(families, Table::mangle, istio_inbound, 1, {tcp, mark(m)}, Verdict::return_,
                {flag, "what the proxy passes on is not captured again"});
   for (Family family : families.list()) {
-    build.insert(
-        family, Table::mangle, istio_inbound, 2, {tcp, source(Builder::passthrough(family)), in("lo")},
-        Verdict::return_,
-        {"", "the proxy passes inbound traffic on to the app from " + Builder::passthrough(family).first.text()});
+    const Address address = Address::passthrough(family);
+    build.insert(family, Table::mangle, istio_inbound, 2, {tcp, source(AddressRange::single(address)), in("lo")},
+                 Verdict::return_, {"", "the proxy passes inbound traffic on to the app from " + address.text()});
   }
   build.insert(families, Table::mangle, istio_inbound, 3, {tcp, in("lo"), except(mark(outbound_mark))},
                Verdict::return_, {"", "the app talking to itself over lo bypasses the proxy"});

@@ -74,7 +74,7 @@ Descriptor bound(const Attempt& attempt) {
     set(fd, v6 ? SOL_IPV6 : SOL_IP, v6 ? IPV6_RECVERR : IP_RECVERR, 1);
     if (!read_from_inside_only(fd)) return Descriptor();
   }
-  const SocketAddress from(Endpoint{attempt.from.value_or(any(family)), 0});
+  const SocketAddress from(Endpoint{attempt.from.value_or(Address::any(family)), 0});
   if (bind(fd.get(), from.get(), SocketAddress::size()) != 0) return Descriptor();
   return fd;
 }

@@ -5,21 +5,6 @@
 
 namespace sidetrack::probe {
 
-Address loopback(Family family) {
-  Address address{family, {}};
-  if (family == Family::ipv4) address.bytes[0] = 127;
-  address.bytes[address.size() - 1] = 1;
-  return address;
-}
-
-Address passthrough(Family family) {
-  Address address = loopback(family);
-  address.bytes[address.size() - 1] = 6;
-  return address;
-}
-
-Address any(Family family) { return {family, {}}; }
-
 SocketAddress::SocketAddress(const Endpoint& endpoint) {
   const Address& address = endpoint.address;
   if (address.family == Family::ipv4) {

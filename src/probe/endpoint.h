@@ -8,11 +8,6 @@
 
 namespace sidetrack::probe {
 
-[[nodiscard]] Address loopback(Family family);  // 127.0.0.1, ::1
-[[nodiscard]] Address any(Family family);       // 0.0.0.0, ::
-// 127.0.0.6, ::6: where the proxy passes inbound traffic on from. An address of the pod, and outside of LO.
-[[nodiscard]] Address passthrough(Family family);
-
 // As the system calls want it.
 class SocketAddress {
  public:

@@ -129,7 +129,7 @@ ProbeResult carry_out(Trial trial, const std::vector<Listener>& listeners, Sourc
   };
   if (!trial.unknown.empty()) return result(Verdict_::unknown, trial.unknown);
   const Address& to = trial.attempt.to.address;
-  if (to == passthrough(to.family) && !is_own(to)) {
+  if (to == Address::passthrough(to.family) && !is_own(to)) {
     ProbeResult lacking = result(Verdict_::failed, to.text() + " is not an address of this pod");
     lacking.routing.loopback_addresses = {to};
     return lacking;

@@ -15,10 +15,10 @@ constexpr seconds patience{1};
 // At all addresses; in mode TPROXY foreign ones are among them, where that is permitted.
 Listener listen_anywhere(const Config& config, Family family, std::uint16_t port) {
   if (config.mode == Mode::tproxy) {
-    Listener listener = listen_at(Protocol::tcp, {{any(family), port}, true}, Sharing::if_free);
+    Listener listener = listen_at(Protocol::tcp, {{Address::any(family), port}, true}, Sharing::if_free);
     if (listener.state != Listener::State::refused) return listener;
   }
-  return listen_at(Protocol::tcp, {{any(family), port}}, Sharing::if_free);
+  return listen_at(Protocol::tcp, {{Address::any(family), port}}, Sharing::if_free);
 }
 
 // No option names it: what happens there happens to any port.
@@ -48,7 +48,7 @@ std::vector<Listener> listeners(const Config& config, Family family, const std::
   std::vector<Listener> all;
   all.push_back(listen_anywhere(config, family, config.inbound_port));
   for (const auto& [protocol, port] : proxy_ports)
-    all.push_back(listen_at(protocol, {{loopback(family), port}}, Sharing::if_free));
+    all.push_back(listen_at(protocol, {{Address::loopback(family), port}}, Sharing::if_free));
   for (const std::uint16_t port : other_ports) all.push_back(listen_anywhere(config, family, port));
   return all;
 }

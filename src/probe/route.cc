@@ -32,7 +32,7 @@ Route route_to(const Endpoint& to) {
   // To connect a datagram socket is to look up the route, and sends nothing.
   const Descriptor socket = datagram_socket(to.address.family);
   const SocketAddress address(to);
-  if (connect(socket.get(), address.get(), SocketAddress::size()) != 0) return {{}, any(to.address.family)};
+  if (connect(socket.get(), address.get(), SocketAddress::size()) != 0) return {{}, Address::any(to.address.family)};
   const Address source = own_end(socket.get()).address;
   return {is_own(to.address) ? "lo" : interface_with(source), source};
 }

@@ -97,8 +97,8 @@ std::vector<Trial> dns(const Config& config, const Plan& plan, Family family, Pr
 // itself as the source, and what has that is left alone.)
 std::vector<Attempt> over_lo(const std::vector<Owner>& ids, Family family, const std::vector<std::uint16_t>& ports,
                              std::uint32_t mark = 0) {
-  std::vector<Attempt> all = attempts(Protocol::tcp, ids, {passthrough(family)}, ports, mark);
-  for (Attempt& attempt : all) attempt.from = loopback(family);
+  std::vector<Attempt> all = attempts(Protocol::tcp, ids, {Address::passthrough(family)}, ports, mark);
+  for (Attempt& attempt : all) attempt.from = Address::loopback(family);
   return all;
 }
 
@@ -134,7 +134,7 @@ std::vector<Trial> app_to_itself(const Config& config, const Plan& plan, Family 
 std::vector<Address> own_addresses(Family family) {
   std::vector<Address> own = interface_addresses();
   std::erase_if(own, [&](const Address& a) { return a.family != family || a.is_loopback() || a.is_link_local(); });
-  std::erase(own, passthrough(family));
+  std::erase(own, Address::passthrough(family));
   return own;
 }
 
@@ -150,7 +150,7 @@ std::uint32_t inbound_mark(const Config& config, const Plan& plan, const Address
 }
 
 std::uint16_t free_port(Family family) {
-  return own_end(listen_at(Protocol::tcp, {{any(family), 0}}, Sharing::if_free).socket.get()).port;
+  return own_end(listen_at(Protocol::tcp, {{Address::any(family), 0}}, Sharing::if_free).socket.get()).port;
 }
 
 bool nobody_listens(const Endpoint& at) {
@@ -202,7 +202,8 @@ std::vector<Trial> tproxy_route(const Config& config, const Plan& plan, Family f
   // The kernel would choose the destination itself as the source, and then find no route for that.
   for (Attempt& attempt : tries) attempt.from = own.front();
   auto found = first(plan, "tproxy route", tries, [](const Trial& trial) {
-    return captured_at(trial) == 0 && nobody_listens({any(trial.attempt.to.address.family), trial.attempt.to.port});
+    return captured_at(trial) == 0 &&
+           nobody_listens({Address::any(trial.attempt.to.address.family), trial.attempt.to.port});
   });
   for (Trial& trial : found) {
     trial.routing = routing;
@@ -242,9 +243,9 @@ std::vector<Owner> app_identities(const Config& config) {
 Trial inbound(const Config& config, const Plan& plan, Family family) {
   const Attempt attempt{.protocol = Protocol::tcp,
                         .as = proxy_identities(config).front(),
-                        .from = loopback(family),
-                        .to = {passthrough(family), config.probe_port}};
-  Trial trial = foresee(plan, attempt, {"lo", loopback(family)});
+                        .from = Address::loopback(family),
+                        .to = {Address::passthrough(family), config.probe_port}};
+  Trial trial = foresee(plan, attempt, {"lo", Address::loopback(family)});
   trial.name = fmt::format("inbound tcp {}", name(family));
   if (!can_act_as(attempt.as)) trial.unknown = not_permitted(attempt);
   return trial;

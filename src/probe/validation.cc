@@ -19,7 +19,7 @@ std::vector<Listener> listeners(const Config& config, Family family, const Owner
   const ActingAs owner(proxy);
   std::vector<Listener> both;
   for (const std::uint16_t port : {config.proxy_port, config.inbound_port})
-    both.push_back(listen_at(Protocol::tcp, {{loopback(family), port}}, Sharing::always));
+    both.push_back(listen_at(Protocol::tcp, {{Address::loopback(family), port}}, Sharing::always));
   return both;
 }
 

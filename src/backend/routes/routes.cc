@@ -56,10 +56,7 @@ bool is_ours(const LiveRoute& route, const Everything& all) {
          std::ranges::any_of(all.rules, [&](const LiveRule& rule) { return is_istio_pair(rule, route); });
 }
 
-bool is_ours(const Address& address) {
-  static const std::optional<Address> passthrough = Address::parse("::6");
-  return address == passthrough;
-}
+bool is_ours(const Address& address) { return address == Address::passthrough(Family::ipv6); }
 
 // ---- requests
 
@@ -208,8 +205,8 @@ class KernelRoutes : public Routes {
     }
   }
 
-  Reply add_one(
-      const PolicyRule& rule) {  // no priority: the kernel takes the one before the first, as for `ip rule add`
+  // Without a priority, as `ip rule add`: the kernel takes the one before the first.
+  Reply add_one(const PolicyRule& rule) {
     Request request(RTM_NEWRULE, create, rule_header(rule));
     put_rule(request, rule, our_protocol);
     return socket_.request(request);
