@@ -233,11 +233,12 @@ Landing land(const Attempt& attempt, const std::vector<Listener>& listeners, Sou
              Clock::time_point deadline) {
   // Where two connections from one port to two destinations would be one behind nat, also when the earlier has ended
   // but conntrack still knows it, nf_nat gives the later another port. That one cannot be told from others', so another
-  // is made from another port.
+  // is made from another port. An answer finds its way back, whatever the port: one datagram to a server is enough.
+  const bool by_port = attempt.protocol == Protocol::tcp || attempt.complete;
   while (true) {
     const Descriptor client = sent(attempt, ports);
     if (!client.valid()) return not_sent(errno);
-    const Clock::time_point next = std::min(deadline, Clock::now() + patience_with_a_port);
+    const Clock::time_point next = by_port ? std::min(deadline, Clock::now() + patience_with_a_port) : deadline;
     const Landing landing = attempt.protocol == Protocol::tcp ? land_tcp(client, attempt, listeners, next)
                                                               : land_udp(client, listeners, next);
     if (landing.kind != Landing::Kind::unanswered || Clock::now() >= deadline) return landing;

@@ -392,6 +392,23 @@ TEST_P(Probe, IsNotMisledByEarlierConnections) {
   }
 }
 
+// A name server that keeps silent: what reached it cannot be told, and it gets one datagram.
+TEST_P(Probe, AsksANameServerOnce) {
+  apply(options);
+  const FileDescriptor server = pod_->ns().run([] {
+    FileDescriptor socket(check(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), "socket"));
+    const sockaddr_storage at = Endpoint("127.0.0.1", 15053).socket_address();
+    check(bind(socket.get(), pointer(at), socket_address_size), "bind");
+    return socket;
+  });
+  const Output output = verify(options);
+  EXPECT_EQ(output.exit_code, 0) << output.out << output.err;
+  EXPECT_THAT(named(output, "unknown"), Contains("dns udp ipv4"));
+  char datagram[64];
+  EXPECT_EQ(recv(server.get(), datagram, sizeof datagram, 0), 12);
+  EXPECT_EQ(recv(server.get(), datagram, sizeof datagram, 0), -1);
+}
+
 class ProbeBesideAProxy : public Probe {
  protected:
   void SetUp() override {
