@@ -131,11 +131,13 @@ std::vector<Trial> app_to_itself(const Config& config, const Plan& plan, Family 
 
 // ---- TPROXY: what carries the mark of the proxy's calls to its own pod counts as inbound on lo.
 
-std::vector<Address> own_addresses(Family family) {
-  std::vector<Address> own = interface_addresses();
-  std::erase_if(own, [&](const Address& a) { return a.family != family || a.is_loopback() || a.is_link_local(); });
-  std::erase(own, Address::passthrough(family));
-  return own;
+// The pod's, as others reach it.
+std::optional<Address> own_address(Family family) {
+  const std::vector<Address> all = interface_addresses();
+  const auto found = std::ranges::find_if(all, [&](const Address& a) {
+    return a.family == family && !a.is_loopback() && !a.is_link_local() && a != Address::passthrough(family);
+  });
+  return found != all.end() ? std::optional(*found) : std::nullopt;
 }
 
 // What the rules of mangle OUTPUT put on the proxy's call to its own pod.
@@ -158,15 +160,14 @@ bool nobody_listens(const Endpoint& at) {
 }
 
 // `-b`, or, if `excluded`, `-d`.
-std::vector<Trial> tproxy(const Config& config, const Plan& plan, Family family, bool excluded) {
-  const std::vector<Address> own = own_addresses(family);
+std::vector<Trial> tproxy(const Config& config, const Plan& plan, const Address& own, bool excluded) {
+  const Family family = own.family;
   const bool all = config.inbound_ports.all;
-  if (config.mode != Mode::tproxy || own.empty() || (excluded && !all)) return {};
+  if (excluded && !all) return {};
   const std::vector<std::uint16_t> ports = excluded ? config.inbound_exclude_ports
                                            : all    ? std::vector{free_port(family)}
                                                     : config.inbound_ports.list;
-  const auto tries =
-      attempts(Protocol::tcp, app_identities(config), {own.front()}, ports, inbound_mark(config, plan, own.front()));
+  const auto tries = attempts(Protocol::tcp, app_identities(config), {own}, ports, inbound_mark(config, plan, own));
   if (tries.empty()) return {};
   const std::string what = excluded ? "tproxy excluded port" : "tproxy";
   bool in_use = false;
@@ -190,17 +191,17 @@ std::vector<Trial> tproxy(const Config& config, const Plan& plan, Family family,
 }
 
 // What carries the mark stays in the pod, whatever its destination.
-std::vector<Trial> tproxy_route(const Config& config, const Plan& plan, Family family) {
+std::vector<Trial> tproxy_route(const Config& config, const Plan& plan, const Address& own) {
+  const Family family = own.family;
   Routing routing = plan.routing;
   const auto other = [&](const auto& route) { return route.family != family; };
   std::erase_if(routing.policy_rules, other);
   std::erase_if(routing.local_routes, other);
   routing.loopback_addresses.clear();
-  const std::vector<Address> own = own_addresses(family);
-  if (routing.local_routes.empty() || own.empty()) return {};
+  if (routing.local_routes.empty()) return {};
   auto tries = attempts(Protocol::tcp, app_identities(config), nobody(family), {config.probe_port}, config.tproxy_mark);
   // The kernel would choose the destination itself as the source, and then find no route for that.
-  for (Attempt& attempt : tries) attempt.from = own.front();
+  for (Attempt& attempt : tries) attempt.from = own;
   auto found = first(plan, "tproxy route", tries, [](const Trial& trial) {
     return captured_at(trial) == 0 &&
            nobody_listens({Address::any(trial.attempt.to.address.family), trial.attempt.to.port});
@@ -259,9 +260,12 @@ std::vector<Trial> trials(const Config& config, const Plan& plan, Family family)
   add(dns(config, plan, family, Protocol::udp));
   add(excluded_outbound(config, plan, family));
   add(app_to_itself(config, plan, family));
-  add(tproxy(config, plan, family, false));
-  add(tproxy(config, plan, family, true));
-  add(tproxy_route(config, plan, family));
+  if (config.mode != Mode::tproxy) return all;
+  if (const std::optional<Address> own = own_address(family)) {
+    add(tproxy(config, plan, *own, false));
+    add(tproxy(config, plan, *own, true));
+    add(tproxy_route(config, plan, *own));
+  }
   return all;
 }
 
