@@ -310,19 +310,22 @@ class Walk {
 }  // namespace
 
 Trace explain(const Packet& packet, const PodView& pod, std::span<const Live> live) {
+  const auto walked = [&](std::span<const Live* const> order) {
+    Walk walk(packet, pod, order);
+    Trace trace = walk.run();
+    trace.ending.answers = walk.lost_answers(trace.ending);
+    return trace;
+  };
   std::vector<const Live*> order;
   for (const Live& one : live) order.push_back(&one);
-  Walk walk(packet, pod, order);
-  Trace trace = walk.run();
-  trace.ending.answers = walk.lost_answers(trace.ending);
+  Trace trace = walked(order);
 
   std::vector<Ending> endings{trace.ending};
   std::vector<const Live*> other = order;
   std::ranges::sort(other);
   do {
-    Walk again(packet, pod, other);
-    Ending ending = again.run().ending;
-    ending.answers = again.lost_answers(ending);
+    if (other == order) continue;
+    const Ending ending = walked(other).ending;
     if (std::ranges::find(endings, ending) != endings.end()) continue;
     endings.push_back(ending);
     std::string names;

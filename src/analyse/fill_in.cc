@@ -14,9 +14,8 @@ namespace {
 // The interface by which a packet from outside comes in: that of its destination, else the one of the default route.
 std::string entrance(const PodView& pod, const Address& destination) {
   if (const auto name = interface_of(pod, destination)) return *name;
-  const bool ipv4 = destination.family == Family::ipv4;
-  const auto anywhere = AddressRange::parse(ipv4 ? "0.0.0.0/0" : "::/0");
-  const auto found = std::ranges::find(pod.routes, anywhere, [](const NetworkRoute& r) { return std::optional(r.to); });
+  const AddressRange anywhere = AddressRange::prefix(Address::any(destination.family), 0);
+  const auto found = std::ranges::find(pod.routes, anywhere, &NetworkRoute::to);
   return found != pod.routes.end() ? found->device : pod.interfaces.back().name;
 }
 
@@ -29,7 +28,7 @@ Packet filled_in(Packet packet, const PodView& pod) {
   if (!packet.destination) {
     const Families families = packet.source ? Families(packet.source->family) : Families::both();
     if (packet.way == Way::lo) {
-      packet.destination = Address::parse(families.contains(Family::ipv4) ? "127.0.0.1" : "::1");
+      packet.destination = Address::loopback(families.contains(Family::ipv4) ? Family::ipv4 : Family::ipv6);
     } else if (const auto own = own_address(pod, families)) {
       packet.destination = own->address;
     } else {
@@ -65,7 +64,7 @@ Packet filled_in(Packet packet, const PodView& pod) {
       packet.source = source_for(pod, *found, destination);
     }
   }
-  if (!packet.source) packet.source = Address{destination.family, {}};
+  if (!packet.source) packet.source = Address::any(destination.family);
   return packet;
 }
 
