@@ -51,6 +51,9 @@ struct Live {
   std::uint32_t generation = 0;  // nf_tables: of the whole ruleset of the namespace
   // nf_tables: the tables that hold nothing but ours ("inet sidetrack", "ip nat"), even empty ones: they go with it.
   std::vector<std::string> own_tables;
+
+  // The chain of that name that packets of the family pass; nullptr if there is none.
+  [[nodiscard]] const LiveChain* find(Family family, Table table, std::string_view chain) const;
 };
 
 enum class EqualRules { keep, rewrite };
@@ -67,8 +70,8 @@ class Backend {
   // What the user should know and is no error, a sentence each: "going on without the lock …".
   [[nodiscard]] virtual std::vector<std::string> warnings() const { return {}; }
 
-  // The rules as this backend stores them, which is what `read` gives back: folded into sets by nftables, else
-  // unchanged.
+  // The rules as this backend stores them, which is what `read` gives back: folded into sets by nftables, else with
+  // their matches in the order in which iptables lists them.
   [[nodiscard]] virtual Ruleset stored(const Ruleset& asked) const { return asked; }
 
   // What the kernel holds now. Creates nothing: a table that is not alive is not read.

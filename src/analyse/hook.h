@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -14,6 +15,9 @@ inline constexpr Hook all_hooks[] = {Hook::prerouting, Hook::input, Hook::forwar
   constexpr std::string_view names[] = {"PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"};
   return names[static_cast<std::size_t>(hook)];
 }
+
+// NFT_JUMP_STACK_SIZE; xt counts its jumps when rules are loaded.
+inline constexpr std::size_t deepest_jump = 16;
 
 // The hook of a base chain, by its name: iptables' built-in ones, and those of Istio's nftables tables, in lower case.
 [[nodiscard]] constexpr std::optional<Hook> hook_of(std::string_view chain) {

@@ -27,8 +27,6 @@ bool changes_source(const std::string& target) {
   return target.starts_with("-j MASQUERADE") || target.starts_with("-j SNAT");
 }
 
-constexpr unsigned deepest = 16;  // NFT_JUMP_STACK_SIZE; xt counts its jumps when rules are loaded
-
 class RuleWalk {
  public:
   RuleWalk(InFlight& packet, const PodView& pod) : packet_(packet), pod_(pod) {}
@@ -114,11 +112,9 @@ class RuleWalk {
 
   // A chain that is jumped to. One without rules, in a plan, is not there.
   Ended enter(const std::string& name_of, const Live& live, const Rule& rule, Hook at, std::size_t place) {
-    const auto target = std::ranges::find_if(live.chains, [&](const LiveChain& other) {
-      return other.name == name_of && other.table == rule.table && other.families.contains(packet_.family);
-    });
-    if (target == live.chains.end()) return Ended::back;
-    if (jumps_.size() >= deepest) {
+    const LiveChain* target = live.find(packet_.family, rule.table, name_of);
+    if (target == nullptr) return Ended::back;
+    if (jumps_.size() >= deepest_jump) {
       packet_.doubt("jumps nested deeper than the kernel allows are not followed");
       return Ended::back;
     }

@@ -14,8 +14,6 @@
 namespace sidetrack {
 namespace {
 
-constexpr std::size_t deepest = 16;
-
 // The matches of the jumps that lead to a rule, and its own.
 using Conditions = std::vector<const Match*>;
 using Visit = std::function<void(const Conditions&, const Rule&)>;
@@ -40,10 +38,8 @@ void walk(const Live& live, const LiveChain& chain, Family family, const Conditi
       if (ends_chain(rule)) return;
       continue;
     }
-    const auto next = std::ranges::find_if(live.chains, [&](const LiveChain& other) {
-      return other.table == chain.table && other.name == jump->chain && other.families.contains(family);
-    });
-    if (next != live.chains.end() && depth < deepest) walk(live, *next, family, all, depth + 1, visit);
+    const LiveChain* next = live.find(family, chain.table, jump->chain);
+    if (next != nullptr && depth < deepest_jump) walk(live, *next, family, all, depth + 1, visit);
   }
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "sidetrack/backend.h"
 
+#include <algorithm>
+
 namespace sidetrack {
 
 std::string_view name(BackendKind kind) {
@@ -13,6 +15,13 @@ std::string_view name(BackendKind kind) {
       return "nftables";
   }
   return "";
+}
+
+const LiveChain* Live::find(Family family, Table table, std::string_view chain) const {
+  const auto found = std::ranges::find_if(chains, [&](const LiveChain& one) {
+    return one.families.contains(family) && one.table == table && one.name == chain;
+  });
+  return found != chains.end() ? &*found : nullptr;
 }
 
 std::vector<Families> scopes(BackendKind kind) {

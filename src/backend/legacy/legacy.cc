@@ -30,13 +30,6 @@ std::vector<TablePointer> open_alive() {
   return tables;
 }
 
-const LiveChain* find(const Live& live, Family family, Table table, const std::string& name) {
-  const auto found = std::ranges::find_if(live.chains, [&](const LiveChain& chain) {
-    return chain.families == family && chain.table == table && chain.name == name;
-  });
-  return found != live.chains.end() ? &*found : nullptr;
-}
-
 bool touches(const LiveChain& chain) { return chain.ours || std::ranges::any_of(chain.rules, &LiveRule::ours); }
 
 // Whether the table still holds the chains of `seen`, by name and length; a chain without rules may be missing there,
@@ -47,7 +40,7 @@ bool is_as_seen(const IptcTable& table, const Live& seen) {
     if (chain.families == table.family() && chain.table == table.table()) ++chains_seen;
   }
   for (const LiveChain& chain : table.read()) {
-    const LiveChain* before = find(seen, table.family(), table.table(), chain.name);
+    const LiveChain* before = seen.find(table.family(), table.table(), chain.name);
     if (before != nullptr) --chains_seen;
     if (before == nullptr && !is_builtin(chain.name)) return false;
     if ((before != nullptr ? before->rules.size() : 0) != chain.rules.size()) return false;
@@ -80,7 +73,7 @@ std::vector<ChainEdit> edits_of(const Live& seen, const Ruleset& wanted, Family 
   };
   const std::vector<Chain> asked = chains(wanted, table, family);
   for (const Chain& chain : asked) {
-    const LiveChain* there = find(seen, family, table, chain.name);
+    const LiveChain* there = seen.find(family, table, chain.name);
     add(edit_of(chain.name, there, chain.rules, family, equal), there);
   }
   for (const LiveChain& there : seen.chains) {

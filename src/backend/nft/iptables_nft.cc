@@ -78,13 +78,6 @@ bool is_own(const KernelTable& table, std::span<const LiveChain> chains) {
 
 // ---- Writing.
 
-const LiveChain* find(const Live& live, const Place& place, const std::string& name) {
-  const auto found = std::ranges::find_if(live.chains, [&](const LiveChain& chain) {
-    return chain.families == place.family && chain.table == place.table && chain.name == name;
-  });
-  return found != live.chains.end() ? &*found : nullptr;
-}
-
 // How one chain changes.
 struct ChainChange {
   std::string name;
@@ -112,8 +105,8 @@ std::vector<ChainChange> changes_of(const Live& seen, const Ruleset& wanted, con
   std::vector<ChainChange> changes;
   const std::vector<Chain> asked = chains(wanted, place.table, place.family);
   for (const Chain& chain : asked) {
-    if (find(seen, place, chain.name + unhooked) != nullptr) refuse_unhooked(place, chain.name);
-    const LiveChain* there = find(seen, place, chain.name);
+    if (seen.find(place.family, place.table, chain.name + unhooked) != nullptr) refuse_unhooked(place, chain.name);
+    const LiveChain* there = seen.find(place.family, place.table, chain.name);
     changes.push_back({chain.name, there, splice(there != nullptr ? there->rules : none, chain.rules, equal)});
   }
   for (const LiveChain& there : seen.chains) {
