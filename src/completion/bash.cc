@@ -79,15 +79,13 @@ std::string cased(const std::string& patterns, const std::string& what) {
 // "--format", or "apply:--format" where another row of the same name says otherwise.
 std::string patterns(const Flag& flag) {
   const auto rows = std::ranges::count(flags(), flag.name, &Flag::name);
-  std::string text;
-  for (const CommandInfo& command : commands()) {
-    if (rows > 1 && !flag.commands.contains(command.command)) continue;
-    const std::string before = rows > 1 ? std::string(command.name) : "*";
-    text += fmt::format("{}{}:--{}", text.empty() ? "" : " | ", before, flag.name);
-    if (flag.letter != '\0') text += fmt::format(" | {}:-{}", before, flag.letter);
-    if (rows == 1) break;
+  const auto before = rows > 1 ? takers(flag) : std::vector<std::string_view>{"*"};
+  std::vector<std::string> patterns;
+  for (const std::string_view command : before) {
+    patterns.push_back(fmt::format("{}:--{}", command, flag.name));
+    if (flag.letter != '\0') patterns.push_back(fmt::format("{}:-{}", command, flag.letter));
   }
-  return text;
+  return fmt::format("{}", fmt::join(patterns, " | "));
 }
 
 std::string completed(const Flag& flag) {
@@ -113,13 +111,13 @@ std::string completed(const Flag& flag) {
 }
 
 std::string options_of(Command command) {
-  std::string text;
+  std::vector<std::string> options;
   for (const Flag& flag : flags()) {
     if (flag.name.empty() || !flag.commands.contains(command)) continue;
-    text += fmt::format("{}--{}", text.empty() ? "" : " ", flag.name);
-    if (flag.letter != '\0') text += fmt::format(" -{}", flag.letter);
+    options.push_back(fmt::format("--{}", flag.name));
+    if (flag.letter != '\0') options.push_back(fmt::format("-{}", flag.letter));
   }
-  return text;
+  return fmt::format("{}", fmt::join(options, " "));
 }
 
 // The words that a command takes before its options.

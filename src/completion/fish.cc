@@ -82,8 +82,9 @@ std::string value(const Flag& flag) {
 }
 
 std::string option(const Flag& flag) {
-  std::string text = fmt::format("complete{} -c sidetrack -n '__sidetrack_is {}'",
-                                 flag.commands.contains(Command::apply) ? " -c istio-iptables" : "", takers(flag));
+  std::string text =
+      fmt::format("complete{} -c sidetrack -n '__sidetrack_is {}'",
+                  flag.commands.contains(Command::apply) ? " -c istio-iptables" : "", joined(takers(flag)));
   if (flag.letter != '\0') text += fmt::format(" -s {}", flag.letter);
   text += fmt::format(" -l {} -d {}", flag.name, quoted(flag.description));
   return text + (flag.value.empty() ? "" : value(flag)) + "\n";

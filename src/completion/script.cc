@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "completion/script.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "options/log_flags.h"
@@ -50,19 +52,15 @@ Offer offer(const Flag& flag) {
   return {each_choice(found->words), found->source};
 }
 
-std::string takers(const Flag& flag) {
+std::vector<std::string_view> takers(const Flag& flag) {
   std::vector<std::string_view> names;
   for (const CommandInfo& command : commands()) {
     if (flag.commands.contains(command.command)) names.push_back(command.name);
   }
-  return joined(names);
+  return names;
 }
 
-std::string joined(const std::vector<std::string_view>& words) {
-  std::string text;
-  for (const std::string_view word : words) text += (text.empty() ? "" : " ") + std::string(word);
-  return text;
-}
+std::string joined(const std::vector<std::string_view>& words) { return fmt::format("{}", fmt::join(words, " ")); }
 
 std::string replaced(std::string_view text, char what, std::string_view by) {
   std::string result;

@@ -25,8 +25,8 @@ struct Offer {
 // By what the table says of the option's value: its choices, else the name of the value.
 [[nodiscard]] Offer offer(const Flag& flag);
 
-// The names of the commands that take the flag, with a blank between them: "apply render".
-[[nodiscard]] std::string takers(const Flag& flag);
+// The names of the commands that take the flag.
+[[nodiscard]] std::vector<std::string_view> takers(const Flag& flag);
 
 [[nodiscard]] std::string joined(const std::vector<std::string_view>& words);  // with a blank between them
 [[nodiscard]] std::string replaced(std::string_view text, char what, std::string_view by);

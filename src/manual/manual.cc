@@ -346,11 +346,7 @@ std::string sentence(std::string_view words) {
   return result + ".\n";
 }
 
-std::string joined(const std::vector<std::string_view>& words) {
-  std::string result;
-  for (const std::string_view word : words) result += fmt::format("{}{}", result.empty() ? "" : ", ", word);
-  return result;
-}
+std::string joined(const std::vector<std::string_view>& words) { return fmt::format("{}", fmt::join(words, ", ")); }
 
 std::string takers(const Flag& flag) {
   std::vector<std::string_view> names;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "options/log_flags.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 
@@ -26,7 +28,7 @@ ScopedLevel scoped_level(const Item& item) {
   const auto levels = each_choice(log_levels);
   const auto level = std::ranges::find(levels, scoped ? item.text.substr(colon + 1) : item.text);
   if (scope.empty() || level == levels.end()) {
-    refuse(item, "[scope:]level, the level one of debug, info, warn, error, fatal, none");
+    refuse(item, fmt::format("[scope:]level, the level one of {}", fmt::join(levels, ", ")));
   }
   return {scope, static_cast<Level>(level - levels.begin())};
 }

@@ -116,15 +116,16 @@ void set_from_environment(CommandLine& line, const Flag& flag, const Environment
 }
 
 void set_shell(CommandLine& line, const std::vector<std::string>& words) {
-  static constexpr std::string_view shells[] = {"bash", "zsh", "fish"};  // in the order of Shell
-  const auto refuse = [](const std::string& what) {
-    throw Error(ExitCode::usage, what + ": expected one of bash, zsh, fish",
-                fmt::format("for example: {}", info(Command::completion).example));
+  const CommandInfo& command = info(Command::completion);
+  const auto shells = each_choice(command.words[0]);  // in the order of Shell
+  const auto refuse = [&](const std::string& what) {
+    throw Error(ExitCode::usage, fmt::format("{}: expected one of {}", what, fmt::join(shells, ", ")),
+                fmt::format("for example: {}", command.example));
   };
   if (words.size() != 1) refuse(words.empty() ? "completion: no shell given" : "completion: more than one shell given");
-  const auto* const found = std::ranges::find(shells, words.front());
-  if (found == std::end(shells)) refuse(fmt::format("completion: '{}'", words.front()));
-  line.shell = static_cast<Shell>(found - std::begin(shells));
+  const auto found = std::ranges::find(shells, words.front());
+  if (found == shells.end()) refuse(fmt::format("completion: '{}'", words.front()));
+  line.shell = static_cast<Shell>(found - shells.begin());
 }
 
 void refuse_words(const CommandLine& line, const Tokens& tokens, Arguments arguments) {

@@ -205,15 +205,10 @@ std::chrono::nanoseconds duration(const Item& item) {
 }
 
 std::size_t choice(const Item& item, std::string_view choices) {
-  std::size_t place = 0;
-  for (std::string_view left = choices; !item.text.empty();) {
-    const auto bar = left.find('|');
-    if (left.substr(0, bar) == item.text) return place;
-    if (bar == std::string_view::npos) break;
-    left.remove_prefix(bar + 1);
-    ++place;
-  }
-  refuse(item, fmt::format("one of {}", choices));
+  const auto all = each_choice(choices);
+  const auto found = std::ranges::find(all, item.text);
+  if (found == all.end()) refuse(item, fmt::format("one of {}", choices));
+  return static_cast<std::size_t>(found - all.begin());
 }
 
 }  // namespace sidetrack::options
