@@ -144,17 +144,19 @@ void set_envoy_user(CommandLine& line, const Given& given) {
 // One owner match a group: xtables rules with more would not be the ones that istio-iptables makes.
 constexpr std::size_t most_owner_groups = 64;
 
+void limit_groups(const Given& given, std::size_t count) {
+  if (count > most_owner_groups) refuse(given, fmt::format("at most {} groups, not {}", most_owner_groups, count));
+}
+
 void set_owner_groups(CommandLine& line, const Given& given) {
   line.names.owner_groups = {};
   selection<&Names::owner_groups, word>(line, given);
-  const std::size_t count = line.names.owner_groups.list.size();
-  if (count > most_owner_groups) refuse(given, fmt::format("at most {} groups, not {}", most_owner_groups, count));
+  limit_groups(given, line.names.owner_groups.list.size());
 }
 
 void set_owner_groups_exclude(CommandLine& line, const Given& given) {
   list<&Names::owner_groups_exclude, word>(line, given);
-  const std::size_t count = line.names.owner_groups_exclude.size();
-  if (count > most_owner_groups) refuse(given, fmt::format("at most {} groups, not {}", most_owner_groups, count));
+  limit_groups(given, line.names.owner_groups_exclude.size());
 }
 
 // ---- Who takes what.
