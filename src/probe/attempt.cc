@@ -18,10 +18,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-bool set(const Descriptor& socket, int level, int option, const auto& value) {
-  return setsockopt(socket.get(), level, option, &value, sizeof value) == 0;
-}
-
 // The next hop drops it, and says so: nothing gets further, whatever the rules do. Nothing counts down on the way to a
 // socket of this pod.
 bool stay_near(const Descriptor& socket, Family family) {
@@ -62,8 +58,7 @@ Landing not_sent(int error) {
 Descriptor bound(const Attempt& attempt) {
   const Family family = attempt.to.address.family;
   const bool tcp = attempt.protocol == Protocol::tcp;
-  const int type = (tcp ? SOCK_STREAM : SOCK_DGRAM) | SOCK_CLOEXEC | SOCK_NONBLOCK;
-  Descriptor fd(socket(domain(family), type, 0));
+  Descriptor fd = open_socket(attempt.protocol, family);
   if (!fd.valid() || !stay_near(fd, family)) return Descriptor();
   if (attempt.mark != 0 && !set(fd, SOL_SOCKET, SO_MARK, attempt.mark)) return Descriptor();
   if (tcp) {

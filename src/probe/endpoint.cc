@@ -39,4 +39,9 @@ Endpoint SocketAddress::endpoint() const {
   return result;
 }
 
+Descriptor open_socket(Protocol protocol, Family family) {
+  const int type = protocol == Protocol::tcp ? SOCK_STREAM : SOCK_DGRAM;
+  return Descriptor(socket(domain(family), type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+}
+
 }  // namespace sidetrack::probe

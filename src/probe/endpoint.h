@@ -4,6 +4,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include "host/descriptor.h"
 #include "sidetrack/packet.h"
 
 namespace sidetrack::probe {
@@ -22,5 +23,14 @@ class SocketAddress {
  private:
   sockaddr_storage storage_{};
 };
+
+// Does not block; else errno says why there is none.
+[[nodiscard]] Descriptor open_socket(Protocol protocol, Family family);
+
+// setsockopt(2). False: errno says why not.
+template <typename Value>
+bool set(const Descriptor& socket, int level, int option, const Value& value) {
+  return setsockopt(socket.get(), level, option, &value, sizeof value) == 0;
+}
 
 }  // namespace sidetrack::probe

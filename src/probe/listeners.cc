@@ -10,25 +10,19 @@
 namespace sidetrack::probe {
 namespace {
 
-bool enable(int socket, int level, int option) {
-  const int on = 1;
-  return setsockopt(socket, level, option, &on, sizeof on) == 0;
-}
-
 // A bound socket; else errno says why there is none.
 Descriptor bound(Protocol protocol, const Place& place, bool shared) {
   const Family family = place.at.address.family;
   const bool tcp = protocol == Protocol::tcp;
-  const int type = (tcp ? SOCK_STREAM : SOCK_DGRAM) | SOCK_CLOEXEC | SOCK_NONBLOCK;
-  Descriptor fd(socket(domain(family), type, 0));
+  Descriptor fd = open_socket(protocol, family);
   if (!fd.valid()) return fd;
   const bool v6 = family == Family::ipv6;
   const SocketAddress address(place.at);
   const bool done =
       // For tcp alone: leftovers of ended connections do not count. For udp it would take the port from its holder.
-      (!tcp || enable(fd.get(), SOL_SOCKET, SO_REUSEADDR)) && (!shared || enable(fd.get(), SOL_SOCKET, SO_REUSEPORT)) &&
-      (!v6 || enable(fd.get(), SOL_IPV6, IPV6_V6ONLY)) &&
-      (!place.transparent || enable(fd.get(), v6 ? SOL_IPV6 : SOL_IP, v6 ? IPV6_TRANSPARENT : IP_TRANSPARENT)) &&
+      (!tcp || set(fd, SOL_SOCKET, SO_REUSEADDR, 1)) && (!shared || set(fd, SOL_SOCKET, SO_REUSEPORT, 1)) &&
+      (!v6 || set(fd, SOL_IPV6, IPV6_V6ONLY, 1)) &&
+      (!place.transparent || set(fd, v6 ? SOL_IPV6 : SOL_IP, v6 ? IPV6_TRANSPARENT : IP_TRANSPARENT, 1)) &&
       bind(fd.get(), address.get(), SocketAddress::size()) == 0;
   return done ? std::move(fd) : Descriptor();
 }

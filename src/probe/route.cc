@@ -11,8 +11,6 @@
 namespace sidetrack::probe {
 namespace {
 
-Descriptor datagram_socket(Family family) { return Descriptor(socket(domain(family), SOCK_DGRAM | SOCK_CLOEXEC, 0)); }
-
 // The one that has the address. An IPv4 interface has a whole subnet of loopback addresses.
 std::string interface_with(const Address& address) {
   if (address.is_loopback()) return "lo";
@@ -30,7 +28,7 @@ std::string interface_with(const Address& address) {
 
 Route route_to(const Endpoint& to) {
   // To connect a datagram socket is to look up the route, and sends nothing.
-  const Descriptor socket = datagram_socket(to.address.family);
+  const Descriptor socket = open_socket(Protocol::udp, to.address.family);
   const SocketAddress address(to);
   if (connect(socket.get(), address.get(), SocketAddress::size()) != 0) return {{}, Address::any(to.address.family)};
   const Address source = own_end(socket.get()).address;
@@ -38,7 +36,7 @@ Route route_to(const Endpoint& to) {
 }
 
 bool is_own(const Address& address) {
-  const Descriptor socket = datagram_socket(address.family);
+  const Descriptor socket = open_socket(Protocol::udp, address.family);
   const SocketAddress any_port(Endpoint{address, 0});
   return bind(socket.get(), any_port.get(), SocketAddress::size()) == 0;
 }
