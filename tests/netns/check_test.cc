@@ -130,12 +130,7 @@ TEST_P(Check, WithNetAdminAlone) {
   EXPECT_EQ(run(words).exit_code, std::string_view(GetParam()) == "iptables-legacy" ? 4 : 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(, Check, ::testing::Values("iptables-legacy", "iptables-nft", "nftables"),
-                         [](const auto& setting) {
-                           std::string name = setting.param;
-                           for (char& c : name) c = c == '-' ? '_' : c;
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(, Check, ::testing::ValuesIn(backends), backend_name);
 
 }  // namespace
 }  // namespace sidetrack::netns

@@ -204,11 +204,6 @@ TEST_P(ChangedRules, DifferInWhatChangedAlone) {
   EXPECT_EQ(before, after);
 }
 
-std::string backend_name(const ::testing::TestParamInfo<const char*>& tested) {
-  std::string name = tested.param;
-  std::ranges::replace(name, '-', '_');
-  return name;
-}
 INSTANTIATE_TEST_SUITE_P(, ForceApply, ::testing::ValuesIn(backends), backend_name);
 INSTANTIATE_TEST_SUITE_P(, ChangedRules, ::testing::ValuesIn(backends), backend_name);
 

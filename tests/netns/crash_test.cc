@@ -137,11 +137,7 @@ TEST_P(Crash, EveryCallToTheKernelFailing) {
   EXPECT_GT(failures, 10);
 }
 
-INSTANTIATE_TEST_SUITE_P(, Crash, ::testing::ValuesIn(backends), [](const auto& backend) {
-  std::string name = backend.param;
-  for (char& c : name) c = c == '-' ? '_' : c;
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(, Crash, ::testing::ValuesIn(backends), backend_name);
 
 }  // namespace
 }  // namespace sidetrack::netns

@@ -85,11 +85,6 @@ class Probe : public KernelTest, public ::testing::WithParamInterface<const char
 
   std::optional<QuietPod> pod_;
 };
-const auto backend_name = [](const auto& of) {
-  std::string name = of.param;
-  std::ranges::replace(name, '-', '_');
-  return name;
-};
 INSTANTIATE_TEST_SUITE_P(, Probe, ::testing::ValuesIn(backends), backend_name);
 
 // ---- All is well.

@@ -98,11 +98,7 @@ TEST_P(Refusals, StandardOutputThatIsFull) {
   EXPECT_THAT(output.err, HasSubstr("standard output"));
 }
 
-INSTANTIATE_TEST_SUITE_P(, Refusals, ::testing::ValuesIn(backends), [](const auto& backend) {
-  std::string name = backend.param;
-  for (char& c : name) c = c == '-' ? '_' : c;
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(, Refusals, ::testing::ValuesIn(backends), backend_name);
 
 // The lock of legacy iptables.
 class Lock : public Refusals {};

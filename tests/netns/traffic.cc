@@ -13,10 +13,19 @@ std::string program_under_test() {
   return other != nullptr ? other : SIDETRACK_PROGRAM;
 }
 
+namespace {
+
+std::string as_name(std::string backend) {
+  std::ranges::replace(backend, '-', '_');
+  return backend;
+}
+
+}  // namespace
+
+std::string backend_name(const ::testing::TestParamInfo<const char*>& backend) { return as_name(backend.param); }
+
 std::string setting_name(const ::testing::TestParamInfo<Setting>& setting) {
-  std::string result = std::get<const char*>(setting.param);
-  std::replace(result.begin(), result.end(), '-', '_');
-  return result + '_' + std::string(name(std::get<Family>(setting.param)));
+  return as_name(std::get<const char*>(setting.param)) + '_' + std::string(name(std::get<Family>(setting.param)));
 }
 
 void Traffic::SetUp() {

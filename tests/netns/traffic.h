@@ -27,6 +27,9 @@ using Setting = std::tuple<const char*, Family>;  // the backend, and which fami
 
 inline constexpr const char* backends[] = {"iptables-legacy", "iptables-nft", "nftables"};
 
+// "iptables_nft": INSTANTIATE_TEST_SUITE_P(, Suite, ::testing::ValuesIn(backends), backend_name).
+[[nodiscard]] std::string backend_name(const ::testing::TestParamInfo<const char*>& backend);
+
 // Every backend with every family: INSTANTIATE_TEST_SUITE_P(, Suite, settings(), setting_name).
 inline auto settings(Families families = Families::both()) {
   return ::testing::Combine(::testing::ValuesIn(backends), ::testing::ValuesIn(families.list()));

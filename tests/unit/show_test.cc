@@ -31,6 +31,15 @@ Live foreign() {
   return live;
 }
 
+constexpr const char* foreign_shown = R"(packets  bytes  iptables-nft, ipv4
+                POSTROUTING
+                  nat POSTROUTING
+      0      0         1  -s 10.0.0.0/8 -j MASQUERADE                            [other]
+                not reached from any hook
+                  mangle KUBE-MARK [other]
+      0      0         1  -m addrtype --dst-type LOCAL -j MARK --set-mark 16384
+)";
+
 constexpr const char* istio_1_1_shown = R"(packets  bytes  iptables-legacy, ipv4
                 PREROUTING
                   nat PREROUTING
@@ -83,15 +92,7 @@ left out  ipv4 alone: sent by uid 1337, gid 1337
 TEST(Show, ForeignRulesAlone) {
   const std::vector<Live> live{foreign()};
   const Routing routing;
-  EXPECT_EQ("\n" + show(live, routing, {}), R"(
-packets  bytes  iptables-nft, ipv4
-                POSTROUTING
-                  nat POSTROUTING
-      0      0         1  -s 10.0.0.0/8 -j MASQUERADE                            [other]
-                not reached from any hook
-                  mangle KUBE-MARK [other]
-      0      0         1  -m addrtype --dst-type LOCAL -j MARK --set-mark 16384
-
+  EXPECT_EQ("\n" + show(live, routing, {}), "\n" + std::string(foreign_shown) + R"(
 policy rules, routes, addresses
   none of ours
 
@@ -106,15 +107,7 @@ TEST(Show, SeveralBackendsAndOurRouting) {
   const Routing routing{.policy_rules = {{Family::ipv4, 1337, 133}},
                         .local_routes = {{Family::ipv4, 133}},
                         .loopback_addresses = {*Address::parse("::6")}};
-  EXPECT_EQ("\n" + show(live, routing, {}), "\n" + std::string(istio_1_1_shown) + R"(
-packets  bytes  iptables-nft, ipv4
-                POSTROUTING
-                  nat POSTROUTING
-      0      0         1  -s 10.0.0.0/8 -j MASQUERADE                            [other]
-                not reached from any hook
-                  mangle KUBE-MARK [other]
-      0      0         1  -m addrtype --dst-type LOCAL -j MARK --set-mark 16384
-
+  EXPECT_EQ("\n" + show(live, routing, {}), "\n" + std::string(istio_1_1_shown) + "\n" + foreign_shown + R"(
 policy rules, routes, addresses
   ipv4  rule fwmark 1337 lookup 133: what TPROXY has marked stays in the pod
   ipv4  route local default dev lo table 133
