@@ -6,10 +6,13 @@ skip() {
   [ "${SIDETRACK_REQUIRE_KERNEL:-}" != 1 ] || exit 1
   exit 77
 }
-needs() { # TOOLS…, and what all of these tests need
+needs_tools() {
   local tool
-  [ "$(id -u)" = 0 ] || skip "it needs root"
   for tool; do [ -n "$(type -P "$tool")" ] || skip "$tool is missing; install it by 'scripts/setup test'"; done
+}
+needs() { # TOOLS…, and what all tests of pods need
+  [ "$(id -u)" = 0 ] || skip "it needs root"
+  needs_tools "$@"
   unshare --mount --net --ipc --uts --pid --fork true 2>/dev/null || skip "namespaces cannot be made here"
 }
 
