@@ -5,10 +5,12 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "sidetrack/hook.h"
 #include "sidetrack/plan.h"
 #include "sidetrack/ruleset.h"
 
@@ -41,7 +43,12 @@ struct LiveChain {
   std::string name;
   bool ours = false;
   std::vector<LiveRule> rules;
-  Verdict policy = Verdict::accept;  // of a built-in chain: what becomes of packets that no rule decides about
+  Verdict policy = Verdict::accept;  // of a base chain: what becomes of packets that no rule decides about
+  // Where the kernel calls it; nothing: it is only jumped to.
+  std::optional<HookPoint> hook{};
+  // The table as its tool names it: "nat" (legacy iptables), "ip nat", "inet filter". Jumps stay within it.
+  std::string table_name{};
+  bool dormant = false;  // its table is (nf_tables, `flags dormant`): the kernel calls none of its chains
 };
 
 // The tables that a backend writes to, as they are.

@@ -13,7 +13,9 @@
 
 namespace sidetrack {
 
-enum class Table : std::uint8_t { raw, mangle, nat };  // in the order in which the kernel walks them
+// The tables that plans write to, in the order in which the kernel walks them; then iptables' others, and `other` for a
+// table of nf_tables that is none of iptables' (LiveChain::table_name tells which).
+enum class Table : std::uint8_t { raw, mangle, nat, filter, security, other };
 inline constexpr Table all_tables[] = {Table::raw, Table::mangle, Table::nat};
 [[nodiscard]] std::string_view name(Table table);
 
@@ -85,13 +87,20 @@ struct ConnmarkMatch {  // -m connmark --mark 1337
   bool negated = false;
   friend bool operator==(const ConnmarkMatch&, const ConnmarkMatch&) = default;
 };
-struct UnknownMatch {  // read back from the kernel and not in this list: shown, never edited, never sent
+
+// Read back from the kernel, and in no plan: shown in their words, never edited, never sent.
+
+struct CommentMatch {  // -m comment --comment "some words": holds always
+  std::string text;
+  friend bool operator==(const CommentMatch&, const CommentMatch&) = default;
+};
+struct UnknownMatch {  // one that is not understood entirely: whether it holds cannot be known
   std::string words;
   friend bool operator==(const UnknownMatch&, const UnknownMatch&) = default;
 };
 
 using Match = std::variant<InterfaceMatch, AddressMatch, ProtocolMatch, PortMatch, OwnerMatch, ConntrackStateMatch,
-                           MarkMatch, ConnmarkMatch, UnknownMatch>;
+                           MarkMatch, ConnmarkMatch, CommentMatch, UnknownMatch>;
 
 // ---- Targets.
 
@@ -99,6 +108,7 @@ enum class Verdict : std::uint8_t { accept, drop, return_ };
 
 struct Jump {
   std::string chain;
+  bool goes = false;  // -g, goto: what returns from there returns from here, too
   friend bool operator==(const Jump&, const Jump&) = default;
 };
 struct Redirect {  // REDIRECT --to-ports
@@ -111,8 +121,9 @@ struct Tproxy {  // TPROXY --tproxy-mark MARK/MASK --on-port PORT
   std::uint32_t mask = 0xffffffff;
   friend bool operator==(const Tproxy&, const Tproxy&) = default;
 };
-struct SetMark {  // MARK --set-mark
+struct SetMark {  // MARK --set-xmark MARK/MASK: mark = (mark & ~MASK) ^ MARK
   std::uint32_t mark = 0;
+  std::uint32_t mask = 0xffffffff;
   friend bool operator==(const SetMark&, const SetMark&) = default;
 };
 enum class Connmark : std::uint8_t { save, restore };  // CONNMARK --save-mark, --restore-mark
@@ -120,12 +131,35 @@ struct CtZone {                                        // CT --zone
   std::uint16_t zone = 0;
   friend bool operator==(const CtZone&, const CtZone&) = default;
 };
-struct UnknownTarget {  // as UnknownMatch; empty words: a rule without a target, which only counts
+
+// Read back from the kernel, and in no plan, as the matches of that kind. `words` are those of iptables or nft.
+
+struct Continue {     // no target, LOG, NFLOG, TRACE, CLASSIFY …: the next rule is looked at, the packet goes its way
+  std::string words;  // empty: a rule without a target, which only counts
+  friend bool operator==(const Continue&, const Continue&) = default;
+};
+struct Reject {  // REJECT: dropped, and the sender is told
+  std::string words;
+  friend bool operator==(const Reject&, const Reject&) = default;
+};
+struct Nat {  // DNAT, SNAT, MASQUERADE, REDIRECT to several ports; what is not given stays, or is the kernel's choice
+  End end = End::destination;
+  std::optional<AddressRange> addresses;
+  std::optional<PortRange> ports;
+  std::string words;
+  friend bool operator==(const Nat&, const Nat&) = default;
+};
+struct UnknownTarget {  // one that is not understood entirely: what becomes of the packet cannot be known
   std::string words;
   friend bool operator==(const UnknownTarget&, const UnknownTarget&) = default;
 };
 
-using Target = std::variant<Verdict, Jump, Redirect, Tproxy, SetMark, Connmark, CtZone, UnknownTarget>;
+using Target =
+    std::variant<Verdict, Jump, Redirect, Tproxy, SetMark, Connmark, CtZone, Continue, Reject, Nat, UnknownTarget>;
+
+// Whether all of the rule is understood: its matches and its target.
+struct Rule;
+[[nodiscard]] bool is_understood(const Rule& rule);
 
 // Why a rule is there: the words of the command line that asked for it ("-d 15090"; empty if it is always there)
 // and what it does ("left to the app").

@@ -53,7 +53,14 @@ Live as_live(const Ruleset& ruleset, BackendKind backend) {
   for (const Families scope : scopes(backend)) {
     for (const Table table : all_tables) {
       for (const Chain& chain : chains(held, table, scope)) {
-        LiveChain made{scope, table, chain.name, !is_builtin(chain.name), {}};
+        LiveChain made{scope,
+                       table,
+                       chain.name,
+                       !is_builtin(chain.name),
+                       {},
+                       Verdict::accept,
+                       builtin_hook(table, chain.name),
+                       std::string(name(table))};
         for (const Rule* rule : chain.rules) {
           LiveRule& added = made.rules.emplace_back(LiveRule{*rule, {}, true, 0});
           added.rule.families = rule->families & scope;

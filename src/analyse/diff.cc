@@ -133,10 +133,10 @@ std::vector<DiffLine> lines(Families scope, const Pair& pair) {
 
 bool decides(const Rule& rule) {
   const auto* verdict = std::get_if<Verdict>(&rule.target);
-  const auto* unknown = std::get_if<UnknownTarget>(&rule.target);
   return (verdict != nullptr && *verdict != Verdict::return_) || std::holds_alternative<Jump>(rule.target) ||
          std::holds_alternative<Redirect>(rule.target) || std::holds_alternative<Tproxy>(rule.target) ||
-         (unknown != nullptr && !unknown->words.empty());
+         std::holds_alternative<Reject>(rule.target) || std::holds_alternative<Nat>(rule.target) ||
+         std::holds_alternative<UnknownTarget>(rule.target);
 }
 
 // Others' rules before the first of ours in a built-in chain.

@@ -75,6 +75,7 @@ struct Holds {
   bool operator()(const ConnmarkMatch& m) const {
     return packet.connmark && ((*packet.connmark & m.mask) == m.value) != m.negated;
   }
+  bool operator()(const CommentMatch&) const { return true; }
   bool operator()(const UnknownMatch&) const { return false; }
 };
 
@@ -115,6 +116,7 @@ struct WhyNot {
     return *packet.connmark == 0 ? "its connection has no mark"
                                  : fmt::format("its connection's mark is {}", *packet.connmark);
   }
+  std::string operator()(const CommentMatch&) const { return ""; }  // holds
   std::string operator()(const UnknownMatch& m) const { return fmt::format("not known whether {} holds", m.words); }
 };
 

@@ -7,9 +7,8 @@ namespace sidetrack {
 namespace {
 
 bool goes_to_istio_chain(const Rule& rule) {
-  if (const auto* jump = std::get_if<Jump>(&rule.target)) return is_istio_chain(jump->chain);
-  const auto* unknown = std::get_if<UnknownTarget>(&rule.target);
-  return unknown != nullptr && unknown->words.starts_with("-g ") && is_istio_chain(unknown->words.substr(3));
+  const auto* jump = std::get_if<Jump>(&rule.target);
+  return jump != nullptr && is_istio_chain(jump->chain);
 }
 
 template <typename M>

@@ -12,21 +12,6 @@
 namespace sidetrack {
 namespace {
 
-// Targets of xt that look at a packet or change what no rule of a mesh asks for, and go on.
-bool goes_on(const std::string& target) {
-  static constexpr std::string_view names[] = {"LOG",  "NFLOG", "TRACE",   "AUDIT",     "CLASSIFY",   "TOS",
-                                               "DSCP", "TTL",   "HL",      "TCPMSS",    "CHECKSUM",   "SECMARK",
-                                               "LED",  "ECN",   "RATEEST", "IDLETIMER", "CONNSECMARK"};
-  if (target.empty()) return true;
-  return std::ranges::any_of(names, [&](std::string_view known) {
-    return target == fmt::format("-j {}", known) || target.starts_with(fmt::format("-j {} ", known));
-  });
-}
-
-bool changes_source(const std::string& target) {
-  return target.starts_with("-j MASQUERADE") || target.starts_with("-j SNAT");
-}
-
 class RuleWalk {
  public:
   RuleWalk(InFlight& packet, const PodView& pod) : packet_(packet), pod_(pod) {}
@@ -35,7 +20,7 @@ class RuleWalk {
     for (const Live* live : all) {
       packet_.now.native = live->backend == BackendKind::nftables;
       for (const LiveChain& base : live->chains) {
-        if (base.table != table || !base.families.contains(packet_.family) || hook_of(base.name) != at) continue;
+        if (base.table != table || !base.families.contains(packet_.family) || !called_at(base, at)) continue;
         jumps_.clear();
         const Ended ended = chain(*live, base, at, 0);
         if (ended == Ended::dropped) return false;
@@ -106,7 +91,7 @@ class RuleWalk {
                              const Say& say) {
     say(Step::Kind::matched, fmt::format("on to {}", jump.chain));
     const Ended ended = enter(jump.chain, live, rule, at, place);
-    if (ended == Ended::back) return {};
+    if (ended == Ended::back && !jump.goes) return {};
     return ended;
   }
 
@@ -177,8 +162,8 @@ class RuleWalk {
 
   template <typename Say>
   std::optional<Ended> apply(const SetMark& set, const Live&, const Rule&, Hook, std::size_t, const Say& say) {
-    packet_.now.mark = set.mark;
-    say(Step::Kind::matched, fmt::format("marked {}", set.mark));
+    packet_.now.mark = (packet_.now.mark & ~set.mask) ^ set.mark;
+    say(Step::Kind::matched, fmt::format("marked {}", packet_.now.mark));
     return {};
   }
 
@@ -211,23 +196,38 @@ class RuleWalk {
   }
 
   template <typename Say>
-  std::optional<Ended> apply(const UnknownTarget& target, const Live& live, const Rule& rule, Hook at,
-                             std::size_t place, const Say& say) {
-    if (target.words.starts_with("-g ")) {  // as a jump, but RETURN there ends this chain, too
-      const std::string chain_name = target.words.substr(3);
-      say(Step::Kind::matched, fmt::format("on to {}", chain_name));
-      return enter(chain_name, live, rule, at, place);
-    }
-    if (changes_source(target.words)) {
+  std::optional<Ended> apply(const Continue&, const Live&, const Rule&, Hook, std::size_t, const Say& say) {
+    say(Step::Kind::matched, "goes on");
+    return {};
+  }
+
+  template <typename Say>
+  std::optional<Ended> apply(const Reject&, const Live&, const Rule&, Hook, std::size_t place, const Say& say) {
+    say(Step::Kind::decided, "rejected");
+    captured_by(place);
+    packet_.drop("by " + rule_of(packet_.trace.steps[place]));
+    return Ended::dropped;
+  }
+
+  template <typename Say>
+  std::optional<Ended> apply(const Nat& nat, const Live&, const Rule& rule, Hook, std::size_t, const Say& say) {
+    if (nat.end == End::source) {
       say(Step::Kind::decided, "its source is translated");
       return Ended::translated;
     }
-    if (goes_on(target.words)) {
-      say(Step::Kind::matched, "goes on");
-      return {};
-    }
+    return not_known(nat.words, rule, say);
+  }
+
+  template <typename Say>
+  std::optional<Ended> apply(const UnknownTarget& target, const Live&, const Rule& rule, Hook, std::size_t,
+                             const Say& say) {
+    return not_known(target.words, rule, say);
+  }
+
+  template <typename Say>
+  std::optional<Ended> not_known(const std::string& words, const Rule& rule, const Say& say) {
     say(Step::Kind::matched, "what this does is not known");
-    packet_.doubt(fmt::format("what `{}` of a rule in {} {} does is not known: taken as nothing", target.words,
+    packet_.doubt(fmt::format("what `{}` of a rule in {} {} does is not known: taken as nothing", words,
                               name(rule.table), rule.chain));
     return {};
   }
@@ -249,7 +249,7 @@ class RuleWalk {
 bool has_rules(std::span<const Live* const> live, Family family, Hook at, std::optional<Table> table) {
   return std::ranges::any_of(live, [&](const Live* one) {
     return std::ranges::any_of(one->chains, [&](const LiveChain& chain) {
-      return hook_of(chain.name) == at && (!table || chain.table == *table) && chain.families.contains(family) &&
+      return called_at(chain, at) && (!table || chain.table == *table) && chain.families.contains(family) &&
              !chain.rules.empty();
     });
   });

@@ -86,7 +86,7 @@ class Tree {
       bool first = true;
       for (const Table table : all_tables) {
         for (const LiveChain& chain : live_.chains) {
-          if (!shown(chain) || chain.table != table || hook_of(chain.name) != hook || chain.rules.empty()) continue;
+          if (!shown(chain) || chain.table != table || !called_at(chain, hook) || chain.rules.empty()) continue;
           if (first) note(0, std::string(name(hook)), Line::Kind::heading);
           first = false;
           show(chain, 2);
@@ -95,7 +95,7 @@ class Tree {
     }
     bool first = true;
     for (const LiveChain& chain : live_.chains) {
-      if (!shown(chain) || hook_of(chain.name) || seen_.contains(&chain)) continue;
+      if (!shown(chain) || chain.hook || seen_.contains(&chain)) continue;
       if (first) note(0, "not reached from any hook", Line::Kind::heading);
       first = false;
       show(chain, 2);
@@ -117,7 +117,7 @@ class Tree {
   void show(const LiveChain& chain, std::size_t indent) {
     const std::string title = fmt::format("{} {}", name(chain.table), chain.name);
     if (!seen_.insert(&chain).second) return;  // it stands above
-    note(indent, hook_of(chain.name) ? title : fmt::format("{} [{}]", title, whose(live_, chain)));
+    note(indent, chain.hook ? title : fmt::format("{} [{}]", title, whose(live_, chain)));
     for (std::size_t i = 0; i < chain.rules.size();) {
       std::size_t end = i + 1;
       while (end < chain.rules.size() && same_kind(chain.rules[i], chain.rules[end])) ++end;
@@ -150,7 +150,7 @@ class Tree {
       line.counters.bytes += chain.rules[i].counters.bytes;
       line.moved += moved(chain, i);
     }
-    if (hook_of(chain.name) || first.ours != chain.ours) line.whose = whose(live_, chain, first);
+    if (chain.hook || first.ours != chain.ours) line.whose = whose(live_, chain, first);
     lines_.push_back(std::move(line));
   }
 
@@ -239,7 +239,7 @@ std::vector<Families> groups(const Live& live) {
   std::vector<Families> found;
   for (const Families group : {Families(Family::ipv4), Families(Family::ipv6), Families::both()}) {
     const auto has_rules = [&](const LiveChain& chain) {
-      return chain.families == group && (!chain.rules.empty() || !hook_of(chain.name));
+      return chain.families == group && (!chain.rules.empty() || !chain.hook);
     };
     if (std::ranges::any_of(live.chains, has_rules)) found.push_back(group);
   }

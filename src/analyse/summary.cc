@@ -46,7 +46,7 @@ void walk(const Live& live, const LiveChain& chain, Family family, const Conditi
 void from_hook(std::span<const Live> live, Hook hook, Family family, const Visit& visit) {
   for (const Live& one : live) {
     for (const LiveChain& chain : one.chains) {
-      if (hook_of(chain.name) == hook && chain.families.contains(family)) walk(one, chain, family, {}, 0, visit);
+      if (called_at(chain, hook) && chain.families.contains(family)) walk(one, chain, family, {}, 0, visit);
     }
   }
 }

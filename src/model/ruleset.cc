@@ -60,6 +60,12 @@ std::string_view name(Table table) {
       return "mangle";
     case Table::nat:
       return "nat";
+    case Table::filter:
+      return "filter";
+    case Table::security:
+      return "security";
+    case Table::other:
+      return "other";
   }
   return "";
 }
@@ -76,6 +82,12 @@ std::string_view name(Protocol protocol) {
       return "ipv6-icmp";
   }
   return "";
+}
+
+bool is_understood(const Rule& rule) {
+  return !std::holds_alternative<UnknownTarget>(rule.target) &&
+         std::ranges::none_of(rule.matches,
+                              [](const Match& match) { return std::holds_alternative<UnknownMatch>(match); });
 }
 
 bool same_effect(const Rule& a, const Rule& b) {

@@ -124,7 +124,7 @@ std::string_view option(const Reason& reason) {
 std::optional<std::size_t> joint(const Folded& before, const Rule& rule) {
   const Rule& other = before.rule;
   if (other.matches.size() != rule.matches.size() || other.families != rule.families || other.target != rule.target ||
-      option(other.reason) != option(rule.reason) || std::holds_alternative<UnknownTarget>(rule.target)) {
+      option(other.reason) != option(rule.reason) || !is_understood(rule)) {
     return std::nullopt;
   }
   std::size_t differing = rule.matches.size();

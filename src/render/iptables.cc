@@ -78,6 +78,19 @@ struct MatchWords {
   std::string operator()(const ConnmarkMatch& m) const {
     return fmt::format("-m connmark {}--mark {}", not_(m.negated), masked(m.value, m.mask));
   }
+  // Quoted as iptables-save does.
+  std::string operator()(const CommentMatch& m) const {
+    const bool plain = !m.text.empty() && std::ranges::all_of(m.text, [](char c) {
+      return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '-';
+    });
+    if (plain) return fmt::format("-m comment --comment {}", m.text);
+    std::string quoted;
+    for (char c : m.text) {
+      if (c == '"' || c == '\\' || c == '\'') quoted += '\\';
+      quoted += c;
+    }
+    return fmt::format("-m comment --comment \"{}\"", quoted);
+  }
   std::string operator()(const UnknownMatch& m) const { return m.words; }
 };
 
@@ -93,17 +106,20 @@ struct TargetWords {
     }
     return "";
   }
-  std::string operator()(const Jump& t) const { return "-j " + t.chain; }
+  std::string operator()(const Jump& t) const { return (t.goes ? "-g " : "-j ") + t.chain; }
   std::string operator()(const Redirect& t) const { return fmt::format("-j REDIRECT --to-ports {}", t.port); }
   std::string operator()(const Tproxy& t) const {
     return fmt::format("-j TPROXY --tproxy-mark {}/{:#x} --on-port {}", t.mark, t.mask, t.port);
   }
-  std::string operator()(const SetMark& t) const { return fmt::format("-j MARK --set-mark {}", t.mark); }
+  std::string operator()(const SetMark& t) const {
+    if (t.mask == 0xffffffff) return fmt::format("-j MARK --set-mark {}", t.mark);
+    return fmt::format("-j MARK --set-xmark {:#x}/{:#x}", t.mark, t.mask);
+  }
   std::string operator()(Connmark t) const {
     return t == Connmark::save ? "-j CONNMARK --save-mark" : "-j CONNMARK --restore-mark";
   }
   std::string operator()(const CtZone& t) const { return fmt::format("-j CT --zone {}", t.zone); }
-  std::string operator()(const UnknownTarget& t) const { return t.words; }
+  std::string operator()(const auto& t) const { return t.words; }  // those that are only read
 };
 
 }  // namespace

@@ -97,7 +97,7 @@ class Graph {
   // The matches, in iptables' words.
   static std::string condition(const Rule& rule, bool first) {
     Rule bare = rule;
-    bare.target = UnknownTarget{};
+    bare.target = Continue{};
     std::string words = short_words(bare);
     if (words.empty()) words = first ? "everything" : "everything else";
     return std::holds_alternative<Tproxy>(rule.target) ? words + " (TPROXY)" : words;

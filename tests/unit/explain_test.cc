@@ -421,7 +421,7 @@ TEST(Explain, DoubtsWhatItDoesNotKnow) {
     };
     chain.rules.insert(chain.rules.begin(),
                        {rule({UnknownMatch{"-m cgroup --path x"}, ProtocolMatch{}}, Verdict::accept),
-                        rule({}, UnknownTarget{"-j LOG"}), rule({}, UnknownTarget{"-j DNAT --to-destination 1.2.3.4"}),
+                        rule({}, Continue{"-j LOG"}), rule({}, UnknownTarget{"-j DNAT --to-destination 1.2.3.4"}),
                         rule({ProtocolMatch{Protocol::udp}, UnknownMatch{"-m bpf"}}, Verdict::accept)});
   }
   const Live all[] = {live};
@@ -442,7 +442,9 @@ TEST(Explain, FollowsGoto) {
                   Table::nat,
                   "OUTPUT",
                   false,
-                  {rule("OUTPUT", {}, UnknownTarget{"-g MINE"}), rule("OUTPUT", {}, Redirect{15001})}},
+                  {rule("OUTPUT", {}, Jump{"MINE", true}), rule("OUTPUT", {}, Redirect{15001})},
+                  Verdict::accept,
+                  builtin_hook(Table::nat, "OUTPUT")},
                  {Family::ipv4, Table::nat, "MINE", false, {rule("MINE", {}, Verdict::return_)}}};
   const Live all[] = {live};
   const Trace trace = explain(packet_of("out tcp 10.96.0.10:443"), assumed_pod(planned("")), all);

@@ -46,6 +46,8 @@ class FakeBackend : public Backend {
  private:
   static void add(Live& to, Families scope, const Chain& chain) {
     LiveChain made{scope, chain.table, chain.name, !is_builtin(chain.name), {}};
+    made.hook = builtin_hook(chain.table, chain.name);
+    made.table_name = name(chain.table);
     for (const Rule* rule : chain.rules) {
       made.rules.push_back({*rule, {}, true, 0});
       made.rules.back().rule.families = rule->families & scope;

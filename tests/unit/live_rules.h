@@ -11,7 +11,8 @@ namespace sidetrack {
 
 inline LiveChain chain(Families families, Table table, const char* name, bool ours,
                        const std::vector<std::pair<std::vector<Match>, Target>>& rules) {
-  LiveChain made{families, table, name, ours, {}};
+  LiveChain made{families, table, name, ours, {}, Verdict::accept, builtin_hook(table, name)};
+  made.table_name = sidetrack::name(table);
   std::uint64_t packets = 0;
   for (const auto& [matches, target] : rules) {
     const Rule rule{families, table, name, matches, target, {}, {}};

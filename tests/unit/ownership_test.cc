@@ -20,7 +20,8 @@ void add(std::vector<LiveChain>& chains, Table table, const char* chain, std::ve
   auto found = std::ranges::find_if(chains, [&](const LiveChain& there) {
     return there.families == family && there.table == table && there.name == chain;
   });
-  if (found == chains.end()) found = chains.insert(found, {family, table, chain, false, {}});
+  if (found == chains.end())
+    found = chains.insert(found, {family, table, chain, false, {}, Verdict::accept, builtin_hook(table, chain)});
   found->rules.push_back({{family, table, chain, std::move(matches), std::move(target), {}, {}}, {}, false, 0});
 }
 
@@ -45,8 +46,8 @@ TEST(Ownership, ChainsByNameAndWhatJumpsThere) {
   add(chains, Table::nat, "ISTIO_OUTPUT", {tcp}, Jump{"ISTIO_REDIRECT"});
   add(chains, Table::nat, "ISTIO_OUTPUT", {UnknownMatch{"-m string [rev 1, 4 bytes: 61]"}});
   add(chains, Table::nat, "DOCKER", {tcp}, Jump{"ISTIO_REDIRECT"});
-  add(chains, Table::nat, "DOCKER", {tcp}, UnknownTarget{"-g ISTIO_REDIRECT"});
-  add(chains, Table::nat, "DOCKER", {tcp}, UnknownTarget{"-g OTHER"});
+  add(chains, Table::nat, "DOCKER", {tcp}, Jump{"ISTIO_REDIRECT", true});
+  add(chains, Table::nat, "DOCKER", {tcp}, Jump{"OTHER", true});
   EXPECT_EQ(ours(chains), (Words{"-A OUTPUT -j ISTIO_OUTPUT", "-A ISTIO_OUTPUT -p tcp -j ISTIO_REDIRECT",
                                  "-A ISTIO_OUTPUT -m string [rev 1, 4 bytes: 61] -j RETURN",
                                  "-A DOCKER -p tcp -j ISTIO_REDIRECT", "-A DOCKER -p tcp -g ISTIO_REDIRECT"}));
@@ -84,7 +85,7 @@ TEST(Ownership, AnyWordMoreIsSomebodyElse) {
   add(chains, Table::nat, "PREROUTING", {in("eth1"), tcp});
   add(chains, Table::nat, "PREROUTING", {InterfaceMatch{Direction::in, "eth1", true}});
   add(chains, Table::nat, "PREROUTING", {in("eth1")}, Verdict::accept);
-  add(chains, Table::nat, "PREROUTING", {in("eth1"), UnknownMatch{"-m comment --comment mine"}});
+  add(chains, Table::nat, "PREROUTING", {in("eth1"), CommentMatch{"mine"}});
   add(chains, Table::nat, "OUTPUT", {tcp, MarkMatch{1337}}, Connmark::save);
   add(chains, Table::mangle, "PREROUTING", {MarkMatch{1337}}, Connmark::save);
   add(chains, Table::mangle, "PREROUTING", {tcp, MarkMatch{1337, 0xff}}, Connmark::save);

@@ -75,7 +75,9 @@ class TableOf : public IptcTable {
   [[nodiscard]] std::vector<LiveChain> read() const override {
     std::vector<LiveChain> chains;
     for (const char* name = F::first_chain(handle_.get()); name != nullptr; name = F::next_chain(handle_.get())) {
-      LiveChain& chain = chains.emplace_back(LiveChain{F::family, table_, name, false, {}});
+      LiveChain& chain = chains.emplace_back(LiveChain{F::family, table_, name, false, {}, Verdict::accept, {}, {}});
+      chain.hook = builtin_hook(table_, chain.name);
+      chain.table_name = sidetrack::name(table_);
       for_each_rule(name, [&](const Entry& entry, const char* label) {
         auto [matches, target] = xt::decode_entry(bytes_of(entry), label, F::family);
         Rule rule{F::family, table_, chain.name, std::move(matches), std::move(target), {}, {}};

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "backend/nft/codec.h"
+#include "backend/nft/fields.h"
 #include "sidetrack/error.h"
 
 namespace sidetrack::nft {
@@ -57,9 +58,9 @@ void read_chains(Socket& socket, Dump& into) {
     KernelChain& made = table->chains.emplace_back();
     made.name = text(nftnl_chain_get_str(chain.get(), NFTNL_CHAIN_NAME));
     if (nftnl_chain_is_set(chain.get(), NFTNL_CHAIN_HOOKNUM)) {
-      made.hook = Hook{text(nftnl_chain_get_str(chain.get(), NFTNL_CHAIN_TYPE)), "",
-                       nftnl_chain_get_u32(chain.get(), NFTNL_CHAIN_HOOKNUM),
-                       nftnl_chain_get_s32(chain.get(), NFTNL_CHAIN_PRIO)};
+      const auto hook = hook_of(key.family, nftnl_chain_get_u32(chain.get(), NFTNL_CHAIN_HOOKNUM));
+      const auto type = type_named(text(nftnl_chain_get_str(chain.get(), NFTNL_CHAIN_TYPE)));
+      if (hook && type) made.hook = HookPoint{*hook, nftnl_chain_get_s32(chain.get(), NFTNL_CHAIN_PRIO), *type, {}};
       if (nftnl_chain_get_u32(chain.get(), NFTNL_CHAIN_POLICY) == NF_DROP) made.policy = Verdict::drop;
     }
   });

@@ -1,37 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "backend/nft/fields.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <array>
 
 namespace sidetrack::nft {
 namespace {
 
-// In the order of the kernel's hook numbers.
-constexpr std::array<std::pair<const char*, std::string_view>, 5> hooks = {{{"prerouting", "PREROUTING"},
-                                                                            {"input", "INPUT"},
-                                                                            {"forward", "FORWARD"},
-                                                                            {"output", "OUTPUT"},
-                                                                            {"postrouting", "POSTROUTING"}}};
-
-// iptables' own: NF_IP_PRI_RAW, _MANGLE, _NAT_DST, _NAT_SRC.
-std::int32_t priority_of(Table table, std::string_view chain) {
-  switch (table) {
-    case Table::raw:
-      return -300;
-    case Table::mangle:
-      return -150;
-    case Table::nat:
-      return chain == "INPUT" || chain == "POSTROUTING" ? 100 : -100;
-  }
-  return 0;
-}
-
-// A chain of type route looks up the route again when a rule changed the mark.
-const char* type_of(Table table, std::string_view chain) {
-  if (table == Table::nat) return "nat";
-  return table == Table::mangle && chain == "OUTPUT" ? "route" : "filter";
-}
+constexpr std::string_view hooks[] = {"prerouting", "input", "forward", "output", "postrouting", "ingress", "egress"};
+constexpr std::pair<ChainType, const char*> types[] = {
+    {ChainType::filter, "filter"}, {ChainType::nat, "nat"}, {ChainType::route, "route"}};
 
 }  // namespace
 
@@ -81,22 +60,29 @@ void compare_prefix(const AddressRange& range, const Field& field, bool negated,
   expressions.emplace_back(Compare{operation, Data(address)});
 }
 
-std::optional<Hook> hook_of(Table table, const std::string& chain) {
-  for (std::uint32_t number = 0; number < hooks.size(); ++number) {
-    if (hooks[number].second == chain) {
-      return Hook{type_of(table, chain), hooks[number].first, number, priority_of(table, chain)};
-    }
-  }
-  return std::nullopt;
+// NF_NETDEV_INGRESS and NF_NETDEV_EGRESS are 0 and 1; NF_INET_INGRESS is 5.
+std::uint32_t hook_number(Hook hook) { return static_cast<std::uint32_t>(hook); }
+
+std::optional<Hook> hook_of(std::uint8_t family, std::uint32_t number) {
+  if (family == NFPROTO_NETDEV && number <= 1) return number == 0 ? Hook::ingress : Hook::egress;
+  if (family == NFPROTO_NETDEV || number > static_cast<std::uint32_t>(Hook::ingress)) return std::nullopt;
+  return static_cast<Hook>(number);
 }
 
-bool hooked_as_iptables(const std::optional<Hook>& hook, Table table, const std::string& chain) {
-  const std::optional<Hook> own = hook_of(table, chain);
-  if (!own || !hook) return own.has_value() == hook.has_value();
-  return hook->type == own->type && hook->number == own->number && hook->priority == own->priority;
+const char* type_name(ChainType type) {
+  return std::ranges::find(types, type, &std::pair<ChainType, const char*>::first)->second;
 }
 
-std::string_view builtin_name(std::uint32_t hook) { return hook < hooks.size() ? hooks[hook].second : ""; }
+std::optional<ChainType> type_named(std::string_view name) {
+  const auto* found = std::ranges::find_if(types, [&](const auto& type) { return type.second == name; });
+  if (found == std::end(types)) return std::nullopt;
+  return found->first;
+}
+
+std::string hook_text(const HookPoint& point) {
+  return fmt::format("type {} hook {} priority {}", type_name(point.type), hooks[static_cast<std::size_t>(point.hook)],
+                     point.priority);
+}
 
 std::string comment(const Reason& reason) {
   constexpr std::size_t longest = 127;

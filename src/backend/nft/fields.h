@@ -68,13 +68,14 @@ inline constexpr ConntrackState conntrack_states[] = {
     {"untracked", ConntrackStateMatch::untracked, NF_CT_STATE_UNTRACKED_BIT},
 };
 
-// The hook of a built-in chain, with iptables' priority; nothing for other chains.
-[[nodiscard]] std::optional<Hook> hook_of(Table table, const std::string& chain);
-// Whether a chain of that name sits at the hook, type and priority of iptables' own; or at none, if it is not built in.
-// Otherwise it decides nothing, or something else.
-[[nodiscard]] bool hooked_as_iptables(const std::optional<Hook>& hook, Table table, const std::string& chain);
-// PREROUTING for the hook of that number in the families ip, ip6, inet.
-[[nodiscard]] std::string_view builtin_name(std::uint32_t hook);
+// A hook as the kernel numbers it (NF_INET_PRE_ROUTING …), as nft names it, and the type of its chain.
+[[nodiscard]] std::uint32_t hook_number(Hook hook);
+[[nodiscard]] const char* type_name(ChainType type);
+[[nodiscard]] std::string hook_text(const HookPoint& point);  // "type nat hook output priority -100"
+
+// The other way; `family` is that of the table (NFPROTO_…). Nothing for what is no hook of a pod's packets.
+[[nodiscard]] std::optional<Hook> hook_of(std::uint8_t family, std::uint32_t number);
+[[nodiscard]] std::optional<ChainType> type_named(std::string_view name);
 
 // The reason as a comment, "-d 15090: left to the app", within what nft reads (128 bytes with the final zero).
 [[nodiscard]] std::string comment(const Reason& reason);

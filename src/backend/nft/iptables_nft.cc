@@ -47,18 +47,16 @@ std::optional<Place> place_of(const TableKey& key) {
 
 // ---- Reading.
 
-// A chain that bears the name of a built-in one and is not at its hook. Under the same name it would be taken for it.
-constexpr const char* unhooked = " (not at the hook of iptables)";
-
 LiveChain read_chain(const KernelTable& table, const KernelChain& chain, const Place& place) {
-  LiveChain live{place.family, place.table, chain.name, false, {}, chain.policy};
-  if (!hooked_as_iptables(chain.hook, place.table, chain.name)) live.name += unhooked;
+  LiveChain live{place.family, place.table, chain.name, false, {}, chain.policy, {}, {}};
+  live.hook = chain.hook;
+  live.table_name = text(table.key);
   const RuleContext context{place.family, place.table, live.name, {}, table.sets};
   for (const KernelRule& rule : chain.rules) {
     LiveRule& made = live.rules.emplace_back(read_rule(rule, context));
     made.rule = in_iptables_order(std::move(made.rule));
     if (!rule.comment.empty()) {
-      made.rule.matches.emplace_back(UnknownMatch{fmt::format("-m comment --comment \"{}\"", rule.comment)});
+      made.rule.matches.emplace_back(CommentMatch{rule.comment});
     }
   }
   return live;
@@ -66,8 +64,8 @@ LiveChain read_chain(const KernelTable& table, const KernelChain& chain, const P
 
 // Whether nothing of others is lost with the chain: it holds rules of ours alone, or none, and lets everything pass.
 bool is_own(const LiveChain& chain) {
-  return chain.ours || (is_builtin(chain.name) && chain.policy == Verdict::accept &&
-                        std::ranges::all_of(chain.rules, &LiveRule::ours));
+  return chain.ours || (chain.hook && chain.hook == builtin_hook(chain.table, chain.name) &&
+                        chain.policy == Verdict::accept && std::ranges::all_of(chain.rules, &LiveRule::ours));
 }
 
 // The same of a table: no sets or other objects in it, either.
@@ -105,8 +103,8 @@ std::vector<ChainChange> changes_of(const Live& seen, const Ruleset& wanted, con
   std::vector<ChainChange> changes;
   const std::vector<Chain> asked = chains(wanted, place.table, place.family);
   for (const Chain& chain : asked) {
-    if (seen.find(place.family, place.table, chain.name + unhooked) != nullptr) refuse_unhooked(place, chain.name);
     const LiveChain* there = seen.find(place.family, place.table, chain.name);
+    if (there != nullptr && there->hook != builtin_hook(place.table, chain.name)) refuse_unhooked(place, chain.name);
     changes.push_back({chain.name, there, splice(there != nullptr ? there->rules : none, chain.rules, equal)});
   }
   for (const LiveChain& there : seen.chains) {
@@ -132,7 +130,7 @@ class Writer {
   // can go.
   void write(const std::vector<ChainChange>& changes) {
     for (const ChainChange& change : changes) {
-      if (change.there == nullptr) transaction_.add_chain(key_, change.name, hook_of(place_.table, change.name));
+      if (change.there == nullptr) transaction_.add_chain(key_, change.name, builtin_hook(place_.table, change.name));
     }
     for (const ChainChange& change : changes) remove(change);
     for (const ChainChange& change : changes) add(change);

@@ -131,9 +131,9 @@ class Translation {
         return add(Decide{NFT_RETURN, {}});
     }
   }
-  void target(const Jump& jump) { add(Decide{NFT_JUMP, jump.chain}); }
-  void target(const UnknownTarget& unknown) {
-    if (!unknown.words.empty()) throw std::logic_error("an unknown target cannot be sent: " + unknown.words);
+  void target(const Jump& jump) { add(Decide{jump.goes ? NFT_GOTO : NFT_JUMP, jump.chain}); }
+  void target(const Continue& none) {
+    if (!none.words.empty()) throw std::logic_error("a target that is only read cannot be sent: " + none.words);
   }
   void target(const auto&) {
     extension_ = true;

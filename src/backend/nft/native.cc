@@ -268,7 +268,7 @@ class RuleTranslation {
         std::move(expressions));
   }
 
-  [[noreturn]] void match(const UnknownMatch&) { unknown(); }
+  [[noreturn]] void match(const auto&) { unknown(); }  // those that are only read
 
   void target(Verdict verdict) {
     switch (verdict) {
@@ -282,7 +282,7 @@ class RuleTranslation {
   }
   void target(const Jump& t) {
     const std::string chain = chain_name(rule_.table, t.chain);
-    add("jump " + chain, {Decide{NFT_JUMP, chain}});
+    add((t.goes ? "goto " : "jump ") + chain, {Decide{t.goes ? NFT_GOTO : NFT_JUMP, chain}});
   }
   // redirect to :15001
   void target(const Redirect& t) {
@@ -296,17 +296,16 @@ class RuleTranslation {
     const char* words = !one ? "" : family == Family::ipv4 ? "ip " : "ip6 ";
     add(fmt::format("tproxy {}to :{}", words, t.port),
         {Load{Data::network(t.port)}, TproxyTo{one ? nfproto(family) : std::uint32_t{NFPROTO_UNSPEC}}});
-    if (t.mask == 0xffffffff) {
-      target(SetMark{t.mark});
-    } else if (t.mask != 0 || t.mark != 0) {  // TPROXY: mark = (mark & ~mask) ^ value
-      add(fmt::format("meta mark set meta mark & {:#010x} ^ {:#010x}", ~t.mask, t.mark),
-          {MetaLoad{NFT_META_MARK}, Bitwise{Data::host(~t.mask), Data::host(t.mark)}, MetaStore{NFT_META_MARK}});
-    }
+    if (t.mask != 0 || t.mark != 0) target(SetMark{t.mark, t.mask});
     target(Verdict::accept);
   }
   // meta mark set 0x00000539
   void target(const SetMark& t) {
-    add(fmt::format("meta mark set {:#010x}", t.mark), {Load{Data::host(t.mark)}, MetaStore{NFT_META_MARK}});
+    if (t.mask == 0xffffffff) {
+      return add(fmt::format("meta mark set {:#010x}", t.mark), {Load{Data::host(t.mark)}, MetaStore{NFT_META_MARK}});
+    }
+    add(fmt::format("meta mark set meta mark & {:#010x} ^ {:#010x}", ~t.mask, t.mark),
+        {MetaLoad{NFT_META_MARK}, Bitwise{Data::host(~t.mask), Data::host(t.mark)}, MetaStore{NFT_META_MARK}});
   }
   void target(Connmark t) {
     if (t == Connmark::save) {
@@ -319,9 +318,10 @@ class RuleTranslation {
   void target(const CtZone& t) {
     add(fmt::format("ct zone set {}", t.zone), {Load{Data::host(t.zone)}, CtStore{NFT_CT_ZONE}});
   }
-  void target(const UnknownTarget& t) {
+  void target(const Continue& t) {
     if (!t.words.empty()) unknown();
   }
+  [[noreturn]] void target(const auto&) { unknown(); }  // those that are only read
 
   [[noreturn]] void unknown() const {
     throw Error(ExitCode::failed, "a rule that is not understood cannot be programmed: " + iptables_words(rule_));
@@ -384,7 +384,7 @@ NativeTable native(const Ruleset& ruleset) {
   const Reach reach(ruleset);
   for (const Table each : all_tables) {
     for (const Chain& chain : chains(ruleset, each, Families::both())) {
-      table.chains.push_back({chain_name(each, chain.name), hook_of(each, chain.name), {}});
+      table.chains.push_back({chain_name(each, chain.name), builtin_hook(each, chain.name), {}});
       NativeChain& made = table.chains.back();
       for (const Rule* rule : chain.rules) {
         for (NativeRule& part : RuleTranslation(*rule, reach(each, chain.name), sets).translate()) {

@@ -59,17 +59,9 @@ struct NativeRule {
   const Rule* source = nullptr;
 };
 
-// type nat hook output priority -100
-struct Hook {
-  std::string type;
-  std::string name;
-  std::uint32_t number = 0;
-  std::int32_t priority = 0;
-};
-
 struct NativeChain {
   std::string name;
-  std::optional<Hook> hook;
+  std::optional<HookPoint> hook;
   std::vector<NativeRule> rules;
 };
 
@@ -96,7 +88,7 @@ struct KernelRule {
 
 struct KernelChain {
   std::string name;
-  std::optional<Hook> hook;
+  std::optional<HookPoint> hook;
   Verdict policy = Verdict::accept;  // of a base chain
   std::vector<KernelRule> rules;
 };

@@ -27,7 +27,7 @@ std::string prefix_of(const KernelTable& table, Table in) {
 }
 
 std::string model_chain(const KernelTable& table, const KernelChain& chain, Table in) {
-  if (table.key.name != own_table) return chain.hook ? std::string(builtin_name(chain.hook->number)) : chain.name;
+  if (table.key.name != own_table) return std::string(chain.hook ? name(chain.hook->hook) : chain.name);
   const std::string prefix = prefix_of(table, in);
   return chain.name.starts_with(prefix) ? chain.name.substr(prefix.size()) : chain.name;
 }
@@ -54,8 +54,9 @@ std::vector<LiveChain> rules_of(const KernelTable& table) {
   for (const KernelChain& chain : table.chains) {
     const Table in = table_of(table, chain.name);
     std::string name = model_chain(table, chain, in);
-    if (table.key.name == own_table && !hooked_as_iptables(chain.hook, in, name)) name = chain.name;
-    LiveChain& live = chains.emplace_back(LiveChain{Families::both(), in, name, true, {}, chain.policy});
+    if (table.key.name == own_table && chain.hook != builtin_hook(in, name)) name = chain.name;
+    LiveChain& live =
+        chains.emplace_back(LiveChain{Families::both(), in, name, true, {}, chain.policy, chain.hook, text(table.key)});
     const RuleContext context{Families::both(), in, name, prefix_of(table, in), table.sets};
     for (const KernelRule& rule : chain.rules) {
       LiveRule& made = live.rules.emplace_back(read_rule(rule, context));

@@ -30,7 +30,7 @@ class Reader {
     live_.rule.families = context.families;
     live_.rule.table = context.table;
     live_.rule.chain = context.chain;
-    live_.rule.target = UnknownTarget{};
+    live_.rule.target = Continue{};
   }
 
   LiveRule read(const KernelRule& rule) && {
@@ -259,7 +259,7 @@ class Reader {
       case NFT_JUMP:
         return end(Jump{model_name(e.chain)});
       case NFT_GOTO:
-        return end(UnknownTarget{"-g " + model_name(e.chain)});
+        return end(Jump{model_name(e.chain), true});
       default:
         return end(UnknownTarget{fmt::format("verdict {}", e.verdict)});
     }
@@ -287,9 +287,9 @@ class Reader {
   }
   void unknown(const std::string& words) { live_.rule.matches.emplace_back(UnknownMatch{words}); }
 
-  [[nodiscard]] bool ended() const { return live_.rule.target != Target(UnknownTarget{}) || tproxy_; }
+  [[nodiscard]] bool ended() const { return live_.rule.target != Target(Continue{}) || tproxy_; }
   void end(Target target) {
-    if (live_.rule.target != Target(UnknownTarget{})) return unknown("a second target");
+    if (live_.rule.target != Target(Continue{})) return unknown("a second target");
     live_.rule.target = std::move(target);
   }
 

@@ -4,6 +4,7 @@
 
 #include <iterator>
 
+#include "backend/nft/fields.h"
 #include "backend/nft/native.h"
 #include "sidetrack/fold.h"
 #include "sidetrack/render.h"
@@ -37,8 +38,7 @@ void print(const NativeRule& rule, Text text) {
 void print(const NativeChain& chain, Text text) {
   fmt::format_to(text, "\n\tchain {} {{\n", chain.name);
   if (chain.hook) {
-    fmt::format_to(text, "\t\ttype {} hook {} priority {}; policy accept;\n", chain.hook->type, chain.hook->name,
-                   chain.hook->priority);
+    fmt::format_to(text, "\t\t{}; policy accept;\n", hook_text(*chain.hook));
   }
   for (const NativeRule& rule : chain.rules) print(rule, text);
   fmt::format_to(text, "\t}}\n");

@@ -14,6 +14,7 @@
 #include <cstring>
 
 #include "backend/nft/codec.h"
+#include "backend/nft/fields.h"
 #include "backend/nft/refusal.h"
 #include "sidetrack/error.h"
 
@@ -106,16 +107,16 @@ void Transaction::delete_table(const TableKey& table) {
   });
 }
 
-void Transaction::add_chain(const TableKey& table, const std::string& chain, const std::optional<Hook>& hook) {
+void Transaction::add_chain(const TableKey& table, const std::string& chain, const std::optional<HookPoint>& hook) {
   std::string what = words("chain", chain, table);
-  if (hook) what += fmt::format(" (type {} hook {} priority {})", hook->type, hook->name, hook->priority);
+  if (hook) what += fmt::format(" ({})", hook_text(*hook));
   message(NFT_MSG_NEWCHAIN, table.family, NLM_F_CREATE, std::move(what), nullptr, [&](nlmsghdr* header) {
     const NftnlChain made(allocated(nftnl_chain_alloc()));
     nftnl_chain_set_str(made.get(), NFTNL_CHAIN_TABLE, table.name.c_str());
     nftnl_chain_set_str(made.get(), NFTNL_CHAIN_NAME, chain.c_str());
     if (hook) {
-      nftnl_chain_set_str(made.get(), NFTNL_CHAIN_TYPE, hook->type.c_str());
-      nftnl_chain_set_u32(made.get(), NFTNL_CHAIN_HOOKNUM, hook->number);
+      nftnl_chain_set_str(made.get(), NFTNL_CHAIN_TYPE, type_name(hook->type));
+      nftnl_chain_set_u32(made.get(), NFTNL_CHAIN_HOOKNUM, hook_number(hook->hook));
       nftnl_chain_set_s32(made.get(), NFTNL_CHAIN_PRIO, hook->priority);
       nftnl_chain_set_u32(made.get(), NFTNL_CHAIN_POLICY, NF_ACCEPT);
     }

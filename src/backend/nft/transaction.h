@@ -33,7 +33,7 @@ class Transaction {
 
   void add_table(const TableKey& table);
   void delete_table(const TableKey& table);
-  void add_chain(const TableKey& table, const std::string& chain, const std::optional<Hook>& hook);
+  void add_chain(const TableKey& table, const std::string& chain, const std::optional<HookPoint>& hook);
   void delete_chain(const TableKey& table, const std::string& chain);
   void add_set(const TableKey& table, const Set& set);  // with its elements
   // `source` is what errors call the rule by; it must live as long as this.

@@ -199,10 +199,9 @@ Target decode_label(std::string_view label, bool goes_to) {
   for (Verdict verdict : {Verdict::accept, Verdict::drop, Verdict::return_}) {
     if (label == label_of(verdict)) return verdict;
   }
-  if (label.empty()) return UnknownTarget{};
+  if (label.empty()) return Continue{};
   if (label == "QUEUE") return UnknownTarget{"-j QUEUE"};
-  if (goes_to) return UnknownTarget{"-g " + std::string(label)};
-  return Jump{std::string(label)};
+  return Jump{std::string(label), goes_to};
 }
 
 // ---- the whole

@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "backend/xt/catalogue.h"
+#include "sidetrack/render.h"
 
 namespace sidetrack::xt {
 namespace {
@@ -202,21 +203,6 @@ Mark mark_of(const Info& info) {
   return {info.mark, info.mask, info.invert != 0};
 }
 
-// `--comment "some words"`, quoted as iptables-save does.
-std::string comment_words(const xt_comment_info& info) {
-  const std::string_view text(info.comment, strnlen(info.comment, sizeof info.comment));
-  const bool plain = !text.empty() && std::ranges::all_of(text, [](char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '-';
-  });
-  if (plain) return fmt::format("-m comment --comment {}", text);
-  std::string quoted;
-  for (char c : text) {
-    if (c == '"' || c == '\\' || c == '\'') quoted += '\\';
-    quoted += c;
-  }
-  return fmt::format("-m comment --comment \"{}\"", quoted);
-}
-
 }  // namespace
 
 std::vector<Extension> matches_of(const Rule& rule) {
@@ -249,8 +235,8 @@ std::vector<Extension> matches_of(const Rule& rule) {
       extensions.push_back(mark.encode(marked<xt_mark_mtinfo1>(*packet)));
     } else if (const auto* connection = std::get_if<ConnmarkMatch>(&match)) {
       extensions.push_back(connmark.encode(marked<xt_connmark_mtinfo1>(*connection)));
-    } else if (const auto* unknown = std::get_if<UnknownMatch>(&match)) {
-      throw std::logic_error("an unknown match cannot be sent: " + unknown->words);
+    } else if (std::holds_alternative<UnknownMatch>(match) || std::holds_alternative<CommentMatch>(match)) {
+      throw std::logic_error("a match that is only read cannot be sent: " + iptables_words(match));
     } else {
       continue;  // interface, address, protocol: in the header
     }
@@ -274,7 +260,9 @@ std::vector<Match> decode_match(const ExtensionView& extension) {
   if (const auto info = conntrack.decode(extension)) return {decode_conntrack(*info, extension)};
   if (const auto info = mark.decode(extension)) return {mark_of<MarkMatch>(*info)};
   if (const auto info = connmark.decode(extension)) return {mark_of<ConnmarkMatch>(*info)};
-  if (const auto info = comment.decode(extension)) return {UnknownMatch{comment_words(*info)}};
+  if (const auto info = comment.decode(extension)) {
+    return {CommentMatch{{info->comment, strnlen(info->comment, sizeof info->comment)}}};
+  }
   return {UnknownMatch{unknown_words(ExtensionKind::match, extension)}};
 }
 

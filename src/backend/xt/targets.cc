@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "backend/xt/catalogue.h"
+#include "sidetrack/render.h"
 
 namespace sidetrack::xt {
 namespace {
@@ -79,7 +80,7 @@ std::string ports_text(PortRange ports) {
 }
 
 // "-j DNAT --to-destination 10.0.0.1:80 --random"; `to_address` is empty for targets that take ports alone.
-std::optional<Target> nat_words(const ExtensionView& extension, Family family, std::string_view to_address) {
+std::optional<Target> decode_nat(const ExtensionView& extension, Family family, End end, std::string_view to_address) {
   const auto range = decode_nat(extension, family);
   constexpr unsigned known =
       NF_NAT_RANGE_MAP_IPS | NF_NAT_RANGE_PROTO_SPECIFIED | NF_NAT_RANGE_PROTO_RANDOM_ALL | NF_NAT_RANGE_PERSISTENT;
@@ -103,7 +104,10 @@ std::optional<Target> nat_words(const ExtensionView& extension, Family family, s
   if (has(NF_NAT_RANGE_PROTO_RANDOM)) words += " --random";
   if (has(NF_NAT_RANGE_PROTO_RANDOM_FULLY)) words += " --random-fully";
   if (has(NF_NAT_RANGE_PERSISTENT)) words += " --persistent";
-  return UnknownTarget{words};
+  Nat nat{end, {}, {}, std::move(words)};
+  if (has(NF_NAT_RANGE_MAP_IPS)) nat.addresses = AddressRange{range->first, range->last};
+  if (has(NF_NAT_RANGE_PROTO_SPECIFIED)) nat.ports = range->ports;
+  return nat;
 }
 
 std::optional<Target> decode_redirect(const ExtensionView& extension, Family family) {
@@ -112,7 +116,7 @@ std::optional<Target> decode_redirect(const ExtensionView& extension, Family fam
       range->ports.first == range->ports.last) {
     return Redirect{range->ports.first};
   }
-  return nat_words(extension, family, "");
+  return decode_nat(extension, family, End::destination, "");
 }
 
 // ---- TPROXY: `--on-port 15006 --tproxy-mark 0x539/0xffffffff`. The port in network order.
@@ -135,10 +139,7 @@ Target decode_tproxy(const xt_tproxy_target_info_v1& info, Family family) {
 
 // ---- MARK --set-mark V: clears the bits of the mask, then sets those of the value.
 
-Target decode_mark(const xt_mark_tginfo2& info) {
-  if (info.mask == all_bits) return SetMark{info.mark};
-  return UnknownTarget{fmt::format("-j MARK --set-xmark {:#x}/{:#x}", info.mark, info.mask)};
-}
+Target decode_mark(const xt_mark_tginfo2& info) { return SetMark{info.mark, info.mask}; }
 
 // ---- CONNMARK --save-mark, --restore-mark. Revision 1 has no shift.
 
@@ -193,9 +194,9 @@ std::optional<Target> decode_ct(const ExtensionView& extension) {
 
 std::optional<Target> decode_known(const ExtensionView& extension, Family family) {
   if (extension.name == "REDIRECT") return decode_redirect(extension, family);
-  if (extension.name == "MASQUERADE") return nat_words(extension, family, "");
-  if (extension.name == "DNAT") return nat_words(extension, family, "--to-destination");
-  if (extension.name == "SNAT") return nat_words(extension, family, "--to-source");
+  if (extension.name == "MASQUERADE") return decode_nat(extension, family, End::source, "");
+  if (extension.name == "DNAT") return decode_nat(extension, family, End::destination, "--to-destination");
+  if (extension.name == "SNAT") return decode_nat(extension, family, End::source, "--to-source");
   if (extension.name == "CONNMARK") return decode_connmark(extension);
   if (extension.name == "CT") return decode_ct(extension);
   if (const auto info = tproxy.decode(extension)) return decode_tproxy(*info, family);
@@ -208,13 +209,11 @@ std::optional<Target> decode_known(const ExtensionView& extension, Family family
 Extension target_of(const Target& target, Family family) {
   if (const auto* redirect = std::get_if<Redirect>(&target)) return encode_redirect(*redirect, family);
   if (const auto* proxy = std::get_if<Tproxy>(&target)) return encode_tproxy(*proxy);
-  if (const auto* mark_target = std::get_if<SetMark>(&target)) return set_mark.encode({mark_target->mark, all_bits});
+  if (const auto* mark_target = std::get_if<SetMark>(&target))
+    return set_mark.encode({mark_target->mark, mark_target->mask});
   if (const auto* action = std::get_if<Connmark>(&target)) return encode_connmark(*action);
   if (const auto* zone = std::get_if<CtZone>(&target)) return encode_zone(*zone);
-  if (const auto* unknown = std::get_if<UnknownTarget>(&target)) {
-    throw std::logic_error("an unknown target cannot be sent: " + unknown->words);
-  }
-  throw std::logic_error("a verdict or a jump is not an extension");
+  throw std::logic_error("not an extension that can be sent: " + iptables_words(target));
 }
 
 Target decode_target(const ExtensionView& extension, Family family) {
