@@ -209,6 +209,27 @@ std::vector<Shape> make_shapes() {
        Verdict::return_,
        "",
        "the app talking to itself over lo bypasses the proxy"},
+      // Istio 1.8 to 1.11: DNS without a chain of its own
+      {istio_output,
+       {tcp, dns, to},
+       redirect,
+       "--redirect-dns",
+       "DNS over tcp to {address} goes to the proxy's resolver, port {to}"},
+      {istio_output,
+       {udp, dns, to},
+       redirect,
+       "--redirect-dns",
+       "DNS over udp to {address} goes to the proxy's resolver, port {to}"},
+      {istio_output,
+       {tcp, dns},
+       redirect,
+       "--capture-all-dns",
+       "DNS over tcp to any server goes to the proxy's resolver, port {to}"},
+      {istio_output,
+       {udp, dns},
+       redirect,
+       "--capture-all-dns",
+       "DNS over udp to any server goes to the proxy's resolver, port {to}"},
       // Istio 1.1
       {output, {tcp}, Jump{istio_output}, "", "outbound TCP is looked at"},
       {istio_output,
@@ -301,7 +322,8 @@ struct LeadsTo {
 };
 
 bool has_shape(const Rule& rule, const Shape& shape) {
-  if (rule.chain != shape.chain || rule.matches.size() != shape.matches.size()) return false;
+  if (rule.matches.size() != shape.matches.size() || rule.target.index() != shape.target.index()) return false;
+  if (rule.chain != shape.chain) return false;
   if (!std::visit(LeadsTo{}, shape.target, rule.target)) return false;
   return std::ranges::is_permutation(shape.matches, rule.matches,
                                      [](const Match& s, const Match& m) { return std::visit(IsOf{}, s, m); });
@@ -384,6 +406,25 @@ Reason describe(const Rule& given) {
     return {shortened ? rule.reason.flag : filled(shape.flag, v), filled(shape.sentence, v)};
   }
   return only_groups(rule).value_or(rule.reason);
+}
+
+bool is_of_istio(const Rule& rule) {
+  const auto known = [](const Rule& named) {
+    // Rules of one kind follow each other: thousands of excluded ranges.
+    static thread_local std::size_t last = 0;
+    if (has_shape(named, shapes()[last])) return true;
+    const auto found = std::ranges::find_if(shapes(), [&](const Shape& shape) { return has_shape(named, shape); });
+    if (found == shapes().end()) return only_groups(named).has_value();
+    last = static_cast<std::size_t>(found - shapes().begin());
+    return true;
+  };
+  return is_istio_nftables(rule.chain) || is_builtin(rule.chain) ? known(in_iptables_names(rule)) : known(rule);
+}
+
+bool is_istio_chain(std::string_view chain) {
+  static constexpr std::string_view names[] = {istio_inbound,    istio_in_redirect, istio_output, istio_redirect,
+                                               istio_output_dns, istio_divert,      istio_tproxy, istio_drop};
+  return std::ranges::find(names, chain) != std::end(names);
 }
 
 std::string short_words(const Rule& rule) {

@@ -6,6 +6,7 @@
 #include <map>
 #include <tuple>
 
+#include "analyse/ownership.h"
 #include "sidetrack/render.h"
 
 namespace sidetrack {
@@ -27,8 +28,6 @@ struct Key {
 Key key_of(Table table, Families scope, const std::string& name) {
   return {table, scope == Families(Family::ipv6), name};
 }
-
-bool concerns_us(const LiveChain& chain) { return chain.ours || std::ranges::any_of(chain.rules, &LiveRule::ours); }
 
 // Calls `visit(scope, pair)` for each chain that is on either side.
 template <typename Visit>
@@ -75,7 +74,7 @@ bool same_in(Families scope, const Rule& asked, const Rule& live) {
 
 // Built-in chains are always there in spirit: they may come to life with the first rule.
 bool chain_missing(const Key& key, const Pair& pair) { return pair.live == nullptr && !is_builtin(key.name); }
-bool chain_extra(const Pair& pair) { return pair.asked == nullptr && pair.live->ours; }
+bool chain_extra(const Pair& pair) { return pair.asked == nullptr && is_wholly_ours(*pair.live); }
 
 bool equal_pair(Families scope, const Key& key, const Pair& pair) {
   if (chain_missing(key, pair) || chain_extra(pair)) return false;

@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "analyse/ownership.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+
+#include "sidetrack/error.h"
+#include "sidetrack/render.h"
 
 namespace sidetrack {
 namespace {
 
-bool goes_to_istio_chain(const Rule& rule) {
+const Jump* jump_to_istio(const Rule& rule) {
   const auto* jump = std::get_if<Jump>(&rule.target);
-  return jump != nullptr && is_istio_chain(jump->chain);
+  return jump != nullptr && is_istio_chain(jump->chain) ? jump : nullptr;
 }
 
 template <typename M>
@@ -87,14 +92,16 @@ void mark_direct(Table table, const Direct& direct) {
 
 }  // namespace
 
-bool is_istio_chain(std::string_view chain) { return chain.starts_with("ISTIO_"); }
-
 void mark_ours(std::vector<LiveChain>& chains) {
   Families with_istio;
   for (LiveChain& chain : chains) {
-    chain.ours = is_istio_chain(chain.name);
+    const bool our_table = chain.table == Table::raw || chain.table == Table::mangle || chain.table == Table::nat;
+    chain.ours = our_table && is_istio_chain(chain.name);
     if (chain.ours) with_istio = with_istio | chain.families;
-    for (LiveRule& live : chain.rules) live.ours = chain.ours || goes_to_istio_chain(live.rule);
+    for (LiveRule& live : chain.rules) {
+      live.ours =
+          (chain.ours || (is_builtin(chain.name) && jump_to_istio(live.rule) != nullptr)) && is_of_istio(live.rule);
+    }
   }
   for (Family family : with_istio.list()) {
     for (Table table : {Table::mangle, Table::nat}) {
@@ -105,6 +112,38 @@ void mark_ours(std::vector<LiveChain>& chains) {
         if (chain.name == "OUTPUT") direct.output = &chain;
       }
       mark_direct(table, direct);
+    }
+  }
+}
+
+bool is_wholly_ours(const LiveChain& chain) { return chain.ours && std::ranges::all_of(chain.rules, &LiveRule::ours); }
+
+bool concerns_us(const LiveChain& chain) {
+  return is_wholly_ours(chain) || std::ranges::any_of(chain.rules, &LiveRule::ours);
+}
+
+void require_removable(const Live& seen, const Ruleset& wanted) {
+  const auto goes = [&](const LiveChain& from, const std::string& name) {
+    const bool asked = std::ranges::any_of(wanted.rules, [&](const Rule& rule) {
+      const auto* jump = std::get_if<Jump>(&rule.target);
+      return rule.table == from.table && !(rule.families & from.families).empty() &&
+             (rule.chain == name || (jump != nullptr && jump->chain == name));
+    });
+    return !asked && std::ranges::any_of(seen.chains, [&](const LiveChain& chain) {
+      return chain.name == name && chain.table_name == from.table_name && chain.families == from.families &&
+             is_wholly_ours(chain);
+    });
+  };
+  for (const LiveChain& chain : seen.chains) {
+    for (const LiveRule& live : chain.rules) {
+      const auto* jump = live.ours ? nullptr : std::get_if<Jump>(&live.rule.target);
+      if (jump == nullptr || !goes(chain, jump->chain)) continue;
+      throw Error(
+          ExitCode::failed,
+          fmt::format("{}: the chain {} of the table {} ({}) cannot be removed: somebody else's rule leads to it: {}",
+                      name(seen.backend), jump->chain, chain.table_name, names(chain.families),
+                      iptables_words(live.rule)),
+          "delete that rule first; nothing was changed");
     }
   }
 }

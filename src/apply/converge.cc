@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "analyse/ownership.h"
 #include "sidetrack/apply.h"
 #include "sidetrack/diff.h"
 #include "sidetrack/error.h"
@@ -84,9 +85,7 @@ Outcome first_that_takes(const std::vector<BackendKind>& order, Attempt attempt)
 bool holds_ours(const Live& live) {
   // An empty table of iptables may be anybody's; one of nftables has our name.
   const bool our_table = live.backend == BackendKind::nftables && !live.own_tables.empty();
-  return our_table || std::ranges::any_of(live.chains, [](const LiveChain& chain) {
-           return chain.ours || std::ranges::any_of(chain.rules, &LiveRule::ours);
-         });
+  return our_table || std::ranges::any_of(live.chains, [](const LiveChain& chain) { return concerns_us(chain); });
 }
 
 Outcome converge(const Plan& plan, const Choice& choice, const OpenBackend& open, Routes& routes, bool force) {

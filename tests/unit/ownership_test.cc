@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "analyse/ownership.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
+#include "sidetrack/error.h"
 #include "sidetrack/render.h"
 #include "usual_config.h"
 
@@ -43,18 +45,44 @@ TEST(Ownership, ChainsByNameAndWhatJumpsThere) {
   std::vector<LiveChain> chains;
   add(chains, Table::nat, "OUTPUT", {}, Jump{"ISTIO_OUTPUT"});
   add(chains, Table::nat, "OUTPUT", {}, Jump{"DOCKER"});
-  add(chains, Table::nat, "ISTIO_OUTPUT", {tcp}, Jump{"ISTIO_REDIRECT"});
+  add(chains, Table::nat, "ISTIO_OUTPUT", {tcp, PortMatch{End::destination, {{80, 80}}, false}}, Verdict::return_);
   add(chains, Table::nat, "ISTIO_OUTPUT", {UnknownMatch{"-m string [rev 1, 4 bytes: 61]"}});
   add(chains, Table::nat, "DOCKER", {tcp}, Jump{"ISTIO_REDIRECT"});
   add(chains, Table::nat, "DOCKER", {tcp}, Jump{"ISTIO_REDIRECT", true});
   add(chains, Table::nat, "DOCKER", {tcp}, Jump{"OTHER", true});
-  EXPECT_EQ(ours(chains), (Words{"-A OUTPUT -j ISTIO_OUTPUT", "-A ISTIO_OUTPUT -p tcp -j ISTIO_REDIRECT",
-                                 "-A ISTIO_OUTPUT -m string [rev 1, 4 bytes: 61] -j RETURN",
-                                 "-A DOCKER -p tcp -j ISTIO_REDIRECT", "-A DOCKER -p tcp -g ISTIO_REDIRECT"}));
+  add(chains, Table::nat, "ISTIO_OUTPUT", {tcp, CommentMatch{"mine"}}, Jump{"ISTIO_REDIRECT"});
+  add(chains, Table::nat, "ISTIO_CUSTOM", {tcp}, Jump{"ISTIO_REDIRECT"});
+  add(chains, Table::nat, "OUTPUT", {}, Jump{"ISTIO_CUSTOM"});
+  add(chains, Table::nat, "OUTPUT", {ProtocolMatch{Protocol::udp, false}}, Jump{"ISTIO_OUTPUT"});
+  add(chains, Table::filter, "ISTIO_OUTPUT", {tcp}, Jump{"ISTIO_REDIRECT"});
+  EXPECT_EQ(ours(chains), (Words{"-A OUTPUT -j ISTIO_OUTPUT", "-A ISTIO_OUTPUT -p tcp --dport 80 -j RETURN"}));
   mark_ours(chains);
   EXPECT_FALSE(chains[0].ours);
   EXPECT_TRUE(chains[1].ours);
-  EXPECT_FALSE(chains[2].ours);
+  EXPECT_FALSE(chains[2].ours) << "DOCKER";
+  EXPECT_FALSE(chains[3].ours) << "ISTIO_CUSTOM";
+  EXPECT_FALSE(chains[4].ours) << "filter";
+  EXPECT_FALSE(is_wholly_ours(chains[1]));
+}
+
+TEST(Ownership, AChainThatSomebodyElseJumpsToCannotGo) {
+  Live live;
+  live.backend = BackendKind::iptables_nft;
+  add(live.chains, Table::nat, "ISTIO_REDIRECT", {tcp}, Redirect{15001});
+  add(live.chains, Table::nat, "ISTIO_IN_REDIRECT", {tcp}, Redirect{15006});
+  add(live.chains, Table::nat, "DOCKER", {tcp}, Jump{"ISTIO_REDIRECT"});
+  mark_ours(live.chains);
+  Ruleset asked;
+  asked.rules.push_back({Family::ipv4, Table::nat, "OUTPUT", {}, Jump{"ISTIO_REDIRECT"}, {}, {}});
+  EXPECT_NO_THROW(require_removable(live, asked));
+  asked.rules.front().families = Family::ipv6;
+  try {
+    require_removable(live, asked);
+    ADD_FAILURE() << "not refused";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::failed);
+    EXPECT_THAT(error.what(), testing::HasSubstr("-A DOCKER -p tcp -j ISTIO_REDIRECT"));
+  }
 }
 
 TEST(Ownership, NothingWithoutIstioChainsInTheFamily) {

@@ -30,8 +30,6 @@ std::vector<TablePointer> open_alive() {
   return tables;
 }
 
-bool touches(const LiveChain& chain) { return chain.ours || std::ranges::any_of(chain.rules, &LiveRule::ours); }
-
 // Whether the table still holds the chains of `seen`, by name and length; a chain without rules may be missing there,
 // as a table that was not alive is.
 bool is_as_seen(const IptcTable& table, const Live& seen) {
@@ -77,10 +75,10 @@ std::vector<ChainEdit> edits_of(const Live& seen, const Ruleset& wanted, Family 
     add(edit_of(chain.name, there, chain.rules, family, equal), there);
   }
   for (const LiveChain& there : seen.chains) {
-    if (there.families != family || there.table != table || !touches(there)) continue;
+    if (there.families != family || there.table != table || !concerns_us(there)) continue;
     if (std::ranges::find(asked, there.name, &Chain::name) != asked.end()) continue;
     ChainEdit edit = edit_of(there.name, &there, {}, family, equal);
-    edit.remove = there.ours;
+    edit.remove = is_wholly_ours(there);
     add(std::move(edit), &there);
   }
   return edits;

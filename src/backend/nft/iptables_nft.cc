@@ -64,8 +64,9 @@ LiveChain read_chain(const KernelTable& table, const KernelChain& chain, const P
 
 // Whether nothing of others is lost with the chain: it holds rules of ours alone, or none, and lets everything pass.
 bool is_own(const LiveChain& chain) {
-  return chain.ours || (chain.hook && chain.hook == builtin_hook(chain.table, chain.name) &&
-                        chain.policy == Verdict::accept && std::ranges::all_of(chain.rules, &LiveRule::ours));
+  return is_wholly_ours(chain) ||
+         (chain.hook && chain.hook == builtin_hook(chain.table, chain.name) && chain.policy == Verdict::accept &&
+          std::ranges::all_of(chain.rules, &LiveRule::ours));
 }
 
 // The same of a table: no sets or other objects in it, either.
@@ -85,7 +86,7 @@ struct ChainChange {
 
   // A chain of ours is written anew as a whole: the kernel finds a rule to delete or to insert before by walking the
   // chain, which for a long list would take time with its square.
-  [[nodiscard]] bool anew() const { return there == nullptr || there->ours; }
+  [[nodiscard]] bool anew() const { return there == nullptr || is_wholly_ours(*there); }
   [[nodiscard]] bool unchanged() const {
     return there != nullptr && wanted && changes_nothing(slots, there->rules.size());
   }
@@ -110,7 +111,7 @@ std::vector<ChainChange> changes_of(const Live& seen, const Ruleset& wanted, con
   for (const LiveChain& there : seen.chains) {
     if (there.families != place.family || there.table != place.table) continue;
     if (std::ranges::find(asked, there.name, &Chain::name) != asked.end()) continue;
-    if (there.ours || std::ranges::any_of(there.rules, &LiveRule::ours)) {
+    if (concerns_us(there)) {
       changes.push_back({there.name, &there, splice(there.rules, {}), !is_own(there)});
     }
   }
