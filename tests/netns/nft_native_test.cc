@@ -254,6 +254,33 @@ TEST_F(NftNative, ManyPortsAreRangesWhereTheyTouch) {
   }
 }
 
+TEST_F(NftNative, ManyIds) {
+  for (const int step : {1, 2, 1000}) {
+    std::vector<Rule> rules;
+    for (std::uint32_t i = 0; i < 100; ++i) {
+      const std::uint32_t id = 1 + i * static_cast<std::uint32_t>(step);
+      rules.push_back(rule(Table::nat, "OUTPUT", {OwnerMatch{OwnerKind::uid, {{id, id}}, false}}, Verdict::return_,
+                           {fmt::format("-u {}", id), "the proxy's own"}));
+    }
+    const Namespace by_script;
+    by_script.must({"nft", "-f", "-"}, nft_script({rules}));
+    const Namespace by_us;
+    commit(by_us, {rules});
+    EXPECT_EQ(list(by_us), list(by_script));
+    expect_read_back(by_us, {rules});
+  }
+}
+
+// A hash table would be enlarged while it is read.
+TEST_F(NftNative, ManySingleAddressesAreReadBackEveryTime) {
+  const Ruleset rules{excluded(20'000, 4)};
+  for (int round = 0; round < 10; ++round) {
+    const Namespace space;
+    commit(space, rules);
+    expect_read_back(space, rules);
+  }
+}
+
 // The time that the kernel takes does not grow with their square: that would be five seconds and more.
 TEST_F(NftNative, AsManyPortsAsDoNotTouch) {
   const Ruleset rules = excluded_ports(1, 2);

@@ -210,9 +210,6 @@ class RuleTranslation {
     } else {
       Set set(inet_service);
       for (const PortRange& range : m.ports) take(set, value_of(range));
-      // Single ports alone the kernel would keep in a bitmap with a list beside it, which it walks for each new port
-      // (nft_bitmap_insert, Linux 6.18): 32,768 of them take seconds. In a tree of intervals they take milliseconds.
-      set.interval = set.interval || set.values.size() > longest_in_a_rule;
       text = look_up(std::move(set), m.negated, m.end == End::source ? "-source" : "", expressions);
     }
     add(fmt::format("{} {} {}{}", name(*protocol_), field.text, not_equal(m.negated), text), std::move(expressions));
@@ -224,7 +221,8 @@ class RuleTranslation {
   // `meta skuid != 1337` does not. nf_tables has no expression for it; iptables-translate makes the same of the rule.
   void match(const OwnerMatch& m) {
     const bool uid = m.kind == OwnerKind::uid;
-    const bool ranges = std::ranges::any_of(m.ids, [](const IdRange& range) { return range.first != range.last; });
+    const bool ranges = m.ids.size() > longest_in_a_rule ||
+                        std::ranges::any_of(m.ids, [](const IdRange& range) { return range.first != range.last; });
     std::vector<Expression> expressions{MetaLoad{uid ? std::uint32_t{NFT_META_SKUID} : std::uint32_t{NFT_META_SKGID}}};
     if (ranges) expressions.emplace_back(ToNetworkOrder{});
     std::string text;
@@ -335,7 +333,11 @@ class RuleTranslation {
     set.texts.push_back(std::move(value.text));
   }
 
+  // A named set is a tree of intervals, also of single values. Of those alone the kernel would make a hash table, which
+  // it enlarges in the background while we read back: a dump then lacks some and shows others twice. Ports it would
+  // keep in a bitmap with a list that it walks for each new one: 32,768 take five seconds (Linux 6.18).
   std::string look_up(Set set, bool negated, const std::string& suffix, std::vector<Expression>& expressions) {
+    set.interval = set.interval || set.values.size() > longest_in_a_rule;
     auto [text, lookup] = sets_.holding(std::move(set), negated, rule_, suffix);
     expressions.emplace_back(std::move(lookup));
     return text;
