@@ -6,6 +6,7 @@
 
 #include "cli/commands.h"
 #include "cli/log.h"
+#include "cli/standard_streams.h"
 #include "sidetrack/host.h"
 #include "sidetrack/namespaces.h"
 #include "sidetrack/render.h"
@@ -64,12 +65,10 @@ bool colored(const CommandLine& line) {
 }
 
 void print(std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = write(STDOUT_FILENO, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) throw system_error(errno, "cannot write to standard output");
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
+  const int error = write_all(STDOUT_FILENO, text);
+  if (error == EPIPE) end_by_closed_pipe();
+  // Never "not permitted": no capability would help.
+  if (error != 0) throw Error(ExitCode::failed, "cannot write to standard output: " + errno_words(error));
 }
 
 std::string rendered(const CommandLine& line, const Plan& plan) {

@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "cli/log.h"
 
+#include <fcntl.h>
+#include <spdlog/details/null_mutex.h>
 #include <spdlog/formatter.h>
 #include <spdlog/logger.h>
 #include <spdlog/pattern_formatter.h>
-#include <spdlog/sinks/basic_file_sink.h>
-#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/sinks/base_sink.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "cli/standard_streams.h"
+#include "host/descriptor.h"
 #include "sidetrack/error.h"
 
 namespace sidetrack::cli {
@@ -105,24 +110,53 @@ class LineFormatter : public spdlog::formatter {
   bool with_caller_;
 };
 
-spdlog::sink_ptr open(const std::string& target) {
-  if (target == "stdout") return std::make_shared<spdlog::sinks::stdout_sink_st>();
-  if (target == "stderr") return std::make_shared<spdlog::sinks::stderr_sink_st>();
-  try {
-    return std::make_shared<spdlog::sinks::basic_file_sink_st>(target);
-  } catch (const spdlog::spdlog_ex& error) {
-    throw Error(ExitCode::usage, "--log_target: cannot write to '" + target + "': " + error.what(),
+// Writes each line at once, so that a program killed in the middle has said all it did. What cannot be written goes to
+// standard error from then on: no line is lost silently, and no full disk stops apply.
+class DescriptorSink : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
+ public:
+  DescriptorSink(std::string name, int descriptor) : name_(std::move(name)), descriptor_(descriptor) {}
+  DescriptorSink(std::string name, Descriptor file)
+      : name_(std::move(name)), file_(std::move(file)), descriptor_(file_.get()) {}
+
+ protected:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    spdlog::memory_buf_t line;
+    formatter_->format(message, line);
+    const std::string_view text(line.data(), line.size());
+    const int error = write_all(descriptor_, text);
+    if (error == 0 || descriptor_ == STDERR_FILENO) return;
+    descriptor_ = STDERR_FILENO;
+    (void)write_all(descriptor_, fmt::format("sidetrack: warning: cannot write the log to {}: {}; it goes on here\n",
+                                             name_, errno_words(error)));
+    (void)write_all(descriptor_, text);
+  }
+  void flush_() override {}
+
+ private:
+  std::string name_;
+  Descriptor file_;
+  int descriptor_;
+};
+
+spdlog::sink_ptr open_target(const std::string& target) {
+  if (target == "stdout") return std::make_shared<DescriptorSink>(target, STDOUT_FILENO);
+  if (target == "stderr") return std::make_shared<DescriptorSink>(target, STDERR_FILENO);
+  // Without O_NONBLOCK a FIFO that nobody reads would hang here.
+  Descriptor file(open(target.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0666));
+  if (!file.valid()) {
+    throw Error(ExitCode::usage, fmt::format("--log_target: cannot write to '{}': {}", target, errno_words(errno)),
                 "give stdout, stderr or the path of a file that can be written");
   }
+  fcntl(file.get(), F_SETFL, O_APPEND);  // a slow reader is waited for, as one of standard output is
+  return std::make_shared<DescriptorSink>("'" + target + "'", std::move(file));
 }
 
 std::unique_ptr<spdlog::logger> make(const LogOptions& options, LogForm form, const std::vector<std::string>& targets) {
   std::vector<spdlog::sink_ptr> sinks;
-  for (const std::string& target : targets) sinks.push_back(open(target));
+  for (const std::string& target : targets) sinks.push_back(open_target(target));
   auto logger = std::make_unique<spdlog::logger>("default", sinks.begin(), sinks.end());
   logger->set_formatter(std::make_unique<LineFormatter>(form, options.json, options.caller));
   logger->set_level(spdlog_level(options.level));
-  logger->flush_on(spdlog::level::trace);  // a program killed in the middle has said all it did
   return logger;
 }
 

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include <unistd.h>
+
 #include <exception>
+#include <new>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "cli/commands.h"
 #include "cli/log.h"
+#include "cli/standard_streams.h"
 #include "sidetrack/options.h"
 #include "sidetrack/version.h"
 
@@ -36,8 +40,8 @@ ExitCode run(Command command, CommandLine& line) {
   return ExitCode::usage;  // there is no other
 }
 
-ExitCode run(const std::vector<std::string_view>& args) {
-  CommandLine line = parse(args, process_environment);
+ExitCode run(const std::vector<std::string_view>& args, CommandLine& line) {
+  line = parse(args, process_environment);
   if (line.version) {
     print("sidetrack " + std::string(version) + "\n");
     return ExitCode::done;
@@ -50,18 +54,44 @@ ExitCode run(const std::vector<std::string_view>& args) {
   return run(*line.command, line);
 }
 
+// What is known of the pod after an error that nobody foresaw. Nothing is allocated: there may be no memory.
+const char* what_stands(const CommandLine& line) {
+  const bool writes =
+      (line.command == Command::apply && !line.config.dry_run && !line.check) || line.command == Command::clean;
+  return writes ? "'sidetrack verify' with the same options tells whether the pod is as asked" : "nothing was changed";
+}
+
+ExitCode out_of_memory(const CommandLine& line) {
+  for (const std::string_view part :
+       {std::string_view("sidetrack: error: out of memory; "), std::string_view(what_stands(line)),
+        std::string_view("; raise the memory limit of the container (resources.limits.memory) or of the shell "
+                         "(ulimit -v)\n")}) {
+    (void)write_all(STDERR_FILENO, part);
+  }
+  return ExitCode::failed;
+}
+
 }  // namespace
 }  // namespace sidetrack::cli
 
 int main(int argc, char** argv) {
   using namespace sidetrack;
+  cli::prepare_standard_streams();
+  CommandLine line;
   try {
-    return static_cast<int>(cli::run({argv, argv + argc}));
-  } catch (const Error& error) {
-    cli::error(error.hint().empty() ? error.what() : std::string(error.what()) + "; " + error.hint());
-    return static_cast<int>(error.code());
-  } catch (const std::exception& error) {
-    cli::error(std::string("internal error: ") + error.what());
-    return static_cast<int>(ExitCode::failed);
+    try {
+      return static_cast<int>(cli::run({argv, argv + argc}, line));
+    } catch (const Error& error) {
+      cli::error(error.hint().empty() ? error.what() : std::string(error.what()) + "; " + error.hint());
+      return static_cast<int>(error.code());
+    } catch (const std::bad_alloc&) {
+      throw;
+    } catch (const std::exception& error) {
+      cli::error(std::string("internal error: ") + error.what() + "; " + cli::what_stands(line) +
+                 "; please report it with the command line");
+      return static_cast<int>(ExitCode::failed);
+    }
+  } catch (const std::bad_alloc&) {
+    return static_cast<int>(cli::out_of_memory(line));
   }
 }

@@ -168,6 +168,10 @@ leaves out every rule of inbound.
     {"istio-service-exclude-cidr", "Outbound: but not to these.\n"},
     {"istio-outbound-ports", "Outbound: capture these ports too, whatever the address.\n"},
     {"istio-local-outbound-ports-exclude", "Outbound: but not to these ports, whatever the address.\n"},
+    {"istio-exclude-interfaces", R"(Leave what comes in or goes out by these interfaces alone.
+.Li eth+
+stands for every interface whose name begins so.
+)"},
     {"kube-virt-interfaces", "What comes in by these interfaces, from a virtual machine, is treated as outbound.\n"},
     {"istio-inbound-tproxy-mark", "The mark of the packets that TPROXY diverts.\n"},
     {"istio-inbound-tproxy-route-table", "The routing table that takes them to the proxy.\n"},
@@ -213,6 +217,7 @@ is ours.
     {"log_target", R"(Log to
 .Cm stdout , stderr
 or the file of that path; may be given several times.
+A file that cannot be opened is an error; what cannot be written later goes to standard error.
 )"},
 };
 

@@ -49,7 +49,8 @@ std::string names(Families families, std::string_view between) {
 int domain(Family family) { return family == Family::ipv4 ? AF_INET : AF_INET6; }
 
 std::optional<Address> Address::parse(std::string_view text) {
-  const std::string copy(text);
+  const std::string copy(text);  // inet_pton(3) reads as far as a zero byte: what follows one is no address
+  if (copy.find('\0') != std::string::npos) return std::nullopt;
   for (Family family : {Family::ipv4, Family::ipv6}) {
     Address address{family, {}};
     if (inet_pton(domain(family), copy.c_str(), address.bytes.data()) == 1) return address;
@@ -93,12 +94,14 @@ std::optional<AddressRange> AddressRange::parse(std::string_view text) {
   if (!address) return std::nullopt;
   if (slash == std::string_view::npos) return single(*address);
   const std::string_view digits = text.substr(slash + 1);
-  int length = -1;
+  unsigned length = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), length);
-  if (error != std::errc() || end != digits.data() + digits.size() || length < 0 || length > address->bits()) {
+  const bool octal = digits.size() > 1 && digits.front() == '0';  // to iptables: /010 would be /8 there
+  if (error != std::errc() || end != digits.data() + digits.size() || octal ||
+      length > static_cast<unsigned>(address->bits())) {
     return std::nullopt;
   }
-  return prefix(*address, length);
+  return prefix(*address, static_cast<int>(length));
 }
 
 AddressRange AddressRange::prefix(const Address& address, int prefix_length) {

@@ -95,15 +95,6 @@ AddressRange excludable_range(const Item& item) {
 
 std::string word(const Item& item) { return std::string(item.text); }
 
-void set_probe_timeout(CommandLine& line, const Given& given) {
-  line.config.probe_timeout = options::duration({given, given.text});
-  if (line.config.probe_timeout == std::chrono::nanoseconds(0)) refuse(given, "a duration above 0");
-}
-
-void set_wait(CommandLine& line, const Given& given) {
-  line.config.lock_wait = std::chrono::ceil<std::chrono::milliseconds>(options::duration({given, given.text}));
-}
-
 void set_dns_servers(CommandLine& line, const Given& given) {
   auto& servers = line.config.dns_servers;
   if (!servers) servers.emplace();
@@ -112,14 +103,32 @@ void set_dns_servers(CommandLine& line, const Given& given) {
 
 Family family(const Item& item) { return options::choice(item, "ipv4|ipv6") == 0 ? Family::ipv4 : Family::ipv6; }
 
-// Rules for IPv4 are always built.
+// Of several the union; check_combinations() refuses IPv6 alone.
 void set_ip_families(CommandLine& line, const Given& given) {
   bool any = false;
   each_item(given, [&](const Item& item) {
-    line.config.families = line.config.families.value_or(Family::ipv4) | family(item);
+    line.config.families = line.config.families.value_or(Families()) | family(item);
     any = true;
   });
   if (!any) refuse(given, "ipv4, or ipv4,ipv6");
+}
+
+// What the clocks of the system can add to the present.
+constexpr std::chrono::hours longest_wait(24 * 365);
+
+std::chrono::nanoseconds waiting_time(const Given& given) {
+  const auto time = options::duration({given, given.text});
+  if (time > longest_wait) refuse(given, "a duration of at most 8760h");
+  return time;
+}
+
+void set_probe_timeout(CommandLine& line, const Given& given) {
+  line.config.probe_timeout = waiting_time(given);
+  if (line.config.probe_timeout == std::chrono::nanoseconds(0)) refuse(given, "a duration above 0");
+}
+
+void set_wait(CommandLine& line, const Given& given) {
+  line.config.lock_wait = std::chrono::ceil<std::chrono::milliseconds>(waiting_time(given));
 }
 
 void set_text_or_json(CommandLine& line, const Given& given) {

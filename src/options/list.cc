@@ -14,10 +14,13 @@ namespace {
 // A million IPv4 ranges take 18 MB. Without a limit /dev/zero would be read until the container is out of memory.
 constexpr std::size_t largest_file = 32U << 20;
 
+// What some editors begin a file of UTF-8 with.
+constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
+
 std::string read_file(const Given& given, const std::string& path) {
   const auto unreadable = [&](int error) {
-    const std::string name = given.variable.empty() ? spelled(given.flag) : std::string(given.variable);
-    return Error(ExitCode::usage, fmt::format("{}: cannot read the list {}: {}", name, path, errno_words(error)));
+    return Error(ExitCode::usage,
+                 fmt::format("{}: cannot read the list {}: {}", name_of(given), path, errno_words(error)));
   };
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) throw unreadable(errno);
@@ -68,8 +71,14 @@ void each_item(const Given& given, const std::function<void(const Item&)>& use) 
   if (path.empty()) refuse(given, "the name of a file after the @");
   const std::string text = read_file(given, path);
   std::string_view left = text;
+  if (left.starts_with(byte_order_mark)) left.remove_prefix(byte_order_mark.size());
   for (std::size_t line = 1; !left.empty(); ++line) {
     std::string_view content = take_until(left, '\n');
+    if (content.find('\0') != std::string_view::npos) {
+      throw Error(ExitCode::usage,
+                  fmt::format("{}: {}, line {}: a zero byte: expected a list as text", name_of(given), path, line),
+                  "save the file as UTF-8");
+    }
     each_of_line(take_until(content, '#'), path, line);
   }
 }

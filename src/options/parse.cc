@@ -159,6 +159,12 @@ void check_combinations(const CommandLine& line, const Tokens& tokens) {
       (line.netns.empty() ? 0 : 1) + (line.pid ? 1 : 0) + (line.config.network_namespace.empty() ? 0 : 1);
   if (places > 1) refuse_combination("--netns, --pid and --network-namespace name one place: give one of them");
 
+  if (line.config.families && !line.config.families->contains(Family::ipv4)) {
+    const auto given = std::ranges::find(tokens.flags, "ip-families", [](const auto& each) { return each.flag->name; });
+    refuse_combination(fmt::format("--ip-families: '{}': expected ipv4, or ipv4,ipv6", given->values.back()),
+                       "the rules for IPv4 are always built, as istio-iptables does: give ipv4,ipv6");
+  }
+
   const bool prints = line.command == Command::render || line.config.dry_run;
   if (line.command == Command::apply && line.check && line.config.dry_run) {
     refuse_combination("--check asks the kernel, --dry-run does not: give one of them");

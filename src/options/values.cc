@@ -48,11 +48,15 @@ std::optional<T> number(std::string_view text, int base = 10) {
   return value;
 }
 
-// Decimal, or 0x and hexadecimal. A leading 0 is octal to iptables and ip, decimal to others: refused.
+// A leading 0 is octal to iptables and ip, decimal to others: refused.
+template <typename T>
+std::optional<T> decimal(std::string_view text) {
+  return text.size() > 1 && text.front() == '0' ? std::nullopt : number<T>(text);
+}
+
 std::optional<std::uint32_t> decimal_or_hexadecimal(std::string_view text) {
   if (text.starts_with("0x") || text.starts_with("0X")) return number<std::uint32_t>(text.substr(2), 16);
-  if (text.size() > 1 && text.front() == '0') return std::nullopt;
-  return number<std::uint32_t>(text);
+  return decimal<std::uint32_t>(text);
 }
 
 struct Unit {
@@ -107,12 +111,16 @@ std::optional<std::chrono::nanoseconds> parse_duration(std::string_view text) {
 
 }  // namespace
 
+std::string name_of(const Given& given) {
+  return given.variable.empty() ? spelled(given.flag) : std::string(given.variable);
+}
+
 void refuse(const Item& item, std::string_view expected, std::string hint) {
   const std::string where = item.file.empty() ? "" : fmt::format(" {}, line {}:", item.file, item.line);
-  const std::string name = item.given.variable.empty() ? spelled(item.given.flag) : std::string(item.given.variable);
   const std::string value = item.text.empty() ? "no value" : fmt::format("'{}'", item.text);
   if (hint.empty()) hint = hint_about_expansion(item);
-  throw Error(ExitCode::usage, fmt::format("{}:{} {}: expected {}", name, where, value, expected), std::move(hint));
+  throw Error(ExitCode::usage, fmt::format("{}:{} {}: expected {}", name_of(item.given), where, value, expected),
+              std::move(hint));
 }
 
 void refuse(const Given& given, std::string_view expected, std::string hint) {
@@ -128,7 +136,7 @@ bool boolean(const Item& item) {
 }
 
 std::uint16_t port(const Item& item) {
-  const auto value = number<std::uint16_t>(item.text);
+  const auto value = decimal<std::uint16_t>(item.text);
   if (!value || *value == 0) refuse(item, port_expected);
   return *value;
 }
@@ -153,7 +161,7 @@ std::uint32_t route_table(const Item& item) {
 }
 
 std::uint32_t id(const Item& item) {
-  const auto value = number<std::uint32_t>(item.text);
+  const auto value = decimal<std::uint32_t>(item.text);
   // The kernel takes (uid_t)-1 for no id at all.
   if (!value || *value == std::numeric_limits<std::uint32_t>::max()) {
     refuse(item, "a number from 0 to 4294967294", is_word(item.text) ? "give the number: id NAME prints it" : "");
@@ -162,7 +170,7 @@ std::uint32_t id(const Item& item) {
 }
 
 std::uint32_t process_id(const Item& item) {
-  const auto value = number<std::int32_t>(item.text);
+  const auto value = decimal<std::int32_t>(item.text);
   if (!value || *value < 1) refuse(item, "a process id");
   return static_cast<std::uint32_t>(*value);
 }
@@ -188,12 +196,27 @@ AddressRange loopback_prefix(const Item& item) {
   return *value;
 }
 
-// What the kernel takes for a name (dev_valid_name in net/core/dev.c), and nothing that garbles a listing.
+// What the kernel takes for a name (dev_valid_name in net/core/dev.c), as far as iptables, nft and every listing can
+// say it: iptables-restore and nft read a '"' as the end of the name, nft a '*' as any further characters, unless a '\'
+// is before it. An '@' would begin the name of a file.
 std::string interface(const Item& item) {
-  const auto bad = [](char c) { return c <= ' ' || c == '\x7f' || c == '/' || c == ':'; };
+  const auto bad = [](char c) {
+    return c <= ' ' || c > '~' || std::string_view("/:\"*\\").find(c) != std::string::npos;
+  };
+  if (item.text == "+") {
+    refuse(item, "the name of an interface, or the beginning of some and a '+'", "'+' alone is every interface");
+  }
   if (item.text.empty() || item.text.size() > 15 || item.text == "." || item.text == ".." ||
-      std::ranges::any_of(item.text, bad)) {
-    refuse(item, "an interface name of 1 to 15 characters without blanks, '/' and ':'");
+      item.text.starts_with('@') || std::ranges::any_of(item.text, bad)) {
+    std::string hint;
+    if (item.text.ends_with('*') && item.text.size() > 1) {
+      hint =
+          fmt::format("{}+ stands for every interface whose name begins so", item.text.substr(0, item.text.size() - 1));
+    } else if (item.text.starts_with('@')) {
+      hint = "@FILE stands alone: give the option once more for it";
+    }
+    refuse(item, "an interface name of 1 to 15 printable ASCII characters without blanks and any of / : \" * \\",
+           std::move(hint));
   }
   return std::string(item.text);
 }

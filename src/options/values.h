@@ -20,6 +20,9 @@ struct Item {
   std::size_t line = 0;        // counts from 1
 };
 
+// "-p, --envoy-port", or the variable that the value comes from
+[[nodiscard]] std::string name_of(const Given& given);
+
 // "-p, --envoy-port: '70000': expected a port from 1 to 65535"
 [[noreturn]] void refuse(const Item& item, std::string_view expected, std::string hint = {});
 [[noreturn]] void refuse(const Given& given, std::string_view expected, std::string hint = {});

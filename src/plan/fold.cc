@@ -71,15 +71,24 @@ std::vector<AddressRange> normal(std::vector<AddressRange> ranges) {
   return ranges.size() == 1 ? ranges : merged(std::move(ranges));
 }
 
-// Single numbers stay single ("15020, 15021", a hash set); ranges that touch become one, as an interval set holds them.
+// A short list of single numbers stays as it was asked for ("15020, 15021"), and ids stay single in any list: a range
+// of them is compared in another byte order than one of them. Other neighbours become a range, as an interval set holds
+// them.
+template <typename Number>
+bool joins_neighbours(const std::vector<Range<Number>>& ranges) {
+  const bool is_long = std::is_same_v<Number, std::uint16_t> && ranges.size() > longest_in_a_rule;
+  return is_long || std::ranges::any_of(ranges, [](const auto& range) { return range.first != range.last; });
+}
+
 template <typename Number>
 std::vector<Range<Number>> normal(std::vector<Range<Number>> ranges) {
   std::ranges::sort(ranges);
-  const bool single = std::ranges::all_of(ranges, [](const auto& range) { return range.first == range.last; });
+  const auto doubles = std::ranges::unique(ranges);
+  ranges.erase(doubles.begin(), doubles.end());
+  const std::uint64_t gap = joins_neighbours(ranges) ? 1 : 0;
   std::vector<Range<Number>> result;
   for (const Range<Number>& range : ranges) {
-    const std::uint64_t reach = result.empty() ? 0 : std::uint64_t{result.back().last} + (single ? 0 : 1);
-    if (!result.empty() && range.first <= reach) {
+    if (!result.empty() && range.first <= std::uint64_t{result.back().last} + gap) {
       result.back().last = std::max(result.back().last, range.last);
     } else {
       result.push_back(range);

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <span>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -21,17 +22,26 @@ namespace {
 constexpr const char* tcp = "/proc/thread-self/net/tcp";
 constexpr const char* tcp6 = "/proc/thread-self/net/tcp6";
 
-constexpr std::string_view mapped = "0000000000000000FFFF0000";  // ::ffff:0:0/96, as the table writes it
-
 // proc_net_tcp(5): each 32 bits of an address as a number of this machine, in hexadecimal.
-std::string hexadecimal(const Endpoint& endpoint) {
+std::string hexadecimal(std::span<const std::uint8_t> address) {
   std::string text;
-  for (std::size_t i = 0; i < endpoint.address.size(); i += 4) {
+  for (std::size_t i = 0; i + 4 <= address.size(); i += 4) {
     std::uint32_t word = 0;
-    std::memcpy(&word, &endpoint.address.bytes[i], sizeof word);
+    std::memcpy(&word, &address[i], sizeof word);
     text += fmt::format("{:08X}", word);
   }
-  return text + fmt::format(":{:04X}", endpoint.port);
+  return text;
+}
+
+// ::ffff:0:0/96, as the table writes it: 0000000000000000FFFF0000, on a big-endian machine 00000000000000000000FFFF
+const std::string& mapped() {
+  static constexpr std::uint8_t prefix[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+  static const std::string text = hexadecimal(prefix);
+  return text;
+}
+
+std::string hexadecimal(const Endpoint& endpoint) {
+  return hexadecimal(endpoint.address.view()) + fmt::format(":{:04X}", endpoint.port);
 }
 
 template <typename Number>
@@ -44,7 +54,7 @@ Number number(std::string_view digits) {
 Endpoint endpoint_of(std::string_view text) {
   const std::size_t colon = text.find(':');
   std::string_view address = text.substr(0, colon);
-  if (address.starts_with(mapped)) address.remove_prefix(mapped.size());
+  if (address.starts_with(mapped())) address.remove_prefix(mapped().size());
   Endpoint result{{address.size() == 8 ? Family::ipv4 : Family::ipv6, {}},
                   number<std::uint16_t>(text.substr(colon + 1))};
   for (std::size_t i = 0; i + 8 <= address.size(); i += 8) {
@@ -85,7 +95,7 @@ std::optional<Endpoint> other_end(const Endpoint& client) {
   const std::string remote = hexadecimal(client);
   if (client.address.family == Family::ipv6) return find(tcp6, remote);
   const auto found = find(tcp, remote);
-  return found ? found : find(tcp6, std::string(mapped) + remote);
+  return found ? found : find(tcp6, mapped() + remote);
 }
 
 std::set<std::uint16_t> peer_ports() {

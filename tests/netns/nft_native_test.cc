@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // The backend nftables on the real kernel, against nft itself.
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 #include <chrono>
 
@@ -68,6 +69,18 @@ std::vector<Rule> excluded(int count, int step) {
                          {"-x " + one.text(), "outbound to " + one.text() + " bypasses the proxy"}));
   }
   return rules;
+}
+
+// -o for every step'th port up to the last.
+Ruleset excluded_ports(int first, int step) {
+  std::vector<Rule> rules{rule(Table::nat, "OUTPUT", {}, Jump{"ISTIO_OUTPUT"})};
+  for (int n = first; n <= 65535; n += step) {
+    const auto port = static_cast<std::uint16_t>(n);
+    rules.push_back(rule(Table::nat, "ISTIO_OUTPUT",
+                         {ProtocolMatch{}, PortMatch{End::destination, {{port, port}}, false}}, Verdict::return_,
+                         {fmt::format("-o {}", port), fmt::format("outbound to port {} bypasses the proxy", port)}));
+  }
+  return {rules};
 }
 
 TEST_F(NftNative, ListsAsTheScriptDoes) {
@@ -223,6 +236,63 @@ TEST_F(NftNative, LongListsAreNamedSets) {
   EXPECT_EQ(list(by_us), list(by_script));
   EXPECT_NE(list(by_us).find("ip daddr @excluded-ranges-ipv4 "), std::string::npos);
   expect_read_back(by_us, {excluded(5000, 2)});
+}
+
+TEST_F(NftNative, ManyPortsAreRangesWhereTheyTouch) {
+  for (const auto& [rules, listed] : {std::pair(excluded_ports(1, 1), "tcp dport 1-65535 counter"),
+                                      std::pair(excluded_ports(65519, 1), "tcp dport 65519-65535 counter"),
+                                      std::pair(excluded_ports(65533, 1), "tcp dport { 65533, 65534, 65535 } counter"),
+                                      std::pair(excluded_ports(65531, 2), "tcp dport { 65531, 65533, 65535 } counter"),
+                                      std::pair(excluded_ports(1, 1000), "flags interval")}) {
+    const Namespace by_script;
+    by_script.must({"nft", "-f", "-"}, nft_script(rules));
+    const Namespace by_us;
+    commit(by_us, rules);
+    EXPECT_EQ(list(by_us), list(by_script));
+    EXPECT_NE(list(by_us).find(listed), std::string::npos) << list(by_us);
+    expect_read_back(by_us, rules);
+  }
+}
+
+TEST_F(NftNative, ManyIds) {
+  for (const int step : {1, 2, 1000}) {
+    std::vector<Rule> rules;
+    for (std::uint32_t i = 0; i < 100; ++i) {
+      const std::uint32_t id = 1 + i * static_cast<std::uint32_t>(step);
+      rules.push_back(rule(Table::nat, "OUTPUT", {OwnerMatch{OwnerKind::uid, {{id, id}}, false}}, Verdict::return_,
+                           {fmt::format("-u {}", id), "the proxy's own"}));
+    }
+    const Namespace by_script;
+    by_script.must({"nft", "-f", "-"}, nft_script({rules}));
+    const Namespace by_us;
+    commit(by_us, {rules});
+    EXPECT_EQ(list(by_us), list(by_script));
+    expect_read_back(by_us, {rules});
+  }
+}
+
+// A hash table would be enlarged while it is read.
+TEST_F(NftNative, ManySingleAddressesAreReadBackEveryTime) {
+  const Ruleset rules{excluded(20'000, 4)};
+  for (int round = 0; round < 10; ++round) {
+    const Namespace space;
+    commit(space, rules);
+    expect_read_back(space, rules);
+  }
+}
+
+// The time that the kernel takes does not grow with their square: that would be five seconds and more.
+TEST_F(NftNative, AsManyPortsAsDoNotTouch) {
+  const Ruleset rules = excluded_ports(1, 2);
+  const Namespace space;
+  rusage used{};
+  space.run([&] {
+    const auto backend = open_nftables();
+    backend->replace(backend->read(), rules);
+    getrusage(RUSAGE_THREAD, &used);
+  });
+  EXPECT_LT(used.ru_stime.tv_sec, 2);
+  expect_read_back(space, rules);
 }
 
 TEST_F(NftNative, AHundredThousandRanges) {

@@ -58,5 +58,13 @@ TEST(Address, KnowsLoopbackAndLinkLocal) {
   EXPECT_FALSE(Address::parse("10.0.0.1")->is_link_local());
 }
 
+TEST(Address, DoesNotEndAtAZeroByte) {
+  using namespace std::string_view_literals;
+  for (const std::string_view text : {"10.0.0.1\0"sv, "10.0.0.1\0junk"sv, "\0"sv, "::1\0/8"sv, "10.0.0.0/8\0"sv}) {
+    EXPECT_FALSE(Address::parse(text));
+    EXPECT_FALSE(AddressRange::parse(text));
+  }
+}
+
 }  // namespace
 }  // namespace sidetrack

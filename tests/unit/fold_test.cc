@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <numeric>
 
 #include "plan/rule_words.h"
 #include "sidetrack/render.h"
@@ -57,6 +58,31 @@ TEST(Fold, JoinsAlternatingProtocols) {
                       rule({udp, dport(22)}, go_back)}),
               ElementsAre("-A OUTPUT -p tcp -m multiport --dports 22,53 -j RETURN",
                           "-A OUTPUT -p udp -m multiport --dports 22,53 -j RETURN"));
+}
+
+std::vector<Rule> of_ports(const std::vector<int>& ports) {
+  std::vector<Rule> rules;
+  for (const int port : ports) rules.push_back(rule({tcp, dport(static_cast<std::uint16_t>(port))}, go_back));
+  return rules;
+}
+
+TEST(Fold, MakesRangesOfNeighbouringPortsInALongList) {
+  std::vector<int> ports = {65535, 80, 443, 65534, 1};
+  for (int port = 7011; port >= 7000; --port) ports.push_back(port);
+  EXPECT_THAT(folded(of_ports(ports)),
+              ElementsAre("-A OUTPUT -p tcp -m multiport --dports 1,80,443,7000:7011,65534:65535 -j RETURN"));
+  ports.assign(20, 80);
+  ports.push_back(81);
+  EXPECT_THAT(folded(of_ports(ports)), ElementsAre("-A OUTPUT -p tcp -m multiport --dports 80,81 -j RETURN"));
+  ports.resize(65535);
+  std::iota(ports.begin(), ports.end(), 1);
+  EXPECT_THAT(folded(of_ports(ports)), ElementsAre("-A OUTPUT -p tcp --dport 1:65535 -j RETURN"));
+}
+
+TEST(Fold, KeepsNeighbouringIdsSingle) {
+  EXPECT_THAT(folded({rule({owner(OwnerKind::uid, 8)}, go_back), rule({owner(OwnerKind::uid, 7)}, go_back),
+                      rule({owner(OwnerKind::uid, 8)}, go_back)}),
+              ElementsAre("-A OUTPUT -m owner --uid-owner 7,8 -j RETURN"));
 }
 
 TEST(Fold, JoinsAcrossAnotherTargetOnlyIfNoPacketMatchesBoth) {

@@ -15,7 +15,7 @@ using testing::Variables;
 
 struct Case {
   std::string_view arguments;  // separated by blanks; '' is the empty one
-  std::string_view message;
+  std::string message;
   std::string_view hint = "";
 };
 
@@ -51,7 +51,8 @@ void expect_refused(std::string_view option, std::string_view spelled, std::stri
 
 TEST(ParseError, Ports) {
   const std::vector<std::string_view> values = {
-      "0", "65536", "-1", "0x50", "80x", "80.0", "1e3", "+80", "99999999999999999999", "80-90", "80:90", "http"};
+      "0",     "65536", "-1",   "0x50", "80x", "80.0", "1e3", "+80", "99999999999999999999",
+      "80-90", "80:90", "http", "080",  "-0",  "00"};
   const std::string_view expected = "a port from 1 to 65535";
   expect_refused("-p", "-p, --envoy-port", expected, values);
   expect_refused("--envoy-port", "-p, --envoy-port", expected, values);
@@ -66,8 +67,10 @@ TEST(ParseError, Ports) {
 }
 
 TEST(ParseError, AddressRanges) {
-  const std::vector<std::string_view> values = {"10.0.0.0/33", "10.0.0/8", "10.0.0.0/",   "fd00::/129",
-                                                "fd00::g/8",   "host",     "10.0.0.0/-1", "10.0.0.0-10.0.0.9"};
+  const std::vector<std::string_view> values = {"10.0.0.0/-0", "10.0.0.0/08",  "10.0.0.0/+8", "10.0.0.0/33",
+                                                "10.0.0/8",    "10.0.0.0/8/8", "010.0.0.0/8", "0x0a.0.0.0/8",
+                                                "10.0.0.1%lo", "fe80::1%lo",   "10.0.0.0/",   "fd00::/129",
+                                                "fd00::g/8",   "host",         "10.0.0.0/-1", "10.0.0.0-10.0.0.9"};
   const std::string_view expected = "an address range such as 10.0.0.0/8 or fd00::/8";
   expect_refused("-i", "-i, --istio-service-cidr", expected, values);
   expect_refused("-x", "-x, --istio-service-exclude-cidr", expected, values);
@@ -75,18 +78,54 @@ TEST(ParseError, AddressRanges) {
 }
 
 TEST(ParseError, InterfaceNames) {
-  const std::vector<std::string_view> values = {"sixteen-letters-", "a/b", "a b", "a:b", ".", "..", "a\tb", "a\x01"};
-  const std::string_view expected = "an interface name of 1 to 15 characters without blanks, '/' and ':'";
-  expect_refused("-c", "-c, --istio-exclude-interfaces", expected, values);
-  expect_refused("-k", "-k, --kube-virt-interfaces", expected, values);
+  const std::vector<std::string_view> values = {"sixteen-letters-",
+                                                "a/b",
+                                                "a b",
+                                                "a:b",
+                                                ".",
+                                                "..",
+                                                "a\tb",
+                                                "a\x01",
+                                                "a\"b",
+                                                "\"",
+                                                "\"a\"",
+                                                "eth*",
+                                                "*",
+                                                "a*b",
+                                                "a\x7f",
+                                                "@list",
+                                                "a\\",
+                                                "\\+",
+                                                "\xC3\xA9",
+                                                "\xff",
+                                                "@"};
+  const std::string_view expected =
+      "an interface name of 1 to 15 printable ASCII characters without blanks and any of / : \" * \\";
+  const auto not_a_file = [&](std::string_view value) { return !value.starts_with('@'); };
+  std::vector<std::string_view> items;
+  std::ranges::copy_if(values, std::back_inserter(items), not_a_file);
+  expect_refused("-c", "-c, --istio-exclude-interfaces", expected, items);
+  expect_refused("-k", "-k, --kube-virt-interfaces", expected, items);
   expect_refused("--in-interface", "--in-interface", expected, values, "explain");
   expect_refused("--out-interface", "--out-interface", expected, values, "explain");
   expect_refused("--out-interface", "--out-interface", expected, {""}, "explain");
+  const std::string_view beginning = "the name of an interface, or the beginning of some and a '+'";
+  expect_refused("-c", "-c, --istio-exclude-interfaces", beginning, {"+"});
+  expect_refused("-k", "-k, --kube-virt-interfaces", beginning, {"+"});
+  const std::string what = "-c, --istio-exclude-interfaces: ";
+  expect({
+      {"sidetrack -c eth*", what + "'eth*': expected " + std::string(expected),
+       "eth+ stands for every interface whose name begins so"},
+      {"sidetrack -c eth0,@list", what + "'@list': expected " + std::string(expected),
+       "@FILE stands alone: give the option once more for it"},
+      {"sidetrack -c +", what + "'+': expected " + std::string(beginning), "'+' alone is every interface"},
+  });
 }
 
 TEST(ParseError, MarksAndTables) {
-  const std::vector<std::string_view> values = {"0",  "0x0", "4294967296", "0x100000000", "-1", "0x",
-                                                "ff", "010", "1.5",        "0x1g",        "",   "0x-1"};
+  const std::vector<std::string_view> values = {"0",  "0x0",  "4294967296", "0x100000000", "-1",       "0x",
+                                                "ff", "010",  "1.5",        "0x1g",        "",         "0x-1",
+                                                "+1", "0x+1", "-0",         "1 ",          "1337/0xff"};
   expect_refused("-t", "-t, --istio-inbound-tproxy-mark", "a mark from 1 to 4294967295, decimal or 0x...", values);
   const std::string_view table =
       "a routing table from 1 to 4294967295, decimal or 0x..., other than 253 to 255 (default, main, local)";
@@ -95,13 +134,14 @@ TEST(ParseError, MarksAndTables) {
 }
 
 TEST(ParseError, Ids) {
-  const std::vector<std::string_view> values = {"istio-proxy", "-1", "4294967295", "4294967296", "0x10", "1.0"};
+  const std::vector<std::string_view> values = {"istio-proxy", "-1",    "4294967295", "4294967296", "0x10",
+                                                "1.0",         "01337", "+1",         "-0",         "0-1"};
   expect_refused("-u", "-u, --proxy-uid", "a number from 0 to 4294967294", values);
   expect_refused("-g", "-g, --proxy-gid", "a number from 0 to 4294967294", values);
   expect_refused("--uid", "--uid", "a number from 0 to 4294967294", values, "explain");
   expect_refused("--gid", "--gid", "a number from 0 to 4294967294", values, "explain");
   expect_refused("--uid", "--uid", "a number from 0 to 4294967294", {""}, "explain");
-  expect_refused("--pid", "--pid", "a process id", {"0", "-1", "x", "", "2147483648", "self"});
+  expect_refused("--pid", "--pid", "a process id", {"0", "-1", "x", "", "2147483648", "self", "01", "+1", "1/task/2"});
 }
 
 TEST(ParseError, Choices) {
@@ -114,7 +154,7 @@ TEST(ParseError, Choices) {
   expect_refused("--color", "--color", "one of auto|always|never", {"yes", ""}, "show");
   expect_refused("--family", "--family", "one of ipv4|ipv6", {"4", "ipv4,ipv6", ""}, "render");
   expect_refused("--ip-families", "--ip-families", "one of ipv4|ipv6", {"4", "inet"});
-  expect_refused("--ip-families", "--ip-families", "ipv4, or ipv4,ipv6", {"", ","});
+  expect_refused("--ip-families", "--ip-families", "ipv4, or ipv4,ipv6", {"", ",", "ipv6", "ipv6,ipv6"});
 }
 
 TEST(ParseError, Durations) {
@@ -139,6 +179,9 @@ TEST(ParseError, Durations) {
   expect_refused("--probe-timeout", "--probe-timeout", "a duration such as 5s, 500ms or 1m30s", values);
   expect_refused("--wait", "--wait", "a duration such as 5s, 500ms or 1m30s", values);
   expect_refused("--probe-timeout", "--probe-timeout", "a duration above 0", {"0", "0s"});
+  const std::vector<std::string_view> too_long = {"8760h1ns", "9223372036854775807ns"};
+  expect_refused("--probe-timeout", "--probe-timeout", "a duration of at most 8760h", too_long);
+  expect_refused("--wait", "--wait", "a duration of at most 8760h", too_long);
 }
 
 TEST(ParseError, Booleans) {
@@ -348,7 +391,8 @@ TEST(ParseError, VariablesAreNamedWithTheirValue) {
            {"ISTIO_INBOUND_INTERCEPTION_MODE", "tproxy", "one of REDIRECT|TPROXY|NONE"},
            {"ISTIO_INBOUND_PORTS", "http", "a port from 1 to 65535"},
            {"ISTIO_LOCAL_EXCLUDE_PORTS", "80 90", "a port from 1 to 65535"},
-           {"ISTIO_EXCLUDE_INTERFACES", "a/b", "an interface name of 1 to 15 characters without blanks, '/' and ':'"},
+           {"ISTIO_EXCLUDE_INTERFACES", "a/b",
+            "an interface name of 1 to 15 printable ASCII characters without blanks and any of / : \" * \\"},
            {"ISTIO_SERVICE_CIDR", "10/8", "an address range such as 10.0.0.0/8 or fd00::/8"},
            {"ISTIO_SERVICE_EXCLUDE_CIDR", "*", "address ranges, not everything"},
            {"ISTIO_OUTBOUND_PORTS", "x", "a port from 1 to 65535"},

@@ -33,6 +33,9 @@ TEST(ListFile, HoldsItemsByCommaOrLine) {
   EXPECT_EQ(ports_of("1\n2\n3\n"), expected);
   EXPECT_EQ(ports_of("1, 2,\n\n  3 \n"), expected);
   EXPECT_EQ(ports_of("1\r\n2\r\n3\r\n"), expected);
+  EXPECT_EQ(ports_of("\xEF\xBB\xBF"
+                     "1\n2\n3"),
+            expected);
   EXPECT_EQ(ports_of("# the app's\n1 # one, two\n#4\n2,3#5\n"), expected);
   EXPECT_EQ(ports_of(""), std::vector<std::uint16_t>{});
   EXPECT_EQ(ports_of("# nothing"), std::vector<std::uint16_t>{});
@@ -56,6 +59,25 @@ TEST(ListFile, NamesFileLineAndValueOfAnError) {
   EXPECT_EQ(error_of("-x@" + file.path()), "-x, --istio-service-exclude-cidr: " + file.path() +
                                                ", line 3: '10.0.0.0/99': expected an address range such as "
                                                "10.0.0.0/8 or fd00::/8");
+}
+
+// What reads as text as far as a zero byte would hide the rest.
+TEST(ListFile, WithZeroBytesIsRefused) {
+  using namespace std::string_view_literals;
+  for (const auto& [content, line] : std::vector<std::pair<std::string_view, std::string>>{
+           {"10.0.0.1\0junk"sv, "1"},
+           {"10.0.0.0/8\n10.0.0.1\0"sv, "2"},
+           {"10.0.0.0/8\n\0"sv, "2"},
+           {"# a comment\0\n10.0.0.1"sv, "1"},
+           {"\xFF\xFE"
+            "1\0"
+            "0\0.\0\n\0"sv,
+            "1"},
+       }) {
+    const TemporaryFile file(content);
+    EXPECT_EQ(error_of("-x@" + file.path()), "-x, --istio-service-exclude-cidr: " + file.path() + ", line " + line +
+                                                 ": a zero byte: expected a list as text");
+  }
 }
 
 TEST(ListFile, ThatCannotBeRead) {

@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <random>
 
 #include "options_text.h"
+#include "sidetrack/flags.h"
 #include "sidetrack/options.h"
 
 namespace sidetrack {
@@ -354,7 +356,7 @@ TEST(Parse, TakesOurOwnOptions) {
       {"sidetrack render --dns-server 10.0.0.10 --dns-server ::1", "dns_servers", "10.0.0.10,::1"},
       {"sidetrack render --dns-server ''", "dns_servers", ""},
       {"sidetrack render --ip-families ipv4", "families", "ipv4"},
-      {"sidetrack render --ip-families ipv6", "families", "ipv4,ipv6"},
+      {"sidetrack render --ip-families ipv6,ipv4", "families", "ipv4,ipv6"},
       {"sidetrack render --ip-families ipv4,ipv6", "families", "ipv4,ipv6"},
       {"sidetrack render --ip-families ipv6 --ip-families ipv4", "families", "ipv4,ipv6"},
       {"sidetrack apply --wait 1m30s", "lock_wait", "90000ms"},
@@ -418,6 +420,52 @@ TEST(Parse, ReadsTheFormsOfPflag) {
   });
 }
 
+// No value is taken apart or understood as something else on its way: brackets, braces, quotes, '=' or '-'.
+TEST(Parse, EveryValueArrivesAsItWasGiven) {
+  std::mt19937 random(7);
+  constexpr std::string_view characters = "[]{}()<>\"'`\\,;:.=-+*%@#~!?$&|/ \t\nabZ019";
+  for (int round = 0; round < 5000; ++round) {
+    std::string value;
+    for (std::size_t size = 1 + random() % 8; value.size() < size;) value += characters[random() % characters.size()];
+    const std::string joined = "--network-namespace=" + value;
+    const std::string target = "--log_target=" + value;
+    EXPECT_EQ(testing::parse_arguments({"sidetrack", joined, target}).config.network_namespace, value);
+    EXPECT_EQ(testing::parse_arguments({"sidetrack", target}).config.log.targets, std::vector{value});
+    if (value.starts_with('-')) continue;  // another option
+    EXPECT_EQ(testing::parse_arguments({"sidetrack", "--network-namespace", value}).config.network_namespace, value);
+  }
+}
+
+// Whatever the words are, they are taken or refused as wrong usage.
+TEST(Parse, NoWordsLeadToAnythingButUsage) {
+  std::mt19937 random(8);
+  constexpr std::string_view characters = "-=+[]{}@,:'\" bdinpux0123456789";
+  std::vector<std::string> known = {"apply", "render", "explain", "--", "-", "", "--=", "-=", "--help", "*", "++"};
+  for (const Flag& flag : flags()) {
+    if (flag.name.empty()) continue;
+    for (const char* end : {"", "=", "=1", "=[1,2]", "=true", "={}"})
+      known.push_back("--" + std::string(flag.name) + end);
+    if (flag.letter != '\0') known.push_back(std::string("-") + flag.letter);
+  }
+  for (int round = 0; round < 20000; ++round) {
+    std::vector<std::string> words = {"sidetrack"};
+    for (std::size_t count = random() % 6; words.size() <= count;) {
+      std::string word = random() % 4 != 0 ? known[random() % known.size()] : "";
+      for (std::size_t more = random() % 3; more > 0; --more) word += characters[random() % characters.size()];
+      words.push_back(word);
+    }
+    try {
+      testing::parse_arguments({words.begin(), words.end()});
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::usage);
+    } catch (const std::exception& other) {
+      std::string line;
+      for (const std::string& word : words) line += "'" + word + "' ";
+      ADD_FAILURE() << line << other.what();
+    }
+  }
+}
+
 TEST(Parse, AnOptionWithoutAValueHasTheEmptyOne) {
   expect({
       {"sidetrack -x -b *", "inbound_ports", "*"},
@@ -455,7 +503,7 @@ TEST(Parse, DurationsAreThoseOfGo) {
       {"sidetrack --probe-timeout 2µs", "probe_timeout", "2000ns"},
       {"sidetrack --probe-timeout 1h1m1s1ms1us1ns", "probe_timeout", "3661001001001ns"},
       {"sidetrack --probe-timeout 0.000000001s", "probe_timeout", "1ns"},
-      {"sidetrack --probe-timeout 9223372036854775807ns", "probe_timeout", "9223372036854775807ns"},
+      {"sidetrack --probe-timeout 8760h", "probe_timeout", "31536000000000000ns"},
   });
 }
 

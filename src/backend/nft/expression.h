@@ -22,7 +22,7 @@ struct Data {
   std::array<std::uint8_t, 16> bytes{};
   std::uint8_t size = 0;
 
-  Data() = default;
+  constexpr Data() = default;
   explicit Data(std::span<const std::uint8_t> from)
       : size(static_cast<std::uint8_t>(std::min(from.size(), bytes.size()))) {
     std::copy_n(from.begin(), size, bytes.begin());
@@ -41,11 +41,15 @@ struct Data {
     std::memcpy(data.bytes.data(), &number, sizeof number);
     return data;
   }
-  // The same in network byte order: ports, and ids where ranges of them are compared.
+  // The same in network byte order: ports, and ids where ranges of them are compared. By shifts, which mean the same
+  // whatever the order of this machine is.
   template <typename Number>
-  static Data network(Number number) {
-    Data data = host(number);
-    std::reverse(data.bytes.begin(), data.bytes.begin() + data.size);
+  static constexpr Data network(Number number) {
+    Data data;
+    data.size = sizeof number;
+    for (std::size_t i = 0; i < sizeof number; ++i) {
+      data.bytes[i] = static_cast<std::uint8_t>(number >> 8 * (sizeof number - 1 - i));
+    }
     return data;
   }
   template <typename Number>
@@ -55,11 +59,9 @@ struct Data {
     return number;
   }
   template <typename Number>
-  [[nodiscard]] Number from_network() const {
-    std::array<std::uint8_t, sizeof(Number)> reversed{};
-    std::reverse_copy(bytes.begin(), bytes.begin() + sizeof(Number), reversed.begin());
+  [[nodiscard]] constexpr Number from_network() const {
     Number number{};
-    std::memcpy(&number, reversed.data(), sizeof number);
+    for (std::size_t i = 0; i < sizeof number; ++i) number = static_cast<Number>(number << 8 | bytes[i]);
     return number;
   }
   [[nodiscard]] std::span<const std::uint8_t> view() const { return std::span(bytes).first(size); }

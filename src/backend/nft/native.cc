@@ -12,14 +12,11 @@
 #include "backend/nft/fields.h"
 #include "model/reach.h"
 #include "sidetrack/error.h"
+#include "sidetrack/fold.h"
 #include "sidetrack/render.h"
 
 namespace sidetrack::nft {
 namespace {
-
-// A list up to this long stands in its rule; a longer one is a named set. Named sets can be filled by any number of
-// messages, which a set that is bound to its rule cannot.
-constexpr std::size_t readable_in_a_rule = 16;
 
 // ---- Sets.
 
@@ -47,7 +44,7 @@ class Sets {
  public:
   // The set of these values: "{ 15020, 15090 }" or "@excluded-ranges-ipv4".
   std::pair<std::string, Lookup> holding(Set set, bool negated, const Rule& rule, const std::string& suffix) {
-    set.anonymous = set.values.size() <= readable_in_a_rule;
+    set.anonymous = set.values.size() <= longest_in_a_rule;
     if (!set.anonymous) {
       const auto same = std::ranges::find_if(
           all_, [&](const Set& other) { return other.type.number == set.type.number && other.values == set.values; });
@@ -224,7 +221,8 @@ class RuleTranslation {
   // `meta skuid != 1337` does not. nf_tables has no expression for it; iptables-translate makes the same of the rule.
   void match(const OwnerMatch& m) {
     const bool uid = m.kind == OwnerKind::uid;
-    const bool ranges = std::ranges::any_of(m.ids, [](const IdRange& range) { return range.first != range.last; });
+    const bool ranges = m.ids.size() > longest_in_a_rule ||
+                        std::ranges::any_of(m.ids, [](const IdRange& range) { return range.first != range.last; });
     std::vector<Expression> expressions{MetaLoad{uid ? std::uint32_t{NFT_META_SKUID} : std::uint32_t{NFT_META_SKGID}}};
     if (ranges) expressions.emplace_back(ToNetworkOrder{});
     std::string text;
@@ -335,7 +333,11 @@ class RuleTranslation {
     set.texts.push_back(std::move(value.text));
   }
 
+  // A named set is a tree of intervals, also of single values. Of those alone the kernel would make a hash table, which
+  // it enlarges in the background while we read back: a dump then lacks some and shows others twice. Ports it would
+  // keep in a bitmap with a list that it walks for each new one: 32,768 take five seconds (Linux 6.18).
   std::string look_up(Set set, bool negated, const std::string& suffix, std::vector<Expression>& expressions) {
+    set.interval = set.interval || set.values.size() > longest_in_a_rule;
     auto [text, lookup] = sets_.holding(std::move(set), negated, rule_, suffix);
     expressions.emplace_back(std::move(lookup));
     return text;

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "cli/standard_streams.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+
+namespace sidetrack::cli {
+namespace {
+
+void (*pipe_signal)(int) = SIG_DFL;  // what SIGPIPE did when the program began
+
+}  // namespace
+
+void prepare_standard_streams() {
+  pollfd streams[] = {{STDIN_FILENO, 0, 0}, {STDOUT_FILENO, 0, 0}, {STDERR_FILENO, 0, 0}};
+  if (poll(streams, 3, 0) > 0) {
+    for (const pollfd& stream : streams) {
+      // The lowest free descriptor is this one. "/" is there where /dev is not.
+      if ((stream.revents & POLLNVAL) != 0) (void)open("/", O_PATH);
+    }
+  }
+  pipe_signal = std::signal(SIGPIPE, SIG_IGN);
+}
+
+int write_all(int descriptor, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = write(descriptor, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return errno;
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return 0;
+}
+
+void end_by_closed_pipe() {
+  if (pipe_signal != SIG_DFL) return;
+  std::signal(SIGPIPE, SIG_DFL);
+  std::raise(SIGPIPE);
+}
+
+}  // namespace sidetrack::cli
