@@ -8,8 +8,9 @@
 #include <spdlog/sinks/stdout_sinks.h>
 
 #include <memory>
-#include <nlohmann/json.hpp>
 
+#include "model/printable.h"
+#include "render/json_parts.h"
 #include "sidetrack/error.h"
 
 namespace sidetrack::cli {
@@ -82,22 +83,22 @@ class LineFormatter : public spdlog::formatter {
 
  private:
   [[nodiscard]] std::string json(const spdlog::details::log_msg& message) const {
-    nlohmann::ordered_json object{{"time", utc(message.time)},
-                                  {"level", istio_name(message.level)},
-                                  {"scope", "default"},
-                                  {"msg", view(message.payload)}};
+    Json object{{"time", utc(message.time)},
+                {"level", istio_name(message.level)},
+                {"scope", "default"},
+                {"msg", view(message.payload)}};
     if (with_caller_) object["caller"] = caller(message.source);
-    return object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+    return dumped(std::move(object), -1);
   }
   [[nodiscard]] std::string istio(const spdlog::details::log_msg& message) const {
     return fmt::format("{}\t{}\t{}{}\n", utc(message.time), istio_name(message.level),
-                       with_caller_ ? caller(message.source) + "\t" : "", view(message.payload));
+                       with_caller_ ? caller(message.source) + "\t" : "", printable_lines(view(message.payload)));
   }
   [[nodiscard]] std::string plain(const spdlog::details::log_msg& message) const {
     const bool told = message.level >= spdlog::level::warn;
     return fmt::format("sidetrack: {}{}{}\n",
                        told ? fmt::format("{}: ", spdlog::level::to_string_view(message.level)) : "",
-                       with_caller_ ? caller(message.source) + ": " : "", view(message.payload));
+                       with_caller_ ? caller(message.source) + ": " : "", printable_lines(view(message.payload)));
   }
 
   LogForm form_;
@@ -111,7 +112,7 @@ spdlog::sink_ptr open(const std::string& target) {
   try {
     return std::make_shared<spdlog::sinks::basic_file_sink_st>(target);
   } catch (const spdlog::spdlog_ex& error) {
-    throw Error(ExitCode::usage, "--log_target: cannot write to '" + target + "': " + error.what(),
+    throw Error(ExitCode::usage, "--log_target: cannot write to '" + excerpt(target) + "': " + error.what(),
                 "give stdout, stderr or the path of a file that can be written");
   }
 }

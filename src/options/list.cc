@@ -5,6 +5,7 @@
 
 #include <cerrno>
 
+#include "model/printable.h"
 #include "options/values.h"
 #include "sidetrack/error.h"
 
@@ -17,7 +18,8 @@ constexpr std::size_t largest_file = 32U << 20;
 std::string read_file(const Given& given, const std::string& path) {
   const auto unreadable = [&](int error) {
     const std::string name = given.variable.empty() ? spelled(given.flag) : std::string(given.variable);
-    return Error(ExitCode::usage, fmt::format("{}: cannot read the list {}: {}", name, path, errno_words(error)));
+    return Error(ExitCode::usage,
+                 fmt::format("{}: cannot read the list {}: {}", name, excerpt(path), errno_words(error)));
   };
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) throw unreadable(errno);

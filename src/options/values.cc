@@ -8,6 +8,7 @@
 #include <limits>
 #include <optional>
 
+#include "model/printable.h"
 #include "sidetrack/error.h"
 
 namespace sidetrack::options {
@@ -108,9 +109,9 @@ std::optional<std::chrono::nanoseconds> parse_duration(std::string_view text) {
 }  // namespace
 
 void refuse(const Item& item, std::string_view expected, std::string hint) {
-  const std::string where = item.file.empty() ? "" : fmt::format(" {}, line {}:", item.file, item.line);
+  const std::string where = item.file.empty() ? "" : fmt::format(" {}, line {}:", excerpt(item.file), item.line);
   const std::string name = item.given.variable.empty() ? spelled(item.given.flag) : std::string(item.given.variable);
-  const std::string value = item.text.empty() ? "no value" : fmt::format("'{}'", item.text);
+  const std::string value = item.text.empty() ? "no value" : fmt::format("'{}'", excerpt(item.text));
   if (hint.empty()) hint = hint_about_expansion(item);
   throw Error(ExitCode::usage, fmt::format("{}:{} {}: expected {}", name, where, value, expected), std::move(hint));
 }
@@ -188,11 +189,12 @@ AddressRange loopback_prefix(const Item& item) {
   return *value;
 }
 
-// What the kernel takes for a name (dev_valid_name in net/core/dev.c), and nothing that garbles a listing.
+// What the kernel takes for a name (dev_valid_name in net/core/dev.c), and nothing that garbles a listing: rules are
+// printed with the name as it is.
 std::string interface(const Item& item) {
   const auto bad = [](char c) { return c <= ' ' || c == '\x7f' || c == '/' || c == ':'; };
   if (item.text.empty() || item.text.size() > 15 || item.text == "." || item.text == ".." ||
-      std::ranges::any_of(item.text, bad)) {
+      std::ranges::any_of(item.text, bad) || printable(item.text) != item.text) {
     refuse(item, "an interface name of 1 to 15 characters without blanks, '/' and ':'");
   }
   return std::string(item.text);
