@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -65,15 +66,27 @@ std::string sentence_of(const Rule& rule) {
   return text;
 }
 
-// Rules of one kind are asked for by the same flag and differ in their values alone.
-bool same_kind(const LiveRule& a, const LiveRule& b) {
+// "-x": the option that asked for a rule.
+std::string option_of(const LiveRule& entry) {
+  const std::string words = describe(entry.rule).flag;
+  return words.substr(0, words.find(' '));
+}
+
+// Rules of one kind are asked for by the same flag and differ in their values alone: where such a run ends.
+std::size_t end_of_run(const std::vector<LiveRule>& rules, std::size_t first) {
   const auto alike = [](const Match& x, const Match& y) { return x.index() == y.index(); };
-  const auto flag = [](const LiveRule& entry) {
-    const std::string words = describe(entry.rule).flag;
-    return words.substr(0, words.find(' '));
-  };
-  return a.ours == b.ours && a.rule.families == b.rule.families && a.rule.target == b.rule.target &&
-         std::ranges::equal(a.rule.matches, b.rule.matches, alike) && flag(a) == flag(b);
+  const LiveRule& a = rules[first];
+  std::optional<std::string> option;
+  std::size_t end = first + 1;
+  for (; end < rules.size(); ++end) {
+    const LiveRule& b = rules[end];
+    const bool same = a.ours == b.ours && a.rule.families == b.rule.families && a.rule.target == b.rule.target &&
+                      std::ranges::equal(a.rule.matches, b.rule.matches, alike);
+    if (!same) break;
+    if (!option) option = option_of(a);
+    if (*option != option_of(b)) break;
+  }
+  return end;
 }
 
 // The chains of some families by their table and name: jumps are as many as rules. The first of a name counts.
@@ -142,8 +155,7 @@ class Tree {
     if (!seen_.insert(&chain).second) return;  // it stands above
     note(indent, hook_of(chain.name) ? title : fmt::format("{} [{}]", title, whose(live_, chain)));
     for (std::size_t i = 0; i < chain.rules.size();) {
-      std::size_t end = i + 1;
-      while (end < chain.rules.size() && same_kind(chain.rules[i], chain.rules[end])) ++end;
+      std::size_t end = end_of_run(chain.rules, i);
       if (options_.all || end - i <= longest_run) end = i + 1;
       rules(chain, i, end, indent);
       if (const auto* jump = std::get_if<Jump>(&chain.rules[i].rule.target); jump != nullptr)

@@ -67,6 +67,14 @@ std::string escape(const Piece& piece) {
 
 bool is_plain(char c) { return c >= ' ' && c <= '~'; }
 
+// Takes off what the text begins with that needs no look.
+std::string_view take_plain(std::string_view& text) {
+  const auto end = std::ranges::find_if_not(text, is_plain);
+  const std::string_view plain = text.substr(0, static_cast<std::size_t>(end - text.begin()));
+  text.remove_prefix(plain.size());
+  return plain;
+}
+
 // How many of the first bytes stay whatever they are.
 using Kept = std::size_t (*)(std::string_view rest);
 
@@ -81,10 +89,8 @@ std::size_t layout_and_style(std::string_view rest) {
 }
 
 std::string escaped(std::string_view text, Kept kept) {
-  if (std::ranges::all_of(text, is_plain)) return std::string(text);
-  std::string result;
-  result.reserve(text.size() + 16);
-  while (!text.empty()) {
+  std::string result(take_plain(text));
+  for (; !text.empty(); result += take_plain(text)) {
     if (const std::size_t size = kept(text); size > 0) {
       result += text.substr(0, size);
       text.remove_prefix(size);
@@ -126,9 +132,8 @@ std::string valid_utf8(std::string_view text) {
 }
 
 std::string printable_json(std::string_view document) {
-  std::string result;
-  result.reserve(document.size() + 16);
-  while (!document.empty()) {
+  std::string result(take_plain(document));
+  for (; !document.empty(); result += take_plain(document)) {
     const Piece piece = first_of(document);
     const auto add = [&](std::uint32_t unit) { fmt::format_to(std::back_inserter(result), "\\u{:04x}", unit); };
     if (piece.code == '\n' || !is_hidden(piece.code)) {
