@@ -17,6 +17,10 @@ namespace sidetrack {
 // Where it is read; tests put their own. Users and groups come from the two files alone, not from the name service
 // switch: nothing is asked over the network, and no NSS module is loaded.
 struct Host {
+  // A directory in which the three files are looked up, as a process does that has it for its root: see host/file.h.
+  // -1: as this process sees them. It stays the caller's.
+  int root = -1;
+  std::string root_name = {};  // what messages put before their paths
   std::string passwd = "/etc/passwd";
   std::string group = "/etc/group";
   std::string resolv_conf = "/etc/resolv.conf";
@@ -26,7 +30,8 @@ struct Host {
 // Completes proxy_uids, proxy_gids and the owner groups of `config`, and returns the rest. What the options gave
 // (-u, -g, --ip-families, --dns-server) is not looked up, nor are name servers without need. Throws
 //   usage   a user or a group that was named is unknown
-//   failed  no interface has an address (a dry run goes on without); resolv.conf cannot be read
+//   failed  no interface has an address (a dry run goes on without); a file cannot be read, is no regular file, is
+//           larger than a mebibyte or does not answer
 [[nodiscard]] HostFacts gather(Config& config, const Names& names, const Host& host = {});
 
 }  // namespace sidetrack

@@ -6,16 +6,28 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 namespace sidetrack {
 
-// A namespace by path (anything with a '/') or by the name that `ip netns` gave it: a file in /run/netns.
-[[nodiscard]] std::string netns_path(const std::string& path_or_name);
+class Descriptor;
 
-void enter_netns(const std::string& path_or_name);
+// A network namespace to work in, held open.
+struct Place {
+  std::string name;                        // "process 4711", "network namespace 'blue'"
+  std::shared_ptr<const Descriptor> net;   // the namespace
+  std::shared_ptr<const Descriptor> root;  // of a process: its root directory (O_PATH); else nothing
+  bool ours = false;                       // it is the namespace that this process is in
+};
 
-// The network namespace of a process.
-void enter_netns_of(std::uint32_t pid);
+// That of a process, with its root: all through one descriptor of /proc/PID, which stands for the process as a pidfd
+// does: if it ends, nothing is found below, whoever gets its number. Refuses threads of the kernel, which have no pod.
+[[nodiscard]] Place place_of_process(std::uint32_t pid);
+
+// By path (anything with a '/') or by the name that `ip netns` gave it: a file in /run/netns.
+[[nodiscard]] Place place_of_netns(const std::string& path_or_name);
+
+void enter(const Place& place);
 
 }  // namespace sidetrack

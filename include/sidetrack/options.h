@@ -46,6 +46,7 @@ struct CommandLine {
 
   std::string netns;                    // --netns: a path or a name; empty: this one
   std::optional<std::uint32_t> pid;     // --pid; never together with netns
+  bool host = false;                    // --host: the place is this program's own namespace, and that is meant
   Format format = Format::text;         // --format, --json; one that the command can print
   Color color = Color::automatic;       // --color
   Families printed = Families::both();  // --family: of render and dry runs; IPv4 or IPv6 alone

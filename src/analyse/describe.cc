@@ -8,6 +8,7 @@
 
 #include "analyse/list_text.h"
 #include "analyse/ownership.h"
+#include "model/printable.h"
 #include "plan/rule_words.h"
 #include "sidetrack/render.h"
 
@@ -337,7 +338,7 @@ struct Values {
 Values values(const Rule& rule) {
   Values v;
   for (const Match& match : rule.matches) {
-    if (const auto* m = std::get_if<InterfaceMatch>(&match)) v.interface = m->name;
+    if (const auto* m = std::get_if<InterfaceMatch>(&match)) v.interface = printable(m->name);
     if (const auto* m = std::get_if<PortMatch>(&match)) v.ports = port_list(m->ports);
     if (const auto* m = std::get_if<AddressMatch>(&match)) {
       v.ranges = range_list(m->ranges);
@@ -399,13 +400,14 @@ Reason describe(const Rule& given) {
   const Rule rule = in_iptables_names(given);
   // The common words of several rules that fold() made one: the shape says it with the values.
   const bool shortened = rule.reason.sentence.find("…") != std::string::npos;
-  if (!rule.reason.sentence.empty() && !shortened) return rule.reason;
+  const Reason own{printable(rule.reason.flag), printable(rule.reason.sentence)};
+  if (!own.sentence.empty() && !shortened) return own;
   for (const Shape& shape : shapes()) {
     if (!has_shape(rule, shape)) continue;
     const Values v = values(rule);
-    return {shortened ? rule.reason.flag : filled(shape.flag, v), filled(shape.sentence, v)};
+    return {shortened ? own.flag : filled(shape.flag, v), filled(shape.sentence, v)};
   }
-  return only_groups(rule).value_or(rule.reason);
+  return only_groups(rule).value_or(own);
 }
 
 bool is_of_istio(const Rule& rule) {

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include <nlohmann/json.hpp>
-
+#include "render/json_parts.h"
 #include "sidetrack/explain.h"
 
 namespace sidetrack {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 Json endpoint(const Endpoint& end) { return {{"address", end.address.text()}, {"port", end.port}}; }
 
@@ -55,12 +52,12 @@ Json ending(const Ending& o) {
 std::string json(const Trace& trace) {
   Json steps = Json::array();
   for (const Step& s : trace.steps) steps.push_back(step(s));
-  const Json document = {{"packet", packet(trace.packet)},
-                         {"ending", ending(trace.ending)},
-                         {"decided_by", trace.decisive},
-                         {"steps", std::move(steps)},
-                         {"not_certain", trace.doubts}};
-  return document.dump(2) + "\n";
+  Json document = {{"packet", packet(trace.packet)},
+                   {"ending", ending(trace.ending)},
+                   {"decided_by", trace.decisive},
+                   {"steps", std::move(steps)},
+                   {"not_certain", trace.doubts}};
+  return dumped(std::move(document));
 }
 
 }  // namespace sidetrack

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "analyse/layout.h"
+#include "model/printable.h"
 #include "render/style.h"
 #include "sidetrack/explain.h"
 
@@ -157,11 +158,17 @@ class Text {
   std::string text_;
 };
 
-}  // namespace
+// Chains and interfaces have names that anybody may have chosen, and rules are full of them.
+Trace with_printable_names(Trace trace) {
+  for (Step& step : trace.steps) {
+    for (std::string* text : {&step.text, &step.chain, &step.rule, &step.reason.flag, &step.reason.sentence})
+      *text = printable(*text);
+  }
+  for (std::string& doubt : trace.doubts) doubt = printable(doubt);
+  return trace;
+}
 
-std::string text(const Trace& trace, const TextOptions& options) { return Text(trace, options).all(); }
-
-std::string sentence(const Ending& ending) {
+std::string sentence_of(const Ending& ending) {
   const std::string at = ending.at.text();
   const std::string untouched = ending.original ? "" : ", untouched";
   const std::string who = ending.listener.empty() ? "" : fmt::format(" ({})", ending.listener);
@@ -185,5 +192,14 @@ std::string sentence(const Ending& ending) {
   }
   return "";
 }
+
+}  // namespace
+
+std::string text(const Trace& trace, const TextOptions& options) {
+  const Trace shown = with_printable_names(trace);
+  return Text(shown, options).all();
+}
+
+std::string sentence(const Ending& ending) { return printable(sentence_of(ending)); }
 
 }  // namespace sidetrack

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "analyse/route.h"
+#include "model/printable.h"
 #include "sidetrack/error.h"
 
 namespace sidetrack {
@@ -49,7 +50,7 @@ Packet filled_in(Packet packet, const PodView& pod) {
   }
   if (!packet.interface.empty()) {
     std::string names;
-    for (const Interface& interface : pod.interfaces) names += (names.empty() ? "" : ", ") + interface.name;
+    for (const Interface& interface : pod.interfaces) names += (names.empty() ? "" : ", ") + printable(interface.name);
     if (std::ranges::find(pod.interfaces, packet.interface, &Interface::name) == pod.interfaces.end()) {
       refuse(fmt::format("--{}-interface '{}': this pod has no such interface, it has {}",
                          packet.way == Way::in ? "in" : "out", packet.interface, names),

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
+#include <string>
 
 #include "sidetrack/error.h"
 #include "sidetrack/render.h"
@@ -64,27 +66,30 @@ struct Direct {
   LiveChain* output = nullptr;
 };
 
-bool has_twin(const LiveChain* chain, Direction direction, const std::string& interface) {
-  return chain != nullptr && std::ranges::any_of(chain->rules, [&](const LiveRule& live) {
-           const std::string* name = returned_interface(live.rule, direction);
-           return name != nullptr && *name == interface;
-         });
+// The interfaces whose traffic in that direction a chain leaves alone.
+std::set<std::string> returned_interfaces(const LiveChain* chain, Direction direction) {
+  std::set<std::string> names;
+  if (chain == nullptr) return names;
+  for (const LiveRule& live : chain->rules) {
+    if (const std::string* name = returned_interface(live.rule, direction)) names.insert(*name);
+  }
+  return names;
 }
 
 void mark_direct(Table table, const Direct& direct) {
   if (direct.prerouting != nullptr) {
+    const std::set<std::string> twins = returned_interfaces(direct.output, Direction::out);
     for (LiveRule& live : direct.prerouting->rules) {
       const std::string* interface = returned_interface(live.rule, Direction::in);
-      if (interface != nullptr && (table == Table::nat || has_twin(direct.output, Direction::out, *interface))) {
-        live.ours = true;
-      }
+      if (interface != nullptr && (table == Table::nat || twins.contains(*interface))) live.ours = true;
       if (table == Table::mangle && is_tproxy_prerouting(live.rule)) live.ours = true;
     }
   }
   if (direct.output != nullptr) {
+    const std::set<std::string> twins = returned_interfaces(direct.prerouting, Direction::in);
     for (LiveRule& live : direct.output->rules) {
       const std::string* interface = returned_interface(live.rule, Direction::out);
-      if (interface != nullptr && has_twin(direct.prerouting, Direction::in, *interface)) live.ours = true;
+      if (interface != nullptr && twins.contains(*interface)) live.ours = true;
       if (table == Table::mangle && is_tproxy_output(live.rule)) live.ours = true;
     }
   }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "model/printable.h"
 #include "sidetrack/error.h"
 #include "sidetrack/explain.h"
 
@@ -15,7 +16,7 @@ constexpr const char* example = "for example: sidetrack explain out tcp 10.96.0.
 
 [[noreturn]] void refuse(const std::string& what, const std::string& value, const std::string& expected,
                          const std::string& hint = example) {
-  throw Error(ExitCode::usage, fmt::format("{} '{}': expected {}", what, value, expected), hint);
+  throw Error(ExitCode::usage, fmt::format("{} '{}': expected {}", what, excerpt(value), expected), hint);
 }
 
 template <typename Number>

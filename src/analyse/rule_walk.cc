@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
+#include <tuple>
 
 #include "analyse/route.h"
 #include "sidetrack/describe.h"
@@ -17,6 +19,10 @@ class RuleWalk {
   RuleWalk(InFlight& packet, const PodView& pod) : packet_(packet), pod_(pod) {}
 
   bool run(std::span<const Live* const> all, Hook at, Table table) {
+    most_steps_ = packet_.trace.steps.size() + least_budget;
+    for (const Live* live : all) {
+      for (const LiveChain& chain : live->chains) most_steps_ += 4 * chain.rules.size();
+    }
     for (const Live* live : all) {
       packet_.now.native = live->backend == BackendKind::nftables;
       for (const LiveChain& base : live->chains) {
@@ -38,6 +44,13 @@ class RuleWalk {
     unsigned number = 0;
     for (const LiveRule& entry : in.rules) {
       const Rule& rule = entry.rule;
+      if (packet_.trace.steps.size() >= most_steps_) {
+        packet_.doubt(
+            fmt::format("the chains of {} jump to each other in too many ways to follow them all: what the "
+                        "rules beyond {} do is taken as nothing",
+                        name(in.table), rule_of(packet_.trace.steps.back())));
+        return Ended::back;
+      }
       ++number;
       if (!rule.families.contains(packet_.family)) continue;
       Step step;
@@ -103,9 +116,18 @@ class RuleWalk {
       packet_.doubt("jumps nested deeper than the kernel allows are not followed");
       return Ended::back;
     }
+    // A second walk with the same marks would meet the same rules: the ways through chains that jump to each other are
+    // as many as powers of two.
+    const auto state = [&] { return std::tuple(target, packet_.now.mark, packet_.now.connmark, packet_.zone); };
+    const auto before = state();
+    if (without_effect_.contains(before)) {
+      packet_.trace.steps[place].text += ": as before, nothing there decides about it";
+      return Ended::back;
+    }
     jumps_.push_back(place);
     const Ended ended = chain(live, *target, at, static_cast<unsigned>(jumps_.size()));
     jumps_.pop_back();
+    if (ended == Ended::back && state() == before) without_effect_.insert(before);
     return ended;
   }
 
@@ -241,6 +263,11 @@ class RuleWalk {
 
   InFlight& packet_;
   const PodView& pod_;
+  static constexpr std::size_t least_budget = 10'000;
+  std::size_t most_steps_ = 0;
+  // Chains that were left for the rule behind the jump, with the marks of the packet: its mark, its connection's, zone.
+  std::set<std::tuple<const LiveChain*, std::uint32_t, std::optional<std::uint32_t>, std::optional<std::uint16_t>>>
+      without_effect_;
   std::vector<std::size_t> jumps_;  // the steps that led to the chain being walked
 };
 

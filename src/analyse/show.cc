@@ -4,10 +4,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <optional>
 #include <set>
+#include <string_view>
+#include <utility>
 
 #include "analyse/hook.h"
 #include "analyse/layout.h"
+#include "model/printable.h"
 #include "render/style.h"
 #include "sidetrack/describe.h"
 #include "sidetrack/ports.h"
@@ -61,24 +66,53 @@ std::string sentence_of(const Rule& rule) {
   return text;
 }
 
-// Rules of one kind are asked for by the same flag and differ in their values alone.
-bool same_kind(const LiveRule& a, const LiveRule& b) {
-  const auto alike = [](const Match& x, const Match& y) { return x.index() == y.index(); };
-  const auto flag = [](const LiveRule& entry) {
-    const std::string words = describe(entry.rule).flag;
-    return words.substr(0, words.find(' '));
-  };
-  return a.ours == b.ours && a.rule.families == b.rule.families && a.rule.target == b.rule.target &&
-         std::ranges::equal(a.rule.matches, b.rule.matches, alike) && flag(a) == flag(b);
+// "-x": the option that asked for a rule.
+std::string option_of(const LiveRule& entry) {
+  const std::string words = describe(entry.rule).flag;
+  return words.substr(0, words.find(' '));
 }
+
+// Rules of one kind are asked for by the same flag and differ in their values alone: where such a run ends.
+std::size_t end_of_run(const std::vector<LiveRule>& rules, std::size_t first) {
+  const auto alike = [](const Match& x, const Match& y) { return x.index() == y.index(); };
+  const LiveRule& a = rules[first];
+  std::optional<std::string> option;
+  std::size_t end = first + 1;
+  for (; end < rules.size(); ++end) {
+    const LiveRule& b = rules[end];
+    const bool same = a.ours == b.ours && a.rule.families == b.rule.families && a.rule.target == b.rule.target &&
+                      std::ranges::equal(a.rule.matches, b.rule.matches, alike);
+    if (!same) break;
+    if (!option) option = option_of(a);
+    if (*option != option_of(b)) break;
+  }
+  return end;
+}
+
+// The chains of some families by their table and name: jumps are as many as rules. The first of a name counts.
+class ChainIndex {
+ public:
+  ChainIndex(const Live& live, Families families) {
+    for (const LiveChain& chain : live.chains) {
+      if (chain.families == families) chains_.emplace(std::pair(chain.table, std::string_view(chain.name)), &chain);
+    }
+  }
+  [[nodiscard]] const LiveChain* find(Table table, std::string_view name) const {
+    const auto found = chains_.find({table, name});
+    return found != chains_.end() ? found->second : nullptr;
+  }
+
+ private:
+  std::map<std::pair<Table, std::string_view>, const LiveChain*> chains_;
+};
 
 // All that one backend holds for some families, as lines.
 class Tree {
  public:
   Tree(const Live& live, Families families, const ShowOptions& options)
-      : live_(live), families_(families), options_(options) {
+      : live_(live), families_(families), options_(options), chains_(live, families) {
     const auto found = std::ranges::find(options.before, live.backend, &Live::backend);
-    if (found != options.before.end()) before_ = &*found;
+    if (found != options.before.end()) before_.emplace(*found, families);
   }
 
   std::vector<Line> lines() {
@@ -89,7 +123,7 @@ class Tree {
           if (!shown(chain) || chain.table != table || !called_at(chain, hook) || chain.rules.empty()) continue;
           if (first) note(0, std::string(name(hook)), Line::Kind::heading);
           first = false;
-          show(chain, 2);
+          show(chain, 0);
         }
       }
     }
@@ -98,7 +132,7 @@ class Tree {
       if (!shown(chain) || chain.hook || seen_.contains(&chain)) continue;
       if (first) note(0, "not reached from any hook", Line::Kind::heading);
       first = false;
-      show(chain, 2);
+      show(chain, 0);
     }
     return std::move(lines_);
   }
@@ -114,17 +148,18 @@ class Tree {
     lines_.push_back(std::move(line));
   }
 
-  void show(const LiveChain& chain, std::size_t indent) {
-    const std::string title = fmt::format("{} {}", name(chain.table), chain.name);
+  // Each chain once: further jumps name it.
+  void show(const LiveChain& chain, std::size_t depth) {
+    const std::size_t indent = 2 + 4 * depth;
+    const std::string title = fmt::format("{} {}", name(chain.table), printable(chain.name));
     if (!seen_.insert(&chain).second) return;  // it stands above
     note(indent, chain.hook ? title : fmt::format("{} [{}]", title, whose(live_, chain)));
     for (std::size_t i = 0; i < chain.rules.size();) {
-      std::size_t end = i + 1;
-      while (end < chain.rules.size() && same_kind(chain.rules[i], chain.rules[end])) ++end;
+      std::size_t end = end_of_run(chain.rules, i);
       if (options_.all || end - i <= longest_run) end = i + 1;
       rules(chain, i, end, indent);
       if (const auto* jump = std::get_if<Jump>(&chain.rules[i].rule.target); jump != nullptr)
-        follow(chain, *jump, indent);
+        follow(chain, *jump, depth);
       i = end;
     }
   }
@@ -154,29 +189,27 @@ class Tree {
     lines_.push_back(std::move(line));
   }
 
-  void follow(const LiveChain& chain, const Jump& jump, std::size_t indent) {
-    for (const LiveChain& next : live_.chains) {
-      if (shown(next) && next.table == chain.table && next.name == jump.chain) return show(next, indent + 4);
-    }
+  // Jumps nest deeper than the kernel allows only where no hook leads: such a chain is shown on its own.
+  void follow(const LiveChain& chain, const Jump& jump, std::size_t depth) {
+    if (depth == deepest_jump) return;
+    if (const LiveChain* next = chains_.find(chain.table, jump.chain)) show(*next, depth + 1);
   }
 
   // Packets that the rule has counted since it was shown last; none if it was not there.
   [[nodiscard]] std::uint64_t moved(const LiveChain& chain, std::size_t place) const {
-    if (before_ == nullptr) return 0;
-    for (const LiveChain& old : before_->chains) {
-      if (old.families != chain.families || old.table != chain.table || old.name != chain.name) continue;
-      if (place >= old.rules.size() || !(old.rules[place].rule == chain.rules[place].rule)) return 0;
-      const std::uint64_t then = old.rules[place].counters.packets;
-      const std::uint64_t now = chain.rules[place].counters.packets;
-      return now > then ? now - then : 0;
-    }
-    return 0;
+    const LiveChain* old = before_ ? before_->find(chain.table, chain.name) : nullptr;
+    if (old == nullptr || place >= old->rules.size()) return 0;
+    if (!(old->rules[place].rule == chain.rules[place].rule)) return 0;
+    const std::uint64_t then = old->rules[place].counters.packets;
+    const std::uint64_t now = chain.rules[place].counters.packets;
+    return now > then ? now - then : 0;
   }
 
   const Live& live_;
   Families families_;
   const ShowOptions& options_;
-  const Live* before_ = nullptr;
+  ChainIndex chains_;
+  std::optional<ChainIndex> before_;
   std::set<const LiveChain*> seen_;
   std::vector<Line> lines_;
 };

@@ -34,11 +34,10 @@ std::string show_json(std::span<const Live> live, const Routing& routing) {
     for (const LiveChain& c : one.chains) chains.push_back(chain(one, c));
   }
   const Summary all = summary(live);
-  const Json document = {
-      {"chains", std::move(chains)},
-      {"routing", routing_json(routing)},
-      {"summary", {{"inbound", all.inbound}, {"outbound", all.outbound}, {"left_out", all.left_out}}}};
-  return document.dump(2) + "\n";
+  Json document = {{"chains", std::move(chains)},
+                   {"routing", routing_json(routing)},
+                   {"summary", {{"inbound", all.inbound}, {"outbound", all.outbound}, {"left_out", all.left_out}}}};
+  return dumped(std::move(document));
 }
 
 }  // namespace sidetrack

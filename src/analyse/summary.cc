@@ -4,11 +4,18 @@
 #include <algorithm>
 #include <functional>
 #include <iterator>
+#include <map>
+#include <set>
+#include <string_view>
+#include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "analyse/hook.h"
 #include "analyse/list_text.h"
+#include "model/printable.h"
 #include "sidetrack/ports.h"
+#include "sidetrack/render.h"
 #include "sidetrack/show.h"
 
 namespace sidetrack {
@@ -23,32 +30,79 @@ bool ends_chain(const Rule& rule) {
          (std::holds_alternative<Verdict>(rule.target) || std::holds_alternative<Redirect>(rule.target));
 }
 
-// Every rule that is reached from this chain, in the kernel's order, but for jumps. What stands behind a RETURN,
-// ACCEPT or DROP of everything is not reached.
-void walk(const Live& live, const LiveChain& chain, Family family, const Conditions& conditions, std::size_t depth,
-          const Visit& visit) {
-  for (const LiveRule& entry : chain.rules) {
-    const Rule& rule = entry.rule;
-    if (!rule.families.contains(family)) continue;
-    Conditions all = conditions;
-    for (const Match& match : rule.matches) all.push_back(&match);
-    const auto* jump = std::get_if<Jump>(&rule.target);
-    if (jump == nullptr) {
-      visit(all, rule);
-      if (ends_chain(rule)) return;
-      continue;
+// Every rule of one backend that is reached from a hook, in the kernel's order, but for jumps. What stands behind a
+// RETURN, ACCEPT or DROP of everything is not reached.
+//
+// The ways through chains that jump to each other are as many as powers of two. A chain is walked once for each list of
+// conditions under which it is reached, and only so many rules in all: what is a multiple of the rules there.
+class Walk {
+ public:
+  Walk(const Live& live, Family family, const Visit& visit) : family_(family), visit_(visit) {
+    std::size_t rules = 0;
+    for (const LiveChain& chain : live.chains) {
+      rules += chain.rules.size();
+      if (chain.families.contains(family))
+        chains_.emplace(std::pair(chain.table, std::string_view(chain.name)), &chain);
     }
-    const LiveChain* next = live.find(family, chain.table, jump->chain);
-    if (next != nullptr && depth < deepest_jump) walk(live, *next, family, all, depth + 1, visit);
+    left_ = least_budget + 4 * rules;
   }
-}
 
-void from_hook(std::span<const Live> live, Hook hook, Family family, const Visit& visit) {
-  for (const Live& one : live) {
-    for (const LiveChain& chain : one.chains) {
-      if (called_at(chain, hook) && chain.families.contains(family)) walk(one, chain, family, {}, 0, visit);
+  void from(const LiveChain& base) { chain(base, {}, {}, 0); }
+  [[nodiscard]] bool complete() const { return left_ > 0; }
+
+ private:
+  static constexpr std::size_t least_budget = 10'000;
+  using Names = std::vector<std::size_t>;  // a condition's number each: equal conditions have the same
+
+  void chain(const LiveChain& in, const Conditions& conditions, const Names& names, std::size_t depth) {
+    if (!walked_.emplace(&in, names).second) return;
+    for (const LiveRule& entry : in.rules) {
+      const Rule& rule = entry.rule;
+      if (!rule.families.contains(family_)) continue;
+      if (left_ == 0) return;
+      --left_;
+      if (const auto* jump = std::get_if<Jump>(&rule.target)) {
+        follow(rule, *jump, conditions, names, depth);
+        continue;
+      }
+      Conditions all = conditions;
+      for (const Match& match : rule.matches) all.push_back(&match);
+      visit_(all, rule);
+      if (ends_chain(rule)) return;
     }
   }
+
+  void follow(const Rule& rule, const Jump& jump, Conditions conditions, Names names, std::size_t depth) {
+    const auto next = chains_.find({rule.table, jump.chain});
+    if (next == chains_.end() || depth == deepest_jump) return;
+    for (const Match& match : rule.matches) {
+      const std::size_t name = numbers_.try_emplace(iptables_words(match), numbers_.size()).first->second;
+      if (std::ranges::find(names, name) != names.end()) continue;  // it says nothing new
+      names.push_back(name);
+      conditions.push_back(&match);
+    }
+    chain(*next->second, conditions, names, depth + 1);
+  }
+
+  Family family_;
+  const Visit& visit_;
+  std::map<std::pair<Table, std::string_view>, const LiveChain*> chains_;
+  std::map<std::string, std::size_t> numbers_;
+  std::set<std::pair<const LiveChain*, Names>> walked_;
+  std::size_t left_ = 0;  // rules that may still be looked at
+};
+
+// False: there are more ways through the rules than were followed.
+bool from_hook(std::span<const Live> live, Hook hook, Family family, const Visit& visit) {
+  bool complete = true;
+  for (const Live& one : live) {
+    Walk walk(one, family, visit);
+    for (const LiveChain& chain : one.chains) {
+      if (called_at(chain, hook) && chain.families.contains(family)) walk.from(chain);
+    }
+    complete = complete && walk.complete();
+  }
+  return complete;
 }
 
 // The traffic that conditions select, as far as it is said in words.
@@ -77,7 +131,7 @@ struct Traffic {
     ranges = range_list(others.empty() ? m.ranges : others);
   }
   void add(const InterfaceMatch& m) {
-    if (!m.negated) (m.direction == Direction::in ? in : out) = m.name;
+    if (!m.negated) (m.direction == Direction::in ? in : out) = printable(m.name);
   }
   void add(const OwnerMatch& m) {
     std::string& to = m.negated ? not_groups : owners;
@@ -111,17 +165,28 @@ std::string numbered(const char* word, const std::string& list) {
   return fmt::format("{}{} {}", word, list.find(',') == std::string::npos ? "" : "s", list);
 }
 
-// Values that have a sentence in common: "TCP" and "DNS" of "goes to port 15001".
+// Values that have a sentence in common: "TCP" and "DNS" of "goes to port 15001". Each once, in the order in which they
+// come.
 struct Gathered {
   std::string in_common;
   std::vector<std::string> values;
 };
+class Groups {
+ public:
+  void add(const std::string& in_common, const std::string& value) {
+    const auto place = places_.try_emplace(in_common, all_.size()).first->second;
+    if (place == all_.size()) all_.push_back({in_common, {}});
+    if (known_[place].insert(value).second) all_[place].values.push_back(value);
+  }
+  [[nodiscard]] const std::vector<Gathered>& all() const { return all_; }
 
-void gather_into(std::vector<Gathered>& groups, std::string in_common, std::string value) {
-  const auto found = std::ranges::find(groups, in_common, &Gathered::in_common);
-  Gathered& to = found != groups.end() ? *found : groups.emplace_back(Gathered{std::move(in_common), {}});
-  if (std::ranges::find(to.values, value) == to.values.end()) to.values.push_back(std::move(value));
-}
+ private:
+  std::vector<Gathered> all_;
+  std::map<std::string, std::size_t> places_;
+  std::map<std::size_t, std::unordered_set<std::string>> known_;
+};
+
+constexpr const char* not_followed = "and perhaps more: the rules have too many ways to follow them all";
 
 std::string values_of(const Gathered& group) {
   return some(group.values, [](const std::string& value) { return value; });
@@ -137,42 +202,47 @@ std::string captured_words(const Traffic& s) {
 }
 
 std::vector<std::string> captures_of(std::span<const Live> live, Hook hook, Family family) {
-  std::vector<Gathered> captures;
-  from_hook(live, hook, family, [&](const Conditions& conditions, const Rule& rule) {
+  Groups captures;
+  const bool complete = from_hook(live, hook, family, [&](const Conditions& conditions, const Rule& rule) {
+    if (!std::holds_alternative<Redirect>(rule.target) && !std::holds_alternative<Tproxy>(rule.target)) return;
     const Traffic s = traffic(conditions);
     if (!s.owners.empty()) return;  // the proxy calling its own pod
     if (const auto* redirect = std::get_if<Redirect>(&rule.target)) {
-      gather_into(captures, port_words(redirect->port), captured_words(s));
+      captures.add(port_words(redirect->port), captured_words(s));
     } else if (const auto* tproxy = std::get_if<Tproxy>(&rule.target)) {
-      gather_into(captures, port_words(tproxy->port) + " by TPROXY", captured_words(s));
+      captures.add(port_words(tproxy->port) + " by TPROXY", captured_words(s));
     }
   });
   std::vector<std::string> sentences;
-  for (const Gathered& to : captures) sentences.push_back(fmt::format("{} goes to {}", values_of(to), to.in_common));
+  for (const Gathered& to : captures.all())
+    sentences.push_back(fmt::format("{} goes to {}", values_of(to), to.in_common));
+  if (!complete) sentences.emplace_back(not_followed);
   return sentences;
 }
 
-void left_by(const Traffic& s, Hook hook, std::vector<Gathered>& left) {
+void left_by(const Traffic& s, Hook hook, Groups& left) {
   if (s.special || s.loopback || s.out == "lo" || s.in == "lo") return;
   const std::string way = hook == Hook::prerouting ? "inbound" : "outbound";
-  if (!s.not_groups.empty()) return gather_into(left, "groups other than", s.not_groups);
-  if (!s.owners.empty()) return gather_into(left, "sent by", s.owners);
-  if (!s.ports.empty()) return gather_into(left, way + " to port", s.ports);
-  if (!s.ranges.empty()) return gather_into(left, way + " to", s.ranges);
-  if (!s.in.empty() || !s.out.empty()) return gather_into(left, "interface", s.in.empty() ? s.out : s.in);
+  if (!s.not_groups.empty()) return left.add("groups other than", s.not_groups);
+  if (!s.owners.empty()) return left.add("sent by", s.owners);
+  if (!s.ports.empty()) return left.add(way + " to port", s.ports);
+  if (!s.ranges.empty()) return left.add(way + " to", s.ranges);
+  if (!s.in.empty() || !s.out.empty()) return left.add("interface", s.in.empty() ? s.out : s.in);
 }
 
 std::vector<std::string> left_out_of(std::span<const Live> live, Family family) {
-  std::vector<Gathered> left;
+  Groups left;
+  bool complete = true;
   for (const Hook hook : {Hook::prerouting, Hook::output}) {
-    from_hook(live, hook, family, [&](const Conditions& conditions, const Rule& rule) {
+    complete &= from_hook(live, hook, family, [&](const Conditions& conditions, const Rule& rule) {
       const auto* verdict = std::get_if<Verdict>(&rule.target);
       if (verdict == nullptr || *verdict == Verdict::drop || rule.table == Table::raw) return;
       left_by(traffic(conditions), hook, left);
     });
   }
   std::vector<std::string> words;
-  for (const Gathered& group : left) words.push_back(fmt::format("{} {}", group.in_common, values_of(group)));
+  for (const Gathered& group : left.all()) words.push_back(fmt::format("{} {}", group.in_common, values_of(group)));
+  if (!complete) words.emplace_back(not_followed);
   return words;
 }
 
@@ -182,9 +252,10 @@ std::string of_both(const Of& of, const char* nothing) {
   const std::vector<std::string> ipv4 = of(Family::ipv4);
   const std::vector<std::string> ipv6 = of(Family::ipv6);
   const auto those = [](const std::vector<std::string>& a, const std::vector<std::string>& b, bool in_both) {
+    const std::unordered_set<std::string> others(b.begin(), b.end());
     std::vector<std::string> result;
     std::ranges::copy_if(a, std::back_inserter(result),
-                         [&](const std::string& item) { return (std::ranges::find(b, item) != b.end()) == in_both; });
+                         [&](const std::string& item) { return others.contains(item) == in_both; });
     return joined(result, "; ");
   };
   std::vector<std::string> parts;

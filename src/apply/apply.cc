@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "host/held_signals.h"
+#include "model/printable.h"
 #include "sidetrack/diff.h"
 #include "sidetrack/error.h"
 #include "sidetrack/render.h"
@@ -16,7 +17,7 @@ constexpr int attempts = 10;  // each lost only if somebody else committed in th
 // The first thing in which the kernel's rules are not what was sent.
 std::string first_of(const Difference& difference) {
   for (const ChainDiff& chain : difference.chains) {
-    std::string place = "table " + std::string(name(chain.table)) + ", chain " + chain.name;
+    std::string place = "table " + std::string(name(chain.table)) + ", chain " + printable(chain.name);
     for (const DiffLine& line : chain.lines) {
       if (line.kind == DiffLine::Kind::missing) return place + ": missing: " + iptables_words(line.rule);
       if (line.kind == DiffLine::Kind::extra) return place + ": not asked for: " + iptables_words(line.rule);

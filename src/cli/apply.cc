@@ -79,8 +79,8 @@ void program(const CommandLine& line, const Plan& plan) {
 
 ExitCode run_apply(CommandLine& line) {
   if (line.config.cleanup_only) return run_clean(line);
-  enter_target(line);
-  const Plan plan = make_plan(line);
+  const auto place = enter_target(line);
+  const Plan plan = make_plan(line, place);
   if (line.config.dry_run) {
     print(rendered(line, plan));
     return ExitCode::done;

@@ -13,6 +13,7 @@
 #include "sidetrack/backend.h"
 #include "sidetrack/diff.h"
 #include "sidetrack/error.h"
+#include "sidetrack/namespaces.h"
 #include "sidetrack/options.h"
 #include "sidetrack/plan.h"
 
@@ -30,11 +31,12 @@ ExitCode run_completion(CommandLine& line);
 
 // ---- What they share.
 
-// Enters the namespaces that --netns, --pid or --network-namespace name.
-void enter_target(const CommandLine& line);
+// Enters the namespaces that --netns, --pid or --network-namespace name, and returns them. If it is the caller's own, a
+// command that writes is refused (usage), unless --host says that it is meant; others say so in the log.
+std::optional<Place> enter_target(const CommandLine& line);
 
 // Completes the configuration from the host and makes the plan; warnings go to the log.
-[[nodiscard]] Plan make_plan(CommandLine& line);
+[[nodiscard]] Plan make_plan(CommandLine& line, const std::optional<Place>& place);
 
 // The lock file of legacy iptables, if it is another than the usual one: that of another pod is its namespace.
 [[nodiscard]] std::string legacy_lock(const CommandLine& line);
@@ -63,8 +65,10 @@ void run_validation(const CommandLine& line, const Plan& plan);
 // Whether the result is coloured: as --color says, else if standard output is a terminal and NO_COLOR is not set.
 [[nodiscard]] bool colored(const CommandLine& line);
 
-// Writes the result to standard output. Throws Error (failed) if it cannot be written.
-void print(std::string_view text);
+// Writes the result to standard output: a page of text, in which a terminal is given nothing to obey but styles. Throws
+// Error (failed) if it cannot be written.
+void print(std::string_view page);
+void write_out(std::string_view text);  // as it is
 
 // The plan in the format that was asked for.
 [[nodiscard]] std::string rendered(const CommandLine& line, const Plan& plan);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -7,30 +8,63 @@
 #include "cli/commands.h"
 #include "cli/log.h"
 #include "cli/standard_streams.h"
+#include "host/descriptor.h"
+#include "model/printable.h"
 #include "sidetrack/host.h"
 #include "sidetrack/namespaces.h"
 #include "sidetrack/render.h"
 
 namespace sidetrack::cli {
 
-void enter_target(const CommandLine& line) {
-  if (line.pid) {
-    enter_netns_of(*line.pid);
-  } else if (!line.netns.empty()) {
-    enter_netns(line.netns);
-  } else if (!line.config.network_namespace.empty()) {
-    enter_netns(line.config.network_namespace);
-  }
+namespace {
+
+bool writes(const CommandLine& line) {
+  if (line.command == Command::clean || line.config.cleanup_only) return true;
+  const bool asks_only = line.check || line.config.dry_run || line.config.skip_rule_apply;
+  return line.command == Command::apply && !asks_only;
 }
 
-Plan make_plan(CommandLine& line) {
+// The option that names the place.
+std::string_view place_option(const CommandLine& line) {
+  if (line.pid) return "--pid";
+  return line.netns.empty() ? "--network-namespace" : "--netns";
+}
+
+// --pid of a process of the node, or of the wrong pod, must not program what runs this program.
+void check_whose(const CommandLine& line, const Place& place) {
+  if (line.host && !place.ours) {
+    throw Error(
+        ExitCode::usage,
+        fmt::format("--host: {} {}the caller's own network namespace", place.name, line.pid ? "is not in " : "is not "),
+        "leave out --host");
+  }
+  if (line.host || !place.ours) return;
+  const std::string whose =
+      line.pid ? place.name + " is in the caller's own network namespace" : place.name + " is the caller's own";
+  if (!writes(line)) return warn(whose);
+  throw Error(ExitCode::usage, whose,
+              fmt::format("nothing was changed; to work in this namespace leave out {0}; if it is a machine's own and "
+                          "that is what you mean, add --host",
+                          place_option(line)));
+}
+
+}  // namespace
+
+std::optional<Place> enter_target(const CommandLine& line) {
+  const std::string& netns = line.netns.empty() ? line.config.network_namespace : line.netns;
+  if (!line.pid && netns.empty()) return std::nullopt;
+  Place place = line.pid ? place_of_process(*line.pid) : place_of_netns(netns);
+  check_whose(line, place);
+  enter(place);
+  return place;
+}
+
+Plan make_plan(CommandLine& line, const std::optional<Place>& place) {
   Host host;
-  if (line.pid) {
+  if (place && place->root) {
     // The pod's own files, not the node's.
-    const std::string root = "/proc/" + std::to_string(*line.pid) + "/root";
-    host.passwd = root + host.passwd;
-    host.group = root + host.group;
-    host.resolv_conf = root + host.resolv_conf;
+    host.root = place->root->get();
+    host.root_name = fmt::format("/proc/{}/root", *line.pid);
   }
   const HostFacts facts = gather(line.config, line.names, host);
   Plan made = plan(line.config, facts);
@@ -40,7 +74,7 @@ Plan make_plan(CommandLine& line) {
 
 std::string legacy_lock(const CommandLine& line) {
   const bool elsewhere =
-      line.pid || !line.netns.empty() || !line.config.network_namespace.empty() || line.config.cni_mode;
+      !line.host && (line.pid || !line.netns.empty() || !line.config.network_namespace.empty() || line.config.cni_mode);
   return elsewhere ? namespace_lock : "";
 }
 
@@ -64,7 +98,9 @@ bool colored(const CommandLine& line) {
   return isatty(STDOUT_FILENO) == 1 && std::getenv("NO_COLOR") == nullptr;
 }
 
-void print(std::string_view text) {
+void print(std::string_view page) { write_out(printable_page(page)); }
+
+void write_out(std::string_view text) {
   const int error = write_all(STDOUT_FILENO, text);
   if (error == EPIPE) end_by_closed_pipe();
   // Never "not permitted": no capability would help.

@@ -30,8 +30,8 @@ std::string rendered(const CommandLine& line, const Comparison& comparison) {
 }
 
 ExitCode run_diff(CommandLine& line) {
-  enter_target(line);
-  const Comparison comparison = compare(line, line.clean ? Plan{} : make_plan(line));
+  const auto place = enter_target(line);
+  const Comparison comparison = compare(line, line.clean ? Plan{} : make_plan(line, place));
   print(rendered(line, comparison));
   return comparison.equal() ? ExitCode::done : ExitCode::differs;
 }

@@ -2,6 +2,7 @@
 #include "sidetrack/explain.h"
 
 #include "cli/commands.h"
+#include "model/printable.h"
 #include "sidetrack/choice.h"
 
 namespace sidetrack::cli {
@@ -23,8 +24,8 @@ PodView pod_of(const CommandLine& line, const Plan& plan) {
 }
 
 // Over the rules of the options: no privilege is needed.
-Trace over_plan(CommandLine& line, const Packet& packet) {
-  const Plan plan = make_plan(line);
+Trace over_plan(CommandLine& line, const Packet& packet, const std::optional<Place>& place) {
+  const Plan plan = make_plan(line, place);
   const Choice choice = choose(line.config, plan.ruleset, false);
   const Live live[] = {as_live(plan.ruleset, choice.order.front())};
   return explain(packet, pod_of(line, plan), live);
@@ -34,7 +35,7 @@ std::string rendered(const CommandLine& line, const Trace& trace) {
   if (line.format == Format::json) return json(trace);
   if (!line.brief) return text(trace, {.color = colored(line), .all = false});
   std::string end = sentence(trace.ending) + "\n";
-  for (const std::string& doubt : trace.doubts) end += "not certain: " + doubt + "\n";
+  for (const std::string& doubt : trace.doubts) end += "not certain: " + printable(doubt) + "\n";
   return end;
 }
 
@@ -42,8 +43,8 @@ std::string rendered(const CommandLine& line, const Trace& trace) {
 
 ExitCode run_explain(CommandLine& line) {
   const Packet packet = parse_packet(line.packet);
-  enter_target(line);
-  print(rendered(line, line.plan ? over_plan(line, packet) : explain(packet, read_pod(), read_live(line))));
+  const auto place = enter_target(line);
+  print(rendered(line, line.plan ? over_plan(line, packet, place) : explain(packet, read_pod(), read_live(line))));
   return ExitCode::done;
 }
 

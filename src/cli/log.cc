@@ -11,10 +11,11 @@
 
 #include <cerrno>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "cli/standard_streams.h"
 #include "host/descriptor.h"
+#include "model/printable.h"
+#include "render/json_parts.h"
 #include "sidetrack/error.h"
 
 namespace sidetrack::cli {
@@ -87,22 +88,22 @@ class LineFormatter : public spdlog::formatter {
 
  private:
   [[nodiscard]] std::string json(const spdlog::details::log_msg& message) const {
-    nlohmann::ordered_json object{{"time", utc(message.time)},
-                                  {"level", istio_name(message.level)},
-                                  {"scope", "default"},
-                                  {"msg", view(message.payload)}};
+    Json object{{"time", utc(message.time)},
+                {"level", istio_name(message.level)},
+                {"scope", "default"},
+                {"msg", view(message.payload)}};
     if (with_caller_) object["caller"] = caller(message.source);
-    return object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+    return dumped(std::move(object), -1);
   }
   [[nodiscard]] std::string istio(const spdlog::details::log_msg& message) const {
     return fmt::format("{}\t{}\t{}{}\n", utc(message.time), istio_name(message.level),
-                       with_caller_ ? caller(message.source) + "\t" : "", view(message.payload));
+                       with_caller_ ? caller(message.source) + "\t" : "", printable_lines(view(message.payload)));
   }
   [[nodiscard]] std::string plain(const spdlog::details::log_msg& message) const {
     const bool told = message.level >= spdlog::level::warn;
     return fmt::format("sidetrack: {}{}{}\n",
                        told ? fmt::format("{}: ", spdlog::level::to_string_view(message.level)) : "",
-                       with_caller_ ? caller(message.source) + ": " : "", view(message.payload));
+                       with_caller_ ? caller(message.source) + ": " : "", printable_lines(view(message.payload)));
   }
 
   LogForm form_;
@@ -144,7 +145,7 @@ spdlog::sink_ptr open_target(const std::string& target) {
   // Without O_NONBLOCK a FIFO that nobody reads would hang here.
   Descriptor file(open(target.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0666));
   if (!file.valid()) {
-    throw Error(ExitCode::usage, fmt::format("--log_target: cannot write to '{}': {}", target, errno_words(errno)),
+    throw Error(ExitCode::usage, fmt::format("--log_target: cannot write to '{}': {}", excerpt(target), errno_words(errno)),
                 "give stdout, stderr or the path of a file that can be written");
   }
   fcntl(file.get(), F_SETFL, O_APPEND);  // a slow reader is waited for, as one of standard output is

@@ -4,8 +4,8 @@
 namespace sidetrack::cli {
 
 ExitCode run_render(CommandLine& line) {
-  enter_target(line);
-  print(rendered(line, make_plan(line)));
+  const auto place = enter_target(line);
+  print(rendered(line, make_plan(line, place)));
   return ExitCode::done;
 }
 

@@ -21,7 +21,8 @@ constexpr std::string_view clear_screen = "\033[H\033[2J\033[3J";
   while (true) {
     std::vector<Live> now = read_live(line);
     const std::string text = show(now, routes.read(), {.color = colored(line), .all = false, .before = before});
-    print(terminal ? std::string(clear_screen) + text : text + "\n");
+    if (terminal) write_out(clear_screen);
+    print(terminal ? text : text + "\n");
     before = std::move(now);
     std::this_thread::sleep_for(refresh);
   }

@@ -57,8 +57,8 @@ ExitCode compare_and_probe(const CommandLine& line, Plan wanted) {
 }  // namespace
 
 ExitCode run_verify(CommandLine& line) {
-  enter_target(line);
-  const Plan wanted = make_plan(line);
+  const auto place = enter_target(line);
+  const Plan wanted = make_plan(line, place);
   if (line.probe) return compare_and_probe(line, wanted);
   const Comparison comparison = compare(line, wanted);
   print(rendered(line, comparison));

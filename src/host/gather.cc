@@ -2,10 +2,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 
+#include "host/file.h"
 #include "host/ids.h"
 #include "host/resolv_conf.h"
+#include "model/printable.h"
 #include "sidetrack/error.h"
 #include "sidetrack/host.h"
 
@@ -14,11 +17,28 @@ namespace {
 
 constexpr std::uint32_t istio_proxy_uid = 1337;  // of istio-proxy in Istio's images
 
+std::string name_of(const std::string& path, const Host& host) { return host.root_name + path; }
+
+Error unreadable(const std::string& what, const host::FileText& read, const char* hint) {
+  const bool refused = read.error == EACCES || read.error == EPERM;
+  return {refused ? ExitCode::not_permitted : ExitCode::failed, what + ": " + read.problem, hint};
+}
+
+// The text of a list of users or groups; nothing if there is none, as in an image that is made of one program.
+std::string database(const std::string& path, const Host& host, const char* hint) {
+  host::FileText read = host::read_file(host.root, path);
+  if (read.text) return *std::move(read.text);
+  if (read.error == ENOENT || read.error == ENOTDIR) return {};
+  throw unreadable("cannot read " + name_of(path, host), read, hint);
+}
+
 void complete_proxy_ids(Config& config, const Names& names, const Host& host) {
   if (config.proxy_uids.empty()) {
-    const auto uid = host::uid_of(names.envoy_user, host.passwd);
+    const auto uid = host::uid_of(names.envoy_user,
+                                  database(host.passwd, host, "give the proxy's uid as a number with -u, --proxy-uid"));
     if (!uid && names.envoy_user_given) {
-      throw Error(ExitCode::usage, fmt::format("ENVOY_USER: no user '{}' in {}", names.envoy_user, host.passwd),
+      throw Error(ExitCode::usage,
+                  fmt::format("ENVOY_USER: no user '{}' in {}", excerpt(names.envoy_user), name_of(host.passwd, host)),
                   "give the proxy's uid as a number with -u, --proxy-uid");
     }
     config.proxy_uids = {uid.value_or(istio_proxy_uid)};
@@ -31,9 +51,10 @@ std::uint32_t gid(const std::string& group, const std::string& variable, const H
   const char* end = group.data() + group.size();
   const auto [stop, error] = std::from_chars(group.data(), end, number);
   if (error == std::errc() && stop == end && number != UINT32_MAX) return number;  // (gid_t)-1 is no group
-  if (const auto found = host::gid_of(group, host.group)) return *found;
-  throw Error(ExitCode::usage, fmt::format("{}: no group '{}' in {}", variable, group, host.group),
-              "a gid can be given as its number");
+  constexpr const char* hint = "a gid can be given as its number";
+  if (const auto found = host::gid_of(group, database(host.group, host, hint))) return *found;
+  throw Error(ExitCode::usage,
+              fmt::format("{}: no group '{}' in {}", variable, excerpt(group), name_of(host.group, host)), hint);
 }
 
 void complete_owner_groups(Config& config, const Names& names, const Host& host, std::vector<std::string>& warnings) {
@@ -67,11 +88,19 @@ Families families(const Config& config, const Host& host) {
   return ipv6 ? Families::both() : Family::ipv4;
 }
 
+std::vector<Address> configured_servers(const Host& host, std::vector<std::string>& warnings) {
+  const std::string name = name_of(host.resolv_conf, host);
+  const host::FileText read = host::read_file(host.root, host.resolv_conf);
+  if (read.text) return host::name_servers(*read.text, name, warnings);
+  throw unreadable("cannot read the name servers of " + name, read,
+                   "--dns-server names them, --capture-all-dns captures DNS to any server");
+}
+
 std::vector<Address> dns_servers(const Config& config, const Host& host, std::vector<std::string>& warnings) {
   if (!config.redirect_dns || config.capture_all_dns) return {};
   if (config.dns_servers && !config.dns_servers->empty()) return *config.dns_servers;
-  const std::string source = config.dns_servers ? "--dns-server" : host.resolv_conf;
-  auto servers = config.dns_servers ? *config.dns_servers : host::name_servers(host.resolv_conf, warnings);
+  const std::string source = config.dns_servers ? "--dns-server" : name_of(host.resolv_conf, host);
+  auto servers = config.dns_servers ? *config.dns_servers : configured_servers(host, warnings);
   if (servers.empty()) warnings.push_back(fmt::format("no name server in {}: DNS is not captured", source));
   return servers;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// fgetpwent(3) and fgetgrent(3) parse the lines of the given file; getpwnam(3) would ask the name service switch, that
+// fgetpwent(3) and fgetgrent(3) parse the lines of the given text; getpwnam(3) would ask the name service switch, that
 // is load modules and perhaps ask a server.
 #include "host/ids.h"
 
@@ -14,11 +14,11 @@ namespace {
 
 using File = std::unique_ptr<FILE, decltype(&fclose)>;
 
-File open(const std::string& path) { return {fopen(path.c_str(), "re"), fclose}; }
+File open(std::string& text) { return {fmemopen(text.data(), text.size(), "r"), fclose}; }
 
 }  // namespace
 
-std::optional<std::uint32_t> uid_of(const std::string& user, const std::string& passwd) {
+std::optional<std::uint32_t> uid_of(const std::string& user, std::string passwd) {
   const File file = open(passwd);
   if (!file) return std::nullopt;
   while (const struct passwd* entry = fgetpwent(file.get())) {
@@ -27,11 +27,11 @@ std::optional<std::uint32_t> uid_of(const std::string& user, const std::string& 
   return std::nullopt;
 }
 
-std::optional<std::uint32_t> gid_of(const std::string& group, const std::string& path) {
-  const File file = open(path);
+std::optional<std::uint32_t> gid_of(const std::string& name, std::string group) {
+  const File file = open(group);
   if (!file) return std::nullopt;
   while (const struct group* entry = fgetgrent(file.get())) {
-    if (group == entry->gr_name) return entry->gr_gid;
+    if (name == entry->gr_name) return entry->gr_gid;
   }
   return std::nullopt;
 }

@@ -7,8 +7,8 @@
 
 namespace sidetrack::host {
 
-// From a passwd(5) or group(5) file. Nothing if the name, or the file, is not there.
-[[nodiscard]] std::optional<std::uint32_t> uid_of(const std::string& user, const std::string& passwd);
-[[nodiscard]] std::optional<std::uint32_t> gid_of(const std::string& group, const std::string& path);
+// From the text of a passwd(5) or group(5) file. Nothing if the name is not there.
+[[nodiscard]] std::optional<std::uint32_t> uid_of(const std::string& user, std::string passwd);
+[[nodiscard]] std::optional<std::uint32_t> gid_of(const std::string& name, std::string group);
 
 }  // namespace sidetrack::host

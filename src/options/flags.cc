@@ -299,6 +299,8 @@ constexpr Flag flag_table[] = {
      "work in this network namespace", Group::place, all, set_netns},
     {"pid", '\0', {}, Kind::scalar, "PID", "", "",
      "work in this process's namespaces", Group::place, all, value<&CommandLine::pid, options::process_id>},
+    {"host", '\0', {}, Kind::boolean, "", "", "",
+     "the place may be the caller's own, a machine's", Group::place, all, boolean<&CommandLine::host>},
 
     {"format", '\0', {}, Kind::choice, "FORMAT", "text|nft|json|mermaid|dot", "text",
      "of the result", Group::output, CommandSet(apply) | render, choice<&CommandLine::format>},

@@ -23,7 +23,8 @@ std::vector<Section> sections(Command command) {
   const bool in_full = command == Command::apply || command == Command::render;
   return {{"Traffic (lists: a,b,c or @FILE)", {Group::traffic}, !in_full},
           {"Packet", {Group::packet}, false},
-          {"Work", {Group::run, Group::place}, false},
+          {"Work", {Group::run}, false},
+          {"Namespace to work in", {Group::place}, true},
           {"Output", {Group::output}, true},
           {"As istio-iptables", {Group::istio}, true},
           {"Log", {Group::log}, true},

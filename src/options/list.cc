@@ -5,6 +5,7 @@
 
 #include <cerrno>
 
+#include "model/printable.h"
 #include "options/values.h"
 #include "sidetrack/error.h"
 
@@ -20,7 +21,7 @@ constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
 std::string read_file(const Given& given, const std::string& path) {
   const auto unreadable = [&](int error) {
     return Error(ExitCode::usage,
-                 fmt::format("{}: cannot read the list {}: {}", name_of(given), path, errno_words(error)));
+                 fmt::format("{}: cannot read the list {}: {}", name_of(given), excerpt(path), errno_words(error)));
   };
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) throw unreadable(errno);

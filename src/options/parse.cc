@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "model/printable.h"
 #include "options/suggest.h"
 #include "options/tokens.h"
 #include "sidetrack/error.h"
@@ -27,7 +28,7 @@ Command command_named(std::string_view word) {
   std::vector<std::string_view> names = {drop_in_name, "help", "version"};
   for (const CommandInfo& command : commands()) names.push_back(command.name);
   const auto meant = options::nearest(word, names);
-  throw Error(ExitCode::usage, fmt::format("'{}' is not a command", word),
+  throw Error(ExitCode::usage, fmt::format("'{}' is not a command", excerpt(word)),
               meant ? fmt::format("did you mean {}?", *meant) : "sidetrack --help lists the commands");
 }
 
@@ -35,7 +36,7 @@ Command command_named(std::string_view word) {
 std::optional<Command> command_to_explain(Arguments words) {
   if (words.empty() || words[0] == "help" || words[0].starts_with('-')) return {};
   if (words.size() > 1) {
-    throw Error(ExitCode::usage, fmt::format("'{}': not expected after '{}'", words[1], words[0]),
+    throw Error(ExitCode::usage, fmt::format("'{}': not expected after '{}'", excerpt(words[1]), excerpt(words[0])),
                 "help shows one command");
   }
   return words[0] == drop_in_name ? Command::apply : command_named(words[0]);
@@ -124,7 +125,7 @@ void set_shell(CommandLine& line, const std::vector<std::string>& words) {
   };
   if (words.size() != 1) refuse(words.empty() ? "completion: no shell given" : "completion: more than one shell given");
   const auto found = std::ranges::find(shells, words.front());
-  if (found == shells.end()) refuse(fmt::format("completion: '{}'", words.front()));
+  if (found == shells.end()) refuse(fmt::format("completion: '{}'", excerpt(words.front())));
   line.shell = static_cast<Shell>(found - shells.begin());
 }
 
@@ -139,13 +140,13 @@ void refuse_words(const CommandLine& line, const Tokens& tokens, Arguments argum
   } else if (word == "help" || !takes_options_of_rules(line)) {
     hint = fmt::format("sidetrack {} --help lists the options", name(*line.command));
   } else if (word == "true" || word == "false") {
-    hint = fmt::format("write it as {}={}", before.empty() ? "--flag" : before, word);
+    hint = fmt::format("write it as {}={}", before.empty() ? "--flag" : excerpt(before), word);
   } else {
     hint = "quote a *, or the shell makes file names of it; separate the items of a list by commas alone";
   }
   throw Error(ExitCode::usage,
-              before.empty() ? fmt::format("'{}': not expected here", word)
-                             : fmt::format("'{}': not expected after '{}'", word, before),
+              before.empty() ? fmt::format("'{}': not expected here", excerpt(word))
+                             : fmt::format("'{}': not expected after '{}'", excerpt(word), excerpt(before)),
               std::move(hint));
 }
 

@@ -31,6 +31,8 @@ std::size_t distance(std::string_view a, std::string_view b) {
 
 std::optional<std::string_view> nearest(std::string_view word, const std::vector<std::string_view>& candidates) {
   std::optional<std::string_view> best;
+  constexpr std::size_t longest_word = 64;  // the cost grows with the length, and no option is so long
+  if (word.size() > longest_word) return best;
   std::size_t least = std::max<std::size_t>(2, word.size() / 4) + 1;  // a word further away is another word
   for (const auto candidate : candidates) {
     const std::size_t changes = distance(word, candidate);

@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
+#include "model/printable.h"
 #include "options/suggest.h"
 #include "options/values.h"
 #include "sidetrack/error.h"
@@ -42,7 +43,7 @@ bool is_option(std::string_view argument) { return argument.size() > 1 && argume
     if (find_flag(other.command, same) == nullptr) continue;
     takers += (takers.empty() ? "" : ", ") + std::string(other.name);
   }
-  const auto message = fmt::format("{}: not an option of {}", option, name(command));
+  const auto message = fmt::format("{}: not an option of {}", excerpt(option), name(command));
   if (!takers.empty() && !find_flag(command, same))
     throw Error(ExitCode::usage, message, fmt::format("it belongs to: {}", takers));
 

@@ -8,6 +8,7 @@
 #include <limits>
 #include <optional>
 
+#include "model/printable.h"
 #include "sidetrack/error.h"
 
 namespace sidetrack::options {
@@ -116,8 +117,8 @@ std::string name_of(const Given& given) {
 }
 
 void refuse(const Item& item, std::string_view expected, std::string hint) {
-  const std::string where = item.file.empty() ? "" : fmt::format(" {}, line {}:", item.file, item.line);
-  const std::string value = item.text.empty() ? "no value" : fmt::format("'{}'", item.text);
+  const std::string where = item.file.empty() ? "" : fmt::format(" {}, line {}:", excerpt(item.file), item.line);
+  const std::string value = item.text.empty() ? "no value" : fmt::format("'{}'", excerpt(item.text));
   if (hint.empty()) hint = hint_about_expansion(item);
   throw Error(ExitCode::usage, fmt::format("{}:{} {}: expected {}", name_of(item.given), where, value, expected),
               std::move(hint));

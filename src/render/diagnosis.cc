@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "model/printable.h"
 #include "render/json_parts.h"
 #include "render/style.h"
 #include "sidetrack/doctor.h"
@@ -40,8 +41,9 @@ class Page {
  private:
   // As wide as it is seen: colours take no place.
   [[nodiscard]] std::string painted(const Cell& cell, std::size_t width) const {
-    const std::string padding(width > cell.text.size() ? width - cell.text.size() : 0, ' ');
-    return styled(cell.text, cell.style, color_) + padding;
+    const std::string words = printable(cell.text);
+    const std::string padding(width > words.size() ? width - words.size() : 0, ' ');
+    return styled(words, cell.style, color_) + padding;
   }
 
   bool color_;
@@ -240,7 +242,7 @@ std::string diagnosis_json(const Diagnosis& diagnosis) {
     found.push_back({{"what", finding.what}, {"cost", finding.cost}, {"remedy", finding.remedy}});
   }
   const LockFile& lock = diagnosis.lock;
-  const Json document = {
+  Json document = {
       {"host", host_json(diagnosis.host)},
       {"lock", {{"path", lock.path}, {"holder", lock.holder}, {"problem", lock.problem}}},
       {"families", families_json(diagnosis.families)},
@@ -251,7 +253,7 @@ std::string diagnosis_json(const Diagnosis& diagnosis) {
        {{"iptables-legacy", names_json(diagnosis.legacy_tables)}, {"nf_tables", names_json(diagnosis.nf_tables)}}},
       {"routing", routing_json(diagnosis.routing)},
       {"findings", std::move(found)}};
-  return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return dumped(std::move(document));
 }
 
 }  // namespace sidetrack

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "model/printable.h"
 #include "render/json_parts.h"
 #include "render/style.h"
 #include "sidetrack/render.h"
@@ -41,9 +42,10 @@ std::string words(const Rule& rule) {
 }
 
 void write(Writer& out, const ChainDiff& chain) {
-  out.line(fmt::format("@@ {} {} ({}) @@", name(chain.table), chain.name, names(chain.families)), Style::cyan);
-  if (chain.missing) out.changed('+', "-N " + chain.name);
-  if (chain.extra) out.changed('-', "-N " + chain.name);
+  const std::string chain_name = printable(chain.name);
+  out.line(fmt::format("@@ {} {} ({}) @@", name(chain.table), chain_name, names(chain.families)), Style::cyan);
+  if (chain.missing) out.changed('+', "-N " + chain_name);
+  if (chain.extra) out.changed('-', "-N " + chain_name);
 
   const auto& lines = chain.lines;
   const auto changed = [&](std::size_t i) { return sign(lines[i].kind) != ' '; };
@@ -128,6 +130,6 @@ Json comparison_json(const Comparison& comparison) {
           {"routing", {{"missing", routing_json(comparison.missing)}, {"extra", routing_json(comparison.extra)}}}};
 }
 
-std::string diff_json(const Comparison& comparison) { return comparison_json(comparison).dump(2) + "\n"; }
+std::string diff_json(const Comparison& comparison) { return dumped(comparison_json(comparison)); }
 
 }  // namespace sidetrack

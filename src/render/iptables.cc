@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <span>
 
+#include "model/printable.h"
 #include "sidetrack/render.h"
 
 namespace sidetrack {
@@ -52,7 +53,7 @@ std::string states(std::uint8_t bits) {
 
 struct MatchWords {
   std::string operator()(const InterfaceMatch& m) const {
-    return fmt::format("{}-{} {}", not_(m.negated), m.direction == Direction::in ? "i" : "o", m.name);
+    return fmt::format("{}-{} {}", not_(m.negated), m.direction == Direction::in ? "i" : "o", printable(m.name));
   }
   std::string operator()(const AddressMatch& m) const {
     return fmt::format("{}-{} {}", not_(m.negated), letter(m.end), list(m.ranges));
@@ -89,9 +90,9 @@ struct MatchWords {
       if (c == '"' || c == '\\' || c == '\'') quoted += '\\';
       quoted += c;
     }
-    return fmt::format("-m comment --comment \"{}\"", quoted);
+    return fmt::format("-m comment --comment \"{}\"", printable(quoted));
   }
-  std::string operator()(const UnknownMatch& m) const { return m.words; }
+  std::string operator()(const UnknownMatch& m) const { return printable(m.words); }
 };
 
 struct TargetWords {
@@ -106,7 +107,7 @@ struct TargetWords {
     }
     return "";
   }
-  std::string operator()(const Jump& t) const { return (t.goes ? "-g " : "-j ") + t.chain; }
+  std::string operator()(const Jump& t) const { return (t.goes ? "-g " : "-j ") + printable(t.chain); }
   std::string operator()(const Redirect& t) const { return fmt::format("-j REDIRECT --to-ports {}", t.port); }
   std::string operator()(const Tproxy& t) const {
     return fmt::format("-j TPROXY --tproxy-mark {}/{:#x} --on-port {}", t.mark, t.mask, t.port);
@@ -119,7 +120,7 @@ struct TargetWords {
     return t == Connmark::save ? "-j CONNMARK --save-mark" : "-j CONNMARK --restore-mark";
   }
   std::string operator()(const CtZone& t) const { return fmt::format("-j CT --zone {}", t.zone); }
-  std::string operator()(const auto& t) const { return t.words; }  // those that are only read
+  std::string operator()(const auto& t) const { return printable(t.words); }  // those that are only read
 };
 
 }  // namespace
@@ -128,7 +129,8 @@ std::string iptables_words(const Match& match) { return std::visit(MatchWords{},
 std::string iptables_words(const Target& target) { return std::visit(TargetWords{}, target); }
 
 std::string iptables_words(const Rule& rule) {
-  std::string text = rule.insert_at ? fmt::format("-I {} {}", rule.chain, *rule.insert_at) : "-A " + rule.chain;
+  const std::string chain = printable(rule.chain);
+  std::string text = rule.insert_at ? fmt::format("-I {} {}", chain, *rule.insert_at) : "-A " + chain;
   for (const Match& match : rule.matches) text += " " + iptables_words(match);
   const std::string target = iptables_words(rule.target);
   return target.empty() ? text : text + " " + target;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include "model/printable.h"
 #include "render/json_parts.h"
 #include "sidetrack/render.h"
 
@@ -78,7 +79,22 @@ Json rule(const Rule& rule) {
           {"reason", rule.reason.sentence}};
 }
 
+// The JSON library takes UTF-8 alone.
+void make_valid(Json& value) {
+  if (value.is_string()) {
+    auto& text = value.get_ref<std::string&>();
+    text = valid_utf8(text);
+  } else if (value.is_structured()) {
+    for (Json& item : value) make_valid(item);
+  }
+}
+
 }  // namespace
+
+std::string dumped(Json document, int indent) {
+  make_valid(document);
+  return printable_json(document.dump(indent)) + "\n";
+}
 
 Json families_json(Families families) {
   Json list = Json::array();
@@ -106,11 +122,11 @@ Json routing_json(const Routing& routing) {
 std::string json(const Plan& plan, const Config& config) {
   Json rules = Json::array();
   for (const Rule& r : plan.ruleset.rules) rules.push_back(rule(r));
-  const Json document = {{"configuration", configuration(config, plan)},
-                         {"rules", std::move(rules)},
-                         {"routing", routing_json(plan.routing)},
-                         {"warnings", plan.warnings}};
-  return document.dump(2) + "\n";
+  Json document = {{"configuration", configuration(config, plan)},
+                   {"rules", std::move(rules)},
+                   {"routing", routing_json(plan.routing)},
+                   {"warnings", plan.warnings}};
+  return dumped(std::move(document));
 }
 
 }  // namespace sidetrack

@@ -76,7 +76,7 @@ std::string probe_json(const std::vector<ProbeResult>& results, const Comparison
                       {"missing", failed ? likely_missing(result, compared) : std::vector<std::string>{}}});
   }
   document["probes"] = std::move(probes);
-  return document.dump(2) + "\n";
+  return dumped(std::move(document));
 }
 
 }  // namespace sidetrack

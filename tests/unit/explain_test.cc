@@ -9,6 +9,8 @@
 #include <map>
 #include <set>
 
+#include "live_rules.h"
+#include "model/printable.h"
 #include "sidetrack/error.h"
 #include "sidetrack/render.h"
 #include "unit/asking.h"
@@ -449,6 +451,53 @@ TEST(Explain, FollowsGoto) {
   const Live all[] = {live};
   const Trace trace = explain(packet_of("out tcp 10.96.0.10:443"), assumed_pod(planned("")), all);
   EXPECT_EQ(sentence(trace.ending), "leaves the pod by eth0 to 10.96.0.10:443, untouched");
+}
+
+// The kernel walks all of them; where a chain has no effect once, it has none again.
+TEST(Explain, ChainsThatJumpToEachOtherAreWalkedOnce) {
+  const std::vector<Live> all{layered({{}, {}, {}, {}}, Verdict::return_)};
+  const Trace trace = explain(packet_of("out tcp 10.96.0.10:443"), assumed_pod(planned("")), all);
+  EXPECT_EQ(trace.ending.kind, Ending::Kind::leaves);
+  EXPECT_THAT(trace.doubts, IsEmpty());
+  EXPECT_LT(trace.steps.size(), 1000U);
+}
+
+TEST(Explain, SaysIfThereAreTooManyWays) {
+  std::vector<Live> all{layered({{}, {}, {}, {}}, SetMark{0})};
+  std::uint32_t mark = 0;
+  for (LiveChain& each : all.front().chains) {  // each way gives the packet another mark
+    const LiveRule last = each.rules.back();
+    std::vector<LiveRule> rules;
+    for (const LiveRule& rule : each.rules) {
+      rules.push_back(last);
+      rules.back().rule.target = SetMark{++mark};
+      rules.push_back(rule);
+    }
+    each.rules = rules;
+  }
+  const Trace trace = explain(packet_of("out tcp 10.96.0.10:443"), assumed_pod(planned("")), all);
+  EXPECT_THAT(trace.doubts, ElementsAre(HasSubstr("too many ways to follow them all")));
+}
+
+TEST(Explain, NamesArePrintable) {
+  std::vector<Live> all{layered({{}, {}, {}, {}}, UnknownTarget{"-j LOG --log-prefix \"\x1b[2J\""})};
+  for (LiveChain& each : all.front().chains) {
+    for (LiveRule& entry : each.rules) {
+      if (auto* jump = std::get_if<Jump>(&entry.rule.target)) jump->chain += "\x1b]0;\n\xff";
+    }
+    if (each.name != "OUTPUT") each.name += "\x1b]0;\n\xff";
+  }
+  PodView pod = assumed_pod(planned(""));
+  for (NetworkRoute& route : pod.routes) route.device = "e\x9b\x1b";
+  for (Interface& interface : pod.interfaces) {
+    if (interface.name == "eth0") interface.name = "e\x9b\x1b";
+  }
+  const Trace trace = explain(packet_of("out tcp 10.96.0.10:443"), pod, all);
+  const std::string shown = text(trace, {});
+  EXPECT_EQ(shown, printable_lines(shown));
+  EXPECT_THAT(shown, HasSubstr(R"(nat L0-0\x1b]0;\x0a\xff)"));
+  EXPECT_THAT(sentence(trace.ending), HasSubstr(R"(leaves the pod by e\x9b\x1b)"));
+  EXPECT_NO_THROW(static_cast<void>(json(trace)));
 }
 
 TEST(Explain, IsReadable) {

@@ -3,8 +3,11 @@
 #include "sidetrack/host.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <fstream>
 
 #include "options_text.h"
@@ -182,6 +185,50 @@ TEST(GatherNameServers, UnreadableIsAnError) {
       EXPECT_FALSE(error.hint().empty());
     }
   }
+}
+
+// ---- Files that are none
+
+TEST(GatherFiles, NothingButARegularFileOfBoundedSizeIsRead) {
+  const std::string folder = ::testing::TempDir() + "sidetrack-files-" + std::to_string(getpid());
+  ASSERT_EQ(mkdir(folder.c_str(), 0700), 0);
+  const std::string fifo = folder + "/fifo";
+  const std::string large = folder + "/large";
+  const std::string loop = folder + "/loop";
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  std::ofstream(large) << std::string((1 << 20) + 1, '#');
+  ASSERT_EQ(symlink("loop", loop.c_str()), 0);
+  for (const auto& [path, words] :
+       std::vector<std::pair<std::string, std::string>>{{fifo, "a FIFO, not a regular file"},
+                                                        {"/dev/zero", "a device, not a regular file"},
+                                                        {folder, "Is a directory (EISDIR)"},
+                                                        {large, "larger than 1024 KiB"},
+                                                        {loop, "Too many levels of symbolic links (ELOOP)"}}) {
+    Host host = pod();
+    host.resolv_conf = host.passwd = host.group = path;
+    const auto expect_refusal = [&](Config config, const Names& names, const std::string& what) {
+      try {
+        static_cast<void>(gather(config, names, host));
+        ADD_FAILURE() << path << " was accepted";
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ExitCode::failed);
+        EXPECT_EQ(error.what(), what + path + ": " + words);
+        EXPECT_FALSE(error.hint().empty());
+      }
+    };
+    Config resolver;
+    resolver.proxy_uids = {7};
+    resolver.redirect_dns = true;
+    expect_refusal(resolver, {}, "cannot read the name servers of ");
+    expect_refusal({}, {}, "cannot read ");
+    Config groups;
+    groups.proxy_uids = {7};
+    Names names;
+    names.owner_groups = {false, {"java"}};
+    expect_refusal(groups, names, "cannot read ");
+  }
+  for (const std::string& path : {fifo, large, loop}) std::remove(path.c_str());
+  rmdir(folder.c_str());
 }
 
 // ---- Users and groups

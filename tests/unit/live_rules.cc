@@ -31,4 +31,22 @@ Live istio_1_1() {
   return live;
 }
 
+Live layered(const std::vector<std::vector<Match>>& conditions, const Target& last) {
+  const auto name_of = [](int layer, std::size_t number) {
+    return "L" + std::to_string(layer) + "-" + std::to_string(number);
+  };
+  constexpr int layers = 14;
+  Live live;
+  live.chains.push_back(chain(Family::ipv4, Table::nat, "OUTPUT", false, {{{}, Jump{name_of(0, 0)}}}));
+  for (int layer = 0; layer < layers; ++layer) {
+    for (std::size_t number = 0; number < 4; ++number) {
+      std::vector<std::pair<std::vector<Match>, Target>> rules;
+      for (std::size_t next = 0; next < 4; ++next)
+        rules.push_back({conditions[next], layer + 1 < layers ? Target(Jump{name_of(layer + 1, next)}) : last});
+      live.chains.push_back(chain(Family::ipv4, Table::nat, name_of(layer, number).c_str(), false, rules));
+    }
+  }
+  return live;
+}
+
 }  // namespace sidetrack

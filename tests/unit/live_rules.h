@@ -27,4 +27,8 @@ inline LiveChain chain(Families families, Table table, const char* name, bool ou
 // What Istio 1.1 left in a pod.
 Live istio_1_1();
 
+// nat OUTPUT leads to fourteen layers of four chains, each of which jumps to all four of the next layer under these
+// conditions: the ways through them are four to the power of their number. The last ones have `last`.
+Live layered(const std::vector<std::vector<Match>>& conditions, const Target& last);
+
 }  // namespace sidetrack

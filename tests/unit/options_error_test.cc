@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "model/printable.h"
 #include "options_text.h"
 #include "sidetrack/flags.h"
 
@@ -42,7 +43,7 @@ void expect_refused(std::string_view option, std::string_view spelled, std::stri
       testing::parse_arguments({"sidetrack", command, std::string(option) + "=" + std::string(value)});
       ADD_FAILURE() << "was accepted";
     } catch (const Error& error) {
-      const std::string shown = value.empty() ? "no value" : "'" + std::string(value) + "'";
+      const std::string shown = value.empty() ? "no value" : "'" + printable(value) + "'";
       EXPECT_EQ(error.what(), std::string(spelled) + ": " + shown + ": expected " + std::string(expected));
       EXPECT_EQ(error.code(), ExitCode::usage);
     }
@@ -426,7 +427,8 @@ TEST(ParseError, TooManyOwnerGroups) {
   for (int gid = 1; gid < 64; ++gid) groups += "," + std::to_string(gid);
   EXPECT_NO_THROW(parse_text("sidetrack apply", {{"ISTIO_OUTBOUND_OWNER_GROUPS", groups}}));
   groups += ",64";
-  expect({{"sidetrack apply", "ISTIO_OUTBOUND_OWNER_GROUPS: '" + groups + "': expected at most 64 groups, not 65"}},
+  expect({{"sidetrack apply",
+           "ISTIO_OUTBOUND_OWNER_GROUPS: '" + excerpt(groups) + "': expected at most 64 groups, not 65"}},
          {{"ISTIO_OUTBOUND_OWNER_GROUPS", groups}});
 }
 

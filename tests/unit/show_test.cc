@@ -309,5 +309,65 @@ TEST(Describe, SaysNothingOfAShapeThatItDoesNotKnow) {
             "its own");
 }
 
+// ---- Rules of somebody who means harm
+
+std::size_t count(const std::string& text, const std::string& what) {
+  std::size_t found = 0;
+  for (auto at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++found;
+  return found;
+}
+
+TEST(Show, ChainsThatJumpToEachOtherAreShownOnce) {
+  const std::vector<Live> live{layered({{}, {}, {}, {}}, Redirect{15001})};
+  const std::string shown = show(live, {}, {});
+  for (int layer = 0; layer < 14; ++layer) EXPECT_EQ(count(shown, "nat L" + std::to_string(layer) + "-0 ["), 1U);
+  EXPECT_THAT(shown, HasSubstr("outbound  ipv4 alone: TCP goes to port 15001 (Envoy outbound)\n"));
+}
+
+TEST(Summary, FollowsEachConditionOnce) {
+  const std::vector<Live> live{layered({{tcp}, {tcp}, {tcp, out("eth0")}, {tcp}}, Redirect{15001})};
+  EXPECT_EQ(summary(live).outbound, "ipv4 alone: TCP goes to port 15001 (Envoy outbound)");
+  const std::vector<Live> ports{layered({{dport(1)}, {dport(2)}, {dport(1)}, {dport(2)}}, Redirect{15001})};
+  EXPECT_THAT(summary(ports).outbound, HasSubstr("TCP to port 1"));
+}
+
+TEST(Summary, SaysIfThereAreTooManyWays) {
+  std::vector<std::vector<Match>> owners;
+  for (std::uint32_t id = 1; id <= 4; ++id) owners.push_back({owner(OwnerKind::uid, id)});
+  std::vector<Live> live{layered(owners, Redirect{15001})};
+  // Each way with conditions of its own.
+  std::uint32_t number = 100;
+  for (LiveChain& each : live.front().chains) {
+    for (LiveRule& entry : each.rules) {
+      if (!entry.rule.matches.empty()) entry.rule.matches.push_back(mark(++number));
+    }
+  }
+  EXPECT_THAT(summary(live).outbound, HasSubstr("too many ways to follow them all"));
+}
+
+// No hook leads there, so the kernel has not looked at how deep they are nested.
+TEST(Show, ChainsNestedDeeperThanTheKernelFollows) {
+  Live live;
+  constexpr int depth = 100'000;
+  for (int i = 0; i < depth; ++i) {
+    const std::string name = "C" + std::to_string(i);
+    live.chains.push_back(
+        chain(Family::ipv4, Table::nat, name.c_str(), false, {{{}, Jump{"C" + std::to_string(i + 1)}}}));
+  }
+  const std::vector<Live> all{live};
+  const std::string shown = show(all, {}, {});
+  EXPECT_EQ(count(shown, " [other]"), std::size_t{depth});
+}
+
+TEST(Show, NamesAndCommentsArePrintable) {
+  Live live = foreign();
+  live.chains.front().rules.front().rule.matches.emplace_back(UnknownMatch{"-m comment --comment \"\x1b[2J\xff\""});
+  live.chains.back().name = "KUBE\n[Sidetrack]\x9b";
+  const std::vector<Live> all{live};
+  EXPECT_THAT(show(all, {}, {}), ::testing::AllOf(HasSubstr(R"(--comment "\x1b[2J\xff")"),
+                                                  HasSubstr(R"(mangle KUBE\x0a[Sidetrack]\x9b [other])")));
+  EXPECT_NO_THROW(static_cast<void>(show_json(all, {})));
+}
+
 }  // namespace
 }  // namespace sidetrack

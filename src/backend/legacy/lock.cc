@@ -16,6 +16,8 @@
 #include <thread>
 
 #include "host/descriptor.h"
+#include "host/file.h"
+#include "model/printable.h"
 #include "sidetrack/doctor.h"
 #include "sidetrack/error.h"
 
@@ -33,7 +35,7 @@ std::string program_of(long pid) {
   char name[64] = "";
   if (!file || std::fgets(name, sizeof name, file.get()) == nullptr) return "";
   const std::string_view line(name);
-  return std::string(line.substr(0, line.find('\n')));
+  return printable(line.substr(0, line.find('\n')));
 }
 
 // "held by iptables (pid 4711)", of /proc/locks: "1: FLOCK  ADVISORY  WRITE 4711 00:19:1234 0 EOF". Empty if the
@@ -65,16 +67,27 @@ std::string lock_path(const std::string& named) {
   return variable != nullptr && *variable != '\0' ? variable : "/run/xtables.lock";
 }
 
+// "a FIFO, not a regular file": nobody else can be expected to lock such a thing. Empty if all is well.
+std::string other_than_a_file(int file) {
+  struct stat status {};
+  return fstat(file, &status) == 0 ? host::not_regular(status.st_mode) : "";
+}
+
 }  // namespace
 
 XtablesLock::XtablesLock(const std::string& named, milliseconds wait) {
   const std::string path = lock_path(named);
-  file_ = open(path.c_str(), O_CREAT | O_RDONLY | O_CLOEXEC, 0600);
+  file_ = open(path.c_str(), O_CREAT | O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0600);
   if (file_ < 0) {
     if (errno != EROFS && errno != ENOENT && errno != EACCES)
-      throw system_error(errno, "cannot open lock file " + path);
+      throw system_error(errno, "cannot open lock file " + printable(path));
     warning_ = fmt::format("going on without the lock of legacy iptables: {}: {}", path, errno_words(errno));
     return;
+  }
+  if (const std::string other = other_than_a_file(file_); !other.empty()) {
+    close(file_);
+    throw Error(ExitCode::usage, fmt::format("lock file {} is {}", printable(path), other),
+                "XTABLES_LOCKFILE must name a regular file, or one that can be made");
   }
   // As iptables does, ask again and again: flock(2) has no time-out, and a signal is not a library's to take.
   const auto deadline = steady_clock::now() + wait;
@@ -106,9 +119,10 @@ namespace sidetrack {
 
 LockFile look_at_lock(const std::string& named) {
   LockFile lock{legacy::lock_path(named), "", ""};
-  const Descriptor file(open(lock.path.c_str(), O_RDONLY | O_CLOEXEC));
+  const Descriptor file(open(lock.path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (file.valid()) {
-    lock.holder = legacy::holder(file.get());
+    lock.problem = legacy::other_than_a_file(file.get());
+    if (lock.problem.empty()) lock.holder = legacy::holder(file.get());
   } else {
     // One that is not there is made when needed, if its folder can be written.
     const std::string folder = lock.path.substr(0, lock.path.rfind('/') + 1) + ".";

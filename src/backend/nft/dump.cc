@@ -66,23 +66,40 @@ void read_chains(Socket& socket, Dump& into) {
   });
 }
 
-void read_rules(Socket& socket, KernelTable& table) {
+// For each part of its answer the kernel counts the rules of the table from the first one on (nf_tables_dump_rules),
+// which takes time with their square: a table of many chains is asked chain by chain.
+constexpr std::size_t many_chains = 64;
+
+// The rules of all chains, or of one.
+void read_rules(Socket& socket, KernelTable& table, KernelChain* const only) {
   const TableKey& key = table.key;
-  KernelChain* chain = nullptr;  // of the rule before: the kernel sends them chain by chain
-  ask(socket, NFT_MSG_GETRULE, key.family, {{NFTA_RULE_TABLE, key.name}}, [&](const nlmsghdr* message) {
+  KernelChain* chain = only;  // of the rule before: the kernel sends them chain by chain
+  const Filter of_table{NFTA_RULE_TABLE, key.name};
+  const auto take = [&](const nlmsghdr* message) {
     const NftnlRule rule(allocated(nftnl_rule_alloc()));
     if (nftnl_rule_nlmsg_parse(message, rule.get()) != 0) return;
     // Kernels before 4.6 send the rules of all tables.
     if (text(nftnl_rule_get_str(rule.get(), NFTNL_RULE_TABLE)) != key.name) return;
     const std::string in = text(nftnl_rule_get_str(rule.get(), NFTNL_RULE_CHAIN));
     if (chain == nullptr || chain->name != in) {
+      if (only != nullptr) return;
       const auto found = std::ranges::find(table.chains, in, &KernelChain::name);
       if (found == table.chains.end()) return;
       chain = &*found;
     }
     chain->rules.push_back(
         {in, nftnl_rule_get_u64(rule.get(), NFTNL_RULE_HANDLE), expressions_of(rule.get()), comment_of(rule.get())});
-  });
+  };
+  if (only == nullptr) {
+    ask(socket, NFT_MSG_GETRULE, key.family, {of_table}, take);
+  } else {
+    ask(socket, NFT_MSG_GETRULE, key.family, {of_table, {NFTA_RULE_CHAIN, only->name}}, take);
+  }
+}
+
+void read_rules(Socket& socket, KernelTable& table) {
+  if (table.chains.size() < many_chains) return read_rules(socket, table, nullptr);
+  for (KernelChain& chain : table.chains) read_rules(socket, table, &chain);
 }
 
 // The value before this one.

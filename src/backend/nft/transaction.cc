@@ -16,6 +16,7 @@
 #include "backend/nft/codec.h"
 #include "backend/nft/fields.h"
 #include "backend/nft/refusal.h"
+#include "model/printable.h"
 #include "sidetrack/error.h"
 
 namespace sidetrack::nft {
@@ -28,7 +29,7 @@ constexpr std::size_t longest_message = 96UL * 1024;
 constexpr std::size_t values_per_message = 700;
 
 std::string words(const char* what, const std::string& name, const TableKey& table) {
-  return fmt::format("the {} {} of the table {}", what, name, text(table));
+  return fmt::format("the {} {} of the table {}", what, printable(name), text(table));
 }
 
 // The value behind the last one of a range, which ends it in an interval set; nothing behind the highest of all.
