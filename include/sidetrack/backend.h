@@ -29,6 +29,9 @@ struct Counters {
 };
 
 // A rule as it stands in the kernel. `rule.families` is the one family of its table (both in an inet table).
+//
+// A rule of nf_tables may do several things, or look up what to do in a map: it is then several of these, one behind
+// the other, of the same handle, each with all the matches that lead to what it does.
 struct LiveRule {
   Rule rule;
   Counters counters;
@@ -51,13 +54,25 @@ struct LiveChain {
   bool dormant = false;  // its table is (nf_tables, `flags dormant`): the kernel calls none of its chains
 };
 
-// The tables that a backend writes to, as they are.
+// What is said of a table of nf_tables as a whole.
+struct LiveTable {
+  std::string name;  // "ip nat", "inet filter", as LiveChain::table_name
+  bool dormant = false;
+  bool persist = false;     // stays when its owner goes
+  std::uint32_t owner = 0;  // the netlink port of the process that alone may change it (`flags owner`); 0: nobody's
+  friend bool operator==(const LiveTable&, const LiveTable&) = default;
+};
+
+// All rules of one kind that may decide about the namespace's packets, as they are: iptables-legacy and iptables-nft
+// hold iptables' tables, nftables all others (families inet, ip, ip6, netdev). A backend writes to raw, mangle and nat,
+// and to the tables of nftables that have our name.
 struct Live {
   BackendKind backend = BackendKind::iptables_legacy;
   std::vector<LiveChain> chains;
   std::uint32_t generation = 0;  // nf_tables: of the whole ruleset of the namespace
   // nf_tables: the tables that hold nothing but ours ("inet sidetrack", "ip nat"), even empty ones: they go with it.
   std::vector<std::string> own_tables;
+  std::vector<LiveTable> tables{};  // nf_tables: all that hold these chains, and those that hold none
 
   // The chain of that name that packets of the family pass; nullptr if there is none.
   [[nodiscard]] const LiveChain* find(Family family, Table table, std::string_view chain) const;
@@ -112,11 +127,19 @@ inline constexpr const char* namespace_lock = "/proc/thread-self/ns/net";
 // Whether any table of legacy iptables holds rules in this namespace, whoever wrote them. Brings none to life.
 [[nodiscard]] bool iptables_legacy_in_use();
 
-// The same rules in nf_tables, as iptables-nft lists them: `ip` and `ip6` raw, mangle, nat.
+// The same rules in nf_tables, as iptables-nft lists them. Reads all tables of iptables (`ip` and `ip6` raw, mangle,
+// nat, filter, security), writes to the first three.
 [[nodiscard]] std::unique_ptr<Backend> open_iptables_nft();
 
 // A table of our own, `inet sidetrack`, of native expressions and sets.
 [[nodiscard]] std::unique_ptr<Backend> open_nftables();
+
+// What these two read, of one moment, from one dump. Throws as they do.
+struct NfTables {
+  Live iptables_nft;
+  Live nftables;
+};
+[[nodiscard]] NfTables read_nf_tables();
 
 // Policy rules, routes and addresses, over rtnetlink. Ours are tagged by their protocol number.
 class Routes {

@@ -19,7 +19,8 @@ enum class Table : std::uint8_t { raw, mangle, nat, filter, security, other };
 inline constexpr Table all_tables[] = {Table::raw, Table::mangle, Table::nat};
 [[nodiscard]] std::string_view name(Table table);
 
-enum class Protocol : std::uint8_t { icmp = 1, tcp = 6, udp = 17, icmpv6 = 58 };  // IANA's numbers
+// IANA's numbers. Plans use these; rules that are read may hold any other number, which has no name here.
+enum class Protocol : std::uint8_t { icmp = 1, tcp = 6, udp = 17, icmpv6 = 58 };
 [[nodiscard]] std::string_view name(Protocol protocol);
 
 // Numbers from first to last, both included. Ports and ids are in host byte order everywhere in the model.
@@ -138,6 +139,14 @@ struct Continue {     // no target, LOG, NFLOG, TRACE, CLASSIFY …: the next ru
   std::string words;  // empty: a rule without a target, which only counts
   friend bool operator==(const Continue&, const Continue&) = default;
 };
+struct SetConnmark {  // CONNMARK --set-xmark MARK/MASK: the connection's mark = (mark & ~MASK) ^ MARK
+  std::uint32_t mark = 0;
+  std::uint32_t mask = 0xffffffff;
+  friend bool operator==(const SetConnmark&, const SetConnmark&) = default;
+};
+struct Notrack {  // CT --notrack: conntrack and nat leave the packet alone, if they have not seen it yet
+  friend bool operator==(const Notrack&, const Notrack&) = default;
+};
 struct Reject {  // REJECT: dropped, and the sender is told
   std::string words;
   friend bool operator==(const Reject&, const Reject&) = default;
@@ -154,8 +163,8 @@ struct UnknownTarget {  // one that is not understood entirely: what becomes of 
   friend bool operator==(const UnknownTarget&, const UnknownTarget&) = default;
 };
 
-using Target =
-    std::variant<Verdict, Jump, Redirect, Tproxy, SetMark, Connmark, CtZone, Continue, Reject, Nat, UnknownTarget>;
+using Target = std::variant<Verdict, Jump, Redirect, Tproxy, SetMark, Connmark, CtZone, Continue, SetConnmark, Notrack,
+                            Reject, Nat, UnknownTarget>;
 
 // Whether all of the rule is understood: its matches and its target.
 struct Rule;

@@ -311,6 +311,24 @@ class RuleWalk {
     return {};
   }
 
+  template <typename Say>
+  std::optional<Ended> apply(const SetConnmark& set, const Live&, const Rule&, Hook, std::size_t, const Say& say) {
+    if (!packet_.now.connmark) {
+      say(Step::Kind::matched, "no effect: it belongs to no known connection");
+    } else {
+      packet_.now.connmark = (*packet_.now.connmark & ~set.mask) ^ set.mark;
+      say(Step::Kind::matched, fmt::format("its connection is marked {}", *packet_.now.connmark));
+    }
+    return {};
+  }
+
+  template <typename Say>
+  std::optional<Ended> apply(const Notrack& target, const Live&, const Rule& rule, Hook, std::size_t, const Say& say) {
+    if (!packet_.tracked) return not_known(iptables_words(target), rule, say);
+    say(Step::Kind::matched, "no effect: it is tracked already");
+    return {};
+  }
+
   // The first one decides (xt_ct_target, nft_ct_set_zone_eval), and none does once the packet is tracked.
   std::optional<Ended> apply(const CtZone& zone, const LiveChain&, const LiveRule& entry, std::size_t place) {
     if (packet_.now.tracked) {

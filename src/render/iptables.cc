@@ -58,7 +58,9 @@ struct MatchWords {
     return fmt::format("{}-{} {}", not_(m.negated), letter(m.end), list(m.ranges));
   }
   std::string operator()(const ProtocolMatch& m) const {
-    return fmt::format("{}-p {}", not_(m.negated), name(m.protocol));
+    const std::string_view known = name(m.protocol);
+    return fmt::format("{}-p {}", not_(m.negated),
+                       known.empty() ? std::to_string(static_cast<unsigned>(m.protocol)) : std::string(known));
   }
   std::string operator()(const PortMatch& m) const {
     const std::string ports = list(std::span(m.ports), ":");
@@ -119,6 +121,10 @@ struct TargetWords {
     return t == Connmark::save ? "-j CONNMARK --save-mark" : "-j CONNMARK --restore-mark";
   }
   std::string operator()(const CtZone& t) const { return fmt::format("-j CT --zone {}", t.zone); }
+  std::string operator()(const SetConnmark& t) const {
+    return fmt::format("-j CONNMARK --set-xmark {:#x}/{:#x}", t.mark, t.mask);
+  }
+  std::string operator()(const Notrack&) const { return "-j CT --notrack"; }
   std::string operator()(const auto& t) const { return t.words; }  // those that are only read
 };
 

@@ -37,7 +37,7 @@ Rule rule(std::vector<Match> matches) {
 std::vector<Match> decoded(const std::vector<Extension>& extensions) {
   std::vector<Match> matches;
   for (const Extension& extension : extensions) {
-    for (Match& match : decode_match(extension)) matches.push_back(std::move(match));
+    for (Match& match : decode_match(extension, Family::ipv4)) matches.push_back(std::move(match));
   }
   return matches;
 }
@@ -152,8 +152,11 @@ struct WordsCase {
 };
 
 std::string words_of_match(const Extension& extension) {
-  const auto matches = decode_match(extension);
-  return matches.size() == 1 ? iptables_words(matches.front()) : "(several)";
+  std::string words;
+  for (const Match& match : decode_match(extension, Family::ipv4)) {
+    words += (words.empty() ? "" : " ") + iptables_words(match);
+  }
+  return words;
 }
 
 TEST(XtMatch, WordsOfOthers) {
@@ -179,13 +182,13 @@ TEST(XtMatch, WordsOfOthers) {
     return extension;
   };
   const WordsCase cases[] = {
-      {multiport.encode(one_port), "-m multiport --dports 53"},
+      {multiport.encode(one_port), "--dport 53"},
       {multiport.encode(either), "-m multiport ! --ports 53,80:90"},
-      {owner.encode(both), "-m owner --socket-exists --uid-owner 1000-2000 ! --gid-owner 5"},
-      {conntrack.encode(alias), "-m state --state INVALID,ESTABLISHED"},
+      {owner.encode(both), "-m owner --socket-exists -m owner --uid-owner 1000-2000 -m owner ! --gid-owner 5"},
+      {conntrack.encode(alias), "-m conntrack --ctstate INVALID,ESTABLISHED"},
       {comment("plain-one"), "-m comment --comment plain-one"},
       {comment("it's \"here\""), "-m comment --comment \"it\\'s \\\"here\\\"\""},
-      {tcp.encode(syn), "-m tcp [rev 0, 16 bytes: 0000ffff0000ffff001702]"},
+      {tcp.encode(syn), "-m tcp --tcp-flags 0x17 0x2"},
       {{"string", 1, {std::byte{0x61}, std::byte{0x62}, std::byte{0}, std::byte{0}}},
        "-m string [rev 1, 4 bytes: 6162]"},
       {{"owner", 7, std::vector<std::byte>(8)}, "-m owner [rev 7, 8 bytes: all zero]"},

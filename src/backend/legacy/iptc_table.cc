@@ -78,6 +78,9 @@ class TableOf : public IptcTable {
       LiveChain& chain = chains.emplace_back(LiveChain{F::family, table_, name, false, {}, Verdict::accept, {}, {}});
       chain.hook = builtin_hook(table_, chain.name);
       chain.table_name = sidetrack::name(table_);
+      xt_counters counters{};
+      const char* policy = F::get_policy(name, &counters, handle_.get());  // null for a chain that is not built in
+      if (policy != nullptr && std::string_view(policy) == "DROP") chain.policy = Verdict::drop;
       for_each_rule(name, [&](const Entry& entry, const char* label) {
         auto [matches, target] = xt::decode_entry(bytes_of(entry), label, F::family);
         Rule rule{F::family, table_, chain.name, std::move(matches), std::move(target), {}, {}};
@@ -233,12 +236,23 @@ std::vector<std::string> table_names(Family family) {
   return names;
 }
 
-std::vector<Table> tables_alive(Family family) {
+namespace {
+
+std::vector<Table> alive_of(Family family, std::span<const Table> tables) {
   const std::vector<std::string> names = table_names(family);
   std::vector<Table> alive;
-  std::ranges::copy_if(all_tables, std::back_inserter(alive),
+  std::ranges::copy_if(tables, std::back_inserter(alive),
                        [&](Table table) { return std::ranges::find(names, name(table)) != names.end(); });
   return alive;
+}
+
+}  // namespace
+
+std::vector<Table> tables_alive(Family family) { return alive_of(family, all_tables); }
+
+std::vector<Table> others_alive(Family family) {
+  static constexpr Table others[] = {Table::filter, Table::security};
+  return alive_of(family, others);
 }
 
 std::string place(Family family, Table table) {

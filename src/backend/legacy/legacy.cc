@@ -148,6 +148,11 @@ class LegacyBackend : public Backend {
       for (LiveChain& chain : table->read()) live.chains.push_back(std::move(chain));
     }
     mark_ours(live.chains);
+    // Nobody of us writes to filter and security: these snapshots are not kept.
+    for (Family family : {Family::ipv4, Family::ipv6}) {
+      for (Table table : others_alive(family))
+        std::ranges::move(open_table(family, table)->read(), std::back_inserter(live.chains));
+    }
     return live;
   }
 

@@ -4,10 +4,43 @@
 #include <libmnl/libmnl.h>
 #include <linux/netfilter/nfnetlink.h>
 
+#include <algorithm>
+#include <array>
+#include <bit>
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <iterator>
+#include <span>
+#include <string>
+
+#include "sidetrack/error.h"
 
 namespace sidetrack::nft {
+
+[[nodiscard]] inline std::span<const std::byte> payload(const nlattr* attribute) {
+  return {static_cast<const std::byte*>(mnl_attr_get_payload(attribute)), mnl_attr_get_payload_len(attribute)};
+}
+
+// A number, which is in network byte order throughout nf_tables. Throws if the attribute is not of its size.
+template <typename Number>
+[[nodiscard]] Number number(const nlattr* attribute) {
+  const auto bytes = payload(attribute);
+  if (bytes.size() != sizeof(Number)) throw Error(ExitCode::failed, "nf_tables: a number of another size");
+  std::array<std::byte, sizeof(Number)> host{};
+  std::ranges::copy(bytes, host.begin());
+  if constexpr (std::endian::native == std::endian::little) std::ranges::reverse(host);
+  Number result{};
+  std::memcpy(&result, host.data(), sizeof result);
+  return result;
+}
+
+// A text with or without its final zero.
+[[nodiscard]] inline std::string string(const nlattr* attribute) {
+  const auto bytes = payload(attribute);
+  const auto* text = reinterpret_cast<const char*>(bytes.data());
+  return {text, strnlen(text, bytes.size())};
+}
 
 // The attributes of a netlink message or of a nested attribute, in order. (libmnl's macros for this do not compile as
 // pedantic C++.)
@@ -44,6 +77,8 @@ class Attributes {
   Attributes(const nlmsghdr* message, std::size_t header_size)
       : first_(static_cast<const nlattr*>(mnl_nlmsg_get_payload_offset(message, header_size))),
         end_(reinterpret_cast<const std::byte*>(message) + message->nlmsg_len) {}
+  explicit Attributes(std::span<const std::byte> bytes)
+      : first_(reinterpret_cast<const nlattr*>(bytes.data())), end_(bytes.data() + bytes.size()) {}
   explicit Attributes(const nlattr* nest)
       : first_(static_cast<const nlattr*>(mnl_attr_get_payload(nest))),
         end_(static_cast<const std::byte*>(mnl_attr_get_payload(nest)) + mnl_attr_get_payload_len(nest)) {}

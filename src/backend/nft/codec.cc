@@ -141,158 +141,11 @@ struct Encode {
         .u32(NFTNL_EXPR_TG_REV, e.extension.revision)
         .info(NFTNL_EXPR_TG_INFO, e.extension.data);
   }
-  nftnl_expr* operator()(const Other& e) const { throw std::logic_error("an expression that is only read: " + e.name); }
-};
-
-// ---- Reading.
-
-class Decoder {
- public:
-  explicit Decoder(const nftnl_expr* from) : from_(from) {}
-
-  [[nodiscard]] bool has(std::uint16_t attribute) const { return nftnl_expr_is_set(from_, attribute); }
-  [[nodiscard]] std::uint32_t u32(std::uint16_t attribute) const { return nftnl_expr_get_u32(from_, attribute); }
-  [[nodiscard]] std::string text(std::uint16_t attribute) const {
-    const char* text = nftnl_expr_get_str(from_, attribute);
-    return text == nullptr ? "" : text;
-  }
-  [[nodiscard]] Data data(std::uint16_t attribute) const {
-    std::uint32_t size = 0;
-    const auto* bytes = static_cast<const std::uint8_t*>(nftnl_expr_get(from_, attribute, &size));
-    return bytes == nullptr ? Data() : Data(std::span(bytes, size));
-  }
-  [[nodiscard]] xt::Extension extension(std::uint16_t name, std::uint16_t revision, std::uint16_t info) const {
-    std::uint32_t size = 0;
-    const auto* bytes = static_cast<const std::byte*>(nftnl_expr_get(from_, info, &size));
-    xt::Extension result{text(name), static_cast<std::uint8_t>(u32(revision)), {}};
-    if (bytes != nullptr) result.data.assign(bytes, bytes + size);
-    return result;
-  }
-  // Whether that register is the one that all goes through.
-  [[nodiscard]] bool uses(std::uint16_t attribute) const {
-    return u32(attribute) == reg || u32(attribute) == NFT_REG32_00;
-  }
-
- private:
-  const nftnl_expr* from_;
-};
-
-using Decode = std::optional<Expression> (*)(const Decoder&);
-
-std::optional<Expression> decode_meta(const Decoder& from) {
-  const std::uint32_t key = from.u32(NFTNL_EXPR_META_KEY);
-  if (from.has(NFTNL_EXPR_META_SREG) && from.uses(NFTNL_EXPR_META_SREG)) return MetaStore{key};
-  if (from.has(NFTNL_EXPR_META_DREG) && from.uses(NFTNL_EXPR_META_DREG)) return MetaLoad{key};
-  return {};
-}
-
-std::optional<Expression> decode_ct(const Decoder& from) {
-  const std::uint32_t key = from.u32(NFTNL_EXPR_CT_KEY);
-  if (from.has(NFTNL_EXPR_CT_DIR)) return {};
-  if (from.has(NFTNL_EXPR_CT_SREG) && from.uses(NFTNL_EXPR_CT_SREG)) return CtStore{key};
-  if (from.has(NFTNL_EXPR_CT_DREG) && from.uses(NFTNL_EXPR_CT_DREG)) return CtLoad{key};
-  return {};
-}
-
-std::optional<Expression> decode_payload(const Decoder& from) {
-  if (from.has(NFTNL_EXPR_PAYLOAD_SREG) || !from.uses(NFTNL_EXPR_PAYLOAD_DREG)) return {};
-  return PayloadLoad{from.u32(NFTNL_EXPR_PAYLOAD_BASE), from.u32(NFTNL_EXPR_PAYLOAD_OFFSET),
-                     from.u32(NFTNL_EXPR_PAYLOAD_LEN)};
-}
-
-std::optional<Expression> decode_bitwise(const Decoder& from) {
-  const bool mask_and_flip =
-      !from.has(NFTNL_EXPR_BITWISE_OP) || from.u32(NFTNL_EXPR_BITWISE_OP) == std::uint32_t{NFT_BITWISE_BOOL};
-  if (!mask_and_flip || !from.uses(NFTNL_EXPR_BITWISE_SREG) || !from.uses(NFTNL_EXPR_BITWISE_DREG)) return {};
-  return Bitwise{from.data(NFTNL_EXPR_BITWISE_MASK), from.data(NFTNL_EXPR_BITWISE_XOR)};
-}
-
-std::optional<Expression> decode_byteorder(const Decoder& from) {
-  const bool ids = from.u32(NFTNL_EXPR_BYTEORDER_OP) == std::uint32_t{NFT_BYTEORDER_HTON} &&
-                   from.u32(NFTNL_EXPR_BYTEORDER_LEN) == 4 && from.u32(NFTNL_EXPR_BYTEORDER_SIZE) == 4;
-  if (!ids || !from.uses(NFTNL_EXPR_BYTEORDER_SREG) || !from.uses(NFTNL_EXPR_BYTEORDER_DREG)) return {};
-  return ToNetworkOrder{};
-}
-
-std::optional<Expression> decode_cmp(const Decoder& from) {
-  if (!from.uses(NFTNL_EXPR_CMP_SREG)) return {};
-  return Compare{from.u32(NFTNL_EXPR_CMP_OP), from.data(NFTNL_EXPR_CMP_DATA)};
-}
-
-std::optional<Expression> decode_range(const Decoder& from) {
-  if (!from.uses(NFTNL_EXPR_RANGE_SREG)) return {};
-  return CompareRange{from.u32(NFTNL_EXPR_RANGE_OP) == std::uint32_t{NFT_RANGE_NEQ},
-                      from.data(NFTNL_EXPR_RANGE_FROM_DATA), from.data(NFTNL_EXPR_RANGE_TO_DATA)};
-}
-
-std::optional<Expression> decode_lookup(const Decoder& from) {
-  if (!from.uses(NFTNL_EXPR_LOOKUP_SREG) || from.has(NFTNL_EXPR_LOOKUP_DREG)) return {};
-  const bool negated = (from.u32(NFTNL_EXPR_LOOKUP_FLAGS) & NFT_LOOKUP_F_INV) != 0;
-  return Lookup{from.text(NFTNL_EXPR_LOOKUP_SET), negated, 0};
-}
-
-std::optional<Expression> decode_immediate(const Decoder& from) {
-  if (from.u32(NFTNL_EXPR_IMM_DREG) == NFT_REG_VERDICT) {
-    return Decide{static_cast<std::int32_t>(from.u32(NFTNL_EXPR_IMM_VERDICT)), from.text(NFTNL_EXPR_IMM_CHAIN)};
-  }
-  if (!from.uses(NFTNL_EXPR_IMM_DREG)) return {};
-  return Load{from.data(NFTNL_EXPR_IMM_DATA)};
-}
-
-std::optional<Expression> decode_redir(const Decoder& from) {
-  const bool one_port = !from.has(NFTNL_EXPR_REDIR_REG_PROTO_MAX) || from.uses(NFTNL_EXPR_REDIR_REG_PROTO_MAX);
-  if (!from.has(NFTNL_EXPR_REDIR_REG_PROTO_MIN) || !from.uses(NFTNL_EXPR_REDIR_REG_PROTO_MIN) || !one_port ||
-      from.u32(NFTNL_EXPR_REDIR_FLAGS) != NF_NAT_RANGE_PROTO_SPECIFIED) {
-    return {};
-  }
-  return RedirectTo{};
-}
-
-std::optional<Expression> decode_tproxy(const Decoder& from) {
-  if (from.has(NFTNL_EXPR_TPROXY_REG_ADDR) || !from.uses(NFTNL_EXPR_TPROXY_REG_PORT)) return {};
-  return TproxyTo{from.u32(NFTNL_EXPR_TPROXY_FAMILY)};
-}
-
-constexpr std::pair<std::string_view, Decode> decoders[] = {
-    {"meta", decode_meta},           {"ct", decode_ct},       {"payload", decode_payload}, {"bitwise", decode_bitwise},
-    {"byteorder", decode_byteorder}, {"cmp", decode_cmp},     {"range", decode_range},     {"lookup", decode_lookup},
-    {"immediate", decode_immediate}, {"redir", decode_redir}, {"tproxy", decode_tproxy},
 };
 
 }  // namespace
 
 nftnl_expr* encode(const Expression& expression) { return std::visit(Encode{}, expression); }
-
-Expression decode(const nftnl_expr* expression) {
-  const Decoder from(expression);
-  std::string name = from.text(NFTNL_EXPR_NAME);
-  if (name == "counter") {
-    return Count{nftnl_expr_get_u64(expression, NFTNL_EXPR_CTR_PACKETS),
-                 nftnl_expr_get_u64(expression, NFTNL_EXPR_CTR_BYTES)};
-  }
-  if (name == "match") {
-    return XtMatch{from.extension(NFTNL_EXPR_MT_NAME, NFTNL_EXPR_MT_REV, NFTNL_EXPR_MT_INFO)};
-  }
-  if (name == "target") {
-    return XtTarget{from.extension(NFTNL_EXPR_TG_NAME, NFTNL_EXPR_TG_REV, NFTNL_EXPR_TG_INFO)};
-  }
-  for (const auto& [known, decoder] : decoders) {
-    if (known != name) continue;
-    if (std::optional<Expression> decoded = decoder(from)) return *std::move(decoded);
-  }
-  return Other{std::move(name)};
-}
-
-std::vector<Expression> expressions_of(const nftnl_rule* rule) {
-  std::vector<Expression> result;
-  const auto take = [](nftnl_expr* expression, void* to) {
-    static_cast<std::vector<Expression>*>(to)->push_back(decode(expression));
-    return 0;
-  };
-  // libnftnl's signature wants a mutable rule, and does not change it.
-  nftnl_expr_foreach(const_cast<nftnl_rule*>(rule), take, &result);
-  return result;
-}
 
 void set_comment(nftnl_rule* rule, const std::string& comment) {
   if (comment.empty()) return;
@@ -301,11 +154,8 @@ void set_comment(nftnl_rule* rule, const std::string& comment) {
   nftnl_rule_set_data(rule, NFTNL_RULE_USERDATA, nftnl_udata_buf_data(data.get()), nftnl_udata_buf_len(data.get()));
 }
 
-std::string comment_of(const nftnl_rule* rule) {
-  std::uint32_t size = 0;
-  const void* data = nftnl_rule_get_data(rule, NFTNL_RULE_USERDATA, &size);
+std::string comment_of(std::span<const std::byte> user_data) {
   std::string comment;
-  if (data == nullptr) return comment;
   const auto take = [](const nftnl_udata* attribute, void* to) {
     if (nftnl_udata_type(attribute) == NFTNL_UDATA_RULE_COMMENT) {
       const auto* text = static_cast<const char*>(nftnl_udata_get(attribute));
@@ -313,7 +163,7 @@ std::string comment_of(const nftnl_rule* rule) {
     }
     return 0;
   };
-  nftnl_udata_parse(data, size, take, &comment);
+  nftnl_udata_parse(user_data.data(), static_cast<std::uint32_t>(user_data.size()), take, &comment);
   return comment;
 }
 

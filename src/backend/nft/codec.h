@@ -8,7 +8,9 @@
 #include <libnftnl/set.h>
 #include <libnftnl/table.h>
 
+#include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -39,11 +41,9 @@ T* allocated(T* object) {
 
 // For the kernel; the caller gives it to a rule, which owns it then.
 [[nodiscard]] nftnl_expr* encode(const Expression& expression);
-[[nodiscard]] Expression decode(const nftnl_expr* expression);
-[[nodiscard]] std::vector<Expression> expressions_of(const nftnl_rule* rule);
 
 // The comment of a rule, as nft stores and shows it; empty if there is none.
 void set_comment(nftnl_rule* rule, const std::string& comment);
-[[nodiscard]] std::string comment_of(const nftnl_rule* rule);
+[[nodiscard]] std::string comment_of(std::span<const std::byte> user_data);
 
 }  // namespace sidetrack::nft

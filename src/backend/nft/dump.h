@@ -4,7 +4,7 @@
 #include <functional>
 #include <vector>
 
-#include "backend/nft/native.h"
+#include "backend/nft/kernel_table.h"
 #include "backend/nft/socket.h"
 
 namespace sidetrack::nft {
@@ -15,8 +15,11 @@ struct Dump {
   std::vector<KernelTable> tables;
 };
 
-// The tables for which `wanted` is true, whole. Retries, a bounded number of times, if somebody changes the rules while
-// they are read; then throws busy.
+// The tables for which `wanted` is true, whole: never a part of them. Retries, a bounded number of times, if somebody
+// changes the rules while they are read, or the kernel breaks off; then throws busy.
 [[nodiscard]] Dump dump(Socket& socket, const std::function<bool(const TableKey&)>& wanted);
+
+// Whether the table is of a family whose rules a pod's packets pass: inet, ip, ip6, netdev.
+[[nodiscard]] bool of_pods(const TableKey& table);
 
 }  // namespace sidetrack::nft

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Expressions of nf_tables as plain data: what a rule consists of in the kernel, in the words of `nft --debug=netlink`.
-// Every one that loads, changes or tests a value does so in register 1. Numbers are those of
-// linux/netfilter/nf_tables.h.
+// Expressions of nf_tables as plain data, as this program writes them: what a rule consists of in the kernel, in the
+// words of `nft --debug=netlink`. Every one that loads, changes or tests a value does so in register 1. Numbers are
+// those of linux/netfilter/nf_tables.h.
 #pragma once
 
 #include <algorithm>
@@ -142,14 +142,8 @@ struct XtTarget {  // target name REDIRECT rev 0
   xt::Extension extension;
   friend bool operator==(const XtTarget&, const XtTarget&) = default;
 };
-struct Other {  // one that this program does not write
-  std::string name;
-  friend bool operator==(const Other&, const Other&) = default;
-};
-
-using Expression =
-    std::variant<MetaLoad, MetaStore, CtLoad, CtStore, PayloadLoad, Bitwise, ToNetworkOrder, Compare, CompareRange,
-                 Lookup, Load, Decide, Count, RedirectTo, TproxyTo, XtMatch, XtTarget, Other>;
+using Expression = std::variant<MetaLoad, MetaStore, CtLoad, CtStore, PayloadLoad, Bitwise, ToNetworkOrder, Compare,
+                                CompareRange, Lookup, Load, Decide, Count, RedirectTo, TproxyTo, XtMatch, XtTarget>;
 
 // The kernel's name for the kind of an expression: "meta", "payload", "redir", "match".
 [[nodiscard]] std::string_view name(const Expression& expression);

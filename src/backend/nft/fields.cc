@@ -33,14 +33,18 @@ std::string_view name(const Expression& expression) {
     std::string_view operator()(const TproxyTo&) const { return "tproxy"; }
     std::string_view operator()(const XtMatch&) const { return "match"; }
     std::string_view operator()(const XtTarget&) const { return "target"; }
-    std::string_view operator()(const Other& other) const { return other.name; }
   };
   return std::visit(Names{}, expression);
 }
 
 std::string text(const TableKey& table) {
-  const char* family = table.family == NFPROTO_INET ? "inet " : table.family == NFPROTO_IPV4 ? "ip " : "ip6 ";
-  return family + table.name;
+  static constexpr std::pair<std::uint8_t, const char*> families[] = {
+      {NFPROTO_INET, "inet"}, {NFPROTO_IPV4, "ip"},       {NFPROTO_IPV6, "ip6"},
+      {NFPROTO_ARP, "arp"},   {NFPROTO_NETDEV, "netdev"}, {NFPROTO_BRIDGE, "bridge"},
+  };
+  const auto* found = std::ranges::find(families, table.family, &std::pair<std::uint8_t, const char*>::first);
+  if (found == std::end(families)) return fmt::format("family {} {}", table.family, table.name);
+  return fmt::format("{} {}", found->second, table.name);
 }
 
 void compare_prefix(const AddressRange& range, const Field& field, bool negated, std::vector<Expression>& expressions) {

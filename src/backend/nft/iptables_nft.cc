@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// The backend iptables-nft: the tables raw, mangle and nat of ip and ip6, which are everybody's.
+// The backend iptables-nft: the tables of iptables in the families ip and ip6, which are everybody's.
 #include <fmt/format.h>
 #include <linux/netfilter.h>
 
@@ -12,6 +12,7 @@
 #include "backend/nft/dump.h"
 #include "backend/nft/fields.h"
 #include "backend/nft/iptables_rule.h"
+#include "backend/nft/lives.h"
 #include "backend/nft/rule_reader.h"
 #include "backend/nft/socket.h"
 #include "backend/nft/transaction.h"
@@ -38,12 +39,21 @@ std::vector<Place> places() {
   return all;
 }
 
+// Those that are read besides, which nobody writes to but others.
+constexpr Table other_tables[] = {Table::filter, Table::security};
+
 std::optional<Place> place_of(const TableKey& key) {
-  for (const Place& place : places()) {
-    if (place.key() == key) return place;
-  }
+  if (key.family != NFPROTO_IPV4 && key.family != NFPROTO_IPV6) return std::nullopt;
+  const auto is_named = [&](Table table) { return key.name == name(table); };
+  const Family family = key.family == NFPROTO_IPV4 ? Family::ipv4 : Family::ipv6;
+  const auto* ours = std::ranges::find_if(all_tables, is_named);
+  if (ours != std::end(all_tables)) return Place{family, *ours};
+  const auto* other = std::ranges::find_if(other_tables, is_named);
+  if (other != std::end(other_tables)) return Place{family, *other};
   return std::nullopt;
 }
+
+bool is_written(Table table) { return std::ranges::find(all_tables, table) != std::end(all_tables); }
 
 // ---- Reading.
 
@@ -51,12 +61,13 @@ LiveChain read_chain(const KernelTable& table, const KernelChain& chain, const P
   LiveChain live{place.family, place.table, chain.name, false, {}, chain.policy, {}, {}};
   live.hook = chain.hook;
   live.table_name = text(table.key);
-  const RuleContext context{place.family, place.table, live.name, {}, table.sets};
+  live.dormant = (table.flags & NFT_TABLE_F_DORMANT) != 0;
+  const RuleContext context{place.family, place.table, live.name, {}, table.sets, false};
   for (const KernelRule& rule : chain.rules) {
-    LiveRule& made = live.rules.emplace_back(read_rule(rule, context));
-    made.rule = in_iptables_order(std::move(made.rule));
-    if (!rule.comment.empty()) {
-      made.rule.matches.emplace_back(CommentMatch{rule.comment});
+    for (LiveRule& made : read_rule(rule, context)) {
+      made.rule = in_iptables_order(std::move(made.rule));
+      if (!rule.comment.empty()) made.rule.matches.emplace_back(CommentMatch{rule.comment});
+      live.rules.push_back(std::move(made));
     }
   }
   return live;
@@ -192,22 +203,7 @@ class IptablesNft final : public Backend {
 
   [[nodiscard]] Ruleset stored(const Ruleset& asked) const override { return in_iptables_order(asked); }
 
-  Live read() override {
-    const Dump seen = dump(socket_, [](const TableKey& key) { return place_of(key).has_value(); });
-    Live live{kind(), {}, seen.generation, {}};
-    for (const KernelTable& table : seen.tables) {
-      for (const KernelChain& chain : table.chains)
-        live.chains.push_back(read_chain(table, chain, *place_of(table.key)));
-    }
-    mark_ours(live.chains);
-    std::size_t first = 0;
-    for (const KernelTable& table : seen.tables) {
-      const std::span chains = std::span(live.chains).subspan(first, table.chains.size());
-      if (is_own(table, chains)) live.own_tables.push_back(text(table.key));
-      first += chains.size();
-    }
-    return live;
-  }
+  Live read() override { return iptables_live(dump(socket_, is_of_iptables)); }
 
   using Backend::replace;
   void replace(const Live& seen, const Ruleset& wanted, EqualRules equal) override {
@@ -239,7 +235,41 @@ class IptablesNft final : public Backend {
   Socket socket_;
 };
 
+// A rule that is several here (LiveRule) is none that we write: it is not deleted by halves, nor for one of them.
+void keep_divided(LiveChain& chain) {
+  if (chain.ours) return;
+  for (std::size_t i = 1; i < chain.rules.size(); ++i) {
+    if (chain.rules[i].handle == chain.rules[i - 1].handle) chain.rules[i].ours = chain.rules[i - 1].ours = false;
+  }
+}
+
 }  // namespace
+
+bool nft::is_of_iptables(const TableKey& table) { return place_of(table).has_value(); }
+
+Live nft::iptables_live(const Dump& seen) {
+  Live live{BackendKind::iptables_nft, {}, seen.generation, {}};
+  std::vector<LiveChain> others;
+  for (const KernelTable& table : seen.tables) {
+    const auto place = place_of(table.key);
+    if (!place) continue;
+    live.tables.push_back(live_table(table));
+    std::vector<LiveChain>& to = is_written(place->table) ? live.chains : others;
+    for (const KernelChain& chain : table.chains) to.push_back(read_chain(table, chain, *place));
+  }
+  mark_ours(live.chains);
+  std::ranges::for_each(live.chains, keep_divided);
+  std::size_t first = 0;
+  for (const KernelTable& table : seen.tables) {
+    const auto place = place_of(table.key);
+    if (!place || !is_written(place->table)) continue;
+    const std::span chains = std::span(live.chains).subspan(first, table.chains.size());
+    if (is_own(table, chains)) live.own_tables.push_back(text(table.key));
+    first += chains.size();
+  }
+  std::ranges::move(others, std::back_inserter(live.chains));
+  return live;
+}
 
 std::unique_ptr<Backend> open_iptables_nft() { return std::make_unique<IptablesNft>(); }
 

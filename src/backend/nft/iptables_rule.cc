@@ -90,7 +90,7 @@ class Translation {
     std::vector<xt::Extension> extensions = xt::matches_of(rule_);
     for (xt::Extension& extension : extensions) {
       if (extension.name == "tcp" || extension.name == "udp" || extension.name == "mark") {
-        for (const Match& match : xt::decode_match(extension)) native(match);
+        for (const Match& match : xt::decode_match(extension, family_)) native(match);
       } else {
         extension_ = true;
         add(XtMatch{std::move(extension)});

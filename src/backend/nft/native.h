@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -75,32 +74,5 @@ struct NativeTable {
 
 // nat-ISTIO_OUTPUT: raw, mangle and nat share one table.
 [[nodiscard]] std::string chain_name(Table table, const std::string& chain);
-
-// ---- The other way.
-
-// What a rule is made of in the kernel.
-struct KernelRule {
-  std::string chain;
-  std::uint64_t handle = 0;
-  std::vector<Expression> expressions;
-  std::string comment;
-};
-
-struct KernelChain {
-  std::string name;
-  std::optional<HookPoint> hook;
-  Verdict policy = Verdict::accept;  // of a base chain
-  std::vector<KernelRule> rules;
-};
-
-struct KernelTable {
-  TableKey key;
-  std::uint32_t uses = 0;  // chains, sets and other objects in it
-  std::vector<KernelChain> chains;
-  std::map<std::string, std::vector<std::pair<Data, Data>>> sets;
-};
-
-// The chains of an inet table, as the rules of iptables that they stand for. All are marked as ours.
-[[nodiscard]] std::vector<LiveChain> rules_of(const KernelTable& table);
 
 }  // namespace sidetrack::nft

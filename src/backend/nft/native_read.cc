@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "backend/nft/fields.h"
-#include "backend/nft/native.h"
+#include "backend/nft/kernel_table.h"
 #include "backend/nft/rule_reader.h"
 #include "model/reach.h"
 
@@ -47,7 +47,46 @@ void join_tproxy(std::vector<LiveRule>& rules) {
   }
 }
 
+LiveChain read_chain(const KernelTable& table, const KernelChain& chain, const RuleContext& context) {
+  LiveChain live{context.families, context.table, context.chain, false, {}, chain.policy, chain.hook, text(table.key)};
+  live.dormant = (table.flags & NFT_TABLE_F_DORMANT) != 0;
+  for (const KernelRule& rule : chain.rules) {
+    for (LiveRule& made : read_rule(rule, context)) {
+      made.rule.reason = reason_of(rule.comment);
+      live.rules.push_back(std::move(made));
+    }
+  }
+  join_tproxy(live.rules);
+  return live;
+}
+
+Families families_of(const TableKey& table) {
+  if (table.family == NFPROTO_IPV4) return Family::ipv4;
+  return table.family == NFPROTO_IPV6 ? Families(Family::ipv6) : Families::both();
+}
+
 }  // namespace
+
+LiveTable live_table(const KernelTable& table) {
+  constexpr std::uint32_t persist = 4;  // NFT_TABLE_F_PERSIST, kernel 6.9
+  return {text(table.key), (table.flags & NFT_TABLE_F_DORMANT) != 0, (table.flags & persist) != 0, table.owner};
+}
+
+std::vector<LiveChain> foreign_rules_of(const KernelTable& table) {
+  std::vector<LiveChain> chains;
+  for (const KernelChain& chain : table.chains) {
+    const RuleContext context{families_of(table.key), Table::other, chain.name, {}, table.sets};
+    LiveChain live = read_chain(table, chain, context);
+    // One at several devices is as many chains.
+    for (std::size_t i = 1; i < chain.devices.size(); ++i) {
+      live.hook->device = chain.devices[i];
+      chains.push_back(live);
+    }
+    if (!chain.devices.empty()) live.hook->device = chain.devices.front();
+    chains.push_back(std::move(live));
+  }
+  return chains;
+}
 
 std::vector<LiveChain> rules_of(const KernelTable& table) {
   std::vector<LiveChain> chains;
@@ -55,15 +94,10 @@ std::vector<LiveChain> rules_of(const KernelTable& table) {
     const Table in = table_of(table, chain.name);
     std::string name = model_chain(table, chain, in);
     if (table.key.name == own_table && chain.hook != builtin_hook(in, name)) name = chain.name;
-    LiveChain& live =
-        chains.emplace_back(LiveChain{Families::both(), in, name, true, {}, chain.policy, chain.hook, text(table.key)});
     const RuleContext context{Families::both(), in, name, prefix_of(table, in), table.sets};
-    for (const KernelRule& rule : chain.rules) {
-      LiveRule& made = live.rules.emplace_back(read_rule(rule, context));
-      made.rule.reason = reason_of(rule.comment);
-      made.ours = true;
-    }
-    join_tproxy(live.rules);
+    LiveChain& live = chains.emplace_back(read_chain(table, chain, context));
+    live.ours = true;
+    for (LiveRule& rule : live.rules) rule.ours = true;
   }
 
   // Which families a rule is for, where it does not say so itself: those that come to its chain.

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "backend/nft/dump.h"
+#include "backend/nft/lives.h"
 #include "backend/nft/native.h"
 #include "backend/nft/socket.h"
 #include "backend/nft/transaction.h"
@@ -50,17 +51,7 @@ class Nftables final : public Backend {
 
   [[nodiscard]] Ruleset stored(const Ruleset& asked) const override { return fold(asked); }
 
-  Live read() override {
-    const Dump seen = dump(socket_, [](const TableKey& key) {
-      return key.family == NFPROTO_INET && std::ranges::find(own_tables, key.name) != own_tables.end();
-    });
-    Live live{kind(), {}, seen.generation, {}};
-    for (const KernelTable& table : seen.tables) {
-      live.own_tables.push_back(text(table.key));
-      std::ranges::move(rules_of(table), std::back_inserter(live.chains));
-    }
-    return live;
-  }
+  Live read() override { return native_live(dump(socket_, is_native)); }
 
   using Backend::replace;
   void replace(const Live& seen, const Ruleset& wanted, EqualRules /*one table, replaced whole*/) override {
@@ -93,6 +84,27 @@ class Nftables final : public Backend {
 };
 
 }  // namespace
+
+bool nft::is_native(const TableKey& table) { return of_pods(table) && !is_of_iptables(table); }
+
+Live nft::native_live(const Dump& seen) {
+  Live live{BackendKind::nftables, {}, seen.generation, {}};
+  for (const KernelTable& table : seen.tables) {
+    if (!is_native(table.key)) continue;
+    const bool own =
+        table.key.family == NFPROTO_INET && std::ranges::find(own_tables, table.key.name) != own_tables.end();
+    if (own) live.own_tables.push_back(text(table.key));
+    live.tables.push_back(live_table(table));
+    std::ranges::move(own ? rules_of(table) : foreign_rules_of(table), std::back_inserter(live.chains));
+  }
+  return live;
+}
+
+NfTables read_nf_tables() {
+  Socket socket;
+  const Dump seen = dump(socket, of_pods);
+  return {iptables_live(seen), native_live(seen)};
+}
 
 std::unique_ptr<Backend> open_nftables() { return std::make_unique<Nftables>(); }
 

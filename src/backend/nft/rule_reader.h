@@ -3,10 +3,9 @@
 
 #include <map>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "backend/nft/native.h"
+#include "backend/nft/kernel_table.h"
 #include "sidetrack/backend.h"
 
 namespace sidetrack::nft {
@@ -17,11 +16,14 @@ struct RuleContext {
   Table table = Table::nat;
   std::string chain;
   std::string prefix;  // what the names of the table's chains begin with, before the name of iptables
-  const std::map<std::string, std::vector<std::pair<Data, Data>>>& sets;
+  const std::map<std::string, KernelSet>& sets;
+  bool native = true;  // false in a table of iptables
 };
 
-// The rule of iptables that this one stands for, native or of iptables-nft. What is not understood becomes an
-// UnknownMatch or UnknownTarget, so that no rule is taken for less than it is. Comments are left to the caller.
-[[nodiscard]] LiveRule read_rule(const KernelRule& rule, const RuleContext& context);
+// The rules of iptables that this one stands for, native or of iptables-nft: one, unless it does several things or
+// looks up what to do in a map (see LiveRule). An expression is understood if every attribute of it is one that is
+// known here and every value one that the model can say; else it becomes an UnknownMatch or UnknownTarget, so that no
+// rule is taken for less than it is. Comments are left to the caller.
+[[nodiscard]] std::vector<LiveRule> read_rule(const KernelRule& rule, const RuleContext& context);
 
 }  // namespace sidetrack::nft

@@ -38,6 +38,24 @@ Answer answer_of(const nlmsghdr* message) {
   return answer;
 }
 
+// NLMSG_DONE carries how the dump ended, as a negative errno; without a payload it ended well.
+int error_of_end(const nlmsghdr* message) {
+  if (mnl_nlmsg_get_payload_len(message) < sizeof(int)) return 0;
+  return -*static_cast<const int*>(mnl_nlmsg_get_payload(message));
+}
+
+Error disturbed(const char* how) {
+  return {ExitCode::busy, fmt::format("the rules of nf_tables could not be read as a whole: {}", how), "run it again"};
+}
+
+// What is not there (ENOENT) was there when it was asked for: the caller knows it from the kernel.
+[[noreturn]] void refused(int error) {
+  if (error == ENOENT) throw disturbed("what was to be read is gone");
+  if (error == EINTR || error == ENOBUFS || error == EAGAIN || error == EBUSY)
+    throw disturbed("the kernel broke it off");
+  throw_unavailable(error, "nf_tables refuses to be read");
+}
+
 }  // namespace
 
 void throw_unavailable(int error, const char* doing) {
@@ -65,40 +83,50 @@ Socket::Socket()
   set_option(fd, SOL_NETLINK, NETLINK_CAP_ACK, 1);
 }
 
-std::size_t Socket::receive(int flags) {
+void Socket::reopen() {
+  socket_.reset();
+  *this = Socket();
+}
+
+void Socket::send(std::span<const std::byte> message) {
+  while (mnl_socket_sendto(socket_.get(), message.data(), message.size()) < 0) {
+    if (errno != EINTR) throw_unavailable(errno, "cannot ask nf_tables");
+  }
+}
+
+std::optional<std::size_t> Socket::receive(int flags) {
   const int fd = mnl_socket_get_fd(socket_.get());
   for (;;) {
-    const ssize_t size = recv(fd, buffer_.get(), receive_size, flags);
-    if (size >= 0) return static_cast<std::size_t>(size);
+    const ssize_t size = recv(fd, buffer_.get(), receive_size, flags | MSG_TRUNC);  // the whole length, even if cut off
+    if (size >= 0 && static_cast<std::size_t>(size) <= receive_size) return static_cast<std::size_t>(size);
+    if (size >= 0 || errno == ENOBUFS) return std::nullopt;
     if (errno == EAGAIN) return 0;
-    // ENOBUFS: the kernel had more errors to report than the socket holds. The first ones are what is asked for.
-    if (errno != EINTR && errno != ENOBUFS) throw system_error(errno, "cannot read nf_tables' answer");
+    if (errno != EINTR) throw system_error(errno, "cannot read nf_tables' answer");
   }
 }
 
 void Socket::request(std::span<const std::byte> message, const std::function<void(const nlmsghdr*)>& take) {
-  if (mnl_socket_sendto(socket_.get(), message.data(), message.size()) < 0) {
-    throw_unavailable(errno, "cannot ask nf_tables");
-  }
+  send(message);
   const std::uint32_t sequence = reinterpret_cast<const nlmsghdr*>(message.data())->nlmsg_seq;
   bool interrupted = false;
   for (;;) {
-    int size = static_cast<int>(receive(0));
+    const std::optional<std::size_t> received = receive(0);
+    if (!received) throw disturbed("the kernel had more to say than the socket holds");
+    int size = static_cast<int>(*received);
     const auto* reply = reinterpret_cast<const nlmsghdr*>(buffer_.get());
     for (; mnl_nlmsg_ok(reply, size); reply = mnl_nlmsg_next(reply, &size)) {
-      if (reply->nlmsg_seq != sequence) continue;  // the rest of an earlier answer
+      if (reply->nlmsg_seq != sequence) throw disturbed("an answer to another question");
       interrupted = interrupted || (reply->nlmsg_flags & NLM_F_DUMP_INTR) != 0;
-      if (reply->nlmsg_type == NLMSG_ERROR) {
-        const int error = answer_of(reply).error;
-        if (error != 0 && error != ENOENT) throw_unavailable(error, "nf_tables refuses to be read");
-        return;
-      }
-      if (reply->nlmsg_type == NLMSG_DONE) {
-        if (interrupted) throw Error(ExitCode::busy, "the rules of nf_tables changed while they were read");
+      const bool last = reply->nlmsg_type == NLMSG_ERROR || reply->nlmsg_type == NLMSG_DONE;
+      if (last) {
+        const int error = reply->nlmsg_type == NLMSG_ERROR ? answer_of(reply).error : error_of_end(reply);
+        if (error != 0) refused(error);
+        if (interrupted) throw disturbed("they changed meanwhile");
         return;
       }
       take(reply);
     }
+    if (size != 0) throw disturbed("a message was cut off");
   }
 }
 
@@ -133,7 +161,8 @@ void Socket::make_room_for(std::size_t size) {
 
 std::vector<Answer> Socket::transact(std::span<const std::byte> batch) {
   make_room_for(batch.size());
-  if (mnl_socket_sendto(socket_.get(), batch.data(), batch.size()) < 0) {
+  while (mnl_socket_sendto(socket_.get(), batch.data(), batch.size()) < 0) {
+    if (errno == EINTR) continue;
     if (errno != EMSGSIZE && errno != ENOBUFS) throw_unavailable(errno, "cannot send the rules to nf_tables");
     throw system_error(errno, fmt::format("the rules need a netlink message of {} bytes", batch.size()),
                        ExitCode::failed,
@@ -143,8 +172,11 @@ std::vector<Answer> Socket::transact(std::span<const std::byte> batch) {
   }
   // The kernel has worked through the batch within sendto: all answers are there.
   std::vector<Answer> answers;
-  while (const std::size_t received = receive(MSG_DONTWAIT)) {
-    int size = static_cast<int>(received);
+  for (;;) {
+    const std::optional<std::size_t> received = receive(MSG_DONTWAIT);
+    if (!received) continue;  // more errors than the socket holds: the first ones are what is asked for
+    if (*received == 0) break;
+    int size = static_cast<int>(*received);
     const auto* reply = reinterpret_cast<const nlmsghdr*>(buffer_.get());
     for (; mnl_nlmsg_ok(reply, size); reply = mnl_nlmsg_next(reply, &size)) {
       if (reply->nlmsg_type == NLMSG_ERROR) answers.push_back(answer_of(reply));

@@ -29,18 +29,23 @@ class Socket {
   // Changes with every commit in the namespace, whoever makes it.
   [[nodiscard]] std::uint32_t generation();
 
-  // Sends a request and gives every message of the answer to `take`. An error of the kernel is thrown, but for ENOENT:
-  // what is not there has no messages.
+  // Sends a request and gives every message of the answer to `take`. Throws busy unless all of it came, undisturbed; it
+  // may be asked again then, but for what is still under way of the old answer only after `reopen`.
   void request(std::span<const std::byte> message, const std::function<void(const nlmsghdr*)>& take);
 
   // Sends a whole transaction with one system call and returns all answers, which the kernel gave before it returned.
   [[nodiscard]] std::vector<Answer> transact(std::span<const std::byte> batch);
 
+  // A socket without anything left over in it.
+  void reopen();
+
   [[nodiscard]] std::uint32_t next_sequence() { return ++sequence_; }
 
  private:
   void make_room_for(std::size_t size);
-  [[nodiscard]] std::size_t receive(int flags);  // into buffer_; 0 if there is nothing (MSG_DONTWAIT)
+  void send(std::span<const std::byte> message);
+  // Into buffer_. 0 if there is nothing (MSG_DONTWAIT); nothing if something was lost.
+  [[nodiscard]] std::optional<std::size_t> receive(int flags);
 
   struct Close {
     void operator()(mnl_socket* socket) const { mnl_socket_close(socket); }

@@ -40,10 +40,12 @@ struct Spec {
     return extension;
   }
 
-  // The struct, if `extension` is this one.
+  // The struct, if `extension` is this one, and nothing else is in its bytes.
   [[nodiscard]] std::optional<Info> decode(const ExtensionView& extension) const {
-    if (extension.name != name || extension.revision != revision || extension.data.size() < sizeof(Info)) {
-      return std::nullopt;
+    const bool of_size = extension.data.size() == sizeof(Info) || extension.data.size() == aligned(sizeof(Info));
+    if (extension.name != name || extension.revision != revision || !of_size) return std::nullopt;
+    for (const std::byte rest : extension.data.subspan(sizeof(Info) - padding)) {
+      if (rest != std::byte{}) return std::nullopt;
     }
     Info info;
     std::memcpy(&info, extension.data.data(), sizeof info);
@@ -80,6 +82,13 @@ static_assert(aligned(sizeof(xt_mark_tginfo2)) == 8);
 static_assert(aligned(sizeof(xt_connmark_tginfo2)) == 16);
 static_assert(aligned(sizeof(xt_ct_target_info_v1)) == 72);
 // clang-format on
+
+// Whether all bytes of a part of a struct are zero.
+template <typename Part>
+[[nodiscard]] bool is_zero(const Part& part) {
+  static const Part zero{};
+  return std::memcmp(&part, &zero, sizeof part) == 0;
+}
 
 // "-m NAME [rev 1, 152 bytes: 6162…]", "-j NAME […]": an extension that only its bytes can describe.
 [[nodiscard]] std::string unknown_words(ExtensionKind kind, const ExtensionView& extension);

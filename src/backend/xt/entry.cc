@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <climits>  // ip_tables.h needs INT_MAX
+#include <optional>
 #include <stdexcept>
 
 #include "backend/xt/catalogue.h"
@@ -23,8 +24,8 @@ struct Ipv4 {
   static constexpr int goto_flag = IPT_F_GOTO;
   static ipt_ip& header(Entry& entry) { return entry.ip; }
   static std::string other_words(const ipt_ip& ip) {
-    if ((ip.flags & IPT_F_FRAG) == 0) return "";
-    return (ip.invflags & IPT_INV_FRAG) != 0 ? "! -f" : "-f";
+    if (ip.flags == IPT_F_FRAG) return (ip.invflags & IPT_INV_FRAG) != 0 ? "! -f" : "-f";
+    return fmt::format("[flags {:#x} inverted {:#x}]", ip.flags, ip.invflags);
   }
 };
 struct Ipv6 {
@@ -34,7 +35,7 @@ struct Ipv6 {
   static constexpr int goto_flag = IP6T_F_GOTO;
   static ip6t_ip6& header(Entry& entry) { return entry.ipv6; }
   static std::string other_words(const ip6t_ip6& ip) {
-    return (ip.flags & IP6T_F_TOS) != 0 ? fmt::format("[tos {:#x}]", ip.tos) : "";
+    return fmt::format("[flags {:#x} inverted {:#x} tos {:#x}]", ip.flags, ip.invflags, ip.tos);
   }
 };
 static_assert(sizeof(ipt_entry) == 112 && sizeof(ip6t_entry) == 168);
@@ -90,13 +91,29 @@ void encode_header(const Rule& rule, Family family, int proto_flag, Header& head
   header.invflags = static_cast<std::uint8_t>(inverted);
 }
 
-std::string interface_of(const char (&name)[IFNAMSIZ], const unsigned char (&mask)[IFNAMSIZ]) {
-  std::string text;
-  for (std::size_t i = 0; i < IFNAMSIZ; ++i) {
-    if (mask[i] == 0) return i > 0 && name[i - 1] != '\0' ? text + '+' : text;
-    if (name[i] != '\0') text += name[i];
+// "eth0", "eth+"; as bytes where the mask is another one than those have. Nothing if none is asked for.
+std::optional<Match> interface_match(Direction direction, const char (&name)[IFNAMSIZ],
+                                     const unsigned char (&mask)[IFNAMSIZ], bool negated) {
+  const auto compared = static_cast<std::size_t>(std::ranges::find(mask, 0) - std::begin(mask));
+  if (compared == 0 && std::ranges::count(mask, 0) == IFNAMSIZ) {
+    if (!negated) return std::nullopt;
+    return InterfaceMatch{direction, "+", true};  // no packet
   }
-  return text;
+  std::string text(name, strnlen(name, compared));
+  if (text.size() == compared) text += '+';
+  if (text.size() < IFNAMSIZ) {
+    char wanted_name[IFNAMSIZ]{};
+    unsigned char wanted_mask[IFNAMSIZ]{};
+    set_interface(wanted_name, wanted_mask, text);
+    const bool same = std::ranges::equal(wanted_mask, mask) && std::memcmp(wanted_name, name, compared) == 0;
+    if (same) return InterfaceMatch{direction, std::move(text), negated};
+  }
+  std::string bytes;
+  for (std::size_t i = 0; i < IFNAMSIZ; ++i) {
+    bytes += fmt::format("{:02x}/{:02x} ", static_cast<unsigned char>(name[i]), mask[i]);
+  }
+  bytes.pop_back();
+  return UnknownMatch{fmt::format("{}-{} [{}]", negated ? "! " : "", direction == Direction::in ? 'i' : 'o', bytes)};
 }
 
 // 10.0.0.0/8; as words if the mask has holes.
@@ -104,15 +121,14 @@ Match address_match(End end, const Address& address, const Address& mask, bool n
   int length = 0;
   for (std::uint8_t byte : mask.view()) length += std::popcount(byte);
   const AddressRange range = AddressRange::prefix(address, length);
-  if (range.mask() == mask) return AddressMatch{end, {range}, negated};
+  // Bits behind the mask are compared with zeros: such a rule never matches.
+  if (range.mask() == mask && range.first == address) return AddressMatch{end, {range}, negated};
   return UnknownMatch{
       fmt::format("{}-{} {}/{}", negated ? "! " : "", end == End::source ? 's' : 'd', address.text(), mask.text())};
 }
 
 Match protocol_match(unsigned number, bool negated) {
-  for (Protocol known : {Protocol::tcp, Protocol::udp, Protocol::icmp, Protocol::icmpv6}) {
-    if (number == static_cast<unsigned>(known)) return ProtocolMatch{known, negated};
-  }
+  if (number <= 255) return ProtocolMatch{static_cast<Protocol>(number), negated};
   return UnknownMatch{fmt::format("{}-p {}", negated ? "! " : "", number)};
 }
 
@@ -128,8 +144,7 @@ void decode_header(Header header, std::vector<Match>& matches) {
     if (mask != Address{F::family, {}} || has(inv)) matches.push_back(address_match(end, value, mask, has(inv)));
   };
   const auto interface = [&](Direction direction, auto& name, auto& mask, int inv) {
-    std::string text = interface_of(name, mask);
-    if (!text.empty()) matches.push_back(InterfaceMatch{direction, std::move(text), has(inv)});
+    if (auto match = interface_match(direction, name, mask, has(inv))) matches.push_back(*std::move(match));
   };
   address(End::source, header.src, header.smsk, inv_source);
   address(End::destination, header.dst, header.dmsk, inv_destination);
@@ -137,8 +152,11 @@ void decode_header(Header header, std::vector<Match>& matches) {
   interface(Direction::out, header.outiface, header.outiface_mask, inv_out);
   const bool any_protocol = F::proto_flag != 0 ? (header.flags & F::proto_flag) == 0 : header.proto == 0;
   if (!any_protocol) matches.push_back(protocol_match(header.proto, has(inv_protocol)));
-  std::string other = F::other_words(header);
-  if (!other.empty()) matches.push_back(UnknownMatch{std::move(other)});
+  constexpr int known_flags = F::proto_flag | F::goto_flag;
+  constexpr int known_inversions = inv_in | inv_out | inv_source | inv_destination | inv_protocol;
+  const bool odd = (header.flags & ~known_flags) != 0 || (header.invflags & ~known_inversions) != 0 ||
+                   (any_protocol && has(inv_protocol));
+  if (odd) matches.push_back(UnknownMatch{F::other_words(header)});
 }
 
 // ---- matches and targets: a header of 32 bytes, then the extension's struct
@@ -234,7 +252,7 @@ DecodedEntry decode(std::span<const std::byte> bytes, std::string_view label) {
   auto rest = bytes.subspan(sizeof entry, entry.target_offset - sizeof entry);
   while (rest.size() >= sizeof(xt_entry_match)) {
     const std::size_t size = size_of(rest);
-    for (Match& match : decode_match(view_of(rest.first(size)))) decoded.matches.push_back(std::move(match));
+    for (Match& match : decode_match(view_of(rest.first(size)), F::family)) decoded.matches.push_back(std::move(match));
     rest = rest.subspan(size);
   }
   const ExtensionView target = view_of(bytes.subspan(entry.target_offset));

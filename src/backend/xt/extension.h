@@ -40,15 +40,15 @@ struct ExtensionView {
 // 15 ports, an unknown match): the plan must not ask for it.
 [[nodiscard]] std::vector<Extension> matches_of(const Rule& rule);
 
-// REDIRECT, TPROXY, MARK, CONNMARK, CT. Throws std::logic_error for a verdict and a jump, which are no extensions,
-// and for an unknown target.
+// REDIRECT, TPROXY, MARK, CONNMARK, CT, but none that nat ranges make. Throws std::logic_error for a verdict and a
+// jump, which are no extensions, and for an unknown target.
 [[nodiscard]] Extension target_of(const Target& target, Family family);
 
-// Back to the model. One tcp or udp match may hold a source and a destination port: two matches then, source first.
-// What the model cannot say with the same bytes becomes an UnknownMatch or UnknownTarget, in the words of
-// `iptables -S` as far as they are known, else "-m string [rev 1, 152 bytes: 6162…]": all of it, but for the zeros
-// at its end.
-[[nodiscard]] std::vector<Match> decode_match(const ExtensionView& extension);
+// Back to the model. One extension may hold several matches (`--sport 53 --dport 53`, source first), or none (`-m tcp`
+// alone). What is understood is understood to its last bit; else it becomes an UnknownMatch or UnknownTarget, in the
+// words of `iptables -S` as far as they are known, else "-m string [rev 1, 152 bytes: 6162…]": all of it, but for the
+// zeros at its end.
+[[nodiscard]] std::vector<Match> decode_match(const ExtensionView& extension, Family family);
 [[nodiscard]] Target decode_target(const ExtensionView& extension, Family family);
 
 // What brings an extension into a kernel that lacks it.

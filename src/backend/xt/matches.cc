@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <linux/netfilter/nf_conntrack_common.h>
 #include <linux/netfilter/xt_comment.h>
+#include <linux/netfilter/xt_iprange.h>
 
 #include <algorithm>
 #include <array>
@@ -78,30 +79,37 @@ Extension encode_multiport(const PortMatch& match) {
   return multiport.encode(info);
 }
 
-std::vector<PortRange> ports_of(const xt_multiport_v1& info) {
+// Nothing if a slot says what it should not.
+std::optional<std::vector<PortRange>> ports_of(const xt_multiport_v1& info) {
   std::vector<PortRange> ranges;
-  for (std::size_t i = 0; i < info.count && i < XT_MULTI_PORTS; ++i) {
-    const bool range = info.pflags[i] != 0 && i + 1 < XT_MULTI_PORTS;
-    ranges.push_back({info.ports[i], info.ports[range ? i + 1 : i]});
+  if (info.count == 0 || info.count > XT_MULTI_PORTS) return std::nullopt;
+  for (std::size_t i = 0; i < XT_MULTI_PORTS; ++i) {
+    const bool range = info.pflags[i] == 1;
+    const bool empty = info.pflags[i] == 0 && info.ports[i] == 0;
+    if (i >= info.count ? !empty : info.pflags[i] > 1) return std::nullopt;
+    if (i >= info.count) continue;
+    if (range && (i + 1 >= info.count || info.pflags[i + 1] != 0)) return std::nullopt;
+    const PortRange ports{info.ports[i], info.ports[range ? i + 1 : i]};
+    if (ports.first > ports.last || (range && ports.first == ports.last)) return std::nullopt;
+    ranges.push_back(ports);
     if (range) ++i;
   }
   return ranges;
 }
 
-Match decode_multiport(const xt_multiport_v1& info) {
-  const std::vector<PortRange> ranges = ports_of(info);
-  // With one range the model would say `--dport`, which is another extension.
-  if (info.flags != XT_MULTIPORT_EITHER && ranges.size() > 1) {
-    return PortMatch{info.flags == XT_MULTIPORT_SOURCE ? End::source : End::destination, ranges, info.invert != 0};
+std::optional<Match> decode_multiport(const ExtensionView& extension) {
+  const auto info = multiport.decode(extension);
+  const auto ranges = info ? ports_of(*info) : std::nullopt;
+  if (!ranges || info->flags > XT_MULTIPORT_EITHER || info->invert > 1) return std::nullopt;
+  if (info->flags != XT_MULTIPORT_EITHER) {
+    return PortMatch{info->flags == XT_MULTIPORT_SOURCE ? End::source : End::destination, *ranges, info->invert != 0};
   }
   std::string words;
-  for (const PortRange& range : ranges) {
+  for (const PortRange& range : *ranges) {
     words += words.empty() ? "" : ",";
     words += range.first == range.last ? fmt::format("{}", range.first) : fmt::format("{}:{}", range.first, range.last);
   }
-  static constexpr std::string_view options[] = {"--sports", "--dports", "--ports"};
-  return UnknownMatch{fmt::format("-m multiport{} {} {}", info.invert != 0 ? " !" : "",
-                                  options[std::min<std::size_t>(info.flags, XT_MULTIPORT_EITHER)], words)};
+  return UnknownMatch{fmt::format("-m multiport{} --ports {}", info->invert != 0 ? " !" : "", words)};
 }
 
 // ---- owner: `! --uid-owner 1337`. `invert` has the bits of `match`.
@@ -123,24 +131,32 @@ Extension encode_owner(const OwnerMatch& match) {
   return owner.encode(info);
 }
 
-Match decode_owner(const xt_owner_match_info& info) {
-  const bool negated = info.invert == info.match;
-  if (info.invert == 0 || negated) {
-    if (info.match == XT_OWNER_UID) return OwnerMatch{OwnerKind::uid, {{info.uid_min, info.uid_max}}, negated};
-    if (info.match == XT_OWNER_GID) return OwnerMatch{OwnerKind::gid, {{info.gid_min, info.gid_max}}, negated};
+// `--uid-owner` and `--gid-owner` of one extension are two matches.
+std::optional<std::vector<Match>> decode_owner(const ExtensionView& extension) {
+  const auto info = owner.decode(extension);
+  if (!info || info->match == 0 || (info->match & ~XT_OWNER_MASK) != 0 || (info->invert & ~info->match) != 0) {
+    return std::nullopt;
   }
-  std::string words = "-m owner";
-  const auto add = [&](int bit, const std::string& option) {
-    if ((info.match & bit) != 0) words += fmt::format("{} {}", (info.invert & bit) != 0 ? " !" : "", option);
-  };
-  const auto ids = [](std::uint32_t first, std::uint32_t last) {
-    return first == last ? fmt::format("{}", first) : fmt::format("{}-{}", first, last);
-  };
-  add(XT_OWNER_SOCKET, "--socket-exists");
-  add(XT_OWNER_UID, "--uid-owner " + ids(info.uid_min, info.uid_max));
-  add(XT_OWNER_GID, "--gid-owner " + ids(info.gid_min, info.gid_max));
-  add(XT_OWNER_SUPPL_GROUPS, "--suppl-groups");
-  return UnknownMatch{words};
+  const auto has = [&](int bit) { return (info->match & bit) != 0; };
+  const auto inverted = [&](int bit) { return (info->invert & bit) != 0; };
+  if (!has(XT_OWNER_UID) && (info->uid_min != 0 || info->uid_max != 0)) return std::nullopt;
+  if (!has(XT_OWNER_GID) && (info->gid_min != 0 || info->gid_max != 0)) return std::nullopt;
+  std::vector<Match> matches;
+  if (has(XT_OWNER_SOCKET)) {
+    matches.emplace_back(
+        UnknownMatch{fmt::format("-m owner{} --socket-exists", inverted(XT_OWNER_SOCKET) ? " !" : "")});
+  }
+  if (has(XT_OWNER_UID)) {
+    matches.emplace_back(OwnerMatch{OwnerKind::uid, {{info->uid_min, info->uid_max}}, inverted(XT_OWNER_UID)});
+  }
+  if (has(XT_OWNER_SUPPL_GROUPS)) {  // the ids are those of any group of the process
+    if (!has(XT_OWNER_GID)) return std::nullopt;
+    matches.emplace_back(UnknownMatch{fmt::format("-m owner{} --gid-owner {}-{} --suppl-groups",
+                                                  inverted(XT_OWNER_GID) ? " !" : "", info->gid_min, info->gid_max)});
+  } else if (has(XT_OWNER_GID)) {
+    matches.emplace_back(OwnerMatch{OwnerKind::gid, {{info->gid_min, info->gid_max}}, inverted(XT_OWNER_GID)});
+  }
+  return matches;
 }
 
 // ---- conntrack: `--ctstate RELATED,ESTABLISHED`
@@ -148,14 +164,13 @@ Match decode_owner(const xt_owner_match_info& info) {
 struct State {
   ConntrackStateMatch::State model;
   unsigned kernel;
-  std::string_view name;
 };
 constexpr State states[] = {
-    {ConntrackStateMatch::invalid, XT_CONNTRACK_STATE_INVALID, "INVALID"},
-    {ConntrackStateMatch::new_, XT_CONNTRACK_STATE_BIT(IP_CT_NEW), "NEW"},
-    {ConntrackStateMatch::related, XT_CONNTRACK_STATE_BIT(IP_CT_RELATED), "RELATED"},
-    {ConntrackStateMatch::established, XT_CONNTRACK_STATE_BIT(IP_CT_ESTABLISHED), "ESTABLISHED"},
-    {ConntrackStateMatch::untracked, XT_CONNTRACK_STATE_UNTRACKED, "UNTRACKED"},
+    {ConntrackStateMatch::invalid, XT_CONNTRACK_STATE_INVALID},
+    {ConntrackStateMatch::new_, XT_CONNTRACK_STATE_BIT(IP_CT_NEW)},
+    {ConntrackStateMatch::related, XT_CONNTRACK_STATE_BIT(IP_CT_RELATED)},
+    {ConntrackStateMatch::established, XT_CONNTRACK_STATE_BIT(IP_CT_ESTABLISHED)},
+    {ConntrackStateMatch::untracked, XT_CONNTRACK_STATE_UNTRACKED},
 };
 
 Extension encode_conntrack(const ConntrackStateMatch& match) {
@@ -168,23 +183,23 @@ Extension encode_conntrack(const ConntrackStateMatch& match) {
   return conntrack.encode(info);
 }
 
-Match decode_conntrack(const xt_conntrack_mtinfo3& info, const ExtensionView& extension) {
-  ConntrackStateMatch match{0, (info.invert_flags & XT_CONNTRACK_STATE) != 0};
-  unsigned unknown = info.state_mask;
-  std::string words;
+// `-m state` is conntrack's other name, and the same.
+std::optional<Match> decode_conntrack(const ExtensionView& extension) {
+  const auto info = conntrack.decode(extension);
+  if (!info) return std::nullopt;
+  const bool states_only = (info->match_flags & ~XT_CONNTRACK_STATE_ALIAS) == XT_CONNTRACK_STATE &&
+                           (info->invert_flags & ~XT_CONNTRACK_STATE) == 0;
+  xt_conntrack_mtinfo3 rest = *info;
+  rest.match_flags = rest.invert_flags = rest.state_mask = 0;
+  ConntrackStateMatch match{0, info->invert_flags != 0};
+  unsigned unknown = info->state_mask;
   for (const State& state : states) {
-    if ((info.state_mask & state.kernel) == 0) continue;
+    if ((info->state_mask & state.kernel) == 0) continue;
     match.states = static_cast<std::uint8_t>(match.states | state.model);
     unknown &= ~state.kernel;
-    if (!words.empty()) words += ',';
-    words += state.name;
   }
-  if (unknown == 0 && info.match_flags == XT_CONNTRACK_STATE) return match;
-  // `-m state` is conntrack's other name and listed as such.
-  if (unknown == 0 && info.match_flags == (XT_CONNTRACK_STATE | XT_CONNTRACK_STATE_ALIAS)) {
-    return UnknownMatch{fmt::format("-m state{} --state {}", match.negated ? " !" : "", words)};
-  }
-  return UnknownMatch{unknown_words(ExtensionKind::match, extension)};
+  if (!states_only || !is_zero(rest) || unknown != 0) return std::nullopt;
+  return match;
 }
 
 // ---- mark, connmark: `! --mark 0x539/0xff`, the same fields in both
@@ -199,8 +214,72 @@ Info marked(const Mark& match) {
 }
 
 template <typename Mark, typename Info>
-Mark mark_of(const Info& info) {
-  return {info.mark, info.mask, info.invert != 0};
+std::optional<Match> mark_of(const std::optional<Info>& info) {
+  if (!info || info->invert > 1) return std::nullopt;
+  return Mark{info->mark, info->mask, info->invert != 0};
+}
+
+// ---- tcp, udp, read
+
+std::optional<std::vector<Match>> decode_tcp(const ExtensionView& extension) {
+  const auto info = tcp.decode(extension);
+  if (!info || (info->invflags & ~XT_TCP_INV_MASK) != 0) return std::nullopt;
+  std::vector<Match> matches = ports_of(*info);
+  const auto has = [&](int bit) { return (info->invflags & bit) != 0; };
+  if (info->flg_mask != 0 || info->flg_cmp != 0 || has(XT_TCP_INV_FLAGS)) {
+    matches.emplace_back(UnknownMatch{fmt::format("-m tcp{} --tcp-flags {:#x} {:#x}", has(XT_TCP_INV_FLAGS) ? " !" : "",
+                                                  info->flg_mask, info->flg_cmp)});
+  }
+  if (info->option != 0 || has(XT_TCP_INV_OPTION)) {
+    matches.emplace_back(
+        UnknownMatch{fmt::format("-m tcp{} --tcp-option {}", has(XT_TCP_INV_OPTION) ? " !" : "", info->option)});
+  }
+  return matches;
+}
+
+std::optional<std::vector<Match>> decode_udp(const ExtensionView& extension) {
+  const auto info = udp.decode(extension);
+  if (!info || (info->invflags & ~XT_UDP_INV_MASK) != 0) return std::nullopt;
+  return ports_of(*info);
+}
+
+// ---- iprange: `! --dst-range 10.0.0.1-10.0.0.9`; read only. Of IPv4, the first 4 bytes of each address are used.
+
+std::optional<std::vector<Match>> decode_iprange(const ExtensionView& extension, Family family) {
+  static constexpr Spec<xt_iprange_mtinfo> iprange{"iprange", 1, 3};
+  const auto info = iprange.decode(extension);
+  constexpr int known = IPRANGE_SRC | IPRANGE_DST | IPRANGE_SRC_INV | IPRANGE_DST_INV;
+  if (!info || (info->flags & ~known) != 0) return std::nullopt;
+  std::vector<Match> matches;
+  bool odd = false;
+  const auto add = [&](End end, int bit, int inverted, const nf_inet_addr& min, const nf_inet_addr& max) {
+    if ((info->flags & bit) == 0) {
+      odd = odd || (info->flags & inverted) != 0 || !is_zero(min) || !is_zero(max);
+      return;
+    }
+    AddressRange range{{family, {}}, {family, {}}};
+    std::memcpy(range.first.bytes.data(), &min, range.first.size());
+    std::memcpy(range.last.bytes.data(), &max, range.last.size());
+    odd = odd || range.last < range.first;
+    matches.emplace_back(AddressMatch{end, {range}, (info->flags & inverted) != 0});
+  };
+  add(End::source, IPRANGE_SRC, IPRANGE_SRC_INV, info->src_min, info->src_max);
+  add(End::destination, IPRANGE_DST, IPRANGE_DST_INV, info->dst_min, info->dst_max);
+  if (odd || matches.empty()) return std::nullopt;
+  return matches;
+}
+
+// ---- comment; read only
+
+std::optional<Match> decode_comment(const ExtensionView& extension) {
+  const auto info = comment.decode(extension);
+  if (!info) return std::nullopt;
+  return CommentMatch{{info->comment, strnlen(info->comment, sizeof info->comment)}};
+}
+
+std::optional<std::vector<Match>> one(const std::optional<Match>& match) {
+  if (!match) return std::nullopt;
+  return std::vector<Match>{*match};
 }
 
 }  // namespace
@@ -245,24 +324,18 @@ std::vector<Extension> matches_of(const Rule& rule) {
   return extensions;
 }
 
-std::vector<Match> decode_match(const ExtensionView& extension) {
-  if (const auto info = tcp.decode(extension)) {
-    auto ports = ports_of(*info);
-    const bool ports_only = info->option == 0 && info->flg_mask == 0 && (info->invflags & ~3) == 0;
-    if (ports_only && !ports.empty()) return ports;
-  }
-  if (const auto info = udp.decode(extension)) {
-    auto ports = ports_of(*info);
-    if (!ports.empty()) return ports;
-  }
-  if (const auto info = multiport.decode(extension)) return {decode_multiport(*info)};
-  if (const auto info = owner.decode(extension)) return {decode_owner(*info)};
-  if (const auto info = conntrack.decode(extension)) return {decode_conntrack(*info, extension)};
-  if (const auto info = mark.decode(extension)) return {mark_of<MarkMatch>(*info)};
-  if (const auto info = connmark.decode(extension)) return {mark_of<ConnmarkMatch>(*info)};
-  if (const auto info = comment.decode(extension)) {
-    return {CommentMatch{{info->comment, strnlen(info->comment, sizeof info->comment)}}};
-  }
+std::vector<Match> decode_match(const ExtensionView& extension, Family family) {
+  std::optional<std::vector<Match>> matches;
+  if (extension.name == "tcp") matches = decode_tcp(extension);
+  if (extension.name == "udp") matches = decode_udp(extension);
+  if (extension.name == "multiport") matches = one(decode_multiport(extension));
+  if (extension.name == "owner") matches = decode_owner(extension);
+  if (extension.name == "conntrack") matches = one(decode_conntrack(extension));
+  if (extension.name == "mark") matches = one(mark_of<MarkMatch>(mark.decode(extension)));
+  if (extension.name == "connmark") matches = one(mark_of<ConnmarkMatch>(connmark.decode(extension)));
+  if (extension.name == "iprange") matches = decode_iprange(extension, family);
+  if (extension.name == "comment") matches = one(decode_comment(extension));
+  if (matches) return *std::move(matches);
   return {UnknownMatch{unknown_words(ExtensionKind::match, extension)}};
 }
 

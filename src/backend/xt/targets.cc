@@ -13,6 +13,11 @@ namespace {
 
 constexpr std::uint32_t all_bits = 0xffffffff;
 
+bool is_exactly(const Extension& encoded, const ExtensionView& extension) {
+  return encoded.name == extension.name && encoded.revision == extension.revision &&
+         std::ranges::equal(encoded.data, extension.data);
+}
+
 // ---- REDIRECT, and what else speaks of a range of addresses and ports: MASQUERADE, DNAT, SNAT. IPv4 has kept the
 // struct of the first days. Ports in network order.
 
@@ -59,7 +64,8 @@ NatRange nat_range(const nf_nat_range& info, Family family) {
 std::optional<NatRange> decode_nat(const ExtensionView& extension, Family family) {
   if (extension.revision == 0 && family == Family::ipv4) {
     const Spec<nf_nat_ipv4_multi_range_compat> spec{extension.name, 0};
-    if (const auto info = spec.decode(extension); info && info->rangesize == 1) return nat_range(*info);
+    const auto info = spec.decode(extension);
+    if (info && info->rangesize == 1) return nat_range(*info);
   } else if (extension.revision <= 1) {
     const Spec<nf_nat_range> spec{extension.name, extension.revision};
     if (const auto info = spec.decode(extension)) return nat_range(*info, family);
@@ -86,6 +92,10 @@ std::optional<Target> decode_nat(const ExtensionView& extension, Family family, 
       NF_NAT_RANGE_MAP_IPS | NF_NAT_RANGE_PROTO_SPECIFIED | NF_NAT_RANGE_PROTO_RANDOM_ALL | NF_NAT_RANGE_PERSISTENT;
   if (!range || (range->flags & ~known) != 0) return std::nullopt;
   const auto has = [&](unsigned bit) { return (range->flags & bit) != 0; };
+  const Address none{family, {}};
+  if (!has(NF_NAT_RANGE_MAP_IPS) && (range->first != none || range->last != none)) return std::nullopt;
+  if (!has(NF_NAT_RANGE_PROTO_SPECIFIED) && range->ports != PortRange{}) return std::nullopt;
+  if (range->last < range->first || range->ports.last < range->ports.first) return std::nullopt;
   std::string words = fmt::format("-j {}", extension.name);
   if (to_address.empty()) {
     if (has(NF_NAT_RANGE_MAP_IPS)) return std::nullopt;
@@ -111,12 +121,14 @@ std::optional<Target> decode_nat(const ExtensionView& extension, Family family, 
 }
 
 std::optional<Target> decode_redirect(const ExtensionView& extension, Family family) {
-  const auto range = decode_nat(extension, family);
-  if (range && extension.revision == 0 && range->flags == NF_NAT_RANGE_PROTO_SPECIFIED &&
-      range->ports.first == range->ports.last) {
-    return Redirect{range->ports.first};
+  auto target = decode_nat(extension, family, End::destination, "");
+  if (!target) return std::nullopt;
+  const auto& ports = std::get<Nat>(*target).ports;
+  if (ports && ports->first == ports->last) {
+    const Redirect redirect{ports->first};
+    if (is_exactly(encode_redirect(redirect, family), extension)) return redirect;
   }
-  return decode_nat(extension, family, End::destination, "");
+  return target;
 }
 
 // ---- TPROXY: `--on-port 15006 --tproxy-mark 0x539/0xffffffff`. The port in network order.
@@ -129,19 +141,24 @@ Extension encode_tproxy(const Tproxy& target) {
   return tproxy.encode(info);
 }
 
-Target decode_tproxy(const xt_tproxy_target_info_v1& info, Family family) {
-  const Address address = address_of(family, &info.laddr);
-  const std::uint16_t port = ntohs(info.lport);
-  if (address == Address{family, {}}) return Tproxy{port, info.mark_value, info.mark_mask};
-  return UnknownTarget{fmt::format("-j TPROXY --on-port {} --on-ip {} --tproxy-mark {:#x}/{:#x}", port, address.text(),
-                                   info.mark_value, info.mark_mask)};
+std::optional<Target> decode_tproxy(const ExtensionView& extension, Family family) {
+  const auto info = tproxy.decode(extension);
+  if (!info) return std::nullopt;
+  const Tproxy target{ntohs(info->lport), info->mark_value, info->mark_mask};
+  if (is_exactly(encode_tproxy(target), extension)) return target;
+  return UnknownTarget{fmt::format("-j TPROXY --on-port {} --on-ip {} --tproxy-mark {:#x}/{:#x}", target.port,
+                                   address_of(family, &info->laddr).text(), target.mark, target.mask)};
 }
 
 // ---- MARK --set-mark V: clears the bits of the mask, then sets those of the value.
 
-Target decode_mark(const xt_mark_tginfo2& info) { return SetMark{info.mark, info.mask}; }
+std::optional<Target> decode_mark(const ExtensionView& extension) {
+  const auto info = set_mark.decode(extension);
+  if (!info) return std::nullopt;
+  return SetMark{info->mark, info->mask};
+}
 
-// ---- CONNMARK --save-mark, --restore-mark. Revision 1 has no shift.
+// ---- CONNMARK --save-mark, --restore-mark, --set-xmark. Revision 1 has no shift.
 
 Extension encode_connmark(Connmark action) {
   xt_connmark_tginfo2 info{};
@@ -150,13 +167,24 @@ Extension encode_connmark(Connmark action) {
   return set_connmark.encode(info);
 }
 
+Extension encode_connmark(const SetConnmark& target) {
+  xt_connmark_tginfo2 info{};
+  info.ctmark = target.mark;
+  info.ctmask = target.mask;
+  info.nfmask = all_bits;
+  info.mode = XT_CONNMARK_SET;
+  return set_connmark.encode(info);
+}
+
 template <typename Info>
 std::optional<Target> decode_connmark(const Info& info) {
   const bool all = info.ctmask == all_bits && info.nfmask == all_bits;
-  if (info.mode == XT_CONNMARK_SET) {
-    return UnknownTarget{fmt::format("-j CONNMARK --set-xmark {:#x}/{:#x}", info.ctmark, info.ctmask)};
+  // The mask of the packet's mark is not used then: iptables writes all bits, others none.
+  if (info.mode == XT_CONNMARK_SET && (info.nfmask == all_bits || info.nfmask == 0)) {
+    return SetConnmark{info.ctmark, info.ctmask};
   }
   if (info.mode != XT_CONNMARK_SAVE && info.mode != XT_CONNMARK_RESTORE) return std::nullopt;
+  if (info.ctmark != 0) return std::nullopt;
   const bool save = info.mode == XT_CONNMARK_SAVE;
   if (all) return save ? Connmark::save : Connmark::restore;
   return UnknownTarget{fmt::format("-j CONNMARK --{}-mark --nfmask {:#x} --ctmask {:#x}", save ? "save" : "restore",
@@ -164,9 +192,11 @@ std::optional<Target> decode_connmark(const Info& info) {
 }
 
 std::optional<Target> decode_connmark(const ExtensionView& extension) {
-  static constexpr Spec<xt_connmark_tginfo1> before{"CONNMARK", 1};
+  static constexpr Spec<xt_connmark_tginfo1> before{"CONNMARK", 1, 3};
   if (const auto info = before.decode(extension)) return decode_connmark(*info);
-  if (const auto info = set_connmark.decode(extension); info && info->shift_bits == 0) return decode_connmark(*info);
+  if (const auto info = set_connmark.decode(extension); info && info->shift_bits == 0 && info->shift_dir == 0) {
+    return decode_connmark(*info);
+  }
   return std::nullopt;
 }
 
@@ -178,19 +208,32 @@ Extension encode_zone(const CtZone& target) {
   return ct.encode(info);
 }
 
+Extension encode_notrack() {
+  xt_ct_target_info_v1 info{};
+  info.flags = XT_CT_NOTRACK;
+  return ct.encode(info);
+}
+
 std::optional<Target> decode_ct(const ExtensionView& extension) {
-  static constexpr Spec<xt_ct_target_info_v1> before{"CT", 1};  // no difference in what we use
-  auto info = ct.decode(extension);
-  if (!info) info = before.decode(extension);
-  if (!info || info->ct_events != 0 || info->exp_events != 0 || info->helper[0] != 0 || info->timeout[0] != 0) {
-    return std::nullopt;
-  }
-  if (info->flags == 0 && info->zone != 0) return CtZone{info->zone};
-  if (info->flags == 0) return UnknownTarget{"-j CT"};
-  if (info->flags == XT_CT_NOTRACK && info->zone == 0) return UnknownTarget{"-j CT --notrack"};
-  if (info->flags == (XT_CT_NOTRACK | XT_CT_NOTRACK_ALIAS) && info->zone == 0) return UnknownTarget{"-j NOTRACK"};
+  constexpr std::size_t user_part = offsetof(xt_ct_target_info_v1, ct);
+  const bool known = extension.revision == 1 || extension.revision == 2;  // no difference in what is used here
+  if (!known || extension.data.size() != sizeof(xt_ct_target_info_v1)) return std::nullopt;
+  xt_ct_target_info_v1 info{};
+  std::memcpy(&info, extension.data.data(), user_part);
+  const auto is = [&](const Extension& encoded) { return std::memcmp(encoded.data.data(), &info, user_part) == 0; };
+  if (is(encode_zone({info.zone}))) return CtZone{info.zone};
+  info.flags = static_cast<std::uint16_t>(info.flags & ~XT_CT_NOTRACK_ALIAS);  // -j NOTRACK
+  if (is(encode_notrack())) return Notrack{};
   return std::nullopt;
 }
+
+// ---- What lets the packet go on, to the next rule. What some of these change (TOS, TTL, MSS) no match of the model
+// sees.
+
+constexpr std::string_view going_on[] = {
+    "LOG", "NFLOG",  "ULOG",        "TRACE",    "AUDIT",   "CLASSIFY",    "TOS", "DSCP",    "ECN",       "TTL",
+    "HL",  "TCPMSS", "TCPOPTSTRIP", "CHECKSUM", "SECMARK", "CONNSECMARK", "LED", "RATEEST", "IDLETIMER", "TEE",
+};
 
 std::optional<Target> decode_known(const ExtensionView& extension, Family family) {
   if (extension.name == "REDIRECT") return decode_redirect(extension, family);
@@ -199,8 +242,12 @@ std::optional<Target> decode_known(const ExtensionView& extension, Family family
   if (extension.name == "SNAT") return decode_nat(extension, family, End::source, "--to-source");
   if (extension.name == "CONNMARK") return decode_connmark(extension);
   if (extension.name == "CT") return decode_ct(extension);
-  if (const auto info = tproxy.decode(extension)) return decode_tproxy(*info, family);
-  if (const auto info = set_mark.decode(extension)) return decode_mark(*info);
+  if (extension.name == "TPROXY") return decode_tproxy(extension, family);
+  if (extension.name == "MARK") return decode_mark(extension);
+  if (extension.name == "REJECT") return Reject{unknown_words(ExtensionKind::target, extension)};
+  if (std::ranges::find(going_on, extension.name) != std::end(going_on)) {
+    return Continue{unknown_words(ExtensionKind::target, extension)};
+  }
   return std::nullopt;
 }
 
@@ -213,6 +260,8 @@ Extension target_of(const Target& target, Family family) {
     return set_mark.encode({mark_target->mark, mark_target->mask});
   if (const auto* action = std::get_if<Connmark>(&target)) return encode_connmark(*action);
   if (const auto* zone = std::get_if<CtZone>(&target)) return encode_zone(*zone);
+  if (const auto* connection = std::get_if<SetConnmark>(&target)) return encode_connmark(*connection);
+  if (std::holds_alternative<Notrack>(target)) return encode_notrack();
   throw std::logic_error("not an extension that can be sent: " + iptables_words(target));
 }
 

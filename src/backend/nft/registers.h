@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// What the registers of nf_tables hold at a point of a rule: where each value came from, and what became of it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace sidetrack::nft {
+
+struct Value {
+  enum class Of : std::uint8_t { unknown, constant, meta, ct, payload };
+  Of of = Of::unknown;
+  std::uint32_t key = 0;     // NFT_META_…, NFT_CT_…, NFT_PAYLOAD_…_HEADER
+  std::uint32_t offset = 0;  // of a payload
+  std::uint32_t size = 0;
+  std::string constant{};  // as it stands in memory
+  // Changed to (value & mask) ^ flip; both as long as the value. Empty: as it was loaded.
+  std::string mask{};
+  std::string flip{};
+  bool swapped = false;   // from host to network order, or back
+  std::size_t epoch = 0;  // how many things the rule had changed when it was loaded
+  std::string words{};    // for what is not understood
+
+  [[nodiscard]] bool changed() const { return !mask.empty(); }
+  // Whether a comparison byte by byte compares numbers.
+  [[nodiscard]] bool ordered() const { return size == 1 || (of == Of::payload) != swapped; }
+};
+
+// 16 registers of 4 bytes, or, by their other numbers, 4 of 16.
+class Registers {
+ public:
+  // False if the kernel knows no such register.
+  bool load(std::uint32_t number, Value value);
+  void forget(const std::string& words);  // all: something that is not understood wrote to some
+  // The values that `size` bytes from this register on are made of; the last may be read in part. Empty if that is not
+  // known.
+  [[nodiscard]] std::vector<Value> read(std::uint32_t number, std::uint32_t size) const;
+  // The one value that begins in this register, or nullptr.
+  [[nodiscard]] const Value* at(std::uint32_t number) const;
+  [[nodiscard]] const std::string& forgotten() const { return forgotten_; }
+
+ private:
+  struct Slot {
+    const Value* value = nullptr;
+    std::uint32_t word = 0;  // of the value
+  };
+  static std::optional<std::size_t> slot_of(std::uint32_t number);
+
+  std::deque<Value> values_;  // never moved
+  std::array<Slot, 16> slots_{};
+  std::string forgotten_;
+};
+
+}  // namespace sidetrack::nft
