@@ -34,17 +34,18 @@ struct Step {
     hook,     // it comes to a hook
     kernel,   // what the kernel does beside the rules: conntrack, routing, address translation
     passed,   // a rule that does not match
+    unknown,  // a rule of which cannot be known whether it matches, or what it does
     matched,  // a rule that matches, and the walk goes on: a jump, a mark
     decided,  // a rule that matches and ends the walk of its chain or table
   };
   Kind kind = Kind::kernel;
-  std::string text;  // hook, kernel: what happens; passed: why it does not match; matched, decided: what the rule does
+  std::string text;  // hook, kernel: what happens; passed: why it does not match; else what the rule does
 
   // Of a rule:
   BackendKind backend = BackendKind::iptables_legacy;
-  Table table = Table::nat;
+  std::string table;  // as its tool names it: "nat", "inet filter"
   std::string chain;
-  unsigned number = 0;  // in its chain, counted from 1
+  unsigned number = 0;  // in its chain, counted from 1; 0: the policy of the chain
   unsigned depth = 0;   // of jumps; 0: in a built-in chain
   std::string rule;     // "-A ISTIO_OUTPUT -d 127.0.0.1/32 -j RETURN"
   Reason reason;        // the rule's own, or what describe() makes of its shape
@@ -52,12 +53,19 @@ struct Step {
 
 // Where the packet ends.
 struct Ending {
+  // What becomes of the answers of whoever takes it.
+  enum class Answers : std::uint8_t {
+    arrive,
+    lost,
+    unknown,  // cannot be known
+  };
   enum class Kind : std::uint8_t {
     lands,      // in this pod, at `at`
     leaves,     // the pod by `interface`, for `at`
     forwarded,  // not for this pod: goes on by `interface` to `at` if the pod forwards, else it is dropped
     dropped,
     unroutable,  // never sent: there is no route
+    unknown,     // cannot be known
   };
   Kind kind = Kind::lands;
   Endpoint at;
@@ -66,8 +74,9 @@ struct Ending {
   std::optional<Endpoint> original;  // SO_ORIGINAL_DST, if the destination was translated
   bool transparent = false;          // lands: by TPROXY at `port`; `at` is what the socket sees as its own address
   std::uint16_t transparent_port = 0;
-  std::string why;      // dropped, unroutable
-  std::string answers;  // leaves, forwarded: what becomes of the answers if they do not come back
+  std::string why;  // dropped, unroutable; unknown: the rule that is the reason, and what else may happen
+  Answers answers = Answers::arrive;  // lands, leaves, forwarded
+  std::string answers_why;            // unless they arrive
   friend bool operator==(const Ending&, const Ending&) = default;
 };
 
@@ -79,14 +88,16 @@ struct Trace {
   std::vector<Step> steps;
   Ending ending;
   std::vector<std::size_t> decisive;  // the steps that are the reason for the ending; empty: no rule is
-  std::vector<std::string> doubts;    // what could not be known
+  std::vector<std::string> doubts;    // what was taken for granted
 };
 
-// Walks the packet through the tables raw, mangle and nat of everything in `live`, in the kernel's order.
+// Walks the packet through every base chain of everything in `live`, in the kernel's order: by hook, by priority; the
+// chains of type nat where the kernel's address translation is, -100 and 100.
 //
-// Where two tables hook the same place at the same priority (legacy and nf_tables), the kernel asks the one that was
-// registered last first (nf_hook_entries_grow, tried on 6.18), and cannot be asked which that was: `live` is in the
-// order in which they are asked, and a doubt says so if another order has another ending.
+// What cannot be known (a match or a target that is not understood, a port that the kernel chooses, the owner of the
+// socket that answers, which of two chains of equal priority was registered last and so is asked first:
+// nf_hook_entries_grow) is tried both ways. If all ways end alike, that is the answer; else the ending is `unknown`,
+// and the steps end with the rule that is the reason.
 //
 // Throws usage if the pod cannot have such a packet (lo to an address that is not the pod's).
 [[nodiscard]] Trace explain(const Packet& packet, const PodView& pod, std::span<const Live> live);

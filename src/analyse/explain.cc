@@ -4,8 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "analyse/fill_in.h"
+#include "analyse/forks.h"
+#include "analyse/hook_calls.h"
 #include "analyse/in_flight.h"
 #include "analyse/route.h"
 #include "analyse/rule_walk.h"
@@ -21,10 +24,9 @@ std::string by_rule(const Trace& trace) {
 
 class Walk {
  public:
-  Walk(const Packet& packet, const PodView& pod, std::span<const Live* const> live)
-      : pod_(pod), live_(live), asked_(filled_in(packet, pod)) {}
-
-  Trace run() {
+  // `asked` has nothing left out.
+  Walk(const Packet& asked, const PodView& pod, std::span<const Live> live, Forks& forks)
+      : pod_(pod), live_(live), forks_(forks), asked_(asked) {
     packet_.family = asked_.destination->family;
     packet_.trace.packet = asked_;
     packet_.now.protocol = asked_.protocol;
@@ -33,8 +35,12 @@ class Walk {
     packet_.now.mark = asked_.mark;
     packet_.now.owner = asked_.owner;
     packet_.now.state = asked_.state;
+    packet_.now.tracked = false;
     if (asked_.state != ConnectionState::invalid) packet_.now.connmark = asked_.connmark.value_or(0);
-    if (asked_.state == ConnectionState::established) first_packet();
+  }
+
+  void run() {
+    if (asked_.state == ConnectionState::established && !first_packet()) return;
     if (asked_.way == Way::in) {
       packet_.now.in = asked_.interface;
       prerouting();
@@ -42,89 +48,136 @@ class Walk {
       output();
     }
     packet_.trace.decisive = packet_.capture.empty() ? packet_.left_alone : packet_.capture;
-    return std::move(packet_.trace);
   }
 
-  // Nothing if the answers to what has left by `ending` come back to where the packet came from; else what becomes of
-  // them. They meet the rules as packets of a connection that is known: TPROXY's take them for the proxy's own.
-  [[nodiscard]] std::string lost_answers(const Ending& ending) const {
+  // Another walk has gone on from where this one came to: it has no ending of its own.
+  [[nodiscard]] bool seen() const { return packet_.seen; }
+  [[nodiscard]] const Trace& trace() const { return packet_.trace; }
+
+  // Whether the answers to what ended so come back to where the packet came from. They meet the rules as packets of a
+  // connection that is known: TPROXY's take them for the proxy's own. Nothing: seen, as above.
+  [[nodiscard]] std::optional<Ending> with_answers() const {
+    Ending ending = packet_.trace.ending;
+    const auto end = [&](Ending::Answers what, std::string why) {
+      ending.answers = what;
+      ending.answers_why = std::move(why);
+      return ending;
+    };
+    const bool lands = ending.kind == Ending::Kind::lands;
     const bool forwarded = ending.kind == Ending::Kind::forwarded;
-    if ((!forwarded && ending.kind != Ending::Kind::leaves) || asked_.state != ConnectionState::new_) return "";
-    Packet answer;
-    answer.way = Way::in;
-    answer.protocol = asked_.protocol;
-    answer.source = ending.at.address;
-    answer.source_port = ending.at.port;
-    answer.destination = asked_.source;
-    answer.destination_port = asked_.source_port;
-    answer.interface = ending.interface;
-    answer.state = ConnectionState::reply;
-    answer.connmark = packet_.now.connmark;
-    const Trace back = Walk(answer, pod_, live_).run();
-    if (back.ending.kind == (forwarded ? Ending::Kind::forwarded : Ending::Kind::lands)) return "";
-    return back.ending.kind == Ending::Kind::lands ? "they are kept in the pod" + by_rule(back) : sentence(back.ending);
+    if (!lands && !forwarded && ending.kind != Ending::Kind::leaves) return ending;
+    if (asked_.state != ConnectionState::new_) return ending;
+    const PacketAtHook& now = packet_.now;
+    const bool foreign_source = ending.kind == Ending::Kind::leaves && !is_local(pod_, now.source.address);
+    if (!now.source_known || foreign_source) {
+      return end(Ending::Answers::unknown, fmt::format("what is sent from {} is answered to whoever has that address",
+                                                       now.source_known ? now.source.address.text() : "there"));
+    }
+    Walk answer(answer_to(ending), pod_, live_, forks_);
+    answer.packet_.connection = packet_.connection;
+    answer.packet_.now.owner_known = !lands || !has_ports();  // the listener's; the kernel itself answers pings
+    answer.run();
+    if (answer.seen()) return {};
+    const Trace& back = answer.trace();
+    const bool other_zone = answer.packet_.zone != packet_.zone;
+    if (other_zone && (answer.packet_.zone_of_others || packet_.zone_of_others)) {
+      return end(Ending::Answers::unknown, "they are tracked in another zone than what they answer");
+    }
+    const Ending::Kind expected = forwarded                        ? Ending::Kind::forwarded
+                                  : lands && asked_.way == Way::in ? Ending::Kind::leaves
+                                                                   : Ending::Kind::lands;
+    if (back.ending.kind == expected) return ending;
+    if (back.ending.kind == Ending::Kind::unknown) return end(Ending::Answers::unknown, back.ending.why);
+    if (back.ending.kind == Ending::Kind::lands) {
+      return end(Ending::Answers::lost, "they are kept in the pod" + by_rule(back));
+    }
+    return end(Ending::Answers::lost, sentence(back.ending));
   }
 
  private:
+  [[nodiscard]] bool has_ports() const { return asked_.protocol == Protocol::tcp || asked_.protocol == Protocol::udp; }
+
+  [[nodiscard]] Packet answer_to(const Ending& ending) const {
+    Packet answer;
+    answer.way = ending.kind == Ending::Kind::lands ? Way::out : Way::in;
+    answer.protocol = asked_.protocol;
+    answer.source = packet_.now.destination.address;
+    answer.source_port = packet_.now.destination.port;
+    answer.destination = packet_.now.source.address;
+    answer.destination_port = packet_.now.source.port;
+    answer.interface = answer.way == Way::in ? ending.interface : "";
+    answer.state = ConnectionState::reply;
+    answer.connmark = packet_.now.connmark;
+    return answer;
+  }
+
   // ---- The way of the packet
 
-  // What its first packet made of the connection: an established one is not decided about again.
-  void first_packet() {
+  // What its first packet made of the connection: an established one is not decided about again. False: that cannot be
+  // known, or was seen.
+  bool first_packet() {
     Packet first = asked_;
     first.state = ConnectionState::new_;
-    Walk walk(first, pod_, live_);
-    const Trace trace = walk.run();
-    first_ = trace.ending;
-    packet_.translation = walk.packet_.translation;
-    translated_by_ = by_rule(trace);
+    Walk walk(first, pod_, live_, forks_);
+    walk.run();
+    packet_.seen = walk.seen();
+    if (walk.seen()) return false;
+    packet_.first = walk.trace().ending;
+    if (packet_.first->kind == Ending::Kind::unknown) {
+      packet_.trace.steps = walk.trace().steps;
+      packet_.trace.decisive = walk.trace().decisive;
+      packet_.trace.ending = *packet_.first;
+      return false;
+    }
+    packet_.connection = walk.packet_.connection;
+    translated_by_ = by_rule(walk.trace());
     if (!asked_.connmark) packet_.now.connmark = walk.packet_.now.connmark;
-    if (first_->kind == Ending::Kind::dropped) {
+    if (packet_.first->kind == Ending::Kind::dropped) {
       packet_.doubt("the first packet of such a connection is dropped: there is none, if the rules were the same then");
     }
+    return true;
   }
 
   void output() {
-    auto way = route(pod_, packet_.now.destination.address, packet_.now.mark, asked_.interface);
-    if (!way) {
-      packet_.trace.ending.kind = Ending::Kind::unroutable;
-      packet_.trace.ending.at = packet_.now.destination;
-      packet_.trace.ending.why = fmt::format("no route to {}", packet_.now.destination.address.text());
-      return;
+    way_ = route(pod_, packet_.now.destination.address, packet_.now.mark, asked_.interface);
+    if (!way_) {
+      return packet_.end(Ending::Kind::unroutable,
+                         fmt::format("no route to {}", packet_.now.destination.address.text()));
     }
     // For the whole of OUTPUT: a new route changes it only behind the hook (nf_hook_state).
-    packet_.now.out = way->device;
-    packet_.hook(fmt::format("OUTPUT, out by {}{}", way->device, why(*way)));
-    if (!tables(Hook::output, Table::raw)) return;
-    conntrack();
-    const std::uint32_t mark = packet_.now.mark;
-    if (!tables(Hook::output, Table::mangle)) return;
-    if (packet_.now.mark != mark) reroute(way, fmt::format("the mark is now {}", packet_.now.mark));
-    const Address before = packet_.now.destination.address;
-    if (!nat(Hook::output)) return;
-    if (packet_.now.destination.address != before) reroute(way, "the destination is another");
-    if (!way) return;
-    if (!postrouting(way->device)) return;
-    if (way->device == "lo") {
-      by_lo_ = true;
+    packet_.now.out = way_->device;
+    packet_.hook(fmt::format("OUTPUT, out by {}{}", way_->device, why(*way_)));
+    if (!calls(Hook::output)) return;
+    if (!postrouting(way_->device)) return;
+    if (way_->device == "lo") {
+      packet_.by_lo = true;
       packet_.now.in = "lo";
       packet_.now.out.clear();
       packet_.now.owner.reset();
+      packet_.now.owner_known = true;
       prerouting();
     } else {
-      packet_.trace.ending.kind = Ending::Kind::leaves;
-      packet_.trace.ending.at = packet_.now.destination;
-      packet_.trace.ending.interface = way->device;
+      packet_.end(Ending::Kind::leaves, "");
+      packet_.trace.ending.original = packet_.original;
+      packet_.trace.ending.interface = way_->device;
     }
   }
 
-  // ip_route_me_harder
-  void reroute(std::optional<Route>& way, const std::string& because) {
-    way = route(pod_, packet_.now.destination.address, packet_.now.mark, asked_.interface);
-    if (!way) {
-      packet_.drop(fmt::format("{}, and there is no route to {}", because, packet_.now.destination.address.text()));
-      return;
+  // ip_route_me_harder. False: there is no route, the packet is gone.
+  bool reroute(const std::string& because) {
+    const Endpoint& to = packet_.now.destination;
+    way_ = route(pod_, to.address, packet_.now.mark, asked_.interface);
+    if (!way_) {
+      packet_.drop(fmt::format("{}, and there is no route to {}", because, to.address.text()));
+      return false;
     }
-    packet_.kernel(fmt::format("routing again, as {}: out by {}{}", because, way->device, why(*way)));
+    const Address& from = packet_.now.source.address;
+    if (!way_->stays() && from.family == Family::ipv4 && from.is_loopback()) {  // __mkroute_output
+      packet_.drop(fmt::format("{}, and what is sent from {} cannot go out by {}", because, from.text(), way_->device));
+      return false;
+    }
+    packet_.kernel(fmt::format("routing again, as {}: out by {}{}", because, way_->device, why(*way_)));
+    return true;
   }
 
   static std::string why(const Route& way) {
@@ -140,76 +193,74 @@ class Walk {
   }
 
   void prerouting() {
+    if (!at_device(Hook::ingress, packet_.now.in)) return;
     packet_.hook(fmt::format("PREROUTING, in by {}", packet_.now.in));
     const bool loopback = packet_.now.destination.address.is_loopback() || packet_.now.source.address.is_loopback();
-    if (!by_lo_ && loopback &&
-        packet_.now.destination.address.family == Family::ipv6) {  // ip6_rcv_core, before any hook
+    if (!packet_.by_lo && loopback && packet_.family == Family::ipv6) {  // ip6_rcv_core, before any hook
       return packet_.drop("loopback addresses do not come in by " + packet_.now.in);
     }
-    if (!tables(Hook::prerouting, Table::raw)) return;
-    conntrack();
-    if (!tables(Hook::prerouting, Table::mangle)) return;
-    if (!nat(Hook::prerouting)) return;
+    if (!calls(Hook::prerouting)) return;
     routing();
   }
 
   void routing() {
     // What went out by lo brings its route along (ip_rcv_finish_core finds a valid dst): it stays here.
-    if (by_lo_) return input();
+    if (packet_.by_lo) return input();
     const Address& destination = packet_.now.destination.address;
     if (destination.family == Family::ipv4 && (destination.is_loopback() || packet_.now.source.address.is_loopback() ||
                                                is_local(pod_, packet_.now.source.address))) {
       const Address& martian = destination.is_loopback() ? destination : packet_.now.source.address;
       return packet_.drop(fmt::format("{} cannot come in by {} (martian)", martian.text(), packet_.now.in));
     }
-    const auto way = route(pod_, destination, packet_.now.mark, "");
-    if (way && way->stays()) {
-      packet_.kernel(fmt::format("routing: stays here{}", why(*way)));
+    way_ = route(pod_, destination, packet_.now.mark, "");
+    if (way_ && way_->stays()) {
+      packet_.kernel(fmt::format("routing: stays here{}", why(*way_)));
       return input();
     }
     packet_.kernel(fmt::format("routing: {} is not the pod's", destination.text()));
     if (packet_.transparent)
       return packet_.drop(
           "a packet with a socket cannot be forwarded (ip_forward), and no route by mark keeps it here");
-    if (!way) return packet_.drop(fmt::format("there is no route to {}", destination.text()));
-    packet_.hook(fmt::format("FORWARD, in by {}, out by {}", packet_.now.in, way->device));
-    packet_.now.out = way->device;
-    if (!tables(Hook::forward, Table::mangle) || !postrouting(way->device)) return;
-    packet_.trace.ending.kind = Ending::Kind::forwarded;
-    packet_.trace.ending.at = packet_.now.destination;
-    packet_.trace.ending.interface = way->device;
+    if (!way_) return packet_.drop(fmt::format("there is no route to {}", destination.text()));
+    packet_.hook(fmt::format("FORWARD, in by {}, out by {}", packet_.now.in, way_->device));
+    packet_.now.out = way_->device;
+    if (!calls(Hook::forward) || !postrouting(way_->device)) return;
+    packet_.end(Ending::Kind::forwarded, "");
+    packet_.trace.ending.interface = way_->device;
   }
 
   bool postrouting(const std::string& device) {
     packet_.now.out = device;
-    if (!has_rules(Hook::postrouting)) {
-      source_decided_ = true;
-      return true;
-    }
-    packet_.hook(fmt::format("POSTROUTING, out by {}", device));
-    return tables(Hook::postrouting, Table::mangle) && nat(Hook::postrouting);
+    if (has_rules(Hook::postrouting)) packet_.hook(fmt::format("POSTROUTING, out by {}", device));
+    return calls(Hook::postrouting) && at_device(Hook::egress, device);
+  }
+
+  // Before and behind everything else: chains of a device.
+  bool at_device(Hook hook, const std::string& device) {
+    if (calls_at(live_, packet_.family, hook, device).empty()) return true;
+    packet_.hook(fmt::format("{} of {}", name(hook), device));
+    return calls(hook, device);
   }
 
   void input() {
-    if (has_rules(Hook::input)) {
-      packet_.hook(fmt::format("INPUT, in by {}", packet_.now.in));
-      if (!tables(Hook::input, Table::mangle) || !nat(Hook::input)) return;
-    }
-    land();
+    if (has_rules(Hook::input)) packet_.hook(fmt::format("INPUT, in by {}", packet_.now.in));
+    // The socket of a connection that is there already is looked up before (tcp_v4_early_demux), if the sysctl says so.
+    if (packet_.now.state != ConnectionState::new_) packet_.now.owner_known = false;
+    if (calls(Hook::input)) land();
   }
 
   void land() {
+    const std::optional<Endpoint>& original = packet_.original;
+    packet_.end(Ending::Kind::lands, "");
     Ending& ending = packet_.trace.ending;
-    ending.kind = Ending::Kind::lands;
-    ending.at = packet_.now.destination;
-    ending.original = packet_.original;
+    ending.original = original;
     if (packet_.transparent) {
       ending.transparent = true;
       ending.transparent_port = *packet_.transparent;
       ending.listener = listener_of(*packet_.transparent);
-    } else if (first_ && first_->transparent) {
-      ending = *first_;  // its socket is found by the connection's addresses, which TPROXY did not change
-    } else if (packet_.now.protocol == Protocol::icmp || packet_.now.protocol == Protocol::icmpv6) {
+    } else if (packet_.first && packet_.first->transparent) {
+      ending = *packet_.first;  // its socket is found by the connection's addresses, which TPROXY did not change
+    } else if (!has_ports()) {
       ending.listener = "the kernel";
     } else if (packet_.now.state == ConnectionState::reply) {
       ending.listener = "the socket that opened the connection";
@@ -228,10 +279,91 @@ class Walk {
     return "";
   }
 
+  // ---- What the kernel calls at a hook
+
+  // False: the packet is gone.
+  bool calls(Hook at, const std::string& device = {}) {
+    const auto one = [&](const Call& call) {
+      switch (call.kind) {
+        case Call::Kind::conntrack:
+          conntrack();
+          return Passed::on;
+        case Call::Kind::nat:
+          return nat(at) ? Passed::on : Passed::gone;
+        case Call::Kind::rules:
+          return rules(call, at);
+      }
+      return Passed::on;
+    };
+    return in_order(calls_at(live_, packet_.family, at, device), one) != Passed::gone;
+  }
+
+  // A chain of type route looks up the route again where a rule changed the mark (ipt_mangle_out, nf_route_table_hook).
+  Passed rules(const Call& call, Hook at) {
+    const std::uint32_t mark = packet_.now.mark;
+    const Passed passed = walk_chain(packet_, pod_, call.base, forks_);
+    if (passed == Passed::gone || at != Hook::output) return passed;
+    if (call.base.chain->hook->type != ChainType::route || packet_.now.mark == mark) return passed;
+    return reroute(fmt::format("the mark is now {}", packet_.now.mark)) ? passed : Passed::gone;
+  }
+
+  // By priority. Of equal ones the kernel asks the one that was registered last first, and cannot be asked which that
+  // was: any may be the next one. Ends with the first that is not passed on.
+  template <typename One>
+  Passed in_order(std::vector<Call> all, const One& one) {
+    const std::vector<const void*> outer = packet_.to_come;
+    Passed passed = Passed::on;
+    while (passed == Passed::on && !all.empty()) {
+      const auto end =
+          std::ranges::find_if(all, [&](const Call& call) { return call.priority != all.front().priority; });
+      std::vector<Call> equal(all.begin(), end);
+      all.erase(all.begin(), end);
+      while (passed == Passed::on && !equal.empty()) {
+        const auto next = next_of(equal);
+        if (!next) return Passed::gone;
+        const Call call = equal[*next];
+        equal.erase(equal.begin() + static_cast<std::ptrdiff_t>(*next));
+        packet_.to_come = outer;
+        for (const Call& rest : equal) packet_.to_come.push_back(rest.base.chain);
+        passed = one(call);
+      }
+    }
+    packet_.to_come = outer;
+    return passed;
+  }
+
+  std::optional<std::size_t> next_of(const std::vector<Call>& equal) {
+    if (equal.size() == 1) return 0;
+    Fork fork{"which is asked first of", {}, packet_.trace.steps.size(), 0};
+    Situation situation{{}, packet_};
+    for (const Call& call : equal) {
+      const std::string words = name_of(call);
+      fork.what += fmt::format("{} {}", fork.options.empty() ? "" : " and", words);
+      fork.options.push_back(fmt::format("if {}", words));
+      situation.place.push_back(call.base.chain);
+    }
+    fork.what += fmt::format(" (all at priority {})", equal.front().priority);
+    const auto next = forks_.choose(std::move(fork), std::move(situation));
+    packet_.seen = !next;
+    return next;
+  }
+
+  static std::string name_of(const Call& call) {
+    switch (call.kind) {
+      case Call::Kind::conntrack:
+        return "conntrack";
+      case Call::Kind::nat:
+        return "nat";
+      case Call::Kind::rules:
+        break;
+    }
+    return fmt::format("{} ({})", call.base.name(), name(call.base.live->backend));
+  }
+
   // ---- What the kernel does beside the rules
 
   void conntrack() {
-    if (by_lo_ && packet_.tracked) {
+    if (packet_.by_lo && packet_.now.tracked) {
       packet_.kernel("conntrack: knows the packet already, from OUTPUT");
       return;
     }
@@ -250,90 +382,220 @@ class Walk {
         packet_.kernel("conntrack: of no connection that it knows");
         return;
     }
-    packet_.tracked = true;
+    packet_.now.tracked = true;
   }
 
-  // The nat tables. They are asked once in a connection's life: for the destination in PREROUTING or OUTPUT, for the
-  // source in INPUT or POSTROUTING (nf_nat_inet_fn). The first one that translates ends the search; ACCEPT does not.
+  // The chains of type nat. They are asked once in a connection's life: for the destination in PREROUTING or OUTPUT,
+  // for the source in INPUT or POSTROUTING (nf_nat_inet_fn). The first one that translates ends the search; ACCEPT does
+  // not. False: the packet is gone.
   bool nat(Hook at) {
     const bool of_destination = at == Hook::output || at == Hook::prerouting;
-    bool& decided = of_destination ? destination_decided_ : source_decided_;
-    const bool silent = !has_rules(at, Table::nat);
-    const auto not_asked = [&](const char* because) {
-      if (!silent) packet_.kernel(fmt::format("nat {} is not asked: {}", name(at), because));
-      return true;
-    };
-    switch (packet_.now.state) {
-      case ConnectionState::invalid:
-        return not_asked("without a connection there is nothing to translate");
-      case ConnectionState::reply:
-        return not_asked("only the first packet of a connection is decided about");
-      case ConnectionState::established:
-        not_asked("only the first packet of a connection is decided about");
-        if (of_destination && !decided && packet_.translation) translate(*packet_.translation);
-        decided = true;
-        return true;
-      case ConnectionState::new_:
-        break;
+    const Address before = packet_.now.destination.address;
+    if (!packet_.now.tracked) return not_asked(at, "without a connection there is nothing to translate");
+    if (packet_.now.state == ConnectionState::new_) {
+      bool& decided = of_destination ? packet_.destination_decided : packet_.source_decided;
+      if (decided) return not_asked(at, "the connection was decided about on the way out");
+      decided = true;
+      const auto chain = [&](const Call& call) { return walk_chain(packet_, pod_, call.base, forks_); };
+      if (in_order(nat_chains_at(live_, packet_.family, at), chain) == Passed::gone) return false;
+    } else {
+      not_asked(at, "only the first packet of a connection is decided about");
+      packet_.now.state == ConnectionState::reply ? translate_answer(of_destination) : translate(of_destination);
     }
-    if (decided) return not_asked("the connection was decided about on the way out");
-    decided = true;
-    return tables(at, Table::nat);
+    if (at != Hook::output || packet_.now.destination.address == before) return true;
+    return reroute("the destination is another");
   }
 
-  // An established connection's destination.
-  void translate(const Endpoint& to) {
-    packet_.original = packet_.now.destination;
-    packet_.now.destination = to;
-    packet_.kernel(fmt::format("redirected to {}, as the first packet was{}", to.text(), translated_by_));
+  bool not_asked(Hook at, const char* because) {
+    if (has_rules_of_nat(at)) packet_.kernel(fmt::format("nat {} is not asked: {}", name(at), because));
+    return true;
+  }
+
+  // A later packet, as the first one was.
+  void translate(bool of_destination) {
+    const auto& made = of_destination ? packet_.connection.destination : packet_.connection.source;
+    if (!made || (of_destination ? packet_.destination_decided : packet_.source_decided)) return;
+    if (of_destination) {
+      packet_.original = packet_.now.destination;
+      packet_.now.destination = made->after;
+      packet_.destination_decided = true;
+      packet_.kernel(fmt::format("redirected to {}, as the first packet was{}", made->after.text(), translated_by_));
+    } else {
+      packet_.now.source = made->after;
+      packet_.now.source_known = made->after_known;
+      packet_.source_decided = true;
+      packet_.kernel("its source is translated, as the first packet's was");
+    }
+  }
+
+  // An answer, back.
+  void translate_answer(bool of_destination) {
+    const auto& made = of_destination ? packet_.connection.source : packet_.connection.destination;
+    if (!made) return;
+    (of_destination ? packet_.now.destination : packet_.now.source) = made->before;
+    packet_.kernel(fmt::format("its {} is {} again", of_destination ? "destination" : "source", made->before.text()));
   }
 
   // ---- The rules
 
-  bool tables(Hook at, Table table) { return walk_rules(packet_, pod_, live_, at, table); }
-  [[nodiscard]] bool has_rules(Hook at, std::optional<Table> table = {}) const {
-    return sidetrack::has_rules(live_, packet_.family, at, table);
+  [[nodiscard]] bool has_rules_of_nat(Hook at) const { return !nat_chains_at(live_, packet_.family, at).empty(); }
+  [[nodiscard]] bool has_rules(Hook at) const {
+    const auto found = calls_at(live_, packet_.family, at);
+    return has_rules_of_nat(at) || std::ranges::find(found, Call::Kind::rules, &Call::kind) != found.end();
   }
 
   const PodView& pod_;
-  std::span<const Live* const> live_;
+  std::span<const Live> live_;
+  Forks& forks_;
   const Packet asked_;
 
   InFlight packet_;
-  bool by_lo_ = false;                // it went out by lo and came in again
-  bool destination_decided_ = false;  // by nat, for its connection
-  bool source_decided_ = false;
-  std::optional<Ending> first_;  // of the connection's first packet, if this one is a later one
-  std::string translated_by_;    // by the rule that decided about that one
+  std::optional<Route> way_;
+  std::string translated_by_;  // by the rule that decided about the first packet
 };
+
+// ---- Destinations that are not followed
+
+bool is_multicast(const Address& address) {
+  return address.family == Family::ipv4 ? (address.bytes[0] & 0xf0) == 0xe0 : address.bytes[0] == 0xff;
+}
+
+// 255.255.255.255, or the first or last address of a network of this pod (the first one until kernel 5.14).
+bool is_broadcast(const PodView& pod, const Address& address) {
+  if (address.family != Family::ipv4) return false;
+  if (address == AddressRange::prefix(Address::any(Family::ipv4), 0).last) return true;
+  for (const Interface& interface : pod.interfaces) {
+    for (const InterfaceAddress& own : interface.addresses) {
+      if (own.address.family != Family::ipv4 || own.prefix_length > 30 || own.address == address) continue;
+      const AddressRange network = AddressRange::prefix(own.address, own.prefix_length);
+      if (address == network.first || address == network.last) return true;
+    }
+  }
+  return false;
+}
+
+std::optional<Ending> not_followed(const Packet& packet, const PodView& pod) {
+  const Address& to = *packet.destination;
+  const bool any = to == Address::any(to.family);
+  const bool broadcast = is_broadcast(pod, to);
+  if (!any && !broadcast && !is_multicast(to)) return {};
+  Ending ending;
+  ending.at = {to, packet.destination_port};
+  if (packet.way != Way::in && packet.protocol == Protocol::tcp) {
+    ending.kind = Ending::Kind::unroutable;
+    ending.why = fmt::format("no tcp connection to {}, a {} address", to.text(), broadcast ? "broadcast" : "multicast");
+  } else {
+    ending.kind = Ending::Kind::unknown;
+    ending.why = fmt::format("who takes what is sent to {}, {}", to.text(),
+                             any         ? "no address"
+                             : broadcast ? "a broadcast address"
+                                         : "a multicast address");
+  }
+  return ending;
+}
+
+// ---- All walks together
+
+bool same_place(Ending a, const Ending& b) {  // whatever the reasons
+  a.why = b.why;
+  a.listener = b.listener;
+  a.answers = b.answers;
+  a.answers_why = b.answers_why;
+  return a == b;
+}
+
+// Two walks that end differently: where they part, and how.
+struct Parting {
+  const Fork& one;
+  const Fork& other;
+  Parting(const std::vector<Fork>& of_one, const std::vector<Fork>& of_other)
+      : Parting(of_one, of_other,
+                static_cast<std::size_t>(std::ranges::mismatch(of_one, of_other, {}, &Fork::taken, &Fork::taken).in1 -
+                                         of_one.begin())) {}
+  [[nodiscard]] std::string words(const std::string& end, const std::string& other_end) const {
+    return fmt::format("{} ({}: {}; {}: {})", one.what, one.options[one.taken], end, other.options[other.taken],
+                       other_end);
+  }
+
+ private:
+  Parting(const std::vector<Fork>& of_one, const std::vector<Fork>& of_other, std::size_t at)
+      : one(of_one.at(at)), other(of_other.at(at)) {}
+};
+
+// The steps up to the reason, and no further.
+void cut(Trace& trace, std::size_t steps) {
+  if (trace.packet.state != ConnectionState::established) trace.steps.resize(std::min(steps, trace.steps.size()));
+  trace.decisive.clear();
+  if (!trace.steps.empty() && trace.steps.back().kind == Step::Kind::unknown) {
+    trace.decisive.push_back(trace.steps.size() - 1);
+  }
+}
+
+Ending without_answers(Ending ending) {
+  ending.answers = Ending::Answers::arrive;
+  return ending;
+}
+
+std::string answers_words(const Ending& ending) {
+  return ending.answers == Ending::Answers::arrive ? "they arrive" : ending.answers_why;
+}
+
+constexpr std::size_t most_walks = 500;
 
 }  // namespace
 
 Trace explain(const Packet& packet, const PodView& pod, std::span<const Live> live) {
-  const auto walked = [&](std::span<const Live* const> order) {
-    Walk walk(packet, pod, order);
-    Trace trace = walk.run();
-    trace.ending.answers = walk.lost_answers(trace.ending);
+  const Packet asked = filled_in(packet, pod);
+  Trace trace;
+  trace.packet = asked;
+  if (const auto ending = not_followed(asked, pod)) {
+    trace.ending = *ending;
     return trace;
-  };
-  std::vector<const Live*> order;
-  for (const Live& one : live) order.push_back(&one);
-  Trace trace = walked(order);
-
-  std::vector<Ending> endings{trace.ending};
-  std::vector<const Live*> other = order;
-  std::ranges::sort(other);
+  }
+  Forks forks;
+  std::vector<Fork> made;  // by the first walk, whose trace this is
+  bool answered = false;
+  std::size_t walks = 0;
   do {
-    if (other == order) continue;
-    const Ending ending = walked(other).ending;
-    if (std::ranges::find(endings, ending) != endings.end()) continue;
-    endings.push_back(ending);
-    std::string names;
-    for (const Live* one : other) names += fmt::format("{}{}", names.empty() ? "" : " before ", name(one->backend));
-    trace.doubts.push_back(
-        fmt::format("several backends hold rules, and which the kernel asks first cannot be seen; if {}: {}", names,
-                    sentence(ending)));
-  } while (std::ranges::next_permutation(other).found);
+    Walk walk(asked, pod, live, forks);
+    walk.run();
+    if (++walks > most_walks) {
+      trace.ending = {};
+      trace.ending.kind = Ending::Kind::unknown;
+      trace.ending.at = {*asked.destination, asked.destination_port};
+      trace.ending.why = fmt::format("its end: more than {} ways to tell apart", most_walks);
+      break;
+    }
+    if (walk.seen()) continue;
+    const auto with_answers = walk.with_answers();
+    const Ending ending = with_answers.value_or(walk.trace().ending);
+    if (walks == 1) {
+      trace = walk.trace();
+      trace.ending = ending;
+      made = forks.made();
+      answered = with_answers.has_value();
+      if (ending.kind == Ending::Kind::unknown) break;
+    } else if (!same_place(trace.ending, ending)) {
+      const Parting parting(made, forks.made());
+      cut(trace, parting.one.steps);
+      const std::string why = parting.words(sentence(without_answers(trace.ending)), sentence(without_answers(ending)));
+      trace.ending = {};
+      trace.ending.kind = Ending::Kind::unknown;
+      trace.ending.at = {*asked.destination, asked.destination_port};
+      trace.ending.why = why;
+      break;
+    } else if (with_answers && !answered) {
+      trace.ending = ending;
+      answered = true;
+    } else if (with_answers && trace.ending.answers != Ending::Answers::unknown &&
+               trace.ending.answers != ending.answers) {
+      trace.ending.answers_why =
+          ending.answers == Ending::Answers::unknown
+              ? ending.answers_why
+              : Parting(made, forks.made()).words(answers_words(trace.ending), answers_words(ending));
+      trace.ending.answers = Ending::Answers::unknown;
+    }
+  } while (forks.next());
   return trace;
 }
 

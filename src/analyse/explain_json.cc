@@ -22,11 +22,11 @@ Json packet(const Packet& p) {
 }
 
 Json step(const Step& s) {
-  static constexpr const char* kinds[] = {"hook", "kernel", "passed", "matched", "decided"};
+  static constexpr const char* kinds[] = {"hook", "kernel", "passed", "unknown", "matched", "decided"};
   Json result = {{"kind", kinds[static_cast<std::size_t>(s.kind)]}, {"text", s.text}};
   if (s.kind < Step::Kind::passed) return result;
   result.update({{"backend", name(s.backend)},
-                 {"table", name(s.table)},
+                 {"table", s.table},
                  {"chain", s.chain},
                  {"number", s.number},
                  {"rule", s.rule},
@@ -36,14 +36,18 @@ Json step(const Step& s) {
 }
 
 Json ending(const Ending& o) {
-  static constexpr const char* kinds[] = {"lands", "leaves", "forwarded", "dropped", "unroutable"};
+  static constexpr const char* kinds[] = {"lands", "leaves", "forwarded", "dropped", "unroutable", "unknown"};
+  static constexpr const char* answers[] = {"arrive", "lost", "unknown"};
   Json result = {{"kind", kinds[static_cast<std::size_t>(o.kind)]}, {"sentence", sentence(o)}, {"at", endpoint(o.at)}};
   if (!o.interface.empty()) result["interface"] = o.interface;
   if (!o.listener.empty()) result["listener"] = o.listener;
   if (o.original) result["original_destination"] = endpoint(*o.original);
   if (o.transparent) result["tproxy_port"] = o.transparent_port;
   if (!o.why.empty()) result["why"] = o.why;
-  if (!o.answers.empty()) result["answers"] = o.answers;
+  if (o.answers != Ending::Answers::arrive) {
+    result["answers"] = answers[static_cast<std::size_t>(o.answers)];
+    result["answers_why"] = o.answers_why;
+  }
   return result;
 }
 

@@ -103,7 +103,7 @@ class Text {
   }
 
   void heading(const Step& step) {
-    std::string what = fmt::format("{} {}", name(step.table), step.chain);
+    std::string what = fmt::format("{} {}", step.table, step.chain);
     if (several_) what += fmt::format(" ({})", name(step.backend));
     text_ += fmt::format("{:{}}{}\n", "", indent(step), what);
   }
@@ -118,7 +118,8 @@ class Text {
   }
 
   void rule(const Step& step) {
-    const std::string number = fmt::format("{}", step.number);
+    const std::string number = step.number == 0 ? "policy" : fmt::format("{}", step.number);
+    if (step.kind == Step::Kind::unknown) return line(step, number, words(step), "?:", step.text, Style::yellow);
     if (step.kind == Step::Kind::passed) return line(step, number, words(step), "no:", step.text, Style::dim);
     const std::string because = reason_words(step.reason);
     line(step, number, words(step), "yes:", because.empty() ? step.text : fmt::format("{}: {}", step.text, because),
@@ -134,7 +135,8 @@ class Text {
 
   void end() {
     const bool lost = trace_.ending.kind == Ending::Kind::dropped || trace_.ending.kind == Ending::Kind::unroutable;
-    text_ += color(sentence(trace_.ending), lost ? Style::red : Style::bold) + "\n";
+    const bool not_known = trace_.ending.kind == Ending::Kind::unknown;
+    text_ += color(sentence(trace_.ending), lost ? Style::red : not_known ? Style::yellow : Style::bold) + "\n";
     std::size_t width = 0;
     for (std::size_t place : trace_.decisive) width = std::max(width, where(trace_.steps[place]).size());
     for (std::size_t place : trace_.decisive) {
@@ -142,13 +144,14 @@ class Text {
       const std::string because = reason_words(step.reason);
       text_ += fmt::format("  by {:{}}  {}\n", where(step), width, because.empty() ? words(step) : because);
     }
-    if (trace_.decisive.empty()) text_ += "  no rule says anything else\n";
+    if (trace_.decisive.empty() && !not_known) text_ += "  no rule says anything else\n";
     for (const std::string& doubt : trace_.doubts)
       text_ += fmt::format("{} {}\n", color("not certain:", Style::yellow), doubt);
   }
 
   static std::string where(const Step& step) {
-    return fmt::format("{} {} {}", name(step.table), step.chain, step.number);
+    const std::string which = step.number == 0 ? "policy" : fmt::format("{}", step.number);
+    return fmt::format("{} {} {}", step.table, step.chain, which);
   }
 
   const Trace& trace_;
@@ -161,11 +164,23 @@ class Text {
 // Chains and interfaces have names that anybody may have chosen, and rules are full of them.
 Trace with_printable_names(Trace trace) {
   for (Step& step : trace.steps) {
-    for (std::string* text : {&step.text, &step.chain, &step.rule, &step.reason.flag, &step.reason.sentence})
+    for (std::string* text : {&step.text, &step.table, &step.chain, &step.rule, &step.reason.flag, &step.reason.sentence})
       *text = printable(*text);
   }
   for (std::string& doubt : trace.doubts) doubt = printable(doubt);
   return trace;
+}
+
+std::string answers_of(const Ending& ending) {
+  switch (ending.answers) {
+    case Ending::Answers::arrive:
+      return "";
+    case Ending::Answers::lost:
+      return "; its answers are lost: " + ending.answers_why;
+    case Ending::Answers::unknown:
+      return "; cannot know what becomes of its answers: " + ending.answers_why;
+  }
+  return "";
 }
 
 std::string sentence_of(const Ending& ending) {
@@ -173,13 +188,14 @@ std::string sentence_of(const Ending& ending) {
   const std::string untouched = ending.original ? "" : ", untouched";
   const std::string who = ending.listener.empty() ? "" : fmt::format(" ({})", ending.listener);
   const std::string original = ending.original ? fmt::format("; original destination {}", ending.original->text()) : "";
-  const std::string answers = ending.answers.empty() ? "" : "; its answers are lost: " + ending.answers;
+  const std::string answers = answers_of(ending);
   switch (ending.kind) {
     case Ending::Kind::lands:
       if (ending.transparent) {
-        return fmt::format("lands on port {}{} by TPROXY; original destination {}", ending.transparent_port, who, at);
+        return fmt::format("lands on port {}{} by TPROXY; original destination {}{}", ending.transparent_port, who, at,
+                           answers);
       }
-      return fmt::format("lands on {}{}{}{}", at, who, original, untouched);
+      return fmt::format("lands on {}{}{}{}{}", at, who, original, untouched, answers);
     case Ending::Kind::leaves:
       return fmt::format("leaves the pod by {} to {}{}{}{}", ending.interface, at, original, untouched, answers);
     case Ending::Kind::forwarded:
@@ -189,6 +205,8 @@ std::string sentence_of(const Ending& ending) {
       return fmt::format("dropped: {}", ending.why);
     case Ending::Kind::unroutable:
       return fmt::format("never sent: {}", ending.why);
+    case Ending::Kind::unknown:
+      return fmt::format("cannot know {}", ending.why);
   }
   return "";
 }

@@ -38,6 +38,12 @@ Packet filled_in(Packet packet, const PodView& pod) {
              "give the destination's address");
     }
   }
+  // No address: the kernel connects to the loopback address, or to the one that the socket is bound to
+  // (ip_route_output_key_hash_rcu, tcp_v6_connect).
+  if (packet.way != Way::in && *packet.destination == Address::any(packet.destination->family)) {
+    const bool to_itself = packet.destination->family == Family::ipv4 && packet.source;
+    packet.destination = to_itself ? *packet.source : Address::loopback(packet.destination->family);
+  }
   const Address& destination = *packet.destination;
   if (packet.protocol == Protocol::icmp && destination.family == Family::ipv6) packet.protocol = Protocol::icmpv6;
   if (packet.way == Way::lo && !is_local(pod, destination)) {

@@ -45,38 +45,53 @@ const char* state_words(ConnectionState state) {
   return "";
 }
 
-struct Holds {
+Truth known(bool holds) { return holds ? Truth::yes : Truth::no; }
+
+// Every port that there is: one that is not known is among them.
+bool is_everything(const std::vector<PortRange>& ports) {
+  return std::ranges::any_of(ports, [](const PortRange& range) { return range.first <= 1 && range.last == 65535; });
+}
+
+struct TruthOf {
   const PacketAtHook& packet;
 
-  bool operator()(const InterfaceMatch& m) const {
-    return is_interface(m.name, m.direction == Direction::in ? packet.in : packet.out) != m.negated;
+  Truth operator()(const InterfaceMatch& m) const {
+    return known(is_interface(m.name, m.direction == Direction::in ? packet.in : packet.out) != m.negated);
   }
-  bool operator()(const AddressMatch& m) const {
+  Truth operator()(const AddressMatch& m) const {
     const Address& address = m.end == End::source ? packet.source.address : packet.destination.address;
     const bool same_family = m.ranges.empty() || m.ranges.front().family() == address.family;
-    return same_family && any_contains(m.ranges, address) != m.negated;
+    if (same_family && m.end == End::source && !packet.source_known) return Truth::unknown;
+    return known(same_family && any_contains(m.ranges, address) != m.negated);
   }
-  bool operator()(const ProtocolMatch& m) const { return (m.protocol == packet.protocol) != m.negated; }
-  bool operator()(const PortMatch& m) const {
-    if (packet.protocol != Protocol::tcp && packet.protocol != Protocol::udp) return false;
-    return any_contains(m.ports, m.end == End::source ? packet.source.port : packet.destination.port) != m.negated;
+  Truth operator()(const ProtocolMatch& m) const { return known((m.protocol == packet.protocol) != m.negated); }
+  // xt asks for a protocol with ports; nf_tables takes the bytes that are there.
+  Truth operator()(const PortMatch& m) const {
+    if (packet.protocol != Protocol::tcp && packet.protocol != Protocol::udp) {
+      return packet.native ? Truth::unknown : Truth::no;
+    }
+    const std::uint16_t port = m.end == End::source ? packet.source.port : packet.destination.port;
+    if (port == 0 && !m.ports.empty() && !is_everything(m.ports)) return Truth::unknown;
+    return known((port == 0 ? !m.ports.empty() : any_contains(m.ports, port)) != m.negated);
   }
   // No socket, no owner: `! --uid-owner` holds then in xt (net/netfilter/xt_owner.c), while `meta skuid != ` of
   // nf_tables gives up on the rule (nft_meta_get_eval_skugid).
-  bool operator()(const OwnerMatch& m) const {
-    if (!packet.owner) return m.negated && !packet.native;
-    return any_contains(m.ids, m.kind == OwnerKind::uid ? packet.owner->uid : packet.owner->gid) != m.negated;
+  Truth operator()(const OwnerMatch& m) const {
+    if (!packet.owner_known) return Truth::unknown;
+    if (!packet.owner) return known(m.negated && !packet.native);
+    return known(any_contains(m.ids, m.kind == OwnerKind::uid ? packet.owner->uid : packet.owner->gid) != m.negated);
   }
-  bool operator()(const ConntrackStateMatch& m) const {
-    return ((m.states & state_bit(packet.state)) != 0) != m.negated;
+  Truth operator()(const ConntrackStateMatch& m) const {
+    const std::uint8_t bit = state_bit(packet.tracked ? packet.state : ConnectionState::invalid);
+    return known(((m.states & bit) != 0) != m.negated);
   }
-  bool operator()(const MarkMatch& m) const { return ((packet.mark & m.mask) == m.value) != m.negated; }
+  Truth operator()(const MarkMatch& m) const { return known(((packet.mark & m.mask) == m.value) != m.negated); }
   // Without a connection neither `--mark` nor `! --mark` holds (net/netfilter/xt_connmark.c; nft_ct breaks off too).
-  bool operator()(const ConnmarkMatch& m) const {
-    return packet.connmark && ((*packet.connmark & m.mask) == m.value) != m.negated;
+  Truth operator()(const ConnmarkMatch& m) const {
+    return known(packet.tracked && packet.connmark && ((*packet.connmark & m.mask) == m.value) != m.negated);
   }
-  bool operator()(const CommentMatch&) const { return true; }
-  bool operator()(const UnknownMatch&) const { return false; }
+  Truth operator()(const CommentMatch&) const { return Truth::yes; }
+  Truth operator()(const UnknownMatch&) const { return Truth::unknown; }
 };
 
 // What the packet has, where a match does not hold.
@@ -99,7 +114,6 @@ struct WhyNot {
     if (packet.protocol != Protocol::tcp && packet.protocol != Protocol::udp) return "it has no ports";
     const std::uint16_t port = m.end == End::source ? packet.source.port : packet.destination.port;
     const char* which = m.end == End::source ? "source" : "destination";
-    if (port == 0) return fmt::format("its {} port is one that the kernel chose", which);
     return fmt::format("its {} port is {}", which, port);
   }
   std::string operator()(const OwnerMatch& m) const {
@@ -107,28 +121,26 @@ struct WhyNot {
     if (!packet.owner) return fmt::format("no process sent it, so it has no {}", kind);
     return fmt::format("its {} is {}", kind, m.kind == OwnerKind::uid ? packet.owner->uid : packet.owner->gid);
   }
-  std::string operator()(const ConntrackStateMatch&) const { return state_words(packet.state); }
+  std::string operator()(const ConntrackStateMatch&) const {
+    return packet.tracked ? state_words(packet.state) : "it is not tracked yet";
+  }
   std::string operator()(const MarkMatch&) const {
     return packet.mark == 0 ? "it has no mark" : fmt::format("its mark is {}", packet.mark);
   }
   std::string operator()(const ConnmarkMatch&) const {
     if (!packet.connmark) return "it belongs to no known connection";
+    if (!packet.tracked) return "it is not tracked yet";
     return *packet.connmark == 0 ? "its connection has no mark"
                                  : fmt::format("its connection's mark is {}", *packet.connmark);
   }
   std::string operator()(const CommentMatch&) const { return ""; }  // holds
-  std::string operator()(const UnknownMatch& m) const { return fmt::format("not known whether {} holds", m.words); }
+  std::string operator()(const UnknownMatch&) const { return ""; }  // not known
 };
 
 }  // namespace
 
-bool holds(const Match& match, const PacketAtHook& packet) { return std::visit(Holds{packet}, match); }
+Truth truth(const Match& match, const PacketAtHook& packet) { return std::visit(TruthOf{packet}, match); }
 
-std::optional<std::string> why_not(const Match& match, const PacketAtHook& packet) {
-  if (holds(match, packet)) return {};
-  return std::visit(WhyNot{packet}, match);
-}
-
-bool is_unknown(const Match& match) { return std::holds_alternative<UnknownMatch>(match); }
+std::string why_not(const Match& match, const PacketAtHook& packet) { return std::visit(WhyNot{packet}, match); }
 
 }  // namespace sidetrack

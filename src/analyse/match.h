@@ -12,7 +12,7 @@ namespace sidetrack {
 // A packet as a rule sees it at one hook.
 struct PacketAtHook {
   Protocol protocol = Protocol::tcp;
-  Endpoint source;
+  Endpoint source;  // port 0: not known
   Endpoint destination;
   std::string in;   // empty in OUTPUT and POSTROUTING
   std::string out;  // empty in PREROUTING and INPUT
@@ -21,12 +21,19 @@ struct PacketAtHook {
   ConnectionState state = ConnectionState::new_;
   std::optional<std::uint32_t> connmark;  // nothing: no connection (state invalid)
   bool native = false;                    // the rule is of native nf_tables expressions, not of xt's
+  bool tracked = true;                    // conntrack has seen it; before that it is invalid, and has no connmark
+  bool owner_known = true;                // false: whether there is an owner, and who, is not known
+  bool source_known = true;               // false: its source address is one that the kernel chose
+  friend bool operator==(const PacketAtHook&, const PacketAtHook&) = default;
 };
 
-// Whether the match holds. Of an UnknownMatch that is not known (see `is_unknown`): taken as not.
-[[nodiscard]] bool holds(const Match& match, const PacketAtHook& packet);
-// Nothing if it does; else what the packet has instead ("its destination is 10.0.0.1").
-[[nodiscard]] std::optional<std::string> why_not(const Match& match, const PacketAtHook& packet);
-[[nodiscard]] bool is_unknown(const Match& match);
+enum class Truth : std::uint8_t { no, yes, unknown };
+
+[[nodiscard]] Truth truth(const Match& match, const PacketAtHook& packet);
+[[nodiscard]] inline bool holds(const Match& match, const PacketAtHook& packet) {
+  return truth(match, packet) == Truth::yes;
+}
+// What a packet has instead that the match does not hold for ("its destination is 10.0.0.1").
+[[nodiscard]] std::string why_not(const Match& match, const PacketAtHook& packet);
 
 }  // namespace sidetrack

@@ -4,8 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
-#include <tuple>
+#include <map>
 
 #include "analyse/route.h"
 #include "sidetrack/describe.h"
@@ -14,191 +13,318 @@
 namespace sidetrack {
 namespace {
 
+// iptables names its tables without the family.
+std::string table_words(const LiveChain& chain) {
+  return chain.table == Table::other ? chain.table_name : std::string(name(chain.table));
+}
+
 class RuleWalk {
  public:
-  RuleWalk(InFlight& packet, const PodView& pod) : packet_(packet), pod_(pod) {}
+  RuleWalk(InFlight& packet, const PodView& pod, const BaseChain& base, Forks& forks)
+      : packet_(packet), pod_(pod), live_(*base.live), base_(*base.chain), at_(base.chain->hook->hook), forks_(forks) {}
 
-  bool run(std::span<const Live* const> all, Hook at, Table table) {
+  Passed run() {
+    packet_.now.native = live_.backend == BackendKind::nftables;
     most_steps_ = packet_.trace.steps.size() + least_budget;
-    for (const Live* live : all) {
-      for (const LiveChain& chain : live->chains) most_steps_ += 4 * chain.rules.size();
+    for (const LiveChain& chain : live_.chains) most_steps_ += 4 * chain.rules.size();
+    switch (chain(base_, 0)) {
+      case Ended::back:
+        return policy();
+      case Ended::accepted:
+        return Passed::on;
+      case Ended::translated:
+        return Passed::translated;
+      case Ended::gone:
+        return Passed::gone;
     }
-    for (const Live* live : all) {
-      packet_.now.native = live->backend == BackendKind::nftables;
-      for (const LiveChain& base : live->chains) {
-        if (base.table != table || !base.families.contains(packet_.family) || !called_at(base, at)) continue;
-        jumps_.clear();
-        const Ended ended = chain(*live, base, at, 0);
-        if (ended == Ended::dropped) return false;
-        if (ended == Ended::translated) return true;
-      }
-    }
-    return true;
+    return Passed::gone;
   }
 
  private:
   // How the walk of a chain ends.
-  enum class Ended : std::uint8_t { back, accepted, translated, dropped };
+  enum class Ended : std::uint8_t { back, accepted, translated, gone };
 
-  Ended chain(const Live& live, const LiveChain& in, Hook at, unsigned depth) {
+  Step step_of(const LiveChain& in, unsigned number, unsigned depth) const {
+    Step step;
+    step.backend = live_.backend;
+    step.table = table_words(in);
+    step.chain = in.name;
+    step.number = number;
+    step.depth = depth;
+    return step;
+  }
+
+  Passed policy() {
+    if (base_.policy != Verdict::drop) return Passed::on;
+    Step step = step_of(base_, 0, 0);
+    step.kind = Step::Kind::decided;
+    step.rule = fmt::format("-P {} DROP", base_.name);
+    step.text = "dropped";
+    packet_.capture = {packet_.trace.steps.size()};
+    packet_.trace.steps.push_back(std::move(step));
+    packet_.drop(fmt::format("policy drop of {} {}", table_words(base_), base_.name));
+    return Passed::gone;
+  }
+
+  Ended chain(const LiveChain& in, unsigned depth) {
     unsigned number = 0;
+    Truths before;  // of the rule before
     for (const LiveRule& entry : in.rules) {
       const Rule& rule = entry.rule;
       if (packet_.trace.steps.size() >= most_steps_) {
-        packet_.doubt(
-            fmt::format("the chains of {} jump to each other in too many ways to follow them all: what the "
-                        "rules beyond {} do is taken as nothing",
-                        name(in.table), rule_of(packet_.trace.steps.back())));
-        return Ended::back;
+        packet_.not_known(fmt::format("the chains of {} jump to each other in too many ways to follow them all: {} is the "
+                                      "last rule that was looked at",
+                                      table_words(in), rule_of(packet_.trace.steps.back())));
+        return Ended::gone;
       }
-      ++number;
+      const LiveRule* previous = &entry != in.rules.data() ? &entry - 1 : nullptr;
+      if (!is_more_of(entry, previous)) ++number;
+      Truths truths = truths_of(entry, previous, before);
+      before.clear();
       if (!rule.families.contains(packet_.family)) continue;
-      Step step;
-      step.backend = live.backend;
-      step.table = in.table;
-      step.chain = in.name;
-      step.number = number;
-      step.depth = depth;
+      Step step = step_of(in, number, depth);
       step.rule = fmt::format("-A {} {}", in.name, short_words(rule));
       step.reason = describe(rule);
-      if (const auto failed = fails(rule)) {
+      if (const auto failed = std::ranges::find(truths, Truth::no); failed != truths.end()) {
         step.kind = Step::Kind::passed;
-        step.text = *failed;
+        step.text = why_not(rule.matches[static_cast<std::size_t>(failed - truths.begin())], packet_.now);
         packet_.trace.steps.push_back(std::move(step));
+        before = std::move(truths);
         continue;
       }
-      if (const auto ended = take(live, rule, at, std::move(step))) return *ended;
+      if (const auto unknown = std::ranges::find(truths, Truth::unknown); unknown != truths.end()) {
+        const bool is_continue = std::holds_alternative<Continue>(rule.target);
+        const auto taken = is_taken(entry, rule.matches[static_cast<std::size_t>(unknown - truths.begin())], step);
+        if (!taken) return Ended::gone;
+        if (!is_continue && std::ranges::count(truths, Truth::unknown) == 1) *unknown = *taken ? Truth::yes : Truth::no;
+        before = truths;
+        if (!*taken) continue;
+      }
+      before = std::move(truths);
+      if (const auto ended = take(in, entry, std::move(step))) return *ended;
     }
     return Ended::back;
   }
 
-  // Why the rule does not match; nothing if it does.
-  std::optional<std::string> fails(const Rule& rule) {
-    const Match* unknown = nullptr;
-    for (const Match& match : rule.matches) {
-      if (is_unknown(match)) {
-        unknown = &match;
-      } else if (auto failed = why_not(match, packet_.now)) {
-        return failed;
+  using Truths = std::vector<Truth>;
+
+  static bool is_more_of(const LiveRule& entry, const LiveRule* previous) {
+    return previous != nullptr && previous->handle == entry.handle && entry.handle != 0;
+  }
+
+  // Of each match. A rule of nf_tables may be several here, of one handle: what the first of them have in common was
+  // looked at before what the first one did.
+  Truths truths_of(const LiveRule& entry, const LiveRule* previous, const Truths& before) const {
+    const auto& matches = entry.rule.matches;
+    Truths truths;
+    if (is_more_of(entry, previous)) {
+      const auto& others = previous->rule.matches;
+      while (truths.size() < std::min(before.size(), matches.size()) &&
+             matches[truths.size()] == others[truths.size()]) {
+        truths.push_back(before[truths.size()]);
       }
     }
-    if (unknown == nullptr) return {};
-    packet_.doubt(fmt::format("whether `{}` of a rule in {} {} holds is not known: taken as not",
-                              iptables_words(*unknown), name(rule.table), rule.chain));
-    return why_not(*unknown, packet_.now);
+    while (truths.size() < matches.size()) truths.push_back(truth_of(entry, matches[truths.size()]));
+    return truths;
+  }
+
+  // Others' rules in iptables' tables of nf_tables may be native or xt's, which differ about packets without an owner.
+  Truth truth_of(const LiveRule& entry, const Match& match) const {
+    const auto* owner = std::get_if<OwnerMatch>(&match);
+    if (owner != nullptr && owner->negated && !packet_.now.owner && !entry.ours &&
+        live_.backend == BackendKind::iptables_nft) {
+      return Truth::unknown;
+    }
+    return truth(match, packet_.now);
+  }
+
+  // Whether this walk takes the rule for one that matches; nothing: another walk has been here.
+  std::optional<bool> is_taken(const LiveRule& entry, const Match& unknown, const Step& step) {
+    Step noted = step;
+    noted.kind = Step::Kind::unknown;
+    noted.text = fmt::format("whether `{}` holds cannot be known", iptables_words(unknown));
+    packet_.trace.steps.push_back(std::move(noted));
+    if (std::holds_alternative<Continue>(entry.rule.target)) return false;  // makes no difference
+    const auto taken = forks_.choose({fmt::format("whether `{}` of {} holds", iptables_words(unknown), rule_of(step)),
+                                      {"if it does not", "if it does"},
+                                      packet_.trace.steps.size(),
+                                      0},
+                                     {place(entry), packet_});
+    if (!taken) {
+      packet_.seen = true;
+      return {};
+    }
+    return *taken == 1;
+  }
+
+  std::vector<const void*> place(const LiveRule& entry) const {
+    std::vector<const void*> result(entries_.begin(), entries_.end());
+    result.push_back(&entry);
+    return result;
   }
 
   // What the target of a rule that matches does. Nothing: the next rule of the chain is looked at.
-  std::optional<Ended> take(const Live& live, const Rule& rule, Hook at, Step step) {
+  std::optional<Ended> take(const LiveChain& in, const LiveRule& entry, Step step) {
     const std::size_t place = packet_.trace.steps.size();
     packet_.trace.steps.push_back(std::move(step));
-    const auto say = [&](Step::Kind kind, std::string what) {
-      packet_.trace.steps[place].kind = kind;
-      packet_.trace.steps[place].text = std::move(what);
-    };
-    return std::visit([&](const auto& target) { return apply(target, live, rule, at, place, say); }, rule.target);
+    return std::visit([&](const auto& target) { return apply(target, in, entry, place); }, entry.rule.target);
   }
 
-  template <typename Say>
-  std::optional<Ended> apply(const Jump& jump, const Live& live, const Rule& rule, Hook at, std::size_t place,
-                             const Say& say) {
-    say(Step::Kind::matched, fmt::format("on to {}", jump.chain));
-    const Ended ended = enter(jump.chain, live, rule, at, place);
+  void say(std::size_t place, Step::Kind kind, std::string what) {
+    packet_.trace.steps[place].kind = kind;
+    packet_.trace.steps[place].text = std::move(what);
+  }
+
+  std::optional<Ended> apply(const Jump& jump, const LiveChain& in, const LiveRule& entry, std::size_t place) {
+    say(place, Step::Kind::matched, fmt::format("on to {}", jump.chain));
+    const Ended ended = enter(jump.chain, in, entry, place);
     if (ended == Ended::back && !jump.goes) return {};
     return ended;
   }
 
-  // A chain that is jumped to. One without rules, in a plan, is not there.
-  Ended enter(const std::string& name_of, const Live& live, const Rule& rule, Hook at, std::size_t place) {
-    const LiveChain* target = live.find(packet_.family, rule.table, name_of);
-    if (target == nullptr) return Ended::back;
+  // A chain that is jumped to: of the same table. One without rules, in a plan, is not there.
+  Ended enter(const std::string& name_of, const LiveChain& from, const LiveRule& entry, std::size_t place) {
+    const auto target = std::ranges::find_if(live_.chains, [&](const LiveChain& chain) {
+      return chain.name == name_of && chain.table == from.table && chain.table_name == from.table_name &&
+             chain.families.contains(packet_.family);
+    });
+    if (target == live_.chains.end()) return Ended::back;
     if (jumps_.size() >= deepest_jump) {
       packet_.doubt("jumps nested deeper than the kernel allows are not followed");
       return Ended::back;
     }
-    // A second walk with the same marks would meet the same rules: the ways through chains that jump to each other are
-    // as many as powers of two.
-    const auto state = [&] { return std::tuple(target, packet_.now.mark, packet_.now.connmark, packet_.zone); };
-    const auto before = state();
-    if (without_effect_.contains(before)) {
+    // A second walk of the same packet would meet the same rules: the ways through chains that jump to each other are as
+    // many as powers of two.
+    const PacketState before = packet_;
+    std::vector<PacketState>& without_effect = without_effect_[&*target];
+    if (std::ranges::find(without_effect, before) != without_effect.end()) {
       packet_.trace.steps[place].text += ": as before, nothing there decides about it";
       return Ended::back;
     }
     jumps_.push_back(place);
-    const Ended ended = chain(live, *target, at, static_cast<unsigned>(jumps_.size()));
+    entries_.push_back(&entry);
+    const Ended ended = chain(*target, static_cast<unsigned>(jumps_.size()));
+    entries_.pop_back();
     jumps_.pop_back();
-    if (ended == Ended::back && state() == before) without_effect_.insert(before);
+    if (ended == Ended::back && before == packet_) without_effect.push_back(before);
     return ended;
   }
 
-  template <typename Say>
-  std::optional<Ended> apply(Verdict verdict, const Live&, const Rule&, Hook, std::size_t place, const Say& say) {
+  std::optional<Ended> apply(Verdict verdict, const LiveChain& in, const LiveRule&, std::size_t place) {
     switch (verdict) {
       case Verdict::accept:
-        say(Step::Kind::decided, "accepted: no further rule of this table is looked at");
-        packet_.left_alone.push_back(place);
+        say(place, Step::Kind::decided, "accepted: no further rule of this table is looked at");
+        left_alone_by(in, place);
         return Ended::accepted;
       case Verdict::return_:
-        say(Step::Kind::decided, jumps_.empty() ? "no further rule of this chain is looked at"
-                                                : fmt::format("back to {}", packet_.trace.steps[jumps_.back()].chain));
-        packet_.left_alone.push_back(place);
+        say(place, Step::Kind::decided,
+            jumps_.empty() ? "no further rule of this chain is looked at"
+                           : fmt::format("back to {}", packet_.trace.steps[jumps_.back()].chain));
+        left_alone_by(in, place);
         return Ended::back;
       case Verdict::drop:
-        say(Step::Kind::decided, "dropped");
-        captured_by(place);
-        packet_.drop("by " + rule_of(packet_.trace.steps[place]));
-        return Ended::dropped;
+        return dropped(place, "dropped");
     }
     return {};
   }
 
-  template <typename Say>
-  std::optional<Ended> apply(const Redirect& redirect, const Live&, const Rule&, Hook at, std::size_t place,
-                             const Say& say) {
+  std::optional<Ended> apply(const Reject&, const LiveChain&, const LiveRule&, std::size_t place) {
+    return dropped(place, "rejected");
+  }
+
+  Ended dropped(std::size_t place, const char* what) {
+    say(place, Step::Kind::decided, what);
+    captured_by(place);
+    packet_.drop("by " + rule_of(packet_.trace.steps[place]));
+    return Ended::gone;
+  }
+
+  std::optional<Ended> apply(const Redirect& redirect, const LiveChain&, const LiveRule&, std::size_t place) {
+    return to_self(redirect.port, place);
+  }
+
+  // REDIRECT: nf_nat_redirect_ipv4, _ipv6.
+  std::optional<Ended> to_self(std::uint16_t port, std::size_t place) {
     captured_by(place);
     const Family of = packet_.family;
     std::optional<Address> to = Address::loopback(of);
-    if (at == Hook::prerouting) to = redirect_address(pod_, packet_.now.in, packet_.now.destination.address);
+    if (at_ == Hook::prerouting) to = redirect_address(pod_, packet_.now.in, packet_.now.destination.address);
     if (!to) {
-      say(Step::Kind::decided, "dropped");
+      say(place, Step::Kind::decided, "dropped");
       packet_.drop(fmt::format("REDIRECT needs an {} address of {}, and it has none", name(of), packet_.now.in));
-      return Ended::dropped;
+      return Ended::gone;
     }
-    packet_.translation = Endpoint{*to, redirect.port};
-    say(Step::Kind::decided, fmt::format("redirected to {}", packet_.translation->text()));
+    return to_destination({*to, port}, "redirected", place);
+  }
+
+  Ended to_destination(const Endpoint& to, const char* how, std::size_t place) {
+    packet_.connection.destination = Translation{packet_.now.destination, to};
+    say(place, Step::Kind::decided, fmt::format("{} to {}", how, to.text()));
     if (!packet_.original) packet_.original = packet_.now.destination;
-    packet_.now.destination = *packet_.translation;
+    packet_.now.destination = to;
+    return Ended::translated;
+  }
+
+  std::optional<Ended> apply(const Nat& nat, const LiveChain&, const LiveRule&, std::size_t place) {
+    const bool one_address = nat.addresses && nat.addresses->first == nat.addresses->last;
+    const bool one_port = !nat.ports || nat.ports->first == nat.ports->last;
+    if (nat.end == End::source) return to_source(nat, one_address, one_port, place);
+    const std::uint16_t port = nat.ports ? nat.ports->first : packet_.now.destination.port;
+    if (!nat.addresses && !nat.ports) return to_self(port, place);
+    if (!one_address || !one_port) return not_known(nat.words, place);
+    captured_by(place);
+    return to_destination({nat.addresses->first, port}, "translated", place);
+  }
+
+  // SNAT, MASQUERADE. Which of several addresses and ports the kernel takes is not known.
+  Ended to_source(const Nat& nat, bool one_address, bool one_port, std::size_t place) {
+    Translation made{packet_.now.source, packet_.now.source, one_address};
+    if (one_address) made.after.address = nat.addresses->first;
+    if (!nat.addresses && !nat.ports && packet_.now.out != "lo") {  // masquerade: as if it were sent here
+      const Route way{Route::Kind::onward, packet_.now.out, nullptr};
+      if (const auto own = source_for(pod_, way, packet_.now.destination.address)) {
+        made.after.address = *own;
+        made.after_known = true;
+      }
+    }
+    if (nat.ports) made.after.port = one_port ? nat.ports->first : std::uint16_t{0};
+    say(place, Step::Kind::decided,
+        made.after_known ? fmt::format("its source is now {}", made.after.text())
+                         : "its source is the kernel's choice");
+    packet_.now.source = made.after;
+    packet_.now.source_known = made.after_known;
+    packet_.connection.source = made;
     return Ended::translated;
   }
 
   // nf_tables' tproxy sets no verdict, but is written with the mark and accept behind it.
-  template <typename Say>
-  std::optional<Ended> apply(const Tproxy& tproxy, const Live&, const Rule&, Hook, std::size_t place, const Say& say) {
+  std::optional<Ended> apply(const Tproxy& tproxy, const LiveChain&, const LiveRule&, std::size_t place) {
     captured_by(place);
     packet_.transparent = tproxy.port;
     packet_.now.mark = (packet_.now.mark & ~tproxy.mask) ^ tproxy.mark;
-    say(Step::Kind::decided,
+    packet_.now.owner_known = false;  // it has the listener's socket now
+    say(place, Step::Kind::decided,
         fmt::format("given to the transparent listener on port {}, marked {}", tproxy.port, packet_.now.mark));
     return Ended::accepted;
   }
 
-  template <typename Say>
-  std::optional<Ended> apply(const SetMark& set, const Live&, const Rule&, Hook, std::size_t, const Say& say) {
+  std::optional<Ended> apply(const SetMark& set, const LiveChain&, const LiveRule&, std::size_t place) {
     packet_.now.mark = (packet_.now.mark & ~set.mask) ^ set.mark;
-    say(Step::Kind::matched, fmt::format("marked {}", packet_.now.mark));
+    say(place, Step::Kind::matched, fmt::format("marked {}", packet_.now.mark));
     return {};
   }
 
-  template <typename Say>
-  std::optional<Ended> apply(Connmark connmark, const Live&, const Rule&, Hook, std::size_t, const Say& say) {
+  std::optional<Ended> apply(Connmark connmark, const LiveChain&, const LiveRule&, std::size_t place) {
     if (!packet_.now.connmark) {
-      say(Step::Kind::matched, "no effect: it belongs to no known connection");
+      say(place, Step::Kind::matched, "no effect: it belongs to no known connection");
+    } else if (!packet_.now.tracked) {
+      say(place, Step::Kind::matched, "no effect: it is not tracked yet");
     } else if (connmark == Connmark::save) {
       packet_.now.connmark = packet_.now.mark;
-      say(Step::Kind::matched, fmt::format("its connection is marked {}", packet_.now.mark));
+      say(place, Step::Kind::matched, fmt::format("its connection is marked {}", packet_.now.mark));
     } else {
       packet_.now.mark = *packet_.now.connmark;
-      say(Step::Kind::matched, fmt::format("marked {}, as its connection is", packet_.now.mark));
+      say(place, Step::Kind::matched, fmt::format("marked {}, as its connection is", packet_.now.mark));
     }
     return {};
   }
@@ -222,54 +348,38 @@ class RuleWalk {
   }
 
   // The first one decides (xt_ct_target, nft_ct_set_zone_eval), and none does once the packet is tracked.
-  template <typename Say>
-  std::optional<Ended> apply(const CtZone& zone, const Live&, const Rule&, Hook, std::size_t, const Say& say) {
-    if (packet_.tracked) {
-      say(Step::Kind::matched, "no effect: it is tracked already");
+  std::optional<Ended> apply(const CtZone& zone, const LiveChain&, const LiveRule& entry, std::size_t place) {
+    if (packet_.now.tracked) {
+      say(place, Step::Kind::matched, "no effect: it is tracked already");
     } else if (packet_.zone) {
-      say(Step::Kind::matched, fmt::format("no effect: its zone is {} already", *packet_.zone));
+      say(place, Step::Kind::matched, fmt::format("no effect: its zone is {} already", *packet_.zone));
     } else {
       packet_.zone = zone.zone;
-      say(Step::Kind::matched, fmt::format("to be tracked in zone {}", zone.zone));
+      packet_.zone_of_others = !entry.ours;
+      say(place, Step::Kind::matched, fmt::format("to be tracked in zone {}", zone.zone));
     }
     return {};
   }
 
-  template <typename Say>
-  std::optional<Ended> apply(const Continue&, const Live&, const Rule&, Hook, std::size_t, const Say& say) {
-    say(Step::Kind::matched, "goes on");
+  std::optional<Ended> apply(const Continue&, const LiveChain&, const LiveRule&, std::size_t place) {
+    say(place, Step::Kind::matched, "goes on");
     return {};
   }
 
-  template <typename Say>
-  std::optional<Ended> apply(const Reject&, const Live&, const Rule&, Hook, std::size_t place, const Say& say) {
-    say(Step::Kind::decided, "rejected");
+  std::optional<Ended> apply(const UnknownTarget& target, const LiveChain&, const LiveRule&, std::size_t place) {
+    return not_known(target.words, place);
+  }
+
+  Ended not_known(const std::string& words, std::size_t place) {
+    say(place, Step::Kind::unknown, "what becomes of the packet then cannot be known");
     captured_by(place);
-    packet_.drop("by " + rule_of(packet_.trace.steps[place]));
-    return Ended::dropped;
+    packet_.not_known(fmt::format("what `{}` of {} does", words, rule_of(packet_.trace.steps[place])));
+    return Ended::gone;
   }
 
-  template <typename Say>
-  std::optional<Ended> apply(const Nat& nat, const Live&, const Rule& rule, Hook, std::size_t, const Say& say) {
-    if (nat.end == End::source) {
-      say(Step::Kind::decided, "its source is translated");
-      return Ended::translated;
-    }
-    return not_known(nat.words, rule, say);
-  }
-
-  template <typename Say>
-  std::optional<Ended> apply(const UnknownTarget& target, const Live&, const Rule& rule, Hook, std::size_t,
-                             const Say& say) {
-    return not_known(target.words, rule, say);
-  }
-
-  template <typename Say>
-  std::optional<Ended> not_known(const std::string& words, const Rule& rule, const Say& say) {
-    say(Step::Kind::matched, "what this does is not known");
-    packet_.doubt(fmt::format("what `{}` of a rule in {} {} does is not known: taken as nothing", words,
-                              name(rule.table), rule.chain));
-    return {};
+  // Others' filters accept nearly everything: that is no reason.
+  void left_alone_by(const LiveChain& in, std::size_t place) {
+    if (in.table <= Table::nat) packet_.left_alone.push_back(place);
   }
 
   // The rule at `place`, and the jump that led to its chain.
@@ -282,26 +392,22 @@ class RuleWalk {
   InFlight& packet_;
   const PodView& pod_;
   static constexpr std::size_t least_budget = 10'000;
+  const Live& live_;
+  const LiveChain& base_;
+  const Hook at_;
+  Forks& forks_;
   std::size_t most_steps_ = 0;
-  // Chains that were left for the rule behind the jump, with the marks of the packet: its mark, its connection's, zone.
-  std::set<std::tuple<const LiveChain*, std::uint32_t, std::optional<std::uint32_t>, std::optional<std::uint16_t>>>
-      without_effect_;
-  std::vector<std::size_t> jumps_;  // the steps that led to the chain being walked
+  std::map<const LiveChain*, std::vector<PacketState>> without_effect_;  // chains that came back, and the packet then
+  std::vector<std::size_t> jumps_;        // the steps that led to the chain being walked
+  std::vector<const LiveRule*> entries_;  // and their rules
 };
 
 }  // namespace
 
-bool has_rules(std::span<const Live* const> live, Family family, Hook at, std::optional<Table> table) {
-  return std::ranges::any_of(live, [&](const Live* one) {
-    return std::ranges::any_of(one->chains, [&](const LiveChain& chain) {
-      return called_at(chain, at) && (!table || chain.table == *table) && chain.families.contains(family) &&
-             !chain.rules.empty();
-    });
-  });
-}
+std::string BaseChain::name() const { return fmt::format("{} {}", table_words(*chain), chain->name); }
 
-bool walk_rules(InFlight& packet, const PodView& pod, std::span<const Live* const> live, Hook at, Table table) {
-  return RuleWalk(packet, pod).run(live, at, table);
+Passed walk_chain(InFlight& packet, const PodView& pod, const BaseChain& base, Forks& forks) {
+  return RuleWalk(packet, pod, base, forks).run();
 }
 
 }  // namespace sidetrack

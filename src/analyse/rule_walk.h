@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #pragma once
 
-#include <optional>
-#include <span>
+#include <cstdint>
+#include <string>
 
+#include "analyse/forks.h"
 #include "analyse/hook.h"
 #include "analyse/in_flight.h"
 #include "sidetrack/backend.h"
@@ -11,12 +12,20 @@
 
 namespace sidetrack {
 
-[[nodiscard]] bool has_rules(std::span<const Live* const> live, Family family, Hook at,
-                             std::optional<Table> table = {});
+// A base chain and where it was read.
+struct BaseChain {
+  const Live* live = nullptr;
+  const LiveChain* chain = nullptr;
+  [[nodiscard]] std::string name() const;  // "nat OUTPUT", "inet filter output"
+};
 
-// Walks the packet through all base chains of one table at a hook, in the order of `live`, noting every rule that it
-// meets. False: the packet is gone.
-[[nodiscard]] bool walk_rules(InFlight& packet, const PodView& pod, std::span<const Live* const> live, Hook at,
-                              Table table);
+enum class Passed : std::uint8_t {
+  on,          // to the next base chain
+  translated,  // by this chain: no further one of type nat is asked
+  gone,        // dropped, or it cannot be known what became of it
+};
+
+// Walks the packet through a base chain at its hook, noting every rule that it meets, up to the policy.
+[[nodiscard]] Passed walk_chain(InFlight& packet, const PodView& pod, const BaseChain& base, Forks& forks);
 
 }  // namespace sidetrack

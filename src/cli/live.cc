@@ -9,7 +9,9 @@ namespace sidetrack::cli {
 namespace {
 
 bool holds_rules(const Live& live) {
-  return std::ranges::any_of(live.chains, [](const LiveChain& chain) { return chain.ours || !chain.rules.empty(); });
+  return std::ranges::any_of(live.chains, [](const LiveChain& chain) {
+    return chain.ours || !chain.rules.empty() || chain.policy != Verdict::accept;
+  });
 }
 
 }  // namespace

@@ -11,7 +11,6 @@
 namespace sidetrack::netns {
 namespace {
 
-constexpr timeval guard{.tv_sec = 5, .tv_usec = 0};
 constexpr std::string_view question = "who are you?\n";
 
 void set(int socket, int level, int option, const auto& value, const std::string& doing) {
@@ -40,6 +39,8 @@ FileDescriptor open_socket(const Request& request) {
   const int type = request.protocol == Protocol::tcp ? SOCK_STREAM : SOCK_DGRAM;
   FileDescriptor socket(check(::socket(request.to.domain(), type | SOCK_CLOEXEC, 0), "socket"));
   const bool v6 = request.to.domain() == AF_INET6;
+  const auto patience = request.patience.count();
+  const timeval guard{.tv_sec = patience / 1000, .tv_usec = patience % 1000 * 1000};
   set(socket.get(), SOL_SOCKET, SO_RCVTIMEO, guard, "SO_RCVTIMEO");
   set(socket.get(), SOL_SOCKET, SO_SNDTIMEO, guard, "SO_SNDTIMEO");
   // A refusal is an error for a datagram socket that is not connected, too.
@@ -59,10 +60,15 @@ FileDescriptor open_socket(const Request& request) {
 Role nobody(const std::string& doing) {
   switch (errno) {
     case ECONNREFUSED:
+    case ECONNRESET:
       return Role::refused;
     case EAGAIN:
     case EINPROGRESS:  // SO_SNDTIMEO in connect(2)
     case ETIMEDOUT:
+    case EPERM:  // dropped on the way out; rejected with another answer than that nobody listens
+    case EACCES:
+    case EHOSTUNREACH:
+    case ENETUNREACH:
       return Role::no_answer;
     default:
       check(-1, doing);

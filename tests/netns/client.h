@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #pragma once
 
+#include <chrono>
 #include <optional>
 
 #include "file_descriptor.h"
@@ -16,6 +17,7 @@ struct Request {
   std::optional<Endpoint> from;    // bind to this first
   bool transparent = false;        // `from` is a foreign address: IP_TRANSPARENT, which needs NET_ADMIN
   std::optional<unsigned> mark{};  // SO_MARK
+  std::chrono::milliseconds patience = std::chrono::seconds(5);  // after that there is no answer
 };
 
 // One connection (or one udp socket) to whoever takes it.

@@ -14,10 +14,12 @@
 #include "sidetrack/error.h"
 #include "sidetrack/render.h"
 #include "unit/asking.h"
+#include "unit/live_rules.h"
 
 namespace sidetrack {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -252,7 +254,7 @@ std::string kind_of(const Rule& rule, Family family) {
 // The steps of a trace by the rule that each is about.
 const Rule& rule_of(const Live& live, const Step& step, Family family) {
   for (const LiveChain& chain : live.chains) {
-    if (chain.table == step.table && chain.name == step.chain && chain.families.contains(family)) {
+    if (name(chain.table) == step.table && chain.name == step.chain && chain.families.contains(family)) {
       return chain.rules.at(step.number - 1).rule;
     }
   }
@@ -294,7 +296,7 @@ std::vector<std::string> decisive(std::string_view options, std::string_view pac
   const Trace trace = ask(options, packet, BackendKind::iptables_legacy);
   std::vector<std::string> rules;
   for (std::size_t place : trace.decisive) {
-    rules.push_back(std::string(name(trace.steps[place].table)) + " " + trace.steps[place].rule);
+    rules.push_back(trace.steps[place].table + " " + trace.steps[place].rule);
   }
   return rules;
 }
@@ -399,12 +401,15 @@ TEST(Explain, SaysWhenTheOrderOfTheBackendsMatters) {
                                as_live(older.ruleset, BackendKind::iptables_legacy)};
   const Packet packet = packet_of("out tcp 10.96.0.10:443");
   const Trace trace = explain(packet, assumed_pod(newer), live);
-  EXPECT_THAT(sentence(trace.ending), HasSubstr("lands on 127.0.0.1:16001"));
-  EXPECT_THAT(trace.doubts, ElementsAre(HasSubstr("if iptables-legacy before nftables: lands on 127.0.0.1:15001")));
+  EXPECT_THAT(sentence(trace.ending),
+              AllOf(HasSubstr("cannot know which is asked first of nat OUTPUT (nftables) and nat OUTPUT "
+                              "(iptables-legacy) (all at priority -100)"),
+                    HasSubstr("if nat OUTPUT (nftables): lands on 127.0.0.1:16001"),
+                    HasSubstr("if nat OUTPUT (iptables-legacy): lands on 127.0.0.1:15001")));
 
   const std::vector<Live> alike{as_live(older.ruleset, BackendKind::nftables),
                                 as_live(older.ruleset, BackendKind::iptables_legacy)};
-  EXPECT_THAT(explain(packet, assumed_pod(older), alike).doubts, IsEmpty());
+  EXPECT_THAT(sentence(explain(packet, assumed_pod(older), alike).ending), HasSubstr("lands on 127.0.0.1:15001"));
 
   // ACCEPT and RETURN of one nat table do not keep the next one from being asked.
   const Plan excluded = planned("-i * -x 10.0.0.0/8");
@@ -413,26 +418,144 @@ TEST(Explain, SaysWhenTheOrderOfTheBackendsMatters) {
   EXPECT_THAT(sentence(explain(packet, assumed_pod(older), both).ending), HasSubstr("lands on 127.0.0.1:15001"));
 }
 
-TEST(Explain, DoubtsWhatItDoesNotKnow) {
-  Live live = as_live(planned("-i *").ruleset, BackendKind::iptables_legacy);
-  for (LiveChain& chain : live.chains) {
-    if (chain.name != "OUTPUT" || chain.families != Families(Family::ipv4)) continue;
-    const auto rule = [&](std::vector<Match> matches, Target target) {
-      return LiveRule{
-          {Family::ipv4, Table::nat, "OUTPUT", std::move(matches), std::move(target), {}, {}}, {}, false, 0};
-    };
-    chain.rules.insert(chain.rules.begin(),
-                       {rule({UnknownMatch{"-m cgroup --path x"}, ProtocolMatch{}}, Verdict::accept),
-                        rule({}, Continue{"-j LOG"}), rule({}, UnknownTarget{"-j DNAT --to-destination 1.2.3.4"}),
-                        rule({ProtocolMatch{Protocol::udp}, UnknownMatch{"-m bpf"}}, Verdict::accept)});
-  }
-  const Live all[] = {live};
-  const Trace trace = explain(packet_of("out tcp 10.96.0.10:443"), assumed_pod(planned("")), all);
-  EXPECT_THAT(sentence(trace.ending), HasSubstr("lands on 127.0.0.1:15001"));
-  EXPECT_THAT(trace.doubts,
-              ElementsAre("whether `-m cgroup --path x` of a rule in nat OUTPUT holds is not known: taken as not",
-                          "what `-j DNAT --to-destination 1.2.3.4` of a rule in nat OUTPUT does is not "
-                          "known: taken as nothing"));
+// ---- Beside rules of others
+
+LiveChain base(const char* table_name, const char* name, HookPoint hook, Verdict policy,
+               const std::vector<std::pair<std::vector<Match>, Target>>& rules) {
+  LiveChain made = chain(Families::both(), Table::other, name, false, rules);
+  made.table_name = table_name;
+  made.hook = std::move(hook);
+  made.policy = policy;
+  return made;
+}
+
+Live others(std::vector<LiveChain> chains) {
+  Live live;
+  live.backend = BackendKind::nftables;
+  live.chains = std::move(chains);
+  return live;
+}
+
+// Where a packet ends beside these rules.
+Trace beside(const Live& live, const char* options, const char* packet) {
+  const Plan plan = planned(options);
+  const std::vector<Live> all{live, as_live(plan.ruleset, BackendKind::iptables_legacy)};
+  return explain(packet_of(packet), assumed_pod(plan), all);
+}
+std::string end_beside(const Live& live, const char* options, const char* packet) {
+  return sentence(beside(live, options, packet).ending);
+}
+
+constexpr const char* a_service = "out tcp 10.96.0.10:443 --uid 1000";
+const UnknownMatch limit{"-m limit --limit 5/sec"};
+const HookPoint output{Hook::output, 0, ChainType::filter, {}};
+
+TEST(Explain, KnowsNotWhatItDoesNotUnderstand) {
+  const auto end = [](std::vector<Match> matches, Target target, const char* options = "-i *") {
+    return end_beside(others({base("inet f", "out", output, Verdict::accept, {{matches, target}})}), options,
+                      a_service);
+  };
+  const std::string lands = "lands on 127.0.0.1:15001 (Envoy outbound); original destination 10.96.0.10:443";
+  EXPECT_EQ(end({limit}, Verdict::drop),
+            "cannot know whether `-m limit --limit 5/sec` of rule 1 of inet f out holds "
+            "(if it does not: " +
+                lands + "; if it does: dropped: by rule 1 of inet f out)");
+  EXPECT_EQ(end({}, UnknownTarget{"-j QUEUE"}), "cannot know what `-j QUEUE` of rule 1 of inet f out does");
+  // What makes no difference need not be known.
+  EXPECT_EQ(end({limit}, Verdict::accept), lands);
+  EXPECT_EQ(end({limit}, Continue{"-j LOG"}), lands);
+  EXPECT_EQ(end({limit, ProtocolMatch{Protocol::udp}}, Verdict::drop), lands);
+  EXPECT_EQ(end({PortMatch{End::destination, {{15001, 15001}}}}, Verdict::drop), "dropped: by rule 1 of inet f out");
+  // A port that the kernel chooses may be any.
+  EXPECT_THAT(end({PortMatch{End::source, {{40000, 50000}}}}, Verdict::drop), HasSubstr("cannot know whether"));
+  EXPECT_THAT(end({PortMatch{End::source, {{40000, 50000}}, true}}, Verdict::drop), HasSubstr("cannot know whether"));
+  EXPECT_EQ(end({PortMatch{End::source, {{1, 65535}}}}, Verdict::drop), "dropped: by rule 1 of inet f out");
+}
+
+TEST(Explain, UnknownMatchesTogetherAreTriedOnceEach) {
+  std::vector<std::pair<std::vector<Match>, Target>> rules(40, {{limit}, SetMark{7}});
+  EXPECT_THAT(end_beside(others({base("inet f", "out", output, Verdict::accept, rules)}), "-i *", a_service),
+              HasSubstr("lands on 127.0.0.1:15001"));
+}
+
+TEST(Explain, WalksBaseChainsByPriority) {
+  const auto first = [](std::int32_t priority, const char* options) {
+    const HookPoint hook{Hook::output, priority, ChainType::filter, {}};
+    const Match redirected = PortMatch{End::destination, {{15001, 15001}}};
+    return end_beside(others({base("inet f", "out", hook, Verdict::accept, {{{redirected}, Verdict::drop}})}), options,
+                      a_service);
+  };
+  EXPECT_EQ(first(-99, "-i *"), "dropped: by rule 1 of inet f out");
+  EXPECT_THAT(first(-101, "-i *"), HasSubstr("lands on 127.0.0.1:15001"));
+  EXPECT_THAT(first(-100, "-i *"), HasSubstr("cannot know which is asked first of inet f out (nftables) and nat"));
+  EXPECT_THAT(first(-100, ""), HasSubstr("leaves the pod"));
+
+  // Before conntrack every packet is of no connection.
+  const auto invalid = [](std::int32_t priority) {
+    const HookPoint hook{Hook::output, priority, ChainType::filter, {}};
+    const Match match = ConntrackStateMatch{ConntrackStateMatch::invalid};
+    return end_beside(others({base("inet f", "out", hook, Verdict::accept, {{{match}, Verdict::drop}})}), "",
+                      a_service);
+  };
+  EXPECT_EQ(invalid(-250), "dropped: by rule 1 of inet f out");
+  EXPECT_EQ(invalid(-150), "leaves the pod by eth0 to 10.96.0.10:443, untouched");
+}
+
+TEST(Explain, SaysPolicies) {
+  Live live =
+      others({base("inet f", "out", output, Verdict::drop, {{{ProtocolMatch{Protocol::udp}}, Verdict::accept}})});
+  const Trace trace = beside(live, "-i *", a_service);
+  EXPECT_EQ(sentence(trace.ending), "dropped: policy drop of inet f out");
+  EXPECT_THAT(text(trace, {}), AllOf(HasSubstr("policy  DROP"), HasSubstr("  by inet f out policy  DROP")));
+  EXPECT_THAT(end_beside(live, "-i *", "out udp 10.96.0.10:443"), HasSubstr("leaves"));
+  live.chains.front().dormant = true;
+  EXPECT_THAT(end_beside(live, "-i *", a_service), HasSubstr("lands on 127.0.0.1:15001"));
+}
+
+TEST(Explain, FollowsTranslationsOfOthers) {
+  const auto dnat = [](std::int32_t priority, Nat nat, const char* options = "-i *") {
+    const HookPoint hook{Hook::output, priority, ChainType::nat, {}};
+    return end_beside(others({base("inet n", "out", hook, Verdict::accept, {{{}, nat}})}), options, a_service);
+  };
+  const auto to = [](const char* range) { return AddressRange::parse(range); };
+  const std::string other = "leaves the pod by eth0 to 10.7.7.7:80; original destination 10.96.0.10:443";
+  EXPECT_EQ(dnat(-101, {End::destination, to("10.7.7.7"), PortRange{80, 80}, "dnat"}), other);
+  EXPECT_THAT(dnat(-99, {End::destination, to("10.7.7.7"), PortRange{80, 80}, "dnat"}), HasSubstr("15001"));
+  EXPECT_EQ(dnat(-99, {End::destination, to("10.7.7.7"), PortRange{80, 80}, "dnat"}, ""), other);
+  EXPECT_EQ(dnat(-101, {End::destination, to("10.7.7.0/24"), {}, "dnat to 10.7.7.0/24"}),
+            "cannot know what `dnat to 10.7.7.0/24` of rule 1 of inet n out does");
+  EXPECT_EQ(dnat(-101, {End::destination, to("192.0.2.2"), PortRange{80, 80}, "dnat"}),
+            "lands on 192.0.2.2:80; original destination 10.96.0.10:443");
+}
+
+TEST(Explain, SaysWhetherTheAnswersOfWhatLandsGetOut) {
+  const auto end = [](std::vector<Match> matches, Target target, const char* packet) {
+    return end_beside(others({base("inet f", "out", output, Verdict::accept, {{matches, target}})}), "-i * -b *",
+                      packet);
+  };
+  const Match from_inbound = PortMatch{End::source, {{15006, 15006}}};
+  const std::string lands = "lands on 192.0.2.2:15006 (Envoy inbound); original destination 192.0.2.2:80";
+  EXPECT_EQ(end({from_inbound}, Verdict::drop, "in tcp :80"),
+            lands + "; its answers are lost: dropped: by rule 1 of inet f out");
+  EXPECT_EQ(end({from_inbound, OwnerMatch{OwnerKind::uid, {{1337, 1337}}}}, Verdict::drop, "in tcp :80"),
+            lands +
+                "; cannot know what becomes of its answers: whether `-m owner --uid-owner 1337` of rule 1 of inet "
+                "f out holds (if it does not: they arrive; if it does: dropped: by rule 1 of inet f out)");
+  EXPECT_EQ(end({from_inbound}, Verdict::accept, "in tcp :80"), lands);
+  // The source is that of the connection again behind POSTROUTING's address translation, not before.
+  EXPECT_THAT(end({PortMatch{End::source, {{15001, 15001}}}}, Verdict::drop, a_service), HasSubstr("answers are lost"));
+  EXPECT_THAT(end({PortMatch{End::source, {{443, 443}}}}, Verdict::drop, a_service), Not(HasSubstr("answers")));
+}
+
+TEST(Explain, DestinationsThatAreNoneOrMany) {
+  const auto end = [](const char* packet) { return sentence(ask("-i *", packet, BackendKind::nftables).ending); };
+  EXPECT_EQ(end("out tcp 0.0.0.0:80"), "lands on 127.0.0.1:80 (the app), untouched");
+  EXPECT_EQ(end("out tcp [::]:80"), "lands on [::1]:80 (the app), untouched");
+  EXPECT_EQ(end("out tcp 224.0.0.1:80"), "never sent: no tcp connection to 224.0.0.1, a multicast address");
+  EXPECT_EQ(end("out udp 192.0.2.255:53"), "cannot know who takes what is sent to 192.0.2.255, a broadcast address");
+  EXPECT_EQ(end("in udp 255.255.255.255:67"),
+            "cannot know who takes what is sent to 255.255.255.255, a broadcast address");
+  EXPECT_EQ(end("in udp [ff02::1]:53"), "cannot know who takes what is sent to ff02::1, a multicast address");
 }
 
 TEST(Explain, FollowsGoto) {
