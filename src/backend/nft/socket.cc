@@ -38,6 +38,14 @@ Answer answer_of(const nlmsghdr* message) {
   return answer;
 }
 
+// nfnetlink is there and knows no subsystem of this number. Another question may be refused so for its own faults; that
+// for the generation, which has no attributes, has none.
+bool means_absence(int error, std::span<const std::byte> question) {
+  constexpr int generation = NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_GETGEN;
+  const int type = reinterpret_cast<const nlmsghdr*>(question.data())->nlmsg_type;
+  return type == generation && (error == EINVAL || error == EOPNOTSUPP);
+}
+
 }  // namespace
 
 void throw_unavailable(int error, const char* doing) {
@@ -46,17 +54,21 @@ void throw_unavailable(int error, const char* doing) {
                        "nf_tables needs CAP_NET_ADMIN in the user namespace that owns this network namespace "
                        "(securityContext.capabilities.add: [NET_ADMIN])");
   }
-  // EINVAL: nfnetlink is there and knows no subsystem of this number.
-  const bool lacking = error == EPROTONOSUPPORT || error == EAFNOSUPPORT || error == EOPNOTSUPP || error == EINVAL;
-  throw system_error(
-      error, doing, lacking ? ExitCode::kernel_lacks : ExitCode::failed,
-      lacking ? "load it on the node: modprobe nf_tables (CONFIG_NETFILTER_NETLINK, CONFIG_NF_TABLES)" : "");
+  throw system_error(error, doing);
+}
+
+void throw_lacking(int error, const char* doing) {
+  throw system_error(error, doing, ExitCode::kernel_lacks,
+                     "load it on the node: modprobe nf_tables (CONFIG_NETFILTER_NETLINK, CONFIG_NF_TABLES)")
+      .as_of_one_backend();
 }
 
 Socket::Socket()
     : socket_(mnl_socket_open2(NETLINK_NETFILTER, SOCK_CLOEXEC)),
       buffer_(std::make_unique_for_overwrite<std::byte[]>(receive_size)) {
-  if (!socket_) throw_unavailable(errno, "cannot open a netlink socket to nf_tables");
+  constexpr auto opening = "cannot open a netlink socket to nf_tables";
+  if (!socket_ && (errno == EPROTONOSUPPORT || errno == EAFNOSUPPORT)) throw_lacking(errno, opening);
+  if (!socket_) throw_unavailable(errno, opening);
   if (mnl_socket_bind(socket_.get(), 0, MNL_SOCKET_AUTOPID) != 0) {
     throw_unavailable(errno, "cannot bind a netlink socket to nf_tables");
   }
@@ -90,6 +102,7 @@ void Socket::request(std::span<const std::byte> message, const std::function<voi
       interrupted = interrupted || (reply->nlmsg_flags & NLM_F_DUMP_INTR) != 0;
       if (reply->nlmsg_type == NLMSG_ERROR) {
         const int error = answer_of(reply).error;
+        if (means_absence(error, message)) throw_lacking(error, "the kernel has no nf_tables");
         if (error != 0 && error != ENOENT) throw_unavailable(error, "nf_tables refuses to be read");
         return;
       }
