@@ -135,11 +135,11 @@ inline constexpr const char* namespace_lock = "/proc/thread-self/ns/net";
 [[nodiscard]] std::unique_ptr<Backend> open_nftables();
 
 // What these two read, of one moment, from one dump. Throws as they do.
-struct NfTables {
+struct LiveNfTables {
   Live iptables_nft;
   Live nftables;
 };
-[[nodiscard]] NfTables read_nf_tables();
+[[nodiscard]] LiveNfTables read_nf_tables();
 
 // Policy rules, routes and addresses, over rtnetlink. Ours are tagged by their protocol number.
 class Routes {

@@ -49,7 +49,7 @@ struct Comparison {
 // The same as diff(…).empty() for the rules alone, without building it.
 [[nodiscard]] bool equal(const Live& live, const Ruleset& asked);
 
-// What `a` has and `b` has not.
+// What `a` has and `b` has not, or less often.
 [[nodiscard]] Routing without(const Routing& a, const Routing& b);
 
 }  // namespace sidetrack

@@ -4,12 +4,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "sidetrack/apply.h"
 #include "sidetrack/backend.h"
 #include "sidetrack/plan.h"
 
@@ -106,6 +107,9 @@ struct Diagnosis {
   TableNames nf_tables;
   Routing routing;  // policy rules, routes and addresses of the sidecar
 };
+
+// Opens a backend, to read. Throws what the backend throws.
+using OpenBackend = std::function<std::unique_ptr<Backend>(BackendKind kind)>;
 
 // `lock_file` as in LegacyOptions. Throws only if the kernel does not answer what every process may ask.
 [[nodiscard]] Diagnosis diagnose(const OpenBackend& open, const std::string& lock_file, Routes& routes);

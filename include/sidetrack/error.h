@@ -28,9 +28,19 @@ class Error : public std::runtime_error {
   [[nodiscard]] ExitCode code() const noexcept { return code_; }
   [[nodiscard]] const std::string& hint() const noexcept { return hint_; }
 
+  // One backend cannot hold the rules, for a reason that what() names (an extension, a table, an id): another backend
+  // may. What concerns all of them (a right, memory, routing) is not of this kind.
+  [[nodiscard]] bool of_one_backend() const noexcept { return of_one_backend_; }
+  [[nodiscard]] Error as_of_one_backend() const {
+    Error error = *this;
+    error.of_one_backend_ = true;
+    return error;
+  }
+
  private:
   ExitCode code_;
   std::string hint_;
+  bool of_one_backend_ = false;
 };
 
 // An Error for a failed system call: "MESSAGE: Operation not permitted (EPERM)". EPERM and EACCES become

@@ -152,10 +152,18 @@ void warn_of_earlier(const Live& live, std::vector<std::string>& warnings) {
   }
 }
 
+// What is in `a` more often than in `b`.
 template <typename T>
-std::vector<T> without(const std::vector<T>& a, const std::vector<T>& b) {
+std::vector<T> without(const std::vector<T>& a, std::vector<T> b) {
   std::vector<T> rest;
-  std::ranges::copy_if(a, std::back_inserter(rest), [&](const T& x) { return std::ranges::find(b, x) == b.end(); });
+  for (const T& x : a) {
+    const auto same = std::ranges::find(b, x);
+    if (same != b.end()) {
+      b.erase(same);
+    } else {
+      rest.push_back(x);
+    }
+  }
   return rest;
 }
 

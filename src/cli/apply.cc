@@ -46,33 +46,33 @@ std::string removed(const Outcome& outcome, std::string_view verb) {
 }
 
 void say_unchanged(const Outcome& outcome) {
-  info(fmt::format("nothing to change: {} through {} already as asked", summary(outcome.stored, outcome.backend),
-                   name(outcome.backend)));
+  info(fmt::format("nothing to change: {} through {} already as asked", summary(outcome.stored, *outcome.backend),
+                   name(*outcome.backend)));
+}
+
+void say(const Outcome& outcome) {
+  for (const std::string& reason : outcome.skipped) info(reason);
+  for (const std::string& warning : outcome.warnings) warn(warning);
 }
 
 void ask_kernel(const CommandLine& line, const Plan& plan) {
-  const auto routes = open_routes();
-  const Choice choice = choose(line.config, plan.ruleset, iptables_legacy_in_use());
-  const Outcome outcome = check(plan, choice, opener(line), *routes, line.config.force_apply);
-  for (const std::string& warning : outcome.warnings) warn(warning);
+  const Outcome outcome = check({.plan = &plan, .config = &line.config}, *open_kernel(line, false));
+  say(outcome);
   if (outcome.applied == Applied::unchanged) return say_unchanged(outcome);
   info(fmt::format("the kernel would accept {} through {}{}; nothing was changed",
-                   summary(outcome.stored, outcome.backend), name(outcome.backend),
+                   summary(outcome.stored, *outcome.backend), name(*outcome.backend),
                    removed(outcome, "apply would remove")));
 }
 
 void program(const CommandLine& line, const Plan& plan) {
   const auto start = Clock::now();
-  const auto routes = open_routes();
-  const Choice choice = choose(line.config, plan.ruleset, iptables_legacy_in_use());
-  const Outcome outcome = converge(plan, choice, opener(line), *routes, line.config.force_apply);
-  for (const std::string& warning : outcome.warnings) warn(warning);
-
+  const Outcome outcome = converge({.plan = &plan, .config = &line.config}, *open_kernel(line, true));
+  say(outcome);
   if (outcome.applied == Applied::unchanged) return say_unchanged(outcome);
   const std::chrono::duration<double, std::milli> took = Clock::now() - start;
-  const std::string because = choice.because.empty() ? "" : fmt::format(" ({})", choice.because);
-  info(fmt::format("programmed {} through {} in {:.1f} ms{}{}", summary(outcome.stored, outcome.backend),
-                   name(outcome.backend), took.count(), because, removed(outcome, "removed")));
+  const std::string because = outcome.because.empty() ? "" : fmt::format(" ({})", outcome.because);
+  info(fmt::format("programmed {} through {} in {:.1f} ms{}{}", summary(outcome.stored, *outcome.backend),
+                   name(*outcome.backend), took.count(), because, removed(outcome, "removed")));
 }
 
 }  // namespace

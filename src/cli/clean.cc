@@ -7,8 +7,7 @@ namespace sidetrack::cli {
 
 ExitCode run_clean(CommandLine& line) {
   enter_target(line);
-  const auto routes = open_routes();
-  const Outcome outcome = sidetrack::clean(opener(line), *routes);
+  const Outcome outcome = converge({}, *open_kernel(line, true));
   for (const std::string& warning : outcome.warnings) warn(warning);
   std::string from;
   for (BackendKind backend : outcome.left) from += (from.empty() ? " from " : ", ") + std::string(name(backend));

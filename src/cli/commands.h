@@ -38,11 +38,12 @@ std::optional<Place> enter_target(const CommandLine& line);
 // Completes the configuration from the host and makes the plan; warnings go to the log.
 [[nodiscard]] Plan make_plan(CommandLine& line, const std::optional<Place>& place);
 
-// The lock file of legacy iptables, if it is another than the usual one: that of another pod is its namespace.
-[[nodiscard]] std::string legacy_lock(const CommandLine& line);
+// Whether the lock file of legacy iptables is that of the programs in the pod: from the node it is somebody else's, and
+// waiting for it has kept people for hours.
+[[nodiscard]] bool in_own_pod(const CommandLine& line);
 
-// Opens backends with the options of the command line.
-[[nodiscard]] OpenBackend opener(const CommandLine& line);
+// The kernel's state, with the options of the command line. To write: under the lock of the namespace.
+[[nodiscard]] std::unique_ptr<Kernel> open_kernel(const CommandLine& line, bool write);
 
 // What apply would change; warnings go to the log.
 [[nodiscard]] Comparison compare(const CommandLine& line, const Plan& wanted);
@@ -55,8 +56,7 @@ std::optional<Place> enter_target(const CommandLine& line);
 void check_validation(const CommandLine& line, const Plan& plan);
 void run_validation(const CommandLine& line, const Plan& plan);
 
-// The rules of every backend that holds any. What may not be read is said in the log; nothing may be read:
-// not_permitted.
+// The rules of every backend that holds any. Throws not_permitted if one that may hold some cannot be read.
 [[nodiscard]] std::vector<Live> read_live(const CommandLine& line);
 
 // The comparison in the format that was asked for.

@@ -72,25 +72,14 @@ Plan make_plan(CommandLine& line, const std::optional<Place>& place) {
   return made;
 }
 
-std::string legacy_lock(const CommandLine& line) {
+bool in_own_pod(const CommandLine& line) {
   const bool elsewhere =
-      !line.host && (line.pid || !line.netns.empty() || !line.config.network_namespace.empty() || line.config.cni_mode);
-  return elsewhere ? namespace_lock : "";
+      line.pid || !line.netns.empty() || !line.config.network_namespace.empty() || line.config.cni_mode;
+  return line.host || !elsewhere;
 }
 
-OpenBackend opener(const CommandLine& line) {
-  return [wait = line.config.lock_wait, lock = legacy_lock(line)](BackendKind kind,
-                                                                  Access access) -> std::unique_ptr<Backend> {
-    switch (kind) {
-      case BackendKind::iptables_nft:
-        return open_iptables_nft();
-      case BackendKind::nftables:
-        return open_nftables();
-      case BackendKind::iptables_legacy:
-        break;
-    }
-    return open_iptables_legacy({.read_only = access == Access::read, .lock_file = lock, .wait = wait});
-  };
+std::unique_ptr<Kernel> open_kernel(const CommandLine& line, bool write) {
+  return sidetrack::open_kernel({.write = write, .wait = line.config.lock_wait, .xtables_lock = in_own_pod(line)});
 }
 
 bool colored(const CommandLine& line) {

@@ -6,9 +6,8 @@
 namespace sidetrack::cli {
 
 Comparison compare(const CommandLine& line, const Plan& wanted) {
-  const auto routes = open_routes();
-  const Choice choice = choose(line.config, wanted.ruleset, iptables_legacy_in_use());
-  Comparison comparison = sidetrack::compare(wanted, choice, opener(line), *routes);
+  Comparison comparison =
+      sidetrack::compare({.plan = &wanted, .config = &line.config}, open_kernel(line, false)->survey());
   for (const Difference& difference : comparison.backends) {
     for (const std::string& warning : difference.warnings) warn(warning);
   }

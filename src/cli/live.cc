@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <algorithm>
-#include <utility>
 
 #include "cli/commands.h"
 #include "cli/log.h"
@@ -17,23 +16,17 @@ bool holds_rules(const Live& live) {
 }  // namespace
 
 std::vector<Live> read_live(const CommandLine& line) {
-  const OpenBackend open = opener(line);
-  std::vector<Live> found;
-  std::vector<std::pair<BackendKind, Error>> refused;
-  for (const BackendKind kind : {BackendKind::nftables, BackendKind::iptables_nft, BackendKind::iptables_legacy}) {
-    try {
-      Live live = open(kind, Access::read)->read();
-      if (holds_rules(live)) found.push_back(std::move(live));
-    } catch (const Error& error) {
-      if (error.code() == ExitCode::kernel_lacks) continue;  // then it holds nothing
-      if (error.code() != ExitCode::not_permitted) throw;
-      refused.emplace_back(kind, error);
-    }
-  }
+  Survey survey = open_kernel(line, false)->survey();
   // "No rules" would be a guess.
-  if (found.empty() && !refused.empty()) throw refused.front().second;
-  for (const auto& [kind, error] : refused)
-    warn(std::string(error.what()) + ": rules of " + std::string(name(kind)) + ", if there are any, are not seen");
+  if (const Unreadable* place = unseen(survey)) throw place->why;
+  std::vector<Live> found;
+  for (Sight<Live>* place : {&survey.nftables, &survey.iptables_nft, &survey.iptables_legacy}) {
+    if (const auto* unreadable = std::get_if<Unreadable>(place)) {
+      warn(std::string(unreadable->why.what()) + ": its tables, none of which can be the sidecar's, are not seen");
+    }
+    auto* live = std::get_if<Live>(place);
+    if (live != nullptr && holds_rules(*live)) found.push_back(std::move(*live));
+  }
   return found;
 }
 

@@ -188,7 +188,10 @@ since rules of IPv4 are always made.
     {"clean", "Say what\n.Cm clean\nwould remove instead.\n"},
     {"watch", "Refresh every second, and mark the counters that move.\n"},
     {"plan", "Ask about the rules of the given options, not the live ones; needs no privilege.\n"},
-    {"wait", "How long to wait for the lock of the legacy tables.\n"},
+    {"wait",
+     "How long to wait for the lock of the network namespace, which every run that changes it takes, and for that of "
+     "the "
+     "legacy tables.\n"},
     {"from", "Its source address.\n"},
     {"in-interface", "The interface by which it comes in.\n"},
     {"out-interface", "The interface by which it goes out.\n"},
@@ -265,11 +268,14 @@ The lock of the legacy tables, if it is another file.
 .El
 .Sh FILES
 .Bl -tag -width Ds
+.It Pa /proc/thread-self/ns/net
+The lock of the network namespace, by
+.Xr flock 2 .
 .It Pa /run/xtables.lock
-The lock of the legacy tables in this namespace.
-That of another pod
+The lock of the legacy tables, beside it.
+In another pod
 .Pq Fl -netns , -pid , -network-namespace , -cni-mode
-is its network namespace itself.
+it is not taken.
 .It Pa /etc/resolv.conf
 The servers of
 .Fl -redirect-dns .

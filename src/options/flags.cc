@@ -204,7 +204,7 @@ constexpr ExitMeaning exit_code_table[] = {
     {ExitCode::kernel_lacks, "the kernel lacks something",
      "the kernel lacks something: which rule, which extension, what to load"},
     {ExitCode::not_permitted, "not permitted", "not permitted: which capability is missing"},
-    {ExitCode::busy, "busy", "busy: the lock of the legacy tables is held, or somebody else keeps changing the rules"},
+    {ExitCode::busy, "busy", "busy: another writer holds the lock, or somebody else keeps changing the rules"},
     {ExitCode::differs, "differs", "differs (verify, diff)"},
     {ExitCode::validation_failed, "validation failed", "validation failed"},
 };
@@ -278,7 +278,7 @@ constexpr Flag flag_table[] = {
     {"backend", '\0', {}, Kind::choice, "BACKEND", "auto|nftables|iptables-nft|iptables-legacy", "auto",
      "what programs the rules", Group::run, all, choice<&Config::backend>},
     {"wait", '\0', {}, Kind::scalar, "DURATION", "", "30s",
-     "for the lock of the legacy tables", Group::run, CommandSet(apply) | clean, set_wait},
+     "for the locks of other writers", Group::run, CommandSet(apply) | clean, set_wait},
 
     {"uid", '\0', {}, Kind::scalar, "UID", "", "0",
      "the user who sends it", Group::packet, explain, value<&PacketOptions::uid, options::id>},

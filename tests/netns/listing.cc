@@ -26,11 +26,10 @@ std::map<std::string, std::string> atoms(const Namespace& where) {
   return all;
 }
 
-std::string listing(const Namespace& where) {
-  std::string all = where.must({"nft", "-a", "list", "ruleset"});
-  for (const auto& [name, text] : atoms(where)) {
-    if (name != "nf_tables") all += text;
-  }
+namespace {
+
+std::string routing(const Namespace& where) {
+  std::string all;
   for (const char* family : {"-4", "-6"}) {
     all += where.must({"ip", family, "rule"});
     // The table of local addresses fills in the background.
@@ -40,6 +39,26 @@ std::string listing(const Namespace& where) {
     }
   }
   return all + where.must({"ip", "-6", "addr", "show", "dev", "lo"});
+}
+
+}  // namespace
+
+std::map<std::string, std::string> state(const Namespace& where) {
+  auto all = atoms(where);
+  std::erase_if(all, [](const auto& atom) {
+    const std::string& text = atom.second;
+    return atom.first != "nf_tables" && text.find("-A ") == text.npos && text.find(" - [") == text.npos;
+  });
+  all["routing"] = routing(where);
+  return all;
+}
+
+std::string listing(const Namespace& where) {
+  std::string all = where.must({"nft", "-a", "list", "ruleset"});
+  for (const auto& [name, text] : atoms(where)) {
+    if (name != "nf_tables") all += text;
+  }
+  return all + routing(where);
 }
 
 }  // namespace sidetrack::netns

@@ -16,6 +16,10 @@ namespace sidetrack::netns {
 // or all of nf_tables ("nf_tables").
 [[nodiscard]] std::map<std::string, std::string> atoms(const Namespace& where);
 
+// The same, without tables of legacy iptables that hold nothing, which no program can remove again; and, as one unit
+// more, what we may change of policy rules, routes and addresses.
+[[nodiscard]] std::map<std::string, std::string> state(const Namespace& where);
+
 // All of it in one text, with handles and counters, policy rules, routes and the addresses of lo.
 [[nodiscard]] std::string listing(const Namespace& where);
 

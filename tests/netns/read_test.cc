@@ -29,7 +29,7 @@ class Read : public KernelTest {
     }
     return lines;
   }
-  static NfTables read(const Namespace& space) {
+  static LiveNfTables read(const Namespace& space) {
     return space.run([] { return read_nf_tables(); });
   }
   static Live legacy(const Namespace& space) {

@@ -138,9 +138,17 @@ TEST_F(RoutesTest, TakesIstiosForOurs) {
 TEST_F(RoutesTest, RemovesADoubledRuleWholly) {
   const std::string before = listed();
   shell(std::string(by_istio) + "; ip rule add fwmark 1337 lookup 133");
-  EXPECT_EQ(read(), everything);
+  Routing doubled = everything;
+  doubled.policy_rules.insert(doubled.policy_rules.begin(), everything.policy_rules.front());
+  EXPECT_EQ(read(), doubled);
   remove(read());
   EXPECT_EQ(listed(), before);
+}
+
+TEST_F(RoutesTest, RemovesAsManyAsAreAskedFor) {
+  shell(std::string(by_istio) + "; ip rule add fwmark 1337 lookup 133");
+  remove({{everything.policy_rules.front()}, {}, {}});
+  EXPECT_EQ(read(), everything);
 }
 
 TEST_F(RoutesTest, LeavesOthersAlone) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+// What is carried out, and what stands when something fails on the way.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <map>
-
-#include "fake_backend.h"
+#include "fake_kernel.h"
 #include "sidetrack/apply.h"
+#include "sidetrack/diff.h"
 #include "usual_config.h"
 
 namespace sidetrack {
@@ -16,158 +16,272 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-// A backend that is one of the kernel's: it stays when the one that was opened goes.
-class Opened : public Backend {
- public:
-  explicit Opened(FakeBackend& kernel) : kernel_(kernel) {}
-  [[nodiscard]] BackendKind kind() const override { return kernel_.kind(); }
-  Live read() override { return kernel_.read(); }
-  using Backend::replace;
-  void replace(const Live& seen, const Ruleset& wanted, EqualRules equal) override {
-    kernel_.replace(seen, wanted, equal);
-  }
-  std::vector<std::string> check(const Live& seen, const Ruleset& wanted) override {
-    return kernel_.check(seen, wanted);
-  }
-
- private:
-  FakeBackend& kernel_;
-};
+using ::testing::Not;
 
 class ConvergeTest : public ::testing::Test {
  protected:
-  ConvergeTest() {
-    for (BackendKind kind : {iptables_legacy, iptables_nft, nftables}) kernel[kind].live.backend = kind;
-  }
-  std::map<BackendKind, FakeBackend> kernel;
-  FakeRoutes routes;
-  Plan wanted = plan(injected(), dual_stack());
-  OpenBackend open = [this](BackendKind kind, Access) { return std::make_unique<Opened>(kernel[kind]); };
-  const Choice usual_choice{{iptables_nft, nftables, iptables_legacy}, {}};
+  FakeKernel kernel;
+  Config config = with_tproxy();
+  Plan wanted = plan(config, dual_stack());
 
-  void program(BackendKind kind) { kernel[kind].replace(kernel[kind].live, wanted.ruleset); }
+  static Config with_tproxy() {
+    Config config = injected();
+    config.mode = Mode::tproxy;
+    return config;
+  }
+  static Plan older() {
+    Config config = injected();
+    config.proxy_port = 16001;
+    return plan(config, dual_stack());
+  }
+
+  [[nodiscard]] Request request() const { return {.plan = &wanted, .config = &config}; }
+  Outcome apply() { return converge(request(), kernel); }
+  Outcome clean() { return converge({}, kernel); }
+  std::optional<Error> refused(const std::function<void()>& act) {
+    try {
+      act();
+    } catch (const Error& error) {
+      return error;
+    }
+    ADD_FAILURE() << "it succeeded";
+    return std::nullopt;
+  }
+  std::string failure(ExitCode code) {
+    const auto error = refused([&] { apply(); });
+    if (!error) return "";
+    EXPECT_EQ(error->code(), code) << error->what();
+    return error->what();
+  }
+
+  void program(BackendKind kind, const Plan& what) {
+    kernel.backends[kind].replace(kernel.backends[kind].live, stored(kind, what.ruleset));
+  }
   void lacks(BackendKind kind, const std::string& what) {
-    kernel[kind].before_replace = [what] { throw Error(ExitCode::kernel_lacks, what); };
+    kernel.backends[kind].before_replace = [what] { throw Error(ExitCode::kernel_lacks, what).as_of_one_backend(); };
+  }
+  [[nodiscard]] std::vector<BackendKind> holders() {
+    std::vector<BackendKind> found;
+    for (auto& [kind, backend] : kernel.backends) {
+      if (holds_ours(backend.live)) found.push_back(kind);
+    }
+    return found;
+  }
+  bool holds(BackendKind kind, const Plan& what) {
+    return equal(kernel.backends[kind].live, stored(kind, what.ruleset));
   }
 };
 
-TEST_F(ConvergeTest, TakesTheFirstBackendThatTheKernelAccepts) {
-  EXPECT_EQ(converge(wanted, usual_choice, open, routes).backend, iptables_nft);
+TEST_F(ConvergeTest, TheSecondTimeChangesNothing) {
+  EXPECT_EQ(apply().applied, Applied::changed);
+  EXPECT_EQ(kernel.routes.routing, wanted.routing);
+  EXPECT_TRUE(holds(iptables_nft, wanted));
+  EXPECT_EQ(apply().applied, Applied::unchanged);
+  EXPECT_EQ(kernel.backends[iptables_nft].replaced, 1);
+}
+
+TEST_F(ConvergeTest, ForceRewritesEqualRules) {
+  apply();
+  config.force_apply = true;
+  EXPECT_EQ(apply().applied, Applied::changed);
+  EXPECT_EQ(kernel.backends[iptables_nft].replaced, 2);
+}
+
+TEST_F(ConvergeTest, FallsBackAndSaysWhy) {
   lacks(iptables_nft, "no compat");
-  kernel[iptables_nft].live.chains.clear();
-  EXPECT_EQ(converge(wanted, usual_choice, open, routes).backend, nftables);
+  const Outcome outcome = apply();
+  EXPECT_EQ(outcome.backend, nftables);
+  EXPECT_THAT(outcome.skipped, ElementsAre("not used: iptables-nft: no compat"));
+  EXPECT_THAT(holders(), ElementsAre(nftables));
 }
 
 TEST_F(ConvergeTest, SaysWhatEachBackendLacks) {
   lacks(iptables_nft, "no xt owner");
   lacks(nftables, "no redir");
   lacks(iptables_legacy, "no tables");
-  try {
-    converge(wanted, usual_choice, open, routes);
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::kernel_lacks);
-    EXPECT_THAT(error.what(), AllOf(HasSubstr("iptables-nft: no xt owner"), HasSubstr("nftables: no redir"),
-                                    HasSubstr("iptables-legacy: no tables")));
+  EXPECT_THAT(failure(ExitCode::kernel_lacks),
+              AllOf(HasSubstr("iptables-nft: no xt owner"), HasSubstr("nftables: no redir"),
+                    HasSubstr("iptables-legacy: no tables")));
+  EXPECT_EQ(kernel.routes.routing, Routing{});
+}
+
+TEST_F(ConvergeTest, OnlyARefusalOfOneBackendIsAReasonToTryTheNext) {
+  for (const Error& error : {Error(ExitCode::not_permitted, "CAP_NET_ADMIN"), Error(ExitCode::failed, "no memory"),
+                             Error(ExitCode::kernel_lacks, "no IPv6 on lo")}) {
+    kernel.backends[iptables_nft].before_replace = [error] { throw error; };
+    EXPECT_THAT(failure(error.code()), Not(HasSubstr("no backend can")));
+    EXPECT_THAT(holders(), IsEmpty());
+    EXPECT_EQ(kernel.routes.routing, Routing{});
   }
-  EXPECT_EQ(routes.routing, Routing{});
 }
 
-TEST_F(ConvergeTest, AnotherErrorIsNotAReasonToTryTheNextBackend) {
-  kernel[iptables_nft].before_replace = [] { throw Error(ExitCode::not_permitted, "CAP_NET_ADMIN"); };
-  EXPECT_THROW(converge(wanted, usual_choice, open, routes), Error);
-  EXPECT_THAT(kernel[nftables].live.chains, IsEmpty());
+TEST_F(ConvergeTest, BothBackendsOfNfTablesChangeTogetherOrNotAtAll) {
+  config.backend = BackendChoice::nftables;
+  program(iptables_nft, older());
+  kernel.backends[iptables_nft].before_replace = [] { throw Error(ExitCode::failed, "EBUSY"); };
+  failure(ExitCode::failed);
+  EXPECT_THAT(holders(), ElementsAre(iptables_nft));
+  EXPECT_TRUE(holds(iptables_nft, older()));
+  kernel.backends[iptables_nft].before_replace = [] {};
+  EXPECT_THAT(apply().left, ElementsAre(iptables_nft));
+  EXPECT_THAT(holders(), ElementsAre(nftables));
 }
 
-TEST_F(ConvergeTest, RemovesOursFromOtherBackendsOnceTheNewOnesAreIn) {
-  Config older = injected();
-  older.proxy_port = 16001;
-  kernel[iptables_legacy].replace(kernel[iptables_legacy].live, plan(older, {}).ruleset);
-  kernel[iptables_legacy].before_replace = [this] { EXPECT_TRUE(holds_ours(kernel[iptables_nft].live)); };
-  const Outcome outcome = converge(wanted, usual_choice, open, routes);
-  EXPECT_THAT(outcome.left, ElementsAre(iptables_legacy));
-  EXPECT_FALSE(holds_ours(kernel[iptables_legacy].live));
+TEST_F(ConvergeTest, BetweenLegacyAndNfTablesTheNewRulesComeFirst) {
+  program(iptables_legacy, older());
+  kernel.backends[iptables_legacy].before_replace = [&] { EXPECT_TRUE(holds(iptables_nft, wanted)); };
+  EXPECT_THAT(apply().left, ElementsAre(iptables_legacy));
+  EXPECT_THAT(holders(), ElementsAre(iptables_nft));
 }
 
-TEST_F(ConvergeTest, EqualRulesStayInTheBackendThatHoldsThem) {
-  program(nftables);
-  routes.routing = wanted.routing;
-  const Outcome outcome = converge(wanted, usual_choice, open, routes);
-  EXPECT_EQ(outcome.backend, nftables);
-  EXPECT_EQ(outcome.applied, Applied::unchanged);
-  EXPECT_FALSE(holds_ours(kernel[iptables_nft].live));
+TEST_F(ConvergeTest, TheNewRulesGoAgainIfTheOldOnesCannot) {
+  for (const auto& [from, to, choice] : {std::tuple(iptables_legacy, iptables_nft, BackendChoice::iptables_nft),
+                                         std::tuple(iptables_nft, iptables_legacy, BackendChoice::iptables_legacy),
+                                         std::tuple(iptables_legacy, nftables, BackendChoice::nftables)}) {
+    kernel.backends.clear();
+    for (BackendKind kind : all_backends) kernel.backends[kind].live.backend = kind;
+    config.backend = choice;
+    program(from, older());
+    kernel.backends[from].before_replace = [] { throw Error(ExitCode::failed, "no memory"); };
+    EXPECT_EQ(failure(ExitCode::failed), "no memory");
+    EXPECT_THAT(holders(), ElementsAre(from));
+    EXPECT_TRUE(holds(from, older()));
+    EXPECT_EQ(kernel.backends[to].replaced, 2);
+    EXPECT_EQ(kernel.routes.routing, Routing{});
+  }
 }
 
-TEST_F(ConvergeTest, ABackendAskedForByNameGetsTheRulesThatAnotherHolds) {
-  program(nftables);
-  const Outcome outcome = converge(wanted, {{iptables_legacy}, {}}, open, routes);
-  EXPECT_EQ(outcome.backend, iptables_legacy);
-  EXPECT_THAT(outcome.left, ElementsAre(nftables));
+TEST_F(ConvergeTest, SaysWhatStandsIfTheNewRulesCannotGoEither) {
+  program(iptables_legacy, older());
+  kernel.backends[iptables_legacy].before_replace = [this] {
+    kernel.backends[iptables_nft].before_replace = [] { throw Error(ExitCode::failed, "no memory again"); };
+    throw Error(ExitCode::failed, "no memory");
+  };
+  EXPECT_EQ(failure(ExitCode::failed),
+            "no memory; the rules that are asked for stand in iptables-nft, older ones still in iptables-legacy, and "
+            "could not be removed again: no memory again");
+  EXPECT_EQ(kernel.routes.routing, wanted.routing);
+}
+
+TEST_F(ConvergeTest, SaysWhatStandsIfRoutesCannotGo) {
+  apply();
+  wanted = older();
+  config = injected();
+  kernel.before_remove = [] { throw Error(ExitCode::failed, "no route to be removed"); };
+  EXPECT_EQ(failure(ExitCode::failed),
+            "no route to be removed; the rules are as asked, but policy rules, routes or addresses that are not asked "
+            "for are still there");
+  EXPECT_TRUE(holds(iptables_nft, older()));
+}
+
+TEST_F(ConvergeTest, ADoubledPolicyRuleIsReducedToOne) {
+  apply();
+  kernel.routes.routing.policy_rules.push_back(wanted.routing.policy_rules.front());
+  EXPECT_EQ(apply().applied, Applied::changed);
+  EXPECT_EQ(kernel.routes.routing.policy_rules.size(), wanted.routing.policy_rules.size());
+  EXPECT_EQ(apply().applied, Applied::unchanged);
+}
+
+TEST_F(ConvergeTest, SurveysAgainWhenSomebodyElseChangedTheRules) {
+  int disturbances = 3;
+  kernel.backends[iptables_nft].before_replace = [&] {
+    if (disturbances-- > 0) ++kernel.backends[iptables_nft].live.generation;
+  };
+  apply();
+  EXPECT_EQ(kernel.surveys, 4);
+  EXPECT_TRUE(holds(iptables_nft, wanted));
+}
+
+TEST_F(ConvergeTest, GivesUpAsBusyWhenTheChangesDoNotEnd) {
+  kernel.backends[iptables_nft].before_replace = [&] { ++kernel.backends[iptables_nft].live.generation; };
+  failure(ExitCode::busy);
+  EXPECT_EQ(kernel.routes.routing, Routing{});
+}
+
+TEST_F(ConvergeTest, KeepsTheRoutesOfRulesThatWereCommitted) {
+  kernel.backends[iptables_nft].after_replace = [](Live& live) {
+    live.chains.front().rules.clear();  // somebody else, right after the commit
+    live.generation += 2;
+  };
+  EXPECT_THAT(failure(ExitCode::busy), HasSubstr("what was committed stands in iptables-nft"));
+  EXPECT_EQ(kernel.routes.routing, wanted.routing);
+}
+
+TEST_F(ConvergeTest, FailsWhenTheKernelHoldsOtherRulesThanWereSent) {
+  program(iptables_legacy, older());
+  kernel.backends[iptables_nft].after_replace = [](Live& live) { live.chains.front().rules.clear(); };
+  EXPECT_THAT(failure(ExitCode::failed),
+              AllOf(HasSubstr("the kernel holds other rules than were committed"),
+                    HasSubstr("stands in iptables-nft, and older rules in iptables-legacy")));
+  EXPECT_TRUE(holds(iptables_legacy, older()));
 }
 
 TEST_F(ConvergeTest, CompareSaysWhatConvergeWouldDo) {
-  EXPECT_FALSE(compare(wanted, usual_choice, open, routes).equal());
-  converge(wanted, usual_choice, open, routes);
-  EXPECT_TRUE(compare(wanted, usual_choice, open, routes).equal());
-  program(iptables_legacy);
-  EXPECT_FALSE(compare(wanted, {{iptables_nft}, {}}, open, routes).equal());
+  EXPECT_FALSE(compare(request(), kernel.survey()).equal());
+  apply();
+  EXPECT_TRUE(compare(request(), kernel.survey()).equal());
+  program(iptables_legacy, older());
+  EXPECT_FALSE(compare(request(), kernel.survey()).equal());
 }
 
 TEST_F(ConvergeTest, CheckSaysWhatConvergeWouldDoAndChangesNothing) {
   lacks(iptables_nft, "no compat");
-  program(iptables_legacy);
-  Config other = injected();
-  other.proxy_port = 16001;
-  const Plan asked = plan(other, dual_stack());
-  const Outcome outcome = check(asked, usual_choice, open, routes);
+  program(iptables_legacy, older());
+  const Outcome outcome = check(request(), kernel);
   EXPECT_EQ(outcome.backend, nftables);
   EXPECT_EQ(outcome.applied, Applied::changed);
   EXPECT_THAT(outcome.left, ElementsAre(iptables_legacy));
-  EXPECT_THAT(outcome.warnings, ElementsAre("not checked: whether it rains",
-                                            HasSubstr("not checked: routing: whether the kernel takes")));
-  EXPECT_EQ(kernel[nftables].replaced, 0);
-  EXPECT_EQ(kernel[iptables_legacy].replaced, 1);
-  EXPECT_EQ(routes.routing, Routing{});
+  EXPECT_THAT(outcome.skipped, ElementsAre("not used: iptables-nft: no compat"));
+  EXPECT_THAT(outcome.warnings,
+              ::testing::IsSupersetOf(
+                  {::testing::Matcher<std::string>("not checked: whether it rains"),
+                   ::testing::Matcher<std::string>(HasSubstr("not checked: routing: whether the kernel takes"))}));
+  EXPECT_EQ(kernel.backends[nftables].replaced, 0);
+  EXPECT_EQ(kernel.backends[iptables_legacy].replaced, 1);
+  EXPECT_EQ(kernel.routes.routing, Routing{});
 }
 
 TEST_F(ConvergeTest, CheckOfWhatIsThereAsksNothing) {
-  converge(wanted, usual_choice, open, routes);
+  apply();
   lacks(iptables_nft, "nothing is asked");
-  const Outcome outcome = check(wanted, usual_choice, open, routes);
+  const Outcome outcome = check(request(), kernel);
   EXPECT_EQ(outcome.applied, Applied::unchanged);
   EXPECT_THAT(outcome.warnings, IsEmpty());
 }
 
 TEST_F(ConvergeTest, CheckAsksAgainAfterAChangeInBetween) {
   int changes = 2;
-  kernel[iptables_nft].before_replace = [&] { kernel[iptables_nft].live.generation += changes-- > 0; };
-  EXPECT_EQ(check(wanted, usual_choice, open, routes).backend, iptables_nft);
+  kernel.backends[iptables_nft].before_replace = [&] {
+    kernel.backends[iptables_nft].live.generation += changes-- > 0;
+  };
+  EXPECT_EQ(check(request(), kernel).backend, iptables_nft);
   EXPECT_EQ(changes, -1);
 }
 
 TEST_F(ConvergeTest, CheckFailsAsConvergeDoes) {
-  for (BackendKind kind : {iptables_nft, nftables, iptables_legacy}) lacks(kind, "nothing at all");
-  const auto error_of = [&](auto act) {
-    try {
-      act();
-    } catch (const Error& error) {
-      return std::string(error.what());
-    }
-    return std::string("no error");
-  };
-  EXPECT_EQ(error_of([&] { check(wanted, usual_choice, open, routes); }),
-            error_of([&] { converge(wanted, usual_choice, open, routes); }));
+  for (BackendKind kind : all_backends) lacks(kind, "nothing at all");
+  const auto checked = refused([&] { check(request(), kernel); });
+  EXPECT_EQ(failure(ExitCode::kernel_lacks), checked->what());
 }
 
 TEST_F(ConvergeTest, CleanRemovesOursEverywhere) {
-  program(nftables);
-  program(iptables_legacy);
-  routes.routing = wanted.routing;
-  EXPECT_THAT(clean(open, routes).left, ElementsAre(iptables_legacy, nftables));
-  for (auto& [kind, backend] : kernel) EXPECT_FALSE(holds_ours(backend.live)) << name(kind);
-  EXPECT_EQ(routes.routing, Routing{});
-  EXPECT_EQ(clean(open, routes).applied, Applied::unchanged);
+  program(nftables, wanted);
+  program(iptables_legacy, wanted);
+  kernel.routes.routing = wanted.routing;
+  EXPECT_THAT(clean().left, ElementsAre(iptables_legacy, nftables));
+  EXPECT_THAT(holders(), IsEmpty());
+  EXPECT_EQ(kernel.routes.routing, Routing{});
+  EXPECT_EQ(clean().applied, Applied::unchanged);
+}
+
+TEST_F(ConvergeTest, CleanSaysWhatItCouldNotRemove) {
+  program(nftables, wanted);
+  program(iptables_legacy, wanted);
+  kernel.routes.routing = wanted.routing;
+  kernel.backends[nftables].before_replace = [] { throw Error(ExitCode::failed, "no memory"); };
+  EXPECT_STREQ(refused([&] { clean(); })->what(),
+               "no memory; rules of the sidecar still stand in nftables; those in iptables-legacy are removed");
+  EXPECT_EQ(kernel.routes.routing, wanted.routing);
 }
 
 }  // namespace

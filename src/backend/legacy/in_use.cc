@@ -12,11 +12,12 @@
 #include "sidetrack/error.h"
 
 namespace sidetrack {
+namespace legacy {
 namespace {
 
 // A table without any rule has an entry for each hook's policy, and the one that ends it.
 template <typename Info>
-bool holds_rules(int domain, int level, int option, const std::string& table) {
+bool holds_entries(int domain, int level, int option, const std::string& table) {
   const Descriptor socket_fd(socket(domain, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_RAW));
   if (!socket_fd.valid()) return false;  // without CAP_NET_RAW this backend is of no use anyway
   Info info{};
@@ -28,14 +29,18 @@ bool holds_rules(int domain, int level, int option, const std::string& table) {
 
 }  // namespace
 
+bool holds_rules(Family family, const std::string& table) {
+  return family == Family::ipv4 ? holds_entries<ipt_getinfo>(AF_INET, IPPROTO_IP, IPT_SO_GET_INFO, table)
+                                : holds_entries<ip6t_getinfo>(AF_INET6, IPPROTO_IPV6, IP6T_SO_GET_INFO, table);
+}
+
+}  // namespace legacy
+
 bool iptables_legacy_in_use() {
   try {
     for (Family family : {Family::ipv4, Family::ipv6}) {
       for (const std::string& table : legacy::table_names(family)) {
-        const bool used = family == Family::ipv4
-                              ? holds_rules<ipt_getinfo>(AF_INET, IPPROTO_IP, IPT_SO_GET_INFO, table)
-                              : holds_rules<ip6t_getinfo>(AF_INET6, IPPROTO_IPV6, IP6T_SO_GET_INFO, table);
-        if (used) return true;
+        if (legacy::holds_rules(family, table)) return true;
       }
     }
   } catch (const Error&) {  // if they may not be seen, this backend is of no use anyway

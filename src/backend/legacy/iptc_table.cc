@@ -210,29 +210,43 @@ std::unique_ptr<IptcTable> open_table(Family family, Table table) {
   return family == Family::ipv4 ? open<Ipv4>(table) : open<Ipv6>(table);
 }
 
+namespace {
+
+// The names cannot be read. Returns if there are none.
+void require_none(int error, const char* path, Family family) {
+  constexpr auto of_every_namespace = "/proc/thread-self/net/dev";
+  if (error == ENOENT) {
+    // /proc is there, and the file is not: without legacy iptables in the kernel there is none.
+    if (access(of_every_namespace, F_OK) == 0 || !kernel_has_tables(family)) return;
+    throw Error(ExitCode::not_permitted,
+                fmt::format("iptables-legacy: which tables there are cannot be seen: {}: {}", path, errno_words(error)),
+                "mount /proc: mount -t proc proc /proc");
+  }
+  if (error == EACCES || error == EPERM) require_capabilities();
+  throw system_error(error, std::string("iptables-legacy: cannot read ") + path, ExitCode::failed,
+                     "the file belongs to nobody if the network namespace was made before the ids of its user "
+                     "namespace were mapped");
+}
+
+}  // namespace
+
 std::vector<std::string> table_names(Family family) {
   // Not there at all without legacy iptables in the kernel. /proc/net would be the namespace of the first thread.
   const char* path =
       family == Family::ipv4 ? "/proc/thread-self/net/ip_tables_names" : "/proc/thread-self/net/ip6_tables_names";
   const Descriptor file(::open(path, O_RDONLY | O_CLOEXEC));
-  if (!file.valid() && errno == EACCES) {
-    require_capabilities();
-    throw system_error(EACCES, std::string("iptables-legacy: cannot read ") + path, ExitCode::failed,
-                       "the file belongs to nobody if the network namespace was made before the ids of its user "
-                       "namespace were mapped; the nf_tables backends do without it");
-  }
-  if (!file.valid()) return {};
   char buffer[512];  // a name a line; five tables exist
-  const ssize_t size = ::read(file.get(), buffer, sizeof buffer);
-  std::vector<std::string> names(1);
-  for (const char c : std::string_view(buffer, size > 0 ? static_cast<std::size_t>(size) : 0)) {
-    if (c == '\n') {
-      names.emplace_back();
-    } else {
-      names.back() += c;
-    }
+  const ssize_t size = file.valid() ? ::read(file.get(), buffer, sizeof buffer) : -1;
+  std::vector<std::string> names;
+  if (size < 0) {
+    require_none(errno, path, family);
+    return names;
   }
-  names.pop_back();
+  std::string_view text(buffer, static_cast<std::size_t>(size));
+  for (std::size_t end = text.find('\n'); end != std::string_view::npos; end = text.find('\n')) {
+    names.emplace_back(text.substr(0, end));
+    text.remove_prefix(end + 1);
+  }
   return names;
 }
 

@@ -43,8 +43,9 @@ class IptcTable {
   // Changes the snapshot. Throws if libiptc refuses.
   virtual void edit(const std::vector<ChainEdit>& edits) = 0;
 
-  // Hands it to the kernel, which takes all of it or nothing. Returns the errno, 0 if it is done. EAGAIN: somebody
-  // else changed the table since the snapshot. Untouched rules keep the counters that they have by now.
+  // Hands it to the kernel. Returns the errno, 0 if it is done. EAGAIN: somebody else changed the table since the
+  // snapshot. Untouched rules keep the counters that they have by now: a second call gives them back, and if it alone
+  // fails, the table is the new one although an errno is returned.
   [[nodiscard]] virtual int commit() = 0;
 };
 
@@ -52,10 +53,14 @@ class IptcTable {
 [[nodiscard]] std::unique_ptr<IptcTable> open_table(Family family, Table table);
 
 // The tables that are alive in this namespace: by ip_tables_names and ip6_tables_names in /proc/net, which touch
-// nothing. All of them, those that we write to, and the others. Throws not_permitted if they may not be read.
+// nothing. All of them, those that we write to, and the others. Throws not_permitted if there may be some, and they
+// cannot be seen.
 [[nodiscard]] std::vector<std::string> table_names(Family family);
 [[nodiscard]] std::vector<Table> tables_alive(Family family);
 [[nodiscard]] std::vector<Table> others_alive(Family family);  // filter and security
+
+// Whether it holds rules, whoever wrote them. Only for tables that are alive: others would come to life.
+[[nodiscard]] bool holds_rules(Family family, const std::string& table);
 
 // "table nat (ipv4)"
 [[nodiscard]] std::string place(Family family, Table table);

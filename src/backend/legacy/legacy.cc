@@ -30,20 +30,23 @@ std::vector<TablePointer> open_alive() {
   return tables;
 }
 
-// Whether the table still holds the chains of `seen`, by name and length; a chain without rules may be missing there,
-// as a table that was not alive is.
+bool same_rules(const LiveChain* a, const LiveChain& b) {
+  if (a == nullptr) return b.rules.empty() && is_builtin(b.name);
+  return std::ranges::equal(a->rules, b.rules, {}, &LiveRule::rule, &LiveRule::rule);
+}
+
+// Whether the table holds what was `seen`, counters apart. A table that was not alive is one without rules.
 bool is_as_seen(const IptcTable& table, const Live& seen) {
-  std::size_t chains_seen = 0;
-  for (const LiveChain& chain : seen.chains) {
-    if (chain.families == table.family() && chain.table == table.table()) ++chains_seen;
-  }
-  for (const LiveChain& chain : table.read()) {
-    const LiveChain* before = seen.find(table.family(), table.table(), chain.name);
-    if (before != nullptr) --chains_seen;
-    if (before == nullptr && !is_builtin(chain.name)) return false;
-    if ((before != nullptr ? before->rules.size() : 0) != chain.rules.size()) return false;
-  }
-  return chains_seen == 0;
+  const std::vector<LiveChain> chains = table.read();
+  const auto of_table = [&](const LiveChain& chain) {
+    return chain.families == table.family() && chain.table == table.table();
+  };
+  const auto gone = [&](const LiveChain& before) {
+    return of_table(before) && std::ranges::find(chains, before.name, &LiveChain::name) == chains.end();
+  };
+  return std::ranges::none_of(seen.chains, gone) && std::ranges::all_of(chains, [&](const LiveChain& chain) {
+           return same_rules(seen.find(table.family(), table.table(), chain.name), chain);
+         });
 }
 
 ChainEdit edit_of(const std::string& name, const LiveChain* there, std::span<const Rule* const> wanted, Family family,
@@ -103,22 +106,32 @@ struct PlannedTable {
   std::vector<ChainEdit> back;
 };
 
-// Puts committed tables back. Returns what it could not put back, to be said beside the first error.
-std::string roll_back(std::span<const PlannedTable> committed) {
+// Puts a table back, unless it is as it was seen: the commit that failed may have replaced it all the same. Returns
+// what it could not do; empty: nothing.
+std::string put_back(const PlannedTable& planned, const Live& seen) {
+  const Family family = planned.table->family();
+  const Table table = planned.table->table();
+  const auto open = [&] { return open_table(family, table); };
+  try {
+    const TablePointer now = open();
+    if (is_as_seen(*now, seen)) return "";
+    now->edit(planned.back);
+    const int error = now->commit();
+    if (error == 0 || is_as_seen(*open(), seen)) return "";
+    return errno_words(error);
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+// Puts tables back. Returns what it could not put back, to be said beside the first error.
+std::string roll_back(std::span<const PlannedTable> committed, const Live& seen) {
   std::string failures;
   for (auto planned = committed.rbegin(); planned != committed.rend(); ++planned) {
-    const Family family = planned->table->family();
-    const Table table = planned->table->table();
-    std::string failure;
-    try {
-      const TablePointer again = open_table(family, table);
-      again->edit(planned->back);
-      const int error = again->commit();
-      if (error != 0) failure = errno_words(error);
-    } catch (const Error& error) {
-      failure = error.what();
-    }
-    if (!failure.empty()) failures += fmt::format("; {} could not be put back: {}", place(family, table), failure);
+    const std::string failure = put_back(*planned, seen);
+    if (failure.empty()) continue;
+    failures += fmt::format("; {} holds the new rules and could not be put back: {}",
+                            place(planned->table->family(), planned->table->table()), failure);
   }
   return failures;
 }
@@ -184,7 +197,10 @@ class LegacyBackend : public Backend {
       const int error = planned[i].table->commit();
       if (error == 0) continue;
       const Error first = refused(error, planned[i].table->family(), planned[i].table->table(), wanted);
-      throw Error(first.code(), first.what() + roll_back(std::span(planned).first(i)), first.hint());
+      const std::string failures = roll_back(std::span(planned).first(i + 1), seen);
+      if (failures.empty()) throw first;
+      throw Error(first.code() == ExitCode::busy ? ExitCode::failed : first.code(), first.what() + failures,
+                  first.hint());
     }
   }
 

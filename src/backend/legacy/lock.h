@@ -4,6 +4,8 @@
 #include <chrono>
 #include <string>
 
+#include "host/descriptor.h"
+
 namespace sidetrack::legacy {
 
 // The lock that all programs of legacy iptables take: flock(2) on $XTABLES_LOCKFILE or /run/xtables.lock. libiptc takes
@@ -14,14 +16,11 @@ class XtablesLock {
   // the kernel tells. Where the file cannot be made (no /run, a read-only file system) it goes on without a lock and
   // says so in warning().
   XtablesLock(const std::string& named, std::chrono::milliseconds wait);
-  XtablesLock(const XtablesLock&) = delete;
-  XtablesLock& operator=(const XtablesLock&) = delete;
-  ~XtablesLock();
 
   [[nodiscard]] const std::string& warning() const { return warning_; }  // empty if the lock is held
 
  private:
-  int file_ = -1;
+  Descriptor file_;
   std::string warning_;
 };
 

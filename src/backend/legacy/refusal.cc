@@ -143,13 +143,15 @@ Error lacks(Family family, const Lacking& lacking) {
   const auto& [rule, kind, extension, presence] = lacking;
   const xt::Source source = xt::source_of(kind, extension.name);
   const char* what = kind == xt::ExtensionKind::match ? "match" : "target";
-  return {ExitCode::kernel_lacks,
-          fmt::format("{}: the kernel has no {} '{}'{}, which this rule needs: {}", place(family, rule->table), what,
-                      extension.name,
-                      presence == Presence::other_revision ? fmt::format(" of revision {}", extension.revision) : "",
-                      words_of(*rule)),
-          fmt::format("load module {} on the node (modprobe {}), or build the kernel with {}", source.module,
-                      source.module, source.config)};
+  return Error(
+             ExitCode::kernel_lacks,
+             fmt::format("{}: the kernel has no {} '{}'{}, which this rule needs: {}", place(family, rule->table), what,
+                         extension.name,
+                         presence == Presence::other_revision ? fmt::format(" of revision {}", extension.revision) : "",
+                         words_of(*rule)),
+             fmt::format("load module {} on the node (modprobe {}), or build the kernel with {}", source.module,
+                         source.module, source.config))
+      .as_of_one_backend();
 }
 
 // ---- ids
@@ -198,32 +200,41 @@ TableSource source_of(Family family, Table table) {
 
 }  // namespace
 
-Error cannot_open(int errno_value, Family family, Table table) {
+namespace {
+
+// What the kernel has not; nothing for other errors.
+std::optional<Error> lacking_table(int errno_value, Family family, Table table) {
   const bool v4 = family == Family::ipv4;
   const std::string where = place(family, table);
   switch (errno_value) {
-    case EPERM:
-    case EACCES:
-      return not_permitted(where);
     case ENOENT: {
       const TableSource source = source_of(family, table);
-      return {ExitCode::kernel_lacks, where + ": the kernel has no such table",
-              fmt::format("load module {0} on the node (modprobe {0}), or build the kernel with {1}", source.module,
-                          source.config)};
+      return Error{ExitCode::kernel_lacks, where + ": the kernel has no such table",
+                   fmt::format("load module {0} on the node (modprobe {0}), or build the kernel with {1}",
+                               source.module, source.config)};
     }
     case EAFNOSUPPORT:
-      return {ExitCode::kernel_lacks, fmt::format("{}: the kernel has no {}", where, v4 ? "IPv4" : "IPv6"),
-              v4 ? "" : "IPv6 may be switched off at boot (ipv6.disable=1); --ip-families ipv4 leaves it out"};
+      return Error{ExitCode::kernel_lacks, fmt::format("{}: the kernel has no {}", where, v4 ? "IPv4" : "IPv6"),
+                   v4 ? "" : "IPv6 may be switched off at boot (ipv6.disable=1); --ip-families ipv4 leaves it out"};
     case ENOPROTOOPT:
     case EPROTONOSUPPORT:
-      return {ExitCode::kernel_lacks, where + ": the kernel has no legacy iptables",
-              fmt::format("load module {0} on the node (modprobe {0}), or build the kernel with {1}, or use an "
-                          "nf_tables backend",
-                          v4 ? "ip_tables" : "ip6_tables",
-                          v4 ? "CONFIG_IP_NF_IPTABLES_LEGACY" : "CONFIG_IP6_NF_IPTABLES_LEGACY")};
+      return Error{ExitCode::kernel_lacks, where + ": the kernel has no legacy iptables",
+                   fmt::format("load module {0} on the node (modprobe {0}), or build the kernel with {1}, or use an "
+                               "nf_tables backend",
+                               v4 ? "ip_tables" : "ip6_tables",
+                               v4 ? "CONFIG_IP_NF_IPTABLES_LEGACY" : "CONFIG_IP6_NF_IPTABLES_LEGACY")};
     default:
-      return system_error(errno_value, where + ": cannot read it");
+      return std::nullopt;
   }
+}
+
+}  // namespace
+
+Error cannot_open(int errno_value, Family family, Table table) {
+  const std::string where = place(family, table);
+  if (errno_value == EPERM || errno_value == EACCES) return not_permitted(where);
+  if (const auto lacking = lacking_table(errno_value, family, table)) return lacking->as_of_one_backend();
+  return system_error(errno_value, where + ": cannot read it");
 }
 
 Error refused(int errno_value, Family family, Table table, const Ruleset& wanted) {
@@ -233,9 +244,10 @@ Error refused(int errno_value, Family family, Table table, const Ruleset& wanted
   if (errno_value == ENOMEM) return system_error(errno_value, where + ": the kernel has no memory for the rules");
   if (const auto lacking = first_lacking(family, wanted, table)) return lacks(family, *lacking);
   if (const Rule* rule = first_unmapped_owner(family, table, wanted)) {
-    return {ExitCode::failed,
-            fmt::format("{}: the user or group does not exist in this user namespace: {}", where, words_of(*rule)),
-            "map the id into the namespace (see /proc/self/uid_map and gid_map), or name one that is"};
+    return Error(ExitCode::failed,
+                 fmt::format("{}: the user or group does not exist in this user namespace: {}", where, words_of(*rule)),
+                 "map the id into the namespace (see /proc/self/uid_map and gid_map), or name one that is")
+        .as_of_one_backend();
   }
   return system_error(errno_value, where + ": the kernel refused the rules without saying which", ExitCode::failed,
                       "the kernel's log (dmesg) may name it; -m owner is refused for a network namespace of another "
@@ -251,6 +263,8 @@ void require_extensions(Family family, const Ruleset& wanted) {
       throw refused(EINVAL, family, rule->table, wanted);
   }
 }
+
+bool kernel_has_tables(Family family) { return ExtensionProbe(family).no_answer() != ENOPROTOOPT; }
 
 void require_capabilities() {
   if (!missing_capabilities().empty()) throw not_permitted("iptables-legacy");

@@ -21,4 +21,7 @@ namespace sidetrack::legacy {
 void require_extensions(Family family, const Ruleset& wanted);
 void require_capabilities();
 
+// False: the kernel certainly has no legacy iptables for the family by now, so no table either.
+[[nodiscard]] bool kernel_has_tables(Family family);
+
 }  // namespace sidetrack::legacy

@@ -9,13 +9,11 @@
 
 #include "analyse/ownership.h"
 #include "backend/iptables_order.h"
-#include "backend/nft/dump.h"
 #include "backend/nft/fields.h"
 #include "backend/nft/iptables_rule.h"
 #include "backend/nft/lives.h"
+#include "backend/nft/nf_tables.h"
 #include "backend/nft/rule_reader.h"
-#include "backend/nft/socket.h"
-#include "backend/nft/transaction.h"
 #include "backend/splice.h"
 #include "sidetrack/backend.h"
 #include "sidetrack/error.h"
@@ -103,11 +101,18 @@ struct ChainChange {
   }
 };
 
-[[noreturn]] void refuse_unhooked(const Place& place, const std::string& chain) {
+// Rules in such a chain would be seen never, or at another time than they are meant for.
+void require_called(const Place& place, const LiveChain& there) {
+  const auto meant = builtin_hook(place.table, there.name);
+  const char* fault = there.dormant         ? "is in a dormant table: the kernel calls none of its chains"
+                      : there.hook == meant ? nullptr
+                      : !there.hook         ? "is at no hook"
+                                            : "is not at the hook, or has not the type or the priority, of iptables";
+  if (fault == nullptr) return;
   const std::string table = text(place.key());
-  throw Error(ExitCode::failed,
-              fmt::format("iptables-nft: the chain {} of the table {} is not at the hook of iptables", chain, table),
-              fmt::format("see 'nft list chain {} {}'; delete it, or choose --backend nftables", table, chain));
+  throw Error(ExitCode::failed, fmt::format("iptables-nft: the chain {} of the table {} {}", there.name, table, fault),
+              fmt::format("see 'nft list chain {} {}'; delete it, or choose --backend nftables", table, there.name))
+      .as_of_one_backend();
 }
 
 std::vector<ChainChange> changes_of(const Live& seen, const Ruleset& wanted, const Place& place, EqualRules equal) {
@@ -116,7 +121,7 @@ std::vector<ChainChange> changes_of(const Live& seen, const Ruleset& wanted, con
   const std::vector<Chain> asked = chains(wanted, place.table, place.family);
   for (const Chain& chain : asked) {
     const LiveChain* there = seen.find(place.family, place.table, chain.name);
-    if (there != nullptr && there->hook != builtin_hook(place.table, chain.name)) refuse_unhooked(place, chain.name);
+    if (there != nullptr) require_called(place, *there);
     changes.push_back({chain.name, there, splice(there != nullptr ? there->rules : none, chain.rules, equal)});
   }
   for (const LiveChain& there : seen.chains) {
@@ -198,44 +203,6 @@ class Writer {
   std::vector<Chain> wanted_;
 };
 
-class IptablesNft final : public Backend {
- public:
-  [[nodiscard]] BackendKind kind() const override { return BackendKind::iptables_nft; }
-
-  [[nodiscard]] Ruleset stored(const Ruleset& asked) const override { return in_iptables_order(asked); }
-
-  Live read() override { return iptables_live(dump(socket_, is_of_iptables)); }
-
-  using Backend::replace;
-  void replace(const Live& seen, const Ruleset& wanted, EqualRules equal) override {
-    changes(seen, wanted, equal).commit(socket_);
-  }
-
-  std::vector<std::string> check(const Live& seen, const Ruleset& wanted) override {
-    changes(seen, wanted, EqualRules::keep).check(socket_);
-    return {};
-  }
-
- private:
-  Transaction changes(const Live& seen, const Ruleset& wanted, EqualRules equal) const {
-    Transaction transaction(kind(), seen.generation);
-    for (const Place& place : places()) {
-      const bool used = !chains(wanted, place.table, place.family).empty();
-      if (!used && std::ranges::find(seen.own_tables, text(place.key())) != seen.own_tables.end()) {
-        transaction.delete_table(place.key());
-        continue;
-      }
-      const std::vector<ChainChange> changes = changes_of(seen, wanted, place, equal);
-      if (changes.empty()) continue;
-      transaction.add_table(place.key());
-      Writer(transaction, place, wanted).write(changes);
-    }
-    return transaction;
-  }
-
-  Socket socket_;
-};
-
 // A rule that is several here (LiveRule) is none that we write: it is not deleted by halves, nor for one of them.
 void keep_divided(LiveChain& chain) {
   if (chain.ours) return;
@@ -246,9 +213,11 @@ void keep_divided(LiveChain& chain) {
 
 }  // namespace
 
-bool nft::is_of_iptables(const TableKey& table) { return place_of(table).has_value(); }
+namespace nft {
 
-Live nft::iptables_live(const Dump& seen) {
+bool is_of_iptables(const TableKey& table) { return place_of(table).has_value(); }
+
+Live iptables_live(const Dump& seen) {
   Live live{BackendKind::iptables_nft, {}, seen.generation, {}};
   std::vector<LiveChain> others;
   for (const KernelTable& table : seen.tables) {
@@ -272,6 +241,20 @@ Live nft::iptables_live(const Dump& seen) {
   return live;
 }
 
-std::unique_ptr<Backend> open_iptables_nft() { return std::make_unique<IptablesNft>(); }
+void change_iptables_nft(const Live& seen, const Ruleset& wanted, EqualRules equal, Transaction& transaction) {
+  transaction.begin(BackendKind::iptables_nft);
+  for (const Place& place : places()) {
+    const bool used = !chains(wanted, place.table, place.family).empty();
+    if (!used && std::ranges::find(seen.own_tables, text(place.key())) != seen.own_tables.end()) {
+      transaction.delete_table(place.key());
+      continue;
+    }
+    const std::vector<ChainChange> changes = changes_of(seen, wanted, place, equal);
+    if (changes.empty()) continue;
+    transaction.add_table(place.key());
+    Writer(transaction, place, wanted).write(changes);
+  }
+}
 
+}  // namespace nft
 }  // namespace sidetrack

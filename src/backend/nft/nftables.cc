@@ -5,11 +5,9 @@
 #include <algorithm>
 #include <array>
 
-#include "backend/nft/dump.h"
 #include "backend/nft/lives.h"
 #include "backend/nft/native.h"
-#include "backend/nft/socket.h"
-#include "backend/nft/transaction.h"
+#include "backend/nft/nf_tables.h"
 #include "sidetrack/backend.h"
 #include "sidetrack/fold.h"
 
@@ -45,49 +43,13 @@ void add(Transaction& transaction, const NativeTable& table) {
   }
 }
 
-class Nftables final : public Backend {
- public:
-  [[nodiscard]] BackendKind kind() const override { return BackendKind::nftables; }
-
-  [[nodiscard]] Ruleset stored(const Ruleset& asked) const override { return fold(asked); }
-
-  Live read() override { return native_live(dump(socket_, is_native)); }
-
-  using Backend::replace;
-  void replace(const Live& seen, const Ruleset& wanted, EqualRules /*one table, replaced whole*/) override {
-    const Ruleset folded = fold(wanted);
-    const NativeTable table = native(folded);
-    changes(seen, table).commit(socket_);
-  }
-
-  std::vector<std::string> check(const Live& seen, const Ruleset& wanted) override {
-    const Ruleset folded = fold(wanted);
-    const NativeTable table = native(folded);
-    changes(seen, table).check(socket_);
-    return {};
-  }
-
- private:
-  // add table inet sidetrack; delete table inet sidetrack; and the new one. Deleting makes the commit wait for RCU (10
-  // to 15 ms on Linux 6.18), so only what is there is deleted.
-  Transaction changes(const Live& seen, const NativeTable& table) const {
-    Transaction transaction(kind(), seen.generation);
-    for (const std::string_view name : own_tables) {
-      const TableKey key = inet(std::string(name));
-      if (std::ranges::find(seen.own_tables, text(key)) != seen.own_tables.end()) transaction.delete_table(key);
-    }
-    if (!table.chains.empty()) add(transaction, table);
-    return transaction;
-  }
-
-  Socket socket_;
-};
-
 }  // namespace
 
-bool nft::is_native(const TableKey& table) { return of_pods(table) && !is_of_iptables(table); }
+namespace nft {
 
-Live nft::native_live(const Dump& seen) {
+bool is_native(const TableKey& table) { return of_pods(table) && !is_of_iptables(table); }
+
+Live native_live(const Dump& seen) {
   Live live{BackendKind::nftables, {}, seen.generation, {}};
   for (const KernelTable& table : seen.tables) {
     if (!is_native(table.key)) continue;
@@ -100,12 +62,17 @@ Live nft::native_live(const Dump& seen) {
   return live;
 }
 
-NfTables read_nf_tables() {
-  Socket socket;
-  const Dump seen = dump(socket, of_pods);
-  return {iptables_live(seen), native_live(seen)};
+// add table inet sidetrack; delete table inet sidetrack; and the new one. Deleting makes the commit wait for RCU (10 to
+// 15 ms on Linux 6.18), so only what is there is deleted.
+void change_nftables(const Live& seen, const Ruleset& wanted, Transaction& transaction) {
+  transaction.begin(BackendKind::nftables);
+  for (const std::string_view name : own_tables) {
+    const TableKey key = inet(std::string(name));
+    if (std::ranges::find(seen.own_tables, text(key)) != seen.own_tables.end()) transaction.delete_table(key);
+  }
+  const NativeTable table = native(transaction.keep(fold(wanted)));
+  if (!table.chains.empty()) add(transaction, table);
 }
 
-std::unique_ptr<Backend> open_nftables() { return std::make_unique<Nftables>(); }
-
+}  // namespace nft
 }  // namespace sidetrack

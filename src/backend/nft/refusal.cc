@@ -123,25 +123,38 @@ Error refused_rule(const Refused& refused) {
   if (lacking(refused.error)) {
     const std::string remedy = joined(parts, &Part::remedy);
     return system_error(refused.error, message, ExitCode::kernel_lacks,
-                        remedy.empty() ? "a newer kernel is needed" : "load it on the node: " + remedy);
+                        remedy.empty() ? "a newer kernel is needed" : "load it on the node: " + remedy)
+        .as_of_one_backend();
   }
+  // The native `skuid` takes the same id.
   const bool owner = std::ranges::any_of(parts, [](const Part& part) { return part.extension == "owner"; });
-  return system_error(refused.error, message, ExitCode::failed,
-                      owner && refused.error == EINVAL
-                          ? "the id may not be mapped in this user namespace: see /proc/self/uid_map"
-                          : "");
+  if (owner && refused.error == EINVAL) {
+    return system_error(refused.error, message, ExitCode::failed,
+                        "the id may not be mapped in this user namespace: see /proc/self/uid_map")
+        .as_of_one_backend();
+  }
+  return system_error(refused.error, message);
 }
 
 }  // namespace
 
 Error refusal(const Refused& refused) {
+  // A right that is missing is met before the first message.
+  if (refused.error == EPERM) {
+    return Error(ExitCode::failed,
+                 fmt::format("{}: the kernel refuses {}: another process owns the table (flags owner)",
+                             name(refused.backend), refused.step),
+                 "'nft list ruleset' shows the table and its owner; it goes when that process ends")
+        .as_of_one_backend();
+  }
   if (refused.rule != nullptr) return refused_rule(refused);
   const std::string message = fmt::format("{}: the kernel refuses {}", name(refused.backend), refused.step);
   if (!lacking(refused.error)) return system_error(refused.error, message);
   return system_error(
-      refused.error, message, ExitCode::kernel_lacks,
-      "load it on the node: modprobe -a nf_tables nft_chain_nat (CONFIG_NF_TABLES, CONFIG_NF_TABLES_INET, "
-      "CONFIG_NF_TABLES_IPV4, CONFIG_NF_TABLES_IPV6, CONFIG_NFT_NAT); nat in an inet table needs Linux 5.2");
+             refused.error, message, ExitCode::kernel_lacks,
+             "load it on the node: modprobe -a nf_tables nft_chain_nat (CONFIG_NF_TABLES, CONFIG_NF_TABLES_INET, "
+             "CONFIG_NF_TABLES_IPV4, CONFIG_NF_TABLES_IPV6, CONFIG_NFT_NAT); nat in an inet table needs Linux 5.2")
+      .as_of_one_backend();
 }
 
 }  // namespace sidetrack::nft

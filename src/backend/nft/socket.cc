@@ -48,11 +48,20 @@ Error disturbed(const char* how) {
   return {ExitCode::busy, fmt::format("the rules of nf_tables could not be read as a whole: {}", how), "run it again"};
 }
 
+// nfnetlink is there and knows no subsystem of this number. Another question may be refused so for its own faults; that
+// for the generation, which has no attributes, has none.
+bool means_absence(int error, std::span<const std::byte> question) {
+  constexpr int generation = NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_GETGEN;
+  const int type = reinterpret_cast<const nlmsghdr*>(question.data())->nlmsg_type;
+  return type == generation && (error == EINVAL || error == EOPNOTSUPP);
+}
+
 // What is not there (ENOENT) was there when it was asked for: the caller knows it from the kernel.
-[[noreturn]] void refused(int error) {
+[[noreturn]] void refused(int error, std::span<const std::byte> question) {
   if (error == ENOENT) throw disturbed("what was to be read is gone");
   if (error == EINTR || error == ENOBUFS || error == EAGAIN || error == EBUSY)
     throw disturbed("the kernel broke it off");
+  if (means_absence(error, question)) throw_lacking(error, "the kernel has no nf_tables");
   throw_unavailable(error, "nf_tables refuses to be read");
 }
 
@@ -64,17 +73,21 @@ void throw_unavailable(int error, const char* doing) {
                        "nf_tables needs CAP_NET_ADMIN in the user namespace that owns this network namespace "
                        "(securityContext.capabilities.add: [NET_ADMIN])");
   }
-  // EINVAL: nfnetlink is there and knows no subsystem of this number.
-  const bool lacking = error == EPROTONOSUPPORT || error == EAFNOSUPPORT || error == EOPNOTSUPP || error == EINVAL;
-  throw system_error(
-      error, doing, lacking ? ExitCode::kernel_lacks : ExitCode::failed,
-      lacking ? "load it on the node: modprobe nf_tables (CONFIG_NETFILTER_NETLINK, CONFIG_NF_TABLES)" : "");
+  throw system_error(error, doing);
+}
+
+void throw_lacking(int error, const char* doing) {
+  throw system_error(error, doing, ExitCode::kernel_lacks,
+                     "load it on the node: modprobe nf_tables (CONFIG_NETFILTER_NETLINK, CONFIG_NF_TABLES)")
+      .as_of_one_backend();
 }
 
 Socket::Socket()
     : socket_(mnl_socket_open2(NETLINK_NETFILTER, SOCK_CLOEXEC)),
       buffer_(std::make_unique_for_overwrite<std::byte[]>(receive_size)) {
-  if (!socket_) throw_unavailable(errno, "cannot open a netlink socket to nf_tables");
+  constexpr auto opening = "cannot open a netlink socket to nf_tables";
+  if (!socket_ && (errno == EPROTONOSUPPORT || errno == EAFNOSUPPORT)) throw_lacking(errno, opening);
+  if (!socket_) throw_unavailable(errno, opening);
   if (mnl_socket_bind(socket_.get(), 0, MNL_SOCKET_AUTOPID) != 0) {
     throw_unavailable(errno, "cannot bind a netlink socket to nf_tables");
   }
@@ -120,7 +133,7 @@ void Socket::request(std::span<const std::byte> message, const std::function<voi
       const bool last = reply->nlmsg_type == NLMSG_ERROR || reply->nlmsg_type == NLMSG_DONE;
       if (last) {
         const int error = reply->nlmsg_type == NLMSG_ERROR ? answer_of(reply).error : error_of_end(reply);
-        if (error != 0) refused(error);
+        if (error != 0) refused(error, message);
         if (interrupted) throw disturbed("they changed meanwhile");
         return;
       }

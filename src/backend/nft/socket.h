@@ -55,7 +55,10 @@ class Socket {
   std::uint32_t sequence_ = 0;
 };
 
-// How nf_tables is missing or refused, as an Error that says what to do.
+// nf_tables refuses: an Error that names the right that is missing, if that is the reason.
 [[noreturn]] void throw_unavailable(int error, const char* doing);
+
+// The kernel has no nf_tables. Only of an answer that can mean nothing else.
+[[noreturn]] void throw_lacking(int error, const char* doing);
 
 }  // namespace sidetrack::nft

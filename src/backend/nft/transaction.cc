@@ -66,8 +66,8 @@ void say_host_order(nftnl_set* set) {
 
 }  // namespace
 
-Transaction::Transaction(BackendKind backend, std::uint32_t generation)
-    : backend_(backend), generation_(generation), draft_(std::make_unique_for_overwrite<char[]>(longest_message)) {
+Transaction::Transaction(std::uint32_t generation)
+    : generation_(generation), draft_(std::make_unique_for_overwrite<char[]>(longest_message)) {
   // Sequence 0: errors of the commit itself are reported under it.
   nlmsghdr* begin = nftnl_batch_begin(draft_.get(), 0);
   // NFNL_BATCH_GENID (Linux 4.12): only if nobody else has committed meanwhile
@@ -84,7 +84,7 @@ void Transaction::append(const nlmsghdr& message) {
 template <typename Write>
 void Transaction::message(std::uint16_t type, std::uint8_t family, std::uint16_t flags, std::string words,
                           const Rule* rule, Write write) {
-  steps_.push_back({std::move(words), rule, bytes_.size()});
+  steps_.push_back({std::move(words), rule, bytes_.size(), backend_});
   nlmsghdr* header =
       nftnl_nlmsg_build_hdr(draft_.get(), type, family, flags, static_cast<std::uint32_t>(steps_.size()));
   write(header);
@@ -208,8 +208,7 @@ void Transaction::commit(Socket& socket) {
   bytes_.resize(end);
   // The kernel acknowledges the last message before it commits. What proves the commit is that the generation moved.
   if (socket.generation() == generation_) {
-    throw Error(ExitCode::failed,
-                fmt::format("{}: the kernel acknowledged the rules and did not commit them", name(backend_)));
+    throw Error(ExitCode::failed, "nf_tables: the kernel acknowledged the rules and did not commit them");
   }
 }
 
@@ -226,19 +225,18 @@ void Transaction::send(Socket& socket) {
     if (answer.error != 0) refused(answer);
   }
   if (std::ranges::none_of(answers, [&](const Answer& answer) { return answer.sequence == last; })) {
-    throw Error(ExitCode::failed, fmt::format("{}: the kernel did not answer", name(backend_)));
+    throw Error(ExitCode::failed, "nf_tables: the kernel did not answer");
   }
 }
 
 void Transaction::refused(const Answer& answer) const {
   if (answer.error == ERESTART) {
-    throw Error(ExitCode::busy, fmt::format("{}: somebody else changed the rules meanwhile", name(backend_)),
-                "run it again");
+    throw Error(ExitCode::busy, "nf_tables: somebody else changed the rules meanwhile", "run it again");
   }
+  // 0: the commit itself, or the whole batch for want of a right.
   if (answer.sequence == 0) throw_unavailable(answer.error, "nf_tables refuses the rules");
-  if (answer.error == EPERM || answer.error == EACCES) throw_unavailable(answer.error, "nf_tables refuses the rules");
   const Step& step = steps_.at(answer.sequence - 1);
-  throw refusal({.backend = backend_,
+  throw refusal({.backend = step.backend,
                  .error = answer.error,
                  .step = step.words,
                  .rule = step.rule,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <list>
 #include <memory>
 #include <optional>
 #include <span>
@@ -29,7 +30,12 @@ class Transaction {
   };
 
   // `generation`: what the namespace is expected to hold. If it changed meanwhile, nothing happens but `busy`.
-  Transaction(BackendKind backend, std::uint32_t generation);
+  explicit Transaction(std::uint32_t generation);
+
+  // The backend that the following changes are part of, for errors.
+  void begin(BackendKind backend) { backend_ = backend; }
+  // Keeps rules alive for as long as this.
+  const Ruleset& keep(Ruleset rules) { return kept_.emplace_back(std::move(rules)); }
 
   void add_table(const TableKey& table);
   void delete_table(const TableKey& table);
@@ -54,6 +60,7 @@ class Transaction {
     std::string words;
     const Rule* rule = nullptr;
     std::size_t offset = 0;  // in bytes_
+    BackendKind backend = BackendKind::nftables;
   };
 
   // Appends a message; `write` gets its header and may add up to 64 KiB of attributes.
@@ -64,8 +71,9 @@ class Transaction {
   void send(Socket& socket);
   [[noreturn]] void refused(const Answer& answer) const;
 
-  BackendKind backend_;
+  BackendKind backend_ = BackendKind::nftables;
   std::uint32_t generation_;
+  std::list<Ruleset> kept_;
   // The message that is being written. Not cleared, and apart from the others, which a vector would have to clear room
   // for in advance: each page of that would cost a page fault.
   std::unique_ptr<char[]> draft_;

@@ -143,18 +143,15 @@ class KernelRoutes : public Routes {
   Routing read() override {
     const Everything all = list_everything(socket_);
     Routing ours;
-    // Once each, even if Istio's second run doubled it.
-    const auto add = [](auto& to, const auto& one) {
-      if (std::ranges::find(to, one) == to.end()) to.push_back(one);
-    };
+    // As often as it is there: Istio's second run doubles the rules.
     for (const LiveRule& live : all.rules) {
-      if (is_ours(live, all)) add(ours.policy_rules, live.rule);
+      if (is_ours(live, all)) ours.policy_rules.push_back(live.rule);
     }
     for (const LiveRoute& live : all.routes) {
-      if (is_ours(live, all)) add(ours.local_routes, live.route);
+      if (is_ours(live, all)) ours.local_routes.push_back(live.route);
     }
     for (const Address& address : all.addresses) {
-      if (is_ours(address)) add(ours.loopback_addresses, address);
+      if (is_ours(address)) ours.loopback_addresses.push_back(address);
     }
     return ours;
   }
@@ -178,15 +175,21 @@ class KernelRoutes : public Routes {
   void remove(const Routing& unwanted) override {
     if (unwanted == Routing{}) return;
     const Everything all = list_everything(socket_);
-    const auto contains = [](const auto& list, const auto& one) { return std::ranges::find(list, one) != list.end(); };
+    Routing left = unwanted;
+    const auto taken_from = [](auto& list, const auto& one) {
+      const auto found = std::ranges::find(list, one);
+      if (found == list.end()) return false;
+      list.erase(found);
+      return true;
+    };
     for (const LiveRule& live : all.rules) {
-      if (contains(unwanted.policy_rules, live.rule) && is_ours(live, all)) remove_one(live);
+      if (is_ours(live, all) && taken_from(left.policy_rules, live.rule)) remove_one(live);
     }
     for (const LiveRoute& live : all.routes) {
-      if (contains(unwanted.local_routes, live.route) && is_ours(live, all)) remove_one(live);
+      if (is_ours(live, all) && taken_from(left.local_routes, live.route)) remove_one(live);
     }
     for (const Address& address : all.addresses) {
-      if (contains(unwanted.loopback_addresses, address)) remove_one(address);
+      if (taken_from(left.loopback_addresses, address)) remove_one(address);
     }
   }
 
@@ -197,11 +200,13 @@ class KernelRoutes : public Routes {
   void add_all(const std::vector<T>& wanted, const Everything& there, std::vector<T>& added) {
     for (const T& one : wanted) {
       if (there.holds(one)) continue;
+      added.push_back(one);  // also if the answer is lost: then it may be there, and is to be undone
       const Reply reply = add_one(one);
+      if (reply.error == 0) continue;
+      added.pop_back();
       // Added by somebody else since `there` was listed, a second run of this program for one.
       if (reply.error == EEXIST && list_everything(socket_).holds(one)) continue;
-      if (reply.error != 0) throw refusal(reply, "add " + words_of(one), family_of(one));
-      added.push_back(one);
+      throw refusal(reply, "add " + words_of(one), family_of(one));
     }
   }
 

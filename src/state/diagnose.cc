@@ -139,7 +139,7 @@ BackendState look_at(BackendKind kind, const OpenBackend& open, Families familie
   BackendState state;
   state.kind = kind;
   try {
-    const auto backend = open(kind, Access::read);
+    const auto backend = open(kind);
     Inquiry inquiry(*backend);
     count_rules(inquiry.seen(), state);
     ask_features(inquiry, families, state);

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "sidetrack/decide.h"
+
+#include <algorithm>
+
+#include "sidetrack/choice.h"
+
+namespace sidetrack {
+namespace {
+
+using Kind = Write::Kind;
+
+bool same_commit(BackendKind a, BackendKind b) {
+  return (a == BackendKind::iptables_legacy) == (b == BackendKind::iptables_legacy);
+}
+
+std::vector<BackendKind> holders(const Survey& survey) {
+  std::vector<BackendKind> found;
+  std::ranges::copy_if(all_backends, std::back_inserter(found), [&](BackendKind kind) {
+    const Live* live = survey.live(kind);
+    return live != nullptr && holds_ours(*live);
+  });
+  return found;
+}
+
+// A table of ours that the kernel never asks is not as asked, whatever it holds.
+bool asleep(const Live& live) {
+  return std::ranges::any_of(live.chains, [](const LiveChain& chain) {
+    return chain.dormant && (chain.ours || std::ranges::any_of(chain.rules, &LiveRule::ours));
+  });
+}
+
+// Of nothing the order in which it is stored does not matter, and to compare costs time.
+bool is_as_asked(const Survey& survey, BackendKind kind, const Ruleset& asked) {
+  const Live* live = survey.live(kind);
+  if (live == nullptr || !holds_ours(*live)) return asked.rules.empty();
+  return !asleep(*live) && equal(*live, stored(kind, asked));
+}
+
+// The rules go in first, then the older ones elsewhere go away; what can be is done together.
+Attempt attempt(std::optional<BackendKind> backend, bool put, const std::vector<BackendKind>& holding) {
+  Attempt made{backend, {}};
+  if (put) made.commits.push_back({{*backend, Kind::put}});
+  for (BackendKind other : holding) {
+    if (other == backend) continue;
+    const auto together = std::ranges::find_if(
+        made.commits, [&](const Commit& commit) { return same_commit(commit.front().backend, other); });
+    Commit& commit = together != made.commits.end() ? *together : made.commits.emplace_back();
+    commit.push_back({other, Kind::remove});
+  }
+  return made;
+}
+
+// The one that holds exactly the rules that are asked for, if one does.
+std::optional<BackendKind> already_in(const std::vector<BackendKind>& order, const Ruleset& asked,
+                                      const Survey& survey) {
+  const auto found = std::ranges::find_if(order, [&](BackendKind kind) { return is_as_asked(survey, kind, asked); });
+  return found != order.end() ? std::optional(*found) : std::nullopt;
+}
+
+// Those of the choice that can hold rules at all; why the others cannot.
+std::vector<BackendKind> candidates(const Choice& choice, const Survey& survey, std::vector<Skipped>& skipped) {
+  std::vector<BackendKind> order;
+  for (BackendKind kind : choice.order) {
+    const auto* absent = std::get_if<Absent>(&survey.of(kind));
+    const auto* unreadable = std::get_if<Unreadable>(&survey.of(kind));
+    if (absent != nullptr && absent->lacking) {
+      skipped.push_back({kind, *absent->lacking});
+    } else if (unreadable != nullptr) {
+      skipped.push_back({kind, unreadable->why});
+    } else {
+      order.push_back(kind);
+    }
+  }
+  return order;
+}
+
+Error refusal(const Unreadable& place) {
+  return {place.why.code(), place.why.what() + std::string(": whether rules of the sidecar are there is not known"),
+          place.why.hint()};
+}
+
+Choice choice_of(const Request& request, const Survey& survey) {
+  return choose(*request.config, request.plan->ruleset, survey.legacy_in_use);
+}
+
+}  // namespace
+
+std::string words(const Skipped& skipped) {
+  const std::string backend = std::string(name(skipped.backend)) + ": ";
+  const std::string why = skipped.why.what();
+  return why.starts_with(backend) ? why : backend + why;
+}
+
+Error none_left(const std::vector<Skipped>& skipped) {
+  if (skipped.size() == 1) return skipped.front().why;
+  std::string lacking;
+  for (const Skipped& each : skipped) {
+    lacking += "\n  " + words(each) + (each.why.hint().empty() ? "" : "; " + each.why.hint());
+  }
+  return {ExitCode::kernel_lacks, "no backend can program these rules here:" + lacking};
+}
+
+std::variant<Decision, Error> decide(const Request& request, const Survey& survey) {
+  if (const Unreadable* place = unseen(survey)) return refusal(*place);
+  const std::vector<BackendKind> holding = holders(survey);
+  Decision decision;
+  if (request.plan == nullptr) {
+    Attempt clean = attempt({}, false, holding);
+    if (!clean.commits.empty()) decision.attempts.push_back(std::move(clean));
+    decision.remove = survey.routing;
+    return decision;
+  }
+
+  const Plan& plan = *request.plan;
+  const Choice choice = choice_of(request, survey);
+  decision.because = choice.because;
+  decision.add = without(plan.routing, survey.routing);
+  decision.remove = without(survey.routing, plan.routing);
+  const std::vector<BackendKind> order = candidates(choice, survey, decision.skipped);
+  const auto there = request.config->force_apply ? std::nullopt : already_in(order, plan.ruleset, survey);
+  if (there) {
+    decision.skipped.clear();
+    decision.attempts.push_back(attempt(there, false, holding));
+    return decision;
+  }
+  for (BackendKind kind : order) decision.attempts.push_back(attempt(kind, true, holding));
+  if (decision.attempts.empty()) return none_left(decision.skipped);
+  return decision;
+}
+
+Comparison compare(const Request& request, const Survey& survey) {
+  if (const Unreadable* place = unseen(survey)) throw refusal(*place);
+  const std::vector<BackendKind> holding = holders(survey);
+  Comparison comparison;
+  comparison.missing = without(request.plan->routing, survey.routing);
+  comparison.extra = without(survey.routing, request.plan->routing);
+  const Choice choice = choice_of(request, survey);
+  // The one that holds the rules as asked; else the one that holds any of ours, if it is among those that would do;
+  // else the one that comes first.
+  std::optional<BackendKind> compared;
+  if (!request.plan->ruleset.rules.empty()) compared = already_in(choice.order, request.plan->ruleset, survey);
+  if (!compared) {
+    std::vector<BackendKind> would_do;
+    std::ranges::copy_if(holding, std::back_inserter(would_do),
+                         [&](BackendKind kind) { return std::ranges::find(choice.order, kind) != choice.order.end(); });
+    compared = would_do.size() == 1 ? would_do.front() : choice.order.front();
+  }
+  Live nothing;
+  nothing.backend = *compared;
+  const Live* live = survey.live(*compared);
+  comparison.backends.push_back(diff(live != nullptr ? *live : nothing, stored(*compared, request.plan->ruleset)));
+  for (BackendKind kind : holding) {
+    if (kind != compared) comparison.backends.push_back(diff(*survey.live(kind), {}));
+  }
+  return comparison;
+}
+
+}  // namespace sidetrack

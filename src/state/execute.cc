@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "host/held_signals.h"
+#include "sidetrack/apply.h"
+#include "sidetrack/diff.h"
+#include "sidetrack/error.h"
+#include "sidetrack/render.h"
+
+namespace sidetrack {
+namespace {
+
+constexpr int attempts = 10;  // each lost only if somebody else committed in the milliseconds between read and commit
+
+const Ruleset no_rules;
+
+std::string names(const std::vector<BackendKind>& kinds) {
+  std::vector<std::string_view> list;
+  std::ranges::transform(kinds, std::back_inserter(list), [](BackendKind kind) { return name(kind); });
+  return fmt::format("{}", fmt::join(list, ", "));
+}
+
+// The same error, with more said.
+Error with(const Error& error, const std::string& more, std::string hint = {}) {
+  return {error.code(), error.what() + ("; " + more), hint.empty() ? error.hint() : std::move(hint)};
+}
+
+// The first thing in which the kernel's rules are not what was sent.
+std::string first_of(const Difference& difference) {
+  for (const ChainDiff& chain : difference.chains) {
+    std::string place = "table " + std::string(name(chain.table)) + ", chain " + chain.name;
+    for (const DiffLine& line : chain.lines) {
+      if (line.kind == DiffLine::Kind::missing) return place + ": missing: " + iptables_words(line.rule);
+      if (line.kind == DiffLine::Kind::extra) return place + ": not asked for: " + iptables_words(line.rule);
+    }
+    return place;
+  }
+  return "";
+}
+
+void require_as_committed(const Live& after, const Change& change) {
+  const BackendKind kind = after.backend;
+  const Ruleset sent = stored(kind, *change.wanted);
+  if (equal(after, sent)) return;
+  // Each commit to nf_tables counts the generation up by one; a lock keeps others from the legacy tables.
+  if (after.generation != change.seen->generation && after.generation != change.seen->generation + 1) {
+    throw Error(ExitCode::busy,
+                fmt::format("{}: the rules were committed, but somebody else changed them right after: {}", name(kind),
+                            first_of(diff(after, sent))),
+                "see that only one program writes the sidecar's rules, then run it again");
+  }
+  throw Error(
+      ExitCode::failed,
+      fmt::format("{}: the kernel holds other rules than were committed: {}", name(kind), first_of(diff(after, sent))),
+      "'sidetrack diff' shows what differs");
+}
+
+class Executor {
+ public:
+  Executor(const Request& request, const Survey& survey, Kernel& kernel, Outcome& outcome)
+      : request_(request), survey_(survey), kernel_(kernel), outcome_(outcome) {}
+
+  void execute(const Decision& decision) {
+    const HeldSignals held;
+    const Routing added = kernel_.add(decision.add);
+    bool changed = added != Routing{};
+    std::optional<BackendKind> backend;
+    try {
+      changed = first_that_takes(decision, backend) || changed;
+    } catch (const Error& error) {
+      if (rules_stand_) throw;  // and with them the routes that they need
+      throw undo(added, error);
+    }
+    try {
+      kernel_.remove(decision.remove);
+    } catch (const Error& error) {
+      throw with(error, changed
+                            ? "the rules are as asked, but policy rules, routes or addresses that are not asked for "
+                              "are still there"
+                            : "the rules were as asked already");
+    }
+    changed = changed || decision.remove != Routing{};
+    if (changed) outcome_.applied = Applied::changed;
+    outcome_.backend = backend;
+    if (backend) outcome_.stored = stored(*backend, request_.plan->ruleset);
+  }
+
+  // Asks the kernel about the first commit that it takes. Returns what could not be asked.
+  std::vector<std::string> check(const Decision& decision) {
+    std::vector<std::string> unchecked;
+    for_first_possible(decision, [&](const Attempt& attempt) {
+      outcome_.backend = attempt.backend;
+      if (puts(attempt)) unchecked = kernel_.check(changes(attempt.commits.front()));
+    });
+    return unchecked;
+  }
+
+ private:
+  static bool puts(const Attempt& attempt) {
+    return !attempt.commits.empty() && attempt.commits.front().front().kind == Write::Kind::put;
+  }
+
+  // Falling back: `act` is called with one attempt after the other until it throws no error of that backend alone.
+  template <typename Act>
+  void for_first_possible(const Decision& decision, Act act) {
+    std::vector<Skipped> skipped = decision.skipped;
+    for (const Attempt& attempt : decision.attempts) {
+      try {
+        act(attempt);
+        outcome_.skipped.clear();
+        for (const Skipped& each : skipped) outcome_.skipped.push_back("not used: " + words(each));
+        return;
+      } catch (const Error& error) {
+        if (!error.of_one_backend() || rules_stand_) throw;
+        skipped.push_back({*attempt.backend, error});
+      }
+    }
+    if (!skipped.empty()) throw none_left(skipped);
+  }
+
+  // Returns whether anything changed.
+  bool first_that_takes(const Decision& decision, std::optional<BackendKind>& backend) {
+    bool changed = false;
+    for_first_possible(decision, [&](const Attempt& attempt) {
+      carry_out(attempt);
+      backend = attempt.backend;
+      changed = !attempt.commits.empty();
+    });
+    return changed;
+  }
+
+  [[nodiscard]] std::vector<Change> changes(const Commit& commit) {
+    const bool force = request_.config != nullptr && request_.config->force_apply;
+    std::vector<Change> made;
+    for (const Write& write : commit) {
+      const bool put = write.kind == Write::Kind::put;
+      made.push_back({&seen(write.backend), put ? &request_.plan->ruleset : &no_rules,
+                      put && force ? EqualRules::rewrite : EqualRules::keep});
+    }
+    return made;
+  }
+
+  // What is absent is empty.
+  const Live& seen(BackendKind kind) {
+    if (const Live* live = survey_.live(kind)) return *live;
+    Live& nothing = nothing_[static_cast<std::size_t>(kind)];
+    nothing.backend = kind;
+    return nothing;
+  }
+
+  void carry_out(const Attempt& attempt) {
+    std::vector<BackendKind> done;  // whose older rules are gone
+    for (std::size_t i = 0; i < attempt.commits.size(); ++i) {
+      const Commit& commit = attempt.commits[i];
+      const std::vector<Change> made = changes(commit);
+      try {
+        kernel_.commit(made);
+      } catch (const Error& error) {
+        const bool refused = error.of_one_backend() || error.code() == ExitCode::busy || !is_in_force(made, error);
+        if (refused && i == 0) throw;
+        if (refused) throw second_failed(attempt, i, error);
+      }
+      rules_stand_ = true;
+      outcome_.applied = Applied::changed;
+      read_back(made, attempt, i);
+      for (const Write& write : commit) {
+        if (write.kind == Write::Kind::remove) outcome_.left.push_back(write.backend);
+      }
+    }
+  }
+
+  // Whether the change was made all the same: the answer may have been lost, not the question.
+  bool is_in_force(const std::vector<Change>& made, const Error& error) {
+    try {
+      const std::vector<Live> now = kernel_.read(made);
+      for (std::size_t i = 0; i < made.size(); ++i) {
+        if (!equal(now[i], stored(now[i].backend, *made[i].wanted))) return false;
+      }
+      return true;
+    } catch (const Error& second) {
+      rules_stand_ = true;  // perhaps: the routes that they need stay
+      throw with(error, std::string("whether the old rules or the new ones stand is not known: ") + second.what());
+    }
+  }
+
+  void read_back(const std::vector<Change>& made, const Attempt& attempt, std::size_t at) {
+    try {
+      const std::vector<Live> after = kernel_.read(made);
+      for (std::size_t i = 0; i < made.size(); ++i) require_as_committed(after[i], made[i]);
+    } catch (const Error& error) {
+      const auto rest = removals(attempt, at + 1);
+      throw with(error, fmt::format("what was committed stands in {}{}", names(backends_of(attempt.commits[at])),
+                                    rest.empty() ? "" : ", and older rules in " + names(rest)));
+    }
+  }
+
+  static std::vector<BackendKind> backends_of(const Commit& commit) {
+    std::vector<BackendKind> kinds;
+    std::ranges::transform(commit, std::back_inserter(kinds), &Write::backend);
+    return kinds;
+  }
+
+  // The backends whose rules of ours go with the commits from that one on.
+  static std::vector<BackendKind> removals(const Attempt& attempt, std::size_t from) {
+    std::vector<BackendKind> kinds;
+    for (std::size_t i = from; i < attempt.commits.size(); ++i) {
+      for (const Write& write : attempt.commits[i]) {
+        if (write.kind == Write::Kind::remove) kinds.push_back(write.backend);
+      }
+    }
+    return kinds;
+  }
+
+  // The new rules are in, the older ones of another backend did not go: the new ones go again, if there was nothing of
+  // ours in their place before. Returns the error to be thrown.
+  Error second_failed(const Attempt& attempt, std::size_t failed, const Error& error) {
+    const std::string rest = names(removals(attempt, failed));
+    const std::string again = "run it again when that is mended";
+    if (!puts(attempt)) {
+      return with(error,
+                  fmt::format("rules of the sidecar still stand in {}; those in {} are removed", rest,
+                              names(backends_of(attempt.commits.front()))),
+                  again);
+    }
+    const std::string both =
+        fmt::format("the rules that are asked for stand in {}, older ones still in {}", name(*attempt.backend), rest);
+    if (attempt.commits.front().size() > 1 || holds_ours(seen(*attempt.backend))) return with(error, both, again);
+    try {
+      const Change put = changes(attempt.commits.front()).front();
+      const std::vector<Live> now = kernel_.read(std::span(&put, 1));
+      const Change back{&now.front(), &no_rules, EqualRules::keep};
+      kernel_.commit(std::span(&back, 1));
+    } catch (const Error& second) {
+      return with(error, fmt::format("{}, and could not be removed again: {}", both, second.what()), again);
+    }
+    rules_stand_ = false;
+    return error;
+  }
+
+  // The first error is the one to report.
+  Error undo(const Routing& added, const Error& error) {
+    try {
+      kernel_.remove(added);
+    } catch (const Error& second) {
+      return with(error, std::string("routes that were added could not be removed again: ") + second.what());
+    }
+    return error;
+  }
+
+  const Request& request_;
+  const Survey& survey_;
+  Kernel& kernel_;
+  Outcome& outcome_;
+  Live nothing_[std::size(all_backends)];
+  bool rules_stand_ = false;  // a commit was made and not rolled back
+};
+
+Decision decided(const Request& request, const Survey& survey) {
+  auto verdict = decide(request, survey);
+  if (const auto* refusal = std::get_if<Error>(&verdict)) throw *refusal;
+  return std::get<Decision>(std::move(verdict));
+}
+
+// Calls `act` with a survey and the decision about it; again if somebody changes the rules in between.
+template <typename Act>
+void until_undisturbed(const Request& request, Kernel& kernel, Act act) {
+  for (int attempt = 1;; ++attempt) {
+    const Survey survey = kernel.survey();
+    const Decision decision = decided(request, survey);
+    try {
+      return act(survey, decision);
+    } catch (const Error& error) {
+      if (error.code() != ExitCode::busy || attempt == attempts) throw;
+    }
+  }
+}
+
+}  // namespace
+
+Outcome converge(const Request& request, Kernel& kernel) {
+  Outcome outcome;
+  until_undisturbed(request, kernel, [&](const Survey& survey, const Decision& decision) {
+    Executor(request, survey, kernel, outcome).execute(decision);
+    outcome.because = decision.because;
+  });
+  outcome.warnings = kernel.warnings();
+  return outcome;
+}
+
+Outcome check(const Request& request, Kernel& kernel) {
+  Outcome outcome;
+  until_undisturbed(request, kernel, [&](const Survey& survey, const Decision& decision) {
+    Outcome checked;
+    std::vector<std::string> unchecked = Executor(request, survey, kernel, checked).check(decision);
+    for (const std::string& command : ip_commands(decision.add)) {
+      unchecked.push_back("routing: whether the kernel takes '" + command + "': it can only be asked by doing it");
+    }
+    for (const std::string& sentence : unchecked) checked.warnings.push_back("not checked: " + sentence);
+    bool changes = decision.add != Routing{} || decision.remove != Routing{};
+    for (const Attempt& attempt : decision.attempts) {
+      if (attempt.backend != checked.backend) continue;
+      changes = changes || !attempt.commits.empty();
+      for (const Commit& commit : attempt.commits) {
+        for (const Write& write : commit) {
+          if (write.kind == Write::Kind::remove) checked.left.push_back(write.backend);
+        }
+      }
+    }
+    if (changes) checked.applied = Applied::changed;
+    if (checked.backend) checked.stored = stored(*checked.backend, request.plan->ruleset);
+    checked.because = decision.because;
+    outcome = std::move(checked);
+  });
+  std::ranges::copy(kernel.warnings(), std::back_inserter(outcome.warnings));
+  return outcome;
+}
+
+}  // namespace sidetrack

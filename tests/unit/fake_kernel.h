@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// A kernel in memory: three backends, of which those of nf_tables change together, and routes. Faults are injected by
+// the test.
+#pragma once
+
+#include <map>
+#include <optional>
+
+#include "fake_backend.h"
+#include "sidetrack/kernel.h"
+
+namespace sidetrack {
+
+class FakeKernel : public Kernel {
+ public:
+  FakeKernel() {
+    for (BackendKind kind : all_backends) backends[kind].live.backend = kind;
+  }
+
+  std::map<BackendKind, FakeBackend> backends;
+  std::map<BackendKind, Sight<Live>> instead;  // what the survey finds in the place of the backend
+  FakeRoutes routes;
+  bool legacy_in_use = false;
+  int surveys = 0;
+  std::function<void()> before_remove = [] {};  // of routes; may throw
+
+  Survey survey() override {
+    ++surveys;
+    const auto sight = [&](BackendKind kind) -> Sight<Live> {
+      const auto found = instead.find(kind);
+      return found != instead.end() ? found->second : backends[kind].live;
+    };
+    return {sight(BackendKind::iptables_legacy), sight(BackendKind::iptables_nft), sight(BackendKind::nftables),
+            legacy_in_use, routes.read()};
+  }
+
+  std::vector<Live> read(std::span<const Change> committed) override {
+    std::vector<Live> after;
+    for (const Change& change : committed) after.push_back(backends[change.seen->backend].live);
+    return after;
+  }
+
+  void commit(std::span<const Change> changes) override {
+    std::vector<Live> before;
+    for (const Change& change : changes) before.push_back(backends[change.seen->backend].live);
+    try {
+      for (const auto& [seen, wanted, equal] : changes) {
+        backends[seen->backend].replace(*seen, stored(seen->backend, *wanted), equal);
+      }
+    } catch (...) {
+      for (Live& live : before) backends[live.backend].live = std::move(live);
+      throw;
+    }
+  }
+
+  std::vector<std::string> check(std::span<const Change> changes) override {
+    return backends[changes.front().seen->backend].check(*changes.front().seen, *changes.front().wanted);
+  }
+
+  Routing add(const Routing& wanted) override { return routes.add(wanted); }
+  void remove(const Routing& unwanted) override {
+    if (unwanted != Routing{}) before_remove();
+    routes.remove(unwanted);
+  }
+  [[nodiscard]] std::vector<std::string> warnings() const override { return {}; }
+};
+
+}  // namespace sidetrack
