@@ -79,6 +79,9 @@ class Walk {
     answer.run();
     if (answer.seen()) return {};
     const Trace& back = answer.trace();
+    if (now.untracked || answer.packet_.now.untracked) {
+      return end(Ending::Answers::unknown, "a rule keeps connection tracking from them");
+    }
     const bool other_zone = answer.packet_.zone != packet_.zone;
     if (other_zone && (answer.packet_.zone_of_others || packet_.zone_of_others)) {
       return end(Ending::Answers::unknown, "they are tracked in another zone than what they answer");
@@ -367,6 +370,7 @@ class Walk {
       packet_.kernel("conntrack: knows the packet already, from OUTPUT");
       return;
     }
+    if (packet_.now.untracked) return packet_.kernel("conntrack: does not track it");
     switch (packet_.now.state) {
       case ConnectionState::new_:
         packet_.kernel(fmt::format("conntrack: a new connection{}",

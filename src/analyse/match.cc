@@ -82,7 +82,8 @@ struct TruthOf {
     return known(any_contains(m.ids, m.kind == OwnerKind::uid ? packet.owner->uid : packet.owner->gid) != m.negated);
   }
   Truth operator()(const ConntrackStateMatch& m) const {
-    const std::uint8_t bit = state_bit(packet.tracked ? packet.state : ConnectionState::invalid);
+    const std::uint8_t bit = packet.untracked ? std::uint8_t{ConntrackStateMatch::untracked}
+                                              : state_bit(packet.tracked ? packet.state : ConnectionState::invalid);
     return known(((m.states & bit) != 0) != m.negated);
   }
   Truth operator()(const MarkMatch& m) const { return known(((packet.mark & m.mask) == m.value) != m.negated); }
@@ -122,6 +123,7 @@ struct WhyNot {
     return fmt::format("its {} is {}", kind, m.kind == OwnerKind::uid ? packet.owner->uid : packet.owner->gid);
   }
   std::string operator()(const ConntrackStateMatch&) const {
+    if (packet.untracked) return "it is not tracked";
     return packet.tracked ? state_words(packet.state) : "it is not tracked yet";
   }
   std::string operator()(const MarkMatch&) const {

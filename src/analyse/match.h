@@ -22,6 +22,7 @@ struct PacketAtHook {
   std::optional<std::uint32_t> connmark;  // nothing: no connection (state invalid)
   bool native = false;                    // the rule is of native nf_tables expressions, not of xt's
   bool tracked = true;                    // conntrack has seen it; before that it is invalid, and has no connmark
+  bool untracked = false;                 // a rule keeps conntrack from it
   bool owner_known = true;                // false: whether there is an owner, and who, is not known
   bool source_known = true;               // false: its source address is one that the kernel chose
   friend bool operator==(const PacketAtHook&, const PacketAtHook&) = default;

@@ -329,21 +329,23 @@ class RuleWalk {
     return {};
   }
 
-  template <typename Say>
-  std::optional<Ended> apply(const SetConnmark& set, const Live&, const Rule&, Hook, std::size_t, const Say& say) {
-    if (!packet_.now.connmark) {
-      say(Step::Kind::matched, "no effect: it belongs to no known connection");
+  std::optional<Ended> apply(const SetConnmark& set, const LiveChain&, const LiveRule&, std::size_t place) {
+    if (!packet_.now.connmark || !packet_.now.tracked) {
+      say(place, Step::Kind::matched, "no effect: it belongs to no known connection");
     } else {
       packet_.now.connmark = (*packet_.now.connmark & ~set.mask) ^ set.mark;
-      say(Step::Kind::matched, fmt::format("its connection is marked {}", *packet_.now.connmark));
+      say(place, Step::Kind::matched, fmt::format("its connection is marked {}", *packet_.now.connmark));
     }
     return {};
   }
 
-  template <typename Say>
-  std::optional<Ended> apply(const Notrack& target, const Live&, const Rule& rule, Hook, std::size_t, const Say& say) {
-    if (!packet_.tracked) return not_known(iptables_words(target), rule, say);
-    say(Step::Kind::matched, "no effect: it is tracked already");
+  std::optional<Ended> apply(const Notrack&, const LiveChain&, const LiveRule&, std::size_t place) {
+    if (packet_.now.tracked || packet_.zone) {  // a zone is that of a template, which decides as well
+      say(place, Step::Kind::matched, "no effect: it is tracked already");
+    } else {
+      packet_.now.untracked = true;
+      say(place, Step::Kind::matched, "not to be tracked");
+    }
     return {};
   }
 
@@ -351,6 +353,8 @@ class RuleWalk {
   std::optional<Ended> apply(const CtZone& zone, const LiveChain&, const LiveRule& entry, std::size_t place) {
     if (packet_.now.tracked) {
       say(place, Step::Kind::matched, "no effect: it is tracked already");
+    } else if (packet_.now.untracked) {
+      say(place, Step::Kind::matched, "no effect: it is not to be tracked");
     } else if (packet_.zone) {
       say(place, Step::Kind::matched, fmt::format("no effect: its zone is {} already", *packet_.zone));
     } else {
