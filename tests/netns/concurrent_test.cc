@@ -70,9 +70,9 @@ Words populated(const Namespace& where) {
   return found;
 }
 
-using Concurrent = KernelTest;
+using ManyAtOnce = KernelTest;
 
-TEST_F(Concurrent, TheLastOneDecides) {
+TEST_F(ManyAtOnce, TheLastOneDecides) {
   for (int round = 0; round < rounds(); ++round) {
     const Namespace ns;
     ip(ns, "link set lo up\n");
@@ -112,7 +112,7 @@ TEST_F(Concurrent, TheLastOneDecides) {
   }
 }
 
-TEST_F(Concurrent, ADoubledPolicyRuleIsFoundAndMended) {
+TEST_F(ManyAtOnce, ADoubledPolicyRuleIsFoundAndMended) {
   const Namespace ns;
   ip(ns, "link set lo up\n");
   const Words tproxy{"--backend", "nftables", "-b", "*", "-m", "TPROXY"};
