@@ -132,6 +132,10 @@ TEST_F(FallingBack, AChainWithoutAHook) {
                   "OUTPUT of the table ip nat is at no hook");
 }
 
+TEST_F(FallingBack, ADormantTable) {
+  expect_nftables("nft 'add table ip nat { flags dormant; }' && exec \"$@\"", "the table ip nat is dormant");
+}
+
 TEST_F(FallingBack, ATableThatAnotherProcessOwns) {
   expect_nftables(
       "d=$(mktemp -d) && mkfifo $d/in && { nft -i <$d/in >/dev/null & } && exec 3>$d/in && rm -r $d &&"

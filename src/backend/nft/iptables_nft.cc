@@ -101,13 +101,22 @@ struct ChainChange {
   }
 };
 
+void require_awake(const Place& place, const Live& seen) {
+  const std::string table = text(place.key());
+  const auto found = std::ranges::find(seen.tables, table, &LiveTable::name);
+  if (found == seen.tables.end() || !found->dormant) return;
+  throw Error(ExitCode::failed,
+              fmt::format("iptables-nft: the table {} is dormant: the kernel calls none of its chains", table),
+              fmt::format("see 'nft list table {}'; delete it, or choose --backend nftables", table))
+      .as_of_one_backend();
+}
+
 // Rules in such a chain would be seen never, or at another time than they are meant for.
 void require_called(const Place& place, const LiveChain& there) {
   const auto meant = builtin_hook(place.table, there.name);
-  const char* fault = there.dormant         ? "is in a dormant table: the kernel calls none of its chains"
-                      : there.hook == meant ? nullptr
-                      : !there.hook         ? "is at no hook"
-                                            : "is not at the hook, or has not the type or the priority, of iptables";
+  const char* fault = there.hook == meant ? nullptr
+                      : !there.hook       ? "is at no hook"
+                                          : "is not at the hook, or has not the type or the priority, of iptables";
   if (fault == nullptr) return;
   const std::string table = text(place.key());
   throw Error(ExitCode::failed, fmt::format("iptables-nft: the chain {} of the table {} {}", there.name, table, fault),
@@ -249,6 +258,7 @@ void change_iptables_nft(const Live& seen, const Ruleset& wanted, EqualRules equ
       transaction.delete_table(place.key());
       continue;
     }
+    if (used) require_awake(place, seen);
     const std::vector<ChainChange> changes = changes_of(seen, wanted, place, equal);
     if (changes.empty()) continue;
     transaction.add_table(place.key());
