@@ -52,10 +52,9 @@ class IptcTable {
 [[nodiscard]] std::unique_ptr<IptcTable> open_table(Family family, Table table);
 
 // The tables that are alive in this namespace: by ip_tables_names and ip6_tables_names in /proc/net, which touch
-// nothing. All of them, those that we write to, and the others. Throws not_permitted if they may not be read.
+// nothing. All of them, and those that have a place in the model. Throws not_permitted if they may not be read.
 [[nodiscard]] std::vector<std::string> table_names(Family family);
 [[nodiscard]] std::vector<Table> tables_alive(Family family);
-[[nodiscard]] std::vector<Table> others_alive(Family family);  // filter and security
 
 // "table nat (ipv4)"
 [[nodiscard]] std::string place(Family family, Table table);
