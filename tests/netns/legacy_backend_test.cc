@@ -351,7 +351,9 @@ TEST_F(LegacyTest, ShowsOthersRulesInWords) {
                                  AllOf(StartsWith("-A OUTPUT -d 10.9.8.7/32 -p udp -m string [rev 1, "),
                                        HasSubstr("616263"), HasSubstr("] -j DNAT --to-destination 1.2.3.4:5")),
                                  "-A POSTROUTING -s 10.0.0.0/255.0.255.0 -j MASQUERADE --random",
-                                 StartsWith("-A OTHERS -m statistic [rev 0, "), "-A OTHERS"));
+                                 StartsWith("-A OTHERS -m statistic [rev 0, "), "-A OTHERS",
+                                 AllOf(StartsWith("-A INPUT -m limit [rev 0, "), HasSubstr("] -j LOG [rev 0, "))));
+  EXPECT_EQ(live.chains.back().table, Table::filter);
   EXPECT_EQ(live.chains.front().rules.front().counters, (Counters{3, 4}));
 }
 

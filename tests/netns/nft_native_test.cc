@@ -138,7 +138,9 @@ TEST_F(NftNative, ReplacesItsOwnAndIstiosTablesAndNothingElse) {
   const std::string others = space.must({"nft", "-a", "list", "table", "inet", "others"}) +
                              space.must({"nft", "-a", "list", "table", "ip", "nat"});
   const Live before = read(space);
-  ASSERT_EQ(before.chains.size(), 2U);
+  ASSERT_EQ(before.chains.size(), 3U);
+  EXPECT_EQ(before.chains[2].table_name, "inet others");
+  EXPECT_FALSE(before.chains[2].ours);
   EXPECT_EQ(before.chains[0].name, "OUTPUT");
   EXPECT_EQ(iptables_words(before.chains[1].rules.at(0).rule), "-A istio-output -m owner --uid-owner 1337 -j RETURN");
 

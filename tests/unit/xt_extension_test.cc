@@ -2,6 +2,7 @@
 // The bytes of each extension, and the way back to the model.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "backend/xt/catalogue.h"
@@ -242,7 +243,8 @@ TEST(XtTarget, KernelsPointerInCtDoesNotCount) {
 
 TEST(XtTarget, OtherRevisionsOfTheSame) {
   const xt_connmark_tginfo1 save{0, 0xffffffff, 0xffffffff, XT_CONNMARK_SAVE};
-  EXPECT_EQ(decode_target(Spec<xt_connmark_tginfo1>{"CONNMARK", 1}.encode(save), Family::ipv4), Target(Connmark::save));
+  EXPECT_EQ(decode_target(Spec<xt_connmark_tginfo1>{"CONNMARK", 1, 3}.encode(save), Family::ipv4),
+            Target(Connmark::save));
   EXPECT_EQ(decode_target(Spec<xt_ct_target_info_v1>{"CT", 1}.encode({0, 2, 0, 0, {}, {}, nullptr}), Family::ipv4),
             Target(CtZone{2}));
 }
@@ -278,6 +280,43 @@ TEST(XtTarget, WordsOfOthers) {
   EXPECT_EQ(words(ct.encode({XT_CT_NOTRACK, 0, 0, 0, {}, {}, nullptr}), Family::ipv4), "-j CT --notrack");
   EXPECT_EQ(words({"REJECT", 0, {std::byte{3}, std::byte{0}, std::byte{0}, std::byte{0}}}, Family::ipv4),
             "-j REJECT [rev 0, 4 bytes: 03]");
+}
+
+// No bit of an extension counts for nothing: with another one it is opaque, or it is what has exactly these bytes.
+TEST(XtMatch, EveryBitCounts) {
+  const auto unknown = [](const Match& match) { return std::holds_alternative<UnknownMatch>(match); };
+  for (const MatchCase& example : match_cases) {
+    SCOPED_TRACE(example.iptables);
+    Extension extension = matches_of(rule(example.matches)).at(0);
+    for (std::size_t bit = 0; bit < extension.data.size() * 8; ++bit) {
+      const std::byte flip{static_cast<std::uint8_t>(1U << bit % 8)};
+      extension.data[bit / 8] ^= flip;
+      std::vector<Match> matches = decode_match(extension, Family::ipv4);
+      EXPECT_NE(matches, decoded(matches_of(rule(example.matches)))) << "bit " << bit;
+      // One port of a multiport is a match of tcp.
+      const bool one_port = extension.name == "multiport" && std::holds_alternative<PortMatch>(matches.front()) &&
+                            std::get<PortMatch>(matches.front()).ports.size() == 1;
+      if (std::ranges::none_of(matches, unknown) && !matches.empty() && !one_port && extension.name != "owner") {
+        matches.insert(matches.begin(), extension.name == "udp" ? udp_only : tcp_only);
+        EXPECT_EQ(matches_of(rule(matches)).at(0), extension) << "bit " << bit;
+      }
+      extension.data[bit / 8] ^= flip;
+    }
+  }
+}
+
+TEST(XtTarget, EveryBitCounts) {
+  for (const TargetCase& example : target_cases) {
+    SCOPED_TRACE(example.iptables);
+    Extension extension = target_of(example.target, example.family);
+    const std::size_t user_part = extension.name == "CT" ? 64 : extension.data.size();  // the rest is the kernel's
+    for (std::size_t bit = 0; bit < user_part * 8; ++bit) {
+      const std::byte flip{static_cast<std::uint8_t>(1U << bit % 8)};
+      extension.data[bit / 8] ^= flip;
+      EXPECT_NE(decode_target(extension, example.family), example.target) << "bit " << bit;
+      extension.data[bit / 8] ^= flip;
+    }
+  }
 }
 
 TEST(XtSource, EveryExtensionThatIsSentSaysWhatBringsIt) {

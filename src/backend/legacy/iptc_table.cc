@@ -250,23 +250,13 @@ std::vector<std::string> table_names(Family family) {
   return names;
 }
 
-namespace {
-
-std::vector<Table> alive_of(Family family, std::span<const Table> tables) {
+std::vector<Table> tables_alive(Family family) {
+  static constexpr Table known[] = {Table::raw, Table::mangle, Table::nat, Table::filter, Table::security};
   const std::vector<std::string> names = table_names(family);
   std::vector<Table> alive;
-  std::ranges::copy_if(tables, std::back_inserter(alive),
+  std::ranges::copy_if(known, std::back_inserter(alive),
                        [&](Table table) { return std::ranges::find(names, name(table)) != names.end(); });
   return alive;
-}
-
-}  // namespace
-
-std::vector<Table> tables_alive(Family family) { return alive_of(family, all_tables); }
-
-std::vector<Table> others_alive(Family family) {
-  static constexpr Table others[] = {Table::filter, Table::security};
-  return alive_of(family, others);
 }
 
 std::string place(Family family, Table table) {

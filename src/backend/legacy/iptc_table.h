@@ -53,11 +53,10 @@ class IptcTable {
 [[nodiscard]] std::unique_ptr<IptcTable> open_table(Family family, Table table);
 
 // The tables that are alive in this namespace: by ip_tables_names and ip6_tables_names in /proc/net, which touch
-// nothing. All of them, those that we write to, and the others. Throws not_permitted if there may be some, and they
+// nothing. All of them, and those that have a place in the model. Throws not_permitted if there may be some, and they
 // cannot be seen.
 [[nodiscard]] std::vector<std::string> table_names(Family family);
 [[nodiscard]] std::vector<Table> tables_alive(Family family);
-[[nodiscard]] std::vector<Table> others_alive(Family family);  // filter and security
 
 // Whether it holds rules, whoever wrote them. Only for tables that are alive: others would come to life.
 [[nodiscard]] bool holds_rules(Family family, const std::string& table);

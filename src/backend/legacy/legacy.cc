@@ -22,13 +22,7 @@ namespace {
 
 using TablePointer = std::unique_ptr<IptcTable>;
 
-std::vector<TablePointer> open_alive() {
-  std::vector<TablePointer> tables;
-  for (Family family : {Family::ipv4, Family::ipv6}) {
-    for (Table table : tables_alive(family)) tables.push_back(open_table(family, table));
-  }
-  return tables;
-}
+bool is_written(Table table) { return std::ranges::find(all_tables, table) != std::end(all_tables); }
 
 bool same_rules(const LiveChain* a, const LiveChain& b) {
   if (a == nullptr) return b.rules.empty() && is_builtin(b.name);
@@ -152,18 +146,19 @@ class LegacyBackend : public Backend {
   }
 
   Live read() override {
-    tables_ = open_alive();
+    tables_.clear();
     Live live;
     live.backend = kind();
-    for (const TablePointer& table : tables_) {
-      for (LiveChain& chain : table->read()) live.chains.push_back(std::move(chain));
+    std::vector<LiveChain> others;  // nobody of us writes to filter and security: their snapshots are not kept
+    for (Family family : {Family::ipv4, Family::ipv6}) {
+      for (Table table : tables_alive(family)) {
+        TablePointer open = open_table(family, table);
+        std::ranges::move(open->read(), std::back_inserter(is_written(table) ? live.chains : others));
+        if (is_written(table)) tables_.push_back(std::move(open));
+      }
     }
     mark_ours(live.chains);
-    // Nobody of us writes to filter and security: these snapshots are not kept.
-    for (Family family : {Family::ipv4, Family::ipv6}) {
-      for (Table table : others_alive(family))
-        std::ranges::move(open_table(family, table)->read(), std::back_inserter(live.chains));
-    }
+    std::ranges::move(others, std::back_inserter(live.chains));
     return live;
   }
 

@@ -24,7 +24,10 @@ struct Ipv4 {
   static constexpr int goto_flag = IPT_F_GOTO;
   static ipt_ip& header(Entry& entry) { return entry.ip; }
   static std::string other_words(const ipt_ip& ip) {
-    if (ip.flags == IPT_F_FRAG) return (ip.invflags & IPT_INV_FRAG) != 0 ? "! -f" : "-f";
+    constexpr int known_inversions = IPT_INV_MASK & ~IPT_INV_TOS;
+    if ((ip.flags & ~IPT_F_GOTO) == IPT_F_FRAG && (ip.invflags & ~known_inversions) == 0) {
+      return (ip.invflags & IPT_INV_FRAG) != 0 ? "! -f" : "-f";
+    }
     return fmt::format("[flags {:#x} inverted {:#x}]", ip.flags, ip.invflags);
   }
 };
