@@ -147,6 +147,11 @@ class Walk {
       return packet_.end(Ending::Kind::unroutable,
                          fmt::format("no route to {}", packet_.now.destination.address.text()));
     }
+    const Address& from = packet_.now.source.address;
+    if (!way_->stays() && from.family == Family::ipv4 && from.is_loopback()) {  // __mkroute_output
+      return packet_.end(Ending::Kind::unroutable,
+                         fmt::format("what is sent from {} cannot go out by {}", from.text(), way_->device));
+    }
     // For the whole of OUTPUT: a new route changes it only behind the hook (nf_hook_state).
     packet_.now.out = way_->device;
     packet_.hook(fmt::format("OUTPUT, out by {}{}", way_->device, why(*way_)));

@@ -266,6 +266,10 @@ class RuleWalk {
   }
 
   std::optional<Ended> apply(const Nat& nat, const LiveChain&, const LiveRule&, std::size_t place) {
+    if (nat.addresses && nat.addresses->family() != packet_.family) {  // nft_nat_inet_eval
+      say(place, Step::Kind::matched, fmt::format("no effect: it is {}", name(packet_.family)));
+      return {};
+    }
     const bool one_address = nat.addresses && nat.addresses->first == nat.addresses->last;
     const bool one_port = !nat.ports || nat.ports->first == nat.ports->last;
     if (nat.end == End::source) return to_source(nat, one_address, one_port, place);
