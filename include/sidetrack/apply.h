@@ -20,6 +20,7 @@ struct Outcome {
   std::vector<BackendKind> left;       // other backends, whose rules of ours are gone now
   std::vector<std::string> skipped;    // why backends that come first were not used, a line each
   std::vector<std::string> warnings;
+  std::vector<Obstacle> obstacles;
   std::string because;  // Decision::because
 };
 

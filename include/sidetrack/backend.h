@@ -58,8 +58,9 @@ struct LiveChain {
 struct LiveTable {
   std::string name;  // "ip nat", "inet filter", as LiveChain::table_name
   bool dormant = false;
-  bool persist = false;     // stays when its owner goes
-  std::uint32_t owner = 0;  // the netlink port of the process that alone may change it (`flags owner`); 0: nobody's
+  bool persist = false;        // stays when its owner goes
+  std::uint32_t owner = 0;     // the netlink port of the process that alone may change it (`flags owner`); 0: nobody's
+  bool other_objects = false;  // it holds sets or other objects that none of its rules uses
   friend bool operator==(const LiveTable&, const LiveTable&) = default;
 };
 

@@ -72,6 +72,7 @@ struct Config {
   bool reconcile = false;
   bool cleanup_only = false;
   bool force_apply = false;
+  bool strict = false;  // --strict: nothing is applied where others keep traffic from the proxy
   bool native_nftables = false;
   bool cni_mode = false;
   std::string network_namespace;

@@ -11,6 +11,7 @@
 #include "sidetrack/config.h"
 #include "sidetrack/diff.h"
 #include "sidetrack/error.h"
+#include "sidetrack/obstacles.h"
 #include "sidetrack/plan.h"
 #include "sidetrack/survey.h"
 
@@ -59,6 +60,9 @@ struct Decision {
 
 // "iptables-nft: the kernel lacks …"
 [[nodiscard]] std::string words(const Skipped& skipped);
+
+// What of others will keep traffic from where the plan brings it, once this backend holds its rules.
+[[nodiscard]] std::vector<Obstacle> obstacles(const Plan& plan, BackendKind backend, const Survey& survey);
 
 // No backend can hold the rules.
 [[nodiscard]] Error none_left(const std::vector<Skipped>& skipped);

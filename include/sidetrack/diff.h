@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "sidetrack/backend.h"
+#include "sidetrack/obstacles.h"
 #include "sidetrack/plan.h"
 
 namespace sidetrack {
@@ -23,6 +24,8 @@ struct ChainDiff {
   std::string name;
   bool missing = false;  // the chain itself is asked for and not there
   bool extra = false;    // the chain itself is there and not asked for
+  bool drops = false;    // its policy is drop, in a table of our own
+  bool dormant = false;  // its table is: the kernel asks none of its chains
   std::vector<DiffLine> lines;
 };
 
@@ -40,7 +43,9 @@ struct Comparison {
   std::vector<Difference> backends;  // the one that is asked for first
   Routing missing;
   Routing extra;
-  [[nodiscard]] bool equal() const;
+  std::vector<Obstacle> obstacles;   // of others: what applying cannot mend
+  [[nodiscard]] bool equal() const;  // the rules and routes; obstacles apart
+  [[nodiscard]] bool as_asked() const { return equal() && obstacles.empty(); }
 };
 
 // `asked` in the form in which the backend stores it (Backend::stored). Only rules and chains that are ours take part.

@@ -10,6 +10,7 @@
 
 #include "sidetrack/backend.h"
 #include "sidetrack/error.h"
+#include "sidetrack/pod.h"
 
 namespace sidetrack {
 
@@ -33,6 +34,9 @@ struct Survey {
   Sight<Live> nftables;
   bool legacy_in_use = false;  // a table of legacy iptables holds rules, whoever wrote them
   Routing routing;             // what is ours of policy rules, routes and addresses, each as often as it is there
+
+  // Its interfaces and routes, if there are rules, policies or dormant tables of others: only they ask for it.
+  std::optional<PodView> pod;
 
   [[nodiscard]] const Sight<Live>& of(BackendKind kind) const;
   [[nodiscard]] const Live* live(BackendKind kind) const { return std::get_if<Live>(&of(kind)); }

@@ -76,8 +76,14 @@ bool same_in(Families scope, const Rule& asked, const Rule& live) {
 bool chain_missing(const Key& key, const Pair& pair) { return pair.live == nullptr && !is_builtin(key.name); }
 bool chain_extra(const Pair& pair) { return pair.asked == nullptr && is_wholly_ours(*pair.live); }
 
+// Rules that are there, and that the kernel does not ask as they are asked for.
+bool is_dormant(const Pair& pair) { return pair.live != nullptr && pair.live->dormant && concerns_us(*pair.live); }
+bool drops(Families scope, const Pair& pair) {
+  return pair.live != nullptr && pair.live->ours && scope == Families::both() && pair.live->policy != Verdict::accept;
+}
+
 bool equal_pair(Families scope, const Key& key, const Pair& pair) {
-  if (chain_missing(key, pair) || chain_extra(pair)) return false;
+  if (chain_missing(key, pair) || chain_extra(pair) || is_dormant(pair) || drops(scope, pair)) return false;
   const std::vector<const Rule*> live = our_rules(pair.live);
   static const std::vector<const Rule*> none;
   const std::vector<const Rule*>& asked = pair.asked != nullptr ? pair.asked->rules : none;
@@ -174,8 +180,8 @@ Difference diff(const Live& live, const Ruleset& asked) {
   difference.backend = live.backend;
   for_each_pair(live, asked, [&](Families scope, const Key& key, const Pair& pair) {
     if (equal_pair(scope, key, pair)) return;
-    difference.chains.push_back(
-        {scope, key.table, key.name, chain_missing(key, pair), chain_extra(pair), lines(scope, pair)});
+    difference.chains.push_back({scope, key.table, key.name, chain_missing(key, pair), chain_extra(pair),
+                                 drops(scope, pair), is_dormant(pair), lines(scope, pair)});
   });
   warn_of_earlier(live, difference.warnings);
   return difference;

@@ -127,6 +127,30 @@ bool concerns_us(const LiveChain& chain) {
   return is_wholly_ours(chain) || std::ranges::any_of(chain.rules, &LiveRule::ours);
 }
 
+// A table of our own goes as a whole, or is written anew as a whole.
+void require_own_tables(const Live& seen) {
+  const auto refuse = [&](const std::string& table, const std::string& what, const std::string& command) {
+    throw Error(ExitCode::failed,
+                fmt::format("{}: the table {} holds {} that is not Sidetrack's; nothing was changed",
+                            name(seen.backend), table, what),
+                fmt::format("move it to a table of its own, then remove it here: {}", command));
+  };
+  const auto is_own = [&](const std::string& table) {
+    return std::ranges::find(seen.own_tables, table) != seen.own_tables.end();
+  };
+  for (const LiveChain& chain : seen.chains) {
+    if (!chain.ours && is_own(chain.table_name)) {
+      refuse(chain.table_name, "the chain " + chain.name,
+             fmt::format("nft delete chain {} {}", chain.table_name, chain.name));
+    }
+  }
+  for (const LiveTable& table : seen.tables) {
+    if (table.other_objects && is_own(table.name)) {
+      refuse(table.name, "a set or another object", fmt::format("see nft list table {}", table.name));
+    }
+  }
+}
+
 void require_removable(const Live& seen, const Ruleset& wanted) {
   const auto goes = [&](const LiveChain& from, const std::string& name) {
     const bool asked = std::ranges::any_of(wanted.rules, [&](const Rule& rule) {

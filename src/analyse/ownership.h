@@ -39,4 +39,7 @@ void mark_ours(std::vector<LiveChain>& chains);
 // Throws failed, naming the rule, if somebody else's rule leads to a chain of ours that would have to go.
 void require_removable(const Live& seen, const Ruleset& wanted);
 
+// Throws failed, naming it, if a table of our own of nftables holds a chain or a set of somebody else.
+void require_own_tables(const Live& seen);
+
 }  // namespace sidetrack

@@ -8,6 +8,7 @@
 #include "backend/lock.h"
 #include "backend/nft/nf_tables.h"
 #include "sidetrack/error.h"
+#include "sidetrack/obstacles.h"
 
 namespace sidetrack {
 namespace {
@@ -36,6 +37,10 @@ class LinuxKernel final : public Kernel {
     survey_legacy(survey);
     survey_nf_tables(survey);
     survey.routing = routes_->read();
+    const auto others = [](const Live* live) { return live != nullptr && holds_others(std::span(live, 1)); };
+    if (std::ranges::any_of(all_backends, [&](BackendKind kind) { return others(survey.live(kind)); })) {
+      survey.pod = read_pod();
+    }
     return survey;
   }
 

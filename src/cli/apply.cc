@@ -53,6 +53,7 @@ void say_unchanged(const Outcome& outcome) {
 void say(const Outcome& outcome) {
   for (const std::string& reason : outcome.skipped) info(reason);
   for (const std::string& warning : outcome.warnings) warn(warning);
+  for (const Obstacle& obstacle : outcome.obstacles) warn(text(obstacle));
 }
 
 void ask_kernel(const CommandLine& line, const Plan& plan) {

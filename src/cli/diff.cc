@@ -11,6 +11,7 @@ Comparison compare(const CommandLine& line, const Plan& wanted) {
   for (const Difference& difference : comparison.backends) {
     for (const std::string& warning : difference.warnings) warn(warning);
   }
+  for (const Obstacle& obstacle : comparison.obstacles) warn(text(obstacle));
   return comparison;
 }
 
@@ -32,7 +33,7 @@ ExitCode run_diff(CommandLine& line) {
   const auto place = enter_target(line);
   const Comparison comparison = compare(line, line.clean ? Plan{} : make_plan(line, place));
   print(rendered(line, comparison));
-  return comparison.equal() ? ExitCode::done : ExitCode::differs;
+  return comparison.as_asked() ? ExitCode::done : ExitCode::differs;
 }
 
 }  // namespace sidetrack::cli

@@ -14,6 +14,8 @@
 namespace sidetrack::cli {
 namespace {
 
+constexpr const char* in_the_way =
+    "the rules and routes are as asked, but what is not Sidetrack's to change keeps traffic from where they bring it";
 constexpr const char* not_as_asked = "the pod is not as asked; 'sidetrack apply' with these options would make it so";
 
 ExitCode compare_and_probe(const CommandLine& line, Plan wanted) {
@@ -35,8 +37,8 @@ ExitCode compare_and_probe(const CommandLine& line, Plan wanted) {
   const auto failed = count(ProbeResult::Verdict::failed);
   const std::string probes =
       fmt::format("probes: {} ok, {} failed, {} unknown", ok, failed, count(ProbeResult::Verdict::unknown));
-  if (rules != nullptr && !rules->equal()) {
-    error(fmt::format("{}; {}", probes, not_as_asked));
+  if (rules != nullptr && !rules->as_asked()) {
+    error(fmt::format("{}; {}", probes, rules->equal() ? in_the_way : not_as_asked));
     return ExitCode::differs;
   }
   if (failed > 0) {
@@ -62,11 +64,11 @@ ExitCode run_verify(CommandLine& line) {
   if (line.probe) return compare_and_probe(line, wanted);
   const Comparison comparison = compare(line, wanted);
   print(rendered(line, comparison));
-  if (comparison.equal()) {
+  if (comparison.as_asked()) {
     info("rules and routes are as asked, through " + std::string(name(comparison.backends.front().backend)));
     return ExitCode::done;
   }
-  error(not_as_asked);
+  error(comparison.equal() ? in_the_way : not_as_asked);
   return ExitCode::differs;
 }
 

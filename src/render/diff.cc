@@ -46,6 +46,8 @@ void write(Writer& out, const ChainDiff& chain) {
   out.line(fmt::format("@@ {} {} ({}) @@", name(chain.table), chain_name, names(chain.families)), Style::cyan);
   if (chain.missing) out.changed('+', "-N " + chain_name);
   if (chain.extra) out.changed('-', "-N " + chain_name);
+  if (chain.drops) out.changed('-', fmt::format("-P {} DROP", chain_name));
+  if (chain.dormant) out.line("-flags dormant   # its table: the kernel asks none of its chains");
 
   const auto& lines = chain.lines;
   const auto changed = [&](std::size_t i) { return sign(lines[i].kind) != ' '; };
@@ -118,6 +120,8 @@ Json comparison_json(const Comparison& comparison) {
                         {"chain", chain.name},
                         {"missing", chain.missing},
                         {"extra", chain.extra},
+                        {"policy_drop", chain.drops},
+                        {"dormant", chain.dormant},
                         {"rules", std::move(lines)}});
     }
     backends.push_back({{"backend", name(difference.backend)},
@@ -125,7 +129,15 @@ Json comparison_json(const Comparison& comparison) {
                         {"chains", std::move(chains)},
                         {"warnings", difference.warnings}});
   }
+  Json obstacles = Json::array();
+  for (const Obstacle& obstacle : comparison.obstacles) {
+    obstacles.push_back({{"rule", obstacle.rule},
+                         {"packet", obstacle.packet},
+                         {"planned", obstacle.planned},
+                         {"instead", obstacle.instead}});
+  }
   return {{"equal", comparison.equal()},
+          {"obstacles", std::move(obstacles)},
           {"backends", std::move(backends)},
           {"routing", {{"missing", routing_json(comparison.missing)}, {"extra", routing_json(comparison.extra)}}}};
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "analyse/ownership.h"
 #include "sidetrack/choice.h"
 
 namespace sidetrack {
@@ -80,11 +81,45 @@ Error refusal(const Unreadable& place) {
           place.why.hint()};
 }
 
+// Of others, and in the way of what has to go: their jumps to our chains.
+std::optional<Error> cannot_go(const Request& request, const Survey& survey) {
+  static const Ruleset nothing;
+  try {
+    for (BackendKind kind : all_backends) {
+      if (const Live* live = survey.live(kind)) {
+        require_removable(*live, request.plan != nullptr ? request.plan->ruleset : nothing);
+      }
+    }
+  } catch (const Error& error) {
+    return error;
+  }
+  return std::nullopt;
+}
+
 Choice choice_of(const Request& request, const Survey& survey) {
   return choose(*request.config, request.plan->ruleset, survey.legacy_in_use);
 }
 
 }  // namespace
+
+std::vector<Obstacle> obstacles(const Plan& plan, BackendKind backend, const Survey& survey) {
+  if (!survey.pod) return {};
+  std::vector<Live> seen;
+  for (BackendKind kind : all_backends) {
+    if (const Live* live = survey.live(kind)) seen.push_back(*live);
+  }
+  PodView pod = *survey.pod;
+  const Routing missing = without(plan.routing, survey.routing);
+  pod.policy_rules.insert(pod.policy_rules.end(), missing.policy_rules.begin(), missing.policy_rules.end());
+  pod.local_routes.insert(pod.local_routes.end(), missing.local_routes.begin(), missing.local_routes.end());
+  for (Interface& interface : pod.interfaces) {
+    if (interface.name != "lo") continue;
+    for (const Address& address : missing.loopback_addresses) {
+      interface.addresses.push_back({address, address.bits()});
+    }
+  }
+  return obstacles(plan, backend, pod, after_apply(plan.ruleset, backend, seen));
+}
 
 std::string words(const Skipped& skipped) {
   const std::string backend = std::string(name(skipped.backend)) + ": ";
@@ -104,6 +139,7 @@ Error none_left(const std::vector<Skipped>& skipped) {
 std::variant<Decision, Error> decide(const Request& request, const Survey& survey) {
   if (const Unreadable* place = unseen(survey)) return refusal(*place);
   const std::vector<BackendKind> holding = holders(survey);
+  if (const auto refused = cannot_go(request, survey)) return *refused;
   Decision decision;
   if (request.plan == nullptr) {
     Attempt clean = attempt({}, false, holding);
@@ -150,6 +186,7 @@ Comparison compare(const Request& request, const Survey& survey) {
   nothing.backend = *compared;
   const Live* live = survey.live(*compared);
   comparison.backends.push_back(diff(live != nullptr ? *live : nothing, stored(*compared, request.plan->ruleset)));
+  if (!request.plan->ruleset.rules.empty()) comparison.obstacles = obstacles(*request.plan, *compared, survey);
   for (BackendKind kind : holding) {
     if (kind != compared) comparison.backends.push_back(diff(*survey.live(kind), {}));
   }

@@ -91,6 +91,7 @@ class Executor {
   std::vector<std::string> check(const Decision& decision) {
     std::vector<std::string> unchecked;
     for_first_possible(decision, [&](const Attempt& attempt) {
+      require_no_obstacles(attempt);
       outcome_.backend = attempt.backend;
       if (puts(attempt)) unchecked = kernel_.check(changes(attempt.commits.front()));
     });
@@ -120,10 +121,25 @@ class Executor {
     if (!skipped.empty()) throw none_left(skipped);
   }
 
+  // They are warned of; --strict applies nothing.
+  void require_no_obstacles(const Attempt& attempt) {
+    if (request_.plan == nullptr || !attempt.backend) return;
+    outcome_.obstacles = obstacles(*request_.plan, *attempt.backend, survey_);
+    if (!request_.config->strict || outcome_.obstacles.empty()) return;
+    std::string all;
+    for (const Obstacle& obstacle : outcome_.obstacles) all += "\n  " + text(obstacle);
+    throw Error(ExitCode::differs,
+                "what is not Sidetrack's to change keeps traffic from where the options ask for it; nothing was "
+                "changed:" +
+                    all,
+                "remove it, or leave out --strict");
+  }
+
   // Returns whether anything changed.
   bool first_that_takes(const Decision& decision, std::optional<BackendKind>& backend) {
     bool changed = false;
     for_first_possible(decision, [&](const Attempt& attempt) {
+      require_no_obstacles(attempt);
       carry_out(attempt);
       backend = attempt.backend;
       changed = !attempt.commits.empty();

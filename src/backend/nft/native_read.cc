@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 
+#include "analyse/ownership.h"
 #include "backend/nft/fields.h"
 #include "backend/nft/kernel_table.h"
 #include "backend/nft/rule_reader.h"
@@ -47,6 +49,21 @@ void join_tproxy(std::vector<LiveRule>& rules) {
   }
 }
 
+// Whether the chain is one that Sidetrack or Istio makes in this table; others in it are somebody else's.
+bool is_of_sidecar(const KernelTable& table, const KernelChain& chain, Table in) {
+  std::string name_of = chain.name;
+  if (table.key.name == own_table) {
+    const std::string prefix = prefix_of(table, in);
+    if (!name_of.starts_with(prefix)) return false;
+    name_of.erase(0, prefix.size());
+  } else {  // istio-output-dns, output
+    std::ranges::transform(name_of, name_of.begin(), [](char c) {
+      return c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    });
+  }
+  return is_builtin(name_of) || is_istio_chain(name_of);
+}
+
 LiveChain read_chain(const KernelTable& table, const KernelChain& chain, const RuleContext& context) {
   LiveChain live{context.families, context.table, context.chain, false, {}, chain.policy, chain.hook, text(table.key)};
   live.dormant = (table.flags & NFT_TABLE_F_DORMANT) != 0;
@@ -69,7 +86,8 @@ Families families_of(const TableKey& table) {
 
 LiveTable live_table(const KernelTable& table) {
   constexpr std::uint32_t persist = 4;  // NFT_TABLE_F_PERSIST, kernel 6.9
-  return {text(table.key), (table.flags & NFT_TABLE_F_DORMANT) != 0, (table.flags & persist) != 0, table.owner};
+  return {text(table.key), (table.flags & NFT_TABLE_F_DORMANT) != 0, (table.flags & persist) != 0, table.owner,
+          table.uses > table.chains.size() + table.sets.size()};
 }
 
 std::vector<LiveChain> foreign_rules_of(const KernelTable& table) {
@@ -96,8 +114,8 @@ std::vector<LiveChain> rules_of(const KernelTable& table) {
     if (table.key.name == own_table && chain.hook != builtin_hook(in, name)) name = chain.name;
     const RuleContext context{Families::both(), in, name, prefix_of(table, in), table.sets};
     LiveChain& live = chains.emplace_back(read_chain(table, chain, context));
-    live.ours = true;
-    for (LiveRule& rule : live.rules) rule.ours = true;
+    live.ours = is_of_sidecar(table, chain, in);
+    for (LiveRule& rule : live.rules) rule.ours = live.ours;
   }
 
   // Which families a rule is for, where it does not say so itself: those that come to its chain.

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "sidetrack/obstacles.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "analyse/ownership.h"
+#include "backend/splice.h"
+#include "sidetrack/error.h"
+#include "sidetrack/explain.h"
+
+namespace sidetrack {
+namespace {
+
+// Each packet is followed through all rules that it meets: this many of those that others' rules speak of, fewer if
+// there are very many rules.
+constexpr std::size_t most_packets = 64;
+constexpr std::size_t most_steps = 400'000;
+
+bool is_others(const LiveChain& chain) {
+  return chain.dormant || (chain.hook && chain.policy != Verdict::accept) ||
+         std::ranges::any_of(chain.rules, [](const LiveRule& live) { return !live.ours; });
+}
+
+// ---- Packets that a rule speaks of.
+
+Packet example(const Rule& rule, Way way, Family family) {
+  Packet packet;
+  packet.way = way;
+  packet.owner = way == Way::in ? std::nullopt : std::optional<Owner>({1000, 1000});
+  packet.destination_port = 80;
+  for (const Match& match : rule.matches) {
+    if (const auto* protocol = std::get_if<ProtocolMatch>(&match); protocol != nullptr && !protocol->negated) {
+      packet.protocol = protocol->protocol;
+    } else if (const auto* ports = std::get_if<PortMatch>(&match); ports != nullptr && !ports->ports.empty()) {
+      const PortRange& range = ports->ports.front();
+      std::uint16_t port = range.first;
+      if (ports->negated) port = range.contains(80) ? static_cast<std::uint16_t>(range.last + 1) : 80;
+      (ports->end == End::source ? packet.source_port : packet.destination_port) = port;
+    } else if (const auto* address = std::get_if<AddressMatch>(&match); address != nullptr && !address->negated &&
+                                                                        !address->ranges.empty() &&
+                                                                        address->ranges.front().family() == family) {
+      (address->end == End::source ? packet.source : packet.destination) = address->ranges.front().first;
+    } else if (const auto* owner = std::get_if<OwnerMatch>(&match);
+               owner != nullptr && !owner->negated && !owner->ids.empty() && packet.owner) {
+      (owner->kind == OwnerKind::uid ? packet.owner->uid : packet.owner->gid) = owner->ids.front().first;
+    } else if (const auto* mark = std::get_if<MarkMatch>(&match); mark != nullptr && !mark->negated && way != Way::in) {
+      packet.mark = mark->value;
+    }
+  }
+  if (!packet.destination && way == Way::out) {  // somebody outside: addresses set aside for documentation
+    packet.destination = Address::parse(family == Family::ipv4 ? "198.51.100.1" : "2001:db8:ffff::1");
+  }
+  return packet;
+}
+
+std::string words(const Packet& packet) {
+  const char* ways[] = {"out", "in", "lo"};
+  std::string text = fmt::format("{} {} ", ways[static_cast<std::size_t>(packet.way)], name(packet.protocol));
+  text += Endpoint{packet.destination.value_or(Address{}), packet.destination_port}.text();
+  if (packet.source && packet.way == Way::in) text += fmt::format(" --from {}", packet.source->text());
+  if (packet.owner) text += fmt::format(" --uid {} --gid {}", packet.owner->uid, packet.owner->gid);
+  if (packet.mark != 0) text += fmt::format(" --mark {}", packet.mark);
+  return text;
+}
+
+bool is_captured(const Ending& ending) {
+  return ending.kind == Ending::Kind::lands && (ending.transparent || ending.original.has_value());
+}
+
+class Search {
+ public:
+  Search(const Plan& plan, BackendKind backend, const PodView& pod, std::span<const Live> live)
+      : plan_(plan), pod_(pod), live_(live), planned_{as_live(plan.ruleset, backend)} {}
+
+  std::vector<Obstacle> run() {
+    std::size_t rules = 1;
+    for (const Live& one : live_) {
+      for (const LiveChain& chain : one.chains) rules += chain.rules.size();
+    }
+    const std::size_t most = std::clamp<std::size_t>(most_steps / rules, 4, most_packets);
+    // What each rule of the plan decides about: as `verify --probe` tries it.
+    std::set<std::string> kinds;
+    for (const Rule& rule : plan_.ruleset.rules) {
+      if (kinds.size() == most) break;
+      // One of each kind: of thousands of excluded ranges the first.
+      if (!kinds
+               .insert(fmt::format("{} {} {} {}", name(rule.table), rule.chain, rule.reason.flag.substr(0, 2),
+                                   rule.target.index()))
+               .second) {
+        continue;
+      }
+      ask(rule, false);
+    }
+    std::size_t asked = 0;
+    for (const Live& one : live_) {
+      for (const LiveChain& chain : one.chains) {
+        for (const LiveRule& live : chain.rules) {
+          if (live.ours || std::holds_alternative<Continue>(live.rule.target)) continue;
+          if (asked++ == most) return std::move(found_);
+          ask(live.rule, true);
+        }
+      }
+    }
+    return std::move(found_);
+  }
+
+ private:
+  void ask(const Rule& rule, bool captured_alone) {
+    for (const Family family : (rule.families & plan_.families).list()) {
+      for (const Way way : {Way::out, Way::in}) {
+        const Packet packet = example(rule, way, family);
+        if (asked_.insert(words(packet)).second) ask(packet, captured_alone);
+      }
+    }
+  }
+
+  void ask(const Packet& packet, bool captured_alone) {
+    std::optional<Trace> planned;
+    try {
+      planned = explain(packet, pod_, planned_);
+    } catch (const Error&) {  // this pod cannot have such a packet
+      return;
+    }
+    if (captured_alone && !is_captured(planned->ending)) return;
+    const Trace there = explain(packet, pod_, live_);
+    if (there.ending == planned->ending) return;
+    std::string rule = reason(there);
+    if (!reasons_.insert(rule).second) return;
+    found_.push_back({std::move(rule), words(there.packet), sentence(planned->ending), sentence(there.ending)});
+  }
+
+  // The last rule of somebody else among those that are the reason; else what the answer says.
+  static std::string reason(const Trace& trace) {
+    for (auto step = trace.decisive.rbegin(); step != trace.decisive.rend(); ++step) {
+      const Step& decisive = trace.steps[*step];
+      if (decisive.rule.empty()) continue;
+      const std::string which = decisive.number == 0 ? "the policy" : fmt::format("rule {}", decisive.number);
+      return fmt::format("{} of {} {}: {}", which, decisive.table, decisive.chain, decisive.rule);
+    }
+    return trace.ending.why.empty() ? trace.ending.answers_why : trace.ending.why;
+  }
+
+  const Plan& plan_;
+  const PodView& pod_;
+  std::span<const Live> live_;
+  std::vector<Live> planned_;
+  std::set<std::string> asked_;
+  std::set<std::string> reasons_;
+  std::vector<Obstacle> found_;
+};
+
+// ---- What is there after apply.
+
+// Without what is ours.
+void drop_ours(Live& live) {
+  std::erase_if(live.chains, [](const LiveChain& chain) { return is_wholly_ours(chain); });
+  for (LiveChain& chain : live.chains) std::erase_if(chain.rules, &LiveRule::ours);
+}
+
+// Others' rules of a chain where they stand, and the wanted ones in the place of ours.
+std::vector<LiveRule> spliced(const std::vector<LiveRule>& there, const std::vector<LiveRule>& wanted) {
+  std::vector<const Rule*> rules;
+  for (const LiveRule& one : wanted) rules.push_back(&one.rule);
+  std::vector<LiveRule> result;
+  for (const Slot& slot : splice(there, rules)) {
+    result.push_back(slot.kept ? there[*slot.kept] : LiveRule{*slot.fresh, {}, true, 0});
+  }
+  return result;
+}
+
+// As the backends of iptables write it.
+void put_ours(Live& live, const Ruleset& stored) {
+  Live wanted = as_live(stored, live.backend);
+  std::vector<LiveChain> added;
+  for (LiveChain& chain : wanted.chains) {
+    const auto there = std::ranges::find_if(live.chains, [&](const LiveChain& one) {
+      return one.families == chain.families && one.table == chain.table && one.name == chain.name;
+    });
+    if (there == live.chains.end()) {
+      if (live.backend == BackendKind::iptables_nft) {
+        chain.table_name = (chain.families == Families(Family::ipv4) ? "ip " : "ip6 ") + chain.table_name;
+      }
+      added.push_back(std::move(chain));
+    } else {
+      there->rules = spliced(there->rules, chain.rules);
+      there->ours = chain.ours;
+    }
+  }
+  for (LiveChain& there : live.chains) {
+    const bool asked = std::ranges::any_of(wanted.chains, [&](const LiveChain& one) {
+      return one.families == there.families && one.table == there.table && one.name == there.name;
+    });
+    if (!asked) std::erase_if(there.rules, &LiveRule::ours);
+  }
+  std::ranges::move(added, std::back_inserter(live.chains));
+}
+
+}  // namespace
+
+std::string text(const Obstacle& obstacle) {
+  return fmt::format("{}: `{}` {}; as asked it {}", obstacle.rule, obstacle.packet, obstacle.instead, obstacle.planned);
+}
+
+std::vector<Live> after_apply(const Ruleset& stored, BackendKind backend, std::span<const Live> live) {
+  std::vector<Live> after(live.begin(), live.end());
+  bool put = false;
+  for (Live& one : after) {
+    if (one.backend == backend && backend != BackendKind::nftables) {
+      put_ours(one, stored);
+      put = true;
+    } else {
+      drop_ours(one);
+    }
+  }
+  if (!put) after.push_back(as_live(stored, backend));
+  return after;
+}
+
+bool holds_others(std::span<const Live> live) {
+  return std::ranges::any_of(live, [](const Live& one) { return std::ranges::any_of(one.chains, is_others); });
+}
+
+std::vector<Obstacle> obstacles(const Plan& plan, BackendKind backend, const PodView& pod, std::span<const Live> live) {
+  if (!holds_others(live)) return {};
+  return Search(plan, backend, pod, live).run();
+}
+
+}  // namespace sidetrack
