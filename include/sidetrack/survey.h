@@ -36,7 +36,7 @@ struct Survey {
   Routing routing;             // what is ours of policy rules, routes and addresses, each as often as it is there
 
   // Its interfaces and routes, if there are rules, policies or dormant tables of others: only they ask for it.
-  std::optional<PodView> pod;
+  std::optional<PodView> pod{};
 
   [[nodiscard]] const Sight<Live>& of(BackendKind kind) const;
   [[nodiscard]] const Live* live(BackendKind kind) const { return std::get_if<Live>(&of(kind)); }

@@ -33,6 +33,8 @@ Packet example(const Rule& rule, Way way, Family family) {
   packet.way = way;
   packet.owner = way == Way::in ? std::nullopt : std::optional<Owner>({1000, 1000});
   packet.destination_port = 80;
+  packet.source_port =
+      40'000;  // any of those that kernels choose: what others say of a well-known one is no matter here
   for (const Match& match : rule.matches) {
     if (const auto* protocol = std::get_if<ProtocolMatch>(&match); protocol != nullptr && !protocol->negated) {
       packet.protocol = protocol->protocol;
@@ -129,13 +131,17 @@ class Search {
     if (captured_alone && !is_captured(planned->ending)) return;
     const Trace there = explain(packet, pod_, live_);
     if (there.ending == planned->ending) return;
-    std::string rule = reason(there);
+    std::string rule = reason(there, planned->ending);
     if (!reasons_.insert(rule).second) return;
     found_.push_back({std::move(rule), words(there.packet), sentence(planned->ending), sentence(there.ending)});
   }
 
   // The last rule of somebody else among those that are the reason; else what the answer says.
-  static std::string reason(const Trace& trace) {
+  static std::string reason(const Trace& trace, const Ending& planned) {
+    Ending but_for_answers = trace.ending;
+    but_for_answers.answers = planned.answers;
+    but_for_answers.answers_why = planned.answers_why;
+    if (but_for_answers == planned) return "the way back: " + trace.ending.answers_why;
     for (auto step = trace.decisive.rbegin(); step != trace.decisive.rend(); ++step) {
       const Step& decisive = trace.steps[*step];
       if (decisive.rule.empty()) continue;
