@@ -36,6 +36,7 @@ class Walk {
     packet_.now.owner = asked_.owner;
     packet_.now.state = asked_.state;
     packet_.now.tracked = false;
+    packet_.now.chosen_ports = pod.chosen_ports;
     if (asked_.state != ConnectionState::invalid) packet_.now.connmark = asked_.connmark.value_or(0);
   }
 
@@ -75,6 +76,7 @@ class Walk {
     }
     Walk answer(answer_to(ending), pod_, live_, forks_);
     answer.packet_.connection = packet_.connection;
+    answer.packet_.now.chosen_ports = now.chosen_ports;
     answer.packet_.now.owner_known = !lands || !has_ports();  // the listener's; the kernel itself answers pings
     answer.run();
     if (answer.seen()) return {};

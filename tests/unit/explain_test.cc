@@ -467,7 +467,8 @@ TEST(Explain, KnowsNotWhatItDoesNotUnderstand) {
   // A port that the kernel chooses may be any.
   EXPECT_THAT(end({PortMatch{End::source, {{40000, 50000}}}}, Verdict::drop), HasSubstr("cannot know whether"));
   EXPECT_THAT(end({PortMatch{End::source, {{40000, 50000}}, true}}, Verdict::drop), HasSubstr("cannot know whether"));
-  EXPECT_EQ(end({PortMatch{End::source, {{1, 65535}}}}, Verdict::drop), "dropped: by rule 1 of inet f out");
+  EXPECT_EQ(end({PortMatch{End::source, {{1024, 65535}}}}, Verdict::drop), "dropped: by rule 1 of inet f out");
+  EXPECT_THAT(end({PortMatch{End::source, {{443, 443}}}}, Verdict::drop), HasSubstr("lands on 127.0.0.1:15001"));
 }
 
 TEST(Explain, UnknownMatchesTogetherAreTriedOnceEach) {
