@@ -207,7 +207,8 @@ const Row rows[] = {
     {"-m TPROXY -i * -b * -c eth1", "out tcp $SERVICE:443 --out-interface eth1",
      "leaves the pod by eth1 to $SERVICE:443, untouched"},
     {"-m TPROXY -b * -t 7 -r 99", "out tcp $ELSEWHERE:80 --mark 7",
-     "lands on $ELSEWHERE:80 (the app), untouched"},  // by the policy rule for fwmark 7
+     "lands on $ELSEWHERE:80 (the app), untouched; cannot know what becomes of its answers: only a transparent socket "
+     "answers from $ELSEWHERE, which is not the pod's"},  // by the policy rule for fwmark 7
 };
 
 // Rows of IPv4 addresses are for IPv4 alone.
