@@ -31,6 +31,9 @@ struct PodView {
   std::vector<NetworkRoute> routes;   // of table main; of two to the same range the first counts
   std::vector<PolicyRule> policy_rules;
   std::vector<LocalRoute> local_routes;
+  // What the kernel chooses a source port from: net.ipv4.ip_local_port_range, for IPv6, too. Others' hosts are taken to
+  // be alike.
+  PortRange chosen_ports{32768, 60999};
 };
 
 // The network namespace that this process is in. Throws Error (failed) if the kernel refuses the listing.

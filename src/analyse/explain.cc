@@ -36,6 +36,7 @@ class Walk {
     packet_.now.owner = asked_.owner;
     packet_.now.state = asked_.state;
     packet_.now.tracked = false;
+    packet_.now.chosen_ports = pod.chosen_ports;
     if (asked_.state != ConnectionState::invalid) packet_.now.connmark = asked_.connmark.value_or(0);
   }
 
@@ -68,14 +69,19 @@ class Walk {
     if (!lands && !forwarded && ending.kind != Ending::Kind::leaves) return ending;
     if (asked_.state != ConnectionState::new_) return ending;
     const PacketAtHook& now = packet_.now;
-    const bool foreign_source = ending.kind == Ending::Kind::leaves && !is_local(pod_, now.source.address);
+    const Address& from = now.source.address;
+    const bool foreign_source = ending.kind == Ending::Kind::leaves && (from.is_loopback() || !is_local(pod_, from));
     if (!now.source_known || foreign_source) {
-      return end(Ending::Answers::unknown, fmt::format("what is sent from {} is answered to whoever has that address",
-                                                       now.source_known ? now.source.address.text() : "there"));
+      return end(Ending::Answers::unknown,
+                 fmt::format("what is sent from {} is answered to whoever has that address",
+                             now.source_known ? from.text() : "an address of the kernel's choice"));
     }
-    Walk answer(answer_to(ending), pod_, live_, forks_);
-    answer.packet_.connection = packet_.connection;
-    answer.packet_.now.owner_known = !lands || !has_ports();  // the listener's; the kernel itself answers pings
+    if (lands && !ending.transparent && !is_local(pod_, now.destination.address)) {
+      return end(Ending::Answers::unknown,
+                 fmt::format("only a transparent socket answers from {}, which is not the pod's",
+                             now.destination.address.text()));
+    }
+    Walk answer = answer_to(ending);
     answer.run();
     if (answer.seen()) return {};
     const Trace& back = answer.trace();
@@ -100,18 +106,24 @@ class Walk {
  private:
   [[nodiscard]] bool has_ports() const { return asked_.protocol == Protocol::tcp || asked_.protocol == Protocol::udp; }
 
-  [[nodiscard]] Packet answer_to(const Ending& ending) const {
+  // The walk of the answer to what ended so.
+  [[nodiscard]] Walk answer_to(const Ending& ending) const {
+    const bool lands = ending.kind == Ending::Kind::lands;
     Packet answer;
-    answer.way = ending.kind == Ending::Kind::lands ? Way::out : Way::in;
+    answer.way = lands ? Way::out : Way::in;
     answer.protocol = asked_.protocol;
     answer.source = packet_.now.destination.address;
     answer.source_port = packet_.now.destination.port;
     answer.destination = packet_.now.source.address;
     answer.destination_port = packet_.now.source.port;
-    answer.interface = answer.way == Way::in ? ending.interface : "";
+    answer.interface = lands ? "" : ending.interface;
     answer.state = ConnectionState::reply;
     answer.connmark = packet_.now.connmark;
-    return answer;
+    Walk walk(answer, pod_, live_, forks_);
+    walk.packet_.connection = packet_.connection;
+    walk.packet_.now.chosen_ports = packet_.now.chosen_ports;
+    walk.packet_.now.owner_known = !lands || !has_ports();  // the listener's; the kernel itself answers pings
+    return walk;
   }
 
   // ---- The way of the packet
@@ -134,7 +146,16 @@ class Walk {
     }
     packet_.connection = walk.packet_.connection;
     translated_by_ = by_rule(walk.trace());
-    if (!asked_.connmark) packet_.now.connmark = walk.packet_.now.connmark;
+    if (!asked_.connmark) {
+      // An answer came before a later packet does, and may have changed the mark.
+      Walk answer = walk.answer_to(*packet_.first);
+      const bool answered = packet_.first->kind == Ending::Kind::lands || packet_.first->kind == Ending::Kind::leaves ||
+                            packet_.first->kind == Ending::Kind::forwarded;
+      if (answered) answer.run();
+      packet_.seen = answer.seen();
+      if (answer.seen()) return false;
+      packet_.now.connmark = answer.packet_.now.connmark;
+    }
     if (packet_.first->kind == Ending::Kind::dropped) {
       packet_.doubt("the first packet of such a connection is dropped: there is none, if the rules were the same then");
     }
@@ -219,6 +240,9 @@ class Walk {
                                                is_local(pod_, packet_.now.source.address))) {
       const Address& martian = destination.is_loopback() ? destination : packet_.now.source.address;
       return packet_.drop(fmt::format("{} cannot come in by {} (martian)", martian.text(), packet_.now.in));
+    }
+    if (destination.is_loopback()) {  // IPv6, by a translation
+      return packet_.not_known(fmt::format("whether {} can be reached by {}", destination.text(), packet_.now.in));
     }
     way_ = route(pod_, destination, packet_.now.mark, "");
     if (way_ && way_->stays()) {

@@ -47,9 +47,14 @@ const char* state_words(ConnectionState state) {
 
 Truth known(bool holds) { return holds ? Truth::yes : Truth::no; }
 
-// Every port that there is: one that is not known is among them.
-bool is_everything(const std::vector<PortRange>& ports) {
-  return std::ranges::any_of(ports, [](const PortRange& range) { return range.first <= 1 && range.last == 65535; });
+// Whether a port that is only known to be one of `chosen` is in the list.
+Truth contains_chosen(const std::vector<PortRange>& ports, const PortRange& chosen) {
+  Truth found = Truth::no;
+  for (const PortRange& range : ports) {
+    if (range.first <= chosen.first && chosen.last <= range.last) return Truth::yes;
+    if (range.first <= chosen.last && chosen.first <= range.last) found = Truth::unknown;
+  }
+  return found;
 }
 
 struct TruthOf {
@@ -71,8 +76,9 @@ struct TruthOf {
       return packet.native ? Truth::unknown : Truth::no;
     }
     const std::uint16_t port = m.end == End::source ? packet.source.port : packet.destination.port;
-    if (port == 0 && !m.ports.empty() && !is_everything(m.ports)) return Truth::unknown;
-    return known((port == 0 ? !m.ports.empty() : any_contains(m.ports, port)) != m.negated);
+    if (port != 0) return known(any_contains(m.ports, port) != m.negated);
+    const Truth found = contains_chosen(m.ports, packet.chosen_ports);
+    return found == Truth::unknown ? found : known((found == Truth::yes) != m.negated);
   }
   // No socket, no owner: `! --uid-owner` holds then in xt (net/netfilter/xt_owner.c), while `meta skuid != ` of
   // nf_tables gives up on the rule (nft_meta_get_eval_skugid).
@@ -115,6 +121,7 @@ struct WhyNot {
     if (packet.protocol != Protocol::tcp && packet.protocol != Protocol::udp) return "it has no ports";
     const std::uint16_t port = m.end == End::source ? packet.source.port : packet.destination.port;
     const char* which = m.end == End::source ? "source" : "destination";
+    if (port == 0) return fmt::format("its {} port is one that the kernel chose", which);
     return fmt::format("its {} port is {}", which, port);
   }
   std::string operator()(const OwnerMatch& m) const {

@@ -12,8 +12,9 @@ namespace sidetrack {
 // A packet as a rule sees it at one hook.
 struct PacketAtHook {
   Protocol protocol = Protocol::tcp;
-  Endpoint source;  // port 0: not known
+  Endpoint source;  // port 0: one of `chosen_ports`
   Endpoint destination;
+  PortRange chosen_ports{1, 65535};
   std::string in;   // empty in OUTPUT and POSTROUTING
   std::string out;  // empty in PREROUTING and INPUT
   std::uint32_t mark = 0;

@@ -291,7 +291,10 @@ class RuleWalk {
         made.after_known = true;
       }
     }
-    if (nat.ports) made.after.port = one_port ? nat.ports->first : std::uint16_t{0};
+    if (nat.ports) {
+      made.after.port = one_port ? nat.ports->first : std::uint16_t{0};
+      packet_.now.chosen_ports = {1, 65535};
+    }
     say(place, Step::Kind::decided,
         made.after_known ? fmt::format("its source is now {}", made.after.text())
                          : "its source is the kernel's choice");

@@ -6,6 +6,7 @@
 #include <linux/rtnetlink.h>
 
 #include <algorithm>
+#include <fstream>
 #include <map>
 
 #include "backend/routes/live.h"
@@ -124,6 +125,9 @@ PodView read_pod() {
   PodView pod;
   for (auto& [index, interface] : interfaces) pod.interfaces.push_back(std::move(interface));
   for (WeighedRoute& one : weighed) pod.routes.push_back(std::move(one.route));
+  PortRange ports;
+  std::ifstream range("/proc/sys/net/ipv4/ip_local_port_range");  // of the namespace of the thread that opens it
+  if (range >> ports.first >> ports.last) pod.chosen_ports = ports;
   const routes::Everything all = routes::list_everything(socket);
   for (const routes::LiveRule& live : all.rules) pod.policy_rules.push_back(live.rule);
   for (const routes::LiveRoute& live : all.routes) pod.local_routes.push_back(live.route);

@@ -209,7 +209,8 @@ const Row rows[] = {
     {"-m TPROXY -i * -b * -c eth1", "out tcp $SERVICE:443 --out-interface eth1",
      "leaves the pod by eth1 to $SERVICE:443, untouched"},
     {"-m TPROXY -b * -t 7 -r 99", "out tcp $ELSEWHERE:80 --mark 7",
-     "lands on $ELSEWHERE:80 (the app), untouched"},  // by the policy rule for fwmark 7
+     "lands on $ELSEWHERE:80 (the app), untouched; cannot know what becomes of its answers: only a transparent socket "
+     "answers from $ELSEWHERE, which is not the pod's"},  // by the policy rule for fwmark 7
 };
 
 // Rows of IPv4 addresses are for IPv4 alone.
@@ -469,7 +470,8 @@ TEST(Explain, KnowsNotWhatItDoesNotUnderstand) {
   // A port that the kernel chooses may be any.
   EXPECT_THAT(end({PortMatch{End::source, {{40000, 50000}}}}, Verdict::drop), HasSubstr("cannot know whether"));
   EXPECT_THAT(end({PortMatch{End::source, {{40000, 50000}}, true}}, Verdict::drop), HasSubstr("cannot know whether"));
-  EXPECT_EQ(end({PortMatch{End::source, {{1, 65535}}}}, Verdict::drop), "dropped: by rule 1 of inet f out");
+  EXPECT_EQ(end({PortMatch{End::source, {{1024, 65535}}}}, Verdict::drop), "dropped: by rule 1 of inet f out");
+  EXPECT_THAT(end({PortMatch{End::source, {{443, 443}}}}, Verdict::drop), HasSubstr("lands on 127.0.0.1:15001"));
 }
 
 TEST(Explain, UnknownMatchesTogetherAreTriedOnceEach) {
