@@ -309,7 +309,8 @@ class ForeignRules : public KernelTest, public ::testing::WithParamInterface<con
     const Trace then = explain(later, view, live);
     if (then.ending.kind == Ending::Kind::unknown) return {};
     result.text += sidetrack::text(then, {});
-    if (then.ending.kind == Ending::Kind::dropped || then.ending.kind == Ending::Kind::unroutable) {
+    if (predicted(then.ending, probe.packet.protocol, pod) !=
+        result.landing) {  // lost, or to somebody who knows of none
       result.landing = landed(Role::no_answer);
       result.may_be_refused = true;
     }
