@@ -13,6 +13,13 @@
 namespace sidetrack {
 namespace {
 
+// Neither Istio nor Sidetrack ever wrote a comment, or anything that is not understood.
+bool may_be_of_istio(const Rule& rule) {
+  return is_understood(rule) && std::ranges::none_of(rule.matches, [](const Match& match) {
+           return std::holds_alternative<CommentMatch>(match);
+         });
+}
+
 const Jump* jump_to_istio(const Rule& rule) {
   const auto* jump = std::get_if<Jump>(&rule.target);
   return jump != nullptr && is_istio_chain(jump->chain) ? jump : nullptr;
@@ -104,8 +111,8 @@ void mark_ours(std::vector<LiveChain>& chains) {
     chain.ours = our_table && is_istio_chain(chain.name);
     if (chain.ours) with_istio = with_istio | chain.families;
     for (LiveRule& live : chain.rules) {
-      live.ours =
-          (chain.ours || (is_builtin(chain.name) && jump_to_istio(live.rule) != nullptr)) && is_of_istio(live.rule);
+      const bool at_ours = chain.ours || (our_table && is_builtin(chain.name) && jump_to_istio(live.rule) != nullptr);
+      live.ours = at_ours && may_be_of_istio(live.rule);
     }
   }
   for (Family family : with_istio.list()) {

@@ -17,8 +17,10 @@ namespace sidetrack {
 
 // Sets `ours` on the chains and rules of iptables (either backend) that Sidetrack or istio-iptables wrote:
 //
-//   - chains of their names, and the rules in them that have a known shape; others there are somebody's own;
-//   - rules of built-in chains that lead to such a chain and have a known shape;
+//   - chains of their names in raw, mangle and nat, and the rules in them, but for rules with a comment or with words
+//   that
+//     are not understood: neither of the two ever wrote such a rule, so it is somebody else's;
+//   - rules of built-in chains that lead to such a chain, with the same exception;
 //   - in a family that has such a chain in any table, the rules that stand in the built-in chains themselves:
 //       excluded interfaces   nat, mangle   -A PREROUTING -i IF -j RETURN  with its twin  -A OUTPUT -o IF -j RETURN
 //       virtual interfaces    nat           -I PREROUTING 1 -i IF -j RETURN

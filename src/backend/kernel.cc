@@ -47,6 +47,7 @@ class LinuxKernel final : public Kernel {
   std::vector<Live> read(std::span<const Change> committed) override {
     std::vector<Live> after;
     if (is_legacy(committed)) {
+      open_legacy(false);
       after.push_back(legacy_->read());
     } else if (committed.size() == 1) {
       after.push_back(nf_tables_->read(committed.front().seen->backend));
@@ -98,7 +99,6 @@ class LinuxKernel final : public Kernel {
   void open_legacy(bool write) {
     const bool lock = write && options_.xtables_lock;
     if (legacy_ && (legacy_locked_ || !lock)) return;
-    legacy_.reset();
     legacy_ = open_iptables_legacy({.read_only = !lock, .lock_file = {}, .wait = options_.wait});
     legacy_locked_ = lock;
   }

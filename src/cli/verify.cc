@@ -37,14 +37,18 @@ ExitCode compare_and_probe(const CommandLine& line, Plan wanted) {
   const auto failed = count(ProbeResult::Verdict::failed);
   const std::string probes =
       fmt::format("probes: {} ok, {} failed, {} unknown", ok, failed, count(ProbeResult::Verdict::unknown));
-  if (rules != nullptr && !rules->as_asked()) {
-    error(fmt::format("{}; {}", probes, rules->equal() ? in_the_way : not_as_asked));
+  if (rules != nullptr && !rules->equal()) {
+    error(fmt::format("{}; {}", probes, not_as_asked));
     return ExitCode::differs;
   }
   if (failed > 0) {
     error(fmt::format("{}; {}", probes,
                       rules != nullptr ? "the rules and routes are as asked" : "the rules cannot be read here"));
     return ExitCode::validation_failed;
+  }
+  if (rules != nullptr && !rules->as_asked()) {
+    error(fmt::format("{}; {}", probes, in_the_way));
+    return ExitCode::differs;
   }
   if (rules == nullptr && ok == 0) {
     throw Error(

@@ -265,7 +265,7 @@ constexpr Flag flag_table[] = {
      "for --redirect-dns", Group::run, planned, set_dns_servers},
     {"dry-run", 'n', {"DRY_RUN"}, Kind::boolean, "", "", "",
      "print the rules, touch nothing (render)", Group::run, apply, boolean<&Config::dry_run>},
-    {"strict", '\0', {}, Kind::boolean, "", "", "", "apply nothing if others' rules keep traffic from the proxy",
+    {"strict", '\0', {}, Kind::boolean, "", "", "", "apply nothing if others are in the way",
      Group::run, apply, boolean<&Config::strict>},
     {"check", '\0', {}, Kind::boolean, "", "", "",
      "let the kernel say if it would take the rules", Group::run, apply, boolean<&CommandLine::check>},

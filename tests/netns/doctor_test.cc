@@ -288,7 +288,10 @@ TEST_F(Doctor, LookingAndFailingLeaveNoTrace) {
           3);
     }
     EXPECT_EQ(trace(ns), before) << programmed;
-    EXPECT_NE(access(lock.c_str(), F_OK), 0) << "a lock file was made";
+    // What may have to remove legacy rules reads them under their lock.
+    if (std::string_view(programmed) != "iptables-legacy") {
+      EXPECT_NE(access(lock.c_str(), F_OK), 0) << "a lock file was made";
+    }
   }
 }
 

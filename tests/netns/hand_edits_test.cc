@@ -127,7 +127,7 @@ class HandEdits : public KernelTest, public ::testing::WithParamInterface<const 
 
   Edit random_edit(std::mt19937& dice, bool tproxy) const {
     const auto one_of = [&](const auto& items) { return std::string(items[dice() % std::size(items)]); };
-    const unsigned kind = dice() % 100;
+    const auto kind = dice() % 100;
     const std::string variant = is("nftables")       ? (dice() % 2 == 0 ? "legacy" : "nft")
                                 : is("iptables-nft") ? "nft"
                                                      : "legacy";
@@ -160,7 +160,7 @@ TEST_P(HandEdits, VerifyDiffAndApplyAgree) {
     };
     ASSERT_EQ(run("apply").exit_code, 0);
     std::string said;
-    for (unsigned edits = 1 + dice() % 2; edits > 0; --edits) {
+    for (auto edits = 1 + dice() % 2; edits > 0; --edits) {
       const Edit edit = random_edit(dice, tested.tproxy);
       for (const std::string& word : edit.words) said += word + " ";
       said += edit.input + "\n";
@@ -176,7 +176,9 @@ TEST_P(HandEdits, VerifyDiffAndApplyAgree) {
     const std::string before = listing(pod.ns());
     const Output strict = run("apply", {"--strict"});
     const Output applied = strict.exit_code == 6 ? run("apply") : strict;
-    if (strict.exit_code == 6) EXPECT_THAT(strict.err, ::testing::HasSubstr("nothing was changed"));
+    if (strict.exit_code == 6) {
+      EXPECT_THAT(strict.err, ::testing::HasSubstr("nothing was changed"));
+    }
     const bool warned = applied.err.find("\twarn\t") != std::string::npos;
     const bool unchanged = listing(pod.ns()) == before;
     if (applied.exit_code == 1) {  // refused by name: somebody else's part of our table
@@ -194,10 +196,10 @@ TEST_P(HandEdits, VerifyDiffAndApplyAgree) {
     if (again.exit_code != 0) continue;
     const Addresses& at = addresses(Family::ipv4);
     const Endpoint service(at.service, 80);
-    EXPECT_EQ(pod.connect(as_app, {.to = service}), landed(Role::proxy_outbound, original(service)));
-    EXPECT_EQ(pod.connect(as_proxy, {.to = service}), landed(Role::outside, local(service)));
+    EXPECT_EQ(pod.connect(as_app, {.to = service, .from = {}}), landed(Role::proxy_outbound, original(service)));
+    EXPECT_EQ(pod.connect(as_proxy, {.to = service, .from = {}}), landed(Role::outside, local(service)));
     const Endpoint app(at.pod, 8080);
-    EXPECT_EQ(pod.connect(from_outside, {.to = app}).role, Role::proxy_inbound);
+    EXPECT_EQ(pod.connect(from_outside, {.to = app, .from = {}}).role, Role::proxy_inbound);
   }
 }
 

@@ -19,6 +19,7 @@
 #include "sidetrack/diff.h"
 #include "sidetrack/error.h"
 #include "sidetrack/render.h"
+#include "traffic.h"
 
 namespace sidetrack::netns {
 namespace {
@@ -357,12 +358,15 @@ TEST_F(LegacyTest, ShowsOthersRulesInWords) {
   EXPECT_EQ(live.chains.front().rules.front().counters, (Counters{3, 4}));
 }
 
-TEST_F(LegacyTest, AForeignJumpToAChainOfOursGoesWithIt) {
+TEST_F(LegacyTest, AChainThatSomebodyElseJumpsToCannotGo) {
   commit(redirect_to(1));
   space.must({"iptables-legacy", "-t", "nat", "-N", "OTHERS"});
   space.must({"iptables-legacy", "-t", "nat", "-A", "OTHERS", "-p", "tcp", "-g", "ISTIO_OUTPUT"});
-  commit({});
-  EXPECT_THAT(listed(space), AllOf(HasSubstr(":OTHERS -"), Not(HasSubstr("ISTIO_"))));
+  const std::string before = listed(space);
+  const Output refused = space.program({program_under_test(), "clean"});
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("-A OTHERS -p tcp -g ISTIO_OUTPUT"));
+  EXPECT_EQ(listed(space), before);
 }
 
 // ---- nothing is touched

@@ -14,8 +14,33 @@ std::string without_time(const std::string& text) {
   return result;
 }
 
+namespace {
+
+// The chains of a listing of nft by their names instead of by when they were made: those that go and come again are
+// last.
+std::string by_name(const std::string& ruleset) {
+  std::string result;
+  std::map<std::string, std::string> blocks;
+  std::string* block = nullptr;
+  std::istringstream lines(ruleset);
+  for (std::string line; std::getline(lines, line);) {
+    const bool begins = line.starts_with("\t") && !line.starts_with("\t\t") && line.ends_with("{");
+    if (begins) block = &blocks[line];
+    if (line == "}") {
+      for (const auto& [name, text] : blocks) result += text;
+      blocks.clear();
+      block = nullptr;
+    }
+    if (line.empty()) continue;
+    (block != nullptr ? *block : result) += line + "\n";
+  }
+  return result;
+}
+
+}  // namespace
+
 std::map<std::string, std::string> atoms(const Namespace& where) {
-  std::map<std::string, std::string> all{{"nf_tables", where.must({"nft", "list", "ruleset"})}};
+  std::map<std::string, std::string> all{{"nf_tables", by_name(where.must({"nft", "list", "ruleset"}))}};
   for (const auto& [tool, names, family] : {std::tuple("iptables-legacy-save", "ip_tables_names", "ipv4"),
                                             std::tuple("ip6tables-legacy-save", "ip6_tables_names", "ipv6")}) {
     std::istringstream tables(where.must({"cat", std::string("/proc/thread-self/net/") + names}));

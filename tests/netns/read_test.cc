@@ -214,7 +214,7 @@ table ip filter {
   chain FORWARD { type filter hook forward priority 0; policy drop; }
 }
 )");
-  const NfTables both = read(space);
+  const LiveNfTables both = read(space);
   const LiveChain& output = chain(both.nftables, "inet f", "o");
   EXPECT_EQ(output.hook, (HookPoint{Hook::output, -7, ChainType::filter, {}}));
   EXPECT_EQ(output.policy, Verdict::drop);
@@ -279,7 +279,7 @@ TEST_F(Read, WhatIptablesRulesSay) {
 
 TEST_F(Read, NothingIsNothing) {
   const Namespace space;
-  const NfTables both = read(space);
+  const LiveNfTables both = read(space);
   EXPECT_THAT(both.nftables.chains, IsEmpty());
   EXPECT_THAT(both.iptables_nft.chains, IsEmpty());
 }
