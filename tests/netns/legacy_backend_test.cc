@@ -82,7 +82,7 @@ Ruleset everything() {
       .add(Table::nat, "ISTIO_OUTPUT", {tcp, sport({{1, 1}, {5, 9}, {65535, 65535}})}, Verdict::return_)
       .add(Table::nat, "ISTIO_OUTPUT", {gid(1, true), gid(2, true)}, Verdict::return_)
       .add(Table::nat, "ISTIO_OUTPUT", {OwnerMatch{OwnerKind::uid, {{10, 20}}, true}}, Verdict::return_)
-      .add(Table::nat, "ISTIO_OUTPUT", {ProtocolMatch{Protocol::tcp, true}}, Jump{"ISTIO_EMPTY"})
+      .add(Table::nat, "ISTIO_OUTPUT", {ProtocolMatch{Protocol::tcp, true}}, Jump{"ISTIO_DROP"})
       .add(Table::mangle, "PREROUTING", {ConntrackStateMatch{ConntrackStateMatch::invalid}}, Jump{"ISTIO_DROP"})
       .add(Table::mangle, "ISTIO_DROP", {}, Verdict::drop)
       .add(Table::mangle, "PREROUTING",

@@ -16,23 +16,25 @@ std::string without_time(const std::string& text) {
 
 namespace {
 
-// The chains of a listing of nft by their names instead of by when they were made: those that go and come again are
-// last.
+// The tables of a listing of nft, and the chains in them, by their names instead of by when they were made: those that
+// go and come again are last.
 std::string by_name(const std::string& ruleset) {
-  std::string result;
-  std::map<std::string, std::string> blocks;
-  std::string* block = nullptr;
+  std::map<std::string, std::map<std::string, std::string>> tables;
+  std::string table;
+  std::string chain;
   std::istringstream lines(ruleset);
   for (std::string line; std::getline(lines, line);) {
-    const bool begins = line.starts_with("\t") && !line.starts_with("\t\t") && line.ends_with("{");
-    if (begins) block = &blocks[line];
-    if (line == "}") {
-      for (const auto& [name, text] : blocks) result += text;
-      blocks.clear();
-      block = nullptr;
+    if (!line.starts_with('\t')) {
+      if (line.ends_with("{")) table = line;
+      chain.clear();
+    } else if (!line.starts_with("\t\t") && line.ends_with("{")) {
+      chain = line;
     }
-    if (line.empty()) continue;
-    (block != nullptr ? *block : result) += line + "\n";
+    tables[table][chain] += line + "\n";
+  }
+  std::string result;
+  for (const auto& [name, chains] : tables) {
+    for (const auto& [title, text] : chains) result += text;
   }
   return result;
 }

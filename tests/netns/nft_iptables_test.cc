@@ -170,12 +170,12 @@ TEST_F(NftIptables, OthersKeepTheirRulesHandlesAndCounters) {
 TEST_F(NftIptables, OurRulesOfEarlierTimesAreReplaced) {
   const Namespace space;
   space.must({"iptables-nft-restore", "--noflush"},
-             "*nat\n-N ISTIO_REDIRECT\n-N ISTIO_OUTPUT\n-N ISTIO_OLD\n-A OUTPUT -p tcp -j ISTIO_OUTPUT\n"
+             "*nat\n-N ISTIO_REDIRECT\n-N ISTIO_OUTPUT\n-N ISTIO_IN_REDIRECT\n-A OUTPUT -p tcp -j ISTIO_OUTPUT\n"
              "-A ISTIO_OUTPUT -o lo ! -d 127.0.0.1/32 -j ISTIO_REDIRECT\n-A ISTIO_OUTPUT -j ISTIO_REDIRECT\n"
              "-A ISTIO_REDIRECT -p tcp -j REDIRECT --to-ports 15001\nCOMMIT\n");
   commit(space, {ports(3)});
   expect_read_back(space, {ports(3)});
-  EXPECT_THAT(list(space), Not(HasSubstr("ISTIO_OLD")));
+  EXPECT_THAT(list(space), Not(HasSubstr("ISTIO_IN_REDIRECT")));
   EXPECT_THAT(list(space), Not(HasSubstr("ISTIO_REDIRECT")));
 }
 
