@@ -43,8 +43,8 @@ struct Comparison {
   std::vector<Difference> backends;  // the one that is asked for first
   Routing missing;
   Routing extra;
-  std::vector<Obstacle> obstacles{};   // of others: what applying cannot mend
-  [[nodiscard]] bool equal() const;  // the rules and routes; obstacles apart
+  std::vector<Obstacle> obstacles{};  // of others: what applying cannot mend
+  [[nodiscard]] bool equal() const;   // the rules and routes; obstacles apart
   [[nodiscard]] bool as_asked() const { return equal() && obstacles.empty(); }
 };
 

@@ -164,7 +164,8 @@ class Text {
 // Chains and interfaces have names that anybody may have chosen, and rules are full of them.
 Trace with_printable_names(Trace trace) {
   for (Step& step : trace.steps) {
-    for (std::string* text : {&step.text, &step.table, &step.chain, &step.rule, &step.reason.flag, &step.reason.sentence})
+    for (std::string* text :
+         {&step.text, &step.table, &step.chain, &step.rule, &step.reason.flag, &step.reason.sentence})
       *text = printable(*text);
   }
   for (std::string& doubt : trace.doubts) doubt = printable(doubt);

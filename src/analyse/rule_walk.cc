@@ -72,9 +72,10 @@ class RuleWalk {
     for (const LiveRule& entry : in.rules) {
       const Rule& rule = entry.rule;
       if (packet_.trace.steps.size() >= most_steps_) {
-        packet_.not_known(fmt::format("the chains of {} jump to each other in too many ways to follow them all: {} is the "
-                                      "last rule that was looked at",
-                                      table_words(in), rule_of(packet_.trace.steps.back())));
+        packet_.not_known(
+            fmt::format("the chains of {} jump to each other in too many ways to follow them all: {} is the "
+                        "last rule that was looked at",
+                        table_words(in), rule_of(packet_.trace.steps.back())));
         return Ended::gone;
       }
       const LiveRule* previous = &entry != in.rules.data() ? &entry - 1 : nullptr;
@@ -193,8 +194,8 @@ class RuleWalk {
       packet_.doubt("jumps nested deeper than the kernel allows are not followed");
       return Ended::back;
     }
-    // A second walk of the same packet would meet the same rules: the ways through chains that jump to each other are as
-    // many as powers of two.
+    // A second walk of the same packet would meet the same rules: the ways through chains that jump to each other are
+    // as many as powers of two.
     const PacketState before = packet_;
     std::vector<PacketState>& without_effect = without_effect_[&*target];
     if (std::ranges::find(without_effect, before) != without_effect.end()) {
@@ -409,8 +410,8 @@ class RuleWalk {
   Forks& forks_;
   std::size_t most_steps_ = 0;
   std::map<const LiveChain*, std::vector<PacketState>> without_effect_;  // chains that came back, and the packet then
-  std::vector<std::size_t> jumps_;        // the steps that led to the chain being walked
-  std::vector<const LiveRule*> entries_;  // and their rules
+  std::vector<std::size_t> jumps_;                                       // the steps that led to the chain being walked
+  std::vector<const LiveRule*> entries_;                                 // and their rules
 };
 
 }  // namespace

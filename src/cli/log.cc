@@ -145,7 +145,8 @@ spdlog::sink_ptr open_target(const std::string& target) {
   // Without O_NONBLOCK a FIFO that nobody reads would hang here.
   Descriptor file(open(target.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0666));
   if (!file.valid()) {
-    throw Error(ExitCode::usage, fmt::format("--log_target: cannot write to '{}': {}", excerpt(target), errno_words(errno)),
+    throw Error(ExitCode::usage,
+                fmt::format("--log_target: cannot write to '{}': {}", excerpt(target), errno_words(errno)),
                 "give stdout, stderr or the path of a file that can be written");
   }
   fcntl(file.get(), F_SETFL, O_APPEND);  // a slow reader is waited for, as one of standard output is

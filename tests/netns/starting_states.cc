@@ -144,7 +144,9 @@ const std::vector<StartingState>& starting_states() {
        },
        true},
       {"empty_chains",
-       [](Where where, Variant variant) { restore(where, variant, "*nat\n-N ISTIO_OUTPUT\n-N ISTIO_TPROXY\nCOMMIT\n"); },
+       [](Where where, Variant variant) {
+         restore(where, variant, "*nat\n-N ISTIO_OUTPUT\n-N ISTIO_TPROXY\nCOMMIT\n");
+       },
        true},
       {"other_options",
        [](Where where, Variant variant) {
