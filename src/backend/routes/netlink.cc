@@ -46,16 +46,19 @@ unsigned Socket::send(Request& request) {
   return sequence_;
 }
 
-// Calls `visit` for each answer to the request of this number until it returns true.
+// Calls `visit` for each answer to the request of this number until it returns true. False: the kernel had more to say
+// than the socket holds, and some of it is lost. A datagram that is cut off is an error (ENOSPC, libmnl).
 template <typename Visit>
-void Socket::receive(unsigned sequence, Visit visit) {
+bool Socket::receive(unsigned sequence, Visit visit) {
   while (true) {
     const ssize_t received = mnl_socket_recvfrom(socket_.get(), buffer_.get(), largest_datagram);
+    if (received < 0 && errno == EINTR) continue;
+    if (received < 0 && errno == ENOBUFS) return false;
     if (received < 0) throw system_error(errno, "rtnetlink: cannot receive");
     int left = static_cast<int>(received);
     for (const auto* message = reinterpret_cast<const nlmsghdr*>(buffer_.get()); mnl_nlmsg_ok(message, left);
          message = mnl_nlmsg_next(message, &left)) {
-      if (message->nlmsg_seq == sequence && visit(*message)) return;
+      if (message->nlmsg_seq == sequence && visit(*message)) return true;
     }
   }
 }
@@ -63,11 +66,12 @@ void Socket::receive(unsigned sequence, Visit visit) {
 Reply Socket::request(Request& request) {
   request.message().nlmsg_flags |= NLM_F_ACK;
   Reply reply;
-  receive(send(request), [&](const nlmsghdr& message) {
+  const bool answered = receive(send(request), [&](const nlmsghdr& message) {
     if (message.nlmsg_type != NLMSG_ERROR) return false;
     reply = {-static_cast<const nlmsgerr*>(mnl_nlmsg_get_payload(&message))->error, words_of(message)};
     return true;
   });
+  if (!answered) throw system_error(ENOBUFS, "rtnetlink: the answer to a request is lost");
   return reply;
 }
 
@@ -77,9 +81,15 @@ std::vector<Message> Socket::dump(Request& request) {
     std::vector<Message> messages;
     bool disturbed = false;
     int error = 0;
-    receive(send(request), [&](const nlmsghdr& message) {
+    const bool whole = receive(send(request), [&](const nlmsghdr& message) {
       if ((message.nlmsg_flags & NLM_F_DUMP_INTR) != 0) disturbed = true;
-      if (message.nlmsg_type == NLMSG_DONE) return true;
+      if (message.nlmsg_type ==
+          NLMSG_DONE) {  // how the dump ended, as a negative errno; without a payload it ended well
+        if (mnl_nlmsg_get_payload_len(&message) >= sizeof(int)) {
+          error = -*static_cast<const int*>(mnl_nlmsg_get_payload(&message));
+        }
+        return true;
+      }
       if (message.nlmsg_type == NLMSG_ERROR) {
         error = -static_cast<const nlmsgerr*>(mnl_nlmsg_get_payload(&message))->error;
         return true;
@@ -87,6 +97,10 @@ std::vector<Message> Socket::dump(Request& request) {
       messages.emplace_back(message);
       return false;
     });
+    if (!whole || error == EINTR || error == ENOBUFS || error == EAGAIN) {
+      disturbed = true;
+      error = 0;
+    }
     if (error == EAFNOSUPPORT || error == EOPNOTSUPP) return {};
     if (error != 0) throw system_error(error, "rtnetlink: cannot list");
     if (!disturbed) return messages;

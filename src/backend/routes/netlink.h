@@ -108,7 +108,7 @@ class Socket {
   };
   unsigned send(Request& request);
   template <typename Visit>
-  void receive(unsigned sequence, Visit visit);
+  bool receive(unsigned sequence, Visit visit);
 
   std::unique_ptr<mnl_socket, Close> socket_;
   std::unique_ptr<char[]> buffer_;
