@@ -11,10 +11,6 @@ namespace sidetrack {
 // "ISTIO_OUTPUT": a chain of istio-iptables, of whatever version, or of ours; by their names, none that only begins so.
 [[nodiscard]] bool is_istio_chain(std::string_view chain);
 
-// Whether istio-iptables (of whatever version) or Sidetrack writes such a rule into this chain: it has exactly one of
-// the shapes that are known (describe.cc). Comments and other words more make it another one.
-[[nodiscard]] bool is_of_istio(const Rule& rule);
-
 // Sets `ours` on the chains and rules of iptables (either backend) that Sidetrack or istio-iptables wrote:
 //
 //   - chains of their names in raw, mangle and nat, and the rules in them, but for rules with a comment or with words
