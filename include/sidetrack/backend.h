@@ -146,7 +146,13 @@ struct LiveNfTables {
 class Routes {
  public:
   virtual ~Routes() = default;
-  [[nodiscard]] virtual Routing read() = 0;  // what is there and ours
+  struct State {
+    Routing ours;    // each as often as it is there
+    Routing others;  // what somebody else made, just as a plan would ask for it and where it has its effect
+    bool unusual =
+        false;  // what others made of policy rules, routes and lo may keep packets from where the rules send them
+  };
+  [[nodiscard]] virtual State read() = 0;
   // What is there already, or comes meanwhile, is left alone. All is undone again if one fails. Returns what it added.
   virtual Routing add(const Routing& wanted) = 0;
   virtual void remove(const Routing& unwanted) = 0;  // what is gone already is no error

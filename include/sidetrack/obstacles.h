@@ -24,7 +24,7 @@ struct Obstacle {
 
 // The rules that the namespace holds once the plan is applied through `backend`: others' where they stand, ours as
 // planned and nowhere else.
-[[nodiscard]] std::vector<Live> after_apply(const Ruleset& stored, BackendKind backend, std::span<const Live> live);
+[[nodiscard]] std::vector<Live> after_apply(const Ruleset& stored, BackendKind backend, std::vector<Live> live);
 
 // Whether there is anything of others that the kernel would ask: rules, policies, tables that are switched off.
 [[nodiscard]] bool holds_others(std::span<const Live> live);

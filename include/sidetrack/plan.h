@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,9 @@ struct PolicyRule {
   Family family = Family::ipv4;
   std::uint32_t mark = 0;
   std::uint32_t table = 0;
+  // Nothing: it stands before every rule of somebody else that could decide about such packets, as one that is added
+  // does. Else one of those is asked before it.
+  std::optional<std::uint32_t> behind_others{};
   friend bool operator==(const PolicyRule&, const PolicyRule&) = default;
 };
 

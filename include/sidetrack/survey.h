@@ -23,6 +23,8 @@ struct Absent {
 struct Unreadable {
   Error why;                  // not_permitted: names the capability, or what else is missing
   bool may_hold_ours = true;  // false: only tables that Sidetrack never writes to are not seen
+  // The base chains of those, each with one rule of which nothing is known: it may do anything.
+  std::vector<LiveChain> chains{};
 };
 
 template <typename T>
@@ -34,8 +36,10 @@ struct Survey {
   Sight<Live> nftables;
   bool legacy_in_use = false;  // a table of legacy iptables holds rules, whoever wrote them
   Routing routing;             // what is ours of policy rules, routes and addresses, each as often as it is there
+  Routing others_routing;      // of others and just as a plan asks for it: it need not be added, and is not removed
 
-  // Its interfaces and routes, if there are rules, policies or dormant tables of others: only they ask for it.
+  // Its interfaces and routes, if there are rules, policies, dormant tables or policy routing of others: only they ask
+  // for it.
   std::optional<PodView> pod{};
 
   [[nodiscard]] const Sight<Live>& of(BackendKind kind) const;
@@ -44,6 +48,9 @@ struct Survey {
 
 inline constexpr BackendKind all_backends[] = {BackendKind::iptables_legacy, BackendKind::iptables_nft,
                                                BackendKind::nftables};
+
+// What may decide about packets, as far as it can be seen: what is there, and the unknown rules of unreadable tables.
+[[nodiscard]] std::vector<Live> deciding(const Survey& survey);
 
 // The first place that is not seen and may hold something of ours: nothing can be said or changed without it.
 [[nodiscard]] const Unreadable* unseen(const Survey& survey);

@@ -36,13 +36,11 @@ void add_interface(PodView& pod, const std::string& name) {
 PodView assumed_pod(const Plan& plan) {
   PodView pod;
   Interface lo{"lo", {{*Address::parse("127.0.0.1"), 8}, {*Address::parse("::1"), 128}}};
-  for (const Address& address : plan.routing.loopback_addresses) lo.addresses.push_back({address, address.bits()});
   pod.interfaces = {std::move(lo),
                     {"eth0", {{*Address::parse("192.0.2.2"), 24}, {*Address::parse("2001:db8::2"), 64}}}};
   for (const std::string& name : named_interfaces(plan.ruleset)) add_interface(pod, name);
   pod.routes = {{*AddressRange::parse("0.0.0.0/0"), "eth0"}, {*AddressRange::parse("::/0"), "eth0"}};
-  pod.policy_rules = plan.routing.policy_rules;
-  pod.local_routes = plan.routing.local_routes;
+  add(pod, plan.routing);
   return pod;
 }
 

@@ -410,6 +410,19 @@ Reason describe(const Rule& given) {
   return only_groups(rule).value_or(own);
 }
 
+bool is_of_istio(const Rule& rule) {
+  const auto known = [](const Rule& named) {
+    // Rules of one kind follow each other: thousands of excluded ranges.
+    static thread_local std::size_t last = 0;
+    if (has_shape(named, shapes()[last])) return true;
+    const auto found = std::ranges::find_if(shapes(), [&](const Shape& shape) { return has_shape(named, shape); });
+    if (found == shapes().end()) return only_groups(named).has_value();
+    last = static_cast<std::size_t>(found - shapes().begin());
+    return true;
+  };
+  return is_istio_nftables(rule.chain) || is_builtin(rule.chain) ? known(in_iptables_names(rule)) : known(rule);
+}
+
 bool is_istio_chain(std::string_view chain) {
   static constexpr std::string_view names[] = {istio_inbound,    istio_in_redirect, istio_output, istio_redirect,
                                                istio_output_dns, istio_divert,      istio_tproxy, istio_drop};

@@ -163,22 +163,21 @@ class Walk {
   }
 
   void output() {
-    way_ = route(pod_, packet_.now.destination.address, packet_.now.mark, asked_.interface);
-    if (!way_) {
-      return packet_.end(Ending::Kind::unroutable,
-                         fmt::format("no route to {}", packet_.now.destination.address.text()));
-    }
+    way_ = look_up("lo", asked_.interface);
+    if (way_.kind == Route::Kind::unknown) return packet_.not_known(not_followed(way_));
+    if (!way_.exists()) return packet_.end(Ending::Kind::unroutable, no_route());
     const Address& from = packet_.now.source.address;
-    if (!way_->stays() && from.family == Family::ipv4 && from.is_loopback()) {  // __mkroute_output
+    if (!way_.stays() && from.family == Family::ipv4 && from.is_loopback()) {  // __mkroute_output
       return packet_.end(Ending::Kind::unroutable,
-                         fmt::format("what is sent from {} cannot go out by {}", from.text(), way_->device));
+                         fmt::format("what is sent from {} cannot go out by {}", from.text(), way_.device));
     }
     // For the whole of OUTPUT: a new route changes it only behind the hook (nf_hook_state).
-    packet_.now.out = way_->device;
-    packet_.hook(fmt::format("OUTPUT, out by {}{}", way_->device, why(*way_)));
+    packet_.now.out = way_.device;
+    packet_.hook(fmt::format("OUTPUT, out by {}{}", way_.device, why(way_)));
     if (!calls(Hook::output)) return;
-    if (!postrouting(way_->device)) return;
-    if (way_->device == "lo") {
+    if (!postrouting(way_.device)) return;
+    if (!is_up(way_.device)) return packet_.drop(fmt::format("interface {} is down", way_.device));
+    if (way_.device == "lo") {
       packet_.by_lo = true;
       packet_.now.in = "lo";
       packet_.now.out.clear();
@@ -188,37 +187,67 @@ class Walk {
     } else {
       packet_.end(Ending::Kind::leaves, "");
       packet_.trace.ending.original = packet_.original;
-      packet_.trace.ending.interface = way_->device;
+      packet_.trace.ending.interface = way_.device;
     }
   }
 
   // ip_route_me_harder. False: there is no route, the packet is gone.
   bool reroute(const std::string& because) {
-    const Endpoint& to = packet_.now.destination;
-    way_ = route(pod_, to.address, packet_.now.mark, asked_.interface);
-    if (!way_) {
-      packet_.drop(fmt::format("{}, and there is no route to {}", because, to.address.text()));
+    way_ = look_up("lo", asked_.interface);
+    if (way_.kind == Route::Kind::unknown) {
+      packet_.not_known(not_followed(way_));
+      return false;
+    }
+    if (!way_.exists()) {
+      packet_.drop(fmt::format("{}, and there is {}", because, no_route()));
       return false;
     }
     const Address& from = packet_.now.source.address;
-    if (!way_->stays() && from.family == Family::ipv4 && from.is_loopback()) {  // __mkroute_output
-      packet_.drop(fmt::format("{}, and what is sent from {} cannot go out by {}", because, from.text(), way_->device));
+    if (!way_.stays() && from.family == Family::ipv4 && from.is_loopback()) {  // __mkroute_output
+      packet_.drop(fmt::format("{}, and what is sent from {} cannot go out by {}", because, from.text(), way_.device));
       return false;
     }
-    packet_.kernel(fmt::format("routing again, as {}: out by {}{}", because, way_->device, why(*way_)));
+    packet_.kernel(fmt::format("routing again, as {}: out by {}{}", because, way_.device, why(way_)));
     return true;
+  }
+
+  [[nodiscard]] Route look_up(const std::string& in, const std::string& bound) const {
+    const PacketAtHook& now = packet_.now;
+    return route(pod_, {now.destination.address, now.source.address, now.mark, in, bound});
   }
 
   static std::string why(const Route& way) {
     switch (way.kind) {
       case Route::Kind::local:
         return ": the destination is the pod itself";
-      case Route::Kind::by_mark:
-        return fmt::format(": fwmark {} looks up table {}, local default dev lo", way.rule->mark, way.rule->table);
-      case Route::Kind::onward:
+      case Route::Kind::by_rule:
+        return fmt::format(": {} looks up table {}, local {} dev lo", conditions(*way.rule), way.rule->table,
+                           way.route->to.prefix_length() == 0 ? "default" : way.route->to.text());
+      default:
         return "";
     }
-    return "";
+  }
+
+  [[nodiscard]] bool is_up(const std::string& device) const {
+    const auto found = std::ranges::find(pod_.interfaces, device, &Interface::name);
+    return found == pod_.interfaces.end() || found->up;
+  }
+
+  // "no route to 10.0.0.1 (ip route unreachable 10.0.0.0/8 table main)"
+  [[nodiscard]] std::string no_route() const {
+    std::string text = "no route to " + packet_.now.destination.address.text();
+    if (way_.route != nullptr) {
+      text += fmt::format(" ({})", ip_words(*way_.route));
+    } else if (way_.rule != nullptr) {
+      text += fmt::format(" ({})", ip_words(*way_.rule));
+    }
+    return text;
+  }
+
+  [[nodiscard]] std::string not_followed(const Route& way) const {
+    return fmt::format("the way to {}: `{}`", packet_.now.destination.address.text(),
+                       way.route != nullptr && way.route->kind == NetworkRoute::Kind::unknown ? ip_words(*way.route)
+                                                                                              : ip_words(*way.rule));
   }
 
   void prerouting() {
@@ -244,21 +273,22 @@ class Walk {
     if (destination.is_loopback()) {  // IPv6, by a translation
       return packet_.not_known(fmt::format("whether {} can be reached by {}", destination.text(), packet_.now.in));
     }
-    way_ = route(pod_, destination, packet_.now.mark, "");
-    if (way_ && way_->stays()) {
-      packet_.kernel(fmt::format("routing: stays here{}", why(*way_)));
+    way_ = look_up(packet_.now.in, "");
+    if (way_.kind == Route::Kind::unknown) return packet_.not_known(not_followed(way_));
+    if (way_.stays()) {
+      packet_.kernel(fmt::format("routing: stays here{}", why(way_)));
       return input();
     }
     packet_.kernel(fmt::format("routing: {} is not the pod's", destination.text()));
     if (packet_.transparent)
       return packet_.drop(
           "a packet with a socket cannot be forwarded (ip_forward), and no route by mark keeps it here");
-    if (!way_) return packet_.drop(fmt::format("there is no route to {}", destination.text()));
-    packet_.hook(fmt::format("FORWARD, in by {}, out by {}", packet_.now.in, way_->device));
-    packet_.now.out = way_->device;
-    if (!calls(Hook::forward) || !postrouting(way_->device)) return;
+    if (!way_.exists()) return packet_.drop("there is " + no_route());
+    packet_.hook(fmt::format("FORWARD, in by {}, out by {}", packet_.now.in, way_.device));
+    packet_.now.out = way_.device;
+    if (!calls(Hook::forward) || !postrouting(way_.device)) return;
     packet_.end(Ending::Kind::forwarded, "");
-    packet_.trace.ending.interface = way_->device;
+    packet_.trace.ending.interface = way_.device;
   }
 
   bool postrouting(const std::string& device) {
@@ -483,7 +513,7 @@ class Walk {
   const Packet asked_;
 
   InFlight packet_;
-  std::optional<Route> way_;
+  Route way_;
   std::string translated_by_;  // by the rule that decided about the first packet
 };
 

@@ -16,7 +16,9 @@ namespace {
 std::string entrance(const PodView& pod, const Address& destination) {
   if (const auto name = interface_of(pod, destination)) return *name;
   const AddressRange anywhere = AddressRange::prefix(Address::any(destination.family), 0);
-  const auto found = std::ranges::find(pod.routes, anywhere, &NetworkRoute::to);
+  const auto found = std::ranges::find_if(pod.routes, [&](const NetworkRoute& route) {
+    return route.to == anywhere && route.table == main_table && route.kind == NetworkRoute::Kind::onward;
+  });
   return found != pod.routes.end() ? found->device : pod.interfaces.back().name;
 }
 
@@ -67,9 +69,8 @@ Packet filled_in(Packet packet, const PodView& pod) {
     packet.source = Address::parse(destination.family == Family::ipv4 ? "203.0.113.1" : "2001:db8:ffff::1");
   }
   if (!packet.source) {
-    if (const auto found = route(pod, destination, packet.mark, packet.interface)) {
-      packet.source = source_for(pod, *found, destination);
-    }
+    const Route way = route(pod, {destination, {}, packet.mark, "lo", packet.interface});
+    if (way.exists()) packet.source = source_for(pod, way, destination);
   }
   if (!packet.source) packet.source = Address::any(destination.family);
   return packet;

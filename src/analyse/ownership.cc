@@ -13,13 +13,6 @@
 namespace sidetrack {
 namespace {
 
-// Neither Istio nor Sidetrack ever wrote a comment, or anything that is not understood.
-bool may_be_of_istio(const Rule& rule) {
-  return is_understood(rule) && std::ranges::none_of(rule.matches, [](const Match& match) {
-           return std::holds_alternative<CommentMatch>(match);
-         });
-}
-
 const Jump* jump_to_istio(const Rule& rule) {
   const auto* jump = std::get_if<Jump>(&rule.target);
   return jump != nullptr && is_istio_chain(jump->chain) ? jump : nullptr;
@@ -112,7 +105,7 @@ void mark_ours(std::vector<LiveChain>& chains) {
     if (chain.ours) with_istio = with_istio | chain.families;
     for (LiveRule& live : chain.rules) {
       const bool at_ours = chain.ours || (our_table && is_builtin(chain.name) && jump_to_istio(live.rule) != nullptr);
-      live.ours = at_ours && may_be_of_istio(live.rule);
+      live.ours = at_ours && is_of_istio(live.rule);
     }
   }
   for (Family family : with_istio.list()) {
@@ -150,6 +143,13 @@ void require_own_tables(const Live& seen) {
       refuse(chain.table_name, "the chain " + chain.name,
              fmt::format("nft delete chain {} {}", chain.table_name, chain.name));
     }
+  }
+  for (const LiveChain& chain : seen.chains) {
+    if (!chain.ours || !is_own(chain.table_name)) continue;
+    const auto other = std::ranges::find(chain.rules, false, &LiveRule::ours);
+    if (other == chain.rules.end()) continue;
+    refuse(chain.table_name, "the rule " + iptables_words(other->rule),
+           fmt::format("see nft -a list table {}", chain.table_name));
   }
   for (const LiveTable& table : seen.tables) {
     if (table.other_objects && is_own(table.name)) {

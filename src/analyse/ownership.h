@@ -11,12 +11,16 @@ namespace sidetrack {
 // "ISTIO_OUTPUT": a chain of istio-iptables, of whatever version, or of ours; by their names, none that only begins so.
 [[nodiscard]] bool is_istio_chain(std::string_view chain);
 
+// Whether istio-iptables (of whatever version) or Sidetrack writes such a rule into this chain: it has exactly one of
+// the shapes that are known (describe.cc). A comment or any other word more makes it another one.
+[[nodiscard]] bool is_of_istio(const Rule& rule);
+
 // Sets `ours` on the chains and rules of iptables (either backend) that Sidetrack or istio-iptables wrote:
 //
-//   - chains of their names in raw, mangle and nat, and the rules in them, but for rules with a comment or with words
-//   that
-//     are not understood: neither of the two ever wrote such a rule, so it is somebody else's;
-//   - rules of built-in chains that lead to such a chain, with the same exception;
+//   - chains of their names in raw, mangle and nat, and the rules in them of exactly one of their shapes: any other
+//   rule
+//     there is somebody else's;
+//   - rules of built-in chains that lead to such a chain, in the same way;
 //   - in a family that has such a chain in any table, the rules that stand in the built-in chains themselves:
 //       excluded interfaces   nat, mangle   -A PREROUTING -i IF -j RETURN  with its twin  -A OUTPUT -o IF -j RETURN
 //       virtual interfaces    nat           -I PREROUTING 1 -i IF -j RETURN

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "analyse/match.h"
+
 namespace sidetrack {
 namespace {
 
@@ -10,29 +12,8 @@ bool connects(const InterfaceAddress& own, const Address& destination) {
   return AddressRange::prefix(own.address, own.prefix_length).contains(destination);
 }
 
-const Interface* find(const PodView& pod, const std::string& name) {
-  const auto found = std::ranges::find(pod.interfaces, name, &Interface::name);
-  return found != pod.interfaces.end() ? &*found : nullptr;
-}
-
-// The longest prefix that holds the destination.
-const NetworkRoute* network_route(const PodView& pod, const Address& destination) {
-  const NetworkRoute* best = nullptr;
-  for (const NetworkRoute& route : pod.routes) {
-    if (!route.to.contains(destination)) continue;
-    if (best == nullptr || route.to.prefix_length() > best->to.prefix_length()) best = &route;
-  }
-  return best;
-}
-
-bool has_local_route(const PodView& pod, const PolicyRule& rule) {
-  return std::ranges::find(pod.local_routes, LocalRoute{rule.family, rule.table}) != pod.local_routes.end();
-}
-
-}  // namespace
-
 // A prefix on lo is local as a whole in IPv4 (fib_add_ifaddr), so all of 127.0.0.0/8 is; in IPv6 each address alone.
-bool is_local(const PodView& pod, const Address& address) {
+bool is_own(const PodView& pod, const Address& address) {
   for (const Interface& interface : pod.interfaces) {
     for (const InterfaceAddress& own : interface.addresses) {
       if (own.address == address) return true;
@@ -42,23 +23,104 @@ bool is_local(const PodView& pod, const Address& address) {
   return false;
 }
 
-std::optional<Route> route(const PodView& pod, const Address& destination, std::uint32_t mark,
-                           const std::string& bound) {
-  if (is_local(pod, destination)) return Route{Route::Kind::local, "lo", nullptr};  // table local comes first
-  for (const PolicyRule& rule : pod.policy_rules) {
-    if (rule.family == destination.family && rule.mark == mark && has_local_route(pod, rule)) {
-      return Route{Route::Kind::by_mark, "lo", &rule};
-    }
-  }
-  if (!bound.empty()) return Route{Route::Kind::onward, bound, nullptr};
-  if (const NetworkRoute* found = network_route(pod, destination)) {
-    return Route{Route::Kind::onward, found->device, nullptr};
-  }
-  return {};
+const Interface* find(const PodView& pod, const std::string& name) {
+  const auto found = std::ranges::find(pod.interfaces, name, &Interface::name);
+  return found != pod.interfaces.end() ? &*found : nullptr;
 }
 
+// The longest prefix of a table that holds the destination.
+const NetworkRoute* longest(const PodView& pod, std::uint32_t table, const Address& destination) {
+  const NetworkRoute* best = nullptr;
+  for (const NetworkRoute& route : pod.routes) {
+    if (route.table != table || !route.to.contains(destination)) continue;
+    if (best == nullptr || route.to.prefix_length() > best->to.prefix_length()) best = &route;
+  }
+  return best;
+}
+
+// fib_rule_match, fib4_rule_match, fib6_rule_match. A source that is not chosen yet is 0.0.0.0 there.
+Truth truth(const RoutingRule& rule, const RouteKey& key) {
+  const bool no = (rule.from && !rule.from->contains(key.source.value_or(Address::any(key.destination.family)))) ||
+                  (rule.to && !rule.to->contains(key.destination)) || ((rule.mark ^ key.mark) & rule.mask) != 0 ||
+                  (!rule.in.empty() && rule.in != key.in) || (!rule.out.empty() && rule.out != key.bound);
+  if (no) return rule.inverted ? Truth::yes : Truth::no;
+  if (!rule.more.empty()) return Truth::unknown;
+  return rule.inverted ? Truth::no : Truth::yes;
+}
+
+// What a rule that matches finds. Nothing: the next one is asked.
+std::optional<Route> found(const PodView& pod, const RoutingRule& rule, const RouteKey& key) {
+  Route result;
+  result.rule = &rule;
+  switch (rule.action) {
+    case RoutingRule::Action::none:
+      return {};
+    case RoutingRule::Action::reject:
+      return result;
+    case RoutingRule::Action::unknown:
+      result.kind = Route::Kind::unknown;
+      return result;
+    case RoutingRule::Action::lookup:
+      break;
+  }
+  if (rule.table == local_table && is_own(pod, key.destination)) {
+    result.kind = Route::Kind::local;
+    result.device = "lo";
+    return result;
+  }
+  result.route = longest(pod, rule.table, key.destination);
+  if (result.route == nullptr || result.route->kind == NetworkRoute::Kind::next) return {};
+  if (rule.suppressed && result.route->to.prefix_length() <= *rule.suppressed) return {};
+  switch (result.route->kind) {
+    case NetworkRoute::Kind::onward:
+      result.kind = Route::Kind::onward;
+      result.device = key.bound.empty() ? result.route->device : key.bound;
+      break;
+    case NetworkRoute::Kind::local:
+      result.kind = Route::Kind::by_rule;
+      result.device = "lo";
+      break;
+    case NetworkRoute::Kind::unknown:
+      result.kind = Route::Kind::unknown;
+      break;
+    case NetworkRoute::Kind::rejected:
+    case NetworkRoute::Kind::next:
+      break;
+  }
+  return result;
+}
+
+Route from_rule(const PodView& pod, const RouteKey& key, std::size_t first) {
+  for (std::size_t i = first; i < pod.rules.size(); ++i) {
+    const RoutingRule& rule = pod.rules[i];
+    const Truth matches = rule.family == key.destination.family ? truth(rule, key) : Truth::no;
+    if (matches == Truth::no) continue;
+    std::optional<Route> result = found(pod, rule, key);
+    if (!result) continue;
+    // Whether it matches is no matter if the next ones say the same.
+    if (matches == Truth::unknown && from_rule(pod, key, i + 1) != *result) result->kind = Route::Kind::unknown;
+    return *result;
+  }
+  Route none;  // a socket that is bound to an interface sends by it all the same (ip_route_output_key_hash_rcu)
+  if (!key.bound.empty()) {
+    none.kind = Route::Kind::onward;
+    none.device = key.bound;
+  }
+  return none;
+}
+
+}  // namespace
+
+bool is_local(const PodView& pod, const Address& address) {
+  if (is_own(pod, address)) return true;
+  const NetworkRoute* route = longest(pod, local_table, address);
+  return route != nullptr && route->kind == NetworkRoute::Kind::local;
+}
+
+Route route(const PodView& pod, const RouteKey& key) { return from_rule(pod, key, 0); }
+
 std::optional<Address> source_for(const PodView& pod, const Route& route, const Address& destination) {
-  if (route.kind == Route::Kind::by_mark) return destination;  // a local route without prefsrc (ip_route_output_key)
+  if (route.kind == Route::Kind::by_rule) return destination;  // a local route without prefsrc (ip_route_output_key)
   if (route.kind == Route::Kind::local) {
     // To an address of its own, itself; of the rest of 127.0.0.0/8, 127.0.0.1.
     const bool own = std::ranges::any_of(pod.interfaces, [&](const Interface& interface) {

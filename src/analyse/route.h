@@ -8,19 +8,34 @@
 
 namespace sidetrack {
 
-// What the kernel's routing says of a destination, as far as a pod's is made of: local addresses, marks that lead to a
-// table of `local default dev lo`, connected networks, a default route.
-struct Route {
-  enum class Kind : std::uint8_t { local, by_mark, onward };
-  Kind kind = Kind::onward;
-  std::string device;                // lo if it stays here
-  const PolicyRule* rule = nullptr;  // by_mark: the one that led there
-  [[nodiscard]] bool stays() const { return kind != Kind::onward; }
+// What the kernel's routing is asked.
+struct RouteKey {
+  Address destination;
+  std::optional<Address> source;  // nothing: not chosen yet
+  std::uint32_t mark = 0;
+  std::string in = "lo";  // lo: it is sent here
+  std::string bound;      // the interface that the socket is bound to, or empty
 };
 
-// Nothing: no route. `bound` is the interface that the socket is bound to, or empty.
-[[nodiscard]] std::optional<Route> route(const PodView& pod, const Address& destination, std::uint32_t mark,
-                                         const std::string& bound);
+// What it says: by the policy rules, one after the other, and the longest prefix in the tables that they name.
+struct Route {
+  enum class Kind : std::uint8_t {
+    none,     // there is none
+    local,    // an own address
+    by_rule,  // stays here, by a route of type local
+    onward,
+    unknown,  // a policy rule or a route asks for what is not followed
+  };
+  Kind kind = Kind::none;
+  std::string device;                   // lo if it stays here
+  const RoutingRule* rule = nullptr;    // that led there; of the pod
+  const NetworkRoute* route = nullptr;  // that was found; of the pod
+  [[nodiscard]] bool exists() const { return kind != Kind::none; }
+  [[nodiscard]] bool stays() const { return kind == Kind::local || kind == Kind::by_rule; }
+  friend bool operator==(const Route& a, const Route& b) { return a.kind == b.kind && a.device == b.device; }
+};
+
+[[nodiscard]] Route route(const PodView& pod, const RouteKey& key);
 
 // The source address that the kernel chooses for a packet to `destination` that takes `route`.
 [[nodiscard]] std::optional<Address> source_for(const PodView& pod, const Route& route, const Address& destination);

@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "analyse/hook.h"
@@ -94,17 +95,40 @@ class ChainIndex {
  public:
   ChainIndex(const Live& live, Families families) {
     for (const LiveChain& chain : live.chains) {
-      if (chain.families == families) chains_.emplace(std::pair(chain.table, std::string_view(chain.name)), &chain);
+      if (chain.families == families) chains_.emplace(key(chain, chain.name), &chain);
     }
   }
-  [[nodiscard]] const LiveChain* find(Table table, std::string_view name) const {
-    const auto found = chains_.find({table, name});
+  // The chain of that name in the table of `from`.
+  [[nodiscard]] const LiveChain* find(const LiveChain& from, std::string_view name) const {
+    const auto found = chains_.find(key(from, name));
     return found != chains_.end() ? found->second : nullptr;
   }
 
  private:
-  std::map<std::pair<Table, std::string_view>, const LiveChain*> chains_;
+  using Key = std::tuple<Table, std::string_view, std::string_view>;
+  static Key key(const LiveChain& chain, std::string_view name) { return {chain.table, chain.table_name, name}; }
+  std::map<Key, const LiveChain*> chains_;
 };
+
+// In the order in which a packet comes by them; those of a device before and behind all.
+constexpr Hook hooks_in_order[] = {Hook::ingress, Hook::prerouting,  Hook::input, Hook::forward,
+                                   Hook::output,  Hook::postrouting, Hook::egress};
+
+// Whether a packet that comes there can notice it.
+bool does_something(const LiveChain& chain) { return !chain.rules.empty() || chain.policy != Verdict::accept; }
+
+// "nat OUTPUT"; of other tables, and where it is not what iptables has there: "inet mine out, at -150, policy drop"
+std::string title_of(const LiveChain& chain) {
+  const std::string table = chain.table == Table::other ? chain.table_name : std::string(name(chain.table));
+  std::string title = fmt::format("{} {}", printable(table), printable(chain.name));
+  if (!chain.hook) return title;
+  const auto usual = builtin_hook(chain.table, chain.name);
+  if (!chain.hook->device.empty()) title += ", device " + printable(chain.hook->device);
+  if (!usual || usual->priority != chain.hook->priority) title += fmt::format(", at priority {}", chain.hook->priority);
+  if (chain.policy != Verdict::accept) title += ", policy drop";
+  if (chain.dormant) title += ", never asked: its table is dormant";
+  return title;
+}
 
 // All that one backend holds for some families, as lines.
 class Tree {
@@ -116,16 +140,14 @@ class Tree {
   }
 
   std::vector<Line> lines() {
-    for (const Hook hook : all_hooks) {
-      bool first = true;
-      for (const Table table : all_tables) {
-        for (const LiveChain& chain : live_.chains) {
-          if (!shown(chain) || chain.table != table || !called_at(chain, hook) || chain.rules.empty()) continue;
-          if (first) note(0, std::string(name(hook)), Line::Kind::heading);
-          first = false;
-          show(chain, 0);
-        }
+    for (const Hook hook : hooks_in_order) {
+      std::vector<const LiveChain*> called;
+      for (const LiveChain& chain : live_.chains) {
+        if (shown(chain) && chain.hook && chain.hook->hook == hook && does_something(chain)) called.push_back(&chain);
       }
+      std::ranges::stable_sort(called, {}, [](const LiveChain* chain) { return chain->hook->priority; });
+      if (!called.empty()) note(0, std::string(name(hook)), Line::Kind::heading);
+      for (const LiveChain* chain : called) show(*chain, 0);
     }
     bool first = true;
     for (const LiveChain& chain : live_.chains) {
@@ -151,7 +173,7 @@ class Tree {
   // Each chain once: further jumps name it.
   void show(const LiveChain& chain, std::size_t depth) {
     const std::size_t indent = 2 + 4 * depth;
-    const std::string title = fmt::format("{} {}", name(chain.table), printable(chain.name));
+    const std::string title = title_of(chain);
     if (!seen_.insert(&chain).second) return;  // it stands above
     note(indent, chain.hook ? title : fmt::format("{} [{}]", title, whose(live_, chain)));
     for (std::size_t i = 0; i < chain.rules.size();) {
@@ -192,12 +214,12 @@ class Tree {
   // Jumps nest deeper than the kernel allows only where no hook leads: such a chain is shown on its own.
   void follow(const LiveChain& chain, const Jump& jump, std::size_t depth) {
     if (depth == deepest_jump) return;
-    if (const LiveChain* next = chains_.find(chain.table, jump.chain)) show(*next, depth + 1);
+    if (const LiveChain* next = chains_.find(chain, jump.chain)) show(*next, depth + 1);
   }
 
   // Packets that the rule has counted since it was shown last; none if it was not there.
   [[nodiscard]] std::uint64_t moved(const LiveChain& chain, std::size_t place) const {
-    const LiveChain* old = before_ ? before_->find(chain.table, chain.name) : nullptr;
+    const LiveChain* old = before_ ? before_->find(chain, chain.name) : nullptr;
     if (old == nullptr || place >= old->rules.size()) return 0;
     if (!(old->rules[place].rule == chain.rules[place].rule)) return 0;
     const std::uint64_t then = old->rules[place].counters.packets;
@@ -254,8 +276,9 @@ std::string laid_out(const std::string& title, const std::vector<Line>& lines, b
 std::string routing_text(const Routing& routing, bool color) {
   std::string text = styled("policy rules, routes, addresses", Style::bold, color) + "\n";
   for (const PolicyRule& rule : routing.policy_rules) {
-    text += fmt::format("  {}  rule fwmark {} lookup {}: what TPROXY has marked stays in the pod\n", name(rule.family),
-                        rule.mark, rule.table);
+    const std::string effect = rule.behind_others ? fmt::format("at {}, behind rules of others", *rule.behind_others)
+                                                  : "what TPROXY has marked stays in the pod";
+    text += fmt::format("  {}  rule fwmark {} lookup {}: {}\n", name(rule.family), rule.mark, rule.table, effect);
   }
   for (const LocalRoute& route : routing.local_routes) {
     text += fmt::format("  {}  route local default dev lo table {}\n", name(route.family), route.table);
@@ -272,7 +295,7 @@ std::vector<Families> groups(const Live& live) {
   std::vector<Families> found;
   for (const Families group : {Families(Family::ipv4), Families(Family::ipv6), Families::both()}) {
     const auto has_rules = [&](const LiveChain& chain) {
-      return chain.families == group && (!chain.rules.empty() || !chain.hook);
+      return chain.families == group && (does_something(chain) || !chain.hook);
     };
     if (std::ranges::any_of(live.chains, has_rules)) found.push_back(group);
   }
@@ -289,7 +312,7 @@ std::string show(std::span<const Live> live, const Routing& routing, const ShowO
       text += laid_out(title, Tree(one, group, options).lines(), options.color) + "\n";
     }
   }
-  if (text.empty()) text = "no rules in raw, mangle or nat\n\n";
+  if (text.empty()) text = "no rules\n\n";
   text += routing_text(routing, options.color) + "\n";
   const Summary all = summary(live);
   text += fmt::format("inbound   {}\noutbound  {}\nleft out  {}\n", all.inbound, all.outbound, all.left_out);

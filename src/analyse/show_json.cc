@@ -21,9 +21,20 @@ Json chain(const Live& live, const LiveChain& chain) {
                      {"flag", reason.flag},
                      {"reason", reason.sentence}});
   }
-  return {{"backend", name(live.backend)}, {"families", families_json(chain.families)},
-          {"table", name(chain.table)},    {"chain", chain.name},
-          {"whose", whose(live, chain)},   {"rules", std::move(rules)}};
+  Json made = {{"backend", name(live.backend)},
+               {"families", families_json(chain.families)},
+               {"table", chain.table == Table::other ? chain.table_name : std::string(name(chain.table))},
+               {"chain", chain.name},
+               {"whose", whose(live, chain)}};
+  if (chain.hook) {
+    made["hook"] = name(chain.hook->hook);
+    made["priority"] = chain.hook->priority;
+    if (!chain.hook->device.empty()) made["device"] = chain.hook->device;
+    made["policy"] = chain.policy == Verdict::drop ? "drop" : "accept";
+    made["dormant"] = chain.dormant;
+  }
+  made["rules"] = std::move(rules);
+  return made;
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "sidetrack/kernel.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
 
@@ -25,6 +27,31 @@ Sight<Live> sight(Read read) {
   }
 }
 
+// The built-in chains of the tables of legacy iptables that exist, each with a rule that may do anything.
+std::vector<LiveChain> unknown_chains(const Error& why) {
+  std::vector<LiveChain> chains;
+  for (const Family family : {Family::ipv4, Family::ipv6}) {
+    for (const Table table : legacy::tables_alive(family)) {
+      for (const char* name_of : {"PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"}) {
+        const auto hook = builtin_hook(table, name_of);
+        if (!hook) continue;
+        LiveChain& chain = chains.emplace_back();
+        chain.families = family;
+        chain.table = table;
+        chain.name = name_of;
+        chain.hook = hook;
+        chain.table_name = name(table);
+        LiveRule& unknown = chain.rules.emplace_back();
+        unknown.rule.families = family;
+        unknown.rule.table = table;
+        unknown.rule.chain = name_of;
+        unknown.rule.target = UnknownTarget{fmt::format("[not readable: {}]", why.what())};
+      }
+    }
+  }
+  return chains;
+}
+
 class LinuxKernel final : public Kernel {
  public:
   explicit LinuxKernel(const KernelOptions& options) : options_(options) {
@@ -36,9 +63,16 @@ class LinuxKernel final : public Kernel {
     Survey survey;
     survey_legacy(survey);
     survey_nf_tables(survey);
-    survey.routing = routes_->read();
-    const auto others = [](const Live* live) { return live != nullptr && holds_others(std::span(live, 1)); };
-    if (std::ranges::any_of(all_backends, [&](BackendKind kind) { return others(survey.live(kind)); })) {
+    Routes::State routing = routes_->read();
+    survey.routing = std::move(routing.ours);
+    survey.others_routing = std::move(routing.others);
+    const auto others = [&](BackendKind kind) {
+      const auto* unreadable = std::get_if<Unreadable>(&survey.of(kind));
+      if (unreadable != nullptr) return !unreadable->chains.empty();
+      const Live* live = survey.live(kind);
+      return live != nullptr && holds_others(std::span(live, 1));
+    };
+    if (routing.unusual || std::ranges::any_of(all_backends, others)) {
       survey.pod = read_pod();
     }
     return survey;
@@ -122,7 +156,10 @@ class LinuxKernel final : public Kernel {
       open_legacy(options_.write);
       return legacy_->read();
     });
-    if (auto* unreadable = std::get_if<Unreadable>(&survey.iptables_legacy)) unreadable->may_hold_ours = may_hold_ours;
+    if (auto* unreadable = std::get_if<Unreadable>(&survey.iptables_legacy)) {
+      unreadable->may_hold_ours = may_hold_ours;
+      if (!may_hold_ours) unreadable->chains = unknown_chains(unreadable->why);
+    }
     const Live* live = survey.live(BackendKind::iptables_legacy);
     const auto in_use = [](const LiveChain& chain) { return !chain.rules.empty() || !is_builtin(chain.name); };
     survey.legacy_in_use = live != nullptr && std::ranges::any_of(live->chains, in_use);

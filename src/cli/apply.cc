@@ -76,10 +76,21 @@ void program(const CommandLine& line, const Plan& plan) {
                    name(*outcome.backend), took.count(), because, removed(outcome, "removed")));
 }
 
+// --cleanup-only
+ExitCode clean_up(CommandLine& line) {
+  if (line.config.dry_run) {
+    enter_target(line);
+    print(rendered(line, compare(line, Plan{})));
+  } else if (!line.config.skip_rule_apply) {
+    return run_clean(line);
+  }
+  return ExitCode::done;
+}
+
 }  // namespace
 
 ExitCode run_apply(CommandLine& line) {
-  if (line.config.cleanup_only) return run_clean(line);
+  if (line.config.cleanup_only) return clean_up(line);
   const auto place = enter_target(line);
   const Plan plan = make_plan(line, place);
   if (line.config.dry_run) {

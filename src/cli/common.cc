@@ -19,9 +19,8 @@ namespace sidetrack::cli {
 namespace {
 
 bool writes(const CommandLine& line) {
-  if (line.command == Command::clean || line.config.cleanup_only) return true;
   const bool asks_only = line.check || line.config.dry_run || line.config.skip_rule_apply;
-  return line.command == Command::apply && !asks_only;
+  return line.command == Command::clean || (line.command == Command::apply && !asks_only);
 }
 
 // The option that names the place.

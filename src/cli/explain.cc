@@ -10,16 +10,10 @@ namespace {
 
 // In a pod that is named its addresses count, with what the plan adds to it; without one, addresses of documentation.
 PodView pod_of(const CommandLine& line, const Plan& plan) {
-  PodView assumed = assumed_pod(plan);
-  if (!line.pid && line.netns.empty()) return assumed;
+  if (!line.pid && line.netns.empty()) return assumed_pod(plan);
   PodView pod = read_pod();
-  pod.policy_rules = assumed.policy_rules;
-  pod.local_routes = assumed.local_routes;
-  for (const Address& address : plan.routing.loopback_addresses) {
-    for (Interface& interface : pod.interfaces) {
-      if (interface.name == "lo") interface.addresses.push_back({address, address.bits()});
-    }
-  }
+  drop_our_rules(pod);
+  add(pod, plan.routing);
   return pod;
 }
 

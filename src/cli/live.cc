@@ -19,14 +19,15 @@ std::vector<Live> read_live(const CommandLine& line) {
   Survey survey = open_kernel(line, false)->survey();
   // "No rules" would be a guess.
   if (const Unreadable* place = unseen(survey)) throw place->why;
-  std::vector<Live> found;
-  for (Sight<Live>* place : {&survey.nftables, &survey.iptables_nft, &survey.iptables_legacy}) {
-    if (const auto* unreadable = std::get_if<Unreadable>(place)) {
+  for (const BackendKind kind : all_backends) {
+    const auto* unreadable = std::get_if<Unreadable>(&survey.of(kind));
+    if (unreadable != nullptr) {
       warn(std::string(unreadable->why.what()) + ": its tables, none of which can be the sidecar's, are not seen");
     }
-    auto* live = std::get_if<Live>(place);
-    if (live != nullptr && holds_rules(*live)) found.push_back(std::move(*live));
   }
+  std::vector<Live> found = deciding(survey);
+  std::erase_if(found, [](const Live& live) { return !holds_rules(live); });
+  std::ranges::reverse(found);  // the backends as people think of them: what comes first is the newest
   return found;
 }
 

@@ -20,7 +20,7 @@ constexpr std::string_view clear_screen = "\033[H\033[2J\033[3J";
   std::vector<Live> before;
   while (true) {
     std::vector<Live> now = read_live(line);
-    const std::string text = show(now, routes.read(), {.color = colored(line), .all = false, .before = before});
+    const std::string text = show(now, routes.read().ours, {.color = colored(line), .all = false, .before = before});
     if (terminal) write_out(clear_screen);
     print(terminal ? text : text + "\n");
     before = std::move(now);
@@ -38,8 +38,9 @@ ExitCode run_show(CommandLine& line) {
     watch(line, *routes);
   }
   const std::vector<Live> live = read_live(line);
-  print(line.format == Format::json ? show_json(live, routes->read())
-                                    : show(live, routes->read(), {.color = colored(line), .all = false, .before = {}}));
+  print(line.format == Format::json
+            ? show_json(live, routes->read().ours)
+            : show(live, routes->read().ours, {.color = colored(line), .all = false, .before = {}}));
   return ExitCode::done;
 }
 

@@ -77,7 +77,8 @@ std::vector<std::string> ip_commands(const Routing& routing) {
   const auto ip = [](Family family) { return family == Family::ipv4 ? "ip" : "ip -6"; };
   std::vector<std::string> lines;
   for (const PolicyRule& r : routing.policy_rules) {
-    lines.push_back(fmt::format("{} rule add fwmark {} lookup {}", ip(r.family), r.mark, r.table));
+    const std::string place = r.behind_others ? fmt::format(" pref {}", *r.behind_others) : "";
+    lines.push_back(fmt::format("{} rule add{} fwmark {} lookup {}", ip(r.family), place, r.mark, r.table));
   }
   for (const LocalRoute& r : routing.local_routes) {
     lines.push_back(fmt::format("{} route add local default dev lo table {}", ip(r.family), r.table));

@@ -105,7 +105,8 @@ Json families_json(Families families) {
 Json routing_json(const Routing& routing) {
   Json rules = Json::array();
   for (const PolicyRule& r : routing.policy_rules) {
-    rules.push_back({{"family", name(r.family)}, {"fwmark", r.mark}, {"lookup", r.table}});
+    Json& rule = rules.emplace_back(Json{{"family", name(r.family)}, {"fwmark", r.mark}, {"lookup", r.table}});
+    if (r.behind_others) rule["priority"] = *r.behind_others;
   }
   Json routes = Json::array();
   for (const LocalRoute& r : routing.local_routes) {

@@ -24,18 +24,11 @@ std::vector<BackendKind> holders(const Survey& survey) {
   return found;
 }
 
-// A table of ours that the kernel never asks is not as asked, whatever it holds.
-bool asleep(const Live& live) {
-  return std::ranges::any_of(live.chains, [](const LiveChain& chain) {
-    return chain.dormant && (chain.ours || std::ranges::any_of(chain.rules, &LiveRule::ours));
-  });
-}
-
 // Of nothing the order in which it is stored does not matter, and to compare costs time.
 bool is_as_asked(const Survey& survey, BackendKind kind, const Ruleset& asked) {
   const Live* live = survey.live(kind);
   if (live == nullptr || !holds_ours(*live)) return asked.rules.empty();
-  return !asleep(*live) && equal(*live, stored(kind, asked));
+  return equal(*live, stored(kind, asked));
 }
 
 // The rules go in first, then the older ones elsewhere go away; what can be is done together.
@@ -100,25 +93,19 @@ Choice choice_of(const Request& request, const Survey& survey) {
   return choose(*request.config, request.plan->ruleset, survey.legacy_in_use);
 }
 
+// What of it nobody has made yet.
+Routing missing_of(const Routing& asked, const Survey& survey) {
+  return without(without(asked, survey.routing), survey.others_routing);
+}
+
 }  // namespace
 
 std::vector<Obstacle> obstacles(const Plan& plan, BackendKind backend, const Survey& survey) {
   if (!survey.pod) return {};
-  std::vector<Live> seen;
-  for (BackendKind kind : all_backends) {
-    if (const Live* live = survey.live(kind)) seen.push_back(*live);
-  }
   PodView pod = *survey.pod;
-  const Routing missing = without(plan.routing, survey.routing);
-  pod.policy_rules.insert(pod.policy_rules.end(), missing.policy_rules.begin(), missing.policy_rules.end());
-  pod.local_routes.insert(pod.local_routes.end(), missing.local_routes.begin(), missing.local_routes.end());
-  for (Interface& interface : pod.interfaces) {
-    if (interface.name != "lo") continue;
-    for (const Address& address : missing.loopback_addresses) {
-      interface.addresses.push_back({address, address.bits()});
-    }
-  }
-  return obstacles(plan, backend, pod, after_apply(plan.ruleset, backend, seen));
+  drop_our_rules(pod);
+  add(pod, without(plan.routing, survey.others_routing));
+  return obstacles(plan, backend, pod, after_apply(plan.ruleset, backend, deciding(survey)));
 }
 
 std::string words(const Skipped& skipped) {
@@ -151,7 +138,7 @@ std::variant<Decision, Error> decide(const Request& request, const Survey& surve
   const Plan& plan = *request.plan;
   const Choice choice = choice_of(request, survey);
   decision.because = choice.because;
-  decision.add = without(plan.routing, survey.routing);
+  decision.add = missing_of(plan.routing, survey);
   decision.remove = without(survey.routing, plan.routing);
   const std::vector<BackendKind> order = candidates(choice, survey, decision.skipped);
   const auto there = request.config->force_apply ? std::nullopt : already_in(order, plan.ruleset, survey);
@@ -167,9 +154,16 @@ std::variant<Decision, Error> decide(const Request& request, const Survey& surve
 
 Comparison compare(const Request& request, const Survey& survey) {
   if (const Unreadable* place = unseen(survey)) throw refusal(*place);
+  for (const BackendKind kind : all_backends) {
+    const auto* place = std::get_if<Unreadable>(&survey.of(kind));
+    if (place == nullptr || place->chains.empty() || request.plan->ruleset.rules.empty()) continue;
+    throw Error(place->why.code(),
+                place->why.what() + std::string(": whether its tables keep traffic from the proxy is not known"),
+                place->why.hint());
+  }
   const std::vector<BackendKind> holding = holders(survey);
   Comparison comparison;
-  comparison.missing = without(request.plan->routing, survey.routing);
+  comparison.missing = missing_of(request.plan->routing, survey);
   comparison.extra = without(survey.routing, request.plan->routing);
   const Choice choice = choice_of(request, survey);
   // The one that holds the rules as asked; else the one that holds any of ours, if it is among those that would do;

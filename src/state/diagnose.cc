@@ -176,7 +176,7 @@ Diagnosis diagnose(const OpenBackend& open, const std::string& lock_file, Routes
   }
   diagnosis.legacy_tables = legacy_tables();
   diagnosis.nf_tables = nf_tables();
-  diagnosis.routing = routes.read();
+  diagnosis.routing = routes.read().ours;
   return diagnosis;
 }
 

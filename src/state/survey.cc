@@ -30,6 +30,21 @@ const Unreadable* unseen(const Survey& survey) {
   return nullptr;
 }
 
+std::vector<Live> deciding(const Survey& survey) {
+  std::vector<Live> all;
+  for (const BackendKind kind : all_backends) {
+    if (const Live* live = survey.live(kind)) all.push_back(*live);
+    const auto* unreadable = std::get_if<Unreadable>(&survey.of(kind));
+    if (unreadable != nullptr && !unreadable->chains.empty()) {
+      Live unknown;
+      unknown.backend = kind;
+      unknown.chains = unreadable->chains;
+      all.push_back(std::move(unknown));
+    }
+  }
+  return all;
+}
+
 bool holds_ours(const Live& live) {
   // An empty table of iptables may be anybody's; one of nftables has our name.
   const bool our_table = live.backend == BackendKind::nftables && !live.own_tables.empty();

@@ -111,10 +111,19 @@ constexpr const char* of_own_table[] = {
 };
 
 constexpr const char* of_routes[] = {
-    "ip rule del fwmark 1337 lookup 133",          "ip rule add fwmark 1337 lookup 133",
-    "ip rule add pref 5 fwmark 1337 lookup 99",    "ip rule add pref 7 fwmark 1337 unreachable",
-    "ip route del local default dev lo table 133", "ip route replace unreachable default table 133",
+    "ip rule del fwmark 1337 lookup 133",
+    "ip rule add fwmark 1337 lookup 133",
+    "ip rule add pref 5 fwmark 1337 lookup 99",
+    "ip rule add pref 7 fwmark 1337 unreachable",
+    "ip route del local default dev lo table 133",
+    "ip route replace unreachable default table 133",
     "ip rule add pref 9 from all lookup main",
+    "ip rule add pref 40000 fwmark 1337 lookup 133 protocol 137",
+    "ip rule add pref 0 from all lookup main",
+    "ip rule add pref 9 fwmark 7 lookup main",
+    "ip rule add pref 9 from all lookup 100",
+    "ip route add unreachable 10.96.0.0/16 table 133",
+    "ip rule add fwmark 1337 lookup 133 protocol zebra",
 };
 
 class HandEdits : public KernelTest, public ::testing::WithParamInterface<const char*> {

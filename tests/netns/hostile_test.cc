@@ -350,7 +350,9 @@ class HostileNames : public KernelTest, public ::testing::WithParamInterface<con
       for (const Words& format : {Words{}, Words{"--json"}, Words{"--log_as_json"}}) {
         SCOPED_TRACE(::testing::PrintToString(command + format));
         const Output output = sidetrack(ns, command + format);
-        EXPECT_THAT(output.exit_code, ::testing::AnyOf(0, 6)) << output.err;
+        // apply refuses to remove what others have put into our own table.
+        const bool refused = output.err.find("is not Sidetrack's") != std::string::npos;
+        EXPECT_THAT(output.exit_code, ::testing::AnyOf(0, 6, refused ? 1 : 0)) << output.err;
         EXPECT_EQ(output.out, printable_lines(output.out));
         EXPECT_EQ(output.err, printable_lines(output.err));
         EXPECT_FALSE(is_obeyed(output.out + output.err));
@@ -380,9 +382,7 @@ TEST_P(HostileNames, OfIptables) {
                           "31m",
                           "\x7f\x01"}) {
     SCOPED_TRACE(printable(bad));
-    const std::string ours = std::string("ISTIO_") + bad;
-    const std::string other = std::string("KUBE") + bad;
-    for (const std::string& chain : {ours, other}) {
+    for (const std::string& chain : {std::string("ISTIO_") + bad, std::string("KUBE") + bad}) {
       ns.must({iptables, "-t", "nat", "-N", chain});
       ns.must({iptables, "-t", "nat", "-A", chain, "-o", std::string("e") + bad, "-m", "comment", "--comment",
                std::string("say ") + bad, "-j", "RETURN"});
@@ -391,10 +391,10 @@ TEST_P(HostileNames, OfIptables) {
     }
     ns.must({iptables, "-t", "nat", "-A", "OUTPUT", "-m", "comment", "--comment", bad, "-j", "ACCEPT"});
   }
+  ns.must({iptables, "-t", "nat", "-N", "ISTIO_REDIRECT"});
   expect_printable(ns);
   EXPECT_THAT(sidetrack(ns, {"show"}).out, AllOf(HasSubstr(R"(nat ISTIO_\x1b[2J)"), HasSubstr(R"(nat KUBE\xff\xc3()"),
                                                  HasSubstr(R"(say \u202e)"), HasSubstr(R"(-o e\u009b31m)")));
-  EXPECT_THAT(sidetrack(ns, {"diff", "--clean"}).out, HasSubstr(R"(-N ISTIO_\x1b[2J)"));
   // In JSON the name is whole, unless it is no UTF-8.
   const auto shown = nlohmann::json::parse(sidetrack(ns, {"show", "--json"}).out);
   std::set<std::string> chains;
@@ -405,7 +405,8 @@ TEST_P(HostileNames, OfIptables) {
   // They do not keep ours from being removed.
   EXPECT_EQ(sidetrack(ns, {"clean"}).exit_code, 0);
   EXPECT_EQ(sidetrack(ns, {"diff", "--clean"}).exit_code, 0);
-  EXPECT_THAT(ns.must({iptables + "-save", "-t", "nat"}), AllOf(HasSubstr("KUBE"), Not(HasSubstr("ISTIO_"))));
+  EXPECT_THAT(ns.must({iptables + "-save", "-t", "nat"}),
+              AllOf(HasSubstr("KUBE"), HasSubstr(std::string("ISTIO_") + escape), Not(HasSubstr("ISTIO_REDIRECT"))));
 }
 INSTANTIATE_TEST_SUITE_P(, HostileNames, ::testing::Values("legacy", "nft"), backend_name);
 

@@ -41,7 +41,7 @@ struct RoutesTest : KernelTest {
     space.run([&] { open_routes()->remove(unwanted); });
   }
   Routing read() const {
-    return space.run([] { return open_routes()->read(); });
+    return space.run([] { return open_routes()->read().ours; });
   }
   void shell(const std::string& commands) const { space.must({"sh", "-ec", commands}); }
 
@@ -225,7 +225,7 @@ TEST_F(RoutesTest, NeedsTheCapability) {
   EXPECT_THAT(error.hint(), HasSubstr("CAP_NET_ADMIN"));
   add(everything);
   Routing seen;
-  EXPECT_EQ(unprivileged([&] { seen = open_routes()->read(); }).code(), ExitCode::done);
+  EXPECT_EQ(unprivileged([&] { seen = open_routes()->read().ours; }).code(), ExitCode::done);
   EXPECT_EQ(seen, everything) << "reading needs none";
 }
 

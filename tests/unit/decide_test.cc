@@ -66,8 +66,12 @@ class DecideTest : public ::testing::Test {
   }();
 
   Survey survey(const Case& one) {
-    return {sights[{iptables_legacy, one.legacy}], sights[{iptables_nft, one.iptables_nft}],
-            sights[{nftables, one.nftables}], false, wanted.routing};
+    return {sights[{iptables_legacy, one.legacy}],
+            sights[{iptables_nft, one.iptables_nft}],
+            sights[{nftables, one.nftables}],
+            false,
+            wanted.routing,
+            {}};
   }
   [[nodiscard]] Request request() const { return {.plan = &wanted, .config = &config}; }
 

@@ -66,7 +66,7 @@ class FakeBackend : public Backend {
 class FakeRoutes : public Routes {
  public:
   Routing routing;
-  [[nodiscard]] Routing read() override { return routing; }
+  [[nodiscard]] State read() override { return {routing, {}, false}; }
   Routing add(const Routing& wanted) override {
     append(routing.policy_rules, wanted.policy_rules);
     append(routing.local_routes, wanted.local_routes);

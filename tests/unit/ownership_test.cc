@@ -55,8 +55,7 @@ TEST(Ownership, ChainsByNameAndWhatJumpsThere) {
   add(chains, Table::nat, "OUTPUT", {}, Jump{"ISTIO_CUSTOM"});
   add(chains, Table::nat, "OUTPUT", {ProtocolMatch{Protocol::udp, false}}, Jump{"ISTIO_OUTPUT"});
   add(chains, Table::filter, "ISTIO_OUTPUT", {tcp}, Jump{"ISTIO_REDIRECT"});
-  EXPECT_EQ(ours(chains), (Words{"-A OUTPUT -j ISTIO_OUTPUT", "-A OUTPUT -p udp -j ISTIO_OUTPUT",
-                                 "-A ISTIO_OUTPUT -p tcp --dport 80 -j RETURN"}));
+  EXPECT_EQ(ours(chains), (Words{"-A OUTPUT -j ISTIO_OUTPUT", "-A ISTIO_OUTPUT -p tcp --dport 80 -j RETURN"}));
   mark_ours(chains);
   EXPECT_FALSE(chains[0].ours);
   EXPECT_TRUE(chains[1].ours);
@@ -91,10 +90,10 @@ TEST(Ownership, NothingWithoutIstioChainsInTheFamily) {
   add(chains, Table::nat, "PREROUTING", {in("eth1")});
   add(chains, Table::nat, "OUTPUT", {out("eth1")});
   EXPECT_EQ(ours(chains), Words{});
-  add(chains, Table::nat, "ISTIO_OUTPUT", {}, Verdict::return_, Family::ipv6);
-  EXPECT_EQ(ours(chains), Words{"-A ISTIO_OUTPUT -j RETURN"}) << "the other family's";
+  add(chains, Table::nat, "ISTIO_REDIRECT", {tcp}, Redirect{15001}, Family::ipv6);
+  EXPECT_EQ(ours(chains), Words{"-A ISTIO_REDIRECT -p tcp -j REDIRECT --to-ports 15001"}) << "the other family's";
   add(chains, Table::raw, "ISTIO_OUTPUT_DNS");
-  EXPECT_EQ(ours(chains).size(), 4u);
+  EXPECT_EQ(ours(chains).size(), 3u) << "the chain, but no rule in it";
 }
 
 TEST(Ownership, ExcludedInterfacesArePairs) {

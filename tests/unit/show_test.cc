@@ -65,7 +65,7 @@ TEST(Show, NothingProgrammed) {
   const std::vector<Live> live;
   const Routing routing;
   EXPECT_EQ("\n" + show(live, routing, {}), R"(
-no rules in raw, mangle or nat
+no rules
 
 policy rules, routes, addresses
   none of ours

@@ -115,7 +115,7 @@ std::vector<LiveChain> rules_of(const KernelTable& table) {
     const RuleContext context{Families::both(), in, name, prefix_of(table, in), table.sets};
     LiveChain& live = chains.emplace_back(read_chain(table, chain, context));
     live.ours = is_of_sidecar(table, chain, in);
-    for (LiveRule& rule : live.rules) rule.ours = live.ours;
+    for (LiveRule& rule : live.rules) rule.ours = live.ours && (table.key.name != own_table || is_of_istio(rule.rule));
   }
 
   // Which families a rule is for, where it does not say so itself: those that come to its chain.

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// The policy rules, local default routes and addresses of lo that are there, whoever made them.
+// The policy rules, routes and addresses of lo that are there, whoever made them.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
 
 #include "backend/routes/netlink.h"
 #include "sidetrack/plan.h"
+#include "sidetrack/pod.h"
 
 namespace sidetrack::routes {
 
@@ -17,33 +17,38 @@ inline constexpr std::uint32_t loopback_index = 1;  // LOOPBACK_IFINDEX: lo is t
 // AF_INET, AF_INET6
 [[nodiscard]] std::optional<Family> family_of(unsigned domain);
 
-// ip rule add fwmark MARK lookup TABLE, whoever made it.
 struct LiveRule {
-  PolicyRule rule;
-  std::uint32_t priority = 0;
+  RoutingRule rule;
   std::uint8_t protocol = 0;
+  // Its value, if it is just `ip rule add fwmark MARK lookup TABLE`.
+  [[nodiscard]] std::optional<PolicyRule> marked() const;
 };
 
-// ip route add local default dev lo table TABLE, whoever made it.
 struct LiveRoute {
-  LocalRoute route;
+  NetworkRoute route;        // without the name of its device
+  std::uint32_t device = 0;  // its number, of several the first one
+  std::uint32_t metric = 0;
   std::uint8_t protocol = 0;
+  // Its value, if it is just `ip route add local default dev lo table TABLE`.
+  [[nodiscard]] std::optional<LocalRoute> local_default() const;
 };
 
 struct Everything {
-  std::vector<LiveRule> rules;
-  std::vector<LiveRoute> routes;
+  std::vector<LiveRule> rules;     // in the order in which they are asked
+  std::vector<LiveRoute> routes;   // those with the lowest metric first; not of broadcasts and multicast
   std::vector<Address> addresses;  // of lo, single hosts
+  bool loopback_is_up = true;
 
-  [[nodiscard]] bool holds(const PolicyRule& rule) const {
-    return std::ranges::find(rules, rule, &LiveRule::rule) != rules.end();
-  }
-  [[nodiscard]] bool holds(const LocalRoute& route) const {
-    return std::ranges::find(routes, route, &LiveRoute::route) != routes.end();
-  }
-  [[nodiscard]] bool holds(const Address& address) const {
-    return std::ranges::find(addresses, address) != addresses.end();
-  }
+  // Whether Sidetrack or Istio made it.
+  [[nodiscard]] bool is_ours(const LiveRule& rule) const;
+  [[nodiscard]] bool is_ours(const LiveRoute& route) const;
+
+  // The value of rules[i], with what is said in plan.h of those that are behind others.
+  [[nodiscard]] std::optional<PolicyRule> marked(std::size_t i) const;
+
+  [[nodiscard]] bool holds(const PolicyRule& rule) const;
+  [[nodiscard]] bool holds(const LocalRoute& route) const;
+  [[nodiscard]] bool holds(const Address& address) const;
 };
 
 [[nodiscard]] Everything list_everything(Socket& socket);

@@ -2,6 +2,8 @@
 #include "backend/routes/netlink.h"
 
 #include <linux/rtnetlink.h>
+#include <net/if.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -107,6 +109,13 @@ std::vector<Message> Socket::dump(Request& request) {
     if (attempt == attempts)
       throw Error(ExitCode::busy, "rtnetlink: routes or addresses keep changing while they are read");
   }
+}
+
+bool Socket::loopback_is_up() const {
+  ifreq request{};
+  std::strcpy(request.ifr_name, "lo");
+  // What cannot be asked is taken to be as it should.
+  return ioctl(mnl_socket_get_fd(socket_.get()), SIOCGIFFLAGS, &request) != 0 || (request.ifr_flags & IFF_UP) != 0;
 }
 
 }  // namespace sidetrack::routes

@@ -102,6 +102,9 @@ class Socket {
   // All messages of a dump; begun anew if a change disturbed it. A family that the kernel has not is empty.
   std::vector<Message> dump(Request& request);
 
+  // Whether lo is up.
+  [[nodiscard]] bool loopback_is_up() const;
+
  private:
   struct Close {
     void operator()(mnl_socket* socket) const { mnl_socket_close(socket); }

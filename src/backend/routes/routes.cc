@@ -30,31 +30,7 @@ namespace sidetrack {
 namespace routes {
 namespace {
 
-constexpr std::uint32_t istio_mark = 1337;
-constexpr std::uint32_t istio_table = 133;
-
 std::uint8_t header_family(Family family) { return static_cast<std::uint8_t>(domain(family)); }
-
-// ---- whose it is
-
-bool untagged(std::uint8_t protocol) {
-  return protocol == RTPROT_UNSPEC || protocol == RTPROT_BOOT || protocol == RTPROT_STATIC;
-}
-
-bool is_istio_pair(const LiveRule& rule, const LiveRoute& route) {
-  return untagged(rule.protocol) && untagged(route.protocol) && rule.rule.family == route.route.family &&
-         rule.rule.table == route.route.table && (rule.rule.mark == istio_mark || rule.rule.table == istio_table);
-}
-
-bool is_ours(const LiveRule& rule, const Everything& all) {
-  return rule.protocol == our_protocol ||
-         std::ranges::any_of(all.routes, [&](const LiveRoute& route) { return is_istio_pair(rule, route); });
-}
-
-bool is_ours(const LiveRoute& route, const Everything& all) {
-  return route.protocol == our_protocol ||
-         std::ranges::any_of(all.rules, [&](const LiveRule& rule) { return is_istio_pair(rule, route); });
-}
 
 bool is_ours(const Address& address) { return address == Address::passthrough(Family::ipv6); }
 
@@ -136,24 +112,55 @@ Error refusal(const Reply& reply, const std::string& what, Family family) {
   return {ExitCode::failed, fmt::format("{}: {}{}", message, errno_words(reply.error), kernel)};
 }
 
+// Whether there is more than the rules of a new namespace, routes onward in table main, and what is ours; or less than
+// loopback needs.
+bool is_unusual(const Everything& all) {
+  const auto is_other = [](const LiveRule& live) {
+    const RoutingRule& rule = live.rule;
+    const bool standard = conditions(rule) == "from all" && !rule.suppressed &&
+                          rule.action == RoutingRule::Action::lookup &&
+                          (rule.table == local_table || rule.table == main_table || rule.table == default_table);
+    return !rule.ours && !standard;
+  };
+  const auto decides = [&](const LiveRoute& live) {
+    if (live.protocol == RTPROT_KERNEL || all.is_ours(live)) return false;
+    return live.route.table != main_table || live.route.kind != NetworkRoute::Kind::onward;
+  };
+  const Address loopback = Address::loopback(Family::ipv4);
+  const auto reaches_loopback = [&](const LiveRoute& live) {
+    return live.route.table == local_table && live.device == loopback_index && live.route.to.contains(loopback);
+  };
+  return !all.loopback_is_up || std::ranges::any_of(all.rules, is_other) || std::ranges::any_of(all.routes, decides) ||
+         std::ranges::none_of(all.routes, reaches_loopback);
+}
+
 // ---- the interface
 
 class KernelRoutes : public Routes {
  public:
-  Routing read() override {
+  State read() override {
     const Everything all = list_everything(socket_);
-    Routing ours;
+    State state;
     // As often as it is there: Istio's second run doubles the rules.
-    for (const LiveRule& live : all.rules) {
-      if (is_ours(live, all)) ours.policy_rules.push_back(live.rule);
+    for (std::size_t i = 0; i < all.rules.size(); ++i) {
+      const auto marked = all.marked(i);
+      if (!marked) continue;
+      if (all.is_ours(all.rules[i])) {
+        state.ours.policy_rules.push_back(*marked);
+      } else if (!marked->behind_others) {
+        state.others.policy_rules.push_back(*marked);
+      }
     }
     for (const LiveRoute& live : all.routes) {
-      if (is_ours(live, all)) ours.local_routes.push_back(live.route);
+      if (const auto local = live.local_default()) {
+        (all.is_ours(live) ? state.ours : state.others).local_routes.push_back(*local);
+      }
     }
     for (const Address& address : all.addresses) {
-      if (is_ours(address)) ours.loopback_addresses.push_back(address);
+      if (is_ours(address)) state.ours.loopback_addresses.push_back(address);
     }
-    return ours;
+    state.unusual = is_unusual(all);
+    return state;
   }
 
   Routing add(const Routing& wanted) override {
@@ -182,11 +189,12 @@ class KernelRoutes : public Routes {
       list.erase(found);
       return true;
     };
-    for (const LiveRule& live : all.rules) {
-      if (is_ours(live, all) && taken_from(left.policy_rules, live.rule)) remove_one(live);
+    for (std::size_t i = 0; i < all.rules.size(); ++i) {
+      const LiveRule& live = all.rules[i];
+      if (all.is_ours(live) && taken_from(left.policy_rules, all.marked(i))) remove_one(live);
     }
     for (const LiveRoute& live : all.routes) {
-      if (is_ours(live, all) && taken_from(left.local_routes, live.route)) remove_one(live);
+      if (all.is_ours(live) && taken_from(left.local_routes, live.local_default())) remove_one(live);
     }
     for (const Address& address : all.addresses) {
       if (taken_from(left.loopback_addresses, address)) remove_one(address);
@@ -201,7 +209,7 @@ class KernelRoutes : public Routes {
     for (const T& one : wanted) {
       if (there.holds(one)) continue;
       added.push_back(one);  // also if the answer is lost: then it may be there, and is to be undone
-      const Reply reply = add_one(one);
+      const Reply reply = add_one(one, there);
       if (reply.error == 0) continue;
       added.pop_back();
       // Added by somebody else since `there` was listed, a second run of this program for one.
@@ -210,19 +218,23 @@ class KernelRoutes : public Routes {
     }
   }
 
-  // Without a priority, as `ip rule add`: the kernel takes the one before the first.
-  Reply add_one(const PolicyRule& rule) {
+  // Before the first of others that could decide about such packets: the place that the kernel gives to a rule without
+  // a priority, but for others that are asked still earlier and do not matter.
+  Reply add_one(const PolicyRule& rule, const Everything& there) {
     Request request(RTM_NEWRULE, create, rule_header(rule));
     put_rule(request, rule, our_protocol);
+    const auto before = std::ranges::find_if(
+        there.rules, [&](const LiveRule& live) { return live.rule.priority > 0 && may_take(live.rule, rule); });
+    if (before != there.rules.end()) request.put(FRA_PRIORITY, before->rule.priority - 1);
     return socket_.request(request);
   }
-  Reply add_one(const LocalRoute& route) {
+  Reply add_one(const LocalRoute& route, const Everything& /*there*/) {
     Request request(RTM_NEWROUTE, create, route_header(route, our_protocol));
     request.put(RTA_TABLE, route.table);
     request.put(RTA_OIF, loopback_index);
     return socket_.request(request);
   }
-  Reply add_one(const Address& address) {
+  Reply add_one(const Address& address, const Everything& /*there*/) {
     Request request(RTM_NEWADDR, create, address_header(address));
     request.put(IFA_LOCAL, address.view());
     request.put(IFA_ADDRESS, address.view());
@@ -230,16 +242,19 @@ class KernelRoutes : public Routes {
   }
 
   void remove_one(const LiveRule& live) {
-    Request request(RTM_DELRULE, 0, rule_header(live.rule));
-    put_rule(request, live.rule, live.protocol);
-    request.put(FRA_PRIORITY, live.priority);
-    require_gone(socket_.request(request), live.rule);
+    const PolicyRule rule = live.marked().value();
+    Request request(RTM_DELRULE, 0, rule_header(rule));
+    put_rule(request, rule, live.protocol);
+    request.put(FRA_PRIORITY, live.rule.priority);
+    require_gone(socket_.request(request), rule);
   }
   void remove_one(const LiveRoute& live) {
-    Request request(RTM_DELROUTE, 0, route_header(live.route, live.protocol));
-    request.put(RTA_TABLE, live.route.table);
+    const LocalRoute route = live.local_default().value();
+    Request request(RTM_DELROUTE, 0, route_header(route, live.protocol));
+    request.put(RTA_TABLE, route.table);
     request.put(RTA_OIF, loopback_index);
-    require_gone(socket_.request(request), live.route);
+    request.put(RTA_PRIORITY, live.metric);
+    require_gone(socket_.request(request), route);
   }
   void remove_one(const Address& address) {
     Request request(RTM_DELADDR, 0, address_header(address));

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sidetrack/pod.h"
+
+namespace sidetrack {
+namespace {
+
+std::string words(const AddressRange& range) { return range.prefix_length() == 0 ? "default" : range.text(); }
+
+std::string table_name(std::uint32_t table) {
+  switch (table) {
+    case local_table:
+      return "local";
+    case main_table:
+      return "main";
+    case default_table:
+      return "default";
+    default:
+      return std::to_string(table);
+  }
+}
+
+}  // namespace
+
+std::string ip_words(const NetworkRoute& route) {
+  static constexpr const char* kinds[] = {"", "local ", "unreachable ", "throw ", ""};
+  return fmt::format("ip{} route {}{}{} table {}", route.to.family() == Family::ipv6 ? " -6" : "",
+                     kinds[static_cast<std::size_t>(route.kind)], words(route.to),
+                     route.device.empty() ? "" : " dev " + route.device, table_name(route.table));
+}
+
+std::string conditions(const RoutingRule& rule) {
+  std::string text;
+  const auto add = [&](const std::string& condition) { text += (text.empty() ? "" : " ") + condition; };
+  if (rule.inverted) add("not");
+  if (rule.from) add("from " + rule.from->text());
+  if (rule.to) add("to " + rule.to->text());
+  if (rule.mask == 0xffffffff) add(fmt::format("fwmark {}", rule.mark));
+  if (rule.mask != 0 && rule.mask != 0xffffffff) add(fmt::format("fwmark {:#x}/{:#x}", rule.mark, rule.mask));
+  if (!rule.in.empty()) add("iif " + rule.in);
+  if (!rule.out.empty()) add("oif " + rule.out);
+  if (!rule.more.empty()) add(rule.more);
+  return text.empty() ? "from all" : text;
+}
+
+std::string ip_words(const RoutingRule& rule) {
+  std::string action = "lookup " + table_name(rule.table);
+  if (rule.action == RoutingRule::Action::reject) action = "unreachable";
+  if (rule.action == RoutingRule::Action::none) action = "nop";
+  if (rule.action == RoutingRule::Action::unknown) action = "an action that is not followed";
+  if (rule.suppressed) action += fmt::format(" suppress_prefixlength {}", *rule.suppressed);
+  return fmt::format("ip{} rule {}: {} {}", rule.family == Family::ipv6 ? " -6" : "", rule.priority, conditions(rule),
+                     action);
+}
+
+std::vector<RoutingRule> default_rules() {
+  const auto lookup = [](Family family, std::uint32_t priority, std::uint32_t table) {
+    RoutingRule rule;
+    rule.family = family;
+    rule.priority = priority;
+    rule.table = table;
+    return rule;
+  };
+  return {lookup(Family::ipv4, 0, local_table), lookup(Family::ipv4, 32766, main_table),
+          lookup(Family::ipv4, 32767, default_table), lookup(Family::ipv6, 0, local_table),
+          lookup(Family::ipv6, 32766, main_table)};
+}
+
+bool may_take(const RoutingRule& rule, const PolicyRule& marked) {
+  if (rule.family != marked.family || rule.action == RoutingRule::Action::none) return false;
+  const bool other_mark = rule.mask != 0 && (rule.mark & rule.mask) != (marked.mark & rule.mask);
+  if (other_mark && !rule.inverted) return false;
+  const bool lookup = rule.action == RoutingRule::Action::lookup;
+  return !lookup || (rule.table != local_table && rule.table != marked.table);
+}
+
+void add(PodView& pod, const Routing& added) {
+  for (const PolicyRule& one : added.policy_rules) {
+    RoutingRule rule;
+    rule.family = one.family;
+    rule.mark = one.mark;
+    rule.mask = 0xffffffff;
+    rule.table = one.table;
+    rule.ours = true;
+    const auto before = std::ranges::find_if(
+        pod.rules, [&](const RoutingRule& there) { return there.priority > 0 && may_take(there, one); });
+    rule.priority = before != pod.rules.end() ? before->priority - 1 : 32765;
+    pod.rules.insert(before, rule);
+  }
+  for (const LocalRoute& one : added.local_routes) {
+    pod.routes.push_back(
+        {AddressRange::prefix(Address::any(one.family), 0), "lo", NetworkRoute::Kind::local, one.table});
+  }
+  for (Interface& interface : pod.interfaces) {
+    if (interface.name != "lo") continue;
+    for (const Address& address : added.loopback_addresses) interface.addresses.push_back({address, address.bits()});
+  }
+}
+
+void drop_our_rules(PodView& pod) { std::erase_if(pod.rules, &RoutingRule::ours); }
+
+}  // namespace sidetrack
