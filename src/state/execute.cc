@@ -279,16 +279,25 @@ Decision decided(const Request& request, const Survey& survey) {
   return std::get<Decision>(std::move(verdict));
 }
 
-// Calls `act` with a survey and the decision about it; again if somebody changes the rules in between.
+// Calls `act` with a survey and the decision about it; again if somebody changes the rules in between. What was said of
+// an attempt that was begun anew, for instance what it committed, is part of the error if the next one fails.
 template <typename Act>
 void until_undisturbed(const Request& request, Kernel& kernel, Act act) {
+  std::string before;
   for (int attempt = 1;; ++attempt) {
-    const Survey survey = kernel.survey();
-    const Decision decision = decided(request, survey);
     try {
-      return act(survey, decision);
+      const Survey survey = kernel.survey();
+      const Decision decision = decided(request, survey);
+      try {
+        return act(survey, decision);
+      } catch (const Error& error) {
+        if (error.code() != ExitCode::busy || attempt == attempts) throw;
+        const std::string what = error.what();
+        if (before.find(what) == before.npos) before += (before.empty() ? "" : "; ") + what;
+      }
     } catch (const Error& error) {
-      if (error.code() != ExitCode::busy || attempt == attempts) throw;
+      if (before.empty() || before == error.what()) throw;
+      throw with(error, "it was begun anew after: " + before);
     }
   }
 }
