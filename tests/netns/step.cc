@@ -95,7 +95,7 @@ StepTest::State StepTest::judge(const Output& output, const std::string& what) c
   EXPECT_THAT(output.err, HasSubstr("error")) << what;
   if (now == old_state) return now;
   EXPECT_THAT(output.err, AnyOf(HasSubstr("stand"), HasSubstr("still there"), HasSubstr("could not be put"),
-                                HasSubstr("could not be removed")))
+                                HasSubstr("could not be removed"), HasSubstr("were removed")))
       << what << "\n"
       << ::testing::PrintToString(now);
   const Output again = ns.program(words());
