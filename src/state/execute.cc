@@ -16,6 +16,8 @@ constexpr int attempts = 10;  // each lost only if somebody else committed in th
 
 const Ruleset no_rules;
 
+constexpr const char* routes_left = "policy rules, routes or addresses that are not asked for are still there";
+
 std::string names(const std::vector<BackendKind>& kinds) {
   std::vector<std::string_view> list;
   std::ranges::transform(kinds, std::back_inserter(list), [](BackendKind kind) { return name(kind); });
@@ -70,16 +72,15 @@ class Executor {
     try {
       changed = first_that_takes(decision, backend) || changed;
     } catch (const Error& error) {
-      if (rules_stand_) throw;  // and with them the routes that they need
+      if (rules_stand_ && decision.remove == Routing{}) throw;  // and with them the routes that they need
+      if (rules_stand_) throw with(error, routes_left);
       throw undo(added, error);
     }
     try {
       kernel_.remove(decision.remove);
     } catch (const Error& error) {
-      throw with(error, changed
-                            ? "the rules are as asked, but policy rules, routes or addresses that are not asked for "
-                              "are still there"
-                            : "the rules were as asked already");
+      throw with(error, changed ? std::string("the rules are as asked, but ") + routes_left
+                                : "the rules were as asked already");
     }
     changed = changed || decision.remove != Routing{};
     if (changed) outcome_.applied = Applied::changed;
@@ -206,10 +207,25 @@ class Executor {
       const std::vector<Live> after = kernel_.read(made);
       for (std::size_t i = 0; i < made.size(); ++i) require_as_committed(after[i], made[i]);
     } catch (const Error& error) {
-      const auto rest = removals(attempt, at + 1);
-      throw with(error, fmt::format("what was committed stands in {}{}", names(backends_of(attempt.commits[at])),
-                                    rest.empty() ? "" : ", and older rules in " + names(rest)));
+      throw with(error, standing(attempt, at));
     }
+  }
+
+  // What the commits up to that one made of the rules.
+  static std::string standing(const Attempt& attempt, std::size_t at) {
+    const std::string gone = names(removals(attempt, 0, at + 1));
+    const std::string rest = names(removals(attempt, at + 1, attempt.commits.size()));
+    std::string text;
+    if (puts(attempt)) {
+      text = fmt::format("what was committed stands in {}", name(*attempt.backend));
+      if (!rest.empty()) text += ", and older rules in " + rest;
+    } else if (!rest.empty()) {
+      text = "rules of the sidecar still stand in " + rest;
+    }
+    if (gone.empty()) return text;
+    const char* whose = puts(attempt) ? "the older rules" : "the rules of the sidecar";
+    text += fmt::format("{}{} in {} were removed", text.empty() ? "" : "; ", whose, gone);
+    return text;
   }
 
   static std::vector<BackendKind> backends_of(const Commit& commit) {
@@ -218,10 +234,10 @@ class Executor {
     return kinds;
   }
 
-  // The backends whose rules of ours go with the commits from that one on.
-  static std::vector<BackendKind> removals(const Attempt& attempt, std::size_t from) {
+  // The backends whose rules of ours go with these commits.
+  static std::vector<BackendKind> removals(const Attempt& attempt, std::size_t from, std::size_t to) {
     std::vector<BackendKind> kinds;
-    for (std::size_t i = from; i < attempt.commits.size(); ++i) {
+    for (std::size_t i = from; i < to; ++i) {
       for (const Write& write : attempt.commits[i]) {
         if (write.kind == Write::Kind::remove) kinds.push_back(write.backend);
       }
@@ -232,7 +248,7 @@ class Executor {
   // The new rules are in, the older ones of another backend did not go: the new ones go again, if there was nothing of
   // ours in their place before. Returns the error to be thrown.
   Error second_failed(const Attempt& attempt, std::size_t failed, const Error& error) {
-    const std::string rest = names(removals(attempt, failed));
+    const std::string rest = names(removals(attempt, failed, attempt.commits.size()));
     const std::string again = "run it again when that is mended";
     if (!puts(attempt)) {
       return with(error,
@@ -279,16 +295,25 @@ Decision decided(const Request& request, const Survey& survey) {
   return std::get<Decision>(std::move(verdict));
 }
 
-// Calls `act` with a survey and the decision about it; again if somebody changes the rules in between.
+// Calls `act` with a survey and the decision about it; again if somebody changes the rules in between. What was said of
+// an attempt that was begun anew, for instance what it committed, is part of the error if the next one fails.
 template <typename Act>
 void until_undisturbed(const Request& request, Kernel& kernel, Act act) {
+  std::string before;
   for (int attempt = 1;; ++attempt) {
-    const Survey survey = kernel.survey();
-    const Decision decision = decided(request, survey);
     try {
-      return act(survey, decision);
+      const Survey survey = kernel.survey();
+      const Decision decision = decided(request, survey);
+      try {
+        return act(survey, decision);
+      } catch (const Error& error) {
+        if (error.code() != ExitCode::busy || attempt == attempts) throw;
+        const std::string what = error.what();
+        if (before.find(what) == before.npos) before += (before.empty() ? "" : "; ") + what;
+      }
     } catch (const Error& error) {
-      if (error.code() != ExitCode::busy || attempt == attempts) throw;
+      if (before.empty() || before == error.what()) throw;
+      throw with(error, "it was begun anew after: " + before);
     }
   }
 }

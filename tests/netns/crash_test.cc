@@ -10,81 +10,22 @@
 #include <map>
 #include <sstream>
 
-#include "kernel_test.h"
-#include "listing.h"
-#include "network.h"
+#include "step.h"
 #include "traffic.h"
 
 namespace sidetrack::netns {
 namespace {
 
 using ::testing::AnyOf;
-using ::testing::HasSubstr;
-using State = std::map<std::string, std::string>;
-
-// From the older rules in one backend to the newer ones, in the same or in another; nullptr: to nothing, by clean.
-struct Step {
-  const char* from;
-  const char* to;
-};
-
-std::vector<Step> steps() {
-  std::vector<Step> all;
-  for (const char* from : backends) {
-    for (const char* to : backends) all.push_back({from, to});
-    all.push_back({from, nullptr});
-  }
-  return all;
-}
 
 // Only these change what others see, or depend on what others did: at all other calls the state is that of one of them.
 constexpr const char* kernel_calls[] = {"socket",  "bind",     "setsockopt", "getsockopt", "sendto",
                                         "sendmsg", "recvfrom", "recvmsg",    "flock",      "rt_sigprocmask"};
 
-class Crash : public KernelTest, public ::testing::WithParamInterface<Step> {
+class Crash : public StepTest {
  protected:
-  void SetUp() override {
-    KernelTest::SetUp();
-    if (IsSkipped() || HasFatalFailure()) return;
-    ip(ns, "link set lo up\n");
-    trust_addresses(ns);
-    begin();
-    ns.must(words());
-    new_state = state(ns);
-    ns.must({program_under_test(), "clean"});
-    begin();
-    old_state = state(ns);
-  }
-
-  static std::vector<std::string> apply(const char* backend, const std::vector<std::string>& options) {
-    std::vector<std::string> result{program_under_test(), "apply",     "--backend", backend,
-                                    "--ip-families",      "ipv4,ipv6", "-i",        "*"};
-    result.insert(result.end(), options.begin(), options.end());
-    return result;
-  }
-  // The command under test.
-  static std::vector<std::string> words() {
-    return GetParam().to != nullptr ? apply(GetParam().to, newer_options())
-                                    : std::vector<std::string>{program_under_test(), "clean"};
-  }
-  static const std::vector<std::string>& newer_options() {
-    static const std::vector<std::string> options{"-b", "*", "-m", "TPROXY", "-d", "15021"};
-    return options;
-  }
-  // Clean is to find routes, too.
-  void begin() const {
-    std::vector<std::string> older{"-b", "80", "-p", "16001"};
-    if (GetParam().to == nullptr) older = newer_options();
-    ns.must(apply(GetParam().from, older));
-  }
-  // Back to the older rules, whatever is there.
-  void restart() const {
-    begin();
-    EXPECT_EQ(state(ns), old_state);
-  }
-
   // The system calls of the command, with how often each is made.
-  std::map<std::string, int> calls() const {
+  std::map<std::string, int> calls() {
     std::vector<std::string> traced{"strace", "-qq", "-o", "/dev/fd/1"};
     for (const std::string& word : words()) traced.push_back(word);
     std::istringstream lines(ns.must(traced));
@@ -96,11 +37,8 @@ class Crash : public KernelTest, public ::testing::WithParamInterface<Step> {
     restart();
     return counts;
   }
-  // The usual case. The others are tested with fewer calls and errors.
-  static bool stays() { return GetParam().to != nullptr && std::string_view(GetParam().from) == GetParam().to; }
-
   // All of them in the usual case, else those that matter.
-  std::map<std::string, int> calls_to_be_disturbed() const {
+  std::map<std::string, int> calls_to_be_disturbed() {
     auto counts = calls();
     const bool all = stays();
     std::erase_if(counts, [&](const auto& call) {
@@ -116,10 +54,6 @@ class Crash : public KernelTest, public ::testing::WithParamInterface<Step> {
     for (const std::string& word : words()) traced.push_back(word);
     return ns.program(traced);
   }
-
-  Namespace ns;
-  State old_state;
-  State new_state;
 };
 
 TEST_P(Crash, KilledAtEverySystemCall) {
@@ -174,35 +108,14 @@ TEST_P(Crash, EveryCallToTheKernelFailing) {
       for (int nth = 1; nth <= found->second; ++nth) {
         const std::string what = std::string(call) + " " + std::to_string(nth) + " fails with " + error;
         const Output output = disturbed(call, nth, std::string("error=") + error);
-        const State now = state(ns);
-        if (output.exit_code == 0) {
-          EXPECT_EQ(now, new_state) << what << "\n" << output.err;
-        } else {
-          ++failures;
-          EXPECT_LE(output.exit_code, 5) << what << "\n" << output.err;
-          EXPECT_THAT(output.err, HasSubstr("error")) << what;
-          if (now != old_state) {
-            EXPECT_THAT(output.err, AnyOf(HasSubstr("stand"), HasSubstr("still there"), HasSubstr("could not be put")))
-                << what << "\n"
-                << ::testing::PrintToString(now);
-            const Output again = ns.program(words());
-            EXPECT_EQ(again.exit_code, 0) << what << "\n" << again.err;
-            EXPECT_EQ(state(ns), new_state) << what;
-          }
-        }
+        if (output.exit_code != 0) ++failures;
+        const State now = judge(output, what);
         if (now != old_state) restart();
         if (HasFailure()) return;
       }
     }
   }
   EXPECT_GT(failures, 10);
-}
-
-std::string step_name(const ::testing::TestParamInfo<Step>& tested) {
-  const char* to = tested.param.to;
-  std::string name = std::string(tested.param.from) + (to != nullptr ? std::string("_to_") + to : "_cleaned");
-  std::ranges::replace(name, '-', '_');
-  return name;
 }
 
 INSTANTIATE_TEST_SUITE_P(, Crash, ::testing::ValuesIn(steps()), step_name);

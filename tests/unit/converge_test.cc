@@ -280,7 +280,8 @@ TEST_F(ConvergeTest, CleanSaysWhatItCouldNotRemove) {
   kernel.routes.routing = wanted.routing;
   kernel.backends[nftables].before_replace = [] { throw Error(ExitCode::failed, "no memory"); };
   EXPECT_STREQ(refused([&] { clean(); })->what(),
-               "no memory; rules of the sidecar still stand in nftables; those in iptables-legacy are removed");
+               "no memory; rules of the sidecar still stand in nftables; those in iptables-legacy are removed; policy "
+               "rules, routes or addresses that are not asked for are still there");
   EXPECT_EQ(kernel.routes.routing, wanted.routing);
 }
 

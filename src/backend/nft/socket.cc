@@ -137,6 +137,7 @@ void Socket::request(std::span<const std::byte> message, const std::function<voi
         if (interrupted) throw disturbed("they changed meanwhile");
         return;
       }
+      if (reply->nlmsg_type < NLMSG_MIN_TYPE) throw disturbed("some of it is lost");  // NLMSG_OVERRUN
       take(reply);
     }
     if (size != 0) throw disturbed("a message was cut off");

@@ -200,6 +200,20 @@ void Transaction::delete_rules(const TableKey& table, const std::string& chain) 
   });
 }
 
+namespace {
+
+// Not busy if it cannot be asked for: that would say that nothing was committed.
+std::uint32_t generation_after(Socket& socket) {
+  try {
+    return socket.generation();
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::busy) throw;
+    throw Error(ExitCode::failed, error.what(), error.hint());
+  }
+}
+
+}  // namespace
+
 void Transaction::commit(Socket& socket) {
   if (empty()) return;
   const std::size_t end = bytes_.size();
@@ -207,7 +221,7 @@ void Transaction::commit(Socket& socket) {
   send(socket);
   bytes_.resize(end);
   // The kernel acknowledges the last message before it commits. What proves the commit is that the generation moved.
-  if (socket.generation() == generation_) {
+  if (generation_after(socket) == generation_) {
     throw Error(ExitCode::failed, "nf_tables: the kernel acknowledged the rules and did not commit them");
   }
 }
@@ -219,7 +233,8 @@ void Transaction::check(Socket& socket) {
 void Transaction::send(Socket& socket) {
   const auto last = static_cast<std::uint32_t>(steps_.size());
   reinterpret_cast<nlmsghdr*>(bytes_.data() + steps_.back().offset)->nlmsg_flags |= NLM_F_ACK;
-  const std::vector<Answer> answers = socket.transact(bytes_);
+  std::vector<Answer> answers = socket.transact(bytes_);
+  std::erase_if(answers, [&](const Answer& answer) { return answer.sequence > last; });  // to another question
   // The first error is the cause; later ones may follow from it.
   for (const Answer& answer : answers) {
     if (answer.error != 0) refused(answer);

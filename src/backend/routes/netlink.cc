@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "backend/routes/netlink.h"
 
+#include <fmt/format.h>
 #include <linux/rtnetlink.h>
 #include <net/if.h>
 #include <sys/ioctl.h>
@@ -27,6 +28,12 @@ std::string words_of(const nlmsghdr& message) {
   return "";
 }
 
+// Of NLMSG_ERROR, and of NLMSG_DONE, which without a payload says that the dump ended well: a negative errno.
+int error_of_end(const nlmsghdr& message) {
+  if (mnl_nlmsg_get_payload_len(&message) < sizeof(int)) return 0;
+  return -*static_cast<const int*>(mnl_nlmsg_get_payload(&message));
+}
+
 }  // namespace
 
 Socket::Socket()
@@ -42,26 +49,27 @@ Socket::Socket()
 
 unsigned Socket::send(Request& request) {
   request.message().nlmsg_seq = ++sequence_;
-  if (mnl_socket_sendto(socket_.get(), &request.message(), request.message().nlmsg_len) < 0) {
-    throw system_error(errno, "rtnetlink: cannot send");
+  while (mnl_socket_sendto(socket_.get(), &request.message(), request.message().nlmsg_len) < 0) {
+    if (errno != EINTR) throw system_error(errno, "rtnetlink: cannot send");
   }
   return sequence_;
 }
 
-// Calls `visit` for each answer to the request of this number until it returns true. False: the kernel had more to say
-// than the socket holds, and some of it is lost. A datagram that is cut off is an error (ENOSPC, libmnl).
+// Calls `visit` for each answer to the request of this number until it returns true. False: some of it is lost, since
+// the kernel had more to say than the socket or the buffer holds (ENOSPC: libmnl's word for MSG_TRUNC).
 template <typename Visit>
 bool Socket::receive(unsigned sequence, Visit visit) {
   while (true) {
     const ssize_t received = mnl_socket_recvfrom(socket_.get(), buffer_.get(), largest_datagram);
     if (received < 0 && errno == EINTR) continue;
-    if (received < 0 && errno == ENOBUFS) return false;
+    if (received < 0 && (errno == ENOBUFS || errno == ENOSPC)) return false;
     if (received < 0) throw system_error(errno, "rtnetlink: cannot receive");
     int left = static_cast<int>(received);
-    for (const auto* message = reinterpret_cast<const nlmsghdr*>(buffer_.get()); mnl_nlmsg_ok(message, left);
-         message = mnl_nlmsg_next(message, &left)) {
+    const auto* message = reinterpret_cast<const nlmsghdr*>(buffer_.get());
+    for (; mnl_nlmsg_ok(message, left); message = mnl_nlmsg_next(message, &left)) {
       if (message->nlmsg_seq == sequence && visit(*message)) return true;
     }
+    if (left != 0) return false;  // the last message is cut off
   }
 }
 
@@ -79,36 +87,34 @@ Reply Socket::request(Request& request) {
 
 std::vector<Message> Socket::dump(Request& request) {
   request.message().nlmsg_flags |= NLM_F_DUMP;
-  for (int attempt = 1;; ++attempt) {
+  for (int attempt = 1; attempt <= attempts; ++attempt) {
     std::vector<Message> messages;
     bool disturbed = false;
     int error = 0;
     const bool whole = receive(send(request), [&](const nlmsghdr& message) {
       if ((message.nlmsg_flags & NLM_F_DUMP_INTR) != 0) disturbed = true;
-      if (message.nlmsg_type ==
-          NLMSG_DONE) {  // how the dump ended, as a negative errno; without a payload it ended well
-        if (mnl_nlmsg_get_payload_len(&message) >= sizeof(int)) {
-          error = -*static_cast<const int*>(mnl_nlmsg_get_payload(&message));
-        }
+      if (message.nlmsg_type == NLMSG_DONE || message.nlmsg_type == NLMSG_ERROR) {
+        error = error_of_end(message);
         return true;
       }
-      if (message.nlmsg_type == NLMSG_ERROR) {
-        error = -static_cast<const nlmsgerr*>(mnl_nlmsg_get_payload(&message))->error;
-        return true;
-      }
+      if (message.nlmsg_type < NLMSG_MIN_TYPE) disturbed = true;  // NLMSG_OVERRUN
       messages.emplace_back(message);
       return false;
     });
+    if (messages.empty() && (error == EAFNOSUPPORT || error == EOPNOTSUPP)) return {};
     if (!whole || error == EINTR || error == ENOBUFS || error == EAGAIN) {
       disturbed = true;
-      error = 0;
+    } else if (error != 0) {
+      throw system_error(error, "rtnetlink: cannot list");
     }
-    if (error == EAFNOSUPPORT || error == EOPNOTSUPP) return {};
-    if (error != 0) throw system_error(error, "rtnetlink: cannot list");
     if (!disturbed) return messages;
-    if (attempt == attempts)
-      throw Error(ExitCode::busy, "rtnetlink: routes or addresses keep changing while they are read");
+    *this = Socket();  // a dump that is still under way would refuse the next one (EBUSY)
   }
+  throw Error(ExitCode::busy,
+              fmt::format("rtnetlink: routes or addresses could not be read as a whole in {} attempts: somebody keeps "
+                          "changing them, or the kernel is short of memory",
+                          attempts),
+              "run it again");
 }
 
 bool Socket::loopback_is_up() const {

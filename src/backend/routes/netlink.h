@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "sidetrack/error.h"
+
 namespace sidetrack::routes {
 
 // A message to the kernel, built in place.
@@ -54,6 +56,9 @@ class Message {
   [[nodiscard]] const nlmsghdr& header() const { return *reinterpret_cast<const nlmsghdr*>(bytes_.data()); }
   template <typename Header>
   [[nodiscard]] const Header& payload() const {
+    if (mnl_nlmsg_get_payload_len(&header()) < sizeof(Header)) {
+      throw Error(ExitCode::failed, "rtnetlink: a message without its header");
+    }
     return *static_cast<const Header*>(mnl_nlmsg_get_payload(&header()));
   }
 
