@@ -19,9 +19,9 @@ namespace sidetrack {
 enum class Command : std::uint8_t { apply, render, diff, verify, show, explain, clean, doctor, completion };
 [[nodiscard]] std::string_view name(Command command);
 
-enum class Format : std::uint8_t { text, nft, json, mermaid, dot };  // --format
-enum class Color : std::uint8_t { automatic, always, never };        // --color
-enum class Shell : std::uint8_t { bash, zsh, fish };                 // completion SHELL
+enum class Format : std::uint8_t { text, nft, json, mermaid, dot, svg };  // --format
+enum class Color : std::uint8_t { automatic, always, never };             // --color
+enum class Shell : std::uint8_t { bash, zsh, fish };                      // completion SHELL
 
 // The packet that `explain` is asked about.
 struct PacketOptions {

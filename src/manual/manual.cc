@@ -85,7 +85,9 @@ has the flag and the reason of every rule;
 .Cm mermaid
 and
 .Cm dot
-are graphs of the chains.
+are graphs of the chains, and
+.Cm svg
+is a drawing of them with every rule in its order.
 Needs no privilege.
 )"},
     {Command::diff, R"(Compares rule by rule, in their order, and the routes.

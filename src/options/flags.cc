@@ -304,7 +304,7 @@ constexpr Flag flag_table[] = {
     {"host", '\0', {}, Kind::boolean, "", "", "",
      "the place may be the caller's own, a machine's", Group::place, all, boolean<&CommandLine::host>},
 
-    {"format", '\0', {}, Kind::choice, "FORMAT", "text|nft|json|mermaid|dot", "text",
+    {"format", '\0', {}, Kind::choice, "FORMAT", "text|nft|json|mermaid|dot|svg", "text",
      "of the result", Group::output, CommandSet(apply) | render, choice<&CommandLine::format>},
     {"format", '\0', {}, Kind::choice, "FORMAT", "text|json", "text",
      "of the result", Group::output, CommandSet(diff) | verify | show | explain | clean | doctor, set_text_or_json},

@@ -7,6 +7,7 @@
 #include <set>
 #include <vector>
 
+#include "render/picture_parts.h"
 #include "sidetrack/describe.h"
 #include "sidetrack/fold.h"
 #include "sidetrack/ports.h"
@@ -94,15 +95,6 @@ class Graph {
         chains_, [&](const Chain& chain) { return chain.table == from.table && chain.name == jump.chain; });
   }
 
-  // The matches, in iptables' words.
-  static std::string condition(const Rule& rule, bool first) {
-    Rule bare = rule;
-    bare.target = Continue{};
-    std::string words = short_words(bare);
-    if (words.empty()) words = first ? "everything" : "everything else";
-    return std::holds_alternative<Tproxy>(rule.target) ? words + " (TPROXY)" : words;
-  }
-
   std::string target(const Chain& chain, const Rule& rule) {
     if (const auto* jump = std::get_if<Jump>(&rule.target)) return id(called(chain, *jump));
     if (const auto* redirect = std::get_if<Redirect>(&rule.target)) return listener(redirect->port);
@@ -120,9 +112,7 @@ class Graph {
   }
 
   std::string listener(std::uint16_t port) {
-    const auto known = port_name(port);
-    const std::string label = known.empty() ? fmt::format("port {}", port) : fmt::format("port {}: {}", port, known);
-    return add({fmt::format("port_{}", port), label, Node::Shape::end, ""});
+    return add({fmt::format("port_{}", port), listener_label(port), Node::Shape::end, ""});
   }
 
   std::vector<Chain> chains_;
@@ -182,32 +172,14 @@ bool has_long_label(const Edge& edge) {
   return edge.lines.size() > 1 || (!edge.lines.empty() && edge.lines.front().size() > widest_label);
 }
 
-// Broken before a match, "-p tcp" or "! -d 10.0.0.0/8", where the line would become too long.
-std::string broken(const std::string& rule) {
-  const auto begins_match = [&](std::size_t at) {
-    const std::size_t dash = rule.compare(at, 2, "! ") == 0 ? at + 2 : at;
-    return rule.compare(dash, 1, "-") == 0 && rule.compare(dash, 2, "--") != 0;
-  };
-  std::string text;
-  std::size_t line = 0;  // its length
-  for (std::size_t begin = 0; begin < rule.size();) {
-    std::size_t end = rule.find(' ', begin + 1);
-    while (end != std::string::npos && (rule[end - 1] == '!' || !begins_match(end + 1))) end = rule.find(' ', end + 1);
-    end = std::min(end, rule.size());
-    const std::size_t length = end - begin;
-    const bool fits = line + length <= widest_line;
-    if (line > 0) text += fits ? " " : "<br/>";
-    text += mermaid_text(rule.substr(begin, length));
-    line = fits ? line + length + 1 : length;
-    begin = end + 1;
-  }
-  return text;
-}
-
 std::string mermaid_rules(const Edge& edge, std::size_t number) {
   std::string text;
   for (const std::string& rule : edge.lines) {
-    text += (text.empty() ? "" : "<br/>") + std::string(edge.lines.size() > 1 ? "• " : "") + broken(rule);
+    const char* bullet = edge.lines.size() > 1 ? "• " : "";
+    for (const std::string& line : broken(rule, widest_line)) {
+      text += (text.empty() ? "" : "<br/>") + std::string(bullet) + mermaid_text(line);
+      bullet = "";
+    }
   }
   return fmt::format("    rules_{}[\"{}\"]:::rules\n", number, text);
 }
@@ -246,7 +218,7 @@ std::string dot_edge(const Edge& edge) {
   return fmt::format("  \"{}\" -> \"{}\" [{}];\n", edge.from, edge.to, attributes);
 }
 
-constexpr const char* nothing = "nothing is captured";
+}  // namespace
 
 Ruleset of_families(const Ruleset& ruleset, Families families) {
   Ruleset result;
@@ -256,11 +228,45 @@ Ruleset of_families(const Ruleset& ruleset, Families families) {
   return fold(result);
 }
 
-}  // namespace
+std::string condition(const Rule& rule, bool first) {
+  Rule bare = rule;
+  bare.target = Continue{};
+  std::string words = short_words(bare);
+  if (words.empty()) words = first ? "everything" : "everything else";
+  return std::holds_alternative<Tproxy>(rule.target) ? words + " (TPROXY)" : words;
+}
+
+std::vector<std::string> broken(const std::string& condition, std::size_t width) {
+  const auto begins_match = [&](std::size_t at) {
+    const std::size_t dash = condition.compare(at, 2, "! ") == 0 ? at + 2 : at;
+    return condition.compare(dash, 1, "-") == 0 && condition.compare(dash, 2, "--") != 0;
+  };
+  std::vector<std::string> lines;
+  for (std::size_t begin = 0; begin < condition.size();) {
+    std::size_t end = condition.find(' ', begin + 1);
+    while (end != std::string::npos && (condition[end - 1] == '!' || !begins_match(end + 1))) {
+      end = condition.find(' ', end + 1);
+    }
+    end = std::min(end, condition.size());
+    const std::string match = condition.substr(begin, end - begin);
+    if (!lines.empty() && lines.back().size() + 1 + match.size() <= width) {
+      lines.back() += " " + match;
+    } else {
+      lines.push_back(match);
+    }
+    begin = end + 1;
+  }
+  return lines;
+}
+
+std::string listener_label(std::uint16_t port) {
+  const auto known = port_name(port);
+  return known.empty() ? fmt::format("port {}", port) : fmt::format("port {}: {}", port, known);
+}
 
 std::string mermaid(const Ruleset& ruleset, Families families) {
   const Graph graph(of_families(ruleset, families), families);
-  if (graph.nodes.empty()) return fmt::format("flowchart LR\n  nothing([\"{}\"])\n", nothing);
+  if (graph.nodes.empty()) return fmt::format("flowchart LR\n  nothing([\"{}\"])\n", nothing_captured);
   // The rules are broken here already; mermaid would break them within a match.
   std::string text = "%%{init: {\"flowchart\": {\"wrappingWidth\": 600}}}%%\nflowchart LR\n";
   for (const Node& node : graph.nodes) {
@@ -288,7 +294,7 @@ std::string dot(const Ruleset& ruleset, Families families) {
       "  rankdir=LR;\n"
       "  node [fontname=\"sans-serif\", fontsize=11];\n"
       "  edge [fontname=\"monospace\", fontsize=9];\n";
-  if (graph.nodes.empty()) text += fmt::format("  \"{}\";\n", nothing);
+  if (graph.nodes.empty()) text += fmt::format("  \"{}\";\n", nothing_captured);
   for (const Node& node : graph.nodes) {
     if (node.group.empty()) text += "  " + dot_node(node);
   }

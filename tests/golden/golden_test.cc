@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Every scenario in rules/: what is rendered equals the files. `golden_tests --update` writes the files and the
-// generated parts of the README instead.
+// Every scenario in rules/: what is rendered equals the files; so do the drawings and tables of the documentation.
+// `golden_tests --update` writes them instead.
 #include <gtest/gtest.h>
 
 #include <cctype>
 #include <fstream>
 #include <iostream>
 
-#include "golden/readme.h"
+#include "golden/pages.h"
 #include "golden/renderings.h"
 
 namespace sidetrack {
@@ -67,11 +67,17 @@ TEST(Gallery, CoversEveryOptionOfThePlan) {
   EXPECT_GE(scenarios().size(), 24u);
 }
 
-TEST(Readme, IsAsGenerated) { EXPECT_EQ(readme(), readme_as_generated()) << "run scripts/update-rules"; }
+TEST(Pages, AreAsGenerated) {
+  for (const auto& [file, text] : pages()) {
+    EXPECT_EQ(read_file(std::filesystem::path(SIDETRACK_SOURCE_DIR) / file), text)
+        << file << ": run scripts/update-rules";
+  }
+}
 
 void update() {
-  const std::string whole_readme = readme_as_generated();
-  std::ofstream(SIDETRACK_SOURCE_DIR "/README.md", std::ios::binary) << whole_readme;
+  for (const auto& [file, text] : pages()) {
+    std::ofstream(std::filesystem::path(SIDETRACK_SOURCE_DIR) / file, std::ios::binary) << text;
+  }
   for (const Scenario& scenario : scenarios()) {
     for (const char* file : {"ipv4.rules", "ipv6.rules", "rules.nft", "plan.json"})
       std::filesystem::remove(scenario.folder / file);

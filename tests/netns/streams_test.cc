@@ -52,6 +52,7 @@ const std::vector<Words> results = {
     {"render", "--ip-families", "ipv4", "-b", "*", "--format", "nft"},
     {"render", "--ip-families", "ipv4", "-b", "*", "--format", "json"},
     {"render", "--ip-families", "ipv4", "-b", "*", "--format", "mermaid"},
+    {"render", "--ip-families", "ipv4", "-b", "*", "--format", "svg"},
     {"apply", "--ip-families", "ipv4", "-b", "*", "--dry-run"},
     {"-n", "--ip-families", "ipv4", "-b", "*"},
     {"diff", "--ip-families", "ipv4", "-b", "*"},

@@ -57,10 +57,11 @@ eventually() {
 }
 is() { [ "$1" = "$2" ] || { echo "got '$1', expected '$2'"; return 1; }; }
 
-# readme SECTION [sed options]: runs the commands of a section of README.md, at most three; sed fills in what is in capitals.
-readme() {
+# page FILE SECTION [sed options]: runs the commands of a section of a page, one to three; sed fills in what is in capitals.
+page() {
   local commands
-  commands=$(awk -v section="$1" '/^#/ { on = $0 ~ "^#+ " section "$" } on && /^    / { print substr($0, 5) }' README.md | sed "${@:2}" -e '')
+  commands=$(awk -v section="$2" '/^#/ { on = $0 ~ "^#+ " section "$" } on && /^    / { print substr($0, 5) }' "$1" | sed "${@:3}" -e '')
+  [ -n "$commands" ] || { echo "$1 has no commands in '$2'"; return 1; }
   [ "$(grep -c . <<<"$commands")" -le 3 ] || { echo "more than three commands: $commands"; return 1; }
   bash -xeuc "sudo() { \"\$@\"; }
 $commands"

@@ -56,7 +56,7 @@ export SIDETRACK_PROGRAM=$program PATH=$node/bin:$PATH
 
 # All at once: what they wait for, they wait for together.
 pod=sidetrack-example
-check "README, Use it with your own pod: its commands succeed" readme "Use it with your own pod"
+check "container/README.md, Use it with your own pod: its commands succeed" page container/README.md "Use it with your own pod"
 bind "$pod"
 manifest pod.yaml '.metadata.name = "least-privilege" | .spec.initContainers[0].securityContext |= (
   .readOnlyRootFilesystem = true | .capabilities.add = ["NET_ADMIN"])' | start
@@ -92,11 +92,11 @@ eventually 30 curl -fsS "http://$registry/v2/" || true
 kubectl create namespace istio-system >/dev/null
 kubectl create configmap istio-sidecar-injector --namespace istio-system --from-literal=config=untouched \
   --from-literal=values='{"global": {"hub": "docker.io/istio", "proxy_init": {"image": "proxyv2", "forceApplyIptables": false}}}' >/dev/null
-HOME=$node/home check "README, Use it with Istio: its commands succeed" \
-  readme "Use it with Istio" -e "s,REGISTRY,$registry,g"
+HOME=$node/home check "README.md, Use it with Istio: its commands succeed" \
+  page README.md "Use it with Istio" -e "s,REGISTRY,$registry,g"
 injector() { kubectl get configmap istio-sidecar-injector --namespace istio-system -o json | jq -cr "$1"; }
 image=$(injector '.data.values | fromjson | .global.proxy_init.image')
-check "README, Use it with Istio: the injector's image is changed, and nothing else" is "$(injector '[.data.config, (.data.values | fromjson)]')" \
+check "README.md, Use it with Istio: the injector's image is changed, and nothing else" is "$(injector '[.data.config, (.data.values | fromjson)]')" \
   "[\"untouched\",{\"global\":{\"hub\":\"docker.io/istio\",\"proxy_init\":{\"image\":\"$registry/sidetrack:0.1.0\",\"forceApplyIptables\":false}}}]"
 manifest pod.yaml --arg image "$image" '.metadata.name = "injected" | .spec.initContainers[0].image = $image' | start
 check "injected: a pod with that image, from the registry, becomes ready" becomes_ready injected
@@ -186,8 +186,8 @@ says() { # WORDS… -- COMMAND…
   said=$("$@") || { echo "$said"; return 1; }
   for word in "${words[@]}"; do grep -qF -- "$word" <<<"$said" || { echo "no '$word' in:"; echo "$said"; return 1; }; done
 }
-debugged() { says ISTIO_INBOUND 15006 ISTIO_OUTPUT "lands on 127.0.0.1:15001" -- readme "Debug a pod on a node" -e "s/POD/$pod/g"; }
-check "README, Debug a pod on a node: its commands tell the rules of the pod, and where the app's request goes" debugged
+debugged() { says ISTIO_INBOUND 15006 ISTIO_OUTPUT "lands on 127.0.0.1:15001" -- page docs/debugging.md "Debug a pod on a node" -e "s/POD/$pod/g"; }
+check "docs/debugging.md, Debug a pod on a node: its commands tell the rules of the pod, and where the app's request goes" debugged
 process() { # POD: one of its app
   grep -ls "$(field "$1" '.status.containerStatuses[] | select(.name == "app") | .containerID | split("/")[2]')" /proc/[0-9]*/cgroup |
     head -1 | cut -d / -f 3

@@ -150,7 +150,7 @@ TEST(ParseError, Choices) {
                  {"redirect", "TPROX", "*", "REDIRECT|TPROXY", "|"});
   expect_refused("--backend", "--backend", "one of auto|nftables|iptables-nft|iptables-legacy", {"nft", "", "legacy"});
   expect_refused("--force-iptables-binary", "--force-iptables-binary", "one of legacy|nft", {"auto", "NFT"});
-  expect_refused("--format", "--format", "one of text|nft|json|mermaid|dot", {"yaml", ""}, "render");
+  expect_refused("--format", "--format", "one of text|nft|json|mermaid|dot|svg", {"yaml", ""}, "render");
   expect_refused("--format", "--format", "one of text|json", {"nft", "dot", ""}, "show");
   expect_refused("--color", "--color", "one of auto|always|never", {"yes", ""}, "show");
   expect_refused("--family", "--family", "one of ipv4|ipv6", {"4", "ipv4,ipv6", ""}, "render");

@@ -342,6 +342,7 @@ TEST(Parse, TakesOurOwnOptions) {
       {"sidetrack render --format json", "format", "2"},
       {"sidetrack render --format mermaid", "format", "3"},
       {"sidetrack render --format dot", "format", "4"},
+      {"sidetrack render --format svg", "format", "5"},
       {"sidetrack apply --dry-run --format nft", "format", "1"},
       {"sidetrack show --format json", "format", "2"},
       {"sidetrack show --format text", "format", "0"},

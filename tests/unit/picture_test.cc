@@ -2,6 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <iterator>
+#include <string>
+#include <vector>
+
 #include "sidetrack/render.h"
 #include "unit/asking.h"
 
@@ -9,6 +14,7 @@ namespace sidetrack {
 namespace {
 
 using ::testing::ContainsRegex;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -84,7 +90,66 @@ TEST(Dot, HoldsTheSameGraph) {
   EXPECT_TRUE(text.ends_with("}\n"));
 }
 
+// What stands in the chains' cards and behind the arrows, in the order of the drawing.
+std::vector<std::string> words_of(const std::string& drawing) {
+  std::vector<std::string> words;
+  for (std::size_t at = 0; (at = drawing.find("<text ", at)) != std::string::npos;) {
+    at = drawing.find('>', at) + 1;
+    words.push_back(drawing.substr(at, drawing.find('<', at) - at));
+  }
+  return words;
+}
+
+std::size_t count(const std::string& text, const std::string& part) {
+  std::size_t found = 0;
+  for (std::size_t at = 0; (at = text.find(part, at)) != std::string::npos; at += part.size()) ++found;
+  return found;
+}
+
+TEST(Svg, ListsTheRulesOfEachChainInTheirOrder) {
+  const std::string drawing = svg(planned("-i * -x 10.0.0.0/8 -q 80 --ip-families ipv4").ruleset, Family::ipv4);
+  const std::vector<std::string> words = words_of(drawing);
+  const auto from = std::ranges::find(words, "loopback is never captured");
+  ASSERT_GE(words.end() - from, 8);
+  EXPECT_THAT(std::vector(from, from + 8),
+              ElementsAre("loopback is never captured", "-d 127.0.0.1/32", "outbound to 10.0.0.0/8 bypasses the proxy",
+                          "-d 10.0.0.0/8", "outbound to port 80 goes to the proxy", "-p tcp --dport 80",
+                          "all other outbound TCP goes to the proxy", "everything"));
+}
+
+TEST(Svg, LeadsFromEveryRuleSomewhere) {
+  const std::string drawing = svg(planned(usual_options).ruleset, Family::ipv4);
+  // 17 rules, one chain of them in both directions, and the rest of PREROUTING and OUTPUT. Those that pass a column on
+  // their way do it in 6 lanes, which are a line and the way on.
+  EXPECT_EQ(count(drawing, "fill=\"none\""), 17U + 2U + 6U * 2U);
+  for (const char* end :
+       {"the app, as it is", "port 15006: Envoy inbound", "its destination, as it is", "port 15001: Envoy outbound"}) {
+    EXPECT_THAT(words_of(drawing), ::testing::Contains(end));
+  }
+}
+
+TEST(Svg, GoesFromTableToTableAsTheKernelDoes) {
+  const std::vector<std::string> words =
+      words_of(svg(planned("-m TPROXY -b * -i * --redirect-dns --capture-all-dns").ruleset, Family::ipv4));
+  std::vector<std::string> headings;
+  std::ranges::copy_if(words, std::back_inserter(headings),
+                       [](const std::string& line) { return line.starts_with("What "); });
+  EXPECT_THAT(headings,
+              ElementsAre("What comes in, table raw", "What comes in, table mangle",
+                          "What the app or the proxy sends, table raw", "What the app or the proxy sends, table mangle",
+                          "What the app or the proxy sends, table nat"));
+  EXPECT_THAT(words, ::testing::Contains("on to mangle"));
+  EXPECT_THAT(words, ::testing::Contains("on to nat"));
+}
+
+TEST(Svg, KeepsNamesFromBeingMarkup) {
+  const std::string drawing = svg(planned("-i * -c a<b&c --ip-families ipv4").ruleset, Family::ipv4);
+  EXPECT_THAT(drawing, HasSubstr(">-o a&lt;b&amp;c<"));
+  EXPECT_THAT(drawing, Not(HasSubstr("a<b")));
+}
+
 TEST(Pictures, OfNothingSaySo) {
+  EXPECT_THAT(svg({}, Families::both()), HasSubstr(">nothing is captured</text>\n</svg>\n"));
   EXPECT_EQ(mermaid({}, Families::both()), "flowchart LR\n  nothing([\"nothing is captured\"])\n");
   EXPECT_THAT(dot({}, Families::both()), HasSubstr("nothing is captured"));
 }

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// What the pictures of rules share, whichever language they are drawn in.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sidetrack/ruleset.h"
+
+namespace sidetrack {
+
+// What stands in a picture of no rules.
+inline constexpr std::string_view nothing_captured = "nothing is captured";
+
+// The rules of these families, folded as the backend nftables programs them.
+[[nodiscard]] Ruleset of_families(const Ruleset& ruleset, Families families);
+
+// The matches of a rule in iptables' words; of a rule without any "everything", or behind others "everything else".
+[[nodiscard]] std::string condition(const Rule& rule, bool first);
+
+// A condition as lines of at most `width` characters, where it has that many, broken only before a match: "-p tcp" or
+// "! -d 10.0.0.0/8".
+[[nodiscard]] std::vector<std::string> broken(const std::string& condition, std::size_t width);
+
+// "port 15001: Envoy outbound"
+[[nodiscard]] std::string listener_label(std::uint16_t port);
+
+}  // namespace sidetrack

@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// The rules as a drawing. Each table of a hook is a band: its chains are cards that list their rules in order, and from
+// every rule an arrow leads to the chain that it calls, or to what becomes of the packet, on the right.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+#include <vector>
+
+#include "render/picture_parts.h"
+#include "sidetrack/describe.h"
+#include "sidetrack/render.h"
+
+namespace sidetrack {
+namespace {
+
+// ---- Sizes, in pixels. No font is asked: a character is as wide as the widest usual font has it on average,
+// in eighths, which doubles hold exactly: the drawing is the same on every processor.
+constexpr double sentence_character = 6.5;     // 12 px sans-serif
+constexpr double condition_character = 6.125;  // 10 px monospace
+constexpr std::size_t widest_line = 46;        // characters
+constexpr double line_height = 14;
+constexpr double header = 24;
+constexpr double padding = 8;
+constexpr double pill_height = 26;
+constexpr double lane_height = 10;
+constexpr double space = 14;   // between what stands in one column
+constexpr double gutter = 56;  // between columns
+constexpr double margin = 20;
+
+enum class Fate : std::uint8_t { onward, proxy, call, change, drop };
+
+constexpr std::string_view stroke(Fate fate) {
+  constexpr std::string_view colors[] = {"#2da44e", "#0969da", "#57606a", "#9a6700", "#cf222e"};
+  return colors[static_cast<std::size_t>(fate)];
+}
+constexpr std::string_view fill(Fate fate) {
+  constexpr std::string_view colors[] = {"#dafbe1", "#ddf4ff", "#f6f8fa", "#fff8c5", "#ffebe9"};
+  return colors[static_cast<std::size_t>(fate)];
+}
+
+std::string escaped(std::string_view text) {
+  std::string result;
+  for (const char c : text) {
+    if (c == '&') {
+      result += "&amp;";
+    } else if (c == '<') {
+      result += "&lt;";
+    } else if (c == '>') {
+      result += "&gt;";
+    } else {
+      result += c;
+    }
+  }
+  return result;
+}
+
+// Sentences break at blanks.
+std::vector<std::string> wrapped(const std::string& sentence) {
+  std::vector<std::string> lines;
+  for (std::size_t begin = 0; begin < sentence.size();) {
+    const std::size_t end = std::min(sentence.find(' ', begin), sentence.size());
+    const std::string word = sentence.substr(begin, end - begin);
+    if (!lines.empty() && lines.back().size() + 1 + word.size() <= widest_line) {
+      lines.back() += " " + word;
+    } else {
+      lines.push_back(word);
+    }
+    begin = end + 1;
+  }
+  return lines;
+}
+
+double width_of(const std::vector<std::string>& lines, double character) {
+  std::size_t longest = 0;
+  for (const std::string& line : lines) longest = std::max(longest, line.size());
+  return static_cast<double>(longest) * character;
+}
+
+// A card (a chain), a pill (what becomes of a packet), or a lane: where arrows pass a column that is between.
+struct Item {
+  std::string title;
+  bool is_chain = false;
+  Fate fate = Fate::call;
+  std::size_t column = 0;
+  double width = 0;
+  double height = lane_height;
+  double y = 0;       // its upper edge
+  double wanted = 0;  // the sum of the heights that its arrows come from
+  double arrows = 0;
+
+  // Where arrows meet it, below its upper edge: a card, at its name.
+  [[nodiscard]] double door() const { return is_chain ? header / 2 : height / 2; }
+};
+
+struct Row {
+  std::vector<std::string> sentence;
+  std::vector<std::string> condition;
+  std::size_t target = 0;  // an item
+  double y = 0;            // below the upper edge of its card
+
+  [[nodiscard]] double height() const {
+    return static_cast<double>(sentence.size() + condition.size()) * line_height + padding;
+  }
+};
+
+// One table of one hook.
+class Band {
+ public:
+  Band(const std::vector<Chain>& chains, const Chain& base, std::string onward)
+      : chains_(chains), onward_(std::move(onward)) {
+    card(base, 0);
+    for (Item& item : items) {
+      if (!item.is_chain) item.column = last_column() + 1;
+    }
+  }
+
+  std::vector<Item> items;                       // what an arrow can lead to
+  std::map<std::size_t, std::vector<Row>> rows;  // of the cards
+
+  [[nodiscard]] std::size_t last_column() const {
+    std::size_t last = 0;
+    for (const Item& item : items) last = item.is_chain ? std::max(last, item.column) : last;
+    return last;
+  }
+
+  // Places everything below `top`, with the pills in this column; returns where the band ends.
+  double place(double top, std::size_t pill_column) {
+    for (Item& item : items) item.column = item.is_chain ? item.column : pill_column;
+    lanes.clear();
+    double bottom = top;
+    for (std::size_t column = 0; column <= pill_column; ++column) {
+      std::vector<Item*> here;
+      for (Item& item : items) {
+        if (item.column == column) here.push_back(&item);
+      }
+      for (auto& [way, lane] : lanes) {
+        if (lane.column == column) here.push_back(&lane);
+      }
+      const auto best = [](const Item* item) { return item->arrows > 0 ? item->wanted / item->arrows : 0; };
+      std::ranges::stable_sort(here, {}, best);
+      double y = top;
+      for (Item* item : here) {
+        item->y = std::max(y, best(item) - item->door());
+        y = item->y + item->height + space;
+      }
+      bottom = std::max(bottom, y - space);
+      for (std::size_t i = 0; i < items.size(); ++i) {
+        if (items[i].column == column) leave(i);
+      }
+      for (auto& [way, lane] : lanes) {
+        if (lane.column == column) arrive(std::get<0>(way), std::get<1>(way), column + 1, lane.y + lane.door());
+      }
+    }
+    return bottom;
+  }
+
+  std::map<std::tuple<std::size_t, std::size_t, std::size_t>, Item> lanes;  // by card, target and column
+
+ private:
+  std::size_t item(const std::string& title, Fate fate, bool is_chain) {
+    const auto found = std::ranges::find_if(
+        items, [&](const Item& other) { return other.title == title && other.is_chain == is_chain; });
+    if (found != items.end()) return static_cast<std::size_t>(found - items.begin());
+    Item made{title, is_chain, fate, 0, 0, pill_height, 0, 0, 0};
+    made.width = static_cast<double>(title.size()) * 7 + 2 * padding;
+    items.push_back(made);
+    return items.size() - 1;
+  }
+
+  // As far to the right as the longest way to it is.
+  std::size_t card(const Chain& chain, std::size_t column) {
+    const std::size_t at = item(chain.name, Fate::call, true);
+    const bool known = rows.contains(at);
+    if (known && items[at].column >= column) return at;
+    items[at].column = column;
+    std::vector<Row> made;
+    double y = header;
+    double width = items[at].width;
+    for (const Rule* rule : chain.rules) {
+      Row row{wrapped(describe(*rule).sentence), broken(condition(*rule, true), widest_line), target(*rule, column), y};
+      y += row.height();
+      width = std::max({width, width_of(row.sentence, sentence_character) + 2 * padding,
+                        width_of(row.condition, condition_character) + 2 * padding});
+      made.push_back(std::move(row));
+    }
+    // What no rule decides about, here or in the chains that are called.
+    if (is_builtin(chain.name)) {
+      made.push_back({{"the rest"}, {}, item(onward_, Fate::onward, false), y});
+      y += made.back().height();
+    }
+    items[at].width = width;
+    items[at].height = y;
+    rows[at] = std::move(made);
+    return at;
+  }
+
+  std::size_t target(const Rule& rule, std::size_t column) {
+    if (const auto* jump = std::get_if<Jump>(&rule.target)) {
+      const auto called = std::ranges::find_if(
+          chains_, [&](const Chain& chain) { return chain.table == rule.table && chain.name == jump->chain; });
+      return card(*called, column + 1);
+    }
+    if (const auto* redirect = std::get_if<Redirect>(&rule.target)) {
+      return item(listener_label(redirect->port), Fate::proxy, false);
+    }
+    if (const auto* tproxy = std::get_if<Tproxy>(&rule.target)) {
+      return item(listener_label(tproxy->port), Fate::proxy, false);
+    }
+    if (const auto* verdict = std::get_if<Verdict>(&rule.target)) {
+      if (*verdict == Verdict::drop) return item("dropped", Fate::drop, false);
+      if (rule.chain == "ISTIO_DIVERT") return item("the proxy's open connection", Fate::proxy, false);
+      return item(onward_, Fate::onward, false);
+    }
+    return item(iptables_words(rule.target).substr(3), Fate::change, false);  // behind "-j "
+  }
+
+  void leave(std::size_t card) {
+    if (!items[card].is_chain) return;
+    for (const Row& row : rows.at(card)) {
+      arrive(card, row.target, items[card].column + 1, items[card].y + row.y + row.height() / 2);
+    }
+  }
+
+  // An arrow from the card to the target comes to this column at this height.
+  void arrive(std::size_t card, std::size_t target, std::size_t column, double y) {
+    Item& stop = items[target].column <= column ? items[target] : lanes[{card, target, column}];
+    stop.column = column;
+    stop.wanted += y;
+    stop.arrows += 1;
+  }
+
+  const std::vector<Chain>& chains_;
+  std::string onward_;
+};
+
+// ---- The drawing.
+
+class Drawing {
+ public:
+  Drawing(const Ruleset& ruleset, Families families) {
+    for (const Table table : all_tables) {
+      for (Chain& chain : sidetrack::chains(ruleset, table, families)) chains_.push_back(std::move(chain));
+    }
+    hook("PREROUTING", "What comes in", "the app, as it is");
+    hook("OUTPUT", "What the app or the proxy sends", "its destination, as it is");
+  }
+
+  std::string text() {
+    if (bands_.empty()) return framed(220, 60, words(margin, 34, "sentence", nothing_captured));
+    std::size_t pill_column = 0;
+    for (const Placed& placed : bands_) pill_column = std::max(pill_column, placed.band.last_column() + 1);
+    std::vector<double> widths(pill_column + 1, 0);
+    for (Placed& placed : bands_) {
+      for (const Item& item : placed.band.items) {
+        double& width = widths[item.is_chain ? item.column : pill_column];
+        width = std::max(width, item.width);
+      }
+    }
+    double x = margin;
+    for (const double width : widths) {
+      columns_.push_back({x, width});
+      x += width + gutter;
+    }
+    const double full_width = x - gutter + margin;
+    std::string body;
+    double y = margin;
+    for (Placed& placed : bands_) {
+      body += words(margin, y + 12, "band", placed.heading);
+      y = placed.band.place(y + 26, pill_column) + 2 * margin;
+      body += arrows(placed.band) + boxes(placed.band);
+    }
+    return framed(full_width, y - margin, body);
+  }
+
+ private:
+  struct Placed {
+    std::string heading;
+    Band band;
+  };
+  struct Column {
+    double x;
+    double width;
+  };
+
+  void hook(const std::string& name, const std::string& begin, const std::string& end) {
+    std::vector<const Chain*> bases;
+    for (const Chain& chain : chains_) {
+      if (chain.name == name) bases.push_back(&chain);
+    }
+    for (std::size_t i = 0; i < bases.size(); ++i) {
+      const bool last = i + 1 == bases.size();
+      const std::string onward = last ? end : fmt::format("on to {}", sidetrack::name(bases[i + 1]->table));
+      bands_.push_back(
+          {fmt::format("{}, table {}", begin, sidetrack::name(bases[i]->table)), Band(chains_, *bases[i], onward)});
+    }
+  }
+
+  static std::string words(double x, double y, std::string_view style, std::string_view text) {
+    return fmt::format("<text x=\"{:.0f}\" y=\"{:.0f}\" class=\"{}\">{}</text>\n", x, y, style, escaped(text));
+  }
+
+  static std::string framed(double width, double height, const std::string& body) {
+    std::string markers;
+    for (const Fate fate : {Fate::onward, Fate::proxy, Fate::call, Fate::change, Fate::drop}) {
+      markers += fmt::format(
+          "<marker id=\"to-{0}\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"7\" markerHeight=\"7\" "
+          "orient=\"auto\"><path d=\"M0 0L8 4L0 8z\" fill=\"{1}\"/></marker>\n",
+          static_cast<int>(fate), stroke(fate));
+    }
+    return fmt::format(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} "
+        "{1:.0f}\" "
+        "role=\"img\">\n"
+        "<title>What the rules do with a packet</title>\n"
+        "<style>\n"
+        "text {{ fill: #1f2328; font: 12px sans-serif }}\n"
+        ".band {{ font: bold 13px sans-serif }}\n"
+        ".chain {{ font: bold 12px monospace }}\n"
+        ".condition {{ font: 10px monospace; fill: #57606a }}\n"
+        "</style>\n"
+        "<defs>\n{2}</defs>\n"
+        "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n"
+        "{3}</svg>\n",
+        width, height, markers, body);
+  }
+
+  std::string line(const std::string& path, Fate fate, bool ends) const {
+    return fmt::format("<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.5\"{}/>\n", path, stroke(fate),
+                       ends ? fmt::format(" marker-end=\"url(#to-{})\"", static_cast<int>(fate)) : "");
+  }
+
+  static std::string curve(double x, double y, double to_x, double to_y) {
+    const double middle = (x + to_x) / 2;
+    return fmt::format("M{:.0f} {:.0f}C{:.0f} {:.0f} {:.0f} {:.0f} {:.0f} {:.0f}", x, y, middle, y, middle, to_y, to_x,
+                       to_y);
+  }
+
+  // Several rules that lead the same way share a lane, and what follows it.
+  std::string arrows(const Band& band) const {
+    std::string text;
+    const auto stop = [&](std::size_t card, std::size_t target, std::size_t column) -> const Item& {
+      return band.items[target].column <= column ? band.items[target] : band.lanes.at({card, target, column});
+    };
+    const auto draw = [&](std::size_t card, std::size_t target, std::size_t column, double x, double y) {
+      const Item& next = stop(card, target, column);
+      const bool ends = &next == &band.items[target];
+      text += line(curve(x, y, columns_[column].x, next.y + next.door()), band.items[target].fate, ends);
+    };
+    for (const auto& [card, rows] : band.rows) {
+      const Item& from = band.items[card];
+      for (const Row& row : rows) {
+        draw(card, row.target, from.column + 1, columns_[from.column].x + from.width,
+             from.y + row.y + row.height() / 2);
+      }
+    }
+    for (const auto& [way, lane] : band.lanes) {
+      const auto& [card, target, column] = way;
+      const double right = columns_[column].x + columns_[column].width;
+      text += line(fmt::format("M{:.0f} {:.0f}H{:.0f}", columns_[column].x, lane.y + lane.door(), right),
+                   band.items[target].fate, false);
+      draw(card, target, column + 1, right, lane.y + lane.door());
+    }
+    return text;
+  }
+
+  std::string boxes(const Band& band) const {
+    std::string text;
+    for (std::size_t i = 0; i < band.items.size(); ++i) {
+      const Item& item = band.items[i];
+      const double x = columns_[item.column].x;
+      text += fmt::format(
+          "<rect x=\"{:.0f}\" y=\"{:.0f}\" width=\"{:.0f}\" height=\"{:.0f}\" rx=\"{:.0f}\" fill=\"{}\" "
+          "stroke=\"{}\"/>\n",
+          x, item.y, item.width, item.height, item.is_chain ? 6 : pill_height / 2,
+          item.is_chain ? "#ffffff" : fill(item.fate), stroke(item.fate));
+      const std::string_view style = item.is_chain ? "chain" : item.fate == Fate::change ? "condition" : "sentence";
+      text += words(x + padding + (item.is_chain ? 0 : 2), item.y + 17, style, item.title);
+      if (!item.is_chain) continue;
+      for (const Row& row : band.rows.at(i)) {
+        double y = item.y + row.y;
+        text += fmt::format("<path d=\"M{:.0f} {:.0f}h{:.0f}\" stroke=\"#d0d7de\"/>\n", x, y, item.width);
+        for (const std::string& part : row.sentence) text += words(x + padding, y += line_height, "sentence", part);
+        for (const std::string& part : row.condition) text += words(x + padding, y += line_height, "condition", part);
+      }
+    }
+    return text;
+  }
+
+  std::vector<Chain> chains_;
+  std::vector<Placed> bands_;
+  std::vector<Column> columns_;
+};
+
+}  // namespace
+
+std::string svg(const Ruleset& ruleset, Families families) {
+  const Ruleset folded = of_families(ruleset, families);
+  return Drawing(folded, families).text();
+}
+
+}  // namespace sidetrack
