@@ -59,6 +59,8 @@ struct Address {
   [[nodiscard]] int bits() const { return family == Family::ipv4 ? 32 : 128; }
   [[nodiscard]] std::size_t size() const { return family == Family::ipv4 ? 4 : 16; }
   [[nodiscard]] std::span<const std::uint8_t> view() const { return std::span(bytes).first(size()); }
+  // The IPv4 address in ::ffff:0:0/96, by which sockets of IPv6 name it.
+  [[nodiscard]] std::optional<Address> unmapped() const;
   [[nodiscard]] bool is_loopback() const;    // 127.0.0.0/8, ::1
   [[nodiscard]] bool is_link_local() const;  // 169.254.0.0/16, fe80::/10
 

@@ -41,7 +41,7 @@ struct LiveRule {
 
 // A chain as it stands in the kernel, in order.
 struct LiveChain {
-  Families families;
+  Families families;  // none: of a table of family arp
   Table table = Table::nat;
   std::string name;
   bool ours = false;

@@ -35,7 +35,8 @@ struct Difference {
   BackendKind backend = BackendKind::iptables_nft;
   std::vector<ChainDiff> chains;      // only those that differ
   std::vector<std::string> warnings;  // others' rules that stand before ours and may decide first
-  [[nodiscard]] bool empty() const { return chains.empty(); }
+  std::vector<std::string> tables;    // of our own, of nftables, with nothing in them and not asked for
+  [[nodiscard]] bool empty() const { return chains.empty() && tables.empty(); }
 };
 
 // The same for the whole namespace: the backend that holds the rules, or is to; and those that should hold none.
@@ -44,6 +45,7 @@ struct Comparison {
   Routing missing;
   Routing extra;
   std::vector<Obstacle> obstacles{};  // of others: what applying cannot mend
+  std::string refusal{};              // why applying would change nothing, if it would refuse to
   [[nodiscard]] bool equal() const;   // the rules and routes; obstacles apart
   [[nodiscard]] bool as_asked() const { return equal() && obstacles.empty(); }
 };

@@ -61,6 +61,7 @@ struct RoutingRule {
   std::string more;               // further conditions, which are not followed: "uidrange"
   std::optional<int> suppressed;  // suppress_prefixlength: routes of this length or less do not count
   bool ours = false;
+  friend bool operator==(const RoutingRule&, const RoutingRule&) = default;
 };
 [[nodiscard]] std::string ip_words(const RoutingRule& rule);    // "ip rule 100: from all fwmark 1 lookup 100"
 [[nodiscard]] std::string conditions(const RoutingRule& rule);  // "fwmark 1337"; "from all" if there are none

@@ -173,6 +173,11 @@ std::vector<T> without(const std::vector<T>& a, std::vector<T> b) {
   return rest;
 }
 
+// A table of our own that nothing is asked of: it goes, empty as it may be. Those of iptables stay.
+bool is_left_over(const Live& live, const Ruleset& asked) {
+  return live.backend == BackendKind::nftables && asked.rules.empty() && !live.own_tables.empty();
+}
+
 }  // namespace
 
 Difference diff(const Live& live, const Ruleset& asked) {
@@ -183,12 +188,13 @@ Difference diff(const Live& live, const Ruleset& asked) {
     difference.chains.push_back({scope, key.table, key.name, chain_missing(key, pair), chain_extra(pair),
                                  drops(scope, pair), is_dormant(pair), lines(scope, pair)});
   });
+  if (is_left_over(live, asked)) difference.tables = live.own_tables;
   warn_of_earlier(live, difference.warnings);
   return difference;
 }
 
 bool equal(const Live& live, const Ruleset& asked) {
-  bool all = true;
+  bool all = !is_left_over(live, asked);
   for_each_pair(live, asked,
                 [&](Families scope, const Key& key, const Pair& pair) { all = all && equal_pair(scope, key, pair); });
   return all;

@@ -48,6 +48,7 @@ class Walk {
     } else {
       output();
     }
+    if (asked_.state == ConnectionState::new_ && !discovery_ && !packet_.seen) look_for_neighbour();
     packet_.trace.decisive = packet_.capture.empty() ? packet_.left_alone : packet_.capture;
   }
 
@@ -124,6 +125,66 @@ class Walk {
     walk.packet_.now.chosen_ports = packet_.now.chosen_ports;
     walk.packet_.now.owner_known = !lands || !has_ports();  // the listener's; the kernel itself answers pings
     return walk;
+  }
+
+  // ---- The neighbours at an interface
+
+  // Whoever is there is found by ARP, or by neighbour discovery, which passes the rules of IPv6 as any packet does.
+  // What is found already is known for a while.
+  void look_for_neighbour() {
+    const Ending::Kind kind = packet_.trace.ending.kind;
+    const bool goes_on = kind == Ending::Kind::leaves || kind == Ending::Kind::forwarded;
+    if (!goes_on && kind != Ending::Kind::lands) return;
+    const std::string device = goes_on ? packet_.trace.ending.interface : asked_.interface;
+    if (device.empty() || device == "lo" || (!goes_on && asked_.way != Way::in)) return;
+    const std::string reason = packet_.family == Family::ipv4 ? rules_of_arp() : ending_of_discovery(device);
+    if (!reason.empty()) packet_.not_known(fmt::format("whether a neighbour at {} is found: {}", device, reason));
+  }
+
+  // A chain of family arp that may not let everything pass.
+  [[nodiscard]] std::string rules_of_arp() const {
+    const auto passes = [](const LiveRule& live) {
+      return live.rule.target == Target(Verdict::accept) || std::holds_alternative<Continue>(live.rule.target);
+    };
+    for (const Live& live : live_) {
+      for (const LiveChain& chain : live.chains) {
+        if (!chain.families.empty() || !chain.hook || chain.dormant) continue;
+        if (chain.policy != Verdict::accept) return fmt::format("the policy of {} {}", chain.table_name, chain.name);
+        const auto found = std::ranges::find_if_not(chain.rules, passes);
+        if (found == chain.rules.end()) continue;
+        return fmt::format("rule {} of {} {}", found - chain.rules.begin() + 1, chain.table_name, chain.name);
+      }
+    }
+    return {};
+  }
+
+  std::string ending_of_discovery(const std::string& device) {
+    const auto found = std::ranges::find(pod_.interfaces, device, &Interface::name);
+    if (found == pod_.interfaces.end()) return {};
+    const auto own = std::ranges::find(found->addresses, Family::ipv6,
+                                       [](const InterfaceAddress& one) { return one.address.family; });
+    if (own == found->addresses.end()) return {};
+    Packet sent;
+    sent.way = Way::out;
+    sent.protocol = Protocol::icmpv6;
+    sent.source = own->address;
+    sent.destination = Address::parse("ff02::1:ff00:1");
+    sent.interface = device;
+    Packet received = sent;
+    received.way = Way::in;
+    received.source = Address::parse("fe80::1");
+    received.destination = own->address;
+    for (const Packet& packet : {sent, received}) {
+      Walk walk(packet, pod_, live_, forks_);
+      walk.discovery_ = true;
+      walk.packet_.now.untracked = true;  // as nf_conntrack_icmpv6_error() makes it
+      walk.run();
+      packet_.seen = walk.seen();
+      if (walk.seen()) return {};
+      const Ending& ending = walk.trace().ending;
+      if (ending.kind == Ending::Kind::dropped || ending.kind == Ending::Kind::unknown) return sentence(ending);
+    }
+    return {};
   }
 
   // ---- The way of the packet
@@ -512,6 +573,7 @@ class Walk {
   Forks& forks_;
   const Packet asked_;
 
+  bool discovery_ = false;  // this packet looks for a neighbour itself
   InFlight packet_;
   Route way_;
   std::string translated_by_;  // by the rule that decided about the first packet
@@ -613,6 +675,15 @@ Trace explain(const Packet& packet, const PodView& pod, std::span<const Live> li
   trace.packet = asked;
   if (const auto ending = not_followed(asked, pod)) {
     trace.ending = *ending;
+    return trace;
+  }
+  // A route by a rule gives such a connection a source that is not the pod's, which only a transparent socket may have
+  // (__ip_dev_find in ip_route_output_key_hash_rcu).
+  if (!packet.source && asked.way == Way::out && asked.protocol == Protocol::tcp && asked.source == asked.destination &&
+      asked.destination->family == Family::ipv4 && !is_local(pod, *asked.destination)) {
+    trace.ending.kind = Ending::Kind::unroutable;
+    trace.ending.at = {*asked.destination, asked.destination_port};
+    trace.ending.why = fmt::format("the route to {} gives it no source address of the pod", asked.destination->text());
     return trace;
   }
   Forks forks;

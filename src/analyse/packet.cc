@@ -22,6 +22,7 @@ constexpr const char* example = "for example: sidetrack explain out tcp 10.96.0.
 template <typename Number>
 std::optional<Number> number(std::string_view text) {
   Number value{};
+  if (text.size() > 1 && text.front() == '0') return {};  // elsewhere a sign of base 8
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) return {};
   return value;
@@ -124,9 +125,17 @@ Packet parse_packet(const PacketOptions& options) {
     refuse("--from", options.from->text(),
            fmt::format("an {} address, as the destination is", name(to.address->family)));
   }
-  packet.destination = to.address;
+  const bool mapped = (to.address && to.address->unmapped()) || (options.from && options.from->unmapped());
+  if (mapped && packet.way == Way::in) {
+    refuse("the packet's addresses", words[2], "none of ::ffff:0:0/96: no host sends to or from those",
+           "IPv6 sockets name IPv4 addresses so: give the IPv4 address");
+  }
+  const auto as_sent = [](const std::optional<Address>& address) {
+    return address && address->unmapped() ? address->unmapped() : address;  // an IPv6 socket sends it as IPv4
+  };
+  packet.destination = as_sent(to.address);
   packet.destination_port = to.port.value_or(0);
-  packet.source = options.from;
+  packet.source = as_sent(options.from);
   packet.interface = packet.way == Way::in ? options.in_interface : options.out_interface;
   packet.mark = options.mark;
   packet.state = options.state;

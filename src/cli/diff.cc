@@ -12,6 +12,7 @@ Comparison compare(const CommandLine& line, const Plan& wanted) {
     for (const std::string& warning : difference.warnings) warn(warning);
   }
   for (const Obstacle& obstacle : comparison.obstacles) warn(text(obstacle));
+  if (!comparison.refusal.empty()) warn("apply would refuse: " + comparison.refusal);
   return comparison;
 }
 

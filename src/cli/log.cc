@@ -93,7 +93,7 @@ class LineFormatter : public spdlog::formatter {
                 {"scope", "default"},
                 {"msg", view(message.payload)}};
     if (with_caller_) object["caller"] = caller(message.source);
-    return dumped(std::move(object), -1);
+    return dumped(std::move(object), Lines::one);
   }
   [[nodiscard]] std::string istio(const spdlog::details::log_msg& message) const {
     return fmt::format("{}\t{}\t{}{}\n", utc(message.time), istio_name(message.level),

@@ -16,7 +16,12 @@ namespace {
 
 constexpr const char* in_the_way =
     "the rules and routes are as asked, but what is not Sidetrack's to change keeps traffic from where they bring it";
-constexpr const char* not_as_asked = "the pod is not as asked; 'sidetrack apply' with these options would make it so";
+
+std::string not_as_asked(const Comparison& comparison) {
+  const std::string what = "the pod is not as asked; ";
+  if (!comparison.refusal.empty()) return what + "'sidetrack apply' would refuse to make it so";
+  return what + "'sidetrack apply' with these options would make it so";
+}
 
 ExitCode compare_and_probe(const CommandLine& line, Plan wanted) {
   const std::optional<Comparison> compared = compare_if_permitted(line, wanted);
@@ -38,7 +43,7 @@ ExitCode compare_and_probe(const CommandLine& line, Plan wanted) {
   const std::string probes =
       fmt::format("probes: {} ok, {} failed, {} unknown", ok, failed, count(ProbeResult::Verdict::unknown));
   if (rules != nullptr && !rules->equal()) {
-    error(fmt::format("{}; {}", probes, not_as_asked));
+    error(fmt::format("{}; {}", probes, not_as_asked(*rules)));
     return ExitCode::differs;
   }
   if (failed > 0) {
@@ -72,7 +77,7 @@ ExitCode run_verify(CommandLine& line) {
     info("rules and routes are as asked, through " + std::string(name(comparison.backends.front().backend)));
     return ExitCode::done;
   }
-  error(comparison.equal() ? in_the_way : not_as_asked);
+  error(comparison.equal() ? in_the_way : not_as_asked(comparison));
   return ExitCode::differs;
 }
 

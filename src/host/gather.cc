@@ -50,7 +50,8 @@ std::uint32_t gid(const std::string& group, const std::string& variable, const H
   std::uint32_t number = 0;
   const char* end = group.data() + group.size();
   const auto [stop, error] = std::from_chars(group.data(), end, number);
-  if (error == std::errc() && stop == end && number != UINT32_MAX) return number;  // (gid_t)-1 is no group
+  const bool other_base = group.size() > 1 && group.front() == '0';  // 010: eight to some, ten to others
+  if (error == std::errc() && stop == end && !other_base && number != UINT32_MAX) return number;  // (gid_t)-1: none
   constexpr const char* hint = "a gid can be given as its number";
   if (const auto found = host::gid_of(group, database(host.group, host, hint))) return *found;
   throw Error(ExitCode::usage,

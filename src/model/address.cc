@@ -78,6 +78,14 @@ std::string Address::text() const {
   return inet_ntop(domain(family), bytes.data(), buffer, sizeof buffer);
 }
 
+std::optional<Address> Address::unmapped() const {
+  static constexpr std::array<std::uint8_t, 12> prefix{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+  if (family != Family::ipv6 || !std::equal(prefix.begin(), prefix.end(), bytes.begin())) return {};
+  Address address{Family::ipv4, {}};
+  std::copy_n(bytes.begin() + prefix.size(), 4, address.bytes.begin());
+  return address;
+}
+
 bool Address::is_loopback() const {
   static const AddressRange loopback[] = {*AddressRange::parse("127.0.0.0/8"), *AddressRange::parse("::1/128")};
   return std::ranges::any_of(loopback, [&](const AddressRange& range) { return range.contains(*this); });

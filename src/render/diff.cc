@@ -96,6 +96,7 @@ std::string diff_text(const Comparison& comparison, bool color) {
     out.line(fmt::format("--- {}, live", name(difference.backend)), Style::red);
     out.line(fmt::format("+++ {}, asked", name(difference.backend)), Style::green);
     for (const ChainDiff& chain : difference.chains) write(out, chain);
+    for (const std::string& table : difference.tables) out.changed('-', "add table " + table);
   }
   if (comparison.missing != Routing{} || comparison.extra != Routing{}) {
     out.line("--- routing, live", Style::red);
@@ -128,6 +129,7 @@ Json comparison_json(const Comparison& comparison) {
     backends.push_back({{"backend", name(difference.backend)},
                         {"equal", difference.empty()},
                         {"chains", std::move(chains)},
+                        {"tables", difference.tables},
                         {"warnings", difference.warnings}});
   }
   Json obstacles = Json::array();

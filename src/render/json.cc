@@ -35,34 +35,34 @@ const char* mode(Mode mode) {
   return "";
 }
 
-// What shaped the plan, by the names of the flags; environment-only settings by their variables.
+// What shaped the plan, by the names of the flags and of the variables that are no flags, in snake_case.
 Json configuration(const Config& config, const Plan& plan) {
   return {
-      {"envoy-port", config.proxy_port},
-      {"inbound-capture-port", config.inbound_port},
-      {"inbound-tunnel-port", config.tunnel_port},
-      {"proxy-uid", list(config.proxy_uids)},
-      {"proxy-gid", list(config.proxy_gids)},
-      {"istio-inbound-interception-mode", mode(config.mode)},
-      {"istio-inbound-ports", list(config.inbound_ports)},
-      {"istio-local-exclude-ports", list(config.inbound_exclude_ports)},
-      {"istio-exclude-interfaces", list(config.exclude_interfaces)},
-      {"istio-service-cidr", list(config.outbound_ranges)},
-      {"istio-service-exclude-cidr", list(config.outbound_exclude_ranges)},
-      {"istio-outbound-ports", list(config.outbound_ports)},
-      {"istio-local-outbound-ports-exclude", list(config.outbound_exclude_ports)},
-      {"kube-virt-interfaces", list(config.virtual_interfaces)},
-      {"istio-inbound-tproxy-mark", config.tproxy_mark},
-      {"istio-inbound-tproxy-route-table", config.tproxy_route_table},
-      {"redirect-dns", config.redirect_dns},
-      {"capture-all-dns", config.capture_all_dns},
-      {"drop-invalid", config.drop_invalid},
-      {"dual-stack", config.dual_stack},
-      {"ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR", config.loopback_ipv4.text()},
-      {"ISTIO_OUTBOUND_OWNER_GROUPS", list(config.owner_groups)},
-      {"ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE", list(config.owner_groups_exclude)},
-      {"ip-families", families_json(plan.families)},
-      {"dns-server", list(plan.dns_servers)},
+      {"envoy_port", config.proxy_port},
+      {"inbound_capture_port", config.inbound_port},
+      {"inbound_tunnel_port", config.tunnel_port},
+      {"proxy_uid", list(config.proxy_uids)},
+      {"proxy_gid", list(config.proxy_gids)},
+      {"istio_inbound_interception_mode", mode(config.mode)},
+      {"istio_inbound_ports", list(config.inbound_ports)},
+      {"istio_local_exclude_ports", list(config.inbound_exclude_ports)},
+      {"istio_exclude_interfaces", list(config.exclude_interfaces)},
+      {"istio_service_cidr", list(config.outbound_ranges)},
+      {"istio_service_exclude_cidr", list(config.outbound_exclude_ranges)},
+      {"istio_outbound_ports", list(config.outbound_ports)},
+      {"istio_local_outbound_ports_exclude", list(config.outbound_exclude_ports)},
+      {"kube_virt_interfaces", list(config.virtual_interfaces)},
+      {"istio_inbound_tproxy_mark", config.tproxy_mark},
+      {"istio_inbound_tproxy_route_table", config.tproxy_route_table},
+      {"redirect_dns", config.redirect_dns},
+      {"capture_all_dns", config.capture_all_dns},
+      {"drop_invalid", config.drop_invalid},
+      {"dual_stack", config.dual_stack},
+      {"istio_outbound_ipv4_loopback_cidr", config.loopback_ipv4.text()},
+      {"istio_outbound_owner_groups", list(config.owner_groups)},
+      {"istio_outbound_owner_groups_exclude", list(config.owner_groups_exclude)},
+      {"ip_families", families_json(plan.families)},
+      {"dns_server", list(plan.dns_servers)},
   };
 }
 
@@ -89,11 +89,38 @@ void make_valid(Json& value) {
   }
 }
 
+std::string one_line(const Json& value) {
+  if (!value.is_structured()) return value.dump();
+  std::string text;
+  for (const auto& [key, item] : value.items()) {
+    text += text.empty() ? "" : ", ";
+    if (value.is_object()) text += Json(key).dump() + ": ";
+    text += one_line(item);
+  }
+  return value.is_object() ? "{" + text + "}" : "[" + text + "]";
+}
+
+// What fits on a line stands on one, and each rule does: a change of rules then reads as what it is.
+std::string laid_out(const Json& value, std::size_t indent, bool alone) {
+  constexpr std::size_t widest = 120;
+  std::string line = one_line(value);
+  if (!value.is_structured() || value.empty() || alone || indent + line.size() <= widest) return line;
+  const std::string margin(indent + 2, ' ');
+  std::string text;
+  for (const auto& [key, item] : value.items()) {
+    text += (text.empty() ? "\n" : ",\n") + margin;
+    if (value.is_object()) text += Json(key).dump() + ": ";
+    text += laid_out(item, indent + 2, value.is_array() && item.is_object() && item.contains("rule"));
+  }
+  const std::string end = "\n" + std::string(indent, ' ');
+  return value.is_object() ? "{" + text + end + "}" : "[" + text + end + "]";
+}
+
 }  // namespace
 
-std::string dumped(Json document, int indent) {
+std::string dumped(Json document, Lines lines) {
   make_valid(document);
-  return printable_json(document.dump(indent)) + "\n";
+  return printable_json(lines == Lines::one ? document.dump() : laid_out(document, 0, false)) + "\n";
 }
 
 Json families_json(Families families) {

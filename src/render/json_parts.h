@@ -16,8 +16,9 @@ using Json = nlohmann::ordered_json;
 
 [[nodiscard]] Json comparison_json(const Comparison& comparison);
 
-// The document as text, indented; of -1: in one line. Never throws: bytes that are no UTF-8 are escaped, what a
-// terminal would obey is written as JSON's \uXXXX.
-[[nodiscard]] std::string dumped(Json document, int indent = 2);
+// The document as text. Never throws: bytes that are no UTF-8 are escaped, what a terminal would obey is written as
+// JSON's \uXXXX.
+enum class Lines : bool { one, many };
+[[nodiscard]] std::string dumped(Json document, Lines lines = Lines::many);
 
 }  // namespace sidetrack

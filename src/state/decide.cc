@@ -80,7 +80,10 @@ std::optional<Error> cannot_go(const Request& request, const Survey& survey) {
   try {
     for (BackendKind kind : all_backends) {
       if (const Live* live = survey.live(kind)) {
-        require_removable(*live, request.plan != nullptr ? request.plan->ruleset : nothing);
+        const Ruleset& asked = request.plan != nullptr ? request.plan->ruleset : nothing;
+        require_removable(*live, asked);
+        // Which backend will hold the rules is not decided yet: what is as asked in ours would stay.
+        if (kind == BackendKind::nftables && !equal(*live, stored(kind, asked))) require_own_tables(*live);
       }
     }
   } catch (const Error& error) {
@@ -183,6 +186,9 @@ Comparison compare(const Request& request, const Survey& survey) {
   if (!request.plan->ruleset.rules.empty()) comparison.obstacles = obstacles(*request.plan, *compared, survey);
   for (BackendKind kind : holding) {
     if (kind != compared) comparison.backends.push_back(diff(*survey.live(kind), {}));
+  }
+  if (!comparison.equal()) {
+    if (const auto refused = cannot_go(request, survey)) comparison.refusal = refused->what();
   }
   return comparison;
 }

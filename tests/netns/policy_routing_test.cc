@@ -18,11 +18,12 @@ struct PolicyRouting : KernelTest {
   Pod pod{Pod::Options{.transparent_proxy = true}};
 
   [[nodiscard]] Output run(const char* command, const std::vector<std::string>& more = {}) const {
-    std::vector<std::string> words{program_under_test(), command, "--backend", "nftables", "--ip-families", "ipv4"};
-    if (std::string_view(command) != "clean") {
-      for (const char* word : {"-m", "TPROXY", "-i", "*", "-b", "*", "-d", "15021"}) words.emplace_back(word);
-    } else {
-      words.resize(2);
+    std::vector<std::string> words{program_under_test(), command};
+    if (std::string_view(command) != "clean" && std::string_view(command) != "show") {
+      for (const char* word :
+           {"--backend", "nftables", "--ip-families", "ipv4", "-m", "TPROXY", "-i", "*", "-b", "*", "-d", "15021"}) {
+        words.emplace_back(word);
+      }
     }
     words.insert(words.end(), more.begin(), more.end());
     return pod.ns().program(words);

@@ -341,7 +341,7 @@ Dump dump(Socket& socket, const std::function<bool(const TableKey&)>& wanted) {
 }
 
 bool of_pods(const TableKey& table) {
-  constexpr std::uint8_t families[] = {NFPROTO_INET, NFPROTO_IPV4, NFPROTO_IPV6, NFPROTO_NETDEV};
+  constexpr std::uint8_t families[] = {NFPROTO_INET, NFPROTO_IPV4, NFPROTO_IPV6, NFPROTO_NETDEV, NFPROTO_ARP};
   return std::ranges::find(families, table.family) != std::end(families);
 }
 

@@ -64,12 +64,14 @@ void compare_prefix(const AddressRange& range, const Field& field, bool negated,
   expressions.emplace_back(Compare{operation, Data(address)});
 }
 
-// NF_NETDEV_INGRESS and NF_NETDEV_EGRESS are 0 and 1; NF_INET_INGRESS is 5.
+// NF_NETDEV_INGRESS and NF_NETDEV_EGRESS are 0 and 1, NF_ARP_IN and NF_ARP_OUT, too; NF_INET_INGRESS is 5.
 std::uint32_t hook_number(Hook hook) { return static_cast<std::uint32_t>(hook); }
 
 std::optional<Hook> hook_of(std::uint8_t family, std::uint32_t number) {
   if (family == NFPROTO_NETDEV && number <= 1) return number == 0 ? Hook::ingress : Hook::egress;
-  if (family == NFPROTO_NETDEV || number > static_cast<std::uint32_t>(Hook::ingress)) return std::nullopt;
+  if (family == NFPROTO_ARP && number <= 1) return number == 0 ? Hook::input : Hook::output;
+  if (family == NFPROTO_NETDEV || family == NFPROTO_ARP || number > static_cast<std::uint32_t>(Hook::ingress))
+    return std::nullopt;
   return static_cast<Hook>(number);
 }
 

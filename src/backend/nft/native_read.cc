@@ -79,6 +79,7 @@ LiveChain read_chain(const KernelTable& table, const KernelChain& chain, const R
 
 Families families_of(const TableKey& table) {
   if (table.family == NFPROTO_IPV4) return Family::ipv4;
+  if (table.family == NFPROTO_ARP) return {};
   return table.family == NFPROTO_IPV6 ? Families(Family::ipv6) : Families::both();
 }
 

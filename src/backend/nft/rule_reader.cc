@@ -698,7 +698,6 @@ std::span<const Reader::Kind> Reader::kinds() {
       {"flow_offload", any_attributes, &Reader::take_condition},
       {"log", any_attributes, &Reader::take_side_effect},
       {"last", any_attributes, &Reader::take_side_effect},
-      {"dup", any_attributes, &Reader::take_side_effect},
       {"fib", any_attributes, &Reader::take_unknown_load},
       {"socket", any_attributes, &Reader::take_unknown_load},
       {"rt", any_attributes, &Reader::take_unknown_load},

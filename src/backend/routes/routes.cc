@@ -115,12 +115,9 @@ Error refusal(const Reply& reply, const std::string& what, Family family) {
 // Whether there is more than the rules of a new namespace, routes onward in table main, and what is ours; or less than
 // loopback needs.
 bool is_unusual(const Everything& all) {
-  const auto is_other = [](const LiveRule& live) {
-    const RoutingRule& rule = live.rule;
-    const bool standard = conditions(rule) == "from all" && !rule.suppressed &&
-                          rule.action == RoutingRule::Action::lookup &&
-                          (rule.table == local_table || rule.table == main_table || rule.table == default_table);
-    return !rule.ours && !standard;
+  const std::vector<RoutingRule> usual = default_rules();
+  const auto is_other = [&](const LiveRule& live) {
+    return !live.rule.ours && std::ranges::find(usual, live.rule) == usual.end();
   };
   const auto decides = [&](const LiveRoute& live) {
     if (live.protocol == RTPROT_KERNEL || all.is_ours(live)) return false;

@@ -228,11 +228,11 @@ std::optional<Target> decode_ct(const ExtensionView& extension) {
 }
 
 // ---- What lets the packet go on, to the next rule. What some of these change (TOS, TTL, MSS) no match of the model
-// sees.
+// sees. TEE is none of them: whoever gets the copy may answer it, with a reset for one.
 
 constexpr std::string_view going_on[] = {
     "LOG", "NFLOG",  "ULOG",        "TRACE",    "AUDIT",   "CLASSIFY",    "TOS", "DSCP",    "ECN",       "TTL",
-    "HL",  "TCPMSS", "TCPOPTSTRIP", "CHECKSUM", "SECMARK", "CONNSECMARK", "LED", "RATEEST", "IDLETIMER", "TEE",
+    "HL",  "TCPMSS", "TCPOPTSTRIP", "CHECKSUM", "SECMARK", "CONNSECMARK", "LED", "RATEEST", "IDLETIMER",
 };
 
 std::optional<Target> decode_known(const ExtensionView& extension, Family family) {
