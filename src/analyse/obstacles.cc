@@ -72,6 +72,22 @@ std::string words(const Packet& packet) {
   return text;
 }
 
+// What rules have in common that differ in their values alone: of thousands of excluded ranges one is asked about.
+std::string kind(const Rule& rule) {
+  std::string text = fmt::format("{} {} {} {} {}", name(rule.table), rule.chain, names(rule.families),
+                                 rule.reason.flag.substr(0, 2), rule.target.index());
+  for (const Match& match : rule.matches) {
+    const bool negated = std::visit(
+        [](const auto& m) {
+          if constexpr (requires { m.negated; }) return m.negated;
+          return false;
+        },
+        match);
+    text += fmt::format(" {}{}", negated ? "!" : "", match.index());
+  }
+  return text;
+}
+
 bool is_captured(const Ending& ending) {
   return ending.kind == Ending::Kind::lands && (ending.transparent || ending.original.has_value());
 }
@@ -148,14 +164,7 @@ class Search {
     std::set<std::string> kinds;
     for (const Rule& rule : plan_.ruleset.rules) {
       if (kinds.size() == most) break;
-      // One of each kind: of thousands of excluded ranges the first.
-      if (!kinds
-               .insert(fmt::format("{} {} {} {}", name(rule.table), rule.chain, rule.reason.flag.substr(0, 2),
-                                   rule.target.index()))
-               .second) {
-        continue;
-      }
-      ask(rule, false, loopback);
+      if (kinds.insert(kind(rule)).second) ask(rule, false, loopback);
     }
     std::size_t asked = 0;
     for (const Live& one : live_) {
@@ -183,7 +192,12 @@ class Search {
   void ask(const Rule& rule, bool captured_alone, const std::string& because = {}) {
     for (const Family family : (rule.families & plan_.families).list()) {
       for (const Way way : {Way::out, Way::in}) {
-        const Packet packet = example(rule, way, family);
+        Packet packet = example(rule, way, family);
+        if (way == Way::in && !packet.destination) {
+          const auto own = own_address(pod_, family);
+          if (!own) continue;
+          packet.destination = own->address;
+        }
         if (asked_.insert(words(packet)).second) ask(packet, captured_alone, because);
       }
     }
