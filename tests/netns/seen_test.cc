@@ -139,7 +139,8 @@ TEST_F(Seen, RoutesAndTheLoopbackInterface) {
       {"ip route add local 10.96.0.10 dev lo", "ip route del local 10.96.0.10 dev lo", "ip route local 10.96.0.10", app,
        "lands on 10.96.0.10:443 (the app), untouched"},
       {"ip link set lo down", "ip link set lo up", "interface lo is down", app, "dropped: interface lo is down"},
-      {"ip addr del 127.0.0.1/8 dev lo", "ip addr add 127.0.0.1/8 dev lo", "lo has no address 127.0.0.1", app, ""},
+      {"ip addr del 127.0.0.1/8 dev lo", "ip addr add 127.0.0.1/8 dev lo", "lo has no address 127.0.0.1", app,
+       "leaves the pod by eth0 to 127.0.0.1:15001"},
   };
   ASSERT_EQ(run("apply " + by_nftables).exit_code, 0);
   for (const auto& [edit, undo, named, packet, says] : edits) {
