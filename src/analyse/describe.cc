@@ -300,10 +300,10 @@ struct IsOf {
   }
   bool operator()(const ConntrackStateMatch& s, const ConntrackStateMatch& m) const { return s == m; }
   bool operator()(const MarkMatch& s, const MarkMatch& m) const {
-    return s.negated == m.negated && (s.value == 0 || s == m);
+    return s.negated == m.negated && s.mask == m.mask && (s.value == 0 || s.value == m.value);
   }
   bool operator()(const ConnmarkMatch& s, const ConnmarkMatch& m) const {
-    return s.negated == m.negated && (s.value == 0 || s == m);
+    return s.negated == m.negated && s.mask == m.mask && (s.value == 0 || s.value == m.value);
   }
   template <typename A, typename B>
   bool operator()(const A&, const B&) const {
@@ -313,8 +313,8 @@ struct IsOf {
 
 struct LeadsTo {
   bool operator()(const Redirect& s, const Redirect& t) const { return s.port == 0 || s == t; }
-  bool operator()(const Tproxy& s, const Tproxy& t) const { return s.port == 0 || s == t; }
-  bool operator()(const SetMark& s, const SetMark& t) const { return s.mark == 0 || s == t; }
+  bool operator()(const Tproxy& s, const Tproxy& t) const { return s.mask == t.mask && (s.port == 0 || s == t); }
+  bool operator()(const SetMark& s, const SetMark& t) const { return s.mask == t.mask && (s.mark == 0 || s == t); }
   template <typename A, typename B>
   bool operator()(const A& s, const B& t) const {
     if constexpr (std::is_same_v<A, B>) return s == t;

@@ -9,15 +9,17 @@
 #include "every_word.h"
 #include "kernel_test.h"
 #include "namespace.h"
+#include "read_back.h"
 #include "sidetrack/backend.h"
-#include "sidetrack/diff.h"
 #include "sidetrack/error.h"
 #include "sidetrack/render.h"
+#include "unit/asking.h"
 
 namespace sidetrack::netns {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::Not;
 
 class NftIptables : public KernelTest {
@@ -58,18 +60,19 @@ class NftIptables : public KernelTest {
     });
   }
 
-  static void expect_read_back(const Namespace& space, const Ruleset& wanted) {
-    const Live live = read(space);
-    for (const ChainDiff& chain : diff(live, wanted).chains) {
-      for (const DiffLine& line : chain.lines) {
-        if (line.kind == DiffLine::Kind::same || line.kind == DiffLine::Kind::foreign) continue;
-        ADD_FAILURE() << (line.kind == DiffLine::Kind::missing ? "missing: " : "extra: ") << name(chain.table) << " "
-                      << iptables_words(line.rule);
-      }
-    }
-    EXPECT_TRUE(equal(live, wanted));
+  static void expect_read_back(const Live& live, const Ruleset& wanted) {
+    EXPECT_THAT(differences(live, wanted), IsEmpty());
   }
+  static void expect_read_back(const Namespace& space, const Ruleset& wanted) { expect_read_back(read(space), wanted); }
 };
+
+// Rules of ours in every table of both families.
+Ruleset asked() {
+  return planned(
+             "-m TPROXY -b * -d 15090,15021 -i * -x 10.0.0.0/8,fd00::/8 -c veth+ -k vm0 -o 25 --drop-invalid "
+             "--redirect-dns --dns-server 10.96.0.53,fd00:96::53")
+      .ruleset;
+}
 
 std::vector<Rule> ports(int count) {
   std::vector<Rule> rules{rule(Table::nat, "OUTPUT", {}, Jump{"ISTIO_OUTPUT"})};
@@ -121,18 +124,28 @@ TEST_F(NftIptables, EncodesAsIptablesDoes) {
 TEST_F(NftIptables, ReadsBackWhatItWrote) {
   const Namespace space;
   commit(space, every_word());
-  expect_read_back(space, every_word());
+  expect_read_back(whoever_wrote(read(space)), every_word());
+}
+
+TEST_F(NftIptables, KnowsItsOwnRules) {
+  const Namespace space;
+  commit(space, asked());
+  expect_read_back(space, asked());
+  const Namespace by_iptables;
+  restore(by_iptables, asked());
+  EXPECT_EQ(save(space), save(by_iptables));
+  expect_read_back(by_iptables, asked());
 }
 
 TEST_F(NftIptables, ReadsBackWhatIptablesWrote) {
   const Namespace space;
   restore(space, every_word());
-  expect_read_back(space, every_word());
+  expect_read_back(whoever_wrote(read(space)), every_word());
 }
 
 TEST_F(NftIptables, CleanLeavesNothingWhereNothingWas) {
   const Namespace space;
-  commit(space, every_word());
+  commit(space, asked());
   commit(space, {});
   EXPECT_EQ(list(space), "");
 }
@@ -149,7 +162,7 @@ TEST_F(NftIptables, OthersKeepTheirRulesHandlesAndCounters) {
   const std::string before = list_with_handles(space);
   EXPECT_THAT(before, HasSubstr("meta l4proto udp counter packets 1 bytes 33 accept"));
 
-  for (const Ruleset& wanted : {Ruleset{ports(3)}, every_word(), Ruleset{ports(5)}}) {
+  for (const Ruleset& wanted : {Ruleset{ports(3)}, asked(), Ruleset{ports(5)}}) {
     commit(space, wanted);
     expect_read_back(space, wanted);
   }

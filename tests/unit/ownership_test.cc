@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "analyse/ownership.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <random>
 
+#include "backend/iptables_order.h"
 #include "sidetrack/error.h"
+#include "sidetrack/explain.h"
+#include "sidetrack/fold.h"
 #include "sidetrack/render.h"
 #include "usual_config.h"
 
@@ -121,32 +126,131 @@ TEST(Ownership, AnyWordMoreIsSomebodyElse) {
   EXPECT_EQ(ours(chains), Words{"-A ISTIO_OUTPUT -j RETURN"});
 }
 
-// Everything that any step of the plan writes is recognised.
+// ---- Everything that the plan writes is recognised.
+
+// Some of `items`, in their order; maybe none.
+template <typename T>
+std::vector<T> some_of(std::mt19937& dice, const std::vector<T>& items) {
+  std::vector<T> some;
+  const auto chance = dice() % 4;
+  for (const T& item : items) {
+    if (dice() % 4 < chance) some.push_back(item);
+  }
+  return some;
+}
+
+template <typename T>
+Selection<T> all_or_some_of(std::mt19937& dice, const std::vector<T>& items) {
+  if (dice() % 3 == 0) return {true, {}};
+  return {false, some_of(dice, items)};
+}
+
+template <typename T>
+std::vector<T> one_or_more_of(std::mt19937& dice, const std::vector<T>& items) {
+  std::vector<T> some = some_of(dice, items);
+  if (some.empty()) some.push_back(items[dice() % items.size()]);
+  return some;
+}
+
+// Any combination of options, with values that are alike, that touch, and that match everything.
+Config any_config(std::mt19937& dice) {
+  const auto one_in = [&](unsigned count) { return dice() % count == 0; };
+  std::vector<std::uint16_t> ports{80, 443, 53, 15008, 15006, 65535, 443, 7000};
+  if (one_in(8)) {
+    for (std::uint16_t port = 7001; port < 7040; ++port) ports.push_back(port);
+  }
+  std::vector<AddressRange> ranges;
+  for (const char* text : {"0.0.0.0/0", "::/0", "10.96.0.0/16", "10.97.0.0/16", "10.96.0.10/32", "127.0.0.1/32",
+                           "127.1.0.0/16", "::1/128", "fd00::/8", "fd00:96::10/128"}) {
+    ranges.push_back(*AddressRange::parse(text));
+  }
+  const std::vector<std::string> interfaces{"eth1", "net+", "lo", "eth1"};
+  const std::vector<std::uint32_t> ids{1337, 0, 1338, 4294967294};
+
+  Config config = usual();
+  if (one_in(2)) config.mode = Mode::tproxy;
+  if (one_in(3)) config.proxy_port = 15053;
+  if (one_in(3)) config.inbound_port = 15001;
+  if (one_in(3)) config.tunnel_port = one_in(2) ? 53 : 80;
+  if (one_in(2)) config.proxy_uids = one_or_more_of(dice, ids);
+  if (one_in(2)) config.proxy_gids = one_or_more_of(dice, ids);
+  config.inbound_ports = all_or_some_of(dice, ports);
+  config.inbound_exclude_ports = some_of(dice, ports);
+  config.exclude_interfaces = some_of(dice, interfaces);
+  config.outbound_ranges = all_or_some_of(dice, ranges);
+  config.outbound_exclude_ranges = some_of(dice, ranges);
+  config.outbound_ports = some_of(dice, ports);
+  config.outbound_exclude_ports = some_of(dice, ports);
+  config.virtual_interfaces = some_of(dice, interfaces);
+  if (one_in(3)) config.tproxy_mark = one_in(2) ? 1338 : 1;
+  if (one_in(3)) config.loopback_ipv4 = *AddressRange::parse(one_in(2) ? "127.0.0.0/8" : "127.1.2.3/32");
+  config.owner_groups = all_or_some_of(dice, ids);
+  config.owner_groups_exclude = some_of(dice, ids);
+  config.redirect_dns = one_in(2);
+  config.capture_all_dns = one_in(3);
+  config.drop_invalid = one_in(2);
+  return config;
+}
+
+HostFacts any_host(std::mt19937& dice) {
+  HostFacts facts;
+  if (dice() % 2 == 0) facts.families = Families::both();
+  std::vector<Address> servers;
+  for (const char* text : {"10.96.0.53", "10.96.0.54", "fd00:96::53", "192.0.2.53"}) {
+    servers.push_back(*Address::parse(text));
+  }
+  facts.dns_servers = some_of(dice, servers);
+  return facts;
+}
+
+std::vector<std::string> not_of_istio(const Ruleset& ruleset) {
+  std::vector<std::string> found;
+  for (const Rule& rule : ruleset.rules) {
+    if (!is_of_istio(rule)) found.push_back(fmt::format("-t {} {}", name(rule.table), iptables_words(rule)));
+  }
+  return found;
+}
+
+// As it is sent to iptables, to nf_tables, and as mark_ours finds it beside a rule of somebody else.
 TEST(Ownership, WhateverWePlan) {
-  Config config = injected();
-  config.exclude_interfaces = {"eth1", "eth2"};
-  config.virtual_interfaces = {"vm0"};
-  config.drop_invalid = true;
-  config.redirect_dns = config.capture_all_dns = true;
-  for (Mode mode : {Mode::redirect, Mode::tproxy}) {
-    config.mode = mode;
-    const Plan planned = plan(config, dual_stack());
-    for (Family family : {Family::ipv4, Family::ipv6}) {
-      std::vector<LiveChain> chains;
-      for (const Rule& rule : planned.ruleset.rules) {
-        if (rule.families.contains(family)) {
-          add(chains, rule.table, rule.chain.c_str(), rule.matches, rule.target, family);
-        }
-      }
-      add(chains, Table::nat, "OUTPUT", {tcp}, Jump{"KUBE-SERVICES"});
-      mark_ours(chains);
-      for (const LiveChain& chain : chains) {
-        for (const LiveRule& live : chain.rules) {
-          EXPECT_EQ(live.ours, live.rule.target != Target(Jump{"KUBE-SERVICES"})) << iptables_words(live.rule);
-        }
+  std::mt19937 dice(15006);
+  for (int round = 0; round < 500; ++round) {
+    SCOPED_TRACE(fmt::format("config {}", round));
+    const Config config = any_config(dice);
+    const Ruleset planned = plan(config, any_host(dice)).ruleset;
+    ASSERT_EQ(not_of_istio(planned), Words{});
+    ASSERT_EQ(not_of_istio(in_iptables_order(planned)), Words{});
+    ASSERT_EQ(not_of_istio(fold(planned)), Words{});
+
+    std::vector<LiveChain> chains = as_live(planned, BackendKind::iptables_legacy).chains;
+    for (LiveChain& chain : chains) {
+      chain.ours = false;
+      for (LiveRule& live : chain.rules) live.ours = false;
+    }
+    add(chains, Table::nat, "OUTPUT", {tcp}, Jump{"KUBE-SERVICES"});
+    mark_ours(chains);
+    for (const LiveChain& chain : chains) {
+      for (const LiveRule& live : chain.rules) {
+        ASSERT_EQ(live.ours, live.rule.target != Target(Jump{"KUBE-SERVICES"}))
+            << name(chain.table) << " " << iptables_words(live.rule);
       }
     }
   }
+}
+
+// Values that a shape leaves open are values, not masks.
+TEST(Ownership, AMarkWithAMaskIsSomebodyElse) {
+  const auto known = [](const char* chain, std::vector<Match> matches, Target target) {
+    return is_of_istio({Family::ipv4, Table::mangle, chain, std::move(matches), std::move(target), {}, {}});
+  };
+  EXPECT_TRUE(known("ISTIO_INBOUND", {tcp, MarkMatch{77}}, Verdict::return_));
+  EXPECT_FALSE(known("ISTIO_INBOUND", {tcp, MarkMatch{77, 0xff}}, Verdict::return_));
+  EXPECT_FALSE(known("OUTPUT", {tcp, ConnmarkMatch{77, 0xff}}, Connmark::restore));
+  EXPECT_TRUE(known("ISTIO_DIVERT", {}, SetMark{77}));
+  EXPECT_FALSE(known("ISTIO_DIVERT", {}, SetMark{77, 0xff}));
+  const AddressMatch elsewhere{End::destination, {*AddressRange::parse("127.0.0.1/32")}, true};
+  EXPECT_TRUE(known("ISTIO_TPROXY", {elsewhere, tcp}, Tproxy{15006, 77}));
+  EXPECT_FALSE(known("ISTIO_TPROXY", {elsewhere, tcp}, Tproxy{15006, 77, 0xff}));
 }
 
 }  // namespace
