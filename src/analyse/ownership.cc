@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 
+#include "model/printable.h"
 #include "sidetrack/error.h"
 #include "sidetrack/render.h"
 
@@ -132,8 +133,8 @@ void require_own_tables(const Live& seen) {
   const auto refuse = [&](const std::string& table, const std::string& what, const std::string& command) {
     throw Error(ExitCode::failed,
                 fmt::format("{}: the table {} holds {} that is not Sidetrack's; nothing was changed",
-                            name(seen.backend), table, what),
-                fmt::format("move it to a table of its own, then remove it here: {}", command));
+                            name(seen.backend), printable(table), printable(what)),
+                fmt::format("move it to a table of its own, then remove it here: {}", printable(command)));
   };
   const auto is_own = [&](const std::string& table) {
     return std::ranges::find(seen.own_tables, table) != seen.own_tables.end();
@@ -177,8 +178,8 @@ void require_removable(const Live& seen, const Ruleset& wanted) {
       throw Error(
           ExitCode::failed,
           fmt::format("{}: the chain {} of the table {} ({}) cannot be removed: somebody else's rule leads to it: {}",
-                      name(seen.backend), jump->chain, chain.table_name, names(chain.families),
-                      iptables_words(live.rule)),
+                      name(seen.backend), printable(jump->chain), chain.table_name, names(chain.families),
+                      printable(iptables_words(live.rule))),
           "delete that rule first; nothing was changed");
     }
   }

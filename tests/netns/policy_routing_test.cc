@@ -140,11 +140,14 @@ TEST_F(PolicyRouting, ExplainFollowsOthersRulesAndRoutes) {
       "ip rule add pref 300 not to 0.0.0.0/1 prohibit; ip rule add pref 310 iif eth0 to 7.0.0.0/8 blackhole;"
       "ip rule add pref 400 uidrange 77-77 to 9.0.0.0/8 lookup 200");
   const auto explained = [&](const std::vector<std::string>& packet) {
-    std::vector<std::string> words{program_under_test(), "explain", "--brief", "out", "tcp"};
+    std::vector<std::string> words{program_under_test(), "explain", "--brief", "out", "udp"};
     words.insert(words.end(), packet.begin(), packet.end());
     return pod.ns().program(words).out;
   };
   EXPECT_THAT(explained({"198.51.100.1:80"}), HasSubstr("lands on 198.51.100.1:80"));
+  // A connection would have a source that is not the pod's.
+  EXPECT_THAT(pod.ns().program({program_under_test(), "explain", "--brief", "out", "tcp", "198.51.100.1:80"}).out,
+              HasSubstr("never sent"));
   EXPECT_THAT(explained({"198.51.100.130:80"}), HasSubstr("no route"));
   EXPECT_THAT(explained({"198.51.100.200:80"}), HasSubstr("no route"));  // rule 300
   EXPECT_THAT(explained({"10.0.0.1:80", "--mark", "0x15"}), HasSubstr("lands on 10.0.0.1:80"));
