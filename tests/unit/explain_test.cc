@@ -208,7 +208,7 @@ const Row rows[] = {
     {"-m TPROXY -b * -c eth1", "in tcp $POD:8080 --in-interface eth1", to_app},
     {"-m TPROXY -i * -b * -c eth1", "out tcp $SERVICE:443 --out-interface eth1",
      "leaves the pod by eth1 to $SERVICE:443, untouched"},
-    {"-m TPROXY -b * -t 7 -r 99", "out tcp $ELSEWHERE:80 --mark 7",
+    {"-m TPROXY -b * -t 7 -r 99", "out tcp $ELSEWHERE:80 --mark 7 --from $POD",
      "lands on $ELSEWHERE:80 (the app), untouched; cannot know what becomes of its answers: only a transparent socket "
      "answers from $ELSEWHERE, which is not the pod's"},  // by the policy rule for fwmark 7
 };
@@ -230,6 +230,14 @@ TEST(Explain, EndsWhereTheRulesSay) {
         EXPECT_THAT(trace.doubts, IsEmpty()) << row.options << " " << packet;
       }
     }
+  }
+}
+
+// The route of TPROXY's policy rule gives a socket without an address the destination's, which is not the pod's.
+TEST(Explain, NothingIsSentFromAnAddressThatIsNotThePods) {
+  for (const char* packet : {"out tcp 172.16.0.1:80 --mark 1337", "out tcp 10.96.0.10:443 --mark 1337 --uid 1337"}) {
+    EXPECT_THAT(sentence(ask(tproxy, packet, BackendKind::nftables).ending),
+                testing::StartsWith("never sent: the route to 1"));
   }
 }
 
