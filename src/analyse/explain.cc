@@ -82,6 +82,9 @@ class Walk {
                  fmt::format("only a transparent socket answers from {}, which is not the pod's",
                              now.destination.address.text()));
     }
+    if (forwarded && ending.interface == asked_.interface) {
+      return end(Ending::Answers::unknown, "whoever is reached where the packet came from may answer past the pod");
+    }
     Walk answer = answer_to(ending);
     answer.run();
     if (answer.seen()) return {};
