@@ -245,16 +245,29 @@ TEST_P(DisturbedReading, VerifyNeverMissesADifference) {
     Words program;
     std::string input;
   };
-  const Extra rule{native ? Words{"nft", "add", "rule", "inet", "sidetrack", "nat-OUTPUT", "counter"}
-                          : Words{legacy ? "ip6tables-legacy" : "ip6tables-nft", "-t", "nat", "-A", "ISTIO_OUTPUT"},
-                   ""};
+  // Of a shape of Istio's: any other is somebody else's, and no difference.
+  Words rule{"nft",  "add",   "rule", "inet",    "sidetrack", "nat-ISTIO_OUTPUT",
+             "meta", "skuid", "4242", "counter", "return"};
+  if (!native) {
+    rule = {legacy ? "ip6tables-legacy" : "ip6tables-nft",
+            "-t",
+            "nat",
+            "-A",
+            "ISTIO_OUTPUT",
+            "-m",
+            "owner",
+            "--uid-owner",
+            "4242",
+            "-j",
+            "RETURN"};
+  }
   const Extra elsewhere =
       native ? Extra{{"ip6tables-nft", "-t", "raw", "-N", "ISTIO_OUTPUT"}, ""}
              : Extra{{"nft", "-f", "-"}, ns.must({program_under_test(), "render", "--format", "nft", "-b", "80"})};
   const Extra in_legacy{{"iptables-legacy", "-t", "raw", "-N", "ISTIO_OUTPUT"}, ""};
   const Extra policy_rule{{"ip", "rule", "add", "fwmark", "1337", "lookup", "133", "protocol", "137"}, ""};
   const Extra route{{"ip", "route", "add", "local", "default", "dev", "lo", "table", "134", "protocol", "137"}, ""};
-  for (const auto& [program, input] : {rule, elsewhere, in_legacy, policy_rule, route}) {
+  for (const auto& [program, input] : {Extra{rule, ""}, elsewhere, in_legacy, policy_rule, route}) {
     ns.must(program, input);
     ASSERT_EQ(ns.program(asked("verify")).exit_code, 6) << ::testing::PrintToString(program);
     expect_all_or_error(asked("verify"));
