@@ -82,7 +82,8 @@ class Walk {
                  fmt::format("only a transparent socket answers from {}, which is not the pod's",
                              now.destination.address.text()));
     }
-    if (forwarded && ending.interface == asked_.interface) {
+    const bool seen_as_sent = !packet_.original || packet_.connection.source;
+    if (forwarded && ending.interface == asked_.interface && !seen_as_sent) {
       return end(Ending::Answers::unknown, "whoever is reached where the packet came from may answer past the pod");
     }
     Walk answer = answer_to(ending);
