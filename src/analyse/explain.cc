@@ -22,11 +22,22 @@ std::string by_rule(const Trace& trace) {
   return trace.decisive.empty() ? "" : ", by " + rule_of(trace.steps[trace.decisive.back()]);
 }
 
-class Walk {
+// What all walks that answer one question have in common.
+struct Question {
+  Question(const PodView& pod_, std::span<const Live> live_, Family family) : pod(pod_), live(live_) {
+    for (const Live& one : live) chains.emplace_back(one, family);
+  }
+  const PodView& pod;
+  std::span<const Live> live;
+  std::vector<ChainIndex> chains;  // of each of `live`
+  Forks forks;
+};
+
+class PacketWalk {
  public:
   // `asked` has nothing left out.
-  Walk(const Packet& asked, const PodView& pod, std::span<const Live> live, Forks& forks)
-      : pod_(pod), live_(live), forks_(forks), asked_(asked) {
+  PacketWalk(const Packet& asked, Question& question)
+      : question_(question), pod_(question.pod), live_(question.live), asked_(asked) {
     packet_.family = asked_.destination->family;
     packet_.trace.packet = asked_;
     packet_.now.protocol = asked_.protocol;
@@ -36,7 +47,7 @@ class Walk {
     packet_.now.owner = asked_.owner;
     packet_.now.state = asked_.state;
     packet_.now.tracked = false;
-    packet_.now.chosen_ports = pod.chosen_ports;
+    packet_.now.chosen_ports = pod_.chosen_ports;
     if (asked_.state != ConnectionState::invalid) packet_.now.connmark = asked_.connmark.value_or(0);
   }
 
@@ -86,7 +97,7 @@ class Walk {
     if (forwarded && ending.interface == asked_.interface && !seen_as_sent) {
       return end(Ending::Answers::unknown, "whoever is reached where the packet came from may answer past the pod");
     }
-    Walk answer = answer_to(ending);
+    PacketWalk answer = answer_to(ending);
     answer.run();
     if (answer.seen()) return {};
     const Trace& back = answer.trace();
@@ -112,7 +123,7 @@ class Walk {
   [[nodiscard]] bool has_ports() const { return asked_.protocol == Protocol::tcp || asked_.protocol == Protocol::udp; }
 
   // The walk of the answer to what ended so.
-  [[nodiscard]] Walk answer_to(const Ending& ending) const {
+  [[nodiscard]] PacketWalk answer_to(const Ending& ending) const {
     const bool lands = ending.kind == Ending::Kind::lands;
     Packet answer;
     answer.way = lands ? Way::out : Way::in;
@@ -124,7 +135,7 @@ class Walk {
     answer.interface = lands ? "" : ending.interface;
     answer.state = ConnectionState::reply;
     answer.connmark = packet_.now.connmark;
-    Walk walk(answer, pod_, live_, forks_);
+    PacketWalk walk(answer, question_);
     walk.packet_.connection = packet_.connection;
     walk.packet_.now.chosen_ports = packet_.now.chosen_ports;
     walk.packet_.now.owner_known = !lands || !has_ports();  // the listener's; the kernel itself answers pings
@@ -179,7 +190,7 @@ class Walk {
     received.source = Address::parse("fe80::1");
     received.destination = own->address;
     for (const Packet& packet : {sent, received}) {
-      Walk walk(packet, pod_, live_, forks_);
+      PacketWalk walk(packet, question_);
       walk.discovery_ = true;
       walk.packet_.now.untracked = true;  // as nf_conntrack_icmpv6_error() makes it
       walk.run();
@@ -198,7 +209,7 @@ class Walk {
   bool first_packet() {
     Packet first = asked_;
     first.state = ConnectionState::new_;
-    Walk walk(first, pod_, live_, forks_);
+    PacketWalk walk(first, question_);
     walk.run();
     packet_.seen = walk.seen();
     if (walk.seen()) return false;
@@ -213,7 +224,7 @@ class Walk {
     translated_by_ = by_rule(walk.trace());
     if (!asked_.connmark) {
       // An answer came before a later packet does, and may have changed the mark.
-      Walk answer = walk.answer_to(*packet_.first);
+      PacketWalk answer = walk.answer_to(*packet_.first);
       const bool answered = packet_.first->kind == Ending::Kind::lands || packet_.first->kind == Ending::Kind::leaves ||
                             packet_.first->kind == Ending::Kind::forwarded;
       if (answered) answer.run();
@@ -428,7 +439,7 @@ class Walk {
   // A chain of type route looks up the route again where a rule changed the mark (ipt_mangle_out, nf_route_table_hook).
   Passed rules(const Call& call, Hook at) {
     const std::uint32_t mark = packet_.now.mark;
-    const Passed passed = walk_chain(packet_, pod_, call.base, forks_);
+    const Passed passed = ask(call.base);
     if (passed == Passed::gone || at != Hook::output) return passed;
     if (call.base.chain->hook->type != ChainType::route || packet_.now.mark == mark) return passed;
     return reroute(fmt::format("the mark is now {}", packet_.now.mark)) ? passed : Passed::gone;
@@ -470,7 +481,7 @@ class Walk {
       situation.place.push_back(call.base.chain);
     }
     fork.what += fmt::format(" (all at priority {})", equal.front().priority);
-    const auto next = forks_.choose(std::move(fork), std::move(situation));
+    const auto next = question_.forks.choose(std::move(fork), std::move(situation));
     packet_.seen = !next;
     return next;
   }
@@ -524,7 +535,7 @@ class Walk {
       bool& decided = of_destination ? packet_.destination_decided : packet_.source_decided;
       if (decided) return not_asked(at, "the connection was decided about on the way out");
       decided = true;
-      const auto chain = [&](const Call& call) { return walk_chain(packet_, pod_, call.base, forks_); };
+      const auto chain = [&](const Call& call) { return ask(call.base); };
       if (in_order(nat_chains_at(live_, packet_.family, at), chain) == Passed::gone) return false;
     } else {
       not_asked(at, "only the first packet of a connection is decided about");
@@ -572,9 +583,14 @@ class Walk {
     return has_rules_of_nat(at) || std::ranges::find(found, Call::Kind::rules, &Call::kind) != found.end();
   }
 
+  Passed ask(const BaseChain& base) {
+    ChainIndex& chains = question_.chains[static_cast<std::size_t>(base.live - live_.data())];
+    return walk_chain(packet_, pod_, base, chains, question_.forks);
+  }
+
+  Question& question_;
   const PodView& pod_;
-  std::span<const Live> live_;
-  Forks& forks_;
+  const std::span<const Live> live_;
   const Packet asked_;
 
   bool discovery_ = false;  // this packet looks for a neighbour itself
@@ -690,12 +706,13 @@ Trace explain(const Packet& packet, const PodView& pod, std::span<const Live> li
     trace.ending.why = fmt::format("the route to {} gives it no source address of the pod", asked.destination->text());
     return trace;
   }
-  Forks forks;
+  Question question(pod, live, asked.destination->family);
+  Forks& forks = question.forks;
   std::vector<Fork> made;  // by the first walk, whose trace this is
   bool answered = false;
   std::size_t walks = 0;
   do {
-    Walk walk(asked, pod, live, forks);
+    PacketWalk walk(asked, question);
     walk.run();
     if (++walks > most_walks) {
       trace.ending = {};

@@ -20,13 +20,18 @@ std::string table_words(const LiveChain& chain) {
 
 class RuleWalk {
  public:
-  RuleWalk(InFlight& packet, const PodView& pod, const BaseChain& base, Forks& forks)
-      : packet_(packet), pod_(pod), live_(*base.live), base_(*base.chain), at_(base.chain->hook->hook), forks_(forks) {}
+  RuleWalk(InFlight& packet, const PodView& pod, const BaseChain& base, ChainIndex& chains, Forks& forks)
+      : packet_(packet),
+        pod_(pod),
+        live_(*base.live),
+        base_(*base.chain),
+        at_(base.chain->hook->hook),
+        chains_(chains),
+        forks_(forks) {}
 
   Passed run() {
     packet_.now.native = live_.backend == BackendKind::nftables;
-    most_steps_ = packet_.trace.steps.size() + least_budget;
-    for (const LiveChain& chain : live_.chains) most_steps_ += 4 * chain.rules.size();
+    most_steps_ = packet_.trace.steps.size() + most_rules_walked(live_);
     switch (chain(base_, 0)) {
       case Ended::back:
         return policy();
@@ -183,13 +188,9 @@ class RuleWalk {
     return ended;
   }
 
-  // A chain that is jumped to: of the same table. One without rules, in a plan, is not there.
   Ended enter(const std::string& name_of, const LiveChain& from, const LiveRule& entry, std::size_t place) {
-    const auto target = std::ranges::find_if(live_.chains, [&](const LiveChain& chain) {
-      return chain.name == name_of && chain.table == from.table && chain.table_name == from.table_name &&
-             chain.families.contains(packet_.family);
-    });
-    if (target == live_.chains.end()) return Ended::back;
+    const LiveChain* target = chains_.find(from, name_of);
+    if (target == nullptr) return Ended::back;
     if (jumps_.size() >= deepest_jump) {
       packet_.doubt("jumps nested deeper than the kernel allows are not followed");
       return Ended::back;
@@ -197,7 +198,7 @@ class RuleWalk {
     // A second walk of the same packet would meet the same rules: the ways through chains that jump to each other are
     // as many as powers of two.
     const PacketState before = packet_;
-    std::vector<PacketState>& without_effect = without_effect_[&*target];
+    std::vector<PacketState>& without_effect = without_effect_[target];
     if (std::ranges::find(without_effect, before) != without_effect.end()) {
       packet_.trace.steps[place].text += ": as before, nothing there decides about it";
       return Ended::back;
@@ -403,10 +404,10 @@ class RuleWalk {
 
   InFlight& packet_;
   const PodView& pod_;
-  static constexpr std::size_t least_budget = 10'000;
   const Live& live_;
   const LiveChain& base_;
   const Hook at_;
+  ChainIndex& chains_;
   Forks& forks_;
   std::size_t most_steps_ = 0;
   std::map<const LiveChain*, std::vector<PacketState>> without_effect_;  // chains that came back, and the packet then
@@ -418,8 +419,8 @@ class RuleWalk {
 
 std::string BaseChain::name() const { return fmt::format("{} {}", table_words(*chain), chain->name); }
 
-Passed walk_chain(InFlight& packet, const PodView& pod, const BaseChain& base, Forks& forks) {
-  return RuleWalk(packet, pod, base, forks).run();
+Passed walk_chain(InFlight& packet, const PodView& pod, const BaseChain& base, ChainIndex& chains, Forks& forks) {
+  return RuleWalk(packet, pod, base, chains, forks).run();
 }
 
 }  // namespace sidetrack

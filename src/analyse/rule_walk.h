@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "analyse/chain_index.h"
 #include "analyse/forks.h"
-#include "analyse/hook.h"
 #include "analyse/in_flight.h"
 #include "sidetrack/backend.h"
 #include "sidetrack/pod.h"
@@ -25,7 +25,9 @@ enum class Passed : std::uint8_t {
   gone,        // dropped, or it cannot be known what became of it
 };
 
-// Walks the packet through a base chain at its hook, noting every rule that it meets, up to the policy.
-[[nodiscard]] Passed walk_chain(InFlight& packet, const PodView& pod, const BaseChain& base, Forks& forks);
+// Walks the packet through a base chain at its hook, noting every rule that it meets, up to the policy. `chains` are
+// those that packets of its family pass.
+[[nodiscard]] Passed walk_chain(InFlight& packet, const PodView& pod, const BaseChain& base, ChainIndex& chains,
+                                Forks& forks);
 
 }  // namespace sidetrack

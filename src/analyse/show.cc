@@ -4,14 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <set>
 #include <string_view>
-#include <tuple>
 #include <utility>
 
-#include "analyse/hook.h"
+#include "analyse/chain_index.h"
 #include "analyse/layout.h"
 #include "model/printable.h"
 #include "render/style.h"
@@ -89,26 +87,6 @@ std::size_t end_of_run(const std::vector<LiveRule>& rules, std::size_t first) {
   }
   return end;
 }
-
-// The chains of some families by their table and name: jumps are as many as rules. The first of a name counts.
-class ChainIndex {
- public:
-  ChainIndex(const Live& live, Families families) {
-    for (const LiveChain& chain : live.chains) {
-      if (chain.families == families) chains_.emplace(key(chain, chain.name), &chain);
-    }
-  }
-  // The chain of that name in the table of `from`.
-  [[nodiscard]] const LiveChain* find(const LiveChain& from, std::string_view name) const {
-    const auto found = chains_.find(key(from, name));
-    return found != chains_.end() ? found->second : nullptr;
-  }
-
- private:
-  using Key = std::tuple<Table, std::string_view, std::string_view>;
-  static Key key(const LiveChain& chain, std::string_view name) { return {chain.table, chain.table_name, name}; }
-  std::map<Key, const LiveChain*> chains_;
-};
 
 // In the order in which a packet comes by them; those of a device before and behind all.
 constexpr Hook hooks_in_order[] = {Hook::ingress, Hook::prerouting,  Hook::input, Hook::forward,
@@ -218,7 +196,7 @@ class Tree {
   }
 
   // Packets that the rule has counted since it was shown last; none if it was not there.
-  [[nodiscard]] std::uint64_t moved(const LiveChain& chain, std::size_t place) const {
+  [[nodiscard]] std::uint64_t moved(const LiveChain& chain, std::size_t place) {
     const LiveChain* old = before_ ? before_->find(chain, chain.name) : nullptr;
     if (old == nullptr || place >= old->rules.size()) return 0;
     if (!(old->rules[place].rule == chain.rules[place].rule)) return 0;

@@ -6,12 +6,11 @@
 #include <iterator>
 #include <map>
 #include <set>
-#include <string_view>
 #include <unordered_set>
 #include <utility>
 #include <vector>
 
-#include "analyse/hook.h"
+#include "analyse/chain_index.h"
 #include "analyse/list_text.h"
 #include "model/printable.h"
 #include "sidetrack/ports.h"
@@ -35,23 +34,15 @@ bool ends_chain(const Rule& rule) {
 //
 // The ways through chains that jump to each other are as many as powers of two. A chain is walked once for each list of
 // conditions under which it is reached, and only so many rules in all: what is a multiple of the rules there.
-class Walk {
+class Traversal {
  public:
-  Walk(const Live& live, Family family, const Visit& visit) : family_(family), visit_(visit) {
-    std::size_t rules = 0;
-    for (const LiveChain& chain : live.chains) {
-      rules += chain.rules.size();
-      if (chain.families.contains(family))
-        chains_.emplace(std::pair(chain.table, std::string_view(chain.name)), &chain);
-    }
-    left_ = least_budget + 4 * rules;
-  }
+  Traversal(const Live& live, Family family, const Visit& visit)
+      : family_(family), visit_(visit), chains_(live, family), left_(most_rules_walked(live)) {}
 
   void from(const LiveChain& base) { chain(base, {}, {}, 0); }
   [[nodiscard]] bool complete() const { return left_ > 0; }
 
  private:
-  static constexpr std::size_t least_budget = 10'000;
   using Names = std::vector<std::size_t>;  // a condition's number each: equal conditions have the same
 
   void chain(const LiveChain& in, const Conditions& conditions, const Names& names, std::size_t depth) {
@@ -62,7 +53,7 @@ class Walk {
       if (left_ == 0) return;
       --left_;
       if (const auto* jump = std::get_if<Jump>(&rule.target)) {
-        follow(rule, *jump, conditions, names, depth);
+        follow(in, rule, *jump, conditions, names, depth);
         continue;
       }
       Conditions all = conditions;
@@ -72,35 +63,36 @@ class Walk {
     }
   }
 
-  void follow(const Rule& rule, const Jump& jump, Conditions conditions, Names names, std::size_t depth) {
-    const auto next = chains_.find({rule.table, jump.chain});
-    if (next == chains_.end() || depth == deepest_jump) return;
+  void follow(const LiveChain& from, const Rule& rule, const Jump& jump, Conditions conditions, Names names,
+              std::size_t depth) {
+    const LiveChain* next = chains_.find(from, jump.chain);
+    if (next == nullptr || depth == deepest_jump) return;
     for (const Match& match : rule.matches) {
       const std::size_t name = numbers_.try_emplace(iptables_words(match), numbers_.size()).first->second;
       if (std::ranges::find(names, name) != names.end()) continue;  // it says nothing new
       names.push_back(name);
       conditions.push_back(&match);
     }
-    chain(*next->second, conditions, names, depth + 1);
+    chain(*next, conditions, names, depth + 1);
   }
 
   Family family_;
   const Visit& visit_;
-  std::map<std::pair<Table, std::string_view>, const LiveChain*> chains_;
+  ChainIndex chains_;
   std::map<std::string, std::size_t> numbers_;
   std::set<std::pair<const LiveChain*, Names>> walked_;
-  std::size_t left_ = 0;  // rules that may still be looked at
+  std::size_t left_;  // rules that may still be looked at
 };
 
 // False: there are more ways through the rules than were followed.
 bool from_hook(std::span<const Live> live, Hook hook, Family family, const Visit& visit) {
   bool complete = true;
   for (const Live& one : live) {
-    Walk walk(one, family, visit);
+    Traversal traversal(one, family, visit);
     for (const LiveChain& chain : one.chains) {
-      if (called_at(chain, hook) && chain.families.contains(family)) walk.from(chain);
+      if (called_at(chain, hook) && chain.families.contains(family)) traversal.from(chain);
     }
-    complete = complete && walk.complete();
+    complete = complete && traversal.complete();
   }
   return complete;
 }

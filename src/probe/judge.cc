@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "probe/route.h"
 #include "probe/trial.h"
 #include "sidetrack/error.h"
 
@@ -22,6 +21,13 @@ struct Judgement {
 Judgement ok(std::string finding) { return {Verdict_::ok, std::move(finding)}; }
 Judgement failed(std::string finding) { return {Verdict_::failed, std::move(finding)}; }
 Judgement unknown(std::string finding) { return {Verdict_::unknown, std::move(finding)}; }
+
+// Whether it is an address of this pod.
+bool is_own(const Address& address) {
+  const Descriptor socket = open_socket(Protocol::udp, address.family);
+  const SocketAddress any_port(Endpoint{address, 0});
+  return bind(socket.get(), any_port.get(), SocketAddress::size()) == 0;
+}
 
 bool by_route(const Trial& trial) { return !trial.routing.local_routes.empty(); }
 

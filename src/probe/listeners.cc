@@ -11,26 +11,26 @@ namespace sidetrack::probe {
 namespace {
 
 // A bound socket; else errno says why there is none.
-Descriptor bound(Protocol protocol, const Place& place, bool shared) {
-  const Family family = place.at.address.family;
+Descriptor bound(Protocol protocol, const Binding& binding, bool shared) {
+  const Family family = binding.at.address.family;
   const bool tcp = protocol == Protocol::tcp;
   Descriptor fd = open_socket(protocol, family);
   if (!fd.valid()) return fd;
   const bool v6 = family == Family::ipv6;
-  const SocketAddress address(place.at);
+  const SocketAddress address(binding.at);
   const bool done =
       // For tcp alone: leftovers of ended connections do not count. For udp it would take the port from its holder.
       (!tcp || set(fd, SOL_SOCKET, SO_REUSEADDR, 1)) && (!shared || set(fd, SOL_SOCKET, SO_REUSEPORT, 1)) &&
       (!v6 || set(fd, SOL_IPV6, IPV6_V6ONLY, 1)) &&
-      (!place.transparent || set(fd, v6 ? SOL_IPV6 : SOL_IP, v6 ? IPV6_TRANSPARENT : IP_TRANSPARENT, 1)) &&
+      (!binding.transparent || set(fd, v6 ? SOL_IPV6 : SOL_IP, v6 ? IPV6_TRANSPARENT : IP_TRANSPARENT, 1)) &&
       bind(fd.get(), address.get(), SocketAddress::size()) == 0;
   return done ? std::move(fd) : Descriptor();
 }
 
 }  // namespace
 
-Listener listen_at(Protocol protocol, const Place& place, Sharing sharing) {
-  Listener listener{protocol, place.at.port, Listener::State::refused, 0, Descriptor()};
+Listener listen_at(Protocol protocol, const Binding& binding, Sharing sharing) {
+  Listener listener{protocol, binding.at.port, Listener::State::refused, 0, Descriptor()};
   const auto failed = [&]() -> Listener&& {
     listener.error = errno;
     listener.state = errno == EADDRINUSE ? Listener::State::held : Listener::State::refused;
@@ -38,8 +38,8 @@ Listener listen_at(Protocol protocol, const Place& place, Sharing sharing) {
     return std::move(listener);
   };
   // Without SO_REUSEPORT a port is not to be had where anybody listens, not even for the same uid.
-  if (sharing == Sharing::if_free && !bound(protocol, place, false).valid()) return failed();
-  listener.socket = bound(protocol, place, true);
+  if (sharing == Sharing::if_free && !bound(protocol, binding, false).valid()) return failed();
+  listener.socket = bound(protocol, binding, true);
   if (!listener.socket.valid()) return failed();
   if (protocol == Protocol::tcp && listen(listener.socket.get(), SOMAXCONN) != 0) return failed();
   listener.state = Listener::State::ours;

@@ -26,13 +26,13 @@ enum class Sharing : std::uint8_t {
   always,   // by SO_REUSEPORT, beside others of the same uid
 };
 
-struct Place {
+struct Binding {
   Endpoint at;
   bool transparent = false;  // takes connections to foreign addresses: IP_TRANSPARENT, which needs CAP_NET_ADMIN
 };
 
 // Listens, owned by the identity that this thread is acting as.
-[[nodiscard]] Listener listen_at(Protocol protocol, const Place& place, Sharing sharing);
+[[nodiscard]] Listener listen_at(Protocol protocol, const Binding& binding, Sharing sharing);
 
 // Somebody else holds one of them: then the rules might lead any connection to him.
 [[nodiscard]] bool any_held(const std::vector<Listener>& listeners, Protocol protocol);

@@ -21,6 +21,18 @@ Listener listen_anywhere(const Config& config, Family family, std::uint16_t port
   return listen_at(Protocol::tcp, {{Address::any(family), port}}, Sharing::if_free);
 }
 
+// This pod as the plan has it: what others did to its routes and to lo is for the attempts to find out.
+PodView pod_for(const Plan& plan) {
+  PodView assumed = assumed_pod(plan);
+  PodView pod = read_pod();
+  std::erase_if(pod.interfaces, [](const Interface& interface) { return interface.name == "lo"; });
+  pod.interfaces.insert(pod.interfaces.begin(), assumed.interfaces.front());
+  std::erase_if(pod.routes, [](const NetworkRoute& route) { return route.kind != NetworkRoute::Kind::onward; });
+  std::ranges::move(assumed.routes, std::back_inserter(pod.routes));
+  pod.rules = std::move(assumed.rules);
+  return pod;
+}
+
 // No option names it: what happens there happens to any port.
 std::uint16_t ordinary_port(const Config& config) {
   std::set<std::uint16_t> named{53, 15053, config.proxy_port, config.inbound_port, config.tunnel_port};
@@ -63,9 +75,10 @@ std::vector<ProbeResult> probe_pod(const Config& asked, const Plan& plan) {
   if (plan.ruleset.rules.empty()) return results;
   Config config = asked;
   config.probe_port = probe::ordinary_port(asked);
+  const probe::Planned planned(plan, probe::pod_for(plan));
   for (const Family family : plan.families.list()) {
     std::vector<probe::Trial> trials{probe::inbound(config, plan, family)};
-    std::ranges::move(probe::trials(config, plan, family), std::back_inserter(trials));
+    std::ranges::move(probe::trials(config, planned, family), std::back_inserter(trials));
     const std::vector<probe::Listener> where = probe::listeners(config, family, trials);
     probe::SourcePorts ports = probe::source_ports(where);
     for (const probe::Trial& trial : trials) {

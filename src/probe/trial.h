@@ -5,8 +5,9 @@
 #include <vector>
 
 #include "probe/attempt.h"
-#include "probe/route.h"
+#include "sidetrack/backend.h"
 #include "sidetrack/plan.h"
+#include "sidetrack/pod.h"
 #include "sidetrack/probe.h"
 
 namespace sidetrack::probe {
@@ -22,8 +23,15 @@ struct Trial {
   std::string unknown{};         // why it cannot be tried; empty: it can
 };
 
-// Follows the attempt through the plan: out by the route, and if that is by lo, in again.
-[[nodiscard]] Trial foresee(const Plan& plan, const Attempt& attempt, const Route& route);
+// A plan, as if it were programmed in a pod.
+struct Planned {
+  Planned(const Plan& of, PodView in);
+  const Plan& plan;
+  PodView pod;
+  Live live;
+};
+
+[[nodiscard]] Trial predict(const Planned& planned, const Attempt& attempt);
 
 // The port of the proxy where it ends; 0: none.
 [[nodiscard]] std::uint16_t captured_at(const Trial& trial);
@@ -49,6 +57,6 @@ struct Trial {
 // As the proxy, from loopback to the address that it passes inbound traffic on from: validation's connection.
 [[nodiscard]] Trial inbound(const Config& config, const Plan& plan, Family family);
 // Everything else that the plan does for this family.
-[[nodiscard]] std::vector<Trial> trials(const Config& config, const Plan& plan, Family family);
+[[nodiscard]] std::vector<Trial> trials(const Config& config, const Planned& planned, Family family);
 
 }  // namespace sidetrack::probe

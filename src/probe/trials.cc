@@ -4,10 +4,8 @@
 #include <algorithm>
 #include <functional>
 
-#include "probe/route.h"
+#include "analyse/route.h"
 #include "probe/trial.h"
-#include "probe/walk.h"
-#include "sidetrack/host.h"
 
 namespace sidetrack::probe {
 namespace {
@@ -26,29 +24,24 @@ std::string not_permitted(const Attempt& attempt) {
   return fmt::format("{}: to act as that user needs CAP_SETUID and CAP_SETGID: not tried", attempt.text());
 }
 
-// By the routes of this pod.
-Trial foresee_here(const Plan& plan, const Attempt& attempt) {
-  Route route = route_to(attempt.to);
-  if (attempt.mark != 0) route.interface = "lo";  // by the route of the mark
-  return foresee(plan, attempt, route);
-}
-
 // The first of the attempts that the plan treats as wished, one that can be made if there is any.
 using Wish = std::function<bool(const Trial&)>;
-std::vector<Trial> first(const Plan& plan, const std::string& name, const std::vector<Attempt>& attempts,
+std::vector<Trial> first(const Planned& planned, const std::string& name, const std::vector<Attempt>& attempts,
                          const Wish& wish) {
-  std::optional<Trial> not_ours;
+  std::optional<Trial> not_tried;
   for (const Attempt& attempt : attempts) {
-    Trial trial = foresee_here(plan, attempt);
-    if (!wish(trial)) continue;
+    const bool can_try = can_act_as(attempt.as);
+    if (not_tried && !can_try) continue;
+    Trial trial = predict(planned, attempt);
+    if (trial.unknown.empty() && !wish(trial)) continue;
     trial.name =
         fmt::format("{} {} {}", name, sidetrack::name(attempt.protocol), sidetrack::name(attempt.to.address.family));
-    if (can_act_as(attempt.as)) return {trial};
-    if (!not_ours) not_ours = std::move(trial);
+    if (!can_try) trial.unknown = not_permitted(attempt);
+    if (trial.unknown.empty()) return {trial};
+    if (!not_tried) not_tried = std::move(trial);
   }
-  if (!not_ours) return {};
-  not_ours->unknown = not_permitted(not_ours->attempt);
-  return {*not_ours};
+  if (!not_tried) return {};
+  return {*not_tried};
 }
 
 std::vector<Attempt> attempts(Protocol protocol, const std::vector<Owner>& ids, const std::vector<Address>& hosts,
@@ -72,24 +65,24 @@ Address inside(const AddressRange& range) {
   return range.contains(address) ? address : range.last;
 }
 
-std::vector<Trial> outbound(const Config& config, const Plan& plan, Family family) {
+std::vector<Trial> outbound(const Config& config, const Planned& planned, Family family) {
   std::vector<Address> hosts = nobody(family);
   for (const AddressRange& range : config.outbound_ranges.list) {
     if (range.family() == family && !range.first.is_loopback()) hosts.push_back(inside(range));
   }
   std::vector<std::uint16_t> ports{80, 443, config.probe_port};
   ports.insert(ports.begin(), config.outbound_ports.begin(), config.outbound_ports.end());
-  return first(plan, "outbound", attempts(Protocol::tcp, app_identities(config), hosts, ports),
+  return first(planned, "outbound", attempts(Protocol::tcp, app_identities(config), hosts, ports),
                [&](const Trial& trial) { return captured_at(trial) == config.proxy_port; });
 }
 
-std::vector<Trial> dns(const Config& config, const Plan& plan, Family family, Protocol protocol) {
+std::vector<Trial> dns(const Config& config, const Planned& planned, Family family, Protocol protocol) {
   std::vector<Address> servers;
-  for (const Address& server : plan.dns_servers) {
+  for (const Address& server : planned.plan.dns_servers) {
     if (server.family == family) servers.push_back(server);
   }
   if (config.capture_all_dns) servers = nobody(family);
-  return first(plan, "dns", attempts(protocol, app_identities(config), servers, {53}),
+  return first(planned, "dns", attempts(protocol, app_identities(config), servers, {53}),
                [&](const Trial& trial) { return captured_at(trial) != 0 && captured_at(trial) != config.proxy_port; });
 }
 
@@ -104,17 +97,17 @@ std::vector<Attempt> over_lo(const std::vector<Owner>& ids, Family family, const
 
 // `-o`: nothing has to leave the pod to see it. The proxy's call to its own pod is caught, but for these ports. In mode
 // TPROXY it is caught once more, on its way in, if it does not have the mark already.
-std::vector<Trial> excluded_outbound(const Config& config, const Plan& plan, Family family) {
+std::vector<Trial> excluded_outbound(const Config& config, const Planned& planned, Family family) {
   if (config.outbound_exclude_ports.empty()) return {};
   std::vector<std::uint16_t> ports = config.outbound_exclude_ports;
   std::erase(ports, config.tunnel_port);  // not caught in any case
   if (config.redirect_dns) std::erase(ports, 53);
   const std::uint32_t mark = config.mode == Mode::tproxy ? config.tproxy_mark : 0;
   const std::string what = "outbound excluded port";
-  auto found = first(plan, what, over_lo(proxy_identities(config), family, ports, mark), [&](const Trial& trial) {
+  auto found = first(planned, what, over_lo(proxy_identities(config), family, ports, mark), [&](const Trial& trial) {
     Attempt not_excluded = trial.attempt;
     not_excluded.to.port = config.probe_port;
-    return captured_at(trial) == 0 && captured_at(foresee_here(plan, not_excluded)) != 0;
+    return captured_at(trial) == 0 && captured_at(predict(planned, not_excluded)) != 0;
   });
   if (found.empty()) {
     found.push_back({.name = fmt::format("{} tcp {}", what, name(family)),
@@ -124,31 +117,20 @@ std::vector<Trial> excluded_outbound(const Config& config, const Plan& plan, Fam
   return found;
 }
 
-std::vector<Trial> app_to_itself(const Config& config, const Plan& plan, Family family) {
-  return first(plan, "app to itself", over_lo(app_identities(config), family, {config.probe_port}),
+std::vector<Trial> app_to_itself(const Config& config, const Planned& planned, Family family) {
+  return first(planned, "app to itself", over_lo(app_identities(config), family, {config.probe_port}),
                [](const Trial& trial) { return captured_at(trial) == 0; });
 }
 
 // ---- TPROXY: what carries the mark of the proxy's calls to its own pod counts as inbound on lo.
 
-// The pod's, as others reach it.
-std::optional<Address> own_address(Family family) {
-  const std::vector<Address> all = interface_addresses();
-  const auto found = std::ranges::find_if(all, [&](const Address& a) {
-    return a.family == family && !a.is_loopback() && !a.is_link_local() && a != Address::passthrough(family);
-  });
-  return found != all.end() ? std::optional(*found) : std::nullopt;
-}
-
-// What the rules of mangle OUTPUT put on the proxy's call to its own pod.
-std::uint32_t inbound_mark(const Config& config, const Plan& plan, const Address& own) {
-  PacketAtHook packet;
-  packet.source = {own, 0};
-  packet.destination = {own, config.probe_port};
-  packet.out = "lo";
-  packet.owner = Owner{config.proxy_uids.front(), config.proxy_gids.front()};
-  packet.connmark = 0;
-  return walk(plan.ruleset, Table::mangle, "OUTPUT", packet).mark;
+// What the rules put on the proxy's call to its own pod.
+std::uint32_t inbound_mark(const Plan& plan) {
+  for (const Rule& rule : plan.ruleset.rules) {
+    const auto* set = std::get_if<SetMark>(&rule.target);
+    if (set != nullptr && rule.chain == "OUTPUT") return set->mark;
+  }
+  return 0;
 }
 
 std::uint16_t free_port(Family family) {
@@ -160,22 +142,22 @@ bool nobody_listens(const Endpoint& at) {
 }
 
 // `-b`, or, if `excluded`, `-d`.
-std::vector<Trial> tproxy(const Config& config, const Plan& plan, const Address& own, bool excluded) {
+std::vector<Trial> tproxy(const Config& config, const Planned& planned, const Address& own, bool excluded) {
   const Family family = own.family;
   const bool all = config.inbound_ports.all;
   if (excluded && !all) return {};
   const std::vector<std::uint16_t> ports = excluded ? config.inbound_exclude_ports
                                            : all    ? std::vector{free_port(family)}
                                                     : config.inbound_ports.list;
-  const auto tries = attempts(Protocol::tcp, app_identities(config), {own}, ports, inbound_mark(config, plan, own));
+  const auto tries = attempts(Protocol::tcp, app_identities(config), {own}, ports, inbound_mark(planned.plan));
   if (tries.empty()) return {};
   const std::string what = excluded ? "tproxy excluded port" : "tproxy";
   bool in_use = false;
-  auto found = first(plan, what, tries, [&](const Trial& trial) {
+  auto found = first(planned, what, tries, [&](const Trial& trial) {
     Attempt not_excluded = trial.attempt;
     if (excluded) not_excluded.to.port = config.probe_port;
     if (std::holds_alternative<Tproxy>(trial.end) == excluded) return false;
-    if (!std::holds_alternative<Tproxy>(foresee_here(plan, not_excluded).end)) return false;
+    if (!std::holds_alternative<Tproxy>(predict(planned, not_excluded).end)) return false;
     // The proxy's socket has the destination for its own address: where somebody listens, both look alike.
     const bool is_free = nobody_listens(trial.attempt.to);
     in_use = in_use || !is_free;
@@ -191,9 +173,9 @@ std::vector<Trial> tproxy(const Config& config, const Plan& plan, const Address&
 }
 
 // What carries the mark stays in the pod, whatever its destination.
-std::vector<Trial> tproxy_route(const Config& config, const Plan& plan, const Address& own) {
+std::vector<Trial> tproxy_route(const Config& config, const Planned& planned, const Address& own) {
   const Family family = own.family;
-  Routing routing = plan.routing;
+  Routing routing = planned.plan.routing;
   const auto other = [&](const auto& route) { return route.family != family; };
   std::erase_if(routing.policy_rules, other);
   std::erase_if(routing.local_routes, other);
@@ -202,7 +184,7 @@ std::vector<Trial> tproxy_route(const Config& config, const Plan& plan, const Ad
   auto tries = attempts(Protocol::tcp, app_identities(config), nobody(family), {config.probe_port}, config.tproxy_mark);
   // The kernel would choose the destination itself as the source, and then find no route for that.
   for (Attempt& attempt : tries) attempt.from = own;
-  auto found = first(plan, "tproxy route", tries, [](const Trial& trial) {
+  auto found = first(planned, "tproxy route", tries, [](const Trial& trial) {
     return captured_at(trial) == 0 &&
            nobody_listens({Address::any(trial.attempt.to.address.family), trial.attempt.to.port});
   });
@@ -246,25 +228,25 @@ Trial inbound(const Config& config, const Plan& plan, Family family) {
                         .as = proxy_identities(config).front(),
                         .from = Address::loopback(family),
                         .to = {Address::passthrough(family), config.probe_port}};
-  Trial trial = foresee(plan, attempt, {"lo", Address::loopback(family)});
+  Trial trial = predict({plan, assumed_pod(plan)}, attempt);
   trial.name = fmt::format("inbound tcp {}", name(family));
   if (!can_act_as(attempt.as)) trial.unknown = not_permitted(attempt);
   return trial;
 }
 
-std::vector<Trial> trials(const Config& config, const Plan& plan, Family family) {
+std::vector<Trial> trials(const Config& config, const Planned& planned, Family family) {
   std::vector<Trial> all = from_outside(config, family);
   const auto add = [&](const std::vector<Trial>& more) { all.insert(all.end(), more.begin(), more.end()); };
-  add(outbound(config, plan, family));
-  add(dns(config, plan, family, Protocol::tcp));
-  add(dns(config, plan, family, Protocol::udp));
-  add(excluded_outbound(config, plan, family));
-  add(app_to_itself(config, plan, family));
+  add(outbound(config, planned, family));
+  add(dns(config, planned, family, Protocol::tcp));
+  add(dns(config, planned, family, Protocol::udp));
+  add(excluded_outbound(config, planned, family));
+  add(app_to_itself(config, planned, family));
   if (config.mode != Mode::tproxy) return all;
-  if (const std::optional<Address> own = own_address(family)) {
-    add(tproxy(config, plan, *own, false));
-    add(tproxy(config, plan, *own, true));
-    add(tproxy_route(config, plan, *own));
+  if (const auto own = own_address(planned.pod, family)) {
+    add(tproxy(config, planned, own->address, false));
+    add(tproxy(config, planned, own->address, true));
+    add(tproxy_route(config, planned, own->address));
   }
   return all;
 }

@@ -24,13 +24,13 @@ namespace {
 using namespace nft;
 
 // One table of one family.
-struct Place {
+struct IptablesTable {
   Family family;
   Table table;
   [[nodiscard]] TableKey key() const { return {nfproto(family), std::string(name(table))}; }
 };
-std::vector<Place> places() {
-  std::vector<Place> all;
+std::vector<IptablesTable> iptables_tables() {
+  std::vector<IptablesTable> all;
   for (const Family family : {Family::ipv4, Family::ipv6}) {
     for (const Table table : all_tables) all.push_back({family, table});
   }
@@ -40,14 +40,14 @@ std::vector<Place> places() {
 // Those that are read besides, which nobody writes to but others.
 constexpr Table other_tables[] = {Table::filter, Table::security};
 
-std::optional<Place> place_of(const TableKey& key) {
+std::optional<IptablesTable> iptables_table_of(const TableKey& key) {
   if (key.family != NFPROTO_IPV4 && key.family != NFPROTO_IPV6) return std::nullopt;
   const auto is_named = [&](Table table) { return key.name == name(table); };
   const Family family = key.family == NFPROTO_IPV4 ? Family::ipv4 : Family::ipv6;
   const auto* ours = std::ranges::find_if(all_tables, is_named);
-  if (ours != std::end(all_tables)) return Place{family, *ours};
+  if (ours != std::end(all_tables)) return IptablesTable{family, *ours};
   const auto* other = std::ranges::find_if(other_tables, is_named);
-  if (other != std::end(other_tables)) return Place{family, *other};
+  if (other != std::end(other_tables)) return IptablesTable{family, *other};
   return std::nullopt;
 }
 
@@ -55,7 +55,7 @@ bool is_written(Table table) { return std::ranges::find(all_tables, table) != st
 
 // ---- Reading.
 
-LiveChain read_chain(const KernelTable& table, const KernelChain& chain, const Place& place) {
+LiveChain read_chain(const KernelTable& table, const KernelChain& chain, const IptablesTable& place) {
   LiveChain live{place.family, place.table, chain.name, false, {}, chain.policy, {}, {}};
   live.hook = chain.hook;
   live.table_name = text(table.key);
@@ -101,7 +101,7 @@ struct ChainChange {
   }
 };
 
-void require_awake(const Place& place, const Live& seen) {
+void require_awake(const IptablesTable& place, const Live& seen) {
   const std::string table = text(place.key());
   const auto found = std::ranges::find(seen.tables, table, &LiveTable::name);
   if (found == seen.tables.end() || !found->dormant) return;
@@ -112,7 +112,7 @@ void require_awake(const Place& place, const Live& seen) {
 }
 
 // Rules in such a chain would be seen never, or at another time than they are meant for.
-void require_called(const Place& place, const LiveChain& there) {
+void require_called(const IptablesTable& place, const LiveChain& there) {
   const auto meant = builtin_hook(place.table, there.name);
   const char* fault = there.hook == meant ? nullptr
                       : !there.hook       ? "is at no hook"
@@ -124,7 +124,8 @@ void require_called(const Place& place, const LiveChain& there) {
       .as_of_one_backend();
 }
 
-std::vector<ChainChange> changes_of(const Live& seen, const Ruleset& wanted, const Place& place, EqualRules equal) {
+std::vector<ChainChange> changes_of(const Live& seen, const Ruleset& wanted, const IptablesTable& place,
+                                    EqualRules equal) {
   static const std::vector<LiveRule> none;
   std::vector<ChainChange> changes;
   const std::vector<Chain> asked = chains(wanted, place.table, place.family);
@@ -146,7 +147,7 @@ std::vector<ChainChange> changes_of(const Live& seen, const Ruleset& wanted, con
 
 class Writer {
  public:
-  Writer(Transaction& transaction, const Place& place, const Ruleset& wanted)
+  Writer(Transaction& transaction, const IptablesTable& place, const Ruleset& wanted)
       : transaction_(transaction),
         place_(place),
         key_(place.key()),
@@ -193,7 +194,7 @@ class Writer {
     }
   }
 
-  void add(const Rule& rule, const Transaction::Place& at) {
+  void add(const Rule& rule, const Transaction::Position& at) {
     const IptablesRule made = iptables_rule(rule, place_.family);
     transaction_.add_rule(at, made.expressions, {}, rule, made.compat);
   }
@@ -207,7 +208,7 @@ class Writer {
   }
 
   Transaction& transaction_;
-  Place place_;
+  IptablesTable place_;
   TableKey key_;
   std::vector<Chain> wanted_;
 };
@@ -224,13 +225,13 @@ void keep_divided(LiveChain& chain) {
 
 namespace nft {
 
-bool is_of_iptables(const TableKey& table) { return place_of(table).has_value(); }
+bool is_of_iptables(const TableKey& table) { return iptables_table_of(table).has_value(); }
 
 Live iptables_live(const Dump& seen) {
   Live live{BackendKind::iptables_nft, {}, seen.generation, {}};
   std::vector<LiveChain> others;
   for (const KernelTable& table : seen.tables) {
-    const auto place = place_of(table.key);
+    const auto place = iptables_table_of(table.key);
     if (!place) continue;
     live.tables.push_back(live_table(table));
     std::vector<LiveChain>& to = is_written(place->table) ? live.chains : others;
@@ -240,7 +241,7 @@ Live iptables_live(const Dump& seen) {
   std::ranges::for_each(live.chains, keep_divided);
   std::size_t first = 0;
   for (const KernelTable& table : seen.tables) {
-    const auto place = place_of(table.key);
+    const auto place = iptables_table_of(table.key);
     if (!place || !is_written(place->table)) continue;
     const std::span chains = std::span(live.chains).subspan(first, table.chains.size());
     if (is_own(table, chains)) live.own_tables.push_back(text(table.key));
@@ -252,7 +253,7 @@ Live iptables_live(const Dump& seen) {
 
 void change_iptables_nft(const Live& seen, const Ruleset& wanted, EqualRules equal, Transaction& transaction) {
   transaction.begin(BackendKind::iptables_nft);
-  for (const Place& place : places()) {
+  for (const IptablesTable& place : iptables_tables()) {
     const bool used = !chains(wanted, place.table, place.family).empty();
     if (!used && std::ranges::find(seen.own_tables, text(place.key())) != seen.own_tables.end()) {
       transaction.delete_table(place.key());

@@ -161,14 +161,14 @@ void Transaction::add_set(const TableKey& table, const Set& set) {
   }
 }
 
-void Transaction::add_rule(const Place& place, std::span<const Expression> expressions, const std::string& comment,
-                           const Rule& source, const std::optional<Compat>& compat) {
-  const auto flags = static_cast<std::uint16_t>(NLM_F_CREATE | (place.before == 0 ? NLM_F_APPEND : 0));
-  message(NFT_MSG_NEWRULE, place.table.family, flags, {}, &source, [&](nlmsghdr* header) {
+void Transaction::add_rule(const Position& position, std::span<const Expression> expressions,
+                           const std::string& comment, const Rule& source, const std::optional<Compat>& compat) {
+  const auto flags = static_cast<std::uint16_t>(NLM_F_CREATE | (position.before == 0 ? NLM_F_APPEND : 0));
+  message(NFT_MSG_NEWRULE, position.table.family, flags, {}, &source, [&](nlmsghdr* header) {
     const NftnlRule made(allocated(nftnl_rule_alloc()));
-    nftnl_rule_set_str(made.get(), NFTNL_RULE_TABLE, place.table.name.c_str());
-    nftnl_rule_set_str(made.get(), NFTNL_RULE_CHAIN, place.chain.c_str());
-    if (place.before != 0) nftnl_rule_set_u64(made.get(), NFTNL_RULE_POSITION, place.before);
+    nftnl_rule_set_str(made.get(), NFTNL_RULE_TABLE, position.table.name.c_str());
+    nftnl_rule_set_str(made.get(), NFTNL_RULE_CHAIN, position.chain.c_str());
+    if (position.before != 0) nftnl_rule_set_u64(made.get(), NFTNL_RULE_POSITION, position.before);
     if (compat) {
       nftnl_rule_set_u32(made.get(), NFTNL_RULE_COMPAT_PROTO, compat->protocol);
       nftnl_rule_set_u32(made.get(), NFTNL_RULE_COMPAT_FLAGS, compat->flags);

@@ -23,7 +23,7 @@ class Transaction {
     std::uint32_t protocol = 0;
     std::uint32_t flags = 0;
   };
-  struct Place {
+  struct Position {
     TableKey table;
     std::string chain;
     std::uint64_t before = 0;  // the handle of the rule to stand before; 0: at the end of the chain
@@ -43,7 +43,7 @@ class Transaction {
   void delete_chain(const TableKey& table, const std::string& chain);
   void add_set(const TableKey& table, const Set& set);  // with its elements
   // `source` is what errors call the rule by; it must live as long as this.
-  void add_rule(const Place& place, std::span<const Expression> expressions, const std::string& comment,
+  void add_rule(const Position& position, std::span<const Expression> expressions, const std::string& comment,
                 const Rule& source, const std::optional<Compat>& compat = {});
   void delete_rule(const TableKey& table, const std::string& chain, std::uint64_t handle);
   void delete_rules(const TableKey& table, const std::string& chain);  // all of the chain
