@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "probe/route.h"
 
-#include <ifaddrs.h>
+#include <net/if.h>
 
-#include <memory>
-
+#include "backend/routes/rtnetlink.h"
 #include "host/descriptor.h"
 #include "probe/listeners.h"
 
@@ -14,12 +13,10 @@ namespace {
 // The one that has the address. An IPv4 interface has a whole subnet of loopback addresses.
 std::string interface_with(const Address& address) {
   if (address.is_loopback()) return "lo";
-  ifaddrs* first = nullptr;
-  if (getifaddrs(&first) != 0) return {};
-  const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(first, freeifaddrs);
-  for (const ifaddrs* entry = first; entry != nullptr; entry = entry->ifa_next) {
-    if (entry->ifa_addr == nullptr || entry->ifa_addr->sa_family != domain(address.family)) continue;
-    if (SocketAddress(entry->ifa_addr).endpoint().address == address) return entry->ifa_name;
+  netlink::Socket socket = routes::open_socket();
+  for (const routes::LiveAddress& live : routes::list_addresses(socket)) {
+    char name[IF_NAMESIZE];
+    if (live.address == address && if_indextoname(live.device, name) != nullptr) return name;
   }
   return {};
 }
