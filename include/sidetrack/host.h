@@ -11,7 +11,7 @@
 namespace sidetrack {
 
 // The addresses of the interfaces of this network namespace, in the order of the kernel's listing (RTM_GETADDR: all of
-// IPv4, then all of IPv6). Throws Error (failed) if the kernel refuses the listing.
+// IPv4, then all of IPv6). Throws Error (failed) if the kernel refuses the listing, busy if it keeps changing.
 [[nodiscard]] std::vector<Address> interface_addresses();
 
 // Where it is read; tests put their own. Users and groups come from the two files alone, not from the name service

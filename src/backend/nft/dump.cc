@@ -2,40 +2,36 @@
 #include "backend/nft/dump.h"
 
 #include <fmt/format.h>
-#include <libnftnl/common.h>
 #include <linux/netfilter.h>
 #include <linux/netfilter/nf_tables.h>
 #include <linux/netfilter/nfnetlink.h>
 
 #include <algorithm>
-#include <array>
 #include <set>
 
-#include "backend/nft/attributes.h"
 #include "backend/nft/codec.h"
 #include "backend/nft/fields.h"
+#include "backend/nft/nfnetlink.h"
 #include "sidetrack/error.h"
 
 namespace sidetrack::nft {
 namespace {
 
-constexpr int attempts = 10;
+using netlink::Attributes;
+using netlink::network_order;
+using netlink::payload;
+using netlink::Socket;
+using netlink::string;
 
-using Filter = std::pair<std::uint16_t, std::string>;  // an attribute and its value
+using Filter = std::pair<int, std::string>;  // an attribute and its value
 
 // Every object of a kind that the filters let through.
-void ask(Socket& socket, std::uint16_t type, std::uint8_t family, std::initializer_list<Filter> filters,
+void ask(Socket& socket, int type, std::uint8_t family, std::initializer_list<Filter> filters,
          const std::function<void(std::uint8_t family, const Attributes&)>& take) {
-  alignas(nlmsghdr) std::array<std::byte, 1024> buffer{};
-  nlmsghdr* header =
-      nftnl_nlmsg_build_hdr(reinterpret_cast<char*>(buffer.data()), type, family, NLM_F_DUMP, socket.next_sequence());
-  for (const auto& [attribute, value] : filters) mnl_attr_put_strz(header, attribute, value.c_str());
-  socket.request(std::span(buffer).first(header->nlmsg_len), [&](const nlmsghdr* message) {
-    if (mnl_nlmsg_get_payload_len(message) < sizeof(nfgenmsg)) {
-      throw Error(ExitCode::failed, "nf_tables: a message without its header");
-    }
-    take(static_cast<const nfgenmsg*>(mnl_nlmsg_get_payload(message))->nfgen_family,
-         Attributes(message, sizeof(nfgenmsg)));
+  netlink::Request question = request(type, family, NLM_F_DUMP);
+  for (const auto& [attribute, value] : filters) question.put(attribute, value);
+  read(socket, question, [&](const netlink::Message& message) {
+    take(message.header<nfgenmsg>().nfgen_family, message.attributes<nfgenmsg>());
   });
 }
 
@@ -49,7 +45,7 @@ const nlattr* required(const Attributes& attributes, int type) {
 template <typename Number>
 Number number_or(const Attributes& attributes, int type, Number otherwise) {
   const nlattr* found = attributes.find(type);
-  return found != nullptr ? number<Number>(found) : otherwise;
+  return found != nullptr ? network_order<Number>(found) : otherwise;
 }
 
 void read_tables(Socket& socket, const std::function<bool(const TableKey&)>& wanted, Dump& into) {
@@ -70,7 +66,7 @@ void read_hook(const TableKey& table, const Attributes& message, KernelChain& ch
   const nlattr* nest = message.find(NFTA_CHAIN_HOOK);
   if (nest == nullptr) return;
   const Attributes point(nest);
-  const auto hook = hook_of(table.family, number<std::uint32_t>(required(point, NFTA_HOOK_HOOKNUM)));
+  const auto hook = hook_of(table.family, network_order<std::uint32_t>(required(point, NFTA_HOOK_HOOKNUM)));
   const auto type = type_named(string(required(message, NFTA_CHAIN_TYPE)));
   if (!hook || !type) {
     throw Error(
@@ -78,7 +74,7 @@ void read_hook(const TableKey& table, const Attributes& message, KernelChain& ch
         fmt::format("the chain {} of the table {} is at a hook that sidetrack does not know", chain.name, text(table)),
         fmt::format("see 'nft list chain {} {}'", text(table), chain.name));
   }
-  const auto priority = static_cast<std::int32_t>(number<std::uint32_t>(required(point, NFTA_HOOK_PRIORITY)));
+  const auto priority = static_cast<std::int32_t>(network_order<std::uint32_t>(required(point, NFTA_HOOK_PRIORITY)));
   chain.hook = HookPoint{*hook, priority, *type, {}};
   if (number_or<std::uint32_t>(message, NFTA_CHAIN_POLICY, NF_ACCEPT) == NF_DROP) chain.policy = Verdict::drop;
   if (const nlattr* list = point.find(NFTA_HOOK_DEVS)) {
@@ -104,7 +100,7 @@ void read_chains(Socket& socket, Dump& into) {
 
 KernelRule rule_of(const Attributes& message) {
   KernelRule rule;
-  rule.handle = number<std::uint64_t>(required(message, NFTA_RULE_HANDLE));
+  rule.handle = network_order<std::uint64_t>(required(message, NFTA_RULE_HANDLE));
   if (const nlattr* list = message.find(NFTA_RULE_EXPRESSIONS)) {
     const auto bytes = payload(list);
     rule.expressions.assign(bytes.begin(), bytes.end());
@@ -185,14 +181,14 @@ void take_element(const nlattr* nest, KernelSet& set) {
       case NFTA_SET_ELEM_DATA:
         if (const nlattr* verdict = Attributes(attribute).find(NFTA_DATA_VERDICT)) {
           const Attributes parts(verdict);
-          element.verdict = static_cast<std::int32_t>(number<std::uint32_t>(required(parts, NFTA_VERDICT_CODE)));
+          element.verdict = static_cast<std::int32_t>(network_order<std::uint32_t>(required(parts, NFTA_VERDICT_CODE)));
           if (const nlattr* chain = parts.find(NFTA_VERDICT_CHAIN)) element.chain = string(chain);
         } else {
           element.data = bytes_of(attribute);
         }
         break;
       case NFTA_SET_ELEM_FLAGS:
-        flags = number<std::uint32_t>(attribute);
+        flags = network_order<std::uint32_t>(attribute);
         break;
       case NFTA_SET_ELEM_TIMEOUT:
       case NFTA_SET_ELEM_EXPIRATION:
@@ -266,7 +262,7 @@ KernelSet set_of(const Attributes& message) {
                                   NFT_SET_TIMEOUT | NFT_SET_EVAL | NFT_SET_OBJECT | NFT_SET_CONCAT | NFT_SET_EXPR;
   KernelSet set;
   set.flags = number_or<std::uint32_t>(message, NFTA_SET_FLAGS, 0);
-  set.key_size = number<std::uint32_t>(required(message, NFTA_SET_KEY_LEN));
+  set.key_size = network_order<std::uint32_t>(required(message, NFTA_SET_KEY_LEN));
   set.verdicts = number_or<std::uint32_t>(message, NFTA_SET_DATA_TYPE, 0) == verdict_data;
   if ((set.flags & (NFT_SET_EVAL | NFT_SET_TIMEOUT)) != 0) set.opaque = "packets and time change what it holds";
   if ((set.flags & ~known) != 0) set.opaque = fmt::format("it has the flags {:#x}", set.flags);
@@ -316,28 +312,16 @@ Dump read_all(Socket& socket, const std::function<bool(const TableKey&)>& wanted
 }  // namespace
 
 Dump dump(Socket& socket, const std::function<bool(const TableKey&)>& wanted) {
-  std::optional<std::uint32_t> generation;
-  for (int attempt = 1; attempt <= attempts; ++attempt) {
-    try {
-      if (!generation) generation = socket.generation();
-      Dump result = read_all(socket, wanted);
-      const std::uint32_t after = socket.generation();
-      if (after == *generation) {
-        result.generation = after;
-        return result;
-      }
-      generation = after;
-    } catch (const Error& error) {
-      if (error.code() != ExitCode::busy) throw;
-      generation.reset();
-      socket.reopen();
-    }
-  }
-  throw Error(ExitCode::busy,
-              fmt::format("the rules of nf_tables could not be read as a whole in {} attempts: somebody keeps changing "
-                          "them, or the kernel is short of memory",
-                          attempts),
-              "run it again");
+  std::optional<std::uint32_t> generation_seen;
+  return netlink::read_undisturbed(socket, [&]() -> std::optional<Dump> {
+    const std::uint32_t before = generation_seen ? *generation_seen : generation(socket);
+    generation_seen.reset();
+    Dump result = read_all(socket, wanted);
+    result.generation = generation(socket);
+    if (result.generation == before) return result;
+    generation_seen = result.generation;
+    return std::nullopt;
+  });
 }
 
 bool of_pods(const TableKey& table) {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "backend/nft/kernel_table.h"
-#include "backend/nft/socket.h"
+#include "kernel/netlink/socket.h"
 
 namespace sidetrack::nft {
 
@@ -17,7 +17,7 @@ struct Dump {
 
 // The tables for which `wanted` is true, whole: never a part of them. Retries, a bounded number of times, if somebody
 // changes the rules while they are read, or the kernel breaks off; then throws busy.
-[[nodiscard]] Dump dump(Socket& socket, const std::function<bool(const TableKey&)>& wanted);
+[[nodiscard]] Dump dump(netlink::Socket& socket, const std::function<bool(const TableKey&)>& wanted);
 
 // Whether the table is of a family whose rules a pod's packets pass: inet, ip, ip6, netdev.
 [[nodiscard]] bool of_pods(const TableKey& table);

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "backend/nft/dump.h"
-#include "backend/nft/socket.h"
+#include "backend/nft/nfnetlink.h"
 #include "backend/nft/transaction.h"
 #include "sidetrack/kernel.h"
 
@@ -29,7 +29,7 @@ class NfTables {
   void check(std::span<const Change> changes);
 
  private:
-  Socket socket_;
+  netlink::Socket socket_ = open_socket();
 };
 
 }  // namespace sidetrack::nft

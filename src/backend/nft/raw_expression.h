@@ -9,9 +9,14 @@
 #include <string>
 #include <vector>
 
-#include "backend/nft/attributes.h"
+#include "kernel/netlink/attributes.h"
 
 namespace sidetrack::nft {
+
+using netlink::Attributes;
+using netlink::network_order;
+using netlink::payload;
+using netlink::string;
 
 // A set of attributes, as bits.
 template <typename... Types>
@@ -30,8 +35,8 @@ class RawExpression {
   [[nodiscard]] bool has_only(std::uint32_t these) const { return !odd_ && (present_ & ~these) == 0; }
 
   // Zero, or empty, for an attribute that is not there.
-  [[nodiscard]] std::uint32_t u32(int type) const { return has(type) ? number<std::uint32_t>(at(type)) : 0; }
-  [[nodiscard]] std::uint64_t u64(int type) const { return has(type) ? number<std::uint64_t>(at(type)) : 0; }
+  [[nodiscard]] std::uint32_t u32(int type) const { return has(type) ? network_order<std::uint32_t>(at(type)) : 0; }
+  [[nodiscard]] std::uint64_t u64(int type) const { return has(type) ? network_order<std::uint64_t>(at(type)) : 0; }
   [[nodiscard]] std::string text(int type) const { return has(type) ? string(at(type)) : std::string(); }
   [[nodiscard]] std::string data(int type) const;  // of NFTA_DATA_VALUE
   [[nodiscard]] const nlattr* at(int type) const { return found_[static_cast<std::size_t>(type)]; }

@@ -11,12 +11,14 @@
 #include <string_view>
 #include <vector>
 
-#include "backend/nft/attributes.h"
 #include "backend/xt/extension.h"
+#include "kernel/netlink/attributes.h"
 #include "sidetrack/render.h"
 
 namespace sidetrack::nft {
 namespace {
+
+using netlink::Attributes;
 
 // What brings an expression into the kernel. Those that are not here are part of nf_tables itself.
 struct Provider {
@@ -63,7 +65,7 @@ struct Part {
   }
 };
 
-std::string text_of(const nlattr* attribute) { return attribute == nullptr ? "" : mnl_attr_get_str(attribute); }
+std::string text_of(const nlattr* attribute) { return attribute == nullptr ? "" : netlink::string(attribute); }
 
 Part part_of(const nlattr* element) {
   Part part;

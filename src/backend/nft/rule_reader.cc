@@ -440,7 +440,7 @@ class Reader {
     const nlattr* code = verdict != nullptr ? Attributes(verdict).find(NFTA_VERDICT_CODE) : nullptr;
     if (code == nullptr) return opaque(e.words());
     const nlattr* chain = Attributes(verdict).find(NFTA_VERDICT_CHAIN);
-    const auto number_of_verdict = static_cast<std::int32_t>(number<std::uint32_t>(code));
+    const auto number_of_verdict = static_cast<std::int32_t>(network_order<std::uint32_t>(code));
     if (number_of_verdict == NFT_CONTINUE) return;
     const Target target = target_of(number_of_verdict, chain != nullptr ? string(chain) : std::string());
     if (!tproxy_) return decide(target);
@@ -592,9 +592,10 @@ class Reader {
   void take_counter(const RawExpression& e) { counters_ = {e.u64(NFTA_COUNTER_PACKETS), e.u64(NFTA_COUNTER_BYTES)}; }
   void take_notrack(const RawExpression&) { effect(Notrack{}); }
   void take_reject(const RawExpression& e) {
-    decide(Reject{fmt::format(
-        "reject with type {} code {}", e.u32(NFTA_REJECT_TYPE),
-        e.has(NFTA_REJECT_ICMP_CODE) ? std::to_string(number<std::uint8_t>(e.at(NFTA_REJECT_ICMP_CODE))) : "none")});
+    decide(Reject{fmt::format("reject with type {} code {}", e.u32(NFTA_REJECT_TYPE),
+                              e.has(NFTA_REJECT_ICMP_CODE)
+                                  ? std::to_string(network_order<std::uint8_t>(e.at(NFTA_REJECT_ICMP_CODE)))
+                                  : "none")});
   }
 
   void take_match(const RawExpression& e) {

@@ -2,6 +2,7 @@
 #include <set>
 
 #include "backend/nft/dump.h"
+#include "backend/nft/nfnetlink.h"
 #include "sidetrack/doctor.h"
 #include "sidetrack/error.h"
 
@@ -9,7 +10,7 @@ namespace sidetrack {
 
 TableNames nf_tables() {
   try {
-    nft::Socket socket;
+    netlink::Socket socket = nft::open_socket();
     std::set<std::string> names;  // a set: a disturbed dump is begun anew
     static_cast<void>(nft::dump(socket, [&](const nft::TableKey& key) {
       names.insert(text(key));

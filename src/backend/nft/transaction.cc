@@ -15,6 +15,7 @@
 
 #include "backend/nft/codec.h"
 #include "backend/nft/fields.h"
+#include "backend/nft/nfnetlink.h"
 #include "backend/nft/refusal.h"
 #include "model/printable.h"
 #include "sidetrack/error.h"
@@ -203,9 +204,9 @@ void Transaction::delete_rules(const TableKey& table, const std::string& chain) 
 namespace {
 
 // Not busy if it cannot be asked for: that would say that nothing was committed.
-std::uint32_t generation_after(Socket& socket) {
+std::uint32_t generation_after(netlink::Socket& socket) {
   try {
-    return socket.generation();
+    return generation(socket);
   } catch (const Error& error) {
     if (error.code() != ExitCode::busy) throw;
     throw Error(ExitCode::failed, error.what(), error.hint());
@@ -214,7 +215,7 @@ std::uint32_t generation_after(Socket& socket) {
 
 }  // namespace
 
-void Transaction::commit(Socket& socket) {
+void Transaction::commit(netlink::Socket& socket) {
   if (empty()) return;
   const std::size_t end = bytes_.size();
   append(*nftnl_batch_end(draft_.get(), static_cast<std::uint32_t>(steps_.size() + 1)));
@@ -226,37 +227,37 @@ void Transaction::commit(Socket& socket) {
   }
 }
 
-void Transaction::check(Socket& socket) {
+void Transaction::check(netlink::Socket& socket) {
   if (!empty()) send(socket);
 }
 
-void Transaction::send(Socket& socket) {
+void Transaction::send(netlink::Socket& socket) {
   const auto last = static_cast<std::uint32_t>(steps_.size());
   reinterpret_cast<nlmsghdr*>(bytes_.data() + steps_.back().offset)->nlmsg_flags |= NLM_F_ACK;
-  std::vector<Answer> answers = socket.transact(bytes_);
-  std::erase_if(answers, [&](const Answer& answer) { return answer.sequence > last; });  // to another question
+  std::vector<netlink::Reply> replies = transact(socket, bytes_);
+  std::erase_if(replies, [&](const netlink::Reply& reply) { return reply.sequence > last; });  // to another question
   // The first error is the cause; later ones may follow from it.
-  for (const Answer& answer : answers) {
-    if (answer.error != 0) refused(answer);
+  for (const netlink::Reply& reply : replies) {
+    if (reply.error != 0) refused(reply);
   }
-  if (std::ranges::none_of(answers, [&](const Answer& answer) { return answer.sequence == last; })) {
+  if (std::ranges::none_of(replies, [&](const netlink::Reply& reply) { return reply.sequence == last; })) {
     throw Error(ExitCode::failed, "nf_tables: the kernel did not answer");
   }
 }
 
-void Transaction::refused(const Answer& answer) const {
-  if (answer.error == ERESTART) {
+void Transaction::refused(const netlink::Reply& reply) const {
+  if (reply.error == ERESTART) {
     throw Error(ExitCode::busy, "nf_tables: somebody else changed the rules meanwhile", "run it again");
   }
   // 0: the commit itself, or the whole batch for want of a right.
-  if (answer.sequence == 0) throw_unavailable(answer.error, "nf_tables refuses the rules");
-  const Step& step = steps_.at(answer.sequence - 1);
+  if (reply.sequence == 0) throw unavailable(reply.error, "nf_tables refuses the rules");
+  const Step& step = steps_.at(reply.sequence - 1);
   throw refusal({.backend = step.backend,
-                 .error = answer.error,
+                 .error = reply.error,
                  .step = step.words,
                  .rule = step.rule,
                  .message = reinterpret_cast<const nlmsghdr*>(bytes_.data() + step.offset),
-                 .offset = answer.offset});
+                 .offset = reply.offset});
 }
 
 }  // namespace sidetrack::nft

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "backend/nft/native.h"
-#include "backend/nft/socket.h"
+#include "kernel/netlink/ask.h"
 #include "sidetrack/backend.h"
 
 namespace sidetrack::nft {
@@ -50,9 +50,9 @@ class Transaction {
 
   [[nodiscard]] bool empty() const { return steps_.empty(); }
 
-  void commit(Socket& socket);
+  void commit(netlink::Socket& socket);
   // Sends it without its end: the kernel looks at everything and keeps nothing.
-  void check(Socket& socket);
+  void check(netlink::Socket& socket);
 
  private:
   // One message, in the words of an error about it.
@@ -68,8 +68,8 @@ class Transaction {
   void message(std::uint16_t type, std::uint8_t family, std::uint16_t flags, std::string words, const Rule* rule,
                Write write);
   void append(const nlmsghdr& message);
-  void send(Socket& socket);
-  [[noreturn]] void refused(const Answer& answer) const;
+  void send(netlink::Socket& socket);
+  [[noreturn]] void refused(const netlink::Reply& reply) const;
 
   BackendKind backend_ = BackendKind::nftables;
   std::uint32_t generation_;

@@ -2,31 +2,22 @@
 #include "backend/routes/live.h"
 
 #include <linux/fib_rules.h>
-#include <linux/if_addr.h>
 #include <linux/rtnetlink.h>
+#include <net/if.h>
+#include <sys/ioctl.h>
 
 #include <algorithm>
+#include <cstring>
 #include <string>
 
 #include "backend/routes/protocol.h"
 
 namespace sidetrack::routes {
 
-std::optional<Family> family_of(unsigned domain) {
-  if (domain == AF_INET) return Family::ipv4;
-  if (domain == AF_INET6) return Family::ipv6;
-  return std::nullopt;
-}
-
 namespace {
 
-std::optional<Address> address_of(Family family, const nlattr& attribute) {
-  Address address{family, {}};
-  if (mnl_attr_get_payload_len(&attribute) < address.size()) return {};
-  const auto* bytes = static_cast<const std::uint8_t*>(mnl_attr_get_payload(&attribute));
-  std::copy_n(bytes, address.size(), address.bytes.begin());
-  return address;
-}
+using netlink::host_order;
+using netlink::Message;
 
 RoutingRule::Action action_of(std::uint8_t action) {
   switch (action) {
@@ -66,7 +57,7 @@ const char* condition(std::uint16_t type) {
 }
 
 std::optional<LiveRule> policy_rule(const Message& message) {
-  const auto& header = message.payload<fib_rule_hdr>();
+  const auto& header = message.header<fib_rule_hdr>();
   const auto family = family_of(header.family);
   if (!family) return std::nullopt;
   LiveRule live;
@@ -81,23 +72,23 @@ std::optional<LiveRule> policy_rule(const Message& message) {
     rule.action = RoutingRule::Action::none;
   }
   if (header.tos != 0) ask_more("tos");
-  for (const nlattr& attribute : Attributes(message.header(), sizeof header)) {
-    const std::uint16_t type = mnl_attr_get_type(&attribute);
+  for (const nlattr* attribute : message.attributes<fib_rule_hdr>()) {
+    const std::uint16_t type = mnl_attr_get_type(attribute);
     switch (type) {
       case FRA_FWMARK:
-        rule.mark = mnl_attr_get_u32(&attribute);
+        rule.mark = host_order<std::uint32_t>(attribute);
         break;
       case FRA_FWMASK:
-        rule.mask = mnl_attr_get_u32(&attribute);
+        rule.mask = host_order<std::uint32_t>(attribute);
         break;
       case FRA_TABLE:
-        rule.table = mnl_attr_get_u32(&attribute);
+        rule.table = host_order<std::uint32_t>(attribute);
         break;
       case FRA_PRIORITY:
-        rule.priority = mnl_attr_get_u32(&attribute);
+        rule.priority = host_order<std::uint32_t>(attribute);
         break;
       case FRA_PROTOCOL:
-        live.protocol = mnl_attr_get_u8(&attribute);
+        live.protocol = host_order<std::uint8_t>(attribute);
         break;
       case FRA_SRC:
         rule.from =
@@ -107,13 +98,13 @@ std::optional<LiveRule> policy_rule(const Message& message) {
         rule.to = AddressRange::prefix(address_of(*family, attribute).value_or(Address::any(*family)), header.dst_len);
         break;
       case FRA_IIFNAME:
-        rule.in = mnl_attr_get_str(&attribute);
+        rule.in = netlink::string(attribute);
         break;
       case FRA_OIFNAME:
-        rule.out = mnl_attr_get_str(&attribute);
+        rule.out = netlink::string(attribute);
         break;
       case FRA_SUPPRESS_PREFIXLEN:  // listed always: -1 if there is none
-        if (const std::uint32_t length = mnl_attr_get_u32(&attribute); length != 0xffffffff) {
+        if (const std::uint32_t length = host_order<std::uint32_t>(attribute); length != 0xffffffff) {
           rule.suppressed = static_cast<int>(length);
         }
         break;
@@ -124,10 +115,10 @@ std::optional<LiveRule> policy_rule(const Message& message) {
         rule.action = RoutingRule::Action::unknown;
         break;
       case FRA_L3MDEV:  // listed always: 0 if it is none
-        if (mnl_attr_get_u8(&attribute) != 0) ask_more(condition(type));
+        if (host_order<std::uint8_t>(attribute) != 0) ask_more(condition(type));
         break;
       case FRA_SUPPRESS_IFGROUP:
-        if (mnl_attr_get_u32(&attribute) != 0xffffffff) ask_more(condition(type));
+        if (host_order<std::uint32_t>(attribute) != 0xffffffff) ask_more(condition(type));
         break;
       default:
         ask_more(condition(type));
@@ -155,7 +146,7 @@ std::optional<NetworkRoute::Kind> kind_of(unsigned char type) {
 }
 
 std::optional<LiveRoute> network_route(const Message& message) {
-  const auto& header = message.payload<rtmsg>();
+  const auto& header = message.header<rtmsg>();
   const auto family = family_of(header.rtm_family);
   const auto kind = kind_of(header.rtm_type);
   if (!family || !kind || (header.rtm_flags & (RTNH_F_DEAD | RTM_F_CLONED)) != 0) return {};
@@ -164,24 +155,24 @@ std::optional<LiveRoute> network_route(const Message& message) {
   live.route.table = header.rtm_table;
   live.protocol = header.rtm_protocol;
   Address to = Address::any(*family);
-  for (const nlattr& attribute : Attributes(message.header(), sizeof header)) {
-    switch (mnl_attr_get_type(&attribute)) {
+  for (const nlattr* attribute : message.attributes<rtmsg>()) {
+    switch (mnl_attr_get_type(attribute)) {
       case RTA_DST:
         to = address_of(*family, attribute).value_or(to);
         break;
       case RTA_TABLE:
-        live.route.table = mnl_attr_get_u32(&attribute);
+        live.route.table = host_order<std::uint32_t>(attribute);
         break;
       case RTA_OIF:
-        live.device = mnl_attr_get_u32(&attribute);
+        live.device = host_order<std::uint32_t>(attribute);
         break;
       case RTA_PRIORITY:
-        live.metric = mnl_attr_get_u32(&attribute);
+        live.metric = host_order<std::uint32_t>(attribute);
         break;
       case RTA_MULTIPATH:
-        if (mnl_attr_get_payload_len(&attribute) >= sizeof(rtnexthop)) {
+        if (mnl_attr_get_payload_len(attribute) >= sizeof(rtnexthop)) {
           live.device =
-              static_cast<std::uint32_t>(static_cast<const rtnexthop*>(mnl_attr_get_payload(&attribute))->rtnh_ifindex);
+              static_cast<std::uint32_t>(static_cast<const rtnexthop*>(mnl_attr_get_payload(attribute))->rtnh_ifindex);
         }
         break;
       default:
@@ -192,28 +183,20 @@ std::optional<LiveRoute> network_route(const Message& message) {
   return live;
 }
 
-std::optional<Address> loopback_address(const Message& message) {
-  const auto& header = message.payload<ifaddrmsg>();
-  const auto family = family_of(header.ifa_family);
-  if (!family || header.ifa_index != loopback_index) return std::nullopt;
-  Address address{*family, {}};
-  if (header.ifa_prefixlen != address.bits()) return std::nullopt;
-  for (const nlattr& attribute : Attributes(message.header(), sizeof header)) {
-    if (mnl_attr_get_type(&attribute) != IFA_ADDRESS || mnl_attr_get_payload_len(&attribute) < address.size()) continue;
-    const auto* bytes = static_cast<const std::uint8_t*>(mnl_attr_get_payload(&attribute));
-    std::copy_n(bytes, address.size(), address.bytes.begin());
+// Single hosts on lo.
+std::vector<Address> loopback_addresses(netlink::Socket& socket) {
+  std::vector<Address> addresses;
+  for (const LiveAddress& live : list_addresses(socket)) {
+    if (live.device == loopback_index && live.prefix_length == live.address.bits()) addresses.push_back(live.address);
   }
-  return address;
+  return addresses;
 }
 
-template <typename Live, typename Header>
-std::vector<Live> list(Socket& socket, int type, std::optional<Live> (*parse)(const Message&)) {
-  Request request(type, 0, Header{});  // AF_UNSPEC: both families
-  std::vector<Live> found;
-  for (const Message& message : socket.dump(request)) {
-    if (auto live = parse(message)) found.push_back(std::move(*live));
-  }
-  return found;
+// What cannot be asked is taken to be as it should.
+bool loopback_is_up(const netlink::Socket& socket) {
+  ifreq request{};
+  std::strcpy(request.ifr_name, "lo");
+  return ioctl(socket.fd(), SIOCGIFFLAGS, &request) != 0 || (request.ifr_flags & IFF_UP) != 0;
 }
 
 // ---- Whose it is
@@ -286,10 +269,9 @@ bool Everything::holds(const Address& address) const {
   return std::ranges::find(addresses, address) != addresses.end();
 }
 
-Everything list_everything(Socket& socket) {
-  Everything all{list<LiveRule, fib_rule_hdr>(socket, RTM_GETRULE, policy_rule),
-                 list<LiveRoute, rtmsg>(socket, RTM_GETROUTE, network_route),
-                 list<Address, ifaddrmsg>(socket, RTM_GETADDR, loopback_address), socket.loopback_is_up()};
+Everything list_everything(netlink::Socket& socket) {
+  Everything all{list<fib_rule_hdr>(socket, RTM_GETRULE, policy_rule), list<rtmsg>(socket, RTM_GETROUTE, network_route),
+                 loopback_addresses(socket), loopback_is_up(socket)};
   for (LiveRule& live : all.rules) live.rule.ours = all.is_ours(live);
   std::ranges::stable_sort(all.routes, {}, &LiveRoute::metric);
   return all;

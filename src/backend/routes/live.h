@@ -6,16 +6,13 @@
 #include <optional>
 #include <vector>
 
-#include "backend/routes/netlink.h"
+#include "backend/routes/rtnetlink.h"
 #include "sidetrack/plan.h"
 #include "sidetrack/pod.h"
 
 namespace sidetrack::routes {
 
 inline constexpr std::uint32_t loopback_index = 1;  // LOOPBACK_IFINDEX: lo is the first interface of every namespace
-
-// AF_INET, AF_INET6
-[[nodiscard]] std::optional<Family> family_of(unsigned domain);
 
 struct LiveRule {
   RoutingRule rule;
@@ -51,6 +48,6 @@ struct Everything {
   [[nodiscard]] bool holds(const Address& address) const;
 };
 
-[[nodiscard]] Everything list_everything(Socket& socket);
+[[nodiscard]] Everything list_everything(netlink::Socket& socket);
 
 }  // namespace sidetrack::routes

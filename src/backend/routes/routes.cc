@@ -21,7 +21,6 @@
 #include <optional>
 
 #include "backend/routes/live.h"
-#include "backend/routes/netlink.h"
 #include "backend/routes/protocol.h"
 #include "sidetrack/backend.h"
 #include "sidetrack/error.h"
@@ -36,7 +35,7 @@ bool is_ours(const Address& address) { return address == Address::passthrough(Fa
 
 // ---- requests
 
-void put_rule(Request& request, const PolicyRule& rule, std::uint8_t protocol) {
+void put_rule(netlink::Request& request, const PolicyRule& rule, std::uint8_t protocol) {
   request.put(FRA_FWMARK, rule.mark);
   request.put(FRA_FWMASK, std::uint32_t{0xffffffff});
   request.put(FRA_TABLE, rule.table);
@@ -90,7 +89,7 @@ bool ipv6_is_off_on_lo() {
   return file && std::fgetc(file.get()) == '1';
 }
 
-Error refusal(const Reply& reply, const std::string& what, Family family) {
+Error refusal(const netlink::Reply& reply, const std::string& what, Family family) {
   const std::string message = fmt::format("cannot {}", what);
   if (reply.error == EPERM) return system_error(EPERM, message, ExitCode::not_permitted, "CAP_NET_ADMIN is needed");
   const bool v6 = family == Family::ipv6;
@@ -199,14 +198,14 @@ class KernelRoutes : public Routes {
   }
 
  private:
-  static constexpr int create = NLM_F_CREATE | NLM_F_EXCL;
+  static constexpr int create = NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL;
 
   template <typename T>
   void add_all(const std::vector<T>& wanted, const Everything& there, std::vector<T>& added) {
     for (const T& one : wanted) {
       if (there.holds(one)) continue;
       added.push_back(one);  // also if the answer is lost: then it may be there, and is to be undone
-      const Reply reply = add_one(one, there);
+      const netlink::Reply reply = add_one(one, there);
       if (reply.error == 0) continue;
       added.pop_back();
       // Added by somebody else since `there` was listed, a second run of this program for one.
@@ -217,51 +216,51 @@ class KernelRoutes : public Routes {
 
   // Before the first of others that could decide about such packets: the place that the kernel gives to a rule without
   // a priority, but for others that are asked still earlier and do not matter.
-  Reply add_one(const PolicyRule& rule, const Everything& there) {
-    Request request(RTM_NEWRULE, create, rule_header(rule));
+  netlink::Reply add_one(const PolicyRule& rule, const Everything& there) {
+    netlink::Request request(RTM_NEWRULE, create, rule_header(rule));
     put_rule(request, rule, our_protocol);
     const auto before = std::ranges::find_if(
         there.rules, [&](const LiveRule& live) { return live.rule.priority > 0 && may_take(live.rule, rule); });
     if (before != there.rules.end()) request.put(FRA_PRIORITY, before->rule.priority - 1);
-    return socket_.request(request);
+    return routes::request(socket_, request);
   }
-  Reply add_one(const LocalRoute& route, const Everything& /*there*/) {
-    Request request(RTM_NEWROUTE, create, route_header(route, our_protocol));
+  netlink::Reply add_one(const LocalRoute& route, const Everything& /*there*/) {
+    netlink::Request request(RTM_NEWROUTE, create, route_header(route, our_protocol));
     request.put(RTA_TABLE, route.table);
     request.put(RTA_OIF, loopback_index);
-    return socket_.request(request);
+    return routes::request(socket_, request);
   }
-  Reply add_one(const Address& address, const Everything& /*there*/) {
-    Request request(RTM_NEWADDR, create, address_header(address));
+  netlink::Reply add_one(const Address& address, const Everything& /*there*/) {
+    netlink::Request request(RTM_NEWADDR, create, address_header(address));
     request.put(IFA_LOCAL, address.view());
     request.put(IFA_ADDRESS, address.view());
-    return socket_.request(request);
+    return routes::request(socket_, request);
   }
 
   void remove_one(const LiveRule& live) {
     const PolicyRule rule = live.marked().value();
-    Request request(RTM_DELRULE, 0, rule_header(rule));
+    netlink::Request request(RTM_DELRULE, NLM_F_ACK, rule_header(rule));
     put_rule(request, rule, live.protocol);
     request.put(FRA_PRIORITY, live.rule.priority);
-    require_gone(socket_.request(request), rule);
+    require_gone(routes::request(socket_, request), rule);
   }
   void remove_one(const LiveRoute& live) {
     const LocalRoute route = live.local_default().value();
-    Request request(RTM_DELROUTE, 0, route_header(route, live.protocol));
+    netlink::Request request(RTM_DELROUTE, NLM_F_ACK, route_header(route, live.protocol));
     request.put(RTA_TABLE, route.table);
     request.put(RTA_OIF, loopback_index);
     request.put(RTA_PRIORITY, live.metric);
-    require_gone(socket_.request(request), route);
+    require_gone(routes::request(socket_, request), route);
   }
   void remove_one(const Address& address) {
-    Request request(RTM_DELADDR, 0, address_header(address));
+    netlink::Request request(RTM_DELADDR, NLM_F_ACK, address_header(address));
     request.put(IFA_LOCAL, address.view());
-    require_gone(socket_.request(request), address);
+    require_gone(routes::request(socket_, request), address);
   }
 
   // Gone already is no error: ENOENT of rules, ESRCH of routes, EADDRNOTAVAIL of addresses.
   template <typename T>
-  static void require_gone(const Reply& reply, const T& one) {
+  static void require_gone(const netlink::Reply& reply, const T& one) {
     if (reply.error == 0 || reply.error == ENOENT || reply.error == ESRCH || reply.error == EADDRNOTAVAIL) return;
     throw refusal(reply, "remove " + words_of(one), family_of(one));
   }
@@ -274,7 +273,7 @@ class KernelRoutes : public Routes {
     }
   }
 
-  Socket socket_;
+  netlink::Socket socket_ = open_socket();
 };
 
 }  // namespace

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+// The attributes of a netlink message, and their values. They stay in the buffer of the message.
 #pragma once
 
 #include <libmnl/libmnl.h>
-#include <linux/netfilter/nfnetlink.h>
 
 #include <algorithm>
 #include <array>
@@ -16,23 +16,28 @@
 
 #include "sidetrack/error.h"
 
-namespace sidetrack::nft {
+namespace sidetrack::netlink {
 
 [[nodiscard]] inline std::span<const std::byte> payload(const nlattr* attribute) {
   return {static_cast<const std::byte*>(mnl_attr_get_payload(attribute)), mnl_attr_get_payload_len(attribute)};
 }
 
-// A number, which is in network byte order throughout nf_tables. Throws if the attribute is not of its size.
+// A number in the byte order of the host, as rtnetlink has them. Throws failed if the attribute is not of its size.
 template <typename Number>
-[[nodiscard]] Number number(const nlattr* attribute) {
+[[nodiscard]] Number host_order(const nlattr* attribute) {
   const auto bytes = payload(attribute);
-  if (bytes.size() != sizeof(Number)) throw Error(ExitCode::failed, "nf_tables: a number of another size");
-  std::array<std::byte, sizeof(Number)> host{};
-  std::ranges::copy(bytes, host.begin());
-  if constexpr (std::endian::native == std::endian::little) std::ranges::reverse(host);
-  Number result{};
-  std::memcpy(&result, host.data(), sizeof result);
-  return result;
+  if (bytes.size() != sizeof(Number)) throw Error(ExitCode::failed, "netlink: a number of another size");
+  Number number{};
+  std::memcpy(&number, bytes.data(), sizeof number);
+  return number;
+}
+
+// The same of a number in network byte order, as nf_tables has them.
+template <typename Number>
+[[nodiscard]] Number network_order(const nlattr* attribute) {
+  auto bytes = std::bit_cast<std::array<std::byte, sizeof(Number)>>(host_order<Number>(attribute));
+  if constexpr (std::endian::native == std::endian::little) std::ranges::reverse(bytes);
+  return std::bit_cast<Number>(bytes);
 }
 
 // A text with or without its final zero.
@@ -42,8 +47,8 @@ template <typename Number>
   return {text, strnlen(text, bytes.size())};
 }
 
-// The attributes of a netlink message or of a nested attribute, in order. (libmnl's macros for this do not compile as
-// pedantic C++.)
+// The attributes of a message or of a nested attribute, in order. (libmnl's macros for this do not compile as pedantic
+// C++.)
 class Attributes {
  public:
   class Iterator {
@@ -79,9 +84,7 @@ class Attributes {
         end_(reinterpret_cast<const std::byte*>(message) + message->nlmsg_len) {}
   explicit Attributes(std::span<const std::byte> bytes)
       : first_(reinterpret_cast<const nlattr*>(bytes.data())), end_(bytes.data() + bytes.size()) {}
-  explicit Attributes(const nlattr* nest)
-      : first_(static_cast<const nlattr*>(mnl_attr_get_payload(nest))),
-        end_(static_cast<const std::byte*>(mnl_attr_get_payload(nest)) + mnl_attr_get_payload_len(nest)) {}
+  explicit Attributes(const nlattr* nest) : Attributes(payload(nest)) {}
 
   [[nodiscard]] Iterator begin() const { return {first_, end_}; }
   [[nodiscard]] static std::default_sentinel_t end() { return {}; }
@@ -99,4 +102,4 @@ class Attributes {
   const std::byte* end_;
 };
 
-}  // namespace sidetrack::nft
+}  // namespace sidetrack::netlink

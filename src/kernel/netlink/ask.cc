@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "kernel/netlink/ask.h"
+
+#include <sys/socket.h>
+
+#include <cerrno>
+
+namespace sidetrack::netlink {
+
+const char* Answer::disturbance() const {
+  if (lost != nullptr) return lost;
+  const int error = end.error;
+  if (error == EINTR || error == ENOBUFS || error == EAGAIN || error == EBUSY) return "the kernel broke it off";
+  return interrupted && error == 0 ? "they changed meanwhile" : nullptr;
+}
+
+Answer ask(Socket& socket, Request& request, const std::function<void(const Message&)>& take) {
+  const std::uint32_t sequence = socket.next_sequence();
+  request.set_sequence(sequence);
+  socket.send(request.bytes());
+  Answer answer;
+  const auto without = [&](const char* why) {
+    answer.lost = why;
+    return answer;
+  };
+  for (;;) {
+    std::optional<Datagram> datagram = socket.receive();
+    if (!datagram) return without("the kernel had more to say than the socket holds");
+    while (const nlmsghdr* message = datagram->next()) {
+      if (message->nlmsg_seq != sequence) continue;
+      answer.interrupted = answer.interrupted || (message->nlmsg_flags & NLM_F_DUMP_INTR) != 0;
+      if (message->nlmsg_type == NLMSG_ERROR || message->nlmsg_type == NLMSG_DONE) {
+        answer.end = reply_of(message);
+        return answer;
+      }
+      if (message->nlmsg_type < NLMSG_MIN_TYPE) return without("some of it is lost");  // NLMSG_OVERRUN
+      ++answer.messages;
+      take(Message(message));
+    }
+    if (!datagram->empty()) return without("a message was cut off");
+  }
+}
+
+Answer read_whole(Socket& socket, Request& request, const std::function<void(const Message&)>& take) {
+  Answer answer = ask(socket, request, take);
+  if (const char* why = answer.disturbance()) {
+    throw Error(ExitCode::busy, fmt::format("{} could not be read as a whole: {}", socket.subsystem().contents, why),
+                "run it again");
+  }
+  return answer;
+}
+
+std::vector<Reply> pending_replies(Socket& socket) {
+  std::vector<Reply> replies;
+  for (;;) {
+    std::optional<Datagram> datagram = socket.receive(MSG_DONTWAIT);
+    if (!datagram) continue;
+    if (datagram->empty()) return replies;
+    while (const nlmsghdr* message = datagram->next()) {
+      if (message->nlmsg_type == NLMSG_ERROR) replies.push_back(reply_of(message));
+    }
+  }
+}
+
+}  // namespace sidetrack::netlink

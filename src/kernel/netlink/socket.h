@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#pragma once
+
+#include <libmnl/libmnl.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "kernel/netlink/datagram.h"
+#include "sidetrack/error.h"
+
+namespace sidetrack::netlink {
+
+// A part of the kernel that is talked to, and what errors say of it.
+struct Subsystem {
+  int protocol;             // NETLINK_ROUTE, NETLINK_NETFILTER
+  const char* contents;     // what is read there: "the rules of nf_tables"
+  const char* cannot_open;  // "cannot open a netlink socket to nf_tables"
+  const char* cannot_send;
+  const char* cannot_receive;
+  Error (*failure)(int error, const char* what);  // of a system call that failed; `what` is one of these three
+};
+
+// A socket to a subsystem of the network namespace of the calling thread. Throws what Subsystem::failure makes.
+class Socket {
+ public:
+  // The subsystem must outlive the socket.
+  explicit Socket(const Subsystem& subsystem);
+
+  // Drops all that is left of earlier answers. A dump that is still under way would refuse the next one (EBUSY).
+  void reopen() { socket_ = open(*subsystem_); }
+
+  // One or several messages, with one system call. `try_send` returns an errno, or 0.
+  void send(std::span<const std::byte> messages);
+  [[nodiscard]] int try_send(std::span<const std::byte> messages);
+
+  // The next datagram, in the socket's buffer until the next call. Empty if there is none (MSG_DONTWAIT). Nothing if
+  // some of what the kernel said is lost: it was more than the socket or the buffer holds.
+  [[nodiscard]] std::optional<Datagram> receive(int flags = 0);
+
+  // Lets a message of `size` bytes pass, if the limits of the system do (net.core.wmem_max).
+  void make_room_for(std::size_t size);
+
+  [[nodiscard]] std::uint32_t next_sequence() { return ++sequence_; }
+  [[nodiscard]] int fd() const { return mnl_socket_get_fd(socket_.get()); }
+  [[nodiscard]] const Subsystem& subsystem() const { return *subsystem_; }
+
+ private:
+  struct Close {
+    void operator()(mnl_socket* socket) const { mnl_socket_close(socket); }
+  };
+  using Handle = std::unique_ptr<mnl_socket, Close>;
+  static Handle open(const Subsystem& subsystem);
+
+  const Subsystem* subsystem_;
+  Handle socket_;
+  std::unique_ptr<std::byte[]> buffer_;
+  std::uint32_t sequence_ = 0;
+};
+
+}  // namespace sidetrack::netlink
