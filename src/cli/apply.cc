@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "sidetrack/apply.h"
+#include "state/apply.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 
 #include "cli/commands.h"
 #include "cli/log.h"
-#include "sidetrack/render.h"
+#include "model/iptables.h"
 
 namespace sidetrack::cli {
 namespace {

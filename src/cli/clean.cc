@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "cli/commands.h"
 #include "cli/log.h"
-#include "sidetrack/apply.h"
+#include "state/apply.h"
 
 namespace sidetrack::cli {
 

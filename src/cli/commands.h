@@ -9,13 +9,13 @@
 #include <string_view>
 #include <vector>
 
-#include "sidetrack/apply.h"
-#include "sidetrack/backend.h"
-#include "sidetrack/diff.h"
-#include "sidetrack/error.h"
-#include "sidetrack/namespaces.h"
-#include "sidetrack/options.h"
-#include "sidetrack/plan.h"
+#include "mesh/plan.h"
+#include "model/error.h"
+#include "model/live.h"
+#include "options/options.h"
+#include "state/apply.h"
+#include "state/diff.h"
+#include "system/namespaces.h"
 
 namespace sidetrack::cli {
 

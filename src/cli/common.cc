@@ -8,11 +8,13 @@
 #include "cli/commands.h"
 #include "cli/log.h"
 #include "cli/standard_streams.h"
-#include "host/descriptor.h"
+#include "host/host.h"
+#include "kernel/nft/script.h"
+#include "model/iptables.h"
 #include "model/printable.h"
-#include "sidetrack/host.h"
-#include "sidetrack/namespaces.h"
-#include "sidetrack/render.h"
+#include "render/render.h"
+#include "system/descriptor.h"
+#include "system/namespaces.h"
 
 namespace sidetrack::cli {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "sidetrack/completion.h"
+#include "completion/completion.h"
 
 #include "cli/commands.h"
 

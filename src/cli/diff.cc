@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "cli/commands.h"
 #include "cli/log.h"
-#include "sidetrack/render.h"
+#include "render/render.h"
 
 namespace sidetrack::cli {
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "sidetrack/explain.h"
+#include "evaluate/explain.h"
 
 #include "cli/commands.h"
 #include "model/printable.h"
-#include "sidetrack/choice.h"
+#include "render/explain.h"
+#include "state/choice.h"
 
 namespace sidetrack::cli {
 namespace {

@@ -13,10 +13,10 @@
 #include <memory>
 
 #include "cli/standard_streams.h"
-#include "host/descriptor.h"
+#include "model/error.h"
 #include "model/printable.h"
 #include "render/json_parts.h"
-#include "sidetrack/error.h"
+#include "system/descriptor.h"
 
 namespace sidetrack::cli {
 namespace {

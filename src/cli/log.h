@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "sidetrack/config.h"
+#include "model/config.h"
 
 namespace sidetrack::cli {
 

@@ -10,8 +10,8 @@
 #include "cli/commands.h"
 #include "cli/log.h"
 #include "cli/standard_streams.h"
-#include "sidetrack/options.h"
-#include "sidetrack/version.h"
+#include "model/version.h"
+#include "options/options.h"
 
 namespace sidetrack::cli {
 namespace {

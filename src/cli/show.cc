@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "sidetrack/show.h"
+#include "render/show.h"
 
 #include <unistd.h>
 

@@ -3,9 +3,9 @@
 
 #include "cli/commands.h"
 #include "cli/log.h"
-#include "sidetrack/host.h"
-#include "sidetrack/probe.h"
-#include "sidetrack/render.h"
+#include "host/host.h"
+#include "probe/probe.h"
+#include "render/render.h"
 
 namespace sidetrack::cli {
 namespace {

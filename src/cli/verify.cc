@@ -6,10 +6,10 @@
 
 #include "cli/commands.h"
 #include "cli/log.h"
-#include "sidetrack/error.h"
-#include "sidetrack/fold.h"
-#include "sidetrack/probe.h"
-#include "sidetrack/render.h"
+#include "mesh/fold.h"
+#include "model/error.h"
+#include "probe/probe.h"
+#include "render/render.h"
 
 namespace sidetrack::cli {
 namespace {

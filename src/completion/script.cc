@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
+#include "completion/completion.h"
 #include "options/log_flags.h"
-#include "sidetrack/completion.h"
 
 namespace sidetrack {
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sidetrack/flags.h"
+#include "options/flags.h"
 
 namespace sidetrack::completion_script {
 

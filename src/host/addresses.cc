@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "backend/routes/rtnetlink.h"
-#include "sidetrack/host.h"
+#include "host/host.h"
+#include "kernel/routes/rtnetlink.h"
 
 namespace sidetrack {
 

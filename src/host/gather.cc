@@ -5,12 +5,12 @@
 #include <cerrno>
 #include <charconv>
 
-#include "host/file.h"
+#include "host/host.h"
 #include "host/ids.h"
 #include "host/resolv_conf.h"
+#include "model/error.h"
 #include "model/printable.h"
-#include "sidetrack/error.h"
-#include "sidetrack/host.h"
+#include "system/file.h"
 
 namespace sidetrack {
 namespace {

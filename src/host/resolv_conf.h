@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sidetrack/address.h"
+#include "model/address.h"
 
 namespace sidetrack::host {
 

@@ -2,7 +2,7 @@
 // Prints the manual page, for the build.
 #include <cstdio>
 
-#include "sidetrack/manual.h"
+#include "manual/manual.h"
 
 int main() {
   const std::string page = sidetrack::manual();

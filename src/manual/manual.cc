@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "sidetrack/manual.h"
+#include "manual/manual.h"
 
 #include <fmt/format.h>
 
@@ -7,8 +7,8 @@
 #include <cctype>
 #include <vector>
 
-#include "sidetrack/flags.h"
-#include "sidetrack/version.h"
+#include "model/version.h"
+#include "options/flags.h"
 
 namespace sidetrack {
 namespace {

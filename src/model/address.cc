@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "sidetrack/address.h"
+#include "model/address.h"
 
 #include <arpa/inet.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "sidetrack/error.h"
+#include "model/error.h"
 
 #include <cerrno>
 #include <cstring>

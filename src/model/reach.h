@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "sidetrack/ruleset.h"
+#include "model/ruleset.h"
 
 namespace sidetrack {
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include "model/routing.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "sidetrack/pod.h"
+#include "model/pod.h"
 
 namespace sidetrack {
 namespace {
@@ -67,6 +69,22 @@ std::vector<RoutingRule> default_rules() {
   return {lookup(Family::ipv4, 0, local_table), lookup(Family::ipv4, 32766, main_table),
           lookup(Family::ipv4, 32767, default_table), lookup(Family::ipv6, 0, local_table),
           lookup(Family::ipv6, 32766, main_table)};
+}
+
+std::vector<std::string> ip_commands(const Routing& routing) {
+  const auto ip = [](Family family) { return family == Family::ipv4 ? "ip" : "ip -6"; };
+  std::vector<std::string> lines;
+  for (const PolicyRule& r : routing.policy_rules) {
+    const std::string place = r.behind_others ? fmt::format(" pref {}", *r.behind_others) : "";
+    lines.push_back(fmt::format("{} rule add{} fwmark {} lookup {}", ip(r.family), place, r.mark, r.table));
+  }
+  for (const LocalRoute& r : routing.local_routes) {
+    lines.push_back(fmt::format("{} route add local default dev lo table {}", ip(r.family), r.table));
+  }
+  for (const Address& a : routing.loopback_addresses) {
+    lines.push_back(fmt::format("{} addr add {} dev lo", ip(a.family), AddressRange::single(a).text()));
+  }
+  return lines;
 }
 
 bool may_take(const RoutingRule& rule, const PolicyRule& marked) {

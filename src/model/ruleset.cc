@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "sidetrack/ruleset.h"
+#include "model/ruleset.h"
 
 #include <algorithm>
 

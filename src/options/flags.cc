@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "sidetrack/flags.h"
+#include "options/flags.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
+#include "model/error.h"
 #include "options/log_flags.h"
 #include "options/values.h"
-#include "sidetrack/error.h"
 
 namespace sidetrack {
 namespace {

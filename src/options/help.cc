@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "sidetrack/flags.h"
+#include "options/flags.h"
 
 namespace sidetrack {
 namespace {

@@ -5,9 +5,9 @@
 
 #include <cerrno>
 
+#include "model/error.h"
 #include "model/printable.h"
 #include "options/values.h"
-#include "sidetrack/error.h"
 
 namespace sidetrack::options {
 namespace {

@@ -2,7 +2,7 @@
 // The logging flags of Istio's programs, which are in every injected manifest.
 #pragma once
 
-#include "sidetrack/flags.h"
+#include "options/flags.h"
 
 namespace sidetrack::options {
 

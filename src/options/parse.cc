@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "model/error.h"
 #include "model/printable.h"
+#include "options/flags.h"
 #include "options/suggest.h"
 #include "options/tokens.h"
-#include "sidetrack/error.h"
-#include "sidetrack/flags.h"
 
 namespace sidetrack {
 namespace {

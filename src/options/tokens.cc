@@ -6,10 +6,10 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
+#include "model/error.h"
 #include "model/printable.h"
 #include "options/suggest.h"
 #include "options/values.h"
-#include "sidetrack/error.h"
 
 namespace sidetrack::options {
 namespace {

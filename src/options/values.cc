@@ -8,8 +8,8 @@
 #include <limits>
 #include <optional>
 
+#include "model/error.h"
 #include "model/printable.h"
-#include "sidetrack/error.h"
 
 namespace sidetrack::options {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "sidetrack/flags.h"
+#include "options/flags.h"
 
 namespace sidetrack::options {
 

@@ -10,8 +10,8 @@
 #include <cerrno>
 #include <iterator>
 
+#include "model/error.h"
 #include "probe/socket_table.h"
-#include "sidetrack/error.h"
 
 namespace sidetrack::probe {
 namespace {

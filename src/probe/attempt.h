@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "model/ruleset.h"
 #include "probe/endpoint.h"
 #include "probe/identity.h"
 #include "probe/listeners.h"
 #include "probe/source_ports.h"
-#include "sidetrack/ruleset.h"
 
 namespace sidetrack::probe {
 

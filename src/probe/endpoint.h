@@ -4,8 +4,8 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-#include "host/descriptor.h"
-#include "sidetrack/packet.h"
+#include "model/packet.h"
+#include "system/descriptor.h"
 
 namespace sidetrack::probe {
 

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "sidetrack/packet.h"
+#include "model/packet.h"
 
 namespace sidetrack::probe {
 

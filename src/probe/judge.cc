@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "model/error.h"
 #include "probe/trial.h"
-#include "sidetrack/error.h"
 
 namespace sidetrack::probe {
 namespace {

@@ -5,9 +5,9 @@
 #include <optional>
 #include <vector>
 
-#include "host/descriptor.h"
+#include "model/ruleset.h"
 #include "probe/endpoint.h"
-#include "sidetrack/ruleset.h"
+#include "system/descriptor.h"
 
 namespace sidetrack::probe {
 

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <set>
 
+#include "evaluate/explain.h"
+#include "kernel/backend.h"
 #include "probe/trial.h"
 
 namespace sidetrack::probe {

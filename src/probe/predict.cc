@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "evaluate/explain.h"
 #include "probe/trial.h"
-#include "sidetrack/explain.h"
 
 namespace sidetrack::probe {
 namespace {

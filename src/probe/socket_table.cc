@@ -12,8 +12,8 @@
 #include <string>
 #include <string_view>
 
-#include "host/descriptor.h"
-#include "sidetrack/error.h"
+#include "model/error.h"
+#include "system/descriptor.h"
 
 namespace sidetrack::probe {
 namespace {

@@ -4,11 +4,11 @@
 #include <string>
 #include <vector>
 
+#include "mesh/plan.h"
+#include "model/live.h"
+#include "model/pod.h"
 #include "probe/attempt.h"
-#include "sidetrack/backend.h"
-#include "sidetrack/plan.h"
-#include "sidetrack/pod.h"
-#include "sidetrack/probe.h"
+#include "probe/probe.h"
 
 namespace sidetrack::probe {
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "analyse/route.h"
+#include "evaluate/route.h"
 #include "probe/trial.h"
 
 namespace sidetrack::probe {

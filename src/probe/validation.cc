@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
+#include "model/error.h"
+#include "model/iptables.h"
 #include "probe/trial.h"
-#include "sidetrack/error.h"
-#include "sidetrack/render.h"
 
 namespace sidetrack {
 namespace {

@@ -3,11 +3,11 @@
 
 #include <algorithm>
 
+#include "doctor/doctor.h"
 #include "model/printable.h"
+#include "model/routing.h"
 #include "render/json_parts.h"
 #include "render/style.h"
-#include "sidetrack/doctor.h"
-#include "sidetrack/render.h"
 
 namespace sidetrack {
 namespace {

@@ -3,10 +3,12 @@
 
 #include <nlohmann/json.hpp>
 
+#include "model/iptables.h"
 #include "model/printable.h"
+#include "model/routing.h"
 #include "render/json_parts.h"
+#include "render/render.h"
 #include "render/style.h"
-#include "sidetrack/render.h"
 
 namespace sidetrack {
 namespace {
@@ -72,22 +74,6 @@ void write(Writer& out, char mark, const Routing& routing) {
 }
 
 }  // namespace
-
-std::vector<std::string> ip_commands(const Routing& routing) {
-  const auto ip = [](Family family) { return family == Family::ipv4 ? "ip" : "ip -6"; };
-  std::vector<std::string> lines;
-  for (const PolicyRule& r : routing.policy_rules) {
-    const std::string place = r.behind_others ? fmt::format(" pref {}", *r.behind_others) : "";
-    lines.push_back(fmt::format("{} rule add{} fwmark {} lookup {}", ip(r.family), place, r.mark, r.table));
-  }
-  for (const LocalRoute& r : routing.local_routes) {
-    lines.push_back(fmt::format("{} route add local default dev lo table {}", ip(r.family), r.table));
-  }
-  for (const Address& a : routing.loopback_addresses) {
-    lines.push_back(fmt::format("{} addr add {} dev lo", ip(a.family), AddressRange::single(a).text()));
-  }
-  return lines;
-}
 
 std::string diff_text(const Comparison& comparison, bool color) {
   Writer out{color, {}};

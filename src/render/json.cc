@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include "model/iptables.h"
 #include "model/printable.h"
 #include "render/json_parts.h"
-#include "sidetrack/render.h"
+#include "render/render.h"
 
 namespace sidetrack {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "sidetrack/diff.h"
-#include "sidetrack/plan.h"
+#include "model/routing.h"
+#include "state/diff.h"
 
 namespace sidetrack {
 

@@ -7,11 +7,12 @@
 #include <set>
 #include <vector>
 
+#include "mesh/describe.h"
+#include "mesh/fold.h"
+#include "model/iptables.h"
+#include "model/ports.h"
 #include "render/picture_parts.h"
-#include "sidetrack/describe.h"
-#include "sidetrack/fold.h"
-#include "sidetrack/ports.h"
-#include "sidetrack/render.h"
+#include "render/render.h"
 
 namespace sidetrack {
 namespace {

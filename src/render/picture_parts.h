@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sidetrack/ruleset.h"
+#include "model/ruleset.h"
 
 namespace sidetrack {
 

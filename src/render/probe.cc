@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "sidetrack/probe.h"
+#include "probe/probe.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "model/iptables.h"
+#include "model/routing.h"
 #include "render/json_parts.h"
+#include "render/render.h"
 #include "render/style.h"
-#include "sidetrack/render.h"
 
 namespace sidetrack {
 namespace {

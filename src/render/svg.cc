@@ -9,9 +9,10 @@
 #include <tuple>
 #include <vector>
 
+#include "mesh/describe.h"
+#include "model/iptables.h"
 #include "render/picture_parts.h"
-#include "sidetrack/describe.h"
-#include "sidetrack/render.h"
+#include "render/render.h"
 
 namespace sidetrack {
 namespace {

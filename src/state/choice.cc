@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "sidetrack/choice.h"
+#include "state/choice.h"
 
 #include <algorithm>
 

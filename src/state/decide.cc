@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "sidetrack/decide.h"
+#include "state/decide.h"
 
 #include <algorithm>
 
-#include "analyse/ownership.h"
-#include "sidetrack/choice.h"
+#include "mesh/ownership.h"
+#include "state/choice.h"
 
 namespace sidetrack {
 namespace {

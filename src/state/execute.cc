@@ -3,11 +3,12 @@
 
 #include <algorithm>
 
-#include "host/held_signals.h"
-#include "sidetrack/apply.h"
-#include "sidetrack/diff.h"
-#include "sidetrack/error.h"
-#include "sidetrack/render.h"
+#include "model/error.h"
+#include "model/iptables.h"
+#include "model/routing.h"
+#include "state/apply.h"
+#include "state/diff.h"
+#include "system/held_signals.h"
 
 namespace sidetrack {
 namespace {

@@ -8,13 +8,13 @@
 #include <string>
 #include <string_view>
 
-#include "backend/nft/native.h"
-#include "backend/xt/entry.h"
-#include "sidetrack/fold.h"
-#include "sidetrack/host.h"
-#include "sidetrack/options.h"
-#include "sidetrack/plan.h"
-#include "sidetrack/render.h"
+#include "host/host.h"
+#include "kernel/nft/native.h"
+#include "kernel/xt/entry.h"
+#include "mesh/fold.h"
+#include "mesh/plan.h"
+#include "model/iptables.h"
+#include "options/options.h"
 
 namespace sidetrack {
 namespace {

@@ -6,8 +6,8 @@
 #include <stdexcept>
 
 #include "golden/renderings.h"
-#include "sidetrack/flags.h"
-#include "sidetrack/render.h"
+#include "options/flags.h"
+#include "render/render.h"
 
 namespace sidetrack {
 namespace {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "golden/renderings.h"
 
-#include "sidetrack/host.h"
-#include "sidetrack/render.h"
+#include "host/host.h"
+#include "kernel/nft/script.h"
+#include "model/iptables.h"
+#include "render/render.h"
 
 namespace sidetrack {
 

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "golden/scenario.h"
-#include "sidetrack/options.h"
-#include "sidetrack/plan.h"
+#include "mesh/plan.h"
+#include "options/options.h"
 
 namespace sidetrack {
 

@@ -6,7 +6,7 @@
 #include <sstream>
 #include <vector>
 
-#include "sidetrack/host.h"
+#include "host/host.h"
 
 namespace sidetrack {
 namespace {

@@ -4,9 +4,9 @@
 #include <string>
 #include <string_view>
 
-#include "sidetrack/explain.h"
-#include "sidetrack/options.h"
-#include "sidetrack/plan.h"
+#include "evaluate/explain.h"
+#include "mesh/plan.h"
+#include "options/options.h"
 
 namespace sidetrack {
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "sidetrack/choice.h"
+#include "state/choice.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "mesh/plan.h"
 #include "usual_config.h"
 
 namespace sidetrack {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // The scripts of the shells, as text; tests/words/run lets the shells themselves complete.
-#include "sidetrack/completion.h"
+#include "completion/completion.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "sidetrack/explain.h"
-#include "sidetrack/flags.h"
-#include "sidetrack/manual.h"
+#include "evaluate/explain.h"
+#include "manual/manual.h"
+#include "options/flags.h"
 #include "unit/options_text.h"
 
 namespace sidetrack {

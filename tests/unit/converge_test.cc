@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "fake_kernel.h"
-#include "sidetrack/apply.h"
-#include "sidetrack/diff.h"
+#include "state/apply.h"
+#include "state/diff.h"
 #include "usual_config.h"
 
 namespace sidetrack {

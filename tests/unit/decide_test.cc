@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // All combinations of what each place may hold, with what may be asked.
-#include "sidetrack/decide.h"
+#include "state/decide.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "sidetrack/diff.h"
+#include "state/diff.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "fake_backend.h"
-#include "sidetrack/render.h"
+#include "model/iptables.h"
 #include "usual_config.h"
 
 namespace sidetrack {

@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "fake_backend.h"
-#include "sidetrack/diff.h"
-#include "sidetrack/render.h"
+#include "render/render.h"
+#include "state/diff.h"
 #include "usual_config.h"
 
 namespace sidetrack {

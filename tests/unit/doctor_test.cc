@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // What `doctor` makes of the facts.
-#include "sidetrack/doctor.h"
+#include "doctor/doctor.h"
 
 #include <gmock/gmock.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Options and a packet in, the end of its way out: for both families, and for each backend's way of holding the rules.
-// That the kernel agrees is the matter of tests/netns/explain_test.cc.
-#include "sidetrack/explain.h"
+// That the kernel agrees is the matter of tests/kernel/explain_test.cc.
+#include "evaluate/explain.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,9 +10,11 @@
 #include <set>
 
 #include "live_rules.h"
+#include "model/error.h"
+#include "model/iptables.h"
 #include "model/printable.h"
-#include "sidetrack/error.h"
-#include "sidetrack/render.h"
+#include "render/explain.h"
+#include "render/render.h"
 #include "unit/asking.h"
 #include "unit/live_rules.h"
 

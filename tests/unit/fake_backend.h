@@ -7,8 +7,8 @@
 #include <functional>
 #include <utility>
 
-#include "sidetrack/backend.h"
-#include "sidetrack/error.h"
+#include "kernel/backend.h"
+#include "model/error.h"
 
 namespace sidetrack {
 

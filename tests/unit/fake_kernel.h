@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "fake_backend.h"
-#include "sidetrack/kernel.h"
+#include "kernel/kernel.h"
 
 namespace sidetrack {
 

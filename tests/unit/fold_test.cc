@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "sidetrack/fold.h"
+#include "mesh/fold.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -8,8 +8,8 @@
 #include <chrono>
 #include <numeric>
 
-#include "plan/rule_words.h"
-#include "sidetrack/render.h"
+#include "mesh/rule_words.h"
+#include "model/iptables.h"
 
 namespace sidetrack {
 namespace {

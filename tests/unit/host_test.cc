@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // What the host says, from files and address lists of the tests' own.
-#include "sidetrack/host.h"
+#include "host/host.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "live_rules.h"
 
-#include "plan/rule_words.h"
+#include "mesh/rule_words.h"
 
 namespace sidetrack {
 

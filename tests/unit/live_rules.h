@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "sidetrack/backend.h"
+#include "model/live.h"
 
 namespace sidetrack {
 

@@ -6,7 +6,7 @@
 
 #include <bit>
 
-#include "backend/nft/expression.h"
+#include "kernel/nft/expression.h"
 
 namespace sidetrack::nft {
 namespace {

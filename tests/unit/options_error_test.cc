@@ -5,8 +5,8 @@
 #include <array>
 
 #include "model/printable.h"
+#include "options/flags.h"
 #include "options_text.h"
-#include "sidetrack/flags.h"
 
 namespace sidetrack {
 namespace {

@@ -5,7 +5,7 @@
 #include <set>
 #include <sstream>
 
-#include "sidetrack/flags.h"
+#include "options/flags.h"
 
 namespace sidetrack {
 namespace {

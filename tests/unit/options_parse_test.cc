@@ -5,9 +5,9 @@
 #include <map>
 #include <random>
 
+#include "options/flags.h"
+#include "options/options.h"
 #include "options_text.h"
-#include "sidetrack/flags.h"
-#include "sidetrack/options.h"
 
 namespace sidetrack {
 namespace {

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "sidetrack/error.h"
-#include "sidetrack/options.h"
+#include "model/error.h"
+#include "options/options.h"
 
 namespace sidetrack::testing {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "analyse/ownership.h"
+#include "mesh/ownership.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -8,11 +8,11 @@
 #include <algorithm>
 #include <random>
 
-#include "backend/iptables_order.h"
-#include "sidetrack/error.h"
-#include "sidetrack/explain.h"
-#include "sidetrack/fold.h"
-#include "sidetrack/render.h"
+#include "evaluate/explain.h"
+#include "mesh/fold.h"
+#include "mesh/iptables_order.h"
+#include "model/error.h"
+#include "model/iptables.h"
 #include "usual_config.h"
 
 namespace sidetrack {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "sidetrack/packet.h"
+#include "model/packet.h"
 
 #include <gtest/gtest.h>
 
-#include "sidetrack/error.h"
+#include "model/error.h"
 #include "unit/asking.h"
 
 namespace sidetrack {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "sidetrack/render.h"
+#include "render/render.h"
 #include "unit/asking.h"
 
 namespace sidetrack {

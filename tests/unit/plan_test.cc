@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // The order and the words of the rules, step by step. Whole scenarios are compared in tests/golden.
-#include "sidetrack/plan.h"
+#include "mesh/plan.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "sidetrack/render.h"
+#include "model/iptables.h"
 #include "usual_config.h"
 
 namespace sidetrack {

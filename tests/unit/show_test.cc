@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "sidetrack/show.h"
+#include "render/show.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "live_rules.h"
-#include "plan/rule_words.h"
-#include "sidetrack/describe.h"
-#include "sidetrack/render.h"
+#include "mesh/describe.h"
+#include "mesh/rule_words.h"
+#include "model/iptables.h"
 #include "unit/asking.h"
 
 namespace sidetrack {

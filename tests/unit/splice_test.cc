@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "backend/splice.h"
+#include "mesh/splice.h"
 
 #include <gtest/gtest.h>
 

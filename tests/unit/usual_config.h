@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #pragma once
 
-#include "sidetrack/config.h"
-#include "sidetrack/plan.h"
+#include "model/config.h"
+#include "model/routing.h"
 
 namespace sidetrack {
 

@@ -6,8 +6,8 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "backend/xt/entry.h"
-#include "sidetrack/render.h"
+#include "kernel/xt/entry.h"
+#include "model/iptables.h"
 
 namespace sidetrack::xt {
 namespace {

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "backend/xt/catalogue.h"
-#include "backend/xt/extension.h"
-#include "sidetrack/render.h"
+#include "kernel/xt/catalogue.h"
+#include "kernel/xt/extension.h"
+#include "model/iptables.h"
 
 namespace sidetrack::xt {
 namespace {

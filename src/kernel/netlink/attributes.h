@@ -14,7 +14,7 @@
 #include <span>
 #include <string>
 
-#include "sidetrack/error.h"
+#include "model/error.h"
 
 namespace sidetrack::netlink {
 

@@ -10,7 +10,7 @@
 #include <span>
 
 #include "kernel/netlink/datagram.h"
-#include "sidetrack/error.h"
+#include "model/error.h"
 
 namespace sidetrack::netlink {
 

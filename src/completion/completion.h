@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// What makes a shell complete the command line: a script made from the table of flags (flags.h).
+#pragma once
+
+#include <string>
+
+#include "options/options.h"
+
+namespace sidetrack {
+
+// For the commands sidetrack and istio-iptables. The script asks nobody: it runs no program at all in bash and zsh.
+[[nodiscard]] std::string completion(Shell shell);
+
+}  // namespace sidetrack

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// The backends' part of `doctor`: the kernel is asked about one rule for each thing that rules need, in the way in
+// which apply --check asks about a plan.
+#include <algorithm>
+
+#include "doctor/doctor.h"
+#include "mesh/rule_words.h"
+#include "model/error.h"
+#include "state/choice.h"
+
+namespace sidetrack {
+namespace {
+
+using namespace words;
+
+struct Question {
+  const char* iptables;  // its name there; nullptr: not a matter of that backend
+  const char* nftables;
+  Rule rule;
+  const char* cost;
+  bool essential = false;
+};
+
+constexpr const char* nothing_works = "this backend is of no use";
+constexpr const char* no_tproxy = "-m TPROXY fails; -m REDIRECT works";
+constexpr const char* no_dns = "DNS capture (--redirect-dns, --capture-all-dns) fails; all else works";
+
+Rule rule(Table table, const char* chain, std::vector<Match> matches, Target target) {
+  return {Families::both(), table, chain, std::move(matches), std::move(target), {}, {}};
+}
+
+std::vector<Question> questions() {
+  const Match ports = PortMatch{End::destination, {{53, 53}, {15008, 15008}}, false};
+  const Match port_ranges = PortMatch{End::destination, {{53, 53}, {15000, 15008}}, false};
+  return {
+      {"owner", "meta skuid", rule(Table::nat, output, {owner(OwnerKind::uid, 1337)}, Verdict::return_), nothing_works,
+       true},
+      {"REDIRECT", "redir", rule(Table::nat, output, {tcp}, Redirect{15001}), nothing_works, true},
+      {"multiport", nullptr, rule(Table::nat, output, {tcp, ports}, Verdict::return_), no_dns},
+      {nullptr, "set", rule(Table::nat, output, {tcp, ports}, Verdict::return_),
+       "lists (-b, -d, -o, -q, …) fail in this backend"},
+      {nullptr, "interval set", rule(Table::nat, output, {udp, port_ranges}, Verdict::return_),
+       "lists of ranges (-i, -x) fail in this backend"},
+      {nullptr, "nat in inet", rule(Table::nat, output, {}, Verdict::return_), nothing_works, true},
+      {"TPROXY", "tproxy", rule(Table::mangle, prerouting, {tcp}, Tproxy{15006, 1337, 0xffffffff}), no_tproxy},
+      {"conntrack", "ct state", rule(Table::mangle, prerouting, {ctstate(ConntrackStateMatch::invalid)}, Verdict::drop),
+       "--drop-invalid and -m TPROXY fail; -m REDIRECT works"},
+      {"mark", "meta mark", rule(Table::mangle, prerouting, {tcp, mark(1337)}, Verdict::return_), no_tproxy},
+      {"MARK", "meta mark set", rule(Table::mangle, prerouting, {udp}, SetMark{1337}), no_tproxy},
+      {"connmark", "ct mark", rule(Table::mangle, output, {tcp, connmark(1337)}, Verdict::return_), no_tproxy},
+      {"CONNMARK", "ct mark set", rule(Table::mangle, prerouting, {tcp, in("lo")}, Connmark::save), no_tproxy},
+      {"CT", "ct zone set", rule(Table::raw, output, {udp, dport(53)}, CtZone{1}), no_dns},
+  };
+}
+
+const char* name_in(BackendKind kind, const Question& question) {
+  return kind == BackendKind::nftables ? question.nftables : question.iptables;
+}
+
+std::string need(const Question& question) {
+  if (question.iptables == nullptr) return question.nftables;
+  if (question.nftables == nullptr) return question.iptables;
+  return std::string(question.iptables) + ", " + question.nftables;
+}
+
+// One backend, asked again and again. Others' changes in between are met by reading again.
+class Inquiry {
+ public:
+  explicit Inquiry(Backend& backend) : backend_(backend), seen_(backend.read()) {}
+
+  [[nodiscard]] const Live& seen() const { return seen_; }
+
+  // Throws what apply would; returns what was not asked.
+  std::vector<std::string> ask(Ruleset rules, Families families) {
+    for (Rule& each : rules.rules) each.families = families;
+    constexpr int attempts = 10;
+    for (int attempt = 1;; ++attempt) {
+      try {
+        return backend_.check(seen_, rules);
+      } catch (const Error& error) {
+        if (error.code() != ExitCode::busy || attempt == attempts) throw;
+        seen_ = backend_.read();
+      }
+    }
+  }
+
+ private:
+  Backend& backend_;
+  Live seen_;
+};
+
+void ask(Inquiry& inquiry, const Rule& rule, Families families, Feature& feature) {
+  try {
+    inquiry.ask({{rule}}, families);
+    feature.available = feature.available | families;
+  } catch (const Error& error) {
+    if (error.code() == ExitCode::not_permitted) throw;
+    feature.refusal = error.what();
+    feature.remedy = error.hint();
+  }
+}
+
+void ask_features(Inquiry& inquiry, Families families, BackendState& state) {
+  std::vector<Question> asked = questions();
+  std::erase_if(asked, [&](const Question& question) { return name_in(state.kind, question) == nullptr; });
+  Ruleset all;
+  for (const Question& question : asked) all.rules.push_back(question.rule);
+
+  // What is refused costs nf_tables 10 to 15 ms (Linux 6.18), so all at once first.
+  bool all_there = true;
+  try {
+    state.unchecked = inquiry.ask(all, families);
+  } catch (const Error& error) {
+    if (error.code() == ExitCode::not_permitted) throw;
+    all_there = false;
+  }
+  for (const Question& question : asked) {
+    Feature feature{need(question), name_in(state.kind, question), question.cost, question.essential, {}, {}, {}};
+    if (all_there) {
+      feature.available = families;
+    } else {
+      ask(inquiry, question.rule, families, feature);
+      // Which of the two it is.
+      if (feature.available != families && families == Families::both()) {
+        for (Family family : families.list()) ask(inquiry, question.rule, family, feature);
+      }
+    }
+    state.features.push_back(std::move(feature));
+  }
+}
+
+void count_rules(const Live& live, BackendState& state) {
+  for (const LiveChain& chain : live.chains) {
+    for (const LiveRule& each : chain.rules) ++(each.ours ? state.rules_of_sidecar : state.rules_of_others);
+  }
+}
+
+BackendState look_at(BackendKind kind, const OpenBackend& open, Families families) {
+  BackendState state;
+  state.kind = kind;
+  try {
+    const auto backend = open(kind);
+    Inquiry inquiry(*backend);
+    count_rules(inquiry.seen(), state);
+    ask_features(inquiry, families, state);
+  } catch (const Error& error) {
+    state.problem = error.what();
+    state.remedy = error.hint();
+    state.permitted = error.code() != ExitCode::not_permitted;
+    state.features.clear();
+  }
+  return state;
+}
+
+}  // namespace
+
+bool usable(const BackendState& backend) {
+  return backend.problem.empty() && std::ranges::all_of(backend.features, [](const Feature& feature) {
+           return !feature.essential || feature.available.contains(Family::ipv4);
+         });
+}
+
+Diagnosis diagnose(const OpenBackend& open, const std::string& lock_file, Routes& routes) {
+  Diagnosis diagnosis;
+  diagnosis.host = look_at_host();
+  diagnosis.lock = look_at_lock(lock_file);
+  diagnosis.families = diagnosis.host.ipv6.in_kernel ? Families::both() : Family::ipv4;
+  for (BackendKind kind : {BackendKind::iptables_legacy, BackendKind::iptables_nft, BackendKind::nftables}) {
+    diagnosis.backends.push_back(look_at(kind, open, diagnosis.families));
+  }
+  const Choice choice = choose({}, {}, iptables_legacy_in_use());
+  diagnosis.because = choice.because;
+  for (BackendKind kind : choice.order) {
+    const auto state = std::ranges::find(diagnosis.backends, kind, &BackendState::kind);
+    if (!diagnosis.automatic && usable(*state)) diagnosis.automatic = kind;
+  }
+  diagnosis.legacy_tables = legacy_tables();
+  diagnosis.nf_tables = nf_tables();
+  diagnosis.routing = routes.read().ours;
+  return diagnosis;
+}
+
+}  // namespace sidetrack

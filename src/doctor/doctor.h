@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// What this kernel and this container allow. Looking leaves no trace: no rule, no table, no lock file. (The kernel may
+// load a module that it is asked about, as it would for the rule.)
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernel/backend.h"
+#include "kernel/inspect.h"
+#include "model/routing.h"
+
+namespace sidetrack {
+
+// ---- The host, seen without any privilege.
+
+struct Capability {
+  std::string_view name;   // "CAP_NET_ADMIN"
+  bool effective = false;  // held by this process
+  bool bounding = false;   // can be had at all in this container
+};
+
+// A line of /proc/self/uid_map or gid_map.
+struct IdMapping {
+  std::uint32_t inside = 0;
+  std::uint32_t outside = 0;
+  std::uint32_t count = 0;
+};
+
+struct UserNamespace {
+  bool initial = true;
+  bool owns_network_namespace = true;  // the rights held here count there
+  std::vector<IdMapping> uids;
+  std::vector<IdMapping> gids;
+};
+[[nodiscard]] bool is_mapped(const std::vector<IdMapping>& ids, std::uint32_t id);
+
+struct Ipv6State {
+  bool in_kernel = false;
+  bool off = false;        // net.ipv6.conf.all.disable_ipv6: the pod has no IPv6 address
+  bool off_on_lo = false;  // net.ipv6.conf.lo.disable_ipv6: ::6 cannot be added
+};
+
+struct HostState {
+  std::string kernel;   // "6.1.0-18-amd64"
+  std::string machine;  // "x86_64"
+  std::vector<Capability> capabilities;
+  UserNamespace user_namespace;
+  Ipv6State ipv6;
+  bool loopback_up = true;
+  bool read_only_root = false;
+};
+[[nodiscard]] HostState look_at_host();
+
+// ---- The backends.
+
+// Something that rules need of the kernel, asked for by a rule that needs it.
+struct Feature {
+  std::string need;        // the same in all backends: "REDIRECT, redir"
+  std::string name;        // as this backend calls it: "REDIRECT"
+  std::string cost;        // what is lost without it: "-m TPROXY fails; -m REDIRECT works"
+  bool essential = false;  // without it the backend is of no use
+  Families available;      // for which the kernel takes the rule
+  std::string refusal;     // what it says where it does not
+  std::string remedy;
+};
+
+struct BackendState {
+  BackendKind kind = BackendKind::iptables_nft;
+  std::string problem;    // why it could not be asked; then nothing below is known
+  bool permitted = true;  // if not, that is the problem
+  std::string remedy;
+  std::vector<Feature> features;
+  std::vector<std::string> unchecked;  // what it was not asked, a sentence each
+  std::size_t rules_of_sidecar = 0;    // Sidetrack's or istio-iptables': the kernel does not say whose
+  std::size_t rules_of_others = 0;     // in the tables that this backend writes to
+};
+[[nodiscard]] bool usable(const BackendState& backend);
+
+struct Diagnosis {
+  HostState host;
+  LockFile lock;
+  Families families;  // those that were asked about
+  std::vector<BackendState> backends;
+  std::optional<BackendKind> automatic;  // what --backend auto would take; nothing: none would do
+  std::string because;                   // if that is not the usual choice
+  TableNames legacy_tables;
+  TableNames nf_tables;
+  Routing routing;  // policy rules, routes and addresses of the sidecar
+};
+
+// Opens a backend, to read. Throws what the backend throws.
+using OpenBackend = std::function<std::unique_ptr<Backend>(BackendKind kind)>;
+
+// `lock_file` as in LegacyOptions. Throws only if the kernel does not answer what every process may ask.
+[[nodiscard]] Diagnosis diagnose(const OpenBackend& open, const std::string& lock_file, Routes& routes);
+
+// What is not as it should be, the gravest first.
+struct Finding {
+  std::string what;    // "iptables-nft: no TPROXY"
+  std::string cost;    // "-m TPROXY fails; -m REDIRECT works"
+  std::string remedy;  // "modprobe …"; may be empty
+};
+[[nodiscard]] std::vector<Finding> findings(const Diagnosis& diagnosis);
+
+// A table that a person reads at a glance; the whole as indented JSON.
+[[nodiscard]] std::string diagnosis_text(const Diagnosis& diagnosis, bool color);
+[[nodiscard]] std::string diagnosis_json(const Diagnosis& diagnosis);
+
+}  // namespace sidetrack

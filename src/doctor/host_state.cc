@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/nsfs.h>
+#include <net/if.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+
+#include "doctor/doctor.h"
+#include "system/descriptor.h"
+
+namespace sidetrack {
+namespace {
+
+constexpr ino_t initial_user_namespace = 0xEFFFFFFD;  // PROC_USER_INIT_INO (Linux 3.8)
+
+using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
+File open_text(const char* path) { return {std::fopen(path, "re"), std::fclose}; }
+
+bool reads_1(const char* path) {
+  const File file = open_text(path);
+  return file && std::fgetc(file.get()) == '1';
+}
+
+std::vector<Capability> capabilities() {
+  unsigned long long effective = 0;
+  unsigned long long bounding = 0;
+  const File status = open_text("/proc/thread-self/status");
+  char line[256];
+  while (status && std::fgets(line, sizeof line, status.get()) != nullptr) {
+    std::sscanf(line, "CapEff: %llx", &effective);
+    std::sscanf(line, "CapBnd: %llx", &bounding);
+  }
+  struct Row {
+    const char* name;
+    unsigned number;
+  };
+  constexpr Row rows[] = {
+      {"CAP_NET_ADMIN", CAP_NET_ADMIN}, {"CAP_NET_RAW", CAP_NET_RAW}, {"CAP_SYS_ADMIN", CAP_SYS_ADMIN}};
+  std::vector<Capability> list;
+  for (const auto& [name, number] : rows) {
+    list.push_back({name, (effective >> number & 1) != 0, (bounding >> number & 1) != 0});
+  }
+  return list;
+}
+
+std::vector<IdMapping> mappings(const char* path) {
+  std::vector<IdMapping> list;
+  const File map = open_text(path);
+  char line[128];
+  while (map && std::fgets(line, sizeof line, map.get()) != nullptr) {
+    IdMapping mapping;
+    if (std::sscanf(line, "%u %u %u", &mapping.inside, &mapping.outside, &mapping.count) == 3) list.push_back(mapping);
+  }
+  return list;
+}
+
+// NS_GET_USERNS (Linux 4.9) is refused with EPERM if the owner is none of ours.
+bool owns_network_namespace(const struct stat& user_namespace) {
+  const Descriptor net(open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC));
+  if (!net.valid()) return true;
+  const Descriptor owner(ioctl(net.get(), NS_GET_USERNS));
+  if (!owner.valid()) return errno != EPERM;
+  struct stat status {};
+  return fstat(owner.get(), &status) != 0 || status.st_ino == user_namespace.st_ino;
+}
+
+UserNamespace user_namespace() {
+  UserNamespace found{true, true, mappings("/proc/self/uid_map"), mappings("/proc/self/gid_map")};
+  struct stat status {};
+  if (stat("/proc/self/ns/user", &status) != 0) return found;  // a kernel without user namespaces
+  found.initial = status.st_ino == initial_user_namespace;
+  found.owns_network_namespace = owns_network_namespace(status);
+  return found;
+}
+
+bool is_up(const char* interface) {
+  ifreq request{};
+  std::strncpy(request.ifr_name, interface, sizeof request.ifr_name - 1);
+  const Descriptor any(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  return !any.valid() || ioctl(any.get(), SIOCGIFFLAGS, &request) != 0 || (request.ifr_flags & IFF_UP) != 0;
+}
+
+}  // namespace
+
+bool is_mapped(const std::vector<IdMapping>& ids, std::uint32_t id) {
+  return std::ranges::any_of(
+      ids, [&](const IdMapping& range) { return id >= range.inside && id - range.inside < range.count; });
+}
+
+HostState look_at_host() {
+  HostState state;
+  utsname name{};
+  if (uname(&name) == 0) {
+    state.kernel = name.release;
+    state.machine = name.machine;
+  }
+  state.capabilities = capabilities();
+  state.user_namespace = user_namespace();
+  state.ipv6 = {access("/proc/thread-self/net/if_inet6", F_OK) == 0,
+                reads_1("/proc/sys/net/ipv6/conf/all/disable_ipv6"),
+                reads_1("/proc/sys/net/ipv6/conf/lo/disable_ipv6")};
+  state.loopback_up = is_up("lo");
+  struct statvfs root {};
+  state.read_only_root = statvfs("/", &root) == 0 && (root.f_flag & ST_RDONLY) != 0;
+  return state;
+}
+
+}  // namespace sidetrack

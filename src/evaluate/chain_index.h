@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// How the kernel gets from chain to chain, for everything that follows it.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <string_view>
+#include <tuple>
+
+#include "model/live.h"
+
+namespace sidetrack {
+
+// NFT_JUMP_STACK_SIZE; xt counts its jumps when rules are loaded.
+inline constexpr std::size_t deepest_jump = 16;
+
+// Whether the kernel calls this chain at the hook.
+[[nodiscard]] inline bool called_at(const LiveChain& chain, Hook hook) {
+  return chain.hook && chain.hook->hook == hook && !chain.dormant;
+}
+
+// After how many rules a walk gives up: the ways through chains that jump to each other are as many as powers of two.
+[[nodiscard]] std::size_t most_rules_walked(const Live& live);
+
+// The chains that packets of all of `families` pass, by their table and name. Of two of one name the first counts.
+class ChainIndex {
+ public:
+  ChainIndex(const Live& live, Families families) : live_(&live), families_(families) {}
+
+  // The chain of that name in the table of `from`: jumps stay within it. A chain without rules is not in a plan.
+  [[nodiscard]] const LiveChain* find(const LiveChain& from, std::string_view name);
+
+ private:
+  using Key = std::tuple<Table, std::string_view, std::string_view>;
+  static Key key(const LiveChain& chain, std::string_view name) { return {chain.table, chain.table_name, name}; }
+
+  const Live* live_;
+  Families families_;
+  std::map<Key, const LiveChain*> chains_;  // filled by the first look-up: most packets are through without any
+};
+
+}  // namespace sidetrack

@@ -1,0 +1,757 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "evaluate/explain.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "evaluate/fill_in.h"
+#include "evaluate/forks.h"
+#include "evaluate/hook_calls.h"
+#include "evaluate/in_flight.h"
+#include "evaluate/route.h"
+#include "evaluate/rule_walk.h"
+#include "model/ports.h"
+
+namespace sidetrack {
+namespace {
+
+// ", by rule 9 of nat ISTIO_OUTPUT": the last one that is a reason for the ending, if there is any.
+std::string by_rule(const Trace& trace) {
+  return trace.decisive.empty() ? "" : ", by " + rule_of(trace.steps[trace.decisive.back()]);
+}
+
+// What all walks that answer one question have in common.
+struct Question {
+  Question(const PodView& pod_, std::span<const Live> live_, Family family) : pod(pod_), live(live_) {
+    for (const Live& one : live) chains.emplace_back(one, family);
+  }
+  const PodView& pod;
+  std::span<const Live> live;
+  std::vector<ChainIndex> chains;  // of each of `live`
+  Forks forks;
+};
+
+class PacketWalk {
+ public:
+  // `asked` has nothing left out.
+  PacketWalk(const Packet& asked, Question& question)
+      : question_(question), pod_(question.pod), live_(question.live), asked_(asked) {
+    packet_.family = asked_.destination->family;
+    packet_.trace.packet = asked_;
+    packet_.now.protocol = asked_.protocol;
+    packet_.now.source = {*asked_.source, asked_.source_port};
+    packet_.now.destination = {*asked_.destination, asked_.destination_port};
+    packet_.now.mark = asked_.mark;
+    packet_.now.owner = asked_.owner;
+    packet_.now.state = asked_.state;
+    packet_.now.tracked = false;
+    packet_.now.chosen_ports = pod_.chosen_ports;
+    if (asked_.state != ConnectionState::invalid) packet_.now.connmark = asked_.connmark.value_or(0);
+  }
+
+  void run() {
+    if (asked_.state == ConnectionState::established && !first_packet()) return;
+    if (asked_.way == Way::in) {
+      packet_.now.in = asked_.interface;
+      prerouting();
+    } else {
+      output();
+    }
+    if (asked_.state == ConnectionState::new_ && !discovery_ && !packet_.seen) look_for_neighbour();
+    packet_.trace.decisive = packet_.capture.empty() ? packet_.left_alone : packet_.capture;
+  }
+
+  // Another walk has gone on from where this one came to: it has no ending of its own.
+  [[nodiscard]] bool seen() const { return packet_.seen; }
+  [[nodiscard]] const Trace& trace() const { return packet_.trace; }
+
+  // Whether the answers to what ended so come back to where the packet came from. They meet the rules as packets of a
+  // connection that is known: TPROXY's take them for the proxy's own. Nothing: seen, as above.
+  [[nodiscard]] std::optional<Ending> with_answers() const {
+    Ending ending = packet_.trace.ending;
+    const auto end = [&](Ending::Answers what, std::string why) {
+      ending.answers = what;
+      ending.answers_why = std::move(why);
+      return ending;
+    };
+    const bool lands = ending.kind == Ending::Kind::lands;
+    const bool forwarded = ending.kind == Ending::Kind::forwarded;
+    if (!lands && !forwarded && ending.kind != Ending::Kind::leaves) return ending;
+    if (asked_.state != ConnectionState::new_) return ending;
+    const PacketAtHook& now = packet_.now;
+    const Address& from = now.source.address;
+    const bool foreign_source = ending.kind == Ending::Kind::leaves && (from.is_loopback() || !is_local(pod_, from));
+    if (!now.source_known || foreign_source) {
+      return end(Ending::Answers::unknown,
+                 fmt::format("what is sent from {} is answered to whoever has that address",
+                             now.source_known ? from.text() : "an address of the kernel's choice"));
+    }
+    if (lands && !ending.transparent && !is_local(pod_, now.destination.address)) {
+      return end(Ending::Answers::unknown,
+                 fmt::format("only a transparent socket answers from {}, which is not the pod's",
+                             now.destination.address.text()));
+    }
+    const bool seen_as_sent = !packet_.original || packet_.connection.source;
+    if (forwarded && ending.interface == asked_.interface && !seen_as_sent) {
+      return end(Ending::Answers::unknown, "whoever is reached where the packet came from may answer past the pod");
+    }
+    PacketWalk answer = answer_to(ending);
+    answer.run();
+    if (answer.seen()) return {};
+    const Trace& back = answer.trace();
+    if (now.untracked || answer.packet_.now.untracked) {
+      return end(Ending::Answers::unknown, "a rule keeps connection tracking from them");
+    }
+    const bool other_zone = answer.packet_.zone != packet_.zone;
+    if (other_zone && (answer.packet_.zone_of_others || packet_.zone_of_others)) {
+      return end(Ending::Answers::unknown, "they are tracked in another zone than what they answer");
+    }
+    const Ending::Kind expected = forwarded                        ? Ending::Kind::forwarded
+                                  : lands && asked_.way == Way::in ? Ending::Kind::leaves
+                                                                   : Ending::Kind::lands;
+    if (back.ending.kind == expected) return ending;
+    if (back.ending.kind == Ending::Kind::unknown) return end(Ending::Answers::unknown, back.ending.why);
+    if (back.ending.kind == Ending::Kind::lands) {
+      return end(Ending::Answers::lost, "they are kept in the pod" + by_rule(back));
+    }
+    return end(Ending::Answers::lost, sentence(back.ending));
+  }
+
+ private:
+  [[nodiscard]] bool has_ports() const { return asked_.protocol == Protocol::tcp || asked_.protocol == Protocol::udp; }
+
+  // The walk of the answer to what ended so.
+  [[nodiscard]] PacketWalk answer_to(const Ending& ending) const {
+    const bool lands = ending.kind == Ending::Kind::lands;
+    Packet answer;
+    answer.way = lands ? Way::out : Way::in;
+    answer.protocol = asked_.protocol;
+    answer.source = packet_.now.destination.address;
+    answer.source_port = packet_.now.destination.port;
+    answer.destination = packet_.now.source.address;
+    answer.destination_port = packet_.now.source.port;
+    answer.interface = lands ? "" : ending.interface;
+    answer.state = ConnectionState::reply;
+    answer.connmark = packet_.now.connmark;
+    PacketWalk walk(answer, question_);
+    walk.packet_.connection = packet_.connection;
+    walk.packet_.now.chosen_ports = packet_.now.chosen_ports;
+    walk.packet_.now.owner_known = !lands || !has_ports();  // the listener's; the kernel itself answers pings
+    return walk;
+  }
+
+  // ---- The neighbours at an interface
+
+  // Whoever is there is found by ARP, or by neighbour discovery, which passes the rules of IPv6 as any packet does.
+  // What is found already is known for a while.
+  void look_for_neighbour() {
+    const Ending::Kind kind = packet_.trace.ending.kind;
+    const bool goes_on = kind == Ending::Kind::leaves || kind == Ending::Kind::forwarded;
+    if (!goes_on && kind != Ending::Kind::lands) return;
+    const std::string device = goes_on ? packet_.trace.ending.interface : asked_.interface;
+    if (device.empty() || device == "lo" || (!goes_on && asked_.way != Way::in)) return;
+    const std::string reason = packet_.family == Family::ipv4 ? rules_of_arp() : ending_of_discovery(device);
+    if (!reason.empty()) packet_.not_known(fmt::format("whether a neighbour at {} is found: {}", device, reason));
+  }
+
+  // A chain of family arp that may not let everything pass.
+  [[nodiscard]] std::string rules_of_arp() const {
+    const auto passes = [](const LiveRule& live) {
+      return live.rule.target == Target(Verdict::accept) || std::holds_alternative<Continue>(live.rule.target);
+    };
+    for (const Live& live : live_) {
+      for (const LiveChain& chain : live.chains) {
+        if (!chain.families.empty() || !chain.hook || chain.dormant) continue;
+        if (chain.policy != Verdict::accept) return fmt::format("the policy of {} {}", chain.table_name, chain.name);
+        const auto found = std::ranges::find_if_not(chain.rules, passes);
+        if (found == chain.rules.end()) continue;
+        return fmt::format("rule {} of {} {}", found - chain.rules.begin() + 1, chain.table_name, chain.name);
+      }
+    }
+    return {};
+  }
+
+  std::string ending_of_discovery(const std::string& device) {
+    const auto found = std::ranges::find(pod_.interfaces, device, &Interface::name);
+    if (found == pod_.interfaces.end()) return {};
+    const auto own = std::ranges::find(found->addresses, Family::ipv6,
+                                       [](const InterfaceAddress& one) { return one.address.family; });
+    if (own == found->addresses.end()) return {};
+    Packet sent;
+    sent.way = Way::out;
+    sent.protocol = Protocol::icmpv6;
+    sent.source = own->address;
+    sent.destination = Address::parse("ff02::1:ff00:1");
+    sent.interface = device;
+    Packet received = sent;
+    received.way = Way::in;
+    received.source = Address::parse("fe80::1");
+    received.destination = own->address;
+    for (const Packet& packet : {sent, received}) {
+      PacketWalk walk(packet, question_);
+      walk.discovery_ = true;
+      walk.packet_.now.untracked = true;  // as nf_conntrack_icmpv6_error() makes it
+      walk.run();
+      packet_.seen = walk.seen();
+      if (walk.seen()) return {};
+      const Ending& ending = walk.trace().ending;
+      if (ending.kind == Ending::Kind::dropped || ending.kind == Ending::Kind::unknown) return sentence(ending);
+    }
+    return {};
+  }
+
+  // ---- The way of the packet
+
+  // What its first packet made of the connection: an established one is not decided about again. False: that cannot be
+  // known, or was seen.
+  bool first_packet() {
+    Packet first = asked_;
+    first.state = ConnectionState::new_;
+    PacketWalk walk(first, question_);
+    walk.run();
+    packet_.seen = walk.seen();
+    if (walk.seen()) return false;
+    packet_.first = walk.trace().ending;
+    if (packet_.first->kind == Ending::Kind::unknown) {
+      packet_.trace.steps = walk.trace().steps;
+      packet_.trace.decisive = walk.trace().decisive;
+      packet_.trace.ending = *packet_.first;
+      return false;
+    }
+    packet_.connection = walk.packet_.connection;
+    translated_by_ = by_rule(walk.trace());
+    if (!asked_.connmark) {
+      // An answer came before a later packet does, and may have changed the mark.
+      PacketWalk answer = walk.answer_to(*packet_.first);
+      const bool answered = packet_.first->kind == Ending::Kind::lands || packet_.first->kind == Ending::Kind::leaves ||
+                            packet_.first->kind == Ending::Kind::forwarded;
+      if (answered) answer.run();
+      packet_.seen = answer.seen();
+      if (answer.seen()) return false;
+      packet_.now.connmark = answer.packet_.now.connmark;
+    }
+    if (packet_.first->kind == Ending::Kind::dropped) {
+      packet_.doubt("the first packet of such a connection is dropped: there is none, if the rules were the same then");
+    }
+    return true;
+  }
+
+  void output() {
+    way_ = look_up("lo", asked_.interface);
+    if (way_.kind == Route::Kind::unknown) return packet_.not_known(not_followed(way_));
+    if (!way_.exists()) return packet_.end(Ending::Kind::unroutable, no_route());
+    const Address& from = packet_.now.source.address;
+    if (!way_.stays() && from.family == Family::ipv4 && from.is_loopback()) {  // __mkroute_output
+      return packet_.end(Ending::Kind::unroutable,
+                         fmt::format("what is sent from {} cannot go out by {}", from.text(), way_.device));
+    }
+    // For the whole of OUTPUT: a new route changes it only behind the hook (nf_hook_state).
+    packet_.now.out = way_.device;
+    packet_.hook(fmt::format("OUTPUT, out by {}{}", way_.device, why(way_)));
+    if (!calls(Hook::output)) return;
+    if (!postrouting(way_.device)) return;
+    if (!is_up(way_.device)) return packet_.drop(fmt::format("interface {} is down", way_.device));
+    if (way_.device == "lo") {
+      packet_.by_lo = true;
+      packet_.now.in = "lo";
+      packet_.now.out.clear();
+      packet_.now.owner.reset();
+      packet_.now.owner_known = true;
+      prerouting();
+    } else {
+      packet_.end(Ending::Kind::leaves, "");
+      packet_.trace.ending.original = packet_.original;
+      packet_.trace.ending.interface = way_.device;
+    }
+  }
+
+  // ip_route_me_harder. False: there is no route, the packet is gone.
+  bool reroute(const std::string& because) {
+    way_ = look_up("lo", asked_.interface);
+    if (way_.kind == Route::Kind::unknown) {
+      packet_.not_known(not_followed(way_));
+      return false;
+    }
+    if (!way_.exists()) {
+      packet_.drop(fmt::format("{}, and there is {}", because, no_route()));
+      return false;
+    }
+    const Address& from = packet_.now.source.address;
+    if (!way_.stays() && from.family == Family::ipv4 && from.is_loopback()) {  // __mkroute_output
+      packet_.drop(fmt::format("{}, and what is sent from {} cannot go out by {}", because, from.text(), way_.device));
+      return false;
+    }
+    packet_.kernel(fmt::format("routing again, as {}: out by {}{}", because, way_.device, why(way_)));
+    return true;
+  }
+
+  [[nodiscard]] Route look_up(const std::string& in, const std::string& bound) const {
+    const PacketAtHook& now = packet_.now;
+    return route(pod_, {now.destination.address, now.source.address, now.mark, in, bound});
+  }
+
+  static std::string why(const Route& way) {
+    switch (way.kind) {
+      case Route::Kind::local:
+        return ": the destination is the pod itself";
+      case Route::Kind::by_rule:
+        return fmt::format(": {} looks up table {}, local {} dev lo", conditions(*way.rule), way.rule->table,
+                           way.route->to.prefix_length() == 0 ? "default" : way.route->to.text());
+      default:
+        return "";
+    }
+  }
+
+  [[nodiscard]] bool is_up(const std::string& device) const {
+    const auto found = std::ranges::find(pod_.interfaces, device, &Interface::name);
+    return found == pod_.interfaces.end() || found->up;
+  }
+
+  // "no route to 10.0.0.1 (ip route unreachable 10.0.0.0/8 table main)"
+  [[nodiscard]] std::string no_route() const {
+    std::string text = "no route to " + packet_.now.destination.address.text();
+    if (way_.route != nullptr) {
+      text += fmt::format(" ({})", ip_words(*way_.route));
+    } else if (way_.rule != nullptr) {
+      text += fmt::format(" ({})", ip_words(*way_.rule));
+    }
+    return text;
+  }
+
+  [[nodiscard]] std::string not_followed(const Route& way) const {
+    return fmt::format("the way to {}: `{}`", packet_.now.destination.address.text(),
+                       way.route != nullptr && way.route->kind == NetworkRoute::Kind::unknown ? ip_words(*way.route)
+                                                                                              : ip_words(*way.rule));
+  }
+
+  void prerouting() {
+    if (!at_device(Hook::ingress, packet_.now.in)) return;
+    packet_.hook(fmt::format("PREROUTING, in by {}", packet_.now.in));
+    const bool loopback = packet_.now.destination.address.is_loopback() || packet_.now.source.address.is_loopback();
+    if (!packet_.by_lo && loopback && packet_.family == Family::ipv6) {  // ip6_rcv_core, before any hook
+      return packet_.drop("loopback addresses do not come in by " + packet_.now.in);
+    }
+    if (!calls(Hook::prerouting)) return;
+    routing();
+  }
+
+  void routing() {
+    // What went out by lo brings its route along (ip_rcv_finish_core finds a valid dst): it stays here.
+    if (packet_.by_lo) return input();
+    const Address& destination = packet_.now.destination.address;
+    if (destination.family == Family::ipv4 && (destination.is_loopback() || packet_.now.source.address.is_loopback() ||
+                                               is_local(pod_, packet_.now.source.address))) {
+      const Address& martian = destination.is_loopback() ? destination : packet_.now.source.address;
+      return packet_.drop(fmt::format("{} cannot come in by {} (martian)", martian.text(), packet_.now.in));
+    }
+    if (destination.is_loopback()) {  // IPv6, by a translation
+      return packet_.not_known(fmt::format("whether {} can be reached by {}", destination.text(), packet_.now.in));
+    }
+    way_ = look_up(packet_.now.in, "");
+    if (way_.kind == Route::Kind::unknown) return packet_.not_known(not_followed(way_));
+    if (way_.stays()) {
+      packet_.kernel(fmt::format("routing: stays here{}", why(way_)));
+      return input();
+    }
+    packet_.kernel(fmt::format("routing: {} is not the pod's", destination.text()));
+    if (packet_.transparent)
+      return packet_.drop(
+          "a packet with a socket cannot be forwarded (ip_forward), and no route by mark keeps it here");
+    if (!way_.exists()) return packet_.drop("there is " + no_route());
+    packet_.hook(fmt::format("FORWARD, in by {}, out by {}", packet_.now.in, way_.device));
+    packet_.now.out = way_.device;
+    if (!calls(Hook::forward) || !postrouting(way_.device)) return;
+    packet_.end(Ending::Kind::forwarded, "");
+    packet_.trace.ending.interface = way_.device;
+  }
+
+  bool postrouting(const std::string& device) {
+    packet_.now.out = device;
+    if (has_rules(Hook::postrouting)) packet_.hook(fmt::format("POSTROUTING, out by {}", device));
+    return calls(Hook::postrouting) && at_device(Hook::egress, device);
+  }
+
+  // Before and behind everything else: chains of a device.
+  bool at_device(Hook hook, const std::string& device) {
+    if (calls_at(live_, packet_.family, hook, device).empty()) return true;
+    packet_.hook(fmt::format("{} of {}", name(hook), device));
+    return calls(hook, device);
+  }
+
+  void input() {
+    if (has_rules(Hook::input)) packet_.hook(fmt::format("INPUT, in by {}", packet_.now.in));
+    // The socket of a connection that is there already is looked up before (tcp_v4_early_demux), if the sysctl says so.
+    if (packet_.now.state != ConnectionState::new_) packet_.now.owner_known = false;
+    if (calls(Hook::input)) land();
+  }
+
+  void land() {
+    const std::optional<Endpoint>& original = packet_.original;
+    packet_.end(Ending::Kind::lands, "");
+    Ending& ending = packet_.trace.ending;
+    ending.original = original;
+    if (packet_.transparent) {
+      ending.transparent = true;
+      ending.transparent_port = *packet_.transparent;
+      ending.listener = listener_of(*packet_.transparent);
+    } else if (packet_.first && packet_.first->transparent) {
+      ending = *packet_.first;  // its socket is found by the connection's addresses, which TPROXY did not change
+    } else if (!has_ports()) {
+      ending.listener = "the kernel";
+    } else if (packet_.now.state == ConnectionState::reply) {
+      ending.listener = "the socket that opened the connection";
+    } else {
+      ending.listener = listener_of(packet_.now.destination.port);
+    }
+  }
+
+  // By its number, or else by the chain that sent the packet there.
+  [[nodiscard]] std::string listener_of(std::uint16_t port) const {
+    if (!port_name(port).empty()) return std::string(port_name(port));
+    if (packet_.capture.empty()) return packet_.original ? "" : "the app";
+    const std::string& chain = packet_.trace.steps[packet_.capture.back()].chain;
+    if (chain == "ISTIO_REDIRECT" || chain == "istio-redirect") return "the proxy's outbound listener";
+    if (chain.starts_with("ISTIO_") || chain.starts_with("istio-")) return "the proxy's inbound listener";
+    return "";
+  }
+
+  // ---- What the kernel calls at a hook
+
+  // False: the packet is gone.
+  bool calls(Hook at, const std::string& device = {}) {
+    const auto one = [&](const Call& call) {
+      switch (call.kind) {
+        case Call::Kind::conntrack:
+          conntrack();
+          return Passed::on;
+        case Call::Kind::nat:
+          return nat(at) ? Passed::on : Passed::gone;
+        case Call::Kind::rules:
+          return rules(call, at);
+      }
+      return Passed::on;
+    };
+    return in_order(calls_at(live_, packet_.family, at, device), one) != Passed::gone;
+  }
+
+  // A chain of type route looks up the route again where a rule changed the mark (ipt_mangle_out, nf_route_table_hook).
+  Passed rules(const Call& call, Hook at) {
+    const std::uint32_t mark = packet_.now.mark;
+    const Passed passed = ask(call.base);
+    if (passed == Passed::gone || at != Hook::output) return passed;
+    if (call.base.chain->hook->type != ChainType::route || packet_.now.mark == mark) return passed;
+    return reroute(fmt::format("the mark is now {}", packet_.now.mark)) ? passed : Passed::gone;
+  }
+
+  // By priority. Of equal ones the kernel asks the one that was registered last first, and cannot be asked which that
+  // was: any may be the next one. Ends with the first that is not passed on.
+  template <typename One>
+  Passed in_order(std::vector<Call> all, const One& one) {
+    const std::vector<const void*> outer = packet_.to_come;
+    Passed passed = Passed::on;
+    while (passed == Passed::on && !all.empty()) {
+      const auto end =
+          std::ranges::find_if(all, [&](const Call& call) { return call.priority != all.front().priority; });
+      std::vector<Call> equal(all.begin(), end);
+      all.erase(all.begin(), end);
+      while (passed == Passed::on && !equal.empty()) {
+        const auto next = next_of(equal);
+        if (!next) return Passed::gone;
+        const Call call = equal[*next];
+        equal.erase(equal.begin() + static_cast<std::ptrdiff_t>(*next));
+        packet_.to_come = outer;
+        for (const Call& rest : equal) packet_.to_come.push_back(rest.base.chain);
+        passed = one(call);
+      }
+    }
+    packet_.to_come = outer;
+    return passed;
+  }
+
+  std::optional<std::size_t> next_of(const std::vector<Call>& equal) {
+    if (equal.size() == 1) return 0;
+    Fork fork{"which is asked first of", {}, packet_.trace.steps.size(), 0};
+    Situation situation{{}, packet_};
+    for (const Call& call : equal) {
+      const std::string words = name_of(call);
+      fork.what += fmt::format("{} {}", fork.options.empty() ? "" : " and", words);
+      fork.options.push_back(fmt::format("if {}", words));
+      situation.place.push_back(call.base.chain);
+    }
+    fork.what += fmt::format(" (all at priority {})", equal.front().priority);
+    const auto next = question_.forks.choose(std::move(fork), std::move(situation));
+    packet_.seen = !next;
+    return next;
+  }
+
+  static std::string name_of(const Call& call) {
+    switch (call.kind) {
+      case Call::Kind::conntrack:
+        return "conntrack";
+      case Call::Kind::nat:
+        return "nat";
+      case Call::Kind::rules:
+        break;
+    }
+    return fmt::format("{} ({})", call.base.name(), name(call.base.live->backend));
+  }
+
+  // ---- What the kernel does beside the rules
+
+  void conntrack() {
+    if (packet_.by_lo && packet_.now.tracked) {
+      packet_.kernel("conntrack: knows the packet already, from OUTPUT");
+      return;
+    }
+    if (packet_.now.untracked) return packet_.kernel("conntrack: does not track it");
+    switch (packet_.now.state) {
+      case ConnectionState::new_:
+        packet_.kernel(fmt::format("conntrack: a new connection{}",
+                                   packet_.zone ? fmt::format(", in zone {}", *packet_.zone) : ""));
+        break;
+      case ConnectionState::established:
+        packet_.kernel("conntrack: a connection that it knows");
+        break;
+      case ConnectionState::reply:
+        packet_.kernel("conntrack: the answer of a connection that it knows");
+        break;
+      case ConnectionState::invalid:
+        packet_.kernel("conntrack: of no connection that it knows");
+        return;
+    }
+    packet_.now.tracked = true;
+  }
+
+  // The chains of type nat. They are asked once in a connection's life: for the destination in PREROUTING or OUTPUT,
+  // for the source in INPUT or POSTROUTING (nf_nat_inet_fn). The first one that translates ends the search; ACCEPT does
+  // not. False: the packet is gone.
+  bool nat(Hook at) {
+    const bool of_destination = at == Hook::output || at == Hook::prerouting;
+    const Address before = packet_.now.destination.address;
+    if (!packet_.now.tracked) return not_asked(at, "without a connection there is nothing to translate");
+    if (packet_.now.state == ConnectionState::new_) {
+      bool& decided = of_destination ? packet_.destination_decided : packet_.source_decided;
+      if (decided) return not_asked(at, "the connection was decided about on the way out");
+      decided = true;
+      const auto chain = [&](const Call& call) { return ask(call.base); };
+      if (in_order(nat_chains_at(live_, packet_.family, at), chain) == Passed::gone) return false;
+    } else {
+      not_asked(at, "only the first packet of a connection is decided about");
+      packet_.now.state == ConnectionState::reply ? translate_answer(of_destination) : translate(of_destination);
+    }
+    if (at != Hook::output || packet_.now.destination.address == before) return true;
+    return reroute("the destination is another");
+  }
+
+  bool not_asked(Hook at, const char* because) {
+    if (has_rules_of_nat(at)) packet_.kernel(fmt::format("nat {} is not asked: {}", name(at), because));
+    return true;
+  }
+
+  // A later packet, as the first one was.
+  void translate(bool of_destination) {
+    const auto& made = of_destination ? packet_.connection.destination : packet_.connection.source;
+    if (!made || (of_destination ? packet_.destination_decided : packet_.source_decided)) return;
+    if (of_destination) {
+      packet_.original = packet_.now.destination;
+      packet_.now.destination = made->after;
+      packet_.destination_decided = true;
+      packet_.kernel(fmt::format("redirected to {}, as the first packet was{}", made->after.text(), translated_by_));
+    } else {
+      packet_.now.source = made->after;
+      packet_.now.source_known = made->after_known;
+      packet_.source_decided = true;
+      packet_.kernel("its source is translated, as the first packet's was");
+    }
+  }
+
+  // An answer, back.
+  void translate_answer(bool of_destination) {
+    const auto& made = of_destination ? packet_.connection.source : packet_.connection.destination;
+    if (!made) return;
+    (of_destination ? packet_.now.destination : packet_.now.source) = made->before;
+    packet_.kernel(fmt::format("its {} is {} again", of_destination ? "destination" : "source", made->before.text()));
+  }
+
+  // ---- The rules
+
+  [[nodiscard]] bool has_rules_of_nat(Hook at) const { return !nat_chains_at(live_, packet_.family, at).empty(); }
+  [[nodiscard]] bool has_rules(Hook at) const {
+    const auto found = calls_at(live_, packet_.family, at);
+    return has_rules_of_nat(at) || std::ranges::find(found, Call::Kind::rules, &Call::kind) != found.end();
+  }
+
+  Passed ask(const BaseChain& base) {
+    ChainIndex& chains = question_.chains[static_cast<std::size_t>(base.live - live_.data())];
+    return walk_chain(packet_, pod_, base, chains, question_.forks);
+  }
+
+  Question& question_;
+  const PodView& pod_;
+  const std::span<const Live> live_;
+  const Packet asked_;
+
+  bool discovery_ = false;  // this packet looks for a neighbour itself
+  InFlight packet_;
+  Route way_;
+  std::string translated_by_;  // by the rule that decided about the first packet
+};
+
+// ---- Destinations that are not followed
+
+bool is_multicast(const Address& address) {
+  return address.family == Family::ipv4 ? (address.bytes[0] & 0xf0) == 0xe0 : address.bytes[0] == 0xff;
+}
+
+// 255.255.255.255, or the first or last address of a network of this pod (the first one until kernel 5.14).
+bool is_broadcast(const PodView& pod, const Address& address) {
+  if (address.family != Family::ipv4) return false;
+  if (address == AddressRange::prefix(Address::any(Family::ipv4), 0).last) return true;
+  for (const Interface& interface : pod.interfaces) {
+    for (const InterfaceAddress& own : interface.addresses) {
+      if (own.address.family != Family::ipv4 || own.prefix_length > 30 || own.address == address) continue;
+      const AddressRange network = AddressRange::prefix(own.address, own.prefix_length);
+      if (address == network.first || address == network.last) return true;
+    }
+  }
+  return false;
+}
+
+std::optional<Ending> not_followed(const Packet& packet, const PodView& pod) {
+  const Address& to = *packet.destination;
+  const bool any = to == Address::any(to.family);
+  const bool broadcast = is_broadcast(pod, to);
+  if (!any && !broadcast && !is_multicast(to)) return {};
+  Ending ending;
+  ending.at = {to, packet.destination_port};
+  if (packet.way != Way::in && packet.protocol == Protocol::tcp) {
+    ending.kind = Ending::Kind::unroutable;
+    ending.why = fmt::format("no tcp connection to {}, a {} address", to.text(), broadcast ? "broadcast" : "multicast");
+  } else {
+    ending.kind = Ending::Kind::unknown;
+    ending.why = fmt::format("who takes what is sent to {}, {}", to.text(),
+                             any         ? "no address"
+                             : broadcast ? "a broadcast address"
+                                         : "a multicast address");
+  }
+  return ending;
+}
+
+// ---- All walks together
+
+bool same_place(Ending a, const Ending& b) {  // whatever the reasons
+  a.why = b.why;
+  a.listener = b.listener;
+  a.answers = b.answers;
+  a.answers_why = b.answers_why;
+  return a == b;
+}
+
+// Two walks that end differently: where they part, and how.
+struct Parting {
+  const Fork& one;
+  const Fork& other;
+  Parting(const std::vector<Fork>& of_one, const std::vector<Fork>& of_other)
+      : Parting(of_one, of_other,
+                static_cast<std::size_t>(std::ranges::mismatch(of_one, of_other, {}, &Fork::taken, &Fork::taken).in1 -
+                                         of_one.begin())) {}
+  [[nodiscard]] std::string words(const std::string& end, const std::string& other_end) const {
+    return fmt::format("{} ({}: {}; {}: {})", one.what, one.options[one.taken], end, other.options[other.taken],
+                       other_end);
+  }
+
+ private:
+  Parting(const std::vector<Fork>& of_one, const std::vector<Fork>& of_other, std::size_t at)
+      : one(of_one.at(at)), other(of_other.at(at)) {}
+};
+
+// The steps up to the reason, and no further.
+void cut(Trace& trace, std::size_t steps) {
+  if (trace.packet.state != ConnectionState::established) trace.steps.resize(std::min(steps, trace.steps.size()));
+  trace.decisive.clear();
+  if (!trace.steps.empty() && trace.steps.back().kind == Step::Kind::unknown) {
+    trace.decisive.push_back(trace.steps.size() - 1);
+  }
+}
+
+Ending without_answers(Ending ending) {
+  ending.answers = Ending::Answers::arrive;
+  return ending;
+}
+
+std::string answers_words(const Ending& ending) {
+  return ending.answers == Ending::Answers::arrive ? "they arrive" : ending.answers_why;
+}
+
+constexpr std::size_t most_walks = 500;
+
+}  // namespace
+
+Trace explain(const Packet& packet, const PodView& pod, std::span<const Live> live) {
+  const Packet asked = filled_in(packet, pod);
+  Trace trace;
+  trace.packet = asked;
+  if (const auto ending = not_followed(asked, pod)) {
+    trace.ending = *ending;
+    return trace;
+  }
+  // A route by a rule gives such a connection a source that is not the pod's, which only a transparent socket may have
+  // (__ip_dev_find in ip_route_output_key_hash_rcu).
+  if (!packet.source && asked.way == Way::out && asked.protocol == Protocol::tcp && asked.source == asked.destination &&
+      asked.destination->family == Family::ipv4 && !is_local(pod, *asked.destination)) {
+    trace.ending.kind = Ending::Kind::unroutable;
+    trace.ending.at = {*asked.destination, asked.destination_port};
+    trace.ending.why = fmt::format("the route to {} gives it no source address of the pod", asked.destination->text());
+    return trace;
+  }
+  Question question(pod, live, asked.destination->family);
+  Forks& forks = question.forks;
+  std::vector<Fork> made;  // by the first walk, whose trace this is
+  bool answered = false;
+  std::size_t walks = 0;
+  do {
+    PacketWalk walk(asked, question);
+    walk.run();
+    if (++walks > most_walks) {
+      trace.ending = {};
+      trace.ending.kind = Ending::Kind::unknown;
+      trace.ending.at = {*asked.destination, asked.destination_port};
+      trace.ending.why = fmt::format("its end: more than {} ways to tell apart", most_walks);
+      break;
+    }
+    if (walk.seen()) continue;
+    const auto with_answers = walk.with_answers();
+    const Ending ending = with_answers.value_or(walk.trace().ending);
+    if (walks == 1) {
+      trace = walk.trace();
+      trace.ending = ending;
+      made = forks.made();
+      answered = with_answers.has_value();
+      if (ending.kind == Ending::Kind::unknown) break;
+    } else if (!same_place(trace.ending, ending)) {
+      const Parting parting(made, forks.made());
+      cut(trace, parting.one.steps);
+      const std::string why = parting.words(sentence(without_answers(trace.ending)), sentence(without_answers(ending)));
+      trace.ending = {};
+      trace.ending.kind = Ending::Kind::unknown;
+      trace.ending.at = {*asked.destination, asked.destination_port};
+      trace.ending.why = why;
+      break;
+    } else if (with_answers && !answered) {
+      trace.ending = ending;
+      answered = true;
+    } else if (with_answers && trace.ending.answers != Ending::Answers::unknown &&
+               trace.ending.answers != ending.answers) {
+      trace.ending.answers_why =
+          ending.answers == Ending::Answers::unknown
+              ? ending.answers_why
+              : Parting(made, forks.made()).words(answers_words(trace.ending), answers_words(ending));
+      trace.ending.answers = Ending::Answers::unknown;
+    }
+  } while (forks.next());
+  return trace;
+}
+
+}  // namespace sidetrack

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// What the kernel does with one packet, and which rule is the reason. Pure functions: the rules and the pod are given.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "mesh/plan.h"
+#include "model/address.h"
+#include "model/live.h"
+#include "model/packet.h"
+#include "model/pod.h"
+#include "model/routing.h"
+#include "model/ruleset.h"
+#include "options/options.h"
+
+namespace sidetrack {
+
+// The packet of the command line: `out tcp 10.96.0.10:443`, `in tcp :8080`, `out udp [fd00::1]:53`, `lo tcp :8080`,
+// `out icmp 10.0.0.1`. Strict: throws usage, naming the value and what was expected.
+[[nodiscard]] Packet parse_packet(const PacketOptions& options);
+
+// The rules of a plan as a backend holds them: -I resolved; iptables keeps the families apart, nftables folds lists.
+[[nodiscard]] Live as_live(const Ruleset& ruleset, BackendKind backend);
+
+// ---- The answer
+
+// One thing that happens to the packet, in order.
+struct Step {
+  enum class Kind : std::uint8_t {
+    hook,     // it comes to a hook
+    kernel,   // what the kernel does beside the rules: conntrack, routing, address translation
+    passed,   // a rule that does not match
+    unknown,  // a rule of which cannot be known whether it matches, or what it does
+    matched,  // a rule that matches, and the walk goes on: a jump, a mark
+    decided,  // a rule that matches and ends the walk of its chain or table
+  };
+  Kind kind = Kind::kernel;
+  std::string text;  // hook, kernel: what happens; passed: why it does not match; else what the rule does
+
+  // Of a rule:
+  BackendKind backend = BackendKind::iptables_legacy;
+  std::string table;  // as its tool names it: "nat", "inet filter"
+  std::string chain;
+  unsigned number = 0;  // in its chain, counted from 1; 0: the policy of the chain
+  unsigned depth = 0;   // of jumps; 0: in a built-in chain
+  std::string rule;     // "-A ISTIO_OUTPUT -d 127.0.0.1/32 -j RETURN"
+  Reason reason;        // the rule's own, or what describe() makes of its shape
+};
+
+// Where the packet ends.
+struct Ending {
+  // What becomes of the answers of whoever takes it.
+  enum class Answers : std::uint8_t {
+    arrive,
+    lost,
+    unknown,  // cannot be known
+  };
+  enum class Kind : std::uint8_t {
+    lands,      // in this pod, at `at`
+    leaves,     // the pod by `interface`, for `at`
+    forwarded,  // not for this pod: goes on by `interface` to `at` if the pod forwards, else it is dropped
+    dropped,
+    unroutable,  // never sent: there is no route
+    unknown,     // cannot be known
+  };
+  Kind kind = Kind::lands;
+  Endpoint at;
+  std::string interface;
+  std::string listener;              // lands: who has that port: "Envoy outbound", "the app"
+  std::optional<Endpoint> original;  // SO_ORIGINAL_DST, if the destination was translated
+  bool transparent = false;          // lands: by TPROXY at `port`; `at` is what the socket sees as its own address
+  std::uint16_t transparent_port = 0;
+  std::string why;  // dropped, unroutable; unknown: the rule that is the reason, and what else may happen
+  Answers answers = Answers::arrive;  // lands, leaves, forwarded
+  std::string answers_why;            // unless they arrive
+  friend bool operator==(const Ending&, const Ending&) = default;
+};
+
+// "lands on 127.0.0.1:15001 (Envoy outbound); original destination 10.96.0.10:443"
+[[nodiscard]] std::string sentence(const Ending& ending);
+
+struct Trace {
+  Packet packet;  // with what was left out filled in
+  std::vector<Step> steps;
+  Ending ending;
+  std::vector<std::size_t> decisive;  // the steps that are the reason for the ending; empty: no rule is
+  std::vector<std::string> doubts;    // what was taken for granted
+};
+
+// Walks the packet through every base chain of everything in `live`, in the kernel's order: by hook, by priority; the
+// chains of type nat where the kernel's address translation is, -100 and 100.
+//
+// What cannot be known (a match or a target that is not understood, a port that the kernel chooses, the owner of the
+// socket that answers, which of two chains of equal priority was registered last and so is asked first:
+// nf_hook_entries_grow) is tried both ways. If all ways end alike, that is the answer; else the ending is `unknown`,
+// and the steps end with the rule that is the reason.
+//
+// Throws usage if the pod cannot have such a packet (lo to an address that is not the pod's).
+[[nodiscard]] Trace explain(const Packet& packet, const PodView& pod, std::span<const Live> live);
+
+// For a plan without a pod: lo, and eth0 with the addresses that are set aside for documentation (192.0.2.2/24,
+// 2001:db8::2/64) and the default route; interfaces that the rules name; policy rules, routes and addresses as planned.
+[[nodiscard]] PodView assumed_pod(const Plan& plan);
+
+}  // namespace sidetrack

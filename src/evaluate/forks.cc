@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "evaluate/forks.h"
+
+#include <algorithm>
+
+namespace sidetrack {
+
+std::optional<std::size_t> Forks::choose(Fork fork, Situation situation) {
+  if (at_ < again_) return made_[at_++].taken;
+  if (std::ranges::find(seen_, situation) != seen_.end()) return {};
+  seen_.push_back(std::move(situation));
+  made_.push_back(std::move(fork));
+  again_ = at_ = made_.size();
+  return 0;
+}
+
+bool Forks::next() {
+  while (!made_.empty() && made_.back().taken + 1 == made_.back().options.size()) made_.pop_back();
+  if (made_.empty()) return false;
+  ++made_.back().taken;
+  again_ = made_.size();
+  at_ = 0;
+  return true;
+}
+
+}  // namespace sidetrack

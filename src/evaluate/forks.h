@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// What cannot be known of a packet's way is chosen; the way is walked again until every choice was made.
+//
+//   Forks forks;
+//   do walk(forks); while (forks.next());
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "evaluate/in_flight.h"
+
+namespace sidetrack {
+
+// Where a walk stands when it has to choose. From equal ones on all walks are alike.
+struct Situation {
+  std::vector<const void*> place;  // the rules on the way there, or the chains that are left to be asked
+  PacketState packet;
+  friend bool operator==(const Situation&, const Situation&) = default;
+};
+
+struct Fork {
+  std::string what;                  // "whether `-m bpf` of rule 1 of filter OUTPUT holds"
+  std::vector<std::string> options;  // "if it does not", "if it does"
+  std::size_t steps = 0;             // of the trace, up to this choice
+  std::size_t taken = 0;
+};
+
+class Forks {
+ public:
+  // Which option this walk takes: the first one, until `next`. Nothing: a walk has stood there before, so that this one
+  // need not go on.
+  std::optional<std::size_t> choose(Fork fork, Situation situation);
+
+  // To the next walk; false if there is none.
+  bool next();
+
+  // Of the walk that was made last.
+  [[nodiscard]] const std::vector<Fork>& made() const { return made_; }
+
+ private:
+  std::vector<Fork> made_;
+  std::size_t again_ = 0;  // so many of them are to be made as before
+  std::size_t at_ = 0;
+  std::vector<Situation> seen_;
+};
+
+}  // namespace sidetrack

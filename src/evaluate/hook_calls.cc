@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "evaluate/hook_calls.h"
+
+#include <algorithm>
+
+namespace sidetrack {
+namespace {
+
+// linux/netfilter_ipv4.h: NF_IP_PRI_CONNTRACK, NF_IP_PRI_NAT_DST, NF_IP_PRI_NAT_SRC.
+constexpr std::int32_t conntrack_priority = -200;
+constexpr std::int32_t nat_destination_priority = -100;
+constexpr std::int32_t nat_source_priority = 100;
+
+bool may_do_something(const LiveChain& chain, Family family) {
+  return chain.policy != Verdict::accept ||
+         std::ranges::any_of(chain.rules, [&](const LiveRule& one) { return one.rule.families.contains(family); });
+}
+
+template <typename Wanted>
+std::vector<Call> chains_where(std::span<const Live> live, Family family, Wanted wanted) {
+  std::vector<Call> calls;
+  for (const Live& one : live) {
+    for (const LiveChain& chain : one.chains) {
+      if (!chain.hook || chain.dormant || !chain.families.contains(family) || !wanted(chain)) continue;
+      calls.push_back({Call::Kind::rules, chain.hook->priority, {&one, &chain}});
+    }
+  }
+  std::ranges::stable_sort(calls, {}, &Call::priority);
+  return calls;
+}
+
+}  // namespace
+
+std::vector<Call> calls_at(std::span<const Live> live, Family family, Hook hook, std::string_view device) {
+  std::vector<Call> calls = chains_where(live, family, [&](const LiveChain& chain) {
+    const bool of_device = chain.hook->device.empty() || chain.hook->device == device;
+    return called_at(chain, hook) && of_device && chain.hook->type != ChainType::nat && may_do_something(chain, family);
+  });
+  if (hook == Hook::prerouting || hook == Hook::output) {
+    calls.push_back({Call::Kind::conntrack, conntrack_priority, {}});
+  }
+  const bool translates = hook != Hook::forward && hook != Hook::ingress && hook != Hook::egress;
+  const bool nat = !chains_where(live, family, [](const LiveChain& chain) {
+                      return chain.hook->type == ChainType::nat;
+                    }).empty();  // the core is at all of its hooks as soon as there is one chain of type nat
+  if (translates && nat) {
+    const bool of_source = hook == Hook::input || hook == Hook::postrouting;
+    calls.push_back({Call::Kind::nat, of_source ? nat_source_priority : nat_destination_priority, {}});
+  }
+  std::ranges::stable_sort(calls, {}, &Call::priority);
+  return calls;
+}
+
+std::vector<Call> nat_chains_at(std::span<const Live> live, Family family, Hook hook) {
+  return chains_where(live, family, [&](const LiveChain& chain) {
+    return called_at(chain, hook) && chain.hook->type == ChainType::nat && may_do_something(chain, family);
+  });
+}
+
+}  // namespace sidetrack

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "evaluate/explain.h"
+#include "evaluate/match.h"
+
+namespace sidetrack {
+
+// "rule 9 of nat ISTIO_OUTPUT", "the policy of inet filter output"
+inline std::string rule_of(const Step& step) {
+  const std::string which = step.number == 0 ? "the policy" : fmt::format("rule {}", step.number);
+  return fmt::format("{} of {} {}", which, step.table, step.chain);
+}
+
+// What address translation makes of a connection: an end of its first packet, before and after.
+struct Translation {
+  Endpoint before;
+  Endpoint after;
+  bool after_known = true;  // false: the kernel chooses
+  friend bool operator==(const Translation&, const Translation&) = default;
+};
+struct Connection {
+  std::optional<Translation> destination;
+  std::optional<Translation> source;
+  friend bool operator==(const Connection&, const Connection&) = default;
+};
+
+// All of a packet that decides about its further way.
+struct PacketState {
+  PacketAtHook now;
+  Connection connection;
+  std::optional<std::uint16_t> zone;
+  bool zone_of_others = false;               // a rule that is not ours chose the zone
+  std::optional<Endpoint> original;          // the destination before it was translated
+  std::optional<std::uint16_t> transparent;  // the port of the socket that TPROXY chose
+  bool by_lo = false;                        // it went out by lo and came in again
+  bool destination_decided = false;          // by nat, for its connection
+  bool source_decided = false;
+  std::optional<Ending> first;       // of the connection's first packet, if this one is a later one
+  std::vector<const void*> to_come;  // the base chains of this priority that are not asked yet
+  friend bool operator==(const PacketState&, const PacketState&) = default;
+};
+
+// A packet on its way through the kernel, and what is noted of it.
+struct InFlight : PacketState {
+  Family family = Family::ipv4;
+
+  Trace trace;
+  std::vector<std::size_t> capture;     // the steps of the trace that took the packet
+  std::vector<std::size_t> left_alone;  // RETURN and ACCEPT
+  bool seen = false;                    // another walk went on from here: this one has no ending of its own
+
+  void hook(std::string what) { note(Step::Kind::hook, std::move(what)); }
+  void kernel(std::string what) { note(Step::Kind::kernel, std::move(what)); }
+  void doubt(const std::string& what) {
+    if (std::ranges::find(trace.doubts, what) == trace.doubts.end()) trace.doubts.push_back(what);
+  }
+  void drop(std::string why) { end(Ending::Kind::dropped, std::move(why)); }
+  void not_known(std::string why) { end(Ending::Kind::unknown, std::move(why)); }
+  void end(Ending::Kind kind, std::string why) {
+    trace.ending = {};
+    trace.ending.kind = kind;
+    trace.ending.at = now.destination;
+    trace.ending.why = std::move(why);
+  }
+
+ private:
+  void note(Step::Kind kind, std::string what) {
+    Step step;
+    step.kind = kind;
+    step.text = std::move(what);
+    trace.steps.push_back(std::move(step));
+  }
+};
+
+}  // namespace sidetrack

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "evaluate/match.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace sidetrack {
+namespace {
+
+// Of a name that ends in + the rest does not matter.
+bool is_interface(const std::string& pattern, const std::string& name) {
+  if (pattern.ends_with('+')) return name.starts_with(std::string_view(pattern).substr(0, pattern.size() - 1));
+  return pattern == name;
+}
+
+template <typename Value, typename Range>
+bool any_contains(const std::vector<Range>& ranges, const Value& value) {
+  return std::ranges::any_of(ranges, [&](const Range& range) { return range.contains(value); });
+}
+
+std::uint8_t state_bit(ConnectionState state) {
+  switch (state) {
+    case ConnectionState::new_:
+      return ConntrackStateMatch::new_;
+    case ConnectionState::established:
+    case ConnectionState::reply:
+      return ConntrackStateMatch::established;
+    case ConnectionState::invalid:
+      return ConntrackStateMatch::invalid;
+  }
+  return 0;
+}
+
+const char* state_words(ConnectionState state) {
+  switch (state) {
+    case ConnectionState::new_:
+      return "the connection is new";
+    case ConnectionState::established:
+    case ConnectionState::reply:
+      return "the connection is established";
+    case ConnectionState::invalid:
+      return "it belongs to no known connection";
+  }
+  return "";
+}
+
+Truth known(bool holds) { return holds ? Truth::yes : Truth::no; }
+
+// Whether a port that is only known to be one of `chosen` is in the list.
+Truth contains_chosen(const std::vector<PortRange>& ports, const PortRange& chosen) {
+  Truth found = Truth::no;
+  for (const PortRange& range : ports) {
+    if (range.first <= chosen.first && chosen.last <= range.last) return Truth::yes;
+    if (range.first <= chosen.last && chosen.first <= range.last) found = Truth::unknown;
+  }
+  return found;
+}
+
+struct TruthOf {
+  const PacketAtHook& packet;
+
+  Truth operator()(const InterfaceMatch& m) const {
+    return known(is_interface(m.name, m.direction == Direction::in ? packet.in : packet.out) != m.negated);
+  }
+  Truth operator()(const AddressMatch& m) const {
+    const Address& address = m.end == End::source ? packet.source.address : packet.destination.address;
+    const bool same_family = m.ranges.empty() || m.ranges.front().family() == address.family;
+    if (same_family && m.end == End::source && !packet.source_known) return Truth::unknown;
+    return known(same_family && any_contains(m.ranges, address) != m.negated);
+  }
+  Truth operator()(const ProtocolMatch& m) const { return known((m.protocol == packet.protocol) != m.negated); }
+  // xt asks for a protocol with ports; nf_tables takes the bytes that are there.
+  Truth operator()(const PortMatch& m) const {
+    if (packet.protocol != Protocol::tcp && packet.protocol != Protocol::udp) {
+      return packet.native ? Truth::unknown : Truth::no;
+    }
+    const std::uint16_t port = m.end == End::source ? packet.source.port : packet.destination.port;
+    if (port != 0) return known(any_contains(m.ports, port) != m.negated);
+    const Truth found = contains_chosen(m.ports, packet.chosen_ports);
+    return found == Truth::unknown ? found : known((found == Truth::yes) != m.negated);
+  }
+  // No socket, no owner: `! --uid-owner` holds then in xt (net/netfilter/xt_owner.c), while `meta skuid != ` of
+  // nf_tables gives up on the rule (nft_meta_get_eval_skugid).
+  Truth operator()(const OwnerMatch& m) const {
+    if (!packet.owner_known) return Truth::unknown;
+    if (!packet.owner) return known(m.negated && !packet.native);
+    return known(any_contains(m.ids, m.kind == OwnerKind::uid ? packet.owner->uid : packet.owner->gid) != m.negated);
+  }
+  Truth operator()(const ConntrackStateMatch& m) const {
+    const std::uint8_t bit = packet.untracked ? std::uint8_t{ConntrackStateMatch::untracked}
+                                              : state_bit(packet.tracked ? packet.state : ConnectionState::invalid);
+    return known(((m.states & bit) != 0) != m.negated);
+  }
+  Truth operator()(const MarkMatch& m) const { return known(((packet.mark & m.mask) == m.value) != m.negated); }
+  // Without a connection neither `--mark` nor `! --mark` holds (net/netfilter/xt_connmark.c; nft_ct breaks off too).
+  Truth operator()(const ConnmarkMatch& m) const {
+    return known(packet.tracked && packet.connmark && ((*packet.connmark & m.mask) == m.value) != m.negated);
+  }
+  Truth operator()(const CommentMatch&) const { return Truth::yes; }
+  Truth operator()(const UnknownMatch&) const { return Truth::unknown; }
+};
+
+// What the packet has, where a match does not hold.
+struct WhyNot {
+  const PacketAtHook& packet;
+
+  std::string operator()(const InterfaceMatch& m) const {
+    const bool in = m.direction == Direction::in;
+    const std::string& name = in ? packet.in : packet.out;
+    if (name.empty()) return in ? "no interface yet: it is sent from here" : "no interface yet: it is not routed";
+    return fmt::format("it {} by {}", in ? "comes in" : "goes out", name);
+  }
+  std::string operator()(const AddressMatch& m) const {
+    const bool source = m.end == End::source;
+    return fmt::format("its {} is {}", source ? "source" : "destination",
+                       (source ? packet.source : packet.destination).address.text());
+  }
+  std::string operator()(const ProtocolMatch&) const { return fmt::format("it is {}", name(packet.protocol)); }
+  std::string operator()(const PortMatch& m) const {
+    if (packet.protocol != Protocol::tcp && packet.protocol != Protocol::udp) return "it has no ports";
+    const std::uint16_t port = m.end == End::source ? packet.source.port : packet.destination.port;
+    const char* which = m.end == End::source ? "source" : "destination";
+    if (port == 0) return fmt::format("its {} port is one that the kernel chose", which);
+    return fmt::format("its {} port is {}", which, port);
+  }
+  std::string operator()(const OwnerMatch& m) const {
+    const char* kind = m.kind == OwnerKind::uid ? "uid" : "gid";
+    if (!packet.owner) return fmt::format("no process sent it, so it has no {}", kind);
+    return fmt::format("its {} is {}", kind, m.kind == OwnerKind::uid ? packet.owner->uid : packet.owner->gid);
+  }
+  std::string operator()(const ConntrackStateMatch&) const {
+    if (packet.untracked) return "it is not tracked";
+    return packet.tracked ? state_words(packet.state) : "it is not tracked yet";
+  }
+  std::string operator()(const MarkMatch&) const {
+    return packet.mark == 0 ? "it has no mark" : fmt::format("its mark is {}", packet.mark);
+  }
+  std::string operator()(const ConnmarkMatch&) const {
+    if (!packet.connmark) return "it belongs to no known connection";
+    if (!packet.tracked) return "it is not tracked yet";
+    return *packet.connmark == 0 ? "its connection has no mark"
+                                 : fmt::format("its connection's mark is {}", *packet.connmark);
+  }
+  std::string operator()(const CommentMatch&) const { return ""; }  // holds
+  std::string operator()(const UnknownMatch&) const { return ""; }  // not known
+};
+
+}  // namespace
+
+Truth truth(const Match& match, const PacketAtHook& packet) { return std::visit(TruthOf{packet}, match); }
+
+std::string why_not(const Match& match, const PacketAtHook& packet) { return std::visit(WhyNot{packet}, match); }
+
+}  // namespace sidetrack

@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "evaluate/obstacles.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "evaluate/explain.h"
+#include "evaluate/route.h"
+#include "mesh/ownership.h"
+#include "mesh/splice.h"
+#include "model/error.h"
+
+namespace sidetrack {
+namespace {
+
+// Each packet is followed through all rules that it meets: this many of those that others' rules speak of, fewer if
+// there are very many rules.
+constexpr std::size_t most_packets = 64;
+constexpr std::size_t most_steps = 400'000;
+
+bool is_others(const LiveChain& chain) {
+  return chain.dormant || (chain.hook && chain.policy != Verdict::accept) ||
+         std::ranges::any_of(chain.rules, [](const LiveRule& live) { return !live.ours; });
+}
+
+// ---- Packets that a rule speaks of.
+
+Packet example(const Rule& rule, Way way, Family family) {
+  Packet packet;
+  packet.way = way;
+  packet.owner = way == Way::in ? std::nullopt : std::optional<Owner>({1000, 1000});
+  packet.destination_port = 80;
+  packet.source_port =
+      40'000;  // any of those that kernels choose: what others say of a well-known one is no matter here
+  for (const Match& match : rule.matches) {
+    if (const auto* protocol = std::get_if<ProtocolMatch>(&match); protocol != nullptr && !protocol->negated) {
+      packet.protocol = protocol->protocol;
+    } else if (const auto* ports = std::get_if<PortMatch>(&match); ports != nullptr && !ports->ports.empty()) {
+      const PortRange& range = ports->ports.front();
+      std::uint16_t port = range.first;
+      if (ports->negated) port = range.contains(80) ? static_cast<std::uint16_t>(range.last + 1) : 80;
+      (ports->end == End::source ? packet.source_port : packet.destination_port) = port;
+    } else if (const auto* address = std::get_if<AddressMatch>(&match); address != nullptr && !address->negated &&
+                                                                        !address->ranges.empty() &&
+                                                                        address->ranges.front().family() == family) {
+      (address->end == End::source ? packet.source : packet.destination) = address->ranges.front().first;
+    } else if (const auto* owner = std::get_if<OwnerMatch>(&match);
+               owner != nullptr && !owner->negated && !owner->ids.empty() && packet.owner) {
+      (owner->kind == OwnerKind::uid ? packet.owner->uid : packet.owner->gid) = owner->ids.front().first;
+    } else if (const auto* mark = std::get_if<MarkMatch>(&match); mark != nullptr && !mark->negated && way != Way::in) {
+      packet.mark = mark->value;
+    }
+  }
+  if (!packet.destination && way == Way::out) {  // somebody outside: addresses set aside for documentation
+    packet.destination = Address::parse(family == Family::ipv4 ? "198.51.100.1" : "2001:db8:ffff::1");
+  }
+  return packet;
+}
+
+std::string words(const Packet& packet) {
+  const char* ways[] = {"out", "in", "lo"};
+  std::string text = fmt::format("{} {} ", ways[static_cast<std::size_t>(packet.way)], name(packet.protocol));
+  text += Endpoint{packet.destination.value_or(Address{}), packet.destination_port}.text();
+  if (packet.source && packet.way == Way::in) text += fmt::format(" --from {}", packet.source->text());
+  if (packet.owner) text += fmt::format(" --uid {} --gid {}", packet.owner->uid, packet.owner->gid);
+  if (packet.mark != 0) text += fmt::format(" --mark {}", packet.mark);
+  if (packet.state == ConnectionState::established) text += " --state established";
+  return text;
+}
+
+// What rules have in common that differ in their values alone: of thousands of excluded ranges one is asked about.
+std::string kind(const Rule& rule) {
+  std::string text = fmt::format("{} {} {} {} {}", name(rule.table), rule.chain, names(rule.families),
+                                 rule.reason.flag.substr(0, 2), rule.target.index());
+  for (const Match& match : rule.matches) {
+    const bool negated = std::visit(
+        [](const auto& m) {
+          if constexpr (requires { m.negated; }) return m.negated;
+          return false;
+        },
+        match);
+    text += fmt::format(" {}{}", negated ? "!" : "", match.index());
+  }
+  return text;
+}
+
+bool is_captured(const Ending& ending) {
+  return ending.kind == Ending::Kind::lands && (ending.transparent || ending.original.has_value());
+}
+
+bool decides_by_state(const LiveRule& live) {
+  return !live.ours && std::ranges::any_of(live.rule.matches, [](const Match& match) {
+    return std::holds_alternative<ConntrackStateMatch>(match);
+  });
+}
+
+// The rule for the answers of what this one speaks of: what comes from port 443 answers what went to it.
+Rule answered(Rule rule) {
+  const auto other = [](End end) { return end == End::source ? End::destination : End::source; };
+  for (Match& match : rule.matches) {
+    if (auto* ports = std::get_if<PortMatch>(&match)) ports->end = other(ports->end);
+    if (auto* address = std::get_if<AddressMatch>(&match)) address->end = other(address->end);
+  }
+  return rule;
+}
+
+// A route that does not decide whether a packet gets to the proxy.
+bool is_usual(const NetworkRoute& route, const Plan& plan) {
+  if (route.kind == NetworkRoute::Kind::onward) return true;
+  return std::ranges::any_of(plan.routing.local_routes, [&](const LocalRoute& ours) {
+    return ours.family == route.to.family() && ours.table == route.table;  // see look_at_routing
+  });
+}
+
+// What keeps lo from carrying what is redirected, if anything does.
+std::string fault_of_loopback(const PodView& pod, const Plan& plan) {
+  for (const Interface& interface : pod.interfaces) {
+    if (interface.name != "lo") continue;
+    if (!interface.up) return "interface lo is down";
+    const Address address = Address::loopback(Family::ipv4);
+    if (plan.families.contains(Family::ipv4) && !is_local(pod, address)) return "lo has no address 127.0.0.1";
+  }
+  return {};
+}
+
+// The pod without what somebody did to its loopback interface and routes.
+PodView usual(PodView pod, const Plan& plan) {
+  std::erase_if(pod.routes, [&](const NetworkRoute& route) { return !is_usual(route, plan); });
+  for (Interface& interface : pod.interfaces) {
+    if (interface.name != "lo") continue;
+    interface.up = true;
+    for (const Family family : plan.families.list()) {
+      const Address address = Address::loopback(family);
+      const bool has_family = family == Family::ipv4 || own_address(pod, family);
+      if (std::ranges::find(interface.addresses, address, &InterfaceAddress::address) == interface.addresses.end() &&
+          has_family) {
+        interface.addresses.insert(interface.addresses.begin(), {address, family == Family::ipv4 ? 8 : 128});
+      }
+    }
+  }
+  return pod;
+}
+
+class Search {
+ public:
+  Search(const Plan& plan, BackendKind backend, const PodView& pod, std::span<const Live> live)
+      : plan_(plan), pod_(pod), usual_(usual(pod, plan)), live_(live), planned_{as_live(plan.ruleset, backend)} {}
+
+  std::vector<Obstacle> run() {
+    std::size_t rules = 1;
+    for (const Live& one : live_) {
+      for (const LiveChain& chain : one.chains) {
+        rules += chain.rules.size();
+        ask_for_state_ = ask_for_state_ || std::ranges::any_of(chain.rules, decides_by_state);
+      }
+    }
+    const std::size_t most = std::clamp<std::size_t>(most_steps / rules, 4, most_packets);
+    // What each rule of the plan decides about: as `verify --probe` tries it.
+    const std::string loopback = fault_of_loopback(pod_, plan_);
+    std::set<std::string> kinds;
+    for (const Rule& rule : plan_.ruleset.rules) {
+      if (kinds.size() == most) break;
+      if (kinds.insert(kind(rule)).second) ask(rule, false, loopback);
+    }
+    std::size_t asked = 0;
+    for (const Live& one : live_) {
+      for (const LiveChain& chain : one.chains) {
+        for (const LiveRule& live : chain.rules) {
+          if (live.ours || std::holds_alternative<Continue>(live.rule.target)) continue;
+          if (asked++ == most) return std::move(found_);
+          ask(live.rule, true);
+          ask(answered(live.rule), true);
+        }
+      }
+    }
+    for (const NetworkRoute& route : pod_.routes) {
+      if (is_usual(route, plan_)) continue;
+      if (asked++ == most) break;
+      Rule rule;
+      rule.families = route.to.family();
+      rule.matches = {AddressMatch{End::destination, {{route.to.last, route.to.last}}, false}};
+      ask(rule, true, ip_words(route));
+    }
+    return std::move(found_);
+  }
+
+ private:
+  void ask(const Rule& rule, bool captured_alone, const std::string& because = {}) {
+    for (const Family family : (rule.families & plan_.families).list()) {
+      for (const Way way : {Way::out, Way::in}) {
+        Packet packet = example(rule, way, family);
+        if (way == Way::in && !packet.destination) {
+          const auto own = own_address(pod_, family);
+          if (!own) continue;
+          packet.destination = own->address;
+        }
+        if (asked_.insert(words(packet)).second) ask(packet, captured_alone, because);
+      }
+    }
+  }
+
+  void ask(const Packet& packet, bool captured_alone, const std::string& because) {
+    std::optional<Trace> planned;
+    try {
+      planned = explain(packet, usual_, planned_);
+    } catch (const Error&) {  // this pod cannot have such a packet
+      return;
+    }
+    if (captured_alone && !is_captured(planned->ending)) return;
+    // Of a connection that is captured the later packets are asked about, too.
+    if (packet.state == ConnectionState::new_ && ask_for_state_ && is_captured(planned->ending)) {
+      Packet later = packet;
+      later.state = ConnectionState::established;
+      ask(later, captured_alone, because);
+    }
+    const Trace there = explain(packet, pod_, live_);
+    if (there.ending == planned->ending) return;
+    std::string rule = because.empty() ? reason(there, planned->ending) : because;
+    if (!reasons_.insert(rule).second) return;
+    found_.push_back({std::move(rule), words(there.packet), sentence(planned->ending), sentence(there.ending)});
+  }
+
+  // The last rule of somebody else among those that are the reason; else what the answer says.
+  static std::string reason(const Trace& trace, const Ending& planned) {
+    Ending but_for_answers = trace.ending;
+    but_for_answers.answers = planned.answers;
+    but_for_answers.answers_why = planned.answers_why;
+    if (but_for_answers == planned) return "the way back: " + trace.ending.answers_why;
+    for (auto step = trace.decisive.rbegin(); step != trace.decisive.rend(); ++step) {
+      const Step& decisive = trace.steps[*step];
+      if (decisive.rule.empty()) continue;
+      const std::string which = decisive.number == 0 ? "the policy" : fmt::format("rule {}", decisive.number);
+      return fmt::format("{} of {} {}: {}", which, decisive.table, decisive.chain, decisive.rule);
+    }
+    return trace.ending.why.empty() ? trace.ending.answers_why : trace.ending.why;
+  }
+
+  const Plan& plan_;
+  const PodView& pod_;
+  const PodView usual_;
+  bool ask_for_state_ = false;  // rules of others decide by the state of the connection
+  std::span<const Live> live_;
+  std::vector<Live> planned_;
+  std::set<std::string> asked_;
+  std::set<std::string> reasons_;
+  std::vector<Obstacle> found_;
+};
+
+// ---- Policy rules and routes.
+
+// Where packets go that carry the mark: to anybody, and to whoever others' rules and routes speak of.
+std::vector<RouteKey> marked_packets(const PolicyRule& marked, const PodView& pod) {
+  std::vector<Address> destinations{
+      *Address::parse(marked.family == Family::ipv4 ? "198.51.100.1" : "2001:db8:ffff::1")};
+  std::vector<std::optional<Address>> sources{std::nullopt};
+  for (const RoutingRule& rule : pod.rules) {
+    if (!may_take(rule, marked)) continue;
+    if (rule.to) destinations.push_back(rule.to->first);
+    if (rule.from) sources.emplace_back(rule.from->first);
+  }
+  for (const NetworkRoute& route : pod.routes) {
+    if (route.to.family() == marked.family && destinations.size() < most_packets) destinations.push_back(route.to.last);
+  }
+  if (const auto own = own_address(pod, marked.family)) sources.emplace_back(own->address);
+  std::vector<RouteKey> keys;
+  for (const Address& destination : destinations) {
+    if (destination == Address::any(destination.family)) continue;
+    for (const auto& source : sources) keys.push_back({destination, source, marked.mark, "lo", ""});
+  }
+  return keys;
+}
+
+std::string where(const Route& way) {
+  switch (way.kind) {
+    case Route::Kind::none:
+      return "has no route";
+    case Route::Kind::onward:
+      return "goes out by " + way.device;
+    case Route::Kind::unknown:
+      return "goes nobody knows where";
+    case Route::Kind::local:
+    case Route::Kind::by_rule:
+      break;
+  }
+  return "stays in the pod";
+}
+
+// A policy rule or a route of somebody else takes marked packets away.
+void look_at_routing(const Plan& plan, const PodView& pod, std::vector<Obstacle>& found) {
+  std::set<std::string> reasons;
+  for (const PolicyRule& marked : plan.routing.policy_rules) {
+    for (const RouteKey& key : marked_packets(marked, pod)) {
+      const Route way = route(pod, key);
+      if (way.stays()) continue;
+      const bool by_our_rule = way.rule != nullptr && way.rule->ours;
+      const std::string reason = way.rule == nullptr                   ? "routing"
+                                 : by_our_rule && way.route != nullptr ? ip_words(*way.route)
+                                                                       : ip_words(*way.rule);
+      if (!reasons.insert(reason).second) continue;
+      Packet packet;
+      packet.destination = key.destination;
+      packet.destination_port = 80;
+      packet.mark = marked.mark;
+      found.push_back({reason, words(packet), "stays in the pod", where(way)});
+    }
+  }
+}
+
+// ---- What is there after apply.
+
+// Without what is ours.
+void drop_ours(Live& live) {
+  std::erase_if(live.chains, [](const LiveChain& chain) { return is_wholly_ours(chain); });
+  for (LiveChain& chain : live.chains) std::erase_if(chain.rules, &LiveRule::ours);
+}
+
+// Others' rules of a chain where they stand, and the wanted ones in the place of ours.
+std::vector<LiveRule> spliced(const std::vector<LiveRule>& there, const std::vector<LiveRule>& wanted) {
+  std::vector<const Rule*> rules;
+  for (const LiveRule& one : wanted) rules.push_back(&one.rule);
+  std::vector<LiveRule> result;
+  for (const Slot& slot : splice(there, rules)) {
+    result.push_back(slot.kept ? there[*slot.kept] : LiveRule{*slot.fresh, {}, true, 0});
+  }
+  return result;
+}
+
+// As the backends of iptables write it.
+void put_ours(Live& live, const Ruleset& stored) {
+  Live wanted = as_live(stored, live.backend);
+  std::vector<LiveChain> added;
+  for (LiveChain& chain : wanted.chains) {
+    const auto there = std::ranges::find_if(live.chains, [&](const LiveChain& one) {
+      return one.families == chain.families && one.table == chain.table && one.name == chain.name;
+    });
+    if (there == live.chains.end()) {
+      if (live.backend == BackendKind::iptables_nft) {
+        chain.table_name = (chain.families == Families(Family::ipv4) ? "ip " : "ip6 ") + chain.table_name;
+      }
+      added.push_back(std::move(chain));
+    } else {
+      there->rules = spliced(there->rules, chain.rules);
+      there->ours = chain.ours;
+    }
+  }
+  for (LiveChain& there : live.chains) {
+    const bool asked = std::ranges::any_of(wanted.chains, [&](const LiveChain& one) {
+      return one.families == there.families && one.table == there.table && one.name == there.name;
+    });
+    if (!asked) std::erase_if(there.rules, &LiveRule::ours);
+  }
+  std::ranges::move(added, std::back_inserter(live.chains));
+}
+
+}  // namespace
+
+std::string text(const Obstacle& obstacle) {
+  return fmt::format("{}: `{}` {}; as asked it {}", obstacle.rule, obstacle.packet, obstacle.instead, obstacle.planned);
+}
+
+std::vector<Live> after_apply(const Ruleset& stored, BackendKind backend, std::vector<Live> after) {
+  bool put = false;
+  for (Live& one : after) {
+    if (one.backend == backend && backend != BackendKind::nftables) {
+      put_ours(one, stored);
+      put = true;
+    } else {
+      drop_ours(one);
+    }
+  }
+  if (!put) after.push_back(as_live(stored, backend));
+  return after;
+}
+
+bool holds_others(std::span<const Live> live) {
+  return std::ranges::any_of(live, [](const Live& one) { return std::ranges::any_of(one.chains, is_others); });
+}
+
+std::vector<Obstacle> obstacles(const Plan& plan, BackendKind backend, const PodView& pod, std::span<const Live> live) {
+  std::vector<Obstacle> found = Search(plan, backend, pod, live).run();
+  look_at_routing(plan, pod, found);
+  return found;
+}
+
+}  // namespace sidetrack

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// What of others' rules, policies and tables keeps asked traffic from where the plan brings it. None of it is ours to
+// change. Pure functions.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "mesh/plan.h"
+#include "model/live.h"
+#include "model/pod.h"
+
+namespace sidetrack {
+
+// One place that decides otherwise, and a packet that shows it.
+struct Obstacle {
+  std::string rule;  // "rule 1 of filter OUTPUT: -A OUTPUT -p tcp -j DROP", "the policy of raw OUTPUT: -P OUTPUT DROP"
+  std::string packet;   // in the words of `explain`: "out tcp 192.0.2.1:80 --uid 1000"
+  std::string planned;  // "lands on 127.0.0.1:15001 (Envoy outbound); …"
+  std::string instead;  // "dropped by …"
+};
+[[nodiscard]] std::string text(const Obstacle& obstacle);  // one line
+
+// The rules that the namespace holds once the plan is applied through `backend`: others' where they stand, ours as
+// planned and nowhere else.
+[[nodiscard]] std::vector<Live> after_apply(const Ruleset& stored, BackendKind backend, std::vector<Live> live);
+
+// Whether there is anything of others that the kernel would ask: rules, policies, tables that are switched off.
+[[nodiscard]] bool holds_others(std::span<const Live> live);
+
+// Packets that the plan decides about, and packets that others' rules speak of, are followed through the rules of the
+// plan alone and through `live`, which is what is there or after_apply(). One obstacle for each place that decides
+// otherwise, the first packet that met it; none if `live` holds nothing of others. The number of packets is bounded
+// (see obstacles.cc).
+[[nodiscard]] std::vector<Obstacle> obstacles(const Plan& plan, BackendKind backend, const PodView& pod,
+                                              std::span<const Live> live);
+
+}  // namespace sidetrack

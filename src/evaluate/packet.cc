@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "evaluate/explain.h"
+#include "model/error.h"
+#include "model/printable.h"
+
+namespace sidetrack {
+namespace {
+
+constexpr const char* no_process = "what comes in was sent by no process here";
+constexpr const char* example = "for example: sidetrack explain out tcp 10.96.0.10:443 --uid 1000";
+
+[[noreturn]] void refuse(const std::string& what, const std::string& value, const std::string& expected,
+                         const std::string& hint = example) {
+  throw Error(ExitCode::usage, fmt::format("{} '{}': expected {}", what, excerpt(value), expected), hint);
+}
+
+template <typename Number>
+std::optional<Number> number(std::string_view text) {
+  Number value{};
+  if (text.size() > 1 && text.front() == '0') return {};  // elsewhere a sign of base 8
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return {};
+  return value;
+}
+
+// A word of a fixed list, or an error that shows the list.
+template <typename Value, std::size_t N>
+Value one_of(const std::pair<std::string_view, Value> (&choices)[N], const std::string& what, const std::string& word) {
+  std::string list;
+  for (const auto& [name, value] : choices) {
+    if (name == word) return value;
+    list += fmt::format("{}{}", list.empty() ? "" : ", ", name);
+  }
+  refuse(what, word, fmt::format("one of {}", list));
+}
+
+struct AddressAndPort {
+  std::optional<Address> address;
+  std::optional<std::uint16_t> port;
+};
+
+// "10.0.0.1:80", "[fd00::1]:80", ":80", "10.0.0.1", "[fd00::1]", "fd00::1"
+AddressAndPort address_and_port(const std::string& what, const std::string& text, const char* expected) {
+  std::string_view address = text;
+  std::optional<std::string_view> port;
+  if (text.starts_with('[')) {
+    const auto close = text.find(']');
+    if (close == std::string::npos) refuse(what, text, expected);
+    address = std::string_view(text).substr(1, close - 1);
+    const std::string_view rest = std::string_view(text).substr(close + 1);
+    if (!rest.empty() && rest.front() != ':') refuse(what, text, expected);
+    if (!rest.empty()) port = rest.substr(1);
+    const auto parsed = Address::parse(address);
+    if (!parsed || parsed->family != Family::ipv6) refuse(what, text, expected);
+  } else if (std::ranges::count(text, ':') == 1) {
+    const auto colon = text.find(':');
+    address = std::string_view(text).substr(0, colon);
+    port = std::string_view(text).substr(colon + 1);
+  }
+  AddressAndPort result;
+  if (!address.empty()) {
+    result.address = Address::parse(address);
+    if (!result.address) refuse(what, text, expected, "an address, not a name; IPv6 with a port: [fd00::1]:443");
+  }
+  if (port) {
+    result.port = number<std::uint16_t>(*port);
+    if (!result.port || *result.port == 0) refuse(what, text, "a port from 1 to 65535 behind the colon");
+  }
+  if (!result.address && !result.port) refuse(what, text, expected);
+  return result;
+}
+
+// What has no meaning for the way that the packet goes is refused, not ignored.
+void check_way(const PacketOptions& options, Way way) {
+  if (way == Way::in) {
+    if (options.uid) refuse("--uid", fmt::format("{}", *options.uid), "it with 'out' or 'lo' only", no_process);
+    if (options.gid) refuse("--gid", fmt::format("{}", *options.gid), "it with 'out' or 'lo' only", no_process);
+  }
+  if (way != Way::in && !options.in_interface.empty()) {
+    refuse("--in-interface", options.in_interface, "it with 'in' only", "what a process sends comes from none");
+  }
+  if (way != Way::out && !options.out_interface.empty()) {
+    refuse("--out-interface", options.out_interface, "it with 'out' only", "'lo' goes out by lo, 'in' comes in");
+  }
+}
+
+}  // namespace
+
+std::string Endpoint::text() const {
+  if (port == 0) return address.text();
+  return address.family == Family::ipv6 ? fmt::format("[{}]:{}", address.text(), port)
+                                        : fmt::format("{}:{}", address.text(), port);
+}
+
+Packet parse_packet(const PacketOptions& options) {
+  static constexpr std::pair<std::string_view, Way> ways[] = {{"out", Way::out}, {"in", Way::in}, {"lo", Way::lo}};
+  static constexpr std::pair<std::string_view, Protocol> protocols[] = {
+      {"tcp", Protocol::tcp}, {"udp", Protocol::udp}, {"icmp", Protocol::icmp}};
+
+  const std::vector<std::string>& words = options.words;
+  if (words.size() != 3) {
+    std::string given;
+    for (const std::string& word : words) given += (given.empty() ? "" : " ") + word;
+    refuse("the packet", given, "three words: out, in or lo; tcp, udp or icmp; ADDRESS:PORT, :PORT or ADDRESS");
+  }
+  Packet packet;
+  packet.way = one_of(ways, "the packet's way", words[0]);
+  packet.protocol = one_of(protocols, "the packet's protocol", words[1]);
+  check_way(options, packet.way);
+
+  const bool has_ports = packet.protocol != Protocol::icmp;
+  const char* expected = has_ports ? "ADDRESS:PORT, [ADDRESS]:PORT or :PORT" : "an address";
+  const AddressAndPort to = address_and_port("the packet's destination", words[2], expected);
+  if (has_ports && !to.port) refuse("the packet's destination", words[2], expected, "IPv6 with a port: [fd00::1]:443");
+  if (!has_ports && to.port) refuse("the packet's destination", words[2], "no port: icmp has none");
+  if (packet.way == Way::out && !to.address) {
+    refuse("the packet's destination", words[2], "an address before the port: 'out' goes to another host");
+  }
+  if (options.from && to.address && options.from->family != to.address->family) {
+    refuse("--from", options.from->text(),
+           fmt::format("an {} address, as the destination is", name(to.address->family)));
+  }
+  const bool mapped = (to.address && to.address->unmapped()) || (options.from && options.from->unmapped());
+  if (mapped && packet.way == Way::in) {
+    refuse("the packet's addresses", words[2], "none of ::ffff:0:0/96: no host sends to or from those",
+           "IPv6 sockets name IPv4 addresses so: give the IPv4 address");
+  }
+  const auto as_sent = [](const std::optional<Address>& address) {
+    return address && address->unmapped() ? address->unmapped() : address;  // an IPv6 socket sends it as IPv4
+  };
+  packet.destination = as_sent(to.address);
+  packet.destination_port = to.port.value_or(0);
+  packet.source = as_sent(options.from);
+  packet.interface = packet.way == Way::in ? options.in_interface : options.out_interface;
+  packet.mark = options.mark;
+  packet.state = options.state;
+  if (packet.way != Way::in) {
+    const std::uint32_t uid = options.uid.value_or(0);  // an app's container runs as root unless told otherwise
+    packet.owner = Owner{uid, options.gid.value_or(uid)};
+  }
+  return packet;
+}
+
+}  // namespace sidetrack

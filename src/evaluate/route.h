@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "evaluate/explain.h"
+
+namespace sidetrack {
+
+// What the kernel's routing is asked.
+struct RouteKey {
+  Address destination;
+  std::optional<Address> source;  // nothing: not chosen yet
+  std::uint32_t mark = 0;
+  std::string in = "lo";  // lo: it is sent here
+  std::string bound;      // the interface that the socket is bound to, or empty
+};
+
+// What it says: by the policy rules, one after the other, and the longest prefix in the tables that they name.
+struct Route {
+  enum class Kind : std::uint8_t {
+    none,     // there is none
+    local,    // an own address
+    by_rule,  // stays here, by a route of type local
+    onward,
+    unknown,  // a policy rule or a route asks for what is not followed
+  };
+  Kind kind = Kind::none;
+  std::string device;                   // lo if it stays here
+  const RoutingRule* rule = nullptr;    // that led there; of the pod
+  const NetworkRoute* route = nullptr;  // that was found; of the pod
+  [[nodiscard]] bool exists() const { return kind != Kind::none; }
+  [[nodiscard]] bool stays() const { return kind == Kind::local || kind == Kind::by_rule; }
+  friend bool operator==(const Route& a, const Route& b) { return a.kind == b.kind && a.device == b.device; }
+};
+
+[[nodiscard]] Route route(const PodView& pod, const RouteKey& key);
+
+// The source address that the kernel chooses for a packet to `destination` that takes `route`.
+[[nodiscard]] std::optional<Address> source_for(const PodView& pod, const Route& route, const Address& destination);
+
+// The address that REDIRECT in PREROUTING turns the destination into: of what came in by `interface`. Nothing: it has
+// none of that family, and the packet is dropped (net/netfilter/nf_nat_redirect.c).
+[[nodiscard]] std::optional<Address> redirect_address(const PodView& pod, const std::string& interface,
+                                                      const Address& destination);
+
+[[nodiscard]] bool is_local(const PodView& pod, const Address& address);
+
+// The pod's own address of a family: the first one that is no loopback or link-local address, and its interface.
+struct OwnAddress {
+  Address address;
+  std::string interface;
+};
+[[nodiscard]] std::optional<OwnAddress> own_address(const PodView& pod, Families families);
+// The interface, other than lo, that has the address.
+[[nodiscard]] std::optional<std::string> interface_of(const PodView& pod, const Address& address);
+
+}  // namespace sidetrack

@@ -1,0 +1,426 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "evaluate/rule_walk.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "evaluate/route.h"
+#include "mesh/describe.h"
+#include "model/iptables.h"
+
+namespace sidetrack {
+namespace {
+
+// iptables names its tables without the family.
+std::string table_words(const LiveChain& chain) {
+  return chain.table == Table::other ? chain.table_name : std::string(name(chain.table));
+}
+
+class RuleWalk {
+ public:
+  RuleWalk(InFlight& packet, const PodView& pod, const BaseChain& base, ChainIndex& chains, Forks& forks)
+      : packet_(packet),
+        pod_(pod),
+        live_(*base.live),
+        base_(*base.chain),
+        at_(base.chain->hook->hook),
+        chains_(chains),
+        forks_(forks) {}
+
+  Passed run() {
+    packet_.now.native = live_.backend == BackendKind::nftables;
+    most_steps_ = packet_.trace.steps.size() + most_rules_walked(live_);
+    switch (chain(base_, 0)) {
+      case Ended::back:
+        return policy();
+      case Ended::accepted:
+        return Passed::on;
+      case Ended::translated:
+        return Passed::translated;
+      case Ended::gone:
+        return Passed::gone;
+    }
+    return Passed::gone;
+  }
+
+ private:
+  // How the walk of a chain ends.
+  enum class Ended : std::uint8_t { back, accepted, translated, gone };
+
+  Step step_of(const LiveChain& in, unsigned number, unsigned depth) const {
+    Step step;
+    step.backend = live_.backend;
+    step.table = table_words(in);
+    step.chain = in.name;
+    step.number = number;
+    step.depth = depth;
+    return step;
+  }
+
+  Passed policy() {
+    if (base_.policy != Verdict::drop) return Passed::on;
+    Step step = step_of(base_, 0, 0);
+    step.kind = Step::Kind::decided;
+    step.rule = fmt::format("-P {} DROP", base_.name);
+    step.text = "dropped";
+    packet_.capture = {packet_.trace.steps.size()};
+    packet_.trace.steps.push_back(std::move(step));
+    packet_.drop(fmt::format("policy drop of {} {}", table_words(base_), base_.name));
+    return Passed::gone;
+  }
+
+  Ended chain(const LiveChain& in, unsigned depth) {
+    unsigned number = 0;
+    Truths before;  // of the rule before
+    for (const LiveRule& entry : in.rules) {
+      const Rule& rule = entry.rule;
+      if (packet_.trace.steps.size() >= most_steps_) {
+        packet_.not_known(
+            fmt::format("the chains of {} jump to each other in too many ways to follow them all: {} is the "
+                        "last rule that was looked at",
+                        table_words(in), rule_of(packet_.trace.steps.back())));
+        return Ended::gone;
+      }
+      const LiveRule* previous = &entry != in.rules.data() ? &entry - 1 : nullptr;
+      if (!is_more_of(entry, previous)) ++number;
+      Truths truths = truths_of(entry, previous, before);
+      before.clear();
+      if (!rule.families.contains(packet_.family)) continue;
+      Step step = step_of(in, number, depth);
+      step.rule = fmt::format("-A {} {}", in.name, short_words(rule));
+      step.reason = describe(rule);
+      if (const auto failed = std::ranges::find(truths, Truth::no); failed != truths.end()) {
+        step.kind = Step::Kind::passed;
+        step.text = why_not(rule.matches[static_cast<std::size_t>(failed - truths.begin())], packet_.now);
+        packet_.trace.steps.push_back(std::move(step));
+        before = std::move(truths);
+        continue;
+      }
+      if (const auto unknown = std::ranges::find(truths, Truth::unknown); unknown != truths.end()) {
+        const bool is_continue = std::holds_alternative<Continue>(rule.target);
+        const auto taken = is_taken(entry, rule.matches[static_cast<std::size_t>(unknown - truths.begin())], step);
+        if (!taken) return Ended::gone;
+        if (!is_continue && std::ranges::count(truths, Truth::unknown) == 1) *unknown = *taken ? Truth::yes : Truth::no;
+        before = truths;
+        if (!*taken) continue;
+      }
+      before = std::move(truths);
+      if (const auto ended = take(in, entry, std::move(step))) return *ended;
+    }
+    return Ended::back;
+  }
+
+  using Truths = std::vector<Truth>;
+
+  static bool is_more_of(const LiveRule& entry, const LiveRule* previous) {
+    return previous != nullptr && previous->handle == entry.handle && entry.handle != 0;
+  }
+
+  // Of each match. A rule of nf_tables may be several here, of one handle: what the first of them have in common was
+  // looked at before what the first one did.
+  Truths truths_of(const LiveRule& entry, const LiveRule* previous, const Truths& before) const {
+    const auto& matches = entry.rule.matches;
+    Truths truths;
+    if (is_more_of(entry, previous)) {
+      const auto& others = previous->rule.matches;
+      while (truths.size() < std::min(before.size(), matches.size()) &&
+             matches[truths.size()] == others[truths.size()]) {
+        truths.push_back(before[truths.size()]);
+      }
+    }
+    while (truths.size() < matches.size()) truths.push_back(truth_of(entry, matches[truths.size()]));
+    return truths;
+  }
+
+  // Others' rules in iptables' tables of nf_tables may be native or xt's, which differ about packets without an owner.
+  Truth truth_of(const LiveRule& entry, const Match& match) const {
+    const auto* owner = std::get_if<OwnerMatch>(&match);
+    if (owner != nullptr && owner->negated && !packet_.now.owner && !entry.ours &&
+        live_.backend == BackendKind::iptables_nft) {
+      return Truth::unknown;
+    }
+    return truth(match, packet_.now);
+  }
+
+  // Whether this walk takes the rule for one that matches; nothing: another walk has been here.
+  std::optional<bool> is_taken(const LiveRule& entry, const Match& unknown, const Step& step) {
+    Step noted = step;
+    noted.kind = Step::Kind::unknown;
+    noted.text = fmt::format("whether `{}` holds cannot be known", iptables_words(unknown));
+    packet_.trace.steps.push_back(std::move(noted));
+    if (std::holds_alternative<Continue>(entry.rule.target)) return false;  // makes no difference
+    const auto taken = forks_.choose({fmt::format("whether `{}` of {} holds", iptables_words(unknown), rule_of(step)),
+                                      {"if it does not", "if it does"},
+                                      packet_.trace.steps.size(),
+                                      0},
+                                     {place(entry), packet_});
+    if (!taken) {
+      packet_.seen = true;
+      return {};
+    }
+    return *taken == 1;
+  }
+
+  std::vector<const void*> place(const LiveRule& entry) const {
+    std::vector<const void*> result(entries_.begin(), entries_.end());
+    result.push_back(&entry);
+    return result;
+  }
+
+  // What the target of a rule that matches does. Nothing: the next rule of the chain is looked at.
+  std::optional<Ended> take(const LiveChain& in, const LiveRule& entry, Step step) {
+    const std::size_t place = packet_.trace.steps.size();
+    packet_.trace.steps.push_back(std::move(step));
+    return std::visit([&](const auto& target) { return apply(target, in, entry, place); }, entry.rule.target);
+  }
+
+  void say(std::size_t place, Step::Kind kind, std::string what) {
+    packet_.trace.steps[place].kind = kind;
+    packet_.trace.steps[place].text = std::move(what);
+  }
+
+  std::optional<Ended> apply(const Jump& jump, const LiveChain& in, const LiveRule& entry, std::size_t place) {
+    say(place, Step::Kind::matched, fmt::format("on to {}", jump.chain));
+    const Ended ended = enter(jump.chain, in, entry, place);
+    if (ended == Ended::back && !jump.goes) return {};
+    return ended;
+  }
+
+  Ended enter(const std::string& name_of, const LiveChain& from, const LiveRule& entry, std::size_t place) {
+    const LiveChain* target = chains_.find(from, name_of);
+    if (target == nullptr) return Ended::back;
+    if (jumps_.size() >= deepest_jump) {
+      packet_.doubt("jumps nested deeper than the kernel allows are not followed");
+      return Ended::back;
+    }
+    // A second walk of the same packet would meet the same rules: the ways through chains that jump to each other are
+    // as many as powers of two.
+    const PacketState before = packet_;
+    std::vector<PacketState>& without_effect = without_effect_[target];
+    if (std::ranges::find(without_effect, before) != without_effect.end()) {
+      packet_.trace.steps[place].text += ": as before, nothing there decides about it";
+      return Ended::back;
+    }
+    jumps_.push_back(place);
+    entries_.push_back(&entry);
+    const Ended ended = chain(*target, static_cast<unsigned>(jumps_.size()));
+    entries_.pop_back();
+    jumps_.pop_back();
+    if (ended == Ended::back && before == packet_) without_effect.push_back(before);
+    return ended;
+  }
+
+  std::optional<Ended> apply(Verdict verdict, const LiveChain& in, const LiveRule&, std::size_t place) {
+    switch (verdict) {
+      case Verdict::accept:
+        say(place, Step::Kind::decided, "accepted: no further rule of this table is looked at");
+        left_alone_by(in, place);
+        return Ended::accepted;
+      case Verdict::return_:
+        say(place, Step::Kind::decided,
+            jumps_.empty() ? "no further rule of this chain is looked at"
+                           : fmt::format("back to {}", packet_.trace.steps[jumps_.back()].chain));
+        left_alone_by(in, place);
+        return Ended::back;
+      case Verdict::drop:
+        return dropped(place, "dropped");
+    }
+    return {};
+  }
+
+  std::optional<Ended> apply(const Reject&, const LiveChain&, const LiveRule&, std::size_t place) {
+    return dropped(place, "rejected");
+  }
+
+  Ended dropped(std::size_t place, const char* what) {
+    say(place, Step::Kind::decided, what);
+    captured_by(place);
+    packet_.drop("by " + rule_of(packet_.trace.steps[place]));
+    return Ended::gone;
+  }
+
+  std::optional<Ended> apply(const Redirect& redirect, const LiveChain&, const LiveRule&, std::size_t place) {
+    return to_self(redirect.port, place);
+  }
+
+  // REDIRECT: nf_nat_redirect_ipv4, _ipv6.
+  std::optional<Ended> to_self(std::uint16_t port, std::size_t place) {
+    captured_by(place);
+    const Family of = packet_.family;
+    std::optional<Address> to = Address::loopback(of);
+    if (at_ == Hook::prerouting) to = redirect_address(pod_, packet_.now.in, packet_.now.destination.address);
+    if (!to) {
+      say(place, Step::Kind::decided, "dropped");
+      packet_.drop(fmt::format("REDIRECT needs an {} address of {}, and it has none", name(of), packet_.now.in));
+      return Ended::gone;
+    }
+    return to_destination({*to, port}, "redirected", place);
+  }
+
+  Ended to_destination(const Endpoint& to, const char* how, std::size_t place) {
+    packet_.connection.destination = Translation{packet_.now.destination, to};
+    say(place, Step::Kind::decided, fmt::format("{} to {}", how, to.text()));
+    if (!packet_.original) packet_.original = packet_.now.destination;
+    packet_.now.destination = to;
+    return Ended::translated;
+  }
+
+  std::optional<Ended> apply(const Nat& nat, const LiveChain&, const LiveRule&, std::size_t place) {
+    if (nat.addresses && nat.addresses->family() != packet_.family) {  // nft_nat_inet_eval
+      say(place, Step::Kind::matched, fmt::format("no effect: it is {}", name(packet_.family)));
+      return {};
+    }
+    const bool one_address = nat.addresses && nat.addresses->first == nat.addresses->last;
+    const bool one_port = !nat.ports || nat.ports->first == nat.ports->last;
+    if (nat.end == End::source) return to_source(nat, one_address, one_port, place);
+    const std::uint16_t port = nat.ports ? nat.ports->first : packet_.now.destination.port;
+    if (!nat.addresses && !nat.ports) return to_self(port, place);
+    if (!one_address || !one_port) return not_known(nat.words, place);
+    captured_by(place);
+    return to_destination({nat.addresses->first, port}, "translated", place);
+  }
+
+  // SNAT, MASQUERADE. Which of several addresses and ports the kernel takes is not known.
+  Ended to_source(const Nat& nat, bool one_address, bool one_port, std::size_t place) {
+    Translation made{packet_.now.source, packet_.now.source, one_address};
+    if (one_address) made.after.address = nat.addresses->first;
+    if (!nat.addresses && !nat.ports && packet_.now.out != "lo") {  // masquerade: as if it were sent here
+      const Route way{Route::Kind::onward, packet_.now.out, nullptr};
+      if (const auto own = source_for(pod_, way, packet_.now.destination.address)) {
+        made.after.address = *own;
+        made.after_known = true;
+      }
+    }
+    if (nat.ports) {
+      made.after.port = one_port ? nat.ports->first : std::uint16_t{0};
+      packet_.now.chosen_ports = {1, 65535};
+    }
+    say(place, Step::Kind::decided,
+        made.after_known ? fmt::format("its source is now {}", made.after.text())
+                         : "its source is the kernel's choice");
+    packet_.now.source = made.after;
+    packet_.now.source_known = made.after_known;
+    packet_.connection.source = made;
+    return Ended::translated;
+  }
+
+  // nf_tables' tproxy sets no verdict, but is written with the mark and accept behind it.
+  std::optional<Ended> apply(const Tproxy& tproxy, const LiveChain&, const LiveRule&, std::size_t place) {
+    captured_by(place);
+    packet_.transparent = tproxy.port;
+    packet_.now.mark = (packet_.now.mark & ~tproxy.mask) ^ tproxy.mark;
+    packet_.now.owner_known = false;  // it has the listener's socket now
+    say(place, Step::Kind::decided,
+        fmt::format("given to the transparent listener on port {}, marked {}", tproxy.port, packet_.now.mark));
+    return Ended::accepted;
+  }
+
+  std::optional<Ended> apply(const SetMark& set, const LiveChain&, const LiveRule&, std::size_t place) {
+    packet_.now.mark = (packet_.now.mark & ~set.mask) ^ set.mark;
+    say(place, Step::Kind::matched, fmt::format("marked {}", packet_.now.mark));
+    return {};
+  }
+
+  std::optional<Ended> apply(Connmark connmark, const LiveChain&, const LiveRule&, std::size_t place) {
+    if (!packet_.now.connmark) {
+      say(place, Step::Kind::matched, "no effect: it belongs to no known connection");
+    } else if (!packet_.now.tracked) {
+      say(place, Step::Kind::matched, "no effect: it is not tracked yet");
+    } else if (connmark == Connmark::save) {
+      packet_.now.connmark = packet_.now.mark;
+      say(place, Step::Kind::matched, fmt::format("its connection is marked {}", packet_.now.mark));
+    } else {
+      packet_.now.mark = *packet_.now.connmark;
+      say(place, Step::Kind::matched, fmt::format("marked {}, as its connection is", packet_.now.mark));
+    }
+    return {};
+  }
+
+  std::optional<Ended> apply(const SetConnmark& set, const LiveChain&, const LiveRule&, std::size_t place) {
+    if (!packet_.now.connmark || !packet_.now.tracked) {
+      say(place, Step::Kind::matched, "no effect: it belongs to no known connection");
+    } else {
+      packet_.now.connmark = (*packet_.now.connmark & ~set.mask) ^ set.mark;
+      say(place, Step::Kind::matched, fmt::format("its connection is marked {}", *packet_.now.connmark));
+    }
+    return {};
+  }
+
+  std::optional<Ended> apply(const Notrack&, const LiveChain&, const LiveRule&, std::size_t place) {
+    if (packet_.now.tracked || packet_.zone) {  // a zone is that of a template, which decides as well
+      say(place, Step::Kind::matched, "no effect: it is tracked already");
+    } else {
+      packet_.now.untracked = true;
+      say(place, Step::Kind::matched, "not to be tracked");
+    }
+    return {};
+  }
+
+  // The first one decides (xt_ct_target, nft_ct_set_zone_eval), and none does once the packet is tracked.
+  std::optional<Ended> apply(const CtZone& zone, const LiveChain&, const LiveRule& entry, std::size_t place) {
+    if (packet_.now.tracked) {
+      say(place, Step::Kind::matched, "no effect: it is tracked already");
+    } else if (packet_.now.untracked) {
+      say(place, Step::Kind::matched, "no effect: it is not to be tracked");
+    } else if (packet_.zone) {
+      say(place, Step::Kind::matched, fmt::format("no effect: its zone is {} already", *packet_.zone));
+    } else {
+      packet_.zone = zone.zone;
+      packet_.zone_of_others = !entry.ours;
+      say(place, Step::Kind::matched, fmt::format("to be tracked in zone {}", zone.zone));
+    }
+    return {};
+  }
+
+  std::optional<Ended> apply(const Continue&, const LiveChain&, const LiveRule&, std::size_t place) {
+    say(place, Step::Kind::matched, "goes on");
+    return {};
+  }
+
+  std::optional<Ended> apply(const UnknownTarget& target, const LiveChain&, const LiveRule&, std::size_t place) {
+    return not_known(target.words, place);
+  }
+
+  Ended not_known(const std::string& words, std::size_t place) {
+    say(place, Step::Kind::unknown, "what becomes of the packet then cannot be known");
+    captured_by(place);
+    packet_.not_known(fmt::format("what `{}` of {} does", words, rule_of(packet_.trace.steps[place])));
+    return Ended::gone;
+  }
+
+  // Others' filters accept nearly everything: that is no reason.
+  void left_alone_by(const LiveChain& in, std::size_t place) {
+    if (in.table <= Table::nat) packet_.left_alone.push_back(place);
+  }
+
+  // The rule at `place`, and the jump that led to its chain.
+  void captured_by(std::size_t place) {
+    packet_.capture.clear();
+    if (!jumps_.empty()) packet_.capture.push_back(jumps_.back());
+    packet_.capture.push_back(place);
+  }
+
+  InFlight& packet_;
+  const PodView& pod_;
+  const Live& live_;
+  const LiveChain& base_;
+  const Hook at_;
+  ChainIndex& chains_;
+  Forks& forks_;
+  std::size_t most_steps_ = 0;
+  std::map<const LiveChain*, std::vector<PacketState>> without_effect_;  // chains that came back, and the packet then
+  std::vector<std::size_t> jumps_;                                       // the steps that led to the chain being walked
+  std::vector<const LiveRule*> entries_;                                 // and their rules
+};
+
+}  // namespace
+
+std::string BaseChain::name() const { return fmt::format("{} {}", table_words(*chain), chain->name); }
+
+Passed walk_chain(InFlight& packet, const PodView& pod, const BaseChain& base, ChainIndex& chains, Forks& forks) {
+  return RuleWalk(packet, pod, base, chains, forks).run();
+}
+
+}  // namespace sidetrack

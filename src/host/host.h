@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// What the command line leaves open and only the pod can say: ids of users and groups, name servers, addresses.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "model/config.h"
+
+namespace sidetrack {
+
+// The addresses of the interfaces of this network namespace, in the order of the kernel's listing (RTM_GETADDR: all of
+// IPv4, then all of IPv6). Throws Error (failed) if the kernel refuses the listing, busy if it keeps changing.
+[[nodiscard]] std::vector<Address> interface_addresses();
+
+// Where it is read; tests put their own. Users and groups come from the two files alone, not from the name service
+// switch: nothing is asked over the network, and no NSS module is loaded.
+struct Host {
+  // A directory in which the three files are looked up, as a process does that has it for its root: see host/file.h.
+  // -1: as this process sees them. It stays the caller's.
+  int root = -1;
+  std::string root_name = {};  // what messages put before their paths
+  std::string passwd = "/etc/passwd";
+  std::string group = "/etc/group";
+  std::string resolv_conf = "/etc/resolv.conf";
+  std::function<std::vector<Address>()> addresses = interface_addresses;
+};
+
+// Completes proxy_uids, proxy_gids and the owner groups of `config`, and returns the rest. What the options gave
+// (-u, -g, --ip-families, --dns-server) is not looked up, nor are name servers without need. Throws
+//   usage   a user or a group that was named is unknown
+//   failed  no interface has an address (a dry run goes on without); a file cannot be read, is no regular file, is
+//           larger than a mebibyte or does not answer
+[[nodiscard]] HostFacts gather(Config& config, const Names& names, const Host& host = {});
+
+}  // namespace sidetrack

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Between the model and the kernel, both ways. Nothing above this interface includes a kernel header.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/live.h"
+#include "model/pod.h"
+#include "model/routing.h"
+#include "model/ruleset.h"
+
+namespace sidetrack {
+
+class Backend {
+ public:
+  Backend() = default;
+  Backend(const Backend&) = delete;
+  Backend& operator=(const Backend&) = delete;
+  virtual ~Backend() = default;
+
+  [[nodiscard]] virtual BackendKind kind() const = 0;
+
+  // What the user should know and is no error, a sentence each: "going on without the lock …".
+  [[nodiscard]] virtual std::vector<std::string> warnings() const { return {}; }
+
+  // The rules as this backend stores them, which is what `read` gives back: folded into sets by nftables, else with
+  // their matches in the order in which iptables lists them.
+  [[nodiscard]] virtual Ruleset stored(const Ruleset& asked) const { return asked; }
+
+  // What the kernel holds now. Creates nothing: a table that is not alive is not read.
+  virtual Live read() = 0;
+
+  // Makes the kernel hold `wanted` in the place of all that is ours in `seen`; others' rules, chains and counters stay.
+  // An empty ruleset removes us. Rules of ours that are equal already stay, with their counters, or are written anew
+  // like the rest. All or nothing: when it throws, the kernel holds what it held. Throws
+  //   busy            if the kernel's rules are no longer `seen`: read again and retry
+  //   kernel_lacks    naming the rule, the extension and what to load
+  //   not_permitted   naming the capability
+  virtual void replace(const Live& seen, const Ruleset& wanted, EqualRules equal) = 0;
+  void replace(const Live& seen, const Ruleset& wanted) { replace(seen, wanted, EqualRules::keep); }
+
+  // What `replace` would throw, without changing anything. Returns what could not be checked, a sentence each.
+  virtual std::vector<std::string> check(const Live& seen, const Ruleset& wanted) = 0;
+};
+
+// The tables of legacy iptables, by libiptc. Takes the xtables lock for as long as it lives ($XTABLES_LOCKFILE or
+// /run/xtables.lock; waits up to `wait`, then throws busy, naming the holder if the kernel tells), unless `read_only`.
+struct LegacyOptions {
+  bool read_only = false;
+  // Another file than the usual one. For another pod's namespace that is the namespace itself, namespace_lock: the lock
+  // file of the node has nothing to do with it, and waiting for it has kept people for hours.
+  std::string lock_file{};
+  std::chrono::milliseconds wait = std::chrono::seconds(30);
+};
+inline constexpr const char* namespace_lock = "/proc/thread-self/ns/net";
+[[nodiscard]] std::unique_ptr<Backend> open_iptables_legacy(const LegacyOptions& options);
+
+// The same rules in nf_tables, as iptables-nft lists them. Reads all tables of iptables (`ip` and `ip6` raw, mangle,
+// nat, filter, security), writes to the first three.
+[[nodiscard]] std::unique_ptr<Backend> open_iptables_nft();
+
+// A table of our own, `inet sidetrack`, of native expressions and sets.
+[[nodiscard]] std::unique_ptr<Backend> open_nftables();
+
+// What these two read, of one moment, from one dump. Throws as they do.
+struct LiveNfTables {
+  Live iptables_nft;
+  Live nftables;
+};
+[[nodiscard]] LiveNfTables read_nf_tables();
+
+// Policy rules, routes and addresses, over rtnetlink. Ours are tagged by their protocol number.
+class Routes {
+ public:
+  virtual ~Routes() = default;
+  struct State {
+    Routing ours;    // each as often as it is there
+    Routing others;  // what somebody else made, just as a plan would ask for it and where it has its effect
+    bool unusual =
+        false;  // what others made of policy rules, routes and lo may keep packets from where the rules send them
+  };
+  [[nodiscard]] virtual State read() = 0;
+  // What is there already, or comes meanwhile, is left alone. All is undone again if one fails. Returns what it added.
+  virtual Routing add(const Routing& wanted) = 0;
+  virtual void remove(const Routing& unwanted) = 0;  // what is gone already is no error
+};
+[[nodiscard]] std::unique_ptr<Routes> open_routes();
+
+// The network namespace that this process is in. Throws Error (failed) if the kernel refuses the listing.
+[[nodiscard]] PodView read_pod();
+
+}  // namespace sidetrack

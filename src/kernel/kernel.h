@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// All of the kernel's state that Sidetrack reads and writes, of one network namespace. Tests put their own.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kernel/backend.h"
+#include "kernel/survey.h"
+#include "model/live.h"
+
+namespace sidetrack {
+
+// What Backend::replace takes. The pointers are to live as long as the call.
+struct Change {
+  const Live* seen = nullptr;       // tells the backend
+  const Ruleset* wanted = nullptr;  // empty: ours are removed
+  EqualRules equal = EqualRules::keep;
+};
+
+class Kernel {
+ public:
+  Kernel() = default;
+  Kernel(const Kernel&) = delete;
+  Kernel& operator=(const Kernel&) = delete;
+  virtual ~Kernel() = default;
+
+  // Asks every place. What is neither absent nor unreadable is read entirely, or an Error is thrown.
+  virtual Survey survey() = 0;
+
+  // The backend's rules once more, after a commit. Both of nf_tables are read at once.
+  virtual std::vector<Live> read(std::span<const Change> committed) = 0;
+
+  // All of it or nothing: either iptables-legacy alone, or both backends of nf_tables in one transaction. Throws as
+  // Backend::replace does.
+  virtual void commit(std::span<const Change> changes) = 0;
+  // What `commit` would throw, without changing anything. Returns what could not be checked, a sentence each.
+  virtual std::vector<std::string> check(std::span<const Change> changes) = 0;
+
+  virtual Routing add(const Routing& wanted) = 0;  // as Routes::add
+  virtual void remove(const Routing& unwanted) = 0;
+
+  // What the user should know and is no error, a sentence each.
+  [[nodiscard]] virtual std::vector<std::string> warnings() const = 0;
+};
+
+struct KernelOptions {
+  bool write = false;
+  // To write, a lock is taken that all processes of Sidetrack take, whatever backend they use: flock(2) on the network
+  // namespace itself. It needs no file system, and every container and the node see the same one. Waits up to `wait`,
+  // then throws busy, naming the holder if the kernel tells.
+  std::chrono::milliseconds wait = std::chrono::seconds(30);
+  // Whether the lock of legacy iptables is taken, too, where its tables are written: not in another pod's namespace.
+  bool xtables_lock = true;
+};
+
+// The network namespace of the calling thread.
+[[nodiscard]] std::unique_ptr<Kernel> open_kernel(const KernelOptions& options);
+
+}  // namespace sidetrack

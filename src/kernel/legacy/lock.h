@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "system/descriptor.h"
+
+namespace sidetrack::legacy {
+
+// The lock that all programs of legacy iptables take: flock(2) on $XTABLES_LOCKFILE or /run/xtables.lock. libiptc takes
+// none. Released with the object.
+class XtablesLock {
+ public:
+  // `named` is another file than the usual one, or empty. Waits up to `wait`, then throws busy, naming the holder if
+  // the kernel tells. Where the file cannot be made (no /run, a read-only file system) it goes on without a lock and
+  // says so in warning().
+  XtablesLock(const std::string& named, std::chrono::milliseconds wait);
+
+  [[nodiscard]] const std::string& warning() const { return warning_; }  // empty if the lock is held
+
+ private:
+  Descriptor file_;
+  std::string warning_;
+};
+
+}  // namespace sidetrack::legacy

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "kernel/lock.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/sockios.h>
+#include <sys/file.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <memory>
+#include <thread>
+
+#include "kernel/backend.h"
+#include "model/error.h"
+#include "model/printable.h"
+
+namespace sidetrack {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
+File open_text(const std::string& path) { return {std::fopen(path.c_str(), "re"), std::fclose}; }
+
+std::string program_of(long pid) {
+  const File file = open_text(fmt::format("/proc/{}/comm", pid));
+  char name[64] = "";
+  if (!file || std::fgets(name, sizeof name, file.get()) == nullptr) return "";
+  const std::string_view line(name);
+  return printable(line.substr(0, line.find('\n')));
+}
+
+Descriptor open_namespace() {
+  Descriptor file(open(namespace_lock, O_RDONLY | O_CLOEXEC));
+  if (file.valid()) return file;
+  // Without /proc: SIOCGSKNS (Linux 4.10) opens the namespace of a socket, for whoever has CAP_NET_ADMIN in it.
+  const int error = errno;
+  const Descriptor any(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  Descriptor by_socket(any.valid() ? ioctl(any.get(), SIOCGSKNS) : -1);
+  errno = error;
+  return by_socket;
+}
+
+}  // namespace
+
+// Of /proc/locks: "1: FLOCK  ADVISORY  WRITE 4711 00:19:1234 0 EOF".
+std::string lock_holder(int fd) {
+  struct stat status {};
+  const File locks = open_text("/proc/locks");
+  if (!locks || fstat(fd, &status) != 0) return "";
+  char line[256];
+  while (std::fgets(line, sizeof line, locks.get()) != nullptr) {
+    long pid = 0;
+    unsigned major_number = 0;
+    unsigned minor_number = 0;
+    unsigned long inode = 0;
+    if (std::sscanf(line, "%*d: FLOCK %*s %*s %ld %x:%x:%lu", &pid, &major_number, &minor_number, &inode) != 4)
+      continue;
+    if (inode != status.st_ino || major_number != major(status.st_dev) || minor_number != minor(status.st_dev))
+      continue;
+    if (pid <= 0) return "";
+    const std::string program = program_of(pid);
+    return program.empty() ? fmt::format("held by process {}", pid) : fmt::format("held by {} (pid {})", program, pid);
+  }
+  return "";
+}
+
+void lock_file(int fd, const std::string& name, milliseconds wait) {
+  // As iptables does, ask again and again: flock(2) has no time-out, and a signal is not a library's to take.
+  const auto deadline = steady_clock::now() + wait;
+  while (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    const int error = errno;
+    if (error == EINTR) continue;
+    if (error != EWOULDBLOCK) throw system_error(error, "cannot lock " + name);
+    const auto left = std::chrono::duration_cast<milliseconds>(deadline - steady_clock::now());
+    if (left.count() > 0) {
+      std::this_thread::sleep_for(std::min(left, milliseconds(10)));
+      continue;
+    }
+    const std::string who = lock_holder(fd);
+    throw Error(ExitCode::busy,
+                fmt::format("{} is still {} after {:.1f} s", name, who.empty() ? "held by another process" : who,
+                            static_cast<double>(wait.count()) / 1000),
+                "wait for it to end, or wait longer with --wait");
+  }
+}
+
+NamespaceLock::NamespaceLock(milliseconds wait) : file_(open_namespace()) {
+  if (file_.valid() && flock(file_.get(), LOCK_EX | LOCK_NB) == 0) return;
+  if (file_.valid() && errno == EWOULDBLOCK) {
+    lock_file(file_.get(), "the lock of the network namespace", wait);
+  } else {  // kernels that only resemble Linux may have no such file, or no locks on it
+    warning_ =
+        fmt::format("going on without the lock of the network namespace: {}: {}", namespace_lock, errno_words(errno));
+  }
+}
+
+}  // namespace sidetrack

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// flock(2), waited for.
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "system/descriptor.h"
+
+namespace sidetrack {
+
+// Takes the lock of the open file `fd`; `name` is what errors call it by. Waits up to `wait`, then throws busy, naming
+// the holder if the kernel tells.
+void lock_file(int fd, const std::string& name, std::chrono::milliseconds wait);
+
+// "held by iptables (pid 4711)". Empty if nobody holds it, or the holder is in another pid namespace, or the file
+// system numbers its files otherwise there.
+[[nodiscard]] std::string lock_holder(int fd);
+
+// The lock of the network namespace of the calling thread, which all writers of Sidetrack take. Released with the
+// object.
+class NamespaceLock {
+ public:
+  explicit NamespaceLock(std::chrono::milliseconds wait);
+  [[nodiscard]] const std::string& warning() const { return warning_; }  // empty if the lock is held
+
+ private:
+  Descriptor file_;
+  std::string warning_;
+};
+
+}  // namespace sidetrack

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Both backends of nf_tables: what they hold is read at once, and changed in one transaction.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kernel/backend.h"
+#include "kernel/kernel.h"
+#include "kernel/nft/dump.h"
+#include "kernel/nft/nfnetlink.h"
+#include "kernel/nft/transaction.h"
+
+namespace sidetrack::nft {
+
+// The backend iptables-nft: the tables raw, mangle and nat of ip and ip6, which are everybody's.
+void change_iptables_nft(const Live& seen, const Ruleset& wanted, EqualRules equal, Transaction& transaction);
+
+// The backend nftables: table inet sidetrack, which is ours alone, and Istio's. Written anew as a whole.
+void change_nftables(const Live& seen, const Ruleset& wanted, Transaction& transaction);
+
+// Throws as Kernel and Backend say.
+class NfTables {
+ public:
+  [[nodiscard]] LiveNfTables read();
+  [[nodiscard]] Live read(BackendKind kind);
+  // Of one survey: all have seen the same generation.
+  void commit(std::span<const Change> changes);
+  void check(std::span<const Change> changes);
+
+ private:
+  netlink::Socket socket_ = open_socket();
+};
+
+}  // namespace sidetrack::nft

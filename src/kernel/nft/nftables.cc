@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// The backend nftables: table inet sidetrack, which is ours alone.
+#include <linux/netfilter.h>
+
+#include <algorithm>
+#include <array>
+
+#include "kernel/nft/lives.h"
+#include "kernel/nft/native.h"
+#include "kernel/nft/nf_tables.h"
+#include "mesh/fold.h"
+#include "mesh/ownership.h"
+#include "model/live.h"
+
+namespace sidetrack {
+namespace {
+
+using namespace nft;
+
+// Istio's own nftables mode has one table for each of iptables'.
+constexpr std::array<std::string_view, 4> own_tables = {own_table, "istio-proxy-raw", "istio-proxy-mangle",
+                                                        "istio-proxy-nat"};
+
+TableKey inet(const std::string& name) { return {NFPROTO_INET, name}; }
+
+std::vector<Expression> expressions_of(const NativeRule& rule) {
+  std::vector<Expression> expressions;
+  for (const Statement& statement : rule.statements) {
+    expressions.insert(expressions.end(), statement.expressions.begin(), statement.expressions.end());
+  }
+  return expressions;
+}
+
+// The table with all that is in it, in the order of the script that render prints.
+void add(Transaction& transaction, const NativeTable& table) {
+  const TableKey key = inet(own_table);
+  transaction.add_table(key);
+  for (const Set& set : table.sets) transaction.add_set(key, set);
+  for (const NativeChain& chain : table.chains) transaction.add_chain(key, chain.name, chain.hook);
+  for (const NativeChain& chain : table.chains) {
+    for (const NativeRule& rule : chain.rules) {
+      transaction.add_rule({key, chain.name}, expressions_of(rule), rule.comment, *rule.source);
+    }
+  }
+}
+
+}  // namespace
+
+namespace nft {
+
+bool is_native(const TableKey& table) { return of_pods(table) && !is_of_iptables(table); }
+
+Live native_live(const Dump& seen) {
+  Live live{BackendKind::nftables, {}, seen.generation, {}};
+  for (const KernelTable& table : seen.tables) {
+    if (!is_native(table.key)) continue;
+    const bool own =
+        table.key.family == NFPROTO_INET && std::ranges::find(own_tables, table.key.name) != own_tables.end();
+    if (own) live.own_tables.push_back(text(table.key));
+    live.tables.push_back(live_table(table));
+    std::ranges::move(own ? rules_of(table) : foreign_rules_of(table), std::back_inserter(live.chains));
+  }
+  return live;
+}
+
+// add table inet sidetrack; delete table inet sidetrack; and the new one. Deleting makes the commit wait for RCU (10 to
+// 15 ms on Linux 6.18), so only what is there is deleted.
+void change_nftables(const Live& seen, const Ruleset& wanted, Transaction& transaction) {
+  transaction.begin(BackendKind::nftables);
+  require_own_tables(seen);
+  for (const std::string_view name : own_tables) {
+    const TableKey key = inet(std::string(name));
+    if (std::ranges::find(seen.own_tables, text(key)) != seen.own_tables.end()) transaction.delete_table(key);
+  }
+  const NativeTable table = native(transaction.keep(fold(wanted)));
+  if (!table.chains.empty()) add(transaction, table);
+}
+
+}  // namespace nft
+}  // namespace sidetrack

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "kernel/nft/kernel_table.h"
+#include "model/live.h"
+
+namespace sidetrack::nft {
+
+// Where a rule stands, in the words of the model.
+struct RuleContext {
+  Families families;  // of the table; a rule that asks for one is for that one alone
+  Table table = Table::nat;
+  std::string chain;
+  std::string prefix;  // what the names of the table's chains begin with, before the name of iptables
+  const std::map<std::string, KernelSet>& sets;
+  bool native = true;  // false in a table of iptables
+};
+
+// The rules of iptables that this one stands for, native or of iptables-nft: one, unless it does several things or
+// looks up what to do in a map (see LiveRule). An expression is understood if every attribute of it is one that is
+// known here and every value one that the model can say; else it becomes an UnknownMatch or UnknownTarget, so that no
+// rule is taken for less than it is. Comments are left to the caller.
+[[nodiscard]] std::vector<LiveRule> read_rule(const KernelRule& rule, const RuleContext& context);
+
+}  // namespace sidetrack::nft

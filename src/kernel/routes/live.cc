@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "kernel/routes/live.h"
+
+#include <linux/fib_rules.h>
+#include <linux/rtnetlink.h>
+#include <net/if.h>
+#include <sys/ioctl.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "kernel/routes/protocol.h"
+
+namespace sidetrack::routes {
+
+namespace {
+
+using netlink::host_order;
+using netlink::Message;
+
+RoutingRule::Action action_of(std::uint8_t action) {
+  switch (action) {
+    case FR_ACT_TO_TBL:
+      return RoutingRule::Action::lookup;
+    case FR_ACT_NOP:
+      return RoutingRule::Action::none;
+    case FR_ACT_BLACKHOLE:
+    case FR_ACT_UNREACHABLE:
+    case FR_ACT_PROHIBIT:
+      return RoutingRule::Action::reject;
+    default:  // goto
+      return RoutingRule::Action::unknown;
+  }
+}
+
+// What a rule may ask for besides, in the words of ip(8).
+const char* condition(std::uint16_t type) {
+  switch (type) {
+    case FRA_TUN_ID:
+      return "tun_id";
+    case FRA_SUPPRESS_IFGROUP:
+      return "suppress_ifgroup";
+    case FRA_L3MDEV:
+      return "l3mdev";
+    case FRA_UID_RANGE:
+      return "uidrange";
+    case FRA_IP_PROTO:
+      return "ipproto";
+    case FRA_SPORT_RANGE:
+      return "sport";
+    case FRA_DPORT_RANGE:
+      return "dport";
+    default:
+      return "a condition of a newer kernel";
+  }
+}
+
+std::optional<LiveRule> policy_rule(const Message& message) {
+  const auto& header = message.header<fib_rule_hdr>();
+  const auto family = family_of(header.family);
+  if (!family) return std::nullopt;
+  LiveRule live;
+  RoutingRule& rule = live.rule;
+  const auto ask_more = [&](const std::string& what) { rule.more += (rule.more.empty() ? "" : " ") + what; };
+  rule.family = *family;
+  rule.action = action_of(header.action);
+  rule.table = header.table;
+  rule.inverted = (header.flags & FIB_RULE_INVERT) != 0;
+  // A rule for an interface that is not there matches nothing, whatever else it says.
+  if ((header.flags & (FIB_RULE_IIF_DETACHED | FIB_RULE_OIF_DETACHED)) != 0 && !rule.inverted) {
+    rule.action = RoutingRule::Action::none;
+  }
+  if (header.tos != 0) ask_more("tos");
+  for (const nlattr* attribute : message.attributes<fib_rule_hdr>()) {
+    const std::uint16_t type = mnl_attr_get_type(attribute);
+    switch (type) {
+      case FRA_FWMARK:
+        rule.mark = host_order<std::uint32_t>(attribute);
+        break;
+      case FRA_FWMASK:
+        rule.mask = host_order<std::uint32_t>(attribute);
+        break;
+      case FRA_TABLE:
+        rule.table = host_order<std::uint32_t>(attribute);
+        break;
+      case FRA_PRIORITY:
+        rule.priority = host_order<std::uint32_t>(attribute);
+        break;
+      case FRA_PROTOCOL:
+        live.protocol = host_order<std::uint8_t>(attribute);
+        break;
+      case FRA_SRC:
+        rule.from =
+            AddressRange::prefix(address_of(*family, attribute).value_or(Address::any(*family)), header.src_len);
+        break;
+      case FRA_DST:
+        rule.to = AddressRange::prefix(address_of(*family, attribute).value_or(Address::any(*family)), header.dst_len);
+        break;
+      case FRA_IIFNAME:
+        rule.in = netlink::string(attribute);
+        break;
+      case FRA_OIFNAME:
+        rule.out = netlink::string(attribute);
+        break;
+      case FRA_SUPPRESS_PREFIXLEN:  // listed always: -1 if there is none
+        if (const std::uint32_t length = host_order<std::uint32_t>(attribute); length != 0xffffffff) {
+          rule.suppressed = static_cast<int>(length);
+        }
+        break;
+      case FRA_FLOW:  // the realm, for accounting
+      case FRA_PAD:
+        break;
+      case FRA_GOTO:
+        rule.action = RoutingRule::Action::unknown;
+        break;
+      case FRA_L3MDEV:  // listed always: 0 if it is none
+        if (host_order<std::uint8_t>(attribute) != 0) ask_more(condition(type));
+        break;
+      case FRA_SUPPRESS_IFGROUP:
+        if (host_order<std::uint32_t>(attribute) != 0xffffffff) ask_more(condition(type));
+        break;
+      default:
+        ask_more(condition(type));
+        break;
+    }
+  }
+  return live;
+}
+
+std::optional<NetworkRoute::Kind> kind_of(unsigned char type) {
+  switch (type) {
+    case RTN_UNICAST:
+      return NetworkRoute::Kind::onward;
+    case RTN_LOCAL:
+      return NetworkRoute::Kind::local;
+    case RTN_BLACKHOLE:
+    case RTN_UNREACHABLE:
+    case RTN_PROHIBIT:
+      return NetworkRoute::Kind::rejected;
+    case RTN_THROW:
+      return NetworkRoute::Kind::next;
+    default:  // broadcast, multicast, anycast
+      return {};
+  }
+}
+
+std::optional<LiveRoute> network_route(const Message& message) {
+  const auto& header = message.header<rtmsg>();
+  const auto family = family_of(header.rtm_family);
+  const auto kind = kind_of(header.rtm_type);
+  if (!family || !kind || (header.rtm_flags & (RTNH_F_DEAD | RTM_F_CLONED)) != 0) return {};
+  LiveRoute live;
+  live.route.kind = header.rtm_src_len != 0 || header.rtm_tos != 0 ? NetworkRoute::Kind::unknown : *kind;
+  live.route.table = header.rtm_table;
+  live.protocol = header.rtm_protocol;
+  Address to = Address::any(*family);
+  for (const nlattr* attribute : message.attributes<rtmsg>()) {
+    switch (mnl_attr_get_type(attribute)) {
+      case RTA_DST:
+        to = address_of(*family, attribute).value_or(to);
+        break;
+      case RTA_TABLE:
+        live.route.table = host_order<std::uint32_t>(attribute);
+        break;
+      case RTA_OIF:
+        live.device = host_order<std::uint32_t>(attribute);
+        break;
+      case RTA_PRIORITY:
+        live.metric = host_order<std::uint32_t>(attribute);
+        break;
+      case RTA_MULTIPATH:
+        if (mnl_attr_get_payload_len(attribute) >= sizeof(rtnexthop)) {
+          live.device =
+              static_cast<std::uint32_t>(static_cast<const rtnexthop*>(mnl_attr_get_payload(attribute))->rtnh_ifindex);
+        }
+        break;
+      default:
+        break;
+    }
+  }
+  live.route.to = AddressRange::prefix(to, header.rtm_dst_len);
+  return live;
+}
+
+// Single hosts on lo.
+std::vector<Address> loopback_addresses(netlink::Socket& socket) {
+  std::vector<Address> addresses;
+  for (const LiveAddress& live : list_addresses(socket)) {
+    if (live.device == loopback_index && live.prefix_length == live.address.bits()) addresses.push_back(live.address);
+  }
+  return addresses;
+}
+
+// What cannot be asked is taken to be as it should.
+bool loopback_is_up(const netlink::Socket& socket) {
+  ifreq request{};
+  std::strcpy(request.ifr_name, "lo");
+  return ioctl(socket.fd(), SIOCGIFFLAGS, &request) != 0 || (request.ifr_flags & IFF_UP) != 0;
+}
+
+// ---- Whose it is
+
+constexpr std::uint32_t istio_mark = 1337;
+constexpr std::uint32_t istio_table = 133;
+
+bool untagged(std::uint8_t protocol) {
+  return protocol == RTPROT_UNSPEC || protocol == RTPROT_BOOT || protocol == RTPROT_STATIC;
+}
+
+bool is_istio_pair(const LiveRule& rule, const LiveRoute& route) {
+  if (!untagged(rule.protocol) || !untagged(route.protocol)) return false;
+  const auto marked = rule.marked();
+  const auto local = route.local_default();
+  return marked && local && marked->family == local->family && marked->table == local->table &&
+         (marked->mark == istio_mark || marked->table == istio_table);
+}
+
+}  // namespace
+
+std::optional<PolicyRule> LiveRule::marked() const {
+  const bool plain = rule.action == RoutingRule::Action::lookup && !rule.inverted && !rule.from && !rule.to &&
+                     rule.mark != 0 && rule.mask == 0xffffffff && rule.in.empty() && rule.out.empty() &&
+                     rule.more.empty() && !rule.suppressed;
+  if (!plain) return {};
+  return PolicyRule{rule.family, rule.mark, rule.table};
+}
+
+std::optional<LocalRoute> LiveRoute::local_default() const {
+  if (route.kind != NetworkRoute::Kind::local || route.to.prefix_length() != 0 || device != loopback_index) return {};
+  return LocalRoute{route.to.family(), route.table};
+}
+
+bool Everything::is_ours(const LiveRule& rule) const {
+  if (!rule.marked()) return false;
+  return rule.protocol == our_protocol ||
+         std::ranges::any_of(routes, [&](const LiveRoute& route) { return is_istio_pair(rule, route); });
+}
+
+bool Everything::is_ours(const LiveRoute& route) const {
+  if (!route.local_default()) return false;
+  return route.protocol == our_protocol ||
+         std::ranges::any_of(rules, [&](const LiveRule& rule) { return is_istio_pair(rule, route); });
+}
+
+// A rule at 0 cannot be overtaken: one that is added comes behind it, too.
+std::optional<PolicyRule> Everything::marked(std::size_t i) const {
+  auto marked = rules[i].marked();
+  if (!marked) return {};
+  const auto takes = [&](const LiveRule& live) { return live.rule.priority > 0 && may_take(live.rule, *marked); };
+  if (std::any_of(rules.begin(), rules.begin() + static_cast<std::ptrdiff_t>(i), takes)) {
+    marked->behind_others = rules[i].rule.priority;
+  }
+  return marked;
+}
+
+bool Everything::holds(const PolicyRule& rule) const {
+  for (std::size_t i = 0; i < rules.size(); ++i) {
+    if (marked(i) == rule) return true;
+  }
+  return false;
+}
+
+bool Everything::holds(const LocalRoute& route) const {
+  return std::ranges::any_of(routes, [&](const LiveRoute& live) { return live.local_default() == route; });
+}
+
+bool Everything::holds(const Address& address) const {
+  return std::ranges::find(addresses, address) != addresses.end();
+}
+
+Everything list_everything(netlink::Socket& socket) {
+  Everything all{list<fib_rule_hdr>(socket, RTM_GETRULE, policy_rule), list<rtmsg>(socket, RTM_GETROUTE, network_route),
+                 loopback_addresses(socket), loopback_is_up(socket)};
+  for (LiveRule& live : all.rules) live.rule.ours = all.is_ours(live);
+  std::ranges::stable_sort(all.routes, {}, &LiveRoute::metric);
+  return all;
+}
+
+}  // namespace sidetrack::routes

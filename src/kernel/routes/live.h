@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// The policy rules, routes and addresses of lo that are there, whoever made them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "kernel/routes/rtnetlink.h"
+#include "model/pod.h"
+#include "model/routing.h"
+
+namespace sidetrack::routes {
+
+inline constexpr std::uint32_t loopback_index = 1;  // LOOPBACK_IFINDEX: lo is the first interface of every namespace
+
+struct LiveRule {
+  RoutingRule rule;
+  std::uint8_t protocol = 0;
+  // Its value, if it is just `ip rule add fwmark MARK lookup TABLE`.
+  [[nodiscard]] std::optional<PolicyRule> marked() const;
+};
+
+struct LiveRoute {
+  NetworkRoute route;        // without the name of its device
+  std::uint32_t device = 0;  // its number, of several the first one
+  std::uint32_t metric = 0;
+  std::uint8_t protocol = 0;
+  // Its value, if it is just `ip route add local default dev lo table TABLE`.
+  [[nodiscard]] std::optional<LocalRoute> local_default() const;
+};
+
+struct Everything {
+  std::vector<LiveRule> rules;     // in the order in which they are asked
+  std::vector<LiveRoute> routes;   // those with the lowest metric first; not of broadcasts and multicast
+  std::vector<Address> addresses;  // of lo, single hosts
+  bool loopback_is_up = true;
+
+  // Whether Sidetrack or Istio made it.
+  [[nodiscard]] bool is_ours(const LiveRule& rule) const;
+  [[nodiscard]] bool is_ours(const LiveRoute& route) const;
+
+  // The value of rules[i], with what is said in plan.h of those that are behind others.
+  [[nodiscard]] std::optional<PolicyRule> marked(std::size_t i) const;
+
+  [[nodiscard]] bool holds(const PolicyRule& rule) const;
+  [[nodiscard]] bool holds(const LocalRoute& route) const;
+  [[nodiscard]] bool holds(const Address& address) const;
+};
+
+[[nodiscard]] Everything list_everything(netlink::Socket& socket);
+
+}  // namespace sidetrack::routes

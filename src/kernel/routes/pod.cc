@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "model/pod.h"
+
+#include <linux/if.h>
+#include <linux/if_link.h>
+#include <linux/rtnetlink.h>
+
+#include <fstream>
+#include <iterator>
+#include <map>
+
+#include "kernel/backend.h"
+#include "kernel/routes/live.h"
+
+namespace sidetrack {
+namespace {
+
+// ip link: by number.
+std::map<std::uint32_t, Interface> list_interfaces(netlink::Socket& socket) {
+  using Numbered = std::pair<std::uint32_t, Interface>;
+  const auto parse = [](const netlink::Message& message) {
+    const auto& header = message.header<ifinfomsg>();
+    std::optional<Numbered> found(std::in_place, static_cast<std::uint32_t>(header.ifi_index), Interface{});
+    found->second.up = (header.ifi_flags & IFF_UP) != 0;
+    const nlattr* name = message.attributes<ifinfomsg>().find(IFLA_IFNAME);
+    if (name != nullptr) found->second.name = netlink::string(name);
+    return found;
+  };
+  auto all = routes::list<ifinfomsg>(socket, RTM_GETLINK, parse);
+  return {std::move_iterator(all.begin()), std::move_iterator(all.end())};
+}
+
+}  // namespace
+
+PodView read_pod() {
+  netlink::Socket socket = routes::open_socket();
+  std::map<std::uint32_t, Interface> interfaces = list_interfaces(socket);
+  for (const routes::LiveAddress& live : routes::list_addresses(socket)) {
+    const auto found = interfaces.find(live.device);
+    if (found != interfaces.end() && live.usable) found->second.addresses.push_back({live.address, live.prefix_length});
+  }
+
+  PodView pod;
+  PortRange ports;
+  std::ifstream range("/proc/sys/net/ipv4/ip_local_port_range");  // of the namespace of the thread that opens it
+  if (range >> ports.first >> ports.last) pod.chosen_ports = ports;
+  routes::Everything all = routes::list_everything(socket);
+  pod.rules.clear();
+  for (routes::LiveRule& live : all.rules) pod.rules.push_back(std::move(live.rule));
+  for (routes::LiveRoute& live : all.routes) {
+    // The kernel's own: what interface_address() says, too.
+    if (live.route.table == local_table && live.protocol == RTPROT_KERNEL) continue;
+    const auto interface = interfaces.find(live.device);
+    if (interface != interfaces.end()) live.route.device = interface->second.name;
+    if (interface == interfaces.end() && live.route.kind == NetworkRoute::Kind::onward) continue;
+    pod.routes.push_back(std::move(live.route));
+  }
+  for (auto& [index, interface] : interfaces) pod.interfaces.push_back(std::move(interface));
+  return pod;
+}
+
+}  // namespace sidetrack

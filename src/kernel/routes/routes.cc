@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Policy rules, local default routes and addresses of the loopback interface.
+//
+// Ours are tagged by our protocol number (protocol.h). Istio tags nothing: a rule and a route of exactly its shape,
+//     ip rule add fwmark M lookup T        without a protocol (or boot, static), and nothing more in it
+//     ip route add local default dev lo table T
+// in pairs, are taken for Istio's, and so for ours to replace, if M or T is its default (1337, 133). With other
+// numbers the same pair is the usual recipe for any transparent proxy, and left alone: without rules that set the
+// mark it does nothing. Addresses carry no tag before kernel 5.18: ::6/128 on lo is known by itself.
+#include <fmt/format.h>
+#include <linux/fib_rules.h>
+#include <linux/if_addr.h>
+#include <linux/rtnetlink.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "kernel/backend.h"
+#include "kernel/routes/live.h"
+#include "kernel/routes/protocol.h"
+#include "model/error.h"
+
+namespace sidetrack {
+namespace routes {
+namespace {
+
+std::uint8_t header_family(Family family) { return static_cast<std::uint8_t>(domain(family)); }
+
+bool is_ours(const Address& address) { return address == Address::passthrough(Family::ipv6); }
+
+// ---- requests
+
+void put_rule(netlink::Request& request, const PolicyRule& rule, std::uint8_t protocol) {
+  request.put(FRA_FWMARK, rule.mark);
+  request.put(FRA_FWMASK, std::uint32_t{0xffffffff});
+  request.put(FRA_TABLE, rule.table);
+  if (protocol != RTPROT_UNSPEC) request.put(FRA_PROTOCOL, protocol);
+}
+
+fib_rule_hdr rule_header(const PolicyRule& rule) {
+  fib_rule_hdr header{};
+  header.family = header_family(rule.family);
+  header.action = FR_ACT_TO_TBL;
+  return header;
+}
+
+rtmsg route_header(const LocalRoute& route, std::uint8_t protocol) {
+  rtmsg header{};
+  header.rtm_family = header_family(route.family);
+  header.rtm_type = RTN_LOCAL;
+  header.rtm_scope = route.family == Family::ipv4 ? RT_SCOPE_HOST : RT_SCOPE_UNIVERSE;  // IPv6 has none
+  header.rtm_protocol = protocol;
+  return header;
+}
+
+ifaddrmsg address_header(const Address& address) {
+  ifaddrmsg header{};
+  header.ifa_family = header_family(address.family);
+  header.ifa_prefixlen = static_cast<std::uint8_t>(address.bits());
+  header.ifa_flags = IFA_F_NODAD;  // nobody on lo to ask: usable at once
+  header.ifa_index = loopback_index;
+  return header;
+}
+
+// ---- words
+
+std::string words_of(const PolicyRule& rule) {
+  return fmt::format("ip{} rule fwmark {} lookup {}", rule.family == Family::ipv6 ? " -6" : "", rule.mark, rule.table);
+}
+std::string words_of(const LocalRoute& route) {
+  return fmt::format("ip{} route local default dev lo table {}", route.family == Family::ipv6 ? " -6" : "",
+                     route.table);
+}
+std::string words_of(const Address& address) {
+  return fmt::format("ip address {} dev lo", AddressRange::single(address).text());
+}
+Family family_of(const Address& address) { return address.family; }
+Family family_of(const PolicyRule& rule) { return rule.family; }
+Family family_of(const LocalRoute& route) { return route.family; }
+
+bool ipv6_is_off_on_lo() {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(
+      std::fopen("/proc/sys/net/ipv6/conf/lo/disable_ipv6", "re"), std::fclose);
+  return file && std::fgetc(file.get()) == '1';
+}
+
+Error refusal(const netlink::Reply& reply, const std::string& what, Family family) {
+  const std::string message = fmt::format("cannot {}", what);
+  if (reply.error == EPERM) return system_error(EPERM, message, ExitCode::not_permitted, "CAP_NET_ADMIN is needed");
+  const bool v6 = family == Family::ipv6;
+  if (v6 && (reply.error == EAFNOSUPPORT || reply.error == EOPNOTSUPP)) {
+    return {ExitCode::kernel_lacks, message + ": the kernel has no IPv6", "leave it out with --ip-families ipv4"};
+  }
+  if (v6 && ipv6_is_off_on_lo()) {
+    return {ExitCode::kernel_lacks, message + ": IPv6 is switched off on lo (net.ipv6.conf.lo.disable_ipv6 = 1)",
+            "sysctl -w net.ipv6.conf.lo.disable_ipv6=0, or leave IPv6 out with --ip-families ipv4"};
+  }
+  if (reply.error == ENETDOWN) {
+    return {ExitCode::failed, message + ": interface lo is down", "ip link set lo up, as every container runtime does"};
+  }
+  if (reply.error == EEXIST) {
+    return {ExitCode::failed, message + ": the table has another default route already",
+            "choose another table with -r, or remove that route"};
+  }
+  const std::string kernel = reply.words.empty() ? "" : fmt::format(" ({})", reply.words);
+  return {ExitCode::failed, fmt::format("{}: {}{}", message, errno_words(reply.error), kernel)};
+}
+
+// Whether there is more than the rules of a new namespace, routes onward in table main, and what is ours; or less than
+// loopback needs.
+bool is_unusual(const Everything& all) {
+  const std::vector<RoutingRule> usual = default_rules();
+  const auto is_other = [&](const LiveRule& live) {
+    return !live.rule.ours && std::ranges::find(usual, live.rule) == usual.end();
+  };
+  const auto decides = [&](const LiveRoute& live) {
+    if (live.protocol == RTPROT_KERNEL || all.is_ours(live)) return false;
+    return live.route.table != main_table || live.route.kind != NetworkRoute::Kind::onward;
+  };
+  const Address loopback = Address::loopback(Family::ipv4);
+  const auto reaches_loopback = [&](const LiveRoute& live) {
+    return live.route.table == local_table && live.device == loopback_index && live.route.to.contains(loopback);
+  };
+  return !all.loopback_is_up || std::ranges::any_of(all.rules, is_other) || std::ranges::any_of(all.routes, decides) ||
+         std::ranges::none_of(all.routes, reaches_loopback);
+}
+
+// ---- the interface
+
+class KernelRoutes : public Routes {
+ public:
+  State read() override {
+    const Everything all = list_everything(socket_);
+    State state;
+    // As often as it is there: Istio's second run doubles the rules.
+    for (std::size_t i = 0; i < all.rules.size(); ++i) {
+      const auto marked = all.marked(i);
+      if (!marked) continue;
+      if (all.is_ours(all.rules[i])) {
+        state.ours.policy_rules.push_back(*marked);
+      } else if (!marked->behind_others) {
+        state.others.policy_rules.push_back(*marked);
+      }
+    }
+    for (const LiveRoute& live : all.routes) {
+      if (const auto local = live.local_default()) {
+        (all.is_ours(live) ? state.ours : state.others).local_routes.push_back(*local);
+      }
+    }
+    for (const Address& address : all.addresses) {
+      if (is_ours(address)) state.ours.loopback_addresses.push_back(address);
+    }
+    state.unusual = is_unusual(all);
+    return state;
+  }
+
+  Routing add(const Routing& wanted) override {
+    if (wanted == Routing{}) return {};
+    const Everything there = list_everything(socket_);
+    Routing added;
+    try {
+      // Routes before the rules that lead to them: a packet sent to an empty table goes on to the next rule.
+      add_all(wanted.loopback_addresses, there, added.loopback_addresses);
+      add_all(wanted.local_routes, there, added.local_routes);
+      add_all(wanted.policy_rules, there, added.policy_rules);
+    } catch (...) {
+      undo(added);
+      throw;
+    }
+    return added;
+  }
+
+  void remove(const Routing& unwanted) override {
+    if (unwanted == Routing{}) return;
+    const Everything all = list_everything(socket_);
+    Routing left = unwanted;
+    const auto taken_from = [](auto& list, const auto& one) {
+      const auto found = std::ranges::find(list, one);
+      if (found == list.end()) return false;
+      list.erase(found);
+      return true;
+    };
+    for (std::size_t i = 0; i < all.rules.size(); ++i) {
+      const LiveRule& live = all.rules[i];
+      if (all.is_ours(live) && taken_from(left.policy_rules, all.marked(i))) remove_one(live);
+    }
+    for (const LiveRoute& live : all.routes) {
+      if (all.is_ours(live) && taken_from(left.local_routes, live.local_default())) remove_one(live);
+    }
+    for (const Address& address : all.addresses) {
+      if (taken_from(left.loopback_addresses, address)) remove_one(address);
+    }
+  }
+
+ private:
+  static constexpr int create = NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL;
+
+  template <typename T>
+  void add_all(const std::vector<T>& wanted, const Everything& there, std::vector<T>& added) {
+    for (const T& one : wanted) {
+      if (there.holds(one)) continue;
+      added.push_back(one);  // also if the answer is lost: then it may be there, and is to be undone
+      const netlink::Reply reply = add_one(one, there);
+      if (reply.error == 0) continue;
+      added.pop_back();
+      // Added by somebody else since `there` was listed, a second run of this program for one.
+      if (reply.error == EEXIST && list_everything(socket_).holds(one)) continue;
+      throw refusal(reply, "add " + words_of(one), family_of(one));
+    }
+  }
+
+  // Before the first of others that could decide about such packets: the place that the kernel gives to a rule without
+  // a priority, but for others that are asked still earlier and do not matter.
+  netlink::Reply add_one(const PolicyRule& rule, const Everything& there) {
+    netlink::Request request(RTM_NEWRULE, create, rule_header(rule));
+    put_rule(request, rule, our_protocol);
+    const auto before = std::ranges::find_if(
+        there.rules, [&](const LiveRule& live) { return live.rule.priority > 0 && may_take(live.rule, rule); });
+    if (before != there.rules.end()) request.put(FRA_PRIORITY, before->rule.priority - 1);
+    return routes::request(socket_, request);
+  }
+  netlink::Reply add_one(const LocalRoute& route, const Everything& /*there*/) {
+    netlink::Request request(RTM_NEWROUTE, create, route_header(route, our_protocol));
+    request.put(RTA_TABLE, route.table);
+    request.put(RTA_OIF, loopback_index);
+    return routes::request(socket_, request);
+  }
+  netlink::Reply add_one(const Address& address, const Everything& /*there*/) {
+    netlink::Request request(RTM_NEWADDR, create, address_header(address));
+    request.put(IFA_LOCAL, address.view());
+    request.put(IFA_ADDRESS, address.view());
+    return routes::request(socket_, request);
+  }
+
+  void remove_one(const LiveRule& live) {
+    const PolicyRule rule = live.marked().value();
+    netlink::Request request(RTM_DELRULE, NLM_F_ACK, rule_header(rule));
+    put_rule(request, rule, live.protocol);
+    request.put(FRA_PRIORITY, live.rule.priority);
+    require_gone(routes::request(socket_, request), rule);
+  }
+  void remove_one(const LiveRoute& live) {
+    const LocalRoute route = live.local_default().value();
+    netlink::Request request(RTM_DELROUTE, NLM_F_ACK, route_header(route, live.protocol));
+    request.put(RTA_TABLE, route.table);
+    request.put(RTA_OIF, loopback_index);
+    request.put(RTA_PRIORITY, live.metric);
+    require_gone(routes::request(socket_, request), route);
+  }
+  void remove_one(const Address& address) {
+    netlink::Request request(RTM_DELADDR, NLM_F_ACK, address_header(address));
+    request.put(IFA_LOCAL, address.view());
+    require_gone(routes::request(socket_, request), address);
+  }
+
+  // Gone already is no error: ENOENT of rules, ESRCH of routes, EADDRNOTAVAIL of addresses.
+  template <typename T>
+  static void require_gone(const netlink::Reply& reply, const T& one) {
+    if (reply.error == 0 || reply.error == ENOENT || reply.error == ESRCH || reply.error == EADDRNOTAVAIL) return;
+    throw refusal(reply, "remove " + words_of(one), family_of(one));
+  }
+
+  // The first error is the one to report: a second one, on the way back, must not hide it.
+  void undo(const Routing& added) {
+    try {
+      remove(added);
+    } catch (const std::exception&) {
+    }
+  }
+
+  netlink::Socket socket_ = open_socket();
+};
+
+}  // namespace
+}  // namespace routes
+
+std::unique_ptr<Routes> open_routes() { return std::make_unique<routes::KernelRoutes>(); }
+
+}  // namespace sidetrack

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "kernel/survey.h"
+
+#include <algorithm>
+
+#include "mesh/fold.h"
+#include "mesh/iptables_order.h"
+#include "mesh/ownership.h"
+
+namespace sidetrack {
+
+const Sight<Live>& Survey::of(BackendKind kind) const {
+  switch (kind) {
+    case BackendKind::iptables_legacy:
+      return iptables_legacy;
+    case BackendKind::iptables_nft:
+      return iptables_nft;
+    case BackendKind::nftables:
+      break;
+  }
+  return nftables;
+}
+
+const Unreadable* unseen(const Survey& survey) {
+  // nf_tables first: it needs the fewer capabilities, which are the ones to be named.
+  for (BackendKind kind : {BackendKind::iptables_nft, BackendKind::nftables, BackendKind::iptables_legacy}) {
+    const auto* unreadable = std::get_if<Unreadable>(&survey.of(kind));
+    if (unreadable != nullptr && unreadable->may_hold_ours) return unreadable;
+  }
+  return nullptr;
+}
+
+std::vector<Live> deciding(const Survey& survey) {
+  std::vector<Live> all;
+  for (const BackendKind kind : all_backends) {
+    if (const Live* live = survey.live(kind)) all.push_back(*live);
+    const auto* unreadable = std::get_if<Unreadable>(&survey.of(kind));
+    if (unreadable != nullptr && !unreadable->chains.empty()) {
+      Live unknown;
+      unknown.backend = kind;
+      unknown.chains = unreadable->chains;
+      all.push_back(std::move(unknown));
+    }
+  }
+  return all;
+}
+
+bool holds_ours(const Live& live) {
+  // An empty table of iptables may be anybody's; one of nftables has our name.
+  const bool our_table = live.backend == BackendKind::nftables && !live.own_tables.empty();
+  return our_table || std::ranges::any_of(live.chains, [](const LiveChain& chain) { return concerns_us(chain); });
+}
+
+Ruleset stored(BackendKind kind, const Ruleset& asked) {
+  return kind == BackendKind::nftables ? fold(asked) : in_iptables_order(asked);
+}
+
+}  // namespace sidetrack

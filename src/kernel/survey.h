@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// What the namespace holds, as far as it can be known. Absent, unreadable and empty are three different things: only
+// what is absent or has been read is known.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "model/error.h"
+#include "model/live.h"
+#include "model/pod.h"
+
+namespace sidetrack {
+
+// Nothing can be there: the kernel has no such thing, or no table of it exists in this namespace.
+struct Absent {
+  std::optional<Error> lacking;  // why rules cannot be put there, if that is known already
+};
+
+// Something may be there, and we are not allowed or not able to see it.
+struct Unreadable {
+  Error why;                  // not_permitted: names the capability, or what else is missing
+  bool may_hold_ours = true;  // false: only tables that Sidetrack never writes to are not seen
+  // The base chains of those, each with one rule of which nothing is known: it may do anything.
+  std::vector<LiveChain> chains{};
+};
+
+template <typename T>
+using Sight = std::variant<Absent, Unreadable, T>;
+
+struct Survey {
+  Sight<Live> iptables_legacy;
+  Sight<Live> iptables_nft;
+  Sight<Live> nftables;
+  bool legacy_in_use = false;  // a table of legacy iptables holds rules, whoever wrote them
+  Routing routing;             // what is ours of policy rules, routes and addresses, each as often as it is there
+  Routing others_routing;      // of others and just as a plan asks for it: it need not be added, and is not removed
+
+  // Its interfaces and routes, if there are rules, policies, dormant tables or policy routing of others: only they ask
+  // for it.
+  std::optional<PodView> pod{};
+
+  [[nodiscard]] const Sight<Live>& of(BackendKind kind) const;
+  [[nodiscard]] const Live* live(BackendKind kind) const { return std::get_if<Live>(&of(kind)); }
+};
+
+inline constexpr BackendKind all_backends[] = {BackendKind::iptables_legacy, BackendKind::iptables_nft,
+                                               BackendKind::nftables};
+
+// What may decide about packets, as far as it can be seen: what is there, and the unknown rules of unreadable tables.
+[[nodiscard]] std::vector<Live> deciding(const Survey& survey);
+
+// The first place that is not seen and may hold something of ours: nothing can be said or changed without it.
+[[nodiscard]] const Unreadable* unseen(const Survey& survey);
+
+// Whether any of it is ours.
+[[nodiscard]] bool holds_ours(const Live& live);
+
+// The rules as that backend stores them, which is what reading gives back.
+[[nodiscard]] Ruleset stored(BackendKind kind, const Ruleset& asked);
+
+}  // namespace sidetrack

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "mesh/fold.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "model/reach.h"
+
+namespace sidetrack {
+namespace {
+
+// How far back a rule looks for one that it can join. Our longest alternation of rules is two (tcp and udp, or divert
+// and tproxy); the limit keeps folding linear for rulesets that do not fold.
+constexpr std::size_t look_back = 16;
+
+// The most comparisons that are made to find two lists of values disjoint.
+constexpr std::size_t max_comparisons = 4096;
+
+// A rule of the result, and the reasons of the rules that it stands for.
+struct Folded {
+  Rule rule;
+  std::optional<std::size_t> varying;  // the match that holds the values of all
+  std::vector<const Reason*> reasons;
+};
+
+// The values of those matches that can hold several.
+template <typename Visitor>
+auto with_values(Match& match, Visitor visit) {
+  if (auto* address = std::get_if<AddressMatch>(&match)) return visit(address->ranges);
+  if (auto* port = std::get_if<PortMatch>(&match)) return visit(port->ports);
+  if (auto* owner = std::get_if<OwnerMatch>(&match)) return visit(owner->ids);
+}
+
+// ---- Which matches differ in their values alone.
+
+bool same_but_values(const AddressMatch& a, const AddressMatch& b) {
+  return a.end == b.end && a.negated == b.negated && a.ranges.front().family() == b.ranges.front().family();
+}
+bool same_but_values(const PortMatch& a, const PortMatch& b) { return a.end == b.end && a.negated == b.negated; }
+bool same_but_values(const OwnerMatch& a, const OwnerMatch& b) { return a.kind == b.kind && a.negated == b.negated; }
+bool same_but_values(const auto&, const auto&) { return false; }
+
+bool same_but_values(const Match& a, const Match& b) {
+  return std::visit([](const auto& x, const auto& y) { return same_but_values(x, y); }, a, b);
+}
+
+bool negated(const Match& match) {
+  return std::visit(
+      [](const auto& m) {
+        if constexpr (requires { m.negated; }) return m.negated;
+        return false;
+      },
+      match);
+}
+
+void take_values(Match& into, Match& from) {
+  with_values(into, [&](auto& values) {
+    with_values(from, [&](auto& more) {
+      if constexpr (std::is_same_v<decltype(values), decltype(more)>) {
+        values.insert(values.end(), more.begin(), more.end());
+      }
+    });
+  });
+}
+
+// ---- The normal form of one rule.
+
+std::vector<AddressRange> normal(std::vector<AddressRange> ranges) {
+  return ranges.size() == 1 ? ranges : merged(std::move(ranges));
+}
+
+// A short list of single numbers stays as it was asked for ("15020, 15021"), and ids stay single in any list: a range
+// of them is compared in another byte order than one of them. Other neighbours become a range, as an interval set holds
+// them.
+template <typename Number>
+bool joins_neighbours(const std::vector<Range<Number>>& ranges) {
+  const bool is_long = std::is_same_v<Number, std::uint16_t> && ranges.size() > longest_in_a_rule;
+  return is_long || std::ranges::any_of(ranges, [](const auto& range) { return range.first != range.last; });
+}
+
+template <typename Number>
+std::vector<Range<Number>> normal(std::vector<Range<Number>> ranges) {
+  std::ranges::sort(ranges);
+  const auto doubles = std::ranges::unique(ranges);
+  ranges.erase(doubles.begin(), doubles.end());
+  const std::uint64_t gap = joins_neighbours(ranges) ? 1 : 0;
+  std::vector<Range<Number>> result;
+  for (const Range<Number>& range : ranges) {
+    if (!result.empty() && range.first <= std::uint64_t{result.back().last} + gap) {
+      result.back().last = std::max(result.back().last, range.last);
+    } else {
+      result.push_back(range);
+    }
+  }
+  return result;
+}
+
+bool passes_everything(const Match& match) {
+  if (negated(match)) return false;
+  if (const auto* interface = std::get_if<InterfaceMatch>(&match)) return interface->name == "+";
+  const auto* address = std::get_if<AddressMatch>(&match);
+  return address != nullptr && address->ranges.size() == 1 && address->ranges.front().prefix_length() == 0;
+}
+
+// `! --gid-owner 1 ! --gid-owner 2`: neither of both, which is one negated match over both.
+void join_negated(std::vector<Match>& matches) {
+  for (std::size_t i = 0; i < matches.size(); ++i) {
+    for (std::size_t j = matches.size(); negated(matches[i]) && --j > i;) {
+      if (!same_but_values(matches[i], matches[j])) continue;
+      take_values(matches[i], matches[j]);
+      matches.erase(matches.begin() + static_cast<std::ptrdiff_t>(j));
+    }
+  }
+}
+
+void normalize(Rule& rule) {
+  for (Match& match : rule.matches) {
+    with_values(match, [](auto& values) { values = normal(std::move(values)); });
+  }
+  std::erase_if(rule.matches, passes_everything);
+}
+
+// ---- Joining.
+
+// "-x" of "-x 10.0.0.0/8". Rules of different options stay apart, so that each can say why it is there.
+std::string_view option(const Reason& reason) {
+  return std::string_view(reason.flag).substr(0, reason.flag.find_first_of(" ="));
+}
+
+// The index of the one match in whose values two rules differ; their count of matches if they do not differ at all.
+std::optional<std::size_t> joint(const Folded& before, const Rule& rule) {
+  const Rule& other = before.rule;
+  if (other.matches.size() != rule.matches.size() || other.families != rule.families || other.target != rule.target ||
+      option(other.reason) != option(rule.reason) || !is_understood(rule)) {
+    return std::nullopt;
+  }
+  std::size_t differing = rule.matches.size();
+  for (std::size_t i = 0; i < rule.matches.size(); ++i) {
+    if (std::holds_alternative<UnknownMatch>(rule.matches[i])) return std::nullopt;
+    const bool here = before.varying == i;
+    if (!here && other.matches[i] == rule.matches[i]) continue;
+    if (differing != rule.matches.size() || (before.varying && !here) || negated(rule.matches[i]) ||
+        !same_but_values(other.matches[i], rule.matches[i])) {
+      return std::nullopt;
+    }
+    differing = i;
+  }
+  return differing;
+}
+
+template <typename Values>
+bool apart(const Values& a, const Values& b) {
+  if (a.size() * b.size() > max_comparisons) return false;
+  return std::ranges::none_of(a, [&](const auto& x) {
+    return std::ranges::any_of(b, [&](const auto& y) { return x.first <= y.last && y.first <= x.last; });
+  });
+}
+
+bool disjoint(const Match& a, const Match& b) {
+  if (negated(a) || negated(b) || a.index() != b.index()) return false;
+  if (const auto* protocol = std::get_if<ProtocolMatch>(&a)) {
+    return protocol->protocol != std::get<ProtocolMatch>(b).protocol;
+  }
+  if (!same_but_values(a, b)) return false;
+  if (const auto* address = std::get_if<AddressMatch>(&a))
+    return apart(address->ranges, std::get<AddressMatch>(b).ranges);
+  if (const auto* port = std::get_if<PortMatch>(&a)) return apart(port->ports, std::get<PortMatch>(b).ports);
+  return apart(std::get<OwnerMatch>(a).ids, std::get<OwnerMatch>(b).ids);
+}
+
+// Two neighbours whose order does not matter.
+bool interchangeable(const Rule& a, const Rule& b) {
+  if (a.target == b.target || (a.families & b.families).empty()) return true;
+  return std::ranges::any_of(a.matches, [&](const Match& x) {
+    return std::ranges::any_of(b.matches, [&](const Match& y) { return disjoint(x, y); });
+  });
+}
+
+void add(std::vector<Folded>& chain, const Rule& original) {
+  Rule rule = original;
+  rule.insert_at.reset();
+  join_negated(rule.matches);
+  std::size_t steps = 0;
+  for (auto place_before = chain.rbegin(); place_before != chain.rend(); ++place_before) {
+    Folded& before = *place_before;
+    if (++steps > look_back) break;
+    if (const auto place = joint(before, rule)) {
+      if (*place < rule.matches.size()) {
+        take_values(before.rule.matches[*place], rule.matches[*place]);
+        before.varying = *place;
+      }
+      before.reasons.push_back(&original.reason);
+      return;
+    }
+    if (!interchangeable(before.rule, rule)) break;
+  }
+  chain.push_back({std::move(rule), {}, {&original.reason}});
+}
+
+// ---- Reasons.
+
+std::string_view unit(const Match& match) {
+  if (std::holds_alternative<AddressMatch>(match)) return "ranges";
+  if (std::holds_alternative<PortMatch>(match)) return "ports";
+  return "ids";
+}
+
+// Texts that differ in one place become one with all that stands there: "-d 80", "-d 443" give "-d 80,443"; if that is
+// long, "-d … (200 ports)".
+std::string joined(const std::vector<const Reason*>& reasons, std::string Reason::*text, std::string_view unit) {
+  constexpr std::size_t readable = 40;
+  const std::string& first = reasons.front()->*text;
+  std::size_t head = first.size();
+  std::size_t tail = first.size();
+  for (const Reason* reason : reasons) {
+    const std::string& other = reason->*text;
+    const auto from_left = std::ranges::mismatch(first, other).in1 - first.begin();
+    const auto from_right =
+        std::mismatch(first.rbegin(), first.rend(), other.rbegin(), other.rend()).first - first.rbegin();
+    head = std::min(head, static_cast<std::size_t>(from_left));
+    tail = std::min(tail, static_cast<std::size_t>(from_right));
+  }
+  if (head == first.size()) return first;  // all alike
+  // Whole words only: what is common ends behind a space or "=", and begins again with a space.
+  const std::size_t word = first.find_last_of(" =", head == 0 ? 0 : head - 1);
+  head = head == 0 || word == std::string::npos ? 0 : word + 1;
+  const std::size_t next_word = first.find(' ', std::max(head, first.size() - tail));
+  tail = next_word == std::string::npos ? 0 : first.size() - next_word;
+
+  std::string middle;
+  for (const Reason* reason : reasons) {
+    const std::string& other = reason->*text;
+    if (!middle.empty()) middle += ',';
+    middle += other.substr(head, other.size() - head - tail);
+    if (middle.size() > readable) {
+      middle = fmt::format("… ({} {})", reasons.size(), unit);
+      break;
+    }
+  }
+  return first.substr(0, head) + middle + first.substr(first.size() - tail);
+}
+
+Rule finish(Folded& folded) {
+  Rule rule = std::move(folded.rule);
+  if (folded.varying) {
+    const std::string_view what = unit(rule.matches[*folded.varying]);
+    rule.reason = {joined(folded.reasons, &Reason::flag, what), joined(folded.reasons, &Reason::sentence, what)};
+  }
+  normalize(rule);
+  return rule;
+}
+
+Ruleset fold_once(const Ruleset& ruleset) {
+  Ruleset result;
+  for (const Table table : all_tables) {
+    for (const Chain& chain : chains(ruleset, table, Families::both())) {
+      std::vector<Folded> folded;
+      for (const Rule* rule : chain.rules) add(folded, *rule);
+      for (Folded& each : folded) result.rules.push_back(finish(each));
+    }
+  }
+  narrow_to_reach(result);
+  return result;
+}
+
+}  // namespace
+
+// Rules that were joined over one match, or that lost one, may have become alike but for another.
+Ruleset fold(const Ruleset& ruleset) {
+  Ruleset result = fold_once(ruleset);
+  for (std::size_t before = 0; before != result.rules.size();) {
+    before = result.rules.size();
+    result = fold_once(result);
+  }
+  return result;
+}
+
+}  // namespace sidetrack

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Lists of values in a sentence: of long ones the first few, and how many more there are.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "model/ruleset.h"
+
+namespace sidetrack {
+
+inline constexpr std::size_t shown_of_list = 5;
+
+// "80", "80, 443", "80, 443, 8080, 9000, 9001 and 12 more"
+template <typename Item, typename Text>
+std::string some(const std::vector<Item>& items, const Text& text) {
+  std::string result;
+  for (std::size_t i = 0; i < std::min(items.size(), shown_of_list); ++i) {
+    result += (i == 0 ? "" : ", ") + std::string(text(items[i]));
+  }
+  if (items.size() > shown_of_list) result += fmt::format(" and {} more", items.size() - shown_of_list);
+  return result;
+}
+
+template <typename Number>
+std::string number_text(const Range<Number>& range) {
+  return range.first == range.last ? fmt::format("{}", range.first) : fmt::format("{}-{}", range.first, range.last);
+}
+
+inline std::string port_list(const std::vector<PortRange>& ports) { return some(ports, number_text<std::uint16_t>); }
+inline std::string id_list(const std::vector<IdRange>& ids) { return some(ids, number_text<std::uint32_t>); }
+inline std::string range_list(const std::vector<AddressRange>& ranges) {
+  return some(ranges, [](const AddressRange& range) { return range.text(); });
+}
+
+}  // namespace sidetrack

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "mesh/ownership.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "model/error.h"
+#include "model/iptables.h"
+#include "model/printable.h"
+
+namespace sidetrack {
+namespace {
+
+const Jump* jump_to_istio(const Rule& rule) {
+  const auto* jump = std::get_if<Jump>(&rule.target);
+  return jump != nullptr && is_istio_chain(jump->chain) ? jump : nullptr;
+}
+
+template <typename M>
+const M* find(const Rule& rule) {
+  for (const Match& match : rule.matches) {
+    if (const auto* found = std::get_if<M>(&match)) return found;
+  }
+  return nullptr;
+}
+
+// `rule` with other matches and another target: what it would have to be.
+bool is_exactly(const Rule& rule, std::vector<Match> matches, Target target) {
+  return same_effect(rule, {rule.families, rule.table, rule.chain, std::move(matches), std::move(target), {}, {}});
+}
+
+const ProtocolMatch tcp{Protocol::tcp, false};
+const InterfaceMatch out_lo{Direction::out, "lo", false};
+
+// -i IF -j RETURN, -o IF -j RETURN: the name of the interface
+const std::string* returned_interface(const Rule& rule, Direction direction) {
+  const auto* interface = find<InterfaceMatch>(rule);
+  if (interface == nullptr || interface->direction != direction || interface->negated) return nullptr;
+  return is_exactly(rule, {*interface}, Verdict::return_) ? &interface->name : nullptr;
+}
+
+bool is_tproxy_prerouting(const Rule& rule) {
+  const auto* mark = find<MarkMatch>(rule);
+  return mark != nullptr && is_exactly(rule, {tcp, MarkMatch{mark->value}}, Connmark::save);
+}
+
+bool is_tproxy_output(const Rule& rule) {
+  if (const auto* mark = find<MarkMatch>(rule)) {
+    return is_exactly(rule, {tcp, out_lo, MarkMatch{mark->value}}, Verdict::return_);
+  }
+  if (const auto* connmark = find<ConnmarkMatch>(rule)) {
+    return is_exactly(rule, {tcp, ConnmarkMatch{connmark->value}}, Connmark::restore);
+  }
+  const auto* address = find<AddressMatch>(rule);
+  const auto* owner = find<OwnerMatch>(rule);
+  if (address == nullptr || owner == nullptr || owner->negated || !address->negated) return false;
+  if (address->end != End::destination || !address->ranges.front().first.is_loopback()) return false;
+  return is_exactly(rule, {*address, tcp, out_lo, *owner}, SetMark{1338});
+}
+
+// The built-in chains of one table and family that we write to ourselves.
+struct Direct {
+  LiveChain* prerouting = nullptr;
+  LiveChain* output = nullptr;
+};
+
+// The interfaces whose traffic in that direction a chain leaves alone.
+std::set<std::string> returned_interfaces(const LiveChain* chain, Direction direction) {
+  std::set<std::string> names;
+  if (chain == nullptr) return names;
+  for (const LiveRule& live : chain->rules) {
+    if (const std::string* name = returned_interface(live.rule, direction)) names.insert(*name);
+  }
+  return names;
+}
+
+void mark_direct(Table table, const Direct& direct) {
+  if (direct.prerouting != nullptr) {
+    const std::set<std::string> twins = returned_interfaces(direct.output, Direction::out);
+    for (LiveRule& live : direct.prerouting->rules) {
+      const std::string* interface = returned_interface(live.rule, Direction::in);
+      if (interface != nullptr && (table == Table::nat || twins.contains(*interface))) live.ours = true;
+      if (table == Table::mangle && is_tproxy_prerouting(live.rule)) live.ours = true;
+    }
+  }
+  if (direct.output != nullptr) {
+    const std::set<std::string> twins = returned_interfaces(direct.prerouting, Direction::in);
+    for (LiveRule& live : direct.output->rules) {
+      const std::string* interface = returned_interface(live.rule, Direction::out);
+      if (interface != nullptr && twins.contains(*interface)) live.ours = true;
+      if (table == Table::mangle && is_tproxy_output(live.rule)) live.ours = true;
+    }
+  }
+}
+
+}  // namespace
+
+void mark_ours(std::vector<LiveChain>& chains) {
+  Families with_istio;
+  for (LiveChain& chain : chains) {
+    const bool our_table = chain.table == Table::raw || chain.table == Table::mangle || chain.table == Table::nat;
+    chain.ours = our_table && is_istio_chain(chain.name);
+    if (chain.ours) with_istio = with_istio | chain.families;
+    for (LiveRule& live : chain.rules) {
+      const bool at_ours = chain.ours || (our_table && is_builtin(chain.name) && jump_to_istio(live.rule) != nullptr);
+      live.ours = at_ours && is_of_istio(live.rule);
+    }
+  }
+  for (Family family : with_istio.list()) {
+    for (Table table : {Table::mangle, Table::nat}) {
+      Direct direct;
+      for (LiveChain& chain : chains) {
+        if (chain.families != family || chain.table != table) continue;
+        if (chain.name == "PREROUTING") direct.prerouting = &chain;
+        if (chain.name == "OUTPUT") direct.output = &chain;
+      }
+      mark_direct(table, direct);
+    }
+  }
+}
+
+bool is_wholly_ours(const LiveChain& chain) { return chain.ours && std::ranges::all_of(chain.rules, &LiveRule::ours); }
+
+bool concerns_us(const LiveChain& chain) {
+  return is_wholly_ours(chain) || std::ranges::any_of(chain.rules, &LiveRule::ours);
+}
+
+// A table of our own goes as a whole, or is written anew as a whole.
+void require_own_tables(const Live& seen) {
+  const auto refuse = [&](const std::string& table, const std::string& what, const std::string& command) {
+    throw Error(ExitCode::failed,
+                fmt::format("{}: the table {} holds {} that is not Sidetrack's; nothing was changed",
+                            name(seen.backend), printable(table), printable(what)),
+                fmt::format("move it to a table of its own, then remove it here: {}", printable(command)));
+  };
+  const auto is_own = [&](const std::string& table) {
+    return std::ranges::find(seen.own_tables, table) != seen.own_tables.end();
+  };
+  for (const LiveChain& chain : seen.chains) {
+    if (!chain.ours && is_own(chain.table_name)) {
+      refuse(chain.table_name, "the chain " + chain.name,
+             fmt::format("nft delete chain {} {}", chain.table_name, chain.name));
+    }
+  }
+  for (const LiveChain& chain : seen.chains) {
+    if (!chain.ours || !is_own(chain.table_name)) continue;
+    const auto other = std::ranges::find(chain.rules, false, &LiveRule::ours);
+    if (other == chain.rules.end()) continue;
+    refuse(chain.table_name, "the rule " + iptables_words(other->rule),
+           fmt::format("see nft -a list table {}", chain.table_name));
+  }
+  for (const LiveTable& table : seen.tables) {
+    if (table.other_objects && is_own(table.name)) {
+      refuse(table.name, "a set or another object", fmt::format("see nft list table {}", table.name));
+    }
+  }
+}
+
+void require_removable(const Live& seen, const Ruleset& wanted) {
+  const auto goes = [&](const LiveChain& from, const std::string& name) {
+    const bool asked = std::ranges::any_of(wanted.rules, [&](const Rule& rule) {
+      const auto* jump = std::get_if<Jump>(&rule.target);
+      return rule.table == from.table && !(rule.families & from.families).empty() &&
+             (rule.chain == name || (jump != nullptr && jump->chain == name));
+    });
+    return !asked && std::ranges::any_of(seen.chains, [&](const LiveChain& chain) {
+      return chain.name == name && chain.table_name == from.table_name && chain.families == from.families &&
+             is_wholly_ours(chain);
+    });
+  };
+  for (const LiveChain& chain : seen.chains) {
+    for (const LiveRule& live : chain.rules) {
+      const auto* jump = live.ours ? nullptr : std::get_if<Jump>(&live.rule.target);
+      if (jump == nullptr || !goes(chain, jump->chain)) continue;
+      throw Error(
+          ExitCode::failed,
+          fmt::format("{}: the chain {} of the table {} ({}) cannot be removed: somebody else's rule leads to it: {}",
+                      name(seen.backend), printable(jump->chain), chain.table_name, names(chain.families),
+                      printable(iptables_words(live.rule))),
+          "delete that rule first; nothing was changed");
+    }
+  }
+}
+
+}  // namespace sidetrack

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "model/live.h"
+
+namespace sidetrack {
+
+// "ISTIO_OUTPUT": a chain of istio-iptables, of whatever version, or of ours; by their names, none that only begins so.
+[[nodiscard]] bool is_istio_chain(std::string_view chain);
+
+// Whether istio-iptables (of whatever version) or Sidetrack writes such a rule into this chain: it has exactly one of
+// the shapes that are known (describe.cc). A comment or any other word more makes it another one.
+[[nodiscard]] bool is_of_istio(const Rule& rule);
+
+// Sets `ours` on the chains and rules of iptables (either backend) that Sidetrack or istio-iptables wrote:
+//
+//   - chains of their names in raw, mangle and nat, and the rules in them of exactly one of their shapes: any other
+//   rule
+//     there is somebody else's;
+//   - rules of built-in chains that lead to such a chain, in the same way;
+//   - in a family that has such a chain in any table, the rules that stand in the built-in chains themselves:
+//       excluded interfaces   nat, mangle   -A PREROUTING -i IF -j RETURN  with its twin  -A OUTPUT -o IF -j RETURN
+//       virtual interfaces    nat           -I PREROUTING 1 -i IF -j RETURN
+//       TPROXY                mangle        -A PREROUTING -p tcp -m mark --mark M -j CONNMARK --save-mark
+//                                           -A OUTPUT -p tcp -o lo -m mark --mark M -j RETURN
+//                                           -A OUTPUT ! -d LO -p tcp -o lo -m owner --uid-owner U -j MARK --set-mark
+//                                           1338 -A OUTPUT -p tcp -m connmark --mark M -j CONNMARK --restore-mark
+//
+// Nothing in the kernel says who wrote a rule: somebody else's rule of exactly one of these shapes, beside ISTIO_
+// chains, is taken for ours. The same rule with a comment, or any other word more, is not.
+void mark_ours(std::vector<LiveChain>& chains);
+
+// Whether the chain may go with what is ours: one of ours without a rule of somebody else.
+[[nodiscard]] bool is_wholly_ours(const LiveChain& chain);
+// Whether anything of it is ours to change. A chain of ours that holds only somebody else's rules is kept for them.
+[[nodiscard]] bool concerns_us(const LiveChain& chain);
+
+// Throws failed, naming the rule, if somebody else's rule leads to a chain of ours that would have to go.
+void require_removable(const Live& seen, const Ruleset& wanted);
+
+// Throws failed, naming it, if a table of our own of nftables holds a chain or a set of somebody else.
+void require_own_tables(const Live& seen);
+
+}  // namespace sidetrack

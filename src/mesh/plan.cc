@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "mesh/plan.h"
+
+#include <algorithm>
+
+#include "mesh/builder.h"
+
+namespace sidetrack {
+namespace {
+
+Routing routing(const Builder& build) {
+  Routing routing;
+  const Config& config = build.config;
+  if (build.facts.families.contains(Family::ipv6)) {
+    routing.loopback_addresses.push_back(Address::passthrough(Family::ipv6));
+  }
+  if (build.tproxy() && !config.inbound_ports.empty()) {
+    for (Family family : build.facts.families.list()) {
+      routing.policy_rules.push_back({family, config.tproxy_mark, config.tproxy_route_table});
+      routing.local_routes.push_back({family, config.tproxy_route_table});
+    }
+  }
+  return routing;
+}
+
+// What the reference's rules do with these options that the person who gave them will not expect.
+std::vector<std::string> surprises(const Builder& build) {
+  std::vector<std::string> found;
+  const Config& config = build.config;
+  const auto several = [&](const std::vector<std::uint32_t>& ids, const char* flag, const char* what) {
+    if (ids.size() < 2) return;
+    found.push_back(std::string(flag) + " has several values: traffic over lo of all but " + what + " " +
+                    std::to_string(ids.front()) +
+                    " is returned by the first one's rule before the others are looked at");
+  };
+  several(config.proxy_uids, "--proxy-uid", "uid");
+  several(config.proxy_gids, "--proxy-gid", "gid");
+  if (config.proxy_uids != config.proxy_gids) {
+    found.emplace_back(
+        "--proxy-uid and --proxy-gid differ: the uid's rules for lo decide before the gid's are looked at");
+  }
+  if (config.capture_all_dns && !config.redirect_dns) {
+    found.emplace_back("--capture-all-dns has no effect without --redirect-dns");
+  }
+  if (!config.owner_groups.all && !config.owner_groups_exclude.empty()) {
+    found.emplace_back(
+        "ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE has no effect: ISTIO_OUTBOUND_OWNER_GROUPS lists the groups");
+  }
+  if (!config.inbound_ports.all && !config.inbound_exclude_ports.empty()) {
+    found.emplace_back("--istio-local-exclude-ports has no effect: it is for --istio-inbound-ports '*'");
+  }
+  if (!build.facts.families.contains(Family::ipv6)) {
+    const auto unused = [&](const std::vector<AddressRange>& ranges, const char* flag) {
+      const auto count = std::ranges::count(ranges, Family::ipv6, &AddressRange::family);
+      if (count > 0) {
+        found.push_back(std::string(flag) + ": " + std::to_string(count) +
+                        " IPv6 range(s) not used: no rules are built for IPv6 here (see --dual-stack)");
+      }
+    };
+    unused(config.outbound_ranges.list, "--istio-service-cidr");
+    unused(config.outbound_exclude_ranges, "--istio-service-exclude-cidr");
+  }
+  return found;
+}
+
+}  // namespace
+
+Plan plan(const Config& config, const HostFacts& facts) {
+  Plan plan;
+  plan.families = facts.families;
+  plan.dns_servers = facts.dns_servers;
+  plan.warnings = facts.warnings;
+  if (config.mode == Mode::none) return plan;
+
+  Builder build(config, facts);
+  excluded_interfaces(build);
+  virtual_interfaces(build);
+  drop_invalid(build);
+  redirect_chains(build);
+  inbound(build);
+  output_jump(build);
+  outbound_excluded_ports(build);
+  passthrough_return(build);
+  proxy_owned(build);
+  owner_groups(build);
+  dns(build);
+  loopback_return(build);
+  outbound_excluded_ranges(build);
+  outbound_included_ports(build);
+  outbound_included_ranges(build);
+  tproxy_marks(build);
+
+  plan.routing = routing(build);
+  std::ranges::move(surprises(build), std::back_inserter(plan.warnings));
+  plan.ruleset = std::move(build.ruleset);
+  return plan;
+}
+
+AddressRange Builder::loopback(Family family) const {
+  return family == Family::ipv4 ? config.loopback_ipv4 : AddressRange::single(Address::loopback(family));
+}
+
+Families Builder::dns_families() const {
+  if (config.capture_all_dns) return facts.families;
+  Families families;
+  for (const Address& server : facts.dns_servers) families = families | server.family;
+  return families & facts.families;
+}
+
+}  // namespace sidetrack

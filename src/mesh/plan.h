@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/config.h"
+#include "model/routing.h"
+#include "model/ruleset.h"
+
+namespace sidetrack {
+
+struct Plan {
+  Families families;                 // those for which rules are built
+  std::vector<Address> dns_servers;  // those whose traffic is captured
+  Ruleset ruleset;
+  Routing routing;
+  std::vector<std::string> warnings;
+};
+
+// The rules of istio-iptables for these options, in its order. A pure function: it reads nothing, and the same input
+// gives the same plan everywhere. Mode::none plans nothing.
+[[nodiscard]] Plan plan(const Config& config, const HostFacts& facts);
+
+}  // namespace sidetrack

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Short names for the parts of a rule, so that the plan reads like the list of rules that it builds.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "model/ruleset.h"
+
+namespace sidetrack::words {
+
+inline constexpr const char* prerouting = "PREROUTING";
+inline constexpr const char* output = "OUTPUT";
+inline constexpr const char* istio_inbound = "ISTIO_INBOUND";
+inline constexpr const char* istio_in_redirect = "ISTIO_IN_REDIRECT";
+inline constexpr const char* istio_output = "ISTIO_OUTPUT";
+inline constexpr const char* istio_redirect = "ISTIO_REDIRECT";
+inline constexpr const char* istio_output_dns = "ISTIO_OUTPUT_DNS";
+inline constexpr const char* istio_divert = "ISTIO_DIVERT";
+inline constexpr const char* istio_tproxy = "ISTIO_TPROXY";
+inline constexpr const char* istio_drop = "ISTIO_DROP";
+
+// A match in its negated form: except(destination(range)) is `! -d RANGE`.
+template <typename M>
+M except(M match) {
+  match.negated = true;
+  return match;
+}
+
+inline InterfaceMatch in(const std::string& name) { return {Direction::in, name, false}; }    // -i NAME
+inline InterfaceMatch out(const std::string& name) { return {Direction::out, name, false}; }  // -o NAME
+inline AddressMatch source(const AddressRange& range) { return {End::source, {range}, false}; }
+inline AddressMatch destination(const AddressRange& range) { return {End::destination, {range}, false}; }
+inline constexpr ProtocolMatch tcp{Protocol::tcp, false};
+inline constexpr ProtocolMatch udp{Protocol::udp, false};
+inline PortMatch sport(std::uint16_t port) { return {End::source, {{port, port}}, false}; }
+inline PortMatch dport(std::uint16_t port) { return {End::destination, {{port, port}}, false}; }
+inline PortMatch dports(std::uint16_t a, std::uint16_t b) {  // -m multiport --dports A,B
+  return {End::destination, {{a, a}, {b, b}}, false};
+}
+inline OwnerMatch owner(OwnerKind kind, std::uint32_t id) { return {kind, {{id, id}}, false}; }
+inline ConntrackStateMatch ctstate(int states) { return {static_cast<std::uint8_t>(states), false}; }
+inline MarkMatch mark(std::uint32_t value) { return {value, 0xffffffff, false}; }
+inline ConnmarkMatch connmark(std::uint32_t value) { return {value, 0xffffffff, false}; }
+
+}  // namespace sidetrack::words

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// What was asked for (Config), and what the host says where the command line is silent (HostFacts). Everything is
+// parsed: past this header no string could be a port. Ports, marks and ids are in host byte order.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/address.h"
+
+namespace sidetrack {
+
+enum class Mode : std::uint8_t { redirect, tproxy, none };                                       // -m
+enum class BackendChoice : std::uint8_t { automatic, nftables, iptables_nft, iptables_legacy };  // --backend
+
+// A list that may also be everything ("*").
+template <typename T>
+struct Selection {
+  bool all = false;
+  std::vector<T> list;
+  [[nodiscard]] bool empty() const { return !all && list.empty(); }
+  friend bool operator==(const Selection&, const Selection&) = default;
+};
+
+struct LogOptions {
+  // --log_output_level: the level of the "default" scope; other scopes are accepted and have no effect here.
+  enum class Level : std::uint8_t { debug, info, warn, error, fatal, none };
+  Level level = Level::info;
+  bool json = false;
+  bool caller = false;               // --log_caller names a scope that covers "default" or "all"
+  std::vector<std::string> targets;  // --log_target: "stdout", "stderr" or a path; empty: not given
+};
+
+// The options of the Istio command line, in the order of its documentation. Defaults are upstream's.
+struct Config {
+  std::uint16_t proxy_port = 15001;                   // -p: P in the rules
+  std::uint16_t inbound_port = 15006;                 // -z: C
+  std::uint16_t tunnel_port = 15008;                  // -e: T
+  std::vector<std::uint32_t> proxy_uids;              // -u; resolved, never empty
+  std::vector<std::uint32_t> proxy_gids;              // -g; resolved, never empty
+  Mode mode = Mode::redirect;                         // -m
+  Selection<std::uint16_t> inbound_ports;             // -b
+  std::vector<std::uint16_t> inbound_exclude_ports;   // -d
+  std::vector<std::string> exclude_interfaces;        // -c
+  Selection<AddressRange> outbound_ranges;            // -i
+  std::vector<AddressRange> outbound_exclude_ranges;  // -x
+  std::vector<std::uint16_t> outbound_ports;          // -q
+  std::vector<std::uint16_t> outbound_exclude_ports;  // -o
+  std::vector<std::string> virtual_interfaces;        // -k
+  std::uint32_t tproxy_mark = 1337;                   // -t: M
+  std::uint32_t tproxy_route_table = 133;             // -r
+  // ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR: LO of IPv4; 127.0.0.1/32
+  AddressRange loopback_ipv4 = AddressRange::single({Family::ipv4, {127, 0, 0, 1}});
+  Selection<std::uint32_t> owner_groups;            // ISTIO_OUTBOUND_OWNER_GROUPS; gids
+  std::vector<std::uint32_t> owner_groups_exclude;  // ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE; gids
+  bool redirect_dns = false;
+  bool capture_all_dns = false;
+  bool drop_invalid = false;
+  bool dual_stack = false;
+
+  // What the host would otherwise be asked.
+  std::optional<std::vector<Address>> dns_servers;  // --dns-server
+  std::optional<Families> families;                 // --ip-families
+
+  // How to go about it.
+  bool dry_run = false;
+  bool skip_rule_apply = false;
+  bool run_validation = false;
+  bool reconcile = false;
+  bool cleanup_only = false;
+  bool force_apply = false;
+  bool strict = false;  // --strict: nothing is applied where others keep traffic from the proxy
+  bool native_nftables = false;
+  bool cni_mode = false;
+  std::string network_namespace;
+  std::uint16_t probe_port = 15002;
+  std::chrono::nanoseconds probe_timeout = std::chrono::seconds(5);
+  enum class ForcedBinary : std::uint8_t { no, legacy, nft };
+  ForcedBinary force_iptables_binary = ForcedBinary::no;
+  BackendChoice backend = BackendChoice::automatic;
+  std::chrono::milliseconds lock_wait = std::chrono::seconds(30);  // --wait
+  LogOptions log;
+};
+
+// What was asked for by name. The host's user and group databases turn it into the numbers of Config (see host.h).
+struct Names {
+  std::string envoy_user = "istio-proxy";         // ENVOY_USER: whose uid proxy_uids is if -u is not given
+  bool envoy_user_given = false;                  // the environment named it
+  Selection<std::string> owner_groups{true, {}};  // ISTIO_OUTBOUND_OWNER_GROUPS: names or gids
+  std::vector<std::string> owner_groups_exclude;  // ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE: names or gids
+};
+
+// What the host says. A dry run that is given --dns-server and --ip-families asks nothing.
+struct HostFacts {
+  Families families = Family::ipv4;   // IPv4 always; IPv6 if the pod has it (and see --dual-stack)
+  std::vector<Address> dns_servers;   // of both families, in the order of resolv.conf
+  std::vector<std::string> warnings;  // e.g. "no name server in /etc/resolv.conf: DNS is not captured"
+};
+
+}  // namespace sidetrack

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "model/iptables.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <span>
+
+#include "model/printable.h"
+
+namespace sidetrack {
+namespace {
+
+const char* not_(bool negated) { return negated ? "! " : ""; }
+const char* letter(End end) { return end == End::source ? "s" : "d"; }
+
+template <typename Number>
+std::string list(std::span<const Range<Number>> ranges, const char* dash) {
+  std::string text;
+  for (const auto& range : ranges) {
+    if (!text.empty()) text += ",";
+    text += range.first == range.last ? fmt::format("{}", range.first)
+                                      : fmt::format("{}{}{}", range.first, dash, range.last);
+  }
+  return text;
+}
+
+std::string list(std::span<const AddressRange> ranges) {
+  std::string text;
+  for (const AddressRange& range : ranges) {
+    if (!text.empty()) text += ",";
+    text += range.text();
+  }
+  return text;
+}
+
+std::string masked(std::uint32_t value, std::uint32_t mask) {
+  return mask == 0xffffffff ? fmt::format("{}", value) : fmt::format("{:#x}/{:#x}", value, mask);
+}
+
+std::string states(std::uint8_t bits) {
+  // In the order in which iptables lists them.
+  static constexpr std::pair<std::uint8_t, const char*> names[] = {
+      {ConntrackStateMatch::invalid, "INVALID"},     {ConntrackStateMatch::new_, "NEW"},
+      {ConntrackStateMatch::related, "RELATED"},     {ConntrackStateMatch::established, "ESTABLISHED"},
+      {ConntrackStateMatch::untracked, "UNTRACKED"},
+  };
+  std::string text;
+  for (const auto& [bit, state] : names) {
+    if ((bits & bit) != 0) text += (text.empty() ? "" : ",") + std::string(state);
+  }
+  return text;
+}
+
+struct MatchWords {
+  std::string operator()(const InterfaceMatch& m) const {
+    return fmt::format("{}-{} {}", not_(m.negated), m.direction == Direction::in ? "i" : "o", printable(m.name));
+  }
+  std::string operator()(const AddressMatch& m) const {
+    return fmt::format("{}-{} {}", not_(m.negated), letter(m.end), list(m.ranges));
+  }
+  std::string operator()(const ProtocolMatch& m) const {
+    const std::string_view known = name(m.protocol);
+    return fmt::format("{}-p {}", not_(m.negated),
+                       known.empty() ? std::to_string(static_cast<unsigned>(m.protocol)) : std::string(known));
+  }
+  std::string operator()(const PortMatch& m) const {
+    const std::string ports = list(std::span(m.ports), ":");
+    if (m.ports.size() == 1) return fmt::format("{}--{}port {}", not_(m.negated), letter(m.end), ports);
+    return fmt::format("-m multiport {}--{}ports {}", not_(m.negated), letter(m.end), ports);
+  }
+  std::string operator()(const OwnerMatch& m) const {
+    return fmt::format("-m owner {}--{}-owner {}", not_(m.negated), m.kind == OwnerKind::uid ? "uid" : "gid",
+                       list(std::span(m.ids), "-"));
+  }
+  std::string operator()(const ConntrackStateMatch& m) const {
+    return fmt::format("-m conntrack {}--ctstate {}", not_(m.negated), states(m.states));
+  }
+  std::string operator()(const MarkMatch& m) const {
+    return fmt::format("-m mark {}--mark {}", not_(m.negated), masked(m.value, m.mask));
+  }
+  std::string operator()(const ConnmarkMatch& m) const {
+    return fmt::format("-m connmark {}--mark {}", not_(m.negated), masked(m.value, m.mask));
+  }
+  // Quoted as iptables-save does.
+  std::string operator()(const CommentMatch& m) const {
+    const bool plain = !m.text.empty() && std::ranges::all_of(m.text, [](char c) {
+      return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '-';
+    });
+    if (plain) return fmt::format("-m comment --comment {}", m.text);
+    std::string quoted;
+    for (char c : m.text) {
+      if (c == '"' || c == '\\' || c == '\'') quoted += '\\';
+      quoted += c;
+    }
+    return fmt::format("-m comment --comment \"{}\"", printable(quoted));
+  }
+  std::string operator()(const UnknownMatch& m) const { return printable(m.words); }
+};
+
+struct TargetWords {
+  std::string operator()(Verdict verdict) const {
+    switch (verdict) {
+      case Verdict::accept:
+        return "-j ACCEPT";
+      case Verdict::drop:
+        return "-j DROP";
+      case Verdict::return_:
+        return "-j RETURN";
+    }
+    return "";
+  }
+  std::string operator()(const Jump& t) const { return (t.goes ? "-g " : "-j ") + printable(t.chain); }
+  std::string operator()(const Redirect& t) const { return fmt::format("-j REDIRECT --to-ports {}", t.port); }
+  std::string operator()(const Tproxy& t) const {
+    return fmt::format("-j TPROXY --tproxy-mark {}/{:#x} --on-port {}", t.mark, t.mask, t.port);
+  }
+  std::string operator()(const SetMark& t) const {
+    if (t.mask == 0xffffffff) return fmt::format("-j MARK --set-mark {}", t.mark);
+    return fmt::format("-j MARK --set-xmark {:#x}/{:#x}", t.mark, t.mask);
+  }
+  std::string operator()(Connmark t) const {
+    return t == Connmark::save ? "-j CONNMARK --save-mark" : "-j CONNMARK --restore-mark";
+  }
+  std::string operator()(const CtZone& t) const { return fmt::format("-j CT --zone {}", t.zone); }
+  std::string operator()(const SetConnmark& t) const {
+    return fmt::format("-j CONNMARK --set-xmark {:#x}/{:#x}", t.mark, t.mask);
+  }
+  std::string operator()(const Notrack&) const { return "-j CT --notrack"; }
+  std::string operator()(const auto& t) const { return printable(t.words); }  // those that are only read
+};
+
+}  // namespace
+
+std::string iptables_words(const Match& match) { return std::visit(MatchWords{}, match); }
+std::string iptables_words(const Target& target) { return std::visit(TargetWords{}, target); }
+
+std::string iptables_words(const Rule& rule) {
+  const std::string chain = printable(rule.chain);
+  std::string text = rule.insert_at ? fmt::format("-I {} {}", chain, *rule.insert_at) : "-A " + chain;
+  for (const Match& match : rule.matches) text += " " + iptables_words(match);
+  const std::string target = iptables_words(rule.target);
+  return target.empty() ? text : text + " " + target;
+}
+
+std::string iptables_restore(const Ruleset& ruleset, Family family) {
+  std::string text;
+  for (Table table : {Table::mangle, Table::nat, Table::raw}) {  // in alphabetical order, as upstream
+    const std::vector<Chain> used = chains(ruleset, table, family);
+    if (used.empty()) continue;
+    text += fmt::format("*{}\n", name(table));
+    for (const Chain& chain : used) {
+      if (!is_builtin(chain.name)) text += fmt::format("-N {}\n", chain.name);
+    }
+    for (const Rule& rule : ruleset.rules) {
+      if (rule.table == table && rule.families.contains(family)) text += iptables_words(rule) + "\n";
+    }
+    text += "COMMIT\n";
+  }
+  return text;
+}
+
+}  // namespace sidetrack

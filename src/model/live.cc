@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "model/live.h"
+
+#include <algorithm>
+
+namespace sidetrack {
+
+std::string_view name(BackendKind kind) {
+  switch (kind) {
+    case BackendKind::iptables_legacy:
+      return "iptables-legacy";
+    case BackendKind::iptables_nft:
+      return "iptables-nft";
+    case BackendKind::nftables:
+      return "nftables";
+  }
+  return "";
+}
+
+const LiveChain* Live::find(Family family, Table table, std::string_view chain) const {
+  const auto found = std::ranges::find_if(chains, [&](const LiveChain& one) {
+    return one.families.contains(family) && one.table == table && one.name == chain;
+  });
+  return found != chains.end() ? &*found : nullptr;
+}
+
+std::vector<Families> scopes(BackendKind kind) {
+  if (kind == BackendKind::nftables) return {Families::both()};
+  return {Family::ipv4, Family::ipv6};
+}
+
+}  // namespace sidetrack

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "model/address.h"
+#include "model/ruleset.h"
+
+namespace sidetrack {
+
+struct Endpoint {
+  Address address;
+  std::uint16_t port = 0;                  // host byte order; 0: none (icmp), or not known
+  [[nodiscard]] std::string text() const;  // "10.96.0.10:443", "[fd00::1]:53", without a port "10.96.0.10"
+  friend bool operator==(const Endpoint&, const Endpoint&) = default;
+};
+
+enum class Way : std::uint8_t {
+  out,  // sent by a process in the pod
+  in,   // comes in by an interface
+  lo,   // sent by a process in the pod to the pod itself
+};
+
+enum class ConnectionState : std::uint8_t {
+  new_,         // the first packet of a connection: the one that nat decides about
+  established,  // a later packet in the same direction
+  reply,        // a packet in the other direction
+  invalid,      // of no connection that conntrack knows
+};
+
+struct Owner {
+  std::uint32_t uid = 0;
+  std::uint32_t gid = 0;
+  friend bool operator==(const Owner&, const Owner&) = default;
+};
+
+struct Packet {
+  Way way = Way::out;
+  Protocol protocol = Protocol::tcp;
+  std::optional<Address> destination;  // nothing: in: the pod's address; lo: the loopback address
+  std::uint16_t destination_port = 0;
+  std::optional<Address> source;  // nothing: the one that the kernel chooses; in: somebody outside
+  std::uint16_t source_port = 0;  // 0: one that the kernel chooses
+  std::optional<Owner> owner;     // of the socket; nothing: sent by the kernel itself (a reset, an ICMP error), or `in`
+  std::string interface;          // in: it comes by this one; out: it is bound to this one; empty: as routed
+  std::uint32_t mark = 0;         // SO_MARK
+  std::optional<std::uint32_t> connmark;  // of its connection; nothing: what the rules made of the first packet
+  ConnectionState state = ConnectionState::new_;
+  friend bool operator==(const Packet&, const Packet&) = default;
+};
+
+}  // namespace sidetrack

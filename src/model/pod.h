@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// A pod's interfaces and routes, as far as they decide about where a packet goes.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/address.h"
+#include "model/routing.h"
+#include "model/ruleset.h"
+
+namespace sidetrack {
+
+struct InterfaceAddress {
+  Address address;
+  int prefix_length = 32;
+};
+
+struct Interface {
+  std::string name;
+  std::vector<InterfaceAddress> addresses;  // in the order of the kernel: REDIRECT takes the first
+  bool up = true;
+};
+
+// <linux/rtnetlink.h>: RT_TABLE_LOCAL, RT_TABLE_MAIN, RT_TABLE_DEFAULT
+inline constexpr std::uint32_t local_table = 255;
+inline constexpr std::uint32_t main_table = 254;
+inline constexpr std::uint32_t default_table = 253;
+
+// ip route add [KIND] TO dev DEVICE table TABLE
+struct NetworkRoute {
+  enum class Kind : std::uint8_t {
+    onward,    // unicast
+    local,     // stays here
+    rejected,  // blackhole, unreachable, prohibit
+    next,      // throw: the next policy rule is asked
+    unknown,   // asks for more than the destination
+  };
+  AddressRange to;  // a CIDR
+  std::string device;
+  Kind kind = Kind::onward;
+  std::uint32_t table = main_table;
+};
+[[nodiscard]] std::string ip_words(const NetworkRoute& route);  // "ip route local default dev lo table 133"
+
+// ip rule: which packets look up which table. They are asked in the order of their priorities until one finds a route.
+struct RoutingRule {
+  enum class Action : std::uint8_t { lookup, reject, none, unknown };
+  Family family = Family::ipv4;
+  std::uint32_t priority = 0;
+  Action action = Action::lookup;
+  std::uint32_t table = 0;
+  bool inverted = false;  // not
+  std::optional<AddressRange> from;
+  std::optional<AddressRange> to;
+  std::uint32_t mark = 0;
+  std::uint32_t mask = 0;         // 0: any mark
+  std::string in;                 // iif; lo: what is sent here
+  std::string out;                // oif: what the socket is bound to
+  std::string more;               // further conditions, which are not followed: "uidrange"
+  std::optional<int> suppressed;  // suppress_prefixlength: routes of this length or less do not count
+  bool ours = false;
+  friend bool operator==(const RoutingRule&, const RoutingRule&) = default;
+};
+[[nodiscard]] std::string ip_words(const RoutingRule& rule);    // "ip rule 100: from all fwmark 1 lookup 100"
+[[nodiscard]] std::string conditions(const RoutingRule& rule);  // "fwmark 1337"; "from all" if there are none
+
+// Those of a new network namespace.
+[[nodiscard]] std::vector<RoutingRule> default_rules();
+
+// Whether the rule could decide about packets that `marked` is there for, and take them elsewhere.
+[[nodiscard]] bool may_take(const RoutingRule& rule, const PolicyRule& marked);
+
+struct PodView {
+  std::vector<Interface> interfaces;  // lo is one of them
+  std::vector<NetworkRoute> routes;   // of two to the same range the first counts; not those of the own addresses
+  std::vector<RoutingRule> rules = default_rules();  // in the kernel's order
+  // What the kernel chooses a source port from: net.ipv4.ip_local_port_range, for IPv6, too. Others' hosts are taken to
+  // be alike.
+  PortRange chosen_ports{32768, 60999};
+};
+
+// As the kernel would stand with `added` in it.
+void add(PodView& pod, const Routing& added);
+// Without the policy rules that are ours.
+void drop_our_rules(PodView& pod);
+
+}  // namespace sidetrack

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Policy rules, routes and addresses that a pod needs outside netfilter.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/address.h"
+
+namespace sidetrack {
+
+// ip rule add fwmark MARK lookup TABLE
+struct PolicyRule {
+  Family family = Family::ipv4;
+  std::uint32_t mark = 0;
+  std::uint32_t table = 0;
+  // Nothing: it stands before every rule of somebody else that could decide about such packets, as one that is added
+  // does. Else one of those is asked before it.
+  std::optional<std::uint32_t> behind_others{};
+  friend bool operator==(const PolicyRule&, const PolicyRule&) = default;
+};
+
+// ip route add local default dev lo table TABLE
+struct LocalRoute {
+  Family family = Family::ipv4;
+  std::uint32_t table = 0;
+  friend bool operator==(const LocalRoute&, const LocalRoute&) = default;
+};
+
+// What a pod needs outside netfilter.
+struct Routing {
+  std::vector<PolicyRule> policy_rules;
+  std::vector<LocalRoute> local_routes;
+  std::vector<Address> loopback_addresses;  // ip addr add ADDRESS dev lo, as a single host
+  friend bool operator==(const Routing&, const Routing&) = default;
+};
+
+// The commands of ip(8) that add them, a line each.
+[[nodiscard]] std::vector<std::string> ip_commands(const Routing& routing);
+
+}  // namespace sidetrack

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// The model: rules as plain values, in the words of `iptables -S`. No kernel header is needed to read it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "model/address.h"
+
+namespace sidetrack {
+
+// The tables that plans write to, in the order in which the kernel walks them; then iptables' others, and `other` for a
+// table of nf_tables that is none of iptables' (LiveChain::table_name tells which).
+enum class Table : std::uint8_t { raw, mangle, nat, filter, security, other };
+inline constexpr Table all_tables[] = {Table::raw, Table::mangle, Table::nat};
+[[nodiscard]] std::string_view name(Table table);
+
+// IANA's numbers. Plans use these; rules that are read may hold any other number, which has no name here.
+enum class Protocol : std::uint8_t { icmp = 1, tcp = 6, udp = 17, icmpv6 = 58 };
+[[nodiscard]] std::string_view name(Protocol protocol);
+
+// Numbers from first to last, both included. Ports and ids are in host byte order everywhere in the model.
+template <typename Number>
+struct Range {
+  Number first{};
+  Number last{};
+  [[nodiscard]] bool contains(Number n) const { return first <= n && n <= last; }
+  friend auto operator<=>(const Range&, const Range&) = default;
+};
+using PortRange = Range<std::uint16_t>;
+using IdRange = Range<std::uint32_t>;
+
+enum class End : std::uint8_t { source, destination };
+enum class Direction : std::uint8_t { in, out };
+enum class OwnerKind : std::uint8_t { uid, gid };
+
+// ---- Matches. Those that hold several values match any one of them (none of them when negated). iptables can hold
+// one value (ports: up to 15, by multiport); nf_tables holds any number, as a set.
+
+struct InterfaceMatch {  // -i eth0, ! -o lo; a name that ends in + matches every name that begins so
+  Direction direction = Direction::in;
+  std::string name;
+  bool negated = false;
+  friend bool operator==(const InterfaceMatch&, const InterfaceMatch&) = default;
+};
+struct AddressMatch {  // -s 127.0.0.6/32, ! -d ::1/128
+  End end = End::destination;
+  std::vector<AddressRange> ranges;  // all of one family
+  bool negated = false;
+  friend bool operator==(const AddressMatch&, const AddressMatch&) = default;
+};
+struct ProtocolMatch {  // -p tcp
+  Protocol protocol = Protocol::tcp;
+  bool negated = false;
+  friend bool operator==(const ProtocolMatch&, const ProtocolMatch&) = default;
+};
+struct PortMatch {  // --dport 53, ! --sport 15053, -m multiport ! --dports 53,15008
+  End end = End::destination;
+  std::vector<PortRange> ports;
+  bool negated = false;
+  friend bool operator==(const PortMatch&, const PortMatch&) = default;
+};
+struct OwnerMatch {  // -m owner ! --uid-owner 1337
+  OwnerKind kind = OwnerKind::uid;
+  std::vector<IdRange> ids;
+  bool negated = false;
+  friend bool operator==(const OwnerMatch&, const OwnerMatch&) = default;
+};
+struct ConntrackStateMatch {  // -m conntrack --ctstate RELATED,ESTABLISHED
+  enum State : std::uint8_t { invalid = 1, established = 2, related = 4, new_ = 8, untracked = 16 };
+  std::uint8_t states = 0;  // State bits
+  bool negated = false;
+  friend bool operator==(const ConntrackStateMatch&, const ConntrackStateMatch&) = default;
+};
+struct MarkMatch {  // -m mark --mark 1337
+  std::uint32_t value = 0;
+  std::uint32_t mask = 0xffffffff;
+  bool negated = false;
+  friend bool operator==(const MarkMatch&, const MarkMatch&) = default;
+};
+struct ConnmarkMatch {  // -m connmark --mark 1337
+  std::uint32_t value = 0;
+  std::uint32_t mask = 0xffffffff;
+  bool negated = false;
+  friend bool operator==(const ConnmarkMatch&, const ConnmarkMatch&) = default;
+};
+
+// Read back from the kernel, and in no plan: shown in their words, never edited, never sent.
+
+struct CommentMatch {  // -m comment --comment "some words": holds always
+  std::string text;
+  friend bool operator==(const CommentMatch&, const CommentMatch&) = default;
+};
+struct UnknownMatch {  // one that is not understood entirely: whether it holds cannot be known
+  std::string words;
+  friend bool operator==(const UnknownMatch&, const UnknownMatch&) = default;
+};
+
+using Match = std::variant<InterfaceMatch, AddressMatch, ProtocolMatch, PortMatch, OwnerMatch, ConntrackStateMatch,
+                           MarkMatch, ConnmarkMatch, CommentMatch, UnknownMatch>;
+
+// ---- Targets.
+
+enum class Verdict : std::uint8_t { accept, drop, return_ };
+
+struct Jump {
+  std::string chain;
+  bool goes = false;  // -g, goto: what returns from there returns from here, too
+  friend bool operator==(const Jump&, const Jump&) = default;
+};
+struct Redirect {  // REDIRECT --to-ports
+  std::uint16_t port = 0;
+  friend bool operator==(const Redirect&, const Redirect&) = default;
+};
+struct Tproxy {  // TPROXY --tproxy-mark MARK/MASK --on-port PORT
+  std::uint16_t port = 0;
+  std::uint32_t mark = 0;
+  std::uint32_t mask = 0xffffffff;
+  friend bool operator==(const Tproxy&, const Tproxy&) = default;
+};
+struct SetMark {  // MARK --set-xmark MARK/MASK: mark = (mark & ~MASK) ^ MARK
+  std::uint32_t mark = 0;
+  std::uint32_t mask = 0xffffffff;
+  friend bool operator==(const SetMark&, const SetMark&) = default;
+};
+enum class Connmark : std::uint8_t { save, restore };  // CONNMARK --save-mark, --restore-mark
+struct CtZone {                                        // CT --zone
+  std::uint16_t zone = 0;
+  friend bool operator==(const CtZone&, const CtZone&) = default;
+};
+
+// Read back from the kernel, and in no plan, as the matches of that kind. `words` are those of iptables or nft.
+
+struct Continue {     // no target, LOG, NFLOG, TRACE, CLASSIFY …: the next rule is looked at, the packet goes its way
+  std::string words;  // empty: a rule without a target, which only counts
+  friend bool operator==(const Continue&, const Continue&) = default;
+};
+struct SetConnmark {  // CONNMARK --set-xmark MARK/MASK: the connection's mark = (mark & ~MASK) ^ MARK
+  std::uint32_t mark = 0;
+  std::uint32_t mask = 0xffffffff;
+  friend bool operator==(const SetConnmark&, const SetConnmark&) = default;
+};
+struct Notrack {  // CT --notrack: conntrack and nat leave the packet alone, if they have not seen it yet
+  friend bool operator==(const Notrack&, const Notrack&) = default;
+};
+struct Reject {  // REJECT: dropped, and the sender is told
+  std::string words;
+  friend bool operator==(const Reject&, const Reject&) = default;
+};
+struct Nat {  // DNAT, SNAT, MASQUERADE, REDIRECT to several ports; what is not given stays, or is the kernel's choice
+  End end = End::destination;
+  std::optional<AddressRange> addresses;
+  std::optional<PortRange> ports;
+  std::string words;
+  friend bool operator==(const Nat&, const Nat&) = default;
+};
+struct UnknownTarget {  // one that is not understood entirely: what becomes of the packet cannot be known
+  std::string words;
+  friend bool operator==(const UnknownTarget&, const UnknownTarget&) = default;
+};
+
+using Target = std::variant<Verdict, Jump, Redirect, Tproxy, SetMark, Connmark, CtZone, Continue, SetConnmark, Notrack,
+                            Reject, Nat, UnknownTarget>;
+
+// Whether all of the rule is understood: its matches and its target.
+struct Rule;
+[[nodiscard]] bool is_understood(const Rule& rule);
+
+// Why a rule is there: the words of the command line that asked for it ("-d 15090"; empty if it is always there)
+// and what it does ("left to the app").
+struct Reason {
+  std::string flag;
+  std::string sentence;
+};
+
+struct Rule {
+  Families families;
+  Table table = Table::nat;
+  std::string chain;
+  std::vector<Match> matches;  // in the order in which iptables-restore text shows them
+  Target target = Verdict::return_;
+  Reason reason;
+  std::optional<unsigned> insert_at;  // -I CHAIN N, counted from 1; otherwise appended
+
+  // Equal in what they do: the reason, the way into the chain (-A, -I) and the order of the words do not count.
+  // (The order among matches of the same kind does.) Neither do words that match everything: `-d 0.0.0.0/0`, `-i +`.
+  friend bool operator==(const Rule& a, const Rule& b);
+};
+
+// Equal but for the families: a rule for both stands once in the table of each.
+[[nodiscard]] bool same_effect(const Rule& a, const Rule& b);
+
+// Rules in the order in which they are built, as iptables-restore takes them.
+struct Ruleset {
+  std::vector<Rule> rules;
+};
+
+// A chain as the kernel walks it, -I resolved.
+struct Chain {
+  Table table = Table::nat;
+  std::string name;
+  std::vector<const Rule*> rules;
+};
+
+// The chains of one table that rules of any of `families` use: built-in ones (PREROUTING, INPUT, FORWARD, OUTPUT,
+// POSTROUTING) and our own, in the order in which upstream creates them: chains that hold rules by first use, then
+// chains that are only jumped to. The pointers are into `ruleset`.
+[[nodiscard]] std::vector<Chain> chains(const Ruleset& ruleset, Table table, Families families);
+[[nodiscard]] bool is_builtin(std::string_view chain);
+
+}  // namespace sidetrack

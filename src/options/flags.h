@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Every option as data: what parsing, the environment, the help, shell completion and the manual page are made from.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/error.h"
+#include "options/options.h"
+
+namespace sidetrack {
+
+enum class Kind : std::uint8_t {
+  boolean,  // --flag, --flag=true|false|1|0|t|f
+  scalar,   // one number, address or duration; never empty
+  choice,   // one of `choices`
+  text,     // one string; may be empty
+  list,     // comma-separated, may be repeated, @FILE reads a list; may be empty
+};
+
+enum class Group : std::uint8_t {
+  traffic,      // which traffic is intercepted
+  run,          // how a command goes about it
+  packet,       // the packet that explain is asked about
+  place,        // where it works
+  output,       // what is printed
+  istio,        // taken as istio-iptables takes it
+  log,          // logging
+  environment,  // variables that have no option
+};
+
+struct CommandInfo {
+  Command command;
+  std::string_view name;
+  std::string_view arguments;             // "[options]"
+  std::array<std::string_view, 2> words;  // the choices of its first words, "a|b|c"; empty: any, or none
+  std::string_view summary;
+  std::string_view example;
+};
+[[nodiscard]] std::span<const CommandInfo> commands();
+[[nodiscard]] const CommandInfo& info(Command command);
+
+// The commands that take a flag.
+class CommandSet {
+ public:
+  constexpr CommandSet() = default;
+  constexpr CommandSet(Command command) : bits_(1U << static_cast<unsigned>(command)) {}  // NOLINT: a set of one
+  [[nodiscard]] constexpr bool contains(Command command) const { return (bits_ & CommandSet(command).bits_) != 0; }
+  friend constexpr CommandSet operator|(CommandSet a, CommandSet b) {
+    a.bits_ |= b.bits_;
+    return a;
+  }
+
+ private:
+  unsigned bits_ = 0;
+};
+
+struct Flag;
+
+// A value as it was given: on the command line, or by an environment variable.
+struct Given {
+  const Flag& flag;
+  std::string_view text;
+  std::string_view variable;  // empty: the command line
+};
+
+struct Flag {
+  std::string_view name;                      // without dashes; empty: an environment variable alone
+  char letter;                                // of the short form; '\0': none
+  std::array<std::string_view, 2> variables;  // of two that are set the second wins
+  Kind kind;
+  std::string_view value;    // "PORT", as the help names the value; empty for a boolean
+  std::string_view choices;  // "a|b|c"
+  std::string_view preset;   // the default, as text
+  std::string_view description;
+  Group group;
+  CommandSet commands;
+  void (*set)(CommandLine& line, const Given& given);  // checks and stores; adds to a list. Throws Error (usage)
+};
+
+[[nodiscard]] std::span<const Flag> flags();
+
+struct ExitMeaning {
+  ExitCode code;
+  std::string_view brief;
+  std::string_view in_full;
+};
+[[nodiscard]] std::span<const ExitMeaning> exit_codes();
+
+// "a|b|c" one by one; none of an empty text.
+[[nodiscard]] std::vector<std::string_view> each_choice(std::string_view choices);
+
+// "-p, --envoy-port", "--netns", "ENVOY_USER"
+[[nodiscard]] std::string spelled(const Flag& flag);
+
+}  // namespace sidetrack

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// From argv and the environment to what was asked for. Strict: a value that does not parse is an error that names the
+// option, the value and what was expected, and nothing has been read from the host, let alone touched, by then.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/config.h"
+#include "model/packet.h"
+
+namespace sidetrack {
+
+enum class Command : std::uint8_t { apply, render, diff, verify, show, explain, clean, doctor, completion };
+[[nodiscard]] std::string_view name(Command command);
+
+enum class Format : std::uint8_t { text, nft, json, mermaid, dot, svg };  // --format
+enum class Color : std::uint8_t { automatic, always, never };             // --color
+enum class Shell : std::uint8_t { bash, zsh, fish };                      // completion SHELL
+
+// The packet that `explain` is asked about.
+struct PacketOptions {
+  std::vector<std::string> words;  // as given: "out" "tcp" "10.96.0.10:443"; never empty after parse
+  std::optional<std::uint32_t> uid;
+  std::optional<std::uint32_t> gid;
+  std::optional<Address> from;
+  std::string in_interface;
+  std::string out_interface;
+  std::uint32_t mark = 0;
+  ConnectionState state = ConnectionState::new_;
+};
+
+struct CommandLine {
+  std::optional<Command> command;  // nothing: the help or the version of the program is asked for
+  bool drop_in = false;            // the form of istio-iptables; command is apply
+  bool help = false;               // of the command, if there is one; everything else is then unset
+  bool version = false;
+
+  Config config;  // its proxy_uids, proxy_gids and owner groups are complete only after gather() (host.h)
+  Names names;
+
+  std::string netns;                    // --netns: a path or a name; empty: this one
+  std::optional<std::uint32_t> pid;     // --pid; never together with netns
+  bool host = false;                    // --host: the place is this program's own namespace, and that is meant
+  Format format = Format::text;         // --format, --json; one that the command can print
+  Color color = Color::automatic;       // --color
+  Families printed = Families::both();  // --family: of render and dry runs; IPv4 or IPv6 alone
+  bool check = false;                   // apply --check
+  bool probe = false;                   // verify --probe
+  bool watch = false;                   // show --watch
+  bool clean = false;                   // diff --clean
+  bool plan = false;                    // explain --plan: over the given options, not over the live rules
+  bool brief = false;                   // explain --brief
+  PacketOptions packet;                 // explain
+  Shell shell = Shell::bash;            // completion
+};
+
+// A variable of the environment by its name; nothing if it is not set.
+using Environment = std::function<std::optional<std::string_view>(std::string_view name)>;
+[[nodiscard]] std::optional<std::string_view> process_environment(std::string_view name);
+
+// `args` as main has them, the program's own name first. No arguments at all ask for the help. For commands that work
+// by a plan, what the command line leaves open is taken from the environment, else it is upstream's default. Sets
+// config.dry_run for render and explain --plan as well.
+// Throws Error (usage).
+[[nodiscard]] CommandLine parse(std::span<const std::string_view> args, const Environment& environment);
+
+// Whether the command works by a plan of the given options: then gather() and plan() have to be called.
+[[nodiscard]] bool works_by_plan(const CommandLine& line);
+
+// One screen: at most 45 lines of 80 columns, with the defaults and an example.
+[[nodiscard]] std::string help();
+[[nodiscard]] std::string help(Command command);
+
+}  // namespace sidetrack

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "evaluate/explain.h"
+#include "render/explain.h"
+#include "render/json_parts.h"
+
+namespace sidetrack {
+namespace {
+
+Json endpoint(const Endpoint& end) { return {{"address", end.address.text()}, {"port", end.port}}; }
+
+Json packet(const Packet& p) {
+  static constexpr const char* ways[] = {"out", "in", "lo"};
+  static constexpr const char* states[] = {"new", "established", "reply", "invalid"};
+  Json result = {{"way", ways[static_cast<std::size_t>(p.way)]},
+                 {"protocol", name(p.protocol)},
+                 {"source", endpoint({*p.source, p.source_port})},
+                 {"destination", endpoint({*p.destination, p.destination_port})},
+                 {"state", states[static_cast<std::size_t>(p.state)]},
+                 {"mark", p.mark}};
+  if (p.owner) result["owner"] = {{"uid", p.owner->uid}, {"gid", p.owner->gid}};
+  if (!p.interface.empty()) result["interface"] = p.interface;
+  return result;
+}
+
+Json step(const Step& s) {
+  static constexpr const char* kinds[] = {"hook", "kernel", "passed", "unknown", "matched", "decided"};
+  Json result = {{"kind", kinds[static_cast<std::size_t>(s.kind)]}, {"text", s.text}};
+  if (s.kind < Step::Kind::passed) return result;
+  result.update({{"backend", name(s.backend)},
+                 {"table", s.table},
+                 {"chain", s.chain},
+                 {"number", s.number},
+                 {"rule", s.rule},
+                 {"flag", s.reason.flag},
+                 {"reason", s.reason.sentence}});
+  return result;
+}
+
+Json ending(const Ending& o) {
+  static constexpr const char* kinds[] = {"lands", "leaves", "forwarded", "dropped", "unroutable", "unknown"};
+  static constexpr const char* answers[] = {"arrive", "lost", "unknown"};
+  Json result = {{"kind", kinds[static_cast<std::size_t>(o.kind)]}, {"sentence", sentence(o)}, {"at", endpoint(o.at)}};
+  if (!o.interface.empty()) result["interface"] = o.interface;
+  if (!o.listener.empty()) result["listener"] = o.listener;
+  if (o.original) result["original_destination"] = endpoint(*o.original);
+  if (o.transparent) result["tproxy_port"] = o.transparent_port;
+  if (!o.why.empty()) result["why"] = o.why;
+  if (o.answers != Ending::Answers::arrive) {
+    result["answers"] = answers[static_cast<std::size_t>(o.answers)];
+    result["answers_why"] = o.answers_why;
+  }
+  return result;
+}
+
+}  // namespace
+
+std::string json(const Trace& trace) {
+  Json steps = Json::array();
+  for (const Step& s : trace.steps) steps.push_back(step(s));
+  Json document = {{"packet", packet(trace.packet)},
+                   {"ending", ending(trace.ending)},
+                   {"decided_by", trace.decisive},
+                   {"steps", std::move(steps)},
+                   {"not_certain", trace.doubts}};
+  return dumped(std::move(document));
+}
+
+}  // namespace sidetrack

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "render/layout.h"
+
+#include <fmt/format.h>
+
+namespace sidetrack {
+
+std::string grouped(std::uint64_t number) {
+  std::string text = std::to_string(number);
+  for (std::size_t place = text.size(); place > 3;) {
+    place -= 3;
+    text.insert(place, ",");
+  }
+  return text;
+}
+
+std::string shell_words(std::string_view flag) {
+  if (flag.ends_with(" *")) return fmt::format("{}'*'", flag.substr(0, flag.size() - 1));
+  return std::string(flag);
+}
+
+}  // namespace sidetrack

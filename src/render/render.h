@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "mesh/plan.h"
+#include "model/config.h"
+#include "probe/probe.h"
+#include "state/diff.h"
+
+namespace sidetrack {
+
+// The whole plan with the configuration that it came from, as indented JSON.
+[[nodiscard]] std::string json(const Plan& plan, const Config& config);
+
+// A unified diff from what is live to what is asked, chain by chain; empty if there is no difference.
+[[nodiscard]] std::string diff_text(const Comparison& comparison, bool color);
+[[nodiscard]] std::string diff_json(const Comparison& comparison);
+
+// What a failed probe points to, a line each: the rules of its way that are missing; if `compared` is null, all of its
+// rules, as what is likely missing.
+[[nodiscard]] std::vector<std::string> likely_missing(const ProbeResult& result, const Comparison* compared);
+
+// A line for each result, and what a failed one points to. `compared` is null if the rules could not be read.
+[[nodiscard]] std::string probe_text(const std::vector<ProbeResult>& results, const Comparison* compared, bool color);
+// The document of diff_json, with "probes"; "equal" is null if the rules could not be read.
+[[nodiscard]] std::string probe_json(const std::vector<ProbeResult>& results, const Comparison* compared);
+
+// The chains and jumps as a graph, rules that lead the same way gathered in one arrow, what nothing leads to left out:
+// a flowchart that GitHub shows in a page (```mermaid), and graphviz' language (dot -Tsvg).
+[[nodiscard]] std::string mermaid(const Ruleset& ruleset, Families families);
+[[nodiscard]] std::string dot(const Ruleset& ruleset, Families families);
+// The same as a drawing: every chain with its rules in their order, and where each of them leads. The same on every
+// machine: no font is measured.
+[[nodiscard]] std::string svg(const Ruleset& ruleset, Families families);
+
+}  // namespace sidetrack

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// What is programmed, for a person to read. Pure functions over what was read back.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "model/live.h"
+#include "model/routing.h"
+
+namespace sidetrack {
+
+// One sentence each, over all backends and both families.
+struct Summary {
+  std::string inbound;   // "TCP goes to port 15006 (Envoy inbound)"
+  std::string outbound;  // "TCP to 10.96.0.0/12 goes to port 15001 (Envoy outbound)"
+  std::string left_out;  // "inbound to ports 15008, 15021; outbound to 10.0.0.1/32; uid 1337; gid 1337"
+};
+[[nodiscard]] Summary summary(std::span<const Live> live);
+
+struct ShowOptions {
+  bool color = false;
+  bool all = false;                   // every rule; otherwise long runs of rules of one kind are one line
+  std::span<const Live> before = {};  // what was shown last: counters that have moved since are marked
+};
+
+// A tree from each hook: chains, rules with numbers, counters, whose they are and what they do; policy rules, routes,
+// addresses; the summary.
+[[nodiscard]] std::string show(std::span<const Live> live, const Routing& routing, const ShowOptions& options);
+[[nodiscard]] std::string show_json(std::span<const Live> live, const Routing& routing);
+
+}  // namespace sidetrack

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "mesh/describe.h"
+#include "model/iptables.h"
+#include "render/json_parts.h"
+#include "render/show.h"
+
+namespace sidetrack {
+namespace {
+
+Json chain(const Live& live, const LiveChain& chain) {
+  Json rules = Json::array();
+  unsigned number = 0;
+  for (const LiveRule& entry : chain.rules) {
+    const Reason reason = describe(entry.rule);
+    rules.push_back({{"number", ++number},
+                     {"families", families_json(entry.rule.families)},
+                     {"rule", iptables_words(entry.rule)},
+                     {"packets", entry.counters.packets},
+                     {"bytes", entry.counters.bytes},
+                     {"whose", whose(live, chain, entry)},
+                     {"flag", reason.flag},
+                     {"reason", reason.sentence}});
+  }
+  Json made = {{"backend", name(live.backend)},
+               {"families", families_json(chain.families)},
+               {"table", chain.table == Table::other ? chain.table_name : std::string(name(chain.table))},
+               {"chain", chain.name},
+               {"whose", whose(live, chain)}};
+  if (chain.hook) {
+    made["hook"] = name(chain.hook->hook);
+    made["priority"] = chain.hook->priority;
+    if (!chain.hook->device.empty()) made["device"] = chain.hook->device;
+    made["policy"] = chain.policy == Verdict::drop ? "drop" : "accept";
+    made["dormant"] = chain.dormant;
+  }
+  made["rules"] = std::move(rules);
+  return made;
+}
+
+}  // namespace
+
+std::string show_json(std::span<const Live> live, const Routing& routing) {
+  Json chains = Json::array();
+  for (const Live& one : live) {
+    for (const LiveChain& c : one.chains) chains.push_back(chain(one, c));
+  }
+  const Summary all = summary(live);
+  Json document = {{"chains", std::move(chains)},
+                   {"routing", routing_json(routing)},
+                   {"summary", {{"inbound", all.inbound}, {"outbound", all.outbound}, {"left_out", all.left_out}}}};
+  return dumped(std::move(document));
+}
+
+}  // namespace sidetrack

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <iterator>
+#include <map>
+#include <set>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "evaluate/chain_index.h"
+#include "mesh/list_text.h"
+#include "model/iptables.h"
+#include "model/ports.h"
+#include "model/printable.h"
+#include "render/show.h"
+
+namespace sidetrack {
+namespace {
+
+// The matches of the jumps that lead to a rule, and its own.
+using Conditions = std::vector<const Match*>;
+using Visit = std::function<void(const Conditions&, const Rule&)>;
+
+bool ends_chain(const Rule& rule) {
+  return rule.matches.empty() &&
+         (std::holds_alternative<Verdict>(rule.target) || std::holds_alternative<Redirect>(rule.target));
+}
+
+// Every rule of one backend that is reached from a hook, in the kernel's order, but for jumps. What stands behind a
+// RETURN, ACCEPT or DROP of everything is not reached.
+//
+// The ways through chains that jump to each other are as many as powers of two. A chain is walked once for each list of
+// conditions under which it is reached, and only so many rules in all: what is a multiple of the rules there.
+class Traversal {
+ public:
+  Traversal(const Live& live, Family family, const Visit& visit)
+      : family_(family), visit_(visit), chains_(live, family), left_(most_rules_walked(live)) {}
+
+  void from(const LiveChain& base) { chain(base, {}, {}, 0); }
+  [[nodiscard]] bool complete() const { return left_ > 0; }
+
+ private:
+  using Names = std::vector<std::size_t>;  // a condition's number each: equal conditions have the same
+
+  void chain(const LiveChain& in, const Conditions& conditions, const Names& names, std::size_t depth) {
+    if (!walked_.emplace(&in, names).second) return;
+    for (const LiveRule& entry : in.rules) {
+      const Rule& rule = entry.rule;
+      if (!rule.families.contains(family_)) continue;
+      if (left_ == 0) return;
+      --left_;
+      if (const auto* jump = std::get_if<Jump>(&rule.target)) {
+        follow(in, rule, *jump, conditions, names, depth);
+        continue;
+      }
+      Conditions all = conditions;
+      for (const Match& match : rule.matches) all.push_back(&match);
+      visit_(all, rule);
+      if (ends_chain(rule)) return;
+    }
+  }
+
+  void follow(const LiveChain& from, const Rule& rule, const Jump& jump, Conditions conditions, Names names,
+              std::size_t depth) {
+    const LiveChain* next = chains_.find(from, jump.chain);
+    if (next == nullptr || depth == deepest_jump) return;
+    for (const Match& match : rule.matches) {
+      const std::size_t name = numbers_.try_emplace(iptables_words(match), numbers_.size()).first->second;
+      if (std::ranges::find(names, name) != names.end()) continue;  // it says nothing new
+      names.push_back(name);
+      conditions.push_back(&match);
+    }
+    chain(*next, conditions, names, depth + 1);
+  }
+
+  Family family_;
+  const Visit& visit_;
+  ChainIndex chains_;
+  std::map<std::string, std::size_t> numbers_;
+  std::set<std::pair<const LiveChain*, Names>> walked_;
+  std::size_t left_;  // rules that may still be looked at
+};
+
+// False: there are more ways through the rules than were followed.
+bool from_hook(std::span<const Live> live, Hook hook, Family family, const Visit& visit) {
+  bool complete = true;
+  for (const Live& one : live) {
+    Traversal traversal(one, family, visit);
+    for (const LiveChain& chain : one.chains) {
+      if (called_at(chain, hook) && chain.families.contains(family)) traversal.from(chain);
+    }
+    complete = complete && traversal.complete();
+  }
+  return complete;
+}
+
+// The traffic that conditions select, as far as it is said in words.
+struct Traffic {
+  bool udp = false;
+  std::string ports;
+  std::string ranges;
+  std::string in;
+  std::string out;
+  std::string owners;      // that it is
+  std::string not_groups;  // that it is not: -m owner ! --gid-owner
+  bool special = false;    // marks, states, sources: part of the machinery, not of what users ask for
+  bool loopback = false;   // it is for loopback addresses alone
+
+  void add(const ProtocolMatch& m) { udp = m.protocol == Protocol::udp; }
+  void add(const PortMatch& m) {
+    if (m.end == End::destination && !m.negated) ports = port_list(m.ports);
+    special |= m.end == End::source;
+  }
+  void add(const AddressMatch& m) {
+    special |= m.end == End::source;
+    if (m.end == End::source || m.negated) return;
+    std::vector<AddressRange> others = m.ranges;
+    std::erase_if(others, [](const AddressRange& range) { return range.first.is_loopback(); });
+    loopback |= others.empty();
+    ranges = range_list(others.empty() ? m.ranges : others);
+  }
+  void add(const InterfaceMatch& m) {
+    if (!m.negated) (m.direction == Direction::in ? in : out) = printable(m.name);
+  }
+  void add(const OwnerMatch& m) {
+    std::string& to = m.negated ? not_groups : owners;
+    const char* kind = m.negated ? "" : m.kind == OwnerKind::uid ? "uid " : "gid ";
+    to += fmt::format("{}{}{}", to.empty() ? "" : ", ", kind, id_list(m.ids));
+  }
+  template <typename Other>
+  void add(const Other&) {
+    special = true;
+  }
+};
+
+Traffic traffic(const Conditions& conditions) {
+  Traffic selected;
+  for (const Match* match : conditions) std::visit([&](const auto& m) { selected.add(m); }, *match);
+  return selected;
+}
+
+std::string joined(const std::vector<std::string>& items, const char* between) {
+  std::string text;
+  for (const std::string& item : items) text += (text.empty() ? "" : between) + item;
+  return text;
+}
+
+std::string port_words(std::uint16_t port) {
+  const auto known = port_name(port);
+  return known.empty() ? fmt::format("port {}", port) : fmt::format("port {} ({})", port, known);
+}
+
+std::string numbered(const char* word, const std::string& list) {
+  return fmt::format("{}{} {}", word, list.find(',') == std::string::npos ? "" : "s", list);
+}
+
+// Values that have a sentence in common: "TCP" and "DNS" of "goes to port 15001". Each once, in the order in which they
+// come.
+struct Gathered {
+  std::string in_common;
+  std::vector<std::string> values;
+};
+class Groups {
+ public:
+  void add(const std::string& in_common, const std::string& value) {
+    const auto place = places_.try_emplace(in_common, all_.size()).first->second;
+    if (place == all_.size()) all_.push_back({in_common, {}});
+    if (known_[place].insert(value).second) all_[place].values.push_back(value);
+  }
+  [[nodiscard]] const std::vector<Gathered>& all() const { return all_; }
+
+ private:
+  std::vector<Gathered> all_;
+  std::map<std::string, std::size_t> places_;
+  std::map<std::size_t, std::unordered_set<std::string>> known_;
+};
+
+constexpr const char* not_followed = "and perhaps more: the rules have too many ways to follow them all";
+
+std::string values_of(const Gathered& group) {
+  return some(group.values, [](const std::string& value) { return value; });
+}
+
+std::string captured_words(const Traffic& s) {
+  std::string words = s.udp ? "UDP" : "TCP";
+  if (!s.in.empty()) words += fmt::format(" from {}", s.in);
+  if (s.ports == "53") return s.ranges.empty() ? "DNS" : fmt::format("DNS to {}", s.ranges);
+  if (!s.ports.empty()) words += fmt::format(" to {}", numbered("port", s.ports));
+  if (!s.ranges.empty()) words += fmt::format(" to {}", s.ranges);
+  return words;
+}
+
+std::vector<std::string> captures_of(std::span<const Live> live, Hook hook, Family family) {
+  Groups captures;
+  const bool complete = from_hook(live, hook, family, [&](const Conditions& conditions, const Rule& rule) {
+    if (!std::holds_alternative<Redirect>(rule.target) && !std::holds_alternative<Tproxy>(rule.target)) return;
+    const Traffic s = traffic(conditions);
+    if (!s.owners.empty()) return;  // the proxy calling its own pod
+    if (const auto* redirect = std::get_if<Redirect>(&rule.target)) {
+      captures.add(port_words(redirect->port), captured_words(s));
+    } else if (const auto* tproxy = std::get_if<Tproxy>(&rule.target)) {
+      captures.add(port_words(tproxy->port) + " by TPROXY", captured_words(s));
+    }
+  });
+  std::vector<std::string> sentences;
+  for (const Gathered& to : captures.all())
+    sentences.push_back(fmt::format("{} goes to {}", values_of(to), to.in_common));
+  if (!complete) sentences.emplace_back(not_followed);
+  return sentences;
+}
+
+void left_by(const Traffic& s, Hook hook, Groups& left) {
+  if (s.special || s.loopback || s.out == "lo" || s.in == "lo") return;
+  const std::string way = hook == Hook::prerouting ? "inbound" : "outbound";
+  if (!s.not_groups.empty()) return left.add("groups other than", s.not_groups);
+  if (!s.owners.empty()) return left.add("sent by", s.owners);
+  if (!s.ports.empty()) return left.add(way + " to port", s.ports);
+  if (!s.ranges.empty()) return left.add(way + " to", s.ranges);
+  if (!s.in.empty() || !s.out.empty()) return left.add("interface", s.in.empty() ? s.out : s.in);
+}
+
+std::vector<std::string> left_out_of(std::span<const Live> live, Family family) {
+  Groups left;
+  bool complete = true;
+  for (const Hook hook : {Hook::prerouting, Hook::output}) {
+    complete &= from_hook(live, hook, family, [&](const Conditions& conditions, const Rule& rule) {
+      const auto* verdict = std::get_if<Verdict>(&rule.target);
+      if (verdict == nullptr || *verdict == Verdict::drop || rule.table == Table::raw) return;
+      left_by(traffic(conditions), hook, left);
+    });
+  }
+  std::vector<std::string> words;
+  for (const Gathered& group : left.all()) words.push_back(fmt::format("{} {}", group.in_common, values_of(group)));
+  if (!complete) words.emplace_back(not_followed);
+  return words;
+}
+
+// What holds for both families, then what holds for one of them alone.
+template <typename Of>
+std::string of_both(const Of& of, const char* nothing) {
+  const std::vector<std::string> ipv4 = of(Family::ipv4);
+  const std::vector<std::string> ipv6 = of(Family::ipv6);
+  const auto those = [](const std::vector<std::string>& a, const std::vector<std::string>& b, bool in_both) {
+    const std::unordered_set<std::string> others(b.begin(), b.end());
+    std::vector<std::string> result;
+    std::ranges::copy_if(a, std::back_inserter(result),
+                         [&](const std::string& item) { return others.contains(item) == in_both; });
+    return joined(result, "; ");
+  };
+  std::vector<std::string> parts;
+  if (const std::string both = those(ipv4, ipv6, true); !both.empty()) parts.push_back(both);
+  if (const std::string only = those(ipv4, ipv6, false); !only.empty()) parts.push_back("ipv4 alone: " + only);
+  if (const std::string only = those(ipv6, ipv4, false); !only.empty()) parts.push_back("ipv6 alone: " + only);
+  return parts.empty() ? nothing : joined(parts, "; ");
+}
+
+}  // namespace
+
+Summary summary(std::span<const Live> live) {
+  constexpr const char* nothing = "nothing is captured";
+  return {of_both([&](Family family) { return captures_of(live, Hook::prerouting, family); }, nothing),
+          of_both([&](Family family) { return captures_of(live, Hook::output, family); }, nothing),
+          of_both([&](Family family) { return left_out_of(live, family); }, "nothing")};
+}
+
+}  // namespace sidetrack

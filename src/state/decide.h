@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// What is to be done: a pure function of what is asked and of what the namespace holds.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "evaluate/obstacles.h"
+#include "kernel/survey.h"
+#include "mesh/plan.h"
+#include "model/config.h"
+#include "model/error.h"
+#include "state/diff.h"
+
+namespace sidetrack {
+
+// What the namespace is to hold. Without a plan: nothing of ours, in no backend (clean).
+struct Request {
+  const Plan* plan = nullptr;
+  const Config* config = nullptr;  // which backends may be used, and --force-apply; not asked by clean
+};
+
+// The rules of one backend: put in the place of all that is ours there, or removed.
+struct Write {
+  enum class Kind : std::uint8_t { put, remove };
+  BackendKind backend = BackendKind::iptables_nft;
+  Kind kind = Kind::put;
+  friend bool operator==(const Write&, const Write&) = default;
+};
+using Commit = std::vector<Write>;  // what happens together: both backends of nf_tables, or iptables-legacy
+
+// A backend that may hold the rules, and what leads there, in this order: no commits, if all is as asked already.
+struct Attempt {
+  std::optional<BackendKind> backend;  // nothing: clean
+  std::vector<Commit> commits;
+  friend bool operator==(const Attempt&, const Attempt&) = default;
+};
+
+// A backend of the choice that is out of the question, and why.
+struct Skipped {
+  BackendKind backend = BackendKind::iptables_nft;
+  Error why;
+};
+
+// In this order: routes and addresses first, since rules without them would lose traffic; then the first attempt that
+// the kernel takes; last, routes and addresses that are not asked for.
+struct Decision {
+  Routing add;
+  std::vector<Attempt> attempts;
+  Routing remove;
+  std::vector<Skipped> skipped;
+  std::string because;  // why these backends in this order, if it is not the usual one; for the log
+};
+
+// Error: a refusal, nothing may be done.
+[[nodiscard]] std::variant<Decision, Error> decide(const Request& request, const Survey& survey);
+
+// "iptables-nft: the kernel lacks …"
+[[nodiscard]] std::string words(const Skipped& skipped);
+
+// What of others will keep traffic from where the plan brings it, once this backend holds its rules.
+[[nodiscard]] std::vector<Obstacle> obstacles(const Plan& plan, BackendKind backend, const Survey& survey);
+
+// No backend can hold the rules.
+[[nodiscard]] Error none_left(const std::vector<Skipped>& skipped);
+
+// What differs between the survey and what is asked, which is a plan. Throws what `decide` would refuse with.
+[[nodiscard]] Comparison compare(const Request& request, const Survey& survey);
+
+}  // namespace sidetrack

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "state/diff.h"
+
+#include <algorithm>
+#include <dtl/dtl.hpp>
+#include <map>
+#include <tuple>
+
+#include "mesh/ownership.h"
+#include "model/iptables.h"
+
+namespace sidetrack {
+namespace {
+
+// A chain on both sides. Pointers are into the Live and the Ruleset that are compared.
+struct Pair {
+  const LiveChain* live = nullptr;
+  const Chain* asked = nullptr;
+};
+
+struct Key {
+  Table table;
+  bool ipv6;
+  std::string name;
+  friend auto operator<=>(const Key&, const Key&) = default;
+};
+
+Key key_of(Table table, Families scope, const std::string& name) {
+  return {table, scope == Families(Family::ipv6), name};
+}
+
+// Calls `visit(scope, pair)` for each chain that is on either side.
+template <typename Visit>
+void for_each_pair(const Live& live, const Ruleset& asked, Visit visit) {
+  std::vector<Chain> wanted;
+  std::vector<Families> wanted_scope;
+  for (Families scope : scopes(live.backend)) {
+    for (Table table : all_tables) {
+      for (Chain& chain : chains(asked, table, scope)) {
+        wanted.push_back(std::move(chain));
+        wanted_scope.push_back(scope);
+      }
+    }
+  }
+  std::map<Key, Pair> pairs;
+  std::map<Key, Families> scope_of;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    const Key key = key_of(wanted[i].table, wanted_scope[i], wanted[i].name);
+    pairs[key].asked = &wanted[i];
+    scope_of[key] = wanted_scope[i];
+  }
+  for (const LiveChain& chain : live.chains) {
+    const Key key = key_of(chain.table, chain.families, chain.name);
+    if (!concerns_us(chain) && !pairs.contains(key)) continue;
+    pairs[key].live = &chain;
+    scope_of[key] = chain.families;
+  }
+  for (const auto& [key, pair] : pairs) visit(scope_of[key], key, pair);
+}
+
+std::vector<const Rule*> our_rules(const LiveChain* chain) {
+  std::vector<const Rule*> rules;
+  if (chain == nullptr) return rules;
+  for (const LiveRule& live : chain->rules) {
+    if (live.ours) rules.push_back(&live.rule);
+  }
+  return rules;
+}
+
+// A rule for both families stands once in each family's table.
+bool same_in(Families scope, const Rule& asked, const Rule& live) {
+  return (asked.families & scope) == (live.families & scope) && same_effect(asked, live);
+}
+
+// Built-in chains are always there in spirit: they may come to life with the first rule.
+bool chain_missing(const Key& key, const Pair& pair) { return pair.live == nullptr && !is_builtin(key.name); }
+bool chain_extra(const Pair& pair) { return pair.asked == nullptr && is_wholly_ours(*pair.live); }
+
+// Rules that are there, and that the kernel does not ask as they are asked for.
+bool is_dormant(const Pair& pair) { return pair.live != nullptr && pair.live->dormant && concerns_us(*pair.live); }
+bool drops(Families scope, const Pair& pair) {
+  return pair.live != nullptr && pair.live->ours && scope == Families::both() && pair.live->policy != Verdict::accept;
+}
+
+bool equal_pair(Families scope, const Key& key, const Pair& pair) {
+  if (chain_missing(key, pair) || chain_extra(pair) || is_dormant(pair) || drops(scope, pair)) return false;
+  const std::vector<const Rule*> live = our_rules(pair.live);
+  static const std::vector<const Rule*> none;
+  const std::vector<const Rule*>& asked = pair.asked != nullptr ? pair.asked->rules : none;
+  return std::ranges::equal(asked, live, [&](const Rule* a, const Rule* b) { return same_in(scope, *a, *b); });
+}
+
+class SameRule : public dtl::Compare<const Rule*> {
+ public:
+  explicit SameRule(Families scope) : scope_(scope) {}
+  bool impl(const Rule* const& a, const Rule* const& b) const override {
+    return same_in(scope_, *a, *b) || same_in(scope_, *b, *a);
+  }
+
+ private:
+  Families scope_;
+};
+
+// Both sides in one sequence; others' rules of a built-in chain where they stand among ours.
+std::vector<DiffLine> lines(Families scope, const Pair& pair) {
+  const std::vector<const Rule*> live = our_rules(pair.live);
+  const std::vector<const Rule*> asked = pair.asked != nullptr ? pair.asked->rules : std::vector<const Rule*>{};
+  dtl::Diff<const Rule*, std::vector<const Rule*>, SameRule> difference(live, asked, SameRule(scope));
+  difference.compose();
+
+  std::vector<DiffLine> result;
+  auto place = pair.live != nullptr ? pair.live->rules.begin() : std::vector<LiveRule>::const_iterator{};
+  const auto others_until = [&](const Rule* ours) {
+    if (pair.live == nullptr) return;
+    for (; place != pair.live->rules.end() && &place->rule != ours; ++place) {
+      if (!place->ours) result.push_back({DiffLine::Kind::foreign, place->rule});
+    }
+  };
+  // Within a run of changes, what goes stands before what comes.
+  std::vector<const Rule*> coming;
+  const auto flush = [&] {
+    for (const Rule* rule : coming) result.push_back({DiffLine::Kind::missing, *rule});
+    coming.clear();
+  };
+  for (const auto& [rule, info] : difference.getSes().getSequence()) {
+    if (info.type == dtl::SES_ADD) {
+      coming.push_back(rule);
+      continue;
+    }
+    if (info.type == dtl::SES_COMMON) flush();
+    others_until(live[static_cast<std::size_t>(info.beforeIdx - 1)]);
+    result.push_back({info.type == dtl::SES_DELETE ? DiffLine::Kind::extra : DiffLine::Kind::same, *rule});
+  }
+  flush();
+  others_until(nullptr);
+  return result;
+}
+
+bool decides(const Rule& rule) {
+  const auto* verdict = std::get_if<Verdict>(&rule.target);
+  return (verdict != nullptr && *verdict != Verdict::return_) || std::holds_alternative<Jump>(rule.target) ||
+         std::holds_alternative<Redirect>(rule.target) || std::holds_alternative<Tproxy>(rule.target) ||
+         std::holds_alternative<Reject>(rule.target) || std::holds_alternative<Nat>(rule.target) ||
+         std::holds_alternative<UnknownTarget>(rule.target);
+}
+
+// Others' rules before the first of ours in a built-in chain.
+void warn_of_earlier(const Live& live, std::vector<std::string>& warnings) {
+  for (const LiveChain& chain : live.chains) {
+    if (chain.ours) continue;
+    const auto first = std::ranges::find_if(chain.rules, &LiveRule::ours);
+    if (first == chain.rules.end()) continue;
+    for (auto it = chain.rules.begin(); it != first; ++it) {
+      if (!decides(it->rule)) continue;
+      warnings.push_back("in " + std::string(name(chain.table)) +
+                         ", somebody else's rule stands before ours and may decide first: " + iptables_words(it->rule));
+    }
+  }
+}
+
+// What is in `a` more often than in `b`.
+template <typename T>
+std::vector<T> without(const std::vector<T>& a, std::vector<T> b) {
+  std::vector<T> rest;
+  for (const T& x : a) {
+    const auto same = std::ranges::find(b, x);
+    if (same != b.end()) {
+      b.erase(same);
+    } else {
+      rest.push_back(x);
+    }
+  }
+  return rest;
+}
+
+// A table of our own that nothing is asked of: it goes, empty as it may be. Those of iptables stay.
+bool is_left_over(const Live& live, const Ruleset& asked) {
+  return live.backend == BackendKind::nftables && asked.rules.empty() && !live.own_tables.empty();
+}
+
+}  // namespace
+
+Difference diff(const Live& live, const Ruleset& asked) {
+  Difference difference;
+  difference.backend = live.backend;
+  for_each_pair(live, asked, [&](Families scope, const Key& key, const Pair& pair) {
+    if (equal_pair(scope, key, pair)) return;
+    difference.chains.push_back({scope, key.table, key.name, chain_missing(key, pair), chain_extra(pair),
+                                 drops(scope, pair), is_dormant(pair), lines(scope, pair)});
+  });
+  if (is_left_over(live, asked)) difference.tables = live.own_tables;
+  warn_of_earlier(live, difference.warnings);
+  return difference;
+}
+
+bool equal(const Live& live, const Ruleset& asked) {
+  bool all = !is_left_over(live, asked);
+  for_each_pair(live, asked,
+                [&](Families scope, const Key& key, const Pair& pair) { all = all && equal_pair(scope, key, pair); });
+  return all;
+}
+
+bool Comparison::equal() const {
+  return std::ranges::all_of(backends, &Difference::empty) && missing == Routing{} && extra == Routing{};
+}
+
+Routing without(const Routing& a, const Routing& b) {
+  return {without(a.policy_rules, b.policy_rules), without(a.local_routes, b.local_routes),
+          without(a.loopback_addresses, b.loopback_addresses)};
+}
+
+}  // namespace sidetrack

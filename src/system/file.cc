@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "system/file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/openat2.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <cstring>
+
+#include "model/error.h"
+
+namespace sidetrack::host {
+namespace {
+
+constexpr std::chrono::milliseconds patience(5000);
+
+int open_below(int root, const std::string& path, int flags) {
+  if (root < 0) return open(path.c_str(), flags | O_CLOEXEC);
+  open_how how{};
+  how.flags = static_cast<std::uint64_t>(flags) | O_CLOEXEC;
+  how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS;
+  while (true) {
+    const auto fd = static_cast<int>(syscall(SYS_openat2, root, path.c_str(), &how, sizeof how));
+    // EAGAIN: something was renamed meanwhile, and whether ".." left the root could not be told.
+    if (fd >= 0 || (errno != EAGAIN && errno != EINTR)) return fd;
+  }
+}
+
+OpenedFile failed(int error, std::string problem) { return {Descriptor(), error, std::move(problem)}; }
+OpenedFile failed(int error) { return failed(error, errno_words(error)); }
+
+FileText read_whole(int root, const std::string& path) {
+  const OpenedFile opened = open_regular(root, path);
+  if (!opened.file.valid()) return {{}, opened.error, opened.problem};
+  std::string text;
+  std::size_t size = 0;
+  while (true) {
+    if (size == text.size()) text.resize(size + (1U << 14));
+    const ssize_t got = read(opened.file.get(), text.data() + size, text.size() - size);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return {{}, errno, errno_words(errno)};
+    if (got == 0) break;
+    size += static_cast<std::size_t>(got);
+    if (size > largest_file) return {{}, EFBIG, fmt::format("larger than {} KiB", largest_file >> 10)};
+  }
+  text.resize(size);
+  return {std::move(text), 0, {}};
+}
+
+// ---- With a time limit: in a child, since a process that waits for a file system cannot be woken, only left behind.
+
+// What the child says: this, then the problem or the text, up to the end of the pipe.
+struct Answer {
+  int error = 0;
+  bool found = false;
+};
+
+void write_all(int to, const void* data, std::size_t size) {
+  const auto* bytes = static_cast<const char*>(data);
+  while (size > 0) {
+    const ssize_t written = write(to, bytes, size);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return;
+    bytes += written;
+    size -= static_cast<std::size_t>(written);
+  }
+}
+
+// Should the child be left behind, nobody must wait for the other end of its pipes, or for a lock.
+void close_all_but(int a, int b) {
+  const auto low = static_cast<unsigned>(std::min(a, b));
+  const auto high = static_cast<unsigned>(std::max(a, b));
+  if (low > 0) close_range(0, low - 1, 0);
+  if (high - low > 1) close_range(low + 1, high - 1, 0);
+  close_range(high + 1, ~0U, 0);
+}
+
+[[noreturn]] void answer(int to, int root, const std::string& path) {
+  close_all_but(to, root);
+  try {
+    const FileText read = read_whole(root, path);
+    const Answer head{read.error, read.text.has_value()};
+    const std::string& words = read.text ? *read.text : read.problem;
+    write_all(to, &head, sizeof head);
+    write_all(to, words.data(), words.size());
+  } catch (...) {  // no memory: the answer is cut
+  }
+  _exit(0);
+}
+
+// All of it, or nothing once the time is over.
+std::optional<std::string> read_answer(int from, std::chrono::steady_clock::time_point deadline) {
+  using namespace std::chrono;
+  std::string answer;
+  while (true) {
+    const auto left = duration_cast<milliseconds>(deadline - steady_clock::now());
+    pollfd ready{from, POLLIN, 0};
+    const int count = poll(&ready, 1, std::max(0, static_cast<int>(left.count())));
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return std::nullopt;
+    char buffer[1 << 14];
+    const ssize_t got = read(from, buffer, sizeof buffer);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return answer;
+    answer.append(buffer, static_cast<std::size_t>(got));
+  }
+}
+
+FileText read_in_time(int root, const std::string& path) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return {{}, errno, errno_words(errno)};
+  const Descriptor from(ends[0]);
+  Descriptor to(ends[1]);
+  const pid_t child = fork();
+  if (child < 0) return {{}, errno, errno_words(errno)};
+  if (child == 0) answer(to.get(), root, path);
+  to = Descriptor();
+  const auto said = read_answer(from.get(), std::chrono::steady_clock::now() + patience);
+  if (!said) {
+    kill(child, SIGKILL);
+    return {{}, ETIMEDOUT, fmt::format("no answer within {} s", patience.count() / 1000)};
+  }
+  while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) continue;
+  Answer head;
+  if (said->size() < sizeof head) return {{}, EIO, errno_words(EIO)};
+  std::memcpy(&head, said->data(), sizeof head);
+  std::string words = said->substr(sizeof head);
+  if (head.found) return {std::move(words), 0, {}};
+  return {{}, head.error, std::move(words)};
+}
+
+}  // namespace
+
+std::string not_regular(unsigned mode) {
+  switch (mode & S_IFMT) {
+    case S_IFREG:
+      return "";
+    case S_IFIFO:
+      return "a FIFO, not a regular file";
+    case S_IFCHR:
+    case S_IFBLK:
+      return "a device, not a regular file";
+    case S_IFSOCK:
+      return "a socket, not a regular file";
+    case S_IFDIR:
+      return errno_words(EISDIR);
+    default:
+      return "not a regular file";
+  }
+}
+
+// Twice: to open a device or a FIFO is to do something with it, but with O_PATH. Should another file come to stand
+// there in between, it does not block, and is looked at again.
+OpenedFile open_regular(int root, const std::string& path) {
+  const Descriptor found(open_below(root, path, O_PATH));
+  if (!found.valid()) return failed(errno);
+  Descriptor file;
+  for (const bool opened : {false, true}) {
+    if (opened) file = Descriptor(open_below(root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY));
+    if (opened && !file.valid()) return failed(errno);
+    struct stat status {};
+    if (fstat((opened ? file : found).get(), &status) != 0) return failed(errno);
+    if (S_ISDIR(status.st_mode)) return failed(EISDIR);
+    if (!S_ISREG(status.st_mode)) return failed(EINVAL, not_regular(status.st_mode));
+  }
+  return {std::move(file), 0, {}};
+}
+
+FileText read_file(int root, const std::string& path) {
+  return root < 0 ? read_whole(root, path) : read_in_time(root, path);
+}
+
+}  // namespace sidetrack::host

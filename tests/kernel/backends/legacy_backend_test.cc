@@ -1,0 +1,598 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Backend iptables-legacy against the kernel and against iptables' own programs.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <linux/capability.h>
+#include <sys/file.h>
+#include <sys/syscall.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <regex>
+
+#include "kernel/backend.h"
+#include "model/error.h"
+#include "model/iptables.h"
+#include "support/kernel_test.h"
+#include "support/namespace.h"
+#include "support/read_back.h"
+#include "support/refused_call.h"
+#include "support/traffic.h"
+#include "unit/asking.h"
+
+namespace sidetrack::netns {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+// ---- rules
+
+const ProtocolMatch tcp{Protocol::tcp, false};
+const ProtocolMatch udp{Protocol::udp, false};
+InterfaceMatch in(const char* name, bool negated = false) { return {Direction::in, name, negated}; }
+InterfaceMatch out(const char* name, bool negated = false) { return {Direction::out, name, negated}; }
+AddressMatch to(const char* range, bool negated = false) {
+  return {End::destination, {*AddressRange::parse(range)}, negated};
+}
+AddressMatch from(const char* range, bool negated = false) {
+  return {End::source, {*AddressRange::parse(range)}, negated};
+}
+PortMatch dport(std::vector<PortRange> ports, bool negated = false) {
+  return {End::destination, std::move(ports), negated};
+}
+PortMatch sport(std::vector<PortRange> ports, bool negated = false) { return {End::source, std::move(ports), negated}; }
+OwnerMatch uid(std::uint32_t id, bool negated = false) { return {OwnerKind::uid, {{id, id}}, negated}; }
+OwnerMatch gid(std::uint32_t id, bool negated = false) { return {OwnerKind::gid, {{id, id}}, negated}; }
+
+struct Builder {
+  Ruleset ruleset;
+  Families families = Families::both();
+  Builder& add(Table table, const char* chain, std::vector<Match> matches, Target target, const char* flag = "") {
+    ruleset.rules.push_back({families, table, chain, std::move(matches), std::move(target), {flag, ""}, {}});
+    return *this;
+  }
+  Builder& insert(Table table, const char* chain, unsigned at, std::vector<Match> matches, Target target) {
+    add(table, chain, std::move(matches), std::move(target));
+    ruleset.rules.back().insert_at = at;
+    return *this;
+  }
+};
+
+// Every match and every target, each at least once; most of these rules are of no shape of Istio's.
+Ruleset everything() {
+  Builder all;
+  all.add(Table::nat, "PREROUTING", {tcp}, Jump{"ISTIO_INBOUND"})
+      .add(Table::nat, "ISTIO_INBOUND", {tcp, dport({{15008, 15008}})}, Verdict::return_)
+      .add(Table::nat, "ISTIO_INBOUND", {tcp}, Jump{"ISTIO_IN_REDIRECT"})
+      .add(Table::nat, "ISTIO_IN_REDIRECT", {tcp}, Redirect{15006})
+      .insert(Table::nat, "PREROUTING", 1, {in("vm0")}, Verdict::return_)
+      .insert(Table::nat, "PREROUTING", 1, {in("veth+")}, Jump{"ISTIO_REDIRECT"})
+      .add(Table::nat, "ISTIO_REDIRECT", {tcp}, Redirect{15001})
+      .add(Table::nat, "OUTPUT", {}, Jump{"ISTIO_OUTPUT"})
+      .add(Table::nat, "ISTIO_OUTPUT", {out("lo"), tcp, dport({{53, 53}, {15008, 15008}}, true), uid(1337)},
+           Verdict::return_)
+      .add(Table::nat, "ISTIO_OUTPUT", {out("lo", true), udp, sport({{1000, 2000}})}, Verdict::accept)
+      .add(Table::nat, "ISTIO_OUTPUT", {udp, sport({{53, 53}}), dport({{53, 53}}, true)}, Verdict::return_)
+      .add(Table::nat, "ISTIO_OUTPUT", {tcp, sport({{1, 1}, {5, 9}, {65535, 65535}})}, Verdict::return_)
+      .add(Table::nat, "ISTIO_OUTPUT", {gid(1, true), gid(2, true)}, Verdict::return_)
+      .add(Table::nat, "ISTIO_OUTPUT", {OwnerMatch{OwnerKind::uid, {{10, 20}}, true}}, Verdict::return_)
+      .add(Table::nat, "ISTIO_OUTPUT", {ProtocolMatch{Protocol::tcp, true}}, Jump{"ISTIO_DROP"})
+      .add(Table::mangle, "PREROUTING", {ConntrackStateMatch{ConntrackStateMatch::invalid}}, Jump{"ISTIO_DROP"})
+      .add(Table::mangle, "ISTIO_DROP", {}, Verdict::drop)
+      .add(Table::mangle, "PREROUTING",
+           {tcp, ConntrackStateMatch{ConntrackStateMatch::related | ConntrackStateMatch::established |
+                                         ConntrackStateMatch::new_ | ConntrackStateMatch::untracked,
+                                     true}},
+           Jump{"ISTIO_DIVERT"})
+      .add(Table::mangle, "ISTIO_DIVERT", {}, SetMark{1337})
+      .add(Table::mangle, "ISTIO_DIVERT", {}, Verdict::accept)
+      .add(Table::mangle, "PREROUTING", {tcp}, Jump{"ISTIO_TPROXY"})
+      .add(Table::mangle, "ISTIO_TPROXY", {tcp}, Tproxy{15006, 1337, 0xffffffff})
+      .add(Table::mangle, "PREROUTING", {tcp, MarkMatch{1337}}, Connmark::save)
+      .add(Table::mangle, "OUTPUT", {tcp, ConnmarkMatch{1337}}, Connmark::restore)
+      .add(Table::mangle, "ISTIO_DIVERT", {tcp, MarkMatch{0x10, 0xff, true}, ConnmarkMatch{1, 0xf, true}},
+           Verdict::return_)
+      .add(Table::raw, "OUTPUT", {}, Jump{"ISTIO_OUTPUT_DNS"})
+      .add(Table::raw, "ISTIO_OUTPUT_DNS", {udp, dport({{53, 53}}), uid(1337)}, CtZone{1})
+      .add(Table::raw, "ISTIO_OUTPUT_DNS", {udp, sport({{15053, 15053}}), gid(1337)}, CtZone{2});
+  all.families = Family::ipv4;
+  all.add(Table::nat, "ISTIO_OUTPUT", {out("lo"), from("127.0.0.6/32")}, Verdict::return_)
+      .add(Table::nat, "ISTIO_OUTPUT", {to("10.0.0.0/8", true)}, Verdict::return_)
+      .add(Table::nat, "ISTIO_OUTPUT", {ProtocolMatch{Protocol::icmp}, to("0.0.0.0/0")}, Jump{"ISTIO_REDIRECT"});
+  all.families = Family::ipv6;
+  all.add(Table::nat, "ISTIO_OUTPUT", {out("lo"), from("::6/128"), to("fd00::/9", true)}, Verdict::return_)
+      .add(Table::nat, "ISTIO_OUTPUT", {ProtocolMatch{Protocol::icmpv6}, to("::/0")}, Jump{"ISTIO_REDIRECT"});
+  return all.ruleset;
+}
+
+// Rules of ours in every table of both families.
+Ruleset asked() {
+  return planned(
+             "-m TPROXY -b * -d 15090,15021 -i * -x 10.0.0.0/8,fd00::/8 -c veth+ -k vm0 -o 25 --drop-invalid "
+             "--redirect-dns --dns-server 10.96.0.53,fd00:96::53")
+      .ruleset;
+}
+
+Ruleset redirect_to(std::uint16_t port) {
+  return Builder()
+      .add(Table::nat, "OUTPUT", {tcp}, Jump{"ISTIO_OUTPUT"})
+      .add(Table::nat, "ISTIO_OUTPUT", {uid(1337)}, Verdict::return_)
+      .add(Table::nat, "ISTIO_OUTPUT", {}, Jump{"ISTIO_REDIRECT"})
+      .add(Table::nat, "ISTIO_REDIRECT", {tcp}, Redirect{port})
+      .ruleset;
+}
+
+// ---- the namespace
+
+struct LegacyTest : KernelTest {
+  Namespace space;
+
+  std::unique_ptr<Backend> open() const { return open_iptables_legacy({}); }
+
+  void commit(const Ruleset& wanted) const {
+    space.run([&] {
+      const auto backend = open();
+      backend->replace(backend->read(), wanted);
+    });
+  }
+
+  Live read() const {
+    return space.run([&] { return open()->read(); });
+  }
+
+  // The error of `act`, called inside.
+  Error error_of(const std::function<void()>& act) const {
+    return space.run([&] {
+      try {
+        act();
+      } catch (const Error& error) {
+        return error;
+      }
+      return Error(ExitCode::done, "no error");
+    });
+  }
+};
+
+std::string without_comments(const std::string& text) {
+  std::string result;
+  for (std::size_t i = 0; i < text.size();) {
+    const std::size_t end = text.find('\n', i) + 1;
+    if (text[i] != '#') result += text.substr(i, end - i);
+    i = end;
+  }
+  return result;
+}
+
+// Both families as iptables lists them. The kernel lists tables in the order in which they came to life; here they
+// have one order.
+std::string listed(const Namespace& space, bool counters = false) {
+  std::string text;
+  for (const char* program : {"iptables-legacy-save", "ip6tables-legacy-save"}) {
+    const std::string all = without_comments(space.must({program, "-c"}));
+    for (const char* table : {"raw", "mangle", "nat", "filter"}) {
+      const std::size_t start = all.find(std::string("*") + table);
+      if (start == std::string::npos) continue;  // listing it would bring it to life
+      text += all.substr(start, all.find("COMMIT\n", start) + 7 - start);
+    }
+  }
+  if (counters) return text;
+  return std::regex_replace(text, std::regex(R"(\[\d+:\d+\] ?)"), "");
+}
+
+void restore(const Namespace& space, const char* program, const std::string& text) {
+  space.must({program, "--noflush", "--counters"}, text);
+}
+void restore(const Namespace& space, const Ruleset& ruleset) {
+  restore(space, "iptables-legacy-restore", iptables_restore(ruleset, Family::ipv4));
+  restore(space, "ip6tables-legacy-restore", iptables_restore(ruleset, Family::ipv6));
+}
+
+std::string tables_alive() {
+  std::string text;
+  for (const char* file : {"ip_tables_names", "ip6_tables_names"}) {
+    std::ifstream stream(std::string("/proc/thread-self/net/") + file);
+    text += std::string(std::istreambuf_iterator<char>(stream), {});
+  }
+  return text;
+}
+
+void drop_capability(int capability) {
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct data[2]{};
+  ASSERT_EQ(syscall(SYS_capget, &header, data), 0);
+  data[0].effective &= ~(1U << capability);
+  ASSERT_EQ(syscall(SYS_capset, &header, data), 0);
+}
+
+// ---- what is committed
+
+TEST_F(LegacyTest, ListsAsThePrintedTextLoadedByIptablesRestore) {
+  const Ruleset rules = everything();
+  commit(rules);
+  const Namespace other;
+  restore(other, rules);
+  const std::string text = listed(space);
+  EXPECT_EQ(text, listed(other));
+  EXPECT_THAT(text, HasSubstr("-A ISTIO_IN_REDIRECT -p tcp -j REDIRECT --to-ports 15006"));
+}
+
+TEST_F(LegacyTest, ReadsBackWhatItCommitted) {
+  const Ruleset rules = everything();
+  commit(rules);
+  EXPECT_THAT(differences(whoever_wrote(read()), rules), IsEmpty());
+}
+
+TEST_F(LegacyTest, KnowsItsOwnRules) {
+  commit(asked());
+  EXPECT_THAT(differences(read(), asked()), IsEmpty());
+  const Namespace other;
+  restore(other, asked());
+  EXPECT_EQ(listed(space), listed(other));
+}
+
+TEST_F(LegacyTest, ReadsWhatIptablesWrote) {
+  const Ruleset rules = everything();
+  restore(space, rules);
+  EXPECT_THAT(differences(whoever_wrote(read()), rules), IsEmpty());
+}
+
+TEST_F(LegacyTest, EqualRulesAreNotSentAgain) {
+  const Ruleset rules = asked();
+  commit(rules);
+  // Without the capability the kernel takes nothing: what succeeds has sent nothing.
+  EXPECT_EQ(error_of([&] {
+              const auto backend = open();
+              const Live seen = backend->read();
+              drop_capability(CAP_NET_ADMIN);
+              backend->replace(seen, rules);
+            }).code(),
+            ExitCode::done);
+  EXPECT_EQ(error_of([&] {
+              const auto backend = open();
+              const Live seen = backend->read();
+              drop_capability(CAP_NET_ADMIN);
+              backend->replace(seen, redirect_to(15001));
+            }).code(),
+            ExitCode::not_permitted);
+}
+
+TEST_F(LegacyTest, ReplacesOtherRulesOfOurs) {
+  commit(asked());
+  commit(redirect_to(15001));
+  const Namespace other;
+  restore(other, redirect_to(15001));
+  // Tables that came to life stay so, empty.
+  EXPECT_THAT(differences(read(), redirect_to(15001)), IsEmpty());
+  EXPECT_THAT(listed(space), Not(HasSubstr("ISTIO_INBOUND")));
+  EXPECT_THAT(listed(space), HasSubstr("*mangle"));
+  EXPECT_EQ(space.must({"iptables-legacy", "-t", "nat", "-S"}), other.must({"iptables-legacy", "-t", "nat", "-S"}));
+}
+
+constexpr const char* istio_1_1 = R"(*nat
+:ISTIO_IN_REDIRECT - [0:0]
+:ISTIO_OUTPUT - [0:0]
+:ISTIO_REDIRECT - [0:0]
+-A OUTPUT -p tcp -j ISTIO_OUTPUT
+-A ISTIO_IN_REDIRECT -p tcp -j REDIRECT --to-ports 15001
+-A ISTIO_OUTPUT ! -d 127.0.0.1/32 -o lo -j ISTIO_REDIRECT
+-A ISTIO_OUTPUT -m owner --uid-owner 1337 -j RETURN
+-A ISTIO_OUTPUT -m owner --gid-owner 1337 -j RETURN
+-A ISTIO_OUTPUT -d 127.0.0.1/32 -j RETURN
+-A ISTIO_OUTPUT -j ISTIO_REDIRECT
+-A ISTIO_REDIRECT -p tcp -j REDIRECT --to-ports 15001
+COMMIT
+)";
+
+TEST_F(LegacyTest, ReplacesTheRulesOfAnOldIstio) {
+  restore(space, "iptables-legacy-restore", istio_1_1);
+  const Ruleset rules = everything();
+  commit(rules);
+  const Namespace other;
+  restore(other, rules);
+  EXPECT_EQ(listed(space), listed(other));
+}
+
+TEST_F(LegacyTest, AnEmptyRulesetRemovesUs) {
+  restore(space, "iptables-legacy-restore", "*nat\n:OTHERS - [0:0]\n-A OUTPUT -p icmp -j OTHERS\nCOMMIT\n");
+  const std::string before = space.must({"iptables-legacy", "-t", "nat", "-S"});
+  commit(asked());
+  commit({});
+  EXPECT_EQ(space.must({"iptables-legacy", "-t", "nat", "-S"}), before);
+  EXPECT_THAT(listed(space), Not(HasSubstr("ISTIO_")));
+  EXPECT_THAT(listed(space), Not(HasSubstr("vm0")));
+}
+
+// ---- others' rules
+
+constexpr const char* others = R"(*nat
+:OTHERS - [0:0]
+:PREROUTING ACCEPT [1:2]
+[3:4] -A PREROUTING -p tcp -m tcp --dport 1:7 -m comment --comment "it's mine" -j OTHERS
+[5:6] -A OUTPUT -d 10.9.8.7/32 -p udp -m string --string abc --algo bm -j DNAT --to-destination 1.2.3.4:5
+[7:8] -A OTHERS -m statistic --mode random --probability 0.5 -j RETURN
+[9:10] -A OTHERS
+[0:0] -A POSTROUTING -s 10.0.0.0/255.0.255.0 -j MASQUERADE --random
+COMMIT
+*filter
+:INPUT DROP [1:1]
+[11:12] -A INPUT -m limit --limit 5/min -j LOG --log-prefix "x "
+COMMIT
+)";
+
+TEST_F(LegacyTest, OthersRulesSurviveWithTheirCounters) {
+  restore(space, "iptables-legacy-restore", others);
+  const std::string before = listed(space, true);
+  commit(redirect_to(1));
+  commit(asked());
+  commit(redirect_to(2));
+  commit({});
+  const std::string after = listed(space, true);
+  for (const char* words : {":PREROUTING ACCEPT [1:2]", "[3:4] -A PREROUTING", "[5:6] -A OUTPUT", "[7:8] -A OTHERS",
+                            "[9:10] -A OTHERS", "[11:12] -A INPUT", "-A POSTROUTING -s 10.0.0.0/255.0.255.0"}) {
+    EXPECT_THAT(before, HasSubstr(words));
+    EXPECT_THAT(after, HasSubstr(words));
+  }
+}
+
+TEST_F(LegacyTest, OthersRulesStayBeforeAndBehindOurs) {
+  const auto iptables = [&](const char* action, const char* protocol) {
+    space.must({"iptables-legacy", "-t", "nat", action, "OUTPUT", "-p", protocol, "-j", "ACCEPT"});
+  };
+  iptables("-A", "esp");
+  commit(redirect_to(1));
+  iptables("-A", "ah");
+  commit(asked());
+  EXPECT_EQ(space.must({"iptables-legacy", "-t", "nat", "-S", "OUTPUT"}),
+            "-P OUTPUT ACCEPT\n-A OUTPUT -p esp -j ACCEPT\n-A OUTPUT -o veth+ -j RETURN\n-A OUTPUT -j ISTIO_OUTPUT\n"
+            "-A OUTPUT -p ah -j ACCEPT\n");
+}
+
+TEST_F(LegacyTest, ShowsOthersRulesInWords) {
+  restore(space, "iptables-legacy-restore", others);
+  const Live live = space.run([&] { return open()->read(); });
+  std::vector<std::string> words;
+  for (const LiveChain& chain : live.chains) {
+    EXPECT_FALSE(chain.ours);
+    for (const LiveRule& rule : chain.rules) {
+      EXPECT_FALSE(rule.ours);
+      words.push_back(iptables_words(rule.rule));
+    }
+  }
+  EXPECT_THAT(words, ElementsAre("-A PREROUTING -p tcp --dport 1:7 -m comment --comment \"it\\'s mine\" -j OTHERS",
+                                 AllOf(StartsWith("-A OUTPUT -d 10.9.8.7/32 -p udp -m string [rev 1, "),
+                                       HasSubstr("616263"), HasSubstr("] -j DNAT --to-destination 1.2.3.4:5")),
+                                 "-A POSTROUTING -s 10.0.0.0/255.0.255.0 -j MASQUERADE --random",
+                                 StartsWith("-A OTHERS -m statistic [rev 0, "), "-A OTHERS",
+                                 AllOf(StartsWith("-A INPUT -m limit [rev 0, "), HasSubstr("] -j LOG [rev 0, "))));
+  EXPECT_EQ(live.chains.back().table, Table::filter);
+  EXPECT_EQ(live.chains.front().rules.front().counters, (Counters{3, 4}));
+}
+
+TEST_F(LegacyTest, AChainThatSomebodyElseJumpsToCannotGo) {
+  commit(redirect_to(1));
+  space.must({"iptables-legacy", "-t", "nat", "-N", "OTHERS"});
+  space.must({"iptables-legacy", "-t", "nat", "-A", "OTHERS", "-p", "tcp", "-g", "ISTIO_OUTPUT"});
+  const std::string before = listed(space);
+  const Output refused = space.program({program_under_test(), "clean"});
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("-A OTHERS -p tcp -g ISTIO_OUTPUT"));
+  EXPECT_EQ(listed(space), before);
+}
+
+// ---- nothing is touched
+
+TEST_F(LegacyTest, ReadingAndCheckingBringNoTableToLife) {
+  space.run([&] {
+    const auto backend = open_iptables_legacy({.read_only = true});
+    const Live live = backend->read();
+    EXPECT_THAT(live.chains, IsEmpty());
+    const auto unchecked = backend->check(live, everything());
+    EXPECT_THAT(unchecked, ::testing::Contains(HasSubstr("whether the kernel has raw, mangle, nat (ipv6)")));
+    EXPECT_EQ(tables_alive(), "");
+  });
+}
+
+TEST_F(LegacyTest, AFailedCommitPutsBackTheTablesBeforeIt) {
+  commit(asked());
+  restore(space, "iptables-legacy-restore", others);
+  // Counters that nobody but a roll-back would give back.
+  space.must({"iptables-legacy", "-t", "raw", "-R",    "ISTIO_OUTPUT_DNS", "1",    "-c", "21", "22",     "-p", "udp",
+              "--dport",         "53", "-m",  "owner", "--uid-owner",      "1337", "-j", "CT", "--zone", "1"});
+  space.must({"ip6tables-legacy", "-t", "mangle", "-I", "PREROUTING", "3", "-c", "23", "24", "-p", "esp"});
+  const std::string state = listed(space, true);
+
+  // The kernel refuses owner in PREROUTING. In nat of IPv6, the last table to be committed.
+  Builder wrong;
+  wrong.add(Table::raw, "PREROUTING", {udp}, Jump{"ISTIO_DROP"})
+      .add(Table::raw, "ISTIO_DROP", {udp}, CtZone{7})
+      .add(Table::mangle, "PREROUTING", {tcp}, Tproxy{1, 2, 3})
+      .add(Table::mangle, "PREROUTING", {tcp}, Jump{"ISTIO_DIVERT"})
+      .add(Table::mangle, "ISTIO_DIVERT", {}, Verdict::accept)
+      .add(Table::nat, "PREROUTING", {tcp}, Jump{"ISTIO_INBOUND"})
+      .add(Table::nat, "ISTIO_INBOUND", {tcp}, Redirect{5});
+  wrong.families = Family::ipv6;
+  wrong.add(Table::nat, "ISTIO_INBOUND", {uid(1337)}, Verdict::return_);
+  const Error error = error_of([&] {
+    const auto backend = open();
+    backend->replace(backend->read(), wrong.ruleset);
+  });
+  EXPECT_EQ(error.code(), ExitCode::failed);
+  EXPECT_THAT(error.what(), AllOf(HasSubstr("table nat (ipv6)"), HasSubstr("EINVAL"), Not(HasSubstr("put back"))));
+  EXPECT_EQ(listed(space, true), state);
+
+  // Without the wrong rule the same goes through.
+  wrong.ruleset.rules.pop_back();
+  commit(wrong.ruleset);
+  EXPECT_THAT(listed(space), HasSubstr("--zone 7"));
+}
+
+TEST_F(LegacyTest, AChangeInBetweenIsBusy) {
+  commit(redirect_to(1));
+  std::string state;
+  const Error error = error_of([&] {
+    const auto backend = open_iptables_legacy({.read_only = true});  // iptables would wait for the lock
+    const Live seen = backend->read();
+    space.must({"iptables-legacy", "-t", "nat", "-A", "PREROUTING", "-p", "esp", "-j", "ACCEPT"});
+    state = listed(space, true);
+    backend->replace(seen, redirect_to(2));
+  });
+  EXPECT_EQ(error.code(), ExitCode::busy);
+  EXPECT_EQ(listed(space, true), state);
+}
+
+TEST_F(LegacyTest, ATableThatCameToLifeInBetweenIsBusy) {
+  const Error error = error_of([&] {
+    const auto backend = open_iptables_legacy({.read_only = true});
+    const Live seen = backend->read();
+    restore(space, "iptables-legacy-restore", istio_1_1);
+    backend->replace(seen, redirect_to(2));
+  });
+  EXPECT_EQ(error.code(), ExitCode::busy);
+  EXPECT_THAT(listed(space), HasSubstr("--to-ports 15001"));
+}
+
+// ---- what the kernel lacks or forbids
+
+TEST_F(LegacyTest, NamesTheCapabilityThatIsMissing) {
+  commit(redirect_to(1));
+  const std::string state = listed(space, true);
+  const auto error_without = [&](int capability) {
+    return error_of([&] {
+      drop_capability(capability);
+      const auto backend = open();
+      backend->replace(backend->read(), redirect_to(2));
+    });
+  };
+  const Error raw = error_without(CAP_NET_RAW);
+  EXPECT_EQ(raw.code(), ExitCode::not_permitted);
+  EXPECT_THAT(raw.what(), AllOf(HasSubstr("CAP_NET_RAW is missing"), Not(HasSubstr("CAP_NET_ADMIN"))));
+  const Error admin = error_without(CAP_NET_ADMIN);
+  EXPECT_EQ(admin.code(), ExitCode::not_permitted);
+  EXPECT_THAT(admin.what(), AllOf(HasSubstr("CAP_NET_ADMIN is missing"), Not(HasSubstr("CAP_NET_RAW"))));
+  EXPECT_EQ(listed(space, true), state);
+}
+
+constexpr int get_info = 64;             // IPT_SO_GET_INFO, and of IPv6 alike
+constexpr int set_replace = 64;          // IPT_SO_SET_REPLACE
+constexpr int get_revision_match = 66;   // IPT_SO_GET_REVISION_MATCH
+constexpr int get_revision_target = 67;  // IPT_SO_GET_REVISION_TARGET
+
+TEST_F(LegacyTest, NamesTheExtensionThatTheKernelLacks) {
+  Builder rules;
+  rules.families = Family::ipv4;
+  rules.add(Table::nat, "OUTPUT", {tcp}, Jump{"ISTIO_OUTPUT"})
+      .add(Table::nat, "ISTIO_OUTPUT", {uid(1337)}, Verdict::return_, "-u 1337")
+      .add(Table::nat, "ISTIO_OUTPUT", {tcp}, Redirect{15001});
+  const auto commit_inside = [&] {
+    const auto backend = open();
+    backend->replace(backend->read(), rules.ruleset);
+  };
+  const Error match = error_of([&] {
+    refuse_call(SYS_setsockopt, 2, set_replace, ENOENT);
+    refuse_call(SYS_getsockopt, 2, get_revision_match, ENOENT);
+    commit_inside();
+  });
+  EXPECT_EQ(match.code(), ExitCode::kernel_lacks);
+  EXPECT_THAT(match.what(), AllOf(HasSubstr("no match 'owner'"), HasSubstr("-A ISTIO_OUTPUT -m owner --uid-owner 1337"),
+                                  HasSubstr("(asked for by -u 1337)")));
+  EXPECT_THAT(match.hint(), AllOf(HasSubstr("modprobe xt_owner"), HasSubstr("CONFIG_NETFILTER_XT_MATCH_OWNER")));
+
+  const Error target = error_of([&] {
+    refuse_call(SYS_setsockopt, 2, set_replace, ENOENT);
+    refuse_call(SYS_getsockopt, 2, get_revision_target, EPROTONOSUPPORT);
+    commit_inside();
+  });
+  EXPECT_EQ(target.code(), ExitCode::kernel_lacks);
+  EXPECT_THAT(target.what(), HasSubstr("no target 'REDIRECT' of revision 0"));
+
+  const Error checked = error_of([&] {
+    refuse_call(SYS_getsockopt, 2, get_revision_match, ENOENT);
+    const auto backend = open();
+    backend->check(backend->read(), rules.ruleset);
+  });
+  EXPECT_EQ(checked.code(), ExitCode::kernel_lacks);
+  EXPECT_STREQ(checked.what(), match.what());
+}
+
+TEST_F(LegacyTest, NamesTheTableThatTheKernelLacks) {
+  const auto error_when = [&](int error) {
+    return error_of([&] {
+      const auto backend = open();
+      const Live seen = backend->read();
+      refuse_call(SYS_getsockopt, 2, get_info, error);
+      backend->replace(seen, redirect_to(1));
+    });
+  };
+  const Error table = error_when(ENOENT);
+  EXPECT_EQ(table.code(), ExitCode::kernel_lacks);
+  EXPECT_THAT(table.hint(), AllOf(HasSubstr("iptable_nat"), HasSubstr("CONFIG_IP_NF_NAT")));
+  const Error all = error_when(ENOPROTOOPT);
+  EXPECT_EQ(all.code(), ExitCode::kernel_lacks);
+  EXPECT_THAT(all.hint(), AllOf(HasSubstr("ip_tables"), HasSubstr("CONFIG_IP_NF_IPTABLES_LEGACY")));
+}
+
+// ---- the lock
+
+struct LegacyLockTest : LegacyTest {
+  std::filesystem::path folder;
+  std::string path;
+
+  void SetUp() override {
+    LegacyTest::SetUp();
+    std::string name = (std::filesystem::temp_directory_path() / "sidetrack-lock-XXXXXX").string();
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    folder = name;
+    path = folder / "xtables.lock";
+    setenv("XTABLES_LOCKFILE", path.c_str(), 1);
+  }
+  void TearDown() override {
+    unsetenv("XTABLES_LOCKFILE");
+    if (!folder.empty()) std::filesystem::remove_all(folder);
+  }
+};
+
+TEST_F(LegacyLockTest, HeldByAnotherIsBusyAndNamesTheHolder) {
+  const FileDescriptor held(::open(path.c_str(), O_CREAT | O_RDONLY | O_CLOEXEC, 0600));
+  ASSERT_EQ(flock(held.get(), LOCK_EX), 0);
+  const Error error = error_of([] { (void)open_iptables_legacy({.wait = std::chrono::milliseconds(30)}); });
+  EXPECT_EQ(error.code(), ExitCode::busy);
+  EXPECT_THAT(error.what(), AllOf(HasSubstr(path), HasSubstr("(pid " + std::to_string(getpid()) + ")")));
+  EXPECT_EQ(error_of([] { (void)open_iptables_legacy({.read_only = true})->read(); }).code(), ExitCode::done);
+}
+
+TEST_F(LegacyLockTest, WaitsAndIsGivenBack) {
+  FileDescriptor held(::open(path.c_str(), O_CREAT | O_RDONLY | O_CLOEXEC, 0600));
+  ASSERT_EQ(flock(held.get(), LOCK_EX), 0);
+  std::thread release([&] { held = {}; });
+  EXPECT_EQ(error_of([] { (void)open_iptables_legacy({}); }).code(), ExitCode::done);
+  release.join();
+  const FileDescriptor again(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  EXPECT_EQ(flock(again.get(), LOCK_EX | LOCK_NB), 0);
+}
+
+TEST_F(LegacyLockTest, IsHeldWhileTheBackendLives) {
+  const auto backend = open_iptables_legacy({});
+  const FileDescriptor other(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  EXPECT_NE(flock(other.get(), LOCK_EX | LOCK_NB), 0);
+  EXPECT_THAT(backend->warnings(), IsEmpty());
+}
+
+TEST_F(LegacyLockTest, WithoutAPlaceForItGoesOnAndWarns) {
+  setenv("XTABLES_LOCKFILE", (folder / "missing" / "lock").c_str(), 1);
+  space.run([&] {
+    const auto backend = open_iptables_legacy({});
+    EXPECT_THAT(backend->warnings(), ElementsAre(HasSubstr("without the lock")));
+    backend->replace(backend->read(), redirect_to(1));
+  });
+  EXPECT_THAT(listed(space), HasSubstr("--to-ports 1\n"));
+}
+
+}  // namespace
+}  // namespace sidetrack::netns

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Rules of others on the real kernel, loaded by the tools of others, as the backends read them.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include "kernel/backend.h"
+#include "model/iptables.h"
+#include "support/kernel_test.h"
+#include "support/namespace.h"
+
+namespace sidetrack::netns {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class Read : public KernelTest {
+ protected:
+  // The rules of a chain that has no others, in the words of the model, each with the families it is for if they are
+  // not all of the chain's.
+  static std::vector<std::string> rules(const LiveChain& chain) {
+    std::vector<std::string> lines;
+    for (const LiveRule& live : chain.rules) {
+      const std::string families = live.rule.families == chain.families ? "" : names(live.rule.families) + " ";
+      lines.push_back(families + iptables_words(live.rule).substr(("-A " + chain.name + " ").size() - 1));
+      if (lines.back().starts_with(families + " ")) lines.back().erase(families.size(), 1);
+    }
+    return lines;
+  }
+  static LiveNfTables read(const Namespace& space) {
+    return space.run([] { return read_nf_tables(); });
+  }
+  static Live legacy(const Namespace& space) {
+    return space.run([] { return open_iptables_legacy({.read_only = true})->read(); });
+  }
+  static const LiveChain& chain(const Live& live, const std::string& table, const std::string& name) {
+    for (const LiveChain& each : live.chains) {
+      if (each.table_name == table && each.name == name) return each;
+    }
+    throw std::runtime_error("no chain " + table + " " + name);
+  }
+  // What one rule of nft in `table inet t { chain c … }` is read as.
+  static std::vector<std::string> of_nft(const std::string& rule, const std::string& before = "") {
+    const Namespace space;
+    space.must({"nft", "-f", "-"},
+               "table inet t {\n" + before +
+                   "\nchain c { type filter hook output priority 0; }\nchain d { }\n}\nadd rule inet t c " + rule +
+                   "\n");
+    return rules(chain(read(space).nftables, "inet t", "c"));
+  }
+};
+
+struct Case {
+  const char* nft;
+  std::vector<std::string> read;
+};
+
+TEST_F(Read, WhatNftRulesSay) {
+  const Case cases[] = {
+      {"tcp dport 80 accept", {"-p tcp --dport 80 -j ACCEPT"}},
+      {"tcp dport >= 1024 accept", {"-p tcp --dport 1024:65535 -j ACCEPT"}},
+      {"tcp dport < 1024 drop", {"-p tcp --dport 0:1023 -j DROP"}},
+      {"tcp dport > 1024 drop", {"-p tcp --dport 1025:65535 -j DROP"}},
+      {"udp sport <= 53 drop", {"-p udp --sport 0:53 -j DROP"}},
+      {"tcp dport 1000-2000 drop", {"-p tcp --dport 1000:2000 -j DROP"}},
+      {"tcp dport != 1000-2000 drop", {"-p tcp ! --dport 1000:2000 -j DROP"}},
+      {"tcp dport { 80, 443, 1000-2000 } drop", {"-p tcp -m multiport --dports 80,443,1000:2000 -j DROP"}},
+      {"tcp sport 5 tcp dport 6 drop", {"-p tcp --sport 5 --dport 6 -j DROP"}},
+      {"ip saddr 10.0.0.1 ip daddr 10.0.0.2 drop", {"ipv4 -s 10.0.0.1/32 -d 10.0.0.2/32 -j DROP"}},
+      {"ip daddr 10.0.0.0/8 drop", {"ipv4 -d 10.0.0.0/8 -j DROP"}},
+      {"ip daddr 10.0.0.0/12 drop", {"ipv4 -d 10.0.0.0/12 -j DROP"}},
+      {"ip daddr >= 10.0.0.5 drop", {"ipv4 -d 10.0.0.5-255.255.255.255 -j DROP"}},
+      {"ip6 daddr fd00::/8 drop", {"ipv6 -d fd00::/8 -j DROP"}},
+      {"ip6 saddr != { fd00::1, fd00::8-fd00::f } drop", {"ipv6 ! -s fd00::1/128,fd00::8/125 -j DROP"}},
+      {"meta l4proto { tcp, udp } th dport 53 drop", {"-p tcp --dport 53 -j DROP", "-p udp --dport 53 -j DROP"}},
+      {"meta l4proto != { tcp, udp } drop", {"! -p tcp ! -p udp -j DROP"}},
+      {"meta l4proto 47 drop", {"-p 47 -j DROP"}},
+      {"ip protocol tcp drop", {"ipv4 -p tcp -j DROP"}},
+      {"meta nfproto ipv6 drop", {"ipv6 -j DROP"}},
+      {"meta protocol ip drop", {"ipv4 -j DROP"}},
+      {"oifname \"eth0\" drop", {"-o eth0 -j DROP"}},
+      {"oifname \"eth*\" drop", {"-o eth+ -j DROP"}},
+      {"oifname != { \"lo\", \"eth1\" } drop", {"! -o eth1 ! -o lo -j DROP"}},
+      {"oif lo accept", {"-o lo -j ACCEPT"}},
+      {"meta mark 5 drop", {"-m mark --mark 5 -j DROP"}},
+      {"meta mark & 0xff == 5 drop", {"-m mark --mark 0x5/0xff -j DROP"}},
+      {"meta mark and 0xff != 5 drop", {"-m mark ! --mark 0x5/0xff -j DROP"}},
+      {"ct mark 5 drop", {"-m connmark --mark 5 -j DROP"}},
+      {"meta skuid 1000-2000 drop", {"-m owner --uid-owner 1000-2000 -j DROP"}},
+      {"meta skgid != 5 drop", {"-m owner ! --gid-owner 5 -j DROP"}},
+      {"meta skuid < 1000 drop", {"-m owner --uid-owner 0-999 -j DROP"}},
+      {"ct state established,related accept", {"-m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT"}},
+      {"ct state != new drop", {"-m conntrack --ctstate INVALID,RELATED,ESTABLISHED,UNTRACKED -j DROP"}},
+      {"ct state vmap { established : accept, invalid : drop }",
+       {"-m conntrack --ctstate INVALID -j DROP", "-m conntrack --ctstate ESTABLISHED -j ACCEPT"}},
+      {"tcp dport vmap { 22 : accept, 80 : jump d }", {"-p tcp --dport 22 -j ACCEPT", "-p tcp --dport 80 -j d"}},
+      {"ip daddr . tcp dport { 10.0.0.1 . 80, 10.0.0.2 . 443 } drop",
+       {"ipv4 -p tcp -d 10.0.0.1/32 --dport 80 -j DROP", "ipv4 -p tcp -d 10.0.0.2/32 --dport 443 -j DROP"}},
+      {"ip daddr . tcp dport { 10.0.0.0/8 . 80-90 } drop", {"ipv4 -p tcp -d 10.0.0.0/8 --dport 80:90 -j DROP"}},
+      {"meta mark set 7 accept", {"-j MARK --set-mark 7", "-j ACCEPT"}},
+      {"meta mark set meta mark & 0xfffffff0 ^ 0x3", {"-j MARK --set-xmark 0x3/0xf"}},
+      {"meta mark set ct mark", {"-j CONNMARK --restore-mark"}},
+      {"ct mark set 9", {"-j CONNMARK --set-xmark 0x9/0xffffffff"}},
+      {"reject", {"-j reject with type 2 code 1"}},
+      {"goto d", {"-g d"}},
+      {"counter", {""}},
+      {"return", {"-j RETURN"}},
+  };
+  for (const Case& each : cases) {
+    SCOPED_TRACE(each.nft);
+    std::vector<std::string> read = of_nft(each.nft);
+    std::ranges::sort(read);
+    std::vector<std::string> expected = each.read;
+    for (std::string& line : expected) {
+      if (line == "-j reject with type 2 code 1") line = "reject with type 2 code 1";
+    }
+    std::ranges::sort(expected);
+    EXPECT_EQ(read, expected);
+  }
+}
+
+// What the model has no words for is there all the same, and said to be unknown.
+TEST_F(Read, WhatIsNotUnderstoodIsOpaque) {
+  const char* const rules_of_others[] = {
+      "limit rate 5/second accept",
+      "ip daddr & 255.0.255.0 == 10.0.1.0 drop",
+      "tcp dport & 1 == 1 drop",
+      "meta mark > 5 drop",
+      "tcp flags syn drop",
+      "fib daddr type local drop",
+      "numgen random mod 2 == 0 drop",
+      "ct direction reply drop",
+      "meta pkttype broadcast drop",
+      "meta length > 100 drop",
+      "ip ttl 64 drop",
+      "icmp type echo-request drop",
+      "quota over 10 kbytes drop",
+      "meta oiftype loopback drop",
+      "th dport 53 meta mark > 1 drop",
+      "socket transparent 1 drop",
+      "ct status dnat drop",
+      "meta mark set numgen inc mod 4",
+      "ip daddr . tcp dport != { 10.0.0.1 . 80 } drop",
+      "ip ttl set 5",
+      "meta cgroup 5 drop",
+  };
+  for (const char* each : rules_of_others) {
+    SCOPED_TRACE(each);
+    const Namespace space;
+    space.must(
+        {"nft", "-f", "-"},
+        fmt::format("table inet t {{\nchain c {{ type filter hook output priority 0; }}\n}}\nadd rule inet t c {}\n",
+                    each));
+    const Live live = read(space).nftables;
+    const LiveChain& in = chain(live, "inet t", "c");
+    ASSERT_FALSE(in.rules.empty());
+    EXPECT_TRUE(std::ranges::any_of(in.rules, [](const LiveRule& rule) { return !is_understood(rule.rule); }))
+        << iptables_words(in.rules.front().rule);
+  }
+}
+
+TEST_F(Read, StatementsBehindEachOtherAreRulesBehindEachOther) {
+  // What was matched before the mark is set holds behind it, but for the mark.
+  EXPECT_THAT(of_nft("tcp dport 80 meta mark 1 meta mark set 2 accept"),
+              ElementsAre("-p tcp --dport 80 -m mark --mark 1 -j MARK --set-mark 2",
+                          "-p tcp --dport 80 a match of what this rule changes -j ACCEPT"));
+  EXPECT_THAT(of_nft("meta mark set 2 meta mark 2 accept"),
+              ElementsAre("-j MARK --set-mark 2", "-m mark --mark 2 -j ACCEPT"));
+  const auto logged = of_nft("tcp dport 80 log prefix \"x\" drop");
+  ASSERT_EQ(logged.size(), 2U);
+  EXPECT_THAT(logged[0], HasSubstr("log"));
+  EXPECT_EQ(logged[1], "-p tcp --dport 80 -j DROP");
+}
+
+TEST_F(Read, PortsWithoutAProtocol) {
+  EXPECT_THAT(of_nft("@th,16,16 53 drop"), ElementsAre("-p tcp --dport 53 -j DROP", "-p udp --dport 53 -j DROP",
+                                                       "! -p tcp ! -p udp ports of any protocol -j DROP"));
+}
+
+TEST_F(Read, NamedSets) {
+  EXPECT_THAT(of_nft("ip daddr @s drop", "set s { type ipv4_addr; }"), ElementsAre(HasSubstr("@s is empty")));
+  EXPECT_THAT(of_nft("ip daddr @s drop", "set s { type ipv4_addr; elements = { 10.0.0.1 } }"),
+              ElementsAre("ipv4 -d 10.0.0.1/32 -j DROP"));
+  EXPECT_THAT(of_nft("ip daddr @s drop", "set s { type ipv4_addr; timeout 1h; elements = { 10.0.0.1 } }"),
+              ElementsAre(HasSubstr("@s: its elements expire")));
+  EXPECT_THAT(
+      of_nft("ip daddr @s drop", "set s { type ipv4_addr; flags interval; elements = { 10.0.0.0/8, 192.168.0.1 } }"),
+      ElementsAre("ipv4 -d 10.0.0.0/8,192.168.0.1/32 -j DROP"));
+}
+
+TEST_F(Read, TablesOfOthersWithHooksPoliciesAndFlags) {
+  const Namespace space;
+  space.must({"nft", "-f", "-"}, R"(
+table inet f {
+  chain o { type filter hook output priority -7; policy drop; tcp dport 80 accept; }
+  chain i { type filter hook input priority 3; }
+}
+table ip n {
+  chain o { type nat hook output priority -101; tcp dport 80 dnat to 10.0.0.1:81; }
+}
+table ip6 m {
+  chain o { type route hook output priority -150; }
+}
+table netdev d {
+  chain in { type filter hook ingress device "lo" priority 5; ip daddr 10.0.0.1 drop; }
+}
+table inet idle {
+  flags dormant;
+  chain o { type filter hook output priority 0; policy drop; }
+}
+table ip filter {
+  chain FORWARD { type filter hook forward priority 0; policy drop; }
+}
+)");
+  const LiveNfTables both = read(space);
+  const LiveChain& output = chain(both.nftables, "inet f", "o");
+  EXPECT_EQ(output.hook, (HookPoint{Hook::output, -7, ChainType::filter, {}}));
+  EXPECT_EQ(output.policy, Verdict::drop);
+  EXPECT_FALSE(output.ours);
+  EXPECT_EQ(output.table, Table::other);
+  EXPECT_EQ(chain(both.nftables, "inet f", "i").policy, Verdict::accept);
+  const LiveChain& nat = chain(both.nftables, "ip n", "o");
+  EXPECT_EQ(nat.families, Families(Family::ipv4));
+  const auto& target = std::get<Nat>(nat.rules.at(0).rule.target);
+  EXPECT_EQ(target.end, End::destination);
+  EXPECT_EQ(target.addresses, AddressRange::parse("10.0.0.1"));
+  EXPECT_EQ(target.ports, (PortRange{81, 81}));
+  EXPECT_EQ(chain(both.nftables, "ip6 m", "o").hook, (HookPoint{Hook::output, -150, ChainType::route, {}}));
+  const LiveChain& ingress = chain(both.nftables, "netdev d", "in");
+  EXPECT_EQ(ingress.hook, (HookPoint{Hook::ingress, 5, ChainType::filter, "lo"}));
+  EXPECT_THAT(rules(ingress), ElementsAre("ipv4 -d 10.0.0.1/32 -j DROP"));
+  EXPECT_TRUE(chain(both.nftables, "inet idle", "o").dormant);
+  EXPECT_THAT(both.nftables.tables, Contains(LiveTable{"inet idle", true, false, 0}));
+  EXPECT_THAT(both.nftables.own_tables, IsEmpty());
+  const LiveChain& forward = chain(both.iptables_nft, "ip filter", "FORWARD");
+  EXPECT_EQ(forward.table, Table::filter);
+  EXPECT_EQ(forward.policy, Verdict::drop);
+  EXPECT_THAT(both.iptables_nft.own_tables, IsEmpty());
+}
+
+// The same rules by both kinds of iptables are read as the same.
+TEST_F(Read, WhatIptablesRulesSay) {
+  const Case cases[] = {
+      {"-p tcp -m tcp --dport 80 -j ACCEPT", {"-p tcp --dport 80 -j ACCEPT"}},
+      {"-p tcp -m multiport --dports 80 -j ACCEPT", {"-p tcp --dport 80 -j ACCEPT"}},
+      {"-m owner --uid-owner 5 --gid-owner 6 -j DROP", {"-m owner --uid-owner 5 -m owner --gid-owner 6 -j DROP"}},
+      {"-m state --state NEW -j DROP", {"-m conntrack --ctstate NEW -j DROP"}},
+      {"-m iprange --dst-range 10.0.0.1-10.0.0.9 -j DROP", {"-d 10.0.0.1-10.0.0.9 -j DROP"}},
+      {"-p 47 -j DROP", {"-p 47 -j DROP"}},
+      {"-o eth+ -j DROP", {"-o eth+ -j DROP"}},
+      {"-d 10.0.0.0/255.0.255.0 -j DROP", {}},
+      {"-j CONNMARK --set-xmark 0x5/0xf", {"-j CONNMARK --set-xmark 0x5/0xf"}},
+      {"-m comment --comment x -j DROP", {"-m comment --comment x -j DROP"}},
+      {"-m statistic --mode nth --every 2 --packet 0 -j DROP", {}},
+      {"-p tcp --syn -j DROP", {}},
+  };
+  for (const Case& each : cases) {
+    SCOPED_TRACE(each.nft);
+    for (const char* tool : {"iptables-legacy-restore", "iptables-nft-restore"}) {
+      SCOPED_TRACE(tool);
+      const Namespace space;
+      space.must({tool}, fmt::format("*filter\n:OUTPUT DROP\n-A OUTPUT {}\nCOMMIT\n", each.nft));
+      const bool is_legacy = std::string_view(tool) == "iptables-legacy-restore";
+      const Live live = is_legacy ? legacy(space) : read(space).iptables_nft;
+      const LiveChain& output = chain(live, is_legacy ? "filter" : "ip filter", "OUTPUT");
+      EXPECT_EQ(output.policy, Verdict::drop);
+      EXPECT_EQ(output.table, Table::filter);
+      ASSERT_EQ(output.rules.size(), 1U);
+      if (each.read.empty()) {
+        EXPECT_FALSE(is_understood(output.rules.front().rule)) << iptables_words(output.rules.front().rule);
+      } else {
+        EXPECT_EQ(rules(output), each.read);
+      }
+    }
+  }
+}
+
+TEST_F(Read, NothingIsNothing) {
+  const Namespace space;
+  const LiveNfTables both = read(space);
+  EXPECT_THAT(both.nftables.chains, IsEmpty());
+  EXPECT_THAT(both.iptables_nft.chains, IsEmpty());
+}
+
+}  // namespace
+}  // namespace sidetrack::netns

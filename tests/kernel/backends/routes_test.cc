@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Policy rules, routes and addresses, made by rtnetlink and listed by iproute2.
+#include <gmock/gmock.h>
+#include <linux/rtnetlink.h>
+#include <sys/syscall.h>
+
+#include <barrier>
+#include <functional>
+#include <thread>
+
+#include "kernel/backend.h"
+#include "kernel/kernel.h"
+#include "model/error.h"
+#include "support/kernel_test.h"
+#include "support/namespace.h"
+
+namespace sidetrack::netns {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+const Address passthrough = *Address::parse("::6");
+
+const Routing everything{
+    {{Family::ipv4, 1337, 133}, {Family::ipv6, 1337, 133}}, {{Family::ipv4, 133}, {Family::ipv6, 133}}, {passthrough}};
+
+struct RoutesTest : KernelTest {
+  Namespace space;
+
+  void SetUp() override {
+    KernelTest::SetUp();
+    if (!IsSkipped() && !HasFatalFailure()) space.must({"ip", "link", "set", "lo", "up"});
+  }
+
+  void add(const Routing& wanted) const {
+    space.run([&] { open_routes()->add(wanted); });
+  }
+  void remove(const Routing& unwanted) const {
+    space.run([&] { open_routes()->remove(unwanted); });
+  }
+  Routing read() const {
+    return space.run([] { return open_routes()->read().ours; });
+  }
+  void shell(const std::string& commands) const { space.must({"sh", "-ec", commands}); }
+
+  // All that there is, as iproute2 tells it, but for the routes that the kernel makes by itself: those of an address
+  // come some time after it.
+  std::string listed() const {
+    return space.must(
+        {"sh", "-ec",
+         "for f in -4 -6; do ip $f -details rule; ip $f -details route show table all | sed '/proto kernel/d'; done; "
+         "ip -oneline address show dev lo"});
+  }
+
+  Error error_of(const std::function<void()>& act) const {
+    return space.run([&] {
+      try {
+        act();
+      } catch (const Error& error) {
+        return error;
+      }
+      return Error(ExitCode::done, "no error");
+    });
+  }
+};
+
+TEST_F(RoutesTest, AddsTaggedAndReadsBack) {
+  EXPECT_EQ(read(), Routing{});
+  add(everything);
+  EXPECT_EQ(read(), everything);
+  const std::string text = listed();
+  EXPECT_THAT(text, HasSubstr("32765:\tfrom all fwmark 0x539 lookup 133 proto 137"));
+  EXPECT_THAT(text, HasSubstr("local default dev lo table 133 proto 137 scope host"));
+  EXPECT_THAT(text, HasSubstr("inet6 ::6/128 scope global"));
+}
+
+TEST_F(RoutesTest, AddingAgainChangesNothing) {
+  add(everything);
+  const std::string before = listed();
+  add(everything);
+  EXPECT_EQ(listed(), before);
+}
+
+// Both find nothing, both add: for the second of them each is there already. But for a policy rule: its priority is
+// the kernel's choice, so that it may be there twice, which read() and remove() take as one.
+TEST_F(RoutesTest, TwoAtOnceDisturbNeitherOfThem) {
+  const std::string before = listed();
+  for (int round = 0; round < 200; ++round) {
+    std::barrier start(2);
+    const auto add_at_once = [&] {
+      space.run([&] {
+        start.arrive_and_wait();
+        EXPECT_NO_THROW(
+            open_kernel({.write = true})->add(everything));  // one after the other: the kernel doubles rules
+      });
+    };
+    std::jthread other(add_at_once);
+    add_at_once();
+    other.join();
+    ASSERT_EQ(read(), everything);
+    remove(everything);
+    ASSERT_EQ(listed(), before);
+  }
+}
+
+TEST_F(RoutesTest, RemovesAllThatItAdded) {
+  const std::string before = listed();
+  add(everything);
+  remove(everything);
+  EXPECT_EQ(listed(), before);
+  EXPECT_NO_THROW(remove(everything)) << "gone already";
+}
+
+TEST_F(RoutesTest, RemovesWhatIsAskedForAlone) {
+  add(everything);
+  remove({{everything.policy_rules[0]}, {everything.local_routes[0]}, {}});
+  const Routing rest{{everything.policy_rules[1]}, {everything.local_routes[1]}, {passthrough}};
+  EXPECT_EQ(read(), rest);
+}
+
+constexpr const char* by_istio =
+    "ip rule add fwmark 1337 lookup 133; ip route add local default dev lo table 133;"
+    "ip -6 rule add fwmark 1337 lookup 133; ip -6 route add local default dev lo table 133;"
+    "ip address add ::6/128 dev lo nodad";
+
+TEST_F(RoutesTest, TakesIstiosForOurs) {
+  const std::string before = listed();
+  shell(by_istio);
+  EXPECT_EQ(read(), everything);
+  const std::string istio = listed();
+  add(everything);
+  EXPECT_EQ(listed(), istio) << "left alone";
+  remove(everything);
+  EXPECT_EQ(listed(), before);
+}
+
+TEST_F(RoutesTest, RemovesADoubledRuleWholly) {
+  const std::string before = listed();
+  shell(std::string(by_istio) + "; ip rule add fwmark 1337 lookup 133");
+  Routing doubled = everything;
+  doubled.policy_rules.insert(doubled.policy_rules.begin(), everything.policy_rules.front());
+  EXPECT_EQ(read(), doubled);
+  remove(read());
+  EXPECT_EQ(listed(), before);
+}
+
+TEST_F(RoutesTest, RemovesAsManyAsAreAskedFor) {
+  shell(std::string(by_istio) + "; ip rule add fwmark 1337 lookup 133");
+  remove({{everything.policy_rules.front()}, {}, {}});
+  EXPECT_EQ(read(), everything);
+}
+
+TEST_F(RoutesTest, LeavesOthersAlone) {
+  shell(
+      "ip rule add fwmark 1 lookup 100; ip route add local default dev lo table 100;"         // a transparent proxy's
+      "ip rule add fwmark 1337 iif lo lookup 133; ip rule add fwmark 1337/0xfff lookup 133;"  // more, or less, in it
+      "ip rule add fwmark 1337 lookup 133 protocol zebra; ip rule add not fwmark 1337 lookup 133;"
+      "ip rule add fwmark 1337 lookup 133 suppress_prefixlength 0;"
+      "ip route add local default dev lo table 133;"  // without its rule
+      "ip address add ::7/128 dev lo nodad; ip address add 10.0.0.6/32 dev lo");
+  EXPECT_EQ(read(), Routing{});
+  const std::string before = listed();
+  remove(everything);
+  remove({{{Family::ipv4, 1, 100}}, {{Family::ipv4, 100}}, {}});
+  EXPECT_EQ(listed(), before);
+}
+
+TEST_F(RoutesTest, LargeTableNumbersAndOtherMarks) {
+  const Routing wanted{{{Family::ipv4, 0xdeadbeef, 100000}}, {{Family::ipv4, 100000}}, {}};
+  add(wanted);
+  EXPECT_EQ(read(), wanted);
+  remove(wanted);
+  EXPECT_EQ(read(), Routing{});
+}
+
+// ---- failures
+
+TEST_F(RoutesTest, AFailedAdditionIsUndone) {
+  // The last of the routes cannot be added: its table has another default route.
+  shell("ip -6 route add default dev lo table 133 metric 1024");
+  const std::string before = listed();
+  const Error error = error_of([] { open_routes()->add(everything); });
+  EXPECT_EQ(error.code(), ExitCode::failed);
+  EXPECT_THAT(error.what(),
+              AllOf(HasSubstr("ip -6 route local default dev lo table 133"), HasSubstr("another default")));
+  EXPECT_EQ(listed(), before);
+}
+
+TEST_F(RoutesTest, LoopbackDownIsSaid) {
+  space.must({"ip", "link", "set", "lo", "down"});
+  const Error error = error_of([] { open_routes()->add(everything); });
+  EXPECT_EQ(error.code(), ExitCode::failed);
+  EXPECT_THAT(error.what(), HasSubstr("lo is down"));
+  EXPECT_THAT(error.hint(), HasSubstr("ip link set lo up"));
+  EXPECT_EQ(read(), Routing{});
+}
+
+TEST_F(RoutesTest, SwitchedOffIpv6IsSaid) {
+  space.must({"sysctl", "-qw", "net.ipv6.conf.all.disable_ipv6=1"});
+  for (const Routing& wanted : {Routing{{}, {}, {passthrough}}, Routing{{}, {{Family::ipv6, 133}}, {}}}) {
+    const Error error = error_of([&] { open_routes()->add(wanted); });
+    EXPECT_EQ(error.code(), ExitCode::kernel_lacks);
+    EXPECT_THAT(error.what(), HasSubstr("net.ipv6.conf.lo.disable_ipv6"));
+  }
+  EXPECT_EQ(read(), Routing{});
+}
+
+TEST_F(RoutesTest, NeedsTheCapability) {
+  const auto unprivileged = [&](auto act) {
+    return space.run(
+        [&] {
+          try {
+            act();
+          } catch (const Error& error) {
+            return error;
+          }
+          return Error(ExitCode::done, "no error");
+        },
+        {1337, 1337});
+  };
+  const Error error = unprivileged([] { open_routes()->add(everything); });
+  EXPECT_EQ(error.code(), ExitCode::not_permitted);
+  EXPECT_THAT(error.hint(), HasSubstr("CAP_NET_ADMIN"));
+  add(everything);
+  Routing seen;
+  EXPECT_EQ(unprivileged([&] { seen = open_routes()->read().ours; }).code(), ExitCode::done);
+  EXPECT_EQ(seen, everything) << "reading needs none";
+}
+
+}  // namespace
+}  // namespace sidetrack::netns

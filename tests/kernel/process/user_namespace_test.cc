@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// A pod with `hostUsers: false`.
+#include "support/user_namespace.h"
+
+#include <gmock/gmock.h>
+
+#include "support/traffic.h"
+
+namespace sidetrack::netns {
+namespace {
+
+class HostUsersFalse : public KernelTest, public ::testing::WithParamInterface<Setting> {
+ protected:
+  [[nodiscard]] Output sidetrack(const Pod& pod, const UserNamespace& users, std::vector<std::string> words) const {
+    words.insert(words.begin(), program_under_test());
+    return pod.ns().program(users.inside(std::move(words)));
+  }
+};
+
+TEST_P(HostUsersFalse, AppliesAndSteers) {
+  const auto [backend, family] = GetParam();
+  const Addresses& at = addresses(family);
+  const UserNamespace users;
+  const Identity proxy = UserNamespace::outside(1337);
+  Pod pod({.proxy = proxy}, users.network());
+  const std::vector<std::string> options{"--backend", backend, "--dual-stack", "-u", "1337", "-b", "*", "-i", "*"};
+  const auto with = [&](const char* command) {
+    std::vector<std::string> words{command};
+    words.insert(words.end(), options.begin(), options.end());
+    return words;
+  };
+  const Output applied = sidetrack(pod, users, with("apply"));
+  ASSERT_EQ(applied.exit_code, 0) << applied.err;
+  const Output verified = sidetrack(pod, users, with("verify"));
+  EXPECT_EQ(verified.exit_code, 0) << verified.out << verified.err;
+
+  const auto connect = [&](const Actor& actor, const Endpoint& to) {
+    return pod.connect(actor, {.to = to, .protocol = Protocol::tcp, .from = {}});
+  };
+  const Actor app{Place::pod, UserNamespace::outside(1000)};
+  const Endpoint service(at.service, 80);
+  const Endpoint inbound(at.pod, 8080);
+  EXPECT_EQ(connect(from_outside, inbound), landed(Role::proxy_inbound, original(inbound)));
+  EXPECT_EQ(connect(app, service), landed(Role::proxy_outbound, original(service)));
+  EXPECT_EQ(connect({Place::pod, proxy}, service), landed(Role::outside, local(service)));
+}
+
+INSTANTIATE_TEST_SUITE_P(, HostUsersFalse, settings(), setting_name);
+
+using UserNamespaceTest = KernelTest;
+
+// From the node the user namespace is entered, too: else -m owner would be refused.
+TEST_F(UserNamespaceTest, IsSeenByDoctor) {
+  const UserNamespace users;
+  const Namespace network = users.network();
+  const Output inside = network.program(users.inside({program_under_test(), "doctor"}));
+  EXPECT_EQ(inside.exit_code, 0) << inside.err;
+  EXPECT_THAT(inside.out, ::testing::HasSubstr("not the initial one; uid and gid 1337 are mapped"));
+  const Output beside = network.program({program_under_test(), "doctor"});
+  EXPECT_EQ(beside.exit_code, 0) << beside.err;
+  EXPECT_THAT(beside.out, ::testing::HasSubstr("the network namespace belongs to another user namespace"));
+}
+
+}  // namespace
+}  // namespace sidetrack::netns

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Mode TPROXY: inbound connections arrive at the proxy unchanged. The local address of the accepted socket is the
+// destination that the client chose; that its remote address is the client's own is part of every landing.
+#include "support/network.h"
+#include "support/traffic.h"
+
+namespace sidetrack::netns {
+namespace {
+
+class Tproxy : public Traffic {
+ protected:
+  Tproxy() : Traffic(Pod::Options{.transparent_proxy = true}) {}
+};
+INSTANTIATE_TEST_SUITE_P(, Tproxy, settings(), setting_name);
+
+constexpr std::string_view tproxy = "-p 15001 -z 15006 -u 1337 -m TPROXY -i * -x -b * -d 15090,15021,15020";
+
+TEST_P(Tproxy, InboundArrivesUnchangedAtTheProxy) {
+  EXPECT_EQ(connect(from_outside, pod(8080)), landed(Role::app, local(pod(8080))));
+  apply(tproxy);
+  EXPECT_EQ(connect(from_outside, pod(8080)), landed(Role::proxy_inbound, local(pod(8080))));
+  EXPECT_EQ(connect(from_outside, pod(9)), landed(Role::proxy_inbound, local(pod(9))));
+}
+
+// To an address that is not the pod's own, only the mark and the policy route lead to the proxy: of the first packet
+// and of every later one.
+TEST_P(Tproxy, PassingTrafficArrivesUnchangedAtTheProxy) {
+  EXPECT_EQ(connect(from_guest, service(80)), landed(Role::outside, local(service(80))));
+  apply(tproxy);
+  EXPECT_EQ(connect(from_guest, service(80)), landed(Role::proxy_inbound, local(service(80))));
+}
+
+TEST_P(Tproxy, InboundToExcludedPortsReachesTheApp) {
+  apply(tproxy);
+  for (const auto port : status_ports) EXPECT_EQ(connect(from_outside, pod(port)), landed(Role::app, local(pod(port))));
+}
+
+TEST_P(Tproxy, InboundOfAPortListOnlyTheseArriveAtTheProxy) {
+  apply("-m TPROXY -b 80,8080");
+  EXPECT_EQ(connect(from_outside, pod(80)), landed(Role::proxy_inbound, local(pod(80))));
+  EXPECT_EQ(connect(from_outside, pod(8080)), landed(Role::proxy_inbound, local(pod(8080))));
+  EXPECT_EQ(connect(from_outside, pod(8081)), landed(Role::app, local(pod(8081))));
+}
+
+// A conversation, not only its beginning: later packets take the way of established connections (ISTIO_DIVERT).
+TEST_P(Tproxy, ConnectionsStay) {
+  apply(tproxy);
+  Connection first(pod_->at(Place::outside), {}, {.to = pod(8080), .protocol = Protocol::tcp, .from = {}});
+  Connection second(pod_->at(Place::outside), {}, {.to = pod(8081), .protocol = Protocol::tcp, .from = {}});
+  for (int round = 0; round < 10; ++round) {
+    EXPECT_EQ(first.ask(), landed(Role::proxy_inbound, local(pod(8080))));
+    EXPECT_EQ(second.ask(), landed(Role::proxy_inbound, local(pod(8081))));
+  }
+}
+
+TEST_P(Tproxy, MarkAndRouteTableMayBeOthers) {
+  apply("-m TPROXY -b * -t 1400 -r 140");
+  EXPECT_EQ(connect(from_outside, pod(8080)), landed(Role::proxy_inbound, local(pod(8080))));
+}
+
+TEST_P(Tproxy, OutboundIsStillRedirected) {
+  apply(tproxy);
+  EXPECT_EQ(connect(as_app, service(80)), landed(Role::proxy_outbound, original(service(80))));
+  EXPECT_EQ(connect(as_proxy, service(80)), landed(Role::outside, local(service(80))));
+}
+
+TEST_P(Tproxy, AppReachesItself) {
+  apply(tproxy);
+  EXPECT_EQ(connect(as_app, loopback(8080)), landed(Role::app, local(loopback(8080))));
+  EXPECT_EQ(connect(as_app, pod(8080)), landed(Role::app, local(pod(8080))));
+}
+
+TEST_P(Tproxy, ProxyByThePodsAddressLandsOnItsInboundPort) {
+  apply(tproxy);
+  EXPECT_EQ(connect(as_proxy, pod(8080)), landed(Role::proxy_inbound, original(pod(8080))));
+}
+
+// Mode TPROXY has no rule of its own for the tunnel.
+TEST_P(Tproxy, TunnelArrivesAtTheInboundPort) {
+  apply(tproxy);
+  EXPECT_EQ(connect(from_outside, pod(15008)), landed(Role::proxy_inbound, local(pod(15008))));
+  EXPECT_EQ(connect(as_proxy, pod(15008)), landed(Role::proxy_inbound, local(pod(15008))));
+}
+
+TEST_P(Tproxy, ProxyFromItsInboundAddressReachesTheApp) {
+  apply(tproxy);
+  EXPECT_EQ(connect_from_inbound_source(pod(8080)), landed(Role::app, local(pod(8080))));
+}
+
+// The proxy speaks to the app from the client's own address, marked. The app's answers go to that address: only the
+// policy route brings them to the proxy instead of sending them out of the pod. (With 127.0.0.1 as their source, IPv4
+// wants route_localnet for that; Envoy's manual says so of its original_src filter.)
+TEST_P(Tproxy, ProxyReachesTheAppFromTheClientsAddress) {
+  constexpr Actor as_tproxy{Place::pod, {1337, 1337, true}};
+  const Request request{.to = loopback(8080),
+                        .protocol = Protocol::tcp,
+                        .from = Endpoint(at().client, 41000),
+                        .transparent = true,
+                        .mark = 1337};
+  set_sysctl(pod_->ns(), "ipv4/conf/eth0/route_localnet", "1");
+  apply(tproxy);
+  EXPECT_EQ(pod_->connect(as_tproxy, request), landed(Role::app, local(loopback(8080))));
+}
+
+TEST_P(Tproxy, ExcludedInterfacesAreNotCaptured) {
+  const Endpoint guest(at().guest, 80);
+  const Endpoint second(at().pod_second, 8080);
+  apply("-m TPROXY -b * -i * -c net1");
+  EXPECT_EQ(connect(from_guest, second), landed(Role::app, local(second)));
+  EXPECT_EQ(connect(as_app, guest), landed(Role::guest, local(guest)));
+  EXPECT_EQ(connect(from_outside, pod(8080)), landed(Role::proxy_inbound, local(pod(8080))));
+}
+
+}  // namespace
+}  // namespace sidetrack::netns
