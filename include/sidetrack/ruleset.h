@@ -176,7 +176,8 @@ enum class MeshRule : std::uint8_t;  // mesh/catalogue.h
 struct Reason {
   std::string flag;
   std::string sentence;
-  MeshRule rule{};  // which of Istio's rules it is; 0: not known
+  MeshRule rule{};         // which of Istio's rules it is; 0: not known
+  bool shortened = false;  // the sentence leaves values out: "outbound to … (200 ranges) bypasses the proxy"
 };
 
 struct Rule {

@@ -38,14 +38,13 @@ Reason describe(const Rule& rule) {
   const auto printed = [](const Reason& reason) {
     return Reason{printable(reason.flag), printable(reason.sentence), reason.rule};
   };
-  // The common words of several rules that fold() made one: the row says it with the values.
-  const bool shortened = own.sentence.find("…") != std::string::npos;
-  if (!own.sentence.empty() && !shortened) return printed(own);
+  // Where fold() left out values of rules that it made one, the row has them.
+  if (!own.sentence.empty() && !own.shortened) return printed(own);
   const Rule named = in_iptables_names(rule);
   const Row* row = row_of(named);
   if (row == nullptr) return printed(own);
   Reason found = reason_of(*row, named);
-  if (shortened) found.flag = own.flag;
+  if (own.shortened) found.flag = own.flag;
   return printed(found);
 }
 
