@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 
+#include "mesh/catalogue.h"
 #include "model/error.h"
 #include "model/iptables.h"
 #include "model/printable.h"
@@ -19,46 +20,25 @@ const Jump* jump_to_istio(const Rule& rule) {
   return jump != nullptr && is_istio_chain(jump->chain) ? jump : nullptr;
 }
 
-template <typename M>
-const M* find(const Rule& rule) {
-  for (const Match& match : rule.matches) {
-    if (const auto* found = std::get_if<M>(&match)) return found;
-  }
-  return nullptr;
-}
-
-// `rule` with other matches and another target: what it would have to be.
-bool is_exactly(const Rule& rule, std::vector<Match> matches, Target target) {
-  return same_effect(rule, {rule.families, rule.table, rule.chain, std::move(matches), std::move(target), {}, {}});
-}
-
-const ProtocolMatch tcp{Protocol::tcp, false};
-const InterfaceMatch out_lo{Direction::out, "lo", false};
-
 // -i IF -j RETURN, -o IF -j RETURN: the name of the interface
 const std::string* returned_interface(const Rule& rule, Direction direction) {
-  const auto* interface = find<InterfaceMatch>(rule);
-  if (interface == nullptr || interface->direction != direction || interface->negated) return nullptr;
-  return is_exactly(rule, {*interface}, Verdict::return_) ? &interface->name : nullptr;
+  using enum MeshRule;
+  if (!is_of(rule, direction == Direction::in ? excluded_interface_in : excluded_interface_out)) return nullptr;
+  return &std::get<InterfaceMatch>(rule.matches.front()).name;
 }
 
-bool is_tproxy_prerouting(const Rule& rule) {
-  const auto* mark = find<MarkMatch>(rule);
-  return mark != nullptr && is_exactly(rule, {tcp, MarkMatch{mark->value}}, Connmark::save);
+// Of the rules that mark the proxy's traffic, those with the mark and a loopback range that Istio gives them.
+bool marks_proxy(const Rule& rule) {
+  const auto beside_loopback = [](const Match& match) {
+    const auto* address = std::get_if<AddressMatch>(&match);
+    return address != nullptr && address->ranges.front().first.is_loopback();
+  };
+  return is_of(rule, MeshRule::tproxy_mark_proxy) && rule.target == Target(SetMark{outbound_mark}) &&
+         std::ranges::any_of(rule.matches, beside_loopback);
 }
 
 bool is_tproxy_output(const Rule& rule) {
-  if (const auto* mark = find<MarkMatch>(rule)) {
-    return is_exactly(rule, {tcp, out_lo, MarkMatch{mark->value}}, Verdict::return_);
-  }
-  if (const auto* connmark = find<ConnmarkMatch>(rule)) {
-    return is_exactly(rule, {tcp, ConnmarkMatch{connmark->value}}, Connmark::restore);
-  }
-  const auto* address = find<AddressMatch>(rule);
-  const auto* owner = find<OwnerMatch>(rule);
-  if (address == nullptr || owner == nullptr || owner->negated || !address->negated) return false;
-  if (address->end != End::destination || !address->ranges.front().first.is_loopback()) return false;
-  return is_exactly(rule, {*address, tcp, out_lo, *owner}, SetMark{1338});
+  return is_of(rule, MeshRule::tproxy_keep_mark) || is_of(rule, MeshRule::tproxy_restore_mark) || marks_proxy(rule);
 }
 
 // The built-in chains of one table and family that we write to ourselves.
@@ -83,7 +63,7 @@ void mark_direct(Table table, const Direct& direct) {
     for (LiveRule& live : direct.prerouting->rules) {
       const std::string* interface = returned_interface(live.rule, Direction::in);
       if (interface != nullptr && (table == Table::nat || twins.contains(*interface))) live.ours = true;
-      if (table == Table::mangle && is_tproxy_prerouting(live.rule)) live.ours = true;
+      if (table == Table::mangle && is_of(live.rule, MeshRule::tproxy_save_mark)) live.ours = true;
     }
   }
   if (direct.output != nullptr) {

@@ -12,7 +12,7 @@ namespace sidetrack {
 [[nodiscard]] bool is_istio_chain(std::string_view chain);
 
 // Whether istio-iptables (of whatever version) or Sidetrack writes such a rule into this chain: it has exactly one of
-// the shapes that are known (describe.cc). A comment or any other word more makes it another one.
+// the shapes that are known (mesh/catalogue.cc). A comment or any other word more makes it another one.
 [[nodiscard]] bool is_of_istio(const Rule& rule);
 
 // Sets `ours` on the chains and rules of iptables (either backend) that Sidetrack or istio-iptables wrote:
