@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <algorithm>
+#include <utility>
 
 #include "cli/commands.h"
 #include "cli/log.h"
@@ -25,7 +26,7 @@ std::vector<Live> read_live(const CommandLine& line) {
       warn(std::string(unreadable->why.what()) + ": its tables, none of which can be the sidecar's, are not seen");
     }
   }
-  std::vector<Live> found = deciding(survey);
+  std::vector<Live> found = deciding(std::move(survey));
   std::erase_if(found, [](const Live& live) { return !holds_rules(live); });
   std::ranges::reverse(found);  // the backends as people think of them: what comes first is the newest
   return found;
