@@ -109,19 +109,19 @@ bool concerns_us(const LiveChain& chain) {
 }
 
 // A table of our own goes as a whole, or is written anew as a whole.
-void require_own_tables(const Live& seen) {
-  const auto refuse = [&](const std::string& table, const std::string& what, const std::string& command) {
-    throw Error(ExitCode::failed,
-                fmt::format("{}: the table {} holds {} that is not Sidetrack's; nothing was changed",
-                            name(seen.backend), printable(table), printable(what)),
-                fmt::format("move it to a table of its own, then remove it here: {}", printable(command)));
+std::optional<Error> others_in_own_tables(const Live& seen) {
+  const auto refusal = [&](const std::string& table, const std::string& what, const std::string& command) {
+    return Error(ExitCode::failed,
+                 fmt::format("{}: the table {} holds {} that is not Sidetrack's; nothing was changed",
+                             name(seen.backend), printable(table), printable(what)),
+                 fmt::format("move it to a table of its own, then remove it here: {}", printable(command)));
   };
   const auto is_own = [&](const std::string& table) {
     return std::ranges::find(seen.own_tables, table) != seen.own_tables.end();
   };
   for (const LiveChain& chain : seen.chains) {
     if (!chain.ours && is_own(chain.table_name)) {
-      refuse(chain.table_name, "the chain " + chain.name,
+      return refusal(chain.table_name, "the chain " + chain.name,
              fmt::format("nft delete chain {} {}", chain.table_name, chain.name));
     }
   }
@@ -129,17 +129,18 @@ void require_own_tables(const Live& seen) {
     if (!chain.ours || !is_own(chain.table_name)) continue;
     const auto other = std::ranges::find(chain.rules, false, &LiveRule::ours);
     if (other == chain.rules.end()) continue;
-    refuse(chain.table_name, "the rule " + iptables_words(other->rule),
+    return refusal(chain.table_name, "the rule " + iptables_words(other->rule),
            fmt::format("see nft -a list table {}", chain.table_name));
   }
   for (const LiveTable& table : seen.tables) {
     if (table.other_objects && is_own(table.name)) {
-      refuse(table.name, "a set or another object", fmt::format("see nft list table {}", table.name));
+      return refusal(table.name, "a set or another object", fmt::format("see nft list table {}", table.name));
     }
   }
+  return std::nullopt;
 }
 
-void require_removable(const Live& seen, const Ruleset& wanted) {
+std::optional<Error> leads_to_removed(const Live& seen, const Ruleset& wanted) {
   const auto goes = [&](const LiveChain& from, const std::string& name) {
     const bool asked = std::ranges::any_of(wanted.rules, [&](const Rule& rule) {
       const auto* jump = std::get_if<Jump>(&rule.target);
@@ -155,7 +156,7 @@ void require_removable(const Live& seen, const Ruleset& wanted) {
     for (const LiveRule& live : chain.rules) {
       const auto* jump = live.ours ? nullptr : std::get_if<Jump>(&live.rule.target);
       if (jump == nullptr || !goes(chain, jump->chain)) continue;
-      throw Error(
+      return Error(
           ExitCode::failed,
           fmt::format("{}: the chain {} of the table {} ({}) cannot be removed: somebody else's rule leads to it: {}",
                       name(seen.backend), printable(jump->chain), chain.table_name, names(chain.families),
@@ -163,6 +164,7 @@ void require_removable(const Live& seen, const Ruleset& wanted) {
           "delete that rule first; nothing was changed");
     }
   }
+  return std::nullopt;
 }
 
 }  // namespace sidetrack

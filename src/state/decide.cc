@@ -74,20 +74,17 @@ Error refusal(const Unreadable& place) {
           place.why.hint()};
 }
 
-// Of others, and in the way of what has to go: their jumps to our chains.
+// What of others is in the way of what has to go: their jumps to our chains, and what they keep in our tables.
 std::optional<Error> cannot_go(const Request& request, const Survey& survey) {
   static const Ruleset nothing;
-  try {
-    for (BackendKind kind : all_backends) {
-      if (const Live* live = survey.live(kind)) {
-        const Ruleset& asked = request.plan != nullptr ? request.plan->ruleset : nothing;
-        require_removable(*live, asked);
-        // Which backend will hold the rules is not decided yet: what is as asked in ours would stay.
-        if (kind == BackendKind::nftables && !equal(*live, stored(kind, asked))) require_own_tables(*live);
-      }
-    }
-  } catch (const Error& error) {
-    return error;
+  const Ruleset& asked = request.plan != nullptr ? request.plan->ruleset : nothing;
+  for (BackendKind kind : all_backends) {
+    const Live* live = survey.live(kind);
+    if (live == nullptr) continue;
+    if (auto refused = leads_to_removed(*live, asked)) return refused;
+    auto refused = others_in_own_tables(*live);
+    // Which backend will hold the rules is not decided yet: a table that is as asked would stay.
+    if (refused && !is_as_asked(survey, kind, asked)) return refused;
   }
   return std::nullopt;
 }
