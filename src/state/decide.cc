@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "state/decide.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "mesh/ownership.h"
@@ -69,9 +71,9 @@ std::vector<BackendKind> candidates(const Choice& choice, const Survey& survey, 
   return order;
 }
 
-Error refusal(const Unreadable& place) {
-  return {place.why.code(), place.why.what() + std::string(": whether rules of the sidecar are there is not known"),
-          place.why.hint()};
+// What is not known because of it: "whether …".
+Error refusal(const Unreadable& place, const std::string& unknown = "whether rules of the sidecar are there") {
+  return {place.why.code(), fmt::format("{}: {} is not known", place.why.what(), unknown), place.why.hint()};
 }
 
 // What of others is in the way of what has to go: their jumps to our chains, and what they keep in our tables.
@@ -157,9 +159,7 @@ Comparison compare(const Request& request, const Survey& survey) {
   for (const BackendKind kind : all_backends) {
     const auto* place = std::get_if<Unreadable>(&survey.of(kind));
     if (place == nullptr || place->chains.empty() || request.plan->ruleset.rules.empty()) continue;
-    throw Error(place->why.code(),
-                place->why.what() + std::string(": whether its tables keep traffic from the proxy is not known"),
-                place->why.hint());
+    throw refusal(*place, "whether its tables keep traffic from the proxy");
   }
   const std::vector<BackendKind> holding = holders(survey);
   Comparison comparison;
