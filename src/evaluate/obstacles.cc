@@ -22,11 +22,6 @@ namespace {
 constexpr std::size_t most_packets = 64;
 constexpr std::size_t most_steps = 400'000;
 
-bool is_others(const LiveChain& chain) {
-  return chain.dormant || (chain.hook && chain.policy != Verdict::accept) ||
-         std::ranges::any_of(chain.rules, [](const LiveRule& live) { return !live.ours; });
-}
-
 // ---- Packets that a rule speaks of.
 
 Packet example(const Rule& rule, Way way, Family family) {
@@ -374,10 +369,6 @@ std::vector<Live> after_apply(const Ruleset& stored, BackendKind backend, std::v
   }
   if (!put) after.push_back(as_live(stored, backend));
   return after;
-}
-
-bool holds_others(std::span<const Live> live) {
-  return std::ranges::any_of(live, [](const Live& one) { return std::ranges::any_of(one.chains, is_others); });
 }
 
 std::vector<Obstacle> obstacles(const Plan& plan, BackendKind backend, const PodView& pod, std::span<const Live> live) {

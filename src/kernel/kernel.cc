@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <optional>
 
-#include "evaluate/obstacles.h"
 #include "kernel/legacy/iptc_table.h"
 #include "kernel/lock.h"
 #include "kernel/nft/nf_tables.h"
+#include "mesh/ownership.h"
 #include "model/error.h"
 
 namespace sidetrack {
@@ -70,7 +70,7 @@ class LinuxKernel final : public Kernel {
       const auto* unreadable = std::get_if<Unreadable>(&survey.of(kind));
       if (unreadable != nullptr) return !unreadable->chains.empty();
       const Live* live = survey.live(kind);
-      return live != nullptr && holds_others(std::span(live, 1));
+      return live != nullptr && holds_others(*live);
     };
     if (routing.unusual || std::ranges::any_of(all_backends, others)) {
       survey.pod = read_pod();

@@ -108,6 +108,13 @@ bool concerns_us(const LiveChain& chain) {
   return is_wholly_ours(chain) || std::ranges::any_of(chain.rules, &LiveRule::ours);
 }
 
+bool holds_others(const Live& live) {
+  return std::ranges::any_of(live.chains, [](const LiveChain& chain) {
+    return chain.dormant || (chain.hook && chain.policy != Verdict::accept) ||
+           std::ranges::any_of(chain.rules, [](const LiveRule& rule) { return !rule.ours; });
+  });
+}
+
 // A table of our own goes as a whole, or is written anew as a whole.
 std::optional<Error> others_in_own_tables(const Live& seen) {
   const auto refusal = [&](const std::string& table, const std::string& what, const std::string& command) {

@@ -40,6 +40,9 @@ void mark_ours(std::vector<LiveChain>& chains);
 // Whether anything of it is ours to change. A chain of ours that holds only somebody else's rules is kept for them.
 [[nodiscard]] bool concerns_us(const LiveChain& chain);
 
+// Whether there is anything of others that the kernel would ask: rules, policies, tables that are switched off.
+[[nodiscard]] bool holds_others(const Live& live);
+
 // The refusal that names somebody else's rule that leads to a chain of ours which would have to go; nothing if none does.
 [[nodiscard]] std::optional<Error> leads_to_removed(const Live& seen, const Ruleset& wanted);
 
