@@ -183,13 +183,8 @@ std::optional<LiveRoute> network_route(const Message& message) {
   return live;
 }
 
-// Single hosts on lo.
-std::vector<Address> loopback_addresses(netlink::Socket& socket) {
-  std::vector<Address> addresses;
-  for (const LiveAddress& live : list_addresses(socket)) {
-    if (live.device == loopback_index && live.prefix_length == live.address.bits()) addresses.push_back(live.address);
-  }
-  return addresses;
+bool is_loopback_host(const LiveAddress& live) {
+  return live.device == loopback_index && live.prefix_length == live.address.bits();
 }
 
 // What cannot be asked is taken to be as it should.
@@ -266,12 +261,21 @@ bool Everything::holds(const LocalRoute& route) const {
 }
 
 bool Everything::holds(const Address& address) const {
-  return std::ranges::find(addresses, address) != addresses.end();
+  return std::ranges::any_of(
+      addresses, [&](const LiveAddress& live) { return is_loopback_host(live) && live.address == address; });
+}
+
+std::vector<Address> Everything::loopback_hosts() const {
+  std::vector<Address> hosts;
+  for (const LiveAddress& live : addresses) {
+    if (is_loopback_host(live)) hosts.push_back(live.address);
+  }
+  return hosts;
 }
 
 Everything list_everything(netlink::Socket& socket) {
   Everything all{list<fib_rule_hdr>(socket, RTM_GETRULE, policy_rule), list<rtmsg>(socket, RTM_GETROUTE, network_route),
-                 loopback_addresses(socket), loopback_is_up(socket)};
+                 list_addresses(socket), loopback_is_up(socket)};
   for (LiveRule& live : all.rules) live.rule.ours = all.is_ours(live);
   std::ranges::stable_sort(all.routes, {}, &LiveRoute::metric);
   return all;
