@@ -95,6 +95,10 @@ bool may_take(const RoutingRule& rule, const PolicyRule& marked) {
   return !lookup || (rule.table != local_table && rule.table != marked.table);
 }
 
+bool goes_before(const PolicyRule& marked, const RoutingRule& rule) {
+  return rule.priority > 0 && may_take(rule, marked);
+}
+
 void add(PodView& pod, const Routing& added) {
   for (const PolicyRule& one : added.policy_rules) {
     RoutingRule rule;
@@ -103,8 +107,8 @@ void add(PodView& pod, const Routing& added) {
     rule.mask = 0xffffffff;
     rule.table = one.table;
     rule.ours = true;
-    const auto before = std::ranges::find_if(
-        pod.rules, [&](const RoutingRule& there) { return there.priority > 0 && may_take(there, one); });
+    const auto before =
+        std::ranges::find_if(pod.rules, [&](const RoutingRule& there) { return goes_before(one, there); });
     rule.priority = before != pod.rules.end() ? before->priority - 1 : 32765;
     pod.rules.insert(before, rule);
   }

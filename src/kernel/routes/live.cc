@@ -238,11 +238,10 @@ bool Everything::is_ours(const LiveRoute& route) const {
          std::ranges::any_of(rules, [&](const LiveRule& rule) { return is_istio_pair(rule, route); });
 }
 
-// A rule at 0 cannot be overtaken: one that is added comes behind it, too.
 std::optional<PolicyRule> Everything::marked(std::size_t i) const {
   auto marked = rules[i].marked();
   if (!marked) return {};
-  const auto takes = [&](const LiveRule& live) { return live.rule.priority > 0 && may_take(live.rule, *marked); };
+  const auto takes = [&](const LiveRule& live) { return goes_before(*marked, live.rule); };
   if (std::any_of(rules.begin(), rules.begin() + static_cast<std::ptrdiff_t>(i), takes)) {
     marked->behind_others = rules[i].rule.priority;
   }

@@ -219,8 +219,8 @@ class KernelRoutes : public Routes {
   netlink::Reply add_one(const PolicyRule& rule, const Everything& there) {
     netlink::Request request(RTM_NEWRULE, create, rule_header(rule));
     put_rule(request, rule, our_protocol);
-    const auto before = std::ranges::find_if(
-        there.rules, [&](const LiveRule& live) { return live.rule.priority > 0 && may_take(live.rule, rule); });
+    const auto before =
+        std::ranges::find_if(there.rules, [&](const LiveRule& live) { return goes_before(rule, live.rule); });
     if (before != there.rules.end()) request.put(FRA_PRIORITY, before->rule.priority - 1);
     return routes::request(socket_, request);
   }
