@@ -174,8 +174,8 @@ class PacketWalk {
   }
 
   std::string ending_of_discovery(const std::string& device) {
-    const auto found = std::ranges::find(pod_.interfaces, device, &Interface::name);
-    if (found == pod_.interfaces.end()) return {};
+    const Interface* found = pod_.interface(device);
+    if (found == nullptr) return {};
     const auto own = std::ranges::find(found->addresses, Family::ipv6,
                                        [](const InterfaceAddress& one) { return one.address.family; });
     if (own == found->addresses.end()) return {};
@@ -305,8 +305,8 @@ class PacketWalk {
   }
 
   [[nodiscard]] bool is_up(const std::string& device) const {
-    const auto found = std::ranges::find(pod_.interfaces, device, &Interface::name);
-    return found == pod_.interfaces.end() || found->up;
+    const Interface* found = pod_.interface(device);
+    return found == nullptr || found->up;
   }
 
   // "no route to 10.0.0.1 (ip route unreachable 10.0.0.0/8 table main)"

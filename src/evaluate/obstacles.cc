@@ -113,28 +113,26 @@ bool is_usual(const NetworkRoute& route, const Plan& plan) {
 
 // What keeps lo from carrying what is redirected, if anything does.
 std::string fault_of_loopback(const PodView& pod, const Plan& plan) {
-  for (const Interface& interface : pod.interfaces) {
-    if (interface.name != "lo") continue;
-    if (!interface.up) return "interface lo is down";
-    const Address address = Address::loopback(Family::ipv4);
-    if (plan.families.contains(Family::ipv4) && !is_local(pod, address)) return "lo has no address 127.0.0.1";
-  }
+  const Interface* lo = pod.interface("lo");
+  if (lo == nullptr) return {};
+  if (!lo->up) return "interface lo is down";
+  const Address address = Address::loopback(Family::ipv4);
+  if (plan.families.contains(Family::ipv4) && !is_local(pod, address)) return "lo has no address 127.0.0.1";
   return {};
 }
 
 // The pod without what somebody did to its loopback interface and routes.
 PodView usual(PodView pod, const Plan& plan) {
   std::erase_if(pod.routes, [&](const NetworkRoute& route) { return !is_usual(route, plan); });
-  for (Interface& interface : pod.interfaces) {
-    if (interface.name != "lo") continue;
-    interface.up = true;
-    for (const Family family : plan.families.list()) {
-      const Address address = Address::loopback(family);
-      const bool has_family = family == Family::ipv4 || own_address(pod, family);
-      if (std::ranges::find(interface.addresses, address, &InterfaceAddress::address) == interface.addresses.end() &&
-          has_family) {
-        interface.addresses.insert(interface.addresses.begin(), {address, family == Family::ipv4 ? 8 : 128});
-      }
+  Interface* lo = pod.interface("lo");
+  if (lo == nullptr) return pod;
+  lo->up = true;
+  for (const Family family : plan.families.list()) {
+    const Address address = Address::loopback(family);
+    const bool has_family = family == Family::ipv4 || own_address(pod, family);
+    const auto there = std::ranges::find(lo->addresses, address, &InterfaceAddress::address);
+    if (has_family && there == lo->addresses.end()) {
+      lo->addresses.insert(lo->addresses.begin(), {address, family == Family::ipv4 ? 8 : 128});
     }
   }
   return pod;

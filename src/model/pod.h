@@ -82,6 +82,10 @@ struct PodView {
   // What the kernel chooses a source port from: net.ipv4.ip_local_port_range, for IPv6, too. Others' hosts are taken to
   // be alike.
   PortRange chosen_ports{32768, 60999};
+
+  // By its name; nullptr if the pod has none of that name.
+  [[nodiscard]] const Interface* interface(const std::string& name) const;
+  [[nodiscard]] Interface* interface(const std::string& name);
 };
 
 // As the kernel would stand with `added` in it.

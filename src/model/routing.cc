@@ -87,6 +87,15 @@ std::vector<std::string> ip_commands(const Routing& routing) {
   return lines;
 }
 
+const Interface* PodView::interface(const std::string& name) const {
+  const auto found = std::ranges::find(interfaces, name, &Interface::name);
+  return found != interfaces.end() ? &*found : nullptr;
+}
+
+Interface* PodView::interface(const std::string& name) {
+  return const_cast<Interface*>(std::as_const(*this).interface(name));
+}
+
 bool may_take(const RoutingRule& rule, const PolicyRule& marked) {
   if (rule.family != marked.family || rule.action == RoutingRule::Action::none) return false;
   const bool other_mark = rule.mask != 0 && (rule.mark & rule.mask) != (marked.mark & rule.mask);
@@ -116,9 +125,8 @@ void add(PodView& pod, const Routing& added) {
     pod.routes.push_back(
         {AddressRange::prefix(Address::any(one.family), 0), "lo", NetworkRoute::Kind::local, one.table});
   }
-  for (Interface& interface : pod.interfaces) {
-    if (interface.name != "lo") continue;
-    for (const Address& address : added.loopback_addresses) interface.addresses.push_back({address, address.bits()});
+  if (Interface* lo = pod.interface("lo")) {
+    for (const Address& address : added.loopback_addresses) lo->addresses.push_back({address, address.bits()});
   }
 }
 
