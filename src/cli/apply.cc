@@ -39,41 +39,41 @@ void log_dump(LogOptions::Level level, const Plan& plan) {
   }
 }
 
-std::string removed(const Outcome& outcome, std::string_view verb) {
+std::string removed(const ApplyResult& result, std::string_view verb) {
   std::string text;
-  for (BackendKind left : outcome.left) text += fmt::format("; {} those in {}", verb, name(left));
+  for (BackendKind left : result.left) text += fmt::format("; {} those in {}", verb, name(left));
   return text;
 }
 
-void say_unchanged(const Outcome& outcome) {
-  info(fmt::format("nothing to change: {} through {} already as asked", summary(outcome.stored, *outcome.backend),
-                   name(*outcome.backend)));
+void say_unchanged(const ApplyResult& result) {
+  info(fmt::format("nothing to change: {} through {} already as asked", summary(result.canonical, *result.backend),
+                   name(*result.backend)));
 }
 
-void say(const Outcome& outcome) {
-  for (const std::string& reason : outcome.skipped) info(reason);
-  for (const std::string& warning : outcome.warnings) warn(warning);
-  for (const Obstacle& obstacle : outcome.obstacles) warn(text(obstacle));
+void say(const ApplyResult& result) {
+  for (const std::string& reason : result.skipped) info(reason);
+  for (const std::string& warning : result.warnings) warn(warning);
+  for (const Obstacle& obstacle : result.obstacles) warn(text(obstacle));
 }
 
 void ask_kernel(const CommandLine& line, const Plan& plan) {
-  const Outcome outcome = check({.plan = &plan, .config = &line.config}, *open_kernel(line, false));
-  say(outcome);
-  if (outcome.applied == Applied::unchanged) return say_unchanged(outcome);
+  const ApplyResult result = check({.plan = &plan, .config = &line.config}, *open_kernel(line, false));
+  say(result);
+  if (result.applied == Applied::unchanged) return say_unchanged(result);
   info(fmt::format("the kernel would accept {} through {}{}; nothing was changed",
-                   summary(outcome.stored, *outcome.backend), name(*outcome.backend),
-                   removed(outcome, "apply would remove")));
+                   summary(result.canonical, *result.backend), name(*result.backend),
+                   removed(result, "apply would remove")));
 }
 
 void program(const CommandLine& line, const Plan& plan) {
   const auto start = Clock::now();
-  const Outcome outcome = converge({.plan = &plan, .config = &line.config}, *open_kernel(line, true));
-  say(outcome);
-  if (outcome.applied == Applied::unchanged) return say_unchanged(outcome);
+  const ApplyResult result = converge({.plan = &plan, .config = &line.config}, *open_kernel(line, true));
+  say(result);
+  if (result.applied == Applied::unchanged) return say_unchanged(result);
   const std::chrono::duration<double, std::milli> took = Clock::now() - start;
-  const std::string because = outcome.because.empty() ? "" : fmt::format(" ({})", outcome.because);
-  info(fmt::format("programmed {} through {} in {:.1f} ms{}{}", summary(outcome.stored, *outcome.backend),
-                   name(*outcome.backend), took.count(), because, removed(outcome, "removed")));
+  const std::string because = result.because.empty() ? "" : fmt::format(" ({})", result.because);
+  info(fmt::format("programmed {} through {} in {:.1f} ms{}{}", summary(result.canonical, *result.backend),
+                   name(*result.backend), took.count(), because, removed(result, "removed")));
 }
 
 // --cleanup-only

@@ -7,12 +7,12 @@ namespace sidetrack::cli {
 
 ExitCode run_clean(CommandLine& line) {
   enter_target(line);
-  const Outcome outcome = converge({}, *open_kernel(line, true));
-  for (const std::string& warning : outcome.warnings) warn(warning);
+  const ApplyResult result = converge({}, *open_kernel(line, true));
+  for (const std::string& warning : result.warnings) warn(warning);
   std::string from;
-  for (BackendKind backend : outcome.left) from += (from.empty() ? " from " : ", ") + std::string(name(backend));
-  info(outcome.applied == Applied::unchanged ? "nothing to remove"
-                                             : "removed all rules and routes of the sidecar" + from);
+  for (BackendKind backend : result.left) from += (from.empty() ? " from " : ", ") + std::string(name(backend));
+  info(result.applied == Applied::unchanged ? "nothing to remove"
+                                            : "removed all rules and routes of the sidecar" + from);
   return ExitCode::done;
 }
 

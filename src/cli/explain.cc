@@ -29,7 +29,7 @@ Trace over_plan(CommandLine& line, const Packet& packet, const std::optional<Pla
 std::string rendered(const CommandLine& line, const Trace& trace) {
   if (line.format == Format::json) return json(trace);
   if (!line.brief) return text(trace, {.color = colored(line), .all = false});
-  std::string end = sentence(trace.ending) + "\n";
+  std::string end = sentence(trace.outcome) + "\n";
   for (const std::string& doubt : trace.doubts) end += "not certain: " + printable(doubt) + "\n";
   return end;
 }

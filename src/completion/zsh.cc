@@ -41,7 +41,7 @@ _sidetrack_targets() {
 
 )";
 
-constexpr const char* ending = R"(  if [[ $service == istio-iptables ]]; then
+constexpr const char* outcome = R"(  if [[ $service == istio-iptables ]]; then
     _sidetrack_apply
     return
   fi
@@ -136,7 +136,7 @@ std::string zsh() {
   for (const CommandInfo& command : commands()) {
     text += fmt::format("    {}\n", quoted(fmt::format("{}:{}", command.name, escaped(command.summary))));
   }
-  return text + "  )\n" + ending;
+  return text + "  )\n" + outcome;
 }
 
 }  // namespace sidetrack::completion_script

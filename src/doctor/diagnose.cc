@@ -162,7 +162,7 @@ bool usable(const BackendState& backend) {
 
 Diagnosis diagnose(const OpenBackend& open, const std::string& lock_file, Routes& routes) {
   Diagnosis diagnosis;
-  diagnosis.host = look_at_host();
+  diagnosis.host = inspect_host();
   diagnosis.lock = look_at_lock(lock_file);
   diagnosis.families = diagnosis.host.ipv6.in_kernel ? Families::both() : Family::ipv4;
   for (BackendKind kind : {BackendKind::iptables_legacy, BackendKind::iptables_nft, BackendKind::nftables}) {

@@ -55,7 +55,7 @@ struct HostState {
   bool loopback_up = true;
   bool read_only_root = false;
 };
-[[nodiscard]] HostState look_at_host();
+[[nodiscard]] HostState inspect_host();
 
 // ---- The backends.
 

@@ -98,7 +98,7 @@ bool is_mapped(const std::vector<IdMapping>& ids, std::uint32_t id) {
       ids, [&](const IdMapping& range) { return id >= range.inside && id - range.inside < range.count; });
 }
 
-HostState look_at_host() {
+HostState inspect_host() {
   HostState state;
   utsname name{};
   if (uname(&name) == 0) {

@@ -17,7 +17,7 @@
 namespace sidetrack {
 namespace {
 
-// ", by rule 9 of nat ISTIO_OUTPUT": the last one that is a reason for the ending, if there is any.
+// ", by rule 9 of nat ISTIO_OUTPUT": the last one that is a reason for the outcome, if there is any.
 std::string by_rule(const Trace& trace) {
   return trace.decisive.empty() ? "" : ", by " + rule_of(trace.steps[trace.decisive.back()]);
 }
@@ -53,7 +53,7 @@ class PacketWalk {
 
   void run() {
     if (asked_.state == ConnectionState::established && !first_packet()) return;
-    if (asked_.way == Way::in) {
+    if (asked_.direction == Direction::in) {
       packet_.now.in = asked_.interface;
       prerouting();
     } else {
@@ -63,76 +63,76 @@ class PacketWalk {
     packet_.trace.decisive = packet_.capture.empty() ? packet_.left_alone : packet_.capture;
   }
 
-  // Another walk has gone on from where this one came to: it has no ending of its own.
+  // Another walk has gone on from where this one came to: it has no outcome of its own.
   [[nodiscard]] bool seen() const { return packet_.seen; }
   [[nodiscard]] const Trace& trace() const { return packet_.trace; }
 
   // Whether the answers to what ended so come back to where the packet came from. They meet the rules as packets of a
   // connection that is known: TPROXY's take them for the proxy's own. Nothing: seen, as above.
-  [[nodiscard]] std::optional<Ending> with_answers() const {
-    Ending ending = packet_.trace.ending;
-    const auto end = [&](Ending::Answers what, std::string why) {
-      ending.answers = what;
-      ending.answers_why = std::move(why);
-      return ending;
+  [[nodiscard]] std::optional<Outcome> with_answers() const {
+    Outcome outcome = packet_.trace.outcome;
+    const auto end = [&](Outcome::Answers what, std::string why) {
+      outcome.answers = what;
+      outcome.answers_why = std::move(why);
+      return outcome;
     };
-    const bool lands = ending.kind == Ending::Kind::lands;
-    const bool forwarded = ending.kind == Ending::Kind::forwarded;
-    if (!lands && !forwarded && ending.kind != Ending::Kind::leaves) return ending;
-    if (asked_.state != ConnectionState::new_) return ending;
+    const bool lands = outcome.kind == Outcome::Kind::lands;
+    const bool forwarded = outcome.kind == Outcome::Kind::forwarded;
+    if (!lands && !forwarded && outcome.kind != Outcome::Kind::leaves) return outcome;
+    if (asked_.state != ConnectionState::new_) return outcome;
     const PacketAtHook& now = packet_.now;
     const Address& from = now.source.address;
-    const bool foreign_source = ending.kind == Ending::Kind::leaves && (from.is_loopback() || !is_local(pod_, from));
+    const bool foreign_source = outcome.kind == Outcome::Kind::leaves && (from.is_loopback() || !is_local(pod_, from));
     if (!now.source_known || foreign_source) {
-      return end(Ending::Answers::unknown,
+      return end(Outcome::Answers::unknown,
                  fmt::format("what is sent from {} is answered to whoever has that address",
                              now.source_known ? from.text() : "an address of the kernel's choice"));
     }
-    if (lands && !ending.transparent && !is_local(pod_, now.destination.address)) {
-      return end(Ending::Answers::unknown,
+    if (lands && !outcome.transparent && !is_local(pod_, now.destination.address)) {
+      return end(Outcome::Answers::unknown,
                  fmt::format("only a transparent socket answers from {}, which is not the pod's",
                              now.destination.address.text()));
     }
     const bool seen_as_sent = !packet_.original || packet_.connection.source;
-    if (forwarded && ending.interface == asked_.interface && !seen_as_sent) {
-      return end(Ending::Answers::unknown, "whoever is reached where the packet came from may answer past the pod");
+    if (forwarded && outcome.interface == asked_.interface && !seen_as_sent) {
+      return end(Outcome::Answers::unknown, "whoever is reached where the packet came from may answer past the pod");
     }
-    PacketWalk answer = answer_to(ending);
+    PacketWalk answer = answer_to(outcome);
     answer.run();
     if (answer.seen()) return {};
     const Trace& back = answer.trace();
     if (now.untracked || answer.packet_.now.untracked) {
-      return end(Ending::Answers::unknown, "a rule keeps connection tracking from them");
+      return end(Outcome::Answers::unknown, "a rule keeps connection tracking from them");
     }
     const bool other_zone = answer.packet_.zone != packet_.zone;
     if (other_zone && (answer.packet_.zone_of_others || packet_.zone_of_others)) {
-      return end(Ending::Answers::unknown, "they are tracked in another zone than what they answer");
+      return end(Outcome::Answers::unknown, "they are tracked in another zone than what they answer");
     }
-    const Ending::Kind expected = forwarded                        ? Ending::Kind::forwarded
-                                  : lands && asked_.way == Way::in ? Ending::Kind::leaves
-                                                                   : Ending::Kind::lands;
-    if (back.ending.kind == expected) return ending;
-    if (back.ending.kind == Ending::Kind::unknown) return end(Ending::Answers::unknown, back.ending.why);
-    if (back.ending.kind == Ending::Kind::lands) {
-      return end(Ending::Answers::lost, "they are kept in the pod" + by_rule(back));
+    const Outcome::Kind expected = forwarded                                    ? Outcome::Kind::forwarded
+                                   : lands && asked_.direction == Direction::in ? Outcome::Kind::leaves
+                                                                                : Outcome::Kind::lands;
+    if (back.outcome.kind == expected) return outcome;
+    if (back.outcome.kind == Outcome::Kind::unknown) return end(Outcome::Answers::unknown, back.outcome.why);
+    if (back.outcome.kind == Outcome::Kind::lands) {
+      return end(Outcome::Answers::lost, "they are kept in the pod" + by_rule(back));
     }
-    return end(Ending::Answers::lost, sentence(back.ending));
+    return end(Outcome::Answers::lost, sentence(back.outcome));
   }
 
  private:
   [[nodiscard]] bool has_ports() const { return asked_.protocol == Protocol::tcp || asked_.protocol == Protocol::udp; }
 
   // The walk of the answer to what ended so.
-  [[nodiscard]] PacketWalk answer_to(const Ending& ending) const {
-    const bool lands = ending.kind == Ending::Kind::lands;
+  [[nodiscard]] PacketWalk answer_to(const Outcome& outcome) const {
+    const bool lands = outcome.kind == Outcome::Kind::lands;
     Packet answer;
-    answer.way = lands ? Way::out : Way::in;
+    answer.direction = lands ? Direction::out : Direction::in;
     answer.protocol = asked_.protocol;
     answer.source = packet_.now.destination.address;
     answer.source_port = packet_.now.destination.port;
     answer.destination = packet_.now.source.address;
     answer.destination_port = packet_.now.source.port;
-    answer.interface = lands ? "" : ending.interface;
+    answer.interface = lands ? "" : outcome.interface;
     answer.state = ConnectionState::reply;
     answer.connmark = packet_.now.connmark;
     PacketWalk walk(answer, question_);
@@ -147,12 +147,12 @@ class PacketWalk {
   // Whoever is there is found by ARP, or by neighbour discovery, which passes the rules of IPv6 as any packet does.
   // What is found already is known for a while.
   void look_for_neighbour() {
-    const Ending::Kind kind = packet_.trace.ending.kind;
-    const bool goes_on = kind == Ending::Kind::leaves || kind == Ending::Kind::forwarded;
-    if (!goes_on && kind != Ending::Kind::lands) return;
-    const std::string device = goes_on ? packet_.trace.ending.interface : asked_.interface;
-    if (device.empty() || device == "lo" || (!goes_on && asked_.way != Way::in)) return;
-    const std::string reason = packet_.family == Family::ipv4 ? rules_of_arp() : ending_of_discovery(device);
+    const Outcome::Kind kind = packet_.trace.outcome.kind;
+    const bool goes_on = kind == Outcome::Kind::leaves || kind == Outcome::Kind::forwarded;
+    if (!goes_on && kind != Outcome::Kind::lands) return;
+    const std::string device = goes_on ? packet_.trace.outcome.interface : asked_.interface;
+    if (device.empty() || device == "lo" || (!goes_on && asked_.direction != Direction::in)) return;
+    const std::string reason = packet_.family == Family::ipv4 ? rules_of_arp() : outcome_of_discovery(device);
     if (!reason.empty()) packet_.not_known(fmt::format("whether a neighbour at {} is found: {}", device, reason));
   }
 
@@ -173,20 +173,20 @@ class PacketWalk {
     return {};
   }
 
-  std::string ending_of_discovery(const std::string& device) {
+  std::string outcome_of_discovery(const std::string& device) {
     const Interface* found = pod_.interface(device);
     if (found == nullptr) return {};
     const auto own = std::ranges::find(found->addresses, Family::ipv6,
                                        [](const InterfaceAddress& one) { return one.address.family; });
     if (own == found->addresses.end()) return {};
     Packet sent;
-    sent.way = Way::out;
+    sent.direction = Direction::out;
     sent.protocol = Protocol::icmpv6;
     sent.source = own->address;
     sent.destination = Address::parse("ff02::1:ff00:1");
     sent.interface = device;
     Packet received = sent;
-    received.way = Way::in;
+    received.direction = Direction::in;
     received.source = Address::parse("fe80::1");
     received.destination = own->address;
     for (const Packet& packet : {sent, received}) {
@@ -196,8 +196,8 @@ class PacketWalk {
       walk.run();
       packet_.seen = walk.seen();
       if (walk.seen()) return {};
-      const Ending& ending = walk.trace().ending;
-      if (ending.kind == Ending::Kind::dropped || ending.kind == Ending::Kind::unknown) return sentence(ending);
+      const Outcome& outcome = walk.trace().outcome;
+      if (outcome.kind == Outcome::Kind::dropped || outcome.kind == Outcome::Kind::unknown) return sentence(outcome);
     }
     return {};
   }
@@ -213,11 +213,11 @@ class PacketWalk {
     walk.run();
     packet_.seen = walk.seen();
     if (walk.seen()) return false;
-    packet_.first = walk.trace().ending;
-    if (packet_.first->kind == Ending::Kind::unknown) {
+    packet_.first = walk.trace().outcome;
+    if (packet_.first->kind == Outcome::Kind::unknown) {
       packet_.trace.steps = walk.trace().steps;
       packet_.trace.decisive = walk.trace().decisive;
-      packet_.trace.ending = *packet_.first;
+      packet_.trace.outcome = *packet_.first;
       return false;
     }
     packet_.connection = walk.packet_.connection;
@@ -225,21 +225,22 @@ class PacketWalk {
     if (!asked_.connmark) {
       // An answer came before a later packet does, and may have changed the mark.
       PacketWalk answer = walk.answer_to(*packet_.first);
-      const bool answered = packet_.first->kind == Ending::Kind::lands || packet_.first->kind == Ending::Kind::leaves ||
-                            packet_.first->kind == Ending::Kind::forwarded;
+      const bool answered = packet_.first->kind == Outcome::Kind::lands ||
+                            packet_.first->kind == Outcome::Kind::leaves ||
+                            packet_.first->kind == Outcome::Kind::forwarded;
       if (answered) answer.run();
       packet_.seen = answer.seen();
       if (answer.seen()) return false;
       packet_.now.connmark = answer.packet_.now.connmark;
     }
-    if (packet_.first->kind == Ending::Kind::dropped) {
+    if (packet_.first->kind == Outcome::Kind::dropped) {
       packet_.doubt("the first packet of such a connection is dropped: there is none, if the rules were the same then");
     }
     return true;
   }
 
   void output() {
-    if (const auto fault = route_out()) return packet_.end(Ending::Kind::unroutable, *fault);
+    if (const auto fault = route_out()) return packet_.end(Outcome::Kind::unroutable, *fault);
     if (way_.kind == Route::Kind::unknown) return packet_.not_known(not_followed(way_));
     // For the whole of OUTPUT: a new route changes it only behind the hook (nf_hook_state).
     packet_.now.out = way_.device;
@@ -255,9 +256,9 @@ class PacketWalk {
       packet_.now.owner_known = true;
       prerouting();
     } else {
-      packet_.end(Ending::Kind::leaves, "");
-      packet_.trace.ending.original = packet_.original;
-      packet_.trace.ending.interface = way_.device;
+      packet_.end(Outcome::Kind::leaves, "");
+      packet_.trace.outcome.original = packet_.original;
+      packet_.trace.outcome.interface = way_.device;
     }
   }
 
@@ -363,8 +364,8 @@ class PacketWalk {
     packet_.hook(fmt::format("FORWARD, in by {}, out by {}", packet_.now.in, way_.device));
     packet_.now.out = way_.device;
     if (!calls(Hook::forward) || !postrouting(way_.device)) return;
-    packet_.end(Ending::Kind::forwarded, "");
-    packet_.trace.ending.interface = way_.device;
+    packet_.end(Outcome::Kind::forwarded, "");
+    packet_.trace.outcome.interface = way_.device;
   }
 
   bool postrouting(const std::string& device) {
@@ -389,21 +390,21 @@ class PacketWalk {
 
   void land() {
     const std::optional<Endpoint>& original = packet_.original;
-    packet_.end(Ending::Kind::lands, "");
-    Ending& ending = packet_.trace.ending;
-    ending.original = original;
+    packet_.end(Outcome::Kind::lands, "");
+    Outcome& outcome = packet_.trace.outcome;
+    outcome.original = original;
     if (packet_.transparent) {
-      ending.transparent = true;
-      ending.transparent_port = *packet_.transparent;
-      ending.listener = listener_of(*packet_.transparent);
+      outcome.transparent = true;
+      outcome.transparent_port = *packet_.transparent;
+      outcome.listener = listener_of(*packet_.transparent);
     } else if (packet_.first && packet_.first->transparent) {
-      ending = *packet_.first;  // its socket is found by the connection's addresses, which TPROXY did not change
+      outcome = *packet_.first;  // its socket is found by the connection's addresses, which TPROXY did not change
     } else if (!has_ports()) {
-      ending.listener = "the kernel";
+      outcome.listener = "the kernel";
     } else if (packet_.now.state == ConnectionState::reply) {
-      ending.listener = "the socket that opened the connection";
+      outcome.listener = "the socket that opened the connection";
     } else {
-      ending.listener = listener_of(packet_.now.destination.port);
+      outcome.listener = listener_of(packet_.now.destination.port);
     }
   }
 
@@ -619,29 +620,30 @@ bool is_broadcast(const PodView& pod, const Address& address) {
   return false;
 }
 
-std::optional<Ending> not_followed(const Packet& packet, const PodView& pod) {
+std::optional<Outcome> not_followed(const Packet& packet, const PodView& pod) {
   const Address& to = *packet.destination;
   const bool any = to == Address::any(to.family);
   const bool broadcast = is_broadcast(pod, to);
   if (!any && !broadcast && !is_multicast(to)) return {};
-  Ending ending;
-  ending.at = {to, packet.destination_port};
-  if (packet.way != Way::in && packet.protocol == Protocol::tcp) {
-    ending.kind = Ending::Kind::unroutable;
-    ending.why = fmt::format("no tcp connection to {}, a {} address", to.text(), broadcast ? "broadcast" : "multicast");
+  Outcome outcome;
+  outcome.at = {to, packet.destination_port};
+  if (packet.direction != Direction::in && packet.protocol == Protocol::tcp) {
+    outcome.kind = Outcome::Kind::unroutable;
+    outcome.why =
+        fmt::format("no tcp connection to {}, a {} address", to.text(), broadcast ? "broadcast" : "multicast");
   } else {
-    ending.kind = Ending::Kind::unknown;
-    ending.why = fmt::format("who takes what is sent to {}, {}", to.text(),
-                             any         ? "no address"
-                             : broadcast ? "a broadcast address"
-                                         : "a multicast address");
+    outcome.kind = Outcome::Kind::unknown;
+    outcome.why = fmt::format("who takes what is sent to {}, {}", to.text(),
+                              any         ? "no address"
+                              : broadcast ? "a broadcast address"
+                                          : "a multicast address");
   }
-  return ending;
+  return outcome;
 }
 
 // ---- All walks together
 
-bool same_place(Ending a, const Ending& b) {  // whatever the reasons
+bool same_place(Outcome a, const Outcome& b) {  // whatever the reasons
   a.why = b.why;
   a.listener = b.listener;
   a.answers = b.answers;
@@ -676,34 +678,40 @@ void cut(Trace& trace, std::size_t steps) {
   }
 }
 
-Ending without_answers(Ending ending) {
-  ending.answers = Ending::Answers::arrive;
-  return ending;
+Outcome without_answers(Outcome outcome) {
+  outcome.answers = Outcome::Answers::arrive;
+  return outcome;
 }
 
-std::string answers_words(const Ending& ending) {
-  return ending.answers == Ending::Answers::arrive ? "they arrive" : ending.answers_why;
+std::string answers_words(const Outcome& outcome) {
+  return outcome.answers == Outcome::Answers::arrive ? "they arrive" : outcome.answers_why;
 }
 
 constexpr std::size_t most_walks = 500;
 
 }  // namespace
 
+std::string iptables_words(const Step& step) {
+  if (step.kind < Step::Kind::passed) return {};
+  return fmt::format("-{} {} {}", step.number == 0 ? 'P' : 'A', step.chain, step.rule);
+}
+
 Trace explain(const Packet& packet, const PodView& pod, std::span<const Live> live) {
   const Packet asked = filled_in(packet, pod);
   Trace trace;
   trace.packet = asked;
-  if (const auto ending = not_followed(asked, pod)) {
-    trace.ending = *ending;
+  if (const auto outcome = not_followed(asked, pod)) {
+    trace.outcome = *outcome;
     return trace;
   }
   // A route by a rule gives such a connection a source that is not the pod's, which only a transparent socket may have
   // (__ip_dev_find in ip_route_output_key_hash_rcu).
-  if (!packet.source && asked.way == Way::out && asked.protocol == Protocol::tcp && asked.source == asked.destination &&
-      asked.destination->family == Family::ipv4 && !is_local(pod, *asked.destination)) {
-    trace.ending.kind = Ending::Kind::unroutable;
-    trace.ending.at = {*asked.destination, asked.destination_port};
-    trace.ending.why = fmt::format("the route to {} gives it no source address of the pod", asked.destination->text());
+  if (!packet.source && asked.direction == Direction::out && asked.protocol == Protocol::tcp &&
+      asked.source == asked.destination && asked.destination->family == Family::ipv4 &&
+      !is_local(pod, *asked.destination)) {
+    trace.outcome.kind = Outcome::Kind::unroutable;
+    trace.outcome.at = {*asked.destination, asked.destination_port};
+    trace.outcome.why = fmt::format("the route to {} gives it no source address of the pod", asked.destination->text());
     return trace;
   }
   Question question(pod, live, asked.destination->family);
@@ -715,40 +723,41 @@ Trace explain(const Packet& packet, const PodView& pod, std::span<const Live> li
     PacketWalk walk(asked, question);
     walk.run();
     if (++walks > most_walks) {
-      trace.ending = {};
-      trace.ending.kind = Ending::Kind::unknown;
-      trace.ending.at = {*asked.destination, asked.destination_port};
-      trace.ending.why = fmt::format("its end: more than {} ways to tell apart", most_walks);
+      trace.outcome = {};
+      trace.outcome.kind = Outcome::Kind::unknown;
+      trace.outcome.at = {*asked.destination, asked.destination_port};
+      trace.outcome.why = fmt::format("its end: more than {} ways to tell apart", most_walks);
       break;
     }
     if (walk.seen()) continue;
     const auto with_answers = walk.with_answers();
-    const Ending ending = with_answers.value_or(walk.trace().ending);
+    const Outcome outcome = with_answers.value_or(walk.trace().outcome);
     if (walks == 1) {
       trace = walk.trace();
-      trace.ending = ending;
+      trace.outcome = outcome;
       made = forks.made();
       answered = with_answers.has_value();
-      if (ending.kind == Ending::Kind::unknown) break;
-    } else if (!same_place(trace.ending, ending)) {
+      if (outcome.kind == Outcome::Kind::unknown) break;
+    } else if (!same_place(trace.outcome, outcome)) {
       const Parting parting(made, forks.made());
       cut(trace, parting.one.steps);
-      const std::string why = parting.words(sentence(without_answers(trace.ending)), sentence(without_answers(ending)));
-      trace.ending = {};
-      trace.ending.kind = Ending::Kind::unknown;
-      trace.ending.at = {*asked.destination, asked.destination_port};
-      trace.ending.why = why;
+      const std::string why =
+          parting.words(sentence(without_answers(trace.outcome)), sentence(without_answers(outcome)));
+      trace.outcome = {};
+      trace.outcome.kind = Outcome::Kind::unknown;
+      trace.outcome.at = {*asked.destination, asked.destination_port};
+      trace.outcome.why = why;
       break;
     } else if (with_answers && !answered) {
-      trace.ending = ending;
+      trace.outcome = outcome;
       answered = true;
-    } else if (with_answers && trace.ending.answers != Ending::Answers::unknown &&
-               trace.ending.answers != ending.answers) {
-      trace.ending.answers_why =
-          ending.answers == Ending::Answers::unknown
-              ? ending.answers_why
-              : Parting(made, forks.made()).words(answers_words(trace.ending), answers_words(ending));
-      trace.ending.answers = Ending::Answers::unknown;
+    } else if (with_answers && trace.outcome.answers != Outcome::Answers::unknown &&
+               trace.outcome.answers != outcome.answers) {
+      trace.outcome.answers_why =
+          outcome.answers == Outcome::Answers::unknown
+              ? outcome.answers_why
+              : Parting(made, forks.made()).words(answers_words(trace.outcome), answers_words(outcome));
+      trace.outcome.answers = Outcome::Answers::unknown;
     }
   } while (forks.next());
   return trace;

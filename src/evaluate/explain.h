@@ -48,12 +48,15 @@ struct Step {
   std::string chain;
   unsigned number = 0;  // in its chain, counted from 1; 0: the policy of the chain
   unsigned depth = 0;   // of jumps; 0: in a built-in chain
-  std::string rule;     // "-A ISTIO_OUTPUT -d 127.0.0.1/32 -j RETURN"
+  std::string rule;     // "-d 127.0.0.1/32 -j RETURN"; of a policy "DROP"
   Reason reason;        // the rule's own, or what describe() makes of its shape
 };
 
+// "-A ISTIO_OUTPUT -d 127.0.0.1/32 -j RETURN", "-P OUTPUT DROP"; empty if it is no rule.
+[[nodiscard]] std::string iptables_words(const Step& step);
+
 // Where the packet ends.
-struct Ending {
+struct Outcome {
   // What becomes of the answers of whoever takes it.
   enum class Answers : std::uint8_t {
     arrive,
@@ -78,17 +81,17 @@ struct Ending {
   std::string why;  // dropped, unroutable; unknown: the rule that is the reason, and what else may happen
   Answers answers = Answers::arrive;  // lands, leaves, forwarded
   std::string answers_why;            // unless they arrive
-  friend bool operator==(const Ending&, const Ending&) = default;
+  friend bool operator==(const Outcome&, const Outcome&) = default;
 };
 
 // "lands on 127.0.0.1:15001 (Envoy outbound); original destination 10.96.0.10:443"
-[[nodiscard]] std::string sentence(const Ending& ending);
+[[nodiscard]] std::string sentence(const Outcome& outcome);
 
 struct Trace {
   Packet packet;  // with what was left out filled in
   std::vector<Step> steps;
-  Ending ending;
-  std::vector<std::size_t> decisive;  // the steps that are the reason for the ending; empty: no rule is
+  Outcome outcome;
+  std::vector<std::size_t> decisive;  // the steps that are the reason for the outcome; empty: no rule is
   std::vector<std::string> doubts;    // what was taken for granted
 };
 
@@ -97,7 +100,7 @@ struct Trace {
 //
 // What cannot be known (a match or a target that is not understood, a port that the kernel chooses, the owner of the
 // socket that answers, which of two chains of equal priority was registered last and so is asked first:
-// nf_hook_entries_grow) is tried both ways. If all ways end alike, that is the answer; else the ending is `unknown`,
+// nf_hook_entries_grow) is tried both ways. If all ways end alike, that is the answer; else the outcome is `unknown`,
 // and the steps end with the rule that is the reason.
 //
 // Throws usage if the pod cannot have such a packet (lo to an address that is not the pod's).

@@ -30,7 +30,7 @@ Packet filled_in(Packet packet, const PodView& pod) {
   };
   if (!packet.destination) {
     const Families families = packet.source ? Families(packet.source->family) : Families::both();
-    if (packet.way == Way::lo) {
+    if (packet.direction == Direction::lo) {
       packet.destination = Address::loopback(families.contains(Family::ipv4) ? Family::ipv4 : Family::ipv6);
     } else if (const auto own = own_address(pod, families)) {
       packet.destination = own->address;
@@ -42,17 +42,17 @@ Packet filled_in(Packet packet, const PodView& pod) {
   }
   // No address: the kernel connects to the loopback address, or to the one that the socket is bound to
   // (ip_route_output_key_hash_rcu, tcp_v6_connect).
-  if (packet.way != Way::in && *packet.destination == Address::any(packet.destination->family)) {
+  if (packet.direction != Direction::in && *packet.destination == Address::any(packet.destination->family)) {
     const bool to_itself = packet.destination->family == Family::ipv4 && packet.source;
     packet.destination = to_itself ? *packet.source : Address::loopback(packet.destination->family);
   }
   const Address& destination = *packet.destination;
   if (packet.protocol == Protocol::icmp && destination.family == Family::ipv6) packet.protocol = Protocol::icmpv6;
-  if (packet.way == Way::lo && !is_local(pod, destination)) {
+  if (packet.direction == Direction::lo && !is_local(pod, destination)) {
     refuse(fmt::format("{} is not an address of this pod: expected one of its own for 'lo'", destination.text()),
            "what goes to another host is 'out'");
   }
-  if (packet.way == Way::in) {
+  if (packet.direction == Direction::in) {
     if (packet.interface.empty()) packet.interface = entrance(pod, destination);
     if (packet.interface == "lo") refuse("--in-interface 'lo': nothing comes in by lo from outside", "use 'lo'");
   }
@@ -60,10 +60,10 @@ Packet filled_in(Packet packet, const PodView& pod) {
     std::string names;
     for (const Interface& interface : pod.interfaces) names += (names.empty() ? "" : ", ") + printable(interface.name);
     refuse(fmt::format("--{}-interface '{}': this pod has no such interface, it has {}",
-                       packet.way == Way::in ? "in" : "out", packet.interface, names),
+                       packet.direction == Direction::in ? "in" : "out", packet.interface, names),
            "give one of them, or leave it out");
   }
-  if (!packet.source && packet.way == Way::in) {  // addresses for documentation stand for anybody outside
+  if (!packet.source && packet.direction == Direction::in) {  // addresses for documentation stand for anybody outside
     packet.source = Address::parse(destination.family == Family::ipv4 ? "203.0.113.1" : "2001:db8:ffff::1");
   }
   if (!packet.source) {

@@ -45,7 +45,7 @@ struct PacketState {
   bool by_lo = false;                        // it went out by lo and came in again
   bool destination_decided = false;          // by nat, for its connection
   bool source_decided = false;
-  std::optional<Ending> first;       // of the connection's first packet, if this one is a later one
+  std::optional<Outcome> first;      // of the connection's first packet, if this one is a later one
   std::vector<const void*> to_come;  // the base chains of this priority that are not asked yet
   friend bool operator==(const PacketState&, const PacketState&) = default;
 };
@@ -57,20 +57,20 @@ struct InFlight : PacketState {
   Trace trace;
   std::vector<std::size_t> capture;     // the steps of the trace that took the packet
   std::vector<std::size_t> left_alone;  // RETURN and ACCEPT
-  bool seen = false;                    // another walk went on from here: this one has no ending of its own
+  bool seen = false;                    // another walk went on from here: this one has no outcome of its own
 
   void hook(std::string what) { note(Step::Kind::hook, std::move(what)); }
   void kernel(std::string what) { note(Step::Kind::kernel, std::move(what)); }
   void doubt(const std::string& what) {
     if (std::ranges::find(trace.doubts, what) == trace.doubts.end()) trace.doubts.push_back(what);
   }
-  void drop(std::string why) { end(Ending::Kind::dropped, std::move(why)); }
-  void not_known(std::string why) { end(Ending::Kind::unknown, std::move(why)); }
-  void end(Ending::Kind kind, std::string why) {
-    trace.ending = {};
-    trace.ending.kind = kind;
-    trace.ending.at = now.destination;
-    trace.ending.why = std::move(why);
+  void drop(std::string why) { end(Outcome::Kind::dropped, std::move(why)); }
+  void not_known(std::string why) { end(Outcome::Kind::unknown, std::move(why)); }
+  void end(Outcome::Kind kind, std::string why) {
+    trace.outcome = {};
+    trace.outcome.kind = kind;
+    trace.outcome.at = now.destination;
+    trace.outcome.why = std::move(why);
   }
 
  private:

@@ -61,7 +61,7 @@ struct TruthOf {
   const PacketAtHook& packet;
 
   Truth operator()(const InterfaceMatch& m) const {
-    return known(is_interface(m.name, m.direction == Direction::in ? packet.in : packet.out) != m.negated);
+    return known(is_interface(m.name, m.direction == InterfaceDirection::in ? packet.in : packet.out) != m.negated);
   }
   Truth operator()(const AddressMatch& m) const {
     const Address& address = m.end == End::source ? packet.source.address : packet.destination.address;
@@ -106,7 +106,7 @@ struct WhyNot {
   const PacketAtHook& packet;
 
   std::string operator()(const InterfaceMatch& m) const {
-    const bool in = m.direction == Direction::in;
+    const bool in = m.direction == InterfaceDirection::in;
     const std::string& name = in ? packet.in : packet.out;
     if (name.empty()) return in ? "no interface yet: it is sent from here" : "no interface yet: it is not routed";
     return fmt::format("it {} by {}", in ? "comes in" : "goes out", name);

@@ -24,10 +24,10 @@ constexpr std::size_t most_steps = 400'000;
 
 // ---- Packets that a rule speaks of.
 
-Packet example(const Rule& rule, Way way, Family family) {
+Packet example(const Rule& rule, Direction direction, Family family) {
   Packet packet;
-  packet.way = way;
-  packet.owner = way == Way::in ? std::nullopt : std::optional<Owner>({1000, 1000});
+  packet.direction = direction;
+  packet.owner = direction == Direction::in ? std::nullopt : std::optional<Owner>({1000, 1000});
   packet.destination_port = 80;
   packet.source_port =
       40'000;  // any of those that kernels choose: what others say of a well-known one is no matter here
@@ -46,21 +46,23 @@ Packet example(const Rule& rule, Way way, Family family) {
     } else if (const auto* owner = std::get_if<OwnerMatch>(&match);
                owner != nullptr && !owner->negated && !owner->ids.empty() && packet.owner) {
       (owner->kind == OwnerKind::uid ? packet.owner->uid : packet.owner->gid) = owner->ids.front().first;
-    } else if (const auto* mark = std::get_if<MarkMatch>(&match); mark != nullptr && !mark->negated && way != Way::in) {
+    } else if (const auto* mark = std::get_if<MarkMatch>(&match);
+               mark != nullptr && !mark->negated && direction != Direction::in) {
       packet.mark = mark->value;
     }
   }
-  if (!packet.destination && way == Way::out) {  // somebody outside: addresses set aside for documentation
+  if (!packet.destination && direction == Direction::out) {  // somebody outside: addresses set aside for documentation
     packet.destination = Address::parse(family == Family::ipv4 ? "198.51.100.1" : "2001:db8:ffff::1");
   }
   return packet;
 }
 
 std::string words(const Packet& packet) {
-  const char* ways[] = {"out", "in", "lo"};
-  std::string text = fmt::format("{} {} ", ways[static_cast<std::size_t>(packet.way)], name(packet.protocol));
+  const char* directions[] = {"out", "in", "lo"};
+  std::string text =
+      fmt::format("{} {} ", directions[static_cast<std::size_t>(packet.direction)], name(packet.protocol));
   text += Endpoint{packet.destination.value_or(Address{}), packet.destination_port}.text();
-  if (packet.source && packet.way == Way::in) text += fmt::format(" --from {}", packet.source->text());
+  if (packet.source && packet.direction == Direction::in) text += fmt::format(" --from {}", packet.source->text());
   if (packet.owner) text += fmt::format(" --uid {} --gid {}", packet.owner->uid, packet.owner->gid);
   if (packet.mark != 0) text += fmt::format(" --mark {}", packet.mark);
   if (packet.state == ConnectionState::established) text += " --state established";
@@ -70,7 +72,7 @@ std::string words(const Packet& packet) {
 // What rules have in common that differ in their values alone: of thousands of excluded ranges one is asked about.
 std::string kind(const Rule& rule) {
   std::string text = fmt::format("{} {} {} {} {}", name(rule.table), rule.chain, names(rule.families),
-                                 rule.reason.flag.substr(0, 2), rule.target.index());
+                                 static_cast<int>(rule.reason.rule), rule.target.index());
   for (const Match& match : rule.matches) {
     const bool negated = std::visit(
         [](const auto& m) {
@@ -83,8 +85,8 @@ std::string kind(const Rule& rule) {
   return text;
 }
 
-bool is_captured(const Ending& ending) {
-  return ending.kind == Ending::Kind::lands && (ending.transparent || ending.original.has_value());
+bool is_captured(const Outcome& outcome) {
+  return outcome.kind == Outcome::Kind::lands && (outcome.transparent || outcome.original.has_value());
 }
 
 bool decides_by_state(const LiveRule& live) {
@@ -184,9 +186,9 @@ class Search {
  private:
   void ask(const Rule& rule, bool captured_alone, const std::string& because = {}) {
     for (const Family family : (rule.families & plan_.families).list()) {
-      for (const Way way : {Way::out, Way::in}) {
-        Packet packet = example(rule, way, family);
-        if (way == Way::in && !packet.destination) {
+      for (const Direction direction : {Direction::out, Direction::in}) {
+        Packet packet = example(rule, direction, family);
+        if (direction == Direction::in && !packet.destination) {
           const auto own = own_address(pod_, family);
           if (!own) continue;
           packet.destination = own->address;
@@ -203,33 +205,33 @@ class Search {
     } catch (const Error&) {  // this pod cannot have such a packet
       return;
     }
-    if (captured_alone && !is_captured(planned->ending)) return;
+    if (captured_alone && !is_captured(planned->outcome)) return;
     // Of a connection that is captured the later packets are asked about, too.
-    if (packet.state == ConnectionState::new_ && ask_for_state_ && is_captured(planned->ending)) {
+    if (packet.state == ConnectionState::new_ && ask_for_state_ && is_captured(planned->outcome)) {
       Packet later = packet;
       later.state = ConnectionState::established;
       ask(later, captured_alone, because);
     }
     const Trace there = explain(packet, pod_, live_);
-    if (there.ending == planned->ending) return;
-    std::string rule = because.empty() ? reason(there, planned->ending) : because;
+    if (there.outcome == planned->outcome) return;
+    std::string rule = because.empty() ? reason(there, planned->outcome) : because;
     if (!reasons_.insert(rule).second) return;
-    found_.push_back({std::move(rule), words(there.packet), sentence(planned->ending), sentence(there.ending)});
+    found_.push_back({std::move(rule), words(there.packet), sentence(planned->outcome), sentence(there.outcome)});
   }
 
   // The last rule of somebody else among those that are the reason; else what the answer says.
-  static std::string reason(const Trace& trace, const Ending& planned) {
-    Ending but_for_answers = trace.ending;
+  static std::string reason(const Trace& trace, const Outcome& planned) {
+    Outcome but_for_answers = trace.outcome;
     but_for_answers.answers = planned.answers;
     but_for_answers.answers_why = planned.answers_why;
-    if (but_for_answers == planned) return "the way back: " + trace.ending.answers_why;
+    if (but_for_answers == planned) return "the way back: " + trace.outcome.answers_why;
     for (auto step = trace.decisive.rbegin(); step != trace.decisive.rend(); ++step) {
       const Step& decisive = trace.steps[*step];
-      if (decisive.rule.empty()) continue;
+      if (decisive.kind < Step::Kind::passed) continue;
       const std::string which = decisive.number == 0 ? "the policy" : fmt::format("rule {}", decisive.number);
-      return fmt::format("{} of {} {}: {}", which, decisive.table, decisive.chain, decisive.rule);
+      return fmt::format("{} of {} {}: {}", which, decisive.table, decisive.chain, iptables_words(decisive));
     }
-    return trace.ending.why.empty() ? trace.ending.answers_why : trace.ending.why;
+    return trace.outcome.why.empty() ? trace.outcome.answers_why : trace.outcome.why;
   }
 
   const Plan& plan_;
@@ -323,8 +325,8 @@ std::vector<LiveRule> spliced(const std::vector<LiveRule>& there, const std::vec
 }
 
 // As the backends of iptables write it.
-void put_ours(Live& live, const Ruleset& stored) {
-  Live wanted = as_live(stored, live.backend);
+void put_ours(Live& live, const Ruleset& canonical) {
+  Live wanted = as_live(canonical, live.backend);
   std::vector<LiveChain> added;
   for (LiveChain& chain : wanted.chains) {
     const auto there = std::ranges::find_if(live.chains, [&](const LiveChain& one) {
@@ -355,17 +357,17 @@ std::string text(const Obstacle& obstacle) {
   return fmt::format("{}: `{}` {}; as asked it {}", obstacle.rule, obstacle.packet, obstacle.instead, obstacle.planned);
 }
 
-std::vector<Live> after_apply(const Ruleset& stored, BackendKind backend, std::vector<Live> after) {
+std::vector<Live> after_apply(const Ruleset& canonical, BackendKind backend, std::vector<Live> after) {
   bool put = false;
   for (Live& one : after) {
     if (one.backend == backend && backend != BackendKind::nftables) {
-      put_ours(one, stored);
+      put_ours(one, canonical);
       put = true;
     } else {
       drop_ours(one);
     }
   }
-  if (!put) after.push_back(as_live(stored, backend));
+  if (!put) after.push_back(as_live(canonical, backend));
   return after;
 }
 

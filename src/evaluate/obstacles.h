@@ -24,7 +24,7 @@ struct Obstacle {
 
 // The rules that the namespace holds once the plan is applied through `backend`: others' where they stand, ours as
 // planned and nowhere else.
-[[nodiscard]] std::vector<Live> after_apply(const Ruleset& stored, BackendKind backend, std::vector<Live> live);
+[[nodiscard]] std::vector<Live> after_apply(const Ruleset& canonical, BackendKind backend, std::vector<Live> live);
 
 // Packets that the plan decides about, and packets that others' rules speak of, are followed through the rules of the
 // plan alone and through `live`, which is what is there or after_apply(). One obstacle for each place that decides

@@ -76,15 +76,15 @@ AddressAndPort address_and_port(const std::string& what, const std::string& text
 }
 
 // What has no meaning for the way that the packet goes is refused, not ignored.
-void check_way(const PacketOptions& options, Way way) {
-  if (way == Way::in) {
+void check_way(const PacketOptions& options, Direction direction) {
+  if (direction == Direction::in) {
     if (options.uid) refuse("--uid", fmt::format("{}", *options.uid), "it with 'out' or 'lo' only", no_process);
     if (options.gid) refuse("--gid", fmt::format("{}", *options.gid), "it with 'out' or 'lo' only", no_process);
   }
-  if (way != Way::in && !options.in_interface.empty()) {
+  if (direction != Direction::in && !options.in_interface.empty()) {
     refuse("--in-interface", options.in_interface, "it with 'in' only", "what a process sends comes from none");
   }
-  if (way != Way::out && !options.out_interface.empty()) {
+  if (direction != Direction::out && !options.out_interface.empty()) {
     refuse("--out-interface", options.out_interface, "it with 'out' only", "'lo' goes out by lo, 'in' comes in");
   }
 }
@@ -98,7 +98,8 @@ std::string Endpoint::text() const {
 }
 
 Packet parse_packet(const PacketOptions& options) {
-  static constexpr std::pair<std::string_view, Way> ways[] = {{"out", Way::out}, {"in", Way::in}, {"lo", Way::lo}};
+  static constexpr std::pair<std::string_view, Direction> ways[] = {
+      {"out", Direction::out}, {"in", Direction::in}, {"lo", Direction::lo}};
   static constexpr std::pair<std::string_view, Protocol> protocols[] = {
       {"tcp", Protocol::tcp}, {"udp", Protocol::udp}, {"icmp", Protocol::icmp}};
 
@@ -109,16 +110,16 @@ Packet parse_packet(const PacketOptions& options) {
     refuse("the packet", given, "three words: out, in or lo; tcp, udp or icmp; ADDRESS:PORT, :PORT or ADDRESS");
   }
   Packet packet;
-  packet.way = one_of(ways, "the packet's way", words[0]);
+  packet.direction = one_of(ways, "the packet's way", words[0]);
   packet.protocol = one_of(protocols, "the packet's protocol", words[1]);
-  check_way(options, packet.way);
+  check_way(options, packet.direction);
 
   const bool has_ports = packet.protocol != Protocol::icmp;
   const char* expected = has_ports ? "ADDRESS:PORT, [ADDRESS]:PORT or :PORT" : "an address";
   const AddressAndPort to = address_and_port("the packet's destination", words[2], expected);
   if (has_ports && !to.port) refuse("the packet's destination", words[2], expected, "IPv6 with a port: [fd00::1]:443");
   if (!has_ports && to.port) refuse("the packet's destination", words[2], "no port: icmp has none");
-  if (packet.way == Way::out && !to.address) {
+  if (packet.direction == Direction::out && !to.address) {
     refuse("the packet's destination", words[2], "an address before the port: 'out' goes to another host");
   }
   if (options.from && to.address && options.from->family != to.address->family) {
@@ -126,7 +127,7 @@ Packet parse_packet(const PacketOptions& options) {
            fmt::format("an {} address, as the destination is", name(to.address->family)));
   }
   const bool mapped = (to.address && to.address->unmapped()) || (options.from && options.from->unmapped());
-  if (mapped && packet.way == Way::in) {
+  if (mapped && packet.direction == Direction::in) {
     refuse("the packet's addresses", words[2], "none of ::ffff:0:0/96: no host sends to or from those",
            "IPv6 sockets name IPv4 addresses so: give the IPv4 address");
   }
@@ -136,10 +137,10 @@ Packet parse_packet(const PacketOptions& options) {
   packet.destination = as_sent(to.address);
   packet.destination_port = to.port.value_or(0);
   packet.source = as_sent(options.from);
-  packet.interface = packet.way == Way::in ? options.in_interface : options.out_interface;
+  packet.interface = packet.direction == Direction::in ? options.in_interface : options.out_interface;
   packet.mark = options.mark;
   packet.state = options.state;
-  if (packet.way != Way::in) {
+  if (packet.direction != Direction::in) {
     const std::uint32_t uid = options.uid.value_or(0);  // an app's container runs as root unless told otherwise
     packet.owner = Owner{uid, options.gid.value_or(uid)};
   }

@@ -63,7 +63,7 @@ class RuleWalk {
     if (base_.policy != Verdict::drop) return Passed::on;
     Step step = step_of(base_, 0, 0);
     step.kind = Step::Kind::decided;
-    step.rule = fmt::format("-P {} DROP", base_.name);
+    step.rule = "DROP";
     step.text = "dropped";
     packet_.capture = {packet_.trace.steps.size()};
     packet_.trace.steps.push_back(std::move(step));
@@ -89,7 +89,7 @@ class RuleWalk {
       before.clear();
       if (!rule.families.contains(packet_.family)) continue;
       Step step = step_of(in, number, depth);
-      step.rule = fmt::format("-A {} {}", in.name, short_words(rule));
+      step.rule = short_words(rule);
       step.reason = describe(rule);
       if (const auto failed = std::ranges::find(truths, Truth::no); failed != truths.end()) {
         step.kind = Step::Kind::passed;

@@ -31,7 +31,7 @@ Sight<Live> sight(Read read) {
 std::vector<LiveChain> unknown_chains(const Error& why) {
   std::vector<LiveChain> chains;
   for (const Family family : {Family::ipv4, Family::ipv6}) {
-    for (const Table table : legacy::tables_alive(family)) {
+    for (const Table table : legacy::existing_tables(family)) {
       for (const Hook at : all_hooks) {
         const std::string chain_name(name(at));
         const auto hook = builtin_hook(table, chain_name);

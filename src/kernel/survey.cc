@@ -55,7 +55,7 @@ bool holds_ours(const Live& live) {
   return our_table || std::ranges::any_of(live.chains, [](const LiveChain& chain) { return concerns_us(chain); });
 }
 
-Ruleset stored(BackendKind kind, const Ruleset& asked) {
+Ruleset canonical(BackendKind kind, const Ruleset& asked) {
   return kind == BackendKind::nftables ? fold(asked) : in_iptables_order(asked);
 }
 

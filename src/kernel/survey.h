@@ -60,6 +60,6 @@ inline constexpr BackendKind all_backends[] = {BackendKind::iptables_legacy, Bac
 [[nodiscard]] bool holds_ours(const Live& live);
 
 // The rules as that backend stores them, which is what reading gives back.
-[[nodiscard]] Ruleset stored(BackendKind kind, const Ruleset& asked);
+[[nodiscard]] Ruleset canonical(BackendKind kind, const Ruleset& asked);
 
 }  // namespace sidetrack

@@ -315,7 +315,7 @@ constexpr Example example_table[] = {
      "source <(sidetrack completion bash)\nsource <(sidetrack completion zsh)\nsidetrack completion fish | source"},
 };
 
-constexpr const char* ending = R"(.Sh SEE ALSO
+constexpr const char* outcome = R"(.Sh SEE ALSO
 .Xr nsenter 1 ,
 .Xr ip-netns 8 ,
 .Xr iptables 8 ,
@@ -453,7 +453,7 @@ std::string manual() {
   for (const Flag& flag : flags()) {
     if (flag.group == Group::environment) page += item(flag, false);
   }
-  page += files_section + exit_status() + ".El\n.Sh EXAMPLES\n" + examples() + ending;
+  page += files_section + exit_status() + ".El\n.Sh EXAMPLES\n" + examples() + outcome;
   return page;
 }
 

@@ -353,6 +353,11 @@ bool is_of(const Rule& rule, MeshRule id) {
   return std::ranges::any_of(catalogue(), [&](const Row& row) { return row.id == id && is_of(rule, row); });
 }
 
+MeshRule kind_of(const Rule& rule) {
+  const Row* row = row_of(rule);
+  return row != nullptr ? row->id : MeshRule::none;
+}
+
 Reason reason_of(const Row& row, const Rule& rule) {
   return {filled(row.flag, rule), filled(row.sentence, rule), row.id};
 }

@@ -120,6 +120,8 @@ inline constexpr std::uint32_t outbound_mark = 1338;
 [[nodiscard]] bool is_of(const Rule& rule, const Row& row);
 // Whether it is of a row of that id.
 [[nodiscard]] bool is_of(const Rule& rule, MeshRule id);
+// Of that row; none if it is none of Istio's.
+[[nodiscard]] MeshRule kind_of(const Rule& rule);
 // The texts of a row with the values of a rule that is of it.
 [[nodiscard]] Reason reason_of(const Row& row, const Rule& rule);
 

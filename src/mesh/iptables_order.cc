@@ -8,7 +8,8 @@ namespace {
 
 int place(const Match& match) {
   if (const auto* address = std::get_if<AddressMatch>(&match)) return address->end == End::source ? 0 : 1;
-  if (const auto* interface = std::get_if<InterfaceMatch>(&match)) return interface->direction == Direction::in ? 2 : 3;
+  if (const auto* interface = std::get_if<InterfaceMatch>(&match))
+    return interface->direction == InterfaceDirection::in ? 2 : 3;
   return std::holds_alternative<ProtocolMatch>(match) ? 4 : 5;
 }
 

@@ -21,9 +21,10 @@ const Jump* jump_to_istio(const Rule& rule) {
 }
 
 // -i IF -j RETURN, -o IF -j RETURN: the name of the interface
-const std::string* returned_interface(const Rule& rule, Direction direction) {
+const std::string* returned_interface(const Rule& rule, InterfaceDirection direction) {
   using enum MeshRule;
-  if (!is_of(rule, direction == Direction::in ? excluded_interface_in : excluded_interface_out)) return nullptr;
+  if (!is_of(rule, direction == InterfaceDirection::in ? excluded_interface_in : excluded_interface_out))
+    return nullptr;
   return &std::get<InterfaceMatch>(rule.matches.front()).name;
 }
 
@@ -48,7 +49,7 @@ struct Direct {
 };
 
 // The interfaces whose traffic in that direction a chain leaves alone.
-std::set<std::string> returned_interfaces(const LiveChain* chain, Direction direction) {
+std::set<std::string> returned_interfaces(const LiveChain* chain, InterfaceDirection direction) {
   std::set<std::string> names;
   if (chain == nullptr) return names;
   for (const LiveRule& live : chain->rules) {
@@ -59,17 +60,17 @@ std::set<std::string> returned_interfaces(const LiveChain* chain, Direction dire
 
 void mark_direct(Table table, const Direct& direct) {
   if (direct.prerouting != nullptr) {
-    const std::set<std::string> twins = returned_interfaces(direct.output, Direction::out);
+    const std::set<std::string> twins = returned_interfaces(direct.output, InterfaceDirection::out);
     for (LiveRule& live : direct.prerouting->rules) {
-      const std::string* interface = returned_interface(live.rule, Direction::in);
+      const std::string* interface = returned_interface(live.rule, InterfaceDirection::in);
       if (interface != nullptr && (table == Table::nat || twins.contains(*interface))) live.ours = true;
       if (table == Table::mangle && is_of(live.rule, MeshRule::tproxy_save_mark)) live.ours = true;
     }
   }
   if (direct.output != nullptr) {
-    const std::set<std::string> twins = returned_interfaces(direct.prerouting, Direction::in);
+    const std::set<std::string> twins = returned_interfaces(direct.prerouting, InterfaceDirection::in);
     for (LiveRule& live : direct.output->rules) {
-      const std::string* interface = returned_interface(live.rule, Direction::out);
+      const std::string* interface = returned_interface(live.rule, InterfaceDirection::out);
       if (interface != nullptr && twins.contains(*interface)) live.ours = true;
       if (table == Table::mangle && is_tproxy_output(live.rule)) live.ours = true;
     }
@@ -129,7 +130,7 @@ std::optional<Error> others_in_own_tables(const Live& seen) {
   for (const LiveChain& chain : seen.chains) {
     if (!chain.ours && is_own(chain.table_name)) {
       return refusal(chain.table_name, "the chain " + chain.name,
-             fmt::format("nft delete chain {} {}", chain.table_name, chain.name));
+                     fmt::format("nft delete chain {} {}", chain.table_name, chain.name));
     }
   }
   for (const LiveChain& chain : seen.chains) {
@@ -137,7 +138,7 @@ std::optional<Error> others_in_own_tables(const Live& seen) {
     const auto other = std::ranges::find(chain.rules, false, &LiveRule::ours);
     if (other == chain.rules.end()) continue;
     return refusal(chain.table_name, "the rule " + iptables_words(other->rule),
-           fmt::format("see nft -a list table {}", chain.table_name));
+                   fmt::format("see nft -a list table {}", chain.table_name));
   }
   for (const LiveTable& table : seen.tables) {
     if (table.other_objects && is_own(table.name)) {

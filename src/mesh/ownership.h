@@ -43,7 +43,8 @@ void mark_ours(std::vector<LiveChain>& chains);
 // Whether there is anything of others that the kernel would ask: rules, policies, tables that are switched off.
 [[nodiscard]] bool holds_others(const Live& live);
 
-// The refusal that names somebody else's rule that leads to a chain of ours which would have to go; nothing if none does.
+// The refusal that names somebody else's rule that leads to a chain of ours which would have to go; nothing if none
+// does.
 [[nodiscard]] std::optional<Error> leads_to_removed(const Live& seen, const Ruleset& wanted);
 
 // The refusal that names a chain, rule or set of somebody else in a table of our own of nftables; nothing if there is

@@ -27,8 +27,8 @@ M except(M match) {
   return match;
 }
 
-inline InterfaceMatch in(const std::string& name) { return {Direction::in, name, false}; }    // -i NAME
-inline InterfaceMatch out(const std::string& name) { return {Direction::out, name, false}; }  // -o NAME
+inline InterfaceMatch in(const std::string& name) { return {InterfaceDirection::in, name, false}; }    // -i NAME
+inline InterfaceMatch out(const std::string& name) { return {InterfaceDirection::out, name, false}; }  // -o NAME
 inline AddressMatch source(const AddressRange& range) { return {End::source, {range}, false}; }
 inline AddressMatch destination(const AddressRange& range) { return {End::destination, {range}, false}; }
 inline constexpr ProtocolMatch tcp{Protocol::tcp, false};

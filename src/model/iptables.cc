@@ -54,7 +54,8 @@ std::string states(std::uint8_t bits) {
 
 struct MatchWords {
   std::string operator()(const InterfaceMatch& m) const {
-    return fmt::format("{}-{} {}", not_(m.negated), m.direction == Direction::in ? "i" : "o", printable(m.name));
+    return fmt::format("{}-{} {}", not_(m.negated), m.direction == InterfaceDirection::in ? "i" : "o",
+                       printable(m.name));
   }
   std::string operator()(const AddressMatch& m) const {
     return fmt::format("{}-{} {}", not_(m.negated), letter(m.end), list(m.ranges));

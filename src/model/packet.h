@@ -17,7 +17,7 @@ struct Endpoint {
   friend bool operator==(const Endpoint&, const Endpoint&) = default;
 };
 
-enum class Way : std::uint8_t {
+enum class Direction : std::uint8_t {
   out,  // sent by a process in the pod
   in,   // comes in by an interface
   lo,   // sent by a process in the pod to the pod itself
@@ -37,7 +37,7 @@ struct Owner {
 };
 
 struct Packet {
-  Way way = Way::out;
+  Direction direction = Direction::out;
   Protocol protocol = Protocol::tcp;
   std::optional<Address> destination;  // nothing: in: the pod's address; lo: the loopback address
   std::uint16_t destination_port = 0;

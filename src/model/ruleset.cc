@@ -30,7 +30,7 @@ std::vector<Match> in_kernel_order(const std::vector<Match>& matches) {
     const auto* address = std::get_if<AddressMatch>(&match);
     const auto* interface = std::get_if<InterfaceMatch>(&match);
     const bool second = (address != nullptr && address->end == End::destination) ||
-                        (interface != nullptr && interface->direction == Direction::out);
+                        (interface != nullptr && interface->direction == InterfaceDirection::out);
     return 2 * match.index() + (second ? 1 : 0);
   });
   return sorted;

@@ -35,14 +35,14 @@ using PortRange = Range<std::uint16_t>;
 using IdRange = Range<std::uint32_t>;
 
 enum class End : std::uint8_t { source, destination };
-enum class Direction : std::uint8_t { in, out };
+enum class InterfaceDirection : std::uint8_t { in, out };
 enum class OwnerKind : std::uint8_t { uid, gid };
 
 // ---- Matches. Those that hold several values match any one of them (none of them when negated). iptables can hold
 // one value (ports: up to 15, by multiport); nf_tables holds any number, as a set.
 
 struct InterfaceMatch {  // -i eth0, ! -o lo; a name that ends in + matches every name that begins so
-  Direction direction = Direction::in;
+  InterfaceDirection direction = InterfaceDirection::in;
   std::string name;
   bool negated = false;
   friend bool operator==(const InterfaceMatch&, const InterfaceMatch&) = default;

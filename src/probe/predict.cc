@@ -47,13 +47,13 @@ Trial predict(const Planned& planned, const Attempt& attempt) {
   Trial trial;
   trial.attempt = attempt;
   const Trace trace = explain(packet_of(attempt), planned.pod, {&planned.live, 1});
-  const Ending& ending = trace.ending;
-  if (ending.transparent) {
-    trial.end = Tproxy{.port = ending.transparent_port};
-  } else if (ending.kind == Ending::Kind::lands && ending.original) {
-    trial.end = Redirect{ending.at.port};
-  } else if (ending.kind == Ending::Kind::unknown) {
-    trial.unknown = fmt::format("{}: {}: not tried", attempt.text(), sentence(ending));
+  const Outcome& outcome = trace.outcome;
+  if (outcome.transparent) {
+    trial.end = Tproxy{.port = outcome.transparent_port};
+  } else if (outcome.kind == Outcome::Kind::lands && outcome.original) {
+    trial.end = Redirect{outcome.at.port};
+  } else if (outcome.kind == Outcome::Kind::unknown) {
+    trial.unknown = fmt::format("{}: {}: not tried", attempt.text(), sentence(outcome));
     return trial;
   }
   std::vector<const Rule*> rules;

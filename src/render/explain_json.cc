@@ -11,7 +11,7 @@ Json endpoint(const Endpoint& end) { return {{"address", end.address.text()}, {"
 Json packet(const Packet& p) {
   static constexpr const char* ways[] = {"out", "in", "lo"};
   static constexpr const char* states[] = {"new", "established", "reply", "invalid"};
-  Json result = {{"way", ways[static_cast<std::size_t>(p.way)]},
+  Json result = {{"way", ways[static_cast<std::size_t>(p.direction)]},
                  {"protocol", name(p.protocol)},
                  {"source", endpoint({*p.source, p.source_port})},
                  {"destination", endpoint({*p.destination, p.destination_port})},
@@ -30,13 +30,13 @@ Json step(const Step& s) {
                  {"table", s.table},
                  {"chain", s.chain},
                  {"number", s.number},
-                 {"rule", s.rule},
+                 {"rule", iptables_words(s)},
                  {"flag", s.reason.flag},
                  {"reason", s.reason.sentence}});
   return result;
 }
 
-Json ending(const Ending& o) {
+Json outcome(const Outcome& o) {
   static constexpr const char* kinds[] = {"lands", "leaves", "forwarded", "dropped", "unroutable", "unknown"};
   static constexpr const char* answers[] = {"arrive", "lost", "unknown"};
   Json result = {{"kind", kinds[static_cast<std::size_t>(o.kind)]}, {"sentence", sentence(o)}, {"at", endpoint(o.at)}};
@@ -45,7 +45,7 @@ Json ending(const Ending& o) {
   if (o.original) result["original_destination"] = endpoint(*o.original);
   if (o.transparent) result["tproxy_port"] = o.transparent_port;
   if (!o.why.empty()) result["why"] = o.why;
-  if (o.answers != Ending::Answers::arrive) {
+  if (o.answers != Outcome::Answers::arrive) {
     result["answers"] = answers[static_cast<std::size_t>(o.answers)];
     result["answers_why"] = o.answers_why;
   }
@@ -58,7 +58,7 @@ std::string json(const Trace& trace) {
   Json steps = Json::array();
   for (const Step& s : trace.steps) steps.push_back(step(s));
   Json document = {{"packet", packet(trace.packet)},
-                   {"ending", ending(trace.ending)},
+                   {"ending", outcome(trace.outcome)},
                    {"decided_by", trace.decisive},
                    {"steps", std::move(steps)},
                    {"not_certain", trace.doubts}};

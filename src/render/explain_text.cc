@@ -22,7 +22,7 @@ std::string packet_line(const Packet& packet) {
   std::string line = fmt::format("{} from {} to {}", name(packet.protocol), end(*packet.source, packet.source_port),
                                  end(*packet.destination, packet.destination_port));
   if (packet.owner) line += fmt::format(", sent by uid {} gid {}", packet.owner->uid, packet.owner->gid);
-  if (!packet.owner && packet.way != Way::in) line += ", sent by the kernel";
+  if (!packet.owner && packet.direction != Direction::in) line += ", sent by the kernel";
   if (packet.mark != 0) line += fmt::format(", mark {}", packet.mark);
   return line + ", " + states[static_cast<std::size_t>(packet.state)];
 }
@@ -40,16 +40,11 @@ bool same_chain(const Step& a, const Step& b) {
          a.depth == b.depth;
 }
 
-// The rule without `-A CHAIN `, which the heading says.
-std::string_view words(const Step& step) {
-  return std::string_view(step.rule).substr(std::min(step.rule.size(), step.chain.size() + 4));
-}
-
 class Text {
  public:
   Text(const Trace& trace, const TextOptions& options) : trace_(trace), options_(options) {
     for (const Step& step : trace.steps) {
-      const std::size_t length = indent(step) + words(step).size();
+      const std::size_t length = indent(step) + step.rule.size();
       if (is_rule(step) && length <= widest_rule) width_ = std::max(width_, length);
       several_ = several_ || (is_rule(step) && step.backend != first_backend());
     }
@@ -120,10 +115,10 @@ class Text {
 
   void rule(const Step& step) {
     const std::string number = step.number == 0 ? "policy" : fmt::format("{}", step.number);
-    if (step.kind == Step::Kind::unknown) return line(step, number, words(step), "?:", step.text, Style::yellow);
-    if (step.kind == Step::Kind::passed) return line(step, number, words(step), "no:", step.text, Style::dim);
+    if (step.kind == Step::Kind::unknown) return line(step, number, step.rule, "?:", step.text, Style::yellow);
+    if (step.kind == Step::Kind::passed) return line(step, number, step.rule, "no:", step.text, Style::dim);
     const std::string because = reason_words(step.reason);
-    line(step, number, words(step), "yes:", because.empty() ? step.text : fmt::format("{}: {}", step.text, because),
+    line(step, number, step.rule, "yes:", because.empty() ? step.text : fmt::format("{}: {}", step.text, because),
          step.kind == Step::Kind::decided ? Style::green : Style::plain);
   }
 
@@ -135,15 +130,15 @@ class Text {
   }
 
   void end() {
-    const bool lost = trace_.ending.kind == Ending::Kind::dropped || trace_.ending.kind == Ending::Kind::unroutable;
-    const bool not_known = trace_.ending.kind == Ending::Kind::unknown;
-    text_ += color(sentence(trace_.ending), lost ? Style::red : not_known ? Style::yellow : Style::bold) + "\n";
+    const bool lost = trace_.outcome.kind == Outcome::Kind::dropped || trace_.outcome.kind == Outcome::Kind::unroutable;
+    const bool not_known = trace_.outcome.kind == Outcome::Kind::unknown;
+    text_ += color(sentence(trace_.outcome), lost ? Style::red : not_known ? Style::yellow : Style::bold) + "\n";
     std::size_t width = 0;
     for (std::size_t place : trace_.decisive) width = std::max(width, where(trace_.steps[place]).size());
     for (std::size_t place : trace_.decisive) {
       const Step& step = trace_.steps[place];
       const std::string because = reason_words(step.reason);
-      text_ += fmt::format("  by {:{}}  {}\n", where(step), width, because.empty() ? words(step) : because);
+      text_ += fmt::format("  by {:{}}  {}\n", where(step), width, because.empty() ? step.rule : because);
     }
     if (trace_.decisive.empty() && !not_known) text_ += "  no rule says anything else\n";
     for (const std::string& doubt : trace_.doubts)
@@ -173,42 +168,43 @@ Trace with_printable_names(Trace trace) {
   return trace;
 }
 
-std::string answers_of(const Ending& ending) {
-  switch (ending.answers) {
-    case Ending::Answers::arrive:
+std::string answers_of(const Outcome& outcome) {
+  switch (outcome.answers) {
+    case Outcome::Answers::arrive:
       return "";
-    case Ending::Answers::lost:
-      return "; its answers are lost: " + ending.answers_why;
-    case Ending::Answers::unknown:
-      return "; cannot know what becomes of its answers: " + ending.answers_why;
+    case Outcome::Answers::lost:
+      return "; its answers are lost: " + outcome.answers_why;
+    case Outcome::Answers::unknown:
+      return "; cannot know what becomes of its answers: " + outcome.answers_why;
   }
   return "";
 }
 
-std::string sentence_of(const Ending& ending) {
-  const std::string at = ending.at.text();
-  const std::string untouched = ending.original ? "" : ", untouched";
-  const std::string who = ending.listener.empty() ? "" : fmt::format(" ({})", ending.listener);
-  const std::string original = ending.original ? fmt::format("; original destination {}", ending.original->text()) : "";
-  const std::string answers = answers_of(ending);
-  switch (ending.kind) {
-    case Ending::Kind::lands:
-      if (ending.transparent) {
-        return fmt::format("lands on port {}{} by TPROXY; original destination {}{}", ending.transparent_port, who, at,
+std::string sentence_of(const Outcome& outcome) {
+  const std::string at = outcome.at.text();
+  const std::string untouched = outcome.original ? "" : ", untouched";
+  const std::string who = outcome.listener.empty() ? "" : fmt::format(" ({})", outcome.listener);
+  const std::string original =
+      outcome.original ? fmt::format("; original destination {}", outcome.original->text()) : "";
+  const std::string answers = answers_of(outcome);
+  switch (outcome.kind) {
+    case Outcome::Kind::lands:
+      if (outcome.transparent) {
+        return fmt::format("lands on port {}{} by TPROXY; original destination {}{}", outcome.transparent_port, who, at,
                            answers);
       }
       return fmt::format("lands on {}{}{}{}{}", at, who, original, untouched, answers);
-    case Ending::Kind::leaves:
-      return fmt::format("leaves the pod by {} to {}{}{}{}", ending.interface, at, original, untouched, answers);
-    case Ending::Kind::forwarded:
+    case Outcome::Kind::leaves:
+      return fmt::format("leaves the pod by {} to {}{}{}{}", outcome.interface, at, original, untouched, answers);
+    case Outcome::Kind::forwarded:
       return fmt::format("is not for this pod: goes on by {} to {} if the pod forwards, else it is dropped{}",
-                         ending.interface, at, answers);
-    case Ending::Kind::dropped:
-      return fmt::format("dropped: {}", ending.why);
-    case Ending::Kind::unroutable:
-      return fmt::format("never sent: {}", ending.why);
-    case Ending::Kind::unknown:
-      return fmt::format("cannot know {}", ending.why);
+                         outcome.interface, at, answers);
+    case Outcome::Kind::dropped:
+      return fmt::format("dropped: {}", outcome.why);
+    case Outcome::Kind::unroutable:
+      return fmt::format("never sent: {}", outcome.why);
+    case Outcome::Kind::unknown:
+      return fmt::format("cannot know {}", outcome.why);
   }
   return "";
 }
@@ -220,6 +216,6 @@ std::string text(const Trace& trace, const TextOptions& options) {
   return Text(shown, options).all();
 }
 
-std::string sentence(const Ending& ending) { return printable(sentence_of(ending)); }
+std::string sentence(const Outcome& outcome) { return printable(sentence_of(outcome)); }
 
 }  // namespace sidetrack

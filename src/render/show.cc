@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "evaluate/chain_index.h"
+#include "mesh/catalogue.h"
 #include "mesh/describe.h"
 #include "model/ports.h"
 #include "model/printable.h"
@@ -65,25 +66,22 @@ std::string sentence_of(const Rule& rule) {
   return text;
 }
 
-// "-x": the option that asked for a rule.
-std::string option_of(const LiveRule& entry) {
-  const std::string words = describe(entry.rule).flag;
-  return words.substr(0, words.find(' '));
-}
-
-// Rules of one kind are asked for by the same flag and differ in their values alone: where such a run ends.
+// Rules of one kind are of the same row and differ in their values alone: where such a run ends.
 std::size_t end_of_run(const std::vector<LiveRule>& rules, std::size_t first) {
-  const auto alike = [](const Match& x, const Match& y) { return x.index() == y.index(); };
+  const auto alike = [](const Match& x, const Match& y) {
+    const auto* owner = std::get_if<OwnerMatch>(&x);
+    return x.index() == y.index() && (owner == nullptr || owner->kind == std::get<OwnerMatch>(y).kind);
+  };
   const LiveRule& a = rules[first];
-  std::optional<std::string> option;
+  std::optional<MeshRule> kind;
   std::size_t end = first + 1;
   for (; end < rules.size(); ++end) {
     const LiveRule& b = rules[end];
     const bool same = a.ours == b.ours && a.rule.families == b.rule.families && a.rule.target == b.rule.target &&
                       std::ranges::equal(a.rule.matches, b.rule.matches, alike);
     if (!same) break;
-    if (!option) option = option_of(a);
-    if (*option != option_of(b)) break;
+    if (!kind) kind = kind_of(a.rule);
+    if (*kind != kind_of(b.rule)) break;
   }
   return end;
 }

@@ -123,7 +123,7 @@ struct Traffic {
     ranges = range_list(others.empty() ? m.ranges : others);
   }
   void add(const InterfaceMatch& m) {
-    if (!m.negated) (m.direction == Direction::in ? in : out) = printable(m.name);
+    if (!m.negated) (m.direction == InterfaceDirection::in ? in : out) = printable(m.name);
   }
   void add(const OwnerMatch& m) {
     std::string& to = m.negated ? not_groups : owners;

@@ -13,10 +13,10 @@ namespace sidetrack {
 
 enum class Applied : std::uint8_t { unchanged, changed };
 
-struct Outcome {
+struct ApplyResult {
   Applied applied = Applied::unchanged;
   std::optional<BackendKind> backend;  // that holds the rules; nothing: clean
-  Ruleset stored;                      // the rules as that backend holds them
+  Ruleset canonical;                   // the rules as that backend holds them
   std::vector<BackendKind> left;       // other backends, whose rules of ours are gone now
   std::vector<std::string> skipped;    // why backends that come first were not used, a line each
   std::vector<std::string> warnings;
@@ -30,10 +30,10 @@ struct Outcome {
 // All or nothing: when it throws, the namespace holds what it held, or the message says what it holds. Signals that ask
 // the process to end wait from the first change to the last. Somebody else's change in between is met by a new survey,
 // a bounded number of times, then by busy. Throws kernel_lacks with what each backend lacks if none takes the rules.
-Outcome converge(const Request& request, Kernel& kernel);
+ApplyResult converge(const Request& request, Kernel& kernel);
 
 // What `converge` would return or throw, without changing anything: `left` are those whose rules of ours would go. What
 // could not be checked is among the warnings.
-Outcome check(const Request& request, Kernel& kernel);
+ApplyResult check(const Request& request, Kernel& kernel);
 
 }  // namespace sidetrack

@@ -26,11 +26,11 @@ std::vector<BackendKind> holders(const Survey& survey) {
   return found;
 }
 
-// Of nothing the order in which it is stored does not matter, and to compare costs time.
+// Of nothing the order of rules does not matter, and to compare costs time.
 bool is_as_asked(const Survey& survey, BackendKind kind, const Ruleset& asked) {
   const Live* live = survey.live(kind);
   if (live == nullptr || !holds_ours(*live)) return asked.rules.empty();
-  return equal(*live, stored(kind, asked));
+  return equal(*live, canonical(kind, asked));
 }
 
 // The rules go in first, then the older ones elsewhere go away; what can be is done together.
@@ -179,7 +179,7 @@ Comparison compare(const Request& request, const Survey& survey) {
   Live nothing;
   nothing.backend = *compared;
   const Live* live = survey.live(*compared);
-  comparison.backends.push_back(diff(live != nullptr ? *live : nothing, stored(*compared, request.plan->ruleset)));
+  comparison.backends.push_back(diff(live != nullptr ? *live : nothing, canonical(*compared, request.plan->ruleset)));
   if (!request.plan->ruleset.rules.empty()) comparison.obstacles = obstacles(*request.plan, *compared, survey);
   for (BackendKind kind : holding) {
     if (kind != compared) comparison.backends.push_back(diff(*survey.live(kind), {}));

@@ -45,7 +45,7 @@ std::string first_of(const Difference& difference) {
 
 void require_as_committed(const Live& after, const Change& change) {
   const BackendKind kind = after.backend;
-  const Ruleset sent = stored(kind, *change.wanted);
+  const Ruleset sent = canonical(kind, *change.wanted);
   if (equal(after, sent)) return;
   // Each commit to nf_tables counts the generation up by one; a lock keeps others from the legacy tables.
   if (after.generation != change.seen->generation && after.generation != change.seen->generation + 1) {
@@ -62,8 +62,8 @@ void require_as_committed(const Live& after, const Change& change) {
 
 class Executor {
  public:
-  Executor(const Request& request, const Survey& survey, Kernel& kernel, Outcome& outcome)
-      : request_(request), survey_(survey), kernel_(kernel), outcome_(outcome) {}
+  Executor(const Request& request, const Survey& survey, Kernel& kernel, ApplyResult& result)
+      : request_(request), survey_(survey), kernel_(kernel), result_(result) {}
 
   void execute(const Decision& decision) {
     const HeldSignals held;
@@ -84,9 +84,9 @@ class Executor {
                                 : "the rules were as asked already");
     }
     changed = changed || decision.remove != Routing{};
-    if (changed) outcome_.applied = Applied::changed;
-    outcome_.backend = backend;
-    if (backend) outcome_.stored = stored(*backend, request_.plan->ruleset);
+    if (changed) result_.applied = Applied::changed;
+    result_.backend = backend;
+    if (backend) result_.canonical = canonical(*backend, request_.plan->ruleset);
   }
 
   // Asks the kernel about the first commit that it takes. Returns what could not be asked.
@@ -94,7 +94,7 @@ class Executor {
     std::vector<std::string> unchecked;
     for_first_possible(decision, [&](const Attempt& attempt) {
       require_no_obstacles(attempt);
-      outcome_.backend = attempt.backend;
+      result_.backend = attempt.backend;
       if (puts(attempt)) unchecked = kernel_.check(changes(attempt.commits.front()));
     });
     return unchecked;
@@ -112,8 +112,8 @@ class Executor {
     for (const Attempt& attempt : decision.attempts) {
       try {
         act(attempt);
-        outcome_.skipped.clear();
-        for (const Skipped& each : skipped) outcome_.skipped.push_back("not used: " + words(each));
+        result_.skipped.clear();
+        for (const Skipped& each : skipped) result_.skipped.push_back("not used: " + words(each));
         return;
       } catch (const Error& error) {
         if (!error.of_one_backend() || rules_stand_) throw;
@@ -126,10 +126,10 @@ class Executor {
   // They are warned of; --strict applies nothing.
   void require_no_obstacles(const Attempt& attempt) {
     if (request_.plan == nullptr || !attempt.backend) return;
-    outcome_.obstacles = obstacles(*request_.plan, *attempt.backend, survey_);
-    if (!request_.config->strict || outcome_.obstacles.empty()) return;
+    result_.obstacles = obstacles(*request_.plan, *attempt.backend, survey_);
+    if (!request_.config->strict || result_.obstacles.empty()) return;
     std::string all;
-    for (const Obstacle& obstacle : outcome_.obstacles) all += "\n  " + text(obstacle);
+    for (const Obstacle& obstacle : result_.obstacles) all += "\n  " + text(obstacle);
     throw Error(ExitCode::differs,
                 "what is not Sidetrack's to change keeps traffic from where the options ask for it; nothing was "
                 "changed:" +
@@ -181,10 +181,10 @@ class Executor {
         if (refused) throw second_failed(attempt, i, error);
       }
       rules_stand_ = true;
-      outcome_.applied = Applied::changed;
+      result_.applied = Applied::changed;
       read_back(made, attempt, i);
       for (const Write& write : commit) {
-        if (write.kind == Write::Kind::remove) outcome_.left.push_back(write.backend);
+        if (write.kind == Write::Kind::remove) result_.left.push_back(write.backend);
       }
     }
   }
@@ -194,7 +194,7 @@ class Executor {
     try {
       const std::vector<Live> now = kernel_.read(made);
       for (std::size_t i = 0; i < made.size(); ++i) {
-        if (!equal(now[i], stored(now[i].backend, *made[i].wanted))) return false;
+        if (!equal(now[i], canonical(now[i].backend, *made[i].wanted))) return false;
       }
       return true;
     } catch (const Error& second) {
@@ -285,7 +285,7 @@ class Executor {
   const Request& request_;
   const Survey& survey_;
   Kernel& kernel_;
-  Outcome& outcome_;
+  ApplyResult& result_;
   Live nothing_[std::size(all_backends)];
   bool rules_stand_ = false;  // a commit was made and not rolled back
 };
@@ -321,20 +321,20 @@ void until_undisturbed(const Request& request, Kernel& kernel, Act act) {
 
 }  // namespace
 
-Outcome converge(const Request& request, Kernel& kernel) {
-  Outcome outcome;
+ApplyResult converge(const Request& request, Kernel& kernel) {
+  ApplyResult result;
   until_undisturbed(request, kernel, [&](const Survey& survey, const Decision& decision) {
-    Executor(request, survey, kernel, outcome).execute(decision);
-    outcome.because = decision.because;
+    Executor(request, survey, kernel, result).execute(decision);
+    result.because = decision.because;
   });
-  outcome.warnings = kernel.warnings();
-  return outcome;
+  result.warnings = kernel.warnings();
+  return result;
 }
 
-Outcome check(const Request& request, Kernel& kernel) {
-  Outcome outcome;
+ApplyResult check(const Request& request, Kernel& kernel) {
+  ApplyResult result;
   until_undisturbed(request, kernel, [&](const Survey& survey, const Decision& decision) {
-    Outcome checked;
+    ApplyResult checked;
     std::vector<std::string> unchecked = Executor(request, survey, kernel, checked).check(decision);
     for (const std::string& command : ip_commands(decision.add)) {
       unchecked.push_back("routing: whether the kernel takes '" + command + "': it can only be asked by doing it");
@@ -351,12 +351,12 @@ Outcome check(const Request& request, Kernel& kernel) {
       }
     }
     if (changes) checked.applied = Applied::changed;
-    if (checked.backend) checked.stored = stored(*checked.backend, request.plan->ruleset);
+    if (checked.backend) checked.canonical = canonical(*checked.backend, request.plan->ruleset);
     checked.because = decision.because;
-    outcome = std::move(checked);
+    result = std::move(checked);
   });
-  std::ranges::copy(kernel.warnings(), std::back_inserter(outcome.warnings));
-  return outcome;
+  std::ranges::copy(kernel.warnings(), std::back_inserter(result.warnings));
+  return result;
 }
 
 }  // namespace sidetrack

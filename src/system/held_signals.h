@@ -9,10 +9,10 @@ namespace sidetrack {
 class HeldSignals {
  public:
   HeldSignals() {
-    sigset_t ending;
-    sigemptyset(&ending);
-    for (int signal : {SIGTERM, SIGINT, SIGHUP, SIGQUIT}) sigaddset(&ending, signal);
-    sigprocmask(SIG_BLOCK, &ending, &before_);
+    sigset_t outcome;
+    sigemptyset(&outcome);
+    for (int signal : {SIGTERM, SIGINT, SIGHUP, SIGQUIT}) sigaddset(&outcome, signal);
+    sigprocmask(SIG_BLOCK, &outcome, &before_);
   }
   ~HeldSignals() { sigprocmask(SIG_SETMASK, &before_, nullptr); }
   HeldSignals(const HeldSignals&) = delete;

@@ -34,8 +34,8 @@ inline Ruleset every_word() {
   constexpr auto udp = ProtocolMatch{Protocol::udp, false};
   const auto to = [](const char* text) { return AddressMatch{End::destination, {range(text)}, false}; };
   const auto from = [](const char* text) { return AddressMatch{End::source, {range(text)}, false}; };
-  const auto in = [](const char* name) { return InterfaceMatch{Direction::in, name, false}; };
-  const auto out = [](const char* name) { return InterfaceMatch{Direction::out, name, false}; };
+  const auto in = [](const char* name) { return InterfaceMatch{InterfaceDirection::in, name, false}; };
+  const auto out = [](const char* name) { return InterfaceMatch{InterfaceDirection::out, name, false}; };
   const auto dports = [](std::vector<PortRange> ports) { return PortMatch{End::destination, std::move(ports), false}; };
   const auto sports = [](std::vector<PortRange> ports) { return PortMatch{End::source, std::move(ports), false}; };
   const auto uid = [](std::uint32_t id) { return OwnerMatch{OwnerKind::uid, {{id, id}}, false}; };

@@ -48,7 +48,7 @@ Probe random_probe(Dice& dice, bool has_ipv6_source) {
   if (dice.percent(35)) {  // comes in
     const bool from_net1 = dice.percent(40);
     probe.actor = from_net1 ? from_guest : from_outside;
-    packet.way = Way::in;
+    packet.direction = Direction::in;
     packet.interface = from_net1 ? "net1" : "eth0";
     packet.source = *Address::parse(from_net1 ? a.guest : a.client);
     to = dice.one_of(from_net1 ? Names{a.pod_second, a.pod, a.service, a.excluded, a.dns} : Names{a.pod, a.pod_second});
@@ -59,7 +59,7 @@ Probe random_probe(Dice& dice, bool has_ipv6_source) {
     probe.actor = {Place::pod, dice.one_of(identities)};
     packet.owner = Owner{probe.actor.identity.uid, probe.actor.identity.gid};
     here = dice.percent(45);
-    packet.way = here ? Way::lo : Way::out;
+    packet.direction = here ? Direction::lo : Direction::out;
     Names own{a.any_loopback, a.pod, a.pod_second};
     if (ipv4) own.insert(own.end(), {"127.4.4.4", "127.1.2.3"});
     to = dice.one_of(here ? own : Names{a.service, a.other_service, a.excluded, a.dns, a.other_dns, a.client, a.guest});
@@ -76,25 +76,25 @@ Probe random_probe(Dice& dice, bool has_ipv6_source) {
   return probe;
 }
 
-Landing predicted(const Ending& ending, Protocol protocol, const Pod& pod) {
-  if (ending.answers != Ending::Answers::arrive) return landed(Role::no_answer);
-  const Endpoint at(ending.at.address.text(), ending.at.port);
-  switch (ending.kind) {
-    case Ending::Kind::lands: {
-      const Role role = pod.listener(Place::pod, protocol, ending.transparent ? ending.transparent_port : at.port);
+Landing predicted(const Outcome& outcome, Protocol protocol, const Pod& pod) {
+  if (outcome.answers != Outcome::Answers::arrive) return landed(Role::no_answer);
+  const Endpoint at(outcome.at.address.text(), outcome.at.port);
+  switch (outcome.kind) {
+    case Outcome::Kind::lands: {
+      const Role role = pod.listener(Place::pod, protocol, outcome.transparent ? outcome.transparent_port : at.port);
       if (role == Role::refused) return landed(role);
-      const bool translated = ending.original && *ending.original != ending.at;
+      const bool translated = outcome.original && *outcome.original != outcome.at;
       if (!translated || protocol == Protocol::udp) return landed(role, local(at));
-      return landed(role, original(Endpoint(ending.original->address.text(), ending.original->port)));
+      return landed(role, original(Endpoint(outcome.original->address.text(), outcome.original->port)));
     }
-    case Ending::Kind::leaves:
-    case Ending::Kind::forwarded: {
+    case Outcome::Kind::leaves:
+    case Outcome::Kind::forwarded: {
       const Role role = pod.listener(place_of(at.address), protocol, at.port);
       return role == Role::refused ? landed(role) : landed(role, local(at));
     }
-    case Ending::Kind::dropped:
-    case Ending::Kind::unroutable:
-    case Ending::Kind::unknown:
+    case Outcome::Kind::dropped:
+    case Outcome::Kind::unroutable:
+    case Outcome::Kind::unknown:
       break;
   }
   return landed(Role::no_answer);

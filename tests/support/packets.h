@@ -61,8 +61,8 @@ struct Probe {
 
 [[nodiscard]] Probe random_probe(Dice& dice, bool has_ipv6_source);
 
-// What a socket would see of an ending that is known.
-[[nodiscard]] Landing predicted(const Ending& ending, Protocol protocol, const Pod& pod);
+// What a socket would see of an outcome that is known.
+[[nodiscard]] Landing predicted(const Outcome& outcome, Protocol protocol, const Pod& pod);
 
 // All rules of the namespace that the calling thread is in.
 [[nodiscard]] std::vector<Live> read_all();

@@ -23,17 +23,17 @@ namespace sidetrack::netns {
   return live;
 }
 
-// What is missing, or more than was wanted, as lines; empty if `live` holds what was `stored`.
-[[nodiscard]] inline std::vector<std::string> differences(const Live& live, const Ruleset& stored) {
+// What is missing, or more than was wanted, as lines; empty if `live` holds just `canonical`.
+[[nodiscard]] inline std::vector<std::string> differences(const Live& live, const Ruleset& canonical) {
   std::vector<std::string> lines;
-  for (const ChainDiff& chain : diff(live, stored).chains) {
+  for (const ChainDiff& chain : diff(live, canonical).chains) {
     for (const DiffLine& line : chain.lines) {
       if (line.kind == DiffLine::Kind::same || line.kind == DiffLine::Kind::foreign) continue;
       lines.push_back((line.kind == DiffLine::Kind::missing ? "missing: -t " : "extra: -t ") +
                       std::string(name(chain.table)) + " " + iptables_words(line.rule));
     }
   }
-  if (lines.empty() && !equal(live, stored)) lines.emplace_back("another chain or policy");
+  if (lines.empty() && !equal(live, canonical)) lines.emplace_back("another chain or policy");
   return lines;
 }
 

@@ -36,8 +36,8 @@ class ConvergeTest : public ::testing::Test {
   }
 
   [[nodiscard]] Request request() const { return {.plan = &wanted, .config = &config}; }
-  Outcome apply() { return converge(request(), kernel); }
-  Outcome clean() { return converge({}, kernel); }
+  ApplyResult apply() { return converge(request(), kernel); }
+  ApplyResult clean() { return converge({}, kernel); }
   std::optional<Error> refused(const std::function<void()>& act) {
     try {
       act();
@@ -55,7 +55,7 @@ class ConvergeTest : public ::testing::Test {
   }
 
   void program(BackendKind kind, const Plan& what) {
-    kernel.backends[kind].replace(kernel.backends[kind].live, stored(kind, what.ruleset));
+    kernel.backends[kind].replace(kernel.backends[kind].live, canonical(kind, what.ruleset));
   }
   void lacks(BackendKind kind, const std::string& what) {
     kernel.backends[kind].before_replace = [what] { throw Error(ExitCode::kernel_lacks, what).as_of_one_backend(); };
@@ -68,7 +68,7 @@ class ConvergeTest : public ::testing::Test {
     return found;
   }
   bool holds(BackendKind kind, const Plan& what) {
-    return equal(kernel.backends[kind].live, stored(kind, what.ruleset));
+    return equal(kernel.backends[kind].live, canonical(kind, what.ruleset));
   }
 };
 
@@ -89,9 +89,9 @@ TEST_F(ConvergeTest, ForceRewritesEqualRules) {
 
 TEST_F(ConvergeTest, FallsBackAndSaysWhy) {
   lacks(iptables_nft, "no compat");
-  const Outcome outcome = apply();
-  EXPECT_EQ(outcome.backend, nftables);
-  EXPECT_THAT(outcome.skipped, ElementsAre("not used: iptables-nft: no compat"));
+  const ApplyResult result = apply();
+  EXPECT_EQ(result.backend, nftables);
+  EXPECT_THAT(result.skipped, ElementsAre("not used: iptables-nft: no compat"));
   EXPECT_THAT(holders(), ElementsAre(nftables));
 }
 
@@ -227,12 +227,12 @@ TEST_F(ConvergeTest, CompareSaysWhatConvergeWouldDo) {
 TEST_F(ConvergeTest, CheckSaysWhatConvergeWouldDoAndChangesNothing) {
   lacks(iptables_nft, "no compat");
   program(iptables_legacy, older());
-  const Outcome outcome = check(request(), kernel);
-  EXPECT_EQ(outcome.backend, nftables);
-  EXPECT_EQ(outcome.applied, Applied::changed);
-  EXPECT_THAT(outcome.left, ElementsAre(iptables_legacy));
-  EXPECT_THAT(outcome.skipped, ElementsAre("not used: iptables-nft: no compat"));
-  EXPECT_THAT(outcome.warnings,
+  const ApplyResult result = check(request(), kernel);
+  EXPECT_EQ(result.backend, nftables);
+  EXPECT_EQ(result.applied, Applied::changed);
+  EXPECT_THAT(result.left, ElementsAre(iptables_legacy));
+  EXPECT_THAT(result.skipped, ElementsAre("not used: iptables-nft: no compat"));
+  EXPECT_THAT(result.warnings,
               ::testing::IsSupersetOf(
                   {::testing::Matcher<std::string>("not checked: whether it rains"),
                    ::testing::Matcher<std::string>(HasSubstr("not checked: routing: whether the kernel takes"))}));
@@ -244,9 +244,9 @@ TEST_F(ConvergeTest, CheckSaysWhatConvergeWouldDoAndChangesNothing) {
 TEST_F(ConvergeTest, CheckOfWhatIsThereAsksNothing) {
   apply();
   lacks(iptables_nft, "nothing is asked");
-  const Outcome outcome = check(request(), kernel);
-  EXPECT_EQ(outcome.applied, Applied::unchanged);
-  EXPECT_THAT(outcome.warnings, IsEmpty());
+  const ApplyResult result = check(request(), kernel);
+  EXPECT_EQ(result.applied, Applied::unchanged);
+  EXPECT_THAT(result.warnings, IsEmpty());
 }
 
 TEST_F(ConvergeTest, CheckAsksAgainAfterAChangeInBetween) {

@@ -58,7 +58,7 @@ class DecideTest : public ::testing::Test {
       for (const auto& [held, what] : {std::pair(Held::equal, wanted), std::pair(Held::older, older)}) {
         FakeBackend backend;
         backend.live.backend = kind;
-        backend.replace(backend.live, stored(kind, what.ruleset));
+        backend.replace(backend.live, canonical(kind, what.ruleset));
         made[{kind, held}] = backend.live;
       }
     }

@@ -228,7 +228,7 @@ TEST(Explain, EndsWhereTheRulesSay) {
         if (!is_for(row, family)) continue;
         const std::string packet = in_family(row.packet, family);
         const Trace trace = ask(in_family(row.options, family), packet, backend);
-        EXPECT_EQ(sentence(trace.ending), in_family(row.end, family)) << row.options << "\n" << text(trace, {});
+        EXPECT_EQ(sentence(trace.outcome), in_family(row.end, family)) << row.options << "\n" << text(trace, {});
         EXPECT_THAT(trace.doubts, IsEmpty()) << row.options << " " << packet;
       }
     }
@@ -238,7 +238,7 @@ TEST(Explain, EndsWhereTheRulesSay) {
 // The route of TPROXY's policy rule gives a socket without an address the destination's, which is not the pod's.
 TEST(Explain, NothingIsSentFromAnAddressThatIsNotThePods) {
   for (const char* packet : {"out tcp 172.16.0.1:80 --mark 1337", "out tcp 10.96.0.10:443 --mark 1337 --uid 1337"}) {
-    EXPECT_THAT(sentence(ask(tproxy, packet, BackendKind::nftables).ending),
+    EXPECT_THAT(sentence(ask(tproxy, packet, BackendKind::nftables).outcome),
                 testing::StartsWith("never sent: the route to 1"));
   }
 }
@@ -307,7 +307,7 @@ std::vector<std::string> decisive(std::string_view options, std::string_view pac
   const Trace trace = ask(options, packet, BackendKind::iptables_legacy);
   std::vector<std::string> rules;
   for (std::size_t place : trace.decisive) {
-    rules.push_back(trace.steps[place].table + " " + trace.steps[place].rule);
+    rules.push_back(trace.steps[place].table + " " + iptables_words(trace.steps[place]));
   }
   return rules;
 }
@@ -347,9 +347,9 @@ TEST(Explain, DnsIsTrackedInZones) {
 TEST(Explain, APacketOfTheKernelHasNoOwner) {
   const char* packet = "lo tcp 192.0.2.2:8080 no-socket";
   const Trace xt = ask(injected, packet, BackendKind::iptables_nft);
-  EXPECT_EQ(sentence(xt.ending), "lands on 192.0.2.2:8080 (the app), untouched");
+  EXPECT_EQ(sentence(xt.outcome), "lands on 192.0.2.2:8080 (the app), untouched");
   const Trace native = ask(injected, packet, BackendKind::nftables);
-  EXPECT_EQ(sentence(native.ending), "lands on 127.0.0.1:15001 (Envoy outbound); original destination 192.0.2.2:8080");
+  EXPECT_EQ(sentence(native.outcome), "lands on 127.0.0.1:15001 (Envoy outbound); original destination 192.0.2.2:8080");
 }
 
 // In mode TPROXY answers that pass through the pod are taken for packets of the proxy's own connections.
@@ -362,7 +362,7 @@ TEST(Explain, SaysWhenTheAnswersAreLost) {
     pod.interfaces.push_back({"net1", {{*Address::parse("198.51.100.2"), 24}}});
     pod.routes.push_back({*AddressRange::parse("198.51.100.0/24"), "net1"});
     const Live live[] = {as_live(plan.ruleset, BackendKind::iptables_nft)};
-    return sentence(explain(packet_of(packet), pod, live).ending);
+    return sentence(explain(packet_of(packet), pod, live).outcome);
   };
   EXPECT_EQ(
       end("-m TPROXY -b * -c net1", passing),
@@ -373,7 +373,7 @@ TEST(Explain, SaysWhenTheAnswersAreLost) {
 }
 
 TEST(Explain, WhatCannotComeInOrGoOut) {
-  const auto end = [](const char* packet) { return sentence(ask("", packet, BackendKind::iptables_legacy).ending); };
+  const auto end = [](const char* packet) { return sentence(ask("", packet, BackendKind::iptables_legacy).outcome); };
   EXPECT_EQ(end("in tcp 127.0.0.1:80"), "dropped: 127.0.0.1 cannot come in by eth0 (martian)");
   EXPECT_EQ(end("in tcp 192.0.2.2:80 --from 127.0.0.1"), "dropped: 127.0.0.1 cannot come in by eth0 (martian)");
   EXPECT_EQ(end("in tcp 192.0.2.2:80 --from 192.0.2.2"), "dropped: 192.0.2.2 cannot come in by eth0 (martian)");
@@ -382,7 +382,7 @@ TEST(Explain, WhatCannotComeInOrGoOut) {
   const Live live[] = {as_live(plan.ruleset, BackendKind::iptables_legacy)};
   PodView ipv4_only = assumed_pod(plan);
   std::erase_if(ipv4_only.routes, [](const NetworkRoute& route) { return route.to.family() == Family::ipv6; });
-  EXPECT_EQ(sentence(explain(packet_of("out tcp [fd00::1]:80"), ipv4_only, live).ending),
+  EXPECT_EQ(sentence(explain(packet_of("out tcp [fd00::1]:80"), ipv4_only, live).outcome),
             "never sent: no route to fd00::1");
 }
 
@@ -412,7 +412,7 @@ TEST(Explain, SaysWhenTheOrderOfTheBackendsMatters) {
                                as_live(older.ruleset, BackendKind::iptables_legacy)};
   const Packet packet = packet_of("out tcp 10.96.0.10:443");
   const Trace trace = explain(packet, assumed_pod(newer), live);
-  EXPECT_THAT(sentence(trace.ending),
+  EXPECT_THAT(sentence(trace.outcome),
               AllOf(HasSubstr("cannot know which is asked first of nat OUTPUT (nftables) and nat OUTPUT "
                               "(iptables-legacy) (all at priority -100)"),
                     HasSubstr("if nat OUTPUT (nftables): lands on 127.0.0.1:16001"),
@@ -420,13 +420,13 @@ TEST(Explain, SaysWhenTheOrderOfTheBackendsMatters) {
 
   const std::vector<Live> alike{as_live(older.ruleset, BackendKind::nftables),
                                 as_live(older.ruleset, BackendKind::iptables_legacy)};
-  EXPECT_THAT(sentence(explain(packet, assumed_pod(older), alike).ending), HasSubstr("lands on 127.0.0.1:15001"));
+  EXPECT_THAT(sentence(explain(packet, assumed_pod(older), alike).outcome), HasSubstr("lands on 127.0.0.1:15001"));
 
   // ACCEPT and RETURN of one nat table do not keep the next one from being asked.
   const Plan excluded = planned("-i * -x 10.0.0.0/8");
   const std::vector<Live> both{as_live(excluded.ruleset, BackendKind::iptables_nft),
                                as_live(older.ruleset, BackendKind::iptables_legacy)};
-  EXPECT_THAT(sentence(explain(packet, assumed_pod(older), both).ending), HasSubstr("lands on 127.0.0.1:15001"));
+  EXPECT_THAT(sentence(explain(packet, assumed_pod(older), both).outcome), HasSubstr("lands on 127.0.0.1:15001"));
 }
 
 // ---- Beside rules of others
@@ -454,7 +454,7 @@ Trace beside(const Live& live, const char* options, const char* packet) {
   return explain(packet_of(packet), assumed_pod(plan), all);
 }
 std::string end_beside(const Live& live, const char* options, const char* packet) {
-  return sentence(beside(live, options, packet).ending);
+  return sentence(beside(live, options, packet).outcome);
 }
 
 constexpr const char* a_service = "out tcp 10.96.0.10:443 --uid 1000";
@@ -517,7 +517,7 @@ TEST(Explain, SaysPolicies) {
   Live live =
       others({base("inet f", "out", output, Verdict::drop, {{{ProtocolMatch{Protocol::udp}}, Verdict::accept}})});
   const Trace trace = beside(live, "-i *", a_service);
-  EXPECT_EQ(sentence(trace.ending), "dropped: policy drop of inet f out");
+  EXPECT_EQ(sentence(trace.outcome), "dropped: policy drop of inet f out");
   EXPECT_THAT(text(trace, {}), AllOf(HasSubstr("policy  DROP"), HasSubstr("  by inet f out policy  DROP")));
   EXPECT_THAT(end_beside(live, "-i *", "out udp 10.96.0.10:443"), HasSubstr("leaves"));
   live.chains.front().dormant = true;
@@ -560,7 +560,7 @@ TEST(Explain, SaysWhetherTheAnswersOfWhatLandsGetOut) {
 }
 
 TEST(Explain, DestinationsThatAreNoneOrMany) {
-  const auto end = [](const char* packet) { return sentence(ask("-i *", packet, BackendKind::nftables).ending); };
+  const auto end = [](const char* packet) { return sentence(ask("-i *", packet, BackendKind::nftables).outcome); };
   EXPECT_EQ(end("out tcp 0.0.0.0:80"), "lands on 127.0.0.1:80 (the app), untouched");
   EXPECT_EQ(end("out tcp [::]:80"), "lands on [::1]:80 (the app), untouched");
   EXPECT_EQ(end("out tcp 224.0.0.1:80"), "never sent: no tcp connection to 224.0.0.1, a multicast address");
@@ -585,14 +585,14 @@ TEST(Explain, FollowsGoto) {
                  {Family::ipv4, Table::nat, "MINE", false, {rule("MINE", {}, Verdict::return_)}}};
   const Live all[] = {live};
   const Trace trace = explain(packet_of("out tcp 10.96.0.10:443"), assumed_pod(planned("")), all);
-  EXPECT_EQ(sentence(trace.ending), "leaves the pod by eth0 to 10.96.0.10:443, untouched");
+  EXPECT_EQ(sentence(trace.outcome), "leaves the pod by eth0 to 10.96.0.10:443, untouched");
 }
 
 // The kernel walks all of them; where a chain has no effect once, it has none again.
 TEST(Explain, ChainsThatJumpToEachOtherAreWalkedOnce) {
   const std::vector<Live> all{layered({{}, {}, {}, {}}, Verdict::return_)};
   const Trace trace = explain(packet_of("out tcp 10.96.0.10:443"), assumed_pod(planned("")), all);
-  EXPECT_EQ(trace.ending.kind, Ending::Kind::leaves);
+  EXPECT_EQ(trace.outcome.kind, Outcome::Kind::leaves);
   EXPECT_THAT(trace.doubts, IsEmpty());
   EXPECT_LT(trace.steps.size(), 1000U);
 }
@@ -611,8 +611,8 @@ TEST(Explain, SaysIfThereAreTooManyWays) {
     each.rules = rules;
   }
   const Trace trace = explain(packet_of("out tcp 10.96.0.10:443"), assumed_pod(planned("")), all);
-  EXPECT_EQ(trace.ending.kind, Ending::Kind::unknown);
-  EXPECT_THAT(sentence(trace.ending), HasSubstr("too many ways to follow them all"));
+  EXPECT_EQ(trace.outcome.kind, Outcome::Kind::unknown);
+  EXPECT_THAT(sentence(trace.outcome), HasSubstr("too many ways to follow them all"));
 }
 
 TEST(Explain, NamesArePrintable) {
@@ -632,7 +632,7 @@ TEST(Explain, NamesArePrintable) {
   const std::string shown = text(trace, {});
   EXPECT_EQ(shown, printable_lines(shown));
   EXPECT_THAT(shown, HasSubstr(R"(nat L0-0\x1b]0;\x0a\xff)"));
-  EXPECT_THAT(sentence(trace.ending), HasSubstr(R"(leaves the pod by e\x9b\x1b)"));
+  EXPECT_THAT(sentence(trace.outcome), HasSubstr(R"(leaves the pod by e\x9b\x1b)"));
   EXPECT_NO_THROW(static_cast<void>(json(trace)));
 }
 

@@ -19,8 +19,8 @@ namespace sidetrack {
 namespace {
 
 const ProtocolMatch tcp{Protocol::tcp, false};
-InterfaceMatch in(const char* name) { return {Direction::in, name, false}; }
-InterfaceMatch out(const char* name) { return {Direction::out, name, false}; }
+InterfaceMatch in(const char* name) { return {InterfaceDirection::in, name, false}; }
+InterfaceMatch out(const char* name) { return {InterfaceDirection::out, name, false}; }
 
 void add(std::vector<LiveChain>& chains, Table table, const char* chain, std::vector<Match> matches = {},
          Target target = Verdict::return_, Family family = Family::ipv4) {
@@ -113,7 +113,7 @@ TEST(Ownership, AnyWordMoreIsSomebodyElse) {
   std::vector<LiveChain> chains;
   add(chains, Table::nat, "ISTIO_OUTPUT");
   add(chains, Table::nat, "PREROUTING", {in("eth1"), tcp});
-  add(chains, Table::nat, "PREROUTING", {InterfaceMatch{Direction::in, "eth1", true}});
+  add(chains, Table::nat, "PREROUTING", {InterfaceMatch{InterfaceDirection::in, "eth1", true}});
   add(chains, Table::nat, "PREROUTING", {in("eth1")}, Verdict::accept);
   add(chains, Table::nat, "PREROUTING", {in("eth1"), CommentMatch{"mine"}});
   add(chains, Table::nat, "OUTPUT", {tcp, MarkMatch{1337}}, Connmark::save);

@@ -22,7 +22,7 @@ std::string refusal(std::string_view words) {
 
 TEST(Packet, OfTheCommandLine) {
   const Packet out = packet_of("out tcp 10.96.0.10:443 --uid 1000");
-  EXPECT_EQ(out.way, Way::out);
+  EXPECT_EQ(out.direction, Direction::out);
   EXPECT_EQ(out.protocol, Protocol::tcp);
   EXPECT_EQ(out.destination->text(), "10.96.0.10");
   EXPECT_EQ(out.destination_port, 443);

@@ -29,7 +29,7 @@ Rule rule(const std::string& word) {
   result.families = Family::ipv4;
   result.chain = "PREROUTING";
   if (word.size() == 2) {
-    result.matches = {InterfaceMatch{Direction::in, word, false}};
+    result.matches = {InterfaceMatch{InterfaceDirection::in, word, false}};
     result.target = Verdict::return_;
     result.insert_at = 1;
   } else {

@@ -46,10 +46,10 @@ Entry header(const std::vector<std::byte>& bytes) {
 }
 
 TEST(XtEntry, HeaderOfIpv4) {
-  const auto bytes = encode_entry(
-      rule(Family::ipv4, {InterfaceMatch{Direction::in, "eth0", true}, InterfaceMatch{Direction::out, "veth+", false},
-                          tcp, address(End::source, "10.1.0.0/16", true)}),
-      Family::ipv4);
+  const auto bytes = encode_entry(rule(Family::ipv4, {InterfaceMatch{InterfaceDirection::in, "eth0", true},
+                                                      InterfaceMatch{InterfaceDirection::out, "veth+", false}, tcp,
+                                                      address(End::source, "10.1.0.0/16", true)}),
+                                  Family::ipv4);
   const auto entry = header<ipt_entry>(bytes);
   EXPECT_STREQ(entry.ip.iniface, "eth0");
   EXPECT_EQ(entry.ip.iniface_mask[4], 0xff) << "the terminating zero is compared";
@@ -78,15 +78,15 @@ TEST(XtEntry, RoundTrip) {
   const Target targets[] = {Verdict::accept, Verdict::drop, Verdict::return_, Jump{"ISTIO_IN_REDIRECT"},
                             Redirect{15001}, CtZone{1},     SetMark{1338}};
   for (const Target& target : targets) {
-    const Rule v4 =
-        rule(Family::ipv4,
-             {InterfaceMatch{Direction::out, "lo", false}, address(End::destination, "127.0.0.1/32", true), tcp,
-              PortMatch{End::destination, {{15008, 15008}}, true}, OwnerMatch{OwnerKind::uid, {{1337, 1337}}, false}},
-             target);
+    const Rule v4 = rule(
+        Family::ipv4,
+        {InterfaceMatch{InterfaceDirection::out, "lo", false}, address(End::destination, "127.0.0.1/32", true), tcp,
+         PortMatch{End::destination, {{15008, 15008}}, true}, OwnerMatch{OwnerKind::uid, {{1337, 1337}}, false}},
+        target);
     EXPECT_EQ(round_trip(v4, Family::ipv4), v4) << iptables_words(v4);
     const Rule v6 = rule(Family::ipv6,
                          {address(End::source, "::6/128"), address(End::destination, "fd00::/8"), tcp,
-                          InterfaceMatch{Direction::in, "exactly15chars+", false}},
+                          InterfaceMatch{InterfaceDirection::in, "exactly15chars+", false}},
                          target);
     EXPECT_EQ(round_trip(v6, Family::ipv6), v6) << iptables_words(v6);
   }
@@ -132,7 +132,7 @@ TEST(XtEntry, RefusesWhatIptablesCannotHold) {
   no_cidr.ranges.front().last.bytes[3] = 3;
   EXPECT_THROW(encode(no_cidr), std::logic_error);
   EXPECT_THROW(encode(address(End::source, "::1/128")), std::logic_error);
-  EXPECT_THROW(encode(InterfaceMatch{Direction::in, "sixteen-letters!", false}), std::logic_error);
+  EXPECT_THROW(encode(InterfaceMatch{InterfaceDirection::in, "sixteen-letters!", false}), std::logic_error);
   EXPECT_THROW((void)encode_entry(rule(Family::ipv4, {}, Jump{std::string(30, 'x')}), Family::ipv4), std::logic_error);
 }
 

@@ -129,7 +129,7 @@ TEST(XtMatch, DestinationBeforeSourceStaysInOrder) {
 }
 
 TEST(XtMatch, HeaderMatchesAreNoExtensions) {
-  EXPECT_TRUE(matches_of(rule({InterfaceMatch{Direction::out, "lo", false}, tcp_only,
+  EXPECT_TRUE(matches_of(rule({InterfaceMatch{InterfaceDirection::out, "lo", false}, tcp_only,
                                AddressMatch{End::source, {*AddressRange::parse("10.0.0.0/8")}, false}}))
                   .empty());
 }

@@ -250,7 +250,7 @@ std::vector<std::string> table_names(Family family) {
   return names;
 }
 
-std::vector<Table> tables_alive(Family family) {
+std::vector<Table> existing_tables(Family family) {
   static constexpr Table known[] = {Table::raw, Table::mangle, Table::nat, Table::filter, Table::security};
   const std::vector<std::string> names = table_names(family);
   std::vector<Table> alive;

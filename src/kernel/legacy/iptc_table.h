@@ -56,7 +56,7 @@ class IptcTable {
 // nothing. All of them, and those that have a place in the model. Throws not_permitted if there may be some, and they
 // cannot be seen.
 [[nodiscard]] std::vector<std::string> table_names(Family family);
-[[nodiscard]] std::vector<Table> tables_alive(Family family);
+[[nodiscard]] std::vector<Table> existing_tables(Family family);
 
 // Whether it holds rules, whoever wrote them. Only for tables that are alive: others would come to life.
 [[nodiscard]] bool holds_rules(Family family, const std::string& table);

@@ -138,7 +138,7 @@ class LegacyBackend : public Backend {
 
   [[nodiscard]] BackendKind kind() const override { return BackendKind::iptables_legacy; }
 
-  [[nodiscard]] Ruleset stored(const Ruleset& asked) const override { return in_iptables_order(asked); }
+  [[nodiscard]] Ruleset canonical(const Ruleset& asked) const override { return in_iptables_order(asked); }
 
   [[nodiscard]] std::vector<std::string> warnings() const override {
     if (!lock_ || lock_->warning().empty()) return {};
@@ -151,7 +151,7 @@ class LegacyBackend : public Backend {
     live.backend = kind();
     std::vector<LiveChain> others;  // nobody of us writes to filter and security: their snapshots are not kept
     for (Family family : {Family::ipv4, Family::ipv6}) {
-      for (Table table : tables_alive(family)) {
+      for (Table table : existing_tables(family)) {
         TablePointer open = open_table(family, table);
         std::ranges::move(open->read(), std::back_inserter(is_written(table) ? live.chains : others));
         if (is_written(table)) tables_.push_back(std::move(open));
@@ -203,7 +203,7 @@ class LegacyBackend : public Backend {
     require_capabilities();
     std::vector<std::string> unchecked;
     for (Family family : {Family::ipv4, Family::ipv6}) {
-      const std::vector<Table> alive = tables_alive(family);
+      const std::vector<Table> alive = existing_tables(family);
       bool any = false;
       std::vector<std::string_view> unseen;
       for (Table table : all_tables) {
@@ -227,7 +227,7 @@ class LegacyBackend : public Backend {
   // A table comes to life when it is opened, and stays. So what the kernel certainly lacks is met before.
   static void require_before_opening(const Ruleset& wanted) {
     for (Family family : {Family::ipv4, Family::ipv6}) {
-      const std::vector<Table> alive = tables_alive(family);
+      const std::vector<Table> alive = existing_tables(family);
       const bool opens = std::ranges::any_of(wanted.rules, [&](const Rule& rule) {
         return rule.families.contains(family) && std::ranges::find(alive, rule.table) == alive.end();
       });

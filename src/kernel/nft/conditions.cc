@@ -148,7 +148,7 @@ std::optional<std::string> interface_name(const Bounds& bounds) {
   return name + '+';
 }
 
-std::optional<Alternatives> interfaces(Direction direction, const Value& value, std::span<const Bounds> bounds,
+std::optional<Alternatives> interfaces(InterfaceDirection direction, const Value& value, std::span<const Bounds> bounds,
                                        bool negated) {
   if (value.changed()) return std::nullopt;
   std::vector<InterfaceMatch> matches;
@@ -160,8 +160,8 @@ std::optional<Alternatives> interfaces(Direction direction, const Value& value, 
   return each(std::move(matches), negated);
 }
 
-std::optional<Alternatives> interface_indexes(Direction direction, const Value& value, std::span<const Bounds> bounds,
-                                              bool negated) {
+std::optional<Alternatives> interface_indexes(InterfaceDirection direction, const Value& value,
+                                              std::span<const Bounds> bounds, bool negated) {
   if (value.changed()) return std::nullopt;
   std::vector<InterfaceMatch> matches;
   for (const auto& [first, last] : bounds) {
@@ -352,13 +352,13 @@ std::optional<Alternatives> meta_condition(const Value& value, std::span<const B
     case NFT_META_L4PROTO:
       return protocols(value, bounds, negated);
     case NFT_META_IIFNAME:
-      return interfaces(Direction::in, value, bounds, negated);
+      return interfaces(InterfaceDirection::in, value, bounds, negated);
     case NFT_META_OIFNAME:
-      return interfaces(Direction::out, value, bounds, negated);
+      return interfaces(InterfaceDirection::out, value, bounds, negated);
     case NFT_META_IIF:
-      return interface_indexes(Direction::in, value, bounds, negated);
+      return interface_indexes(InterfaceDirection::in, value, bounds, negated);
     case NFT_META_OIF:
-      return interface_indexes(Direction::out, value, bounds, negated);
+      return interface_indexes(InterfaceDirection::out, value, bounds, negated);
     case NFT_META_MARK:
       return marks<MarkMatch>(value, bounds, negated);
     case NFT_META_SKUID:

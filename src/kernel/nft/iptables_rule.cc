@@ -41,7 +41,7 @@ class Translation {
 
   // Interfaces, protocol, addresses: in this order, whatever that of the words.
   void header() {
-    for (const Direction direction : {Direction::in, Direction::out}) {
+    for (const InterfaceDirection direction : {InterfaceDirection::in, InterfaceDirection::out}) {
       each<InterfaceMatch>([&](const InterfaceMatch& match) {
         if (match.direction == direction) interface(match);
       });
@@ -63,7 +63,8 @@ class Translation {
       return;
     }
     if (!wildcard) ++name.size;
-    add(MetaLoad{match.direction == Direction::in ? std::uint32_t{NFT_META_IIFNAME} : std::uint32_t{NFT_META_OIFNAME}});
+    add(MetaLoad{match.direction == InterfaceDirection::in ? std::uint32_t{NFT_META_IIFNAME}
+                                                           : std::uint32_t{NFT_META_OIFNAME}});
     add(Compare{operation(match.negated), name});
   }
 

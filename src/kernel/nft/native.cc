@@ -171,7 +171,7 @@ class RuleTranslation {
     if (given.empty()) throw Error(ExitCode::usage, "no packet can match: " + iptables_words(rule_));
     Data data = Data::text(given);
     if (!wildcard) data.size = 16;  // IFNAMSIZ
-    const bool in = m.direction == Direction::in;
+    const bool in = m.direction == InterfaceDirection::in;
     add(fmt::format("{} {}\"{}{}\"", in ? "iifname" : "oifname", not_equal(m.negated), given, wildcard ? "*" : ""),
         {MetaLoad{in ? std::uint32_t{NFT_META_IIFNAME} : std::uint32_t{NFT_META_OIFNAME}}, equal(m.negated, data)});
   }

@@ -26,7 +26,7 @@ class NftBackend final : public Backend {
   explicit NftBackend(BackendKind kind) : kind_(kind) {}
 
   [[nodiscard]] BackendKind kind() const override { return kind_; }
-  [[nodiscard]] Ruleset stored(const Ruleset& asked) const override { return sidetrack::stored(kind_, asked); }
+  [[nodiscard]] Ruleset canonical(const Ruleset& asked) const override { return sidetrack::canonical(kind_, asked); }
 
   Live read() override { return tables_.read(kind_); }
 

@@ -31,8 +31,8 @@ struct LiveRoute {
 };
 
 struct Everything {
-  std::vector<LiveRule> rules;     // in the order in which they are asked
-  std::vector<LiveRoute> routes;   // those with the lowest metric first; not of broadcasts and multicast
+  std::vector<LiveRule> rules;    // in the order in which they are asked
+  std::vector<LiveRoute> routes;  // those with the lowest metric first; not of broadcasts and multicast
   std::vector<LiveAddress> addresses;
   bool loopback_is_up = true;
 

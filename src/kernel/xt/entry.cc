@@ -71,7 +71,7 @@ void encode_header(const Rule& rule, Family family, int proto_flag, Header& head
   const auto invert = [&](bool negated, int bit) { inverted |= negated ? bit : 0; };
   for (const Match& match : rule.matches) {
     if (const auto* interface = std::get_if<InterfaceMatch>(&match)) {
-      const bool in = interface->direction == Direction::in;
+      const bool in = interface->direction == InterfaceDirection::in;
       set_interface(in ? header.iniface : header.outiface, in ? header.iniface_mask : header.outiface_mask,
                     interface->name);
       invert(interface->negated, in ? inv_in : inv_out);
@@ -95,7 +95,7 @@ void encode_header(const Rule& rule, Family family, int proto_flag, Header& head
 }
 
 // "eth0", "eth+"; as bytes where the mask is another one than those have. Nothing if none is asked for.
-std::optional<Match> interface_match(Direction direction, const char (&name)[IFNAMSIZ],
+std::optional<Match> interface_match(InterfaceDirection direction, const char (&name)[IFNAMSIZ],
                                      const unsigned char (&mask)[IFNAMSIZ], bool negated) {
   const auto compared = static_cast<std::size_t>(std::ranges::find(mask, 0) - std::begin(mask));
   if (compared == 0 && std::ranges::count(mask, 0) == IFNAMSIZ) {
@@ -116,7 +116,8 @@ std::optional<Match> interface_match(Direction direction, const char (&name)[IFN
     bytes += fmt::format("{:02x}/{:02x} ", static_cast<unsigned char>(name[i]), mask[i]);
   }
   bytes.pop_back();
-  return UnknownMatch{fmt::format("{}-{} [{}]", negated ? "! " : "", direction == Direction::in ? 'i' : 'o', bytes)};
+  return UnknownMatch{
+      fmt::format("{}-{} [{}]", negated ? "! " : "", direction == InterfaceDirection::in ? 'i' : 'o', bytes)};
 }
 
 // 10.0.0.0/8; as words if the mask has holes.
@@ -146,13 +147,13 @@ void decode_header(Header header, std::vector<Match>& matches) {
     std::ranges::copy(bytes_of(mask_field), std::as_writable_bytes(std::span(mask.bytes)).begin());
     if (mask != Address{F::family, {}} || has(inv)) matches.push_back(address_match(end, value, mask, has(inv)));
   };
-  const auto interface = [&](Direction direction, auto& name, auto& mask, int inv) {
+  const auto interface = [&](InterfaceDirection direction, auto& name, auto& mask, int inv) {
     if (auto match = interface_match(direction, name, mask, has(inv))) matches.push_back(*std::move(match));
   };
   address(End::source, header.src, header.smsk, inv_source);
   address(End::destination, header.dst, header.dmsk, inv_destination);
-  interface(Direction::in, header.iniface, header.iniface_mask, inv_in);
-  interface(Direction::out, header.outiface, header.outiface_mask, inv_out);
+  interface(InterfaceDirection::in, header.iniface, header.iniface_mask, inv_in);
+  interface(InterfaceDirection::out, header.outiface, header.outiface_mask, inv_out);
   const bool any_protocol = F::proto_flag != 0 ? (header.flags & F::proto_flag) == 0 : header.proto == 0;
   if (!any_protocol) matches.push_back(protocol_match(header.proto, has(inv_protocol)));
   constexpr int known_flags = F::proto_flag | F::goto_flag;

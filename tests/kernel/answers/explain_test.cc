@@ -113,7 +113,7 @@ class Explained : public KernelTest, public ::testing::WithParamInterface<int> {
     static constexpr const char* ways[] = {"out", "in", "lo"};
     std::vector<std::string> words{program_under_test(),
                                    "explain",
-                                   ways[static_cast<std::size_t>(probe.packet.way)],
+                                   ways[static_cast<std::size_t>(probe.packet.direction)],
                                    std::string(sidetrack::name(probe.packet.protocol)),
                                    probe.request.to.text(),
                                    "--brief"};
@@ -149,13 +149,13 @@ TEST_P(Explained, PacketsLandWhereItIsSaid) {
     for (int i = 0; i < packets_each; ++i) {
       const Probe probe = random_probe(dice, plan.families.contains(Family::ipv6));
       const Trace trace = explain(probe.packet, view, live);
-      EXPECT_EQ(pod.connect(probe.actor, probe.request), predicted(trace.ending, probe.packet.protocol, pod))
+      EXPECT_EQ(pod.connect(probe.actor, probe.request), predicted(trace.outcome, probe.packet.protocol, pod))
           << probe.text() << "\n"
           << text(trace, {});
       EXPECT_TRUE(trace.doubts.empty()) << trace.doubts.front();
-      EXPECT_EQ(sentence(explain(probe.packet, view, as_planned).ending), sentence(trace.ending)) << probe.text();
+      EXPECT_EQ(sentence(explain(probe.packet, view, as_planned).outcome), sentence(trace.outcome)) << probe.text();
       if (i == 0) {
-        EXPECT_EQ(said(pod, probe), sentence(trace.ending) + "\n") << probe.text();
+        EXPECT_EQ(said(pod, probe), sentence(trace.outcome) + "\n") << probe.text();
       }
     }
   }

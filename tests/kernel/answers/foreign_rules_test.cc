@@ -295,12 +295,12 @@ class ForeignRules : public KernelTest, public ::testing::WithParamInterface<con
   static std::optional<Expected> expected(const Probe& probe, const Pod& pod, const PodView& view,
                                           const std::vector<Live>& live) {
     const Trace trace = explain(probe.packet, view, live);
-    const Ending& ending = trace.ending;
-    if (ending.kind == Ending::Kind::unknown || ending.answers == Ending::Answers::unknown) return {};
-    Expected result{predicted(ending, probe.packet.protocol, pod), false, false, sidetrack::text(trace, {})};
+    const Outcome& outcome = trace.outcome;
+    if (outcome.kind == Outcome::Kind::unknown || outcome.answers == Outcome::Answers::unknown) return {};
+    Expected result{predicted(outcome, probe.packet.protocol, pod), false, false, sidetrack::text(trace, {})};
     const Role role = result.landing.role;
     result.may_be_refused = role == Role::no_answer;
-    if (ending.kind == Ending::Kind::dropped && !trace.decisive.empty()) {
+    if (outcome.kind == Outcome::Kind::dropped && !trace.decisive.empty()) {
       result.may_be_refused = trace.steps[trace.decisive.back()].text == "rejected";
     }
     // The refusal of a datagram is of another protocol than the datagram.
@@ -309,9 +309,9 @@ class ForeignRules : public KernelTest, public ::testing::WithParamInterface<con
     Packet later = probe.packet;
     later.state = ConnectionState::established;
     const Trace then = explain(later, view, live);
-    if (then.ending.kind == Ending::Kind::unknown) return {};
+    if (then.outcome.kind == Outcome::Kind::unknown) return {};
     result.text += sidetrack::text(then, {});
-    if (predicted(then.ending, probe.packet.protocol, pod) !=
+    if (predicted(then.outcome, probe.packet.protocol, pod) !=
         result.landing) {  // lost, or to somebody who knows of none
       result.landing = landed(Role::no_answer);
       result.may_be_refused = true;

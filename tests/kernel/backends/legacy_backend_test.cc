@@ -36,8 +36,8 @@ using ::testing::StartsWith;
 
 const ProtocolMatch tcp{Protocol::tcp, false};
 const ProtocolMatch udp{Protocol::udp, false};
-InterfaceMatch in(const char* name, bool negated = false) { return {Direction::in, name, negated}; }
-InterfaceMatch out(const char* name, bool negated = false) { return {Direction::out, name, negated}; }
+InterfaceMatch in(const char* name, bool negated = false) { return {InterfaceDirection::in, name, negated}; }
+InterfaceMatch out(const char* name, bool negated = false) { return {InterfaceDirection::out, name, negated}; }
 AddressMatch to(const char* range, bool negated = false) {
   return {End::destination, {*AddressRange::parse(range)}, negated};
 }
@@ -182,7 +182,7 @@ void restore(const Namespace& space, const Ruleset& ruleset) {
   restore(space, "ip6tables-legacy-restore", iptables_restore(ruleset, Family::ipv6));
 }
 
-std::string tables_alive() {
+std::string existing_tables() {
   std::string text;
   for (const char* file : {"ip_tables_names", "ip6_tables_names"}) {
     std::ifstream stream(std::string("/proc/thread-self/net/") + file);
@@ -235,19 +235,23 @@ TEST_F(LegacyTest, EqualRulesAreNotSentAgain) {
   const Ruleset rules = asked();
   commit(rules);
   // Without the capability the kernel takes nothing: what succeeds has sent nothing.
-  EXPECT_EQ(error_in(space, [&] {
-              const auto backend = open();
-              const Live seen = backend->read();
-              drop_capability(CAP_NET_ADMIN);
-              backend->replace(seen, rules);
-            }).code(),
+  EXPECT_EQ(error_in(space,
+                     [&] {
+                       const auto backend = open();
+                       const Live seen = backend->read();
+                       drop_capability(CAP_NET_ADMIN);
+                       backend->replace(seen, rules);
+                     })
+                .code(),
             ExitCode::done);
-  EXPECT_EQ(error_in(space, [&] {
-              const auto backend = open();
-              const Live seen = backend->read();
-              drop_capability(CAP_NET_ADMIN);
-              backend->replace(seen, redirect_to(15001));
-            }).code(),
+  EXPECT_EQ(error_in(space,
+                     [&] {
+                       const auto backend = open();
+                       const Live seen = backend->read();
+                       drop_capability(CAP_NET_ADMIN);
+                       backend->replace(seen, redirect_to(15001));
+                     })
+                .code(),
             ExitCode::not_permitted);
 }
 
@@ -368,7 +372,7 @@ TEST_F(LegacyTest, ReadingAndCheckingBringNoTableToLife) {
     EXPECT_THAT(live.chains, IsEmpty());
     const auto unchecked = backend->check(live, everything());
     EXPECT_THAT(unchecked, ::testing::Contains(HasSubstr("whether the kernel has raw, mangle, nat (ipv6)")));
-    EXPECT_EQ(tables_alive(), "");
+    EXPECT_EQ(existing_tables(), "");
   });
 }
 

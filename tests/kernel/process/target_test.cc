@@ -72,11 +72,11 @@ class Named {
   Namespace node_;
 };
 
-struct Way {
+struct Direction {
   const char* name;
   Words (*target)(const std::string& pid, const std::string& name);
 };
-const Way ways[] = {
+const Direction ways[] = {
     {"by_pid",
      [](const std::string& pid, const std::string&) {
        return Words{"--pid", pid};
@@ -91,7 +91,7 @@ const Way ways[] = {
      }},
 };
 
-class Target : public KernelTest, public ::testing::WithParamInterface<std::tuple<Way, bool>> {
+class Target : public KernelTest, public ::testing::WithParamInterface<std::tuple<Direction, bool>> {
  protected:
   void SetUp() override {
     KernelTest::SetUp();
@@ -104,7 +104,7 @@ class Target : public KernelTest, public ::testing::WithParamInterface<std::tupl
     occupant_.emplace(*pod_, users_ ? users_->inside({}) : Words{});
     const std::string name = "sidetrack-test-" + occupant_->pid();
     named_.emplace(name, occupant_->pid());
-    target_ = std::get<Way>(GetParam()).target(occupant_->pid(), name);
+    target_ = std::get<Direction>(GetParam()).target(occupant_->pid(), name);
   }
 
   [[nodiscard]] Output inside(const Words& words) const {
