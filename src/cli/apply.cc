@@ -7,29 +7,13 @@
 
 #include "cli/commands.h"
 #include "cli/log.h"
+#include "library/sentences.h"
 #include "model/iptables.h"
 
 namespace sidetrack::cli {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-// "22 rules in nat (ipv4)", "57 rules in raw, mangle, nat (ipv4, ipv6)": rules counted as the backend stores them
-std::string summary(const Ruleset& ruleset, BackendKind backend) {
-  std::size_t count = 0;
-  std::string tables;
-  for (Table table : all_tables) {
-    std::size_t in_table = 0;
-    for (Families scope : scopes(backend)) {
-      for (const Chain& chain : chains(ruleset, table, scope)) in_table += chain.rules.size();
-    }
-    if (in_table > 0) tables += (tables.empty() ? "" : ", ") + std::string(name(table));
-    count += in_table;
-  }
-  Families families;
-  for (const Rule& rule : ruleset.rules) families = families | rule.families;
-  return count == 0 ? "no rules" : fmt::format("{} rules in {} ({})", count, tables, names(families));
-}
 
 void log_dump(LogOptions::Level level, const Plan& plan) {
   if (!logs(level)) return;
@@ -39,41 +23,22 @@ void log_dump(LogOptions::Level level, const Plan& plan) {
   }
 }
 
-std::string removed(const Outcome& outcome, std::string_view verb) {
-  std::string text;
-  for (BackendKind left : outcome.left) text += fmt::format("; {} those in {}", verb, name(left));
-  return text;
-}
-
-void say_unchanged(const Outcome& outcome) {
-  info(fmt::format("nothing to change: {} through {} already as asked", summary(outcome.stored, *outcome.backend),
-                   name(*outcome.backend)));
-}
-
 void say(const Outcome& outcome) {
   for (const std::string& reason : outcome.skipped) info(reason);
-  for (const std::string& warning : outcome.warnings) warn(warning);
-  for (const Obstacle& obstacle : outcome.obstacles) warn(text(obstacle));
+  for (const std::string& warning : warnings(outcome)) warn(warning);
 }
 
 void ask_kernel(const CommandLine& line, const Plan& plan) {
   const Outcome outcome = check({.plan = &plan, .config = &line.config}, *open_kernel(line, false));
   say(outcome);
-  if (outcome.applied == Applied::unchanged) return say_unchanged(outcome);
-  info(fmt::format("the kernel would accept {} through {}{}; nothing was changed",
-                   summary(outcome.stored, *outcome.backend), name(*outcome.backend),
-                   removed(outcome, "apply would remove")));
+  info(checked(outcome));
 }
 
 void program(const CommandLine& line, const Plan& plan) {
   const auto start = Clock::now();
   const Outcome outcome = converge({.plan = &plan, .config = &line.config}, *open_kernel(line, true));
   say(outcome);
-  if (outcome.applied == Applied::unchanged) return say_unchanged(outcome);
-  const std::chrono::duration<double, std::milli> took = Clock::now() - start;
-  const std::string because = outcome.because.empty() ? "" : fmt::format(" ({})", outcome.because);
-  info(fmt::format("programmed {} through {} in {:.1f} ms{}{}", summary(outcome.stored, *outcome.backend),
-                   name(*outcome.backend), took.count(), because, removed(outcome, "removed")));
+  info(applied(outcome, Clock::now() - start));
 }
 
 // --cleanup-only
