@@ -174,8 +174,8 @@ class PacketWalk {
   }
 
   std::string ending_of_discovery(const std::string& device) {
-    const auto found = std::ranges::find(pod_.interfaces, device, &Interface::name);
-    if (found == pod_.interfaces.end()) return {};
+    const Interface* found = pod_.interface(device);
+    if (found == nullptr) return {};
     const auto own = std::ranges::find(found->addresses, Family::ipv6,
                                        [](const InterfaceAddress& one) { return one.address.family; });
     if (own == found->addresses.end()) return {};
@@ -239,14 +239,8 @@ class PacketWalk {
   }
 
   void output() {
-    way_ = look_up("lo", asked_.interface);
+    if (const auto fault = route_out()) return packet_.end(Ending::Kind::unroutable, *fault);
     if (way_.kind == Route::Kind::unknown) return packet_.not_known(not_followed(way_));
-    if (!way_.exists()) return packet_.end(Ending::Kind::unroutable, no_route());
-    const Address& from = packet_.now.source.address;
-    if (!way_.stays() && from.family == Family::ipv4 && from.is_loopback()) {  // __mkroute_output
-      return packet_.end(Ending::Kind::unroutable,
-                         fmt::format("what is sent from {} cannot go out by {}", from.text(), way_.device));
-    }
     // For the whole of OUTPUT: a new route changes it only behind the hook (nf_hook_state).
     packet_.now.out = way_.device;
     packet_.hook(fmt::format("OUTPUT, out by {}{}", way_.device, why(way_)));
@@ -267,20 +261,26 @@ class PacketWalk {
     }
   }
 
+  // Looks up the way of what is sent here. Why it cannot be sent, if it cannot.
+  std::optional<std::string> route_out() {
+    way_ = look_up("lo", asked_.interface);
+    if (!way_.exists()) return no_route();
+    const Address& from = packet_.now.source.address;
+    const bool goes_out = !way_.stays() && way_.kind != Route::Kind::unknown;
+    if (goes_out && from.family == Family::ipv4 && from.is_loopback()) {  // __mkroute_output
+      return fmt::format("what is sent from {} cannot go out by {}", from.text(), way_.device);
+    }
+    return {};
+  }
+
   // ip_route_me_harder. False: there is no route, the packet is gone.
   bool reroute(const std::string& because) {
-    way_ = look_up("lo", asked_.interface);
+    if (const auto fault = route_out()) {
+      packet_.drop(fmt::format("{}, and {}{}", because, way_.exists() ? "" : "there is ", *fault));
+      return false;
+    }
     if (way_.kind == Route::Kind::unknown) {
       packet_.not_known(not_followed(way_));
-      return false;
-    }
-    if (!way_.exists()) {
-      packet_.drop(fmt::format("{}, and there is {}", because, no_route()));
-      return false;
-    }
-    const Address& from = packet_.now.source.address;
-    if (!way_.stays() && from.family == Family::ipv4 && from.is_loopback()) {  // __mkroute_output
-      packet_.drop(fmt::format("{}, and what is sent from {} cannot go out by {}", because, from.text(), way_.device));
       return false;
     }
     packet_.kernel(fmt::format("routing again, as {}: out by {}{}", because, way_.device, why(way_)));
@@ -305,8 +305,8 @@ class PacketWalk {
   }
 
   [[nodiscard]] bool is_up(const std::string& device) const {
-    const auto found = std::ranges::find(pod_.interfaces, device, &Interface::name);
-    return found == pod_.interfaces.end() || found->up;
+    const Interface* found = pod_.interface(device);
+    return found == nullptr || found->up;
   }
 
   // "no route to 10.0.0.1 (ip route unreachable 10.0.0.0/8 table main)"

@@ -56,14 +56,12 @@ Packet filled_in(Packet packet, const PodView& pod) {
     if (packet.interface.empty()) packet.interface = entrance(pod, destination);
     if (packet.interface == "lo") refuse("--in-interface 'lo': nothing comes in by lo from outside", "use 'lo'");
   }
-  if (!packet.interface.empty()) {
+  if (!packet.interface.empty() && pod.interface(packet.interface) == nullptr) {
     std::string names;
     for (const Interface& interface : pod.interfaces) names += (names.empty() ? "" : ", ") + printable(interface.name);
-    if (std::ranges::find(pod.interfaces, packet.interface, &Interface::name) == pod.interfaces.end()) {
-      refuse(fmt::format("--{}-interface '{}': this pod has no such interface, it has {}",
-                         packet.way == Way::in ? "in" : "out", packet.interface, names),
-             "give one of them, or leave it out");
-    }
+    refuse(fmt::format("--{}-interface '{}': this pod has no such interface, it has {}",
+                       packet.way == Way::in ? "in" : "out", packet.interface, names),
+           "give one of them, or leave it out");
   }
   if (!packet.source && packet.way == Way::in) {  // addresses for documentation stand for anybody outside
     packet.source = Address::parse(destination.family == Family::ipv4 ? "203.0.113.1" : "2001:db8:ffff::1");

@@ -22,11 +22,6 @@ namespace {
 constexpr std::size_t most_packets = 64;
 constexpr std::size_t most_steps = 400'000;
 
-bool is_others(const LiveChain& chain) {
-  return chain.dormant || (chain.hook && chain.policy != Verdict::accept) ||
-         std::ranges::any_of(chain.rules, [](const LiveRule& live) { return !live.ours; });
-}
-
 // ---- Packets that a rule speaks of.
 
 Packet example(const Rule& rule, Way way, Family family) {
@@ -118,28 +113,26 @@ bool is_usual(const NetworkRoute& route, const Plan& plan) {
 
 // What keeps lo from carrying what is redirected, if anything does.
 std::string fault_of_loopback(const PodView& pod, const Plan& plan) {
-  for (const Interface& interface : pod.interfaces) {
-    if (interface.name != "lo") continue;
-    if (!interface.up) return "interface lo is down";
-    const Address address = Address::loopback(Family::ipv4);
-    if (plan.families.contains(Family::ipv4) && !is_local(pod, address)) return "lo has no address 127.0.0.1";
-  }
+  const Interface* lo = pod.interface("lo");
+  if (lo == nullptr) return {};
+  if (!lo->up) return "interface lo is down";
+  const Address address = Address::loopback(Family::ipv4);
+  if (plan.families.contains(Family::ipv4) && !is_local(pod, address)) return "lo has no address 127.0.0.1";
   return {};
 }
 
 // The pod without what somebody did to its loopback interface and routes.
 PodView usual(PodView pod, const Plan& plan) {
   std::erase_if(pod.routes, [&](const NetworkRoute& route) { return !is_usual(route, plan); });
-  for (Interface& interface : pod.interfaces) {
-    if (interface.name != "lo") continue;
-    interface.up = true;
-    for (const Family family : plan.families.list()) {
-      const Address address = Address::loopback(family);
-      const bool has_family = family == Family::ipv4 || own_address(pod, family);
-      if (std::ranges::find(interface.addresses, address, &InterfaceAddress::address) == interface.addresses.end() &&
-          has_family) {
-        interface.addresses.insert(interface.addresses.begin(), {address, family == Family::ipv4 ? 8 : 128});
-      }
+  Interface* lo = pod.interface("lo");
+  if (lo == nullptr) return pod;
+  lo->up = true;
+  for (const Family family : plan.families.list()) {
+    const Address address = Address::loopback(family);
+    const bool has_family = family == Family::ipv4 || own_address(pod, family);
+    const auto there = std::ranges::find(lo->addresses, address, &InterfaceAddress::address);
+    if (has_family && there == lo->addresses.end()) {
+      lo->addresses.insert(lo->addresses.begin(), {address, family == Family::ipv4 ? 8 : 128});
     }
   }
   return pod;
@@ -374,10 +367,6 @@ std::vector<Live> after_apply(const Ruleset& stored, BackendKind backend, std::v
   }
   if (!put) after.push_back(as_live(stored, backend));
   return after;
-}
-
-bool holds_others(std::span<const Live> live) {
-  return std::ranges::any_of(live, [](const Live& one) { return std::ranges::any_of(one.chains, is_others); });
 }
 
 std::vector<Obstacle> obstacles(const Plan& plan, BackendKind backend, const PodView& pod, std::span<const Live> live) {

@@ -26,9 +26,6 @@ struct Obstacle {
 // planned and nowhere else.
 [[nodiscard]] std::vector<Live> after_apply(const Ruleset& stored, BackendKind backend, std::vector<Live> live);
 
-// Whether there is anything of others that the kernel would ask: rules, policies, tables that are switched off.
-[[nodiscard]] bool holds_others(std::span<const Live> live);
-
 // Packets that the plan decides about, and packets that others' rules speak of, are followed through the rules of the
 // plan alone and through `live`, which is what is there or after_apply(). One obstacle for each place that decides
 // otherwise, the first packet that met it; none if `live` holds nothing of others. The number of packets is bounded

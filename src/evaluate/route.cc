@@ -23,11 +23,6 @@ bool is_own(const PodView& pod, const Address& address) {
   return false;
 }
 
-const Interface* find(const PodView& pod, const std::string& name) {
-  const auto found = std::ranges::find(pod.interfaces, name, &Interface::name);
-  return found != pod.interfaces.end() ? &*found : nullptr;
-}
-
 // The longest prefix of a table that holds the destination.
 const NetworkRoute* longest(const PodView& pod, std::uint32_t table, const Address& destination) {
   const NetworkRoute* best = nullptr;
@@ -129,7 +124,7 @@ std::optional<Address> source_for(const PodView& pod, const Route& route, const 
     if (own) return destination;
     return Address::loopback(Family::ipv4);
   }
-  const Interface* interface = find(pod, route.device);
+  const Interface* interface = pod.interface(route.device);
   if (interface == nullptr) return {};
   std::optional<Address> first;
   for (const InterfaceAddress& own : interface->addresses) {
@@ -142,7 +137,7 @@ std::optional<Address> source_for(const PodView& pod, const Route& route, const 
 }
 
 std::optional<Address> redirect_address(const PodView& pod, const std::string& interface, const Address& destination) {
-  const Interface* found = find(pod, interface);
+  const Interface* found = pod.interface(interface);
   if (found == nullptr) return {};
   const bool scoped = destination.family == Family::ipv6 && (destination.is_link_local() || destination.is_loopback());
   for (const InterfaceAddress& own : found->addresses) {

@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <optional>
 
-#include "evaluate/obstacles.h"
 #include "kernel/legacy/iptc_table.h"
 #include "kernel/lock.h"
 #include "kernel/nft/nf_tables.h"
+#include "mesh/ownership.h"
 #include "model/error.h"
 
 namespace sidetrack {
@@ -32,19 +32,20 @@ std::vector<LiveChain> unknown_chains(const Error& why) {
   std::vector<LiveChain> chains;
   for (const Family family : {Family::ipv4, Family::ipv6}) {
     for (const Table table : legacy::tables_alive(family)) {
-      for (const char* name_of : {"PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"}) {
-        const auto hook = builtin_hook(table, name_of);
+      for (const Hook at : all_hooks) {
+        const std::string chain_name(name(at));
+        const auto hook = builtin_hook(table, chain_name);
         if (!hook) continue;
         LiveChain& chain = chains.emplace_back();
         chain.families = family;
         chain.table = table;
-        chain.name = name_of;
+        chain.name = chain_name;
         chain.hook = hook;
         chain.table_name = name(table);
         LiveRule& unknown = chain.rules.emplace_back();
         unknown.rule.families = family;
         unknown.rule.table = table;
-        unknown.rule.chain = name_of;
+        unknown.rule.chain = chain_name;
         unknown.rule.target = UnknownTarget{fmt::format("[not readable: {}]", why.what())};
       }
     }
@@ -70,7 +71,7 @@ class LinuxKernel final : public Kernel {
       const auto* unreadable = std::get_if<Unreadable>(&survey.of(kind));
       if (unreadable != nullptr) return !unreadable->chains.empty();
       const Live* live = survey.live(kind);
-      return live != nullptr && holds_others(std::span(live, 1));
+      return live != nullptr && holds_others(*live);
     };
     if (routing.unusual || std::ranges::any_of(all_backends, others)) {
       survey.pod = read_pod();

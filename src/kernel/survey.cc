@@ -2,6 +2,7 @@
 #include "kernel/survey.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "mesh/fold.h"
 #include "mesh/iptables_order.h"
@@ -21,6 +22,8 @@ const Sight<Live>& Survey::of(BackendKind kind) const {
   return nftables;
 }
 
+Sight<Live>& Survey::of(BackendKind kind) { return const_cast<Sight<Live>&>(std::as_const(*this).of(kind)); }
+
 const Unreadable* unseen(const Survey& survey) {
   // nf_tables first: it needs the fewer capabilities, which are the ones to be named.
   for (BackendKind kind : {BackendKind::iptables_nft, BackendKind::nftables, BackendKind::iptables_legacy}) {
@@ -30,15 +33,16 @@ const Unreadable* unseen(const Survey& survey) {
   return nullptr;
 }
 
-std::vector<Live> deciding(const Survey& survey) {
+std::vector<Live> deciding(Survey survey) {
   std::vector<Live> all;
   for (const BackendKind kind : all_backends) {
-    if (const Live* live = survey.live(kind)) all.push_back(*live);
-    const auto* unreadable = std::get_if<Unreadable>(&survey.of(kind));
+    Sight<Live>& sight = survey.of(kind);
+    if (auto* live = std::get_if<Live>(&sight)) all.push_back(std::move(*live));
+    auto* unreadable = std::get_if<Unreadable>(&sight);
     if (unreadable != nullptr && !unreadable->chains.empty()) {
       Live unknown;
       unknown.backend = kind;
-      unknown.chains = unreadable->chains;
+      unknown.chains = std::move(unreadable->chains);
       all.push_back(std::move(unknown));
     }
   }

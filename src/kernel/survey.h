@@ -43,6 +43,7 @@ struct Survey {
   std::optional<PodView> pod{};
 
   [[nodiscard]] const Sight<Live>& of(BackendKind kind) const;
+  [[nodiscard]] Sight<Live>& of(BackendKind kind);
   [[nodiscard]] const Live* live(BackendKind kind) const { return std::get_if<Live>(&of(kind)); }
 };
 
@@ -50,7 +51,7 @@ inline constexpr BackendKind all_backends[] = {BackendKind::iptables_legacy, Bac
                                                BackendKind::nftables};
 
 // What may decide about packets, as far as it can be seen: what is there, and the unknown rules of unreadable tables.
-[[nodiscard]] std::vector<Live> deciding(const Survey& survey);
+[[nodiscard]] std::vector<Live> deciding(Survey survey);
 
 // The first place that is not seen and may hold something of ours: nothing can be said or changed without it.
 [[nodiscard]] const Unreadable* unseen(const Survey& survey);

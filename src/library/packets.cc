@@ -2,6 +2,7 @@
 #include "library/packets.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "state/choice.h"
 
@@ -28,7 +29,7 @@ Trace explain_planned(const Packet& packet, const Config& config, const Plan& pl
   return explain(packet, pod ? with_plan(*std::move(pod), plan) : assumed_pod(plan), live);
 }
 
-std::vector<Live> live_rules(const Survey& survey, std::vector<std::string>& warnings) {
+std::vector<Live> live_rules(Survey survey, std::vector<std::string>& warnings) {
   // "No rules" would be a guess.
   if (const Unreadable* place = unseen(survey)) throw place->why;
   for (const BackendKind kind : all_backends) {
@@ -38,7 +39,7 @@ std::vector<Live> live_rules(const Survey& survey, std::vector<std::string>& war
                          ": its tables, none of which can be the sidecar's, are not seen");
     }
   }
-  std::vector<Live> found = deciding(survey);
+  std::vector<Live> found = deciding(std::move(survey));
   std::erase_if(found, [](const Live& live) { return !holds_rules(live); });
   std::ranges::reverse(found);  // the backends as people think of them: what comes first is the newest
   return found;

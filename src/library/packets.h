@@ -23,6 +23,6 @@ namespace sidetrack {
 
 // The rules of every backend that holds any. Throws not_permitted if one that may hold some of ours cannot be read;
 // adds a sentence to `warnings` for any other that cannot.
-[[nodiscard]] std::vector<Live> live_rules(const Survey& survey, std::vector<std::string>& warnings);
+[[nodiscard]] std::vector<Live> live_rules(Survey survey, std::vector<std::string>& warnings);
 
 }  // namespace sidetrack

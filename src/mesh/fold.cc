@@ -124,16 +124,12 @@ void normalize(Rule& rule) {
 
 // ---- Joining.
 
-// "-x" of "-x 10.0.0.0/8". Rules of different options stay apart, so that each can say why it is there.
-std::string_view option(const Reason& reason) {
-  return std::string_view(reason.flag).substr(0, reason.flag.find_first_of(" ="));
-}
-
 // The index of the one match in whose values two rules differ; their count of matches if they do not differ at all.
+// Those of different rows of the catalogue stay apart, so that each can say why it is there.
 std::optional<std::size_t> joint(const Folded& before, const Rule& rule) {
   const Rule& other = before.rule;
   if (other.matches.size() != rule.matches.size() || other.families != rule.families || other.target != rule.target ||
-      option(other.reason) != option(rule.reason) || !is_understood(rule)) {
+      other.reason.rule != rule.reason.rule || !is_understood(rule)) {
     return std::nullopt;
   }
   std::size_t differing = rule.matches.size();
@@ -207,9 +203,14 @@ std::string_view unit(const Match& match) {
   return "ids";
 }
 
+struct JoinedText {
+  std::string text;
+  bool shortened = false;
+};
+
 // Texts that differ in one place become one with all that stands there: "-d 80", "-d 443" give "-d 80,443"; if that is
 // long, "-d … (200 ports)".
-std::string joined(const std::vector<const Reason*>& reasons, std::string Reason::*text, std::string_view unit) {
+JoinedText joined(const std::vector<const Reason*>& reasons, std::string Reason::*text, std::string_view unit) {
   constexpr std::size_t readable = 40;
   const std::string& first = reasons.front()->*text;
   std::size_t head = first.size();
@@ -222,7 +223,7 @@ std::string joined(const std::vector<const Reason*>& reasons, std::string Reason
     head = std::min(head, static_cast<std::size_t>(from_left));
     tail = std::min(tail, static_cast<std::size_t>(from_right));
   }
-  if (head == first.size()) return first;  // all alike
+  if (head == first.size()) return {first};  // all alike
   // Whole words only: what is common ends behind a space or "=", and begins again with a space.
   const std::size_t word = first.find_last_of(" =", head == 0 ? 0 : head - 1);
   head = head == 0 || word == std::string::npos ? 0 : word + 1;
@@ -230,23 +231,28 @@ std::string joined(const std::vector<const Reason*>& reasons, std::string Reason
   tail = next_word == std::string::npos ? 0 : first.size() - next_word;
 
   std::string middle;
+  bool shortened = false;
   for (const Reason* reason : reasons) {
     const std::string& other = reason->*text;
     if (!middle.empty()) middle += ',';
     middle += other.substr(head, other.size() - head - tail);
     if (middle.size() > readable) {
       middle = fmt::format("… ({} {})", reasons.size(), unit);
+      shortened = true;
       break;
     }
   }
-  return first.substr(0, head) + middle + first.substr(first.size() - tail);
+  return {first.substr(0, head) + middle + first.substr(first.size() - tail), shortened};
 }
 
 Rule finish(Folded& folded) {
   Rule rule = std::move(folded.rule);
   if (folded.varying) {
     const std::string_view what = unit(rule.matches[*folded.varying]);
-    rule.reason = {joined(folded.reasons, &Reason::flag, what), joined(folded.reasons, &Reason::sentence, what)};
+    JoinedText sentence = joined(folded.reasons, &Reason::sentence, what);
+    rule.reason.flag = joined(folded.reasons, &Reason::flag, what).text;
+    rule.reason.sentence = std::move(sentence.text);
+    rule.reason.shortened = sentence.shortened || std::ranges::any_of(folded.reasons, &Reason::shortened);
   }
   normalize(rule);
   return rule;

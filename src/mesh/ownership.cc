@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 
+#include "mesh/catalogue.h"
 #include "model/error.h"
 #include "model/iptables.h"
 #include "model/printable.h"
@@ -19,46 +20,25 @@ const Jump* jump_to_istio(const Rule& rule) {
   return jump != nullptr && is_istio_chain(jump->chain) ? jump : nullptr;
 }
 
-template <typename M>
-const M* find(const Rule& rule) {
-  for (const Match& match : rule.matches) {
-    if (const auto* found = std::get_if<M>(&match)) return found;
-  }
-  return nullptr;
-}
-
-// `rule` with other matches and another target: what it would have to be.
-bool is_exactly(const Rule& rule, std::vector<Match> matches, Target target) {
-  return same_effect(rule, {rule.families, rule.table, rule.chain, std::move(matches), std::move(target), {}, {}});
-}
-
-const ProtocolMatch tcp{Protocol::tcp, false};
-const InterfaceMatch out_lo{Direction::out, "lo", false};
-
 // -i IF -j RETURN, -o IF -j RETURN: the name of the interface
 const std::string* returned_interface(const Rule& rule, Direction direction) {
-  const auto* interface = find<InterfaceMatch>(rule);
-  if (interface == nullptr || interface->direction != direction || interface->negated) return nullptr;
-  return is_exactly(rule, {*interface}, Verdict::return_) ? &interface->name : nullptr;
+  using enum MeshRule;
+  if (!is_of(rule, direction == Direction::in ? excluded_interface_in : excluded_interface_out)) return nullptr;
+  return &std::get<InterfaceMatch>(rule.matches.front()).name;
 }
 
-bool is_tproxy_prerouting(const Rule& rule) {
-  const auto* mark = find<MarkMatch>(rule);
-  return mark != nullptr && is_exactly(rule, {tcp, MarkMatch{mark->value}}, Connmark::save);
+// Of the rules that mark the proxy's traffic, those with the mark and a loopback range that Istio gives them.
+bool marks_proxy(const Rule& rule) {
+  const auto beside_loopback = [](const Match& match) {
+    const auto* address = std::get_if<AddressMatch>(&match);
+    return address != nullptr && address->ranges.front().first.is_loopback();
+  };
+  return is_of(rule, MeshRule::tproxy_mark_proxy) && rule.target == Target(SetMark{outbound_mark}) &&
+         std::ranges::any_of(rule.matches, beside_loopback);
 }
 
 bool is_tproxy_output(const Rule& rule) {
-  if (const auto* mark = find<MarkMatch>(rule)) {
-    return is_exactly(rule, {tcp, out_lo, MarkMatch{mark->value}}, Verdict::return_);
-  }
-  if (const auto* connmark = find<ConnmarkMatch>(rule)) {
-    return is_exactly(rule, {tcp, ConnmarkMatch{connmark->value}}, Connmark::restore);
-  }
-  const auto* address = find<AddressMatch>(rule);
-  const auto* owner = find<OwnerMatch>(rule);
-  if (address == nullptr || owner == nullptr || owner->negated || !address->negated) return false;
-  if (address->end != End::destination || !address->ranges.front().first.is_loopback()) return false;
-  return is_exactly(rule, {*address, tcp, out_lo, *owner}, SetMark{1338});
+  return is_of(rule, MeshRule::tproxy_keep_mark) || is_of(rule, MeshRule::tproxy_restore_mark) || marks_proxy(rule);
 }
 
 // The built-in chains of one table and family that we write to ourselves.
@@ -83,7 +63,7 @@ void mark_direct(Table table, const Direct& direct) {
     for (LiveRule& live : direct.prerouting->rules) {
       const std::string* interface = returned_interface(live.rule, Direction::in);
       if (interface != nullptr && (table == Table::nat || twins.contains(*interface))) live.ours = true;
-      if (table == Table::mangle && is_tproxy_prerouting(live.rule)) live.ours = true;
+      if (table == Table::mangle && is_of(live.rule, MeshRule::tproxy_save_mark)) live.ours = true;
     }
   }
   if (direct.output != nullptr) {
@@ -128,20 +108,27 @@ bool concerns_us(const LiveChain& chain) {
   return is_wholly_ours(chain) || std::ranges::any_of(chain.rules, &LiveRule::ours);
 }
 
+bool holds_others(const Live& live) {
+  return std::ranges::any_of(live.chains, [](const LiveChain& chain) {
+    return chain.dormant || (chain.hook && chain.policy != Verdict::accept) ||
+           std::ranges::any_of(chain.rules, [](const LiveRule& rule) { return !rule.ours; });
+  });
+}
+
 // A table of our own goes as a whole, or is written anew as a whole.
-void require_own_tables(const Live& seen) {
-  const auto refuse = [&](const std::string& table, const std::string& what, const std::string& command) {
-    throw Error(ExitCode::failed,
-                fmt::format("{}: the table {} holds {} that is not Sidetrack's; nothing was changed",
-                            name(seen.backend), printable(table), printable(what)),
-                fmt::format("move it to a table of its own, then remove it here: {}", printable(command)));
+std::optional<Error> others_in_own_tables(const Live& seen) {
+  const auto refusal = [&](const std::string& table, const std::string& what, const std::string& command) {
+    return Error(ExitCode::failed,
+                 fmt::format("{}: the table {} holds {} that is not Sidetrack's; nothing was changed",
+                             name(seen.backend), printable(table), printable(what)),
+                 fmt::format("move it to a table of its own, then remove it here: {}", printable(command)));
   };
   const auto is_own = [&](const std::string& table) {
     return std::ranges::find(seen.own_tables, table) != seen.own_tables.end();
   };
   for (const LiveChain& chain : seen.chains) {
     if (!chain.ours && is_own(chain.table_name)) {
-      refuse(chain.table_name, "the chain " + chain.name,
+      return refusal(chain.table_name, "the chain " + chain.name,
              fmt::format("nft delete chain {} {}", chain.table_name, chain.name));
     }
   }
@@ -149,17 +136,18 @@ void require_own_tables(const Live& seen) {
     if (!chain.ours || !is_own(chain.table_name)) continue;
     const auto other = std::ranges::find(chain.rules, false, &LiveRule::ours);
     if (other == chain.rules.end()) continue;
-    refuse(chain.table_name, "the rule " + iptables_words(other->rule),
+    return refusal(chain.table_name, "the rule " + iptables_words(other->rule),
            fmt::format("see nft -a list table {}", chain.table_name));
   }
   for (const LiveTable& table : seen.tables) {
     if (table.other_objects && is_own(table.name)) {
-      refuse(table.name, "a set or another object", fmt::format("see nft list table {}", table.name));
+      return refusal(table.name, "a set or another object", fmt::format("see nft list table {}", table.name));
     }
   }
+  return std::nullopt;
 }
 
-void require_removable(const Live& seen, const Ruleset& wanted) {
+std::optional<Error> leads_to_removed(const Live& seen, const Ruleset& wanted) {
   const auto goes = [&](const LiveChain& from, const std::string& name) {
     const bool asked = std::ranges::any_of(wanted.rules, [&](const Rule& rule) {
       const auto* jump = std::get_if<Jump>(&rule.target);
@@ -175,7 +163,7 @@ void require_removable(const Live& seen, const Ruleset& wanted) {
     for (const LiveRule& live : chain.rules) {
       const auto* jump = live.ours ? nullptr : std::get_if<Jump>(&live.rule.target);
       if (jump == nullptr || !goes(chain, jump->chain)) continue;
-      throw Error(
+      return Error(
           ExitCode::failed,
           fmt::format("{}: the chain {} of the table {} ({}) cannot be removed: somebody else's rule leads to it: {}",
                       name(seen.backend), printable(jump->chain), chain.table_name, names(chain.families),
@@ -183,6 +171,7 @@ void require_removable(const Live& seen, const Ruleset& wanted) {
           "delete that rule first; nothing was changed");
     }
   }
+  return std::nullopt;
 }
 
 }  // namespace sidetrack

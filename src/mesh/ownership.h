@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #pragma once
 
+#include <optional>
 #include <string_view>
 #include <vector>
 
+#include "model/error.h"
 #include "model/live.h"
 
 namespace sidetrack {
@@ -12,7 +14,7 @@ namespace sidetrack {
 [[nodiscard]] bool is_istio_chain(std::string_view chain);
 
 // Whether istio-iptables (of whatever version) or Sidetrack writes such a rule into this chain: it has exactly one of
-// the shapes that are known (describe.cc). A comment or any other word more makes it another one.
+// the shapes that are known (mesh/catalogue.cc). A comment or any other word more makes it another one.
 [[nodiscard]] bool is_of_istio(const Rule& rule);
 
 // Sets `ours` on the chains and rules of iptables (either backend) that Sidetrack or istio-iptables wrote:
@@ -38,10 +40,14 @@ void mark_ours(std::vector<LiveChain>& chains);
 // Whether anything of it is ours to change. A chain of ours that holds only somebody else's rules is kept for them.
 [[nodiscard]] bool concerns_us(const LiveChain& chain);
 
-// Throws failed, naming the rule, if somebody else's rule leads to a chain of ours that would have to go.
-void require_removable(const Live& seen, const Ruleset& wanted);
+// Whether there is anything of others that the kernel would ask: rules, policies, tables that are switched off.
+[[nodiscard]] bool holds_others(const Live& live);
 
-// Throws failed, naming it, if a table of our own of nftables holds a chain or a set of somebody else.
-void require_own_tables(const Live& seen);
+// The refusal that names somebody else's rule that leads to a chain of ours which would have to go; nothing if none does.
+[[nodiscard]] std::optional<Error> leads_to_removed(const Live& seen, const Ruleset& wanted);
+
+// The refusal that names a chain, rule or set of somebody else in a table of our own of nftables; nothing if there is
+// none.
+[[nodiscard]] std::optional<Error> others_in_own_tables(const Live& seen);
 
 }  // namespace sidetrack

@@ -3,16 +3,16 @@
 
 #include <algorithm>
 
+#include "mesh/catalogue.h"
+
 namespace sidetrack {
 namespace {
 
 // What the kernel does not keep is whether a rule came by -A or by -I. Of ours, those for the interfaces of virtual
-// machines come by -I: nat PREROUTING -i IF, to RETURN or to ISTIO_REDIRECT.
+// machines come by -I.
 bool came_by_insert(const Rule& rule) {
-  if (rule.table != Table::nat || rule.chain != "PREROUTING") return false;
-  const bool by_interface = std::ranges::any_of(
-      rule.matches, [](const Match& match) { return std::holds_alternative<InterfaceMatch>(match); });
-  return by_interface && (rule.target == Target(Verdict::return_) || rule.target == Target(Jump{"ISTIO_REDIRECT"}));
+  return rule.table == Table::nat &&
+         (is_of(rule, MeshRule::virtual_machine_return) || is_of(rule, MeshRule::virtual_machine_outbound));
 }
 
 }  // namespace

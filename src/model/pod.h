@@ -72,6 +72,8 @@ struct RoutingRule {
 
 // Whether the rule could decide about packets that `marked` is there for, and take them elsewhere.
 [[nodiscard]] bool may_take(const RoutingRule& rule, const PolicyRule& marked);
+// Whether `marked` has to stand before that rule. None can stand before one at 0: what is added comes behind it, too.
+[[nodiscard]] bool goes_before(const PolicyRule& marked, const RoutingRule& rule);
 
 struct PodView {
   std::vector<Interface> interfaces;  // lo is one of them
@@ -80,6 +82,10 @@ struct PodView {
   // What the kernel chooses a source port from: net.ipv4.ip_local_port_range, for IPv6, too. Others' hosts are taken to
   // be alike.
   PortRange chosen_ports{32768, 60999};
+
+  // By its name; nullptr if the pod has none of that name.
+  [[nodiscard]] const Interface* interface(const std::string& name) const;
+  [[nodiscard]] Interface* interface(const std::string& name);
 };
 
 // As the kernel would stand with `added` in it.

@@ -87,12 +87,25 @@ std::vector<std::string> ip_commands(const Routing& routing) {
   return lines;
 }
 
+const Interface* PodView::interface(const std::string& name) const {
+  const auto found = std::ranges::find(interfaces, name, &Interface::name);
+  return found != interfaces.end() ? &*found : nullptr;
+}
+
+Interface* PodView::interface(const std::string& name) {
+  return const_cast<Interface*>(std::as_const(*this).interface(name));
+}
+
 bool may_take(const RoutingRule& rule, const PolicyRule& marked) {
   if (rule.family != marked.family || rule.action == RoutingRule::Action::none) return false;
   const bool other_mark = rule.mask != 0 && (rule.mark & rule.mask) != (marked.mark & rule.mask);
   if (other_mark && !rule.inverted) return false;
   const bool lookup = rule.action == RoutingRule::Action::lookup;
   return !lookup || (rule.table != local_table && rule.table != marked.table);
+}
+
+bool goes_before(const PolicyRule& marked, const RoutingRule& rule) {
+  return rule.priority > 0 && may_take(rule, marked);
 }
 
 void add(PodView& pod, const Routing& added) {
@@ -103,8 +116,8 @@ void add(PodView& pod, const Routing& added) {
     rule.mask = 0xffffffff;
     rule.table = one.table;
     rule.ours = true;
-    const auto before = std::ranges::find_if(
-        pod.rules, [&](const RoutingRule& there) { return there.priority > 0 && may_take(there, one); });
+    const auto before =
+        std::ranges::find_if(pod.rules, [&](const RoutingRule& there) { return goes_before(one, there); });
     rule.priority = before != pod.rules.end() ? before->priority - 1 : 32765;
     pod.rules.insert(before, rule);
   }
@@ -112,9 +125,8 @@ void add(PodView& pod, const Routing& added) {
     pod.routes.push_back(
         {AddressRange::prefix(Address::any(one.family), 0), "lo", NetworkRoute::Kind::local, one.table});
   }
-  for (Interface& interface : pod.interfaces) {
-    if (interface.name != "lo") continue;
-    for (const Address& address : added.loopback_addresses) interface.addresses.push_back({address, address.bits()});
+  if (Interface* lo = pod.interface("lo")) {
+    for (const Address& address : added.loopback_addresses) lo->addresses.push_back({address, address.bits()});
   }
 }
 

@@ -172,9 +172,12 @@ struct Rule;
 
 // Why a rule is there: the words of the command line that asked for it ("-d 15090"; empty if it is always there)
 // and what it does ("left to the app").
+enum class MeshRule : std::uint8_t;  // mesh/catalogue.h
 struct Reason {
   std::string flag;
   std::string sentence;
+  MeshRule rule{};         // which of Istio's rules it is; 0: not known
+  bool shortened = false;  // the sentence leaves values out: "outbound to … (200 ranges) bypasses the proxy"
 };
 
 struct Rule {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "state/decide.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "mesh/ownership.h"
@@ -69,25 +71,22 @@ std::vector<BackendKind> candidates(const Choice& choice, const Survey& survey, 
   return order;
 }
 
-Error refusal(const Unreadable& place) {
-  return {place.why.code(), place.why.what() + std::string(": whether rules of the sidecar are there is not known"),
-          place.why.hint()};
+// What is not known because of it: "whether …".
+Error refusal(const Unreadable& place, const std::string& unknown = "whether rules of the sidecar are there") {
+  return {place.why.code(), fmt::format("{}: {} is not known", place.why.what(), unknown), place.why.hint()};
 }
 
-// Of others, and in the way of what has to go: their jumps to our chains.
+// What of others is in the way of what has to go: their jumps to our chains, and what they keep in our tables.
 std::optional<Error> cannot_go(const Request& request, const Survey& survey) {
   static const Ruleset nothing;
-  try {
-    for (BackendKind kind : all_backends) {
-      if (const Live* live = survey.live(kind)) {
-        const Ruleset& asked = request.plan != nullptr ? request.plan->ruleset : nothing;
-        require_removable(*live, asked);
-        // Which backend will hold the rules is not decided yet: what is as asked in ours would stay.
-        if (kind == BackendKind::nftables && !equal(*live, stored(kind, asked))) require_own_tables(*live);
-      }
-    }
-  } catch (const Error& error) {
-    return error;
+  const Ruleset& asked = request.plan != nullptr ? request.plan->ruleset : nothing;
+  for (BackendKind kind : all_backends) {
+    const Live* live = survey.live(kind);
+    if (live == nullptr) continue;
+    if (auto refused = leads_to_removed(*live, asked)) return refused;
+    auto refused = others_in_own_tables(*live);
+    // Which backend will hold the rules is not decided yet: a table that is as asked would stay.
+    if (refused && !is_as_asked(survey, kind, asked)) return refused;
   }
   return std::nullopt;
 }
@@ -160,9 +159,7 @@ Comparison compare(const Request& request, const Survey& survey) {
   for (const BackendKind kind : all_backends) {
     const auto* place = std::get_if<Unreadable>(&survey.of(kind));
     if (place == nullptr || place->chains.empty() || request.plan->ruleset.rules.empty()) continue;
-    throw Error(place->why.code(),
-                place->why.what() + std::string(": whether its tables keep traffic from the proxy is not known"),
-                place->why.hint());
+    throw refusal(*place, "whether its tables keep traffic from the proxy");
   }
   const std::vector<BackendKind> holding = holders(survey);
   Comparison comparison;

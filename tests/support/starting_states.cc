@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "support/starting_states.h"
 
+#include <algorithm>
+
 #include "golden/scenario.h"
 #include "support/network.h"
 #include "support/traffic.h"
@@ -161,6 +163,10 @@ const std::vector<StartingState>& starting_states() {
        false},
   };
   return all;
+}
+
+void make_state(const Namespace& where, std::string_view name, const std::string& variant) {
+  std::ranges::find(starting_states(), name, &StartingState::name)->make(where, variant);
 }
 
 }  // namespace sidetrack::netns

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "support/namespace.h"
@@ -17,5 +18,8 @@ struct StartingState {
 };
 
 [[nodiscard]] const std::vector<StartingState>& starting_states();
+
+// Makes the one of that name.
+void make_state(const Namespace& where, std::string_view name, const std::string& variant);
 
 }  // namespace sidetrack::netns

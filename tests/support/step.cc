@@ -7,13 +7,13 @@
 
 #include "support/network.h"
 #include "support/traffic.h"
+#include "support/words.h"
 
 namespace sidetrack::netns {
 namespace {
 
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
-using Words = std::vector<std::string>;
 
 const Words older_options{"-b", "80", "-p", "16001"};
 const Words newer_options{"-b", "*", "-m", "TPROXY", "-d", "15021"};

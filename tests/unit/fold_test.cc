@@ -8,6 +8,7 @@
 #include <chrono>
 #include <numeric>
 
+#include "mesh/catalogue.h"
 #include "mesh/rule_words.h"
 #include "model/iptables.h"
 
@@ -148,9 +149,11 @@ TEST(Fold, LeavesUnknownRulesAlone) {
               ElementsAre("-A OUTPUT -m time -j RETURN", "-A OUTPUT -m time -j RETURN"));
 }
 
-TEST(Fold, LeavesRulesOfDifferentOptionsApart) {
-  EXPECT_THAT(folded({rule({destination(range("127.0.0.1"))}, go_back, {"", "loopback is never captured"}),
-                      rule({destination(range("10.0.0.0/8"))}, go_back, {"-x 10.0.0.0/8", "bypasses the proxy"})}),
+TEST(Fold, LeavesDifferentRulesOfIstioApart) {
+  EXPECT_THAT(folded({rule({destination(range("127.0.0.1"))}, go_back,
+                           {"", "loopback is never captured", MeshRule::loopback_return}),
+                      rule({destination(range("10.0.0.0/8"))}, go_back,
+                           {"-x 10.0.0.0/8", "bypasses the proxy", MeshRule::outbound_excluded_range})}),
               ElementsAre("-A OUTPUT -d 127.0.0.1/32 -j RETURN", "-A OUTPUT -d 10.0.0.0/8 -j RETURN"));
 }
 
@@ -166,6 +169,8 @@ TEST(Fold, JoinsReasons) {
   EXPECT_EQ(reason_of(1).flag, "-o 1");
   EXPECT_EQ(reason_of(3).flag, "-o 1,2,3");
   EXPECT_EQ(reason_of(3).sentence, "outbound to port 1,2,3 bypasses the proxy");
+  EXPECT_FALSE(reason_of(3).shortened);
+  EXPECT_TRUE(reason_of(200).shortened);
   EXPECT_EQ(reason_of(200).flag, "-o … (200 ports)");
   EXPECT_EQ(reason_of(200).sentence, "outbound to port … (200 ports) bypasses the proxy");
 }

@@ -111,8 +111,11 @@ std::string comment(const Reason& reason) {
 Reason reason_of(std::string_view comment) {
   const bool flag = comment.starts_with('-') || comment.starts_with("ISTIO_");
   const auto colon = comment.find(": ");
-  if (!flag || colon == std::string_view::npos) return {"", std::string(comment)};
-  return {std::string(comment.substr(0, colon)), std::string(comment.substr(colon + 2))};
+  const bool has_flag = flag && colon != std::string_view::npos;
+  Reason reason{std::string(comment.substr(0, has_flag ? colon : 0)),
+                std::string(comment.substr(has_flag ? colon + 2 : 0))};
+  reason.shortened = reason.sentence.find("…") != std::string::npos;
+  return reason;
 }
 
 }  // namespace sidetrack::nft

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "kernel/nft/fields.h"
+#include "mesh/catalogue.h"
 #include "mesh/fold.h"
 #include "model/error.h"
 #include "model/iptables.h"
@@ -20,24 +21,30 @@ namespace {
 
 // ---- Sets.
 
-// What the named sets are called, by the flag whose values they hold.
+// What the named sets are called, by the rule whose values they hold.
 std::string set_name(const Rule& rule, const std::string& suffix) {
-  static constexpr std::pair<std::string_view, const char*> names[] = {
-      {"-x", "excluded-ranges"},
-      {"-i", "included-ranges"},
-      {"-k", "virtual-machine-ranges"},
-      {"-b", "inbound-ports"},
-      {"-d", "excluded-inbound-ports"},
-      {"-q", "outbound-ports"},
-      {"-o", "excluded-outbound-ports"},
-      {"-u", "proxy-uids"},
-      {"-g", "proxy-gids"},
+  static constexpr std::pair<MeshRule, const char*> names[] = {
+      {MeshRule::outbound_excluded_range, "excluded-ranges"},
+      {MeshRule::outbound_included_range, "included-ranges"},
+      {MeshRule::virtual_machine_outbound, "virtual-machine-ranges"},
+      {MeshRule::inbound_redirect, "inbound-ports"},
+      {MeshRule::inbound_established, "inbound-ports"},
+      {MeshRule::inbound_tproxy, "inbound-ports"},
+      {MeshRule::inbound_excluded_port, "excluded-inbound-ports"},
+      {MeshRule::outbound_included_port, "outbound-ports"},
+      {MeshRule::outbound_excluded_port, "excluded-outbound-ports"},
+      {MeshRule::proxy_to_itself, "proxy"},
+      {MeshRule::proxy_return, "proxy"},
+      {MeshRule::tproxy_mark_proxy, "proxy"},
   };
-  const std::string_view flag = std::string_view(rule.reason.flag).substr(0, rule.reason.flag.find(' '));
-  for (const auto& [known, name] : names) {
-    if (known == flag) return name + suffix;
+  const auto* found = std::ranges::find(names, rule.reason.rule, [](const auto& name) { return name.first; });
+  if (found == std::end(names)) return chain_name(rule.table, rule.chain) + suffix;
+  for (const Match& match : rule.matches) {
+    const auto* owner = std::get_if<OwnerMatch>(&match);
+    if (owner != nullptr)
+      return fmt::format("{}-{}s{}", found->second, owner->kind == OwnerKind::uid ? "uid" : "gid", suffix);
   }
-  return chain_name(rule.table, rule.chain) + suffix;
+  return found->second + suffix;
 }
 
 class Sets {

@@ -67,7 +67,7 @@ Live native_live(const Dump& seen) {
 // 15 ms on Linux 6.18), so only what is there is deleted.
 void change_nftables(const Live& seen, const Ruleset& wanted, Transaction& transaction) {
   transaction.begin(BackendKind::nftables);
-  require_own_tables(seen);
+  if (const auto refused = others_in_own_tables(seen)) throw *refused;
   for (const std::string_view name : own_tables) {
     const TableKey key = inet(std::string(name));
     if (std::ranges::find(seen.own_tables, text(key)) != seen.own_tables.end()) transaction.delete_table(key);

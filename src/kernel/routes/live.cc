@@ -183,13 +183,8 @@ std::optional<LiveRoute> network_route(const Message& message) {
   return live;
 }
 
-// Single hosts on lo.
-std::vector<Address> loopback_addresses(netlink::Socket& socket) {
-  std::vector<Address> addresses;
-  for (const LiveAddress& live : list_addresses(socket)) {
-    if (live.device == loopback_index && live.prefix_length == live.address.bits()) addresses.push_back(live.address);
-  }
-  return addresses;
+bool is_loopback_host(const LiveAddress& live) {
+  return live.device == loopback_index && live.prefix_length == live.address.bits();
 }
 
 // What cannot be asked is taken to be as it should.
@@ -243,11 +238,10 @@ bool Everything::is_ours(const LiveRoute& route) const {
          std::ranges::any_of(rules, [&](const LiveRule& rule) { return is_istio_pair(rule, route); });
 }
 
-// A rule at 0 cannot be overtaken: one that is added comes behind it, too.
 std::optional<PolicyRule> Everything::marked(std::size_t i) const {
   auto marked = rules[i].marked();
   if (!marked) return {};
-  const auto takes = [&](const LiveRule& live) { return live.rule.priority > 0 && may_take(live.rule, *marked); };
+  const auto takes = [&](const LiveRule& live) { return goes_before(*marked, live.rule); };
   if (std::any_of(rules.begin(), rules.begin() + static_cast<std::ptrdiff_t>(i), takes)) {
     marked->behind_others = rules[i].rule.priority;
   }
@@ -266,12 +260,21 @@ bool Everything::holds(const LocalRoute& route) const {
 }
 
 bool Everything::holds(const Address& address) const {
-  return std::ranges::find(addresses, address) != addresses.end();
+  return std::ranges::any_of(
+      addresses, [&](const LiveAddress& live) { return is_loopback_host(live) && live.address == address; });
+}
+
+std::vector<Address> Everything::loopback_hosts() const {
+  std::vector<Address> hosts;
+  for (const LiveAddress& live : addresses) {
+    if (is_loopback_host(live)) hosts.push_back(live.address);
+  }
+  return hosts;
 }
 
 Everything list_everything(netlink::Socket& socket) {
   Everything all{list<fib_rule_hdr>(socket, RTM_GETRULE, policy_rule), list<rtmsg>(socket, RTM_GETROUTE, network_route),
-                 loopback_addresses(socket), loopback_is_up(socket)};
+                 list_addresses(socket), loopback_is_up(socket)};
   for (LiveRule& live : all.rules) live.rule.ours = all.is_ours(live);
   std::ranges::stable_sort(all.routes, {}, &LiveRoute::metric);
   return all;

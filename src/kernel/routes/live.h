@@ -33,8 +33,11 @@ struct LiveRoute {
 struct Everything {
   std::vector<LiveRule> rules;     // in the order in which they are asked
   std::vector<LiveRoute> routes;   // those with the lowest metric first; not of broadcasts and multicast
-  std::vector<Address> addresses;  // of lo, single hosts
+  std::vector<LiveAddress> addresses;
   bool loopback_is_up = true;
+
+  // Those of lo that are single hosts.
+  [[nodiscard]] std::vector<Address> loopback_hosts() const;
 
   // Whether Sidetrack or Istio made it.
   [[nodiscard]] bool is_ours(const LiveRule& rule) const;

@@ -35,7 +35,8 @@ std::map<std::uint32_t, Interface> list_interfaces(netlink::Socket& socket) {
 PodView read_pod() {
   netlink::Socket socket = routes::open_socket();
   std::map<std::uint32_t, Interface> interfaces = list_interfaces(socket);
-  for (const routes::LiveAddress& live : routes::list_addresses(socket)) {
+  routes::Everything all = routes::list_everything(socket);
+  for (const routes::LiveAddress& live : all.addresses) {
     const auto found = interfaces.find(live.device);
     if (found != interfaces.end() && live.usable) found->second.addresses.push_back({live.address, live.prefix_length});
   }
@@ -44,7 +45,6 @@ PodView read_pod() {
   PortRange ports;
   std::ifstream range("/proc/sys/net/ipv4/ip_local_port_range");  // of the namespace of the thread that opens it
   if (range >> ports.first >> ports.last) pod.chosen_ports = ports;
-  routes::Everything all = routes::list_everything(socket);
   pod.rules.clear();
   for (routes::LiveRule& live : all.rules) pod.rules.push_back(std::move(live.rule));
   for (routes::LiveRoute& live : all.routes) {

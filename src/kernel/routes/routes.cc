@@ -152,7 +152,7 @@ class KernelRoutes : public Routes {
         (all.is_ours(live) ? state.ours : state.others).local_routes.push_back(*local);
       }
     }
-    for (const Address& address : all.addresses) {
+    for (const Address& address : all.loopback_hosts()) {
       if (is_ours(address)) state.ours.loopback_addresses.push_back(address);
     }
     state.unusual = is_unusual(all);
@@ -192,7 +192,7 @@ class KernelRoutes : public Routes {
     for (const LiveRoute& live : all.routes) {
       if (all.is_ours(live) && taken_from(left.local_routes, live.local_default())) remove_one(live);
     }
-    for (const Address& address : all.addresses) {
+    for (const Address& address : all.loopback_hosts()) {
       if (taken_from(left.loopback_addresses, address)) remove_one(address);
     }
   }
@@ -219,8 +219,8 @@ class KernelRoutes : public Routes {
   netlink::Reply add_one(const PolicyRule& rule, const Everything& there) {
     netlink::Request request(RTM_NEWRULE, create, rule_header(rule));
     put_rule(request, rule, our_protocol);
-    const auto before = std::ranges::find_if(
-        there.rules, [&](const LiveRule& live) { return live.rule.priority > 0 && may_take(live.rule, rule); });
+    const auto before =
+        std::ranges::find_if(there.rules, [&](const LiveRule& live) { return goes_before(rule, live.rule); });
     if (before != there.rules.end()) request.put(FRA_PRIORITY, before->rule.priority - 1);
     return routes::request(socket_, request);
   }

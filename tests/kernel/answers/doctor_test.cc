@@ -14,6 +14,7 @@
 #include "support/network.h"
 #include "support/trace.h"
 #include "support/traffic.h"
+#include "support/words.h"
 
 namespace sidetrack::netns {
 namespace {
@@ -24,7 +25,6 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 using Json = nlohmann::json;
-using Words = std::vector<std::string>;
 
 // A program before ours, and what the kernel lacks.
 struct Where {

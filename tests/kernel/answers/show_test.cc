@@ -27,11 +27,6 @@ constexpr const char* foreign =
     " -j DNAT --to-destination 10.0.0.1:6443\n"
     "-A OUTPUT -p udp -m udp --dport 9 -j KUBE-MARK\n-A POSTROUTING -s 10.244.0.0/16 ! -o lo -j MASQUERADE\nCOMMIT\n";
 
-void make(const Namespace& ns, const std::string& state, const std::string& variant) {
-  const auto& all = starting_states();
-  std::ranges::find(all, state, &StartingState::name)->make(ns, variant);
-}
-
 void apply(const Namespace& ns, std::vector<std::string> options) {
   options.insert(options.begin(), {program_under_test(), "apply", "-i", "*", "-b", "*", "-d", "15090,15021,15020"});
   ns.must(options);
@@ -64,14 +59,14 @@ const Shown states[] = {
        apply(ns, {"--backend", "iptables-legacy", "--ip-families", "ipv4,ipv6", "--redirect-dns", "--dns-server",
                   "10.96.0.10", "-x", "192.0.2.0/24,2001:db8::/32", "-o", "3306"});
      }},
-    {"istio-1.14", [](const Namespace& ns) { make(ns, "istio_1_14", "legacy"); }},
-    {"istio-nftables", [](const Namespace& ns) { make(ns, "istio_nftables", ""); }},
+    {"istio-1.14", [](const Namespace& ns) { make_state(ns, "istio_1_14", "legacy"); }},
+    {"istio-nftables", [](const Namespace& ns) { make_state(ns, "istio_nftables", ""); }},
     {"foreign", [](const Namespace& ns) { ns.must({"iptables-nft-restore"}, foreign); }},
     {"several",
      [](const Namespace& ns) {
-       make(ns, "istio_1_1", "legacy");
+       make_state(ns, "istio_1_1", "legacy");
        ns.must({"iptables-nft-restore"}, foreign);
-       make(ns, "istio_nftables", "");
+       make_state(ns, "istio_nftables", "");
      }},
 };
 

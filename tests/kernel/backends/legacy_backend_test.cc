@@ -15,10 +15,10 @@
 #include "kernel/backend.h"
 #include "model/error.h"
 #include "model/iptables.h"
-#include "support/kernel_test.h"
-#include "support/namespace.h"
+#include "support/backend_test.h"
 #include "support/read_back.h"
 #include "support/refused_call.h"
+#include "support/starting_states.h"
 #include "support/traffic.h"
 #include "unit/asking.h"
 
@@ -146,18 +146,6 @@ struct LegacyTest : KernelTest {
   Live read() const {
     return space.run([&] { return open()->read(); });
   }
-
-  // The error of `act`, called inside.
-  Error error_of(const std::function<void()>& act) const {
-    return space.run([&] {
-      try {
-        act();
-      } catch (const Error& error) {
-        return error;
-      }
-      return Error(ExitCode::done, "no error");
-    });
-  }
 };
 
 std::string without_comments(const std::string& text) {
@@ -247,14 +235,14 @@ TEST_F(LegacyTest, EqualRulesAreNotSentAgain) {
   const Ruleset rules = asked();
   commit(rules);
   // Without the capability the kernel takes nothing: what succeeds has sent nothing.
-  EXPECT_EQ(error_of([&] {
+  EXPECT_EQ(error_in(space, [&] {
               const auto backend = open();
               const Live seen = backend->read();
               drop_capability(CAP_NET_ADMIN);
               backend->replace(seen, rules);
             }).code(),
             ExitCode::done);
-  EXPECT_EQ(error_of([&] {
+  EXPECT_EQ(error_in(space, [&] {
               const auto backend = open();
               const Live seen = backend->read();
               drop_capability(CAP_NET_ADMIN);
@@ -275,23 +263,8 @@ TEST_F(LegacyTest, ReplacesOtherRulesOfOurs) {
   EXPECT_EQ(space.must({"iptables-legacy", "-t", "nat", "-S"}), other.must({"iptables-legacy", "-t", "nat", "-S"}));
 }
 
-constexpr const char* istio_1_1 = R"(*nat
-:ISTIO_IN_REDIRECT - [0:0]
-:ISTIO_OUTPUT - [0:0]
-:ISTIO_REDIRECT - [0:0]
--A OUTPUT -p tcp -j ISTIO_OUTPUT
--A ISTIO_IN_REDIRECT -p tcp -j REDIRECT --to-ports 15001
--A ISTIO_OUTPUT ! -d 127.0.0.1/32 -o lo -j ISTIO_REDIRECT
--A ISTIO_OUTPUT -m owner --uid-owner 1337 -j RETURN
--A ISTIO_OUTPUT -m owner --gid-owner 1337 -j RETURN
--A ISTIO_OUTPUT -d 127.0.0.1/32 -j RETURN
--A ISTIO_OUTPUT -j ISTIO_REDIRECT
--A ISTIO_REDIRECT -p tcp -j REDIRECT --to-ports 15001
-COMMIT
-)";
-
 TEST_F(LegacyTest, ReplacesTheRulesOfAnOldIstio) {
-  restore(space, "iptables-legacy-restore", istio_1_1);
+  make_state(space, "istio_1_1", "legacy");
   const Ruleset rules = everything();
   commit(rules);
   const Namespace other;
@@ -419,7 +392,7 @@ TEST_F(LegacyTest, AFailedCommitPutsBackTheTablesBeforeIt) {
       .add(Table::nat, "ISTIO_INBOUND", {tcp}, Redirect{5});
   wrong.families = Family::ipv6;
   wrong.add(Table::nat, "ISTIO_INBOUND", {uid(1337)}, Verdict::return_);
-  const Error error = error_of([&] {
+  const Error error = error_in(space, [&] {
     const auto backend = open();
     backend->replace(backend->read(), wrong.ruleset);
   });
@@ -436,7 +409,7 @@ TEST_F(LegacyTest, AFailedCommitPutsBackTheTablesBeforeIt) {
 TEST_F(LegacyTest, AChangeInBetweenIsBusy) {
   commit(redirect_to(1));
   std::string state;
-  const Error error = error_of([&] {
+  const Error error = error_in(space, [&] {
     const auto backend = open_iptables_legacy({.read_only = true});  // iptables would wait for the lock
     const Live seen = backend->read();
     space.must({"iptables-legacy", "-t", "nat", "-A", "PREROUTING", "-p", "esp", "-j", "ACCEPT"});
@@ -448,10 +421,10 @@ TEST_F(LegacyTest, AChangeInBetweenIsBusy) {
 }
 
 TEST_F(LegacyTest, ATableThatCameToLifeInBetweenIsBusy) {
-  const Error error = error_of([&] {
+  const Error error = error_in(space, [&] {
     const auto backend = open_iptables_legacy({.read_only = true});
     const Live seen = backend->read();
-    restore(space, "iptables-legacy-restore", istio_1_1);
+    make_state(space, "istio_1_1", "legacy");
     backend->replace(seen, redirect_to(2));
   });
   EXPECT_EQ(error.code(), ExitCode::busy);
@@ -464,7 +437,7 @@ TEST_F(LegacyTest, NamesTheCapabilityThatIsMissing) {
   commit(redirect_to(1));
   const std::string state = listed(space, true);
   const auto error_without = [&](int capability) {
-    return error_of([&] {
+    return error_in(space, [&] {
       drop_capability(capability);
       const auto backend = open();
       backend->replace(backend->read(), redirect_to(2));
@@ -494,7 +467,7 @@ TEST_F(LegacyTest, NamesTheExtensionThatTheKernelLacks) {
     const auto backend = open();
     backend->replace(backend->read(), rules.ruleset);
   };
-  const Error match = error_of([&] {
+  const Error match = error_in(space, [&] {
     refuse_call(SYS_setsockopt, 2, set_replace, ENOENT);
     refuse_call(SYS_getsockopt, 2, get_revision_match, ENOENT);
     commit_inside();
@@ -504,7 +477,7 @@ TEST_F(LegacyTest, NamesTheExtensionThatTheKernelLacks) {
                                   HasSubstr("(asked for by -u 1337)")));
   EXPECT_THAT(match.hint(), AllOf(HasSubstr("modprobe xt_owner"), HasSubstr("CONFIG_NETFILTER_XT_MATCH_OWNER")));
 
-  const Error target = error_of([&] {
+  const Error target = error_in(space, [&] {
     refuse_call(SYS_setsockopt, 2, set_replace, ENOENT);
     refuse_call(SYS_getsockopt, 2, get_revision_target, EPROTONOSUPPORT);
     commit_inside();
@@ -512,7 +485,7 @@ TEST_F(LegacyTest, NamesTheExtensionThatTheKernelLacks) {
   EXPECT_EQ(target.code(), ExitCode::kernel_lacks);
   EXPECT_THAT(target.what(), HasSubstr("no target 'REDIRECT' of revision 0"));
 
-  const Error checked = error_of([&] {
+  const Error checked = error_in(space, [&] {
     refuse_call(SYS_getsockopt, 2, get_revision_match, ENOENT);
     const auto backend = open();
     backend->check(backend->read(), rules.ruleset);
@@ -523,7 +496,7 @@ TEST_F(LegacyTest, NamesTheExtensionThatTheKernelLacks) {
 
 TEST_F(LegacyTest, NamesTheTableThatTheKernelLacks) {
   const auto error_when = [&](int error) {
-    return error_of([&] {
+    return error_in(space, [&] {
       const auto backend = open();
       const Live seen = backend->read();
       refuse_call(SYS_getsockopt, 2, get_info, error);
@@ -561,17 +534,17 @@ struct LegacyLockTest : LegacyTest {
 TEST_F(LegacyLockTest, HeldByAnotherIsBusyAndNamesTheHolder) {
   const FileDescriptor held(::open(path.c_str(), O_CREAT | O_RDONLY | O_CLOEXEC, 0600));
   ASSERT_EQ(flock(held.get(), LOCK_EX), 0);
-  const Error error = error_of([] { (void)open_iptables_legacy({.wait = std::chrono::milliseconds(30)}); });
+  const Error error = error_in(space, [] { (void)open_iptables_legacy({.wait = std::chrono::milliseconds(30)}); });
   EXPECT_EQ(error.code(), ExitCode::busy);
   EXPECT_THAT(error.what(), AllOf(HasSubstr(path), HasSubstr("(pid " + std::to_string(getpid()) + ")")));
-  EXPECT_EQ(error_of([] { (void)open_iptables_legacy({.read_only = true})->read(); }).code(), ExitCode::done);
+  EXPECT_EQ(error_in(space, [] { (void)open_iptables_legacy({.read_only = true})->read(); }).code(), ExitCode::done);
 }
 
 TEST_F(LegacyLockTest, WaitsAndIsGivenBack) {
   FileDescriptor held(::open(path.c_str(), O_CREAT | O_RDONLY | O_CLOEXEC, 0600));
   ASSERT_EQ(flock(held.get(), LOCK_EX), 0);
   std::thread release([&] { held = {}; });
-  EXPECT_EQ(error_of([] { (void)open_iptables_legacy({}); }).code(), ExitCode::done);
+  EXPECT_EQ(error_in(space, [] { (void)open_iptables_legacy({}); }).code(), ExitCode::done);
   release.join();
   const FileDescriptor again(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   EXPECT_EQ(flock(again.get(), LOCK_EX | LOCK_NB), 0);

@@ -6,12 +6,10 @@
 #include <regex>
 #include <set>
 
-#include "kernel/backend.h"
 #include "model/error.h"
 #include "model/iptables.h"
+#include "support/backend_test.h"
 #include "support/every_word.h"
-#include "support/kernel_test.h"
-#include "support/namespace.h"
 #include "support/read_back.h"
 #include "unit/asking.h"
 
@@ -22,17 +20,10 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-class NftIptables : public KernelTest {
+class NftIptables : public BackendTest {
  protected:
-  static void commit(const Namespace& space, const Ruleset& wanted) {
-    space.run([&] {
-      const auto backend = open_iptables_nft();
-      backend->replace(backend->read(), wanted);
-    });
-  }
-  static Live read(const Namespace& space) {
-    return space.run([] { return open_iptables_nft()->read(); });
-  }
+  NftIptables() : BackendTest(open_iptables_nft) {}
+
   static std::string list(const Namespace& space) { return space.must({"nft", "list", "ruleset"}); }
   static std::string list_with_handles(const Namespace& space) { return space.must({"nft", "-a", "list", "ruleset"}); }
 
@@ -47,23 +38,10 @@ class NftIptables : public KernelTest {
     space.must({"ip6tables-nft-restore", "--noflush"}, iptables_restore(wanted, Family::ipv6));
   }
 
-  template <typename Act>
-  static Error error_of(const Namespace& space, Act act) {
-    return space.run([&] {
-      const auto backend = open_iptables_nft();
-      try {
-        act(*backend);
-      } catch (const Error& error) {
-        return error;
-      }
-      return Error(ExitCode::done, "");
-    });
-  }
-
   static void expect_read_back(const Live& live, const Ruleset& wanted) {
     EXPECT_THAT(differences(live, wanted), IsEmpty());
   }
-  static void expect_read_back(const Namespace& space, const Ruleset& wanted) { expect_read_back(read(space), wanted); }
+  void expect_read_back(const Namespace& space, const Ruleset& wanted) const { expect_read_back(read(space), wanted); }
 };
 
 // Rules of ours in every table of both families.

@@ -6,51 +6,28 @@
 
 #include <chrono>
 
-#include "kernel/backend.h"
 #include "kernel/nft/script.h"
 #include "mesh/fold.h"
 #include "model/error.h"
 #include "model/iptables.h"
+#include "support/backend_test.h"
 #include "support/every_word.h"
-#include "support/kernel_test.h"
-#include "support/namespace.h"
 #include "support/read_back.h"
 #include "unit/asking.h"
 
 namespace sidetrack::netns {
 namespace {
 
-class NftNative : public KernelTest {
+class NftNative : public BackendTest {
  protected:
-  static void commit(const Namespace& space, const Ruleset& wanted) {
-    space.run([&] {
-      const auto backend = open_nftables();
-      backend->replace(backend->read(), wanted);
-    });
-  }
-  static Live read(const Namespace& space) {
-    return space.run([] { return open_nftables()->read(); });
-  }
-  static std::string list(const Namespace& space) { return space.must({"nft", "list", "ruleset"}); }
+  NftNative() : BackendTest(open_nftables) {}
 
-  // The error that `act` ends with.
-  template <typename Act>
-  static Error error_of(const Namespace& space, Act act) {
-    return space.run([&] {
-      const auto backend = open_nftables();
-      try {
-        act(*backend);
-      } catch (const Error& error) {
-        return error;
-      }
-      return Error(ExitCode::done, "");
-    });
-  }
+  static std::string list(const Namespace& space) { return space.must({"nft", "list", "ruleset"}); }
 
   static void expect_read_back(const Live& live, const Ruleset& wanted) {
     EXPECT_THAT(differences(live, fold(wanted)), ::testing::IsEmpty());
   }
-  static void expect_read_back(const Namespace& space, const Ruleset& wanted) { expect_read_back(read(space), wanted); }
+  void expect_read_back(const Namespace& space, const Ruleset& wanted) const { expect_read_back(read(space), wanted); }
 };
 
 // Rules of ours in every table.

@@ -5,14 +5,12 @@
 #include <sys/syscall.h>
 
 #include <barrier>
-#include <functional>
 #include <thread>
 
 #include "kernel/backend.h"
 #include "kernel/kernel.h"
 #include "model/error.h"
-#include "support/kernel_test.h"
-#include "support/namespace.h"
+#include "support/backend_test.h"
 
 namespace sidetrack::netns {
 namespace {
@@ -52,17 +50,6 @@ struct RoutesTest : KernelTest {
         {"sh", "-ec",
          "for f in -4 -6; do ip $f -details rule; ip $f -details route show table all | sed '/proto kernel/d'; done; "
          "ip -oneline address show dev lo"});
-  }
-
-  Error error_of(const std::function<void()>& act) const {
-    return space.run([&] {
-      try {
-        act();
-      } catch (const Error& error) {
-        return error;
-      }
-      return Error(ExitCode::done, "no error");
-    });
   }
 };
 
@@ -181,7 +168,7 @@ TEST_F(RoutesTest, AFailedAdditionIsUndone) {
   // The last of the routes cannot be added: its table has another default route.
   shell("ip -6 route add default dev lo table 133 metric 1024");
   const std::string before = listed();
-  const Error error = error_of([] { open_routes()->add(everything); });
+  const Error error = error_in(space, [] { open_routes()->add(everything); });
   EXPECT_EQ(error.code(), ExitCode::failed);
   EXPECT_THAT(error.what(),
               AllOf(HasSubstr("ip -6 route local default dev lo table 133"), HasSubstr("another default")));
@@ -190,7 +177,7 @@ TEST_F(RoutesTest, AFailedAdditionIsUndone) {
 
 TEST_F(RoutesTest, LoopbackDownIsSaid) {
   space.must({"ip", "link", "set", "lo", "down"});
-  const Error error = error_of([] { open_routes()->add(everything); });
+  const Error error = error_in(space, [] { open_routes()->add(everything); });
   EXPECT_EQ(error.code(), ExitCode::failed);
   EXPECT_THAT(error.what(), HasSubstr("lo is down"));
   EXPECT_THAT(error.hint(), HasSubstr("ip link set lo up"));
@@ -200,7 +187,7 @@ TEST_F(RoutesTest, LoopbackDownIsSaid) {
 TEST_F(RoutesTest, SwitchedOffIpv6IsSaid) {
   space.must({"sysctl", "-qw", "net.ipv6.conf.all.disable_ipv6=1"});
   for (const Routing& wanted : {Routing{{}, {}, {passthrough}}, Routing{{}, {{Family::ipv6, 133}}, {}}}) {
-    const Error error = error_of([&] { open_routes()->add(wanted); });
+    const Error error = error_in(space, [&] { open_routes()->add(wanted); });
     EXPECT_EQ(error.code(), ExitCode::kernel_lacks);
     EXPECT_THAT(error.what(), HasSubstr("net.ipv6.conf.lo.disable_ipv6"));
   }

@@ -25,6 +25,7 @@
 #include "support/listing.h"
 #include "support/network.h"
 #include "support/traffic.h"
+#include "support/words.h"
 
 namespace sidetrack::netns {
 namespace {
@@ -32,13 +33,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using Words = std::vector<std::string>;
-
-Words operator+(Words first, const Words& second) {
-  first.insert(first.end(), second.begin(), second.end());
-  return first;
-}
-
 Output sidetrack(const Namespace& where, const Words& words, const Words& environment = {}) {
   return where.program(Words{program_under_test()} + words, {}, environment);
 }

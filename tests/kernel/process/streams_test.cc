@@ -13,6 +13,7 @@
 #include "support/namespace.h"
 #include "support/network.h"
 #include "support/traffic.h"
+#include "support/words.h"
 
 namespace sidetrack::netns {
 namespace {
@@ -22,8 +23,6 @@ using ::testing::AnyOf;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
-
-using Words = std::vector<std::string>;
 
 class Streams : public KernelTest {
  protected:

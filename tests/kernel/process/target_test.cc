@@ -13,6 +13,7 @@
 #include "support/network.h"
 #include "support/traffic.h"
 #include "support/user_namespace.h"
+#include "support/words.h"
 
 namespace sidetrack::netns {
 namespace {
@@ -20,13 +21,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using Words = std::vector<std::string>;
-
-Words operator+(Words first, const Words& second) {
-  first.insert(first.end(), second.begin(), second.end());
-  return first;
-}
-
 // A process that sits in the namespaces, as a pod's pause does.
 class Occupant {
  public:

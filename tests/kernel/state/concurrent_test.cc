@@ -12,11 +12,10 @@
 #include "support/listing.h"
 #include "support/network.h"
 #include "support/traffic.h"
+#include "support/words.h"
 
 namespace sidetrack::netns {
 namespace {
-
-using Words = std::vector<std::string>;
 
 int rounds() {
   const char* asked = std::getenv("SIDETRACK_ROUNDS");

@@ -16,13 +16,13 @@
 #include "support/network.h"
 #include "support/step.h"
 #include "support/traffic.h"
+#include "support/words.h"
 
 namespace sidetrack::netns {
 namespace {
 
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
-using Words = std::vector<std::string>;
 
 struct Fault {
   const char* kind;

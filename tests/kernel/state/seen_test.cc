@@ -8,10 +8,12 @@
 #include <sys/socket.h>
 
 #include <regex>
+#include <span>
 
 #include "support/listing.h"
 #include "support/quiet_pod.h"
 #include "support/traffic.h"
+#include "support/words.h"
 
 namespace sidetrack::netns {
 namespace {
@@ -20,14 +22,17 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
-using Words = std::vector<std::string>;
-
-Words operator+(Words words, const Words& more) {
-  words.insert(words.end(), more.begin(), more.end());
-  return words;
-}
-
 const Words net_admin_alone{"setpriv", "--bounding-set", "-all,+net_admin"};
+
+const std::string by_nftables = "--backend nftables --ip-families ipv4 -i * -b *";
+
+struct Edit {
+  const char* edit;
+  const char* undo;
+  const char* named;      // by verify, diff and apply
+  const char* packet;     // a packet that it is about
+  const char* explained;  // of which explain says this
+};
 
 struct Seen : KernelTest {
   QuietPod pod{Families::both()};
@@ -74,9 +79,19 @@ struct Seen : KernelTest {
     EXPECT_THAT(applied.err, AllOf(HasSubstr("warning: "), HasSubstr(named)));
     EXPECT_EQ(listed(), before);
   }
-};
 
-const std::string by_nftables = "--backend nftables --ip-families ipv4 -i * -b *";
+  void expect_each_in_the_way(std::span<const Edit> edits) const {
+    ASSERT_EQ(run("apply " + by_nftables).exit_code, 0);
+    for (const auto& [edit, undo, named, packet, says] : edits) {
+      SCOPED_TRACE(edit);
+      shell(edit);
+      expect_in_the_way(by_nftables, named);
+      EXPECT_THAT(explained(packet), HasSubstr(says));
+      shell(undo);
+      expect_as_asked(by_nftables);
+    }
+  }
+};
 
 TEST_F(Seen, LegacyRulesThatCannotBeReadMayDoAnything) {
   shell("iptables-legacy -P OUTPUT DROP");
@@ -102,14 +117,6 @@ TEST_F(Seen, LegacyRulesThatCannotBeReadMayDoAnything) {
   EXPECT_EQ(listed(), before);
 }
 
-struct Edit {
-  const char* edit;
-  const char* undo;
-  const char* named;      // by verify, diff and apply
-  const char* packet;     // a packet that it is about
-  const char* explained;  // of which explain says this
-};
-
 // A packet that is sent, and lands at the proxy, while its answers or what follows it are dropped.
 TEST_F(Seen, AnswersAndLaterPackets) {
   const Edit edits[] = {
@@ -120,15 +127,7 @@ TEST_F(Seen, AnswersAndLaterPackets) {
        "rule 1 of filter INPUT: -A INPUT -p tcp --dport 15001 -m conntrack --ctstate ESTABLISHED -j DROP",
        "out tcp 10.96.0.10:443 --state established", "dropped"},
   };
-  ASSERT_EQ(run("apply " + by_nftables).exit_code, 0);
-  for (const auto& [edit, undo, named, packet, says] : edits) {
-    SCOPED_TRACE(edit);
-    shell(edit);
-    expect_in_the_way(by_nftables, named);
-    EXPECT_THAT(explained(packet), HasSubstr(says));
-    shell(undo);
-    expect_as_asked(by_nftables);
-  }
+  expect_each_in_the_way(edits);
 }
 
 TEST_F(Seen, RoutesAndTheLoopbackInterface) {
@@ -142,16 +141,8 @@ TEST_F(Seen, RoutesAndTheLoopbackInterface) {
       {"ip addr del 127.0.0.1/8 dev lo", "ip addr add 127.0.0.1/8 dev lo", "lo has no address 127.0.0.1", app,
        "leaves the pod by eth0 to 127.0.0.1:15001"},
   };
-  ASSERT_EQ(run("apply " + by_nftables).exit_code, 0);
-  for (const auto& [edit, undo, named, packet, says] : edits) {
-    SCOPED_TRACE(edit);
-    shell(edit);
-    expect_in_the_way(by_nftables, named);
-    EXPECT_THAT(explained(packet), HasSubstr(says));
-    shell(undo);
-    expect_as_asked(by_nftables);
-    EXPECT_THAT(explained(packet), HasSubstr("lands on 127.0.0.1:15001"));
-  }
+  expect_each_in_the_way(edits);
+  EXPECT_THAT(explained(app), HasSubstr("lands on 127.0.0.1:15001"));
 }
 
 // Others' rules in the chains that have Istio's names are not Istio's by that.

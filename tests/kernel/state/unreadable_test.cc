@@ -7,6 +7,7 @@
 #include "support/listing.h"
 #include "support/network.h"
 #include "support/traffic.h"
+#include "support/words.h"
 
 namespace sidetrack::netns {
 namespace {
@@ -14,13 +15,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using Words = std::vector<std::string>;
-
-Words operator+(Words words, const Words& more) {
-  words.insert(words.end(), more.begin(), more.end());
-  return words;
-}
-
 const Words options{"--ip-families", "ipv4,ipv6", "-i", "*", "-b", "*"};
 
 Words sidetrack(const char* command) {

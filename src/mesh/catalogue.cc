@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "mesh/catalogue.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "mesh/list_text.h"
+#include "mesh/rule_words.h"
+
+namespace sidetrack {
+namespace {
+
+using namespace words;
+
+RowMatch any(Match match) { return {std::move(match), Hole::any}; }
+RowMatch usual(Match match) { return {std::move(match), Hole::usual}; }
+
+// One of each family.
+std::vector<AddressRange> either(Address (*address)(Family)) {
+  return {AddressRange::single(address(Family::ipv4)), AddressRange::single(address(Family::ipv6))};
+}
+
+std::vector<Row> make_rows() {
+  using enum MeshRule;
+  using enum Table;
+  constexpr Verdict returns = Verdict::return_;
+
+  const RowMatch in_any = any(in(""));
+  const RowMatch out_any = any(out(""));
+  const RowMatch to = any(AddressMatch{End::destination, {}, false});
+  const RowMatch not_to = any(AddressMatch{End::destination, {}, true});
+  const RowMatch from = any(AddressMatch{End::source, {}, false});
+  const RowMatch to_port = any(PortMatch{End::destination, {}, false});
+  const RowMatch not_to_port = any(PortMatch{End::destination, {}, true});
+  const RowMatch owned{OwnerMatch{}, Hole::any_owner};
+  const RowMatch not_owned{except(OwnerMatch{}), Hole::any_owner};
+  const RowMatch mark_any = any(MarkMatch{});
+  const RowMatch from_passthrough = usual(AddressMatch{End::source, either(Address::passthrough), false});
+  const ConntrackStateMatch established = ctstate(ConntrackStateMatch::related | ConntrackStateMatch::established);
+
+  const char* established_text = "packets of a connection that the proxy already has";
+  const char* passthrough_text = "the proxy passes inbound traffic on to the app from {address}";
+  const char* itself_text = "the proxy ({owner}) calling this pod's own address: inbound through the proxy";
+  const char* app_text = "the app talking to itself (not {owner}) bypasses the proxy";
+  const char* query_text = "the app's queries to {address} are tracked in zone 2";
+  const char* answer_text = "answers of {address} to the proxy belong to zone 1";
+
+  std::vector<Row> rows;
+  const auto add = [&](MeshRule id, Table table, const char* chain, std::vector<RowMatch> matches, Target target,
+                       const char* flag, const char* sentence, std::optional<unsigned> insert_at = {}) {
+    rows.push_back({id, table, chain, std::move(matches), std::move(target), flag, sentence, insert_at});
+  };
+  add(excluded_interface_in, nat, prerouting, {in_any}, returns, "-c {interface}",
+      "what comes in by {interface} is left alone");
+  add(excluded_interface_out, nat, output, {out_any}, returns, "-c {interface}",
+      "what goes out by {interface} is left alone");
+  // A rule does not tell it from the one of an excluded interface.
+  add(virtual_machine_return, nat, prerouting, {in_any}, returns, "-k {interface}",
+      "what comes from the virtual machine behind {interface} is not inbound traffic", 1);
+  add(virtual_machine_outbound, nat, prerouting, {in_any}, Jump{istio_redirect}, "-k {interface}",
+      "what the virtual machine behind {interface} sends is outbound traffic", 1);
+  add(virtual_machine_outbound, nat, prerouting, {in_any, to}, Jump{istio_redirect}, "-k {interface}",
+      "what the virtual machine behind {interface} sends to {range} is outbound traffic", 1);
+
+  add(invalid_jump, mangle, prerouting, {ctstate(ConntrackStateMatch::invalid)}, Jump{istio_drop}, "--drop-invalid",
+      "packets of no known connection are dropped, lest the app answer them with a reset");
+  add(invalid_drop, mangle, istio_drop, {}, Verdict::drop, "--drop-invalid", "dropped");
+
+  add(tunnel_port, nat, istio_inbound, {tcp, usual(dport(15008))}, returns, "-e {port}",
+      "the tunnel's port: the proxy listens there itself");
+  add(outbound_listener, nat, istio_redirect, {tcp}, Redirect{}, "-p {to}",
+      "to the proxy's outbound listener, port {to}");
+  add(inbound_listener, nat, istio_in_redirect, {tcp}, Redirect{}, "-z {to}",
+      "to the proxy's inbound listener, port {to}");
+  add(tproxy_listener, mangle, istio_tproxy, {not_to, tcp}, Tproxy{}, "-m TPROXY",
+      "to the proxy's transparent inbound listener, port {to}");
+  add(divert_mark, mangle, istio_divert, {}, SetMark{}, "-t {to}",
+      "marked, so that the policy route brings it to the proxy's open connection");
+  add(divert_accept, mangle, istio_divert, {}, Verdict::accept, "-m TPROXY", "accepted as marked");
+
+  add(inbound_jump, nat, prerouting, {tcp}, Jump{istio_inbound}, "-b", "inbound TCP is looked at");
+  add(inbound_excluded_port, nat, istio_inbound, {tcp, to_port}, returns, "-d {port}",
+      "inbound to port {port} is left to the app");
+  add(inbound_established, mangle, istio_inbound, {tcp, established}, Jump{istio_divert}, "-b *", established_text);
+  add(inbound_established, mangle, istio_inbound, {tcp, to_port, established}, Jump{istio_divert}, "-b {port}",
+      established_text);
+
+  add(outbound_jump, nat, output, {}, Jump{istio_output}, "", "outbound traffic is looked at");
+  add(outbound_jump, nat, output, {tcp}, Jump{istio_output}, "", "outbound TCP is looked at");  // Istio 1.1
+  add(outbound_passthrough, nat, istio_output, {out("lo"), from_passthrough}, returns, "", passthrough_text);
+  add(proxy_to_itself, nat, istio_output, {out("lo"), not_to, tcp, not_to_port, owned}, Jump{istio_in_redirect},
+      "{owner_flag} {id}", itself_text);
+  // Before there was the tunnel
+  add(proxy_to_itself, nat, istio_output, {out("lo"), not_to, owned}, Jump{istio_in_redirect}, "{owner_flag} {id}",
+      itself_text);
+  add(app_to_itself, nat, istio_output, {out("lo"), not_owned}, returns, "{owner_flag} {id}", app_text);
+  add(app_to_itself, nat, istio_output, {out("lo"), tcp, not_to_port, not_owned}, returns, "{owner_flag} {id}",
+      app_text);
+  // A rule does not tell which of both it is.
+  add(proxy_or_group_return, nat, istio_output, {any(OwnerMatch{OwnerKind::gid, {}, false})}, returns, "-g {id}",
+      "traffic of {owner}, the proxy's or an excluded group's, goes out as it is");
+  add(proxy_return, nat, istio_output, {owned}, returns, "{owner_flag} {id}",
+      "the proxy's own traffic ({owner}) goes out as it is");
+  add(group_return, nat, istio_output, {owned}, returns, "ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE={id}",
+      "outbound of group {id} bypasses the proxy");
+  add(only_groups, nat, istio_output, {{OwnerMatch{OwnerKind::gid, {}, true}, Hole::each}}, returns,
+      "ISTIO_OUTBOUND_OWNER_GROUPS={groups}", "only groups {groups} go to the proxy");
+  add(only_groups, nat, istio_output, {}, returns,
+      "ISTIO_OUTBOUND_OWNER_GROUPS=", "no group's outbound goes to the proxy");
+
+  add(dns_zone_jump, raw, output, {}, Jump{istio_output_dns}, "--redirect-dns", "DNS is given its conntrack zones");
+  add(dns_jump, nat, istio_output, {}, Jump{istio_output_dns}, "--redirect-dns", "DNS is looked at");
+  add(dns_proxy_query, raw, istio_output_dns, {udp, dport(53), owned}, CtZone{1}, "--redirect-dns",
+      "the proxy's ({owner}) own queries are tracked apart, in zone 1");
+  add(dns_proxy_answer, raw, istio_output_dns, {udp, sport(15053), owned}, CtZone{2}, "--redirect-dns",
+      "the proxy's ({owner}) answers to the app are tracked in zone 2");
+  add(dns_answer_jump, raw, prerouting, {}, Jump{istio_inbound}, "--redirect-dns",
+      "answers of DNS servers are given their conntrack zone");
+  add(dns_query, raw, istio_output_dns, {udp, dport(53), to}, CtZone{2}, "--redirect-dns", query_text);
+  add(dns_query, raw, istio_output_dns, {udp, dport(53)}, CtZone{2}, "--capture-all-dns", query_text);
+  add(dns_answer, raw, istio_inbound, {udp, sport(53), from}, CtZone{1}, "--redirect-dns", answer_text);
+  add(dns_answer, raw, istio_inbound, {udp, sport(53)}, CtZone{1}, "--capture-all-dns", answer_text);
+
+  add(loopback_return, nat, istio_output, {usual(AddressMatch{End::destination, either(Address::loopback), false})},
+      returns, "", "loopback is never captured");
+  add(outbound_excluded_range, nat, istio_output, {to}, returns, "-x {range}",
+      "outbound to {range} bypasses the proxy");
+  add(outbound_included_port, nat, istio_output, {tcp, to_port}, Jump{istio_redirect}, "-q {port}",
+      "outbound to port {port} goes to the proxy");
+  add(outbound_included_range, nat, istio_output, {}, Jump{istio_redirect}, "-i *",
+      "all other outbound TCP goes to the proxy");
+  add(outbound_included_range, nat, istio_output, {to}, Jump{istio_redirect}, "-i {range}",
+      "outbound TCP to {range} goes to the proxy");
+  add(own_address_redirect, nat, istio_output, {not_to, out("lo")}, Jump{istio_redirect}, "",
+      "what goes to the pod's own address, not loopback, goes to the proxy (Istio 1.1)");
+
+  add(tproxy_save_mark, mangle, prerouting, {tcp, mark_any}, Connmark::save, "-t {mark}",
+      "a connection that the proxy opened with the client's address keeps its mark");
+  add(tproxy_keep_mark, mangle, output, {tcp, out("lo"), mark_any}, returns, "-t {mark}",
+      "what the proxy passes on to the app keeps its mark");
+  add(tproxy_mark_proxy, mangle, output, {not_to, tcp, out("lo"), owned}, SetMark{}, "{owner_flag} {id}",
+      "the proxy calling this pod's own address: marked, so that it counts as inbound");
+  add(tproxy_restore_mark, mangle, output, {tcp, any(ConnmarkMatch{})}, Connmark::restore, "-t {mark}",
+      "the app's answers to such a connection go back to the proxy");
+  add(tproxy_return, mangle, istio_inbound, {tcp, mark_any}, returns, "-t {mark}",
+      "what the proxy passes on is not captured again", 1);
+  add(tproxy_passthrough, mangle, istio_inbound, {tcp, from_passthrough, in("lo")}, returns, "", passthrough_text, 2);
+  add(tproxy_app_to_itself, mangle, istio_inbound, {tcp, in("lo"), any(except(MarkMatch{}))}, returns, "",
+      "the app talking to itself over lo bypasses the proxy", 3);
+  const auto captured = [&](MeshRule id, Table table, const char* chain) {
+    add(id, table, istio_inbound, {tcp}, Jump{chain}, "-b *", "all other inbound TCP goes to the proxy");
+    add(id, table, istio_inbound, {tcp, to_port}, Jump{chain}, "-b {port}", "inbound to port {port} goes to the proxy");
+  };
+  captured(inbound_redirect, nat, istio_in_redirect);
+  captured(inbound_tproxy, mangle, istio_tproxy);
+  for (const ProtocolMatch& protocol : {tcp, udp}) {
+    add(outbound_excluded_port, nat, istio_output, {protocol, to_port}, returns, "-o {port}",
+        "outbound to port {port} bypasses the proxy");
+    // In Istio 1.8 to 1.11 DNS has no chain of its own.
+    for (const char* chain : {istio_output_dns, istio_output}) {
+      const char* text = "DNS over {protocol} to {address} goes to the proxy's resolver, port {to}";
+      add(dns_redirect, nat, chain, {protocol, dport(53), to}, Redirect{}, "--redirect-dns", text);
+      add(dns_redirect, nat, chain, {protocol, dport(53)}, Redirect{}, "--capture-all-dns", text);
+    }
+  }
+  return rows;
+}
+
+// ---- Whether a rule is of a row
+
+// The value of an open match.
+struct TakeValue {
+  Hole hole;
+
+  void operator()(InterfaceMatch& open, const InterfaceMatch& from) const { open.name = from.name; }
+  void operator()(AddressMatch& open, const AddressMatch& from) const { open.ranges = from.ranges; }
+  void operator()(PortMatch& open, const PortMatch& from) const { open.ports = from.ports; }
+  void operator()(OwnerMatch& open, const OwnerMatch& from) const {
+    if (hole == Hole::any_owner) open.kind = from.kind;
+    open.ids = from.ids;
+  }
+  void operator()(MarkMatch& open, const MarkMatch& from) const { open.value = from.value; }
+  void operator()(ConnmarkMatch& open, const ConnmarkMatch& from) const { open.value = from.value; }
+  void operator()(const auto&, const auto&) const {}
+};
+
+Match with_value(const RowMatch& row, const Match& from) {
+  Match match = row.match;
+  if (row.hole != Hole::none) std::visit(TakeValue{row.hole}, match, from);
+  return match;
+}
+
+template <typename Value>
+bool is_one_of(const std::vector<Value>& usual, const std::vector<Value>& values) {
+  return values.size() == 1 && std::ranges::find(usual, values.front()) != usual.end();
+}
+
+bool has_usual_value(const Match& row, const Match& match) {
+  if (const auto* port = std::get_if<PortMatch>(&row)) return is_one_of(port->ports, std::get<PortMatch>(match).ports);
+  return is_one_of(std::get<AddressMatch>(row).ranges, std::get<AddressMatch>(match).ranges);
+}
+
+bool is_of(const RowMatch& row, const Match& match) {
+  return row.match.index() == match.index() && with_value(row, match) == match &&
+         (row.hole != Hole::usual || has_usual_value(row.match, match));
+}
+
+// The port or mark of a target.
+std::optional<std::uint32_t> value_of(const Target& target) {
+  if (const auto* redirect = std::get_if<Redirect>(&target)) return redirect->port;
+  if (const auto* tproxy = std::get_if<Tproxy>(&target)) return tproxy->port;
+  if (const auto* mark = std::get_if<SetMark>(&target)) return mark->mark;
+  return {};
+}
+
+bool is_open(const Target& row) { return value_of(row) == 0; }
+
+bool is_of(const Target& row, const Target& target) {
+  if (row.index() != target.index() || !is_open(row)) return row == target;
+  if (const auto* tproxy = std::get_if<Tproxy>(&target)) return tproxy->mask == std::get<Tproxy>(row).mask;
+  const auto* mark = std::get_if<SetMark>(&target);
+  return mark == nullptr || mark->mask == std::get<SetMark>(row).mask;
+}
+
+bool has_matches_of(const Rule& rule, const Row& row) {
+  if (row.matches.size() == 1 && row.matches.front().hole == Hole::each) {
+    const auto known = [&](const Match& match) { return is_of(row.matches.front(), match); };
+    return !rule.matches.empty() && std::ranges::all_of(rule.matches, known);
+  }
+  return rule.matches.size() == row.matches.size() && std::ranges::all_of(row.matches, [&](const RowMatch& each) {
+           return std::ranges::any_of(rule.matches, [&](const Match& match) { return is_of(each, match); });
+         });
+}
+
+// ---- The texts of a rule
+
+template <typename M>
+const M* find(const Rule& rule) {
+  for (const Match& match : rule.matches) {
+    if (const auto* found = std::get_if<M>(&match)) return found;
+  }
+  return nullptr;
+}
+
+std::string address_text(const AddressRange& range) {
+  return range.first == range.last ? range.first.text() : range.text();
+}
+
+std::uint32_t mark_of(const Rule& rule) {
+  const auto* connmark = find<ConnmarkMatch>(rule);
+  return connmark != nullptr ? connmark->value : find<MarkMatch>(rule)->value;
+}
+
+std::string groups_text(const Rule& rule) {
+  std::string groups;
+  for (const Match& match : rule.matches) {
+    for (const IdRange& id : std::get<OwnerMatch>(match).ids) groups += (groups.empty() ? "" : ",") + number_text(id);
+  }
+  return groups;
+}
+
+std::string owner_text(const OwnerMatch& owner) {
+  return (owner.kind == OwnerKind::uid ? "uid " : "gid ") + id_list(owner.ids);
+}
+
+std::string servers_text(const Rule& rule) {
+  const auto* address = find<AddressMatch>(rule);
+  return address == nullptr ? "any server" : some(address->ranges, address_text);
+}
+
+std::string value(std::string_view hole, const Rule& rule) {
+  if (hole == "interface") return find<InterfaceMatch>(rule)->name;
+  if (hole == "range") return range_list(find<AddressMatch>(rule)->ranges);
+  if (hole == "address") return servers_text(rule);
+  if (hole == "port") return port_list(find<PortMatch>(rule)->ports);
+  if (hole == "owner") return owner_text(*find<OwnerMatch>(rule));
+  if (hole == "owner_flag") return find<OwnerMatch>(rule)->kind == OwnerKind::uid ? "-u" : "-g";
+  if (hole == "id") return id_list(find<OwnerMatch>(rule)->ids);
+  if (hole == "groups") return groups_text(rule);
+  if (hole == "mark") return std::to_string(mark_of(rule));
+  if (hole == "protocol") return std::string(name(find<ProtocolMatch>(rule)->protocol));
+  if (hole == "to") return std::to_string(value_of(rule.target).value());
+  throw std::logic_error(fmt::format("a row's text has the unknown value {}", hole));
+}
+
+std::string filled(std::string_view text, const Rule& rule) {
+  std::string result;
+  for (auto open = text.find('{'); open != std::string_view::npos; open = text.find('{')) {
+    const auto close = text.find('}', open);
+    result += text.substr(0, open);
+    result += value(text.substr(open + 1, close - open - 1), rule);
+    text.remove_prefix(close + 1);
+  }
+  return result += text;
+}
+
+// ---- The rule of a row
+
+// The matches of a row with these values; nothing unless they fill all its holes, and no more.
+std::optional<std::vector<Match>> filled(const Row& row, const std::vector<Match>& values) {
+  if (!row.matches.empty() && row.matches.front().hole == Hole::each && !values.empty()) return values;
+  std::vector<Match> matches;
+  std::size_t used = 0;
+  for (const RowMatch& each : row.matches) {
+    const auto value = std::ranges::find(values, each.match.index(), &Match::index);
+    if (value == values.end() && each.hole != Hole::none) return {};
+    matches.push_back(value != values.end() ? with_value(each, *value) : each.match);
+    if (each.hole != Hole::none || (value != values.end() && *value == each.match)) ++used;
+  }
+  if (used != values.size()) return {};
+  return matches;
+}
+
+}  // namespace
+
+const std::vector<Row>& catalogue() {
+  static const std::vector<Row> rows = make_rows();
+  return rows;
+}
+
+Rule instantiate(MeshRule id, const std::vector<Match>& values, const Instead& instead) {
+  for (const Row& row : catalogue()) {
+    if (row.id != id || is_open(row.target) != instead.target.has_value()) continue;
+    auto matches = filled(row, values);
+    if (!matches) continue;
+    Rule rule{instead.families.value_or(Families::both()),
+              instead.table.value_or(row.table),
+              row.chain,
+              std::move(*matches),
+              instead.target.value_or(row.target),
+              {},
+              row.insert_at};
+    if (const auto* address = find<AddressMatch>(rule)) rule.families = address->ranges.front().family();
+    rule.reason = reason_of(row, rule);
+    if (instead.flag != nullptr) rule.reason.flag = instead.flag;
+    return rule;
+  }
+  throw std::logic_error(fmt::format("no row of the mesh's rule {} has these values", static_cast<int>(id)));
+}
+
+bool is_of(const Rule& rule, const Row& row) {
+  return rule.chain == row.chain && is_of(row.target, rule.target) && has_matches_of(rule, row);
+}
+
+const Row* row_of(const Rule& rule) {
+  const auto found = std::ranges::find_if(catalogue(), [&](const Row& row) { return is_of(rule, row); });
+  return found == catalogue().end() ? nullptr : &*found;
+}
+
+bool is_of(const Rule& rule, MeshRule id) {
+  return std::ranges::any_of(catalogue(), [&](const Row& row) { return row.id == id && is_of(rule, row); });
+}
+
+Reason reason_of(const Row& row, const Rule& rule) {
+  return {filled(row.flag, rule), filled(row.sentence, rule), row.id};
+}
+
+}  // namespace sidetrack

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// The rules of Istio, each once: the plan builds its rules from these rows, and rules that are read are compared with
+// them. A new rule is a MeshRule, a row in catalogue.cc, and a call of Builder::add in a step of the plan.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/ruleset.h"
+
+namespace sidetrack {
+
+enum class MeshRule : std::uint8_t {
+  none,
+  // interfaces that are left alone, and those of virtual machines
+  excluded_interface_in,
+  excluded_interface_out,
+  virtual_machine_return,
+  virtual_machine_outbound,
+  // --drop-invalid
+  invalid_jump,
+  invalid_drop,
+  // where redirection ends
+  tunnel_port,
+  outbound_listener,
+  inbound_listener,
+  tproxy_listener,
+  divert_mark,
+  divert_accept,
+  // inbound
+  inbound_jump,
+  inbound_excluded_port,
+  inbound_redirect,
+  inbound_established,
+  inbound_tproxy,
+  // outbound
+  outbound_jump,
+  outbound_excluded_port,
+  outbound_passthrough,
+  proxy_to_itself,
+  app_to_itself,
+  proxy_or_group_return,
+  proxy_return,
+  group_return,
+  only_groups,
+  // DNS
+  dns_zone_jump,
+  dns_jump,
+  dns_redirect,
+  dns_proxy_query,
+  dns_proxy_answer,
+  dns_answer_jump,
+  dns_query,
+  dns_answer,
+  // outbound, after DNS
+  loopback_return,
+  outbound_excluded_range,
+  outbound_included_port,
+  outbound_included_range,
+  own_address_redirect,
+  // the marks of TPROXY
+  tproxy_save_mark,
+  tproxy_keep_mark,
+  tproxy_mark_proxy,
+  tproxy_restore_mark,
+  tproxy_return,
+  tproxy_passthrough,
+  tproxy_app_to_itself,
+};
+
+// A match of a row, and what of it is left open. A row has at most one open match of a kind.
+enum class Hole : std::uint8_t {
+  none,       // nothing
+  any,        // the value
+  any_owner,  // the value, and whether it is a uid or a gid
+  usual,      // the value; but a rule is known by the usual values alone, of which it has one
+  each,       // there is one such match for each value
+};
+struct RowMatch {
+  template <typename M>
+  RowMatch(M of, Hole open = Hole::none) : match(std::move(of)), hole(open) {}
+  Match match;
+  Hole hole;
+};
+
+struct Row {
+  MeshRule id;
+  Table table;  // where the plan writes it; a rule is known in any
+  const char* chain;
+  std::vector<RowMatch> matches;  // in any order
+  Target target;                  // a port or mark of 0 is left open
+  // Texts with the values of the rule: {interface}, {port}, {range}, {address} ("any server" without one), {owner},
+  // {owner_flag} (-u or -g), {id}, {groups}, {mark}, {protocol}; {to}: the port or mark of the target.
+  const char* flag;
+  const char* sentence;
+  std::optional<unsigned> insert_at{};
+};
+
+// Of rules that several rows fit, the first row says what they are.
+[[nodiscard]] const std::vector<Row>& catalogue();
+
+// What a rule has instead of what its row says. The target must be given if the row leaves it open.
+struct Instead {
+  std::optional<Target> target{};
+  std::optional<Table> table{};
+  const char* flag = nullptr;
+  std::optional<Families> families{};  // both; of a rule with addresses always theirs
+};
+
+// The mark of what the proxy sends to this pod's own address, over lo: the one kind of traffic on lo that is inbound.
+inline constexpr std::uint32_t outbound_mark = 1338;
+
+// The rule of the first row of that id whose open matches are those of `values`, by their kind; a value for a match
+// that is not open, as the protocol, chooses the row that has it. Throws std::logic_error if there is none.
+[[nodiscard]] Rule instantiate(MeshRule id, const std::vector<Match>& values, const Instead& instead = {});
+
+// The first row that a rule is of, in whatever table; nullptr: it is none of Istio's.
+[[nodiscard]] const Row* row_of(const Rule& rule);
+[[nodiscard]] bool is_of(const Rule& rule, const Row& row);
+// Whether it is of a row of that id.
+[[nodiscard]] bool is_of(const Rule& rule, MeshRule id);
+// The texts of a row with the values of a rule that is of it.
+[[nodiscard]] Reason reason_of(const Row& row, const Rule& rule);
+
+}  // namespace sidetrack
