@@ -7,29 +7,13 @@
 
 #include "cli/commands.h"
 #include "cli/log.h"
+#include "library/sentences.h"
 #include "model/iptables.h"
 
 namespace sidetrack::cli {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-// "22 rules in nat (ipv4)", "57 rules in raw, mangle, nat (ipv4, ipv6)": rules counted as the backend stores them
-std::string summary(const Ruleset& ruleset, BackendKind backend) {
-  std::size_t count = 0;
-  std::string tables;
-  for (Table table : all_tables) {
-    std::size_t in_table = 0;
-    for (Families scope : scopes(backend)) {
-      for (const Chain& chain : chains(ruleset, table, scope)) in_table += chain.rules.size();
-    }
-    if (in_table > 0) tables += (tables.empty() ? "" : ", ") + std::string(name(table));
-    count += in_table;
-  }
-  Families families;
-  for (const Rule& rule : ruleset.rules) families = families | rule.families;
-  return count == 0 ? "no rules" : fmt::format("{} rules in {} ({})", count, tables, names(families));
-}
 
 void log_dump(LogOptions::Level level, const Plan& plan) {
   if (!logs(level)) return;
@@ -39,41 +23,22 @@ void log_dump(LogOptions::Level level, const Plan& plan) {
   }
 }
 
-std::string removed(const ApplyResult& result, std::string_view verb) {
-  std::string text;
-  for (BackendKind left : result.left) text += fmt::format("; {} those in {}", verb, name(left));
-  return text;
-}
-
-void say_unchanged(const ApplyResult& result) {
-  info(fmt::format("nothing to change: {} through {} already as asked", summary(result.canonical, *result.backend),
-                   name(*result.backend)));
-}
-
 void say(const ApplyResult& result) {
   for (const std::string& reason : result.skipped) info(reason);
-  for (const std::string& warning : result.warnings) warn(warning);
-  for (const Obstacle& obstacle : result.obstacles) warn(text(obstacle));
+  for (const std::string& warning : warnings(result)) warn(warning);
 }
 
 void ask_kernel(const CommandLine& line, const Plan& plan) {
   const ApplyResult result = check({.plan = &plan, .config = &line.config}, *open_kernel(line, false));
   say(result);
-  if (result.applied == Applied::unchanged) return say_unchanged(result);
-  info(fmt::format("the kernel would accept {} through {}{}; nothing was changed",
-                   summary(result.canonical, *result.backend), name(*result.backend),
-                   removed(result, "apply would remove")));
+  info(checked(result));
 }
 
 void program(const CommandLine& line, const Plan& plan) {
   const auto start = Clock::now();
   const ApplyResult result = converge({.plan = &plan, .config = &line.config}, *open_kernel(line, true));
   say(result);
-  if (result.applied == Applied::unchanged) return say_unchanged(result);
-  const std::chrono::duration<double, std::milli> took = Clock::now() - start;
-  const std::string because = result.because.empty() ? "" : fmt::format(" ({})", result.because);
-  info(fmt::format("programmed {} through {} in {:.1f} ms{}{}", summary(result.canonical, *result.backend),
-                   name(*result.backend), took.count(), because, removed(result, "removed")));
+  info(applied(result, Clock::now() - start));
 }
 
 // --cleanup-only

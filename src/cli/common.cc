@@ -8,12 +8,11 @@
 #include "cli/commands.h"
 #include "cli/log.h"
 #include "cli/standard_streams.h"
-#include "host/host.h"
 #include "kernel/nft/script.h"
+#include "library/planning.h"
 #include "model/iptables.h"
 #include "model/printable.h"
 #include "render/render.h"
-#include "system/descriptor.h"
 #include "system/namespaces.h"
 
 namespace sidetrack::cli {
@@ -61,14 +60,7 @@ std::optional<Place> enter_target(const CommandLine& line) {
 }
 
 Plan make_plan(CommandLine& line, const std::optional<Place>& place) {
-  Host host;
-  if (place && place->root) {
-    // The pod's own files, not the node's.
-    host.root = place->root->get();
-    host.root_name = fmt::format("/proc/{}/root", *line.pid);
-  }
-  const HostFacts facts = gather(line.config, line.names, host);
-  Plan made = plan(line.config, facts);
+  Plan made = plan_for(line.config, line.names, place ? &*place : nullptr);
   for (const std::string& warning : made.warnings) warn(warning);
   return made;
 }

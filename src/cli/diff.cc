@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "cli/commands.h"
 #include "cli/log.h"
+#include "library/sentences.h"
 #include "render/render.h"
 
 namespace sidetrack::cli {
@@ -8,11 +9,7 @@ namespace sidetrack::cli {
 Comparison compare(const CommandLine& line, const Plan& wanted) {
   Comparison comparison =
       sidetrack::compare({.plan = &wanted, .config = &line.config}, open_kernel(line, false)->survey());
-  for (const Difference& difference : comparison.backends) {
-    for (const std::string& warning : difference.warnings) warn(warning);
-  }
-  for (const Obstacle& obstacle : comparison.obstacles) warn(text(obstacle));
-  if (!comparison.refusal.empty()) warn("apply would refuse: " + comparison.refusal);
+  for (const std::string& warning : warnings(comparison)) warn(warning);
   return comparison;
 }
 

@@ -2,28 +2,18 @@
 #include "evaluate/explain.h"
 
 #include "cli/commands.h"
+#include "library/packets.h"
 #include "model/printable.h"
 #include "render/explain.h"
-#include "state/choice.h"
 
 namespace sidetrack::cli {
 namespace {
 
-// In a pod that is named its addresses count, with what the plan adds to it; without one, addresses of documentation.
-PodView pod_of(const CommandLine& line, const Plan& plan) {
-  if (!line.pid && line.netns.empty()) return assumed_pod(plan);
-  PodView pod = read_pod();
-  drop_our_rules(pod);
-  add(pod, plan.routing);
-  return pod;
-}
-
 // Over the rules of the options: no privilege is needed.
 Trace over_plan(CommandLine& line, const Packet& packet, const std::optional<Place>& place) {
   const Plan plan = make_plan(line, place);
-  const Choice choice = choose(line.config, plan.ruleset, false);
-  const Live live[] = {as_live(plan.ruleset, choice.order.front())};
-  return explain(packet, pod_of(line, plan), live);
+  const bool in_pod = line.pid || !line.netns.empty();
+  return explain_planned(packet, line.config, plan, in_pod ? std::optional(read_pod()) : std::nullopt);
 }
 
 std::string rendered(const CommandLine& line, const Trace& trace) {

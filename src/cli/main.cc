@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include <sidetrack/version.h>
 #include <unistd.h>
 
 #include <exception>
@@ -10,7 +11,6 @@
 #include "cli/commands.h"
 #include "cli/log.h"
 #include "cli/standard_streams.h"
-#include "model/version.h"
 #include "options/options.h"
 
 namespace sidetrack::cli {

@@ -6,6 +6,7 @@
 
 #include "cli/commands.h"
 #include "cli/log.h"
+#include "library/sentences.h"
 #include "mesh/fold.h"
 #include "model/error.h"
 #include "probe/probe.h"
@@ -13,15 +14,6 @@
 
 namespace sidetrack::cli {
 namespace {
-
-constexpr const char* in_the_way =
-    "the rules and routes are as asked, but what is not Sidetrack's to change keeps traffic from where they bring it";
-
-std::string not_as_asked(const Comparison& comparison) {
-  const std::string what = "the pod is not as asked; ";
-  if (!comparison.refusal.empty()) return what + "'sidetrack apply' would refuse to make it so";
-  return what + "'sidetrack apply' with these options would make it so";
-}
 
 ExitCode compare_and_probe(const CommandLine& line, Plan wanted) {
   const std::optional<Comparison> compared = compare_if_permitted(line, wanted);
@@ -43,7 +35,7 @@ ExitCode compare_and_probe(const CommandLine& line, Plan wanted) {
   const std::string probes =
       fmt::format("probes: {} ok, {} failed, {} unknown", ok, failed, count(ProbeResult::Verdict::unknown));
   if (rules != nullptr && !rules->equal()) {
-    error(fmt::format("{}; {}", probes, not_as_asked(*rules)));
+    error(fmt::format("{}; {}", probes, verified(*rules)));
     return ExitCode::differs;
   }
   if (failed > 0) {
@@ -52,7 +44,7 @@ ExitCode compare_and_probe(const CommandLine& line, Plan wanted) {
     return ExitCode::validation_failed;
   }
   if (rules != nullptr && !rules->as_asked()) {
-    error(fmt::format("{}; {}", probes, in_the_way));
+    error(fmt::format("{}; {}", probes, verified(*rules)));
     return ExitCode::differs;
   }
   if (rules == nullptr && ok == 0) {
@@ -74,10 +66,10 @@ ExitCode run_verify(CommandLine& line) {
   const Comparison comparison = compare(line, wanted);
   print(rendered(line, comparison));
   if (comparison.as_asked()) {
-    info("rules and routes are as asked, through " + std::string(name(comparison.backends.front().backend)));
+    info(verified(comparison));
     return ExitCode::done;
   }
-  error(comparison.equal() ? in_the_way : not_as_asked(comparison));
+  error(verified(comparison));
   return ExitCode::differs;
 }
 

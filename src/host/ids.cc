@@ -12,7 +12,7 @@
 namespace sidetrack::host {
 namespace {
 
-using File = std::unique_ptr<FILE, decltype(&fclose)>;
+using File = std::unique_ptr<FILE, int (*)(FILE*)>;
 
 File open(std::string& text) { return {fmemopen(text.data(), text.size(), "r"), fclose}; }
 

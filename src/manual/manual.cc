@@ -2,12 +2,12 @@
 #include "manual/manual.h"
 
 #include <fmt/format.h>
+#include <sidetrack/version.h>
 
 #include <algorithm>
 #include <cctype>
 #include <vector>
 
-#include "model/version.h"
 #include "options/flags.h"
 
 namespace sidetrack {

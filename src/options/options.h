@@ -3,8 +3,9 @@
 // option, the value and what was expected, and nothing has been read from the host, let alone touched, by then.
 #pragma once
 
+#include <sidetrack/environment.h>
+
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -59,10 +60,6 @@ struct CommandLine {
   PacketOptions packet;                 // explain
   Shell shell = Shell::bash;            // completion
 };
-
-// A variable of the environment by its name; nothing if it is not set.
-using Environment = std::function<std::optional<std::string_view>(std::string_view name)>;
-[[nodiscard]] std::optional<std::string_view> process_environment(std::string_view name);
 
 // `args` as main has them, the program's own name first. No arguments at all ask for the help. For commands that work
 // by a plan, what the command line leaves open is taken from the environment, else it is upstream's default. Sets

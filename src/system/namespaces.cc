@@ -57,6 +57,11 @@ bool is_ours(const Descriptor& file, const char* own) {
 
 void set_namespace(const Descriptor& fd, int kind, const std::string& target) {
   if (setns(fd.get(), kind) == 0) return;
+  if (errno == EINVAL && kind == CLONE_NEWUSER) {
+    throw Error(ExitCode::not_permitted,
+                target + ": it belongs to another user namespace, which a process of several threads cannot enter",
+                "use the program: 'sidetrack' with --pid or --netns");
+  }
   if (errno == EINVAL) refuse_other_file(target);
   throw system_error(errno, target + ": cannot enter the namespace", ExitCode::failed, needed);
 }
@@ -112,6 +117,7 @@ Place place_of_process(std::uint32_t pid) {
   }
   place.net = open_in(folder, "ns/net", O_RDONLY, place.name);
   place.root = open_in(folder, "root", O_PATH | O_DIRECTORY, place.name);
+  place.root_name = folder_name + "/root";
   place.ours = is_ours(*place.net, "/proc/thread-self/ns/net");
   return place;
 }

@@ -18,6 +18,7 @@ struct Place {
   std::string name;                        // "process 4711", "network namespace 'blue'"
   std::shared_ptr<const Descriptor> net;   // the namespace
   std::shared_ptr<const Descriptor> root;  // of a process: its root directory (O_PATH); else nothing
+  std::string root_name;                   // "/proc/4711/root"
   bool ours = false;                       // it is the namespace that this process is in
 };
 

@@ -2,6 +2,7 @@
 #include "support/listing.h"
 
 #include <sstream>
+#include <tuple>
 
 namespace sidetrack::netns {
 

@@ -3,7 +3,6 @@
 
 #include <libmnl/libmnl.h>
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -18,7 +17,7 @@ class Request {
  public:
   // `header` follows the netlink header: nfgenmsg, rtmsg, …
   template <typename Header>
-  Request(int type, int flags, const Header& header) : message_(mnl_nlmsg_put_header(buffer_.data())) {
+  Request(int type, int flags, const Header& header) : message_(mnl_nlmsg_put_header(buffer_)) {
     message_->nlmsg_type = static_cast<std::uint16_t>(type);
     message_->nlmsg_flags = static_cast<std::uint16_t>(NLM_F_REQUEST | flags);
     *static_cast<Header*>(mnl_nlmsg_put_extra_header(message_, sizeof header)) = header;
@@ -40,13 +39,13 @@ class Request {
 
  private:
   void put(int type, const void* data, std::size_t size) {
-    if (!mnl_attr_put_check(message_, buffer_.size(), static_cast<std::uint16_t>(type), size, data)) {
+    if (!mnl_attr_put_check(message_, sizeof buffer_, static_cast<std::uint16_t>(type), size, data)) {
       throw std::length_error("a netlink request is too long");
     }
   }
 
   // Not cleared. The longest is that for the rules of a chain: two names of at most 256 bytes.
-  alignas(nlmsghdr) std::array<char, 1024> buffer_;
+  alignas(nlmsghdr) char buffer_[1024];
   nlmsghdr* message_;
 };
 

@@ -6,6 +6,7 @@
 #include <linux/netfilter_ipv6/ip6_tables.h>
 
 #include <algorithm>
+#include <bit>
 #include <climits>  // ip_tables.h needs INT_MAX
 #include <optional>
 #include <stdexcept>

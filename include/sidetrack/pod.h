@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#pragma once
+
+#include <sidetrack/options.h>
+#include <sidetrack/rules.h>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace sidetrack {
+
+// A pod's network namespace, held open: what is programmed there, and what it takes to change it.
+//
+// Threads. Any thread may call anything; calls that work in a pod wait for each other (libiptc has global state). For a
+// pod that was named, the work is done in a thread of its own, which enters the pod's namespaces: those of the caller
+// stay as they are. A thread cannot enter another user namespace: a pod whose network namespace belongs to one is
+// refused (not_permitted); the program can work there. Files of a process's root are read by a short-lived child.
+//
+// Signals. apply() and clean() hold back SIGTERM, SIGINT, SIGHUP and SIGQUIT in the calling thread, so that a change is
+// finished or rolled back first. A program with further threads blocks these signals in them.
+//
+// Errors. Error, with the codes of the program: usage, failed, kernel_lacks, not_permitted (CAP_NET_ADMIN is needed for
+// everything, CAP_SYS_ADMIN to enter a pod), busy. When a function throws, the pod holds what it held, or the message
+// says what it holds. Beside it std::bad_alloc, and std::system_error if no thread can be made.
+class Pod {
+ public:
+  // That of a process, whose /etc/passwd, /etc/group and /etc/resolv.conf count. By path, or by the name that
+  // `ip netns` gave it: then those files of this process count. Throws usage if there is no such thing, or if it is the
+  // calling thread's own namespace, not_permitted if it cannot be opened. That a file is no network namespace, the
+  // first call that works in it says.
+  [[nodiscard]] static Pod of_process(std::uint32_t pid);
+  [[nodiscard]] static Pod of_namespace(const std::string& path_or_name);
+  // The network namespace that the calling thread is in at each call: outside of a pod, the machine's.
+  [[nodiscard]] static Pod own();
+
+  struct Applied {
+    bool changed = false;               // false: all was as asked already
+    std::string backend;                // that holds the rules: "iptables-nft"; empty if there are none
+    std::string summary;                // "programmed 18 rules in nat (ipv4) through iptables-nft"
+    std::vector<std::string> skipped;   // why backends that come first were not used
+    std::vector<std::string> warnings;  // what of others may keep traffic from the proxy, what could not be seen
+  };
+  // Makes the pod hold the rules and routes of the options: all or nothing.
+  Applied apply(const Options& options) const;  // NOLINT(modernize-use-nodiscard): the result need not be looked at
+
+  struct Difference {
+    bool equal = false;     // rules and routes are as asked
+    bool as_asked = false;  // and nothing of others keeps traffic from where they bring it
+    std::string backend;    // that holds the rules, or is to
+    std::string summary;    // "rules and routes are as asked, through iptables-nft"
+    std::string text;       // a unified diff, chain by chain; empty if there is no difference
+    std::string json;       // the same as the document of `sidetrack diff --json`
+    std::vector<std::string> warnings;
+  };
+  // What apply() would change. Nothing is changed.
+  [[nodiscard]] Difference diff(const Options& options) const;
+
+  // Throws Error (differs), which says what diff() found, unless the pod is as asked. Returns what diff() does.
+  Difference verify(const Options& options) const;  // NOLINT(modernize-use-nodiscard)
+
+  struct Cleaned {
+    bool changed = false;  // false: there was nothing to remove
+    std::string summary;   // "removed all rules and routes of the sidecar from iptables-nft"
+    std::vector<std::string> warnings;
+  };
+  // Removes every rule and route of the sidecar, whichever version, options or backend left it. `wait` is how long it
+  // waits for other writers.
+  Cleaned clean(std::chrono::milliseconds wait = std::chrono::seconds(30)) const;  // NOLINT(modernize-use-nodiscard)
+
+  // What becomes of a packet now, by all rules that are there, whoever made them. The words are as for Rules::explain.
+  [[nodiscard]] Explanation explain(const std::vector<std::string>& packet) const;
+
+ private:
+  struct Values;
+  explicit Pod(std::shared_ptr<const Values> values);
+  std::shared_ptr<const Values> values_;
+};
+
+}  // namespace sidetrack

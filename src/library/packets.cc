@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "library/packets.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "state/choice.h"
+
+namespace sidetrack {
+namespace {
+
+bool holds_rules(const Live& live) {
+  return std::ranges::any_of(live.chains, [](const LiveChain& chain) {
+    return chain.ours || !chain.rules.empty() || chain.policy != Verdict::accept;
+  });
+}
+
+PodView with_plan(PodView pod, const Plan& plan) {
+  drop_our_rules(pod);
+  add(pod, plan.routing);
+  return pod;
+}
+
+}  // namespace
+
+Trace explain_planned(const Packet& packet, const Config& config, const Plan& plan, std::optional<PodView> pod) {
+  const Choice choice = choose(config, plan.ruleset, false);
+  const Live live[] = {as_live(plan.ruleset, choice.order.front())};
+  return explain(packet, pod ? with_plan(*std::move(pod), plan) : assumed_pod(plan), live);
+}
+
+std::vector<Live> live_rules(Survey survey, std::vector<std::string>& warnings) {
+  // "No rules" would be a guess.
+  if (const Unreadable* place = unseen(survey)) throw place->why;
+  for (const BackendKind kind : all_backends) {
+    const auto* unreadable = std::get_if<Unreadable>(&survey.of(kind));
+    if (unreadable != nullptr) {
+      warnings.push_back(std::string(unreadable->why.what()) +
+                         ": its tables, none of which can be the sidecar's, are not seen");
+    }
+  }
+  std::vector<Live> found = deciding(std::move(survey));
+  std::erase_if(found, [](const Live& live) { return !holds_rules(live); });
+  std::ranges::reverse(found);  // the backends as people think of them: what comes first is the newest
+  return found;
+}
+
+}  // namespace sidetrack

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Which rules and which pod a packet is explained by.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "evaluate/explain.h"
+#include "kernel/survey.h"
+#include "mesh/plan.h"
+#include "model/config.h"
+#include "model/live.h"
+#include "model/packet.h"
+#include "model/pod.h"
+
+namespace sidetrack {
+
+// By the rules of the plan, as the backend that is chosen first holds them. In the pod that is given its addresses
+// count, with what the plan adds to it; without one, addresses of documentation.
+[[nodiscard]] Trace explain_planned(const Packet& packet, const Config& config, const Plan& plan,
+                                    std::optional<PodView> pod);
+
+// The rules of every backend that holds any. Throws not_permitted if one that may hold some of ours cannot be read;
+// adds a sentence to `warnings` for any other that cannot.
+[[nodiscard]] std::vector<Live> live_rules(Survey survey, std::vector<std::string>& warnings);
+
+}  // namespace sidetrack

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#pragma once
+
+#include "mesh/plan.h"
+#include "model/config.h"
+#include "system/namespaces.h"
+
+namespace sidetrack {
+
+// The plan of the options. Completes `config` by what only the host says: the files are those of the process that the
+// place is of, else this process's. The addresses are those of the network namespace that the calling thread is in.
+// Throws as gather() does (host.h).
+[[nodiscard]] Plan plan_for(Config& config, const Names& names, const Place* place);
+
+}  // namespace sidetrack

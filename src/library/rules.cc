@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <sidetrack/rules.h>
+
+#include <utility>
+
+#include "kernel/nft/script.h"
+#include "library/packets.h"
+#include "library/planning.h"
+#include "library/values.h"
+#include "model/iptables.h"
+#include "render/render.h"
+
+namespace sidetrack {
+
+Rules::Rules(const Options& options) {
+  Values values{options.values_->config, {}};
+  values.config.dry_run = true;  // as render: goes without an address of the pod
+  values.plan = plan_for(values.config, options.values_->names, nullptr);
+  values_ = std::make_shared<const Values>(std::move(values));
+}
+
+std::string Rules::iptables_restore() const { return sidetrack::iptables_restore(values_->plan.ruleset, Family::ipv4); }
+std::string Rules::ip6tables_restore() const {
+  return sidetrack::iptables_restore(values_->plan.ruleset, Family::ipv6);
+}
+std::string Rules::nft() const { return nft_script(values_->plan.ruleset); }
+std::string Rules::json() const { return sidetrack::json(values_->plan, values_->config); }
+std::string Rules::mermaid() const { return sidetrack::mermaid(values_->plan.ruleset, Families::both()); }
+std::string Rules::dot() const { return sidetrack::dot(values_->plan.ruleset, Families::both()); }
+std::string Rules::svg() const { return sidetrack::svg(values_->plan.ruleset, Families::both()); }
+
+const std::vector<std::string>& Rules::warnings() const noexcept { return values_->plan.warnings; }
+
+Explanation Rules::explain(const std::vector<std::string>& packet) const {
+  return explanation(explain_planned(packet_of_words(packet), values_->config, values_->plan, {}));
+}
+
+}  // namespace sidetrack

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "library/sentences.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+
+namespace sidetrack {
+namespace {
+
+// "22 rules in nat (ipv4)", "57 rules in raw, mangle, nat (ipv4, ipv6)": rules counted as the backend stores them
+std::string summary(const Ruleset& ruleset, BackendKind backend) {
+  std::size_t count = 0;
+  std::string tables;
+  for (Table table : all_tables) {
+    std::size_t in_table = 0;
+    for (Families scope : scopes(backend)) {
+      for (const Chain& chain : chains(ruleset, table, scope)) in_table += chain.rules.size();
+    }
+    if (in_table > 0) tables += (tables.empty() ? "" : ", ") + std::string(name(table));
+    count += in_table;
+  }
+  Families families;
+  for (const Rule& rule : ruleset.rules) families = families | rule.families;
+  return count == 0 ? "no rules" : fmt::format("{} rules in {} ({})", count, tables, names(families));
+}
+
+// "22 rules in nat (ipv4) through iptables-nft"
+std::string summary(const ApplyResult& result) {
+  return fmt::format("{} through {}", summary(result.canonical, *result.backend), name(*result.backend));
+}
+
+std::string removed(const ApplyResult& result, std::string_view verb) {
+  std::string text;
+  for (BackendKind left : result.left) text += fmt::format("; {} those in {}", verb, name(left));
+  return text;
+}
+
+std::string unchanged(const ApplyResult& result) {
+  return fmt::format("nothing to change: {} already as asked", summary(result));
+}
+
+void append(std::vector<std::string>& warnings, const std::vector<Obstacle>& obstacles) {
+  std::ranges::transform(obstacles, std::back_inserter(warnings), [](const Obstacle& each) { return text(each); });
+}
+
+}  // namespace
+
+std::string applied(const ApplyResult& result, std::optional<Milliseconds> took) {
+  if (result.applied == Applied::unchanged) return unchanged(result);
+  const std::string time = took ? fmt::format(" in {:.1f} ms", took->count()) : "";
+  const std::string because = result.because.empty() ? "" : fmt::format(" ({})", result.because);
+  return fmt::format("programmed {}{}{}{}", summary(result), time, because, removed(result, "removed"));
+}
+
+std::string checked(const ApplyResult& result) {
+  if (result.applied == Applied::unchanged) return unchanged(result);
+  return fmt::format("the kernel would accept {}{}; nothing was changed", summary(result),
+                     removed(result, "apply would remove"));
+}
+
+std::string cleaned(const ApplyResult& result) {
+  if (result.applied == Applied::unchanged) return "nothing to remove";
+  std::string from;
+  for (BackendKind backend : result.left) from += (from.empty() ? " from " : ", ") + std::string(name(backend));
+  return "removed all rules and routes of the sidecar" + from;
+}
+
+std::string verified(const Comparison& comparison) {
+  if (comparison.as_asked()) {
+    return fmt::format("rules and routes are as asked, through {}", name(comparison.backends.front().backend));
+  }
+  if (comparison.equal()) {
+    return "the rules and routes are as asked, but what is not Sidetrack's to change keeps traffic from where they "
+           "bring it";
+  }
+  const std::string what = "the pod is not as asked; ";
+  if (!comparison.refusal.empty()) return what + "'sidetrack apply' would refuse to make it so";
+  return what + "'sidetrack apply' with these options would make it so";
+}
+
+std::vector<std::string> warnings(const ApplyResult& result) {
+  std::vector<std::string> all = result.warnings;
+  append(all, result.obstacles);
+  return all;
+}
+
+std::vector<std::string> warnings(const Comparison& comparison) {
+  std::vector<std::string> all;
+  for (const Difference& difference : comparison.backends)
+    std::ranges::copy(difference.warnings, std::back_inserter(all));
+  append(all, comparison.obstacles);
+  if (!comparison.refusal.empty()) all.push_back("apply would refuse: " + comparison.refusal);
+  return all;
+}
+
+}  // namespace sidetrack

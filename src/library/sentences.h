@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// What came of a command, in a sentence.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "state/apply.h"
+#include "state/diff.h"
+
+namespace sidetrack {
+
+using Milliseconds = std::chrono::duration<double, std::milli>;
+
+// apply: "programmed 18 rules in nat (ipv4) through iptables-nft in 0.8 ms". Without a time it is left out.
+[[nodiscard]] std::string applied(const ApplyResult& result, std::optional<Milliseconds> took = {});
+// apply --check: "the kernel would accept 18 rules in nat (ipv4) through iptables-nft; nothing was changed"
+[[nodiscard]] std::string checked(const ApplyResult& result);
+// clean: "removed all rules and routes of the sidecar from nftables"
+[[nodiscard]] std::string cleaned(const ApplyResult& result);
+// verify: "rules and routes are as asked, through iptables-nft"
+[[nodiscard]] std::string verified(const Comparison& comparison);
+
+// What the user should know and is no error, a sentence each.
+[[nodiscard]] std::vector<std::string> warnings(const ApplyResult& result);
+[[nodiscard]] std::vector<std::string> warnings(const Comparison& comparison);
+
+}  // namespace sidetrack
