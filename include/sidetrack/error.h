@@ -14,8 +14,8 @@ enum class ExitCode : int {
   usage = 2,               // wrong usage or bad input; nothing was touched
   kernel_lacks = 3,        // the kernel has no support for something that was asked for
   not_permitted = 4,       // a capability or a right is missing
-  busy = 5,                // a lock is held, or somebody else changed the rules meanwhile
-  differs = 6,             // verify, diff: the pod is not as asked
+  busy = 5,                // a lock is held, or another program changed the rules meanwhile
+  differs = 6,             // verify, diff: the pod differs from the requested rules
   validation_failed = 126  // the number that Istio's CNI repair controller looks for
 };
 

@@ -47,10 +47,10 @@ class Pod {
   Applied apply(const Options& options) const;  // NOLINT(modernize-use-nodiscard): the result need not be looked at
 
   struct Difference {
-    bool equal = false;     // rules and routes are as asked
+    bool equal = false;     // rules and routes are as requested
     bool as_asked = false;  // and nothing of others keeps traffic from where they bring it
     std::string backend;    // that holds the rules, or is to
-    std::string summary;    // "rules and routes are as asked, through iptables-nft"
+    std::string summary;    // "rules and routes are as requested, through iptables-nft"
     std::string text;       // a unified diff, chain by chain; empty if there is no difference
     std::string json;       // the same as the document of `sidetrack diff --json`
     std::vector<std::string> warnings;

@@ -127,8 +127,9 @@ class DescriptorSink : public spdlog::sinks::base_sink<spdlog::details::null_mut
     const int error = write_all(descriptor_, text);
     if (error == 0 || descriptor_ == STDERR_FILENO) return;
     descriptor_ = STDERR_FILENO;
-    (void)write_all(descriptor_, fmt::format("sidetrack: warning: cannot write the log to {}: {}; it goes on here\n",
-                                             name_, errno_words(error)));
+    (void)write_all(descriptor_,
+                    fmt::format("sidetrack: warning: cannot write the log to {}: {}; logging continues here\n", name_,
+                                errno_words(error)));
     (void)write_all(descriptor_, text);
   }
   void flush_() override {}

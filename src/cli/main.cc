@@ -58,7 +58,8 @@ ExitCode run(const std::vector<std::string_view>& args, CommandLine& line) {
 const char* what_stands(const CommandLine& line) {
   const bool writes =
       (line.command == Command::apply && !line.config.dry_run && !line.check) || line.command == Command::clean;
-  return writes ? "'sidetrack verify' with the same options tells whether the pod is as asked" : "nothing was changed";
+  return writes ? "'sidetrack verify' with the same options tells whether the pod is as requested"
+                : "nothing was changed";
 }
 
 ExitCode out_of_memory(const CommandLine& line) {

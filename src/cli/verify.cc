@@ -40,7 +40,7 @@ ExitCode compare_and_probe(const CommandLine& line, Plan wanted) {
   }
   if (failed > 0) {
     error(fmt::format("{}; {}", probes,
-                      rules != nullptr ? "the rules and routes are as asked" : "the rules cannot be read here"));
+                      rules != nullptr ? "the rules and routes are as requested" : "the rules cannot be read here"));
     return ExitCode::validation_failed;
   }
   if (rules != nullptr && !rules->as_asked()) {
@@ -53,7 +53,7 @@ ExitCode compare_and_probe(const CommandLine& line, Plan wanted) {
         fmt::format("run it as root with CAP_NET_ADMIN, or as the proxy, uid {}", line.config.proxy_uids.front()));
   }
   info(fmt::format("{}; {}", probes,
-                   rules != nullptr ? "rules and routes are as asked" : "the rules cannot be read here"));
+                   rules != nullptr ? "rules and routes are as requested" : "the rules cannot be read here"));
   return ExitCode::done;
 }
 

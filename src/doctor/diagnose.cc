@@ -21,7 +21,7 @@ struct Question {
   bool essential = false;
 };
 
-constexpr const char* nothing_works = "this backend is of no use";
+constexpr const char* nothing_works = "this backend cannot be used";
 constexpr const char* no_tproxy = "-m TPROXY fails; -m REDIRECT works";
 constexpr const char* no_dns = "DNS capture (--redirect-dns, --capture-all-dns) fails; all else works";
 

@@ -59,12 +59,12 @@ struct HostState {
 
 // ---- The backends.
 
-// Something that rules need of the kernel, asked for by a rule that needs it.
+// Something that rules need of the kernel, from a rule that needs it.
 struct Feature {
   std::string need;        // the same in all backends: "REDIRECT, redir"
   std::string name;        // as this backend calls it: "REDIRECT"
   std::string cost;        // what is lost without it: "-m TPROXY fails; -m REDIRECT works"
-  bool essential = false;  // without it the backend is of no use
+  bool essential = false;  // without it the backend cannot be used
   Families available;      // for which the kernel takes the rule
   std::string refusal;     // what it says where it does not
   std::string remedy;

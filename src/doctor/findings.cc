@@ -72,9 +72,10 @@ void add_ipv6(const Ipv6State& ipv6, std::vector<Finding>& found) {
 
 void add_lock(const LockFile& lock, std::vector<Finding>& found) {
   if (!lock.problem.empty()) {
-    found.push_back({fmt::format("no lock at {}: {}", lock.path, lock.problem),
-                     "iptables-legacy goes on without: another program at the same moment may undo its work",
-                     "mount a writable /run, or use an nf_tables backend, which needs no lock"});
+    found.push_back(
+        {fmt::format("no lock at {}: {}", lock.path, lock.problem),
+         "iptables-legacy continues without it: another program may overwrite its changes at the same moment",
+         "mount a writable /run, or use an nf_tables backend, which needs no lock"});
   }
   if (!lock.holder.empty()) {
     found.push_back({fmt::format("{} is {}", lock.path, lock.holder), "iptables-legacy waits for it (--wait)", ""});

@@ -85,8 +85,8 @@ class PacketWalk {
     const bool foreign_source = outcome.kind == Outcome::Kind::leaves && (from.is_loopback() || !is_local(pod_, from));
     if (!now.source_known || foreign_source) {
       return end(Outcome::Answers::unknown,
-                 fmt::format("what is sent from {} is answered to whoever has that address",
-                             now.source_known ? from.text() : "an address of the kernel's choice"));
+                 fmt::format("replies to {} go to whichever host has that address",
+                             now.source_known ? from.text() : "an address that the kernel chooses"));
     }
     if (lands && !outcome.transparent && !is_local(pod_, now.destination.address)) {
       return end(Outcome::Answers::unknown,
@@ -102,11 +102,11 @@ class PacketWalk {
     if (answer.seen()) return {};
     const Trace& back = answer.trace();
     if (now.untracked || answer.packet_.now.untracked) {
-      return end(Outcome::Answers::unknown, "a rule keeps connection tracking from them");
+      return end(Outcome::Answers::unknown, "a rule exempts them from connection tracking");
     }
     const bool other_zone = answer.packet_.zone != packet_.zone;
     if (other_zone && (answer.packet_.zone_of_others || packet_.zone_of_others)) {
-      return end(Outcome::Answers::unknown, "they are tracked in another zone than what they answer");
+      return end(Outcome::Answers::unknown, "they are tracked in another conntrack zone than the request");
     }
     const Outcome::Kind expected = forwarded                                    ? Outcome::Kind::forwarded
                                    : lands && asked_.direction == Direction::in ? Outcome::Kind::leaves
@@ -114,7 +114,7 @@ class PacketWalk {
     if (back.outcome.kind == expected) return outcome;
     if (back.outcome.kind == Outcome::Kind::unknown) return end(Outcome::Answers::unknown, back.outcome.why);
     if (back.outcome.kind == Outcome::Kind::lands) {
-      return end(Outcome::Answers::lost, "they are kept in the pod" + by_rule(back));
+      return end(Outcome::Answers::lost, "they stay in the pod" + by_rule(back));
     }
     return end(Outcome::Answers::lost, sentence(back.outcome));
   }
@@ -322,7 +322,7 @@ class PacketWalk {
   }
 
   [[nodiscard]] std::string not_followed(const Route& way) const {
-    return fmt::format("the way to {}: `{}`", packet_.now.destination.address.text(),
+    return fmt::format("the route to {}: `{}`", packet_.now.destination.address.text(),
                        way.route != nullptr && way.route->kind == NetworkRoute::Kind::unknown ? ip_words(*way.route)
                                                                                               : ip_words(*way.rule));
   }
@@ -503,23 +503,23 @@ class PacketWalk {
 
   void conntrack() {
     if (packet_.by_lo && packet_.now.tracked) {
-      packet_.kernel("conntrack: knows the packet already, from OUTPUT");
+      packet_.kernel("conntrack: tracked already, in OUTPUT");
       return;
     }
-    if (packet_.now.untracked) return packet_.kernel("conntrack: does not track it");
+    if (packet_.now.untracked) return packet_.kernel("conntrack: not tracked");
     switch (packet_.now.state) {
       case ConnectionState::new_:
         packet_.kernel(fmt::format("conntrack: a new connection{}",
                                    packet_.zone ? fmt::format(", in zone {}", *packet_.zone) : ""));
         break;
       case ConnectionState::established:
-        packet_.kernel("conntrack: a connection that it knows");
+        packet_.kernel("conntrack: an established connection");
         break;
       case ConnectionState::reply:
-        packet_.kernel("conntrack: the answer of a connection that it knows");
+        packet_.kernel("conntrack: a reply of an established connection");
         break;
       case ConnectionState::invalid:
-        packet_.kernel("conntrack: of no connection that it knows");
+        packet_.kernel("conntrack: invalid: it belongs to no known connection");
         return;
     }
     packet_.now.tracked = true;
@@ -531,23 +531,23 @@ class PacketWalk {
   bool nat(Hook at) {
     const bool of_destination = at == Hook::output || at == Hook::prerouting;
     const Address before = packet_.now.destination.address;
-    if (!packet_.now.tracked) return not_asked(at, "without a connection there is nothing to translate");
+    if (!packet_.now.tracked) return not_asked(at, "an untracked packet is not translated");
     if (packet_.now.state == ConnectionState::new_) {
       bool& decided = of_destination ? packet_.destination_decided : packet_.source_decided;
-      if (decided) return not_asked(at, "the connection was decided about on the way out");
+      if (decided) return not_asked(at, "this connection was translated, or not, in OUTPUT");
       decided = true;
       const auto chain = [&](const Call& call) { return ask(call.base); };
       if (in_order(nat_chains_at(live_, packet_.family, at), chain) == Passed::gone) return false;
     } else {
-      not_asked(at, "only the first packet of a connection is decided about");
+      not_asked(at, "only the first packet of a connection passes nat");
       packet_.now.state == ConnectionState::reply ? translate_answer(of_destination) : translate(of_destination);
     }
     if (at != Hook::output || packet_.now.destination.address == before) return true;
-    return reroute("the destination is another");
+    return reroute("the destination changed");
   }
 
   bool not_asked(Hook at, const char* because) {
-    if (has_rules_of_nat(at)) packet_.kernel(fmt::format("nat {} is not asked: {}", name(at), because));
+    if (has_rules_of_nat(at)) packet_.kernel(fmt::format("nat {} is skipped: {}", name(at), because));
     return true;
   }
 
@@ -633,7 +633,7 @@ std::optional<Outcome> not_followed(const Packet& packet, const PodView& pod) {
         fmt::format("no tcp connection to {}, a {} address", to.text(), broadcast ? "broadcast" : "multicast");
   } else {
     outcome.kind = Outcome::Kind::unknown;
-    outcome.why = fmt::format("who takes what is sent to {}, {}", to.text(),
+    outcome.why = fmt::format("which hosts receive what is sent to {}, {}", to.text(),
                               any         ? "no address"
                               : broadcast ? "a broadcast address"
                                           : "a multicast address");
@@ -726,7 +726,7 @@ Trace explain(const Packet& packet, const PodView& pod, std::span<const Live> li
       trace.outcome = {};
       trace.outcome.kind = Outcome::Kind::unknown;
       trace.outcome.at = {*asked.destination, asked.destination_port};
-      trace.outcome.why = fmt::format("its end: more than {} ways to tell apart", most_walks);
+      trace.outcome.why = fmt::format("where it ends: more than {} possible paths", most_walks);
       break;
     }
     if (walk.seen()) continue;

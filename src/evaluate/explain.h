@@ -35,7 +35,7 @@ struct Step {
     hook,     // it comes to a hook
     kernel,   // what the kernel does beside the rules: conntrack, routing, address translation
     passed,   // a rule that does not match
-    unknown,  // a rule of which cannot be known whether it matches, or what it does
+    unknown,  // a rule of which it is not known whether it matches, or what it does
     matched,  // a rule that matches, and the walk goes on: a jump, a mark
     decided,  // a rule that matches and ends the walk of its chain or table
   };

@@ -276,7 +276,7 @@ std::string where(const Route& way) {
     case Route::Kind::onward:
       return "goes out by " + way.device;
     case Route::Kind::unknown:
-      return "goes nobody knows where";
+      return "takes a route that cannot be predicted";
     case Route::Kind::local:
     case Route::Kind::by_rule:
       break;
@@ -354,7 +354,8 @@ void put_ours(Live& live, const Ruleset& canonical) {
 }  // namespace
 
 std::string text(const Obstacle& obstacle) {
-  return fmt::format("{}: `{}` {}; as asked it {}", obstacle.rule, obstacle.packet, obstacle.instead, obstacle.planned);
+  return fmt::format("{}: `{}` {}; as requested it {}", obstacle.rule, obstacle.packet, obstacle.instead,
+                     obstacle.planned);
 }
 
 std::vector<Live> after_apply(const Ruleset& canonical, BackendKind backend, std::vector<Live> after) {

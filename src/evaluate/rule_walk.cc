@@ -78,8 +78,8 @@ class RuleWalk {
       const Rule& rule = entry.rule;
       if (packet_.trace.steps.size() >= most_steps_) {
         packet_.not_known(
-            fmt::format("the chains of {} jump to each other in too many ways to follow them all: {} is the "
-                        "last rule that was looked at",
+            fmt::format("the chains of {} jump to each other along too many paths to follow them all: {} was the "
+                        "last rule evaluated",
                         table_words(in), rule_of(packet_.trace.steps.back())));
         return Ended::gone;
       }
@@ -200,7 +200,7 @@ class RuleWalk {
     const PacketState before = packet_;
     std::vector<PacketState>& without_effect = without_effect_[target];
     if (std::ranges::find(without_effect, before) != without_effect.end()) {
-      packet_.trace.steps[place].text += ": as before, nothing there decides about it";
+      packet_.trace.steps[place].text += ": as before, no rule there decides";
       return Ended::back;
     }
     jumps_.push_back(place);
@@ -215,12 +215,12 @@ class RuleWalk {
   std::optional<Ended> apply(Verdict verdict, const LiveChain& in, const LiveRule&, std::size_t place) {
     switch (verdict) {
       case Verdict::accept:
-        say(place, Step::Kind::decided, "accepted: no further rule of this table is looked at");
+        say(place, Step::Kind::decided, "accepted: no further rule of this table is evaluated");
         left_alone_by(in, place);
         return Ended::accepted;
       case Verdict::return_:
         say(place, Step::Kind::decided,
-            jumps_.empty() ? "no further rule of this chain is looked at"
+            jumps_.empty() ? "no further rule of this chain is evaluated"
                            : fmt::format("back to {}", packet_.trace.steps[jumps_.back()].chain));
         left_alone_by(in, place);
         return Ended::back;
@@ -298,8 +298,7 @@ class RuleWalk {
       packet_.now.chosen_ports = {1, 65535};
     }
     say(place, Step::Kind::decided,
-        made.after_known ? fmt::format("its source is now {}", made.after.text())
-                         : "its source is the kernel's choice");
+        made.after_known ? fmt::format("its source is now {}", made.after.text()) : "the kernel chooses its source");
     packet_.now.source = made.after;
     packet_.now.source_known = made.after_known;
     packet_.connection.source = made;
@@ -353,7 +352,7 @@ class RuleWalk {
       say(place, Step::Kind::matched, "no effect: it is tracked already");
     } else {
       packet_.now.untracked = true;
-      say(place, Step::Kind::matched, "not to be tracked");
+      say(place, Step::Kind::matched, "exempt from connection tracking");
     }
     return {};
   }
@@ -363,13 +362,13 @@ class RuleWalk {
     if (packet_.now.tracked) {
       say(place, Step::Kind::matched, "no effect: it is tracked already");
     } else if (packet_.now.untracked) {
-      say(place, Step::Kind::matched, "no effect: it is not to be tracked");
+      say(place, Step::Kind::matched, "no effect: it is exempt from connection tracking");
     } else if (packet_.zone) {
       say(place, Step::Kind::matched, fmt::format("no effect: its zone is {} already", *packet_.zone));
     } else {
       packet_.zone = zone.zone;
       packet_.zone_of_others = !entry.ours;
-      say(place, Step::Kind::matched, fmt::format("to be tracked in zone {}", zone.zone));
+      say(place, Step::Kind::matched, fmt::format("tracked in zone {}", zone.zone));
     }
     return {};
   }

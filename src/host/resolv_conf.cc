@@ -36,7 +36,7 @@ std::vector<Address> name_servers(std::string_view text, const std::string& name
     if (const auto server = Address::parse(word.substr(0, word.find('%')))) {
       servers.push_back(*server);
     } else {
-      warnings.push_back(fmt::format("{}: '{}' is no address: this name server is passed over", name, excerpt(word)));
+      warnings.push_back(fmt::format("{}: '{}' is not an address: name server ignored", name, excerpt(word)));
     }
   }
   return servers;

@@ -26,7 +26,7 @@ class Backend {
 
   [[nodiscard]] virtual BackendKind kind() const = 0;
 
-  // What the user should know and is no error, a sentence each: "going on without the lock …".
+  // What the user should know and is no error, a sentence each: "continuing without the lock …".
   [[nodiscard]] virtual std::vector<std::string> warnings() const { return {}; }
 
   // The rules as this backend stores them, which is what `read` gives back: folded into sets by nftables, else with

@@ -98,7 +98,7 @@ NamespaceLock::NamespaceLock(milliseconds wait) : file_(open_namespace()) {
     lock_file(file_.get(), "the lock of the network namespace", wait);
   } else {  // kernels that only resemble Linux may have no such file, or no locks on it
     warning_ =
-        fmt::format("going on without the lock of the network namespace: {}: {}", namespace_lock, errno_words(errno));
+        fmt::format("continuing without the lock of the network namespace: {}: {}", namespace_lock, errno_words(errno));
   }
 }
 

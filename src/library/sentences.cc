@@ -39,7 +39,7 @@ std::string removed(const ApplyResult& result, std::string_view verb) {
 }
 
 std::string unchanged(const ApplyResult& result) {
-  return fmt::format("nothing to change: {} already as asked", summary(result));
+  return fmt::format("nothing to change: {} already as requested", summary(result));
 }
 
 void append(std::vector<std::string>& warnings, const std::vector<Obstacle>& obstacles) {
@@ -70,13 +70,14 @@ std::string cleaned(const ApplyResult& result) {
 
 std::string verified(const Comparison& comparison) {
   if (comparison.as_asked()) {
-    return fmt::format("rules and routes are as asked, through {}", name(comparison.backends.front().backend));
+    return fmt::format("rules and routes are as requested, through {}", name(comparison.backends.front().backend));
   }
   if (comparison.equal()) {
-    return "the rules and routes are as asked, but what is not Sidetrack's to change keeps traffic from where they "
+    return "the rules and routes are as requested, but something that Sidetrack must not change keeps traffic from "
+           "where they "
            "bring it";
   }
-  const std::string what = "the pod is not as asked; ";
+  const std::string what = "the pod differs from the requested rules; ";
   if (!comparison.refusal.empty()) return what + "'sidetrack apply' would refuse to make it so";
   return what + "'sidetrack apply' with these options would make it so";
 }

@@ -20,7 +20,7 @@ using Milliseconds = std::chrono::duration<double, std::milli>;
 [[nodiscard]] std::string checked(const ApplyResult& result);
 // clean: "removed all rules and routes of the sidecar from nftables"
 [[nodiscard]] std::string cleaned(const ApplyResult& result);
-// verify: "rules and routes are as asked, through iptables-nft"
+// verify: "rules and routes are as requested, through iptables-nft"
 [[nodiscard]] std::string verified(const Comparison& comparison);
 
 // What the user should know and is no error, a sentence each.

@@ -185,7 +185,7 @@ since rules of IPv4 are always made.
 )"},
     {"dns-server", "The servers of\n.Fl -redirect-dns ,\ninstead of those of resolv.conf.\n"},
     {"dry-run", "Print the rules and touch nothing, as\n.Cm render\ndoes.\n"},
-    {"check", "Let the kernel say if it would take the rules; nothing changes.\n"},
+    {"check", "Check that the kernel would accept the rules; nothing changes.\n"},
     {"probe", "Try real connections too, beside comparing the rules.\n"},
     {"clean", "Say what\n.Cm clean\nwould remove instead.\n"},
     {"watch", "Refresh every second, and mark the counters that move.\n"},

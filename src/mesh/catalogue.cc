@@ -65,7 +65,7 @@ std::vector<Row> make_rows() {
       "what the virtual machine behind {interface} sends to {range} is outbound traffic", 1);
 
   add(invalid_jump, mangle, prerouting, {ctstate(ConntrackStateMatch::invalid)}, Jump{istio_drop}, "--drop-invalid",
-      "packets of no known connection are dropped, lest the app answer them with a reset");
+      "packets of unknown connections are dropped, so that the app does not send a RST");
   add(invalid_drop, mangle, istio_drop, {}, Verdict::drop, "--drop-invalid", "dropped");
 
   add(tunnel_port, nat, istio_inbound, {tcp, usual(dport(15008))}, returns, "-e {port}",
@@ -80,15 +80,15 @@ std::vector<Row> make_rows() {
       "marked, so that the policy route brings it to the proxy's open connection");
   add(divert_accept, mangle, istio_divert, {}, Verdict::accept, "-m TPROXY", "accepted as marked");
 
-  add(inbound_jump, nat, prerouting, {tcp}, Jump{istio_inbound}, "-b", "inbound TCP is looked at");
+  add(inbound_jump, nat, prerouting, {tcp}, Jump{istio_inbound}, "-b", "inbound TCP is checked");
   add(inbound_excluded_port, nat, istio_inbound, {tcp, to_port}, returns, "-d {port}",
       "inbound to port {port} is left to the app");
   add(inbound_established, mangle, istio_inbound, {tcp, established}, Jump{istio_divert}, "-b *", established_text);
   add(inbound_established, mangle, istio_inbound, {tcp, to_port, established}, Jump{istio_divert}, "-b {port}",
       established_text);
 
-  add(outbound_jump, nat, output, {}, Jump{istio_output}, "", "outbound traffic is looked at");
-  add(outbound_jump, nat, output, {tcp}, Jump{istio_output}, "", "outbound TCP is looked at");  // Istio 1.1
+  add(outbound_jump, nat, output, {}, Jump{istio_output}, "", "outbound traffic is checked");
+  add(outbound_jump, nat, output, {tcp}, Jump{istio_output}, "", "outbound TCP is checked");  // Istio 1.1
   add(outbound_passthrough, nat, istio_output, {out("lo"), from_passthrough}, returns, "", passthrough_text);
   add(proxy_to_itself, nat, istio_output, {out("lo"), not_to, tcp, not_to_port, owned}, Jump{istio_in_redirect},
       "{owner_flag} {id}", itself_text);
@@ -111,7 +111,7 @@ std::vector<Row> make_rows() {
       "ISTIO_OUTBOUND_OWNER_GROUPS=", "no group's outbound goes to the proxy");
 
   add(dns_zone_jump, raw, output, {}, Jump{istio_output_dns}, "--redirect-dns", "DNS is given its conntrack zones");
-  add(dns_jump, nat, istio_output, {}, Jump{istio_output_dns}, "--redirect-dns", "DNS is looked at");
+  add(dns_jump, nat, istio_output, {}, Jump{istio_output_dns}, "--redirect-dns", "DNS is checked");
   add(dns_proxy_query, raw, istio_output_dns, {udp, dport(53), owned}, CtZone{1}, "--redirect-dns",
       "the proxy's ({owner}) own queries are tracked apart, in zone 1");
   add(dns_proxy_answer, raw, istio_output_dns, {udp, sport(15053), owned}, CtZone{2}, "--redirect-dns",

@@ -120,7 +120,7 @@ bool holds_others(const Live& live) {
 std::optional<Error> others_in_own_tables(const Live& seen) {
   const auto refusal = [&](const std::string& table, const std::string& what, const std::string& command) {
     return Error(ExitCode::failed,
-                 fmt::format("{}: the table {} holds {} that is not Sidetrack's; nothing was changed",
+                 fmt::format("{}: the table {} holds {} that Sidetrack did not make; nothing was changed",
                              name(seen.backend), printable(table), printable(what)),
                  fmt::format("move it to a table of its own, then remove it here: {}", printable(command)));
   };
@@ -166,7 +166,7 @@ std::optional<Error> leads_to_removed(const Live& seen, const Ruleset& wanted) {
       if (jump == nullptr || !goes(chain, jump->chain)) continue;
       return Error(
           ExitCode::failed,
-          fmt::format("{}: the chain {} of the table {} ({}) cannot be removed: somebody else's rule leads to it: {}",
+          fmt::format("{}: the chain {} of the table {} ({}) cannot be removed: another program's rule leads to it: {}",
                       name(seen.backend), printable(jump->chain), chain.table_name, names(chain.families),
                       printable(iptables_words(live.rule))),
           "delete that rule first; nothing was changed");

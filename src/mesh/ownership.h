@@ -31,19 +31,19 @@ namespace sidetrack {
 //                                           -A OUTPUT ! -d LO -p tcp -o lo -m owner --uid-owner U -j MARK --set-mark
 //                                           1338 -A OUTPUT -p tcp -m connmark --mark M -j CONNMARK --restore-mark
 //
-// Nothing in the kernel says who wrote a rule: somebody else's rule of exactly one of these shapes, beside ISTIO_
+// Nothing in the kernel says who wrote a rule: another program's rule of exactly one of these shapes, beside ISTIO_
 // chains, is taken for ours. The same rule with a comment, or any other word more, is not.
 void mark_ours(std::vector<LiveChain>& chains);
 
 // Whether the chain may go with what is ours: one of ours without a rule of somebody else.
 [[nodiscard]] bool is_wholly_ours(const LiveChain& chain);
-// Whether anything of it is ours to change. A chain of ours that holds only somebody else's rules is kept for them.
+// Whether anything of it is ours to change. A chain of ours that holds only another program's rules is kept for them.
 [[nodiscard]] bool concerns_us(const LiveChain& chain);
 
 // Whether there is anything of others that the kernel would ask: rules, policies, tables that are switched off.
 [[nodiscard]] bool holds_others(const Live& live);
 
-// The refusal that names somebody else's rule that leads to a chain of ours which would have to go; nothing if none
+// The refusal that names another program's rule that leads to a chain of ours which would have to go; nothing if none
 // does.
 [[nodiscard]] std::optional<Error> leads_to_removed(const Live& seen, const Ruleset& wanted);
 

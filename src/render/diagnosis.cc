@@ -81,7 +81,7 @@ Cell lock(const LockFile& lock) {
   return good(lock.path + ", free");
 }
 
-Cell tables(const TableNames& names) { return names ? Cell{joined(*names), {}} : unsure("not permitted to see"); }
+Cell tables(const TableNames& names) { return names ? Cell{joined(*names), {}} : unsure("not permitted to read"); }
 
 void write_facts(Page& page, const Diagnosis& diagnosis) {
   const HostState& host = diagnosis.host;
@@ -150,14 +150,14 @@ void write_backends(Page& page, const Diagnosis& diagnosis) {
 }
 
 std::string choice(const Diagnosis& diagnosis) {
-  if (!diagnosis.automatic) return "No backend would do here.";
+  if (!diagnosis.automatic) return "No usable backend.";
   return fmt::format("apply would use {}{}.", name(*diagnosis.automatic),
                      diagnosis.because.empty() ? "" : fmt::format(" ({})", diagnosis.because));
 }
 
 void write_findings(Page& page, const Diagnosis& diagnosis) {
   const std::vector<Finding> found = findings(diagnosis);
-  if (!found.empty()) page.heading("What is missing, and what it costs");
+  if (!found.empty()) page.heading("What is missing, and the consequences");
   for (const Finding& finding : found) {
     page.text += fmt::format("- {}\n", finding.what);
     if (!finding.cost.empty()) page.text += fmt::format("    {}\n", finding.cost);
@@ -167,7 +167,7 @@ void write_findings(Page& page, const Diagnosis& diagnosis) {
   for (const BackendState& backend : diagnosis.backends) {
     unchecked.insert(unchecked.end(), backend.unchecked.begin(), backend.unchecked.end());
   }
-  if (!unchecked.empty()) page.heading("What could not be seen");
+  if (!unchecked.empty()) page.heading("What could not be checked");
   for (const std::string& sentence : unchecked) page.text += fmt::format("- {}\n", sentence);
 }
 

@@ -49,7 +49,7 @@ void write(Writer& out, const ChainDiff& chain) {
   if (chain.missing) out.changed('+', "-N " + chain_name);
   if (chain.extra) out.changed('-', "-N " + chain_name);
   if (chain.drops) out.changed('-', fmt::format("-P {} DROP", chain_name));
-  if (chain.dormant) out.line("-flags dormant   # its table: the kernel asks none of its chains");
+  if (chain.dormant) out.line("-flags dormant   # its table: the kernel calls none of its chains");
 
   const auto& lines = chain.lines;
   const auto changed = [&](std::size_t i) { return sign(lines[i].kind) != ' '; };

@@ -102,7 +102,7 @@ std::string title_of(const LiveChain& chain) {
   if (!chain.hook->device.empty()) title += ", device " + printable(chain.hook->device);
   if (!usual || usual->priority != chain.hook->priority) title += fmt::format(", at priority {}", chain.hook->priority);
   if (chain.policy != Verdict::accept) title += ", policy drop";
-  if (chain.dormant) title += ", never asked: its table is dormant";
+  if (chain.dormant) title += ", never called: its table is dormant";
   return title;
 }
 

@@ -178,7 +178,7 @@ class Groups {
   std::map<std::size_t, std::unordered_set<std::string>> known_;
 };
 
-constexpr const char* not_followed = "and perhaps more: the rules have too many ways to follow them all";
+constexpr const char* not_followed = "and perhaps more: the rules have too many paths to follow them all";
 
 std::string values_of(const Gathered& group) {
   return some(group.values, [](const std::string& value) { return value; });

@@ -25,7 +25,7 @@ struct ApplyResult {
 };
 
 // Makes the namespace hold what is asked: through the first backend whose kernel side takes the rules, and through no
-// other. Rules that are already as asked are left alone, down to their counters, unless --force-apply.
+// other. Rules that are already as requested are left alone, down to their counters, unless --force-apply.
 //
 // All or nothing: when it throws, the namespace holds what it held, or the message says what it holds. Signals that ask
 // the process to end wait from the first change to the last. Somebody else's change in between is met by a new survey,

@@ -84,6 +84,7 @@ std::optional<Error> cannot_go(const Request& request, const Survey& survey) {
     const Live* live = survey.live(kind);
     if (live == nullptr) continue;
     if (auto refused = leads_to_removed(*live, asked)) return refused;
+    if (kind != BackendKind::nftables) continue;  // the others share their tables with everybody
     auto refused = others_in_own_tables(*live);
     // Which backend will hold the rules is not decided yet: a table that is as asked would stay.
     if (refused && !is_as_asked(survey, kind, asked)) return refused;
@@ -122,7 +123,7 @@ Error none_left(const std::vector<Skipped>& skipped) {
   for (const Skipped& each : skipped) {
     lacking += "\n  " + words(each) + (each.why.hint().empty() ? "" : "; " + each.why.hint());
   }
-  return {ExitCode::kernel_lacks, "no backend can program these rules here:" + lacking};
+  return {ExitCode::kernel_lacks, "no usable backend:" + lacking};
 }
 
 std::variant<Decision, Error> decide(const Request& request, const Survey& survey) {

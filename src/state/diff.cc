@@ -152,8 +152,9 @@ void warn_of_earlier(const Live& live, std::vector<std::string>& warnings) {
     if (first == chain.rules.end()) continue;
     for (auto it = chain.rules.begin(); it != first; ++it) {
       if (!decides(it->rule)) continue;
-      warnings.push_back("in " + std::string(name(chain.table)) +
-                         ", somebody else's rule stands before ours and may decide first: " + iptables_words(it->rule));
+      warnings.push_back(
+          "in " + std::string(name(chain.table)) +
+          ", another program's rule stands before ours and may decide first: " + iptables_words(it->rule));
     }
   }
 }

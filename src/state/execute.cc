@@ -17,7 +17,7 @@ constexpr int attempts = 10;  // each lost only if somebody else committed in th
 
 const Ruleset no_rules;
 
-constexpr const char* routes_left = "policy rules, routes or addresses that are not asked for are still there";
+constexpr const char* routes_left = "policy rules, routes or addresses that were not requested are still there";
 
 std::string names(const std::vector<BackendKind>& kinds) {
   std::vector<std::string_view> list;
@@ -36,7 +36,7 @@ std::string first_of(const Difference& difference) {
     std::string place = "table " + std::string(name(chain.table)) + ", chain " + chain.name;
     for (const DiffLine& line : chain.lines) {
       if (line.kind == DiffLine::Kind::missing) return place + ": missing: " + iptables_words(line.rule);
-      if (line.kind == DiffLine::Kind::extra) return place + ": not asked for: " + iptables_words(line.rule);
+      if (line.kind == DiffLine::Kind::extra) return place + ": not requested: " + iptables_words(line.rule);
     }
     return place;
   }
@@ -50,8 +50,8 @@ void require_as_committed(const Live& after, const Change& change) {
   // Each commit to nf_tables counts the generation up by one; a lock keeps others from the legacy tables.
   if (after.generation != change.seen->generation && after.generation != change.seen->generation + 1) {
     throw Error(ExitCode::busy,
-                fmt::format("{}: the rules were committed, but somebody else changed them right after: {}", name(kind),
-                            first_of(diff(after, sent))),
+                fmt::format("{}: the rules were committed, but another program changed them right after: {}",
+                            name(kind), first_of(diff(after, sent))),
                 "see that only one program writes the sidecar's rules, then run it again");
   }
   throw Error(
@@ -80,8 +80,8 @@ class Executor {
     try {
       kernel_.remove(decision.remove);
     } catch (const Error& error) {
-      throw with(error, changed ? std::string("the rules are as asked, but ") + routes_left
-                                : "the rules were as asked already");
+      throw with(error, changed ? std::string("the rules are as requested, but ") + routes_left
+                                : "the rules were as requested already");
     }
     changed = changed || decision.remove != Routing{};
     if (changed) result_.applied = Applied::changed;
@@ -131,7 +131,7 @@ class Executor {
     std::string all;
     for (const Obstacle& obstacle : result_.obstacles) all += "\n  " + text(obstacle);
     throw Error(ExitCode::differs,
-                "what is not Sidetrack's to change keeps traffic from where the options ask for it; nothing was "
+                "something that Sidetrack must not change keeps traffic from where the options send it; nothing was "
                 "changed:" +
                     all,
                 "remove it, or leave out --strict");
@@ -199,7 +199,7 @@ class Executor {
       return true;
     } catch (const Error& second) {
       rules_stand_ = true;  // perhaps: the routes that they need stay
-      throw with(error, std::string("whether the old rules or the new ones stand is not known: ") + second.what());
+      throw with(error, std::string("whether the old or the new rules are in place is not known: ") + second.what());
     }
   }
 
@@ -218,10 +218,10 @@ class Executor {
     const std::string rest = names(removals(attempt, at + 1, attempt.commits.size()));
     std::string text;
     if (puts(attempt)) {
-      text = fmt::format("what was committed stands in {}", name(*attempt.backend));
+      text = fmt::format("the committed rules are in {}", name(*attempt.backend));
       if (!rest.empty()) text += ", and older rules in " + rest;
     } else if (!rest.empty()) {
-      text = "rules of the sidecar still stand in " + rest;
+      text = "rules of the sidecar are still in " + rest;
     }
     if (gone.empty()) return text;
     const char* whose = puts(attempt) ? "the older rules" : "the rules of the sidecar";
@@ -250,15 +250,15 @@ class Executor {
   // ours in their place before. Returns the error to be thrown.
   Error second_failed(const Attempt& attempt, std::size_t failed, const Error& error) {
     const std::string rest = names(removals(attempt, failed, attempt.commits.size()));
-    const std::string again = "run it again when that is mended";
+    const std::string again = "run it again when that is fixed";
     if (!puts(attempt)) {
       return with(error,
-                  fmt::format("rules of the sidecar still stand in {}; those in {} are removed", rest,
+                  fmt::format("rules of the sidecar are still in {}; those in {} are removed", rest,
                               names(backends_of(attempt.commits.front()))),
                   again);
     }
     const std::string both =
-        fmt::format("the rules that are asked for stand in {}, older ones still in {}", name(*attempt.backend), rest);
+        fmt::format("the requested rules are in {}, older ones still in {}", name(*attempt.backend), rest);
     if (attempt.commits.front().size() > 1 || holds_ours(seen(*attempt.backend))) return with(error, both, again);
     try {
       const Change put = changes(attempt.commits.front()).front();
@@ -314,7 +314,7 @@ void until_undisturbed(const Request& request, Kernel& kernel, Act act) {
       }
     } catch (const Error& error) {
       if (before.empty() || before == error.what()) throw;
-      throw with(error, "it was begun anew after: " + before);
+      throw with(error, "restarted after: " + before);
     }
   }
 }
@@ -337,7 +337,7 @@ ApplyResult check(const Request& request, Kernel& kernel) {
     ApplyResult checked;
     std::vector<std::string> unchecked = Executor(request, survey, kernel, checked).check(decision);
     for (const std::string& command : ip_commands(decision.add)) {
-      unchecked.push_back("routing: whether the kernel takes '" + command + "': it can only be asked by doing it");
+      unchecked.push_back("routing: whether the kernel accepts '" + command + "': only doing it can tell");
     }
     for (const std::string& sentence : unchecked) checked.warnings.push_back("not checked: " + sentence);
     bool changes = decision.add != Routing{} || decision.remove != Routing{};

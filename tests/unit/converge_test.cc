@@ -158,7 +158,7 @@ TEST_F(ConvergeTest, SaysWhatStandsIfTheNewRulesCannotGoEither) {
     throw Error(ExitCode::failed, "no memory");
   };
   EXPECT_EQ(failure(ExitCode::failed),
-            "no memory; the rules that are asked for stand in iptables-nft, older ones still in iptables-legacy, and "
+            "no memory; the requested rules are in iptables-nft, older ones still in iptables-legacy, and "
             "could not be removed again: no memory again");
   EXPECT_EQ(kernel.routes.routing, wanted.routing);
 }
@@ -169,8 +169,8 @@ TEST_F(ConvergeTest, SaysWhatStandsIfRoutesCannotGo) {
   config = injected();
   kernel.before_remove = [] { throw Error(ExitCode::failed, "no route to be removed"); };
   EXPECT_EQ(failure(ExitCode::failed),
-            "no route to be removed; the rules are as asked, but policy rules, routes or addresses that are not asked "
-            "for are still there");
+            "no route to be removed; the rules are as requested, but policy rules, routes or addresses that were not "
+            "requested are still there");
   EXPECT_TRUE(holds(iptables_nft, older()));
 }
 
@@ -203,7 +203,7 @@ TEST_F(ConvergeTest, KeepsTheRoutesOfRulesThatWereCommitted) {
     live.chains.front().rules.clear();  // somebody else, right after the commit
     live.generation += 2;
   };
-  EXPECT_THAT(failure(ExitCode::busy), HasSubstr("what was committed stands in iptables-nft"));
+  EXPECT_THAT(failure(ExitCode::busy), HasSubstr("the committed rules are in iptables-nft"));
   EXPECT_EQ(kernel.routes.routing, wanted.routing);
 }
 
@@ -212,7 +212,7 @@ TEST_F(ConvergeTest, FailsWhenTheKernelHoldsOtherRulesThanWereSent) {
   kernel.backends[iptables_nft].after_replace = [](Live& live) { live.chains.front().rules.clear(); };
   EXPECT_THAT(failure(ExitCode::failed),
               AllOf(HasSubstr("the kernel holds other rules than were committed"),
-                    HasSubstr("stands in iptables-nft, and older rules in iptables-legacy")));
+                    HasSubstr("the committed rules are in iptables-nft, and older rules in iptables-legacy")));
   EXPECT_TRUE(holds(iptables_legacy, older()));
 }
 
@@ -235,7 +235,7 @@ TEST_F(ConvergeTest, CheckSaysWhatConvergeWouldDoAndChangesNothing) {
   EXPECT_THAT(result.warnings,
               ::testing::IsSupersetOf(
                   {::testing::Matcher<std::string>("not checked: whether it rains"),
-                   ::testing::Matcher<std::string>(HasSubstr("not checked: routing: whether the kernel takes"))}));
+                   ::testing::Matcher<std::string>(HasSubstr("not checked: routing: whether the kernel accepts"))}));
   EXPECT_EQ(kernel.backends[nftables].replaced, 0);
   EXPECT_EQ(kernel.backends[iptables_legacy].replaced, 1);
   EXPECT_EQ(kernel.routes.routing, Routing{});
@@ -280,8 +280,8 @@ TEST_F(ConvergeTest, CleanSaysWhatItCouldNotRemove) {
   kernel.routes.routing = wanted.routing;
   kernel.backends[nftables].before_replace = [] { throw Error(ExitCode::failed, "no memory"); };
   EXPECT_STREQ(refused([&] { clean(); })->what(),
-               "no memory; rules of the sidecar still stand in nftables; those in iptables-legacy are removed; policy "
-               "rules, routes or addresses that are not asked for are still there");
+               "no memory; rules of the sidecar are still in nftables; those in iptables-legacy are removed; policy "
+               "rules, routes or addresses that were not requested are still there");
   EXPECT_EQ(kernel.routes.routing, wanted.routing);
 }
 

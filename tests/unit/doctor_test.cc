@@ -79,7 +79,7 @@ nat in inet                                                       yes
 
 apply would use iptables-nft.
 
-What could not be seen
+What could not be checked
 - whether it has a table
 )");
 }
@@ -116,7 +116,7 @@ TEST(DoctorTest, WithoutSomethingEssentialABackendIsOfNoUse) {
               AllOf(HasSubstr("usable                          yes, as it seems no "),
                     HasSubstr("apply would use iptables-legacy (legacy tables are in use here).\n")));
   d.automatic.reset();
-  EXPECT_THAT(diagnosis_text(d, false), HasSubstr("No backend would do here.\n"));
+  EXPECT_THAT(diagnosis_text(d, false), HasSubstr("No usable backend.\n"));
 }
 
 // The capability says it: three backends that say it again would hide the rest.
@@ -139,7 +139,7 @@ TEST(DoctorTest, AMissingCapabilityIsToldOnce) {
   EXPECT_THAT(diagnosis_text(d, false),
               AllOf(HasSubstr("usable                          not permitted    not permitted    not permitted\n"),
                     HasSubstr("rules of the sidecar            ?                ?                ?\n"),
-                    HasSubstr("legacy tables     not permitted to see\n"), Not(HasSubstr("to you"))));
+                    HasSubstr("legacy tables     not permitted to read\n"), Not(HasSubstr("to you"))));
   // Where nothing else explains it, it is told.
   d.host.capabilities = healthy().host.capabilities;
   EXPECT_EQ(findings(d).size(), 3U);

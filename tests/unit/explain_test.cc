@@ -367,7 +367,7 @@ TEST(Explain, SaysWhenTheAnswersAreLost) {
   EXPECT_EQ(
       end("-m TPROXY -b * -c net1", passing),
       "is not for this pod: goes on by eth0 to 10.96.0.10:443 if the pod forwards, else it is dropped; its answers "
-      "are lost: they are kept in the pod, by rule 2 of mangle ISTIO_DIVERT");
+      "are lost: they stay in the pod, by rule 2 of mangle ISTIO_DIVERT");
   EXPECT_THAT(end("-b * -c net1", passing), Not(HasSubstr("answers")));
   EXPECT_THAT(end("-m TPROXY -b * -c net1", "out tcp 10.96.0.10:443"), Not(HasSubstr("answers")));
 }
@@ -564,10 +564,11 @@ TEST(Explain, DestinationsThatAreNoneOrMany) {
   EXPECT_EQ(end("out tcp 0.0.0.0:80"), "lands on 127.0.0.1:80 (the app), untouched");
   EXPECT_EQ(end("out tcp [::]:80"), "lands on [::1]:80 (the app), untouched");
   EXPECT_EQ(end("out tcp 224.0.0.1:80"), "never sent: no tcp connection to 224.0.0.1, a multicast address");
-  EXPECT_EQ(end("out udp 192.0.2.255:53"), "cannot know who takes what is sent to 192.0.2.255, a broadcast address");
+  EXPECT_EQ(end("out udp 192.0.2.255:53"),
+            "cannot know which hosts receive what is sent to 192.0.2.255, a broadcast address");
   EXPECT_EQ(end("in udp 255.255.255.255:67"),
-            "cannot know who takes what is sent to 255.255.255.255, a broadcast address");
-  EXPECT_EQ(end("in udp [ff02::1]:53"), "cannot know who takes what is sent to ff02::1, a multicast address");
+            "cannot know which hosts receive what is sent to 255.255.255.255, a broadcast address");
+  EXPECT_EQ(end("in udp [ff02::1]:53"), "cannot know which hosts receive what is sent to ff02::1, a multicast address");
 }
 
 TEST(Explain, FollowsGoto) {
@@ -612,7 +613,7 @@ TEST(Explain, SaysIfThereAreTooManyWays) {
   }
   const Trace trace = explain(packet_of("out tcp 10.96.0.10:443"), assumed_pod(planned("")), all);
   EXPECT_EQ(trace.outcome.kind, Outcome::Kind::unknown);
-  EXPECT_THAT(sentence(trace.outcome), HasSubstr("too many ways to follow them all"));
+  EXPECT_THAT(sentence(trace.outcome), HasSubstr("too many paths to follow them all"));
 }
 
 TEST(Explain, NamesArePrintable) {
@@ -645,7 +646,7 @@ tcp from 192.0.2.2 to 172.16.0.1:443, sent by uid 1000 gid 1000, the first packe
 OUTPUT, out by eth0
   conntrack: a new connection
   nat OUTPUT
-      1  -j ISTIO_OUTPUT                                yes: on to ISTIO_OUTPUT: outbound traffic is looked at
+      1  -j ISTIO_OUTPUT                                yes: on to ISTIO_OUTPUT: outbound traffic is checked
     nat ISTIO_OUTPUT
         1  -o lo -s 127.0.0.6/32 -j RETURN              no: it goes out by eth0
         2  -o lo ! -d 127.0.0.1/32 -p tcp ! --dport 15008 -m owner --uid-owner 1337 -j ISTIO_IN_REDIRECT  no: it goes out by eth0
@@ -659,9 +660,9 @@ OUTPUT, out by eth0
        10  -j ISTIO_REDIRECT                            yes: on to ISTIO_REDIRECT: all other outbound TCP goes to the proxy (-i '*')
       nat ISTIO_REDIRECT
           1  -p tcp -j REDIRECT --to-ports 15001        yes: redirected to 127.0.0.1:15001: to the proxy's outbound listener, port 15001 (-p 15001)
-  routing again, as the destination is another: out by lo: the destination is the pod itself
+  routing again, as the destination changed: out by lo: the destination is the pod itself
 PREROUTING, in by lo
-  conntrack: knows the packet already, from OUTPUT
+  conntrack: tracked already, in OUTPUT
 
 lands on 127.0.0.1:15001 (Envoy outbound); original destination 172.16.0.1:443
   by nat ISTIO_OUTPUT 10   all other outbound TCP goes to the proxy (-i '*')

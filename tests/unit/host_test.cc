@@ -141,8 +141,8 @@ TEST(GatherNameServers, InTheOrderOfTheFile) {
 TEST(GatherNameServers, WarnsOfWhatIsNoAddress) {
   const auto found = servers_of("nameserver dns.example\nnameserver 10.0.0.1\nnameserver\n");
   EXPECT_EQ(found.servers, Texts{"10.0.0.1"});
-  EXPECT_EQ(found.warnings, (Texts{"FILE: 'dns.example' is no address: this name server is passed over",
-                                   "FILE: '' is no address: this name server is passed over"}));
+  EXPECT_EQ(found.warnings, (Texts{"FILE: 'dns.example' is not an address: name server ignored",
+                                   "FILE: '' is not an address: name server ignored"}));
 }
 
 TEST(GatherNameServers, WithoutAnyDnsIsNotCaptured) {

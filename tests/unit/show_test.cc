@@ -19,7 +19,7 @@ using ::testing::Not;
 
 constexpr BackendKind legacy = BackendKind::iptables_legacy;
 
-// Somebody else's rules, of which not every word is known.
+// Another program's rules, of which not every word is known.
 Live foreign() {
   const AddressRange pods = *AddressRange::parse("10.0.0.0/8");
   Live live;
@@ -43,14 +43,14 @@ constexpr const char* foreign_shown = R"(packets  bytes  iptables-nft, ipv4
 constexpr const char* istio_1_1_shown = R"(packets  bytes  iptables-legacy, ipv4
                 PREROUTING
                   nat PREROUTING
-      0      0         1  -p tcp -j ISTIO_INBOUND                        [Istio or Sidetrack]  inbound TCP is looked at (-b)
+      0      0         1  -p tcp -j ISTIO_INBOUND                        [Istio or Sidetrack]  inbound TCP is checked (-b)
                       nat ISTIO_INBOUND [Istio or Sidetrack]
       0      0             1  -p tcp --dport 80 -j ISTIO_IN_REDIRECT     inbound to port 80 goes to the proxy (-b 80)
                           nat ISTIO_IN_REDIRECT [Istio or Sidetrack]
       0      0                 1  -p tcp -j REDIRECT --to-ports 15001    to the proxy's inbound listener, port 15001 (-z 15001) [15001 Envoy outbound]
                 OUTPUT
                   nat OUTPUT
-      0      0         1  -p tcp -j ISTIO_OUTPUT                         [Istio or Sidetrack]  outbound TCP is looked at
+      0      0         1  -p tcp -j ISTIO_OUTPUT                         [Istio or Sidetrack]  outbound TCP is checked
                       nat ISTIO_OUTPUT [Istio or Sidetrack]
       0      0             1  ! -d 127.0.0.1/32 -o lo -j ISTIO_REDIRECT  what goes to the pod's own address, not loopback, goes to the proxy (Istio 1.1)
                           nat ISTIO_REDIRECT [Istio or Sidetrack]
@@ -127,7 +127,7 @@ TEST(Show, Ours) {
 packets  bytes  iptables-nft, ipv4
                 PREROUTING
                   nat PREROUTING
-      0      0         1  -p tcp -j ISTIO_INBOUND                          [Istio or Sidetrack]  inbound TCP is looked at (-b)
+      0      0         1  -p tcp -j ISTIO_INBOUND                          [Istio or Sidetrack]  inbound TCP is checked (-b)
                       nat ISTIO_INBOUND [Istio or Sidetrack]
       0      0             1  -p tcp --dport 15008 -j RETURN               the tunnel's port: the proxy listens there itself (-e 15008) [15008 HBONE tunnel]
       0      0             2  -p tcp --dport 15021 -j RETURN               inbound to port 15021 is left to the app (-d 15021) [15021 readiness]
@@ -136,7 +136,7 @@ packets  bytes  iptables-nft, ipv4
       0      0                 1  -p tcp -j REDIRECT --to-ports 15006      to the proxy's inbound listener, port 15006 (-z 15006) [15006 Envoy inbound]
                 OUTPUT
                   nat OUTPUT
-      0      0         1  -j ISTIO_OUTPUT                                  [Istio or Sidetrack]  outbound traffic is looked at
+      0      0         1  -j ISTIO_OUTPUT                                  [Istio or Sidetrack]  outbound traffic is checked
                       nat ISTIO_OUTPUT [Istio or Sidetrack]
       0      0             1  -o lo -s 127.0.0.6/32 -j RETURN              the proxy passes inbound traffic on to the app from 127.0.0.6
       0      0             2  -o lo ! -d 127.0.0.1/32 -p tcp ! --dport 15008 -m owner --uid-owner 1337 -j ISTIO_IN_REDIRECT  the proxy (uid 1337) calling this pod's own address: inbound through the proxy (-u 1337) [15008 HBONE tunnel]
@@ -168,7 +168,7 @@ TEST(Show, OursInOneTableForBothFamilies) {
 packets  bytes  nftables, ipv4 and ipv6
                 PREROUTING
                   mangle PREROUTING
-      0      0         1  -p tcp -j ISTIO_INBOUND                                    [Sidetrack]  inbound TCP is looked at (-b)
+      0      0         1  -p tcp -j ISTIO_INBOUND                                    [Sidetrack]  inbound TCP is checked (-b)
                       mangle ISTIO_INBOUND [Sidetrack]
       0      0             1  -p tcp -m mark --mark 1337 -j RETURN                   what the proxy passes on is not captured again (-t 1337)
       0      0             2  (ipv4) -p tcp -s 127.0.0.6/32 -i lo -j RETURN          the proxy passes inbound traffic on to the app from 127.0.0.6
@@ -192,7 +192,7 @@ packets  bytes  nftables, ipv4 and ipv6
       0      0         5  (ipv6) ! -d ::1/128 -p tcp -o lo -m owner --gid-owner 1337 -j MARK --set-mark 1338  [Sidetrack]  the proxy calling this pod's own address: marked, so that it counts as inbound (-g 1337)
       0      0         6  -p tcp -m connmark --mark 1337 -j CONNMARK --restore-mark  [Sidetrack]  the app's answers to such a connection go back to the proxy (-t 1337)
                   nat OUTPUT
-      0      0         1  -j ISTIO_OUTPUT                                            [Sidetrack]  outbound traffic is looked at
+      0      0         1  -j ISTIO_OUTPUT                                            [Sidetrack]  outbound traffic is checked
                       nat ISTIO_OUTPUT [Sidetrack]
       0      0             1  (ipv4) -o lo -s 127.0.0.6/32 -j RETURN                 the proxy passes inbound traffic on to the app from 127.0.0.6
       0      0             2  (ipv6) -o lo -s ::6/128 -j RETURN                      the proxy passes inbound traffic on to the app from ::6
@@ -342,7 +342,7 @@ TEST(Summary, SaysIfThereAreTooManyWays) {
       if (!entry.rule.matches.empty()) entry.rule.matches.push_back(mark(++number));
     }
   }
-  EXPECT_THAT(summary(live).outbound, HasSubstr("too many ways to follow them all"));
+  EXPECT_THAT(summary(live).outbound, HasSubstr("too many paths to follow them all"));
 }
 
 // No hook leads there, so the kernel has not looked at how deep they are nested.

@@ -19,7 +19,7 @@ namespace {
 template <typename Info>
 bool holds_entries(int domain, int level, int option, const std::string& table) {
   const Descriptor socket_fd(socket(domain, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_RAW));
-  if (!socket_fd.valid()) return false;  // without CAP_NET_RAW this backend is of no use anyway
+  if (!socket_fd.valid()) return false;  // without CAP_NET_RAW this backend cannot be used anyway
   Info info{};
   std::strncpy(info.name, table.c_str(), sizeof info.name - 1);
   socklen_t size = sizeof info;
@@ -43,7 +43,7 @@ bool iptables_legacy_in_use() {
         if (legacy::holds_rules(family, table)) return true;
       }
     }
-  } catch (const Error&) {  // if they may not be seen, this backend is of no use anyway
+  } catch (const Error&) {  // if they may not be seen, this backend cannot be used anyway
   }
   return false;
 }

@@ -219,7 +219,7 @@ void require_none(int error, const char* path, Family family) {
     // /proc is there, and the file is not: without legacy iptables in the kernel there is none.
     if (access(of_every_namespace, F_OK) == 0 || !kernel_has_tables(family)) return;
     throw Error(ExitCode::not_permitted,
-                fmt::format("iptables-legacy: which tables there are cannot be seen: {}: {}", path, errno_words(error)),
+                fmt::format("iptables-legacy: cannot list the tables: {}: {}", path, errno_words(error)),
                 "mount /proc: mount -t proc proc /proc");
   }
   if (error == EACCES || error == EPERM) require_capabilities();

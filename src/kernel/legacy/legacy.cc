@@ -213,13 +213,13 @@ class LegacyBackend : public Backend {
       }
       if (!unseen.empty()) {
         unchecked.push_back(
-            fmt::format("iptables-legacy: whether the kernel has {} ({}): asking for a table brings it to life",
+            fmt::format("iptables-legacy: whether the kernel has {} ({}): asking for a table creates it",
                         fmt::join(unseen, ", "), name(family)));
       }
       if (any && !wanted.rules.empty()) require_extensions(family, wanted);
     }
     unchecked.emplace_back(
-        "iptables-legacy: whether the kernel takes each rule where it stands: it can only be asked by a commit");
+        "iptables-legacy: whether the kernel accepts each rule in its place: only a commit can tell");
     return unchecked;
   }
 

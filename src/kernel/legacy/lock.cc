@@ -42,7 +42,7 @@ XtablesLock::XtablesLock(const std::string& named, std::chrono::milliseconds wai
     }
     lock_file(file_.get(), printable(path), wait);
   } else if (errno == EROFS || errno == ENOENT || errno == EACCES) {
-    warning_ = fmt::format("going on without the lock of legacy iptables: {}: {}", path, errno_words(errno));
+    warning_ = fmt::format("continuing without xtables.lock: {}: {}", path, errno_words(errno));
   } else {
     throw system_error(errno, "cannot open lock file " + printable(path));
   }

@@ -133,10 +133,10 @@ std::optional<Lacking> first_lacking(Family family, const Ruleset& wanted, std::
   return lacking;
 }
 
-// "-A ISTIO_OUTPUT -m owner --uid-owner 1337 -j RETURN (asked for by -u 1337)"
+// "-A ISTIO_OUTPUT -m owner --uid-owner 1337 -j RETURN (from -u 1337)"
 std::string words_of(const Rule& rule) {
   const std::string words = iptables_words(rule);
-  return rule.reason.flag.empty() ? words : fmt::format("{} (asked for by {})", words, rule.reason.flag);
+  return rule.reason.flag.empty() ? words : fmt::format("{} (from {})", words, rule.reason.flag);
 }
 
 Error lacks(Family family, const Lacking& lacking) {
@@ -239,7 +239,7 @@ Error cannot_open(int errno_value, Family family, Table table) {
 
 Error refused(int errno_value, Family family, Table table, const Ruleset& wanted) {
   const std::string where = place(family, table);
-  if (errno_value == EAGAIN) return {ExitCode::busy, where + ": somebody else changed it meanwhile", "run it again"};
+  if (errno_value == EAGAIN) return {ExitCode::busy, where + ": another program changed it meanwhile", "run it again"};
   if (errno_value == EPERM || errno_value == EACCES) return not_permitted(where);
   if (errno_value == ENOMEM) return system_error(errno_value, where + ": the kernel has no memory for the rules");
   if (const auto lacking = first_lacking(family, wanted, table)) return lacks(family, *lacking);
@@ -249,7 +249,7 @@ Error refused(int errno_value, Family family, Table table, const Ruleset& wanted
                  "map the id into the namespace (see /proc/self/uid_map and gid_map), or name one that is")
         .as_of_one_backend();
   }
-  return system_error(errno_value, where + ": the kernel refused the rules without saying which", ExitCode::failed,
+  return system_error(errno_value, where + ": the kernel refused the rules without naming one", ExitCode::failed,
                       "the kernel's log (dmesg) may name it; -m owner is refused for a network namespace of another "
                       "user namespace");
 }

@@ -10,8 +10,8 @@ namespace sidetrack::netlink {
 const char* Answer::disturbance() const {
   if (lost != nullptr) return lost;
   const int error = end.error;
-  if (error == EINTR || error == ENOBUFS || error == EAGAIN || error == EBUSY) return "the kernel broke it off";
-  return interrupted && error == 0 ? "they changed meanwhile" : nullptr;
+  if (error == EINTR || error == ENOBUFS || error == EAGAIN || error == EBUSY) return "the kernel aborted the dump";
+  return interrupted && error == 0 ? "it changed during the dump" : nullptr;
 }
 
 Answer ask(Socket& socket, Request& request, const std::function<void(const Message&)>& take) {
@@ -25,7 +25,7 @@ Answer ask(Socket& socket, Request& request, const std::function<void(const Mess
   };
   for (;;) {
     std::optional<Datagram> datagram = socket.receive();
-    if (!datagram) return without("the kernel had more to say than the socket holds");
+    if (!datagram) return without("the socket's receive buffer overflowed");
     while (const nlmsghdr* message = datagram->next()) {
       if (message->nlmsg_seq != sequence) continue;
       answer.interrupted = answer.interrupted || (message->nlmsg_flags & NLM_F_DUMP_INTR) != 0;
@@ -33,19 +33,18 @@ Answer ask(Socket& socket, Request& request, const std::function<void(const Mess
         answer.end = reply_of(message);
         return answer;
       }
-      if (message->nlmsg_type < NLMSG_MIN_TYPE) return without("some of it is lost");  // NLMSG_OVERRUN
+      if (message->nlmsg_type < NLMSG_MIN_TYPE) return without("messages were lost");  // NLMSG_OVERRUN
       ++answer.messages;
       take(Message(message));
     }
-    if (!datagram->empty()) return without("a message was cut off");
+    if (!datagram->empty()) return without("a message was truncated");
   }
 }
 
 Answer read_whole(Socket& socket, Request& request, const std::function<void(const Message&)>& take) {
   Answer answer = ask(socket, request, take);
   if (const char* why = answer.disturbance()) {
-    throw Error(ExitCode::busy, fmt::format("{} could not be read as a whole: {}", socket.subsystem().contents, why),
-                "run it again");
+    throw Error(ExitCode::busy, fmt::format("cannot read {}: {}", socket.subsystem().contents, why), "run it again");
   }
   return answer;
 }

@@ -17,7 +17,7 @@ namespace sidetrack::netlink {
 // A part of the kernel that is talked to, and what errors say of it.
 struct Subsystem {
   int protocol;             // NETLINK_ROUTE, NETLINK_NETFILTER
-  const char* contents;     // what is read there: "the rules of nf_tables"
+  const char* contents;     // what is read there: "the nf_tables ruleset"
   const char* cannot_open;  // "cannot open a netlink socket to nf_tables"
   const char* cannot_send;
   const char* cannot_receive;

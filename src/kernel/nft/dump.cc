@@ -126,7 +126,7 @@ void read_rules(Socket& socket, KernelTable& table, KernelChain* const only) {
       if (only != nullptr) return;
       const auto found = std::ranges::find(table.chains, in, &KernelChain::name);
       if (found == table.chains.end()) {
-        throw Error(ExitCode::busy, "the rules of nf_tables changed while they were read", "run it again");
+        throw Error(ExitCode::busy, "the nf_tables ruleset changed while it was read", "run it again");
       }
       chain = &*found;
     }

@@ -23,7 +23,7 @@ Error failure(int error, const char* what) {
 }
 
 constexpr netlink::Subsystem nf_tables{
-    NETLINK_NETFILTER,      "the rules of nf_tables",        "cannot open a netlink socket to nf_tables",
+    NETLINK_NETFILTER,      "the nf_tables ruleset",         "cannot open a netlink socket to nf_tables",
     "cannot ask nf_tables", "cannot read nf_tables' answer", failure};
 
 constexpr int type_of(int message) { return NFNL_SUBSYS_NFTABLES << 8 | message; }
@@ -55,11 +55,10 @@ void read(netlink::Socket& socket, netlink::Request& request,
   if (error == 0) return;
   // It was there when it was asked for: the caller knows it from the kernel.
   if (error == ENOENT) {
-    throw Error(ExitCode::busy, "the rules of nf_tables could not be read as a whole: what was to be read is gone",
-                "run it again");
+    throw Error(ExitCode::busy, "cannot read the nf_tables ruleset: what was to be read is gone", "run it again");
   }
   if (means_absence(error, request)) throw lacking(error, "the kernel has no nf_tables");
-  throw unavailable(error, "nf_tables refuses to be read");
+  throw unavailable(error, "cannot read the nf_tables ruleset");
 }
 
 std::uint32_t generation(netlink::Socket& socket) {
@@ -69,7 +68,7 @@ std::uint32_t generation(netlink::Socket& socket) {
     const nlattr* id = message.attributes<nfgenmsg>().find(NFTA_GEN_ID);
     if (id != nullptr) generation = netlink::network_order<std::uint32_t>(id);
   });
-  if (!generation) throw Error(ExitCode::kernel_lacks, "nf_tables does not tell its generation");
+  if (!generation) throw Error(ExitCode::kernel_lacks, "nf_tables does not report its generation");
   return *generation;
 }
 

@@ -121,7 +121,7 @@ Error refused_rule(const Refused& refused) {
                                     lacking(refused.error) ? "lacks something for" : "refuses", name(rule.table),
                                     iptables_words(rule), families(rule.families));
   if (!what.empty()) message += ": " + what;
-  if (!rule.reason.flag.empty()) message += fmt::format(", asked for by {}", rule.reason.flag);
+  if (!rule.reason.flag.empty()) message += fmt::format(", from {}", rule.reason.flag);
   if (lacking(refused.error)) {
     const std::string remedy = joined(parts, &Part::remedy);
     return system_error(refused.error, message, ExitCode::kernel_lacks,

@@ -247,7 +247,7 @@ void Transaction::send(netlink::Socket& socket) {
 
 void Transaction::refused(const netlink::Reply& reply) const {
   if (reply.error == ERESTART) {
-    throw Error(ExitCode::busy, "nf_tables: somebody else changed the rules meanwhile", "run it again");
+    throw Error(ExitCode::busy, "nf_tables: another program changed the rules meanwhile", "run it again");
   }
   // 0: the commit itself, or the whole batch for want of a right.
   if (reply.sequence == 0) throw unavailable(reply.error, "nf_tables refuses the rules");

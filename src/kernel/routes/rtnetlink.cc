@@ -10,7 +10,7 @@ namespace sidetrack::routes {
 namespace {
 
 constexpr netlink::Subsystem rtnetlink{NETLINK_ROUTE,
-                                       "rtnetlink: routes or addresses",
+                                       "routes or addresses (rtnetlink)",
                                        "cannot talk to the kernel's routing (rtnetlink)",
                                        "rtnetlink: cannot send",
                                        "rtnetlink: cannot receive",

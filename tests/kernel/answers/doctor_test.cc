@@ -149,8 +149,8 @@ TEST_F(Doctor, WithoutAnyCapabilitySaysWhatItCouldNotSee) {
   for (const Json& backend : d["backends"]) EXPECT_EQ(backend["usable"], false);
   const Output text = sidetrack({"doctor"}, {.outer = nobody});
   EXPECT_EQ(text.exit_code, 0);
-  EXPECT_THAT(text.out, AllOf(HasSubstr("legacy tables     not permitted to see"),
-                              HasSubstr("nf_tables         not permitted to see")));
+  EXPECT_THAT(text.out, AllOf(HasSubstr("legacy tables     not permitted to read"),
+                              HasSubstr("nf_tables         not permitted to read")));
   unlink(lock.c_str());
 }
 

@@ -102,7 +102,7 @@ TEST_P(Probe, FindsAllWell) {
                     HasSubstr("uid 0 to 192.0.2.1:80 lands on 127.0.0.1:15001 with its original destination"),
                     HasSubstr("uid 0 to [fd00:96::53]:53 lands on [::1]:15053"),
                     HasSubstr("uid 1337 to [::6]:9443 is left alone")));
-  EXPECT_THAT(output.err, HasSubstr("probes: 12 ok, 0 failed, 2 unknown; rules and routes are as asked"));
+  EXPECT_THAT(output.err, HasSubstr("probes: 12 ok, 0 failed, 2 unknown; rules and routes are as requested"));
   EXPECT_EQ(pod_->came_out(), 0);
 }
 
@@ -270,7 +270,7 @@ TEST_P(Probe, RulesThatDifferAndWorkAreADifference) {
   EXPECT_EQ(output.exit_code, 6) << output.out << output.err;
   EXPECT_THAT(output.out, HasSubstr("15034"));
   EXPECT_THAT(named(output, "failed"), UnorderedElementsAre());
-  EXPECT_THAT(output.err, HasSubstr("probes: 12 ok, 0 failed, 2 unknown; the pod is not as asked"));
+  EXPECT_THAT(output.err, HasSubstr("probes: 12 ok, 0 failed, 2 unknown; the pod differs from the requested rules"));
 }
 
 // TPROXY catches it then, and its destination is as good as its original one: still not what was asked.
@@ -297,7 +297,7 @@ TEST_P(Probe, SeesWhatTheRulesAloneDoNotTell) {
   EXPECT_EQ(output.exit_code, 126) << output.out;
   EXPECT_THAT(named(output, "failed"), UnorderedElementsAre("outbound tcp ipv4"));
   EXPECT_THAT(output.out, HasSubstr("its rules are all there: others' rules may decide before them"));
-  EXPECT_THAT(output.err, HasSubstr("1 failed, 2 unknown; the rules and routes are as asked"));
+  EXPECT_THAT(output.err, HasSubstr("1 failed, 2 unknown; the rules and routes are as requested"));
 }
 
 // ---- Without capabilities, on a read-only root.

@@ -478,7 +478,7 @@ TEST_F(LegacyTest, NamesTheExtensionThatTheKernelLacks) {
   });
   EXPECT_EQ(match.code(), ExitCode::kernel_lacks);
   EXPECT_THAT(match.what(), AllOf(HasSubstr("no match 'owner'"), HasSubstr("-A ISTIO_OUTPUT -m owner --uid-owner 1337"),
-                                  HasSubstr("(asked for by -u 1337)")));
+                                  HasSubstr("(from -u 1337)")));
   EXPECT_THAT(match.hint(), AllOf(HasSubstr("modprobe xt_owner"), HasSubstr("CONFIG_NETFILTER_XT_MATCH_OWNER")));
 
   const Error target = error_in(space, [&] {

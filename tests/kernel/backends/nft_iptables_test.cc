@@ -196,7 +196,7 @@ TEST_F(NftIptables, RefusedAtTheLastRuleLeavesAllAsItWas) {
       });
       EXPECT_EQ(error.code(), ExitCode::failed) << error.what();
       EXPECT_THAT(error.what(), HasSubstr("'-t mangle -A OUTPUT -p tcp -j REDIRECT --to-ports 15001'"));
-      EXPECT_THAT(error.what(), HasSubstr("target 'REDIRECT', asked for by -q 80"));
+      EXPECT_THAT(error.what(), HasSubstr("target 'REDIRECT', from -q 80"));
       EXPECT_EQ(list(space), listed);
     }
   }

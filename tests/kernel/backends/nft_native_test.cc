@@ -7,6 +7,7 @@
 #include <chrono>
 
 #include "kernel/nft/script.h"
+#include "mesh/catalogue.h"
 #include "mesh/fold.h"
 #include "model/error.h"
 #include "model/iptables.h"
@@ -47,8 +48,9 @@ std::vector<Rule> excluded(int count, int step) {
         Family::ipv4,
         {10, static_cast<std::uint8_t>(n >> 16), static_cast<std::uint8_t>(n >> 8), static_cast<std::uint8_t>(n)}};
     const AddressRange one = AddressRange::single(address);
-    rules.push_back(rule(Table::nat, "ISTIO_OUTPUT", {AddressMatch{End::destination, {one}, false}}, Verdict::return_,
-                         {"-x " + one.text(), "outbound to " + one.text() + " bypasses the proxy"}));
+    rules.push_back(rule(
+        Table::nat, "ISTIO_OUTPUT", {AddressMatch{End::destination, {one}, false}}, Verdict::return_,
+        {"-x " + one.text(), "outbound to " + one.text() + " bypasses the proxy", MeshRule::outbound_excluded_range}));
   }
   return rules;
 }
@@ -190,7 +192,7 @@ TEST_F(NftNative, RefusedAtTheLastRuleLeavesAllAsItWas) {
       EXPECT_STREQ(
           error.what(),
           "nftables: the kernel lacks something for the rule '-t mangle -A OUTPUT -p tcp -j REDIRECT --to-ports "
-          "15001' (IPv4 and IPv6): expression 'redir', asked for by -q 80: Operation not supported (EOPNOTSUPP)");
+          "15001' (IPv4 and IPv6): expression 'redir', from -q 80: Operation not supported (EOPNOTSUPP)");
       EXPECT_EQ(error.hint(), "load it on the node: modprobe -a nft_redir (CONFIG_NFT_REDIR)");
       EXPECT_EQ(list(space), listed);
     }

@@ -89,7 +89,7 @@ TEST_P(Library, WorksInAPodFromOutside) {
   const LibraryPod::Difference equal = call([&] { return target.verify(options()); });
   EXPECT_TRUE(equal.as_asked);
   EXPECT_THAT(equal.text, IsEmpty());
-  EXPECT_EQ(equal.summary, std::string("rules and routes are as asked, through ") + GetParam());
+  EXPECT_EQ(equal.summary, std::string("rules and routes are as requested, through ") + GetParam());
   const LibraryPod::Difference differs = call([&] { return target.diff(options("80")); });
   EXPECT_FALSE(differs.equal);
   EXPECT_THAT(differs.text, HasSubstr("80"));

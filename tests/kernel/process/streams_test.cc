@@ -122,7 +122,7 @@ TEST_F(Streams, ApplyProgramsTheSameWhateverIsClosed) {
       if (form.front() == "istio-iptables") {
         EXPECT_THAT(output.err,
                     AllOf(StartsWith("sidetrack: warning: cannot write the log to stdout: Broken pipe (EPIPE); "
-                                     "it goes on here\n"),
+                                     "logging continues here\n"),
                           HasSubstr("\tinfo\tprogrammed ")));
       }
     }
@@ -172,7 +172,7 @@ TEST_F(LogTarget, AFullOneIsToldAndTheLinesGoToStandardError) {
   const Output output = apply("/dev/full");
   EXPECT_EQ(output.exit_code, 0);
   EXPECT_THAT(output.err, StartsWith("sidetrack: warning: cannot write the log to '/dev/full': No space left on device "
-                                     "(ENOSPC); it goes on here\nsidetrack: programmed "));
+                                     "(ENOSPC); logging continues here\nsidetrack: programmed "));
 }
 
 TEST_F(LogTarget, AFileIsAddedTo) {

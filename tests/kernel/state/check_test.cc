@@ -81,10 +81,10 @@ TEST_P(Check, SaysThatTheKernelWouldAcceptAndChangesNothing) {
 TEST_P(Check, SaysWhatItCouldNotAsk) {
   const std::string said = check({"-b", "*"}).err;
   EXPECT_THAT(said,
-              HasSubstr("warning: not checked: routing: whether the kernel takes 'ip -6 addr add ::6/128 dev lo'"));
+              HasSubstr("warning: not checked: routing: whether the kernel accepts 'ip -6 addr add ::6/128 dev lo'"));
   const bool legacy = std::string_view(GetParam()) == "iptables-legacy";
   EXPECT_EQ(said.find("not checked: iptables-legacy: whether the kernel has nat (ipv4)") != std::string::npos, legacy);
-  EXPECT_EQ(said.find("it can only be asked by a commit") != std::string::npos, legacy);
+  EXPECT_EQ(said.find("only a commit can tell") != std::string::npos, legacy);
 }
 
 TEST_P(Check, SaysWhichBackendsWouldLoseTheirRules) {
