@@ -29,6 +29,16 @@ ExitCode run_show(CommandLine& line);
 ExitCode run_explain(CommandLine& line);
 ExitCode run_completion(CommandLine& line);
 
+struct Run {
+  Command command;
+  ExitCode (*run)(CommandLine& line);
+};
+inline constexpr Run runs[] = {
+    {Command::apply, run_apply},   {Command::render, run_render}, {Command::diff, run_diff},
+    {Command::verify, run_verify}, {Command::show, run_show},     {Command::explain, run_explain},
+    {Command::clean, run_clean},   {Command::doctor, run_doctor}, {Command::completion, run_completion},
+};
+
 // ---- What they share.
 
 // Enters the namespaces that --netns, --pid or --network-namespace name, and returns them. If it is the caller's own, a

@@ -2,6 +2,7 @@
 #include <sidetrack/version.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <exception>
 #include <new>
 #include <string>
@@ -16,30 +17,6 @@
 namespace sidetrack::cli {
 namespace {
 
-ExitCode run(Command command, CommandLine& line) {
-  switch (command) {
-    case Command::apply:
-      return run_apply(line);
-    case Command::render:
-      return run_render(line);
-    case Command::diff:
-      return run_diff(line);
-    case Command::verify:
-      return run_verify(line);
-    case Command::doctor:
-      return run_doctor(line);
-    case Command::clean:
-      return run_clean(line);
-    case Command::show:
-      return run_show(line);
-    case Command::explain:
-      return run_explain(line);
-    case Command::completion:
-      return run_completion(line);
-  }
-  return ExitCode::usage;  // there is no other
-}
-
 ExitCode run(const std::vector<std::string_view>& args, CommandLine& line) {
   line = parse(args, process_environment);
   if (line.version) {
@@ -51,7 +28,7 @@ ExitCode run(const std::vector<std::string_view>& args, CommandLine& line) {
     return ExitCode::done;
   }
   start_log(line.config.log, line.drop_in ? LogForm::istio : LogForm::plain, line.config.dry_run);
-  return run(*line.command, line);
+  return std::ranges::find(runs, *line.command, &Run::command)->run(line);
 }
 
 // What is known of the pod after an error that nobody foresaw. Nothing is allocated: there may be no memory.

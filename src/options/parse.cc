@@ -86,13 +86,9 @@ bool takes_options_of_rules(const CommandLine& line) {
       return !line.clean;
     case Command::explain:
       return line.plan;
-    case Command::show:
-    case Command::clean:
-    case Command::doctor:
-    case Command::completion:
+    default:
       return false;
   }
-  return false;
 }
 
 // Kubernetes gives every container NAME_PORT=tcp://10.96.0.1:80 for each service of the namespace: with a service named

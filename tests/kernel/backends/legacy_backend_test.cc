@@ -565,7 +565,7 @@ TEST_F(LegacyLockTest, WithoutAPlaceForItGoesOnAndWarns) {
   setenv("XTABLES_LOCKFILE", (folder / "missing" / "lock").c_str(), 1);
   space.run([&] {
     const auto backend = open_iptables_legacy({});
-    EXPECT_THAT(backend->warnings(), ElementsAre(HasSubstr("without the lock")));
+    EXPECT_THAT(backend->warnings(), ElementsAre(HasSubstr("without xtables.lock")));
     backend->replace(backend->read(), redirect_to(1));
   });
   EXPECT_THAT(listed(space), HasSubstr("--to-ports 1\n"));
