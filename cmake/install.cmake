@@ -4,7 +4,12 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME runtime)
-install(TARGETS sidetrack RUNTIME DESTINATION ${CMAKE_INSTALL_SBINDIR})
+if(SIDETRACK_STATIC)
+  set(installed sidetrack_static)
+else()
+  set(installed sidetrack)
+endif()
+install(TARGETS ${installed} RUNTIME DESTINATION ${CMAKE_INSTALL_SBINDIR})
 # The drop-in form: a link by which the program is istio-iptables.
 file(CREATE_LINK sidetrack ${PROJECT_BINARY_DIR}/istio-iptables SYMBOLIC)
 install(FILES ${PROJECT_BINARY_DIR}/istio-iptables DESTINATION ${CMAKE_INSTALL_SBINDIR})

@@ -12,7 +12,11 @@ set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "libip4tc-dev, libip6tc-dev, libnftnl-dev, libmnl-dev, pkg-config")
 set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION "The library of Sidetrack, a drop-in for istio-iptables: headers and a static library.")
 set(CPACK_DEBIAN_PACKAGE_SECTION net)
-set(CPACK_DEBIAN_RUNTIME_PACKAGE_SHLIBDEPS ON) # Depends: is computed
+if(SIDETRACK_STATIC)
+  set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE ${architecture})
+else()
+  set(CPACK_DEBIAN_RUNTIME_PACKAGE_SHLIBDEPS ON) # Depends: is computed
+endif()
 set(CPACK_COMPONENT_RUNTIME_DESCRIPTION "A drop-in for istio-iptables: programs the netfilter rules of a service mesh in a pod's network
  namespace through nf_tables or libiptc, atomically, and explains them.")
 include(CPack)

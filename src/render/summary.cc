@@ -43,7 +43,9 @@ class Traversal {
   [[nodiscard]] bool complete() const { return left_ > 0; }
 
  private:
-  using Names = std::vector<std::size_t>;  // a condition's number each: equal conditions have the same
+  // A condition's number each: equal conditions have the same. Signed, because libstdc++ 12 orders vectors of unsigned
+  // numbers wrongly on big-endian machines: https://gcc.gnu.org/PR113960
+  using Names = std::vector<int>;
 
   void chain(const LiveChain& in, const Conditions& conditions, const Names& names, std::size_t depth) {
     if (!walked_.emplace(&in, names).second) return;
@@ -68,7 +70,7 @@ class Traversal {
     const LiveChain* next = chains_.find(from, jump.chain);
     if (next == nullptr || depth == deepest_jump) return;
     for (const Match& match : rule.matches) {
-      const std::size_t name = numbers_.try_emplace(iptables_words(match), numbers_.size()).first->second;
+      const int name = numbers_.try_emplace(iptables_words(match), static_cast<int>(numbers_.size())).first->second;
       if (std::ranges::find(names, name) != names.end()) continue;  // it says nothing new
       names.push_back(name);
       conditions.push_back(&match);
@@ -79,7 +81,7 @@ class Traversal {
   Family family_;
   const Visit& visit_;
   ChainIndex chains_;
-  std::map<std::string, std::size_t> numbers_;
+  std::map<std::string, int> numbers_;
   std::set<std::pair<const LiveChain*, Names>> walked_;
   std::size_t left_;  // rules that may still be looked at
 };

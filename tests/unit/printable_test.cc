@@ -61,7 +61,7 @@ TEST(Printable, AValueInAMessageIsCut) {
 }
 
 bool is_obeyed(std::string_view text) {
-  return std::ranges::any_of(text, [](char c) { return (c >= 0 && c < ' ') || c == '\x7f'; });
+  return std::ranges::any_of(text, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; });
 }
 
 // Random bytes, and bytes that make many sequences.

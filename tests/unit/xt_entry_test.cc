@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <linux/netfilter_ipv4/ip_tables.h>
 #include <linux/netfilter_ipv6/ip6_tables.h>
@@ -57,8 +58,8 @@ TEST(XtEntry, HeaderOfIpv4) {
   EXPECT_STREQ(entry.ip.outiface, "veth+");
   EXPECT_EQ(entry.ip.outiface_mask[3], 0xff);
   EXPECT_EQ(entry.ip.outiface_mask[4], 0);
-  EXPECT_EQ(entry.ip.src.s_addr, 0x0000010au);
-  EXPECT_EQ(entry.ip.smsk.s_addr, 0x0000ffffu);
+  EXPECT_EQ(entry.ip.src.s_addr, htonl(0x0a010000));
+  EXPECT_EQ(entry.ip.smsk.s_addr, htonl(0xffff0000));
   EXPECT_EQ(entry.ip.proto, 6);
   EXPECT_EQ(entry.ip.flags, 0);
   EXPECT_EQ(entry.ip.invflags, IPT_INV_VIA_IN | IPT_INV_SRCIP);
@@ -100,7 +101,7 @@ TEST(XtEntry, WordsOfOthers) {
   entry.ip.flags = IPT_F_FRAG | IPT_F_GOTO;
   entry.ip.invflags = IPT_INV_FRAG | XT_INV_PROTO;
   entry.ip.proto = 132;
-  entry.ip.dst.s_addr = 0x0100000a;
+  entry.ip.dst.s_addr = htonl(0x0a000001);
   entry.ip.dmsk.s_addr = 0xff0000ff;
   std::memcpy(bytes.data(), &entry, sizeof entry);
   std::memset(bytes.data() + sizeof entry + offsetof(xt_entry_target, u.user.name), 0, XT_EXTENSION_MAXNAMELEN);

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // The bytes of each extension, and the way back to the model.
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <stdexcept>
 
 #include "kernel/xt/catalogue.h"
@@ -11,6 +13,9 @@
 
 namespace sidetrack::xt {
 namespace {
+
+// The bytes below are a little-endian kernel's: numbers are in host byte order there, unless they are a packet's.
+constexpr bool as_written = std::endian::native == std::endian::little;
 
 // "NAME REVISION BYTES", bytes in hex, in words of eight, without the padding words that are all zero at the end.
 std::string text(const Extension& extension) {
@@ -91,7 +96,9 @@ TEST(XtMatch, BytesAndBack) {
     SCOPED_TRACE(example.iptables);
     const auto extensions = matches_of(rule(example.matches));
     ASSERT_EQ(extensions.size(), 1u);
-    EXPECT_EQ(text(extensions[0]), example.bytes);
+    if (as_written) {
+      EXPECT_EQ(text(extensions[0]), example.bytes);
+    }
     std::vector<Match> behind_header = example.matches;
     if (std::holds_alternative<ProtocolMatch>(behind_header.front())) behind_header.erase(behind_header.begin());
     EXPECT_EQ(decoded(extensions), behind_header);
@@ -224,7 +231,9 @@ TEST(XtTarget, BytesAndBack) {
   for (const TargetCase& example : target_cases) {
     SCOPED_TRACE(example.iptables);
     const Extension extension = target_of(example.target, example.family);
-    EXPECT_EQ(text(extension), example.bytes);
+    if (as_written) {
+      EXPECT_EQ(text(extension), example.bytes);
+    }
     EXPECT_EQ(decode_target(extension, example.family), example.target);
   }
 }
@@ -253,7 +262,7 @@ TEST(XtTarget, WordsOfOthers) {
   const auto words = [](const Extension& extension, Family family) {
     return iptables_words(decode_target(extension, family));
   };
-  const auto network = [](unsigned port) { return static_cast<std::uint16_t>(port << 8 | port >> 8); };
+  const auto network = [](std::uint16_t port) { return htons(port); };
   nf_nat_ipv4_multi_range_compat nat4{};
   nat4.rangesize = 1;
   EXPECT_EQ(words(Spec<nf_nat_ipv4_multi_range_compat>{"MASQUERADE", 0}.encode(nat4), Family::ipv4), "-j MASQUERADE");
@@ -262,14 +271,14 @@ TEST(XtTarget, WordsOfOthers) {
   nat4.range[0].max.all = network(2000);
   EXPECT_EQ(words(redirect_ipv4.encode(nat4), Family::ipv4), "-j REDIRECT --to-ports 1000-2000 --random");
   nat4.range[0].flags = NF_NAT_RANGE_PROTO_SPECIFIED | NF_NAT_RANGE_MAP_IPS;
-  nat4.range[0].min_ip = nat4.range[0].max_ip = 0x0100000a;
+  nat4.range[0].min_ip = nat4.range[0].max_ip = htonl(0x0a000001);
   nat4.range[0].max.all = network(1000);
   EXPECT_EQ(words(Spec<nf_nat_ipv4_multi_range_compat>{"DNAT", 0}.encode(nat4), Family::ipv4),
             "-j DNAT --to-destination 10.0.0.1:1000");
   nf_nat_range2 nat6{};
   nat6.flags = NF_NAT_RANGE_PROTO_SPECIFIED | NF_NAT_RANGE_MAP_IPS;
-  nat6.min_addr.all[3] = 0x01000000;
-  nat6.max_addr.all[3] = 0x02000000;
+  nat6.min_addr.all[3] = htonl(1);
+  nat6.max_addr.all[3] = htonl(2);
   nat6.min_proto.all = nat6.max_proto.all = network(80);
   EXPECT_EQ(words(Spec<nf_nat_range2>{"DNAT", 2}.encode(nat6), Family::ipv6), "-j DNAT --to-destination [::1-::2]:80");
   EXPECT_EQ(words(set_mark.encode({1, 0xff}), Family::ipv4), "-j MARK --set-xmark 0x1/0xff");
