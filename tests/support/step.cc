@@ -94,7 +94,8 @@ StepTest::State StepTest::judge(const Output& output, const std::string& what) c
   EXPECT_LE(output.exit_code, 5) << what << "\n" << output.err;
   EXPECT_THAT(output.err, HasSubstr("error")) << what;
   if (now == old_state) return now;
-  EXPECT_THAT(output.err, AnyOf(HasSubstr("stand"), HasSubstr("still there"), HasSubstr("could not be put"),
+  EXPECT_THAT(output.err, AnyOf(HasSubstr("rules are in"), HasSubstr("are still in"), HasSubstr("still there"),
+                                HasSubstr("is not known"), HasSubstr("could not be put"),
                                 HasSubstr("could not be removed"), HasSubstr("were removed")))
       << what << "\n"
       << ::testing::PrintToString(now);

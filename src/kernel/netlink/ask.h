@@ -52,7 +52,7 @@ auto read_undisturbed(Socket& socket, Attempt attempt) -> typename std::invoke_r
     }
   }
   throw Error(ExitCode::busy,
-              fmt::format("cannot read {} in {} attempts: another program keeps changing them, or the kernel "
+              fmt::format("cannot read {} in {} attempts: another program keeps making changes, or the kernel "
                           "is short of memory",
                           socket.subsystem().contents, attempts),
               "run it again");
