@@ -29,24 +29,24 @@ void say(const ApplyResult& result) {
 }
 
 void ask_kernel(const CommandLine& line, const Plan& plan) {
-  const ApplyResult result = check({.plan = &plan, .config = &line.config}, *open_kernel(line, false));
+  const ApplyResult result = check({.plan = &plan, .options = &line.applying}, *open_kernel(line, false));
   say(result);
   info(checked(result));
 }
 
 void program(const CommandLine& line, const Plan& plan) {
   const auto start = Clock::now();
-  const ApplyResult result = converge({.plan = &plan, .config = &line.config}, *open_kernel(line, true));
+  const ApplyResult result = converge({.plan = &plan, .options = &line.applying}, *open_kernel(line, true));
   say(result);
   info(applied(result, Clock::now() - start));
 }
 
 // --cleanup-only
 ExitCode clean_up(CommandLine& line) {
-  if (line.config.dry_run) {
+  if (line.dry_run) {
     enter_target(line);
     print(rendered(line, compare(line, Plan{})));
-  } else if (!line.config.skip_rule_apply) {
+  } else if (!line.skip_rule_apply) {
     return run_clean(line);
   }
   return ExitCode::done;
@@ -55,19 +55,19 @@ ExitCode clean_up(CommandLine& line) {
 }  // namespace
 
 ExitCode run_apply(CommandLine& line) {
-  if (line.config.cleanup_only) return clean_up(line);
+  if (line.cleanup_only) return clean_up(line);
   const auto place = enter_target(line);
   const Plan plan = make_plan(line, place);
-  if (line.config.dry_run) {
+  if (line.dry_run) {
     print(rendered(line, plan));
     return ExitCode::done;
   }
   log_dump(LogOptions::Level::debug, plan);
-  if (line.config.run_validation) check_validation(line, plan);
+  if (line.run_validation) check_validation(line, plan);
   try {
     if (line.check) {
       ask_kernel(line, plan);
-    } else if (!line.config.skip_rule_apply) {
+    } else if (!line.skip_rule_apply) {
       program(line, plan);
     }
   } catch (const Error& error) {
@@ -76,7 +76,7 @@ ExitCode run_apply(CommandLine& line) {
       log_dump(LogOptions::Level::info, plan);
     throw;
   }
-  if (line.config.run_validation && !line.check) run_validation(line, plan);
+  if (line.run_validation && !line.check) run_validation(line, plan);
   return ExitCode::done;
 }
 

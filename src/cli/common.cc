@@ -20,7 +20,7 @@ namespace sidetrack::cli {
 namespace {
 
 bool writes(const CommandLine& line) {
-  const bool asks_only = line.check || line.config.dry_run || line.config.skip_rule_apply;
+  const bool asks_only = line.check || line.dry_run || line.skip_rule_apply;
   return line.command == Command::clean || (line.command == Command::apply && !asks_only);
 }
 
@@ -51,7 +51,7 @@ void check_whose(const CommandLine& line, const Place& place) {
 }  // namespace
 
 std::optional<Place> enter_target(const CommandLine& line) {
-  const std::string& netns = line.netns.empty() ? line.config.network_namespace : line.netns;
+  const std::string& netns = line.netns.empty() ? line.network_namespace : line.netns;
   if (!line.pid && netns.empty()) return std::nullopt;
   Place place = line.pid ? place_of_process(*line.pid) : place_of_netns(netns);
   check_whose(line, place);
@@ -60,19 +60,18 @@ std::optional<Place> enter_target(const CommandLine& line) {
 }
 
 Plan make_plan(CommandLine& line, const std::optional<Place>& place) {
-  Plan made = plan_for(line.config, line.names, place ? &*place : nullptr);
+  Plan made = plan_for(line.config, line.names, place ? &*place : nullptr, line.dry_run);
   for (const std::string& warning : made.warnings) warn(warning);
   return made;
 }
 
 bool in_own_pod(const CommandLine& line) {
-  const bool elsewhere =
-      line.pid || !line.netns.empty() || !line.config.network_namespace.empty() || line.config.cni_mode;
+  const bool elsewhere = line.pid || !line.netns.empty() || !line.network_namespace.empty() || line.applying.cni_mode;
   return line.host || !elsewhere;
 }
 
 std::unique_ptr<Kernel> open_kernel(const CommandLine& line, bool write) {
-  return sidetrack::open_kernel({.write = write, .wait = line.config.lock_wait, .xtables_lock = in_own_pod(line)});
+  return sidetrack::open_kernel({.write = write, .wait = line.applying.lock_wait, .xtables_lock = in_own_pod(line)});
 }
 
 bool colored(const CommandLine& line) {

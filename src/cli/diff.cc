@@ -8,7 +8,7 @@ namespace sidetrack::cli {
 
 Comparison compare(const CommandLine& line, const Plan& wanted) {
   Comparison comparison =
-      sidetrack::compare({.plan = &wanted, .config = &line.config}, open_kernel(line, false)->survey());
+      sidetrack::compare({.plan = &wanted, .options = &line.applying}, open_kernel(line, false)->survey());
   for (const std::string& warning : warnings(comparison)) warn(warning);
   return comparison;
 }

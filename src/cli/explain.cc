@@ -13,7 +13,7 @@ namespace {
 Trace over_plan(CommandLine& line, const Packet& packet, const std::optional<Place>& place) {
   const Plan plan = make_plan(line, place);
   const bool in_pod = line.pid || !line.netns.empty();
-  return explain_planned(packet, line.config, plan, in_pod ? std::optional(read_pod()) : std::nullopt);
+  return explain_planned(packet, line.applying, plan, in_pod ? std::optional(read_pod()) : std::nullopt);
 }
 
 std::string rendered(const CommandLine& line, const Trace& trace) {

@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "model/config.h"
+#include "options/log_options.h"
 
 namespace sidetrack::cli {
 

@@ -27,14 +27,14 @@ ExitCode run(const std::vector<std::string_view>& args, CommandLine& line) {
     print(line.command ? help(*line.command) : help());
     return ExitCode::done;
   }
-  start_log(line.config.log, line.drop_in ? LogForm::istio : LogForm::plain, line.config.dry_run);
+  start_log(line.log, line.drop_in ? LogForm::istio : LogForm::plain, line.dry_run);
   return std::ranges::find(runs, *line.command, &Run::command)->run(line);
 }
 
 // What is known of the pod after an error that nobody foresaw. Nothing is allocated: there may be no memory.
 const char* what_stands(const CommandLine& line) {
   const bool writes =
-      (line.command == Command::apply && !line.config.dry_run && !line.check) || line.command == Command::clean;
+      (line.command == Command::apply && !line.dry_run && !line.check) || line.command == Command::clean;
   return writes ? "'sidetrack verify' with the same options tells whether the pod is as requested"
                 : "nothing was changed";
 }

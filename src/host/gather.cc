@@ -81,7 +81,7 @@ Families families(const Config& config, const Host& host) {
   const auto is_ipv6 = [](const Address& address) { return address.family == Family::ipv6; };
 
   if (addresses.empty()) {
-    if (config.dry_run) return config.dual_stack ? Families::both() : Family::ipv4;
+    if (host.may_lack_addresses) return config.dual_stack ? Families::both() : Family::ipv4;
     throw Error(ExitCode::failed, "no interface has an address other than loopback and link-local",
                 "apply runs after the pod's network is set up; --ip-families decides without asking");
   }
@@ -112,7 +112,7 @@ HostFacts gather(Config& config, const Names& names, const Host& host) {
   HostFacts facts;
   complete_proxy_ids(config, names, host);
   complete_owner_groups(config, names, host, facts.warnings);
-  if (config.mode == Mode::none || config.cleanup_only) return facts;
+  if (config.mode == Mode::none) return facts;
   facts.families = families(config, host);
   facts.dns_servers = dns_servers(config, host, facts.warnings);
   return facts;

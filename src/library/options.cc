@@ -25,8 +25,7 @@ constexpr std::string_view program_does = "only the program does that";
 constexpr Elsewhere elsewhere[] = {
     {"--help", [](const CommandLine& line) { return line.help; }, "sidetrack/options.h says what is taken"},
     {"--netns", [](const CommandLine& line) { return !line.netns.empty(); }, pod_names_it},
-    {"--network-namespace", [](const CommandLine& line) { return !line.config.network_namespace.empty(); },
-     pod_names_it},
+    {"--network-namespace", [](const CommandLine& line) { return !line.network_namespace.empty(); }, pod_names_it},
     {"--pid", [](const CommandLine& line) { return line.pid.has_value(); }, pod_names_it},
     {"--host", [](const CommandLine& line) { return line.host; }, "sidetrack::Pod::own() is the caller's own"},
     {"--format", [](const CommandLine& line) { return line.format != Format::text; }, functions_print},
@@ -34,11 +33,11 @@ constexpr Elsewhere elsewhere[] = {
     {"--color", [](const CommandLine& line) { return line.color != Color::automatic; }, functions_print},
     {"--brief", [](const CommandLine& line) { return line.brief; }, functions_print},
     {"--plan", [](const CommandLine& line) { return line.plan; }, "Rules::explain asks the rules of options"},
-    {"--dry-run", [](const CommandLine& line) { return line.config.dry_run; }, rules_do},
-    {"--skip-rule-apply", [](const CommandLine& line) { return line.config.skip_rule_apply; }, rules_do},
+    {"--dry-run", [](const CommandLine& line) { return line.dry_run; }, rules_do},
+    {"--skip-rule-apply", [](const CommandLine& line) { return line.skip_rule_apply; }, rules_do},
     {"--check", [](const CommandLine& line) { return line.check; }, program_does},
-    {"--run-validation", [](const CommandLine& line) { return line.config.run_validation; }, program_does},
-    {"--cleanup-only", [](const CommandLine& line) { return line.config.cleanup_only; }, "Pod::clean does that"},
+    {"--run-validation", [](const CommandLine& line) { return line.run_validation; }, program_does},
+    {"--cleanup-only", [](const CommandLine& line) { return line.cleanup_only; }, "Pod::clean does that"},
 };
 
 CommandLine parsed(Command command, const std::vector<std::string>& arguments, const Environment& environment) {
@@ -59,7 +58,7 @@ Options::Options(std::shared_ptr<const Values> values) : values_(std::move(value
 
 Options Options::parse(const std::vector<std::string>& arguments, const Environment& environment) {
   CommandLine line = parsed(Command::apply, arguments, environment);
-  return Options(std::make_shared<const Values>(Values{std::move(line.config), std::move(line.names)}));
+  return Options(std::make_shared<const Values>(Values{std::move(line.config), std::move(line.names), line.applying}));
 }
 
 Packet packet_of_words(const std::vector<std::string>& words) {

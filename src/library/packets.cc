@@ -23,8 +23,8 @@ PodView with_plan(PodView pod, const Plan& plan) {
 
 }  // namespace
 
-Trace explain_planned(const Packet& packet, const Config& config, const Plan& plan, std::optional<PodView> pod) {
-  const Choice choice = choose(config, plan.ruleset, false);
+Trace explain_planned(const Packet& packet, const ApplyOptions& options, const Plan& plan, std::optional<PodView> pod) {
+  const Choice choice = choose(options, plan.ruleset, false);
   const Live live[] = {as_live(plan.ruleset, choice.order.front())};
   return explain(packet, pod ? with_plan(*std::move(pod), plan) : assumed_pod(plan), live);
 }

@@ -18,7 +18,7 @@ namespace sidetrack {
 
 // By the rules of the plan, as the backend that is chosen first holds them. In the pod that is given its addresses
 // count, with what the plan adds to it; without one, addresses of documentation.
-[[nodiscard]] Trace explain_planned(const Packet& packet, const Config& config, const Plan& plan,
+[[nodiscard]] Trace explain_planned(const Packet& packet, const ApplyOptions& options, const Plan& plan,
                                     std::optional<PodView> pod);
 
 // The rules of every backend that holds any. Throws not_permitted if one that may hold some of ours cannot be read;

@@ -6,8 +6,9 @@
 
 namespace sidetrack {
 
-Plan plan_for(Config& config, const Names& names, const Place* place) {
+Plan plan_for(Config& config, const Names& names, const Place* place, bool dry_run) {
   Host host;
+  host.may_lack_addresses = dry_run;
   if (place != nullptr && place->root) {
     // The pod's own files, not the node's.
     host.root = place->root->get();

@@ -79,9 +79,10 @@ Pod::Applied Pod::apply(const Options& options) const {
   const HeldSignals held;
   return in_place(values_->place, [&] {
     Config config = options.values_->config;
-    const Plan plan = plan_for(config, options.values_->names, address_of(values_->place));
-    const auto kernel = open(values_->place, true, config.lock_wait, config.cni_mode);
-    const ApplyResult made = converge({.plan = &plan, .config = &config}, *kernel);
+    const Plan plan = plan_for(config, options.values_->names, address_of(values_->place), false);
+    const auto kernel =
+        open(values_->place, true, options.values_->applying.lock_wait, options.values_->applying.cni_mode);
+    const ApplyResult made = converge({.plan = &plan, .options = &options.values_->applying}, *kernel);
     Applied result;
     result.changed = made.applied == sidetrack::Applied::changed;
     result.backend = name_of(made.backend);
@@ -97,9 +98,10 @@ Pod::Applied Pod::apply(const Options& options) const {
 Pod::Difference Pod::diff(const Options& options) const {
   return in_place(values_->place, [&] {
     Config config = options.values_->config;
-    const Plan plan = plan_for(config, options.values_->names, address_of(values_->place));
-    const auto kernel = open(values_->place, false, config.lock_wait, config.cni_mode);
-    const Comparison comparison = compare({.plan = &plan, .config = &config}, kernel->survey());
+    const Plan plan = plan_for(config, options.values_->names, address_of(values_->place), false);
+    const auto kernel =
+        open(values_->place, false, options.values_->applying.lock_wait, options.values_->applying.cni_mode);
+    const Comparison comparison = compare({.plan = &plan, .options = &options.values_->applying}, kernel->survey());
     Difference result;
     result.equal = comparison.equal();
     result.as_asked = comparison.as_asked();

@@ -13,9 +13,8 @@
 namespace sidetrack {
 
 Rules::Rules(const Options& options) {
-  Values values{options.values_->config, {}};
-  values.config.dry_run = true;  // as render: goes without an address of the pod
-  values.plan = plan_for(values.config, options.values_->names, nullptr);
+  Values values{options.values_->config, options.values_->applying, {}};
+  values.plan = plan_for(values.config, options.values_->names, nullptr, true);
   values_ = std::make_shared<const Values>(std::move(values));
 }
 
@@ -32,7 +31,7 @@ std::string Rules::svg() const { return sidetrack::svg(values_->plan.ruleset, Fa
 const std::vector<std::string>& Rules::warnings() const noexcept { return values_->plan.warnings; }
 
 Explanation Rules::explain(const std::vector<std::string>& packet) const {
-  return explanation(explain_planned(packet_of_words(packet), values_->config, values_->plan, {}));
+  return explanation(explain_planned(packet_of_words(packet), values_->applying, values_->plan, {}));
 }
 
 }  // namespace sidetrack

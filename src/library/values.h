@@ -21,10 +21,12 @@ namespace sidetrack {
 struct Options::Values {
   Config config;
   Names names;
+  ApplyOptions applying;
 };
 
 struct Rules::Values {
   Config config;  // completed from the host
+  ApplyOptions applying;
   Plan plan;
 };
 

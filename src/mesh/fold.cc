@@ -26,8 +26,8 @@ struct Folded {
 };
 
 // The values of those matches that can hold several.
-template <typename Visitor>
-auto with_values(Match& match, Visitor visit) {
+template <typename M, typename Visitor>
+auto with_values(M& match, Visitor visit) {
   if (auto* address = std::get_if<AddressMatch>(&match)) return visit(address->ranges);
   if (auto* port = std::get_if<PortMatch>(&match)) return visit(port->ports);
   if (auto* owner = std::get_if<OwnerMatch>(&match)) return visit(owner->ids);
@@ -55,10 +55,10 @@ bool negated(const Match& match) {
       match);
 }
 
-void take_values(Match& into, Match& from) {
+void take_values(Match& into, const Match& from) {
   with_values(into, [&](auto& values) {
-    with_values(from, [&](auto& more) {
-      if constexpr (std::is_same_v<decltype(values), decltype(more)>) {
+    with_values(from, [&](const auto& more) {
+      if constexpr (std::is_same_v<std::decay_t<decltype(values)>, std::decay_t<decltype(more)>>) {
         values.insert(values.end(), more.begin(), more.end());
       }
     });
@@ -175,9 +175,12 @@ bool interchangeable(const Rule& a, const Rule& b) {
 }
 
 void add(std::vector<Folded>& chain, const Rule& original) {
-  Rule rule = original;
-  rule.insert_at.reset();
-  join_negated(rule.matches);
+  std::optional<Rule> changed;  // copied where it must be: most of a long list only give their values
+  if (std::ranges::count_if(original.matches, negated) > 1) {
+    changed = original;
+    join_negated(changed->matches);
+  }
+  const Rule& rule = changed ? *changed : original;
   std::size_t steps = 0;
   for (auto place_before = chain.rbegin(); place_before != chain.rend(); ++place_before) {
     Folded& before = *place_before;
@@ -192,7 +195,8 @@ void add(std::vector<Folded>& chain, const Rule& original) {
     }
     if (!interchangeable(before.rule, rule)) break;
   }
-  chain.push_back({std::move(rule), {}, {&original.reason}});
+  chain.push_back({rule, {}, {&original.reason}});
+  chain.back().rule.insert_at.reset();
 }
 
 // ---- Reasons.

@@ -25,15 +25,6 @@ struct Selection {
   friend bool operator==(const Selection&, const Selection&) = default;
 };
 
-struct LogOptions {
-  // --log_output_level: the level of the "default" scope; other scopes are accepted and have no effect here.
-  enum class Level : std::uint8_t { debug, info, warn, error, fatal, none };
-  Level level = Level::info;
-  bool json = false;
-  bool caller = false;               // --log_caller names a scope that covers "default" or "all"
-  std::vector<std::string> targets;  // --log_target: "stdout", "stderr" or a path; empty: not given
-};
-
 // The options of the Istio command line, in the order of its documentation. Defaults are upstream's.
 struct Config {
   std::uint16_t proxy_port = 15001;                   // -p: P in the rules
@@ -65,24 +56,22 @@ struct Config {
   std::optional<std::vector<Address>> dns_servers;  // --dns-server
   std::optional<Families> families;                 // --ip-families
 
-  // How to go about it.
-  bool dry_run = false;
-  bool skip_rule_apply = false;
-  bool run_validation = false;
-  bool reconcile = false;
-  bool cleanup_only = false;
-  bool force_apply = false;
-  bool strict = false;  // --strict: nothing is applied where others keep traffic from the proxy
-  bool native_nftables = false;
-  bool cni_mode = false;
-  std::string network_namespace;
+  // What --run-validation and verify --probe connect to, and for how long they try.
   std::uint16_t probe_port = 15002;
   std::chrono::nanoseconds probe_timeout = std::chrono::seconds(5);
+};
+
+// How the rules are programmed, whatever they are.
+struct ApplyOptions {
+  bool reconcile = false;    // accepted: what differs is always replaced
+  bool force_apply = false;  // equal rules are written again
+  bool strict = false;       // --strict: nothing is applied where others keep traffic from the proxy
+  bool cni_mode = false;     // called by a CNI plugin on the node
+  bool native_nftables = false;
   enum class ForcedBinary : std::uint8_t { no, legacy, nft };
   ForcedBinary force_iptables_binary = ForcedBinary::no;
   BackendChoice backend = BackendChoice::automatic;
   std::chrono::milliseconds lock_wait = std::chrono::seconds(30);  // --wait
-  LogOptions log;
 };
 
 // What was asked for by name. The host's user and group databases turn it into the numbers of Config (see host.h).

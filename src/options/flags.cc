@@ -23,6 +23,10 @@ Value& member(CommandLine& line, Value Config::*which) {
   return line.config.*which;
 }
 template <typename Value>
+Value& member(CommandLine& line, Value ApplyOptions::*which) {
+  return line.applying.*which;
+}
+template <typename Value>
 Value& member(CommandLine& line, Value Names::*which) {
   return line.names.*which;
 }
@@ -79,10 +83,10 @@ void set_mode(CommandLine& line, const Given& given) {
 }
 
 void set_forced_binary(CommandLine& line, const Given& given) {
-  using enum Config::ForcedBinary;
-  line.config.force_iptables_binary = given.text.empty()                                              ? no
-                                      : options::choice({given, given.text}, given.flag.choices) == 0 ? legacy
-                                                                                                      : nft;
+  using enum ApplyOptions::ForcedBinary;
+  line.applying.force_iptables_binary = given.text.empty()                                              ? no
+                                        : options::choice({given, given.text}, given.flag.choices) == 0 ? legacy
+                                                                                                        : nft;
 }
 
 AddressRange excludable_range(const Item& item) {
@@ -128,7 +132,7 @@ void set_probe_timeout(CommandLine& line, const Given& given) {
 }
 
 void set_wait(CommandLine& line, const Given& given) {
-  line.config.lock_wait = std::chrono::ceil<std::chrono::milliseconds>(waiting_time(given));
+  line.applying.lock_wait = std::chrono::ceil<std::chrono::milliseconds>(waiting_time(given));
 }
 
 void set_text_or_json(CommandLine& line, const Given& given) {
@@ -264,9 +268,9 @@ constexpr Flag flag_table[] = {
     {"dns-server", '\0', {}, Kind::list, "ADDRESSES", "", "of /etc/resolv.conf",
      "for --redirect-dns", Group::run, planned, set_dns_servers},
     {"dry-run", 'n', {"DRY_RUN"}, Kind::boolean, "", "", "",
-     "print the rules, touch nothing (render)", Group::run, apply, boolean<&Config::dry_run>},
+     "print the rules, touch nothing (render)", Group::run, apply, boolean<&CommandLine::dry_run>},
     {"strict", '\0', {}, Kind::boolean, "", "", "", "apply nothing if others are in the way",
-     Group::run, apply, boolean<&Config::strict>},
+     Group::run, apply, boolean<&ApplyOptions::strict>},
     {"check", '\0', {}, Kind::boolean, "", "", "",
      "check that the kernel would accept the rules", Group::run, apply, boolean<&CommandLine::check>},
     {"probe", '\0', {}, Kind::boolean, "", "", "",
@@ -278,7 +282,7 @@ constexpr Flag flag_table[] = {
     {"plan", '\0', {}, Kind::boolean, "", "", "",
      "the rules of the given options, not the live ones", Group::run, explain, boolean<&CommandLine::plan>},
     {"backend", '\0', {}, Kind::choice, "BACKEND", "auto|nftables|iptables-nft|iptables-legacy", "auto",
-     "what programs the rules", Group::run, all, choice<&Config::backend>},
+     "what programs the rules", Group::run, all, choice<&ApplyOptions::backend>},
     {"wait", '\0', {}, Kind::scalar, "DURATION", "", "30s",
      "for the locks of other writers", Group::run, CommandSet(apply) | clean, set_wait},
 
@@ -323,22 +327,22 @@ constexpr Flag flag_table[] = {
     {"probe-timeout", '\0', {"PROBE_TIMEOUT"}, Kind::scalar, "DURATION", "", "5s",
      "when validation gives up", Group::istio, CommandSet(apply) | verify, set_probe_timeout},
     {"skip-rule-apply", '\0', {"SKIP_RULE_APPLY"}, Kind::boolean, "", "", "",
-     "program nothing", Group::istio, apply, boolean<&Config::skip_rule_apply>},
+     "program nothing", Group::istio, apply, boolean<&CommandLine::skip_rule_apply>},
     {"run-validation", '\0', {"RUN_VALIDATION"}, Kind::boolean, "", "", "",
      "then try the interception by a real connection; exit 126 if it fails", Group::istio, apply,
-     boolean<&Config::run_validation>},
+     boolean<&CommandLine::run_validation>},
     {"network-namespace", '\0', {"NETWORK_NAMESPACE"}, Kind::text, "PATH", "", "",
-     "as --netns", Group::istio, apply, value<&Config::network_namespace, word>},
+     "as --netns", Group::istio, apply, value<&CommandLine::network_namespace, word>},
     {"cni-mode", '\0', {"CNI_MODE"}, Kind::boolean, "", "", "",
-     "called by a CNI plugin on the node", Group::istio, apply, boolean<&Config::cni_mode>},
+     "called by a CNI plugin on the node", Group::istio, apply, boolean<&ApplyOptions::cni_mode>},
     {"reconcile", '\0', {"RECONCILE"}, Kind::boolean, "", "", "",
-     "accepted: apply always replaces what differs", Group::istio, apply, boolean<&Config::reconcile>},
+     "accepted: apply always replaces what differs", Group::istio, apply, boolean<&ApplyOptions::reconcile>},
     {"cleanup-only", '\0', {"CLEANUP_ONLY"}, Kind::boolean, "", "", "",
-     "as the command clean", Group::istio, apply, boolean<&Config::cleanup_only>},
+     "as the command clean", Group::istio, apply, boolean<&CommandLine::cleanup_only>},
     {"force-apply", '\0', {"FORCE_APPLY"}, Kind::boolean, "", "", "",
-     "rewrite even equal rules", Group::istio, apply, boolean<&Config::force_apply>},
+     "rewrite even equal rules", Group::istio, apply, boolean<&ApplyOptions::force_apply>},
     {"native-nftables", '\0', {"NATIVE_NFTABLES"}, Kind::boolean, "", "", "",
-     "as --backend nftables", Group::istio, planned, boolean<&Config::native_nftables>},
+     "as --backend nftables", Group::istio, planned, boolean<&ApplyOptions::native_nftables>},
     {"force-iptables-binary", '\0', {"FORCE_IPTABLES_BINARY"}, Kind::choice, "BINARY", "legacy|nft", "",
      "as --backend iptables-legacy, iptables-nft", Group::istio, planned, set_forced_binary},
 

@@ -38,7 +38,7 @@ ScopedLevel scoped_level(const Item& item) {
 void set_log_output_level(CommandLine& line, const Given& given) {
   each_item(given, [&](const Item& item) {
     const auto [scope, level] = scoped_level(item);
-    if (is_ours(scope)) line.config.log.level = level;
+    if (is_ours(scope)) line.log.level = level;
   });
 }
 
@@ -46,15 +46,15 @@ void check_log_levels(CommandLine&, const Given& given) {
   each_item(given, [](const Item& item) { scoped_level(item); });
 }
 
-void set_log_as_json(CommandLine& line, const Given& given) { line.config.log.json = boolean({given, given.text}); }
+void set_log_as_json(CommandLine& line, const Given& given) { line.log.json = boolean({given, given.text}); }
 
 void set_log_target(CommandLine& line, const Given& given) {
   if (given.text.empty()) refuse(given, "stdout, stderr or a path");
-  line.config.log.targets.emplace_back(given.text);
+  line.log.targets.emplace_back(given.text);
 }
 
 void set_log_caller(CommandLine& line, const Given& given) {
-  each_item(given, [&](const Item& item) { line.config.log.caller |= is_ours(item.text); });
+  each_item(given, [&](const Item& item) { line.log.caller |= is_ours(item.text); });
 }
 
 void check_verbosity(CommandLine&, const Given& given) {

@@ -14,6 +14,7 @@
 
 #include "model/config.h"
 #include "model/packet.h"
+#include "options/log_options.h"
 
 namespace sidetrack {
 
@@ -44,7 +45,15 @@ struct CommandLine {
 
   Config config;  // its proxy_uids, proxy_gids and owner groups are complete only after gather() (host.h)
   Names names;
+  ApplyOptions applying;
+  LogOptions log;
 
+  bool dry_run = false;
+  bool skip_rule_apply = false;
+  bool cleanup_only = false;
+  bool run_validation = false;
+
+  std::string network_namespace;        // --network-namespace: the path of one
   std::string netns;                    // --netns: a path or a name; empty: this one
   std::optional<std::uint32_t> pid;     // --pid; never together with netns
   bool host = false;                    // --host: the place is this program's own namespace, and that is meant
@@ -63,7 +72,7 @@ struct CommandLine {
 
 // `args` as main has them, the program's own name first. No arguments at all ask for the help. For commands that work
 // by a plan, what the command line leaves open is taken from the environment, else it is upstream's default. Sets
-// config.dry_run for render and explain --plan as well.
+// dry_run for render and explain --plan as well.
 // Throws Error (usage).
 [[nodiscard]] CommandLine parse(std::span<const std::string_view> args, const Environment& environment);
 

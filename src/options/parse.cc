@@ -152,8 +152,7 @@ void refuse_words(const CommandLine& line, const Tokens& tokens, Arguments argum
 
 // What would be ignored without a word is refused.
 void check_combinations(const CommandLine& line, const Tokens& tokens) {
-  const int places =
-      (line.netns.empty() ? 0 : 1) + (line.pid ? 1 : 0) + (line.config.network_namespace.empty() ? 0 : 1);
+  const int places = (line.netns.empty() ? 0 : 1) + (line.pid ? 1 : 0) + (line.network_namespace.empty() ? 0 : 1);
   if (places > 1) refuse_combination("--netns, --pid and --network-namespace name one place: give one of them");
 
   if (line.config.families && !line.config.families->contains(Family::ipv4)) {
@@ -162,11 +161,11 @@ void check_combinations(const CommandLine& line, const Tokens& tokens) {
                        "the rules for IPv4 are always built, as istio-iptables does: give ipv4,ipv6");
   }
 
-  const bool prints = line.command == Command::render || line.config.dry_run;
-  if (line.command == Command::apply && line.check && line.config.dry_run) {
+  const bool prints = line.command == Command::render || line.dry_run;
+  if (line.command == Command::apply && line.check && line.dry_run) {
     refuse_combination("--check asks the kernel, --dry-run does not: give one of them");
   }
-  if (line.command == Command::apply && line.check && line.config.cleanup_only) {
+  if (line.command == Command::apply && line.check && line.cleanup_only) {
     refuse_combination("--check asks about rules to be programmed, --cleanup-only programs none: give one of them");
   }
   if (line.command == Command::apply && !prints) {
@@ -199,7 +198,7 @@ std::optional<std::string_view> process_environment(std::string_view name) {
   return value != nullptr ? std::optional<std::string_view>(value) : std::nullopt;
 }
 
-bool works_by_plan(const CommandLine& line) { return takes_options_of_rules(line) && !line.config.cleanup_only; }
+bool works_by_plan(const CommandLine& line) { return takes_options_of_rules(line) && !line.cleanup_only; }
 
 CommandLine parse(Arguments arguments, const Environment& environment) {
   CommandLine line = choose_command(arguments);
@@ -225,7 +224,7 @@ CommandLine parse(Arguments arguments, const Environment& environment) {
   }
   check_combinations(line, tokens);
   // Neither touches anything: they need no address of the pod.
-  line.config.dry_run |= line.command == Command::render || (line.command == Command::explain && line.plan);
+  line.dry_run |= line.command == Command::render || (line.command == Command::explain && line.plan);
   return line;
 }
 

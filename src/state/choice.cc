@@ -9,8 +9,8 @@ namespace {
 using enum BackendKind;
 
 // What was asked for by name, if anything was.
-std::vector<BackendKind> forced(const Config& config) {
-  switch (config.backend) {
+std::vector<BackendKind> forced(const ApplyOptions& options) {
+  switch (options.backend) {
     case BackendChoice::nftables:
       return {nftables};
     case BackendChoice::iptables_nft:
@@ -20,13 +20,13 @@ std::vector<BackendKind> forced(const Config& config) {
     case BackendChoice::automatic:
       break;
   }
-  if (config.native_nftables) return {nftables};
-  switch (config.force_iptables_binary) {
-    case Config::ForcedBinary::legacy:
+  if (options.native_nftables) return {nftables};
+  switch (options.force_iptables_binary) {
+    case ApplyOptions::ForcedBinary::legacy:
       return {iptables_legacy};
-    case Config::ForcedBinary::nft:
+    case ApplyOptions::ForcedBinary::nft:
       return {iptables_nft};
-    case Config::ForcedBinary::no:
+    case ApplyOptions::ForcedBinary::no:
       break;
   }
   return {};
@@ -44,8 +44,8 @@ std::size_t longest_chain(const Ruleset& asked) {
 
 }  // namespace
 
-Choice choose(const Config& config, const Ruleset& asked, bool legacy_in_use) {
-  if (auto one = forced(config); !one.empty()) return {std::move(one), {}};
+Choice choose(const ApplyOptions& options, const Ruleset& asked, bool legacy_in_use) {
+  if (auto one = forced(options); !one.empty()) return {std::move(one), {}};
   if (legacy_in_use) return {{iptables_legacy}, "legacy tables are in use here"};
   const std::size_t longest = longest_chain(asked);
   if (longest > long_chain) {

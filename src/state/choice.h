@@ -21,7 +21,7 @@ struct Choice {
 // --native-nftables and --backend decide alone, then --force-iptables-binary; else:
 //   iptables-legacy if it is in use here; iptables-nft; nftables; iptables-legacy.
 // nftables changes places with iptables-nft when lists are so long that linear rules would slow every new connection.
-[[nodiscard]] Choice choose(const Config& config, const Ruleset& asked, bool legacy_in_use);
+[[nodiscard]] Choice choose(const ApplyOptions& options, const Ruleset& asked, bool legacy_in_use);
 
 // From how many rules in one chain on a set is worth it: each costs a new connection about 30 ns (measured on kernel
 // 6.18), and a connection over loopback about 30 µs.

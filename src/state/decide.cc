@@ -93,7 +93,7 @@ std::optional<Error> cannot_go(const Request& request, const Survey& survey) {
 }
 
 Choice choice_of(const Request& request, const Survey& survey) {
-  return choose(*request.config, request.plan->ruleset, survey.legacy_in_use);
+  return choose(*request.options, request.plan->ruleset, survey.legacy_in_use);
 }
 
 // What of it nobody has made yet.
@@ -144,7 +144,7 @@ std::variant<Decision, Error> decide(const Request& request, const Survey& surve
   decision.add = missing_of(plan.routing, survey);
   decision.remove = without(survey.routing, plan.routing);
   const std::vector<BackendKind> order = candidates(choice, survey, decision.skipped);
-  const auto there = request.config->force_apply ? std::nullopt : already_in(order, plan.ruleset, survey);
+  const auto there = request.options->force_apply ? std::nullopt : already_in(order, plan.ruleset, survey);
   if (there) {
     decision.skipped.clear();
     decision.attempts.push_back(attempt(there, false, holding));

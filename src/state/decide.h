@@ -20,7 +20,7 @@ namespace sidetrack {
 // What the namespace is to hold. Without a plan: nothing of ours, in no backend (clean).
 struct Request {
   const Plan* plan = nullptr;
-  const Config* config = nullptr;  // which backends may be used, and --force-apply; not asked by clean
+  const ApplyOptions* options = nullptr;  // not asked by clean
 };
 
 // The rules of one backend: put in the place of all that is ours there, or removed.

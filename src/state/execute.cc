@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "model/error.h"
 #include "model/iptables.h"
@@ -45,7 +47,7 @@ std::string first_of(const Difference& difference) {
 
 void require_as_committed(const Live& after, const Change& change) {
   const BackendKind kind = after.backend;
-  const Ruleset sent = canonical(kind, *change.wanted);
+  const Ruleset& sent = *change.wanted;
   if (equal(after, sent)) return;
   // Each commit to nf_tables counts the generation up by one; a lock keeps others from the legacy tables.
   if (after.generation != change.seen->generation && after.generation != change.seen->generation + 1) {
@@ -86,7 +88,7 @@ class Executor {
     changed = changed || decision.remove != Routing{};
     if (changed) result_.applied = Applied::changed;
     result_.backend = backend;
-    if (backend) result_.canonical = canonical(*backend, request_.plan->ruleset);
+    if (backend) result_.canonical = std::move(form(*backend));
   }
 
   // Asks the kernel about the first commit that it takes. Returns what could not be asked.
@@ -127,7 +129,7 @@ class Executor {
   void require_no_obstacles(const Attempt& attempt) {
     if (request_.plan == nullptr || !attempt.backend) return;
     result_.obstacles = obstacles(*request_.plan, *attempt.backend, survey_);
-    if (!request_.config->strict || result_.obstacles.empty()) return;
+    if (!request_.options->strict || result_.obstacles.empty()) return;
     std::string all;
     for (const Obstacle& obstacle : result_.obstacles) all += "\n  " + text(obstacle);
     throw Error(ExitCode::differs,
@@ -150,14 +152,21 @@ class Executor {
   }
 
   [[nodiscard]] std::vector<Change> changes(const Commit& commit) {
-    const bool force = request_.config != nullptr && request_.config->force_apply;
+    const bool force = request_.options != nullptr && request_.options->force_apply;
     std::vector<Change> made;
     for (const Write& write : commit) {
       const bool put = write.kind == Write::Kind::put;
-      made.push_back({&seen(write.backend), put ? &request_.plan->ruleset : &no_rules,
+      made.push_back({&seen(write.backend), put ? &form(write.backend) : &no_rules,
                       put && force ? EqualRules::rewrite : EqualRules::keep});
     }
     return made;
+  }
+
+  // The rules as that backend holds them.
+  Ruleset& form(BackendKind kind) {
+    std::optional<Ruleset>& made = forms_[static_cast<std::size_t>(kind)];
+    if (!made) made = canonical(kind, request_.plan->ruleset);
+    return *made;
   }
 
   // What is absent is empty.
@@ -194,7 +203,7 @@ class Executor {
     try {
       const std::vector<Live> now = kernel_.read(made);
       for (std::size_t i = 0; i < made.size(); ++i) {
-        if (!equal(now[i], canonical(now[i].backend, *made[i].wanted))) return false;
+        if (!equal(now[i], *made[i].wanted)) return false;
       }
       return true;
     } catch (const Error& second) {
@@ -287,6 +296,7 @@ class Executor {
   Kernel& kernel_;
   ApplyResult& result_;
   Live nothing_[std::size(all_backends)];
+  std::optional<Ruleset> forms_[std::size(all_backends)];
   bool rules_stand_ = false;  // a commit was made and not rolled back
 };
 

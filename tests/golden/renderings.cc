@@ -18,7 +18,7 @@ Planned planned(const Scenario& scenario) {
     const auto found = scenario.environment.find(std::string(name));
     return found != scenario.environment.end() ? std::optional<std::string_view>(found->second) : std::nullopt;
   });
-  const HostFacts facts = gather(result.line.config, result.line.names);
+  const HostFacts facts = gather(result.line.config, result.line.names, {.may_lack_addresses = true});
   result.plan = plan(result.line.config, facts);
   return result;
 }

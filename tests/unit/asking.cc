@@ -54,6 +54,7 @@ Plan planned(std::string_view options) {
   words.insert(words.end(), {"--plan", "out", "tcp", "192.0.2.1:1"});
   CommandLine line = parsed(std::move(words));
   Host nothing;
+  nothing.may_lack_addresses = true;
   nothing.passwd = nothing.group = "/nonexistent";
   const HostFacts facts = gather(line.config, line.names, nothing);
   return plan(line.config, facts);

@@ -22,6 +22,7 @@ class ConvergeTest : public ::testing::Test {
  protected:
   FakeKernel kernel;
   Config config = with_tproxy();
+  ApplyOptions options;
   Plan wanted = plan(config, dual_stack());
 
   static Config with_tproxy() {
@@ -35,7 +36,7 @@ class ConvergeTest : public ::testing::Test {
     return plan(config, dual_stack());
   }
 
-  [[nodiscard]] Request request() const { return {.plan = &wanted, .config = &config}; }
+  [[nodiscard]] Request request() const { return {.plan = &wanted, .options = &options}; }
   ApplyResult apply() { return converge(request(), kernel); }
   ApplyResult clean() { return converge({}, kernel); }
   std::optional<Error> refused(const std::function<void()>& act) {
@@ -82,7 +83,7 @@ TEST_F(ConvergeTest, TheSecondTimeChangesNothing) {
 
 TEST_F(ConvergeTest, ForceRewritesEqualRules) {
   apply();
-  config.force_apply = true;
+  options.force_apply = true;
   EXPECT_EQ(apply().applied, Applied::changed);
   EXPECT_EQ(kernel.backends[iptables_nft].replaced, 2);
 }
@@ -116,7 +117,7 @@ TEST_F(ConvergeTest, OnlyARefusalOfOneBackendIsAReasonToTryTheNext) {
 }
 
 TEST_F(ConvergeTest, BothBackendsOfNfTablesChangeTogetherOrNotAtAll) {
-  config.backend = BackendChoice::nftables;
+  options.backend = BackendChoice::nftables;
   program(iptables_nft, older());
   kernel.backends[iptables_nft].before_replace = [] { throw Error(ExitCode::failed, "EBUSY"); };
   failure(ExitCode::failed);
@@ -140,7 +141,7 @@ TEST_F(ConvergeTest, TheNewRulesGoAgainIfTheOldOnesCannot) {
                                          std::tuple(iptables_legacy, nftables, BackendChoice::nftables)}) {
     kernel.backends.clear();
     for (BackendKind kind : all_backends) kernel.backends[kind].live.backend = kind;
-    config.backend = choice;
+    options.backend = choice;
     program(from, older());
     kernel.backends[from].before_replace = [] { throw Error(ExitCode::failed, "no memory"); };
     EXPECT_EQ(failure(ExitCode::failed), "no memory");

@@ -42,6 +42,7 @@ void for_each_case(Visit visit) {
 class DecideTest : public ::testing::Test {
  protected:
   Config config = injected();
+  ApplyOptions options;
   Plan wanted = plan(config, dual_stack());
 
   // ---- each is made once: 216 cases share them.
@@ -73,7 +74,7 @@ class DecideTest : public ::testing::Test {
             wanted.routing,
             {}};
   }
-  [[nodiscard]] Request request() const { return {.plan = &wanted, .config = &config}; }
+  [[nodiscard]] Request request() const { return {.plan = &wanted, .options = &options}; }
 
   static bool blind(const Case& one) {
     return std::ranges::any_of(all_backends, [&](BackendKind kind) { return one.of(kind) == Held::unreadable; });
@@ -173,7 +174,7 @@ TEST_F(DecideTest, ApplyTriesEveryBackendThatMayDo) {
 }
 
 TEST_F(DecideTest, ForceWritesEvenWhatIsAsAsked) {
-  config.force_apply = true;
+  options.force_apply = true;
   for_each_case([&](const Case& one) {
     if (blind(one) || one.iptables_nft == Held::lacking || one.iptables_nft == Held::others_unreadable) return;
     const auto decision = std::get<Decision>(decide(request(), survey(one)));
@@ -185,7 +186,7 @@ TEST_F(DecideTest, ABackendThatIsNamedIsTheOnlyOne) {
   for (const auto& [choice, kind] :
        {std::pair(BackendChoice::iptables_legacy, iptables_legacy),
         std::pair(BackendChoice::iptables_nft, iptables_nft), std::pair(BackendChoice::nftables, nftables)}) {
-    config.backend = choice;
+    options.backend = choice;
     for_each_case([&](const Case& one) {
       if (blind(one)) return;
       const auto decided = decide(request(), survey(one));
@@ -214,7 +215,7 @@ TEST_F(DecideTest, RoutesAreAddedAndRemovedAsOftenAsTheyDiffer) {
 TEST_F(DecideTest, ADormantTableIsNotAsAsked) {
   Survey seen = survey({Held::nothing, Held::nothing, Held::equal});
   for (LiveChain& chain : std::get<Live>(seen.nftables).chains) chain.dormant = true;
-  config.backend = BackendChoice::nftables;
+  options.backend = BackendChoice::nftables;
   const auto decision = std::get<Decision>(decide(request(), seen));
   EXPECT_EQ(decision.attempts[0].commits, (std::vector<Commit>{{{nftables, Write::Kind::put}}}));
 }

@@ -79,24 +79,24 @@ std::string field(const CommandLine& line, std::string_view which) {
       {"dual_stack", [&] { return truth(config.dual_stack); }},
       {"dns_servers", [&] { return config.dns_servers ? joined(*config.dns_servers) : "unset"; }},
       {"families", [&] { return config.families ? families(*config.families) : "unset"; }},
-      {"dry_run", [&] { return truth(config.dry_run); }},
-      {"skip_rule_apply", [&] { return truth(config.skip_rule_apply); }},
-      {"run_validation", [&] { return truth(config.run_validation); }},
-      {"reconcile", [&] { return truth(config.reconcile); }},
-      {"cleanup_only", [&] { return truth(config.cleanup_only); }},
-      {"force_apply", [&] { return truth(config.force_apply); }},
-      {"native_nftables", [&] { return truth(config.native_nftables); }},
-      {"cni_mode", [&] { return truth(config.cni_mode); }},
-      {"network_namespace", [&] { return config.network_namespace; }},
+      {"dry_run", [&] { return truth(line.dry_run); }},
+      {"skip_rule_apply", [&] { return truth(line.skip_rule_apply); }},
+      {"run_validation", [&] { return truth(line.run_validation); }},
+      {"reconcile", [&] { return truth(line.applying.reconcile); }},
+      {"cleanup_only", [&] { return truth(line.cleanup_only); }},
+      {"force_apply", [&] { return truth(line.applying.force_apply); }},
+      {"native_nftables", [&] { return truth(line.applying.native_nftables); }},
+      {"cni_mode", [&] { return truth(line.applying.cni_mode); }},
+      {"network_namespace", [&] { return line.network_namespace; }},
       {"probe_port", [&] { return number(config.probe_port); }},
       {"probe_timeout", [&] { return number(config.probe_timeout.count()) + "ns"; }},
-      {"force_iptables_binary", [&] { return number(config.force_iptables_binary); }},
-      {"backend", [&] { return number(config.backend); }},
-      {"lock_wait", [&] { return number(config.lock_wait.count()) + "ms"; }},
-      {"log.level", [&] { return number(config.log.level); }},
-      {"log.json", [&] { return truth(config.log.json); }},
-      {"log.caller", [&] { return truth(config.log.caller); }},
-      {"log.targets", [&] { return joined(config.log.targets); }},
+      {"force_iptables_binary", [&] { return number(line.applying.force_iptables_binary); }},
+      {"backend", [&] { return number(line.applying.backend); }},
+      {"lock_wait", [&] { return number(line.applying.lock_wait.count()) + "ms"; }},
+      {"log.level", [&] { return number(line.log.level); }},
+      {"log.json", [&] { return truth(line.log.json); }},
+      {"log.caller", [&] { return truth(line.log.caller); }},
+      {"log.targets", [&] { return joined(line.log.targets); }},
       {"envoy_user", [&] { return line.names.envoy_user; }},
       {"envoy_user_given", [&] { return truth(line.names.envoy_user_given); }},
       {"owner_groups", [&] { return selected(line.names.owner_groups); }},
@@ -430,10 +430,10 @@ TEST(Parse, EveryValueArrivesAsItWasGiven) {
     for (std::size_t size = 1 + random() % 8; value.size() < size;) value += characters[random() % characters.size()];
     const std::string joined = "--network-namespace=" + value;
     const std::string target = "--log_target=" + value;
-    EXPECT_EQ(testing::parse_arguments({"sidetrack", joined, target}).config.network_namespace, value);
-    EXPECT_EQ(testing::parse_arguments({"sidetrack", target}).config.log.targets, std::vector{value});
+    EXPECT_EQ(testing::parse_arguments({"sidetrack", joined, target}).network_namespace, value);
+    EXPECT_EQ(testing::parse_arguments({"sidetrack", target}).log.targets, std::vector{value});
     if (value.starts_with('-')) continue;  // another option
-    EXPECT_EQ(testing::parse_arguments({"sidetrack", "--network-namespace", value}).config.network_namespace, value);
+    EXPECT_EQ(testing::parse_arguments({"sidetrack", "--network-namespace", value}).network_namespace, value);
   }
 }
 
