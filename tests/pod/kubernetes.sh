@@ -2,6 +2,7 @@
 # What scripts/test-kubernetes checks, run on the node:  kubernetes.sh PROGRAM NGINX-ROOT
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+. scripts/container.sh
 . tests/pod/checks.sh
 program=$1 nginx=$2
 node=/run/node
@@ -92,7 +93,7 @@ eventually 30 curl -fsS "http://$registry/v2/" || true
 kubectl create namespace istio-system >/dev/null
 kubectl create configmap istio-sidecar-injector --namespace istio-system --from-literal=config=untouched \
   --from-literal=values='{"global": {"hub": "docker.io/istio", "proxy_init": {"image": "proxyv2", "forceApplyIptables": false}}}' >/dev/null
-HOME=$node/home check "README.md, Use it with Istio: its commands succeed" \
+SIDETRACK_CACHE=$cache HOME=$node/home check "README.md, Use it with Istio: its commands succeed" \
   page README.md "Use it with Istio" -e "s,REGISTRY,$registry,g"
 injector() { kubectl get configmap istio-sidecar-injector --namespace istio-system -o json | jq -cr "$1"; }
 image=$(injector '.data.values | fromjson | .global.proxy_init.image')
