@@ -29,10 +29,6 @@ class Backend {
   // What the user should know and is no error, a sentence each: "continuing without the lock …".
   [[nodiscard]] virtual std::vector<std::string> warnings() const { return {}; }
 
-  // The rules as this backend stores them, which is what `read` gives back: folded into sets by nftables, else with
-  // their matches in the order in which iptables lists them.
-  [[nodiscard]] virtual Ruleset canonical(const Ruleset& asked) const { return asked; }
-
   // What the kernel holds now. Creates nothing: a table that is not alive is not read.
   virtual Live read() = 0;
 

@@ -59,7 +59,8 @@ inline constexpr BackendKind all_backends[] = {BackendKind::iptables_legacy, Bac
 // Whether any of it is ours.
 [[nodiscard]] bool holds_ours(const Live& live);
 
-// The rules as that backend stores them, which is what reading gives back.
+// The rules as that backend stores them, which is what reading gives back: folded into sets by nftables, else with
+// their matches in the order in which iptables lists them.
 [[nodiscard]] Ruleset canonical(BackendKind kind, const Ruleset& asked);
 
 }  // namespace sidetrack

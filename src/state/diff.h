@@ -50,8 +50,8 @@ struct Comparison {
   [[nodiscard]] bool as_asked() const { return equal() && obstacles.empty(); }
 };
 
-// `asked` in the form in which the backend stores it (Backend::canonical). Only rules and chains that are ours take
-// part.
+// `asked` in the form in which the backend stores it (canonical() in kernel/survey.h). Only rules and chains that are
+// ours take part.
 [[nodiscard]] Difference diff(const Live& live, const Ruleset& asked);
 
 // The same as diff(…).empty() for the rules alone, without building it.

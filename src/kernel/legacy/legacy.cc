@@ -11,7 +11,6 @@
 #include "kernel/legacy/lock.h"
 #include "kernel/legacy/refusal.h"
 #include "kernel/xt/entry.h"
-#include "mesh/iptables_order.h"
 #include "mesh/ownership.h"
 #include "mesh/splice.h"
 #include "model/error.h"
@@ -137,8 +136,6 @@ class LegacyBackend : public Backend {
   }
 
   [[nodiscard]] BackendKind kind() const override { return BackendKind::iptables_legacy; }
-
-  [[nodiscard]] Ruleset canonical(const Ruleset& asked) const override { return in_iptables_order(asked); }
 
   [[nodiscard]] std::vector<std::string> warnings() const override {
     if (!lock_ || lock_->warning().empty()) return {};

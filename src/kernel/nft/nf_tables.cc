@@ -2,7 +2,6 @@
 #include "kernel/nft/nf_tables.h"
 
 #include "kernel/nft/lives.h"
-#include "kernel/survey.h"
 
 namespace sidetrack {
 namespace nft {
@@ -26,7 +25,6 @@ class NftBackend final : public Backend {
   explicit NftBackend(BackendKind kind) : kind_(kind) {}
 
   [[nodiscard]] BackendKind kind() const override { return kind_; }
-  [[nodiscard]] Ruleset canonical(const Ruleset& asked) const override { return sidetrack::canonical(kind_, asked); }
 
   Live read() override { return tables_.read(kind_); }
 
