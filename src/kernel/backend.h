@@ -29,7 +29,7 @@ class Backend {
   // What the user should know and is no error, a sentence each: "continuing without the lock …".
   [[nodiscard]] virtual std::vector<std::string> warnings() const { return {}; }
 
-  // What the kernel holds now. Creates nothing: a table that is not alive is not read.
+  // What the kernel holds now. Creates nothing: a table that does not exist is not read.
   virtual Live read() = 0;
 
   // Makes the kernel hold `wanted` in the place of all that is ours in `seen`; others' rules, chains and counters stay.

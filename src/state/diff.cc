@@ -72,7 +72,7 @@ bool same_in(Families scope, const Rule& asked, const Rule& live) {
   return (asked.families & scope) == (live.families & scope) && same_effect(asked, live);
 }
 
-// Built-in chains are always there in spirit: they may come to life with the first rule.
+// A built-in chain that is not there is no difference: it may be created with its first rule.
 bool chain_missing(const Key& key, const Pair& pair) { return pair.live == nullptr && !is_builtin(key.name); }
 bool chain_extra(const Pair& pair) { return pair.asked == nullptr && is_wholly_ours(*pair.live); }
 

@@ -49,16 +49,16 @@ class IptcTable {
   [[nodiscard]] virtual int commit() = 0;
 };
 
-// Takes the snapshot; brings the table to life in this namespace if it is not. Throws kernel_lacks, not_permitted.
+// Takes the snapshot; creates the table in this namespace if there is none. Throws kernel_lacks, not_permitted.
 [[nodiscard]] std::unique_ptr<IptcTable> open_table(Family family, Table table);
 
-// The tables that are alive in this namespace: by ip_tables_names and ip6_tables_names in /proc/net, which touch
+// The tables that exist in this namespace: by ip_tables_names and ip6_tables_names in /proc/net, which touch
 // nothing. All of them, and those that have a place in the model. Throws not_permitted if there may be some, and they
 // cannot be seen.
 [[nodiscard]] std::vector<std::string> table_names(Family family);
 [[nodiscard]] std::vector<Table> existing_tables(Family family);
 
-// Whether it holds rules, whoever wrote them. Only for tables that are alive: others would come to life.
+// Whether it holds rules, whoever wrote them. Only for tables that exist: others would be created.
 [[nodiscard]] bool holds_rules(Family family, const std::string& table);
 
 // "table nat (ipv4)"

@@ -221,7 +221,7 @@ class LegacyBackend : public Backend {
   }
 
  private:
-  // A table comes to life when it is opened, and stays. So what the kernel certainly lacks is met before.
+  // A table is created when it is opened, and stays. So what the kernel certainly lacks is met before.
   static void require_before_opening(const Ruleset& wanted) {
     for (Family family : {Family::ipv4, Family::ipv6}) {
       const std::vector<Table> alive = existing_tables(family);
