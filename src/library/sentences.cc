@@ -74,8 +74,7 @@ std::string verified(const Comparison& comparison) {
   }
   if (comparison.equal()) {
     return "the rules and routes are as requested, but something that Sidetrack must not change keeps traffic from "
-           "where they "
-           "bring it";
+           "where they bring it";
   }
   const std::string what = "the pod differs from the requested rules; ";
   if (!comparison.refusal.empty()) return what + "'sidetrack apply' would refuse to make it so";
