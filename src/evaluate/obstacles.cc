@@ -58,9 +58,7 @@ Packet example(const Rule& rule, Direction direction, Family family) {
 }
 
 std::string words(const Packet& packet) {
-  const char* directions[] = {"out", "in", "lo"};
-  std::string text =
-      fmt::format("{} {} ", directions[static_cast<std::size_t>(packet.direction)], name(packet.protocol));
+  std::string text = fmt::format("{} {} ", name(packet.direction), name(packet.protocol));
   text += Endpoint{packet.destination.value_or(Address{}), packet.destination_port}.text();
   if (packet.source && packet.direction == Direction::in) text += fmt::format(" --from {}", packet.source->text());
   if (packet.owner) text += fmt::format(" --uid {} --gid {}", packet.owner->uid, packet.owner->gid);

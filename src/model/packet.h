@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "model/address.h"
 #include "model/ruleset.h"
@@ -22,6 +23,10 @@ enum class Direction : std::uint8_t {
   in,   // comes in by an interface
   lo,   // sent by a process in the pod to the pod itself
 };
+[[nodiscard]] constexpr std::string_view name(Direction direction) {  // as `explain` takes it
+  constexpr std::string_view names[] = {"out", "in", "lo"};
+  return names[static_cast<std::size_t>(direction)];
+}
 
 enum class ConnectionState : std::uint8_t {
   new_,         // the first packet of a connection: the one that nat decides about

@@ -9,9 +9,8 @@ namespace {
 Json endpoint(const Endpoint& end) { return {{"address", end.address.text()}, {"port", end.port}}; }
 
 Json packet(const Packet& p) {
-  static constexpr const char* ways[] = {"out", "in", "lo"};
   static constexpr const char* states[] = {"new", "established", "reply", "invalid"};
-  Json result = {{"way", ways[static_cast<std::size_t>(p.direction)]},
+  Json result = {{"way", name(p.direction)},
                  {"protocol", name(p.protocol)},
                  {"source", endpoint({*p.source, p.source_port})},
                  {"destination", endpoint({*p.destination, p.destination_port})},
