@@ -10,7 +10,7 @@ namespace {
 
 // bash splits the line at the characters of COMP_WORDBREAKS: "--backend=auto" is three words, unless the user took the
 // '=' out of it. Bare files and lists are offered whole: bash replaces the word.
-constexpr const char* beginning =
+constexpr const char* bash_beginning =
     R"(# Completion of sidetrack and istio-iptables by bash:  source <(sidetrack completion bash)
 
 _sidetrack_words() { # WORD...: those that continue what is typed
@@ -137,7 +137,7 @@ std::string bash() {
   std::string names;
   for (const CommandInfo& command : commands()) names += fmt::format(" {}", command.name);
 
-  std::string text = beginning;
+  std::string text = bash_beginning;
   for (const Flag& flag : flags()) {
     if (!flag.value.empty() && !flag.name.empty()) text += cased(patterns(flag), completed(flag));
   }

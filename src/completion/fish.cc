@@ -6,7 +6,7 @@
 namespace sidetrack::completion_script {
 namespace {
 
-constexpr const char* beginning =
+constexpr const char* fish_beginning =
     R"(# Completion of sidetrack and istio-iptables by fish:  sidetrack completion fish | source
 
 # COMMAND...: is it one of these whose options are typed? '': none yet
@@ -57,7 +57,9 @@ complete -c sidetrack -n "__sidetrack_is ''" -a help -d 'the help of a command'
 complete -c sidetrack -n "__sidetrack_is ''" -a version -d 'the version'
 )";
 
-std::string in_quotes(std::string_view text) { return "'" + replaced(replaced(text, '\\', "\\\\"), '\'', "\\'") + "'"; }
+std::string fish_quoted(std::string_view text) {
+  return "'" + replaced(replaced(text, '\\', "\\\\"), '\'', "\\'") + "'";
+}
 
 // What `complete` is told of the option's value.
 std::string value(const Flag& flag) {
@@ -68,7 +70,7 @@ std::string value(const Flag& flag) {
     case Source::none:
       break;
     case Source::files:
-      return words.empty() ? " -r -F" : " -r -F -a " + in_quotes(words);
+      return words.empty() ? " -r -F" : " -r -F -a " + fish_quoted(words);
     case Source::namespaces:
       return " -r -F -a '(__sidetrack_names /run/netns)'";
     case Source::processes:
@@ -77,8 +79,8 @@ std::string value(const Flag& flag) {
       return list ? " -x -a '(__sidetrack_items (__sidetrack_names /sys/class/net))'"
                   : " -x -a '(__sidetrack_names /sys/class/net)'";
   }
-  if (list) return " -x -a " + in_quotes(fmt::format("(__sidetrack_items {})", words == "*" ? "'*'" : words));
-  return words.empty() ? " -x" : " -x -a " + in_quotes(words);
+  if (list) return " -x -a " + fish_quoted(fmt::format("(__sidetrack_items {})", words == "*" ? "'*'" : words));
+  return words.empty() ? " -x" : " -x -a " + fish_quoted(words);
 }
 
 std::string option(const Flag& flag) {
@@ -86,22 +88,22 @@ std::string option(const Flag& flag) {
       fmt::format("complete{} -c sidetrack -n '__sidetrack_is {}'",
                   flag.commands.contains(Command::apply) ? " -c istio-iptables" : "", joined(takers(flag)));
   if (flag.letter != '\0') text += fmt::format(" -s {}", flag.letter);
-  text += fmt::format(" -l {} -d {}", flag.name, in_quotes(flag.description));
+  text += fmt::format(" -l {} -d {}", flag.name, fish_quoted(flag.description));
   return text + (flag.value.empty() ? "" : value(flag)) + "\n";
 }
 
 }  // namespace
 
 std::string fish() {
-  std::string text = beginning;
+  std::string text = fish_beginning;
   for (const CommandInfo& command : commands()) {
-    const std::string described = fmt::format("-a {} -d {}\n", command.name, in_quotes(command.summary));
+    const std::string described = fmt::format("-a {} -d {}\n", command.name, fish_quoted(command.summary));
     text += "complete -c sidetrack -n \"__sidetrack_is ''\" " + described;
     text += "complete -c sidetrack -n '__sidetrack_word 1 help' " + described;
     for (std::size_t i = 0; i < command.words.size(); ++i) {
       if (command.words[i].empty()) continue;
       text += fmt::format("complete -c sidetrack -n '__sidetrack_word {} {}' -a {}\n", i + 1, command.name,
-                          in_quotes(joined(each_choice(command.words[i]))));
+                          fish_quoted(joined(each_choice(command.words[i]))));
     }
   }
   text += "complete -c sidetrack -n 'test (count (commandline -opc)) -eq 1' -l version -d 'the version'\n";

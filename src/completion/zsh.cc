@@ -6,7 +6,7 @@
 namespace sidetrack::completion_script {
 namespace {
 
-constexpr const char* beginning = R"(#compdef sidetrack istio-iptables
+constexpr const char* zsh_beginning = R"(#compdef sidetrack istio-iptables
 # Completion of sidetrack and istio-iptables by zsh:  source <(sidetrack completion zsh)
 
 _sidetrack_items() { # WORD...: of a list, behind its last comma; or @FILE
@@ -69,7 +69,7 @@ constexpr const char* outcome = R"(  if [[ $service == istio-iptables ]]; then
 if [[ $funcstack[1] == _sidetrack ]]; then _sidetrack "$@"; else compdef _sidetrack sidetrack istio-iptables; fi
 )";
 
-std::string in_quotes(std::string_view text) { return "'" + replaced(text, '\'', "'\\''") + "'"; }
+std::string zsh_quoted(std::string_view text) { return "'" + replaced(text, '\'', "'\\''") + "'"; }
 
 // In the brackets of _arguments, and between its colons.
 std::string escaped(std::string_view text) {
@@ -108,9 +108,9 @@ std::string specification(const Flag& flag) {
   const std::string long_form = fmt::format("--{}{}", flag.name, boolean ? "" : "=");
   std::string rest = fmt::format("[{}]", escaped(flag.description));
   if (!boolean) rest += fmt::format(":{}:{}", escaped(flag.value), action(flag));
-  if (flag.letter == '\0') return in_quotes((repeated ? "*" : "") + long_form + rest);
+  if (flag.letter == '\0') return zsh_quoted((repeated ? "*" : "") + long_form + rest);
   const std::string before = repeated ? "'*'" : fmt::format("'(-{} --{})'", flag.letter, flag.name);
-  return fmt::format("{}{{-{}{},{}}}{}", before, flag.letter, boolean ? "" : "+", long_form, in_quotes(rest));
+  return fmt::format("{}{{-{}{},{}}}{}", before, flag.letter, boolean ? "" : "+", long_form, zsh_quoted(rest));
 }
 
 std::string function(const CommandInfo& command) {
@@ -118,8 +118,8 @@ std::string function(const CommandInfo& command) {
   for (std::size_t i = 0; i < command.words.size(); ++i) {
     if (command.words[i].empty()) continue;
     const std::string words = joined(each_choice(command.words[i]));
-    text += " \\\n    " + in_quotes(fmt::format("{}:{}:({})", i + 1,
-                                                command.arguments.substr(0, command.arguments.find(' ')), words));
+    text += " \\\n    " + zsh_quoted(fmt::format("{}:{}:({})", i + 1,
+                                                 command.arguments.substr(0, command.arguments.find(' ')), words));
   }
   for (const Flag& flag : flags()) {
     if (!flag.name.empty() && flag.commands.contains(command.command)) text += " \\\n    " + specification(flag);
@@ -130,11 +130,11 @@ std::string function(const CommandInfo& command) {
 }  // namespace
 
 std::string zsh() {
-  std::string text = beginning;
+  std::string text = zsh_beginning;
   for (const CommandInfo& command : commands()) text += function(command);
   text += "_sidetrack() {\n  local -a names=(\n";
   for (const CommandInfo& command : commands()) {
-    text += fmt::format("    {}\n", in_quotes(fmt::format("{}:{}", command.name, escaped(command.summary))));
+    text += fmt::format("    {}\n", zsh_quoted(fmt::format("{}:{}", command.name, escaped(command.summary))));
   }
   return text + "  )\n" + outcome;
 }

@@ -165,7 +165,7 @@ Diagnosis diagnose(const OpenBackend& open, const std::string& lock_file, Routes
   diagnosis.host = inspect_host();
   diagnosis.lock = look_at_lock(lock_file);
   diagnosis.families = diagnosis.host.ipv6.in_kernel ? Families::both() : Family::ipv4;
-  for (BackendKind kind : {BackendKind::iptables_legacy, BackendKind::iptables_nft, BackendKind::nftables}) {
+  for (BackendKind kind : all_backends) {
     diagnosis.backends.push_back(look_at(kind, open, diagnosis.families));
   }
   const Choice choice = choose({}, {}, iptables_legacy_in_use());

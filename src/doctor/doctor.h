@@ -108,8 +108,4 @@ struct Finding {
 };
 [[nodiscard]] std::vector<Finding> findings(const Diagnosis& diagnosis);
 
-// A table that a person reads at a glance; the whole as indented JSON.
-[[nodiscard]] std::string diagnosis_text(const Diagnosis& diagnosis, bool color);
-[[nodiscard]] std::string diagnosis_json(const Diagnosis& diagnosis);
-
 }  // namespace sidetrack

@@ -643,14 +643,6 @@ std::optional<Outcome> not_followed(const Packet& packet, const PodView& pod) {
 
 // ---- All walks together
 
-bool same_place(Outcome a, const Outcome& b) {  // whatever the reasons
-  a.why = b.why;
-  a.listener = b.listener;
-  a.answers = b.answers;
-  a.answers_why = b.answers_why;
-  return a == b;
-}
-
 // Two walks that end differently: where they part, and how.
 struct Parting {
   const Fork& one;

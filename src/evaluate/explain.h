@@ -81,8 +81,14 @@ struct Outcome {
   std::string why;  // dropped, unroutable; unknown: the rule that is the reason, and what else may happen
   Answers answers = Answers::arrive;  // lands, leaves, forwarded
   std::string answers_why;            // unless they arrive
-  friend bool operator==(const Outcome&, const Outcome&) = default;
+
+  // Whether the packet ends alike: who listens and why it is so are texts, which do not count. Of what cannot be known
+  // the reason is all there is.
+  friend bool operator==(const Outcome& a, const Outcome& b);
 };
+
+// The same, whatever becomes of the answers.
+[[nodiscard]] bool same_place(const Outcome& a, const Outcome& b);
 
 // "lands on 127.0.0.1:15001 (Envoy outbound); original destination 10.96.0.10:443"
 [[nodiscard]] std::string sentence(const Outcome& outcome);

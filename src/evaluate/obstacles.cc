@@ -376,4 +376,21 @@ std::vector<Obstacle> obstacles(const Plan& plan, BackendKind backend, const Pod
   return found;
 }
 
+std::vector<Obstacle> obstacles(std::span<const Live> live, const Routing& ours, const PodView& pod) {
+  std::vector<Obstacle> found;
+  for (const Live& one : live) {
+    Plan there;
+    there.families = Families::both();
+    there.routing = ours;
+    for (const LiveChain& chain : one.chains) {
+      for (const LiveRule& rule : chain.rules) {
+        if (rule.ours) there.ruleset.rules.push_back(rule.rule);
+      }
+    }
+    if (there.ruleset.rules.empty()) continue;
+    std::ranges::move(obstacles(there, one.backend, pod, live), std::back_inserter(found));
+  }
+  return found;
+}
+
 }  // namespace sidetrack

@@ -33,4 +33,7 @@ struct Obstacle {
 [[nodiscard]] std::vector<Obstacle> obstacles(const Plan& plan, BackendKind backend, const PodView& pod,
                                               std::span<const Live> live);
 
+// The same of rules that are there already: what is ours of them is the plan.
+[[nodiscard]] std::vector<Obstacle> obstacles(std::span<const Live> live, const Routing& ours, const PodView& pod);
+
 }  // namespace sidetrack

@@ -12,10 +12,10 @@ namespace sidetrack {
 namespace {
 
 constexpr const char* no_process = "what comes in was sent by no process here";
-constexpr const char* example = "for example: sidetrack explain out tcp 10.96.0.10:443 --uid 1000";
+constexpr const char* usage_example = "for example: sidetrack explain out tcp 10.96.0.10:443 --uid 1000";
 
 [[noreturn]] void refuse(const std::string& what, const std::string& value, const std::string& expected,
-                         const std::string& hint = example) {
+                         const std::string& hint = usage_example) {
   throw Error(ExitCode::usage, fmt::format("{} '{}': expected {}", what, excerpt(value), expected), hint);
 }
 

@@ -141,7 +141,8 @@ class LinuxKernel final : public Kernel {
   void survey_legacy(Survey& survey) {
     bool any = false;
     bool may_hold_ours = true;  // as long as the names are not known
-    survey.iptables_legacy = sight([&]() -> Live {
+    Sight<Live>& seen = survey.of(BackendKind::iptables_legacy);
+    seen = sight([&]() -> Live {
       bool of_plans = false;
       for (Family family : {Family::ipv4, Family::ipv6}) {
         for (const std::string& table : legacy::table_names(family)) {
@@ -157,24 +158,25 @@ class LinuxKernel final : public Kernel {
       open_legacy(options_.write);
       return legacy_->read();
     });
-    if (auto* unreadable = std::get_if<Unreadable>(&survey.iptables_legacy)) {
+    if (auto* unreadable = std::get_if<Unreadable>(&seen)) {
       unreadable->may_hold_ours = may_hold_ours;
       if (!may_hold_ours) unreadable->chains = unknown_chains(unreadable->why);
     }
-    const Live* live = survey.live(BackendKind::iptables_legacy);
+    const auto* live = std::get_if<Live>(&seen);
     const auto in_use = [](const LiveChain& chain) { return !chain.rules.empty() || !is_builtin(chain.name); };
     survey.legacy_in_use = live != nullptr && std::ranges::any_of(live->chains, in_use);
-    if (!any && live != nullptr) survey.iptables_legacy = Absent{};
+    if (!any && live != nullptr) seen = Absent{};
   }
 
   void survey_nf_tables(Survey& survey) {
     LiveNfTables both;
-    survey.iptables_nft = sight([&] {
+    Sight<Live>& iptables_nft = survey.of(BackendKind::iptables_nft);
+    iptables_nft = sight([&] {
       if (!nf_tables_) nf_tables_.emplace();
       both = nf_tables_->read();
       return std::move(both.iptables_nft);
     });
-    survey.nftables = std::visit(
+    survey.of(BackendKind::nftables) = std::visit(
         [&](auto& seen) -> Sight<Live> {
           if constexpr (std::is_same_v<std::decay_t<decltype(seen)>, Live>) {
             return std::move(both.nftables);
@@ -182,7 +184,7 @@ class LinuxKernel final : public Kernel {
             return seen;
           }
         },
-        survey.iptables_nft);
+        iptables_nft);
   }
 
   KernelOptions options_;
@@ -194,6 +196,18 @@ class LinuxKernel final : public Kernel {
 };
 
 }  // namespace
+
+std::unique_ptr<Backend> open_to_read(BackendKind kind) {
+  switch (kind) {
+    case BackendKind::iptables_legacy:
+      return open_iptables_legacy({.read_only = true});
+    case BackendKind::iptables_nft:
+      return open_iptables_nft();
+    case BackendKind::nftables:
+      return open_nftables();
+  }
+  return nullptr;
+}
 
 std::unique_ptr<Kernel> open_kernel(const KernelOptions& options) { return std::make_unique<LinuxKernel>(options); }
 

@@ -10,20 +10,6 @@
 
 namespace sidetrack {
 
-const Sight<Live>& Survey::of(BackendKind kind) const {
-  switch (kind) {
-    case BackendKind::iptables_legacy:
-      return iptables_legacy;
-    case BackendKind::iptables_nft:
-      return iptables_nft;
-    case BackendKind::nftables:
-      break;
-  }
-  return nftables;
-}
-
-Sight<Live>& Survey::of(BackendKind kind) { return const_cast<Sight<Live>&>(std::as_const(*this).of(kind)); }
-
 const Unreadable* unseen(const Survey& survey) {
   // nf_tables first: it needs the fewer capabilities, which are the ones to be named.
   for (BackendKind kind : {BackendKind::iptables_nft, BackendKind::nftables, BackendKind::iptables_legacy}) {

@@ -3,6 +3,7 @@
 // what is absent or has been read is known.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
 #include <variant>
@@ -31,9 +32,7 @@ template <typename T>
 using Sight = std::variant<Absent, Unreadable, T>;
 
 struct Survey {
-  Sight<Live> iptables_legacy;
-  Sight<Live> iptables_nft;
-  Sight<Live> nftables;
+  std::array<Sight<Live>, std::size(all_backends)> sights;  // by kind
   bool legacy_in_use = false;  // a table of legacy iptables holds rules, whoever wrote them
   Routing routing;             // what is ours of policy rules, routes and addresses, each as often as it is there
   Routing others_routing;      // of others and just as a plan asks for it: it need not be added, and is not removed
@@ -42,13 +41,10 @@ struct Survey {
   // for it.
   std::optional<PodView> pod{};
 
-  [[nodiscard]] const Sight<Live>& of(BackendKind kind) const;
-  [[nodiscard]] Sight<Live>& of(BackendKind kind);
+  [[nodiscard]] const Sight<Live>& of(BackendKind kind) const { return sights[static_cast<std::size_t>(kind)]; }
+  [[nodiscard]] Sight<Live>& of(BackendKind kind) { return sights[static_cast<std::size_t>(kind)]; }
   [[nodiscard]] const Live* live(BackendKind kind) const { return std::get_if<Live>(&of(kind)); }
 };
-
-inline constexpr BackendKind all_backends[] = {BackendKind::iptables_legacy, BackendKind::iptables_nft,
-                                               BackendKind::nftables};
 
 // What may decide about packets, as far as it can be seen: what is there, and the unknown rules of unreadable tables.
 [[nodiscard]] std::vector<Live> deciding(Survey survey);

@@ -202,9 +202,12 @@ bool has_usual_value(const Match& row, const Match& match) {
   return is_one_of(std::get<AddressMatch>(row).ranges, std::get<AddressMatch>(match).ranges);
 }
 
-bool is_of(const RowMatch& row, const Match& match) {
+// A rule that was made of a row has any values; one that is read is known by the usual ones.
+enum class Values : std::uint8_t { any, usual };
+
+bool is_of(const RowMatch& row, const Match& match, Values values) {
   return row.match.index() == match.index() && with_value(row, match) == match &&
-         (row.hole != Hole::usual || has_usual_value(row.match, match));
+         (row.hole != Hole::usual || values == Values::any || has_usual_value(row.match, match));
 }
 
 // The port or mark of a target.
@@ -224,14 +227,18 @@ bool is_of(const Target& row, const Target& target) {
   return mark == nullptr || mark->mask == std::get<SetMark>(row).mask;
 }
 
-bool has_matches_of(const Rule& rule, const Row& row) {
+bool has_matches_of(const Rule& rule, const Row& row, Values values) {
   if (row.matches.size() == 1 && row.matches.front().hole == Hole::each) {
-    const auto known = [&](const Match& match) { return is_of(row.matches.front(), match); };
+    const auto known = [&](const Match& match) { return is_of(row.matches.front(), match, values); };
     return !rule.matches.empty() && std::ranges::all_of(rule.matches, known);
   }
   return rule.matches.size() == row.matches.size() && std::ranges::all_of(row.matches, [&](const RowMatch& each) {
-           return std::ranges::any_of(rule.matches, [&](const Match& match) { return is_of(each, match); });
+           return std::ranges::any_of(rule.matches, [&](const Match& match) { return is_of(each, match, values); });
          });
+}
+
+bool is_of(const Rule& rule, const Row& row, Values values) {
+  return rule.chain == row.chain && is_of(row.target, rule.target) && has_matches_of(rule, row, values);
 }
 
 // ---- The texts of a rule
@@ -333,16 +340,14 @@ Rule instantiate(MeshRule id, const std::vector<Match>& values, const Instead& i
               {},
               row.insert_at};
     if (const auto* address = find<AddressMatch>(rule)) rule.families = address->ranges.front().family();
-    rule.reason = reason_of(row, rule);
+    rule.reason.rule = id;
     if (instead.flag != nullptr) rule.reason.flag = instead.flag;
     return rule;
   }
   throw std::logic_error(fmt::format("no row of the mesh's rule {} has these values", static_cast<int>(id)));
 }
 
-bool is_of(const Rule& rule, const Row& row) {
-  return rule.chain == row.chain && is_of(row.target, rule.target) && has_matches_of(rule, row);
-}
+bool is_of(const Rule& rule, const Row& row) { return is_of(rule, row, Values::usual); }
 
 const Row* row_of(const Rule& rule) {
   const auto found = std::ranges::find_if(catalogue(), [&](const Row& row) { return is_of(rule, row); });
@@ -360,6 +365,18 @@ MeshRule kind_of(const Rule& rule) {
 
 Reason reason_of(const Row& row, const Rule& rule) {
   return {filled(row.flag, rule), filled(row.sentence, rule), row.id};
+}
+
+Reason reason_of(const Rule& rule) {
+  const Reason& own = rule.reason;
+  if (!own.sentence.empty()) return own;
+  for (const Row& row : catalogue()) {
+    if (row.id != own.rule || !is_of(rule, row, Values::any)) continue;
+    Reason reason = reason_of(row, rule);
+    if (!own.flag.empty()) reason.flag = own.flag;
+    return reason;
+  }
+  return own;
 }
 
 }  // namespace sidetrack

@@ -124,5 +124,7 @@ inline constexpr std::uint32_t outbound_mark = 1338;
 [[nodiscard]] MeshRule kind_of(const Rule& rule);
 // The texts of a row with the values of a rule that is of it.
 [[nodiscard]] Reason reason_of(const Row& row, const Rule& rule);
+// The texts that a rule has, or else those of the row that it was made of.
+[[nodiscard]] Reason reason_of(const Rule& rule);
 
 }  // namespace sidetrack

@@ -34,7 +34,7 @@ Rule in_iptables_names(Rule rule) {
 }  // namespace
 
 Reason describe(const Rule& rule) {
-  const Reason& own = rule.reason;
+  const Reason own = reason_of(rule);
   const auto printed = [](const Reason& reason) {
     return Reason{printable(reason.flag), printable(reason.sentence), reason.rule};
   };

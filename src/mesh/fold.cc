@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "mesh/catalogue.h"
 #include "model/reach.h"
 
 namespace sidetrack {
@@ -18,11 +19,11 @@ constexpr std::size_t look_back = 16;
 // The most comparisons that are made to find two lists of values disjoint.
 constexpr std::size_t max_comparisons = 4096;
 
-// A rule of the result, and the reasons of the rules that it stands for.
+// A rule of the result, and the rules that it stands for.
 struct Folded {
   Rule rule;
   std::optional<std::size_t> varying;  // the match that holds the values of all
-  std::vector<const Reason*> reasons;
+  std::vector<const Rule*> originals;
 };
 
 // The values of those matches that can hold several.
@@ -190,12 +191,12 @@ void add(std::vector<Folded>& chain, const Rule& original) {
         take_values(before.rule.matches[*place], rule.matches[*place]);
         before.varying = *place;
       }
-      before.reasons.push_back(&original.reason);
+      before.originals.push_back(&original);
       return;
     }
     if (!interchangeable(before.rule, rule)) break;
   }
-  chain.push_back({rule, {}, {&original.reason}});
+  chain.push_back({rule, {}, {&original}});
   chain.back().rule.insert_at.reset();
 }
 
@@ -207,6 +208,22 @@ std::string_view unit(const Match& match) {
   return "ids";
 }
 
+// More of a list than this is never named in a text.
+constexpr std::size_t readable = 40;
+
+// The reasons of as many rules as a text may name, of equal neighbours one.
+std::vector<Reason> first_reasons(const std::vector<const Rule*>& rules) {
+  std::vector<Reason> reasons;
+  const Rule* last = nullptr;
+  for (const Rule* rule : rules) {
+    if (last != nullptr && last->matches == rule->matches && rule->reason.rule != MeshRule{}) continue;
+    last = rule;
+    reasons.push_back(reason_of(*rule));
+    if (reasons.size() > readable) break;
+  }
+  return reasons;
+}
+
 struct JoinedText {
   std::string text;
   bool shortened = false;
@@ -214,13 +231,12 @@ struct JoinedText {
 
 // Texts that differ in one place become one with all that stands there: "-d 80", "-d 443" give "-d 80,443"; if that is
 // long, "-d … (200 ports)".
-JoinedText joined(const std::vector<const Reason*>& reasons, std::string Reason::*text, std::string_view unit) {
-  constexpr std::size_t readable = 40;
-  const std::string& first = reasons.front()->*text;
+JoinedText joined(const std::vector<Reason>& reasons, std::string Reason::*text, const std::string& count) {
+  const std::string& first = reasons.front().*text;
   std::size_t head = first.size();
   std::size_t tail = first.size();
-  for (const Reason* reason : reasons) {
-    const std::string& other = reason->*text;
+  for (const Reason& reason : reasons) {
+    const std::string& other = reason.*text;
     const auto from_left = std::ranges::mismatch(first, other).in1 - first.begin();
     const auto from_right =
         std::mismatch(first.rbegin(), first.rend(), other.rbegin(), other.rend()).first - first.rbegin();
@@ -236,12 +252,12 @@ JoinedText joined(const std::vector<const Reason*>& reasons, std::string Reason:
 
   std::string middle;
   bool shortened = false;
-  for (const Reason* reason : reasons) {
-    const std::string& other = reason->*text;
+  for (const Reason& reason : reasons) {
+    const std::string& other = reason.*text;
     if (!middle.empty()) middle += ',';
     middle += other.substr(head, other.size() - head - tail);
     if (middle.size() > readable) {
-      middle = fmt::format("… ({} {})", reasons.size(), unit);
+      middle = "… (" + count + ")";
       shortened = true;
       break;
     }
@@ -252,11 +268,14 @@ JoinedText joined(const std::vector<const Reason*>& reasons, std::string Reason:
 Rule finish(Folded& folded) {
   Rule rule = std::move(folded.rule);
   if (folded.varying) {
-    const std::string_view what = unit(rule.matches[*folded.varying]);
-    JoinedText sentence = joined(folded.reasons, &Reason::sentence, what);
-    rule.reason.flag = joined(folded.reasons, &Reason::flag, what).text;
+    const std::vector<Reason> reasons = first_reasons(folded.originals);
+    const std::string count = fmt::format("{} {}", folded.originals.size(), unit(rule.matches[*folded.varying]));
+    JoinedText sentence = joined(reasons, &Reason::sentence, count);
+    rule.reason.flag = joined(reasons, &Reason::flag, count).text;
     rule.reason.sentence = std::move(sentence.text);
-    rule.reason.shortened = sentence.shortened || std::ranges::any_of(folded.reasons, &Reason::shortened);
+    rule.reason.shortened = sentence.shortened || std::ranges::any_of(reasons, &Reason::shortened);
+  } else {
+    rule.reason = reason_of(*folded.originals.front());
   }
   normalize(rule);
   return rule;

@@ -34,12 +34,16 @@ bool marks_proxy(const Rule& rule) {
     const auto* address = std::get_if<AddressMatch>(&match);
     return address != nullptr && address->ranges.front().first.is_loopback();
   };
-  return is_of(rule, MeshRule::tproxy_mark_proxy) && rule.target == Target(SetMark{outbound_mark}) &&
-         std::ranges::any_of(rule.matches, beside_loopback);
+  return rule.target == Target(SetMark{outbound_mark}) && std::ranges::any_of(rule.matches, beside_loopback);
 }
 
-bool is_tproxy_output(const Rule& rule) {
-  return is_of(rule, MeshRule::tproxy_keep_mark) || is_of(rule, MeshRule::tproxy_restore_mark) || marks_proxy(rule);
+// Rules that Istio has in built-in chains, but for those of interfaces, which others have too.
+bool is_direct(const Rule& rule, Table table) {
+  using enum MeshRule;
+  return std::ranges::any_of(catalogue(), [&](const Row& row) {
+    if (row.table != table || row.id == excluded_interface_in || row.id == excluded_interface_out) return false;
+    return is_of(rule, row) && (row.id != tproxy_mark_proxy || marks_proxy(rule));
+  });
 }
 
 // The built-in chains of one table and family that we write to ourselves.
@@ -59,20 +63,23 @@ std::set<std::string> returned_interfaces(const LiveChain* chain, InterfaceDirec
 }
 
 void mark_direct(Table table, const Direct& direct) {
+  const auto twins_of = [&](const LiveChain* chain, InterfaceDirection direction) {
+    return table == Table::raw ? std::set<std::string>() : returned_interfaces(chain, direction);
+  };
   if (direct.prerouting != nullptr) {
-    const std::set<std::string> twins = returned_interfaces(direct.output, InterfaceDirection::out);
+    const std::set<std::string> twins = twins_of(direct.output, InterfaceDirection::out);
     for (LiveRule& live : direct.prerouting->rules) {
       const std::string* interface = returned_interface(live.rule, InterfaceDirection::in);
       if (interface != nullptr && (table == Table::nat || twins.contains(*interface))) live.ours = true;
-      if (table == Table::mangle && is_of(live.rule, MeshRule::tproxy_save_mark)) live.ours = true;
+      if (is_direct(live.rule, table)) live.ours = true;
     }
   }
   if (direct.output != nullptr) {
-    const std::set<std::string> twins = returned_interfaces(direct.prerouting, InterfaceDirection::in);
+    const std::set<std::string> twins = twins_of(direct.prerouting, InterfaceDirection::in);
     for (LiveRule& live : direct.output->rules) {
       const std::string* interface = returned_interface(live.rule, InterfaceDirection::out);
       if (interface != nullptr && twins.contains(*interface)) live.ours = true;
-      if (table == Table::mangle && is_tproxy_output(live.rule)) live.ours = true;
+      if (is_direct(live.rule, table)) live.ours = true;
     }
   }
 }
@@ -91,7 +98,7 @@ void mark_ours(std::vector<LiveChain>& chains) {
     }
   }
   for (Family family : with_istio.list()) {
-    for (Table table : {Table::mangle, Table::nat}) {
+    for (Table table : all_tables) {
       Direct direct;
       for (LiveChain& chain : chains) {
         if (chain.families != family || chain.table != table) continue;

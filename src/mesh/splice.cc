@@ -8,11 +8,10 @@
 namespace sidetrack {
 namespace {
 
-// What the kernel does not keep is whether a rule came by -A or by -I. Of ours, those for the interfaces of virtual
-// machines come by -I.
+// What the kernel does not keep is whether a rule came by -A or by -I: its row tells.
 bool came_by_insert(const Rule& rule) {
-  return rule.table == Table::nat &&
-         (is_of(rule, MeshRule::virtual_machine_return) || is_of(rule, MeshRule::virtual_machine_outbound));
+  return std::ranges::any_of(
+      catalogue(), [&](const Row& row) { return row.insert_at && row.table == rule.table && is_of(rule, row); });
 }
 
 }  // namespace

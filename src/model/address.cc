@@ -12,11 +12,12 @@ namespace {
 
 // The address with every bit behind the first `prefix_length` cleared, or set.
 Address with_host_bits(Address address, int prefix_length, bool set) {
-  for (std::size_t i = 0; i < address.size(); ++i) {
-    auto& byte = address.bytes[i];
-    const int host_bits = 0xff >> std::clamp(prefix_length - static_cast<int>(i) * 8, 0, 8);
-    byte = static_cast<std::uint8_t>(set ? byte | host_bits : byte & ~host_bits);
-  }
+  const auto whole = static_cast<std::size_t>(prefix_length / 8);  // bytes of the network alone
+  if (whole >= address.size()) return address;
+  auto& byte = address.bytes[whole];
+  const int host_bits = 0xff >> prefix_length % 8;
+  byte = static_cast<std::uint8_t>(set ? byte | host_bits : byte & ~host_bits);
+  std::fill(address.bytes.begin() + whole + 1, address.bytes.begin() + address.size(), set ? 0xff : 0);
   return address;
 }
 
@@ -117,11 +118,11 @@ AddressRange AddressRange::prefix(const Address& address, int prefix_length) {
 }
 
 std::optional<int> AddressRange::prefix_length() const {
-  const auto differs = std::ranges::mismatch(first.view(), last.view());
-  auto length = static_cast<int>(differs.in1 - first.view().begin()) * 8;
-  if (differs.in1 != first.view().end()) {
-    length += std::countl_zero(static_cast<std::uint8_t>(*differs.in1 ^ *differs.in2));
-  }
+  std::size_t same = 0;  // bytes
+  while (same < first.size() && first.bytes[same] == last.bytes[same]) ++same;
+  if (same == first.size()) return first.bits();
+  const int length =
+      static_cast<int>(same) * 8 + std::countl_zero(static_cast<std::uint8_t>(first.bytes[same] ^ last.bytes[same]));
   return prefix(first, length) == *this ? std::optional(length) : std::nullopt;
 }
 

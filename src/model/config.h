@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "model/address.h"
+#include "model/backend_kind.h"
 
 namespace sidetrack {
 
-enum class Mode : std::uint8_t { redirect, tproxy, none };                                       // -m
-enum class BackendChoice : std::uint8_t { automatic, nftables, iptables_nft, iptables_legacy };  // --backend
+enum class Mode : std::uint8_t { redirect, tproxy, none };  // -m
 
 // A list that may also be everything ("*").
 template <typename T>
@@ -68,9 +68,8 @@ struct ApplyOptions {
   bool strict = false;       // --strict: nothing is applied where others keep traffic from the proxy
   bool cni_mode = false;     // called by a CNI plugin on the node
   bool native_nftables = false;
-  enum class ForcedBinary : std::uint8_t { no, legacy, nft };
-  ForcedBinary force_iptables_binary = ForcedBinary::no;
-  BackendChoice backend = BackendChoice::automatic;
+  std::optional<BackendKind> force_iptables_binary;
+  std::optional<BackendKind> backend;                              // --backend; nothing: auto
   std::chrono::milliseconds lock_wait = std::chrono::seconds(30);  // --wait
 };
 

@@ -5,18 +5,6 @@
 
 namespace sidetrack {
 
-std::string_view name(BackendKind kind) {
-  switch (kind) {
-    case BackendKind::iptables_legacy:
-      return "iptables-legacy";
-    case BackendKind::iptables_nft:
-      return "iptables-nft";
-    case BackendKind::nftables:
-      return "nftables";
-  }
-  return "";
-}
-
 const LiveChain* Live::find(Family family, Table table, std::string_view chain) const {
   const auto found = std::ranges::find_if(chains, [&](const LiveChain& one) {
     return one.families.contains(family) && one.table == table && one.name == chain;

@@ -8,13 +8,11 @@
 #include <string_view>
 #include <vector>
 
+#include "model/backend_kind.h"
 #include "model/hook.h"
 #include "model/ruleset.h"
 
 namespace sidetrack {
-
-enum class BackendKind : std::uint8_t { iptables_legacy, iptables_nft, nftables };
-[[nodiscard]] std::string_view name(BackendKind kind);  // "iptables-legacy", "iptables-nft", "nftables"
 
 // The families that share a table: each its own (iptables), or both one (the inet table of nftables).
 [[nodiscard]] std::vector<Families> scopes(BackendKind kind);

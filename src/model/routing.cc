@@ -88,14 +88,15 @@ std::vector<std::string> ip_commands(const Routing& routing) {
   return lines;
 }
 
-const Interface* PodView::interface(const std::string& name) const {
+namespace {
+auto* named(auto& interfaces, const std::string& name) {
   const auto found = std::ranges::find(interfaces, name, &Interface::name);
   return found != interfaces.end() ? &*found : nullptr;
 }
+}  // namespace
 
-Interface* PodView::interface(const std::string& name) {
-  return const_cast<Interface*>(std::as_const(*this).interface(name));
-}
+const Interface* PodView::interface(const std::string& name) const { return named(interfaces, name); }
+Interface* PodView::interface(const std::string& name) { return named(interfaces, name); }
 
 bool may_take(const RoutingRule& rule, const PolicyRule& marked) {
   if (rule.family != marked.family || rule.action == RoutingRule::Action::none) return false;

@@ -171,7 +171,8 @@ struct Rule;
 [[nodiscard]] bool is_understood(const Rule& rule);
 
 // Why a rule is there: the words of the command line that asked for it ("-d 15090"; empty if it is always there)
-// and what it does ("left to the app").
+// and what it does ("left to the app"). The rules of a plan have the texts of their rows: reason_of() makes them, of
+// thousands of rules only those that are read.
 enum class MeshRule : std::uint8_t;  // mesh/catalogue.h
 struct Reason {
   std::string flag;

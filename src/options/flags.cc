@@ -82,11 +82,21 @@ void set_mode(CommandLine& line, const Given& given) {
   }
 }
 
+// "auto" and nothing leave it open.
+void set_backend(CommandLine& line, const Given& given) {
+  const std::string_view chosen =
+      each_choice(given.flag.choices)[options::choice({given, given.text}, given.flag.choices)];
+  line.applying.backend.reset();
+  for (const BackendKind kind : all_backends) {
+    if (name(kind) == chosen) line.applying.backend = kind;
+  }
+}
+
 void set_forced_binary(CommandLine& line, const Given& given) {
-  using enum ApplyOptions::ForcedBinary;
-  line.applying.force_iptables_binary = given.text.empty()                                              ? no
-                                        : options::choice({given, given.text}, given.flag.choices) == 0 ? legacy
-                                                                                                        : nft;
+  line.applying.force_iptables_binary.reset();
+  if (given.text.empty()) return;
+  const bool legacy = options::choice({given, given.text}, given.flag.choices) == 0;
+  line.applying.force_iptables_binary = legacy ? BackendKind::iptables_legacy : BackendKind::iptables_nft;
 }
 
 AddressRange excludable_range(const Item& item) {
@@ -282,7 +292,7 @@ constexpr Flag flag_table[] = {
     {"plan", '\0', {}, Kind::boolean, "", "", "",
      "the rules of the given options, not the live ones", Group::run, explain, boolean<&CommandLine::plan>},
     {"backend", '\0', {}, Kind::choice, "BACKEND", "auto|nftables|iptables-nft|iptables-legacy", "auto",
-     "what programs the rules", Group::run, all, choice<&ApplyOptions::backend>},
+     "what programs the rules", Group::run, all, set_backend},
     {"wait", '\0', {}, Kind::scalar, "DURATION", "", "30s",
      "for the locks of other writers", Group::run, CommandSet(apply) | clean, set_wait},
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "mesh/catalogue.h"
 #include "model/error.h"
 #include "model/iptables.h"
 #include "probe/trial.h"
@@ -32,7 +33,7 @@ void check_validation(const Config& config, const Plan& plan, Family family) {
   throw Error(ExitCode::usage,
               fmt::format("--run-validation cannot succeed: with these options the connection to {} is left alone{}",
                           trial.attempt.to.text(),
-                          rule ? fmt::format(" by '{}' ({})", iptables_words(*rule), rule->reason.flag) : ""),
+                          rule ? fmt::format(" by '{}' ({})", iptables_words(*rule), reason_of(*rule).flag) : ""),
               "leave out --run-validation, or choose another --iptables-probe-port");
 }
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include "render/diagnosis.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "doctor/doctor.h"
 #include "model/printable.h"
 #include "model/routing.h"
 #include "render/json_parts.h"
@@ -105,16 +106,16 @@ Cell availability(const Feature& feature, Families asked) {
   return unsure(feature.available.contains(Family::ipv4) ? "IPv4 only" : "IPv6 only");
 }
 
-struct Line {
+struct FeatureLine {
   std::string need;
   std::vector<Cell> cells;
 };
 
-std::vector<Line> feature_lines(const Diagnosis& diagnosis) {
-  std::vector<Line> lines;
+std::vector<FeatureLine> feature_lines(const Diagnosis& diagnosis) {
+  std::vector<FeatureLine> lines;
   for (std::size_t column = 0; column < diagnosis.backends.size(); ++column) {
     for (const Feature& feature : diagnosis.backends[column].features) {
-      auto line = std::ranges::find(lines, feature.need, &Line::need);
+      auto line = std::ranges::find(lines, feature.need, &FeatureLine::need);
       if (line == lines.end()) {
         lines.push_back({feature.need, std::vector<Cell>(diagnosis.backends.size())});
         line = lines.end() - 1;
@@ -146,7 +147,7 @@ void write_backends(Page& page, const Diagnosis& diagnosis) {
   row("usable", use);
   row("rules of the sidecar", count(&BackendState::rules_of_sidecar));
   row("rules of others there", count(&BackendState::rules_of_others));
-  for (const Line& line : feature_lines(diagnosis)) page.row(line.need, line.cells);
+  for (const FeatureLine& line : feature_lines(diagnosis)) page.row(line.need, line.cells);
 }
 
 std::string choice(const Diagnosis& diagnosis) {

@@ -118,15 +118,8 @@ Json comparison_json(const Comparison& comparison) {
                         {"tables", difference.tables},
                         {"warnings", difference.warnings}});
   }
-  Json obstacles = Json::array();
-  for (const Obstacle& obstacle : comparison.obstacles) {
-    obstacles.push_back({{"rule", obstacle.rule},
-                         {"packet", obstacle.packet},
-                         {"planned", obstacle.planned},
-                         {"instead", obstacle.instead}});
-  }
   return {{"equal", comparison.equal()},
-          {"obstacles", std::move(obstacles)},
+          {"obstacles", obstacles_json(comparison.obstacles)},
           {"backends", std::move(backends)},
           {"routing", {{"missing", routing_json(comparison.missing)}, {"extra", routing_json(comparison.extra)}}}};
 }

@@ -12,8 +12,9 @@
 namespace sidetrack {
 namespace {
 
-constexpr std::size_t widest_rule = 72;  // longer ones are not aligned with
-constexpr std::size_t longest_run = 6;   // of rules that do not match for the same reason, before they become one line
+constexpr std::size_t widest_step = 72;  // longer ones are not aligned with
+constexpr std::size_t longest_passed_run =
+    6;  // of rules that do not match for the same reason, before they become one line
 
 std::string packet_line(const Packet& packet) {
   static constexpr const char* states[] = {"the first packet of a connection", "a later packet of a connection",
@@ -45,7 +46,7 @@ class Text {
   Text(const Trace& trace, const TextOptions& options) : trace_(trace), options_(options) {
     for (const Step& step : trace.steps) {
       const std::size_t length = indent(step) + step.rule.size();
-      if (is_rule(step) && length <= widest_rule) width_ = std::max(width_, length);
+      if (is_rule(step) && length <= widest_step) width_ = std::max(width_, length);
       several_ = several_ || (is_rule(step) && step.backend != first_backend());
     }
   }
@@ -59,9 +60,9 @@ class Text {
         event(steps[i]);
       } else {
         if (i == 0 || !same_chain(steps[i - 1], steps[i])) heading(steps[i]);
-        run > longest_run && !options_.all ? passed_run(i, run) : rule(steps[i]);
+        run > longest_passed_run && !options_.all ? passed_run(i, run) : rule(steps[i]);
       }
-      i += run > longest_run && !options_.all ? run : 1;
+      i += run > longest_passed_run && !options_.all ? run : 1;
     }
     text_ += "\n";
     end();
@@ -168,54 +169,11 @@ Trace with_printable_names(Trace trace) {
   return trace;
 }
 
-std::string answers_of(const Outcome& outcome) {
-  switch (outcome.answers) {
-    case Outcome::Answers::arrive:
-      return "";
-    case Outcome::Answers::lost:
-      return "; its answers are lost: " + outcome.answers_why;
-    case Outcome::Answers::unknown:
-      return "; cannot know what becomes of its answers: " + outcome.answers_why;
-  }
-  return "";
-}
-
-std::string sentence_of(const Outcome& outcome) {
-  const std::string at = outcome.at.text();
-  const std::string untouched = outcome.original ? "" : ", untouched";
-  const std::string who = outcome.listener.empty() ? "" : fmt::format(" ({})", outcome.listener);
-  const std::string original =
-      outcome.original ? fmt::format("; original destination {}", outcome.original->text()) : "";
-  const std::string answers = answers_of(outcome);
-  switch (outcome.kind) {
-    case Outcome::Kind::lands:
-      if (outcome.transparent) {
-        return fmt::format("lands on port {}{} by TPROXY; original destination {}{}", outcome.transparent_port, who, at,
-                           answers);
-      }
-      return fmt::format("lands on {}{}{}{}{}", at, who, original, untouched, answers);
-    case Outcome::Kind::leaves:
-      return fmt::format("leaves the pod by {} to {}{}{}{}", outcome.interface, at, original, untouched, answers);
-    case Outcome::Kind::forwarded:
-      return fmt::format("is not for this pod: goes on by {} to {} if the pod forwards, else it is dropped{}",
-                         outcome.interface, at, answers);
-    case Outcome::Kind::dropped:
-      return fmt::format("dropped: {}", outcome.why);
-    case Outcome::Kind::unroutable:
-      return fmt::format("never sent: {}", outcome.why);
-    case Outcome::Kind::unknown:
-      return fmt::format("cannot know {}", outcome.why);
-  }
-  return "";
-}
-
 }  // namespace
 
 std::string text(const Trace& trace, const TextOptions& options) {
   const Trace shown = with_printable_names(trace);
   return Text(shown, options).all();
 }
-
-std::string sentence(const Outcome& outcome) { return printable(sentence_of(outcome)); }
 
 }  // namespace sidetrack

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include "mesh/catalogue.h"
 #include "model/iptables.h"
 #include "model/printable.h"
 #include "render/json_parts.h"
@@ -70,14 +71,15 @@ Json configuration(const Config& config, const Plan& plan) {
 Json rule(const Rule& rule) {
   Json matches = Json::array();
   for (const Match& match : rule.matches) matches.push_back(iptables_words(match));
+  const Reason reason = reason_of(rule);
   return {{"families", families_json(rule.families)},
           {"table", name(rule.table)},
           {"chain", rule.chain},
           {"rule", iptables_words(rule)},
           {"matches", std::move(matches)},
           {"target", iptables_words(rule.target)},
-          {"flag", rule.reason.flag},
-          {"reason", rule.reason.sentence}};
+          {"flag", reason.flag},
+          {"reason", reason.sentence}};
 }
 
 // The JSON library takes UTF-8 alone.
@@ -122,6 +124,17 @@ std::string laid_out(const Json& value, std::size_t indent, bool alone) {
 std::string dumped(Json document, Lines lines) {
   make_valid(document);
   return printable_json(lines == Lines::one ? document.dump() : laid_out(document, 0, false)) + "\n";
+}
+
+Json obstacles_json(std::span<const Obstacle> obstacles) {
+  Json made = Json::array();
+  for (const Obstacle& obstacle : obstacles) {
+    made.push_back({{"rule", obstacle.rule},
+                    {"packet", obstacle.packet},
+                    {"planned", obstacle.planned},
+                    {"instead", obstacle.instead}});
+  }
+  return made;
 }
 
 Json families_json(Families families) {

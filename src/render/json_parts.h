@@ -3,7 +3,9 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <span>
 
+#include "evaluate/obstacles.h"
 #include "model/routing.h"
 #include "state/diff.h"
 
@@ -14,6 +16,7 @@ using Json = nlohmann::ordered_json;
 [[nodiscard]] Json families_json(Families families);      // ["ipv4", "ipv6"]
 [[nodiscard]] Json routing_json(const Routing& routing);  // {"rules": […], "routes": […], "addresses": […]}
 
+[[nodiscard]] Json obstacles_json(std::span<const Obstacle> obstacles);
 [[nodiscard]] Json comparison_json(const Comparison& comparison);
 
 // The document as text. Never throws: bytes that are no UTF-8 are escaped, what a terminal would obey is written as

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "mesh/catalogue.h"
 #include "model/iptables.h"
 #include "model/routing.h"
 #include "render/json_parts.h"
@@ -27,9 +28,9 @@ constexpr Sign signs[] = {{"ok", Style::green}, {"failed", Style::red}, {"unknow
 const Sign& sign(Verdict_ verdict) { return signs[static_cast<int>(verdict)]; }
 
 // "-t nat -A ISTIO_IN_REDIRECT -p tcp -j REDIRECT --to-ports 15006 (-z 15006)"
-std::string words(const Rule& rule) {
-  return fmt::format("-t {} {}{}", name(rule.table), iptables_words(rule),
-                     rule.reason.flag.empty() ? "" : fmt::format(" ({})", rule.reason.flag));
+std::string rule_and_flag(const Rule& rule) {
+  const std::string flag = reason_of(rule).flag;
+  return fmt::format("-t {} {}{}", name(rule.table), iptables_words(rule), flag.empty() ? "" : " (" + flag + ")");
 }
 
 }  // namespace
@@ -38,7 +39,7 @@ std::vector<std::string> likely_missing(const ProbeResult& result, const Compari
   const bool known = compared != nullptr;
   const Routing present = known ? without(result.routing, compared->missing) : Routing{};
   std::vector<std::string> lines = ip_commands(without(result.routing, present));
-  for (const Rule& rule : known ? missing_rules(result, *compared) : result.rules) lines.push_back(words(rule));
+  for (const Rule& rule : known ? missing_rules(result, *compared) : result.rules) lines.push_back(rule_and_flag(rule));
   return lines;
 }
 

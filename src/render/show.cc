@@ -292,6 +292,9 @@ std::string show(std::span<const Live> live, const Routing& routing, const ShowO
   text += routing_text(routing, options.color) + "\n";
   const Summary all = summary(live);
   text += fmt::format("inbound   {}\noutbound  {}\nleft out  {}\n", all.inbound, all.outbound, all.left_out);
+  for (const Obstacle& obstacle : options.obstacles) {
+    text += styled("but       ", Style::yellow, options.color) + sidetrack::text(obstacle) + "\n";
+  }
   return text;
 }
 

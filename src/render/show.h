@@ -5,12 +5,13 @@
 #include <span>
 #include <string>
 
+#include "evaluate/obstacles.h"
 #include "model/live.h"
 #include "model/routing.h"
 
 namespace sidetrack {
 
-// One sentence each, over all backends and both families.
+// What the rules that capture or leave out say, one sentence each, over all backends and both families.
 struct Summary {
   std::string inbound;   // "TCP goes to port 15006 (Envoy inbound)"
   std::string outbound;  // "TCP to 10.96.0.0/12 goes to port 15001 (Envoy outbound)"
@@ -20,13 +21,15 @@ struct Summary {
 
 struct ShowOptions {
   bool color = false;
-  bool all = false;                   // every rule; otherwise long runs of rules of one kind are one line
-  std::span<const Live> before = {};  // what was shown last: counters that have moved since are marked
+  bool all = false;                          // every rule; otherwise long runs of rules of one kind are one line
+  std::span<const Live> before = {};         // what was shown last: counters that have moved since are marked
+  std::span<const Obstacle> obstacles = {};  // others' rules that decide otherwise than the summary says
 };
 
 // A tree from each hook: chains, rules with numbers, counters, whose they are and what they do; policy rules, routes,
 // addresses; the summary.
 [[nodiscard]] std::string show(std::span<const Live> live, const Routing& routing, const ShowOptions& options);
-[[nodiscard]] std::string show_json(std::span<const Live> live, const Routing& routing);
+[[nodiscard]] std::string show_json(std::span<const Live> live, const Routing& routing,
+                                    std::span<const Obstacle> obstacles);
 
 }  // namespace sidetrack

@@ -39,7 +39,7 @@ Json chain(const Live& live, const LiveChain& chain) {
 
 }  // namespace
 
-std::string show_json(std::span<const Live> live, const Routing& routing) {
+std::string show_json(std::span<const Live> live, const Routing& routing, std::span<const Obstacle> obstacles) {
   Json chains = Json::array();
   for (const Live& one : live) {
     for (const LiveChain& c : one.chains) chains.push_back(chain(one, c));
@@ -47,7 +47,8 @@ std::string show_json(std::span<const Live> live, const Routing& routing) {
   const Summary all = summary(live);
   Json document = {{"chains", std::move(chains)},
                    {"routing", routing_json(routing)},
-                   {"summary", {{"inbound", all.inbound}, {"outbound", all.outbound}, {"left_out", all.left_out}}}};
+                   {"summary", {{"inbound", all.inbound}, {"outbound", all.outbound}, {"left_out", all.left_out}}},
+                   {"obstacles", obstacles_json(obstacles)}};
   return dumped(std::move(document));
 }
 

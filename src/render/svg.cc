@@ -21,7 +21,7 @@ namespace {
 // in eighths, which doubles hold exactly: the drawing is the same on every processor.
 constexpr double sentence_character = 6.5;     // 12 px sans-serif
 constexpr double condition_character = 6.125;  // 10 px monospace
-constexpr std::size_t widest_line = 46;        // characters
+constexpr std::size_t widest_text = 46;        // characters
 constexpr double line_height = 14;
 constexpr double header = 24;
 constexpr double padding = 8;
@@ -64,7 +64,7 @@ std::vector<std::string> wrapped(const std::string& sentence) {
   for (std::size_t begin = 0; begin < sentence.size();) {
     const std::size_t end = std::min(sentence.find(' ', begin), sentence.size());
     const std::string word = sentence.substr(begin, end - begin);
-    if (!lines.empty() && lines.back().size() + 1 + word.size() <= widest_line) {
+    if (!lines.empty() && lines.back().size() + 1 + word.size() <= widest_text) {
       lines.back() += " " + word;
     } else {
       lines.push_back(word);
@@ -181,7 +181,7 @@ class Band {
     double y = header;
     double width = items[at].width;
     for (const Rule* rule : chain.rules) {
-      Row row{wrapped(describe(*rule).sentence), broken(condition(*rule, true), widest_line), target(*rule, column), y};
+      Row row{wrapped(describe(*rule).sentence), broken(condition(*rule, true), widest_text), target(*rule, column), y};
       y += row.height();
       width = std::max({width, width_of(row.sentence, sentence_character) + 2 * padding,
                         width_of(row.condition, condition_character) + 2 * padding});

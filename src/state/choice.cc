@@ -8,28 +8,11 @@ namespace {
 
 using enum BackendKind;
 
-// What was asked for by name, if anything was.
-std::vector<BackendKind> forced(const ApplyOptions& options) {
-  switch (options.backend) {
-    case BackendChoice::nftables:
-      return {nftables};
-    case BackendChoice::iptables_nft:
-      return {iptables_nft};
-    case BackendChoice::iptables_legacy:
-      return {iptables_legacy};
-    case BackendChoice::automatic:
-      break;
-  }
-  if (options.native_nftables) return {nftables};
-  switch (options.force_iptables_binary) {
-    case ApplyOptions::ForcedBinary::legacy:
-      return {iptables_legacy};
-    case ApplyOptions::ForcedBinary::nft:
-      return {iptables_nft};
-    case ApplyOptions::ForcedBinary::no:
-      break;
-  }
-  return {};
+// The one that was asked for by name, if any was.
+std::optional<BackendKind> forced(const ApplyOptions& options) {
+  if (options.backend) return options.backend;
+  if (options.native_nftables) return nftables;
+  return options.force_iptables_binary;
 }
 
 std::size_t longest_chain(const Ruleset& asked) {
@@ -45,7 +28,7 @@ std::size_t longest_chain(const Ruleset& asked) {
 }  // namespace
 
 Choice choose(const ApplyOptions& options, const Ruleset& asked, bool legacy_in_use) {
-  if (auto one = forced(options); !one.empty()) return {std::move(one), {}};
+  if (const auto one = forced(options)) return {{*one}, {}};
   if (legacy_in_use) return {{iptables_legacy}, "legacy tables are in use here"};
   const std::size_t longest = longest_chain(asked);
   if (longest > long_chain) {

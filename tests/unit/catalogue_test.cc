@@ -20,14 +20,14 @@ TEST(Catalogue, FillsTheHolesOfARow) {
       rule,
       (Rule{Family::ipv4, Table::nat, prerouting, {in("net1"), destination(range)}, Jump{istio_redirect}, {}, {}}));
   EXPECT_EQ(rule.insert_at, 1U);
-  EXPECT_EQ(rule.reason.flag, "-k net1");
-  EXPECT_EQ(rule.reason.sentence, "what the virtual machine behind net1 sends to 10.0.0.0/8 is outbound traffic");
+  EXPECT_EQ(reason_of(rule).flag, "-k net1");
+  EXPECT_EQ(reason_of(rule).sentence, "what the virtual machine behind net1 sends to 10.0.0.0/8 is outbound traffic");
   EXPECT_EQ(rule.reason.rule, MeshRule::virtual_machine_outbound);
 }
 
 TEST(Catalogue, TakesTheRowWhoseHolesTheValuesFill) {
   EXPECT_TRUE(instantiate(MeshRule::outbound_included_range, {}).matches.empty());
-  EXPECT_EQ(instantiate(MeshRule::outbound_included_range, {destination(range)}).reason.flag, "-i 10.0.0.0/8");
+  EXPECT_EQ(reason_of(instantiate(MeshRule::outbound_included_range, {destination(range)})).flag, "-i 10.0.0.0/8");
   EXPECT_THROW((void)instantiate(MeshRule::outbound_excluded_range, {}), std::logic_error);
   EXPECT_THROW((void)instantiate(MeshRule::outbound_included_range, {mark(1)}), std::logic_error);
 }

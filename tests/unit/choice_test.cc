@@ -35,13 +35,13 @@ TEST(Choice, LongListsTakeSets) {
 
 TEST(Choice, WhatIsAskedForByNameDecidesAlone) {
   ApplyOptions options;
-  options.force_iptables_binary = ApplyOptions::ForcedBinary::legacy;
+  options.force_iptables_binary = BackendKind::iptables_legacy;
   EXPECT_THAT(choose(options, {}, false).order, ElementsAre(iptables_legacy));
-  options.force_iptables_binary = ApplyOptions::ForcedBinary::nft;
+  options.force_iptables_binary = BackendKind::iptables_nft;
   EXPECT_THAT(choose(options, {}, true).order, ElementsAre(iptables_nft));
   options.native_nftables = true;
   EXPECT_THAT(choose(options, {}, true).order, ElementsAre(nftables));
-  options.backend = BackendChoice::iptables_legacy;
+  options.backend = BackendKind::iptables_legacy;
   EXPECT_THAT(choose(options, {}, false).order, ElementsAre(iptables_legacy));
 }
 

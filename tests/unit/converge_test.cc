@@ -117,7 +117,7 @@ TEST_F(ConvergeTest, OnlyARefusalOfOneBackendIsAReasonToTryTheNext) {
 }
 
 TEST_F(ConvergeTest, BothBackendsOfNfTablesChangeTogetherOrNotAtAll) {
-  options.backend = BackendChoice::nftables;
+  options.backend = BackendKind::nftables;
   program(iptables_nft, older());
   kernel.backends[iptables_nft].before_replace = [] { throw Error(ExitCode::failed, "EBUSY"); };
   failure(ExitCode::failed);
@@ -136,12 +136,11 @@ TEST_F(ConvergeTest, BetweenLegacyAndNfTablesTheNewRulesComeFirst) {
 }
 
 TEST_F(ConvergeTest, TheNewRulesGoAgainIfTheOldOnesCannot) {
-  for (const auto& [from, to, choice] : {std::tuple(iptables_legacy, iptables_nft, BackendChoice::iptables_nft),
-                                         std::tuple(iptables_nft, iptables_legacy, BackendChoice::iptables_legacy),
-                                         std::tuple(iptables_legacy, nftables, BackendChoice::nftables)}) {
+  for (const auto& [from, to] : {std::pair(iptables_legacy, iptables_nft), std::pair(iptables_nft, iptables_legacy),
+                                 std::pair(iptables_legacy, nftables)}) {
     kernel.backends.clear();
     for (BackendKind kind : all_backends) kernel.backends[kind].live.backend = kind;
-    options.backend = choice;
+    options.backend = to;
     program(from, older());
     kernel.backends[from].before_replace = [] { throw Error(ExitCode::failed, "no memory"); };
     EXPECT_EQ(failure(ExitCode::failed), "no memory");

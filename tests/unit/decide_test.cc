@@ -67,9 +67,8 @@ class DecideTest : public ::testing::Test {
   }();
 
   Survey survey(const Case& one) {
-    return {sights[{iptables_legacy, one.legacy}],
-            sights[{iptables_nft, one.iptables_nft}],
-            sights[{nftables, one.nftables}],
+    return {{sights[{iptables_legacy, one.legacy}], sights[{iptables_nft, one.iptables_nft}],
+             sights[{nftables, one.nftables}]},
             false,
             wanted.routing,
             {}};
@@ -183,10 +182,8 @@ TEST_F(DecideTest, ForceWritesEvenWhatIsAsAsked) {
 }
 
 TEST_F(DecideTest, ABackendThatIsNamedIsTheOnlyOne) {
-  for (const auto& [choice, kind] :
-       {std::pair(BackendChoice::iptables_legacy, iptables_legacy),
-        std::pair(BackendChoice::iptables_nft, iptables_nft), std::pair(BackendChoice::nftables, nftables)}) {
-    options.backend = choice;
+  for (const BackendKind kind : all_backends) {
+    options.backend = kind;
     for_each_case([&](const Case& one) {
       if (blind(one)) return;
       const auto decided = decide(request(), survey(one));
@@ -214,8 +211,8 @@ TEST_F(DecideTest, RoutesAreAddedAndRemovedAsOftenAsTheyDiffer) {
 
 TEST_F(DecideTest, ADormantTableIsNotAsAsked) {
   Survey seen = survey({Held::nothing, Held::nothing, Held::equal});
-  for (LiveChain& chain : std::get<Live>(seen.nftables).chains) chain.dormant = true;
-  options.backend = BackendChoice::nftables;
+  for (LiveChain& chain : std::get<Live>(seen.of(nftables)).chains) chain.dormant = true;
+  options.backend = BackendKind::nftables;
   const auto decision = std::get<Decision>(decide(request(), seen));
   EXPECT_EQ(decision.attempts[0].commits, (std::vector<Commit>{{{nftables, Write::Kind::put}}}));
 }

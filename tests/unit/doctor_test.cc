@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // What `doctor` makes of the facts.
-#include "doctor/doctor.h"
-
 #include <gmock/gmock.h>
 
 #include <nlohmann/json.hpp>
+
+#include "render/diagnosis.h"
 
 namespace sidetrack {
 namespace {

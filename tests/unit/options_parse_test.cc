@@ -42,6 +42,7 @@ std::string field(const CommandLine& line, std::string_view which) {
   const auto selected = [&](const auto& selection) {
     return selection.all ? std::string("*") : joined(selection.list);
   };
+  const auto backend = [](const std::optional<BackendKind>& kind) { return std::string(kind ? name(*kind) : "any"); };
   const auto number = [](auto value) { return std::to_string(static_cast<long long>(value)); };
   const auto optional = [&](const auto& value) { return value ? number(*value) : std::string("unset"); };
   const auto families = [&](Families value) {
@@ -90,8 +91,8 @@ std::string field(const CommandLine& line, std::string_view which) {
       {"network_namespace", [&] { return line.network_namespace; }},
       {"probe_port", [&] { return number(config.probe_port); }},
       {"probe_timeout", [&] { return number(config.probe_timeout.count()) + "ns"; }},
-      {"force_iptables_binary", [&] { return number(line.applying.force_iptables_binary); }},
-      {"backend", [&] { return number(line.applying.backend); }},
+      {"force_iptables_binary", [&] { return backend(line.applying.force_iptables_binary); }},
+      {"backend", [&] { return backend(line.applying.backend); }},
       {"lock_wait", [&] { return number(line.applying.lock_wait.count()) + "ms"; }},
       {"log.level", [&] { return number(line.log.level); }},
       {"log.json", [&] { return truth(line.log.json); }},
@@ -224,8 +225,8 @@ TEST(Parse, HasUpstreamsDefaults) {
            {"network_namespace", ""},
            {"probe_port", "15002"},
            {"probe_timeout", "5000000000ns"},
-           {"force_iptables_binary", "0"},
-           {"backend", "0"},
+           {"force_iptables_binary", "any"},
+           {"backend", "any"},
            {"lock_wait", "30000ms"},
            {"log.level", "1"},
            {"log.json", "false"},
@@ -301,9 +302,9 @@ TEST(Parse, TakesEveryOptionOfIstio) {
       {"sidetrack --cleanup-only", "cleanup_only", "true"},
       {"sidetrack --force-apply", "force_apply", "true"},
       {"sidetrack --native-nftables", "native_nftables", "true"},
-      {"sidetrack --force-iptables-binary legacy", "force_iptables_binary", "1"},
-      {"sidetrack --force-iptables-binary=nft", "force_iptables_binary", "2"},
-      {"sidetrack --force-iptables-binary=", "force_iptables_binary", "0"},
+      {"sidetrack --force-iptables-binary legacy", "force_iptables_binary", "iptables-legacy"},
+      {"sidetrack --force-iptables-binary=nft", "force_iptables_binary", "iptables-nft"},
+      {"sidetrack --force-iptables-binary=", "force_iptables_binary", "any"},
   });
 }
 
@@ -331,10 +332,10 @@ TEST(Parse, TakesTheLoggingFlags) {
 
 TEST(Parse, TakesOurOwnOptions) {
   expect({
-      {"sidetrack apply --backend auto", "backend", "0"},
-      {"sidetrack apply --backend nftables", "backend", "1"},
-      {"sidetrack show --backend iptables-nft", "backend", "2"},
-      {"sidetrack -p 1 --backend iptables-legacy", "backend", "3"},
+      {"sidetrack apply --backend auto", "backend", "any"},
+      {"sidetrack apply --backend nftables", "backend", "nftables"},
+      {"sidetrack show --backend iptables-nft", "backend", "iptables-nft"},
+      {"sidetrack -p 1 --backend iptables-legacy", "backend", "iptables-legacy"},
       {"sidetrack show --netns blue", "netns", "blue"},
       {"sidetrack apply --netns /run/netns/blue", "netns", "/run/netns/blue"},
       {"sidetrack doctor --pid 4711", "pid", "4711"},
@@ -546,7 +547,7 @@ TEST(Parse, TakesTheEnvironment) {
            {"CLEANUP_ONLY", "true", "cleanup_only", "true"},
            {"FORCE_APPLY", "true", "force_apply", "true"},
            {"NATIVE_NFTABLES", "true", "native_nftables", "true"},
-           {"FORCE_IPTABLES_BINARY", "nft", "force_iptables_binary", "2"},
+           {"FORCE_IPTABLES_BINARY", "nft", "force_iptables_binary", "iptables-nft"},
            {"ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR", "127.0.0.0/8", "loopback_ipv4", "127.0.0.0/8"},
            {"ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR", "127.0.0.1/32", "loopback_ipv4", "127.0.0.1/32"},
            {"ISTIO_OUTBOUND_OWNER_GROUPS", "java,202", "owner_groups", "java,202"},

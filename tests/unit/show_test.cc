@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "live_rules.h"
+#include "mesh/catalogue.h"
 #include "mesh/describe.h"
 #include "mesh/rule_words.h"
 #include "model/iptables.h"
@@ -247,7 +248,7 @@ TEST(Show, LongListsAreOneLineUnlessAskedForInFull) {
 
 TEST(Show, AsJsonHoldsEveryRuleAndTheSummary) {
   const std::vector<Live> live{istio_1_1()};
-  const std::string text = show_json(live, {});
+  const std::string text = show_json(live, {}, {});
   EXPECT_THAT(text, HasSubstr(R"("rule": "-A ISTIO_OUTPUT -d 127.0.0.1/32 -j RETURN")"));
   EXPECT_THAT(text, HasSubstr(R"("reason": "loopback is never captured")"));
   EXPECT_THAT(text, HasSubstr(R"x("inbound": "ipv4 alone: TCP to port 80 goes to port 15001 (Envoy outbound)")x"));
@@ -289,7 +290,8 @@ TEST(Describe, RecognisesEveryRuleOfThePlan) {
         "-i * --redirect-dns --dns-server 10.96.0.10,fd00::10", "-i * --redirect-dns --capture-all-dns",
         "-i * ISTIO_OUTBOUND_OWNER_GROUPS=5,6", "ISTIO_OUTBOUND_OWNER_GROUPS=", "-u 1,2 -g 3"}) {
     for (Rule rule : planned(options).ruleset.rules) {
-      const Reason planned_reason = std::exchange(rule.reason, {});
+      const Reason planned_reason = reason_of(rule);
+      rule.reason = {};
       const Reason found = describe(rule);
       const std::string words = iptables_words(rule);
       // What the shape cannot tell: -k from -c, the proxy's gid from a group, --capture-all-dns in a jump.
@@ -366,7 +368,7 @@ TEST(Show, NamesAndCommentsArePrintable) {
   const std::vector<Live> all{live};
   EXPECT_THAT(show(all, {}, {}), ::testing::AllOf(HasSubstr(R"(--comment "\x1b[2J\xff")"),
                                                   HasSubstr(R"(mangle KUBE\x0a[Sidetrack]\x9b [other])")));
-  EXPECT_NO_THROW(static_cast<void>(show_json(all, {})));
+  EXPECT_NO_THROW(static_cast<void>(show_json(all, {}, {})));
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 
 #include "kernel/legacy/iptc_table.h"
 #include "kernel/xt/extension.h"
+#include "mesh/catalogue.h"
 #include "model/iptables.h"
 #include "system/descriptor.h"
 
@@ -136,7 +137,8 @@ std::optional<Lacking> first_lacking(Family family, const Ruleset& wanted, std::
 // "-A ISTIO_OUTPUT -m owner --uid-owner 1337 -j RETURN (from -u 1337)"
 std::string words_of(const Rule& rule) {
   const std::string words = iptables_words(rule);
-  return rule.reason.flag.empty() ? words : fmt::format("{} (from {})", words, rule.reason.flag);
+  const std::string flag = reason_of(rule).flag;
+  return flag.empty() ? words : fmt::format("{} (from {})", words, flag);
 }
 
 Error lacks(Family family, const Lacking& lacking) {

@@ -131,10 +131,11 @@ class RuleTranslation {
     std::visit([this](const auto& t) { this->target(t); }, rule_.target);
 
     std::vector<NativeRule> rules;
-    rules.push_back({std::move(statements_), comment(rule_.reason), &rule_});
+    const Reason reason = reason_of(rule_);
+    rules.push_back({std::move(statements_), comment(reason), &rule_});
     if (std::holds_alternative<Tproxy>(rule_.target)) {
       // The xtables target drops what no transparent socket takes; the native statement ends the rule and lets it pass.
-      NativeRule drop{matched, comment({rule_.reason.flag, "dropped if no transparent socket takes it"}), &rule_};
+      NativeRule drop{matched, comment({reason.flag, "dropped if no transparent socket takes it"}), &rule_};
       drop.statements.push_back({"counter", {Count{0, 0}}});
       drop.statements.push_back({"drop", {Decide{NF_DROP, {}}}});
       rules.push_back(std::move(drop));

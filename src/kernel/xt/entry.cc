@@ -174,8 +174,9 @@ void append_extension(std::vector<std::byte>& bytes, const Extension& extension)
   // match_size and target_size share their place: the first two bytes.
   const auto size = static_cast<std::uint16_t>(sizeof header + extension.data.size());
   std::memcpy(&header, &size, sizeof size);
-  std::ranges::copy(bytes_of(header), std::back_inserter(bytes));
-  std::ranges::copy(extension.data, std::back_inserter(bytes));
+  const std::span<const std::byte> header_bytes = bytes_of(header);
+  bytes.insert(bytes.end(), header_bytes.begin(), header_bytes.end());
+  bytes.insert(bytes.end(), extension.data.begin(), extension.data.end());
 }
 static_assert(offsetof(xt_entry_match, u.user.match_size) == 0 && offsetof(xt_entry_target, u.user.target_size) == 0);
 static_assert(offsetof(xt_entry_match, u.user.name) == offsetof(xt_entry_target, u.user.name) &&

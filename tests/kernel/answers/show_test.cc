@@ -70,6 +70,7 @@ const Shown states[] = {
      }},
 };
 
+struct OthersTest : KernelTest {};
 class ShowTest : public KernelTest, public ::testing::WithParamInterface<Shown> {};
 
 TEST_P(ShowTest, SaysWhatIsThere) {
@@ -86,6 +87,43 @@ TEST_P(ShowTest, SaysWhatIsThere) {
   for (const auto& chain : json["chains"]) {
     if (chain["rules"].empty()) continue;
     EXPECT_THAT(shown, HasSubstr(chain["chain"].get<std::string>()));
+  }
+}
+
+// The summary says what our rules do. Where rules of others come before them, show says so, as explain does.
+TEST_F(OthersTest, DecideOtherwiseThanTheSummary) {
+  for (const char* rule : {"nat -I PREROUTING -p tcp -j ACCEPT", "raw -I OUTPUT -p tcp -j DROP"}) {
+    const Namespace ns;
+    ip(ns,
+       "link set lo up\nlink add eth0 type veth peer name peer0\naddr add 10.1.0.2/24 dev eth0\nlink set eth0 up\nlink "
+       "set peer0 up\n");
+    apply(ns, {"--backend", "iptables-nft", "--ip-families", "ipv4"});
+    EXPECT_THAT(ns.must({program_under_test(), "show"}), Not(HasSubstr("\nbut ")));
+    ns.must({"sh", "-c", std::string("iptables-nft -t ") + rule});
+    EXPECT_THAT(ns.must({program_under_test(), "show"}), HasSubstr("\nbut       rule 1 of ")) << rule;
+    const auto json = nlohmann::json::parse(ns.must({program_under_test(), "show", "--json"}));
+    ASSERT_EQ(json["obstacles"].size(), 1) << rule;
+    const auto packet = json["obstacles"][0]["packet"].get<std::string>();
+    EXPECT_THAT(ns.must({"sh", "-c", std::string(program_under_test()) + " explain " + packet + " --brief"}),
+                HasSubstr(json["obstacles"][0]["instead"].get<std::string>()));
+  }
+}
+
+// A rule of others that brings packets to the same place is in nobody's way, whatever the place is called.
+TEST_F(OthersTest, AreNotInTheWayIfThePacketLandsInTheSamePlace) {
+  for (const std::string port : {"15001", "15555"}) {
+    const Namespace ns;
+    ip(ns,
+       "link set lo up\nlink add eth0 type veth peer name peer0\naddr add 10.1.0.2/24 dev eth0\nlink set eth0 up\nlink "
+       "set peer0 up\n"
+       "route add default dev eth0\n");
+    apply(ns, {"--backend", "iptables-nft", "--ip-families", "ipv4", "-p", port});
+    ns.must(
+        {"sh", "-c",
+         "iptables-nft -t nat -I OUTPUT -p tcp --dport 443 -m owner --uid-owner 1000 -j REDIRECT --to-ports " + port});
+    const Output verified = ns.program({program_under_test(), "verify", "-i", "*", "-b", "*", "-d", "15090,15021,15020",
+                                        "--ip-families", "ipv4", "-p", port});
+    EXPECT_EQ(verified.exit_code, 0) << verified.out << verified.err;
   }
 }
 

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <fmt/format.h>
+
+#include "evaluate/explain.h"
+#include "model/printable.h"
+
+namespace sidetrack {
+namespace {
+
+std::string answers_of(const Outcome& outcome) {
+  switch (outcome.answers) {
+    case Outcome::Answers::arrive:
+      return "";
+    case Outcome::Answers::lost:
+      return "; its answers are lost: " + outcome.answers_why;
+    case Outcome::Answers::unknown:
+      return "; cannot know what becomes of its answers: " + outcome.answers_why;
+  }
+  return "";
+}
+
+std::string sentence_of(const Outcome& outcome) {
+  const std::string at = outcome.at.text();
+  const std::string untouched = outcome.original ? "" : ", untouched";
+  const std::string who = outcome.listener.empty() ? "" : fmt::format(" ({})", outcome.listener);
+  const std::string original =
+      outcome.original ? fmt::format("; original destination {}", outcome.original->text()) : "";
+  const std::string answers = answers_of(outcome);
+  switch (outcome.kind) {
+    case Outcome::Kind::lands:
+      if (outcome.transparent) {
+        return fmt::format("lands on port {}{} by TPROXY; original destination {}{}", outcome.transparent_port, who, at,
+                           answers);
+      }
+      return fmt::format("lands on {}{}{}{}{}", at, who, original, untouched, answers);
+    case Outcome::Kind::leaves:
+      return fmt::format("leaves the pod by {} to {}{}{}{}", outcome.interface, at, original, untouched, answers);
+    case Outcome::Kind::forwarded:
+      return fmt::format("is not for this pod: goes on by {} to {} if the pod forwards, else it is dropped{}",
+                         outcome.interface, at, answers);
+    case Outcome::Kind::dropped:
+      return fmt::format("dropped: {}", outcome.why);
+    case Outcome::Kind::unroutable:
+      return fmt::format("never sent: {}", outcome.why);
+    case Outcome::Kind::unknown:
+      return fmt::format("cannot know {}", outcome.why);
+  }
+  return "";
+}
+
+}  // namespace
+
+bool same_place(const Outcome& a, const Outcome& b) {
+  return a.kind == b.kind && a.at == b.at && a.interface == b.interface && a.original == b.original &&
+         a.transparent == b.transparent && a.transparent_port == b.transparent_port;
+}
+
+bool operator==(const Outcome& a, const Outcome& b) {
+  const bool known = a.kind != Outcome::Kind::unknown && a.answers != Outcome::Answers::unknown;
+  return same_place(a, b) && a.answers == b.answers && (known || (a.why == b.why && a.answers_why == b.answers_why));
+}
+
+std::string sentence(const Outcome& outcome) { return printable(sentence_of(outcome)); }
+
+}  // namespace sidetrack
