@@ -136,7 +136,7 @@ std::string AddressRange::text() const {
 }
 
 std::vector<AddressRange> merged(std::vector<AddressRange> ranges) {
-  std::ranges::sort(ranges);
+  if (!std::ranges::is_sorted(ranges)) std::ranges::sort(ranges);  // lists from files often are
   std::vector<AddressRange> result;
   for (const AddressRange& range : ranges) {
     if (!result.empty() && result.back().family() == range.family()) {

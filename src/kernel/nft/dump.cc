@@ -226,10 +226,13 @@ void take_element(const nlattr* nest, KernelSet& set) {
 // From starts and ends to first and last.
 void join_intervals(KernelSet& set) {
   // An end comes before a start at the same place.
-  std::ranges::sort(set.elements, [](const KernelElement& a, const KernelElement& b) {
+  const auto before_other = [](const KernelElement& a, const KernelElement& b) {
     const int order = std::memcmp(a.first.data(), b.first.data(), std::min(a.first.size(), b.first.size()));
     return order != 0 ? order < 0 : a.starts < b.starts;
-  });
+  };
+  // The kernel's tree of intervals lists the last one first.
+  std::ranges::reverse(set.elements);
+  if (!std::ranges::is_sorted(set.elements, before_other)) std::ranges::sort(set.elements, before_other);
   const bool interval = (set.flags & NFT_SET_INTERVAL) != 0;
   for (std::size_t i = 0; i < set.elements.size(); ++i) {
     KernelElement& element = set.elements[i];

@@ -59,7 +59,7 @@ class Sets {
     }
     set.id = static_cast<std::uint32_t>(all_.size() + 1);
     set.name = set.anonymous ? "__set%d" : unused(set_name(rule, suffix));
-    std::string text = set.anonymous ? fmt::format("{{ {} }}", fmt::join(set.texts, ", ")) : "@" + set.name;
+    std::string text = set.anonymous ? fmt::format("{{ {} }}", fmt::join(set.texts(), ", ")) : "@" + set.name;
     Lookup lookup{set.name, negated, set.id};
     all_.push_back(std::move(set));
     return {std::move(text), std::move(lookup)};
@@ -80,30 +80,41 @@ class Sets {
 
 const char* not_equal(bool negated) { return negated ? "!= " : ""; }
 
-// A value or a range of values that is compared: its text, and its ends in the byte order of the comparison.
-struct Value {
-  std::string text;
+// A value or a range of values that is compared: its ends in the byte order of the comparison.
+struct EncodedRange {
   Data first;
   Data last;
 };
 
 Compare equal(bool negated, const Data& value) { return {std::uint32_t{negated ? NFT_CMP_NEQ : NFT_CMP_EQ}, value}; }
 
-Value value_of(const AddressRange& range) {
-  const bool single = range.first == range.last;
-  return {single ? range.first.text() : range.text(), Data(range.first.view()), Data(range.last.view())};
-}
+EncodedRange encoded(const AddressRange& range) { return {Data(range.first.view()), Data(range.last.view())}; }
 
-Value value_of(const PortRange& range) {
-  return {range.first == range.last ? fmt::to_string(range.first) : fmt::format("{}-{}", range.first, range.last),
-          Data::network(range.first), Data::network(range.last)};
-}
+EncodedRange encoded(const PortRange& range) { return {Data::network(range.first), Data::network(range.last)}; }
 
 // Ids are compared in host order, but for ranges: to order them byte by byte takes network order.
-Value value_of(const IdRange& range, bool network) {
+EncodedRange encoded(const IdRange& range, bool network) {
   const auto data = [network](std::uint32_t id) { return network ? Data::network(id) : Data::host(id); };
-  return {range.first == range.last ? fmt::to_string(range.first) : fmt::format("{}-{}", range.first, range.last),
-          data(range.first), data(range.last)};
+  return {data(range.first), data(range.last)};
+}
+
+// 10.0.0.0/8, 10.0.0.1
+std::string text_of(const AddressRange& range) { return range.first == range.last ? range.first.text() : range.text(); }
+
+// 80, 1000-2000
+template <typename Number>
+std::string text_of(const Range<Number>& range) {
+  return range.first == range.last ? fmt::to_string(range.first) : fmt::format("{}-{}", range.first, range.last);
+}
+
+// Texts that are made when they are asked for: what is sent to the kernel needs none.
+template <typename Item>
+std::function<std::vector<std::string>()> texts_of(const std::vector<Item>& items) {
+  return [&items] {
+    std::vector<std::string> texts;
+    for (const Item& item : items) texts.push_back(text_of(item));
+    return texts;
+  };
 }
 
 class RuleTranslation {
@@ -186,11 +197,12 @@ class RuleTranslation {
     require_family(family, expressions);
     std::string text;
     if (m.ranges.size() == 1) {
-      text = value_of(m.ranges.front()).text;
+      text = text_of(m.ranges.front());
       compare_address(m.ranges.front(), field, m.negated, expressions);
     } else {
       Set set(ipv4 ? ipv4_addr : ipv6_addr);
-      for (const AddressRange& range : m.ranges) take(set, value_of(range));
+      for (const AddressRange& range : m.ranges) take(set, encoded(range));
+      set.texts = texts_of(m.ranges);
       expressions.emplace_back(field.load());
       text = look_up(std::move(set), m.negated, ipv4 ? "-ipv4" : "-ipv6", expressions);
     }
@@ -212,12 +224,12 @@ class RuleTranslation {
     expressions.emplace_back(field.load());
     std::string text;
     if (m.ports.size() == 1) {
-      const Value value = value_of(m.ports.front());
-      text = value.text;
-      compare(value, m.negated, expressions);
+      text = text_of(m.ports.front());
+      compare(encoded(m.ports.front()), m.negated, expressions);
     } else {
       Set set(inet_service);
-      for (const PortRange& range : m.ports) take(set, value_of(range));
+      for (const PortRange& range : m.ports) take(set, encoded(range));
+      set.texts = texts_of(m.ports);
       text = look_up(std::move(set), m.negated, m.end == End::source ? "-source" : "", expressions);
     }
     add(fmt::format("{} {} {}{}", name(*protocol_), field.text, not_equal(m.negated), text), std::move(expressions));
@@ -235,12 +247,12 @@ class RuleTranslation {
     if (ranges) expressions.emplace_back(ToNetworkOrder{});
     std::string text;
     if (m.ids.size() == 1) {
-      const Value value = value_of(m.ids.front(), ranges);
-      text = value.text;
-      compare(value, m.negated, expressions);
+      text = text_of(m.ids.front());
+      compare(encoded(m.ids.front(), ranges), m.negated, expressions);
     } else {
       Set set(uid ? uid_type : gid_type);
-      for (const IdRange& range : m.ids) take(set, value_of(range, ranges));
+      for (const IdRange& range : m.ids) take(set, encoded(range, ranges));
+      set.texts = texts_of(m.ids);
       text = look_up(std::move(set), m.negated, "", expressions);
     }
     add(fmt::format("meta {} {}{}", uid ? "skuid" : "skgid", not_equal(m.negated), text), std::move(expressions));
@@ -335,10 +347,9 @@ class RuleTranslation {
 
   // ---- Comparing what register 1 holds.
 
-  static void take(Set& set, Value value) {
-    set.interval = set.interval || value.first != value.last;
-    set.values.emplace_back(value.first, value.last);
-    set.texts.push_back(std::move(value.text));
+  static void take(Set& set, const EncodedRange& range) {
+    set.interval = set.interval || range.first != range.last;
+    set.values.emplace_back(range.first, range.last);
   }
 
   // A named set is a tree of intervals, also of single values. Of those alone the kernel would make a hash table, which
@@ -352,7 +363,7 @@ class RuleTranslation {
   }
 
   // cmp eq A; or cmp gte A, cmp lte B; or range neq A B
-  static void compare(const Value& value, bool negated, std::vector<Expression>& expressions) {
+  static void compare(const EncodedRange& value, bool negated, std::vector<Expression>& expressions) {
     if (value.first == value.last) {
       expressions.emplace_back(equal(negated, value.first));
     } else if (negated) {
@@ -369,7 +380,7 @@ class RuleTranslation {
       compare_prefix(range, field, negated, expressions);
     } else {
       expressions.emplace_back(field.load());
-      compare(value_of(range), negated, expressions);
+      compare(encoded(range), negated, expressions);
     }
   }
 

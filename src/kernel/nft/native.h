@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -49,7 +50,7 @@ struct Set {
   bool anonymous = true;
   bool interval = false;  // holds a value that is not single
   std::vector<std::pair<Data, Data>> values;
-  std::vector<std::string> texts;  // of the values
+  std::function<std::vector<std::string>()> texts;  // of the values; as long as the rule lives
 };
 
 struct NativeRule {

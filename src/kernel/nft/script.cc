@@ -21,7 +21,7 @@ void print(const Set& set, Text text) {
   fmt::format_to(text, "\n\tset {} {{\n\t\ttype {}\n", set.name, set.type.name);
   if (set.interval) fmt::format_to(text, "\t\tflags interval\n");
   fmt::format_to(text, "\t\telements = {{\n");
-  for (const std::string& value : set.texts) fmt::format_to(text, "\t\t\t{},\n", value);
+  for (const std::string& value : set.texts()) fmt::format_to(text, "\t\t\t{},\n", value);
   fmt::format_to(text, "\t\t}}\n\t}}\n");
 }
 
