@@ -79,9 +79,9 @@ std::string words_of(const LocalRoute& route) {
 std::string words_of(const Address& address) {
   return fmt::format("ip address {} dev lo", AddressRange::single(address).text());
 }
-Family family_of(const Address& address) { return address.family; }
-Family family_of(const PolicyRule& rule) { return rule.family; }
-Family family_of(const LocalRoute& route) { return route.family; }
+Family family_in(const Address& address) { return address.family; }
+Family family_in(const PolicyRule& rule) { return rule.family; }
+Family family_in(const LocalRoute& route) { return route.family; }
 
 bool ipv6_is_off_on_lo() {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(
@@ -210,7 +210,7 @@ class KernelRoutes : public Routes {
       added.pop_back();
       // Added by somebody else since `there` was listed, a second run of this program for one.
       if (reply.error == EEXIST && list_everything(socket_).holds(one)) continue;
-      throw refusal(reply, "add " + words_of(one), family_of(one));
+      throw refusal(reply, "add " + words_of(one), family_in(one));
     }
   }
 
@@ -262,7 +262,7 @@ class KernelRoutes : public Routes {
   template <typename T>
   static void require_gone(const netlink::Reply& reply, const T& one) {
     if (reply.error == 0 || reply.error == ENOENT || reply.error == ESRCH || reply.error == EADDRNOTAVAIL) return;
-    throw refusal(reply, "remove " + words_of(one), family_of(one));
+    throw refusal(reply, "remove " + words_of(one), family_in(one));
   }
 
   // The first error is the one to report: a second one, on the way back, must not hide it.
