@@ -13,7 +13,7 @@ namespace sidetrack {
 // value that never changes: copies are cheap, and any number of threads may use one.
 class Options {
  public:
-  // The arguments behind the command: {"-i", "*", "-b", "*", "-d", "15090,15021"}. What they leave open is taken from
+  // The arguments after the command: {"-i", "*", "-b", "*", "-d", "15090,15021"}. What they leave open is taken from
   // the variables that the program knows (ENVOY_PORT, ISTIO_INBOUND_PORTS, …), if an environment is given, else it is
   // the default. Nothing is read but files that are named as @FILE.
   //

@@ -16,7 +16,7 @@ void add_capabilities(const HostState& host, std::vector<Finding>& found) {
     const char* cost;
   };
   constexpr Row rows[] = {{"CAP_NET_ADMIN", "no rule can be programmed, nor any of nf_tables read"},
-                          {"CAP_NET_RAW", "iptables-legacy cannot be used; the nf_tables backends need no such thing"}};
+                          {"CAP_NET_RAW", "iptables-legacy cannot be used; the nf_tables backends do not need it"}};
   for (const auto& [name, cost] : rows) {
     const auto capability = std::ranges::find(host.capabilities, name, &Capability::name);
     if (capability == host.capabilities.end() || capability->effective) continue;
@@ -30,7 +30,7 @@ void add_capabilities(const HostState& host, std::vector<Finding>& found) {
 void add_owner(const UserNamespace& space, std::vector<Finding>& found) {
   if (!space.owns_network_namespace) {
     found.push_back({"the network namespace belongs to another user namespace",
-                     "the kernel refuses -m owner, and everything to those without rights there",
+                     "the kernel refuses -m owner, and denies everything to processes without capabilities there",
                      "--pid enters both namespaces of a process; --netns one of them"});
   }
 }

@@ -34,7 +34,7 @@ struct Survey {
   Sight<Live> iptables_legacy;
   Sight<Live> iptables_nft;
   Sight<Live> nftables;
-  bool legacy_in_use = false;  // a table of legacy iptables holds rules, whoever wrote them
+  bool legacy_in_use = false;  // a table of legacy iptables holds rules, whichever program wrote them
   Routing routing;             // what is ours of policy rules, routes and addresses, each as often as it is there
   Routing others_routing;      // of others and just as a plan asks for it: it need not be added, and is not removed
 

@@ -69,12 +69,12 @@ std::string cleaned(const ApplyResult& result) {
 }
 
 std::string verified(const Comparison& comparison) {
-  if (comparison.as_asked()) {
+  if (comparison.as_requested()) {
     return fmt::format("rules and routes are as requested, through {}", name(comparison.backends.front().backend));
   }
   if (comparison.equal()) {
     return "the rules and routes are as requested, but something that Sidetrack must not change keeps traffic from "
-           "where they bring it";
+           "the proxy";
   }
   const std::string what = "the pod differs from the requested rules; ";
   if (!comparison.refusal.empty()) return what + "'sidetrack apply' would refuse to make it so";

@@ -228,7 +228,7 @@ JoinedText joined(const std::vector<const Reason*>& reasons, std::string Reason:
     tail = std::min(tail, static_cast<std::size_t>(from_right));
   }
   if (head == first.size()) return {first};  // all alike
-  // Whole words only: what is common ends behind a space or "=", and begins again with a space.
+  // Whole words only: what is common ends after a space or "=", and begins again with a space.
   const std::size_t word = first.find_last_of(" =", head == 0 ? 0 : head - 1);
   head = head == 0 || word == std::string::npos ? 0 : word + 1;
   const std::size_t next_word = first.find(' ', std::max(head, first.size() - tail));

@@ -35,7 +35,7 @@ namespace sidetrack {
 // chains, is taken for ours. The same rule with a comment, or any other word more, is not.
 void mark_ours(std::vector<LiveChain>& chains);
 
-// Whether the chain may go with what is ours: one of ours without a rule of somebody else.
+// Whether the chain may go with what is ours: one of ours without a rule of another program.
 [[nodiscard]] bool is_wholly_ours(const LiveChain& chain);
 // Whether anything of it is ours to change. A chain of ours that holds only another program's rules is kept for them.
 [[nodiscard]] bool concerns_us(const LiveChain& chain);
@@ -47,7 +47,7 @@ void mark_ours(std::vector<LiveChain>& chains);
 // does.
 [[nodiscard]] std::optional<Error> leads_to_removed(const Live& seen, const Ruleset& wanted);
 
-// The refusal that names a chain, rule or set of somebody else in a table of our own of nftables; nothing if there is
+// The refusal that names a chain, rule or set of another program in a table of our own of nftables; nothing if there is
 // none.
 [[nodiscard]] std::optional<Error> others_in_own_tables(const Live& seen);
 

@@ -10,7 +10,7 @@
 namespace sidetrack {
 namespace {
 
-// The address with every bit behind the first `prefix_length` cleared, or set.
+// The address with every bit after the first `prefix_length` cleared, or set.
 Address with_host_bits(Address address, int prefix_length, bool set) {
   for (std::size_t i = 0; i < address.size(); ++i) {
     auto& byte = address.bytes[i];

@@ -73,7 +73,7 @@ struct AddressRange {
   Address first;
   Address last;
 
-  // "10.0.0.0/8", "fd00::/8", or a bare address; bits behind the prefix are cleared, as the kernel keeps it.
+  // "10.0.0.0/8", "fd00::/8", or a bare address; bits after the prefix are cleared, as the kernel keeps it.
   static std::optional<AddressRange> parse(std::string_view text);
   static AddressRange prefix(const Address& address, int prefix_length);
   static AddressRange single(const Address& address) { return {address, address}; }

@@ -112,7 +112,7 @@ Judgement judgement(const Trial& trial, const Landing& landing) {
   }
   // A datagram is not seen in the table of sockets: that a server keeps silent says nothing about the rules.
   if (trial.attempt.protocol == Protocol::udp && !trial.attempt.complete)
-    return unknown(what + " is not answered; whether it reached whoever listens there cannot be told");
+    return unknown(what + " is not answered; whether it reached the process that listens there is not known");
   return failed(what + " is not answered " + instead(trial));
 }
 

@@ -62,7 +62,7 @@ Cell capabilities(const HostState& host) {
 }
 
 Cell user_namespace(const UserNamespace& space) {
-  if (!space.owns_network_namespace) return bad("another one than that of the network namespace");
+  if (!space.owns_network_namespace) return bad("not the owner of the network namespace");
   if (space.initial) return good("the initial one");
   if (!is_mapped(space.uids, 1337) || !is_mapped(space.gids, 1337)) return bad("uid or gid 1337 is not mapped");
   return good("not the initial one; uid and gid 1337 are mapped");
@@ -127,7 +127,7 @@ std::vector<Line> feature_lines(const Diagnosis& diagnosis) {
 
 Cell use(const BackendState& backend) {
   if (!usable(backend)) return bad(backend.permitted ? "no" : "not permitted");
-  return backend.unchecked.empty() ? good("yes") : unsure("yes, as it seems");
+  return backend.unchecked.empty() ? good("yes") : unsure("probably");
 }
 
 void write_backends(Page& page, const Diagnosis& diagnosis) {

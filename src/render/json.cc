@@ -134,7 +134,7 @@ Json routing_json(const Routing& routing) {
   Json rules = Json::array();
   for (const PolicyRule& r : routing.policy_rules) {
     Json& rule = rules.emplace_back(Json{{"family", name(r.family)}, {"fwmark", r.mark}, {"lookup", r.table}});
-    if (r.behind_others) rule["priority"] = *r.behind_others;
+    if (r.after_others) rule["priority"] = *r.after_others;
   }
   Json routes = Json::array();
   for (const LocalRoute& r : routing.local_routes) {

@@ -47,7 +47,7 @@ struct Comparison {
   std::vector<Obstacle> obstacles{};  // of others: what applying cannot mend
   std::string refusal{};              // why applying would change nothing, if it would refuse to
   [[nodiscard]] bool equal() const;   // the rules and routes; obstacles apart
-  [[nodiscard]] bool as_asked() const { return equal() && obstacles.empty(); }
+  [[nodiscard]] bool as_requested() const { return equal() && obstacles.empty(); }
 };
 
 // `asked` in the form in which the backend stores it (canonical() in kernel/survey.h). Only rules and chains that are

@@ -15,7 +15,7 @@
 namespace sidetrack {
 namespace {
 
-constexpr int attempts = 10;  // each lost only if somebody else committed in the milliseconds between read and commit
+constexpr int attempts = 10;  // each lost only if another program committed in the milliseconds between read and commit
 
 const Ruleset no_rules;
 
@@ -133,7 +133,7 @@ class Executor {
     std::string all;
     for (const Obstacle& obstacle : result_.obstacles) all += "\n  " + text(obstacle);
     throw Error(ExitCode::differs,
-                "something that Sidetrack must not change keeps traffic from where the options send it; nothing was "
+                "something that Sidetrack must not change keeps traffic from the proxy; nothing was "
                 "changed:" +
                     all,
                 "remove it, or leave out --strict");
@@ -306,8 +306,8 @@ Decision decided(const Request& request, const Survey& survey) {
   return std::get<Decision>(std::move(verdict));
 }
 
-// Calls `act` with a survey and the decision about it; again if somebody changes the rules in between. What was said of
-// an attempt that was begun anew, for instance what it committed, is part of the error if the next one fails.
+// Calls `act` with a survey and the decision about it; again if another program changes the rules in between. What was
+// said of an attempt that was begun anew, for instance what it committed, is part of the error if the next one fails.
 template <typename Act>
 void until_undisturbed(const Request& request, Kernel& kernel, Act act) {
   std::string before;

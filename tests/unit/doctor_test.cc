@@ -70,7 +70,7 @@ nf_tables         inet filter, ip nat
 routing           ip rule add fwmark 1337 lookup 133
 
                                 iptables-legacy  iptables-nft     nftables
-usable                          yes, as it seems yes              yes
+usable                          probably         yes              yes
 rules of the sidecar            0                18               0
 rules of others there           0                2                0
 owner, meta skuid               yes              yes              yes
@@ -97,7 +97,7 @@ TEST(DoctorTest, WhatIsMissingCostsSomething) {
   d.backends[2].features[1] = feature("TPROXY, tproxy", "tproxy", Family::ipv4);
   EXPECT_THAT(diagnosis_text(d, false),
               AllOf(HasSubstr("TPROXY, tproxy                  yes              no               IPv4 only\n"),
-                    HasSubstr("usable                          yes, as it seems yes              yes\n"),
+                    HasSubstr("usable                          probably         yes              yes\n"),
                     HasSubstr("- iptables-nft: no TPROXY (the kernel lacks it)\n"
                               "    without TPROXY no mesh\n"
                               "    to do: modprobe it\n"
@@ -113,7 +113,7 @@ TEST(DoctorTest, WithoutSomethingEssentialABackendIsOfNoUse) {
   d.automatic = BackendKind::iptables_legacy;
   d.because = "legacy tables are in use here";
   EXPECT_THAT(diagnosis_text(d, false),
-              AllOf(HasSubstr("usable                          yes, as it seems no "),
+              AllOf(HasSubstr("usable                          probably         no "),
                     HasSubstr("apply would use iptables-legacy (legacy tables are in use here).\n")));
   d.automatic.reset();
   EXPECT_THAT(diagnosis_text(d, false), HasSubstr("No usable backend.\n"));
@@ -130,12 +130,11 @@ TEST(DoctorTest, AMissingCapabilityIsToldOnce) {
     backend.permitted = false;
     backend.features.clear();
   }
-  EXPECT_THAT(findings(d),
-              ElementsAre(AllOf(Field(&Finding::what, "CAP_NET_ADMIN is not held"),
-                                Field(&Finding::remedy, HasSubstr("run as root"))),
-                          AllOf(Field(&Finding::what, "CAP_NET_RAW is not held"),
-                                Field(&Finding::cost, HasSubstr("the nf_tables backends need no such thing")),
-                                Field(&Finding::remedy, "securityContext.capabilities.add: [NET_RAW]"))));
+  EXPECT_THAT(findings(d), ElementsAre(AllOf(Field(&Finding::what, "CAP_NET_ADMIN is not held"),
+                                             Field(&Finding::remedy, HasSubstr("run as root"))),
+                                       AllOf(Field(&Finding::what, "CAP_NET_RAW is not held"),
+                                             Field(&Finding::cost, HasSubstr("the nf_tables backends do not need it")),
+                                             Field(&Finding::remedy, "securityContext.capabilities.add: [NET_RAW]"))));
   EXPECT_THAT(diagnosis_text(d, false),
               AllOf(HasSubstr("usable                          not permitted    not permitted    not permitted\n"),
                     HasSubstr("rules of the sidecar            ?                ?                ?\n"),

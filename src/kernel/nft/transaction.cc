@@ -71,7 +71,7 @@ Transaction::Transaction(std::uint32_t generation)
     : generation_(generation), draft_(std::make_unique_for_overwrite<char[]>(longest_message)) {
   // Sequence 0: errors of the commit itself are reported under it.
   nlmsghdr* begin = nftnl_batch_begin(draft_.get(), 0);
-  // NFNL_BATCH_GENID (Linux 4.12): only if nobody else has committed meanwhile
+  // NFNL_BATCH_GENID (Linux 4.12): only if no other program has committed meanwhile
   mnl_attr_put_u32(begin, NFNL_BATCH_GENID, htonl(generation));
   append(*begin);
 }

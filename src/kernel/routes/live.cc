@@ -243,7 +243,7 @@ std::optional<PolicyRule> Everything::marked(std::size_t i) const {
   if (!marked) return {};
   const auto takes = [&](const LiveRule& live) { return goes_before(*marked, live.rule); };
   if (std::any_of(rules.begin(), rules.begin() + static_cast<std::ptrdiff_t>(i), takes)) {
-    marked->behind_others = rules[i].rule.priority;
+    marked->after_others = rules[i].rule.priority;
   }
   return marked;
 }

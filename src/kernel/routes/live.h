@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// The policy rules, routes and addresses of lo that are there, whoever made them.
+// The policy rules, routes and addresses of lo that are there, whichever program made them.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +43,7 @@ struct Everything {
   [[nodiscard]] bool is_ours(const LiveRule& rule) const;
   [[nodiscard]] bool is_ours(const LiveRoute& route) const;
 
-  // The value of rules[i], with what is said in plan.h of those that are behind others.
+  // The value of rules[i], with what model/routing.h says of those that come after others.
   [[nodiscard]] std::optional<PolicyRule> marked(std::size_t i) const;
 
   [[nodiscard]] bool holds(const PolicyRule& rule) const;

@@ -62,7 +62,7 @@ ifaddrmsg address_header(const Address& address) {
   ifaddrmsg header{};
   header.ifa_family = header_family(address.family);
   header.ifa_prefixlen = static_cast<std::uint8_t>(address.bits());
-  header.ifa_flags = IFA_F_NODAD;  // nobody on lo to ask: usable at once
+  header.ifa_flags = IFA_F_NODAD;  // no neighbour on lo to ask: usable at once
   header.ifa_index = loopback_index;
   return header;
 }
@@ -143,7 +143,7 @@ class KernelRoutes : public Routes {
       if (!marked) continue;
       if (all.is_ours(all.rules[i])) {
         state.ours.policy_rules.push_back(*marked);
-      } else if (!marked->behind_others) {
+      } else if (!marked->after_others) {
         state.others.policy_rules.push_back(*marked);
       }
     }
@@ -208,7 +208,7 @@ class KernelRoutes : public Routes {
       const netlink::Reply reply = add_one(one, there);
       if (reply.error == 0) continue;
       added.pop_back();
-      // Added by somebody else since `there` was listed, a second run of this program for one.
+      // Added by another program since `there` was listed, a second run of this program for one.
       if (reply.error == EEXIST && list_everything(socket_).holds(one)) continue;
       throw refusal(reply, "add " + words_of(one), family_of(one));
     }

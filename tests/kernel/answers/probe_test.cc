@@ -500,7 +500,7 @@ TEST_P(ProbeAtWork, SeesWhereConnectionsGo) {
   EXPECT_THAT(named(transparent, "ok"),
               UnorderedElementsAreArray(in_both(together(tried, {"tproxy tcp", "tproxy route tcp"}))));
   EXPECT_THAT(named(transparent, "unknown"), UnorderedElementsAreArray(in_both({"tproxy excluded port tcp"})));
-  EXPECT_THAT(transparent.out, HasSubstr("-d 15020: somebody listens there"));
+  EXPECT_THAT(transparent.out, HasSubstr("-d 15020: a process listens there"));
 }
 
 // An answer is no proof: this one comes from the next hop.

@@ -53,7 +53,7 @@ struct Seen : KernelTest {
     return std::regex_replace(listing(pod.ns()), counters, "");
   }
 
-  void expect_as_asked(const std::string& options) const {
+  void expect_as_requested(const std::string& options) const {
     const std::string before = listed();
     for (const char* command : {"verify ", "diff ", "apply "}) {
       const Output output = run(command + options);
@@ -88,7 +88,7 @@ struct Seen : KernelTest {
       expect_in_the_way(by_nftables, named);
       EXPECT_THAT(explained(packet), HasSubstr(says));
       shell(undo);
-      expect_as_asked(by_nftables);
+      expect_as_requested(by_nftables);
     }
   }
 };
@@ -243,7 +243,7 @@ TEST_F(Seen, Neighbours) {
     expect_in_the_way(options, named);
     EXPECT_THAT(explained(packet), HasSubstr(says));
     shell(undo);
-    expect_as_asked(options);
+    expect_as_requested(options);
   }
 }
 
@@ -257,7 +257,7 @@ TEST_F(Seen, RulesOfIpv6Alone) {
     shell(fmt::format("ip6tables-nft -A {}", rule));
     expect_in_the_way(options, std::string("rule 1 of filter ") + (rule[0] == 'I' ? "INPUT" : "OUTPUT"));
     shell(fmt::format("ip6tables-nft -D {}", rule));
-    expect_as_asked(options);
+    expect_as_requested(options);
   }
 }
 
@@ -298,7 +298,7 @@ TEST_F(Seen, AnEmptyTableOfOursIsLeftOver) {
   const Output applied = run("apply " + options);
   EXPECT_EQ(applied.exit_code, 0) << applied.err;
   EXPECT_EQ(listed(), before);
-  expect_as_asked(options);
+  expect_as_requested(options);
 }
 
 TEST_F(Seen, CleanupOnlyThatIsNotToHappen) {

@@ -118,12 +118,12 @@ class FallingBack : public Unreadable {
 TEST_F(FallingBack, AChainAtAnotherPriority) {
   expect_nftables(
       "nft 'add table ip nat; add chain ip nat OUTPUT { type nat hook output priority 50; }' && exec \"$@\"",
-      "OUTPUT of the table ip nat is not at the hook");
+      "OUTPUT of the table ip nat has a different hook");
 }
 
 TEST_F(FallingBack, AChainWithoutAHook) {
   expect_nftables("nft 'add table ip nat; add chain ip nat OUTPUT' && exec \"$@\"",
-                  "OUTPUT of the table ip nat is at no hook");
+                  "OUTPUT of the table ip nat has no hook");
 }
 
 TEST_F(FallingBack, ADormantTable) {
