@@ -23,7 +23,7 @@ struct Question {
 
 constexpr const char* nothing_works = "this backend cannot be used";
 constexpr const char* no_tproxy = "-m TPROXY fails; -m REDIRECT works";
-constexpr const char* no_dns = "DNS capture (--redirect-dns, --capture-all-dns) fails; all else works";
+constexpr const char* no_dns = "DNS capture (--redirect-dns, --capture-all-dns) fails; everything else works";
 
 Rule rule(Table table, const char* chain, std::vector<Match> matches, Target target) {
   return {Families::both(), table, chain, std::move(matches), std::move(target), {}, {}};

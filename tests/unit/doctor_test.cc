@@ -72,7 +72,7 @@ routing           ip rule add fwmark 1337 lookup 133
                                 iptables-legacy  iptables-nft     nftables
 usable                          probably         yes              yes
 rules of the sidecar            0                18               0
-rules of others there           0                2                0
+rules of other programs         0                2                0
 owner, meta skuid               yes              yes              yes
 TPROXY, tproxy                  yes              yes              yes
 nat in inet                                                       yes
@@ -187,12 +187,12 @@ TEST(DoctorTest, AsJson) {
   const auto json = nlohmann::json::parse(diagnosis_json(d));
   EXPECT_EQ(json["host"]["kernel"], "6.1.0-18-amd64");
   EXPECT_EQ(json["host"]["capabilities"][2]["effective"], false);
-  EXPECT_EQ(json["host"]["user-namespace"]["uid-1337-is-mapped"], true);
+  EXPECT_EQ(json["host"]["user_namespace"]["uid_1337_is_mapped"], true);
   EXPECT_EQ(json["automatic"], "iptables-nft");
   EXPECT_EQ(json["backends"][1]["rules"]["others"], 2);
   EXPECT_EQ(json["backends"][1]["features"][1]["available"], nlohmann::json::array());
   EXPECT_EQ(json["findings"][0]["what"], "iptables-nft: no TPROXY (the kernel lacks it)");
-  EXPECT_EQ(json["tables"]["iptables-legacy"], nlohmann::json::array());
+  EXPECT_EQ(json["tables"]["iptables_legacy"], nlohmann::json::array());
   EXPECT_TRUE(json["tables"]["nf_tables"].is_null());
   EXPECT_EQ(json["routing"]["rules"][0]["fwmark"], 1337);
 }
