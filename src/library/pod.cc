@@ -105,7 +105,7 @@ Pod::Difference Pod::diff(const Options& options) const {
     Difference result;
     result.equal = comparison.equal();
     result.as_requested = comparison.as_requested();
-    result.backend = name_of(comparison.backends.front().backend);
+    result.backend = name_of(comparison.backend);
     result.summary = verified(comparison);
     result.text = printable_page(diff_text(comparison, false));
     result.json = diff_json(comparison);

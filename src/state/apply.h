@@ -15,7 +15,7 @@ enum class Applied : std::uint8_t { unchanged, changed };
 
 struct ApplyResult {
   Applied applied = Applied::unchanged;
-  std::optional<BackendKind> backend;  // that holds the rules; nothing: clean
+  std::optional<BackendKind> backend;  // that holds the rules; nothing: clean, or no rules are requested
   Ruleset canonical;                   // the rules as that backend holds them
   std::vector<BackendKind> left;       // other backends, whose rules of ours are gone now
   std::vector<std::string> skipped;    // why backends that come first were not used, a line each

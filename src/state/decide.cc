@@ -85,7 +85,7 @@ std::optional<Error> cannot_go(const Request& request, const Survey& survey) {
     const Live* live = survey.live(kind);
     if (live == nullptr) continue;
     if (auto refused = leads_to_removed(*live, asked)) return refused;
-    if (kind != BackendKind::nftables) continue;  // the others share their tables with everybody
+    if (kind != BackendKind::nftables) continue;  // the others share their tables with other programs
     auto refused = others_in_own_tables(*live);
     // Which backend will hold the rules is not decided yet: a table that is as asked would stay.
     if (refused && !is_as_requested(survey, kind, asked)) return refused;
@@ -140,10 +140,14 @@ std::variant<Decision, Error> decide(const Request& request, const Survey& surve
   }
 
   const Plan& plan = *request.plan;
-  const Choice choice = choice_of(request, survey);
-  decision.because = choice.because;
   decision.add = missing_of(plan.routing, survey);
   decision.remove = without(survey.routing, plan.routing);
+  if (plan.ruleset.rules.empty()) {  // -m NONE: there is nothing that a backend would have to hold
+    if (!holding.empty()) decision.attempts.push_back(attempt({}, false, holding));
+    return decision;
+  }
+  const Choice choice = choice_of(request, survey);
+  decision.because = choice.because;
   const std::vector<BackendKind> order = candidates(choice, survey, decision.skipped);
   const auto there = request.options->force_apply ? std::nullopt : already_in(order, plan.ruleset, survey);
   if (there) {
@@ -182,7 +186,10 @@ Comparison compare(const Request& request, const Survey& survey) {
   nothing.backend = *compared;
   const Live* live = survey.live(*compared);
   comparison.backends.push_back(diff(live != nullptr ? *live : nothing, canonical(*compared, request.plan->ruleset)));
-  if (!request.plan->ruleset.rules.empty()) comparison.obstacles = obstacles(*request.plan, *compared, survey);
+  if (!request.plan->ruleset.rules.empty()) {
+    comparison.backend = compared;
+    comparison.obstacles = obstacles(*request.plan, *compared, survey);
+  }
   for (BackendKind kind : holding) {
     if (kind != compared) comparison.backends.push_back(diff(*survey.live(kind), {}));
   }

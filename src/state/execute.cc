@@ -54,7 +54,7 @@ void require_as_committed(const Live& after, const Change& change) {
     throw Error(ExitCode::busy,
                 fmt::format("{}: the rules were committed, but another program changed them right after: {}",
                             name(kind), first_of(diff(after, sent))),
-                "see that only one program writes the sidecar's rules, then run it again");
+                "make sure that only one program writes the sidecar's rules, then run it again");
   }
   throw Error(
       ExitCode::failed,
@@ -347,7 +347,7 @@ ApplyResult check(const Request& request, Kernel& kernel) {
     ApplyResult checked;
     std::vector<std::string> unchecked = Executor(request, survey, kernel, checked).check(decision);
     for (const std::string& command : ip_commands(decision.add)) {
-      unchecked.push_back("routing: whether the kernel accepts '" + command + "': only doing it can tell");
+      unchecked.push_back("routing: whether the kernel accepts '" + command + "': only programming it shows that");
     }
     for (const std::string& sentence : unchecked) checked.warnings.push_back("not checked: " + sentence);
     bool changes = decision.add != Routing{} || decision.remove != Routing{};

@@ -207,7 +207,7 @@ TEST_F(Seen, ARuleOfSomebodyElseInOurTable) {
   const Output verified = run("verify " + other);
   EXPECT_EQ(verified.exit_code, 6) << verified.err;
   EXPECT_THAT(verified.err, AllOf(HasSubstr("apply would refuse"), HasSubstr(named),
-                                  HasSubstr("'sidetrack apply' would refuse to make it so")));
+                                  HasSubstr("'sidetrack apply' would refuse to change that")));
   const Output differs = run("diff " + other);
   EXPECT_EQ(differs.exit_code, 6) << differs.err;
   EXPECT_THAT(differs.err, AllOf(HasSubstr("apply would refuse"), HasSubstr(named)));
@@ -219,7 +219,7 @@ TEST_F(Seen, ARuleOfSomebodyElseInOurTable) {
   }
 }
 
-// Whoever is at the other end of eth0 is found by packets of their own, which others' rules drop.
+// The host at the other end of eth0 is found by packets of their own, which others' rules drop.
 TEST_F(Seen, Neighbours) {
   const std::string options = "--backend nftables --ip-families ipv4,ipv6 -i * -b *";
   ASSERT_EQ(run("apply " + options).exit_code, 0);
