@@ -177,6 +177,7 @@ void set_owner_groups_exclude(CommandLine& line, const Given& given) {
 using enum Command;
 constexpr CommandSet all = Command::apply | CommandSet(render) | diff | verify | show | explain | clean | doctor;
 constexpr CommandSet planned = CommandSet(apply) | render | diff | verify | explain;
+constexpr CommandSet printing = CommandSet(diff) | verify | show | explain | doctor;  // as text or as JSON
 
 // clang-format off
 constexpr CommandInfo command_table[] = {
@@ -311,8 +312,8 @@ constexpr Flag flag_table[] = {
     {"format", '\0', {}, Kind::choice, "FORMAT", "text|nft|json|mermaid|dot|svg", "text",
      "the format of the result", Group::output, CommandSet(apply) | render, choice<&CommandLine::format>},
     {"format", '\0', {}, Kind::choice, "FORMAT", "text|json", "text",
-     "the format of the result", Group::output, CommandSet(diff) | verify | show | explain | clean | doctor, set_text_or_json},
-    {"json", '\0', {}, Kind::boolean, "", "", "", "--format json", Group::output, all, set_json},
+     "the format of the result", Group::output, printing, set_text_or_json},
+    {"json", '\0', {}, Kind::boolean, "", "", "", "--format json", Group::output, CommandSet(apply) | render | printing, set_json},
     {"family", '\0', {}, Kind::choice, "FAMILY", "ipv4|ipv6", "both",
      "print only this family's rules", Group::output, CommandSet(apply) | render,
      value<&CommandLine::printed, family>},

@@ -176,10 +176,10 @@ void check_combinations(const CommandLine& line, const Tokens& tokens) {
     if (line.printed != Families::both()) {
       refuse_combination("--family: apply programs both families",
                          "--family goes with render and --dry-run; to program "
-                         "IPv4 alone: --ip-families ipv4");
+                         "only IPv4: --ip-families ipv4");
     }
-    if (line.format != Format::text && line.format != Format::json) {
-      refuse_combination("--format: apply prints text or json", "the other formats go with render and --dry-run");
+    if (line.format != Format::text) {
+      refuse_combination("--format: apply prints no rules", "--format and --json go with render and --dry-run");
     }
   }
   if (line.command == Command::explain && line.packet.words.empty()) {
