@@ -26,7 +26,7 @@ int main(int argc, char** argv) {
     std::cout << difference.text << difference.summary << '\n';
     return difference.as_requested ? 0 : static_cast<int>(sidetrack::ExitCode::differs);
   } catch (const sidetrack::Error& error) {
-    std::cerr << "verify: " << error.what() << "; " << error.hint() << '\n';
+    std::cerr << "verify: " << error.what() << (error.hint().empty() ? "" : "; ") << error.hint() << '\n';
     return static_cast<int>(error.code());
   }
 }

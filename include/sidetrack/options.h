@@ -18,8 +18,8 @@ class Options {
   // the default. Nothing is read but files that are named as @FILE.
   //
   // Options of logging are checked and have no effect. Throws Error (usage) as the program does, and for options that
-  // choose what Rules and Pod have functions for: the place (--pid, --netns, …), what is printed (--format, …), and
-  // what to do (--dry-run, --check, --cleanup-only, --skip-rule-apply, --run-validation).
+  // choose what Rules and Pod have functions for: the place (--pid, --netns, …), what is printed (--format, --color, …,
+  // whatever their value), and what to do (--dry-run, --check, --cleanup-only, --skip-rule-apply, --run-validation).
   [[nodiscard]] static Options parse(const std::vector<std::string>& arguments, const Environment& environment = {});
 
  private:
