@@ -72,13 +72,7 @@ std::string kind(const Rule& rule) {
   std::string text = fmt::format("{} {} {} {} {}", name(rule.table), rule.chain, names(rule.families),
                                  static_cast<int>(rule.reason.rule), rule.target.index());
   for (const Match& match : rule.matches) {
-    const bool negated = std::visit(
-        [](const auto& m) {
-          if constexpr (requires { m.negated; }) return m.negated;
-          return false;
-        },
-        match);
-    text += fmt::format(" {}{}", negated ? "!" : "", match.index());
+    text += fmt::format(" {}{}", is_negated(match) ? "!" : "", match.index());
   }
   return text;
 }

@@ -45,6 +45,9 @@ class Families {
 [[nodiscard]] std::string names(Families families, std::string_view between = ", ");
 [[nodiscard]] int domain(Family family);  // AF_INET, AF_INET6
 
+// Adds 1 to a number in network byte order. False if it was the highest of its size: it is 0 then.
+bool increment(std::span<std::uint8_t> number);
+
 // An IPv4 or IPv6 address. Bytes are in network order; an IPv4 address uses the first four, the rest are zero.
 struct Address {
   Family family = Family::ipv4;

@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "evaluate/route.h"
+#include "mesh/catalogue.h"
 #include "probe/trial.h"
 
 namespace sidetrack::probe {
@@ -21,7 +22,7 @@ constexpr Owner unprivileged{65534, 65534};  // nobody, nogroup
 bool can_act_as(const Owner& identity) { return ActingAs(identity).done(); }
 
 std::string not_permitted(const Attempt& attempt) {
-  return fmt::format("{}: to act as that user needs CAP_SETUID and CAP_SETGID: not tried", attempt.text());
+  return fmt::format("{}: acting as that user needs CAP_SETUID and CAP_SETGID: not tried", attempt.text());
 }
 
 // The first of the attempts that the plan treats as wished, one that can be made if there is any.
@@ -126,11 +127,9 @@ std::vector<Trial> app_to_itself(const Config& config, const Planned& planned, F
 
 // What the rules put on the proxy's call to its own pod.
 std::uint32_t inbound_mark(const Plan& plan) {
-  for (const Rule& rule : plan.ruleset.rules) {
-    const auto* set = std::get_if<SetMark>(&rule.target);
-    if (set != nullptr && rule.chain == "OUTPUT") return set->mark;
-  }
-  return 0;
+  const auto found = std::ranges::find(plan.ruleset.rules, MeshRule::tproxy_mark_proxy,
+                                       [](const Rule& rule) { return rule.reason.rule; });
+  return found != plan.ruleset.rules.end() ? std::get<SetMark>(found->target).mark : 0;
 }
 
 std::uint16_t free_port(Family family) {
