@@ -14,7 +14,7 @@
 
 namespace sidetrack {
 
-// Nothing can be there: the kernel has no such thing, or no table of it exists in this namespace.
+// Nothing can be there: the kernel does not support it, or no table of it exists in this namespace.
 struct Absent {
   std::optional<Error> lacking;  // why rules cannot be put there, if that is known already
 };

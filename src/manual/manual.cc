@@ -116,7 +116,8 @@ through the rules of the given options, and says where it lands.
     {Command::clean, R"(Needs no options of the rules that it removes.
 Others' rules stay.
 )"},
-    {Command::doctor, R"(Leaves no trace: no module is loaded and no table is made.
+    {Command::doctor, R"(Makes no rule, table or lock file.
+The kernel may load the modules that it is asked about, as it would for the rules.
 )"},
     {Command::completion, R"(The packages install it already; to load it by hand, see
 .Sx EXAMPLES .

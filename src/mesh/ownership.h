@@ -19,17 +19,19 @@ namespace sidetrack {
 
 // Sets `ours` on the chains and rules of iptables (either backend) that Sidetrack or istio-iptables wrote:
 //
-//   - chains of their names in raw, mangle and nat, and the rules in them of exactly one of their shapes: any other
-//   rule
-//     there is somebody else's;
+//   - chains of their names in raw, mangle and nat, and the rules in them of exactly one of their shapes; any other
+//     rule there is another program's;
 //   - rules of built-in chains that lead to such a chain, in the same way;
 //   - in a family that has such a chain in any table, the rules that stand in the built-in chains themselves:
-//       excluded interfaces   nat, mangle   -A PREROUTING -i IF -j RETURN  with its twin  -A OUTPUT -o IF -j RETURN
-//       virtual interfaces    nat           -I PREROUTING 1 -i IF -j RETURN
-//       TPROXY                mangle        -A PREROUTING -p tcp -m mark --mark M -j CONNMARK --save-mark
-//                                           -A OUTPUT -p tcp -o lo -m mark --mark M -j RETURN
-//                                           -A OUTPUT ! -d LO -p tcp -o lo -m owner --uid-owner U -j MARK --set-mark
-//                                           1338 -A OUTPUT -p tcp -m connmark --mark M -j CONNMARK --restore-mark
+//     excluded interfaces, in nat and mangle:
+//       -A PREROUTING -i INTERFACE -j RETURN     with its twin     -A OUTPUT -o INTERFACE -j RETURN
+//     virtual interfaces, in nat:
+//       -I PREROUTING 1 -i INTERFACE -j RETURN
+//     TPROXY, in mangle:
+//       -A PREROUTING -p tcp -m mark --mark MARK -j CONNMARK --save-mark
+//       -A OUTPUT -p tcp -o lo -m mark --mark MARK -j RETURN
+//       -A OUTPUT ! -d LOOPBACK -p tcp -o lo -m owner --uid-owner UID -j MARK --set-mark 1338
+//       -A OUTPUT -p tcp -m connmark --mark MARK -j CONNMARK --restore-mark
 //
 // Nothing in the kernel says who wrote a rule: another program's rule of exactly one of these shapes, beside ISTIO_
 // chains, is taken for ours. The same rule with a comment, or any other word more, is not.

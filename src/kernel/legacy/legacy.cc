@@ -216,7 +216,7 @@ class LegacyBackend : public Backend {
       if (any && !wanted.rules.empty()) require_extensions(family, wanted);
     }
     unchecked.emplace_back(
-        "iptables-legacy: whether the kernel accepts each rule in its place: only a commit can tell");
+        "iptables-legacy: whether the kernel accepts each rule in its place: only a commit shows that");
     return unchecked;
   }
 

@@ -24,7 +24,7 @@ std::string lock_path(const std::string& named) {
   return variable != nullptr && *variable != '\0' ? variable : "/run/xtables.lock";
 }
 
-// "a FIFO, not a regular file": no other program can be expected to lock such a thing. Empty if all is well.
+// "a FIFO, not a regular file": no other program can be expected to lock it. Empty if all is well.
 std::string other_than_a_file(int file) {
   struct stat status {};
   return fstat(file, &status) == 0 ? host::not_regular(status.st_mode) : "";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// The backend iptables-nft: the tables of iptables in the families ip and ip6, which are everybody's.
+// The backend iptables-nft: the tables of iptables in the families ip and ip6, which all programs share.
 #include <fmt/format.h>
 #include <linux/netfilter.h>
 
