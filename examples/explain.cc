@@ -25,7 +25,7 @@ int main(int argc, char** argv) {
               << explanation.sentence << '\n';
     return explanation.result == sidetrack::Explanation::Result::unknown ? 1 : 0;
   } catch (const sidetrack::Error& error) {
-    std::cerr << "explain: " << error.what() << "; " << error.hint() << '\n';
+    std::cerr << "explain: " << error.what() << (error.hint().empty() ? "" : "; ") << error.hint() << '\n';
     return static_cast<int>(error.code());
   }
 }

@@ -24,9 +24,9 @@ int main(int argc, char** argv) {
     const auto difference = sidetrack::Pod::of_process(pid).diff(options);
     for (const std::string& warning : difference.warnings) std::cerr << "verify: warning: " << warning << '\n';
     std::cout << difference.text << difference.summary << '\n';
-    return difference.as_asked ? 0 : static_cast<int>(sidetrack::ExitCode::differs);
+    return difference.as_requested ? 0 : static_cast<int>(sidetrack::ExitCode::differs);
   } catch (const sidetrack::Error& error) {
-    std::cerr << "verify: " << error.what() << "; " << error.hint() << '\n';
+    std::cerr << "verify: " << error.what() << (error.hint().empty() ? "" : "; ") << error.hint() << '\n';
     return static_cast<int>(error.code());
   }
 }

@@ -13,13 +13,13 @@ namespace sidetrack {
 // value that never changes: copies are cheap, and any number of threads may use one.
 class Options {
  public:
-  // The arguments behind the command: {"-i", "*", "-b", "*", "-d", "15090,15021"}. What they leave open is taken from
+  // The arguments after the command: {"-i", "*", "-b", "*", "-d", "15090,15021"}. What they leave open is taken from
   // the variables that the program knows (ENVOY_PORT, ISTIO_INBOUND_PORTS, …), if an environment is given, else it is
   // the default. Nothing is read but files that are named as @FILE.
   //
   // Options of logging are checked and have no effect. Throws Error (usage) as the program does, and for options that
-  // choose what Rules and Pod have functions for: the place (--pid, --netns, …), what is printed (--format, …), and
-  // what to do (--dry-run, --check, --cleanup-only, --skip-rule-apply, --run-validation).
+  // choose what Rules and Pod have functions for: the place (--pid, --netns, …), what is printed (--format, --color, …,
+  // whatever their value), and what to do (--dry-run, --check, --cleanup-only, --skip-rule-apply, --run-validation).
   [[nodiscard]] static Options parse(const std::vector<std::string>& arguments, const Environment& environment = {});
 
  private:

@@ -24,11 +24,11 @@ namespace sidetrack {
 //
 // Errors. Error, with the codes of the program: usage, failed, kernel_lacks, not_permitted (CAP_NET_ADMIN is needed for
 // everything, CAP_SYS_ADMIN to enter a pod), busy. When a function throws, the pod holds what it held, or the message
-// says what it holds. Beside it std::bad_alloc, and std::system_error if no thread can be made.
+// says what it holds. Also std::bad_alloc, and std::system_error if no thread can be made.
 class Pod {
  public:
   // That of a process, whose /etc/passwd, /etc/group and /etc/resolv.conf count. By path, or by the name that
-  // `ip netns` gave it: then those files of this process count. Throws usage if there is no such thing, or if it is the
+  // `ip netns` gave it: then those files of this process count. Throws usage if it does not exist, or if it is the
   // calling thread's own namespace, not_permitted if it cannot be opened. That a file is no network namespace, the
   // first call that works in it says.
   [[nodiscard]] static Pod of_process(std::uint32_t pid);
@@ -37,8 +37,8 @@ class Pod {
   [[nodiscard]] static Pod own();
 
   struct Applied {
-    bool changed = false;               // false: all was as asked already
-    std::string backend;                // that holds the rules: "iptables-nft"; empty if there are none
+    bool changed = false;               // false: all was as requested already
+    std::string backend;                // that holds the rules: "iptables-nft"; empty if no rules are requested
     std::string summary;                // "programmed 18 rules in nat (ipv4) through iptables-nft"
     std::vector<std::string> skipped;   // why backends that come first were not used
     std::vector<std::string> warnings;  // what of others may keep traffic from the proxy, what could not be seen
@@ -47,18 +47,18 @@ class Pod {
   Applied apply(const Options& options) const;  // NOLINT(modernize-use-nodiscard): the result need not be looked at
 
   struct Difference {
-    bool equal = false;     // rules and routes are as requested
-    bool as_asked = false;  // and nothing of others keeps traffic from where they bring it
-    std::string backend;    // that holds the rules, or is to
-    std::string summary;    // "rules and routes are as requested, through iptables-nft"
-    std::string text;       // a unified diff, chain by chain; empty if there is no difference
-    std::string json;       // the same as the document of `sidetrack diff --json`
+    bool equal = false;         // rules and routes are as requested
+    bool as_requested = false;  // and no rule of another program keeps traffic from the proxy
+    std::string backend;        // that holds the rules, or is to; empty if no rules are requested
+    std::string summary;        // "rules and routes are as requested, through iptables-nft"
+    std::string text;           // a unified diff, chain by chain; empty if there is no difference
+    std::string json;           // the same as the document of `sidetrack diff --json`
     std::vector<std::string> warnings;
   };
   // What apply() would change. Nothing is changed.
   [[nodiscard]] Difference diff(const Options& options) const;
 
-  // Throws Error (differs), which says what diff() found, unless the pod is as asked. Returns what diff() does.
+  // Throws Error (differs), which says what diff() found, unless the pod is as requested. Returns what diff() does.
   Difference verify(const Options& options) const;  // NOLINT(modernize-use-nodiscard)
 
   struct Cleaned {
@@ -70,7 +70,8 @@ class Pod {
   // waits for other writers.
   Cleaned clean(std::chrono::milliseconds wait = std::chrono::seconds(30)) const;  // NOLINT(modernize-use-nodiscard)
 
-  // What becomes of a packet now, by all rules that are there, whoever made them. The words are as for Rules::explain.
+  // What becomes of a packet now, by all rules that are there, whichever program made them. The words are as for
+  // Rules::explain.
   [[nodiscard]] Explanation explain(const std::vector<std::string>& packet) const;
 
  private:

@@ -48,7 +48,7 @@ std::optional<Place> enter_target(const CommandLine& line);
 // Completes the configuration from the host and makes the plan; warnings go to the log.
 [[nodiscard]] Plan make_plan(CommandLine& line, const std::optional<Place>& place);
 
-// Whether the lock file of legacy iptables is that of the programs in the pod: from the node it is somebody else's, and
+// Whether the lock file of legacy iptables is that of the programs in the pod: from the node it is the node's, and
 // waiting for it has kept people for hours.
 [[nodiscard]] bool in_own_pod(const CommandLine& line);
 

@@ -31,7 +31,7 @@ ExitCode run_diff(CommandLine& line) {
   const auto place = enter_target(line);
   const Comparison comparison = compare(line, line.clean ? Plan{} : make_plan(line, place));
   print(rendered(line, comparison));
-  return comparison.as_asked() ? ExitCode::done : ExitCode::differs;
+  return comparison.as_requested() ? ExitCode::done : ExitCode::differs;
 }
 
 }  // namespace sidetrack::cli

@@ -143,7 +143,7 @@ class DescriptorSink : public spdlog::sinks::base_sink<spdlog::details::null_mut
 spdlog::sink_ptr open_target(const std::string& target) {
   if (target == "stdout") return std::make_shared<DescriptorSink>(target, STDOUT_FILENO);
   if (target == "stderr") return std::make_shared<DescriptorSink>(target, STDERR_FILENO);
-  // Without O_NONBLOCK a FIFO that nobody reads would hang here.
+  // Without O_NONBLOCK, opening a FIFO that has no reader would hang here.
   Descriptor file(open(target.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0666));
   if (!file.valid()) {
     throw Error(ExitCode::usage,

@@ -31,7 +31,7 @@ ExitCode run(const std::vector<std::string_view>& args, CommandLine& line) {
   return std::ranges::find(runs, *line.command, &Run::command)->run(line);
 }
 
-// What is known of the pod after an error that nobody foresaw. Nothing is allocated: there may be no memory.
+// What is known of the pod after an unexpected error. Nothing is allocated: there may be no memory.
 const char* what_stands(const CommandLine& line) {
   const bool writes =
       (line.command == Command::apply && !line.dry_run && !line.check) || line.command == Command::clean;

@@ -22,7 +22,7 @@ std::vector<Obstacle> in_the_way(const std::vector<Live>& live, const Routing& o
 constexpr std::chrono::seconds refresh(1);
 constexpr std::string_view clear_screen = "\033[H\033[2J\033[3J";
 
-// Until somebody ends it.
+// Until it is interrupted.
 [[noreturn]] void watch(const CommandLine& line, Routes& routes) {
   const bool terminal = isatty(STDOUT_FILENO) == 1;
   std::vector<Live> before;

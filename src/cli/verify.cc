@@ -43,7 +43,7 @@ ExitCode compare_and_probe(const CommandLine& line, Plan wanted) {
                       rules != nullptr ? "the rules and routes are as requested" : "the rules cannot be read here"));
     return ExitCode::validation_failed;
   }
-  if (rules != nullptr && !rules->as_asked()) {
+  if (rules != nullptr && !rules->as_requested()) {
     error(fmt::format("{}; {}", probes, verified(*rules)));
     return ExitCode::differs;
   }
@@ -65,7 +65,7 @@ ExitCode run_verify(CommandLine& line) {
   if (line.probe) return compare_and_probe(line, wanted);
   const Comparison comparison = compare(line, wanted);
   print(rendered(line, comparison));
-  if (comparison.as_asked()) {
+  if (comparison.as_requested()) {
     info(verified(comparison));
     return ExitCode::done;
   }

@@ -29,7 +29,7 @@ _sidetrack_files() { # [PREFIX]
   done
 }
 
-_sidetrack_items() { # WORD...: of a list, behind its last comma; or @FILE
+_sidetrack_items() { # WORD...: of a list, after its last comma; or @FILE
   if [[ $current == @* ]]; then before+=@ current=${current#@} file=1; fi
   if [[ -n $file ]]; then
     _sidetrack_files
@@ -90,7 +90,7 @@ std::string patterns(const Flag& flag) {
 
 std::string completed(const Flag& flag) {
   const Offer offered = offer(flag);
-  // Quoted already: the shell would make file names of a bare *.
+  // Quoted already: the shell would expand a bare *.
   const std::string words = joined(offered.words) == "*" ? R"("'*'")" : joined(offered.words);
   const std::string words_or_items = flag.kind == Kind::list ? "_sidetrack_items" : "_sidetrack_words";
   switch (offered.source) {

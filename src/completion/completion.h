@@ -8,7 +8,7 @@
 
 namespace sidetrack {
 
-// For the commands sidetrack and istio-iptables. The script asks nobody: it runs no program at all in bash and zsh.
+// For the commands sidetrack and istio-iptables. In bash and zsh the script runs no program at all.
 [[nodiscard]] std::string completion(Shell shell);
 
 }  // namespace sidetrack

@@ -25,14 +25,14 @@ function __sidetrack_is
     contains -- $command $argv
 end
 
-# NUMBER COMMAND: is it the so manieth word behind this command that is typed?
+# NUMBER COMMAND: is the word being typed the Nth after this command?
 function __sidetrack_word
     set -l words (commandline -opc)
     test (count $words) -eq (math $argv[1] + 1)
     and test "$words[2]" = $argv[2]
 end
 
-# WORD...: of a list, behind its last comma; or @FILE
+# WORD...: of a list, after its last comma; or @FILE
 function __sidetrack_items
     set -l typed (string replace -r '^(--[^=]*=|-[^-])' '' -- (commandline -ct))
     if string match -q '@*' -- $typed

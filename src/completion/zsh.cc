@@ -9,7 +9,7 @@ namespace {
 constexpr const char* zsh_beginning = R"(#compdef sidetrack istio-iptables
 # Completion of sidetrack and istio-iptables by zsh:  source <(sidetrack completion zsh)
 
-_sidetrack_items() { # WORD...: of a list, behind its last comma; or @FILE
+_sidetrack_items() { # WORD...: of a list, after its last comma; or @FILE
   if compset -P @; then
     _files
   else

@@ -23,7 +23,7 @@ struct Question {
 
 constexpr const char* nothing_works = "this backend cannot be used";
 constexpr const char* no_tproxy = "-m TPROXY fails; -m REDIRECT works";
-constexpr const char* no_dns = "DNS capture (--redirect-dns, --capture-all-dns) fails; all else works";
+constexpr const char* no_dns = "DNS capture (--redirect-dns, --capture-all-dns) fails; everything else works";
 
 Rule rule(Table table, const char* chain, std::vector<Match> matches, Target target) {
   return {Families::both(), table, chain, std::move(matches), std::move(target), {}, {}};
@@ -135,7 +135,7 @@ void count_rules(const Live& live, BackendState& state) {
   }
 }
 
-BackendState look_at(BackendKind kind, const OpenBackend& open, Families families) {
+BackendState inspect_backend(BackendKind kind, const OpenBackend& open, Families families) {
   BackendState state;
   state.kind = kind;
   try {
@@ -163,10 +163,10 @@ bool usable(const BackendState& backend) {
 Diagnosis diagnose(const OpenBackend& open, const std::string& lock_file, Routes& routes) {
   Diagnosis diagnosis;
   diagnosis.host = inspect_host();
-  diagnosis.lock = look_at_lock(lock_file);
+  diagnosis.lock = inspect_lock(lock_file);
   diagnosis.families = diagnosis.host.ipv6.in_kernel ? Families::both() : Family::ipv4;
   for (BackendKind kind : all_backends) {
-    diagnosis.backends.push_back(look_at(kind, open, diagnosis.families));
+    diagnosis.backends.push_back(inspect_backend(kind, open, diagnosis.families));
   }
   const Choice choice = choose({}, {}, iptables_legacy_in_use());
   diagnosis.because = choice.because;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// What this kernel and this container allow. Looking leaves no trace: no rule, no table, no lock file. (The kernel may
-// load a module that it is asked about, as it would for the rule.)
+// What this kernel and this container allow. Makes no rule, table or lock file. The kernel may load the modules that it
+// is asked about, as it would for the rules.
 #pragma once
 
 #include <cstdint>

@@ -15,8 +15,8 @@ void add_capabilities(const HostState& host, std::vector<Finding>& found) {
     std::string_view name;
     const char* cost;
   };
-  constexpr Row rows[] = {{"CAP_NET_ADMIN", "no rule can be programmed, nor any of nf_tables read"},
-                          {"CAP_NET_RAW", "iptables-legacy cannot be used; the nf_tables backends need no such thing"}};
+  constexpr Row rows[] = {{"CAP_NET_ADMIN", "no rule can be programmed, and none of nf_tables read"},
+                          {"CAP_NET_RAW", "iptables-legacy cannot be used; the nf_tables backends do not need it"}};
   for (const auto& [name, cost] : rows) {
     const auto capability = std::ranges::find(host.capabilities, name, &Capability::name);
     if (capability == host.capabilities.end() || capability->effective) continue;
@@ -30,7 +30,7 @@ void add_capabilities(const HostState& host, std::vector<Finding>& found) {
 void add_owner(const UserNamespace& space, std::vector<Finding>& found) {
   if (!space.owns_network_namespace) {
     found.push_back({"the network namespace belongs to another user namespace",
-                     "the kernel refuses -m owner, and everything to those without rights there",
+                     "the kernel refuses -m owner, and denies everything to processes without capabilities there",
                      "--pid enters both namespaces of a process; --netns one of them"});
   }
 }
@@ -65,7 +65,7 @@ void add_backend(const BackendState& backend, Families asked, std::vector<Findin
 
 void add_ipv6(const Ipv6State& ipv6, std::vector<Finding>& found) {
   if (!ipv6.in_kernel || ipv6.off || !ipv6.off_on_lo) return;  // without any IPv6 there is nothing to lose
-  found.push_back({"IPv6 is off on lo alone (net.ipv6.conf.lo.disable_ipv6 = 1)",
+  found.push_back({"IPv6 is off only on lo (net.ipv6.conf.lo.disable_ipv6 = 1)",
                    "::6, from which the proxy calls the app, cannot be added: apply for IPv6 fails",
                    "sysctl -w net.ipv6.conf.lo.disable_ipv6=0, or --ip-families ipv4"});
 }

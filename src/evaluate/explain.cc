@@ -95,7 +95,7 @@ class PacketWalk {
     }
     const bool seen_as_sent = !packet_.original || packet_.connection.source;
     if (forwarded && outcome.interface == asked_.interface && !seen_as_sent) {
-      return end(Outcome::Answers::unknown, "whoever is reached where the packet came from may answer past the pod");
+      return end(Outcome::Answers::unknown, "the host that the packet came from may answer without passing the pod");
     }
     PacketWalk answer = answer_to(outcome);
     answer.run();
@@ -144,7 +144,7 @@ class PacketWalk {
 
   // ---- The neighbours at an interface
 
-  // Whoever is there is found by ARP, or by neighbour discovery, which passes the rules of IPv6 as any packet does.
+  // The next hop is found by ARP, or by neighbour discovery, which passes the rules of IPv6 as any packet does.
   // What is found already is known for a while.
   void look_for_neighbour() {
     const Outcome::Kind kind = packet_.trace.outcome.kind;
@@ -242,7 +242,7 @@ class PacketWalk {
   void output() {
     if (const auto fault = route_out()) return packet_.end(Outcome::Kind::unroutable, *fault);
     if (way_.kind == Route::Kind::unknown) return packet_.not_known(not_followed(way_));
-    // For the whole of OUTPUT: a new route changes it only behind the hook (nf_hook_state).
+    // For the whole of OUTPUT: a new route changes it only after the hook (nf_hook_state).
     packet_.now.out = way_.device;
     packet_.hook(fmt::format("OUTPUT, out by {}{}", way_.device, why(way_)));
     if (!calls(Hook::output)) return;
@@ -374,7 +374,7 @@ class PacketWalk {
     return calls(Hook::postrouting) && at_device(Hook::egress, device);
   }
 
-  // Before and behind everything else: chains of a device.
+  // Before and after everything else: chains of a device.
   bool at_device(Hook hook, const std::string& device) {
     if (calls_at(live_, packet_.family, hook, device).empty()) return true;
     packet_.hook(fmt::format("{} of {}", name(hook), device));

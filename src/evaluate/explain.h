@@ -57,7 +57,7 @@ struct Step {
 
 // Where the packet ends.
 struct Outcome {
-  // What becomes of the answers of whoever takes it.
+  // What becomes of the answers of what takes it.
   enum class Answers : std::uint8_t {
     arrive,
     lost,

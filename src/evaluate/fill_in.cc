@@ -63,7 +63,7 @@ Packet filled_in(Packet packet, const PodView& pod) {
                        packet.direction == Direction::in ? "in" : "out", packet.interface, names),
            "give one of them, or leave it out");
   }
-  if (!packet.source && packet.direction == Direction::in) {  // addresses for documentation stand for anybody outside
+  if (!packet.source && packet.direction == Direction::in) {  // addresses for documentation stand for any host outside
     packet.source = Address::parse(destination.family == Family::ipv4 ? "203.0.113.1" : "2001:db8:ffff::1");
   }
   if (!packet.source) {

@@ -51,7 +51,7 @@ Packet example(const Rule& rule, Direction direction, Family family) {
       packet.mark = mark->value;
     }
   }
-  if (!packet.destination && direction == Direction::out) {  // somebody outside: addresses set aside for documentation
+  if (!packet.destination && direction == Direction::out) {  // a host outside: addresses set aside for documentation
     packet.destination = Address::parse(family == Family::ipv4 ? "198.51.100.1" : "2001:db8:ffff::1");
   }
   return packet;
@@ -72,13 +72,7 @@ std::string kind(const Rule& rule) {
   std::string text = fmt::format("{} {} {} {} {}", name(rule.table), rule.chain, names(rule.families),
                                  static_cast<int>(rule.reason.rule), rule.target.index());
   for (const Match& match : rule.matches) {
-    const bool negated = std::visit(
-        [](const auto& m) {
-          if constexpr (requires { m.negated; }) return m.negated;
-          return false;
-        },
-        match);
-    text += fmt::format(" {}{}", negated ? "!" : "", match.index());
+    text += fmt::format(" {}{}", is_negated(match) ? "!" : "", match.index());
   }
   return text;
 }
@@ -107,7 +101,7 @@ Rule answered(Rule rule) {
 bool is_usual(const NetworkRoute& route, const Plan& plan) {
   if (route.kind == NetworkRoute::Kind::onward) return true;
   return std::ranges::any_of(plan.routing.local_routes, [&](const LocalRoute& ours) {
-    return ours.family == route.to.family() && ours.table == route.table;  // see look_at_routing
+    return ours.family == route.to.family() && ours.table == route.table;  // see inspect_routing
   });
 }
 
@@ -121,7 +115,7 @@ std::string fault_of_loopback(const PodView& pod, const Plan& plan) {
   return {};
 }
 
-// The pod without what somebody did to its loopback interface and routes.
+// The pod without what other programs did to its loopback interface and routes.
 PodView usual(PodView pod, const Plan& plan) {
   std::erase_if(pod.routes, [&](const NetworkRoute& route) { return !is_usual(route, plan); });
   Interface* lo = pod.interface("lo");
@@ -217,12 +211,12 @@ class Search {
     found_.push_back({std::move(rule), words(there.packet), sentence(planned->outcome), sentence(there.outcome)});
   }
 
-  // The last rule of somebody else among those that are the reason; else what the answer says.
+  // The last rule of another program among those that are the reason; else what the answer says.
   static std::string reason(const Trace& trace, const Outcome& planned) {
     Outcome but_for_answers = trace.outcome;
     but_for_answers.answers = planned.answers;
     but_for_answers.answers_why = planned.answers_why;
-    if (but_for_answers == planned) return "the way back: " + trace.outcome.answers_why;
+    if (but_for_answers == planned) return "return path: " + trace.outcome.answers_why;
     for (auto step = trace.decisive.rbegin(); step != trace.decisive.rend(); ++step) {
       const Step& decisive = trace.steps[*step];
       if (decisive.kind < Step::Kind::passed) continue;
@@ -245,7 +239,7 @@ class Search {
 
 // ---- Policy rules and routes.
 
-// Where packets go that carry the mark: to anybody, and to whoever others' rules and routes speak of.
+// Where packets go that carry the mark: to any address, and to those that others' rules and routes name.
 std::vector<RouteKey> marked_packets(const PolicyRule& marked, const PodView& pod) {
   std::vector<Address> destinations{
       *Address::parse(marked.family == Family::ipv4 ? "198.51.100.1" : "2001:db8:ffff::1")};
@@ -282,8 +276,8 @@ std::string where(const Route& way) {
   return "stays in the pod";
 }
 
-// A policy rule or a route of somebody else takes marked packets away.
-void look_at_routing(const Plan& plan, const PodView& pod, std::vector<Obstacle>& found) {
+// A policy rule or a route of another program takes marked packets away.
+void inspect_routing(const Plan& plan, const PodView& pod, std::vector<Obstacle>& found) {
   std::set<std::string> reasons;
   for (const PolicyRule& marked : plan.routing.policy_rules) {
     for (const RouteKey& key : marked_packets(marked, pod)) {
@@ -372,7 +366,7 @@ std::vector<Live> after_apply(const Ruleset& canonical, BackendKind backend, std
 
 std::vector<Obstacle> obstacles(const Plan& plan, BackendKind backend, const PodView& pod, std::span<const Live> live) {
   std::vector<Obstacle> found = Search(plan, backend, pod, live).run();
-  look_at_routing(plan, pod, found);
+  inspect_routing(plan, pod, found);
   return found;
 }
 

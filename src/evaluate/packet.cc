@@ -69,23 +69,28 @@ AddressAndPort address_and_port(const std::string& what, const std::string& text
   }
   if (port) {
     result.port = number<std::uint16_t>(*port);
-    if (!result.port || *result.port == 0) refuse(what, text, "a port from 1 to 65535 behind the colon");
+    if (!result.port || *result.port == 0) refuse(what, text, "a port from 1 to 65535 after the colon");
   }
   if (!result.address && !result.port) refuse(what, text, expected);
   return result;
 }
 
-// What has no meaning for the way that the packet goes is refused, not ignored.
-void check_way(const PacketOptions& options, Direction direction) {
+[[noreturn]] void refuse_direction(const std::string& option, const std::string& value, const char* directions,
+                                   const std::string& hint) {
+  throw Error(ExitCode::usage, fmt::format("{} '{}': only valid with {}", option, excerpt(value), directions), hint);
+}
+
+// What has no meaning for the packet's direction is refused, not ignored.
+void check_direction(const PacketOptions& options, Direction direction) {
   if (direction == Direction::in) {
-    if (options.uid) refuse("--uid", fmt::format("{}", *options.uid), "it with 'out' or 'lo' only", no_process);
-    if (options.gid) refuse("--gid", fmt::format("{}", *options.gid), "it with 'out' or 'lo' only", no_process);
+    if (options.uid) refuse_direction("--uid", fmt::format("{}", *options.uid), "'out' or 'lo'", no_process);
+    if (options.gid) refuse_direction("--gid", fmt::format("{}", *options.gid), "'out' or 'lo'", no_process);
   }
   if (direction != Direction::in && !options.in_interface.empty()) {
-    refuse("--in-interface", options.in_interface, "it with 'in' only", "what a process sends comes from none");
+    refuse_direction("--in-interface", options.in_interface, "'in'", "a packet that a process sends comes in nowhere");
   }
   if (direction != Direction::out && !options.out_interface.empty()) {
-    refuse("--out-interface", options.out_interface, "it with 'out' only", "'lo' goes out by lo, 'in' comes in");
+    refuse_direction("--out-interface", options.out_interface, "'out'", "'lo' goes out by lo, 'in' comes in");
   }
 }
 
@@ -98,7 +103,7 @@ std::string Endpoint::text() const {
 }
 
 Packet parse_packet(const PacketOptions& options) {
-  static constexpr std::pair<std::string_view, Direction> ways[] = {
+  static constexpr std::pair<std::string_view, Direction> directions[] = {
       {"out", Direction::out}, {"in", Direction::in}, {"lo", Direction::lo}};
   static constexpr std::pair<std::string_view, Protocol> protocols[] = {
       {"tcp", Protocol::tcp}, {"udp", Protocol::udp}, {"icmp", Protocol::icmp}};
@@ -110,9 +115,9 @@ Packet parse_packet(const PacketOptions& options) {
     refuse("the packet", given, "three words: out, in or lo; tcp, udp or icmp; ADDRESS:PORT, :PORT or ADDRESS");
   }
   Packet packet;
-  packet.direction = one_of(ways, "the packet's way", words[0]);
+  packet.direction = one_of(directions, "the packet's direction", words[0]);
   packet.protocol = one_of(protocols, "the packet's protocol", words[1]);
-  check_way(options, packet.direction);
+  check_direction(options, packet.direction);
 
   const bool has_ports = packet.protocol != Protocol::icmp;
   const char* expected = has_ports ? "ADDRESS:PORT, [ADDRESS]:PORT or :PORT" : "an address";

@@ -305,7 +305,7 @@ class RuleWalk {
     return Ended::translated;
   }
 
-  // nf_tables' tproxy sets no verdict, but is written with the mark and accept behind it.
+  // nf_tables' tproxy sets no verdict, but is written with the mark and accept after it.
   std::optional<Ended> apply(const Tproxy& tproxy, const LiveChain&, const LiveRule&, std::size_t place) {
     captured_by(place);
     packet_.transparent = tproxy.port;

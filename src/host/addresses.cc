@@ -7,7 +7,7 @@ namespace sidetrack {
 std::vector<Address> interface_addresses() {
   netlink::Socket socket = routes::open_socket();
   std::vector<Address> addresses;
-  for (const routes::LiveAddress& live : routes::list_addresses(socket)) addresses.push_back(live.address);
+  for (const routes::ListedAddress& live : routes::list_addresses(socket)) addresses.push_back(live.address);
   return addresses;
 }
 

@@ -69,7 +69,7 @@ void complete_owner_groups(Config& config, const Names& names, const Host& host,
   }
   if (!config.owner_groups.all && !config.owner_groups_exclude.empty()) {
     warnings.push_back(
-        fmt::format("{} has no effect beside {}: only the groups of that are captured", exclude, include));
+        fmt::format("{} has no effect together with {}: only its groups are captured", exclude, include));
   }
 }
 

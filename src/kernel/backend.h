@@ -77,7 +77,7 @@ class Routes {
   virtual ~Routes() = default;
   struct State {
     Routing ours;    // each as often as it is there
-    Routing others;  // what somebody else made, just as a plan would ask for it and where it has its effect
+    Routing others;  // what another program made, just as a plan would ask for it and where it has its effect
     bool unusual =
         false;  // what others made of policy rules, routes and lo may keep packets from where the rules send them
   };

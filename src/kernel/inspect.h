@@ -15,15 +15,15 @@ struct LockFile {
   std::string problem;  // why there can be no lock; empty if it is there or can be made
 };
 // `named` as in LegacyOptions::lock_file.
-[[nodiscard]] LockFile look_at_lock(const std::string& named);
+[[nodiscard]] LockFile inspect_lock(const std::string& named);
 
-// The tables in this namespace, whoever made them; nothing if we may not see. Those of legacy iptables that exist:
-// "nat (ipv4)"; those of nf_tables: "ip nat", "inet filter".
+// The tables in this namespace, whichever program made them; nothing if we may not see. Those of legacy iptables that
+// exist: "nat (ipv4)"; those of nf_tables: "ip nat", "inet filter".
 using TableNames = std::optional<std::vector<std::string>>;
 [[nodiscard]] TableNames legacy_tables();
 [[nodiscard]] TableNames nf_tables();
 
-// Whether any table of legacy iptables holds rules in this namespace, whoever wrote them. Creates none.
+// Whether any table of legacy iptables holds rules in this namespace, whichever program wrote them. Creates none.
 [[nodiscard]] bool iptables_legacy_in_use();
 
 }  // namespace sidetrack

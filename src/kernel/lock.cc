@@ -40,7 +40,7 @@ std::string program_of(long pid) {
 Descriptor open_namespace() {
   Descriptor file(open(namespace_lock, O_RDONLY | O_CLOEXEC));
   if (file.valid()) return file;
-  // Without /proc: SIOCGSKNS (Linux 4.10) opens the namespace of a socket, for whoever has CAP_NET_ADMIN in it.
+  // Without /proc: SIOCGSKNS (Linux 4.10) opens the namespace of a socket, for those that have CAP_NET_ADMIN in it.
   const int error = errno;
   const Descriptor any(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   Descriptor by_socket(any.valid() ? ioctl(any.get(), SIOCGSKNS) : -1);

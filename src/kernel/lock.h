@@ -13,7 +13,7 @@ namespace sidetrack {
 // the holder if the kernel tells.
 void lock_file(int fd, const std::string& name, std::chrono::milliseconds wait);
 
-// "held by iptables (pid 4711)". Empty if nobody holds it, or the holder is in another pid namespace, or the file
+// "held by iptables (pid 4711)". Empty if no process holds it, or the holder is in another pid namespace, or the file
 // system numbers its files otherwise there.
 [[nodiscard]] std::string lock_holder(int fd);
 

@@ -36,7 +36,7 @@ std::vector<Live> deciding(Survey survey) {
 }
 
 bool holds_ours(const Live& live) {
-  // An empty table of iptables may be anybody's; one of nftables has our name.
+  // An empty table of iptables may be any program's; one of nftables has our name.
   const bool our_table = live.backend == BackendKind::nftables && !live.own_tables.empty();
   return our_table || std::ranges::any_of(live.chains, [](const LiveChain& chain) { return concerns_us(chain); });
 }

@@ -15,7 +15,7 @@
 
 namespace sidetrack {
 
-// Nothing can be there: the kernel has no such thing, or no table of it exists in this namespace.
+// Nothing can be there: the kernel does not support it, or no table of it exists in this namespace.
 struct Absent {
   std::optional<Error> lacking;  // why rules cannot be put there, if that is known already
 };
@@ -33,7 +33,7 @@ using Sight = std::variant<Absent, Unreadable, T>;
 
 struct Survey {
   std::array<Sight<Live>, std::size(all_backends)> sights;  // by kind
-  bool legacy_in_use = false;  // a table of legacy iptables holds rules, whoever wrote them
+  bool legacy_in_use = false;  // a table of legacy iptables holds rules, whichever program wrote them
   Routing routing;             // what is ours of policy rules, routes and addresses, each as often as it is there
   Routing others_routing;      // of others and just as a plan asks for it: it need not be added, and is not removed
 

@@ -3,11 +3,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+#include <span>
 #include <string_view>
 #include <utility>
 
 #include "library/values.h"
 #include "model/error.h"
+#include "options/flags.h"
+#include "options/tokens.h"
+#include "options/values.h"
 
 namespace sidetrack {
 namespace {
@@ -15,39 +21,72 @@ namespace {
 // What the interface has functions for: an option that says the same would be ignored.
 struct Elsewhere {
   std::string_view option;
-  bool (*given)(const CommandLine& line);
   std::string_view instead;
+  bool (*from_environment)(const CommandLine& line) = nullptr;  // of an option that has a variable
 };
 constexpr std::string_view pod_names_it = "sidetrack::Pod names the place";
 constexpr std::string_view functions_print = "the functions of the result give each form";
 constexpr std::string_view rules_do = "sidetrack::Rules makes the rules and touches nothing";
 constexpr std::string_view program_does = "only the program does that";
 constexpr Elsewhere elsewhere[] = {
-    {"--help", [](const CommandLine& line) { return line.help; }, "sidetrack/options.h says what is taken"},
-    {"--netns", [](const CommandLine& line) { return !line.netns.empty(); }, pod_names_it},
-    {"--network-namespace", [](const CommandLine& line) { return !line.network_namespace.empty(); }, pod_names_it},
-    {"--pid", [](const CommandLine& line) { return line.pid.has_value(); }, pod_names_it},
-    {"--host", [](const CommandLine& line) { return line.host; }, "sidetrack::Pod::own() is the caller's own"},
-    {"--format", [](const CommandLine& line) { return line.format != Format::text; }, functions_print},
-    {"--family", [](const CommandLine& line) { return line.printed != Families::both(); }, functions_print},
-    {"--color", [](const CommandLine& line) { return line.color != Color::automatic; }, functions_print},
-    {"--brief", [](const CommandLine& line) { return line.brief; }, functions_print},
-    {"--plan", [](const CommandLine& line) { return line.plan; }, "Rules::explain asks the rules of options"},
-    {"--dry-run", [](const CommandLine& line) { return line.dry_run; }, rules_do},
-    {"--skip-rule-apply", [](const CommandLine& line) { return line.skip_rule_apply; }, rules_do},
-    {"--check", [](const CommandLine& line) { return line.check; }, program_does},
-    {"--run-validation", [](const CommandLine& line) { return line.run_validation; }, program_does},
-    {"--cleanup-only", [](const CommandLine& line) { return line.cleanup_only; }, "Pod::clean does that"},
+    {"help", "sidetrack/options.h says what is taken"},
+    {"version", "sidetrack::version, in sidetrack/version.h, is the version"},
+    {"netns", pod_names_it},
+    {"network-namespace", pod_names_it, [](const CommandLine& line) { return !line.network_namespace.empty(); }},
+    {"pid", pod_names_it},
+    {"host", "sidetrack::Pod::own() is the caller's own"},
+    {"format", functions_print},
+    {"json", functions_print},
+    {"family", functions_print},
+    {"color", functions_print},
+    {"brief", functions_print},
+    {"plan", "Rules::explain asks the rules of options"},
+    {"dry-run", rules_do, [](const CommandLine& line) { return line.dry_run; }},
+    {"skip-rule-apply", rules_do, [](const CommandLine& line) { return line.skip_rule_apply; }},
+    {"check", program_does},
+    {"run-validation", program_does, [](const CommandLine& line) { return line.run_validation; }},
+    {"cleanup-only", "Pod::clean does that", [](const CommandLine& line) { return line.cleanup_only; }},
 };
+
+[[noreturn]] void refuse(const Elsewhere& option) {
+  throw Error(ExitCode::usage, fmt::format("--{}: not an option of the library", option.option),
+              std::string(option.instead));
+}
+
+const Elsewhere* find_elsewhere(std::string_view option) {
+  const auto* const found = std::ranges::find(elsewhere, option, &Elsewhere::option);
+  return found != std::end(elsewhere) ? found : nullptr;
+}
+
+// Refuses what the program takes there and the library does not: by what is given, whatever its value.
+void check_arguments(Command command, std::span<const std::string_view> arguments) {
+  if (std::ranges::find(arguments, "--version") != arguments.end()) refuse(*find_elsewhere("version"));
+  const options::Tokens tokens = options::tokenize(arguments, command);
+  for (const auto& [flag, values] : tokens.flags) {
+    const bool is_off = flag->kind == Kind::boolean && !options::boolean({{*flag, values.back(), {}}, values.back()});
+    if (is_off) continue;
+    if (const Elsewhere* option = find_elsewhere(flag->name)) refuse(*option);
+    if (command == Command::explain && flag->group != Group::packet) {
+      throw Error(ExitCode::usage, fmt::format("{}: not an option of a packet", spelled(*flag)),
+                  "give it to sidetrack::Options::parse");
+    }
+  }
+  const bool names_command = !tokens.words.empty() && std::ranges::find(commands(), tokens.words.front(),
+                                                                        &CommandInfo::name) != commands().end();
+  if (names_command) {
+    throw Error(ExitCode::usage, fmt::format("'{}': not expected here", tokens.words.front()),
+                "give only the arguments after the command");
+  }
+}
 
 CommandLine parsed(Command command, const std::vector<std::string>& arguments, const Environment& environment) {
   std::vector<std::string_view> words{"sidetrack", name(command)};
   words.insert(words.end(), arguments.begin(), arguments.end());
+  check_arguments(command, std::span(words).subspan(2));
   const auto nothing = [](std::string_view) { return std::optional<std::string_view>(); };
   CommandLine line = parse(words, environment ? environment : nothing);
-  for (const auto& [option, given, instead] : elsewhere) {
-    if (!given(line)) continue;
-    throw Error(ExitCode::usage, fmt::format("{}: not an option of the library", option), std::string(instead));
+  for (const Elsewhere& option : elsewhere) {
+    if (option.from_environment != nullptr && option.from_environment(line)) refuse(option);
   }
   return line;
 }

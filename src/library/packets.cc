@@ -36,7 +36,7 @@ std::vector<Live> live_rules(Survey survey, std::vector<std::string>& warnings) 
     const auto* unreadable = std::get_if<Unreadable>(&survey.of(kind));
     if (unreadable != nullptr) {
       warnings.push_back(std::string(unreadable->why.what()) +
-                         ": its tables, none of which can be the sidecar's, are not seen");
+                         ": its tables, which cannot hold rules of the sidecar, were not read");
     }
   }
   std::vector<Live> found = deciding(std::move(survey));

@@ -104,8 +104,8 @@ Pod::Difference Pod::diff(const Options& options) const {
     const Comparison comparison = compare({.plan = &plan, .options = &options.values_->applying}, kernel->survey());
     Difference result;
     result.equal = comparison.equal();
-    result.as_asked = comparison.as_asked();
-    result.backend = name_of(comparison.backends.front().backend);
+    result.as_requested = comparison.as_requested();
+    result.backend = name_of(comparison.backend);
     result.summary = verified(comparison);
     result.text = printable_page(diff_text(comparison, false));
     result.json = diff_json(comparison);
@@ -118,7 +118,7 @@ Pod::Difference Pod::diff(const Options& options) const {
 
 Pod::Difference Pod::verify(const Options& options) const {
   Difference difference = diff(options);
-  if (!difference.as_asked) {
+  if (!difference.as_requested) {
     std::string message = difference.summary;
     if (!difference.text.empty()) message += ":\n" + difference.text;
     throw Error(ExitCode::differs, message);

@@ -39,6 +39,7 @@ std::string removed(const ApplyResult& result, std::string_view verb) {
 }
 
 std::string unchanged(const ApplyResult& result) {
+  if (!result.backend) return "nothing to change: no rules are requested, and none are there";
   return fmt::format("nothing to change: {} already as requested", summary(result));
 }
 
@@ -51,12 +52,15 @@ void append(std::vector<std::string>& warnings, const std::vector<Obstacle>& obs
 std::string applied(const ApplyResult& result, std::optional<Milliseconds> took) {
   if (result.applied == Applied::unchanged) return unchanged(result);
   const std::string time = took ? fmt::format(" in {:.1f} ms", took->count()) : "";
+  if (!result.backend) return fmt::format("{}{}: none are requested", cleaned(result), time);
   const std::string because = result.because.empty() ? "" : fmt::format(" ({})", result.because);
   return fmt::format("programmed {}{}{}{}", summary(result), time, because, removed(result, "removed"));
 }
 
 std::string checked(const ApplyResult& result) {
   if (result.applied == Applied::unchanged) return unchanged(result);
+  if (!result.backend)
+    return "no rules are requested" + removed(result, "apply would remove") + "; nothing was changed";
   return fmt::format("the kernel would accept {}{}; nothing was changed", summary(result),
                      removed(result, "apply would remove"));
 }
@@ -69,16 +73,17 @@ std::string cleaned(const ApplyResult& result) {
 }
 
 std::string verified(const Comparison& comparison) {
-  if (comparison.as_asked()) {
-    return fmt::format("rules and routes are as requested, through {}", name(comparison.backends.front().backend));
+  if (comparison.as_requested()) {
+    const std::string through = comparison.backend ? fmt::format(", through {}", name(*comparison.backend)) : "";
+    return "rules and routes are as requested" + through;
   }
   if (comparison.equal()) {
     return "the rules and routes are as requested, but something that Sidetrack must not change keeps traffic from "
-           "where they bring it";
+           "the proxy";
   }
   const std::string what = "the pod differs from the requested rules; ";
-  if (!comparison.refusal.empty()) return what + "'sidetrack apply' would refuse to make it so";
-  return what + "'sidetrack apply' with these options would make it so";
+  if (!comparison.refusal.empty()) return what + "'sidetrack apply' would refuse to change that";
+  return what + "'sidetrack apply' with these options would program them";
 }
 
 std::vector<std::string> warnings(const ApplyResult& result) {

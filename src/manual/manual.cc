@@ -35,12 +35,12 @@ constexpr const char* beginning = R"(.\" SPDX-License-Identifier: GPL-2.0-or-lat
 .Ar option ...
 .Sh DESCRIPTION
 .Nm sidetrack
-programs the netfilter rules and the routes by which a pod's connections pass the proxy beside it:
-what comes in goes to the proxy's inbound port, what the pod sends to its outbound port, and what the options leave out
-goes its way as if there were no rules.
-It stands in for
+programs the netfilter rules and the routes that send a pod's connections through its sidecar proxy:
+inbound connections go to the proxy's inbound port, outbound ones to its outbound port, and what the options leave out
+is not affected.
+It is a drop-in replacement for
 .Nm istio-iptables ,
-the program of the istio-init container, flag for flag, talks to the kernel by itself, and starts no other program.
+the program of the istio-init container, flag for flag; it talks to the kernel directly and starts no other program.
 .Pp
 Either all of the rules are there afterwards, of IPv4 and IPv6, or nothing has changed.
 Running again changes nothing; running with other options replaces the rules in one step, without a gap.
@@ -67,7 +67,7 @@ struct Detail {
 
 constexpr Detail command_details[] = {
     {Command::apply,
-     R"(The pod ends with exactly what was asked, whatever was there: nothing, rules of other options, Istio's own of any
+     R"(The pod ends with exactly what was requested, whatever was there before: nothing, rules of other options, Istio's own of any
 version, half of them, rules in another backend.
 Others' rules stay, with their counters.
 )"},
@@ -96,14 +96,14 @@ Needs no privilege.
 .Cm diff ,
 but for scripts; with
 .Fl -probe
-it also tries real connections, beside what the rules say of them.
+it also tries real connections and compares each with what the rules say about it.
 )"},
     {Command::show,
-     R"(Rules of every backend that holds any, from each hook on, with policy rules and routes, and a summary of what becomes
-of inbound and of outbound traffic.
+     R"(Rules of every backend that holds any, starting at each hook, with policy rules and routes, and a summary of what happens
+to inbound and outbound traffic.
 )"},
     {Command::explain, R"(.Ar PACKET
-is three words: its way
+is three words: its direction
 .Pq Cm out , in No or Cm lo ,
 its protocol
 .Pq Cm tcp , udp No or Cm icmp ,
@@ -116,9 +116,10 @@ through the rules of the given options, and says where it lands.
     {Command::clean, R"(Needs no options of the rules that it removes.
 Others' rules stay.
 )"},
-    {Command::doctor, R"(Leaves no trace: no module is loaded and no table is made.
+    {Command::doctor, R"(Makes no rule, table or lock file.
+The kernel may load the modules that it is asked about, as it would for the rules.
 )"},
-    {Command::completion, R"(The packages install it already; for a shell of one's own, see
+    {Command::completion, R"(The packages install it already; to load it by hand, see
 .Sx EXAMPLES .
 )"},
 };
@@ -154,25 +155,25 @@ struct InFull {
 
 // Where the line of the help is too short to stand alone.
 constexpr InFull in_full_table[] = {
-    {"proxy-uid", "The proxy's users, by number: what they send is left alone.\n"},
-    {"proxy-gid", "The proxy's groups, by number: what they send is left alone.\n"},
+    {"proxy-uid", "The proxy's users, by number: what they send is not captured.\n"},
+    {"proxy-gid", "The proxy's groups, by number: what they send is not captured.\n"},
     {"istio-inbound-interception-mode", R"(How inbound connections reach the proxy:
 .Cm REDIRECT
 changes their destination,
 .Cm TPROXY
 keeps both addresses,
 .Cm NONE
-leaves out every rule of inbound.
+programs no rules at all.
 )"},
     {"istio-inbound-ports", "Inbound: capture connections to these ports.\n"},
-    {"istio-local-exclude-ports", "Inbound: but not to these ports; with\n.Fl b Li \\(aq*\\(aq .\n"},
+    {"istio-local-exclude-ports", "Inbound: except to these ports; with\n.Fl b Li \\(aq*\\(aq .\n"},
     {"istio-service-cidr", "Outbound: capture what goes to these ranges of addresses.\n"},
-    {"istio-service-exclude-cidr", "Outbound: but not to these.\n"},
+    {"istio-service-exclude-cidr", "Outbound: except to these.\n"},
     {"istio-outbound-ports", "Outbound: capture these ports too, whatever the address.\n"},
-    {"istio-local-outbound-ports-exclude", "Outbound: but not to these ports, whatever the address.\n"},
-    {"istio-exclude-interfaces", R"(Leave what comes in or goes out by these interfaces alone.
+    {"istio-local-outbound-ports-exclude", "Outbound: except to these ports, whatever the address.\n"},
+    {"istio-exclude-interfaces", R"(Do not capture what comes in or goes out by these interfaces.
 .Li eth+
-stands for every interface whose name begins so.
+stands for every interface with that prefix.
 )"},
     {"kube-virt-interfaces", "What comes in by these interfaces, from a virtual machine, is treated as outbound.\n"},
     {"istio-inbound-tproxy-mark", "The mark of the packets that TPROXY diverts.\n"},
@@ -181,19 +182,18 @@ stands for every interface whose name begins so.
 .Cm ipv4
 or
 .Cm ipv4,ipv6 ,
-since rules of IPv4 are always made.
+since the rules for IPv4 are always made.
 )"},
     {"dns-server", "The servers of\n.Fl -redirect-dns ,\ninstead of those of resolv.conf.\n"},
     {"dry-run", "Print the rules and touch nothing, as\n.Cm render\ndoes.\n"},
     {"check", "Check that the kernel would accept the rules; nothing changes.\n"},
-    {"probe", "Try real connections too, beside comparing the rules.\n"},
+    {"probe", "Try real connections in addition to comparing the rules.\n"},
     {"clean", "Say what\n.Cm clean\nwould remove instead.\n"},
     {"watch", "Refresh every second, and mark the counters that move.\n"},
     {"plan", "Ask about the rules of the given options, not the live ones; needs no privilege.\n"},
     {"wait",
-     "How long to wait for the lock of the network namespace, which every run that changes it takes, and for that of "
-     "the "
-     "legacy tables.\n"},
+     "How long to wait for the lock of the network namespace, which every run that changes it takes, and for the lock "
+     "of the legacy tables.\n"},
     {"from", "Its source address.\n"},
     {"in-interface", "The interface by which it comes in.\n"},
     {"out-interface", "The interface by which it goes out.\n"},
@@ -201,27 +201,27 @@ since rules of IPv4 are always made.
     {"pid", "Work in the namespaces of this process: of a pod, from the node.\n"},
     {"format", "The format of the result.\n"},
     {"json", "As\n.Fl -format Cm json .\n"},
-    {"family", "Print the rules of this family alone.\n"},
-    {"brief", "Say where the packet ends, nothing else.\n"},
-    {"color", "Whether the result is coloured; by default if it goes to a terminal.\n"},
+    {"family", "Print only the rules of this family.\n"},
+    {"brief", "Print only the outcome.\n"},
+    {"color", "Whether the result is coloured; by default only on a terminal.\n"},
     {"help", "Show the options of the command.\n"},
-    {"skip-rule-apply", "Program nothing: for\n.Fl -run-validation\nalone.\n"},
-    {"run-validation", "Afterwards try the interception by a real connection; exit 126 if it fails.\n"},
+    {"skip-rule-apply", "Program nothing; only\n.Fl -run-validation\nhas an effect.\n"},
+    {"run-validation", "Afterwards test the interception with a real connection; exit 126 if it fails.\n"},
     {"force-iptables-binary", R"(As
 .Fl -backend Cm iptables-legacy
 or
 .Cm iptables-nft .
 )"},
-    {"log_output_level", R"(Log what is at least this grave: one of
+    {"log_output_level", R"(Log messages of at least this severity: one of
 .Cm debug , info , warn , error , fatal , none .
-Of the scopes
+Only the scope
 .Cm default
-is ours.
+has messages here.
 )"},
-    {"log_as_json", "Log one JSON object a line.\n"},
+    {"log_as_json", "Log one JSON object per line.\n"},
     {"log_target", R"(Log to
 .Cm stdout , stderr
-or the file of that path; may be given several times.
+or to the file at that path; may be given several times.
 A file that cannot be opened is an error; what cannot be written later goes to standard error.
 )"},
 };
@@ -231,7 +231,7 @@ constexpr const char* backends_section = R"(.Sh BACKENDS
 .It Cm iptables-nft
 Rules in nf_tables that
 .Xr iptables 8
-lists, in the tables that everybody shares.
+lists, in the tables that other programs use, too.
 Needs
 .Dv CAP_NET_ADMIN .
 .It Cm nftables
@@ -249,16 +249,16 @@ Needs
 and
 .Dv CAP_NET_RAW .
 .It Cm auto
-The legacy tables where they hold rules already, else the first of
+The legacy tables if they already hold rules, else the first of
 .Cm iptables-nft , nftables , iptables-legacy
-whose kernel side accepts the very rules; with long lists
+whose rules the kernel accepts; with long lists
 .Cm nftables
 comes first.
 .El
 .Sh ENVIRONMENT
 An option of the command line wins over its variable; of two variables the second wins.
 A value that does not parse is an error.
-Beside the variables that are named with their options:
+In addition to the variables that are named with their options:
 .Bl -tag -width Ds
 )";
 
@@ -266,7 +266,7 @@ constexpr const char* files_section = R"(.It Ev NO_COLOR
 Set: no colours, unless
 .Fl -color Cm always .
 .It Ev XTABLES_LOCKFILE
-The lock of the legacy tables, if it is another file.
+Another path for the lock of the legacy tables.
 .El
 .Sh FILES
 .Bl -tag -width Ds
@@ -274,7 +274,7 @@ The lock of the legacy tables, if it is another file.
 The lock of the network namespace, by
 .Xr flock 2 .
 .It Pa /run/xtables.lock
-The lock of the legacy tables, beside it.
+The lock of the legacy tables, taken in addition.
 In another pod
 .Pq Fl -netns , -pid , -network-namespace , -cni-mode
 it is not taken.
@@ -301,15 +301,16 @@ struct Example {
 };
 
 constexpr Example example_table[] = {
-    {"What the injected init container of Istio does:",
+    {"What Istio's injected init container does:",
      "sidetrack istio-iptables -p 15001 -z 15006 -u 1337 -m REDIRECT \\\n"
      "    -i '*' -x '' -b '*' -d 15090,15021,15020"},
     {"See what that would program, as a script of nft:",
      "sidetrack render -i '*' -b '*' -d 15090,15021,15020 --format nft"},
-    {"Ask the kernel if it would take the rules, without changing anything:", "sidetrack apply -i '*' -b '*' --check"},
+    {"Check that the kernel would accept the rules, without changing anything:",
+     "sidetrack apply -i '*' -b '*' --check"},
     {"On a node, see what is programmed in the pod of a process, and where one connection goes:",
      "sidetrack show --pid 4711\nsidetrack explain out tcp 10.96.0.10:443 --uid 1000 --pid 4711 --brief"},
-    {"Check the pod by real connections; exit status 6 if the rules differ, 126 if a connection went wrong:",
+    {"Check the pod with real connections; exit status 6 if the rules differ, 126 if a connection fails:",
      "sidetrack verify -i '*' -b '*' --probe"},
     {"Let the shell complete commands and options:",
      "source <(sidetrack completion bash)\nsource <(sidetrack completion zsh)\nsidetrack completion fish | source"},

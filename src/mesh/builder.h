@@ -28,7 +28,7 @@ class Builder {
     if (!rule.families.empty()) ruleset.rules.push_back(std::move(rule));
   }
 
-  // LO: what counts as loopback.
+  // What counts as loopback.
   [[nodiscard]] AddressRange loopback(Family family) const;
   [[nodiscard]] bool tproxy() const { return config.mode == Mode::tproxy; }
   // The table that catches inbound traffic.

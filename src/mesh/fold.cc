@@ -47,15 +47,6 @@ bool same_but_values(const Match& a, const Match& b) {
   return std::visit([](const auto& x, const auto& y) { return same_but_values(x, y); }, a, b);
 }
 
-bool negated(const Match& match) {
-  return std::visit(
-      [](const auto& m) {
-        if constexpr (requires { m.negated; }) return m.negated;
-        return false;
-      },
-      match);
-}
-
 void take_values(Match& into, const Match& from) {
   with_values(into, [&](auto& values) {
     with_values(from, [&](const auto& more) {
@@ -98,17 +89,10 @@ std::vector<Range<Number>> normal(std::vector<Range<Number>> ranges) {
   return result;
 }
 
-bool passes_everything(const Match& match) {
-  if (negated(match)) return false;
-  if (const auto* interface = std::get_if<InterfaceMatch>(&match)) return interface->name == "+";
-  const auto* address = std::get_if<AddressMatch>(&match);
-  return address != nullptr && address->ranges.size() == 1 && address->ranges.front().prefix_length() == 0;
-}
-
 // `! --gid-owner 1 ! --gid-owner 2`: neither of both, which is one negated match over both.
 void join_negated(std::vector<Match>& matches) {
   for (std::size_t i = 0; i < matches.size(); ++i) {
-    for (std::size_t j = matches.size(); negated(matches[i]) && --j > i;) {
+    for (std::size_t j = matches.size(); is_negated(matches[i]) && --j > i;) {
       if (!same_but_values(matches[i], matches[j])) continue;
       take_values(matches[i], matches[j]);
       matches.erase(matches.begin() + static_cast<std::ptrdiff_t>(j));
@@ -120,7 +104,7 @@ void normalize(Rule& rule) {
   for (Match& match : rule.matches) {
     with_values(match, [](auto& values) { values = normal(std::move(values)); });
   }
-  std::erase_if(rule.matches, passes_everything);
+  std::erase_if(rule.matches, matches_everything);
 }
 
 // ---- Joining.
@@ -138,7 +122,7 @@ std::optional<std::size_t> joint(const Folded& before, const Rule& rule) {
     if (std::holds_alternative<UnknownMatch>(rule.matches[i])) return std::nullopt;
     const bool here = before.varying == i;
     if (!here && other.matches[i] == rule.matches[i]) continue;
-    if (differing != rule.matches.size() || (before.varying && !here) || negated(rule.matches[i]) ||
+    if (differing != rule.matches.size() || (before.varying && !here) || is_negated(rule.matches[i]) ||
         !same_but_values(other.matches[i], rule.matches[i])) {
       return std::nullopt;
     }
@@ -156,7 +140,7 @@ bool apart(const Values& a, const Values& b) {
 }
 
 bool disjoint(const Match& a, const Match& b) {
-  if (negated(a) || negated(b) || a.index() != b.index()) return false;
+  if (is_negated(a) || is_negated(b) || a.index() != b.index()) return false;
   if (const auto* protocol = std::get_if<ProtocolMatch>(&a)) {
     return protocol->protocol != std::get<ProtocolMatch>(b).protocol;
   }
@@ -177,7 +161,7 @@ bool interchangeable(const Rule& a, const Rule& b) {
 
 void add(std::vector<Folded>& chain, const Rule& original) {
   std::optional<Rule> changed;  // copied where it must be: most of a long list only give their values
-  if (std::ranges::count_if(original.matches, negated) > 1) {
+  if (std::ranges::count_if(original.matches, is_negated) > 1) {
     changed = original;
     join_negated(changed->matches);
   }
@@ -244,7 +228,7 @@ JoinedText joined(const std::vector<Reason>& reasons, std::string Reason::*text,
     tail = std::min(tail, static_cast<std::size_t>(from_right));
   }
   if (head == first.size()) return {first};  // all alike
-  // Whole words only: what is common ends behind a space or "=", and begins again with a space.
+  // Whole words only: what is common ends after a space or "=", and begins again with a space.
   const std::size_t word = first.find_last_of(" =", head == 0 ? 0 : head - 1);
   head = head == 0 || word == std::string::npos ? 0 : word + 1;
   const std::size_t next_word = first.find(' ', std::max(head, first.size() - tail));

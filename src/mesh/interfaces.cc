@@ -5,7 +5,7 @@ namespace sidetrack {
 
 using namespace words;
 
-// -A PREROUTING -i IF -j RETURN, -A OUTPUT -o IF -j RETURN
+// -A PREROUTING -i INTERFACE -j RETURN, -A OUTPUT -o INTERFACE -j RETURN
 void excluded_interfaces(Builder& build) {
   std::vector<Table> tables{Table::nat};
   if (build.tproxy()) tables.push_back(Table::mangle);
@@ -17,7 +17,7 @@ void excluded_interfaces(Builder& build) {
   }
 }
 
-// -I PREROUTING 1 -i IF -j RETURN: not inbound to this pod, whatever outbound_included_ranges makes of it
+// -I PREROUTING 1 -i INTERFACE -j RETURN: not inbound to this pod, whatever outbound_included_ranges makes of it
 void virtual_interfaces(Builder& build) {
   for (const std::string& name : build.config.virtual_interfaces) {
     build.add(MeshRule::virtual_machine_return, {in(name)});

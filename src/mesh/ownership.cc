@@ -20,7 +20,7 @@ const Jump* jump_to_istio(const Rule& rule) {
   return jump != nullptr && is_istio_chain(jump->chain) ? jump : nullptr;
 }
 
-// -i IF -j RETURN, -o IF -j RETURN: the name of the interface
+// -i INTERFACE -j RETURN, -o INTERFACE -j RETURN: the name of the interface
 const std::string* returned_interface(const Rule& rule, InterfaceDirection direction) {
   using enum MeshRule;
   if (!is_of(rule, direction == InterfaceDirection::in ? excluded_interface_in : excluded_interface_out))

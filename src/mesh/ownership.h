@@ -19,23 +19,25 @@ namespace sidetrack {
 
 // Sets `ours` on the chains and rules of iptables (either backend) that Sidetrack or istio-iptables wrote:
 //
-//   - chains of their names in raw, mangle and nat, and the rules in them of exactly one of their shapes: any other
-//   rule
-//     there is somebody else's;
+//   - chains of their names in raw, mangle and nat, and the rules in them of exactly one of their shapes; any other
+//     rule there is another program's;
 //   - rules of built-in chains that lead to such a chain, in the same way;
 //   - in a family that has such a chain in any table, the rules that stand in the built-in chains themselves:
-//       excluded interfaces   nat, mangle   -A PREROUTING -i IF -j RETURN  with its twin  -A OUTPUT -o IF -j RETURN
-//       virtual interfaces    nat           -I PREROUTING 1 -i IF -j RETURN
-//       TPROXY                mangle        -A PREROUTING -p tcp -m mark --mark M -j CONNMARK --save-mark
-//                                           -A OUTPUT -p tcp -o lo -m mark --mark M -j RETURN
-//                                           -A OUTPUT ! -d LO -p tcp -o lo -m owner --uid-owner U -j MARK --set-mark
-//                                           1338 -A OUTPUT -p tcp -m connmark --mark M -j CONNMARK --restore-mark
+//     excluded interfaces, in nat and mangle:
+//       -A PREROUTING -i INTERFACE -j RETURN     with its twin     -A OUTPUT -o INTERFACE -j RETURN
+//     virtual interfaces, in nat:
+//       -I PREROUTING 1 -i INTERFACE -j RETURN
+//     TPROXY, in mangle:
+//       -A PREROUTING -p tcp -m mark --mark MARK -j CONNMARK --save-mark
+//       -A OUTPUT -p tcp -o lo -m mark --mark MARK -j RETURN
+//       -A OUTPUT ! -d LOOPBACK -p tcp -o lo -m owner --uid-owner UID -j MARK --set-mark 1338
+//       -A OUTPUT -p tcp -m connmark --mark MARK -j CONNMARK --restore-mark
 //
 // Nothing in the kernel says who wrote a rule: another program's rule of exactly one of these shapes, beside ISTIO_
 // chains, is taken for ours. The same rule with a comment, or any other word more, is not.
 void mark_ours(std::vector<LiveChain>& chains);
 
-// Whether the chain may go with what is ours: one of ours without a rule of somebody else.
+// Whether the chain may go with what is ours: one of ours without a rule of another program.
 [[nodiscard]] bool is_wholly_ours(const LiveChain& chain);
 // Whether anything of it is ours to change. A chain of ours that holds only another program's rules is kept for them.
 [[nodiscard]] bool concerns_us(const LiveChain& chain);
@@ -47,7 +49,7 @@ void mark_ours(std::vector<LiveChain>& chains);
 // does.
 [[nodiscard]] std::optional<Error> leads_to_removed(const Live& seen, const Ruleset& wanted);
 
-// The refusal that names a chain, rule or set of somebody else in a table of our own of nftables; nothing if there is
+// The refusal that names a chain, rule or set of another program in a table of our own of nftables; nothing if there is
 // none.
 [[nodiscard]] std::optional<Error> others_in_own_tables(const Live& seen);
 

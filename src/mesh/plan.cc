@@ -31,13 +31,13 @@ std::vector<std::string> surprises(const Builder& build) {
     if (ids.size() < 2) return;
     found.push_back(std::string(flag) + " has several values: traffic over lo of all but " + what + " " +
                     std::to_string(ids.front()) +
-                    " is returned by the first one's rule before the others are looked at");
+                    " is returned by the first one's rule before the others are evaluated");
   };
   several(config.proxy_uids, "--proxy-uid", "uid");
   several(config.proxy_gids, "--proxy-gid", "gid");
   if (config.proxy_uids != config.proxy_gids) {
     found.emplace_back(
-        "--proxy-uid and --proxy-gid differ: the uid's rules for lo decide before the gid's are looked at");
+        "--proxy-uid and --proxy-gid differ: the uid's rules for lo decide before the gid's are evaluated");
   }
   if (config.capture_all_dns && !config.redirect_dns) {
     found.emplace_back("--capture-all-dns has no effect without --redirect-dns");

@@ -18,9 +18,9 @@ struct Slot {
 
 // How a chain becomes what is wanted: others' rules stay, in their order; so do ours that are equal at the beginning
 // and at the end of both sequences, with their counters, unless these are to be rewritten. New rules go
-//   - inserted ones (-I) to the front, behind those of ours that stay before them;
+//   - inserted ones (-I) to the front, after those of ours that stay before them;
 //   - appended ones (-A) to where the ones that they replace stand; else beside those of ours that stay, else to
-//     the end: a rule of somebody else that came before ours still does, one that came after as well.
+//     the end: a rule of another program that came before ours still does, one that came after as well.
 // `wanted` is in the order of the kernel, -I resolved, as chains() gives it. Linear in the number of rules.
 [[nodiscard]] std::vector<Slot> splice(std::span<const LiveRule> there, std::span<const Rule* const> wanted,
                                        EqualRules equal = EqualRules::keep);

@@ -10,7 +10,7 @@
 namespace sidetrack {
 namespace {
 
-// The address with every bit behind the first `prefix_length` cleared, or set.
+// The address with every bit after the first `prefix_length` cleared, or set.
 Address with_host_bits(Address address, int prefix_length, bool set) {
   const auto whole = static_cast<std::size_t>(prefix_length / 8);  // bytes of the network alone
   if (whole >= address.size()) return address;
@@ -22,14 +22,18 @@ Address with_host_bits(Address address, int prefix_length, bool set) {
 }
 
 // The address after this one; nothing after the last.
-std::optional<Address> next(Address address) {
-  for (std::size_t i = address.size(); i-- > 0;) {
-    if (++address.bytes[i] != 0) return address;
-  }
-  return std::nullopt;
+std::optional<Address> successor(Address address) {
+  return increment(std::span(address.bytes).first(address.size())) ? std::optional(address) : std::nullopt;
 }
 
 }  // namespace
+
+bool increment(std::span<std::uint8_t> number) {
+  for (std::size_t i = number.size(); i-- > 0;) {
+    if (++number[i] != 0) return true;
+  }
+  return false;
+}
 
 std::vector<Family> Families::list() const {
   std::vector<Family> families;
@@ -141,7 +145,7 @@ std::vector<AddressRange> merged(std::vector<AddressRange> ranges) {
   for (const AddressRange& range : ranges) {
     if (!result.empty() && result.back().family() == range.family()) {
       AddressRange& before = result.back();
-      const auto after = next(before.last);
+      const auto after = successor(before.last);
       if (!after || range.first <= *after) {
         before.last = std::max(before.last, range.last);
         continue;

@@ -45,6 +45,9 @@ class Families {
 [[nodiscard]] std::string names(Families families, std::string_view between = ", ");
 [[nodiscard]] int domain(Family family);  // AF_INET, AF_INET6
 
+// Adds 1 to a number in network byte order. False if it was the highest of its size: it is 0 then.
+bool increment(std::span<std::uint8_t> number);
+
 // An IPv4 or IPv6 address. Bytes are in network order; an IPv4 address uses the first four, the rest are zero.
 struct Address {
   Family family = Family::ipv4;
@@ -73,7 +76,7 @@ struct AddressRange {
   Address first;
   Address last;
 
-  // "10.0.0.0/8", "fd00::/8", or a bare address; bits behind the prefix are cleared, as the kernel keeps it.
+  // "10.0.0.0/8", "fd00::/8", or a bare address; bits after the prefix are cleared, as the kernel keeps it.
   static std::optional<AddressRange> parse(std::string_view text);
   static AddressRange prefix(const Address& address, int prefix_length);
   static AddressRange single(const Address& address) { return {address, address}; }

@@ -27,9 +27,9 @@ struct Selection {
 
 // The options of the Istio command line, in the order of its documentation. Defaults are upstream's.
 struct Config {
-  std::uint16_t proxy_port = 15001;                   // -p: P in the rules
-  std::uint16_t inbound_port = 15006;                 // -z: C
-  std::uint16_t tunnel_port = 15008;                  // -e: T
+  std::uint16_t proxy_port = 15001;                   // -p
+  std::uint16_t inbound_port = 15006;                 // -z
+  std::uint16_t tunnel_port = 15008;                  // -e
   std::vector<std::uint32_t> proxy_uids;              // -u; resolved, never empty
   std::vector<std::uint32_t> proxy_gids;              // -g; resolved, never empty
   Mode mode = Mode::redirect;                         // -m
@@ -41,9 +41,9 @@ struct Config {
   std::vector<std::uint16_t> outbound_ports;          // -q
   std::vector<std::uint16_t> outbound_exclude_ports;  // -o
   std::vector<std::string> virtual_interfaces;        // -k
-  std::uint32_t tproxy_mark = 1337;                   // -t: M
+  std::uint32_t tproxy_mark = 1337;                   // -t
   std::uint32_t tproxy_route_table = 133;             // -r
-  // ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR: LO of IPv4; 127.0.0.1/32
+  // ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR: what counts as loopback in IPv4; 127.0.0.1/32
   AddressRange loopback_ipv4 = AddressRange::single({Family::ipv4, {127, 0, 0, 1}});
   Selection<std::uint32_t> owner_groups;            // ISTIO_OUTBOUND_OWNER_GROUPS; gids
   std::vector<std::uint32_t> owner_groups_exclude;  // ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE; gids

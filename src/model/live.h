@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// What the kernel holds, as values: rules, chains and tables, whoever made them.
+// What the kernel holds, as values: rules, chains and tables, whichever program made them.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct Counters {
 
 // A rule as it stands in the kernel. `rule.families` is the one family of its table (both in an inet table).
 //
-// A rule of nf_tables may do several things, or look up what to do in a map: it is then several of these, one behind
+// A rule of nf_tables may do several things, or look up what to do in a map: it is then several of these, one after
 // the other, of the same handle, each with all the matches that lead to what it does.
 struct LiveRule {
   Rule rule;
@@ -54,7 +54,7 @@ struct LiveTable {
   std::string name;  // "ip nat", "inet filter", as LiveChain::table_name
   bool dormant = false;
   bool persist = false;        // stays when its owner goes
-  std::uint32_t owner = 0;     // the netlink port of the process that alone may change it (`flags owner`); 0: nobody's
+  std::uint32_t owner = 0;     // the netlink port of the process that alone may change it (`flags owner`); 0: none
   bool other_objects = false;  // it holds sets or other objects that none of its rules uses
   friend bool operator==(const LiveTable&, const LiveTable&) = default;
 };

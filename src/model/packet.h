@@ -46,7 +46,7 @@ struct Packet {
   Protocol protocol = Protocol::tcp;
   std::optional<Address> destination;  // nothing: in: the pod's address; lo: the loopback address
   std::uint16_t destination_port = 0;
-  std::optional<Address> source;  // nothing: the one that the kernel chooses; in: somebody outside
+  std::optional<Address> source;  // nothing: the one that the kernel chooses; in: a host outside
   std::uint16_t source_port = 0;  // 0: one that the kernel chooses
   std::optional<Owner> owner;     // of the socket; nothing: sent by the kernel itself (a reset, an ICMP error), or `in`
   std::string interface;          // in: it comes by this one; out: it is bound to this one; empty: as routed

@@ -72,7 +72,7 @@ struct RoutingRule {
 
 // Whether the rule could decide about packets that `marked` is there for, and take them elsewhere.
 [[nodiscard]] bool may_take(const RoutingRule& rule, const PolicyRule& marked);
-// Whether `marked` has to stand before that rule. None can stand before one at 0: what is added comes behind it, too.
+// Whether `marked` has to stand before that rule. None can stand before one at 0: what is added comes after it, too.
 [[nodiscard]] bool goes_before(const PolicyRule& marked, const RoutingRule& rule);
 
 struct PodView {

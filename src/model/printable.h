@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Text that somebody else wrote: names and comments of the kernel's rules, files of a pod, values of the command line.
+// Text from outside: names and comments of the kernel's rules, files of a pod, values of the command line.
 // A terminal must not obey it, and it must not pretend to be a line of ours.
 #pragma once
 

@@ -76,7 +76,7 @@ std::vector<std::string> ip_commands(const Routing& routing) {
   const auto ip = [](Family family) { return family == Family::ipv4 ? "ip" : "ip -6"; };
   std::vector<std::string> lines;
   for (const PolicyRule& r : routing.policy_rules) {
-    const std::string place = r.behind_others ? fmt::format(" pref {}", *r.behind_others) : "";
+    const std::string place = r.after_others ? fmt::format(" pref {}", *r.after_others) : "";
     lines.push_back(fmt::format("{} rule add{} fwmark {} lookup {}", ip(r.family), place, r.mark, r.table));
   }
   for (const LocalRoute& r : routing.local_routes) {

@@ -16,9 +16,9 @@ struct PolicyRule {
   Family family = Family::ipv4;
   std::uint32_t mark = 0;
   std::uint32_t table = 0;
-  // Nothing: it stands before every rule of somebody else that could decide about such packets, as one that is added
+  // Nothing: it stands before every rule of another program that could decide about such packets, as one that is added
   // does. Else one of those is asked before it.
-  std::optional<std::uint32_t> behind_others{};
+  std::optional<std::uint32_t> after_others{};
   friend bool operator==(const PolicyRule&, const PolicyRule&) = default;
 };
 

@@ -12,15 +12,6 @@ const std::string* jump_of(const Rule& rule) {
   return jump != nullptr ? &jump->chain : nullptr;
 }
 
-// `-d 0.0.0.0/0`, `-i +`: words that match everything, and leave no trace in the kernel.
-bool matches_everything(const Match& match) {
-  if (const auto* address = std::get_if<AddressMatch>(&match)) {
-    return !address->negated && address->ranges.size() == 1 && address->ranges.front().prefix_length() == 0;
-  }
-  const auto* interface = std::get_if<InterfaceMatch>(&match);
-  return interface != nullptr && !interface->negated && interface->name == "+";
-}
-
 // xtables keeps interface, address and protocol in the header of a rule, whatever the order of the words was: a
 // stable sort by kind puts both orders alike. PortMatch and the others keep their places among themselves.
 std::vector<Match> in_kernel_order(const std::vector<Match>& matches) {
@@ -51,6 +42,22 @@ std::vector<const Rule*>::iterator place_of(const Rule& rule, Families families,
 }
 
 }  // namespace
+
+bool is_negated(const Match& match) {
+  return std::visit(
+      [](const auto& m) {
+        if constexpr (requires { m.negated; }) return m.negated;
+        return false;
+      },
+      match);
+}
+
+bool matches_everything(const Match& match) {
+  if (is_negated(match)) return false;
+  if (const auto* interface = std::get_if<InterfaceMatch>(&match)) return interface->name == "+";
+  const auto* address = std::get_if<AddressMatch>(&match);
+  return address != nullptr && address->ranges.size() == 1 && address->ranges.front().prefix_length() == 0;
+}
 
 std::string_view name(Table table) {
   switch (table) {

@@ -103,6 +103,10 @@ struct UnknownMatch {  // one that is not understood entirely: whether it holds 
 using Match = std::variant<InterfaceMatch, AddressMatch, ProtocolMatch, PortMatch, OwnerMatch, ConntrackStateMatch,
                            MarkMatch, ConnmarkMatch, CommentMatch, UnknownMatch>;
 
+[[nodiscard]] bool is_negated(const Match& match);
+// `-d 0.0.0.0/0`, `-i +`: words that leave no trace in the kernel.
+[[nodiscard]] bool matches_everything(const Match& match);
+
 // ---- Targets.
 
 enum class Verdict : std::uint8_t { accept, drop, return_ };

@@ -32,9 +32,9 @@ Command command_named(std::string_view word) {
               meant ? fmt::format("did you mean {}?", *meant) : "sidetrack --help lists the commands");
 }
 
-// What stands behind the word help: a command, or nothing for the program.
+// What the word help is followed by: a command, or nothing for the program.
 std::optional<Command> command_to_explain(Arguments words) {
-  if (words.empty() || words[0] == "help" || words[0].starts_with('-')) return {};
+  if (words.empty() || words[0] == "help" || words[0] == "version" || words[0].starts_with('-')) return {};
   if (words.size() > 1) {
     throw Error(ExitCode::usage, fmt::format("'{}': not expected after '{}'", excerpt(words[1]), excerpt(words[0])),
                 "help shows one command");
@@ -64,6 +64,10 @@ CommandLine choose_command(Arguments& arguments) {
     line.command = command_to_explain(arguments);
   } else if (first == "--version" || first == "version") {
     line.version = true;
+    if (arguments.size() > 1) {
+      throw Error(ExitCode::usage, fmt::format("'{}': not expected after '{}'", excerpt(arguments[1]), first),
+                  "the version takes no options");
+    }
   } else if (line.drop_in || first.starts_with('-')) {
     line.drop_in = true;
     line.command = Command::apply;
@@ -92,7 +96,7 @@ bool takes_options_of_rules(const CommandLine& line) {
 }
 
 // Kubernetes gives every container NAME_PORT=tcp://10.96.0.1:80 for each service of the namespace: with a service named
-// "envoy" that is ENVOY_PORT, and nobody meant us.
+// "envoy" that is ENVOY_PORT, and was not meant for us.
 bool is_service_link(std::string_view value) {
   return value.starts_with("tcp://") || value.starts_with("udp://") || value.starts_with("sctp://");
 }
@@ -138,7 +142,7 @@ void refuse_words(const CommandLine& line, const Tokens& tokens, Arguments argum
   } else if (word == "true" || word == "false") {
     hint = fmt::format("write it as {}={}", before.empty() ? "--flag" : excerpt(before), word);
   } else {
-    hint = "quote a *, or the shell makes file names of it; separate the items of a list by commas alone";
+    hint = "quote '*' so that the shell does not expand it; separate the items of a list with commas only";
   }
   throw Error(ExitCode::usage,
               before.empty() ? fmt::format("'{}': not expected here", excerpt(word))
@@ -172,10 +176,10 @@ void check_combinations(const CommandLine& line, const Tokens& tokens) {
     if (line.printed != Families::both()) {
       refuse_combination("--family: apply programs both families",
                          "--family goes with render and --dry-run; to program "
-                         "IPv4 alone: --ip-families ipv4");
+                         "only IPv4: --ip-families ipv4");
     }
-    if (line.format != Format::text && line.format != Format::json) {
-      refuse_combination("--format: apply prints text or json", "the other formats go with render and --dry-run");
+    if (line.format != Format::text) {
+      refuse_combination("--format: apply prints no rules", "--format and --json go with render and --dry-run");
     }
   }
   if (line.command == Command::explain && line.packet.words.empty()) {

@@ -59,7 +59,7 @@ bool is_option(std::string_view argument) { return argument.size() > 1 && argume
                     : fmt::format("sidetrack {} --help lists the options", name(command)));
 }
 
-// CLI11 would take the = of "-p=15001" for a part of the value, the word behind "--envoy-port=" for its value, and
+// CLI11 would take the = of "-p=15001" for a part of the value, the word after "--envoy-port=" for its value, and
 // "--dry-run=" for true. In these forms it reads them as pflag does.
 std::vector<std::string> canonical(std::span<const std::string_view> arguments, Command command) {
   std::vector<std::string> result;

@@ -27,16 +27,18 @@ bool is_word(std::string_view text) {
   return text.find(':') == std::string_view::npos && std::ranges::any_of(text, letter);
 }
 
-// The classic accident: -b * without quotes becomes -b CMakeLists.txt src tests.
+// The classic accident: -b * without quotes becomes -b CMakeLists.txt src tests. Among the names of interfaces the name
+// of a file is nothing special, and the shell splits no name at its blanks.
 std::string hint_about_expansion(const Item& item) {
   const Flag& flag = item.given.flag;
   const bool from_shell = item.given.variable.empty() && item.file.empty();
-  if (flag.kind != Kind::list || flag.group != Group::traffic || !from_shell || !is_word(item.text)) return {};
+  const bool names = flag.value == "NAMES";
+  if (flag.kind != Kind::list || flag.group != Group::traffic || names || !from_shell || !is_word(item.text)) return {};
   const auto option = short_name(flag);
   if (flag.value.find('*') != std::string_view::npos) {
-    return fmt::format("if the shell made file names of a bare *, quote it: {} '*'", option);
+    return fmt::format("if the shell expanded a bare * to file names, quote it: {} '*'", option);
   }
-  return fmt::format("if the shell made file names of a bare *: this option takes none; {} '' is the empty list",
+  return fmt::format("if the shell expanded a bare * to file names: this option takes no *; {} '' is the empty list",
                      option);
 }
 
@@ -205,18 +207,17 @@ std::string interface(const Item& item) {
     return c <= ' ' || c > '~' || std::string_view("/:\"*\\").find(c) != std::string::npos;
   };
   if (item.text == "+") {
-    refuse(item, "the name of an interface, or the beginning of some and a '+'", "'+' alone is every interface");
+    refuse(item, "the name of an interface, or a prefix followed by '+'", "'+' alone is every interface");
   }
   if (item.text.empty() || item.text.size() > 15 || item.text == "." || item.text == ".." ||
       item.text.starts_with('@') || std::ranges::any_of(item.text, bad)) {
     std::string hint;
     if (item.text.ends_with('*') && item.text.size() > 1) {
-      hint =
-          fmt::format("{}+ stands for every interface whose name begins so", item.text.substr(0, item.text.size() - 1));
+      hint = fmt::format("{}+ stands for every interface with that prefix", item.text.substr(0, item.text.size() - 1));
     } else if (item.text.starts_with('@')) {
       hint = "@FILE stands alone: give the option once more for it";
     }
-    refuse(item, "an interface name of 1 to 15 printable ASCII characters without blanks and any of / : \" * \\",
+    refuse(item, "an interface name of 1 to 15 printable ASCII characters, no spaces and none of / : \" * \\",
            std::move(hint));
   }
   return std::string(item.text);

@@ -182,7 +182,7 @@ Landing land_tcp(const Descriptor& client, const Attempt& attempt, const std::ve
 }
 
 // A DNS message (RFC 1035, 4.1.1) that asks nothing: a server that answers it at all says "format error", and asks
-// nobody else.
+// no other process.
 constexpr std::array<std::uint8_t, 12> empty_query{0x51, 0xde};
 
 // Whether a datagram has come back, and from where.

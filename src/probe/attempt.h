@@ -33,10 +33,10 @@ struct Attempt {
 struct Landing {
   enum class Kind : std::uint8_t {
     taken,     // by a listener of ours, at `at`
-    seen,      // at `at`, by the table of sockets; not accepted by anybody
-    answered,  // udp: by somebody inside this pod
-    refused,   // nobody is there, or its address is not this pod's
-    strayed,   // out of the pod: the next hop said so, or somebody outside answered
+    seen,      // at `at`, by the table of sockets; accepted by no process
+    answered,  // udp: by a process inside this pod
+    refused,   // nothing listens there, or its address is not this pod's
+    strayed,   // out of the pod: the next hop said so, or a host outside answered
     unanswered,
     not_sent,
   };
@@ -47,7 +47,7 @@ struct Landing {
   int error = 0;                       // errno, where there is one
 };
 
-// For attempts that may land there. Where somebody else listens, the table of sockets tells where they do.
+// For attempts that may land there. Where another process listens, the table of sockets tells where they do.
 [[nodiscard]] SourcePorts source_ports(const std::vector<Listener>& listeners);
 
 // Makes the attempt, from one port after the other if there is no answer, and waits for its landing until the deadline.

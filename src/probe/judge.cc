@@ -74,8 +74,9 @@ Judgement seen(const Trial& trial, const Landing& landing) {
   const Endpoint& to = trial.attempt.to;
   const std::string lands = fmt::format("{} lands on {}", trial.attempt.text(), landing.at.text());
   if (redirected(trial, landing.at.port) && landing.at != to) {
-    return ok(lands +
-              (landing.listener != 0 ? "" : ", where the proxy listens (the original destination is its to read)"));
+    return ok(lands + (landing.listener != 0
+                           ? ""
+                           : ", where the proxy listens (only the proxy can read the original destination)"));
   }
   if (landing.at == to && !std::holds_alternative<Redirect>(trial.end)) {
     return ok(captured_at(trial) == 0 ? left_alone(trial)
@@ -87,7 +88,7 @@ Judgement seen(const Trial& trial, const Landing& landing) {
 Judgement not_sent(const Trial& trial, int error) {
   const std::string what = trial.attempt.text();
   if (error == EPERM && trial.attempt.mark != 0)
-    return unknown(what + ": to set a mark needs CAP_NET_ADMIN: not tried");
+    return unknown(what + ": setting a mark needs CAP_NET_ADMIN: not tried");
   return unknown(fmt::format("{} cannot be tried: {}", what, errno_words(error)));
 }
 
@@ -112,7 +113,7 @@ Judgement judgement(const Trial& trial, const Landing& landing) {
   }
   // A datagram is not seen in the table of sockets: that a server keeps silent says nothing about the rules.
   if (trial.attempt.protocol == Protocol::udp && !trial.attempt.complete)
-    return unknown(what + " is not answered; whether it reached whoever listens there cannot be told");
+    return unknown(what + " is not answered; whether it reached the process that listens there is not known");
   return failed(what + " is not answered " + instead(trial));
 }
 

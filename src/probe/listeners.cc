@@ -37,7 +37,7 @@ Listener listen_at(Protocol protocol, const Binding& binding, Sharing sharing) {
     listener.socket = Descriptor();
     return std::move(listener);
   };
-  // Without SO_REUSEPORT a port is not to be had where anybody listens, not even for the same uid.
+  // Without SO_REUSEPORT a port cannot be had where any process listens, not even for the same uid.
   if (sharing == Sharing::if_free && !bound(protocol, binding, false).valid()) return failed();
   listener.socket = bound(protocol, binding, true);
   if (!listener.socket.valid()) return failed();

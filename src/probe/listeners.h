@@ -11,7 +11,7 @@
 
 namespace sidetrack::probe {
 
-// A port where a probe may land: listened at by us, held by somebody else, or neither.
+// A port where a probe may land: listened at by us, held by another process, or neither.
 struct Listener {
   enum class State : std::uint8_t { ours, held, refused };
   Protocol protocol = Protocol::tcp;
@@ -22,7 +22,7 @@ struct Listener {
 };
 
 enum class Sharing : std::uint8_t {
-  if_free,  // a port that somebody listens at is left to him
+  if_free,  // a port that another process listens at is left to it
   always,   // by SO_REUSEPORT, beside others of the same uid
 };
 
@@ -34,7 +34,7 @@ struct Binding {
 // Listens, owned by the identity that this thread is acting as.
 [[nodiscard]] Listener listen_at(Protocol protocol, const Binding& binding, Sharing sharing);
 
-// Somebody else holds one of them: then the rules might lead any connection to him.
+// Another process holds one of them: then the rules might lead any connection to it.
 [[nodiscard]] bool any_held(const std::vector<Listener>& listeners, Protocol protocol);
 
 // The destination before REDIRECT changed it; nothing where connection tracking does not know the connection.

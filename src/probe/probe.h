@@ -46,9 +46,9 @@ void check_validation(const Config& config, const Plan& plan, Family family);
 // own pod), outbound, DNS over tcp and udp, an excluded port (-o; in mode TPROXY -d, too), the app's own traffic over
 // lo, TPROXY and its route; for every family of the plan. What the plan does and cannot be tried is `unknown`.
 //
-// Ports of the proxy that nobody listens at are listened at here, with SO_REUSEPORT and as the proxy's uid, so that a
-// proxy that starts meanwhile is not kept from them. A proxy that is there already is left alone: while it listens, no
-// connection is completed, so it is handed none, and the kernel's table of sockets tells where each was going. All
+// Ports of the proxy that no process listens at are listened at here, with SO_REUSEPORT and as the proxy's uid, so that
+// a proxy that starts meanwhile is not kept from them. A proxy that is there already is left alone: while it listens,
+// no connection is completed, so it is handed none, and the kernel's table of sockets tells where each was going. All
 // that it may get is one datagram with an empty DNS query.
 [[nodiscard]] std::vector<ProbeResult> probe_pod(const Config& config, const Plan& plan);
 

@@ -82,7 +82,7 @@ std::optional<Endpoint> find(const char* path, const std::string& remote) {
   const std::string table = read_all(path);
   const std::string column = " " + remote + " ";
   for (std::size_t at = 0; (at = table.find(column, at)) != std::string::npos; ++at) {
-    if (table[at - 1] == ':') continue;  // the client itself: behind the number of the line comes LOCAL
+    if (table[at - 1] == ':') continue;  // the client itself: after the number of the line comes LOCAL
     const std::size_t begin = table.rfind(' ', at - 1) + 1;
     return endpoint_of(std::string_view(table).substr(begin, at - begin));
   }

@@ -7,7 +7,7 @@
 
 namespace sidetrack::probe {
 
-// The ports that attempts are made from, each from one of its own: what an earlier attempt or somebody's connection has
+// The ports that attempts are made from, each from one of its own: what an earlier attempt or another connection has
 // left in the table of sockets would be taken for what became of a later one from the same port.
 class SourcePorts {
  public:

@@ -42,8 +42,8 @@ struct Planned {
 // Compares what became of it with the plan.
 [[nodiscard]] ProbeResult judge(const Trial& trial, const Landing& landing);
 
-// Makes the attempt and judges it. Connections are completed if nobody else listens where one might land. What goes
-// to 127.0.0.6 or ::6 is not sent if that is no address of this pod.
+// Makes the attempt and judges it. Connections are completed if no other process listens where one might land. What
+// goes to 127.0.0.6 or ::6 is not sent if that is no address of this pod.
 [[nodiscard]] ProbeResult carry_out(Trial trial, const std::vector<Listener>& listeners, SourcePorts& ports,
                                     Clock::time_point deadline);
 

@@ -5,23 +5,24 @@
 #include <functional>
 
 #include "evaluate/route.h"
+#include "mesh/catalogue.h"
 #include "probe/trial.h"
 
 namespace sidetrack::probe {
 namespace {
 
-// For documentation (RFC 5737, RFC 3849): nobody's, whatever happens to the packet.
-std::vector<Address> nobody(Family family) {
+// For documentation (RFC 5737, RFC 3849): no host has them, whatever happens to the packet.
+std::vector<Address> documentation_addresses(Family family) {
   if (family == Family::ipv6) return {*Address::parse("2001:db8::1")};
   return {*Address::parse("192.0.2.1"), *Address::parse("198.51.100.1"), *Address::parse("203.0.113.1")};
 }
 
-constexpr Owner somebody{65534, 65534};  // nobody, nogroup
+constexpr Owner unprivileged{65534, 65534};  // nobody, nogroup
 
 bool can_act_as(const Owner& identity) { return ActingAs(identity).done(); }
 
 std::string not_permitted(const Attempt& attempt) {
-  return fmt::format("{}: to act as that user needs CAP_SETUID and CAP_SETGID: not tried", attempt.text());
+  return fmt::format("{}: acting as that user needs CAP_SETUID and CAP_SETGID: not tried", attempt.text());
 }
 
 // The first of the attempts that the plan treats as wished, one that can be made if there is any.
@@ -66,7 +67,7 @@ Address inside(const AddressRange& range) {
 }
 
 std::vector<Trial> outbound(const Config& config, const Planned& planned, Family family) {
-  std::vector<Address> hosts = nobody(family);
+  std::vector<Address> hosts = documentation_addresses(family);
   for (const AddressRange& range : config.outbound_ranges.list) {
     if (range.family() == family && !range.first.is_loopback()) hosts.push_back(inside(range));
   }
@@ -81,7 +82,7 @@ std::vector<Trial> dns(const Config& config, const Planned& planned, Family fami
   for (const Address& server : planned.plan.dns_servers) {
     if (server.family == family) servers.push_back(server);
   }
-  if (config.capture_all_dns) servers = nobody(family);
+  if (config.capture_all_dns) servers = documentation_addresses(family);
   return first(planned, "dns", attempts(protocol, app_identities(config), servers, {53}),
                [&](const Trial& trial) { return captured_at(trial) != 0 && captured_at(trial) != config.proxy_port; });
 }
@@ -126,11 +127,9 @@ std::vector<Trial> app_to_itself(const Config& config, const Planned& planned, F
 
 // What the rules put on the proxy's call to its own pod.
 std::uint32_t inbound_mark(const Plan& plan) {
-  for (const Rule& rule : plan.ruleset.rules) {
-    const auto* set = std::get_if<SetMark>(&rule.target);
-    if (set != nullptr && rule.chain == "OUTPUT") return set->mark;
-  }
-  return 0;
+  const auto found = std::ranges::find(plan.ruleset.rules, MeshRule::tproxy_mark_proxy,
+                                       [](const Rule& rule) { return rule.reason.rule; });
+  return found != plan.ruleset.rules.end() ? std::get<SetMark>(found->target).mark : 0;
 }
 
 std::uint16_t free_port(Family family) {
@@ -158,7 +157,7 @@ std::vector<Trial> tproxy(const Config& config, const Planned& planned, const Ad
     if (excluded) not_excluded.to.port = config.probe_port;
     if (std::holds_alternative<Tproxy>(trial.end) == excluded) return false;
     if (!std::holds_alternative<Tproxy>(predict(planned, not_excluded).end)) return false;
-    // The proxy's socket has the destination for its own address: where somebody listens, both look alike.
+    // The proxy's socket has the destination for its own address: where a process listens, both look alike.
     const bool is_free = nobody_listens(trial.attempt.to);
     in_use = in_use || !is_free;
     return is_free;
@@ -166,7 +165,7 @@ std::vector<Trial> tproxy(const Config& config, const Planned& planned, const Ad
   if (!found.empty()) return found;
   const std::string flag = excluded ? "-d" : "-b";
   const std::string list = !excluded && all ? "*" : fmt::format("{}", fmt::join(ports, ","));
-  const std::string why = in_use ? "somebody listens there, which looks like the proxy's transparent socket"
+  const std::string why = in_use ? "a process listens there, which looks like the proxy's transparent socket"
                                  : "with these options it would be left alone anyway";
   return {{.name = fmt::format("{} tcp {}", what, name(family)),
            .unknown = fmt::format("{} {}: {}: not tried", flag, list, why)}};
@@ -181,7 +180,8 @@ std::vector<Trial> tproxy_route(const Config& config, const Planned& planned, co
   std::erase_if(routing.local_routes, other);
   routing.loopback_addresses.clear();
   if (routing.local_routes.empty()) return {};
-  auto tries = attempts(Protocol::tcp, app_identities(config), nobody(family), {config.probe_port}, config.tproxy_mark);
+  auto tries = attempts(Protocol::tcp, app_identities(config), documentation_addresses(family), {config.probe_port},
+                        config.tproxy_mark);
   // The kernel would choose the destination itself as the source, and then find no route for that.
   for (Attempt& attempt : tries) attempt.from = own;
   auto found = first(planned, "tproxy route", tries, [](const Trial& trial) {
@@ -214,8 +214,8 @@ std::vector<Owner> proxy_identities(const Config& config) {
 }
 
 std::vector<Owner> app_identities(const Config& config) {
-  std::vector<Owner> ids{own_identity(), somebody};
-  for (const std::uint32_t gid : config.owner_groups.list) ids.push_back({somebody.uid, gid});
+  std::vector<Owner> ids{own_identity(), unprivileged};
+  for (const std::uint32_t gid : config.owner_groups.list) ids.push_back({unprivileged.uid, gid});
   std::erase_if(ids, [&](const Owner& id) {
     return std::ranges::find(config.proxy_uids, id.uid) != config.proxy_uids.end() ||
            std::ranges::find(config.proxy_gids, id.gid) != config.proxy_gids.end();

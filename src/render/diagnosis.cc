@@ -63,7 +63,7 @@ Cell capabilities(const HostState& host) {
 }
 
 Cell user_namespace(const UserNamespace& space) {
-  if (!space.owns_network_namespace) return bad("another one than that of the network namespace");
+  if (!space.owns_network_namespace) return bad("not the owner of the network namespace");
   if (space.initial) return good("the initial one");
   if (!is_mapped(space.uids, 1337) || !is_mapped(space.gids, 1337)) return bad("uid or gid 1337 is not mapped");
   return good("not the initial one; uid and gid 1337 are mapped");
@@ -128,7 +128,7 @@ std::vector<FeatureLine> feature_lines(const Diagnosis& diagnosis) {
 
 Cell use(const BackendState& backend) {
   if (!usable(backend)) return bad(backend.permitted ? "no" : "not permitted");
-  return backend.unchecked.empty() ? good("yes") : unsure("yes, as it seems");
+  return backend.unchecked.empty() ? good("yes") : unsure("probably");
 }
 
 void write_backends(Page& page, const Diagnosis& diagnosis) {
@@ -146,7 +146,7 @@ void write_backends(Page& page, const Diagnosis& diagnosis) {
   row("", [](const BackendState& backend) { return Cell{std::string(name(backend.kind)), Style::bold}; });
   row("usable", use);
   row("rules of the sidecar", count(&BackendState::rules_of_sidecar));
-  row("rules of others there", count(&BackendState::rules_of_others));
+  row("rules of other programs", count(&BackendState::rules_of_others));
   for (const FeatureLine& line : feature_lines(diagnosis)) page.row(line.need, line.cells);
 }
 
@@ -193,16 +193,16 @@ Json host_json(const HostState& host) {
   return {{"kernel", host.kernel},
           {"machine", host.machine},
           {"capabilities", std::move(capabilities)},
-          {"user-namespace",
+          {"user_namespace",
            {{"initial", space.initial},
-            {"owns-network-namespace", space.owns_network_namespace},
+            {"owns_network_namespace", space.owns_network_namespace},
             {"uids", mappings(space.uids)},
             {"gids", mappings(space.gids)},
-            {"uid-1337-is-mapped", is_mapped(space.uids, 1337)},
-            {"gid-1337-is-mapped", is_mapped(space.gids, 1337)}}},
-          {"ipv6", {{"in-kernel", host.ipv6.in_kernel}, {"off", host.ipv6.off}, {"off-on-lo", host.ipv6.off_on_lo}}},
-          {"loopback-up", host.loopback_up},
-          {"read-only-root", host.read_only_root}};
+            {"uid_1337_is_mapped", is_mapped(space.uids, 1337)},
+            {"gid_1337_is_mapped", is_mapped(space.gids, 1337)}}},
+          {"ipv6", {{"in_kernel", host.ipv6.in_kernel}, {"off", host.ipv6.off}, {"off_on_lo", host.ipv6.off_on_lo}}},
+          {"loopback_up", host.loopback_up},
+          {"read_only_root", host.read_only_root}};
 }
 
 Json backend_json(const BackendState& backend) {
@@ -251,7 +251,7 @@ std::string diagnosis_json(const Diagnosis& diagnosis) {
       {"automatic", diagnosis.automatic ? Json(name(*diagnosis.automatic)) : Json()},
       {"because", diagnosis.because},
       {"tables",
-       {{"iptables-legacy", names_json(diagnosis.legacy_tables)}, {"nf_tables", names_json(diagnosis.nf_tables)}}},
+       {{"iptables_legacy", names_json(diagnosis.legacy_tables)}, {"nf_tables", names_json(diagnosis.nf_tables)}}},
       {"routing", routing_json(diagnosis.routing)},
       {"findings", std::move(found)}};
   return dumped(std::move(document));

@@ -80,13 +80,13 @@ std::string diff_text(const Comparison& comparison, bool color) {
   for (const Difference& difference : comparison.backends) {
     if (difference.empty()) continue;
     out.line(fmt::format("--- {}, live", name(difference.backend)), Style::red);
-    out.line(fmt::format("+++ {}, asked", name(difference.backend)), Style::green);
+    out.line(fmt::format("+++ {}, requested", name(difference.backend)), Style::green);
     for (const ChainDiff& chain : difference.chains) write(out, chain);
     for (const std::string& table : difference.tables) out.changed('-', "add table " + table);
   }
   if (comparison.missing != Routing{} || comparison.extra != Routing{}) {
     out.line("--- routing, live", Style::red);
-    out.line("+++ routing, asked", Style::green);
+    out.line("+++ routing, requested", Style::green);
     write(out, '-', comparison.extra);
     write(out, '+', comparison.missing);
   }

@@ -10,7 +10,7 @@ Json endpoint(const Endpoint& end) { return {{"address", end.address.text()}, {"
 
 Json packet(const Packet& p) {
   static constexpr const char* states[] = {"new", "established", "reply", "invalid"};
-  Json result = {{"way", name(p.direction)},
+  Json result = {{"direction", name(p.direction)},
                  {"protocol", name(p.protocol)},
                  {"source", endpoint({*p.source, p.source_port})},
                  {"destination", endpoint({*p.destination, p.destination_port})},
@@ -57,10 +57,10 @@ std::string json(const Trace& trace) {
   Json steps = Json::array();
   for (const Step& s : trace.steps) steps.push_back(step(s));
   Json document = {{"packet", packet(trace.packet)},
-                   {"ending", outcome(trace.outcome)},
+                   {"outcome", outcome(trace.outcome)},
                    {"decided_by", trace.decisive},
                    {"steps", std::move(steps)},
-                   {"not_certain", trace.doubts}};
+                   {"uncertain", trace.doubts}};
   return dumped(std::move(document));
 }
 

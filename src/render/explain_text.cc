@@ -158,7 +158,7 @@ class Text {
   std::string text_;
 };
 
-// Chains and interfaces have names that anybody may have chosen, and rules are full of them.
+// Chains and interfaces have names that any program may have chosen, and rules are full of them.
 Trace with_printable_names(Trace trace) {
   for (Step& step : trace.steps) {
     for (std::string* text :

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include <algorithm>
+
 #include "mesh/catalogue.h"
 #include "model/iptables.h"
 #include "model/printable.h"
@@ -103,11 +105,18 @@ std::string one_line(const Json& value) {
   return value.is_object() ? "{" + text + "}" : "[" + text + "]";
 }
 
-// What fits on a line stands on one, and each rule does: a change of rules then reads as what it is.
+// "15090", "10.0.0.0/8", "ipv4"; no sentence.
+bool is_word(const Json& value) {
+  return value.is_string() ? value.get_ref<const std::string&>().find(' ') == std::string::npos : value.is_primitive();
+}
+
+// What fits on a line stands on one, and each rule and each list of words does, however long: a change of rules then
+// reads as what it is.
 std::string laid_out(const Json& value, std::size_t indent, bool alone) {
   constexpr std::size_t widest = 120;
   std::string line = one_line(value);
-  if (!value.is_structured() || value.empty() || alone || indent + line.size() <= widest) return line;
+  const bool words = value.is_array() && std::ranges::all_of(value, is_word);
+  if (!value.is_structured() || alone || words || indent + line.size() <= widest) return line;
   const std::string margin(indent + 2, ' ');
   std::string text;
   for (const auto& [key, item] : value.items()) {
@@ -147,7 +156,7 @@ Json routing_json(const Routing& routing) {
   Json rules = Json::array();
   for (const PolicyRule& r : routing.policy_rules) {
     Json& rule = rules.emplace_back(Json{{"family", name(r.family)}, {"fwmark", r.mark}, {"lookup", r.table}});
-    if (r.behind_others) rule["priority"] = *r.behind_others;
+    if (r.after_others) rule["priority"] = *r.after_others;
   }
   Json routes = Json::array();
   for (const LocalRoute& r : routing.local_routes) {

@@ -105,7 +105,7 @@ class Graph {
       if (chain.name == "ISTIO_DIVERT") return add({"open", "the proxy's open connection", Node::Shape::end, ""});
       return onward();
     }
-    const std::string words = iptables_words(rule.target).substr(3);  // behind "-j "
+    const std::string words = iptables_words(rule.target).substr(3);  // after "-j "
     std::string unique = fmt::format("{}_{}", id(chain), words);
     std::ranges::replace_if(
         unique, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');

@@ -17,7 +17,7 @@ inline constexpr std::string_view nothing_captured = "nothing is captured";
 // The rules of these families, folded as the backend nftables programs them.
 [[nodiscard]] Ruleset of_families(const Ruleset& ruleset, Families families);
 
-// The matches of a rule in iptables' words; of a rule without any "everything", or behind others "everything else".
+// The matches of a rule in iptables' words; of a rule without any "everything", or after others "everything else".
 [[nodiscard]] std::string condition(const Rule& rule, bool first);
 
 // A condition as lines of at most `width` characters, where it has that many, broken only before a match: "-p tcp" or

@@ -58,7 +58,7 @@ std::string probe_text(const std::vector<ProbeResult>& results, const Comparison
     if (missing.empty()) {
       text += compared == nullptr || compared->equal()
                   ? "        its rules are all there: others' rules may decide before them ('sidetrack show')\n"
-                  : "        its rules are all there: one that is too many decides before them, see the difference "
+                  : "        its rules are all there: an extra rule decides before them, see the difference "
                     "above\n";
     }
     for (const std::string& line : missing)

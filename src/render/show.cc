@@ -21,7 +21,7 @@ namespace sidetrack {
 namespace {
 
 constexpr std::size_t widest_rule = 72;  // what is said of longer ones is not aligned
-constexpr std::size_t number_width = 6;  // with the space behind it
+constexpr std::size_t number_width = 6;  // with the space after it
 constexpr std::size_t longest_run = 8;   // of rules of one kind, before they become one line
 
 struct Line {
@@ -86,7 +86,7 @@ std::size_t end_of_run(const std::vector<LiveRule>& rules, std::size_t first) {
   return end;
 }
 
-// In the order in which a packet comes by them; those of a device before and behind all.
+// In the order in which a packet comes by them; those of a device before and after all.
 constexpr Hook hooks_in_order[] = {Hook::ingress, Hook::prerouting,  Hook::input, Hook::forward,
                                    Hook::output,  Hook::postrouting, Hook::egress};
 
@@ -252,8 +252,8 @@ std::string laid_out(const std::string& title, const std::vector<Line>& lines, b
 std::string routing_text(const Routing& routing, bool color) {
   std::string text = styled("policy rules, routes, addresses", Style::bold, color) + "\n";
   for (const PolicyRule& rule : routing.policy_rules) {
-    const std::string effect = rule.behind_others ? fmt::format("at {}, behind rules of others", *rule.behind_others)
-                                                  : "what TPROXY has marked stays in the pod";
+    const std::string effect = rule.after_others ? fmt::format("at {}, after other programs' rules", *rule.after_others)
+                                                 : "what TPROXY has marked stays in the pod";
     text += fmt::format("  {}  rule fwmark {} lookup {}: {}\n", name(rule.family), rule.mark, rule.table, effect);
   }
   for (const LocalRoute& route : routing.local_routes) {

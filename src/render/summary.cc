@@ -29,7 +29,7 @@ bool ends_chain(const Rule& rule) {
          (std::holds_alternative<Verdict>(rule.target) || std::holds_alternative<Redirect>(rule.target));
 }
 
-// Every rule of one backend that is reached from a hook, in the kernel's order, but for jumps. What stands behind a
+// Every rule of one backend that is reached from a hook, in the kernel's order, but for jumps. What stands after a
 // RETURN, ACCEPT or DROP of everything is not reached.
 //
 // The ways through chains that jump to each other are as many as powers of two. A chain is walked once for each list of

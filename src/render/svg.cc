@@ -215,7 +215,7 @@ class Band {
       if (rule.chain == "ISTIO_DIVERT") return item("the proxy's open connection", Fate::proxy, false);
       return item(onward_, Fate::onward, false);
     }
-    return item(iptables_words(rule.target).substr(3), Fate::change, false);  // behind "-j "
+    return item(iptables_words(rule.target).substr(3), Fate::change, false);  // after "-j "
   }
 
   void leave(std::size_t card) {

@@ -27,7 +27,7 @@ std::vector<BackendKind> holders(const Survey& survey) {
 }
 
 // Of nothing the order of rules does not matter, and to compare costs time.
-bool is_as_asked(const Survey& survey, BackendKind kind, const Ruleset& asked) {
+bool is_as_requested(const Survey& survey, BackendKind kind, const Ruleset& asked) {
   const Live* live = survey.live(kind);
   if (live == nullptr || !holds_ours(*live)) return asked.rules.empty();
   return equal(*live, canonical(kind, asked));
@@ -50,7 +50,8 @@ Attempt attempt(std::optional<BackendKind> backend, bool put, const std::vector<
 // The one that holds exactly the rules that are asked for, if one does.
 std::optional<BackendKind> already_in(const std::vector<BackendKind>& order, const Ruleset& asked,
                                       const Survey& survey) {
-  const auto found = std::ranges::find_if(order, [&](BackendKind kind) { return is_as_asked(survey, kind, asked); });
+  const auto found =
+      std::ranges::find_if(order, [&](BackendKind kind) { return is_as_requested(survey, kind, asked); });
   return found != order.end() ? std::optional(*found) : std::nullopt;
 }
 
@@ -84,10 +85,10 @@ std::optional<Error> cannot_go(const Request& request, const Survey& survey) {
     const Live* live = survey.live(kind);
     if (live == nullptr) continue;
     if (auto refused = leads_to_removed(*live, asked)) return refused;
-    if (kind != BackendKind::nftables) continue;  // the others share their tables with everybody
+    if (kind != BackendKind::nftables) continue;  // the others share their tables with other programs
     auto refused = others_in_own_tables(*live);
     // Which backend will hold the rules is not decided yet: a table that is as asked would stay.
-    if (refused && !is_as_asked(survey, kind, asked)) return refused;
+    if (refused && !is_as_requested(survey, kind, asked)) return refused;
   }
   return std::nullopt;
 }
@@ -96,7 +97,7 @@ Choice choice_of(const Request& request, const Survey& survey) {
   return choose(*request.options, request.plan->ruleset, survey.legacy_in_use);
 }
 
-// What of it nobody has made yet.
+// What of it does not exist yet.
 Routing missing_of(const Routing& asked, const Survey& survey) {
   return without(without(asked, survey.routing), survey.others_routing);
 }
@@ -139,10 +140,14 @@ std::variant<Decision, Error> decide(const Request& request, const Survey& surve
   }
 
   const Plan& plan = *request.plan;
-  const Choice choice = choice_of(request, survey);
-  decision.because = choice.because;
   decision.add = missing_of(plan.routing, survey);
   decision.remove = without(survey.routing, plan.routing);
+  if (plan.ruleset.rules.empty()) {  // -m NONE: there is nothing that a backend would have to hold
+    if (!holding.empty()) decision.attempts.push_back(attempt({}, false, holding));
+    return decision;
+  }
+  const Choice choice = choice_of(request, survey);
+  decision.because = choice.because;
   const std::vector<BackendKind> order = candidates(choice, survey, decision.skipped);
   const auto there = request.options->force_apply ? std::nullopt : already_in(order, plan.ruleset, survey);
   if (there) {
@@ -181,7 +186,10 @@ Comparison compare(const Request& request, const Survey& survey) {
   nothing.backend = *compared;
   const Live* live = survey.live(*compared);
   comparison.backends.push_back(diff(live != nullptr ? *live : nothing, canonical(*compared, request.plan->ruleset)));
-  if (!request.plan->ruleset.rules.empty()) comparison.obstacles = obstacles(*request.plan, *compared, survey);
+  if (!request.plan->ruleset.rules.empty()) {
+    comparison.backend = compared;
+    comparison.obstacles = obstacles(*request.plan, *compared, survey);
+  }
   for (BackendKind kind : holding) {
     if (kind != compared) comparison.backends.push_back(diff(*survey.live(kind), {}));
   }

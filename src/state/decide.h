@@ -61,7 +61,7 @@ struct Decision {
 // "iptables-nft: the kernel lacks …"
 [[nodiscard]] std::string words(const Skipped& skipped);
 
-// What of others will keep traffic from where the plan brings it, once this backend holds its rules.
+// What of others will keep traffic from the proxy, once this backend holds its rules.
 [[nodiscard]] std::vector<Obstacle> obstacles(const Plan& plan, BackendKind backend, const Survey& survey);
 
 // No backend can hold the rules.

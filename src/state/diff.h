@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,10 +45,11 @@ struct Comparison {
   std::vector<Difference> backends;  // the one that is asked for first
   Routing missing;
   Routing extra;
-  std::vector<Obstacle> obstacles{};  // of others: what applying cannot mend
-  std::string refusal{};              // why applying would change nothing, if it would refuse to
-  [[nodiscard]] bool equal() const;   // the rules and routes; obstacles apart
-  [[nodiscard]] bool as_asked() const { return equal() && obstacles.empty(); }
+  std::vector<Obstacle> obstacles{};     // of others: what applying cannot mend
+  std::string refusal{};                 // why applying would change nothing, if it would refuse to
+  std::optional<BackendKind> backend{};  // that holds the rules, or is to; nothing: no rules are requested
+  [[nodiscard]] bool equal() const;      // the rules and routes; obstacles apart
+  [[nodiscard]] bool as_requested() const { return equal() && obstacles.empty(); }
 };
 
 // `asked` in the form in which the backend stores it (canonical() in kernel/survey.h). Only rules and chains that are

@@ -15,7 +15,7 @@
 namespace sidetrack {
 namespace {
 
-constexpr int attempts = 10;  // each lost only if somebody else committed in the milliseconds between read and commit
+constexpr int attempts = 10;  // each lost only if another program committed in the milliseconds between read and commit
 
 const Ruleset no_rules;
 
@@ -54,7 +54,7 @@ void require_as_committed(const Live& after, const Change& change) {
     throw Error(ExitCode::busy,
                 fmt::format("{}: the rules were committed, but another program changed them right after: {}",
                             name(kind), first_of(diff(after, sent))),
-                "see that only one program writes the sidecar's rules, then run it again");
+                "make sure that only one program writes the sidecar's rules, then run it again");
   }
   throw Error(
       ExitCode::failed,
@@ -133,7 +133,7 @@ class Executor {
     std::string all;
     for (const Obstacle& obstacle : result_.obstacles) all += "\n  " + text(obstacle);
     throw Error(ExitCode::differs,
-                "something that Sidetrack must not change keeps traffic from where the options send it; nothing was "
+                "something that Sidetrack must not change keeps traffic from the proxy; nothing was "
                 "changed:" +
                     all,
                 "remove it, or leave out --strict");
@@ -306,8 +306,8 @@ Decision decided(const Request& request, const Survey& survey) {
   return std::get<Decision>(std::move(verdict));
 }
 
-// Calls `act` with a survey and the decision about it; again if somebody changes the rules in between. What was said of
-// an attempt that was begun anew, for instance what it committed, is part of the error if the next one fails.
+// Calls `act` with a survey and the decision about it; again if another program changes the rules in between. What was
+// said of an attempt that was begun anew, for instance what it committed, is part of the error if the next one fails.
 template <typename Act>
 void until_undisturbed(const Request& request, Kernel& kernel, Act act) {
   std::string before;
@@ -347,7 +347,7 @@ ApplyResult check(const Request& request, Kernel& kernel) {
     ApplyResult checked;
     std::vector<std::string> unchecked = Executor(request, survey, kernel, checked).check(decision);
     for (const std::string& command : ip_commands(decision.add)) {
-      unchecked.push_back("routing: whether the kernel accepts '" + command + "': only doing it can tell");
+      unchecked.push_back("routing: whether the kernel accepts '" + command + "': only programming it shows that");
     }
     for (const std::string& sentence : unchecked) checked.warnings.push_back("not checked: " + sentence);
     bool changes = decision.add != Routing{} || decision.remove != Routing{};

@@ -36,8 +36,24 @@ int open_below(int root, const std::string& path, int flags) {
   }
 }
 
-OpenedFile failed(int error, std::string problem) { return {Descriptor(), error, std::move(problem)}; }
-OpenedFile failed(int error) { return failed(error, errno_words(error)); }
+OpenedFile failed(int error) { return {Descriptor(), error, errno_words(error), {}}; }
+
+// Of a mode that is not a regular file's.
+std::string_view type_of(unsigned mode) {
+  switch (mode & S_IFMT) {
+    case S_IFIFO:
+      return "a FIFO";
+    case S_IFCHR:
+    case S_IFBLK:
+      return "a device";
+    case S_IFSOCK:
+      return "a socket";
+    case S_IFDIR:
+      return "a directory";
+    default:
+      return "a special file";
+  }
+}
 
 FileText read_whole(int root, const std::string& path) {
   const OpenedFile opened = open_regular(root, path);
@@ -76,7 +92,7 @@ void write_all(int to, const void* data, std::size_t size) {
   }
 }
 
-// Should the child be left behind, nobody must wait for the other end of its pipes, or for a lock.
+// Should the child be left behind, no process must wait for the other end of its pipes, or for a lock.
 void close_all_but(int a, int b) {
   const auto low = static_cast<unsigned>(std::min(a, b));
   const auto high = static_cast<unsigned>(std::max(a, b));
@@ -142,21 +158,8 @@ FileText read_in_time(int root, const std::string& path) {
 }  // namespace
 
 std::string not_regular(unsigned mode) {
-  switch (mode & S_IFMT) {
-    case S_IFREG:
-      return "";
-    case S_IFIFO:
-      return "a FIFO, not a regular file";
-    case S_IFCHR:
-    case S_IFBLK:
-      return "a device, not a regular file";
-    case S_IFSOCK:
-      return "a socket, not a regular file";
-    case S_IFDIR:
-      return errno_words(EISDIR);
-    default:
-      return "not a regular file";
-  }
+  if (S_ISREG(mode)) return "";
+  return S_ISDIR(mode) ? errno_words(EISDIR) : fmt::format("{}, not a regular file", type_of(mode));
 }
 
 // Twice: to open a device or a FIFO is to do something with it, but with O_PATH. Should another file come to stand
@@ -170,10 +173,11 @@ OpenedFile open_regular(int root, const std::string& path) {
     if (opened && !file.valid()) return failed(errno);
     struct stat status {};
     if (fstat((opened ? file : found).get(), &status) != 0) return failed(errno);
-    if (S_ISDIR(status.st_mode)) return failed(EISDIR);
-    if (!S_ISREG(status.st_mode)) return failed(EINVAL, not_regular(status.st_mode));
+    if (S_ISREG(status.st_mode)) continue;
+    const int error = S_ISDIR(status.st_mode) ? EISDIR : EINVAL;
+    return {Descriptor(), error, not_regular(status.st_mode), type_of(status.st_mode)};
   }
-  return {std::move(file), 0, {}};
+  return {std::move(file), 0, {}, {}};
 }
 
 FileText read_file(int root, const std::string& path) {

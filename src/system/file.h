@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Files that somebody else may have put there: nothing but a regular file is opened, none is read beyond a limit, and
+// Files that another program may have put there: nothing but a regular file is opened, none is read beyond a limit, and
 // nothing waits.
 #pragma once
 
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "system/descriptor.h"
 
@@ -31,6 +32,7 @@ struct OpenedFile {
   Descriptor file;
   int error = 0;
   std::string problem;
+  std::string_view type;  // "a directory", if that is why; empty: another reason
 };
 [[nodiscard]] OpenedFile open_regular(int root, const std::string& path);
 

@@ -22,9 +22,9 @@ namespace sidetrack {
 namespace {
 
 constexpr const char* needed =
-    "CAP_SYS_ADMIN and CAP_SYS_PTRACE are needed to enter the namespaces of somebody else: run as root on the node";
+    "CAP_SYS_ADMIN and CAP_SYS_PTRACE are needed to enter another user's namespaces: run as root on the node";
 constexpr const char* running =
-    "it must be the id of a running process, as seen from here ('crictl inspect' or 'ps' tell)";
+    "it must be the id of a running process, as seen from here (see 'crictl inspect' or 'ps')";
 constexpr const char* a_namespace =
     "give a file such as /run/netns/NAME or /proc/PID/ns/net, or a name that 'ip netns' lists";
 
@@ -33,14 +33,9 @@ Error cannot_open(const std::string& target, const std::string& path, int error,
   return system_error(error, target + ": cannot open " + path, ExitCode::usage, forbidden ? needed : hint);
 }
 
-[[noreturn]] void refuse_other_file(const std::string& target, const std::string& what = {}) {
-  throw Error(ExitCode::usage, target + " is not a network namespace" + (what.empty() ? "" : ": it is " + what),
-              a_namespace);
-}
-
 struct stat status_of(const Descriptor& file) {
   struct stat status {};
-  if (fstat(file.get(), &status) != 0) throw system_error(errno, "cannot look at a namespace");
+  if (fstat(file.get(), &status) != 0) throw system_error(errno, "cannot inspect the namespace");
   return status;
 }
 
@@ -62,7 +57,7 @@ void set_namespace(const Descriptor& fd, int kind, const std::string& target) {
                 target + ": it belongs to another user namespace, which a process of several threads cannot enter",
                 "use the program: 'sidetrack' with --pid or --netns");
   }
-  if (errno == EINVAL) refuse_other_file(target);
+  if (errno == EINVAL) throw Error(ExitCode::usage, target + " is not a network namespace", a_namespace);
   throw system_error(errno, target + ": cannot enter the namespace", ExitCode::failed, needed);
 }
 
@@ -113,7 +108,7 @@ Place place_of_process(std::uint32_t pid) {
     throw Error(ExitCode::usage,
                 fmt::format("{} is a thread of the kernel ({}): it is in no pod, and its namespace is the machine's",
                             place.name, printable(name.substr(0, name.find('\n')))),
-                "give the id of a process of the pod ('crictl inspect' or 'ps' tell)");
+                "give the id of a process of the pod (see 'crictl inspect' or 'ps')");
   }
   place.net = open_in(folder, "ns/net", O_RDONLY, place.name);
   place.root = open_in(folder, "root", O_PATH | O_DIRECTORY, place.name);
@@ -129,7 +124,10 @@ Place place_of_netns(const std::string& path_or_name) {
   const std::string path = is_path ? path_or_name : "/run/netns/" + path_or_name;
   host::OpenedFile opened = host::open_regular(-1, path);
   if (!opened.file.valid()) {
-    if (opened.error == EINVAL || opened.error == EISDIR) refuse_other_file(place.name, opened.problem);
+    if (!opened.type.empty()) {
+      throw Error(ExitCode::usage,
+                  fmt::format("'{}' is {}, not a network namespace", excerpt(path_or_name), opened.type), a_namespace);
+    }
     throw cannot_open(place.name, excerpt(path), opened.error, "'ip netns' lists the names; a path must have a '/'");
   }
   place.net = std::make_shared<const Descriptor>(std::move(opened.file));

@@ -23,7 +23,8 @@ struct Place {
 };
 
 // That of a process, with its root: all through one descriptor of /proc/PID, which stands for the process as a pidfd
-// does: if it ends, nothing is found below, whoever gets its number. Refuses threads of the kernel, which have no pod.
+// does: if it ends, nothing is found below, whichever process gets its number. Refuses threads of the kernel, which
+// have no pod.
 [[nodiscard]] Place place_of_process(std::uint32_t pid);
 
 // By path (anything with a '/') or by the name that `ip netns` gave it: a file in /run/netns.

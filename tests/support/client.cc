@@ -17,7 +17,7 @@ void set(int socket, int level, int option, const auto& value, const std::string
   check(setsockopt(socket, level, option, &value, sizeof value), doing);
 }
 
-// SIGCHLD stays away from this thread. While another thread runs programs it may be sent here, and although nobody
+// SIGCHLD stays away from this thread. While another thread runs programs it may be sent here, and although no process
 // handles it, a system call on a socket with a time-out ends with EINTR instead of going on (sock_intr_errno()).
 class Undisturbed {
  public:
@@ -65,7 +65,7 @@ Role nobody(const std::string& doing) {
     case EAGAIN:
     case EINPROGRESS:  // SO_SNDTIMEO in connect(2)
     case ETIMEDOUT:
-    case EPERM:  // dropped on the way out; rejected with another answer than that nobody listens
+    case EPERM:  // dropped on the way out; rejected with another answer than that no process listens
     case EACCES:
     case EHOSTUNREACH:
     case ENETUNREACH:

@@ -20,7 +20,7 @@ struct Request {
   std::chrono::milliseconds patience = std::chrono::seconds(5);  // after that there is no answer
 };
 
-// One connection (or one udp socket) to whoever takes it.
+// One connection (or one udp socket) to the process that takes it.
 class Connection {
  public:
   Connection(const Namespace& where, Identity identity, const Request& request);

@@ -11,7 +11,7 @@
 
 namespace sidetrack::netns {
 
-// Who took a connection or a datagram, or why nobody did.
+// Who took a connection or a datagram, or why none did.
 enum class Role : std::uint8_t {
   proxy_outbound,  // the proxy's port for what leaves the pod, 15001
   proxy_inbound,   // the proxy's port for what enters the pod, 15006
@@ -20,7 +20,7 @@ enum class Role : std::uint8_t {
   app,             // the application in the pod
   outside,         // a host outside of the pod
   guest,           // what hangs on the pod's second interface
-  refused,         // nobody listens there
+  refused,         // no process listens there
   no_answer,       // nothing came back before the guard time ran out
 };
 [[nodiscard]] std::string_view name(Role role);

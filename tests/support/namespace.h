@@ -36,7 +36,7 @@ class Namespace {
  public:
   // A fresh one, nameless: it is gone when this object and all sockets in it are.
   Namespace();
-  // One that somebody made.
+  // One that is made elsewhere.
   explicit Namespace(FileDescriptor fd) : fd_(std::move(fd)) {}
 
   // Calls `act` inside, in a thread of its own, and returns what it returns or throws what it throws.

@@ -10,7 +10,7 @@
 namespace sidetrack::netns {
 namespace {
 
-// TEST-NET and unique local addresses: nothing that could be somebody's.
+// TEST-NET and unique local addresses: nothing that could be in use.
 constexpr Addresses ipv4{.any_loopback = "127.0.0.1",
                          .pod = "10.1.0.2",
                          .client = "10.1.0.1",

@@ -65,10 +65,10 @@ class Pod {
   [[nodiscard]] const Namespace& at(Place place) const;
   [[nodiscard]] const Namespace& ns() const { return pod_; }
 
-  // Somebody more to listen, from now on.
+  // One more process that listens, from now on.
   void listen(const Actor& actor, Role role, const Ports& ports);
 
-  // Who listens on a port of all addresses there; refused if nobody does.
+  // Who listens on a port of all addresses there; refused if none does.
   [[nodiscard]] Role listener(Place place, Protocol protocol, std::uint16_t port) const;
 
   [[nodiscard]] Landing connect(const Actor& actor, const Request& request) const;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// A pod in which nobody listens, as it is when its init containers run.
+// A pod in which no process listens, as it is when its init containers run.
 #pragma once
 
 #include <string>

@@ -27,8 +27,8 @@ void map_ids(const std::string& path) {
 }  // namespace
 
 // A user namespace is made by a process with a single thread: a child, which lives until its namespaces are held here.
-// The network namespace comes second, as with container runtimes: its files in /proc/net belong to whoever is root in
-// the user namespace by then.
+// The network namespace comes second, as with container runtimes: its files in /proc/net belong to the user who is root
+// in the user namespace by then.
 UserNamespace::UserNamespace() {
   std::array<int, 2> pipe_up{};
   std::array<int, 2> pipe_down{};

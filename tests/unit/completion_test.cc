@@ -17,7 +17,7 @@ using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// From `begin` to the next `end` behind it.
+// From `begin` to the next `end` after it.
 std::string part(const std::string& text, const std::string& begin, const std::string& end) {
   const auto from = text.find(begin);
   if (from == std::string::npos) return "";

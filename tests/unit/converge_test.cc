@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "fake_kernel.h"
+#include "library/sentences.h"
 #include "state/apply.h"
 #include "state/diff.h"
 #include "usual_config.h"
@@ -79,6 +80,24 @@ TEST_F(ConvergeTest, TheSecondTimeChangesNothing) {
   EXPECT_TRUE(holds(iptables_nft, wanted));
   EXPECT_EQ(apply().applied, Applied::unchanged);
   EXPECT_EQ(kernel.backends[iptables_nft].replaced, 1);
+}
+
+// -m NONE
+TEST_F(ConvergeTest, WithoutRulesNoBackendIsNamed) {
+  program(iptables_nft, older());
+  wanted = Plan{};
+  EXPECT_EQ(checked(check(request(), kernel)),
+            "no rules are requested; apply would remove those in iptables-nft; nothing was changed");
+  const ApplyResult removed = apply();
+  EXPECT_EQ(removed.backend, std::nullopt);
+  EXPECT_THAT(removed.left, ElementsAre(iptables_nft));
+  EXPECT_THAT(holders(), IsEmpty());
+  EXPECT_EQ(applied(removed), "removed all rules and routes of the sidecar from iptables-nft: none are requested");
+
+  EXPECT_EQ(applied(apply()), "nothing to change: no rules are requested, and none are there");
+  const Comparison compared = compare({.plan = &wanted, .options = &options}, kernel.survey());
+  EXPECT_EQ(compared.backend, std::nullopt);
+  EXPECT_EQ(verified(compared), "rules and routes are as requested");
 }
 
 TEST_F(ConvergeTest, ForceRewritesEqualRules) {
@@ -200,7 +219,7 @@ TEST_F(ConvergeTest, GivesUpAsBusyWhenTheChangesDoNotEnd) {
 
 TEST_F(ConvergeTest, KeepsTheRoutesOfRulesThatWereCommitted) {
   kernel.backends[iptables_nft].after_replace = [](Live& live) {
-    live.chains.front().rules.clear();  // somebody else, right after the commit
+    live.chains.front().rules.clear();  // another program, right after the commit
     live.generation += 2;
   };
   EXPECT_THAT(failure(ExitCode::busy), HasSubstr("the committed rules are in iptables-nft"));

@@ -23,7 +23,7 @@ TEST(DiffText, IsUnifiedAndKeepsToTheNeighbourhood) {
   EXPECT_EQ(
       diff_text({{diff(live, plan(config, {}).ruleset)}, {}, {}}, false),
       "--- iptables-legacy, live\n"
-      "+++ iptables-legacy, asked\n"
+      "+++ iptables-legacy, requested\n"
       "@@ nat ISTIO_INBOUND (ipv4) @@\n"
       "--A ISTIO_INBOUND -p tcp --dport 15008 -j RETURN\n"
       "+-A ISTIO_INBOUND -p tcp --dport 15009 -j RETURN\n"
@@ -53,7 +53,7 @@ TEST(DiffText, ShowsRoutes) {
   EXPECT_FALSE(comparison.equal());
   EXPECT_EQ(diff_text(comparison, false),
             "--- routing, live\n"
-            "+++ routing, asked\n"
+            "+++ routing, requested\n"
             "-ip -6 addr add ::6/128 dev lo\n"
             "+ip rule add fwmark 1337 lookup 133\n");
 }

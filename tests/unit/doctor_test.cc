@@ -70,9 +70,9 @@ nf_tables         inet filter, ip nat
 routing           ip rule add fwmark 1337 lookup 133
 
                                 iptables-legacy  iptables-nft     nftables
-usable                          yes, as it seems yes              yes
+usable                          probably         yes              yes
 rules of the sidecar            0                18               0
-rules of others there           0                2                0
+rules of other programs         0                2                0
 owner, meta skuid               yes              yes              yes
 TPROXY, tproxy                  yes              yes              yes
 nat in inet                                                       yes
@@ -97,7 +97,7 @@ TEST(DoctorTest, WhatIsMissingCostsSomething) {
   d.backends[2].features[1] = feature("TPROXY, tproxy", "tproxy", Family::ipv4);
   EXPECT_THAT(diagnosis_text(d, false),
               AllOf(HasSubstr("TPROXY, tproxy                  yes              no               IPv4 only\n"),
-                    HasSubstr("usable                          yes, as it seems yes              yes\n"),
+                    HasSubstr("usable                          probably         yes              yes\n"),
                     HasSubstr("- iptables-nft: no TPROXY (the kernel lacks it)\n"
                               "    without TPROXY no mesh\n"
                               "    to do: modprobe it\n"
@@ -113,7 +113,7 @@ TEST(DoctorTest, WithoutSomethingEssentialABackendIsOfNoUse) {
   d.automatic = BackendKind::iptables_legacy;
   d.because = "legacy tables are in use here";
   EXPECT_THAT(diagnosis_text(d, false),
-              AllOf(HasSubstr("usable                          yes, as it seems no "),
+              AllOf(HasSubstr("usable                          probably         no "),
                     HasSubstr("apply would use iptables-legacy (legacy tables are in use here).\n")));
   d.automatic.reset();
   EXPECT_THAT(diagnosis_text(d, false), HasSubstr("No usable backend.\n"));
@@ -130,12 +130,11 @@ TEST(DoctorTest, AMissingCapabilityIsToldOnce) {
     backend.permitted = false;
     backend.features.clear();
   }
-  EXPECT_THAT(findings(d),
-              ElementsAre(AllOf(Field(&Finding::what, "CAP_NET_ADMIN is not held"),
-                                Field(&Finding::remedy, HasSubstr("run as root"))),
-                          AllOf(Field(&Finding::what, "CAP_NET_RAW is not held"),
-                                Field(&Finding::cost, HasSubstr("the nf_tables backends need no such thing")),
-                                Field(&Finding::remedy, "securityContext.capabilities.add: [NET_RAW]"))));
+  EXPECT_THAT(findings(d), ElementsAre(AllOf(Field(&Finding::what, "CAP_NET_ADMIN is not held"),
+                                             Field(&Finding::remedy, HasSubstr("run as root"))),
+                                       AllOf(Field(&Finding::what, "CAP_NET_RAW is not held"),
+                                             Field(&Finding::cost, HasSubstr("the nf_tables backends do not need it")),
+                                             Field(&Finding::remedy, "securityContext.capabilities.add: [NET_RAW]"))));
   EXPECT_THAT(diagnosis_text(d, false),
               AllOf(HasSubstr("usable                          not permitted    not permitted    not permitted\n"),
                     HasSubstr("rules of the sidecar            ?                ?                ?\n"),
@@ -188,12 +187,12 @@ TEST(DoctorTest, AsJson) {
   const auto json = nlohmann::json::parse(diagnosis_json(d));
   EXPECT_EQ(json["host"]["kernel"], "6.1.0-18-amd64");
   EXPECT_EQ(json["host"]["capabilities"][2]["effective"], false);
-  EXPECT_EQ(json["host"]["user-namespace"]["uid-1337-is-mapped"], true);
+  EXPECT_EQ(json["host"]["user_namespace"]["uid_1337_is_mapped"], true);
   EXPECT_EQ(json["automatic"], "iptables-nft");
   EXPECT_EQ(json["backends"][1]["rules"]["others"], 2);
   EXPECT_EQ(json["backends"][1]["features"][1]["available"], nlohmann::json::array());
   EXPECT_EQ(json["findings"][0]["what"], "iptables-nft: no TPROXY (the kernel lacks it)");
-  EXPECT_EQ(json["tables"]["iptables-legacy"], nlohmann::json::array());
+  EXPECT_EQ(json["tables"]["iptables_legacy"], nlohmann::json::array());
   EXPECT_TRUE(json["tables"]["nf_tables"].is_null());
   EXPECT_EQ(json["routing"]["rules"][0]["fwmark"], 1337);
 }

@@ -290,7 +290,7 @@ TEST(Explain, EveryKindOfRuleOfThePlanMatchesSomePacketHere) {
       }
     }
   }
-  // The uid's rules for lo leave the gid's nothing: whoever is not the proxy's uid is returned before, who is as well.
+  // The uid's rules for lo leave the gid's nothing: what is not of the proxy's uid is returned before, what is as well.
   const std::set<std::string> dead{"-A ISTIO_OUTPUT -o lo -m owner ! --gid-owner 1337 -j RETURN",
                                    "-A ISTIO_OUTPUT -o lo -p tcp ! --dport 53 -m owner ! --gid-owner 1337 -j RETURN"};
   for (const auto& [kind, rule] : planned_kinds) {
@@ -554,7 +554,7 @@ TEST(Explain, SaysWhetherTheAnswersOfWhatLandsGetOut) {
                 "; cannot know what becomes of its answers: whether `-m owner --uid-owner 1337` of rule 1 of inet "
                 "f out holds (if it does not: they arrive; if it does: dropped: by rule 1 of inet f out)");
   EXPECT_EQ(end({from_inbound}, Verdict::accept, "in tcp :80"), lands);
-  // The source is that of the connection again behind POSTROUTING's address translation, not before.
+  // The source is that of the connection again after POSTROUTING's address translation, not before.
   EXPECT_THAT(end({PortMatch{End::source, {{15001, 15001}}}}, Verdict::drop, a_service), HasSubstr("answers are lost"));
   EXPECT_THAT(end({PortMatch{End::source, {{443, 443}}}}, Verdict::drop, a_service), Not(HasSubstr("answers")));
 }

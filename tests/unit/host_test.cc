@@ -274,7 +274,7 @@ TEST_F(GatherIds, AnUnknownUserThatWasNamedIsRefused) {
     EXPECT_EQ(error.code(), ExitCode::usage);
     EXPECT_EQ(error.what(), "ENVOY_USER: no user 'nobody-here' in " + passwd.path());
   }
-  config.proxy_uids = {7};  // -u: then nobody asks
+  config.proxy_uids = {7};  // -u: then it is not looked up
   EXPECT_TRUE(gather(config, names, host).warnings.empty());
 }
 
@@ -319,9 +319,10 @@ TEST_F(GatherIds, AnUnknownGroupIsAnError) {
 TEST_F(GatherIds, ExclusionsBesideAListAreWarnedOf) {
   names.owner_groups = {false, {"java"}};
   names.owner_groups_exclude = {"root"};
-  EXPECT_EQ(gather(config, names, host).warnings,
-            Texts{"ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE has no effect beside ISTIO_OUTBOUND_OWNER_GROUPS: only the "
-                  "groups of that are captured"});
+  EXPECT_EQ(
+      gather(config, names, host).warnings,
+      Texts{"ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE has no effect together with ISTIO_OUTBOUND_OWNER_GROUPS: only its "
+            "groups are captured"});
 }
 
 }  // namespace

@@ -101,7 +101,7 @@ TEST(ParseError, InterfaceNames) {
                                                 "\xff",
                                                 "@"};
   const std::string_view expected =
-      "an interface name of 1 to 15 printable ASCII characters without blanks and any of / : \" * \\";
+      "an interface name of 1 to 15 printable ASCII characters, no spaces and none of / : \" * \\";
   const auto not_a_file = [&](std::string_view value) { return !value.starts_with('@'); };
   std::vector<std::string_view> items;
   std::ranges::copy_if(values, std::back_inserter(items), not_a_file);
@@ -110,13 +110,13 @@ TEST(ParseError, InterfaceNames) {
   expect_refused("--in-interface", "--in-interface", expected, values, "explain");
   expect_refused("--out-interface", "--out-interface", expected, values, "explain");
   expect_refused("--out-interface", "--out-interface", expected, {""}, "explain");
-  const std::string_view beginning = "the name of an interface, or the beginning of some and a '+'";
+  const std::string_view beginning = "the name of an interface, or a prefix followed by '+'";
   expect_refused("-c", "-c, --istio-exclude-interfaces", beginning, {"+"});
   expect_refused("-k", "-k, --kube-virt-interfaces", beginning, {"+"});
   const std::string what = "-c, --istio-exclude-interfaces: ";
   expect({
       {"sidetrack -c eth*", what + "'eth*': expected " + std::string(expected),
-       "eth+ stands for every interface whose name begins so"},
+       "eth+ stands for every interface with that prefix"},
       {"sidetrack -c eth0,@list", what + "'@list': expected " + std::string(expected),
        "@FILE stands alone: give the option once more for it"},
       {"sidetrack -c +", what + "'+': expected " + std::string(beginning), "'+' alone is every interface"},
@@ -212,7 +212,7 @@ TEST(ParseError, Logging) {
 TEST(ParseError, NameTheItemOfAList) {
   expect({
       {"sidetrack -d 15090,x,15020", "-d, --istio-local-exclude-ports: 'x': expected a port from 1 to 65535",
-       "if the shell made file names of a bare *: this option takes none; -d '' is the empty list"},
+       "if the shell expanded a bare * to file names: this option takes no *; -d '' is the empty list"},
       {"sidetrack -d 1,0", "-d, --istio-local-exclude-ports: '0': expected a port from 1 to 65535"},
       {"sidetrack -i 10.0.0.0/8 -i 10.0.0.0/99",
        "-i, --istio-service-cidr: '10.0.0.0/99': expected an address range such as 10.0.0.0/8 or fd00::/8"},
@@ -231,23 +231,23 @@ TEST(ParseError, RecogniseAnExpandedAsterisk) {
   expect({
       {"sidetrack -b CMakeLists.txt src",
        "-b, --istio-inbound-ports: 'CMakeLists.txt': expected a port from 1 to 65535",
-       "if the shell made file names of a bare *, quote it: -b '*'"},
+       "if the shell expanded a bare * to file names, quote it: -b '*'"},
       {"sidetrack -p 1 -i README.md",
        "-i, --istio-service-cidr: 'README.md': expected an address range such as 10.0.0.0/8 or fd00::/8",
-       "if the shell made file names of a bare *, quote it: -i '*'"},
+       "if the shell expanded a bare * to file names, quote it: -i '*'"},
       {"sidetrack -x bin lib",
        "-x, --istio-service-exclude-cidr: 'bin': expected an address range such as 10.0.0.0/8 or fd00::/8",
-       "if the shell made file names of a bare *: this option takes none; -x '' is the empty list"},
+       "if the shell expanded a bare * to file names: this option takes no *; -x '' is the empty list"},
       {"sidetrack -b 80 443", "'443': not expected after '80'",
-       "quote a *, or the shell makes file names of it; separate the items of a list by commas alone"},
+       "quote '*' so that the shell does not expand it; separate the items of a list with commas only"},
       {"sidetrack apply -c CMakeLists.txt src", "'src': not expected after 'CMakeLists.txt'",
-       "quote a *, or the shell makes file names of it; separate the items of a list by commas alone"},
+       "quote '*' so that the shell does not expand it; separate the items of a list with commas only"},
   });
 }
 
 TEST(ParseError, WordsThatDoNotBelong) {
   const std::string_view quote =
-      "quote a *, or the shell makes file names of it; separate the items of a list by commas alone";
+      "quote '*' so that the shell does not expand it; separate the items of a list with commas only";
   expect({
       {"sidetrack apply now", "'now': not expected here", quote},
       {"sidetrack -n false", "'false': not expected after '-n'", "write it as -n=false"},
@@ -262,6 +262,9 @@ TEST(ParseError, WordsThatDoNotBelong) {
       {"sidetrack doctor now", "'now': not expected here", "sidetrack doctor --help lists the options"},
       {"istio-iptables help", "'help': not expected here", "sidetrack apply --help lists the options"},
       {"sidetrack help apply render", "'render': not expected after 'apply'", "help shows one command"},
+      {"sidetrack version foo", "'foo': not expected after 'version'", "the version takes no options"},
+      {"sidetrack --version --nonsense", "'--nonsense': not expected after '--version'",
+       "the version takes no options"},
       {"sidetrack completion", "completion: no shell given: expected one of bash, zsh, fish",
        "for example: source <(sidetrack completion bash)"},
       {"sidetrack completion tcsh", "completion: 'tcsh': expected one of bash, zsh, fish",
@@ -371,9 +374,12 @@ TEST(ParseError, CombinationsWithoutEffect) {
       {"sidetrack apply --check --cleanup-only",
        "--check asks about rules to be programmed, --cleanup-only programs none: give one of them"},
       {"sidetrack apply --family ipv4", "--family: apply programs both families",
-       "--family goes with render and --dry-run; to program IPv4 alone: --ip-families ipv4"},
-      {"sidetrack apply --format dot", "--format: apply prints text or json",
-       "the other formats go with render and --dry-run"},
+       "--family goes with render and --dry-run; to program only IPv4: --ip-families ipv4"},
+      {"sidetrack apply --format dot", "--format: apply prints no rules",
+       "--format and --json go with render and --dry-run"},
+      {"sidetrack apply --json", "--format: apply prints no rules", "--format and --json go with render and --dry-run"},
+      {"sidetrack clean --json", "--json: not an option of clean",
+       "it belongs to: apply, render, diff, verify, show, explain, doctor"},
       {"sidetrack explain out tcp :80 -b 80", "-b, --istio-inbound-ports: without effect on the live rules",
        "--plan asks about the rules of the given options"},
       {"sidetrack diff --clean -p 1", "-p, --envoy-port: without effect on the live rules",
@@ -393,7 +399,7 @@ TEST(ParseError, VariablesAreNamedWithTheirValue) {
            {"ISTIO_INBOUND_PORTS", "http", "a port from 1 to 65535"},
            {"ISTIO_LOCAL_EXCLUDE_PORTS", "80 90", "a port from 1 to 65535"},
            {"ISTIO_EXCLUDE_INTERFACES", "a/b",
-            "an interface name of 1 to 15 printable ASCII characters without blanks and any of / : \" * \\"},
+            "an interface name of 1 to 15 printable ASCII characters, no spaces and none of / : \" * \\"},
            {"ISTIO_SERVICE_CIDR", "10/8", "an address range such as 10.0.0.0/8 or fd00::/8"},
            {"ISTIO_SERVICE_EXCLUDE_CIDR", "*", "address ranges, not everything"},
            {"ISTIO_OUTBOUND_PORTS", "x", "a port from 1 to 65535"},

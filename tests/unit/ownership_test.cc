@@ -208,7 +208,7 @@ std::vector<std::string> not_of_istio(const Ruleset& ruleset) {
   return found;
 }
 
-// As it is sent to iptables, to nf_tables, and as mark_ours finds it beside a rule of somebody else.
+// As it is sent to iptables, to nf_tables, and as mark_ours finds it beside a rule of another program.
 TEST(Ownership, WhateverWePlan) {
   std::mt19937 dice(15006);
   for (int round = 0; round < 500; ++round) {

@@ -90,7 +90,7 @@ TEST(Dot, HoldsTheSameGraph) {
   EXPECT_TRUE(text.ends_with("}\n"));
 }
 
-// What stands in the chains' cards and behind the arrows, in the order of the drawing.
+// What stands in the chains' cards and after the arrows, in the order of the drawing.
 std::vector<std::string> words_of(const std::string& drawing) {
   std::vector<std::string> words;
   for (std::size_t at = 0; (at = drawing.find("<text ", at)) != std::string::npos;) {

@@ -311,7 +311,7 @@ TEST(Describe, SaysNothingOfAShapeThatItDoesNotKnow) {
             "its own");
 }
 
-// ---- Rules of somebody who means harm
+// ---- Hostile rules
 
 std::size_t count(const std::string& text, const std::string& what) {
   std::size_t found = 0;

@@ -8,7 +8,7 @@
 namespace sidetrack {
 namespace {
 
-// A chain in short: "a b" are rules of ours to ISTIO_A, ISTIO_B; "X" is somebody else's; "i1" is a rule of ours for a
+// A chain in short: "a b" are rules of ours to ISTIO_A, ISTIO_B; "X" is another program's; "i1" is a rule of ours for a
 // virtual machine's interface, which comes by -I.
 std::vector<std::string> words(const std::string& text) {
   std::vector<std::string> result;
@@ -74,7 +74,7 @@ TEST(Splice, BesideOthersAsIptablesWould) {
 TEST(Splice, EqualRulesStay) {
   EXPECT_EQ(spliced("X a Y b Z", "a b"), "X a Y b Z");
   EXPECT_EQ(spliced("i1 X a", "i1 a"), "i1 X a");
-  EXPECT_EQ(spliced("X i1 a", "i1 a"), "X i1 a") << "somebody came before us: not ours to undo";
+  EXPECT_EQ(spliced("X i1 a", "i1 a"), "X i1 a") << "another program came before us: not ours to undo";
 }
 
 TEST(Splice, InThePlaceOfWhatIsReplaced) {

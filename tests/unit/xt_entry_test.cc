@@ -114,7 +114,7 @@ TEST(XtEntry, WordsOfOthers) {
 TEST(XtEntry, CopyPutsTheLabelBack) {
   const auto wanted = encode_entry(rule(Family::ipv6, {}, Jump{"OTHERS"}), Family::ipv6);
   auto from_kernel = wanted;
-  // Behind the zero of the empty name stands what was in memory.
+  // After the zero of the empty name stands what was in memory.
   auto* name = from_kernel.data() + sizeof(ip6t_entry) + offsetof(xt_entry_target, u.user.name);
   std::memset(name, 'x', XT_EXTENSION_MAXNAMELEN);
   *name = std::byte{};

@@ -53,7 +53,7 @@ constexpr ProtocolMatch udp_only{Protocol::udp, false};
 
 struct MatchCase {
   const char* iptables;
-  std::vector<Match> matches;  // behind the first, which is the protocol if there is one
+  std::vector<Match> matches;  // after the first, which is the protocol if there is one
   const char* bytes;           // as on a little-endian machine
 };
 

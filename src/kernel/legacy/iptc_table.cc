@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <utility>
 
-extern "C" {  // unlike its elder, this header does not say so
+extern "C" {  // unlike libiptc.h, this header does not say so
 #include <libiptc/libip6tc.h>
 }
 
@@ -224,7 +224,7 @@ void require_none(int error, const char* path, Family family) {
   }
   if (error == EACCES || error == EPERM) require_capabilities();
   throw system_error(error, std::string("iptables-legacy: cannot read ") + path, ExitCode::failed,
-                     "the file belongs to nobody if the network namespace was made before the ids of its user "
+                     "the file belongs to the user nobody if the network namespace was made before the ids of its user "
                      "namespace were mapped");
 }
 

@@ -43,7 +43,7 @@ class IptcTable {
   // Changes the snapshot. Throws if libiptc refuses.
   virtual void edit(const std::vector<ChainEdit>& edits) = 0;
 
-  // Hands it to the kernel. Returns the errno, 0 if it is done. EAGAIN: somebody else changed the table since the
+  // Hands it to the kernel. Returns the errno, 0 if it is done. EAGAIN: another program changed the table since the
   // snapshot. Untouched rules keep the counters that they have by now: a second call gives them back, and if it alone
   // fails, the table is the new one although an errno is returned.
   [[nodiscard]] virtual int commit() = 0;
@@ -58,7 +58,7 @@ class IptcTable {
 [[nodiscard]] std::vector<std::string> table_names(Family family);
 [[nodiscard]] std::vector<Table> existing_tables(Family family);
 
-// Whether it holds rules, whoever wrote them. Only for tables that exist: others would be created.
+// Whether it holds rules, whichever program wrote them. Only for tables that exist: others would be created.
 [[nodiscard]] bool holds_rules(Family family, const std::string& table);
 
 // "table nat (ipv4)"

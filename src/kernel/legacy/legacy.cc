@@ -81,9 +81,9 @@ std::vector<ChainEdit> edits_of(const Live& seen, const Ruleset& wanted, Family 
 }
 
 // The order in which tables are committed, so that between two commits no traffic escapes and none is lost:
-//   - mangle before nat if TPROXY is asked for, else behind it: whoever takes the inbound traffic from now on is there
+//   - mangle before nat if TPROXY is asked for, else after it: what takes the inbound traffic from now on is there
 //     before the other goes. Where both take it for a moment, it lands on the proxy either way.
-//   - raw before nat if it is to hold rules, else behind it: a DNS query that nat redirects must have been given its
+//   - raw before nat if it is to hold rules, else after it: a DNS query that nat redirects must have been given its
 //     conntrack zone, or its answer finds no way back.
 std::vector<Table> commit_order(const Ruleset& wanted) {
   const auto any = [&](auto predicate) { return std::ranges::any_of(wanted.rules, predicate); };
@@ -146,7 +146,7 @@ class LegacyBackend : public Backend {
     tables_.clear();
     Live live;
     live.backend = kind();
-    std::vector<LiveChain> others;  // nobody of us writes to filter and security: their snapshots are not kept
+    std::vector<LiveChain> others;  // none of us writes to filter and security: their snapshots are not kept
     for (Family family : {Family::ipv4, Family::ipv6}) {
       for (Table table : existing_tables(family)) {
         TablePointer open = open_table(family, table);
@@ -216,7 +216,7 @@ class LegacyBackend : public Backend {
       if (any && !wanted.rules.empty()) require_extensions(family, wanted);
     }
     unchecked.emplace_back(
-        "iptables-legacy: whether the kernel accepts each rule in its place: only a commit can tell");
+        "iptables-legacy: whether the kernel accepts each rule in its place: only a commit shows that");
     return unchecked;
   }
 

@@ -24,7 +24,7 @@ std::string lock_path(const std::string& named) {
   return variable != nullptr && *variable != '\0' ? variable : "/run/xtables.lock";
 }
 
-// "a FIFO, not a regular file": nobody else can be expected to lock such a thing. Empty if all is well.
+// "a FIFO, not a regular file": no other program can be expected to lock it. Empty if all is well.
 std::string other_than_a_file(int file) {
   struct stat status {};
   return fstat(file, &status) == 0 ? host::not_regular(status.st_mode) : "";
@@ -52,7 +52,7 @@ XtablesLock::XtablesLock(const std::string& named, std::chrono::milliseconds wai
 
 namespace sidetrack {
 
-LockFile look_at_lock(const std::string& named) {
+LockFile inspect_lock(const std::string& named) {
   LockFile lock{legacy::lock_path(named), "", ""};
   const Descriptor file(open(lock.path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (file.valid()) {

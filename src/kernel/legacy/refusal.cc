@@ -55,7 +55,7 @@ Error not_permitted(const std::string& what) {
   return {ExitCode::not_permitted,
           fmt::format("{}: {} missing", what, missing.size() == 2 ? names + " are" : names + " is"),
           "legacy iptables needs both CAP_NET_ADMIN and CAP_NET_RAW (securityContext.capabilities.add); the nf_tables "
-          "backends need CAP_NET_ADMIN alone"};
+          "backends need only CAP_NET_ADMIN"};
 }
 
 // ---- extensions, by IPT_SO_GET_REVISION_*: may load a module, creates no table

@@ -78,7 +78,7 @@ class Attributes {
     const std::byte* end_ = nullptr;
   };
 
-  // Those behind the header of `header_size` bytes, which follows the netlink header.
+  // Those after the header of `header_size` bytes, which follows the netlink header.
   Attributes(const nlmsghdr* message, std::size_t header_size)
       : first_(static_cast<const nlattr*>(mnl_nlmsg_get_payload_offset(message, header_size))),
         end_(reinterpret_cast<const std::byte*>(message) + message->nlmsg_len) {}

@@ -14,7 +14,7 @@ class Datagram {
   explicit Datagram(std::span<const std::byte> bytes)
       : next_(reinterpret_cast<const nlmsghdr*>(bytes.data())), left_(static_cast<int>(bytes.size())) {}
 
-  // nullptr behind the last whole one.
+  // nullptr after the last whole one.
   [[nodiscard]] const nlmsghdr* next() {
     if (!mnl_nlmsg_ok(next_, left_)) return nullptr;
     const nlmsghdr* message = next_;
@@ -22,7 +22,7 @@ class Datagram {
     return message;
   }
 
-  // Whether nothing is left. Something is behind the last whole message if the next one was cut off.
+  // Whether nothing is left. Something is after the last whole message if the next one was cut off.
   [[nodiscard]] bool empty() const { return left_ == 0; }
 
  private:

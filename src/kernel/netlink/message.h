@@ -19,7 +19,7 @@ class Message {
     return *static_cast<const Header*>(mnl_nlmsg_get_payload(message_));
   }
 
-  // Those behind that header.
+  // Those after that header.
   template <typename Header>
   [[nodiscard]] Attributes attributes() const {
     return {message_, sizeof(Header)};

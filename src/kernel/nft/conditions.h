@@ -29,7 +29,7 @@ struct Surroundings {
 [[nodiscard]] std::optional<Alternatives> condition(const Value& value, std::span<const Bounds> bounds, bool negated,
                                                     const Surroundings& around);
 
-// The family that a comparison of `meta nfproto` or `meta protocol` leaves; nothing if it is no such thing.
+// The family that a comparison of `meta nfproto` or `meta protocol` leaves; nothing if it is another comparison.
 [[nodiscard]] std::optional<Families> family_condition(const Value& value, std::span<const Bounds> bounds,
                                                        bool negated);
 

@@ -15,8 +15,8 @@ struct Dump {
   std::vector<KernelTable> tables;
 };
 
-// The tables for which `wanted` is true, whole: never a part of them. Retries, a bounded number of times, if somebody
-// changes the rules while they are read, or the kernel breaks off; then throws busy.
+// The tables for which `wanted` is true, whole: never a part of them. Retries, a bounded number of times, if another
+// program changes the rules while they are read, or the kernel breaks off; then throws busy.
 [[nodiscard]] Dump dump(netlink::Socket& socket, const std::function<bool(const TableKey&)>& wanted);
 
 // Whether the table is of a family whose rules a pod's packets pass: inet, ip, ip6, netdev.

@@ -28,7 +28,7 @@ inline constexpr KeyType gid_type{"gid", 25, 4, true};
 
 // A field of a packet's headers.
 struct Field {
-  const char* text;  // nft's name; of a port, the part behind the protocol
+  const char* text;  // nft's name; of a port, the part after the protocol
   std::uint32_t base;
   std::uint32_t offset;
   std::uint32_t size;

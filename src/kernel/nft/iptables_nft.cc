@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// The backend iptables-nft: the tables of iptables in the families ip and ip6, which are everybody's.
+// The backend iptables-nft: the tables of iptables in the families ip and ip6, which all programs share.
 #include <fmt/format.h>
 #include <linux/netfilter.h>
 
@@ -37,7 +37,7 @@ std::vector<IptablesTable> iptables_tables() {
   return all;
 }
 
-// Those that are read besides, which nobody writes to but others.
+// Those that are read besides, which only other programs write to.
 constexpr Table other_tables[] = {Table::filter, Table::security};
 
 std::optional<IptablesTable> iptables_table_of(const TableKey& key) {
@@ -115,8 +115,8 @@ void require_awake(const IptablesTable& place, const Live& seen) {
 void require_called(const IptablesTable& place, const LiveChain& there) {
   const auto meant = builtin_hook(place.table, there.name);
   const char* fault = there.hook == meant ? nullptr
-                      : !there.hook       ? "is at no hook"
-                                          : "is not at the hook, or has not the type or the priority, of iptables";
+                      : !there.hook       ? "has no hook"
+                                          : "has a different hook, type or priority than iptables expects";
   if (fault == nullptr) return;
   const std::string table = text(place.key());
   throw Error(ExitCode::failed, fmt::format("iptables-nft: the chain {} of the table {} {}", there.name, table, fault),
@@ -199,7 +199,7 @@ class Writer {
     transaction_.add_rule(at, made.expressions, {}, rule, made.compat);
   }
 
-  // Of the first rule behind that slot that is there already; 0 if there is none.
+  // Of the first rule after that slot that is there already; 0 if there is none.
   static std::uint64_t next_handle(const ChainChange& change, std::size_t slot) {
     for (; slot < change.slots.size(); ++slot) {
       if (change.slots[slot].kept) return change.there->rules[*change.slots[slot].kept].handle;

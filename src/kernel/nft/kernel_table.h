@@ -29,7 +29,7 @@ struct KernelChain {
 };
 
 // What a set or map holds of one kind of key; keys from first to last, as the kernel compares them (memcmp), the fields
-// of a concatenation behind each other, each filled up with zeros to 4 bytes.
+// of a concatenation one after the other, each filled up with zeros to 4 bytes.
 struct KernelElement {
   std::string first;
   std::string last;

@@ -237,7 +237,7 @@ class RuleTranslation {
 
   // meta skuid 1337, meta skgid != { 1000, 3000 }
   //
-  // A packet without a socket (sent by the kernel itself) is owned by nobody: `-m owner ! --uid-owner 1337` matches it,
+  // A packet without a socket (sent by the kernel itself) has no owner: `-m owner ! --uid-owner 1337` matches it,
   // `meta skuid != 1337` does not. nf_tables has no expression for it; iptables-translate makes the same of the rule.
   void match(const OwnerMatch& m) {
     const bool uid = m.kind == OwnerKind::uid;

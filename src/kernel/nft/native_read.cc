@@ -49,7 +49,7 @@ void join_tproxy(std::vector<LiveRule>& rules) {
   }
 }
 
-// Whether the chain is one that Sidetrack or Istio makes in this table; others in it are somebody else's.
+// Whether the chain is one that Sidetrack or Istio makes in this table; others in it are another program's.
 bool is_of_sidecar(const KernelTable& table, const KernelChain& chain, Table in) {
   std::string name_of = chain.name;
   if (table.key.name == own_table) {

@@ -14,7 +14,7 @@
 
 namespace sidetrack::nft {
 
-// The backend iptables-nft: the tables raw, mangle and nat of ip and ip6, which are everybody's.
+// The backend iptables-nft: the tables raw, mangle and nat of ip and ip6, which all programs share.
 void change_iptables_nft(const Live& seen, const Ruleset& wanted, EqualRules equal, Transaction& transaction);
 
 // The backend nftables: table inet sidetrack, which is ours alone, and Istio's. Written anew as a whole.

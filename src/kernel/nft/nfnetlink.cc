@@ -55,7 +55,7 @@ void read(netlink::Socket& socket, netlink::Request& request,
   if (error == 0) return;
   // It was there when it was asked for: the caller knows it from the kernel.
   if (error == ENOENT) {
-    throw Error(ExitCode::busy, "cannot read the nf_tables ruleset: what was to be read is gone", "run it again");
+    throw Error(ExitCode::busy, "cannot read the nf_tables ruleset: it was deleted while being read", "run it again");
   }
   if (means_absence(error, request)) throw lacking(error, "the kernel has no nf_tables");
   throw unavailable(error, "cannot read the nf_tables ruleset");

@@ -17,7 +17,7 @@ namespace sidetrack::nft {
 // Gives every message of the answer to `take`.
 void read(netlink::Socket& socket, netlink::Request& request, const std::function<void(const netlink::Message&)>& take);
 
-// Changes with every commit in the namespace, whoever makes it.
+// Changes with every commit in the namespace, whichever program makes it.
 [[nodiscard]] std::uint32_t generation(netlink::Socket& socket);
 
 // Sends a whole transaction with one system call and returns all replies, which the kernel gave before it returned.

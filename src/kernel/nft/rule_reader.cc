@@ -88,9 +88,9 @@ class Reader {
     emit(target);
     done_ = true;
   }
-  // Goes on behind it, with what it changed.
+  // Goes on after it, with what it changed.
   void effect(const Target& target) {
-    if (tproxy_) return opaque("a statement behind tproxy");
+    if (tproxy_) return opaque("a statement after tproxy");
     emit(target);
     for (Branch& branch : branches_) {
       for (Match& match : branch) {
@@ -103,7 +103,7 @@ class Reader {
   void opaque(const std::string& words) { decide(UnknownTarget{words}); }
 
   void match(const Alternatives& ways) {
-    if (tproxy_) return opaque("a match behind tproxy");
+    if (tproxy_) return opaque("a match after tproxy");
     std::vector<Branch> longer;
     for (const Branch& branch : branches_) {
       for (const std::vector<Match>& way : ways) {
@@ -117,7 +117,7 @@ class Reader {
     if (branches_.empty()) end_never("a condition that never holds");
   }
   void unknown(const std::string& words) {
-    if (tproxy_) return opaque("a match behind tproxy");
+    if (tproxy_) return opaque("a match after tproxy");
     for (Branch& branch : branches_) branch.emplace_back(UnknownMatch{words});
   }
   void end_never(const std::string& words) {
@@ -585,7 +585,7 @@ class Reader {
   // tproxy to :15006 meta mark set 1 accept
   void take_tproxy(const RawExpression& e) {
     const auto port = constant<std::uint16_t>(e.u32(NFTA_TPROXY_REG_PORT), true);
-    if (!port || e.has(NFTA_TPROXY_REG_ADDR) || tproxy_) return opaque("tproxy to what is not known");
+    if (!port || e.has(NFTA_TPROXY_REG_ADDR) || tproxy_) return opaque("tproxy to an unknown port");
     tproxy_ = Tproxy{*port, 0, 0};
   }
 
@@ -616,7 +616,7 @@ class Reader {
     return result;
   }
 
-  // Those that are opaque: whether the rule goes on behind it is not known …
+  // Those that are opaque: whether the rule goes on after it is not known …
   void take_condition(const RawExpression& e) { unknown(e.words()); }
   // … or it certainly does.
   void take_side_effect(const RawExpression& e) { effect(Continue{e.words()}); }

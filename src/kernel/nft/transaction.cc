@@ -33,12 +33,9 @@ std::string words(const char* what, const std::string& name, const TableKey& tab
   return fmt::format("the {} {} of the table {}", what, printable(name), text(table));
 }
 
-// The value behind the last one of a range, which ends it in an interval set; nothing behind the highest of all.
-std::optional<Data> behind(Data value) {
-  for (std::size_t i = value.size; i-- > 0;) {
-    if (++value.bytes[i] != 0) return value;
-  }
-  return std::nullopt;
+// The value after the last one of a range, which ends it in an interval set; nothing after the highest of all.
+std::optional<Data> successor(Data value) {
+  return increment(std::span(value.bytes).first(value.size)) ? std::optional(value) : std::nullopt;
 }
 
 void add_element(nftnl_set* set, const Data& key, std::uint32_t flags) {
@@ -71,7 +68,7 @@ Transaction::Transaction(std::uint32_t generation)
     : generation_(generation), draft_(std::make_unique_for_overwrite<char[]>(longest_message)) {
   // Sequence 0: errors of the commit itself are reported under it.
   nlmsghdr* begin = nftnl_batch_begin(draft_.get(), 0);
-  // NFNL_BATCH_GENID (Linux 4.12): only if nobody else has committed meanwhile
+  // NFNL_BATCH_GENID (Linux 4.12): only if no other program has committed meanwhile
   mnl_attr_put_u32(begin, NFNL_BATCH_GENID, htonl(generation));
   append(*begin);
 }
@@ -154,7 +151,7 @@ void Transaction::add_set(const TableKey& table, const Set& set) {
       const std::size_t count = std::min(values_per_message, set.values.size() - from);
       for (const auto& [first, last] : std::span(set.values).subspan(from, count)) {
         add_element(made.get(), first, 0);
-        const auto end = set.interval ? behind(last) : std::nullopt;
+        const auto end = set.interval ? successor(last) : std::nullopt;
         if (end) add_element(made.get(), *end, NFT_SET_ELEM_INTERVAL_END);
       }
       nftnl_set_elems_nlmsg_build_payload(header, made.get());

@@ -56,11 +56,11 @@ const char* condition(std::uint16_t type) {
   }
 }
 
-std::optional<LiveRule> policy_rule(const Message& message) {
+std::optional<ListedRule> policy_rule(const Message& message) {
   const auto& header = message.header<fib_rule_hdr>();
   const auto family = family_of(header.family);
   if (!family) return std::nullopt;
-  LiveRule live;
+  ListedRule live;
   RoutingRule& rule = live.rule;
   const auto ask_more = [&](const std::string& what) { rule.more += (rule.more.empty() ? "" : " ") + what; };
   rule.family = *family;
@@ -145,12 +145,12 @@ std::optional<NetworkRoute::Kind> kind_of(unsigned char type) {
   }
 }
 
-std::optional<LiveRoute> network_route(const Message& message) {
+std::optional<ListedRoute> network_route(const Message& message) {
   const auto& header = message.header<rtmsg>();
   const auto family = family_of(header.rtm_family);
   const auto kind = kind_of(header.rtm_type);
   if (!family || !kind || (header.rtm_flags & (RTNH_F_DEAD | RTM_F_CLONED)) != 0) return {};
-  LiveRoute live;
+  ListedRoute live;
   live.route.kind = header.rtm_src_len != 0 || header.rtm_tos != 0 ? NetworkRoute::Kind::unknown : *kind;
   live.route.table = header.rtm_table;
   live.protocol = header.rtm_protocol;
@@ -183,7 +183,7 @@ std::optional<LiveRoute> network_route(const Message& message) {
   return live;
 }
 
-bool is_loopback_host(const LiveAddress& live) {
+bool is_loopback_host(const ListedAddress& live) {
   return live.device == loopback_index && live.prefix_length == live.address.bits();
 }
 
@@ -203,7 +203,7 @@ bool untagged(std::uint8_t protocol) {
   return protocol == RTPROT_UNSPEC || protocol == RTPROT_BOOT || protocol == RTPROT_STATIC;
 }
 
-bool is_istio_pair(const LiveRule& rule, const LiveRoute& route) {
+bool is_istio_pair(const ListedRule& rule, const ListedRoute& route) {
   if (!untagged(rule.protocol) || !untagged(route.protocol)) return false;
   const auto marked = rule.marked();
   const auto local = route.local_default();
@@ -213,7 +213,7 @@ bool is_istio_pair(const LiveRule& rule, const LiveRoute& route) {
 
 }  // namespace
 
-std::optional<PolicyRule> LiveRule::marked() const {
+std::optional<PolicyRule> ListedRule::marked() const {
   const bool plain = rule.action == RoutingRule::Action::lookup && !rule.inverted && !rule.from && !rule.to &&
                      rule.mark != 0 && rule.mask == 0xffffffff && rule.in.empty() && rule.out.empty() &&
                      rule.more.empty() && !rule.suppressed;
@@ -221,29 +221,29 @@ std::optional<PolicyRule> LiveRule::marked() const {
   return PolicyRule{rule.family, rule.mark, rule.table};
 }
 
-std::optional<LocalRoute> LiveRoute::local_default() const {
+std::optional<LocalRoute> ListedRoute::local_default() const {
   if (route.kind != NetworkRoute::Kind::local || route.to.prefix_length() != 0 || device != loopback_index) return {};
   return LocalRoute{route.to.family(), route.table};
 }
 
-bool Everything::is_ours(const LiveRule& rule) const {
+bool Everything::is_ours(const ListedRule& rule) const {
   if (!rule.marked()) return false;
   return rule.protocol == our_protocol ||
-         std::ranges::any_of(routes, [&](const LiveRoute& route) { return is_istio_pair(rule, route); });
+         std::ranges::any_of(routes, [&](const ListedRoute& route) { return is_istio_pair(rule, route); });
 }
 
-bool Everything::is_ours(const LiveRoute& route) const {
+bool Everything::is_ours(const ListedRoute& route) const {
   if (!route.local_default()) return false;
   return route.protocol == our_protocol ||
-         std::ranges::any_of(rules, [&](const LiveRule& rule) { return is_istio_pair(rule, route); });
+         std::ranges::any_of(rules, [&](const ListedRule& rule) { return is_istio_pair(rule, route); });
 }
 
 std::optional<PolicyRule> Everything::marked(std::size_t i) const {
   auto marked = rules[i].marked();
   if (!marked) return {};
-  const auto takes = [&](const LiveRule& live) { return goes_before(*marked, live.rule); };
+  const auto takes = [&](const ListedRule& live) { return goes_before(*marked, live.rule); };
   if (std::any_of(rules.begin(), rules.begin() + static_cast<std::ptrdiff_t>(i), takes)) {
-    marked->behind_others = rules[i].rule.priority;
+    marked->after_others = rules[i].rule.priority;
   }
   return marked;
 }
@@ -256,17 +256,17 @@ bool Everything::holds(const PolicyRule& rule) const {
 }
 
 bool Everything::holds(const LocalRoute& route) const {
-  return std::ranges::any_of(routes, [&](const LiveRoute& live) { return live.local_default() == route; });
+  return std::ranges::any_of(routes, [&](const ListedRoute& live) { return live.local_default() == route; });
 }
 
 bool Everything::holds(const Address& address) const {
   return std::ranges::any_of(
-      addresses, [&](const LiveAddress& live) { return is_loopback_host(live) && live.address == address; });
+      addresses, [&](const ListedAddress& live) { return is_loopback_host(live) && live.address == address; });
 }
 
 std::vector<Address> Everything::loopback_hosts() const {
   std::vector<Address> hosts;
-  for (const LiveAddress& live : addresses) {
+  for (const ListedAddress& live : addresses) {
     if (is_loopback_host(live)) hosts.push_back(live.address);
   }
   return hosts;
@@ -275,8 +275,8 @@ std::vector<Address> Everything::loopback_hosts() const {
 Everything list_everything(netlink::Socket& socket) {
   Everything all{list<fib_rule_hdr>(socket, RTM_GETRULE, policy_rule), list<rtmsg>(socket, RTM_GETROUTE, network_route),
                  list_addresses(socket), loopback_is_up(socket)};
-  for (LiveRule& live : all.rules) live.rule.ours = all.is_ours(live);
-  std::ranges::stable_sort(all.routes, {}, &LiveRoute::metric);
+  for (ListedRule& live : all.rules) live.rule.ours = all.is_ours(live);
+  std::ranges::stable_sort(all.routes, {}, &ListedRoute::metric);
   return all;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// The policy rules, routes and addresses of lo that are there, whoever made them.
+// The policy rules, routes and addresses of lo that are there, whichever program made them.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,14 @@ namespace sidetrack::routes {
 
 inline constexpr std::uint32_t loopback_index = 1;  // LOOPBACK_IFINDEX: lo is the first interface of every namespace
 
-struct LiveRule {
+struct ListedRule {
   RoutingRule rule;
   std::uint8_t protocol = 0;
   // Its value, if it is just `ip rule add fwmark MARK lookup TABLE`.
   [[nodiscard]] std::optional<PolicyRule> marked() const;
 };
 
-struct LiveRoute {
+struct ListedRoute {
   NetworkRoute route;        // without the name of its device
   std::uint32_t device = 0;  // its number, of several the first one
   std::uint32_t metric = 0;
@@ -31,19 +31,19 @@ struct LiveRoute {
 };
 
 struct Everything {
-  std::vector<LiveRule> rules;    // in the order in which they are asked
-  std::vector<LiveRoute> routes;  // those with the lowest metric first; not of broadcasts and multicast
-  std::vector<LiveAddress> addresses;
+  std::vector<ListedRule> rules;    // in the order in which they are asked
+  std::vector<ListedRoute> routes;  // those with the lowest metric first; not of broadcasts and multicast
+  std::vector<ListedAddress> addresses;
   bool loopback_is_up = true;
 
   // Those of lo that are single hosts.
   [[nodiscard]] std::vector<Address> loopback_hosts() const;
 
   // Whether Sidetrack or Istio made it.
-  [[nodiscard]] bool is_ours(const LiveRule& rule) const;
-  [[nodiscard]] bool is_ours(const LiveRoute& route) const;
+  [[nodiscard]] bool is_ours(const ListedRule& rule) const;
+  [[nodiscard]] bool is_ours(const ListedRoute& route) const;
 
-  // The value of rules[i], with what is said in plan.h of those that are behind others.
+  // The value of rules[i], with what model/routing.h says of those that come after others.
   [[nodiscard]] std::optional<PolicyRule> marked(std::size_t i) const;
 
   [[nodiscard]] bool holds(const PolicyRule& rule) const;

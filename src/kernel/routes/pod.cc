@@ -36,7 +36,7 @@ PodView read_pod() {
   netlink::Socket socket = routes::open_socket();
   std::map<std::uint32_t, Interface> interfaces = list_interfaces(socket);
   routes::Everything all = routes::list_everything(socket);
-  for (const routes::LiveAddress& live : all.addresses) {
+  for (const routes::ListedAddress& live : all.addresses) {
     const auto found = interfaces.find(live.device);
     if (found != interfaces.end() && live.usable) found->second.addresses.push_back({live.address, live.prefix_length});
   }
@@ -46,8 +46,8 @@ PodView read_pod() {
   std::ifstream range("/proc/sys/net/ipv4/ip_local_port_range");  // of the namespace of the thread that opens it
   if (range >> ports.first >> ports.last) pod.chosen_ports = ports;
   pod.rules.clear();
-  for (routes::LiveRule& live : all.rules) pod.rules.push_back(std::move(live.rule));
-  for (routes::LiveRoute& live : all.routes) {
+  for (routes::ListedRule& live : all.rules) pod.rules.push_back(std::move(live.rule));
+  for (routes::ListedRoute& live : all.routes) {
     // The kernel's own: what interface_address() says, too.
     if (live.route.table == local_table && live.protocol == RTPROT_KERNEL) continue;
     const auto interface = interfaces.find(live.device);

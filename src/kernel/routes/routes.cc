@@ -62,7 +62,7 @@ ifaddrmsg address_header(const Address& address) {
   ifaddrmsg header{};
   header.ifa_family = header_family(address.family);
   header.ifa_prefixlen = static_cast<std::uint8_t>(address.bits());
-  header.ifa_flags = IFA_F_NODAD;  // nobody on lo to ask: usable at once
+  header.ifa_flags = IFA_F_NODAD;  // no neighbour on lo to ask: usable at once
   header.ifa_index = loopback_index;
   return header;
 }
@@ -115,15 +115,15 @@ Error refusal(const netlink::Reply& reply, const std::string& what, Family famil
 // loopback needs.
 bool is_unusual(const Everything& all) {
   const std::vector<RoutingRule> usual = default_rules();
-  const auto is_other = [&](const LiveRule& live) {
+  const auto is_other = [&](const ListedRule& live) {
     return !live.rule.ours && std::ranges::find(usual, live.rule) == usual.end();
   };
-  const auto decides = [&](const LiveRoute& live) {
+  const auto decides = [&](const ListedRoute& live) {
     if (live.protocol == RTPROT_KERNEL || all.is_ours(live)) return false;
     return live.route.table != main_table || live.route.kind != NetworkRoute::Kind::onward;
   };
   const Address loopback = Address::loopback(Family::ipv4);
-  const auto reaches_loopback = [&](const LiveRoute& live) {
+  const auto reaches_loopback = [&](const ListedRoute& live) {
     return live.route.table == local_table && live.device == loopback_index && live.route.to.contains(loopback);
   };
   return !all.loopback_is_up || std::ranges::any_of(all.rules, is_other) || std::ranges::any_of(all.routes, decides) ||
@@ -143,11 +143,11 @@ class KernelRoutes : public Routes {
       if (!marked) continue;
       if (all.is_ours(all.rules[i])) {
         state.ours.policy_rules.push_back(*marked);
-      } else if (!marked->behind_others) {
+      } else if (!marked->after_others) {
         state.others.policy_rules.push_back(*marked);
       }
     }
-    for (const LiveRoute& live : all.routes) {
+    for (const ListedRoute& live : all.routes) {
       if (const auto local = live.local_default()) {
         (all.is_ours(live) ? state.ours : state.others).local_routes.push_back(*local);
       }
@@ -186,10 +186,10 @@ class KernelRoutes : public Routes {
       return true;
     };
     for (std::size_t i = 0; i < all.rules.size(); ++i) {
-      const LiveRule& live = all.rules[i];
+      const ListedRule& live = all.rules[i];
       if (all.is_ours(live) && taken_from(left.policy_rules, all.marked(i))) remove_one(live);
     }
-    for (const LiveRoute& live : all.routes) {
+    for (const ListedRoute& live : all.routes) {
       if (all.is_ours(live) && taken_from(left.local_routes, live.local_default())) remove_one(live);
     }
     for (const Address& address : all.loopback_hosts()) {
@@ -208,7 +208,7 @@ class KernelRoutes : public Routes {
       const netlink::Reply reply = add_one(one, there);
       if (reply.error == 0) continue;
       added.pop_back();
-      // Added by somebody else since `there` was listed, a second run of this program for one.
+      // Added by another program since `there` was listed, a second run of this program for one.
       if (reply.error == EEXIST && list_everything(socket_).holds(one)) continue;
       throw refusal(reply, "add " + words_of(one), family_in(one));
     }
@@ -220,7 +220,7 @@ class KernelRoutes : public Routes {
     netlink::Request request(RTM_NEWRULE, create, rule_header(rule));
     put_rule(request, rule, our_protocol);
     const auto before =
-        std::ranges::find_if(there.rules, [&](const LiveRule& live) { return goes_before(rule, live.rule); });
+        std::ranges::find_if(there.rules, [&](const ListedRule& live) { return goes_before(rule, live.rule); });
     if (before != there.rules.end()) request.put(FRA_PRIORITY, before->rule.priority - 1);
     return routes::request(socket_, request);
   }
@@ -237,14 +237,14 @@ class KernelRoutes : public Routes {
     return routes::request(socket_, request);
   }
 
-  void remove_one(const LiveRule& live) {
+  void remove_one(const ListedRule& live) {
     const PolicyRule rule = live.marked().value();
     netlink::Request request(RTM_DELRULE, NLM_F_ACK, rule_header(rule));
     put_rule(request, rule, live.protocol);
     request.put(FRA_PRIORITY, live.rule.priority);
     require_gone(routes::request(socket_, request), rule);
   }
-  void remove_one(const LiveRoute& live) {
+  void remove_one(const ListedRoute& live) {
     const LocalRoute route = live.local_default().value();
     netlink::Request request(RTM_DELROUTE, NLM_F_ACK, route_header(route, live.protocol));
     request.put(RTA_TABLE, route.table);

@@ -17,7 +17,7 @@ constexpr netlink::Subsystem rtnetlink{NETLINK_ROUTE,
                                        [](int error, const char* what) { return system_error(error, what); }};
 
 // Of a point-to-point link IFA_ADDRESS is the other end, IFA_LOCAL this one.
-std::optional<LiveAddress> live_address(const netlink::Message& message) {
+std::optional<ListedAddress> live_address(const netlink::Message& message) {
   const auto& header = message.header<ifaddrmsg>();
   const auto family = family_of(header.ifa_family);
   if (!family) return {};
@@ -27,7 +27,7 @@ std::optional<LiveAddress> live_address(const netlink::Message& message) {
   const auto address = local != nullptr ? address_of(*family, local) : std::nullopt;
   if (!address) return {};
   const bool usable = (header.ifa_flags & (IFA_F_TENTATIVE | IFA_F_DADFAILED)) == 0;
-  return LiveAddress{*address, header.ifa_prefixlen, header.ifa_index, usable};
+  return ListedAddress{*address, header.ifa_prefixlen, header.ifa_index, usable};
 }
 
 }  // namespace
@@ -62,7 +62,7 @@ std::optional<Address> address_of(Family family, const nlattr* attribute) {
   return address;
 }
 
-std::vector<LiveAddress> list_addresses(netlink::Socket& socket) {
+std::vector<ListedAddress> list_addresses(netlink::Socket& socket) {
   return list<ifaddrmsg>(socket, RTM_GETADDR, live_address);
 }
 

@@ -36,12 +36,12 @@ auto list(netlink::Socket& socket, int type, Parse parse) {
 [[nodiscard]] std::optional<Address> address_of(Family family, const nlattr* attribute);
 
 // ip address
-struct LiveAddress {
+struct ListedAddress {
   Address address;  // of a point-to-point link this end's
   std::uint8_t prefix_length = 0;
   std::uint32_t device = 0;  // its number
   bool usable = true;        // false as long as another host may have it
 };
-[[nodiscard]] std::vector<LiveAddress> list_addresses(netlink::Socket& socket);
+[[nodiscard]] std::vector<ListedAddress> list_addresses(netlink::Socket& socket);
 
 }  // namespace sidetrack::routes

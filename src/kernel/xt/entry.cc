@@ -126,7 +126,7 @@ Match address_match(End end, const Address& address, const Address& mask, bool n
   int length = 0;
   for (std::uint8_t byte : mask.view()) length += std::popcount(byte);
   const AddressRange range = AddressRange::prefix(address, length);
-  // Bits behind the mask are compared with zeros: such a rule never matches.
+  // Bits after the mask are compared with zeros: such a rule never matches.
   if (range.mask() == mask && range.first == address) return AddressMatch{end, {range}, negated};
   return UnknownMatch{
       fmt::format("{}-{} {}/{}", negated ? "! " : "", end == End::source ? 's' : 'd', address.text(), mask.text())};
@@ -207,7 +207,7 @@ std::string_view label_of(Verdict verdict) {
   return "";
 }
 
-// A standard target: four bytes behind the header, which libiptc fills in from the label.
+// A standard target: four bytes after the header, which libiptc fills in from the label.
 Extension standard_target(std::string_view label) {
   if (label.size() >= XT_EXTENSION_MAXNAMELEN) throw std::logic_error("a chain's name is too long");
   return {std::string(label), 0, std::vector<std::byte>(sizeof(xt_standard_target) - sizeof(xt_entry_target))};

@@ -200,7 +200,7 @@ std::optional<Target> decode_connmark(const ExtensionView& extension) {
   return std::nullopt;
 }
 
-// ---- CT --zone 1. Behind the first 64 bytes the kernel keeps a pointer of its own.
+// ---- CT --zone 1. After the first 64 bytes the kernel keeps a pointer of its own.
 
 Extension encode_zone(const CtZone& target) {
   xt_ct_target_info_v1 info{};
@@ -228,7 +228,7 @@ std::optional<Target> decode_ct(const ExtensionView& extension) {
 }
 
 // ---- What lets the packet go on, to the next rule. What some of these change (TOS, TTL, MSS) no match of the model
-// sees. TEE is none of them: whoever gets the copy may answer it, with a reset for one.
+// sees. TEE is none of them: the host that gets the copy may answer it, with a reset for one.
 
 constexpr std::string_view going_on[] = {
     "LOG", "NFLOG",  "ULOG",        "TRACE",    "AUDIT",   "CLASSIFY",    "TOS", "DSCP",    "ECN",       "TTL",

@@ -88,7 +88,7 @@ TEST_F(Doctor, OfAFreshNamespaceFindsNothingMissing) {
   EXPECT_EQ(d["host"]["kernel"], kernel.release);
   EXPECT_THAT(findings(d), IsEmpty());
   EXPECT_EQ(d["automatic"], "iptables-nft");
-  EXPECT_EQ(d["tables"]["iptables-legacy"], Json::array());
+  EXPECT_EQ(d["tables"]["iptables_legacy"], Json::array());
   EXPECT_EQ(d["tables"]["nf_tables"], Json::array());
   EXPECT_EQ(d["families"], Json({"ipv4", "ipv6"}));
   ASSERT_EQ(d["backends"].size(), 3U);
@@ -126,7 +126,7 @@ TEST_F(Doctor, SeesOthersRules) {
   const Json d = diagnosis();
   EXPECT_EQ(d["backends"][0]["rules"], rules(0, 1));
   EXPECT_EQ(d["backends"][1]["rules"], rules(0, 1));
-  EXPECT_EQ(d["tables"]["iptables-legacy"], Json({"mangle (ipv6)"}));
+  EXPECT_EQ(d["tables"]["iptables_legacy"], Json({"mangle (ipv6)"}));
   EXPECT_EQ(d["tables"]["nf_tables"], Json({"inet others", "ip nat"}));
 }
 
@@ -143,7 +143,7 @@ TEST_F(Doctor, WithoutAnyCapabilitySaysWhatItCouldNotSee) {
   apply({"--backend", "iptables-legacy"});
   const Json d = diagnosis({.outer = nobody});
   EXPECT_TRUE(d["automatic"].is_null());
-  EXPECT_TRUE(d["tables"]["iptables-legacy"].is_null());
+  EXPECT_TRUE(d["tables"]["iptables_legacy"].is_null());
   EXPECT_TRUE(d["tables"]["nf_tables"].is_null());
   EXPECT_THAT(findings(d), Contains("CAP_NET_ADMIN is not held"));
   for (const Json& backend : d["backends"]) EXPECT_EQ(backend["usable"], false);
@@ -166,10 +166,10 @@ TEST_F(Doctor, WithoutAnyCapabilityShowDoesNotGuess) {
 
 TEST_F(Doctor, SeesThatTheProxysIdDoesNotExist) {
   const Json d = diagnosis({.outer = {"unshare", "--user", "--net", "--map-root-user"}});
-  EXPECT_EQ(d["host"]["user-namespace"]["initial"], false);
-  EXPECT_EQ(d["host"]["user-namespace"]["owns-network-namespace"], true);
-  EXPECT_EQ(d["host"]["user-namespace"]["uid-1337-is-mapped"], false);
-  EXPECT_EQ(d["host"]["loopback-up"], false);
+  EXPECT_EQ(d["host"]["user_namespace"]["initial"], false);
+  EXPECT_EQ(d["host"]["user_namespace"]["owns_network_namespace"], true);
+  EXPECT_EQ(d["host"]["user_namespace"]["uid_1337_is_mapped"], false);
+  EXPECT_EQ(d["host"]["loopback_up"], false);
   EXPECT_THAT(findings(d), AllOf(Contains("user 1337 does not exist in this user namespace"),
                                  Contains("interface lo is down"), Contains(HasSubstr("iptables-nft: no owner (")),
                                  Contains(HasSubstr("iptables-legacy: no owner ("))));
@@ -189,7 +189,7 @@ TEST_F(Doctor, SeesWhoHoldsTheLock) {
 
 TEST_F(Doctor, SeesThatIpv6IsOff) {
   set_sysctl(ns, "ipv6/conf/lo/disable_ipv6", "1");
-  EXPECT_THAT(findings(diagnosis()), Contains(HasSubstr("IPv6 is off on lo alone")));
+  EXPECT_THAT(findings(diagnosis()), Contains(HasSubstr("IPv6 is off only on lo")));
   set_sysctl(ns, "ipv6/conf/all/disable_ipv6", "1");
   EXPECT_THAT(findings(diagnosis()), IsEmpty());
   EXPECT_EQ(diagnosis()["host"]["ipv6"]["off"], true);

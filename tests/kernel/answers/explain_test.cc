@@ -3,7 +3,7 @@
 // backend, over the rules that the kernel holds as well as over the plan.
 //
 // `scripts/test --seed N`, or $SIDETRACK_SEED, varies the options and the packets; a failure prints it. What a socket
-// cannot send, or what nobody would answer, is left to the unit tests: packets of no connection, replies on their own,
+// cannot send, or what no host would answer, is left to the unit tests: packets of no connection, replies on their own,
 // ICMP, what is dropped.
 #include "evaluate/explain.h"
 

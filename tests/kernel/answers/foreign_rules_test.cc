@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Whether explain is right beside rules of others: random ones by iptables-legacy, iptables-nft and nft, in tables
-// before and behind ours, and real connections through them. It is right, or says that it cannot know (of at most one
+// before and after ours, and real connections through them. It is right, or says that it cannot know (of at most one
 // packet in five), and is never wrong.
 //
 // $SIDETRACK_SEED varies them, $SIDETRACK_CASES is how many packets each backend gets; a failure prints the rules.
@@ -312,7 +312,7 @@ class ForeignRules : public KernelTest, public ::testing::WithParamInterface<con
     if (then.outcome.kind == Outcome::Kind::unknown) return {};
     result.text += sidetrack::text(then, {});
     if (predicted(then.outcome, probe.packet.protocol, pod) !=
-        result.landing) {  // lost, or to somebody who knows of none
+        result.landing) {  // lost, or to a process that knows of none
       result.landing = landed(Role::no_answer);
       result.may_be_refused = true;
     }

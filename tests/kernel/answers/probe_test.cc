@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// verify --probe: what it finds, and that finding it disturbs nobody.
+// verify --probe: what it finds, and that finding it disturbs no program.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -200,7 +200,7 @@ struct Part {
   const char* listed;         // by iptables
   const char* listed_by_nft;  // by nft
   Names failed;
-  const char* named;  // as missing, behind its chain
+  const char* named;  // as missing, after its chain
 };
 const std::vector<Part> parts{
     {"nat",
@@ -284,7 +284,7 @@ TEST_P(Probe, DoesNotTakeTproxyForRedirect) {
                         "instead of being redirected to port 15006"));
 }
 
-// A rule of somebody else, before ours: all of ours are there, and none is asked.
+// A rule of another program, before ours: all of ours are there, and none is asked.
 TEST_P(Probe, SeesWhatTheRulesAloneDoNotTell) {
   apply(options);
   pod_->ns().must({"nft", "-f", "-"}, R"(table ip other {
@@ -309,16 +309,16 @@ TEST_P(Probe, TriesWhatItMayConfined) {
   EXPECT_THAT(as_proxy.err, AllOf(HasSubstr("the rules are not compared"), HasSubstr("the rules cannot be read here")));
   EXPECT_THAT(named(as_proxy, "ok"), UnorderedElementsAreArray(in_both({"inbound tcp", "outbound excluded port tcp"})));
   EXPECT_THAT(as_proxy.out,
-              HasSubstr("uid 65534 to 192.0.2.1:80: to act as that user needs CAP_SETUID and CAP_SETGID"));
+              HasSubstr("uid 65534 to 192.0.2.1:80: acting as that user needs CAP_SETUID and CAP_SETGID"));
 
   const Output as_app = verify_confined(options, 1000);
   EXPECT_EQ(as_app.exit_code, 0) << as_app.out << as_app.err;
   EXPECT_THAT(named(as_app, "ok"),
               UnorderedElementsAreArray(in_both({"outbound tcp", "dns tcp", "dns udp", "app to itself tcp"})));
-  EXPECT_THAT(as_app.out, HasSubstr("uid 1337 to 127.0.0.6:15002: to act as that user needs CAP_SETUID"));
+  EXPECT_THAT(as_app.out, HasSubstr("uid 1337 to 127.0.0.6:15002: acting as that user needs CAP_SETUID"));
 }
 
-// It may not listen there: that nobody does is enough.
+// It may not listen there: that no process does is enough.
 TEST_P(Probe, TriesAPrivilegedPortConfined) {
   const std::string web = ports + "-i * -b * -o 80";
   apply(web);
@@ -332,7 +332,7 @@ TEST_P(Probe, SaysWhatNeedsAMarkConfined) {
   const Output output = verify_confined(options + "-m TPROXY", 1000);
   EXPECT_EQ(output.exit_code, 0) << output.out << output.err;
   EXPECT_THAT(named(output, "unknown"), IsSupersetOf(in_both({"tproxy tcp", "tproxy route tcp"})));
-  EXPECT_THAT(output.out, HasSubstr("with mark 1338: to set a mark needs CAP_NET_ADMIN: not tried"));
+  EXPECT_THAT(output.out, HasSubstr("with mark 1338: setting a mark needs CAP_NET_ADMIN: not tried"));
 }
 
 TEST_P(Probe, FailsConfinedWithAllThatMayBeMissing) {
@@ -500,7 +500,7 @@ TEST_P(ProbeAtWork, SeesWhereConnectionsGo) {
   EXPECT_THAT(named(transparent, "ok"),
               UnorderedElementsAreArray(in_both(together(tried, {"tproxy tcp", "tproxy route tcp"}))));
   EXPECT_THAT(named(transparent, "unknown"), UnorderedElementsAreArray(in_both({"tproxy excluded port tcp"})));
-  EXPECT_THAT(transparent.out, HasSubstr("-d 15020: somebody listens there"));
+  EXPECT_THAT(transparent.out, HasSubstr("-d 15020: a process listens there"));
 }
 
 // An answer is no proof: this one comes from the next hop.

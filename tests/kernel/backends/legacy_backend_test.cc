@@ -379,7 +379,7 @@ TEST_F(LegacyTest, ReadingAndCheckingBringNoTableToLife) {
 TEST_F(LegacyTest, AFailedCommitPutsBackTheTablesBeforeIt) {
   commit(asked());
   restore(space, "iptables-legacy-restore", others);
-  // Counters that nobody but a roll-back would give back.
+  // Counters that only a roll-back would give back.
   space.must({"iptables-legacy", "-t", "raw", "-R",    "ISTIO_OUTPUT_DNS", "1",    "-c", "21", "22",     "-p", "udp",
               "--dport",         "53", "-m",  "owner", "--uid-owner",      "1337", "-j", "CT", "--zone", "1"});
   space.must({"ip6tables-legacy", "-t", "mangle", "-I", "PREROUTING", "3", "-c", "23", "24", "-p", "esp"});

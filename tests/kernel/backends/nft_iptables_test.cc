@@ -219,7 +219,7 @@ TEST_F(NftIptables, AChainThatIsNotIptablesOwnIsRefused) {
   space.must({"nft", "add table ip nat; add chain ip nat OUTPUT"});
   const Error error = error_of(space, [&](Backend& backend) { backend.replace(backend.read(), {ports(1)}); });
   EXPECT_EQ(error.code(), ExitCode::failed) << error.what();
-  EXPECT_STREQ(error.what(), "iptables-nft: the chain OUTPUT of the table ip nat is at no hook");
+  EXPECT_STREQ(error.what(), "iptables-nft: the chain OUTPUT of the table ip nat has no hook");
   EXPECT_EQ(error.hint(), "see 'nft list chain ip nat OUTPUT'; delete it, or choose --backend nftables");
 }
 

@@ -202,15 +202,16 @@ TEST_F(Traps, AsTheLockOfTheLegacyTables) {
 }
 
 TEST_F(Traps, AsANetworkNamespace) {
-  for (const auto& [name, said] : {std::pair{"fifo", "it is a FIFO"}, std::pair{"zero", "it is a device"},
-                                   std::pair{"directory", "Is a directory"}}) {
+  for (const auto& [name, said] :
+       {std::pair{"fifo", "is a FIFO"}, std::pair{"zero", "is a device"}, std::pair{"directory", "is a directory"}}) {
     for (const Words& command :
          {Words{"show", "--netns", path(name)}, Words{"apply", "-b", "80", "--netns", path(name)},
           Words{"clean", "--netns", path(name)},
           Words{"istio-iptables", "-b", "80", "--network-namespace", path(name)}}) {
       const Output output = sidetrack(ns, command);
       EXPECT_EQ(output.exit_code, 2);
-      EXPECT_THAT(output.out + output.err, AllOf(HasSubstr("is not a network namespace"), HasSubstr(said)));
+      EXPECT_THAT(output.out + output.err,
+                  AllOf(HasSubstr(std::string(said) + ", not a network namespace"), HasSubstr(path(name))));
     }
   }
 }

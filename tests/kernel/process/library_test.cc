@@ -87,7 +87,7 @@ TEST_P(Library, WorksInAPodFromOutside) {
                                        "-u", "1337", "-i", "*", "-b", "*"});
   EXPECT_EQ(verified.exit_code, 0) << verified.out << verified.err;
   const LibraryPod::Difference equal = call([&] { return target.verify(options()); });
-  EXPECT_TRUE(equal.as_asked);
+  EXPECT_TRUE(equal.as_requested);
   EXPECT_THAT(equal.text, IsEmpty());
   EXPECT_EQ(equal.summary, std::string("rules and routes are as requested, through ") + GetParam());
   const LibraryPod::Difference differs = call([&] { return target.diff(options("80")); });
@@ -108,7 +108,7 @@ TEST_P(Library, WorksInAPodFromOutside) {
 TEST_P(Library, WorksWhereTheCallerIs) {
   setenv("XTABLES_LOCKFILE", absent_lock_file().c_str(), 1);
   EXPECT_TRUE(call([] { return LibraryPod::own().apply(options()); }).changed);
-  EXPECT_TRUE(call([] { return LibraryPod::own().verify(options()); }).as_asked);
+  EXPECT_TRUE(call([] { return LibraryPod::own().verify(options()); }).as_requested);
   EXPECT_TRUE(call([] { return LibraryPod::own().clean(); }).changed);
   unlink(absent_lock_file().c_str());
   unsetenv("XTABLES_LOCKFILE");
@@ -120,7 +120,7 @@ TEST_P(Library, WorksInTwoPodsAtOnce) {
     const LibraryPod target = pod_of(where);
     for (int i = 0; i < 5; ++i) {
       EXPECT_TRUE(target.apply(options(ports)).changed);
-      EXPECT_TRUE(target.verify(options(ports)).as_asked);
+      EXPECT_TRUE(target.verify(options(ports)).as_requested);
       EXPECT_TRUE(target.clean().changed);
     }
     EXPECT_TRUE(target.apply(options(ports)).changed);

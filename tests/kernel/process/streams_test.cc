@@ -31,7 +31,7 @@ class Streams : public KernelTest {
     if (!IsSkipped() && !HasFatalFailure()) ip(ns, "link set lo up\n");
   }
 
-  // The program with these arguments behind the words of a shell: ">&-", "trap '' PIPE; exec … ".
+  // The program with these arguments after the words of a shell: ">&-", "trap '' PIPE; exec … ".
   [[nodiscard]] Output run(const std::string& before, const Words& arguments, const std::string& redirection) const {
     Words words{"bash", "-c", fmt::format("{} exec \"$0\" \"$@\" {}", before, redirection), program_under_test()};
     words.insert(words.end(), arguments.begin(), arguments.end());

@@ -205,7 +205,7 @@ TEST_F(CniTest, ProgramsTheNamedNamespaceUnderItsOwnLock) {
   const Named name("sidetrack-test-" + pause.pid(), pause.pid());
   for (const std::string& target : {"/proc/" + pause.pid() + "/ns/net", "sidetrack-test-" + pause.pid()}) {
     for (const char* binary : {"legacy", "nft"}) {
-      // Somebody holds the node's lock: it has nothing to do with the pod's rules.
+      // A process holds the node's lock: it has nothing to do with the pod's rules.
       const Output output = node.program({"flock", "/run/xtables.lock", program_under_test(), "istio-iptables",
                                           "--cni-mode", "-i", "*", "-b", "*", "--ip-families", "ipv4",
                                           "--network-namespace", target, "--force-iptables-binary", binary});

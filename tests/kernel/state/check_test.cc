@@ -84,7 +84,7 @@ TEST_P(Check, SaysWhatItCouldNotAsk) {
               HasSubstr("warning: not checked: routing: whether the kernel accepts 'ip -6 addr add ::6/128 dev lo'"));
   const bool legacy = std::string_view(GetParam()) == "iptables-legacy";
   EXPECT_EQ(said.find("not checked: iptables-legacy: whether the kernel has nat (ipv4)") != std::string::npos, legacy);
-  EXPECT_EQ(said.find("only a commit can tell") != std::string::npos, legacy);
+  EXPECT_EQ(said.find("only a commit shows that") != std::string::npos, legacy);
 }
 
 TEST_P(Check, SaysWhichBackendsWouldLoseTheirRules) {

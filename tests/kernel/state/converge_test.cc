@@ -52,7 +52,7 @@ std::vector<Case> cases() {
   return all;
 }
 
-// Rules of somebody else, before, between and after ours, and a chain of their own.
+// Rules of another program, before, between and after ours, and a chain of their own.
 constexpr const char* others_first =
     "*nat\n-N OTHERS\n-A OTHERS -p udp --dport 7 -j RETURN\n-A PREROUTING -p udp --dport 9 -j OTHERS\n"
     "-A OUTPUT -p udp --dport 9 -m comment --comment others -j OTHERS\nCOMMIT\n"

@@ -245,7 +245,7 @@ TEST_P(DisturbedReading, VerifyNeverMissesADifference) {
     Words program;
     std::string input;
   };
-  // Of a shape of Istio's: any other is somebody else's, and no difference.
+  // Of a shape of Istio's: any other is another program's, and no difference.
   Words rule{"nft",  "add",   "rule", "inet",    "sidetrack", "nat-ISTIO_OUTPUT",
              "meta", "skuid", "4242", "counter", "return"};
   if (!native) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Somebody edits the rules by hand: what verify finds, apply mends, and what apply may not mend, verify goes on to
+// The rules are edited by hand: what verify finds, apply mends, and what apply may not mend, verify goes on to
 // report and apply warns of. For random edits on every backend:
 //
 //   verify = 0  <=>  diff = 0  <=>  apply changes nothing and warns of nothing
@@ -48,7 +48,7 @@ Edit shell(const std::string& line) {
 }
 Edit nft(const std::string& text) { return {{"nft", "-f", "-"}, text}; }
 
-// Edits of iptables' tables, in the words behind the program's name.
+// Edits of iptables' tables, in the words after the program's name.
 constexpr const char* of_iptables[] = {
     "-t nat -D OUTPUT 1",
     "-t nat -D ISTIO_OUTPUT 2",
@@ -190,7 +190,7 @@ TEST_P(HandEdits, VerifyDiffAndApplyAgree) {
     }
     const bool warned = applied.err.find("warning: ") != std::string::npos;
     const bool unchanged = listing(pod.ns()) == before;
-    if (applied.exit_code == 1) {  // refused by name: somebody else's part of our table
+    if (applied.exit_code == 1) {  // refused by name: another program's part of our table
       EXPECT_TRUE(unchanged) << applied.err;
       EXPECT_EQ(verified.exit_code, 6) << verified.out;
       continue;

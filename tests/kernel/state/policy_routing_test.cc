@@ -32,7 +32,7 @@ struct PolicyRouting : KernelTest {
   [[nodiscard]] std::string rules() const { return pod.ns().must({"ip", "rule"}); }
 
   // verify = 0, diff = 0, apply changes nothing and warns of nothing, what is marked stays.
-  void expect_as_asked() const {
+  void expect_as_requested() const {
     const std::string before = listing(pod.ns());
     for (const char* command : {"verify", "diff", "apply"}) {
       const Output output = run(command);
@@ -48,7 +48,7 @@ struct PolicyRouting : KernelTest {
 TEST_F(PolicyRouting, AnEqualRuleOfSomebodyElseStandsForOurs) {
   apply();
   shell("ip rule del fwmark 1337 lookup 133; ip rule add fwmark 1337 lookup 133 protocol zebra");
-  expect_as_asked();
+  expect_as_requested();
   EXPECT_EQ(run("clean").exit_code, 0);
   EXPECT_THAT(rules(), HasSubstr("fwmark 0x539 lookup 133 proto zebra"));
   EXPECT_THAT(run("clean").err, HasSubstr("nothing to remove"));
@@ -59,7 +59,7 @@ TEST_F(PolicyRouting, AnEqualRuleBehindTableMainDoesNot) {
   apply();
   EXPECT_THAT(rules(), AllOf(HasSubstr("40000:\tfrom all fwmark 0x539 lookup 133 proto zebra"),
                              HasSubstr("32765:\tfrom all fwmark 0x539 lookup 133 proto 137")));
-  expect_as_asked();
+  expect_as_requested();
 }
 
 TEST_F(PolicyRouting, OursBehindOthersIsMovedBeforeThem) {
@@ -81,9 +81,9 @@ TEST_F(PolicyRouting, OursBehindOthersIsMovedBeforeThem) {
     EXPECT_EQ(differs.exit_code, 6);
     EXPECT_THAT(differs.out, AllOf(HasSubstr(std::string("-ip rule add pref ") + place + " fwmark 1337 lookup 133"),
                                    HasSubstr("+ip rule add fwmark 1337 lookup 133")));
-    EXPECT_THAT(run("show").out, HasSubstr(std::string("at ") + place + ", behind rules of others"));
+    EXPECT_THAT(run("show").out, HasSubstr(std::string("at ") + place + ", after other programs' rules"));
     EXPECT_EQ(run("apply", {"--strict"}).exit_code, 0);
-    expect_as_asked();
+    expect_as_requested();
   }
   EXPECT_EQ(run("clean").exit_code, 0);
   EXPECT_THAT(rules(), Not(HasSubstr("lookup 133")));
@@ -92,7 +92,7 @@ TEST_F(PolicyRouting, OursBehindOthersIsMovedBeforeThem) {
 TEST_F(PolicyRouting, RulesThatCannotMatchMayStandBefore) {
   apply();
   shell("ip rule add pref 9 fwmark 0x200/0xf00 lookup 2004; ip rule add pref 10 fwmark 7 unreachable");
-  expect_as_asked();
+  expect_as_requested();
   EXPECT_THAT(rules(), HasSubstr("32765:\tfrom all fwmark 0x539"));
 }
 
@@ -127,7 +127,7 @@ TEST_F(PolicyRouting, WhatTakesMarkedPacketsAwayIsNamed) {
     EXPECT_THAT(applied.err, AllOf(HasSubstr("warning"), HasSubstr(named)));
     EXPECT_EQ(listing(pod.ns()), before);
     shell(undo);
-    expect_as_asked();
+    expect_as_requested();
   }
 }
 

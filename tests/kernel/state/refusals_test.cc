@@ -114,7 +114,7 @@ TEST_P(Lock, HeldBySomebodyElse) {
   std::remove(path.c_str());
 }
 
-// From the node, the node's lock is nobody's business: the namespace itself is locked.
+// From the node, the node's lock is irrelevant: the namespace itself is locked.
 TEST_P(Lock, OfAnotherNamespaceIsTheNamespaceItself) {
   const std::string path = "/tmp/sidetrack-test-node-lock-" + std::to_string(getpid());
   const FileDescriptor node(open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600));

@@ -53,7 +53,7 @@ struct Seen : KernelTest {
     return std::regex_replace(listing(pod.ns()), counters, "");
   }
 
-  void expect_as_asked(const std::string& options) const {
+  void expect_as_requested(const std::string& options) const {
     const std::string before = listed();
     for (const char* command : {"verify ", "diff ", "apply "}) {
       const Output output = run(command + options);
@@ -88,7 +88,7 @@ struct Seen : KernelTest {
       expect_in_the_way(by_nftables, named);
       EXPECT_THAT(explained(packet), HasSubstr(says));
       shell(undo);
-      expect_as_asked(by_nftables);
+      expect_as_requested(by_nftables);
     }
   }
 };
@@ -207,7 +207,7 @@ TEST_F(Seen, ARuleOfSomebodyElseInOurTable) {
   const Output verified = run("verify " + other);
   EXPECT_EQ(verified.exit_code, 6) << verified.err;
   EXPECT_THAT(verified.err, AllOf(HasSubstr("apply would refuse"), HasSubstr(named),
-                                  HasSubstr("'sidetrack apply' would refuse to make it so")));
+                                  HasSubstr("'sidetrack apply' would refuse to change that")));
   const Output differs = run("diff " + other);
   EXPECT_EQ(differs.exit_code, 6) << differs.err;
   EXPECT_THAT(differs.err, AllOf(HasSubstr("apply would refuse"), HasSubstr(named)));
@@ -219,7 +219,7 @@ TEST_F(Seen, ARuleOfSomebodyElseInOurTable) {
   }
 }
 
-// Whoever is at the other end of eth0 is found by packets of their own, which others' rules drop.
+// The host at the other end of eth0 is found by packets of their own, which others' rules drop.
 TEST_F(Seen, Neighbours) {
   const std::string options = "--backend nftables --ip-families ipv4,ipv6 -i * -b *";
   ASSERT_EQ(run("apply " + options).exit_code, 0);
@@ -243,7 +243,7 @@ TEST_F(Seen, Neighbours) {
     expect_in_the_way(options, named);
     EXPECT_THAT(explained(packet), HasSubstr(says));
     shell(undo);
-    expect_as_asked(options);
+    expect_as_requested(options);
   }
 }
 
@@ -257,7 +257,7 @@ TEST_F(Seen, RulesOfIpv6Alone) {
     shell(fmt::format("ip6tables-nft -A {}", rule));
     expect_in_the_way(options, std::string("rule 1 of filter ") + (rule[0] == 'I' ? "INPUT" : "OUTPUT"));
     shell(fmt::format("ip6tables-nft -D {}", rule));
-    expect_as_asked(options);
+    expect_as_requested(options);
   }
 }
 
@@ -298,7 +298,7 @@ TEST_F(Seen, AnEmptyTableOfOursIsLeftOver) {
   const Output applied = run("apply " + options);
   EXPECT_EQ(applied.exit_code, 0) << applied.err;
   EXPECT_EQ(listed(), before);
-  expect_as_asked(options);
+  expect_as_requested(options);
 }
 
 TEST_F(Seen, CleanupOnlyThatIsNotToHappen) {

@@ -40,7 +40,7 @@ class Unreadable : public KernelTest {
     if (!IsSkipped() && !HasFatalFailure()) ip(ns, "link set lo up\n");
   }
 
-  // Nothing is changed, and nobody is told that there is nothing.
+  // Nothing is changed, and no message says that there is nothing.
   void expect_refused(const Words& with, const char* missing) const {
     const std::string before = listing(ns);
     for (const char* command : commands) {
@@ -58,7 +58,7 @@ class Unreadable : public KernelTest {
 TEST_F(Unreadable, LegacyRulesWithoutNetRaw) {
   ns.must(sidetrack("apply") + Words{"--backend", "iptables-legacy"});
   expect_refused(net_admin_alone, "CAP_NET_RAW");
-  // Named or not: a second set beside them is not what anybody asks for.
+  // Named or not: a second set beside them is not what was requested.
   const Output output = ns.program(net_admin_alone + sidetrack("apply") + Words{"--backend", "nftables"});
   EXPECT_EQ(output.exit_code, 4) << output.err;
 }
@@ -118,12 +118,12 @@ class FallingBack : public Unreadable {
 TEST_F(FallingBack, AChainAtAnotherPriority) {
   expect_nftables(
       "nft 'add table ip nat; add chain ip nat OUTPUT { type nat hook output priority 50; }' && exec \"$@\"",
-      "OUTPUT of the table ip nat is not at the hook");
+      "OUTPUT of the table ip nat has a different hook");
 }
 
 TEST_F(FallingBack, AChainWithoutAHook) {
   expect_nftables("nft 'add table ip nat; add chain ip nat OUTPUT' && exec \"$@\"",
-                  "OUTPUT of the table ip nat is at no hook");
+                  "OUTPUT of the table ip nat has no hook");
 }
 
 TEST_F(FallingBack, ADormantTable) {

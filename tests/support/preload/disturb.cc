@@ -125,7 +125,7 @@ Bytes half_of(const Bytes& datagram) {
 
 void append(Bytes& to, const Bytes& more) { to.insert(to.end(), more.begin(), more.end()); }
 
-// Somebody changed what was being listed: all but the first message was passed over.
+// Another program changed what was being listed: all but the first message was passed over.
 Bytes interrupted(Bytes datagram) {
   const std::vector<std::size_t> places = messages_of(datagram);
   if (places.size() > 1) {
@@ -214,7 +214,7 @@ ssize_t receive(int fd, void* buffer, std::size_t length, Really really, bool& t
 
 // ---- legacy iptables
 
-// The size of the table's entries, before somebody else changed it.
+// The size of the table's entries, before another program changed it.
 void make_stale(int level, void* value) {
   constexpr unsigned entry = 152;
   if (level == IPPROTO_IP) static_cast<ipt_getinfo*>(value)->size += entry;

@@ -13,7 +13,7 @@
 
 namespace {
 
-// In an xt_entry_match as in a netlink attribute a name ends with a zero and stands behind one, but for the name that
+// In an xt_entry_match as in a netlink attribute a name ends with a zero and stands after one, but for the name that
 // is asked about by IPT_SO_GET_REVISION_*, which stands first.
 void rename_in(std::string& bytes, std::string_view name) {
   const std::string ended = std::string(name) + '\0';

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// What every document of --json has in common.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "doctor/doctor.h"
+#include "probe/probe.h"
+#include "render/explain.h"
+#include "render/render.h"
+#include "render/show.h"
+#include "unit/asking.h"
+#include "unit/usual_config.h"
+
+namespace sidetrack {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+
+// Returns how many keys there are.
+std::size_t expect_snake_case(const nlohmann::json& value) {
+  std::size_t keys = 0;
+  if (!value.is_structured()) return 0;
+  for (const auto& [key, item] : value.items()) {
+    if (value.is_object()) {
+      EXPECT_THAT(key, MatchesRegex("[a-z][a-z0-9_]*"));
+      ++keys;
+    }
+    keys += expect_snake_case(item);
+  }
+  return keys;
+}
+
+Diagnosis diagnosis() {
+  Diagnosis made;
+  made.host.capabilities = {{"CAP_NET_ADMIN", true, true}, {"CAP_NET_RAW", false, true}};
+  made.host.user_namespace = {true, true, {{0, 0, 4294967295}}, {{0, 0, 4294967295}}};
+  made.backends.resize(1);
+  made.backends[0].features = {
+      {"TPROXY, tproxy", "TPROXY", "-m TPROXY fails", false, {}, "the kernel lacks it", "modprobe it"}};
+  made.legacy_tables = {"nat (ipv4)"};
+  made.nf_tables = {"ip nat"};
+  made.routing.policy_rules = {{Family::ipv4, 1337, 133}};
+  return made;
+}
+
+Comparison comparison(const Plan& plan) {
+  const Live live = as_live(plan.ruleset, BackendKind::iptables_nft);
+  Comparison made;
+  made.backends = {diff(live, {})};
+  made.missing = {{{Family::ipv4, 1337, 133, 100}}, {{Family::ipv4, 133}}, {*Address::parse("::6")}};
+  made.obstacles = {{"rule 1 of filter OUTPUT: -A OUTPUT -j DROP", "out tcp 192.0.2.1:80", "lands", "dropped"}};
+  return made;
+}
+
+TEST(Json, HasKeysInSnakeCase) {
+  const Config config = injected();
+  const Plan plan = sidetrack::plan(config, dual_stack());
+  const Comparison compared = comparison(plan);
+  ProbeResult failed{"outbound tcp ipv4", ProbeResult::Verdict::failed, "lost", std::chrono::milliseconds(1), {}, {}};
+  failed.rules = plan.ruleset.rules;
+  const Live live[] = {as_live(plan.ruleset, BackendKind::nftables)};
+  const std::pair<const char*, std::string> documents[] = {
+      {"render", json(plan, config)},
+      {"doctor", diagnosis_json(diagnosis())},
+      {"diff", diff_json(compared)},
+      {"verify --probe", probe_json({failed}, &compared)},
+      {"verify --probe, unprivileged", probe_json({failed}, nullptr)},
+      {"show", show_json(live, compared.missing)},
+      {"explain", json(ask("-m TPROXY -i * -b *", "in tcp :80", BackendKind::iptables_nft))},
+  };
+  for (const auto& [name, document] : documents) {
+    SCOPED_TRACE(name);
+    EXPECT_GT(expect_snake_case(nlohmann::json::parse(document)), 4U);
+  }
+}
+
+TEST(Json, HasAListOfWordsOnOneLine) {
+  Config config = injected();
+  config.inbound_exclude_ports.clear();
+  std::string ports;
+  for (std::uint16_t port = 20000; port < 20050; ++port) {
+    config.inbound_exclude_ports.push_back(port);
+    ports += (ports.empty() ? "" : ", ") + std::to_string(port);
+  }
+  EXPECT_THAT(json(plan(config, dual_stack()), config), HasSubstr("\"istio_local_exclude_ports\": [" + ports + "],\n"));
+}
+
+}  // namespace
+}  // namespace sidetrack
