@@ -132,27 +132,28 @@ answers_without_sidecar() { # URL BODY: not even in passing, which a header of t
   is "$(request -i "$1" 2>&1 | tr -d '\r' | sed -n '/^x-sidecar/p; $p')" "$2"
 }
 
+when=''
 # interception POD IPv4 IPv6 SOURCE4 SOURCE6: what the manifests promise of a running pod. The app sees a client's request that passed
-# the sidecar as coming from SOURCE.
+# the sidecar as coming from SOURCE. $when says at which point of a test.
 interception() {
   local pod=$1 four=$2 six=$3
-  check "$pod: a client's request passes the sidecar, IPv4" answers "http://$four:8080/" "app on 8080: from $4, sidecar: inbound"
-  check "$pod: a client's request passes the sidecar, IPv6" answers "http://[$six]:8080/" "app on 8080: from $5, sidecar: inbound"
-  check "$pod: the excluded port 9080 reaches the app, IPv4" answers_without_sidecar "http://$four:9080/" \
+  check "$when$pod: a client's request passes the sidecar, IPv4" answers "http://$four:8080/" "app on 8080: from $4, sidecar: inbound"
+  check "$when$pod: a client's request passes the sidecar, IPv6" answers "http://[$six]:8080/" "app on 8080: from $5, sidecar: inbound"
+  check "$when$pod: the excluded port 9080 reaches the app, IPv4" answers_without_sidecar "http://$four:9080/" \
     "app on 9080: from 198.51.100.10, sidecar: "
-  check "$pod: the excluded port 9080 reaches the app, IPv6" answers_without_sidecar "http://[$six]:9080/" \
+  check "$when$pod: the excluded port 9080 reaches the app, IPv6" answers_without_sidecar "http://[$six]:9080/" \
     "app on 9080: from 2001:db8:51::10, sidecar: "
-  check "$pod: the app's own request passes the sidecar, IPv4" answers "http://$four:9080/fetch/198.51.100.10:80/" \
+  check "$when$pod: the app's own request passes the sidecar, IPv4" answers "http://$four:9080/fetch/198.51.100.10:80/" \
     "target on 198.51.100.10:80: from $four, sidecar: outbound"
-  check "$pod: the app's own request passes the sidecar, IPv6" answers "http://$four:9080/fetch/[2001:db8:51::10]:80/" \
+  check "$when$pod: the app's own request passes the sidecar, IPv6" answers "http://$four:9080/fetch/[2001:db8:51::10]:80/" \
     "target on 2001:db8:51::10:80: from $six, sidecar: outbound"
-  check "$pod: the app's request to the excluded port 9999 does not, IPv4" answers "http://$four:9080/fetch/198.51.100.10:9999/" \
+  check "$when$pod: the app's request to the excluded port 9999 does not, IPv4" answers "http://$four:9080/fetch/198.51.100.10:9999/" \
     "target on 198.51.100.10:9999: from $four, sidecar: "
-  check "$pod: the app's request to the excluded port 9999 does not, IPv6" answers "http://$four:9080/fetch/[2001:db8:51::10]:9999/" \
+  check "$when$pod: the app's request to the excluded port 9999 does not, IPv6" answers "http://$four:9080/fetch/[2001:db8:51::10]:9999/" \
     "target on 2001:db8:51::10:9999: from $six, sidecar: "
-  check "$pod: the app's request to the excluded range does not, IPv4" answers "http://$four:9080/fetch/203.0.113.10:80/" \
+  check "$when$pod: the app's request to the excluded range does not, IPv4" answers "http://$four:9080/fetch/203.0.113.10:80/" \
     "target on 203.0.113.10:80: from $four, sidecar: "
-  check "$pod: the app's request to the excluded range does not, IPv6" answers "http://$four:9080/fetch/[2001:db8:cb::10]:80/" \
+  check "$when$pod: the app's request to the excluded range does not, IPv6" answers "http://$four:9080/fetch/[2001:db8:cb::10]:80/" \
     "target on 2001:db8:cb::10:80: from $six, sidecar: "
 }
 

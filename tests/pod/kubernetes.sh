@@ -4,61 +4,9 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 . scripts/container.sh
 . tests/pod/checks.sh
+. tests/pod/pods.sh
 program=$1 images=$2
-node=/run/node
 version=$(kubectl version -o json | jq -r .serverVersion.gitVersion)
-
-# ---- pods
-manifest() { # FILE [jq options] FILTER: the pod of a file of container/, or of that with HAProxy, changed
-  local file=$1
-  shift
-  kubectl create --dry-run=client --validate=false -o json -f "$manifests/$file" | jq "$@"
-}
-with_haproxy() { manifests=$node/haproxy manifest "$@"; }
-bind() { # there is no scheduler here
-  jq -n --arg name "$1" '{apiVersion: "v1", kind: "Binding", metadata: {$name}, target: {apiVersion: "v1", kind: "Node", name: "node1"}}' |
-    kubectl create --raw "/api/v1/namespaces/default/pods/$1/binding" -f - >/dev/null
-}
-start() { # a pod on standard input
-  local pod
-  pod=$(cat)
-  kubectl create -f - <<<"$pod" >/dev/null
-  bind "$(jq -r .metadata.name <<<"$pod")"
-}
-field() { kubectl get pod "$1" -o json | jq -r "$2"; }
-address() { field "$1" ".status.podIPs[$2].ip"; }
-ready() { is "$(field "$1" '.status.conditions[] | select(.type == "Ready") | .status')" True; }
-becomes_ready() { eventually 120 ready "$1" || { kubectl describe pod "$1"; kubectl logs "$1" -c istio-init; return 1; }; }
-process() { # POD: one of its app
-  grep -ls "$(field "$1" '.status.containerStatuses[] | select(.name == "app") | .containerID | split("/")[2]')" /proc/[0-9]*/cgroup |
-    sed -n '1s,^/proc/\([0-9]*\)/.*,\1,p'
-}
-in_pod() {
-  local pid=$node/pid-$1
-  [ -s "$pid" ] || process "$1" >"$pid"
-  nsenter --target "$(cat "$pid")" --net "${@:2}"
-}
-init_state='.status.initContainerStatuses[] | select(.name == $name) | .state, .lastState | .terminated // empty'
-init_field() { # POD CONTAINER FIELD, of its last end
-  kubectl get pod "$1" -o json | jq -r --arg name "$2" "[$init_state][0].$3"
-}
-init_ended_with() { is "$(init_field "$1" "$2" exitCode)" "$3"; }
-app_never_started() {
-  is "$(field "$1" '[.status.containerStatuses[] | select(.started or .ready or .restartCount > 0 or .state.running or .state.terminated)] | length')" 0
-}
-one_line() { # TEXT WORDS…: a single line of the text has all the words
-  local text=$1 word
-  shift
-  for word in "$@"; do text=$(grep -F -- "$word" <<<"$text") || { echo "no line has '$word' and what comes before"; return 1; }; done
-  is "$(wc -l <<<"$text")" 1
-}
-# With `eventually`: a container that is run again has no log for a moment.
-logs_say() { one_line "$(kubectl logs "$1" -c "$2")" "${@:3}"; }
-description_says() { one_line "$(kubectl describe pod "$1" | sort -u)" "${@:2}"; } # of this end and the one before
-events_say() {
-  kubectl get events --field-selector "involvedObject.name=$1" -o json | jq -r '.items[].message' |
-    { grep -F -- "$2" || { kubectl get events --field-selector "involvedObject.name=$1"; return 1; }; }
-}
 
 serve_target "$images/nginx"
 mkdir "$node/bin"
@@ -92,6 +40,7 @@ check "$pod: becomes ready" becomes_ready "$pod"
 check "$pod: kubectl logs says what was programmed, in one line" logs_say "$pod" istio-init programmed rules
 intercepted() { # POD SOURCE4 SOURCE6 [with-envoy]
   local four six
+  process "$1" >"$node/process-$1"
   four=$(address "$1" 0) six=$(address "$1" 1)
   interception "$1" "$four" "$six" "$2" "$3"
   [ -z "${4:-}" ] || through_envoy "$1" "$four" "$six" "$2" "$3"
@@ -208,16 +157,9 @@ check "$pod: meanwhile a connection stayed open over 2000 requests" connection_k
 check "$pod: a client's request still passes the sidecar" answers "http://$four:8080/" "app on 8080: from 127.0.0.6, sidecar: inbound"
 
 # ---- from the node, and from an ephemeral container
-says() { # WORDS… -- COMMAND…
-  local words=() said word
-  while [ "$1" != -- ]; do words+=("$1"); shift; done
-  shift
-  said=$("$@") || { echo "$said"; return 1; }
-  for word in "${words[@]}"; do grep -qF -- "$word" <<<"$said" || { echo "no '$word' in:"; echo "$said"; return 1; }; done
-}
 debugged() { says ISTIO_INBOUND 15006 ISTIO_OUTPUT "lands on 127.0.0.1:15001" -- page docs/debugging.md "Debug a pod on a node" -e "s/POD/$pod/g"; }
 check "docs/debugging.md, Debug a pod on a node: its commands tell the rules of the pod, and where the app's request goes" debugged
-pid=$(process "$pod") || true
+pid=$(process "$pod")
 check "node: sidetrack explain --pid: TPROXY takes a client's request to $tproxy" says ISTIO_TPROXY 15006 -- \
   "$program" explain --pid "$(process "$tproxy")" in tcp :8080 --from 198.51.100.10
 check "node: sidetrack explain --pid: a client's request" says 15006 -- "$program" explain --pid "$pid" in tcp :8080 --from 198.51.100.10 --brief
