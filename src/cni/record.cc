@@ -197,12 +197,6 @@ void RecordFolder::remove(const std::string& container_id) const {
   fsync(folder_.get());
 }
 
-std::optional<Record> RecordFolder::read(const std::string& container_id) const {
-  return read_record(in_folder(container_id), container_id);
-}
-
-Records RecordFolder::read_all() const { return cni::read_all(path_); }
-
 void RecordFolder::remove_leftovers() const {
   const Turn turn(folder_, path_);
   for (const std::string& name : names_in(path_)) {
@@ -211,11 +205,21 @@ void RecordFolder::remove_leftovers() const {
   }
 }
 
+void RecordFolder::require_writable() const {
+  if (faccessat(folder_.get(), ".", W_OK | X_OK, AT_EACCESS) != 0) {
+    throw failed(fmt::format("cannot write to the folder {}", path_), errno);
+  }
+}
+
 void write(const Record& record, const std::string& folder) { RecordFolder(folder).write(record); }
 
 void remove(const std::string& container_id, const std::string& folder) {
   if (access(folder.c_str(), F_OK) != 0 && errno == ENOENT) return;
   RecordFolder(folder).remove(container_id);
+}
+
+std::optional<Record> read(const std::string& container_id, const std::string& folder) {
+  return read_record(folder + "/" + container_id, container_id);
 }
 
 Records read_all(const std::string& folder) {

@@ -48,13 +48,11 @@ class RecordFolder {
   // That there is none is no error.
   void remove(const std::string& container_id) const;
 
-  // Nothing if there is none. Throws Error (failed) if the file is no record, too.
-  [[nodiscard]] std::optional<Record> read(const std::string& container_id) const;
-
-  [[nodiscard]] Records read_all() const;
-
   // Removes what writers left behind that were killed.
   void remove_leftovers() const;
+
+  // Throws unless a record could be written.
+  void require_writable() const;
 
  private:
   [[nodiscard]] std::string in_folder(const std::string& name) const { return path_ + "/" + name; }
@@ -65,7 +63,9 @@ class RecordFolder {
 
 void write(const Record& record, const std::string& folder = records_folder);
 void remove(const std::string& container_id, const std::string& folder = records_folder);
-// A folder that is not there holds no records.
+// A folder that is not there holds no records. Of one container: nothing if there is none; throws Error (failed) if the
+// file is no record.
+[[nodiscard]] std::optional<Record> read(const std::string& container_id, const std::string& folder = records_folder);
 [[nodiscard]] Records read_all(const std::string& folder = records_folder);
 
 }  // namespace sidetrack::cni

@@ -52,8 +52,8 @@ TEST_F(RecordTest, IsReadAsItWasWritten) {
   const Records all = read_all(folder);
   EXPECT_THAT(all.records, ElementsAre(record));
   EXPECT_THAT(all.problems, IsEmpty());
-  EXPECT_EQ(RecordFolder(folder).read("0123abc"), record);
-  EXPECT_EQ(RecordFolder(folder).read("other"), std::nullopt);
+  EXPECT_EQ(read("0123abc", folder), record);
+  EXPECT_EQ(read("other", folder), std::nullopt);
   EXPECT_THAT(files(), ElementsAre("0123abc"));
 }
 
@@ -104,7 +104,7 @@ TEST_F(RecordTest, WhatIsNoRecordIsReportedByItsName) {
                   HasSubstr("pods/b: expected a text as \"interface\""),
                   HasSubstr("pods/c: expected a list of texts as \"options\""),
                   HasSubstr("pods/d: its \"container_id\" is 'c'"), HasSubstr("pods/e: Is a directory")));
-  EXPECT_THROW((void)RecordFolder(folder).read("a"), Error);
+  EXPECT_THROW((void)read("a", folder), Error);
 }
 
 TEST_F(RecordTest, LeftoversOfKilledWritersAreNoRecords) {
