@@ -4,16 +4,6 @@
 #include "cli/commands.h"
 
 namespace sidetrack::cli {
-namespace {
-
-std::unique_ptr<Backend> open_backend(BackendKind kind) {
-  if (kind == BackendKind::iptables_nft) return open_iptables_nft();
-  if (kind == BackendKind::nftables) return open_nftables();
-  return open_iptables_legacy({.read_only = true});
-}
-
-}  // namespace
-
 ExitCode run_doctor(CommandLine& line) {
   enter_target(line);
   const auto routes = open_routes();
