@@ -21,11 +21,12 @@ add_program() {
   done
 }
 
-# scratch_image NAME ROOT EPOCH ARCHIVE [podman build options]…: an image FROM scratch that holds ROOT, as OCI archive.
+# scratch_image NAME ROOT EPOCH ARCHIVE [podman build options]…: an image FROM scratch that holds ROOT, as OCI archive, whose layers
+# are compressed by gzip, or by $compression.
 scratch_image() {
   local name=$1 root=$2 epoch=$3 archive=$4
   shift 4
   podman build --quiet --pull=never --format oci --timestamp "$epoch" --identity-label=false --tag "$name" "$@" "$root" >/dev/null
   rm -f "$archive"
-  podman push --quiet "$name" "oci-archive:$archive:$name"
+  podman push --quiet --compression-format "${compression:-gzip}" "$name" "oci-archive:$archive:$name"
 }

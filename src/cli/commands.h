@@ -29,6 +29,10 @@ ExitCode run_show(CommandLine& line);
 ExitCode run_explain(CommandLine& line);
 ExitCode run_completion(CommandLine& line);
 
+// The CNI plugin: whether the program is called by its name, and all that it then does. Returns what to exit with.
+[[nodiscard]] bool is_plugin(std::string_view program);
+[[nodiscard]] int run_plugin();
+
 struct Run {
   Command command;
   ExitCode (*run)(CommandLine& line);

@@ -7,6 +7,7 @@
 #include <spdlog/logger.h>
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/base_sink.h>
+#include <syslog.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -140,23 +141,49 @@ class DescriptorSink : public spdlog::sinks::base_sink<spdlog::details::null_mut
   int descriptor_;
 };
 
-spdlog::sink_ptr open_target(const std::string& target) {
+int syslog_priority(spdlog::level::level_enum level) {
+  switch (level) {
+    case spdlog::level::debug:
+      return LOG_DEBUG;
+    case spdlog::level::info:
+      return LOG_INFO;
+    case spdlog::level::warn:
+      return LOG_WARNING;
+    default:
+      return LOG_ERR;
+  }
+}
+
+class SyslogSink : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
+ public:
+  SyslogSink() { openlog("sidetrack-cni", LOG_PID | LOG_NDELAY, LOG_DAEMON); }
+
+ protected:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    syslog(syslog_priority(message.level), "%s", printable_lines(view(message.payload)).c_str());
+  }
+  void flush_() override {}
+};
+
+// `option`: that which names the target.
+spdlog::sink_ptr open_target(const std::string& target, std::string_view option) {
   if (target == "stdout") return std::make_shared<DescriptorSink>(target, STDOUT_FILENO);
   if (target == "stderr") return std::make_shared<DescriptorSink>(target, STDERR_FILENO);
   // Without O_NONBLOCK, opening a FIFO that has no reader would hang here.
   Descriptor file(open(target.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0666));
   if (!file.valid()) {
     throw Error(ExitCode::usage,
-                fmt::format("--log_target: cannot write to '{}': {}", excerpt(target), errno_words(errno)),
-                "give stdout, stderr or the path of a file that can be written");
+                fmt::format("{}: cannot write to '{}': {}", option, excerpt(target), errno_words(errno)),
+                "give the path of a file that can be written");
   }
   fcntl(file.get(), F_SETFL, O_APPEND);  // a slow reader is waited for, as one of standard output is
   return std::make_shared<DescriptorSink>("'" + target + "'", std::move(file));
 }
 
-std::unique_ptr<spdlog::logger> make(const LogOptions& options, LogForm form, const std::vector<std::string>& targets) {
+std::unique_ptr<spdlog::logger> make(const LogOptions& options, LogForm form, const std::vector<std::string>& targets,
+                                     std::string_view option = "--log_target") {
   std::vector<spdlog::sink_ptr> sinks;
-  for (const std::string& target : targets) sinks.push_back(open_target(target));
+  for (const std::string& target : targets) sinks.push_back(open_target(target, option));
   auto logger = std::make_unique<spdlog::logger>("default", sinks.begin(), sinks.end());
   logger->set_formatter(std::make_unique<LineFormatter>(form, options.json, options.caller));
   logger->set_level(spdlog_level(options.level));
@@ -174,6 +201,15 @@ void start_log(const LogOptions& options, LogForm form, bool standard_output_is_
   std::vector<std::string> targets = options.targets;
   if (targets.empty()) targets.emplace_back(form == LogForm::istio && !standard_output_is_taken ? "stdout" : "stderr");
   current() = make(options, form, targets);
+}
+
+void start_plugin_log(const LogOptions& options) {
+  if (!options.targets.empty()) {
+    current() = make(options, LogForm::istio, options.targets, "logFile");
+    return;
+  }
+  current() = std::make_unique<spdlog::logger>("default", std::make_shared<SyslogSink>());
+  current()->set_level(spdlog_level(options.level));
 }
 
 void log(LogOptions::Level level, std::string_view message, From from) {

@@ -17,6 +17,10 @@ enum class LogForm : std::uint8_t {
 // that cannot be written.
 void start_log(const LogOptions& options, LogForm form, bool standard_output_is_taken);
 
+// The log of the CNI plugin, whose standard output is taken and whose standard error nobody reads: the file that is the
+// only target, else syslog.
+void start_plugin_log(const LogOptions& options);
+
 // Where in the source a message comes from: std::source_location, which clang 14 does not know.
 struct From {
   const char* file;

@@ -55,6 +55,7 @@ ExitCode out_of_memory(const CommandLine& line) {
 int main(int argc, char** argv) {
   using namespace sidetrack;
   cli::prepare_standard_streams();
+  if (argc > 0 && cli::is_plugin(argv[0])) return cli::run_plugin();
   CommandLine line;
   try {
     try {

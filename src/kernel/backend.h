@@ -64,6 +64,9 @@ inline constexpr const char* namespace_lock = "/proc/thread-self/ns/net";
 // A table of our own, `inet sidetrack`, of native expressions and sets.
 [[nodiscard]] std::unique_ptr<Backend> open_nftables();
 
+// One of the three, to read and to check.
+[[nodiscard]] std::unique_ptr<Backend> open_backend(BackendKind kind);
+
 // What these two read, of one moment, from one dump. Throws as they do.
 struct LiveNfTables {
   Live iptables_nft;

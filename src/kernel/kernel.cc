@@ -197,16 +197,16 @@ class LinuxKernel final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Backend> open_to_read(BackendKind kind) {
+std::unique_ptr<Backend> open_backend(BackendKind kind) {
   switch (kind) {
-    case BackendKind::iptables_legacy:
-      return open_iptables_legacy({.read_only = true});
     case BackendKind::iptables_nft:
       return open_iptables_nft();
     case BackendKind::nftables:
       return open_nftables();
+    case BackendKind::iptables_legacy:
+      break;
   }
-  return nullptr;
+  return open_iptables_legacy({.read_only = true});
 }
 
 std::unique_ptr<Kernel> open_kernel(const KernelOptions& options) { return std::make_unique<LinuxKernel>(options); }

@@ -57,9 +57,6 @@ struct KernelOptions {
   bool xtables_lock = true;
 };
 
-// One backend alone, without any lock.
-[[nodiscard]] std::unique_ptr<Backend> open_to_read(BackendKind kind);
-
 // The network namespace of the calling thread.
 [[nodiscard]] std::unique_ptr<Kernel> open_kernel(const KernelOptions& options);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "state/diff.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <dtl/dtl.hpp>
 #include <map>
@@ -8,6 +10,7 @@
 
 #include "mesh/ownership.h"
 #include "model/iptables.h"
+#include "model/printable.h"
 
 namespace sidetrack {
 namespace {
@@ -203,6 +206,30 @@ bool equal(const Live& live, const Ruleset& asked) {
 
 bool Comparison::equal() const {
   return std::ranges::all_of(backends, &Difference::empty) && missing == Routing{} && extra == Routing{};
+}
+
+std::string first_difference(const Difference& difference) {
+  for (const ChainDiff& chain : difference.chains) {
+    const std::string place = fmt::format("table {}, chain {}", name(chain.table), printable(chain.name));
+    for (const DiffLine& line : chain.lines) {
+      if (line.kind == DiffLine::Kind::missing) return place + ": missing: " + iptables_words(line.rule);
+      if (line.kind == DiffLine::Kind::extra) return place + ": not requested: " + iptables_words(line.rule);
+    }
+    if (chain.missing) return place + ": missing";
+    if (chain.extra) return place + ": not requested";
+    if (chain.drops) return place + ": its policy is drop";
+    return place + (chain.dormant ? ": its table is dormant" : "");
+  }
+  return difference.tables.empty() ? "" : "not requested: table " + difference.tables.front();
+}
+
+std::string first_difference(const Comparison& comparison) {
+  for (const Difference& difference : comparison.backends) {
+    if (!difference.empty()) return fmt::format("{}: {}", name(difference.backend), first_difference(difference));
+  }
+  if (comparison.missing != Routing{}) return "missing: " + ip_commands(comparison.missing).front();
+  if (comparison.extra != Routing{}) return "not requested: " + ip_commands(comparison.extra).front();
+  return comparison.obstacles.empty() ? "" : text(comparison.obstacles.front());
 }
 
 Routing without(const Routing& a, const Routing& b) {

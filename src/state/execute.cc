@@ -32,19 +32,6 @@ Error with(const Error& error, const std::string& more, std::string hint = {}) {
   return {error.code(), error.what() + ("; " + more), hint.empty() ? error.hint() : std::move(hint)};
 }
 
-// The first thing in which the kernel's rules are not what was sent.
-std::string first_of(const Difference& difference) {
-  for (const ChainDiff& chain : difference.chains) {
-    std::string place = "table " + std::string(name(chain.table)) + ", chain " + chain.name;
-    for (const DiffLine& line : chain.lines) {
-      if (line.kind == DiffLine::Kind::missing) return place + ": missing: " + iptables_words(line.rule);
-      if (line.kind == DiffLine::Kind::extra) return place + ": not requested: " + iptables_words(line.rule);
-    }
-    return place;
-  }
-  return "";
-}
-
 void require_as_committed(const Live& after, const Change& change) {
   const BackendKind kind = after.backend;
   const Ruleset& sent = *change.wanted;
@@ -53,13 +40,13 @@ void require_as_committed(const Live& after, const Change& change) {
   if (after.generation != change.seen->generation && after.generation != change.seen->generation + 1) {
     throw Error(ExitCode::busy,
                 fmt::format("{}: the rules were committed, but another program changed them right after: {}",
-                            name(kind), first_of(diff(after, sent))),
+                            name(kind), first_difference(diff(after, sent))),
                 "make sure that only one program writes the sidecar's rules, then run it again");
   }
-  throw Error(
-      ExitCode::failed,
-      fmt::format("{}: the kernel holds other rules than were committed: {}", name(kind), first_of(diff(after, sent))),
-      "'sidetrack diff' shows what differs");
+  throw Error(ExitCode::failed,
+              fmt::format("{}: the kernel holds other rules than were committed: {}", name(kind),
+                          first_difference(diff(after, sent))),
+              "'sidetrack diff' shows what differs");
 }
 
 class Executor {

@@ -3,10 +3,12 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/magic.h>
 #include <linux/nsfs.h>
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -117,6 +119,25 @@ Place place_of_process(std::uint32_t pid) {
   return place;
 }
 
+bool is_network_namespace(const std::string& path) {
+  const auto absent = [] { return errno == ENOENT || errno == ENOTDIR || errno == ESRCH; };
+  const auto fail = [&]() -> Error { return system_error(errno, "cannot look at " + excerpt(path)); };
+  struct statfs system {};
+  if (path.empty()) return false;
+  if (statfs(path.c_str(), &system) != 0) {
+    if (absent()) return false;
+    throw fail();
+  }
+  if (system.f_type != NSFS_MAGIC) return false;
+  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.valid()) {
+    if (absent()) return false;
+    throw fail();
+  }
+  const int kind = ioctl(file.get(), NS_GET_NSTYPE);
+  return kind < 0 || kind == CLONE_NEWNET;
+}
+
 Place place_of_netns(const std::string& path_or_name) {
   Place place;
   place.name = fmt::format("network namespace '{}'", excerpt(path_or_name));
@@ -130,6 +151,9 @@ Place place_of_netns(const std::string& path_or_name) {
     }
     throw cannot_open(place.name, excerpt(path), opened.error, "'ip netns' lists the names; a path must have a '/'");
   }
+  // Linux 4.11; of another file, setns(2) says it.
+  const int kind = ioctl(opened.file.get(), NS_GET_NSTYPE);
+  if (kind >= 0 && kind != CLONE_NEWNET) refuse_other_file(place.name);
   place.net = std::make_shared<const Descriptor>(std::move(opened.file));
   place.ours = is_ours(*place.net, "/proc/thread-self/ns/net");
   return place;

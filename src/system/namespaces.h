@@ -27,6 +27,9 @@ struct Place {
 // have no pod.
 [[nodiscard]] Place place_of_process(std::uint32_t pid);
 
+// Whether it is there and the file of a network namespace. Throws Error (failed, not_permitted) if that cannot be told.
+[[nodiscard]] bool is_network_namespace(const std::string& path);
+
 // By path (anything with a '/') or by the name that `ip netns` gave it: a file in /run/netns.
 [[nodiscard]] Place place_of_netns(const std::string& path_or_name);
 

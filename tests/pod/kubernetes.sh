@@ -1,67 +1,35 @@
 #!/usr/bin/env bash
-# What scripts/test-kubernetes checks, run on the node:  kubernetes.sh PROGRAM NGINX-ROOT
+# What scripts/test-kubernetes checks, run on the node:  kubernetes.sh PROGRAM IMAGES
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . scripts/container.sh
 . tests/pod/checks.sh
-program=$1 nginx=$2
-node=/run/node
+. tests/pod/pods.sh
+program=$1 images=$2
 version=$(kubectl version -o json | jq -r .serverVersion.gitVersion)
 
-# ---- pods
-manifest() { # FILE [jq options] FILTER: the pod of a file of container/, changed
-  local file=$1
-  shift
-  kubectl create --dry-run=client --validate=false -o json -f "container/$file" | jq "$@"
-}
-bind() { # there is no scheduler here
-  jq -n --arg name "$1" '{apiVersion: "v1", kind: "Binding", metadata: {$name}, target: {apiVersion: "v1", kind: "Node", name: "node1"}}' |
-    kubectl create --raw "/api/v1/namespaces/default/pods/$1/binding" -f - >/dev/null
-}
-start() { # a pod on standard input
-  local pod
-  pod=$(cat)
-  kubectl create -f - <<<"$pod" >/dev/null
-  bind "$(jq -r .metadata.name <<<"$pod")"
-}
-field() { kubectl get pod "$1" -o json | jq -r "$2"; }
-address() { field "$1" ".status.podIPs[$2].ip"; }
-ready() { is "$(field "$1" '.status.conditions[] | select(.type == "Ready") | .status')" True; }
-becomes_ready() { eventually 120 ready "$1" || { kubectl describe pod "$1"; kubectl logs "$1" -c istio-init; return 1; }; }
-init_state='.status.initContainerStatuses[] | select(.name == $name) | .state, .lastState | .terminated // empty'
-init_field() { # POD CONTAINER FIELD, of its last end
-  kubectl get pod "$1" -o json | jq -r --arg name "$2" "[$init_state][0].$3"
-}
-init_ended_with() { is "$(init_field "$1" "$2" exitCode)" "$3"; }
-app_never_started() {
-  is "$(field "$1" '[.status.containerStatuses[] | select(.started or .ready or .restartCount > 0 or .state.running or .state.terminated)] | length')" 0
-}
-one_line() { # TEXT WORDS…: a single line of the text has all the words
-  local text=$1 word
-  shift
-  for word in "$@"; do text=$(grep -F -- "$word" <<<"$text") || { echo "no line has '$word' and what comes before"; return 1; }; done
-  is "$(wc -l <<<"$text")" 1
-}
-# With `eventually`: a container that is run again has no log for a moment.
-logs_say() { one_line "$(kubectl logs "$1" -c "$2")" "${@:3}"; }
-description_says() { one_line "$(kubectl describe pod "$1" | sort -u)" "${@:2}"; } # of this end and the one before
-events_say() {
-  kubectl get events --field-selector "involvedObject.name=$1" -o json | jq -r '.items[].message' |
-    { grep -F -- "$2" || { kubectl get events --field-selector "involvedObject.name=$1"; return 1; }; }
-}
-
-serve_target "$nginx"
+serve_target "$images/nginx"
 mkdir "$node/bin"
 ln -s "$program" "$node/bin/sidetrack"
 export SIDETRACK_PROGRAM=$program PATH=$node/bin:$PATH
 
+haproxy_manifests "$node/haproxy"
+manifests=container pod=sidetrack-example envoy=yes
+if [ ! -f "$images/envoy.tar" ]; then
+  echo "NOT RUN: the pods with Envoy, which cannot be downloaded; their checks run with HAProxy"
+  manifests=$node/haproxy pod=sidetrack-example-haproxy envoy=''
+fi
+tproxy=$(manifest pod-tproxy.yaml -r .metadata.name) validation=$(manifest pod-validation.yaml -r .metadata.name)
+
 # All at once: what they wait for, they wait for together.
-pod=sidetrack-example
-check "container/README.md, Use it with your own pod: its commands succeed" page container/README.md "Use it with your own pod"
+kubectl apply -f tests/pod/haproxy.yaml >/dev/null
+check "container/README.md, Use it with your own pod: its commands succeed" page container/README.md "Use it with your own pod" \
+  -e "s,container/\([^/]*\.yaml\),$manifests/\1,g"
 bind "$pod"
-manifest pod.yaml '.metadata.name = "least-privilege" | .spec.initContainers[0].securityContext |= (
-  .readOnlyRootFilesystem = true | .capabilities.add = ["NET_ADMIN"])' | start
 manifest pod-tproxy.yaml . | start
+[ -z "$envoy" ] || with_haproxy pod-tproxy.yaml . | start
+with_haproxy pod.yaml '.metadata.name = "least-privilege" | .spec.initContainers[0].securityContext |= (
+  .readOnlyRootFilesystem = true | .capabilities.add = ["NET_ADMIN"])' | start
 manifest pod.yaml '.metadata.name = "bad-port" | .spec.initContainers[0].args[2] = "70000"' | start
 manifest pod.yaml '.metadata.name = "not-permitted" | .spec.initContainers[0].securityContext.capabilities.add = []' | start
 manifest pod-validation.yaml . | start
@@ -70,13 +38,23 @@ manifest pod-validation.yaml '.metadata.name = "not-intercepted" | del(.spec.ini
 # ---- traffic, under the security contexts of istio-init
 check "$pod: becomes ready" becomes_ready "$pod"
 check "$pod: kubectl logs says what was programmed, in one line" logs_say "$pod" istio-init programmed rules
-four=$(address "$pod" 0) six=$(address "$pod" 1)
-interception "$pod" "$four" "$six"
-check "least-privilege (NET_ADMIN alone, read-only root): becomes ready" becomes_ready least-privilege
-interception least-privilege "$(address least-privilege 0)" "$(address least-privilege 1)"
-tproxy=sidetrack-example-tproxy
-check "$tproxy: becomes ready" becomes_ready "$tproxy"
-interception "$tproxy" "$(address "$tproxy" 0)" "$(address "$tproxy" 1)"
+intercepted() { # POD SOURCE4 SOURCE6 [with-envoy]
+  local four six
+  process "$1" >"$node/process-$1"
+  four=$(address "$1" 0) six=$(address "$1" 1)
+  interception "$1" "$four" "$six" "$2" "$3"
+  [ -z "${4:-}" ] || through_envoy "$1" "$four" "$six" "$2" "$3"
+}
+intercepted "$pod" 127.0.0.6 ::6 "$envoy"
+four=$(address "$pod" 0)
+check "least-privilege (NET_ADMIN alone, read-only root; HAProxy): becomes ready" becomes_ready least-privilege
+intercepted least-privilege 127.0.0.6 ::6
+if [ -n "$envoy" ]; then
+  check "$tproxy: becomes ready" becomes_ready "$tproxy"
+  intercepted "$tproxy" 198.51.100.10 2001:db8:51::10 "$envoy"
+fi
+check "sidetrack-example-tproxy-haproxy: becomes ready" becomes_ready sidetrack-example-tproxy-haproxy
+intercepted sidetrack-example-tproxy-haproxy 127.0.0.6 ::6
 
 # ---- as Istio would
 registry=127.0.0.1:5000
@@ -110,7 +88,7 @@ check "$pod: istio-init had what Istio gives it" allowed "$pod" istio-init \
   "uid 0 gid 0 capabilities CAP_NET_ADMIN+CAP_NET_RAW read-only false no-new-privileges true seccomp true"
 check "least-privilege: istio-init had NET_ADMIN alone and a read-only root" allowed least-privilege istio-init \
   "uid 0 gid 0 capabilities CAP_NET_ADMIN read-only true no-new-privileges true seccomp true"
-check "sidetrack-example-validation: istio-validation had no capability" allowed sidetrack-example-validation istio-validation \
+check "$validation: istio-validation had no capability" allowed "$validation" istio-validation \
   "uid 1337 gid 1337 capabilities  read-only true no-new-privileges true seccomp true"
 
 # ---- the kubelet's probes
@@ -121,7 +99,7 @@ probed() { # the app answers its liveness probe only through the sidecar: had on
 }
 up_for() { [ "$(field "$pod" "now - (.status.containerStatuses[] | select(.name == \"app\") | .state.running.startedAt | fromdate) | floor")" -ge "$1" ]; }
 check "$pod: the kubelet's readiness probe works on the excluded port 15021, past the sidecar's interception" \
-  answers_without_sidecar "http://$four:15021/healthz/ready" "</body></html>"
+  is "$(request -o /dev/null -w '%{http_code} %header{x-sidecar}' "http://$four:15021/healthz/ready")" "200 "
 eventually 30 up_for 6 || true
 check "$pod: the kubelet's liveness probe passes the sidecar" probed
 
@@ -136,7 +114,6 @@ check "not-permitted: the app does not start" app_never_started not-permitted
 check "not-permitted: kubectl logs names the capability in one line" eventually 60 logs_say not-permitted istio-init NET_ADMIN
 
 # ---- istio-validation
-validation=sidetrack-example-validation
 check "$validation: becomes ready" becomes_ready "$validation"
 check "$validation: istio-validation (uid 1337, no capabilities, read-only root) ends with 0" init_ended_with "$validation" istio-validation 0
 check "not-intercepted: istio-validation ends with 126" eventually 60 init_ended_with not-intercepted istio-validation 126
@@ -180,20 +157,9 @@ check "$pod: meanwhile a connection stayed open over 2000 requests" connection_k
 check "$pod: a client's request still passes the sidecar" answers "http://$four:8080/" "app on 8080: from 127.0.0.6, sidecar: inbound"
 
 # ---- from the node, and from an ephemeral container
-says() { # WORDS… -- COMMAND…
-  local words=() said word
-  while [ "$1" != -- ]; do words+=("$1"); shift; done
-  shift
-  said=$("$@") || { echo "$said"; return 1; }
-  for word in "${words[@]}"; do grep -qF -- "$word" <<<"$said" || { echo "no '$word' in:"; echo "$said"; return 1; }; done
-}
 debugged() { says ISTIO_INBOUND 15006 ISTIO_OUTPUT "lands on 127.0.0.1:15001" -- page docs/debugging.md "Debug a pod on a node" -e "s/POD/$pod/g"; }
 check "docs/debugging.md, Debug a pod on a node: its commands tell the rules of the pod, and where the app's request goes" debugged
-process() { # POD: one of its app
-  grep -ls "$(field "$1" '.status.containerStatuses[] | select(.name == "app") | .containerID | split("/")[2]')" /proc/[0-9]*/cgroup |
-    head -1 | cut -d / -f 3
-}
-pid=$(process "$pod") || true
+pid=$(process "$pod")
 check "node: sidetrack explain --pid: TPROXY takes a client's request to $tproxy" says ISTIO_TPROXY 15006 -- \
   "$program" explain --pid "$(process "$tproxy")" in tcp :8080 --from 198.51.100.10
 check "node: sidetrack explain --pid: a client's request" says 15006 -- "$program" explain --pid "$pid" in tcp :8080 --from 198.51.100.10 --brief
@@ -227,9 +193,9 @@ ran_for() { # POD: ms from the start of `runc start`, which sets the program goi
   echo $(((finished - started) / 1000000))
 }
 echo
-echo "istio-init                 kubelet: start to end   runc start to end   container's peak memory   what it says"
+echo "istio-init                         kubelet: start to end   runc start to end   container's peak memory   what it says"
 for name in "$pod" injected least-privilege "$tproxy" bad-port; do
-  printf '%-26s %21s s %16s ms %21s KiB   %s\n' "$name" \
+  printf '%-34s %21s s %16s ms %21s KiB   %s\n' "$name" \
     "$(kubectl get pod "$name" -o json | jq -r --arg name istio-init "[$init_state][0] | (.finishedAt | fromdate) - (.startedAt | fromdate)")" \
     "$(ran_for "$name")" \
     "$(awk -F'\t' -v pod="$name" '$1 == pod && $2 == "istio-init" && $3 > peak { peak = $3 } END { print int(peak / 1024) }' "$node/notes/peaks")" \

@@ -149,7 +149,7 @@ class LogTarget : public Streams {
     const Output output = apply(target);
     EXPECT_EQ(output.exit_code, 2);
     EXPECT_EQ(output.err, "sidetrack: error: --log_target: cannot write to '" + target + "': " + why +
-                              "; give stdout, stderr or the path of a file that can be written\n");
+                              "; give the path of a file that can be written\n");
     EXPECT_EQ(listing(ns), before);
   }
 

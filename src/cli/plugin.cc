@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "cni/plugin.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <new>
+#include <string>
+
+#include "cli/commands.h"
+#include "cli/log.h"
+#include "cli/standard_streams.h"
+#include "cni/cni_error.h"
+#include "cni/network_configuration.h"
+
+namespace sidetrack::cli {
+namespace {
+
+// Of a pod's annotations Kubernetes takes 256 KiB.
+constexpr std::size_t largest_input = 16U << 20;
+
+std::string read_input() {
+  std::string text;
+  std::size_t size = 0;
+  while (true) {
+    if (size == text.size()) text.resize(size + (1U << 14));
+    const ssize_t got = read(STDIN_FILENO, text.data() + size, text.size() - size);
+    if (got < 0 && errno == EINTR) continue;
+    const int error = got < 0 ? errno : size > largest_input ? EFBIG : 0;
+    if (error != 0) {
+      throw cni::CniError(cni::Code::input_output, "cannot read standard input: " + errno_words(error));
+    }
+    if (got == 0) break;
+    size += static_cast<std::size_t>(got);
+  }
+  text.resize(size);
+  return text;
+}
+
+cni::Answer answer() {
+  std::string input;
+  try {
+    input = read_input();
+  } catch (const cni::CniError& error) {
+    return {json(error, cni::current_version), 1};
+  }
+  const cni::Log log_of_node{start_plugin_log,
+                             [](LogOptions::Level level, std::string_view line) { log(level, line); }};
+  return cni::serve(input, process_environment, log_of_node);
+}
+
+}  // namespace
+
+bool is_plugin(std::string_view program) { return program.substr(program.rfind('/') + 1) == cni::plugin_name; }
+
+int run_plugin() {
+  try {
+    const cni::Answer made = answer();
+    return write_all(STDOUT_FILENO, made.output) == 0 ? made.exit_code : 1;
+  } catch (const std::bad_alloc&) {
+    (void)write_all(STDOUT_FILENO, cni::out_of_memory);
+    return 1;
+  }
+}
+
+}  // namespace sidetrack::cli

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "cni/network_configuration.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "cni/cni_error.h"
+#include "model/error.h"
+#include "model/printable.h"
+#include "options/flags.h"
+#include "options/suggest.h"
+#include "render/json_parts.h"
+
+namespace sidetrack::cni {
+namespace {
+
+enum class Type : std::uint8_t { number, boolean, text };
+
+// A key whose value an option takes.
+struct OptionKey {
+  const char* key;
+  Type type;
+  std::string_view flag;
+  std::string_view preset = {};  // empty: the option's own
+};
+// DNS to any server: which ones a pod is to ask is not known yet when it is given its network.
+constexpr OptionKey option_keys[] = {
+    {"uid", Type::number, "proxy-uid", "1337"},
+    {"gid", Type::number, "proxy-gid", "1337"},
+    {"envoyPort", Type::number, "envoy-port"},
+    {"inboundCapturePort", Type::number, "inbound-capture-port"},
+    {"inboundTunnelPort", Type::number, "inbound-tunnel-port"},
+    {"tproxyMark", Type::number, "istio-inbound-tproxy-mark"},
+    {"tproxyRouteTable", Type::number, "istio-inbound-tproxy-route-table"},
+    {"dns", Type::boolean, "redirect-dns"},
+    {"dns", Type::boolean, "capture-all-dns"},
+    {"dualStack", Type::boolean, "dual-stack"},
+    {"dropInvalid", Type::boolean, "drop-invalid"},
+    {"backend", Type::text, "backend"},
+};
+
+// The other keys that a configuration may have: the specification's, and ours that no option takes.
+constexpr std::string_view other_keys[] = {"cniVersion", "name",          "type",       "capabilities",
+                                           "args",       "runtimeConfig", "prevResult", "excludeNamespaces",
+                                           "confDir",    "logFile",       "logLevel"};
+constexpr std::string_view reserved_prefix = "cni.dev/";  // for what the specification may add
+constexpr const char* valid_attachments_key = "cni.dev/valid-attachments";
+
+[[noreturn]] void refuse(std::string_view key, const Json* value, std::string_view expected, std::string hint = {}) {
+  const std::string what =
+      value == nullptr ? "missing" : excerpt(value->dump(-1, ' ', false, Json::error_handler_t::replace));
+  throw CniError(Code::configuration, fmt::format("{}: {}: expected {}", excerpt(key), what, expected),
+                 std::move(hint));
+}
+
+const Json* find(const Json& document, std::string_view key) {
+  const auto found = document.find(key);
+  return found != document.end() ? &*found : nullptr;
+}
+
+std::string text_of(const Json& document, const char* key, const char* expected) {
+  const Json* value = find(document, key);
+  if (value == nullptr || !value->is_string() || value->get_ref<const std::string&>().empty()) {
+    refuse(key, value, expected);
+  }
+  return value->get<std::string>();
+}
+
+std::vector<std::string> texts_of(const Json& value, const char* key, const char* expected) {
+  const auto is_text = [](const Json& item) { return item.is_string() && !item.get_ref<const std::string&>().empty(); };
+  if (!value.is_array() || !std::ranges::all_of(value, is_text)) refuse(key, &value, expected);
+  return value.get<std::vector<std::string>>();
+}
+
+Json parsed(std::string_view text) {
+  Json document = Json::parse(text, nullptr, false);
+  if (!document.is_object()) {
+    throw CniError(Code::decoding,
+                   text.empty()
+                       ? std::string("standard input: empty: expected a network configuration as JSON")
+                       : fmt::format("standard input: '{}': expected a network configuration as JSON", excerpt(text)));
+  }
+  return document;
+}
+
+std::string version_of(const Json& document) {
+  const Json* version = find(document, "cniVersion");
+  const std::string text = version != nullptr && version->is_string() ? version->get<std::string>() : "";
+  if (std::ranges::find(supported_versions, text) != std::end(supported_versions)) return text;
+  throw CniError(Code::incompatible_version, fmt::format("cniVersion: {}: expected one of {}",
+                                                         version == nullptr ? "missing" : excerpt(version->dump()),
+                                                         fmt::join(supported_versions, ", ")));
+}
+
+std::vector<Attachment> attachments_of(const Json& value) {
+  constexpr const char* expected = R"(a list of {"containerID": …, "ifname": …})";
+  if (!value.is_array()) refuse(valid_attachments_key, &value, expected);
+  std::vector<Attachment> all;
+  for (const Json& item : value) {
+    const Json* container = item.is_object() ? find(item, "containerID") : nullptr;
+    const Json* interface = item.is_object() ? find(item, "ifname") : nullptr;
+    if (container == nullptr || interface == nullptr || !container->is_string() || !interface->is_string()) {
+      refuse(valid_attachments_key, &value, expected);
+    }
+    all.push_back({container->get<std::string>(), interface->get<std::string>()});
+  }
+  return all;
+}
+
+void refuse_unknown_keys(const Json& document) {
+  std::vector<std::string_view> known(std::begin(other_keys), std::end(other_keys));
+  for (const OptionKey& row : option_keys) known.emplace_back(row.key);
+  for (const auto& [key, value] : document.items()) {
+    if (key.starts_with(reserved_prefix) || std::ranges::find(known, key) != known.end()) continue;
+    const auto meant = options::nearest(key, known);
+    std::ranges::sort(known);
+    known.erase(std::ranges::unique(known).begin(), known.end());
+    refuse(key, &value, fmt::format("no such key, but any of {}", fmt::join(known, ", ")),
+           meant ? fmt::format("did you mean {}?", *meant) : "");
+  }
+}
+
+const Flag& flag_named(std::string_view name) { return *std::ranges::find(flags(), name, &Flag::name); }
+
+// The option's own check, its error under the name of the key.
+void check(std::string_view key, std::string_view flag, const std::string& text, CommandLine& line) {
+  try {
+    const Given given{flag_named(flag), text, key};
+    given.flag.set(line, given);
+  } catch (const Error& error) {
+    throw CniError(Code::configuration, error.what(), error.hint());
+  }
+}
+
+std::string value_of(const OptionKey& row, const Json& value) {
+  switch (row.type) {
+    case Type::number:
+      if (!value.is_number_integer()) refuse(row.key, &value, "a whole number");
+      return value.dump();
+    case Type::boolean:
+      if (!value.is_boolean()) refuse(row.key, &value, "true or false");
+      return value.dump();
+    case Type::text:
+      break;
+  }
+  if (!value.is_string()) refuse(row.key, &value, "a text");
+  return value.get<std::string>();
+}
+
+std::vector<std::string> options_of(const Json& document) {
+  std::vector<std::string> options;
+  CommandLine line;
+  for (const OptionKey& row : option_keys) {
+    const Json* value = find(document, row.key);
+    if (value == nullptr && row.preset.empty()) continue;
+    const std::string text = value != nullptr ? value_of(row, *value) : std::string(row.preset);
+    check(row.key, row.flag, text, line);
+    options.push_back(fmt::format("--{}={}", row.flag, text));
+  }
+  return options;
+}
+
+LogOptions log_of(const Json& document) {
+  CommandLine line;
+  if (const Json* file = find(document, "logFile")) {
+    if (!file->is_string() || !file->get_ref<const std::string&>().starts_with('/')) {
+      refuse("logFile", file, "the path of a file, from / on");
+    }
+    line.log.targets = {file->get<std::string>()};
+  }
+  if (const Json* level = find(document, "logLevel")) {
+    if (!level->is_string()) refuse("logLevel", level, "a text such as debug, info, warn or error");
+    check("logLevel", "log_output_level", level->get<std::string>(), line);
+  }
+  return line.log;
+}
+
+// Without it every pod would pass unseen.
+void require_capability(const Json& document) {
+  constexpr const char* expected = R"({"io.kubernetes.cri.pod-annotations": true})";
+  const Json* capabilities = find(document, "capabilities");
+  if (capabilities == nullptr || !capabilities->is_object()) refuse("capabilities", capabilities, expected);
+  for (const auto& [name, declared] : capabilities->items()) {
+    if (name != annotations_capability) refuse("capabilities", capabilities, expected);
+  }
+  const Json* declared = find(*capabilities, annotations_capability);
+  if (declared == nullptr || *declared != Json(true)) refuse("capabilities", capabilities, expected);
+}
+
+std::optional<Annotations> annotations_of(const Json& document) {
+  const Json* runtime = find(document, "runtimeConfig");
+  if (runtime == nullptr) return std::nullopt;
+  if (!runtime->is_object()) refuse("runtimeConfig", runtime, "an object");
+  const Json* given = find(*runtime, annotations_capability);
+  if (given == nullptr) return std::nullopt;
+  Annotations annotations;
+  if (given->is_null()) return annotations;  // a pod without any
+  constexpr const char* expected = "an object of texts, the pod's annotations";
+  if (!given->is_object()) refuse(annotations_capability, given, expected);
+  for (const auto& [name, value] : given->items()) {
+    if (!value.is_string()) refuse(annotations_capability, given, expected);
+    annotations.emplace(name, value.get<std::string>());
+  }
+  return annotations;
+}
+
+void read_own_keys(const Json& document, NetworkConfiguration& made) {
+  refuse_unknown_keys(document);
+  made.options = options_of(document);
+  if (const Json* excluded = find(document, "excludeNamespaces")) {
+    made.exclude_namespaces = texts_of(*excluded, "excludeNamespaces", "a list of the names of namespaces");
+  }
+  if (find(document, "confDir") != nullptr) made.conf_dir = text_of(document, "confDir", "the path of a folder");
+  made.log = log_of(document);
+  require_capability(document);
+  made.annotations = annotations_of(document);
+}
+
+}  // namespace
+
+NetworkConfiguration read_configuration(std::string_view text, Keys keys) {
+  const Json document = parsed(text);
+  NetworkConfiguration made;
+  made.cni_version = version_of(document);
+  made.name = text_of(document, "name", "the name of the network");
+  made.type = text_of(document, "type", "the name of the plugin");
+  if (const Json* previous = find(document, "prevResult")) {
+    if (!previous->is_object()) refuse("prevResult", previous, "the result of the plugin before");
+    made.previous_result = previous->dump();
+  }
+  if (const Json* valid = find(document, valid_attachments_key)) made.valid_attachments = attachments_of(*valid);
+  if (keys == Keys::all) {
+    read_own_keys(document, made);
+  } else {
+    try {
+      made.log = log_of(document);
+    } catch (const CniError&) {  // syslog then
+    }
+  }
+  return made;
+}
+
+std::string version_to_answer_in(std::string_view text) {
+  try {
+    return version_of(parsed(text));
+  } catch (const CniError&) {
+    return std::string(current_version);
+  }
+}
+
+std::string version_answer(std::string_view text) {
+  const Json document = text.empty() ? Json::object() : parsed(text);
+  const Json* version = find(document, "cniVersion");
+  return dumped(
+      {{"cniVersion", version != nullptr && version->is_string() ? version->get<std::string>() : current_version},
+       {"supportedVersions", supported_versions}},
+      Lines::one);
+}
+
+}  // namespace sidetrack::cni

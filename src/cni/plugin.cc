@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "cni/plugin.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <new>
+#include <optional>
+
+#include "cni/call.h"
+#include "cni/cni_error.h"
+#include "cni/network_configuration.h"
+#include "cni/record.h"
+#include "cni/status.h"
+#include "kernel/kernel.h"
+#include "library/planning.h"
+#include "library/sentences.h"
+#include "model/printable.h"
+#include "options/annotations.h"
+#include "options/options.h"
+#include "render/render.h"
+#include "state/apply.h"
+#include "system/namespaces.h"
+
+namespace sidetrack::cni {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Level = LogOptions::Level;
+
+Keys keys_of(Verb verb) { return verb == Verb::del || verb == Verb::gc ? Keys::protocol : Keys::all; }
+
+class Plugin {
+ public:
+  Plugin(const Call& call, NetworkConfiguration configuration, const Log& log)
+      : call_(call), configuration_(std::move(configuration)), log_(log) {}
+
+  // Returns what goes to standard output.
+  std::string serve() {
+    start_log();
+    switch (call_.verb) {
+      case Verb::add:
+        return add();
+      case Verb::check:
+        check();
+        break;
+      case Verb::del:
+        remove();
+        break;
+      case Verb::gc:
+        collect();
+        break;
+      case Verb::status:
+        require_available(configuration_);
+        break;
+      case Verb::version:
+        break;
+    }
+    return "";
+  }
+
+  void say(Level level, const std::string& message) const {
+    log_.write(level, fmt::format("{} {}{}", name(call_.verb), whose(), message));
+  }
+
+ private:
+  void start_log() const {
+    try {
+      log_.start(configuration_.log);
+    } catch (const Error& error) {
+      if (keys_of(call_.verb) == Keys::all) throw CniError(Code::configuration, error.what(), error.hint());
+      log_.start({});
+    }
+  }
+
+  // "default/web-1 (3fa…): "
+  [[nodiscard]] std::string whose() const {
+    if (call_.container_id.empty()) return "";
+    const std::string pod = call_.pod_name.empty() ? "" : printable(call_.pod_namespace + "/" + call_.pod_name) + " ";
+    return fmt::format("{}{} {}: ", pod, call_.container_id, call_.interface_name);
+  }
+
+  // ---- ADD
+
+  std::string add() {
+    const std::string result = previous_result();
+    const auto options = asked_options();
+    if (!options) return result;
+    intercept(*options);
+    return result;
+  }
+
+  // It comes first in no chain: there is nothing to intercept yet.
+  [[nodiscard]] std::string previous_result() const {
+    if (configuration_.previous_result) return *configuration_.previous_result + "\n";
+    throw CniError(Code::configuration, "prevResult: missing: expected the result of the plugin before",
+                   fmt::format("{} is a chained plugin: it must be the last of a conflist, not alone",
+                               excerpt(configuration_.type)));
+  }
+
+  // Nothing: the pod is left alone.
+  std::optional<std::vector<std::string>> asked_options() {
+    const auto& excluded = configuration_.exclude_namespaces;
+    if (std::ranges::find(excluded, call_.pod_namespace) != excluded.end()) {
+      say(Level::debug, "left alone: its namespace is excluded");
+      return std::nullopt;
+    }
+    if (!configuration_.annotations) {
+      throw CniError(
+          Code::configuration,
+          fmt::format("runtimeConfig: no {}: expected the pod's annotations, to know whether its traffic is to be "
+                      "intercepted",
+                      annotations_capability),
+          "they are passed by containerd 1.5 and CRI-O 1.28 and later: update the container runtime");
+    }
+    Interception asked = interception(*configuration_.annotations);
+    if (!asked.left_alone.empty()) {
+      say(Level::debug, "left alone: " + asked.left_alone);
+      return std::nullopt;
+    }
+    std::vector<std::string> options = configuration_.options;
+    options.insert(options.end(), asked.options.begin(), asked.options.end());
+    return options;
+  }
+
+  static CommandLine command_line(const std::vector<std::string>& options) {
+    std::vector<std::string_view> words{"sidetrack", "apply"};
+    words.insert(words.end(), options.begin(), options.end());
+    return parse(words, [](std::string_view) { return std::optional<std::string_view>(); });
+  }
+
+  // That of CNI_NETNS, not that of the node.
+  [[nodiscard]] Place place() const {
+    Place found = of_variable([&] { return place_of_netns(call_.netns); });
+    if (!found.ours) return found;
+    throw CniError(Code::environment,
+                   fmt::format("CNI_NETNS: '{}' is the network namespace of the plugin itself: expected that of a pod",
+                               excerpt(call_.netns)));
+  }
+
+  // What is wrong with the value of CNI_NETNS.
+  template <typename Act>
+  static std::invoke_result_t<Act> of_variable(Act act) {
+    try {
+      return act();
+    } catch (const Error& error) {
+      if (error.code() != ExitCode::usage) throw;
+      throw CniError(Code::environment, std::string("CNI_NETNS: ") + error.what(), error.hint());
+    }
+  }
+
+  void intercept(const std::vector<std::string>& options) {
+    const auto start = Clock::now();
+    CommandLine line = command_line(options);
+    const Place target = place();
+    const RecordFolder folder(records_folder);
+    const Record asked = record(options);
+    of_variable([&] { enter(target); });
+    const Plan plan = plan_for(line.config, line.names, &target, false);
+    // Before anything is changed: killed or failing at any moment, ADD leaves DEL the knowledge of what may be there.
+    folder.write(asked);
+    const auto kernel = open_kernel({.write = true, .wait = line.applying.lock_wait, .xtables_lock = false});
+    const ApplyResult result = converge({.plan = &plan, .options = &line.applying}, *kernel);
+    for (const std::string& warning : plan.warnings) say(Level::warn, warning);
+    for (const std::string& reason : result.skipped) say(Level::info, reason);
+    for (const std::string& warning : warnings(result)) say(Level::warn, warning);
+    say(Level::info, applied(result, Clock::now() - start));
+  }
+
+  [[nodiscard]] Record record(const std::vector<std::string>& options) const {
+    Record made{call_.container_id, call_.interface_name, call_.netns, call_.pod_namespace, call_.pod_name, options,
+                configuration_.name};
+    // The rules are the container's: they go with its first attachment.
+    if (const std::optional<Record> former = former_record()) {
+      made.interface_name = former->interface_name;
+      made.network = former->network;
+    }
+    return made;
+  }
+
+  [[nodiscard]] std::optional<Record> former_record() const {
+    try {
+      return read(call_.container_id);
+    } catch (const Error& error) {
+      say(Level::warn, error.what());
+      return std::nullopt;
+    }
+  }
+
+  // ---- CHECK
+
+  // What ADD recorded counts: the conflist may have changed since.
+  void check() {
+    static_cast<void>(previous_result());
+    std::optional<Record> record = read(call_.container_id);
+    if (!record) {
+      if (!asked_options()) return;
+      throw CniError(
+          Error(ExitCode::differs,
+                fmt::format("{}: ADD recorded nothing of this container in {}", call_.container_id, records_folder),
+                "the pod must be made anew"));
+    }
+    CommandLine line = command_line(record->options);
+    const Place target = place();
+    of_variable([&] { enter(target); });
+    const Plan plan = plan_for(line.config, line.names, &target, false);
+    const auto kernel = open_kernel({.write = false, .wait = line.applying.lock_wait, .xtables_lock = false});
+    const Comparison comparison = compare({.plan = &plan, .options = &line.applying}, kernel->survey());
+    if (comparison.as_asked()) return say(Level::debug, verified(comparison));
+    throw CniError(Error(ExitCode::differs, fmt::format("{}: {}", verified(comparison), first_difference(comparison)),
+                         printable_lines(diff_text(comparison, false))));
+  }
+
+  // ---- DEL
+
+  // Without a record nothing was programmed. One that cannot be read says that something was.
+  void remove() {
+    std::optional<Record> record;
+    try {
+      record = read(call_.container_id);
+      if (!record) return cni::remove(call_.container_id);
+    } catch (const Error& error) {
+      say(Level::warn, error.what());
+    }
+    if (record && record->interface_name != call_.interface_name) {
+      return say(Level::info, "the rules stay: they go with " + printable(record->interface_name));
+    }
+    const RecordFolder folder(records_folder);
+    // The runtime may have removed it, or left an empty file where it was bound to.
+    if (is_network_namespace(call_.netns)) clean();
+    folder.remove(call_.container_id);
+  }
+
+  void clean() {
+    const Place target = place_of_netns(call_.netns);
+    if (target.ours) return say(Level::warn, "CNI_NETNS is the node's own network namespace: nothing is removed there");
+    enter(target);
+    const ApplyResult result = converge({}, *open_kernel({.write = true, .xtables_lock = false}));
+    for (const std::string& warning : result.warnings) say(Level::warn, warning);
+    say(Level::info, cleaned(result));
+  }
+
+  // ---- GC
+
+  void collect() {
+    if (!configuration_.valid_attachments) {
+      throw CniError(Code::configuration,
+                     "cni.dev/valid-attachments: missing: expected the attachments that are valid");
+    }
+    const auto& valid = *configuration_.valid_attachments;
+    const RecordFolder folder(records_folder);
+    const Records all = read_all();
+    for (const std::string& problem : all.problems) say(Level::warn, problem);
+    for (const Record& record : all.records) {
+      const Attachment attachment{record.container_id, record.interface_name};
+      if (record.network != configuration_.name || std::ranges::find(valid, attachment) != valid.end()) continue;
+      folder.remove(record.container_id);
+      say(Level::info, fmt::format("{} {} is not valid any more: its record is removed", record.container_id,
+                                   printable(record.interface_name)));
+    }
+    folder.remove_leftovers();
+  }
+
+  Call call_;
+  NetworkConfiguration configuration_;
+  const Log& log_;
+};
+
+std::string output_of(std::string_view input, const Environment& environment, const Log& log) {
+  const Call call = read_call(environment);
+  if (call.verb == Verb::version) return version_answer(input);
+  NetworkConfiguration configuration = read_configuration(input, keys_of(call.verb));
+  if (configuration.cni_version < first_version(call.verb)) {
+    throw CniError(Code::incompatible_version,
+                   fmt::format("cniVersion: \"{}\": {} needs {} or later", configuration.cni_version, name(call.verb),
+                               first_version(call.verb)));
+  }
+  Plugin plugin(call, std::move(configuration), log);
+  try {
+    return plugin.serve();
+  } catch (const CniError& error) {
+    plugin.say(Level::error, error.what());
+    throw;
+  } catch (const Error& error) {
+    plugin.say(Level::error, error.what());
+    throw;
+  }
+}
+
+Answer failure(const CniError& error, std::string_view input) { return {json(error, version_to_answer_in(input)), 1}; }
+
+}  // namespace
+
+Answer serve(std::string_view input, const Environment& environment, const Log& log) {
+  try {
+    return {output_of(input, environment, log), 0};
+  } catch (const CniError& error) {
+    return failure(error, input);
+  } catch (const Error& error) {
+    return failure(CniError(error), input);
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception& error) {
+    return failure(CniError(Error(ExitCode::failed, std::string("internal error: ") + error.what(),
+                                  "please report it with the network configuration")),
+                   input);
+  }
+}
+
+}  // namespace sidetrack::cni

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "cni/record.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "model/error.h"
+#include "model/printable.h"
+#include "system/file.h"
+
+namespace sidetrack::cni {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t longest_id = 200;  // a file's name has at most 255 bytes, and ours one more than the id
+
+constexpr const char* remedy = "the folder must be root's, on a file system that can be written";
+
+Error failed(const std::string& what, int error) { return system_error(error, what, ExitCode::failed, remedy); }
+
+// What the record is written to first. No id of a container begins so.
+std::string unfinished(const std::string& container_id) { return "." + container_id; }
+
+struct Field {
+  const char* key;
+  std::string Record::*value;
+};
+constexpr Field fields[] = {
+    {"container_id", &Record::container_id},
+    {"interface", &Record::interface_name},
+    {"netns", &Record::netns},
+    {"namespace", &Record::pod_namespace},
+    {"pod", &Record::pod_name},
+    {"network", &Record::network},
+};
+
+std::string text_of(const Record& record) {
+  Json document;
+  for (const auto& [key, value] : fields) document[key] = record.*value;
+  document["options"] = record.options;
+  return document.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Record record_of(const std::string& text, const std::string& container_id) {
+  const auto refuse = [](const std::string& what) { throw Error(ExitCode::failed, what); };
+  const auto document = Json::parse(text, nullptr, false);
+  if (!document.is_object()) refuse("expected a JSON object");
+  Record record;
+  for (const auto& [key, value] : fields) {
+    const auto found = document.find(key);
+    if (found == document.end() || !found->is_string()) refuse(fmt::format("expected a text as \"{}\"", key));
+    record.*value = found->get<std::string>();
+  }
+  const auto options = document.find("options");
+  const auto is_text = [](const Json& item) { return item.is_string(); };
+  if (options == document.end() || !options->is_array() || !std::ranges::all_of(*options, is_text)) {
+    refuse("expected a list of texts as \"options\"");
+  }
+  record.options = options->get<std::vector<std::string>>();
+  if (record.container_id != container_id) {
+    refuse(fmt::format("its \"container_id\" is '{}'", excerpt(record.container_id)));
+  }
+  return record;
+}
+
+void make_folder(const std::string& path) {
+  if (mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return;
+  if (errno != ENOENT) throw failed("cannot make the folder " + path, errno);
+  const std::string above = path.substr(0, path.rfind('/'));
+  if (mkdir(above.c_str(), 0755) != 0 && errno != EEXIST) throw failed("cannot make the folder " + above, errno);
+  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) throw failed("cannot make the folder " + path, errno);
+}
+
+// One writer at a time; released with the descriptor, or by the end of the process.
+class Turn {
+ public:
+  Turn(const Descriptor& folder, const std::string& path) : folder_(folder) {
+    while (flock(folder_.get(), LOCK_EX) != 0) {
+      if (errno != EINTR) throw failed("cannot lock the folder " + path, errno);
+    }
+  }
+  ~Turn() { flock(folder_.get(), LOCK_UN); }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+ private:
+  const Descriptor& folder_;
+};
+
+bool write_whole(int file, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(file, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return false;
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return fsync(file) == 0;
+}
+
+std::vector<std::string> names_in(const std::string& path) {
+  std::vector<std::string> names;
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir(path.c_str()), closedir);
+  if (!folder) {
+    if (errno == ENOENT) return names;
+    throw failed("cannot read the folder " + path, errno);
+  }
+  errno = 0;
+  while (const dirent* entry = readdir(folder.get())) {  // NOLINT(concurrency-mt-unsafe)
+    const std::string name(entry->d_name);
+    if (name != "." && name != "..") names.push_back(name);
+    errno = 0;
+  }
+  if (errno != 0) throw failed("cannot read the folder " + path, errno);
+  std::ranges::sort(names);
+  return names;
+}
+
+std::optional<Record> read_record(const std::string& path, const std::string& container_id) {
+  const host::FileText read = host::read_file(-1, path);
+  if (!read.text && read.error == ENOENT) return std::nullopt;
+  const std::string what = fmt::format("cannot read the record {}: ", excerpt(path));
+  if (!read.text) {
+    const bool refused = read.error == EACCES || read.error == EPERM;
+    throw Error(refused ? ExitCode::not_permitted : ExitCode::failed, what + read.problem);
+  }
+  try {
+    return record_of(*read.text, container_id);
+  } catch (const Error& error) {
+    throw Error(error.code(), what + error.what());
+  }
+}
+
+}  // namespace
+
+bool is_container_id(std::string_view text) {
+  const auto letter_or_digit = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+  };
+  return !text.empty() && text.size() <= longest_id && letter_or_digit(text.front()) &&
+         std::ranges::all_of(text, [&](char c) { return letter_or_digit(c) || c == '_' || c == '.' || c == '-'; });
+}
+
+RecordFolder::RecordFolder(const std::string& path) : path_(path) {
+  const auto open_folder = [&] { return Descriptor(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)); };
+  folder_ = open_folder();
+  if (!folder_.valid() && errno == ENOENT) {
+    make_folder(path);
+    folder_ = open_folder();
+  }
+  if (!folder_.valid()) throw failed("cannot open the folder " + path, errno);
+  struct stat status {};
+  if (fstat(folder_.get(), &status) != 0) throw failed("cannot look at the folder " + path, errno);
+  if (status.st_uid != geteuid() || (status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+    throw Error(ExitCode::failed,
+                fmt::format("the folder {} belongs to user {} and has the mode {:04o}: others may write to it", path,
+                            status.st_uid, status.st_mode & 07777),
+                "it must be root's, with the mode 0700");
+  }
+}
+
+void RecordFolder::write(const Record& record) const {
+  const std::string name = record.container_id;
+  const std::string first = unfinished(name);
+  const std::string what = "cannot write the record " + in_folder(name);
+  const Turn turn(folder_, path_);
+  const Descriptor file(
+      openat(folder_.get(), first.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!file.valid()) throw failed(what, errno);
+  if (write_whole(file.get(), text_of(record)) &&
+      renameat(folder_.get(), first.c_str(), folder_.get(), name.c_str()) == 0) {
+    fsync(folder_.get());
+    return;
+  }
+  const int error = errno;
+  unlinkat(folder_.get(), first.c_str(), 0);
+  throw failed(what, error);
+}
+
+void RecordFolder::remove(const std::string& container_id) const {
+  const Turn turn(folder_, path_);
+  for (const std::string& name : {unfinished(container_id), container_id}) {
+    if (unlinkat(folder_.get(), name.c_str(), 0) != 0 && errno != ENOENT) {
+      throw failed("cannot remove the record " + in_folder(name), errno);
+    }
+  }
+  fsync(folder_.get());
+}
+
+void RecordFolder::remove_leftovers() const {
+  const Turn turn(folder_, path_);
+  for (const std::string& name : names_in(path_)) {
+    if (!name.starts_with('.') || unlinkat(folder_.get(), name.c_str(), 0) == 0 || errno == ENOENT) continue;
+    throw failed("cannot remove " + in_folder(name), errno);
+  }
+}
+
+void RecordFolder::require_writable() const {
+  if (faccessat(folder_.get(), ".", W_OK | X_OK, AT_EACCESS) != 0) {
+    throw failed(fmt::format("cannot write to the folder {}", path_), errno);
+  }
+}
+
+void write(const Record& record, const std::string& folder) { RecordFolder(folder).write(record); }
+
+void remove(const std::string& container_id, const std::string& folder) {
+  if (access(folder.c_str(), F_OK) != 0 && errno == ENOENT) return;
+  RecordFolder(folder).remove(container_id);
+}
+
+std::optional<Record> read(const std::string& container_id, const std::string& folder) {
+  return read_record(folder + "/" + container_id, container_id);
+}
+
+Records read_all(const std::string& folder) {
+  Records result;
+  for (const std::string& name : names_in(folder)) {
+    if (name.starts_with('.')) continue;  // not finished
+    const std::string path = folder + "/" + name;
+    try {
+      if (!is_container_id(name)) throw Error(ExitCode::failed, excerpt(path) + ": its name is no container id");
+      if (auto record = read_record(path, name)) result.records.push_back(*std::move(record));
+    } catch (const Error& error) {
+      result.problems.emplace_back(error.what());
+    }
+  }
+  return result;
+}
+
+}  // namespace sidetrack::cni

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// What the CNI plugin was asked for, container by container, in a folder of root's: how the node knows later what a pod
+// is to hold.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "system/descriptor.h"
+
+namespace sidetrack::cni {
+
+inline constexpr const char* records_folder = "/run/sidetrack/pods";
+
+struct Record {
+  std::string container_id;
+  std::string interface_name;
+  std::string netns;  // the path that ADD was given
+  std::string pod_namespace;
+  std::string pod_name;
+  std::vector<std::string> options;  // as `sidetrack apply` takes them
+  std::string network;               // the name of the network configuration
+  friend bool operator==(const Record&, const Record&) = default;
+};
+
+// Whether the CNI specification takes it for the id of a container, and it is short enough to be the name of a file. It
+// cannot be a path.
+[[nodiscard]] bool is_container_id(std::string_view text);
+
+// What a folder of records holds.
+struct Records {
+  std::vector<Record> records;        // by container id
+  std::vector<std::string> problems;  // a sentence for each file that is no record, with its name
+};
+
+// The folder, held open: it can be written to even after other namespaces were entered. Writers take turns by flock(2)
+// on it. All functions throw Error (failed, not_permitted) that names the path.
+class RecordFolder {
+ public:
+  // Makes the folder (0700) if it is not there, and those above it. Refuses one that others may write to.
+  explicit RecordFolder(const std::string& path = records_folder);
+
+  // Atomically: whoever reads, even after a crash, sees the former record or this one.
+  void write(const Record& record) const;
+
+  // That there is none is no error.
+  void remove(const std::string& container_id) const;
+
+  // Removes what writers left behind that were killed.
+  void remove_leftovers() const;
+
+  // Throws unless a record could be written.
+  void require_writable() const;
+
+ private:
+  [[nodiscard]] std::string in_folder(const std::string& name) const { return path_ + "/" + name; }
+
+  std::string path_;
+  Descriptor folder_;
+};
+
+void write(const Record& record, const std::string& folder = records_folder);
+void remove(const std::string& container_id, const std::string& folder = records_folder);
+// A folder that is not there holds no records. Of one container: nothing if there is none; throws Error (failed) if the
+// file is no record.
+[[nodiscard]] std::optional<Record> read(const std::string& container_id, const std::string& folder = records_folder);
+[[nodiscard]] Records read_all(const std::string& folder = records_folder);
+
+}  // namespace sidetrack::cni

@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// The CNI plugin, called as a runtime calls it, by the CNI specification 1.1.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <fstream>
+#include <future>
+#include <nlohmann/json.hpp>
+
+#include "support/cni_node.h"
+#include "support/kernel_test.h"
+#include "support/listing.h"
+#include "support/trace.h"
+#include "support/traffic.h"
+#include "support/user_namespace.h"
+
+namespace sidetrack::netns {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Key;
+using ::testing::Pair;
+
+using CniPlugin = KernelTest;
+
+std::string backend_key(const char* backend) { return fmt::format(R"("backend": "{}", "dualStack": true)", backend); }
+
+// ---- In every backend.
+
+class CniBackend : public KernelTest, public ::testing::WithParamInterface<const char*> {
+ protected:
+  [[nodiscard]] CniCall call(const std::string& verb) const {
+    return {.verb = verb, .pod = &pod, .keys = backend_key(GetParam())};
+  }
+
+  CniNode node;
+  Namespace pod = pod_of_cni();
+};
+
+TEST_P(CniBackend, AddProgramsWhatThePodAsksFor) {
+  const Words options{"--backend", GetParam(), "--dual-stack",     "-u", "1337", "-g", "1337", "-i", "*", "-b",
+                      "*",         "-d",       "15020,15021,15090"};
+  const Namespace other = pod_of_cni();
+  other.must(Words{program_under_test(), "apply"} + options);
+
+  node.must(call("ADD"));
+  EXPECT_EQ(state(pod), state(other));
+  pod.must(Words{program_under_test(), "verify"} + options);
+  node.must(call("CHECK"));
+  const auto records = node.records();
+  ASSERT_THAT(records, ElementsAre(Key("c1")));
+  const auto record = nlohmann::json::parse(records.at("c1"));
+  EXPECT_EQ(record["container_id"], "c1");
+  EXPECT_EQ(record["interface"], "eth0");
+  EXPECT_EQ(record["namespace"], "default");
+  EXPECT_EQ(record["pod"], "web-1");
+  EXPECT_EQ(record["network"], "pods");
+  // What is recorded makes the same rules.
+  Words recorded{program_under_test(), "verify"};
+  for (const auto& option : record["options"]) recorded.push_back(option.get<std::string>());
+  pod.must(recorded);
+
+  const std::string before = trace(pod);
+  node.must(call("ADD"));
+  EXPECT_EQ(trace(pod), before);
+}
+
+TEST_P(CniBackend, CheckNamesTheRuleThatDiffers) {
+  node.must(call("ADD"));
+  if (std::string_view(GetParam()) == "nftables") {
+    pod.must({"nft", "flush", "chain", "inet", "sidetrack", "nat-ISTIO_REDIRECT"});
+  } else {
+    pod.must({std::string(GetParam()) == "iptables-nft" ? "iptables-nft" : "iptables-legacy", "-t", "nat", "-F",
+              "ISTIO_REDIRECT"});
+  }
+  const std::string before = listing(pod);
+  const Output checked = node.call(call("CHECK"));
+  EXPECT_EQ(checked.exit_code, 1);
+  EXPECT_EQ(code_of(checked), 106);
+  EXPECT_THAT(message_of(checked), HasSubstr("missing: -A ISTIO_REDIRECT -p tcp -j REDIRECT --to-ports 15001"));
+  EXPECT_EQ(listing(pod), before);
+  node.must(call("ADD"));
+  node.must(call("CHECK"));
+}
+
+TEST_P(CniBackend, DelRemovesAllAgainAndAgain) {
+  node.must(call("ADD"));
+  node.must(call("DEL"));
+  const auto clean = state(pod);
+  EXPECT_THAT(node.records(), IsEmpty());
+  EXPECT_THAT(listing(pod), ::testing::Not(HasSubstr("ISTIO")));
+  node.must(call("DEL"));
+  EXPECT_EQ(state(pod), clean);
+  const Output checked = node.call(call("CHECK"));
+  EXPECT_EQ(code_of(checked), 106);
+  EXPECT_THAT(message_of(checked), HasSubstr("c1: ADD recorded nothing"));
+}
+
+// A pod with `hostUsers: false`: its ids are others outside.
+TEST_P(CniBackend, EntersTheUserNamespaceOfThePod) {
+  const UserNamespace users;
+  const Identity proxy = UserNamespace::outside(1337);
+  const Pod inside({.proxy = proxy}, users.network());
+  CniCall asked = call("ADD");
+  asked.pod = &inside.ns();
+  node.must(asked);
+  asked.verb = "CHECK";
+  node.must(asked);
+
+  for (const Family family : {Family::ipv4, Family::ipv6}) {
+    const Addresses& at = addresses(family);
+    const auto connect = [&](const Actor& actor, const Endpoint& to) {
+      return inside.connect(actor, {.to = to, .protocol = Protocol::tcp, .from = {}});
+    };
+    const Endpoint service(at.service, 80);
+    const Endpoint inbound(at.pod, 8080);
+    EXPECT_EQ(connect(from_outside, inbound), landed(Role::proxy_inbound, original(inbound)));
+    EXPECT_EQ(connect({Place::pod, UserNamespace::outside(1000)}, service),
+              landed(Role::proxy_outbound, original(service)));
+    EXPECT_EQ(connect({Place::pod, proxy}, service), landed(Role::outside, local(service)));
+  }
+  asked.verb = "DEL";
+  node.must(asked);
+  EXPECT_THAT(listing(inside.ns()), ::testing::Not(HasSubstr("ISTIO")));
+  EXPECT_THAT(node.records(), IsEmpty());
+}
+
+INSTANTIATE_TEST_SUITE_P(, CniBackend, ::testing::ValuesIn(backends), backend_name);
+
+// ---- Who is intercepted.
+
+TEST_F(CniPlugin, LeavesOthersAlone) {
+  const CniNode node;
+  const Namespace pod = pod_of_cni();
+  const std::string before = trace(pod);
+  node.must({.pod = &pod, .annotations = {}});
+  node.must({.pod = &pod, .annotations = {{"sidecar.istio.io/status", R"({"initContainers":["istio-init"]})"}}});
+  node.must({.pod = &pod, .keys = R"("excludeNamespaces": ["default"])"});
+  node.must({.verb = "CHECK", .pod = &pod, .annotations = {}});
+  node.must({.verb = "DEL", .pod = &pod, .annotations = {}});
+  EXPECT_EQ(trace(pod), before);
+  EXPECT_THAT(node.records(), IsEmpty());
+}
+
+TEST_F(CniPlugin, TouchesNothingThatIsNotUnderstood) {
+  const CniNode node;
+  const Namespace pod = pod_of_cni();
+  const std::string before = trace(pod);
+  const Output annotation = node.call({.pod = &pod,
+                                       .annotations = {{"sidecar.istio.io/status", "{}"},
+                                                       {"traffic.sidecar.istio.io/includeInboundPorts", "80,http"}}});
+  EXPECT_EQ(code_of(annotation), 102);
+  EXPECT_THAT(message_of(annotation),
+              HasSubstr("traffic.sidecar.istio.io/includeInboundPorts: 'http': expected a port"));
+  const Output key = node.call({.pod = &pod, .keys = R"("dualstack": true)"});
+  EXPECT_EQ(code_of(key), 7);
+  EXPECT_THAT(message_of(key), AllOf(HasSubstr("dualstack: true: expected no such key"), HasSubstr("mean dualStack?")));
+  EXPECT_EQ(trace(pod), before);
+  EXPECT_THAT(node.records(), IsEmpty());
+}
+
+TEST_F(CniPlugin, FailsIfThePodHasNoAddressYet) {
+  const CniNode node;
+  const Namespace pod;
+  const Output output = node.call({.pod = &pod});
+  EXPECT_EQ(output.exit_code, 1);
+  EXPECT_EQ(code_of(output), 101);
+  EXPECT_THAT(message_of(output), HasSubstr("no interface has an address"));
+}
+
+TEST_F(CniPlugin, NeverProgramsItsOwnNetworkNamespace) {
+  const CniNode node;
+  set_up(node.ns());
+  const std::string before = trace(node.ns());
+  for (const char* verb : {"ADD", "CHECK"}) {
+    const Output output = node.call({.verb = verb, .netns = "/proc/self/ns/net"});
+    if (std::string_view(verb) == "CHECK") {
+      EXPECT_EQ(code_of(output), 106);  // nothing is recorded
+      continue;
+    }
+    EXPECT_EQ(code_of(output), 4);
+    EXPECT_THAT(message_of(output), HasSubstr("is the network namespace of the plugin itself"));
+  }
+  EXPECT_EQ(trace(node.ns()), before);
+  EXPECT_THAT(node.records(), IsEmpty());
+}
+
+TEST_F(CniPlugin, SaysWhatIsNoNetworkNamespace) {
+  const CniNode node;
+  for (const char* path : {"/proc/self/ns/uts", "/etc/passwd", "/dev/null", "/tmp", "/nonexistent"}) {
+    const Output output = node.call({.netns = path});
+    EXPECT_EQ(code_of(output), 4) << path;
+    EXPECT_THAT(message_of(output), HasSubstr(std::string("CNI_NETNS: network namespace '") + path + "'"));
+    node.must({.verb = "DEL", .netns = path});
+    EXPECT_THAT(node.records(), IsEmpty());
+  }
+}
+
+// ---- DEL
+
+TEST_F(CniPlugin, DelNeedsNoNamespaceAndNoRightConfiguration) {
+  const CniNode node;
+  const Namespace pod = pod_of_cni();
+  const std::string wrong = R"("uid": "wrong", "unknown": 1)";
+  node.must({.pod = &pod});
+  node.must({.verb = "DEL", .keys = wrong});
+  EXPECT_THAT(node.records(), IsEmpty());
+  node.must({.pod = &pod});
+  node.must({.verb = "DEL", .netns = "/run/netns/gone", .keys = wrong});
+  EXPECT_THAT(node.records(), IsEmpty());
+  node.must({.pod = &pod});
+  node.must({.verb = "DEL", .netns = "/etc/hostname"});  // what is left where a namespace was bound
+  EXPECT_THAT(node.records(), IsEmpty());
+}
+
+// A record that cannot be read says that something was programmed.
+TEST_F(CniPlugin, DelCleansWhatABrokenRecordStandsFor) {
+  const CniNode node;
+  const Namespace pod = pod_of_cni();
+  node.must({.pod = &pod});
+  std::ofstream(node.folder() + "/run/sidetrack/pods/c1") << "broken";
+  const Output checked = node.call({.verb = "CHECK", .pod = &pod});
+  EXPECT_EQ(code_of(checked), 101);
+  EXPECT_THAT(message_of(checked), HasSubstr("/run/sidetrack/pods/c1: expected a JSON object"));
+  node.must({.verb = "DEL", .pod = &pod});
+  EXPECT_THAT(listing(pod), ::testing::Not(HasSubstr("ISTIO")));
+  EXPECT_THAT(node.records(), IsEmpty());
+}
+
+// The rules are the container's: they do not go with an attachment that came later.
+TEST_F(CniPlugin, RulesGoWithTheFirstAttachment) {
+  const CniNode node;
+  const Namespace pod = pod_of_cni();
+  node.must({.pod = &pod});
+  node.must({.pod = &pod, .interface = "net1"});
+  node.must({.verb = "DEL", .pod = &pod, .interface = "net1"});
+  node.must({.verb = "CHECK", .pod = &pod});
+  node.must({.verb = "DEL", .pod = &pod});
+  EXPECT_THAT(listing(pod), ::testing::Not(HasSubstr("ISTIO")));
+}
+
+// ---- GC
+
+TEST_F(CniPlugin, GcRemovesTheRecordsOfAttachmentsThatAreNotValid) {
+  const CniNode node;
+  const Namespace pod = pod_of_cni();
+  for (const char* container : {"c1", "c2", "c3"}) node.must({.container = container, .pod = &pod});
+  std::ofstream(node.folder() + "/run/sidetrack/pods/.c4") << "half a record";
+  // Another network's records are not this call's.
+  const std::string path = node.folder() + "/run/sidetrack/pods/c3";
+  auto other = nlohmann::json::parse(node.records().at("c3"));
+  other["network"] = "others";
+  std::ofstream(path) << other;
+
+  const Output without = node.call({.verb = "GC"});
+  EXPECT_EQ(code_of(without), 7);
+  EXPECT_THAT(message_of(without), HasSubstr("cni.dev/valid-attachments: missing"));
+  node.must({.verb = "GC", .keys = R"("cni.dev/valid-attachments": [{"containerID": "c1", "ifname": "eth0"},
+                                                      {"containerID": "c2", "ifname": "eth9"}])"});
+  EXPECT_THAT(node.records(), ElementsAre(Key("c1"), Key("c3")));
+  node.must({.verb = "GC", .keys = R"("cni.dev/valid-attachments": [])"});
+  EXPECT_THAT(node.records(), ElementsAre(Key("c3")));
+}
+
+// ---- STATUS
+
+TEST_F(CniPlugin, StatusIsGoodWhereAddWouldSucceed) {
+  const CniNode node;
+  const std::string before = trace(node.ns());
+  node.must({.verb = "STATUS"});
+  EXPECT_EQ(trace(node.ns()), before);
+}
+
+TEST_F(CniPlugin, StatusSaysWhatTheKernelLacks) {
+  const CniNode node;
+  const Output output = node.call({.verb = "STATUS"}, {}, {"LD_PRELOAD=" SIDETRACK_WITHOUT, "WITHOUT=REDIRECT,redir"});
+  EXPECT_EQ(code_of(output), 50);
+  EXPECT_THAT(message_of(output), AllOf(HasSubstr("iptables-nft: no REDIRECT"), HasSubstr("nftables: no redir"),
+                                        HasSubstr("iptables-legacy: no REDIRECT")));
+  // Only the backend that is asked for counts.
+  const Output one = node.call({.verb = "STATUS", .keys = R"("backend": "nftables")"}, {},
+                               {"LD_PRELOAD=" SIDETRACK_WITHOUT, "WITHOUT=redir"});
+  EXPECT_EQ(code_of(one), 50);
+  EXPECT_EQ(node.call({.verb = "STATUS"}, {}, {"LD_PRELOAD=" SIDETRACK_WITHOUT, "WITHOUT=redir"}).exit_code, 0);
+}
+
+TEST_F(CniPlugin, StatusSaysWhichRightIsMissing) {
+  const CniNode node;
+  const Output output = node.call({.verb = "STATUS"}, {"setpriv", "--bounding-set=-sys_admin"});
+  EXPECT_EQ(code_of(output), 50);
+  EXPECT_THAT(message_of(output), HasSubstr("CAP_SYS_ADMIN"));
+}
+
+TEST_F(CniPlugin, StatusSaysThatThePluginIsNotTheLast) {
+  const CniNode node;
+  const std::string conf_dir = node.folder() + "/net.d";
+  std::filesystem::create_directory(conf_dir);
+  const auto chain = [&](const char* plugins) {
+    std::ofstream(conf_dir + "/10-pods.conflist")
+        << R"({"cniVersion": "1.1.0", "name": "pods", "plugins": [)" << plugins << "]}";
+  };
+  const CniCall asked{.verb = "STATUS", .keys = fmt::format(R"("confDir": "{}")", conf_dir)};
+  std::ofstream(conf_dir + "/00-other.conflist") << "broken";
+  node.must(asked);  // no such chain
+  chain(R"({"type": "bridge"}, {"type": "sidetrack-cni"})");
+  node.must(asked);
+  chain(R"({"type": "bridge"}, {"type": "sidetrack-cni"}, {"type": "portmap"})");
+  const Output output = node.call(asked);
+  EXPECT_EQ(code_of(output), 50);
+  EXPECT_THAT(message_of(output), AllOf(HasSubstr("10-pods.conflist: sidetrack-cni is not the last plugin"),
+                                        HasSubstr("\"portmap\" comes after it")));
+}
+
+// ---- The rest.
+
+TEST_F(CniPlugin, LogsToTheFileAlone) {
+  const CniNode node;
+  const Namespace pod = pod_of_cni();
+  const std::string path = node.folder() + "/log";
+  const CniCall asked{.pod = &pod, .keys = fmt::format(R"("logFile": "{}", "logLevel": "debug")", path)};
+  const Output output = node.call(asked);
+  EXPECT_EQ(output.exit_code, 0) << output.out;
+  EXPECT_EQ(output.out, CniNode::previous_result + "\n");
+  EXPECT_EQ(output.err, "");
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  EXPECT_THAT(text.str(), HasSubstr("ADD default/web-1 c1 eth0: programmed "));
+  const Output wrong = node.call({.pod = &pod, .keys = R"("logFile": "/nonexistent/log")"});
+  EXPECT_EQ(code_of(wrong), 7);
+  EXPECT_THAT(message_of(wrong), HasSubstr("logFile: cannot write to '/nonexistent/log'"));
+  node.must({.verb = "DEL", .keys = R"("logFile": "/nonexistent/log")"});
+}
+
+TEST_F(CniPlugin, ACopyIsThePluginToo) {
+  const CniNode node;
+  const std::string path = node.folder() + "/sidetrack-cni";
+  std::filesystem::remove(path);
+  std::filesystem::copy_file(program_under_test(), path);
+  const Namespace pod = pod_of_cni();
+  node.must({.pod = &pod});
+  node.must({.verb = "CHECK", .pod = &pod});
+}
+
+// ADDs of many pods, 8 at a time, with DELs and GCs in between.
+TEST_F(CniPlugin, ManyAtATime) {
+  constexpr int pods = 200;
+  constexpr int at_a_time = 8;
+  const CniNode node;
+  std::vector<Namespace> all;
+  for (int i = 0; i < pods; ++i) all.push_back(pod_of_cni());
+  const auto each = [&](const auto& act) {
+    std::vector<std::future<void>> workers;
+    for (int worker = 0; worker < at_a_time; ++worker) {
+      workers.push_back(std::async(std::launch::async, [&, worker] {
+        for (int i = worker; i < pods; i += at_a_time) act(i);
+      }));
+    }
+    for (auto& worker : workers) worker.get();
+  };
+  const auto call = [&](const char* verb, int i) {
+    return CniCall{.verb = verb,
+                   .container = fmt::format("c{}", i),
+                   .pod = &all[static_cast<std::size_t>(i)],
+                   .keys = fmt::format(R"("backend": "{}")", backends[i % 3])};
+  };
+  each([&](int i) { node.must(call("ADD", i)); });
+  EXPECT_EQ(node.records().size(), static_cast<std::size_t>(pods));
+  each([&](int i) {
+    node.must(call("CHECK", i));
+    if (i % 2 == 0) node.must(call("DEL", i));
+  });
+  EXPECT_EQ(node.records().size(), static_cast<std::size_t>(pods) / 2);
+  each([&](int i) {
+    if (i % 2 != 0) node.must(call("CHECK", i));
+  });
+}
+
+}  // namespace
+}  // namespace sidetrack::netns

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "options/annotations.h"
+
+#include <gmock/gmock.h>
+
+#include <set>
+
+#include "model/error.h"
+#include "options_text.h"
+
+namespace sidetrack {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::parse_arguments;
+using ::testing::StartsWith;
+
+constexpr const char* status = R"({"initContainers":["istio-validation"],"containers":["istio-proxy"]})";
+
+Annotations injected(const Annotations& more = {}) {
+  Annotations all{{"sidecar.istio.io/status", status}};
+  for (const auto& [name, value] : more) all.insert_or_assign(name, value);
+  return all;
+}
+
+// The configuration that apply makes of the options.
+Config config_of(const Annotations& annotations) {
+  const Interception asked = interception(annotations);
+  EXPECT_EQ(asked.left_alone, "");
+  std::vector<std::string_view> words{"sidetrack", "apply"};
+  words.insert(words.end(), asked.options.begin(), asked.options.end());
+  return parse_arguments(words).config;
+}
+
+std::string error_of(const Annotations& annotations) {
+  try {
+    (void)interception(annotations);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(Annotations, TheDefaultsAreThoseOfACapturedPod) {
+  EXPECT_THAT(interception(injected()).options,
+              ElementsAre("--istio-inbound-interception-mode=REDIRECT", "--istio-service-cidr=*",
+                          "--istio-inbound-ports=*", "--istio-local-exclude-ports=15020,15021,15090"));
+}
+
+TEST(Annotations, EachSetsItsOption) {
+  const Config config = config_of(injected({
+      {"sidecar.istio.io/interceptionMode", "TPROXY"},
+      {"traffic.sidecar.istio.io/includeOutboundIPRanges", "10.0.0.0/8, fd00::/8"},
+      {"traffic.sidecar.istio.io/excludeOutboundIPRanges", "10.1.0.0/16"},
+      {"traffic.sidecar.istio.io/includeInboundPorts", "80,443"},
+      {"traffic.sidecar.istio.io/excludeInboundPorts", "9000,15090,9000"},
+      {"traffic.sidecar.istio.io/includeOutboundPorts", "3306"},
+      {"traffic.sidecar.istio.io/excludeOutboundPorts", "5432,5433"},
+      {"traffic.sidecar.istio.io/excludeInterfaces", "net1,-b"},
+      {"istio.io/reroute-virtual-interfaces", "tap0"},
+      {"traffic.sidecar.istio.io/kubevirtInterfaces", "not asked"},
+      {"status.sidecar.istio.io/port", "15999"},
+  }));
+  EXPECT_EQ(config.mode, Mode::tproxy);
+  EXPECT_THAT(config.outbound_ranges.list,
+              ElementsAre(*AddressRange::parse("10.0.0.0/8"), *AddressRange::parse("fd00::/8")));
+  EXPECT_FALSE(config.outbound_ranges.all);
+  EXPECT_THAT(config.outbound_exclude_ranges, ElementsAre(*AddressRange::parse("10.1.0.0/16")));
+  EXPECT_THAT(config.inbound_ports.list, ElementsAre(80, 443));
+  EXPECT_FALSE(config.inbound_ports.all);
+  EXPECT_THAT(config.inbound_exclude_ports, ElementsAre(9000, 15090, 15999, 15021));
+  EXPECT_THAT(config.outbound_ports, ElementsAre(3306));
+  EXPECT_THAT(config.outbound_exclude_ports, ElementsAre(5432, 5433));
+  EXPECT_THAT(config.exclude_interfaces, ElementsAre("net1", "-b"));
+  EXPECT_THAT(config.virtual_interfaces, ElementsAre("tap0"));
+}
+
+TEST(Annotations, TheOlderNameOfVirtualInterfacesCountsIfTheOtherIsNotThere) {
+  EXPECT_THAT(config_of(injected({{"traffic.sidecar.istio.io/kubevirtInterfaces", "tap1"}})).virtual_interfaces,
+              ElementsAre("tap1"));
+  EXPECT_THAT(config_of(injected({{"istio.io/reroute-virtual-interfaces", ""},
+                                  {"traffic.sidecar.istio.io/kubevirtInterfaces", "tap1"}}))
+                  .virtual_interfaces,
+              IsEmpty());
+}
+
+TEST(Annotations, AnEmptyOneIsTheEmptyList) {
+  const Config config = config_of(injected({{"traffic.sidecar.istio.io/includeOutboundIPRanges", ""},
+                                            {"traffic.sidecar.istio.io/includeInboundPorts", ""},
+                                            {"sidecar.istio.io/interceptionMode", ""}}));
+  EXPECT_TRUE(config.outbound_ranges.empty());
+  EXPECT_TRUE(config.inbound_ports.empty());
+  EXPECT_EQ(config.mode, Mode::redirect);
+}
+
+TEST(Annotations, StatusPortZeroIsNone) {
+  EXPECT_THAT(config_of(injected({{"status.sidecar.istio.io/port", "0"}})).inbound_exclude_ports,
+              ElementsAre(15021, 15090));
+  EXPECT_THAT(config_of(injected({{"status.sidecar.istio.io/port", "15021"}})).inbound_exclude_ports,
+              ElementsAre(15021, 15090));
+}
+
+TEST(Annotations, WhoIsLeftAlone) {
+  EXPECT_THAT(interception({}).left_alone, HasSubstr("no annotation sidecar.istio.io/status"));
+  EXPECT_THAT(interception({{"sidecar.istio.io/inject", "nonsense"}}).left_alone, HasSubstr("no annotation"));
+  EXPECT_THAT(interception(injected({{"sidecar.istio.io/inject", "false"}})).left_alone, HasSubstr("is false"));
+  EXPECT_THAT(interception(injected({{"sidecar.istio.io/interceptionMode", "NONE"}})).left_alone, HasSubstr("is NONE"));
+  for (const char* key : {"initContainers", "containers"}) {
+    const std::string text = std::string(R"({")") + key + R"(":["istio-proxy","istio-init"]})";
+    EXPECT_THAT(interception({{"sidecar.istio.io/status", text}}).left_alone, HasSubstr("istio-init"));
+  }
+}
+
+TEST(Annotations, AStatusNeedNotHaveAllLists) {
+  for (const char* text : {"{}", R"({"initContainers":null,"containers":["istio-proxy"],"revision":"default"})"}) {
+    EXPECT_EQ(interception({{"sidecar.istio.io/status", text}}).left_alone, "");
+  }
+  EXPECT_EQ(interception(injected({{"sidecar.istio.io/inject", "true"}})).left_alone, "");
+}
+
+struct Wrong {
+  const char* name;
+  std::string value;
+  const char* expected;
+};
+
+TEST(Annotations, AnErrorNamesAnnotationValueAndExpectation) {
+  const Wrong all[] = {
+      {"sidecar.istio.io/interceptionMode", "redirect", "one of REDIRECT|TPROXY|NONE"},
+      {"traffic.sidecar.istio.io/includeOutboundIPRanges", "10.0.0.0/33", "an address range"},
+      {"traffic.sidecar.istio.io/includeOutboundIPRanges", "10.0.0.0/8,*", "either '*' alone"},
+      {"traffic.sidecar.istio.io/excludeOutboundIPRanges", "*", "address ranges, not everything"},
+      {"traffic.sidecar.istio.io/includeInboundPorts", "80,http", "a port from 1 to 65535"},
+      {"traffic.sidecar.istio.io/excludeInboundPorts", "*", "a port from 1 to 65535"},
+      {"traffic.sidecar.istio.io/includeOutboundPorts", "70000", "a port from 1 to 65535"},
+      {"traffic.sidecar.istio.io/excludeOutboundPorts", "1-2", "a port from 1 to 65535"},
+      {"traffic.sidecar.istio.io/excludeInterfaces", "a/b", "an interface name"},
+      {"istio.io/reroute-virtual-interfaces", "a b", "an interface name"},
+      {"traffic.sidecar.istio.io/kubevirtInterfaces", "+", "the name of an interface"},
+      {"status.sidecar.istio.io/port", "65536", "a port from 1 to 65535, or 0 for none"},
+      {"status.sidecar.istio.io/port", "", "a port from 1 to 65535, or 0 for none"},
+      {"sidecar.istio.io/inject", "perhaps", "true or false"},
+      {"sidecar.istio.io/status", "injected", "a JSON object"},
+      {"sidecar.istio.io/status", R"({"containers":"istio-proxy"})", "a list of names"},
+      {"sidecar.istio.io/status", R"({"initContainers":[1]})", "a list of names"},
+      {"sidecar.istio.io/status", std::string(100'000, '['), "a JSON object"},
+  };
+  for (const auto& [name, value, expected] : all) {
+    const std::string error = error_of(injected({{name, value}}));
+    EXPECT_THAT(error, StartsWith(std::string(name) + ": "));
+    EXPECT_THAT(error, HasSubstr(value.empty() ? "no value" : value.substr(value.rfind(',') + 1, 20)));
+    EXPECT_THAT(error, HasSubstr(expected));
+  }
+}
+
+// The text of a pod is read by a program of the node.
+TEST(Annotations, NameNoFiles) {
+  for (const AnnotationInfo& row : annotation_table()) {
+    const std::string error = error_of(injected({{std::string(row.names[0]), "@/etc/passwd"}}));
+    EXPECT_THAT(error, HasSubstr("'@/etc/passwd'")) << row.names[0];
+    EXPECT_THAT(error, HasSubstr("not the name of a file")) << row.names[0];
+  }
+}
+
+TEST(Annotations, EscapeWhatATerminalWouldObey) {
+  EXPECT_THAT(error_of(injected({{"sidecar.istio.io/interceptionMode", "\x1b[2J"}})), HasSubstr(R"('\x1b[2J')"));
+}
+
+TEST(Annotations, EachRowHasAnOptionOfItsOwn) {
+  std::set<std::string_view> flags_of_rows;
+  for (const AnnotationInfo& row : annotation_table()) flags_of_rows.insert(row.flag);
+  EXPECT_EQ(flags_of_rows.size(), annotation_table().size());
+}
+
+}  // namespace
+}  // namespace sidetrack

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// The CNI plugin's answers that need no kernel.
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+#include "cni/call.h"
+#include "cni/cni_error.h"
+#include "cni/network_configuration.h"
+#include "cni/plugin.h"
+#include "options_text.h"
+
+namespace sidetrack::cni {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::Variables;
+using Json = nlohmann::ordered_json;
+
+const Variables add{{"CNI_COMMAND", "ADD"},
+                    {"CNI_CONTAINERID", "c1"},
+                    {"CNI_NETNS", "/nonexistent/netns"},
+                    {"CNI_IFNAME", "eth0"},
+                    {"CNI_ARGS", "IgnoreUnknown=1;K8S_POD_NAMESPACE=default;K8S_POD_NAME=web-1"}};
+
+Variables variables_with(Variables variables, const std::string& name, const std::string& value) {
+  variables[name] = value;
+  return variables;
+}
+
+Json usual(const Json& annotations = {{"sidecar.istio.io/status", "{}"}}) {
+  return {{"cniVersion", "1.1.0"},
+          {"name", "pods"},
+          {"type", "sidetrack-cni"},
+          {"capabilities", {{annotations_capability, true}}},
+          {"runtimeConfig", {{annotations_capability, annotations}}},
+          {"prevResult", {{"cniVersion", "1.1.0"}, {"interfaces", Json::array({{{"name", "eth0"}}})}}}};
+}
+
+Json without(Json document, const char* key) {
+  document.erase(key);
+  return document;
+}
+
+Json with(Json document, const char* key, const Json& value) {
+  document[key] = value;
+  return document;
+}
+
+Answer answer(const std::string& input, const Variables& variables) {
+  const auto environment = [&](std::string_view name) -> std::optional<std::string_view> {
+    const auto found = variables.find(name);
+    return found != variables.end() ? std::optional<std::string_view>(found->second) : std::nullopt;
+  };
+  const Log silent{[](const LogOptions&) {}, [](LogOptions::Level, std::string_view) {}};
+  return serve(input, environment, silent);
+}
+
+struct Failure {
+  unsigned code = 0;
+  std::string text;  // message and details
+};
+
+Failure failure_of(const std::string& input, const Variables& variables) {
+  const Answer made = answer(input, variables);
+  if (made.exit_code == 0) return {};
+  const Json error = Json::parse(made.output, nullptr, false);
+  EXPECT_TRUE(error.is_object()) << made.output;
+  return {error["code"].get<unsigned>(),
+          error["msg"].get<std::string>() + "; " + error.value("details", std::string())};
+}
+Failure failure(const Json& input, const Variables& variables = add) { return failure_of(input.dump(), variables); }
+
+// ---- the environment
+
+TEST(CniCall, WhatIsMissingIsNamed) {
+  EXPECT_THAT(failure_of("", {}).text, HasSubstr("CNI_COMMAND: no value: expected one of ADD, DEL"));
+  for (const char* command : {"ADD", "CHECK"}) {
+    const Failure missing = failure_of("", {{"CNI_COMMAND", command}});
+    EXPECT_EQ(missing.code, 4U);
+    EXPECT_THAT(missing.text,
+                HasSubstr(std::string("CNI_CONTAINERID, CNI_NETNS, CNI_IFNAME: missing, but ") + command));
+  }
+  EXPECT_THAT(failure_of("", {{"CNI_COMMAND", "DEL"}, {"CNI_IFNAME", "eth0"}}).text,
+              HasSubstr("CNI_CONTAINERID: missing, but DEL needs it"));
+  EXPECT_THAT(failure_of("", {{"CNI_COMMAND", "GC"}}).text, HasSubstr("CNI_PATH: missing"));
+}
+
+TEST(CniCall, AWrongValueIsNamed) {
+  struct Wrong {
+    const char* variable;
+    std::string value;
+  };
+  const Wrong all[] = {{"CNI_COMMAND", "add"},       {"CNI_CONTAINERID", "../c1"},
+                       {"CNI_CONTAINERID", "c1\n"},  {"CNI_CONTAINERID", std::string(201, 'c')},
+                       {"CNI_NETNS", "blue"},        {"CNI_IFNAME", "a/b"},
+                       {"CNI_IFNAME", ".."},         {"CNI_IFNAME", "sixteen-letters-"},
+                       {"CNI_ARGS", "K8S_POD_NAME"}, {"CNI_ARGS", "a=b;=c"}};
+  for (const auto& [variable, value] : all) {
+    const Failure wrong = failure_of(usual().dump(), variables_with(add, variable, value));
+    EXPECT_EQ(wrong.code, 4U) << variable << " " << value;
+    EXPECT_THAT(wrong.text, AllOf(HasSubstr(std::string(variable) + ": '"), HasSubstr("expected"))) << value;
+  }
+}
+
+// ---- standard input
+
+TEST(CniConfiguration, WhatIsNoJsonIsADecodingError) {
+  for (const char* text : {"", "{", "[]", "null", "{\"name\": \"\xff\"}", "{} {}"}) {
+    EXPECT_EQ(failure_of(text, add).code, 6U) << text;
+  }
+}
+
+TEST(CniConfiguration, VersionsThatAreNotSupportedAreRefused) {
+  for (const Json& version : {Json("0.2.0"), Json("1.2.0"), Json(""), Json(1), Json()}) {
+    const Failure wrong = failure(with(usual(), "cniVersion", version));
+    EXPECT_EQ(wrong.code, 1U) << version;
+    EXPECT_THAT(wrong.text, HasSubstr("expected one of 0.3.1, 0.4.0, 1.0.0, 1.1.0"));
+  }
+  EXPECT_THAT(failure(without(usual(), "cniVersion")).text, HasSubstr("cniVersion: missing"));
+}
+
+TEST(CniConfiguration, ErrorsAnswerInTheVersionOfTheCall) {
+  const auto version_of_error = [](const Json& input) {
+    return Json::parse(answer(input.dump(), add).output)["cniVersion"].get<std::string>();
+  };
+  EXPECT_EQ(version_of_error(with(with(usual(), "uid", "x"), "cniVersion", "0.3.1")), "0.3.1");
+  EXPECT_EQ(version_of_error(with(usual(), "cniVersion", "9.9.9")), "1.1.0");
+}
+
+TEST(CniConfiguration, CallsOfLaterVersionsAreRefused) {
+  struct Row {
+    const char* command;
+    const char* version;
+  };
+  for (const auto& [command, version] : {Row{"CHECK", "0.3.1"}, Row{"GC", "1.0.0"}, Row{"STATUS", "1.0.0"}}) {
+    const Variables variables = variables_with(variables_with(add, "CNI_PATH", "/opt/cni/bin"), "CNI_COMMAND", command);
+    const Failure wrong = failure(with(usual(), "cniVersion", version), variables);
+    EXPECT_EQ(wrong.code, 1U);
+    EXPECT_THAT(wrong.text, HasSubstr(std::string(command) + " needs"));
+  }
+}
+
+TEST(CniConfiguration, AnErrorNamesKeyValueAndExpectation) {
+  struct Wrong {
+    const char* key;
+    Json value;
+    const char* expected;
+  };
+  const Json declared{{annotations_capability, true}};
+  const Wrong all[] = {
+      {"name", 1, "the name of the network"},
+      {"type", "", "the name of the plugin"},
+      {"uid", "1337", "a whole number"},
+      {"uid", -1, "a number from 0 to 4294967294"},
+      {"uid", 1.5, "a whole number"},
+      {"gid", 4294967295, "a number from 0 to 4294967294"},
+      {"envoyPort", 0, "a port from 1 to 65535"},
+      {"inboundCapturePort", 65536, "a port from 1 to 65535"},
+      {"inboundTunnelPort", true, "a whole number"},
+      {"tproxyMark", 0, "a mark"},
+      {"tproxyRouteTable", 254, "a routing table"},
+      {"dns", "true", "true or false"},
+      {"dualStack", 1, "true or false"},
+      {"dropInvalid", nullptr, "true or false"},
+      {"backend", "iptables", "one of auto|nftables|iptables-nft|iptables-legacy"},
+      {"backend", 1, "a text"},
+      {"excludeNamespaces", "kube-system", "a list of the names of namespaces"},
+      {"excludeNamespaces", Json::array({"kube-system", ""}), "a list of the names of namespaces"},
+      {"logFile", "sidetrack.log", "the path of a file, from / on"},
+      {"logLevel", "loud", "debug, info, warn, error, fatal, none"},
+      {"confDir", 1, "the path of a folder"},
+      {"capabilities", Json::object(), "io.kubernetes.cri.pod-annotations"},
+      {"capabilities", {{annotations_capability, false}}, "io.kubernetes.cri.pod-annotations"},
+      {"capabilities", {{annotations_capability, true}, {"portMappings", true}}, "io.kubernetes.cri.pod-annotations"},
+      {"runtimeConfig", Json::array(), "an object"},
+      {"prevResult", "", "the result of the plugin before"},
+      {"dnss", true, "no such key, but any of"},
+      {"ipam", Json::object(), "no such key, but any of"},
+  };
+  for (const auto& [key, value, expected] : all) {
+    const Failure wrong = failure(with(usual(), key, value));
+    EXPECT_EQ(wrong.code, 7U) << key << " " << value;
+    EXPECT_THAT(wrong.text, AllOf(HasSubstr(std::string(key) + ": "), HasSubstr(expected))) << key << " " << value;
+    if (value.is_string() && !value.empty()) {
+      EXPECT_THAT(wrong.text, HasSubstr(value.get<std::string>()));
+    }
+  }
+  EXPECT_THAT(failure(with(usual(), "dnss", true)).text, HasSubstr("did you mean dns?"));
+  for (const char* key : {"name", "type", "capabilities", "prevResult"}) {
+    const Failure missing = failure(without(usual(), key));
+    EXPECT_EQ(missing.code, 7U);
+    EXPECT_THAT(missing.text, HasSubstr(std::string(key) + ": missing: expected"));
+  }
+  EXPECT_EQ(failure(usual(Json{{"a", 1}})).code, 7U);
+}
+
+TEST(CniConfiguration, TheKeysAreOptionsOfApply) {
+  Json document = usual();
+  EXPECT_THAT(read_configuration(document.dump(), Keys::all).options,
+              ElementsAre("--proxy-uid=1337", "--proxy-gid=1337"));
+  document.update(Json{{"uid", 2000},
+                       {"gid", 0},
+                       {"envoyPort", 16001},
+                       {"dns", true},
+                       {"dualStack", false},
+                       {"backend", "nftables"},
+                       {"cni.dev/later", 1},
+                       {"args", {{"cni", Json::object()}}}});
+  EXPECT_THAT(read_configuration(document.dump(), Keys::all).options,
+              ElementsAre("--proxy-uid=2000", "--proxy-gid=0", "--envoy-port=16001", "--redirect-dns=true",
+                          "--capture-all-dns=true", "--dual-stack=false", "--backend=nftables"));
+}
+
+TEST(CniConfiguration, ToTakeDownOnlyTheProtocolIsRead) {
+  Json document = with(with(usual(), "uid", "x"), "unknown", 1);
+  document["logFile"] = "not a path";
+  document["cni.dev/valid-attachments"] = Json::array({{{"containerID", "c1"}, {"ifname", "eth0"}}});
+  const NetworkConfiguration read = read_configuration(document.dump(), Keys::protocol);
+  EXPECT_EQ(read.name, "pods");
+  EXPECT_EQ(read.valid_attachments, std::vector({Attachment{"c1", "eth0"}}));
+  EXPECT_THAT(read.log.targets, IsEmpty());
+}
+
+// ---- ADD, of pods that are left alone
+
+TEST(CniAdd, GivesThePreviousResultOn) {
+  const Json previous = Json::parse(
+      R"({"cniVersion":"1.1.0","ips":[{"address":"10.1.0.5/24"}],"dns":{},"interfaces":[{"name":"eth0","mtu":1500}]})");
+  for (const Json& annotations :
+       {Json::object(), Json(), Json{{"sidecar.istio.io/status", "{}"}, {"sidecar.istio.io/inject", "false"}}}) {
+    const Answer made = answer(with(usual(annotations), "prevResult", previous).dump(), add);
+    EXPECT_EQ(made.exit_code, 0) << made.output;
+    EXPECT_EQ(made.output, previous.dump() + "\n");
+  }
+}
+
+TEST(CniAdd, LeavesExcludedNamespacesAloneWhateverTheyAskFor) {
+  const Json excluded = with(usual(Json{{"sidecar.istio.io/status", "broken"}}), "excludeNamespaces",
+                             Json::array({"kube-system", "default"}));
+  EXPECT_EQ(failure(excluded).code, 0U);
+  EXPECT_EQ(failure(without(excluded, "runtimeConfig")).code, 0U);  // nobody need tell
+  EXPECT_EQ(failure(excluded, variables_with(add, "CNI_ARGS", "K8S_POD_NAMESPACE=defaults")).code, 102U);
+  EXPECT_EQ(failure(excluded, variables_with(add, "CNI_ARGS", "")).code, 102U);
+}
+
+TEST(CniAdd, FailsWithoutAnnotationsOfTheRuntime) {
+  for (const Json& input : {without(usual(), "runtimeConfig"), with(usual(), "runtimeConfig", Json::object())}) {
+    const Failure blind = failure(input);
+    EXPECT_EQ(blind.code, 7U);
+    EXPECT_THAT(blind.text, AllOf(HasSubstr("runtimeConfig: no io.kubernetes.cri.pod-annotations"),
+                                  HasSubstr("update the container runtime")));
+  }
+}
+
+TEST(CniAdd, AWrongAnnotationIsNamed) {
+  const Failure wrong =
+      failure(usual(Json{{"sidecar.istio.io/status", "{}"}, {"sidecar.istio.io/interceptionMode", "WHAT"}}));
+  EXPECT_EQ(wrong.code, 102U);
+  EXPECT_THAT(wrong.text, HasSubstr("sidecar.istio.io/interceptionMode: 'WHAT': expected one of"));
+}
+
+TEST(CniAdd, ANamespaceThatIsNotThereIsNamed) {
+  const Failure wrong = failure(usual());
+  EXPECT_EQ(wrong.code, 4U);
+  EXPECT_THAT(wrong.text, HasSubstr("CNI_NETNS: network namespace '/nonexistent/netns'"));
+}
+
+// ---- VERSION
+
+TEST(CniVersion, ListsWhatIsSupported) {
+  const Variables version{{"CNI_COMMAND", "VERSION"}};
+  EXPECT_EQ(answer(R"({"cniVersion":"0.4.0"})", version).output,
+            R"({"cniVersion":"0.4.0","supportedVersions":["0.3.1","0.4.0","1.0.0","1.1.0"]})"
+            "\n");
+  EXPECT_EQ(Json::parse(answer("", version).output)["cniVersion"], "1.1.0");
+  EXPECT_EQ(failure_of("no JSON", version).code, 6U);
+}
+
+TEST(CniOutOfMemory, IsAnAnswerToo) { EXPECT_EQ(Json::parse(out_of_memory)["code"], 101); }
+
+}  // namespace
+}  // namespace sidetrack::cni

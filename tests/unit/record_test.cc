@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "cni/record.h"
+
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "model/error.h"
+
+namespace sidetrack::cni {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class RecordTest : public ::testing::Test {
+ protected:
+  RecordTest() {
+    EXPECT_NE(mkdtemp(above.data()), nullptr);
+    folder = above + "/sidetrack/pods";
+  }
+  ~RecordTest() override { std::filesystem::remove_all(above); }
+
+  void put(const std::string& name, const std::string& text) const {
+    std::ofstream(folder + "/" + name) << text << std::flush;
+  }
+  [[nodiscard]] std::vector<std::string> files() const {
+    std::vector<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) names.push_back(entry.path().filename());
+    return names;
+  }
+
+  std::string above = ::testing::TempDir() + "sidetrack-XXXXXX";
+  std::string folder;
+  const Record record{"0123abc",    "eth0",  "/var/run/netns/cni-1",
+                      "default",    "web-1", {"--istio-inbound-ports=*", "--proxy-uid=1337"},
+                      "pod-network"};
+};
+
+unsigned mode_of(const std::string& path) {
+  struct stat status {};
+  EXPECT_EQ(stat(path.c_str(), &status), 0);
+  return status.st_mode & 07777;
+}
+
+TEST_F(RecordTest, IsReadAsItWasWritten) {
+  write(record, folder);
+  const Records all = read_all(folder);
+  EXPECT_THAT(all.records, ElementsAre(record));
+  EXPECT_THAT(all.problems, IsEmpty());
+  EXPECT_EQ(read("0123abc", folder), record);
+  EXPECT_EQ(read("other", folder), std::nullopt);
+  EXPECT_THAT(files(), ElementsAre("0123abc"));
+}
+
+TEST_F(RecordTest, IsForItsOwnerAlone) {
+  write(record, folder);
+  EXPECT_EQ(mode_of(folder), 0700U);
+  EXPECT_EQ(mode_of(folder + "/0123abc"), 0600U);
+}
+
+TEST_F(RecordTest, AnotherTakesThePlace) {
+  write(record, folder);
+  Record other = record;
+  other.options = {"--istio-inbound-ports=80"};
+  write(other, folder);
+  EXPECT_THAT(read_all(folder).records, ElementsAre(other));
+}
+
+TEST_F(RecordTest, IsRemovedAgainAndAgain) {
+  remove("0123abc", folder);
+  write(record, folder);
+  put(".0123abc", "half a rec");
+  remove("0123abc", folder);
+  remove("0123abc", folder);
+  EXPECT_THAT(files(), IsEmpty());
+}
+
+TEST_F(RecordTest, NoFolderHoldsNoRecords) {
+  const Records all = read_all(folder);
+  EXPECT_THAT(all.records, IsEmpty());
+  EXPECT_THAT(all.problems, IsEmpty());
+  EXPECT_FALSE(std::filesystem::exists(folder));
+}
+
+TEST_F(RecordTest, WhatIsNoRecordIsReportedByItsName) {
+  write(record, folder);
+  const std::string good = R"({"container_id":"c","interface":"eth0","netns":"","namespace":"","pod":"","network":"",)";
+  put("a", "not JSON");
+  put("b", R"({"container_id":"b"})");
+  put("c", good + R"("options":["-b",1]})");
+  put("d", good + R"("options":[]})");
+  put(" x", "{}");
+  std::filesystem::create_directory(folder + "/e");
+  const Records all = read_all(folder);
+  EXPECT_THAT(all.records, ElementsAre(record));
+  EXPECT_THAT(
+      all.problems,
+      ElementsAre(HasSubstr("pods/ x: its name is no container id"), HasSubstr("pods/a: expected a JSON object"),
+                  HasSubstr("pods/b: expected a text as \"interface\""),
+                  HasSubstr("pods/c: expected a list of texts as \"options\""),
+                  HasSubstr("pods/d: its \"container_id\" is 'c'"), HasSubstr("pods/e: Is a directory")));
+  EXPECT_THROW((void)read("a", folder), Error);
+}
+
+TEST_F(RecordTest, LeftoversOfKilledWritersAreNoRecords) {
+  write(record, folder);
+  put(".4567", "half a rec");
+  EXPECT_THAT(read_all(folder).records, ElementsAre(record));
+  EXPECT_THAT(read_all(folder).problems, IsEmpty());
+  RecordFolder(folder).remove_leftovers();
+  EXPECT_THAT(files(), ElementsAre("0123abc"));
+}
+
+TEST_F(RecordTest, AFolderOfOthersIsRefused) {
+  write(record, folder);
+  ASSERT_EQ(chmod(folder.c_str(), 0770), 0);
+  try {
+    write(record, folder);
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr(folder + " belongs to user"));
+    EXPECT_THAT(error.what(), HasSubstr("0770"));
+  }
+}
+
+TEST_F(RecordTest, ErrorsNameThePath) {
+  std::filesystem::create_directories(above + "/sidetrack");
+  std::ofstream(folder) << "a file";
+  try {
+    write(record, folder);
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr(folder));
+    EXPECT_THAT(error.what(), HasSubstr("ENOTDIR"));
+  }
+}
+
+TEST(ContainerId, IsNoPath) {
+  for (const char* id : {"a", "0", "3f2a", "Pod_1.x-y", "a.."}) EXPECT_TRUE(is_container_id(id)) << id;
+  for (const char* id : {"", ".", "..", "-a", "_a", "a/b", "../a", "a b", "a\n", "ä"})
+    EXPECT_FALSE(is_container_id(id)) << id;
+  EXPECT_TRUE(is_container_id(std::string(200, 'a')));
+  EXPECT_FALSE(is_container_id(std::string(201, 'a')));
+}
+
+}  // namespace
+}  // namespace sidetrack::cni
