@@ -277,7 +277,7 @@ constexpr Flag flag_table[] = {
     {"ip-families", '\0', {}, Kind::list, "FAMILIES", "ipv4|ipv6", "as the pod's addresses",
      "ipv4 or ipv4,ipv6", Group::run, planned, set_ip_families},
     {"dns-server", '\0', {}, Kind::list, "ADDRESSES", "", "of /etc/resolv.conf",
-     "the servers for --redirect-dns", Group::run, planned, set_dns_servers},
+     "servers for --redirect-dns", Group::run, planned, set_dns_servers},
     {"dry-run", 'n', {"DRY_RUN"}, Kind::boolean, "", "", "",
      "print the rules, touch nothing (render)", Group::run, apply, boolean<&CommandLine::dry_run>},
     {"strict", '\0', {}, Kind::boolean, "", "", "", "fail if other programs' rules interfere",

@@ -213,7 +213,9 @@ TEST_F(LibraryErrors, NameTheFileOfThePod) {
   const std::string file = fmt::format("in /proc/{}/root/etc/passwd", process.pid());
   expect_error(ExitCode::usage, file.c_str(), [&] { target.apply(Options::parse(words, unknown_user)); });
   EXPECT_THAT(target.explain({"out", "icmp", "192.0.2.1"}).sentence, HasSubstr("no route"));
-  EXPECT_TRUE(target.diff(Options::parse({"-m", "NONE", "--ip-families", "ipv4"})).equal);
+  const LibraryPod::Difference none = target.diff(Options::parse({"-m", "NONE", "--ip-families", "ipv4"}));
+  EXPECT_TRUE(none.equal);
+  EXPECT_EQ(none.backend, "");
 }
 
 }  // namespace
