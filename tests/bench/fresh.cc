@@ -2,13 +2,16 @@
 // Times programs from exec to exit, each run in a network namespace of its own, taking turns (A B C A B C …) so that a
 // machine that is busy for a while is so for all of them.
 //
-//   fresh ROUNDS LIMIT NAME INPUT PROGRAM ARGUMENT… [-- NAME INPUT PROGRAM ARGUMENT…]…
+//   fresh [--cni] ROUNDS LIMIT NAME INPUT PROGRAM ARGUMENT… [-- NAME INPUT PROGRAM ARGUMENT…]…
 //
+// --cni: the programs are CNI plugins, which run where this one is started and are given the namespace as CNI_NETNS,
+// and a CNI_CONTAINERID of their own.
 // INPUT is the file that is standard input. Prints a line for each: name, median, first and ninth decile of the time in
 // µs, median of the processor time in µs, highest peak memory in KiB; separated by tabs. A program that takes longer
 // than LIMIT seconds is ended, not run again, and has only its name there. hyperfine and time(1) cannot do this:
 // whatever makes the namespace (ip netns exec, unshare) would be part of what they measure.
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <sched.h>
@@ -47,6 +50,8 @@ struct Command {
   bool over_limit = false;
 };
 
+int home = -1;  // --cni: the namespace that plugins run in
+
 [[noreturn]] void fail(const char* what) {
   std::fprintf(stderr, "fresh: %s: %s\n", what, std::strerror(errno));
   std::exit(1);
@@ -67,7 +72,10 @@ void enter_fresh_namespace() {
   std::strcpy(request.ifr_name, "lo");
   request.ifr_flags = IFF_UP;
   check(ioctl(any, SIOCSIFFLAGS, &request), "set lo up");
-  std::strcpy(request.ifr_name, "lo:pod");
+  if (home >= 0) {  // the plugin loopback refuses a lo that has it
+    check(ioctl(any, SIOCBRADDBR, "pod"), "make an interface");
+  }
+  std::strcpy(request.ifr_name, home >= 0 ? "pod" : "lo:pod");
   request.ifr_addr = {};
   auto& address = reinterpret_cast<sockaddr_in&>(request.ifr_addr);
   address.sin_family = AF_INET;
@@ -95,13 +103,24 @@ double now() {
   std::exit(1);
 }
 
+void become_plugin_call() {
+  static int calls = 0;
+  char text[64];
+  std::snprintf(text, sizeof text, "/proc/%d/ns/net", static_cast<int>(getpid()));
+  setenv("CNI_NETNS", text, 1);
+  std::snprintf(text, sizeof text, "bench-%d", ++calls);
+  setenv("CNI_CONTAINERID", text, 1);
+}
+
 // Nothing if it took longer than `limit` seconds. `started` is shared with the child, which knows when it calls exec.
 std::optional<Run> run(const Command& command, unsigned limit, double* started) {
   enter_fresh_namespace();
   const int input = check(open(command.input, O_RDONLY | O_CLOEXEC), command.input);
   const int output = check(memfd_create("output", MFD_CLOEXEC), "memfd_create");
+  if (home >= 0) become_plugin_call();
   const pid_t child = check(fork(), "fork");
   if (child == 0) {
+    if (home >= 0) check(setns(home, CLONE_NEWNET), "enter the namespace of the plugins");
     dup2(input, STDIN_FILENO);
     dup2(output, STDOUT_FILENO);
     dup2(output, STDERR_FILENO);
@@ -156,11 +175,17 @@ void print(const Command& command) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc > 1 && std::string_view(argv[1]) == "--cni") {
+    home = check(open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC), "keep the namespace");
+    --argc;
+    ++argv;
+  }
   const int rounds = argc > 1 ? std::atoi(argv[1]) : 0;
   const int limit = argc > 2 ? std::atoi(argv[2]) : 0;
   std::vector<Command> commands = rounds > 0 && limit > 0 ? parse(argv + 3) : std::vector<Command>();
   if (commands.empty()) {
-    std::fputs("usage: fresh ROUNDS LIMIT NAME INPUT PROGRAM ARGUMENT… [-- NAME INPUT PROGRAM ARGUMENT…]…\n", stderr);
+    std::fputs("usage: fresh [--cni] ROUNDS LIMIT NAME INPUT PROGRAM ARGUMENT… [-- NAME INPUT PROGRAM ARGUMENT…]…\n",
+               stderr);
     return 2;
   }
   void* shared = mmap(nullptr, sizeof(double), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -4,11 +4,10 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
-#include <algorithm>
 #include <csignal>
+#include <fstream>
 #include <map>
-#include <nlohmann/json.hpp>
-#include <sstream>
+#include <set>
 
 #include "support/cni_node.h"
 #include "support/kernel_test.h"
@@ -20,9 +19,18 @@ namespace {
 
 using ::testing::IsEmpty;
 
+struct SystemCall {
+  std::string name;
+  int nth;
+};
+
+const std::set<std::string> changing_calls{"setns",      "flock",  "write",   "renameat", "unlinkat",      "mkdir",
+                                           "setsockopt", "sendto", "sendmsg", "recvfrom", "rt_sigprocmask"};
+
 class CniFaults : public KernelTest, public ::testing::WithParamInterface<const char*> {
  protected:
   using State = std::map<std::string, std::string>;
+  using Records = std::map<std::string, std::string>;
 
   void SetUp() override {
     KernelTest::SetUp();
@@ -46,29 +54,32 @@ class CniFaults : public KernelTest, public ::testing::WithParamInterface<const 
     if (verb == "DEL") node.must(call("ADD"));
   }
 
-  // The system calls of the plugin, with how often each is made.
-  [[nodiscard]] std::map<std::string, int> calls_of(const std::string& verb) const {
+  // The system calls that the plugin makes from main() on: before, nothing is done. Of all backends but the usual one
+  // only those that change something or depend on what others do.
+  [[nodiscard]] std::vector<SystemCall> calls_of(const std::string& verb) const {
     begin(verb);
     const std::string trace = node.folder() + "/trace";
     EXPECT_EQ(node.call(call(verb), {"strace", "-qq", "-o", trace}).exit_code, 0);
-    std::istringstream lines(node.ns().must({"cat", trace}));
+    std::ifstream lines(trace);
     std::map<std::string, int> counts;
+    std::vector<SystemCall> calls;
+    bool in_main = false;
     for (std::string line; std::getline(lines, line);) {
-      const std::size_t end = line.find('(');
-      if (end != std::string::npos && !line.starts_with("execve(") && !line.starts_with("exit")) {
-        ++counts[line.substr(0, end)];
-      }
+      const std::string name = line.substr(0, line.find('('));
+      const int nth = ++counts[name];
+      in_main = in_main || name == "poll";
+      if (in_main && name != "exit_group" && (is_usual() || changing_calls.contains(name)))
+        calls.push_back({name, nth});
     }
     node.must(call("DEL"));
-    return counts;
+    return calls;
   }
 
   // The call, whose nth system call of that name meets with `fate`.
-  [[nodiscard]] Output disturbed(const std::string& verb, const std::string& name, int nth,
-                                 const std::string& fate) const {
+  [[nodiscard]] Output disturbed(const std::string& verb, const SystemCall& made, const std::string& fate) const {
     begin(verb);
-    return node.call(call(verb),
-                     {"strace", "-qq", "-o", "/dev/null", "-e", fmt::format("inject={}:{}:when={}", name, fate, nth)});
+    return node.call(call(verb), {"strace", "-qq", "-o", "/dev/null", "-e",
+                                  fmt::format("inject={}:{}:when={}", made.name, fate, made.nth)});
   }
 
   // DEL and ADD by turns, from whatever is there.
@@ -83,58 +94,61 @@ class CniFaults : public KernelTest, public ::testing::WithParamInterface<const 
     EXPECT_THAT(node.records(), IsEmpty()) << what;
   }
 
+  [[nodiscard]] static bool is_usual() { return std::string_view(GetParam()) == "iptables-nft"; }
+
   CniNode node;
   Namespace pod = pod_of_cni();
   State added;
   State clean;
-  std::map<std::string, std::string> recorded;
+  Records recorded;
   int turn = 0;
 };
 
 TEST_P(CniFaults, KilledAtEachSystemCall) {
   int kills = 0;
   for (const char* verb : {"ADD", "DEL"}) {
-    for (const auto& [name, count] : calls_of(verb)) {
-      for (int nth = 1; nth <= count; ++nth) {
-        const std::string what = fmt::format("{} killed at {} {}", verb, name, nth);
-        if (disturbed(verb, name, nth, "signal=SIGKILL").exit_code == 128 + SIGKILL) ++kills;
-        // Of rules that are there is a record, or DEL would not look.
-        EXPECT_TRUE(state(pod) == clean || node.records().contains("c1")) << what;
-        expect_next_ends_right(what);
-        if (HasFailure()) return;
-      }
+    for (const SystemCall& made : calls_of(verb)) {
+      const std::string what = fmt::format("{} killed at {} {}", verb, made.name, made.nth);
+      if (disturbed(verb, made, "signal=SIGKILL").exit_code == 128 + SIGKILL) ++kills;
+      // Of rules that are there is a record, or DEL would not look.
+      const bool recorded_now = node.records().contains("c1");
+      const bool untouched = !recorded_now && state(pod) == clean;
+      EXPECT_TRUE(recorded_now || untouched) << what;
+      if (!untouched || !node.records().empty()) expect_next_ends_right(what);
+      if (HasFailure()) return;
     }
   }
-  EXPECT_GT(kills, 100);
+  EXPECT_GT(kills, 50);
 }
 
 TEST_P(CniFaults, EachCallFailingInTurn) {
   int failures = 0;
   for (const char* verb : {"ADD", "DEL"}) {
-    for (const auto& [name, count] : calls_of(verb)) {
+    const bool adds = std::string_view(verb) == "ADD";
+    for (const SystemCall& made : calls_of(verb)) {
       for (const char* error : {"EPERM", "ENOMEM"}) {
-        for (int nth = 1; nth <= count; ++nth) {
-          const std::string what = fmt::format("{}: {} {} fails with {}", verb, name, nth, error);
-          const Output output = disturbed(verb, name, nth, fmt::format("error={}", error));
-          if (output.exit_code != 0) ++failures;
-          if (output.exit_code == 0 && std::string_view(verb) == "ADD") {
-            EXPECT_EQ(output.out, CniNode::previous_result + "\n") << what;
-            EXPECT_EQ(state(pod), added) << what;
-            EXPECT_EQ(node.records(), recorded) << what;
-          } else if (output.exit_code == 0) {
-            EXPECT_EQ(state(pod), clean) << what;
-            EXPECT_THAT(node.records(), IsEmpty()) << what;
-          } else if (!output.out.empty()) {
-            EXPECT_GT(code_of(output), 0) << what;
-            EXPECT_NE(message_of(output), "\n") << what;
-          }
-          expect_next_ends_right(what);
-          if (HasFailure()) return;
+        if (!is_usual() && std::string_view(error) == "ENOMEM") continue;
+        const std::string what = fmt::format("{}: {} {} fails with {}", verb, made.name, made.nth, error);
+        const Output output = disturbed(verb, made, fmt::format("error={}", error));
+        if (output.exit_code == 0) {  // then all is done
+          EXPECT_EQ(output.out, adds ? CniNode::previous_result + "\n" : "") << what;
+          EXPECT_EQ(state(pod), adds ? added : clean) << what;
+          EXPECT_EQ(node.records(), adds ? recorded : Records()) << what;
+        } else {
+          ++failures;
+          // Where nothing can be said there is no answer.
+          EXPECT_TRUE(output.out.empty() || message_of(output) != "\n") << what;
         }
+        if (node.records().empty()) {
+          EXPECT_EQ(state(pod), clean) << what;
+        } else {
+          expect_next_ends_right(what);
+        }
+        if (HasFailure()) return;
       }
     }
   }
-  EXPECT_GT(failures, 50);
+  EXPECT_GT(failures, 20);
 }
 
 INSTANTIATE_TEST_SUITE_P(, CniFaults, ::testing::ValuesIn(backends), backend_name);
