@@ -207,7 +207,7 @@ class Plugin {
     const Plan plan = plan_for(line.config, line.names, &target, false);
     const auto kernel = open_kernel({.write = false, .wait = line.applying.lock_wait, .xtables_lock = false});
     const Comparison comparison = compare({.plan = &plan, .options = &line.applying}, kernel->survey());
-    if (comparison.as_asked()) return say(Level::debug, verified(comparison));
+    if (comparison.as_requested()) return say(Level::debug, verified(comparison));
     throw CniError(Error(ExitCode::differs, fmt::format("{}: {}", verified(comparison), first_difference(comparison)),
                          printable_lines(diff_text(comparison, false))));
   }

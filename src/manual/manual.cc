@@ -119,6 +119,20 @@ Others' rules stay.
     {Command::doctor, R"(Makes no rule, table or lock file.
 The kernel may load the modules that it is asked about, as it would for the rules.
 )"},
+    {Command::cni, R"(.Cm install
+copies this program to
+.Pa /opt/cni/bin/sidetrack-cni
+and makes it the last plugin of the network configuration that the container runtime uses, the first valid one by name
+in
+.Pa /etc/cni/net.d ;
+the options of the rules become the plugin's.
+.Cm uninstall
+takes both away again; the pods that run keep their rules.
+.Cm status
+says what is installed; exit status 6 if it is not as
+.Cm install
+leaves it.
+)"},
     {Command::completion, R"(The packages install it already; to load it by hand, see
 .Sx EXAMPLES .
 )"},
@@ -189,7 +203,6 @@ since the rules for IPv4 are always made.
     {"check", "Check that the kernel would accept the rules; nothing changes.\n"},
     {"probe", "Try real connections in addition to comparing the rules.\n"},
     {"clean", "Say what\n.Cm clean\nwould remove instead.\n"},
-    {"watch", "Refresh every second, and mark the counters that move.\n"},
     {"plan", "Ask about the rules of the given options, not the live ones; needs no privilege.\n"},
     {"wait",
      "How long to wait for the lock of the network namespace, which every run that changes it takes, and for the lock "

@@ -35,6 +35,10 @@ Error cannot_open(const std::string& target, const std::string& path, int error,
   return system_error(error, target + ": cannot open " + path, ExitCode::usage, forbidden ? needed : hint);
 }
 
+Error not_a_network_namespace(const std::string& target) {
+  return {ExitCode::usage, target + " is not a network namespace", a_namespace};
+}
+
 struct stat status_of(const Descriptor& file) {
   struct stat status {};
   if (fstat(file.get(), &status) != 0) throw system_error(errno, "cannot inspect the namespace");
@@ -59,7 +63,7 @@ void set_namespace(const Descriptor& fd, int kind, const std::string& target) {
                 target + ": it belongs to another user namespace, which a process of several threads cannot enter",
                 "use the program: 'sidetrack' with --pid or --netns");
   }
-  if (errno == EINVAL) throw Error(ExitCode::usage, target + " is not a network namespace", a_namespace);
+  if (errno == EINVAL) throw not_a_network_namespace(target);
   throw system_error(errno, target + ": cannot enter the namespace", ExitCode::failed, needed);
 }
 
@@ -153,7 +157,7 @@ Place place_of_netns(const std::string& path_or_name) {
   }
   // Linux 4.11; of another file, setns(2) says it.
   const int kind = ioctl(opened.file.get(), NS_GET_NSTYPE);
-  if (kind >= 0 && kind != CLONE_NEWNET) refuse_other_file(place.name);
+  if (kind >= 0 && kind != CLONE_NEWNET) throw not_a_network_namespace(place.name);
   place.net = std::make_shared<const Descriptor>(std::move(opened.file));
   place.ours = is_ours(*place.net, "/proc/thread-self/ns/net");
   return place;
