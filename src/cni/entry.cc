@@ -45,10 +45,7 @@ std::string entry(const CommandLine& line) {
   add(made, "dualStack", config.dual_stack, preset.dual_stack);
   add(made, "dropInvalid", config.drop_invalid, preset.drop_invalid);
   add(made, "excludeNamespaces", line.cni.exclude_namespaces, {});
-  if (line.applying.backend != ApplyOptions().backend) {
-    const auto backends = each_choice("auto|nftables|iptables-nft|iptables-legacy");
-    made["backend"] = backends[static_cast<std::size_t>(line.applying.backend)];
-  }
+  if (line.applying.backend) made["backend"] = name(*line.applying.backend);
   add(made, "confDir", line.cni.net_dir, CniOptions().net_dir);
   add(made, "logFile", line.cni.plugin_log, {});
   return made.dump();

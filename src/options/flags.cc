@@ -210,7 +210,7 @@ std::string namespace_name(const Item& item) {
 using enum Command;
 constexpr CommandSet all = Command::apply | CommandSet(render) | diff | verify | show | explain | clean | doctor;
 constexpr CommandSet planned = CommandSet(apply) | render | diff | verify | explain;
-constexpr CommandSet printing = CommandSet(diff) | verify | show | explain | doctor;  // as text or as JSON
+constexpr CommandSet printing = CommandSet(diff) | verify | show | explain | doctor | cni;  // as text or as JSON
 constexpr CommandSet logging = all | cni;
 
 // clang-format off
@@ -363,8 +363,6 @@ constexpr Flag flag_table[] = {
     {"format", '\0', {}, Kind::choice, "FORMAT", "text|json", "text",
      "the format of the result", Group::output, printing, set_text_or_json},
     {"json", '\0', {}, Kind::boolean, "", "", "", "--format json", Group::output, CommandSet(apply) | render | printing, set_json},
-     "of the result", Group::output, CommandSet(diff) | verify | show | explain | clean | doctor | cni, set_text_or_json},
-    {"json", '\0', {}, Kind::boolean, "", "", "", "--format json", Group::output, all | cni, set_json},
     {"family", '\0', {}, Kind::choice, "FAMILY", "ipv4|ipv6", "both",
      "print only this family's rules", Group::output, CommandSet(apply) | render,
      value<&CommandLine::printed, family>},

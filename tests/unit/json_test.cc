@@ -5,8 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "doctor/doctor.h"
 #include "probe/probe.h"
+#include "render/diagnosis.h"
 #include "render/explain.h"
 #include "render/render.h"
 #include "render/show.h"
@@ -68,7 +68,7 @@ TEST(Json, HasKeysInSnakeCase) {
       {"diff", diff_json(compared)},
       {"verify --probe", probe_json({failed}, &compared)},
       {"verify --probe, unprivileged", probe_json({failed}, nullptr)},
-      {"show", show_json(live, compared.missing)},
+      {"show", show_json(live, compared.missing, std::vector<Obstacle>{{"rule", "packet", "planned", "instead"}})},
       {"explain", json(ask("-m TPROXY -i * -b *", "in tcp :80", BackendKind::iptables_nft))},
   };
   for (const auto& [name, document] : documents) {
