@@ -323,7 +323,7 @@ constexpr Flag flag_table[] = {
     {"net-dir", '\0', {}, Kind::text, "PATH", "", "/etc/cni/net.d",
      "where it reads its configuration", Group::run, cni, absolute_path<&CniOptions::net_dir>},
     {"exclude-namespaces", '\0', {}, Kind::list, "NAMESPACES", "", "",
-     "install: leave the pods of these alone", Group::run, cni,
+     "install: leave the pods of these alone", Group::traffic, cni,
      list<&CniOptions::exclude_namespaces, namespace_name>},
     {"plugin-log", '\0', {}, Kind::text, "PATH", "", "syslog",
      "install: where the plugin logs", Group::run, cni, absolute_path<&CniOptions::plugin_log>},

@@ -383,7 +383,7 @@ TEST_F(CniInstall, ADynamicProgramIsRefused) {
 constexpr const char* file_calls[] = {"openat", "write",  "fsync", "fchmod",    "ftruncate",
                                       "rename", "unlink", "flock", "exit_group"};
 
-class CniFaults : public CniInstall, public ::testing::WithParamInterface<const char*> {
+class CniInstallFaults : public CniInstall, public ::testing::WithParamInterface<const char*> {
  protected:
   void begin(const std::string& action) {
     for (const fs::path& folder : {bin(), net()}) {
@@ -413,7 +413,7 @@ class CniFaults : public CniInstall, public ::testing::WithParamInterface<const 
   }
 };
 
-TEST_P(CniFaults, KilledAtAnySystemCallARuntimeSeesTheOldOrTheNew) {
+TEST_P(CniInstallFaults, KilledAtAnySystemCallARuntimeSeesTheOldOrTheNew) {
   for (const char* action : {"install", "uninstall"}) {
     begin(action);
     const State old_state = state();
@@ -449,7 +449,7 @@ TEST_P(CniFaults, KilledAtAnySystemCallARuntimeSeesTheOldOrTheNew) {
   }
 }
 
-TEST_P(CniFaults, EveryCallFailingIsSaid) {
+TEST_P(CniInstallFaults, EveryCallFailingIsSaid) {
   for (const char* action : {"install", "uninstall"}) {
     begin(action);
     const State old_state = state();
@@ -478,7 +478,7 @@ TEST_P(CniFaults, EveryCallFailingIsSaid) {
     EXPECT_GT(failures, 5);
   }
 }
-INSTANTIATE_TEST_SUITE_P(, CniFaults, ::testing::Values("10-net.conflist", "10-net.conf"),
+INSTANTIATE_TEST_SUITE_P(, CniInstallFaults, ::testing::Values("10-net.conflist", "10-net.conf"),
                          [](const auto& tested) { return std::string(tested.param).substr(7); });
 
 TEST_F(CniInstall, SeveralAtATimeEndAsOne) {
