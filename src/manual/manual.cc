@@ -118,6 +118,20 @@ Others' rules stay.
 )"},
     {Command::doctor, R"(Leaves no trace: no module is loaded and no table is made.
 )"},
+    {Command::cni, R"(.Cm install
+copies this program to
+.Pa /opt/cni/bin/sidetrack-cni
+and makes it the last plugin of the network configuration that the container runtime uses, the first valid one by name
+in
+.Pa /etc/cni/net.d ;
+the options of the rules become the plugin's.
+.Cm uninstall
+takes both away again; the pods that run keep their rules.
+.Cm status
+says what is installed; exit status 6 if it is not as
+.Cm install
+leaves it.
+)"},
     {Command::completion, R"(The packages install it already; for a shell of one's own, see
 .Sx EXAMPLES .
 )"},
@@ -188,7 +202,6 @@ since rules of IPv4 are always made.
     {"check", "Check that the kernel would accept the rules; nothing changes.\n"},
     {"probe", "Try real connections too, beside comparing the rules.\n"},
     {"clean", "Say what\n.Cm clean\nwould remove instead.\n"},
-    {"watch", "Refresh every second, and mark the counters that move.\n"},
     {"plan", "Ask about the rules of the given options, not the live ones; needs no privilege.\n"},
     {"wait",
      "How long to wait for the lock of the network namespace, which every run that changes it takes, and for that of "

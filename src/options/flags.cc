@@ -35,6 +35,10 @@ Value& member(CommandLine& line, Value PacketOptions::*which) {
   return line.packet.*which;
 }
 template <typename Value>
+Value& member(CommandLine& line, Value CniOptions::*which) {
+  return line.cni.*which;
+}
+template <typename Value>
 Value& member(CommandLine& line, Value CommandLine::*which) {
   return line.*which;
 }
@@ -148,6 +152,14 @@ void set_netns(CommandLine& line, const Given& given) {
   line.netns = given.text;
 }
 
+template <auto Member>
+void absolute_path(CommandLine& line, const Given& given) {
+  if (!given.text.starts_with('/') || given.text.find('\0') != std::string_view::npos)
+    refuse(given, "an absolute path");
+  const auto end = given.text.find_last_not_of('/');
+  member(line, Member) = given.text.substr(0, end == std::string_view::npos ? 1 : end + 1);
+}
+
 void set_envoy_user(CommandLine& line, const Given& given) {
   if (given.text.empty()) return;
   line.names.envoy_user = given.text;
@@ -172,11 +184,23 @@ void set_owner_groups_exclude(CommandLine& line, const Given& given) {
   limit_groups(given, line.names.owner_groups_exclude.size());
 }
 
+// As Kubernetes takes it: a label of RFC 1123.
+std::string namespace_name(const Item& item) {
+  const auto bad = [](char c) { return (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-'; };
+  constexpr std::size_t longest = 63;
+  if (item.text.empty() || item.text.size() > longest || item.text.starts_with('-') || item.text.ends_with('-') ||
+      std::ranges::any_of(item.text, bad)) {
+    refuse(item, "the name of a Kubernetes namespace, of a-z, 0-9 and '-'");
+  }
+  return std::string(item.text);
+}
+
 // ---- Who takes what.
 
 using enum Command;
 constexpr CommandSet all = Command::apply | CommandSet(render) | diff | verify | show | explain | clean | doctor;
 constexpr CommandSet planned = CommandSet(apply) | render | diff | verify | explain;
+constexpr CommandSet logging = all | cni;
 
 // clang-format off
 constexpr CommandInfo command_table[] = {
@@ -196,6 +220,8 @@ constexpr CommandInfo command_table[] = {
      "sidetrack clean --netns blue"},
     {doctor, "doctor", "[options]", {}, "what this kernel and container allow, and what is missing",
      "sidetrack doctor --json"},
+    {cni, "cni", "install|uninstall|status [options]", {"install|uninstall|status"}, "the CNI plugin of this node",
+     "sidetrack cni install --exclude-namespaces kube-system --watch"},
     {completion, "completion", "bash|zsh|fish", {"bash|zsh|fish"}, "print what lets the shell complete these words",
      "source <(sidetrack completion bash)"},
 };
@@ -209,7 +235,7 @@ constexpr ExitMeaning exit_code_table[] = {
      "the kernel lacks something: which rule, which extension, what to load"},
     {ExitCode::not_permitted, "not permitted", "not permitted: which capability is missing"},
     {ExitCode::busy, "busy", "busy: another writer holds the lock, or another program keeps changing the rules"},
-    {ExitCode::differs, "differs", "differs (verify, diff)"},
+    {ExitCode::differs, "differs", "differs (verify, diff, cni status)"},
     {ExitCode::validation_failed, "validation failed", "validation failed"},
 };
 
@@ -219,15 +245,15 @@ constexpr ExitMeaning exit_code_table[] = {
 // clang-format off
 constexpr Flag flag_table[] = {
     {"envoy-port", 'p', {"ENVOY_PORT"}, Kind::scalar, "PORT", "", "15001",
-     "the proxy's port for outbound", Group::traffic, planned, value<&Config::proxy_port, options::port>},
+     "the proxy's port for outbound", Group::traffic, planned | cni, value<&Config::proxy_port, options::port>},
     {"inbound-capture-port", 'z', {"INBOUND_CAPTURE_PORT"}, Kind::scalar, "PORT", "", "15006",
-     "the proxy's port for inbound", Group::traffic, planned, value<&Config::inbound_port, options::port>},
+     "the proxy's port for inbound", Group::traffic, planned | cni, value<&Config::inbound_port, options::port>},
     {"inbound-tunnel-port", 'e', {"INBOUND_TUNNEL_PORT"}, Kind::scalar, "PORT", "", "15008",
-     "the proxy's port for HBONE", Group::traffic, planned, value<&Config::tunnel_port, options::port>},
+     "the proxy's port for HBONE", Group::traffic, planned | cni, value<&Config::tunnel_port, options::port>},
     {"proxy-uid", 'u', {"PROXY_UID"}, Kind::list, "UIDS", "", "ENVOY_USER's or 1337",
-     "the proxy's uid", Group::traffic, planned, list<&Config::proxy_uids, options::id>},
+     "the proxy's uid", Group::traffic, planned | cni, list<&Config::proxy_uids, options::id>},
     {"proxy-gid", 'g', {"PROXY_GID"}, Kind::list, "GIDS", "", "as -u",
-     "the proxy's gid", Group::traffic, planned, list<&Config::proxy_gids, options::id>},
+     "the proxy's gid", Group::traffic, planned | cni, list<&Config::proxy_gids, options::id>},
     {"istio-inbound-interception-mode", 'm', {"ISTIO_INBOUND_INTERCEPTION_MODE"}, Kind::choice, "MODE",
      "REDIRECT|TPROXY|NONE", "REDIRECT",
      "how inbound is captured", Group::traffic, planned, set_mode},
@@ -251,17 +277,17 @@ constexpr Flag flag_table[] = {
      "what comes in here is outbound", Group::traffic, planned,
      list<&Config::virtual_interfaces, options::interface>},
     {"istio-inbound-tproxy-mark", 't', {"ISTIO_INBOUND_TPROXY_MARK"}, Kind::scalar, "MARK", "", "1337",
-     "of TPROXY's packets", Group::traffic, planned, value<&Config::tproxy_mark, options::mark>},
+     "of TPROXY's packets", Group::traffic, planned | cni, value<&Config::tproxy_mark, options::mark>},
     {"istio-inbound-tproxy-route-table", 'r', {"ISTIO_INBOUND_TPROXY_ROUTE_TABLE"}, Kind::scalar, "TABLE", "", "133",
-     "of TPROXY's route", Group::traffic, planned, value<&Config::tproxy_route_table, options::route_table>},
+     "of TPROXY's route", Group::traffic, planned | cni, value<&Config::tproxy_route_table, options::route_table>},
     {"redirect-dns", '\0', {"REDIRECT_DNS", "ISTIO_META_DNS_CAPTURE"}, Kind::boolean, "", "", "",
-     "capture DNS to resolv.conf's servers", Group::traffic, planned, boolean<&Config::redirect_dns>},
+     "capture DNS to resolv.conf's servers", Group::traffic, planned | cni, boolean<&Config::redirect_dns>},
     {"capture-all-dns", '\0', {"CAPTURE_ALL_DNS"}, Kind::boolean, "", "", "",
      "with --redirect-dns: to any server", Group::traffic, planned, boolean<&Config::capture_all_dns>},
     {"drop-invalid", '\0', {"DROP_INVALID", "INVALID_DROP"}, Kind::boolean, "", "", "",
-     "drop packets of unknown connections", Group::traffic, planned, boolean<&Config::drop_invalid>},
+     "drop packets of unknown connections", Group::traffic, planned | cni, boolean<&Config::drop_invalid>},
     {"dual-stack", '\0', {"DUAL_STACK", "ISTIO_DUAL_STACK"}, Kind::boolean, "", "", "",
-     "IPv6 too, if the pod has it", Group::traffic, planned, boolean<&Config::dual_stack>},
+     "IPv6 too, if the pod has it", Group::traffic, planned | cni, boolean<&Config::dual_stack>},
 
     {"ip-families", '\0', {}, Kind::list, "FAMILIES", "ipv4|ipv6", "as the pod's addresses",
      "ipv4 or ipv4,ipv6", Group::run, planned, set_ip_families},
@@ -278,11 +304,24 @@ constexpr Flag flag_table[] = {
     {"clean", '\0', {}, Kind::boolean, "", "", "",
      "what clean would remove instead", Group::run, diff, boolean<&CommandLine::clean>},
     {"watch", '\0', {}, Kind::boolean, "", "", "",
-     "refresh, and mark the counters that move", Group::run, show, boolean<&CommandLine::watch>},
+     "refresh every second, and mark the counters that move", Group::run, show, boolean<&CommandLine::watch>},
+    {"watch", '\0', {}, Kind::boolean, "", "", "",
+     "stay, and do it again whenever it is undone", Group::run, cni, boolean<&CommandLine::watch>},
+    {"bin-dir", '\0', {}, Kind::text, "PATH", "", "/opt/cni/bin",
+     "where the runtime looks for plugins", Group::run, cni, absolute_path<&CniOptions::bin_dir>},
+    {"net-dir", '\0', {}, Kind::text, "PATH", "", "/etc/cni/net.d",
+     "where it reads its configuration", Group::run, cni, absolute_path<&CniOptions::net_dir>},
+    {"exclude-namespaces", '\0', {}, Kind::list, "NAMESPACES", "", "",
+     "install: leave the pods of these alone", Group::run, cni,
+     list<&CniOptions::exclude_namespaces, namespace_name>},
+    {"plugin-log", '\0', {}, Kind::text, "PATH", "", "syslog",
+     "install: where the plugin logs", Group::run, cni, absolute_path<&CniOptions::plugin_log>},
+    {"allow-dynamic", '\0', {}, Kind::boolean, "", "", "",
+     "install: even if it needs the node's libraries", Group::run, cni, boolean<&CniOptions::allow_dynamic>},
     {"plan", '\0', {}, Kind::boolean, "", "", "",
      "the rules of the given options, not the live ones", Group::run, explain, boolean<&CommandLine::plan>},
     {"backend", '\0', {}, Kind::choice, "BACKEND", "auto|nftables|iptables-nft|iptables-legacy", "auto",
-     "what programs the rules", Group::run, all, choice<&ApplyOptions::backend>},
+     "what programs the rules", Group::run, all | cni, choice<&ApplyOptions::backend>},
     {"wait", '\0', {}, Kind::scalar, "DURATION", "", "30s",
      "for the locks of other writers", Group::run, CommandSet(apply) | clean, set_wait},
 
@@ -311,8 +350,8 @@ constexpr Flag flag_table[] = {
     {"format", '\0', {}, Kind::choice, "FORMAT", "text|nft|json|mermaid|dot|svg", "text",
      "of the result", Group::output, CommandSet(apply) | render, choice<&CommandLine::format>},
     {"format", '\0', {}, Kind::choice, "FORMAT", "text|json", "text",
-     "of the result", Group::output, CommandSet(diff) | verify | show | explain | clean | doctor, set_text_or_json},
-    {"json", '\0', {}, Kind::boolean, "", "", "", "--format json", Group::output, all, set_json},
+     "of the result", Group::output, CommandSet(diff) | verify | show | explain | clean | doctor | cni, set_text_or_json},
+    {"json", '\0', {}, Kind::boolean, "", "", "", "--format json", Group::output, all | cni, set_json},
     {"family", '\0', {}, Kind::choice, "FAMILY", "ipv4|ipv6", "both",
      "print the rules of this one alone", Group::output, CommandSet(apply) | render,
      value<&CommandLine::printed, family>},
@@ -347,19 +386,19 @@ constexpr Flag flag_table[] = {
      "as --backend iptables-legacy, iptables-nft", Group::istio, planned, set_forced_binary},
 
     {"log_output_level", '\0', {}, Kind::list, "[SCOPE:]LEVEL", "", "default:info",
-     "debug, info, warn, error, fatal or none", Group::log, all, options::set_log_output_level},
+     "debug, info, warn, error, fatal or none", Group::log, logging, options::set_log_output_level},
     {"log_as_json", '\0', {}, Kind::boolean, "", "", "",
-     "one JSON object a line", Group::log, all, options::set_log_as_json},
+     "one JSON object a line", Group::log, logging, options::set_log_as_json},
     {"log_target", '\0', {}, Kind::text, "TARGET", "", "",
-     "stdout, stderr or a path; may be repeated", Group::log, all, options::set_log_target},
+     "stdout, stderr or a path; may be repeated", Group::log, logging, options::set_log_target},
     {"log_caller", '\0', {}, Kind::list, "SCOPES", "", "",
-     "say where in the source a message comes from", Group::log, all, options::set_log_caller},
+     "say where in the source a message comes from", Group::log, logging, options::set_log_caller},
     {"log_stacktrace_level", '\0', {}, Kind::list, "[SCOPE:]LEVEL", "", "default:none",
-     "accepted, without effect", Group::log, all, options::check_log_levels},
+     "accepted, without effect", Group::log, logging, options::check_log_levels},
     {"vklog", '\0', {}, Kind::scalar, "N", "", "0",
-     "accepted, without effect", Group::log, all, options::check_verbosity},
+     "accepted, without effect", Group::log, logging, options::check_verbosity},
 
-    {"help", 'h', {}, Kind::boolean, "", "", "", "this text", Group::output, all | completion, boolean<&CommandLine::help>},
+    {"help", 'h', {}, Kind::boolean, "", "", "", "this text", Group::output, logging | completion, boolean<&CommandLine::help>},
 
     {"", '\0', {"ENVOY_USER"}, Kind::text, "NAME", "", "istio-proxy",
      "the proxy's user if -u is not given", Group::environment, planned, set_envoy_user},

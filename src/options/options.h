@@ -18,12 +18,13 @@
 
 namespace sidetrack {
 
-enum class Command : std::uint8_t { apply, render, diff, verify, show, explain, clean, doctor, completion };
+enum class Command : std::uint8_t { apply, render, diff, verify, show, explain, clean, doctor, cni, completion };
 [[nodiscard]] std::string_view name(Command command);
 
 enum class Format : std::uint8_t { text, nft, json, mermaid, dot, svg };  // --format
 enum class Color : std::uint8_t { automatic, always, never };             // --color
 enum class Shell : std::uint8_t { bash, zsh, fish };                      // completion SHELL
+enum class CniAction : std::uint8_t { install, uninstall, status };       // cni ACTION
 
 // The packet that `explain` is asked about.
 struct PacketOptions {
@@ -35,6 +36,17 @@ struct PacketOptions {
   std::string out_interface;
   std::uint32_t mark = 0;
   ConnectionState state = ConnectionState::new_;
+};
+
+// `cni`. What the plugin is to do with every pod is in Config and ApplyOptions: what is left at its default is left out
+// of the configuration.
+struct CniOptions {
+  CniAction action = CniAction::install;
+  std::string bin_dir = "/opt/cni/bin";    // absolute
+  std::string net_dir = "/etc/cni/net.d";  // absolute
+  std::vector<std::string> exclude_namespaces;
+  std::string plugin_log;  // absolute; empty: not given
+  bool allow_dynamic = false;
 };
 
 struct CommandLine {
@@ -62,11 +74,12 @@ struct CommandLine {
   Families printed = Families::both();  // --family: of render and dry runs; IPv4 or IPv6 alone
   bool check = false;                   // apply --check
   bool probe = false;                   // verify --probe
-  bool watch = false;                   // show --watch
+  bool watch = false;                   // show --watch, cni --watch
   bool clean = false;                   // diff --clean
   bool plan = false;                    // explain --plan: over the given options, not over the live rules
   bool brief = false;                   // explain --brief
   PacketOptions packet;                 // explain
+  CniOptions cni;                       // cni
   Shell shell = Shell::bash;            // completion
 };
 

@@ -112,21 +112,27 @@ void set_from_environment(CommandLine& line, const Flag& flag, const Environment
   }
 }
 
-void set_shell(CommandLine& line, const std::vector<std::string>& words) {
-  const CommandInfo& command = info(Command::completion);
-  const auto shells = each_choice(command.words[0]);  // in the order of Shell
-  const auto refuse = [&](const std::string& what) {
-    throw Error(ExitCode::usage, fmt::format("{}: expected one of {}", what, fmt::join(shells, ", ")),
+// The place of the one word that the command takes among those that it knows.
+std::size_t choice_of_words(const CommandLine& line, const std::vector<std::string>& words, std::string_view what) {
+  const CommandInfo& command = info(*line.command);
+  const auto known = each_choice(command.words[0]);
+  const auto refuse = [&](const std::string& given) {
+    throw Error(ExitCode::usage, fmt::format("{}: {}: expected one of {}", command.name, given, fmt::join(known, ", ")),
                 fmt::format("for example: {}", command.example));
   };
-  if (words.size() != 1) refuse(words.empty() ? "completion: no shell given" : "completion: more than one shell given");
-  const auto found = std::ranges::find(shells, words.front());
-  if (found == shells.end()) refuse(fmt::format("completion: '{}'", excerpt(words.front())));
-  line.shell = static_cast<Shell>(found - shells.begin());
+  if (words.empty()) refuse(fmt::format("no {} given", what));
+  if (words.size() > 1) refuse(fmt::format("more than one {} given", what));
+  const auto found = std::ranges::find(known, words.front());
+  if (found == known.end()) refuse(fmt::format("'{}'", excerpt(words.front())));
+  return static_cast<std::size_t>(found - known.begin());
+}
+
+bool takes_words(const CommandLine& line) {
+  return line.command == Command::explain || line.command == Command::completion || line.command == Command::cni;
 }
 
 void refuse_words(const CommandLine& line, const Tokens& tokens, Arguments arguments) {
-  if (line.command == Command::explain || line.command == Command::completion || tokens.words.empty()) return;
+  if (takes_words(line) || tokens.words.empty()) return;
   const std::string& word = tokens.words.front();
   const auto place = std::find(arguments.rbegin(), arguments.rend(), word);
   const std::string before = arguments.rend() - place > 1 ? std::string(place[1]) : "";
@@ -148,6 +154,20 @@ void refuse_words(const CommandLine& line, const Tokens& tokens, Arguments argum
 
 [[noreturn]] void refuse_combination(const std::string& message, std::string hint = {}) {
   throw Error(ExitCode::usage, message, std::move(hint));
+}
+
+void check_cni(const CommandLine& line, const Tokens& tokens) {
+  const std::string_view action = each_choice(info(Command::cni).words[0])[static_cast<std::size_t>(line.cni.action)];
+  constexpr std::string_view of_install[] = {"backend", "exclude-namespaces", "plugin-log", "allow-dynamic"};
+  for (const auto& [flag, values] : tokens.flags) {
+    if (line.cni.action != CniAction::install &&
+        (flag->group == Group::traffic || std::ranges::find(of_install, flag->name) != std::end(of_install)))
+      refuse_combination(fmt::format("{}: without effect on cni {}", spelled(*flag), action), "it is for cni install");
+    if (line.cni.action == CniAction::status && flag->name == "watch")
+      refuse_combination("--watch: cni status looks once", "--watch goes with cni install and cni uninstall");
+    if (line.cni.action != CniAction::status && (flag->name == "json" || flag->name == "format"))
+      refuse_combination(fmt::format("{}: cni {} prints no result", spelled(*flag), action), "it goes with cni status");
+  }
 }
 
 // What would be ignored without a word is refused.
@@ -181,7 +201,9 @@ void check_combinations(const CommandLine& line, const Tokens& tokens) {
   if (line.command == Command::explain && line.packet.words.empty()) {
     refuse_combination("explain: no packet given", fmt::format("for example: {}", info(Command::explain).example));
   }
-  if (!takes_options_of_rules(line)) {
+  if (line.command == Command::cni) {
+    check_cni(line, tokens);
+  } else if (!takes_options_of_rules(line)) {
     for (const auto& [flag, values] : tokens.flags) {
       if (flag->group != Group::traffic) continue;
       refuse_combination(fmt::format("{}: without effect on the live rules", spelled(*flag)),
@@ -212,7 +234,10 @@ CommandLine parse(Arguments arguments, const Environment& environment) {
   for (const auto& [flag, values] : tokens.flags) {
     for (const std::string& value : values) flag->set(line, {*flag, value, {}});
   }
-  if (line.command == Command::completion) set_shell(line, tokens.words);
+  if (line.command == Command::completion)
+    line.shell = static_cast<Shell>(choice_of_words(line, tokens.words, "shell"));
+  if (line.command == Command::cni)
+    line.cni.action = static_cast<CniAction>(choice_of_words(line, tokens.words, "action"));
   line.packet.words = tokens.words;
   refuse_words(line, tokens, arguments);
   if (takes_options_of_rules(line)) {

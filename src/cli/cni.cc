@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+
+#include "cli/commands.h"
+#include "cli/log.h"
+#include "cni/entry.h"
+#include "cni/installation.h"
+#include "cni/plugin.h"
+#include "model/printable.h"
+#include "render/json_parts.h"
+#include "system/folder_watch.h"
+
+namespace sidetrack::cli {
+namespace {
+
+using cni::Folders;
+using cni::Outcome;
+
+// inotify tells nothing of a file system that is mounted over a folder, or that has room again.
+constexpr std::chrono::seconds look_again(60);
+constexpr std::chrono::seconds try_again(5);
+
+Folders folders_of(const CommandLine& line) { return {line.cni.bin_dir, line.cni.net_dir}; }
+
+// One of the two actions, with everything that it takes.
+class Action {
+ public:
+  explicit Action(const CommandLine& line)
+      : folders_(folders_of(line)), installs_(line.cni.action == CniAction::install) {
+    if (!installs_) return;
+    program_ = cni::running_program(line.cni.allow_dynamic);
+    entry_ = cni::entry(line);
+  }
+
+  [[nodiscard]] Outcome run() const {
+    return installs_ ? cni::install(folders_, program_, entry_) : cni::uninstall(folders_);
+  }
+  [[nodiscard]] std::string nothing_done() const {
+    return fmt::format("{} is {}: nothing was changed", cni::plugin_name,
+                       installs_ ? "installed as requested already" : "not installed");
+  }
+
+ private:
+  Folders folders_;
+  bool installs_;
+  std::string program_;
+  std::string entry_;
+};
+
+// What is said once, and again only after something else was.
+class Saying {
+ public:
+  void problem(const Error& error) {
+    const std::string text = error.hint().empty() ? error.what() : fmt::format("{}; {}", error.what(), error.hint());
+    if (std::exchange(problem_, text) != text) cli::error(text);
+  }
+  void outcome(const Outcome& outcome) {
+    problem_.clear();
+    if (std::exchange(warnings_, outcome.warnings) != outcome.warnings) {
+      for (const std::string& warning : outcome.warnings) warn(warning);
+    }
+    for (const std::string& sentence : outcome.done) info(sentence);
+  }
+
+ private:
+  std::string problem_;
+  std::vector<std::string> warnings_;
+};
+
+// Until SIGTERM or SIGINT. What cannot be done now may be possible later.
+ExitCode keep(const CommandLine& line, const Action& action) {
+  const Folders folders = folders_of(line);
+  FolderWatch watch;
+  Saying saying;
+  bool told = false;
+  while (true) {
+    bool failed = false;
+    try {
+      do {
+        watch.arm(cni::folders_to_watch(folders));
+        saying.outcome(action.run());
+      } while (watch.arm(cni::folders_to_watch(folders)));
+      if (!std::exchange(told, true)) info(fmt::format("watching {} and {}", folders.configurations, folders.programs));
+    } catch (const Error& error) {
+      saying.problem(error);
+      failed = true;
+    }
+    if (watch.wait(failed ? try_again : look_again) == FolderWatch::Woken::asked_to_end) return ExitCode::done;
+  }
+}
+
+// ---- status
+
+std::string status_json(const cni::Status& status) {
+  Json document{{"installed", status.problems.empty()}};
+  document["program"] = {{"path", status.program.path},
+                         {"present", status.program.present},
+                         {"version", status.program.version.empty() ? Json() : Json(status.program.version)},
+                         {"same", status.program.same}};
+  document["configuration"] = nullptr;
+  if (const auto& configuration = status.configuration) {
+    document["configuration"] = {{"path", configuration->path},
+                                 {"network", configuration->network},
+                                 {"cni_version", configuration->cni_version},
+                                 {"plugins", configuration->plugins},
+                                 {"entry", configuration->entry.empty() ? Json() : Json::parse(configuration->entry)}};
+  }
+  document["problems"] = status.problems;
+  return dumped(std::move(document));
+}
+
+std::string status_text(const cni::Status& status) {
+  const auto& program = status.program;
+  std::string text = fmt::format(
+      "program        {}: {}\n", program.path,
+      !program.present ? "missing"
+      : program.version.empty()
+          ? "another program"
+          : fmt::format("version {}, {}", program.version, program.same ? "this program" : "another build"));
+  if (const auto& configuration = status.configuration) {
+    text += fmt::format("configuration  {}: network {}, CNI {}\n", configuration->path, configuration->network,
+                        configuration->cni_version);
+    text += fmt::format("plugins        {}\n", fmt::join(configuration->plugins, ", "));
+    if (!configuration->entry.empty()) text += fmt::format("entry          {}\n", configuration->entry);
+  } else {
+    text += "configuration  none\n";
+  }
+  return printable_lines(text);
+}
+
+ExitCode show_status(const CommandLine& line) {
+  const cni::Status status = cni::status(folders_of(line), cni::running_program(true));
+  for (const std::string& warning : status.warnings) warn(warning);
+  print(line.format == Format::json ? status_json(status) : status_text(status));
+  if (status.problems.empty()) return ExitCode::done;
+  for (const std::string& problem : status.problems) error(problem);
+  return ExitCode::differs;
+}
+
+}  // namespace
+
+ExitCode run_cni(CommandLine& line) {
+  if (line.cni.action == CniAction::status) return show_status(line);
+  const Action action(line);
+  if (line.watch) return keep(line, action);
+  const Outcome outcome = action.run();
+  Saying().outcome(outcome);
+  if (outcome.done.empty()) info(action.nothing_done());
+  return ExitCode::done;
+}
+
+}  // namespace sidetrack::cli

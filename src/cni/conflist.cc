@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "cni/conflist.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
+
+#include "cni/network_configuration.h"
+#include "cni/plugin.h"
+#include "model/error.h"
+#include "model/printable.h"
+
+namespace sidetrack::cni {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* fix_it = "correct the file, or remove it if no runtime is to use it";
+
+[[noreturn]] void refuse(std::string_view where, const std::string& what, std::string hint = fix_it) {
+  throw Error(ExitCode::usage, fmt::format("{}: {}", excerpt(where), what), std::move(hint));
+}
+
+// ---- Places in a text that is JSON: nlohmann's parser has accepted it, but does not tell where a value stands.
+
+struct Range {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+};
+
+class Scanner {
+ public:
+  Scanner(std::string_view text, std::size_t at) : text_(text), at_(at) {}
+
+  // Of the object or array that begins here: each value with its key, which is empty in an array.
+  void each(const std::function<void(std::string_view key, Range value)>& use) {
+    skip_blanks();
+    const char end = text_[at_++] == '{' ? '}' : ']';
+    for (skip_blanks(); text_[at_] != end; skip_blanks()) {
+      std::string_view key;
+      if (end == '}') {
+        key = taken(value());
+        skip_blanks();
+        ++at_;  // ':'
+      }
+      use(key, value());
+      skip_blanks();
+      if (text_[at_] == ',') ++at_;
+    }
+  }
+
+ private:
+  void skip_blanks() { at_ = std::min(text_.find_first_not_of(" \t\r\n", at_), text_.size()); }
+  [[nodiscard]] std::string_view taken(Range range) const { return text_.substr(range.begin, range.end - range.begin); }
+
+  Range value() {
+    skip_blanks();
+    Range range{at_, at_};
+    std::size_t depth = 0;
+    do {
+      const char c = text_[at_];
+      if (c == '"') {
+        skip_string();
+      } else if (c == '{' || c == '[') {
+        ++depth;
+        ++at_;
+      } else if (c == '}' || c == ']') {
+        --depth;
+        ++at_;
+      } else if (depth > 0) {
+        ++at_;
+      } else {  // a number, true, false or null
+        at_ = std::min(text_.find_first_of(" \t\r\n,]}", at_), text_.size());
+      }
+    } while (depth > 0);
+    range.end = at_;
+    return range;
+  }
+
+  void skip_string() {
+    for (++at_; text_[at_] != '"'; ++at_) {
+      if (text_[at_] == '\\') ++at_;
+    }
+    ++at_;
+  }
+
+  std::string_view text_;
+  std::size_t at_;
+};
+
+// ---- Reading
+
+std::string line_and_column(std::string_view text, std::size_t byte) {
+  const std::string_view before = text.substr(0, byte > 0 ? byte - 1 : 0);
+  const auto line = std::ranges::count(before, '\n') + 1;
+  const std::size_t last = before.rfind('\n');
+  return fmt::format("line {}, column {}", line, before.size() - (last == std::string_view::npos ? 0 : last + 1) + 1);
+}
+
+Json parsed(std::string_view where, std::string_view text) {
+  try {
+    Json document = Json::parse(text);
+    // A byte order mark, which the parser skips, is none of JSON to the runtimes.
+    if (!document.is_object() || text.starts_with("\xEF\xBB\xBF")) refuse(where, "expected a JSON object");
+    return document;
+  } catch (const Json::parse_error& error) {
+    refuse(where, fmt::format("expected JSON, which this is not in {}", line_and_column(text, error.byte)));
+  } catch (const Json::exception&) {
+    refuse(where, "expected JSON with numbers that fit into 64 bits");
+  }
+}
+
+// The text of a value of the object; of a key that is there twice it is not clear which of them counts.
+std::optional<Range> find_value(std::string_view where, std::string_view text, std::string_view wanted) {
+  std::optional<Range> found;
+  Scanner(text, 0).each([&](std::string_view key, Range value) {
+    if (Json::parse(key).get<std::string>() != wanted) return;
+    if (found) refuse(where, fmt::format("the key \"{}\" is there more than once", wanted));
+    found = value;
+  });
+  return found;
+}
+
+std::string_view in(std::string_view text, Range range) { return text.substr(range.begin, range.end - range.begin); }
+
+// The list that a runtime makes of a single plugin: with its name and its version.
+std::string as_list(std::string_view where, std::string_view text) {
+  std::string list = "{\n";
+  for (const char* key : {"cniVersion", "name"}) {
+    if (const auto value = find_value(where, text, key)) list += fmt::format("  \"{}\": {},\n", key, in(text, *value));
+  }
+  const std::size_t begin = text.find('{');
+  const std::size_t end = text.rfind('}') + 1;
+  return list + fmt::format("  \"plugins\": [\n    {}\n  ]\n}}\n", text.substr(begin, end - begin));
+}
+
+std::string text_of(std::string_view where, const Json& value, std::string_view key) {
+  if (!value.is_string() || value.get_ref<const std::string&>().empty())
+    refuse(where, fmt::format("\"{}\": {}: expected a string", key, excerpt(value.dump())));
+  return value.get<std::string>();
+}
+
+std::vector<std::string> versions_of(std::string_view where, const Json& document) {
+  std::vector<std::string> versions;
+  if (const auto found = document.find("cniVersion"); found != document.end())
+    versions.push_back(text_of(where, *found, "cniVersion"));
+  if (const auto found = document.find("cniVersions"); found != document.end()) {
+    if (!found->is_array()) refuse(where, "\"cniVersions\": expected a list");
+    for (const Json& version : *found) versions.push_back(text_of(where, version, "cniVersions"));
+  }
+  return versions;
+}
+
+// ---- Writing
+
+bool is_ours(const Plugin& plugin) { return plugin.type == plugin_name; }
+
+// The text without the plugins of ours, each with the comma that separates it from those that stay.
+std::string cut(const Conflist& list) {
+  std::string text;
+  std::size_t copied = 0;
+  bool any_left = false;
+  const std::span<const Plugin> plugins = list.plugins;
+  for (std::size_t i = 0; i < plugins.size(); ++i) {
+    if (!is_ours(plugins[i])) {
+      any_left = true;
+      continue;
+    }
+    // From the end of the plugin before, or up to the beginning of the next one.
+    const bool has_next = i + 1 < plugins.size();
+    const std::size_t from = any_left ? std::max(copied, plugins[i - 1].end) : plugins[i].begin;
+    const std::size_t to = any_left || !has_next ? plugins[i].end : plugins[i + 1].begin;
+    text.append(list.text, copied, from - copied);
+    copied = to;
+  }
+  return text.append(list.text, copied);
+}
+
+// What stands between the plugins, or before the only one: a line feed and an indentation, mostly.
+std::string_view blanks_before_last(std::string_view text, const Plugin& last) {
+  const std::size_t end = text.find_last_not_of(" \t\r\n", last.begin - 1) + 1;
+  return text.substr(end, last.begin - end);
+}
+
+}  // namespace
+
+bool Conflist::has_entry() const { return std::ranges::any_of(plugins, is_ours); }
+
+std::string_view Conflist::entry_at_end() const {
+  if (!is_ours(plugins.back()) || std::ranges::count_if(plugins, is_ours) != 1) return {};
+  return std::string_view(text).substr(plugins.back().begin, plugins.back().end - plugins.back().begin);
+}
+
+Conflist read_conflist(std::string_view where, std::string text, Form form) {
+  Json document = parsed(where, text);
+  if (form == Form::single) {
+    if (document.contains("plugins"))
+      refuse(where, "a list of plugins", "a runtime takes lists from files whose name ends in .conflist alone");
+    if (!document.contains("type")) refuse(where, "expected the key \"type\", the name of the plugin");
+    text = as_list(where, text);
+    document = parsed(where, text);
+  }
+
+  Conflist list;
+  if (!document.contains("name")) refuse(where, "expected the key \"name\", the name of the network");
+  list.network = text_of(where, document["name"], "name");
+  list.cni_versions = versions_of(where, document);
+  const auto place = find_value(where, text, "plugins");
+  if (!place || !document["plugins"].is_array() || document["plugins"].empty())
+    refuse(where, "expected the key \"plugins\", a list of at least one plugin");
+  Scanner(text, place->begin).each([&](std::string_view, Range value) {
+    const Json& plugin = document["plugins"][list.plugins.size()];
+    if (!plugin.is_object() || !plugin.contains("type"))
+      refuse(where, fmt::format("plugin {}: expected an object with the key \"type\"", list.plugins.size() + 1));
+    list.plugins.push_back({text_of(where, plugin["type"], "type"), value.begin, value.end});
+  });
+  list.text = std::move(text);
+  return list;
+}
+
+std::string with_entry(std::string_view where, const Conflist& list, std::string_view entry) {
+  const bool served = std::ranges::any_of(list.cni_versions, [](const std::string& version) {
+    return std::ranges::find(supported_versions, version) != std::end(supported_versions);
+  });
+  if (!served) {
+    refuse(where,
+           fmt::format("\"cniVersion\": {}: expected one of {}",
+                       list.cni_versions.empty() ? "none" : excerpt(list.cni_versions.front()),
+                       fmt::join(supported_versions, ", ")),
+           "plugins behind others are for these versions alone: let the primary plugin write one of them");
+  }
+  Conflist others = list;
+  if (list.has_entry()) others = read_conflist(where, without_entry(where, list), Form::list);
+  const Plugin& last = others.plugins.back();
+  return fmt::format("{},{}{}{}", others.text.substr(0, last.end), blanks_before_last(others.text, last), entry,
+                     others.text.substr(last.end));
+}
+
+std::string without_entry(std::string_view where, const Conflist& list) {
+  if (std::ranges::all_of(list.plugins, is_ours))
+    refuse(where, "holds no other plugin: without its entry nothing would be left", "remove the file");
+  return cut(list);
+}
+
+}  // namespace sidetrack::cni

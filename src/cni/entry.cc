@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "cni/entry.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "cni/network_configuration.h"
+#include "cni/plugin.h"
+#include "model/error.h"
+#include "options/flags.h"
+
+namespace sidetrack::cni {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+void add_id(Json& entry, const char* key, const std::vector<std::uint32_t>& ids, const char* option) {
+  if (ids.empty()) return;
+  if (ids.size() > 1)
+    throw Error(ExitCode::usage, fmt::format("{}: expected one number, not {}", option, ids.size()),
+                "the plugin knows the proxy by one");
+  entry[key] = ids.front();
+}
+
+template <typename Value>
+void add(Json& entry, const char* key, const Value& value, const Value& preset) {
+  if (value != preset) entry[key] = value;
+}
+
+}  // namespace
+
+std::string entry(const CommandLine& line) {
+  const Config preset;
+  const Config& config = line.config;
+  Json made{{"type", plugin_name}, {"capabilities", {{annotations_capability, true}}}};
+  add_id(made, "uid", config.proxy_uids, "-u, --proxy-uid");
+  add_id(made, "gid", config.proxy_gids, "-g, --proxy-gid");
+  add(made, "envoyPort", config.proxy_port, preset.proxy_port);
+  add(made, "inboundCapturePort", config.inbound_port, preset.inbound_port);
+  add(made, "inboundTunnelPort", config.tunnel_port, preset.tunnel_port);
+  add(made, "tproxyMark", config.tproxy_mark, preset.tproxy_mark);
+  add(made, "tproxyRouteTable", config.tproxy_route_table, preset.tproxy_route_table);
+  add(made, "dns", config.redirect_dns, preset.redirect_dns);
+  add(made, "dualStack", config.dual_stack, preset.dual_stack);
+  add(made, "dropInvalid", config.drop_invalid, preset.drop_invalid);
+  add(made, "excludeNamespaces", line.cni.exclude_namespaces, {});
+  if (line.applying.backend != ApplyOptions().backend) {
+    const auto backends = each_choice("auto|nftables|iptables-nft|iptables-legacy");
+    made["backend"] = backends[static_cast<std::size_t>(line.applying.backend)];
+  }
+  add(made, "confDir", line.cni.net_dir, CniOptions().net_dir);
+  add(made, "logFile", line.cni.plugin_log, {});
+  return made.dump();
+}
+
+}  // namespace sidetrack::cni

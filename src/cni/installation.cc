@@ -1,0 +1,426 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "cni/installation.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sidetrack/version.h>
+#include <sys/auxv.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string_view>
+
+#include "cni/conflist.h"
+#include "cni/plugin.h"
+#include "model/error.h"
+#include "model/printable.h"
+#include "system/descriptor.h"
+#include "system/file.h"
+#include "system/replace_file.h"
+
+namespace sidetrack::cni {
+namespace {
+
+constexpr const char* about_programs = "--bin-dir names the folder in which the runtime looks for plugins";
+constexpr const char* about_configurations =
+    "--net-dir names the folder from which the runtime reads its configuration";
+constexpr unsigned program_mode = 0755;
+constexpr unsigned configuration_mode = 0600;
+
+// "@(#)sidetrack 0.1.0", by which what(1), and version_in(), find the version of a program. Once in the file.
+constexpr std::size_t version_mark_size = 14;
+constexpr auto marked_version = [] {
+  std::array<char, version_mark_size + version.size() + 1> text{'@', '(', '#', ')', 's', 'i', 'd',
+                                                                'e', 't', 'r', 'a', 'c', 'k', ' '};
+  std::ranges::copy(version, text.begin() + version_mark_size);
+  return text;
+}();
+
+std::string program_path(const Folders& folders) { return fmt::format("{}/{}", folders.programs, plugin_name); }
+
+// ---- Reading
+
+// The content of a program; nothing, with errno set, if it cannot be read.
+std::optional<std::string> read_program(const std::string& path) {
+  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  struct stat status {};
+  if (!file.valid() || fstat(file.get(), &status) != 0) return std::nullopt;
+  if (!S_ISREG(status.st_mode)) {
+    errno = S_ISDIR(status.st_mode) ? EISDIR : ENOEXEC;
+    return std::nullopt;
+  }
+  std::string content(static_cast<std::size_t>(status.st_size), '\0');
+  std::size_t size = 0;
+  while (size < content.size()) {
+    const ssize_t got = read(file.get(), content.data() + size, content.size() - size);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return std::nullopt;
+    if (got == 0) break;
+    size += static_cast<std::size_t>(got);
+  }
+  content.resize(size);
+  return content;
+}
+
+bool is_file_of_mode(const std::optional<FileVersion>& version, unsigned mode) {
+  return version && version->mode == (S_IFREG | mode);
+}
+
+std::string version_in(std::string_view content) {
+  const std::size_t begin = content.find(std::string_view(marked_version.data(), version_mark_size));
+  if (begin == std::string_view::npos) return "";
+  constexpr std::size_t longest = 32;
+  const std::string_view rest = content.substr(begin + version_mark_size, longest);
+  return printable(rest.substr(0, rest.find('\0')));
+}
+
+bool exists(const std::string& path) {
+  struct stat status {};
+  if (lstat(path.c_str(), &status) == 0) return true;
+  if (errno == ENOENT || errno == ENOTDIR) return false;
+  throw system_error(errno, fmt::format("cannot look at '{}'", excerpt(path)));
+}
+
+// The text of a configuration; nothing, with the reason in `problem`, for what is no file that a runtime could read. A
+// fault is an Error: what may hold our entry does not count as without it.
+std::optional<std::string> read_text(const std::string& path, std::string& problem) {
+  host::FileText file = host::read_file(-1, path);
+  if (file.text) return std::move(file.text);
+  for (const int error : {ENOENT, ENOTDIR, ELOOP, EISDIR, EINVAL, EFBIG}) {
+    if (file.error != error) continue;
+    problem = file.problem;
+    return std::nullopt;
+  }
+  throw system_error(file.error, fmt::format("cannot read '{}'", excerpt(path)));
+}
+
+// A configuration of the folder.
+struct Found {
+  std::string name;
+  std::string path;  // of a list with symbolic links followed: of the file that is to be replaced
+  Form form = Form::list;
+  Conflist list{};
+  std::optional<FileVersion> version{};  // that was read
+};
+
+struct Search {
+  std::vector<Found> valid;        // by name
+  std::vector<std::string> ahead;  // of the first valid one: those that no runtime would load, a sentence each
+  std::vector<std::string> behind;
+};
+
+// As libcni's ConfFiles and the runtimes do.
+std::vector<std::string> configuration_names(const std::string& folder) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> opened(opendir(folder.c_str()), closedir);
+  if (!opened) {
+    throw system_error(errno, fmt::format("cannot read the folder '{}'", excerpt(folder)), ExitCode::usage,
+                       about_configurations);
+  }
+  std::vector<std::string> names;
+  errno = 0;
+  while (const dirent* entry = readdir(opened.get())) {  // NOLINT(concurrency-mt-unsafe)
+    const std::string name = entry->d_name;
+    const bool configuration = name.ends_with(".conf") || name.ends_with(".conflist") || name.ends_with(".json");
+    if (configuration && entry->d_type != DT_DIR) names.push_back(name);
+    errno = 0;
+  }
+  if (errno != 0) throw system_error(errno, fmt::format("cannot read the folder '{}'", excerpt(folder)));
+  std::ranges::sort(names);
+  return names;
+}
+
+// No configuration that a runtime would load.
+struct NotValid : Error {
+  using Error::Error;
+  explicit NotValid(const Error& error) : Error(error) {}
+};
+
+std::string resolved(const std::string& path) {
+  const std::unique_ptr<char, void (*)(void*)> real(realpath(path.c_str(), nullptr), std::free);
+  return real ? real.get() : path;
+}
+
+Found read_configuration(const std::string& folder, const std::string& name) {
+  Found found{name, folder + "/" + name, name.ends_with(".conflist") ? Form::list : Form::single};
+  if (found.form == Form::list) found.path = resolved(found.path);
+  found.version = file_version(found.path);
+  std::string problem;
+  auto text = read_text(found.path, problem);
+  if (!text) throw NotValid(ExitCode::usage, fmt::format("'{}': cannot be read: {}", excerpt(found.path), problem));
+  try {
+    found.list = read_conflist(found.path, *std::move(text), found.form);
+  } catch (const Error& error) {
+    throw NotValid(error);
+  }
+  return found;
+}
+
+Search search(const std::string& folder) {
+  Search all;
+  for (const std::string& name : configuration_names(folder)) {
+    try {
+      all.valid.push_back(read_configuration(folder, name));
+    } catch (const NotValid& error) {
+      (all.valid.empty() ? all.ahead : all.behind).emplace_back(error.what());
+    }
+  }
+  return all;
+}
+
+std::string without_ending(const std::string& path) { return path.substr(0, path.rfind('.')); }
+std::string list_path(const Found& found) {
+  return found.form == Form::list ? found.path : without_ending(found.path) + ".conflist";
+}
+
+// The first one. But a list that we made of a single plugin hides what the primary plugin writes to its .json later.
+const Found& used(const Search& all, const std::string& folder) {
+  for (const Found& found : all.valid) {
+    const Found& first = all.valid.front();
+    if (found.form == Form::single && first.list.has_entry() && list_path(found) == list_path(first)) return found;
+  }
+  if (!all.valid.empty()) return all.valid.front();
+  throw Error(ExitCode::usage,
+              fmt::format("'{}' holds no network configuration{}{}", excerpt(folder),
+                          all.ahead.empty() ? "" : " that can be used: ", all.ahead.empty() ? "" : all.ahead.front()),
+              "install the primary network plugin first, or stay and wait for it with --watch");
+}
+
+std::vector<std::string> warnings_of(const Search& all) {
+  std::vector<std::string> warnings;
+  for (const std::string& each : all.ahead)
+    warnings.push_back(each + "; containerd loads no configuration behind such a file, CRI-O the next one");
+  return warnings;
+}
+
+// What install() keeps of a single plugin: no name of a configuration, but beside the list.
+constexpr const char* saved_ending = ".sidetrack-saved";
+
+// ---- Steps
+
+// Of this process and its like: on the folder itself, which needs no file.
+Descriptor lock(const std::string& folder) {
+  Descriptor opened(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!opened.valid()) {
+    throw system_error(errno, fmt::format("cannot open the folder '{}'", excerpt(folder)), ExitCode::usage,
+                       about_configurations);
+  }
+  while (flock(opened.get(), LOCK_EX) != 0) {
+    if (errno != EINTR) throw system_error(errno, fmt::format("cannot lock the folder '{}'", excerpt(folder)));
+  }
+  return opened;
+}
+
+bool remove_file(const std::string& path) {
+  if (unlink(path.c_str()) == 0) return true;
+  if (errno == ENOENT || errno == ENOTDIR) return false;
+  throw system_error(errno, fmt::format("cannot remove '{}'", excerpt(path)));
+}
+
+void rename_file(const std::string& from, const std::string& to) {
+  if (rename(from.c_str(), to.c_str()) != 0)
+    throw system_error(errno, fmt::format("cannot rename '{}' to '{}'", excerpt(from), excerpt(to)));
+  flush_folder_of(to);
+}
+
+void put_program(const Folders& folders, const std::string& program, Outcome& outcome) {
+  const std::string path = program_path(folders);
+  if (is_file_of_mode(file_version(path), program_mode) && read_program(path) == program) return;
+  if (!exists(folders.programs)) {
+    throw Error(ExitCode::usage, fmt::format("there is no folder '{}'", excerpt(folders.programs)), about_programs);
+  }
+  replace_file(path, program, {.mode = program_mode, .hint = about_programs});
+  outcome.done.push_back(fmt::format("installed '{}', version {}", excerpt(path), version));
+}
+
+// A list of that name that holds our entry is one that we made and were killed over.
+void check_free(const std::string& path) {
+  if (!exists(path)) return;
+  std::string problem;
+  const auto text = read_text(path, problem);
+  try {
+    if (text && read_conflist(path, *text, Form::list).has_entry()) return;
+  } catch (const Error&) {  // it is no list
+  }
+  throw Error(
+      ExitCode::usage,
+      fmt::format("'{}' is in the way of the list that is to replace the single plugin beside it", excerpt(path)),
+      "remove one of the two");
+}
+
+void put_entry(const Found& found, const std::string& text, Outcome& outcome) {
+  const std::string path = list_path(found);
+  if (found.form == Form::list && found.list.text == text && is_file_of_mode(found.version, configuration_mode)) return;
+  replace_file(path, text,
+               {.mode = configuration_mode,
+                .hint = about_configurations,
+                .instead_of = found.form == Form::list ? found.version : std::nullopt});
+  if (found.form == Form::single) rename_file(found.path, found.path + saved_ending);
+  outcome.done.push_back(fmt::format("'{}': {} is the last plugin of network '{}'", excerpt(path), plugin_name,
+                                     excerpt(found.list.network)));
+}
+
+// The text of the list that is made of the single plugin in a file; empty if there is none.
+std::string list_made_of(const std::string& path) {
+  std::string problem;
+  const auto text = read_text(path, problem);
+  try {
+    return text ? read_conflist(path, *text, Form::single).text : "";
+  } catch (const Error&) {
+    return "";
+  }
+}
+
+// The list becomes the single plugin again that it was made of, unless one of them has been changed since.
+bool restore_single(const Found& found, const std::string& text) {
+  for (const char* ending : {".conf", ".json"}) {
+    const std::string original = without_ending(found.path) + ending;
+    const std::string saved = original + saved_ending;
+    // Somebody has put it back, or we were killed before the list was removed.
+    const bool is_back = exists(original);
+    if (list_made_of(is_back ? original : saved) == text) {
+      if (!is_back) rename_file(saved, original);
+      remove_file(found.path);  // until then both are there, and say the same
+      remove_file(saved);
+      flush_folder_of(found.path);
+      return true;
+    }
+    remove_file(saved);
+  }
+  return false;
+}
+
+void remove_entry(const Found& found, Outcome& outcome) {
+  const std::string text = without_entry(found.path, found.list);
+  if (!restore_single(found, text))
+    replace_file(found.path, text,
+                 {.mode = configuration_mode, .hint = about_configurations, .instead_of = found.version});
+  outcome.done.push_back(fmt::format("'{}': {} is removed from network '{}'", excerpt(found.path), plugin_name,
+                                     excerpt(found.list.network)));
+}
+
+// Others may write to the folder at the same time: then everything is looked at again.
+template <typename Act>
+Outcome undisturbed(Act act) {
+  constexpr int most_attempts = 10;
+  for (int attempt = 1;; ++attempt) {
+    try {
+      return act();
+    } catch (const Error& error) {
+      if (error.code() != ExitCode::busy || attempt == most_attempts) throw;
+    }
+  }
+}
+
+}  // namespace
+
+std::string running_program(bool allow_dynamic) {
+  if (!allow_dynamic && getauxval(AT_BASE) != 0) {
+    throw Error(
+        ExitCode::usage, "this program needs shared libraries, which the node may lack or lose",
+        "install with the static program (the package and the image have it; scripts/build static makes it), or "
+        "add --allow-dynamic");
+  }
+  auto content = read_program("/proc/self/exe");
+  if (!content) throw system_error(errno, "cannot read the running program: /proc/self/exe");
+  return *std::move(content);
+}
+
+Outcome install(const Folders& folders, const std::string& program, const std::string& entry) {
+  return undisturbed([&] {
+    Outcome outcome;
+    const Descriptor locked = lock(folders.configurations);
+    const Search all = search(folders.configurations);
+    const Found& found = used(all, folders.configurations);
+    const std::string text = with_entry(found.path, found.list, entry);
+    if (found.form == Form::single) check_free(list_path(found));
+    put_program(folders, program, outcome);
+    put_entry(found, text, outcome);
+    outcome.warnings = warnings_of(all);
+    return outcome;
+  });
+}
+
+Outcome uninstall(const Folders& folders) {
+  return undisturbed([&] {
+    Outcome outcome;
+    if (exists(folders.configurations)) {
+      const Descriptor locked = lock(folders.configurations);
+      const Search all = search(folders.configurations);
+      for (const Found& found : all.valid) {
+        if (found.list.has_entry()) remove_entry(found, outcome);
+        remove_file(temporary_name(list_path(found)));
+      }
+      for (const auto* unread : {&all.ahead, &all.behind}) {
+        for (const std::string& each : *unread) outcome.warnings.push_back("not looked into: " + each);
+      }
+    }
+    const std::string path = program_path(folders);
+    if (remove_file(path)) outcome.done.push_back(fmt::format("removed '{}'", excerpt(path)));
+    remove_file(temporary_name(path));
+    return outcome;
+  });
+}
+
+std::vector<std::string> folders_to_watch(const Folders& folders) {
+  std::vector<std::string> all{folders.programs, folders.configurations};
+  if (!exists(folders.configurations)) return all;
+  for (const std::string& name : configuration_names(folders.configurations)) {
+    const std::string path = resolved(folders.configurations + "/" + name);
+    const std::string folder = path.substr(0, std::max<std::size_t>(path.rfind('/'), 1));
+    if (std::ranges::find(all, folder) == all.end()) all.push_back(folder);
+  }
+  return all;
+}
+
+Status status(const Folders& folders, const std::string& program) {
+  Status status;
+  status.program.path = program_path(folders);
+  const std::string shown = excerpt(status.program.path);
+  if (const auto content = read_program(status.program.path)) {
+    status.program.present = true;
+    status.program.same = *content == program;
+    status.program.version = version_in(*content);
+    if (!status.program.same) {
+      status.problems.push_back(fmt::format("'{}' is not this program, but {}", shown,
+                                            status.program.version.empty() ? "another one"
+                                            : status.program.version == version
+                                                ? "another build of version " + status.program.version
+                                                : "version " + status.program.version));
+    } else if (!is_file_of_mode(file_version(status.program.path), program_mode)) {
+      status.problems.push_back(fmt::format("'{}': expected a file of mode 0755", shown));
+    }
+  } else {
+    status.problems.push_back(fmt::format("'{}' cannot be read: {}", shown, errno_words(errno)));
+  }
+
+  try {
+    const Search all = search(folders.configurations);
+    status.warnings = warnings_of(all);
+    const Found& found = used(all, folders.configurations);
+    Status::Configuration& configuration = status.configuration.emplace();
+    configuration.path = found.path;
+    configuration.network = found.list.network;
+    configuration.cni_version = found.list.cni_versions.empty() ? "" : found.list.cni_versions.front();
+    for (const Plugin& plugin : found.list.plugins) configuration.plugins.push_back(plugin.type);
+    configuration.entry = found.list.entry_at_end();
+    if (!found.list.has_entry()) {
+      status.problems.push_back(fmt::format("'{}': {} is not among the plugins", excerpt(found.path), plugin_name));
+    } else if (configuration.entry.empty()) {
+      status.problems.push_back(fmt::format("'{}': {} is not the last plugin, or not the only one of its kind",
+                                            excerpt(found.path), plugin_name));
+    }
+  } catch (const Error& error) {
+    status.problems.emplace_back(error.what());
+  }
+  return status;
+}
+
+}  // namespace sidetrack::cni

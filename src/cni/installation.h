@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// The plugin on a node: the program in the folder of plugins, and an entry in the network configuration that the
+// container runtime uses. The program comes first and goes last, so that no runtime is told to call what is not there.
+// Each step is atomic; killed in between, the next call ends right. Processes that work on one folder wait for each
+// other. Errors: usage for a folder or a file that is not as expected, failed and not_permitted with the path.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace sidetrack::cni {
+
+struct Folders {
+  std::string programs = "/opt/cni/bin";
+  std::string configurations = "/etc/cni/net.d";
+};
+
+// The content of the program that is running. Throws Error (usage) if it needs shared libraries, unless they are
+// allowed.
+[[nodiscard]] std::string running_program(bool allow_dynamic);
+
+// What was done, a sentence each; nothing: all was as it should be.
+struct Outcome {
+  std::vector<std::string> done;
+  std::vector<std::string> warnings;
+};
+
+// Puts the program there, and the entry, a JSON object, last into the first valid configuration by name, which is what
+// the runtimes use. A single plugin (.conf, .json) becomes a list of the same name, and is kept as
+// NAME.sidetrack-saved.
+[[nodiscard]] Outcome install(const Folders& folders, const std::string& program, const std::string& entry);
+
+// Takes the entry out of every configuration, then removes the program. A list that install() made of a single plugin
+// becomes that again, unless somebody has changed it since. Folders that are not there hold nothing of ours.
+[[nodiscard]] Outcome uninstall(const Folders& folders);
+
+// Where install() and uninstall() look, and where the files are that links there lead to.
+[[nodiscard]] std::vector<std::string> folders_to_watch(const Folders& folders);
+
+// What is installed.
+struct Status {
+  struct Program {
+    std::string path;
+    bool present = false;
+    bool same = false;    // as the program that is running
+    std::string version;  // empty: it does not tell
+  };
+  struct Configuration {
+    std::string path;
+    std::string network;
+    std::string cni_version;
+    std::vector<std::string> plugins;  // their types, in their order
+    std::string entry;                 // the text of ours, if it is the last and the only one
+  };
+  Program program;
+  std::optional<Configuration> configuration;  // that the runtimes use
+  std::vector<std::string> problems;           // why it is not installed as it should be, a sentence each; none: it is
+  std::vector<std::string> warnings;
+};
+[[nodiscard]] Status status(const Folders& folders, const std::string& program);
+
+}  // namespace sidetrack::cni

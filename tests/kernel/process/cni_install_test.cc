@@ -1,0 +1,669 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// cni install, uninstall and status in folders of their own: what is there before and after, at every fault, and while
+// others write to them.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "support/kernel_test.h"
+#include "support/namespace.h"
+#include "support/traffic.h"
+#include "support/words.h"
+
+namespace sidetrack::netns {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr const char* conflist = R"({
+  "cniVersion": "1.0.0",
+  "name": "net",
+  "plugins": [
+    { "type": "bridge", "mtu": 1.50e3, "large": 123456789012345678901234567890 }
+  ]
+}
+)";
+constexpr const char* single = R"({"type": "bridge", "name": "net", "cniVersion": "0.4.0"})";
+
+std::string read_text(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+void write_text(const fs::path& path, std::string_view text) { std::ofstream(path, std::ios::binary) << text; }
+
+// As careful writers do.
+void rename_over(const fs::path& path, std::string_view text) {
+  const fs::path other = path.string() + ".new";
+  write_text(other, text);
+  fs::rename(other, path);
+}
+
+class CniInstall : public KernelTest {
+ protected:
+  // What is in a folder: by name the content, for programs whether it is ours.
+  using State = std::map<std::string, std::string>;
+
+  void SetUp() override {
+    KernelTest::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    // Each step is flushed to the disk, which a test need not wait for.
+    std::string pattern = (fs::exists("/dev/shm") ? "/dev/shm/" : ::testing::TempDir()) + "sidetrack-cni-XXXXXX";
+    root = mkdtemp(pattern.data());
+    fs::create_directory(bin());
+    fs::create_directory(net());
+  }
+  void TearDown() override {
+    if (!root.empty()) fs::remove_all(root);
+  }
+
+  [[nodiscard]] fs::path bin() const { return root / "bin"; }
+  [[nodiscard]] fs::path net() const { return root / "net.d"; }
+  [[nodiscard]] fs::path program() const { return bin() / "sidetrack-cni"; }
+
+  // `conflist` with the entry of an installation without options.
+  [[nodiscard]] std::string with_us() const {
+    std::string text = conflist;
+    return text.insert(text.find("\n  ]"), fmt::format(R"(,
+    {{"type":"sidetrack-cni","capabilities":{{"io.kubernetes.cri.pod-annotations":true}},"confDir":"{}"}})",
+                                                       net().string()));
+  }
+
+  // The program under test may be a dynamic one.
+  [[nodiscard]] Words words(const std::string& action, const Words& more = {}) const {
+    Words all{program_under_test(), "cni", action, "--bin-dir", bin(), "--net-dir", net()};
+    if (action == "install") all.emplace_back("--allow-dynamic");
+    return all + more;
+  }
+  [[nodiscard]] Output run(const std::string& action, const Words& more = {}) const {
+    return ns.program(words(action, more));
+  }
+  void must(const std::string& action, const Words& more = {}) const { ns.must(words(action, more)); }
+
+  [[nodiscard]] State state() const {
+    State all;
+    for (const fs::path& folder : {bin(), net()}) {
+      for (const auto& entry : fs::directory_iterator(folder)) {
+        const std::string name = entry.path().filename();
+        // What a process that was killed leaves: no name that a runtime knows.
+        if (name.starts_with('.') && name.ends_with(".sidetrack-new")) continue;
+        const std::string text = read_text(entry.path());
+        all[name] = name != "sidetrack-cni" ? text : text == own_program() ? "ours" : "another";
+      }
+    }
+    return all;
+  }
+  // What a runtime loads: the first configuration by name.
+  [[nodiscard]] std::string used() const {
+    for (const auto& [name, text] : state()) {
+      if (name.ends_with(".conf") || name.ends_with(".conflist")) return text;
+    }
+    return "";
+  }
+  static const std::string& own_program() {
+    static const std::string text = read_text(program_under_test());
+    return text;
+  }
+
+  const Namespace ns;
+  fs::path root;
+};
+
+mode_t mode_of(const fs::path& path) {
+  struct stat status {};
+  EXPECT_EQ(stat(path.c_str(), &status), 0) << path;
+  return status.st_mode & 07777;
+}
+
+ino_t inode_of(const fs::path& path) {
+  struct stat status {};
+  EXPECT_EQ(stat(path.c_str(), &status), 0) << path;
+  return status.st_ino;
+}
+
+// ---- What is there
+
+TEST_F(CniInstall, PutsTheProgramAndTheLastEntryAndTakesBothAwayAgain) {
+  const fs::path list = net() / "10-net.conflist";
+  write_text(list, conflist);
+  const Output first = run("install");
+  EXPECT_EQ(first.exit_code, 0) << first.err;
+  EXPECT_EQ(first.out, "");
+  EXPECT_THAT(first.err, AllOf(HasSubstr("installed '" + program().string() + "', version "),
+                               HasSubstr("sidetrack-cni is the last plugin of network 'net'")));
+  EXPECT_EQ(state(), (State{{"10-net.conflist", with_us()}, {"sidetrack-cni", "ours"}}));
+  EXPECT_EQ(mode_of(list), 0600U);
+  EXPECT_EQ(mode_of(program()), 0755U);
+  EXPECT_EQ(run("status").exit_code, 0);
+
+  const auto inodes = std::pair(inode_of(list), inode_of(program()));
+  const Output again = run("install");
+  EXPECT_EQ(again.exit_code, 0);
+  EXPECT_THAT(again.err, HasSubstr("installed as requested already: nothing was changed"));
+  EXPECT_EQ(std::pair(inode_of(list), inode_of(program())), inodes);
+
+  const Output gone = run("uninstall");
+  EXPECT_EQ(gone.exit_code, 0) << gone.err;
+  EXPECT_EQ(state(), (State{{"10-net.conflist", conflist}}));
+  EXPECT_EQ(run("status").exit_code, 6);
+  const Output never = run("uninstall");
+  EXPECT_EQ(never.exit_code, 0);
+  EXPECT_THAT(never.err, HasSubstr("sidetrack-cni is not installed: nothing was changed"));
+}
+
+TEST_F(CniInstall, TheOptionsAreThePlugins) {
+  write_text(net() / "10-net.conflist", conflist);
+  must("install");
+  const Words options{"-u",
+                      "1000",
+                      "-g",
+                      "1001",
+                      "-p",
+                      "16001",
+                      "-z",
+                      "16006",
+                      "--redirect-dns",
+                      "--dual-stack",
+                      "--exclude-namespaces",
+                      "kube-system,monitoring",
+                      "--backend",
+                      "nftables",
+                      "--plugin-log",
+                      "/var/log/cni.log"};
+  must("install", options);
+  const auto plugins = nlohmann::json::parse(read_text(net() / "10-net.conflist"))["plugins"];
+  EXPECT_EQ(plugins.size(), 2U) << "the entry of other options is replaced";
+  EXPECT_EQ(plugins[1], nlohmann::json::parse(R"({
+      "type": "sidetrack-cni", "capabilities": {"io.kubernetes.cri.pod-annotations": true},
+      "uid": 1000, "gid": 1001, "envoyPort": 16001, "inboundCapturePort": 16006, "dns": true, "dualStack": true,
+      "excludeNamespaces": ["kube-system", "monitoring"], "backend": "nftables", "logFile": "/var/log/cni.log",
+      "confDir": ")" + net().string() + R"("})"));
+}
+
+TEST_F(CniInstall, TheFirstValidFileByNameIsTheOneThatCounts) {
+  fs::create_directory(net() / "00-folder.conflist");
+  write_text(net() / "00-readme.txt", conflist);
+  write_text(net() / "05-broken.conflist", "{");
+  write_text(net() / "20-b.conflist", conflist);
+  write_text(net() / "10-a.conflist", conflist);
+  write_text(net() / "90-broken.conflist", "{");
+  const Output output = run("install");
+  EXPECT_EQ(output.exit_code, 0) << output.err;
+  EXPECT_THAT(output.err,
+              AllOf(HasSubstr("warning"), HasSubstr("05-broken.conflist: expected JSON"),
+                    HasSubstr("containerd loads no configuration behind such a file"), Not(HasSubstr("90-broken"))));
+  EXPECT_EQ(read_text(net() / "10-a.conflist"), with_us());
+  EXPECT_EQ(read_text(net() / "20-b.conflist"), conflist);
+  // Whatever holds an entry loses it.
+  rename_over(net() / "20-b.conflist", with_us());
+  must("uninstall");
+  EXPECT_EQ(read_text(net() / "10-a.conflist"), conflist);
+  EXPECT_EQ(read_text(net() / "20-b.conflist"), conflist);
+}
+
+TEST_F(CniInstall, ASinglePluginBecomesAListAndASinglePluginAgain) {
+  for (const char* ending : {".conf", ".json"}) {
+    SCOPED_TRACE(ending);
+    const std::string name = std::string("10-net") + ending;
+    write_text(net() / name, single);
+    must("install");
+    const State installed = state();
+    EXPECT_EQ(installed.size(), 3U);
+    EXPECT_EQ(installed.at(name + ".sidetrack-saved"), single);
+    const auto list = nlohmann::json::parse(installed.at("10-net.conflist"));
+    EXPECT_EQ(list["plugins"][0], nlohmann::json::parse(single));
+    EXPECT_EQ(list["plugins"][1]["type"], "sidetrack-cni");
+    EXPECT_EQ(list["cniVersion"], "0.4.0");
+    EXPECT_EQ(run("status").exit_code, 0);
+    // The primary plugin writes its file anew.
+    write_text(net() / name, single);
+    must("install");
+    EXPECT_EQ(state(), installed);
+    must("uninstall");
+    EXPECT_EQ(state(), (State{{name, single}}));
+    fs::remove(net() / name);
+  }
+}
+
+TEST_F(CniInstall, AListThatSomebodyChangedSinceStaysAList) {
+  write_text(net() / "10-net.conf", single);
+  must("install");
+  std::string changed = read_text(net() / "10-net.conflist");
+  changed.replace(changed.find("\"net\""), 5, "\"other\"");
+  write_text(net() / "10-net.conflist", changed);
+  must("uninstall");
+  EXPECT_EQ(state().size(), 1U);
+  EXPECT_THAT(state().at("10-net.conflist"), AllOf(HasSubstr("\"other\""), Not(HasSubstr("sidetrack"))));
+}
+
+TEST_F(CniInstall, WhatALinkLeadsToIsWritten) {
+  fs::create_directory(root / "elsewhere");
+  write_text(root / "elsewhere/list", conflist);
+  fs::create_symlink(root / "elsewhere/list", net() / "10-net.conflist");
+  must("install");
+  EXPECT_TRUE(fs::is_symlink(net() / "10-net.conflist"));
+  EXPECT_EQ(read_text(root / "elsewhere/list"), with_us());
+}
+
+// ---- status
+
+TEST_F(CniInstall, StatusSaysWhatIsNotAsInstalled) {
+  const fs::path list = net() / "10-net.conflist";
+  write_text(list, conflist);
+  must("install");
+  EXPECT_THAT(run("status").out, AllOf(HasSubstr("this program"), HasSubstr("network net, CNI 1.0.0"),
+                                       HasSubstr("plugins        bridge, sidetrack-cni\n")));
+  const auto expect_differs = [&](const char* what) {
+    const Output output = run("status");
+    EXPECT_EQ(output.exit_code, 6);
+    EXPECT_THAT(output.err, HasSubstr(what));
+    const Output json = run("status", {"--json"});
+    EXPECT_EQ(json.exit_code, 6);
+    EXPECT_EQ(nlohmann::json::parse(json.out)["installed"], false);
+  };
+  auto moved = nlohmann::json::parse(with_us());
+  std::swap(moved["plugins"][0], moved["plugins"][1]);
+  write_text(list, moved.dump());
+  expect_differs("sidetrack-cni is not the last plugin");
+  write_text(list, conflist);
+  expect_differs("sidetrack-cni is not among the plugins");
+  fs::remove(list);
+  expect_differs("holds no network configuration");
+  write_text(list, with_us());
+  EXPECT_EQ(run("status").exit_code, 0);
+
+  fs::permissions(program(), fs::perms::owner_read);
+  expect_differs("expected a file of mode 0755");
+  std::string other = own_program();
+  other.replace(other.find("@(#)sidetrack ") + 14, 5, "9.8.7");
+  rename_over(program(), other);
+  expect_differs("is not this program, but version 9.8.7");
+  rename_over(program(), "#!/bin/sh\n");
+  expect_differs("is not this program, but another one");
+  fs::remove(program());
+  expect_differs("cannot be read: No such file or directory");
+  must("install");
+  const auto good = nlohmann::json::parse(run("status", {"--json"}).out);
+  EXPECT_EQ(good["installed"], true);
+  EXPECT_EQ(good["program"]["same"], true);
+  EXPECT_EQ(good["configuration"]["network"], "net");
+  EXPECT_EQ(good["configuration"]["entry"]["type"], "sidetrack-cni");
+  EXPECT_EQ(good["problems"], nlohmann::json::array());
+}
+
+// ---- Refusals
+
+TEST_F(CniInstall, WhatCannotBeInstalledTouchesNothing) {
+  struct Case {
+    const char* name;
+    const char* text;
+    Words options;
+    int exit_code;
+    const char* said;
+  };
+  for (const Case& each :
+       {Case{"10-net.conflist",
+             R"({"cniVersion": "0.2.0", "name": "n", "plugins": [{"type": "a"}]})",
+             {},
+             2,
+             "\"cniVersion\": 0.2.0: expected one of 0.3.1"},
+        Case{"10-net.conflist", "", {}, 2, "holds no network configuration that can be used: "},
+        Case{"readme", "", {}, 2, "holds no network configuration; install the primary network plugin first"},
+        Case{"10-net.conflist", conflist, {"-u", "1,2"}, 2, "-u, --proxy-uid: expected one number"},
+        Case{"10-net.conflist", conflist, {"--exclude-namespaces", "Kube"}, 2, "'Kube': expected the name of"},
+        Case{"10-net.conflist", conflist, {"--net-dir", "net.d"}, 2, "'net.d': expected an absolute path"},
+        Case{"10-net.conflist", conflist, {"--json"}, 2, "cni install prints no result"},
+        Case{
+            "10-net.conflist", conflist, {"--bin-dir", "/nonexistent/bin"}, 2, "there is no folder '/nonexistent/bin'"},
+        Case{"10-net.conflist", conflist, {"--net-dir", "/nonexistent/net.d"}, 2, "cannot open the folder"},
+        Case{"10-net.conflist", conflist, {"--bin-dir", "/proc/self"}, 4, "cannot write '/proc/self/sidetrack-cni'"}}) {
+    SCOPED_TRACE(each.said);
+    write_text(net() / each.name, each.text);
+    const State before = state();
+    const Output output = run("install", each.options);
+    if (each.exit_code == 2) {
+      EXPECT_EQ(output.exit_code, 2);
+    } else {
+      EXPECT_THAT(output.exit_code, AnyOf(1, 4));
+    }
+    EXPECT_THAT(output.err, HasSubstr(each.said));
+    EXPECT_EQ(state(), before);
+    fs::remove(net() / each.name);
+  }
+  write_text(net() / "10-net.conf", single);
+  write_text(net() / "10-net.conflist", conflist);
+  const Output both = run("install");
+  EXPECT_EQ(both.exit_code, 2);
+  EXPECT_THAT(both.err, HasSubstr("is in the way of the list that is to replace the single plugin"));
+  EXPECT_EQ(state(), (State{{"10-net.conf", single}, {"10-net.conflist", conflist}}));
+}
+
+TEST_F(CniInstall, OptionsOfInstallAreRefusedElsewhere) {
+  for (const Words& options : {Words{"-u", "1"}, Words{"--exclude-namespaces", "a"}, Words{"--backend", "nftables"}}) {
+    for (const char* action : {"uninstall", "status"}) {
+      const Output output = run(action, options);
+      EXPECT_EQ(output.exit_code, 2);
+      EXPECT_THAT(output.err, HasSubstr(std::string("without effect on cni ") + action));
+    }
+  }
+}
+
+TEST_F(CniInstall, ADynamicProgramIsRefused) {
+  write_text(net() / "10-net.conflist", conflist);
+  Words without = words("install");
+  without.pop_back();
+  const Output output = ns.program(without);
+  if (output.exit_code == 0) GTEST_SKIP() << "the program under test is static";
+  EXPECT_EQ(output.exit_code, 2);
+  EXPECT_THAT(output.err, AllOf(HasSubstr("needs shared libraries"), HasSubstr("--allow-dynamic")));
+  EXPECT_EQ(state(), (State{{"10-net.conflist", conflist}}));
+}
+
+// ---- Faults
+
+// At all other calls the state is that of one of these.
+constexpr const char* file_calls[] = {"openat", "write",  "fsync", "fchmod",    "ftruncate",
+                                      "rename", "unlink", "flock", "exit_group"};
+
+class CniFaults : public CniInstall, public ::testing::WithParamInterface<const char*> {
+ protected:
+  void begin(const std::string& action) {
+    for (const fs::path& folder : {bin(), net()}) {
+      for (const auto& entry : fs::directory_iterator(folder)) fs::remove_all(entry.path());
+    }
+    const bool is_single = std::string_view(GetParam()).ends_with(".conf");
+    write_text(net() / GetParam(), is_single ? single : conflist);
+    if (action == "uninstall") must("install");
+  }
+
+  [[nodiscard]] std::map<std::string, int> calls(const std::string& action) const {
+    std::istringstream lines(ns.must(Words{"strace", "-qq", "-o", "/dev/fd/1"} + words(action)));
+    std::map<std::string, int> counts;
+    for (std::string line; std::getline(lines, line);) {
+      const std::size_t end = line.find('(');
+      if (end != std::string::npos && !line.starts_with("execve(")) ++counts[line.substr(0, end)];
+    }
+    return counts;
+  }
+  [[nodiscard]] Output disturbed(const std::string& action, const std::string& call, int nth,
+                                 const std::string& fate) const {
+    return ns.program(
+        // Nothing stops at the other calls.
+        Words{"strace", "-f", "--seccomp-bpf", "-qq", "-o", "/dev/null", "-e", "trace=" + call, "-e",
+              fmt::format("inject={}:{}:when={}", call, fate, nth)} +
+        words(action));
+  }
+};
+
+TEST_P(CniFaults, KilledAtAnySystemCallARuntimeSeesTheOldOrTheNew) {
+  for (const char* action : {"install", "uninstall"}) {
+    begin(action);
+    const State old_state = state();
+    const std::string old_used = used();
+    const auto counts = calls(action);
+    const State new_state = state();
+    const std::string new_used = used();
+    ASSERT_NE(old_used, new_used);
+    int kills = 0;
+    for (const auto& [call, count] : counts) {
+      if (std::ranges::find(file_calls, call) == std::end(file_calls)) continue;
+      for (int nth = 1; nth <= count; ++nth) {
+        const std::string what = fmt::format("{} killed at {} {}", action, call, nth);
+        begin(action);
+        if (disturbed(action, call, nth, "signal=SIGKILL").exit_code == 128 + SIGKILL) ++kills;
+        const std::string now = used();
+        EXPECT_TRUE(now == old_used || now == new_used) << what << "\n" << now;
+        // No runtime is told to call what is not there.
+        if (now.find("sidetrack-cni") != std::string::npos) {
+          EXPECT_EQ(state()["sidetrack-cni"], "ours") << what;
+        }
+        must(action);
+        EXPECT_EQ(state(), new_state) << what;
+        must("uninstall");
+        for (const fs::path& folder : {bin(), net()}) {
+          for (const auto& entry : fs::directory_iterator(folder))
+            EXPECT_FALSE(entry.path().filename().string().starts_with('.')) << what << entry.path();
+        }
+        if (HasFailure()) return;
+      }
+    }
+    EXPECT_GT(kills, 20);
+  }
+}
+
+TEST_P(CniFaults, EveryCallFailingIsSaid) {
+  for (const char* action : {"install", "uninstall"}) {
+    begin(action);
+    const State old_state = state();
+    const auto counts = calls(action);
+    const State new_state = state();
+    int failures = 0;
+    for (const char* call : {"openat", "open", "write", "fsync", "fchmod", "rename", "unlink", "flock", "ftruncate",
+                             "fstat", "newfstatat", "read", "getdents64"}) {
+      const auto found = counts.find(call);
+      for (int nth = 1; found != counts.end() && nth <= found->second; ++nth) {
+        const std::string what = fmt::format("{}: {} {} fails", action, call, nth);
+        begin(action);
+        const Output output = disturbed(action, call, nth, "error=EIO");
+        if (output.exit_code == 0) {
+          EXPECT_EQ(state(), new_state) << what << output.err;
+        } else {
+          ++failures;
+          EXPECT_THAT(output.err, HasSubstr("error")) << what;
+          EXPECT_THAT(output.exit_code, AnyOf(1, 2, 4, 127)) << what << output.err;  // 127: the loader's
+        }
+        must(action);
+        EXPECT_EQ(state(), new_state) << what;
+        if (HasFailure()) return;
+      }
+    }
+    EXPECT_GT(failures, 5);
+  }
+}
+INSTANTIATE_TEST_SUITE_P(, CniFaults, ::testing::Values("10-net.conflist", "10-net.conf"),
+                         [](const auto& tested) { return std::string(tested.param).substr(7); });
+
+TEST_F(CniInstall, SeveralAtATimeEndAsOne) {
+  write_text(net() / "10-net.conf", single);
+  std::string line;
+  for (const std::string& word : words("install")) line += "'" + word + "' ";
+  const Output output = ns.program(
+      {"bash", "-c",
+       "for i in 1 2 3 4 5 6 7 8; do " + line + "& all+=($!); done; for one in ${all[@]}; do wait $one || exit; done"});
+  EXPECT_EQ(output.exit_code, 0) << output.err;
+  EXPECT_EQ(run("status").exit_code, 0);
+  must("uninstall");
+  EXPECT_EQ(state(), (State{{"10-net.conf", single}}));
+}
+
+// ---- --watch
+
+// The program, from its start to SIGTERM.
+class Running {
+ public:
+  explicit Running(const Words& words) {
+    int ends[2];
+    EXPECT_EQ(pipe2(ends, O_CLOEXEC), 0);
+    std::vector<char*> pointers;
+    for (const std::string& word : words) pointers.push_back(const_cast<char*>(word.c_str()));  // NOLINT
+    pointers.push_back(nullptr);
+    pid_ = fork();
+    if (pid_ == 0) {
+      dup2(ends[1], STDERR_FILENO);
+      execv(pointers[0], pointers.data());
+      _exit(127);
+    }
+    close(ends[1]);
+    read_ = ends[0];
+  }
+  ~Running() {
+    if (pid_ > 0) static_cast<void>(end(SIGKILL));
+    close(read_);
+  }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+
+  // Waits until it has said so.
+  void expect(const std::string& what) {
+    constexpr int guard_ms = 60'000;
+    while (true) {
+      const auto found = said_.find(what);
+      if (found != std::string::npos) {
+        said_.erase(0, said_.find('\n', found) + 1);
+        return;
+      }
+      pollfd ready{read_, POLLIN, 0};
+      char buffer[4096];
+      const ssize_t size = poll(&ready, 1, guard_ms) == 1 ? read(read_, buffer, sizeof buffer) : 0;
+      ASSERT_GT(size, 0) << "it never says '" << what << "', but: " << said_;
+      said_.append(buffer, static_cast<std::size_t>(size));
+    }
+  }
+  void send(int signal) const { kill(pid_, signal); }
+  [[nodiscard]] int end(int signal) {
+    kill(pid_, signal);
+    int status = 0;
+    waitpid(std::exchange(pid_, 0), &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+
+ private:
+  pid_t pid_ = 0;
+  int read_ = -1;
+  std::string said_;
+};
+
+class CniWatch : public CniInstall {
+ protected:
+  static constexpr const char* mended = "sidetrack-cni is the last plugin of network 'net'";
+};
+
+TEST_F(CniWatch, MendsWhatOthersWriteAndEndsWhenAsked) {
+  const fs::path list = net() / "10-net.conflist";
+  write_text(list, conflist);
+  Running watch(words("install", {"--watch"}));
+  watch.expect("watching " + net().string());
+  EXPECT_EQ(read_text(list), with_us());
+
+  rename_over(list, conflist);
+  watch.expect(mended);
+  EXPECT_EQ(read_text(list), with_us());
+  write_text(list, conflist);  // in place
+  watch.expect(mended);
+  EXPECT_EQ(read_text(list), with_us());
+  fs::remove(program());
+  watch.expect("installed '" + program().string());
+  fs::permissions(program(), fs::perms::owner_read);
+  watch.expect("installed '" + program().string());
+  EXPECT_EQ(run("status").exit_code, 0);
+
+  // Another configuration comes first, this one goes.
+  write_text(net() / "05-net.conf", single);
+  watch.expect(mended);
+  EXPECT_TRUE(fs::exists(net() / "05-net.conflist"));
+  fs::remove(net() / "05-net.conflist");
+  fs::remove(list);
+  watch.expect("holds no network configuration");
+  write_text(list, conflist);
+  watch.expect(mended);
+
+  EXPECT_EQ(watch.end(SIGTERM), 0);
+  EXPECT_EQ(run("status").exit_code, 0) << "it stays installed";
+}
+
+TEST_F(CniWatch, WaitsForFoldersAndFollowsThem) {
+  fs::remove_all(net());
+  fs::remove_all(bin());
+  Running watch(words("install", {"--watch", "--net-dir", root / "a/b/net.d", "--bin-dir", root / "c/bin"}));
+  watch.expect("cannot open the folder");
+  fs::create_directories(root / "a/b/net.d");
+  watch.expect("holds no network configuration");
+  write_text(root / "a/b/net.d/10-net.conflist", conflist);
+  watch.expect("there is no folder");
+  fs::create_directories(root / "c/bin");
+  watch.expect("watching");
+  const auto expect_installed = [&] {
+    EXPECT_THAT(read_text(root / "a/b/net.d/10-net.conflist"), HasSubstr("sidetrack-cni"));
+    EXPECT_TRUE(fs::exists(root / "c/bin/sidetrack-cni"));
+  };
+  expect_installed();
+
+  // Above them everything is renamed, and made anew.
+  fs::rename(root / "a", root / "former");
+  watch.expect("cannot open the folder");
+  fs::create_directories(root / "new/b/net.d");
+  write_text(root / "new/b/net.d/10-net.conflist", conflist);
+  fs::rename(root / "new", root / "a");
+  watch.expect(mended);
+  fs::rename(root / "c", root / "c-former");  // not removed: it would be filled again meanwhile
+  watch.expect("there is no folder");
+  fs::create_directories(root / "c/bin");
+  watch.expect("installed");
+  expect_installed();
+  EXPECT_EQ(watch.end(SIGINT), 0);
+}
+
+TEST_F(CniWatch, SeesWhatALinkLeadsTo) {
+  fs::create_directory(root / "elsewhere");
+  write_text(root / "elsewhere/list", conflist);
+  fs::create_symlink(root / "elsewhere/list", net() / "10-net.conflist");
+  Running watch(words("install", {"--watch"}));
+  watch.expect("watching");
+  rename_over(root / "elsewhere/list", conflist);
+  watch.expect(mended);
+  EXPECT_EQ(read_text(root / "elsewhere/list"), with_us());
+}
+
+// More events than the kernel keeps.
+TEST_F(CniWatch, AnOverflowOfEventsIsNoticed) {
+  const fs::path list = net() / "10-net.conflist";
+  write_text(list, conflist);
+  Running watch(words("install", {"--watch"}));
+  watch.expect("watching");
+  watch.send(SIGSTOP);
+  int most = 0;
+  std::ifstream("/proc/sys/fs/inotify/max_queued_events") >> most;
+  ASSERT_GT(most, 0);
+  for (int i = 0; i <= most; ++i) {  // equal events in a row are one
+    write_text(net() / (i % 2 == 0 ? "a" : "b"), "");
+  }
+  rename_over(list, conflist);
+  watch.send(SIGCONT);
+  watch.expect(mended);
+  EXPECT_EQ(read_text(list), with_us());
+  EXPECT_EQ(watch.end(SIGTERM), 0);
+}
+
+TEST_F(CniWatch, UninstallKeepsItAway) {
+  const fs::path list = net() / "10-net.conflist";
+  write_text(list, conflist);
+  must("install");
+  Running watch(words("uninstall", {"--watch"}));
+  watch.expect("watching");
+  EXPECT_EQ(state(), (State{{"10-net.conflist", conflist}}));
+  rename_over(list, with_us());
+  watch.expect("sidetrack-cni is removed from network 'net'");
+  EXPECT_EQ(read_text(list), conflist);
+  EXPECT_EQ(watch.end(SIGTERM), 0);
+}
+
+}  // namespace
+}  // namespace sidetrack::netns
