@@ -118,6 +118,11 @@ Others' rules stay.
 )"},
     {Command::doctor, R"(Leaves no trace: no module is loaded and no table is made.
 )"},
+    {Command::pods, R"(Every network namespace that a process of this node is in, but the caller's own, and
+every pod that the CNI plugin has recorded in
+.Pa /run/sidetrack/pods .
+A pod that takes too long is said to, and does not hold up the others.
+)"},
     {Command::cni, R"(.Cm install
 copies this program to
 .Pa /opt/cni/bin/sidetrack-cni

@@ -35,6 +35,10 @@ Value& member(CommandLine& line, Value PacketOptions::*which) {
   return line.packet.*which;
 }
 template <typename Value>
+Value& member(CommandLine& line, Value PodsOptions::*which) {
+  return line.pods.*which;
+}
+template <typename Value>
 Value& member(CommandLine& line, Value CniOptions::*which) {
   return line.cni.*which;
 }
@@ -135,6 +139,16 @@ void set_probe_timeout(CommandLine& line, const Given& given) {
   if (line.config.probe_timeout == std::chrono::nanoseconds(0)) refuse(given, "a duration above 0");
 }
 
+void set_pod_timeout(CommandLine& line, const Given& given) {
+  line.pods.pod_timeout = std::chrono::ceil<std::chrono::milliseconds>(waiting_time(given));
+  if (line.pods.pod_timeout == std::chrono::milliseconds(0)) refuse(given, "a duration above 0");
+}
+
+void set_metrics(CommandLine& line, const Given& given) {
+  if (given.text.empty()) refuse(given, "the path of a file");
+  line.pods.metrics = given.text;
+}
+
 void set_wait(CommandLine& line, const Given& given) {
   line.applying.lock_wait = std::chrono::ceil<std::chrono::milliseconds>(waiting_time(given));
 }
@@ -200,7 +214,7 @@ std::string namespace_name(const Item& item) {
 using enum Command;
 constexpr CommandSet all = Command::apply | CommandSet(render) | diff | verify | show | explain | clean | doctor;
 constexpr CommandSet planned = CommandSet(apply) | render | diff | verify | explain;
-constexpr CommandSet logging = all | cni;
+constexpr CommandSet logging = all | pods | cni;
 
 // clang-format off
 constexpr CommandInfo command_table[] = {
@@ -220,6 +234,8 @@ constexpr CommandInfo command_table[] = {
      "sidetrack clean --netns blue"},
     {doctor, "doctor", "[options]", {}, "what this kernel and container allow, and what is missing",
      "sidetrack doctor --json"},
+    {pods, "pods", "[options]", {}, "the pods of this node: what is captured, and is it as recorded?",
+     "sidetrack pods --repair"},
     {cni, "cni", "install|uninstall|status [options]", {"install|uninstall|status"}, "the CNI plugin of this node",
      "sidetrack cni install --exclude-namespaces kube-system --watch"},
     {completion, "completion", "bash|zsh|fish", {"bash|zsh|fish"}, "print what lets the shell complete these words",
@@ -235,7 +251,7 @@ constexpr ExitMeaning exit_code_table[] = {
      "the kernel lacks something: which rule, which extension, what to load"},
     {ExitCode::not_permitted, "not permitted", "not permitted: which capability is missing"},
     {ExitCode::busy, "busy", "busy: another writer holds the lock, or another program keeps changing the rules"},
-    {ExitCode::differs, "differs", "differs (verify, diff, cni status)"},
+    {ExitCode::differs, "differs", "differs (verify, diff, pods, cni status)"},
     {ExitCode::validation_failed, "validation failed", "validation failed"},
 };
 
@@ -322,6 +338,14 @@ constexpr Flag flag_table[] = {
      "the rules of the given options, not the live ones", Group::run, explain, boolean<&CommandLine::plan>},
     {"backend", '\0', {}, Kind::choice, "BACKEND", "auto|nftables|iptables-nft|iptables-legacy", "auto",
      "what programs the rules", Group::run, all | cni, choice<&ApplyOptions::backend>},
+    {"repair", '\0', {}, Kind::boolean, "", "", "",
+     "apply what is recorded where it differs", Group::run, pods, boolean<&PodsOptions::repair>},
+    {"metrics", '\0', {}, Kind::text, "FILE", "", "",
+     "write it for node_exporter's textfile collector", Group::run, pods, set_metrics},
+    {"pod-timeout", '\0', {}, Kind::scalar, "DURATION", "", "5s",
+     "how long a pod may take", Group::run, pods, set_pod_timeout},
+    {"records", '\0', {}, Kind::text, "PATH", "", "/run/sidetrack/pods",
+     "what the CNI plugin was asked for", Group::run, pods, absolute_path<&PodsOptions::records>},
     {"wait", '\0', {}, Kind::scalar, "DURATION", "", "30s",
      "for the locks of other writers", Group::run, CommandSet(apply) | clean, set_wait},
 
@@ -350,8 +374,8 @@ constexpr Flag flag_table[] = {
     {"format", '\0', {}, Kind::choice, "FORMAT", "text|nft|json|mermaid|dot|svg", "text",
      "of the result", Group::output, CommandSet(apply) | render, choice<&CommandLine::format>},
     {"format", '\0', {}, Kind::choice, "FORMAT", "text|json", "text",
-     "of the result", Group::output, CommandSet(diff) | verify | show | explain | clean | doctor | cni, set_text_or_json},
-    {"json", '\0', {}, Kind::boolean, "", "", "", "--format json", Group::output, all | cni, set_json},
+     "of the result", Group::output, CommandSet(diff) | verify | show | explain | clean | doctor | pods | cni, set_text_or_json},
+    {"json", '\0', {}, Kind::boolean, "", "", "", "--format json", Group::output, all | pods | cni, set_json},
     {"family", '\0', {}, Kind::choice, "FAMILY", "ipv4|ipv6", "both",
      "print the rules of this one alone", Group::output, CommandSet(apply) | render,
      value<&CommandLine::printed, family>},
