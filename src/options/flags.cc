@@ -338,7 +338,7 @@ constexpr Flag flag_table[] = {
      "where the runtime looks for plugins", Group::run, cni, absolute_path<&CniOptions::bin_dir>},
     {"net-dir", '\0', {}, Kind::text, "PATH", "", "/etc/cni/net.d",
      "where it reads its configuration", Group::run, cni, absolute_path<&CniOptions::net_dir>},
-    {"exclude-namespaces", '\0', {}, Kind::list, "NAMESPACES", "", "",
+    {"exclude-namespaces", '\0', {}, Kind::list, "NAMES", "", "",
      "install: leave the pods of these alone", Group::traffic, cni,
      list<&CniOptions::exclude_namespaces, namespace_name>},
     {"plugin-log", '\0', {}, Kind::text, "PATH", "", "syslog",
@@ -356,7 +356,7 @@ constexpr Flag flag_table[] = {
     {"pod-timeout", '\0', {}, Kind::scalar, "DURATION", "", "5s",
      "how long a pod may take", Group::run, pods, set_pod_timeout},
     {"records", '\0', {}, Kind::text, "PATH", "", "/run/sidetrack/pods",
-     "what the CNI plugin was asked for", Group::run, pods, absolute_path<&PodsOptions::records>},
+     "the CNI plugin's records", Group::run, pods, absolute_path<&PodsOptions::records>},
     {"wait", '\0', {}, Kind::scalar, "DURATION", "", "30s",
      "how long to wait for other writers", Group::run, CommandSet(apply) | clean, set_wait},
 

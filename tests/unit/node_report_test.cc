@@ -43,10 +43,10 @@ Node node() {
 
 TEST(NodeReport, HasALineForEachPod) {
   EXPECT_EQ(node_text(node()),
-            "default/web-1               4711 pause     iptables-nft  inbound TCP; outbound TCP  [as recorded]\n"
-            "default/a\"b\\\\x0a\\x1b[2J      4711 \\xff\\x0a  iptables-nft  inbound TCP; outbound TCP  [differs: say "
+            "default/web-1            4711 pause     iptables-nft  inbound TCP; outbound TCP  [as recorded]\n"
+            "default/a\"b\\\\x0a\\x1b[2J  4711 \\xff\\x0a  iptables-nft  inbound TCP; outbound TCP  [differs: say "
             "\\x1b[31m]\n"
-            "-                           7 sleep        -             -  [not recorded]\n");
+            "-                        7 sleep        -             -  [not recorded]\n");
 }
 
 TEST(NodeReport, IsValidJson) {
