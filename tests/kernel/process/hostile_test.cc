@@ -343,6 +343,7 @@ class HostileNames : public KernelTest, public ::testing::WithParamInterface<con
           Words{"explain", "out", "tcp", "10.9.9.9:80"}, Words{"explain", "in", "tcp", ":80"},
           Words{"explain", "out", "tcp", "10.9.9.9:80", "--brief"}, Words{"apply", "--check"} + asked}) {
       for (const Words& format : {Words{}, Words{"--json"}, Words{"--log_as_json"}}) {
+        if (command.front() == "apply" && format == Words{"--json"}) continue;  // which prints no rules
         SCOPED_TRACE(::testing::PrintToString(command + format));
         const Output output = sidetrack(ns, command + format);
         // apply refuses to remove what others have put into our own table.
