@@ -7,9 +7,9 @@
 
 #include "cli/commands.h"
 #include "cli/log.h"
-#include "cni/conflist.h"
 #include "cni/entry.h"
 #include "cni/installation.h"
+#include "cni/plugin.h"
 #include "model/printable.h"
 #include "render/json_parts.h"
 #include "system/folder_watch.h"
@@ -40,7 +40,7 @@ class Action {
     return installs_ ? cni::install(folders_, program_, entry_) : cni::uninstall(folders_);
   }
   [[nodiscard]] std::string nothing_done() const {
-    return fmt::format("{} is {}: nothing was changed", cni::plugin_type,
+    return fmt::format("{} is {}: nothing was changed", cni::plugin_name,
                        installs_ ? "installed as requested already" : "not installed");
   }
 

@@ -10,6 +10,8 @@
 #include <optional>
 #include <span>
 
+#include "cni/network_configuration.h"
+#include "cni/plugin.h"
 #include "model/error.h"
 #include "model/printable.h"
 
@@ -18,7 +20,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::string_view served_versions[] = {"0.3.1", "0.4.0", "1.0.0", "1.1.0"};
 constexpr const char* fix_it = "correct the file, or remove it if no runtime is to use it";
 
 [[noreturn]] void refuse(std::string_view where, const std::string& what, std::string hint = fix_it) {
@@ -157,7 +158,7 @@ std::vector<std::string> versions_of(std::string_view where, const Json& documen
 
 // ---- Writing
 
-bool is_ours(const Plugin& plugin) { return plugin.type == plugin_type; }
+bool is_ours(const Plugin& plugin) { return plugin.type == plugin_name; }
 
 // The text without the plugins of ours, each with the comma that separates it from those that stay.
 std::string cut(const Conflist& list) {
@@ -224,13 +225,13 @@ Conflist read_conflist(std::string_view where, std::string text, Form form) {
 
 std::string with_entry(std::string_view where, const Conflist& list, std::string_view entry) {
   const bool served = std::ranges::any_of(list.cni_versions, [](const std::string& version) {
-    return std::ranges::find(served_versions, version) != std::end(served_versions);
+    return std::ranges::find(supported_versions, version) != std::end(supported_versions);
   });
   if (!served) {
     refuse(where,
            fmt::format("\"cniVersion\": {}: expected one of {}",
                        list.cni_versions.empty() ? "none" : excerpt(list.cni_versions.front()),
-                       fmt::join(served_versions, ", ")),
+                       fmt::join(supported_versions, ", ")),
            "plugins behind others are for these versions alone: let the primary plugin write one of them");
   }
   Conflist others = list;

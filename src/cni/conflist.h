@@ -12,9 +12,6 @@
 
 namespace sidetrack::cni {
 
-inline constexpr std::string_view plugin_type = "sidetrack-cni";  // the name of the program, too
-inline constexpr std::string_view annotations_capability = "io.kubernetes.cri.pod-annotations";
-
 // What a file holds, which its name says: one plugin (.conf, .json) or a list of them (.conflist).
 enum class Form : std::uint8_t { single, list };
 

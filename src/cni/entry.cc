@@ -6,7 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "cni/conflist.h"
+#include "cni/network_configuration.h"
+#include "cni/plugin.h"
 #include "model/error.h"
 #include "options/flags.h"
 
@@ -33,7 +34,7 @@ void add(Json& entry, const char* key, const Value& value, const Value& preset) 
 std::string entry(const CommandLine& line) {
   const Config preset;
   const Config& config = line.config;
-  Json made{{"type", plugin_type}, {"capabilities", {{annotations_capability, true}}}};
+  Json made{{"type", plugin_name}, {"capabilities", {{annotations_capability, true}}}};
   add_id(made, "uid", config.proxy_uids, "-u, --proxy-uid");
   add_id(made, "gid", config.proxy_gids, "-g, --proxy-gid");
   add(made, "envoyPort", config.proxy_port, preset.proxy_port);

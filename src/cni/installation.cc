@@ -19,6 +19,7 @@
 #include <string_view>
 
 #include "cni/conflist.h"
+#include "cni/plugin.h"
 #include "model/error.h"
 #include "model/printable.h"
 #include "system/descriptor.h"
@@ -43,7 +44,7 @@ constexpr auto marked_version = [] {
   return text;
 }();
 
-std::string program_path(const Folders& folders) { return fmt::format("{}/{}", folders.programs, plugin_type); }
+std::string program_path(const Folders& folders) { return fmt::format("{}/{}", folders.programs, plugin_name); }
 
 // ---- Reading
 
@@ -262,7 +263,7 @@ void put_entry(const Found& found, const std::string& text, Outcome& outcome) {
                 .hint = about_configurations,
                 .instead_of = found.form == Form::list ? found.version : std::nullopt});
   if (found.form == Form::single) rename_file(found.path, found.path + saved_ending);
-  outcome.done.push_back(fmt::format("'{}': {} is the last plugin of network '{}'", excerpt(path), plugin_type,
+  outcome.done.push_back(fmt::format("'{}': {} is the last plugin of network '{}'", excerpt(path), plugin_name,
                                      excerpt(found.list.network)));
 }
 
@@ -301,7 +302,7 @@ void remove_entry(const Found& found, Outcome& outcome) {
   if (!restore_single(found, text))
     replace_file(found.path, text,
                  {.mode = configuration_mode, .hint = about_configurations, .instead_of = found.version});
-  outcome.done.push_back(fmt::format("'{}': {} is removed from network '{}'", excerpt(found.path), plugin_type,
+  outcome.done.push_back(fmt::format("'{}': {} is removed from network '{}'", excerpt(found.path), plugin_name,
                                      excerpt(found.list.network)));
 }
 
@@ -411,10 +412,10 @@ Status status(const Folders& folders, const std::string& program) {
     for (const Plugin& plugin : found.list.plugins) configuration.plugins.push_back(plugin.type);
     configuration.entry = found.list.entry_at_end();
     if (!found.list.has_entry()) {
-      status.problems.push_back(fmt::format("'{}': {} is not among the plugins", excerpt(found.path), plugin_type));
+      status.problems.push_back(fmt::format("'{}': {} is not among the plugins", excerpt(found.path), plugin_name));
     } else if (configuration.entry.empty()) {
       status.problems.push_back(fmt::format("'{}': {} is not the last plugin, or not the only one of its kind",
-                                            excerpt(found.path), plugin_type));
+                                            excerpt(found.path), plugin_name));
     }
   } catch (const Error& error) {
     status.problems.emplace_back(error.what());

@@ -119,6 +119,11 @@ Others' rules stay.
     {Command::doctor, R"(Makes no rule, table or lock file.
 The kernel may load the modules that it is asked about, as it would for the rules.
 )"},
+    {Command::pods, R"(Every network namespace that a process of this node is in, but the caller's own, and
+every pod that the CNI plugin has recorded in
+.Pa /run/sidetrack/pods .
+A pod that takes too long is said to, and does not hold up the others.
+)"},
     {Command::cni, R"(.Cm install
 copies this program to
 .Pa /opt/cni/bin/sidetrack-cni

@@ -35,6 +35,10 @@ Value& member(CommandLine& line, Value PacketOptions::*which) {
   return line.packet.*which;
 }
 template <typename Value>
+Value& member(CommandLine& line, Value PodsOptions::*which) {
+  return line.pods.*which;
+}
+template <typename Value>
 Value& member(CommandLine& line, Value CniOptions::*which) {
   return line.cni.*which;
 }
@@ -145,6 +149,16 @@ void set_probe_timeout(CommandLine& line, const Given& given) {
   if (line.config.probe_timeout == std::chrono::nanoseconds(0)) refuse(given, "a duration above 0");
 }
 
+void set_pod_timeout(CommandLine& line, const Given& given) {
+  line.pods.pod_timeout = std::chrono::ceil<std::chrono::milliseconds>(waiting_time(given));
+  if (line.pods.pod_timeout == std::chrono::milliseconds(0)) refuse(given, "a duration above 0");
+}
+
+void set_metrics(CommandLine& line, const Given& given) {
+  if (given.text.empty()) refuse(given, "the path of a file");
+  line.pods.metrics = given.text;
+}
+
 void set_wait(CommandLine& line, const Given& given) {
   line.applying.lock_wait = std::chrono::ceil<std::chrono::milliseconds>(waiting_time(given));
 }
@@ -210,8 +224,8 @@ std::string namespace_name(const Item& item) {
 using enum Command;
 constexpr CommandSet all = Command::apply | CommandSet(render) | diff | verify | show | explain | clean | doctor;
 constexpr CommandSet planned = CommandSet(apply) | render | diff | verify | explain;
-constexpr CommandSet printing = CommandSet(diff) | verify | show | explain | doctor | cni;  // as text or as JSON
-constexpr CommandSet logging = all | cni;
+constexpr CommandSet printing = CommandSet(diff) | verify | show | explain | doctor | pods | cni;  // as text or as JSON
+constexpr CommandSet logging = all | pods | cni;
 
 // clang-format off
 constexpr CommandInfo command_table[] = {
@@ -231,6 +245,8 @@ constexpr CommandInfo command_table[] = {
      "sidetrack clean --netns blue"},
     {doctor, "doctor", "[options]", {}, "what this kernel and container allow, and what is missing",
      "sidetrack doctor --json"},
+    {pods, "pods", "[options]", {}, "the pods of this node: what is captured, and is it as recorded?",
+     "sidetrack pods --repair"},
     {cni, "cni", "install|uninstall|status [options]", {"install|uninstall|status"}, "the CNI plugin of this node",
      "sidetrack cni install --exclude-namespaces kube-system --watch"},
     {completion, "completion", "bash|zsh|fish", {"bash|zsh|fish"}, "print the completion script for a shell",
@@ -246,7 +262,7 @@ constexpr ExitMeaning exit_code_table[] = {
      "the kernel lacks something: which rule, which extension, what to load"},
     {ExitCode::not_permitted, "not permitted", "not permitted: which capability is missing"},
     {ExitCode::busy, "busy", "busy: another writer holds the lock, or another program keeps changing the rules"},
-    {ExitCode::differs, "differs", "differs (verify, diff, cni status)"},
+    {ExitCode::differs, "differs", "differs (verify, diff, pods, cni status)"},
     {ExitCode::validation_failed, "validation failed", "validation failed"},
 };
 
@@ -322,7 +338,7 @@ constexpr Flag flag_table[] = {
      "where the runtime looks for plugins", Group::run, cni, absolute_path<&CniOptions::bin_dir>},
     {"net-dir", '\0', {}, Kind::text, "PATH", "", "/etc/cni/net.d",
      "where it reads its configuration", Group::run, cni, absolute_path<&CniOptions::net_dir>},
-    {"exclude-namespaces", '\0', {}, Kind::list, "NAMESPACES", "", "",
+    {"exclude-namespaces", '\0', {}, Kind::list, "NAMES", "", "",
      "install: leave the pods of these alone", Group::traffic, cni,
      list<&CniOptions::exclude_namespaces, namespace_name>},
     {"plugin-log", '\0', {}, Kind::text, "PATH", "", "syslog",
@@ -333,6 +349,14 @@ constexpr Flag flag_table[] = {
      "the rules of the given options, not the live ones", Group::run, explain, boolean<&CommandLine::plan>},
     {"backend", '\0', {}, Kind::choice, "BACKEND", "auto|nftables|iptables-nft|iptables-legacy", "auto",
      "which backend holds the rules", Group::run, all | cni, set_backend},
+    {"repair", '\0', {}, Kind::boolean, "", "", "",
+     "apply what is recorded where it differs", Group::run, pods, boolean<&PodsOptions::repair>},
+    {"metrics", '\0', {}, Kind::text, "FILE", "", "",
+     "write it for node_exporter's textfile collector", Group::run, pods, set_metrics},
+    {"pod-timeout", '\0', {}, Kind::scalar, "DURATION", "", "5s",
+     "how long a pod may take", Group::run, pods, set_pod_timeout},
+    {"records", '\0', {}, Kind::text, "PATH", "", "/run/sidetrack/pods",
+     "the CNI plugin's records", Group::run, pods, absolute_path<&PodsOptions::records>},
     {"wait", '\0', {}, Kind::scalar, "DURATION", "", "30s",
      "how long to wait for other writers", Group::run, CommandSet(apply) | clean, set_wait},
 
@@ -399,11 +423,11 @@ constexpr Flag flag_table[] = {
     {"log_output_level", '\0', {}, Kind::list, "[SCOPE:]LEVEL", "", "default:info",
      "debug, info, warn, error, fatal or none", Group::log, logging, options::set_log_output_level},
     {"log_as_json", '\0', {}, Kind::boolean, "", "", "",
-     "one JSON object per line", Group::log, all, options::set_log_as_json},
+     "one JSON object per line", Group::log, logging, options::set_log_as_json},
     {"log_target", '\0', {}, Kind::text, "TARGET", "", "",
      "stdout, stderr or a path; may be repeated", Group::log, logging, options::set_log_target},
     {"log_caller", '\0', {}, Kind::list, "SCOPES", "", "",
-     "add the source line of each message", Group::log, all, options::set_log_caller},
+     "add the source line of each message", Group::log, logging, options::set_log_caller},
     {"log_stacktrace_level", '\0', {}, Kind::list, "[SCOPE:]LEVEL", "", "default:none",
      "accepted, without effect", Group::log, logging, options::check_log_levels},
     {"vklog", '\0', {}, Kind::scalar, "N", "", "0",

@@ -5,6 +5,7 @@
 
 #include <sidetrack/environment.h>
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -18,7 +19,7 @@
 
 namespace sidetrack {
 
-enum class Command : std::uint8_t { apply, render, diff, verify, show, explain, clean, doctor, cni, completion };
+enum class Command : std::uint8_t { apply, render, diff, verify, show, explain, clean, doctor, pods, cni, completion };
 [[nodiscard]] std::string_view name(Command command);
 
 enum class Format : std::uint8_t { text, nft, json, mermaid, dot, svg };  // --format
@@ -47,6 +48,14 @@ struct CniOptions {
   std::vector<std::string> exclude_namespaces;
   std::string plugin_log;  // absolute; empty: not given
   bool allow_dynamic = false;
+};
+
+// `pods`
+struct PodsOptions {
+  std::string records = "/run/sidetrack/pods";  // absolute: what the CNI plugin was asked for
+  std::string metrics;                          // the file of --metrics; empty: none
+  std::chrono::milliseconds pod_timeout = std::chrono::seconds(5);
+  bool repair = false;
 };
 
 struct CommandLine {
@@ -79,6 +88,7 @@ struct CommandLine {
   bool plan = false;                    // explain --plan: over the given options, not over the live rules
   bool brief = false;                   // explain --brief
   PacketOptions packet;                 // explain
+  PodsOptions pods;                     // pods
   CniOptions cni;                       // cni
   Shell shell = Shell::bash;            // completion
 };

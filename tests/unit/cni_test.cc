@@ -280,6 +280,15 @@ TEST(CniVersion, ListsWhatIsSupported) {
   EXPECT_EQ(failure_of("no JSON", version).code, 6U);
 }
 
+TEST(CniErrors, TakeTheirCodesFromTheProgram) {
+  const auto code_of = [](ExitCode code) { return static_cast<unsigned>(CniError(Error(code, "why")).code()); };
+  EXPECT_EQ(code_of(ExitCode::busy), 11U);
+  EXPECT_EQ(code_of(ExitCode::failed), 101U);
+  EXPECT_EQ(code_of(ExitCode::kernel_lacks), 103U);
+  EXPECT_EQ(code_of(ExitCode::not_permitted), 104U);
+  EXPECT_EQ(code_of(ExitCode::differs), 106U);
+}
+
 TEST(CniOutOfMemory, IsAnAnswerToo) { EXPECT_EQ(Json::parse(out_of_memory)["code"], 101); }
 
 }  // namespace

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "cni/node.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <exception>
+#include <iterator>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <tuple>
+#include <utility>
+
+#include "cni/record.h"
+#include "kernel/kernel.h"
+#include "library/packets.h"
+#include "library/planning.h"
+#include "library/sentences.h"
+#include "model/error.h"
+#include "options/options.h"
+#include "render/show.h"
+#include "state/apply.h"
+#include "state/diff.h"
+#include "system/namespaces.h"
+#include "system/network_namespaces.h"
+#include "system/worker.h"
+
+namespace sidetrack::cni {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::string_view state_names[] = {"as_recorded", "repaired", "differs", "not_recorded", "gone", "unknown"};
+
+// A pod that is to be looked at.
+struct Subject {
+  PodReport report;                    // as far as it is known
+  std::optional<Record> record;        // nothing: it is found alone
+  std::optional<NamespaceId> network;  // nothing: it is gone
+};
+
+// ---- In the process that looks at one pod
+
+CommandLine command_line(const std::vector<std::string>& options) {
+  std::vector<std::string_view> words{"sidetrack", "apply"};
+  words.insert(words.end(), options.begin(), options.end());
+  return parse(words, [](std::string_view) { return std::optional<std::string_view>(); });
+}
+
+// The namespace that was found, whoever has the number of its process by now.
+void enter_subject(const Subject& subject) {
+  const bool by_path = subject.record && !subject.report.netns.empty();
+  const Place place = by_path ? place_of_netns(subject.report.netns) : place_of_process(*subject.report.pid);
+  if (place.ours) throw Error(ExitCode::usage, place.name + " is the node's own network namespace");
+  enter(place);
+  if (namespace_at("/proc/thread-self/ns/net") != subject.network)
+    throw Error(ExitCode::failed, place.name + " is another network namespace by now");
+}
+
+void describe(PodReport& report, const Survey& survey) {
+  for (const BackendKind kind : all_backends) {
+    const Live* live = survey.live(kind);
+    if (live != nullptr && holds_ours(*live)) report.backends.emplace_back(name(kind));
+  }
+  std::vector<std::string> unseen;  // of others alone
+  const std::vector<Live> live = live_rules(survey, unseen);
+  const Summary words = summary(live);
+  report.captured = fmt::format("inbound {}; outbound {}", words.inbound, words.outbound);
+}
+
+void look(const Subject& subject, const NodeOptions& options, PodReport& report) {
+  enter_subject(subject);
+  const auto wait = options.pod_timeout / 2;
+  const auto open = [&](bool write) { return open_kernel({.write = write, .wait = wait, .xtables_lock = false}); };
+  Survey survey = open(false)->survey();
+  describe(report, survey);
+  if (!subject.record) {
+    report.state = PodState::not_recorded;
+    return;
+  }
+  CommandLine line = command_line(subject.record->options);
+  const Plan plan = plan_for(line.config, line.names, nullptr, false);
+  const Request request{.plan = &plan, .options = &line.applying};
+  const Comparison comparison = compare(request, survey);
+  report.state = comparison.as_requested() ? PodState::as_recorded : PodState::differs;
+  if (comparison.as_requested()) return;
+  report.detail = first_difference(comparison);
+  if (!options.repair) return;
+  const ApplyResult result = converge(request, *open(true));
+  survey = open(false)->survey();
+  report.backends.clear();
+  describe(report, survey);
+  const Comparison after = compare(request, survey);
+  report.state = after.as_requested() ? PodState::repaired : PodState::differs;
+  report.detail = after.as_requested() ? applied(result) : first_difference(after);
+}
+
+// What is told to the process that asked.
+std::string answer(const Subject& subject, const NodeOptions& options) {
+  PodReport report;
+  try {
+    look(subject, options, report);
+  } catch (const std::bad_alloc&) {
+    report.state = PodState::unknown;
+    report.detail = "it takes more memory than a pod may";
+  } catch (const std::exception& error) {
+    // A repair that failed leaves what differs.
+    report.state = report.state == PodState::differs ? PodState::differs : PodState::unknown;
+    report.detail += (report.detail.empty() ? "" : "; not repaired: ") + std::string(error.what());
+  }
+  return Json{
+      {"state", report.state}, {"backends", report.backends}, {"captured", report.captured}, {"detail", report.detail}}
+      .dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+void take_answer(PodReport& report, const WorkerResult& result, std::chrono::milliseconds timeout) {
+  report.took = std::chrono::duration_cast<std::chrono::microseconds>(result.took);
+  if (result.timed_out) {
+    report.detail = fmt::format("not read within {} ms", timeout.count());
+    return;
+  }
+  const Json told = Json::parse(result.answer, nullptr, false);
+  if (!told.is_object()) {
+    report.detail = result.signal != 0 ? fmt::format("the process that read it was ended by signal {}", result.signal)
+                                       : "the process that read it did not say what it found";
+    return;
+  }
+  report.state = told["state"].get<PodState>();
+  report.backends = told["backends"].get<std::vector<std::string>>();
+  report.captured = told["captured"].get<std::string>();
+  report.detail = told["detail"].get<std::string>();
+}
+
+// ---- Whom to look at
+
+void add_recorded(std::vector<Subject>& subjects, Records records,
+                  const std::map<NamespaceId, const ProcessesOfNamespace*>& found) {
+  for (Record& record : records.records) {
+    Subject subject;
+    PodReport& report = subject.report;
+    report.pod_namespace = record.pod_namespace;
+    report.pod_name = record.pod_name;
+    report.container_id = record.container_id;
+    report.netns = record.netns;
+    subject.network = namespace_at(record.netns);
+    if (!subject.network) {
+      const bool is_gone = errno == ENOENT || errno == ENOTDIR || errno == ENOTTY;
+      report.state = is_gone ? PodState::gone : PodState::unknown;
+      report.detail = is_gone ? "there is no network namespace at " + record.netns
+                              : fmt::format("cannot look at {}: {}", record.netns, errno_words(errno));
+    } else if (const auto process = found.find(*subject.network); process != found.end()) {
+      report.pid = process->second->pid;
+      report.process = process->second->process;
+    }
+    subject.record = std::move(record);
+    subjects.push_back(std::move(subject));
+  }
+  std::ranges::stable_sort(subjects, {}, [](const Subject& subject) {
+    return std::tie(subject.report.pod_namespace, subject.report.pod_name, subject.report.container_id);
+  });
+}
+
+void add_found(std::vector<Subject>& subjects, const std::vector<ProcessesOfNamespace>& found) {
+  std::vector<NamespaceId> recorded;
+  for (const Subject& subject : subjects) {
+    if (subject.network) recorded.push_back(*subject.network);
+  }
+  for (const ProcessesOfNamespace& each : found) {
+    if (std::ranges::find(recorded, each.id) != recorded.end()) continue;
+    Subject& subject = subjects.emplace_back();
+    subject.network = each.id;
+    subject.report.pid = each.pid;
+    subject.report.process = each.process;
+  }
+}
+
+}  // namespace
+
+std::string_view name(PodState state) { return state_names[static_cast<std::size_t>(state)]; }
+
+bool Node::as_recorded() const {
+  return problems.empty() && std::ranges::all_of(pods, [](const PodReport& pod) {
+           return pod.state != PodState::differs && pod.state != PodState::unknown;
+         });
+}
+
+Node survey_node(const NodeOptions& options) {
+  Node node;
+  const std::vector<ProcessesOfNamespace> found = network_namespaces(node.problems);
+  std::map<NamespaceId, const ProcessesOfNamespace*> by_id;
+  for (const ProcessesOfNamespace& each : found) by_id.emplace(each.id, &each);
+  Records records = read_all(options.records);
+  std::ranges::move(records.problems, std::back_inserter(node.problems));
+
+  std::vector<Subject> subjects;
+  add_recorded(subjects, std::move(records), by_id);
+  add_found(subjects, found);
+
+  std::vector<Subject*> there;
+  std::vector<std::function<std::string()>> tasks;
+  for (Subject& subject : subjects) {
+    if (!subject.network) continue;
+    there.push_back(&subject);
+    tasks.emplace_back([&] { return answer(subject, options); });
+  }
+  const std::vector<WorkerResult> results = in_workers(tasks, options.pod_timeout);
+  for (std::size_t i = 0; i < there.size(); ++i) take_answer(there[i]->report, results[i], options.pod_timeout);
+  for (Subject& subject : subjects) node.pods.push_back(std::move(subject.report));
+  return node;
+}
+
+}  // namespace sidetrack::cni

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// The pods of a node: those that the CNI plugin has recorded, and every other network namespace that a process is in.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sidetrack::cni {
+
+enum class PodState : std::uint8_t {
+  as_recorded,
+  repaired,      // it was not, and is now
+  differs,       // from what is recorded
+  not_recorded,  // the plugin was not asked about it
+  gone,          // recorded; its network namespace is not there any more
+  unknown,       // it cannot be read, or not in time
+};
+[[nodiscard]] std::string_view name(PodState state);  // "as_recorded"
+
+// Text from the pod is as it is: not printable.
+struct PodReport {
+  std::string pod_namespace;          // of the record; else empty
+  std::string pod_name;               // the same
+  std::string container_id;           // the same
+  std::string netns;                  // the same: a path
+  std::optional<std::uint32_t> pid;   // the lowest that is in its network namespace
+  std::string process;                // the name of that process
+  std::vector<std::string> backends;  // that hold rules of ours
+  std::string captured;               // in words; empty: nothing, or not known
+  PodState state = PodState::unknown;
+  std::string detail;  // what differs, was repaired or cannot be read
+  std::chrono::microseconds took{};
+};
+
+struct Node {
+  std::vector<PodReport> pods;        // recorded ones by namespace and name, then the others by pid
+  std::vector<std::string> problems;  // what of the node cannot be read, a sentence each: there may be more pods
+  // Whether every recorded pod is as recorded, and everything could be read.
+  [[nodiscard]] bool as_recorded() const;
+};
+
+struct NodeOptions {
+  std::string records;
+  std::chrono::milliseconds pod_timeout{};
+  bool repair = false;  // apply what is recorded where it differs: each pod atomically
+};
+
+// Each pod is looked at by a process of its own, several at a time, which is killed when it takes too long: no pod
+// stalls the others. Throws Error (failed, not_permitted) if there is no /proc, or no process can be made.
+[[nodiscard]] Node survey_node(const NodeOptions& options);
+
+}  // namespace sidetrack::cni

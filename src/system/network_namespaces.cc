@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "system/network_namespaces.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/magic.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <memory>
+#include <set>
+#include <string_view>
+
+#include "model/error.h"
+#include "system/descriptor.h"
+
+namespace sidetrack {
+namespace {
+
+std::vector<std::uint32_t> processes() {
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir("/proc"), closedir);
+  if (!folder) throw system_error(errno, "cannot read /proc", ExitCode::failed, "/proc must be mounted");
+  std::vector<std::uint32_t> all;
+  while (const dirent* entry = readdir(folder.get())) {  // NOLINT(concurrency-mt-unsafe)
+    const std::string_view name = entry->d_name;
+    std::uint32_t pid = 0;
+    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
+    if (error == std::errc() && end == name.data() + name.size()) all.push_back(pid);
+  }
+  std::ranges::sort(all);
+  return all;
+}
+
+std::string process_name(std::uint32_t pid) {
+  const Descriptor file(open(fmt::format("/proc/{}/comm", pid).c_str(), O_RDONLY | O_CLOEXEC));
+  char buffer[64];
+  const ssize_t size = file.valid() ? read(file.get(), buffer, sizeof buffer) : 0;
+  const std::string_view name(buffer, size > 0 ? static_cast<std::size_t>(size) : 0);
+  return std::string(name.substr(0, name.rfind('\n')));
+}
+
+}  // namespace
+
+std::optional<NamespaceId> namespace_at(const std::string& path) {
+  struct statfs system {};
+  struct stat status {};
+  if (statfs(path.c_str(), &system) != 0 || stat(path.c_str(), &status) != 0) return std::nullopt;
+  if (system.f_type == NSFS_MAGIC) return NamespaceId{status.st_dev, status.st_ino};
+  errno = ENOTTY;
+  return std::nullopt;
+}
+
+std::vector<ProcessesOfNamespace> network_namespaces(std::vector<std::string>& problems) {
+  std::set<NamespaceId> seen;
+  for (const char* own : {"/proc/thread-self/ns/net", "/proc/1/ns/net"}) {
+    if (const auto id = namespace_at(own)) seen.insert(*id);
+  }
+  std::vector<ProcessesOfNamespace> all;
+  std::size_t forbidden = 0;
+  for (const std::uint32_t pid : processes()) {
+    struct stat status {};
+    if (stat(fmt::format("/proc/{}/ns/net", pid).c_str(), &status) != 0) {
+      if (errno != ENOENT && errno != ESRCH) ++forbidden;  // it has ended
+      continue;
+    }
+    const NamespaceId id{status.st_dev, status.st_ino};
+    if (seen.insert(id).second) all.push_back({id, pid, process_name(pid)});
+  }
+  if (forbidden > 0) {
+    problems.push_back(fmt::format(
+        "the network namespaces of {} processes cannot be looked at: CAP_SYS_PTRACE is needed: run as root on the node",
+        forbidden));
+  }
+  return all;
+}
+
+}  // namespace sidetrack

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#pragma once
+
+#include <sys/types.h>
+
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace sidetrack {
+
+// A namespace by its file of the kernel's: the same for every way that leads to it.
+struct NamespaceId {
+  dev_t device = 0;
+  ino_t inode = 0;
+  friend auto operator<=>(const NamespaceId&, const NamespaceId&) = default;
+};
+
+// Nothing, with errno set, if the path leads to no file; nothing and ENOTTY if to one that is no namespace, as the file
+// to which one was bound that is gone.
+[[nodiscard]] std::optional<NamespaceId> namespace_at(const std::string& path);
+
+// A network namespace that processes are in.
+struct ProcessesOfNamespace {
+  NamespaceId id;
+  std::uint32_t pid = 0;  // the lowest
+  std::string process;    // its name, as it calls itself
+};
+
+// All that processes of this /proc are in, by pid, but for the caller's own and that of process 1, the machine's. Adds
+// a sentence to `problems` for what cannot be looked at. Throws Error (failed) without /proc.
+[[nodiscard]] std::vector<ProcessesOfNamespace> network_namespaces(std::vector<std::string>& problems);
+
+}  // namespace sidetrack

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace sidetrack {
+
+struct WorkerResult {
+  std::string answer;      // what the task returned; empty if it did not return
+  bool timed_out = false;  // it was killed
+  int signal = 0;          // that ended it otherwise
+  std::chrono::nanoseconds took{};
+};
+
+// Each task in a process of its own, as many at a time as there are processors, for what may hang, enter namespaces, or
+// take more memory than a machine has: none may take longer than `timeout`, or more than half a gigabyte. To be called
+// by a process of one thread. The results are in the order of the tasks. Throws Error (failed) if no process can be
+// made.
+[[nodiscard]] std::vector<WorkerResult> in_workers(const std::vector<std::function<std::string()>>& tasks,
+                                                   std::chrono::milliseconds timeout);
+
+}  // namespace sidetrack

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// `sidetrack pods` on a node of its own: a process namespace with its own /proc, in which network namespaces are pods.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "model/printable.h"
+#include "support/kernel_test.h"
+#include "support/namespace.h"
+#include "support/traffic.h"
+#include "support/words.h"
+
+namespace sidetrack::netns {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using Json = nlohmann::json;
+
+// Functions for the scripts of the tests. All ends with the script.
+constexpr const char* functions = R"(
+set -euo pipefail
+rm -rf "$work/records"
+mkdir -m 700 "$work/records"
+pod() { # NAME: a network namespace with a loopback interface, at $work/NAME
+  : >"$work/$1"
+  unshare --net="$work/$1" ip link set lo up
+}
+live() { # NAME: a process is in it
+  mkfifo "$work/ready" "$work/$1-waits"
+  nsenter --net="$work/$1" bash -c 'printf app >/proc/$$/comm; echo >"$0"; read -r <>"$1"' "$work/ready" "$work/$1-waits" &
+  read -r _ <"$work/ready"
+  rm "$work/ready"
+}
+record() { # NAME OPTION...
+  local name=$1
+  shift
+  jq -cn --arg name "$name" --arg netns "$work/$name" \
+    '{container_id: $name, interface: "eth0", netns: $netns, namespace: "default", pod: ("pod-" + $name), network: "net",
+      options: $ARGS.positional}' --args -- "$@" >"$work/records/$name"
+  chmod 600 "$work/records/$name"
+}
+apply() { # NAME OPTION...
+  local name=$1
+  shift
+  "$sidetrack" apply --netns "$work/$name" "$@" 2>/dev/null
+}
+pods() { "$sidetrack" pods --records "$work/records" "$@"; }
+options=(--proxy-uid=1337 --proxy-gid=1337 '--istio-inbound-ports=*' '--istio-service-cidr=*' --ip-families=ipv4,ipv6)
+)";
+
+class Pods : public KernelTest {
+ protected:
+  void SetUp() override {
+    KernelTest::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    std::string pattern = ::testing::TempDir() + "sidetrack-pods-XXXXXX";
+    work = mkdtemp(pattern.data());
+  }
+  void TearDown() override {
+    if (!work.empty()) fs::remove_all(work);
+  }
+
+  [[nodiscard]] Output run(const std::string& script) const {
+    return ns.program(
+        {"unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "bash", "-c", functions + script}, {},
+        {"work=" + work.string(), "sidetrack=" + program_under_test()});
+  }
+  // The states by the name of the pod or of the process.
+  static std::map<std::string, std::string> states(const std::string& json) {
+    std::map<std::string, std::string> all;
+    const Json document = Json::parse(json);
+    for (const Json& pod : document["pods"]) {
+      const Json& named = pod["pod"].is_null() ? pod["process"] : pod["pod"];
+      all[named.is_null() ? "" : named.get<std::string>()] = pod["state"].get<std::string>();
+    }
+    return all;
+  }
+  using States = std::map<std::string, std::string>;
+
+  const Namespace ns;
+  fs::path work;
+};
+
+TEST_F(Pods, AreAllListedWithWhatTheyHold) {
+  const Output output = run(R"(
+    for name in a b c; do pod $name; record $name "${options[@]}"; done
+    apply a "${options[@]}"
+    apply b "${options[@]}" --istio-local-exclude-ports=9080
+    live a
+    pod d; apply d -b 80 --ip-families ipv4; live d
+    record e "${options[@]}"
+    pods --json)");
+  EXPECT_EQ(output.exit_code, 6) << output.err;
+  EXPECT_EQ(states(output.out), (States{{"pod-a", "as_recorded"},
+                                        {"pod-b", "differs"},
+                                        {"pod-c", "differs"},
+                                        {"app", "not_recorded"},
+                                        {"pod-e", "gone"}}))
+      << output.out << output.err;
+  const Json all = Json::parse(output.out)["pods"];
+  EXPECT_EQ(all.size(), 5U) << "one line for a pod, found and recorded";
+  const Json& a = all[0];
+  EXPECT_EQ(a["namespace"], "default");
+  EXPECT_EQ(a["process"], "app");
+  EXPECT_GT(a["pid"], 1);
+  EXPECT_EQ(a["backends"], Json::array({"iptables-nft"}));
+  EXPECT_THAT(a["captured"].get<std::string>(), AllOf(HasSubstr("15006"), HasSubstr("15001")));
+  EXPECT_THAT(all[1]["detail"].get<std::string>(), HasSubstr("9080"));
+  EXPECT_EQ(all[2]["backends"], Json::array());
+  EXPECT_THAT(all[4]["captured"].get<std::string>(), HasSubstr("port 80"));
+  EXPECT_THAT(output.err, HasSubstr("2 of 5 pods are not as recorded"));
+}
+
+TEST_F(Pods, AreRepaired) {
+  const Output output = run(R"(
+    for name in a b c; do pod $name; record $name "${options[@]}"; done
+    apply a "${options[@]}"
+    apply b "${options[@]}" -p 16001 --backend nftables
+    pods --repair --json >"$work/first" || echo failed
+    pods --json >"$work/second" || echo failed
+    pods)");
+  EXPECT_EQ(output.exit_code, 0) << output.err;
+  std::string texts[2];
+  for (const auto& [name, text] : {std::pair{"first", &texts[0]}, std::pair{"second", &texts[1]}}) {
+    std::ifstream file(work / name);
+    text->assign(std::istreambuf_iterator<char>(file), {});
+  }
+  EXPECT_EQ(states(texts[0]), (States{{"pod-a", "as_recorded"}, {"pod-b", "repaired"}, {"pod-c", "repaired"}}))
+      << texts[0];
+  EXPECT_EQ(states(texts[1]), (States{{"pod-a", "as_recorded"}, {"pod-b", "as_recorded"}, {"pod-c", "as_recorded"}}));
+  EXPECT_THAT(output.out,
+              AllOf(Not(HasSubstr("failed")), HasSubstr("default/pod-b  -  "), HasSubstr("[as recorded]\n")));
+}
+
+TEST_F(Pods, WhatCannotBeReadIsSaid) {
+  const Output output = run(R"(
+    pod a; record a "${options[@]}"; apply a "${options[@]}"
+    pod b; record b --no-such-option
+    echo '{' >"$work/records/c"
+    pods)");
+  EXPECT_EQ(output.exit_code, 6) << output.err;
+  EXPECT_THAT(output.out,
+              AllOf(HasSubstr("[as recorded]"), HasSubstr("[unknown: --no-such-option: not an option of apply]")));
+  EXPECT_THAT(output.err, AllOf(HasSubstr("records/c"), HasSubstr("1 of 2 pods")));
+}
+
+TEST_F(Pods, OfAnotherUserNamespaceAreReadAndRepaired) {
+  const Output output = run(R"(
+    : >"$work/a"
+    mkfifo "$work/ready"
+    unshare --user --map-root-user --net bash -c 'ip link set lo up; echo >"$0"; exec sleep infinity' "$work/ready" &
+    read -r _ <"$work/ready"
+    mount --bind /proc/$!/ns/net "$work/a"
+    record a "${options[@]}"
+    pods --repair
+    pods)");
+  EXPECT_EQ(output.exit_code, 0) << output.err << output.out;
+  EXPECT_THAT(output.out, AllOf(HasSubstr("[repaired: "), HasSubstr("[as recorded]")));
+}
+
+TEST_F(Pods, MetricsAreWrittenAtomically) {
+  const Output output = run(R"(
+    pod a; record a "${options[@]}"; apply a "${options[@]}"
+    echo old >"$work/metrics.prom"
+    exec 5<"$work/metrics.prom"
+    pods --metrics "$work/metrics.prom" >/dev/null
+    cat <&5
+    cat "$work/metrics.prom"
+    stat -c %a "$work/metrics.prom"
+    ls -A "$work" | grep sidetrack-new && exit 1
+    pods --metrics "$work/nonexistent/metrics.prom" && exit 1 || echo "ended with $?")");
+  EXPECT_EQ(output.exit_code, 0) << output.err;
+  EXPECT_THAT(output.out,
+              AllOf(::testing::StartsWith("old\n# HELP"), HasSubstr("sidetrack_pods{state=\"as_recorded\"} 1\n"),
+                    HasSubstr("\n644\n"), HasSubstr("ended with 1")));
+  EXPECT_THAT(output.err, HasSubstr("nonexistent"));
+}
+
+// A pod cannot hold up the others, nor pass for something else.
+TEST_F(Pods, AHostileOneIsSaidToBe) {
+  const Output output = run(R"(
+    pod a; record a "${options[@]}"; apply a "${options[@]}"
+    pod b; record b "${options[@]}"
+    { echo '*nat'
+      for ((chain = 0; chain < 100; chain++)); do
+        echo ":C$chain - [0:0]"
+      done
+      for ((chain = 0; chain < 100; chain++)); do
+        echo "-A OUTPUT -j C$chain"
+        for ((rule = 0; rule < 100; rule++)); do echo "-A C$chain -d 10.0.$chain.$rule/32 -j RETURN"; done
+      done
+      echo COMMIT; } | nsenter --net="$work/b" iptables-nft-restore
+    pod c; record c "${options[@]}"
+    nsenter --net="$work/c" iptables-nft -t nat -N $'ISTIO_\e[2J'
+    nsenter --net="$work/c" iptables-nft -t nat -A OUTPUT -m comment --comment $'\e[31m' -j $'ISTIO_\e[2J'
+    mkfifo "$work/wait"
+    nsenter --net="$work/c" bash -c 'printf "\e[5m" >/proc/$$/comm; read -r <>"$0"' "$work/wait" &
+    pods --pod-timeout 60s || echo "ended with $?"
+    pods --pod-timeout 1ms | grep pod-b || true)");
+  EXPECT_EQ(output.exit_code, 0) << output.err;
+  EXPECT_EQ(output.out, printable_lines(output.out));
+  EXPECT_EQ(output.err, printable_lines(output.err));
+  EXPECT_THAT(output.out, AllOf(HasSubstr("[as recorded]"), HasSubstr("ended with 6"), HasSubstr("[differs: "),
+                                HasSubstr("[unknown: not read within 1 ms]")));
+}
+
+// The machine's own namespace, and its processes, are no pod.
+TEST_F(Pods, TheCallersOwnIsNone) {
+  const Output output = run("sleep infinity & pods");
+  EXPECT_EQ(output.exit_code, 0) << output.err;
+  EXPECT_EQ(output.out, "");
+  // Of a record that names it nothing is programmed.
+  const Output recorded = run(R"(
+    : >"$work/own"; mount --bind /proc/self/ns/net "$work/own"
+    record own "${options[@]}"
+    pods --repair)");
+  EXPECT_EQ(recorded.exit_code, 6);
+  EXPECT_THAT(recorded.out, HasSubstr("the node's own network namespace"));
+  EXPECT_EQ(ns.must({"nft", "list", "ruleset"}), "");
+}
+
+}  // namespace
+}  // namespace sidetrack::netns
