@@ -86,12 +86,12 @@ serve() {
   local nginx=/run/nginx libraries folder
   libraries=$(find "$nginx" -name '*.so*' -printf '%h\n' | sort -u | paste -sd:)
   folder=$(mktemp -d)
-  chmod 755 "$folder"
+  chmod 1777 "$folder" # for any user
   cat >"$folder/nginx.conf" <<N
 load_module $nginx/usr/lib/nginx/modules/ngx_stream_module.so;
 daemon off;
 master_process off;
-pid /dev/null;
+pid nginx.pid;
 events {}
 $1
 N

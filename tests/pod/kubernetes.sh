@@ -38,13 +38,6 @@ manifest pod-validation.yaml '.metadata.name = "not-intercepted" | del(.spec.ini
 # ---- traffic, under the security contexts of istio-init
 check "$pod: becomes ready" becomes_ready "$pod"
 check "$pod: kubectl logs says what was programmed, in one line" logs_say "$pod" istio-init programmed rules
-intercepted() { # POD SOURCE4 SOURCE6 [with-envoy]
-  local four six
-  process "$1" >"$node/process-$1"
-  four=$(address "$1" 0) six=$(address "$1" 1)
-  interception "$1" "$four" "$six" "$2" "$3"
-  [ -z "${4:-}" ] || through_envoy "$1" "$four" "$six" "$2" "$3"
-}
 intercepted "$pod" 127.0.0.6 ::6 "$envoy"
 four=$(address "$pod" 0)
 check "least-privilege (NET_ADMIN alone, read-only root; HAProxy): becomes ready" becomes_ready least-privilege
@@ -172,6 +165,8 @@ debugger() { # NET_ADMIN, which `kubectl debug --profile=netadmin` asks for, is 
     eventually 60 logs_say "$pod" debugger NET_ADMIN
 }
 check "ephemeral container: without NET_ADMIN sidetrack show says that it needs it; NOT RUN with it on $version" debugger
+
+. tests/pod/cni.sh
 
 # ---- what cannot be run on this version
 native_sidecar() {

@@ -29,7 +29,14 @@ process() { # POD: one of its app
   # grep fails when any process ends meanwhile.
   { grep -ls "$container" /proc/[0-9]*/cgroup || true; } | sed -n '1s,^/proc/\([0-9]*\)/.*,\1,p'
 }
-in_pod() { nsenter --target "$(cat "$node/process-$1")" --net "${@:2}"; } # after `intercepted`, which asks only once for the process
+in_pod() { nsenter --target "$(cat "$node/process-$1")" --net "${@:2}"; } # in `intercepted`, which asks only once for the process
+intercepted() { # POD SOURCE4 SOURCE6 [with-envoy]
+  local four six
+  process "$1" >"$node/process-$1"
+  four=$(address "$1" 0) six=$(address "$1" 1)
+  interception "$1" "$four" "$six" "$2" "$3"
+  [ -z "${4:-}" ] || through_envoy "$1" "$four" "$six" "$2" "$3"
+}
 init_state='.status.initContainerStatuses[] | select(.name == $name) | .state, .lastState | .terminated // empty'
 init_field() { # POD CONTAINER FIELD, of its last end
   kubectl get pod "$1" -o json | jq -r --arg name "$2" "[$init_state][0].$3"
