@@ -406,8 +406,8 @@ class CniInstallFaults : public CniInstall, public ::testing::WithParamInterface
   [[nodiscard]] Output disturbed(const std::string& action, const std::string& call, int nth,
                                  const std::string& fate) const {
     return ns.program(
-        // Nothing stops at the other calls.
-        Words{"strace", "-f", "--seccomp-bpf", "-qq", "-o", "/dev/null", "-e", "trace=" + call, "-e",
+
+        Words{"strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=" + call, "-e",
               fmt::format("inject={}:{}:when={}", call, fate, nth)} +
         words(action));
   }
