@@ -7,6 +7,7 @@
 #include <set>
 #include <vector>
 
+#include "mesh/catalogue.h"
 #include "mesh/describe.h"
 #include "mesh/fold.h"
 #include "model/iptables.h"
@@ -102,10 +103,11 @@ class Graph {
     if (const auto* tproxy = std::get_if<Tproxy>(&rule.target)) return listener(tproxy->port);
     if (const auto* verdict = std::get_if<Verdict>(&rule.target)) {
       if (*verdict == Verdict::drop) return add({"dropped", "dropped", Node::Shape::end, ""});
-      if (chain.name == "ISTIO_DIVERT") return add({"open", "the proxy's open connection", Node::Shape::end, ""});
+      if (rule.reason.rule == MeshRule::divert_accept)
+        return add({"open", "the proxy's open connection", Node::Shape::end, ""});
       return onward();
     }
-    const std::string words = iptables_words(rule.target).substr(3);  // after "-j "
+    const std::string words = action_label(rule.target);
     std::string unique = fmt::format("{}_{}", id(chain), words);
     std::ranges::replace_if(
         unique, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
@@ -259,6 +261,8 @@ std::vector<std::string> broken(const std::string& condition, std::size_t width)
   }
   return lines;
 }
+
+std::string action_label(const Target& target) { return iptables_words(target).substr(std::string_view("-j ").size()); }
 
 std::string listener_label(std::uint16_t port) {
   const auto known = port_name(port);

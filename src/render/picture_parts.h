@@ -24,6 +24,9 @@ inline constexpr std::string_view nothing_captured = "nothing is captured";
 // "! -d 10.0.0.0/8".
 [[nodiscard]] std::vector<std::string> broken(const std::string& condition, std::size_t width);
 
+// What a rule does that decides nothing, in iptables' words: "MARK --set-mark 1337"
+[[nodiscard]] std::string action_label(const Target& target);
+
 // "port 15001: Envoy outbound"
 [[nodiscard]] std::string listener_label(std::uint16_t port);
 

@@ -103,6 +103,8 @@ bool from_hook(std::span<const Live> live, Hook hook, Family family, const Visit
 struct Traffic {
   bool udp = false;
   std::string ports;
+  bool one_port = false;
+  bool dns = false;  // port 53 alone
   std::string ranges;
   std::string in;
   std::string out;
@@ -113,7 +115,11 @@ struct Traffic {
 
   void add(const ProtocolMatch& m) { udp = m.protocol == Protocol::udp; }
   void add(const PortMatch& m) {
-    if (m.end == End::destination && !m.negated) ports = port_list(m.ports);
+    if (m.end == End::destination && !m.negated) {
+      ports = port_list(m.ports);
+      one_port = m.ports.size() == 1;
+      dns = m.ports == std::vector<PortRange>{{53, 53}};
+    }
     special |= m.end == End::source;
   }
   void add(const AddressMatch& m) {
@@ -155,10 +161,6 @@ std::string port_words(std::uint16_t port) {
   return known.empty() ? fmt::format("port {}", port) : fmt::format("port {} ({})", port, known);
 }
 
-std::string numbered(const char* word, const std::string& list) {
-  return fmt::format("{}{} {}", word, list.find(',') == std::string::npos ? "" : "s", list);
-}
-
 // Values that have a sentence in common: "TCP" and "DNS" of "goes to port 15001". Each once, in the order in which they
 // come.
 struct Gathered {
@@ -189,8 +191,8 @@ std::string values_of(const Gathered& group) {
 std::string captured_words(const Traffic& s) {
   std::string words = s.udp ? "UDP" : "TCP";
   if (!s.in.empty()) words += fmt::format(" from {}", s.in);
-  if (s.ports == "53") return s.ranges.empty() ? "DNS" : fmt::format("DNS to {}", s.ranges);
-  if (!s.ports.empty()) words += fmt::format(" to {}", numbered("port", s.ports));
+  if (s.dns) return s.ranges.empty() ? "DNS" : fmt::format("DNS to {}", s.ranges);
+  if (!s.ports.empty()) words += fmt::format(" to {} {}", s.one_port ? "port" : "ports", s.ports);
   if (!s.ranges.empty()) words += fmt::format(" to {}", s.ranges);
   return words;
 }

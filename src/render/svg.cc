@@ -9,6 +9,7 @@
 #include <tuple>
 #include <vector>
 
+#include "mesh/catalogue.h"
 #include "mesh/describe.h"
 #include "model/iptables.h"
 #include "render/picture_parts.h"
@@ -212,10 +213,10 @@ class Band {
     }
     if (const auto* verdict = std::get_if<Verdict>(&rule.target)) {
       if (*verdict == Verdict::drop) return item("dropped", Fate::drop, false);
-      if (rule.chain == "ISTIO_DIVERT") return item("the proxy's open connection", Fate::proxy, false);
+      if (rule.reason.rule == MeshRule::divert_accept) return item("the proxy's open connection", Fate::proxy, false);
       return item(onward_, Fate::onward, false);
     }
-    return item(iptables_words(rule.target).substr(3), Fate::change, false);  // after "-j "
+    return item(action_label(rule.target), Fate::change, false);
   }
 
   void leave(std::size_t card) {

@@ -405,11 +405,9 @@ class CniInstallFaults : public CniInstall, public ::testing::WithParamInterface
   }
   [[nodiscard]] Output disturbed(const std::string& action, const std::string& call, int nth,
                                  const std::string& fate) const {
-    return ns.program(
-
-        Words{"strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=" + call, "-e",
-              fmt::format("inject={}:{}:when={}", call, fate, nth)} +
-        words(action));
+    return ns.program(Words{"strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=" + call, "-e",
+                            fmt::format("inject={}:{}:when={}", call, fate, nth)} +
+                      words(action));
   }
 };
 
