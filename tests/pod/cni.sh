@@ -8,7 +8,7 @@ start_daemon() { # FILE, of a DaemonSet: its pod, since there is no controller h
   namespace=kube-system manifest "$1" '{apiVersion: "v1", kind: "Pod", metadata: (.spec.template.metadata + {name: .metadata.name}),
     spec: .spec.template.spec}' | namespace=kube-system start
 }
-without_sidecar='.spec.containers |= map(select(.name == "app") | del(.livenessProbe))'
+without_sidecar='.spec.containers |= map(select(.name == "app") | del(.startupProbe, .livenessProbe))'
 all_wait_with() { # POD REASON: its containers
   is "$(field "$1" '[.status.containerStatuses[].state.waiting.reason] | unique | join(" ")')" "$2"
 }
@@ -19,6 +19,12 @@ had_no_capability() { # POD: its containers; the runtime's own, which holds the 
   local allowed
   allowed=$(awk -F'\t' -v pod="$1" '$1 == pod && $2 != "" { print $2, $3 }' "$node/notes/allowed")
   grep -q capabilities <<<"$allowed" && ! grep CAP_ <<<"$allowed"
+}
+
+state_is() { # POD STATE, as `sidetrack pods` says; it exits with 6 when any pod is not as recorded
+  local seen
+  seen=$("$program" pods --json || [ $? = 6 ])
+  is "$(jq -r --arg pod "$1" '.pods[] | select(.pod == $pod) | .state' <<<"$seen")" "$2"
 }
 
 tproxy_sources=(127.0.0.6 ::6)
@@ -44,6 +50,7 @@ check "$cni: becomes ready" becomes_ready "$cni"
 intercepted "$cni" 127.0.0.6 ::6 "$envoy"
 check "$cni: it has no init container" is "$(field "$cni" '.spec.initContainers | length')" 0
 check "$cni: no container of it had a capability" had_no_capability "$cni"
+check "$cni: sidetrack pods says that it is as recorded" state_is "$cni" as_recorded
 check "$cni_tproxy: becomes ready" becomes_ready "$cni_tproxy"
 intercepted "$cni_tproxy" "${tproxy_sources[@]}" "$envoy"
 namespace=kube-system check "cni-excluded, of an excluded namespace: becomes ready" becomes_ready cni-excluded
@@ -82,6 +89,9 @@ when="restarted node: " intercepted cni-new 127.0.0.6 ::6
 when="restarted node: " intercepted "$cni" 127.0.0.6 ::6
 check "restarted node: a pod whose sandbox ended has a new one" eventually 120 moved "$cni_tproxy" "$before"
 when="restarted node: " intercepted "$cni_tproxy" "${tproxy_sources[@]}"
+for name in "$cni" "$cni_tproxy" cni-new; do
+  check "restarted node: sidetrack pods says that $name is as recorded" state_is "$name" as_recorded
+done
 check "cni-bad: still waits in ContainerCreating" all_wait_with cni-bad ContainerCreating
 
 # ---- uninstalled

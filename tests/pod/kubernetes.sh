@@ -166,8 +166,6 @@ debugger() { # NET_ADMIN, which `kubectl debug --profile=netadmin` asks for, is 
 }
 check "ephemeral container: without NET_ADMIN sidetrack show says that it needs it; NOT RUN with it on $version" debugger
 
-. tests/pod/cni.sh
-
 # ---- what cannot be run on this version
 native_sidecar() {
   manifest pod-native-sidecar.yaml . | jq -e '[.spec.initContainers[] | [.name, .restartPolicy]] == [["istio-init", null], ["istio-proxy", "Always"]]' &&
@@ -199,4 +197,7 @@ done
 echo "The kubelet counts whole seconds. Time and memory are those of the container with what the runtime needs to start it:"
 echo "bad-port ends before it programs anything."
 echo
+
+kubectl delete pods --all --now --wait=false >/dev/null
+. tests/pod/cni.sh
 summary
