@@ -117,8 +117,9 @@ void refuse_unknown_keys(const Json& document) {
     const auto meant = options::nearest(key, known);
     std::ranges::sort(known);
     known.erase(std::ranges::unique(known).begin(), known.end());
-    refuse(key, &value, fmt::format("no such key, but any of {}", fmt::join(known, ", ")),
-           meant ? fmt::format("did you mean {}?", *meant) : "");
+    throw CniError(Code::configuration,
+                   fmt::format("{}: unknown key: expected one of {}", excerpt(key), fmt::join(known, ", ")),
+                   meant ? fmt::format("did you mean {}?", *meant) : "");
   }
 }
 

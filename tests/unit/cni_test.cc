@@ -178,8 +178,8 @@ TEST(CniConfiguration, AnErrorNamesKeyValueAndExpectation) {
       {"capabilities", {{annotations_capability, true}, {"portMappings", true}}, "io.kubernetes.cri.pod-annotations"},
       {"runtimeConfig", Json::array(), "an object"},
       {"prevResult", "", "the result of the plugin before"},
-      {"dnss", true, "no such key, but any of"},
-      {"ipam", Json::object(), "no such key, but any of"},
+      {"dnss", true, "unknown key: expected one of"},
+      {"ipam", Json::object(), "unknown key: expected one of"},
   };
   for (const auto& [key, value, expected] : all) {
     const Failure wrong = failure(with(usual(), key, value));

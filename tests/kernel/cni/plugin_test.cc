@@ -159,7 +159,8 @@ TEST_F(CniPlugin, TouchesNothingThatIsNotUnderstood) {
               HasSubstr("traffic.sidecar.istio.io/includeInboundPorts: 'http': expected a port"));
   const Output key = node.call({.pod = &pod, .keys = R"("dualstack": true)"});
   EXPECT_EQ(code_of(key), 7);
-  EXPECT_THAT(message_of(key), AllOf(HasSubstr("dualstack: true: expected no such key"), HasSubstr("mean dualStack?")));
+  EXPECT_THAT(message_of(key),
+              AllOf(HasSubstr("dualstack: unknown key: expected one of"), HasSubstr("mean dualStack?")));
   EXPECT_EQ(trace(pod), before);
   EXPECT_THAT(node.records(), IsEmpty());
 }
