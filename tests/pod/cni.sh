@@ -5,7 +5,7 @@ is_otherwise_unchanged() { # but for the plugin's entry
   is "$(jq --sort-keys '.plugins |= map(select(.type != "sidetrack-cni"))' "$conflist")" "$(jq --sort-keys . "$node/conflist")"
 }
 start_daemon() { # FILE, of a DaemonSet: its pod, since there is no controller here
-  namespace=kube-system manifest "$1" '{apiVersion: "v1", kind: "Pod", metadata: (.spec.template.metadata + {name: .metadata.name}),
+  manifests=container namespace=kube-system manifest "$1" '{apiVersion: "v1", kind: "Pod", metadata: (.spec.template.metadata + {name: .metadata.name}),
     spec: .spec.template.spec}' | namespace=kube-system start
 }
 without_sidecar='.spec.containers |= map(select(.name == "app") | del(.startupProbe, .livenessProbe))'
