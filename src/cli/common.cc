@@ -14,6 +14,7 @@
 #include "model/printable.h"
 #include "render/render.h"
 #include "system/namespaces.h"
+#include "system/write_all.h"
 
 namespace sidetrack::cli {
 

@@ -18,6 +18,7 @@
 #include "model/printable.h"
 #include "render/json_parts.h"
 #include "system/descriptor.h"
+#include "system/write_all.h"
 
 namespace sidetrack::cli {
 namespace {

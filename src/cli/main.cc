@@ -13,6 +13,7 @@
 #include "cli/log.h"
 #include "cli/standard_streams.h"
 #include "options/options.h"
+#include "system/write_all.h"
 
 namespace sidetrack::cli {
 namespace {

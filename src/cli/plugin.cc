@@ -12,6 +12,7 @@
 #include "cli/standard_streams.h"
 #include "cni/cni_error.h"
 #include "cni/network_configuration.h"
+#include "system/write_all.h"
 
 namespace sidetrack::cli {
 namespace {

@@ -26,16 +26,6 @@ void prepare_standard_streams() {
   pipe_signal = std::signal(SIGPIPE, SIG_IGN);
 }
 
-int write_all(int descriptor, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = write(descriptor, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return errno;
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return 0;
-}
-
 void end_by_closed_pipe() {
   if (pipe_signal != SIG_DFL) return;
   std::signal(SIGPIPE, SIG_DFL);

@@ -10,9 +10,6 @@ namespace sidetrack::cli {
 // in the middle of apply that would leave half of the work; the write fails with EPIPE instead.
 void prepare_standard_streams();
 
-// Writes all of it. Returns 0, or errno of the write that failed.
-[[nodiscard]] int write_all(int descriptor, std::string_view text);
-
 // Ends the process as the closed pipe would have without prepare_standard_streams(): by SIGPIPE. Returns if the signal
 // was ignored from the beginning.
 void end_by_closed_pipe();

@@ -22,7 +22,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* fix_it = "correct the file, or remove it if no runtime is to use it";
 
-[[noreturn]] void refuse(std::string_view where, const std::string& what, std::string hint = fix_it) {
+[[noreturn]] void refuse_list(std::string_view where, const std::string& what, std::string hint = fix_it) {
   throw Error(ExitCode::usage, fmt::format("{}: {}", excerpt(where), what), std::move(hint));
 }
 
@@ -106,12 +106,12 @@ Json parsed(std::string_view where, std::string_view text) {
   try {
     Json document = Json::parse(text);
     // A byte order mark, which the parser skips, is none of JSON to the runtimes.
-    if (!document.is_object() || text.starts_with("\xEF\xBB\xBF")) refuse(where, "expected a JSON object");
+    if (!document.is_object() || text.starts_with("\xEF\xBB\xBF")) refuse_list(where, "expected a JSON object");
     return document;
   } catch (const Json::parse_error& error) {
-    refuse(where, fmt::format("expected JSON, which this is not in {}", line_and_column(text, error.byte)));
+    refuse_list(where, fmt::format("expected JSON, which this is not in {}", line_and_column(text, error.byte)));
   } catch (const Json::exception&) {
-    refuse(where, "expected JSON with numbers that fit into 64 bits");
+    refuse_list(where, "expected JSON with numbers that fit into 64 bits");
   }
 }
 
@@ -120,7 +120,7 @@ std::optional<Range> find_value(std::string_view where, std::string_view text, s
   std::optional<Range> found;
   Scanner(text, 0).each([&](std::string_view key, Range value) {
     if (Json::parse(key).get<std::string>() != wanted) return;
-    if (found) refuse(where, fmt::format("the key \"{}\" is there more than once", wanted));
+    if (found) refuse_list(where, fmt::format("the key \"{}\" is there more than once", wanted));
     found = value;
   });
   return found;
@@ -141,7 +141,7 @@ std::string as_list(std::string_view where, std::string_view text) {
 
 std::string text_of(std::string_view where, const Json& value, std::string_view key) {
   if (!value.is_string() || value.get_ref<const std::string&>().empty())
-    refuse(where, fmt::format("\"{}\": {}: expected a string", key, excerpt(value.dump())));
+    refuse_list(where, fmt::format("\"{}\": {}: expected a string", key, excerpt(value.dump())));
   return value.get<std::string>();
 }
 
@@ -150,7 +150,7 @@ std::vector<std::string> versions_of(std::string_view where, const Json& documen
   if (const auto found = document.find("cniVersion"); found != document.end())
     versions.push_back(text_of(where, *found, "cniVersion"));
   if (const auto found = document.find("cniVersions"); found != document.end()) {
-    if (!found->is_array()) refuse(where, "\"cniVersions\": expected a list");
+    if (!found->is_array()) refuse_list(where, "\"cniVersions\": expected a list");
     for (const Json& version : *found) versions.push_back(text_of(where, version, "cniVersions"));
   }
   return versions;
@@ -158,14 +158,14 @@ std::vector<std::string> versions_of(std::string_view where, const Json& documen
 
 // ---- Writing
 
-bool is_ours(const Plugin& plugin) { return plugin.type == plugin_name; }
+bool is_ours(const ListedPlugin& plugin) { return plugin.type == plugin_name; }
 
 // The text without the plugins of ours, each with the comma that separates it from those that stay.
 std::string cut(const Conflist& list) {
   std::string text;
   std::size_t copied = 0;
   bool any_left = false;
-  const std::span<const Plugin> plugins = list.plugins;
+  const std::span<const ListedPlugin> plugins = list.plugins;
   for (std::size_t i = 0; i < plugins.size(); ++i) {
     if (!is_ours(plugins[i])) {
       any_left = true;
@@ -182,7 +182,7 @@ std::string cut(const Conflist& list) {
 }
 
 // What stands between the plugins, or before the only one: a line feed and an indentation, mostly.
-std::string_view blanks_before_last(std::string_view text, const Plugin& last) {
+std::string_view blanks_before_last(std::string_view text, const ListedPlugin& last) {
   const std::size_t end = text.find_last_not_of(" \t\r\n", last.begin - 1) + 1;
   return text.substr(end, last.begin - end);
 }
@@ -200,23 +200,23 @@ Conflist read_conflist(std::string_view where, std::string text, Form form) {
   Json document = parsed(where, text);
   if (form == Form::single) {
     if (document.contains("plugins"))
-      refuse(where, "a list of plugins", "a runtime takes lists from files whose name ends in .conflist alone");
-    if (!document.contains("type")) refuse(where, "expected the key \"type\", the name of the plugin");
+      refuse_list(where, "a list of plugins", "a runtime takes lists from files whose name ends in .conflist alone");
+    if (!document.contains("type")) refuse_list(where, "expected the key \"type\", the name of the plugin");
     text = as_list(where, text);
     document = parsed(where, text);
   }
 
   Conflist list;
-  if (!document.contains("name")) refuse(where, "expected the key \"name\", the name of the network");
+  if (!document.contains("name")) refuse_list(where, "expected the key \"name\", the name of the network");
   list.network = text_of(where, document["name"], "name");
   list.cni_versions = versions_of(where, document);
   const auto place = find_value(where, text, "plugins");
   if (!place || !document["plugins"].is_array() || document["plugins"].empty())
-    refuse(where, "expected the key \"plugins\", a list of at least one plugin");
+    refuse_list(where, "expected the key \"plugins\", a list of at least one plugin");
   Scanner(text, place->begin).each([&](std::string_view, Range value) {
     const Json& plugin = document["plugins"][list.plugins.size()];
     if (!plugin.is_object() || !plugin.contains("type"))
-      refuse(where, fmt::format("plugin {}: expected an object with the key \"type\"", list.plugins.size() + 1));
+      refuse_list(where, fmt::format("plugin {}: expected an object with the key \"type\"", list.plugins.size() + 1));
     list.plugins.push_back({text_of(where, plugin["type"], "type"), value.begin, value.end});
   });
   list.text = std::move(text);
@@ -228,22 +228,22 @@ std::string with_entry(std::string_view where, const Conflist& list, std::string
     return std::ranges::find(supported_versions, version) != std::end(supported_versions);
   });
   if (!served) {
-    refuse(where,
-           fmt::format("\"cniVersion\": {}: expected one of {}",
-                       list.cni_versions.empty() ? "none" : excerpt(list.cni_versions.front()),
-                       fmt::join(supported_versions, ", ")),
-           "plugins behind others are for these versions alone: let the primary plugin write one of them");
+    refuse_list(where,
+                fmt::format("\"cniVersion\": {}: expected one of {}",
+                            list.cni_versions.empty() ? "none" : excerpt(list.cni_versions.front()),
+                            fmt::join(supported_versions, ", ")),
+                "plugins behind others are for these versions alone: let the primary plugin write one of them");
   }
   Conflist others = list;
   if (list.has_entry()) others = read_conflist(where, without_entry(where, list), Form::list);
-  const Plugin& last = others.plugins.back();
+  const ListedPlugin& last = others.plugins.back();
   return fmt::format("{},{}{}{}", others.text.substr(0, last.end), blanks_before_last(others.text, last), entry,
                      others.text.substr(last.end));
 }
 
 std::string without_entry(std::string_view where, const Conflist& list) {
   if (std::ranges::all_of(list.plugins, is_ours))
-    refuse(where, "holds no other plugin: without its entry nothing would be left", "remove the file");
+    refuse_list(where, "holds no other plugin: without its entry nothing would be left", "remove the file");
   return cut(list);
 }
 

@@ -15,7 +15,7 @@ namespace sidetrack::cni {
 // What a file holds, which its name says: one plugin (.conf, .json) or a list of them (.conflist).
 enum class Form : std::uint8_t { single, list };
 
-struct Plugin {
+struct ListedPlugin {
   std::string type;
   std::size_t begin = 0;  // of its text, in that of the list
   std::size_t end = 0;
@@ -25,7 +25,7 @@ struct Conflist {
   std::string text;
   std::string network;  // its name
   std::vector<std::string> cni_versions;
-  std::vector<Plugin> plugins;  // at least one
+  std::vector<ListedPlugin> plugins;  // at least one
 
   [[nodiscard]] bool has_entry() const;
   // The text of our entry, if it is the last plugin and the only one of its kind; else empty.

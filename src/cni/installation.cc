@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "cni/installation.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sidetrack/version.h>
@@ -24,6 +23,7 @@
 #include "model/printable.h"
 #include "system/descriptor.h"
 #include "system/file.h"
+#include "system/folder.h"
 #include "system/replace_file.h"
 
 namespace sidetrack::cni {
@@ -60,7 +60,7 @@ std::optional<std::string> read_program(const std::string& path) {
   std::string content(static_cast<std::size_t>(status.st_size), '\0');
   std::size_t size = 0;
   while (size < content.size()) {
-    const ssize_t got = read(file.get(), content.data() + size, content.size() - size);
+    const ssize_t got = ::read(file.get(), content.data() + size, content.size() - size);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return std::nullopt;
     if (got == 0) break;
@@ -119,21 +119,16 @@ struct Search {
 
 // As libcni's ConfFiles and the runtimes do.
 std::vector<std::string> configuration_names(const std::string& folder) {
-  const std::unique_ptr<DIR, int (*)(DIR*)> opened(opendir(folder.c_str()), closedir);
-  if (!opened) {
+  const auto entries = entries_of(folder);
+  if (!entries) {
     throw system_error(errno, fmt::format("cannot read the folder '{}'", excerpt(folder)), ExitCode::usage,
                        about_configurations);
   }
   std::vector<std::string> names;
-  errno = 0;
-  while (const dirent* entry = readdir(opened.get())) {  // NOLINT(concurrency-mt-unsafe)
-    const std::string name = entry->d_name;
+  for (const auto& [name, is_folder] : *entries) {
     const bool configuration = name.ends_with(".conf") || name.ends_with(".conflist") || name.ends_with(".json");
-    if (configuration && entry->d_type != DT_DIR) names.push_back(name);
-    errno = 0;
+    if (configuration && !is_folder) names.push_back(name);
   }
-  if (errno != 0) throw system_error(errno, fmt::format("cannot read the folder '{}'", excerpt(folder)));
-  std::ranges::sort(names);
   return names;
 }
 
@@ -409,7 +404,7 @@ Status status(const Folders& folders, const std::string& program) {
     configuration.path = found.path;
     configuration.network = found.list.network;
     configuration.cni_version = found.list.cni_versions.empty() ? "" : found.list.cni_versions.front();
-    for (const Plugin& plugin : found.list.plugins) configuration.plugins.push_back(plugin.type);
+    for (const ListedPlugin& plugin : found.list.plugins) configuration.plugins.push_back(plugin.type);
     configuration.entry = found.list.entry_at_end();
     if (!found.list.has_entry()) {
       status.problems.push_back(fmt::format("'{}': {} is not among the plugins", excerpt(found.path), plugin_name));

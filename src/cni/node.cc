@@ -44,12 +44,6 @@ struct Subject {
 
 // ---- In the process that looks at one pod
 
-CommandLine command_line(const std::vector<std::string>& options) {
-  std::vector<std::string_view> words{"sidetrack", "apply"};
-  words.insert(words.end(), options.begin(), options.end());
-  return parse(words, [](std::string_view) { return std::optional<std::string_view>(); });
-}
-
 // The namespace that was found, whoever has the number of its process by now.
 void enter_subject(const Subject& subject) {
   const bool by_path = subject.record && !subject.report.netns.empty();
@@ -81,7 +75,7 @@ void look(const Subject& subject, const NodeOptions& options, PodReport& report)
     report.state = PodState::not_recorded;
     return;
   }
-  CommandLine line = command_line(subject.record->options);
+  CommandLine line = parse_apply(subject.record->options);
   const Plan plan = plan_for(line.config, line.names, nullptr, false);
   const Request request{.plan = &plan, .options = &line.applying};
   const Comparison comparison = compare(request, survey);

@@ -124,12 +124,6 @@ class Plugin {
     return options;
   }
 
-  static CommandLine command_line(const std::vector<std::string>& options) {
-    std::vector<std::string_view> words{"sidetrack", "apply"};
-    words.insert(words.end(), options.begin(), options.end());
-    return parse(words, [](std::string_view) { return std::optional<std::string_view>(); });
-  }
-
   // That of CNI_NETNS, not that of the node.
   [[nodiscard]] Place place() const {
     Place found = of_variable([&] { return place_of_netns(call_.netns); });
@@ -152,7 +146,7 @@ class Plugin {
 
   void intercept(const std::vector<std::string>& options) {
     const auto start = Clock::now();
-    CommandLine line = command_line(options);
+    CommandLine line = parse_apply(options);
     const Place target = place();
     const RecordFolder folder(records_folder);
     const Record asked = record(options);
@@ -201,7 +195,7 @@ class Plugin {
                 fmt::format("{}: ADD recorded nothing of this container in {}", call_.container_id, records_folder),
                 "the pod must be made anew"));
     }
-    CommandLine line = command_line(record->options);
+    CommandLine line = parse_apply(record->options);
     const Place target = place();
     of_variable([&] { enter(target); });
     const Plan plan = plan_for(line.config, line.names, &target, false);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "cni/record.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
@@ -11,12 +10,14 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <memory>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "model/error.h"
 #include "model/printable.h"
 #include "system/file.h"
+#include "system/folder.h"
+#include "system/write_all.h"
 
 namespace sidetrack::cni {
 namespace {
@@ -98,31 +99,11 @@ class Turn {
   const Descriptor& folder_;
 };
 
-bool write_whole(int file, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(file, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return false;
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return fsync(file) == 0;
-}
-
 std::vector<std::string> names_in(const std::string& path) {
+  const auto entries = entries_of(path);
+  if (!entries && errno != ENOENT) throw failed("cannot read the folder " + path, errno);
   std::vector<std::string> names;
-  const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir(path.c_str()), closedir);
-  if (!folder) {
-    if (errno == ENOENT) return names;
-    throw failed("cannot read the folder " + path, errno);
-  }
-  errno = 0;
-  while (const dirent* entry = readdir(folder.get())) {  // NOLINT(concurrency-mt-unsafe)
-    const std::string name(entry->d_name);
-    if (name != "." && name != "..") names.push_back(name);
-    errno = 0;
-  }
-  if (errno != 0) throw failed("cannot read the folder " + path, errno);
-  std::ranges::sort(names);
+  if (entries) std::ranges::transform(*entries, std::back_inserter(names), &FolderEntry::name);
   return names;
 }
 
@@ -177,7 +158,8 @@ void RecordFolder::write(const Record& record) const {
   const Descriptor file(
       openat(folder_.get(), first.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!file.valid()) throw failed(what, errno);
-  if (write_whole(file.get(), text_of(record)) &&
+  errno = write_all(file.get(), text_of(record));
+  if (errno == 0 && fsync(file.get()) == 0 &&
       renameat(folder_.get(), first.c_str(), folder_.get(), name.c_str()) == 0) {
     fsync(folder_.get());
     return;

@@ -99,6 +99,9 @@ struct CommandLine {
 // Throws Error (usage).
 [[nodiscard]] CommandLine parse(std::span<const std::string_view> args, const Environment& environment);
 
+// The options of `sidetrack apply` alone, one word each: nothing is taken from the environment. Throws Error (usage).
+[[nodiscard]] CommandLine parse_apply(std::span<const std::string> options);
+
 // Whether the command works by a plan of the given options: then gather() and plan() have to be called.
 [[nodiscard]] bool works_by_plan(const CommandLine& line);
 

@@ -226,6 +226,12 @@ std::optional<std::string_view> process_environment(std::string_view name) {
 
 bool works_by_plan(const CommandLine& line) { return takes_options_of_rules(line) && !line.cleanup_only; }
 
+CommandLine parse_apply(std::span<const std::string> options) {
+  std::vector<std::string_view> words{"sidetrack", "apply"};
+  words.insert(words.end(), options.begin(), options.end());
+  return parse(words, [](std::string_view) { return std::optional<std::string_view>(); });
+}
+
 CommandLine parse(Arguments arguments, const Environment& environment) {
   CommandLine line = choose_command(arguments);
   if (!line.command || line.help) return line;

@@ -18,6 +18,7 @@
 #include <cstring>
 
 #include "model/error.h"
+#include "system/write_all.h"
 
 namespace sidetrack::host {
 namespace {
@@ -81,17 +82,6 @@ struct Answer {
   bool found = false;
 };
 
-void write_all(int to, const void* data, std::size_t size) {
-  const auto* bytes = static_cast<const char*>(data);
-  while (size > 0) {
-    const ssize_t written = write(to, bytes, size);
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return;
-    bytes += written;
-    size -= static_cast<std::size_t>(written);
-  }
-}
-
 // Should the child be left behind, no process must wait for the other end of its pipes, or for a lock.
 void close_all_but(int a, int b) {
   const auto low = static_cast<unsigned>(std::min(a, b));
@@ -107,8 +97,8 @@ void close_all_but(int a, int b) {
     const FileText read = read_whole(root, path);
     const Answer head{read.error, read.text.has_value()};
     const std::string& words = read.text ? *read.text : read.problem;
-    write_all(to, &head, sizeof head);
-    write_all(to, words.data(), words.size());
+    write_all(to, {reinterpret_cast<const char*>(&head), sizeof head});
+    write_all(to, words);
   } catch (...) {  // no memory: the answer is cut
   }
   _exit(0);

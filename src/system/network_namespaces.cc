@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "system/network_namespaces.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/magic.h>
@@ -11,22 +10,21 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <memory>
 #include <set>
 #include <string_view>
 
 #include "model/error.h"
 #include "system/descriptor.h"
+#include "system/folder.h"
 
 namespace sidetrack {
 namespace {
 
 std::vector<std::uint32_t> processes() {
-  const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir("/proc"), closedir);
-  if (!folder) throw system_error(errno, "cannot read /proc", ExitCode::failed, "/proc must be mounted");
+  const auto entries = entries_of("/proc");
+  if (!entries) throw system_error(errno, "cannot read /proc", ExitCode::failed, "/proc must be mounted");
   std::vector<std::uint32_t> all;
-  while (const dirent* entry = readdir(folder.get())) {  // NOLINT(concurrency-mt-unsafe)
-    const std::string_view name = entry->d_name;
+  for (const auto& [name, is_folder] : *entries) {
     std::uint32_t pid = 0;
     const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
     if (error == std::errc() && end == name.data() + name.size()) all.push_back(pid);

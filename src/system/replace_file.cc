@@ -13,6 +13,7 @@
 #include "model/error.h"
 #include "model/printable.h"
 #include "system/descriptor.h"
+#include "system/write_all.h"
 
 namespace sidetrack {
 namespace {
@@ -51,16 +52,6 @@ Descriptor open_locked(const std::string& name) {
   return Descriptor();
 }
 
-bool write_all(const Descriptor& file, std::string_view content) {
-  while (!content.empty()) {
-    const ssize_t written = write(file.get(), content.data(), content.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return false;
-    content.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return true;
-}
-
 }  // namespace
 
 std::string temporary_name(const std::string& path) {
@@ -85,7 +76,7 @@ std::optional<FileVersion> file_version(const std::string& path) {
 void replace_file(const std::string& path, std::string_view content, const Replacement& how) {
   const std::string temporary = temporary_name(path);
   const Descriptor file = open_locked(temporary);
-  bool done = file.valid() && ftruncate(file.get(), 0) == 0 && write_all(file, content) &&
+  bool done = file.valid() && ftruncate(file.get(), 0) == 0 && (errno = write_all(file.get(), content)) == 0 &&
               fchmod(file.get(), how.mode) == 0 && fsync(file.get()) == 0;
   const bool changed = done && how.instead_of && file_version(path) != how.instead_of;
   done = done && !changed && rename(temporary.c_str(), path.c_str()) == 0;

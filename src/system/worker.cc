@@ -17,6 +17,7 @@
 
 #include "model/error.h"
 #include "system/descriptor.h"
+#include "system/write_all.h"
 
 namespace sidetrack {
 namespace {
@@ -33,15 +34,6 @@ struct Worker {
   std::size_t task = 0;
   Clock::time_point start;
 };
-
-void write_all(int to, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = write(to, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return;
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
-}
 
 [[noreturn]] void work(const std::function<std::string()>& task, int answer, pid_t parent) {
   // Should the parent end, nothing is begun any more; what has been begun is finished first (HeldSignals).

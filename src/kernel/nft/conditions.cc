@@ -119,6 +119,8 @@ std::optional<Alternatives> each(std::vector<M> matches, bool negated) {
 std::optional<Alternatives> protocols(const Value& value, std::span<const Bounds> bounds, bool negated) {
   const auto ranges = ranges_of<std::uint8_t>(value, bounds);
   if (value.changed() || !ranges) return std::nullopt;
+  if (ranges->size() == 1 && ranges->front().first == ranges->front().last)
+    return each(std::vector{ProtocolMatch{static_cast<Protocol>(ranges->front().first), negated}}, negated);
   std::array<bool, 256> in{};
   for (const Range<std::uint8_t>& range : *ranges) {
     std::fill(in.begin() + range.first, in.begin() + range.last + 1, true);

@@ -46,6 +46,8 @@ std::string RawExpression::words() const {
 
 std::vector<RawExpression> expressions_of(std::span<const std::byte> bytes) {
   std::vector<RawExpression> result;
+  constexpr std::size_t usual = 8;  // of a rule as we and iptables write it
+  result.reserve(usual);
   for (const nlattr* nest : Attributes(bytes)) result.emplace_back(nest);
   return result;
 }
