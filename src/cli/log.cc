@@ -2,11 +2,14 @@
 #include "cli/log.h"
 
 #include <fcntl.h>
+#include <paths.h>
 #include <spdlog/details/null_mutex.h>
 #include <spdlog/formatter.h>
 #include <spdlog/logger.h>
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/base_sink.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <syslog.h>
 #include <unistd.h>
 
@@ -155,19 +158,40 @@ int syslog_priority(spdlog::level::level_enum level) {
   }
 }
 
+// To /dev/log, as syslog(3) writes, but never waiting: with a journal that does not read any more that would be for
+// ever. What cannot be sent is lost.
 class SyslogSink : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
  public:
-  SyslogSink() { openlog("sidetrack-cni", LOG_PID | LOG_NDELAY, LOG_DAEMON); }
+  SyslogSink() {
+    sockaddr_un address{.sun_family = AF_UNIX, .sun_path = _PATH_LOG};
+    for (const int type : {SOCK_DGRAM, SOCK_STREAM}) {
+      is_stream_ = type == SOCK_STREAM;
+      socket_ = Descriptor(socket(AF_UNIX, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+      if (connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ||
+          errno != EPROTOTYPE)
+        break;
+    }
+  }
 
  protected:
   void sink_it_(const spdlog::details::log_msg& message) override {
-    syslog(syslog_priority(message.level), "%s", printable_lines(view(message.payload)).c_str());
+    std::string line = fmt::format("<{}>sidetrack-cni[{}]: {}", LOG_DAEMON | syslog_priority(message.level), getpid(),
+                                   printable_lines(view(message.payload)));
+    if (is_stream_) line += '\0';  // by which the end of a message is told
+    (void)send(socket_.get(), line.data(), line.size(), MSG_NOSIGNAL);
   }
   void flush_() override {}
+
+ private:
+  Descriptor socket_;
+  bool is_stream_ = false;
 };
 
+// Whether a slow one of a FIFO is waited for, as one of standard output is.
+enum class Reader : bool { awaited, ignored };
+
 // `option`: that which names the target.
-spdlog::sink_ptr open_target(const std::string& target, std::string_view option) {
+spdlog::sink_ptr open_target(const std::string& target, std::string_view option, Reader reader) {
   if (target == "stdout") return std::make_shared<DescriptorSink>(target, STDOUT_FILENO);
   if (target == "stderr") return std::make_shared<DescriptorSink>(target, STDERR_FILENO);
   // Without O_NONBLOCK, opening a FIFO that has no reader would hang here.
@@ -177,14 +201,14 @@ spdlog::sink_ptr open_target(const std::string& target, std::string_view option)
                 fmt::format("{}: cannot write to '{}': {}", option, excerpt(target), errno_words(errno)),
                 "give the path of a file that can be written");
   }
-  fcntl(file.get(), F_SETFL, O_APPEND);  // a slow reader is waited for, as one of standard output is
+  if (reader == Reader::awaited) fcntl(file.get(), F_SETFL, O_APPEND);
   return std::make_shared<DescriptorSink>("'" + target + "'", std::move(file));
 }
 
 std::unique_ptr<spdlog::logger> make(const LogOptions& options, LogForm form, const std::vector<std::string>& targets,
-                                     std::string_view option = "--log_target") {
+                                     std::string_view option = "--log_target", Reader reader = Reader::awaited) {
   std::vector<spdlog::sink_ptr> sinks;
-  for (const std::string& target : targets) sinks.push_back(open_target(target, option));
+  for (const std::string& target : targets) sinks.push_back(open_target(target, option, reader));
   auto logger = std::make_unique<spdlog::logger>("default", sinks.begin(), sinks.end());
   logger->set_formatter(std::make_unique<LineFormatter>(form, options.json, options.caller));
   logger->set_level(spdlog_level(options.level));
@@ -206,7 +230,7 @@ void start_log(const LogOptions& options, LogForm form, bool standard_output_is_
 
 void start_plugin_log(const LogOptions& options) {
   if (!options.targets.empty()) {
-    current() = make(options, LogForm::istio, options.targets, "logFile");
+    current() = make(options, LogForm::istio, options.targets, "logFile", Reader::ignored);
     return;
   }
   current() = std::make_unique<spdlog::logger>("default", std::make_shared<SyslogSink>());

@@ -98,7 +98,11 @@ Call read_call(const Environment& environment) {
   if (!call.netns.empty() && !call.netns.starts_with('/')) {
     refuse("CNI_NETNS", call.netns, "the path of a network namespace, from / on");
   }
-  read_arguments(value_of(environment, "CNI_ARGS"), call);
+  try {
+    read_arguments(value_of(environment, "CNI_ARGS"), call);
+  } catch (const CniError&) {
+    if (call.verb != Verb::del) throw;  // which needs none of them
+  }
   return call;
 }
 

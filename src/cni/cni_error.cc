@@ -13,7 +13,9 @@ Code code_of(ExitCode code) {
 
 }  // namespace
 
-CniError::CniError(const Error& error) : CniError(code_of(error.code()), error.what(), error.hint()) {}
+CniError::CniError(const Error& error)
+    : CniError(code_of(error.code()), error.what(),
+               error.code() == ExitCode::not_permitted ? std::string(missing_rights) : error.hint()) {}
 
 std::string json(const CniError& error, std::string_view cni_version) {
   Json document{{"cniVersion", cni_version}, {"code", static_cast<unsigned>(error.code())}, {"msg", error.what()}};

@@ -23,11 +23,16 @@ enum class Code : unsigned {
   own = 100,
 };
 
+// What to do about them.
+inline constexpr std::string_view missing_rights =
+    "the plugin needs CAP_SYS_ADMIN, CAP_NET_ADMIN and CAP_NET_RAW: the runtime must run as root on the node";
+
 class CniError : public std::runtime_error {
  public:
   CniError(Code code, const std::string& message, std::string details = {})
       : std::runtime_error(message), code_(code), details_(std::move(details)) {}
-  // Busy becomes try_again, everything else a code of our own.
+  // Busy becomes try_again, everything else a code of our own. Where rights are missing they are the plugin's, not, as
+  // for an init container, the pod's.
   explicit CniError(const Error& error);
 
   [[nodiscard]] Code code() const noexcept { return code_; }

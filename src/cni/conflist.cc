@@ -4,12 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 
+#include "cni/json_text.h"
 #include "cni/network_configuration.h"
 #include "cni/plugin.h"
 #include "model/error.h"
@@ -23,116 +23,31 @@ using Json = nlohmann::ordered_json;
 constexpr const char* fix_it = "correct the file, or remove it if no runtime is to use it";
 
 [[noreturn]] void refuse_list(std::string_view where, const std::string& what, std::string hint = fix_it) {
-  throw Error(ExitCode::usage, fmt::format("{}: {}", excerpt(where), what), std::move(hint));
+  throw Error(ExitCode::failed, fmt::format("{}: {}", excerpt(where), what), std::move(hint));
 }
-
-// ---- Places in a text that is JSON: nlohmann's parser has accepted it, but does not tell where a value stands.
-
-struct Range {
-  std::size_t begin = 0;
-  std::size_t end = 0;
-};
-
-class Scanner {
- public:
-  Scanner(std::string_view text, std::size_t at) : text_(text), at_(at) {}
-
-  // Of the object or array that begins here: each value with its key, which is empty in an array.
-  void each(const std::function<void(std::string_view key, Range value)>& use) {
-    skip_blanks();
-    const char end = text_[at_++] == '{' ? '}' : ']';
-    for (skip_blanks(); text_[at_] != end; skip_blanks()) {
-      std::string_view key;
-      if (end == '}') {
-        key = taken(value());
-        skip_blanks();
-        ++at_;  // ':'
-      }
-      use(key, value());
-      skip_blanks();
-      if (text_[at_] == ',') ++at_;
-    }
-  }
-
- private:
-  void skip_blanks() { at_ = std::min(text_.find_first_not_of(" \t\r\n", at_), text_.size()); }
-  [[nodiscard]] std::string_view taken(Range range) const { return text_.substr(range.begin, range.end - range.begin); }
-
-  Range value() {
-    skip_blanks();
-    Range range{at_, at_};
-    std::size_t depth = 0;
-    do {
-      const char c = text_[at_];
-      if (c == '"') {
-        skip_string();
-      } else if (c == '{' || c == '[') {
-        ++depth;
-        ++at_;
-      } else if (c == '}' || c == ']') {
-        --depth;
-        ++at_;
-      } else if (depth > 0) {
-        ++at_;
-      } else {  // a number, true, false or null
-        at_ = std::min(text_.find_first_of(" \t\r\n,]}", at_), text_.size());
-      }
-    } while (depth > 0);
-    range.end = at_;
-    return range;
-  }
-
-  void skip_string() {
-    for (++at_; text_[at_] != '"'; ++at_) {
-      if (text_[at_] == '\\') ++at_;
-    }
-    ++at_;
-  }
-
-  std::string_view text_;
-  std::size_t at_;
-};
 
 // ---- Reading
 
-std::string line_and_column(std::string_view text, std::size_t byte) {
-  const std::string_view before = text.substr(0, byte > 0 ? byte - 1 : 0);
-  const auto line = std::ranges::count(before, '\n') + 1;
-  const std::size_t last = before.rfind('\n');
-  return fmt::format("line {}, column {}", line, before.size() - (last == std::string_view::npos ? 0 : last + 1) + 1);
-}
-
 Json parsed(std::string_view where, std::string_view text) {
   try {
-    Json document = Json::parse(text);
-    // A byte order mark, which the parser skips, is none of JSON to the runtimes.
-    if (!document.is_object() || text.starts_with("\xEF\xBB\xBF")) refuse_list(where, "expected a JSON object");
-    return document;
-  } catch (const Json::parse_error& error) {
-    refuse_list(where, fmt::format("expected JSON, which this is not in {}", line_and_column(text, error.byte)));
-  } catch (const Json::exception&) {
-    refuse_list(where, "expected JSON with numbers that fit into 64 bits");
+    return parse_object(text);
+  } catch (const Error& error) {
+    refuse_list(where, error.what());
   }
 }
 
 // The text of a value of the object; of a key that is there twice it is not clear which of them counts.
-std::optional<Range> find_value(std::string_view where, std::string_view text, std::string_view wanted) {
-  std::optional<Range> found;
-  Scanner(text, 0).each([&](std::string_view key, Range value) {
-    if (Json::parse(key).get<std::string>() != wanted) return;
-    if (found) refuse_list(where, fmt::format("the key \"{}\" is there more than once", wanted));
-    found = value;
-  });
-  return found;
+std::optional<TextRange> find_value(std::string_view where, std::string_view text, std::string_view wanted) {
+  const std::vector<TextRange> found = values_of(text, wanted);
+  if (found.size() > 1) refuse_list(where, fmt::format("the key \"{}\" is there more than once", wanted));
+  return found.empty() ? std::nullopt : std::optional(found.front());
 }
-
-std::string_view in(std::string_view text, Range range) { return text.substr(range.begin, range.end - range.begin); }
 
 // The list that a runtime makes of a single plugin: with its name and its version.
 std::string as_list(std::string_view where, std::string_view text) {
   std::string list = "{\n";
   for (const char* key : {"cniVersion", "name"}) {
-    if (const auto value = find_value(where, text, key)) list += fmt::format("  \"{}\": {},\n", key, in(text, *value));
+    if (const auto value = find_value(where, text, key)) list += fmt::format("  \"{}\": {},\n", key, value->of(text));
   }
   const std::size_t begin = text.find('{');
   const std::size_t end = text.rfind('}') + 1;
@@ -213,7 +128,7 @@ Conflist read_conflist(std::string_view where, std::string text, Form form) {
   const auto place = find_value(where, text, "plugins");
   if (!place || !document["plugins"].is_array() || document["plugins"].empty())
     refuse_list(where, "expected the key \"plugins\", a list of at least one plugin");
-  Scanner(text, place->begin).each([&](std::string_view, Range value) {
+  each_value(text, place->begin, [&](std::string_view, TextRange value) {
     const Json& plugin = document["plugins"][list.plugins.size()];
     if (!plugin.is_object() || !plugin.contains("type"))
       refuse_list(where, fmt::format("plugin {}: expected an object with the key \"type\"", list.plugins.size() + 1));
@@ -232,7 +147,7 @@ std::string with_entry(std::string_view where, const Conflist& list, std::string
                 fmt::format("\"cniVersion\": {}: expected one of {}",
                             list.cni_versions.empty() ? "none" : excerpt(list.cni_versions.front()),
                             fmt::join(supported_versions, ", ")),
-                "plugins behind others are for these versions alone: let the primary plugin write one of them");
+                "chained plugins need one of these versions: let the primary plugin write one of them");
   }
   Conflist others = list;
   if (list.has_entry()) others = read_conflist(where, without_entry(where, list), Form::list);

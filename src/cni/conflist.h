@@ -32,15 +32,15 @@ struct Conflist {
   [[nodiscard]] std::string_view entry_at_end() const;
 };
 
-// A configuration that a runtime would load, as a list: a single plugin becomes a list of one. Throws Error (usage)
+// A configuration that a runtime would load, as a list: a single plugin becomes a list of one. Throws Error (failed)
 // with what it lacks; the message begins with `where`.
 [[nodiscard]] Conflist read_conflist(std::string_view where, std::string text, Form form);
 
 // The text with this entry, a JSON object, as the last plugin, in the place of every other entry of ours. Throws Error
-// (usage) if the list is of a version that we do not serve.
+// (failed) if the list is of a version that we do not serve.
 [[nodiscard]] std::string with_entry(std::string_view where, const Conflist& list, std::string_view entry);
 
-// The text without any entry of ours. Throws Error (usage) if no plugin would be left.
+// The text without any entry of ours. Throws Error (failed) if no plugin would be left.
 [[nodiscard]] std::string without_entry(std::string_view where, const Conflist& list);
 
 }  // namespace sidetrack::cni

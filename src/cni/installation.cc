@@ -115,6 +115,7 @@ struct Search {
   std::vector<Found> valid;        // by name
   std::vector<std::string> ahead;  // of the first valid one: those that no runtime would load, a sentence each
   std::vector<std::string> behind;
+  std::string may_name_ours;  // one of those two
 };
 
 // As libcni's ConfFiles and the runtimes do.
@@ -149,13 +150,19 @@ Found read_configuration(const std::string& folder, const std::string& name) {
   found.version = file_version(found.path);
   std::string problem;
   auto text = read_text(found.path, problem);
-  if (!text) throw NotValid(ExitCode::usage, fmt::format("'{}': cannot be read: {}", excerpt(found.path), problem));
+  if (!text) throw NotValid(ExitCode::failed, fmt::format("'{}': cannot be read: {}", excerpt(found.path), problem));
   try {
     found.list = read_conflist(found.path, *std::move(text), found.form);
   } catch (const Error& error) {
     throw NotValid(error);
   }
   return found;
+}
+
+bool may_name_ours(const std::string& path) {
+  std::string problem;
+  const auto text = read_text(path, problem);
+  return !text || text->find(plugin_name) != std::string::npos;
 }
 
 Search search(const std::string& folder) {
@@ -165,6 +172,7 @@ Search search(const std::string& folder) {
       all.valid.push_back(read_configuration(folder, name));
     } catch (const NotValid& error) {
       (all.valid.empty() ? all.ahead : all.behind).emplace_back(error.what());
+      if (may_name_ours(folder + "/" + name)) all.may_name_ours = error.what();
     }
   }
   return all;
@@ -182,10 +190,10 @@ const Found& used(const Search& all, const std::string& folder) {
     if (found.form == Form::single && first.list.has_entry() && list_path(found) == list_path(first)) return found;
   }
   if (!all.valid.empty()) return all.valid.front();
-  throw Error(ExitCode::usage,
+  throw Error(ExitCode::failed,
               fmt::format("'{}' holds no network configuration{}{}", excerpt(folder),
                           all.ahead.empty() ? "" : " that can be used: ", all.ahead.empty() ? "" : all.ahead.front()),
-              "install the primary network plugin first, or stay and wait for it with --watch");
+              "install the primary network plugin first; --watch waits for it");
 }
 
 std::vector<std::string> warnings_of(const Search& all) {
@@ -231,7 +239,7 @@ void put_program(const Folders& folders, const std::string& program, Outcome& ou
   if (!exists(folders.programs)) {
     throw Error(ExitCode::usage, fmt::format("there is no folder '{}'", excerpt(folders.programs)), about_programs);
   }
-  replace_file(path, program, {.mode = program_mode, .hint = about_programs});
+  replace_file(path, program, {.mode = program_mode, .hint = about_programs, .links = true});
   outcome.done.push_back(fmt::format("installed '{}', version {}", excerpt(path), version));
 }
 
@@ -245,7 +253,7 @@ void check_free(const std::string& path) {
   } catch (const Error&) {  // it is no list
   }
   throw Error(
-      ExitCode::usage,
+      ExitCode::failed,
       fmt::format("'{}' is in the way of the list that is to replace the single plugin beside it", excerpt(path)),
       "remove one of the two");
 }
@@ -256,6 +264,7 @@ void put_entry(const Found& found, const std::string& text, Outcome& outcome) {
   replace_file(path, text,
                {.mode = configuration_mode,
                 .hint = about_configurations,
+                .links = true,
                 .instead_of = found.form == Form::list ? found.version : std::nullopt});
   if (found.form == Form::single) rename_file(found.path, found.path + saved_ending);
   outcome.done.push_back(fmt::format("'{}': {} is the last plugin of network '{}'", excerpt(path), plugin_name,
@@ -295,8 +304,9 @@ bool restore_single(const Found& found, const std::string& text) {
 void remove_entry(const Found& found, Outcome& outcome) {
   const std::string text = without_entry(found.path, found.list);
   if (!restore_single(found, text))
-    replace_file(found.path, text,
-                 {.mode = configuration_mode, .hint = about_configurations, .instead_of = found.version});
+    replace_file(
+        found.path, text,
+        {.mode = configuration_mode, .hint = about_configurations, .links = true, .instead_of = found.version});
   outcome.done.push_back(fmt::format("'{}': {} is removed from network '{}'", excerpt(found.path), plugin_name,
                                      excerpt(found.list.network)));
 }
@@ -352,6 +362,11 @@ Outcome uninstall(const Folders& folders) {
       for (const Found& found : all.valid) {
         if (found.list.has_entry()) remove_entry(found, outcome);
         remove_file(temporary_name(list_path(found)));
+      }
+      if (!all.may_name_ours.empty()) {
+        throw Error(ExitCode::failed,
+                    fmt::format("{}; it may name {}, so that the program stays", all.may_name_ours, plugin_name),
+                    "correct the file or remove it, then run it again");
       }
       for (const auto* unread : {&all.ahead, &all.behind}) {
         for (const std::string& each : *unread) outcome.warnings.push_back("not looked into: " + each);

@@ -2,7 +2,7 @@
 // The plugin on a node: the program in the folder of plugins, and an entry in the network configuration that the
 // container runtime uses. The program comes first and goes last, so that no runtime is told to call what is not there.
 // Each step is atomic; killed in between, the next call ends right. Processes that work on one folder wait for each
-// other. Errors: usage for a folder or a file that is not as expected, failed and not_permitted with the path.
+// other. Errors: usage for a folder that is not there; failed and not_permitted with the path for everything else.
 #pragma once
 
 #include <optional>

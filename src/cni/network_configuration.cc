@@ -7,10 +7,12 @@
 #include <iterator>
 
 #include "cni/cni_error.h"
+#include "cni/json_text.h"
 #include "model/error.h"
 #include "model/printable.h"
 #include "options/flags.h"
 #include "options/suggest.h"
+#include "options/values.h"
 #include "render/json_parts.h"
 
 namespace sidetrack::cni {
@@ -46,7 +48,8 @@ constexpr std::string_view other_keys[] = {"cniVersion", "name",          "type"
                                            "args",       "runtimeConfig", "prevResult", "excludeNamespaces",
                                            "confDir",    "logFile",       "logLevel"};
 constexpr std::string_view reserved_prefix = "cni.dev/";  // for what the specification may add
-constexpr const char* valid_attachments_key = "cni.dev/valid-attachments";
+// The second is what libcni 1.2.0 wrote.
+constexpr const char* attachments_keys[] = {"cni.dev/valid-attachments", "cni.dev/attachments"};
 
 [[noreturn]] void refuse(std::string_view key, const Json* value, std::string_view expected, std::string hint = {}) {
   const std::string what =
@@ -68,21 +71,51 @@ std::string text_of(const Json& document, const char* key, const char* expected)
   return value->get<std::string>();
 }
 
-std::vector<std::string> texts_of(const Json& value, const char* key, const char* expected) {
-  const auto is_text = [](const Json& item) { return item.is_string() && !item.get_ref<const std::string&>().empty(); };
-  if (!value.is_array() || !std::ranges::all_of(value, is_text)) refuse(key, &value, expected);
-  return value.get<std::vector<std::string>>();
+const Flag& flag_named(std::string_view name) { return *std::ranges::find(flags(), name, &Flag::name); }
+
+// The option's own check, whose error names the key.
+template <typename Check>
+void as_of_key(Check check) {
+  try {
+    check();
+  } catch (const Error& error) {
+    throw CniError(Code::configuration, error.what(), error.hint());
+  }
+}
+
+void check(std::string_view key, std::string_view flag, const std::string& text, CommandLine& line) {
+  const Given given{flag_named(flag), text, key};
+  as_of_key([&] { given.flag.set(line, given); });
+}
+
+std::string path_of(const Json& value, const char* key, const char* expected) {
+  if (!value.is_string() || !value.get_ref<const std::string&>().starts_with('/'))
+    refuse(key, &value, fmt::format("{}, from / on", expected));
+  return value.get<std::string>();
+}
+
+std::vector<std::string> namespaces_of(const Json& value) {
+  constexpr const char* key = "excludeNamespaces";
+  if (!value.is_array()) refuse(key, &value, "a list of the names of namespaces");
+  std::vector<std::string> names;
+  for (const Json& item : value) {
+    if (!item.is_string()) refuse(key, &item, "a string");
+    names.push_back(item.get<std::string>());
+    as_of_key([&] {
+      const Given given{flag_named("exclude-namespaces"), names.back(), key};
+      options::namespace_name({given, names.back()});
+    });
+  }
+  return names;
 }
 
 Json parsed(std::string_view text) {
-  Json document = Json::parse(text, nullptr, false);
-  if (!document.is_object()) {
-    throw CniError(Code::decoding,
-                   text.empty()
-                       ? std::string("standard input: empty: expected a network configuration as JSON")
-                       : fmt::format("standard input: '{}': expected a network configuration as JSON", excerpt(text)));
+  if (text.empty()) throw CniError(Code::decoding, "standard input: empty: expected a network configuration as JSON");
+  try {
+    return parse_object(text);
+  } catch (const Error& error) {
+    throw CniError(Code::decoding, fmt::format("standard input: '{}': {}", excerpt(text), error.what()));
   }
-  return document;
 }
 
 std::string version_of(const Json& document) {
@@ -94,15 +127,16 @@ std::string version_of(const Json& document) {
                                                          fmt::join(supported_versions, ", ")));
 }
 
-std::vector<Attachment> attachments_of(const Json& value) {
+std::vector<Attachment> attachments_of(const char* key, const Json& value) {
   constexpr const char* expected = R"(a list of {"containerID": …, "ifname": …})";
-  if (!value.is_array()) refuse(valid_attachments_key, &value, expected);
+  if (value.is_null()) return {};  // an empty list of Go's
+  if (!value.is_array()) refuse(key, &value, expected);
   std::vector<Attachment> all;
   for (const Json& item : value) {
     const Json* container = item.is_object() ? find(item, "containerID") : nullptr;
     const Json* interface = item.is_object() ? find(item, "ifname") : nullptr;
     if (container == nullptr || interface == nullptr || !container->is_string() || !interface->is_string()) {
-      refuse(valid_attachments_key, &value, expected);
+      refuse(key, &value, expected);
     }
     all.push_back({container->get<std::string>(), interface->get<std::string>()});
   }
@@ -123,18 +157,6 @@ void refuse_unknown_keys(const Json& document) {
   }
 }
 
-const Flag& flag_named(std::string_view name) { return *std::ranges::find(flags(), name, &Flag::name); }
-
-// The option's own check, its error under the name of the key.
-void check(std::string_view key, std::string_view flag, const std::string& text, CommandLine& line) {
-  try {
-    const Given given{flag_named(flag), text, key};
-    given.flag.set(line, given);
-  } catch (const Error& error) {
-    throw CniError(Code::configuration, error.what(), error.hint());
-  }
-}
-
 std::string value_of(const OptionKey& row, const Json& value) {
   switch (row.type) {
     case Type::number:
@@ -146,7 +168,7 @@ std::string value_of(const OptionKey& row, const Json& value) {
     case Type::text:
       break;
   }
-  if (!value.is_string()) refuse(row.key, &value, "a text");
+  if (!value.is_string()) refuse(row.key, &value, "a string");
   return value.get<std::string>();
 }
 
@@ -166,19 +188,17 @@ std::vector<std::string> options_of(const Json& document) {
 LogOptions log_of(const Json& document) {
   CommandLine line;
   if (const Json* file = find(document, "logFile")) {
-    if (!file->is_string() || !file->get_ref<const std::string&>().starts_with('/')) {
-      refuse("logFile", file, "the path of a file, from / on");
-    }
-    line.log.targets = {file->get<std::string>()};
+    line.log.targets = {path_of(*file, "logFile", "the path of a file")};
   }
   if (const Json* level = find(document, "logLevel")) {
-    if (!level->is_string()) refuse("logLevel", level, "a text such as debug, info, warn or error");
+    if (!level->is_string()) refuse("logLevel", level, "a string such as debug, info, warn or error");
     check("logLevel", "log_output_level", level->get<std::string>(), line);
   }
   return line.log;
 }
 
-// Without it every pod would pass unseen.
+// Without it every pod would pass unseen. A runtime may take the key out of what it passes to the plugin, and give the
+// annotations all the same.
 void require_capability(const Json& document) {
   constexpr const char* expected = R"({"io.kubernetes.cri.pod-annotations": true})";
   const Json* capabilities = find(document, "capabilities");
@@ -198,7 +218,7 @@ std::optional<Annotations> annotations_of(const Json& document) {
   if (given == nullptr) return std::nullopt;
   Annotations annotations;
   if (given->is_null()) return annotations;  // a pod without any
-  constexpr const char* expected = "an object of texts, the pod's annotations";
+  constexpr const char* expected = "an object of strings, the pod's annotations";
   if (!given->is_object()) refuse(annotations_capability, given, expected);
   for (const auto& [name, value] : given->items()) {
     if (!value.is_string()) refuse(annotations_capability, given, expected);
@@ -211,12 +231,15 @@ void read_own_keys(const Json& document, NetworkConfiguration& made) {
   refuse_unknown_keys(document);
   made.options = options_of(document);
   if (const Json* excluded = find(document, "excludeNamespaces")) {
-    made.exclude_namespaces = texts_of(*excluded, "excludeNamespaces", "a list of the names of namespaces");
+    made.exclude_namespaces = namespaces_of(*excluded);
   }
-  if (find(document, "confDir") != nullptr) made.conf_dir = text_of(document, "confDir", "the path of a folder");
+  if (const Json* folder = find(document, "confDir"))
+    made.conf_dir = path_of(*folder, "confDir", "the path of a folder");
+  if (const Json* args = find(document, "args"); args != nullptr && !args->is_object())
+    refuse("args", args, "an object");
   made.log = log_of(document);
-  require_capability(document);
   made.annotations = annotations_of(document);
+  if (!made.annotations || find(document, "capabilities") != nullptr) require_capability(document);
 }
 
 }  // namespace
@@ -229,9 +252,14 @@ NetworkConfiguration read_configuration(std::string_view text, Keys keys) {
   made.type = text_of(document, "type", "the name of the plugin");
   if (const Json* previous = find(document, "prevResult")) {
     if (!previous->is_object()) refuse("prevResult", previous, "the result of the plugin before");
-    made.previous_result = previous->dump();
+    made.previous_result = values_of(text, "prevResult").back().of(text);
   }
-  if (const Json* valid = find(document, valid_attachments_key)) made.valid_attachments = attachments_of(*valid);
+  for (const char* key : attachments_keys) {
+    const Json* valid = find(document, key);
+    if (valid == nullptr) continue;
+    made.valid_attachments = attachments_of(key, *valid);
+    break;
+  }
   if (keys == Keys::all) {
     read_own_keys(document, made);
   } else {

@@ -67,6 +67,11 @@ void describe(PodReport& report, const Survey& survey) {
 
 void look(const Subject& subject, const NodeOptions& options, PodReport& report) {
   enter_subject(subject);
+  if (subject.record && own_network_namespace() != subject.record->network_namespace) {
+    report.state = PodState::gone;
+    report.detail = fmt::format("{} leads to another network namespace than ADD programmed", report.netns);
+    return;
+  }
   const auto wait = options.pod_timeout / 2;
   const auto open = [&](bool write) { return open_kernel({.write = write, .wait = wait, .xtables_lock = false}); };
   Survey survey = open(false)->survey();
@@ -83,7 +88,15 @@ void look(const Subject& subject, const NodeOptions& options, PodReport& report)
   if (comparison.as_requested()) return;
   report.detail = first_difference(comparison);
   if (!options.repair) return;
-  const ApplyResult result = converge(request, *open(true));
+  const auto kernel = open(true);
+  // ADD writes the record before it takes the lock that we hold now, DEL removes it before it releases that.
+  const auto record = read(subject.record->container_id, options.records);
+  if (record != subject.record) {
+    report.state = record ? PodState::unknown : PodState::gone;
+    report.detail = record ? "its record was changed meanwhile: run it again" : "it has ended";
+    return;
+  }
+  const ApplyResult result = converge(request, *kernel);
   survey = open(false)->survey();
   report.backends.clear();
   describe(report, survey);
@@ -101,8 +114,14 @@ std::string answer(const Subject& subject, const NodeOptions& options) {
     report.state = PodState::unknown;
     report.detail = "it takes more memory than a pod may";
   } catch (const std::exception& error) {
+    // One that was found by a process which has ended meanwhile is no pod any more.
+    if (!subject.record && namespace_at(fmt::format("/proc/{}/ns/net", *subject.report.pid)) != subject.network) {
+      report.state = PodState::gone;
+      report.detail.clear();
+    }
     // A repair that failed leaves what differs.
-    report.state = report.state == PodState::differs ? PodState::differs : PodState::unknown;
+    const bool keeps_state = report.state == PodState::differs || report.state == PodState::gone;
+    if (!keeps_state) report.state = PodState::unknown;
     report.detail += (report.detail.empty() ? "" : "; not repaired: ") + std::string(error.what());
   }
   return Json{
@@ -202,7 +221,9 @@ Node survey_node(const NodeOptions& options) {
   }
   const std::vector<WorkerResult> results = in_workers(tasks, options.pod_timeout);
   for (std::size_t i = 0; i < there.size(); ++i) take_answer(there[i]->report, results[i], options.pod_timeout);
-  for (Subject& subject : subjects) node.pods.push_back(std::move(subject.report));
+  for (Subject& subject : subjects) {
+    if (subject.record || subject.report.state != PodState::gone) node.pods.push_back(std::move(subject.report));
+  }
   return node;
 }
 

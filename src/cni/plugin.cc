@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
 #include <new>
 #include <optional>
 
@@ -22,6 +23,7 @@
 #include "render/render.h"
 #include "state/apply.h"
 #include "system/namespaces.h"
+#include "system/network_namespaces.h"
 
 namespace sidetrack::cni {
 namespace {
@@ -85,9 +87,11 @@ class Plugin {
 
   std::string add() {
     const std::string result = previous_result();
-    const auto options = asked_options();
-    if (!options) return result;
-    intercept(*options);
+    if (const auto options = asked_options()) {
+      intercept(*options);
+    } else if (former_record()) {  // it was asked for before
+      remove();
+    }
     return result;
   }
 
@@ -127,10 +131,17 @@ class Plugin {
   // That of CNI_NETNS, not that of the node.
   [[nodiscard]] Place place() const {
     Place found = of_variable([&] { return place_of_netns(call_.netns); });
-    if (!found.ours) return found;
+    const char* whose = whose_instead_of_a_pods(found);
+    if (whose == nullptr) return found;
     throw CniError(Code::environment,
-                   fmt::format("CNI_NETNS: '{}' is the network namespace of the plugin itself: expected that of a pod",
-                               excerpt(call_.netns)));
+                   fmt::format("CNI_NETNS: '{}' is the network namespace of {}: expected that of a pod",
+                               excerpt(call_.netns), whose));
+  }
+
+  [[nodiscard]] const char* whose_instead_of_a_pods(const Place& place) const {
+    if (place.ours) return "the plugin itself";
+    const auto first = namespace_at("/proc/1/ns/net");
+    return first && first == namespace_at(call_.netns) ? "process 1, the node's" : nullptr;
   }
 
   // What is wrong with the value of CNI_NETNS.
@@ -140,7 +151,8 @@ class Plugin {
       return act();
     } catch (const Error& error) {
       if (error.code() != ExitCode::usage) throw;
-      throw CniError(Code::environment, std::string("CNI_NETNS: ") + error.what(), error.hint());
+      throw CniError(Code::environment, std::string("CNI_NETNS: ") + error.what(),
+                     "the runtime must give the path of the pod's network namespace");
     }
   }
 
@@ -149,8 +161,9 @@ class Plugin {
     CommandLine line = parse_apply(options);
     const Place target = place();
     const RecordFolder folder(records_folder);
-    const Record asked = record(options);
+    Record asked = record(options);
     of_variable([&] { enter(target); });
+    asked.network_namespace = own_network_namespace();
     const Plan plan = plan_for(line.config, line.names, &target, false);
     // Before anything is changed: killed or failing at any moment, ADD leaves DEL the knowledge of what may be there.
     folder.write(asked);
@@ -163,8 +176,10 @@ class Plugin {
   }
 
   [[nodiscard]] Record record(const std::vector<std::string>& options) const {
-    Record made{call_.container_id, call_.interface_name, call_.netns, call_.pod_namespace, call_.pod_name, options,
-                configuration_.name};
+    Record made{call_.container_id,  call_.interface_name,
+                call_.netns,         call_.pod_namespace,
+                call_.pod_name,      options,
+                configuration_.name, {}};
     // The rules are the container's: they go with its first attachment.
     if (const std::optional<Record> former = former_record()) {
       made.interface_name = former->interface_name;
@@ -198,12 +213,21 @@ class Plugin {
     CommandLine line = parse_apply(record->options);
     const Place target = place();
     of_variable([&] { enter(target); });
+    if (own_network_namespace() != record->network_namespace) {
+      throw CniError(Error(ExitCode::differs,
+                           fmt::format("{}: ADD programmed another network namespace than '{}' is now",
+                                       call_.container_id, excerpt(call_.netns)),
+                           "the pod must be made anew"));
+    }
     const Plan plan = plan_for(line.config, line.names, &target, false);
     const auto kernel = open_kernel({.write = false, .wait = line.applying.lock_wait, .xtables_lock = false});
     const Comparison comparison = compare({.plan = &plan, .options = &line.applying}, kernel->survey());
     if (comparison.as_requested()) return say(Level::debug, verified(comparison));
-    throw CniError(Error(ExitCode::differs, fmt::format("{}: {}", verified(comparison), first_difference(comparison)),
-                         printable_lines(diff_text(comparison, false))));
+    const std::string what =
+        comparison.equal() ? verified(comparison) : "the pod differs from what was recorded by ADD";
+    throw CniError(Error(
+        ExitCode::differs, fmt::format("{}: {}", what, first_difference(comparison)),
+        "'sidetrack pods --repair' on the node programs it again\n" + printable_lines(diff_text(comparison, false))));
   }
 
   // ---- DEL
@@ -222,17 +246,33 @@ class Plugin {
     }
     const RecordFolder folder(records_folder);
     // The runtime may have removed it, or left an empty file where it was bound to.
-    if (is_network_namespace(call_.netns)) clean();
+    const auto held = is_network_namespace(call_.netns) ? clean(record) : nullptr;
     folder.remove(call_.container_id);
   }
 
-  void clean() {
+  // Returns what holds the namespace's lock: who repairs looks for the record while he holds it himself.
+  std::unique_ptr<Kernel> clean(const std::optional<Record>& record) {
     const Place target = place_of_netns(call_.netns);
-    if (target.ours) return say(Level::warn, "CNI_NETNS is the node's own network namespace: nothing is removed there");
+    if (const char* whose = whose_instead_of_a_pods(target)) {
+      say(Level::warn, fmt::format("CNI_NETNS is the network namespace of {}: nothing is removed there", whose));
+      return nullptr;
+    }
     enter(target);
-    const ApplyResult result = converge({}, *open_kernel({.write = true, .xtables_lock = false}));
-    for (const std::string& warning : result.warnings) say(Level::warn, warning);
-    say(Level::info, cleaned(result));
+    if (record && own_network_namespace() != record->network_namespace) {
+      say(Level::warn, "CNI_NETNS is another network namespace than the recorded one: nothing is removed there");
+      return nullptr;
+    }
+    auto kernel = open_kernel({.write = true, .xtables_lock = false});
+    try {
+      const ApplyResult result = converge({}, *kernel);
+      for (const std::string& warning : result.warnings) say(Level::warn, warning);
+      say(Level::info, cleaned(result));
+    } catch (const Error& error) {
+      // What a pod has built upon our rules must not keep it from ending: they go with its network namespace.
+      if (!cannot_go({}, kernel->survey())) throw;
+      say(Level::warn, error.what());
+    }
+    return kernel;
   }
 
   // ---- GC

@@ -24,11 +24,15 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::size_t longest_id = 200;  // a file's name has at most 255 bytes, and ours one more than the id
+constexpr std::size_t usual_size = 4096;  // more than a record has, mostly
+constexpr std::size_t longest_id = 200;   // a file's name has at most 255 bytes, and ours one more than the id
 
-constexpr const char* remedy = "the folder must be root's, on a file system that can be written";
-
-Error failed(const std::string& what, int error) { return system_error(error, what, ExitCode::failed, remedy); }
+Error failed(const std::string& what, int error) {
+  const bool full = error == ENOSPC || error == EDQUOT;
+  return system_error(
+      error, what, ExitCode::failed,
+      full ? "make room on its file system" : "the folder must be root's, on a file system that can be written");
+}
 
 // What the record is written to first. No id of a container begins so.
 std::string unfinished(const std::string& container_id) { return "." + container_id; }
@@ -44,6 +48,7 @@ constexpr Field fields[] = {
     {"namespace", &Record::pod_namespace},
     {"pod", &Record::pod_name},
     {"network", &Record::network},
+    {"network_namespace", &Record::network_namespace},
 };
 
 std::string text_of(const Record& record) {
@@ -53,6 +58,12 @@ std::string text_of(const Record& record) {
   return document.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
+// "--proxy-uid=1337": with its value in the same word, and the value itself, not the name of a file.
+bool is_as_written(std::string_view option) {
+  const auto equals = option.find('=');
+  return option.starts_with("--") && equals != std::string_view::npos && !option.substr(equals).starts_with("=@");
+}
+
 Record record_of(const std::string& text, const std::string& container_id) {
   const auto refuse = [](const std::string& what) { throw Error(ExitCode::failed, what); };
   const auto document = Json::parse(text, nullptr, false);
@@ -60,15 +71,19 @@ Record record_of(const std::string& text, const std::string& container_id) {
   Record record;
   for (const auto& [key, value] : fields) {
     const auto found = document.find(key);
-    if (found == document.end() || !found->is_string()) refuse(fmt::format("expected a text as \"{}\"", key));
+    if (found == document.end() || !found->is_string()) refuse(fmt::format("expected a string as \"{}\"", key));
     record.*value = found->get<std::string>();
   }
   const auto options = document.find("options");
   const auto is_text = [](const Json& item) { return item.is_string(); };
   if (options == document.end() || !options->is_array() || !std::ranges::all_of(*options, is_text)) {
-    refuse("expected a list of texts as \"options\"");
+    refuse("expected a list of strings as \"options\"");
   }
   record.options = options->get<std::vector<std::string>>();
+  if (const auto strange = std::ranges::find_if_not(record.options, is_as_written); strange != record.options.end())
+    refuse(fmt::format("its option '{}' is none that ADD writes", excerpt(*strange)));
+  if (!record.netns.starts_with('/'))
+    refuse(fmt::format("its \"netns\" is '{}': expected a path", excerpt(record.netns)));
   if (record.container_id != container_id) {
     refuse(fmt::format("its \"container_id\" is '{}'", excerpt(record.container_id)));
   }
@@ -155,17 +170,23 @@ void RecordFolder::write(const Record& record) const {
   const std::string first = unfinished(name);
   const std::string what = "cannot write the record " + in_folder(name);
   const Turn turn(folder_, path_);
-  const Descriptor file(
-      openat(folder_.get(), first.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!file.valid()) throw failed(what, errno);
-  errno = write_all(file.get(), text_of(record));
-  if (errno == 0 && fsync(file.get()) == 0 &&
-      renameat(folder_.get(), first.c_str(), folder_.get(), name.c_str()) == 0) {
-    fsync(folder_.get());
-    return;
+  write_new(first, text_of(record), what);
+  if (renameat(folder_.get(), first.c_str(), folder_.get(), name.c_str()) != 0) {
+    const int error = errno;
+    unlinkat(folder_.get(), first.c_str(), 0);
+    throw failed(what, error);
   }
+  fsync(folder_.get());
+}
+
+void RecordFolder::write_new(const std::string& name, std::string_view text, const std::string& what) const {
+  const Descriptor file(
+      openat(folder_.get(), name.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!file.valid()) throw failed(what, errno);
+  errno = write_all(file.get(), text);
+  if (errno == 0 && fsync(file.get()) == 0) return;
   const int error = errno;
-  unlinkat(folder_.get(), first.c_str(), 0);
+  unlinkat(folder_.get(), name.c_str(), 0);
   throw failed(what, error);
 }
 
@@ -188,9 +209,10 @@ void RecordFolder::remove_leftovers() const {
 }
 
 void RecordFolder::require_writable() const {
-  if (faccessat(folder_.get(), ".", W_OK | X_OK, AT_EACCESS) != 0) {
-    throw failed(fmt::format("cannot write to the folder {}", path_), errno);
-  }
+  const std::string name = unfinished("-trial");  // no id of a container begins with a dash
+  const Turn turn(folder_, path_);
+  write_new(name, std::string(usual_size, '\n'), fmt::format("cannot write to the folder {}", path_));
+  unlinkat(folder_.get(), name.c_str(), 0);
 }
 
 void write(const Record& record, const std::string& folder) { RecordFolder(folder).write(record); }

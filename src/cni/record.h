@@ -22,6 +22,7 @@ struct Record {
   std::string pod_name;
   std::vector<std::string> options;  // as `sidetrack apply` takes them
   std::string network;               // the name of the network configuration
+  std::string network_namespace;     // own_network_namespace() of the pod: the path may lead to another one later
   friend bool operator==(const Record&, const Record&) = default;
 };
 
@@ -55,6 +56,7 @@ class RecordFolder {
   void require_writable() const;
 
  private:
+  void write_new(const std::string& name, std::string_view text, const std::string& what) const;
   [[nodiscard]] std::string in_folder(const std::string& name) const { return path_ + "/" + name; }
 
   std::string path_;

@@ -40,7 +40,8 @@ std::vector<BackendKind> backends_of(const NetworkConfiguration& configuration) 
 }
 
 std::string problem_of(const BackendState& backend) {
-  if (!backend.problem.empty()) return fmt::format("{}: {}", name(backend.kind), backend.problem);
+  const std::string prefix = fmt::format("{}: ", name(backend.kind));
+  if (!backend.problem.empty()) return backend.problem.starts_with(prefix) ? backend.problem : prefix + backend.problem;
   for (const Feature& feature : backend.features) {
     if (feature.essential && !feature.available.contains(Family::ipv4)) {
       return fmt::format("{}: no {}: {}", name(backend.kind), feature.name, feature.refusal);
@@ -52,7 +53,7 @@ std::string problem_of(const BackendState& backend) {
 void require_backend(const NetworkConfiguration& configuration) {
   if (unshare(CLONE_NEWNET) != 0) {
     not_available(fmt::format("cannot make a network namespace to try the rules in: {}", errno_words(errno)),
-                  "the plugin needs CAP_SYS_ADMIN and CAP_NET_ADMIN: the runtime must run as root on the node");
+                  std::string(missing_rights));
   }
   const Diagnosis diagnosis = diagnose(open_backend, namespace_lock, *open_routes());
   std::string problems;
@@ -89,6 +90,10 @@ void require_last_place(const NetworkConfiguration& configuration) {
     const auto list = list_in(path);
     if (!list || list->network != configuration.name) continue;
     const auto ours = std::ranges::find(list->plugins, configuration.type, &ListedPlugin::type);
+    if (ours == list->plugins.begin()) {
+      not_available(fmt::format("{}: {} is the first plugin of its chain", excerpt(path), excerpt(configuration.type)),
+                    "make it the last entry of \"plugins\": those before it give a pod its network");
+    }
     if (ours == list->plugins.end() || ours + 1 == list->plugins.end()) continue;
     not_available(fmt::format("{}: {} is not the last plugin of its chain: {} comes after it", excerpt(path),
                               excerpt(configuration.type), excerpt((ours + 1)->type)),

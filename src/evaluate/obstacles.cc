@@ -18,9 +18,10 @@ namespace sidetrack {
 namespace {
 
 // Each packet is followed through all rules that it meets: this many of those that others' rules speak of, fewer if
-// there are very many rules.
-constexpr std::size_t most_packets = 64;
-constexpr std::size_t most_steps = 400'000;
+// there are very many rules. What is not followed is said.
+constexpr std::size_t most_packets = 512;
+constexpr std::size_t most_steps = 100'000;
+constexpr std::size_t fewest_packets = 4;
 
 // ---- Packets that a rule speaks of.
 
@@ -145,7 +146,7 @@ class Search {
         ask_for_state_ = ask_for_state_ || std::ranges::any_of(chain.rules, decides_by_state);
       }
     }
-    const std::size_t most = std::clamp<std::size_t>(most_steps / rules, 4, most_packets);
+    const std::size_t most = std::clamp<std::size_t>(most_steps / rules, fewest_packets, most_packets);
     // What each rule of the plan decides about: as `verify --probe` tries it.
     const std::string loopback = fault_of_loopback(pod_, plan_);
     std::set<std::string> kinds;
@@ -158,7 +159,7 @@ class Search {
       for (const LiveChain& chain : one.chains) {
         for (const LiveRule& live : chain.rules) {
           if (live.ours || std::holds_alternative<Continue>(live.rule.target)) continue;
-          if (asked++ == most) return std::move(found_);
+          if (asked++ == most) return not_all(most);
           ask(live.rule, true);
           ask(answered(live.rule), true);
         }
@@ -166,7 +167,7 @@ class Search {
     }
     for (const NetworkRoute& route : pod_.routes) {
       if (is_usual(route, plan_)) continue;
-      if (asked++ == most) break;
+      if (asked++ == most) return not_all(most);
       Rule rule;
       rule.families = route.to.family();
       rule.matches = {AddressMatch{End::destination, {{route.to.last, route.to.last}}, false}};
@@ -176,6 +177,12 @@ class Search {
   }
 
  private:
+  std::vector<Obstacle> not_all(std::size_t followed) {
+    if (found_.empty())
+      found_.push_back({fmt::format("all but {} of the rules and routes of others", followed), {}, {}, {}});
+    return std::move(found_);
+  }
+
   void ask(const Rule& rule, bool captured_alone, const std::string& because = {}) {
     for (const Family family : (rule.families & plan_.families).list()) {
       for (const Direction direction : {Direction::out, Direction::in}) {
@@ -198,14 +205,16 @@ class Search {
       return;
     }
     if (captured_alone && !is_captured(planned->outcome)) return;
-    // Of a connection that is captured the later packets are asked about, too.
-    if (packet.state == ConnectionState::new_ && ask_for_state_ && is_captured(planned->outcome)) {
-      Packet later = packet;
-      later.state = ConnectionState::established;
-      ask(later, captured_alone, because);
-    }
     const Trace there = explain(packet, pod_, live_);
-    if (there.outcome == planned->outcome) return;
+    if (there.outcome == planned->outcome) {
+      // Of a connection that is captured the later packets are asked about, too.
+      if (packet.state == ConnectionState::new_ && ask_for_state_ && is_captured(planned->outcome)) {
+        Packet later = packet;
+        later.state = ConnectionState::established;
+        ask(later, captured_alone, because);
+      }
+      return;
+    }
     std::string rule = because.empty() ? reason(there, planned->outcome) : because;
     if (!reasons_.insert(rule).second) return;
     found_.push_back({std::move(rule), words(there.packet), sentence(planned->outcome), sentence(there.outcome)});
@@ -223,7 +232,9 @@ class Search {
       const std::string which = decisive.number == 0 ? "the policy" : fmt::format("rule {}", decisive.number);
       return fmt::format("{} of {} {}: {}", which, decisive.table, decisive.chain, iptables_words(decisive));
     }
-    return trace.outcome.why.empty() ? trace.outcome.answers_why : trace.outcome.why;
+    if (!trace.outcome.why.empty() || !trace.outcome.answers_why.empty())
+      return trace.outcome.why.empty() ? trace.outcome.answers_why : trace.outcome.why;
+    return "the rules of others";
   }
 
   const Plan& plan_;
@@ -346,13 +357,20 @@ void put_ours(Live& live, const Ruleset& canonical) {
 }  // namespace
 
 std::string text(const Obstacle& obstacle) {
+  if (obstacle.packet.empty()) {
+    return fmt::format(
+        "{}: there are too many to follow what each of them speaks of: cannot know whether they keep "
+        "traffic from the proxy",
+        obstacle.rule);
+  }
   return fmt::format("{}: `{}` {}; as requested it {}", obstacle.rule, obstacle.packet, obstacle.instead,
                      obstacle.planned);
 }
 
-std::vector<Live> after_apply(const Ruleset& canonical, BackendKind backend, std::vector<Live> after) {
-  bool put = false;
+std::vector<Live> after_apply(const Ruleset& canonical, BackendKind backend, bool there, std::vector<Live> after) {
+  bool put = there;
   for (Live& one : after) {
+    if (there && one.backend == backend) continue;
     if (one.backend == backend && backend != BackendKind::nftables) {
       put_ours(one, canonical);
       put = true;

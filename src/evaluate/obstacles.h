@@ -13,7 +13,8 @@
 
 namespace sidetrack {
 
-// One place that decides otherwise, and a packet that shows it.
+// One place that decides otherwise, and a packet that shows it; or, with nothing but `rule`, what there was too much of
+// to know.
 struct Obstacle {
   std::string rule;  // "rule 1 of filter OUTPUT: -A OUTPUT -p tcp -j DROP", "the policy of raw OUTPUT: -P OUTPUT DROP"
   std::string packet;   // in the words of `explain`: "out tcp 192.0.2.1:80 --uid 1000"
@@ -23,8 +24,10 @@ struct Obstacle {
 [[nodiscard]] std::string text(const Obstacle& obstacle);  // one line
 
 // The rules that the namespace holds once the plan is applied through `backend`: others' where they stand, ours as
-// planned and nowhere else.
-[[nodiscard]] std::vector<Live> after_apply(const Ruleset& canonical, BackendKind backend, std::vector<Live> live);
+// planned and nowhere else. `there`: the backend holds the plan already, and applying changes nothing in it, not even
+// what others have put into a table of ours.
+[[nodiscard]] std::vector<Live> after_apply(const Ruleset& canonical, BackendKind backend, bool there,
+                                            std::vector<Live> live);
 
 // Packets that the plan decides about, and packets that others' rules speak of, are followed through the rules of the
 // plan alone and through `live`, which is what is there or after_apply(). One obstacle for each place that decides

@@ -191,9 +191,9 @@ class RuleWalk {
   Ended enter(const std::string& name_of, const LiveChain& from, const LiveRule& entry, std::size_t place) {
     const LiveChain* target = chains_.find(from, name_of);
     if (target == nullptr) return Ended::back;
-    if (jumps_.size() >= deepest_jump) {
-      packet_.doubt("jumps nested deeper than the kernel allows are not followed");
-      return Ended::back;
+    if (const std::size_t deepest = deepest_jump(live_.backend); jumps_.size() >= deepest) {
+      packet_.not_known(fmt::format("jumps nested deeper than {} are not followed", deepest));
+      return Ended::gone;
     }
     // A second walk of the same packet would meet the same rules: the ways through chains that jump to each other are
     // as many as powers of two.

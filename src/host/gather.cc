@@ -83,7 +83,7 @@ Families families(const Config& config, const Host& host) {
   if (addresses.empty()) {
     if (host.may_lack_addresses) return config.dual_stack ? Families::both() : Family::ipv4;
     throw Error(ExitCode::failed, "no interface has an address other than loopback and link-local",
-                "apply runs after the pod's network is set up; --ip-families decides without asking");
+                "set up the pod's network first; --ip-families decides without asking");
   }
   const bool ipv6 = config.dual_stack ? std::ranges::any_of(addresses, is_ipv6) : is_ipv6(addresses.front());
   return ipv6 ? Families::both() : Family::ipv4;

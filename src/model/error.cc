@@ -15,7 +15,12 @@ std::string errno_words(int errno_value) {
 
 Error system_error(int errno_value, const std::string& message, ExitCode code, std::string hint) {
   const bool refused = errno_value == EPERM || errno_value == EACCES;
-  return {refused ? ExitCode::not_permitted : code, message + ": " + errno_words(errno_value), std::move(hint)};
+  // Another process, or a lack that passes: the same may work a moment later.
+  const bool passes = errno_value == EBUSY || errno_value == EAGAIN;
+  return {refused  ? ExitCode::not_permitted
+          : passes ? ExitCode::busy
+                   : code,
+          message + ": " + errno_words(errno_value), std::move(hint)};
 }
 
 }  // namespace sidetrack

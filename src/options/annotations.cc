@@ -51,6 +51,7 @@ std::optional<std::string_view> find(const Annotations& annotations, std::string
 }
 
 bool is_false(std::string_view inject) {
+  if (inject.empty()) return false;
   const Given value = given(inject_annotation, inject);
   return !options::boolean({value, inject});
 }
@@ -76,7 +77,7 @@ bool lists_init_container(std::string_view status) {
 std::optional<std::uint16_t> status_port(const Annotations& annotations) {
   const auto text = find(annotations, status_port_annotation);
   if (!text) return usual_status_port;
-  if (*text == "0") return std::nullopt;
+  if (text->empty() || *text == "0") return std::nullopt;
   const Given value = given(status_port_annotation, *text);
   try {
     return options::port({value, *text});
@@ -103,7 +104,11 @@ std::string_view checked(const AnnotationInfo& row, const Annotations& annotatio
     if (!text) continue;
     const Given value{flag_named(row.flag), *text, name};
     if (text->starts_with('@')) options::refuse(value, "the values themselves, not the name of a file");
-    value.flag.set(line, value);
+    try {
+      value.flag.set(line, value);
+    } catch (const Error& error) {
+      throw Error(error.code(), error.what());  // what to do with an option does not help who writes an annotation
+    }
     return *text;
   }
   return row.preset;

@@ -14,6 +14,7 @@ namespace {
 
 using options::each_item;
 using options::Item;
+using options::namespace_name;
 using options::refuse;
 
 // ---- Setters: where a value goes. A member of Config, Names, PacketOptions or of the command line itself.
@@ -206,17 +207,6 @@ void set_owner_groups(CommandLine& line, const Given& given) {
 void set_owner_groups_exclude(CommandLine& line, const Given& given) {
   list<&Names::owner_groups_exclude, word>(line, given);
   limit_groups(given, line.names.owner_groups_exclude.size());
-}
-
-// As Kubernetes takes it: a label of RFC 1123.
-std::string namespace_name(const Item& item) {
-  const auto bad = [](char c) { return (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-'; };
-  constexpr std::size_t longest = 63;
-  if (item.text.empty() || item.text.size() > longest || item.text.starts_with('-') || item.text.ends_with('-') ||
-      std::ranges::any_of(item.text, bad)) {
-    refuse(item, "the name of a Kubernetes namespace, of a-z, 0-9 and '-'");
-  }
-  return std::string(item.text);
 }
 
 // ---- Who takes what.

@@ -223,6 +223,16 @@ std::string interface(const Item& item) {
   return std::string(item.text);
 }
 
+std::string namespace_name(const Item& item) {
+  const auto bad = [](char c) { return (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-'; };
+  constexpr std::size_t longest = 63;
+  if (item.text.empty() || item.text.size() > longest || item.text.starts_with('-') || item.text.ends_with('-') ||
+      std::ranges::any_of(item.text, bad)) {
+    refuse(item, "the name of a Kubernetes namespace, of a-z, 0-9 and '-'");
+  }
+  return std::string(item.text);
+}
+
 std::chrono::nanoseconds duration(const Item& item) {
   const auto value = parse_duration(item.text);
   if (!value) refuse(item, duration_expected);

@@ -37,6 +37,7 @@ Address address(const Item& item);
 AddressRange range(const Item& item);
 AddressRange loopback_prefix(const Item& item);
 std::string interface(const Item& item);
+std::string namespace_name(const Item& item);         // of Kubernetes: a label of RFC 1123
 std::chrono::nanoseconds duration(const Item& item);  // as Go's time.ParseDuration; never negative
 
 // The place of the text among "a|b|c".

@@ -138,10 +138,11 @@ std::string dumped(Json document, Lines lines) {
 Json obstacles_json(std::span<const Obstacle> obstacles) {
   Json made = Json::array();
   for (const Obstacle& obstacle : obstacles) {
+    const auto text = [](const std::string& words) { return words.empty() ? Json() : Json(words); };
     made.push_back({{"rule", obstacle.rule},
-                    {"packet", obstacle.packet},
-                    {"planned", obstacle.planned},
-                    {"instead", obstacle.instead}});
+                    {"packet", text(obstacle.packet)},
+                    {"planned", text(obstacle.planned)},
+                    {"instead", text(obstacle.instead)}});
   }
   return made;
 }

@@ -187,9 +187,10 @@ class Tree {
     lines_.push_back(std::move(line));
   }
 
-  // Jumps nest deeper than the kernel allows only where no hook leads: such a chain is shown on its own.
+  // What nests deeper, or in a circle where no hook leads, is shown on its own.
   void follow(const LiveChain& chain, const Jump& jump, std::size_t depth) {
-    if (depth == deepest_jump) return;
+    constexpr std::size_t deepest = 16;
+    if (depth == deepest) return;
     if (const LiveChain* next = chains_.find(chain, jump.chain)) show(*next, depth + 1);
   }
 

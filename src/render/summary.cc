@@ -37,7 +37,11 @@ bool ends_chain(const Rule& rule) {
 class Traversal {
  public:
   Traversal(const Live& live, Family family, const Visit& visit)
-      : family_(family), visit_(visit), chains_(live, family), left_(most_rules_walked(live)) {}
+      : family_(family),
+        visit_(visit),
+        chains_(live, family),
+        deepest_(deepest_jump(live.backend)),
+        left_(most_rules_walked(live)) {}
 
   void from(const LiveChain& base) { chain(base, {}, {}, 0); }
   [[nodiscard]] bool complete() const { return left_ > 0; }
@@ -68,7 +72,11 @@ class Traversal {
   void follow(const LiveChain& from, const Rule& rule, const Jump& jump, Conditions conditions, Names names,
               std::size_t depth) {
     const LiveChain* next = chains_.find(from, jump.chain);
-    if (next == nullptr || depth == deepest_jump) return;
+    if (next == nullptr) return;
+    if (depth == deepest_) {
+      left_ = 0;
+      return;
+    }
     for (const Match& match : rule.matches) {
       const int name = numbers_.try_emplace(iptables_words(match), static_cast<int>(numbers_.size())).first->second;
       if (std::ranges::find(names, name) != names.end()) continue;  // it says nothing new
@@ -83,6 +91,7 @@ class Traversal {
   ChainIndex chains_;
   std::map<std::string, int> numbers_;
   std::set<std::pair<const LiveChain*, Names>> walked_;
+  std::size_t deepest_;
   std::size_t left_;  // rules that may still be looked at
 };
 

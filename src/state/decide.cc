@@ -77,7 +77,17 @@ Error refusal(const Unreadable& place, const std::string& unknown = "whether rul
   return {place.why.code(), fmt::format("{}: {} is not known", place.why.what(), unknown), place.why.hint()};
 }
 
-// What of others is in the way of what has to go: their jumps to our chains, and what they keep in our tables.
+Choice choice_of(const Request& request, const Survey& survey) {
+  return choose(*request.options, request.plan->ruleset, survey.legacy_in_use);
+}
+
+// What of it does not exist yet.
+Routing missing_of(const Routing& asked, const Survey& survey) {
+  return without(without(asked, survey.routing), survey.others_routing);
+}
+
+}  // namespace
+
 std::optional<Error> cannot_go(const Request& request, const Survey& survey) {
   static const Ruleset nothing;
   const Ruleset& asked = request.plan != nullptr ? request.plan->ruleset : nothing;
@@ -93,23 +103,16 @@ std::optional<Error> cannot_go(const Request& request, const Survey& survey) {
   return std::nullopt;
 }
 
-Choice choice_of(const Request& request, const Survey& survey) {
-  return choose(*request.options, request.plan->ruleset, survey.legacy_in_use);
-}
-
-// What of it does not exist yet.
-Routing missing_of(const Routing& asked, const Survey& survey) {
-  return without(without(asked, survey.routing), survey.others_routing);
-}
-
-}  // namespace
-
 std::vector<Obstacle> obstacles(const Plan& plan, BackendKind backend, const Survey& survey) {
   if (!survey.pod) return {};
   PodView pod = *survey.pod;
   drop_our_rules(pod);
   add(pod, without(plan.routing, survey.others_routing));
-  return obstacles(plan, backend, pod, after_apply(plan.ruleset, backend, deciding(survey)));
+  // Only a table of our own is written anew as a whole, with what others may have put into it, and not if it is as
+  // asked.
+  const Live* live = survey.live(backend);
+  const bool there = live != nullptr && others_in_own_tables(*live) && is_as_requested(survey, backend, plan.ruleset);
+  return obstacles(plan, backend, pod, after_apply(plan.ruleset, backend, there, deciding(survey)));
 }
 
 std::string words(const Skipped& skipped) {

@@ -55,6 +55,9 @@ struct Decision {
   std::string because;  // why these backends in this order, if it is not the usual one; for the log
 };
 
+// What of others is in the way of what has to go: their jumps to our chains, and what they keep in our tables.
+[[nodiscard]] std::optional<Error> cannot_go(const Request& request, const Survey& survey);
+
 // Error: a refusal, nothing may be done.
 [[nodiscard]] std::variant<Decision, Error> decide(const Request& request, const Survey& survey);
 

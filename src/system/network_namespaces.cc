@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/magic.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
@@ -52,6 +53,19 @@ std::optional<NamespaceId> namespace_at(const std::string& path) {
   return std::nullopt;
 }
 
+std::string own_network_namespace() {
+  const Descriptor socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  std::uint64_t cookie = 0;
+  socklen_t size = sizeof cookie;
+  if (socket.valid() && getsockopt(socket.get(), SOL_SOCKET, SO_NETNS_COOKIE, &cookie, &size) == 0)
+    return fmt::format("cookie:{}", cookie);
+  if (errno != ENOPROTOOPT) throw system_error(errno, "cannot tell which network namespace this is");
+  const auto id = namespace_at("/proc/thread-self/ns/net");
+  if (!id)
+    throw system_error(errno, "cannot tell which network namespace this is", ExitCode::failed, "/proc must be mounted");
+  return fmt::format("inode:{}:{}", id->device, id->inode);
+}
+
 std::vector<ProcessesOfNamespace> network_namespaces(std::vector<std::string>& problems) {
   std::set<NamespaceId> seen;
   for (const char* own : {"/proc/thread-self/ns/net", "/proc/1/ns/net"}) {
@@ -70,8 +84,8 @@ std::vector<ProcessesOfNamespace> network_namespaces(std::vector<std::string>& p
   }
   if (forbidden > 0) {
     problems.push_back(fmt::format(
-        "the network namespaces of {} processes cannot be looked at: CAP_SYS_PTRACE is needed: run as root on the node",
-        forbidden));
+        "the network namespaces of {} process{} cannot be looked at: CAP_SYS_PTRACE is needed: run as root on the node",
+        forbidden, forbidden == 1 ? "" : "es"));
   }
   return all;
 }

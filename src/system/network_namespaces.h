@@ -22,6 +22,11 @@ struct NamespaceId {
 // to which one was bound that is gone.
 [[nodiscard]] std::optional<NamespaceId> namespace_at(const std::string& path);
 
+// What tells the caller's network namespace from every other one as long as the kernel runs: the cookie that it gave
+// it, "cookie:4711" (SO_NETNS_COOKIE, Linux 5.14); before that "inode:4:4026531840", which a later one may have again.
+// Throws Error (failed).
+[[nodiscard]] std::string own_network_namespace();
+
 // A network namespace that processes are in.
 struct ProcessesOfNamespace {
   NamespaceId id;

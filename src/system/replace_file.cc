@@ -13,6 +13,7 @@
 #include "model/error.h"
 #include "model/printable.h"
 #include "system/descriptor.h"
+#include "system/file.h"
 #include "system/write_all.h"
 
 namespace sidetrack {
@@ -74,6 +75,14 @@ std::optional<FileVersion> file_version(const std::string& path) {
 }
 
 void replace_file(const std::string& path, std::string_view content, const Replacement& how) {
+  const auto there = file_version(path);
+  const bool is_link = there && S_ISLNK(there->mode);
+  if (there && !S_ISREG(there->mode) && !(is_link && how.links)) {
+    throw Error(ExitCode::usage,
+                fmt::format("'{}' is {}: expected a file, or none", excerpt(path),
+                            is_link ? "a symbolic link" : host::not_regular(there->mode)),
+                "it is not replaced: name another file");
+  }
   const std::string temporary = temporary_name(path);
   const Descriptor file = open_locked(temporary);
   bool done = file.valid() && ftruncate(file.get(), 0) == 0 && (errno = write_all(file.get(), content)) == 0 &&

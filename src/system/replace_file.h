@@ -25,11 +25,13 @@ struct FileVersion {
 // Puts a file with this content and this mode at the path, in one step: readers see the file that was there, or this
 // one, even after a crash. It is written beside the path first, to temporary_name(); several processes at the same time
 // wait for each other. Throws Error (failed, not_permitted) with the path and the cause; nothing has changed then.
+// What is there and is no file, as /dev/null, is not replaced: Error (usage).
 // With `instead_of`, throws Error (busy) if another version than that is at the path by now: who writes back what he
 // has read must not undo what others have written in between.
 struct Replacement {
   unsigned mode = 0600;
   std::string hint{};  // of the Error: what to do
+  bool links = false;  // whether a symbolic link is replaced, too
   std::optional<FileVersion> instead_of{};
 };
 void replace_file(const std::string& path, std::string_view content, const Replacement& how);

@@ -24,10 +24,10 @@ constexpr const char* records_folder = "/run/sidetrack/pods";
 std::string input(const CniCall& call) {
   return fmt::format(
       R"({{"cniVersion": "1.1.0", "name": "pods", "type": "sidetrack-cni",
-          "capabilities": {{"io.kubernetes.cri.pod-annotations": true}},
-          "runtimeConfig": {{"io.kubernetes.cri.pod-annotations": {}}},
+          {}"runtimeConfig": {{"io.kubernetes.cri.pod-annotations": {}}},
           "prevResult": {}{}{}}})",
-      Json(call.annotations).dump(), CniNode::previous_result, call.keys.empty() ? "" : ", ", call.keys);
+      call.capabilities, Json(call.annotations).dump(), CniNode::previous_result, call.keys.empty() ? "" : ", ",
+      call.keys);
 }
 
 std::string path_of(const Namespace& where) { return fmt::format("/proc/{}/fd/{}", getpid(), where.fd()); }

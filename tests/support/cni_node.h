@@ -21,6 +21,7 @@ struct CniCall {
   std::string netns = {};          // a path in its place
   std::string interface = "eth0";
   Annotations annotations = {{"sidecar.istio.io/status", "{}"}};
+  std::string capabilities = R"("capabilities": {"io.kubernetes.cri.pod-annotations": true}, )";
   std::string keys = {};  // more of the network configuration: R"("dualStack": true, "backend": "nftables")"
 };
 

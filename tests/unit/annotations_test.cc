@@ -120,6 +120,7 @@ TEST(Annotations, AStatusNeedNotHaveAllLists) {
     EXPECT_EQ(interception({{"sidecar.istio.io/status", text}}).left_alone, "");
   }
   EXPECT_EQ(interception(injected({{"sidecar.istio.io/inject", "true"}})).left_alone, "");
+  EXPECT_EQ(interception(injected({{"sidecar.istio.io/inject", ""}})).left_alone, "");
 }
 
 struct Wrong {
@@ -142,7 +143,6 @@ TEST(Annotations, AnErrorNamesAnnotationValueAndExpectation) {
       {"istio.io/reroute-virtual-interfaces", "a b", "an interface name"},
       {"traffic.sidecar.istio.io/kubevirtInterfaces", "+", "the name of an interface"},
       {"status.sidecar.istio.io/port", "65536", "a port from 1 to 65535, or 0 for none"},
-      {"status.sidecar.istio.io/port", "", "a port from 1 to 65535, or 0 for none"},
       {"sidecar.istio.io/inject", "perhaps", "true or false"},
       {"sidecar.istio.io/status", "injected", "a JSON object"},
       {"sidecar.istio.io/status", R"({"containers":"istio-proxy"})", "a list of names"},

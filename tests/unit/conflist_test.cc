@@ -29,7 +29,7 @@ std::string refusal(const std::string& text, Form form = Form::list) {
   try {
     static_cast<void>(read_conflist("10-net.conflist", text, form));
   } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::usage);
+    EXPECT_EQ(error.code(), ExitCode::failed);
     EXPECT_NE(error.hint(), "");
     return error.what();
   }

@@ -598,6 +598,25 @@ TEST(Explain, ChainsThatJumpToEachOtherAreWalkedOnce) {
   EXPECT_LT(trace.steps.size(), 1000U);
 }
 
+// Legacy iptables has room for as many jumps as there are chains; nf_tables refuses more than 16.
+TEST(Explain, FollowsJumpsAsDeepAsTheKernelDoes) {
+  for (const int depth : {40, 2000}) {
+    Live live;
+    live.backend = BackendKind::iptables_legacy;
+    live.chains.push_back(chain(Family::ipv4, Table::nat, "OUTPUT", false, {{{}, Jump{"C0"}}}));
+    for (int i = 0; i < depth; ++i) {
+      const Target target = i + 1 < depth ? Target(Jump{"C" + std::to_string(i + 1)}) : Target(Redirect{9999});
+      live.chains.push_back(chain(Family::ipv4, Table::nat, ("C" + std::to_string(i)).c_str(), false, {{{}, target}}));
+    }
+    const Trace trace =
+        explain(packet_of("out tcp 10.96.0.10:443"), assumed_pod(planned("")), std::vector<Live>{std::move(live)});
+    EXPECT_EQ(trace.outcome.kind, depth == 40 ? Outcome::Kind::lands : Outcome::Kind::unknown);
+    if (depth > 40) {
+      EXPECT_THAT(sentence(trace.outcome), HasSubstr("jumps nested deeper than 1000 are not followed"));
+    }
+  }
+}
+
 TEST(Explain, SaysIfThereAreTooManyWays) {
   std::vector<Live> all{layered({{}, {}, {}, {}}, SetMark{0})};
   std::uint32_t mark = 0;

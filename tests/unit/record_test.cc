@@ -36,9 +36,9 @@ class RecordTest : public ::testing::Test {
 
   std::string above = ::testing::TempDir() + "sidetrack-XXXXXX";
   std::string folder;
-  const Record record{"0123abc",    "eth0",  "/var/run/netns/cni-1",
-                      "default",    "web-1", {"--istio-inbound-ports=*", "--proxy-uid=1337"},
-                      "pod-network"};
+  const Record record{"0123abc",     "eth0",    "/var/run/netns/cni-1",
+                      "default",     "web-1",   {"--istio-inbound-ports=*", "--proxy-uid=1337"},
+                      "pod-network", "cookie:7"};
 };
 
 unsigned mode_of(const std::string& path) {
@@ -89,7 +89,8 @@ TEST_F(RecordTest, NoFolderHoldsNoRecords) {
 
 TEST_F(RecordTest, WhatIsNoRecordIsReportedByItsName) {
   write(record, folder);
-  const std::string good = R"({"container_id":"c","interface":"eth0","netns":"","namespace":"","pod":"","network":"",)";
+  const std::string good =
+      R"({"container_id":"c","interface":"eth0","netns":"/n","namespace":"","pod":"","network":"","network_namespace":"",)";
   put("a", "not JSON");
   put("b", R"({"container_id":"b"})");
   put("c", good + R"("options":["-b",1]})");
@@ -101,8 +102,8 @@ TEST_F(RecordTest, WhatIsNoRecordIsReportedByItsName) {
   EXPECT_THAT(
       all.problems,
       ElementsAre(HasSubstr("pods/ x: its name is no container id"), HasSubstr("pods/a: expected a JSON object"),
-                  HasSubstr("pods/b: expected a text as \"interface\""),
-                  HasSubstr("pods/c: expected a list of texts as \"options\""),
+                  HasSubstr("pods/b: expected a string as \"interface\""),
+                  HasSubstr("pods/c: expected a list of strings as \"options\""),
                   HasSubstr("pods/d: its \"container_id\" is 'c'"), HasSubstr("pods/e: Is a directory")));
   EXPECT_THROW((void)read("a", folder), Error);
 }

@@ -101,6 +101,45 @@ TEST_P(CniBackend, DelRemovesAllAgainAndAgain) {
   EXPECT_THAT(message_of(checked), HasSubstr("c1: ADD recorded nothing"));
 }
 
+// What somebody puts into our chains afterwards is seen where it keeps traffic from the proxy, and never keeps a pod
+// from ending.
+TEST_P(CniBackend, RulesOfOthersInOurChainsAreSeenAndDoNotKeepAPodFromEnding) {
+  const bool native = std::string_view(GetParam()) == "nftables";
+  pod.must({"ip", "link", "add", "eth0", "up", "type", "veth", "peer", "name", "outside"});
+  pod.must({"ip", "address", "add", "10.1.0.3/24", "dev", "eth0"});
+  pod.must({"ip", "link", "set", "outside", "up"});
+  pod.must({"ip", "route", "add", "default", "via", "10.1.0.1"});
+  for (const char* edit : {"insert rule inet sidetrack nat-ISTIO_INBOUND return",
+                           "insert rule inet sidetrack nat-OUTPUT accept", "add chain inet sidetrack mine"}) {
+    node.must(call("ADD"));
+    if (native) {
+      pod.must({"nft", edit});
+    } else {
+      pod.must({std::string(GetParam()) == "iptables-nft" ? "iptables-nft" : "iptables-legacy", "-t", "nat", "-I",
+                "ISTIO_INBOUND", "-j", "RETURN"});
+    }
+    const bool harmless = native && std::string_view(edit).starts_with("add chain");
+    const Output checked = node.call(call("CHECK"));
+    EXPECT_EQ(checked.exit_code, harmless ? 0 : 1) << edit << checked.out;
+    if (!harmless) {
+      EXPECT_THAT(message_of(checked), HasSubstr("must not change keeps traffic from the proxy")) << edit;
+    }
+    node.must(call("DEL"));
+    node.must(call("DEL"));
+    EXPECT_THAT(node.records(), IsEmpty());
+    if (native) pod.must({"nft", "flush ruleset"});
+  }
+}
+
+TEST_P(CniBackend, APodThatIsNoLongerToBeInterceptedIsLeftAlone) {
+  node.must(call("ADD"));
+  CniCall now = call("ADD");
+  now.annotations.emplace("sidecar.istio.io/inject", "false");
+  node.must(now);
+  EXPECT_THAT(listing(pod), ::testing::Not(HasSubstr("ISTIO")));
+  EXPECT_THAT(node.records(), IsEmpty());
+}
+
 // A pod with `hostUsers: false`: its ids are others outside.
 TEST_P(CniBackend, EntersTheUserNamespaceOfThePod) {
   const UserNamespace users;
@@ -145,6 +184,22 @@ TEST_F(CniPlugin, LeavesOthersAlone) {
   node.must({.verb = "DEL", .pod = &pod, .annotations = {}});
   EXPECT_EQ(trace(pod), before);
   EXPECT_THAT(node.records(), IsEmpty());
+}
+
+// Byte by byte: numbers that no parser can hold, and keys that are there twice.
+TEST_F(CniPlugin, HandsOnTheResultBeforeAsItWasWritten) {
+  const CniNode node;
+  const Namespace pod = pod_of_cni();
+  const std::string result = R"({"cniVersion":"1.1.0","n": [123456789012345678901234567890, -0,1e-400 , 0.10],
+    "a": {"k":1,"k":2}, "t":"\u00e9\/"})";
+  EXPECT_EQ(node.call({.pod = &pod, .keys = fmt::format(R"("prevResult":  {} )", result)}).out, result + "\n");
+}
+
+// A runtime may take "capabilities" out of what it passes on.
+TEST_F(CniPlugin, AnnotationsAreTheProofThatTheyArePassed) {
+  const CniNode node;
+  const Namespace pod = pod_of_cni();
+  node.must({.pod = &pod, .capabilities = ""});
 }
 
 TEST_F(CniPlugin, TouchesNothingThatIsNotUnderstood) {
@@ -210,6 +265,7 @@ TEST_F(CniPlugin, DelNeedsNoNamespaceAndNoRightConfiguration) {
   const std::string wrong = R"("uid": "wrong", "unknown": 1)";
   node.must({.pod = &pod});
   node.must({.verb = "DEL", .keys = wrong});
+  node.must({.verb = "DEL", .keys = "\"args\": 1"});
   EXPECT_THAT(node.records(), IsEmpty());
   node.must({.pod = &pod});
   node.must({.verb = "DEL", .netns = "/run/netns/gone", .keys = wrong});
@@ -217,6 +273,22 @@ TEST_F(CniPlugin, DelNeedsNoNamespaceAndNoRightConfiguration) {
   node.must({.pod = &pod});
   node.must({.verb = "DEL", .netns = "/etc/hostname"});  // what is left where a namespace was bound
   EXPECT_THAT(node.records(), IsEmpty());
+}
+
+// The path of a pod that has ended leads to another pod by now.
+TEST_F(CniPlugin, DelRemovesNothingFromAnotherPodAtTheSamePath) {
+  const CniNode node;
+  const Namespace pod = pod_of_cni();
+  const Namespace other = pod_of_cni();
+  node.must({.pod = &pod});
+  node.must({.container = "c2", .pod = &other});
+  const auto before = state(other);
+  const Output checked = node.call({.verb = "CHECK", .pod = &other});
+  EXPECT_EQ(code_of(checked), 106);
+  EXPECT_THAT(message_of(checked), HasSubstr("c1: ADD programmed another network namespace"));
+  node.must({.verb = "DEL", .pod = &other});
+  EXPECT_EQ(state(other), before);
+  EXPECT_THAT(node.records(), ElementsAre(Key("c2")));
 }
 
 // A record that cannot be read says that something was programmed.
@@ -266,6 +338,29 @@ TEST_F(CniPlugin, GcRemovesTheRecordsOfAttachmentsThatAreNotValid) {
   EXPECT_THAT(node.records(), ElementsAre(Key("c1"), Key("c3")));
   node.must({.verb = "GC", .keys = R"("cni.dev/valid-attachments": [])"});
   EXPECT_THAT(node.records(), ElementsAre(Key("c3")));
+  for (const char* attachments : {R"("cni.dev/valid-attachments": null)", R"("cni.dev/attachments": [])"}) {
+    node.must({.pod = &pod});
+    node.must({.verb = "GC", .keys = attachments});  // null is an empty list of Go's, the other key libcni 1.2.0's
+    EXPECT_THAT(node.records(), ElementsAre(Key("c3"))) << attachments;
+  }
+}
+
+TEST_F(CniPlugin, ARecordThatAddCannotHaveWrittenIsRefused) {
+  const CniNode node;
+  const Namespace pod = pod_of_cni();
+  node.must({.pod = &pod});
+  const auto record = nlohmann::json::parse(node.records().at("c1"));
+  for (const char* option : {"--istio-local-exclude-ports=@/etc/shadow", "--help", "-d=1"}) {
+    auto changed = record;
+    changed["options"].push_back(option);
+    std::ofstream(node.folder() + "/run/sidetrack/pods/c1") << changed;
+    EXPECT_THAT(message_of(node.call({.verb = "CHECK", .pod = &pod})),
+                HasSubstr(fmt::format("its option '{}' is none that ADD writes", option)));
+  }
+  auto changed = record;
+  changed["netns"] = "a";
+  std::ofstream(node.folder() + "/run/sidetrack/pods/c1") << changed;
+  EXPECT_THAT(message_of(node.call({.verb = "CHECK", .pod = &pod})), HasSubstr("its \"netns\" is 'a'"));
 }
 
 // ---- STATUS
@@ -310,6 +405,8 @@ TEST_F(CniPlugin, StatusSaysThatThePluginIsNotTheLast) {
   node.must(asked);  // no such chain
   chain(R"({"type": "bridge"}, {"type": "sidetrack-cni"})");
   node.must(asked);
+  chain(R"({"type": "sidetrack-cni"})");
+  EXPECT_THAT(message_of(node.call(asked)), HasSubstr("10-pods.conflist: sidetrack-cni is the first plugin"));
   chain(R"({"type": "bridge"}, {"type": "sidetrack-cni"}, {"type": "portmap"})");
   const Output output = node.call(asked);
   EXPECT_EQ(code_of(output), 50);

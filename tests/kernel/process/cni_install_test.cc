@@ -323,10 +323,10 @@ TEST_F(CniInstall, WhatCannotBeInstalledTouchesNothing) {
        {Case{"10-net.conflist",
              R"({"cniVersion": "0.2.0", "name": "n", "plugins": [{"type": "a"}]})",
              {},
-             2,
+             1,
              "\"cniVersion\": 0.2.0: expected one of 0.3.1"},
-        Case{"10-net.conflist", "", {}, 2, "holds no network configuration that can be used: "},
-        Case{"readme", "", {}, 2, "holds no network configuration; install the primary network plugin first"},
+        Case{"10-net.conflist", "", {}, 1, "holds no network configuration that can be used: "},
+        Case{"readme", "", {}, 1, "holds no network configuration; install the primary network plugin first"},
         Case{"10-net.conflist", conflist, {"-u", "1,2"}, 2, "-u, --proxy-uid: expected one number"},
         Case{"10-net.conflist", conflist, {"--exclude-namespaces", "Kube"}, 2, "'Kube': expected the name of"},
         Case{"10-net.conflist", conflist, {"--net-dir", "net.d"}, 2, "'net.d': expected an absolute path"},
@@ -351,7 +351,7 @@ TEST_F(CniInstall, WhatCannotBeInstalledTouchesNothing) {
   write_text(net() / "10-net.conf", single);
   write_text(net() / "10-net.conflist", conflist);
   const Output both = run("install");
-  EXPECT_EQ(both.exit_code, 2);
+  EXPECT_EQ(both.exit_code, 1);
   EXPECT_THAT(both.err, HasSubstr("is in the way of the list that is to replace the single plugin"));
   EXPECT_EQ(state(), (State{{"10-net.conf", single}, {"10-net.conflist", conflist}}));
 }

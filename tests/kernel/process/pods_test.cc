@@ -38,12 +38,18 @@ live() { # NAME: a process is in it
   read -r _ <"$work/ready"
   rm "$work/ready"
 }
+cookie() { # NAME: what Linux tells its network namespace by, SO_NETNS_COOKIE
+  nsenter --net="$work/$1" python3 -c \
+    'import socket; print("cookie:%d" % int.from_bytes(socket.socket(socket.AF_UNIX).getsockopt(1, 71, 8), "little"))' \
+    2>/dev/null || echo none
+}
 record() { # NAME OPTION...
-  local name=$1
+  local name=$1 cookie
+  cookie=$(cookie "$name")
   shift
-  jq -cn --arg name "$name" --arg netns "$work/$name" \
+  jq -cn --arg name "$name" --arg netns "$work/$name" --arg cookie "$cookie" \
     '{container_id: $name, interface: "eth0", netns: $netns, namespace: "default", pod: ("pod-" + $name), network: "net",
-      options: $ARGS.positional}' --args -- "$@" >"$work/records/$name"
+      network_namespace: $cookie, options: $ARGS.positional}' --args -- "$@" >"$work/records/$name"
   chmod 600 "$work/records/$name"
 }
 apply() { # NAME OPTION...
@@ -139,10 +145,23 @@ TEST_F(Pods, AreRepaired) {
               AllOf(Not(HasSubstr("failed")), HasSubstr("default/pod-b  -  "), HasSubstr("[as recorded]\n")));
 }
 
+// Its path leads to the network namespace of another pod by now.
+TEST_F(Pods, AnotherOneInItsPlaceIsLeftAlone) {
+  const Output output = run(R"(
+    pod a; record a "${options[@]}"
+    umount "$work/a"
+    pod a
+    pods --repair
+    nsenter --net="$work/a" nft list ruleset)");
+  EXPECT_EQ(output.exit_code, 0) << output.err;
+  EXPECT_THAT(output.out,
+              AllOf(HasSubstr("[gone: "), HasSubstr("leads to another network namespace"), Not(HasSubstr("ISTIO"))));
+}
+
 TEST_F(Pods, WhatCannotBeReadIsSaid) {
   const Output output = run(R"(
     pod a; record a "${options[@]}"; apply a "${options[@]}"
-    pod b; record b --no-such-option
+    pod b; record b --no-such-option=1
     echo '{' >"$work/records/c"
     pods)");
   EXPECT_EQ(output.exit_code, 6) << output.err;
@@ -184,6 +203,18 @@ TEST_F(Pods, MetricsAreWrittenAtomically) {
 }
 
 // A pod cannot hold up the others, nor pass for something else.
+TEST_F(Pods, MetricsReplaceNothingButAFile) {
+  const Output output = run(R"(
+    mknod "$work/null" c 1 3
+    ln -s "$work/metrics" "$work/link"
+    for file in null link; do pods --metrics "$work/$file" && exit 1; done
+    test -c "$work/null"
+    test -L "$work/link")");
+  EXPECT_EQ(output.exit_code, 0) << output.out << output.err;
+  EXPECT_THAT(output.err,
+              AllOf(HasSubstr("/null' is a device, not a regular file"), HasSubstr("/link' is a symbolic link")));
+}
+
 TEST_F(Pods, AHostileOneIsSaidToBe) {
   const Output output = run(R"(
     pod a; record a "${options[@]}"; apply a "${options[@]}"

@@ -106,6 +106,10 @@ constexpr const char* of_own_table[] = {
     "add set inet sidetrack mine { type inet_service; }",
     "add rule inet sidetrack nat-ISTIO_OUTPUT tcp dport 82 counter drop",
     "insert rule inet sidetrack nat-ISTIO_OUTPUT tcp dport 80 return",
+    "insert rule inet sidetrack nat-ISTIO_INBOUND return",
+    "insert rule inet sidetrack nat-OUTPUT accept",
+    "insert rule inet sidetrack nat-PREROUTING tcp dport 80 accept",
+    "insert rule inet sidetrack nat-ISTIO_REDIRECT return",
     "flush chain inet sidetrack nat-ISTIO_REDIRECT",
     "add chain inet sidetrack other { type filter hook output priority 0; policy drop; }",
 };

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "cni/json_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "model/error.h"
+
+namespace sidetrack::cni {
+namespace {
+
+// nlohmann's parser has accepted the text, but does not tell where a value stands.
+class Scanner {
+ public:
+  Scanner(std::string_view text, std::size_t at) : text_(text), at_(at) {}
+
+  // Of the object or array that begins here: each value with its key, which is empty in an array.
+  void each(const std::function<void(std::string_view key, TextRange value)>& use) {
+    skip_blanks();
+    const char end = text_[at_++] == '{' ? '}' : ']';
+    for (skip_blanks(); text_[at_] != end; skip_blanks()) {
+      std::string_view key;
+      if (end == '}') {
+        key = value().of(text_);
+        skip_blanks();
+        ++at_;  // ':'
+      }
+      use(key, value());
+      skip_blanks();
+      if (text_[at_] == ',') ++at_;
+    }
+  }
+
+ private:
+  void skip_blanks() { at_ = std::min(text_.find_first_not_of(" \t\r\n", at_), text_.size()); }
+
+  TextRange value() {
+    skip_blanks();
+    TextRange range{at_, at_};
+    std::size_t depth = 0;
+    do {
+      const char c = text_[at_];
+      if (c == '"') {
+        skip_string();
+      } else if (c == '{' || c == '[') {
+        ++depth;
+        ++at_;
+      } else if (c == '}' || c == ']') {
+        --depth;
+        ++at_;
+      } else if (depth > 0) {
+        ++at_;
+      } else {  // a number, true, false or null
+        at_ = std::min(text_.find_first_of(" \t\r\n,]}", at_), text_.size());
+      }
+    } while (depth > 0);
+    range.end = at_;
+    return range;
+  }
+
+  void skip_string() {
+    for (++at_; text_[at_] != '"'; ++at_) {
+      if (text_[at_] == '\\') ++at_;
+    }
+    ++at_;
+  }
+
+  std::string_view text_;
+  std::size_t at_;
+};
+
+std::string line_and_column(std::string_view text, std::size_t byte) {
+  const std::string_view before = text.substr(0, byte > 0 ? byte - 1 : 0);
+  const auto line = std::ranges::count(before, '\n') + 1;
+  const std::size_t last = before.rfind('\n');
+  return fmt::format("line {}, column {}", line, before.size() - (last == std::string_view::npos ? 0 : last + 1) + 1);
+}
+
+}  // namespace
+
+nlohmann::ordered_json parse_object(std::string_view text) {
+  try {
+    auto document = nlohmann::ordered_json::parse(text);
+    // A byte order mark, which the parser skips, is none of JSON to the runtimes.
+    if (!document.is_object() || text.starts_with("\xEF\xBB\xBF"))
+      throw Error(ExitCode::failed, "expected a JSON object");
+    return document;
+  } catch (const nlohmann::json::parse_error& error) {
+    throw Error(ExitCode::failed,
+                fmt::format("expected JSON, which this is not in {}", line_and_column(text, error.byte)));
+  } catch (const nlohmann::json::exception&) {
+    throw Error(ExitCode::failed, "expected JSON with numbers that fit into 64 bits");
+  }
+}
+
+void each_value(std::string_view text, std::size_t at,
+                const std::function<void(std::string_view key, TextRange value)>& use) {
+  Scanner(text, at).each(use);
+}
+
+std::vector<TextRange> values_of(std::string_view text, std::string_view key) {
+  std::vector<TextRange> found;
+  each_value(text, 0, [&](std::string_view name, TextRange value) {
+    if (nlohmann::json::parse(name).get<std::string>() == key) found.push_back(value);
+  });
+  return found;
+}
+
+}  // namespace sidetrack::cni
