@@ -124,6 +124,14 @@ every pod that the CNI plugin has recorded in
 .Pa /run/sidetrack/pods .
 A pod that takes too long is said to, and does not hold up the others.
 )"},
+    {Command::args,
+     R"(A line for each pod template of the files, of the arguments as Istio's injector writes them, quoted for a shell.
+Pods that are not injected are named with the reason.
+.Fl -set
+and
+.Fl -values
+give the Helm values that count where a pod has no annotation.
+)"},
     {Command::cni, R"(.Cm install
 copies this program to
 .Pa /opt/cni/bin/sidetrack-cni
@@ -209,6 +217,15 @@ since the rules for IPv4 are always made.
     {"probe", "Try real connections in addition to comparing the rules.\n"},
     {"clean", "Say what\n.Cm clean\nwould remove instead.\n"},
     {"plan", "Ask about the rules of the given options, not the live ones; needs no privilege.\n"},
+    {"pod", R"(The manifest of a pod
+.Pq YAML or JSON; - for standard input
+whose options these are, in place of options.
+)"},
+    {"set", R"(One of Istio's Helm values that count where a pod has no annotation, as
+.Li global.proxy.includeIPRanges=10.96.0.0/12 ;
+may be given several times.
+)"},
+    {"values", "A file of such values, or an IstioOperator; may be given several times.\n"},
     {"wait",
      "How long to wait for the lock of the network namespace, which every run that changes it takes, and for the lock "
      "of the legacy tables.\n"},

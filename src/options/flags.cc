@@ -39,6 +39,10 @@ Value& member(CommandLine& line, Value PodsOptions::*which) {
   return line.pods.*which;
 }
 template <typename Value>
+Value& member(CommandLine& line, Value ManifestOptions::*which) {
+  return line.manifest.*which;
+}
+template <typename Value>
 Value& member(CommandLine& line, Value CniOptions::*which) {
   return line.cni.*which;
 }
@@ -184,6 +188,23 @@ void absolute_path(CommandLine& line, const Given& given) {
   member(line, Member) = given.text.substr(0, end == std::string_view::npos ? 1 : end + 1);
 }
 
+std::string file_name(const Given& given) {
+  if (given.text.empty()) refuse(given, "the name of a file, or - for standard input");
+  return std::string(given.text);
+}
+
+template <auto Member>
+void file(CommandLine& line, const Given& given) {
+  member(line, Member) = file_name(given);
+}
+
+template <auto Member>
+void files(CommandLine& line, const Given& given) {
+  member(line, Member).push_back(file_name(given));
+}
+
+void set_helm(CommandLine& line, const Given& given) { set_helm_values(line.manifest.set, given.text); }
+
 void set_envoy_user(CommandLine& line, const Given& given) {
   if (given.text.empty()) return;
   line.names.envoy_user = given.text;
@@ -224,8 +245,11 @@ std::string namespace_name(const Item& item) {
 using enum Command;
 constexpr CommandSet all = Command::apply | CommandSet(render) | diff | verify | show | explain | clean | doctor;
 constexpr CommandSet planned = CommandSet(apply) | render | diff | verify | explain;
-constexpr CommandSet printing = CommandSet(diff) | verify | show | explain | doctor | pods | cni;  // as text or as JSON
-constexpr CommandSet logging = all | pods | cni;
+constexpr CommandSet printing =
+    CommandSet(diff) | verify | show | explain | doctor | pods | args | cni;  // as text or as JSON
+constexpr CommandSet of_pod =
+    CommandSet(render) | diff | verify | explain;  // of one that is not there yet, or as it should be
+constexpr CommandSet logging = all | pods | args | cni;
 
 // clang-format off
 constexpr CommandInfo command_table[] = {
@@ -247,6 +271,8 @@ constexpr CommandInfo command_table[] = {
      "sidetrack doctor --json"},
     {pods, "pods", "[options]", {}, "the pods of this node: what is captured, and is it as recorded?",
      "sidetrack pods --repair"},
+    {args, "args", "-f FILE [options]", {}, "what istio-init gets for a pod's manifest, and why",
+     "sidetrack args -f deployment.yaml --why"},
     {cni, "cni", "install|uninstall|status [options]", {"install|uninstall|status"}, "the CNI plugin of this node",
      "sidetrack cni install --exclude-namespaces kube-system --watch"},
     {completion, "completion", "bash|zsh|fish", {"bash|zsh|fish"}, "print the completion script for a shell",
@@ -349,6 +375,16 @@ constexpr Flag flag_table[] = {
      "the rules of the given options, not the live ones", Group::run, explain, boolean<&CommandLine::plan>},
     {"backend", '\0', {}, Kind::choice, "BACKEND", "auto|nftables|iptables-nft|iptables-legacy", "auto",
      "which backend holds the rules", Group::run, all | cni, set_backend},
+    {"filename", 'f', {}, Kind::text, "FILE", "", "",
+     "the manifest, YAML or JSON; - for standard input", Group::run, args, files<&ManifestOptions::files>},
+    {"pod", '\0', {}, Kind::text, "FILE", "", "",
+     "a pod's manifest in place of options", Group::run, of_pod, file<&ManifestOptions::pod>},
+    {"set", '\0', {}, Kind::text, "NAME=VALUE", "", "",
+     "one of Istio's Helm values", Group::run, of_pod | args, set_helm},
+    {"values", '\0', {}, Kind::text, "FILE", "", "",
+     "a file of Istio's Helm values", Group::run, of_pod | args, files<&ManifestOptions::values>},
+    {"why", '\0', {}, Kind::boolean, "", "", "",
+     "which annotation or default gives each argument", Group::output, args, boolean<&ManifestOptions::why>},
     {"repair", '\0', {}, Kind::boolean, "", "", "",
      "apply what is recorded where it differs", Group::run, pods, boolean<&PodsOptions::repair>},
     {"metrics", '\0', {}, Kind::text, "FILE", "", "",

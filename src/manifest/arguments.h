@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "manifest/report.h"
+#include "options/options.h"
+
+namespace sidetrack::manifest {
+
+// What the pods of the files ask for. `warnings` gets what a reader of the result should know.
+[[nodiscard]] std::vector<PodArguments> arguments(const ManifestOptions& options, std::vector<std::string>& warnings);
+
+// The options that the one pod of --pod stands for. Throws Error (usage) if the file has none or several, or if it is
+// not injected.
+[[nodiscard]] OptionsOfPod options_of_pod(const ManifestOptions& options);
+
+}  // namespace sidetrack::manifest

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "manifest/node.h"
+
+namespace sidetrack::manifest {
+
+struct Document {
+  Node root;               // not null
+  std::size_t number = 1;  // of those of the file, from 1
+};
+
+enum class Form : std::uint8_t { yaml, json };
+
+struct Documents {
+  std::string name;  // of the file, for messages
+  Form form = Form::yaml;
+  std::vector<Document> list;  // without empty ones
+};
+
+// The file, or standard input of "-". Throws Error (usage) that names the file and the line for what cannot be read, is
+// too large, or is neither YAML nor JSON.
+[[nodiscard]] Documents read_documents(const std::string& file);
+
+// The same of a text, as kubectl reads it: JSON if it begins as JSON does, else YAML. Anchors, aliases and merge keys
+// are resolved; a key that is there twice, or that is a list or mapping, is refused.
+[[nodiscard]] Documents parse_documents(std::string_view text, std::string name);
+
+// "web.yaml", "web.yaml, line 12": where a message points to.
+[[nodiscard]] std::string place(std::string_view name, std::size_t line);
+
+// The two forms. JSON is one document.
+[[nodiscard]] std::vector<Document> parse_yaml(std::string_view text, std::string_view name);
+[[nodiscard]] std::vector<Document> parse_json(std::string_view text, std::string_view name);
+
+}  // namespace sidetrack::manifest
