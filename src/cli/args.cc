@@ -18,7 +18,7 @@ ExitCode run_args(CommandLine& line) {
     return ExitCode::done;
   }
   for (const manifest::PodArguments& pod : pods) {
-    if (!pod.init.not_injected.empty()) info(manifest::why_not_injected(pod));
+    if (!pod.init.not_injected.empty()) info(manifest::not_injected(pod.pod, pod.init.not_injected));
   }
   print(manifest::arguments_text(pods));
   return ExitCode::done;

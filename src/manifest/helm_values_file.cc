@@ -41,6 +41,7 @@ void read_helm_values(HelmValues& values, const std::string& file) {
   const Documents documents = read_documents(file);
   for (const Document& document : documents.list) {
     const Node& root = document.root;
+    if (root.is_null()) continue;
     if (root.type != Node::Type::mapping) refuse(documents, root, "the document", "a mapping of Helm values");
     const Node* kind = root.find("kind");
     const bool is_operator = kind != nullptr && kind->text == "IstioOperator";

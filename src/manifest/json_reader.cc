@@ -103,7 +103,7 @@ std::vector<Document> parse_json(std::string_view text, std::string_view name) {
   const bool parsed = nlohmann::json::sax_parse(text.begin(), text.end(), &builder);
   if (!parsed) throw Error(ExitCode::usage, fmt::format("{}: {}", place(name, 0), builder.problem));
   std::vector<Document> made;
-  made.push_back({std::move(builder.root), 1});
+  made.push_back({std::move(builder.root)});
   return made;
 }
 

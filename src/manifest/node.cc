@@ -28,7 +28,7 @@ Node* Node::find(std::string_view key) {
 bool Node::is_true() const { return type == Type::boolean && manifest::is_true(text); }
 
 bool operator==(const Node& a, const Node& b) {
-  return a.type == b.type && a.text == b.text && a.items == b.items && a.entries == b.entries;
+  return a.type == b.type && (a.is_null() || a.text == b.text) && a.items == b.items && a.entries == b.entries;
 }
 
 bool operator==(const Entry& a, const Entry& b) { return a.key == b.key && a.value == b.value; }

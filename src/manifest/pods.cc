@@ -34,7 +34,6 @@ constexpr KindInfo kind_table[] = {
     {"PodTemplate", {"template"}},
 };
 
-constexpr std::string_view proxy_container = "istio-proxy";
 constexpr std::string_view proxy_config_annotation = "proxy.istio.io/config";
 
 std::string joined(const Path& path) {
@@ -98,6 +97,12 @@ class Finder {
  public:
   Finder(std::vector<PodTemplate>& found, std::vector<std::string>& skipped) : found_(found), skipped_(skipped) {}
 
+  void document(Document& document, const std::string& place) {
+    document_ = document.number;
+    object(document.root, {place, ""});
+  }
+
+ private:
   // `kind`: of an item of a typed list, which need not say it.
   void object(Node& object, const Where& place, std::string kind = {}) {
     if (object.type != Node::Type::mapping) refuse(place, "the document", &object, "an object of Kubernetes");
@@ -109,8 +114,8 @@ class Finder {
     if (known == std::end(kind_table)) return other(object, kind);
 
     const Node* metadata = member(&object, "metadata", Node::Type::mapping, place);
-    PodTemplate made{kind, text_of(metadata, "name", place), text_of(metadata, "namespace", place), place.place,
-                     nullptr};
+    PodTemplate made{
+        kind, text_of(metadata, "name", place), text_of(metadata, "namespace", place), place.place, document_, nullptr};
     if (made.name.empty()) made.name = text_of(metadata, "generateName", place);
     made.pod = at(object, known->pod);
     if (made.pod == nullptr || made.pod->type != Node::Type::mapping)
@@ -118,7 +123,6 @@ class Finder {
     found_.push_back(std::move(made));
   }
 
- private:
   static constexpr std::string_view list_suffix = "List";
 
   void list(Node& items, const Where& place, const std::string& kind) {
@@ -138,6 +142,7 @@ class Finder {
 
   std::vector<PodTemplate>& found_;
   std::vector<std::string>& skipped_;
+  std::size_t document_ = 1;
 };
 
 // Annotations or labels. Of anything but strings the API server says that it cannot unmarshal it.
@@ -158,7 +163,7 @@ Annotations strings_of(const Node* metadata, std::string_view key, const Where& 
 }
 
 // Its own runAsUser, wherever it is: among the init containers it is a native sidecar.
-std::optional<std::string> proxy_uid(const Node* spec, const Where& where) {
+std::optional<std::string> uid_of_proxy(const Node* spec, const Where& where) {
   for (const std::string_view key : {"containers", "initContainers"}) {
     const Node* containers = member(spec, key, Node::Type::list, where);
     if (containers == nullptr) continue;
@@ -177,8 +182,9 @@ std::optional<std::string> proxy_uid(const Node* spec, const Where& where) {
 std::optional<Node> proxy_config(const Annotations& annotations, const Where& where) {
   const auto text = sidetrack::find(annotations, proxy_config_annotation);
   if (!text) return std::nullopt;
-  Documents documents = parse_documents(*text, fmt::format("{}: {}", where.text(), proxy_config_annotation));
-  if (documents.list.empty()) return std::nullopt;
+  Documents documents =
+      parse_documents(std::string(*text), fmt::format("{}: {}", where.text(), proxy_config_annotation));
+  if (documents.empty()) return std::nullopt;
   if (documents.list.size() > 1 || documents.list[0].root.type != Node::Type::mapping)
     refuse(where, proxy_config_annotation, &documents.list[0].root, "one mapping, Istio's ProxyConfig");
   return std::move(documents.list[0].root);
@@ -201,10 +207,10 @@ std::vector<PodTemplate> pod_templates(Documents& documents, std::vector<std::st
   std::vector<PodTemplate> found;
   Finder finder(found, skipped);
   for (Document& document : documents.list) {
+    if (document.root.is_null()) continue;
     const bool one = documents.list.size() == 1 && document.number == 1;
-    finder.object(
-        document.root,
-        {one ? excerpt(documents.name) : fmt::format("{}, document {}", excerpt(documents.name), document.number), ""});
+    finder.document(document, one ? excerpt(documents.name)
+                                  : fmt::format("{}, document {}", excerpt(documents.name), document.number));
   }
   return found;
 }
@@ -220,7 +226,7 @@ PodMetadata metadata_of(const PodTemplate& pod, HelmValues& helm) {
   if (const auto label = sidetrack::find(labels, inject_annotation)) made.inject_label = *label;
   const Node* host_network = member(spec, "hostNetwork", Node::Type::boolean, here);
   made.host_network = host_network != nullptr && host_network->is_true();
-  made.proxy_uid = proxy_uid(spec, here);
+  made.proxy_uid = uid_of_proxy(spec, here);
   const auto config = proxy_config(made.annotations, here);
   const std::string mode = text_of(config ? &*config : nullptr, "interceptionMode", here);
   if (!mode.empty())
@@ -235,9 +241,11 @@ std::map<std::string, std::string, std::less<>> init_environment(const PodTempla
   return strings_of(config ? &*config : nullptr, "proxyMetadata", here);
 }
 
-InitArguments init_arguments(const PodTemplate& pod, const HelmValues& helm) {
+InitArguments init_arguments(const PodTemplate& pod, const HelmValues& helm,
+                             const std::optional<std::string>& proxy_uid) {
   HelmValues values = helm;
-  const PodMetadata metadata = metadata_of(pod, values);
+  PodMetadata metadata = metadata_of(pod, values);
+  if (!metadata.proxy_uid) metadata.proxy_uid = proxy_uid;
   try {
     return istio_init_arguments(metadata, values);
   } catch (const Error& error) {

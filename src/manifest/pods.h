@@ -11,12 +11,15 @@
 
 namespace sidetrack::manifest {
 
+inline constexpr std::string_view proxy_container = "istio-proxy";
+
 struct PodTemplate {
-  std::string kind;        // of the object: "Deployment"
-  std::string name;        // of the object, or its generateName; may be empty
-  std::string namespace_;  // of the object; empty: the one that kubectl is told
-  std::string place;       // "web.yaml, document 2": where the object is
-  Node* pod = nullptr;     // the mapping that has the pod's metadata and spec; a part of the documents
+  std::string kind;          // of the object: "Deployment"
+  std::string name;          // of the object, or its generateName; may be empty
+  std::string namespace_;    // of the object; empty: the one that kubectl is told
+  std::string place;         // "web.yaml, document 2": where the object is
+  std::size_t document = 1;  // its number
+  Node* pod = nullptr;       // the mapping that has the pod's metadata and spec; a part of the documents
 };
 
 // "Deployment shop/web"
@@ -33,7 +36,9 @@ struct PodTemplate {
 // The variables that istio-init has by the proxyMetadata of proxy.istio.io/config.
 [[nodiscard]] std::map<std::string, std::string, std::less<>> init_environment(const PodTemplate& pod);
 
-// What istio-init gets. Throws as metadata_of() does.
-[[nodiscard]] InitArguments init_arguments(const PodTemplate& pod, const HelmValues& helm);
+// What istio-init gets; `proxy_uid` counts if the pod has no container istio-proxy that says its own. Throws as
+// metadata_of() does.
+[[nodiscard]] InitArguments init_arguments(const PodTemplate& pod, const HelmValues& helm,
+                                           const std::optional<std::string>& proxy_uid = std::nullopt);
 
 }  // namespace sidetrack::manifest

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "model/error.h"
@@ -28,18 +29,22 @@ std::string place(std::string_view name, std::size_t line) {
   return line == 0 ? excerpt(name) : fmt::format("{}, line {}", excerpt(name), line);
 }
 
-Documents parse_documents(std::string_view text, std::string name) {
-  Documents made{std::move(name), Form::yaml, {}};
-  if (!begins_as_json(text)) {
-    made.list = parse_yaml(text, made.name);
+bool Documents::empty() const {
+  return std::ranges::all_of(list, [](const Document& document) { return document.root.is_null(); });
+}
+
+Documents parse_documents(std::string text, std::string name) {
+  Documents made{std::move(name), Form::yaml, std::move(text), {}};
+  if (!begins_as_json(made.text)) {
+    made.list = parse_yaml(made.text, made.name);
     return made;
   }
   try {
-    made.list = parse_json(text, made.name);
+    made.list = parse_json(made.text, made.name);
     made.form = Form::json;
   } catch (const Error&) {
     // YAML has braces, too, and says in which line something is wrong.
-    made.list = parse_yaml(text, made.name);
+    made.list = parse_yaml(made.text, made.name);
   }
   return made;
 }
@@ -56,7 +61,7 @@ Documents read_documents(const std::string& file) {
   std::string text;
   const int error = read_all(is_standard_input ? STDIN_FILENO : opened.get(), largest_document, text);
   if (error != 0) refuse(error);
-  return parse_documents(text, name);
+  return parse_documents(std::move(text), name);
 }
 
 }  // namespace sidetrack::manifest

@@ -42,8 +42,8 @@ Json json(const PodArguments& of) {
 
 }  // namespace
 
-std::string why_not_injected(const PodArguments& pod) {
-  return fmt::format("{}: not injected: {}", title(pod.pod), pod.init.not_injected);
+std::string not_injected(const PodTemplate& pod, std::string_view reason) {
+  return fmt::format("{}: not injected: {}", title(pod), reason);
 }
 
 std::string arguments_text(std::span<const PodArguments> pods) {
@@ -62,7 +62,7 @@ std::string why_text(std::span<const PodArguments> pods) {
   for (const PodArguments& pod : pods) {
     if (!text.empty()) text += "\n";
     text += pod.init.not_injected.empty() ? fmt::format("{}\n{}", title(pod.pod), table(pod.init))
-                                          : fmt::format("{}\n", why_not_injected(pod));
+                                          : fmt::format("{}\n", not_injected(pod.pod, pod.init.not_injected));
   }
   return text;
 }

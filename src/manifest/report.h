@@ -23,6 +23,6 @@ struct PodArguments {
 [[nodiscard]] std::string arguments_json(std::span<const PodArguments> pods);
 
 // "Deployment shop/web: not injected: spec.hostNetwork is true"
-[[nodiscard]] std::string why_not_injected(const PodArguments& pod);
+[[nodiscard]] std::string not_injected(const PodTemplate& pod, std::string_view reason);
 
 }  // namespace sidetrack::manifest

@@ -85,10 +85,10 @@ class Reader {
       next(event);
       if (event->type == YAML_STREAM_END_EVENT) return made;
       if (event->type != YAML_DOCUMENT_START_EVENT) continue;  // the start of the stream, the end of a document
-      ++number;
       anchors_.clear();
-      Node root = next_node(0);
-      if (!root.is_null()) made.push_back({std::move(root), number});
+      const bool marked = event->data.document_start.implicit == 0;
+      const std::size_t line = event.line();
+      made.push_back({next_node(0), ++number, line, marked});
     }
   }
 

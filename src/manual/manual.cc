@@ -132,6 +132,12 @@ and
 .Fl -values
 give the Helm values that count where a pod has no annotation.
 )"},
+    {Command::inject, R"(Prints the manifest with the init container istio-init, first, with the arguments that
+.Cm args
+prints, and with the containers and volumes of the template.
+Everything else keeps its meaning and order; documents without such pods keep every byte.
+A manifest that is injected already is injected anew, which changes nothing if the template is the same.
+)"},
     {Command::cni, R"(.Cm install
 copies this program to
 .Pa /opt/cni/bin/sidetrack-cni
@@ -220,6 +226,12 @@ since the rules for IPv4 are always made.
     {"pod", R"(The manifest of a pod
 .Pq YAML or JSON; - for standard input
 whose options these are, in place of options.
+)"},
+    {"template", R"(A pod's manifest, or the spec of one, whose
+.Li initContainers , containers , volumes
+and
+.Li imagePullSecrets
+are put into pods.
 )"},
     {"set", R"(One of Istio's Helm values that count where a pod has no annotation, as
 .Li global.proxy.includeIPRanges=10.96.0.0/12 ;

@@ -15,7 +15,6 @@
 namespace sidetrack {
 namespace {
 
-constexpr std::string_view status_annotation = "sidecar.istio.io/status";
 constexpr std::string_view init_container = "istio-init";
 
 constexpr std::uint16_t ports_of_proxy[] = {15021, 15090};  // readiness, Prometheus

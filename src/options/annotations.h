@@ -34,6 +34,7 @@ struct AnnotationInfo {
 [[nodiscard]] std::span<const AnnotationInfo> annotation_table();
 
 inline constexpr std::string_view inject_annotation = "sidecar.istio.io/inject";  // newer: a label of this name
+inline constexpr std::string_view status_annotation = "sidecar.istio.io/status";  // of a pod that is injected
 inline constexpr std::string_view mode_annotation = "sidecar.istio.io/interceptionMode";
 inline constexpr std::string_view excluded_ports_flag = "istio-local-exclude-ports";
 // The port that the kubelet's probes are sent to; not intercepted.

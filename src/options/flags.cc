@@ -247,9 +247,10 @@ constexpr CommandSet all = Command::apply | CommandSet(render) | diff | verify |
 constexpr CommandSet planned = CommandSet(apply) | render | diff | verify | explain;
 constexpr CommandSet printing =
     CommandSet(diff) | verify | show | explain | doctor | pods | args | cni;  // as text or as JSON
-constexpr CommandSet of_pod =
+constexpr CommandSet with_pod_file =
     CommandSet(render) | diff | verify | explain;  // of one that is not there yet, or as it should be
-constexpr CommandSet logging = all | pods | args | cni;
+constexpr CommandSet of_manifest = CommandSet(args) | inject;
+constexpr CommandSet logging = all | pods | of_manifest | cni;
 
 // clang-format off
 constexpr CommandInfo command_table[] = {
@@ -273,6 +274,8 @@ constexpr CommandInfo command_table[] = {
      "sidetrack pods --repair"},
     {args, "args", "-f FILE [options]", {}, "what istio-init gets for a pod's manifest, and why",
      "sidetrack args -f deployment.yaml --why"},
+    {inject, "inject", "-f FILE --template FILE [options]", {}, "put istio-init and a proxy of your own into a pod's manifest",
+     "sidetrack inject -f deployment.yaml --template proxy.yaml"},
     {cni, "cni", "install|uninstall|status [options]", {"install|uninstall|status"}, "the CNI plugin of this node",
      "sidetrack cni install --exclude-namespaces kube-system --watch"},
     {completion, "completion", "bash|zsh|fish", {"bash|zsh|fish"}, "print the completion script for a shell",
@@ -376,13 +379,15 @@ constexpr Flag flag_table[] = {
     {"backend", '\0', {}, Kind::choice, "BACKEND", "auto|nftables|iptables-nft|iptables-legacy", "auto",
      "which backend holds the rules", Group::run, all | cni, set_backend},
     {"filename", 'f', {}, Kind::text, "FILE", "", "",
-     "the manifest, YAML or JSON; - for standard input", Group::run, args, files<&ManifestOptions::files>},
+     "the manifest, YAML or JSON; - for standard input", Group::run, of_manifest, files<&ManifestOptions::files>},
+    {"template", '\0', {}, Kind::text, "FILE", "", "",
+     "the containers and volumes to put into pods", Group::run, inject, file<&ManifestOptions::injected>},
     {"pod", '\0', {}, Kind::text, "FILE", "", "",
-     "a pod's manifest in place of options", Group::run, of_pod, file<&ManifestOptions::pod>},
+     "a pod's manifest in place of options", Group::run, with_pod_file, file<&ManifestOptions::pod>},
     {"set", '\0', {}, Kind::text, "NAME=VALUE", "", "",
-     "one of Istio's Helm values", Group::run, of_pod | args, set_helm},
+     "one of Istio's Helm values", Group::run, with_pod_file | of_manifest, set_helm},
     {"values", '\0', {}, Kind::text, "FILE", "", "",
-     "a file of Istio's Helm values", Group::run, of_pod | args, files<&ManifestOptions::values>},
+     "a file of Istio's Helm values", Group::run, with_pod_file | of_manifest, files<&ManifestOptions::values>},
     {"why", '\0', {}, Kind::boolean, "", "", "",
      "which annotation or default gives each argument", Group::output, args, boolean<&ManifestOptions::why>},
     {"repair", '\0', {}, Kind::boolean, "", "", "",

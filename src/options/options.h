@@ -33,6 +33,7 @@ enum class Command : std::uint8_t {
   doctor,
   pods,
   args,
+  inject,
   cni,
   completion
 };
@@ -74,12 +75,13 @@ struct PodsOptions {
   bool repair = false;
 };
 
-// `args`, and commands that take --pod in place of options.
+// `args`, `inject`, and commands that take --pod in place of options.
 struct ManifestOptions {
   std::vector<std::string> files;   // "-" is standard input
   std::string pod;                  // the file of --pod; empty: not given
   HelmValues set;                   // of --set
   std::vector<std::string> values;  // files of Helm values
+  std::string injected;             // the file of --template
   bool why = false;
 };
 

@@ -197,9 +197,14 @@ void check_pod(const Tokens& tokens, const OptionsOfPod& of_pod) {
 }
 
 void check_manifest(const CommandLine& line) {
-  if (line.command == Command::args) {
-    if (!line.manifest.files.empty()) return;
-    refuse_combination("args: no file given", fmt::format("for example: {}", info(Command::args).example));
+  const auto missing = [&](std::string_view what) {
+    refuse_combination(fmt::format("{}: no {} given", name(*line.command), what),
+                       fmt::format("for example: {}", info(*line.command).example));
+  };
+  if (line.command == Command::args || line.command == Command::inject) {
+    if (line.manifest.files.empty()) missing("file");
+    if (line.command == Command::inject && line.manifest.injected.empty()) missing("template");
+    return;
   }
   if (!line.manifest.pod.empty() || (line.manifest.set.empty() && line.manifest.values.empty())) return;
   refuse_combination("--set, --values: Helm values without a pod", "they go with --pod");
@@ -255,12 +260,12 @@ void take_pod(CommandLine& line, const Tokens& tokens, const PodReader& read_pod
   const OptionsOfPod of_pod = read_pod(line.manifest);
   check_pod(tokens, of_pod);
   const std::vector<std::string_view> arguments(of_pod.arguments.begin(), of_pod.arguments.end());
-  Tokens all = options::tokenize(arguments, *line.command);
-  for (const auto& [flag, values] : all.flags) {
+  Tokens together = options::tokenize(arguments, *line.command);
+  for (const auto& [flag, values] : together.flags) {
     for (const std::string& value : values) flag->set(line, {*flag, value, {}});
   }
-  all.flags.insert(all.flags.end(), tokens.flags.begin(), tokens.flags.end());
-  set_from_environment(line, all, [&](std::string_view name) -> std::optional<std::string_view> {
+  together.flags.insert(together.flags.end(), tokens.flags.begin(), tokens.flags.end());
+  set_from_environment(line, together, [&](std::string_view name) -> std::optional<std::string_view> {
     const auto found = of_pod.environment.find(name);
     return found != of_pod.environment.end() ? std::optional<std::string_view>(found->second) : std::nullopt;
   });

@@ -13,14 +13,14 @@ using ::testing::StartsWith;
 using Type = Node::Type;
 
 Node one(std::string_view text) {
-  Documents documents = parse_documents(text, "a.yaml");
+  Documents documents = parse_documents(std::string(text), "a.yaml");
   EXPECT_EQ(documents.list.size(), 1U) << text;
   return documents.list.empty() ? Node{} : std::move(documents.list[0].root);
 }
 
 std::string error_of(std::string_view text) {
   try {
-    (void)parse_documents(text, "a.yaml");
+    (void)parse_documents(std::string(text), "a.yaml");
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::usage);
     return error.what() + (error.hint().empty() ? "" : "; " + error.hint());
@@ -53,19 +53,21 @@ TEST(Read, FindsNoNull) {
   EXPECT_EQ(root.find("c"), nullptr);
 }
 
-TEST(Read, DocumentsAreNumberedAndEmptyOnesLeftOut) {
+TEST(Read, DocumentsAreNumberedAndEmptyOnesAreNull) {
   const Documents documents = parse_documents("a: 1\n---\n# nothing\n---\nb: 2\n...\n---\nc: 3\n", "a.yaml");
-  ASSERT_EQ(documents.list.size(), 3U);
-  EXPECT_EQ(documents.list[0].number, 1U);
-  EXPECT_EQ(documents.list[1].number, 3U);
-  EXPECT_EQ(documents.list[2].number, 4U);
+  ASSERT_EQ(documents.list.size(), 4U);
+  EXPECT_TRUE(documents.list[1].root.is_null());
+  EXPECT_EQ(documents.list[3].number, 4U);
+  EXPECT_FALSE(documents.list[0].marked);
+  EXPECT_TRUE(documents.list[3].marked);
+  EXPECT_EQ(documents.list[3].first_line, 7U);
   for (const std::string_view text : {"", "\n", "# a comment\n", "---\n", "null\n"})
-    EXPECT_TRUE(parse_documents(text, "a.yaml").list.empty()) << text;
+    EXPECT_TRUE(parse_documents(std::string(text), "a.yaml").empty()) << text;
 }
 
 TEST(Read, JsonAndYamlAreOne) {
   const std::string_view text = R"({"a": [1, -2, 1.50, true, null, "x\ud83d\ude00\/"], "b": {"c": ""}})";
-  Documents json = parse_documents(text, "a.json");
+  Documents json = parse_documents(std::string(text), "a.json");
   EXPECT_EQ(json.form, Form::json);
   EXPECT_EQ(json.list[0].root, one("a: [1, -2, 1.50, true, null, \"x\xF0\x9F\x98\x80/\"]\nb: {c: ''}\n"));
   // kubectl reads it as YAML, too.
