@@ -16,7 +16,7 @@ add_executable(sidetrack_static $<TARGET_OBJECTS:sidetrack>)
 set_target_properties(sidetrack_static PROPERTIES OUTPUT_NAME sidetrack RUNTIME_OUTPUT_DIRECTORY static)
 # By file: the target libsidetrack brings shared libraries along.
 add_dependencies(sidetrack_static libsidetrack)
-target_link_libraries(sidetrack_static PRIVATE $<TARGET_FILE:libsidetrack> static_iptc -l:libnftnl.a ${libraries}/libmnl.a Threads::Threads)
+target_link_libraries(sidetrack_static PRIVATE $<TARGET_FILE:libsidetrack> static_iptc -l:libnftnl.a -l:libyaml.a ${libraries}/libmnl.a Threads::Threads)
 # Not beside -static-libstdc++ or -static-libgcc: with those g++ links libc as a shared library, but without a loader for it.
 target_link_options(sidetrack_static PRIVATE -static-pie -Wl,--gc-sections -Wl,-z,relro,-z,now)
 if(CMAKE_SYSTEM_PROCESSOR STREQUAL x86_64)

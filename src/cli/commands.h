@@ -28,6 +28,8 @@ ExitCode run_doctor(CommandLine& line);
 ExitCode run_show(CommandLine& line);
 ExitCode run_explain(CommandLine& line);
 ExitCode run_pods(CommandLine& line);
+ExitCode run_args(CommandLine& line);
+ExitCode run_inject(CommandLine& line);
 ExitCode run_cni(CommandLine& line);
 ExitCode run_completion(CommandLine& line);
 
@@ -49,6 +51,8 @@ inline constexpr Run runs[] = {
     {Command::clean, run_clean},
     {Command::doctor, run_doctor},
     {Command::pods, run_pods},
+    {Command::args, run_args},
+    {Command::inject, run_inject},
     {Command::cni, run_cni},
     {Command::completion, run_completion},
 };

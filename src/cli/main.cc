@@ -12,6 +12,7 @@
 #include "cli/commands.h"
 #include "cli/log.h"
 #include "cli/standard_streams.h"
+#include "manifest/arguments.h"
 #include "options/options.h"
 #include "system/write_all.h"
 
@@ -19,7 +20,7 @@ namespace sidetrack::cli {
 namespace {
 
 ExitCode run(const std::vector<std::string_view>& args, CommandLine& line) {
-  line = parse(args, process_environment);
+  line = parse(args, process_environment, manifest::options_of_pod);
   if (line.version) {
     print("sidetrack " + std::string(version) + "\n");
     return ExitCode::done;

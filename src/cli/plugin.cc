@@ -3,7 +3,6 @@
 
 #include <unistd.h>
 
-#include <cerrno>
 #include <new>
 #include <string>
 
@@ -12,6 +11,7 @@
 #include "cli/standard_streams.h"
 #include "cni/cni_error.h"
 #include "cni/network_configuration.h"
+#include "system/read_all.h"
 #include "system/write_all.h"
 
 namespace sidetrack::cli {
@@ -22,20 +22,9 @@ constexpr std::size_t largest_input = 16U << 20;
 
 std::string read_input() {
   std::string text;
-  std::size_t size = 0;
-  while (true) {
-    if (size == text.size()) text.resize(size + (1U << 14));
-    const ssize_t got = read(STDIN_FILENO, text.data() + size, text.size() - size);
-    if (got < 0 && errno == EINTR) continue;
-    const int error = got < 0 ? errno : size > largest_input ? EFBIG : 0;
-    if (error != 0) {
-      throw cni::CniError(cni::Code::input_output, "cannot read standard input: " + errno_words(error));
-    }
-    if (got == 0) break;
-    size += static_cast<std::size_t>(got);
-  }
-  text.resize(size);
-  return text;
+  const int error = read_all(STDIN_FILENO, largest_input, text);
+  if (error == 0) return text;
+  throw cni::CniError(cni::Code::input_output, "cannot read standard input: " + errno_words(error));
 }
 
 cni::Answer answer() {

@@ -36,6 +36,7 @@ constexpr Named named_values[] = {
     {"CIDRS|'*'", "*", Source::none},
     {"NAME", "", Source::interfaces},
     {"NAMES", "", Source::interfaces},
+    {"FILE", "", Source::files},
     {"PATH", "", Source::files},
     {"PATH|NAME", "", Source::namespaces},
     {"PID", "", Source::processes},

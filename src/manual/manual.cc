@@ -124,6 +124,20 @@ every pod that the CNI plugin has recorded in
 .Pa /run/sidetrack/pods .
 A pod that takes too long is said to, and does not hold up the others.
 )"},
+    {Command::args,
+     R"(A line for each pod template of the files, of the arguments as Istio's injector writes them, quoted for a shell.
+Pods that are not injected are named with the reason.
+.Fl -set
+and
+.Fl -values
+give the Helm values that count where a pod has no annotation.
+)"},
+    {Command::inject, R"(Prints the manifest with the init container istio-init, first, with the arguments that
+.Cm args
+prints, and with the containers and volumes of the template.
+Everything else keeps its meaning and order; documents without such pods keep every byte.
+A manifest that is injected already is injected anew, which changes nothing if the template is the same.
+)"},
     {Command::cni, R"(.Cm install
 copies this program to
 .Pa /opt/cni/bin/sidetrack-cni
@@ -209,6 +223,21 @@ since the rules for IPv4 are always made.
     {"probe", "Try real connections in addition to comparing the rules.\n"},
     {"clean", "Say what\n.Cm clean\nwould remove instead.\n"},
     {"plan", "Ask about the rules of the given options, not the live ones; needs no privilege.\n"},
+    {"pod", R"(The manifest of a pod
+.Pq YAML or JSON; - for standard input
+whose options these are, in place of options.
+)"},
+    {"template", R"(A pod's manifest, or the spec of one, whose
+.Li initContainers , containers , volumes
+and
+.Li imagePullSecrets
+are put into pods.
+)"},
+    {"set", R"(One of Istio's Helm values that count where a pod has no annotation, as
+.Li global.proxy.includeIPRanges=10.96.0.0/12 ;
+may be given several times.
+)"},
+    {"values", "A file of such values, or an IstioOperator; may be given several times.\n"},
     {"wait",
      "How long to wait for the lock of the network namespace, which every run that changes it takes, and for the lock "
      "of the legacy tables.\n"},

@@ -15,50 +15,54 @@
 namespace sidetrack {
 namespace {
 
-constexpr std::string_view status_annotation = "sidecar.istio.io/status";
-constexpr std::string_view inject_annotation = "sidecar.istio.io/inject";
-constexpr std::string_view mode_annotation = "sidecar.istio.io/interceptionMode";
 constexpr std::string_view init_container = "istio-init";
 
-constexpr std::string_view excluded_ports_flag = "istio-local-exclude-ports";
-constexpr std::uint16_t usual_status_port = 15020;
 constexpr std::uint16_t ports_of_proxy[] = {15021, 15090};  // readiness, Prometheus
 
+using enum Passed;
 constexpr AnnotationInfo table[] = {
-    {{mode_annotation}, "istio-inbound-interception-mode", "REDIRECT"},
-    {{"traffic.sidecar.istio.io/includeOutboundIPRanges"}, "istio-service-cidr", "*"},
-    {{"traffic.sidecar.istio.io/excludeOutboundIPRanges"}, "istio-service-exclude-cidr", ""},
-    {{"traffic.sidecar.istio.io/includeInboundPorts"}, "istio-inbound-ports", "*"},
-    {{"traffic.sidecar.istio.io/excludeInboundPorts"}, excluded_ports_flag, ""},
-    {{"traffic.sidecar.istio.io/includeOutboundPorts"}, "istio-outbound-ports", ""},
-    {{"traffic.sidecar.istio.io/excludeOutboundPorts"}, "istio-local-outbound-ports-exclude", ""},
-    {{"traffic.sidecar.istio.io/excludeInterfaces"}, "istio-exclude-interfaces", ""},
+    {{mode_annotation}, "istio-inbound-interception-mode", always, "meshConfig.defaultConfig.interceptionMode"},
+    {{"traffic.sidecar.istio.io/includeOutboundIPRanges"},
+     "istio-service-cidr",
+     always,
+     "global.proxy.includeIPRanges"},
+    {{"traffic.sidecar.istio.io/excludeOutboundIPRanges"},
+     "istio-service-exclude-cidr",
+     always,
+     "global.proxy.excludeIPRanges"},
+    {{"traffic.sidecar.istio.io/includeInboundPorts"},
+     "istio-inbound-ports",
+     always,
+     "global.proxy.includeInboundPorts"},
+    {{"traffic.sidecar.istio.io/excludeInboundPorts"}, excluded_ports_flag, always, "global.proxy.excludeInboundPorts"},
+    {{"traffic.sidecar.istio.io/includeOutboundPorts"},
+     "istio-outbound-ports",
+     if_asked,
+     "global.proxy.includeOutboundPorts"},
+    {{"traffic.sidecar.istio.io/excludeOutboundPorts"},
+     "istio-local-outbound-ports-exclude",
+     if_asked,
+     "global.proxy.excludeOutboundPorts"},
     {{"istio.io/reroute-virtual-interfaces", "traffic.sidecar.istio.io/kubevirtInterfaces"},
      "kube-virt-interfaces",
+     if_asked,
      ""},
+    {{"traffic.sidecar.istio.io/excludeInterfaces"}, "istio-exclude-interfaces", if_asked, ""},
 };
 
 const Flag& flag_named(std::string_view name) { return *std::ranges::find(flags(), name, &Flag::name); }
 
-// Of an annotation that is no option's alone; the flag gives it a type.
-Given given(std::string_view annotation, std::string_view text) {
-  return {flag_named(excluded_ports_flag), text, annotation};
-}
-
-std::optional<std::string_view> find(const Annotations& annotations, std::string_view name) {
-  const auto found = annotations.find(name);
-  return found != annotations.end() ? std::optional<std::string_view>(found->second) : std::nullopt;
-}
-
 bool is_false(std::string_view inject) {
   if (inject.empty()) return false;
-  const Given value = given(inject_annotation, inject);
+  const Given value = given_by(inject_annotation, inject);
   return !options::boolean({value, inject});
 }
 
 // {"initContainers": ["istio-init"], "containers": ["istio-proxy"], …}; either may be null.
 bool lists_init_container(std::string_view status) {
-  const auto refuse = [&](std::string_view expected) { options::refuse(given(status_annotation, status), expected); };
+  const auto refuse = [&](std::string_view expected) {
+    options::refuse(given_by(status_annotation, status), expected);
+  };
   const auto document = nlohmann::json::parse(status, nullptr, false);
   if (!document.is_object()) refuse("a JSON object, as the sidecar injector writes it");
   bool listed = false;
@@ -74,21 +78,11 @@ bool lists_init_container(std::string_view status) {
   return listed;
 }
 
-std::optional<std::uint16_t> status_port(const Annotations& annotations) {
-  const auto text = find(annotations, status_port_annotation);
-  if (!text) return usual_status_port;
-  if (text->empty() || *text == "0") return std::nullopt;
-  const Given value = given(status_port_annotation, *text);
-  try {
-    return options::port({value, *text});
-  } catch (const Error&) {
-    options::refuse(value, "a port from 1 to 65535, or 0 for none");
-  }
-}
-
 // The pod's ports, then those of the proxy, none twice.
 std::string excluded_ports(std::vector<std::uint16_t> of_pod, const Annotations& annotations) {
-  if (const auto port = status_port(annotations)) of_pod.push_back(*port);
+  const Setting asked = status_port(annotations, {});
+  if (!asked.value.empty() && asked.value != "0")
+    of_pod.push_back(options::port({given_by(asked.from, asked.value), asked.value}));
   of_pod.insert(of_pod.end(), std::begin(ports_of_proxy), std::end(ports_of_proxy));
   std::vector<std::uint16_t> once;
   for (const std::uint16_t port : of_pod) {
@@ -97,26 +91,50 @@ std::string excluded_ports(std::vector<std::uint16_t> of_pod, const Annotations&
   return fmt::format("{}", fmt::join(once, ","));
 }
 
-// Checks the value as the option checks it, and returns it.
-std::string_view checked(const AnnotationInfo& row, const Annotations& annotations, CommandLine& line) {
-  for (const std::string_view name : row.names) {
-    const auto text = name.empty() ? std::nullopt : find(annotations, name);
-    if (!text) continue;
-    const Given value{flag_named(row.flag), *text, name};
-    if (text->starts_with('@')) options::refuse(value, "the values themselves, not the name of a file");
-    try {
-      value.flag.set(line, value);
-    } catch (const Error& error) {
-      throw Error(error.code(), error.what());  // what to do with an option does not help who writes an annotation
-    }
-    return *text;
-  }
-  return row.preset;
-}
-
 }  // namespace
 
 std::span<const AnnotationInfo> annotation_table() { return table; }
+
+// The option gives it a type.
+Given given_by(std::string_view annotation, std::string_view text) {
+  return {flag_named(excluded_ports_flag), text, annotation};
+}
+
+std::optional<std::string_view> find(const Annotations& annotations, std::string_view name) {
+  const auto found = annotations.find(name);
+  return found != annotations.end() ? std::optional<std::string_view>(found->second) : std::nullopt;
+}
+
+Setting setting(const AnnotationInfo& row, const Annotations& annotations, const HelmValues& helm, CommandLine& line) {
+  Setting asked = row.helm_value.empty() ? Setting{} : helm_setting(helm, row.helm_value);
+  for (const std::string_view name : row.names) {
+    const auto text = name.empty() ? std::nullopt : find(annotations, name);
+    if (!text) continue;
+    asked = {*text, name};
+    break;
+  }
+  const Given value{flag_named(row.flag), asked.value, asked.from};
+  if (asked.value.starts_with('@')) options::refuse(value, "the values themselves, not the name of a file");
+  try {
+    value.flag.set(line, value);
+  } catch (const Error& error) {
+    throw Error(error.code(), error.what());  // what to do with an option does not help who writes an annotation
+  }
+  return asked;
+}
+
+Setting status_port(const Annotations& annotations, const HelmValues& helm) {
+  const auto text = find(annotations, status_port_annotation);
+  const Setting asked = text ? Setting{*text, status_port_annotation} : helm_setting(helm, "global.proxy.statusPort");
+  if (asked.value.empty() || asked.value == "0") return asked;
+  const Given value = given_by(asked.from, asked.value);
+  try {
+    static_cast<void>(options::port({value, asked.value}));
+  } catch (const Error&) {
+    options::refuse(value, "a port from 1 to 65535, or 0 for none");
+  }
+  return asked;
+}
 
 Interception interception(const Annotations& annotations) {
   const auto status = find(annotations, status_annotation);
@@ -128,7 +146,7 @@ Interception interception(const Annotations& annotations) {
   Interception result;
   CommandLine line;
   for (const AnnotationInfo& row : table) {
-    std::string value(checked(row, annotations, line));
+    std::string value(setting(row, annotations, {}, line).value);
     if (row.flag == excluded_ports_flag) value = excluded_ports(line.config.inbound_exclude_ports, annotations);
     // One word: a value may begin with a dash, as the name of an interface may.
     if (!value.empty()) result.options.push_back(fmt::format("--{}={}", row.flag, value));

@@ -1,28 +1,59 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// What a pod's annotations ask for, as options of `sidetrack apply`: one table, for all who read annotations.
+// What a pod's annotations ask for, as options of `sidetrack apply`: one table, for all who read annotations. The CNI
+// plugin takes it as what is to be programmed (interception()); istio_init.h as the arguments that Istio's injector
+// writes.
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "options/flags.h"
+#include "options/helm_values.h"
+
 namespace sidetrack {
 
 using Annotations = std::map<std::string, std::string, std::less<>>;
 
+// Whether Istio's injector writes an option that the pod does not ask for.
+enum class Passed : std::uint8_t { always, if_asked };
+
+// In the order in which istio-init gets the options.
 struct AnnotationInfo {
   std::array<std::string_view, 2> names;  // the second counts if the first is not there; it may be empty
   std::string_view flag;                  // the option that takes the value: Flag::name
-  std::string_view preset;                // its value without an annotation
+  Passed passed;
+  std::string_view helm_value;  // what counts if no annotation is there: HelmValueInfo::name; empty: nothing
 };
 [[nodiscard]] std::span<const AnnotationInfo> annotation_table();
 
+inline constexpr std::string_view inject_annotation = "sidecar.istio.io/inject";  // newer: a label of this name
+inline constexpr std::string_view status_annotation = "sidecar.istio.io/status";  // of a pod that is injected
+inline constexpr std::string_view mode_annotation = "sidecar.istio.io/interceptionMode";
+inline constexpr std::string_view excluded_ports_flag = "istio-local-exclude-ports";
 // The port that the kubelet's probes are sent to; not intercepted.
 inline constexpr std::string_view status_port_annotation = "status.sidecar.istio.io/port";
+
+// What counts for a row; checked by its option, which stores it in `line`. Nothing is read but the text: that of a pod
+// must not name files (@FILE) of whoever reads it. Throws Error (usage) that names the annotation or the Helm value,
+// the value, and what was expected.
+[[nodiscard]] Setting setting(const AnnotationInfo& row, const Annotations& annotations, const HelmValues& helm,
+                              CommandLine& line);
+
+// The annotation of that name.
+[[nodiscard]] std::optional<std::string_view> find(const Annotations& annotations, std::string_view name);
+
+// The port of probes, as it is written; none if it is "0" or empty. Throws as setting() does.
+[[nodiscard]] Setting status_port(const Annotations& annotations, const HelmValues& helm);
+
+// A value that is no option's alone, for messages.
+[[nodiscard]] Given given_by(std::string_view annotation, std::string_view text);
 
 struct Interception {
   std::string left_alone;  // why the pod is not to be intercepted; empty: it is
@@ -31,9 +62,7 @@ struct Interception {
 };
 
 // A pod is intercepted if it carries sidecar.istio.io/status, unless sidecar.istio.io/inject is false, istio-init is
-// among the containers of the status, or the mode is NONE. Nothing is read but the annotations: the text of a pod must
-// not name files (@FILE) of whoever reads it. Throws Error (usage) that names the annotation, its value, and what was
-// expected.
+// among the containers of the status, or the mode is NONE. Throws as setting() does.
 [[nodiscard]] Interception interception(const Annotations& annotations);
 
 }  // namespace sidetrack

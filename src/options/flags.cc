@@ -40,6 +40,10 @@ Value& member(CommandLine& line, Value PodsOptions::*which) {
   return line.pods.*which;
 }
 template <typename Value>
+Value& member(CommandLine& line, Value ManifestOptions::*which) {
+  return line.manifest.*which;
+}
+template <typename Value>
 Value& member(CommandLine& line, Value CniOptions::*which) {
   return line.cni.*which;
 }
@@ -185,6 +189,23 @@ void absolute_path(CommandLine& line, const Given& given) {
   member(line, Member) = given.text.substr(0, end == std::string_view::npos ? 1 : end + 1);
 }
 
+std::string file_name(const Given& given) {
+  if (given.text.empty()) refuse(given, "the name of a file, or - for standard input");
+  return std::string(given.text);
+}
+
+template <auto Member>
+void file(CommandLine& line, const Given& given) {
+  member(line, Member) = file_name(given);
+}
+
+template <auto Member>
+void files(CommandLine& line, const Given& given) {
+  member(line, Member).push_back(file_name(given));
+}
+
+void set_helm(CommandLine& line, const Given& given) { set_helm_values(line.manifest.set, given.text); }
+
 void set_envoy_user(CommandLine& line, const Given& given) {
   if (given.text.empty()) return;
   line.names.envoy_user = given.text;
@@ -214,8 +235,12 @@ void set_owner_groups_exclude(CommandLine& line, const Given& given) {
 using enum Command;
 constexpr CommandSet all = Command::apply | CommandSet(render) | diff | verify | show | explain | clean | doctor;
 constexpr CommandSet planned = CommandSet(apply) | render | diff | verify | explain;
-constexpr CommandSet printing = CommandSet(diff) | verify | show | explain | doctor | pods | cni;  // as text or as JSON
-constexpr CommandSet logging = all | pods | cni;
+constexpr CommandSet printing =
+    CommandSet(diff) | verify | show | explain | doctor | pods | args | cni;  // as text or as JSON
+constexpr CommandSet with_pod_file =
+    CommandSet(render) | diff | verify | explain;  // of one that is not there yet, or as it should be
+constexpr CommandSet of_manifest = CommandSet(args) | inject;
+constexpr CommandSet logging = all | pods | of_manifest | cni;
 
 // clang-format off
 constexpr CommandInfo command_table[] = {
@@ -237,6 +262,10 @@ constexpr CommandInfo command_table[] = {
      "sidetrack doctor --json"},
     {pods, "pods", "[options]", {}, "the pods of this node: what is captured, and is it as recorded?",
      "sidetrack pods --repair"},
+    {args, "args", "-f FILE [options]", {}, "what istio-init gets for a pod's manifest, and why",
+     "sidetrack args -f deployment.yaml --why"},
+    {inject, "inject", "-f FILE --template FILE [options]", {}, "put istio-init and a proxy of your own into a pod's manifest",
+     "sidetrack inject -f deployment.yaml --template proxy.yaml"},
     {cni, "cni", "install|uninstall|status [options]", {"install|uninstall|status"}, "the CNI plugin of this node",
      "sidetrack cni install --exclude-namespaces kube-system --watch"},
     {completion, "completion", "bash|zsh|fish", {"bash|zsh|fish"}, "print the completion script for a shell",
@@ -339,6 +368,18 @@ constexpr Flag flag_table[] = {
      "the rules of the given options, not the live ones", Group::run, explain, boolean<&CommandLine::plan>},
     {"backend", '\0', {}, Kind::choice, "BACKEND", "auto|nftables|iptables-nft|iptables-legacy", "auto",
      "which backend holds the rules", Group::run, all | cni, set_backend},
+    {"filename", 'f', {}, Kind::text, "FILE", "", "",
+     "the manifest, YAML or JSON; - for standard input", Group::run, of_manifest, files<&ManifestOptions::files>},
+    {"template", '\0', {}, Kind::text, "FILE", "", "",
+     "the containers and volumes to put into pods", Group::run, inject, file<&ManifestOptions::injected>},
+    {"pod", '\0', {}, Kind::text, "FILE", "", "",
+     "a pod's manifest in place of options", Group::run, with_pod_file, file<&ManifestOptions::pod>},
+    {"set", '\0', {}, Kind::text, "NAME=VALUE", "", "",
+     "one of Istio's Helm values", Group::run, with_pod_file | of_manifest, set_helm},
+    {"values", '\0', {}, Kind::text, "FILE", "", "",
+     "a file of Istio's Helm values", Group::run, with_pod_file | of_manifest, files<&ManifestOptions::values>},
+    {"why", '\0', {}, Kind::boolean, "", "", "",
+     "which annotation or default gives each argument", Group::output, args, boolean<&ManifestOptions::why>},
     {"repair", '\0', {}, Kind::boolean, "", "", "",
      "apply what is recorded where it differs", Group::run, pods, boolean<&PodsOptions::repair>},
     {"metrics", '\0', {}, Kind::text, "FILE", "", "",

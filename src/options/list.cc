@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cerrno>
 
 #include "model/error.h"
 #include "model/printable.h"
 #include "options/values.h"
+#include "system/descriptor.h"
+#include "system/read_all.h"
 
 namespace sidetrack::options {
 namespace {
@@ -23,22 +24,10 @@ std::string read_file(const Given& given, const std::string& path) {
     return Error(ExitCode::usage,
                  fmt::format("{}: cannot read the list {}: {}", name_of(given), excerpt(path), errno_words(error)));
   };
-  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) throw unreadable(errno);
+  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.valid()) throw unreadable(errno);
   std::string text;
-  std::size_t size = 0;
-  int error = 0;
-  for (bool ended = false; !ended && error == 0;) {
-    if (size == text.size()) text.resize(size + (1U << 16));
-    const ssize_t got = read(file, text.data() + size, text.size() - size);
-    if (got > 0) size += static_cast<std::size_t>(got);
-    ended = got == 0;
-    if (got < 0 && errno != EINTR) error = errno;
-    if (size > largest_file) error = EFBIG;
-  }
-  close(file);
-  if (error != 0) throw unreadable(error);
-  text.resize(size);
+  if (const int error = read_all(file.get(), largest_file, text); error != 0) throw unreadable(error);
   return text;
 }
 

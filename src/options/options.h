@@ -7,6 +7,8 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -15,11 +17,26 @@
 
 #include "model/config.h"
 #include "model/packet.h"
+#include "options/helm_values.h"
 #include "options/log_options.h"
 
 namespace sidetrack {
 
-enum class Command : std::uint8_t { apply, render, diff, verify, show, explain, clean, doctor, pods, cni, completion };
+enum class Command : std::uint8_t {
+  apply,
+  render,
+  diff,
+  verify,
+  show,
+  explain,
+  clean,
+  doctor,
+  pods,
+  args,
+  inject,
+  cni,
+  completion
+};
 [[nodiscard]] std::string_view name(Command command);
 
 enum class Format : std::uint8_t { text, nft, json, mermaid, dot, svg };  // --format
@@ -58,6 +75,16 @@ struct PodsOptions {
   bool repair = false;
 };
 
+// `args`, `inject`, and commands that take --pod in place of options.
+struct ManifestOptions {
+  std::vector<std::string> files;   // "-" is standard input
+  std::string pod;                  // the file of --pod; empty: not given
+  HelmValues set;                   // of --set
+  std::vector<std::string> values;  // files of Helm values
+  std::string injected;             // the file of --template
+  bool why = false;
+};
+
 struct CommandLine {
   std::optional<Command> command;  // nothing: the help or the version of the program is asked for
   bool drop_in = false;            // the form of istio-iptables; command is apply
@@ -89,15 +116,24 @@ struct CommandLine {
   bool brief = false;                   // explain --brief
   PacketOptions packet;                 // explain
   PodsOptions pods;                     // pods
+  ManifestOptions manifest;             // args; --pod
   CniOptions cni;                       // cni
   Shell shell = Shell::bash;            // completion
 };
 
+// The options that a pod's manifest stands for, with the variables of its istio-init.
+struct OptionsOfPod {
+  std::vector<std::string> arguments;
+  std::map<std::string, std::string, std::less<>> environment;
+};
+using PodReader = std::function<OptionsOfPod(const ManifestOptions&)>;
+
 // `args` as main has them, the program's own name first. No arguments at all ask for the help. For commands that work
 // by a plan, what the command line leaves open is taken from the environment, else it is upstream's default. Sets
-// dry_run for render and explain --plan as well.
-// Throws Error (usage).
-[[nodiscard]] CommandLine parse(std::span<const std::string_view> args, const Environment& environment);
+// dry_run for render and explain --plan as well. With --pod, `read_pod` gives the options, and the variables in place
+// of the environment. Throws Error (usage).
+[[nodiscard]] CommandLine parse(std::span<const std::string_view> args, const Environment& environment,
+                                const PodReader& read_pod = {});
 
 // The options of `sidetrack apply` alone, one word each: nothing is taken from the environment. Throws Error (usage).
 [[nodiscard]] CommandLine parse_apply(std::span<const std::string> options);

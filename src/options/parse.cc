@@ -6,6 +6,7 @@
 
 #include "model/error.h"
 #include "model/printable.h"
+#include "options/annotations.h"
 #include "options/flags.h"
 #include "options/suggest.h"
 #include "options/tokens.h"
@@ -89,7 +90,7 @@ bool takes_options_of_rules(const CommandLine& line) {
     case Command::diff:
       return !line.clean;
     case Command::explain:
-      return line.plan;
+      return line.plan || !line.manifest.pod.empty();
     default:
       return false;
   }
@@ -113,6 +114,14 @@ void set_from_environment(CommandLine& line, const Flag& flag, const Environment
     if (!value || !says_something(flag, *value)) continue;
     flag.set(line, {flag, *value, *variable});
     return;
+  }
+}
+
+// What the command line leaves open.
+void set_from_environment(CommandLine& line, const Tokens& tokens, const Environment& environment) {
+  for (const Flag& flag : flags()) {
+    if (flag.commands.contains(*line.command) && tokens.find(flag) == nullptr)
+      set_from_environment(line, flag, environment);
   }
 }
 
@@ -174,8 +183,36 @@ void check_cni(const CommandLine& line, const Tokens& tokens) {
   }
 }
 
+// What the manifest says is not to be said again.
+void check_pod(const Tokens& tokens, const OptionsOfPod& of_pod) {
+  for (const auto& [flag, values] : tokens.flags) {
+    if (flag->letter == '\0' || flag->group != Group::traffic) continue;
+    const bool is_of_pod =
+        std::ranges::find(of_pod.arguments, fmt::format("-{}", flag->letter)) != of_pod.arguments.end();
+    const bool is_annotated =
+        std::ranges::find(annotation_table(), flag->name, &AnnotationInfo::flag) != annotation_table().end();
+    if (is_of_pod || is_annotated)
+      refuse_combination(fmt::format("{}: the manifest of --pod says it", spelled(*flag)), "leave one of them out");
+  }
+}
+
+void check_manifest(const CommandLine& line) {
+  const auto missing = [&](std::string_view what) {
+    refuse_combination(fmt::format("{}: no {} given", name(*line.command), what),
+                       fmt::format("for example: {}", info(*line.command).example));
+  };
+  if (line.command == Command::args || line.command == Command::inject) {
+    if (line.manifest.files.empty()) missing("file");
+    if (line.command == Command::inject && line.manifest.injected.empty()) missing("template");
+    return;
+  }
+  if (!line.manifest.pod.empty() || (line.manifest.set.empty() && line.manifest.values.empty())) return;
+  refuse_combination("--set, --values: Helm values without a pod", "they go with --pod");
+}
+
 // What would be ignored without a word is refused.
 void check_combinations(const CommandLine& line, const Tokens& tokens) {
+  check_manifest(line);
   const int places = (line.netns.empty() ? 0 : 1) + (line.pid ? 1 : 0) + (line.network_namespace.empty() ? 0 : 1);
   if (places > 1) refuse_combination("--netns, --pid and --network-namespace name one place: give one of them");
 
@@ -217,6 +254,24 @@ void check_combinations(const CommandLine& line, const Tokens& tokens) {
   }
 }
 
+// The options of a pod's manifest, as if they were given here.
+void take_pod(CommandLine& line, const Tokens& tokens, const PodReader& read_pod) {
+  if (!read_pod) refuse_combination("--pod: manifests are read by the program alone");
+  const OptionsOfPod of_pod = read_pod(line.manifest);
+  check_pod(tokens, of_pod);
+  const std::vector<std::string_view> arguments(of_pod.arguments.begin(), of_pod.arguments.end());
+  Tokens together = options::tokenize(arguments, *line.command);
+  for (const auto& [flag, values] : together.flags) {
+    for (const std::string& value : values) flag->set(line, {*flag, value, {}});
+  }
+  together.flags.insert(together.flags.end(), tokens.flags.begin(), tokens.flags.end());
+  set_from_environment(line, together, [&](std::string_view name) -> std::optional<std::string_view> {
+    const auto found = of_pod.environment.find(name);
+    return found != of_pod.environment.end() ? std::optional<std::string_view>(found->second) : std::nullopt;
+  });
+  line.plan = true;
+}
+
 }  // namespace
 
 std::optional<std::string_view> process_environment(std::string_view name) {
@@ -232,7 +287,7 @@ CommandLine parse_apply(std::span<const std::string> options) {
   return parse(words, [](std::string_view) { return std::optional<std::string_view>(); });
 }
 
-CommandLine parse(Arguments arguments, const Environment& environment) {
+CommandLine parse(Arguments arguments, const Environment& environment, const PodReader& read_pod) {
   CommandLine line = choose_command(arguments);
   if (!line.command || line.help) return line;
   const Tokens tokens = options::tokenize(arguments, *line.command);
@@ -250,12 +305,10 @@ CommandLine parse(Arguments arguments, const Environment& environment) {
     line.cni.action = static_cast<CniAction>(choice_of_words(line, tokens.words, "action"));
   line.packet.words = tokens.words;
   refuse_words(line, tokens, arguments);
-  if (takes_options_of_rules(line)) {
-    for (const Flag& flag : flags()) {
-      if (flag.commands.contains(*line.command) && tokens.find(flag) == nullptr) {
-        set_from_environment(line, flag, environment);
-      }
-    }
+  if (!line.manifest.pod.empty()) {
+    take_pod(line, tokens, read_pod);
+  } else if (takes_options_of_rules(line)) {
+    set_from_environment(line, tokens, environment);
   }
   check_combinations(line, tokens);
   // Neither touches anything: they need no address of the pod.

@@ -14,6 +14,14 @@ std::string grouped(std::uint64_t number) {
   return text;
 }
 
+std::string shell_quoted(std::string_view word) {
+  constexpr std::string_view plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-";
+  if (!word.empty() && word.find_first_not_of(plain) == std::string_view::npos) return std::string(word);
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? std::string_view("'\\''") : std::string_view(&c, 1);
+  return quoted + "'";
+}
+
 std::string shell_words(std::string_view flag) {
   if (flag.ends_with(" *")) return fmt::format("{}'*'", flag.substr(0, flag.size() - 1));
   return std::string(flag);

@@ -10,6 +10,9 @@ namespace sidetrack {
 // "10000" with separators, for people: "10,000".
 [[nodiscard]] std::string grouped(std::uint64_t number);
 
+// One word as a shell takes it: in quotes if it has to be.
+[[nodiscard]] std::string shell_quoted(std::string_view word);
+
 // "-x 10.0.0.0/8", as it is given in a shell: a bare * in quotes.
 [[nodiscard]] std::string shell_words(std::string_view flag);
 

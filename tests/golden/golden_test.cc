@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Every scenario in rules/: what is rendered equals the files; so do the drawings and tables of the documentation.
+// Every scenario in rules/: what is rendered equals the files; so do the drawings and tables of the documentation, and
+// what `args` says of the manifests.
 // `golden_tests --update` writes them instead.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cctype>
 #include <fstream>
 #include <iostream>
 
+#include "golden/manifests.h"
 #include "golden/pages.h"
 #include "golden/renderings.h"
+#include "options/annotations.h"
 
 namespace sidetrack {
 namespace {
@@ -25,11 +29,35 @@ TEST_P(Golden, RendersAsItsFiles) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Rules, Golden, ::testing::ValuesIn(scenarios()), [](const auto& scenario) {
-  std::string name = scenario.param.name;
+std::string test_name(std::string name) {
   for (char& c : name) c = std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
   return name;
-});
+}
+
+INSTANTIATE_TEST_SUITE_P(Rules, Golden, ::testing::ValuesIn(scenarios()),
+                         [](const auto& scenario) { return test_name(scenario.param.name); });
+
+class OfManifest : public ::testing::TestWithParam<Manifest> {};
+
+TEST_P(OfManifest, ArgsAreAsItsFile) {
+  const Manifest& manifest = GetParam();
+  EXPECT_EQ(read_file(manifest.expected()), said_of(manifest)) << manifest.expected();
+}
+
+INSTANTIATE_TEST_SUITE_P(Manifests, OfManifest, ::testing::ValuesIn(manifests()),
+                         [](const auto& manifest) { return test_name(manifest.param.name); });
+
+TEST(Manifests, HaveEachAnnotationAlone) {
+  for (const AnnotationInfo& row : annotation_table()) {
+    for (const std::string_view name : row.names) {
+      if (name.empty()) continue;
+      EXPECT_TRUE(std::ranges::any_of(manifests(), [&](const Manifest& manifest) {
+        return read_file(manifest.file).find(name) != std::string::npos;
+      })) << name;
+    }
+  }
+  EXPECT_GE(manifests().size(), 20U);
+}
 
 // The gallery is only worth something as long as it covers the whole command line.
 TEST(Gallery, CoversEveryOptionOfThePlan) {
@@ -84,6 +112,8 @@ void update() {
     for (const auto& [file, text] : renderings(scenario))
       std::ofstream(scenario.folder / file, std::ios::binary) << text;
   }
+  for (const Manifest& manifest : manifests())
+    std::ofstream(manifest.expected(), std::ios::binary) << said_of(manifest);
 }
 
 }  // namespace

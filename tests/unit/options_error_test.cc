@@ -392,7 +392,7 @@ TEST(ParseError, CombinationsWithoutEffect) {
        "--format and --json go with render and --dry-run"},
       {"sidetrack apply --json", "--format: apply prints no rules", "--format and --json go with render and --dry-run"},
       {"sidetrack clean --json", "--json: not an option of clean",
-       "it belongs to: apply, render, diff, verify, show, explain, doctor, pods, cni"},
+       "it belongs to: apply, render, diff, verify, show, explain, doctor, pods, args, cni"},
       {"sidetrack explain out tcp :80 -b 80", "-b, --istio-inbound-ports: without effect on the live rules",
        "--plan asks about the rules of the given options"},
       {"sidetrack diff --clean -p 1", "-p, --envoy-port: without effect on the live rules",

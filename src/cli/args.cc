@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "cli/commands.h"
+#include "cli/log.h"
+#include "manifest/arguments.h"
+
+namespace sidetrack::cli {
+
+ExitCode run_args(CommandLine& line) {
+  std::vector<std::string> warnings;
+  const auto pods = manifest::arguments(line.manifest, warnings);
+  for (const std::string& warning : warnings) warn(warning);
+  if (line.format == Format::json) {
+    print(manifest::arguments_json(pods));
+    return ExitCode::done;
+  }
+  if (line.manifest.why) {
+    print(manifest::why_text(pods));
+    return ExitCode::done;
+  }
+  for (const manifest::PodArguments& pod : pods) {
+    if (!pod.init.not_injected.empty()) info(manifest::not_injected(pod.pod, pod.init.not_injected));
+  }
+  print(manifest::arguments_text(pods));
+  return ExitCode::done;
+}
+
+}  // namespace sidetrack::cli

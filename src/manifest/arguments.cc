@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "manifest/arguments.h"
+
+#include <fmt/format.h>
+
+#include "manifest/helm_values_file.h"
+#include "manifest/inject.h"
+#include "manifest/write.h"
+#include "model/error.h"
+#include "model/printable.h"
+
+namespace sidetrack::manifest {
+namespace {
+
+constexpr std::string_view kinds_with_pods = "a Pod, Deployment, StatefulSet, DaemonSet, ReplicaSet, Job or CronJob";
+
+// The files in their order, then --set, as Helm does.
+HelmValues helm_values(const ManifestOptions& options) {
+  HelmValues values;
+  for (const std::string& file : options.values) read_helm_values(values, file);
+  for (const auto& [name, value] : options.set) values.insert_or_assign(name, value);
+  return values;
+}
+
+std::string not_known(const std::string& kind) {
+  return fmt::format("kind {}: not known, and left out though it seems to have a pod template", excerpt(kind));
+}
+
+// All of a file, with what a reader should know of the others.
+std::vector<PodTemplate> pods_of(Documents& documents, std::vector<std::string>& warnings) {
+  if (documents.empty())
+    throw Error(ExitCode::usage, fmt::format("{}: empty: expected {}", excerpt(documents.name), kinds_with_pods));
+  std::vector<std::string> skipped;
+  auto pods = pod_templates(documents, skipped);
+  for (const std::string& kind : skipped)
+    warnings.push_back(fmt::format("{}: {}", excerpt(documents.name), not_known(kind)));
+  if (pods.empty() && skipped.empty())
+    warnings.push_back(fmt::format("{}: no pod: looked for {}", excerpt(documents.name), kinds_with_pods));
+  return pods;
+}
+
+}  // namespace
+
+std::vector<PodArguments> arguments(const ManifestOptions& options, std::vector<std::string>& warnings) {
+  const HelmValues values = helm_values(options);
+  std::vector<PodArguments> made;
+  for (const std::string& file : options.files) {
+    Documents documents = read_documents(file);
+    for (const PodTemplate& pod : pods_of(documents, warnings)) {
+      made.push_back({pod, init_arguments(pod, values)});
+      made.back().pod.pod = nullptr;  // it ends with the documents
+    }
+  }
+  return made;
+}
+
+std::string injected(const ManifestOptions& options, std::vector<std::string>& notes,
+                     std::vector<std::string>& warnings) {
+  const HelmValues values = helm_values(options);
+  const InjectionTemplate wanted = read_template(read_documents(options.injected), warnings);
+  std::string text;
+  for (const std::string& file : options.files) {
+    Documents documents = read_documents(file);
+    std::vector<std::size_t> changed;
+    for (const PodTemplate& pod : pods_of(documents, warnings)) {
+      const Injected result = inject(pod, wanted, values);
+      if (!result.not_injected.empty()) notes.push_back(not_injected(pod, result.not_injected));
+      if (result.changed) changed.push_back(pod.document);
+    }
+    if (!text.empty()) text += "---\n";
+    text += written(documents, changed);
+  }
+  return text;
+}
+
+OptionsOfPod options_of_pod(const ManifestOptions& options) {
+  Documents documents = read_documents(options.pod);
+  std::vector<std::string> skipped;
+  const auto pods = pod_templates(documents, skipped);
+  const auto refuse = [&](const std::string& what, std::string hint) {
+    throw Error(ExitCode::usage, fmt::format("{}: {}", excerpt(documents.name), what), std::move(hint));
+  };
+  if (pods.empty()) refuse(fmt::format("no pod: expected {}", kinds_with_pods), "");
+  if (pods.size() > 1) {
+    std::vector<std::string> titles;
+    for (const PodTemplate& pod : pods) titles.push_back(title(pod));
+    refuse(fmt::format("{} pods: {}: expected one", pods.size(), fmt::join(titles, ", ")),
+           "sidetrack args shows the options of each; kubectl get KIND NAME -o yaml prints one");
+  }
+  const InitArguments init = init_arguments(pods[0], helm_values(options));
+  if (!init.not_injected.empty()) refuse(not_injected(pods[0], init.not_injected), "it has no rules to show");
+  return {words(init), init_environment(pods[0])};
+}
+
+}  // namespace sidetrack::manifest

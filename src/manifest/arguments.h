@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "manifest/report.h"
+#include "options/options.h"
+
+namespace sidetrack::manifest {
+
+// What the pods of the files ask for. `warnings` gets what a reader of the result should know.
+[[nodiscard]] std::vector<PodArguments> arguments(const ManifestOptions& options, std::vector<std::string>& warnings);
+
+// The files with the template put into their pods, one after the other; `notes` gets why some are left as they are.
+// Throws Error (usage) before anything is returned.
+[[nodiscard]] std::string injected(const ManifestOptions& options, std::vector<std::string>& notes,
+                                   std::vector<std::string>& warnings);
+
+// The options that the one pod of --pod stands for. Throws Error (usage) if the file has none or several, or if it is
+// not injected.
+[[nodiscard]] OptionsOfPod options_of_pod(const ManifestOptions& options);
+
+}  // namespace sidetrack::manifest

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#pragma once
+
+#include <string>
+
+#include "options/helm_values.h"
+
+namespace sidetrack::manifest {
+
+// Takes over what a file of Istio's Helm values, or an IstioOperator, sets of the values that count; the rest of it is
+// not looked at. Throws Error (usage) for what cannot be read, and for a value that is neither a string nor a number.
+void read_helm_values(HelmValues& values, const std::string& file);
+
+}  // namespace sidetrack::manifest

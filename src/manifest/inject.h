@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#pragma once
+
+#include <string>
+
+#include "manifest/pods.h"
+#include "manifest/template.h"
+
+namespace sidetrack::manifest {
+
+struct Injected {
+  std::string not_injected;  // why nothing is put there; empty: it is
+  bool changed = false;      // it was not as it is now
+};
+
+// Puts the template into the pod: istio-init with the arguments that the pod's annotations ask for, first; then the
+// template's other init containers; its containers last; its volumes; and the annotation sidecar.istio.io/status. What
+// an earlier injection put there, by that annotation, is taken out first: doing it again changes nothing. A container
+// of the pod's own that has the name of one of the template's is merged into that, and kept in the annotation
+// proxy.istio.io/overrides.
+// Throws Error (usage) as init_arguments() does, with nothing changed.
+[[nodiscard]] Injected inject(const PodTemplate& pod, const InjectionTemplate& injected, const HelmValues& helm);
+
+}  // namespace sidetrack::manifest

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// JSON by the events of nlohmann's parser: no document of its own is made, and the depth is bounded.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+
+#include "manifest/read.h"
+#include "model/error.h"
+#include "model/printable.h"
+
+namespace sidetrack::manifest {
+namespace {
+
+class Builder : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  bool null() override { return add(Node::Type::null, "null"); }
+  bool boolean(bool value) override { return add(Node::Type::boolean, value ? "true" : "false"); }
+  bool number_integer(number_integer_t value) override { return add(Node::Type::number, std::to_string(value)); }
+  bool number_unsigned(number_unsigned_t value) override { return add(Node::Type::number, std::to_string(value)); }
+  bool number_float(number_float_t, const string_t& text) override { return add(Node::Type::number, text); }
+  bool string(string_t& text) override { return add(Node::Type::string, std::move(text)); }
+  bool binary(binary_t&) override { return fail("binary data"); }
+
+  bool start_object(std::size_t) override { return open(Node::Type::mapping); }
+  bool start_array(std::size_t) override { return open(Node::Type::list); }
+  bool end_object() override { return close(); }
+  bool end_array() override { return close(); }
+  bool key(string_t& text) override {
+    if (!open_.back().keys.insert(text).second)
+      return fail(fmt::format("'{}': the key is there already", excerpt(text)));
+    open_.back().key = std::move(text);
+    return true;
+  }
+  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception& error) override {
+    // "[json.exception.parse_error.101] parse error at line 3, column 7: …"
+    const std::string_view words = error.what();
+    return fail("not JSON: " + std::string(words.substr(std::min(words.find("] ") + 2, words.size()))));
+  }
+
+  Node root;
+  std::string problem;
+
+ private:
+  struct Open {
+    Node node;
+    std::string key;  // of the value to come, in a mapping
+    std::set<std::string, std::less<>> keys;
+  };
+
+  bool fail(std::string what) {
+    problem = std::move(what);
+    return false;
+  }
+
+  bool count() { return ++nodes_ <= most_nodes || fail(fmt::format("more than {} values", most_nodes)); }
+
+  bool add(Node::Type type, std::string text) {
+    Node node;
+    node.type = type;
+    node.style = type == Node::Type::string ? Node::Style::double_quoted : Node::Style::plain;
+    node.text = std::move(text);
+    return count() && put(std::move(node));
+  }
+
+  bool put(Node node) {
+    if (open_.empty()) {
+      root = std::move(node);
+    } else if (Open& parent = open_.back(); parent.node.type == Node::Type::list) {
+      parent.node.items.push_back(std::move(node));
+    } else {
+      parent.node.entries.push_back({std::move(parent.key), Node::Style::double_quoted, std::move(node)});
+    }
+    return true;
+  }
+
+  bool open(Node::Type type) {
+    if (open_.size() >= deepest_node)
+      return fail(fmt::format("more than {} lists and mappings in each other", deepest_node));
+    Open made;
+    made.node.type = type;
+    made.node.flow = true;
+    open_.push_back(std::move(made));
+    return count();
+  }
+
+  bool close() {
+    Node node = std::move(open_.back().node);
+    open_.pop_back();
+    return put(std::move(node));
+  }
+
+  std::vector<Open> open_;
+  std::size_t nodes_ = 0;
+};
+
+}  // namespace
+
+std::vector<Document> parse_json(std::string_view text, std::string_view name) {
+  Builder builder;
+  const bool parsed = nlohmann::json::sax_parse(text.begin(), text.end(), &builder);
+  if (!parsed) throw Error(ExitCode::usage, fmt::format("{}: {}", place(name, 0), builder.problem));
+  std::vector<Document> made;
+  made.push_back({std::move(builder.root)});
+  return made;
+}
+
+}  // namespace sidetrack::manifest

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "manifest/node.h"
+
+#include <algorithm>
+
+#include "manifest/scalar.h"
+
+namespace sidetrack::manifest {
+
+Node Node::string(std::string_view text) {
+  Node node;
+  node.type = Type::string;
+  node.text = text;
+  node.style = Style::double_quoted;
+  return node;
+}
+
+const Node* Node::find(std::string_view key) const {
+  const auto found = std::ranges::find(entries, key, &Entry::key);
+  return found != entries.end() && !found->value.is_null() ? &found->value : nullptr;
+}
+
+Node* Node::find(std::string_view key) {
+  const auto found = std::ranges::find(entries, key, &Entry::key);
+  return found != entries.end() && !found->value.is_null() ? &found->value : nullptr;
+}
+
+bool Node::is_true() const { return type == Type::boolean && manifest::is_true(text); }
+
+bool operator==(const Node& a, const Node& b) {
+  return a.type == b.type && (a.is_null() || a.text == b.text) && a.items == b.items && a.entries == b.entries;
+}
+
+bool operator==(const Entry& a, const Entry& b) { return a.key == b.key && a.value == b.value; }
+
+std::string_view name(Node::Type type) {
+  switch (type) {
+    case Node::Type::null:
+      return "null";
+    case Node::Type::boolean:
+      return "a boolean";
+    case Node::Type::number:
+      return "a number";
+    case Node::Type::string:
+      return "a string";
+    case Node::Type::list:
+      return "a list";
+    case Node::Type::mapping:
+      return "a mapping";
+  }
+  return "";
+}
+
+}  // namespace sidetrack::manifest

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// A document of YAML or JSON as a value: its types as Kubernetes reads them, its order and its quotes as written.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sidetrack::manifest {
+
+// Whoever wrote the document decides how large it is: beyond these it is refused. A List of all pods of a large cluster
+// is within them.
+inline constexpr std::size_t largest_document = 32U << 20;  // bytes
+inline constexpr std::size_t deepest_node = 100;            // of lists and mappings in each other
+inline constexpr std::size_t most_nodes = 2'000'000;        // with each alias counted as what it stands for
+
+struct Entry;
+
+struct Node {
+  enum class Type : std::uint8_t { null, boolean, number, string, list, mapping };
+  enum class Style : std::uint8_t { plain, single_quoted, double_quoted, literal, folded };
+
+  Type type = Type::null;
+  Style style = Style::plain;  // of a scalar
+  bool flow = false;           // a list or mapping in brackets
+  std::uint32_t line = 0;      // counts from 1; 0: not known
+  std::string text;            // of a scalar, as written: "yes", "0x1F", "~"; of a string what it says
+  std::vector<Node> items;     // of a list
+  std::vector<Entry> entries;  // of a mapping, in order; no two of one key
+
+  [[nodiscard]] static Node string(std::string_view text);
+  [[nodiscard]] bool is_null() const { return type == Type::null; }
+  [[nodiscard]] bool is_scalar() const { return type != Type::list && type != Type::mapping; }
+
+  // Of a mapping; nullptr if there is none. A value of null counts as none, as it does for Kubernetes.
+  [[nodiscard]] const Node* find(std::string_view key) const;
+  [[nodiscard]] Node* find(std::string_view key);
+
+  // Of a boolean.
+  [[nodiscard]] bool is_true() const;
+};
+
+struct Entry {
+  std::string key;
+  Node::Style style = Node::Style::plain;  // of the key
+  Node value;
+};
+
+// Equal in meaning: the same types, texts and order, however they are written.
+[[nodiscard]] bool operator==(const Node& a, const Node& b);
+[[nodiscard]] bool operator==(const Entry& a, const Entry& b);
+
+// "a string", "a mapping": for messages.
+[[nodiscard]] std::string_view name(Node::Type type);
+
+}  // namespace sidetrack::manifest

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "manifest/pods.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string_view>
+
+#include "model/error.h"
+#include "model/printable.h"
+
+namespace sidetrack::manifest {
+namespace {
+
+using Path = std::array<std::string_view, 4>;  // of keys; empty ones at its end
+
+struct KindInfo {
+  std::string_view kind;
+  Path pod;  // where the object has its pod template
+};
+constexpr Path usual_path = {"spec", "template"};
+constexpr KindInfo kind_table[] = {
+    {"Pod", {}},
+    {"Deployment", usual_path},
+    {"StatefulSet", usual_path},
+    {"DaemonSet", usual_path},
+    {"ReplicaSet", usual_path},
+    {"ReplicationController", usual_path},
+    {"DeploymentConfig", usual_path},  // of OpenShift
+    {"Job", usual_path},
+    {"CronJob", {"spec", "jobTemplate", "spec", "template"}},
+    {"PodTemplate", {"template"}},
+};
+
+constexpr std::string_view proxy_config_annotation = "proxy.istio.io/config";
+
+std::string joined(const Path& path) {
+  std::string text;
+  for (const std::string_view key : path) {
+    if (!key.empty()) text += fmt::format("{}{}", text.empty() ? "" : ".", key);
+  }
+  return text;
+}
+
+// What a message points to.
+struct Where {
+  std::string place;  // "web.yaml, document 2"
+  std::string title;  // "Deployment shop/web"; may be empty
+
+  // "web.yaml, document 2, line 12: Deployment shop/web"
+  [[nodiscard]] std::string text(std::size_t line = 0) const {
+    return fmt::format("{}{}{}{}", place, line == 0 ? "" : fmt::format(", line {}", line), title.empty() ? "" : ": ",
+                       title);
+  }
+};
+
+Where where(const PodTemplate& pod) { return {pod.place, title(pod)}; }
+
+std::string described(const Node* found) {
+  if (found == nullptr) return "missing";
+  if (!found->is_scalar() || found->is_null()) return std::string(name(found->type));
+  return fmt::format("{} '{}'", name(found->type), excerpt(found->text));
+}
+
+[[noreturn]] void refuse(const Where& where, std::string_view what, const Node* found, std::string_view expected,
+                         std::string hint = {}) {
+  throw Error(ExitCode::usage,
+              fmt::format("{}: {}: {}: expected {}", where.text(found == nullptr ? 0 : found->line), what,
+                          described(found), expected),
+              std::move(hint));
+}
+
+// A member of a mapping, if it is there and of this type.
+const Node* member(const Node* mapping, std::string_view key, Node::Type type, const Where& where) {
+  const Node* found = mapping == nullptr ? nullptr : mapping->find(key);
+  if (found != nullptr && found->type != type) refuse(where, key, found, name(type));
+  return found;
+}
+
+std::string text_of(const Node* mapping, std::string_view key, const Where& where) {
+  const Node* found = member(mapping, key, Node::Type::string, where);
+  return found == nullptr ? "" : found->text;
+}
+
+Node* at(Node& object, const Path& path) {
+  Node* node = &object;
+  for (const std::string_view key : path) {
+    if (key.empty() || node == nullptr) break;
+    node = node->find(key);
+  }
+  return node;
+}
+
+class Finder {
+ public:
+  Finder(std::vector<PodTemplate>& found, std::vector<std::string>& skipped) : found_(found), skipped_(skipped) {}
+
+  void document(Document& document, const std::string& place) {
+    document_ = document.number;
+    object(document.root, {place, ""});
+  }
+
+ private:
+  // `kind`: of an item of a typed list, which need not say it.
+  void object(Node& object, const Where& place, std::string kind = {}) {
+    if (object.type != Node::Type::mapping) refuse(place, "the document", &object, "an object of Kubernetes");
+    if (const std::string own = text_of(&object, "kind", place); !own.empty()) kind = own;
+    if (kind.empty()) refuse(place, "kind", object.find("kind"), "an object of Kubernetes, which has a kind");
+    Node* items = object.find("items");
+    if (kind.ends_with(list_suffix) && items != nullptr) return list(*items, place, kind);
+    const auto* const known = std::ranges::find(kind_table, kind, &KindInfo::kind);
+    if (known == std::end(kind_table)) return other(object, kind);
+
+    const Node* metadata = member(&object, "metadata", Node::Type::mapping, place);
+    PodTemplate made{
+        kind, text_of(metadata, "name", place), text_of(metadata, "namespace", place), place.place, document_, nullptr};
+    if (made.name.empty()) made.name = text_of(metadata, "generateName", place);
+    made.pod = at(object, known->pod);
+    if (made.pod == nullptr || made.pod->type != Node::Type::mapping)
+      refuse(where(made), joined(known->pod), made.pod, "a pod template");
+    found_.push_back(std::move(made));
+  }
+
+  static constexpr std::string_view list_suffix = "List";
+
+  void list(Node& items, const Where& place, const std::string& kind) {
+    if (items.type != Node::Type::list) refuse(place, "items", &items, "a list");
+    std::size_t number = 0;
+    for (Node& item : items.items)
+      object(item, {fmt::format("{}, item {}", place.place, ++number), ""},
+             kind.substr(0, kind.size() - list_suffix.size()));
+  }
+
+  void other(Node& object, const std::string& kind) {
+    const Node* pod = at(object, usual_path);
+    const Node* spec = pod == nullptr ? nullptr : pod->find("spec");
+    if (spec == nullptr || spec->find("containers") == nullptr) return;
+    if (std::ranges::find(skipped_, kind) == skipped_.end()) skipped_.push_back(kind);
+  }
+
+  std::vector<PodTemplate>& found_;
+  std::vector<std::string>& skipped_;
+  std::size_t document_ = 1;
+};
+
+// Annotations or labels. Of anything but strings the API server says that it cannot unmarshal it.
+Annotations strings_of(const Node* metadata, std::string_view key, const Where& where) {
+  Annotations made;
+  const Node* mapping = member(metadata, key, Node::Type::mapping, where);
+  if (mapping == nullptr) return made;
+  for (const Entry& entry : mapping->entries) {
+    if (entry.value.type != Node::Type::string) {
+      refuse(where, excerpt(entry.key), &entry.value, "a string",
+             entry.value.is_scalar() ? fmt::format("write it in quotes: {}: \"{}\"", excerpt(entry.key),
+                                                   entry.value.is_null() ? "" : excerpt(entry.value.text))
+                                     : "");
+    }
+    made.insert_or_assign(entry.key, entry.value.text);
+  }
+  return made;
+}
+
+// Its own runAsUser, wherever it is: among the init containers it is a native sidecar.
+std::optional<std::string> uid_of_proxy(const Node* spec, const Where& where) {
+  for (const std::string_view key : {"containers", "initContainers"}) {
+    const Node* containers = member(spec, key, Node::Type::list, where);
+    if (containers == nullptr) continue;
+    for (const Node& container : containers->items) {
+      if (container.type != Node::Type::mapping) refuse(where, key, &container, "a list of containers");
+      if (text_of(&container, "name", where) != proxy_container) continue;
+      const Node* context = member(&container, "securityContext", Node::Type::mapping, where);
+      const Node* uid = member(context, "runAsUser", Node::Type::number, where);
+      if (uid != nullptr) return uid->text;
+    }
+  }
+  return std::nullopt;
+}
+
+// The document in the annotation; nothing if there is none.
+std::optional<Node> proxy_config(const Annotations& annotations, const Where& where) {
+  const auto text = sidetrack::find(annotations, proxy_config_annotation);
+  if (!text) return std::nullopt;
+  Documents documents =
+      parse_documents(std::string(*text), fmt::format("{}: {}", where.text(), proxy_config_annotation));
+  if (documents.empty()) return std::nullopt;
+  if (documents.list.size() > 1 || documents.list[0].root.type != Node::Type::mapping)
+    refuse(where, proxy_config_annotation, &documents.list[0].root, "one mapping, Istio's ProxyConfig");
+  return std::move(documents.list[0].root);
+}
+
+const Node* metadata_node(const PodTemplate& pod) {
+  return member(pod.pod, "metadata", Node::Type::mapping, where(pod));
+}
+
+}  // namespace
+
+std::string title(const PodTemplate& pod) {
+  std::string text = excerpt(pod.kind);
+  if (!pod.name.empty()) text += " ";
+  if (!pod.namespace_.empty()) text += excerpt(pod.namespace_) + "/";
+  return text + excerpt(pod.name);
+}
+
+std::vector<PodTemplate> pod_templates(Documents& documents, std::vector<std::string>& skipped) {
+  std::vector<PodTemplate> found;
+  Finder finder(found, skipped);
+  for (Document& document : documents.list) {
+    if (document.root.is_null()) continue;
+    const bool one = documents.list.size() == 1 && document.number == 1;
+    finder.document(document, one ? excerpt(documents.name)
+                                  : fmt::format("{}, document {}", excerpt(documents.name), document.number));
+  }
+  return found;
+}
+
+PodMetadata metadata_of(const PodTemplate& pod, HelmValues& helm) {
+  const Where here = where(pod);
+  const Node* metadata = metadata_node(pod);
+  const Node* spec = member(pod.pod, "spec", Node::Type::mapping, here);
+  PodMetadata made;
+  made.namespace_ = pod.namespace_;
+  made.annotations = strings_of(metadata, "annotations", here);
+  const Annotations labels = strings_of(metadata, "labels", here);
+  if (const auto label = sidetrack::find(labels, inject_annotation)) made.inject_label = *label;
+  const Node* host_network = member(spec, "hostNetwork", Node::Type::boolean, here);
+  made.host_network = host_network != nullptr && host_network->is_true();
+  made.proxy_uid = uid_of_proxy(spec, here);
+  const auto config = proxy_config(made.annotations, here);
+  const std::string mode = text_of(config ? &*config : nullptr, "interceptionMode", here);
+  if (!mode.empty())
+    helm.insert_or_assign("meshConfig.defaultConfig.interceptionMode",
+                          HelmValue{mode, fmt::format("{}: interceptionMode", proxy_config_annotation)});
+  return made;
+}
+
+std::map<std::string, std::string, std::less<>> init_environment(const PodTemplate& pod) {
+  const Where here = where(pod);
+  const auto config = proxy_config(strings_of(metadata_node(pod), "annotations", here), here);
+  return strings_of(config ? &*config : nullptr, "proxyMetadata", here);
+}
+
+InitArguments init_arguments(const PodTemplate& pod, const HelmValues& helm,
+                             const std::optional<std::string>& proxy_uid) {
+  HelmValues values = helm;
+  PodMetadata metadata = metadata_of(pod, values);
+  if (!metadata.proxy_uid) metadata.proxy_uid = proxy_uid;
+  try {
+    return istio_init_arguments(metadata, values);
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("{}: {}", where(pod).text(), error.what()), error.hint());
+  }
+}
+
+}  // namespace sidetrack::manifest

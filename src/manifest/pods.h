@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// The pods that a manifest asks for.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "manifest/read.h"
+#include "options/istio_init.h"
+
+namespace sidetrack::manifest {
+
+inline constexpr std::string_view proxy_container = "istio-proxy";
+
+struct PodTemplate {
+  std::string kind;          // of the object: "Deployment"
+  std::string name;          // of the object, or its generateName; may be empty
+  std::string namespace_;    // of the object; empty: the one that kubectl is told
+  std::string place;         // "web.yaml, document 2": where the object is
+  std::size_t document = 1;  // its number
+  Node* pod = nullptr;       // the mapping that has the pod's metadata and spec; a part of the documents
+};
+
+// "Deployment shop/web"
+[[nodiscard]] std::string title(const PodTemplate& pod);
+
+// Of each object that has a pod template, also in lists, in order. `skipped` gets the kinds of other objects that seem
+// to have one, too. Throws Error (usage) for what is no object of Kubernetes.
+[[nodiscard]] std::vector<PodTemplate> pod_templates(Documents& documents, std::vector<std::string>& skipped);
+
+// What the injector looks at. `helm` gets what the annotation proxy.istio.io/config says in place of the mesh's.
+// Throws Error (usage) that names the object, what is wrong, and what was expected.
+[[nodiscard]] PodMetadata metadata_of(const PodTemplate& pod, HelmValues& helm);
+
+// The variables that istio-init has by the proxyMetadata of proxy.istio.io/config.
+[[nodiscard]] std::map<std::string, std::string, std::less<>> init_environment(const PodTemplate& pod);
+
+// What istio-init gets; `proxy_uid` counts if the pod has no container istio-proxy that says its own. Throws as
+// metadata_of() does.
+[[nodiscard]] InitArguments init_arguments(const PodTemplate& pod, const HelmValues& helm,
+                                           const std::optional<std::string>& proxy_uid = std::nullopt);
+
+}  // namespace sidetrack::manifest

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "manifest/read.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "model/error.h"
+#include "model/printable.h"
+#include "system/descriptor.h"
+#include "system/read_all.h"
+
+namespace sidetrack::manifest {
+namespace {
+
+constexpr std::string_view standard_input = "standard input";
+
+bool begins_as_json(std::string_view text) {
+  const auto first = text.find_first_not_of(" \t\r\n");
+  return first != std::string_view::npos && text[first] == '{';
+}
+
+}  // namespace
+
+std::string place(std::string_view name, std::size_t line) {
+  return line == 0 ? excerpt(name) : fmt::format("{}, line {}", excerpt(name), line);
+}
+
+bool Documents::empty() const {
+  return std::ranges::all_of(list, [](const Document& document) { return document.root.is_null(); });
+}
+
+Documents parse_documents(std::string text, std::string name) {
+  Documents made{std::move(name), Form::yaml, std::move(text), {}};
+  if (!begins_as_json(made.text)) {
+    made.list = parse_yaml(made.text, made.name);
+    return made;
+  }
+  try {
+    made.list = parse_json(made.text, made.name);
+    made.form = Form::json;
+  } catch (const Error&) {
+    // YAML has braces, too, and says in which line something is wrong.
+    made.list = parse_yaml(made.text, made.name);
+  }
+  return made;
+}
+
+Documents read_documents(const std::string& file) {
+  const bool is_standard_input = file == "-";
+  const std::string name = is_standard_input ? std::string(standard_input) : file;
+  const auto refuse = [&](int error) {
+    throw Error(ExitCode::usage, fmt::format("{}: cannot be read: {}", excerpt(name), errno_words(error)),
+                error == EFBIG ? fmt::format("at most {} MiB are read", largest_document >> 20U) : "");
+  };
+  Descriptor opened(is_standard_input ? -1 : open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!is_standard_input && !opened.valid()) refuse(errno);
+  std::string text;
+  const int error = read_all(is_standard_input ? STDIN_FILENO : opened.get(), largest_document, text);
+  if (error != 0) refuse(error);
+  return parse_documents(std::move(text), name);
+}
+
+}  // namespace sidetrack::manifest

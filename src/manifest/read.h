@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "manifest/node.h"
+
+namespace sidetrack::manifest {
+
+struct Document {
+  Node root;
+  std::size_t number = 1;      // of those of the file, from 1
+  std::size_t first_line = 1;  // that of its "---", or where it begins without
+  bool marked = false;         // it begins with "---"
+};
+
+enum class Form : std::uint8_t { yaml, json };
+
+struct Documents {
+  std::string name;  // of the file, for messages
+  Form form = Form::yaml;
+  std::string text;            // of all
+  std::vector<Document> list;  // empty ones, which are null, too
+
+  [[nodiscard]] bool empty() const;  // nothing but comments
+};
+
+// The file, or standard input of "-". Throws Error (usage) that names the file and the line for what cannot be read, is
+// too large, or is neither YAML nor JSON.
+[[nodiscard]] Documents read_documents(const std::string& file);
+
+// The same of a text, as kubectl reads it: JSON if it begins as JSON does, else YAML. Anchors, aliases and merge keys
+// are resolved; a key that is there twice, or that is a list or mapping, is refused.
+[[nodiscard]] Documents parse_documents(std::string text, std::string name);
+
+// "web.yaml", "web.yaml, line 12": where a message points to.
+[[nodiscard]] std::string place(std::string_view name, std::size_t line);
+
+// The two forms. JSON is one document.
+[[nodiscard]] std::vector<Document> parse_yaml(std::string_view text, std::string_view name);
+[[nodiscard]] std::vector<Document> parse_json(std::string_view text, std::string_view name);
+
+}  // namespace sidetrack::manifest

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// YAML by libyaml's events, which keep the style of every scalar.
+#include <fmt/format.h>
+#include <yaml.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <new>
+#include <utility>
+
+#include "manifest/read.h"
+#include "manifest/scalar.h"
+#include "model/error.h"
+#include "model/printable.h"
+
+namespace sidetrack::manifest {
+namespace {
+
+// What an alias stands for.
+struct Anchored {
+  Node node;
+  std::size_t nodes = 0;
+  std::size_t depth = 0;
+};
+
+class Event {
+ public:
+  Event() = default;
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
+  ~Event() { yaml_event_delete(&event_); }
+  yaml_event_t* get() { return &event_; }
+  const yaml_event_t* operator->() const { return &event_; }
+  [[nodiscard]] std::uint32_t line() const { return static_cast<std::uint32_t>(event_.start_mark.line + 1); }
+
+ private:
+  yaml_event_t event_{};
+};
+
+std::string_view text_of(const yaml_char_t* text) {
+  return text == nullptr ? std::string_view() : reinterpret_cast<const char*>(text);
+}
+
+Node::Style style_of(yaml_scalar_style_t style) {
+  switch (style) {
+    case YAML_SINGLE_QUOTED_SCALAR_STYLE:
+      return Node::Style::single_quoted;
+    case YAML_DOUBLE_QUOTED_SCALAR_STYLE:
+      return Node::Style::double_quoted;
+    case YAML_LITERAL_SCALAR_STYLE:
+      return Node::Style::literal;
+    case YAML_FOLDED_SCALAR_STYLE:
+      return Node::Style::folded;
+    default:
+      return Node::Style::plain;
+  }
+}
+
+// The tags that say no more than the types of JSON.
+struct Tag {
+  std::string_view name;
+  Node::Type type;
+};
+constexpr Tag tag_table[] = {{YAML_NULL_TAG, Node::Type::null},  {YAML_BOOL_TAG, Node::Type::boolean},
+                             {YAML_INT_TAG, Node::Type::number}, {YAML_FLOAT_TAG, Node::Type::number},
+                             {YAML_STR_TAG, Node::Type::string}, {"!", Node::Type::string},
+                             {YAML_SEQ_TAG, Node::Type::list},   {YAML_MAP_TAG, Node::Type::mapping}};
+
+class Reader {
+ public:
+  Reader(std::string_view text, std::string_view name) : name_(name) {
+    if (yaml_parser_initialize(&parser_) == 0) throw std::bad_alloc();
+    yaml_parser_set_input_string(&parser_, reinterpret_cast<const unsigned char*>(text.data()), text.size());
+  }
+  Reader(const Reader&) = delete;
+  Reader& operator=(const Reader&) = delete;
+  ~Reader() { yaml_parser_delete(&parser_); }
+
+  std::vector<Document> documents() {
+    std::vector<Document> made;
+    std::size_t number = 0;
+    while (true) {
+      Event event;
+      next(event);
+      if (event->type == YAML_STREAM_END_EVENT) return made;
+      if (event->type != YAML_DOCUMENT_START_EVENT) continue;  // the start of the stream, the end of a document
+      anchors_.clear();
+      const bool marked = event->data.document_start.implicit == 0;
+      const std::size_t line = event.line();
+      made.push_back({next_node(0), ++number, line, marked});
+    }
+  }
+
+ private:
+  [[noreturn]] void refuse(std::size_t line, const std::string& problem, std::string hint = {}) const {
+    throw Error(ExitCode::usage, fmt::format("{}: {}", place(name_, line), problem), std::move(hint));
+  }
+
+  void next(Event& event) {
+    if (yaml_parser_parse(&parser_, event.get()) != 0) return;
+    if (parser_.error == YAML_MEMORY_ERROR) throw std::bad_alloc();
+    const std::string_view problem = parser_.problem == nullptr ? "it cannot be parsed" : parser_.problem;
+    const bool is_tab = problem.find("cannot start any token") != std::string_view::npos;
+    const std::size_t line = parser_.error == YAML_READER_ERROR ? parser_.mark.line : parser_.problem_mark.line;
+    refuse(line + 1, fmt::format("not YAML: {}", problem), is_tab ? "indent with spaces, not tabs" : "");
+  }
+
+  Node next_node(std::size_t depth) {
+    Event event;
+    next(event);
+    return node(event, depth);
+  }
+
+  // What begins with this event; alone, its anchor is known afterwards.
+  Node node(Event& event, std::size_t depth) {
+    if (event->type == YAML_ALIAS_EVENT) return alias(event, depth);
+    count(event, 1, depth);
+    const std::size_t before = nodes_ - 1;
+    const std::size_t deepest_before = std::exchange(deepest_, depth);
+    std::string anchor;
+    Node made;
+    switch (event->type) {
+      case YAML_SEQUENCE_START_EVENT:
+        anchor = text_of(event->data.sequence_start.anchor);
+        made = list(event, depth);
+        break;
+      case YAML_MAPPING_START_EVENT:
+        anchor = text_of(event->data.mapping_start.anchor);
+        made = mapping(event, depth);
+        break;
+      default:
+        anchor = text_of(event->data.scalar.anchor);
+        made = scalar(event);
+        break;
+    }
+    if (!anchor.empty()) anchors_.insert_or_assign(anchor, Anchored{made, nodes_ - before, deepest_ - depth});
+    deepest_ = std::max(deepest_, deepest_before);
+    return made;
+  }
+
+  void count(const Event& event, std::size_t nodes, std::size_t depth) {
+    nodes_ += nodes;
+    deepest_ = std::max(deepest_, depth);
+    if (depth > deepest_node)
+      refuse(event.line(), fmt::format("more than {} lists and mappings in each other", deepest_node));
+    if (nodes_ > most_nodes)
+      refuse(event.line(), fmt::format("more than {} values, with those that aliases stand for", most_nodes));
+  }
+
+  Node alias(const Event& event, std::size_t depth) {
+    const std::string name(text_of(event->data.alias.anchor));
+    const auto found = anchors_.find(name);
+    if (found == anchors_.end())
+      refuse(event.line(), fmt::format("'*{}': there is no such anchor before it", excerpt(name)));
+    count(event, found->second.nodes, depth + found->second.depth);
+    return found->second.node;
+  }
+
+  // The type that a tag says, or the one without a tag.
+  Node::Type type(const Event& event, const yaml_char_t* tag, Node::Type without) const {
+    const std::string_view name = text_of(tag);
+    if (name.empty()) return without;
+    const auto* const found = std::ranges::find(tag_table, name, &Tag::name);
+    const bool is_string = found != std::end(tag_table) && found->type == Node::Type::string;
+    const bool fits =
+        found != std::end(tag_table) && (found->type == without || (is_string && without < Node::Type::list));
+    if (!fits)
+      refuse(event.line(), fmt::format("the tag '{}': expected the types of JSON", excerpt(name)), "leave it out");
+    return found->type;
+  }
+
+  Node scalar(const Event& event) const {
+    const auto& given = event->data.scalar;
+    Node made;
+    made.line = event.line();
+    made.text.assign(reinterpret_cast<const char*>(given.value), given.length);
+    made.style = style_of(given.style);
+    // A number in quotes with the tag !!int is a number.
+    const bool is_tagged = !text_of(given.tag).empty();
+    made.type = made.style == Node::Style::plain || is_tagged ? type_of_plain(made.text) : Node::Type::string;
+    if (is_tagged) {
+      made.type = type(event, given.tag, made.type);
+      made.style = made.type == Node::Type::string ? Node::Style::double_quoted : Node::Style::plain;
+    }
+    return made;
+  }
+
+  Node list(const Event& event, std::size_t depth) {
+    Node made;
+    made.type = type(event, event->data.sequence_start.tag, Node::Type::list);
+    made.flow = event->data.sequence_start.style == YAML_FLOW_SEQUENCE_STYLE;
+    made.line = event.line();
+    while (true) {
+      Event item;
+      next(item);
+      if (item->type == YAML_SEQUENCE_END_EVENT) return made;
+      made.items.push_back(node(item, depth + 1));
+    }
+  }
+
+  Node mapping(const Event& event, std::size_t depth) {
+    Node made;
+    made.type = type(event, event->data.mapping_start.tag, Node::Type::mapping);
+    made.flow = event->data.mapping_start.style == YAML_FLOW_MAPPING_STYLE;
+    made.line = event.line();
+    std::vector<Node> merged;
+    // Where each key is: a mapping of a thousand keys must not take a million comparisons.
+    std::map<std::string, std::size_t, std::less<>> keys;
+    while (true) {
+      Event event_of_key;
+      next(event_of_key);
+      if (event_of_key->type == YAML_MAPPING_END_EVENT) break;
+      const Node key = node(event_of_key, depth + 1);
+      if (key.type == Node::Type::string && key.style == Node::Style::plain && key.text == "<<") {
+        add_merged(merged, next_node(depth + 1), key.line);
+        continue;
+      }
+      if (!key.is_scalar() || key.is_null())
+        refuse(key.line, fmt::format("{} as a key: expected a string", name_of(key)));
+      Entry entry = entry_of(key);
+      if (!keys.emplace(entry.key, made.entries.size()).second)
+        refuse(key.line, fmt::format("'{}': the key is there already", excerpt(entry.key)));
+      entry.value = next_node(depth + 1);
+      made.entries.push_back(std::move(entry));
+    }
+    // A key of its own counts before a merged one, an earlier merged one before a later one.
+    for (Node& source : merged) {
+      for (Entry& entry : source.entries) {
+        if (keys.emplace(entry.key, made.entries.size()).second) made.entries.push_back(std::move(entry));
+      }
+    }
+    return made;
+  }
+
+  static std::string name_of(const Node& node) { return std::string(manifest::name(node.type)); }
+
+  static Entry entry_of(const Node& key) {
+    if (key.type == Node::Type::string) return {key.text, key.style, {}};
+    std::string text = key_of_plain(key.text);
+    const auto style = text == key.text ? Node::Style::plain : Node::Style::double_quoted;
+    return {std::move(text), style, {}};
+  }
+
+  void add_merged(std::vector<Node>& merged, Node value, std::uint32_t line) const {
+    if (value.type == Node::Type::mapping) {
+      merged.push_back(std::move(value));
+      return;
+    }
+    const auto is_mapping = [](const Node& item) { return item.type == Node::Type::mapping; };
+    if (value.type != Node::Type::list || !std::ranges::all_of(value.items, is_mapping))
+      refuse(line, fmt::format("'<<': {}: expected a mapping, or a list of mappings", name_of(value)));
+    std::ranges::move(value.items, std::back_inserter(merged));
+  }
+
+  yaml_parser_t parser_{};
+  std::string_view name_;
+  std::map<std::string, Anchored, std::less<>> anchors_;
+  std::size_t nodes_ = 0;
+  std::size_t deepest_ = 0;  // of what is being read
+};
+
+}  // namespace
+
+std::vector<Document> parse_yaml(std::string_view text, std::string_view name) {
+  return Reader(text, name).documents();
+}
+
+}  // namespace sidetrack::manifest

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "options/helm_values.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "model/error.h"
+#include "model/printable.h"
+#include "options/suggest.h"
+
+namespace sidetrack {
+namespace {
+
+constexpr HelmValueInfo known_values[] = {
+    {"global.proxy.includeIPRanges", "*"},     {"global.proxy.excludeIPRanges", ""},
+    {"global.proxy.includeInboundPorts", "*"}, {"global.proxy.excludeInboundPorts", ""},
+    {"global.proxy.includeOutboundPorts", ""}, {"global.proxy.excludeOutboundPorts", ""},
+    {"global.proxy.statusPort", "15020"},      {"meshConfig.defaultConfig.interceptionMode", "REDIRECT"},
+    {"meshConfig.proxyListenPort", "15001"},   {"meshConfig.proxyInboundListenPort", "15006"},
+};
+
+std::string_view known_name(std::string_view name) {
+  constexpr std::string_view of_istioctl = "values.";
+  std::string_view bare = name;
+  if (bare.starts_with(of_istioctl)) bare.remove_prefix(of_istioctl.size());
+  const auto* const found = std::ranges::find(known_values, bare, &HelmValueInfo::name);
+  if (found != std::end(known_values)) return found->name;
+  std::vector<std::string_view> names;
+  for (const HelmValueInfo& known : known_values) names.push_back(known.name);
+  const auto meant = options::nearest(bare, names);
+  throw Error(ExitCode::usage,
+              fmt::format("--set: '{}': not a value that istio-init's arguments depend on", excerpt(name)),
+              meant ? fmt::format("did you mean {}?", *meant) : fmt::format("these are: {}", fmt::join(names, ", ")));
+}
+
+bool names_something(std::string_view text) {
+  const auto part = text.substr(0, text.find(','));
+  return part.find('=') != std::string_view::npos;
+}
+
+// Up to the comma that another name follows; without the backslashes that Helm wants before the others.
+std::string take_value(std::string_view& text) {
+  std::string value;
+  while (!text.empty()) {
+    const char c = text.front();
+    text.remove_prefix(1);
+    if (c == '\\' && text.starts_with(',')) continue;
+    if (c == ',' && names_something(text)) break;
+    value += c;
+  }
+  return value;
+}
+
+}  // namespace
+
+std::span<const HelmValueInfo> helm_value_table() { return known_values; }
+
+Setting helm_setting(const HelmValues& values, std::string_view name) {
+  const auto found = values.find(name);
+  if (found != values.end()) return {found->second.text, found->second.from};
+  return {std::ranges::find(known_values, name, &HelmValueInfo::name)->preset, {}};
+}
+
+void set_helm_values(HelmValues& values, std::string_view text) {
+  do {
+    const auto equals = text.find('=');
+    if (equals == std::string_view::npos || equals == 0) {
+      throw Error(ExitCode::usage, fmt::format("--set: '{}': expected NAME=VALUE", excerpt(text)),
+                  fmt::format("for example --set {}=10.0.0.0/8", known_values[0].name));
+    }
+    const std::string_view name = known_name(text.substr(0, equals));
+    text.remove_prefix(equals + 1);
+    values.insert_or_assign(std::string(name), HelmValue{take_value(text), fmt::format("--set {}", name)});
+  } while (!text.empty());
+}
+
+}  // namespace sidetrack

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "options/istio_init.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "model/error.h"
+#include "options/values.h"
+
+namespace sidetrack {
+namespace {
+
+constexpr std::string_view ports_of_envoy = "15090,15021";
+constexpr std::string_view usual_uid = "1337";
+constexpr std::string_view uid_of_proxy = "runAsUser of istio-proxy";
+
+// Istio's webhook never injects there.
+constexpr std::string_view system_namespaces[] = {"kube-system", "kube-public", "kube-node-lease",
+                                                  "local-path-storage"};
+
+// The webhook takes any word but "false" for the namespace's default, and the user for whatever it seems to say.
+bool is_refused_by_pod(const PodMetadata& pod) {
+  const auto annotation = find(pod.annotations, inject_annotation);
+  const std::string_view word = pod.inject_label ? *pod.inject_label : annotation.value_or("");
+  if (word == "false") return true;
+  if (word != "true" && !word.empty()) options::refuse(given_by(inject_annotation, word), "true or false");
+  return false;
+}
+
+std::string why_not(const PodMetadata& pod) {
+  if (pod.host_network) return "spec.hostNetwork is true";
+  if (std::ranges::find(system_namespaces, pod.namespace_) != std::end(system_namespaces))
+    return fmt::format("nothing is injected in the namespace {}", pod.namespace_);
+  if (is_refused_by_pod(pod))
+    return fmt::format("{} {} is false", pod.inject_label ? "the label" : "the annotation", inject_annotation);
+  return "";
+}
+
+std::vector<std::string_view> split(std::string_view list) {
+  std::vector<std::string_view> items;
+  for (std::size_t comma = 0; comma != std::string_view::npos;) {
+    comma = list.find(',');
+    items.push_back(list.substr(0, comma));
+    list.remove_prefix(comma == std::string_view::npos ? list.size() : comma + 1);
+  }
+  return items;
+}
+
+std::string_view without_blanks(std::string_view text) {
+  constexpr std::string_view blanks = " \t\r\n";
+  const auto first = text.find_first_not_of(blanks);
+  return first == std::string_view::npos ? "" : text.substr(first, text.find_last_not_of(blanks) - first + 1);
+}
+
+// As written, unless the port of probes has to be added: then without blanks and empty items.
+std::string with_status_port(std::string_view of_pod, std::string_view port) {
+  if (port.empty() || port == "0") return std::string(of_pod);
+  std::string joined;
+  for (const std::string_view item : split(of_pod)) {
+    if (item == port) return std::string(of_pod);
+    if (const auto bare = without_blanks(item); !bare.empty()) joined += fmt::format("{},", bare);
+  }
+  return joined += port;
+}
+
+InitArgument excluded_ports(const Setting& of_pod, const Setting& status_port) {
+  const std::string more = with_status_port(of_pod.value, status_port.value);
+  std::string from(of_pod.from);
+  if (!status_port.from.empty()) from += fmt::format("{}{}", from.empty() ? "" : ", ", status_port.from);
+  return {"", more.empty() ? std::string(ports_of_envoy) : fmt::format("{},{}", ports_of_envoy, more), std::move(from)};
+}
+
+InitArgument port(const HelmValues& helm, std::string_view name) {
+  const Setting asked = helm_setting(helm, name);
+  static_cast<void>(options::port({given_by(asked.from, asked.value), asked.value}));
+  return {"", std::string(asked.value), std::string(asked.from)};
+}
+
+// TPROXY's proxy runs as root: 1337 stands for its group then.
+InitArgument proxy_uid(const PodMetadata& pod, Mode mode) {
+  if (!pod.proxy_uid || mode == Mode::tproxy) return {"", std::string(usual_uid), ""};
+  static_cast<void>(options::id({given_by(uid_of_proxy, *pod.proxy_uid), *pod.proxy_uid}));
+  return {"", *pod.proxy_uid, std::string(uid_of_proxy)};
+}
+
+const Flag& flag_of(const AnnotationInfo& row) { return *std::ranges::find(flags(), row.flag, &Flag::name); }
+
+bool is_passed(const AnnotationInfo& row, const Setting& asked) {
+  if (row.passed == Passed::always || !asked.value.empty()) return true;
+  return std::ranges::find(row.names, asked.from) != row.names.end() && !asked.from.empty();
+}
+
+}  // namespace
+
+InitArguments istio_init_arguments(const PodMetadata& pod, const HelmValues& helm) {
+  InitArguments made;
+  made.not_injected = why_not(pod);
+  if (!made.not_injected.empty()) return made;
+
+  const auto add = [](std::vector<InitArgument>& list, char letter, InitArgument argument) {
+    argument.option = fmt::format("-{}", letter);
+    list.push_back(std::move(argument));
+  };
+  CommandLine line;
+  std::vector<InitArgument> of_rows;
+  for (const AnnotationInfo& row : annotation_table()) {
+    const Setting asked = setting(row, pod.annotations, helm, line);
+    if (line.config.mode == Mode::none) return {fmt::format("{} is NONE", asked.from), {}};
+    if (!is_passed(row, asked)) continue;
+    add(of_rows, flag_of(row).letter,
+        row.flag == excluded_ports_flag ? excluded_ports(asked, status_port(pod.annotations, helm))
+                                        : InitArgument{"", std::string(asked.value), std::string(asked.from)});
+  }
+  add(made.arguments, 'p', port(helm, "meshConfig.proxyListenPort"));
+  add(made.arguments, 'z', port(helm, "meshConfig.proxyInboundListenPort"));
+  add(made.arguments, 'u', proxy_uid(pod, line.config.mode));
+  std::ranges::move(of_rows, std::back_inserter(made.arguments));
+  return made;
+}
+
+std::vector<std::string> words(const InitArguments& init) {
+  std::vector<std::string> made;
+  for (const InitArgument& argument : init.arguments) {
+    made.push_back(argument.option);
+    made.push_back(argument.value);
+  }
+  return made;
+}
+
+}  // namespace sidetrack

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// The arguments with which Istio's injector starts istio-init in a pod, in its order and with its words:
+// -p -z -u -m -i -x -b -d [-q] [-o] [-k] [-c].
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "options/annotations.h"
+
+namespace sidetrack {
+
+// What of a pod the injector looks at.
+struct PodMetadata {
+  std::string namespace_;
+  Annotations annotations;
+  std::optional<std::string> inject_label;  // sidecar.istio.io/inject; it wins over the annotation
+  bool host_network = false;
+  std::optional<std::string> proxy_uid;  // runAsUser of its container istio-proxy
+};
+
+struct InitArgument {
+  std::string option;  // "-p"
+  std::string value;   // as written
+  std::string from;    // what it comes from, several separated by ", "; empty: the default
+};
+
+struct InitArguments {
+  std::string not_injected;  // why the pod gets no istio-init; empty: it gets it
+  std::vector<InitArgument> arguments;
+};
+
+// Values are passed on as they are written. Throws Error (usage) as setting() does for what the option would refuse.
+[[nodiscard]] InitArguments istio_init_arguments(const PodMetadata& pod, const HelmValues& helm);
+
+// "-p", "15001", …
+[[nodiscard]] std::vector<std::string> words(const InitArguments& init);
+
+}  // namespace sidetrack

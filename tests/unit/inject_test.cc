@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// A manifest and a template in, the manifest out. That nothing else changes is tested by tests/manifest/run, too, with
+// another parser.
+#include "manifest/inject.h"
+
+#include <gmock/gmock.h>
+
+#include "manifest/arguments.h"
+#include "manifest/write.h"
+#include "model/error.h"
+#include "temporary_file.h"
+
+namespace sidetrack::manifest {
+namespace {
+
+using sidetrack::testing::TemporaryFile;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+constexpr const char* proxy = R"(spec:
+  containers:
+  - name: istio-proxy
+    image: envoy:1
+    env: [{name: LEVEL, value: info}]
+    securityContext: {runAsUser: 2000}
+  volumes:
+  - {name: sidecar, configMap: {name: sidecar}}
+)";
+
+struct Result {
+  std::string text;
+  std::vector<std::string> notes;
+  std::vector<std::string> warnings;
+};
+
+Result inject_into(const std::string& manifest, const std::string& injected = proxy) {
+  const TemporaryFile file(manifest);
+  const TemporaryFile template_file(injected);
+  ManifestOptions options;
+  options.files = {file.path()};
+  options.injected = template_file.path();
+  Result result;
+  result.text = manifest::injected(options, result.notes, result.warnings);
+  return result;
+}
+
+Node pod_of(const std::string& manifest, const std::string& injected = proxy) {
+  return parse_documents(inject_into(manifest, injected).text, "result").list[0].root;
+}
+
+std::vector<std::string> names(const Node& pod, std::string_view list) {
+  std::vector<std::string> made;
+  const Node* found = pod.find("spec")->find(list);
+  if (found == nullptr) return made;
+  for (const Node& item : found->items) made.push_back(name_of(item));
+  return made;
+}
+
+const Node& container(const Node& pod, std::string_view list, std::string_view name) {
+  const auto& items = pod.find("spec")->find(list)->items;
+  return *std::ranges::find(items, name, name_of);
+}
+
+std::string annotation(const Node& pod, std::string_view name) {
+  const Node* found = pod.find("metadata")->find("annotations")->find(name);
+  return found == nullptr ? "" : found->text;
+}
+
+std::string error_of(const std::string& manifest, const std::string& injected = proxy) {
+  try {
+    (void)inject_into(manifest, injected);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    return error.what() + (error.hint().empty() ? "" : "; " + error.hint());
+  }
+  return "no error";
+}
+
+constexpr const char* plain_pod = "kind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: web, image: web}]}\n";
+
+TEST(Inject, PutsTheProxyLastAndIstioInitFirst) {
+  const Node pod = pod_of(
+      "kind: Pod\nspec:\n  initContainers: [{name: migrate}, {name: istio-init, image: old}]\n  containers: [{name: "
+      "web}]\n  volumes: [{name: data}]\n");
+  EXPECT_THAT(names(pod, "initContainers"), ElementsAre("istio-init", "migrate"));
+  EXPECT_THAT(names(pod, "containers"), ElementsAre("web", "istio-proxy"));
+  EXPECT_THAT(names(pod, "volumes"), ElementsAre("data", "sidecar"));
+  const Node& init = container(pod, "initContainers", "istio-init");
+  EXPECT_THAT(init.find("image")->text, StartsWith("localhost/sidetrack:")) << "not of the one that was there";
+  std::vector<std::string> args;
+  for (const Node& word : init.find("args")->items) args.push_back(word.text);
+  EXPECT_THAT(args, ElementsAre("istio-iptables", "-p", "15001", "-z", "15006", "-u", "2000", "-m", "REDIRECT", "-i",
+                                "*", "-x", "", "-b", "*", "-d", "15090,15021,15020"))
+      << "the template's user is the proxy's";
+}
+
+TEST(Inject, WritesTheStatusAsIstioDoes) {
+  EXPECT_EQ(annotation(pod_of(plain_pod), "sidecar.istio.io/status"),
+            R"({"initContainers":["istio-init"],"containers":["istio-proxy"],"volumes":["sidecar"],)"
+            R"("imagePullSecrets":null,"revision":"default"})");
+  EXPECT_EQ(annotation(pod_of(plain_pod, "containers: [{name: a}]\nimagePullSecrets: [{name: s}]\n"),
+                       "sidecar.istio.io/status"),
+            R"({"initContainers":["istio-init"],"containers":["a"],"volumes":null,"imagePullSecrets":["s"],)"
+            R"("revision":"default"})");
+}
+
+TEST(Inject, NativeSidecarsComeBeforeThePodsOwnInitContainers) {
+  const std::string native =
+      "spec:\n  initContainers:\n  - {name: render}\n  - {name: istio-proxy, restartPolicy: Always, securityContext: "
+      "{runAsUser: 2000}}\n";
+  const Node pod = pod_of("kind: Pod\nspec: {initContainers: [{name: migrate}], containers: [{name: web}]}\n", native);
+  EXPECT_THAT(names(pod, "initContainers"), ElementsAre("istio-init", "render", "istio-proxy", "migrate"));
+  EXPECT_THAT(names(pod, "containers"), ElementsAre("web"));
+  EXPECT_EQ(container(pod, "initContainers", "istio-proxy").find("restartPolicy")->text, "Always");
+  EXPECT_EQ(container(pod, "initContainers", "istio-init").find("args")->items[6].text, "2000");
+}
+
+TEST(Inject, TheTemplatesOwnIstioInitCountsMore) {
+  const Node pod = pod_of(plain_pod, std::string(proxy) +
+                                         "  initContainers:\n  - {name: istio-init, image: mine, args: [--dual-stack], "
+                                         "securityContext: {readOnlyRootFilesystem: false}}\n");
+  const Node& init = container(pod, "initContainers", "istio-init");
+  EXPECT_EQ(init.find("image")->text, "mine");
+  EXPECT_EQ(init.find("args")->items.front().text, "istio-iptables");
+  EXPECT_EQ(init.find("args")->items.back().text, "--dual-stack");
+  EXPECT_EQ(init.find("securityContext")->find("readOnlyRootFilesystem")->text, "false");
+  EXPECT_EQ(init.find("securityContext")->find("runAsUser")->text, "0");
+}
+
+TEST(Inject, TheVariablesOfThePodAreThoseOfIstioInit) {
+  const Node pod = pod_of(
+      "kind: Pod\nmetadata: {annotations: {proxy.istio.io/config: '{proxyMetadata: {ISTIO_META_DNS_CAPTURE: "
+      "\"true\"}}'}}\nspec: {containers: [{name: web}]}\n");
+  const Node& env = *container(pod, "initContainers", "istio-init").find("env");
+  ASSERT_EQ(env.items.size(), 1U);
+  EXPECT_EQ(json_text(env.items[0]), R"({"name":"ISTIO_META_DNS_CAPTURE","value":"true"})");
+}
+
+constexpr const char* own_proxy =
+    "kind: Pod\nspec:\n  containers:\n  - {name: istio-proxy, image: mine, env: [{name: MORE, value: x}, {name: LEVEL, "
+    "value: debug}]}\n  - {name: web}\n";
+
+TEST(Inject, AContainerOfThePodsOwnIsMergedIntoTheTemplates) {
+  const Node pod = pod_of(own_proxy);
+  EXPECT_THAT(names(pod, "containers"), ElementsAre("web", "istio-proxy"));
+  const Node& merged = container(pod, "containers", "istio-proxy");
+  EXPECT_EQ(
+      json_text(merged),
+      R"({"name":"istio-proxy","image":"mine","env":[{"name":"MORE","value":"x"},{"name":"LEVEL","value":"debug"}],)"
+      R"("securityContext":{"runAsUser":2000}})");
+  EXPECT_EQ(annotation(pod, "proxy.istio.io/overrides"),
+            R"({"containers":[{"name":"istio-proxy","image":"mine","env":[{"name":"MORE","value":"x"},)"
+            R"({"name":"LEVEL","value":"debug"}]}]})");
+}
+
+TEST(Inject, AgainChangesNoByte) {
+  for (const char* manifest : {plain_pod, own_proxy}) {
+    const std::string once = inject_into(manifest).text;
+    EXPECT_NE(once, manifest);
+    EXPECT_EQ(inject_into(once).text, once);
+  }
+  const std::string own_volume =
+      "kind: Pod\nspec: {volumes: [{name: sidecar, emptyDir: {}}], containers: [{name: web}]}\n";
+  const std::string once = inject_into(own_volume).text;
+  EXPECT_EQ(inject_into(once).text, once);
+  EXPECT_THAT(once, Not(HasSubstr("configMap"))) << "the pod's own counts";
+}
+
+TEST(Inject, AnotherTemplateTakesThePlaceOfTheFirst) {
+  const std::string other =
+      "containers:\n- {name: haproxy, image: haproxy, securityContext: {runAsUser: 99}}\nvolumes: [{name: other}]\n";
+  const std::string twice = inject_into(inject_into(plain_pod).text, other).text;
+  EXPECT_EQ(twice, inject_into(plain_pod, other).text);
+  // What the pod had of its own comes back.
+  const Node pod = parse_documents(inject_into(inject_into(own_proxy).text, other).text, "a").list[0].root;
+  EXPECT_THAT(names(pod, "containers"), ElementsAre("web", "istio-proxy", "haproxy"));
+  EXPECT_EQ(container(pod, "containers", "istio-proxy").find("securityContext"), nullptr);
+  EXPECT_EQ(annotation(pod, "proxy.istio.io/overrides"), "");
+}
+
+TEST(Inject, LeavesAloneWhatIsNotInjected) {
+  const std::string manifest =
+      "# Nothing of this changes.\nkind: Pod\nmetadata: {name: web}   # not even this\nspec: {hostNetwork:   true}";
+  const Result result = inject_into(manifest);
+  EXPECT_EQ(result.text, manifest);
+  EXPECT_THAT(result.notes, ElementsAre("Pod web: not injected: spec.hostNetwork is true"));
+}
+
+TEST(Inject, OtherDocumentsKeepEveryByte) {
+  const std::string service = "# The service.\nkind:   Service # of the pod\n";
+  const std::string map = "kind: ConfigMap\ndata: {a:   \"b\"}\n# the end";
+  const std::string text = inject_into(service + "---\n" + plain_pod + "--- # the map\n" + map).text;
+  EXPECT_THAT(text, StartsWith(service + "---\nkind: Pod\n"));
+  EXPECT_TRUE(text.ends_with("--- # the map\n" + map + "\n")) << text;
+}
+
+TEST(Inject, JsonStaysJson) {
+  const std::string text = inject_into(R"({"kind": "Pod", "spec": {"containers": [{"name": "web", "n": 1.50}]}})").text;
+  EXPECT_THAT(text, StartsWith("{\n  \"kind\": \"Pod\",\n"));
+  EXPECT_THAT(text, HasSubstr("\"n\": 1.50"));
+  EXPECT_EQ(parse_documents(text, "a").form, Form::json);
+  EXPECT_EQ(inject_into(text).text, text);
+}
+
+TEST(Inject, WhatIsWrongIsSaid) {
+  EXPECT_THAT(error_of("kind: Pod\nmetadata: {annotations: {sidecar.istio.io/status: injected}}\n"),
+              HasSubstr("Pod: sidecar.istio.io/status: 'injected': expected a JSON object of lists"));
+  EXPECT_THAT(error_of("kind: Pod\nmetadata: {annotations: {sidecar.istio.io/status: '{\"containers\": 5}'}}\n"),
+              HasSubstr("expected a JSON object of lists"));
+  EXPECT_THAT(error_of("kind: Pod\nspec: {volumes: {}}\n"), HasSubstr("volumes: a mapping: expected a list"));
+  EXPECT_THAT(error_of("kind: Pod\nmetadata: {annotations: {traffic.sidecar.istio.io/includeInboundPorts: http}}\n"),
+              HasSubstr("Pod: traffic.sidecar.istio.io/includeInboundPorts: 'http': expected a port"));
+}
+
+TEST(Template, WhatIsWrongIsSaid) {
+  const std::pair<std::string, std::string> all[] = {
+      {"", "expected one document, a pod's manifest"},
+      {"a: 1\n---\nb: 2\n", "expected one document"},
+      {"- a\n", "line 1: expected a pod's manifest"},
+      {"spec: {}\n", "no containers: expected those of the proxy"},
+      {"spec: {containers: [{name: a}], hostNetwork: true}\n",
+       "line 1: 'hostNetwork': not put into pods; a template has"},
+      {"template: {}\nspec: {containers: [{name: a}]}\n", "'template': expected a pod's manifest"},
+      {"containers: {}\n", "containers: expected a list"},
+      {"containers: [{image: a}]\n", "containers: expected a name"},
+      {"containers: [{name: a}, {name: a}]\n", "containers: 'a' is there already"},
+      {"containers: [{name: a, securityContext: {runAsUser: root}}]\n", "runAsUser: expected a number"},
+  };
+  for (const auto& [injected, expected] : all)
+    EXPECT_THAT(error_of(plain_pod, injected), HasSubstr(expected)) << injected;
+}
+
+TEST(Template, AProxyWithoutAUserIsLikelyAMistake) {
+  EXPECT_THAT(inject_into(plain_pod, "containers: [{name: envoy}]\n").warnings,
+              ElementsAre(HasSubstr("container envoy: no securityContext.runAsUser")));
+  EXPECT_THAT(inject_into(plain_pod).warnings, IsEmpty());
+}
+
+// ---- What is written reads back.
+
+TEST(Write, KeepsEveryKindOfScalar) {
+  const std::string text =
+      "plain: word\nsingle: 'it''s'\ndouble: \"a\\tb\\u00e9\\U0001F600\"\nempty: ''\nnothing:\nnone: ~\nyes: no\n"
+      "number: 0o644\nfloat: 1.50\ndate: 2001-01-01\n\"on\": 'off'\n8080: port\nliteral: |\n  a\n   b\n\n  c\nstrip: "
+      "|-\n  a\n"
+      "keep: |+\n  a\n\nfolded: >\n  a\n  b\n\n  c\nindented: |2\n    a\n  b\nblank: \" a \"\nlong: a b\n  c\nlist:\n- "
+      "- a\n  - []\n- {}\n"
+      "trailing: |\n  a \n  b\t\n";
+  const Node root = parse_yaml(text, "a")[0].root;
+  const std::string written = yaml_text(root);
+  EXPECT_EQ(parse_yaml(written, "b")[0].root, root) << written;
+  EXPECT_EQ(yaml_text(parse_yaml(written, "b")[0].root), written);
+  EXPECT_THAT(written, HasSubstr("single: 'it''s'\n"));
+  EXPECT_THAT(written, HasSubstr("literal: |\n  a\n   b\n\n  c\n"));
+}
+
+TEST(Write, JsonHasJsonsNumbers) {
+  EXPECT_EQ(json_text(parse_yaml("{a: 0o17, b: yes, c: ~, d: \"\\x01é\", e: [.inf, 1_000], f: {}}", "a")[0].root),
+            R"({"a":15,"b":true,"c":null,"d":"\u0001é","e":[".inf",1000],"f":{}})");
+}
+
+}  // namespace
+}  // namespace sidetrack::manifest

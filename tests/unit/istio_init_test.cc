@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// What the goldens of tests/golden/manifests do not show: what is refused, and how.
+#include "options/istio_init.h"
+
+#include <gmock/gmock.h>
+
+#include "manifest/arguments.h"
+#include "model/error.h"
+#include "options_text.h"
+#include "temporary_file.h"
+
+namespace sidetrack {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::parse_arguments;
+using ::testing::SizeIs;
+using testing::TemporaryFile;
+
+std::string said(const Error& error) {
+  EXPECT_EQ(error.code(), ExitCode::usage);
+  return error.what() + (error.hint().empty() ? "" : "; " + error.hint());
+}
+
+template <typename Act>
+std::string error_of(Act act) {
+  try {
+    act();
+  } catch (const Error& error) {
+    return said(error);
+  }
+  return "no error";
+}
+
+std::string error_of_manifest(const std::string& text) {
+  const TemporaryFile file(text);
+  std::vector<std::string> warnings;
+  std::string error = error_of([&] {
+    ManifestOptions options;
+    options.files = {file.path()};
+    (void)manifest::arguments(options, warnings);
+  });
+  const auto path = error.find(file.path());
+  return path == std::string::npos ? error : error.replace(path, file.path().size(), "FILE");
+}
+
+std::string with_annotation(const std::string& line) {
+  return "kind: Deployment\nmetadata: {name: web, namespace: shop}\nspec:\n  template:\n    metadata:\n      "
+         "annotations:\n        " +
+         line + "\n";
+}
+
+TEST(IstioInit, AWrongValueIsRefusedWithFileObjectAnnotationAndExpectation) {
+  const std::pair<std::string, std::string> all[] = {
+      {"sidecar.istio.io/interceptionMode: tproxy", "'tproxy': expected one of REDIRECT|TPROXY|NONE"},
+      {"traffic.sidecar.istio.io/includeOutboundIPRanges: 10.0.0.0/33", "'10.0.0.0/33': expected an address range"},
+      {"traffic.sidecar.istio.io/excludeOutboundIPRanges: '*'", "'*': expected address ranges, not everything"},
+      {"traffic.sidecar.istio.io/includeInboundPorts: 80,http", "'http': expected a port from 1 to 65535"},
+      {"traffic.sidecar.istio.io/excludeInboundPorts: '70000'", "'70000': expected a port from 1 to 65535"},
+      {"traffic.sidecar.istio.io/includeOutboundPorts: '*'", "'*': expected a port from 1 to 65535"},
+      {"traffic.sidecar.istio.io/excludeOutboundPorts: 1-2", "'1-2': expected a port from 1 to 65535"},
+      {"traffic.sidecar.istio.io/excludeInterfaces: a/b", "'a/b': expected an interface name"},
+      {"traffic.sidecar.istio.io/kubevirtInterfaces: '+'", "'+': expected the name of an interface"},
+      {"istio.io/reroute-virtual-interfaces: a b", "'a b': expected an interface name"},
+      {"status.sidecar.istio.io/port: http", "'http': expected a port from 1 to 65535, or 0 for none"},
+      {"sidecar.istio.io/inject: 'False'", "'False': expected true or false"},
+      {"traffic.sidecar.istio.io/includeInboundPorts: '@/etc/passwd'", "not the name of a file"},
+  };
+  for (const auto& [line, expected] : all) {
+    const std::string error = error_of_manifest(with_annotation(line));
+    EXPECT_THAT(error, HasSubstr("FILE: Deployment shop/web: " + line.substr(0, line.find(':')) + ": ")) << line;
+    EXPECT_THAT(error, HasSubstr(expected)) << line;
+  }
+}
+
+TEST(IstioInit, AnAnnotationIsAString) {
+  const std::string_view name = "traffic.sidecar.istio.io/includeInboundPorts";
+  EXPECT_EQ(
+      error_of_manifest(with_annotation(std::string(name) + ": 80")),
+      "FILE, line 7: Deployment shop/web: traffic.sidecar.istio.io/includeInboundPorts: a number '80': expected a "
+      "string; write it in quotes: traffic.sidecar.istio.io/includeInboundPorts: \"80\"");
+  EXPECT_THAT(error_of_manifest(with_annotation("a: yes")), HasSubstr("a: a boolean 'yes': expected a string"));
+  EXPECT_THAT(error_of_manifest(with_annotation("a:")),
+              HasSubstr("a: null: expected a string; write it in quotes: a: \"\""));
+  EXPECT_THAT(error_of_manifest(with_annotation("a: [b]")), HasSubstr("a: a list: expected a string"));
+  EXPECT_THAT(error_of_manifest("kind: Pod\nmetadata: {name: web, labels: {v: 1.0}}\n"),
+              HasSubstr("FILE, line 2: Pod web: v: a number '1.0': expected a string"));
+}
+
+TEST(IstioInit, WhatIsNoObjectIsRefused) {
+  const std::pair<std::string, std::string> all[] = {
+      {"- a\n", "FILE, line 1: the document: a list: expected an object of Kubernetes"},
+      {"a: b\n", "FILE: kind: missing: expected an object of Kubernetes, which has a kind"},
+      {"kind: 5\n", "FILE, line 1: kind: a number '5': expected a string"},
+      {"kind: Deployment\nmetadata: {name: web}\n",
+       "FILE: Deployment web: spec.template: missing: expected a pod template"},
+      {"kind: Deployment\nmetadata: {name: web}\nspec: {template: [a]}\n",
+       "FILE, line 3: Deployment web: spec.template: a list: expected a pod template"},
+      {"kind: CronJob\nspec: {template: {}}\n", "spec.jobTemplate.spec.template: missing"},
+      {"kind: List\nitems: {a: b}\n", "FILE, line 2: items: a mapping: expected a list"},
+      {"kind: List\nitems: [{kind: Pod}, 5]\n", "FILE, item 2, line 2: the document: a number '5'"},
+      {"kind: Service\n---\nkind: Pod\nmetadata: 5\n",
+       "FILE, document 2, line 4: metadata: a number '5': expected a mapping"},
+      {"kind: Pod\nspec: {hostNetwork: 'true'}\n", "hostNetwork: a string 'true': expected a boolean"},
+      {"kind: Pod\nspec: {containers: [{name: istio-proxy, securityContext: {runAsUser: '5'}}]}\n",
+       "runAsUser: a string '5': expected a number"},
+      {"kind: Pod\nspec: {containers: [{name: istio-proxy, securityContext: {runAsUser: -5}}]}\n",
+       "runAsUser of istio-proxy: '-5': expected a number from 0 to 4294967294"},
+      {"kind: Pod\nspec: {containers: [a]}\n", "containers: a string 'a': expected a list of containers"},
+      {"kind: Pod\nmetadata: {annotations: {proxy.istio.io/config: 'a: ['}}\n",
+       "proxy.istio.io/config, line 2: not YAML"},
+      {"kind: Pod\nmetadata: {annotations: {proxy.istio.io/config: 'interceptionMode: 5'}}\n",
+       "interceptionMode: a number '5': expected a string"},
+      {"", "FILE: empty: expected a Pod, Deployment"},
+  };
+  for (const auto& [text, expected] : all) EXPECT_THAT(error_of_manifest(text), HasSubstr(expected)) << text;
+}
+
+TEST(IstioInit, OtherObjectsAreLeftOutAndThoseWithAPodTemplateAreSaid) {
+  const TemporaryFile file(
+      "kind: Service\n---\nkind: Rollout\nspec: {template: {spec: {containers: [{name: web}]}}}\n---\nkind: "
+      "Rollout\nspec: {template: {spec: {containers: []}}}\n");
+  ManifestOptions options;
+  options.files = {file.path()};
+  std::vector<std::string> warnings;
+  EXPECT_THAT(manifest::arguments(options, warnings), IsEmpty());
+  EXPECT_THAT(warnings, ElementsAre(HasSubstr("kind Rollout: not known")));
+  const TemporaryFile service("kind: Service\n");
+  options.files = {service.path()};
+  warnings.clear();
+  EXPECT_THAT(manifest::arguments(options, warnings), IsEmpty());
+  EXPECT_THAT(warnings, ElementsAre(HasSubstr("no pod: looked for")));
+}
+
+// ---- Helm values
+
+TEST(HelmValues, AreSetAsHelmAndIstioctlDo) {
+  HelmValues values;
+  set_helm_values(values, "global.proxy.includeIPRanges=10.0.0.0/8,11.0.0.0/8");
+  EXPECT_EQ(values.at("global.proxy.includeIPRanges").text, "10.0.0.0/8,11.0.0.0/8");
+  set_helm_values(values, R"(values.global.proxy.includeIPRanges=10.0.0.0/8\,11.0.0.0/8,global.proxy.statusPort=)");
+  EXPECT_EQ(values.at("global.proxy.includeIPRanges").text, "10.0.0.0/8,11.0.0.0/8");
+  EXPECT_EQ(values.at("global.proxy.statusPort").text, "");
+}
+
+TEST(HelmValues, ThatAreNotKnownAreRefused) {
+  HelmValues values;
+  const auto set = [&](std::string_view text) { return error_of([&] { set_helm_values(values, text); }); };
+  EXPECT_EQ(set("global.proxy.includeIPranges=*"),
+            "--set: 'global.proxy.includeIPranges': not a value that istio-init's arguments depend on; did you mean "
+            "global.proxy.includeIPRanges?");
+  EXPECT_THAT(set("global.hub=x"), HasSubstr("these are: global.proxy.includeIPRanges, "));
+  EXPECT_THAT(set("global.proxy.statusPort"), HasSubstr("expected NAME=VALUE"));
+  EXPECT_THAT(set("=5"), HasSubstr("expected NAME=VALUE"));
+  EXPECT_THAT(set(""), HasSubstr("expected NAME=VALUE"));
+}
+
+std::string error_with(const std::string& set) {
+  HelmValues values;
+  set_helm_values(values, set);
+  return error_of([&] { (void)istio_init_arguments({}, values); });
+}
+
+TEST(HelmValues, AreCheckedAsTheOptionsAre) {
+  EXPECT_EQ(error_with("global.proxy.includeInboundPorts=http"),
+            "--set global.proxy.includeInboundPorts: 'http': expected a port from 1 to 65535");
+  EXPECT_THAT(error_with("global.proxy.statusPort=http"), HasSubstr("expected a port from 1 to 65535, or 0 for none"));
+  EXPECT_THAT(error_with("meshConfig.proxyListenPort=0"), HasSubstr("--set meshConfig.proxyListenPort: '0'"));
+  EXPECT_EQ(error_with("global.proxy.statusPort="), "no error");
+}
+
+TEST(HelmValues, OfAFileAreStringsOrNumbers) {
+  const TemporaryFile file("global:\n  proxy:\n    includeIPRanges: true\n");
+  ManifestOptions options;
+  options.values = {file.path()};
+  std::vector<std::string> warnings;
+  EXPECT_THAT(error_of([&] { (void)manifest::arguments(options, warnings); }),
+              HasSubstr("line 3: global.proxy.includeIPRanges: a boolean 'true': expected a string or a number"));
+}
+
+// ---- --pod
+
+CommandLine parse_with_pod(const std::string& manifest, std::vector<std::string_view> arguments) {
+  const TemporaryFile file(manifest);
+  arguments.insert(arguments.end(), {"--pod", file.path()});
+  return parse(
+      arguments, [](std::string_view) { return std::optional<std::string_view>("9999"); }, manifest::options_of_pod);
+}
+
+constexpr const char* pod =
+    "kind: Pod\nmetadata:\n  name: web\n  annotations:\n    traffic.sidecar.istio.io/includeInboundPorts: 80,443\n"
+    "    proxy.istio.io/config: '{proxyMetadata: {ISTIO_META_DNS_CAPTURE: \"true\"}}'\n";
+
+TEST(Pod, StandsForItsOptionsAndItsVariables) {
+  const CommandLine line = parse_with_pod(pod, {"sidetrack", "render"});
+  EXPECT_THAT(line.config.inbound_ports.list, ElementsAre(80, 443));
+  EXPECT_TRUE(line.config.outbound_ranges.all);
+  EXPECT_THAT(line.config.inbound_exclude_ports, ElementsAre(15090, 15021, 15020));
+  EXPECT_THAT(line.config.proxy_uids, ElementsAre(1337U));
+  EXPECT_TRUE(line.config.redirect_dns);
+  EXPECT_EQ(line.config.tunnel_port, 15008) << "of this program's environment";
+  EXPECT_TRUE(line.dry_run);
+}
+
+TEST(Pod, TakesWhatItDoesNotSay) {
+  const CommandLine line =
+      parse_with_pod(pod, {"sidetrack", "render", "--dual-stack", "--redirect-dns=false", "-e", "5"});
+  EXPECT_TRUE(line.config.dual_stack);
+  EXPECT_FALSE(line.config.redirect_dns);
+  EXPECT_EQ(line.config.tunnel_port, 5);
+}
+
+TEST(Pod, ExplainsItsPlan) {
+  const CommandLine line = parse_with_pod(pod, {"sidetrack", "explain", "out", "tcp", "10.0.0.1:80"});
+  EXPECT_TRUE(line.plan);
+  EXPECT_TRUE(works_by_plan(line));
+}
+
+TEST(Pod, IsOneThatIsInjectedAndStandsAlone) {
+  const auto error = [](const std::string& manifest, std::vector<std::string_view> arguments) {
+    return error_of([&] { (void)parse_with_pod(manifest, arguments); });
+  };
+  EXPECT_THAT(error(pod, {"sidetrack", "render", "-b", "80"}),
+              HasSubstr("-b, --istio-inbound-ports: the manifest of --pod says it"));
+  EXPECT_THAT(error(pod, {"sidetrack", "render", "-c", "eth0"}), HasSubstr("the manifest of --pod says it"));
+  EXPECT_THAT(error(pod, {"sidetrack", "apply"}), HasSubstr("--pod: not an option of apply"));
+  EXPECT_THAT(error("kind: Pod\n---\nkind: Job\nmetadata: {name: b}\nspec: {template: {}}\n", {"sidetrack", "render"}),
+              HasSubstr("2 pods: Pod, Job b: expected one"));
+  EXPECT_THAT(error("kind: Service\n", {"sidetrack", "render"}), HasSubstr("no pod: expected a Pod"));
+  EXPECT_THAT(error("kind: Pod\nspec: {hostNetwork: true}\n", {"sidetrack", "render"}),
+              HasSubstr("not injected: spec.hostNetwork is true; it has no rules to show"));
+  EXPECT_THAT(error_of([] {
+                (void)parse_arguments({"sidetrack", "render", "--set", "global.proxy.statusPort=0"});
+              }),
+              HasSubstr("Helm values without a pod"));
+  EXPECT_THAT(error_of([] { (void)parse_arguments({"sidetrack", "args"}); }), HasSubstr("args: no file given"));
+  EXPECT_THAT(error_of([] {
+                (void)parse_arguments({"sidetrack", "render", "--pod", "-"});
+              }),
+              HasSubstr("manifests are read by the program alone"));
+}
+
+}  // namespace
+}  // namespace sidetrack

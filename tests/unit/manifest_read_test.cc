@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <gmock/gmock.h>
+
+#include "manifest/read.h"
+#include "model/error.h"
+#include "temporary_file.h"
+
+namespace sidetrack::manifest {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+using Type = Node::Type;
+
+Node one(std::string_view text) {
+  Documents documents = parse_documents(std::string(text), "a.yaml");
+  EXPECT_EQ(documents.list.size(), 1U) << text;
+  return documents.list.empty() ? Node{} : std::move(documents.list[0].root);
+}
+
+std::string error_of(std::string_view text) {
+  try {
+    (void)parse_documents(std::string(text), "a.yaml");
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    return error.what() + (error.hint().empty() ? "" : "; " + error.hint());
+  }
+  return "no error";
+}
+
+TEST(Read, KeepsOrderTypesAndQuotes) {
+  const Node root = one("b: 1\na: 'yes'\nc: yes\nd: [x, \"80\", null]\ne: |\n  two\n  lines\n");
+  ASSERT_EQ(root.type, Type::mapping);
+  ASSERT_EQ(root.entries.size(), 5U);
+  EXPECT_EQ(root.entries[0].key, "b");
+  EXPECT_EQ(root.entries[0].value.type, Type::number);
+  EXPECT_EQ(root.entries[1].value.type, Type::string);
+  EXPECT_EQ(root.entries[1].value.style, Node::Style::single_quoted);
+  EXPECT_TRUE(root.entries[2].value.is_true());
+  const Node& list = root.entries[3].value;
+  EXPECT_TRUE(list.flow);
+  EXPECT_EQ(list.items[1].type, Type::string);
+  EXPECT_TRUE(list.items[2].is_null());
+  EXPECT_EQ(root.entries[4].value.text, "two\nlines\n");
+  EXPECT_EQ(root.entries[4].value.style, Node::Style::literal);
+  EXPECT_EQ(root.entries[4].value.line, 5U);
+}
+
+TEST(Read, FindsNoNull) {
+  const Node root = one("a: null\nb: {}\n");
+  EXPECT_EQ(root.find("a"), nullptr);
+  EXPECT_NE(root.find("b"), nullptr);
+  EXPECT_EQ(root.find("c"), nullptr);
+}
+
+TEST(Read, DocumentsAreNumberedAndEmptyOnesAreNull) {
+  const Documents documents = parse_documents("a: 1\n---\n# nothing\n---\nb: 2\n...\n---\nc: 3\n", "a.yaml");
+  ASSERT_EQ(documents.list.size(), 4U);
+  EXPECT_TRUE(documents.list[1].root.is_null());
+  EXPECT_EQ(documents.list[3].number, 4U);
+  EXPECT_FALSE(documents.list[0].marked);
+  EXPECT_TRUE(documents.list[3].marked);
+  EXPECT_EQ(documents.list[3].first_line, 7U);
+  for (const std::string_view text : {"", "\n", "# a comment\n", "---\n", "null\n"})
+    EXPECT_TRUE(parse_documents(std::string(text), "a.yaml").empty()) << text;
+}
+
+TEST(Read, JsonAndYamlAreOne) {
+  const std::string_view text = R"({"a": [1, -2, 1.50, true, null, "x\ud83d\ude00\/"], "b": {"c": ""}})";
+  Documents json = parse_documents(std::string(text), "a.json");
+  EXPECT_EQ(json.form, Form::json);
+  EXPECT_EQ(json.list[0].root, one("a: [1, -2, 1.50, true, null, \"x\xF0\x9F\x98\x80/\"]\nb: {c: ''}\n"));
+  // kubectl reads it as YAML, too.
+  EXPECT_EQ(parse_documents("{a: 1}\n", "a.yaml").form, Form::yaml);
+  EXPECT_EQ(one("{a: 1}"), one("a: 1"));
+}
+
+TEST(Read, AliasesAndMergeKeysAreResolved) {
+  EXPECT_EQ(one("a: &x {k: 1}\nb: *x\nc: [*x, *x]\n"), one("a: {k: 1}\nb: {k: 1}\nc: [{k: 1}, {k: 1}]\n"));
+  EXPECT_EQ(one("a: &x {k: 1, l: 2}\nb: {<<: *x, k: 3}\n"), one("a: {k: 1, l: 2}\nb: {k: 3, l: 2}\n"));
+  EXPECT_EQ(one("a: &x {k: 1}\nb: &y {k: 2, l: 2}\nc: {<<: [*x, *y]}\n"),
+            one("a: {k: 1}\nb: {k: 2, l: 2}\nc: {k: 1, l: 2}\n"));
+  EXPECT_EQ(one("{'<<': 1}").entries[0].key, "<<");
+  // An anchor may be used again.
+  EXPECT_EQ(one("[&a 1, *a, &a 2, *a]"), one("[1, 1, 2, 2]"));
+}
+
+TEST(Read, TagsOfJsonTypesAreTaken) {
+  EXPECT_EQ(one("a: !!str 80"), one("a: '80'"));
+  EXPECT_EQ(one("a: ! 80"), one("a: '80'"));
+  EXPECT_EQ(one("a: !!int '80'"), one("a: 80"));
+  EXPECT_EQ(one("a: !!map {b: !!seq [1]}"), one("a: {b: [1]}"));
+}
+
+TEST(Read, KeysAreStrings) { EXPECT_EQ(one("8080: a\non: b\n"), one("'8080': a\n'true': b\n")); }
+
+TEST(Read, SaysWhereWhatIsWrong) {
+  const std::pair<std::string_view, std::string_view> all[] = {
+      {"a: b: c\n", "a.yaml, line 1: not YAML: mapping values are not allowed"},
+      {"a:\n\tb: 1\n", "line 2: not YAML: found character that cannot start any token; indent with spaces, not tabs"},
+      {"a: 1\nb: 2\na: 3\n", "a.yaml, line 3: 'a': the key is there already"},
+      {"8080: 1\n'8080': 2\n", "line 2: '8080': the key is there already"},
+      {R"({"a": 1, "a": 2})", "line 1: 'a': the key is there already"},
+      {"a: *b\n", "a.yaml, line 1: '*b': there is no such anchor before it"},
+      {"a: &a [*a]\n", "'*a': there is no such anchor before it"},
+      {"a: 1\n---\nb: *b\n", "a.yaml, line 3: '*b'"},
+      {"a: &x 1\n---\nb: *x\n", "line 3: '*x': there is no such anchor"},
+      {"[1, 2]: 3\n", "line 1: a list as a key: expected a string"},
+      {"~: 3\n", "line 1: null as a key: expected a string"},
+      {"a: {<<: 5}\n", "'<<': a number: expected a mapping, or a list of mappings"},
+      {"a: !!binary aGk=\n", "the tag 'tag:yaml.org,2002:binary': expected the types of JSON; leave it out"},
+      {"a: !!int x\n", "the tag 'tag:yaml.org,2002:int': expected the types of JSON"},
+      {"a: !mine {}\n", "the tag '!mine'"},
+      {"a: \"\\x\n", "a.yaml, line"},
+      {"a: \x01\n", "not YAML: control characters are not allowed"},
+      {"a: \xff\n", "not YAML: "},
+      {"{\"a\": ", "a.yaml, line"},
+  };
+  for (const auto& [text, expected] : all) {
+    EXPECT_THAT(error_of(text), StartsWith("a.yaml")) << text;
+    EXPECT_THAT(error_of(text), HasSubstr(expected)) << text;
+  }
+}
+
+TEST(Read, DepthIsBounded) {
+  const auto nested = [](std::size_t depth) { return std::string(depth, '[') + std::string(depth, ']'); };
+  EXPECT_EQ(error_of(nested(deepest_node)), "no error");
+  EXPECT_THAT(error_of(nested(deepest_node + 2)), HasSubstr("more than 100 lists and mappings in each other"));
+  EXPECT_THAT(error_of(nested(100'000)), HasSubstr("in each other"));
+  std::string json;
+  for (int i = 0; i < 100'000; ++i) json += R"({"a":)";
+  EXPECT_THAT(error_of(json), HasSubstr("in each other"));
+  // Through aliases, too.
+  std::string text = "a0: &a0 [" + nested(60) + "]\n";
+  text += "a1: [[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[*a0]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]\n";
+  EXPECT_THAT(error_of(text), HasSubstr("in each other"));
+}
+
+// A billion laughs.
+TEST(Read, AliasesDoNotMultiply) {
+  std::string text = "a0: &a0 [lol, lol, lol, lol, lol, lol, lol, lol, lol, lol]\n";
+  for (int i = 1; i < 12; ++i) {
+    const std::string before = "*a" + std::to_string(i - 1);
+    text += "a" + std::to_string(i) + ": &a" + std::to_string(i) + " [" + before;
+    for (int j = 1; j < 10; ++j) text += ", " + before;
+    text += "]\n";
+  }
+  EXPECT_THAT(error_of(text), HasSubstr("more than 2000000 values, with those that aliases stand for"));
+}
+
+TEST(Read, FilesThatCannotBeRead) {
+  try {
+    (void)read_documents("/does/not/exist.yaml");
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "/does/not/exist.yaml: cannot be read: No such file or directory (ENOENT)");
+    EXPECT_EQ(error.code(), ExitCode::usage);
+  }
+  EXPECT_THROW((void)read_documents("/dev/zero"), Error);
+  EXPECT_THROW((void)read_documents("/"), Error);
+  const sidetrack::testing::TemporaryFile file("a: 1\n");
+  EXPECT_EQ(read_documents(file.path()).list.size(), 1U);
+}
+
+}  // namespace
+}  // namespace sidetrack::manifest

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "manifest/scalar.h"
+
+#include <gtest/gtest.h>
+
+namespace sidetrack::manifest {
+namespace {
+
+using Type = Node::Type;
+
+void expect(Type type, const std::vector<std::string_view>& texts) {
+  for (const std::string_view text : texts) EXPECT_EQ(type_of_plain(text), type) << text;
+}
+
+// As sigs.k8s.io/yaml reads them.
+TEST(Scalar, HasTheTypeThatItHasForKubernetes) {
+  expect(Type::null, {"", "~", "null", "Null", "NULL"});
+  expect(Type::boolean, {"true", "False", "YES", "no", "on", "Off", "y", "N"});
+  expect(Type::number, {"0",   "80",  "-1", "+1", "1_000", "0644",    "0o644", "0x1F",  "0b101", "-0b1",
+                        "089", "1.5", ".5", "5.", "1e3",   "-1.5E-3", ".inf",  "-.Inf", ".NaN",  "18446744073709551615",
+                        "1e0"});
+  expect(
+      Type::string,
+      {"nULL",      "tRUE", "yeS", "a",   "-",     ".",          "..",     "+",          "1e",
+       "0x",        "0o",   "0o8", "0b2", "1.2.3", "10.0.0.0/8", "80,443", "2001-01-01", "2001-12-14t21:59:43.10-05:00",
+       "190:20:30", "1 2",  "*",   "--1", "e5",    "=",          "<<"});
+}
+
+TEST(Scalar, IsTrueOrFalse) {
+  for (const std::string_view text : {"y", "Yes", "ON", "true"}) EXPECT_TRUE(is_true(text)) << text;
+  for (const std::string_view text : {"n", "No", "OFF", "false"}) EXPECT_FALSE(is_true(text)) << text;
+}
+
+TEST(Scalar, IsAJsonNumber) {
+  const std::pair<std::string_view, std::string_view> all[] = {{"80", "80"},
+                                                               {"-0", "0"},
+                                                               {"+80", "80"},
+                                                               {"0644", "420"},
+                                                               {"0o644", "420"},
+                                                               {"0x1F", "31"},
+                                                               {"-0b101", "-5"},
+                                                               {"1_000", "1000"},
+                                                               {"089", "89"},
+                                                               {".5", "0.5"},
+                                                               {"5.", "5"},
+                                                               {"+1.50", "1.50"},
+                                                               {"-00.5", "-0.5"},
+                                                               {"1e3", "1e3"},
+                                                               {"1.5E-3", "1.5E-3"},
+                                                               {"18446744073709551615", "18446744073709551615"},
+                                                               {"-99999999999999999999", "-99999999999999999999"}};
+  for (const auto& [text, number] : all) EXPECT_EQ(json_number(text), number) << text;
+}
+
+TEST(Scalar, AsAKeyIsAString) {
+  EXPECT_EQ(key_of_plain("on"), "true");
+  EXPECT_EQ(key_of_plain("NO"), "false");
+  EXPECT_EQ(key_of_plain("0x10"), "16");
+  EXPECT_EQ(key_of_plain("8080"), "8080");
+  EXPECT_EQ(key_of_plain("name"), "name");
+}
+
+}  // namespace
+}  // namespace sidetrack::manifest
