@@ -63,11 +63,15 @@ class Saying {
     if (std::exchange(warnings_, outcome.warnings) != outcome.warnings) {
       for (const std::string& warning : outcome.warnings) warn(warning);
     }
+    if (std::exchange(problems_, outcome.problems) != outcome.problems) {
+      for (const std::string& each : outcome.problems) cli::error(each);
+    }
     for (const std::string& sentence : outcome.done) info(sentence);
   }
 
  private:
   std::string problem_;
+  std::vector<std::string> problems_;
   std::vector<std::string> warnings_;
 };
 
@@ -134,7 +138,6 @@ std::string status_text(const cni::Status& status) {
 
 ExitCode show_status(const CommandLine& line) {
   const cni::Status status = cni::status(folders_of(line), cni::running_program(true));
-  for (const std::string& warning : status.warnings) warn(warning);
   print(line.format == Format::json ? status_json(status) : status_text(status));
   if (status.problems.empty()) return ExitCode::done;
   for (const std::string& problem : status.problems) error(problem);
@@ -151,7 +154,7 @@ ExitCode run_cni(CommandLine& line) {
   const Outcome outcome = action.run();
   Saying().outcome(outcome);
   if (outcome.done.empty()) info(action.nothing_done());
-  return ExitCode::done;
+  return outcome.problems.empty() ? ExitCode::done : ExitCode::differs;
 }
 
 }  // namespace sidetrack::cli

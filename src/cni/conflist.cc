@@ -14,6 +14,7 @@
 #include "cni/plugin.h"
 #include "model/error.h"
 #include "model/printable.h"
+#include "system/folder.h"
 
 namespace sidetrack::cni {
 namespace {
@@ -125,6 +126,7 @@ Conflist read_conflist(std::string_view where, std::string text, Form form) {
   if (!document.contains("name")) refuse_list(where, "expected the key \"name\", the name of the network");
   list.network = text_of(where, document["name"], "name");
   list.cni_versions = versions_of(where, document);
+  list.only_inlined = document.value("loadOnlyInlinedPlugins", Json()) == Json(true);
   const auto place = find_value(where, text, "plugins");
   if (!place || !document["plugins"].is_array() || document["plugins"].empty())
     refuse_list(where, "expected the key \"plugins\", a list of at least one plugin");
@@ -136,6 +138,17 @@ Conflist read_conflist(std::string_view where, std::string text, Form form) {
   });
   list.text = std::move(text);
   return list;
+}
+
+std::vector<std::string> plugins_beside(const std::string& folder, const Conflist& list) {
+  const std::string path = fmt::format("{}/{}", folder, list.network);
+  std::vector<std::string> files;
+  const auto entries = list.only_inlined ? std::nullopt : entries_of(path);
+  if (!entries) return files;
+  for (const FolderEntry& entry : *entries) {
+    if (!entry.is_folder && entry.name.ends_with(".conf")) files.push_back(fmt::format("{}/{}", path, entry.name));
+  }
+  return files;
 }
 
 std::string with_entry(std::string_view where, const Conflist& list, std::string_view entry) {

@@ -26,6 +26,7 @@ struct Conflist {
   std::string network;  // its name
   std::vector<std::string> cni_versions;
   std::vector<ListedPlugin> plugins;  // at least one
+  bool only_inlined = false;          // loadOnlyInlinedPlugins: nothing is added to them from a folder
 
   [[nodiscard]] bool has_entry() const;
   // The text of our entry, if it is the last plugin and the only one of its kind; else empty.
@@ -35,6 +36,9 @@ struct Conflist {
 // A configuration that a runtime would load, as a list: a single plugin becomes a list of one. Throws Error (failed)
 // with what it lacks; the message begins with `where`.
 [[nodiscard]] Conflist read_conflist(std::string_view where, std::string text, Form form);
+
+// The files from which libcni 1.3 and later add plugins at the end of a list in this folder: FOLDER/NETWORK/*.conf.
+[[nodiscard]] std::vector<std::string> plugins_beside(const std::string& folder, const Conflist& list);
 
 // The text with this entry, a JSON object, as the last plugin, in the place of every other entry of ours. Throws Error
 // (failed) if the list is of a version that we do not serve.

@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 #include <memory>
 #include <string_view>
 
@@ -196,11 +197,17 @@ const Found& used(const Search& all, const std::string& folder) {
               "install the primary network plugin first; --watch waits for it");
 }
 
-std::vector<std::string> warnings_of(const Search& all) {
-  std::vector<std::string> warnings;
-  for (const std::string& each : all.ahead)
-    warnings.push_back(each + "; containerd loads no configuration behind such a file, CRI-O the next one");
-  return warnings;
+// Why the runtime may use another chain than the one with our entry at its end.
+std::vector<std::string> problems_of(const Search& all, const std::string& folder, const Found& found) {
+  std::vector<std::string> problems;
+  for (const std::string& each : all.ahead) {
+    problems.push_back(
+        each + "; the runtime may load it all the same, or, as containerd, no configuration behind such a file");
+  }
+  for (const std::string& each : plugins_beside(folder, found.list))
+    problems.push_back(fmt::format("'{}' comes after {}: say \"loadOnlyInlinedPlugins\": true in '{}', or remove it",
+                                   excerpt(each), plugin_name, excerpt(found.path)));
+  return problems;
 }
 
 // What install() keeps of a single plugin: no name of a configuration, but beside the list.
@@ -348,7 +355,7 @@ Outcome install(const Folders& folders, const std::string& program, const std::s
     if (found.form == Form::single) check_free(list_path(found));
     put_program(folders, program, outcome);
     put_entry(found, text, outcome);
-    outcome.warnings = warnings_of(all);
+    outcome.problems = problems_of(all, folders.configurations, found);
     return outcome;
   });
 }
@@ -413,8 +420,8 @@ Status status(const Folders& folders, const std::string& program) {
 
   try {
     const Search all = search(folders.configurations);
-    status.warnings = warnings_of(all);
     const Found& found = used(all, folders.configurations);
+    std::ranges::move(problems_of(all, folders.configurations, found), std::back_inserter(status.problems));
     Status::Configuration& configuration = status.configuration.emplace();
     configuration.path = found.path;
     configuration.network = found.list.network;

@@ -23,6 +23,7 @@ struct Folders {
 // What was done, a sentence each; nothing: all was as it should be.
 struct Outcome {
   std::vector<std::string> done;
+  std::vector<std::string> problems;  // why the runtime may not use it all the same
   std::vector<std::string> warnings;
 };
 
@@ -56,7 +57,6 @@ struct Status {
   Program program;
   std::optional<Configuration> configuration;  // that the runtimes use
   std::vector<std::string> problems;           // why it is not installed as it should be, a sentence each; none: it is
-  std::vector<std::string> warnings;
 };
 [[nodiscard]] Status status(const Folders& folders, const std::string& program);
 

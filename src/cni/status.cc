@@ -89,6 +89,11 @@ void require_last_place(const NetworkConfiguration& configuration) {
     const std::string path = fmt::format("{}/{}", configuration.conf_dir, entry.name);
     const auto list = list_in(path);
     if (!list || list->network != configuration.name) continue;
+    if (const auto beside = plugins_beside(configuration.conf_dir, *list); !beside.empty()) {
+      not_available(fmt::format("{}: {} is not the last plugin of its chain: {} comes after it", excerpt(path),
+                                excerpt(configuration.type), excerpt(beside.front())),
+                    "say \"loadOnlyInlinedPlugins\": true there: others could undo what it does");
+    }
     const auto ours = std::ranges::find(list->plugins, configuration.type, &ListedPlugin::type);
     if (ours == list->plugins.begin()) {
       not_available(fmt::format("{}: {} is the first plugin of its chain", excerpt(path), excerpt(configuration.type)),

@@ -206,10 +206,13 @@ TEST_F(CniInstall, TheFirstValidFileByNameIsTheOneThatCounts) {
   write_text(net() / "10-a.conflist", conflist);
   write_text(net() / "90-broken.conflist", "{");
   const Output output = run("install");
-  EXPECT_EQ(output.exit_code, 0) << output.err;
-  EXPECT_THAT(output.err,
-              AllOf(HasSubstr("warning"), HasSubstr("05-broken.conflist: expected JSON"),
-                    HasSubstr("containerd loads no configuration behind such a file"), Not(HasSubstr("90-broken"))));
+  EXPECT_EQ(output.exit_code, 6) << output.err;
+  const auto names_it = AllOf(HasSubstr("05-broken.conflist: expected JSON"),
+                              HasSubstr("the runtime may load it all the same"), Not(HasSubstr("90-broken")));
+  EXPECT_THAT(output.err, names_it);
+  const Output status = run("status");
+  EXPECT_EQ(status.exit_code, 6);
+  EXPECT_THAT(status.err, names_it);
   EXPECT_EQ(read_text(net() / "10-a.conflist"), with_us());
   EXPECT_EQ(read_text(net() / "20-b.conflist"), conflist);
   // Whatever holds an entry loses it.
@@ -217,6 +220,22 @@ TEST_F(CniInstall, TheFirstValidFileByNameIsTheOneThatCounts) {
   must("uninstall");
   EXPECT_EQ(read_text(net() / "10-a.conflist"), conflist);
   EXPECT_EQ(read_text(net() / "20-b.conflist"), conflist);
+}
+
+// libcni 1.3 adds them at the end.
+TEST_F(CniInstall, PluginsOfAFolderComeAfterIt) {
+  const std::string name = nlohmann::json::parse(conflist)["name"];
+  write_text(net() / "10-a.conflist", conflist);
+  must("install");
+  fs::create_directory(net() / name);
+  write_text(net() / name / "10-more.conf", R"({"type": "portmap"})");
+  for (const char* action : {"install", "status"}) {
+    const Output output = run(action);
+    EXPECT_EQ(output.exit_code, 6);
+    EXPECT_THAT(output.err, AllOf(HasSubstr(name + "/10-more.conf' comes after sidetrack-cni"),
+                                  HasSubstr("loadOnlyInlinedPlugins")));
+  }
+  must("uninstall");
 }
 
 TEST_F(CniInstall, ASinglePluginBecomesAListAndASinglePluginAgain) {
