@@ -7,11 +7,10 @@
 #include "mesh/catalogue.h"
 #include "mesh/rule_words.h"
 #include "model/config.h"
+#include "model/ports.h"
 #include "model/routing.h"
 
 namespace sidetrack {
-
-inline constexpr std::uint16_t dns_port = 53;
 
 // What the steps of the plan share: the input, and the rules so far.
 class Builder {

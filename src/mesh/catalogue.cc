@@ -8,6 +8,7 @@
 
 #include "mesh/list_text.h"
 #include "mesh/rule_words.h"
+#include "model/ports.h"
 
 namespace sidetrack {
 namespace {
@@ -112,14 +113,14 @@ std::vector<Row> make_rows() {
 
   add(dns_zone_jump, raw, output, {}, Jump{istio_output_dns}, "--redirect-dns", "DNS is given its conntrack zones");
   add(dns_jump, nat, istio_output, {}, Jump{istio_output_dns}, "--redirect-dns", "DNS is checked");
-  add(dns_proxy_query, raw, istio_output_dns, {udp, dport(53), owned}, CtZone{1}, "--redirect-dns",
+  add(dns_proxy_query, raw, istio_output_dns, {udp, dport(dns_port), owned}, CtZone{1}, "--redirect-dns",
       "the proxy's ({owner}) own queries are tracked apart, in zone 1");
-  add(dns_proxy_answer, raw, istio_output_dns, {udp, sport(15053), owned}, CtZone{2}, "--redirect-dns",
+  add(dns_proxy_answer, raw, istio_output_dns, {udp, sport(proxy_dns_port), owned}, CtZone{2}, "--redirect-dns",
       "the proxy's ({owner}) answers to the app are tracked in zone 2");
   add(dns_answer_jump, raw, prerouting, {}, Jump{istio_inbound}, "--redirect-dns",
       "answers of DNS servers are given their conntrack zone");
-  add(dns_query, raw, istio_output_dns, {udp, dport(53), to}, CtZone{2}, "--redirect-dns", query_text);
-  add(dns_query, raw, istio_output_dns, {udp, dport(53)}, CtZone{2}, "--capture-all-dns", query_text);
+  add(dns_query, raw, istio_output_dns, {udp, dport(dns_port), to}, CtZone{2}, "--redirect-dns", query_text);
+  add(dns_query, raw, istio_output_dns, {udp, dport(dns_port)}, CtZone{2}, "--capture-all-dns", query_text);
   add(dns_answer, raw, istio_inbound, {udp, sport(53), from}, CtZone{1}, "--redirect-dns", answer_text);
   add(dns_answer, raw, istio_inbound, {udp, sport(53)}, CtZone{1}, "--capture-all-dns", answer_text);
 
@@ -161,8 +162,8 @@ std::vector<Row> make_rows() {
     // In Istio 1.8 to 1.11 DNS has no chain of its own.
     for (const char* chain : {istio_output_dns, istio_output}) {
       const char* text = "DNS over {protocol} to {address} goes to the proxy's resolver, port {to}";
-      add(dns_redirect, nat, chain, {protocol, dport(53), to}, Redirect{}, "--redirect-dns", text);
-      add(dns_redirect, nat, chain, {protocol, dport(53)}, Redirect{}, "--capture-all-dns", text);
+      add(dns_redirect, nat, chain, {protocol, dport(dns_port), to}, Redirect{}, "--redirect-dns", text);
+      add(dns_redirect, nat, chain, {protocol, dport(dns_port)}, Redirect{}, "--capture-all-dns", text);
     }
   }
   return rows;

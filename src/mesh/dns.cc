@@ -2,13 +2,12 @@
 #include <algorithm>
 
 #include "mesh/builder.h"
+#include "model/ports.h"
 
 namespace sidetrack {
 namespace {
 
 using namespace words;
-
-constexpr std::uint16_t proxy_dns_port = 15053;  // where the agent's DNS server listens
 
 // The app's query to a server and the agent's own query to the same server may use the same source port. Two conntrack
 // zones keep these two flows apart, which would otherwise be one.

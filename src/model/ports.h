@@ -11,17 +11,14 @@ struct NamedPort {
   std::string_view name;
 };
 
+inline constexpr std::uint16_t dns_port = 53;
+inline constexpr std::uint16_t proxy_dns_port = 15053;  // where the agent's DNS server listens
+
 // The ports of a sidecar, as Istio's documentation names them ("Ports used by Istio").
 inline constexpr NamedPort named_ports[] = {
-    {15000, "Envoy admin"},
-    {15001, "Envoy outbound"},
-    {15004, "debug"},
-    {15006, "Envoy inbound"},
-    {15008, "HBONE tunnel"},
-    {15020, "merged Prometheus telemetry and agent health"},
-    {15021, "readiness"},
-    {15053, "DNS"},
-    {15090, "Envoy Prometheus telemetry"},
+    {15000, "Envoy admin"},   {15001, "Envoy outbound"}, {15004, "debug"},
+    {15006, "Envoy inbound"}, {15008, "HBONE tunnel"},   {15020, "merged Prometheus telemetry and agent health"},
+    {15021, "readiness"},     {proxy_dns_port, "DNS"},   {15090, "Envoy Prometheus telemetry"},
 };
 
 // Empty if the port is none of them.

@@ -4,6 +4,7 @@
 
 #include "evaluate/explain.h"
 #include "kernel/backend.h"
+#include "model/ports.h"
 #include "probe/trial.h"
 
 namespace sidetrack::probe {
@@ -37,7 +38,7 @@ PodView pod_for(const Plan& plan) {
 
 // No option names it: what happens there happens to any port.
 std::uint16_t ordinary_port(const Config& config) {
-  std::set<std::uint16_t> named{53, 15053, config.proxy_port, config.inbound_port, config.tunnel_port};
+  std::set<std::uint16_t> named{dns_port, proxy_dns_port, config.proxy_port, config.inbound_port, config.tunnel_port};
   for (const auto* ports : {&config.inbound_ports.list, &config.inbound_exclude_ports, &config.outbound_ports,
                             &config.outbound_exclude_ports})
     named.insert(ports->begin(), ports->end());
