@@ -9,6 +9,7 @@
 namespace sidetrack::manifest {
 
 struct Injected {
+  std::string_view reason;   // InitArguments::reason
   std::string not_injected;  // why nothing is put there; empty: it is
   bool changed = false;      // it was not as it is now
 };

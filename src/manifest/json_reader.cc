@@ -16,6 +16,8 @@ namespace {
 
 class Builder : public nlohmann::json_sax<nlohmann::json> {
  public:
+  explicit Builder(std::size_t most) : most_(most) {}
+
   bool null() override { return add(Node::Type::null, "null"); }
   bool boolean(bool value) override { return add(Node::Type::boolean, value ? "true" : "false"); }
   bool number_integer(number_integer_t value) override { return add(Node::Type::number, std::to_string(value)); }
@@ -55,7 +57,7 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
     return false;
   }
 
-  bool count() { return ++nodes_ <= most_nodes || fail(fmt::format("more than {} values", most_nodes)); }
+  bool count() { return ++nodes_ <= most_ || fail(fmt::format("more than {} values", most_)); }
 
   bool add(Node::Type type, std::string text) {
     Node node;
@@ -94,12 +96,13 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
 
   std::vector<Open> open_;
   std::size_t nodes_ = 0;
+  std::size_t most_;
 };
 
 }  // namespace
 
-std::vector<Document> parse_json(std::string_view text, std::string_view name) {
-  Builder builder;
+std::vector<Document> parse_json(std::string_view text, std::string_view name, std::size_t most) {
+  Builder builder(most);
   const bool parsed = nlohmann::json::sax_parse(text.begin(), text.end(), &builder);
   if (!parsed) throw Error(ExitCode::usage, fmt::format("{}: {}", place(name, 0), builder.problem));
   std::vector<Document> made;
