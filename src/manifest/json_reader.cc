@@ -31,8 +31,7 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   bool end_object() override { return close(); }
   bool end_array() override { return close(); }
   bool key(string_t& text) override {
-    if (!open_.back().keys.insert(text).second)
-      return fail(fmt::format("'{}': the key is there already", excerpt(text)));
+    if (!open_.back().is_new(text)) return fail(fmt::format("'{}': the key is there already", excerpt(text)));
     open_.back().key = std::move(text);
     return true;
   }
@@ -48,8 +47,18 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
  private:
   struct Open {
     Node node;
-    std::string key;  // of the value to come, in a mapping
-    std::set<std::string, std::less<>> keys;
+    std::string key;                          // of the value to come, in a mapping
+    std::set<std::string, std::less<>> keys;  // of a large mapping, which is not searched
+
+    bool is_new(const std::string& text) {
+      constexpr std::size_t large = 16;
+      const auto& entries = node.entries;
+      if (entries.size() < large) return std::ranges::find(entries, text, &Entry::key) == entries.end();
+      if (keys.empty()) {
+        for (const Entry& entry : entries) keys.insert(entry.key);
+      }
+      return keys.insert(text).second;
+    }
   };
 
   bool fail(std::string what) {

@@ -4,7 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <string>
+
+#include "manifest/write.h"
 
 namespace sidetrack::manifest {
 namespace {
@@ -18,9 +19,7 @@ std::string token(std::string_view key) {
 
 class Patch {
  public:
-  Node made;
-
-  Patch() { made.type = Node::Type::list; }
+  std::string made = "[";
 
   void compare(const Node& before, const Node& after, const std::string& path) {
     if (before == after) return;
@@ -35,15 +34,10 @@ class Patch {
 
  private:
   void operation(std::string_view op, const std::string& path, const Node* value) {
-    Node step;
-    step.type = Node::Type::mapping;
-    const auto add = [&](std::string_view key, Node node) {
-      step.entries.push_back({std::string(key), Node::Style::double_quoted, std::move(node)});
-    };
-    add("op", Node::string(op));
-    add("path", Node::string(path));
-    if (value != nullptr) add("value", *value);
-    made.items.push_back(std::move(step));
+    if (made.size() > 1) made += ',';
+    made += fmt::format(R"({{"op":"{}","path":{})", op, json_text(Node::string(path)));
+    if (value != nullptr) made += R"(,"value":)" + json_text(*value);
+    made += '}';
   }
 
   void mappings(const Node& before, const Node& after, const std::string& path) {
@@ -84,10 +78,10 @@ class Patch {
 
 }  // namespace
 
-Node patch(const Node& before, const Node& after) {
+std::string patch(const Node& before, const Node& after) {
   Patch patch;
   patch.compare(before, after, "");
-  return std::move(patch.made);
+  return patch.made + "]";
 }
 
 }  // namespace sidetrack::manifest

@@ -115,17 +115,16 @@ ReviewAnswer review(std::string_view text, const InjectionTemplate& injected, co
   Node* object = request->find("object");
   if (object == nullptr || object->type != Node::Type::mapping) refuse_document("request.object: expected a pod");
 
-  const Node before = *object;
   const PodTemplate pod = pod_of(*request, *object);
   answer.pod = title(pod);
   try {
     const Injected result = inject(pod, injected, helm);
     if (!result.not_injected.empty()) return skip(result.reason);
     // The order of keys, which the API server has changed since it was injected, is no change.
-    const Node steps = patch(before, *object);
-    answer.verdict = steps.items.empty() ? Verdict::unchanged : Verdict::injected;
+    const std::string steps = result.changed ? patch(result.before, *object) : std::string(no_patch);
+    answer.verdict = steps == no_patch ? Verdict::unchanged : Verdict::injected;
     Mapping response = respond().with("allowed", boolean(true));
-    if (!steps.items.empty()) response.with("patchType", "JSONPatch").with("patch", base64(json_text(steps)));
+    if (steps != no_patch) response.with("patchType", "JSONPatch").with("patch", base64(steps));
     answer.document = document(version, std::move(response));
   } catch (const Error& error) {
     answer.verdict = Verdict::refused;

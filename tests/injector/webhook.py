@@ -396,8 +396,42 @@ def usage():
         check(f"{what}: 2, and it says what", status == 2 and expected in text, (status, text))
 
 
-def main():
+def manifests():
+    """Those of container/: what the script prints, and that the injector takes what they hold."""
+    import yaml
+
+    printed = subprocess.run(["../../container/injector-certificate", "--days", "2", "--namespace", "mesh"], check=True,
+                             capture_output=True, text=True, env={"PATH": "/usr/bin:/bin"}).stdout
+    namespace, secret, webhook = yaml.safe_load_all(printed)
+    check("the script prints a namespace, a Secret and the webhook",
+          (namespace["kind"], secret["kind"], webhook["kind"]) == ("Namespace", "Secret", "MutatingWebhookConfiguration"))
+    hook = webhook["webhooks"][0]
+    check("the webhook is that of the namespace, and fails closed",
+          hook["clientConfig"]["service"]["namespace"] == secret["metadata"]["namespace"] == namespace["metadata"]["name"] == "mesh"
+          and hook["failurePolicy"] == "Fail" and hook["namespaceSelector"] == {"matchLabels": {"sidetrack-injection": "enabled"}})
+    with open("../../container/injector.yaml", encoding="utf-8") as file:
+        objects = list(yaml.safe_load_all(file))
+    check("the Deployment, its Service, template and budget are there",
+          [thing["kind"] for thing in objects] == ["ConfigMap", "Deployment", "Service", "PodDisruptionBudget"])
     os.makedirs(path("tls"))
+    for name, text in (("tls/tls.crt", base64.b64decode(secret["data"]["tls.crt"])), ("tls/tls.key", base64.b64decode(secret["data"]["tls.key"])),
+                       ("ca.crt", base64.b64decode(hook["clientConfig"]["caBundle"])), ("proxy.yaml", objects[0]["data"]["template.yaml"].encode())):
+        with open(path(name), "wb") as file:
+            file.write(text)
+    injector = Injector()
+    client = trust("ca").wrap_socket(socket.create_connection(("127.0.0.1", injector.port)),
+                                     server_hostname=f"{hook['clientConfig']['service']['name']}.mesh.svc")
+    client.sendall(request(review().encode()))
+    check("with them the API server trusts the injector, and pods are injected", b'"patch":' in client.recv(65536))
+    client.close()
+    injector.process.kill()
+    injector.process.wait()
+    for name in ("tls/tls.crt", "tls/tls.key"):
+        os.unlink(path(name))
+
+
+def main():
+    manifests()
     for name in ("first", "second"):
         certificate(name)
     put_in_place("first")
