@@ -23,3 +23,11 @@ if(CMAKE_SYSTEM_PROCESSOR STREQUAL x86_64)
   # A bit for each relative relocation instead of 24 bytes; Debian 12's linker has it for this architecture alone.
   target_link_options(sidetrack_static PRIVATE -Wl,-z,pack-relative-relocs)
 endif()
+
+if(TARGET sidetrack-injector)
+  add_executable(sidetrack_injector_static $<TARGET_OBJECTS:sidetrack-injector>)
+  set_target_properties(sidetrack_injector_static PROPERTIES OUTPUT_NAME sidetrack-injector RUNTIME_OUTPUT_DIRECTORY static)
+  add_dependencies(sidetrack_injector_static libsidetrack)
+  target_link_libraries(sidetrack_injector_static PRIVATE $<TARGET_FILE:libsidetrack> -l:libyaml.a -l:libssl.a -l:libcrypto.a Threads::Threads)
+  target_link_options(sidetrack_injector_static PRIVATE $<TARGET_PROPERTY:sidetrack_static,LINK_OPTIONS>)
+endif()

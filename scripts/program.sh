@@ -18,6 +18,13 @@ static_program() {
   echo build/release/static/sidetrack
 }
 
+# static_injector: the same of sidetrack-injector.
+static_injector() {
+  scripts/setup injector >&2
+  scripts/build release -DSIDETRACK_STATIC=ON -- sidetrack_injector_static >&2
+  echo build/release/static/sidetrack-injector
+}
+
 # architecture_of PROGRAM: as Debian and OCI name it.
 architecture_of() {
   case $(readelf --file-header "$1" | sed -n 's/^ *Machine: *//p') in

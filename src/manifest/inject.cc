@@ -236,15 +236,15 @@ Injected inject(const PodTemplate& pod, const InjectionTemplate& injected, const
   Node made = *pod.pod;
   PodTemplate before = pod;
   before.pod = &made;
-  Injection injection(made, injected, fmt::format("{}: {}", pod.place, title(pod)));
+  Injection injection(made, injected, title_with_place(pod));
   injection.check();
   injection.undo();
   const InitArguments init = init_arguments(before, helm, injected.proxy_uid);
-  if (!init.not_injected.empty()) return {init.not_injected, false};
+  if (!init.not_injected.empty()) return {init.reason, init.not_injected, false, {}};
   injection.run(init, init_environment(before));
   if (made == *pod.pod) return {};
-  *pod.pod = std::move(made);
-  return {"", true};
+  std::swap(*pod.pod, made);
+  return {{}, {}, true, std::move(made)};
 }
 
 }  // namespace sidetrack::manifest

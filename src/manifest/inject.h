@@ -9,8 +9,10 @@
 namespace sidetrack::manifest {
 
 struct Injected {
+  std::string_view reason;   // InitArguments::reason
   std::string not_injected;  // why nothing is put there; empty: it is
-  bool changed = false;      // it was not as it is now
+  bool changed = false;      // it was not as it is now, but
+  Node before;               // so; of one that is changed
 };
 
 // Puts the template into the pod: istio-init with the arguments that the pod's annotations ask for, first; then the

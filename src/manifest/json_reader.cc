@@ -16,6 +16,8 @@ namespace {
 
 class Builder : public nlohmann::json_sax<nlohmann::json> {
  public:
+  explicit Builder(std::size_t most) : most_(most) {}
+
   bool null() override { return add(Node::Type::null, "null"); }
   bool boolean(bool value) override { return add(Node::Type::boolean, value ? "true" : "false"); }
   bool number_integer(number_integer_t value) override { return add(Node::Type::number, std::to_string(value)); }
@@ -29,8 +31,7 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   bool end_object() override { return close(); }
   bool end_array() override { return close(); }
   bool key(string_t& text) override {
-    if (!open_.back().keys.insert(text).second)
-      return fail(fmt::format("'{}': the key is there already", excerpt(text)));
+    if (!open_.back().is_new(text)) return fail(fmt::format("'{}': the key is there already", excerpt(text)));
     open_.back().key = std::move(text);
     return true;
   }
@@ -46,8 +47,18 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
  private:
   struct Open {
     Node node;
-    std::string key;  // of the value to come, in a mapping
-    std::set<std::string, std::less<>> keys;
+    std::string key;                          // of the value to come, in a mapping
+    std::set<std::string, std::less<>> keys;  // of a large mapping, which is not searched
+
+    bool is_new(const std::string& text) {
+      constexpr std::size_t large = 16;
+      const auto& entries = node.entries;
+      if (entries.size() < large) return std::ranges::find(entries, text, &Entry::key) == entries.end();
+      if (keys.empty()) {
+        for (const Entry& entry : entries) keys.insert(entry.key);
+      }
+      return keys.insert(text).second;
+    }
   };
 
   bool fail(std::string what) {
@@ -55,7 +66,7 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
     return false;
   }
 
-  bool count() { return ++nodes_ <= most_nodes || fail(fmt::format("more than {} values", most_nodes)); }
+  bool count() { return ++nodes_ <= most_ || fail(fmt::format("more than {} values", most_)); }
 
   bool add(Node::Type type, std::string text) {
     Node node;
@@ -94,12 +105,13 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
 
   std::vector<Open> open_;
   std::size_t nodes_ = 0;
+  std::size_t most_;
 };
 
 }  // namespace
 
-std::vector<Document> parse_json(std::string_view text, std::string_view name) {
-  Builder builder;
+std::vector<Document> parse_json(std::string_view text, std::string_view name, std::size_t most) {
+  Builder builder(most);
   const bool parsed = nlohmann::json::sax_parse(text.begin(), text.end(), &builder);
   if (!parsed) throw Error(ExitCode::usage, fmt::format("{}: {}", place(name, 0), builder.problem));
   std::vector<Document> made;

@@ -51,8 +51,10 @@ struct Where {
 
   // "web.yaml, document 2, line 12: Deployment shop/web"
   [[nodiscard]] std::string text(std::size_t line = 0) const {
-    return fmt::format("{}{}{}{}", place, line == 0 ? "" : fmt::format(", line {}", line), title.empty() ? "" : ": ",
-                       title);
+    std::string text = place;
+    if (line != 0 && !place.empty()) text += fmt::format(", line {}", line);
+    if (!place.empty() && !title.empty()) text += ": ";
+    return text + title;
   }
 };
 
@@ -202,6 +204,8 @@ std::string title(const PodTemplate& pod) {
   if (!pod.namespace_.empty()) text += excerpt(pod.namespace_) + "/";
   return text + excerpt(pod.name);
 }
+
+std::string title_with_place(const PodTemplate& pod) { return where(pod).text(); }
 
 std::vector<PodTemplate> pod_templates(Documents& documents, std::vector<std::string>& skipped) {
   std::vector<PodTemplate> found;

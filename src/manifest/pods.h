@@ -24,6 +24,8 @@ struct PodTemplate {
 
 // "Deployment shop/web"
 [[nodiscard]] std::string title(const PodTemplate& pod);
+// "web.yaml, document 2: Deployment shop/web"
+[[nodiscard]] std::string title_with_place(const PodTemplate& pod);
 
 // Of each object that has a pod template, also in lists, in order. `skipped` gets the kinds of other objects that seem
 // to have one, too. Throws Error (usage) for what is no object of Kubernetes.

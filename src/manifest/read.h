@@ -40,6 +40,7 @@ struct Documents {
 
 // The two forms. JSON is one document.
 [[nodiscard]] std::vector<Document> parse_yaml(std::string_view text, std::string_view name);
-[[nodiscard]] std::vector<Document> parse_json(std::string_view text, std::string_view name);
+[[nodiscard]] std::vector<Document> parse_json(std::string_view text, std::string_view name,
+                                               std::size_t most = most_nodes);
 
 }  // namespace sidetrack::manifest

@@ -21,8 +21,13 @@ class JsonWriter {
 
  private:
   void string(std::string_view text) {
-    // What is no UTF-8 does not get here: the readers refuse it.
-    text_ += nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    const auto is_plain = [](char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; };
+    if (std::ranges::all_of(text, is_plain)) {
+      text_.append(1, '"').append(text).append(1, '"');
+    } else {
+      // What is no UTF-8 does not get here: the readers refuse it.
+      text_ += nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    }
   }
 
   // Infinity, or a hexadecimal number of more than 64 bits, is none of JSON's.

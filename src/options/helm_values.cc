@@ -13,7 +13,7 @@
 namespace sidetrack {
 namespace {
 
-constexpr HelmValueInfo known_values[] = {
+constexpr HelmValueInfo values_of_chart[] = {
     {"global.proxy.includeIPRanges", "*"},     {"global.proxy.excludeIPRanges", ""},
     {"global.proxy.includeInboundPorts", "*"}, {"global.proxy.excludeInboundPorts", ""},
     {"global.proxy.includeOutboundPorts", ""}, {"global.proxy.excludeOutboundPorts", ""},
@@ -25,10 +25,10 @@ std::string_view known_name(std::string_view name) {
   constexpr std::string_view of_istioctl = "values.";
   std::string_view bare = name;
   if (bare.starts_with(of_istioctl)) bare.remove_prefix(of_istioctl.size());
-  const auto* const found = std::ranges::find(known_values, bare, &HelmValueInfo::name);
-  if (found != std::end(known_values)) return found->name;
+  const auto* const found = std::ranges::find(values_of_chart, bare, &HelmValueInfo::name);
+  if (found != std::end(values_of_chart)) return found->name;
   std::vector<std::string_view> names;
-  for (const HelmValueInfo& known : known_values) names.push_back(known.name);
+  for (const HelmValueInfo& known : values_of_chart) names.push_back(known.name);
   const auto meant = options::nearest(bare, names);
   throw Error(ExitCode::usage,
               fmt::format("--set: '{}': not a value that istio-init's arguments depend on", excerpt(name)),
@@ -55,12 +55,12 @@ std::string take_value(std::string_view& text) {
 
 }  // namespace
 
-std::span<const HelmValueInfo> helm_value_table() { return known_values; }
+std::span<const HelmValueInfo> helm_value_table() { return values_of_chart; }
 
 Setting helm_setting(const HelmValues& values, std::string_view name) {
   const auto found = values.find(name);
   if (found != values.end()) return {found->second.text, found->second.from};
-  return {std::ranges::find(known_values, name, &HelmValueInfo::name)->preset, {}};
+  return {std::ranges::find(values_of_chart, name, &HelmValueInfo::name)->preset, {}};
 }
 
 void set_helm_values(HelmValues& values, std::string_view text) {
@@ -68,7 +68,7 @@ void set_helm_values(HelmValues& values, std::string_view text) {
     const auto equals = text.find('=');
     if (equals == std::string_view::npos || equals == 0) {
       throw Error(ExitCode::usage, fmt::format("--set: '{}': expected NAME=VALUE", excerpt(text)),
-                  fmt::format("for example --set {}=10.0.0.0/8", known_values[0].name));
+                  fmt::format("for example --set {}=10.0.0.0/8", values_of_chart[0].name));
     }
     const std::string_view name = known_name(text.substr(0, equals));
     text.remove_prefix(equals + 1);

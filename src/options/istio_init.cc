@@ -28,13 +28,18 @@ bool is_refused_by_pod(const PodMetadata& pod) {
   return false;
 }
 
-std::string why_not(const PodMetadata& pod) {
-  if (pod.host_network) return "spec.hostNetwork is true";
-  if (std::ranges::find(system_namespaces, pod.namespace_) != std::end(system_namespaces))
-    return fmt::format("nothing is injected in the namespace {}", pod.namespace_);
-  if (is_refused_by_pod(pod))
-    return fmt::format("{} {} is false", pod.inject_label ? "the label" : "the annotation", inject_annotation);
-  return "";
+InitArguments not_injected(std::string_view reason, std::string sentence) { return {reason, std::move(sentence), {}}; }
+
+InitArguments why_not(const PodMetadata& pod) {
+  if (pod.host_network) return not_injected("host_network", "spec.hostNetwork is true");
+  if (std::ranges::find(system_namespaces, pod.namespace_) != std::end(system_namespaces)) {
+    return not_injected("system_namespace", fmt::format("nothing is injected in the namespace {}", pod.namespace_));
+  }
+  if (is_refused_by_pod(pod)) {
+    return not_injected("inject_false", fmt::format("{} {} is false", pod.inject_label ? "the label" : "the annotation",
+                                                    inject_annotation));
+  }
+  return {};
 }
 
 std::vector<std::string_view> split(std::string_view list) {
@@ -47,19 +52,13 @@ std::vector<std::string_view> split(std::string_view list) {
   return items;
 }
 
-std::string_view without_blanks(std::string_view text) {
-  constexpr std::string_view blanks = " \t\r\n";
-  const auto first = text.find_first_not_of(blanks);
-  return first == std::string_view::npos ? "" : text.substr(first, text.find_last_not_of(blanks) - first + 1);
-}
-
 // As written, unless the port of probes has to be added: then without blanks and empty items.
 std::string with_status_port(std::string_view of_pod, std::string_view port) {
   if (port.empty() || port == "0") return std::string(of_pod);
   std::string joined;
   for (const std::string_view item : split(of_pod)) {
     if (item == port) return std::string(of_pod);
-    if (const auto bare = without_blanks(item); !bare.empty()) joined += fmt::format("{},", bare);
+    if (const auto bare = options::without_blanks(item); !bare.empty()) joined += fmt::format("{},", bare);
   }
   return joined += port;
 }
@@ -94,8 +93,7 @@ bool is_passed(const AnnotationInfo& row, const Setting& asked) {
 }  // namespace
 
 InitArguments istio_init_arguments(const PodMetadata& pod, const HelmValues& helm) {
-  InitArguments made;
-  made.not_injected = why_not(pod);
+  InitArguments made = why_not(pod);
   if (!made.not_injected.empty()) return made;
 
   const auto add = [](std::vector<InitArgument>& list, char letter, InitArgument argument) {
@@ -106,7 +104,7 @@ InitArguments istio_init_arguments(const PodMetadata& pod, const HelmValues& hel
   std::vector<InitArgument> of_rows;
   for (const AnnotationInfo& row : annotation_table()) {
     const Setting asked = setting(row, pod.annotations, helm, line);
-    if (line.config.mode == Mode::none) return {fmt::format("{} is NONE", asked.from), {}};
+    if (line.config.mode == Mode::none) return not_injected("mode_none", fmt::format("{} is NONE", asked.from));
     if (!is_passed(row, asked)) continue;
     add(of_rows, flag_of(row).letter,
         row.flag == excluded_ports_flag ? excluded_ports(asked, status_port(pod.annotations, helm))

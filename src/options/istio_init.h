@@ -27,6 +27,7 @@ struct InitArgument {
 };
 
 struct InitArguments {
+  std::string_view reason;   // a word for not_injected: "host_network", "system_namespace", "inject_false", "mode_none"
   std::string not_injected;  // why the pod gets no istio-init; empty: it gets it
   std::vector<InitArgument> arguments;
 };

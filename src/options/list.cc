@@ -31,13 +31,6 @@ std::string read_file(const Given& given, const std::string& path) {
   return text;
 }
 
-std::string_view without_blanks(std::string_view text) {
-  constexpr std::string_view blanks = " \t\r";
-  const auto first = text.find_first_not_of(blanks);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(blanks) - first + 1);
-}
-
 // The text up to the separator, which is taken away with it.
 std::string_view take_until(std::string_view& text, char separator) {
   const auto end = text.find(separator);
@@ -47,6 +40,13 @@ std::string_view take_until(std::string_view& text, char separator) {
 }
 
 }  // namespace
+
+std::string_view without_blanks(std::string_view text) {
+  constexpr std::string_view blanks = " \t\r";
+  const auto first = text.find_first_not_of(blanks);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(blanks) - first + 1);
+}
 
 void each_item(const Given& given, const std::function<void(const Item&)>& use) {
   const auto each_of_line = [&](std::string_view text, std::string_view file, std::size_t line) {

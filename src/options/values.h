@@ -43,6 +43,9 @@ std::chrono::nanoseconds duration(const Item& item);  // as Go's time.ParseDurat
 // The place of the text among "a|b|c".
 std::size_t choice(const Item& item, std::string_view choices);
 
+// Without spaces and tabs around it.
+[[nodiscard]] std::string_view without_blanks(std::string_view text);
+
 // Every item of a comma-separated list, without surrounding blanks and without empty ones. "@FILE" stands for the items
 // in that file, which are separated by commas or lines; '#' starts a comment there.
 void each_item(const Given& given, const std::function<void(const Item&)>& use);

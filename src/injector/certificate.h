@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#pragma once
+
+#include <boost/asio/ssl/context.hpp>
+#include <memory>
+#include <string>
+
+namespace sidetrack::injector {
+
+struct CertificateFiles {
+  std::string certificate;  // PEM, with the chain
+  std::string key;          // PEM
+};
+
+// What connections are made with: TLS 1.2 or later. Throws Error (usage) that names the file and what OpenSSL says,
+// also if the key is not that of the certificate.
+[[nodiscard]] std::shared_ptr<boost::asio::ssl::context> load(const CertificateFiles& files);
+
+}  // namespace sidetrack::injector

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// sidetrack-injector: the admission webhook that puts istio-init and a proxy of one's own into pods.
+#include <fmt/format.h>
+#include <sidetrack/version.h>
+
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <charconv>
+#include <chrono>
+#include <cstdlib>
+#include <exception>
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "injector/certificate.h"
+#include "injector/log.h"
+#include "injector/server.h"
+#include "manifest/helm_values_file.h"
+#include "model/error.h"
+#include "model/printable.h"
+#include "system/file.h"
+#include "system/folder_watch.h"
+
+namespace sidetrack::injector {
+namespace {
+
+// inotify tells nothing of a file system that is mounted over a folder.
+constexpr std::chrono::seconds look_again(60);
+constexpr std::chrono::seconds try_again(5);
+
+struct Options {
+  CertificateFiles files;
+  std::string injected;
+  std::string listen = "[::]:8443";
+  std::vector<std::string> values;
+  std::vector<std::string> set;
+  bool verbose = false;
+};
+
+struct Endpoint {
+  std::string address;
+  std::uint16_t port = 0;
+};
+
+// "[::]:8443", "10.0.0.1:8443", ":8443"
+Endpoint endpoint(const std::string& text) {
+  const auto colon = text.rfind(':');
+  const auto refuse = [&] {
+    throw Error(ExitCode::usage, fmt::format("--listen: '{}': expected ADDRESS:PORT", excerpt(text)));
+  };
+  if (colon == std::string::npos) refuse();
+  Endpoint made{text.substr(0, colon), 0};
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data() + colon + 1, end, made.port);
+  if (error != std::errc() || stop != end) refuse();
+  if (made.address.starts_with('[') && made.address.ends_with(']'))
+    made.address = made.address.substr(1, made.address.size() - 2);
+  if (made.address.empty()) made.address = "::";
+  return made;
+}
+
+HelmValues helm_values(const Options& options) {
+  HelmValues values;
+  for (const std::string& file : options.values) manifest::read_helm_values(values, file);
+  for (const std::string& text : options.set) set_helm_values(values, text);
+  return values;
+}
+
+std::string absolute(const std::string& path) {
+  return path.starts_with('/') ? path : fmt::format("{}/{}", std::filesystem::current_path().string(), path);
+}
+
+std::string folder(const std::string& path) { return path.substr(0, std::max<std::size_t>(path.rfind('/'), 1)); }
+
+// What the files hold now; a Secret's are links, which are turned to other files.
+std::string contents(const CertificateFiles& files) {
+  std::string text;
+  for (const std::string& file : {files.certificate, files.key}) {
+    const host::FileText read = host::read_file(-1, file);
+    if (!read.text) throw Error(ExitCode::usage, fmt::format("{}: cannot be read: {}", excerpt(file), read.problem));
+    text += *read.text;
+  }
+  return text;
+}
+
+// Serves new connections with the certificate as it is, until SIGTERM or SIGINT.
+void keep_certificate(FolderWatch& watch, Server& server, const CertificateFiles& files, std::string known) {
+  const std::vector<std::string> folders{folder(files.certificate), folder(files.key)};
+  std::string problem;
+  while (true) {
+    try {
+      do {
+        watch.arm(folders);
+        std::string now = contents(files);
+        if (now == known) continue;
+        server.use(load(files));
+        known = std::move(now);
+        info("the certificate was changed, and is used from now on");
+      } while (watch.arm(folders));
+      problem.clear();
+    } catch (const Error& what) {
+      // Half of a change, perhaps: the certificate, and not yet its key.
+      if (problem != what.what()) error(fmt::format("the certificate is not changed: {}", what.what()));
+      problem = what.what();
+      server.count_failed_reload();
+    }
+    if (watch.wait(problem.empty() ? look_again : try_again) == FolderWatch::Woken::asked_to_end) return;
+  }
+}
+
+void serve(const Options& options) {
+  std::vector<std::string> warnings;
+  Service service(manifest::read_template(manifest::read_documents(options.injected), warnings), helm_values(options));
+  for (const std::string& warning : warnings) warn(warning);
+  const CertificateFiles files{absolute(options.files.certificate), absolute(options.files.key)};
+  const std::string known = contents(files);
+  const Endpoint where = endpoint(options.listen);
+  Server server(service, where.address, where.port, load(files));
+  FolderWatch watch;  // before the other thread is there: it holds the signals in both
+  info(fmt::format("sidetrack-injector {} listens on {} port {}", version, where.address, server.port()));
+  std::thread serving([&] {
+    try {
+      server.run();
+    } catch (const std::exception& what) {
+      error(fmt::format("internal error: {}", what.what()));
+      std::_Exit(static_cast<int>(ExitCode::failed));
+    }
+  });
+  keep_certificate(watch, server, files, known);
+  info("ending: answers what is there, and those who still come");
+  server.drain();
+  serving.join();
+  info("ended");
+}
+
+}  // namespace
+}  // namespace sidetrack::injector
+
+int main(int argc, char** argv) {
+  using namespace sidetrack;
+  injector::Options options;
+  CLI::App app("Puts istio-init and a proxy of your own into pods, as admission webhook of Kubernetes.",
+               "sidetrack-injector");
+  app.set_version_flag("--version", "sidetrack-injector " + std::string(version));
+  app.add_option("--cert", options.files.certificate,
+                 "the certificate, PEM, with its chain; taken over when it changes")
+      ->required();
+  app.add_option("--key", options.files.key, "its key, PEM")->required();
+  app.add_option("--template", options.injected, "what is put into pods, as of sidetrack inject")->required();
+  app.add_option("--listen", options.listen, "ADDRESS:PORT")->capture_default_str();
+  app.add_option("--values", options.values, "a file of Istio's Helm values; may be repeated");
+  app.add_option("--set", options.set, "one of Istio's Helm values, NAME=VALUE; may be repeated");
+  app.add_flag("--verbose", options.verbose, "log every pod");
+  try {
+    app.parse(argc, argv);
+    if (options.verbose) injector::log_debug_too();
+    injector::serve(options);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? static_cast<int>(ExitCode::done) : static_cast<int>(ExitCode::usage);
+  } catch (const Error& error) {
+    injector::error(error.hint().empty() ? error.what() : fmt::format("{}; {}", error.what(), error.hint()));
+    return static_cast<int>(error.code());
+  } catch (const std::exception& error) {
+    injector::error(fmt::format("internal error: {}", error.what()));
+    return static_cast<int>(ExitCode::failed);
+  }
+  return 0;
+}

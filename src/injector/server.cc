@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "injector/server.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ip/v6_only.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/beast/core.hpp>
+#include <boost/beast/http.hpp>
+#include <boost/beast/ssl.hpp>
+#include <list>
+#include <optional>
+#include <utility>
+
+#include "injector/log.h"
+#include "model/error.h"
+
+namespace sidetrack::injector {
+namespace {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = beast::http;
+using asio::ip::tcp;
+using Code = beast::error_code;
+
+constexpr std::chrono::milliseconds try_again(100);
+constexpr std::size_t largest_buffer = 64U << 10;  // bytes that are read and not parsed yet
+
+std::string_view view(beast::string_view text) { return {text.data(), text.size()}; }
+
+}  // namespace
+
+struct Server::State {
+  class Session;
+  using Sessions = std::list<Session*>;  // every connection, the one that is idle longest first
+
+  State(Service& used, Context made_with, const Limits& bounds)
+      : service(used), context(std::move(made_with)), limits(bounds) {}
+
+  void listen(const std::string& address, std::uint16_t port);
+  void accept();
+  void accept_later();
+  bool end_longest_idle();
+  void ended(Sessions::iterator session);
+  void drain();
+  void close();
+
+  Service& service;
+  Context context;
+  Limits limits;
+  asio::io_context io{1};
+  tcp::acceptor acceptor{io};
+  asio::steady_timer again{io};     // of accept_later()
+  asio::steady_timer deadline{io};  // of drain()
+  Sessions sessions;
+  std::size_t large_bodies = 0;
+  bool is_accepting = false;
+  bool is_draining = false;
+};
+
+// A connection: the handshake, then request by request. Every step has its time; when that is over the connection ends.
+class Server::State::Session : public std::enable_shared_from_this<Session> {
+ public:
+  Session(tcp::socket socket, State& state)
+      : state_(state),
+        context_(state.context),
+        stream_(std::move(socket), *context_),
+        place_(state.sessions.insert(state.sessions.end(), this)) {}
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+  ~Session() {
+    release_large();
+    state_.ended(place_);
+  }
+
+  void start() {
+    socket().expires_after(state_.limits.handshake);
+    stream_.async_handshake(asio::ssl::stream_base::server, [self = this->shared_from_this()](Code error) {
+      if (!error) self->wait();
+    });
+  }
+
+  [[nodiscard]] bool is_idle() const { return is_idle_; }
+  void end() { socket().close(); }
+
+ private:
+  beast::tcp_stream& socket() { return beast::get_lowest_layer(stream_); }
+
+  // For the first byte of a request.
+  void wait() {
+    if (buffer_.size() > 0) return read();
+    is_idle_ = true;
+    state_.sessions.splice(state_.sessions.end(), state_.sessions, place_);
+    socket().expires_after(state_.limits.idle);
+    constexpr std::size_t piece = 4096;
+    stream_.async_read_some(buffer_.prepare(piece), [self = this->shared_from_this()](Code error, std::size_t size) {
+      self->is_idle_ = false;
+      if (error) return;
+      self->buffer_.commit(size);
+      self->read();
+    });
+  }
+
+  void read() {
+    parser_.emplace();
+    parser_->body_limit(state_.limits.body);
+    parser_->header_limit(static_cast<std::uint32_t>(state_.limits.header));
+    socket().expires_after(state_.limits.request);
+    http::async_read_header(stream_, buffer_, *parser_, [self = this->shared_from_this()](Code error, std::size_t) {
+      error ? self->refuse(error) : self->read_body();
+    });
+  }
+
+  void read_body() {
+    const auto size = parser_->content_length();
+    if (!parser_->is_done() && (!size || *size > state_.limits.small_body)) {
+      if (state_.large_bodies == state_.limits.large_bodies)
+        return refuse(http::status::service_unavailable, "too many large requests at once\n");
+      ++state_.large_bodies;
+      holds_large_ = true;
+    }
+    http::async_read(stream_, buffer_, *parser_, [self = this->shared_from_this()](Code error, std::size_t) {
+      error ? self->refuse(error) : self->respond();
+    });
+  }
+
+  void respond() {
+    const auto& request = parser_->get();
+    const std::string_view target = view(request.target());
+    Response response = state_.service.answer({.method = view(request.method_string()),
+                                               .path = target.substr(0, target.find('?')),
+                                               .content_type = view(request[http::field::content_type]),
+                                               .body = request.body()},
+                                              state_.sessions.size());
+    write(std::move(response), request.keep_alive() && !state_.is_draining);
+  }
+
+  // What is too large, or no request, gets an answer. Who is gone, or too slow, gets none.
+  void refuse(Code error) {
+    if (error == http::error::body_limit) {
+      refuse(http::status::payload_too_large, fmt::format("expected at most {} bytes\n", state_.limits.body));
+    } else if (error == http::error::header_limit) {
+      refuse(http::status::request_header_fields_too_large,
+             fmt::format("expected at most {} bytes\n", state_.limits.header));
+    } else if (error.category() == make_error_code(http::error::bad_method).category() &&
+               error != http::error::end_of_stream && error != http::error::partial_message) {
+      refuse(http::status::bad_request, error.message() + "\n");
+    }
+  }
+
+  void refuse(http::status status, std::string text) {
+    state_.service.count_refused(static_cast<unsigned>(status));
+    write({static_cast<unsigned>(status), {}, std::move(text)}, false);
+  }
+
+  void write(Response response, bool keeps) {
+    release_large();
+    constexpr unsigned version = 11;  // HTTP/1.1
+    answer_.emplace(static_cast<http::status>(response.status), version);
+    const std::string_view type = response.content_type.empty() ? Response{}.content_type : response.content_type;
+    answer_->set(http::field::content_type, beast::string_view(type.data(), type.size()));
+    answer_->body() = std::move(response.body);
+    answer_->keep_alive(keeps);
+    answer_->prepare_payload();
+    parser_.reset();
+    socket().expires_after(state_.limits.request);
+    http::async_write(stream_, *answer_, [self = this->shared_from_this(), keeps](Code error, std::size_t) {
+      self->answer_.reset();
+      if (error) return;
+      keeps ? self->wait() : self->shut_down();
+    });
+  }
+
+  void shut_down() {
+    socket().expires_after(std::chrono::seconds(1));
+    stream_.async_shutdown([self = this->shared_from_this()](Code) {});
+  }
+
+  void release_large() {
+    if (std::exchange(holds_large_, false)) --state_.large_bodies;
+  }
+
+  State& state_;
+  Context context_;  // lives as long as the stream that is made with it
+  beast::ssl_stream<beast::tcp_stream> stream_;
+  Sessions::iterator place_;
+  beast::flat_buffer buffer_{largest_buffer};
+  std::optional<http::request_parser<http::string_body>> parser_;
+  std::optional<http::response<http::string_body>> answer_;
+  bool is_idle_ = false;
+  bool holds_large_ = false;
+};
+
+void Server::State::listen(const std::string& address, std::uint16_t port) {
+  try {
+    const tcp::endpoint endpoint(asio::ip::make_address(address), port);
+    acceptor.open(endpoint.protocol());
+    acceptor.set_option(tcp::acceptor::reuse_address(true));
+    if (endpoint.address().is_v6()) acceptor.set_option(asio::ip::v6_only(false));
+    acceptor.bind(endpoint);
+    acceptor.listen();
+  } catch (const boost::system::system_error& error) {
+    throw Error(ExitCode::usage, fmt::format("cannot listen on {} port {}: {}", address, port, error.code().message()));
+  }
+}
+
+void Server::State::accept() {
+  if (is_accepting || !acceptor.is_open()) return;
+  if (sessions.size() >= limits.connections && !end_longest_idle()) return;  // until one ends
+  is_accepting = true;
+  acceptor.async_accept([this](Code error, tcp::socket socket) {
+    is_accepting = false;
+    if (error == asio::error::operation_aborted) return;
+    if (error) {
+      // No descriptors are left: one may be later.
+      warn(fmt::format("cannot accept a connection: {}", error.message()));
+      return accept_later();
+    }
+    Code ignored;
+    socket.set_option(tcp::no_delay(true), ignored);
+    std::make_shared<Session>(std::move(socket), *this)->start();
+    accept();
+  });
+}
+
+void Server::State::accept_later() {
+  again.expires_after(try_again);
+  again.async_wait([this](Code error) {
+    if (!error) accept();
+  });
+}
+
+bool Server::State::end_longest_idle() {
+  const auto idle = std::ranges::find_if(sessions, [](const Session* session) { return session->is_idle(); });
+  if (idle == sessions.end()) return false;
+  (*idle)->end();
+  return true;
+}
+
+void Server::State::ended(Sessions::iterator session) {
+  sessions.erase(session);
+  if (is_draining && !acceptor.is_open() && sessions.empty()) deadline.cancel();
+  accept();
+}
+
+// Who was told of this server before Kubernetes was told that it ends still comes for a while.
+void Server::State::drain() {
+  if (std::exchange(is_draining, true)) return;
+  service.not_ready();
+  deadline.expires_after(limits.still_accepting);
+  deadline.async_wait([this](Code) { close(); });
+}
+
+void Server::State::close() {
+  Code ignored;
+  acceptor.close(ignored);
+  again.cancel();
+  for (Session* session : sessions) {
+    if (session->is_idle()) session->end();
+  }
+  if (sessions.empty()) return;
+  deadline.expires_after(limits.draining);
+  deadline.async_wait([this](Code error) {
+    if (!error) io.stop();
+  });
+}
+
+Server::Server(Service& service, const std::string& address, std::uint16_t port, Context context, const Limits& limits)
+    : state_(std::make_unique<State>(service, std::move(context), limits)) {
+  state_->listen(address, port);
+}
+
+// The sessions end with what waits for them, while their list is still there.
+Server::~Server() = default;
+
+void Server::run() {
+  state_->accept();
+  state_->io.run();
+}
+
+void Server::use(Context context) {
+  asio::post(state_->io, [state = state_.get(), context = std::move(context)] {
+    state->context = context;
+    state->service.metrics().count_reload(true);
+  });
+}
+
+void Server::count_failed_reload() {
+  asio::post(state_->io, [state = state_.get()] { state->service.metrics().count_reload(false); });
+}
+
+void Server::drain() {
+  asio::post(state_->io, [state = state_.get()] { state->drain(); });
+}
+
+std::uint16_t Server::port() const { return state_->acceptor.local_endpoint().port(); }
+
+}  // namespace sidetrack::injector

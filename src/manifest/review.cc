@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "manifest/review.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "manifest/inject.h"
+#include "manifest/patch.h"
+#include "manifest/write.h"
+#include "model/error.h"
+#include "model/printable.h"
+
+namespace sidetrack::manifest {
+namespace {
+
+// A pod with a thousand containers has fewer.
+constexpr std::size_t most_nodes_of_review = 200'000;
+constexpr std::string_view versions[] = {"admission.k8s.io/v1", "admission.k8s.io/v1beta1"};
+constexpr std::string_view kind_of_review = "AdmissionReview";
+
+[[noreturn]] void refuse_document(const std::string& what) {
+  throw Error(ExitCode::usage, fmt::format("the request: {}", what));
+}
+
+// "" if it is not there, or no string.
+std::string text_at(const Node* mapping, std::string_view key) {
+  const Node* found = mapping == nullptr || mapping->type != Node::Type::mapping ? nullptr : mapping->find(key);
+  return found == nullptr || found->type != Node::Type::string ? "" : found->text;
+}
+
+std::string base64(std::string_view bytes) {
+  constexpr std::string_view digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  text.reserve((bytes.size() + 2) / 3 * 4);
+  for (std::size_t i = 0; i < bytes.size(); i += 3) {
+    const std::size_t given = std::min<std::size_t>(3, bytes.size() - i);
+    std::uint32_t group = 0;
+    for (std::size_t j = 0; j < 3; ++j)
+      group = group << 8U | (j < given ? static_cast<unsigned char>(bytes[i + j]) : 0U);
+    for (std::size_t j = 0; j < 4; ++j) text += j <= given ? digits[group >> (18 - 6 * j) & 63U] : '=';
+  }
+  return text;
+}
+
+Node boolean(bool value) {
+  Node node;
+  node.type = Node::Type::boolean;
+  node.text = value ? "true" : "false";
+  return node;
+}
+
+Node number(int value) {
+  Node node;
+  node.type = Node::Type::number;
+  node.text = std::to_string(value);
+  return node;
+}
+
+class Mapping {
+ public:
+  Mapping() { node_.type = Node::Type::mapping; }
+  Mapping& with(std::string_view key, Node value) {
+    node_.entries.push_back({std::string(key), Node::Style::double_quoted, std::move(value)});
+    return *this;
+  }
+  Mapping& with(std::string_view key, std::string_view value) { return with(key, Node::string(value)); }
+  Node node() { return std::move(node_); }
+
+ private:
+  Node node_;
+};
+
+std::string document(const std::string& version, Mapping response) {
+  return json_text(
+      Mapping().with("apiVersion", version).with("kind", kind_of_review).with("response", response.node()).node());
+}
+
+PodTemplate pod_of(const Node& request, Node& object) {
+  const Node* metadata = object.find("metadata");
+  PodTemplate pod{"Pod", text_at(metadata, "name"), text_at(&request, "namespace"), "", 1, &object};
+  if (pod.name.empty()) pod.name = text_at(metadata, "generateName");
+  return pod;
+}
+
+// Only pods that are made: nothing can be put into one that runs.
+bool is_about_a_new_pod(const Node& request) {
+  return text_at(request.find("kind"), "kind") == "Pod" && text_at(&request, "operation") == "CREATE" &&
+         text_at(&request, "subResource").empty();
+}
+
+}  // namespace
+
+ReviewAnswer review(std::string_view text, const InjectionTemplate& injected, const HelmValues& helm) {
+  Node root = std::move(parse_json(text, "the request", most_nodes_of_review)[0].root);
+  if (root.type != Node::Type::mapping) refuse_document("expected an AdmissionReview");
+  const std::string version = text_at(&root, "apiVersion");
+  if (text_at(&root, "kind") != kind_of_review || std::ranges::find(versions, version) == std::end(versions)) {
+    refuse_document(fmt::format("'{}' of '{}': expected {} of {}", excerpt(text_at(&root, "kind")), excerpt(version),
+                                kind_of_review, fmt::join(versions, " or ")));
+  }
+  Node* request = root.find("request");
+  if (request == nullptr || request->type != Node::Type::mapping) refuse_document("no request: expected a mapping");
+  const std::string uid = text_at(request, "uid");
+  if (uid.empty()) refuse_document("request: no uid");
+
+  ReviewAnswer answer;
+  const auto respond = [&] { return std::move(Mapping().with("uid", uid)); };
+  const auto skip = [&](std::string_view reason) {
+    answer.reason = reason;
+    answer.document = document(version, respond().with("allowed", boolean(true)));
+    return answer;
+  };
+  if (!is_about_a_new_pod(*request)) return skip("no_new_pod");
+  Node* object = request->find("object");
+  if (object == nullptr || object->type != Node::Type::mapping) refuse_document("request.object: expected a pod");
+
+  const PodTemplate pod = pod_of(*request, *object);
+  answer.pod = title(pod);
+  try {
+    const Injected result = inject(pod, injected, helm);
+    if (!result.not_injected.empty()) return skip(result.reason);
+    // The order of keys, which the API server has changed since it was injected, is no change.
+    const std::string steps = result.changed ? patch(result.before, *object) : std::string(no_patch);
+    answer.verdict = steps == no_patch ? Verdict::unchanged : Verdict::injected;
+    Mapping response = respond().with("allowed", boolean(true));
+    if (steps != no_patch) response.with("patchType", "JSONPatch").with("patch", base64(steps));
+    answer.document = document(version, std::move(response));
+  } catch (const Error& error) {
+    answer.verdict = Verdict::refused;
+    answer.reason = error.hint().empty() ? error.what() : fmt::format("{}; {}", error.what(), error.hint());
+    constexpr int unprocessable = 422;
+    answer.document = document(version, respond()
+                                            .with("allowed", boolean(false))
+                                            .with("status", Mapping()
+                                                                .with("code", number(unprocessable))
+                                                                .with("reason", "Invalid")
+                                                                .with("message", answer.reason)
+                                                                .node()));
+  }
+  return answer;
+}
+
+}  // namespace sidetrack::manifest

@@ -1,0 +1,464 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Tests of sidetrack-injector: webhook.py PROGRAM FOLDER"""
+import base64
+import http.client
+import json
+import os
+import queue
+import re
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+import time
+
+program, work = sys.argv[1:]
+failed = 0
+MIB = 1 << 20
+
+
+def check(what, passed, more=""):
+    global failed
+    print(f"{'ok' if passed else 'FAILED':8}{what}{'' if passed else f': {more}'}", flush=True)
+    failed += not passed
+
+
+def path(name):
+    return os.path.join(work, name)
+
+
+def certificate(name):
+    """A new one for localhost, of which the caller makes what is served."""
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+                    "-days", "1", "-subj", "/CN=" + name, "-addext", "subjectAltName=DNS:localhost",
+                    "-keyout", path(name + ".key"), "-out", path(name + ".crt")], check=True, capture_output=True)
+
+
+def put_in_place(name):
+    """As the kubelet does with a Secret: a folder of links is renamed."""
+    os.makedirs(path("tls." + name), exist_ok=True)
+    for kind in ("crt", "key"):
+        with open(path(name + "." + kind), "rb") as source, open(path(f"tls.{name}/tls.{kind}"), "wb") as target:
+            target.write(source.read())
+    os.symlink("../tls." + name, path("data.new"))
+    os.rename(path("data.new"), path("tls/..data"))
+
+
+class Injector:
+    def __init__(self, *options):
+        self.process = subprocess.Popen(
+            [program, "--cert", path("tls/tls.crt"), "--key", path("tls/tls.key"), "--template", path("proxy.yaml"),
+             "--listen", "127.0.0.1:0", *options], stderr=subprocess.PIPE, text=True)
+        self.lines = queue.Queue()
+        first = self.process.stderr.readline()
+        if "listens on" not in first:
+            sys.exit("it does not start: " + first)
+        self.port = int(re.search(r"port (\d+)", first)[1])
+        threading.Thread(target=self.read, daemon=True).start()
+
+    def read(self):
+        for line in self.process.stderr:
+            self.lines.put(line)
+
+    def said(self, words, timeout=20):
+        """The next line with these words."""
+        end = time.monotonic() + timeout
+        while True:
+            line = self.lines.get(timeout=max(end - time.monotonic(), 0.01))
+            if words in line:
+                return line
+
+    def peak(self):
+        with open(f"/proc/{self.process.pid}/status", encoding="ascii") as file:
+            return int(re.search(r"VmHWM:\s+(\d+) kB", file.read())[1]) * 1024
+
+    def open_files(self):
+        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+
+
+def trust(*names):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    for name in names:
+        context.load_verify_locations(path(name + ".crt"))
+    return context
+
+
+def connect(injector, context):
+    return http.client.HTTPSConnection("localhost", injector.port, context=context, timeout=30)
+
+
+def raw(injector, context):
+    return context.wrap_socket(socket.create_connection(("127.0.0.1", injector.port), timeout=30), server_hostname="localhost")
+
+
+def review(annotations=None, uid="1", containers=1, **request):
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "web-", "annotations": annotations or {}},
+           "spec": {"containers": [{"name": f"web-{i}", "image": "web", "env": [{"name": "A", "value": "b" * 200}]}
+                                   for i in range(containers)]}}
+    return json.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+                       "request": {"uid": uid, "kind": {"group": "", "version": "v1", "kind": "Pod"},
+                                   "namespace": "shop", "operation": "CREATE", "object": pod, **request}})
+
+
+JSON = {"Content-Type": "application/json"}
+
+
+def post(connection, body, headers=JSON):
+    connection.request("POST", "/inject", body, headers)
+    answer = connection.getresponse()
+    return answer.status, answer.read()
+
+
+def is_injected(answer, uid):
+    status, body = answer
+    response = json.loads(body)["response"] if status == 200 else {}
+    if response.get("uid") != uid or not response.get("allowed") or response.get("patchType") != "JSONPatch":
+        return False
+    steps = json.loads(base64.b64decode(response["patch"], validate=True))
+    return any(step["path"] == "/spec/initContainers" and step["value"][0]["name"] == "istio-init" for step in steps)
+
+
+# ---- One by one.
+
+def answers(injector, context):
+    connection = connect(injector, context)
+    check("a pod is injected", is_injected(post(connection, review(uid="a")), "a"))
+    status, body = post(connection, review({"traffic.sidecar.istio.io/includeInboundPorts": "http"}))
+    response = json.loads(body)["response"]
+    check("a wrong annotation is refused by its name",
+          status == 200 and response["allowed"] is False and response["status"]["message"] ==
+          "Pod shop/web-: traffic.sidecar.istio.io/includeInboundPorts: 'http': expected a port from 1 to 65535", body)
+    status, body = post(connection, review({"sidecar.istio.io/inject": "false"}))
+    check("a pod that wants none is left alone", json.loads(body)["response"] == {"uid": "1", "allowed": True}, body)
+    for method, target, expected in (("GET", "/ready", 200), ("GET", "/inject", 405), ("POST", "/ready", 405),
+                                     ("GET", "/", 404), ("GET", "/ready?x=1", 200)):
+        connection.request(method, target)
+        answer = connection.getresponse()
+        answer.read()
+        check(f"{method} {target} is {expected}", answer.status == expected, answer.status)
+    status, _ = post(connection, review(), {"Content-Type": "text/plain"})
+    check("another content type is 415", status == 415, status)
+    connection.request("GET", "/metrics")
+    metrics = connection.getresponse().read().decode()
+    for line in ("sidetrack_injector_injected_total 1", "sidetrack_injector_refused_total 1",
+                 'sidetrack_injector_skipped_total{reason="inject_false"} 1', 'sidetrack_injector_requests_total{code="405"} 2',
+                 "sidetrack_injector_request_seconds_count 9", "sidetrack_injector_connections 1"):
+        check(f"the metrics have {line}", line + "\n" in metrics, metrics)
+    connection.close()
+
+
+def versions_of_tls(injector, context):
+    for version, expected in ((ssl.TLSVersion.TLSv1_1, False), (ssl.TLSVersion.TLSv1_2, True), (ssl.TLSVersion.TLSv1_3, True)):
+        client = trust("first")
+        client.set_ciphers("DEFAULT:@SECLEVEL=0")
+        client.minimum_version = client.maximum_version = version
+        try:
+            raw(injector, client).close()
+            accepted = True
+        except (ssl.SSLError, ConnectionError):
+            accepted = False
+        check(f"{version.name} is {'accepted' if expected else 'refused'}", accepted == expected)
+
+
+# ---- What is no review.
+
+def status_of(injector, context, data, chunks=1):
+    """Of the answer to these bytes; None if the connection ends without one."""
+    with raw(injector, context) as client:
+        try:
+            size = max(1, -(-len(data) // chunks))
+            for i in range(0, len(data), size):
+                client.sendall(data[i:i + size])
+        except (ssl.SSLError, ConnectionError):
+            pass  # the answer may be there all the same
+        try:
+            answer = client.recv(4096)
+        except (ssl.SSLError, ConnectionError):
+            return None
+        return int(answer.split()[1]) if answer else None
+
+
+def request(body, length=None):
+    head = f"POST /inject HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body) if length is None else length}\r\n\r\n"
+    return head.encode() + body
+
+
+def hostile(injector, context):
+    bodies = {
+        "garbage": os.urandom(10_000), "an empty body": b"", "half a review": review().encode()[:100],
+        "a deep body": b"[" * MIB, "a body of deep objects": b'{"a":' * 200_000, "many values": b"[" + b"0," * (2 * MIB) + b"0]",
+        "a zero byte": b"\0", "no UTF-8": b'{"kind": "\xff"}', "another document": b'{"kind": "Pod"}',
+        "a huge number": b"1" * MIB, "one key twice": b'{"a": 1, "a": 2}',
+    }
+    for what, body in bodies.items():
+        check(f"{what} is 400", status_of(injector, context, request(body)) == 400)
+    check("no HTTP is 400", status_of(injector, context, b"garbage\r\n\r\n") == 400)
+    check("a header without end is 431", status_of(injector, context, b"GET / HTTP/1.1\r\n" + b"a: b\r\n" * 10_000) == 431)
+    check("9 MiB are 413", status_of(injector, context, request(b"", 9 * MIB)) == 413)
+    chunks = b"POST /inject HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" + (b"100000\r\n" + b" " * MIB + b"\r\n") * 9
+    check("9 MiB in chunks are 413", status_of(injector, context, chunks, 20) == 413)
+    check("8 MiB are read", status_of(injector, context, request(b" " * (8 * MIB)), 20) == 400)
+    # Nothing at all, and no TLS.
+    with socket.create_connection(("127.0.0.1", injector.port)) as client:
+        client.sendall(b"GET / HTTP/1.1\r\n\r\n")
+        client.settimeout(10)
+        try:
+            while client.recv(4096):
+                pass
+            ended = True
+        except ConnectionError:
+            ended = True
+        check("who speaks no TLS is sent away", ended)
+
+
+def slow(injector, context):
+    """Bodies that come byte by byte are ended after the time for a request, however many, while others are served."""
+    clients = [raw(injector, context) for _ in range(60)]
+    quiet = [socket.create_connection(("127.0.0.1", injector.port)) for _ in range(30)]
+    start = time.monotonic()
+    for client in clients:
+        client.sendall(request(b"", 1000))
+    ended = set()
+    longest = 0
+    while len(ended) < len(clients) and time.monotonic() - start < 30:
+        for i, client in enumerate(clients):
+            if i in ended:
+                continue
+            try:
+                client.sendall(b" ")
+                client.settimeout(0.001)
+                if client.recv(1) == b"":
+                    ended.add(i)
+            except (socket.timeout, ssl.SSLWantReadError):
+                pass
+            except (ssl.SSLError, OSError):
+                ended.add(i)
+        before = time.monotonic()
+        connection = connect(injector, context)
+        if not is_injected(post(connection, review()), "1"):
+            check("others are served meanwhile", False)
+        connection.close()
+        longest = max(longest, time.monotonic() - before)
+    check("slow requests are ended in time", len(ended) == len(clients) and time.monotonic() - start < 20,
+          f"{len(ended)} after {time.monotonic() - start:.1f} s")
+    check("others are served meanwhile", longest < 2, f"{longest:.1f} s")
+    for client in clients + quiet:
+        client.close()
+
+
+def many_connections(injector, context):
+    """More than there may be: the idle ones end, and new ones are served."""
+    idle = [raw(injector, context) for _ in range(200)]
+    connection = connect(injector, context)
+    check("idle connections make room", is_injected(post(connection, review()), "1"))
+    check("the number of connections is bounded", injector.open_files() < 160, injector.open_files())
+    for client in idle + [connection]:
+        client.close()
+
+
+# ---- Under load.
+
+def load(injector, context, count, each=lambda number: None, reconnect=0):
+    """As many reviews, 16 at a time. Returns what failed."""
+    numbers = iter(range(count))
+    lock = threading.Lock()
+    problems = []
+
+    def work_off():
+        connection = None
+        done = 0
+        while True:
+            with lock:
+                number = next(numbers, None)
+            if number is None:
+                break
+            each(number)
+            try:
+                if connection is None or (reconnect and done % reconnect == 0):
+                    if connection is not None:
+                        connection.close()
+                    connection = connect(injector, context)
+                done += 1
+                answer = post(connection, review(uid=str(number), containers=1 + number % 20))
+                if not is_injected(answer, str(number)):
+                    problems.append(answer)
+            except (OSError, http.client.HTTPException) as problem:
+                problems.append(repr(problem))
+                connection = None
+        if connection is not None:
+            connection.close()
+
+    threads = [threading.Thread(target=work_off) for _ in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return problems
+
+
+def certificate_changes(injector, context):
+    both = trust("first", "second")
+
+    def each(number):
+        if number == 300:
+            put_in_place("second")
+
+    problems = load(injector, both, 2000, each, reconnect=5)
+    check("no request fails while the certificate is changed", not problems, problems[:3])
+    injector.said("the certificate was changed")
+    try:
+        raw(injector, trust("second")).close()
+        changed = True
+    except ssl.SSLError:
+        changed = False
+    check("new connections have the new certificate", changed)
+    os.makedirs(path("tls.broken"), exist_ok=True)
+    for kind in ("crt", "key"):
+        with open(path("tls.broken/tls." + kind), "w", encoding="ascii") as file:
+            file.write("nonsense")
+    os.symlink("../tls.broken", path("data.new"))
+    os.rename(path("data.new"), path("tls/..data"))
+    said = injector.said("the certificate is not changed")
+    check("a broken certificate is said and not used", "tls.crt: " in said, said)
+    problems = load(injector, trust("second"), 100, reconnect=1)
+    check("and the last one goes on being used", not problems, problems[:3])
+    put_in_place("second")
+
+
+def ends(injector, context):
+    """SIGTERM while requests come: each has its answer, and the program ends with 0."""
+    started = threading.Event()
+    stop = threading.Event()
+    problems = []
+    served = [0]
+
+    def work_on():
+        connection = None
+        while not stop.is_set():
+            try:
+                if connection is None:
+                    connection = connect(injector, context)
+                    connection.connect()
+            except OSError:
+                return  # it does not listen any more
+            try:
+                if not is_injected(post(connection, review()), "1"):
+                    problems.append("an answer")
+                served[0] += 1
+                started.set()
+                if connection.sock is None:  # it said that it closes
+                    connection = None
+            except (OSError, http.client.HTTPException) as problem:
+                problems.append(repr(problem))
+                connection = None
+
+    threads = [threading.Thread(target=work_on) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    started.wait(10)
+    idle = raw(injector, context)
+    idle.sendall(request(review().encode()[:50], len(review())))
+    injector.process.send_signal(signal.SIGTERM)
+    injector.said("ending")
+    before = served[0]
+    idle.sendall(review().encode()[50:])
+    answer = idle.recv(65536)
+    check("a request that had begun has its answer, and the connection ends", b"200 OK" in answer and b"Connection: close" in answer, answer[:200])
+    status = injector.process.wait(20)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    check("SIGTERM ends it with 0", status == 0, status)
+    check("those who still came were served", served[0] > before, served)
+    # The last connection of each may meet the closed socket.
+    check("no answer was lost", len(problems) <= len(threads) and "an answer" not in problems, problems[:5])
+
+
+def usage():
+    def said(*options):
+        result = subprocess.run([program, *options], capture_output=True, text=True, timeout=20)
+        return result.returncode, result.stderr
+
+    good = ["--cert", path("first.crt"), "--key", path("first.key"), "--template", path("proxy.yaml"), "--listen", "127.0.0.1:0"]
+    for what, options, expected in (
+            ("no options", [], "--cert"),
+            ("another's key", good + ["--key", path("second.key")], "second.key: key values mismatch"),
+            ("no certificate", good + ["--cert", path("none")], "none: cannot be read"),
+            ("a template that is none", good + ["--template", path("first.crt")], "first.crt"),
+            ("no address", good + ["--listen", "nowhere"], "--listen: 'nowhere': expected ADDRESS:PORT"),
+            ("a Helm value that is not known", good + ["--set", "a=b"], "--set: 'a'")):
+        options = [option for i, option in enumerate(options)
+                   if not any(option == later and option.startswith("--") for later in options[i + 1:])
+                   and not (i > 0 and options[i - 1].startswith("--") and options[i - 1] in options[i + 1:])]
+        status, text = said(*options)
+        check(f"{what}: 2, and it says what", status == 2 and expected in text, (status, text))
+
+
+def manifests():
+    """Those of container/: what the script prints, and that the injector takes what they hold."""
+    import yaml
+
+    printed = subprocess.run(["../../container/injector-certificate", "--days", "2", "--namespace", "mesh"], check=True,
+                             capture_output=True, text=True, env={"PATH": "/usr/bin:/bin"}).stdout
+    namespace, secret, webhook = yaml.safe_load_all(printed)
+    check("the script prints a namespace, a Secret and the webhook",
+          (namespace["kind"], secret["kind"], webhook["kind"]) == ("Namespace", "Secret", "MutatingWebhookConfiguration"))
+    hook = webhook["webhooks"][0]
+    check("the webhook is that of the namespace, and fails closed",
+          hook["clientConfig"]["service"]["namespace"] == secret["metadata"]["namespace"] == namespace["metadata"]["name"] == "mesh"
+          and hook["failurePolicy"] == "Fail" and hook["namespaceSelector"] == {"matchLabels": {"sidetrack-injection": "enabled"}})
+    with open("../../container/injector.yaml", encoding="utf-8") as file:
+        objects = list(yaml.safe_load_all(file))
+    check("the Deployment, its Service, template and budget are there",
+          [thing["kind"] for thing in objects] == ["ConfigMap", "Deployment", "Service", "PodDisruptionBudget"])
+    os.makedirs(path("tls"))
+    for name, text in (("tls/tls.crt", base64.b64decode(secret["data"]["tls.crt"])), ("tls/tls.key", base64.b64decode(secret["data"]["tls.key"])),
+                       ("ca.crt", base64.b64decode(hook["clientConfig"]["caBundle"])), ("proxy.yaml", objects[0]["data"]["template.yaml"].encode())):
+        with open(path(name), "wb") as file:
+            file.write(text)
+    injector = Injector()
+    client = trust("ca").wrap_socket(socket.create_connection(("127.0.0.1", injector.port)),
+                                     server_hostname=f"{hook['clientConfig']['service']['name']}.mesh.svc")
+    client.sendall(request(review().encode()))
+    check("with them the API server trusts the injector, and pods are injected", b'"patch":' in client.recv(65536))
+    client.close()
+    injector.process.kill()
+    injector.process.wait()
+    for name in ("tls/tls.crt", "tls/tls.key"):
+        os.unlink(path(name))
+
+
+def main():
+    manifests()
+    for name in ("first", "second"):
+        certificate(name)
+    put_in_place("first")
+    for kind in ("crt", "key"):
+        os.symlink("..data/tls." + kind, path("tls/tls." + kind))
+    usage()
+    injector = Injector()
+    try:
+        context = trust("first")
+        answers(injector, context)
+        versions_of_tls(injector, context)
+        many_connections(injector, context)
+        start = time.monotonic()
+        problems = load(injector, context, 10_000)
+        check(f"10,000 reviews, 16 at a time ({10_000 / (time.monotonic() - start):.0f} a second by this client)", not problems, problems[:3])
+        check("with at most 32 MiB", injector.peak() <= 32 * MIB, injector.peak() // 1024)
+        hostile(injector, context)
+        slow(injector, context)
+        check("with at most 96 MiB for all that", injector.peak() <= 96 * MIB, injector.peak() // 1024)
+        certificate_changes(injector, context)
+        check("it is the same process all the time", injector.process.poll() is None)
+        ends(injector, trust("second"))
+    finally:
+        if injector.process.poll() is None:
+            injector.process.kill()
+    print("peak memory was bounded; failed:", failed)
+    sys.exit(failed != 0)
+
+
+main()

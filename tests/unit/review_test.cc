@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "manifest/review.h"
+
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+#include "manifest/patch.h"
+#include "manifest/write.h"
+#include "model/error.h"
+
+namespace sidetrack::manifest {
+namespace {
+
+using ::testing::HasSubstr;
+using Json = nlohmann::json;
+
+Node node(std::string_view yaml) { return parse_yaml(yaml, "test")[0].root; }
+
+// nlohmann's JSON Patch is another's.
+TEST(Patch, MakesTheOneToTheOther) {
+  const std::pair<std::string_view, std::string_view> all[] = {
+      {"{}", "{}"},
+      {"{a: 1}", "{a: 2, b: {c: []}}"},
+      {"{a: 1, b: 2}", "{b: 3}"},
+      {"{a: [1, 2, 3]}", "{a: [0, 1, 2, 3]}"},
+      {"{a: [1, 2, 3]}", "{a: [1, 2, 3, 4, 5]}"},
+      {"{a: [1, 2, 3]}", "{a: [1, 9, 3]}"},
+      {"{a: [1, 2, 3, 4]}", "{a: [4]}"},
+      {"{a: [1, 1, 1]}", "{a: [1, 1]}"},
+      {"{a: [1, 1]}", "{a: [1, 1, 1, 1]}"},
+      {"{a: [{n: a}, {n: b}]}", "{a: [{n: z}, {n: a, x: 1}]}"},
+      {"{a: [1]}", "{a: {b: 1}}"},
+      {"{a: null}", "{a: {}}"},
+      {"{a/b~c: 1}", "{a/b~c: {d/e: 2}, '': x}"},
+      {"[1, 2]", "[2, 3, 1]"},
+  };
+  for (const auto& [before, after] : all) {
+    const Json steps = Json::parse(patch(node(before), node(after)));
+    EXPECT_EQ(Json::parse(json_text(node(before))).patch(steps), Json::parse(json_text(node(after))))
+        << before << " " << after << " " << steps;
+  }
+}
+
+TEST(Patch, SaysNoMoreThanItHasTo) {
+  EXPECT_EQ(patch(node("{a: [1, 2]}"), node("{a: [0, 1, 2]}")), R"([{"op":"add","path":"/a/0","value":0}])");
+  EXPECT_EQ(patch(node("{a: 1}"), node("{a: 1}")), "[]");
+}
+
+// ---- Reviews
+
+InjectionTemplate proxy() {
+  Documents documents = parse_documents(
+      "spec:\n  containers: [{name: istio-proxy, image: envoy, securityContext: {runAsUser: 1337}}]\n  volumes: "
+      "[{name: "
+      "sidecar, emptyDir: {}}]\n",
+      "template");
+  std::vector<std::string> warnings;
+  return read_template(documents, warnings);
+}
+
+Json pod(const Json& annotations = Json::object()) {
+  return {{"apiVersion", "v1"},
+          {"kind", "Pod"},
+          {"metadata", {{"generateName", "web-"}, {"annotations", annotations}}},
+          {"spec", {{"containers", Json::array({{{"name", "web"}, {"image", "web"}}})}}}};
+}
+
+Json request(const Json& object, const std::string& version = "admission.k8s.io/v1") {
+  return {{"apiVersion", version},
+          {"kind", "AdmissionReview"},
+          {"request",
+           {{"uid", "705ab4f5"},
+            {"kind", {{"group", ""}, {"version", "v1"}, {"kind", "Pod"}}},
+            {"namespace", "shop"},
+            {"operation", "CREATE"},
+            {"object", object}}}};
+}
+
+std::string decoded(std::string_view base64) {
+  static constexpr std::string_view digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string bytes;
+  unsigned bits = 0;
+  int count = 0;
+  for (const char c : base64) {
+    if (c == '=') break;
+    bits = bits << 6U | static_cast<unsigned>(digits.find(c));
+    count += 6;
+    if (count >= 8) {
+      count -= 8;
+      bytes += static_cast<char>(bits >> count & 255U);
+    }
+  }
+  return bytes;
+}
+
+TEST(Review, AnswersWithAPatchInTheVersionThatIsAsked) {
+  for (const std::string version : {"admission.k8s.io/v1", "admission.k8s.io/v1beta1"}) {
+    const ReviewAnswer answer = review(request(pod(), version).dump(), proxy(), {});
+    EXPECT_EQ(answer.verdict, Verdict::injected);
+    EXPECT_EQ(answer.pod, "Pod shop/web-");
+    const Json document = Json::parse(answer.document);
+    EXPECT_EQ(document["apiVersion"], version);
+    EXPECT_EQ(document["kind"], "AdmissionReview");
+    EXPECT_EQ(document["response"]["uid"], "705ab4f5");
+    EXPECT_EQ(document["response"]["allowed"], true);
+    EXPECT_EQ(document["response"]["patchType"], "JSONPatch");
+    const Json injected = pod().patch(Json::parse(decoded(document["response"]["patch"].get<std::string>())));
+    EXPECT_EQ(injected["spec"]["initContainers"][0]["name"], "istio-init");
+    EXPECT_EQ(injected["spec"]["initContainers"][0]["args"][0], "istio-iptables");
+    EXPECT_EQ(injected["spec"]["containers"][0]["name"], "web");
+    EXPECT_EQ(injected["spec"]["containers"][1]["name"], "istio-proxy");
+    EXPECT_EQ(injected["spec"]["volumes"][0]["name"], "sidecar");
+    // The same once more needs no patch.
+    const Json again = Json::parse(review(request(injected, version).dump(), proxy(), {}).document);
+    EXPECT_EQ(again["response"]["allowed"], true);
+    EXPECT_FALSE(again["response"].contains("patch"));
+  }
+}
+
+TEST(Review, RefusesWithTheSentenceThatKubectlShows) {
+  const ReviewAnswer answer =
+      review(request(pod({{"traffic.sidecar.istio.io/includeInboundPorts", "http"}})).dump(), proxy(), {});
+  EXPECT_EQ(answer.verdict, Verdict::refused);
+  const Json response = Json::parse(answer.document)["response"];
+  EXPECT_EQ(response["uid"], "705ab4f5");
+  EXPECT_EQ(response["allowed"], false);
+  EXPECT_EQ(response["status"]["message"],
+            "Pod shop/web-: traffic.sidecar.istio.io/includeInboundPorts: 'http': expected a port from 1 to 65535");
+  EXPECT_EQ(response["status"]["code"], 422);
+}
+
+TEST(Review, LeavesAloneWhatIsNotToBeInjected) {
+  const auto skipped = [](const Json& document) {
+    const ReviewAnswer answer = review(document.dump(), proxy(), {});
+    EXPECT_EQ(answer.verdict, Verdict::skipped);
+    const Json response = Json::parse(answer.document)["response"];
+    EXPECT_EQ(response["allowed"], true);
+    EXPECT_FALSE(response.contains("patch"));
+    return answer.reason;
+  };
+  Json host = pod();
+  host["spec"]["hostNetwork"] = true;
+  EXPECT_EQ(skipped(request(host)), "host_network");
+  EXPECT_EQ(skipped(request(pod({{"sidecar.istio.io/inject", "false"}}))), "inject_false");
+  EXPECT_EQ(skipped(request(pod({{"sidecar.istio.io/interceptionMode", "NONE"}}))), "mode_none");
+  Json system = request(pod());
+  system["request"]["namespace"] = "kube-system";
+  EXPECT_EQ(skipped(system), "system_namespace");
+  Json update = request(pod());
+  update["request"]["operation"] = "UPDATE";
+  EXPECT_EQ(skipped(update), "no_new_pod");
+  Json deployment = request(pod());
+  deployment["request"]["kind"]["kind"] = "Deployment";
+  EXPECT_EQ(skipped(deployment), "no_new_pod");
+}
+
+TEST(Review, WhatIsNoneIsAnError) {
+  Json no_uid = request(pod());
+  no_uid["request"].erase("uid");
+  Json no_object = request(pod());
+  no_object["request"]["object"] = 5;
+  const std::pair<std::string, std::string> all[] = {
+      {"", "not JSON"},
+      {"garbage", "not JSON"},
+      {"{\"apiVersion\":", "not JSON"},
+      {"[]", "expected an AdmissionReview"},
+      {"{}", "'' of '': expected AdmissionReview of admission.k8s.io/v1 or admission.k8s.io/v1beta1"},
+      {R"({"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v2"})", "of 'admission.k8s.io/v2': expected"},
+      {R"({"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1"})", "no request"},
+      {no_uid.dump(), "request: no uid"},
+      {no_object.dump(), "request.object: expected a pod"},
+      {std::string(1'000'000, '['), "more than 100 lists and mappings in each other"},
+  };
+  for (const auto& [document, expected] : all) {
+    try {
+      (void)review(document, proxy(), {});
+      ADD_FAILURE() << document.substr(0, 50);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::usage);
+      EXPECT_THAT(error.what(), HasSubstr(expected)) << document.substr(0, 50);
+    }
+  }
+  std::string many = "[0";
+  for (int i = 0; i < 300'000; ++i) many += ",0";
+  EXPECT_THROW((void)review(many + "]", proxy(), {}), Error);
+}
+
+}  // namespace
+}  // namespace sidetrack::manifest
