@@ -67,6 +67,7 @@ std::string injected(const ManifestOptions& options, std::vector<std::string>& n
       if (!result.not_injected.empty()) notes.push_back(not_injected(pod, result.not_injected));
       if (result.changed) changed.push_back(pod.document);
     }
+    if (!text.empty() && !text.ends_with('\n')) text += '\n';
     if (!text.empty()) text += "---\n";
     text += written(documents, changed);
   }
@@ -81,15 +82,25 @@ OptionsOfPod options_of_pod(const ManifestOptions& options) {
     throw Error(ExitCode::usage, fmt::format("{}: {}", excerpt(documents.name), what), std::move(hint));
   };
   if (pods.empty()) refuse(fmt::format("no pod: expected {}", kinds_with_pods), "");
-  if (pods.size() > 1) {
+  std::vector<PodArguments> with_rules;
+  std::string without_rules;
+  for (const PodTemplate& pod : pods) {
+    PodArguments made{pod, init_arguments(pod, helm_values(options))};
+    const std::string& why = made.init.not_injected;
+    if (why.empty()) {
+      with_rules.push_back(std::move(made));
+    } else {
+      without_rules = not_injected(pod, why);
+    }
+  }
+  if (with_rules.empty()) refuse(without_rules, "it has no rules to show");
+  if (with_rules.size() > 1) {
     std::vector<std::string> titles;
-    for (const PodTemplate& pod : pods) titles.push_back(title(pod));
-    refuse(fmt::format("{} pods: {}: expected one", pods.size(), fmt::join(titles, ", ")),
+    for (const PodArguments& each : with_rules) titles.push_back(title(each.pod));
+    refuse(fmt::format("{} pods that are injected: {}: expected one", titles.size(), fmt::join(titles, ", ")),
            "sidetrack args shows the options of each; kubectl get KIND NAME -o yaml prints one");
   }
-  const InitArguments init = init_arguments(pods[0], helm_values(options));
-  if (!init.not_injected.empty()) refuse(not_injected(pods[0], init.not_injected), "it has no rules to show");
-  return {words(init), init_environment(pods[0])};
+  return {words(with_rules[0].init), init_environment(with_rules[0].pod)};
 }
 
 }  // namespace sidetrack::manifest

@@ -16,6 +16,7 @@ namespace {
 constexpr std::string_view overrides_annotation = "proxy.istio.io/overrides";
 constexpr std::string_view revision = "default";
 constexpr std::string_view program_word = "istio-iptables";
+constexpr std::string_view template_image = "auto";  // the image of the template counts
 
 constexpr std::string_view init_containers_key = "initContainers";
 constexpr std::string_view containers_key = "containers";
@@ -104,15 +105,16 @@ class Injection {
     std::vector<Node> first{init_container(init, environment)};
     auto& own_init = member(spec, init_containers_key, Node::Type::list).items;
     std::erase_if(own_init, [](const Node& container) { return name_of(container) == init_container_name; });
+    // A native sidecar of the template may stand among the containers of a pod that was made for the other kind.
     for (const Node& container : injected_.init_containers)
-      first.push_back(taken(container, own_init, init_containers_key, overrides));
+      first.push_back(taken(container, spec, {init_containers_key, containers_key}, overrides));
     names_[0] = first;
     own_init.insert(own_init.begin(), first.begin(), first.end());
 
     if (!injected_.containers.empty()) {
       auto& own = member(spec, containers_key, Node::Type::list).items;
       for (const Node& container : injected_.containers)
-        names_[1].push_back(taken(container, own, containers_key, overrides));
+        names_[1].push_back(taken(container, spec, {containers_key, init_containers_key}, overrides));
       own.insert(own.end(), names_[1].begin(), names_[1].end());
     }
     names_[2] = added(spec, volumes_key, injected_.volumes);
@@ -171,11 +173,22 @@ class Injection {
   }
 
   // The template's container, with what the pod's own of that name says; that is taken out, and kept in `overrides`.
-  static Node taken(const Node& container, std::vector<Node>& own, std::string_view list, Node& overrides) {
-    const Node* same = find_named(own, name_of(container));
-    if (same == nullptr) return container;
-    Node made = merged(container, *same);
-    member(overrides, list, Node::Type::list).items.push_back(*same);
+  static Node taken(const Node& container, Node& spec, std::array<std::string_view, 2> where, Node& overrides) {
+    for (const std::string_view list : where) {
+      Node* own = spec.find(list);
+      const Node* same = own == nullptr ? nullptr : find_named(own->items, name_of(container));
+      if (same != nullptr) return taken(container, own->items, same, list, overrides);
+    }
+    return container;
+  }
+  static Node taken(const Node& container, std::vector<Node>& own, const Node* same, std::string_view list,
+                    Node& overrides) {
+    // As it will be read from the annotation by the next injection, which has to write the same bytes.
+    Node of_pod = parse_json(json_text(*same), list)[0].root;
+    const Node* image = of_pod.find("image");
+    if (image != nullptr && image->text == template_image) take_out(of_pod, "image");
+    Node made = merged(container, of_pod);
+    member(overrides, list, Node::Type::list).items.push_back(std::move(of_pod));
     own.erase(own.begin() + (same - own.data()));
     return made;
   }
@@ -239,7 +252,7 @@ Injected inject(const PodTemplate& pod, const InjectionTemplate& injected, const
   Injection injection(made, injected, title_with_place(pod));
   injection.check();
   injection.undo();
-  const InitArguments init = init_arguments(before, helm, injected.proxy_uid);
+  const InitArguments init = init_arguments(before, helm, injected.proxy_name, injected.proxy_uid);
   if (!init.not_injected.empty()) return {init.reason, init.not_injected, false, {}};
   injection.run(init, init_environment(before));
   if (made == *pod.pod) return {};

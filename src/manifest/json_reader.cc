@@ -31,7 +31,7 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   bool end_object() override { return close(); }
   bool end_array() override { return close(); }
   bool key(string_t& text) override {
-    if (!open_.back().is_new(text)) return fail(fmt::format("'{}': the key is there already", excerpt(text)));
+    if (!open_.back().is_new(text)) return fail(fmt::format("'{}': duplicate key", excerpt(text)));
     open_.back().key = std::move(text);
     return true;
   }
@@ -89,7 +89,7 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
 
   bool open(Node::Type type) {
     if (open_.size() >= deepest_node)
-      return fail(fmt::format("more than {} lists and mappings in each other", deepest_node));
+      return fail(fmt::format("lists and mappings nested deeper than {}", deepest_node));
     Open made;
     made.node.type = type;
     made.node.flow = true;
@@ -108,14 +108,45 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   std::size_t most_;
 };
 
+// The texts of a stream: one after the other, or separated by lines of "---", as kubectl takes both. Whether each is
+// JSON is the parser's to say.
+std::vector<std::string_view> texts_of(std::string_view all) {
+  constexpr std::string_view separator = "---";
+  std::vector<std::string_view> texts;
+  std::size_t begin = std::string_view::npos;
+  std::size_t depth = 0;
+  for (std::size_t at = 0; at < all.size(); ++at) {
+    const char c = all[at];
+    if (begin == std::string_view::npos) {
+      const bool is_blank = c == ' ' || c == '\t' || c == '\r' || c == '\n';
+      const bool separates = !texts.empty() && all.substr(at).starts_with(separator) && all[at - 1] == '\n';
+      if (separates) at += separator.size() - 1;
+      if (is_blank || separates) continue;
+      begin = at;
+    }
+    if (c == '"') {
+      for (++at; at < all.size() && all[at] != '"'; ++at) at += all[at] == '\\' ? 1 : 0;
+    }
+    if (c == '{' || c == '[') ++depth;
+    const bool ends = (c == '}' || c == ']') && depth > 0 && --depth == 0;
+    if (!ends) continue;
+    texts.push_back(all.substr(begin, at + 1 - begin));
+    begin = std::string_view::npos;
+  }
+  if (begin != std::string_view::npos || texts.empty()) texts.push_back(all.substr(std::min(begin, all.size())));
+  return texts;
+}
+
 }  // namespace
 
 std::vector<Document> parse_json(std::string_view text, std::string_view name, std::size_t most) {
-  Builder builder(most);
-  const bool parsed = nlohmann::json::sax_parse(text.begin(), text.end(), &builder);
-  if (!parsed) throw Error(ExitCode::usage, fmt::format("{}: {}", place(name, 0), builder.problem));
   std::vector<Document> made;
-  made.push_back({std::move(builder.root)});
+  for (const std::string_view each : texts_of(text)) {
+    Builder builder(most);
+    const bool parsed = nlohmann::json::sax_parse(each.begin(), each.end(), &builder);
+    if (!parsed) throw Error(ExitCode::usage, fmt::format("{}: {}", place(name, 0), builder.problem));
+    made.push_back({std::move(builder.root), made.size() + 1});
+  }
   return made;
 }
 

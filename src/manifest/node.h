@@ -15,6 +15,7 @@ namespace sidetrack::manifest {
 inline constexpr std::size_t largest_document = 32U << 20;  // bytes
 inline constexpr std::size_t deepest_node = 100;            // of lists and mappings in each other
 inline constexpr std::size_t most_nodes = 2'000'000;        // with each alias counted as what it stands for
+inline constexpr std::size_t most_aliased = 100'000;        // of them: a few bytes each, whatever they stand for
 
 struct Entry;
 

@@ -107,9 +107,9 @@ class Finder {
  private:
   // `kind`: of an item of a typed list, which need not say it.
   void object(Node& object, const Where& place, std::string kind = {}) {
-    if (object.type != Node::Type::mapping) refuse(place, "the document", &object, "an object of Kubernetes");
+    if (object.type != Node::Type::mapping) refuse(place, "the document", &object, "a Kubernetes object");
     if (const std::string own = text_of(&object, "kind", place); !own.empty()) kind = own;
-    if (kind.empty()) refuse(place, "kind", object.find("kind"), "an object of Kubernetes, which has a kind");
+    if (kind.empty()) refuse(place, "kind", object.find("kind"), "a Kubernetes object, which has a kind");
     Node* items = object.find("items");
     if (kind.ends_with(list_suffix) && items != nullptr) return list(*items, place, kind);
     const auto* const known = std::ranges::find(kind_table, kind, &KindInfo::kind);
@@ -165,19 +165,39 @@ Annotations strings_of(const Node* metadata, std::string_view key, const Where& 
 }
 
 // Its own runAsUser, wherever it is: among the init containers it is a native sidecar.
-std::optional<std::string> uid_of_proxy(const Node* spec, const Where& where) {
+std::optional<std::string> uid_of(std::string_view proxy, const Node* spec, const Where& where) {
   for (const std::string_view key : {"containers", "initContainers"}) {
     const Node* containers = member(spec, key, Node::Type::list, where);
     if (containers == nullptr) continue;
     for (const Node& container : containers->items) {
       if (container.type != Node::Type::mapping) refuse(where, key, &container, "a list of containers");
-      if (text_of(&container, "name", where) != proxy_container) continue;
+      if (text_of(&container, "name", where) != proxy) continue;
       const Node* context = member(&container, "securityContext", Node::Type::mapping, where);
       const Node* uid = member(context, "runAsUser", Node::Type::number, where);
       if (uid != nullptr) return uid->text;
     }
   }
   return std::nullopt;
+}
+
+// Of a pod that is injected already: the container that the injector put first into it, if that is not istio-proxy.
+std::string proxy_of(const Annotations& annotations) {
+  const auto status = sidetrack::find(annotations, status_annotation);
+  if (!status) return std::string(proxy_container);
+  try {
+    const Node document = parse_json(*status, status_annotation)[0].root;
+    for (const std::string_view key : {"containers", "initContainers"}) {
+      const Node* names = document.find(key);
+      if (names == nullptr) continue;
+      const auto is_proxy = [](const Node& name) { return name.text == proxy_container; };
+      if (std::ranges::any_of(names->items, is_proxy)) break;
+      for (const Node& name : names->items) {
+        if (name.text != init_container_name) return name.text;
+      }
+    }
+  } catch (const Error&) {  // inject() says so
+  }
+  return std::string(proxy_container);
 }
 
 // The document in the annotation; nothing if there is none.
@@ -219,7 +239,7 @@ std::vector<PodTemplate> pod_templates(Documents& documents, std::vector<std::st
   return found;
 }
 
-PodMetadata metadata_of(const PodTemplate& pod, HelmValues& helm) {
+PodMetadata metadata_of(const PodTemplate& pod, HelmValues& helm, std::string_view proxy) {
   const Where here = where(pod);
   const Node* metadata = metadata_node(pod);
   const Node* spec = member(pod.pod, "spec", Node::Type::mapping, here);
@@ -230,7 +250,7 @@ PodMetadata metadata_of(const PodTemplate& pod, HelmValues& helm) {
   if (const auto label = sidetrack::find(labels, inject_annotation)) made.inject_label = *label;
   const Node* host_network = member(spec, "hostNetwork", Node::Type::boolean, here);
   made.host_network = host_network != nullptr && host_network->is_true();
-  made.proxy_uid = uid_of_proxy(spec, here);
+  made.proxy_uid = uid_of(proxy.empty() ? proxy_of(made.annotations) : proxy, spec, here);
   const auto config = proxy_config(made.annotations, here);
   const std::string mode = text_of(config ? &*config : nullptr, "interceptionMode", here);
   if (!mode.empty())
@@ -242,13 +262,20 @@ PodMetadata metadata_of(const PodTemplate& pod, HelmValues& helm) {
 std::map<std::string, std::string, std::less<>> init_environment(const PodTemplate& pod) {
   const Where here = where(pod);
   const auto config = proxy_config(strings_of(metadata_node(pod), "annotations", here), here);
-  return strings_of(config ? &*config : nullptr, "proxyMetadata", here);
+  auto variables = strings_of(config ? &*config : nullptr, "proxyMetadata", here);
+  for (const auto& [name, value] : variables) {
+    if (!value.starts_with('@')) continue;
+    const Node given = Node::string(value);
+    refuse(here, fmt::format("{}: proxyMetadata: {}", proxy_config_annotation, excerpt(name)), &given,
+           "the values themselves, not the name of a file");
+  }
+  return variables;
 }
 
-InitArguments init_arguments(const PodTemplate& pod, const HelmValues& helm,
+InitArguments init_arguments(const PodTemplate& pod, const HelmValues& helm, std::string_view proxy,
                              const std::optional<std::string>& proxy_uid) {
   HelmValues values = helm;
-  PodMetadata metadata = metadata_of(pod, values);
+  PodMetadata metadata = metadata_of(pod, values, proxy);
   if (!metadata.proxy_uid) metadata.proxy_uid = proxy_uid;
   try {
     return istio_init_arguments(metadata, values);

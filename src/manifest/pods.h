@@ -12,6 +12,7 @@
 namespace sidetrack::manifest {
 
 inline constexpr std::string_view proxy_container = "istio-proxy";
+inline constexpr std::string_view init_container_name = "istio-init";
 
 struct PodTemplate {
   std::string kind;          // of the object: "Deployment"
@@ -31,16 +32,17 @@ struct PodTemplate {
 // to have one, too. Throws Error (usage) for what is no object of Kubernetes.
 [[nodiscard]] std::vector<PodTemplate> pod_templates(Documents& documents, std::vector<std::string>& skipped);
 
-// What the injector looks at. `helm` gets what the annotation proxy.istio.io/config says in place of the mesh's.
+// What the injector looks at; `proxy` is the name of the proxy's container, empty: the one that the pod says it was
+// injected with, else istio-proxy. `helm` gets what the annotation proxy.istio.io/config says in place of the mesh's.
 // Throws Error (usage) that names the object, what is wrong, and what was expected.
-[[nodiscard]] PodMetadata metadata_of(const PodTemplate& pod, HelmValues& helm);
+[[nodiscard]] PodMetadata metadata_of(const PodTemplate& pod, HelmValues& helm, std::string_view proxy = {});
 
 // The variables that istio-init has by the proxyMetadata of proxy.istio.io/config.
 [[nodiscard]] std::map<std::string, std::string, std::less<>> init_environment(const PodTemplate& pod);
 
-// What istio-init gets; `proxy_uid` counts if the pod has no container istio-proxy that says its own. Throws as
-// metadata_of() does.
-[[nodiscard]] InitArguments init_arguments(const PodTemplate& pod, const HelmValues& helm,
+// What istio-init gets; `proxy_uid` counts if the pod's container `proxy` does not say its own. Throws as metadata_of()
+// does.
+[[nodiscard]] InitArguments init_arguments(const PodTemplate& pod, const HelmValues& helm, std::string_view proxy = {},
                                            const std::optional<std::string>& proxy_uid = std::nullopt);
 
 }  // namespace sidetrack::manifest

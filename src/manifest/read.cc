@@ -34,6 +34,10 @@ bool Documents::empty() const {
 }
 
 Documents parse_documents(std::string text, std::string name) {
+  // libyaml takes it, but kubectl does not, and what is written is UTF-8.
+  if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF"))
+    throw Error(ExitCode::usage, fmt::format("{}: UTF-16: expected UTF-8", excerpt(name)),
+                "iconv -f UTF-16 -t UTF-8 converts it");
   Documents made{std::move(name), Form::yaml, std::move(text), {}};
   if (!begins_as_json(made.text)) {
     made.list = parse_yaml(made.text, made.name);

@@ -38,7 +38,7 @@ struct Documents {
 // "web.yaml", "web.yaml, line 12": where a message points to.
 [[nodiscard]] std::string place(std::string_view name, std::size_t line);
 
-// The two forms. JSON is one document.
+// The two forms, each of one document or several.
 [[nodiscard]] std::vector<Document> parse_yaml(std::string_view text, std::string_view name);
 [[nodiscard]] std::vector<Document> parse_json(std::string_view text, std::string_view name,
                                                std::size_t most = most_nodes);

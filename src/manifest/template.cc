@@ -80,16 +80,36 @@ class TemplateReader {
       refuse(0, "no containers: expected those of the proxy");
     const auto init = std::ranges::find(made.init_containers, init_container_name, name_of);
     if (init != made.init_containers.end()) {
+      check_init(*init);
       made.init = merged(made.init, *init);
       made.init_containers.erase(init);
     }
-    made.proxy_uid = proxy_uid(made);
+    find_proxy(made);
     return made;
   }
 
  private:
   [[noreturn]] void refuse(std::size_t line, const std::string& problem, std::string hint = {}) const {
     throw Error(ExitCode::usage, fmt::format("{}: {}", place(name_, line), problem), std::move(hint));
+  }
+
+  // What would keep it from ending, or from being written.
+  void check_init(const Node& init) const {
+    const Node* policy = init.find("restartPolicy");
+    if (policy != nullptr)
+      refuse(policy->line,
+             fmt::format("{}: restartPolicy: '{}': expected none", init_container_name, excerpt(policy->text)),
+             "it has to end before the app starts");
+    const auto is_text = [](const Node& item) { return item.type == Node::Type::string; };
+    for (const char* key : {"args", "command"}) {
+      const Node* words = init.find(key);
+      if (words == nullptr || (words->type == Node::Type::list && std::ranges::all_of(words->items, is_text))) continue;
+      refuse(words->line,
+             fmt::format("{}: {}: {}: expected a list of strings", init_container_name, key, name(words->type)));
+    }
+    if (init.find("image") == nullptr)
+      warnings_.push_back(fmt::format("{}: {}: no image: that of this build is taken, which clusters cannot pull",
+                                      place(name_, init.line), init_container_name));
   }
 
   std::vector<Node> named(const Entry& list) const {
@@ -106,7 +126,7 @@ class TemplateReader {
   }
 
   // Of istio-proxy, if there is one, else of the first that runs beside the app.
-  std::optional<std::string> proxy_uid(const InjectionTemplate& made) {
+  void find_proxy(InjectionTemplate& made) {
     std::vector<const Node*> proxies;
     for (const Node& container : made.containers) proxies.push_back(&container);
     for (const Node& container : made.init_containers) {
@@ -116,18 +136,21 @@ class TemplateReader {
     const auto is_named = [](const Node* container) { return name_of(*container) == proxy_container; };
     auto proxy = std::ranges::find_if(proxies, is_named);
     if (proxy == proxies.end()) proxy = proxies.begin();
-    if (proxy == proxies.end()) return std::nullopt;
+    if (proxy == proxies.end()) return;
+    made.proxy_name = name_of(**proxy);
     const Node* context = (*proxy)->find("securityContext");
     const Node* uid = context == nullptr ? nullptr : context->find("runAsUser");
     if (uid == nullptr) {
       warnings_.push_back(fmt::format(
           "{}: container {}: no securityContext.runAsUser: what it sends is sent back to it unless its image "
           "runs as user 1337",
-          place(name_, (*proxy)->line), excerpt(name_of(**proxy))));
-      return std::nullopt;
+          place(name_, (*proxy)->line), excerpt(made.proxy_name)));
+      return;
     }
-    if (uid->type != Node::Type::number) refuse(uid->line, "runAsUser: expected a number");
-    return uid->text;
+    if (uid->type != Node::Type::number)
+      refuse(uid->line, fmt::format("container {}: runAsUser: {} '{}': expected a number", excerpt(made.proxy_name),
+                                    name(uid->type), excerpt(uid->text)));
+    made.proxy_uid = uid->text;
   }
 
   std::string name_;

@@ -10,8 +10,6 @@
 
 namespace sidetrack::manifest {
 
-inline constexpr std::string_view init_container_name = "istio-init";
-
 // What is put into pods: the user's proxy, as a pod's manifest or the spec of one.
 struct InjectionTemplate {
   Node init;                          // the container istio-init, with all but its arguments and variables
@@ -19,6 +17,7 @@ struct InjectionTemplate {
   std::vector<Node> containers;
   std::vector<Node> volumes;
   std::vector<Node> image_pull_secrets;
+  std::string proxy_name;                // of the container that is the proxy
   std::optional<std::string> proxy_uid;  // whose traffic is the proxy's
 };
 

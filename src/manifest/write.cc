@@ -105,7 +105,11 @@ std::string json_text(const Node& root, Layout layout) { return JsonWriter(layou
 
 std::string written(const Documents& documents, std::span<const std::size_t> changed) {
   if (changed.empty()) return documents.text;
-  if (documents.form == Form::json) return json_text(documents.list[0].root, Layout::indented) + "\n";
+  if (documents.form == Form::json) {
+    std::string text;
+    for (const Document& document : documents.list) text += json_text(document.root, Layout::indented) + "\n";
+    return text;
+  }
 
   const auto lines = lines_of(documents.text);
   std::string text;

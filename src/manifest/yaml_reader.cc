@@ -69,7 +69,7 @@ constexpr Tag tag_table[] = {{YAML_NULL_TAG, Node::Type::null},  {YAML_BOOL_TAG,
 
 class Reader {
  public:
-  Reader(std::string_view text, std::string_view name) : name_(name) {
+  Reader(std::string_view text, std::string_view name) : text_(text), name_(name) {
     if (yaml_parser_initialize(&parser_) == 0) throw std::bad_alloc();
     yaml_parser_set_input_string(&parser_, reinterpret_cast<const unsigned char*>(text.data()), text.size());
   }
@@ -101,9 +101,18 @@ class Reader {
     if (yaml_parser_parse(&parser_, event.get()) != 0) return;
     if (parser_.error == YAML_MEMORY_ERROR) throw std::bad_alloc();
     const std::string_view problem = parser_.problem == nullptr ? "it cannot be parsed" : parser_.problem;
-    const bool is_tab = problem.find("cannot start any token") != std::string_view::npos;
     const std::size_t line = parser_.error == YAML_READER_ERROR ? parser_.mark.line : parser_.problem_mark.line;
-    refuse(line + 1, fmt::format("not YAML: {}", problem), is_tab ? "indent with spaces, not tabs" : "");
+    refuse(line + 1, fmt::format("not YAML: {}", problem), hint_at(parser_.problem_mark.index));
+  }
+
+  // The mistakes that libyaml's words do not tell.
+  [[nodiscard]] std::string hint_at(std::size_t index) const {
+    const char c = index < text_.size() ? text_[index] : ' ';
+    const char before = index > 0 && index <= text_.size() ? text_[index - 1] : ' ';
+    if (c == '\t') return "indent with spaces, not tabs";
+    if (before == '*') return "a value that begins with * is written in quotes: '*'";
+    if (c == '@' || c == '%' || c == '`') return fmt::format("a value that begins with {} is written in quotes", c);
+    return "";
   }
 
   Node next_node(std::size_t depth) {
@@ -143,7 +152,7 @@ class Reader {
     nodes_ += nodes;
     deepest_ = std::max(deepest_, depth);
     if (depth > deepest_node)
-      refuse(event.line(), fmt::format("more than {} lists and mappings in each other", deepest_node));
+      refuse(event.line(), fmt::format("lists and mappings nested deeper than {}", deepest_node));
     if (nodes_ > most_nodes)
       refuse(event.line(), fmt::format("more than {} values, with those that aliases stand for", most_nodes));
   }
@@ -153,6 +162,9 @@ class Reader {
     const auto found = anchors_.find(name);
     if (found == anchors_.end())
       refuse(event.line(), fmt::format("'*{}': there is no such anchor before it", excerpt(name)));
+    aliased_ += found->second.nodes;
+    if (aliased_ > most_aliased)
+      refuse(event.line(), fmt::format("more than {} values that aliases stand for", most_aliased));
     count(event, found->second.nodes, depth + found->second.depth);
     return found->second.node;
   }
@@ -220,7 +232,7 @@ class Reader {
         refuse(key.line, fmt::format("{} as a key: expected a string", name_of(key)));
       Entry entry = entry_of(key);
       if (!keys.emplace(entry.key, made.entries.size()).second)
-        refuse(key.line, fmt::format("'{}': the key is there already", excerpt(entry.key)));
+        refuse(key.line, fmt::format("'{}': duplicate key", excerpt(entry.key)));
       entry.value = next_node(depth + 1);
       made.entries.push_back(std::move(entry));
     }
@@ -254,9 +266,11 @@ class Reader {
   }
 
   yaml_parser_t parser_{};
+  std::string_view text_;
   std::string_view name_;
   std::map<std::string, Anchored, std::less<>> anchors_;
   std::size_t nodes_ = 0;
+  std::size_t aliased_ = 0;
   std::size_t deepest_ = 0;  // of what is being read
 };
 

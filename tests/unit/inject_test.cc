@@ -227,7 +227,8 @@ TEST(Template, WhatIsWrongIsSaid) {
       {"containers: {}\n", "containers: expected a list"},
       {"containers: [{image: a}]\n", "containers: expected a name"},
       {"containers: [{name: a}, {name: a}]\n", "containers: 'a' is there already"},
-      {"containers: [{name: a, securityContext: {runAsUser: root}}]\n", "runAsUser: expected a number"},
+      {"containers: [{name: a, securityContext: {runAsUser: root}}]\n",
+       "container a: runAsUser: a string 'root': expected a number"},
   };
   for (const auto& [injected, expected] : all)
     EXPECT_THAT(error_of(plain_pod, injected), HasSubstr(expected)) << injected;

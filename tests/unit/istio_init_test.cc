@@ -91,8 +91,8 @@ TEST(IstioInit, AnAnnotationIsAString) {
 
 TEST(IstioInit, WhatIsNoObjectIsRefused) {
   const std::pair<std::string, std::string> all[] = {
-      {"- a\n", "FILE, line 1: the document: a list: expected an object of Kubernetes"},
-      {"a: b\n", "FILE: kind: missing: expected an object of Kubernetes, which has a kind"},
+      {"- a\n", "FILE, line 1: the document: a list: expected a Kubernetes object"},
+      {"a: b\n", "FILE: kind: missing: expected a Kubernetes object, which has a kind"},
       {"kind: 5\n", "FILE, line 1: kind: a number '5': expected a string"},
       {"kind: Deployment\nmetadata: {name: web}\n",
        "FILE: Deployment web: spec.template: missing: expected a pod template"},
@@ -227,7 +227,7 @@ TEST(Pod, IsOneThatIsInjectedAndStandsAlone) {
   EXPECT_THAT(error(pod, {"sidetrack", "render", "-c", "eth0"}), HasSubstr("the manifest of --pod says it"));
   EXPECT_THAT(error(pod, {"sidetrack", "apply"}), HasSubstr("--pod: not an option of apply"));
   EXPECT_THAT(error("kind: Pod\n---\nkind: Job\nmetadata: {name: b}\nspec: {template: {}}\n", {"sidetrack", "render"}),
-              HasSubstr("2 pods: Pod, Job b: expected one"));
+              HasSubstr("2 pods that are injected: Pod, Job b: expected one"));
   EXPECT_THAT(error("kind: Service\n", {"sidetrack", "render"}), HasSubstr("no pod: expected a Pod"));
   EXPECT_THAT(error("kind: Pod\nspec: {hostNetwork: true}\n", {"sidetrack", "render"}),
               HasSubstr("not injected: spec.hostNetwork is true; it has no rules to show"));

@@ -170,7 +170,7 @@ TEST(Review, WhatIsNoneIsAnError) {
       {R"({"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1"})", "no request"},
       {no_uid.dump(), "request: no uid"},
       {no_object.dump(), "request.object: expected a pod"},
-      {std::string(1'000'000, '['), "more than 100 lists and mappings in each other"},
+      {std::string(1'000'000, '['), "lists and mappings nested deeper than 100"},
   };
   for (const auto& [document, expected] : all) {
     try {
