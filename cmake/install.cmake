@@ -10,6 +10,10 @@ else()
   set(installed sidetrack)
 endif()
 install(TARGETS ${installed} RUNTIME DESTINATION ${CMAKE_INSTALL_SBINDIR})
+# Of a build of some targets alone it may be missing.
+if(TARGET sidetrack-injector)
+  install(TARGETS sidetrack-injector RUNTIME DESTINATION ${CMAKE_INSTALL_SBINDIR} COMPONENT injector OPTIONAL)
+endif()
 # The drop-in form: a link by which the program is istio-iptables.
 file(CREATE_LINK sidetrack ${PROJECT_BINARY_DIR}/istio-iptables SYMBOLIC)
 install(FILES ${PROJECT_BINARY_DIR}/istio-iptables DESTINATION ${CMAKE_INSTALL_SBINDIR})

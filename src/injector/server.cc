@@ -41,6 +41,9 @@ struct Server::State {
 
   State(Service& used, Context made_with, const Limits& bounds)
       : service(used), context(std::move(made_with)), limits(bounds) {}
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State() { is_over = true; }
 
   void listen(const std::string& address, std::uint16_t port);
   void accept();
@@ -53,11 +56,12 @@ struct Server::State {
   Service& service;
   Context context;
   Limits limits;
+  Sessions sessions;  // outlives `io`, with which those go that wait for something
+  bool is_over = false;
   asio::io_context io{1};
   tcp::acceptor acceptor{io};
   asio::steady_timer again{io};     // of accept_later()
   asio::steady_timer deadline{io};  // of drain()
-  Sessions sessions;
   std::size_t large_bodies = 0;
   bool is_accepting = false;
   bool is_draining = false;
@@ -244,6 +248,7 @@ bool Server::State::end_longest_idle() {
 
 void Server::State::ended(Sessions::iterator session) {
   sessions.erase(session);
+  if (is_over) return;
   if (is_draining && !acceptor.is_open() && sessions.empty()) deadline.cancel();
   accept();
 }
@@ -275,7 +280,6 @@ Server::Server(Service& service, const std::string& address, std::uint16_t port,
   state_->listen(address, port);
 }
 
-// The sessions end with what waits for them, while their list is still there.
 Server::~Server() = default;
 
 void Server::run() {

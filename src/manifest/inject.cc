@@ -151,7 +151,7 @@ class Injection {
                   "remove the annotation if the pod is not injected");
     };
     try {
-      Node root = parse_json(text, name)[0].root;
+      Node root = parse_json(text, name, most_nodes_of_annotation)[0].root;
       for (const std::string_view list : lists) {
         const Node* found = root.find(list);
         if (found != nullptr && found->type != Node::Type::list) refuse();

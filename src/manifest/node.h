@@ -16,6 +16,8 @@ inline constexpr std::size_t largest_document = 32U << 20;  // bytes
 inline constexpr std::size_t deepest_node = 100;            // of lists and mappings in each other
 inline constexpr std::size_t most_nodes = 2'000'000;        // with each alias counted as what it stands for
 inline constexpr std::size_t most_aliased = 100'000;        // of them: a few bytes each, whatever they stand for
+// What an annotation holds is small, and anybody who may make pods may write it.
+inline constexpr std::size_t most_nodes_of_annotation = 50'000;
 
 struct Entry;
 

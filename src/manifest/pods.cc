@@ -204,8 +204,8 @@ std::string proxy_of(const Annotations& annotations) {
 std::optional<Node> proxy_config(const Annotations& annotations, const Where& where) {
   const auto text = sidetrack::find(annotations, proxy_config_annotation);
   if (!text) return std::nullopt;
-  Documents documents =
-      parse_documents(std::string(*text), fmt::format("{}: {}", where.text(), proxy_config_annotation));
+  Documents documents = parse_documents(
+      std::string(*text), fmt::format("{}: {}", where.text(), proxy_config_annotation), most_nodes_of_annotation);
   if (documents.empty()) return std::nullopt;
   if (documents.list.size() > 1 || documents.list[0].root.type != Node::Type::mapping)
     refuse(where, proxy_config_annotation, &documents.list[0].root, "one mapping, Istio's ProxyConfig");

@@ -69,7 +69,7 @@ constexpr Tag tag_table[] = {{YAML_NULL_TAG, Node::Type::null},  {YAML_BOOL_TAG,
 
 class Reader {
  public:
-  Reader(std::string_view text, std::string_view name) : text_(text), name_(name) {
+  Reader(std::string_view text, std::string_view name, std::size_t most) : text_(text), name_(name), most_(most) {
     if (yaml_parser_initialize(&parser_) == 0) throw std::bad_alloc();
     yaml_parser_set_input_string(&parser_, reinterpret_cast<const unsigned char*>(text.data()), text.size());
   }
@@ -153,8 +153,8 @@ class Reader {
     deepest_ = std::max(deepest_, depth);
     if (depth > deepest_node)
       refuse(event.line(), fmt::format("lists and mappings nested deeper than {}", deepest_node));
-    if (nodes_ > most_nodes)
-      refuse(event.line(), fmt::format("more than {} values, with those that aliases stand for", most_nodes));
+    if (nodes_ > most_)
+      refuse(event.line(), fmt::format("more than {} values, with those that aliases stand for", most_));
   }
 
   Node alias(const Event& event, std::size_t depth) {
@@ -269,6 +269,7 @@ class Reader {
   std::string_view text_;
   std::string_view name_;
   std::map<std::string, Anchored, std::less<>> anchors_;
+  std::size_t most_;
   std::size_t nodes_ = 0;
   std::size_t aliased_ = 0;
   std::size_t deepest_ = 0;  // of what is being read
@@ -276,8 +277,8 @@ class Reader {
 
 }  // namespace
 
-std::vector<Document> parse_yaml(std::string_view text, std::string_view name) {
-  return Reader(text, name).documents();
+std::vector<Document> parse_yaml(std::string_view text, std::string_view name, std::size_t most) {
+  return Reader(text, name, most).documents();
 }
 
 }  // namespace sidetrack::manifest

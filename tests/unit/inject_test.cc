@@ -197,6 +197,47 @@ TEST(Inject, OtherDocumentsKeepEveryByte) {
   EXPECT_TRUE(text.ends_with("--- # the map\n" + map + "\n")) << text;
 }
 
+// The proxy's uid as it will run: the pod's own container of the name says it last, in either list.
+TEST(Inject, InitGetsTheUidOfTheProxyThatWillRun) {
+  const std::string injected =
+      "containers: [{name: envoy, image: e, securityContext: {runAsUser: 101}}]\n"
+      "initContainers: [{name: istio-init, image: i}]\n";
+  const auto uid = [&](const std::string& containers) {
+    const std::string text = inject_into("kind: Pod\nmetadata: {name: a}\nspec: {" + containers + "}\n", injected).text;
+    EXPECT_EQ(inject_into(text, injected).text, text);
+    const Node pod = parse_documents(text, "result").list[0].root;
+    EXPECT_THAT(names(pod, "initContainers"), Not(::testing::Contains("envoy")));
+    const auto& words = pod.find("spec")->find("initContainers")->items[0].find("args")->items;
+    const auto found = std::ranges::find(words, "-u", &Node::text);
+    return found == words.end() ? "" : (found + 1)->text;
+  };
+  EXPECT_EQ(uid("containers: [{name: app}]"), "101");
+  EXPECT_EQ(uid("containers: [{name: app}, {name: envoy, securityContext: {runAsUser: 202}}]"), "202");
+  EXPECT_EQ(uid("containers: [{name: app}], initContainers: [{name: envoy, securityContext: {runAsUser: 203}}]"),
+            "203");
+  EXPECT_EQ(uid("containers: [{name: istio-proxy, securityContext: {runAsUser: 7}}]"), "101");
+}
+
+TEST(Inject, TheImageAutoIsTheTemplates) {
+  const std::string text =
+      inject_into(
+          "kind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: istio-proxy, image: auto, stdin: yes}]}\n")
+          .text;
+  EXPECT_THAT(text, ::testing::AllOf(HasSubstr("image: envoy:1"), Not(HasSubstr("auto"))));
+  EXPECT_EQ(inject_into(text).text, text);
+}
+
+TEST(Inject, StreamsOfJsonStayOnes) {
+  const std::string text =
+      inject_into("{\"kind\": \"Service\"}\n---\n{\"kind\": \"Pod\", \"spec\": {}} {\"kind\": \"Role\"}").text;
+  const auto documents = parse_documents(text, "result");
+  EXPECT_EQ(documents.form, Form::json);
+  ASSERT_EQ(documents.list.size(), 3U);
+  EXPECT_THAT(names(documents.list[1].root, "initContainers"), ElementsAre("istio-init"));
+}
+
+TEST(Inject, UtfSixteenIsRefused) { EXPECT_THROW(static_cast<void>(parse_documents("\xFF\xFEk\0", "a.yaml")), Error); }
+
 TEST(Inject, JsonStaysJson) {
   const std::string text = inject_into(R"({"kind": "Pod", "spec": {"containers": [{"name": "web", "n": 1.50}]}})").text;
   EXPECT_THAT(text, StartsWith("{\n  \"kind\": \"Pod\",\n"));

@@ -118,6 +118,18 @@ TEST(IstioInit, WhatIsNoObjectIsRefused) {
   for (const auto& [text, expected] : all) EXPECT_THAT(error_of_manifest(text), HasSubstr(expected)) << text;
 }
 
+TEST(IstioInit, AnAnnotationIsSmall) {
+  std::string bomb = "a: &a [x, x, x, x, x, x, x, x, x, x]\\n";
+  for (char c = 'b'; c < 'h'; ++c) {
+    const std::string before = "*" + std::string(1, static_cast<char>(c - 1));
+    bomb += std::string(1, c) + ": &" + c + " [" + before;
+    for (int i = 1; i < 10; ++i) bomb += ", " + before;
+    bomb += "]\\n";
+  }
+  EXPECT_THAT(error_of_manifest("kind: Pod\nmetadata: {annotations: {proxy.istio.io/config: \"" + bomb + "\"}}\n"),
+              HasSubstr("proxy.istio.io/config, line 5: more than 50000 values"));
+}
+
 TEST(IstioInit, OtherObjectsAreLeftOutAndThoseWithAPodTemplateAreSaid) {
   const TemporaryFile file(
       "kind: Service\n---\nkind: Rollout\nspec: {template: {spec: {containers: [{name: web}]}}}\n---\nkind: "
