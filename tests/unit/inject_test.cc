@@ -223,7 +223,7 @@ TEST(Inject, TheImageAutoIsTheTemplates) {
       inject_into(
           "kind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: istio-proxy, image: auto, stdin: yes}]}\n")
           .text;
-  EXPECT_THAT(text, ::testing::AllOf(HasSubstr("image: envoy:1"), Not(HasSubstr("auto"))));
+  EXPECT_THAT(text, ::testing::AllOf(HasSubstr("image: 'envoy:1'"), Not(HasSubstr("auto"))));
   EXPECT_EQ(inject_into(text).text, text);
 }
 
