@@ -13,7 +13,7 @@ namespace sidetrack::manifest {
 // Whoever wrote the document decides how large it is: beyond these it is refused. A List of all pods of a large cluster
 // is within them.
 inline constexpr std::size_t largest_document = 32U << 20;  // bytes
-inline constexpr std::size_t deepest_node = 100;            // of lists and mappings in each other
+inline constexpr std::size_t deepest_node = 100;            // how deep lists and mappings nest
 inline constexpr std::size_t most_nodes = 2'000'000;        // with each alias counted as what it stands for
 inline constexpr std::size_t most_aliased = 100'000;        // of them: a few bytes each, whatever they stand for
 // What an annotation holds is small, and anybody who may make pods may write it.
