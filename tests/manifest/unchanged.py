@@ -51,7 +51,8 @@ def without_injected(pod, template):
         assert [item["name"] for item in spec.get(key, [])][place:place + len(names)] == names, (key, names)
         for item in spec.get(key, []):
             wanted = [one for one in template.get(key, []) if one["name"] == item["name"]]
-            own = [one for one in overrides.get(key, []) if one["name"] == item["name"]]
+            # Of the pod's own, which may have been in the other list.
+            own = [one for each in overrides.values() for one in each if one["name"] == item["name"]]
             if item["name"] in names and item["name"] != "istio-init" and not own:
                 assert [item] == wanted, (item, wanted)
         spec[key] = [item for item in spec.get(key, []) if item["name"] not in names] + overrides.get(key, [])
@@ -67,6 +68,9 @@ def bare(pod):
     pod["spec"] = pod.pop("spec", None) or {}
     for key in ("initContainers", "containers", "volumes"):
         items = [item for item in pod["spec"].get(key) or [] if key != "initContainers" or item["name"] != "istio-init"]
+        for item in items:  # "auto" stands for the template's image, and is not kept
+            if item.get("image") == "auto":
+                del item["image"]
         pod["spec"].pop(key, None)
         pod["spec"][key] = items
 
