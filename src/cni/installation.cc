@@ -25,6 +25,7 @@
 #include "system/descriptor.h"
 #include "system/file.h"
 #include "system/folder.h"
+#include "system/read_all.h"
 #include "system/replace_file.h"
 
 namespace sidetrack::cni {
@@ -58,16 +59,9 @@ std::optional<std::string> read_program(const std::string& path) {
     errno = S_ISDIR(status.st_mode) ? EISDIR : ENOEXEC;
     return std::nullopt;
   }
-  std::string content(static_cast<std::size_t>(status.st_size), '\0');
-  std::size_t size = 0;
-  while (size < content.size()) {
-    const ssize_t got = ::read(file.get(), content.data() + size, content.size() - size);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return std::nullopt;
-    if (got == 0) break;
-    size += static_cast<std::size_t>(got);
-  }
-  content.resize(size);
+  std::string content;
+  errno = read_all(file.get(), SIZE_MAX, content);
+  if (errno != 0) return std::nullopt;
   return content;
 }
 

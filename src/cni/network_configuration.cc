@@ -71,8 +71,6 @@ std::string text_of(const Json& document, const char* key, const char* expected)
   return value->get<std::string>();
 }
 
-const Flag& flag_named(std::string_view name) { return *std::ranges::find(flags(), name, &Flag::name); }
-
 // The option's own check, whose error names the key.
 template <typename Check>
 void as_of_key(Check check) {

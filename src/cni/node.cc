@@ -115,13 +115,15 @@ std::string answer(const Subject& subject, const NodeOptions& options) {
     report.detail = "it takes more memory than a pod may";
   } catch (const std::exception& error) {
     // One that was found by a process which has ended meanwhile is no pod any more.
-    if (!subject.record && namespace_at(fmt::format("/proc/{}/ns/net", *subject.report.pid)) != subject.network) {
-      report.state = PodState::gone;
-      report.detail.clear();
-    }
+    const bool has_ended =
+        !subject.record && namespace_at(fmt::format("/proc/{}/ns/net", *subject.report.pid)) != subject.network;
+    if (has_ended) report.detail.clear();
     // A repair that failed leaves what differs.
-    const bool keeps_state = report.state == PodState::differs || report.state == PodState::gone;
-    if (!keeps_state) report.state = PodState::unknown;
+    if (has_ended) {
+      report.state = PodState::gone;
+    } else if (report.state != PodState::differs) {
+      report.state = PodState::unknown;
+    }
     report.detail += (report.detail.empty() ? "" : "; not repaired: ") + std::string(error.what());
   }
   return Json{

@@ -357,7 +357,7 @@ void put_ours(Live& live, const Ruleset& canonical) {
 }  // namespace
 
 std::string text(const Obstacle& obstacle) {
-  if (obstacle.packet.empty()) {
+  if (obstacle.is_unknown()) {
     return fmt::format(
         "{}: there are too many to follow what each of them speaks of: cannot know whether they keep "
         "traffic from the proxy",

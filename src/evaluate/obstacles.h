@@ -20,6 +20,7 @@ struct Obstacle {
   std::string packet;   // in the words of `explain`: "out tcp 192.0.2.1:80 --uid 1000"
   std::string planned;  // "lands on 127.0.0.1:15001 (Envoy outbound); …"
   std::string instead;  // "dropped by …"
+  [[nodiscard]] bool is_unknown() const { return packet.empty(); }
 };
 [[nodiscard]] std::string text(const Obstacle& obstacle);  // one line
 

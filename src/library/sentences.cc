@@ -77,7 +77,7 @@ std::string verified(const Comparison& comparison) {
     const std::string through = comparison.backend ? fmt::format(", through {}", name(*comparison.backend)) : "";
     return "rules and routes are as requested" + through;
   }
-  if (comparison.equal() && std::ranges::all_of(comparison.obstacles, &std::string::empty, &Obstacle::packet))
+  if (comparison.equal() && std::ranges::all_of(comparison.obstacles, &Obstacle::is_unknown))
     return "the rules and routes are as requested, but it is not known whether others keep traffic from the proxy";
   if (comparison.equal()) {
     return "the rules and routes are as requested, but something that Sidetrack must not change keeps traffic from "

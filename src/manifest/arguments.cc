@@ -82,10 +82,11 @@ OptionsOfPod options_of_pod(const ManifestOptions& options) {
     throw Error(ExitCode::usage, fmt::format("{}: {}", excerpt(documents.name), what), std::move(hint));
   };
   if (pods.empty()) refuse(fmt::format("no pod: expected {}", kinds_with_pods), "");
+  const HelmValues values = helm_values(options);
   std::vector<PodArguments> with_rules;
   std::string without_rules;
   for (const PodTemplate& pod : pods) {
-    PodArguments made{pod, init_arguments(pod, helm_values(options))};
+    PodArguments made{pod, init_arguments(pod, values)};
     const std::string& why = made.init.not_injected;
     if (why.empty()) {
       with_rules.push_back(std::move(made));

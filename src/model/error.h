@@ -8,7 +8,7 @@
 namespace sidetrack {
 
 // An Error for a failed system call: "MESSAGE: Operation not permitted (EPERM)". EPERM and EACCES become
-// ExitCode::not_permitted, everything else `code`.
+// ExitCode::not_permitted, EBUSY and EAGAIN ExitCode::busy, everything else `code`.
 [[nodiscard]] Error system_error(int errno_value, const std::string& message, ExitCode code = ExitCode::failed,
                                  std::string hint = {});
 

@@ -50,8 +50,6 @@ constexpr AnnotationInfo table[] = {
     {{"traffic.sidecar.istio.io/excludeInterfaces"}, "istio-exclude-interfaces", if_asked, ""},
 };
 
-const Flag& flag_named(std::string_view name) { return *std::ranges::find(flags(), name, &Flag::name); }
-
 bool is_false(std::string_view inject) {
   if (inject.empty()) return false;
   const Given value = given_by(inject_annotation, inject);

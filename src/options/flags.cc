@@ -488,6 +488,8 @@ const CommandInfo& info(Command command) { return command_table[static_cast<std:
 
 std::span<const Flag> flags() { return flag_table; }
 
+const Flag& flag_named(std::string_view name) { return *std::ranges::find(flag_table, name, &Flag::name); }
+
 std::span<const ExitMeaning> exit_codes() { return exit_code_table; }
 
 std::vector<std::string_view> each_choice(std::string_view choices) {

@@ -84,6 +84,9 @@ struct Flag {
 
 [[nodiscard]] std::span<const Flag> flags();
 
+// That of this name, which there is.
+[[nodiscard]] const Flag& flag_named(std::string_view name);
+
 struct ExitMeaning {
   ExitCode code;
   std::string_view brief;

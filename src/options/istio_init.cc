@@ -83,8 +83,6 @@ InitArgument proxy_uid(const PodMetadata& pod, Mode mode) {
   return {"", *pod.proxy_uid, std::string(uid_of_proxy)};
 }
 
-const Flag& flag_of(const AnnotationInfo& row) { return *std::ranges::find(flags(), row.flag, &Flag::name); }
-
 bool is_passed(const AnnotationInfo& row, const Setting& asked) {
   if (row.passed == Passed::always || !asked.value.empty()) return true;
   return std::ranges::find(row.names, asked.from) != row.names.end() && !asked.from.empty();
@@ -106,7 +104,7 @@ InitArguments istio_init_arguments(const PodMetadata& pod, const HelmValues& hel
     const Setting asked = setting(row, pod.annotations, helm, line);
     if (line.config.mode == Mode::none) return not_injected("mode_none", fmt::format("{} is NONE", asked.from));
     if (!is_passed(row, asked)) continue;
-    add(of_rows, flag_of(row).letter,
+    add(of_rows, flag_named(row.flag).letter,
         row.flag == excluded_ports_flag ? excluded_ports(asked, status_port(pod.annotations, helm))
                                         : InitArgument{"", std::string(asked.value), std::string(asked.from)});
   }

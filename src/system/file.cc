@@ -18,6 +18,7 @@
 #include <cstring>
 
 #include "model/error.h"
+#include "system/read_all.h"
 #include "system/write_all.h"
 
 namespace sidetrack::host {
@@ -60,17 +61,9 @@ FileText read_whole(int root, const std::string& path) {
   const OpenedFile opened = open_regular(root, path);
   if (!opened.file.valid()) return {{}, opened.error, opened.problem};
   std::string text;
-  std::size_t size = 0;
-  while (true) {
-    if (size == text.size()) text.resize(size + (1U << 14));
-    const ssize_t got = read(opened.file.get(), text.data() + size, text.size() - size);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return {{}, errno, errno_words(errno)};
-    if (got == 0) break;
-    size += static_cast<std::size_t>(got);
-    if (size > largest_file) return {{}, EFBIG, fmt::format("larger than {} KiB", largest_file >> 10)};
-  }
-  text.resize(size);
+  const int error = read_all(opened.file.get(), largest_file, text);
+  if (error == EFBIG) return {{}, error, fmt::format("larger than {} KiB", largest_file >> 10)};
+  if (error != 0) return {{}, error, errno_words(error)};
   return {std::move(text), 0, {}};
 }
 

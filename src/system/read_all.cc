@@ -9,7 +9,7 @@
 namespace sidetrack {
 
 int read_all(int file, std::size_t most, std::string& text) {
-  constexpr std::size_t piece = 1U << 16;
+  constexpr std::size_t piece = 1U << 14;
   std::size_t size = 0;
   text.clear();
   while (true) {

@@ -105,18 +105,10 @@ class Reader {
   void match(const Alternatives& ways) {
     if (tproxy_) return opaque("a match after tproxy");
     std::vector<Branch> longer;
-    if (ways.size() == 1) {  // as mostly: no branch is copied
-      for (Branch& branch : branches_) {
-        std::vector<Branch> grown;
-        grown.push_back(std::move(branch));
-        for (const Match& each : ways.front()) grown = with(std::move(grown), each);
-        std::ranges::move(grown, std::back_inserter(longer));
-      }
-      branches_.clear();
-    }
-    for (const Branch& branch : branches_) {
+    for (Branch& branch : branches_) {
       for (const std::vector<Match>& way : ways) {
-        std::vector<Branch> grown{branch};
+        std::vector<Branch> grown;
+        grown.push_back(&way == &ways.back() ? std::move(branch) : branch);  // mostly there is one way: no copy
         for (const Match& each : way) grown = with(std::move(grown), each);
         std::ranges::move(grown, std::back_inserter(longer));
       }

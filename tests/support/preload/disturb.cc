@@ -125,7 +125,7 @@ Bytes half_of(const Bytes& datagram) {
 
 void append(Bytes& to, const Bytes& more) { to.insert(to.end(), more.begin(), more.end()); }
 
-// Another program changed what was being listed: all but the first message was passed over.
+// Another program changed what was being listed: all but the first message is discarded.
 Bytes interrupted(Bytes datagram) {
   const std::vector<std::size_t> places = messages_of(datagram);
   if (places.size() > 1) {
