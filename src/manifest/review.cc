@@ -129,12 +129,12 @@ ReviewAnswer review(std::string_view text, const InjectionTemplate& injected, co
   } catch (const Error& error) {
     answer.verdict = Verdict::refused;
     answer.reason = error.hint().empty() ? error.what() : fmt::format("{}; {}", error.what(), error.hint());
-    constexpr int unprocessable = 422;
+    constexpr int bad_request = 400;  // of 422 (Invalid), kubectl shows the message of no webhook
     answer.document = document(version, respond()
                                             .with("allowed", boolean(false))
                                             .with("status", Mapping()
-                                                                .with("code", number(unprocessable))
-                                                                .with("reason", "Invalid")
+                                                                .with("code", number(bad_request))
+                                                                .with("reason", "BadRequest")
                                                                 .with("message", answer.reason)
                                                                 .node()));
   }

@@ -199,5 +199,11 @@ echo "bad-port ends before it programs anything."
 echo
 
 kubectl delete pods --all --now --wait=false >/dev/null
+injector=$(dirname "$program")/sidetrack-injector
+if [ -n "$envoy" ] && [ -x "$injector" ]; then
+  . tests/pod/injector.sh
+else
+  echo "NOT RUN: the pods that the webhook changes, which need sidetrack-injector beside the program, and Envoy"
+fi
 . tests/pod/cni.sh
 summary

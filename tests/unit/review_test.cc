@@ -127,7 +127,7 @@ TEST(Review, RefusesWithTheSentenceThatKubectlShows) {
   EXPECT_EQ(response["allowed"], false);
   EXPECT_EQ(response["status"]["message"],
             "Pod shop/web-: traffic.sidecar.istio.io/includeInboundPorts: 'http': expected a port from 1 to 65535");
-  EXPECT_EQ(response["status"]["code"], 422);
+  EXPECT_EQ(response["status"]["code"], 400);
 }
 
 TEST(Review, LeavesAloneWhatIsNotToBeInjected) {
