@@ -27,6 +27,7 @@ ExitCode run_verify(CommandLine& line);
 ExitCode run_doctor(CommandLine& line);
 ExitCode run_show(CommandLine& line);
 ExitCode run_explain(CommandLine& line);
+ExitCode run_map(CommandLine& line);
 ExitCode run_pods(CommandLine& line);
 ExitCode run_args(CommandLine& line);
 ExitCode run_inject(CommandLine& line);
@@ -48,6 +49,7 @@ inline constexpr Run runs[] = {
     {Command::verify, run_verify},
     {Command::show, run_show},
     {Command::explain, run_explain},
+    {Command::map, run_map},
     {Command::clean, run_clean},
     {Command::doctor, run_doctor},
     {Command::pods, run_pods},

@@ -23,22 +23,23 @@ std::set<std::string> named_interfaces(const Ruleset& ruleset) {
   return names;
 }
 
+}  // namespace
+
 // 198.51.100.0/24 and 2001:db8:1::/48 are for documentation, too.
-void add_interface(PodView& pod, const std::string& name) {
+void assume_interface(PodView& pod, const std::string& name) {
+  if (pod.interface(name) != nullptr) return;
   const auto number = static_cast<std::uint8_t>(pod.interfaces.size());
   const Address ipv4{Family::ipv4, {198, 51, 100, number}};
   const Address ipv6{Family::ipv6, {0x20, 0x01, 0x0d, 0xb8, 0, 1, 0, number, 0, 0, 0, 0, 0, 0, 0, 2}};
   pod.interfaces.push_back({name, {{ipv4, 32}, {ipv6, 64}}});
 }
 
-}  // namespace
-
 PodView assumed_pod(const Plan& plan) {
   PodView pod;
   Interface lo{"lo", {{*Address::parse("127.0.0.1"), 8}, {*Address::parse("::1"), 128}}};
   pod.interfaces = {std::move(lo),
                     {"eth0", {{*Address::parse("192.0.2.2"), 24}, {*Address::parse("2001:db8::2"), 64}}}};
-  for (const std::string& name : named_interfaces(plan.ruleset)) add_interface(pod, name);
+  for (const std::string& name : named_interfaces(plan.ruleset)) assume_interface(pod, name);
   pod.routes = {{*AddressRange::parse("0.0.0.0/0"), "eth0"}, {*AddressRange::parse("::/0"), "eth0"}};
   add(pod, plan.routing);
   return pod;

@@ -10,6 +10,7 @@
 #include "evaluate/forks.h"
 #include "evaluate/hook_calls.h"
 #include "evaluate/in_flight.h"
+#include "evaluate/observer.h"
 #include "evaluate/route.h"
 #include "evaluate/rule_walk.h"
 #include "model/ports.h"
@@ -22,13 +23,20 @@ std::string by_rule(const Trace& trace) {
   return trace.decisive.empty() ? "" : ", by " + rule_of(trace.steps[trace.decisive.back()]);
 }
 
+bool is_in(const std::vector<AddressRange>& ranges, const Address& address, Observer* observer) {
+  if (observer != nullptr) observer->address(address, ranges);
+  return std::ranges::any_of(ranges, [&](const AddressRange& range) { return range.contains(address); });
+}
+
 // What all walks that answer one question have in common.
 struct Question {
-  Question(const PodView& pod_, std::span<const Live> live_, Family family) : pod(pod_), live(live_) {
+  Question(const PodView& pod_, std::span<const Live> live_, Family family, Observer* observer_)
+      : pod(pod_), live(live_), observer(observer_) {
     for (const Live& one : live) chains.emplace_back(one, family);
   }
   const PodView& pod;
   std::span<const Live> live;
+  Observer* observer;
   std::vector<ChainIndex> chains;  // of each of `live`
   Forks forks;
 };
@@ -48,6 +56,7 @@ class PacketWalk {
     packet_.now.state = asked_.state;
     packet_.now.tracked = false;
     packet_.now.chosen_ports = pod_.chosen_ports;
+    packet_.now.observer = question_.observer;
     if (asked_.state != ConnectionState::invalid) packet_.now.connmark = asked_.connmark.value_or(0);
   }
 
@@ -61,6 +70,8 @@ class PacketWalk {
     }
     if (asked_.state == ConnectionState::new_ && !discovery_ && !packet_.seen) look_for_neighbour();
     packet_.trace.decisive = packet_.capture.empty() ? packet_.left_alone : packet_.capture;
+    packet_.trace.translated = packet_.original.has_value();
+    packet_.trace.keeps_port = packet_.keeps_port;
   }
 
   // Another walk has gone on from where this one came to: it has no outcome of its own.
@@ -82,18 +93,20 @@ class PacketWalk {
     if (asked_.state != ConnectionState::new_) return outcome;
     const PacketAtHook& now = packet_.now;
     const Address& from = now.source.address;
-    const bool foreign_source = outcome.kind == Outcome::Kind::leaves && (from.is_loopback() || !is_local(pod_, from));
+    const bool foreign_source =
+        outcome.kind == Outcome::Kind::leaves && (is_loopback(from, observer()) || !is_local(pod_, from, observer()));
     if (!now.source_known || foreign_source) {
       return end(Outcome::Answers::unknown,
                  fmt::format("replies to {} go to whichever host has that address",
                              now.source_known ? from.text() : "an address that the kernel chooses"));
     }
-    if (lands && !outcome.transparent && !is_local(pod_, now.destination.address)) {
+    if (lands && !outcome.transparent && !is_local(pod_, now.destination.address, observer())) {
       return end(Outcome::Answers::unknown,
                  fmt::format("only a transparent socket answers from {}, which is not the pod's",
                              now.destination.address.text()));
     }
     const bool seen_as_sent = !packet_.original || packet_.connection.source;
+    if (forwarded && observer() != nullptr) observer()->interface();
     if (forwarded && outcome.interface == asked_.interface && !seen_as_sent) {
       return end(Outcome::Answers::unknown, "the host that the packet came from may answer without passing the pod");
     }
@@ -120,7 +133,12 @@ class PacketWalk {
   }
 
  private:
-  [[nodiscard]] bool has_ports() const { return asked_.protocol == Protocol::tcp || asked_.protocol == Protocol::udp; }
+  [[nodiscard]] Observer* observer() const { return packet_.now.observer; }
+
+  [[nodiscard]] bool has_ports() const {
+    if (observer() != nullptr) observer()->has_ports();
+    return asked_.protocol == Protocol::tcp || asked_.protocol == Protocol::udp;
+  }
 
   // The walk of the answer to what ended so.
   [[nodiscard]] PacketWalk answer_to(const Outcome& outcome) const {
@@ -192,7 +210,8 @@ class PacketWalk {
     for (const Packet& packet : {sent, received}) {
       PacketWalk walk(packet, question_);
       walk.discovery_ = true;
-      walk.packet_.now.untracked = true;  // as nf_conntrack_icmpv6_error() makes it
+      walk.packet_.now.observer = nullptr;  // nothing of it is what was asked about
+      walk.packet_.now.untracked = true;    // as nf_conntrack_icmpv6_error() makes it
       walk.run();
       packet_.seen = walk.seen();
       if (walk.seen()) return {};
@@ -268,7 +287,7 @@ class PacketWalk {
     if (!way_.exists()) return no_route();
     const Address& from = packet_.now.source.address;
     const bool goes_out = !way_.stays() && way_.kind != Route::Kind::unknown;
-    if (goes_out && from.family == Family::ipv4 && from.is_loopback()) {  // __mkroute_output
+    if (goes_out && from.family == Family::ipv4 && is_loopback(from, observer())) {  // __mkroute_output
       return fmt::format("what is sent from {} cannot go out by {}", from.text(), way_.device);
     }
     return {};
@@ -290,7 +309,7 @@ class PacketWalk {
 
   [[nodiscard]] Route look_up(const std::string& in, const std::string& bound) const {
     const PacketAtHook& now = packet_.now;
-    return route(pod_, {now.destination.address, now.source.address, now.mark, in, bound});
+    return route(pod_, {now.destination.address, now.source.address, now.mark, in, bound, observer()});
   }
 
   static std::string why(const Route& way) {
@@ -330,7 +349,8 @@ class PacketWalk {
   void prerouting() {
     if (!at_device(Hook::ingress, packet_.now.in)) return;
     packet_.hook(fmt::format("PREROUTING, in by {}", packet_.now.in));
-    const bool loopback = packet_.now.destination.address.is_loopback() || packet_.now.source.address.is_loopback();
+    const bool loopback =
+        is_loopback(packet_.now.destination.address, observer()) || is_loopback(packet_.now.source.address, observer());
     if (!packet_.by_lo && loopback && packet_.family == Family::ipv6) {  // ip6_rcv_core, before any hook
       return packet_.drop("loopback addresses do not come in by " + packet_.now.in);
     }
@@ -342,12 +362,13 @@ class PacketWalk {
     // What went out by lo brings its route along (ip_rcv_finish_core finds a valid dst): it stays here.
     if (packet_.by_lo) return input();
     const Address& destination = packet_.now.destination.address;
-    if (destination.family == Family::ipv4 && (destination.is_loopback() || packet_.now.source.address.is_loopback() ||
-                                               is_local(pod_, packet_.now.source.address))) {
-      const Address& martian = destination.is_loopback() ? destination : packet_.now.source.address;
+    const Address& source = packet_.now.source.address;
+    if (destination.family == Family::ipv4 && (is_loopback(destination, observer()) ||
+                                               is_loopback(source, observer()) || is_local(pod_, source, observer()))) {
+      const Address& martian = destination.is_loopback() ? destination : source;
       return packet_.drop(fmt::format("{} cannot come in by {} (martian)", martian.text(), packet_.now.in));
     }
-    if (destination.is_loopback()) {  // IPv6, by a translation
+    if (is_loopback(destination, observer())) {  // IPv6, by a translation
       return packet_.not_known(fmt::format("whether {} can be reached by {}", destination.text(), packet_.now.in));
     }
     way_ = look_up(packet_.now.in, "");
@@ -440,7 +461,9 @@ class PacketWalk {
   // A chain of type route looks up the route again where a rule changed the mark (ipt_mangle_out, nf_route_table_hook).
   Passed rules(const Call& call, Hook at) {
     const std::uint32_t mark = packet_.now.mark;
+    packet_.mark_written = false;
     const Passed passed = ask(call.base);
+    if (packet_.mark_written && observer() != nullptr) observer()->mark();
     if (passed == Passed::gone || at != Hook::output) return passed;
     if (call.base.chain->hook->type != ChainType::route || packet_.now.mark == mark) return passed;
     return reroute(fmt::format("the mark is now {}", packet_.now.mark)) ? passed : Passed::gone;
@@ -473,7 +496,7 @@ class PacketWalk {
 
   std::optional<std::size_t> next_of(const std::vector<Call>& equal) {
     if (equal.size() == 1) return 0;
-    Fork fork{"which is asked first of", {}, packet_.trace.steps.size(), 0};
+    Fork fork{"chains of equal priority", "which is asked first of", {}, packet_.trace.steps.size(), 0};
     Situation situation{{}, packet_};
     for (const Call& call : equal) {
       const std::string words = name_of(call);
@@ -542,7 +565,14 @@ class PacketWalk {
       not_asked(at, "only the first packet of a connection passes nat");
       packet_.now.state == ConnectionState::reply ? translate_answer(of_destination) : translate(of_destination);
     }
-    if (at != Hook::output || packet_.now.destination.address == before) return true;
+    if (at != Hook::output) return true;
+    const Address& after = packet_.now.destination.address;
+    const bool of_reply = packet_.now.state == ConnectionState::reply && packet_.connection.source;
+    if (observer() != nullptr && (packet_.original || of_reply)) {
+      is_in({AddressRange::single(after)}, before, observer());
+      is_in({AddressRange::single(before)}, after, observer());
+    }
+    if (after == before) return true;
     return reroute("the destination changed");
   }
 
@@ -600,31 +630,37 @@ class PacketWalk {
   std::string translated_by_;  // by the rule that decided about the first packet
 };
 
+constexpr std::size_t most_walks = 500;
+
 // ---- Destinations that are not followed
 
-bool is_multicast(const Address& address) {
-  return address.family == Family::ipv4 ? (address.bytes[0] & 0xf0) == 0xe0 : address.bytes[0] == 0xff;
+bool is_multicast(const Address& address, Observer* observer) {
+  static const AddressRange ranges[] = {*AddressRange::parse("224.0.0.0/4"), *AddressRange::parse("ff00::/8")};
+  return is_in({ranges[address.family == Family::ipv4 ? 0 : 1]}, address, observer);
 }
 
 // 255.255.255.255, or the first or last address of a network of this pod (the first one until kernel 5.14).
-bool is_broadcast(const PodView& pod, const Address& address) {
+bool is_broadcast(const PodView& pod, const Address& address, Observer* observer) {
   if (address.family != Family::ipv4) return false;
-  if (address == AddressRange::prefix(Address::any(Family::ipv4), 0).last) return true;
+  std::vector<AddressRange> all{AddressRange::single(AddressRange::prefix(Address::any(Family::ipv4), 0).last)};
   for (const Interface& interface : pod.interfaces) {
     for (const InterfaceAddress& own : interface.addresses) {
-      if (own.address.family != Family::ipv4 || own.prefix_length > 30 || own.address == address) continue;
+      if (own.address.family != Family::ipv4 || own.prefix_length > 30) continue;
       const AddressRange network = AddressRange::prefix(own.address, own.prefix_length);
-      if (address == network.first || address == network.last) return true;
+      for (const Address& end : {network.first, network.last}) {
+        if (end != own.address) all.push_back(AddressRange::single(end));
+      }
     }
   }
-  return false;
+  return is_in(all, address, observer);
 }
 
-std::optional<Outcome> not_followed(const Packet& packet, const PodView& pod) {
+std::optional<Outcome> not_followed(const Packet& packet, const PodView& pod, Observer* observer) {
   const Address& to = *packet.destination;
-  const bool any = to == Address::any(to.family);
-  const bool broadcast = is_broadcast(pod, to);
-  if (!any && !broadcast && !is_multicast(to)) return {};
+  const bool any = is_any(to, observer);
+  const bool broadcast = is_broadcast(pod, to, observer);
+  if (!any && !broadcast && !is_multicast(to, observer)) return {};
+  if (observer != nullptr) observer->protocol();
   Outcome outcome;
   outcome.at = {to, packet.destination_port};
   if (packet.direction != Direction::in && packet.protocol == Protocol::tcp) {
@@ -638,6 +674,37 @@ std::optional<Outcome> not_followed(const Packet& packet, const PodView& pod) {
                               : broadcast ? "a broadcast address"
                                           : "a multicast address");
   }
+  return outcome;
+}
+
+// A route by a rule gives such a connection a source that is not the pod's, which only a transparent socket may have
+// (__ip_dev_find in ip_route_output_key_hash_rcu).
+std::optional<Outcome> without_source(const Packet& packet, const Packet& asked, const PodView& pod,
+                                      Observer* observer) {
+  if (packet.source || asked.direction != Direction::out || asked.destination->family != Family::ipv4) return {};
+  const Address& to = *asked.destination;
+  const Route way = route(pod, {to, {}, asked.mark, "lo", asked.interface, observer});
+  if (way.kind != Route::Kind::by_rule || is_local(pod, to, observer)) return {};
+  if (observer != nullptr) observer->protocol();
+  if (asked.protocol != Protocol::tcp) return {};
+  Outcome outcome;
+  outcome.kind = Outcome::Kind::unroutable;
+  outcome.at = {to, asked.destination_port};
+  outcome.why = fmt::format("the route to {} gives it no source address of the pod", to.text());
+  return outcome;
+}
+
+// What is known without following the packet. `asked`: with all filled in.
+std::optional<Outcome> without_walk(const Packet& packet, const Packet& asked, const PodView& pod, Observer* observer) {
+  auto outcome = not_followed(asked, pod, observer);
+  return outcome ? outcome : without_source(packet, asked, pod, observer);
+}
+
+Outcome too_many_walks(const Packet& asked) {
+  Outcome outcome;
+  outcome.kind = Outcome::Kind::unknown;
+  outcome.at = {*asked.destination, asked.destination_port};
+  outcome.why = fmt::format("where it ends: more than {} possible paths", most_walks);
   return outcome;
 }
 
@@ -679,8 +746,6 @@ std::string answers_words(const Outcome& outcome) {
   return outcome.answers == Outcome::Answers::arrive ? "they arrive" : outcome.answers_why;
 }
 
-constexpr std::size_t most_walks = 500;
-
 }  // namespace
 
 std::string iptables_words(const Step& step) {
@@ -692,21 +757,11 @@ Trace explain(const Packet& packet, const PodView& pod, std::span<const Live> li
   const Packet asked = filled_in(packet, pod);
   Trace trace;
   trace.packet = asked;
-  if (const auto outcome = not_followed(asked, pod)) {
+  if (const auto outcome = without_walk(packet, asked, pod, nullptr)) {
     trace.outcome = *outcome;
     return trace;
   }
-  // A route by a rule gives such a connection a source that is not the pod's, which only a transparent socket may have
-  // (__ip_dev_find in ip_route_output_key_hash_rcu).
-  if (!packet.source && asked.direction == Direction::out && asked.protocol == Protocol::tcp &&
-      asked.source == asked.destination && asked.destination->family == Family::ipv4 &&
-      !is_local(pod, *asked.destination)) {
-    trace.outcome.kind = Outcome::Kind::unroutable;
-    trace.outcome.at = {*asked.destination, asked.destination_port};
-    trace.outcome.why = fmt::format("the route to {} gives it no source address of the pod", asked.destination->text());
-    return trace;
-  }
-  Question question(pod, live, asked.destination->family);
+  Question question(pod, live, asked.destination->family, nullptr);
   Forks& forks = question.forks;
   std::vector<Fork> made;  // by the first walk, whose trace this is
   bool answered = false;
@@ -715,10 +770,7 @@ Trace explain(const Packet& packet, const PodView& pod, std::span<const Live> li
     PacketWalk walk(asked, question);
     walk.run();
     if (++walks > most_walks) {
-      trace.outcome = {};
-      trace.outcome.kind = Outcome::Kind::unknown;
-      trace.outcome.at = {*asked.destination, asked.destination_port};
-      trace.outcome.why = fmt::format("where it ends: more than {} possible paths", most_walks);
+      trace.outcome = too_many_walks(asked);
       break;
     }
     if (walk.seen()) continue;
@@ -753,6 +805,33 @@ Trace explain(const Packet& packet, const PodView& pod, std::span<const Live> li
     }
   } while (forks.next());
   return trace;
+}
+
+std::vector<Possibility> possibilities(const Packet& packet, const PodView& pod, std::span<const Live> live,
+                                       Observer& observer) {
+  const Packet asked = filled_in(packet, pod, &observer);
+  Trace nothing;
+  nothing.packet = asked;
+  if (const auto outcome = without_walk(packet, asked, pod, &observer)) {
+    nothing.outcome = *outcome;
+    return {{std::move(nothing), {}, true}};
+  }
+  Question question(pod, live, asked.destination->family, &observer);
+  std::vector<Possibility> all;
+  do {
+    PacketWalk walk(asked, question);
+    walk.run();
+    if (walk.seen()) continue;
+    if (all.size() == most_walks) {
+      nothing.outcome = too_many_walks(asked);
+      return {{std::move(nothing), {}, true}};
+    }
+    const auto with_answers = walk.with_answers();
+    Possibility& made = all.emplace_back(Possibility{walk.trace(), {}, with_answers.has_value()});
+    if (with_answers) made.trace.outcome = *with_answers;
+    for (const Fork& fork : question.forks.made()) made.unknowns.push_back(fork.subject);
+  } while (question.forks.next());
+  return all;
 }
 
 }  // namespace sidetrack

@@ -20,9 +20,13 @@
 
 namespace sidetrack {
 
+class Observer;
+
 // The packet of the command line: `out tcp 10.96.0.10:443`, `in tcp :8080`, `out udp [fd00::1]:53`, `lo tcp :8080`,
 // `out icmp 10.0.0.1`. Strict: throws usage, naming the value and what was expected.
 [[nodiscard]] Packet parse_packet(const PacketOptions& options);
+// The same the other way round: what stands after `sidetrack explain`.
+[[nodiscard]] std::string explain_words(const Packet& packet);
 
 // The rules of a plan as a backend holds them: -I resolved; iptables keeps the families apart, nftables folds lists.
 [[nodiscard]] Live as_live(const Ruleset& ruleset, BackendKind backend);
@@ -46,10 +50,11 @@ struct Step {
   BackendKind backend = BackendKind::iptables_legacy;
   std::string table;  // as its tool names it: "nat", "inet filter"
   std::string chain;
-  unsigned number = 0;  // in its chain, counted from 1; 0: the policy of the chain
-  unsigned depth = 0;   // of jumps; 0: in a built-in chain
-  std::string rule;     // "-d 127.0.0.1/32 -j RETURN"; of a policy "DROP"
-  Reason reason;        // the rule's own, or what describe() makes of its shape
+  unsigned number = 0;             // in its chain, counted from 1; 0: the policy of the chain
+  unsigned depth = 0;              // of jumps; 0: in a built-in chain
+  const LiveRule* live = nullptr;  // the rule, in what explain() was given; nullptr: a policy
+  std::string rule;                // "-d 127.0.0.1/32 -j RETURN"; of a policy "DROP"
+  Reason reason;                   // the rule's own, or what describe() makes of its shape
 };
 
 // "-A ISTIO_OUTPUT -d 127.0.0.1/32 -j RETURN", "-P OUTPUT DROP"; empty if it is no rule.
@@ -99,6 +104,15 @@ struct Trace {
   Outcome outcome;
   std::vector<std::size_t> decisive;  // the steps that are the reason for the outcome; empty: no rule is
   std::vector<std::string> doubts;    // what was taken for granted
+  bool translated = false;            // its destination
+  bool keeps_port = false;            // and the port is as it was
+};
+
+// One of the ways that a packet may go.
+struct Possibility {
+  Trace trace;
+  std::vector<std::string> unknowns;  // what cannot be known and was taken to be one way or the other: "`-m bpf`"
+  bool answered = true;               // false: what becomes of the answers is that of another one of this place
 };
 
 // Walks the packet through every base chain of everything in `live`, in the kernel's order: by hook, by priority; the
@@ -112,8 +126,15 @@ struct Trace {
 // Throws usage if the pod cannot have such a packet (lo to an address that is not the pod's).
 [[nodiscard]] Trace explain(const Packet& packet, const PodView& pod, std::span<const Live> live);
 
+// All the ways that it may go, each to its end; one, if all is known. The traces hold no rule that does not match, and
+// no texts of rules: the observer is told what was asked of the packet.
+[[nodiscard]] std::vector<Possibility> possibilities(const Packet& packet, const PodView& pod,
+                                                     std::span<const Live> live, Observer& observer);
+
 // For a plan without a pod: lo, and eth0 with the addresses that are set aside for documentation (192.0.2.2/24,
 // 2001:db8::2/64) and the default route; interfaces that the rules name; policy rules, routes and addresses as planned.
 [[nodiscard]] PodView assumed_pod(const Plan& plan);
+// One more interface of such a pod, if it has none of that name.
+void assume_interface(PodView& pod, const std::string& name);
 
 }  // namespace sidetrack

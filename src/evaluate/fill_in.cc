@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "evaluate/observer.h"
 #include "evaluate/route.h"
 #include "model/error.h"
 #include "model/printable.h"
@@ -24,7 +25,7 @@ std::string entrance(const PodView& pod, const Address& destination) {
 
 }  // namespace
 
-Packet filled_in(Packet packet, const PodView& pod) {
+Packet filled_in(Packet packet, const PodView& pod, Observer* observer) {
   const auto refuse = [](const std::string& what, const std::string& hint) {
     throw Error(ExitCode::usage, what, hint);
   };
@@ -42,13 +43,14 @@ Packet filled_in(Packet packet, const PodView& pod) {
   }
   // No address: the kernel connects to the loopback address, or to the one that the socket is bound to
   // (ip_route_output_key_hash_rcu, tcp_v6_connect).
-  if (packet.direction != Direction::in && *packet.destination == Address::any(packet.destination->family)) {
+  const bool to_any = is_any(*packet.destination, observer);
+  if (packet.direction != Direction::in && to_any) {
     const bool to_itself = packet.destination->family == Family::ipv4 && packet.source;
     packet.destination = to_itself ? *packet.source : Address::loopback(packet.destination->family);
   }
   const Address& destination = *packet.destination;
   if (packet.protocol == Protocol::icmp && destination.family == Family::ipv6) packet.protocol = Protocol::icmpv6;
-  if (packet.direction == Direction::lo && !is_local(pod, destination)) {
+  if (packet.direction == Direction::lo && !is_local(pod, destination, observer)) {
     refuse(fmt::format("{} is not an address of this pod: expected one of its own for 'lo'", destination.text()),
            "what goes to another host is 'out'");
   }
@@ -66,9 +68,10 @@ Packet filled_in(Packet packet, const PodView& pod) {
   if (!packet.source && packet.direction == Direction::in) {  // addresses for documentation stand for any host outside
     packet.source = Address::parse(destination.family == Family::ipv4 ? "203.0.113.1" : "2001:db8:ffff::1");
   }
+  if (observer != nullptr) observer->source();
   if (!packet.source) {
-    const Route way = route(pod, {destination, {}, packet.mark, "lo", packet.interface});
-    if (way.exists()) packet.source = source_for(pod, way, destination);
+    const Route way = route(pod, {destination, {}, packet.mark, "lo", packet.interface, observer});
+    if (way.exists()) packet.source = source_for(pod, way, destination, observer);
   }
   if (!packet.source) packet.source = Address::any(destination.family);
   return packet;

@@ -23,6 +23,7 @@ struct Situation {
 };
 
 struct Fork {
+  std::string subject;               // "`-m bpf`"
   std::string what;                  // "whether `-m bpf` of rule 1 of filter OUTPUT holds"
   std::vector<std::string> options;  // "if it does not", "if it does"
   std::size_t steps = 0;             // of the trace, up to this choice

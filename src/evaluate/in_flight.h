@@ -41,6 +41,7 @@ struct PacketState {
   std::optional<std::uint16_t> zone;
   bool zone_of_others = false;               // a rule that is not ours chose the zone
   std::optional<Endpoint> original;          // the destination before it was translated
+  bool keeps_port = false;                   // its destination was translated, but for the port
   std::optional<std::uint16_t> transparent;  // the port of the socket that TPROXY chose
   bool by_lo = false;                        // it went out by lo and came in again
   bool destination_decided = false;          // by nat, for its connection
@@ -57,6 +58,7 @@ struct InFlight : PacketState {
   Trace trace;
   std::vector<std::size_t> capture;     // the steps of the trace that took the packet
   std::vector<std::size_t> left_alone;  // RETURN and ACCEPT
+  bool mark_written = false;            // by a rule, be it to what it was
   bool seen = false;                    // another walk went on from here: this one has no outcome of its own
 
   void hook(std::string what) { note(Step::Kind::hook, std::move(what)); }

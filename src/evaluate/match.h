@@ -9,6 +9,8 @@
 
 namespace sidetrack {
 
+class Observer;
+
 // A packet as a rule sees it at one hook.
 struct PacketAtHook {
   Protocol protocol = Protocol::tcp;
@@ -26,6 +28,7 @@ struct PacketAtHook {
   bool untracked = false;                 // a rule keeps conntrack from it
   bool owner_known = true;                // false: whether there is an owner, and who, is not known
   bool source_known = true;               // false: its source address is one that the kernel chose
+  Observer* observer = nullptr;           // of the walk; it may be nobody
   friend bool operator==(const PacketAtHook&, const PacketAtHook&) = default;
 };
 

@@ -58,14 +58,12 @@ Packet example(const Rule& rule, Direction direction, Family family) {
   return packet;
 }
 
-std::string words(const Packet& packet) {
-  std::string text = fmt::format("{} {} ", name(packet.direction), name(packet.protocol));
-  text += Endpoint{packet.destination.value_or(Address{}), packet.destination_port}.text();
-  if (packet.source && packet.direction == Direction::in) text += fmt::format(" --from {}", packet.source->text());
-  if (packet.owner) text += fmt::format(" --uid {} --gid {}", packet.owner->uid, packet.owner->gid);
-  if (packet.mark != 0) text += fmt::format(" --mark {}", packet.mark);
-  if (packet.state == ConnectionState::established) text += " --state established";
-  return text;
+// Without what makes no difference to most readers: which source it has, unless it comes from outside.
+std::string shown(Packet packet) {
+  if (packet.direction != Direction::in) packet.source.reset();
+  packet.source_port = 0;
+  packet.interface.clear();
+  return explain_words(packet);
 }
 
 // What rules have in common that differ in their values alone: of thousands of excluded ranges one is asked about.
@@ -192,7 +190,7 @@ class Search {
           if (!own) continue;
           packet.destination = own->address;
         }
-        if (asked_.insert(words(packet)).second) ask(packet, captured_alone, because);
+        if (asked_.insert(shown(packet)).second) ask(packet, captured_alone, because);
       }
     }
   }
@@ -217,7 +215,7 @@ class Search {
     }
     std::string rule = because.empty() ? reason(there, planned->outcome) : because;
     if (!reasons_.insert(rule).second) return;
-    found_.push_back({std::move(rule), words(there.packet), sentence(planned->outcome), sentence(there.outcome)});
+    found_.push_back({std::move(rule), shown(there.packet), sentence(planned->outcome), sentence(there.outcome)});
   }
 
   // The last rule of another program among those that are the reason; else what the answer says.
@@ -303,7 +301,7 @@ void inspect_routing(const Plan& plan, const PodView& pod, std::vector<Obstacle>
       packet.destination = key.destination;
       packet.destination_port = 80;
       packet.mark = marked.mark;
-      found.push_back({reason, words(packet), "stays in the pod", where(way)});
+      found.push_back({reason, shown(packet), "stays in the pod", where(way)});
     }
   }
 }

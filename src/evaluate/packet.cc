@@ -142,6 +142,9 @@ Packet parse_packet(const PacketOptions& options) {
   packet.destination = as_sent(to.address);
   packet.destination_port = to.port.value_or(0);
   packet.source = as_sent(options.from);
+  if (options.from_port != 0 && !has_ports)
+    refuse("--from-port", fmt::format("{}", options.from_port), "no port: icmp has none");
+  packet.source_port = options.from_port;
   packet.interface = packet.direction == Direction::in ? options.in_interface : options.out_interface;
   packet.mark = options.mark;
   packet.state = options.state;
@@ -150,6 +153,22 @@ Packet parse_packet(const PacketOptions& options) {
     packet.owner = Owner{uid, options.gid.value_or(uid)};
   }
   return packet;
+}
+
+std::string explain_words(const Packet& packet) {
+  const auto protocol = packet.protocol == Protocol::icmpv6 ? Protocol::icmp : packet.protocol;
+  std::string text = fmt::format("{} {} ", name(packet.direction), name(protocol));
+  text += Endpoint{packet.destination.value_or(Address{}), packet.destination_port}.text();
+  if (packet.source) text += fmt::format(" --from {}", packet.source->text());
+  if (packet.source_port != 0) text += fmt::format(" --from-port {}", packet.source_port);
+  if (packet.owner) text += fmt::format(" --uid {} --gid {}", packet.owner->uid, packet.owner->gid);
+  if (!packet.interface.empty())
+    text += fmt::format(" --{}-interface {}", packet.direction == Direction::in ? "in" : "out", packet.interface);
+  if (packet.mark != 0) text += fmt::format(" --mark {}", packet.mark);
+  constexpr std::string_view states[] = {"new", "established", "reply", "invalid"};
+  if (packet.state != ConnectionState::new_)
+    text += fmt::format(" --state {}", states[static_cast<std::size_t>(packet.state)]);
+  return text;
 }
 
 }  // namespace sidetrack

@@ -4,30 +4,35 @@
 #include <algorithm>
 
 #include "evaluate/match.h"
+#include "evaluate/observer.h"
 
 namespace sidetrack {
 namespace {
 
-bool connects(const InterfaceAddress& own, const Address& destination) {
-  return AddressRange::prefix(own.address, own.prefix_length).contains(destination);
+bool contains(const AddressRange& range, const Address& address, Observer* observer) {
+  if (observer != nullptr && range.family() == address.family) observer->address(address, {&range, 1});
+  return range.contains(address);
 }
 
 // A prefix on lo is local as a whole in IPv4 (fib_add_ifaddr), so all of 127.0.0.0/8 is; in IPv6 each address alone.
-bool is_own(const PodView& pod, const Address& address) {
+bool is_own(const PodView& pod, const Address& address, Observer* observer) {
+  std::vector<AddressRange> all;
   for (const Interface& interface : pod.interfaces) {
     for (const InterfaceAddress& own : interface.addresses) {
-      if (own.address == address) return true;
-      if (interface.name == "lo" && address.family == Family::ipv4 && connects(own, address)) return true;
+      if (own.address.family != address.family) continue;
+      const bool whole = interface.name == "lo" && address.family == Family::ipv4;
+      all.push_back(whole ? AddressRange::prefix(own.address, own.prefix_length) : AddressRange::single(own.address));
     }
   }
-  return false;
+  if (observer != nullptr) observer->address(address, all);
+  return std::ranges::any_of(all, [&](const AddressRange& range) { return range.contains(address); });
 }
 
 // The longest prefix of a table that holds the destination.
-const NetworkRoute* longest(const PodView& pod, std::uint32_t table, const Address& destination) {
+const NetworkRoute* longest(const PodView& pod, std::uint32_t table, const Address& destination, Observer* observer) {
   const NetworkRoute* best = nullptr;
   for (const NetworkRoute& route : pod.routes) {
-    if (route.table != table || !route.to.contains(destination)) continue;
+    if (route.table != table || !contains(route.to, destination, observer)) continue;
     if (best == nullptr || route.to.prefix_length() > best->to.prefix_length()) best = &route;
   }
   return best;
@@ -35,9 +40,13 @@ const NetworkRoute* longest(const PodView& pod, std::uint32_t table, const Addre
 
 // fib_rule_match, fib4_rule_match, fib6_rule_match. A source that is not chosen yet is 0.0.0.0 there.
 Truth truth(const RoutingRule& rule, const RouteKey& key) {
-  const bool no = (rule.from && !rule.from->contains(key.source.value_or(Address::any(key.destination.family)))) ||
-                  (rule.to && !rule.to->contains(key.destination)) || ((rule.mark ^ key.mark) & rule.mask) != 0 ||
-                  (!rule.in.empty() && rule.in != key.in) || (!rule.out.empty() && rule.out != key.bound);
+  if (key.observer != nullptr && rule.mask != 0) key.observer->mark();
+  if (key.observer != nullptr && (!rule.in.empty() || !rule.out.empty())) key.observer->interface();
+  const Address source = key.source.value_or(Address::any(key.destination.family));
+  const bool no = (rule.from && !contains(*rule.from, source, key.observer)) ||
+                  (rule.to && !contains(*rule.to, key.destination, key.observer)) ||
+                  ((rule.mark ^ key.mark) & rule.mask) != 0 || (!rule.in.empty() && rule.in != key.in) ||
+                  (!rule.out.empty() && rule.out != key.bound);
   if (no) return rule.inverted ? Truth::yes : Truth::no;
   if (!rule.more.empty()) return Truth::unknown;
   return rule.inverted ? Truth::no : Truth::yes;
@@ -58,16 +67,17 @@ std::optional<Route> found(const PodView& pod, const RoutingRule& rule, const Ro
     case RoutingRule::Action::lookup:
       break;
   }
-  if (rule.table == local_table && is_own(pod, key.destination)) {
+  if (rule.table == local_table && is_own(pod, key.destination, key.observer)) {
     result.kind = Route::Kind::local;
     result.device = "lo";
     return result;
   }
-  result.route = longest(pod, rule.table, key.destination);
+  result.route = longest(pod, rule.table, key.destination, key.observer);
   if (result.route == nullptr || result.route->kind == NetworkRoute::Kind::next) return {};
   if (rule.suppressed && result.route->to.prefix_length() <= *rule.suppressed) return {};
   switch (result.route->kind) {
     case NetworkRoute::Kind::onward:
+      if (key.observer != nullptr) key.observer->interface();
       result.kind = Route::Kind::onward;
       result.device = key.bound.empty() ? result.route->device : key.bound;
       break;
@@ -97,6 +107,7 @@ Route from_rule(const PodView& pod, const RouteKey& key, std::size_t first) {
     return *result;
   }
   Route none;  // a socket that is bound to an interface sends by it all the same (ip_route_output_key_hash_rcu)
+  if (key.observer != nullptr) key.observer->interface();
   if (!key.bound.empty()) {
     none.kind = Route::Kind::onward;
     none.device = key.bound;
@@ -106,20 +117,37 @@ Route from_rule(const PodView& pod, const RouteKey& key, std::size_t first) {
 
 }  // namespace
 
-bool is_local(const PodView& pod, const Address& address) {
-  if (is_own(pod, address)) return true;
-  const NetworkRoute* route = longest(pod, local_table, address);
+bool is_loopback(const Address& address, Observer* observer) {
+  static const AddressRange ranges[] = {*AddressRange::parse("127.0.0.0/8"), *AddressRange::parse("::1/128")};
+  return contains(ranges[address.family == Family::ipv4 ? 0 : 1], address, observer);
+}
+
+bool is_any(const Address& address, Observer* observer) {
+  return contains(AddressRange::single(Address::any(address.family)), address, observer);
+}
+
+bool is_link_local(const Address& address, Observer* observer) {
+  static const AddressRange ranges[] = {*AddressRange::parse("169.254.0.0/16"), *AddressRange::parse("fe80::/10")};
+  return contains(ranges[address.family == Family::ipv4 ? 0 : 1], address, observer);
+}
+
+bool is_local(const PodView& pod, const Address& address, Observer* observer) {
+  if (is_own(pod, address, observer)) return true;
+  const NetworkRoute* route = longest(pod, local_table, address, observer);
   return route != nullptr && route->kind == NetworkRoute::Kind::local;
 }
 
 Route route(const PodView& pod, const RouteKey& key) { return from_rule(pod, key, 0); }
 
-std::optional<Address> source_for(const PodView& pod, const Route& route, const Address& destination) {
+std::optional<Address> source_for(const PodView& pod, const Route& route, const Address& destination,
+                                  Observer* observer) {
   if (route.kind == Route::Kind::by_rule) return destination;  // a local route without prefsrc (ip_route_output_key)
   if (route.kind == Route::Kind::local) {
     // To an address of its own, itself; of the rest of 127.0.0.0/8, 127.0.0.1.
     const bool own = std::ranges::any_of(pod.interfaces, [&](const Interface& interface) {
-      return std::ranges::any_of(interface.addresses, [&](const auto& a) { return a.address == destination; });
+      return std::ranges::any_of(interface.addresses, [&](const auto& a) {
+        return contains(AddressRange::single(a.address), destination, observer);
+      });
     });
     if (own) return destination;
     return Address::loopback(Family::ipv4);
@@ -129,21 +157,24 @@ std::optional<Address> source_for(const PodView& pod, const Route& route, const 
   std::optional<Address> first;
   for (const InterfaceAddress& own : interface->addresses) {
     if (own.address.family != destination.family) continue;
-    if (connects(own, destination)) return own.address;
-    const bool fits = own.address.family == Family::ipv4 || own.address.is_link_local() == destination.is_link_local();
+    if (contains(AddressRange::prefix(own.address, own.prefix_length), destination, observer)) return own.address;
+    const bool fits =
+        own.address.family == Family::ipv4 || own.address.is_link_local() == is_link_local(destination, observer);
     if (!first && fits) first = own.address;
   }
   return first;
 }
 
-std::optional<Address> redirect_address(const PodView& pod, const std::string& interface, const Address& destination) {
+std::optional<Address> redirect_address(const PodView& pod, const std::string& interface, const Address& destination,
+                                        Observer* observer) {
   const Interface* found = pod.interface(interface);
   if (found == nullptr) return {};
-  const bool scoped = destination.family == Family::ipv6 && (destination.is_link_local() || destination.is_loopback());
+  const bool link_local = is_link_local(destination, observer);
+  const bool loopback = is_loopback(destination, observer);
+  const bool scoped = destination.family == Family::ipv6 && (link_local || loopback);
   for (const InterfaceAddress& own : found->addresses) {
     if (own.address.family != destination.family) continue;
-    const bool same_scope = own.address.is_link_local() == destination.is_link_local() &&
-                            own.address.is_loopback() == destination.is_loopback();
+    const bool same_scope = own.address.is_link_local() == link_local && own.address.is_loopback() == loopback;
     if (!scoped || same_scope) return own.address;
   }
   return {};

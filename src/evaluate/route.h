@@ -8,6 +8,8 @@
 
 namespace sidetrack {
 
+class Observer;
+
 // What the kernel's routing is asked.
 struct RouteKey {
   Address destination;
@@ -15,6 +17,7 @@ struct RouteKey {
   std::uint32_t mark = 0;
   std::string in = "lo";  // lo: it is sent here
   std::string bound;      // the interface that the socket is bound to, or empty
+  Observer* observer = nullptr;
 };
 
 // What it says: by the policy rules, one after the other, and the longest prefix in the tables that they name.
@@ -38,14 +41,20 @@ struct Route {
 [[nodiscard]] Route route(const PodView& pod, const RouteKey& key);
 
 // The source address that the kernel chooses for a packet to `destination` that takes `route`.
-[[nodiscard]] std::optional<Address> source_for(const PodView& pod, const Route& route, const Address& destination);
+[[nodiscard]] std::optional<Address> source_for(const PodView& pod, const Route& route, const Address& destination,
+                                                Observer* observer = nullptr);
 
 // The address that REDIRECT in PREROUTING turns the destination into: of what came in by `interface`. Nothing: it has
 // none of that family, and the packet is dropped (net/netfilter/nf_nat_redirect.c).
 [[nodiscard]] std::optional<Address> redirect_address(const PodView& pod, const std::string& interface,
-                                                      const Address& destination);
+                                                      const Address& destination, Observer* observer = nullptr);
 
-[[nodiscard]] bool is_local(const PodView& pod, const Address& address);
+// As the addresses' own functions say; the observer is told that it was asked.
+[[nodiscard]] bool is_loopback(const Address& address, Observer* observer);
+[[nodiscard]] bool is_any(const Address& address, Observer* observer);
+[[nodiscard]] bool is_link_local(const Address& address, Observer* observer);
+
+[[nodiscard]] bool is_local(const PodView& pod, const Address& address, Observer* observer = nullptr);
 
 // The pod's own address of a family: the first one that is no loopback or link-local address, and its interface.
 struct OwnAddress {

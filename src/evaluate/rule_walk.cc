@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 
+#include "evaluate/observer.h"
 #include "evaluate/route.h"
 #include "mesh/describe.h"
 #include "model/iptables.h"
@@ -31,7 +32,7 @@ class RuleWalk {
 
   Passed run() {
     packet_.now.native = live_.backend == BackendKind::nftables;
-    most_steps_ = packet_.trace.steps.size() + most_rules_walked(live_);
+    most_rules_ = most_rules_walked(live_);
     switch (chain(base_, 0)) {
       case Ended::back:
         return policy();
@@ -73,10 +74,11 @@ class RuleWalk {
 
   Ended chain(const LiveChain& in, unsigned depth) {
     unsigned number = 0;
-    Truths before;  // of the rule before
+    Truths before;         // of the rule before
+    bool matched = false;  // it did
     for (const LiveRule& entry : in.rules) {
       const Rule& rule = entry.rule;
-      if (packet_.trace.steps.size() >= most_steps_) {
+      if (walked_ >= most_rules_) {
         packet_.not_known(
             fmt::format("the chains of {} jump to each other along too many paths to follow them all: {} was the "
                         "last rule evaluated",
@@ -85,13 +87,25 @@ class RuleWalk {
       }
       const LiveRule* previous = &entry != in.rules.data() ? &entry - 1 : nullptr;
       if (!is_more_of(entry, previous)) ++number;
-      Truths truths = truths_of(entry, previous, before);
+      const std::size_t asked_before = asked_already(entry, previous, before);
+      Truths truths = truths_of(entry, asked_before, before);
       before.clear();
       if (!rule.families.contains(packet_.family)) continue;
+      ++walked_;
+      if (packet_.now.observer != nullptr) observe(rule, truths, matched ? asked_before : 0);
+      matched = false;
+      const auto failed = std::ranges::find(truths, Truth::no);
+      if (failed != truths.end() && packet_.now.observer != nullptr) {  // who observes reads no trace
+        before = std::move(truths);
+        continue;
+      }
       Step step = step_of(in, number, depth);
-      step.rule = short_words(rule);
-      step.reason = describe(rule);
-      if (const auto failed = std::ranges::find(truths, Truth::no); failed != truths.end()) {
+      step.live = &entry;
+      if (packet_.now.observer == nullptr) {
+        step.rule = short_words(rule);
+        step.reason = describe(rule);
+      }
+      if (failed != truths.end()) {
         step.kind = Step::Kind::passed;
         step.text = why_not(rule.matches[static_cast<std::size_t>(failed - truths.begin())], packet_.now);
         packet_.trace.steps.push_back(std::move(step));
@@ -107,6 +121,7 @@ class RuleWalk {
         if (!*taken) continue;
       }
       before = std::move(truths);
+      matched = true;
       if (const auto ended = take(in, entry, std::move(step))) return *ended;
     }
     return Ended::back;
@@ -118,20 +133,32 @@ class RuleWalk {
     return previous != nullptr && previous->handle == entry.handle && entry.handle != 0;
   }
 
-  // Of each match. A rule of nf_tables may be several here, of one handle: what the first of them have in common was
-  // looked at before what the first one did.
-  Truths truths_of(const LiveRule& entry, const LiveRule* previous, const Truths& before) const {
+  // How many of the matches were asked with the rule before. A rule of nf_tables may be several here, of one handle:
+  // what the first of them have in common was looked at before what the first one did.
+  static std::size_t asked_already(const LiveRule& entry, const LiveRule* previous, const Truths& before) {
+    if (!is_more_of(entry, previous)) return 0;
     const auto& matches = entry.rule.matches;
-    Truths truths;
-    if (is_more_of(entry, previous)) {
-      const auto& others = previous->rule.matches;
-      while (truths.size() < std::min(before.size(), matches.size()) &&
-             matches[truths.size()] == others[truths.size()]) {
-        truths.push_back(before[truths.size()]);
-      }
-    }
+    const auto& others = previous->rule.matches;
+    std::size_t count = 0;
+    while (count < std::min(before.size(), matches.size()) && matches[count] == others[count]) ++count;
+    return count;
+  }
+
+  Truths truths_of(const LiveRule& entry, std::size_t asked_before, const Truths& before) const {
+    const auto& matches = entry.rule.matches;
+    Truths truths(before.begin(), before.begin() + static_cast<std::ptrdiff_t>(asked_before));
     while (truths.size() < matches.size()) truths.push_back(truth_of(entry, matches[truths.size()]));
     return truths;
+  }
+
+  // `from`: the matches before were observed already, with the packet as it was then.
+  void observe(const Rule& rule, const Truths& truths, std::size_t from) const {
+    std::vector<const Match*> failing;
+    for (std::size_t i = from; i < truths.size(); ++i) {
+      if (truths[i] == Truth::no) failing.push_back(&rule.matches[i]);
+    }
+    if (!failing.empty()) return packet_.now.observer->no_match(failing, packet_.now);
+    for (std::size_t i = from; i < truths.size(); ++i) packet_.now.observer->match(rule.matches[i], packet_.now);
   }
 
   // Others' rules in iptables' tables of nf_tables may be native or xt's, which differ about packets without an owner.
@@ -151,7 +178,9 @@ class RuleWalk {
     noted.text = fmt::format("whether `{}` holds cannot be known", iptables_words(unknown));
     packet_.trace.steps.push_back(std::move(noted));
     if (std::holds_alternative<Continue>(entry.rule.target)) return false;  // makes no difference
-    const auto taken = forks_.choose({fmt::format("whether `{}` of {} holds", iptables_words(unknown), rule_of(step)),
+    const std::string subject = fmt::format("`{}`", iptables_words(unknown));
+    const auto taken = forks_.choose({subject,
+                                      fmt::format("whether {} of {} holds", subject, rule_of(step)),
                                       {"if it does not", "if it does"},
                                       packet_.trace.steps.size(),
                                       0},
@@ -250,7 +279,8 @@ class RuleWalk {
     captured_by(place);
     const Family of = packet_.family;
     std::optional<Address> to = Address::loopback(of);
-    if (at_ == Hook::prerouting) to = redirect_address(pod_, packet_.now.in, packet_.now.destination.address);
+    if (at_ == Hook::prerouting)
+      to = redirect_address(pod_, packet_.now.in, packet_.now.destination.address, packet_.now.observer);
     if (!to) {
       say(place, Step::Kind::decided, "dropped");
       packet_.drop(fmt::format("REDIRECT needs an {} address of {}, and it has none", name(of), packet_.now.in));
@@ -276,9 +306,13 @@ class RuleWalk {
     const bool one_port = !nat.ports || nat.ports->first == nat.ports->last;
     if (nat.end == End::source) return to_source(nat, one_address, one_port, place);
     const std::uint16_t port = nat.ports ? nat.ports->first : packet_.now.destination.port;
-    if (!nat.addresses && !nat.ports) return to_self(port, place);
+    if (!nat.addresses && !nat.ports) {
+      packet_.keeps_port = true;
+      return to_self(port, place);
+    }
     if (!one_address || !one_port) return not_known(nat.words, place);
     captured_by(place);
+    packet_.keeps_port = !nat.ports;
     return to_destination({nat.addresses->first, port}, "translated", place);
   }
 
@@ -288,7 +322,7 @@ class RuleWalk {
     if (one_address) made.after.address = nat.addresses->first;
     if (!nat.addresses && !nat.ports && packet_.now.out != "lo") {  // masquerade: as if it were sent here
       const Route way{Route::Kind::onward, packet_.now.out, nullptr};
-      if (const auto own = source_for(pod_, way, packet_.now.destination.address)) {
+      if (const auto own = source_for(pod_, way, packet_.now.destination.address, packet_.now.observer)) {
         made.after.address = *own;
         made.after_known = true;
       }
@@ -310,6 +344,7 @@ class RuleWalk {
     captured_by(place);
     packet_.transparent = tproxy.port;
     packet_.now.mark = (packet_.now.mark & ~tproxy.mask) ^ tproxy.mark;
+    packet_.mark_written = true;
     packet_.now.owner_known = false;  // it has the listener's socket now
     say(place, Step::Kind::decided,
         fmt::format("given to the transparent listener on port {}, marked {}", tproxy.port, packet_.now.mark));
@@ -318,6 +353,7 @@ class RuleWalk {
 
   std::optional<Ended> apply(const SetMark& set, const LiveChain&, const LiveRule&, std::size_t place) {
     packet_.now.mark = (packet_.now.mark & ~set.mask) ^ set.mark;
+    packet_.mark_written = true;
     say(place, Step::Kind::matched, fmt::format("marked {}", packet_.now.mark));
     return {};
   }
@@ -332,6 +368,7 @@ class RuleWalk {
       say(place, Step::Kind::matched, fmt::format("its connection is marked {}", packet_.now.mark));
     } else {
       packet_.now.mark = *packet_.now.connmark;
+      packet_.mark_written = true;
       say(place, Step::Kind::matched, fmt::format("marked {}, as its connection is", packet_.now.mark));
     }
     return {};
@@ -408,7 +445,8 @@ class RuleWalk {
   const Hook at_;
   ChainIndex& chains_;
   Forks& forks_;
-  std::size_t most_steps_ = 0;
+  std::size_t most_rules_ = 0;
+  std::size_t walked_ = 0;                                               // rules, of all chains
   std::map<const LiveChain*, std::vector<PacketState>> without_effect_;  // chains that came back, and the packet then
   std::vector<std::size_t> jumps_;                                       // the steps that led to the chain being walked
   std::vector<const LiveRule*> entries_;                                 // and their rules

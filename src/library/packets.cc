@@ -24,9 +24,15 @@ PodView with_plan(PodView pod, const Plan& plan) {
 }  // namespace
 
 Trace explain_planned(const Packet& packet, const ApplyOptions& options, const Plan& plan, std::optional<PodView> pod) {
+  const bool assumed = !pod.has_value();
+  space::Side side = planned_side(options, plan, std::move(pod));
+  if (assumed && !packet.interface.empty()) assume_interface(side.pod, packet.interface);
+  return explain(packet, side.pod, side.live);
+}
+
+space::Side planned_side(const ApplyOptions& options, const Plan& plan, std::optional<PodView> pod) {
   const Choice choice = choose(options, plan.ruleset, false);
-  const Live live[] = {as_live(plan.ruleset, choice.order.front())};
-  return explain(packet, pod ? with_plan(*std::move(pod), plan) : assumed_pod(plan), live);
+  return {pod ? with_plan(*std::move(pod), plan) : assumed_pod(plan), {as_live(plan.ruleset, choice.order.front())}};
 }
 
 std::vector<Live> live_rules(Survey survey, std::vector<std::string>& warnings) {

@@ -13,6 +13,7 @@
 #include "model/live.h"
 #include "model/packet.h"
 #include "model/pod.h"
+#include "space/regions.h"
 
 namespace sidetrack {
 
@@ -20,6 +21,9 @@ namespace sidetrack {
 // count, with what the plan adds to it; without one, addresses of documentation.
 [[nodiscard]] Trace explain_planned(const Packet& packet, const ApplyOptions& options, const Plan& plan,
                                     std::optional<PodView> pod);
+
+// The pod and the rules that it is explained by.
+[[nodiscard]] space::Side planned_side(const ApplyOptions& options, const Plan& plan, std::optional<PodView> pod);
 
 // The rules of every backend that holds any. Throws not_permitted if one that may hold some of ours cannot be read;
 // adds a sentence to `warnings` for any other that cannot.

@@ -113,6 +113,14 @@ Walks that packet through the live rules, or with
 .Fl -plan
 through the rules of the given options, and says where it lands.
 )"},
+    {Command::map, R"(A section for each way and protocol, a line for all packets that end alike, with the options that asked for it.
+Of new connections between hosts;
+.Fl -json
+has every packet that
+.Cm explain
+can be asked about, in regions that do not overlap, each with the rule that decides and an example to paste after
+.Cm sidetrack explain .
+)"},
     {Command::clean, R"(Needs no options of the rules that it removes.
 Others' rules stay.
 )"},

@@ -204,6 +204,10 @@ void files(CommandLine& line, const Given& given) {
   member(line, Member).push_back(file_name(given));
 }
 
+void set_way(CommandLine& line, const Given& given) {
+  line.way = static_cast<Direction>(options::choice({given, given.text}, given.flag.choices));
+}
+
 void set_helm(CommandLine& line, const Given& given) { set_helm_values(line.manifest.set, given.text); }
 
 void set_envoy_user(CommandLine& line, const Given& given) {
@@ -233,12 +237,12 @@ void set_owner_groups_exclude(CommandLine& line, const Given& given) {
 // ---- Who takes what.
 
 using enum Command;
-constexpr CommandSet all = Command::apply | CommandSet(render) | diff | verify | show | explain | clean | doctor;
-constexpr CommandSet planned = CommandSet(apply) | render | diff | verify | explain;
-constexpr CommandSet printing =
-    CommandSet(diff) | verify | show | explain | doctor | pods | args | cni;  // as text or as JSON
+constexpr CommandSet asking = CommandSet(explain) | Command::map;  // about live rules, or those of a plan
+constexpr CommandSet all = asking | apply | render | diff | verify | show | clean | doctor;
+constexpr CommandSet planned = asking | apply | render | diff | verify;
+constexpr CommandSet printing = asking | diff | verify | show | doctor | pods | args | cni;  // as text or as JSON
 constexpr CommandSet with_pod_file =
-    CommandSet(render) | diff | verify | explain;  // of one that is not there yet, or as it should be
+    asking | render | diff | verify;  // of one that is not there yet, or as it should be
 constexpr CommandSet of_manifest = CommandSet(args) | inject;
 constexpr CommandSet logging = all | pods | of_manifest | cni;
 
@@ -248,7 +252,7 @@ constexpr CommandInfo command_table[] = {
      "sidetrack apply -u 1337 -i '*' -b '*' -d 15090,15021"},
     {render, "render", "[options]", {}, "print what apply would program; touch nothing",
      "sidetrack render -i '*' -b '*' --format nft"},
-    {diff, "diff", "[options]", {}, "what apply would change; exit 6 if anything",
+    {diff, "diff", "[--effect [A.json B.json]] [options]", {}, "what apply would change; exit 6 if anything",
      "sidetrack diff -i '*' -b '*' --pid 4711"},
     {verify, "verify", "[options]", {}, "check that rules and routes are as requested; exit 6 if not",
      "sidetrack verify -i '*' -b '*' --probe"},
@@ -256,6 +260,8 @@ constexpr CommandInfo command_table[] = {
      "sidetrack show --pid 4711"},
     {explain, "explain", "PACKET [options]", {"out|in|lo", "tcp|udp|icmp"}, "which rule decides about this packet, and why",
      "sidetrack explain out tcp 10.96.0.10:443 --uid 1000"},
+    {Command::map, "map", "[options]", {}, "what becomes of all traffic, and which option is the reason",
+     "sidetrack map --plan -i '*' -b '*' -o 22"},
     {clean, "clean", "[options]", {}, "remove every trace, whichever version, flags or backend left it",
      "sidetrack clean --netns blue"},
     {doctor, "doctor", "[options]", {}, "what this kernel and container allow, and what is missing",
@@ -365,7 +371,7 @@ constexpr Flag flag_table[] = {
     {"allow-dynamic", '\0', {}, Kind::boolean, "", "", "",
      "install: even if it needs the node's libraries", Group::run, cni, boolean<&CniOptions::allow_dynamic>},
     {"plan", '\0', {}, Kind::boolean, "", "", "",
-     "the rules of the given options, not the live ones", Group::run, explain, boolean<&CommandLine::plan>},
+     "the rules of the given options, not the live ones", Group::run, asking, boolean<&CommandLine::plan>},
     {"backend", '\0', {}, Kind::choice, "BACKEND", "auto|nftables|iptables-nft|iptables-legacy", "auto",
      "which backend holds the rules", Group::run, all | cni, set_backend},
     {"filename", 'f', {}, Kind::text, "FILE", "", "",
@@ -397,6 +403,8 @@ constexpr Flag flag_table[] = {
      "the group that sends it", Group::packet, explain, value<&PacketOptions::gid, options::id>},
     {"from", '\0', {}, Kind::scalar, "ADDRESS", "", "",
      "its source", Group::packet, explain, value<&PacketOptions::from, options::address>},
+    {"from-port", '\0', {}, Kind::scalar, "PORT", "", "",
+     "its source port", Group::packet, explain, value<&PacketOptions::from_port, options::port>},
     {"in-interface", '\0', {}, Kind::scalar, "NAME", "", "",
      "the interface it arrives on", Group::packet, explain, value<&PacketOptions::in_interface, options::interface>},
     {"out-interface", '\0', {}, Kind::scalar, "NAME", "", "",
@@ -418,9 +426,13 @@ constexpr Flag flag_table[] = {
     {"format", '\0', {}, Kind::choice, "FORMAT", "text|json", "text",
      "the format of the result", Group::output, printing, set_text_or_json},
     {"json", '\0', {}, Kind::boolean, "", "", "", "--format json", Group::output, CommandSet(apply) | render | printing, set_json},
+    {"effect", '\0', {}, Kind::boolean, "", "", "",
+     "which packets would be treated otherwise", Group::run, diff, boolean<&CommandLine::effect>},
     {"family", '\0', {}, Kind::choice, "FAMILY", "ipv4|ipv6", "both",
-     "print only this family's rules", Group::output, CommandSet(apply) | render,
+     "print only this family's rules", Group::output, CommandSet(apply) | render | Command::map,
      value<&CommandLine::printed, family>},
+    {"way", '\0', {}, Kind::choice, "WAY", "out|in|lo", "all",
+     "only what goes out, comes in, or goes over lo", Group::output, Command::map, set_way},
     {"brief", '\0', {}, Kind::boolean, "", "", "",
      "only the outcome", Group::output, explain, boolean<&CommandLine::brief>},
     {"color", '\0', {}, Kind::choice, "WHEN", "auto|always|never", "auto",

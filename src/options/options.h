@@ -29,6 +29,7 @@ enum class Command : std::uint8_t {
   verify,
   show,
   explain,
+  map,
   clean,
   doctor,
   pods,
@@ -50,6 +51,7 @@ struct PacketOptions {
   std::optional<std::uint32_t> uid;
   std::optional<std::uint32_t> gid;
   std::optional<Address> from;
+  std::uint16_t from_port = 0;  // 0: one that the kernel chooses
   std::string in_interface;
   std::string out_interface;
   std::uint32_t mark = 0;
@@ -107,13 +109,16 @@ struct CommandLine {
   bool host = false;                    // --host: the place is this program's own namespace, and that is meant
   Format format = Format::text;         // --format, --json; one that the command can print
   Color color = Color::automatic;       // --color
-  Families printed = Families::both();  // --family: of render and dry runs; IPv4 or IPv6 alone
+  Families printed = Families::both();  // --family: of render, map and dry runs; one alone
   bool check = false;                   // apply --check
   bool probe = false;                   // verify --probe
   bool watch = false;                   // show --watch, cni --watch
   bool clean = false;                   // diff --clean
-  bool plan = false;                    // explain --plan: over the given options, not over the live rules
+  bool effect = false;                  // diff --effect
+  std::vector<std::string> compared;    // diff --effect: the files
+  bool plan = false;                    // explain, map: over the given options, not over the live rules
   bool brief = false;                   // explain --brief
+  std::optional<Direction> way;         // map --way
   PacketOptions packet;                 // explain
   PodsOptions pods;                     // pods
   ManifestOptions manifest;             // args; --pod
@@ -130,8 +135,8 @@ using PodReader = std::function<OptionsOfPod(const ManifestOptions&)>;
 
 // `args` as main has them, the program's own name first. No arguments at all ask for the help. For commands that work
 // by a plan, what the command line leaves open is taken from the environment, else it is upstream's default. Sets
-// dry_run for render and explain --plan as well. With --pod, `read_pod` gives the options, and the variables in place
-// of the environment. Throws Error (usage).
+// dry_run for render, and for explain and map with --plan, as well. With --pod, `read_pod` gives the options, and the
+// variables in place of the environment. Throws Error (usage).
 [[nodiscard]] CommandLine parse(std::span<const std::string_view> args, const Environment& environment,
                                 const PodReader& read_pod = {});
 

@@ -88,8 +88,9 @@ bool takes_options_of_rules(const CommandLine& line) {
     case Command::verify:
       return true;
     case Command::diff:
-      return !line.clean;
+      return !line.clean && line.compared.empty();
     case Command::explain:
+    case Command::map:
       return line.plan || !line.manifest.pod.empty();
     default:
       return false;
@@ -141,7 +142,8 @@ std::size_t choice_of_words(const CommandLine& line, const std::vector<std::stri
 }
 
 bool takes_words(const CommandLine& line) {
-  return line.command == Command::explain || line.command == Command::completion || line.command == Command::cni;
+  return line.command == Command::explain || line.command == Command::completion || line.command == Command::cni ||
+         (line.command == Command::diff && line.effect);
 }
 
 void refuse_words(const CommandLine& line, const Tokens& tokens, Arguments arguments) {
@@ -210,9 +212,25 @@ void check_manifest(const CommandLine& line) {
   refuse_combination("--set, --values: Helm values without a pod", "they go with --pod");
 }
 
+void check_compared(const CommandLine& line) {
+  if (!line.effect || line.compared.empty()) return;
+  const auto& files = line.compared;
+  if (files.size() != 2) {
+    refuse_combination(
+        fmt::format("diff --effect: {} file{} given: expected two, or none", files.size(),
+                    files.size() == 1 ? "" : "s"),
+        "two that `sidetrack render --format json` or `sidetrack show --json` has written; without files, "
+        "the live rules are compared with those that the options ask for");
+  }
+  if (files[0] == "-" && files[1] == "-") refuse_combination("diff --effect: standard input is given twice");
+  if (line.pid || !line.netns.empty() || line.clean || !line.manifest.pod.empty())
+    refuse_combination("diff --effect: two files are compared in no pod: leave out --pid, --netns, --clean and --pod");
+}
+
 // What would be ignored without a word is refused.
 void check_combinations(const CommandLine& line, const Tokens& tokens) {
   check_manifest(line);
+  check_compared(line);
   const int places = (line.netns.empty() ? 0 : 1) + (line.pid ? 1 : 0) + (line.network_namespace.empty() ? 0 : 1);
   if (places > 1) refuse_combination("--netns, --pid and --network-namespace name one place: give one of them");
 
@@ -248,8 +266,9 @@ void check_combinations(const CommandLine& line, const Tokens& tokens) {
     for (const auto& [flag, values] : tokens.flags) {
       if (flag->group != Group::traffic) continue;
       refuse_combination(fmt::format("{}: without effect on the live rules", spelled(*flag)),
-                         line.command == Command::explain ? "--plan asks about the rules of the given options"
-                                                          : "diff --clean takes no options of the rules");
+                         line.command != Command::diff ? "--plan asks about the rules of the given options"
+                         : !line.compared.empty()      ? "the files have the rules"
+                                                       : "diff --clean takes no options of the rules");
     }
   }
 }
@@ -304,6 +323,7 @@ CommandLine parse(Arguments arguments, const Environment& environment, const Pod
   if (line.command == Command::cni)
     line.cni.action = static_cast<CniAction>(choice_of_words(line, tokens.words, "action"));
   line.packet.words = tokens.words;
+  if (line.command == Command::diff) line.compared = tokens.words;
   refuse_words(line, tokens, arguments);
   if (!line.manifest.pod.empty()) {
     take_pod(line, tokens, read_pod);
@@ -312,7 +332,7 @@ CommandLine parse(Arguments arguments, const Environment& environment, const Pod
   }
   check_combinations(line, tokens);
   // Neither touches anything: they need no address of the pod.
-  line.dry_run |= line.command == Command::render || (line.command == Command::explain && line.plan);
+  line.dry_run |= line.command == Command::render || line.plan;
   return line;
 }
 

@@ -29,6 +29,8 @@ Json chain(const Live& live, const LiveChain& chain) {
   if (chain.hook) {
     made["hook"] = name(chain.hook->hook);
     made["priority"] = chain.hook->priority;
+    constexpr std::string_view types[] = {"filter", "nat", "route"};
+    made["type"] = types[static_cast<std::size_t>(chain.hook->type)];
     if (!chain.hook->device.empty()) made["device"] = chain.hook->device;
     made["policy"] = chain.policy == Verdict::drop ? "drop" : "accept";
     made["dormant"] = chain.dormant;

@@ -103,8 +103,7 @@ std::optional<Error> cannot_go(const Request& request, const Survey& survey) {
   return std::nullopt;
 }
 
-std::vector<Obstacle> obstacles(const Plan& plan, BackendKind backend, const Survey& survey) {
-  if (!survey.pod) return {};
+space::Side after_apply(const Plan& plan, BackendKind backend, const Survey& survey) {
   PodView pod = *survey.pod;
   drop_our_rules(pod);
   add(pod, without(plan.routing, survey.others_routing));
@@ -112,7 +111,13 @@ std::vector<Obstacle> obstacles(const Plan& plan, BackendKind backend, const Sur
   // asked.
   const Live* live = survey.live(backend);
   const bool there = live != nullptr && others_in_own_tables(*live) && is_as_requested(survey, backend, plan.ruleset);
-  return obstacles(plan, backend, pod, after_apply(plan.ruleset, backend, there, deciding(survey)));
+  return {std::move(pod), after_apply(plan.ruleset, backend, there, deciding(survey))};
+}
+
+std::vector<Obstacle> obstacles(const Plan& plan, BackendKind backend, const Survey& survey) {
+  if (!survey.pod) return {};
+  const space::Side after = after_apply(plan, backend, survey);
+  return obstacles(plan, backend, after.pod, after.live);
 }
 
 std::string words(const Skipped& skipped) {

@@ -13,6 +13,7 @@
 #include "mesh/plan.h"
 #include "model/config.h"
 #include "model/error.h"
+#include "space/regions.h"
 #include "state/diff.h"
 
 namespace sidetrack {
@@ -66,6 +67,8 @@ struct Decision {
 
 // What of others will keep traffic from the proxy, once this backend holds its rules.
 [[nodiscard]] std::vector<Obstacle> obstacles(const Plan& plan, BackendKind backend, const Survey& survey);
+// The pod and its rules as they would stand once the plan is applied; the survey knows the pod.
+[[nodiscard]] space::Side after_apply(const Plan& plan, BackendKind backend, const Survey& survey);
 
 // No backend can hold the rules.
 [[nodiscard]] Error none_left(const std::vector<Skipped>& skipped);

@@ -367,12 +367,12 @@ TEST(ParseError, OptionsOfOtherCommandsNameThem) {
   expect({
       {"sidetrack apply --watch", "--watch: not an option of apply", "it belongs to: show, cni"},
       {"sidetrack show -p 15001", "-p: not an option of show",
-       "it belongs to: apply, render, diff, verify, explain, cni"},
+       "it belongs to: apply, render, diff, verify, explain, map, cni"},
       {"sidetrack show --envoy-port=15001", "--envoy-port: not an option of show",
-       "it belongs to: apply, render, diff, verify, explain, cni"},
+       "it belongs to: apply, render, diff, verify, explain, map, cni"},
       {"sidetrack clean --force-apply", "--force-apply: not an option of clean", "it belongs to: apply"},
       {"sidetrack render --wait 5s", "--wait: not an option of render", "it belongs to: apply, clean"},
-      {"sidetrack diff --family ipv4", "--family: not an option of diff", "it belongs to: apply, render"},
+      {"sidetrack diff --family ipv4", "--family: not an option of diff", "it belongs to: apply, render, map"},
       {"sidetrack render --dry-run", "--dry-run: not an option of render", "it belongs to: apply"},
   });
 }
@@ -392,7 +392,7 @@ TEST(ParseError, CombinationsWithoutEffect) {
        "--format and --json go with render and --dry-run"},
       {"sidetrack apply --json", "--format: apply prints no rules", "--format and --json go with render and --dry-run"},
       {"sidetrack clean --json", "--json: not an option of clean",
-       "it belongs to: apply, render, diff, verify, show, explain, doctor, pods, args, cni"},
+       "it belongs to: apply, render, diff, verify, show, explain, map, doctor, pods, args, cni"},
       {"sidetrack explain out tcp :80 -b 80", "-b, --istio-inbound-ports: without effect on the live rules",
        "--plan asks about the rules of the given options"},
       {"sidetrack diff --clean -p 1", "-p, --envoy-port: without effect on the live rules",

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "render/map.h"
+
+#include "cli/commands.h"
+#include "library/packets.h"
+
+namespace sidetrack::cli {
+namespace {
+
+space::Side side_of(CommandLine& line) {
+  const auto place = enter_target(line);
+  if (!line.plan) return {read_pod(), read_live(line)};
+  const Plan plan = make_plan(line, place);
+  const bool in_pod = line.pid || !line.netns.empty();
+  return planned_side(line.applying, plan, in_pod ? std::optional(read_pod()) : std::nullopt);
+}
+
+}  // namespace
+
+ExitCode run_map(CommandLine& line) {
+  std::vector<space::Side> sides;
+  sides.push_back(side_of(line));
+  space::Regions regions(std::move(sides));
+  MapOptions options{.families = line.printed, .color = colored(line)};
+  if (line.way) options.ways = {*line.way};
+  print(line.format == Format::json ? map_json(regions, 0, options) : map_text(regions, 0, options));
+  return ExitCode::done;
+}
+
+}  // namespace sidetrack::cli

@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "render/map.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "evaluate/in_flight.h"
+#include "mesh/catalogue.h"
+#include "mesh/describe.h"
+#include "model/iptables.h"
+#include "model/printable.h"
+#include "render/json_parts.h"
+#include "render/layout.h"
+#include "render/map_parts.h"
+#include "render/style.h"
+
+namespace sidetrack {
+namespace {
+
+using namespace space;
+
+constexpr std::size_t shown_of_set = 8;
+
+constexpr std::string_view field_names[field_count] = {
+    "way", "family", "state",       "protocol",    "interface",        "uid",
+    "gid", "source", "source_port", "destination", "destination_port", "mark"};
+constexpr std::string_view kind_names[] = {"lands", "leaves", "forwarded", "dropped", "unroutable", "unknown"};
+constexpr std::string_view state_names[] = {"new", "established", "invalid"};
+constexpr std::string_view protocol_names[] = {"tcp", "udp", "icmp"};
+constexpr std::string_view way_names[] = {"outbound", "inbound", "to itself"};  // as Direction
+
+template <typename Text>
+std::vector<std::string> texts(const Intervals& set, const Text& text) {
+  std::vector<std::string> all;
+  for (const Interval& each : set) all.push_back(text(each));
+  return all;
+}
+
+std::string number(const Interval& one) {
+  const auto first = static_cast<std::uint64_t>(one.first);
+  const auto last = static_cast<std::uint64_t>(one.last);
+  return first == last ? fmt::format("{}", first) : fmt::format("{}-{}", first, last);
+}
+
+// Of values that have names, each by its own.
+template <typename Name>
+std::vector<std::string> names_of(const Intervals& set, const Name& name) {
+  std::vector<std::string> all;
+  for (const Interval& each : set) {
+    for (Value value = each.first; value <= each.last; ++value) all.emplace_back(name(static_cast<std::size_t>(value)));
+  }
+  return all;
+}
+
+}  // namespace
+
+std::vector<std::string> values_of(const Universe& universe, const Intervals& set, Field field, Family family) {
+  switch (field) {
+    case Field::way:
+      return names_of(set, [](std::size_t value) { return name(static_cast<Direction>(value)); });
+    case Field::family:
+      return names_of(set, [](std::size_t value) { return name(value == 0 ? Family::ipv4 : Family::ipv6); });
+    case Field::state:
+      return names_of(set, [](std::size_t value) { return state_names[value]; });
+    case Field::protocol:
+      return names_of(set, [](std::size_t value) { return protocol_names[value]; });
+    case Field::interface:
+      return names_of(set, [&](std::size_t value) {
+        return universe.interfaces[value].empty() ? "none" : universe.interfaces[value];
+      });
+    case Field::mark:
+      return names_of(set, [&](std::size_t value) { return universe.marks[value].text; });
+    case Field::source:
+    case Field::destination:
+      return texts(set, [&](const Interval& one) {
+        const Address first = address_of(family, one.first);
+        return one.first == one.last ? first.text() : AddressRange{first, address_of(family, one.last)}.text();
+      });
+    case Field::uid:
+    case Field::gid:
+    case Field::source_port:
+    case Field::destination_port:
+      return texts(set, number);
+  }
+  return {};
+}
+
+namespace {
+
+std::string some_of(const std::vector<std::string>& all) {
+  const std::size_t shown = std::min(all.size(), shown_of_set);
+  std::string text = fmt::format("{}", fmt::join(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(shown), ", "));
+  if (shown < all.size()) text += fmt::format(" and {} more", grouped(all.size() - shown));
+  return text;
+}
+
+// "to 10.0.0.0/8", or "to any address but 10.0.0.0/8" where that is shorter.
+std::string condition(Regions& regions, Field field, Sets::Id values, Sets::Id whole, Family family) {
+  Sets& sets = regions.sets();
+  const bool is_address = field == Field::source || field == Field::destination;
+  const Sets::Id others = sets.without(whole, values);
+  const bool but = sets.share(values, whole) > 0.5 && others != Sets::empty;
+  const Sets::Id named = but ? others : values;
+  const auto list = [&](Sets::Id set) {
+    return some_of(values_of(regions.universe(), sets.intervals(set), field, family));
+  };
+  const auto phrase = [&](std::string_view before, std::string_view kind) {
+    return but ? fmt::format("{} any {} but {}", before, kind, list(named))
+               : fmt::format("{} {}{}{}", before, is_address ? "" : kind, is_address ? "" : " ", list(named));
+  };
+  switch (field) {
+    case Field::uid:
+      return phrase("sent by", "uid");
+    case Field::gid:
+      return phrase("sent by", "gid");
+    case Field::destination:
+      return phrase("to", "address");
+    case Field::destination_port:
+      return phrase("to", "port");
+    case Field::source:
+      if (named == sets.single(0)) return but ? "from an address that the sender chose" : "from the usual address";
+      return phrase("from", "address");
+    case Field::source_port:
+      if (named == sets.single(0)) return but ? "from a port that the sender chose" : "from the usual ports";
+      return phrase("from", "port");
+    case Field::mark:
+      return phrase("with", "mark");
+    case Field::state:
+      return fmt::format("{} connections", list(values));
+    case Field::interface:
+      return fmt::format("bound to {}", list(values));
+    case Field::way:
+    case Field::family:
+    case Field::protocol:
+      break;
+  }
+  return list(values);
+}
+
+// A row of the map, and a section as what is printed of it.
+struct MapRow {
+  std::string words;
+  std::string end;
+  std::string why;
+  friend bool operator==(const MapRow&, const MapRow&) = default;
+};
+
+// The options that asked for it: "-x 10.0.0.0/8, -o 22,9001".
+std::string why(const Line& line) {
+  std::vector<std::string> flags;
+  for (const Step* step : line.steps) {
+    if (step->live == nullptr) continue;
+    const std::string flag = shell_words(describe(step->live->rule).flag);
+    if (flag.empty() || std::ranges::find(flags, flag) != flags.end()) continue;
+    const auto option = flag.find(' ');
+    const auto same = std::ranges::find_if(flags, [&](const std::string& other) {
+      return option != std::string::npos && other.compare(0, option + 1, flag, 0, option + 1) == 0;
+    });
+    if (same == flags.end()) {
+      flags.push_back(flag);
+    } else {
+      *same += "," + flag.substr(option + 1);
+    }
+  }
+  return fmt::format("{}", fmt::join(flags, ", "));
+}
+
+// No rule does it, and nobody asked.
+bool is_of_kernel(const Line& line) {
+  switch (line.ending.kind) {
+    case Outcome::Kind::lands:
+    case Outcome::Kind::leaves:
+      return false;
+    case Outcome::Kind::forwarded:
+      return !line.ending.translated;
+    case Outcome::Kind::dropped:
+    case Outcome::Kind::unroutable:
+    case Outcome::Kind::unknown:
+      return line.steps.empty();
+  }
+  return false;
+}
+
+std::vector<MapRow> rows_of(Regions& regions, const Section& section, bool& left_out) {
+  std::vector<MapRow> rows;
+  std::vector<const Line*> lines;
+  for (const Line& line : section.lines) {
+    if (is_of_kernel(line)) {
+      left_out = true;
+    } else {
+      lines.push_back(&line);
+    }
+  }
+  rows.push_back(
+      {lines.empty() ? "everything" : "everything but what follows", text(section.rest.ending), why(section.rest)});
+  for (const Line* line : lines)
+    rows.push_back({box_words(regions, line->box, section.rest.box), text(line->ending), why(*line)});
+  return rows;
+}
+
+// Sections that read alike are one.
+struct Heading {
+  Direction way;
+  std::vector<std::string> protocols;
+  Families families;
+  std::vector<MapRow> rows;
+};
+
+std::vector<Heading> headings(Regions& regions, const Side& side, Regions::Node root, const MapOptions& options,
+                              bool& left_out) {
+  std::vector<Heading> all;
+  for (const Section& section : sections(regions, root, side.pod)) {
+    if (!options.families.contains(section.family)) continue;
+    if (std::ranges::find(options.ways, section.way) == options.ways.end()) continue;
+    const std::string protocol(protocol_names[section.protocol]);
+    std::vector<MapRow> rows = rows_of(regions, section, left_out);
+    const auto same = std::ranges::find_if(all, [&](const Heading& one) {
+      const bool same_protocol = one.protocols == std::vector{protocol};
+      return one.way == section.way && one.rows == rows && (same_protocol || one.families == section.family);
+    });
+    if (same == all.end()) {
+      all.push_back({section.way, {protocol}, section.family, std::move(rows)});
+    } else if (same->families == section.family) {
+      same->protocols.push_back(protocol);
+    } else {
+      same->families = same->families | section.family;
+    }
+  }
+  // The same of two protocols for both families.
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    for (std::size_t j = all.size(); --j > i;) {
+      if (all[i].way != all[j].way || all[i].families != all[j].families || all[i].rows != all[j].rows) continue;
+      std::ranges::copy(all[j].protocols, std::back_inserter(all[i].protocols));
+      all.erase(all.begin() + static_cast<std::ptrdiff_t>(j));
+    }
+  }
+  return all;
+}
+
+std::string title(const Heading& heading, Families asked) {
+  std::string text =
+      fmt::format("{} {}", way_names[static_cast<std::size_t>(heading.way)], fmt::join(heading.protocols, ", "));
+  if (heading.families != asked) text += heading.families == Families(Family::ipv4) ? ", IPv4" : ", IPv6";
+  return text;
+}
+
+}  // namespace
+
+std::string box_words(Regions& regions, const Box& box, const Box& whole) {
+  const Family family = regions.sets().contains(whole[index(Field::family)], 0) ? Family::ipv4 : Family::ipv6;
+  std::string text;
+  for (const Field field : {Field::destination, Field::destination_port, Field::source, Field::source_port, Field::uid,
+                            Field::gid, Field::interface, Field::mark, Field::state}) {
+    if (box[index(field)] == whole[index(field)]) continue;
+    text += (text.empty() ? "" : "; ") + condition(regions, field, box[index(field)], whole[index(field)], family);
+  }
+  return printable(text);
+}
+
+std::string map_text(Regions& regions, std::size_t side, const MapOptions& options) {
+  bool left_out = false;
+  const Regions::Node root = regions.of(side, Scope::ordinary);
+  const std::vector<Heading> all = headings(regions, regions.side(side), root, options, left_out);
+  std::string text;
+  for (const Heading& heading : all) {
+    text += (text.empty() ? "" : "\n") + styled(title(heading, options.families), Style::bold, options.color) + "\n";
+    std::size_t width = 0;
+    for (const MapRow& row : heading.rows) width = std::max(width, row.words.size());
+    for (const MapRow& row : heading.rows) {
+      text += fmt::format("  {:<{}}  -> {}", row.words, std::min<std::size_t>(width, 72), row.end);
+      if (!row.why.empty()) text += styled(fmt::format("  ({})", row.why), Style::dim, options.color);
+      text += "\n";
+    }
+  }
+  if (left_out) {
+    text +=
+        "\nLeft out: what the kernel itself does not deliver, whatever the rules say, and multicast and broadcast "
+        "(--json has them).\n";
+  }
+  return text;
+}
+
+namespace {
+
+Json box_json(Regions& regions, const Box& box, const Box& whole) {
+  const Family family = regions.sets().contains(whole[index(Field::family)], 0) ? Family::ipv4 : Family::ipv6;
+  Json made = Json::object();
+  for (std::size_t i = 0; i < field_count; ++i) {
+    const auto field = static_cast<Field>(i);
+    const bool always = field <= Field::family;  // a region has one way and one family
+    if (!always && box[i] == whole[i]) continue;
+    const auto values = values_of(regions.universe(), regions.sets().intervals(box[i]), field, family);
+    made[field_names[i]] = always ? Json(values.front()) : Json(values);
+  }
+  return made;
+}
+
+Json step_json(const Step* step) {
+  if (step == nullptr) return nullptr;
+  Json made{{"backend", name(step->backend)}, {"table", step->table}, {"chain", step->chain}};
+  if (step->live == nullptr) {
+    made["policy"] = "drop";
+    return made;
+  }
+  const Reason reason = describe(step->live->rule);
+  made["number"] = step->number;
+  made["rule"] = iptables_words(step->live->rule);
+  made["flag"] = reason.flag;
+  made["reason"] = reason.sentence;
+  return made;
+}
+
+}  // namespace
+
+std::string map_json(Regions& regions, std::size_t side, const MapOptions& options) {
+  const Regions::Node root = regions.of(side);
+  Json list = Json::array();
+  regions.for_each(root, [&](const Box& box, const Box& whole, Leaf leaf) {
+    const Packet packet = regions.universe().packet(regions.example(box));
+    if (leaf == no_such_packet || !options.families.contains(packet.destination->family) ||
+        std::ranges::find(options.ways, packet.direction) == options.ways.end())
+      return;
+    const Decision& decision = regions.decision(leaf);
+    list.push_back({{"packets", box_json(regions, box, whole)},
+                    {"ending", text(decision.ending)},
+                    {"kind", kind_names[static_cast<std::size_t>(decision.ending.kind)]},
+                    {"by", step_json(decision.step)},
+                    {"witness", explain_words(packet)}});
+  });
+  return dumped(Json{{"regions", std::move(list)}});
+}
+
+}  // namespace sidetrack

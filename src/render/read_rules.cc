@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "render/read_rules.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "mesh/plan.h"
+#include "model/error.h"
+#include "model/printable.h"
+#include "render/read_rule.h"
+#include "system/file.h"
+#include "system/read_all.h"
+
+namespace sidetrack {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t largest = 64U << 20;
+
+std::string content_of(const std::string& path) {
+  std::string text;
+  const bool is_standard_input = path == "-";
+  host::OpenedFile opened;
+  if (!is_standard_input) opened = host::open_regular(-1, path);
+  if (!opened.problem.empty()) throw Error(ExitCode::usage, fmt::format("{}: {}", excerpt(path), opened.problem));
+  const int error = read_all(is_standard_input ? STDIN_FILENO : opened.file.get(), largest, text);
+  if (error != 0) throw Error(ExitCode::usage, fmt::format("{}: {}", excerpt(path), errno_words(error)));
+  return text;
+}
+
+Families families_of(const json& list) {
+  Families families;
+  for (const auto& one : list) {
+    for (const Family family : {Family::ipv4, Family::ipv6}) {
+      if (one.get<std::string>() == name(family)) families = families | family;
+    }
+  }
+  return families;
+}
+
+template <typename Value, std::size_t N>
+Value one_of(const std::string& word, const Value (&all)[N]) {
+  const auto* found = std::ranges::find(all, word, [](const Value& value) { return name(value); });
+  if (found == std::end(all)) throw Error(ExitCode::usage, fmt::format("'{}' is not known", excerpt(word)));
+  return *found;
+}
+
+Table table_of(const std::string& word) {
+  for (const Table table : {Table::raw, Table::mangle, Table::nat, Table::filter, Table::security}) {
+    if (name(table) == word) return table;
+  }
+  return Table::other;
+}
+
+Rule rule_of(const json& object, Table table) {
+  Rule rule = read_rule(object.at("rule").get<std::string>());
+  rule.families = families_of(object.at("families"));
+  rule.table = table;
+  return rule;
+}
+
+Routing routing_of(const json& object) {
+  Routing routing;
+  const auto family = [](const json& one) {
+    return one.at("family").get<std::string>() == name(Family::ipv4) ? Family::ipv4 : Family::ipv6;
+  };
+  for (const auto& one : object.at("rules")) {
+    PolicyRule rule;
+    rule.family = family(one);
+    rule.mark = one.at("fwmark").get<std::uint32_t>();
+    rule.table = one.at("lookup").get<std::uint32_t>();
+    routing.policy_rules.push_back(rule);
+  }
+  for (const auto& one : object.at("routes")) {
+    LocalRoute route;
+    route.family = family(one);
+    route.table = one.at("table").get<std::uint32_t>();
+    routing.local_routes.push_back(route);
+  }
+  return routing;
+}
+
+LiveChain chain_of(const json& object) {
+  LiveChain chain;
+  chain.families = families_of(object.at("families"));
+  chain.table_name = object.at("table").get<std::string>();
+  chain.table = table_of(chain.table_name);
+  chain.name = object.at("chain").get<std::string>();
+  if (object.contains("hook")) {
+    constexpr Hook hooks[] = {Hook::prerouting,  Hook::input,   Hook::forward, Hook::output,
+                              Hook::postrouting, Hook::ingress, Hook::egress};
+    constexpr std::pair<std::string_view, ChainType> types[] = {
+        {"filter", ChainType::filter}, {"nat", ChainType::nat}, {"route", ChainType::route}};
+    HookPoint point;
+    point.hook = one_of(object.at("hook").get<std::string>(), hooks);
+    point.priority = object.at("priority").get<std::int32_t>();
+    const auto type = object.at("type").get<std::string>();
+    for (const auto& [word, value] : types) {
+      if (word == type) point.type = value;
+    }
+    point.device = object.value("device", "");
+    chain.hook = point;
+    chain.policy = object.at("policy").get<std::string>() == "drop" ? Verdict::drop : Verdict::accept;
+    chain.dormant = object.at("dormant").get<bool>();
+  }
+  for (const auto& one : object.at("rules")) {
+    LiveRule& rule = chain.rules.emplace_back();
+    rule.rule = rule_of(one, chain.table);
+    rule.rule.insert_at.reset();
+    rule.ours = one.at("whose").get<std::string>() == "ours";
+  }
+  return chain;
+}
+
+struct Read {
+  Plan plan;  // of rules that are there: all of them, for the interfaces that they name
+  std::vector<Live> live;
+};
+
+// Those that a backend would hold if these were asked for.
+void hold(Read& read) { read.live.push_back(as_live(read.plan.ruleset, BackendKind::iptables_nft)); }
+
+Read read_document(const json& document) {
+  Read read;
+  read.plan.routing = routing_of(document.at("routing"));
+  read.plan.families = Families::both();
+  if (document.contains("chains")) {
+    for (const auto& one : document.at("chains")) {
+      const BackendKind backend = one_of(one.at("backend").get<std::string>(), all_backends);
+      auto live = std::ranges::find(read.live, backend, &Live::backend);
+      if (live == read.live.end()) {
+        live = read.live.emplace(live);
+        live->backend = backend;
+      }
+      live->chains.push_back(chain_of(one));
+      for (const LiveRule& rule : live->chains.back().rules) read.plan.ruleset.rules.push_back(rule.rule);
+    }
+    return read;
+  }
+  for (const auto& one : document.at("rules"))
+    read.plan.ruleset.rules.push_back(rule_of(one, table_of(one.at("table").get<std::string>())));
+  hold(read);
+  return read;
+}
+
+Read read_file(const std::string& path) {
+  const std::string text = content_of(path);
+  constexpr const char* hint = "expected what `sidetrack render --format json` or `sidetrack show --json` writes";
+  try {
+    return read_document(json::parse(text));
+  } catch (const json::exception& error) {
+    throw Error(ExitCode::usage, fmt::format("{}: {}", excerpt(path), printable(error.what())), hint);
+  } catch (const Error& error) {
+    throw Error(ExitCode::usage, fmt::format("{}: {}", excerpt(path), error.what()), hint);
+  }
+}
+
+}  // namespace
+
+std::pair<space::Side, space::Side> read_sides(const std::string& one, const std::string& other) {
+  Read a = read_file(one);
+  Read b = read_file(other);
+  space::Side left{assumed_pod(a.plan), std::move(a.live)};
+  space::Side right{assumed_pod(b.plan), std::move(b.live)};
+  for (const Interface& interface : std::vector(left.pod.interfaces)) assume_interface(right.pod, interface.name);
+  for (const Interface& interface : std::vector(right.pod.interfaces)) assume_interface(left.pod, interface.name);
+  return {std::move(left), std::move(right)};
+}
+
+}  // namespace sidetrack

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "space/cell.h"
+
+#include <algorithm>
+
+namespace sidetrack::space {
+namespace {
+
+Intervals intervals_of(std::span<const AddressRange> ranges) {
+  Intervals all;
+  for (const AddressRange& range : ranges) all.push_back({value_of(range.first), value_of(range.last)});
+  return normal(std::move(all));
+}
+
+template <typename Number>
+Intervals intervals_of(const std::vector<Range<Number>>& ranges) {
+  Intervals all;
+  for (const Range<Number>& range : ranges) all.push_back({range.first, range.last});
+  return normal(std::move(all));
+}
+
+}  // namespace
+
+Cell::Cell(const Universe& universe, Sets& sets, Known& known, const Point& point)
+    : universe_(universe), sets_(sets), known_(known), point_(point), packet_(universe.packet(point)) {
+  const Family family = packet_.destination->family;
+  for (std::size_t i = 0; i < field_count; ++i) box_[i] = sets_.of({universe_.domain(static_cast<Field>(i), family)});
+  for (const Field field : {Field::way, Field::family, Field::state})
+    box_[index(field)] = sets_.single(point_[index(field)]);
+}
+
+Sets::Id Cell::narrowed(const Narrowing& narrowing) {
+  const Sets::Id now = box_[index(narrowing.field)];
+  const bool is_one = sets_.contains(narrowing.values, point_[index(narrowing.field)]);
+  return is_one ? sets_.both(now, narrowing.values) : sets_.without(now, narrowing.values);
+}
+
+double Cell::left_by(const Narrowings& narrowings) {
+  double left = 1;
+  for (const Narrowing& each : narrowings) left *= sets_.share(narrowed(each), box_[index(each.field)]);
+  return left;
+}
+
+void Cell::match(const Match& match, const PacketAtHook& packet) {
+  for (const Narrowing& each : of(match, packet)) narrow(each);
+}
+
+// The one that leaves most: often what was asked before.
+void Cell::no_match(std::span<const Match* const> failing, const PacketAtHook& packet) {
+  Narrowings best;
+  double most = -1;
+  for (const Match* each : failing) {
+    Narrowings narrowings = of(*each, packet);
+    const double left = failing.size() == 1 ? 1 : left_by(narrowings);
+    if (left > most) {
+      best = std::move(narrowings);
+      most = left;
+    }
+    if (most == 1) break;
+  }
+  for (const Narrowing& each : best) narrow(each);
+}
+
+void Cell::of_address(Narrowings& result, const Address& value, Sets::Id values) {
+  if (value == packet_.destination) result.push_back({Field::destination, values});
+  if (value == packet_.source) result.push_back({Field::source, values});
+}
+
+void Cell::address(const Address& value, std::span<const AddressRange> ranges) {
+  Narrowings narrowings;
+  if (value == packet_.destination || value == packet_.source)
+    of_address(narrowings, value, sets_.of(intervals_of(ranges)));
+  for (const Narrowing& each : narrowings) narrow(each);
+}
+
+Sets::Id Cell::with_ports() { return sets_.of({{0, 1}}); }
+void Cell::has_ports() { narrow({Field::protocol, with_ports()}); }
+void Cell::protocol() { narrow({Field::protocol, sets_.single(point_[index(Field::protocol)])}); }
+void Cell::interface() { narrow({Field::interface, sets_.single(point_[index(Field::interface)])}); }
+void Cell::source() { narrow({Field::source, sets_.single(0)}); }
+void Cell::mark() { narrow({Field::mark, sets_.single(point_[index(Field::mark)])}); }
+
+// Those that the match names, whether it is negated or not.
+Sets::Id Cell::set_of(const Match& match) {
+  const auto [found, added] = known_.try_emplace(&match, Sets::empty);
+  if (!added) return found->second;
+  if (const auto* address = std::get_if<AddressMatch>(&match)) found->second = sets_.of(intervals_of(address->ranges));
+  if (const auto* ports = std::get_if<PortMatch>(&match)) found->second = sets_.of(intervals_of(ports->ports));
+  if (const auto* owner = std::get_if<OwnerMatch>(&match)) found->second = sets_.of(intervals_of(owner->ids));
+  return found->second;
+}
+
+// What truth() reads of the packet, match by match.
+struct Cell::Asked {
+  Cell& cell;
+  const Match& match;
+  const PacketAtHook& packet;
+  Narrowings result{};
+
+  [[nodiscard]] Sets::Id own(Field field) const { return cell.sets_.single(cell.point_[index(field)]); }
+
+  void operator()(const InterfaceMatch& m) {
+    const std::string& name = m.direction == InterfaceDirection::in ? packet.in : packet.out;
+    if (!name.empty() && name == cell.packet_.interface) result.push_back({Field::interface, own(Field::interface)});
+  }
+  void operator()(const AddressMatch& m) {
+    const Address& address = m.end == End::source ? packet.source.address : packet.destination.address;
+    if (!m.ranges.empty() && m.ranges.front().family() != address.family) return;
+    if (m.end == End::source && !packet.source_known) return;
+    if (address == cell.packet_.destination || address == cell.packet_.source)
+      cell.of_address(result, address, cell.set_of(match));
+  }
+  void operator()(const ProtocolMatch& m) {
+    const bool is_one =
+        m.protocol == Protocol::tcp || m.protocol == Protocol::udp ||
+        m.protocol == (cell.packet_.destination->family == Family::ipv4 ? Protocol::icmp : Protocol::icmpv6);
+    if (!is_one) return;
+    const Value which = m.protocol == Protocol::tcp ? 0 : m.protocol == Protocol::udp ? 1 : 2;
+    result.push_back({Field::protocol, cell.sets_.single(which)});
+  }
+  void operator()(const PortMatch& m) {
+    result.push_back({Field::protocol, cell.with_ports()});
+    if (packet.protocol != Protocol::tcp && packet.protocol != Protocol::udp) return;
+    const std::uint16_t port = m.end == End::source ? packet.source.port : packet.destination.port;
+    const Sets::Id values = port == 0 ? cell.sets_.single(0) : cell.set_of(match);
+    if (port == cell.packet_.destination_port) result.push_back({Field::destination_port, values});
+    if (port == cell.packet_.source_port) {
+      result.push_back({Field::source_port, values});
+      if (port != 0) result.push_back({Field::source_port, cell.sets_.single(0)});
+    }
+  }
+  void operator()(const OwnerMatch& m) {
+    if (packet.owner_known && packet.owner)
+      result.push_back({m.kind == OwnerKind::uid ? Field::uid : Field::gid, cell.set_of(match)});
+  }
+  void operator()(const ConntrackStateMatch&) {}  // of the state, which all share
+  void operator()(const MarkMatch&) { result.push_back({Field::mark, own(Field::mark)}); }
+  void operator()(const ConnmarkMatch&) { result.push_back({Field::mark, own(Field::mark)}); }
+  void operator()(const CommentMatch&) {}
+  void operator()(const UnknownMatch&) {}
+};
+
+Cell::Narrowings Cell::of(const Match& match, const PacketAtHook& packet) {
+  Asked asked{*this, match, packet};
+  std::visit(asked, match);
+  return std::move(asked.result);
+}
+
+}  // namespace sidetrack::space

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Regions as a person would say them: few, as large as they can be, and overlapping where they end alike.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "space/regions.h"
+
+namespace sidetrack::space {
+
+// All packets of the box end so; fields that do not matter are whole.
+struct Line {
+  Box box{};
+  Ending ending;
+  std::vector<const Step*> steps;  // what decides about it, about the largest part first; empty: no rule does
+  double share = 0;                // of the section
+};
+
+// One way, family and protocol.
+struct Section {
+  Direction way = Direction::out;
+  Family family = Family::ipv4;
+  std::size_t protocol = 0;  // as Field::protocol
+  Line rest;                 // what no line says; its box is the whole section: other values do not count
+  std::vector<Line> lines;
+};
+
+// The box with each field as large as it can be within the whole one, where nothing but leaves that pass is in it.
+[[nodiscard]] Box widened(Regions& regions, Regions::Node root, Box box, const Box& whole,
+                          const std::function<bool(Leaf)>& passes);
+
+// `root`: of Scope::ordinary.
+[[nodiscard]] std::vector<Section> sections(Regions& regions, Regions::Node root, const PodView& pod);
+
+}  // namespace sidetrack::space

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "space/ending.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <tuple>
+
+#include "model/iptables.h"
+#include "model/printable.h"
+
+namespace sidetrack::space {
+namespace {
+
+Ending of(const Trace& trace) {
+  const Outcome& outcome = trace.outcome;
+  Ending made;
+  made.kind = outcome.kind;
+  made.answers = outcome.answers;
+  switch (outcome.kind) {
+    case Outcome::Kind::leaves:
+    case Outcome::Kind::forwarded:
+      made.interface = outcome.interface;
+      [[fallthrough]];
+    case Outcome::Kind::lands:
+      made.translated = trace.translated;
+      made.transparent = outcome.transparent;
+      made.transparent_port = outcome.transparent_port;
+      if (made.translated) made.to = outcome.at.address;
+      if (made.translated && !trace.keeps_port) made.port = outcome.at.port;
+      if (made.translated || made.transparent) made.listener = outcome.listener;
+      break;
+    case Outcome::Kind::unknown: {
+      const Step* step = trace.decisive.empty() ? nullptr : &trace.steps[trace.decisive.back()];
+      made.unknowns.push_back(step != nullptr && step->live != nullptr
+                                  ? fmt::format("`{}`", iptables_words(step->live->rule.target))
+                                  : "multicast, broadcast, or a route that is not followed");
+      break;
+    }
+    case Outcome::Kind::dropped:
+    case Outcome::Kind::unroutable:
+      break;
+  }
+  return made;
+}
+
+bool same_place(Ending a, const Ending& b) {
+  a.answers = b.answers;
+  return a == b;
+}
+
+void sort(std::vector<std::string>& all) {
+  std::ranges::sort(all);
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+}
+
+std::string answers_of(const Ending& ending) {
+  switch (ending.answers) {
+    case Outcome::Answers::arrive:
+      return "";
+    case Outcome::Answers::lost:
+      return "; its answers are lost";
+    case Outcome::Answers::unknown:
+      return "; whether its answers arrive cannot be known";
+  }
+  return "";
+}
+
+std::string place_of(const Ending& ending) {
+  const std::string who = ending.listener.empty() ? "" : fmt::format(" ({})", ending.listener);
+  const std::string at = !ending.translated ? ""
+                         : ending.port      ? Endpoint{*ending.to, *ending.port}.text()
+                                            : ending.to->text() + ", port unchanged";
+  switch (ending.kind) {
+    case Outcome::Kind::lands:
+      if (ending.transparent) return fmt::format("port {}{} by TPROXY", ending.transparent_port, who);
+      return ending.translated ? at + who : "reaches the pod untouched";
+    case Outcome::Kind::leaves:
+      return ending.translated ? fmt::format("leaves by {} to {}", ending.interface, at)
+                               : fmt::format("leaves untouched, by {}", ending.interface);
+    case Outcome::Kind::forwarded:
+      return fmt::format("is not for this pod: goes on by {}{}{} if the pod forwards", ending.interface,
+                         ending.translated ? " to " : "", at);
+    case Outcome::Kind::dropped:
+      return "dropped";
+    case Outcome::Kind::unroutable:
+      return "never sent: there is no route";
+    case Outcome::Kind::unknown:
+      break;
+  }
+  std::string text = fmt::format("cannot be known: {}", fmt::join(ending.unknowns, ", "));
+  std::string between = " (";
+  for (const Ending& one : ending.either) {
+    text += between + space::text(one);
+    between = ", or ";
+  }
+  return ending.either.empty() ? text : text + ")";
+}
+
+}  // namespace
+
+bool operator==(const Ending& a, const Ending& b) {
+  const auto all = [](const Ending& one) {
+    return std::tie(one.kind, one.translated, one.to, one.port, one.transparent, one.transparent_port, one.interface,
+                    one.answers, one.unknowns);
+  };
+  return all(a) == all(b) && a.either == b.either;
+}
+
+Ending ending_of(const std::vector<Possibility>& all) {
+  std::vector<Ending> places;  // each once, whatever becomes of its answers
+  std::vector<std::string> unknowns;
+  for (const bool answered : {true, false}) {
+    for (const Possibility& one : all) {
+      if (one.answered != answered) continue;
+      Ending ending = of(one.trace);
+      const auto same = std::ranges::find_if(places, [&](const Ending& place) { return same_place(place, ending); });
+      if (same == places.end()) {
+        places.push_back(std::move(ending));
+      } else if (answered && same->answers != ending.answers) {
+        same->answers = Outcome::Answers::unknown;
+      }
+    }
+  }
+  if (places.size() == 1) return std::move(places.front());
+  Ending result;
+  result.kind = Outcome::Kind::unknown;
+  for (const Possibility& one : all) {
+    unknowns.insert(unknowns.end(), one.unknowns.begin(), one.unknowns.end());
+    if (one.trace.outcome.kind == Outcome::Kind::unknown) {
+      const Ending ending = of(one.trace);
+      unknowns.insert(unknowns.end(), ending.unknowns.begin(), ending.unknowns.end());
+    }
+  }
+  std::erase_if(places, [](const Ending& place) { return place.kind == Outcome::Kind::unknown; });
+  std::ranges::sort(places, {}, [](const Ending& place) { return text(place); });
+  sort(unknowns);
+  result.either = std::move(places);
+  result.unknowns = std::move(unknowns);
+  return result;
+}
+
+std::string text(const Ending& ending) { return printable(place_of(ending) + answers_of(ending)); }
+
+}  // namespace sidetrack::space

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "evaluate/explain.h"
+
+namespace sidetrack::space {
+
+// What becomes of all packets of a region: an Outcome without what differs from packet to packet.
+struct Ending {
+  Outcome::Kind kind = Outcome::Kind::lands;
+  bool translated = false;
+  std::optional<Address> to;          // translated: its new destination
+  std::optional<std::uint16_t> port;  // translated: and port; nothing: as it was
+  bool transparent = false;
+  std::uint16_t transparent_port = 0;
+  std::string interface;  // leaves, forwarded
+  Outcome::Answers answers = Outcome::Answers::arrive;
+  std::vector<Ending> either;         // unknown: it is one of these
+  std::vector<std::string> unknowns;  // unknown: for want of this
+
+  std::string listener;  // translated, transparent: who has that port; no part of what is compared
+
+  friend bool operator==(const Ending& a, const Ending& b);
+};
+
+// Of all the ways that a packet may go.
+[[nodiscard]] Ending ending_of(const std::vector<Possibility>& all);
+
+// "127.0.0.1:15001 (Envoy outbound)", "leaves untouched", "dropped"
+[[nodiscard]] std::string text(const Ending& ending);
+
+}  // namespace sidetrack::space

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Sets of numbers, and one copy of each.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+namespace sidetrack::space {
+
+__extension__ typedef unsigned __int128 Value;  // of any field; an IPv6 address needs all of it
+
+struct Interval {
+  Value first = 0;
+  Value last = 0;  // included
+  friend bool operator==(const Interval&, const Interval&) = default;
+};
+using Intervals = std::vector<Interval>;  // sorted, apart from each other by one value at least
+
+[[nodiscard]] Intervals normal(Intervals any);  // of any intervals, their union
+
+// Sets have numbers here: equal sets have equal ones, and what was worked out once is looked up.
+class Sets {
+ public:
+  using Id = std::uint32_t;
+  static constexpr Id empty = 0;
+
+  Sets();
+  Id of(Intervals normal);
+  Id all_up_to(Value last) { return of({{0, last}}); }
+  Id single(Value value) { return of({{value, value}}); }
+  [[nodiscard]] const Intervals& intervals(Id set) const { return *sets_[set]; }
+
+  Id both(Id a, Id b);     // what is in both
+  Id without(Id a, Id b);  // what is in a alone
+  Id either(Id a, Id b);   // what is in one of them
+
+  [[nodiscard]] bool contains(Id set, Value value) const;
+  [[nodiscard]] bool is_within(Id part, Id whole) { return both(part, whole) == part; }
+  [[nodiscard]] double share(Id part, Id whole) const;  // of the values of `whole`, how many `part` has
+
+ private:
+  enum class Operation : std::uint8_t { both, without, either };
+  Id worked_out(Operation operation, Id a, Id b);
+  static std::size_t hash(const Intervals& set);
+
+  std::vector<const Intervals*> sets_;
+  std::unordered_multimap<std::size_t, std::pair<Intervals, Id>> ids_;  // by hash
+  std::unordered_map<std::uint64_t, Id> results_[3];                    // by operation, then by both operands
+};
+
+}  // namespace sidetrack::space

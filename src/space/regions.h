@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// All traffic of a pod, parted into regions of packets that end alike.
+#pragma once
+
+#include <deque>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "model/live.h"
+#include "model/pod.h"
+#include "space/cell.h"
+#include "space/diagram.h"
+#include "space/ending.h"
+
+namespace sidetrack::space {
+
+// A pod and all rules that its packets meet.
+struct Side {
+  PodView pod;
+  std::vector<Live> live;
+};
+
+// What decides about a region, and how it ends.
+struct Decision {
+  Ending ending;
+  const Step* step = nullptr;  // the rule or policy; nullptr: no rule does
+};
+
+inline constexpr Leaf no_such_packet = 1;  // `out` to an address of the pod is `lo`, and only that is
+
+enum class Scope : std::uint8_t {
+  everything,  // all that `explain` can be asked about
+  // What programs do and networks carry: new connections, from addresses that the sender has, by no interface or one
+  // that leads out, to hosts; inbound, to addresses of the pod.
+  ordinary,
+};
+
+// Regions of one side or of two, over one universe.
+class Regions {
+ public:
+  explicit Regions(std::vector<Side> sides);
+  Regions(const Regions&) = delete;
+  Regions& operator=(const Regions&) = delete;
+
+  using Node = Diagrams::Node;
+
+  // The diagram of a side: its leaves are decisions.
+  [[nodiscard]] Node of(std::size_t side, Scope scope = Scope::everything);
+  [[nodiscard]] const Decision& decision(Leaf leaf) const { return decisions_[leaf]; }
+  // The same number for all decisions that end alike.
+  [[nodiscard]] Leaf by_ending(Leaf leaf) const { return endings_[leaf]; }
+
+  [[nodiscard]] const Universe& universe() const { return universe_; }
+  [[nodiscard]] Sets& sets() { return sets_; }
+  [[nodiscard]] Diagrams& diagrams() { return diagrams_; }
+  [[nodiscard]] const Side& side(std::size_t number) const { return sides_[number]; }
+  // The diagram with no_such_packet wherever a packet is not ordinary in that pod.
+  [[nodiscard]] Node ordinary_part(Node root, const PodView& pod);
+  // All packets of a way and family; those that are ordinary (see Scope) in this pod.
+  [[nodiscard]] Box everything(Direction way, Family family);
+  [[nodiscard]] Box ordinary(const PodView& pod, Direction way, Family family);
+  [[nodiscard]] std::size_t followed() const { return followed_; }  // packets
+
+  // Each region once, as disjoint boxes of one way and family, with all packets of that.
+  void for_each(Node root, const std::function<void(const Box& box, const Box& whole, Leaf leaf)>& one);
+
+  // One packet of the box, of values that people use where there are such.
+  [[nodiscard]] Point example(const Box& box) const;
+
+ private:
+  static Universe universe_of(const std::vector<Side>& sides);
+  Leaf decide(const Point& point, const Side& side, Box& box);
+  Node outside_ordinary(const PodView& pod);
+  Leaf leaf_of(Ending ending, const Step* step);
+
+  std::vector<Side> sides_;
+  Universe universe_;
+  Sets sets_;
+  Diagrams diagrams_;
+  Cell::Known known_;
+  std::deque<Step> steps_;
+  std::vector<Decision> decisions_;
+  std::vector<Leaf> endings_;
+  std::size_t followed_ = 0;
+};
+
+}  // namespace sidetrack::space

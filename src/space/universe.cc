@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "space/universe.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+namespace sidetrack::space {
+namespace {
+
+constexpr Value all_bits(int bits) { return bits == 128 ? ~Value{0} : (Value{1} << bits) - 1; }
+
+// ---- Marks: sets of numbers by their bits, as unions of "these bits are so, the others any".
+
+struct Cube {
+  std::uint32_t value = 0;
+  std::uint32_t mask = 0;  // the bits that are fixed
+};
+
+constexpr std::size_t most_cubes = 4096;
+
+// Those of the cube in which these bits are so, and the others.
+void split(const Cube& cube, const Cube& by, std::vector<Cube>& in, std::vector<Cube>& out) {
+  Cube rest = cube;
+  for (std::uint32_t bit = 1; bit != 0; bit <<= 1) {
+    if ((by.mask & bit) == 0) continue;
+    if ((rest.mask & bit) != 0) {
+      if (((rest.value ^ by.value) & bit) == 0) continue;
+      out.push_back(rest);
+      return;
+    }
+    out.push_back({(rest.value & ~bit) | (~by.value & bit), rest.mask | bit});
+    rest = {(rest.value & ~bit) | (by.value & bit), rest.mask | bit};
+  }
+  in.push_back(rest);
+}
+
+double count(const std::vector<Cube>& cubes) {
+  double sum = 0;
+  for (const Cube& cube : cubes) sum += static_cast<double>(std::uint64_t{1} << (32 - __builtin_popcount(cube.mask)));
+  return sum;
+}
+
+std::string hex(std::uint32_t value, std::uint32_t mask) {
+  return mask == ~0U ? fmt::format("{:#x}", value) : fmt::format("{:#x}/{:#x}", value, mask);
+}
+
+// What rules make of a mark: (mark & ~mask) ^ value.
+struct Change {
+  std::uint32_t value;
+  std::uint32_t mask;
+};
+
+struct MarkUse {
+  std::vector<Cube> asked;
+  std::vector<Change> changes;
+
+  void ask(std::uint32_t value, std::uint32_t mask) {
+    if (mask != 0 && (value & ~mask) == 0) asked.push_back({value, mask});
+  }
+  void change(std::uint32_t value, std::uint32_t mask) {
+    changes.push_back({value, mask});
+    ask(value & mask, mask);  // whether it is what it was
+  }
+};
+
+MarkUse use_of(const Rule& rule) {
+  MarkUse use;
+  for (const Match& match : rule.matches) {
+    if (const auto* mark = std::get_if<MarkMatch>(&match)) use.ask(mark->value, mark->mask);
+    if (const auto* mark = std::get_if<ConnmarkMatch>(&match)) use.ask(mark->value, mark->mask);
+  }
+  if (const auto* set = std::get_if<SetMark>(&rule.target)) use.change(set->mark, set->mask);
+  if (const auto* set = std::get_if<SetConnmark>(&rule.target)) use.change(set->mark, set->mask);
+  if (const auto* set = std::get_if<Tproxy>(&rule.target)) use.change(set->mark, set->mask);
+  return use;
+}
+
+// What was asked after a change was, of the mark before it, another question.
+bool close(std::vector<Cube>& asked, const std::vector<Change>& changes) {
+  const auto less = [](const Cube& a, const Cube& b) {
+    return std::pair(a.value, a.mask) < std::pair(b.value, b.mask);
+  };
+  std::set<Cube, decltype(less)> all(asked.begin(), asked.end(), less);
+  std::vector<Cube> fresh(all.begin(), all.end());
+  while (!fresh.empty()) {
+    const Cube cube = fresh.back();
+    fresh.pop_back();
+    for (const Change& change : changes) {
+      const std::uint32_t kept = cube.mask & ~change.mask;
+      const Cube before{(cube.value ^ change.value) & kept, kept};
+      if (((cube.value ^ change.value) & cube.mask & change.mask) != 0 || kept == 0) continue;  // never, or always
+      if (all.insert(before).second) fresh.push_back(before);
+      if (all.size() > 64) return false;
+    }
+  }
+  asked.assign(all.begin(), all.end());
+  return true;
+}
+
+}  // namespace
+
+Value value_of(const Address& address) {
+  Value value = 0;
+  for (const std::uint8_t byte : address.view()) value = value << 8 | byte;
+  return value;
+}
+
+Address address_of(Family family, Value value) {
+  Address address;
+  address.family = family;
+  for (std::size_t i = address.size(); i-- > 0; value >>= 8) address.bytes[i] = static_cast<std::uint8_t>(value & 0xff);
+  return address;
+}
+
+Universe::Universe(std::span<const PodView* const> pods, std::span<const std::span<const Live>> lives) {
+  for (const PodView* pod : pods) {
+    for (const Interface& interface : pod->interfaces) {
+      if (std::ranges::find(interfaces, interface.name) == interfaces.end()) interfaces.push_back(interface.name);
+    }
+  }
+  part_marks(lives, pods);
+}
+
+void Universe::part_marks(std::span<const std::span<const Live>> lives, std::span<const PodView* const> pods) {
+  MarkUse all;
+  for (const std::span<const Live> live : lives) {
+    for (const Live& one : live) {
+      for (const LiveChain& chain : one.chains) {
+        for (const LiveRule& rule : chain.rules) {
+          const MarkUse use = use_of(rule.rule);
+          std::ranges::copy(use.asked, std::back_inserter(all.asked));
+          std::ranges::copy(use.changes, std::back_inserter(all.changes));
+        }
+      }
+    }
+  }
+  for (const PodView* pod : pods) {
+    for (const RoutingRule& rule : pod->rules) all.ask(rule.mark & rule.mask, rule.mask);
+  }
+  std::vector<std::vector<Cube>> classes{{Cube{}}};
+  marks_known = close(all.asked, all.changes);
+  if (!marks_known) all.asked.clear();
+  for (const Cube& asked : all.asked) {
+    std::vector<std::vector<Cube>> finer;
+    std::size_t cubes = 0;
+    for (const auto& one : classes) {
+      std::vector<Cube> in;
+      std::vector<Cube> out;
+      for (const Cube& cube : one) split(cube, asked, in, out);
+      cubes += in.size() + out.size();
+      if (!in.empty()) finer.push_back(std::move(in));
+      if (!out.empty()) finer.push_back(std::move(out));
+    }
+    classes = std::move(finer);
+    marks_known = cubes <= most_cubes;
+    if (!marks_known) break;
+  }
+  if (!marks_known) {
+    asked_.clear();
+    classes = {{Cube{}}};
+  } else {
+    for (const Cube& cube : all.asked) asked_.push_back({cube.value, cube.mask});
+  }
+  for (const auto& one : classes) {
+    MarkClass made;
+    made.count = count(one);
+    const auto zero = std::ranges::find_if(one, [](const Cube& cube) { return cube.value == 0; });
+    made.example = zero != one.end() ? 0 : one.front().value;
+    std::vector<bool> answers;
+    std::string is;
+    std::string is_not;
+    for (const Bits& bits : asked_) {
+      answers.push_back((made.example & bits.mask) == bits.value);
+      auto& text = answers.back() ? is : is_not;
+      text += (text.empty() ? "" : answers.back() ? " and " : " or ") + hex(bits.value, bits.mask);
+    }
+    made.text = !is.empty() ? is : is_not.empty() ? "" : "any but " + is_not;
+    marks.push_back(std::move(made));
+    answers_.push_back(std::move(answers));
+  }
+}
+
+Value Universe::mark_class(std::uint32_t mark) const {
+  std::vector<bool> answers;
+  for (const Bits& bits : asked_) answers.push_back((mark & bits.mask) == bits.value);
+  return static_cast<Value>(std::ranges::find(answers_, answers) - answers_.begin());
+}
+
+Interval Universe::domain(Field field, Family family) const {
+  switch (field) {
+    case Field::way:
+      return {0, 2};
+    case Field::family:
+      return {0, 1};
+    case Field::state:
+      return {0, std::size(states) - 1};
+    case Field::protocol:
+      return {0, protocol_count - 1};
+    case Field::interface:
+      return {0, interfaces.size() - 1};
+    case Field::uid:
+    case Field::gid:
+      return {0, all_bits(32) - 1};  // (uid_t)-1 is nobody's
+    case Field::source:
+    case Field::destination:
+      return {0, all_bits(family == Family::ipv4 ? 32 : 128)};
+    case Field::source_port:
+      return {0, all_bits(16)};
+    case Field::destination_port:
+      return {1, all_bits(16)};
+    case Field::mark:
+      return {0, marks.size() - 1};
+  }
+  return {0, 0};
+}
+
+Packet Universe::packet(const Point& point) const {
+  const auto of = [&](Field field) { return point[index(field)]; };
+  const Family family = of(Field::family) == 0 ? Family::ipv4 : Family::ipv6;
+  const Protocol protocols[protocol_count] = {Protocol::tcp, Protocol::udp,
+                                              family == Family::ipv4 ? Protocol::icmp : Protocol::icmpv6};
+  Packet packet;
+  packet.direction = static_cast<Direction>(of(Field::way));
+  packet.protocol = protocols[static_cast<std::size_t>(of(Field::protocol))];
+  packet.state = states[static_cast<std::size_t>(of(Field::state))];
+  packet.destination = address_of(family, of(Field::destination));
+  if (of(Field::source) != 0) packet.source = address_of(family, of(Field::source));
+  if (packet.protocol == Protocol::tcp || packet.protocol == Protocol::udp) {
+    packet.source_port = static_cast<std::uint16_t>(of(Field::source_port));
+    packet.destination_port = static_cast<std::uint16_t>(of(Field::destination_port));
+  }
+  if (packet.direction != Direction::in) {
+    packet.owner = Owner{static_cast<std::uint32_t>(of(Field::uid)), static_cast<std::uint32_t>(of(Field::gid))};
+  }
+  packet.interface = interfaces[static_cast<std::size_t>(of(Field::interface))];
+  packet.mark = marks[static_cast<std::size_t>(of(Field::mark))].example;
+  return packet;
+}
+
+bool Universe::can_be(Direction way, Value interface) const {
+  const std::string& name = interfaces[static_cast<std::size_t>(interface)];
+  switch (way) {
+    case Direction::in:
+      return !name.empty() && name != "lo";
+    case Direction::out:
+      return true;
+    case Direction::lo:
+      return name.empty();
+  }
+  return false;
+}
+
+}  // namespace sidetrack::space

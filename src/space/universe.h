@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// What a packet is made of, as numbers.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "model/live.h"
+#include "model/packet.h"
+#include "model/pod.h"
+#include "space/interval_set.h"
+
+namespace sidetrack::space {
+
+enum class Field : std::uint8_t {
+  way,               // Direction
+  family,            // 0: IPv4, 1: IPv6
+  state,             // see states
+  protocol,          // see protocols
+  interface,         // in: by which it comes; out: to which its socket is bound; see Universe::interfaces
+  uid,               // of out and lo
+  gid,               //
+  source,            // an address; 0: the kernel chooses it (out, lo), or any host (in)
+  source_port,       // 0: the kernel chooses it
+  destination,       // an address
+  destination_port,  //
+  mark,              // a class of marks; see Universe::marks
+};
+inline constexpr std::size_t field_count = 12;
+[[nodiscard]] constexpr std::size_t index(Field field) { return static_cast<std::size_t>(field); }
+
+inline constexpr ConnectionState states[] = {ConnectionState::new_, ConnectionState::established,
+                                             ConnectionState::invalid};
+inline constexpr std::size_t protocol_count = 3;  // tcp, udp, icmp of the family
+
+using Point = std::array<Value, field_count>;
+using Box = std::array<Sets::Id, field_count>;  // the product of these sets
+
+// Marks that no rule, and nothing that rules make of them, tells apart.
+struct MarkClass {
+  std::uint32_t example = 0;
+  double count = 0;
+  std::string text;  // "0x539", "any but 0x539"; empty: all marks
+};
+
+// All packets of one question. Two sides of a comparison share one.
+class Universe {
+ public:
+  Universe(std::span<const PodView* const> pods, std::span<const std::span<const Live>> lives);
+
+  [[nodiscard]] Interval domain(Field field, Family family) const;
+  [[nodiscard]] Packet packet(const Point& point) const;
+  // Whether such a packet can be: `in` comes by an interface that is not lo, the others are bound to none or to one.
+  [[nodiscard]] bool can_be(Direction way, Value interface) const;
+
+  std::vector<std::string> interfaces{""};  // "": not bound
+  std::vector<MarkClass> marks;
+  bool marks_known = true;  // false: they are too many to tell apart: rules that ask for one cannot be followed
+
+  [[nodiscard]] Value mark_class(std::uint32_t mark) const;
+
+ private:
+  struct Bits {
+    std::uint32_t value;
+    std::uint32_t mask;
+  };
+  void part_marks(std::span<const std::span<const Live>> lives, std::span<const PodView* const> pods);
+  std::vector<Bits> asked_;  // what is asked of marks: mark & mask == value
+  std::vector<std::vector<bool>> answers_;
+};
+
+[[nodiscard]] Value value_of(const Address& address);
+[[nodiscard]] Address address_of(Family family, Value value);
+
+}  // namespace sidetrack::space

@@ -1,0 +1,459 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// All packets at once, compared with explain() for one packet at a time; and the regions with themselves: disjoint,
+// complete, and agreeing wherever two of them overlap while they are made. Few random rules here; SIDETRACK_SPACE_SETS
+// is how many sets of them there are to be.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <random>
+#include <set>
+
+#include "model/iptables.h"
+#include "render/effect.h"
+#include "render/map.h"
+#include "render/read_rule.h"
+#include "space/regions.h"
+#include "unit/asking.h"
+#include "unit/live_rules.h"
+
+namespace sidetrack::space {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::size_t count_of(const char* variable, std::size_t otherwise) {
+  const char* value = std::getenv(variable);
+  return value != nullptr ? std::stoul(value) : otherwise;
+}
+
+class Random {
+ public:
+  explicit Random(unsigned seed) : engine_(seed) {}
+  std::uint64_t below(std::uint64_t end) { return engine_() % end; }
+  bool one_in(std::uint64_t n) { return below(n) == 0; }
+  template <typename T, std::size_t N>
+  const T& of(const T (&choices)[N]) {
+    return choices[below(N)];
+  }
+  Value in(const Intervals& set) {
+    const Interval& one = set[below(set.size())];
+    const Value wide = one.last - one.first;
+    const Value any = Value{engine_()} << 64 | engine_();
+    return one.first + (wide == ~Value{0} ? any : any % (wide + 1));
+  }
+
+ private:
+  std::mt19937_64 engine_;
+};
+
+std::string random_options(Random& random) {
+  static const char* const ports[] = {"15090", "22", "22,9001", "80,443,8080", "15001", "15006,15008", "1-1024"};
+  static const char* const ranges[] = {"10.96.0.0/12", "10.96.0.10", "fd00:96::/32", "10.0.0.0/8,192.168.0.0/16",
+                                       "127.0.0.0/8",  "0.0.0.0/0"};
+  std::string options;
+  const auto maybe = [&](std::uint64_t n, const std::string& words) {
+    if (random.one_in(n)) options += " " + words;
+  };
+  maybe(3, "-m TPROXY");
+  if (!random.one_in(4)) options += random.one_in(3) ? std::string(" -i ") + random.of(ranges) : " -i *";
+  if (!random.one_in(4)) options += random.one_in(3) ? " -b 80,8080" : " -b *";
+  maybe(2, std::string("-d ") + ports[random.below(5)]);
+  maybe(2, std::string("-o ") + ports[random.below(5)]);
+  maybe(4, std::string("-q ") + ports[random.below(5)]);
+  maybe(3, std::string("-x ") + ranges[random.below(5)]);
+  maybe(6, "-k net1");
+  maybe(6, "-c net2");
+  maybe(4, "-u 1000,1337");
+  maybe(6, "-g 2000");
+  maybe(4, "--redirect-dns --dns-server 10.96.0.53,fd00:96::53");
+  maybe(8, "--redirect-dns --capture-all-dns");
+  maybe(6, "--drop-invalid");
+  maybe(8, "ISTIO_OUTBOUND_OWNER_GROUPS=3000");
+  maybe(4, "--ip-families ipv4");
+  return options;
+}
+
+Match random_match(Random& random) {
+  const bool negated = random.one_in(3);
+  const End end = random.one_in(3) ? End::source : End::destination;
+  static const char* const ranges[] = {"10.0.0.0/8",  "192.0.2.2",          "127.0.0.0/8", "203.0.113.0/24",
+                                       "2001:db8::2", "2001:db8:ffff::/48", "::1"};
+  switch (random.below(11)) {
+    case 0:
+      return InterfaceMatch{random.one_in(2) ? InterfaceDirection::in : InterfaceDirection::out,
+                            random.one_in(2) ? "lo" : "eth+", negated};
+    case 1:
+    case 2:
+      return AddressMatch{end, {*AddressRange::parse(random.of(ranges))}, negated};
+    case 3:
+      return ProtocolMatch{random.one_in(3) ? Protocol::udp : Protocol::tcp, negated};
+    case 4:
+    case 5:
+      return PortMatch{end, {{static_cast<std::uint16_t>(random.below(100)), 443}}, negated};
+    case 6:
+      return OwnerMatch{random.one_in(2) ? OwnerKind::uid : OwnerKind::gid, {{1000, 1337}}, negated};
+    case 7:
+      return ConntrackStateMatch{static_cast<std::uint8_t>(1 + random.below(31)), negated};
+    case 8:
+      return MarkMatch{random.one_in(2) ? 0x4000U : 1337U, random.one_in(2) ? 0x4000U : 0xffffffffU, negated};
+    case 9:
+      return ConnmarkMatch{0x1, 0x1, negated};
+    default:
+      return UnknownMatch{"-m statistic --mode random"};
+  }
+}
+
+Target random_target(Random& random) {
+  switch (random.below(12)) {
+    case 0:
+    case 1:
+      return Verdict::drop;
+    case 2:
+    case 3:
+      return Verdict::accept;
+    case 4:
+    case 5:
+      return Verdict::return_;
+    case 6:
+      return SetMark{0x4000, 0x4000};
+    case 7:
+      return SetMark{7, 0xffffffff};
+    case 8:
+      return random.one_in(2) ? Connmark::save : Connmark::restore;
+    case 9:
+      return Continue{};
+    case 10:
+      return random.one_in(2) ? Target(Notrack{}) : Target(SetConnmark{1, 1});
+    default:
+      return UnknownTarget{"-j CUSTOM --anything"};
+  }
+}
+
+// Chains of another program in iptables' tables.
+void add_others(Random& random, Live& live) {
+  struct Place {
+    Table table;
+    const char* chain;
+  };
+  static const Place places[] = {{Table::filter, "OUTPUT"},  {Table::filter, "INPUT"},   {Table::mangle, "OUTPUT"},
+                                 {Table::raw, "OUTPUT"},     {Table::raw, "PREROUTING"}, {Table::security, "OUTPUT"},
+                                 {Table::nat, "POSTROUTING"}};
+  for (const Place& place : places) {
+    if (!random.one_in(3)) continue;
+    const Family family = random.one_in(2) ? Family::ipv4 : Family::ipv6;
+    const bool taken = std::ranges::any_of(live.chains, [&](const LiveChain& one) {
+      return one.table == place.table && one.name == place.chain && one.families.contains(family);
+    });
+    if (taken) continue;
+    std::vector<std::pair<std::vector<Match>, Target>> rules;
+    for (std::uint64_t i = 1 + random.below(3); i-- > 0;) {
+      std::vector<Match> matches;
+      for (std::uint64_t j = random.below(4); j-- > 0;) matches.push_back(random_match(random));
+      Target target = random_target(random);
+      if (place.table == Table::nat && random.one_in(2)) {
+        target = Nat{End::source,
+                     AddressRange::single(*Address::parse(family == Family::ipv4 ? "192.0.2.2" : "::9")),
+                     {},
+                     "-j SNAT"};
+      }
+      rules.emplace_back(std::move(matches), std::move(target));
+    }
+    live.chains.push_back(chain(family, place.table, place.chain, false, rules));
+    if (place.table != Table::nat && random.one_in(5)) live.chains.back().policy = Verdict::drop;
+  }
+}
+
+Side random_side(Random& random, std::string& what) {
+  const std::string options = random_options(random);
+  const Plan plan = planned(options);
+  const BackendKind backend = random.of(all_backends);
+  Side side{assumed_pod(plan), {as_live(plan.ruleset, backend)}};
+  if (random.one_in(2)) {
+    side.live.push_back({});
+    side.live.back().backend =
+        backend == BackendKind::iptables_nft ? BackendKind::iptables_legacy : BackendKind::iptables_nft;
+    add_others(random, side.live.back());
+  }
+  what = fmt::format("{} {}", name(backend), options);
+  return side;
+}
+
+// Every node: its edges have no value in common, and every value of the field is on one of them.
+void expect_partition(Regions& regions, Regions::Node root) {
+  std::set<std::pair<std::size_t, Regions::Node>> seen;
+  const std::function<void(Regions::Node, std::size_t, Family)> walk = [&](Regions::Node node, std::size_t level,
+                                                                           Family family) {
+    if (level == field_count) {
+      EXPECT_NE(node, uncovered);
+      return;
+    }
+    if (!seen.insert({level * 2 + (family == Family::ipv4 ? 0 : 1), node}).second) return;
+    Sets::Id all = Sets::empty;
+    for (const auto& edge : std::vector(regions.diagrams().edges(node))) {
+      EXPECT_EQ(regions.sets().both(all, edge.values), Sets::empty);
+      all = regions.sets().either(all, edge.values);
+      const bool is_family = level == index(Field::family);
+      if (is_family && regions.sets().contains(edge.values, 0)) walk(edge.to, level + 1, Family::ipv4);
+      if (is_family && regions.sets().contains(edge.values, 1)) walk(edge.to, level + 1, Family::ipv6);
+      if (!is_family) walk(edge.to, level + 1, family);
+    }
+    EXPECT_EQ(all, regions.sets().of({regions.universe().domain(static_cast<Field>(level), family)}));
+  };
+  walk(root, 0, Family::ipv4);
+}
+
+bool agrees(const Ending& ending, const Outcome& outcome) {
+  if (ending.kind != outcome.kind) return false;
+  switch (outcome.kind) {
+    case Outcome::Kind::lands:
+    case Outcome::Kind::leaves:
+      return ending.answers == outcome.answers && ending.translated == outcome.original.has_value() &&
+             (!ending.translated ||
+              (ending.to == outcome.at.address && ending.port.value_or(outcome.at.port) == outcome.at.port)) &&
+             ending.transparent == outcome.transparent && ending.transparent_port == outcome.transparent_port &&
+             ending.interface == outcome.interface;
+    case Outcome::Kind::forwarded:
+      return ending.answers == outcome.answers && ending.interface == outcome.interface;
+    case Outcome::Kind::dropped:
+    case Outcome::Kind::unroutable:
+    case Outcome::Kind::unknown:
+      return true;
+  }
+  return false;
+}
+
+::testing::AssertionResult ends_as_explained(Regions& regions, Regions::Node root, const Side& side,
+                                             const Point& point) {
+  const Leaf leaf = regions.diagrams().at(root, point);
+  if (leaf == no_such_packet) return ::testing::AssertionSuccess();
+  const Packet packet = regions.universe().packet(point);
+  const Trace trace = explain(packet, side.pod, side.live);
+  const Ending& ending = regions.decision(leaf).ending;
+  if (agrees(ending, trace.outcome)) return ::testing::AssertionSuccess();
+  return ::testing::AssertionFailure() << explain_words(packet) << "\n  region:  " << text(ending)
+                                       << "\n  explain: " << sentence(trace.outcome);
+}
+
+Point random_point(Random& random, Regions& regions, const Box& box) {
+  Point point{};
+  for (std::size_t i = 0; i < field_count; ++i) point[i] = random.in(regions.sets().intervals(box[i]));
+  return point;
+}
+
+// A side, its regions, and packets of each: some anywhere in it, some at its edges.
+void check(Side side, Random& random, std::size_t packets) {
+  const Side copy = side;
+  std::vector<Side> sides;
+  sides.push_back(std::move(side));
+  Regions regions(std::move(sides));
+  const Regions::Node root = regions.of(0);
+  EXPECT_EQ(regions.diagrams().conflicts(), 0U);
+  expect_partition(regions, root);
+  std::vector<Box> boxes;
+  regions.for_each(root, [&](const Box& box, const Box&, Leaf leaf) {
+    if (leaf != no_such_packet) boxes.push_back(box);
+  });
+  ASSERT_FALSE(boxes.empty());
+  for (std::size_t i = 0; i < packets; ++i) {
+    const Box& box = boxes[random.below(boxes.size())];
+    Point point = random_point(random, regions, box);
+    // One field at the edge of one of its intervals, or just beyond.
+    const std::size_t field = random.below(field_count);
+    const Intervals& edges = regions.sets().intervals(box[field]);
+    const Interval& edge = edges[random.below(edges.size())];
+    const Family family = point[index(Field::family)] == 0 ? Family::ipv4 : Family::ipv6;
+    const Interval domain = regions.universe().domain(static_cast<Field>(field), family);
+    const Value ends[] = {edge.first, edge.last, edge.first == domain.first ? domain.first : edge.first - 1,
+                          edge.last == domain.last ? domain.last : edge.last + 1};
+    if (static_cast<Field>(field) > Field::family && random.one_in(2)) point[field] = random.of(ends);
+    ASSERT_TRUE(ends_as_explained(regions, root, copy, point));
+  }
+}
+
+TEST(Space, EveryPacketOfRandomOptionsEndsAsExplainSays) {
+  const std::size_t sets = count_of("SIDETRACK_SPACE_SETS", 2);
+  for (unsigned seed = 0; seed < sets; ++seed) {
+    Random random(seed);
+    std::string what;
+    Side side = random_side(random, what);
+    SCOPED_TRACE(fmt::format("seed {}: {}", seed, what));
+    check(std::move(side), random, 300);
+    if (::testing::Test::HasFailure()) return;
+  }
+}
+
+TEST(Space, EveryPacketOfTheScenariosEndsAsExplainSays) {
+  Random random(1);
+  for (const char* options :
+       {"", "-i * -b * -d 15090,15021,15020", "-m TPROXY -i * -b * -d 15021", "-i * -b * -k net1",
+        "-i * -b * --redirect-dns --dns-server 10.96.0.53,fd00:96::53", "-m NONE",
+        "-i 10.0.0.0/8,fd00::/8 -x 10.1.0.0/16 -o 22 -q 80 -b 8080 -c net2 -u 1337,1338 -g 5 --drop-invalid"}) {
+    SCOPED_TRACE(options);
+    const Plan plan = planned(options);
+    check({assumed_pod(plan), {as_live(plan.ruleset, random.of(all_backends))}}, random, 50);
+  }
+}
+
+// ---- What a person reads of it
+
+std::string map_of(const char* options, MapOptions asked = {}) {
+  const Plan plan = planned(options);
+  std::vector<Side> sides{{assumed_pod(plan), {as_live(plan.ruleset, BackendKind::iptables_nft)}}};
+  Regions regions(std::move(sides));
+  return map_text(regions, 0, asked);
+}
+
+TEST(Map, SaysInALineWhatEachOptionLeavesOut) {
+  EXPECT_EQ(map_of("-i * -b * -x 10.99.0.0/16 -o 22,9001 -d 15090 --ip-families ipv4",
+                   {.families = Family::ipv4, .ways = {Direction::out, Direction::in}}),
+            "outbound tcp\n"
+            "  everything but what follows  -> 127.0.0.1:15001 (Envoy outbound)  (-p 15001)\n"
+            "  to port 22, 9001             -> leaves untouched, by eth0  (-o 22,9001)\n"
+            "  to 10.99.0.0/16              -> leaves untouched, by eth0  (-x 10.99.0.0/16)\n"
+            "  sent by uid 1337             -> leaves untouched, by eth0  (-u 1337)\n"
+            "  sent by gid 1337             -> leaves untouched, by eth0  (-g 1337)\n"
+            "\n"
+            "outbound udp, icmp\n"
+            "  everything  -> leaves untouched, by eth0\n"
+            "\n"
+            "inbound tcp\n"
+            "  everything but what follows  -> 192.0.2.2:15006 (Envoy inbound)  (-z 15006)\n"
+            "  to port 15008, 15090         -> reaches the pod untouched  (-e 15008, -d 15090)\n"
+            "\n"
+            "inbound udp, icmp\n"
+            "  everything  -> reaches the pod untouched\n");
+}
+
+TEST(Map, JoinsTheFamiliesWhereTheyEndAlike) {
+  EXPECT_THAT(map_of("-m TPROXY -i * -b *"),
+              HasSubstr("inbound tcp\n"
+                        "  everything  -> port 15006 (Envoy inbound) by TPROXY  (-m TPROXY)\n"));
+}
+
+// ---- Two sets of rules
+
+Side side_of(const std::string& options, BackendKind backend) {
+  const Plan plan = planned(options);
+  return {assumed_pod(plan), {as_live(plan.ruleset, backend)}};
+}
+
+std::vector<EffectRegion> effect_of(Side one, Side other) {
+  std::vector<Side> sides;
+  sides.push_back(std::move(one));
+  sides.push_back(std::move(other));
+  Regions regions(std::move(sides));
+  return effect(regions);
+}
+
+TEST(Effect, TheBackendMakesNoDifference) {
+  const std::string options = "-i * -b * -x 10.99.0.0/16 -o 22,9001 -d 15090";
+  for (const BackendKind backend : all_backends)
+    EXPECT_TRUE(effect_of(side_of(options, BackendKind::iptables_nft), side_of(options, backend)).empty());
+}
+
+TEST(Effect, OneMorePortIsToldWithAPacketThatShowsIt) {
+  const auto all = effect_of(side_of("-i * -b * --ip-families ipv4", BackendKind::iptables_nft),
+                             side_of("-i * -b * -o 22 --ip-families ipv4", BackendKind::nftables));
+  ASSERT_FALSE(all.empty());
+  EXPECT_EQ(all.front().packets, "outbound tcp, IPv4: to port 22; sent by any uid but 1337; sent by any gid but 1337");
+  EXPECT_EQ(all.front().before, "127.0.0.1:15001 (Envoy outbound)");
+  EXPECT_EQ(all.front().after, "leaves untouched, by eth0");
+  EXPECT_EQ(all.front().witness, "out tcp 198.51.100.1:22 --uid 1000 --gid 1000");
+}
+
+// One rule is changed at a random place.
+void edit(Random& random, Side& side) {
+  std::vector<LiveChain*> chains;
+  for (Live& live : side.live) {
+    for (LiveChain& chain : live.chains) {
+      if (!chain.rules.empty()) chains.push_back(&chain);
+    }
+  }
+  if (chains.empty()) return;
+  auto& rules = chains[random.below(chains.size())]->rules;
+  const std::size_t at = random.below(rules.size());
+  switch (random.below(4)) {
+    case 0:
+      std::swap(rules[at], rules[random.below(rules.size())]);
+      break;
+    case 1:
+      rules.erase(rules.begin() + static_cast<std::ptrdiff_t>(at));
+      break;
+    case 2:
+      if (!rules[at].rule.matches.empty())
+        rules[at].rule.matches[random.below(rules[at].rule.matches.size())] = random_match(random);
+      break;
+    default:
+      rules.insert(rules.begin() + static_cast<std::ptrdiff_t>(at), rules[at]);
+      rules[at].rule.matches = {random_match(random)};
+      rules[at].rule.target = Verdict::return_;
+  }
+}
+
+bool same_end(const Outcome& a, const Outcome& b) {
+  return a.kind == Outcome::Kind::unknown ? b.kind == a.kind : same_place(a, b) && a.answers == b.answers;
+}
+
+TEST(Effect, RandomEditsAreTheSameOnlyIfEveryPacketIs) {
+  const std::size_t pairs = count_of("SIDETRACK_SPACE_SETS", 2);
+  for (unsigned seed = 0; seed < pairs; ++seed) {
+    Random random(1000 + seed);
+    std::string what;
+    const Side before = random_side(random, what);
+    Side after = before;
+    edit(random, after);
+    SCOPED_TRACE(fmt::format("seed {}: {}", seed, what));
+    const auto all = effect_of(before, after);
+    for (const EffectRegion& one : all) {
+      const Packet packet = packet_of(one.witness);
+      const Outcome a = explain(packet, before.pod, before.live).outcome;
+      const Outcome b = explain(packet, after.pod, after.live).outcome;
+      EXPECT_FALSE(a == b) << one.witness << "\n" << sentence(a);
+    }
+    if (!all.empty()) continue;
+    // Said to be the same: so are packets anywhere in the regions of either.
+    std::vector<Side> sides{before, after};
+    Regions regions(std::move(sides));
+    for (const std::size_t side : {0U, 1U}) {
+      std::vector<Box> boxes;
+      regions.for_each(regions.of(side), [&](const Box& box, const Box&, Leaf leaf) {
+        if (leaf != no_such_packet) boxes.push_back(box);
+      });
+      for (int i = 0; i < 200; ++i) {
+        const Packet packet =
+            regions.universe().packet(random_point(random, regions, boxes[random.below(boxes.size())]));
+        EXPECT_TRUE(
+            same_end(explain(packet, before.pod, before.live).outcome, explain(packet, after.pod, after.live).outcome))
+            << explain_words(packet);
+      }
+    }
+  }
+}
+
+TEST(ReadRule, UnderstandsWhatIsWritten) {
+  for (const char* options : {"-i * -b * -d 15090", "-m TPROXY -i * -b 80 -o 22 --drop-invalid",
+                              "-i 10.0.0.0/8,fd00::/8 -x 10.1.0.0/16 -q 80 -c net2 -k net1 -u 1,2 -g 5",
+                              "-i * --redirect-dns --dns-server 10.96.0.53,fd00:96::53"}) {
+    const Plan plan = planned(options);
+    for (const BackendKind backend : {BackendKind::iptables_nft, BackendKind::nftables}) {
+      for (const LiveChain& chain : as_live(plan.ruleset, backend).chains) {
+        for (const LiveRule& live : chain.rules) {
+          Rule read = read_rule(iptables_words(live.rule));
+          read.families = live.rule.families;
+          read.table = live.rule.table;
+          EXPECT_TRUE(read == live.rule) << iptables_words(live.rule) << "\n" << iptables_words(read);
+        }
+      }
+    }
+  }
+  const Rule unknown = read_rule("-A OUTPUT -p tcp -m statistic --mode random --probability 0.5 -j DNAT --to 1.2.3.4");
+  ASSERT_EQ(unknown.matches.size(), 2U);
+  EXPECT_EQ(iptables_words(unknown.matches[1]), "-m statistic --mode random --probability 0.5");
+  EXPECT_TRUE(std::holds_alternative<UnknownTarget>(unknown.target));
+}
+
+}  // namespace
+}  // namespace sidetrack::space
