@@ -194,7 +194,31 @@ TEST(Inject, OtherDocumentsKeepEveryByte) {
   const std::string map = "kind: ConfigMap\ndata: {a:   \"b\"}\n# the end";
   const std::string text = inject_into(service + "---\n" + plain_pod + "--- # the map\n" + map).text;
   EXPECT_THAT(text, StartsWith(service + "---\nkind: Pod\n"));
-  EXPECT_TRUE(text.ends_with("--- # the map\n" + map + "\n")) << text;
+  EXPECT_TRUE(text.ends_with("--- # the map\n" + map)) << text;
+}
+
+// All that YAML 1.1 takes for the end of a line, and letters of several bytes.
+TEST(Inject, OtherDocumentsKeepEveryByteWhateverEndsTheirLines) {
+  const std::string byte_order_mark = "\xEF\xBB\xBF";
+  for (const std::string_view end : {"\n", "\r", "\r\n", "\u0085", "\u2028", "\u2029"}) {
+    const auto lines = [&](std::string text) {
+      for (std::size_t at = 0; (at = text.find('\n', at)) != std::string::npos; at += end.size())
+        text.replace(at, 1, end);
+      return text;
+    };
+    const std::string service = lines("kind: Service\n# é\u2028# x\n");
+    const std::string map = lines("---\nkind: ConfigMap\ndata: {a: 'é\u0085b'}\n");
+    const std::string pod = lines("---\n" + std::string(plain_pod));
+    for (const std::string& before : {std::string(), byte_order_mark}) {
+      const std::string text = inject_into(before + service + pod + map + pod + map).text;
+      EXPECT_THAT(text, StartsWith(before + service + "---\nkind: Pod\n"));
+      const auto second = text.find(map);
+      ASSERT_NE(second, std::string::npos) << text;
+      EXPECT_THAT(text.substr(second + map.size()), StartsWith("---\nkind: Pod\n"));
+      EXPECT_TRUE(text.ends_with(map)) << text;
+      EXPECT_EQ(parse_documents(text, "result").list.size(), 5U) << text;
+    }
+  }
 }
 
 // The proxy's uid as it will run: the pod's own container of the name says it last, in either list.
