@@ -249,6 +249,11 @@ TEST(Pod, IsOneThatIsInjectedAndStandsAlone) {
               HasSubstr("Helm values without a pod"));
   EXPECT_THAT(error_of([] { (void)parse_arguments({"sidetrack", "args"}); }), HasSubstr("args: no file given"));
   EXPECT_THAT(error_of([] {
+                (void)parse_arguments({"sidetrack", "inject", "-f", "c", "--template", "a", "--template", "b"});
+              }),
+              HasSubstr("--template: 'b': expected one file, and 'a' is given already"));
+  EXPECT_THAT(error(pod, {"sidetrack", "render", "--pod", "a"}), HasSubstr("expected one file, and 'a' is given"));
+  EXPECT_THAT(error_of([] {
                 (void)parse_arguments({"sidetrack", "render", "--pod", "-"});
               }),
               HasSubstr("manifests are read by the program alone"));
