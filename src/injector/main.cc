@@ -17,7 +17,7 @@
 #include "injector/certificate.h"
 #include "injector/log.h"
 #include "injector/server.h"
-#include "manifest/helm_values_file.h"
+#include "manifest/arguments.h"
 #include "model/error.h"
 #include "model/printable.h"
 #include "system/file.h"
@@ -62,10 +62,10 @@ Endpoint endpoint(const std::string& text) {
 }
 
 HelmValues helm_values(const Options& options) {
-  HelmValues values;
-  for (const std::string& file : options.values) manifest::read_helm_values(values, file);
-  for (const std::string& text : options.set) set_helm_values(values, text);
-  return values;
+  ManifestOptions given;
+  given.values = options.values;
+  for (const std::string& text : options.set) set_helm_values(given.set, text);
+  return manifest::helm_values(given);
 }
 
 std::string absolute(const std::string& path) {

@@ -98,7 +98,7 @@ class Injection {
       put_back(read(overrides_annotation, overrides->text));
   }
 
-  void run(const InitArguments& init, const std::map<std::string, std::string, std::less<>>& environment) {
+  void run(const InitArguments& init, const Variables& environment) {
     Node& spec = member(pod_, "spec", Node::Type::mapping);
     Node overrides = empty_node(Node::Type::mapping);
 
@@ -205,8 +205,7 @@ class Injection {
     return made;
   }
 
-  [[nodiscard]] Node init_container(const InitArguments& init,
-                                    const std::map<std::string, std::string, std::less<>>& environment) const {
+  [[nodiscard]] Node init_container(const InitArguments& init, const Variables& environment) const {
     Node made = injected_.init;
     Node& args = member(made, "args", Node::Type::list);
     std::vector<Node> all{text_node(program_word)};
@@ -254,7 +253,7 @@ Injected inject(const PodTemplate& pod, const InjectionTemplate& injected, const
   injection.undo();
   const InitArguments init = init_arguments(before, helm, injected.proxy_name, injected.proxy_uid);
   if (!init.not_injected.empty()) return {init.reason, init.not_injected, false, {}};
-  injection.run(init, init_environment(before));
+  injection.run(init, init_environment(before, helm));
   if (made == *pod.pod) return {};
   std::swap(*pod.pod, made);
   return {{}, {}, true, std::move(made)};

@@ -181,6 +181,24 @@ TEST(Inject, AnotherTemplateTakesThePlaceOfTheFirst) {
   EXPECT_EQ(annotation(pod, "proxy.istio.io/overrides"), "");
 }
 
+TEST(Inject, VariablesAreTheMeshsAndOverThemThePods) {
+  const TemporaryFile file(
+      "kind: Pod\nmetadata: {annotations: {proxy.istio.io/config: '{proxyMetadata: {B: pod}}'}}\nspec: {}\n");
+  const TemporaryFile injected(proxy);
+  const TemporaryFile values("meshConfig: {defaultConfig: {proxyMetadata: {A: mesh, B: mesh, C: mesh, D: mesh}}}\n");
+  const TemporaryFile later("meshConfig: {defaultConfig: {proxyMetadata: {C: null}}}\n");
+  ManifestOptions options;
+  options.files = {file.path()};
+  options.injected = injected.path();
+  options.values = {values.path(), later.path()};
+  set_helm_values(options.set, "meshConfig.defaultConfig.proxyMetadata.D=null");
+  std::vector<std::string> ignored;
+  const Node pod = parse_documents(manifest::injected(options, ignored, ignored), "a").list[0].root;
+  const Node* variables = container(pod, "initContainers", "istio-init").find("env");
+  ASSERT_NE(variables, nullptr);
+  EXPECT_EQ(json_text(*variables), R"([{"name":"A","value":"mesh"},{"name":"B","value":"pod"}])");
+}
+
 TEST(Inject, LeavesAloneWhatIsNotInjected) {
   const std::string manifest =
       "# Nothing of this changes.\nkind: Pod\nmetadata: {name: web}   # not even this\nspec: {hostNetwork:   true}";
