@@ -7,6 +7,7 @@
 #include <atomic>
 #include <charconv>
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
@@ -118,7 +119,7 @@ void serve(const Options& options) {
   const std::string known = contents(files);
   const Endpoint where = endpoint(options.listen);
   Server server(service, where.address, where.port, load(files));
-  FolderWatch watch;  // before the other thread is there: it holds the signals in both
+  FolderWatch watch({SIGHUP});  // before the other thread is there: it holds the signals in both
   info(fmt::format("sidetrack-injector {} listens on {} port {}", version, where.address, server.port()));
   std::thread serving([&] {
     try {
