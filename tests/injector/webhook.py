@@ -62,6 +62,13 @@ class Injector:
         self.port = int(re.search(r"port (\d+)", first)[1])
         threading.Thread(target=self.read, daemon=True).start()
 
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+
     def read(self):
         for line in self.process.stderr:
             self.lines.put(line)
@@ -325,13 +332,11 @@ def busy_connections(injector, context):
 
 def few_files(context):
     """A process that may open few files: the connections that it cannot have are none that it fails to accept."""
-    injector = Injector(prepare=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (24, 24)))
-    idle = [raw(injector, context) for _ in range(40)]
-    check("with few files it serves whom it can", *is_served_within(5, injector, context))
-    for client in idle:
-        client.close()
-    injector.process.kill()
-    injector.process.wait()
+    with Injector(prepare=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (24, 24))) as injector:
+        idle = [raw(injector, context) for _ in range(40)]
+        check("with few files it serves whom it can", *is_served_within(5, injector, context))
+        for client in idle:
+            client.close()
     said = []
     while not injector.lines.empty():
         said.append(injector.lines.get())
@@ -356,10 +361,8 @@ def without_ipv6():
 def kernel_without_ipv6(context):
     if os.uname().machine not in ("x86_64", "aarch64"):
         return
-    injector = Injector(listen=":0", prepare=without_ipv6)
-    check("where the kernel has no IPv6 it listens on IPv4", *is_served_within(5, injector, context))
-    injector.process.kill()
-    injector.process.wait()
+    with Injector(listen=":0", prepare=without_ipv6) as injector:
+        check("where the kernel has no IPv6 it listens on IPv4", *is_served_within(5, injector, context))
 
 
 # ---- Under load.
