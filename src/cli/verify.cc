@@ -15,6 +15,11 @@
 namespace sidetrack::cli {
 namespace {
 
+std::string said(const CommandLine& line, const Comparison& comparison) {
+  return line.manifest.pod.empty() ? verified(comparison)
+                                   : verified(comparison, "the options that 'sidetrack args' prints");
+}
+
 ExitCode compare_and_probe(const CommandLine& line, Plan wanted) {
   const std::optional<Comparison> compared = compare_if_permitted(line, wanted);
   // The words of a rule are those of the backend that is to hold it.
@@ -35,7 +40,7 @@ ExitCode compare_and_probe(const CommandLine& line, Plan wanted) {
   const std::string probes =
       fmt::format("probes: {} ok, {} failed, {} unknown", ok, failed, count(ProbeResult::Verdict::unknown));
   if (rules != nullptr && !rules->equal()) {
-    error(fmt::format("{}; {}", probes, verified(*rules)));
+    error(fmt::format("{}; {}", probes, said(line, *rules)));
     return ExitCode::differs;
   }
   if (failed > 0) {
@@ -44,7 +49,7 @@ ExitCode compare_and_probe(const CommandLine& line, Plan wanted) {
     return ExitCode::validation_failed;
   }
   if (rules != nullptr && !rules->as_requested()) {
-    error(fmt::format("{}; {}", probes, verified(*rules)));
+    error(fmt::format("{}; {}", probes, said(line, *rules)));
     return ExitCode::differs;
   }
   if (rules == nullptr && ok == 0) {
@@ -66,10 +71,10 @@ ExitCode run_verify(CommandLine& line) {
   const Comparison comparison = compare(line, wanted);
   print(rendered(line, comparison));
   if (comparison.as_requested()) {
-    info(verified(comparison));
+    info(said(line, comparison));
     return ExitCode::done;
   }
-  error(verified(comparison));
+  error(said(line, comparison));
   return ExitCode::differs;
 }
 

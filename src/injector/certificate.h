@@ -13,7 +13,7 @@ struct CertificateFiles {
 };
 
 // What connections are made with: TLS 1.2 or later. Throws Error (usage) that names the file and what OpenSSL says,
-// also if the key is not that of the certificate.
+// also if the key is not that of the certificate. Warns of a certificate that is not valid now.
 [[nodiscard]] std::shared_ptr<boost::asio::ssl::context> load(const CertificateFiles& files);
 
 }  // namespace sidetrack::injector

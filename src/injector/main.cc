@@ -7,6 +7,7 @@
 #include <atomic>
 #include <charconv>
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
@@ -17,7 +18,7 @@
 #include "injector/certificate.h"
 #include "injector/log.h"
 #include "injector/server.h"
-#include "manifest/helm_values_file.h"
+#include "manifest/arguments.h"
 #include "model/error.h"
 #include "model/printable.h"
 #include "system/file.h"
@@ -62,10 +63,10 @@ Endpoint endpoint(const std::string& text) {
 }
 
 HelmValues helm_values(const Options& options) {
-  HelmValues values;
-  for (const std::string& file : options.values) manifest::read_helm_values(values, file);
-  for (const std::string& text : options.set) set_helm_values(values, text);
-  return values;
+  ManifestOptions given;
+  given.values = options.values;
+  for (const std::string& text : options.set) set_helm_values(given.set, text);
+  return manifest::helm_values(given);
 }
 
 std::string absolute(const std::string& path) {
@@ -118,7 +119,7 @@ void serve(const Options& options) {
   const std::string known = contents(files);
   const Endpoint where = endpoint(options.listen);
   Server server(service, where.address, where.port, load(files));
-  FolderWatch watch;  // before the other thread is there: it holds the signals in both
+  FolderWatch watch({SIGHUP});  // before the other thread is there: it holds the signals in both
   info(fmt::format("sidetrack-injector {} listens on {} port {}", version, where.address, server.port()));
   std::thread serving([&] {
     try {

@@ -2,6 +2,7 @@
 #include "injector/server.h"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <boost/asio/io_context.hpp>
@@ -9,15 +10,18 @@
 #include <boost/asio/ip/v6_only.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <boost/asio/write.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
 #include <boost/beast/ssl.hpp>
+#include <chrono>
 #include <list>
 #include <optional>
 #include <utility>
 
 #include "injector/log.h"
 #include "model/error.h"
+#include "model/printable.h"
 
 namespace sidetrack::injector {
 namespace {
@@ -30,6 +34,15 @@ using Code = beast::error_code;
 
 constexpr std::chrono::milliseconds try_again(100);
 constexpr std::size_t largest_buffer = 64U << 10;  // bytes that are read and not parsed yet
+constexpr unsigned version = 11;                   // HTTP/1.1
+
+// As many as the process may open, but for those that it needs of its own.
+std::size_t most_connections(std::size_t wanted) {
+  constexpr rlim_t own = 16;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return wanted;
+  return std::clamp<rlim_t>(limit.rlim_cur, own + 1, wanted + own) - own;
+}
 
 std::string_view view(beast::string_view text) { return {text.data(), text.size()}; }
 
@@ -37,10 +50,12 @@ std::string_view view(beast::string_view text) { return {text.data(), text.size(
 
 struct Server::State {
   class Session;
-  using Sessions = std::list<Session*>;  // every connection, the one that is idle longest first
+  using Sessions = std::list<Session*>;  // every connection, the one first that does longest what it does
 
   State(Service& used, Context made_with, const Limits& bounds)
-      : service(used), context(std::move(made_with)), limits(bounds) {}
+      : service(used), context(std::move(made_with)), limits(bounds) {
+    limits.connections = most_connections(limits.connections);
+  }
   State(const State&) = delete;
   State& operator=(const State&) = delete;
   ~State() { is_over = true; }
@@ -48,7 +63,7 @@ struct Server::State {
   void listen(const std::string& address, std::uint16_t port);
   void accept();
   void accept_later();
-  bool end_longest_idle();
+  bool make_room();
   void ended(Sessions::iterator session);
   void drain();
   void close();
@@ -64,6 +79,7 @@ struct Server::State {
   asio::steady_timer deadline{io};  // of drain()
   std::size_t large_bodies = 0;
   bool is_accepting = false;
+  bool accept_failed = false;  // and that was said
   bool is_draining = false;
 };
 
@@ -85,25 +101,37 @@ class Server::State::Session : public std::enable_shared_from_this<Session> {
   void start() {
     socket().expires_after(state_.limits.handshake);
     stream_.async_handshake(asio::ssl::stream_base::server, [self = this->shared_from_this()](Code error) {
-      if (!error) self->wait();
+      if (!error) return self->wait();
+      debug(fmt::format("no TLS: {}", error.message()));
     });
   }
 
   [[nodiscard]] bool is_idle() const { return is_idle_; }
-  void end() { socket().close(); }
+  [[nodiscard]] bool is_busy_for(std::chrono::seconds time) const {
+    return !is_idle_ && !is_ending_ && std::chrono::steady_clock::now() - since_ >= time;
+  }
+  void end() {
+    is_ending_ = true;
+    is_idle_ = false;
+    socket().close();
+  }
 
  private:
   beast::tcp_stream& socket() { return beast::get_lowest_layer(stream_); }
 
+  void begin(bool idle) {
+    is_idle_ = idle;
+    since_ = std::chrono::steady_clock::now();
+    state_.sessions.splice(state_.sessions.end(), state_.sessions, place_);
+  }
+
   // For the first byte of a request.
   void wait() {
     if (buffer_.size() > 0) return read();
-    is_idle_ = true;
-    state_.sessions.splice(state_.sessions.end(), state_.sessions, place_);
+    begin(true);
     socket().expires_after(state_.limits.idle);
     constexpr std::size_t piece = 4096;
     stream_.async_read_some(buffer_.prepare(piece), [self = this->shared_from_this()](Code error, std::size_t size) {
-      self->is_idle_ = false;
       if (error) return;
       self->buffer_.commit(size);
       self->read();
@@ -111,6 +139,7 @@ class Server::State::Session : public std::enable_shared_from_this<Session> {
   }
 
   void read() {
+    begin(false);
     parser_.emplace();
     parser_->body_limit(state_.limits.body);
     parser_->header_limit(static_cast<std::uint32_t>(state_.limits.header));
@@ -128,6 +157,23 @@ class Server::State::Session : public std::enable_shared_from_this<Session> {
       ++state_.large_bodies;
       holds_large_ = true;
     }
+    if (!parser_->is_done() && is_asked_to_continue()) return say_continue();
+    read_rest();
+  }
+
+  [[nodiscard]] bool is_asked_to_continue() const {
+    const auto& request = parser_->get();
+    return request.version() >= version && beast::iequals(request[http::field::expect], "100-continue");
+  }
+
+  void say_continue() {
+    static constexpr std::string_view answer = "HTTP/1.1 100 Continue\r\n\r\n";
+    asio::async_write(stream_, asio::buffer(answer), [self = this->shared_from_this()](Code error, std::size_t) {
+      if (!error) self->read_rest();
+    });
+  }
+
+  void read_rest() {
     http::async_read(stream_, buffer_, *parser_, [self = this->shared_from_this()](Code error, std::size_t) {
       error ? self->refuse(error) : self->respond();
     });
@@ -164,13 +210,16 @@ class Server::State::Session : public std::enable_shared_from_this<Session> {
 
   void write(Response response, bool keeps) {
     release_large();
-    constexpr unsigned version = 11;  // HTTP/1.1
+    const bool has_body = !parser_ || parser_->get().method() != http::verb::head;
     answer_.emplace(static_cast<http::status>(response.status), version);
     const std::string_view type = response.content_type.empty() ? Response{}.content_type : response.content_type;
     answer_->set(http::field::content_type, beast::string_view(type.data(), type.size()));
+    if (!response.allow.empty())
+      answer_->set(http::field::allow, beast::string_view(response.allow.data(), response.allow.size()));
     answer_->body() = std::move(response.body);
     answer_->keep_alive(keeps);
     answer_->prepare_payload();
+    if (!has_body) answer_->body().clear();  // its length stays
     parser_.reset();
     socket().expires_after(state_.limits.request);
     http::async_write(stream_, *answer_, [self = this->shared_from_this(), keeps](Code error, std::size_t) {
@@ -196,35 +245,49 @@ class Server::State::Session : public std::enable_shared_from_this<Session> {
   beast::flat_buffer buffer_{largest_buffer};
   std::optional<http::request_parser<http::string_body>> parser_;
   std::optional<http::response<http::string_body>> answer_;
+  std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
   bool is_idle_ = false;
+  bool is_ending_ = false;
   bool holds_large_ = false;
 };
 
 void Server::State::listen(const std::string& address, std::uint16_t port) {
+  Code error;
+  tcp::endpoint endpoint(asio::ip::make_address(address, error), port);
+  if (error)
+    throw Error(ExitCode::usage, fmt::format("cannot listen on '{}': expected an IP address", excerpt(address)));
   try {
-    const tcp::endpoint endpoint(asio::ip::make_address(address), port);
-    acceptor.open(endpoint.protocol());
+    acceptor.open(endpoint.protocol(), error);
+    // All addresses are those of IPv4 where the kernel has no IPv6.
+    if (error == asio::error::address_family_not_supported && endpoint.address() == asio::ip::address_v6::any()) {
+      endpoint.address(asio::ip::address_v4::any());
+      acceptor.open(endpoint.protocol(), error);
+    }
+    if (error) throw boost::system::system_error(error);
     acceptor.set_option(tcp::acceptor::reuse_address(true));
     if (endpoint.address().is_v6()) acceptor.set_option(asio::ip::v6_only(false));
     acceptor.bind(endpoint);
     acceptor.listen();
-  } catch (const boost::system::system_error& error) {
-    throw Error(ExitCode::usage, fmt::format("cannot listen on {} port {}: {}", address, port, error.code().message()));
+  } catch (const boost::system::system_error& failed) {
+    throw Error(ExitCode::usage,
+                fmt::format("cannot listen on {} port {}: {}", address, port, failed.code().message()));
   }
 }
 
 void Server::State::accept() {
   if (is_accepting || !acceptor.is_open()) return;
-  if (sessions.size() >= limits.connections && !end_longest_idle()) return;  // until one ends
+  if (sessions.size() >= limits.connections && !make_room()) return accept_later();  // or when one ends
   is_accepting = true;
   acceptor.async_accept([this](Code error, tcp::socket socket) {
     is_accepting = false;
     if (error == asio::error::operation_aborted) return;
     if (error) {
       // No descriptors are left: one may be later.
-      warn(fmt::format("cannot accept a connection: {}", error.message()));
+      if (!std::exchange(accept_failed, true)) warn(fmt::format("cannot accept a connection: {}", error.message()));
+      make_room();
       return accept_later();
     }
+    accept_failed = false;
     Code ignored;
     socket.set_option(tcp::no_delay(true), ignored);
     std::make_shared<Session>(std::move(socket), *this)->start();
@@ -239,10 +302,13 @@ void Server::State::accept_later() {
   });
 }
 
-bool Server::State::end_longest_idle() {
-  const auto idle = std::ranges::find_if(sessions, [](const Session* session) { return session->is_idle(); });
-  if (idle == sessions.end()) return false;
-  (*idle)->end();
+// Ends the connection that is idle longest, else the one that takes longest for its handshake or its request.
+bool Server::State::make_room() {
+  auto found = std::ranges::find_if(sessions, [](const Session* session) { return session->is_idle(); });
+  if (found == sessions.end())
+    found = std::ranges::find_if(sessions, [&](const Session* session) { return session->is_busy_for(limits.busy); });
+  if (found == sessions.end()) return false;
+  (*found)->end();
   return true;
 }
 

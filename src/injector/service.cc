@@ -9,11 +9,19 @@
 #include "injector/log.h"
 #include "model/error.h"
 #include "model/printable.h"
+#include "options/values.h"
 
 namespace sidetrack::injector {
 namespace {
 
 constexpr std::string_view json_type = "application/json";
+
+// "Application/JSON; charset=utf-8", too.
+bool is_json(std::string_view content_type) {
+  const auto type = options::without_blanks(content_type.substr(0, content_type.find(';')));
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+  return std::ranges::equal(type, json_type, {}, lower);
+}
 
 void log_review(const manifest::ReviewAnswer& answer) {
   switch (answer.verdict) {
@@ -45,14 +53,17 @@ Response Service::respond(const Request& request, std::size_t connections) {
   constexpr Route routes[] = {{"/inject", "POST"}, {"/ready", "GET"}, {"/metrics", "GET"}};
   const auto* const route = std::ranges::find(routes, request.path, &Route::path);
   if (route == std::end(routes)) return {404, {}, fmt::format("{}: not found\n", excerpt(request.path))};
-  if (route->method != request.method) return {405, {}, fmt::format("{}: expected {}\n", route->path, route->method)};
+  const bool is_get = route->method == "GET";
+  if (route->method != request.method && !(is_get && request.method == "HEAD"))
+    return {
+        405, {}, fmt::format("{}: expected {}\n", route->path, route->method), is_get ? "GET, HEAD" : route->method};
   if (route->path == "/ready") return {ready_ ? 200U : 503U, {}, ready_ ? "ready\n" : "ending\n"};
   if (route->path == "/metrics") return {200, "text/plain; version=0.0.4; charset=utf-8", metrics_.text(connections)};
   return review(request);
 }
 
 Response Service::review(const Request& request) {
-  if (!request.content_type.starts_with(json_type))
+  if (!is_json(request.content_type))
     return {415, {}, fmt::format("'{}': expected {}\n", excerpt(request.content_type), json_type)};
   try {
     manifest::ReviewAnswer answer = manifest::review(request.body, injected_, helm_);
@@ -60,6 +71,7 @@ Response Service::review(const Request& request) {
     metrics_.count_review(answer);
     return {200, json_type, std::move(answer.document)};
   } catch (const Error& error) {
+    debug(fmt::format("answered 400: {}", error.what()));
     return {400, {}, std::string(error.what()) + "\n"};
   }
 }

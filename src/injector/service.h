@@ -22,6 +22,7 @@ struct Response {
   unsigned status = 200;
   std::string_view content_type = "text/plain; charset=utf-8";
   std::string body;
+  std::string_view allow = {};  // of 405: the methods that there are
 };
 
 // What is answered to whom, without the network. Of one thread.

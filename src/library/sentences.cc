@@ -72,7 +72,7 @@ std::string cleaned(const ApplyResult& result) {
   return "removed all rules and routes of the sidecar" + from;
 }
 
-std::string verified(const Comparison& comparison) {
+std::string verified(const Comparison& comparison, std::string_view options) {
   if (comparison.as_requested()) {
     const std::string through = comparison.backend ? fmt::format(", through {}", name(*comparison.backend)) : "";
     return "rules and routes are as requested" + through;
@@ -85,7 +85,7 @@ std::string verified(const Comparison& comparison) {
   }
   const std::string what = "the pod differs from the requested rules; ";
   if (!comparison.refusal.empty()) return what + "'sidetrack apply' would refuse to change that";
-  return what + "'sidetrack apply' with these options would program them";
+  return what + fmt::format("'sidetrack apply' with {} would program them", options);
 }
 
 std::vector<std::string> warnings(const ApplyResult& result) {

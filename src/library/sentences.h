@@ -21,7 +21,7 @@ using Milliseconds = std::chrono::duration<double, std::milli>;
 // clean: "removed all rules and routes of the sidecar from nftables"
 [[nodiscard]] std::string cleaned(const ApplyResult& result);
 // verify: "rules and routes are as requested, through iptables-nft"
-[[nodiscard]] std::string verified(const Comparison& comparison);
+[[nodiscard]] std::string verified(const Comparison& comparison, std::string_view options = "these options");
 
 // What the user should know and is no error, a sentence each.
 [[nodiscard]] std::vector<std::string> warnings(const ApplyResult& result);

@@ -14,14 +14,6 @@ namespace {
 
 constexpr std::string_view kinds_with_pods = "a Pod, Deployment, StatefulSet, DaemonSet, ReplicaSet, Job or CronJob";
 
-// The files in their order, then --set, as Helm does.
-HelmValues helm_values(const ManifestOptions& options) {
-  HelmValues values;
-  for (const std::string& file : options.values) read_helm_values(values, file);
-  for (const auto& [name, value] : options.set) values.insert_or_assign(name, value);
-  return values;
-}
-
 std::string not_known(const std::string& kind) {
   return fmt::format("kind {}: not known, and left out though it seems to have a pod template", excerpt(kind));
 }
@@ -40,6 +32,14 @@ std::vector<PodTemplate> pods_of(Documents& documents, std::vector<std::string>&
 }
 
 }  // namespace
+
+HelmValues helm_values(const ManifestOptions& options) {
+  HelmValues values;
+  for (const std::string& file : options.values) read_helm_values(values, file);
+  for (const auto& [name, value] : options.set) values.insert_or_assign(name, value);
+  check_helm_values(values);
+  return values;
+}
 
 std::vector<PodArguments> arguments(const ManifestOptions& options, std::vector<std::string>& warnings) {
   const HelmValues values = helm_values(options);
@@ -101,7 +101,7 @@ OptionsOfPod options_of_pod(const ManifestOptions& options) {
     refuse(fmt::format("{} pods that are injected: {}: expected one", titles.size(), fmt::join(titles, ", ")),
            "sidetrack args shows the options of each; kubectl get KIND NAME -o yaml prints one");
   }
-  return {words(with_rules[0].init), init_environment(with_rules[0].pod)};
+  return {words(with_rules[0].init), init_environment(with_rules[0].pod, values)};
 }
 
 }  // namespace sidetrack::manifest

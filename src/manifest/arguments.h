@@ -9,6 +9,10 @@
 
 namespace sidetrack::manifest {
 
+// The files of --values in their order, then --set, as Helm does. Throws Error (usage) for values that no pod could be
+// injected with.
+[[nodiscard]] HelmValues helm_values(const ManifestOptions& options);
+
 // What the pods of the files ask for. `warnings` gets what a reader of the result should know.
 [[nodiscard]] std::vector<PodArguments> arguments(const ManifestOptions& options, std::vector<std::string>& warnings);
 

@@ -8,7 +8,8 @@
 namespace sidetrack::manifest {
 
 // Takes over what a file of Istio's Helm values, or an IstioOperator, sets of the values that count; the rest of it is
-// not looked at. Throws Error (usage) for what cannot be read, and for a value that is neither a string nor a number.
+// not looked at. null takes back what earlier files set, there and below. Throws Error (usage) for what cannot be read,
+// for an object of another kind, and for a value that is neither a string nor a number.
 void read_helm_values(HelmValues& values, const std::string& file);
 
 }  // namespace sidetrack::manifest

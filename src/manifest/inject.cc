@@ -56,7 +56,7 @@ Node& member(Node& mapping, std::string_view key, Node::Type type) {
 
 void put(Node& mapping, std::string_view key, Node value) { member(mapping, key, Node::Type::null) = std::move(value); }
 
-void take_out(Node& mapping, std::string_view key) {
+void erase(Node& mapping, std::string_view key) {
   std::erase_if(mapping.entries, [&](const Entry& entry) { return entry.key == key; });
 }
 
@@ -82,23 +82,13 @@ class Injection {
   void undo() {
     Node* metadata = pod_.find("metadata");
     Node* annotations = metadata == nullptr ? nullptr : metadata->find("annotations");
-    const Node* status = annotations == nullptr ? nullptr : annotations->find(status_annotation);
-    if (status == nullptr) return;
-    const Node document = read(status_annotation, status->text);
-    Node* spec = pod_.find("spec");
-    for (const std::string_view list : lists) {
-      const Node* names = document.find(list);
-      Node* present = spec == nullptr ? nullptr : spec->find(list);
-      if (names == nullptr || present == nullptr) continue;
-      std::erase_if(present->items, [&](const Node& item) {
-        return std::ranges::find(names->items, name_of(item), &Node::text) != names->items.end();
-      });
-    }
+    if (annotations == nullptr) return;
+    if (const Node* status = annotations->find(status_annotation)) take_out(read(status_annotation, status->text));
     if (const Node* overrides = annotations->find(overrides_annotation))
       put_back(read(overrides_annotation, overrides->text));
   }
 
-  void run(const InitArguments& init, const std::map<std::string, std::string, std::less<>>& environment) {
+  void run(const InitArguments& init, const Variables& environment) {
     Node& spec = member(pod_, "spec", Node::Type::mapping);
     Node overrides = empty_node(Node::Type::mapping);
 
@@ -122,7 +112,7 @@ class Injection {
 
     Node& annotations = member(member(pod_, "metadata", Node::Type::mapping), "annotations", Node::Type::mapping);
     if (overrides.entries.empty()) {
-      take_out(annotations, overrides_annotation);
+      erase(annotations, overrides_annotation);
     } else {
       put(annotations, overrides_annotation, annotation(json_text(overrides)));
     }
@@ -163,11 +153,27 @@ class Injection {
     return {};
   }
 
+  void take_out(const Node& status) {
+    Node* spec = pod_.find("spec");
+    for (const std::string_view list : lists) {
+      const Node* names = status.find(list);
+      Node* present = spec == nullptr ? nullptr : spec->find(list);
+      if (names == nullptr || present == nullptr) continue;
+      std::erase_if(present->items, [&](const Node& item) {
+        return std::ranges::find(names->items, name_of(item), &Node::text) != names->items.end();
+      });
+    }
+  }
+
+  // They count before a container that the pod has, as for Istio, also where no status says that it was injected.
   void put_back(const Node& overrides) {
     for (const std::string_view list : {init_containers_key, containers_key}) {
       const Node* own = overrides.find(list);
       if (own == nullptr) continue;
       auto& present = member(member(pod_, "spec", Node::Type::mapping), list, Node::Type::list).items;
+      std::erase_if(present, [&](const Node& item) {
+        return std::ranges::find(own->items, name_of(item), name_of) != own->items.end();
+      });
       present.insert(present.end(), own->items.begin(), own->items.end());
     }
   }
@@ -186,7 +192,7 @@ class Injection {
     // As it will be read from the annotation by the next injection, which has to write the same bytes.
     Node of_pod = parse_json(json_text(*same), list)[0].root;
     const Node* image = of_pod.find("image");
-    if (image != nullptr && image->text == template_image) take_out(of_pod, "image");
+    if (image != nullptr && image->text == template_image) erase(of_pod, "image");
     Node made = merged(container, of_pod);
     member(overrides, list, Node::Type::list).items.push_back(std::move(of_pod));
     own.erase(own.begin() + (same - own.data()));
@@ -205,8 +211,7 @@ class Injection {
     return made;
   }
 
-  [[nodiscard]] Node init_container(const InitArguments& init,
-                                    const std::map<std::string, std::string, std::less<>>& environment) const {
+  [[nodiscard]] Node init_container(const InitArguments& init, const Variables& environment) const {
     Node made = injected_.init;
     Node& args = member(made, "args", Node::Type::list);
     std::vector<Node> all{text_node(program_word)};
@@ -254,7 +259,7 @@ Injected inject(const PodTemplate& pod, const InjectionTemplate& injected, const
   injection.undo();
   const InitArguments init = init_arguments(before, helm, injected.proxy_name, injected.proxy_uid);
   if (!init.not_injected.empty()) return {init.reason, init.not_injected, false, {}};
-  injection.run(init, init_environment(before));
+  injection.run(init, init_environment(before, helm));
   if (made == *pod.pod) return {};
   std::swap(*pod.pod, made);
   return {{}, {}, true, std::move(made)};

@@ -17,14 +17,16 @@ constexpr ListKey list_keys[] = {
 // Items of `own` in their place, then those that `base` alone has.
 Node merged_list(const Node& base, const Node& own, std::string_view key) {
   Node made = own;
+  const auto own_size = static_cast<std::ptrdiff_t>(own.items.size());
   const auto known_by = [&](const Node& item) {
     const Node* id = item.find(key);
     return id == nullptr ? std::string() : id->text;
   };
   for (const Node& item : base.items) {
     const std::string id = known_by(item);
-    const auto same = std::ranges::find(made.items, id, known_by);
-    if (same == made.items.end()) {
+    const auto own_end = made.items.begin() + own_size;
+    const auto same = std::ranges::find(made.items.begin(), own_end, id, known_by);
+    if (same == own_end) {
       made.items.push_back(item);
     } else {
       *same = merged(item, *same);

@@ -27,8 +27,18 @@ Node* Node::find(std::string_view key) {
 
 bool Node::is_true() const { return type == Type::boolean && manifest::is_true(text); }
 
+namespace {
+
+bool same_scalar(const Node& a, const Node& b) {
+  if (a.is_null() || a.text == b.text) return true;
+  if (a.type == Node::Type::boolean) return a.is_true() == b.is_true();
+  return a.type == Node::Type::number && json_number(a.text) == json_number(b.text);
+}
+
+}  // namespace
+
 bool operator==(const Node& a, const Node& b) {
-  return a.type == b.type && (a.is_null() || a.text == b.text) && a.items == b.items && a.entries == b.entries;
+  return a.type == b.type && same_scalar(a, b) && a.items == b.items && a.entries == b.entries;
 }
 
 bool operator==(const Entry& a, const Entry& b) { return a.key == b.key && a.value == b.value; }

@@ -51,7 +51,7 @@ struct Entry {
   Node value;
 };
 
-// Equal in meaning: the same types, texts and order, however they are written.
+// Equal in meaning: the same types, values and order, however they are written.
 [[nodiscard]] bool operator==(const Node& a, const Node& b);
 [[nodiscard]] bool operator==(const Entry& a, const Entry& b);
 

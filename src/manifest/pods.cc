@@ -8,6 +8,7 @@
 #include <optional>
 #include <string_view>
 
+#include "manifest/scalar.h"
 #include "model/error.h"
 #include "model/printable.h"
 
@@ -147,7 +148,7 @@ class Finder {
   std::size_t document_ = 1;
 };
 
-// Annotations or labels. Of anything but strings the API server says that it cannot unmarshal it.
+// Annotations, labels or variables. Of anything but strings the API server says that it cannot unmarshal it.
 Annotations strings_of(const Node* metadata, std::string_view key, const Where& where) {
   Annotations made;
   const Node* mapping = member(metadata, key, Node::Type::mapping, where);
@@ -174,7 +175,7 @@ std::optional<std::string> uid_of(std::string_view proxy, const Node* spec, cons
       if (text_of(&container, "name", where) != proxy) continue;
       const Node* context = member(&container, "securityContext", Node::Type::mapping, where);
       const Node* uid = member(context, "runAsUser", Node::Type::number, where);
-      if (uid != nullptr) return uid->text;
+      if (uid != nullptr) return json_number(uid->text);
     }
   }
   return std::nullopt;
@@ -200,16 +201,23 @@ std::string proxy_of(const Annotations& annotations) {
   return std::string(proxy_container);
 }
 
-// The document in the annotation; nothing if there is none.
-std::optional<Node> proxy_config(const Annotations& annotations, const Where& where) {
+// The document in the annotation; nothing if there is none. Its lines are those of the annotation.
+struct ProxyConfig {
+  Where where;
+  std::optional<Node> root;
+
+  [[nodiscard]] const Node* node() const { return root ? &*root : nullptr; }
+};
+ProxyConfig proxy_config(const Annotations& annotations, const Where& where) {
+  ProxyConfig made{{fmt::format("{}: {}", where.text(), proxy_config_annotation), ""}, std::nullopt};
   const auto text = sidetrack::find(annotations, proxy_config_annotation);
-  if (!text) return std::nullopt;
-  Documents documents = parse_documents(
-      std::string(*text), fmt::format("{}: {}", where.text(), proxy_config_annotation), most_nodes_of_annotation);
-  if (documents.empty()) return std::nullopt;
+  if (!text) return made;
+  Documents documents = parse_documents(std::string(*text), made.where.place, most_nodes_of_annotation);
+  if (documents.empty()) return made;
   if (documents.list.size() > 1 || documents.list[0].root.type != Node::Type::mapping)
-    refuse(where, proxy_config_annotation, &documents.list[0].root, "one mapping, Istio's ProxyConfig");
-  return std::move(documents.list[0].root);
+    refuse(made.where, "the document", &documents.list[0].root, "one mapping, Istio's ProxyConfig");
+  made.root = std::move(documents.list[0].root);
+  return made;
 }
 
 const Node* metadata_node(const PodTemplate& pod) {
@@ -220,7 +228,7 @@ const Node* metadata_node(const PodTemplate& pod) {
 
 std::string title(const PodTemplate& pod) {
   std::string text = excerpt(pod.kind);
-  if (!pod.name.empty()) text += " ";
+  if (!pod.name.empty() || !pod.namespace_.empty()) text += " ";
   if (!pod.namespace_.empty()) text += excerpt(pod.namespace_) + "/";
   return text + excerpt(pod.name);
 }
@@ -250,26 +258,22 @@ PodMetadata metadata_of(const PodTemplate& pod, HelmValues& helm, std::string_vi
   if (const auto label = sidetrack::find(labels, inject_annotation)) made.inject_label = *label;
   const Node* host_network = member(spec, "hostNetwork", Node::Type::boolean, here);
   made.host_network = host_network != nullptr && host_network->is_true();
-  made.proxy_uid = uid_of(proxy.empty() ? proxy_of(made.annotations) : proxy, spec, here);
-  const auto config = proxy_config(made.annotations, here);
-  const std::string mode = text_of(config ? &*config : nullptr, "interceptionMode", here);
+  made.proxy = proxy.empty() ? proxy_of(made.annotations) : std::string(proxy);
+  made.proxy_uid = uid_of(made.proxy, spec, here);
+  const ProxyConfig config = proxy_config(made.annotations, here);
+  const std::string mode = text_of(config.node(), "interceptionMode", config.where);
   if (!mode.empty())
     helm.insert_or_assign("meshConfig.defaultConfig.interceptionMode",
                           HelmValue{mode, fmt::format("{}: interceptionMode", proxy_config_annotation)});
   return made;
 }
 
-std::map<std::string, std::string, std::less<>> init_environment(const PodTemplate& pod) {
+Variables init_environment(const PodTemplate& pod, const HelmValues& helm) {
+  constexpr std::string_view key = "proxyMetadata";
   const Where here = where(pod);
-  const auto config = proxy_config(strings_of(metadata_node(pod), "annotations", here), here);
-  auto variables = strings_of(config ? &*config : nullptr, "proxyMetadata", here);
-  for (const auto& [name, value] : variables) {
-    if (!value.starts_with('@')) continue;
-    const Node given = Node::string(value);
-    refuse(here, fmt::format("{}: proxyMetadata: {}", proxy_config_annotation, excerpt(name)), &given,
-           "the values themselves, not the name of a file");
-  }
-  return variables;
+  const ProxyConfig config = proxy_config(strings_of(metadata_node(pod), "annotations", here), here);
+  const Variables variables = strings_of(config.node(), key, config.where);
+  return init_variables(helm, variables, fmt::format("{}: {}", config.where.text(), key));
 }
 
 InitArguments init_arguments(const PodTemplate& pod, const HelmValues& helm, std::string_view proxy,
@@ -277,11 +281,14 @@ InitArguments init_arguments(const PodTemplate& pod, const HelmValues& helm, std
   HelmValues values = helm;
   PodMetadata metadata = metadata_of(pod, values, proxy);
   if (!metadata.proxy_uid) metadata.proxy_uid = proxy_uid;
+  InitArguments made;
   try {
-    return istio_init_arguments(metadata, values);
+    made = istio_init_arguments(metadata, values);
   } catch (const Error& error) {
     throw Error(error.code(), fmt::format("{}: {}", where(pod).text(), error.what()), error.hint());
   }
+  if (made.not_injected.empty()) static_cast<void>(init_environment(pod, helm));
+  return made;
 }
 
 }  // namespace sidetrack::manifest

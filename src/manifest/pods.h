@@ -2,7 +2,6 @@
 // The pods that a manifest asks for.
 #pragma once
 
-#include <map>
 #include <string>
 #include <vector>
 
@@ -37,11 +36,12 @@ struct PodTemplate {
 // Throws Error (usage) that names the object, what is wrong, and what was expected.
 [[nodiscard]] PodMetadata metadata_of(const PodTemplate& pod, HelmValues& helm, std::string_view proxy = {});
 
-// The variables that istio-init has by the proxyMetadata of proxy.istio.io/config.
-[[nodiscard]] std::map<std::string, std::string, std::less<>> init_environment(const PodTemplate& pod);
+// The variables that istio-init has by proxyMetadata: of the mesh, and of the annotation proxy.istio.io/config. Throws
+// as init_variables() does.
+[[nodiscard]] Variables init_environment(const PodTemplate& pod, const HelmValues& helm);
 
 // What istio-init gets; `proxy_uid` counts if the pod's container `proxy` does not say its own. Throws as metadata_of()
-// does.
+// and init_environment() do.
 [[nodiscard]] InitArguments init_arguments(const PodTemplate& pod, const HelmValues& helm, std::string_view proxy = {},
                                            const std::optional<std::string>& proxy_uid = std::nullopt);
 

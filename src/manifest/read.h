@@ -11,9 +11,9 @@ namespace sidetrack::manifest {
 
 struct Document {
   Node root;
-  std::size_t number = 1;      // of those of the file, from 1
-  std::size_t first_line = 1;  // that of its "---", or where it begins without
-  bool marked = false;         // it begins with "---"
+  std::size_t number = 1;  // of those of the file, from 1
+  std::size_t begin = 0;   // the byte of its directives or its "---", or where it begins without
+  bool marked = false;     // it begins with "---"
 };
 
 enum class Form : std::uint8_t { yaml, json };

@@ -85,8 +85,9 @@ PodTemplate pod_of(const Node& request, Node& object) {
 
 // Only pods that are made: nothing can be put into one that runs.
 bool is_about_a_new_pod(const Node& request) {
-  return text_at(request.find("kind"), "kind") == "Pod" && text_at(&request, "operation") == "CREATE" &&
-         text_at(&request, "subResource").empty();
+  const Node* kind = request.find("kind");
+  return text_at(kind, "kind") == "Pod" && text_at(kind, "group").empty() &&
+         text_at(&request, "operation") == "CREATE" && text_at(&request, "subResource").empty();
 }
 
 }  // namespace

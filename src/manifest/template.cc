@@ -7,8 +7,10 @@
 #include <algorithm>
 
 #include "manifest/pods.h"
+#include "manifest/scalar.h"
 #include "model/error.h"
 #include "model/printable.h"
+#include "options/values.h"
 
 namespace sidetrack::manifest {
 namespace {
@@ -37,6 +39,26 @@ securityContext:
 
 constexpr std::string_view keys_of_pod[] = {"apiVersion", "kind", "metadata", "spec"};
 
+struct KeyInfo {
+  std::string_view key;
+  Node::Type type;
+  std::string_view known_by = {};  // of a list of which no two items may have the same one
+};
+constexpr KeyInfo keys_of_container[] = {{"image", Node::Type::string},
+                                         {"command", Node::Type::list},
+                                         {"args", Node::Type::list},
+                                         {"env", Node::Type::list, "name"},
+                                         {"volumeMounts", Node::Type::list, "mountPath"},
+                                         {"volumeDevices", Node::Type::list, "devicePath"},
+                                         {"ports", Node::Type::list},
+                                         {"resources", Node::Type::mapping},
+                                         {"securityContext", Node::Type::mapping}};
+
+std::string text_of(const Node* mapping, std::string_view key) {
+  const Node* found = mapping == nullptr ? nullptr : mapping->find(key);
+  return found == nullptr ? "" : found->text;
+}
+
 class TemplateReader {
  public:
   TemplateReader(const Documents& documents, std::vector<std::string>& warnings)
@@ -51,6 +73,9 @@ class TemplateReader {
         if (std::ranges::find(keys_of_pod, entry.key) == std::end(keys_of_pod))
           refuse(entry.value.line, fmt::format("'{}': expected a pod's manifest", excerpt(entry.key)));
       }
+      const Node* kind = root.find("kind");
+      if (kind != nullptr && kind->text != "Pod")
+        refuse(kind->line, fmt::format("kind: '{}': expected a pod's manifest", excerpt(kind->text)));
       spec_ = spec;
     }
     if (spec_->type != Node::Type::mapping) refuse(spec_->line, "spec: expected a mapping");
@@ -76,12 +101,17 @@ class TemplateReader {
       }
       *part->nodes = named(entry);
     }
+    check_names(made);
+    for (const auto* list : {&made.init_containers, &made.containers}) {
+      for (const Node& container : *list) check_container(container);
+    }
     if (made.containers.empty() && made.init_containers.empty())
       refuse(0, "no containers: expected those of the proxy");
     const auto init = std::ranges::find(made.init_containers, init_container_name, name_of);
     if (init != made.init_containers.end()) {
       check_init(*init);
       made.init = merged(made.init, *init);
+      check_rights(made.init, init->line);
       made.init_containers.erase(init);
     }
     find_proxy(made);
@@ -100,16 +130,71 @@ class TemplateReader {
       refuse(policy->line,
              fmt::format("{}: restartPolicy: '{}': expected none", init_container_name, excerpt(policy->text)),
              "it has to end before the app starts");
-    const auto is_text = [](const Node& item) { return item.type == Node::Type::string; };
-    for (const char* key : {"args", "command"}) {
-      const Node* words = init.find(key);
-      if (words == nullptr || (words->type == Node::Type::list && std::ranges::all_of(words->items, is_text))) continue;
-      refuse(words->line,
-             fmt::format("{}: {}: {}: expected a list of strings", init_container_name, key, name(words->type)));
-    }
     if (init.find("image") == nullptr)
       warnings_.push_back(fmt::format("{}: {}: no image: that of this build is taken, which clusters cannot pull",
                                       place(name_, init.line), init_container_name));
+  }
+
+  // The API server would refuse every pod for it.
+  void check_container(const Node& container) const {
+    const std::string title = excerpt(name_of(container));
+    for (const KeyInfo& known : keys_of_container) {
+      const Node* found = container.find(known.key);
+      if (found == nullptr) continue;
+      if (found->type != known.type)
+        refuse(found->line,
+               fmt::format("{}: {}: {}: expected {}", title, known.key, name(found->type), name(known.type)));
+      if (!known.known_by.empty()) check_once(*found, fmt::format("{}: {}", title, known.key), known.known_by);
+    }
+    for (const char* key : {"command", "args"}) {
+      const Node* words = container.find(key);
+      if (words == nullptr) continue;
+      for (const Node& word : words->items) {
+        if (word.type != Node::Type::string)
+          refuse(word.line, fmt::format("{}: {}: {} '{}': expected a list of strings", title, key, name(word.type),
+                                        excerpt(word.text)));
+      }
+    }
+  }
+
+  void check_once(const Node& list, const std::string& title, std::string_view key) const {
+    std::vector<std::string> known;
+    for (const Node& item : list.items) {
+      std::string id = item.type == Node::Type::mapping ? text_of(&item, key) : "";
+      if (id.empty()) refuse(item.line, fmt::format("{}: expected a {}", title, key));
+      if (std::ranges::find(known, id) != known.end())
+        refuse(item.line, fmt::format("{}: '{}' is there already", title, excerpt(id)));
+      known.push_back(std::move(id));
+    }
+  }
+
+  void check_names(const InjectionTemplate& made) const {
+    for (const Node& container : made.containers) {
+      const std::string name = name_of(container);
+      if (name == init_container_name)
+        refuse(container.line, fmt::format("containers: '{}': expected it among the initContainers", name));
+      if (std::ranges::find(made.init_containers, name, name_of) != made.init_containers.end())
+        refuse(container.line, fmt::format("containers: '{}' is among the initContainers already", excerpt(name)));
+    }
+  }
+
+  // What the template says comes first, and may take from istio-init what it needs.
+  void check_rights(const Node& init, std::size_t line) const {
+    const auto warn = [&](std::string_view what) {
+      warnings_.push_back(fmt::format("{}: {}: {}", place(name_, line), init_container_name, what));
+    };
+    const Node* context = init.find("securityContext");
+    const std::string user = text_of(context, "runAsUser");
+    if (user.empty() || json_number(user) != "0") warn("securityContext does not say runAsUser: 0: rules need root");
+    const Node* not_root = context == nullptr ? nullptr : context->find("runAsNonRoot");
+    if (not_root != nullptr && not_root->is_true()) warn("runAsNonRoot: true: the kubelet will not start it as root");
+    const Node* privileged = context == nullptr ? nullptr : context->find("privileged");
+    if (privileged != nullptr && privileged->is_true()) return;
+    const Node* capabilities = context == nullptr ? nullptr : context->find("capabilities");
+    const Node* added = capabilities == nullptr ? nullptr : capabilities->find("add");
+    const auto gives = [](const Node& item) { return item.text == "NET_ADMIN" || item.text == "ALL"; };
+    if (added == nullptr || std::ranges::none_of(added->items, gives))
+      warn("securityContext does not add the capability NET_ADMIN, which rules need");
   }
 
   std::vector<Node> named(const Entry& list) const {
@@ -150,7 +235,13 @@ class TemplateReader {
     if (uid->type != Node::Type::number)
       refuse(uid->line, fmt::format("container {}: runAsUser: {} '{}': expected a number", excerpt(made.proxy_name),
                                     name(uid->type), excerpt(uid->text)));
-    made.proxy_uid = uid->text;
+    made.proxy_uid = json_number(uid->text);
+    const std::string title = fmt::format("container {}: runAsUser", excerpt(made.proxy_name));
+    try {
+      static_cast<void>(options::id({given_by(title, *made.proxy_uid), *made.proxy_uid}));
+    } catch (const Error& error) {
+      refuse(uid->line, error.what());
+    }
   }
 
   std::string name_;

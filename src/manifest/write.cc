@@ -86,17 +86,6 @@ class JsonWriter {
   std::string text_;
 };
 
-// Line by line, with their ends.
-std::vector<std::string_view> lines_of(std::string_view text) {
-  std::vector<std::string_view> lines;
-  while (!text.empty()) {
-    const auto end = std::min(text.find('\n'), text.size() - 1) + 1;
-    lines.push_back(text.substr(0, end));
-    text.remove_prefix(end);
-  }
-  return lines;
-}
-
 constexpr std::string_view mark = "---\n";
 
 }  // namespace
@@ -111,20 +100,19 @@ std::string written(const Documents& documents, std::span<const std::size_t> cha
     return text;
   }
 
-  const auto lines = lines_of(documents.text);
+  const std::string_view all = documents.text;
   std::string text;
   for (std::size_t i = 0; i < documents.list.size(); ++i) {
     const Document& document = documents.list[i];
     const bool is_changed = std::ranges::find(changed, document.number) != changed.end();
     // What is before the first, comments, is its own.
-    const std::size_t first = i == 0 ? 0 : document.first_line - 1;
-    const std::size_t end = i + 1 < documents.list.size() ? documents.list[i + 1].first_line - 1 : lines.size();
+    const std::size_t begin = i == 0 ? 0 : document.begin;
+    const std::size_t end = i + 1 < documents.list.size() ? documents.list[i + 1].begin : all.size();
     if (is_changed) {
       if (document.marked) text += mark;
       text += yaml_text(document.root);
     } else {
-      for (std::size_t line = first; line < end; ++line) text += lines[line];
-      if (!text.empty() && !text.ends_with('\n')) text += '\n';
+      text += all.substr(begin, end - begin);
     }
   }
   return text;

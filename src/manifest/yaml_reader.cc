@@ -87,8 +87,8 @@ class Reader {
       if (event->type != YAML_DOCUMENT_START_EVENT) continue;  // the start of the stream, the end of a document
       anchors_.clear();
       const bool marked = event->data.document_start.implicit == 0;
-      const std::size_t line = event.line();
-      made.push_back({next_node(0), ++number, line, marked});
+      const std::size_t begin = byte_at(event->start_mark.index);
+      made.push_back({next_node(0), ++number, begin, marked});
     }
   }
 
@@ -102,7 +102,21 @@ class Reader {
     if (parser_.error == YAML_MEMORY_ERROR) throw std::bad_alloc();
     const std::string_view problem = parser_.problem == nullptr ? "it cannot be parsed" : parser_.problem;
     const std::size_t line = parser_.error == YAML_READER_ERROR ? parser_.mark.line : parser_.problem_mark.line;
-    refuse(line + 1, fmt::format("not YAML: {}", problem), hint_at(parser_.problem_mark.index));
+    refuse(line + 1, fmt::format("not YAML: {}", problem), hint_at(byte_at(parser_.problem_mark.index)));
+  }
+
+  // libyaml counts characters, without the byte order mark. What is asked for comes in order but for an error.
+  [[nodiscard]] std::size_t byte_at(std::size_t character) {
+    constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
+    if (character < known_.character || known_.byte == 0)
+      known_ = {0, text_.starts_with(byte_order_mark) ? byte_order_mark.size() : 0};
+    const auto continues = [&](std::size_t byte) { return (static_cast<unsigned char>(text_[byte]) & 0xC0U) == 0x80U; };
+    while (known_.character < character && known_.byte < text_.size()) {
+      ++known_.character;
+      do ++known_.byte;
+      while (known_.byte < text_.size() && continues(known_.byte));
+    }
+    return known_.byte;
   }
 
   // The mistakes that libyaml's words do not tell.
@@ -268,6 +282,11 @@ class Reader {
   yaml_parser_t parser_{};
   std::string_view text_;
   std::string_view name_;
+  struct Position {
+    std::size_t character = 0;
+    std::size_t byte = 0;
+  };
+  Position known_;  // of byte_at()
   std::map<std::string, Anchored, std::less<>> anchors_;
   std::size_t most_;
   std::size_t nodes_ = 0;

@@ -113,7 +113,8 @@ Walks that packet through the live rules, or with
 .Fl -plan
 through the rules of the given options, and says where it lands.
 )"},
-    {Command::map, R"(A section for each way and protocol, a line for all packets that end alike, with the options that asked for it.
+    {Command::map,
+     R"(A section for each way and protocol, a line for all packets that end alike, with the options that asked for it.
 Of new connections between hosts;
 .Fl -json
 has every packet that

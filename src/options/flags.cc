@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "model/error.h"
+#include "model/printable.h"
 #include "options/log_flags.h"
 #include "options/values.h"
 
@@ -196,7 +197,9 @@ std::string file_name(const Given& given) {
 
 template <auto Member>
 void file(CommandLine& line, const Given& given) {
-  member(line, Member) = file_name(given);
+  auto& name = member(line, Member);
+  if (!name.empty()) refuse(given, fmt::format("one file, and '{}' is given already", excerpt(name)));
+  name = file_name(given);
 }
 
 template <auto Member>

@@ -21,10 +21,18 @@ constexpr HelmValueInfo values_of_chart[] = {
     {"meshConfig.proxyListenPort", "15001"},   {"meshConfig.proxyInboundListenPort", "15006"},
 };
 
+// "meshConfig.defaultConfig.proxyMetadata.ISTIO_META_DNS_CAPTURE"
+bool is_variable(std::string_view name) {
+  if (!name.starts_with(proxy_metadata_value)) return false;
+  name.remove_prefix(proxy_metadata_value.size());
+  return name.size() > 1 && name[0] == '.';
+}
+
 std::string_view known_name(std::string_view name) {
   constexpr std::string_view of_istioctl = "values.";
   std::string_view bare = name;
   if (bare.starts_with(of_istioctl)) bare.remove_prefix(of_istioctl.size());
+  if (is_variable(bare)) return bare;
   const auto* const found = std::ranges::find(values_of_chart, bare, &HelmValueInfo::name);
   if (found != std::end(values_of_chart)) return found->name;
   std::vector<std::string_view> names;
@@ -59,7 +67,7 @@ std::span<const HelmValueInfo> helm_value_table() { return values_of_chart; }
 
 Setting helm_setting(const HelmValues& values, std::string_view name) {
   const auto found = values.find(name);
-  if (found != values.end()) return {found->second.text, found->second.from};
+  if (found != values.end() && !found->second.is_null) return {found->second.text, found->second.from};
   return {std::ranges::find(values_of_chart, name, &HelmValueInfo::name)->preset, {}};
 }
 
@@ -72,7 +80,9 @@ void set_helm_values(HelmValues& values, std::string_view text) {
     }
     const std::string_view name = known_name(text.substr(0, equals));
     text.remove_prefix(equals + 1);
-    values.insert_or_assign(std::string(name), HelmValue{take_value(text), fmt::format("--set {}", name)});
+    std::string value = take_value(text);
+    const bool is_null = value == "null";
+    values.insert_or_assign(std::string(name), HelmValue{std::move(value), fmt::format("--set {}", name), is_null});
   } while (!text.empty());
 }
 

@@ -18,11 +18,13 @@ struct HelmValueInfo {
 
 struct HelmValue {
   std::string text;
-  std::string from;  // "--set global.proxy.includeIPRanges"
+  std::string from;      // "--set global.proxy.includeIPRanges"
+  bool is_null = false;  // as if nobody had set it
 };
 
-// By HelmValueInfo::name.
+// By HelmValueInfo::name, and by the names of the mesh's variables: below this one.
 using HelmValues = std::map<std::string, HelmValue, std::less<>>;
+inline constexpr std::string_view proxy_metadata_value = "meshConfig.defaultConfig.proxyMetadata";
 
 // A value as it is written, and by what: an annotation's name, or HelmValue::from.
 struct Setting {
@@ -33,9 +35,9 @@ struct Setting {
 // What is set, else what the chart has.
 [[nodiscard]] Setting helm_setting(const HelmValues& values, std::string_view name);
 
-// "NAME=VALUE[,NAME=VALUE]…" of --set, as Helm and istioctl take it: `values.` may be before a name, and a comma that
-// no name follows is the value's, with or without a backslash before it. Throws Error (usage) for a name that is not in
-// the table.
+// "NAME=VALUE[,NAME=VALUE]…" of --set, as Helm and istioctl take it: `values.` may be before a name, a comma that no
+// name follows is the value's, with or without a backslash before it, and null is no value. Throws Error (usage) for a
+// name that is not in the table.
 void set_helm_values(HelmValues& values, std::string_view text);
 
 }  // namespace sidetrack

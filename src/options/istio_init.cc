@@ -6,6 +6,8 @@
 #include <algorithm>
 
 #include "model/error.h"
+#include "model/printable.h"
+#include "options/options.h"
 #include "options/values.h"
 
 namespace sidetrack {
@@ -13,7 +15,7 @@ namespace {
 
 constexpr std::string_view ports_of_envoy = "15090,15021";
 constexpr std::string_view usual_uid = "1337";
-constexpr std::string_view uid_of_proxy = "runAsUser of istio-proxy";
+constexpr std::string_view inject_label = "label sidecar.istio.io/inject";
 
 // Istio's webhook never injects there.
 constexpr std::string_view system_namespaces[] = {"kube-system", "kube-public", "kube-node-lease",
@@ -24,7 +26,8 @@ bool is_refused_by_pod(const PodMetadata& pod) {
   const auto annotation = find(pod.annotations, inject_annotation);
   const std::string_view word = pod.inject_label ? *pod.inject_label : annotation.value_or("");
   if (word == "false") return true;
-  if (word != "true" && !word.empty()) options::refuse(given_by(inject_annotation, word), "true or false");
+  if (word != "true" && !word.empty())
+    options::refuse(given_by(pod.inject_label ? inject_label : inject_annotation, word), "true or false");
   return false;
 }
 
@@ -79,8 +82,27 @@ InitArgument port(const HelmValues& helm, std::string_view name) {
 // TPROXY's proxy runs as root: 1337 stands for its group then.
 InitArgument proxy_uid(const PodMetadata& pod, Mode mode) {
   if (!pod.proxy_uid || mode == Mode::tproxy) return {"", std::string(usual_uid), ""};
-  static_cast<void>(options::id({given_by(uid_of_proxy, *pod.proxy_uid), *pod.proxy_uid}));
-  return {"", *pod.proxy_uid, std::string(uid_of_proxy)};
+  std::string from = fmt::format("runAsUser of {}", excerpt(pod.proxy));
+  static_cast<void>(options::id({given_by(from, *pod.proxy_uid), *pod.proxy_uid}));
+  return {"", *pod.proxy_uid, std::move(from)};
+}
+
+// As istio-init takes it, which has no other.
+void check_variable(std::string_view name, std::string_view value, std::string_view from) {
+  const auto refuse = [&](std::string_view words) { throw Error(ExitCode::usage, fmt::format("{}: {}", from, words)); };
+  if (name.empty() || name.find('=') != std::string_view::npos)
+    refuse(fmt::format("'{}': expected the name of a variable", excerpt(name)));
+  if (value.starts_with('@'))
+    refuse(
+        fmt::format("{}: '{}': expected the values themselves, not the name of a file", excerpt(name), excerpt(value)));
+  constexpr std::string_view apply[] = {"sidetrack", "apply"};
+  try {
+    static_cast<void>(parse(apply, [&](std::string_view asked) {
+      return asked == name ? std::optional<std::string_view>(value) : std::nullopt;
+    }));
+  } catch (const Error& error) {
+    refuse(error.what());
+  }
 }
 
 bool is_passed(const AnnotationInfo& row, const Setting& asked) {
@@ -113,6 +135,31 @@ InitArguments istio_init_arguments(const PodMetadata& pod, const HelmValues& hel
   add(made.arguments, 'u', proxy_uid(pod, line.config.mode));
   std::ranges::move(of_rows, std::back_inserter(made.arguments));
   return made;
+}
+
+Variables init_variables(const HelmValues& helm, const Variables& of_pod, std::string_view from) {
+  Variables made;
+  for (const auto& [name, value] : helm) {
+    if (!name.starts_with(proxy_metadata_value) || value.is_null) continue;
+    const std::string variable = name.substr(proxy_metadata_value.size() + 1);
+    if (of_pod.contains(variable)) continue;
+    check_variable(variable, value.text, value.from);
+    made.insert_or_assign(variable, value.text);
+  }
+  for (const auto& [name, value] : of_pod) {
+    check_variable(name, value, from);
+    made.insert_or_assign(name, value);
+  }
+  return made;
+}
+
+void check_helm_values(const HelmValues& helm) {
+  CommandLine line;
+  for (const AnnotationInfo& row : annotation_table()) static_cast<void>(setting(row, {}, helm, line));
+  static_cast<void>(status_port({}, helm));
+  for (const std::string_view name : {"meshConfig.proxyListenPort", "meshConfig.proxyInboundListenPort"})
+    static_cast<void>(port(helm, name));
+  static_cast<void>(init_variables(helm, {}, {}));
 }
 
 std::vector<std::string> words(const InitArguments& init) {

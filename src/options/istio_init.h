@@ -3,6 +3,7 @@
 // -p -z -u -m -i -x -b -d [-q] [-o] [-k] [-c].
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,7 +18,8 @@ struct PodMetadata {
   Annotations annotations;
   std::optional<std::string> inject_label;  // sidecar.istio.io/inject; it wins over the annotation
   bool host_network = false;
-  std::optional<std::string> proxy_uid;  // runAsUser of its container istio-proxy
+  std::string proxy = "istio-proxy";     // the name of the proxy's container, for messages
+  std::optional<std::string> proxy_uid;  // its runAsUser
 };
 
 struct InitArgument {
@@ -34,6 +36,16 @@ struct InitArguments {
 
 // Values are passed on as they are written. Throws Error (usage) as setting() does for what the option would refuse.
 [[nodiscard]] InitArguments istio_init_arguments(const PodMetadata& pod, const HelmValues& helm);
+
+using Variables = std::map<std::string, std::string, std::less<>>;
+
+// The variables of istio-init: the mesh's, by its Helm values, and over them `of_pod`, which come from `from`. Throws
+// Error (usage) that names what it comes from, for what is no name of a variable, and for a value that istio-init would
+// refuse.
+[[nodiscard]] Variables init_variables(const HelmValues& helm, const Variables& of_pod, std::string_view from);
+
+// Throws Error (usage) for values that pods without annotations would be refused for.
+void check_helm_values(const HelmValues& helm);
 
 // "-p", "15001", …
 [[nodiscard]] std::vector<std::string> words(const InitArguments& init);

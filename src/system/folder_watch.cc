@@ -21,17 +21,22 @@ namespace {
 constexpr std::uint32_t mask = IN_CLOSE_WRITE | IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_ATTRIB |
                                IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR;
 
-Descriptor signals_to_end() {
+bool asks_to_end(std::uint32_t signal) { return signal == SIGTERM || signal == SIGINT; }
+
+Descriptor held_signals(std::initializer_list<int> others) {
   sigset_t set;
   sigemptyset(&set);
-  for (const int signal : {SIGTERM, SIGINT}) sigaddset(&set, signal);
+  for (const auto& signals : {std::initializer_list<int>{SIGTERM, SIGINT}, others}) {
+    for (const int signal : signals) sigaddset(&set, signal);
+  }
   sigprocmask(SIG_BLOCK, &set, nullptr);
   return Descriptor(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
 }
 
 }  // namespace
 
-FolderWatch::FolderWatch() : inotify_(inotify_init1(IN_CLOEXEC | IN_NONBLOCK)), signals_(signals_to_end()) {
+FolderWatch::FolderWatch(std::initializer_list<int> changes)
+    : inotify_(inotify_init1(IN_CLOEXEC | IN_NONBLOCK)), signals_(held_signals(changes)) {
   if (inotify_.valid() && signals_.valid()) return;
   throw system_error(errno, "cannot watch folders", ExitCode::failed,
                      "a user may have so many watches: sysctl fs.inotify.max_user_instances");
@@ -99,7 +104,9 @@ FolderWatch::Woken FolderWatch::wait(std::chrono::milliseconds longest) {
     const int count = poll(ready, 2, static_cast<int>(left.count()));
     if (count < 0 && errno != EINTR) throw system_error(errno, "cannot wait for changes of folders");
     if (count <= 0) continue;
-    if (ready[1].revents != 0) return Woken::asked_to_end;
+    signalfd_siginfo signal{};
+    if (read(signals_.get(), &signal, sizeof signal) == sizeof signal)
+      return asks_to_end(signal.ssi_signo) ? Woken::asked_to_end : Woken::changed;
     if (take_events()) return Woken::changed;
   }
 }

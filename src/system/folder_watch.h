@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <set>
 #include <string>
@@ -16,7 +17,9 @@ namespace sidetrack {
 // until the process is asked to end: while it lives, SIGTERM and SIGINT are held and end wait() instead.
 class FolderWatch {
  public:
-  FolderWatch();  // throws Error (failed) if the kernel has no more watches for this user
+  // `changes`: signals that are held, too, and count as a change. Throws Error (failed) if the kernel has no more
+  // watches for this user.
+  explicit FolderWatch(std::initializer_list<int> changes = {});
   FolderWatch(const FolderWatch&) = delete;
   FolderWatch& operator=(const FolderWatch&) = delete;
 

@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Tests of sidetrack-injector: webhook.py PROGRAM FOLDER"""
 import base64
+import ctypes
+import errno
 import http.client
 import json
 import os
 import queue
 import re
+import resource
 import signal
 import socket
 import ssl
+import struct
 import subprocess
 import sys
 import threading
@@ -47,16 +51,23 @@ def put_in_place(name):
 
 
 class Injector:
-    def __init__(self, *options):
+    def __init__(self, *options, listen="127.0.0.1:0", prepare=None):
         self.process = subprocess.Popen(
             [program, "--cert", path("tls/tls.crt"), "--key", path("tls/tls.key"), "--template", path("proxy.yaml"),
-             "--listen", "127.0.0.1:0", *options], stderr=subprocess.PIPE, text=True)
+             "--listen", listen, *options], stderr=subprocess.PIPE, text=True, preexec_fn=prepare)
         self.lines = queue.Queue()
         first = self.process.stderr.readline()
         if "listens on" not in first:
             sys.exit("it does not start: " + first)
         self.port = int(re.search(r"port (\d+)", first)[1])
         threading.Thread(target=self.read, daemon=True).start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
 
     def read(self):
         for line in self.process.stderr:
@@ -147,6 +158,44 @@ def answers(injector, context):
                  "sidetrack_injector_request_seconds_count 9", "sidetrack_injector_connections 1"):
         check(f"the metrics have {line}", line + "\n" in metrics, metrics)
     connection.close()
+
+
+def rules_of_http(injector, context):
+    connection = connect(injector, context)
+    for target, length in (("/ready", "6"), ("/nothing", "20")):
+        connection.request("HEAD", target)
+        answer = connection.getresponse()
+        check(f"HEAD {target} has the length of a body and none", answer.getheader("Content-Length") == length, answer.headers)
+        answer.read()
+    connection.request("GET", "/ready")
+    check("what comes after HEAD is answered", connection.getresponse().read() == b"ready\n")
+    for method, target, allowed in (("PUT", "/ready", "GET, HEAD"), ("GET", "/inject", "POST")):
+        connection.request(method, target)
+        answer = connection.getresponse()
+        answer.read()
+        check(f"{method} {target} is told what is allowed", answer.getheader("Allow") == allowed, answer.headers)
+    for type_, expected in (("Application/JSON ; charset=utf-8", 200), ("application/json-patch+json", 415), ("", 415)):
+        status, _ = post(connection, review(), {"Content-Type": type_})
+        check(f"the content type '{type_}' is {expected}", status == expected, status)
+    connection.close()
+    body = review().encode()
+    expecting = request(b"", len(body)).replace(b"Host:", b"Expect: 100-Continue\r\nHost:")
+    with raw(injector, context) as client:
+        client.settimeout(5)
+        client.sendall(expecting)
+        try:
+            first = client.recv(100)
+        except socket.timeout:
+            first = b"nothing"
+        check("who asks whether to go on with the body is told to", first == b"HTTP/1.1 100 Continue\r\n\r\n", first)
+        client.sendall(body)
+        check("and is answered", b"200 OK" in client.recv(65536))
+    with raw(injector, context) as client:
+        client.sendall(expecting + body)
+        answer = b""
+        while b'"patch"' not in answer:
+            answer += client.recv(65536)
+        check("who does not wait for that is answered, too", b"200 OK" in answer, answer[:200])
 
 
 def versions_of_tls(injector, context):
@@ -258,6 +307,64 @@ def many_connections(injector, context):
         client.close()
 
 
+def is_served_within(seconds, injector, context):
+    start = time.monotonic()
+    connection = connect(injector, context)
+    served = is_injected(post(connection, review()), "1")
+    connection.close()
+    taken = time.monotonic() - start
+    return served and taken < seconds, f"{taken:.1f} s"
+
+
+def busy_connections(injector, context):
+    """More than there may be, none of which is idle: those that take longest make room before their time is over."""
+    silent = [socket.create_connection(("127.0.0.1", injector.port)) for _ in range(300)]
+    check("connections without a handshake make room", *is_served_within(8, injector, context))
+    for client in silent:
+        client.close()
+    slow_ones = [raw(injector, context) for _ in range(128)]
+    for client in slow_ones:
+        client.sendall(request(b"", 1000))
+    check("slow requests make room", *is_served_within(8, injector, context))
+    for client in slow_ones:
+        client.close()
+
+
+def few_files(context):
+    """A process that may open few files: the connections that it cannot have are none that it fails to accept."""
+    with Injector(prepare=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (24, 24))) as injector:
+        idle = [raw(injector, context) for _ in range(40)]
+        check("with few files it serves whom it can", *is_served_within(5, injector, context))
+        for client in idle:
+            client.close()
+    said = []
+    while not injector.lines.empty():
+        said.append(injector.lines.get())
+    check("and says nothing", not said, said[:3])
+
+
+def without_ipv6():
+    """In the child: socket(AF_INET6) fails as on a kernel with ipv6.disable=1."""
+    number, architecture = {"x86_64": (41, 0xC000003E), "aarch64": (198, 0xC00000B7)}[os.uname().machine]
+    fail, allow = 0x00050000 | errno.EAFNOSUPPORT, 0x7FFF0000
+    load, equal, give = 0x20, 0x15, 0x06  # the architecture, the number and the first argument of the call
+    steps = [(load, 0, 0, 4), (equal, 0, 5, architecture), (load, 0, 0, 0), (equal, 0, 3, number), (load, 0, 0, 16),
+             (equal, 0, 1, socket.AF_INET6), (give, 0, 0, fail), (give, 0, 0, allow)]
+    code = b"".join(struct.pack("HBBI", *step) for step in steps)
+    libc = ctypes.CDLL(None, use_errno=True)
+    buffer = ctypes.create_string_buffer(code)
+    program_ = struct.pack("HxxxxxxP", len(steps), ctypes.addressof(buffer))
+    if libc.prctl(38, 1, 0, 0, 0) != 0 or libc.prctl(22, 2, program_, 0, 0) != 0:  # NO_NEW_PRIVS, SECCOMP
+        raise OSError(ctypes.get_errno(), "prctl")
+
+
+def kernel_without_ipv6(context):
+    if os.uname().machine not in ("x86_64", "aarch64"):
+        return
+    with Injector(listen=":0", prepare=without_ipv6) as injector:
+        check("where the kernel has no IPv6 it listens on IPv4", *is_served_within(5, injector, context))
+
+
 # ---- Under load.
 
 def load(injector, context, count, each=lambda number: None, reconnect=0):
@@ -325,6 +432,15 @@ def certificate_changes(injector, context):
     problems = load(injector, trust("second"), 100, reconnect=1)
     check("and the last one goes on being used", not problems, problems[:3])
     put_in_place("second")
+    # Behind links that stay, inotify sees nothing.
+    for name in ("third", "second"):
+        for kind in ("crt", "key"):
+            with open(path(f"{name}.{kind}"), "rb") as source, open(path(f"tls.second/tls.{kind}"), "wb") as target:
+                target.write(source.read())
+        injector.process.send_signal(signal.SIGHUP)
+        injector.said("the certificate was changed")
+        raw(injector, trust(name)).close()
+        check(f"SIGHUP makes it look at its files ({name})", True)
 
 
 def ends(injector, context):
@@ -376,7 +492,25 @@ def ends(injector, context):
     check("no answer was lost", len(problems) <= len(threads) and "an answer" not in problems, problems[:5])
 
 
+def expired():
+    subprocess.run(["openssl", "req", "-new", "-key", path("first.key"), "-subj", "/CN=old", "-out", path("old.csr")],
+                   check=True, capture_output=True)
+    subprocess.run(["openssl", "x509", "-req", "-in", path("old.csr"), "-signkey", path("first.key"), "-days", "-1",
+                    "-out", path("old.crt")], check=True, capture_output=True)
+    process = subprocess.Popen([program, "--cert", path("old.crt"), "--key", path("first.key"), "--template",
+                                path("proxy.yaml"), "--listen", "127.0.0.1:0"], stderr=subprocess.PIPE, text=True)
+    first = process.stderr.readline()
+    process.kill()
+    process.wait()
+    check("a certificate that has expired is said", "old.crt: the certificate has expired" in first, first)
+
+
 def usage():
+    with open(path("user.yaml"), "w", encoding="ascii") as file:
+        file.write("containers: [{name: a, securityContext: {runAsUser: -1}}]\n")
+    subprocess.run(["openssl", "ec", "-in", path("first.key"), "-aes128", "-passout", "pass:word", "-out", path("locked.key")],
+                   check=True, capture_output=True)
+
     def said(*options):
         result = subprocess.run([program, *options], capture_output=True, text=True, timeout=20)
         return result.returncode, result.stderr
@@ -388,7 +522,13 @@ def usage():
             ("no certificate", good + ["--cert", path("none")], "none: cannot be read"),
             ("a template that is none", good + ["--template", path("first.crt")], "first.crt"),
             ("no address", good + ["--listen", "nowhere"], "--listen: 'nowhere': expected ADDRESS:PORT"),
-            ("a Helm value that is not known", good + ["--set", "a=b"], "--set: 'a'")):
+            ("a name for an address", good + ["--listen", "localhost:0"], "cannot listen on 'localhost': expected an IP address"),
+            ("a key with a pass phrase", good + ["--key", path("locked.key")], "locked.key: expected a key without a pass phrase"),
+            ("a Helm value that is not known", good + ["--set", "a=b"], "--set: 'a'"),
+            ("a Helm value that is refused", good + ["--set", "meshConfig.proxyListenPort=99999"],
+             "--set meshConfig.proxyListenPort: '99999': expected a port"),
+            ("a template with a wrong user", good + ["--template", path("user.yaml")],
+             "user.yaml, line 1: container a: runAsUser: '-1': expected a number")):
         options = [option for i, option in enumerate(options)
                    if not any(option == later and option.startswith("--") for later in options[i + 1:])
                    and not (i > 0 and options[i - 1].startswith("--") and options[i - 1] in options[i + 1:])]
@@ -432,16 +572,20 @@ def manifests():
 
 def main():
     manifests()
-    for name in ("first", "second"):
+    for name in ("first", "second", "third"):
         certificate(name)
     put_in_place("first")
     for kind in ("crt", "key"):
         os.symlink("..data/tls." + kind, path("tls/tls." + kind))
     usage()
+    expired()
+    few_files(trust("first"))
+    kernel_without_ipv6(trust("first"))
     injector = Injector()
     try:
         context = trust("first")
         answers(injector, context)
+        rules_of_http(injector, context)
         versions_of_tls(injector, context)
         many_connections(injector, context)
         start = time.monotonic()
@@ -450,6 +594,7 @@ def main():
         check("with at most 32 MiB", injector.peak() <= 32 * MIB, injector.peak() // 1024)
         hostile(injector, context)
         slow(injector, context)
+        busy_connections(injector, context)
         check("with at most 96 MiB for all that", injector.peak() <= 96 * MIB, injector.peak() // 1024)
         certificate_changes(injector, context)
         check("it is the same process all the time", injector.process.poll() is None)

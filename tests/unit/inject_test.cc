@@ -181,6 +181,58 @@ TEST(Inject, AnotherTemplateTakesThePlaceOfTheFirst) {
   EXPECT_EQ(annotation(pod, "proxy.istio.io/overrides"), "");
 }
 
+// Numbers and booleans of YAML come back from the API server as JSON has them.
+TEST(Inject, AgainIsTheSameHoweverNumbersAreWritten) {
+  const std::string injected =
+      "containers: [{name: a, stdin: yes, securityContext: {runAsUser: 0x539}}]\n"
+      "volumes: [{name: v, configMap: {name: v, defaultMode: 0644}}]\n";
+  const std::string once = inject_into(plain_pod, injected).text;
+  EXPECT_THAT(once, HasSubstr("\"-u\", \"1337\""));
+  const std::string as_json = json_text(parse_documents(once, "a").list[0].root);
+  EXPECT_THAT(as_json, HasSubstr("\"defaultMode\":420"));
+  EXPECT_EQ(inject_into(as_json, injected).text, as_json);
+}
+
+TEST(Inject, OverridesCountBeforeThePodsOwnContainerWithoutAStatus) {
+  const std::string manifest =
+      "kind: Pod\nmetadata:\n  annotations:\n    proxy.istio.io/overrides: "
+      "'{\"containers\":[{\"name\":\"istio-proxy\",\"image\":\"mine\"}]}'\nspec: {containers: [{name: web}";
+  for (const std::string rest : {"]}\n", ", {name: istio-proxy, image: other}]}\n"}) {
+    const std::string once = inject_into(manifest + rest).text;
+    const Node pod = parse_documents(once, "a").list[0].root;
+    EXPECT_THAT(names(pod, "containers"), ElementsAre("web", "istio-proxy"));
+    EXPECT_EQ(container(pod, "containers", "istio-proxy").find("image")->text, "mine");
+    EXPECT_THAT(annotation(pod, "proxy.istio.io/overrides"), HasSubstr("mine"));
+    EXPECT_EQ(inject_into(once).text, once);
+  }
+}
+
+TEST(Inject, PortsOfOneNumberAreKept) {
+  const std::string injected =
+      "containers: [{name: dns, securityContext: {runAsUser: 1}, ports: [{containerPort: 53, protocol: TCP}, "
+      "{containerPort: 53, protocol: UDP}]}]\n";
+  const Node pod = pod_of("kind: Pod\nspec: {containers: [{name: dns, ports: [{containerPort: 80}]}]}\n", injected);
+  EXPECT_EQ(container(pod, "containers", "dns").find("ports")->items.size(), 3U);
+}
+
+TEST(Inject, VariablesAreTheMeshsAndOverThemThePods) {
+  const TemporaryFile file(
+      "kind: Pod\nmetadata: {annotations: {proxy.istio.io/config: '{proxyMetadata: {B: pod}}'}}\nspec: {}\n");
+  const TemporaryFile injected(proxy);
+  const TemporaryFile values("meshConfig: {defaultConfig: {proxyMetadata: {A: mesh, B: mesh, C: mesh, D: mesh}}}\n");
+  const TemporaryFile later("meshConfig: {defaultConfig: {proxyMetadata: {C: null}}}\n");
+  ManifestOptions options;
+  options.files = {file.path()};
+  options.injected = injected.path();
+  options.values = {values.path(), later.path()};
+  set_helm_values(options.set, "meshConfig.defaultConfig.proxyMetadata.D=null");
+  std::vector<std::string> ignored;
+  const Node pod = parse_documents(manifest::injected(options, ignored, ignored), "a").list[0].root;
+  const Node* variables = container(pod, "initContainers", "istio-init").find("env");
+  ASSERT_NE(variables, nullptr);
+  EXPECT_EQ(json_text(*variables), R"([{"name":"A","value":"mesh"},{"name":"B","value":"pod"}])");
+}
+
 TEST(Inject, LeavesAloneWhatIsNotInjected) {
   const std::string manifest =
       "# Nothing of this changes.\nkind: Pod\nmetadata: {name: web}   # not even this\nspec: {hostNetwork:   true}";
@@ -194,7 +246,31 @@ TEST(Inject, OtherDocumentsKeepEveryByte) {
   const std::string map = "kind: ConfigMap\ndata: {a:   \"b\"}\n# the end";
   const std::string text = inject_into(service + "---\n" + plain_pod + "--- # the map\n" + map).text;
   EXPECT_THAT(text, StartsWith(service + "---\nkind: Pod\n"));
-  EXPECT_TRUE(text.ends_with("--- # the map\n" + map + "\n")) << text;
+  EXPECT_TRUE(text.ends_with("--- # the map\n" + map)) << text;
+}
+
+// All that YAML 1.1 takes for the end of a line, and letters of several bytes.
+TEST(Inject, OtherDocumentsKeepEveryByteWhateverEndsTheirLines) {
+  const std::string byte_order_mark = "\xEF\xBB\xBF";
+  for (const std::string_view end : {"\n", "\r", "\r\n", "\u0085", "\u2028", "\u2029"}) {
+    const auto lines = [&](std::string text) {
+      for (std::size_t at = 0; (at = text.find('\n', at)) != std::string::npos; at += end.size())
+        text.replace(at, 1, end);
+      return text;
+    };
+    const std::string service = lines("kind: Service\n# é\u2028# x\n");
+    const std::string map = lines("---\nkind: ConfigMap\ndata: {a: 'é\u0085b'}\n");
+    const std::string pod = lines("---\n" + std::string(plain_pod));
+    for (const std::string& before : {std::string(), byte_order_mark}) {
+      const std::string text = inject_into(before + service + pod + map + pod + map).text;
+      EXPECT_THAT(text, StartsWith(before + service + "---\nkind: Pod\n"));
+      const auto second = text.find(map);
+      ASSERT_NE(second, std::string::npos) << text;
+      EXPECT_THAT(text.substr(second + map.size()), StartsWith("---\nkind: Pod\n"));
+      EXPECT_TRUE(text.ends_with(map)) << text;
+      EXPECT_EQ(parse_documents(text, "result").list.size(), 5U) << text;
+    }
+  }
 }
 
 // The proxy's uid as it will run: the pod's own container of the name says it last, in either list.
@@ -270,6 +346,20 @@ TEST(Template, WhatIsWrongIsSaid) {
       {"containers: [{name: a}, {name: a}]\n", "containers: 'a' is there already"},
       {"containers: [{name: a, securityContext: {runAsUser: root}}]\n",
        "container a: runAsUser: a string 'root': expected a number"},
+      {"containers: [{name: a, securityContext: {runAsUser: -1}}]\n",
+       "line 1: container a: runAsUser: '-1': expected a number from 0 to 4294967294"},
+      {"containers: [{name: a, image: no}]\n", "line 1: a: image: a boolean: expected a string"},
+      {"containers: [{name: a, securityContext: 5}]\n", "a: securityContext: a number: expected a mapping"},
+      {"containers: [{name: a, args: [a, 5]}]\n", "a: args: a number '5': expected a list of strings"},
+      {"containers: [{name: a}]\ninitContainers: [{name: istio-init, image: i, env: 5}]\n",
+       "line 2: istio-init: env: a number: expected a list"},
+      {"containers: [{name: a, env: [{name: A}, {name: A}]}]\n", "a: env: 'A' is there already"},
+      {"containers: [{name: a, volumeMounts: [{name: v, mountPath: /a}, {name: w, mountPath: /a}]}]\n",
+       "a: volumeMounts: '/a' is there already"},
+      {"containers: [{name: a, env: [{value: A}]}]\n", "a: env: expected a name"},
+      {"containers: [{name: a}]\ninitContainers: [{name: a}]\n", "containers: 'a' is among the initContainers already"},
+      {"containers: [{name: istio-init}]\n", "containers: 'istio-init': expected it among the initContainers"},
+      {"kind: Deployment\nspec: {containers: [{name: a}]}\n", "line 1: kind: 'Deployment': expected a pod's manifest"},
   };
   for (const auto& [injected, expected] : all)
     EXPECT_THAT(error_of(plain_pod, injected), HasSubstr(expected)) << injected;
@@ -279,6 +369,32 @@ TEST(Template, AProxyWithoutAUserIsLikelyAMistake) {
   EXPECT_THAT(inject_into(plain_pod, "containers: [{name: envoy}]\n").warnings,
               ElementsAre(HasSubstr("container envoy: no securityContext.runAsUser")));
   EXPECT_THAT(inject_into(plain_pod).warnings, IsEmpty());
+}
+
+TEST(Template, WhatTakesFromIstioInitWhatItNeedsIsLikelyAMistake) {
+  const std::string user = "securityContext does not say runAsUser: 0";
+  const std::string capability = "does not add the capability NET_ADMIN";
+  const std::pair<std::string, std::vector<std::string>> all[] = {
+      {"{}", {}},
+      {"{capabilities: {drop: [ALL]}}", {}},
+      {"{runAsUser: 0x0, capabilities: {add: [ALL]}}", {}},
+      {"{privileged: true, capabilities: {add: []}}", {}},
+      {"{runAsUser: 1337}", {user}},
+      {"{runAsNonRoot: yes}", {"runAsNonRoot: true: the kubelet will not start it"}},
+      {"{capabilities: {add: [NET_RAW]}}", {capability}},
+      {"null", {user, capability}},
+  };
+  for (const auto& [context, expected] : all) {
+    const std::string injected =
+        "containers: [{name: a, securityContext: {runAsUser: 1}}]\n"
+        "initContainers: [{name: istio-init, image: i, securityContext: " +
+        context + "}]\n";
+    const auto warnings = inject_into(plain_pod, injected).warnings;
+    ASSERT_EQ(warnings.size(), expected.size()) << context;
+    for (std::size_t i = 0; i < expected.size(); ++i)
+      EXPECT_THAT(warnings[i], HasSubstr("line 2: istio-init: ")) << context;
+    for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_THAT(warnings[i], HasSubstr(expected[i])) << context;
+  }
 }
 
 // ---- What is written reads back.

@@ -4,6 +4,8 @@
 
 #include <gmock/gmock.h>
 
+#include <memory>
+
 #include "manifest/arguments.h"
 #include "model/error.h"
 #include "options_text.h"
@@ -87,6 +89,28 @@ TEST(IstioInit, AnAnnotationIsAString) {
   EXPECT_THAT(error_of_manifest(with_annotation("a: [b]")), HasSubstr("a: a list: expected a string"));
   EXPECT_THAT(error_of_manifest("kind: Pod\nmetadata: {name: web, labels: {v: 1.0}}\n"),
               HasSubstr("FILE, line 2: Pod web: v: a number '1.0': expected a string"));
+}
+
+TEST(IstioInit, WhatIsWrongInAnAnnotationsDocumentIsRefusedWithItsPlaceThere) {
+  const std::pair<std::string, std::string> all[] = {
+      {"proxyMetadata: {A: true}", ", line 1: A: a boolean 'true': expected a string"},
+      {"interceptionMode: 5", ", line 1: interceptionMode: a number '5': expected a string"},
+      {"x", ", line 1: the document: a string 'x': expected one mapping"},
+      {"proxyMetadata: {A: '@/etc/passwd'}", ": proxyMetadata: A: '@/etc/passwd': expected the values themselves"},
+      {"proxyMetadata: {'': x}", ": proxyMetadata: '': expected the name of a variable"},
+      {"proxyMetadata: {A=B: x}", ": proxyMetadata: 'A=B': expected the name of a variable"},
+      {"proxyMetadata: {ISTIO_META_DNS_CAPTURE: maybe}", ": proxyMetadata: ISTIO_META_DNS_CAPTURE: 'maybe': expected"},
+  };
+  for (const auto& [config, expected] : all) {
+    EXPECT_THAT(error_of_manifest(with_annotation("proxy.istio.io/config: \"" + config + "\"")),
+                HasSubstr("FILE: Deployment shop/web: proxy.istio.io/config" + expected))
+        << config;
+  }
+}
+
+TEST(IstioInit, TheLabelIsSaidToBeOne) {
+  EXPECT_THAT(error_of_manifest("kind: Pod\nmetadata: {labels: {sidecar.istio.io/inject: maybe}}\n"),
+              HasSubstr("FILE: Pod: label sidecar.istio.io/inject: 'maybe': expected true or false"));
 }
 
 TEST(IstioInit, WhatIsNoObjectIsRefused) {
@@ -192,6 +216,48 @@ TEST(HelmValues, OfAFileAreStringsOrNumbers) {
               HasSubstr("line 3: global.proxy.includeIPRanges: a boolean 'true': expected a string or a number"));
 }
 
+std::vector<InitArgument> arguments_with(const std::vector<std::string>& files, const std::string& set = "") {
+  const TemporaryFile file("kind: Pod\n");
+  std::vector<std::unique_ptr<TemporaryFile>> values;
+  ManifestOptions options;
+  options.files = {file.path()};
+  for (const std::string& text : files) {
+    values.push_back(std::make_unique<TemporaryFile>(text));
+    options.values.push_back(values.back()->path());
+  }
+  if (!set.empty()) set_helm_values(options.set, set);
+  std::vector<std::string> warnings;
+  return manifest::arguments(options, warnings)[0].init.arguments;
+}
+
+TEST(HelmValues, OfNullAreTakenBack) {
+  const std::string first = "global: {proxy: {includeIPRanges: 10.0.0.0/8, statusPort: 5}}\n";
+  const auto range = [](const std::vector<InitArgument>& arguments) { return arguments.at(4).value; };
+  ASSERT_EQ(arguments_with({first}).at(4).option, "-i");
+  EXPECT_EQ(range(arguments_with({first})), "10.0.0.0/8");
+  for (const std::string later : {"global: {proxy: {includeIPRanges: null}}\n", "global: {proxy: ~}\n", "global:\n"}) {
+    EXPECT_EQ(range(arguments_with({first, later})), "*") << later;
+    EXPECT_EQ(range(arguments_with({first, later, first})), "10.0.0.0/8") << later;
+  }
+  EXPECT_EQ(range(arguments_with({first}, "global.proxy.includeIPRanges=null")), "*");
+  EXPECT_EQ(arguments_with({first}, "global.proxy.includeIPRanges=null").back().value, "15090,15021,5");
+}
+
+TEST(HelmValues, ThatNoPodCouldHaveAreRefusedWithoutOne) {
+  const auto error = [](const std::vector<std::string>& files, const std::string& set = "") {
+    return error_of([&] { (void)arguments_with(files, set); });
+  };
+  EXPECT_EQ(error({}, "global.proxy.includeInboundPorts=http"),
+            "--set global.proxy.includeInboundPorts: 'http': expected a port from 1 to 65535");
+  EXPECT_THAT(error({}, "meshConfig.proxyListenPort=99999"), HasSubstr("--set meshConfig.proxyListenPort: '99999'"));
+  EXPECT_THAT(error({}, "meshConfig.defaultConfig.proxyMetadata.ISTIO_META_DNS_CAPTURE=maybe"),
+              HasSubstr("proxyMetadata.ISTIO_META_DNS_CAPTURE: ISTIO_META_DNS_CAPTURE: 'maybe': expected"));
+  EXPECT_THAT(error({"global: {proxy: 5}\n"}), HasSubstr("line 1: global.proxy: a number '5': expected a mapping"));
+  EXPECT_THAT(error({"kind: ConfigMap\n"}), HasSubstr("kind: a string 'ConfigMap': expected Helm values, or an"));
+  EXPECT_THAT(error({"meshConfig: {defaultConfig: {proxyMetadata: {A: true}}}\n"}),
+              HasSubstr("meshConfig.defaultConfig.proxyMetadata.A: a boolean 'true': expected a string"));
+}
+
 // ---- --pod
 
 CommandLine parse_with_pod(const std::string& manifest, std::vector<std::string_view> arguments) {
@@ -248,6 +314,11 @@ TEST(Pod, IsOneThatIsInjectedAndStandsAlone) {
               }),
               HasSubstr("Helm values without a pod"));
   EXPECT_THAT(error_of([] { (void)parse_arguments({"sidetrack", "args"}); }), HasSubstr("args: no file given"));
+  EXPECT_THAT(error_of([] {
+                (void)parse_arguments({"sidetrack", "inject", "-f", "c", "--template", "a", "--template", "b"});
+              }),
+              HasSubstr("--template: 'b': expected one file, and 'a' is given already"));
+  EXPECT_THAT(error(pod, {"sidetrack", "render", "--pod", "a"}), HasSubstr("expected one file, and 'a' is given"));
   EXPECT_THAT(error_of([] {
                 (void)parse_arguments({"sidetrack", "render", "--pod", "-"});
               }),

@@ -60,7 +60,7 @@ TEST(Read, DocumentsAreNumberedAndEmptyOnesAreNull) {
   EXPECT_EQ(documents.list[3].number, 4U);
   EXPECT_FALSE(documents.list[0].marked);
   EXPECT_TRUE(documents.list[3].marked);
-  EXPECT_EQ(documents.list[3].first_line, 7U);
+  EXPECT_EQ(documents.list[3].begin, documents.text.rfind("---"));
   for (const std::string_view text : {"", "\n", "# a comment\n", "---\n", "null\n"})
     EXPECT_TRUE(parse_documents(std::string(text), "a.yaml").empty()) << text;
 }
@@ -114,6 +114,7 @@ TEST(Read, SaysWhereWhatIsWrong) {
       {"a: \"\\x\n", "a.yaml, line"},
       {"a: \x01\n", "not YAML: control characters are not allowed"},
       {"a: \xff\n", "not YAML: "},
+      {"é: é\nb: @c\n", "line 2: not YAML: found character that cannot start any token; a value that begins with @ is"},
       {"{\"a\": ", "a.yaml, line"},
   };
   for (const auto& [text, expected] : all) {

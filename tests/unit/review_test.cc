@@ -130,6 +130,12 @@ TEST(Review, RefusesWithTheSentenceThatKubectlShows) {
   EXPECT_EQ(response["status"]["code"], 400);
 }
 
+TEST(Review, NamesAPodWithoutAName) {
+  Json nameless = pod();
+  nameless["metadata"] = Json::array();
+  EXPECT_EQ(review(request(nameless).dump(), proxy(), {}).reason, "Pod shop/: metadata: a list: expected a mapping");
+}
+
 TEST(Review, LeavesAloneWhatIsNotToBeInjected) {
   const auto skipped = [](const Json& document) {
     const ReviewAnswer answer = review(document.dump(), proxy(), {});
@@ -153,6 +159,9 @@ TEST(Review, LeavesAloneWhatIsNotToBeInjected) {
   Json deployment = request(pod());
   deployment["request"]["kind"]["kind"] = "Deployment";
   EXPECT_EQ(skipped(deployment), "no_new_pod");
+  Json other = request(pod());
+  other["request"]["kind"]["group"] = "metrics.k8s.io";
+  EXPECT_EQ(skipped(other), "no_new_pod");
 }
 
 TEST(Review, WhatIsNoneIsAnError) {

@@ -241,6 +241,19 @@ TEST_F(CniTest, AWrongTargetIsToldWithTheReason) {
   }
 }
 
+// apply takes no --pod: what would program the manifest's rules has to be asked for.
+TEST_F(CniTest, WhatAManifestAsksForIsProgrammedByTheOptionsThatArgsPrints) {
+  const std::string file = SIDETRACK_SOURCE_DIR "/docs/deployment.yaml";
+  const Words verify = {program_under_test(), "verify", "--ip-families", "ipv4", "--pod", file};
+  const Output differs = pod.program(verify);
+  EXPECT_EQ(differs.exit_code, 6);
+  EXPECT_THAT(differs.err, HasSubstr("'sidetrack apply' with the options that 'sidetrack args' prints would program"));
+  pod.must({"ip", "link", "set", "lo", "up"});
+  const Output printed = pod.program({program_under_test(), "args", "-f", file});
+  pod.must({"sh", "-c", program_under_test() + " apply --ip-families ipv4 " + printed.out});
+  EXPECT_EQ(pod.program(verify).exit_code, 0);
+}
+
 // Without the rights to enter: exit 4, and what is needed.
 TEST_F(CniTest, EnteringNeedsARight) {
   const Occupant pause(pod, {});
