@@ -43,20 +43,13 @@ struct Run {
   ExitCode (*run)(CommandLine& line);
 };
 inline constexpr Run runs[] = {
-    {Command::apply, run_apply},
-    {Command::render, run_render},
-    {Command::diff, run_diff},
-    {Command::verify, run_verify},
-    {Command::show, run_show},
-    {Command::explain, run_explain},
-    {Command::map, run_map},
-    {Command::clean, run_clean},
-    {Command::doctor, run_doctor},
-    {Command::pods, run_pods},
-    {Command::args, run_args},
-    {Command::inject, run_inject},
-    {Command::cni, run_cni},
-    {Command::completion, run_completion},
+    {Command::apply, run_apply},   {Command::render, run_render},
+    {Command::diff, run_diff},     {Command::verify, run_verify},
+    {Command::show, run_show},     {Command::explain, run_explain},
+    {Command::map, run_map},       {Command::clean, run_clean},
+    {Command::doctor, run_doctor}, {Command::pods, run_pods},
+    {Command::args, run_args},     {Command::inject, run_inject},
+    {Command::cni, run_cni},       {Command::completion, run_completion},
 };
 
 // ---- What they share.
