@@ -60,7 +60,7 @@ std::optional<std::string> read_program(const std::string& path) {
     return std::nullopt;
   }
   std::string content;
-  errno = read_all(file.get(), SIZE_MAX, content);
+  errno = sidetrack::read_all(file.get(), SIZE_MAX, content);
   if (errno != 0) return std::nullopt;
   return content;
 }

@@ -20,9 +20,9 @@ namespace {
               fmt::format("{}: {}: {}: expected {}", place(file.name, node.line), what, given, expected));
 }
 
-class Reader {
+class ValuesReader {
  public:
-  Reader(HelmValues& values, const Documents& file) : values_(values), file_(file) {}
+  ValuesReader(HelmValues& values, const Documents& file) : values_(values), file_(file) {}
 
   void document(const Node& root) {
     if (root.type != Node::Type::mapping) refuse(file_, root, "the document", "a mapping of Helm values");
@@ -94,7 +94,7 @@ class Reader {
 void read_helm_values(HelmValues& values, const std::string& file) {
   const Documents documents = read_documents(file);
   for (const Document& document : documents.list) {
-    if (!document.root.is_null()) Reader(values, documents).document(document.root);
+    if (!document.root.is_null()) ValuesReader(values, documents).document(document.root);
   }
 }
 
