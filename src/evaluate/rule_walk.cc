@@ -86,7 +86,11 @@ class RuleWalk {
         return Ended::gone;
       }
       const LiveRule* previous = &entry != in.rules.data() ? &entry - 1 : nullptr;
-      if (!is_more_of(entry, previous)) ++number;
+      if (entry.number != 0) {
+        number = entry.number;
+      } else if (!is_more_of(entry, previous)) {
+        ++number;
+      }
       const std::size_t asked_before = asked_already(entry, previous, before);
       Truths truths = truths_of(entry, asked_before, before);
       before.clear();

@@ -32,6 +32,7 @@ struct LiveRule {
   Counters counters;
   bool ours = false;         // written by Sidetrack or by istio-iptables: ours to replace
   std::uint64_t handle = 0;  // nf_tables; 0 in iptables-legacy
+  unsigned number = 0;       // in its chain, of one that others are joined to (see space/join.h); 0: as it is counted
 };
 
 // A chain as it stands in the kernel, in order.

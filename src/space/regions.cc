@@ -5,6 +5,7 @@
 
 #include "evaluate/explain.h"
 #include "evaluate/route.h"
+#include "space/join.h"
 
 namespace sidetrack::space {
 namespace {
@@ -12,6 +13,11 @@ namespace {
 bool same_rule(const Step* a, const Step* b) {
   if (a == nullptr || b == nullptr) return a == b;
   return a->live == b->live && a->number == b->number && a->chain == b->chain && a->table == b->table;
+}
+
+std::vector<Side> with_joined_rules(std::vector<Side> sides) {
+  for (Side& side : sides) side.live = joined(std::move(side.live));
+  return sides;
 }
 
 }  // namespace
@@ -27,7 +33,7 @@ Universe Regions::universe_of(const std::vector<Side>& sides) {
 }
 
 Regions::Regions(std::vector<Side> sides)
-    : sides_(std::move(sides)), universe_(universe_of(sides_)), diagrams_(universe_, sets_) {
+    : sides_(with_joined_rules(std::move(sides))), universe_(universe_of(sides_)), diagrams_(universe_, sets_) {
   decisions_.resize(2);
   endings_ = {uncovered, no_such_packet};
 }

@@ -433,6 +433,28 @@ TEST(Effect, RandomEditsAreTheSameOnlyIfEveryPacketIs) {
   }
 }
 
+// ---- Long lists
+
+TEST(Join, ThousandsOfRangesAreOneRuleWithTheNumberOfTheFirst) {
+  std::string options = "-i * -b * --ip-families ipv4 -x ";
+  for (int i = 0; i < 1000; ++i) options += fmt::format("{}10.{}.{}.7", i == 0 ? "" : ",", i / 256, i % 256);
+  Side side = side_of(options, BackendKind::iptables_legacy);
+  const Side copy = side;
+  std::vector<Side> sides;
+  sides.push_back(std::move(side));
+  Regions regions(std::move(sides));
+  const Regions::Node root = regions.of(0);
+  EXPECT_LT(regions.followed(), 5000U);
+  Point point = regions.example(regions.ordinary(copy.pod, Direction::out, Family::ipv4));
+  point[index(Field::destination)] = value_of(*Address::parse("10.3.5.7"));
+  const Leaf leaf = regions.diagrams().at(root, point);
+  EXPECT_EQ(text(regions.decision(leaf).ending), "leaves untouched, by eth0");
+  const Trace first = explain(packet_of("out tcp 10.0.0.7:80 --uid 1000"), copy.pod, copy.live);
+  EXPECT_EQ(regions.decision(leaf).step->number, first.steps[first.decisive.back()].number);
+  point[index(Field::destination)] = value_of(*Address::parse("10.3.5.8"));
+  EXPECT_EQ(text(regions.decision(regions.diagrams().at(root, point)).ending), "127.0.0.1:15001 (Envoy outbound)");
+}
+
 TEST(ReadRule, UnderstandsWhatIsWritten) {
   for (const char* options : {"-i * -b * -d 15090", "-m TPROXY -i * -b 80 -o 22 --drop-invalid",
                               "-i 10.0.0.0/8,fd00::/8 -x 10.1.0.0/16 -q 80 -c net2 -k net1 -u 1,2 -g 5",

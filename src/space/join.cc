@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "space/join.h"
+
+#include <algorithm>
+#include <optional>
+
+namespace sidetrack::space {
+namespace {
+
+// Where the packet ends, so that the next rule is not asked; and nothing of it unknown, which each rule would be anew.
+bool may_join(const Rule& rule) {
+  const bool ends = std::holds_alternative<Verdict>(rule.target) || std::holds_alternative<Redirect>(rule.target);
+  return ends && std::ranges::none_of(rule.matches,
+                                      [](const Match& match) { return std::holds_alternative<UnknownMatch>(match); });
+}
+
+// Two lists of one kind, of which any value is enough.
+bool are_lists(const Match& a, const Match& b) {
+  if (a.index() != b.index() || is_negated(a) || is_negated(b)) return false;
+  if (const auto* one = std::get_if<AddressMatch>(&a)) {
+    const auto& other = std::get<AddressMatch>(b);
+    return one->end == other.end && !one->ranges.empty() && !other.ranges.empty() &&
+           one->ranges.front().family() == other.ranges.front().family();
+  }
+  // Of a source port it may only be known that it is one of many: whether a list has it is known for all or none.
+  if (const auto* one = std::get_if<PortMatch>(&a))
+    return one->end == End::destination && std::get<PortMatch>(b).end == End::destination;
+  if (const auto* one = std::get_if<OwnerMatch>(&a)) return one->kind == std::get<OwnerMatch>(b).kind;
+  return false;
+}
+
+void append(Match& to, const Match& from) {
+  const auto add = [](auto& list, const auto& more) { list.insert(list.end(), more.begin(), more.end()); };
+  if (auto* addresses = std::get_if<AddressMatch>(&to)) add(addresses->ranges, std::get<AddressMatch>(from).ranges);
+  if (auto* ports = std::get_if<PortMatch>(&to)) add(ports->ports, std::get<PortMatch>(from).ports);
+  if (auto* owners = std::get_if<OwnerMatch>(&to)) add(owners->ids, std::get<OwnerMatch>(from).ids);
+}
+
+// A rule and those that were joined to it, which differ from it in the list at `place` alone.
+struct Joined {
+  LiveRule rule;
+  std::optional<std::size_t> place;
+
+  // Whether it has taken the next one.
+  bool take(const LiveRule& next) {
+    const auto& own = rule.rule.matches;
+    const auto& others = next.rule.matches;
+    const bool alike = rule.ours == next.ours && rule.rule.families == next.rule.families &&
+                       own.size() == others.size() && rule.rule.target == next.rule.target && may_join(rule.rule);
+    if (!alike) return false;
+    std::optional<std::size_t> at = place;
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      if (place == i || own[i] == others[i]) continue;
+      if (at) return false;
+      at = i;
+    }
+    if (!at || !are_lists(own[*at], others[*at])) return false;
+    place = at;
+    append(rule.rule.matches[*at], others[*at]);
+    return true;
+  }
+};
+
+bool has_handle_of(const std::vector<LiveRule>& rules, std::size_t i, std::size_t j) {
+  return j < rules.size() && rules[i].handle != 0 && rules[i].handle == rules[j].handle;
+}
+
+void join(LiveChain& chain) {
+  std::vector<LiveRule> made;
+  std::optional<Joined> open;
+  const auto close = [&] {
+    if (open) made.push_back(std::move(open->rule));
+    open.reset();
+  };
+  unsigned number = 0;
+  for (std::size_t i = 0; i < chain.rules.size(); ++i) {
+    // A rule of nf_tables that is several here stays so.
+    const bool is_more = i > 0 && has_handle_of(chain.rules, i, i - 1);
+    if (!is_more) ++number;
+    const bool is_one = !is_more && !has_handle_of(chain.rules, i, i + 1);
+    if (is_one && open && open->take(chain.rules[i])) continue;
+    close();
+    LiveRule rule = chain.rules[i];
+    rule.number = number;
+    if (is_one) {
+      open = Joined{std::move(rule), {}};
+    } else {
+      made.push_back(std::move(rule));
+    }
+  }
+  close();
+  for (LiveRule& live : made) {
+    for (Match& match : live.rule.matches) {
+      auto* addresses = std::get_if<AddressMatch>(&match);
+      if (addresses != nullptr && addresses->ranges.size() > 1)
+        addresses->ranges = merged(std::move(addresses->ranges));
+    }
+  }
+  chain.rules = std::move(made);
+}
+
+}  // namespace
+
+std::vector<Live> joined(std::vector<Live> live) {
+  for (Live& one : live) {
+    for (LiveChain& chain : one.chains) join(chain);
+  }
+  return live;
+}
+
+}  // namespace sidetrack::space
