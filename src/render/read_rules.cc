@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "render/read_rules.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <nlohmann/json.hpp>
 
 #include "mesh/plan.h"
 #include "model/error.h"
 #include "model/printable.h"
 #include "render/read_rule.h"
-#include "system/file.h"
+#include "system/descriptor.h"
 #include "system/read_all.h"
 
 namespace sidetrack {
@@ -23,11 +25,11 @@ constexpr std::size_t largest = 64U << 20;
 
 std::string content_of(const std::string& path) {
   std::string text;
-  const bool is_standard_input = path == "-";
-  host::OpenedFile opened;
-  if (!is_standard_input) opened = host::open_regular(-1, path);
-  if (!opened.problem.empty()) throw Error(ExitCode::usage, fmt::format("{}: {}", excerpt(path), opened.problem));
-  const int error = read_all(is_standard_input ? STDIN_FILENO : opened.file.get(), largest, text);
+  Descriptor opened;
+  if (path != "-") opened = Descriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (path != "-" && !opened.valid())
+    throw Error(ExitCode::usage, fmt::format("{}: {}", excerpt(path), errno_words(errno)));
+  const int error = read_all(path == "-" ? STDIN_FILENO : opened.get(), largest, text);
   if (error != 0) throw Error(ExitCode::usage, fmt::format("{}: {}", excerpt(path), errno_words(error)));
   return text;
 }
@@ -147,13 +149,19 @@ Read read_document(const json& document) {
   return read;
 }
 
+// "[json.exception.parse_error.101] parse error at …" without what names the library.
+std::string_view without_name(std::string_view what) {
+  const auto end = what.find("] ");
+  return end == std::string_view::npos ? what : what.substr(end + 2);
+}
+
 Read read_file(const std::string& path) {
   const std::string text = content_of(path);
   constexpr const char* hint = "expected what `sidetrack render --format json` or `sidetrack show --json` writes";
   try {
     return read_document(json::parse(text));
   } catch (const json::exception& error) {
-    throw Error(ExitCode::usage, fmt::format("{}: {}", excerpt(path), printable(error.what())), hint);
+    throw Error(ExitCode::usage, fmt::format("{}: {}", excerpt(path), printable(without_name(error.what()))), hint);
   } catch (const Error& error) {
     throw Error(ExitCode::usage, fmt::format("{}: {}", excerpt(path), error.what()), hint);
   }
