@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <optional>
 
+#include "mesh/catalogue.h"
+#include "mesh/describe.h"
+
 namespace sidetrack::space {
 namespace {
 
@@ -36,10 +39,12 @@ void append(Match& to, const Match& from) {
   if (auto* owners = std::get_if<OwnerMatch>(&to)) add(owners->ids, std::get<OwnerMatch>(from).ids);
 }
 
-// A rule and those that were joined to it, which differ from it in the list at `place` alone.
+// A rule and those that were joined to it, which differ from it in the list at `place` alone, and are there for the
+// same reason.
 struct Joined {
   LiveRule rule;
   std::optional<std::size_t> place;
+  MeshRule reason{};
 
   // Whether it has taken the next one.
   bool take(const LiveRule& next) {
@@ -55,6 +60,8 @@ struct Joined {
       at = i;
     }
     if (!at || !are_lists(own[*at], others[*at])) return false;
+    if (!place) reason = describe(rule.rule).rule;
+    if (describe(next.rule).rule != reason) return false;
     place = at;
     append(rule.rule.matches[*at], others[*at]);
     return true;
@@ -83,7 +90,7 @@ void join(LiveChain& chain) {
     LiveRule rule = chain.rules[i];
     rule.number = number;
     if (is_one) {
-      open = Joined{std::move(rule), {}};
+      open = Joined{std::move(rule), {}, {}};
     } else {
       made.push_back(std::move(rule));
     }

@@ -288,8 +288,7 @@ TEST(Space, EveryPacketOfRandomOptionsEndsAsExplainSays) {
 TEST(Space, EveryPacketOfTheScenariosEndsAsExplainSays) {
   Random random(1);
   for (const char* options :
-       {"", "-i * -b * -d 15090,15021,15020", "-m TPROXY -i * -b * -d 15021", "-i * -b * -k net1",
-        "-i * -b * --redirect-dns --dns-server 10.96.0.53,fd00:96::53", "-m NONE",
+       {"-i * -b * -d 15090,15021,15020", "-m TPROXY -i * -b * -d 15021", "-m NONE",
         "-i 10.0.0.0/8,fd00::/8 -x 10.1.0.0/16 -o 22 -q 80 -b 8080 -c net2 -u 1337,1338 -g 5 --drop-invalid"}) {
     SCOPED_TRACE(options);
     const Plan plan = planned(options);
