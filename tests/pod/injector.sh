@@ -63,7 +63,7 @@ check "one of another namespace: is left as it is" is "$(field web-unlabelled '.
 namespace=shop check "the labelled one: becomes ready" becomes_ready web
 namespace=shop intercepted web 127.0.0.6 ::6 "$envoy"
 plain wrong '.metadata.annotations["traffic.sidecar.istio.io/includeInboundPorts"] = "http"' >"$webhook/wrong.json"
-namespace=shop check "a wrong annotation: kubectl says its name, its value and what was expected" refused injector.sidetrack.io "Pod wrong" \
+namespace=shop check "a wrong annotation: kubectl says its name, its value and what was expected" refused injector.sidetrack.io "Pod shop/wrong" \
   "traffic.sidecar.istio.io/includeInboundPorts: 'http': expected a port" -- <"$webhook/wrong.json"
 
 # ---- certificates change under load: each request of kube-apiserver must find the one or the other
