@@ -29,15 +29,19 @@ void say(const ApplyResult& result) {
   for (const std::string& warning : warnings(result)) warn(warning);
 }
 
+Request request(const CommandLine& line, const Plan& plan) {
+  return {.plan = &plan, .options = &line.applying, .to_prove = line.prove ? &line.config : nullptr};
+}
+
 void ask_kernel(const CommandLine& line, const Plan& plan) {
-  const ApplyResult result = check({.plan = &plan, .options = &line.applying}, *open_kernel(line, false));
+  const ApplyResult result = check(request(line, plan), *open_kernel(line, false));
   say(result);
   info(checked(result));
 }
 
 void program(const CommandLine& line, const Plan& plan) {
   const auto start = Clock::now();
-  const ApplyResult result = converge({.plan = &plan, .options = &line.applying}, *open_kernel(line, true));
+  const ApplyResult result = converge(request(line, plan), *open_kernel(line, true));
   say(result);
   info(applied(result, Clock::now() - start));
 }

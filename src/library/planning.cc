@@ -6,7 +6,7 @@
 
 namespace sidetrack {
 
-Plan plan_for(Config& config, const Names& names, const Place* place, bool dry_run) {
+HostFacts facts_for(Config& config, const Names& names, const Place* place, bool dry_run) {
   Host host;
   host.may_lack_addresses = dry_run;
   if (place != nullptr && place->root) {
@@ -14,7 +14,11 @@ Plan plan_for(Config& config, const Names& names, const Place* place, bool dry_r
     host.root = place->root->get();
     host.root_name = place->root_name;
   }
-  const HostFacts facts = gather(config, names, host);
+  return gather(config, names, host);
+}
+
+Plan plan_for(Config& config, const Names& names, const Place* place, bool dry_run) {
+  const HostFacts facts = facts_for(config, names, place, dry_run);
   return plan(config, facts);
 }
 

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "manifest/facts.h"
 #include "manifest/helm_values_file.h"
 #include "manifest/inject.h"
 #include "manifest/write.h"
@@ -74,15 +75,16 @@ std::string injected(const ManifestOptions& options, std::vector<std::string>& n
   return text;
 }
 
-OptionsOfPod options_of_pod(const ManifestOptions& options) {
-  Documents documents = read_documents(options.pod);
+namespace {
+
+// The one pod of --pod, which is a part of the documents.
+PodArguments the_pod(Documents& documents, const HelmValues& values) {
   std::vector<std::string> skipped;
   const auto pods = pod_templates(documents, skipped);
   const auto refuse = [&](const std::string& what, std::string hint) {
     throw Error(ExitCode::usage, fmt::format("{}: {}", excerpt(documents.name), what), std::move(hint));
   };
   if (pods.empty()) refuse(fmt::format("no pod: expected {}", kinds_with_pods), "");
-  const HelmValues values = helm_values(options);
   std::vector<PodArguments> with_rules;
   std::string without_rules;
   for (const PodTemplate& pod : pods) {
@@ -101,7 +103,23 @@ OptionsOfPod options_of_pod(const ManifestOptions& options) {
     refuse(fmt::format("{} pods that are injected: {}: expected one", titles.size(), fmt::join(titles, ", ")),
            "sidetrack args shows the options of each; kubectl get KIND NAME -o yaml prints one");
   }
-  return {words(with_rules[0].init), init_environment(with_rules[0].pod, values)};
+  return std::move(with_rules.front());
+}
+
+}  // namespace
+
+OptionsOfPod options_of_pod(const ManifestOptions& options) {
+  Documents documents = read_documents(options.pod);
+  const HelmValues values = helm_values(options);
+  const PodArguments pod = the_pod(documents, values);
+  return {words(pod.init), init_environment(pod.pod, values)};
+}
+
+lint::PodFacts facts_of_pod(const ManifestOptions& options) {
+  Documents documents = read_documents(options.pod);
+  HelmValues values = helm_values(options);
+  const PodTemplate pod = the_pod(documents, values).pod;
+  return facts_of(pod, metadata_of(pod, values).proxy);
 }
 
 }  // namespace sidetrack::manifest

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "lint/lint.h"
 #include "manifest/report.h"
 #include "options/options.h"
 
@@ -24,5 +25,7 @@ namespace sidetrack::manifest {
 // The options that the one pod of --pod stands for. Throws Error (usage) if the file has none or several, or if it is
 // not injected.
 [[nodiscard]] OptionsOfPod options_of_pod(const ManifestOptions& options);
+// What else that file says of it. Throws in the same way.
+[[nodiscard]] lint::PodFacts facts_of_pod(const ManifestOptions& options);
 
 }  // namespace sidetrack::manifest

@@ -62,9 +62,11 @@ Documents read_documents(const std::string& file) {
   };
   Descriptor opened(is_standard_input ? -1 : open(file.c_str(), O_RDONLY | O_CLOEXEC));
   if (!is_standard_input && !opened.valid()) refuse(errno);
+  static std::string of_standard_input;  // it can be read once, and a manifest may be asked for more than its options
   std::string text;
   const int error = read_all(is_standard_input ? STDIN_FILENO : opened.get(), largest_document, text);
   if (error != 0) refuse(error);
+  if (is_standard_input) text = of_standard_input += text;
   return parse_documents(std::move(text), name);
 }
 

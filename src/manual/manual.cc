@@ -122,6 +122,13 @@ has every packet that
 can be asked about, in regions that do not overlap, each with the rule that decides and an example to paste after
 .Cm sidetrack explain .
 )"},
+    {Command::lint,
+     R"(With options, or a manifest by
+.Fl -pod ,
+about these; without, about the rules that are there.
+Each finding has a code that stays the same, a packet that shows it, and what to do.
+Exits 6 if there are any.
+)"},
     {Command::clean, R"(Needs no options of the rules that it removes.
 Others' rules stay.
 )"},

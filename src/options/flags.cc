@@ -240,7 +240,7 @@ void set_owner_groups_exclude(CommandLine& line, const Given& given) {
 // ---- Who takes what.
 
 using enum Command;
-constexpr CommandSet asking = CommandSet(explain) | Command::map;  // about live rules, or those of a plan
+constexpr CommandSet asking = CommandSet(explain) | Command::map | Command::lint;  // about live rules, or those of a plan
 constexpr CommandSet all = asking | apply | render | diff | verify | show | clean | doctor;
 constexpr CommandSet planned = asking | apply | render | diff | verify;
 constexpr CommandSet printing = asking | diff | verify | show | doctor | pods | args | cni;  // as text or as JSON
@@ -265,6 +265,8 @@ constexpr CommandInfo command_table[] = {
      "sidetrack explain out tcp 10.96.0.10:443 --uid 1000"},
     {Command::map, "map", "[options]", {}, "what becomes of all traffic, and which option is the reason",
      "sidetrack map --plan -i '*' -b '*' -o 22"},
+    {Command::lint, "lint", "[options]", {}, "options or live rules: what has no effect, loops or escapes",
+     "sidetrack lint -i '*' -b '*' -x 10.0.0.0/8,10.1.0.0/16"},
     {clean, "clean", "[options]", {}, "remove every trace, whichever version, flags or backend left it",
      "sidetrack clean --netns blue"},
     {doctor, "doctor", "[options]", {}, "what this kernel and container allow, and what is missing",
@@ -290,7 +292,7 @@ constexpr ExitMeaning exit_code_table[] = {
      "the kernel lacks something: which rule, which extension, what to load"},
     {ExitCode::not_permitted, "not permitted", "not permitted: which capability is missing"},
     {ExitCode::busy, "busy", "busy: another writer holds the lock, or another program keeps changing the rules"},
-    {ExitCode::differs, "differs", "differs (verify, diff, pods, cni status)"},
+    {ExitCode::differs, "differs", "differs (verify, diff, pods, cni status), or findings (lint)"},
     {ExitCode::validation_failed, "validation failed", "validation failed"},
 };
 
@@ -354,6 +356,8 @@ constexpr Flag flag_table[] = {
      Group::run, apply, boolean<&ApplyOptions::strict>},
     {"check", '\0', {}, Kind::boolean, "", "", "",
      "check that the kernel would accept the rules", Group::run, apply, boolean<&CommandLine::check>},
+    {"prove", '\0', {}, Kind::boolean, "", "", "",
+     "refuse rules that break what they promise", Group::run, apply, boolean<&CommandLine::prove>},
     {"probe", '\0', {}, Kind::boolean, "", "", "",
      "try real connections, too", Group::run, verify, boolean<&CommandLine::probe>},
     {"clean", '\0', {}, Kind::boolean, "", "", "",

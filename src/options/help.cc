@@ -118,7 +118,9 @@ std::string help() {
 
 std::string help(Command command) {
   const CommandInfo& about = info(command);
-  std::string text = fmt::format("Usage: sidetrack {} {}\n{}\n", about.name, about.arguments, about.summary);
+  std::string text = fmt::format("Usage: sidetrack {} {}\n", about.name, about.arguments);
+  const std::string with_summary = fmt::format("{}: {}\n", text.substr(0, text.size() - 1), about.summary);
+  text = with_summary.size() <= screen_columns + 1 ? with_summary : text + fmt::format("{}\n", about.summary);
   for (const Section& section : sections(command)) text += text_of(section, command);
   return text + fmt::format("Example: {}\n", about.example);
 }

@@ -30,6 +30,7 @@ enum class Command : std::uint8_t {
   show,
   explain,
   map,
+  lint,
   clean,
   doctor,
   pods,
@@ -111,6 +112,7 @@ struct CommandLine {
   Color color = Color::automatic;       // --color
   Families printed = Families::both();  // --family: of render, map and dry runs; one alone
   bool check = false;                   // apply --check
+  bool prove = false;                   // apply --prove
   bool probe = false;                   // verify --probe
   bool watch = false;                   // show --watch, cni --watch
   bool clean = false;                   // diff --clean

@@ -91,6 +91,7 @@ bool takes_options_of_rules(const CommandLine& line) {
       return !line.clean && line.compared.empty();
     case Command::explain:
     case Command::map:
+    case Command::lint:
       return line.plan || !line.manifest.pod.empty();
     default:
       return false;
@@ -322,6 +323,9 @@ CommandLine parse(Arguments arguments, const Environment& environment, const Pod
     line.shell = static_cast<Shell>(choice_of_words(line, tokens.words, "shell"));
   if (line.command == Command::cni)
     line.cni.action = static_cast<CniAction>(choice_of_words(line, tokens.words, "action"));
+  // What is asked about options is not asked about the live rules.
+  line.plan |= line.command == Command::lint &&
+               std::ranges::any_of(tokens.flags, [](const auto& given) { return given.flag->group == Group::traffic; });
   line.packet.words = tokens.words;
   if (line.command == Command::diff) line.compared = tokens.words;
   refuse_words(line, tokens, arguments);

@@ -154,19 +154,27 @@ Box Regions::ordinary(const PodView& pod, Direction way, Family family) {
   return box;
 }
 
-// All that is not ordinary is no such packet; the rest is uncovered.
-Regions::Node Regions::outside_ordinary(const PodView& pod) {
+// All that is in none of the boxes is no such packet; the rest is uncovered.
+Regions::Node Regions::outside(std::span<const Box> boxes) {
   constexpr Leaf inside = 2;
   Node marked = diagrams_.nothing();
-  for (const Family family : {Family::ipv4, Family::ipv6}) {
-    for (const Direction way : {Direction::out, Direction::in, Direction::lo})
-      marked = diagrams_.with(marked, ordinary(pod, way, family), inside);
+  for (const Box& box : boxes) {
+    if (std::ranges::find(box, Sets::empty) == box.end()) marked = diagrams_.with(marked, box, inside);
   }
   return diagrams_.mapped(marked, [](Leaf leaf) { return leaf == inside ? uncovered : no_such_packet; });
 }
 
-Regions::Node Regions::of(std::size_t number, Scope scope) {
-  Node root = scope == Scope::everything ? diagrams_.nothing() : outside_ordinary(sides_[number].pod);
+Regions::Node Regions::outside_ordinary(const PodView& pod) {
+  std::vector<Box> boxes;
+  for (const Family family : {Family::ipv4, Family::ipv6}) {
+    for (const Direction way : {Direction::out, Direction::in, Direction::lo})
+      boxes.push_back(ordinary(pod, way, family));
+  }
+  return outside(boxes);
+}
+
+// Packets are followed until none is uncovered.
+Regions::Node Regions::completed(Node root, std::size_t number) {
   while (const auto open = diagrams_.first_uncovered(root)) {
     Box box{};
     const Leaf leaf = decide(example(*open), sides_[number], box);
@@ -174,6 +182,12 @@ Regions::Node Regions::of(std::size_t number, Scope scope) {
   }
   return root;
 }
+
+Regions::Node Regions::of(std::size_t number, Scope scope) {
+  return completed(scope == Scope::everything ? diagrams_.nothing() : outside_ordinary(sides_[number].pod), number);
+}
+
+Regions::Node Regions::of(std::size_t number, std::span<const Box> boxes) { return completed(outside(boxes), number); }
 
 Regions::Node Regions::ordinary_part(Node root, const PodView& pod) {
   return diagrams_.combined(root, outside_ordinary(pod),

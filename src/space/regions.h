@@ -47,6 +47,8 @@ class Regions {
 
   // The diagram of a side: its leaves are decisions.
   [[nodiscard]] Node of(std::size_t side, Scope scope = Scope::everything);
+  // The same of the packets of these boxes alone; all others are no such packet.
+  [[nodiscard]] Node of(std::size_t side, std::span<const Box> boxes);
   [[nodiscard]] const Decision& decision(Leaf leaf) const { return decisions_[leaf]; }
   // The same number for all decisions that end alike.
   [[nodiscard]] Leaf by_ending(Leaf leaf) const { return endings_[leaf]; }
@@ -71,7 +73,9 @@ class Regions {
  private:
   static Universe universe_of(const std::vector<Side>& sides);
   Leaf decide(const Point& point, const Side& side, Box& box);
+  Node outside(std::span<const Box> boxes);
   Node outside_ordinary(const PodView& pod);
+  Node completed(Node root, std::size_t side);
   Leaf leaf_of(Ending ending, const Step* step);
 
   std::vector<Side> sides_;

@@ -22,6 +22,7 @@ namespace sidetrack {
 struct Request {
   const Plan* plan = nullptr;
   const ApplyOptions* options = nullptr;  // not asked by clean
+  const Config* to_prove = nullptr;       // what the plan was made of; nothing: its promises are not proven
 };
 
 // The rules of one backend: put in the place of all that is ours there, or removed.

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "lint/lint.h"
 #include "model/error.h"
 #include "model/iptables.h"
 #include "model/routing.h"
@@ -55,6 +56,7 @@ class Executor {
       : request_(request), survey_(survey), kernel_(kernel), result_(result) {}
 
   void execute(const Decision& decision) {
+    if (!decision.attempts.empty()) require_promises(decision.attempts.front());
     const HeldSignals held;
     const Routing added = kernel_.add(decision.add);
     bool changed = added != Routing{};
@@ -82,6 +84,7 @@ class Executor {
   std::vector<std::string> check(const Decision& decision) {
     std::vector<std::string> unchecked;
     for_first_possible(decision, [&](const Attempt& attempt) {
+      require_promises(attempt);
       require_no_obstacles(attempt);
       result_.backend = attempt.backend;
       if (puts(attempt)) unchecked = kernel_.check(changes(attempt.commits.front()));
@@ -112,6 +115,20 @@ class Executor {
     if (!skipped.empty()) throw none_left(skipped);
   }
 
+  // --prove: before anything is changed.
+  void require_promises(const Attempt& attempt) {
+    if (request_.to_prove == nullptr || !attempt.backend) return;
+    Survey survey = survey_;
+    if (!survey.pod) survey.pod = read_pod();
+    const lint::Findings broken =
+        lint::unkept(*request_.to_prove, *request_.plan, after_apply(*request_.plan, *attempt.backend, survey));
+    if (broken.empty()) return;
+    std::string all;
+    for (const lint::Finding& one : broken) all += "\n  " + lint::one_line(one);
+    throw Error(ExitCode::validation_failed, "the rules would break what they promise; nothing was changed:" + all,
+                "'sidetrack lint' says what to do about each");
+  }
+
   // They are warned of; --strict applies nothing.
   void require_no_obstacles(const Attempt& attempt) {
     if (request_.plan == nullptr || !attempt.backend) return;
@@ -130,6 +147,7 @@ class Executor {
   bool first_that_takes(const Decision& decision, std::optional<BackendKind>& backend) {
     bool changed = false;
     for_first_possible(decision, [&](const Attempt& attempt) {
+      if (&attempt != &decision.attempts.front()) require_promises(attempt);
       require_no_obstacles(attempt);
       carry_out(attempt);
       backend = attempt.backend;

@@ -46,17 +46,22 @@ std::optional<std::uint32_t> take(std::vector<std::string>& words, std::string_v
 
 }  // namespace
 
-Plan planned(std::string_view options) {
+HostFacts asked(std::string_view options, CommandLine& line) {
   std::vector<std::string> words = split(options);
   if (options.find("--ip-families") == std::string_view::npos) {
     words.insert(words.end(), {"--ip-families", "ipv4,ipv6"});
   }
   words.insert(words.end(), {"--plan", "out", "tcp", "192.0.2.1:1"});
-  CommandLine line = parsed(std::move(words));
+  line = parsed(std::move(words));
   Host nothing;
   nothing.may_lack_addresses = true;
   nothing.passwd = nothing.group = "/nonexistent";
-  const HostFacts facts = gather(line.config, line.names, nothing);
+  return gather(line.config, line.names, nothing);
+}
+
+Plan planned(std::string_view options) {
+  CommandLine line;
+  const HostFacts facts = asked(options, line);
   return plan(line.config, facts);
 }
 

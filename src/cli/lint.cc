@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "lint/lint.h"
+
+#include "cli/commands.h"
+#include "cli/log.h"
+#include "library/planning.h"
+#include "manifest/arguments.h"
+#include "render/lint.h"
+
+namespace sidetrack::cli {
+namespace {
+
+lint::Findings of_options(CommandLine& line, const std::optional<Place>& place) {
+  const HostFacts facts = facts_for(line.config, line.names, place ? &*place : nullptr, line.dry_run);
+  for (const std::string& warning : facts.warnings) warn(warning);
+  const bool in_pod = line.pid || !line.netns.empty();
+  std::optional<lint::PodFacts> manifest;
+  if (!line.manifest.pod.empty()) manifest = manifest::facts_of_pod(line.manifest);
+  return lint::lint_options({.config = line.config,
+                             .facts = facts,
+                             .pod = in_pod ? std::optional(read_pod()) : std::nullopt,
+                             .manifest = manifest ? &*manifest : nullptr});
+}
+
+}  // namespace
+
+ExitCode run_lint(CommandLine& line) {
+  const auto place = enter_target(line);
+  const lint::Findings found = line.plan ? of_options(line, place) : lint::lint_live(read_pod(), read_live(line));
+  print(line.format == Format::json ? lint_json(found) : lint_text(found, colored(line)));
+  return found.empty() ? ExitCode::done : ExitCode::differs;
+}
+
+}  // namespace sidetrack::cli

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Which options, or values of options, make no difference to any packet.
+#pragma once
+
+#include <vector>
+
+#include "lint/lint.h"
+
+namespace sidetrack::lint {
+
+// Options without effect, and values without effect of those that have one.
+[[nodiscard]] Findings without_effect(const Subject& subject);
+// The same of rules that are there, by the options that they would be asked for.
+[[nodiscard]] Findings without_effect(const PodView& pod, const std::vector<Live>& live);
+
+}  // namespace sidetrack::lint

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "lint/lint.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "evaluate/explain.h"
+#include "lint/effects.h"
+#include "lint/promises.h"
+#include "mesh/catalogue.h"
+#include "model/ports.h"
+
+namespace sidetrack::lint {
+namespace {
+
+using namespace space;
+
+// What the kubelet and Prometheus ask the proxy itself.
+constexpr std::uint16_t ports_of_proxy[] = {15020, 15021, 15090};
+
+std::string name_of(std::uint16_t port) {
+  const auto* const found = std::ranges::find(named_ports, port, &NamedPort::port);
+  return found == std::end(named_ports) ? std::string() : fmt::format(" ({})", found->name);
+}
+
+void append(Findings& all, Findings more) { std::ranges::move(more, std::back_inserter(all)); }
+
+Findings findings_of(Regions& regions, Regions::Node root, const std::vector<Promise>& promises) {
+  Findings all;
+  for (const Broken& one : broken(regions, root, promises)) all.push_back(finding_of(regions, one));
+  return all;
+}
+
+// Inbound to this port is not to be captured.
+Promise left_alone(Regions& regions, const PodView& pod, const Proxy& proxy, Family family, std::uint16_t port) {
+  Promise made;
+  made.box = regions.ordinary(pod, Direction::in, family);
+  made.box[index(Field::protocol)] = regions.sets().single(0);
+  made.box[index(Field::destination_port)] = regions.sets().single(port);
+  made.kept = [ports = proxy.inbound_ports, sets = &regions.sets()](const Ending& ending, const Box& box) {
+    return !is_taken(ending, box, ports, *sets);
+  };
+  return made;
+}
+
+// Of two families that end alike the first is enough.
+void add_first(Findings& all, Regions& regions, Regions::Node root, const std::vector<Promise>& promises) {
+  const std::vector<Broken> found = broken(regions, root, promises);
+  if (!found.empty()) all.push_back(finding_of(regions, found.front()));
+}
+
+Findings captured_ports_of_proxy(Regions& regions, Regions::Node root, const PodView& pod, const Proxy& proxy) {
+  Findings all;
+  for (const std::uint16_t port : ports_of_proxy) {
+    std::vector<Promise> promises;
+    for (const Family family : {Family::ipv4, Family::ipv6}) {
+      Promise promise = left_alone(regions, pod, proxy, family, port);
+      promise.code = Code::proxy_port_captured;
+      promise.about = fmt::format("inbound tcp to port {}{}", port, name_of(port));
+      promise.asked = "the proxy answers there itself, without its inbound listener";
+      promise.remedy = fmt::format("add {} to -d", port);
+      promises.push_back(std::move(promise));
+    }
+    add_first(all, regions, root, promises);
+  }
+  return all;
+}
+
+// ---- Of a manifest.
+
+Findings captured_probes(Regions& regions, Regions::Node root, const PodView& pod, const Proxy& proxy,
+                         const PodFacts& manifest) {
+  Findings all;
+  for (const Probe& probe : manifest.probes) {
+    std::vector<Promise> promises;
+    for (const Family family : {Family::ipv4, Family::ipv6}) {
+      Promise promise = left_alone(regions, pod, proxy, family, probe.port);
+      promise.code = Code::probe_port_captured;
+      promise.about = fmt::format("container {}: {} on port {}", probe.container, probe.kind, probe.port);
+      promise.asked = "the kubelet asks without the mutual TLS that the proxy may want";
+      promise.remedy = fmt::format(
+          "let the injector rewrite it (annotation sidecar.istio.io/rewriteAppHTTPProbers: \"true\"), or add {} to "
+          "traffic.sidecar.istio.io/excludeInboundPorts",
+          probe.port);
+      promises.push_back(std::move(promise));
+    }
+    add_first(all, regions, root, promises);
+  }
+  return all;
+}
+
+Findings running_as_proxy(Regions& regions, Regions::Node root, const PodView& pod, const Config& config,
+                          const PodFacts& manifest) {
+  Findings all;
+  const auto has = [](const std::vector<std::uint32_t>& ids, const std::optional<std::uint32_t>& id) {
+    return id && std::ranges::find(ids, *id) != ids.end();
+  };
+  for (const Container& container : manifest.containers) {
+    const bool by_uid = has(config.proxy_uids, container.uid);
+    const bool by_gid = has(config.proxy_gids, container.gid);
+    if ((!by_uid && !by_gid) || (config.outbound_ranges.empty() && config.outbound_ports.empty())) continue;
+    Box box = regions.ordinary(pod, Direction::out, Family::ipv4);
+    const auto only = [&](Field field, const std::optional<std::uint32_t>& id) {
+      if (id) box[index(field)] = regions.sets().single(*id);
+    };
+    only(Field::uid, container.uid);
+    only(Field::gid, container.gid);
+    box[index(Field::protocol)] = regions.sets().single(0);
+    const Point point = regions.example(box);
+    Finding made;
+    made.code = Code::runs_as_proxy;
+    made.subject = fmt::format("container {}", container.name);
+    made.message = fmt::format("runs with {} {}, which {} the proxy's: nothing that it sends is captured",
+                               by_uid ? "uid" : "gid", by_uid ? *container.uid : *container.gid, "is");
+    made.witness = explain_words(regions.universe().packet(point));
+    made.ending = text(regions.decision(regions.diagrams().at(root, point)).ending);
+    made.remedy = fmt::format("give it another {} in its securityContext", by_uid ? "runAsUser" : "runAsGroup");
+    all.push_back(std::move(made));
+  }
+  return all;
+}
+
+// ---- Of live rules.
+
+template <typename Use>
+void each_rule_of_ours(const std::vector<Live>& live, const Use& use) {
+  for (const Live& one : live) {
+    for (const LiveChain& chain : one.chains) {
+      for (const LiveRule& rule : chain.rules) {
+        if (rule.ours) use(rule.rule);
+      }
+    }
+  }
+}
+
+// As its rules have it: whose traffic they return, and which ports they redirect to.
+Proxy proxy_of(const std::vector<Live>& live) {
+  Proxy made;
+  const auto owners = [&](const Rule& rule) {
+    for (const Match& match : rule.matches) {
+      const auto* owner = std::get_if<OwnerMatch>(&match);
+      if (owner == nullptr) continue;
+      std::vector<IdRange>& ids = owner->kind == OwnerKind::uid ? made.uids : made.gids;
+      for (const IdRange& id : owner->ids) {
+        if (std::ranges::find(ids, id) == ids.end()) ids.push_back(id);
+      }
+    }
+  };
+  const auto port = [](const Rule& rule, std::vector<std::uint16_t>& ports) {
+    if (const auto* redirect = std::get_if<Redirect>(&rule.target)) ports.push_back(redirect->port);
+    if (const auto* tproxy = std::get_if<Tproxy>(&rule.target)) ports.push_back(tproxy->port);
+  };
+  each_rule_of_ours(live, [&](const Rule& rule) {
+    switch (kind_of(rule)) {
+      case MeshRule::proxy_return:
+      case MeshRule::proxy_or_group_return:
+      case MeshRule::proxy_to_itself:
+      case MeshRule::app_to_itself:
+      case MeshRule::tproxy_mark_proxy:
+      case MeshRule::dns_proxy_query:
+        return owners(rule);
+      case MeshRule::outbound_listener:
+      case MeshRule::dns_redirect:
+        return port(rule, made.outbound_ports);
+      case MeshRule::tproxy_listener:
+        return port(rule, made.inbound_ports);
+      case MeshRule::inbound_listener:
+        return port(rule, made.inbound_ports);
+      default:
+        return;
+    }
+  });
+  return made;
+}
+
+// What our rules alone would do.
+std::vector<Live> ours_alone(std::vector<Live> live) {
+  for (Live& one : live) {
+    for (LiveChain& chain : one.chains) {
+      chain.policy = Verdict::accept;
+      chain.dormant = false;
+      std::erase_if(chain.rules, [](const LiveRule& rule) { return !rule.ours; });
+    }
+  }
+  return live;
+}
+
+// What is captured by our rules alone, and not by all.
+Findings taken_by_others(Regions& regions, const Proxy& proxy) {
+  std::vector<std::uint16_t> ports = proxy.outbound_ports;
+  ports.insert(ports.end(), proxy.inbound_ports.begin(), proxy.inbound_ports.end());
+  std::map<std::pair<Leaf, Leaf>, Leaf> pairs;
+  std::vector<std::pair<Leaf, Leaf>> leaves{{}, {}};
+  const Regions::Node all = regions.of(0, Scope::ordinary);
+  const Regions::Node ours = regions.of(1, Scope::ordinary);
+  const Regions::Node both = regions.diagrams().combined(all, ours, [&](Leaf a, Leaf b) {
+    if (a == no_such_packet) return no_such_packet;
+    const auto [found, added] = pairs.try_emplace({a, b}, static_cast<Leaf>(leaves.size()));
+    if (added) leaves.emplace_back(a, b);
+    return found->second;
+  });
+  Promise promise;
+  promise.code = Code::taken_by_others;
+  promise.remedy = "make an exception in the rule of the other program, or leave this traffic out";
+  std::map<std::pair<Value, Leaf>, Broken> found;  // by way and how it ends
+  regions.for_each(both, [&](const Box& box, const Box& whole, Leaf leaf) {
+    if (leaf == no_such_packet) return;
+    const auto& [a, b] = leaves[leaf];
+    const auto taken = [&](Leaf one) { return is_taken(regions.decision(one).ending, box, ports, regions.sets()); };
+    if (regions.by_ending(a) == regions.by_ending(b) || !taken(b) || taken(a)) return;
+    double share = 1;
+    for (std::size_t i = 0; i < field_count; ++i) share *= regions.sets().share(box[i], whole[i]);
+    const Value way = regions.sets().intervals(box[index(Field::way)]).front().first;
+    Broken& known = found[{way, a}];
+    if (known.promise != nullptr && known.share >= share) return;
+    known = {&promise, box, a, share, regions.decision(a).ending.kind != Outcome::Kind::unknown};
+  });
+  Findings findings;
+  for (const auto& [key, one] : found) {
+    const auto values = [&](Field field) {
+      return static_cast<std::size_t>(regions.sets().intervals(one.box[index(field)]).front().first);
+    };
+    constexpr std::string_view ways[] = {"outbound", "inbound", "to itself:"};
+    constexpr std::string_view protocols[] = {"tcp", "udp", "icmp"};
+    promise.about = fmt::format("{} {}", ways[values(Field::way)], protocols[values(Field::protocol)]);
+    promise.asked = "the sidecar's rules alone capture it";
+    findings.push_back(finding_of(regions, one));
+  }
+  return findings;
+}
+
+// IPv4 is captured, and IPv6 of a pod that has it is not.
+Findings missing_family(Regions& regions, Regions::Node root, const PodView& pod, const Proxy& proxy) {
+  const bool has_ipv6 = std::ranges::any_of(pod.interfaces, [](const Interface& interface) {
+    return interface.name != "lo" && std::ranges::any_of(interface.addresses, [](const InterfaceAddress& one) {
+             return one.address.family == Family::ipv6 && !one.address.is_link_local();
+           });
+  });
+  if (!has_ipv6) return {};
+  Findings all;
+  for (const Direction way : {Direction::out, Direction::in}) {
+    const auto& ports = way == Direction::out ? proxy.outbound_ports : proxy.inbound_ports;
+    const auto box_of = [&](Family family) {
+      Box box = regions.ordinary(pod, way, family);
+      box[index(Field::protocol)] = regions.sets().single(0);
+      return box;
+    };
+    const auto is_captured = [&](Family family) {
+      return !regions.diagrams().is_within(root, box_of(family), [&](Leaf leaf) {
+        return leaf == no_such_packet ||
+               !is_taken(regions.decision(leaf).ending, box_of(family), ports, regions.sets());
+      });
+    };
+    if (!is_captured(Family::ipv4) || is_captured(Family::ipv6)) continue;
+    Promise promise;
+    promise.code = Code::family_not_captured;
+    promise.about = fmt::format("{} tcp, IPv6", way == Direction::out ? "outbound" : "inbound");
+    promise.asked = "IPv4 is captured, IPv6 is not";
+    promise.remedy = "apply with --dual-stack, or take the IPv6 address from the pod";
+    promise.box = box_of(Family::ipv6);
+    promise.kept = [](const Ending& ending, const Box&) { return ending.kind == Outcome::Kind::unroutable; };
+    add_first(all, regions, root, {promise});
+  }
+  return all;
+}
+
+}  // namespace
+
+Findings unkept(const Config& config, const Plan& plan, Side after) {
+  std::vector<Side> sides;
+  sides.push_back(std::move(after));
+  Regions regions(std::move(sides));
+  const std::vector<Promise> all = promises(regions, regions.side(0).pod, config, plan);
+  std::vector<Box> boxes;
+  for (const Promise& one : all) boxes.push_back(one.box);
+  return findings_of(regions, regions.of(0, boxes), all);
+}
+
+Findings lint_options(const Subject& subject) {
+  Findings all = without_effect(subject);
+  const Plan asked = plan(subject.config, subject.facts);
+  PodView pod = subject.pod ? *subject.pod : assumed_pod(asked);
+  drop_our_rules(pod);
+  add(pod, asked.routing);
+  if (!subject.pod && !asked.families.contains(Family::ipv6)) {  // nothing says that there is any
+    for (Interface& interface : pod.interfaces)
+      std::erase_if(interface.addresses,
+                    [](const InterfaceAddress& one) { return one.address.family == Family::ipv6; });
+  }
+  std::vector<Side> sides;
+  sides.push_back({pod, {as_live(asked.ruleset, BackendKind::iptables_nft)}});
+  Regions regions(std::move(sides));
+  const Regions::Node root = regions.of(0, Scope::ordinary);
+  append(all, findings_of(regions, root, promises(regions, pod, subject.config, asked)));
+  const Proxy proxy = lint::proxy_of(subject.config);
+  append(all, captured_ports_of_proxy(regions, root, pod, proxy));
+  if (subject.manifest != nullptr) {
+    append(all, captured_probes(regions, root, pod, proxy, *subject.manifest));
+    append(all, running_as_proxy(regions, root, pod, subject.config, *subject.manifest));
+  }
+  return all;
+}
+
+Findings lint_live(const PodView& pod, const std::vector<Live>& live) {
+  const Proxy proxy = proxy_of(live);
+  Findings all = without_effect(pod, live);
+  Regions regions({{pod, live}, {pod, ours_alone(live)}});
+  const Regions::Node root = regions.of(0, Scope::ordinary);
+  append(all, findings_of(regions, root, promises_of_proxy(regions, pod, proxy, Families::both())));
+  append(all, taken_by_others(regions, proxy));
+  append(all, missing_family(regions, root, pod, proxy));
+  append(all, captured_ports_of_proxy(regions, root, pod, proxy));
+  return all;
+}
+
+}  // namespace sidetrack::lint

@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "lint/promises.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "evaluate/explain.h"
+#include "mesh/describe.h"
+#include "model/iptables.h"
+#include "model/ports.h"
+
+namespace sidetrack::lint {
+namespace {
+
+using namespace space;
+
+// As Field::protocol.
+constexpr Value tcp = 0;
+constexpr Value udp = 1;
+
+std::vector<Ending> each_of(const Ending& ending) {
+  return ending.either.empty() ? std::vector{ending} : ending.either;
+}
+
+// Sets of values of the options.
+class Boxes {
+ public:
+  Boxes(Regions& regions, const PodView& pod) : regions_(regions), sets_(regions.sets()), pod_(pod) {}
+
+  // New connections between hosts, without a mark, of sockets that are bound to nothing.
+  [[nodiscard]] Box usual(Direction way, Family family, Value protocol) {
+    Box box = regions_.ordinary(pod_, way, family);
+    at(box, Field::protocol) = sets_.single(protocol);
+    at(box, Field::mark) = sets_.single(regions_.universe().mark_class(0));
+    if (way != Direction::in) at(box, Field::interface) = sets_.single(0);
+    return box;
+  }
+
+  static Sets::Id& at(Box& box, Field field) { return box[index(field)]; }
+  void only(Box& box, Field field, Sets::Id values) { at(box, field) = sets_.both(at(box, field), values); }
+  void but(Box& box, Field field, Sets::Id values) { at(box, field) = sets_.without(at(box, field), values); }
+
+  template <typename Numbers>
+  Sets::Id numbers(const Numbers& list) {
+    Intervals all;
+    for (const auto number : list) all.push_back({number, number});
+    return sets_.of(normal(std::move(all)));
+  }
+  Sets::Id ids(const std::vector<IdRange>& list) {
+    Intervals all;
+    for (const IdRange& range : list) all.push_back({range.first, range.last});
+    return sets_.of(normal(std::move(all)));
+  }
+  Sets::Id addresses(const std::vector<AddressRange>& list, Family family) {
+    Intervals all;
+    for (const AddressRange& range : list) {
+      if (range.family() == family) all.push_back({value_of(range.first), value_of(range.last)});
+    }
+    return sets_.of(normal(std::move(all)));
+  }
+  Sets::Id interfaces(const std::vector<std::string>& names) {
+    Intervals all;
+    const auto& known = regions_.universe().interfaces;
+    for (std::size_t i = 0; i < known.size(); ++i) {
+      if (std::ranges::find(names, known[i]) != names.end()) all.push_back({i, i});
+    }
+    return sets_.of(normal(std::move(all)));
+  }
+  void of_proxy(Box& box, const Proxy& proxy) {
+    only(box, Field::uid, ids(proxy.uids));
+    only(box, Field::gid, ids(proxy.gids));
+  }
+
+ private:
+  Regions& regions_;
+  Sets& sets_;
+  const PodView& pod_;
+};
+
+std::string_view words(Family family) { return family == Family::ipv4 ? "IPv4" : "IPv6"; }
+
+bool is_untouched(const Ending& ending) { return !ending.translated && !ending.transparent; }
+bool is_never_seen(const Ending& ending) {  // nobody gets it: no promise is broken by that
+  return ending.kind == Outcome::Kind::unroutable || ending.kind == Outcome::Kind::dropped;
+}
+
+// How the packets of a promise are to end.
+class Kept {
+ public:
+  explicit Kept(Regions& regions) : sets_(&regions.sets()) {}
+
+  [[nodiscard]] auto taken_by(std::vector<std::uint16_t> ports, std::vector<std::string> interfaces) const {
+    return [sets = sets_, ports = std::move(ports), interfaces = std::move(interfaces)](const Ending& ending,
+                                                                                        const Box& box) {
+      const bool by_excluded = ending.kind == Outcome::Kind::leaves && is_untouched(ending) &&
+                               std::ranges::find(interfaces, ending.interface) != interfaces.end();
+      return by_excluded || is_never_seen(ending) || is_taken(ending, box, ports, *sets);
+    };
+  }
+  [[nodiscard]] auto not_taken_by(std::vector<std::uint16_t> ports) const {
+    return [sets = sets_, ports = std::move(ports)](const Ending& ending, const Box& box) {
+      return !is_taken(ending, box, ports, *sets);
+    };
+  }
+
+ private:
+  const Sets* sets_;
+};
+
+struct Asked {
+  Regions& regions;
+  const PodView& pod;
+  const Config& config;
+  const Plan& plan;
+};
+
+std::vector<std::uint16_t> captured_dns_ports(const Config& config) {
+  return config.redirect_dns ? std::vector{proxy_dns_port} : std::vector<std::uint16_t>{};
+}
+
+// By apps: neither of the proxy's ids, and of the groups that are asked for.
+void of_app(Boxes& boxes, Box& box, const Asked& asked, const Proxy& proxy) {
+  boxes.but(box, Field::uid, boxes.ids(proxy.uids));
+  boxes.but(box, Field::gid, boxes.ids(proxy.gids));
+  if (asked.config.owner_groups.all) {
+    boxes.but(box, Field::gid, boxes.numbers(asked.config.owner_groups_exclude));
+  } else {
+    boxes.only(box, Field::gid, boxes.numbers(asked.config.owner_groups.list));
+  }
+}
+
+std::string asked_by(const Config& config) {
+  std::vector<std::string> flags;
+  if (config.outbound_ranges.all) flags.emplace_back("-i '*'");
+  if (!config.outbound_ranges.list.empty()) flags.emplace_back("-i");
+  if (!config.outbound_ports.empty()) flags.emplace_back("-q");
+  return fmt::format("{}", fmt::join(flags, ", "));
+}
+
+bool captures_outbound(const Config& config) {
+  return !config.outbound_ranges.empty() || !config.outbound_ports.empty();
+}
+
+// A family that has no rules is captured by no option: that is said once.
+struct Wanted {
+  Code code;
+  std::string remedy;
+};
+std::optional<Wanted> wanted_in(const Asked& asked, Family family) {
+  if (asked.plan.families.contains(family))
+    return Wanted{Code::escape, "keep the rule that decides from doing so, or leave out the option that asks for it"};
+  const auto own = std::ranges::any_of(asked.pod.interfaces, [&](const Interface& interface) {
+    return interface.name != "lo" && std::ranges::any_of(interface.addresses, [&](const InterfaceAddress& one) {
+             return one.address.family == family && !one.address.is_link_local();
+           });
+  });
+  if (!own) return std::nullopt;
+  return Wanted{Code::family_not_captured, "give --dual-stack, or take the IPv6 address from the pod"};
+}
+
+void add_outbound(std::vector<Promise>& all, const Asked& asked, Family family) {
+  const Config& config = asked.config;
+  const auto wanted = wanted_in(asked, family);
+  if (!captures_outbound(config) || !wanted) return;
+  Boxes boxes(asked.regions, asked.pod);
+  const Proxy proxy = proxy_of(config);
+  Box box = boxes.usual(Direction::out, family, tcp);
+  of_app(boxes, box, asked, proxy);
+  boxes.but(box, Field::destination, boxes.addresses(config.outbound_exclude_ranges, family));
+  boxes.but(box, Field::destination, boxes.addresses({config.loopback_ipv4}, family));
+  boxes.but(box, Field::destination_port, boxes.numbers(config.outbound_exclude_ports));
+  const auto add = [&](const Box& of) {
+    Promise promise{wanted->code,
+                    fmt::format("outbound tcp, {}", words(family)),
+                    fmt::format("asked to be captured by {}", asked_by(config)),
+                    wanted->remedy,
+                    of,
+                    {}};
+    promise.kept = Kept(asked.regions).taken_by(proxy.outbound_ports, config.exclude_interfaces);
+    all.push_back(std::move(promise));
+  };
+  if (!config.outbound_ranges.empty()) {
+    Box by_range = box;
+    if (!config.outbound_ranges.all)
+      boxes.only(by_range, Field::destination, boxes.addresses(config.outbound_ranges.list, family));
+    add(by_range);
+  }
+  if (!config.outbound_ports.empty() && !config.outbound_ranges.all) {
+    boxes.only(box, Field::destination_port, boxes.numbers(config.outbound_ports));
+    add(box);
+  }
+}
+
+void add_inbound(std::vector<Promise>& all, const Asked& asked, Family family) {
+  const Config& config = asked.config;
+  const auto wanted = wanted_in(asked, family);
+  if (config.inbound_ports.empty() || !wanted) return;
+  Boxes boxes(asked.regions, asked.pod);
+  Box box = boxes.usual(Direction::in, family, tcp);
+  if (config.inbound_ports.all) {
+    boxes.but(box, Field::destination_port, boxes.numbers(config.inbound_exclude_ports));
+  } else {
+    boxes.only(box, Field::destination_port, boxes.numbers(config.inbound_ports.list));
+  }
+  boxes.but(box, Field::destination_port, boxes.numbers(std::vector{config.tunnel_port}));
+  boxes.but(box, Field::interface, boxes.interfaces(config.exclude_interfaces));
+  boxes.but(box, Field::interface, boxes.interfaces(config.virtual_interfaces));
+  Promise promise{wanted->code,
+                  fmt::format("inbound tcp, {}", words(family)),
+                  fmt::format("asked to be captured by -b{}", config.inbound_ports.all ? " '*'" : ""),
+                  wanted->remedy,
+                  box,
+                  {}};
+  promise.kept = Kept(asked.regions).taken_by({config.inbound_port}, {});
+  all.push_back(std::move(promise));
+}
+
+void add_dns(std::vector<Promise>& all, const Asked& asked, Family family) {
+  const Config& config = asked.config;
+  const bool to_any = config.capture_all_dns;
+  if (!config.redirect_dns || (!to_any && asked.plan.dns_servers.empty()) || !asked.plan.families.contains(family))
+    return;
+  Boxes boxes(asked.regions, asked.pod);
+  for (const Value protocol : {tcp, udp}) {
+    Box box = boxes.usual(Direction::out, family, protocol);
+    of_app(boxes, box, asked, proxy_of(config));
+    boxes.only(box, Field::destination_port, boxes.numbers(std::vector{dns_port}));
+    boxes.but(box, Field::destination_port, boxes.numbers(config.outbound_exclude_ports));
+    std::vector<AddressRange> servers;
+    std::ranges::transform(asked.plan.dns_servers, std::back_inserter(servers), AddressRange::single);
+    if (!to_any) boxes.only(box, Field::destination, boxes.addresses(servers, family));
+    Promise promise{Code::escape,
+                    fmt::format("DNS by {}, {}", protocol == tcp ? "tcp" : "udp", words(family)),
+                    fmt::format("asked to be captured by {}", to_any ? "--capture-all-dns" : "--redirect-dns"),
+                    "keep the rule that decides from doing so, or leave out the option that asks for it",
+                    box,
+                    {}};
+    promise.kept = Kept(asked.regions).taken_by({proxy_dns_port}, config.exclude_interfaces);
+    all.push_back(std::move(promise));
+  }
+}
+
+// What one proxy sends to this pod's own address. Of several uids, the rules of the first decide about the others, too.
+void add_other_proxies(std::vector<Promise>& all, const Asked& asked, Family family) {
+  const Config& config = asked.config;
+  if (config.proxy_uids.size() < 2 || config.inbound_ports.empty() || !asked.plan.families.contains(family)) return;
+  Boxes boxes(asked.regions, asked.pod);
+  Box box = boxes.usual(Direction::lo, family, tcp);
+  boxes.of_proxy(box, proxy_of(config));
+  boxes.only(box, Field::source, boxes.numbers(std::vector{0U}));
+  boxes.but(
+      box, Field::destination,
+      boxes.addresses({*AddressRange::parse(family == Family::ipv4 ? "127.0.0.0/8" : "::/64"), config.loopback_ipv4},
+                      family));
+  boxes.but(box, Field::destination_port, boxes.numbers(std::vector{config.tunnel_port, dns_port}));
+  boxes.but(box, Field::destination_port, boxes.numbers(config.outbound_exclude_ports));
+  Promise promise{Code::escape,
+                  fmt::format("tcp of a proxy to this pod itself, {}", words(family)),
+                  "is to pass the inbound listener, as that of the first uid of -u does",
+                  "give one uid: the rules of the first return what the others send",
+                  box,
+                  {}};
+  promise.kept = Kept(asked.regions).taken_by({config.inbound_port}, {});
+  all.push_back(std::move(promise));
+}
+
+}  // namespace
+
+Proxy proxy_of(const Config& config) {
+  Proxy made;
+  for (const std::uint32_t uid : config.proxy_uids) made.uids.push_back({uid, uid});
+  for (const std::uint32_t gid : config.proxy_gids) made.gids.push_back({gid, gid});
+  made.outbound_ports = captured_dns_ports(config);
+  made.outbound_ports.push_back(config.proxy_port);
+  made.inbound_ports = {config.inbound_port};
+  return made;
+}
+
+bool is_taken(const Ending& ending, const Box& box, const std::vector<std::uint16_t>& ports, const Sets& sets) {
+  if (ending.kind != Outcome::Kind::lands || is_untouched(ending)) return false;
+  const auto is_one = [&](std::uint16_t port) { return std::ranges::find(ports, port) != ports.end(); };
+  if (ending.transparent) return is_one(ending.transparent_port);
+  if (ending.port) return is_one(*ending.port);
+  return std::ranges::all_of(sets.intervals(box[index(Field::destination_port)]), [&](const Interval& one) {  // kept
+    return one.first == one.last && is_one(static_cast<std::uint16_t>(one.first));
+  });
+}
+
+std::vector<Promise> promises_of_proxy(Regions& regions, const PodView& pod, const Proxy& proxy, Families families) {
+  std::vector<Promise> all;
+  Boxes boxes(regions, pod);
+  const Kept kept(regions);
+  for (const Family family : families.list()) {
+    for (const Value protocol : {tcp, udp}) {
+      const std::string name = protocol == tcp ? "tcp" : "udp";
+      Box box = boxes.usual(Direction::out, family, protocol);
+      boxes.of_proxy(box, proxy);
+      const std::string about = fmt::format("outbound {} of the proxy, {}", name, words(family));
+      all.push_back({Code::loop, about, "comes back to the proxy, which would send it again",
+                     "leave out what the proxy sends: -u and -g are its uid and gid", box,
+                     kept.not_taken_by(proxy.outbound_ports)});
+      Promise leaves{
+          Code::proxy_hindered, about, "is to leave as it is", "let what the proxy's uid and gid send pass", box, {}};
+      leaves.kept = [sets = &regions.sets(), ports = proxy.outbound_ports](const Ending& ending, const Box& of) {
+        const bool as_it_is = ending.kind == Outcome::Kind::leaves && is_untouched(ending);
+        return as_it_is || ending.kind == Outcome::Kind::unroutable || is_taken(ending, of, ports, *sets);
+      };
+      all.push_back(std::move(leaves));
+    }
+    Box own = boxes.usual(Direction::lo, family, tcp);
+    boxes.of_proxy(own, proxy);
+    all.push_back({Code::loop, fmt::format("tcp of the proxy to this pod itself, {}", words(family)),
+                   "comes back to the outbound listener, which would send it again",
+                   "leave out what the proxy sends: -u and -g are its uid and gid", own,
+                   kept.not_taken_by(proxy.outbound_ports)});
+    Box to_app = own;
+    const Address passthrough = Address::passthrough(family);
+    boxes.only(to_app, Field::source, boxes.addresses({AddressRange::single(passthrough)}, family));
+    all.push_back({Code::loop, fmt::format("tcp of the proxy to the app, {}", words(family)),
+                   "comes back to the inbound listener, which would send it again",
+                   fmt::format("leave out what comes from {}", passthrough.text()), to_app,
+                   kept.not_taken_by(proxy.inbound_ports)});
+  }
+  return all;
+}
+
+std::vector<Promise> promises(Regions& regions, const PodView& pod, const Config& config, const Plan& plan) {
+  if (config.mode == Mode::none) return {};
+  const Asked asked{regions, pod, config, plan};
+  std::vector<Promise> all = promises_of_proxy(regions, pod, proxy_of(config), plan.families);
+  for (const Family family : {Family::ipv4, Family::ipv6}) {
+    add_outbound(all, asked, family);
+    add_inbound(all, asked, family);
+    add_dns(all, asked, family);
+    add_other_proxies(all, asked, family);
+  }
+  return all;
+}
+
+std::vector<Broken> broken(Regions& regions, Regions::Node root, const std::vector<Promise>& promises) {
+  Sets& sets = regions.sets();
+  std::map<std::pair<const Promise*, Leaf>, Broken> found;
+  regions.for_each(root, [&](const Box& box, const Box&, Leaf leaf) {
+    if (leaf == no_such_packet) return;
+    const std::vector<Ending> endings = each_of(regions.decision(leaf).ending);
+    for (const Promise& promise : promises) {
+      Box part{};
+      double share = 1;
+      for (std::size_t i = 0; i < field_count && share > 0; ++i) {
+        part[i] = sets.both(box[i], promise.box[i]);
+        share *= part[i] == Sets::empty ? 0 : sets.share(part[i], promise.box[i]);
+      }
+      if (share == 0) continue;
+      const auto broken_by =
+          std::ranges::count_if(endings, [&](const Ending& one) { return !promise.kept(one, part); });
+      if (broken_by == 0) continue;
+      Broken& known = found[{&promise, leaf}];
+      if (known.promise == nullptr || share > known.share) known.box = part;
+      known.promise = &promise;
+      known.leaf = leaf;
+      known.share += share;
+      known.is_known = std::cmp_equal(broken_by, endings.size()) && regions.decision(leaf).ending.unknowns.empty();
+    }
+  });
+  std::vector<Broken> all;
+  for (const auto& [key, one] : found) all.push_back(one);
+  std::ranges::stable_sort(all, [](const Broken& a, const Broken& b) {
+    return a.promise != b.promise ? a.promise < b.promise : a.share > b.share;
+  });
+  return all;
+}
+
+Finding finding_of(Regions& regions, const Broken& broken) {
+  const Promise& promise = *broken.promise;
+  const Decision& decision = regions.decision(broken.leaf);
+  Finding made;
+  made.code = broken.is_known ? promise.code : Code::not_known;
+  made.subject = promise.about;
+  made.witness = explain_words(regions.universe().packet(regions.example(broken.box)));
+  made.ending = text(decision.ending);
+  made.remedy = promise.remedy;
+  made.message = promise.asked;
+  if (decision.step != nullptr) {
+    const Step& step = *decision.step;
+    const std::string rule =
+        step.live != nullptr ? iptables_words(step.live->rule) : fmt::format("-P {} DROP", step.chain);
+    made.message += fmt::format("; what decides: {}: {}", step.table, rule);
+  } else if (promise.code != Code::family_not_captured) {
+    made.message += "; no rule decides about it";
+  }
+  return made;
+}
+
+}  // namespace sidetrack::lint

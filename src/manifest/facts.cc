@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "manifest/facts.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "manifest/scalar.h"
+#include "model/error.h"
+#include "model/printable.h"
+
+namespace sidetrack::manifest {
+namespace {
+
+constexpr std::string_view rewrite_annotation = "sidecar.istio.io/rewriteAppHTTPProbers";
+
+// Of a value that the API server would refuse nothing is known.
+template <typename Number>
+std::optional<Number> number_of(const Node* node) {
+  if (node == nullptr || node->type != Node::Type::number) return std::nullopt;
+  const std::string text = json_number(node->text);
+  Number value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+const Node* child(const Node* mapping, std::string_view key) {
+  return mapping != nullptr && mapping->type == Node::Type::mapping ? mapping->find(key) : nullptr;
+}
+
+std::string text_of(const Node* node) { return node != nullptr && node->is_scalar() ? node->text : ""; }
+
+// A number, or the name of one of the container's ports.
+std::optional<std::uint16_t> port_of(const Node* port, const Node& container) {
+  if (port == nullptr || port->type == Node::Type::number) return number_of<std::uint16_t>(port);
+  const Node* ports = child(&container, "ports");
+  if (ports == nullptr) return std::nullopt;
+  for (const Node& one : ports->items) {
+    if (text_of(child(&one, "name")) == port->text) return number_of<std::uint16_t>(child(&one, "containerPort"));
+  }
+  return std::nullopt;
+}
+
+void add_probes(const Node& container, const std::string& name, std::vector<lint::Probe>& probes) {
+  for (const char* kind : {"startupProbe", "readinessProbe", "livenessProbe"}) {
+    const Node* probe = child(&container, kind);
+    for (const char* how : {"httpGet", "tcpSocket", "grpc"}) {
+      if (const auto port = port_of(child(child(probe, how), "port"), container)) probes.push_back({name, kind, *port});
+    }
+  }
+}
+
+bool rewrites_probes(const Node* metadata) {
+  const std::string said = text_of(child(child(metadata, "annotations"), rewrite_annotation));
+  return !said.empty() && is_true(said);
+}
+
+}  // namespace
+
+lint::PodFacts facts_of(const PodTemplate& pod, std::string_view proxy) {
+  lint::PodFacts made;
+  made.title = title(pod);
+  const Node* spec = child(pod.pod, "spec");
+  const Node* of_pod = child(spec, "securityContext");
+  const bool rewritten = rewrites_probes(child(pod.pod, "metadata"));
+  for (const char* key : {"initContainers", "containers"}) {
+    const Node* containers = child(spec, key);
+    if (containers == nullptr) continue;
+    for (const Node& container : containers->items) {
+      const std::string name = text_of(child(&container, "name"));
+      const bool ends = key == std::string_view("initContainers") &&
+                        text_of(child(&container, "restartPolicy")) != "Always";  // else a native sidecar
+      if (ends || name == proxy || name == init_container_name) continue;
+      const Node* own = child(&container, "securityContext");
+      const auto id = [&](std::string_view which) {
+        const Node* of_container = child(own, which);
+        return number_of<std::uint32_t>(of_container != nullptr ? of_container : child(of_pod, which));
+      };
+      made.containers.push_back({name, id("runAsUser"), id("runAsGroup")});
+      if (!rewritten) add_probes(container, name, made.probes);
+    }
+  }
+  return made;
+}
+
+}  // namespace sidetrack::manifest

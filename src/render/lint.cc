@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "render/lint.h"
+
+#include <fmt/format.h>
+
+#include "model/printable.h"
+#include "render/json_parts.h"
+#include "render/style.h"
+
+namespace sidetrack {
+
+std::string lint_text(const lint::Findings& findings, bool color) {
+  if (findings.empty()) return "no findings\n";
+  std::string text;
+  for (const lint::Finding& one : findings) {
+    const lint::CodeInfo& code = info(one.code);
+    text += fmt::format("{} {}: {}\n", styled(std::string(code.name), Style::bold, color), code.title,
+                        styled(printable(one.subject), Style::bold, color));
+    text += fmt::format("  why      {}\n", printable(one.message));
+    text += fmt::format("  witness  sidetrack explain {}\n", one.witness);
+    if (!one.ending.empty()) text += fmt::format("           -> {}\n", one.ending);
+    text += fmt::format("  remedy   {}\n", printable(one.remedy));
+  }
+  return text;
+}
+
+std::string lint_json(const lint::Findings& findings) {
+  Json list = Json::array();
+  for (const lint::Finding& one : findings) {
+    const lint::CodeInfo& code = info(one.code);
+    list.push_back({{"code", code.name},
+                    {"title", code.title},
+                    {"subject", one.subject},
+                    {"message", one.message},
+                    {"witness", one.witness},
+                    {"ending", one.ending},
+                    {"remedy", one.remedy}});
+  }
+  return dumped(Json{{"findings", std::move(list)}});
+}
+
+}  // namespace sidetrack

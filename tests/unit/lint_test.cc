@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Findings of options, manifests and live rules; and that they are true: an option or value that is said to have no
+// effect can be left out, one that is not said to have none cannot.
+#include "lint/lint.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "evaluate/explain.h"
+#include "host/host.h"
+#include "lint/promises.h"
+#include "manifest/facts.h"
+#include "manifest/read.h"
+#include "render/effect.h"
+#include "render/lint.h"
+#include "unit/asking.h"
+#include "unit/live_rules.h"
+#include "unit/usual_config.h"
+
+namespace sidetrack::lint {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+std::vector<std::string> words(const Findings& findings) {
+  std::vector<std::string> all;
+  for (const Finding& one : findings) all.push_back(fmt::format("{} {}", info(one.code).name, one.subject));
+  return all;
+}
+
+Findings of_options(std::string_view options, std::optional<PodView> pod = {}, const PodFacts* manifest = nullptr) {
+  CommandLine line;
+  const HostFacts facts = asked(options, line);
+  return lint_options({.config = line.config, .facts = facts, .pod = std::move(pod), .manifest = manifest});
+}
+
+constexpr const char* usual_options = "-i * -b * -d 15090,15021,15020";
+
+TEST(LintOptions, FindsNothingInWhatTheInjectorPasses) {
+  for (const char* more :
+       {"", " --redirect-dns --dns-server 10.96.0.10", " -m TPROXY", " --dual-stack", " -o 22 -x 10.0.0.0/8",
+        " -c net1 -k net2", " --drop-invalid", " -u 1337 -g 2337", " -p 16001 -z 16006"}) {
+    EXPECT_THAT(words(of_options(fmt::format("{}{}", usual_options, more))), IsEmpty()) << more;
+  }
+}
+
+TEST(LintOptions, FindsValuesThatOthersCover) {
+  const auto of = [](const char* more) { return words(of_options(fmt::format("{} {}", usual_options, more))); };
+  EXPECT_THAT(of("-x 10.0.0.0/8,10.1.0.0/16"), ElementsAre("ST002 -x 10.1.0.0/16"));
+  EXPECT_THAT(of("-x 10.1.0.0/16,10.0.0.0/8"), ElementsAre("ST002 -x 10.1.0.0/16"));
+  EXPECT_THAT(of("-x 10.0.0.0/9,10.0.0.0/8,10.128.0.0/9"), ElementsAre("ST002 -x 10.128.0.0/9", "ST002 -x 10.0.0.0/9"));
+  EXPECT_THAT(of("-o 22,22"), ElementsAre("ST002 -o 22"));
+  EXPECT_THAT(of("-u 1337,1337"), ElementsAre("ST002 -u 1337"));
+}
+
+TEST(LintOptions, FindsWhatOtherOptionsDecideBefore) {
+  EXPECT_THAT(words(of_options("-i 10.0.0.0/8 -o 443 -q 443,80")), ElementsAre("ST002 -q 443"));
+  EXPECT_THAT(words(of_options("-i 10.0.0.0/8 -o 443 -q 443")), ElementsAre("ST001 -q 443"));
+  EXPECT_THAT(words(of_options("-i * -q 443")), ElementsAre("ST001 -q 443"));
+  EXPECT_THAT(words(of_options("-i * -b 80 -d 80")), ElementsAre("ST001 -d 80"));
+  EXPECT_THAT(words(of_options("-x 10.0.0.0/8")), ElementsAre("ST001 -x 10.0.0.0/8"));
+  EXPECT_THAT(words(of_options("-i 10.0.0.0/8 -x 192.168.0.0/16,10.1.0.0/16")), ElementsAre("ST002 -x 192.168.0.0/16"));
+  EXPECT_THAT(words(of_options("-i * -b 80 --redirect-dns --dns-server 10.96.0.10 -o 53")),
+              ElementsAre("ST001 --redirect-dns"));
+  EXPECT_THAT(words(of_options("-i * -b 80 --capture-all-dns")), ElementsAre("ST001 --capture-all-dns"));
+  EXPECT_THAT(words(of_options("-i * -b 80 -t 7")), ElementsAre("ST001 -t 7"));
+  EXPECT_THAT(words(of_options("-i * -m TPROXY")), ElementsAre("ST001 -m TPROXY"));
+  EXPECT_THAT(words(of_options("-i * -m NONE")), ElementsAre("ST001 -i '*'"));
+  EXPECT_THAT(words(of_options("-i fd00::/8,10.0.0.0/8 --ip-families ipv4")), ElementsAre("ST002 -i fd00::/8"));
+}
+
+TEST(LintOptions, SaysWhyWithAPacketThatShowsIt) {
+  const Findings found = of_options("-i 10.0.0.0/8 -o 443 -q 443");
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_THAT(found[0].message, HasSubstr("-o 443 decides"));
+  EXPECT_EQ(found[0].witness, "out tcp 198.51.100.1:443 --uid 1000 --gid 1000");
+  EXPECT_EQ(found[0].ending, "leaves untouched, by eth0");
+  EXPECT_THAT(lint_text(found, false), HasSubstr("ST001 option without effect: -q 443\n"));
+  EXPECT_THAT(lint_json(found), HasSubstr(R"("code": "ST001")"));
+  EXPECT_EQ(lint_text({}, false), "no findings\n");
+}
+
+TEST(LintOptions, FindsPortsOfTheProxyThatAreCaptured) {
+  const Findings found = of_options("-i * -b * -d 15020");
+  EXPECT_THAT(words(found), ElementsAre(HasSubstr("ST006 inbound tcp to port 15021"), HasSubstr("port 15090")));
+  EXPECT_EQ(found[0].remedy, "add 15021 to -d");
+  EXPECT_THAT(words(of_options("-i * -b 80,15021")), ElementsAre(HasSubstr("ST006 inbound tcp to port 15021")));
+}
+
+TEST(LintOptions, FindsTheSecondProxyPastTheInboundListener) {
+  const Findings found = of_options(fmt::format("{} -u 1337,1338 --ip-families ipv4", usual_options));
+  EXPECT_THAT(words(found), ElementsAre("ST004 tcp of a proxy to this pod itself, IPv4"));
+  EXPECT_EQ(found[0].witness, "lo tcp 192.0.2.2:80 --uid 1338 --gid 1337");
+  EXPECT_EQ(found[0].ending, "reaches the pod untouched");
+}
+
+PodView pod_with_ipv6() {
+  PodView pod;
+  pod.interfaces = {{"lo", {{*Address::parse("127.0.0.1"), 8}, {*Address::parse("::1"), 128}}},
+                    {"eth0", {{*Address::parse("10.1.0.2"), 24}, {*Address::parse("fd00:1::2"), 64}}}};
+  pod.routes = {{*AddressRange::parse("0.0.0.0/0"), "eth0"}, {*AddressRange::parse("::/0"), "eth0"}};
+  return pod;
+}
+
+TEST(LintOptions, FindsIpv6PastTheProxy) {
+  const std::string ipv4_only = fmt::format("{} --ip-families ipv4", usual_options);
+  EXPECT_THAT(words(of_options(ipv4_only, pod_with_ipv6())),
+              ElementsAre("ST005 outbound tcp, IPv6", "ST005 inbound tcp, IPv6"));
+  EXPECT_THAT(words(of_options(usual_options, pod_with_ipv6())), IsEmpty());
+  EXPECT_THAT(words(of_options(ipv4_only)), IsEmpty());  // nothing says that the pod has IPv6
+}
+
+// Of random options: without a value that is found, all is the same; without any other, it is not.
+TEST(LintOptions, IsRightAboutEachValue) {
+  std::mt19937 random(11);
+  const auto some = [&](const std::vector<std::string>& of) {
+    std::vector<std::string> taken;
+    for (const std::string& one : of) {
+      if (random() % 3 == 0) taken.push_back(one);
+    }
+    return taken;
+  };
+  for (int round = 0; round < 12; ++round) {
+    std::map<std::string, std::vector<std::string>> lists{
+        {"-x", some({"10.0.0.0/8", "10.1.0.0/16", "127.0.0.0/8", "224.0.0.0/4", "192.0.2.0/24"})},
+        {"-o", some({"22", "443", "53", "22"})},
+        {"-q", some({"443", "80"})},
+        {"-d", some({"80", "15020", "8080"})}};
+    lists["-i"] =
+        random() % 2 == 0 ? std::vector<std::string>{"*"} : some({"10.2.0.0/16", "10.0.0.0/8", "192.0.2.128/25"});
+    lists["-b"] = random() % 2 == 0 ? std::vector<std::string>{"*"} : some({"80", "8080"});
+    const auto options = [&] {
+      std::string text = "--ip-families ipv4";
+      for (const auto& [flag, values] : lists) {
+        if (!values.empty()) text += fmt::format(" {} {}", flag, fmt::join(values, ","));
+      }
+      return text;
+    };
+    SCOPED_TRACE(options());
+    const auto side = [&] {
+      const Plan plan = planned(options());
+      return space::Side{assumed_pod(plan), {as_live(plan.ruleset, BackendKind::iptables_nft)}};
+    };
+    const space::Side whole = side();
+    for (const Finding& one : of_options(options())) {
+      if (one.code != Code::value_without_effect && one.code != Code::option_without_effect) continue;
+      const std::string flag = one.subject.substr(0, 2);
+      const auto kept = lists;
+      if (one.code == Code::option_without_effect) {
+        lists[flag].clear();
+      } else {
+        std::vector<std::string>& values = lists[flag];
+        const auto value = std::ranges::find(values, one.subject.substr(3));
+        ASSERT_NE(value, values.end()) << one.subject;
+        values.erase(value);
+      }
+      space::Regions regions({whole, side()});
+      EXPECT_THAT(effect(regions), IsEmpty()) << one.subject;
+      if (one.code == Code::option_without_effect) lists = kept;  // each is compared with all the others there
+    }
+    // What is left are values that count.
+    for (const auto& [flag, values] : std::map(lists)) {
+      const Findings left = of_options(options());
+      for (const std::string& value : values) {
+        if (value == "*" || std::ranges::any_of(left, [&](const Finding& one) {
+              return one.code == Code::option_without_effect && one.subject.starts_with(flag);
+            }))
+          continue;
+        const auto kept = lists;
+        std::erase(lists[flag], value);
+        space::Regions regions({whole, side()});
+        EXPECT_FALSE(effect(regions).empty()) << flag << " " << value;
+        lists = kept;
+      }
+    }
+  }
+}
+
+// ---- A manifest
+
+PodFacts facts(const std::string& manifest) {
+  manifest::Documents documents = manifest::parse_documents(manifest, "pod.yaml");
+  std::vector<std::string> skipped;
+  return manifest::facts_of(manifest::pod_templates(documents, skipped).front(), "istio-proxy");
+}
+
+constexpr const char* web_pod = R"(apiVersion: v1
+kind: Pod
+metadata: {name: web, annotations: {ANNOTATION: "true"}}
+spec:
+  securityContext: {runAsUser: 1000}
+  initContainers:
+  - {name: setup, securityContext: {runAsUser: 1337}}
+  - {name: logs, restartPolicy: Always, securityContext: {runAsGroup: 1337}}
+  containers:
+  - name: web
+    ports: [{name: http, containerPort: 8080}]
+    livenessProbe: {httpGet: {port: http}}
+    readinessProbe: {tcpSocket: {port: 9090}}
+    startupProbe: {exec: {command: ["true"]}}
+  - {name: cache, securityContext: {runAsUser: 1337}}
+  - {name: istio-proxy, securityContext: {runAsUser: 1337}, readinessProbe: {httpGet: {port: 15021}}}
+)";
+
+TEST(LintManifest, FindsCapturedProbesAndContainersOfTheProxysIds) {
+  const PodFacts manifest = facts(web_pod);
+  const Findings found = of_options(fmt::format("{} --ip-families ipv4", usual_options), {}, &manifest);
+  EXPECT_THAT(words(found), ElementsAre("ST007 container web: readinessProbe on port 9090",
+                                        "ST007 container web: livenessProbe on port 8080", "ST008 container logs",
+                                        "ST008 container cache"));
+  EXPECT_EQ(found[1].witness, "in tcp 192.0.2.2:8080 --in-interface eth0");
+  EXPECT_EQ(found[3].witness, "out tcp 198.51.100.1:80 --uid 1337 --gid 1000");
+  EXPECT_EQ(found[3].ending, "leaves untouched, by eth0");
+  EXPECT_THAT(words(of_options("-i * -b 80 --ip-families ipv4", {}, &manifest)),
+              ElementsAre("ST008 container logs", "ST008 container cache"));
+}
+
+TEST(LintManifest, LeavesProbesThatTheInjectorRewrites) {
+  std::string text = web_pod;
+  text.replace(text.find("ANNOTATION"), 10, "sidecar.istio.io/rewriteAppHTTPProbers");
+  EXPECT_THAT(facts(text).probes, IsEmpty());
+}
+
+TEST(LintManifest, DoesNotFindWhatTheInjectorAdds) {
+  const PodFacts manifest = facts(web_pod);
+  EXPECT_THAT(words(of_options("-i * -b 80 -d 15090,15021,15020", {}, &manifest)),
+              ::testing::Not(::testing::Contains(HasSubstr("ST001"))));
+}
+
+// ---- Live rules
+
+std::vector<Live> live_of(std::string_view options) {
+  return {as_live(planned(options).ruleset, BackendKind::iptables_nft)};
+}
+
+LiveChain& chain_of(std::vector<Live>& live, Table table, std::string_view name, Family family = Family::ipv4) {
+  for (LiveChain& chain : live[0].chains) {
+    if (chain.table == table && chain.name == name && chain.families.contains(family)) return chain;
+  }
+  throw std::out_of_range(std::string(name));
+}
+
+TEST(LintLive, FindsNothingInWhatIsApplied) {
+  for (const char* options : {"", "-i * -b * -d 15090,15021,15020", "-i * -b * -d 15090,15021,15020 -m TPROXY",
+                              "-i * -b * -d 15090,15021,15020 -x 10.0.0.0/8 -o 22"}) {
+    const Plan plan = planned(options);
+    EXPECT_THAT(words(lint_live(assumed_pod(plan), {as_live(plan.ruleset, BackendKind::nftables)})), IsEmpty())
+        << options;
+    EXPECT_THAT(words(lint_live(assumed_pod(plan), live_of(options))), IsEmpty()) << options;
+  }
+}
+
+TEST(LintLive, FindsALoopWhereTheProxysOwnRuleIsGone) {
+  std::vector<Live> live = live_of("-i * -b 80");
+  LiveChain& output = chain_of(live, Table::nat, "ISTIO_OUTPUT");
+  std::erase_if(output.rules, [](const LiveRule& rule) { return rule.rule.matches.size() == 1; });
+  output.rules.push_back(
+      {{Family::ipv4, Table::nat, "ISTIO_OUTPUT", {}, Jump{"ISTIO_REDIRECT", false}, {}, {}}, {}, true, 0});
+  const Findings found = lint_live(assumed_pod(planned("-i *")), live);
+  ASSERT_FALSE(found.empty());
+  EXPECT_EQ(words(found)[0], "ST003 outbound tcp of the proxy, IPv4");
+  EXPECT_EQ(found[0].witness, "out tcp 198.51.100.1:80 --uid 1337 --gid 1337");
+  EXPECT_EQ(found[0].ending, "127.0.0.1:15001 (Envoy outbound)");
+}
+
+TEST(LintLive, FindsRulesOfOthersThatDecide) {
+  std::vector<Live> live = live_of("-i * -b 80");
+  LiveChain& output = chain_of(live, Table::nat, "OUTPUT");
+  const Rule dnat{Family::ipv4,
+                  Table::nat,
+                  "OUTPUT",
+                  {ProtocolMatch{Protocol::tcp}, PortMatch{End::destination, {{8443, 8443}}}},
+                  Verdict::accept,
+                  {},
+                  {}};
+  output.rules.insert(output.rules.begin(), {dnat, {}, false, 0});
+  const Findings found = lint_live(assumed_pod(planned("-i *")), live);
+  EXPECT_THAT(words(found), ElementsAre("ST009 outbound tcp", "ST009 to itself: tcp"));
+  EXPECT_THAT(found[0].message, HasSubstr("--dport 8443 -j ACCEPT"));
+  EXPECT_THAT(found[0].witness, HasSubstr(":8443"));
+  std::vector<Live> unknown = live_of("-i * -b 80");
+  Rule opaque = dnat;
+  opaque.matches.emplace_back(UnknownMatch{"-m bpf --bytecode …"});
+  LiveChain& again = chain_of(unknown, Table::nat, "OUTPUT");
+  again.rules.insert(again.rules.begin(), {opaque, {}, false, 0});
+  EXPECT_THAT(words(lint_live(assumed_pod(planned("-i *")), unknown)),
+              ElementsAre("ST011 outbound tcp", "ST011 to itself: tcp"));
+}
+
+TEST(LintLive, FindsValuesThatOthersCover) {
+  EXPECT_THAT(words(lint_live(assumed_pod(planned("-i *")), live_of("-i * -b 80 -x 10.0.0.0/8,10.1.0.0/16"))),
+              ElementsAre("ST002 -x 10.1.0.0/16"));
+}
+
+// ---- Promises
+
+TEST(Promises, AreKeptByThePlanOfEveryScenario) {
+  for (const char* options :
+       {"", usual_options, "-i * -b * -m TPROXY", "-i 10.0.0.0/8 -b 80 -q 443 -o 22", "-i * -b * -c net1 -k net2",
+        "-i * -b * --redirect-dns --capture-all-dns", "-i * -b * --redirect-dns --dns-server 10.96.0.10 -o 53",
+        "-i * -b * ISTIO_OUTBOUND_OWNER_GROUPS=1000 ",
+        "-i * -b * ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE=888 -u 2000 -g 3000", "-i 127.0.0.0/8,10.0.0.0/8 -b *",
+        "-i * -b * -m NONE", "-i * -b * --drop-invalid ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR=127.0.0.0/8"}) {
+    CommandLine line;
+    const HostFacts facts = asked(options, line);
+    const Plan real = plan(line.config, facts);
+    for (const BackendKind backend : all_backends)
+      EXPECT_THAT(words(unkept(line.config, real, {assumed_pod(real), {as_live(real.ruleset, backend)}})), IsEmpty())
+          << options;
+  }
+}
+
+}  // namespace
+}  // namespace sidetrack::lint
