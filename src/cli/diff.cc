@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include <fmt/format.h>
+
+#include <charconv>
+
 #include "cli/commands.h"
 #include "cli/log.h"
 #include "library/sentences.h"
+#include "model/printable.h"
 #include "render/effect.h"
 #include "render/read_rules.h"
 #include "render/render.h"
+#include "render/show.h"
 #include "state/choice.h"
 #include "state/decide.h"
+#include "system/worker.h"
 
 namespace sidetrack::cli {
 
@@ -29,10 +36,52 @@ std::optional<Comparison> compare_if_permitted(const CommandLine& line, const Pl
 
 namespace {
 
+constexpr std::string_view of_process = "pid:";
+constexpr std::string_view of_netns = "netns:";
+
+bool is_pod(std::string_view word) { return word.starts_with(of_process) || word.starts_with(of_netns); }
+
+Place place_of(const std::string& word) {
+  if (word.starts_with(of_netns)) return place_of_netns(word.substr(of_netns.size()));
+  const char* const end = word.data() + word.size();
+  std::uint32_t pid = 0;
+  const auto [stopped, error] = std::from_chars(word.data() + of_process.size(), end, pid);
+  if (error != std::errc() || stopped != end || pid == 0)
+    throw Error(ExitCode::usage,
+                fmt::format("diff --effect: {}: expected pid: and the number of a process", excerpt(word)));
+  return place_of_process(pid);
+}
+
+// The rules of a pod, as `show --json` has them. In a process of its own: whoever has entered the user namespace of one
+// pod does not get into the next.
+RulesText rules_of_pod(const CommandLine& line, const std::string& word) {
+  constexpr char refused = '!';  // then the exit code and the message; else it is JSON
+  const auto task = [&]() -> std::string {
+    try {
+      enter(place_of(word));
+      const std::vector<Live> live = read_live(line);
+      return show_json(live, open_routes()->read().ours, {});
+    } catch (const Error& error) {
+      return fmt::format("{}{}{}", refused, static_cast<char>(error.code()), error.what());
+    }
+  };
+  const WorkerResult result = in_workers({task}, std::chrono::seconds(60)).front();
+  if (result.answer.empty())
+    throw Error(ExitCode::failed, fmt::format("{}: its rules could not be read", excerpt(word)));
+  if (result.answer.front() == refused)
+    throw Error(static_cast<ExitCode>(result.answer.at(1)),
+                fmt::format("{}: {}", excerpt(word), result.answer.substr(2)));
+  return {word, result.answer};
+}
+
+RulesText rules_of(const CommandLine& line, const std::string& word) {
+  return is_pod(word) ? rules_of_pod(line, word) : rules_of_file(word);
+}
+
 std::vector<space::Side> sides_of(CommandLine& line) {
   std::vector<space::Side> sides;
   if (!line.compared.empty()) {
-    auto [one, other] = read_sides(line.compared[0], line.compared[1]);
+    auto [one, other] = read_sides(rules_of(line, line.compared[0]), rules_of(line, line.compared[1]));
     sides.push_back(std::move(one));
     sides.push_back(std::move(other));
     return sides;

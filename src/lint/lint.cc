@@ -136,7 +136,7 @@ void each_rule_of_ours(const std::vector<Live>& live, const Use& use) {
 }
 
 // As its rules have it: whose traffic they return, and which ports they redirect to.
-Proxy proxy_of(const std::vector<Live>& live) {
+Proxy proxy_in(const std::vector<Live>& live) {
   Proxy made;
   const auto owners = [&](const Rule& rule) {
     for (const Match& match : rule.matches) {
@@ -294,7 +294,7 @@ Findings lint_options(const Subject& subject) {
   Regions regions(std::move(sides));
   const Regions::Node root = regions.of(0, Scope::ordinary);
   append(all, findings_of(regions, root, promises(regions, pod, subject.config, asked)));
-  const Proxy proxy = lint::proxy_of(subject.config);
+  const Proxy proxy = proxy_of(subject.config);
   append(all, captured_ports_of_proxy(regions, root, pod, proxy));
   if (subject.manifest != nullptr) {
     append(all, captured_probes(regions, root, pod, proxy, *subject.manifest));
@@ -304,7 +304,7 @@ Findings lint_options(const Subject& subject) {
 }
 
 Findings lint_live(const PodView& pod, const std::vector<Live>& live) {
-  const Proxy proxy = proxy_of(live);
+  const Proxy proxy = proxy_in(live);
   Findings all = without_effect(pod, live);
   Regions regions({{pod, live}, {pod, ours_alone(live)}});
   const Regions::Node root = regions.of(0, Scope::ordinary);

@@ -240,7 +240,8 @@ void set_owner_groups_exclude(CommandLine& line, const Given& given) {
 // ---- Who takes what.
 
 using enum Command;
-constexpr CommandSet asking = CommandSet(explain) | Command::map | Command::lint;  // about live rules, or those of a plan
+constexpr CommandSet asking =
+    CommandSet(explain) | Command::map | Command::lint;  // about live rules, or those of a plan
 constexpr CommandSet all = asking | apply | render | diff | verify | show | clean | doctor;
 constexpr CommandSet planned = asking | apply | render | diff | verify;
 constexpr CommandSet printing = asking | diff | verify | show | doctor | pods | args | cni;  // as text or as JSON
@@ -255,7 +256,7 @@ constexpr CommandInfo command_table[] = {
      "sidetrack apply -u 1337 -i '*' -b '*' -d 15090,15021"},
     {render, "render", "[options]", {}, "print what apply would program; touch nothing",
      "sidetrack render -i '*' -b '*' --format nft"},
-    {diff, "diff", "[--effect [A.json B.json]] [options]", {}, "what apply would change; exit 6 if anything",
+    {diff, "diff", "[--effect [A B]] [options]", {}, "what apply would change; exit 6 if anything",
      "sidetrack diff -i '*' -b '*' --pid 4711"},
     {verify, "verify", "[options]", {}, "check that rules and routes are as requested; exit 6 if not",
      "sidetrack verify -i '*' -b '*' --probe"},

@@ -217,15 +217,16 @@ void check_compared(const CommandLine& line) {
   if (!line.effect || line.compared.empty()) return;
   const auto& files = line.compared;
   if (files.size() != 2) {
-    refuse_combination(
-        fmt::format("diff --effect: {} file{} given: expected two, or none", files.size(),
-                    files.size() == 1 ? "" : "s"),
-        "two that `sidetrack render --format json` or `sidetrack show --json` has written; without files, "
-        "the live rules are compared with those that the options ask for");
+    refuse_combination(fmt::format("diff --effect: {} file{} or pod{} given: expected two, or none", files.size(),
+                                   files.size() == 1 ? "" : "s", files.size() == 1 ? "" : "s"),
+                       "each is a file that `sidetrack render --format json` or `sidetrack show --json` has written, "
+                       "or a pod: pid:PID, "
+                       "netns:NAME; without them, the live rules are compared with those that the options ask for");
   }
   if (files[0] == "-" && files[1] == "-") refuse_combination("diff --effect: standard input is given twice");
   if (line.pid || !line.netns.empty() || line.clean || !line.manifest.pod.empty())
-    refuse_combination("diff --effect: two files are compared in no pod: leave out --pid, --netns, --clean and --pod");
+    refuse_combination(
+        "diff --effect: two files or pods are compared in no other pod: leave out --pid, --netns, --clean and --pod");
 }
 
 // What would be ignored without a word is refused.

@@ -155,23 +155,24 @@ std::string_view without_name(std::string_view what) {
   return end == std::string_view::npos ? what : what.substr(end + 2);
 }
 
-Read read_file(const std::string& path) {
-  const std::string text = content_of(path);
+Read read_rules(const RulesText& rules) {
   constexpr const char* hint = "expected what `sidetrack render --format json` or `sidetrack show --json` writes";
   try {
-    return read_document(json::parse(text));
+    return read_document(json::parse(rules.text));
   } catch (const json::exception& error) {
-    throw Error(ExitCode::usage, fmt::format("{}: {}", excerpt(path), printable(without_name(error.what()))), hint);
+    throw Error(ExitCode::usage, fmt::format("{}: {}", excerpt(rules.name), printable(without_name(error.what()))), hint);
   } catch (const Error& error) {
-    throw Error(ExitCode::usage, fmt::format("{}: {}", excerpt(path), error.what()), hint);
+    throw Error(ExitCode::usage, fmt::format("{}: {}", excerpt(rules.name), error.what()), hint);
   }
 }
 
 }  // namespace
 
-std::pair<space::Side, space::Side> read_sides(const std::string& one, const std::string& other) {
-  Read a = read_file(one);
-  Read b = read_file(other);
+RulesText rules_of_file(const std::string& path) { return {path, content_of(path)}; }
+
+std::pair<space::Side, space::Side> read_sides(const RulesText& one, const RulesText& other) {
+  Read a = read_rules(one);
+  Read b = read_rules(other);
   space::Side left{assumed_pod(a.plan), std::move(a.live)};
   space::Side right{assumed_pod(b.plan), std::move(b.live)};
   for (const Interface& interface : std::vector(left.pod.interfaces)) assume_interface(right.pod, interface.name);
