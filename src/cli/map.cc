@@ -23,7 +23,19 @@ ExitCode run_map(CommandLine& line) {
   space::Regions regions(std::move(sides));
   MapOptions options{.families = line.printed, .color = colored(line)};
   if (line.way) options.ways = {*line.way};
-  print(line.format == Format::json ? map_json(regions, 0, options) : map_text(regions, 0, options));
+  switch (line.format) {
+    case Format::json:
+      print(map_json(regions, 0, options));
+      break;
+    case Format::dot:
+      print(map_dot(regions, 0, options));
+      break;
+    case Format::svg:
+      print(map_svg(regions, 0, options));
+      break;
+    default:
+      print(map_text(regions, 0, options));
+  }
   return ExitCode::done;
 }
 

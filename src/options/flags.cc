@@ -169,6 +169,12 @@ void set_wait(CommandLine& line, const Given& given) {
   line.applying.lock_wait = std::chrono::ceil<std::chrono::milliseconds>(waiting_time(given));
 }
 
+// One of the choices that the flag has here.
+void set_map_format(CommandLine& line, const Given& given) {
+  constexpr Format formats[] = {Format::text, Format::json, Format::dot, Format::svg};
+  line.format = formats[options::choice({given, given.text}, given.flag.choices)];
+}
+
 void set_text_or_json(CommandLine& line, const Given& given) {
   line.format = options::choice({given, given.text}, given.flag.choices) == 0 ? Format::text : Format::json;
 }
@@ -244,7 +250,9 @@ constexpr CommandSet asking =
     CommandSet(explain) | Command::map | Command::lint;  // about live rules, or those of a plan
 constexpr CommandSet all = asking | apply | render | diff | verify | show | clean | doctor;
 constexpr CommandSet planned = asking | apply | render | diff | verify;
-constexpr CommandSet printing = asking | diff | verify | show | doctor | pods | args | cni;  // as text or as JSON
+constexpr CommandSet in_pictures = CommandSet(Command::map);
+constexpr CommandSet printing =
+    CommandSet(explain) | Command::lint | diff | verify | show | doctor | pods | args | cni;  // as text or as JSON
 constexpr CommandSet with_pod_file =
     asking | render | diff | verify;  // of one that is not there yet, or as it should be
 constexpr CommandSet of_manifest = CommandSet(args) | inject;
@@ -433,7 +441,9 @@ constexpr Flag flag_table[] = {
      "the format of the result", Group::output, CommandSet(apply) | render, choice<&CommandLine::format>},
     {"format", '\0', {}, Kind::choice, "FORMAT", "text|json", "text",
      "the format of the result", Group::output, printing, set_text_or_json},
-    {"json", '\0', {}, Kind::boolean, "", "", "", "--format json", Group::output, CommandSet(apply) | render | printing, set_json},
+    {"format", '\0', {}, Kind::choice, "FORMAT", "text|json|dot|svg", "text",
+     "the format of the result", Group::output, in_pictures, set_map_format},
+    {"json", '\0', {}, Kind::boolean, "", "", "", "--format json", Group::output, CommandSet(apply) | render | in_pictures | printing, set_json},
     {"effect", '\0', {}, Kind::boolean, "", "", "",
      "which packets would be treated otherwise", Group::run, diff, boolean<&CommandLine::effect>},
     {"family", '\0', {}, Kind::choice, "FAMILY", "ipv4|ipv6", "both",

@@ -139,14 +139,6 @@ std::string condition(Regions& regions, Field field, Sets::Id values, Sets::Id w
   return list(values);
 }
 
-// A row of the map, and a section as what is printed of it.
-struct MapRow {
-  std::string words;
-  std::string end;
-  std::string why;
-  friend bool operator==(const MapRow&, const MapRow&) = default;
-};
-
 // The options that asked for it: "-x 10.0.0.0/8, -o 22,9001".
 std::string why(const Line& line) {
   std::vector<std::string> flags;
@@ -183,6 +175,22 @@ bool is_of_kernel(const Line& line) {
   return false;
 }
 
+Fate fate_of(const Ending& ending) {
+  switch (ending.kind) {
+    case Outcome::Kind::lands:
+      return ending.translated || ending.transparent ? Fate::proxy : Fate::onward;
+    case Outcome::Kind::leaves:
+    case Outcome::Kind::forwarded:
+      return ending.translated ? Fate::change : Fate::onward;
+    case Outcome::Kind::dropped:
+    case Outcome::Kind::unroutable:
+      return Fate::drop;
+    case Outcome::Kind::unknown:
+      break;
+  }
+  return Fate::change;
+}
+
 std::vector<MapRow> rows_of(Regions& regions, const Section& section, bool& left_out) {
   std::vector<MapRow> rows;
   std::vector<const Line*> lines;
@@ -193,35 +201,29 @@ std::vector<MapRow> rows_of(Regions& regions, const Section& section, bool& left
       lines.push_back(&line);
     }
   }
-  rows.push_back(
-      {lines.empty() ? "everything" : "everything but what follows", text(section.rest.ending), why(section.rest)});
+  rows.push_back({lines.empty() ? "everything" : "everything but what follows", text(section.rest.ending),
+                  why(section.rest), fate_of(section.rest.ending)});
   for (const Line* line : lines)
-    rows.push_back({box_words(regions, line->box, section.rest.box), text(line->ending), why(*line)});
+    rows.push_back(
+        {box_words(regions, line->box, section.rest.box), text(line->ending), why(*line), fate_of(line->ending)});
   return rows;
 }
 
 // Sections that read alike are one.
-struct Heading {
-  Direction way;
-  std::vector<std::string> protocols;
-  Families families;
-  std::vector<MapRow> rows;
-};
-
-std::vector<Heading> headings(Regions& regions, const Side& side, Regions::Node root, const MapOptions& options,
-                              bool& left_out) {
-  std::vector<Heading> all;
+std::vector<MapSection> headings(Regions& regions, const Side& side, Regions::Node root, const MapOptions& options,
+                                 bool& left_out) {
+  std::vector<MapSection> all;
   for (const Section& section : sections(regions, root, side.pod)) {
     if (!options.families.contains(section.family)) continue;
     if (std::ranges::find(options.ways, section.way) == options.ways.end()) continue;
     const std::string protocol(protocol_names[section.protocol]);
     std::vector<MapRow> rows = rows_of(regions, section, left_out);
-    const auto same = std::ranges::find_if(all, [&](const Heading& one) {
+    const auto same = std::ranges::find_if(all, [&](const MapSection& one) {
       const bool same_protocol = one.protocols == std::vector{protocol};
       return one.way == section.way && one.rows == rows && (same_protocol || one.families == section.family);
     });
     if (same == all.end()) {
-      all.push_back({section.way, {protocol}, section.family, std::move(rows)});
+      all.push_back({section.way, {protocol}, section.family, "", std::move(rows)});
     } else if (same->families == section.family) {
       same->protocols.push_back(protocol);
     } else {
@@ -239,7 +241,7 @@ std::vector<Heading> headings(Regions& regions, const Side& side, Regions::Node 
   return all;
 }
 
-std::string title(const Heading& heading, Families asked) {
+std::string title(const MapSection& heading, Families asked) {
   std::string text =
       fmt::format("{} {}", way_names[static_cast<std::size_t>(heading.way)], fmt::join(heading.protocols, ", "));
   if (heading.families != asked) text += heading.families == Families(Family::ipv4) ? ", IPv4" : ", IPv6";
@@ -259,13 +261,19 @@ std::string box_words(Regions& regions, const Box& box, const Box& whole) {
   return printable(text);
 }
 
+std::vector<MapSection> map_sections(Regions& regions, std::size_t side, const MapOptions& options, bool& left_out) {
+  const Regions::Node root = regions.of(side, Scope::ordinary);
+  std::vector<MapSection> all = headings(regions, regions.side(side), root, options, left_out);
+  for (MapSection& one : all) one.title = title(one, options.families);
+  return all;
+}
+
 std::string map_text(Regions& regions, std::size_t side, const MapOptions& options) {
   bool left_out = false;
-  const Regions::Node root = regions.of(side, Scope::ordinary);
-  const std::vector<Heading> all = headings(regions, regions.side(side), root, options, left_out);
+  const std::vector<MapSection> all = map_sections(regions, side, options, left_out);
   std::string text;
-  for (const Heading& heading : all) {
-    text += (text.empty() ? "" : "\n") + styled(title(heading, options.families), Style::bold, options.color) + "\n";
+  for (const MapSection& heading : all) {
+    text += (text.empty() ? "" : "\n") + styled(heading.title, Style::bold, options.color) + "\n";
     std::size_t width = 0;
     for (const MapRow& row : heading.rows) width = std::max(width, row.words.size());
     for (const MapRow& row : heading.rows) {

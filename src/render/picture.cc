@@ -196,15 +196,6 @@ std::string mermaid_edge(const Edge& edge, std::size_t number) {
 
 // ---- dot
 
-std::string dot_text(const std::string& text) {
-  std::string result;
-  for (const char c : text) {
-    if (c == '"' || c == '\\') result += '\\';
-    result += c;
-  }
-  return result;
-}
-
 std::string dot_node(const Node& node) {
   static constexpr const char* styles[] = {
       "shape=oval, style=filled, fillcolor=\"#dae8fc\"", "shape=box, style=\"rounded,filled\", fillcolor=white",
@@ -222,6 +213,56 @@ std::string dot_edge(const Edge& edge) {
 }
 
 }  // namespace
+
+std::string_view stroke(Fate fate) {
+  constexpr std::string_view colors[] = {"#2da44e", "#0969da", "#57606a", "#9a6700", "#cf222e"};
+  return colors[static_cast<std::size_t>(fate)];
+}
+
+std::string_view fill(Fate fate) {
+  constexpr std::string_view colors[] = {"#dafbe1", "#ddf4ff", "#f6f8fa", "#fff8c5", "#ffebe9"};
+  return colors[static_cast<std::size_t>(fate)];
+}
+
+std::string escaped(std::string_view text) {
+  std::string result;
+  for (const char c : text) {
+    if (c == '&') {
+      result += "&amp;";
+    } else if (c == '<') {
+      result += "&lt;";
+    } else if (c == '>') {
+      result += "&gt;";
+    } else {
+      result += c;
+    }
+  }
+  return result;
+}
+
+std::string dot_text(std::string_view text) {
+  std::string result;
+  for (const char c : text) {
+    if (c == '"' || c == '\\') result += '\\';
+    result += c;
+  }
+  return result;
+}
+
+std::vector<std::string> wrapped(const std::string& sentence, std::size_t width) {
+  std::vector<std::string> lines;
+  for (std::size_t begin = 0; begin < sentence.size();) {
+    const std::size_t end = std::min(sentence.find(' ', begin), sentence.size());
+    const std::string word = sentence.substr(begin, end - begin);
+    if (!lines.empty() && lines.back().size() + 1 + word.size() <= width) {
+      lines.back() += " " + word;
+    } else {
+      lines.push_back(word);
+    }
+    begin = end + 1;
+  }
+  return lines;
+}
 
 Ruleset of_families(const Ruleset& ruleset, Families families) {
   Ruleset result;

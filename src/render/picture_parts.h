@@ -14,6 +14,17 @@ namespace sidetrack {
 // What stands in a picture of no rules.
 inline constexpr std::string_view nothing_captured = "nothing is captured";
 
+// What becomes of a packet, or of its way.
+enum class Fate : std::uint8_t { onward, proxy, call, change, drop };
+[[nodiscard]] std::string_view stroke(Fate fate);  // colours
+[[nodiscard]] std::string_view fill(Fate fate);
+
+[[nodiscard]] std::string escaped(std::string_view text);   // for SVG
+[[nodiscard]] std::string dot_text(std::string_view text);  // within quotes of DOT
+
+// Lines of at most `width` characters, where words are no longer; broken at blanks.
+[[nodiscard]] std::vector<std::string> wrapped(const std::string& sentence, std::size_t width);
+
 // The rules of these families, folded as the backend nftables programs them.
 [[nodiscard]] Ruleset of_families(const Ruleset& ruleset, Families families);
 

@@ -32,49 +32,6 @@ constexpr double space = 14;   // between what stands in one column
 constexpr double gutter = 56;  // between columns
 constexpr double margin = 20;
 
-enum class Fate : std::uint8_t { onward, proxy, call, change, drop };
-
-constexpr std::string_view stroke(Fate fate) {
-  constexpr std::string_view colors[] = {"#2da44e", "#0969da", "#57606a", "#9a6700", "#cf222e"};
-  return colors[static_cast<std::size_t>(fate)];
-}
-constexpr std::string_view fill(Fate fate) {
-  constexpr std::string_view colors[] = {"#dafbe1", "#ddf4ff", "#f6f8fa", "#fff8c5", "#ffebe9"};
-  return colors[static_cast<std::size_t>(fate)];
-}
-
-std::string escaped(std::string_view text) {
-  std::string result;
-  for (const char c : text) {
-    if (c == '&') {
-      result += "&amp;";
-    } else if (c == '<') {
-      result += "&lt;";
-    } else if (c == '>') {
-      result += "&gt;";
-    } else {
-      result += c;
-    }
-  }
-  return result;
-}
-
-// Sentences break at blanks.
-std::vector<std::string> wrapped(const std::string& sentence) {
-  std::vector<std::string> lines;
-  for (std::size_t begin = 0; begin < sentence.size();) {
-    const std::size_t end = std::min(sentence.find(' ', begin), sentence.size());
-    const std::string word = sentence.substr(begin, end - begin);
-    if (!lines.empty() && lines.back().size() + 1 + word.size() <= widest_text) {
-      lines.back() += " " + word;
-    } else {
-      lines.push_back(word);
-    }
-    begin = end + 1;
-  }
-  return lines;
-}
-
 double width_of(const std::vector<std::string>& lines, double character) {
   std::size_t longest = 0;
   for (const std::string& line : lines) longest = std::max(longest, line.size());
@@ -182,7 +139,8 @@ class Band {
     double y = header;
     double width = items[at].width;
     for (const Rule* rule : chain.rules) {
-      Row row{wrapped(describe(*rule).sentence), broken(condition(*rule, true), widest_text), target(*rule, column), y};
+      Row row{wrapped(describe(*rule).sentence, widest_text), broken(condition(*rule, true), widest_text),
+              target(*rule, column), y};
       y += row.height();
       width = std::max({width, width_of(row.sentence, sentence_character) + 2 * padding,
                         width_of(row.condition, condition_character) + 2 * padding});

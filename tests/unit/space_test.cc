@@ -305,6 +305,21 @@ std::string map_of(const char* options, MapOptions asked = {}) {
   return map_text(regions, 0, asked);
 }
 
+TEST(Map, IsDrawn) {
+  const Plan plan = planned("-i * -b * -o 22,9001 --ip-families ipv4");
+  Regions regions({{assumed_pod(plan), {as_live(plan.ruleset, BackendKind::nftables)}}});
+  const MapOptions asked{.families = Family::ipv4, .ways = {Direction::out}};
+  const std::string dot = map_dot(regions, 0, asked);
+  EXPECT_THAT(dot, HasSubstr(R"(row0_1 [label="to port 22, 9001\l(-o 22,9001)\l")"));
+  EXPECT_THAT(dot, HasSubstr(R"(end1 [label="leaves untouched, by eth0")"));
+  EXPECT_THAT(dot, HasSubstr("row0_1 -> end1;"));
+  const std::string svg = map_svg(regions, 0, asked);
+  for (const char* text : {"<svg xmlns=", ">outbound tcp<", ">to port 22, 9001<", ">(-o 22,9001)<",
+                           ">127.0.0.1:15001 (Envoy outbound)<", "</svg>\n"})
+    EXPECT_THAT(svg, HasSubstr(text));
+  EXPECT_EQ(map_svg(regions, 0, asked), svg);
+}
+
 TEST(Map, SaysInALineWhatEachOptionLeavesOut) {
   EXPECT_EQ(map_of("-i * -b * -x 10.99.0.0/16 -o 22,9001 -d 15090 --ip-families ipv4",
                    {.families = Family::ipv4, .ways = {Direction::out, Direction::in}}),

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// The map as a drawing: a card for each section, whose rows are what becomes of a part of it, and on the right where
+// these parts end.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "render/map_parts.h"
+
+namespace sidetrack {
+namespace {
+
+constexpr std::size_t widest = 60;  // characters
+// In pixels. No font is asked: a character is as wide as the widest usual font has it on average.
+constexpr double of_character = 6.5;
+constexpr double of_line = 15;
+constexpr double pad = 10;
+constexpr double of_title = 26;
+constexpr double between = 18;
+constexpr double arrows = 160;
+
+struct Destination {
+  std::string text;
+  Fate fate{};
+  double wanted = 0;  // the sum of the heights of what leads to it
+  double count = 0;
+  double y = 0;
+};
+
+// Each once, in the order in which they are met.
+std::vector<Destination> ends_of(const std::vector<MapSection>& sections) {
+  std::vector<Destination> all;
+  for (const MapSection& section : sections) {
+    for (const MapRow& row : section.rows) {
+      if (std::ranges::find(all, row.end, &Destination::text) == all.end()) all.push_back({row.end, row.fate});
+    }
+  }
+  return all;
+}
+
+std::vector<std::string> lines_of(const MapRow& row) {
+  std::vector<std::string> lines = wrapped(row.words, widest);
+  if (!row.why.empty()) lines.push_back(fmt::format("({})", row.why));
+  return lines;
+}
+
+double width_of_lines(const std::vector<std::string>& lines) {
+  std::size_t longest = 0;
+  for (const std::string& line : lines) longest = std::max(longest, line.size());
+  return static_cast<double>(longest) * of_character;
+}
+
+std::string text_at(double x, double y, std::string_view text, std::string_view more = "") {
+  return fmt::format("<text x=\"{}\" y=\"{}\"{}>{}</text>\n", x, y, more, escaped(text));
+}
+
+std::string rectangle(double x, double y, double width, double height, Fate fate) {
+  return fmt::format(R"(<rect x="{}" y="{}" width="{}" height="{}" rx="6" fill="{}" stroke="{}"/>)"
+                     "\n",
+                     x, y, width, height, fill(fate), stroke(fate));
+}
+
+}  // namespace
+
+std::string map_dot(space::Regions& regions, std::size_t side, const MapOptions& options) {
+  bool left_out = false;
+  const std::vector<MapSection> sections = map_sections(regions, side, options, left_out);
+  std::string text =
+      "digraph map {\n"
+      "  rankdir=LR;\n"
+      "  node [fontname=\"sans-serif\", fontsize=11, style=filled];\n"
+      "  edge [fontname=\"sans-serif\", fontsize=9];\n";
+  const std::vector<Destination> ends = ends_of(sections);
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    text += fmt::format("  end{} [label=\"{}\", shape=oval, fillcolor=\"{}\", color=\"{}\"];\n", i,
+                        dot_text(ends[i].text), fill(ends[i].fate), stroke(ends[i].fate));
+  }
+  for (std::size_t i = 0; i < sections.size(); ++i) {
+    text += fmt::format("  subgraph cluster_{} {{\n    label=\"{}\"; labeljust=l;\n", i, dot_text(sections[i].title));
+    for (std::size_t j = 0; j < sections[i].rows.size(); ++j) {
+      std::string label;
+      for (const std::string& line : lines_of(sections[i].rows[j])) label += dot_text(line) + "\\l";  // to the left
+      text += fmt::format("    row{}_{} [label=\"{}\", shape=box, fillcolor=white];\n", i, j, label);
+    }
+    text += "  }\n";
+    for (std::size_t j = 0; j < sections[i].rows.size(); ++j) {
+      const auto end = std::ranges::find(ends, sections[i].rows[j].end, &Destination::text) - ends.begin();
+      text += fmt::format("  row{}_{} -> end{};\n", i, j, end);
+    }
+  }
+  return text + "}\n";
+}
+
+std::string map_svg(space::Regions& regions, std::size_t side, const MapOptions& options) {
+  bool left_out = false;
+  const std::vector<MapSection> sections = map_sections(regions, side, options, left_out);
+  std::vector<Destination> ends = ends_of(sections);
+  double card = 200;
+  for (const MapSection& section : sections) {
+    card = std::max(card, width_of_lines({section.title}) + 2 * pad);
+    for (const MapRow& row : section.rows) card = std::max(card, width_of_lines(lines_of(row)) + 2 * pad);
+  }
+  double pill = 100;
+  for (const Destination& end : ends) pill = std::max(pill, width_of_lines({end.text}) + 2 * pad);
+
+  std::string cards;
+  struct Arrow {
+    double from;
+    std::size_t to;
+  };
+  std::vector<Arrow> all;
+  double y = between;
+  for (const MapSection& section : sections) {
+    std::string rows;
+    double at = y + of_title;
+    for (const MapRow& row : section.rows) {
+      const std::vector<std::string> lines = lines_of(row);
+      const double height = static_cast<double>(lines.size()) * of_line + pad;
+      rows += fmt::format("<line x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\" stroke=\"#d0d7de\"/>\n", between, at,
+                          between + card, at);
+      for (std::size_t i = 0; i < lines.size(); ++i) {
+        const bool is_why = !row.why.empty() && i + 1 == lines.size();
+        rows += text_at(between + pad, at + pad / 2 + static_cast<double>(i) * of_line + 11, lines[i],
+                        is_why ? " fill=\"#57606a\"" : "");
+      }
+      const auto to = static_cast<std::size_t>(std::ranges::find(ends, row.end, &Destination::text) - ends.begin());
+      all.push_back({at + height / 2, to});
+      ends[to].wanted += at + height / 2;
+      ends[to].count += 1;
+      at += height;
+    }
+    cards += rectangle(between, y, card, at - y, Fate::call);
+    cards += text_at(between + pad, y + 17, section.title, " font-weight=\"bold\"");
+    cards += rows;
+    y = at + between;
+  }
+  // Each beside what leads to it, as far as there is room.
+  std::vector<Destination*> order;
+  for (Destination& end : ends) order.push_back(&end);
+  std::ranges::stable_sort(order, {}, [](const Destination* end) { return end->wanted / end->count; });
+  double free = between;
+  for (Destination* end : order) {
+    end->y = std::max(free, end->wanted / end->count - of_title / 2);
+    free = end->y + of_title + between;
+  }
+  const double left = between + card + arrows;
+  const double width = left + pill + between;
+  const double height = std::max(y, free);
+  std::string text = fmt::format(
+      R"(<svg xmlns="http://www.w3.org/2000/svg" width="{0}" height="{1}" viewBox="0 0 {0} {1}" font-family="sans-serif" font-size="12">)"
+      "\n<title>What becomes of all traffic</title>\n<rect width=\"{0}\" height=\"{1}\" fill=\"white\"/>\n",
+      width, height);
+  for (const Arrow& arrow : all) {
+    const double x = between + card;
+    const double to = ends[arrow.to].y + of_title / 2;
+    text += fmt::format("<path d=\"M {} {} C {} {} {} {} {} {}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.5\"/>\n",
+                        x, arrow.from, x + arrows / 2, arrow.from, left - arrows / 2, to, left, to,
+                        stroke(ends[arrow.to].fate));
+  }
+  text += cards;
+  for (const Destination& end : ends) {
+    text += rectangle(left, end.y, pill, of_title, end.fate);
+    text += text_at(left + pad, end.y + 17, end.text);
+  }
+  return text + "</svg>\n";
+}
+
+}  // namespace sidetrack
