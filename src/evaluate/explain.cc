@@ -30,14 +30,11 @@ bool is_in(const std::vector<AddressRange>& ranges, const Address& address, Obse
 
 // What all walks that answer one question have in common.
 struct Question {
-  Question(const PodView& pod_, std::span<const Live> live_, Family family, Observer* observer_)
-      : pod(pod_), live(live_), observer(observer_) {
-    for (const Live& one : live) chains.emplace_back(one, family);
-  }
+  Question(const PodView& pod_, RulesOfFamily& rules_, Observer* observer_)
+      : pod(pod_), rules(rules_), observer(observer_) {}
   const PodView& pod;
-  std::span<const Live> live;
+  RulesOfFamily& rules;
   Observer* observer;
-  std::vector<ChainIndex> chains;  // of each of `live`
   Forks forks;
 };
 
@@ -45,7 +42,7 @@ class PacketWalk {
  public:
   // `asked` has nothing left out.
   PacketWalk(const Packet& asked, Question& question)
-      : question_(question), pod_(question.pod), live_(question.live), asked_(asked) {
+      : question_(question), pod_(question.pod), rules_(question.rules), asked_(asked) {
     packet_.family = asked_.destination->family;
     packet_.trace.packet = asked_;
     packet_.now.protocol = asked_.protocol;
@@ -179,7 +176,7 @@ class PacketWalk {
     const auto passes = [](const LiveRule& live) {
       return live.rule.target == Target(Verdict::accept) || std::holds_alternative<Continue>(live.rule.target);
     };
-    for (const Live& live : live_) {
+    for (const Live& live : rules_.live()) {
       for (const LiveChain& chain : live.chains) {
         if (!chain.families.empty() || !chain.hook || chain.dormant) continue;
         if (chain.policy != Verdict::accept) return fmt::format("the policy of {} {}", chain.table_name, chain.name);
@@ -263,7 +260,7 @@ class PacketWalk {
     if (way_.kind == Route::Kind::unknown) return packet_.not_known(not_followed(way_));
     // For the whole of OUTPUT: a new route changes it only after the hook (nf_hook_state).
     packet_.now.out = way_.device;
-    packet_.hook(fmt::format("OUTPUT, out by {}{}", way_.device, why(way_)));
+    packet_.hook([&] { return fmt::format("OUTPUT, out by {}{}", way_.device, why(way_)); });
     if (!calls(Hook::output)) return;
     if (!postrouting(way_.device)) return;
     if (!is_up(way_.device)) return packet_.drop(fmt::format("interface {} is down", way_.device));
@@ -303,7 +300,7 @@ class PacketWalk {
       packet_.not_known(not_followed(way_));
       return false;
     }
-    packet_.kernel(fmt::format("routing again, as {}: out by {}{}", because, way_.device, why(way_)));
+    packet_.kernel([&] { return fmt::format("routing again, as {}: out by {}{}", because, way_.device, why(way_)); });
     return true;
   }
 
@@ -348,7 +345,7 @@ class PacketWalk {
 
   void prerouting() {
     if (!at_device(Hook::ingress, packet_.now.in)) return;
-    packet_.hook(fmt::format("PREROUTING, in by {}", packet_.now.in));
+    packet_.hook([&] { return fmt::format("PREROUTING, in by {}", packet_.now.in); });
     const bool loopback =
         is_loopback(packet_.now.destination.address, observer()) || is_loopback(packet_.now.source.address, observer());
     if (!packet_.by_lo && loopback && packet_.family == Family::ipv6) {  // ip6_rcv_core, before any hook
@@ -374,15 +371,15 @@ class PacketWalk {
     way_ = look_up(packet_.now.in, "");
     if (way_.kind == Route::Kind::unknown) return packet_.not_known(not_followed(way_));
     if (way_.stays()) {
-      packet_.kernel(fmt::format("routing: stays here{}", why(way_)));
+      packet_.kernel([&] { return fmt::format("routing: stays here{}", why(way_)); });
       return input();
     }
-    packet_.kernel(fmt::format("routing: {} is not the pod's", destination.text()));
+    packet_.kernel([&] { return fmt::format("routing: {} is not the pod's", destination.text()); });
     if (packet_.transparent)
       return packet_.drop(
           "a packet with a socket cannot be forwarded (ip_forward), and no route by mark keeps it here");
     if (!way_.exists()) return packet_.drop("there is " + no_route());
-    packet_.hook(fmt::format("FORWARD, in by {}, out by {}", packet_.now.in, way_.device));
+    packet_.hook([&] { return fmt::format("FORWARD, in by {}, out by {}", packet_.now.in, way_.device); });
     packet_.now.out = way_.device;
     if (!calls(Hook::forward) || !postrouting(way_.device)) return;
     packet_.end(Outcome::Kind::forwarded, "");
@@ -391,19 +388,19 @@ class PacketWalk {
 
   bool postrouting(const std::string& device) {
     packet_.now.out = device;
-    if (has_rules(Hook::postrouting)) packet_.hook(fmt::format("POSTROUTING, out by {}", device));
+    if (has_rules(Hook::postrouting)) packet_.hook([&] { return fmt::format("POSTROUTING, out by {}", device); });
     return calls(Hook::postrouting) && at_device(Hook::egress, device);
   }
 
   // Before and after everything else: chains of a device.
   bool at_device(Hook hook, const std::string& device) {
-    if (calls_at(live_, packet_.family, hook, device).empty()) return true;
-    packet_.hook(fmt::format("{} of {}", name(hook), device));
+    if (rules_.at(hook, device).empty()) return true;
+    packet_.hook([&] { return fmt::format("{} of {}", name(hook), device); });
     return calls(hook, device);
   }
 
   void input() {
-    if (has_rules(Hook::input)) packet_.hook(fmt::format("INPUT, in by {}", packet_.now.in));
+    if (has_rules(Hook::input)) packet_.hook([&] { return fmt::format("INPUT, in by {}", packet_.now.in); });
     // The socket of a connection that is there already is looked up before (tcp_v4_early_demux), if the sysctl says so.
     if (packet_.now.state != ConnectionState::new_) packet_.now.owner_known = false;
     if (calls(Hook::input)) land();
@@ -455,7 +452,7 @@ class PacketWalk {
       }
       return Passed::on;
     };
-    return in_order(calls_at(live_, packet_.family, at, device), one) != Passed::gone;
+    return in_order(rules_.at(at, device), one) != Passed::gone;
   }
 
   // A chain of type route looks up the route again where a rule changed the mark (ipt_mangle_out, nf_route_table_hook).
@@ -532,8 +529,10 @@ class PacketWalk {
     if (packet_.now.untracked) return packet_.kernel("conntrack: not tracked");
     switch (packet_.now.state) {
       case ConnectionState::new_:
-        packet_.kernel(fmt::format("conntrack: a new connection{}",
-                                   packet_.zone ? fmt::format(", in zone {}", *packet_.zone) : ""));
+        packet_.kernel([&] {
+          return fmt::format("conntrack: a new connection{}",
+                             packet_.zone ? fmt::format(", in zone {}", *packet_.zone) : "");
+        });
         break;
       case ConnectionState::established:
         packet_.kernel("conntrack: an established connection");
@@ -560,7 +559,7 @@ class PacketWalk {
       if (decided) return not_asked(at, "this connection was translated, or not, in OUTPUT");
       decided = true;
       const auto chain = [&](const Call& call) { return ask(call.base); };
-      if (in_order(nat_chains_at(live_, packet_.family, at), chain) == Passed::gone) return false;
+      if (in_order(rules_.of_nat(at), chain) == Passed::gone) return false;
     } else {
       not_asked(at, "only the first packet of a connection passes nat");
       packet_.now.state == ConnectionState::reply ? translate_answer(of_destination) : translate(of_destination);
@@ -577,7 +576,7 @@ class PacketWalk {
   }
 
   bool not_asked(Hook at, const char* because) {
-    if (has_rules_of_nat(at)) packet_.kernel(fmt::format("nat {} is skipped: {}", name(at), because));
+    if (has_rules_of_nat(at)) packet_.kernel([&] { return fmt::format("nat {} is skipped: {}", name(at), because); });
     return true;
   }
 
@@ -589,7 +588,9 @@ class PacketWalk {
       packet_.original = packet_.now.destination;
       packet_.now.destination = made->after;
       packet_.destination_decided = true;
-      packet_.kernel(fmt::format("redirected to {}, as the first packet was{}", made->after.text(), translated_by_));
+      packet_.kernel([&] {
+        return fmt::format("redirected to {}, as the first packet was{}", made->after.text(), translated_by_);
+      });
     } else {
       packet_.now.source = made->after;
       packet_.now.source_known = made->after_known;
@@ -603,25 +604,26 @@ class PacketWalk {
     const auto& made = of_destination ? packet_.connection.source : packet_.connection.destination;
     if (!made) return;
     (of_destination ? packet_.now.destination : packet_.now.source) = made->before;
-    packet_.kernel(fmt::format("its {} is {} again", of_destination ? "destination" : "source", made->before.text()));
+    packet_.kernel([&] {
+      return fmt::format("its {} is {} again", of_destination ? "destination" : "source", made->before.text());
+    });
   }
 
   // ---- The rules
 
-  [[nodiscard]] bool has_rules_of_nat(Hook at) const { return !nat_chains_at(live_, packet_.family, at).empty(); }
+  [[nodiscard]] bool has_rules_of_nat(Hook at) const { return !rules_.of_nat(at).empty(); }
   [[nodiscard]] bool has_rules(Hook at) const {
-    const auto found = calls_at(live_, packet_.family, at);
+    const auto& found = rules_.at(at);
     return has_rules_of_nat(at) || std::ranges::find(found, Call::Kind::rules, &Call::kind) != found.end();
   }
 
   Passed ask(const BaseChain& base) {
-    ChainIndex& chains = question_.chains[static_cast<std::size_t>(base.live - live_.data())];
-    return walk_chain(packet_, pod_, base, chains, question_.forks);
+    return walk_chain(packet_, pod_, base, rules_.chains(*base.live), question_.forks);
   }
 
   Question& question_;
   const PodView& pod_;
-  const std::span<const Live> live_;
+  RulesOfFamily& rules_;
   const Packet asked_;
 
   bool discovery_ = false;  // this packet looks for a neighbour itself
@@ -761,7 +763,8 @@ Trace explain(const Packet& packet, const PodView& pod, std::span<const Live> li
     trace.outcome = *outcome;
     return trace;
   }
-  Question question(pod, live, asked.destination->family, nullptr);
+  RulesOfFamily rules(live, asked.destination->family);
+  Question question(pod, rules, nullptr);
   Forks& forks = question.forks;
   std::vector<Fork> made;  // by the first walk, whose trace this is
   bool answered = false;
@@ -807,7 +810,7 @@ Trace explain(const Packet& packet, const PodView& pod, std::span<const Live> li
   return trace;
 }
 
-std::vector<Possibility> possibilities(const Packet& packet, const PodView& pod, std::span<const Live> live,
+std::vector<Possibility> possibilities(const Packet& packet, const PodView& pod, RulesOfFamily& rules,
                                        Observer& observer) {
   const Packet asked = filled_in(packet, pod, &observer);
   Trace nothing;
@@ -816,7 +819,7 @@ std::vector<Possibility> possibilities(const Packet& packet, const PodView& pod,
     nothing.outcome = *outcome;
     return {{std::move(nothing), {}, true}};
   }
-  Question question(pod, live, asked.destination->family, &observer);
+  Question question(pod, rules, &observer);
   std::vector<Possibility> all;
   do {
     PacketWalk walk(asked, question);

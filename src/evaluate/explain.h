@@ -21,6 +21,7 @@
 namespace sidetrack {
 
 class Observer;
+class RulesOfFamily;
 
 // The packet of the command line: `out tcp 10.96.0.10:443`, `in tcp :8080`, `out udp [fd00::1]:53`, `lo tcp :8080`,
 // `out icmp 10.0.0.1`. Strict: throws usage, naming the value and what was expected.
@@ -127,9 +128,9 @@ struct Possibility {
 [[nodiscard]] Trace explain(const Packet& packet, const PodView& pod, std::span<const Live> live);
 
 // All the ways that it may go, each to its end; one, if all is known. The traces hold no rule that does not match, and
-// no texts of rules: the observer is told what was asked of the packet.
-[[nodiscard]] std::vector<Possibility> possibilities(const Packet& packet, const PodView& pod,
-                                                     std::span<const Live> live, Observer& observer);
+// no texts: the observer is told what was asked of the packet. `rules`: of the packet's family.
+[[nodiscard]] std::vector<Possibility> possibilities(const Packet& packet, const PodView& pod, RulesOfFamily& rules,
+                                                     Observer& observer);
 
 // For a plan without a pod: lo, and eth0 with the addresses that are set aside for documentation (192.0.2.2/24,
 // 2001:db8::2/64) and the default route; interfaces that the rules name; policy rules, routes and addresses as planned.

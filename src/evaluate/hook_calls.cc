@@ -29,8 +29,6 @@ std::vector<Call> chains_where(std::span<const Live> live, Family family, Wanted
   return calls;
 }
 
-}  // namespace
-
 std::vector<Call> calls_at(std::span<const Live> live, Family family, Hook hook, std::string_view device) {
   std::vector<Call> calls = chains_where(live, family, [&](const LiveChain& chain) {
     const bool of_device = chain.hook->device.empty() || chain.hook->device == device;
@@ -55,6 +53,29 @@ std::vector<Call> nat_chains_at(std::span<const Live> live, Family family, Hook 
   return chains_where(live, family, [&](const LiveChain& chain) {
     return called_at(chain, hook) && chain.hook->type == ChainType::nat && may_do_something(chain, family);
   });
+}
+
+}  // namespace
+
+RulesOfFamily::RulesOfFamily(std::span<const Live> live, Family family) : live_(live), family_(family) {
+  for (const Live& one : live) {
+    chains_.emplace_back(one, family);
+    of_devices_ = of_devices_ || std::ranges::any_of(one.chains, [](const LiveChain& chain) {
+                    return chain.hook && !chain.hook->device.empty();
+                  });
+  }
+}
+
+const std::vector<Call>& RulesOfFamily::at(Hook hook, const std::string& device) {
+  const auto [found, added] = at_.try_emplace({hook, of_devices_ ? device : std::string()});
+  if (added) found->second = calls_at(live_, family_, hook, device);
+  return found->second;
+}
+
+const std::vector<Call>& RulesOfFamily::of_nat(Hook hook) {
+  const auto [found, added] = of_nat_.try_emplace(hook);
+  if (added) found->second = nat_chains_at(live_, family_, hook);
+  return found->second;
 }
 
 }  // namespace sidetrack

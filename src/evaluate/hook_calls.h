@@ -3,10 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "evaluate/chain_index.h"
 #include "evaluate/rule_walk.h"
 #include "model/hook.h"
 #include "model/live.h"
@@ -20,12 +24,27 @@ struct Call {
   BaseChain base;  // of rules
 };
 
-// By priority; chains that could do nothing are left out. Those of type nat are one call for the nat core, which asks
-// them at its own priority (nf_nat_register_fn). `device` is that of ingress and egress.
-[[nodiscard]] std::vector<Call> calls_at(std::span<const Live> live, Family family, Hook hook,
-                                         std::string_view device = {});
+// The rules that packets of one family meet. Of many packets each hook is asked often, and looked up once.
+class RulesOfFamily {
+ public:
+  RulesOfFamily(std::span<const Live> live, Family family);
 
-// The chains that the nat core asks, by their own priorities.
-[[nodiscard]] std::vector<Call> nat_chains_at(std::span<const Live> live, Family family, Hook hook);
+  // By priority; chains that could do nothing are left out. Those of type nat are one call for the nat core, which asks
+  // them at its own priority (nf_nat_register_fn). `device` is that of ingress and egress.
+  [[nodiscard]] const std::vector<Call>& at(Hook hook, const std::string& device = {});
+  // The chains that the nat core asks, by their own priorities.
+  [[nodiscard]] const std::vector<Call>& of_nat(Hook hook);
+  [[nodiscard]] std::span<const Live> live() const { return live_; }
+  // The chains of one of them, by name.
+  [[nodiscard]] ChainIndex& chains(const Live& live) { return chains_[static_cast<std::size_t>(&live - live_.data())]; }
+
+ private:
+  std::span<const Live> live_;
+  Family family_;
+  std::vector<ChainIndex> chains_;  // of each of `live_`
+  bool of_devices_ = false;         // some are called for one device alone
+  std::map<std::pair<Hook, std::string>, std::vector<Call>> at_;
+  std::map<Hook, std::vector<Call>> of_nat_;
+};
 
 }  // namespace sidetrack

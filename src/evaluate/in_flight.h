@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -61,8 +62,15 @@ struct InFlight : PacketState {
   bool mark_written = false;            // by a rule, be it to what it was
   bool seen = false;                    // another walk went on from here: this one has no outcome of its own
 
-  void hook(std::string what) { note(Step::Kind::hook, std::move(what)); }
-  void kernel(std::string what) { note(Step::Kind::kernel, std::move(what)); }
+  // `what` makes the words: who observes reads none.
+  template <typename What>
+  void hook(const What& what) {
+    note(Step::Kind::hook, what);
+  }
+  template <typename What>
+  void kernel(const What& what) {
+    note(Step::Kind::kernel, what);
+  }
   void doubt(const std::string& what) {
     if (std::ranges::find(trace.doubts, what) == trace.doubts.end()) trace.doubts.push_back(what);
   }
@@ -76,11 +84,16 @@ struct InFlight : PacketState {
   }
 
  private:
-  void note(Step::Kind kind, std::string what) {
-    Step step;
+  template <typename What>
+  void note(Step::Kind kind, const What& what) {
+    Step& step = trace.steps.emplace_back();
     step.kind = kind;
-    step.text = std::move(what);
-    trace.steps.push_back(std::move(step));
+    if (now.observer != nullptr) return;
+    if constexpr (std::is_invocable_v<What>) {
+      step.text = what();
+    } else {
+      step.text = what;
+    }
   }
 };
 

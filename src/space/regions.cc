@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "evaluate/explain.h"
+#include "evaluate/hook_calls.h"
 #include "evaluate/route.h"
 #include "space/join.h"
 
@@ -36,6 +37,14 @@ Regions::Regions(std::vector<Side> sides)
     : sides_(with_joined_rules(std::move(sides))), universe_(universe_of(sides_)), diagrams_(universe_, sets_) {
   decisions_.resize(2);
   endings_ = {uncovered, no_such_packet};
+}
+
+Regions::~Regions() = default;
+
+RulesOfFamily& Regions::rules_of(const Side& side, Family family) {
+  std::unique_ptr<RulesOfFamily>& rules = rules_[{&side, family}];
+  if (rules == nullptr) rules = std::make_unique<RulesOfFamily>(side.live, family);
+  return *rules;
 }
 
 Leaf Regions::leaf_of(Ending ending, const Step* step) {
@@ -80,7 +89,7 @@ Leaf Regions::decide(const Point& point, const Side& side, Box& box) {
   }
   if (way != Direction::in && is_local(side.pod, *packet.destination, &cell) != (way == Direction::lo))
     return done(no_such_packet);
-  const auto all = possibilities(packet, side.pod, side.live, cell);
+  const auto all = possibilities(packet, side.pod, rules_of(side, packet.destination->family), cell);
   const Trace& trace = all.front().trace;
   const Step* step = trace.decisive.empty() ? nullptr : &trace.steps[trace.decisive.back()];
   if (step != nullptr && step->kind < Step::Kind::passed) step = nullptr;

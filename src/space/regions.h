@@ -3,6 +3,8 @@
 #pragma once
 
 #include <deque>
+#include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -42,6 +44,7 @@ class Regions {
   explicit Regions(std::vector<Side> sides);
   Regions(const Regions&) = delete;
   Regions& operator=(const Regions&) = delete;
+  ~Regions();
 
   using Node = Diagrams::Node;
 
@@ -77,12 +80,14 @@ class Regions {
   Node outside_ordinary(const PodView& pod);
   Node completed(Node root, std::size_t side);
   Leaf leaf_of(Ending ending, const Step* step);
+  RulesOfFamily& rules_of(const Side& side, Family family);
 
   std::vector<Side> sides_;
   Universe universe_;
   Sets sets_;
   Diagrams diagrams_;
   Cell::Known known_;
+  std::map<std::pair<const Side*, Family>, std::unique_ptr<RulesOfFamily>> rules_;
   std::deque<Step> steps_;
   std::vector<Decision> decisions_;
   std::vector<Leaf> endings_;
