@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "lint/lint.h"
 
+#include <algorithm>
+
 #include "cli/commands.h"
 #include "cli/log.h"
 #include "library/planning.h"
 #include "manifest/arguments.h"
+#include "mesh/ownership.h"
 #include "render/lint.h"
 
 namespace sidetrack::cli {
@@ -22,11 +25,20 @@ lint::Findings of_options(CommandLine& line, const std::optional<Place>& place) 
                              .manifest = manifest ? &*manifest : nullptr});
 }
 
+lint::Findings of_rules(const CommandLine& line) {
+  const std::vector<Live> live = read_live(line);
+  const bool any = std::ranges::any_of(live, [](const Live& one) {
+    return std::ranges::any_of(one.chains, [](const LiveChain& chain) { return concerns_us(chain); });
+  });
+  if (!any) info("no rules of a sidecar are here: nothing is captured; 'sidetrack lint --plan' asks about options");
+  return lint::lint_live(read_pod(), live);
+}
+
 }  // namespace
 
 ExitCode run_lint(CommandLine& line) {
   const auto place = enter_target(line);
-  const lint::Findings found = line.plan ? of_options(line, place) : lint::lint_live(read_pod(), read_live(line));
+  const lint::Findings found = line.plan ? of_options(line, place) : of_rules(line);
   print(line.format == Format::json ? lint_json(found) : lint_text(found, colored(line)));
   return found.empty() ? ExitCode::done : ExitCode::differs;
 }

@@ -246,6 +246,13 @@ void check_combinations(const CommandLine& line, const Tokens& tokens) {
   if (line.command == Command::apply && line.check && line.dry_run) {
     refuse_combination("--check asks the kernel, --dry-run does not: give one of them");
   }
+  if (line.command == Command::apply && line.prove && (line.dry_run || line.cleanup_only || line.skip_rule_apply)) {
+    refuse_combination(fmt::format("--prove asks what would stand after the change, {} changes no rules",
+                                   line.dry_run        ? "--dry-run"
+                                   : line.cleanup_only ? "--cleanup-only"
+                                                       : "--skip-rule-apply"),
+                       "sidetrack lint asks about options alone");
+  }
   if (line.command == Command::apply && line.check && line.cleanup_only) {
     refuse_combination("--check asks about rules to be programmed, --cleanup-only programs none: give one of them");
   }

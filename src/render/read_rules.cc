@@ -160,7 +160,8 @@ Read read_rules(const RulesText& rules) {
   try {
     return read_document(json::parse(rules.text));
   } catch (const json::exception& error) {
-    throw Error(ExitCode::usage, fmt::format("{}: {}", excerpt(rules.name), printable(without_name(error.what()))), hint);
+    throw Error(ExitCode::usage, fmt::format("{}: {}", excerpt(rules.name), printable(without_name(error.what()))),
+                hint);
   } catch (const Error& error) {
     throw Error(ExitCode::usage, fmt::format("{}: {}", excerpt(rules.name), error.what()), hint);
   }
