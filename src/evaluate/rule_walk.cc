@@ -91,6 +91,11 @@ class RuleWalk {
       } else if (!is_more_of(entry, previous)) {
         ++number;
       }
+      // Who observes wants to know what makes a difference: whether such a rule matches makes none.
+      if (packet_.now.observer != nullptr && std::holds_alternative<Continue>(rule.target)) {
+        before.clear();
+        continue;
+      }
       const std::size_t asked_before = asked_already(entry, previous, before);
       Truths truths = truths_of(entry, asked_before, before);
       before.clear();

@@ -36,9 +36,11 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
   bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception& error) override {
-    // "[json.exception.parse_error.101] parse error at line 3, column 7: …"
-    const std::string_view words = error.what();
-    return fail("not JSON: " + std::string(words.substr(std::min(words.find("] ") + 2, words.size()))));
+    // "[json.exception.parse_error.101] parse error at line 3, column 7: … invalid string: ill-formed UTF-8 byte; last
+    // read: '…'", "[json.exception.out_of_range.406] number overflow parsing '…'": what is quoted may be long.
+    std::string_view words = error.what();
+    words = words.substr(0, std::min(words.find("; last read: '"), words.find(" parsing '")));
+    return fail("not JSON: " + printable(words.substr(std::min(words.find("] ") + 2, words.size()))));
   }
 
   Node root;

@@ -213,7 +213,8 @@ std::string interface(const Item& item) {
       item.text.starts_with('@') || std::ranges::any_of(item.text, bad)) {
     std::string hint;
     if (item.text.ends_with('*') && item.text.size() > 1) {
-      hint = fmt::format("{}+ stands for every interface with that prefix", item.text.substr(0, item.text.size() - 1));
+      hint = fmt::format("{}+ stands for every interface with that prefix",
+                         excerpt(item.text.substr(0, item.text.size() - 1)));
     } else if (item.text.starts_with('@')) {
       hint = "@FILE stands alone: give the option once more for it";
     }

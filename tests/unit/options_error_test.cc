@@ -117,6 +117,8 @@ TEST(ParseError, InterfaceNames) {
   expect({
       {"sidetrack -c eth*", what + "'eth*': expected " + std::string(expected),
        "eth+ stands for every interface with that prefix"},
+      {"sidetrack -c e\xff*", what + "'e\\xff*': expected " + std::string(expected),
+       "e\\xff+ stands for every interface with that prefix"},
       {"sidetrack -c eth0,@list", what + "'@list': expected " + std::string(expected),
        "@FILE stands alone: give the option once more for it"},
       {"sidetrack -c +", what + "'+': expected " + std::string(beginning), "'+' alone is every interface"},

@@ -8,6 +8,7 @@
 #include "manifest/patch.h"
 #include "manifest/write.h"
 #include "model/error.h"
+#include "model/printable.h"
 
 namespace sidetrack::manifest {
 namespace {
@@ -172,6 +173,8 @@ TEST(Review, WhatIsNoneIsAnError) {
   const std::pair<std::string, std::string> all[] = {
       {"", "not JSON"},
       {"garbage", "not JSON"},
+      {"[\"\xff\"]", "invalid string: ill-formed UTF-8 byte"},
+      {"[" + std::string(100'000, '9') + "e999]", "number overflow"},
       {"{\"apiVersion\":", "not JSON"},
       {"[]", "expected an AdmissionReview"},
       {"{}", "'' of '': expected AdmissionReview of admission.k8s.io/v1 or admission.k8s.io/v1beta1"},
@@ -188,6 +191,8 @@ TEST(Review, WhatIsNoneIsAnError) {
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ExitCode::usage);
       EXPECT_THAT(error.what(), HasSubstr(expected)) << document.substr(0, 50);
+      EXPECT_EQ(printable(error.what()), error.what());
+      EXPECT_LT(std::string_view(error.what()).size(), 300U);
     }
   }
   std::string many = "[0";

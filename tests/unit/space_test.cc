@@ -449,6 +449,26 @@ TEST(Effect, RandomEditsAreTheSameOnlyIfEveryPacketIs) {
 
 // ---- Long lists
 
+TEST(Regions, OfRulesThatOnlyCountNothingIsAsked) {
+  const auto followed = [](const Side& side) {
+    std::vector<Side> sides{side};
+    Regions regions(std::move(sides));
+    static_cast<void>(regions.of(0));
+    return regions.followed();
+  };
+  Side side = side_of("-i * -b *", BackendKind::iptables_legacy);
+  const std::size_t before = followed(side);
+  LiveChain& chain = side.live.front().chains.front();
+  for (std::uint16_t port = 1000; port < 1100; port += 10) {
+    LiveRule only_counts;
+    only_counts.rule = {chain.families, chain.table, chain.name, {}, Continue{"-j LOG"}, {}, {}};
+    only_counts.rule.matches = {ProtocolMatch{Protocol::tcp, false},
+                                PortMatch{End::destination, {{port, port}}, false}};
+    chain.rules.insert(chain.rules.begin(), only_counts);
+  }
+  EXPECT_EQ(followed(side), before);
+}
+
 TEST(Join, ThousandsOfRangesAreOneRuleWithTheNumberOfTheFirst) {
   std::string options = "-i * -b * --ip-families ipv4 -x ";
   for (int i = 0; i < 1000; ++i) options += fmt::format("{}10.{}.{}.7", i == 0 ? "" : ",", i / 256, i % 256);

@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "kernel/xt/entry.h"
+#include "model/error.h"
 #include "model/iptables.h"
 
 namespace sidetrack::xt {
@@ -135,6 +136,41 @@ TEST(XtEntry, RefusesWhatIptablesCannotHold) {
   EXPECT_THROW(encode(address(End::source, "::1/128")), std::logic_error);
   EXPECT_THROW(encode(InterfaceMatch{InterfaceDirection::in, "sixteen-letters!", false}), std::logic_error);
   EXPECT_THROW((void)encode_entry(rule(Family::ipv4, {}, Jump{std::string(30, 'x')}), Family::ipv4), std::logic_error);
+}
+
+// The kernel takes any name and mask, whoever sends them: an interface without a name is none that a rule of ours has.
+TEST(XtEntry, AnInterfaceWithoutANameIsNotUnderstood) {
+  auto bytes = encode_entry(rule(Family::ipv4, {InterfaceMatch{InterfaceDirection::in, "a", false}}), Family::ipv4);
+  auto entry = header<ipt_entry>(bytes);
+  entry.ip.iniface[0] = '\0';
+  entry.ip.iniface_mask[1] = 0;
+  std::memcpy(bytes.data(), &entry, sizeof entry);
+  const DecodedEntry decoded = decode_entry(bytes, "RETURN", Family::ipv4);
+  ASSERT_EQ(decoded.matches.size(), 1U);
+  EXPECT_TRUE(std::holds_alternative<UnknownMatch>(decoded.matches.front()));
+}
+
+// The kernel has checked the rules that it holds: what does not fit is no rule, and is not followed out of the bytes.
+TEST(XtEntry, WhatDoesNotFitIsRefused) {
+  const auto whole =
+      encode_entry(rule(Family::ipv4, {tcp, PortMatch{End::destination, {{80, 80}}, false}}), Family::ipv4);
+  const auto with = [&](std::size_t offset, std::uint16_t value) {
+    auto bytes = whole;
+    std::memcpy(bytes.data() + offset, &value, sizeof value);
+    return bytes;
+  };
+  EXPECT_NO_THROW(static_cast<void>(decode_entry(whole, "RETURN", Family::ipv4)));
+  constexpr std::size_t target = offsetof(ipt_entry, target_offset);
+  constexpr std::size_t first_match = sizeof(ipt_entry);  // its size stands first
+  for (const auto& bytes :
+       {with(target, 0), with(target, 0xffff), with(target, static_cast<std::uint16_t>(whole.size() - 8)),
+        with(first_match, 0), with(first_match, 31), with(first_match, 0x1000)}) {
+    EXPECT_THROW(static_cast<void>(decode_entry(bytes, "RETURN", Family::ipv4)), Error);
+  }
+  EXPECT_THROW(static_cast<void>(copy_entry(with(target, 0xffff), "RETURN", Family::ipv4)), Error);
+  for (std::size_t size = 0; size < sizeof(ipt_entry) + sizeof(xt_entry_target); ++size) {
+    EXPECT_THROW(static_cast<void>(decode_entry(std::span(whole).first(size), "RETURN", Family::ipv4)), Error) << size;
+  }
 }
 
 }  // namespace

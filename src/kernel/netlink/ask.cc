@@ -23,9 +23,10 @@ Answer ask(Socket& socket, Request& request, const std::function<void(const Mess
     answer.lost = why;
     return answer;
   };
-  for (;;) {
+  for (std::size_t received = 0; received <= largest_answer;) {
     std::optional<Datagram> datagram = socket.receive();
     if (!datagram) return without("the socket's receive buffer overflowed");
+    received += datagram->size();
     while (const nlmsghdr* message = datagram->next()) {
       if (message->nlmsg_seq != sequence) continue;
       answer.interrupted = answer.interrupted || (message->nlmsg_flags & NLM_F_DUMP_INTR) != 0;
@@ -39,6 +40,8 @@ Answer ask(Socket& socket, Request& request, const std::function<void(const Mess
     }
     if (!datagram->empty()) return without("a message was truncated");
   }
+  throw Error(ExitCode::failed, fmt::format("cannot read {}: more than {} MiB, and no end of it",
+                                            socket.subsystem().contents, largest_answer >> 20U));
 }
 
 Answer read_whole(Socket& socket, Request& request, const std::function<void(const Message&)>& take) {

@@ -26,8 +26,12 @@ struct Answer {
   [[nodiscard]] const char* disturbance() const;
 };
 
+// In bytes: a million rules are within it. What is longer is refused, for it would not fit into memory.
+inline constexpr std::size_t largest_answer = 1U << 30;
+
 // Gives each message of the answer to `take`, up to the NLMSG_ERROR or NLMSG_DONE that every request with NLM_F_ACK or
-// NLM_F_DUMP ends with. Answers to other requests are dropped. Throws what the socket throws.
+// NLM_F_DUMP ends with. Answers to other requests are dropped. Throws failed if the answer does not end, and what the
+// socket throws.
 [[nodiscard]] Answer ask(Socket& socket, Request& request, const std::function<void(const Message&)>& take);
 
 // The same of what must be whole: throws busy if it was disturbed.

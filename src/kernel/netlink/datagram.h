@@ -4,6 +4,7 @@
 #include <libmnl/libmnl.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 namespace sidetrack::netlink {
@@ -16,14 +17,18 @@ class Datagram {
 
   // nullptr after the last whole one.
   [[nodiscard]] const nlmsghdr* next() {
-    if (!mnl_nlmsg_ok(next_, left_)) return nullptr;
+    // libmnl takes a length of more than 2 GiB for a negative one, which fits.
+    if (!mnl_nlmsg_ok(next_, left_) || next_->nlmsg_len > static_cast<std::uint32_t>(left_)) return nullptr;
     const nlmsghdr* message = next_;
     next_ = mnl_nlmsg_next(next_, &left_);
     return message;
   }
 
   // Whether nothing is left. Something is after the last whole message if the next one was cut off.
-  [[nodiscard]] bool empty() const { return left_ == 0; }
+  [[nodiscard]] bool empty() const { return left_ <= 0; }
+
+  // In bytes, of what is left.
+  [[nodiscard]] std::size_t size() const { return left_ > 0 ? static_cast<std::size_t>(left_) : 0; }
 
  private:
   const nlmsghdr* next_;

@@ -1,17 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "kernel/netlink/reply.h"
 
+#include <algorithm>
+#include <cerrno>
+#include <limits>
+
 #include "kernel/netlink/attributes.h"
 
 namespace sidetrack::netlink {
 namespace {
 
-// Of the payload before the attributes. NLMSG_ERROR quotes the request, unless it is capped (NETLINK_CAP_ACK).
+// Of the payload before the attributes, if there are any. NLMSG_ERROR quotes the request, unless it is capped
+// (NETLINK_CAP_ACK).
 std::size_t size_of_head(const nlmsghdr* message) {
+  const std::size_t whole = mnl_nlmsg_get_payload_len(message);
   if (message->nlmsg_type == NLMSG_DONE) return sizeof(int);
+  if (whole < sizeof(nlmsgerr)) return whole;
   const auto* error = static_cast<const nlmsgerr*>(mnl_nlmsg_get_payload(message));
   const bool capped = (message->nlmsg_flags & NLM_F_CAPPED) != 0;
-  return sizeof *error + (capped ? 0 : MNL_ALIGN(mnl_nlmsg_get_payload_len(&error->msg)));
+  const std::size_t quoted = std::max<std::size_t>(error->msg.nlmsg_len, sizeof error->msg) - sizeof error->msg;
+  return std::min(whole, sizeof *error + (capped ? 0 : MNL_ALIGN(quoted)));
 }
 
 }  // namespace
@@ -21,7 +29,8 @@ Reply reply_of(const nlmsghdr* message) {
   reply.sequence = message->nlmsg_seq;
   // Both begin with a negative errno; NLMSG_DONE without a payload says that the dump ended well.
   if (mnl_nlmsg_get_payload_len(message) < sizeof(int)) return reply;
-  reply.error = -*static_cast<const int*>(mnl_nlmsg_get_payload(message));
+  const int negative = *static_cast<const int*>(mnl_nlmsg_get_payload(message));
+  reply.error = negative == std::numeric_limits<int>::min() ? EPROTO : -negative;
   if ((message->nlmsg_flags & NLM_F_ACK_TLVS) == 0) return reply;
   const Attributes attributes(message, size_of_head(message));
   if (const nlattr* words = attributes.find(NLMSGERR_ATTR_MSG)) reply.words = string(words);

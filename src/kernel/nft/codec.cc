@@ -154,16 +154,19 @@ void set_comment(nftnl_rule* rule, const std::string& comment) {
   nftnl_rule_set_data(rule, NFTNL_RULE_USERDATA, nftnl_udata_buf_data(data.get()), nftnl_udata_buf_len(data.get()));
 }
 
+// The kernel keeps these bytes for whoever made the rule, and looks at none of them: libnftnl's own reader would follow
+// a length that leads out of them.
 std::string comment_of(std::span<const std::byte> user_data) {
   std::string comment;
-  const auto take = [](const nftnl_udata* attribute, void* to) {
-    if (nftnl_udata_type(attribute) == NFTNL_UDATA_RULE_COMMENT) {
-      const auto* text = static_cast<const char*>(nftnl_udata_get(attribute));
-      static_cast<std::string*>(to)->assign(text, strnlen(text, nftnl_udata_len(attribute)));
-    }
-    return 0;
-  };
-  nftnl_udata_parse(user_data.data(), static_cast<std::uint32_t>(user_data.size()), take, &comment);
+  while (user_data.size() >= 2) {  // one byte each: type, length
+    const auto type = std::to_integer<std::uint8_t>(user_data[0]);
+    const auto length = std::to_integer<std::size_t>(user_data[1]);
+    user_data = user_data.subspan(2);
+    if (length > user_data.size()) break;
+    const auto* text = reinterpret_cast<const char*>(user_data.data());
+    if (type == NFTNL_UDATA_RULE_COMMENT) comment.assign(text, strnlen(text, length));
+    user_data = user_data.subspan(length);
+  }
   return comment;
 }
 

@@ -12,6 +12,7 @@
 #include <stdexcept>
 
 #include "kernel/xt/catalogue.h"
+#include "model/error.h"
 
 namespace sidetrack::xt {
 namespace {
@@ -105,7 +106,7 @@ std::optional<Match> interface_match(InterfaceDirection direction, const char (&
   }
   std::string text(name, strnlen(name, compared));
   if (text.size() == compared) text += '+';
-  if (text.size() < IFNAMSIZ) {
+  if (!text.empty() && text.size() < IFNAMSIZ) {
     char wanted_name[IFNAMSIZ]{};
     unsigned char wanted_mask[IFNAMSIZ]{};
     set_interface(wanted_name, wanted_mask, text);
@@ -243,10 +244,17 @@ std::vector<std::byte> encode(const Rule& rule) {
   return bytes;
 }
 
+void require_fit(bool fits) {
+  if (!fits) throw Error(ExitCode::failed, "iptables-legacy: the kernel has a rule whose parts do not fit into it");
+}
+
+// Its target lies within `bytes`.
 template <typename F>
 typename F::Entry entry_of(std::span<const std::byte> bytes) {
   typename F::Entry entry;
+  require_fit(bytes.size() >= sizeof entry + sizeof(xt_entry_target));
   std::memcpy(&entry, bytes.data(), sizeof entry);
+  require_fit(entry.target_offset >= sizeof entry && entry.target_offset <= bytes.size() - sizeof(xt_entry_target));
   return entry;
 }
 
@@ -258,6 +266,7 @@ DecodedEntry decode(std::span<const std::byte> bytes, std::string_view label) {
   auto rest = bytes.subspan(sizeof entry, entry.target_offset - sizeof entry);
   while (rest.size() >= sizeof(xt_entry_match)) {
     const std::size_t size = size_of(rest);
+    require_fit(size >= sizeof(xt_entry_match) && size <= rest.size());
     for (Match& match : decode_match(view_of(rest.first(size)), F::family)) decoded.matches.push_back(std::move(match));
     rest = rest.subspan(size);
   }

@@ -18,7 +18,8 @@ namespace sidetrack::xt {
 [[nodiscard]] std::vector<std::byte> encode_entry(const Rule& rule, Family family);
 
 // Back to the model: matches and target; the caller knows the rest. `label` is the verdict or chain of a standard
-// target, empty for a rule without a target; of an extension it is not looked at.
+// target, empty for a rule without a target; of an extension it is not looked at. Throws failed for bytes whose
+// parts do not fit into them, as copy_entry does.
 struct DecodedEntry {
   std::vector<Match> matches;
   Target target;

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Manifests, which hold annotations: what is read can be written and read again; what a proxy is put into is the same
+// after it is put there once more.
+#include <fmt/format.h>
+
+#include "fuzz.h"
+#include "manifest/inject.h"
+#include "manifest/report.h"
+#include "manifest/write.h"
+#include "options/annotations.h"
+
+using namespace sidetrack;
+using namespace sidetrack::manifest;
+
+namespace {
+
+constexpr std::size_t most = 2000;  // nodes: what grows with them is to be quick here
+
+const InjectionTemplate& proxy() {
+  static const InjectionTemplate read = [] {
+    std::vector<std::string> warnings;
+    return read_template(
+        parse_documents(
+            "spec:\n  containers:\n  - {name: istio-proxy, image: envoy, env: [{name: LEVEL, value: info}]}\n"
+            "  volumes: [{name: sidecar, emptyDir: {}}]\n",
+            "template"),
+        warnings);
+  }();
+  return read;
+}
+
+void write_and_read(const Node& root) {
+  const std::string yaml = yaml_text(root);
+  fuzz::require(parse_yaml(yaml, "again")[0].root == root, yaml);
+  const std::string json = json_text(root);
+  fuzz::require(parse_json(json, "again").size() == 1, json);
+}
+
+std::string inject_all(Documents& documents) {
+  std::vector<std::string> skipped;
+  std::vector<std::size_t> changed;
+  for (const PodTemplate& pod : pod_templates(documents, skipped)) {
+    const Injected done = inject(pod, proxy(), {});
+    if (done.changed) changed.push_back(pod.document);
+    fuzz::require(done.not_injected.empty() || !done.changed, "changed, and not injected");
+  }
+  return written(documents, changed);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string text(fuzz::text_of(data, size));
+  Documents documents;
+  try {
+    documents = parse_documents(text, "manifest", most);
+  } catch (const Error& error) {
+    fuzz::require_readable(error);
+    fuzz::require(error.code() == ExitCode::usage, error.what());
+    return 0;
+  }
+  fuzz::require(written(documents, {}) == documents.text, "what is not changed keeps its bytes");
+  for (const Document& document : documents.list) write_and_read(document.root);
+
+  try {
+    std::vector<std::string> skipped;
+    std::vector<PodArguments> pods;
+    for (const PodTemplate& pod : pod_templates(documents, skipped)) pods.push_back({pod, init_arguments(pod, {})});
+    static_cast<void>(arguments_text(pods));
+    static_cast<void>(why_text(pods));
+    static_cast<void>(arguments_json(pods));
+    for (const PodArguments& pod : pods) {
+      HelmValues helm;
+      static_cast<void>(interception(metadata_of(pod.pod, helm).annotations));
+    }
+
+    const std::string once = inject_all(documents);
+    Documents again = parse_documents(once, "injected");
+    fuzz::require(inject_all(again) == once, once);
+  } catch (const Error& error) {
+    fuzz::require_readable(error);
+    fuzz::require(error.code() == ExitCode::usage, error.what());
+  }
+  return 0;
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Messages that no kernel sends: nothing beyond their bytes is looked at.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <cstring>
+#include <limits>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "kernel/netlink/datagram.h"
+#include "kernel/netlink/reply.h"
+#include "kernel/nft/codec.h"
+
+namespace sidetrack::netlink {
+namespace {
+
+// A message of these bytes after its header, just as long as it is.
+std::vector<std::byte> message(int type, int flags, std::span<const std::byte> payload) {
+  nlmsghdr header{};
+  header.nlmsg_len = static_cast<std::uint32_t>(sizeof header + payload.size());
+  header.nlmsg_type = static_cast<std::uint16_t>(type);
+  header.nlmsg_flags = static_cast<std::uint16_t>(flags);
+  std::vector<std::byte> bytes(header.nlmsg_len);
+  std::memcpy(bytes.data(), &header, sizeof header);
+  std::ranges::copy(payload, bytes.begin() + sizeof header);
+  return bytes;
+}
+
+TEST(Netlink, AMessageLongerThanWhatWasReceivedIsNone) {
+  for (const std::uint32_t length : {0U, 15U, 17U, 0x7fffffffU, 0x80000000U, 0xffffffffU}) {
+    auto bytes = message(NLMSG_NOOP, 0, {});
+    std::memcpy(bytes.data(), &length, sizeof length);
+    Datagram datagram(bytes);
+    EXPECT_EQ(datagram.next(), nullptr) << length;
+    EXPECT_FALSE(datagram.empty()) << length;
+  }
+}
+
+TEST(Netlink, AnAcknowledgementMayQuoteARequestOfAnyLength) {
+  for (const std::uint32_t quoted : {0U, 16U, 20U, 0xfffffff0U, 0xffffffffU}) {
+    nlmsgerr error{};
+    error.error = -ENOENT;
+    error.msg.nlmsg_len = quoted;
+    const auto bytes = message(NLMSG_ERROR, NLM_F_ACK_TLVS, std::as_bytes(std::span(&error, 1)));
+    const Reply reply = reply_of(reinterpret_cast<const nlmsghdr*>(bytes.data()));
+    EXPECT_EQ(reply.error, ENOENT) << quoted;
+    EXPECT_EQ(reply.words, "") << quoted;
+  }
+}
+
+TEST(Netlink, AnAcknowledgementMayBeCutOff) {
+  const int refused = -EPERM;
+  const auto bytes = message(NLMSG_ERROR, NLM_F_ACK_TLVS, std::as_bytes(std::span(&refused, 1)));
+  EXPECT_EQ(reply_of(reinterpret_cast<const nlmsghdr*>(bytes.data())).error, EPERM);
+}
+
+TEST(Netlink, AnErrorIsNoErrno) {
+  const int lowest = std::numeric_limits<int>::min();
+  const auto bytes = message(NLMSG_ERROR, 0, std::as_bytes(std::span(&lowest, 1)));
+  EXPECT_GT(reply_of(reinterpret_cast<const nlmsghdr*>(bytes.data())).error, 0);
+}
+
+// The kernel keeps what any program has put beside a rule.
+TEST(Netlink, TheCommentOfARuleEndsWithItsBytes) {
+  const auto comment = [](std::string_view bytes, std::size_t size) {
+    return nft::comment_of(std::as_bytes(std::span(bytes)).first(size));
+  };
+  constexpr std::string_view of_three("\0\3abcdef", 8);
+  EXPECT_EQ(comment(of_three, 5), "abc");
+  EXPECT_EQ(comment(of_three, 8), "abc");
+  EXPECT_EQ(comment(of_three, 4), "");  // its length leads out of it
+  EXPECT_EQ(comment(of_three, 1), "");
+  EXPECT_EQ(comment(of_three, 0), "");
+  EXPECT_EQ(comment(std::string_view("\1\1x\0\2yz", 7), 7), "yz");
+}
+
+}  // namespace
+}  // namespace sidetrack::netlink
