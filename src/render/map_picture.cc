@@ -10,14 +10,14 @@
 namespace sidetrack {
 namespace {
 
-constexpr std::size_t widest = 60;  // characters
-// In pixels. No font is asked: a character is as wide as the widest usual font has it on average.
+constexpr std::size_t widest_row = 60;  // characters
+// In pixels. No font is asked: a character is as wide as the widest_row usual font has it on average.
 constexpr double of_character = 6.5;
 constexpr double of_line = 15;
-constexpr double pad = 10;
+constexpr double row_padding = 10;
 constexpr double of_title = 26;
-constexpr double between = 18;
-constexpr double arrows = 160;
+constexpr double section_gap = 18;
+constexpr double arrow_width = 160;
 
 struct Destination {
   std::string text;
@@ -39,7 +39,7 @@ std::vector<Destination> ends_of(const std::vector<MapSection>& sections) {
 }
 
 std::vector<std::string> lines_of(const MapRow& row) {
-  std::vector<std::string> lines = wrapped(row.words, widest);
+  std::vector<std::string> lines = wrapped(row.words, widest_row);
   if (!row.why.empty()) lines.push_back(fmt::format("({})", row.why));
   return lines;
 }
@@ -50,8 +50,8 @@ double width_of_lines(const std::vector<std::string>& lines) {
   return static_cast<double>(longest) * of_character;
 }
 
-std::string text_at(double x, double y, std::string_view text, std::string_view more = "") {
-  return fmt::format("<text x=\"{}\" y=\"{}\"{}>{}</text>\n", x, y, more, escaped(text));
+std::string text_at(double x, double y, std::string_view words, std::string_view more = "") {
+  return fmt::format("<text x=\"{}\" y=\"{}\"{}>{}</text>\n", x, y, more, escaped(words));
 }
 
 std::string rectangle(double x, double y, double width, double height, Fate fate) {
@@ -97,11 +97,11 @@ std::string map_svg(space::Regions& regions, std::size_t side, const MapOptions&
   std::vector<Destination> ends = ends_of(sections);
   double card = 200;
   for (const MapSection& section : sections) {
-    card = std::max(card, width_of_lines({section.title}) + 2 * pad);
-    for (const MapRow& row : section.rows) card = std::max(card, width_of_lines(lines_of(row)) + 2 * pad);
+    card = std::max(card, width_of_lines({section.title}) + 2 * row_padding);
+    for (const MapRow& row : section.rows) card = std::max(card, width_of_lines(lines_of(row)) + 2 * row_padding);
   }
   double pill = 100;
-  for (const Destination& end : ends) pill = std::max(pill, width_of_lines({end.text}) + 2 * pad);
+  for (const Destination& end : ends) pill = std::max(pill, width_of_lines({end.text}) + 2 * row_padding);
 
   std::string cards;
   struct Arrow {
@@ -109,19 +109,19 @@ std::string map_svg(space::Regions& regions, std::size_t side, const MapOptions&
     std::size_t to;
   };
   std::vector<Arrow> all;
-  double y = between;
+  double y = section_gap;
   for (const MapSection& section : sections) {
     std::string rows;
     double at = y + of_title;
     for (const MapRow& row : section.rows) {
       const std::vector<std::string> lines = lines_of(row);
-      const double height = static_cast<double>(lines.size()) * of_line + pad;
-      rows += fmt::format("<line x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\" stroke=\"#d0d7de\"/>\n", between, at,
-                          between + card, at);
+      const double height = static_cast<double>(lines.size()) * of_line + row_padding;
+      rows += fmt::format("<line x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\" stroke=\"#d0d7de\"/>\n", section_gap, at,
+                          section_gap + card, at);
       for (std::size_t i = 0; i < lines.size(); ++i) {
         const bool is_why = !row.why.empty() && i + 1 == lines.size();
-        rows += text_at(between + pad, at + pad / 2 + static_cast<double>(i) * of_line + 11, lines[i],
-                        is_why ? " fill=\"#57606a\"" : "");
+        rows += text_at(section_gap + row_padding, at + row_padding / 2 + static_cast<double>(i) * of_line + 11,
+                        lines[i], is_why ? " fill=\"#57606a\"" : "");
       }
       const auto to = static_cast<std::size_t>(std::ranges::find(ends, row.end, &Destination::text) - ends.begin());
       all.push_back({at + height / 2, to});
@@ -129,38 +129,38 @@ std::string map_svg(space::Regions& regions, std::size_t side, const MapOptions&
       ends[to].count += 1;
       at += height;
     }
-    cards += rectangle(between, y, card, at - y, Fate::call);
-    cards += text_at(between + pad, y + 17, section.title, " font-weight=\"bold\"");
+    cards += rectangle(section_gap, y, card, at - y, Fate::call);
+    cards += text_at(section_gap + row_padding, y + 17, section.title, " font-weight=\"bold\"");
     cards += rows;
-    y = at + between;
+    y = at + section_gap;
   }
   // Each beside what leads to it, as far as there is room.
   std::vector<Destination*> order;
   for (Destination& end : ends) order.push_back(&end);
   std::ranges::stable_sort(order, {}, [](const Destination* end) { return end->wanted / end->count; });
-  double free = between;
+  double free = section_gap;
   for (Destination* end : order) {
     end->y = std::max(free, end->wanted / end->count - of_title / 2);
-    free = end->y + of_title + between;
+    free = end->y + of_title + section_gap;
   }
-  const double left = between + card + arrows;
-  const double width = left + pill + between;
+  const double left = section_gap + card + arrow_width;
+  const double width = left + pill + section_gap;
   const double height = std::max(y, free);
   std::string text = fmt::format(
       R"(<svg xmlns="http://www.w3.org/2000/svg" width="{0}" height="{1}" viewBox="0 0 {0} {1}" font-family="sans-serif" font-size="12">)"
       "\n<title>What becomes of all traffic</title>\n<rect width=\"{0}\" height=\"{1}\" fill=\"white\"/>\n",
       width, height);
   for (const Arrow& arrow : all) {
-    const double x = between + card;
+    const double x = section_gap + card;
     const double to = ends[arrow.to].y + of_title / 2;
     text += fmt::format("<path d=\"M {} {} C {} {} {} {} {} {}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.5\"/>\n",
-                        x, arrow.from, x + arrows / 2, arrow.from, left - arrows / 2, to, left, to,
+                        x, arrow.from, x + arrow_width / 2, arrow.from, left - arrow_width / 2, to, left, to,
                         stroke(ends[arrow.to].fate));
   }
   text += cards;
   for (const Destination& end : ends) {
     text += rectangle(left, end.y, pill, of_title, end.fate);
-    text += text_at(left + pad, end.y + 17, end.text);
+    text += text_at(left + row_padding, end.y + 17, end.text);
   }
   return text + "</svg>\n";
 }
