@@ -125,7 +125,7 @@ TEST(LintOptions, IsRightAboutEachValue) {
     }
     return taken;
   };
-  for (int round = 0; round < 12; ++round) {
+  for (int round = 0; round < 4; ++round) {
     std::map<std::string, std::vector<std::string>> lists{
         {"-x", some({"10.0.0.0/8", "10.1.0.0/16", "127.0.0.0/8", "224.0.0.0/4", "192.0.2.0/24"})},
         {"-o", some({"22", "443", "53", "22"})},
