@@ -33,37 +33,48 @@ Findings findings_of(Regions& regions, Regions::Node root, const std::vector<Pro
   return all;
 }
 
-// Inbound to this port is not to be captured.
-Promise left_alone(Regions& regions, const PodView& pod, const Proxy& proxy, Family family, std::uint16_t port) {
-  Promise made;
-  made.box = regions.ordinary(pod, Direction::in, family);
-  made.box[index(Field::protocol)] = regions.sets().single(0);
-  made.box[index(Field::destination_port)] = regions.sets().single(port);
-  made.kept = [ports = proxy.inbound_ports, sets = &regions.sets()](const Ending& ending, const Box& box) {
-    return !is_taken(ending, box, ports, *sets);
-  };
-  return made;
-}
-
 // Of two families that end alike the first is enough.
 void add_first(Findings& all, Regions& regions, Regions::Node root, const std::vector<Promise>& promises) {
   const std::vector<Broken> found = broken(regions, root, promises);
   if (!found.empty()) all.push_back(finding_of(regions, found.front()));
 }
 
+// A port of the pod that answers without the proxy's inbound listener.
+struct UncapturedPort {
+  std::uint16_t port;
+  Code code;
+  std::string about;
+  const char* asked;
+  std::string remedy;
+};
+
+void add_if_captured(Findings& all, Regions& regions, Regions::Node root, const PodView& pod, const Proxy& proxy,
+                     const UncapturedPort& wanted) {
+  std::vector<Promise> promises;
+  for (const Family family : {Family::ipv4, Family::ipv6}) {
+    Promise made;
+    made.code = wanted.code;
+    made.about = wanted.about;
+    made.asked = wanted.asked;
+    made.remedy = wanted.remedy;
+    made.box = regions.ordinary(pod, Direction::in, family);
+    made.box[index(Field::protocol)] = regions.sets().single(0);
+    made.box[index(Field::destination_port)] = regions.sets().single(wanted.port);
+    made.kept = [ports = proxy.inbound_ports, sets = &regions.sets()](const Ending& ending, const Box& box) {
+      return !is_taken(ending, box, ports, *sets);
+    };
+    promises.push_back(std::move(made));
+  }
+  add_first(all, regions, root, promises);
+}
+
 Findings captured_ports_of_proxy(Regions& regions, Regions::Node root, const PodView& pod, const Proxy& proxy) {
   Findings all;
   for (const std::uint16_t port : ports_of_proxy) {
-    std::vector<Promise> promises;
-    for (const Family family : {Family::ipv4, Family::ipv6}) {
-      Promise promise = left_alone(regions, pod, proxy, family, port);
-      promise.code = Code::proxy_port_captured;
-      promise.about = fmt::format("inbound tcp to port {}{}", port, name_of(port));
-      promise.asked = "the proxy answers there itself, without its inbound listener";
-      promise.remedy = fmt::format("add {} to -d", port);
-      promises.push_back(std::move(promise));
-    }
-    add_first(all, regions, root, promises);
+    add_if_captured(
+        all, regions, root, pod, proxy,
+        {port, Code::proxy_port_captured, fmt::format("inbound tcp to port {}{}", port, name_of(port)),
+         "the proxy answers there itself, without its inbound listener", fmt::format("add {} to -d", port)});
   }
   return all;
 }
@@ -74,19 +85,15 @@ Findings captured_probes(Regions& regions, Regions::Node root, const PodView& po
                          const PodFacts& manifest) {
   Findings all;
   for (const Probe& probe : manifest.probes) {
-    std::vector<Promise> promises;
-    for (const Family family : {Family::ipv4, Family::ipv6}) {
-      Promise promise = left_alone(regions, pod, proxy, family, probe.port);
-      promise.code = Code::probe_port_captured;
-      promise.about = fmt::format("container {}: {} on port {}", probe.container, probe.kind, probe.port);
-      promise.asked = "the kubelet asks without the mutual TLS that the proxy may want";
-      promise.remedy = fmt::format(
-          "let the injector rewrite it (annotation sidecar.istio.io/rewriteAppHTTPProbers: \"true\"), or add {} to "
-          "traffic.sidecar.istio.io/excludeInboundPorts",
-          probe.port);
-      promises.push_back(std::move(promise));
-    }
-    add_first(all, regions, root, promises);
+    add_if_captured(
+        all, regions, root, pod, proxy,
+        {probe.port, Code::probe_port_captured,
+         fmt::format("container {}: {} on port {}", probe.container, probe.kind, probe.port),
+         "the kubelet asks without the mutual TLS that the proxy may want",
+         fmt::format(
+             "let the injector rewrite it (annotation sidecar.istio.io/rewriteAppHTTPProbers: \"true\"), or add {} "
+             "to traffic.sidecar.istio.io/excludeInboundPorts",
+             probe.port)});
   }
   return all;
 }

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "fuzz.h"
+#include "support/base64.h"
 
 using namespace sidetrack;
 using namespace sidetrack::manifest;
@@ -22,23 +23,6 @@ const InjectionTemplate& proxy() {
         warnings);
   }();
   return read;
-}
-
-std::string decoded(std::string_view base64) {
-  static constexpr std::string_view digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string bytes;
-  unsigned bits = 0;
-  int count = 0;
-  for (const char c : base64) {
-    if (c == '=') break;
-    bits = bits << 6U | static_cast<unsigned>(digits.find(c));
-    count += 6;
-    if (count >= 8) {
-      count -= 8;
-      bytes += static_cast<char>(bits >> count & 255U);
-    }
-  }
-  return bytes;
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "manifest/write.h"
 #include "model/error.h"
 #include "model/printable.h"
+#include "support/base64.h"
 
 namespace sidetrack::manifest {
 namespace {
@@ -76,23 +77,6 @@ Json request(const Json& object, const std::string& version = "admission.k8s.io/
             {"namespace", "shop"},
             {"operation", "CREATE"},
             {"object", object}}}};
-}
-
-std::string decoded(std::string_view base64) {
-  static constexpr std::string_view digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string bytes;
-  unsigned bits = 0;
-  int count = 0;
-  for (const char c : base64) {
-    if (c == '=') break;
-    bits = bits << 6U | static_cast<unsigned>(digits.find(c));
-    count += 6;
-    if (count >= 8) {
-      count -= 8;
-      bytes += static_cast<char>(bits >> count & 255U);
-    }
-  }
-  return bytes;
 }
 
 TEST(Review, AnswersWithAPatchInTheVersionThatIsAsked) {
