@@ -51,8 +51,11 @@ std::string sentence_of(const Outcome& outcome) {
 }  // namespace
 
 bool same_place(const Outcome& a, const Outcome& b) {
-  return a.kind == b.kind && a.at == b.at && a.interface == b.interface && a.original == b.original &&
-         a.transparent == b.transparent && a.transparent_port == b.transparent_port;
+  if (a.kind != b.kind) return false;
+  // What is gone is nowhere: whether it was translated before is no matter.
+  if (a.kind == Outcome::Kind::dropped || a.kind == Outcome::Kind::unroutable) return true;
+  return a.at == b.at && a.interface == b.interface && a.original == b.original && a.transparent == b.transparent &&
+         a.transparent_port == b.transparent_port;
 }
 
 bool operator==(const Outcome& a, const Outcome& b) {
