@@ -13,6 +13,7 @@
 #include "evaluate/observer.h"
 #include "evaluate/route.h"
 #include "evaluate/rule_walk.h"
+#include "evaluate/state_key.h"
 #include "model/ports.h"
 
 namespace sidetrack {
@@ -36,18 +37,22 @@ struct Question {
   RulesOfFamily& rules;
   Observer* observer;
   Forks forks;
+  Origin source = Origin::source;  // of the addresses, with what was left out filled in
+  Origin destination = Origin::destination;
+  bool known = false;  // the observer knows what becomes of the packet: see Observer::milestone
 };
 
 class PacketWalk {
  public:
-  // `asked` has nothing left out.
-  PacketWalk(const Packet& asked, Question& question)
-      : question_(question), pod_(question.pod), rules_(question.rules), asked_(asked) {
+  // `asked` has nothing left out. `outer`: the walk for which this one is made; it outlives this one.
+  PacketWalk(const Packet& asked, Question& question, const PacketWalk* outer = nullptr)
+      : question_(question), pod_(question.pod), rules_(question.rules), outer_(outer), asked_(asked) {
     packet_.family = asked_.destination->family;
     packet_.trace.packet = asked_;
     packet_.now.protocol = asked_.protocol;
-    packet_.now.source = {*asked_.source, asked_.source_port};
-    packet_.now.destination = {*asked_.destination, asked_.destination_port};
+    packet_.now.source = {*asked_.source, asked_.source_port, question_.source, Origin::source};
+    packet_.now.destination = {*asked_.destination, asked_.destination_port, question_.destination,
+                               Origin::destination};
     packet_.now.mark = asked_.mark;
     packet_.now.owner = asked_.owner;
     packet_.now.state = asked_.state;
@@ -58,6 +63,7 @@ class PacketWalk {
   }
 
   void run() {
+    if (!milestone({})) return;
     if (asked_.state == ConnectionState::established && !first_packet()) return;
     if (asked_.direction == Direction::in) {
       packet_.now.in = asked_.interface;
@@ -77,7 +83,7 @@ class PacketWalk {
 
   // Whether the answers to what ended so come back to where the packet came from. They meet the rules as packets of a
   // connection that is known: TPROXY's take them for the proxy's own. Nothing: seen, as above.
-  [[nodiscard]] std::optional<Outcome> with_answers() const {
+  [[nodiscard]] std::optional<Outcome> with_answers() {
     Outcome outcome = packet_.trace.outcome;
     const auto end = [&](Outcome::Answers what, std::string why) {
       outcome.answers = what;
@@ -88,6 +94,8 @@ class PacketWalk {
     const bool forwarded = outcome.kind == Outcome::Kind::forwarded;
     if (!lands && !forwarded && outcome.kind != Outcome::Kind::leaves) return outcome;
     if (asked_.state != ConnectionState::new_) return outcome;
+    has_ended_ = true;
+    if (!milestone({})) return {};
     const PacketAtHook& now = packet_.now;
     const Address& from = now.source.address;
     const bool foreign_source =
@@ -150,7 +158,9 @@ class PacketWalk {
     answer.interface = lands ? "" : outcome.interface;
     answer.state = ConnectionState::reply;
     answer.connmark = packet_.now.connmark;
-    PacketWalk walk(answer, question_);
+    PacketWalk walk(answer, question_, this);
+    walk.packet_.now.source = packet_.now.destination;
+    walk.packet_.now.destination = packet_.now.source;
     walk.packet_.connection = packet_.connection;
     walk.packet_.now.chosen_ports = packet_.now.chosen_ports;
     walk.packet_.now.owner_known = !lands || !has_ports();  // the listener's; the kernel itself answers pings
@@ -225,7 +235,7 @@ class PacketWalk {
   bool first_packet() {
     Packet first = asked_;
     first.state = ConnectionState::new_;
-    PacketWalk walk(first, question_);
+    PacketWalk walk(first, question_, this);
     walk.run();
     packet_.seen = walk.seen();
     if (walk.seen()) return false;
@@ -238,8 +248,9 @@ class PacketWalk {
     }
     packet_.connection = walk.packet_.connection;
     translated_by_ = by_rule(walk.trace());
-    if (!asked_.connmark) {
+    if (!asked_.connmark && rules_.mark_connections()) {
       // An answer came before a later packet does, and may have changed the mark.
+      walk.has_ended_ = true;
       PacketWalk answer = walk.answer_to(*packet_.first);
       const bool answered = packet_.first->kind == Outcome::Kind::lands ||
                             packet_.first->kind == Outcome::Kind::leaves ||
@@ -430,7 +441,7 @@ class PacketWalk {
   [[nodiscard]] std::string listener_of(std::uint16_t port) const {
     if (!port_name(port).empty()) return std::string(port_name(port));
     if (packet_.capture.empty()) return packet_.original ? "" : "the app";
-    const std::string& chain = packet_.trace.steps[packet_.capture.back()].chain;
+    const std::string& chain = packet_.trace.steps[packet_.capture.back()].in->name;
     if (chain == "ISTIO_REDIRECT" || chain == "istio-redirect") return "the proxy's outbound listener";
     if (chain.starts_with("ISTIO_") || chain.starts_with("istio-")) return "the proxy's inbound listener";
     return "";
@@ -446,21 +457,25 @@ class PacketWalk {
           conntrack();
           return Passed::on;
         case Call::Kind::nat:
-          return nat(at) ? Passed::on : Passed::gone;
-        case Call::Kind::rules:
-          return rules(call, at);
+          return nat(at) && milestone(at, &call) ? Passed::on : Passed::gone;
+        case Call::Kind::rules: {
+          const Passed passed = rules(call, at);
+          return passed == Passed::gone || milestone(at, &call) ? passed : Passed::gone;
+        }
       }
       return Passed::on;
     };
-    return in_order(rules_.at(at, device), one) != Passed::gone;
+    const std::vector<Call>& all = rules_.at(at, device);
+    const bool asks =
+        std::ranges::find(all, Call::Kind::conntrack, &Call::kind) == all.end() ? !all.empty() : all.size() > 1;
+    if (asks && !milestone(at)) return false;
+    return in_order(all, one) != Passed::gone;
   }
 
   // A chain of type route looks up the route again where a rule changed the mark (ipt_mangle_out, nf_route_table_hook).
   Passed rules(const Call& call, Hook at) {
     const std::uint32_t mark = packet_.now.mark;
-    packet_.mark_written = false;
     const Passed passed = ask(call.base);
-    if (packet_.mark_written && observer() != nullptr) observer()->mark();
     if (passed == Passed::gone || at != Hook::output) return passed;
     if (call.base.chain->hook->type != ChainType::route || packet_.now.mark == mark) return passed;
     return reroute(fmt::format("the mark is now {}", packet_.now.mark)) ? passed : Passed::gone;
@@ -469,23 +484,29 @@ class PacketWalk {
   // By priority. Of equal ones the kernel asks the one that was registered last first, and cannot be asked which that
   // was: any may be the next one. Ends with the first that is not passed on.
   template <typename One>
-  Passed in_order(std::vector<Call> all, const One& one) {
+  Passed in_order(const std::vector<Call>& all, const One& one) {
+    Passed passed = Passed::on;
+    for (auto first = all.begin(); passed == Passed::on && first != all.end();) {
+      const auto end =
+          std::find_if(first, all.end(), [&](const Call& call) { return call.priority != first->priority; });
+      passed = end - first == 1 ? one(*first) : in_any_order({first, end}, one);
+      first = end;
+    }
+    return passed;
+  }
+
+  template <typename One>
+  Passed in_any_order(std::vector<Call> equal, const One& one) {
     const std::vector<const void*> outer = packet_.to_come;
     Passed passed = Passed::on;
-    while (passed == Passed::on && !all.empty()) {
-      const auto end =
-          std::ranges::find_if(all, [&](const Call& call) { return call.priority != all.front().priority; });
-      std::vector<Call> equal(all.begin(), end);
-      all.erase(all.begin(), end);
-      while (passed == Passed::on && !equal.empty()) {
-        const auto next = next_of(equal);
-        if (!next) return Passed::gone;
-        const Call call = equal[*next];
-        equal.erase(equal.begin() + static_cast<std::ptrdiff_t>(*next));
-        packet_.to_come = outer;
-        for (const Call& rest : equal) packet_.to_come.push_back(rest.base.chain);
-        passed = one(call);
-      }
+    while (passed == Passed::on && !equal.empty()) {
+      const auto next = next_of(equal);
+      if (!next) return Passed::gone;
+      const Call call = equal[*next];
+      equal.erase(equal.begin() + static_cast<std::ptrdiff_t>(*next));
+      packet_.to_come = outer;
+      for (const Call& rest : equal) packet_.to_come.push_back(rest.base.chain);
+      passed = one(call);
     }
     packet_.to_come = outer;
     return passed;
@@ -618,14 +639,110 @@ class PacketWalk {
   }
 
   Passed ask(const BaseChain& base) {
-    return walk_chain(packet_, pod_, base, rules_.chains(*base.live), question_.forks);
+    packet_.mark_written = false;
+    const Passed passed = walk_chain(packet_, pod_, base, rules_.chains(*base.live), question_.forks);
+    if (packet_.mark_written && observer() != nullptr) observer()->mark();
+    return passed;
+  }
+
+  // ---- For who observes
+
+  // After this call of the hook; none: before the first one; no hook: before all or at the end. False: the packet need
+  // not be followed.
+  bool milestone(std::optional<Hook> at, const Call* after = nullptr) {
+    if (observer() == nullptr || question_.forks.any()) return true;
+    StateKey key;
+    const PacketWalk* asked = this;  // the walk of what is asked about
+    for (; asked->outer_ != nullptr; asked = asked->outer_) asked->outer_->add_to(key);
+    add_to(key);
+    key.add(at);
+    if (after != nullptr) {
+      key.add(after->kind);
+      key.add(after->base.chain);
+    }
+    const bool of_first = asked != this && !asked->has_ended_;  // what it notes is the other's only if it is the end
+    const InFlight& packet = asked->packet_;
+    std::optional<std::size_t> left_alone;
+    if (!packet.left_alone.empty()) left_alone = packet.left_alone.back();
+    question_.known =
+        !observer()->milestone({key.take(), packet.trace, left_alone, of_first || !packet.capture.empty()});
+    packet_.seen = question_.known;
+    return !question_.known;
+  }
+
+  // What of this walk decides about the rest of it, or of those that it waits for.
+  void add_to(StateKey& key) const {
+    key.add(asked_.direction);
+    key.add(asked_.state);
+    key.add(has_ended_);
+    key.add(packet_.original);
+    key.add(packet_.keeps_port);
+    key.add(packet_.transparent);
+    key.add(packet_.zone);
+    key.add(packet_.zone_of_others);
+    add_rule(key, packet_.capture);
+    if (outer_ != nullptr) add_rule(key, packet_.left_alone);
+    add(key, packet_.connection.destination);
+    add(key, packet_.connection.source);
+    const PacketAtHook& now = packet_.now;
+    key.add(now.source);
+    key.add(now.destination);
+    key.add(now.chosen_ports.first);
+    key.add(now.chosen_ports.last);
+    key.add(now.source_known);
+    key.add(now.untracked);
+    key.add(now.connmark);
+    if (has_ended_) return add(key, packet_.trace.outcome);
+    const bool is_answer = asked_.state == ConnectionState::reply;
+    if (is_answer || asked_.direction == Direction::in) key.add(asked_.interface);  // else the observer hears of it
+    const bool own_mark = !is_answer && now.mark == asked_.mark;
+    key.add(own_mark);
+    if (!own_mark) key.add(now.mark);
+    key.add(now.in);
+    key.add(now.out);
+    key.add(now.owner.has_value());
+    key.add(now.owner_known);
+    key.add(now.tracked);
+    key.add(packet_.by_lo);
+    key.add(packet_.destination_decided);
+    key.add(packet_.source_decided);
+    key.add(packet_.first.has_value());
+    if (packet_.first) add(key, *packet_.first);
+    key.add(way_.kind);
+    key.add(way_.device);
+  }
+
+  static void add(StateKey& key, const std::optional<Translation>& made) {
+    key.add(made.has_value());
+    if (!made) return;
+    key.add(made->before);
+    key.add(made->after);
+    key.add(made->after_known);
+  }
+
+  static void add(StateKey& key, const Outcome& outcome) {
+    key.add(outcome.kind);
+    key.add(outcome.at);
+    key.add(outcome.interface);
+    key.add(outcome.transparent);
+    key.add(outcome.transparent_port);
+  }
+
+  void add_rule(StateKey& key, const std::vector<std::size_t>& reasons) const {
+    const Step* step = reasons.empty() ? nullptr : &packet_.trace.steps[reasons.back()];
+    key.add(step != nullptr);
+    if (step == nullptr) return;
+    key.add(step->live);
+    key.add(step->in);
   }
 
   Question& question_;
   const PodView& pod_;
   RulesOfFamily& rules_;
+  const PacketWalk* outer_;
   const Packet asked_;
 
+  bool has_ended_ = false;  // what its answers meet is asked
   bool discovery_ = false;  // this packet looks for a neighbour itself
   InFlight packet_;
   Route way_;
@@ -820,16 +937,25 @@ std::vector<Possibility> possibilities(const Packet& packet, const PodView& pod,
     return {{std::move(nothing), {}, true}};
   }
   Question question(pod, rules, &observer);
+  if (asked.destination != packet.destination) {  // see filled_in()
+    const bool is_source = packet.source && asked.destination->family == Family::ipv4;
+    question.destination = is_source ? Origin::source : Origin::constant;
+  }
+  const bool to_itself = packet.direction != Direction::in && asked.source == asked.destination;
+  if (!packet.source) question.source = to_itself ? question.destination : Origin::constant;
   std::vector<Possibility> all;
   do {
+    observer.begins();
     PacketWalk walk(asked, question);
     walk.run();
+    if (question.known) return {};
     if (walk.seen()) continue;
     if (all.size() == most_walks) {
       nothing.outcome = too_many_walks(asked);
       return {{std::move(nothing), {}, true}};
     }
     const auto with_answers = walk.with_answers();
+    if (question.known) return {};
     Possibility& made = all.emplace_back(Possibility{walk.trace(), {}, with_answers.has_value()});
     if (with_answers) made.trace.outcome = *with_answers;
     for (const Fork& fork : question.forks.made()) made.unknowns.push_back(fork.subject);

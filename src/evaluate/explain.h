@@ -54,9 +54,13 @@ struct Step {
   unsigned number = 0;             // in its chain, counted from 1; 0: the policy of the chain
   unsigned depth = 0;              // of jumps; 0: in a built-in chain
   const LiveRule* live = nullptr;  // the rule, in what explain() was given; nullptr: a policy
+  const LiveChain* in = nullptr;   // its chain, there
   std::string rule;                // "-d 127.0.0.1/32 -j RETURN"; of a policy "DROP"
   Reason reason;                   // the rule's own, or what describe() makes of its shape
 };
+
+// Fills in the names of the table and the chain: steps of possibilities() have none.
+void name_chain(Step& step);
 
 // "-A ISTIO_OUTPUT -d 127.0.0.1/32 -j RETURN", "-P OUTPUT DROP"; empty if it is no rule.
 [[nodiscard]] std::string iptables_words(const Step& step);
@@ -127,8 +131,9 @@ struct Possibility {
 // Throws usage if the pod cannot have such a packet (lo to an address that is not the pod's).
 [[nodiscard]] Trace explain(const Packet& packet, const PodView& pod, std::span<const Live> live);
 
-// All the ways that it may go, each to its end; one, if all is known. The traces hold no rule that does not match, and
-// no texts: the observer is told what was asked of the packet. `rules`: of the packet's family.
+// All the ways that it may go, each to its end; one, if all is known; none, if the observer knows them. The traces hold
+// no rule that does not match, and no texts: the observer is told what was asked of the packet. `rules`: of the
+// packet's family.
 [[nodiscard]] std::vector<Possibility> possibilities(const Packet& packet, const PodView& pod, RulesOfFamily& rules,
                                                      Observer& observer);
 

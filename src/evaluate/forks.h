@@ -39,6 +39,9 @@ class Forks {
   // To the next walk; false if there is none.
   bool next();
 
+  // Whether this walk has chosen already.
+  [[nodiscard]] bool any() const { return at_ > 0; }
+
   // Of the walk that was made last.
   [[nodiscard]] const std::vector<Fork>& made() const { return made_; }
 

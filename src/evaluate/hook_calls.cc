@@ -16,6 +16,13 @@ bool may_do_something(const LiveChain& chain, Family family) {
          std::ranges::any_of(chain.rules, [&](const LiveRule& one) { return one.rule.families.contains(family); });
 }
 
+bool marks_connections(const LiveChain& chain) {
+  return std::ranges::any_of(chain.rules, [](const LiveRule& one) {
+    const auto* connmark = std::get_if<Connmark>(&one.rule.target);
+    return std::holds_alternative<SetConnmark>(one.rule.target) || (connmark != nullptr && *connmark == Connmark::save);
+  });
+}
+
 template <typename Wanted>
 std::vector<Call> chains_where(std::span<const Live> live, Family family, Wanted wanted) {
   std::vector<Call> calls;
@@ -63,6 +70,7 @@ RulesOfFamily::RulesOfFamily(std::span<const Live> live, Family family) : live_(
     of_devices_ = of_devices_ || std::ranges::any_of(one.chains, [](const LiveChain& chain) {
                     return chain.hook && !chain.hook->device.empty();
                   });
+    mark_connections_ = mark_connections_ || std::ranges::any_of(one.chains, marks_connections);
   }
 }
 

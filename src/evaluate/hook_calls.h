@@ -35,6 +35,8 @@ class RulesOfFamily {
   // The chains that the nat core asks, by their own priorities.
   [[nodiscard]] const std::vector<Call>& of_nat(Hook hook);
   [[nodiscard]] std::span<const Live> live() const { return live_; }
+  // Whether any rule sets the mark of a connection.
+  [[nodiscard]] bool mark_connections() const { return mark_connections_; }
   // The chains of one of them, by name.
   [[nodiscard]] ChainIndex& chains(const Live& live) { return chains_[static_cast<std::size_t>(&live - live_.data())]; }
 
@@ -43,6 +45,7 @@ class RulesOfFamily {
   Family family_;
   std::vector<ChainIndex> chains_;  // of each of `live_`
   bool of_devices_ = false;         // some are called for one device alone
+  bool mark_connections_ = false;
   std::map<std::pair<Hook, std::string>, std::vector<Call>> at_;
   std::map<Hook, std::vector<Call>> of_nat_;
 };

@@ -3,7 +3,9 @@
 // this one does goes the same way. So one walk speaks for a whole region of packets.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -13,6 +15,19 @@
 namespace sidetrack {
 
 struct PacketAtHook;
+struct Trace;
+
+// A place between two rules' tables, where a packet's way so far is told by its state alone.
+struct Milestone {
+  // All that decides about its further way beside its own fields, as bytes: packets that come here with the same ones
+  // and answer alike from here on go the same way.
+  std::string state;
+  // The way so far. Its last rule that leaves the packet alone is the reason for the outcome if none follows, unless
+  // that is in the state (`decided`).
+  const Trace& trace;
+  std::optional<std::size_t> left_alone;  // a step of it
+  bool decided = false;
+};
 
 class Observer {
  public:
@@ -31,7 +46,14 @@ class Observer {
   virtual void protocol() = 0;   // which one it is
   virtual void interface() = 0;  // by which it comes, or to which its socket is bound
   virtual void source() = 0;     // whether the sender chose its source address, or the kernel does
-  virtual void mark() = 0;       // its mark, or that of its connection
+  virtual void mark() = 0;       // its mark
+  // Whether these bits of the mark that it has now are so.
+  virtual void mark(std::uint32_t now, std::uint32_t value, std::uint32_t mask) = 0;
+
+  // A walk begins. Where something cannot be known there is more than one, which are alike up to there.
+  virtual void begins() = 0;
+  // False: what becomes of the packet from here on is known, and it need not be followed further.
+  virtual bool milestone(const Milestone& milestone) = 0;
 };
 
 }  // namespace sidetrack

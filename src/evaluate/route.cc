@@ -40,7 +40,7 @@ const NetworkRoute* longest(const PodView& pod, std::uint32_t table, const Addre
 
 // fib_rule_match, fib4_rule_match, fib6_rule_match. A source that is not chosen yet is 0.0.0.0 there.
 Truth truth(const RoutingRule& rule, const RouteKey& key) {
-  if (key.observer != nullptr && rule.mask != 0) key.observer->mark();
+  if (key.observer != nullptr && rule.mask != 0) key.observer->mark(key.mark, rule.mark & rule.mask, rule.mask);
   if (key.observer != nullptr && (!rule.in.empty() || !rule.out.empty())) key.observer->interface();
   const Address source = key.source.value_or(Address::any(key.destination.family));
   const bool no = (rule.from && !contains(*rule.from, source, key.observer)) ||

@@ -15,8 +15,20 @@ namespace sidetrack {
 namespace {
 
 // iptables names its tables without the family.
-std::string table_words(const LiveChain& chain) {
-  return chain.table == Table::other ? chain.table_name : std::string(name(chain.table));
+std::string_view table_words(const LiveChain& chain) {
+  return chain.table == Table::other ? std::string_view(chain.table_name) : name(chain.table);
+}
+
+Endpoint with_address(Endpoint endpoint, const Address& address) {
+  endpoint.address = address;
+  endpoint.address_origin = Origin::constant;
+  return endpoint;
+}
+
+Endpoint with_port(Endpoint endpoint, std::uint16_t port) {
+  endpoint.port = port;
+  endpoint.port_origin = Origin::constant;
+  return endpoint;
 }
 
 class RuleWalk {
@@ -47,14 +59,16 @@ class RuleWalk {
   }
 
  private:
+  static constexpr std::size_t no_change = ~std::size_t{0};
+
   // How the walk of a chain ends.
   enum class Ended : std::uint8_t { back, accepted, translated, gone };
 
   Step step_of(const LiveChain& in, unsigned number, unsigned depth) const {
     Step step;
     step.backend = live_.backend;
-    step.table = table_words(in);
-    step.chain = in.name;
+    step.in = &in;
+    if (packet_.now.observer == nullptr) name_chain(step);
     step.number = number;
     step.depth = depth;
     return step;
@@ -74,6 +88,7 @@ class RuleWalk {
 
   Ended chain(const LiveChain& in, unsigned depth) {
     unsigned number = 0;
+    Truths truths;
     Truths before;         // of the rule before
     bool matched = false;  // it did
     for (const LiveRule& entry : in.rules) {
@@ -97,7 +112,8 @@ class RuleWalk {
         continue;
       }
       const std::size_t asked_before = asked_already(entry, previous, before);
-      Truths truths = truths_of(entry, asked_before, before);
+      truths.assign(before.begin(), before.begin() + static_cast<std::ptrdiff_t>(asked_before));
+      while (truths.size() < rule.matches.size()) truths.push_back(truth_of(entry, rule.matches[truths.size()]));
       before.clear();
       if (!rule.families.contains(packet_.family)) continue;
       ++walked_;
@@ -105,7 +121,7 @@ class RuleWalk {
       matched = false;
       const auto failed = std::ranges::find(truths, Truth::no);
       if (failed != truths.end() && packet_.now.observer != nullptr) {  // who observes reads no trace
-        before = std::move(truths);
+        before.swap(truths);
         continue;
       }
       Step step = step_of(in, number, depth);
@@ -118,7 +134,7 @@ class RuleWalk {
         step.kind = Step::Kind::passed;
         step.text = why_not(rule.matches[static_cast<std::size_t>(failed - truths.begin())], packet_.now);
         packet_.trace.steps.push_back(std::move(step));
-        before = std::move(truths);
+        before.swap(truths);
         continue;
       }
       if (const auto unknown = std::ranges::find(truths, Truth::unknown); unknown != truths.end()) {
@@ -129,7 +145,7 @@ class RuleWalk {
         before = truths;
         if (!*taken) continue;
       }
-      before = std::move(truths);
+      before.swap(truths);
       matched = true;
       if (const auto ended = take(in, entry, std::move(step))) return *ended;
     }
@@ -153,20 +169,13 @@ class RuleWalk {
     return count;
   }
 
-  Truths truths_of(const LiveRule& entry, std::size_t asked_before, const Truths& before) const {
-    const auto& matches = entry.rule.matches;
-    Truths truths(before.begin(), before.begin() + static_cast<std::ptrdiff_t>(asked_before));
-    while (truths.size() < matches.size()) truths.push_back(truth_of(entry, matches[truths.size()]));
-    return truths;
-  }
-
   // `from`: the matches before were observed already, with the packet as it was then.
-  void observe(const Rule& rule, const Truths& truths, std::size_t from) const {
-    std::vector<const Match*> failing;
+  void observe(const Rule& rule, const Truths& truths, std::size_t from) {
+    failing_.clear();
     for (std::size_t i = from; i < truths.size(); ++i) {
-      if (truths[i] == Truth::no) failing.push_back(&rule.matches[i]);
+      if (truths[i] == Truth::no) failing_.push_back(&rule.matches[i]);
     }
-    if (!failing.empty()) return packet_.now.observer->no_match(failing, packet_.now);
+    if (!failing_.empty()) return packet_.now.observer->no_match(failing_, packet_.now);
     for (std::size_t i = from; i < truths.size(); ++i) packet_.now.observer->match(rule.matches[i], packet_.now);
   }
 
@@ -182,18 +191,19 @@ class RuleWalk {
 
   // Whether this walk takes the rule for one that matches; nothing: another walk has been here.
   std::optional<bool> is_taken(const LiveRule& entry, const Match& unknown, const Step& step) {
+    const std::string subject = fmt::format("`{}`", iptables_words(unknown));
     Step noted = step;
     noted.kind = Step::Kind::unknown;
-    noted.text = fmt::format("whether `{}` holds cannot be known", iptables_words(unknown));
+    if (packet_.now.observer == nullptr) noted.text = fmt::format("whether {} holds cannot be known", subject);
     packet_.trace.steps.push_back(std::move(noted));
     if (std::holds_alternative<Continue>(entry.rule.target)) return false;  // makes no difference
-    const std::string subject = fmt::format("`{}`", iptables_words(unknown));
-    const auto taken = forks_.choose({subject,
-                                      fmt::format("whether {} of {} holds", subject, rule_of(step)),
-                                      {"if it does not", "if it does"},
-                                      packet_.trace.steps.size(),
-                                      0},
-                                     {place(entry), packet_});
+    const auto taken = forks_.choose(
+        {subject,
+         packet_.now.observer == nullptr ? fmt::format("whether {} of {} holds", subject, rule_of(step)) : "",
+         {"if it does not", "if it does"},
+         packet_.trace.steps.size(),
+         0},
+        {place(entry), packet_});
     if (!taken) {
       packet_.seen = true;
       return {};
@@ -211,16 +221,32 @@ class RuleWalk {
   std::optional<Ended> take(const LiveChain& in, const LiveRule& entry, Step step) {
     const std::size_t place = packet_.trace.steps.size();
     packet_.trace.steps.push_back(std::move(step));
-    return std::visit([&](const auto& target) { return apply(target, in, entry, place); }, entry.rule.target);
+    const auto applied = [&] {
+      return std::visit([&](const auto& target) { return apply(target, in, entry, place); }, entry.rule.target);
+    };
+    const Target& target = entry.rule.target;
+    if (std::holds_alternative<Jump>(target) || std::holds_alternative<Verdict>(target)) return applied();
+    const PacketState before = packet_;
+    auto ended = applied();
+    if (before != packet_) ++changes_;
+    return ended;
   }
 
-  void say(std::size_t place, Step::Kind kind, std::string what) {
-    packet_.trace.steps[place].kind = kind;
-    packet_.trace.steps[place].text = std::move(what);
+  // `what` makes the words, as in InFlight.
+  template <typename What>
+  void say(std::size_t place, Step::Kind kind, const What& what) {
+    Step& step = packet_.trace.steps[place];
+    step.kind = kind;
+    if (packet_.now.observer != nullptr) return;
+    if constexpr (std::is_invocable_v<What>) {
+      step.text = what();
+    } else {
+      step.text = what;
+    }
   }
 
   std::optional<Ended> apply(const Jump& jump, const LiveChain& in, const LiveRule& entry, std::size_t place) {
-    say(place, Step::Kind::matched, fmt::format("on to {}", jump.chain));
+    say(place, Step::Kind::matched, [&] { return fmt::format("on to {}", jump.chain); });
     const Ended ended = enter(jump.chain, in, entry, place);
     if (ended == Ended::back && !jump.goes) return {};
     return ended;
@@ -235,9 +261,9 @@ class RuleWalk {
     }
     // A second walk of the same packet would meet the same rules: the ways through chains that jump to each other are
     // as many as powers of two.
-    const PacketState before = packet_;
-    std::vector<PacketState>& without_effect = without_effect_[target];
-    if (std::ranges::find(without_effect, before) != without_effect.end()) {
+    const std::size_t before = changes_;
+    const auto [without_effect, first] = without_effect_.try_emplace(target, no_change);
+    if (without_effect->second == before) {
       packet_.trace.steps[place].text += ": as before, no rule there decides";
       return Ended::back;
     }
@@ -246,7 +272,7 @@ class RuleWalk {
     const Ended ended = chain(*target, static_cast<unsigned>(jumps_.size()));
     entries_.pop_back();
     jumps_.pop_back();
-    if (ended == Ended::back && before == packet_) without_effect.push_back(before);
+    if (ended == Ended::back && before == changes_) without_effect->second = before;
     return ended;
   }
 
@@ -257,9 +283,10 @@ class RuleWalk {
         left_alone_by(in, place);
         return Ended::accepted;
       case Verdict::return_:
-        say(place, Step::Kind::decided,
-            jumps_.empty() ? "no further rule of this chain is evaluated"
-                           : fmt::format("back to {}", packet_.trace.steps[jumps_.back()].chain));
+        say(place, Step::Kind::decided, [&] {
+          return jumps_.empty() ? "no further rule of this chain is evaluated"
+                                : fmt::format("back to {}", packet_.trace.steps[jumps_.back()].chain);
+        });
         left_alone_by(in, place);
         return Ended::back;
       case Verdict::drop:
@@ -283,8 +310,8 @@ class RuleWalk {
     return to_self(redirect.port, place);
   }
 
-  // REDIRECT: nf_nat_redirect_ipv4, _ipv6.
-  std::optional<Ended> to_self(std::uint16_t port, std::size_t place) {
+  // REDIRECT: nf_nat_redirect_ipv4, _ipv6. No port: as it is.
+  std::optional<Ended> to_self(std::optional<std::uint16_t> port, std::size_t place) {
     captured_by(place);
     const Family of = packet_.family;
     std::optional<Address> to = Address::loopback(of);
@@ -295,12 +322,14 @@ class RuleWalk {
       packet_.drop(fmt::format("REDIRECT needs an {} address of {}, and it has none", name(of), packet_.now.in));
       return Ended::gone;
     }
-    return to_destination({*to, port}, "redirected", place);
+    return to_destination(*to, port, "redirected", place);
   }
 
-  Ended to_destination(const Endpoint& to, const char* how, std::size_t place) {
+  Ended to_destination(const Address& address, std::optional<std::uint16_t> port, const char* how, std::size_t place) {
+    Endpoint to = with_address(packet_.now.destination, address);
+    if (port) to = with_port(to, *port);
     packet_.connection.destination = Translation{packet_.now.destination, to};
-    say(place, Step::Kind::decided, fmt::format("{} to {}", how, to.text()));
+    say(place, Step::Kind::decided, [&] { return fmt::format("{} to {}", how, to.text()); });
     if (!packet_.original) packet_.original = packet_.now.destination;
     packet_.now.destination = to;
     return Ended::translated;
@@ -308,40 +337,42 @@ class RuleWalk {
 
   std::optional<Ended> apply(const Nat& nat, const LiveChain&, const LiveRule&, std::size_t place) {
     if (nat.addresses && nat.addresses->family() != packet_.family) {  // nft_nat_inet_eval
-      say(place, Step::Kind::matched, fmt::format("no effect: it is {}", name(packet_.family)));
+      say(place, Step::Kind::matched, [&] { return fmt::format("no effect: it is {}", name(packet_.family)); });
       return {};
     }
     const bool one_address = nat.addresses && nat.addresses->first == nat.addresses->last;
     const bool one_port = !nat.ports || nat.ports->first == nat.ports->last;
     if (nat.end == End::source) return to_source(nat, one_address, one_port, place);
-    const std::uint16_t port = nat.ports ? nat.ports->first : packet_.now.destination.port;
     if (!nat.addresses && !nat.ports) {
       packet_.keeps_port = true;
-      return to_self(port, place);
+      return to_self({}, place);
     }
     if (!one_address || !one_port) return not_known(nat.words, place);
     captured_by(place);
     packet_.keeps_port = !nat.ports;
-    return to_destination({nat.addresses->first, port}, "translated", place);
+    const std::optional<std::uint16_t> port = nat.ports ? std::optional(nat.ports->first) : std::nullopt;
+    return to_destination(nat.addresses->first, port, "translated", place);
   }
 
   // SNAT, MASQUERADE. Which of several addresses and ports the kernel takes is not known.
   Ended to_source(const Nat& nat, bool one_address, bool one_port, std::size_t place) {
     Translation made{packet_.now.source, packet_.now.source, one_address};
-    if (one_address) made.after.address = nat.addresses->first;
+    if (one_address) made.after = with_address(made.after, nat.addresses->first);
     if (!nat.addresses && !nat.ports && packet_.now.out != "lo") {  // masquerade: as if it were sent here
       const Route way{Route::Kind::onward, packet_.now.out, nullptr};
       if (const auto own = source_for(pod_, way, packet_.now.destination.address, packet_.now.observer)) {
-        made.after.address = *own;
+        made.after = with_address(made.after, *own);
         made.after_known = true;
       }
     }
     if (nat.ports) {
-      made.after.port = one_port ? nat.ports->first : std::uint16_t{0};
+      made.after = with_port(made.after, one_port ? nat.ports->first : std::uint16_t{0});
       packet_.now.chosen_ports = {1, 65535};
     }
-    say(place, Step::Kind::decided,
-        made.after_known ? fmt::format("its source is now {}", made.after.text()) : "the kernel chooses its source");
+    say(place, Step::Kind::decided, [&] {
+      return made.after_known ? fmt::format("its source is now {}", made.after.text())
+                              : "the kernel chooses its source";
+    });
     packet_.now.source = made.after;
     packet_.now.source_known = made.after_known;
     packet_.connection.source = made;
@@ -355,15 +386,16 @@ class RuleWalk {
     packet_.now.mark = (packet_.now.mark & ~tproxy.mask) ^ tproxy.mark;
     packet_.mark_written = true;
     packet_.now.owner_known = false;  // it has the listener's socket now
-    say(place, Step::Kind::decided,
-        fmt::format("given to the transparent listener on port {}, marked {}", tproxy.port, packet_.now.mark));
+    say(place, Step::Kind::decided, [&] {
+      return fmt::format("given to the transparent listener on port {}, marked {}", tproxy.port, packet_.now.mark);
+    });
     return Ended::accepted;
   }
 
   std::optional<Ended> apply(const SetMark& set, const LiveChain&, const LiveRule&, std::size_t place) {
     packet_.now.mark = (packet_.now.mark & ~set.mask) ^ set.mark;
     packet_.mark_written = true;
-    say(place, Step::Kind::matched, fmt::format("marked {}", packet_.now.mark));
+    say(place, Step::Kind::matched, [&] { return fmt::format("marked {}", packet_.now.mark); });
     return {};
   }
 
@@ -373,12 +405,13 @@ class RuleWalk {
     } else if (!packet_.now.tracked) {
       say(place, Step::Kind::matched, "no effect: it is not tracked yet");
     } else if (connmark == Connmark::save) {
+      if (packet_.now.observer != nullptr) packet_.now.observer->mark();
       packet_.now.connmark = packet_.now.mark;
-      say(place, Step::Kind::matched, fmt::format("its connection is marked {}", packet_.now.mark));
+      say(place, Step::Kind::matched, [&] { return fmt::format("its connection is marked {}", packet_.now.mark); });
     } else {
       packet_.now.mark = *packet_.now.connmark;
       packet_.mark_written = true;
-      say(place, Step::Kind::matched, fmt::format("marked {}, as its connection is", packet_.now.mark));
+      say(place, Step::Kind::matched, [&] { return fmt::format("marked {}, as its connection is", packet_.now.mark); });
     }
     return {};
   }
@@ -388,7 +421,8 @@ class RuleWalk {
       say(place, Step::Kind::matched, "no effect: it belongs to no known connection");
     } else {
       packet_.now.connmark = (*packet_.now.connmark & ~set.mask) ^ set.mark;
-      say(place, Step::Kind::matched, fmt::format("its connection is marked {}", *packet_.now.connmark));
+      say(place, Step::Kind::matched,
+          [&] { return fmt::format("its connection is marked {}", *packet_.now.connmark); });
     }
     return {};
   }
@@ -410,11 +444,11 @@ class RuleWalk {
     } else if (packet_.now.untracked) {
       say(place, Step::Kind::matched, "no effect: it is exempt from connection tracking");
     } else if (packet_.zone) {
-      say(place, Step::Kind::matched, fmt::format("no effect: its zone is {} already", *packet_.zone));
+      say(place, Step::Kind::matched, [&] { return fmt::format("no effect: its zone is {} already", *packet_.zone); });
     } else {
       packet_.zone = zone.zone;
       packet_.zone_of_others = !entry.ours;
-      say(place, Step::Kind::matched, fmt::format("tracked in zone {}", zone.zone));
+      say(place, Step::Kind::matched, [&] { return fmt::format("tracked in zone {}", zone.zone); });
     }
     return {};
   }
@@ -455,13 +489,20 @@ class RuleWalk {
   ChainIndex& chains_;
   Forks& forks_;
   std::size_t most_rules_ = 0;
-  std::size_t walked_ = 0;                                               // rules, of all chains
-  std::map<const LiveChain*, std::vector<PacketState>> without_effect_;  // chains that came back, and the packet then
-  std::vector<std::size_t> jumps_;                                       // the steps that led to the chain being walked
-  std::vector<const LiveRule*> entries_;                                 // and their rules
+  std::vector<const Match*> failing_;                       // of the rule that is looked at
+  std::size_t walked_ = 0;                                  // rules, of all chains
+  std::size_t changes_ = 0;                                 // of the packet, by rules
+  std::map<const LiveChain*, std::size_t> without_effect_;  // chains that came back, and `changes_` then
+  std::vector<std::size_t> jumps_;                          // the steps that led to the chain being walked
+  std::vector<const LiveRule*> entries_;                    // and their rules
 };
 
 }  // namespace
+
+void name_chain(Step& step) {
+  step.table = table_words(*step.in);
+  step.chain = step.in->name;
+}
 
 std::string BaseChain::name() const { return fmt::format("{} {}", table_words(*chain), chain->name); }
 

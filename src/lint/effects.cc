@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 
 #include "evaluate/explain.h"
@@ -180,11 +181,9 @@ class Comparing {
     return made;
   }
 
-  // Where it makes a difference: the leaves are `alike` or not. Of ordinary packets, or of all.
-  struct Difference {
-    Regions::Node ordinary;
-    std::optional<Regions::Node> everything;
-  };
+  // Where an option makes a difference, by scope: the leaves are `alike` or not.
+  using Difference = std::array<std::optional<Regions::Node>, 2>;
+  static constexpr Scope scopes[] = {Scope::ordinary, Scope::everything};
   static constexpr Leaf alike = 2;
   static bool is_alike(Leaf leaf) { return leaf == alike || leaf == no_such_packet; }
 
@@ -201,16 +200,32 @@ class Comparing {
   }
 
   bool differs(Regions::Node node, const Box& box) {
-    if (std::ranges::find(box, Sets::empty) != box.end()) return false;
-    return !regions_.diagrams().is_within(node, box, is_alike);
+    return !is_empty(box) && !regions_.diagrams().is_within(node, box, is_alike);
   }
-  bool differs_anywhere(Regions::Node node) {
-    for (const Direction way : {Direction::out, Direction::in, Direction::lo}) {
-      for (const Family family : {Family::ipv4, Family::ipv6}) {
-        if (differs(node, regions_.everything(way, family))) return true;
+  static bool is_empty(const Box& box) { return std::ranges::find(box, Sets::empty) != box.end(); }
+
+  // One packet of each region shows it, for most options: only where none does all packets are asked about.
+  bool is_shown_by_example(std::size_t side, const std::vector<Box>& boxes) {
+    bool shown = false;
+    regions_.for_each(base(Scope::ordinary), [&](const Box& region, const Box&, Leaf leaf) {
+      if (leaf == no_such_packet) return;
+      for (const Box& box : boxes) {
+        const Box part = common(region, box);
+        if (shown || is_empty(part)) continue;
+        const Point point = regions_.example(part);
+        Box one{};
+        for (std::size_t i = 0; i < field_count; ++i) one[i] = regions_.sets().single(point[i]);
+        const Leaf without = regions_.diagrams().at(regions_.of(side, {&one, 1}), point);
+        shown = regions_.by_ending(leaf) != regions_.by_ending(without);
       }
-    }
-    return false;
+    });
+    return shown;
+  }
+
+  Box common(const Box& a, const Box& b) {
+    Box made{};
+    for (std::size_t i = 0; i < field_count; ++i) made[i] = regions_.sets().both(a[i], b[i]);
+    return made;
   }
 
   // All packets of a value.
@@ -229,21 +244,22 @@ class Comparing {
   }
 
   bool makes_difference(Difference& known, std::size_t side, const std::vector<Box>& boxes) {
-    const auto any = [&](Regions::Node node) {
-      return std::ranges::any_of(boxes, [&](const Box& box) { return differs(node, box); });
-    };
-    if (any(known.ordinary)) return true;
-    if (!known.everything) known.everything = difference(side, Scope::everything);
-    return any(*known.everything);
+    if (is_shown_by_example(side, boxes)) return true;
+    return std::ranges::any_of(scopes, [&](Scope scope) {
+      std::optional<Regions::Node>& node = known[scope == Scope::everything ? 1 : 0];
+      if (!node) node = difference(side, scope);
+      return std::ranges::any_of(boxes, [&](const Box& box) { return differs(*node, box); });
+    });
   }
 
   void look_at(const Option& option, std::size_t side, Findings& found) {
-    if (option.same_plan || (!option.only_by_plan && !option.only_covered && is_without_effect(side))) {
+    Difference known;
+    const bool by_packets = !option.only_by_plan && !option.only_covered;
+    if (option.same_plan || (by_packets && !makes_difference(known, side, everything()))) {
       found.push_back(of_option(option));
       return;
     }
     if (option.values.empty()) return;
-    Difference known{option.only_covered ? Regions::Node{} : difference(side, Scope::ordinary), {}};
     // The others of the list, without those that were found: of two that are equal one is left.
     std::map<int, Covering> covering;
     for (const ListValue& value : option.values) covering[family_of(value)].add(value.values);
@@ -263,9 +279,12 @@ class Comparing {
     }
   }
 
-  bool is_without_effect(std::size_t side) {
-    if (differs_anywhere(difference(side, Scope::ordinary))) return false;
-    return !differs_anywhere(difference(side, Scope::everything));
+  std::vector<Box> everything() {
+    std::vector<Box> all;
+    for (const Direction way : {Direction::out, Direction::in, Direction::lo}) {
+      for (const Family family : {Family::ipv4, Family::ipv6}) all.push_back(regions_.everything(way, family));
+    }
+    return all;
   }
 
   static int family_of(const ListValue& value) { return value.family ? static_cast<int>(*value.family) + 1 : 0; }
@@ -312,10 +331,9 @@ class Comparing {
     for (const Box& box : boxes) {
       const auto way = static_cast<Direction>(regions_.sets().intervals(box[index(Field::way)]).front().first);
       const Family family = regions_.sets().contains(box[index(Field::family)], 0) ? Family::ipv4 : Family::ipv6;
-      Box usual = regions_.ordinary(regions_.side(0).pod, way, family);
-      for (std::size_t i = 0; i < field_count; ++i) usual[i] = regions_.sets().both(usual[i], box[i]);
+      Box usual = common(regions_.ordinary(regions_.side(0).pod, way, family), box);
       usual[index(Field::protocol)] = regions_.sets().both(usual[index(Field::protocol)], regions_.sets().single(0));
-      if (std::ranges::find(usual, Sets::empty) == usual.end()) return regions_.example(usual);
+      if (!is_empty(usual)) return regions_.example(usual);
     }
     return regions_.example(boxes.front());
   }

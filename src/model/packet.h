@@ -11,11 +11,20 @@
 
 namespace sidetrack {
 
+// Where a value that a packet has on its way comes from, noted if all packets are followed at once (see Observer).
+enum class Origin : std::uint8_t {
+  constant,     // a rule, or the pod
+  source,       // the packet's own source,
+  destination,  // or destination, as it was asked about
+};
+
 struct Endpoint {
   Address address;
-  std::uint16_t port = 0;                  // host byte order; 0: none (icmp), or not known
+  std::uint16_t port = 0;  // host byte order; 0: none (icmp), or not known
+  Origin address_origin = Origin::constant;
+  Origin port_origin = Origin::constant;
   [[nodiscard]] std::string text() const;  // "10.96.0.10:443", "[fd00::1]:53", without a port "10.96.0.10"
-  friend bool operator==(const Endpoint&, const Endpoint&) = default;
+  friend bool operator==(const Endpoint& a, const Endpoint& b) { return a.address == b.address && a.port == b.port; }
 };
 
 enum class Direction : std::uint8_t {

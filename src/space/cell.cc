@@ -21,23 +21,50 @@ Intervals intervals_of(const std::vector<Range<Number>>& ranges) {
 
 }  // namespace
 
-Cell::Cell(const Universe& universe, Sets& sets, Known& known, const Point& point)
-    : universe_(universe), sets_(sets), known_(known), point_(point), packet_(universe.packet(point)) {
+Cell::Cell(const Universe& universe, Sets& sets, Diagrams& diagrams, Known& known, States& states, const Point& point,
+           const Packet& packet)
+    : universe_(universe),
+      sets_(sets),
+      diagrams_(diagrams),
+      known_(known),
+      states_(states),
+      point_(point),
+      packet_(packet) {
   const Family family = packet_.destination->family;
-  for (std::size_t i = 0; i < field_count; ++i) box_[i] = sets_.of({universe_.domain(static_cast<Field>(i), family)});
+  for (std::size_t i = 0; i < field_count; ++i) whole_[i] = sets_.of({universe_.domain(static_cast<Field>(i), family)});
   for (const Field field : {Field::way, Field::family, Field::state})
-    box_[index(field)] = sets_.single(point_[index(field)]);
+    whole_[index(field)] = sets_.single(point_[index(field)]);
+  Leg& first = legs_.emplace_back();
+  first.from = States::start;
+  first.box = whole_;
+  first.decided = true;
+}
+
+bool Cell::milestone(const Milestone& milestone) {
+  const States::Number state = states_.of(milestone.state);
+  ++leg_;
+  if (leg_ == legs_.size()) {
+    Leg& before = legs_.back();
+    const bool left_alone = milestone.left_alone && *milestone.left_alone >= before.steps;
+    if (left_alone) before.left_alone = milestone.trace.steps[*milestone.left_alone];
+    Leg& leg = legs_.emplace_back();
+    leg.from = state;
+    leg.box = whole_;
+    leg.steps = milestone.trace.steps.size();
+    leg.decided = milestone.decided;
+  }
+  return diagrams_.at(states_.further(state), point_) == uncovered;
 }
 
 Sets::Id Cell::narrowed(const Narrowing& narrowing) {
-  const Sets::Id now = box_[index(narrowing.field)];
+  const Sets::Id now = box()[index(narrowing.field)];
   const bool is_one = sets_.contains(narrowing.values, point_[index(narrowing.field)]);
   return is_one ? sets_.both(now, narrowing.values) : sets_.without(now, narrowing.values);
 }
 
 double Cell::left_by(const Narrowings& narrowings) {
   double left = 1;
-  for (const Narrowing& each : narrowings) left *= sets_.share(narrowed(each), box_[index(each.field)]);
+  for (const Narrowing& each : narrowings) left *= sets_.share(narrowed(each), box()[index(each.field)]);
   return left;
 }
 
@@ -79,6 +106,19 @@ void Cell::protocol() { narrow({Field::protocol, sets_.single(point_[index(Field
 void Cell::interface() { narrow({Field::interface, sets_.single(point_[index(Field::interface)])}); }
 void Cell::source() { narrow({Field::source, sets_.single(0)}); }
 void Cell::mark() { narrow({Field::mark, sets_.single(point_[index(Field::mark)])}); }
+void Cell::mark(std::uint32_t now, std::uint32_t value, std::uint32_t mask) {
+  narrow({Field::mark, marks(now, value, mask)});
+}
+
+// Those of which the answer is yes; if it was changed, the packet's own alone.
+Sets::Id Cell::marks(std::uint32_t now, std::uint32_t value, std::uint32_t mask) {
+  if (now != packet_.mark) return sets_.single(point_[index(Field::mark)]);
+  Intervals all;
+  for (std::size_t i = 0; i < universe_.marks.size(); ++i) {
+    if ((universe_.marks[i].example & mask) == value) all.push_back({i, i});
+  }
+  return sets_.of(normal(std::move(all)));
+}
 
 // Those that the match names, whether it is negated or not.
 Sets::Id Cell::set_of(const Match& match) {
@@ -134,8 +174,8 @@ struct Cell::Asked {
       result.push_back({m.kind == OwnerKind::uid ? Field::uid : Field::gid, cell.set_of(match)});
   }
   void operator()(const ConntrackStateMatch&) {}  // of the state, which all share
-  void operator()(const MarkMatch&) { result.push_back({Field::mark, own(Field::mark)}); }
-  void operator()(const ConnmarkMatch&) { result.push_back({Field::mark, own(Field::mark)}); }
+  void operator()(const MarkMatch& m) { result.push_back({Field::mark, cell.marks(packet.mark, m.value, m.mask)}); }
+  void operator()(const ConnmarkMatch&) {}  // the packet's own mark, if it was saved: that was asked then
   void operator()(const CommentMatch&) {}
   void operator()(const UnknownMatch&) {}
 };

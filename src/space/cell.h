@@ -2,15 +2,27 @@
 #pragma once
 
 #include <unordered_map>
+#include <vector>
 
+#include "evaluate/explain.h"
 #include "evaluate/match.h"
 #include "evaluate/observer.h"
 #include "space/diagram.h"
+#include "space/states.h"
 
 namespace sidetrack::space {
 
-// All packets that go the way of the one that is followed: what was asked of that one has the same answer for each of
-// them. Its way, family and state are theirs.
+// A part of a packet's way, from one milestone to the next.
+struct Leg {
+  States::Number from = 0;
+  Box box{};                       // all packets that go from there to the same state
+  std::size_t steps = 0;           // of the trace, before it
+  std::optional<Step> left_alone;  // by the last rule of it that does so
+  bool decided = false;            // see Milestone, where it begins
+};
+
+// Hears what is asked of a packet that is followed: those that answer alike go the same way. Its way, family and state
+// are theirs.
 //
 // Whose value a rule sees is told by the value: one that is equal to one of the packet's own is taken for it. A
 // constant that happens to be equal makes the cell smaller than it has to be, never larger.
@@ -19,8 +31,10 @@ class Cell : public Observer {
   // Sets of matches that were worked out for one packet serve the next.
   using Known = std::unordered_map<const Match*, Sets::Id>;
 
-  Cell(const Universe& universe, Sets& sets, Known& known, const Point& point);
-  [[nodiscard]] const Box& box() const { return box_; }
+  Cell(const Universe& universe, Sets& sets, Diagrams& diagrams, Known& known, States& states, const Point& point,
+       const Packet& packet);
+
+  [[nodiscard]] const std::vector<Leg>& legs() const { return legs_; }
 
   void interface(Sets::Id values) { narrow({Field::interface, values}); }  // whether it is one of these
 
@@ -32,6 +46,9 @@ class Cell : public Observer {
   void interface() override;
   void source() override;
   void mark() override;
+  void mark(std::uint32_t now, std::uint32_t value, std::uint32_t mask) override;
+  void begins() override { leg_ = 0; }
+  bool milestone(const Milestone& milestone) override;
 
  private:
   // What one answer says of the packet.
@@ -44,18 +61,24 @@ class Cell : public Observer {
 
   [[nodiscard]] Narrowings of(const Match& match, const PacketAtHook& packet);
   [[nodiscard]] Sets::Id narrowed(const Narrowing& narrowing);
-  void narrow(const Narrowing& narrowing) { box_[index(narrowing.field)] = narrowed(narrowing); }
+  [[nodiscard]] Box& box() { return legs_[leg_].box; }
+  void narrow(const Narrowing& narrowing) { box()[index(narrowing.field)] = narrowed(narrowing); }
   [[nodiscard]] double left_by(const Narrowings& narrowings);
   void of_address(Narrowings& result, const Address& value, Sets::Id values);
   Sets::Id set_of(const Match& match);
   Sets::Id with_ports();
+  Sets::Id marks(std::uint32_t now, std::uint32_t value, std::uint32_t mask);
 
   const Universe& universe_;
   Sets& sets_;
+  Diagrams& diagrams_;
   Known& known_;
+  States& states_;
   Point point_;
   Packet packet_;
-  Box box_{};
+  Box whole_{};  // of each leg, before anything is asked
+  std::vector<Leg> legs_;
+  std::size_t leg_ = 0;
 };
 
 }  // namespace sidetrack::space

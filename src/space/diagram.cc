@@ -6,135 +6,191 @@
 namespace sidetrack::space {
 namespace {
 
-std::size_t hash(const std::vector<Diagrams::Edge>& edges) {
-  std::uint64_t made = edges.size();
-  for (const Diagrams::Edge& edge : edges)
-    made = (made ^ (std::uint64_t{edge.values} << 32 | edge.to)) * 0x9e3779b97f4a7c15U + (made >> 29);
+constexpr std::size_t block_size = 4096;  // edges
+
+std::size_t hash_of(std::size_t level, std::span<const Diagrams::Edge> edges) {
+  std::uint64_t made = level;
+  for (const Diagrams::Edge& edge : edges) {
+    made = (made ^ (std::uint64_t{edge.values} << 32 | edge.to)) * 0x9e3779b97f4a7c15U;
+    made ^= made >> 29;
+  }
   return made;
 }
 
 }  // namespace
 
-Diagrams::Diagrams(const Universe& universe, Sets& sets) : universe_(universe), sets_(sets), done_(field_count) {
+Diagrams::Diagrams(const Universe& universe, Sets& sets) : universe_(universe), sets_(sets) {
   const auto chain_of = [&](Family family) {
     Node node = uncovered;
     for (std::size_t level = field_count; level-- > index(Field::family) + 1;) {
-      const Interval domain = universe_.domain(static_cast<Field>(level), family);
-      node = node_of({{sets_.of({domain}), node}});
+      scratch_.push_back({sets_.of({universe_.domain(static_cast<Field>(level), family)}), node});
+      node = node_of(level, 0);
     }
     return node;
   };
-  const Node families = node_of({{sets_.single(0), chain_of(Family::ipv4)}, {sets_.single(1), chain_of(Family::ipv6)}});
-  nothing_ = node_of({{sets_.of({universe_.domain(Field::way, Family::ipv4)}), families}});
+  const Node ipv4 = chain_of(Family::ipv4);
+  const Node ipv6 = chain_of(Family::ipv6);
+  scratch_ = {{sets_.single(0), ipv4}, {sets_.single(1), ipv6}};
+  const Node families = node_of(index(Field::family), 0);
+  scratch_.push_back({sets_.of({universe_.domain(Field::way, Family::ipv4)}), families});
+  nothing_ = node_of(index(Field::way), 0);
 }
 
-Diagrams::Node Diagrams::node_of(std::vector<Edge> edges) {
+std::span<const Diagrams::Edge> Diagrams::kept(std::span<const Edge> edges) {
+  if (free_in_block_ < edges.size()) {
+    free_in_block_ = std::max(block_size, edges.size());
+    blocks_.push_back(std::make_unique<Edge[]>(free_in_block_));
+    end_of_block_ = blocks_.back().get();
+  }
+  Edge* const first = end_of_block_;
+  end_of_block_ = std::ranges::copy(edges, first).out;
+  free_in_block_ -= edges.size();
+  return {first, edges.size()};
+}
+
+void Diagrams::grow_table() {
+  table_.assign(std::max<std::size_t>(256, 2 * table_.size()), 0);
+  for (Node node = 0; node < nodes_.size(); ++node) {
+    std::size_t at = nodes_[node].hash & (table_.size() - 1);
+    while (table_[at] != 0) at = (at + 1) & (table_.size() - 1);
+    table_[at] = node + 1;
+  }
+}
+
+Diagrams::Node Diagrams::node_of(std::size_t level, std::size_t base) {
   // Joined, and in an order of its own, so that equal nodes are equal lists.
-  std::ranges::sort(edges, {}, &Edge::to);
-  std::vector<Edge> joined;
-  for (const Edge& edge : edges) {
-    if (edge.values == Sets::empty) continue;
-    if (!joined.empty() && joined.back().to == edge.to) {
-      joined.back().values = sets_.either(joined.back().values, edge.values);
+  const auto first = scratch_.begin() + static_cast<std::ptrdiff_t>(base);
+  std::sort(first, scratch_.end(), [](const Edge& a, const Edge& b) { return a.to < b.to; });
+  auto last = first;
+  for (auto edge = first; edge != scratch_.end(); ++edge) {
+    if (edge->values == Sets::empty) continue;
+    if (last != first && std::prev(last)->to == edge->to) {
+      std::prev(last)->values = sets_.either(std::prev(last)->values, edge->values);
     } else {
-      joined.push_back(edge);
+      *last++ = *edge;
     }
   }
-  const std::size_t key = hash(joined);
-  const auto [first, last] = ids_.equal_range(key);
-  const auto found = std::find_if(first, last, [&](const auto& one) { return one.second.first == joined; });
-  if (found != last) return found->second.second;
-  const auto id = static_cast<Node>(nodes_.size());
-  const auto added = ids_.emplace(key, std::pair(std::move(joined), id));
-  nodes_.push_back(&added->second.first);
-  return id;
+  const std::span<const Edge> edges(first, last);
+  const std::size_t hash = hash_of(level, edges);
+  if (2 * (nodes_.size() + 1) > table_.size()) grow_table();
+  std::size_t at = hash & (table_.size() - 1);
+  for (; table_[at] != 0; at = (at + 1) & (table_.size() - 1)) {
+    const Inner& inner = nodes_[table_[at] - 1];
+    if (inner.hash == hash && inner.level == level && std::ranges::equal(inner.edges, edges)) break;
+  }
+  if (table_[at] == 0) {
+    nodes_.push_back({kept(edges), level, hash});
+    table_[at] = static_cast<Node>(nodes_.size());
+  }
+  scratch_.resize(base);
+  return table_[at] - 1;
 }
 
-Diagrams::Node Diagrams::with(Node root, const Box& box, Leaf leaf) {
-  for (auto& level : done_) level.clear();
-  return with(root, 0, box, leaf);
-}
-
-Diagrams::Node Diagrams::with(Node node, std::size_t level, const Box& box, Leaf leaf) {
-  if (level == field_count) {
-    if (node != uncovered && node != leaf) ++conflicts_;
-    return node == uncovered ? leaf : node;
-  }
-  if (const auto found = done_[level].find(node); found != done_[level].end()) return found->second;
-  std::vector<Edge> changed;
-  bool same = true;
-  const std::vector<Edge>& old = *nodes_[node];
-  for (const Edge& edge : old) {
-    const Sets::Id inside = sets_.both(edge.values, box[level]);
-    const Node to = inside == Sets::empty ? edge.to : with(edge.to, level + 1, box, leaf);
-    if (to == edge.to) {
-      changed.push_back(edge);
-      continue;
-    }
-    same = false;
-    changed.push_back({inside, to});
-    changed.push_back({sets_.without(edge.values, inside), edge.to});
-  }
-  const Node made = same ? node : node_of(std::move(changed));
-  done_[level].emplace(node, made);
+Diagrams::Node Diagrams::whole(Leaf leaf) {
+  if (const auto* known = whole_.find(leaf)) return *known;
+  const Node made = mapped(nothing_, [&](Leaf) { return leaf; });
+  whole_.add(leaf, made);
   return made;
 }
 
-std::optional<Box> Diagrams::first_uncovered(Node root) {
-  for (auto& level : done_) level.clear();  // here: what leads to nothing that is uncovered
+struct Diagrams::Overlay {
+  const Box& box;
+  const std::function<Leaf(Leaf)>& change;
+};
+
+Diagrams::Node Diagrams::with(Node root, const Box& box, Node other, const std::function<Leaf(Leaf)>& change) {
+  done_.clear();
+  return with(root, other, 0, {box, change});
+}
+
+Diagrams::Node Diagrams::with(Node node, Node other, std::size_t level, const Overlay& overlay) {
+  if (level == field_count) {
+    const Leaf leaf = other == uncovered ? uncovered : overlay.change(other);
+    if (node != uncovered && leaf != uncovered && node != leaf) ++conflicts_;
+    return node == uncovered ? leaf : node;
+  }
+  const std::uint64_t key = std::uint64_t{node} << 32 | other;
+  if (const auto* known = done_.find(key)) return *known;
+  const std::size_t base = scratch_.size();
+  bool same = true;
+  const std::span<const Edge> more = edges(other);
+  for (const Edge& edge : edges(node)) {
+    Sets::Id rest = edge.values;
+    const Sets::Id inside = sets_.both(edge.values, overlay.box[level]);
+    if (inside != Sets::empty) {
+      for (const Edge& one : more) {
+        const Sets::Id part = sets_.both(inside, one.values);
+        if (part == Sets::empty) continue;
+        const Node to = with(edge.to, one.to, level + 1, overlay);
+        if (to == edge.to) continue;
+        same = false;
+        scratch_.push_back({part, to});
+        rest = sets_.without(rest, part);
+      }
+    }
+    scratch_.push_back({rest, edge.to});
+  }
+  if (same) scratch_.resize(base);
+  const Node made = same ? node : node_of(level, base);
+  done_.add(key, made);
+  return made;
+}
+
+std::optional<Box> Diagrams::first_uncovered(Node root, const Box& within) {
+  done_.clear();  // here: what leads to nothing that is uncovered
   Box box{};
-  if (!find(root, 0, box)) return {};
+  if (!find(root, 0, within, box)) return {};
   return box;
 }
 
-bool Diagrams::find(Node node, std::size_t level, Box& box) {
+bool Diagrams::find(Node node, std::size_t level, const Box& within, Box& box) {
   if (level == field_count) return node == uncovered;
-  if (done_[level].contains(node)) return false;
-  for (const Edge& edge : *nodes_[node]) {
-    box[level] = edge.values;
-    if (find(edge.to, level + 1, box)) return true;
+  if (done_.find(node) != nullptr) return false;
+  for (const Edge& edge : edges(node)) {
+    box[level] = sets_.both(edge.values, within[level]);
+    if (box[level] != Sets::empty && find(edge.to, level + 1, within, box)) return true;
   }
-  done_[level].emplace(node, node);
+  done_.add(node, 0);
   return false;
 }
 
 Diagrams::Node Diagrams::mapped(Node root, const std::function<Leaf(Leaf)>& change) {
-  std::vector<std::unordered_map<Node, Node>> done(field_count);
-  const std::function<Node(Node, std::size_t)> walk = [&](Node node, std::size_t level) -> Node {
+  done_.clear();
+  const auto walk = [&](const auto& self, Node node, std::size_t level) -> Node {
     if (level == field_count) return change(node);
-    if (const auto found = done[level].find(node); found != done[level].end()) return found->second;
-    std::vector<Edge> changed;
-    for (std::size_t i = 0; i < nodes_[node]->size(); ++i) {
-      const Edge edge = (*nodes_[node])[i];
-      changed.push_back({edge.values, walk(edge.to, level + 1)});
+    if (const auto* known = done_.find(node)) return *known;
+    const std::size_t base = scratch_.size();
+    for (const Edge& edge : edges(node)) {
+      const Node to = self(self, edge.to, level + 1);
+      scratch_.push_back({edge.values, to});
     }
-    const Node made = node_of(std::move(changed));
-    done[level].emplace(node, made);
+    const Node made = node_of(level, base);
+    done_.add(node, made);
     return made;
   };
-  return walk(root, 0);
+  return walk(walk, root, 0);
 }
 
 Diagrams::Node Diagrams::combined(Node a, Node b, const std::function<Leaf(Leaf, Leaf)>& combine) {
-  std::vector<std::unordered_map<std::uint64_t, Node>> done(field_count);
-  const std::function<Node(Node, Node, std::size_t)> walk = [&](Node one, Node other, std::size_t level) -> Node {
+  done_.clear();
+  const auto walk = [&](const auto& self, Node one, Node other, std::size_t level) -> Node {
     if (level == field_count) return combine(one, other);
     const std::uint64_t key = std::uint64_t{one} << 32 | other;
-    if (const auto found = done[level].find(key); found != done[level].end()) return found->second;
-    std::vector<Edge> made;
-    const std::vector<Edge>& of_one = *nodes_[one];
-    const std::vector<Edge>& of_other = *nodes_[other];
-    for (const Edge& left : of_one) {
-      for (const Edge& right : of_other) {
+    if (const auto* known = done_.find(key)) return *known;
+    const std::size_t base = scratch_.size();
+    for (const Edge& left : edges(one)) {
+      for (const Edge& right : edges(other)) {
         const Sets::Id values = sets_.both(left.values, right.values);
-        if (values != Sets::empty) made.push_back({values, walk(left.to, right.to, level + 1)});
+        if (values == Sets::empty) continue;
+        const Node to = self(self, left.to, right.to, level + 1);
+        scratch_.push_back({values, to});
       }
     }
-    const Node result = node_of(std::move(made));
-    done[level].emplace(key, result);
-    return result;
+    const Node made = node_of(level, base);
+    done_.add(key, made);
+    return made;
   };
-  return walk(a, b, 0);
+  return walk(walk, a, b, 0);
 }
 
 void Diagrams::for_each(Node root, const std::function<void(const Box&, Leaf)>& one) const {
@@ -144,7 +200,7 @@ void Diagrams::for_each(Node root, const std::function<void(const Box&, Leaf)>& 
 
 void Diagrams::each(Node node, std::size_t level, Box& box, const std::function<void(const Box&, Leaf)>& one) const {
   if (level == field_count) return one(box, node);
-  for (const Edge& edge : *nodes_[node]) {
+  for (const Edge& edge : edges(node)) {
     box[level] = edge.values;
     each(edge.to, level + 1, box, one);
   }
@@ -153,7 +209,7 @@ void Diagrams::each(Node node, std::size_t level, Box& box, const std::function<
 Leaf Diagrams::at(Node root, const Point& point) const {
   Node node = root;
   for (std::size_t level = 0; level < field_count; ++level) {
-    node = std::ranges::find_if(*nodes_[node], [&](const Edge& edge) {
+    node = std::ranges::find_if(edges(node), [&](const Edge& edge) {
              return sets_.contains(edge.values, point[level]);
            })->to;
   }
@@ -161,46 +217,39 @@ Leaf Diagrams::at(Node root, const Point& point) const {
 }
 
 bool Diagrams::is_within(Node root, const Box& box, const std::function<bool(Leaf)>& passes) {
-  std::vector<std::unordered_map<Node, bool>> done(field_count);
-  const std::function<bool(Node, std::size_t)> walk = [&](Node node, std::size_t level) -> bool {
-    if (level == field_count) return passes(node);
-    if (const auto found = done[level].find(node); found != done[level].end()) return found->second;
-    const bool result = std::ranges::all_of(*nodes_[node], [&](const Edge& edge) {
-      return sets_.both(edge.values, box[level]) == Sets::empty || walk(edge.to, level + 1);
-    });
-    done[level].emplace(node, result);
-    return result;
-  };
-  return walk(root, 0);
+  done_.clear();
+  return is_within(root, 0, box, passes);
+}
+
+bool Diagrams::is_within(Node node, std::size_t level, const Box& box, const std::function<bool(Leaf)>& passes) {
+  if (level == field_count) return passes(node);
+  if (const auto* known = done_.find(node)) return *known != 0;
+  const bool result = std::ranges::all_of(edges(node), [&](const Edge& edge) {
+    return sets_.both(edge.values, box[level]) == Sets::empty || is_within(edge.to, level + 1, box, passes);
+  });
+  done_.add(node, result ? 1 : 0);
+  return result;
 }
 
 Sets::Id Diagrams::allowed(Node root, const Box& box, Field field, const std::function<bool(Leaf)>& passes) {
-  std::vector<std::unordered_map<Node, bool>> within(field_count);
-  std::vector<std::unordered_map<Node, Sets::Id>> values(field_count);
-  const std::function<bool(Node, std::size_t)> below = [&](Node node, std::size_t level) -> bool {
-    if (level == field_count) return passes(node);
-    if (const auto found = within[level].find(node); found != within[level].end()) return found->second;
-    const bool result = std::ranges::all_of(*nodes_[node], [&](const Edge& edge) {
-      return sets_.both(edge.values, box[level]) == Sets::empty || below(edge.to, level + 1);
-    });
-    within[level].emplace(node, result);
-    return result;
-  };
-  const std::function<Sets::Id(Node, std::size_t)> walk = [&](Node node, std::size_t level) -> Sets::Id {
-    if (const auto found = values[level].find(node); found != values[level].end()) return found->second;
+  done_.clear();
+  values_.clear();
+  const auto walk = [&](const auto& self, Node node, std::size_t level) -> Sets::Id {
+    if (const auto* known = values_.find(node)) return *known;
     std::optional<Sets::Id> result;
-    for (const Edge& edge : *nodes_[node]) {
+    for (const Edge& edge : edges(node)) {
       if (level == index(field)) {
-        if (below(edge.to, level + 1)) result = sets_.either(result.value_or(Sets::empty), edge.values);
+        if (is_within(edge.to, level + 1, box, passes))
+          result = sets_.either(result.value_or(Sets::empty), edge.values);
       } else if (sets_.both(edge.values, box[level]) != Sets::empty) {
-        const Sets::Id more = walk(edge.to, level + 1);
+        const Sets::Id more = self(self, edge.to, level + 1);
         result = result ? sets_.both(*result, more) : more;
       }
     }
-    values[level].emplace(node, result.value_or(Sets::empty));
+    values_.add(node, result.value_or(Sets::empty));
     return result.value_or(Sets::empty);
   };
-  return walk(root, 0);
+  return walk(walk, root, 0);
 }
 
 }  // namespace sidetrack::space

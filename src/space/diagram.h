@@ -5,11 +5,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
-#include <unordered_map>
+#include <span>
 #include <vector>
 
 #include "space/interval_set.h"
+#include "space/memo.h"
 #include "space/universe.h"
 
 namespace sidetrack::space {
@@ -30,10 +32,14 @@ class Diagrams {
   Diagrams(const Universe& universe, Sets& sets);
 
   [[nodiscard]] Node nothing() const { return nothing_; }  // where every packet is uncovered
-  // With the leaf wherever the box is uncovered.
-  [[nodiscard]] Node with(Node root, const Box& box, Leaf leaf);
-  // A box of uncovered packets; nothing if there are none.
-  [[nodiscard]] std::optional<Box> first_uncovered(Node root);
+  [[nodiscard]] Node whole(Leaf leaf);                     // where every packet has it
+  // With what the other one has, changed, wherever the box is uncovered.
+  [[nodiscard]] Node with(Node root, const Box& box, Node other, const std::function<Leaf(Leaf)>& change);
+  [[nodiscard]] Node with(Node root, const Box& box, Leaf leaf) {
+    return with(root, box, whole(leaf), [](Leaf same) { return same; });
+  }
+  // A box of uncovered packets within the box; nothing if there are none.
+  [[nodiscard]] std::optional<Box> first_uncovered(Node root, const Box& within);
   // With each leaf changed.
   [[nodiscard]] Node mapped(Node root, const std::function<Leaf(Leaf)>& change);
   // The two laid over each other.
@@ -46,22 +52,39 @@ class Diagrams {
   // The values that the field may have, with the others as in the box, for nothing but leaves that pass.
   [[nodiscard]] Sets::Id allowed(Node root, const Box& box, Field field, const std::function<bool(Leaf)>& passes);
 
-  [[nodiscard]] const std::vector<Edge>& edges(Node node) const { return *nodes_[node]; }
+  [[nodiscard]] std::span<const Edge> edges(Node node) const { return nodes_[node].edges; }
   [[nodiscard]] std::size_t size() const { return nodes_.size(); }
   // How often with() met another leaf than it was given: cells that overlap have to agree.
   [[nodiscard]] std::size_t conflicts() const { return conflicts_; }
 
  private:
-  Node node_of(std::vector<Edge> edges);  // those to one node are joined
-  Node with(Node node, std::size_t level, const Box& box, Leaf leaf);
-  bool find(Node node, std::size_t level, Box& box);
+  struct Inner {
+    std::span<const Edge> edges;
+    std::size_t level;
+    std::size_t hash;
+  };
+  struct Overlay;
+
+  // Of the edges above `base` in scratch_, which are taken away; those to one node are joined.
+  Node node_of(std::size_t level, std::size_t base);
+  std::span<const Edge> kept(std::span<const Edge> edges);
+  void grow_table();
+  Node with(Node node, Node other, std::size_t level, const Overlay& overlay);
+  bool find(Node node, std::size_t level, const Box& within, Box& box);
+  bool is_within(Node node, std::size_t level, const Box& box, const std::function<bool(Leaf)>& passes);
   void each(Node node, std::size_t level, Box& box, const std::function<void(const Box&, Leaf)>& one) const;
 
   const Universe& universe_;
   Sets& sets_;
-  std::vector<const std::vector<Edge>*> nodes_;
-  std::unordered_multimap<std::size_t, std::pair<std::vector<Edge>, Node>> ids_;
-  std::vector<std::unordered_map<Node, Node>> done_;  // of one call of with(), by level
+  std::vector<Inner> nodes_;
+  std::vector<Node> table_;                      // by hash: the node's number and one; 0: free
+  std::vector<std::unique_ptr<Edge[]>> blocks_;  // where edges are kept
+  Edge* end_of_block_ = nullptr;
+  std::size_t free_in_block_ = 0;
+  std::vector<Edge> scratch_;  // of nodes that are being made
+  Memo done_;                  // of one call
+  Memo values_;                // of one call of allowed()
+  Memo whole_;                 // by leaf
   Node nothing_ = 0;
   std::size_t conflicts_ = 0;
 };

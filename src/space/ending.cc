@@ -33,7 +33,7 @@ Ending of(const Trace& trace) {
       break;
     case Outcome::Kind::unknown: {
       const Step* step = trace.decisive.empty() ? nullptr : &trace.steps[trace.decisive.back()];
-      made.unknowns.push_back(step != nullptr && step->live != nullptr
+      made.unknowns.push_back(step != nullptr && step->kind == Step::Kind::unknown && step->live != nullptr
                                   ? fmt::format("`{}`", iptables_words(step->live->rule.target))
                                   : "multicast, broadcast, or a route that is not followed");
       break;

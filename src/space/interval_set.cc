@@ -86,9 +86,9 @@ Sets::Id Sets::of(Intervals set) {
 }
 
 Sets::Id Sets::worked_out(Operation operation, Id a, Id b) {
-  auto& known = results_[static_cast<std::size_t>(operation)];
+  Memo& known = results_[static_cast<std::size_t>(operation)];
   const std::uint64_t key = std::uint64_t{a} << 32 | b;
-  if (const auto found = known.find(key); found != known.end()) return found->second;
+  if (const auto* found = known.find(key)) return *found;
   Intervals made;
   switch (operation) {
     case Operation::both:
@@ -104,7 +104,7 @@ Sets::Id Sets::worked_out(Operation operation, Id a, Id b) {
       break;
   }
   const Id result = of(std::move(made));
-  known.emplace(key, result);
+  known.add(key, result);
   return result;
 }
 

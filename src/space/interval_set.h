@@ -8,6 +8,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "space/memo.h"
+
 namespace sidetrack::space {
 
 __extension__ typedef unsigned __int128 Value;  // of any field; an IPv6 address needs all of it
@@ -48,7 +50,7 @@ class Sets {
 
   std::vector<const Intervals*> sets_;
   std::unordered_multimap<std::size_t, std::pair<Intervals, Id>> ids_;  // by hash
-  std::unordered_map<std::uint64_t, Id> results_[3];                    // by operation, then by both operands
+  Memo results_[3];                                                     // by operation, then by both operands
 };
 
 }  // namespace sidetrack::space

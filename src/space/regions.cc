@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "space/regions.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <stdexcept>
 
 #include "evaluate/explain.h"
 #include "evaluate/hook_calls.h"
 #include "evaluate/route.h"
+#include "model/iptables.h"
 #include "space/join.h"
 
 namespace sidetrack::space {
@@ -13,7 +17,7 @@ namespace {
 
 bool same_rule(const Step* a, const Step* b) {
   if (a == nullptr || b == nullptr) return a == b;
-  return a->live == b->live && a->number == b->number && a->chain == b->chain && a->table == b->table;
+  return a->live == b->live && a->number == b->number && a->in == b->in;
 }
 
 std::vector<Side> with_joined_rules(std::vector<Side> sides) {
@@ -21,7 +25,40 @@ std::vector<Side> with_joined_rules(std::vector<Side> sides) {
   return sides;
 }
 
+// What asks for a mark cannot be known, then.
+void forget_marks(Side& side) {
+  for (Live& live : side.live) {
+    for (LiveChain& chain : live.chains) {
+      for (LiveRule& rule : chain.rules) {
+        for (Match& match : rule.rule.matches) {
+          if (std::holds_alternative<MarkMatch>(match) || std::holds_alternative<ConnmarkMatch>(match))
+            match = UnknownMatch{iptables_words(match)};
+        }
+      }
+    }
+  }
+  for (RoutingRule& rule : side.pod.rules) {
+    if (rule.mask == 0) continue;
+    rule.more += fmt::format("{}fwmark {:#x}/{:#x}", rule.more.empty() ? "" : " ", rule.mark, rule.mask);
+    rule.mark = rule.mask = 0;
+  }
+}
+
 }  // namespace
+
+struct Regions::Pod {
+  const Side& side;
+  RulesOfFamily ipv4{side.live, Family::ipv4};
+  RulesOfFamily ipv6{side.live, Family::ipv6};
+  States states;
+
+  Pod(const Side& of, Node unknown) : side(of), states(unknown) {}
+};
+
+struct Regions::Followed {
+  std::vector<Leg> legs;
+  Leaf end = uncovered;  // of the last leg; uncovered: what becomes of it from the last state on is known
+};
 
 Universe Regions::universe_of(const std::vector<Side>& sides) {
   std::vector<const PodView*> pods;
@@ -37,39 +74,47 @@ Regions::Regions(std::vector<Side> sides)
     : sides_(with_joined_rules(std::move(sides))), universe_(universe_of(sides_)), diagrams_(universe_, sets_) {
   decisions_.resize(2);
   endings_ = {uncovered, no_such_packet};
+  if (!universe_.marks_known) std::ranges::for_each(sides_, forget_marks);
+  for (const Side& side : sides_) pods_.push_back(std::make_unique<Pod>(side, diagrams_.nothing()));
 }
 
 Regions::~Regions() = default;
 
-RulesOfFamily& Regions::rules_of(const Side& side, Family family) {
-  std::unique_ptr<RulesOfFamily>& rules = rules_[{&side, family}];
-  if (rules == nullptr) rules = std::make_unique<RulesOfFamily>(side.live, family);
-  return *rules;
-}
-
-Leaf Regions::leaf_of(Ending ending, const Step* step) {
+Leaf Regions::leaf_of(Ending ending, const Step* step, bool inherited) {
   Leaf like = 0;
   for (Leaf leaf = no_such_packet + 1; leaf < decisions_.size(); ++leaf) {
     if (decisions_[leaf].ending != ending) continue;
     if (like == 0) like = endings_[leaf];
-    if (same_rule(decisions_[leaf].step, step)) return leaf;
+    if (same_rule(decisions_[leaf].step, step) && decisions_[leaf].inherited == inherited) return leaf;
   }
-  if (step != nullptr) step = &steps_.emplace_back(*step);
-  decisions_.push_back({std::move(ending), step});
+  if (step != nullptr) {
+    name_chain(steps_.emplace_back(*step));
+    step = &steps_.back();
+  }
+  decisions_.push_back({std::move(ending), step, inherited});
   const auto made = static_cast<Leaf>(decisions_.size() - 1);
   endings_.push_back(like == 0 ? made : like);
   return made;
 }
 
-Leaf Regions::decide(const Point& point, const Side& side, Box& box) {
+// Of the last leg.
+Leaf Regions::leaf_of(const Leg& leg, const std::vector<Possibility>& all) {
+  const Trace& trace = all.front().trace;
+  const Step* step = trace.decisive.empty() ? nullptr : &trace.steps[trace.decisive.back()];
+  if (step != nullptr && step->kind < Step::Kind::passed) step = nullptr;
+  const bool inherited = !leg.decided && (step == nullptr || trace.decisive.back() < leg.steps);
+  return leaf_of(ending_of(all), inherited ? nullptr : step, inherited);
+}
+
+Regions::Followed Regions::follow(const Point& point, Pod& pod) {
   ++followed_;
-  Cell cell(universe_, sets_, known_, point);
-  const Packet packet = universe_.packet(point);
+  Packet packet = universe_.packet(point);
+  // Those of icmp too, for whose nobody asks: so it comes to the states of others.
+  packet.source_port = static_cast<std::uint16_t>(point[index(Field::source_port)]);
+  packet.destination_port = static_cast<std::uint16_t>(point[index(Field::destination_port)]);
+  Cell cell(universe_, sets_, diagrams_, known_, pod.states, point, packet);
+  const Side& side = pod.side;
   const auto way = packet.direction;
-  const auto done = [&](Leaf leaf) {
-    box = cell.box();
-    return leaf;
-  };
   Intervals possible;  // interfaces
   for (Value i = 0; i < universe_.interfaces.size(); ++i) {
     const std::string& name = universe_.interfaces[static_cast<std::size_t>(i)];
@@ -78,22 +123,20 @@ Leaf Regions::decide(const Point& point, const Side& side, Box& box) {
   }
   const Sets::Id interfaces = sets_.of(normal(std::move(possible)));
   cell.interface(interfaces);
-  if (!sets_.contains(interfaces, point[index(Field::interface)])) return done(no_such_packet);
+  const auto none = [&] { return Followed{cell.legs(), no_such_packet}; };
+  if (!sets_.contains(interfaces, point[index(Field::interface)])) return none();
+  if (way == Direction::in) cell.interface(sets_.single(point[index(Field::interface)]));
   // Sockets of IPv6 name IPv4 addresses so; no packet does.
   static const AddressRange mapped = *AddressRange::parse("::ffff:0:0/96");
   if (packet.destination->family == Family::ipv6) {
     cell.address(*packet.destination, {&mapped, 1});
     if (packet.source) cell.address(*packet.source, {&mapped, 1});
-    if (mapped.contains(*packet.destination) || (packet.source && mapped.contains(*packet.source)))
-      return done(no_such_packet);
+    if (mapped.contains(*packet.destination) || (packet.source && mapped.contains(*packet.source))) return none();
   }
-  if (way != Direction::in && is_local(side.pod, *packet.destination, &cell) != (way == Direction::lo))
-    return done(no_such_packet);
-  const auto all = possibilities(packet, side.pod, rules_of(side, packet.destination->family), cell);
-  const Trace& trace = all.front().trace;
-  const Step* step = trace.decisive.empty() ? nullptr : &trace.steps[trace.decisive.back()];
-  if (step != nullptr && step->kind < Step::Kind::passed) step = nullptr;
-  return done(leaf_of(ending_of(all), step));
+  if (way != Direction::in && is_local(side.pod, *packet.destination, &cell) != (way == Direction::lo)) return none();
+  RulesOfFamily& rules = packet.destination->family == Family::ipv4 ? pod.ipv4 : pod.ipv6;
+  const auto all = possibilities(packet, side.pod, rules, cell);
+  return {cell.legs(), all.empty() ? uncovered : leaf_of(cell.legs().back(), all)};
 }
 
 Box Regions::everything(Direction way, Family family) {
@@ -182,14 +225,55 @@ Regions::Node Regions::outside_ordinary(const PodView& pod) {
   return outside(boxes);
 }
 
+// Packets that come to the state are followed until what becomes of all in the box is known. The box holds only packets
+// that come there.
+void Regions::complete(Pod& pod, States::Number state, const Box& within) {
+  while (const auto open = diagrams_.first_uncovered(pod.states.further(state), within)) {
+    const Point point = example(*open);
+    const Followed followed = follow(point, pod);
+    const auto leg = std::ranges::find(followed.legs, state, &Leg::from);
+    if (leg == followed.legs.end()) throw std::logic_error("a packet left the way of those that answer alike");
+    learn(pod, followed, static_cast<std::size_t>(leg - followed.legs.begin()), within);
+    if (diagrams_.at(pod.states.further(state), point) == uncovered)
+      throw std::logic_error("a packet was followed and nothing is known of it");
+  }
+}
+
+// What becomes of all that go this leg with the packet: what becomes of them in the state where it ends, which is
+// completed for those of the box.
+void Regions::learn(Pod& pod, const Followed& followed, std::size_t number, const Box& within) {
+  const Leg& leg = followed.legs[number];
+  const auto know = [&](Node further, const std::function<Leaf(Leaf)>& change) {
+    Node& known = pod.states.further(leg.from);
+    known = diagrams_.with(known, leg.box, further, change);
+  };
+  const auto same = [](Leaf leaf) { return leaf; };
+  if (number + 1 == followed.legs.size()) {
+    if (followed.end != uncovered) know(diagrams_.whole(followed.end), same);
+    return;
+  }
+  Box inside = within;
+  for (std::size_t i = 0; i < field_count; ++i) inside[i] = sets_.both(inside[i], leg.box[i]);
+  const Leg& next = followed.legs[number + 1];
+  learn(pod, followed, number + 1, inside);
+  complete(pod, next.from, inside);
+  const bool passes_on = !leg.left_alone && !leg.decided;
+  know(pod.states.further(next.from), [&](Leaf leaf) {
+    const Decision& decision = decisions_[leaf];
+    if (!decision.inherited || passes_on) return leaf;
+    return leaf_of(decision.ending, leg.left_alone ? &*leg.left_alone : nullptr, false);
+  });
+}
+
 // Packets are followed until none is uncovered.
 Regions::Node Regions::completed(Node root, std::size_t number) {
-  while (const auto open = diagrams_.first_uncovered(root)) {
-    Box box{};
-    const Leaf leaf = decide(example(*open), sides_[number], box);
-    root = diagrams_.with(root, box, leaf);
+  Pod& pod = *pods_[number];
+  pod.states.further(States::start) = root;
+  for (const Family family : {Family::ipv4, Family::ipv6}) {
+    for (const Direction way : {Direction::out, Direction::in, Direction::lo})
+      complete(pod, States::start, everything(way, family));
   }
-  return root;
+  return pod.states.further(States::start);
 }
 
 Regions::Node Regions::of(std::size_t number, Scope scope) {

@@ -14,6 +14,7 @@
 #include "space/cell.h"
 #include "space/diagram.h"
 #include "space/ending.h"
+#include "space/states.h"
 
 namespace sidetrack::space {
 
@@ -27,6 +28,7 @@ struct Side {
 struct Decision {
   Ending ending;
   const Step* step = nullptr;  // the rule or policy; nullptr: no rule does
+  bool inherited = false;      // from a state on: the last rule before it that left the packet alone, if one did
 };
 
 inline constexpr Leaf no_such_packet = 1;  // `out` to an address of the pod is `lo`, and only that is
@@ -75,19 +77,23 @@ class Regions {
 
  private:
   static Universe universe_of(const std::vector<Side>& sides);
-  Leaf decide(const Point& point, const Side& side, Box& box);
+  struct Pod;       // what is worked out once for a side
+  struct Followed;  // a packet
+  Followed follow(const Point& point, Pod& pod);
+  void complete(Pod& pod, States::Number state, const Box& within);
+  void learn(Pod& pod, const Followed& followed, std::size_t leg, const Box& within);
+  Leaf leaf_of(const Leg& leg, const std::vector<Possibility>& all);
   Node outside(std::span<const Box> boxes);
   Node outside_ordinary(const PodView& pod);
   Node completed(Node root, std::size_t side);
-  Leaf leaf_of(Ending ending, const Step* step);
-  RulesOfFamily& rules_of(const Side& side, Family family);
+  Leaf leaf_of(Ending ending, const Step* step, bool inherited);
 
   std::vector<Side> sides_;
   Universe universe_;
   Sets sets_;
   Diagrams diagrams_;
   Cell::Known known_;
-  std::map<std::pair<const Side*, Family>, std::unique_ptr<RulesOfFamily>> rules_;
+  std::vector<std::unique_ptr<Pod>> pods_;  // of the sides
   std::deque<Step> steps_;
   std::vector<Decision> decisions_;
   std::vector<Leaf> endings_;

@@ -195,7 +195,7 @@ Interval Universe::domain(Field field, Family family) const {
     case Field::family:
       return {0, 1};
     case Field::state:
-      return {0, std::size(states) - 1};
+      return {0, std::size(connection_states) - 1};
     case Field::protocol:
       return {0, protocol_count - 1};
     case Field::interface:
@@ -224,7 +224,7 @@ Packet Universe::packet(const Point& point) const {
   Packet packet;
   packet.direction = static_cast<Direction>(of(Field::way));
   packet.protocol = protocols[static_cast<std::size_t>(of(Field::protocol))];
-  packet.state = states[static_cast<std::size_t>(of(Field::state))];
+  packet.state = connection_states[static_cast<std::size_t>(of(Field::state))];
   packet.destination = address_of(family, of(Field::destination));
   if (of(Field::source) != 0) packet.source = address_of(family, of(Field::source));
   if (packet.protocol == Protocol::tcp || packet.protocol == Protocol::udp) {

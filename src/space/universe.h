@@ -19,7 +19,7 @@ namespace sidetrack::space {
 enum class Field : std::uint8_t {
   way,               // Direction
   family,            // 0: IPv4, 1: IPv6
-  state,             // see states
+  state,             // see connection_states
   protocol,          // see protocols
   interface,         // in: by which it comes; out: to which its socket is bound; see Universe::interfaces
   uid,               // of out and lo
@@ -33,8 +33,8 @@ enum class Field : std::uint8_t {
 inline constexpr std::size_t field_count = 12;
 [[nodiscard]] constexpr std::size_t index(Field field) { return static_cast<std::size_t>(field); }
 
-inline constexpr ConnectionState states[] = {ConnectionState::new_, ConnectionState::established,
-                                             ConnectionState::invalid};
+inline constexpr ConnectionState connection_states[] = {ConnectionState::new_, ConnectionState::established,
+                                                        ConnectionState::invalid};
 inline constexpr std::size_t protocol_count = 3;  // tcp, udp, icmp of the family
 
 using Point = std::array<Value, field_count>;

@@ -192,7 +192,7 @@ void expect_partition(Regions& regions, Regions::Node root) {
     }
     if (!seen.insert({level * 2 + (family == Family::ipv4 ? 0 : 1), node}).second) return;
     Sets::Id all = Sets::empty;
-    for (const auto& edge : std::vector(regions.diagrams().edges(node))) {
+    for (const auto& edge : regions.diagrams().edges(node)) {
       EXPECT_EQ(regions.sets().both(all, edge.values), Sets::empty);
       all = regions.sets().either(all, edge.values);
       const bool is_family = level == index(Field::family);
@@ -445,6 +445,26 @@ TEST(Effect, RandomEditsAreTheSameOnlyIfEveryPacketIs) {
       }
     }
   }
+}
+
+// ---- Marks
+
+// More questions about marks than are told apart: what asks for one is not known, and never guessed.
+TEST(Space, ManyMarksAreNotKnown) {
+  Side side = side_of("-i * -b * --ip-families ipv4", BackendKind::iptables_legacy);
+  std::vector<std::pair<std::vector<Match>, Target>> rules;
+  for (std::uint32_t mark = 1; mark < 100; ++mark)
+    rules.push_back({{MarkMatch{mark << 8, 0xffff00, false}}, mark % 2 == 0 ? Verdict::drop : Verdict::accept});
+  rules.push_back({{}, SetMark{0x100, 0x100}});
+  side.live.front().chains.push_back(chain(Family::ipv4, Table::filter, "OUTPUT", false, rules));
+  const Side copy = side;
+  Regions regions({std::move(side)});
+  ASSERT_FALSE(regions.universe().marks_known);
+  const Regions::Node root = regions.of(0, Scope::ordinary);
+  Point point = regions.example(regions.ordinary(copy.pod, Direction::out, Family::ipv4));
+  const Ending& ending = regions.decision(regions.diagrams().at(root, point)).ending;
+  EXPECT_EQ(ending.kind, Outcome::Kind::unknown);
+  EXPECT_EQ(ending.either.size(), 2U) << text(ending);  // dropped, or to the proxy
 }
 
 // ---- Long lists
