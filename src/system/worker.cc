@@ -39,7 +39,7 @@ struct Worker {
   // Should the parent end, nothing is begun any more; what has been begun is finished first (HeldSignals).
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != parent) _exit(1);
-#if !defined(__SANITIZE_ADDRESS__)  // which takes terabytes of address space
+#if !defined(SIDETRACK_SANITIZED)  // which takes terabytes of address space
   const rlimit memory{most_memory, most_memory};
   setrlimit(RLIMIT_AS, &memory);
 #endif

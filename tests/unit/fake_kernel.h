@@ -30,9 +30,7 @@ class FakeKernel : public Kernel {
       const auto found = instead.find(kind);
       return found != instead.end() ? found->second : backends[kind].live;
     };
-    return {sight(BackendKind::iptables_legacy),
-            sight(BackendKind::iptables_nft),
-            sight(BackendKind::nftables),
+    return {{sight(BackendKind::iptables_legacy), sight(BackendKind::iptables_nft), sight(BackendKind::nftables)},
             legacy_in_use,
             routes.read().ours,
             {}};

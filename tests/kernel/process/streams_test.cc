@@ -188,7 +188,7 @@ TEST_F(LogTarget, AFileIsAddedTo) {
 
 // ---- Memory. A sanitizer reserves more addresses than the limit leaves.
 
-#ifndef __SANITIZE_ADDRESS__
+#ifndef SIDETRACK_SANITIZED
 TEST_F(LogTarget, MemoryThatRunsOutIsSaidAndLeavesTheOldRulesOrTheNew) {
   const std::string list = folder + "/ranges";
   {
