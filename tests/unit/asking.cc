@@ -71,7 +71,7 @@ Packet packet_of(std::string_view text) {
   const auto connmark = take(words, "connmark");
   const bool kernel = std::erase(words, "no-socket") > 0;
   Packet packet = parse_packet(parsed(std::move(words)).packet);
-  packet.source_port = static_cast<std::uint16_t>(source_port.value_or(0));
+  if (source_port) packet.source_port = static_cast<std::uint16_t>(*source_port);
   packet.connmark = connmark;
   if (kernel) packet.owner.reset();
   return packet;
