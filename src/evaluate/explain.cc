@@ -178,7 +178,9 @@ class PacketWalk {
     const std::string device = goes_on ? packet_.trace.outcome.interface : asked_.interface;
     if (device.empty() || device == "lo" || (!goes_on && asked_.direction != Direction::in)) return;
     const std::string reason = packet_.family == Family::ipv4 ? rules_of_arp() : outcome_of_discovery(device);
-    if (!reason.empty()) packet_.not_known(fmt::format("whether a neighbour at {} is found: {}", device, reason));
+    if (reason.empty()) return;
+    packet_.not_known(fmt::format("whether a neighbour at {} is found: {}", device, reason),
+                      "whether a neighbour is found: " + reason);
   }
 
   // A chain of family arp that may not let everything pass.
@@ -268,7 +270,8 @@ class PacketWalk {
 
   void output() {
     if (const auto fault = route_out()) return packet_.end(Outcome::Kind::unroutable, *fault);
-    if (way_.kind == Route::Kind::unknown) return packet_.not_known(not_followed(way_));
+    if (way_.kind == Route::Kind::unknown)
+      return packet_.not_known(not_followed(way_), "the route by " + not_followed_words(way_));
     // For the whole of OUTPUT: a new route changes it only after the hook (nf_hook_state).
     packet_.now.out = way_.device;
     packet_.hook([&] { return fmt::format("OUTPUT, out by {}{}", way_.device, why(way_)); });
@@ -308,7 +311,7 @@ class PacketWalk {
       return false;
     }
     if (way_.kind == Route::Kind::unknown) {
-      packet_.not_known(not_followed(way_));
+      packet_.not_known(not_followed(way_), "the route by " + not_followed_words(way_));
       return false;
     }
     packet_.kernel([&] { return fmt::format("routing again, as {}: out by {}{}", because, way_.device, why(way_)); });
@@ -349,9 +352,11 @@ class PacketWalk {
   }
 
   [[nodiscard]] std::string not_followed(const Route& way) const {
-    return fmt::format("the route to {}: `{}`", packet_.now.destination.address.text(),
-                       way.route != nullptr && way.route->kind == NetworkRoute::Kind::unknown ? ip_words(*way.route)
-                                                                                              : ip_words(*way.rule));
+    return fmt::format("the route to {}: {}", packet_.now.destination.address.text(), not_followed_words(way));
+  }
+  static std::string not_followed_words(const Route& way) {
+    const bool is_route = way.route != nullptr && way.route->kind == NetworkRoute::Kind::unknown;
+    return fmt::format("`{}`", is_route ? ip_words(*way.route) : ip_words(*way.rule));
   }
 
   void prerouting() {
@@ -377,10 +382,12 @@ class PacketWalk {
       return packet_.drop(fmt::format("{} cannot come in by {} (martian)", martian.text(), packet_.now.in));
     }
     if (is_loopback(destination, observer())) {  // IPv6, by a translation
-      return packet_.not_known(fmt::format("whether {} can be reached by {}", destination.text(), packet_.now.in));
+      return packet_.not_known(fmt::format("whether {} can be reached by {}", destination.text(), packet_.now.in),
+                               "whether loopback addresses can be reached from outside");
     }
     way_ = look_up(packet_.now.in, "");
-    if (way_.kind == Route::Kind::unknown) return packet_.not_known(not_followed(way_));
+    if (way_.kind == Route::Kind::unknown)
+      return packet_.not_known(not_followed(way_), "the route by " + not_followed_words(way_));
     if (way_.stays()) {
       packet_.kernel([&] { return fmt::format("routing: stays here{}", why(way_)); });
       return input();
@@ -573,7 +580,7 @@ class PacketWalk {
   // not. False: the packet is gone.
   bool nat(Hook at) {
     const bool of_destination = at == Hook::output || at == Hook::prerouting;
-    const Address before = packet_.now.destination.address;
+    const Endpoint before = packet_.now.destination;
     if (!packet_.now.tracked) return not_asked(at, "an untracked packet is not translated");
     if (packet_.now.state == ConnectionState::new_) {
       bool& decided = of_destination ? packet_.destination_decided : packet_.source_decided;
@@ -586,13 +593,12 @@ class PacketWalk {
       packet_.now.state == ConnectionState::reply ? translate_answer(of_destination) : translate(of_destination);
     }
     if (at != Hook::output) return true;
-    const Address& after = packet_.now.destination.address;
-    const bool of_reply = packet_.now.state == ConnectionState::reply && packet_.connection.source;
-    if (observer() != nullptr && (packet_.original || of_reply)) {
-      is_in({AddressRange::single(after)}, before, observer());
-      is_in({AddressRange::single(before)}, after, observer());
+    const Endpoint& after = packet_.now.destination;
+    if (observer() != nullptr && after.address_origin != before.address_origin) {
+      is_in({AddressRange::single(after.address)}, before.address, observer());
+      is_in({AddressRange::single(before.address)}, after.address, observer());
     }
-    if (after == before) return true;
+    if (after.address == before.address) return true;
     return reroute("the destination changed");
   }
 
@@ -788,6 +794,7 @@ std::optional<Outcome> not_followed(const Packet& packet, const PodView& pod, Ob
         fmt::format("no tcp connection to {}, a {} address", to.text(), broadcast ? "broadcast" : "multicast");
   } else {
     outcome.kind = Outcome::Kind::unknown;
+    outcome.subject = "which hosts receive what is sent to no address, a broadcast or a multicast address";
     outcome.why = fmt::format("which hosts receive what is sent to {}, {}", to.text(),
                               any         ? "no address"
                               : broadcast ? "a broadcast address"
@@ -824,6 +831,7 @@ Outcome too_many_walks(const Packet& asked) {
   outcome.kind = Outcome::Kind::unknown;
   outcome.at = {*asked.destination, asked.destination_port};
   outcome.why = fmt::format("where it ends: more than {} possible paths", most_walks);
+  outcome.subject = fmt::format("where it ends, by more than {} possible paths", most_walks);
   return outcome;
 }
 

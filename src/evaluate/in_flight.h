@@ -75,7 +75,10 @@ struct InFlight : PacketState {
     if (std::ranges::find(trace.doubts, what) == trace.doubts.end()) trace.doubts.push_back(what);
   }
   void drop(std::string why) { end(Outcome::Kind::dropped, std::move(why)); }
-  void not_known(std::string why) { end(Outcome::Kind::unknown, std::move(why)); }
+  void not_known(std::string why, std::string subject) {
+    end(Outcome::Kind::unknown, std::move(why));
+    trace.outcome.subject = std::move(subject);
+  }
   void end(Outcome::Kind kind, std::string why) {
     trace.outcome = {};
     trace.outcome.kind = kind;

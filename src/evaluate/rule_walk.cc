@@ -97,7 +97,8 @@ class RuleWalk {
         packet_.not_known(
             fmt::format("the chains of {} jump to each other along too many paths to follow them all: {} was the "
                         "last rule evaluated",
-                        table_words(in), rule_of(packet_.trace.steps.back())));
+                        table_words(in), rule_of(packet_.trace.steps.back())),
+            "chains that jump to each other along too many paths");
         return Ended::gone;
       }
       const LiveRule* previous = &entry != in.rules.data() ? &entry - 1 : nullptr;
@@ -256,7 +257,8 @@ class RuleWalk {
     const LiveChain* target = chains_.find(from, name_of);
     if (target == nullptr) return Ended::back;
     if (const std::size_t deepest = deepest_jump(live_.backend); jumps_.size() >= deepest) {
-      packet_.not_known(fmt::format("jumps nested deeper than {} are not followed", deepest));
+      const std::string why = fmt::format("jumps nested deeper than {} are not followed", deepest);
+      packet_.not_known(why, why);
       return Ended::gone;
     }
     // A second walk of the same packet would meet the same rules: the ways through chains that jump to each other are
@@ -465,7 +467,8 @@ class RuleWalk {
   Ended not_known(const std::string& words, std::size_t place) {
     say(place, Step::Kind::unknown, "what becomes of the packet then cannot be known");
     captured_by(place);
-    packet_.not_known(fmt::format("what `{}` of {} does", words, rule_of(packet_.trace.steps[place])));
+    packet_.not_known(fmt::format("what `{}` of {} does", words, rule_of(packet_.trace.steps[place])),
+                      fmt::format("`{}`", words));
     return Ended::gone;
   }
 

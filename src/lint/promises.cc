@@ -98,7 +98,8 @@ class Kept {
                                                                                         const Box& box) {
       const bool by_excluded = ending.kind == Outcome::Kind::leaves && is_untouched(ending) &&
                                std::ranges::find(interfaces, ending.interface) != interfaces.end();
-      return by_excluded || is_never_seen(ending) || is_taken(ending, box, ports, *sets);
+      return by_excluded || is_never_seen(ending) ||
+             (is_taken(ending, box, ports, *sets) && ending.answers != Outcome::Answers::lost);
     };
   }
   [[nodiscard]] auto not_taken_by(std::vector<std::uint16_t> ports) const {
@@ -303,10 +304,12 @@ std::vector<Promise> promises_of_proxy(Regions& regions, const PodView& pod, con
       all.push_back({Code::loop, about, "comes back to the proxy, which would send it again",
                      "leave out what the proxy sends: -u and -g are its uid and gid", box,
                      kept.not_taken_by(proxy.outbound_ports)});
+      box[index(Field::state)] = regions.sets().of({{0, 1}});  // later packets, too
       Promise leaves{
           Code::proxy_hindered, about, "is to leave as it is", "let what the proxy's uid and gid send pass", box, {}};
       leaves.kept = [sets = &regions.sets(), ports = proxy.outbound_ports](const Ending& ending, const Box& of) {
-        const bool as_it_is = ending.kind == Outcome::Kind::leaves && is_untouched(ending);
+        const bool as_it_is =
+            ending.kind == Outcome::Kind::leaves && is_untouched(ending) && ending.answers != Outcome::Answers::lost;
         return as_it_is || ending.kind == Outcome::Kind::unroutable || is_taken(ending, of, ports, *sets);
       };
       all.push_back(std::move(leaves));

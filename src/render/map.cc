@@ -169,8 +169,9 @@ bool is_of_kernel(const Line& line) {
       return !line.ending.translated;
     case Outcome::Kind::dropped:
     case Outcome::Kind::unroutable:
-    case Outcome::Kind::unknown:
       return line.steps.empty();
+    case Outcome::Kind::unknown:
+      return false;
   }
   return false;
 }

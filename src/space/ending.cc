@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <tuple>
 
-#include "model/iptables.h"
 #include "model/printable.h"
 
 namespace sidetrack::space {
@@ -28,16 +27,12 @@ Ending of(const Trace& trace) {
       made.transparent = outcome.transparent;
       made.transparent_port = outcome.transparent_port;
       if (made.translated) made.to = outcome.at.address;
-      if (made.translated && !trace.keeps_port) made.port = outcome.at.port;
+      if (made.translated && outcome.at.port_origin == Origin::constant) made.port = outcome.at.port;
       if (made.translated || made.transparent) made.listener = outcome.listener;
       break;
-    case Outcome::Kind::unknown: {
-      const Step* step = trace.decisive.empty() ? nullptr : &trace.steps[trace.decisive.back()];
-      made.unknowns.push_back(step != nullptr && step->kind == Step::Kind::unknown && step->live != nullptr
-                                  ? fmt::format("`{}`", iptables_words(step->live->rule.target))
-                                  : "multicast, broadcast, or a route that is not followed");
+    case Outcome::Kind::unknown:
+      made.unknowns.push_back(outcome.subject);
       break;
-    }
     case Outcome::Kind::dropped:
     case Outcome::Kind::unroutable:
       break;

@@ -169,17 +169,40 @@ void Universe::part_marks(std::span<const std::span<const Live>> lives, std::spa
     const auto zero = std::ranges::find_if(one, [](const Cube& cube) { return cube.value == 0; });
     made.example = zero != one.end() ? 0 : one.front().value;
     std::vector<bool> answers;
-    std::string is;
-    std::string is_not;
-    for (const Bits& bits : asked_) {
-      answers.push_back((made.example & bits.mask) == bits.value);
-      auto& text = answers.back() ? is : is_not;
-      text += (text.empty() ? "" : answers.back() ? " and " : " or ") + hex(bits.value, bits.mask);
-    }
-    made.text = !is.empty() ? is : is_not.empty() ? "" : "any but " + is_not;
+    for (const Bits& bits : asked_) answers.push_back((made.example & bits.mask) == bits.value);
+    made.text = words_of(answers);
     marks.push_back(std::move(made));
     answers_.push_back(std::move(answers));
   }
+}
+
+// "0x539", "0x1/0x1 but not 0x5", "any but 0x539"; of what follows from another nothing.
+std::string Universe::words_of(const std::vector<bool>& answers) const {
+  // Whether all marks of `a` are some of `b`; whether one mark can be of both.
+  const auto is_part = [](const Bits& a, const Bits& b) {
+    return (b.mask & ~a.mask) == 0 && (a.value & b.mask) == b.value;
+  };
+  const auto meet = [](const Bits& a, const Bits& b) { return ((a.value ^ b.value) & a.mask & b.mask) == 0; };
+  Bits all{0, 0};  // of the questions that are answered by yes
+  for (std::size_t i = 0; i < asked_.size(); ++i) {
+    if (answers[i]) all = {all.value | asked_[i].value, all.mask | asked_[i].mask};
+  }
+  std::string is;
+  std::string is_not;
+  for (std::size_t i = 0; i < asked_.size(); ++i) {
+    const bool follows = (!answers[i] && !meet(all, asked_[i])) || [&] {
+      for (std::size_t j = 0; j < asked_.size(); ++j) {
+        if (i == j || answers[i] != answers[j]) continue;
+        if (answers[i] ? is_part(asked_[j], asked_[i]) : is_part(asked_[i], asked_[j])) return true;
+      }
+      return false;
+    }();
+    if (follows) continue;
+    std::string& text = answers[i] ? is : is_not;
+    text += (text.empty() ? "" : answers[i] ? " and " : " or ") + hex(asked_[i].value, asked_[i].mask);
+  }
+  if (is.empty()) return is_not.empty() ? "" : "any but " + is_not;
+  return is_not.empty() ? is : is + " but not " + is_not;
 }
 
 Value Universe::mark_class(std::uint32_t mark) const {

@@ -44,7 +44,7 @@ using Box = std::array<Sets::Id, field_count>;  // the product of these sets
 struct MarkClass {
   std::uint32_t example = 0;
   double count = 0;
-  std::string text;  // "0x539", "any but 0x539"; empty: all marks
+  std::string text;  // "0x539", "0x1/0x1 but not 0x5", "any but 0x539"; empty: all marks
 };
 
 // All packets of one question. Two sides of a comparison share one.
@@ -69,6 +69,8 @@ class Universe {
     std::uint32_t mask;
   };
   void part_marks(std::span<const std::span<const Live>> lives, std::span<const PodView* const> pods);
+  [[nodiscard]] std::string words_of(const std::vector<bool>& answers) const;
+
   std::vector<Bits> asked_;  // what is asked of marks: mark & mask == value
   std::vector<std::vector<bool>> answers_;
 };

@@ -315,5 +315,22 @@ TEST(Promises, AreKeptByThePlanOfEveryScenario) {
   }
 }
 
+// Others' rules that let the first packet pass.
+TEST(Promises, AreOfLaterPacketsAndAnswersToo) {
+  CommandLine line;
+  const HostFacts facts = asked(usual_options, line);
+  const Plan real = plan(line.config, facts);
+  const auto unkept_with = [&](const char* hook, std::vector<Match> matches) {
+    std::vector<Live> live{as_live(real.ruleset, BackendKind::iptables_legacy)};
+    matches.emplace_back(ConntrackStateMatch{ConntrackStateMatch::established, false});
+    live[0].chains.push_back(chain(Family::ipv4, Table::filter, hook, false, {{matches, Verdict::drop}}));
+    return words(unkept(line.config, real, {assumed_pod(real), std::move(live)}));
+  };
+  EXPECT_THAT(unkept_with("OUTPUT", {OwnerMatch{OwnerKind::uid, {{1337, 1337}}, false}}),
+              ::testing::IsSupersetOf({"ST010 outbound tcp of the proxy, IPv4"}));
+  EXPECT_THAT(unkept_with("INPUT", {ProtocolMatch{Protocol::tcp}}),
+              ::testing::IsSupersetOf({"ST010 outbound tcp of the proxy, IPv4", "ST004 outbound tcp, IPv4"}));
+}
+
 }  // namespace
 }  // namespace sidetrack::lint

@@ -297,6 +297,64 @@ TEST(Space, EveryPacketOfTheScenariosEndsAsExplainSays) {
   }
 }
 
+// ---- Rules of others that were answered wrongly once
+
+void push(Side& side, Table table, const char* name, std::vector<Match> matches, Target target) {
+  side.live.front().chains.push_back(
+      chain(Family::ipv4, table, name, false, {{std::move(matches), std::move(target)}}));
+}
+
+Side side_of(const std::string& options, BackendKind backend) {
+  const Plan plan = planned(options);
+  return {assumed_pod(plan), {as_live(plan.ruleset, backend)}};
+}
+
+// A mark that is kept for the connection, and decides whether its source is translated: its answers have the packet's
+// own source again.
+TEST(Space, TranslatedSourcesOfMarkedConnections) {
+  for (const Target& kept : {Target(SetConnmark{5, ~0U}), Target(Connmark::save)}) {
+    Side side = side_of("-m NONE --ip-families ipv4", BackendKind::iptables_legacy);
+    push(side, Table::mangle, "OUTPUT", {}, kept);
+    push(side, Table::nat, "POSTROUTING", {MarkMatch{5, ~0U, false}}, Nat{End::source, {}, {}, "-j MASQUERADE"});
+    Regions regions({side});
+    static_cast<void>(regions.of(0));
+    EXPECT_LT(regions.followed(), 2000U);
+    Random random(1);
+    check(std::move(side), random, 300);
+  }
+}
+
+TEST(Space, RedirectedWithoutAPort) {
+  Side side = side_of("-m NONE --ip-families ipv4", BackendKind::iptables_legacy);
+  push(side, Table::nat, "PREROUTING", {}, Nat{End::destination, {}, {}, "-j REDIRECT"});
+  Random random(1);
+  check(std::move(side), random, 400);
+}
+
+TEST(Universe, NamesMarksApart) {
+  Side side = side_of("-m NONE --ip-families ipv4", BackendKind::iptables_legacy);
+  push(side, Table::filter, "OUTPUT", {MarkMatch{5, ~0U, false}}, Verdict::accept);
+  push(side, Table::filter, "INPUT", {MarkMatch{1, 1, false}}, Verdict::drop);
+  Regions regions({std::move(side)});
+  std::vector<std::string> names;
+  for (const MarkClass& one : regions.universe().marks) names.push_back(one.text);
+  EXPECT_THAT(names, ::testing::UnorderedElementsAre("0x5", "0x1/0x1 but not 0x5", "any but 0x1/0x1"));
+}
+
+TEST(Map, SaysWhichRouteCannotBeKnown) {
+  Side side = side_of("-i * --ip-families ipv4", BackendKind::iptables_legacy);
+  assume_interface(side.pod, "net1");
+  RoutingRule by_uid;
+  by_uid.priority = 100;
+  by_uid.table = 77;
+  by_uid.more = "uidrange";
+  side.pod.rules.insert(side.pod.rules.begin() + 1, by_uid);
+  side.pod.routes.push_back({*AddressRange::parse("0.0.0.0/0"), "net1", NetworkRoute::Kind::onward, 77});
+  Regions regions({std::move(side)});
+  EXPECT_THAT(map_text(regions, 0, {.families = Family::ipv4, .ways = {Direction::out}}),
+              HasSubstr("cannot be known: the route by `ip rule 100: uidrange lookup 77`"));
+}
+
 // ---- What a person reads of it
 
 std::string map_of(const char* options, MapOptions asked = {}) {
@@ -349,11 +407,6 @@ TEST(Map, JoinsTheFamiliesWhereTheyEndAlike) {
 }
 
 // ---- Two sets of rules
-
-Side side_of(const std::string& options, BackendKind backend) {
-  const Plan plan = planned(options);
-  return {assumed_pod(plan), {as_live(plan.ruleset, backend)}};
-}
 
 std::vector<EffectRegion> effect_of(Side one, Side other) {
   std::vector<Side> sides;
