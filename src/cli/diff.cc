@@ -47,8 +47,7 @@ Place place_of(const std::string& word) {
   std::uint32_t pid = 0;
   const auto [stopped, error] = std::from_chars(word.data() + of_process.size(), end, pid);
   if (error != std::errc() || stopped != end || pid == 0)
-    throw Error(ExitCode::usage,
-                fmt::format("diff --effect: {}: expected pid: and the number of a process", excerpt(word)));
+    throw Error(ExitCode::usage, "expected pid: and the number of a process");
   return place_of_process(pid);
 }
 

@@ -251,6 +251,7 @@ Rule read_rule(std::string_view text) {
   words = words.subspan(2);
   const auto target = std::ranges::find_if(words, [](const std::string& word) { return word == "-j" || word == "-g"; });
   const auto before = static_cast<std::size_t>(target - words.begin());
+  if (before > 0 && !words[0].starts_with('-') && words[0] != "!") refuse();
   rule.matches = matches(words.first(before));
   if (target == words.end()) {
     rule.target = Continue{};

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <nlohmann/json.hpp>
 
+#include "mesh/ownership.h"
 #include "mesh/plan.h"
 #include "model/error.h"
 #include "model/printable.h"
@@ -34,21 +35,18 @@ std::string content_of(const std::string& path) {
   return text;
 }
 
-Families families_of(const json& list) {
-  Families families;
-  for (const auto& one : list) {
-    for (const Family family : {Family::ipv4, Family::ipv6}) {
-      if (one.get<std::string>() == name(family)) families = families | family;
-    }
-  }
-  return families;
-}
-
 template <typename Value, std::size_t N>
 Value one_of(const std::string& word, const Value (&all)[N]) {
   const auto* found = std::ranges::find(all, word, [](const Value& value) { return name(value); });
   if (found == std::end(all)) throw Error(ExitCode::usage, fmt::format("'{}' is not known", excerpt(word)));
   return *found;
+}
+
+Families families_of(const json& list) {
+  Families families;
+  constexpr Family all[] = {Family::ipv4, Family::ipv6};
+  for (const auto& one : list) families = families | one_of(one.get<std::string>(), all);
+  return families;
 }
 
 Table table_of(const std::string& word) {
@@ -143,10 +141,31 @@ Read read_document(const json& document) {
     }
     return read;
   }
-  for (const auto& one : document.at("rules"))
-    read.plan.ruleset.rules.push_back(rule_of(one, table_of(one.at("table").get<std::string>())));
+  for (const auto& one : document.at("rules")) {
+    const auto table = one.at("table").get<std::string>();
+    if (table_of(table) == Table::other)
+      throw Error(ExitCode::usage, fmt::format("'{}': expected raw, mangle, nat, filter or security", excerpt(table)));
+    read.plan.ruleset.rules.push_back(rule_of(one, table_of(table)));
+  }
   hold(read);
   return read;
+}
+
+// What is no chain among these is a target of iptables' extensions, or missing. A plan has no chain without rules, and
+// jumps to those of Istio's names all the same.
+void forget_missing_chains(Live& live, bool of_plan) {
+  const std::vector<LiveChain>& chains = live.chains;
+  for (LiveChain& chain : live.chains) {
+    for (LiveRule& rule : chain.rules) {
+      const auto* jump = std::get_if<Jump>(&rule.rule.target);
+      if (jump == nullptr || is_istio_chain(jump->chain)) continue;
+      const bool is_there = std::ranges::any_of(chains, [&](const LiveChain& one) {
+        return one.name == jump->chain && !(of_plan && one.rules.empty()) && one.table == chain.table &&
+               one.table_name == chain.table_name;
+      });
+      if (!is_there) rule.rule.target = UnknownTarget{fmt::format("-j {}", jump->chain)};
+    }
+  }
 }
 
 // "[json.exception.parse_error.101] parse error at …" without what names the library.
@@ -158,7 +177,11 @@ std::string_view without_name(std::string_view what) {
 Read read_rules(const RulesText& rules) {
   constexpr const char* hint = "expected what `sidetrack render --format json` or `sidetrack show --json` writes";
   try {
-    return read_document(json::parse(rules.text));
+    const json document = json::parse(rules.text);
+    if (!document.is_object()) throw Error(ExitCode::usage, fmt::format("is {}, no object", document.type_name()));
+    Read read = read_document(document);
+    for (Live& live : read.live) forget_missing_chains(live, !document.contains("chains"));
+    return read;
   } catch (const json::exception& error) {
     throw Error(ExitCode::usage, fmt::format("{}: {}", excerpt(rules.name), printable(without_name(error.what()))),
                 hint);

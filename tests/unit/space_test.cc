@@ -11,10 +11,12 @@
 #include <random>
 #include <set>
 
+#include "model/error.h"
 #include "model/iptables.h"
 #include "render/effect.h"
 #include "render/map.h"
 #include "render/read_rule.h"
+#include "render/read_rules.h"
 #include "space/regions.h"
 #include "unit/asking.h"
 #include "unit/live_rules.h"
@@ -584,6 +586,36 @@ TEST(ReadRule, UnderstandsWhatIsWritten) {
   ASSERT_EQ(unknown.matches.size(), 2U);
   EXPECT_EQ(iptables_words(unknown.matches[1]), "-m statistic --mode random --probability 0.5");
   EXPECT_TRUE(std::holds_alternative<UnknownTarget>(unknown.target));
+}
+
+// Rules of a file, which a person may have edited.
+TEST(ReadRules, GuessesNothing) {
+  const auto sides = [](const char* table, const char* family, const char* rule) {
+    const RulesText text{"edited.json", fmt::format(R"({{"rules": [{{"table": "{}", "families": ["{}"], "rule": "{}"}}],
+                                          "routing": {{"rules": [], "routes": []}}}})",
+                                                    table, family, rule)};
+    return read_sides(text, text).first;
+  };
+  const auto target = [&](const char* rule) {
+    const Side side = sides("nat", "ipv4", rule);
+    for (const LiveChain& chain : side.live.front().chains) {
+      if (!chain.rules.empty()) return chain.rules.front().rule.target;
+    }
+    return Target{};
+  };
+  EXPECT_TRUE(std::holds_alternative<UnknownTarget>(target("-A OUTPUT -j NOPE")));
+  EXPECT_TRUE(std::holds_alternative<Jump>(target("-A OUTPUT -j ISTIO_OUTPUT")));
+  const auto refused = [&](const char* table, const char* family, const char* rule) -> std::string {
+    try {
+      static_cast<void>(sides(table, family, rule));
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_THAT(refused("nut", "ipv4", "-A OUTPUT -j DROP"), HasSubstr("'nut': expected raw, mangle"));
+  EXPECT_THAT(refused("nat", "ipv9", "-A OUTPUT -j DROP"), HasSubstr("'ipv9'"));
+  EXPECT_THAT(refused("nat", "ipv4", "-A OUTPUT garbage here"), HasSubstr("expected a rule as iptables -S writes it"));
 }
 
 }  // namespace
