@@ -894,11 +894,13 @@ Trace explain(const Packet& packet, const PodView& pod, std::span<const Live> li
   std::vector<Fork> made;  // by the first walk, whose trace this is
   bool answered = false;
   std::size_t walks = 0;
+  std::vector<Outcome> ends;  // once two walks ended differently: each place
   do {
     PacketWalk walk(asked, question);
     walk.run();
     if (++walks > most_walks) {
       trace.outcome = too_many_walks(asked);
+      ends.clear();
       break;
     }
     if (walk.seen()) continue;
@@ -910,7 +912,11 @@ Trace explain(const Packet& packet, const PodView& pod, std::span<const Live> li
       made = forks.made();
       answered = with_answers.has_value();
       if (outcome.kind == Outcome::Kind::unknown) break;
+    } else if (!ends.empty()) {
+      const bool known = std::ranges::any_of(ends, [&](const Outcome& end) { return same_place(end, outcome); });
+      if (!known) ends.push_back(outcome);
     } else if (!same_place(trace.outcome, outcome)) {
+      ends = {trace.outcome, outcome};
       const Parting parting(made, forks.made());
       cut(trace, parting.one.steps);
       const std::string why =
@@ -919,7 +925,6 @@ Trace explain(const Packet& packet, const PodView& pod, std::span<const Live> li
       trace.outcome.kind = Outcome::Kind::unknown;
       trace.outcome.at = {*asked.destination, asked.destination_port};
       trace.outcome.why = why;
-      break;
     } else if (with_answers && !answered) {
       trace.outcome = outcome;
       answered = true;
@@ -932,6 +937,8 @@ Trace explain(const Packet& packet, const PodView& pod, std::span<const Live> li
       trace.outcome.answers = Outcome::Answers::unknown;
     }
   } while (forks.next());
+  for (std::size_t i = 2; i < ends.size(); ++i)
+    trace.outcome.why += "; another way ends so: " + sentence(without_answers(ends[i]));
   return trace;
 }
 

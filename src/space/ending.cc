@@ -121,14 +121,12 @@ Ending ending_of(const std::vector<Possibility>& all) {
   if (places.size() == 1) return std::move(places.front());
   Ending result;
   result.kind = Outcome::Kind::unknown;
-  for (const Possibility& one : all) {
-    unknowns.insert(unknowns.end(), one.unknowns.begin(), one.unknowns.end());
-    if (one.trace.outcome.kind == Outcome::Kind::unknown) {
-      const Ending ending = of(one.trace);
-      unknowns.insert(unknowns.end(), ending.unknowns.begin(), ending.unknowns.end());
-    }
+  for (const Ending& place : places) unknowns.insert(unknowns.end(), place.unknowns.begin(), place.unknowns.end());
+  if (!unknowns.empty()) {
+    places.clear();  // one of the ways ends nobody knows where: the others say nothing
+  } else {
+    for (const Possibility& one : all) unknowns.insert(unknowns.end(), one.unknowns.begin(), one.unknowns.end());
   }
-  std::erase_if(places, [](const Ending& place) { return place.kind == Outcome::Kind::unknown; });
   std::ranges::sort(places, {}, [](const Ending& place) { return text(place); });
   sort(unknowns);
   result.either = std::move(places);
