@@ -338,7 +338,8 @@ class Comparing {
     return regions_.example(boxes.front());
   }
 
-  void show(Finding& finding, const std::vector<Box>& boxes, std::string_view own_flag) {
+  // `says_why`: with the option that decides about the witness, if it is another than this.
+  void show(Finding& finding, const std::vector<Box>& boxes, std::string_view own_flag, bool says_why) {
     Point point = witness(boxes);
     Leaf leaf = regions_.diagrams().at(base(Scope::ordinary), point);
     if (leaf == no_such_packet) leaf = regions_.diagrams().at(base(Scope::everything), point);
@@ -349,8 +350,8 @@ class Comparing {
     if (decision.step == nullptr || decision.step->live == nullptr) return;
     const std::string flag = printable(describe(decision.step->live->rule).flag);
     const bool says_where = flag.starts_with("-p ") || flag.starts_with("-z ");  // and not why
-    if (!flag.empty() && !says_where && !flag.starts_with(own_flag))
-      finding.message += fmt::format("; {} decides about them", flag);
+    if (says_why && !flag.empty() && !says_where && !flag.starts_with(own_flag))
+      finding.message += fmt::format("; {} decides about the witness", flag);
   }
 
   Finding of_option(const Option& option) {
@@ -368,7 +369,7 @@ class Comparing {
         if (option.port) box[index(Field::destination_port)] = regions_.sets().single(*option.port);
       }
     }
-    show(made, boxes, option.flag);
+    show(made, boxes, option.flag, true);
     return made;
   }
 
@@ -394,7 +395,7 @@ class Comparing {
     made.remedy = covered ? "leave it out" : "leave it out, or change what decides before it";
     std::vector<Box> boxes = boxes_of(option, value, values);
     if (boxes.empty()) boxes.push_back(regions_.everything(option.packets.ways.front(), Family::ipv4));
-    show(made, boxes, option.flag);
+    show(made, boxes, option.flag, !covered);
     return made;
   }
 

@@ -83,6 +83,9 @@ TEST(LintOptions, SaysWhyWithAPacketThatShowsIt) {
   EXPECT_THAT(lint_text(found, false), HasSubstr("ST001 option without effect: -q 443\n"));
   EXPECT_THAT(lint_json(found), HasSubstr(R"("code": "ST001")"));
   EXPECT_EQ(lint_text({}, false), "no findings\n");
+  const Findings covered = of_options(fmt::format("{} -x 10.0.0.0/8,10.1.0.0/16 -o 80", usual_options));
+  ASSERT_EQ(covered.size(), 1U);
+  EXPECT_EQ(covered[0].message, "10.0.0.0/8 covers it");  // and not what decides about a port of them
 }
 
 TEST(LintOptions, FindsPortsOfTheProxyThatAreCaptured) {
