@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <limits>
 
 #include "manifest/scalar.h"
 #include "model/error.h"
@@ -14,14 +15,19 @@ namespace {
 
 constexpr std::string_view rewrite_annotation = "sidecar.istio.io/rewriteAppHTTPProbers";
 
-// Of a value that the API server would refuse nothing is known.
+// `what`: whose value it is. Throws usage for what the API server would refuse, too.
 template <typename Number>
-std::optional<Number> number_of(const Node* node) {
-  if (node == nullptr || node->type != Node::Type::number) return std::nullopt;
-  const std::string text = json_number(node->text);
+std::optional<Number> number_of(const Node* node, const std::string& what) {
+  if (node == nullptr || node->type == Node::Type::null) return std::nullopt;
+  const std::string text = node->type == Node::Type::number ? json_number(node->text) : "";
   Number value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  if (text.empty() || error != std::errc() || end != text.data() + text.size()) {
+    const std::string given =
+        node->is_scalar() ? fmt::format("'{}'", excerpt(node->text)) : std::string(name(node->type));
+    throw Error(ExitCode::usage,
+                fmt::format("{}: {}: expected a number from 0 to {}", what, given, std::numeric_limits<Number>::max()));
+  }
   return value;
 }
 
@@ -32,21 +38,25 @@ const Node* child(const Node* mapping, std::string_view key) {
 std::string text_of(const Node* node) { return node != nullptr && node->is_scalar() ? node->text : ""; }
 
 // A number, or the name of one of the container's ports.
-std::optional<std::uint16_t> port_of(const Node* port, const Node& container) {
-  if (port == nullptr || port->type == Node::Type::number) return number_of<std::uint16_t>(port);
-  const Node* ports = child(&container, "ports");
-  if (ports == nullptr) return std::nullopt;
-  for (const Node& one : ports->items) {
-    if (text_of(child(&one, "name")) == port->text) return number_of<std::uint16_t>(child(&one, "containerPort"));
+std::optional<std::uint16_t> port_of(const Node* port, const Node& container, const std::string& what) {
+  if (port == nullptr || port->type != Node::Type::string) return number_of<std::uint16_t>(port, what);
+  if (const Node* ports = child(&container, "ports")) {
+    for (const Node& one : ports->items) {
+      if (text_of(child(&one, "name")) == port->text)
+        return number_of<std::uint16_t>(child(&one, "containerPort"), what);
+    }
   }
-  return std::nullopt;
+  throw Error(ExitCode::usage, fmt::format("{}: '{}': expected a port, or the name of one of the container's ports",
+                                           what, excerpt(port->text)));
 }
 
 void add_probes(const Node& container, const std::string& name, std::vector<lint::Probe>& probes) {
   for (const char* kind : {"startupProbe", "readinessProbe", "livenessProbe"}) {
     const Node* probe = child(&container, kind);
     for (const char* how : {"httpGet", "tcpSocket", "grpc"}) {
-      if (const auto port = port_of(child(child(probe, how), "port"), container)) probes.push_back({name, kind, *port});
+      const std::string what = fmt::format("container {}: {}.{}.port", printable(name), kind, how);
+      if (const auto port = port_of(child(child(probe, how), "port"), container, what))
+        probes.push_back({name, kind, *port});
     }
   }
 }
@@ -75,7 +85,8 @@ lint::PodFacts facts_of(const PodTemplate& pod, std::string_view proxy) {
       const Node* own = child(&container, "securityContext");
       const auto id = [&](std::string_view which) {
         const Node* of_container = child(own, which);
-        return number_of<std::uint32_t>(of_container != nullptr ? of_container : child(of_pod, which));
+        return number_of<std::uint32_t>(of_container != nullptr ? of_container : child(of_pod, which),
+                                        fmt::format("container {}: {}", printable(name), which));
       };
       made.containers.push_back({name, id("runAsUser"), id("runAsGroup")});
       if (!rewritten) add_probes(container, name, made.probes);

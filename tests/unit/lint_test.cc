@@ -223,6 +223,29 @@ TEST(LintManifest, FindsCapturedProbesAndContainersOfTheProxysIds) {
               ElementsAre("ST008 container logs", "ST008 container cache"));
 }
 
+TEST(LintManifest, RefusesWhatTheApiServerWould) {
+  const auto refused = [](std::string_view container) -> std::string {
+    try {
+      static_cast<void>(facts(fmt::format(
+          "apiVersion: v1\nkind: Pod\nmetadata: {{name: shop}}\nspec: {{containers: [{{name: web, {}}}]}}\n",
+          container)));
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(refused("livenessProbe: {httpGet: {port: nope}}"),
+            "container web: livenessProbe.httpGet.port: 'nope': expected a port, or the name of one of the container's "
+            "ports");
+  EXPECT_EQ(refused("livenessProbe: {tcpSocket: {port: 99999}}"),
+            "container web: livenessProbe.tcpSocket.port: '99999': expected a number from 0 to 65535");
+  EXPECT_EQ(refused("securityContext: {runAsUser: '1337'}"),
+            "container web: runAsUser: '1337': expected a number from 0 to 4294967295");
+  EXPECT_EQ(refused("securityContext: {runAsUser: -1}"),
+            "container web: runAsUser: '-1': expected a number from 0 to 4294967295");
+  EXPECT_EQ(refused("securityContext: {runAsUser: null}"), "");
+}
+
 TEST(LintManifest, LeavesProbesThatTheInjectorRewrites) {
   std::string text = web_pod;
   text.replace(text.find("ANNOTATION"), 10, "sidecar.istio.io/rewriteAppHTTPProbers");
