@@ -74,7 +74,6 @@ class PacketWalk {
     if (asked_.state == ConnectionState::new_ && !discovery_ && !packet_.seen) look_for_neighbour();
     packet_.trace.decisive = packet_.capture.empty() ? packet_.left_alone : packet_.capture;
     packet_.trace.translated = packet_.original.has_value();
-    packet_.trace.keeps_port = packet_.keeps_port;
   }
 
   // Another walk has gone on from where this one came to: it has no outcome of its own.
@@ -270,8 +269,7 @@ class PacketWalk {
 
   void output() {
     if (const auto fault = route_out()) return packet_.end(Outcome::Kind::unroutable, *fault);
-    if (way_.kind == Route::Kind::unknown)
-      return packet_.not_known(not_followed(way_), "the route by " + not_followed_words(way_));
+    if (way_.kind == Route::Kind::unknown) return route_not_known();
     // For the whole of OUTPUT: a new route changes it only after the hook (nf_hook_state).
     packet_.now.out = way_.device;
     packet_.hook([&] { return fmt::format("OUTPUT, out by {}{}", way_.device, why(way_)); });
@@ -311,7 +309,7 @@ class PacketWalk {
       return false;
     }
     if (way_.kind == Route::Kind::unknown) {
-      packet_.not_known(not_followed(way_), "the route by " + not_followed_words(way_));
+      route_not_known();
       return false;
     }
     packet_.kernel([&] { return fmt::format("routing again, as {}: out by {}{}", because, way_.device, why(way_)); });
@@ -351,12 +349,12 @@ class PacketWalk {
     return text;
   }
 
-  [[nodiscard]] std::string not_followed(const Route& way) const {
-    return fmt::format("the route to {}: {}", packet_.now.destination.address.text(), not_followed_words(way));
-  }
-  static std::string not_followed_words(const Route& way) {
-    const bool is_route = way.route != nullptr && way.route->kind == NetworkRoute::Kind::unknown;
-    return fmt::format("`{}`", is_route ? ip_words(*way.route) : ip_words(*way.rule));
+  // A route or a policy rule that asks for more than is followed.
+  void route_not_known() {
+    const bool is_route = way_.route != nullptr && way_.route->kind == NetworkRoute::Kind::unknown;
+    const std::string words = fmt::format("`{}`", is_route ? ip_words(*way_.route) : ip_words(*way_.rule));
+    packet_.not_known(fmt::format("the route to {}: {}", packet_.now.destination.address.text(), words),
+                      "the route by " + words);
   }
 
   void prerouting() {
@@ -386,8 +384,7 @@ class PacketWalk {
                                "whether loopback addresses can be reached from outside");
     }
     way_ = look_up(packet_.now.in, "");
-    if (way_.kind == Route::Kind::unknown)
-      return packet_.not_known(not_followed(way_), "the route by " + not_followed_words(way_));
+    if (way_.kind == Route::Kind::unknown) return route_not_known();
     if (way_.stays()) {
       packet_.kernel([&] { return fmt::format("routing: stays here{}", why(way_)); });
       return input();
@@ -473,8 +470,7 @@ class PacketWalk {
       return Passed::on;
     };
     const std::vector<Call>& all = rules_.at(at, device);
-    const bool asks =
-        std::ranges::find(all, Call::Kind::conntrack, &Call::kind) == all.end() ? !all.empty() : all.size() > 1;
+    const bool asks = std::ranges::any_of(all, [](const Call& call) { return call.kind != Call::Kind::conntrack; });
     if (asks && !milestone(at)) return false;
     return in_order(all, one) != Passed::gone;
   }
@@ -682,7 +678,6 @@ class PacketWalk {
     key.add(asked_.state);
     key.add(has_ended_);
     key.add(packet_.original);
-    key.add(packet_.keeps_port);
     key.add(packet_.transparent);
     key.add(packet_.zone);
     key.add(packet_.zone_of_others);

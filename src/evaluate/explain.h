@@ -111,7 +111,6 @@ struct Trace {
   std::vector<std::size_t> decisive;  // the steps that are the reason for the outcome; empty: no rule is
   std::vector<std::string> doubts;    // what was taken for granted
   bool translated = false;            // its destination
-  bool keeps_port = false;            // and the port is as it was
 };
 
 // One of the ways that a packet may go.

@@ -42,7 +42,6 @@ struct PacketState {
   std::optional<std::uint16_t> zone;
   bool zone_of_others = false;               // a rule that is not ours chose the zone
   std::optional<Endpoint> original;          // the destination before it was translated
-  bool keeps_port = false;                   // its destination was translated, but for the port
   std::optional<std::uint16_t> transparent;  // the port of the socket that TPROXY chose
   bool by_lo = false;                        // it went out by lo and came in again
   bool destination_decided = false;          // by nat, for its connection
@@ -65,11 +64,21 @@ struct InFlight : PacketState {
   // `what` makes the words: who observes reads none.
   template <typename What>
   void hook(const What& what) {
-    note(Step::Kind::hook, what);
+    say(trace.steps.emplace_back(), Step::Kind::hook, what);
   }
   template <typename What>
   void kernel(const What& what) {
-    note(Step::Kind::kernel, what);
+    say(trace.steps.emplace_back(), Step::Kind::kernel, what);
+  }
+  template <typename What>
+  void say(Step& step, Step::Kind kind, const What& what) const {
+    step.kind = kind;
+    if (now.observer != nullptr) return;
+    if constexpr (std::is_invocable_v<What>) {
+      step.text = what();
+    } else {
+      step.text = what;
+    }
   }
   void doubt(const std::string& what) {
     if (std::ranges::find(trace.doubts, what) == trace.doubts.end()) trace.doubts.push_back(what);
@@ -84,19 +93,6 @@ struct InFlight : PacketState {
     trace.outcome.kind = kind;
     trace.outcome.at = now.destination;
     trace.outcome.why = std::move(why);
-  }
-
- private:
-  template <typename What>
-  void note(Step::Kind kind, const What& what) {
-    Step& step = trace.steps.emplace_back();
-    step.kind = kind;
-    if (now.observer != nullptr) return;
-    if constexpr (std::is_invocable_v<What>) {
-      step.text = what();
-    } else {
-      step.text = what;
-    }
   }
 };
 

@@ -233,17 +233,9 @@ class RuleWalk {
     return ended;
   }
 
-  // `what` makes the words, as in InFlight.
   template <typename What>
   void say(std::size_t place, Step::Kind kind, const What& what) {
-    Step& step = packet_.trace.steps[place];
-    step.kind = kind;
-    if (packet_.now.observer != nullptr) return;
-    if constexpr (std::is_invocable_v<What>) {
-      step.text = what();
-    } else {
-      step.text = what;
-    }
+    packet_.say(packet_.trace.steps[place], kind, what);
   }
 
   std::optional<Ended> apply(const Jump& jump, const LiveChain& in, const LiveRule& entry, std::size_t place) {
@@ -345,13 +337,9 @@ class RuleWalk {
     const bool one_address = nat.addresses && nat.addresses->first == nat.addresses->last;
     const bool one_port = !nat.ports || nat.ports->first == nat.ports->last;
     if (nat.end == End::source) return to_source(nat, one_address, one_port, place);
-    if (!nat.addresses && !nat.ports) {
-      packet_.keeps_port = true;
-      return to_self({}, place);
-    }
+    if (!nat.addresses && !nat.ports) return to_self({}, place);
     if (!one_address || !one_port) return not_known(nat.words, place);
     captured_by(place);
-    packet_.keeps_port = !nat.ports;
     const std::optional<std::uint16_t> port = nat.ports ? std::optional(nat.ports->first) : std::nullopt;
     return to_destination(nat.addresses->first, port, "translated", place);
   }

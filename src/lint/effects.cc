@@ -202,7 +202,6 @@ class Comparing {
   bool differs(Regions::Node node, const Box& box) {
     return !is_empty(box) && !regions_.diagrams().is_within(node, box, is_alike);
   }
-  static bool is_empty(const Box& box) { return std::ranges::find(box, Sets::empty) != box.end(); }
 
   // One packet of each region shows it, for most options: only where none does all packets are asked about.
   bool is_shown_by_example(std::size_t side, const std::vector<Box>& boxes) {
@@ -210,7 +209,7 @@ class Comparing {
     regions_.for_each(base(Scope::ordinary), [&](const Box& region, const Box&, Leaf leaf) {
       if (leaf == no_such_packet) return;
       for (const Box& box : boxes) {
-        const Box part = common(region, box);
+        const Box part = both(regions_.sets(), region, box);
         if (shown || is_empty(part)) continue;
         const Point point = regions_.example(part);
         Box one{};
@@ -220,12 +219,6 @@ class Comparing {
       }
     });
     return shown;
-  }
-
-  Box common(const Box& a, const Box& b) {
-    Box made{};
-    for (std::size_t i = 0; i < field_count; ++i) made[i] = regions_.sets().both(a[i], b[i]);
-    return made;
   }
 
   // All packets of a value.
@@ -331,7 +324,7 @@ class Comparing {
     for (const Box& box : boxes) {
       const auto way = static_cast<Direction>(regions_.sets().intervals(box[index(Field::way)]).front().first);
       const Family family = regions_.sets().contains(box[index(Field::family)], 0) ? Family::ipv4 : Family::ipv6;
-      Box usual = common(regions_.ordinary(regions_.side(0).pod, way, family), box);
+      Box usual = both(regions_.sets(), regions_.ordinary(regions_.side(0).pod, way, family), box);
       usual[index(Field::protocol)] = regions_.sets().both(usual[index(Field::protocol)], regions_.sets().single(0));
       if (!is_empty(usual)) return regions_.example(usual);
     }

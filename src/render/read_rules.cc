@@ -142,10 +142,11 @@ Read read_document(const json& document) {
     return read;
   }
   for (const auto& one : document.at("rules")) {
-    const auto table = one.at("table").get<std::string>();
-    if (table_of(table) == Table::other)
-      throw Error(ExitCode::usage, fmt::format("'{}': expected raw, mangle, nat, filter or security", excerpt(table)));
-    read.plan.ruleset.rules.push_back(rule_of(one, table_of(table)));
+    const auto word = one.at("table").get<std::string>();
+    const Table table = table_of(word);
+    if (table == Table::other)
+      throw Error(ExitCode::usage, fmt::format("'{}': expected raw, mangle, nat, filter or security", excerpt(word)));
+    read.plan.ruleset.rules.push_back(rule_of(one, table));
   }
   hold(read);
   return read;

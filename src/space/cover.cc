@@ -35,7 +35,7 @@ class Cover {
     std::map<Leaf, double> shares;
     for (const Part& part : all) {
       Part own = part;
-      own.box = common(part.box, whole_);
+      own.box = both(regions_.sets(), part.box, whole_);
       own.share = share_of(own.box);
       if (own.share == 0) continue;
       shares[own.leaf] += own.share;
@@ -75,13 +75,7 @@ class Cover {
     return share;
   }
 
-  Box common(const Box& a, const Box& b) {
-    Box box{};
-    for (std::size_t i = 0; i < field_count; ++i) box[i] = regions_.sets().both(a[i], b[i]);
-    return box;
-  }
-
-  bool is_within(const Box& part, const Box& whole) { return common(part, whole) == part; }
+  bool is_within(const Box& part, const Box& whole) { return both(regions_.sets(), part, whole) == part; }
 
   // The rules that decide about no small part of it.
   std::vector<const Step*> deciding(const Line& line, Leaf leaf, const std::vector<Part>& parts) {
@@ -89,7 +83,7 @@ class Cover {
     std::vector<const Step*> steps;
     for (const Part& part : parts) {  // the largest first
       if (part.leaf != leaf || part.step == nullptr) continue;
-      if (share_of(common(part.box, line.box)) < small * line.share) continue;
+      if (share_of(both(regions_.sets(), part.box, line.box)) < small * line.share) continue;
       if (std::ranges::find(steps, part.step) == steps.end()) steps.push_back(part.step);
     }
     return steps;

@@ -211,7 +211,7 @@ Regions::Node Regions::outside(std::span<const Box> boxes) {
   constexpr Leaf inside = 2;
   Node marked = diagrams_.nothing();
   for (const Box& box : boxes) {
-    if (std::ranges::find(box, Sets::empty) == box.end()) marked = diagrams_.with(marked, box, inside);
+    if (!is_empty(box)) marked = diagrams_.with(marked, box, inside);
   }
   return diagrams_.mapped(marked, [](Leaf leaf) { return leaf == inside ? uncovered : no_such_packet; });
 }
@@ -243,22 +243,19 @@ void Regions::complete(Pod& pod, States::Number state, const Box& within) {
 // completed for those of the box.
 void Regions::learn(Pod& pod, const Followed& followed, std::size_t number, const Box& within) {
   const Leg& leg = followed.legs[number];
-  const auto know = [&](Node further, const std::function<Leaf(Leaf)>& change) {
-    Node& known = pod.states.further(leg.from);
-    known = diagrams_.with(known, leg.box, further, change);
-  };
-  const auto same = [](Leaf leaf) { return leaf; };
   if (number + 1 == followed.legs.size()) {
-    if (followed.end != uncovered) know(diagrams_.whole(followed.end), same);
+    if (followed.end == uncovered) return;
+    Node& known = pod.states.further(leg.from);
+    known = diagrams_.with(known, leg.box, followed.end);
     return;
   }
-  Box inside = within;
-  for (std::size_t i = 0; i < field_count; ++i) inside[i] = sets_.both(inside[i], leg.box[i]);
   const Leg& next = followed.legs[number + 1];
+  const Box inside = both(sets_, within, leg.box);
   learn(pod, followed, number + 1, inside);
   complete(pod, next.from, inside);
   const bool passes_on = !leg.left_alone && !leg.decided;
-  know(pod.states.further(next.from), [&](Leaf leaf) {
+  Node& known = pod.states.further(leg.from);
+  known = diagrams_.with(known, leg.box, pod.states.further(next.from), [&](Leaf leaf) {
     const Decision& decision = decisions_[leaf];
     if (!decision.inherited || passes_on) return leaf;
     return leaf_of(decision.ending, leg.left_alone ? &*leg.left_alone : nullptr, false);

@@ -101,6 +101,14 @@ bool close(std::vector<Cube>& asked, const std::vector<Change>& changes) {
 
 }  // namespace
 
+Box both(Sets& sets, const Box& a, const Box& b) {
+  Box made{};
+  for (std::size_t i = 0; i < field_count; ++i) made[i] = sets.both(a[i], b[i]);
+  return made;
+}
+
+bool is_empty(const Box& box) { return std::ranges::find(box, Sets::empty) != box.end(); }
+
 Value value_of(const Address& address) {
   Value value = 0;
   for (const std::uint8_t byte : address.view()) value = value << 8 | byte;

@@ -39,6 +39,8 @@ inline constexpr std::size_t protocol_count = 3;  // tcp, udp, icmp of the famil
 
 using Point = std::array<Value, field_count>;
 using Box = std::array<Sets::Id, field_count>;  // the product of these sets
+[[nodiscard]] Box both(Sets& sets, const Box& a, const Box& b);
+[[nodiscard]] bool is_empty(const Box& box);
 
 // Marks that no rule, and nothing that rules make of them, tells apart.
 struct MarkClass {
