@@ -8,12 +8,9 @@
 
 namespace sidetrack {
 
-namespace {
-
-// Those besides lo and eth0 that the rules speak of.
-std::set<std::string> named_interfaces(const Ruleset& ruleset) {
+std::set<std::string> named_interfaces(const Plan& plan) {
   std::set<std::string> names;
-  for (const Rule& rule : ruleset.rules) {
+  for (const Rule& rule : plan.ruleset.rules) {
     for (const Match& match : rule.matches) {
       const auto* interface = std::get_if<InterfaceMatch>(&match);
       if (interface == nullptr || interface->name.ends_with('+')) continue;
@@ -23,27 +20,32 @@ std::set<std::string> named_interfaces(const Ruleset& ruleset) {
   return names;
 }
 
-}  // namespace
-
-// 198.51.100.0/24 and 2001:db8:1::/48 are for documentation, too.
+// With a network of its own, and a route everywhere that what is bound to it takes. 198.18.0.0/15 is for tests of
+// networks, 2001:db8::/32 for documentation.
 void assume_interface(PodView& pod, const std::string& name) {
   if (pod.interface(name) != nullptr) return;
   const auto number = static_cast<std::uint8_t>(pod.interfaces.size());
-  const Address ipv4{Family::ipv4, {198, 51, 100, number}};
-  const Address ipv6{Family::ipv6, {0x20, 0x01, 0x0d, 0xb8, 0, 1, 0, number, 0, 0, 0, 0, 0, 0, 0, 2}};
-  pod.interfaces.push_back({name, {{ipv4, 32}, {ipv6, 64}}});
+  const InterfaceAddress ipv4{{Family::ipv4, {198, 18, number, 2}}, 24};
+  const InterfaceAddress ipv6{{Family::ipv6, {0x20, 0x01, 0x0d, 0xb8, 0, 1, 0, number, 0, 0, 0, 0, 0, 0, 0, 2}}, 64};
+  for (const InterfaceAddress& own : {ipv4, ipv6}) {
+    pod.routes.push_back({AddressRange::prefix(own.address, own.prefix_length), name});
+    pod.routes.push_back({AddressRange::prefix(Address::any(own.address.family), 0), name});
+  }
+  pod.interfaces.push_back({name, {ipv4, ipv6}});
 }
 
-PodView assumed_pod(const Plan& plan) {
+PodView assumed_pod(const Plan& plan, const std::set<std::string>& interfaces) {
   PodView pod;
   Interface lo{"lo", {{*Address::parse("127.0.0.1"), 8}, {*Address::parse("::1"), 128}}};
   pod.interfaces = {std::move(lo),
                     {"eth0", {{*Address::parse("192.0.2.2"), 24}, {*Address::parse("2001:db8::2"), 64}}}};
-  for (const std::string& name : named_interfaces(plan.ruleset)) assume_interface(pod, name);
   pod.routes = {{*AddressRange::parse("0.0.0.0/0"), "eth0"}, {*AddressRange::parse("::/0"), "eth0"}};
+  for (const std::string& name : interfaces) assume_interface(pod, name);
   add(pod, plan.routing);
   return pod;
 }
+
+PodView assumed_pod(const Plan& plan) { return assumed_pod(plan, named_interfaces(plan)); }
 
 Live as_live(const Ruleset& ruleset, BackendKind backend) {
   const Ruleset& held = backend == BackendKind::nftables ? fold(ruleset) : ruleset;

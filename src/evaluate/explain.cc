@@ -109,6 +109,11 @@ class PacketWalk {
                  fmt::format("only a transparent socket answers from {}, which is not the pod's",
                              now.destination.address.text()));
     }
+    // A socket that is bound to an interface does not take the route to lo: what is redirected there leaves.
+    if (outcome.kind == Outcome::Kind::leaves && is_loopback(now.destination.address, observer())) {
+      return end(Outcome::Answers::lost,
+                 fmt::format("no host takes what comes from outside to {}", now.destination.address.text()));
+    }
     const bool seen_as_sent = !packet_.original || packet_.connection.source;
     if (forwarded && observer() != nullptr) observer()->interface();
     if (forwarded && outcome.interface == asked_.interface && !seen_as_sent) {

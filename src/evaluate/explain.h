@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -138,9 +139,13 @@ struct Possibility {
                                                      Observer& observer);
 
 // For a plan without a pod: lo, and eth0 with the addresses that are set aside for documentation (192.0.2.2/24,
-// 2001:db8::2/64) and the default route; interfaces that the rules name; policy rules, routes and addresses as planned.
+// 2001:db8::2/64) and the default route; interfaces that the rules name, or others besides these; policy rules, routes
+// and addresses as planned.
 [[nodiscard]] PodView assumed_pod(const Plan& plan);
-// One more interface of such a pod, if it has none of that name.
+[[nodiscard]] PodView assumed_pod(const Plan& plan, const std::set<std::string>& interfaces);
+// Those that the rules name.
+[[nodiscard]] std::set<std::string> named_interfaces(const Plan& plan);
+// One more interface of such a pod, if it has none of that name: with a network and a default route.
 void assume_interface(PodView& pod, const std::string& name);
 
 }  // namespace sidetrack

@@ -15,24 +15,56 @@ bool contains(const AddressRange& range, const Address& address, Observer* obser
 }
 
 // A prefix on lo is local as a whole in IPv4 (fib_add_ifaddr), so all of 127.0.0.0/8 is; in IPv6 each address alone.
+std::vector<AddressRange> own_ranges(const Interface& interface, Family family) {
+  std::vector<AddressRange> all;
+  for (const InterfaceAddress& own : interface.addresses) {
+    if (own.address.family != family) continue;
+    const bool whole = interface.name == "lo" && family == Family::ipv4;
+    all.push_back(whole ? AddressRange::prefix(own.address, own.prefix_length) : AddressRange::single(own.address));
+  }
+  return all;
+}
+
 bool is_own(const PodView& pod, const Address& address, Observer* observer) {
   std::vector<AddressRange> all;
   for (const Interface& interface : pod.interfaces) {
-    for (const InterfaceAddress& own : interface.addresses) {
-      if (own.address.family != address.family) continue;
-      const bool whole = interface.name == "lo" && address.family == Family::ipv4;
-      all.push_back(whole ? AddressRange::prefix(own.address, own.prefix_length) : AddressRange::single(own.address));
-    }
+    for (const AddressRange& range : own_ranges(interface, address.family)) all.push_back(range);
   }
   if (observer != nullptr) observer->address(address, all);
   return std::ranges::any_of(all, [&](const AddressRange& range) { return range.contains(address); });
 }
 
+// Whether a route by this device counts: a socket that is bound to one takes no other (fib_lookup_good_nhc, and
+// rt6_score_route with RT6_LOOKUP_F_IFACE). The kernel's route to an own address is one by the device that has it.
+bool counts(const std::string& device, const RouteKey& key) {
+  if (key.observer != nullptr) key.observer->interface();
+  return key.bound.empty() || device == key.bound;
+}
+
+// In IPv4, what rejects is asked before the device is (fib_table_lookup); in IPv6 it is a route by lo.
+bool counts(const NetworkRoute& route, const RouteKey& key) {
+  if (route.kind == NetworkRoute::Kind::unknown) return true;
+  const bool rejects = route.kind == NetworkRoute::Kind::rejected || route.kind == NetworkRoute::Kind::next;
+  if (rejects && key.destination.family == Family::ipv4) return true;
+  return counts(rejects ? "lo" : route.device, key);
+}
+
+bool is_own(const PodView& pod, const RouteKey& key) {
+  if (!is_own(pod, key.destination, key.observer)) return false;
+  return std::ranges::any_of(pod.interfaces, [&](const Interface& interface) {
+    if (!counts(interface.name, key)) return false;
+    const std::vector<AddressRange> own = own_ranges(interface, key.destination.family);
+    if (key.observer != nullptr) key.observer->address(key.destination, own);
+    return std::ranges::any_of(own, [&](const AddressRange& range) { return range.contains(key.destination); });
+  });
+}
+
 // The longest prefix of a table that holds the destination.
-const NetworkRoute* longest(const PodView& pod, std::uint32_t table, const Address& destination, Observer* observer) {
+const NetworkRoute* longest(const PodView& pod, std::uint32_t table, const RouteKey& key) {
   const NetworkRoute* best = nullptr;
   for (const NetworkRoute& route : pod.routes) {
-    if (route.table != table || !contains(route.to, destination, observer)) continue;
+    if (route.table != table || !contains(route.to, key.destination, key.observer)) continue;
+    if (!counts(route, key)) continue;
     if (best == nullptr || route.to.prefix_length() > best->to.prefix_length()) best = &route;
   }
   return best;
@@ -67,19 +99,18 @@ std::optional<Route> found(const PodView& pod, const RoutingRule& rule, const Ro
     case RoutingRule::Action::lookup:
       break;
   }
-  if (rule.table == local_table && is_own(pod, key.destination, key.observer)) {
+  if (rule.table == local_table && is_own(pod, key)) {
     result.kind = Route::Kind::local;
     result.device = "lo";
     return result;
   }
-  result.route = longest(pod, rule.table, key.destination, key.observer);
+  result.route = longest(pod, rule.table, key);
   if (result.route == nullptr || result.route->kind == NetworkRoute::Kind::next) return {};
   if (rule.suppressed && result.route->to.prefix_length() <= *rule.suppressed) return {};
   switch (result.route->kind) {
     case NetworkRoute::Kind::onward:
-      if (key.observer != nullptr) key.observer->interface();
       result.kind = Route::Kind::onward;
-      result.device = key.bound.empty() ? result.route->device : key.bound;
+      result.device = result.route->device;
       break;
     case NetworkRoute::Kind::local:
       result.kind = Route::Kind::by_rule;
@@ -106,13 +137,7 @@ Route from_rule(const PodView& pod, const RouteKey& key, std::size_t first) {
     if (matches == Truth::unknown && from_rule(pod, key, i + 1) != *result) result->kind = Route::Kind::unknown;
     return *result;
   }
-  Route none;  // a socket that is bound to an interface sends by it all the same (ip_route_output_key_hash_rcu)
-  if (key.observer != nullptr) key.observer->interface();
-  if (!key.bound.empty()) {
-    none.kind = Route::Kind::onward;
-    none.device = key.bound;
-  }
-  return none;
+  return {};
 }
 
 }  // namespace
@@ -133,11 +158,21 @@ bool is_link_local(const Address& address, Observer* observer) {
 
 bool is_local(const PodView& pod, const Address& address, Observer* observer) {
   if (is_own(pod, address, observer)) return true;
-  const NetworkRoute* route = longest(pod, local_table, address, observer);
+  const NetworkRoute* route = longest(pod, local_table, {address, {}, 0, "lo", "", observer});
   return route != nullptr && route->kind == NetworkRoute::Kind::local;
 }
 
-Route route(const PodView& pod, const RouteKey& key) { return from_rule(pod, key, 0); }
+Route route(const PodView& pod, const RouteKey& key) {
+  Route found = from_rule(pod, key, 0);
+  if (found.exists() || key.destination.family == Family::ipv6) return found;
+  // An IPv4 socket that is bound to an interface sends by it all the same (ip_route_output_key_hash_rcu).
+  if (key.observer != nullptr) key.observer->interface();
+  if (!key.bound.empty()) {
+    found.kind = Route::Kind::onward;
+    found.device = key.bound;
+  }
+  return found;
+}
 
 std::optional<Address> source_for(const PodView& pod, const Route& route, const Address& destination,
                                   Observer* observer) {

@@ -16,7 +16,7 @@ struct RouteKey {
   std::optional<Address> source;  // nothing: not chosen yet
   std::uint32_t mark = 0;
   std::string in = "lo";  // lo: it is sent here
-  std::string bound;      // the interface that the socket is bound to, or empty
+  std::string bound;      // the interface that the socket is bound to, or empty: no route by another one counts
   Observer* observer = nullptr;
 };
 

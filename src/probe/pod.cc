@@ -31,7 +31,8 @@ PodView pod_for(const Plan& plan) {
   std::erase_if(pod.interfaces, [](const Interface& interface) { return interface.name == "lo"; });
   pod.interfaces.insert(pod.interfaces.begin(), assumed.interfaces.front());
   std::erase_if(pod.routes, [](const NetworkRoute& route) { return route.kind != NetworkRoute::Kind::onward; });
-  std::ranges::move(assumed.routes, std::back_inserter(pod.routes));
+  std::ranges::copy_if(assumed.routes, std::back_inserter(pod.routes),
+                       [&](const NetworkRoute& route) { return pod.interface(route.device) != nullptr; });
   pod.rules = std::move(assumed.rules);
   return pod;
 }

@@ -198,11 +198,9 @@ RulesText rules_of_file(const std::string& path) { return {path, content_of(path
 std::pair<space::Side, space::Side> read_sides(const RulesText& one, const RulesText& other) {
   Read a = read_rules(one);
   Read b = read_rules(other);
-  space::Side left{assumed_pod(a.plan), std::move(a.live)};
-  space::Side right{assumed_pod(b.plan), std::move(b.live)};
-  for (const Interface& interface : std::vector(left.pod.interfaces)) assume_interface(right.pod, interface.name);
-  for (const Interface& interface : std::vector(right.pod.interfaces)) assume_interface(left.pod, interface.name);
-  return {std::move(left), std::move(right)};
+  std::set<std::string> interfaces = named_interfaces(a.plan);
+  interfaces.merge(named_interfaces(b.plan));
+  return {{assumed_pod(a.plan, interfaces), std::move(a.live)}, {assumed_pod(b.plan, interfaces), std::move(b.live)}};
 }
 
 }  // namespace sidetrack

@@ -35,8 +35,8 @@ inline constexpr Leaf no_such_packet = 1;  // `out` to an address of the pod is 
 
 enum class Scope : std::uint8_t {
   everything,  // all that `explain` can be asked about
-  // What programs do and networks carry: new connections, from addresses that the sender has, by no interface or one
-  // that leads out, to hosts; inbound, to addresses of the pod.
+  // What programs do and networks carry: new connections, from addresses that the sender has, by sockets that are not
+  // bound to an interface, to hosts; inbound, to addresses of the pod.
   ordinary,
 };
 

@@ -46,6 +46,11 @@ FileDescriptor open_socket(const Request& request) {
   // A refusal is an error for a datagram socket that is not connected, too.
   set(socket.get(), v6 ? SOL_IPV6 : SOL_IP, v6 ? IPV6_RECVERR : IP_RECVERR, 1, "IP_RECVERR");
   if (request.mark) set(socket.get(), SOL_SOCKET, SO_MARK, *request.mark, "SO_MARK");
+  if (!request.interface.empty()) {
+    check(setsockopt(socket.get(), SOL_SOCKET, SO_BINDTODEVICE, request.interface.c_str(),
+                     static_cast<socklen_t>(request.interface.size())),
+          "SO_BINDTODEVICE");
+  }
   if (request.transparent)
     set(socket.get(), v6 ? SOL_IPV6 : SOL_IP, v6 ? IPV6_TRANSPARENT : IP_TRANSPARENT, 1, "IP_TRANSPARENT");
   if (request.from) {

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <optional>
+#include <string>
 
 #include "model/ruleset.h"
 #include "support/file_descriptor.h"
@@ -17,6 +18,7 @@ struct Request {
   std::optional<Endpoint> from;    // bind to this first
   bool transparent = false;        // `from` is a foreign address: IP_TRANSPARENT, which needs NET_ADMIN
   std::optional<unsigned> mark{};  // SO_MARK
+  std::string interface {};        // SO_BINDTODEVICE
   std::chrono::milliseconds patience = std::chrono::seconds(5);  // after that there is no answer
 };
 

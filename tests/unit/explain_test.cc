@@ -31,7 +31,7 @@ using ::testing::Not;
 std::string in_family(std::string text, Family family) {
   static const std::map<std::string, std::pair<std::string, std::string>> addresses{
       {"$POD", {"192.0.2.2", "2001:db8::2"}},           {"$LO", {"127.0.0.1", "::1"}},
-      {"$NET1", {"198.51.100.2", "2001:db8:1:2::2"}},   {"$SERVICE", {"10.96.0.10", "fd00:96::10"}},
+      {"$NET1", {"198.18.2.2", "2001:db8:1:2::2"}},     {"$SERVICE", {"10.96.0.10", "fd00:96::10"}},
       {"$ELSEWHERE", {"172.16.0.1", "fd00:172::1"}},    {"$CLIENT", {"10.1.2.3", "fd00:1::3"}},
       {"$DNS", {"10.96.0.53", "fd00:96::53"}},          {"$PASSTHROUGH", {"127.0.0.6", "::6"}},
       {"$OWN_RANGE", {"10.96.0.0/16", "fd00:96::/32"}},

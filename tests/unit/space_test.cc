@@ -588,6 +588,27 @@ TEST(ReadRule, UnderstandsWhatIsWritten) {
   EXPECT_TRUE(std::holds_alternative<UnknownTarget>(unknown.target));
 }
 
+TEST(ReadRules, BothSidesHaveTheInterfacesThatEitherNames) {
+  const auto document = [](const char* interface) {
+    return RulesText{interface, fmt::format(R"({{"rules": [{{"table": "nat", "families": ["ipv4"],
+                                "rule": "-A OUTPUT -o {} -j RETURN"}}], "routing": {{"rules": [], "routes": []}}}})",
+                                            interface)};
+  };
+  const auto [one, other] = read_sides(document("net1"), document("net2"));
+  const auto text = [](const Side& side) {
+    std::string all;
+    for (const Interface& interface : side.pod.interfaces) {
+      all += interface.name;
+      for (const InterfaceAddress& own : interface.addresses) all += " " + own.address.text();
+      all += "\n";
+    }
+    for (const NetworkRoute& route : side.pod.routes) all += ip_words(route) + "\n";
+    return all;
+  };
+  EXPECT_EQ(text(one), text(other));
+  EXPECT_THAT(text(one), ::testing::AllOf(HasSubstr("net1"), HasSubstr("net2")));
+}
+
 // Rules of a file, which a person may have edited.
 TEST(ReadRules, GuessesNothing) {
   const auto sides = [](const char* table, const char* family, const char* rule) {
