@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 
 #include "cli/commands.h"
@@ -99,7 +100,9 @@ std::vector<space::Side> sides_of(CommandLine& line) {
 ExitCode run_effect(CommandLine& line) {
   space::Regions regions(sides_of(line));
   const std::vector<EffectRegion> all = effect(regions);
-  print(line.format == Format::json ? effect_json(all) : effect_text(all, colored(line)));
+  print(line.format == Format::json ? effect_json(regions, all) : effect_text(all, colored(line)));
+  if (line.format != Format::json && std::ranges::any_of(line.compared, is_pod))
+    print("compared by their rules: both pods are taken to have the same assumed addresses, interfaces and routes\n");
   return all.empty() ? ExitCode::done : ExitCode::differs;
 }
 

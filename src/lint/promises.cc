@@ -387,7 +387,9 @@ Finding finding_of(Regions& regions, const Broken& broken) {
   made.ending = text(decision.ending);
   made.remedy = promise.remedy;
   made.message = promise.asked;
-  if (decision.step != nullptr) {
+  if (!broken.is_known && !decision.ending.unknowns.empty()) {
+    made.message += fmt::format("; what is not known: {}", fmt::join(decision.ending.unknowns, ", "));
+  } else if (decision.step != nullptr) {
     const Step& step = *decision.step;
     const std::string rule =
         step.live != nullptr ? iptables_words(step.live->rule) : fmt::format("-P {} DROP", step.chain);

@@ -97,7 +97,7 @@ class Effect {
       const Box box = widened(regions_, root, found.part.box, found.whole, passes);
       made.push_back({box, found.part.leaf, 0});
       const auto& [before, after] = ends_[found.part.leaf - treated_alike - 1];
-      all.push_back({title(box, found.whole), end_words(before), end_words(after),
+      all.push_back({box, title(box, found.whole), end_words(before), end_words(after),
                      explain_words(regions_.universe().packet(regions_.example(found.part.box))), ordinary});
     }
     return all;
@@ -148,13 +148,16 @@ std::string effect_text(const std::vector<EffectRegion>& all, bool color) {
   return text;
 }
 
-std::string effect_json(const std::vector<EffectRegion>& all) {
-  Json regions = Json::array();
+std::string effect_json(Regions& regions, const std::vector<EffectRegion>& all) {
+  Json list = Json::array();
   for (const EffectRegion& one : all) {
-    regions.push_back(
-        {{"packets", one.packets}, {"before", one.before}, {"after", one.after}, {"witness", one.witness}});
+    list.push_back({{"packets", box_json(regions, one.box)},
+                    {"words", one.packets},
+                    {"before", one.before},
+                    {"after", one.after},
+                    {"witness", one.witness}});
   }
-  return dumped(Json{{"same", all.empty()}, {"regions", std::move(regions)}});
+  return dumped(Json{{"same", all.empty()}, {"regions", std::move(list)}});
 }
 
 }  // namespace sidetrack

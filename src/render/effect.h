@@ -11,7 +11,8 @@ namespace sidetrack {
 
 // Packets that end one way by the rules of the first side, and another way by those of the second.
 struct EffectRegion {
-  std::string packets;  // "outbound tcp, IPv4: to port 22"
+  space::Box box;       // the packets; some of them are none that there can be
+  std::string packets;  // in words: "outbound tcp, IPv4: to port 22"
   std::string before;   // "127.0.0.1:15001 (Envoy outbound)"
   std::string after;
   std::string witness;    // one of them: what stands after `sidetrack explain`
@@ -23,6 +24,6 @@ struct EffectRegion {
 [[nodiscard]] std::vector<EffectRegion> effect(space::Regions& regions);
 
 [[nodiscard]] std::string effect_text(const std::vector<EffectRegion>& all, bool color);
-[[nodiscard]] std::string effect_json(const std::vector<EffectRegion>& all);
+[[nodiscard]] std::string effect_json(space::Regions& regions, const std::vector<EffectRegion>& all);
 
 }  // namespace sidetrack

@@ -291,10 +291,10 @@ std::string map_text(Regions& regions, std::size_t side, const MapOptions& optio
   return text;
 }
 
-namespace {
-
-Json box_json(Regions& regions, const Box& box, const Box& whole) {
-  const Family family = regions.sets().contains(whole[index(Field::family)], 0) ? Family::ipv4 : Family::ipv6;
+Json box_json(Regions& regions, const Box& box) {
+  const Family family = regions.sets().contains(box[index(Field::family)], 0) ? Family::ipv4 : Family::ipv6;
+  const auto way = static_cast<Direction>(regions.sets().intervals(box[index(Field::way)]).front().first);
+  const Box whole = regions.everything(way, family);
   Json made = Json::object();
   for (std::size_t i = 0; i < field_count; ++i) {
     const auto field = static_cast<Field>(i);
@@ -305,6 +305,8 @@ Json box_json(Regions& regions, const Box& box, const Box& whole) {
   }
   return made;
 }
+
+namespace {
 
 Json step_json(const Step* step) {
   if (step == nullptr) return nullptr;
@@ -326,13 +328,13 @@ Json step_json(const Step* step) {
 std::string map_json(Regions& regions, std::size_t side, const MapOptions& options) {
   const Regions::Node root = regions.of(side);
   Json list = Json::array();
-  regions.for_each(root, [&](const Box& box, const Box& whole, Leaf leaf) {
+  regions.for_each(root, [&](const Box& box, const Box&, Leaf leaf) {
     const Packet packet = regions.universe().packet(regions.example(box));
     if (leaf == no_such_packet || !options.families.contains(packet.destination->family) ||
         std::ranges::find(options.ways, packet.direction) == options.ways.end())
       return;
     const Decision& decision = regions.decision(leaf);
-    list.push_back({{"packets", box_json(regions, box, whole)},
+    list.push_back({{"packets", box_json(regions, box)},
                     {"ending", text(decision.ending)},
                     {"kind", kind_names[static_cast<std::size_t>(decision.ending.kind)]},
                     {"by", step_json(decision.step)},

@@ -4,8 +4,10 @@
 #include <string>
 #include <vector>
 
+#include "render/json_parts.h"
 #include "render/map.h"
 #include "render/picture_parts.h"
+#include "space/regions.h"
 #include "space/universe.h"
 
 namespace sidetrack {
@@ -34,5 +36,8 @@ struct MapSection {
 // `left_out`: whether there is more that the kernel itself does not deliver.
 [[nodiscard]] std::vector<MapSection> map_sections(space::Regions& regions, std::size_t side, const MapOptions& options,
                                                    bool& left_out);
+
+// The packets of a box of one way and family: each field that does not have all of its values.
+[[nodiscard]] Json box_json(space::Regions& regions, const space::Box& box);
 
 }  // namespace sidetrack

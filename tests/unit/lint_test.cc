@@ -314,8 +314,10 @@ TEST(LintLive, FindsRulesOfOthersThatDecide) {
   opaque.matches.emplace_back(UnknownMatch{"-m bpf --bytecode …"});
   LiveChain& again = chain_of(unknown, Table::nat, "OUTPUT");
   again.rules.insert(again.rules.begin(), {opaque, {}, false, 0});
-  EXPECT_THAT(words(lint_live(assumed_pod(planned("-i *")), unknown)),
-              ElementsAre("ST011 outbound tcp", "ST011 to itself: tcp"));
+  const Findings not_known = lint_live(assumed_pod(planned("-i *")), unknown);
+  EXPECT_THAT(words(not_known), ElementsAre("ST011 outbound tcp", "ST011 to itself: tcp"));
+  EXPECT_THAT(not_known[0].message, HasSubstr("what is not known: "));
+  EXPECT_THAT(not_known[0].message, HasSubstr("-m bpf --bytecode"));
 }
 
 TEST(LintLive, FindsValuesThatOthersCover) {
