@@ -323,7 +323,8 @@ class PacketWalk {
 
   [[nodiscard]] Route look_up(const std::string& in, const std::string& bound) const {
     const PacketAtHook& now = packet_.now;
-    return route(pod_, {now.destination.address, now.source.address, now.mark, in, bound, observer()});
+    const bool as_asked = asked_.direction != Direction::in && asked_.state != ConnectionState::reply;
+    return route(pod_, {now.destination.address, now.source.address, now.mark, in, bound, observer(), as_asked});
   }
 
   static std::string why(const Route& way) {

@@ -37,7 +37,7 @@ bool is_own(const PodView& pod, const Address& address, Observer* observer) {
 // Whether a route by this device counts: a socket that is bound to one takes no other (fib_lookup_good_nhc, and
 // rt6_score_route with RT6_LOOKUP_F_IFACE). The kernel's route to an own address is one by the device that has it.
 bool counts(const std::string& device, const RouteKey& key) {
-  if (key.observer != nullptr) key.observer->interface();
+  key.ask_bound();
   return key.bound.empty() || device == key.bound;
 }
 
@@ -51,12 +51,11 @@ bool counts(const NetworkRoute& route, const RouteKey& key) {
 
 bool is_own(const PodView& pod, const RouteKey& key) {
   if (!is_own(pod, key.destination, key.observer)) return false;
-  return std::ranges::any_of(pod.interfaces, [&](const Interface& interface) {
-    if (!counts(interface.name, key)) return false;
-    const std::vector<AddressRange> own = own_ranges(interface, key.destination.family);
-    if (key.observer != nullptr) key.observer->address(key.destination, own);
-    return std::ranges::any_of(own, [&](const AddressRange& range) { return range.contains(key.destination); });
-  });
+  key.ask_bound();
+  const Interface* bound = key.bound.empty() ? nullptr : pod.interface(key.bound);
+  if (bound == nullptr) return key.bound.empty();
+  return std::ranges::any_of(own_ranges(*bound, key.destination.family),
+                             [&](const AddressRange& range) { return contains(range, key.destination, key.observer); });
 }
 
 // The longest prefix of a table that holds the destination.
@@ -142,6 +141,10 @@ Route from_rule(const PodView& pod, const RouteKey& key, std::size_t first) {
 
 }  // namespace
 
+void RouteKey::ask_bound() const {
+  if (observer != nullptr && bound_as_asked) observer->interface();
+}
+
 bool is_loopback(const Address& address, Observer* observer) {
   static const AddressRange ranges[] = {*AddressRange::parse("127.0.0.0/8"), *AddressRange::parse("::1/128")};
   return contains(ranges[address.family == Family::ipv4 ? 0 : 1], address, observer);
@@ -166,7 +169,7 @@ Route route(const PodView& pod, const RouteKey& key) {
   Route found = from_rule(pod, key, 0);
   if (found.exists() || key.destination.family == Family::ipv6) return found;
   // An IPv4 socket that is bound to an interface sends by it all the same (ip_route_output_key_hash_rcu).
-  if (key.observer != nullptr) key.observer->interface();
+  key.ask_bound();
   if (!key.bound.empty()) {
     found.kind = Route::Kind::onward;
     found.device = key.bound;

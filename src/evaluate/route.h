@@ -18,6 +18,9 @@ struct RouteKey {
   std::string in = "lo";  // lo: it is sent here
   std::string bound;      // the interface that the socket is bound to, or empty: no route by another one counts
   Observer* observer = nullptr;
+  bool bound_as_asked = true;  // it is that of the packet that was asked about: the observer hears of it
+
+  void ask_bound() const;
 };
 
 // What it says: by the policy rules, one after the other, and the longest prefix in the tables that they name.
