@@ -141,7 +141,7 @@ ExitCode show_status(const CommandLine& line) {
   print(line.format == Format::json ? status_json(status) : status_text(status));
   if (status.problems.empty()) return ExitCode::done;
   for (const std::string& problem : status.problems) error(problem);
-  if (status.configuration) info("'sidetrack cni install' with the options of the installation puts that right");
+  if (status.configuration) info("'sidetrack cni install' with the options of the installation repairs it");
   return ExitCode::differs;
 }
 

@@ -30,7 +30,8 @@ lint::Findings of_rules(const CommandLine& line) {
   const bool any = std::ranges::any_of(live, [](const Live& one) {
     return std::ranges::any_of(one.chains, [](const LiveChain& chain) { return concerns_us(chain); });
   });
-  if (!any) info("no rules of a sidecar are here: nothing is captured; 'sidetrack lint --plan' asks about options");
+  if (!any)
+    info("no rules of a sidecar are in this namespace: nothing is captured; 'sidetrack lint --plan' checks options");
   return lint::lint_live(read_pod(), live);
 }
 

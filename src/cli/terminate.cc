@@ -11,7 +11,7 @@ namespace __gnu_cxx {
 // NOLINTNEXTLINE(bugprone-reserved-identifier): the library's name for it
 void __verbose_terminate_handler();
 void __verbose_terminate_handler() {
-  constexpr std::string_view words = "sidetrack: an exception that nothing catches\n";
+  constexpr std::string_view words = "sidetrack: internal error: uncaught exception\n";
   static_cast<void>(!write(STDERR_FILENO, words.data(), words.size()));
   std::abort();
 }

@@ -195,8 +195,8 @@ const Found& used(const Search& all, const std::string& folder) {
 std::vector<std::string> problems_of(const Search& all, const std::string& folder, const Found& found) {
   std::vector<std::string> problems;
   for (const std::string& each : all.ahead) {
-    problems.push_back(
-        each + "; the runtime may load it all the same, or, as containerd, no configuration behind such a file");
+    problems.push_back(each +
+                       "; the runtime may load it all the same, or, like containerd, none that is sorted after it");
   }
   for (const std::string& each : plugins_beside(folder, found.list))
     problems.push_back(fmt::format("'{}' comes after {}: say \"loadOnlyInlinedPlugins\": true in '{}', or remove it",
@@ -366,7 +366,7 @@ Outcome uninstall(const Folders& folders) {
       }
       if (!all.may_name_ours.empty()) {
         throw Error(ExitCode::failed,
-                    fmt::format("{}; it may name {}, so that the program stays", all.may_name_ours, plugin_name),
+                    fmt::format("{}; it may name {}, so the program is not removed", all.may_name_ours, plugin_name),
                     "correct the file or remove it, then run it again");
       }
       for (const auto* unread : {&all.ahead, &all.behind}) {

@@ -89,8 +89,7 @@ nlohmann::ordered_json parse_object(std::string_view text) {
       throw Error(ExitCode::failed, "expected a JSON object");
     return document;
   } catch (const nlohmann::json::parse_error& error) {
-    throw Error(ExitCode::failed,
-                fmt::format("expected JSON, which this is not in {}", line_and_column(text, error.byte)));
+    throw Error(ExitCode::failed, fmt::format("invalid JSON in {}", line_and_column(text, error.byte)));
   } catch (const nlohmann::json::exception&) {
     throw Error(ExitCode::failed, "expected JSON with numbers that fit into 64 bits");
   }

@@ -18,7 +18,7 @@ struct TextRange {
 };
 
 // The text as a document. Throws Error (failed) that tells what was expected and the line and column where it is not
-// so: "expected JSON, which this is not in line 3, column 7", "expected a JSON object".
+// so: "invalid JSON in line 3, column 7", "expected a JSON object".
 [[nodiscard]] nlohmann::ordered_json parse_object(std::string_view text);
 
 // Of the object or array that begins at `at` of a text that parse_object() has taken: each value, with its key as it is

@@ -20,7 +20,7 @@ void add_capabilities(const HostState& host, std::vector<Finding>& found) {
   for (const auto& [name, cost] : rows) {
     const auto capability = std::ranges::find(host.capabilities, name, &Capability::name);
     if (capability == host.capabilities.end() || capability->effective) continue;
-    found.push_back({fmt::format("{} is not held", name), cost,
+    found.push_back({fmt::format("{} is missing", name), cost,
                      capability->bounding
                          ? "the container allows it: run as root, or give the program the file capability"
                          : fmt::format("securityContext.capabilities.add: [{}]", name.substr(4))});

@@ -14,6 +14,7 @@
 #include "evaluate/route.h"
 #include "evaluate/rule_walk.h"
 #include "evaluate/state_key.h"
+#include "mesh/describe.h"
 #include "model/ports.h"
 
 namespace sidetrack {
@@ -451,10 +452,15 @@ class PacketWalk {
   [[nodiscard]] std::string listener_of(std::uint16_t port) const {
     if (!port_name(port).empty()) return std::string(port_name(port));
     if (packet_.capture.empty()) return packet_.original ? "" : "the app";
-    const std::string& chain = packet_.trace.steps[packet_.capture.back()].in->name;
-    if (chain == "ISTIO_REDIRECT" || chain == "istio-redirect") return "the proxy's outbound listener";
-    if (chain.starts_with("ISTIO_") || chain.starts_with("istio-")) return "the proxy's inbound listener";
-    return "";
+    switch (describe(packet_.trace.steps[packet_.capture.back()].live->rule).rule) {
+      case MeshRule::outbound_listener:
+        return "the proxy's outbound listener";
+      case MeshRule::inbound_listener:
+      case MeshRule::tproxy_listener:
+        return "the proxy's inbound listener";
+      default:
+        return "";
+    }
   }
 
   // ---- What the kernel calls at a hook
@@ -586,7 +592,7 @@ class PacketWalk {
     if (!packet_.now.tracked) return not_asked(at, "an untracked packet is not translated");
     if (packet_.now.state == ConnectionState::new_) {
       bool& decided = of_destination ? packet_.destination_decided : packet_.source_decided;
-      if (decided) return not_asked(at, "this connection was translated, or not, in OUTPUT");
+      if (decided) return not_asked(at, "nat has already decided about this connection in OUTPUT");
       decided = true;
       const auto chain = [&](const Call& call) { return ask(call.base); };
       if (in_order(rules_.of_nat(at), chain) == Passed::gone) return false;

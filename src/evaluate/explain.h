@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "mesh/catalogue.h"
 #include "mesh/plan.h"
 #include "model/address.h"
 #include "model/live.h"
@@ -57,7 +58,7 @@ struct Step {
   const LiveRule* live = nullptr;  // the rule, in what explain() was given; nullptr: a policy
   const LiveChain* in = nullptr;   // its chain, there
   std::string rule;                // "-d 127.0.0.1/32 -j RETURN"; of a policy "DROP"
-  Reason reason;                   // the rule's own, or what describe() makes of its shape
+  Reason reason;                   // why the rule is there, as far as its shape tells
 };
 
 // Fills in the names of the table and the chain: steps of possibilities() have none.

@@ -69,7 +69,7 @@ std::string shown(Packet packet) {
 // What rules have in common that differ in their values alone: of thousands of excluded ranges one is asked about.
 std::string kind(const Rule& rule) {
   std::string text = fmt::format("{} {} {} {} {}", name(rule.table), rule.chain, names(rule.families),
-                                 static_cast<int>(rule.reason.rule), rule.target.index());
+                                 static_cast<int>(rule.origin.rule), rule.target.index());
   for (const Match& match : rule.matches) {
     text += fmt::format(" {}{}", is_negated(match) ? "!" : "", match.index());
   }
@@ -177,7 +177,7 @@ class Search {
  private:
   std::vector<Obstacle> not_all(std::size_t followed) {
     if (found_.empty())
-      found_.push_back({fmt::format("all but {} of the rules and routes of others", followed), {}, {}, {}});
+      found_.push_back({fmt::format("rules and routes of other programs beyond the first {}", followed), {}, {}, {}});
     return std::move(found_);
   }
 

@@ -258,7 +258,7 @@ class RuleWalk {
     const std::size_t before = changes_;
     const auto [without_effect, first] = without_effect_.try_emplace(target, no_change);
     if (without_effect->second == before) {
-      packet_.trace.steps[place].text += ": as before, no rule there decides";
+      packet_.trace.steps[place].text += ": it was asked before, and no rule there decides";
       return Ended::back;
     }
     jumps_.push_back(place);

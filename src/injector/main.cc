@@ -130,7 +130,7 @@ void serve(const Options& options) {
     }
   });
   keep_certificate(watch, server, files, known);
-  info("ending: answers what is there, and those who still come");
+  info("shutting down: open requests are answered, and new ones until the end");
   server.drain();
   serving.join();
   info("ended");

@@ -9,12 +9,11 @@ namespace {
 
 // docs/lint.md says more of each.
 constexpr CodeInfo table[] = {
-    {Code::option_without_effect, "ST001", "option without effect",
-     "Without the option, the same becomes of every packet."},
+    {Code::option_without_effect, "ST001", "option without effect", "Without the option, every packet ends the same."},
     {Code::value_without_effect, "ST002", "value without effect",
-     "Without this value of a list, the same becomes of every packet: another value covers it, or another option "
+     "Without this value of a list, every packet ends the same: another value covers it, or another option "
      "decides before it is asked."},
-    {Code::loop, "ST003", "loop", "What the proxy sends comes back to the listener that it was taken by."},
+    {Code::loop, "ST003", "loop", "What the proxy sends is redirected to the proxy again."},
     {Code::escape, "ST004", "escape", "Traffic that the options ask to capture does not reach the proxy."},
     {Code::family_not_captured, "ST005", "family not captured",
      "The pod has an IPv6 address, and what it sends or gets by IPv6 goes past the proxy."},

@@ -11,7 +11,6 @@
 #include "mesh/catalogue.h"
 #include "mesh/describe.h"
 #include "model/ports.h"
-#include "model/printable.h"
 
 namespace sidetrack::lint {
 namespace {
@@ -73,32 +72,35 @@ struct ListInfo {
   Packets packets;
   std::vector<ListValue> (*values)(const Config&);
   void (*clear)(Config&);
-  bool only_covered = false;
+  bool only_covered = false;         // its values are compared with each other alone
+  std::vector<std::string> usual{};  // values that the injector adds for ports of the proxy
 };
 
 template <auto member>
-constexpr ListInfo list_info(std::string_view flag, std::vector<Direction> ways, Field field) {
+ListInfo list_info(std::string_view flag, std::vector<Direction> ways, Field field, bool only_covered = false,
+                   std::vector<std::string> usual = {}) {
   return {flag,
           {std::move(ways), field},
           [](const Config& config) { return listed(config.*member); },
-          [](Config& config) { config.*member = {}; }};
+          [](Config& config) { config.*member = {}; },
+          only_covered,
+          std::move(usual)};
 }
 
 std::vector<ListInfo> lists() {
   using enum Direction;
-  std::vector<ListInfo> all{
+  return {
       list_info<&Config::inbound_ports>("-b", {in}, Field::destination_port),
-      list_info<&Config::inbound_exclude_ports>("-d", {in}, Field::destination_port),
+      list_info<&Config::inbound_exclude_ports>("-d", {in}, Field::destination_port, false,
+                                                {"15020", "15021", "15090"}),
       list_info<&Config::outbound_ranges>("-i", {out, lo, in}, Field::destination),
       list_info<&Config::outbound_exclude_ranges>("-x", {out, lo}, Field::destination),
       list_info<&Config::outbound_ports>("-q", {out, lo}, Field::destination_port),
       list_info<&Config::outbound_exclude_ports>("-o", {out, lo}, Field::destination_port),
       list_info<&Config::owner_groups_exclude>("ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE", {out, lo}, Field::gid),
-      list_info<&Config::proxy_uids>("-u", {out, lo}, Field::uid),
-      list_info<&Config::proxy_gids>("-g", {out, lo}, Field::gid),
+      list_info<&Config::proxy_uids>("-u", {out, lo}, Field::uid, true),
+      list_info<&Config::proxy_gids>("-g", {out, lo}, Field::gid, true),
   };
-  for (ListInfo& one : all) one.only_covered = one.flag == "-u" || one.flag == "-g";
-  return all;
 }
 
 // Options of one value, and lists of names: without effect or not as a whole.
@@ -107,39 +109,45 @@ struct ScalarInfo {
   std::string (*given)(const Config&);  // its value; nothing to be said: empty
   void (*reset)(Config&);
   bool only_by_plan = false;
+  Direction way = Direction::out;       // of what it is about
+  std::optional<std::uint16_t> port{};  // to which that goes
 };
 
 template <auto member>
-ScalarInfo number_info(std::string_view flag, bool only_by_plan = false) {
+ScalarInfo number_info(std::string_view flag, bool only_by_plan = false, Direction way = Direction::out) {
   return {
       flag,
       [](const Config& config) { return config.*member == Config{}.*member ? "" : fmt::format("{}", config.*member); },
-      [](Config& config) { config.*member = Config{}.*member; }, only_by_plan};
+      [](Config& config) { config.*member = Config{}.*member; }, only_by_plan, way};
 }
 template <auto member>
-ScalarInfo boolean_info(std::string_view flag) {
-  return {flag, [](const Config& config) { return std::string(config.*member ? "true" : ""); },
-          [](Config& config) { config.*member = false; }};
+ScalarInfo boolean_info(std::string_view flag, std::optional<std::uint16_t> port = {}) {
+  return {flag,
+          [](const Config& config) { return std::string(config.*member ? "true" : ""); },
+          [](Config& config) { config.*member = false; },
+          false,
+          Direction::out,
+          port};
 }
 template <auto member>
-ScalarInfo all_info(std::string_view flag) {
+ScalarInfo all_info(std::string_view flag, Direction way) {
   return {flag, [](const Config& config) { return std::string((config.*member).all ? "'*'" : ""); },
-          [](Config& config) { config.*member = {}; }};
+          [](Config& config) { config.*member = {}; }, false, way};
 }
 
 std::vector<ScalarInfo> scalars() {
   return {
       number_info<&Config::proxy_port>("-p"),
-      number_info<&Config::inbound_port>("-z"),
+      number_info<&Config::inbound_port>("-z", false, Direction::in),
       number_info<&Config::tunnel_port>("-e", true),
       number_info<&Config::tproxy_mark>("-t", true),
       number_info<&Config::tproxy_route_table>("-r", true),
       {"-m", [](const Config& config) { return std::string(config.mode == Mode::tproxy ? "TPROXY" : ""); },
-       [](Config& config) { config.mode = Mode::redirect; }},
-      all_info<&Config::inbound_ports>("-b"),
-      all_info<&Config::outbound_ranges>("-i"),
-      boolean_info<&Config::redirect_dns>("--redirect-dns"),
-      boolean_info<&Config::capture_all_dns>("--capture-all-dns"),
+       [](Config& config) { config.mode = Mode::redirect; }, false, Direction::in},
+      all_info<&Config::inbound_ports>("-b", Direction::in),
+      all_info<&Config::outbound_ranges>("-i", Direction::out),
+      boolean_info<&Config::redirect_dns>("--redirect-dns", dns_port),
+      boolean_info<&Config::capture_all_dns>("--capture-all-dns", dns_port),
       boolean_info<&Config::drop_invalid>("--drop-invalid"),
   };
 }
@@ -341,17 +349,18 @@ class Comparing {
     const Decision& decision = regions_.decision(leaf);
     finding.ending = text(decision.ending);
     if (decision.step == nullptr || decision.step->live == nullptr) return;
-    const std::string flag = printable(describe(decision.step->live->rule).flag);
-    const bool says_where = flag.starts_with("-p ") || flag.starts_with("-z ");  // and not why
-    if (says_why && !flag.empty() && !says_where && !flag.starts_with(own_flag))
-      finding.message += fmt::format("; {} decides about the witness", flag);
+    const Reason reason = describe(decision.step->live->rule);
+    const bool says_where =
+        reason.rule == MeshRule::outbound_listener || reason.rule == MeshRule::inbound_listener;  // and not why
+    if (says_why && !reason.option.empty() && !says_where && reason.option != own_flag)
+      finding.message += fmt::format("; {} decides about the witness", reason.flag);
   }
 
   Finding of_option(const Option& option) {
     Finding made;
     made.code = Code::option_without_effect;
     made.subject = option.value.empty() ? option.flag : fmt::format("{} {}", option.flag, option.value);
-    made.message = option.same_plan ? "makes no rule" : "without it, the same becomes of every packet";
+    made.message = option.same_plan ? "makes no rule" : "without it, every packet ends the same";
     made.remedy = "leave it out";
     std::vector<Box> boxes;
     if (!option.values.empty())
@@ -383,7 +392,7 @@ class Comparing {
     } else if (value.family && !families_.contains(*value.family)) {
       made.message = "IPv6 is not captured in this pod";
     } else {
-      made.message = "without it, the same becomes of every packet";
+      made.message = "without it, every packet ends the same";
     }
     made.remedy = covered ? "leave it out" : "leave it out, or change what decides before it";
     std::vector<Box> boxes = boxes_of(option, value, values);
@@ -427,8 +436,8 @@ Findings without_effect(const Subject& subject) {
     if (!list.only_covered) list.clear(config);
     Option option{std::string(list.flag), joined(values), values, list.packets, {}, false, false, list.only_covered};
     // The injector adds these ports of the proxy to those that it is told.
-    if (subject.manifest != nullptr && list.flag == "-d") {
-      option.usual = {"15020", "15021", "15090"};
+    if (subject.manifest != nullptr && !list.usual.empty()) {
+      option.usual = list.usual;
       if (std::ranges::all_of(values, [&](const ListValue& value) {
             return std::ranges::find(option.usual, value.text) != option.usual.end();
           }))
@@ -443,10 +452,9 @@ Findings without_effect(const Subject& subject) {
     Config config = subject.config;
     scalar.reset(config);
     if (value == "true") value.clear();
-    const bool is_inbound = scalar.flag == "-b" || scalar.flag == "-z" || scalar.flag == "-m";
-    Option option{std::string(scalar.flag), value, {}, {{is_inbound ? Direction::in : Direction::out}, {}}, {}};
+    Option option{std::string(scalar.flag), value, {}, {{scalar.way}, {}}, {}};
     option.only_by_plan = scalar.only_by_plan;
-    if (scalar.flag.ends_with("dns")) option.port = dns_port;
+    option.port = scalar.port;
     add(std::move(option), std::move(config));
   }
   for (const NamesInfo& names : interface_lists) {

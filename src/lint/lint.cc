@@ -119,8 +119,8 @@ Findings running_as_proxy(Regions& regions, Regions::Node root, const PodView& p
     Finding made;
     made.code = Code::runs_as_proxy;
     made.subject = fmt::format("container {}", container.name);
-    made.message = fmt::format("runs with {} {}, which {} the proxy's: nothing that it sends is captured",
-                               by_uid ? "uid" : "gid", by_uid ? *container.uid : *container.gid, "is");
+    made.message = fmt::format("runs with {} {}, which is the proxy's: nothing that it sends is captured",
+                               by_uid ? "uid" : "gid", by_uid ? *container.uid : *container.gid);
     made.witness = explain_words(regions.universe().packet(point));
     made.ending = text(regions.decision(regions.diagrams().at(root, point)).ending);
     made.remedy = fmt::format("give it another {} in its securityContext", by_uid ? "runAsUser" : "runAsGroup");

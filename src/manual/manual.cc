@@ -138,7 +138,7 @@ The kernel may load the modules that it is asked about, as it would for the rule
     {Command::pods, R"(Every network namespace that a process of this node is in, but the caller's own, and
 every pod that the CNI plugin has recorded in
 .Pa /run/sidetrack/pods .
-A pod that takes too long is said to, and does not hold up the others.
+A pod that exceeds the time limit is reported, and does not delay the others.
 )"},
     {Command::args,
      R"(A line for each pod template of the files, of the arguments as Istio's injector writes them, quoted for a shell.

@@ -50,64 +50,65 @@ std::vector<Row> make_rows() {
 
   std::vector<Row> rows;
   const auto add = [&](MeshRule id, Table table, const char* chain, std::vector<RowMatch> matches, Target target,
-                       const char* flag, const char* sentence, std::optional<unsigned> insert_at = {}) {
+                       AskedBy flag, const char* sentence, std::optional<unsigned> insert_at = {}) {
     rows.push_back({id, table, chain, std::move(matches), std::move(target), flag, sentence, insert_at});
   };
-  add(excluded_interface_in, nat, prerouting, {in_any}, returns, "-c {interface}",
+  add(excluded_interface_in, nat, prerouting, {in_any}, returns, {"-c", "{interface}"},
       "what comes in by {interface} is left alone");
-  add(excluded_interface_out, nat, output, {out_any}, returns, "-c {interface}",
+  add(excluded_interface_out, nat, output, {out_any}, returns, {"-c", "{interface}"},
       "what goes out by {interface} is left alone");
   // A rule does not tell it from the one of an excluded interface.
-  add(virtual_machine_return, nat, prerouting, {in_any}, returns, "-k {interface}",
+  add(virtual_machine_return, nat, prerouting, {in_any}, returns, {"-k", "{interface}"},
       "what comes from the virtual machine behind {interface} is not inbound traffic", 1);
-  add(virtual_machine_outbound, nat, prerouting, {in_any}, Jump{istio_redirect}, "-k {interface}",
+  add(virtual_machine_outbound, nat, prerouting, {in_any}, Jump{istio_redirect}, {"-k", "{interface}"},
       "what the virtual machine behind {interface} sends is outbound traffic", 1);
-  add(virtual_machine_outbound, nat, prerouting, {in_any, to}, Jump{istio_redirect}, "-k {interface}",
+  add(virtual_machine_outbound, nat, prerouting, {in_any, to}, Jump{istio_redirect}, {"-k", "{interface}"},
       "what the virtual machine behind {interface} sends to {range} is outbound traffic", 1);
 
   add(invalid_jump, mangle, prerouting, {ctstate(ConntrackStateMatch::invalid)}, Jump{istio_drop}, "--drop-invalid",
       "packets of unknown connections are dropped, so that the app does not send a RST");
   add(invalid_drop, mangle, istio_drop, {}, Verdict::drop, "--drop-invalid", "dropped");
 
-  add(tunnel_port, nat, istio_inbound, {tcp, usual(dport(15008))}, returns, "-e {port}",
+  add(tunnel_port, nat, istio_inbound, {tcp, usual(dport(15008))}, returns, {"-e", "{port}"},
       "the tunnel's port: the proxy listens there itself");
-  add(outbound_listener, nat, istio_redirect, {tcp}, Redirect{}, "-p {to}",
+  add(outbound_listener, nat, istio_redirect, {tcp}, Redirect{}, {"-p", "{to}"},
       "to the proxy's outbound listener, port {to}");
-  add(inbound_listener, nat, istio_in_redirect, {tcp}, Redirect{}, "-z {to}",
+  add(inbound_listener, nat, istio_in_redirect, {tcp}, Redirect{}, {"-z", "{to}"},
       "to the proxy's inbound listener, port {to}");
-  add(tproxy_listener, mangle, istio_tproxy, {not_to, tcp}, Tproxy{}, "-m TPROXY",
+  add(tproxy_listener, mangle, istio_tproxy, {not_to, tcp}, Tproxy{}, {"-m", "TPROXY"},
       "to the proxy's transparent inbound listener, port {to}");
-  add(divert_mark, mangle, istio_divert, {}, SetMark{}, "-t {to}",
+  add(divert_mark, mangle, istio_divert, {}, SetMark{}, {"-t", "{to}"},
       "marked, so that the policy route brings it to the proxy's open connection");
-  add(divert_accept, mangle, istio_divert, {}, Verdict::accept, "-m TPROXY", "accepted as marked");
+  add(divert_accept, mangle, istio_divert, {}, Verdict::accept, {"-m", "TPROXY"}, "accepted as marked");
 
   add(inbound_jump, nat, prerouting, {tcp}, Jump{istio_inbound}, "-b", "inbound TCP is checked");
-  add(inbound_excluded_port, nat, istio_inbound, {tcp, to_port}, returns, "-d {port}",
+  add(inbound_excluded_port, nat, istio_inbound, {tcp, to_port}, returns, {"-d", "{port}"},
       "inbound to port {port} is left to the app");
-  add(inbound_established, mangle, istio_inbound, {tcp, established}, Jump{istio_divert}, "-b *", established_text);
-  add(inbound_established, mangle, istio_inbound, {tcp, to_port, established}, Jump{istio_divert}, "-b {port}",
+  add(inbound_established, mangle, istio_inbound, {tcp, established}, Jump{istio_divert}, {"-b", "*"},
+      established_text);
+  add(inbound_established, mangle, istio_inbound, {tcp, to_port, established}, Jump{istio_divert}, {"-b", "{port}"},
       established_text);
 
   add(outbound_jump, nat, output, {}, Jump{istio_output}, "", "outbound traffic is checked");
   add(outbound_jump, nat, output, {tcp}, Jump{istio_output}, "", "outbound TCP is checked");  // Istio 1.1
   add(outbound_passthrough, nat, istio_output, {out("lo"), from_passthrough}, returns, "", passthrough_text);
   add(proxy_to_itself, nat, istio_output, {out("lo"), not_to, tcp, not_to_port, owned}, Jump{istio_in_redirect},
-      "{owner_flag} {id}", itself_text);
+      {"{owner_flag}", "{id}"}, itself_text);
   // Before there was the tunnel
-  add(proxy_to_itself, nat, istio_output, {out("lo"), not_to, owned}, Jump{istio_in_redirect}, "{owner_flag} {id}",
+  add(proxy_to_itself, nat, istio_output, {out("lo"), not_to, owned}, Jump{istio_in_redirect}, {"{owner_flag}", "{id}"},
       itself_text);
-  add(app_to_itself, nat, istio_output, {out("lo"), not_owned}, returns, "{owner_flag} {id}", app_text);
-  add(app_to_itself, nat, istio_output, {out("lo"), tcp, not_to_port, not_owned}, returns, "{owner_flag} {id}",
+  add(app_to_itself, nat, istio_output, {out("lo"), not_owned}, returns, {"{owner_flag}", "{id}"}, app_text);
+  add(app_to_itself, nat, istio_output, {out("lo"), tcp, not_to_port, not_owned}, returns, {"{owner_flag}", "{id}"},
       app_text);
   // A rule does not tell which of both it is.
-  add(proxy_or_group_return, nat, istio_output, {any(OwnerMatch{OwnerKind::gid, {}, false})}, returns, "-g {id}",
+  add(proxy_or_group_return, nat, istio_output, {any(OwnerMatch{OwnerKind::gid, {}, false})}, returns, {"-g", "{id}"},
       "traffic of {owner}, the proxy's or an excluded group's, goes out as it is");
-  add(proxy_return, nat, istio_output, {owned}, returns, "{owner_flag} {id}",
+  add(proxy_return, nat, istio_output, {owned}, returns, {"{owner_flag}", "{id}"},
       "the proxy's own traffic ({owner}) goes out as it is");
-  add(group_return, nat, istio_output, {owned}, returns, "ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE={id}",
+  add(group_return, nat, istio_output, {owned}, returns, {"ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE", "{id}", "="},
       "outbound of group {id} bypasses the proxy");
   add(only_groups, nat, istio_output, {{OwnerMatch{OwnerKind::gid, {}, true}, Hole::each}}, returns,
-      "ISTIO_OUTBOUND_OWNER_GROUPS={groups}", "only groups {groups} go to the proxy");
+      {"ISTIO_OUTBOUND_OWNER_GROUPS", "{id}", "="}, "only groups {id} go to the proxy");
   add(only_groups, nat, istio_output, {}, returns,
       "ISTIO_OUTBOUND_OWNER_GROUPS=", "no group's outbound goes to the proxy");
 
@@ -126,38 +127,39 @@ std::vector<Row> make_rows() {
 
   add(loopback_return, nat, istio_output, {usual(AddressMatch{End::destination, either(Address::loopback), false})},
       returns, "", "loopback is never captured");
-  add(outbound_excluded_range, nat, istio_output, {to}, returns, "-x {range}",
+  add(outbound_excluded_range, nat, istio_output, {to}, returns, {"-x", "{range}"},
       "outbound to {range} bypasses the proxy");
-  add(outbound_included_port, nat, istio_output, {tcp, to_port}, Jump{istio_redirect}, "-q {port}",
+  add(outbound_included_port, nat, istio_output, {tcp, to_port}, Jump{istio_redirect}, {"-q", "{port}"},
       "outbound to port {port} goes to the proxy");
-  add(outbound_included_range, nat, istio_output, {}, Jump{istio_redirect}, "-i *",
+  add(outbound_included_range, nat, istio_output, {}, Jump{istio_redirect}, {"-i", "*"},
       "all other outbound TCP goes to the proxy");
-  add(outbound_included_range, nat, istio_output, {to}, Jump{istio_redirect}, "-i {range}",
+  add(outbound_included_range, nat, istio_output, {to}, Jump{istio_redirect}, {"-i", "{range}"},
       "outbound TCP to {range} goes to the proxy");
   add(own_address_redirect, nat, istio_output, {not_to, out("lo")}, Jump{istio_redirect}, "",
       "what goes to the pod's own address, not loopback, goes to the proxy (Istio 1.1)");
 
-  add(tproxy_save_mark, mangle, prerouting, {tcp, mark_any}, Connmark::save, "-t {mark}",
+  add(tproxy_save_mark, mangle, prerouting, {tcp, mark_any}, Connmark::save, {"-t", "{mark}"},
       "a connection that the proxy opened with the client's address keeps its mark");
-  add(tproxy_keep_mark, mangle, output, {tcp, out("lo"), mark_any}, returns, "-t {mark}",
+  add(tproxy_keep_mark, mangle, output, {tcp, out("lo"), mark_any}, returns, {"-t", "{mark}"},
       "what the proxy passes on to the app keeps its mark");
-  add(tproxy_mark_proxy, mangle, output, {not_to, tcp, out("lo"), owned}, SetMark{}, "{owner_flag} {id}",
+  add(tproxy_mark_proxy, mangle, output, {not_to, tcp, out("lo"), owned}, SetMark{}, {"{owner_flag}", "{id}"},
       "the proxy calling this pod's own address: marked, so that it counts as inbound");
-  add(tproxy_restore_mark, mangle, output, {tcp, any(ConnmarkMatch{})}, Connmark::restore, "-t {mark}",
+  add(tproxy_restore_mark, mangle, output, {tcp, any(ConnmarkMatch{})}, Connmark::restore, {"-t", "{mark}"},
       "the app's answers to such a connection go back to the proxy");
-  add(tproxy_return, mangle, istio_inbound, {tcp, mark_any}, returns, "-t {mark}",
+  add(tproxy_return, mangle, istio_inbound, {tcp, mark_any}, returns, {"-t", "{mark}"},
       "what the proxy passes on is not captured again", 1);
   add(tproxy_passthrough, mangle, istio_inbound, {tcp, from_passthrough, in("lo")}, returns, "", passthrough_text, 2);
   add(tproxy_app_to_itself, mangle, istio_inbound, {tcp, in("lo"), any(except(MarkMatch{}))}, returns, "",
       "the app talking to itself over lo bypasses the proxy", 3);
   const auto captured = [&](MeshRule id, Table table, const char* chain) {
-    add(id, table, istio_inbound, {tcp}, Jump{chain}, "-b *", "all other inbound TCP goes to the proxy");
-    add(id, table, istio_inbound, {tcp, to_port}, Jump{chain}, "-b {port}", "inbound to port {port} goes to the proxy");
+    add(id, table, istio_inbound, {tcp}, Jump{chain}, {"-b", "*"}, "all other inbound TCP goes to the proxy");
+    add(id, table, istio_inbound, {tcp, to_port}, Jump{chain}, {"-b", "{port}"},
+        "inbound to port {port} goes to the proxy");
   };
   captured(inbound_redirect, nat, istio_in_redirect);
   captured(inbound_tproxy, mangle, istio_tproxy);
   for (const ProtocolMatch& protocol : {tcp, udp}) {
-    add(outbound_excluded_port, nat, istio_output, {protocol, to_port}, returns, "-o {port}",
+    add(outbound_excluded_port, nat, istio_output, {protocol, to_port}, returns, {"-o", "{port}"},
         "outbound to port {port} bypasses the proxy");
     // In Istio 1.8 to 1.11 DNS has no chain of its own.
     for (const char* chain : {istio_output_dns, istio_output}) {
@@ -252,53 +254,80 @@ const M* find(const Rule& rule) {
   return nullptr;
 }
 
-std::string address_text(const AddressRange& range) {
-  return range.first == range.last ? range.first.text() : range.text();
-}
-
 std::uint32_t mark_of(const Rule& rule) {
   const auto* connmark = find<ConnmarkMatch>(rule);
   return connmark != nullptr ? connmark->value : find<MarkMatch>(rule)->value;
 }
 
-std::string groups_text(const Rule& rule) {
-  std::string groups;
-  for (const Match& match : rule.matches) {
-    for (const IdRange& id : std::get<OwnerMatch>(match).ids) groups += (groups.empty() ? "" : ",") + number_text(id);
+// Where the values stand: "-d 80,443" or "-d … (200 ports)"; "port 80, 443".
+enum class Place : std::uint8_t { flag, sentence };
+
+template <typename Number>
+std::uint64_t count(const std::vector<Range<Number>>& numbers) {
+  std::uint64_t all = 0;
+  for (const auto& range : numbers) all += std::uint64_t{range.last} - range.first + 1;
+  return all;
+}
+std::size_t count(const std::vector<AddressRange>& ranges) { return ranges.size(); }
+
+template <typename Item, typename Text>
+std::string listed(const std::vector<Item>& items, Place place, const char* kind, const Text& text) {
+  constexpr std::size_t longest = 40;  // of a list in a flag
+  if (place == Place::sentence) return some(items, text);
+  std::string all;
+  for (const Item& item : items) {
+    all += (all.empty() ? "" : ",") + text(item);
+    if (all.size() > longest) return fmt::format("… ({} {})", count(items), kind);
   }
-  return groups;
+  return all;
 }
 
-std::string owner_text(const OwnerMatch& owner) {
-  return (owner.kind == OwnerKind::uid ? "uid " : "gid ") + id_list(owner.ids);
-}
-
-std::string servers_text(const Rule& rule) {
+// Without a match, all addresses.
+std::string ranges_text(const Rule& rule, Place place) {
   const auto* address = find<AddressMatch>(rule);
-  return address == nullptr ? "any server" : some(address->ranges, address_text);
+  if (address == nullptr) return rule.families.contains(Family::ipv4) ? "0.0.0.0/0" : "::/0";
+  return listed(address->ranges, place, "ranges", [](const AddressRange& range) { return range.text(); });
 }
 
-std::string value(std::string_view hole, const Rule& rule) {
+std::string servers_text(const Rule& rule, Place place) {
+  const auto* address = find<AddressMatch>(rule);
+  if (address == nullptr) return "any server";
+  return listed(address->ranges, place, "servers", [](const AddressRange& range) {
+    return range.first == range.last ? range.first.text() : range.text();
+  });
+}
+
+std::string ids_text(const Rule& rule, Place place) {
+  std::vector<IdRange> ids;
+  for (const Match& match : rule.matches) {
+    if (const auto* owner = std::get_if<OwnerMatch>(&match))
+      ids.insert(ids.end(), owner->ids.begin(), owner->ids.end());
+  }
+  return listed(ids, place, "ids", number_text<std::uint32_t>);
+}
+
+bool has_uids(const Rule& rule) { return find<OwnerMatch>(rule)->kind == OwnerKind::uid; }
+
+std::string value(std::string_view hole, const Rule& rule, Place place) {
   if (hole == "interface") return find<InterfaceMatch>(rule)->name;
-  if (hole == "range") return range_list(find<AddressMatch>(rule)->ranges);
-  if (hole == "address") return servers_text(rule);
-  if (hole == "port") return port_list(find<PortMatch>(rule)->ports);
-  if (hole == "owner") return owner_text(*find<OwnerMatch>(rule));
-  if (hole == "owner_flag") return find<OwnerMatch>(rule)->kind == OwnerKind::uid ? "-u" : "-g";
-  if (hole == "id") return id_list(find<OwnerMatch>(rule)->ids);
-  if (hole == "groups") return groups_text(rule);
+  if (hole == "range") return ranges_text(rule, place);
+  if (hole == "address") return servers_text(rule, place);
+  if (hole == "port") return listed(find<PortMatch>(rule)->ports, place, "ports", number_text<std::uint16_t>);
+  if (hole == "owner") return (has_uids(rule) ? "uid " : "gid ") + ids_text(rule, place);
+  if (hole == "owner_flag") return has_uids(rule) ? "-u" : "-g";
+  if (hole == "id") return ids_text(rule, place);
   if (hole == "mark") return std::to_string(mark_of(rule));
   if (hole == "protocol") return std::string(name(find<ProtocolMatch>(rule)->protocol));
   if (hole == "to") return std::to_string(value_of(rule.target).value());
   throw std::logic_error(fmt::format("a row's text has the unknown value {}", hole));
 }
 
-std::string filled(std::string_view text, const Rule& rule) {
+std::string filled(std::string_view text, const Rule& rule, Place place) {
   std::string result;
   for (auto open = text.find('{'); open != std::string_view::npos; open = text.find('{')) {
     const auto close = text.find('}', open);
     result += text.substr(0, open);
-    result += value(text.substr(open + 1, close - open - 1), rule);
+    result += value(text.substr(open + 1, close - open - 1), rule, place);
     text.remove_prefix(close + 1);
   }
   return result += text;
@@ -341,8 +370,7 @@ Rule instantiate(MeshRule id, const std::vector<Match>& values, const Instead& i
               {},
               row.insert_at};
     if (const auto* address = find<AddressMatch>(rule)) rule.families = address->ranges.front().family();
-    rule.reason.rule = id;
-    if (instead.flag != nullptr) rule.reason.flag = instead.flag;
+    rule.origin = {id, instead.flag, {}};
     return rule;
   }
   throw std::logic_error(fmt::format("no row of the mesh's rule {} has these values", static_cast<int>(id)));
@@ -365,19 +393,28 @@ MeshRule kind_of(const Rule& rule) {
 }
 
 Reason reason_of(const Row& row, const Rule& rule) {
-  return {filled(row.flag, rule), filled(row.sentence, rule), row.id};
+  Reason reason{filled(row.flag.option, rule, Place::flag),
+                filled(row.flag.values, rule, Place::flag),
+                {},
+                filled(row.sentence, rule, Place::sentence),
+                row.id};
+  reason.flag = reason.option + (reason.values.empty() ? "" : row.flag.between) + reason.values;
+  return reason;
 }
 
 Reason reason_of(const Rule& rule) {
-  const Reason& own = rule.reason;
-  if (!own.sentence.empty()) return own;
+  const RuleOrigin& origin = rule.origin;
+  // Where fold() left out a match that matches everything, no row of the rule's has its matches: then the last one.
+  const Row* found = nullptr;
   for (const Row& row : catalogue()) {
-    if (row.id != own.rule || !is_of(rule, row, Values::any)) continue;
-    Reason reason = reason_of(row, rule);
-    if (!own.flag.empty()) reason.flag = own.flag;
-    return reason;
+    if (row.id != origin.rule || rule.chain != row.chain || !is_of(row.target, rule.target)) continue;
+    found = &row;
+    if (is_of(rule, row, Values::any)) break;
   }
-  return own;
+  if (found == nullptr) return {{}, {}, {}, origin.comment};
+  Reason reason = reason_of(*found, rule);
+  if (origin.flag != nullptr) reason.flag = reason.option = origin.flag;
+  return reason;
 }
 
 }  // namespace sidetrack

@@ -84,6 +84,15 @@ struct RowMatch {
   Hole hole;
 };
 
+// The words of the command line that ask for a rule: an option and its values.
+struct AskedBy {
+  AskedBy(const char* name, const char* of = "", const char* written_between = " ")
+      : option(name), values(of), between(written_between) {}
+  const char* option;
+  const char* values;
+  const char* between;  // "=" of a variable of the environment
+};
+
 struct Row {
   MeshRule id;
   Table table;  // where the plan writes it; a rule is known in any
@@ -91,8 +100,8 @@ struct Row {
   std::vector<RowMatch> matches;  // in any order
   Target target;                  // a port or mark of 0 is left open
   // Texts with the values of the rule: {interface}, {port}, {range}, {address} ("any server" without one), {owner},
-  // {owner_flag} (-u or -g), {id}, {groups}, {mark}, {protocol}; {to}: the port or mark of the target.
-  const char* flag;
+  // {owner_flag} (-u or -g), {id}, {mark}, {protocol}; {to}: the port or mark of the target.
+  AskedBy flag;
   const char* sentence;
   std::optional<unsigned> insert_at{};
 };
@@ -122,9 +131,17 @@ inline constexpr std::uint32_t outbound_mark = 1338;
 [[nodiscard]] bool is_of(const Rule& rule, MeshRule id);
 // Of that row; none if it is none of Istio's.
 [[nodiscard]] MeshRule kind_of(const Rule& rule);
+// Why a rule is there.
+struct Reason {
+  std::string option;    // that asked for it: "-d"; empty if it is always there
+  std::string values;    // of the option: "15020,15090"
+  std::string flag;      // both, as on the command line: "-d 15020,15090"
+  std::string sentence;  // what it does: "inbound to port 15020, 15090 is left to the app"
+  MeshRule rule{};       // which of Istio's rules it is; none: not known
+};
 // The texts of a row with the values of a rule that is of it.
 [[nodiscard]] Reason reason_of(const Row& row, const Rule& rule);
-// The texts that a rule has, or else those of the row that it was made of.
+// Those of the row that it was made of, or else the comment that it has.
 [[nodiscard]] Reason reason_of(const Rule& rule);
 
 }  // namespace sidetrack

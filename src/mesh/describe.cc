@@ -34,18 +34,13 @@ Rule in_iptables_names(Rule rule) {
 }  // namespace
 
 Reason describe(const Rule& rule) {
-  const Reason own = reason_of(rule);
-  const auto printed = [](const Reason& reason) {
-    return Reason{printable(reason.flag), printable(reason.sentence), reason.rule};
-  };
-  // Where fold() left out values of rules that it made one, the row has them.
-  if (!own.sentence.empty() && !own.shortened) return printed(own);
-  const Rule named = in_iptables_names(rule);
-  const Row* row = row_of(named);
-  if (row == nullptr) return printed(own);
-  Reason found = reason_of(*row, named);
-  if (own.shortened) found.flag = own.flag;
-  return printed(found);
+  Reason reason = reason_of(rule);
+  if (reason.rule == MeshRule::none && rule.table != Table::other) {
+    const Rule named = in_iptables_names(rule);
+    if (const Row* row = row_of(named)) reason = reason_of(*row, named);
+  }
+  for (std::string* text : {&reason.option, &reason.values, &reason.flag, &reason.sentence}) *text = printable(*text);
+  return reason;
 }
 
 bool is_of_istio(const Rule& rule) {
@@ -85,23 +80,23 @@ std::string short_words(const Rule& rule) {
   return text.empty() ? target : text + " " + target;
 }
 
-std::string_view whose(const Live& live, const LiveChain& chain) {
-  if (!chain.ours) return "other";
-  if (live.backend != BackendKind::nftables) return "Istio or Sidetrack";  // the same names
-  return is_istio_nftables(chain.name) ? "Istio" : "Sidetrack";
+Maker maker_of(const Live& live, const LiveChain& chain) {
+  if (!chain.ours) return Maker::other;
+  if (live.backend != BackendKind::nftables) return Maker::istio_or_sidetrack;  // the same names
+  return is_istio_nftables(chain.name) ? Maker::istio : Maker::sidetrack;
 }
 
-std::string_view whose(const Live& live, const LiveChain& chain, const LiveRule& rule) {
-  if (!rule.ours) return "other";
-  if (live.backend != BackendKind::nftables) return "Istio or Sidetrack";
-  if (!is_builtin(chain.name)) return whose(live, chain);
+Maker maker_of(const Live& live, const LiveChain& chain, const LiveRule& rule) {
+  if (!rule.ours) return Maker::other;
+  if (live.backend != BackendKind::nftables) return Maker::istio_or_sidetrack;
+  if (!is_builtin(chain.name)) return maker_of(live, chain);
   // Their base chains bear the names of the hooks, as ours do.
   if (const auto* jump = std::get_if<Jump>(&rule.rule.target))
-    return is_istio_nftables(jump->chain) ? "Istio" : "Sidetrack";
+    return is_istio_nftables(jump->chain) ? Maker::istio : Maker::sidetrack;
   const auto starts = [&](const char* with) {
     return std::ranges::any_of(live.own_tables, [&](const std::string& table) { return table.starts_with(with); });
   };
-  return starts("inet istio-proxy-") && !starts("inet sidetrack") ? "Istio" : "Sidetrack";
+  return starts("inet istio-proxy-") && !starts("inet sidetrack") ? Maker::istio : Maker::sidetrack;
 }
 
 }  // namespace sidetrack

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "mesh/catalogue.h"
 #include "model/live.h"
 #include "model/ruleset.h"
 
@@ -16,9 +17,19 @@ namespace sidetrack {
 // The rule in the words of `iptables -S`, without `-A CHAIN`; of long lists the first values and their number.
 [[nodiscard]] std::string short_words(const Rule& rule);
 
-// Whose a chain or one of its rules is: "Sidetrack", "Istio or Sidetrack" (they share names in iptables), "Istio" (its
-// own nftables tables), "other".
-[[nodiscard]] std::string_view whose(const Live& live, const LiveChain& chain);
-[[nodiscard]] std::string_view whose(const Live& live, const LiveChain& chain, const LiveRule& rule);
+// Which program makes such a chain or rule.
+enum class Maker : std::uint8_t {
+  other,
+  istio_or_sidetrack,  // they share names in iptables
+  istio,               // in its own nftables tables
+  sidetrack,
+};
+inline constexpr Maker all_makers[] = {Maker::other, Maker::istio_or_sidetrack, Maker::istio, Maker::sidetrack};
+[[nodiscard]] constexpr std::string_view name(Maker maker) {  // as `show` says it
+  constexpr std::string_view names[] = {"other", "Istio or Sidetrack", "Istio", "Sidetrack"};
+  return names[static_cast<std::size_t>(maker)];
+}
+[[nodiscard]] Maker maker_of(const Live& live, const LiveChain& chain);
+[[nodiscard]] Maker maker_of(const Live& live, const LiveChain& chain, const LiveRule& rule);
 
 }  // namespace sidetrack

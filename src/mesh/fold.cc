@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "mesh/fold.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <string_view>
 
 #include "mesh/catalogue.h"
 #include "model/reach.h"
@@ -19,11 +16,10 @@ constexpr std::size_t look_back = 16;
 // The most comparisons that are made to find two lists of values disjoint.
 constexpr std::size_t max_comparisons = 4096;
 
-// A rule of the result, and the rules that it stands for.
+// A rule of the result.
 struct Folded {
   Rule rule;
   std::optional<std::size_t> varying;  // the match that holds the values of all
-  std::vector<const Rule*> originals;
 };
 
 // The values of those matches that can hold several.
@@ -114,7 +110,7 @@ void normalize(Rule& rule) {
 std::optional<std::size_t> joint(const Folded& before, const Rule& rule) {
   const Rule& other = before.rule;
   if (other.matches.size() != rule.matches.size() || other.families != rule.families || other.target != rule.target ||
-      other.reason.rule != rule.reason.rule || !is_understood(rule)) {
+      other.origin.rule != rule.origin.rule || !is_understood(rule)) {
     return std::nullopt;
   }
   std::size_t differing = rule.matches.size();
@@ -175,92 +171,16 @@ void add(std::vector<Folded>& chain, const Rule& original) {
         take_values(before.rule.matches[*place], rule.matches[*place]);
         before.varying = *place;
       }
-      before.originals.push_back(&original);
       return;
     }
     if (!interchangeable(before.rule, rule)) break;
   }
-  chain.push_back({rule, {}, {&original}});
+  chain.push_back({rule, {}});
   chain.back().rule.insert_at.reset();
-}
-
-// ---- Reasons.
-
-std::string_view unit(const Match& match) {
-  if (std::holds_alternative<AddressMatch>(match)) return "ranges";
-  if (std::holds_alternative<PortMatch>(match)) return "ports";
-  return "ids";
-}
-
-// More of a list than this is never named in a text.
-constexpr std::size_t readable = 40;
-
-// The reasons of as many rules as a text may name, of equal neighbours one.
-std::vector<Reason> first_reasons(const std::vector<const Rule*>& rules) {
-  std::vector<Reason> reasons;
-  const Rule* last = nullptr;
-  for (const Rule* rule : rules) {
-    if (last != nullptr && last->matches == rule->matches && rule->reason.rule != MeshRule{}) continue;
-    last = rule;
-    reasons.push_back(reason_of(*rule));
-    if (reasons.size() > readable) break;
-  }
-  return reasons;
-}
-
-struct JoinedText {
-  std::string text;
-  bool shortened = false;
-};
-
-// Texts that differ in one place become one with all that stands there: "-d 80", "-d 443" give "-d 80,443"; if that is
-// long, "-d … (200 ports)".
-JoinedText joined(const std::vector<Reason>& reasons, std::string Reason::*text, const std::string& count) {
-  const std::string& first = reasons.front().*text;
-  std::size_t head = first.size();
-  std::size_t tail = first.size();
-  for (const Reason& reason : reasons) {
-    const std::string& other = reason.*text;
-    const auto from_left = std::ranges::mismatch(first, other).in1 - first.begin();
-    const auto from_right =
-        std::mismatch(first.rbegin(), first.rend(), other.rbegin(), other.rend()).first - first.rbegin();
-    head = std::min(head, static_cast<std::size_t>(from_left));
-    tail = std::min(tail, static_cast<std::size_t>(from_right));
-  }
-  if (head == first.size()) return {first};  // all alike
-  // Whole words only: what is common ends after a space or "=", and begins again with a space.
-  const std::size_t word = first.find_last_of(" =", head == 0 ? 0 : head - 1);
-  head = head == 0 || word == std::string::npos ? 0 : word + 1;
-  const std::size_t next_word = first.find(' ', std::max(head, first.size() - tail));
-  tail = next_word == std::string::npos ? 0 : first.size() - next_word;
-
-  std::string middle;
-  bool shortened = false;
-  for (const Reason& reason : reasons) {
-    const std::string& other = reason.*text;
-    if (!middle.empty()) middle += ',';
-    middle += other.substr(head, other.size() - head - tail);
-    if (middle.size() > readable) {
-      middle = "… (" + count + ")";
-      shortened = true;
-      break;
-    }
-  }
-  return {first.substr(0, head) + middle + first.substr(first.size() - tail), shortened};
 }
 
 Rule finish(Folded& folded) {
   Rule rule = std::move(folded.rule);
-  if (folded.varying) {
-    const std::vector<Reason> reasons = first_reasons(folded.originals);
-    const std::string count = fmt::format("{} {}", folded.originals.size(), unit(rule.matches[*folded.varying]));
-    JoinedText sentence = joined(reasons, &Reason::sentence, count);
-    rule.reason.flag = joined(reasons, &Reason::flag, count).text;
-    rule.reason.sentence = std::move(sentence.text);
-    rule.reason.shortened = sentence.shortened || std::ranges::any_of(reasons, &Reason::shortened);
-  } else {
-    rule.reason = reason_of(*folded.originals.front());
-  }
   normalize(rule);
   return rule;
 }

@@ -21,6 +21,11 @@ inline constexpr Hook all_hooks[] = {Hook::prerouting, Hook::input, Hook::forwar
 // What a base chain may do: nat chains are asked for the first packet of a connection alone; a chain of type route
 // looks up the route again if a rule changed the mark, an address or the type of service.
 enum class ChainType : std::uint8_t { filter, nat, route };
+inline constexpr ChainType all_chain_types[] = {ChainType::filter, ChainType::nat, ChainType::route};
+[[nodiscard]] constexpr std::string_view name(ChainType type) {  // as nft names it
+  constexpr std::string_view names[] = {"filter", "nat", "route"};
+  return names[static_cast<std::size_t>(type)];
+}
 
 // type nat hook output priority -100
 struct HookPoint {

@@ -174,15 +174,12 @@ using Target = std::variant<Verdict, Jump, Redirect, Tproxy, SetMark, Connmark, 
 struct Rule;
 [[nodiscard]] bool is_understood(const Rule& rule);
 
-// Why a rule is there: the words of the command line that asked for it ("-d 15090"; empty if it is always there)
-// and what it does ("left to the app"). The rules of a plan have the texts of their rows: reason_of() makes them, of
-// thousands of rules only those that are read.
+// What tells why a rule is there; reason_of() and describe() of mesh/ say it in words.
 enum class MeshRule : std::uint8_t;  // mesh/catalogue.h
-struct Reason {
-  std::string flag;
-  std::string sentence;
-  MeshRule rule{};         // which of Istio's rules it is; 0: not known
-  bool shortened = false;  // the sentence leaves values out: "outbound to … (200 ranges) bypasses the proxy"
+struct RuleOrigin {
+  MeshRule rule{};             // which of Istio's rules it was made as; 0: not known
+  const char* flag = nullptr;  // what asked for it, if another than usual
+  std::string comment;         // that another program gave it
 };
 
 struct Rule {
@@ -191,10 +188,10 @@ struct Rule {
   std::string chain;
   std::vector<Match> matches;  // in the order in which iptables-restore text shows them
   Target target = Verdict::return_;
-  Reason reason;
+  RuleOrigin origin;
   std::optional<unsigned> insert_at;  // -I CHAIN N, counted from 1; otherwise appended
 
-  // Equal in what they do: the reason, the way into the chain (-A, -I) and the order of the words do not count.
+  // Equal in what they do: the origin, the way into the chain (-A, -I) and the order of the words do not count.
   // (The order among matches of the same kind does.) Neither do words that match everything: `-d 0.0.0.0/0`, `-i +`.
   friend bool operator==(const Rule& a, const Rule& b);
 };

@@ -106,8 +106,8 @@ std::string help() {
                         command.summary);
   }
   text +=
-      "\nOptions alone, the word istio-iptables before them, or the program called by\n"
-      "that name: apply, as istio-iptables. 'sidetrack COMMAND --help' shows the\n"
+      "\nWithout a command, after the word istio-iptables, or called by that name, it\n"
+      "applies, as istio-iptables does. 'sidetrack COMMAND --help' shows the\n"
       "options; 'sidetrack --version' the version; 'man sidetrack' everything.\n\n";
   text += fmt::format("Example: {}\n\n", info(Command::apply).example);
   std::vector<std::string> codes;

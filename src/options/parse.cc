@@ -180,7 +180,8 @@ void check_cni(const CommandLine& line, const Tokens& tokens) {
         (flag->group == Group::traffic || std::ranges::find(of_install, flag->name) != std::end(of_install)))
       refuse_combination(fmt::format("{}: without effect on cni {}", spelled(*flag), action), "it is for cni install");
     if (line.cni.action == CniAction::status && flag->name == "watch")
-      refuse_combination("--watch: cni status looks once", "--watch goes with cni install and cni uninstall");
+      refuse_combination("--watch: not for cni status, which looks once",
+                         "--watch goes with cni install and cni uninstall");
     if (line.cni.action != CniAction::status && (flag->name == "json" || flag->name == "format"))
       refuse_combination(fmt::format("{}: cni {} prints no result", spelled(*flag), action), "it goes with cni status");
   }
@@ -234,7 +235,7 @@ void check_combinations(const CommandLine& line, const Tokens& tokens) {
   check_manifest(line);
   check_compared(line);
   const int places = (line.netns.empty() ? 0 : 1) + (line.pid ? 1 : 0) + (line.network_namespace.empty() ? 0 : 1);
-  if (places > 1) refuse_combination("--netns, --pid and --network-namespace name one place: give one of them");
+  if (places > 1) refuse_combination("--netns, --pid and --network-namespace exclude each other: give one of them");
 
   if (line.config.families && !line.config.families->contains(Family::ipv4)) {
     const auto given = std::ranges::find(tokens.flags, "ip-families", [](const auto& each) { return each.flag->name; });
@@ -244,7 +245,7 @@ void check_combinations(const CommandLine& line, const Tokens& tokens) {
 
   const bool prints = line.command == Command::render || line.dry_run;
   if (line.command == Command::apply && line.check && line.dry_run) {
-    refuse_combination("--check asks the kernel, --dry-run does not: give one of them");
+    refuse_combination("--check and --dry-run exclude each other: give one of them");
   }
   if (line.command == Command::apply && line.prove && (line.dry_run || line.cleanup_only || line.skip_rule_apply)) {
     refuse_combination(fmt::format("--prove asks what would stand after the change, {} changes no rules",

@@ -128,7 +128,7 @@ std::vector<Trial> app_to_itself(const Config& config, const Planned& planned, F
 // What the rules put on the proxy's call to its own pod.
 std::uint32_t inbound_mark(const Plan& plan) {
   const auto found = std::ranges::find(plan.ruleset.rules, MeshRule::tproxy_mark_proxy,
-                                       [](const Rule& rule) { return rule.reason.rule; });
+                                       [](const Rule& rule) { return rule.origin.rule; });
   return found != plan.ruleset.rules.end() ? std::get<SetMark>(found->target).mark : 0;
 }
 

@@ -30,7 +30,7 @@ std::string packet_line(const Packet& packet) {
 
 std::string reason_words(const Reason& reason) {
   if (reason.sentence.empty()) return "";
-  return reason.flag.empty() ? reason.sentence : fmt::format("{} ({})", reason.sentence, shell_words(reason.flag));
+  return reason.flag.empty() ? reason.sentence : fmt::format("{} ({})", reason.sentence, shell_words(reason));
 }
 
 bool is_rule(const Step& step) { return step.kind >= Step::Kind::passed; }

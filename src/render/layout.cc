@@ -22,9 +22,6 @@ std::string shell_quoted(std::string_view word) {
   return quoted + "'";
 }
 
-std::string shell_words(std::string_view flag) {
-  if (flag.ends_with(" *")) return fmt::format("{}'*'", flag.substr(0, flag.size() - 1));
-  return std::string(flag);
-}
+std::string shell_words(const Reason& reason) { return reason.values == "*" ? reason.option + " '*'" : reason.flag; }
 
 }  // namespace sidetrack

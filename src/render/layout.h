@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "mesh/catalogue.h"
+
 namespace sidetrack {
 
 // "10000" with separators, for people: "10,000".
@@ -14,6 +16,6 @@ namespace sidetrack {
 [[nodiscard]] std::string shell_quoted(std::string_view word);
 
 // "-x 10.0.0.0/8", as it is given in a shell: a bare * in quotes.
-[[nodiscard]] std::string shell_words(std::string_view flag);
+[[nodiscard]] std::string shell_words(const Reason& reason);
 
 }  // namespace sidetrack

@@ -97,7 +97,7 @@ std::string some_of(const std::vector<std::string>& all) {
 }
 
 // "to 10.0.0.0/8", or "to any address but 10.0.0.0/8" where that is shorter.
-std::string condition(Regions& regions, Field field, Sets::Id values, Sets::Id whole, Family family) {
+std::string condition(Regions& regions, Field field, Sets::Id values, Sets::Id whole, Family family, bool is_inbound) {
   Sets& sets = regions.sets();
   const bool is_address = field == Field::source || field == Field::destination;
   const Sets::Id others = sets.without(whole, values);
@@ -130,7 +130,7 @@ std::string condition(Regions& regions, Field field, Sets::Id values, Sets::Id w
     case Field::state:
       return fmt::format("{} connections", list(values));
     case Field::interface:
-      return fmt::format("bound to {}", list(values));
+      return fmt::format("{} {}", is_inbound ? "by" : "bound to", list(values));
     case Field::way:
     case Field::family:
     case Field::protocol:
@@ -141,22 +141,21 @@ std::string condition(Regions& regions, Field field, Sets::Id values, Sets::Id w
 
 // The options that asked for it: "-x 10.0.0.0/8, -o 22,9001".
 std::string why(const Line& line) {
-  std::vector<std::string> flags;
+  std::vector<Reason> asked;  // each option once, with all its values
   for (const Step* step : line.steps) {
     if (step->live == nullptr) continue;
-    const std::string flag = shell_words(describe(step->live->rule).flag);
-    if (flag.empty() || std::ranges::find(flags, flag) != flags.end()) continue;
-    const auto option = flag.find(' ');
-    const auto same = std::ranges::find_if(flags, [&](const std::string& other) {
-      return option != std::string::npos && other.compare(0, option + 1, flag, 0, option + 1) == 0;
-    });
-    if (same == flags.end()) {
-      flags.push_back(flag);
-    } else {
-      *same += "," + flag.substr(option + 1);
+    const Reason reason = describe(step->live->rule);
+    if (reason.option.empty()) continue;
+    const auto same = std::ranges::find(asked, reason.option, &Reason::option);
+    if (same == asked.end()) {
+      asked.push_back(reason);
+    } else if (same->flag != reason.flag) {
+      same->flag += "," + reason.values;
     }
   }
-  return fmt::format("{}", fmt::join(flags, ", "));
+  std::string text;
+  for (const Reason& one : asked) text += (text.empty() ? "" : ", ") + shell_words(one);
+  return text;
 }
 
 // No rule does it, and nobody asked.
@@ -253,11 +252,13 @@ std::string title(const MapSection& heading, Families asked) {
 
 std::string box_words(Regions& regions, const Box& box, const Box& whole) {
   const Family family = regions.sets().contains(whole[index(Field::family)], 0) ? Family::ipv4 : Family::ipv6;
+  const bool is_inbound = regions.sets().contains(whole[index(Field::way)], static_cast<Value>(Direction::in));
   std::string text;
   for (const Field field : {Field::destination, Field::destination_port, Field::source, Field::source_port, Field::uid,
                             Field::gid, Field::interface, Field::mark, Field::state}) {
     if (box[index(field)] == whole[index(field)]) continue;
-    text += (text.empty() ? "" : "; ") + condition(regions, field, box[index(field)], whole[index(field)], family);
+    text += (text.empty() ? "" : "; ") +
+            condition(regions, field, box[index(field)], whole[index(field)], family, is_inbound);
   }
   return printable(text);
 }

@@ -103,7 +103,7 @@ class Graph {
     if (const auto* tproxy = std::get_if<Tproxy>(&rule.target)) return listener(tproxy->port);
     if (const auto* verdict = std::get_if<Verdict>(&rule.target)) {
       if (*verdict == Verdict::drop) return add({"dropped", "dropped", Node::Shape::end, ""});
-      if (rule.reason.rule == MeshRule::divert_accept)
+      if (rule.origin.rule == MeshRule::divert_accept)
         return add({"open", "the proxy's open connection", Node::Shape::end, ""});
       return onward();
     }

@@ -3,12 +3,15 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <nlohmann/json.hpp>
+#include <ranges>
 
+#include "mesh/describe.h"
 #include "mesh/ownership.h"
 #include "mesh/plan.h"
 #include "model/error.h"
@@ -35,17 +38,26 @@ std::string content_of(const std::string& path) {
   return text;
 }
 
+// As `show --json` writes it.
+using Policy = std::pair<std::string_view, Verdict>;
+std::string_view name(const Policy& policy) { return policy.first; }
+
 template <typename Value, std::size_t N>
 Value one_of(const std::string& word, const Value (&all)[N]) {
   const auto* found = std::ranges::find(all, word, [](const Value& value) { return name(value); });
-  if (found == std::end(all)) throw Error(ExitCode::usage, fmt::format("'{}' is not known", excerpt(word)));
+  if (found == std::end(all))
+    throw Error(
+        ExitCode::usage,
+        fmt::format("'{}': expected {}", excerpt(word),
+                    fmt::join(all | std::views::transform([](const Value& value) { return name(value); }), ", ")));
   return *found;
 }
 
+constexpr Family all_families[] = {Family::ipv4, Family::ipv6};
+
 Families families_of(const json& list) {
   Families families;
-  constexpr Family all[] = {Family::ipv4, Family::ipv6};
-  for (const auto& one : list) families = families | one_of(one.get<std::string>(), all);
+  for (const auto& one : list) families = families | one_of(one.get<std::string>(), all_families);
   return families;
 }
 
@@ -65,9 +77,7 @@ Rule rule_of(const json& object, Table table) {
 
 Routing routing_of(const json& object) {
   Routing routing;
-  const auto family = [](const json& one) {
-    return one.at("family").get<std::string>() == name(Family::ipv4) ? Family::ipv4 : Family::ipv6;
-  };
+  const auto family = [](const json& one) { return one_of(one.at("family").get<std::string>(), all_families); };
   for (const auto& one : object.at("rules")) {
     PolicyRule rule;
     rule.family = family(one);
@@ -93,25 +103,21 @@ LiveChain chain_of(const json& object) {
   if (object.contains("hook")) {
     constexpr Hook hooks[] = {Hook::prerouting,  Hook::input,   Hook::forward, Hook::output,
                               Hook::postrouting, Hook::ingress, Hook::egress};
-    constexpr std::pair<std::string_view, ChainType> types[] = {
-        {"filter", ChainType::filter}, {"nat", ChainType::nat}, {"route", ChainType::route}};
     HookPoint point;
     point.hook = one_of(object.at("hook").get<std::string>(), hooks);
     point.priority = object.at("priority").get<std::int32_t>();
-    const auto type = object.at("type").get<std::string>();
-    for (const auto& [word, value] : types) {
-      if (word == type) point.type = value;
-    }
+    point.type = one_of(object.at("type").get<std::string>(), all_chain_types);
     point.device = object.value("device", "");
     chain.hook = point;
-    chain.policy = object.at("policy").get<std::string>() == "drop" ? Verdict::drop : Verdict::accept;
+    constexpr Policy policies[] = {{"accept", Verdict::accept}, {"drop", Verdict::drop}};
+    chain.policy = one_of(object.at("policy").get<std::string>(), policies).second;
     chain.dormant = object.at("dormant").get<bool>();
   }
   for (const auto& one : object.at("rules")) {
     LiveRule& rule = chain.rules.emplace_back();
     rule.rule = rule_of(one, chain.table);
     rule.rule.insert_at.reset();
-    rule.ours = one.at("whose").get<std::string>() == "ours";
+    rule.ours = one_of(one.at("whose").get<std::string>(), all_makers) != Maker::other;
   }
   return chain;
 }

@@ -60,7 +60,7 @@ std::string port_names(const Rule& rule) {
 std::string sentence_of(const Rule& rule) {
   const Reason reason = describe(rule);
   std::string text = reason.sentence;
-  if (!reason.flag.empty()) text += fmt::format(" ({})", shell_words(reason.flag));
+  if (!reason.flag.empty()) text += fmt::format(" ({})", shell_words(reason));
   const std::string ports = port_names(rule);
   if (!ports.empty()) text += fmt::format("{}[{}]", text.empty() ? "" : " ", ports);
   return text;
@@ -151,7 +151,7 @@ class Tree {
     const std::size_t indent = 2 + 4 * depth;
     const std::string title = title_of(chain);
     if (!seen_.insert(&chain).second) return;  // it stands above
-    note(indent, chain.hook ? title : fmt::format("{} [{}]", title, whose(live_, chain)));
+    note(indent, chain.hook ? title : fmt::format("{} [{}]", title, name(maker_of(live_, chain))));
     for (std::size_t i = 0; i < chain.rules.size();) {
       std::size_t end = end_of_run(chain.rules, i);
       if (options_.all || end - i <= longest_run) end = i + 1;
@@ -183,7 +183,7 @@ class Tree {
       line.counters.bytes += chain.rules[i].counters.bytes;
       line.moved += moved(chain, i);
     }
-    if (chain.hook || first.ours != chain.ours) line.whose = whose(live_, chain, first);
+    if (chain.hook || first.ours != chain.ours) line.whose = name(maker_of(live_, chain, first));
     lines_.push_back(std::move(line));
   }
 

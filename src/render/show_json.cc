@@ -17,7 +17,7 @@ Json chain(const Live& live, const LiveChain& chain) {
                      {"rule", iptables_words(entry.rule)},
                      {"packets", entry.counters.packets},
                      {"bytes", entry.counters.bytes},
-                     {"whose", whose(live, chain, entry)},
+                     {"whose", name(maker_of(live, chain, entry))},
                      {"flag", reason.flag},
                      {"reason", reason.sentence}});
   }
@@ -25,12 +25,11 @@ Json chain(const Live& live, const LiveChain& chain) {
                {"families", families_json(chain.families)},
                {"table", chain.table == Table::other ? chain.table_name : std::string(name(chain.table))},
                {"chain", chain.name},
-               {"whose", whose(live, chain)}};
+               {"whose", name(maker_of(live, chain))}};
   if (chain.hook) {
     made["hook"] = name(chain.hook->hook);
     made["priority"] = chain.hook->priority;
-    constexpr std::string_view types[] = {"filter", "nat", "route"};
-    made["type"] = types[static_cast<std::size_t>(chain.hook->type)];
+    made["type"] = name(chain.hook->type);
     if (!chain.hook->device.empty()) made["device"] = chain.hook->device;
     made["policy"] = chain.policy == Verdict::drop ? "drop" : "accept";
     made["dormant"] = chain.dormant;

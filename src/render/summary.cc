@@ -5,6 +5,7 @@
 #include <functional>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <set>
 #include <unordered_set>
 #include <utility>
@@ -22,12 +23,81 @@ namespace {
 
 // The matches of the jumps that lead to a rule, and its own.
 using Conditions = std::vector<const Match*>;
-using Visit = std::function<void(const Conditions&, const Rule&)>;
 
-bool ends_chain(const Rule& rule) {
-  return rule.matches.empty() &&
-         (std::holds_alternative<Verdict>(rule.target) || std::holds_alternative<Redirect>(rule.target));
+// ---- What an earlier rule has ended already
+
+template <typename Ranges>
+bool is_within(const auto& one, const Ranges& ranges) {
+  return std::ranges::any_of(ranges,
+                             [&](const auto& range) { return range.first <= one.first && one.last <= range.last; });
 }
+
+// The values of matches that differ in nothing else; nullptr: they differ, or are negated.
+template <typename M>
+const M* same_kind(const Match& a, const Match& b) {
+  const auto* one = std::get_if<M>(&a);
+  const auto* other = std::get_if<M>(&b);
+  if (one == nullptr || other == nullptr || one->negated || other->negated) return nullptr;
+  if constexpr (std::is_same_v<M, OwnerMatch>) return one->kind == other->kind ? other : nullptr;
+  if constexpr (!std::is_same_v<M, OwnerMatch>) return one->end == other->end ? other : nullptr;
+}
+
+// Takes the values out of `match` that `earlier` has, too. Whether none is left.
+bool take_out(Match& match, const Match& earlier) {
+  if (match == earlier) return !std::holds_alternative<UnknownMatch>(match);
+  if (const auto* ports = same_kind<PortMatch>(match, earlier)) {
+    auto& own = std::get<PortMatch>(match).ports;
+    std::erase_if(own, [&](const PortRange& one) { return is_within(one, ports->ports); });
+    return own.empty();
+  }
+  if (const auto* addresses = same_kind<AddressMatch>(match, earlier)) {
+    auto& own = std::get<AddressMatch>(match).ranges;
+    std::erase_if(own, [&](const AddressRange& one) { return is_within(one, addresses->ranges); });
+    return own.empty();
+  }
+  if (const auto* owners = same_kind<OwnerMatch>(match, earlier)) {
+    auto& own = std::get<OwnerMatch>(match).ids;
+    std::erase_if(own, [&](const IdRange& one) { return is_within(one, owners->ids); });
+    return own.empty();
+  }
+  return false;
+}
+
+// Takes out what a rule with the conditions `earlier` has ended. Whether nothing is left.
+bool take_out(std::vector<Match>& conditions, const Conditions& earlier) {
+  Match* last = nullptr;  // the one that `earlier` does not hold for as a whole
+  Match rest;
+  for (const Match* ended : earlier) {
+    bool holds = false;
+    Match* narrowed = nullptr;
+    Match with_less;
+    for (Match& match : conditions) {
+      Match copy = match;
+      holds = holds || take_out(copy, *ended);
+      if (!(copy == match)) {
+        narrowed = &match;
+        with_less = std::move(copy);
+      }
+    }
+    if (holds) continue;
+    if (narrowed == nullptr || last != nullptr) return false;
+    last = narrowed;
+    rest = std::move(with_less);
+  }
+  if (last == nullptr) return true;
+  *last = std::move(rest);
+  return false;
+}
+
+// Of one rule: its conditions, and what is left of them after what earlier rules have ended; nothing: it is not
+// reached.
+using Reached = std::function<std::optional<std::vector<Match>>()>;
+using Visit = std::function<void(const Conditions&, const Rule&, const Reached&)>;
+
+bool ends(const Rule& rule) {
+  return std::holds_alternative<Verdict>(rule.target) || std::holds_alternative<Redirect>(rule.target);
+}
+bool ends_chain(const Rule& rule) { return rule.matches.empty() && ends(rule); }
 
 // Every rule of one backend that is reached from a hook, in the kernel's order, but for jumps. What stands after a
 // RETURN, ACCEPT or DROP of everything is not reached.
@@ -53,6 +123,15 @@ class Traversal {
 
   void chain(const LiveChain& in, const Conditions& conditions, const Names& names, std::size_t depth) {
     if (!walked_.emplace(&in, names).second) return;
+    const std::size_t before = ended_.size();
+    through(in, conditions, names, depth);
+    // What returned is back in the chain that jumped here.
+    ended_.erase(std::remove_if(ended_.begin() + static_cast<std::ptrdiff_t>(before), ended_.end(),
+                                std::mem_fn(&Ended::returned)),
+                 ended_.end());
+  }
+
+  void through(const LiveChain& in, const Conditions& conditions, const Names& names, std::size_t depth) {
     for (const LiveRule& entry : in.rules) {
       const Rule& rule = entry.rule;
       if (!rule.families.contains(family_)) continue;
@@ -64,9 +143,24 @@ class Traversal {
       }
       Conditions all = conditions;
       for (const Match& match : rule.matches) all.push_back(&match);
-      visit_(all, rule);
+      visit_(all, rule, [&] { return reached(all); });
       if (ends_chain(rule)) return;
+      if (ends(rule)) ended_.push_back({std::move(all), rule.target == Target(Verdict::return_)});
     }
+  }
+
+  std::optional<std::vector<Match>> reached(const Conditions& all) {
+    std::vector<Match> left;
+    for (const Match* match : all) left.push_back(*match);
+    for (const Ended& one : ended_) {
+      if (comparisons_left_ == 0) {
+        left_ = 0;
+        return {};
+      }
+      --comparisons_left_;
+      if (take_out(left, one.conditions)) return {};
+    }
+    return left;
   }
 
   void follow(const LiveChain& from, const Rule& rule, const Jump& jump, Conditions conditions, Names names,
@@ -93,6 +187,12 @@ class Traversal {
   std::set<std::pair<const LiveChain*, Names>> walked_;
   std::size_t deepest_;
   std::size_t left_;  // rules that may still be looked at
+  struct Ended {
+    Conditions conditions;
+    bool returned;
+  };
+  std::vector<Ended> ended_;
+  std::size_t comparisons_left_ = 1'000'000;  // with those
 };
 
 // False: there are more ways through the rules than were followed.
@@ -153,6 +253,11 @@ struct Traffic {
   }
 };
 
+Traffic traffic(const std::vector<Match>& conditions) {
+  Traffic selected;
+  for (const Match& match : conditions) std::visit([&](const auto& m) { selected.add(m); }, match);
+  return selected;
+}
 Traffic traffic(const Conditions& conditions) {
   Traffic selected;
   for (const Match* match : conditions) std::visit([&](const auto& m) { selected.add(m); }, *match);
@@ -208,9 +313,11 @@ std::string captured_words(const Traffic& s) {
 
 std::vector<std::string> captures_of(std::span<const Live> live, Hook hook, Family family) {
   Groups captures;
-  const bool complete = from_hook(live, hook, family, [&](const Conditions& conditions, const Rule& rule) {
+  const bool complete = from_hook(live, hook, family, [&](const Conditions&, const Rule& rule, const Reached& reached) {
     if (!std::holds_alternative<Redirect>(rule.target) && !std::holds_alternative<Tproxy>(rule.target)) return;
-    const Traffic s = traffic(conditions);
+    const auto left = reached();
+    if (!left) return;
+    const Traffic s = traffic(*left);
     if (!s.owners.empty()) return;  // the proxy calling its own pod
     if (const auto* redirect = std::get_if<Redirect>(&rule.target)) {
       captures.add(port_words(redirect->port), captured_words(s));
@@ -239,7 +346,7 @@ std::vector<std::string> left_out_of(std::span<const Live> live, Family family) 
   Groups left;
   bool complete = true;
   for (const Hook hook : {Hook::prerouting, Hook::output}) {
-    complete &= from_hook(live, hook, family, [&](const Conditions& conditions, const Rule& rule) {
+    complete &= from_hook(live, hook, family, [&](const Conditions& conditions, const Rule& rule, const Reached&) {
       const auto* verdict = std::get_if<Verdict>(&rule.target);
       if (verdict == nullptr || *verdict == Verdict::drop || rule.table == Table::raw) return;
       left_by(traffic(conditions), hook, left);

@@ -171,7 +171,7 @@ class Band {
     }
     if (const auto* verdict = std::get_if<Verdict>(&rule.target)) {
       if (*verdict == Verdict::drop) return item("dropped", Fate::drop, false);
-      if (rule.reason.rule == MeshRule::divert_accept) return item("the proxy's open connection", Fate::proxy, false);
+      if (rule.origin.rule == MeshRule::divert_accept) return item("the proxy's open connection", Fate::proxy, false);
       return item(onward_, Fate::onward, false);
     }
     return item(action_label(rule.target), Fate::change, false);

@@ -187,7 +187,8 @@ Box Regions::ordinary(const PodView& pod, Direction way, Family family) {
   const Sets::Id others = sets_.without(hosts, set(local));
   switch (way) {
     case Direction::out:
-      at(Field::interface) = usual;  // a bound socket takes no route to lo: what is redirected to lo leaves, and is lost
+      at(Field::interface) =
+          usual;  // a bound socket takes no route to lo: what is redirected to lo leaves, and is lost
       at(Field::source) = sets_.either(usual, set(own));
       at(Field::destination) = others;
       break;

@@ -125,7 +125,7 @@ class Executor {
     if (broken.empty()) return;
     std::string all;
     for (const lint::Finding& one : broken) all += "\n  " + lint::one_line(one);
-    throw Error(ExitCode::validation_failed, "the rules would break what they promise; nothing was changed:" + all,
+    throw Error(ExitCode::validation_failed, "traffic would not be captured as requested; nothing was changed:" + all,
                 "'sidetrack lint' says what to do about each");
   }
 
@@ -213,7 +213,7 @@ class Executor {
       return true;
     } catch (const Error& second) {
       rules_stand_ = true;  // perhaps: the routes that they need stay
-      throw with(error, std::string("whether the old or the new rules are in place is not known: ") + second.what());
+      throw with(error, std::string("it is not known whether the old or the new rules are in place: ") + second.what());
     }
   }
 

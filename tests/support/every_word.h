@@ -21,12 +21,12 @@ M except(M match) {
 }
 
 // As the plan builds them: a rule with an address is for its family.
-inline Rule rule(Table table, const char* chain, std::vector<Match> matches, Target target, Reason reason = {},
+inline Rule rule(Table table, const char* chain, std::vector<Match> matches, Target target,
                  Families families = Families::both()) {
   for (const Match& match : matches) {
     if (const auto* address = std::get_if<AddressMatch>(&match)) families = address->ranges.front().family();
   }
-  return {families, table, chain, std::move(matches), std::move(target), std::move(reason), {}};
+  return {families, table, chain, std::move(matches), std::move(target), {}, {}};
 }
 
 inline Ruleset every_word() {

@@ -22,7 +22,7 @@ TEST(Catalogue, FillsTheHolesOfARow) {
   EXPECT_EQ(rule.insert_at, 1U);
   EXPECT_EQ(reason_of(rule).flag, "-k net1");
   EXPECT_EQ(reason_of(rule).sentence, "what the virtual machine behind net1 sends to 10.0.0.0/8 is outbound traffic");
-  EXPECT_EQ(rule.reason.rule, MeshRule::virtual_machine_outbound);
+  EXPECT_EQ(rule.origin.rule, MeshRule::virtual_machine_outbound);
 }
 
 TEST(Catalogue, TakesTheRowWhoseHolesTheValuesFill) {

@@ -130,9 +130,9 @@ TEST(DoctorTest, AMissingCapabilityIsToldOnce) {
     backend.permitted = false;
     backend.features.clear();
   }
-  EXPECT_THAT(findings(d), ElementsAre(AllOf(Field(&Finding::what, "CAP_NET_ADMIN is not held"),
+  EXPECT_THAT(findings(d), ElementsAre(AllOf(Field(&Finding::what, "CAP_NET_ADMIN is missing"),
                                              Field(&Finding::remedy, HasSubstr("run as root"))),
-                                       AllOf(Field(&Finding::what, "CAP_NET_RAW is not held"),
+                                       AllOf(Field(&Finding::what, "CAP_NET_RAW is missing"),
                                              Field(&Finding::cost, HasSubstr("the nf_tables backends do not need it")),
                                              Field(&Finding::remedy, "securityContext.capabilities.add: [NET_RAW]"))));
   EXPECT_THAT(diagnosis_text(d, false),

@@ -179,7 +179,7 @@ packets  bytes  nftables, ipv4 and ipv6
                           mangle ISTIO_DIVERT [Sidetrack]
       0      0                 1  -j MARK --set-mark 1337                            marked, so that the policy route brings it to the proxy's open connection (-t 1337)
       0      0                 2  -j ACCEPT                                          accepted as marked (-m TPROXY)
-      0      0             6  -p tcp -m multiport --dports 80,443 -j ISTIO_TPROXY    inbound to port 80,443 goes to the proxy (-b 80,443)
+      0      0             6  -p tcp -m multiport --dports 80,443 -j ISTIO_TPROXY    inbound to port 80, 443 goes to the proxy (-b 80,443)
                           mangle ISTIO_TPROXY [Sidetrack]
       0      0                 1  (ipv4) ! -d 127.0.0.1/32 -p tcp -j TPROXY --tproxy-mark 1337/0xffffffff --on-port 15006  to the proxy's transparent inbound listener, port 15006 (-m TPROXY) [15006 Envoy inbound]
       0      0                 2  (ipv6) ! -d ::1/128 -p tcp -j TPROXY --tproxy-mark 1337/0xffffffff --on-port 15006  to the proxy's transparent inbound listener, port 15006 (-m TPROXY) [15006 Envoy inbound]
@@ -254,10 +254,12 @@ TEST(Show, AsJsonHoldsEveryRuleAndTheSummary) {
   EXPECT_THAT(text, HasSubstr(R"x("inbound": "ipv4 alone: TCP to port 80 goes to port 15001 (Envoy outbound)")x"));
 }
 
+std::string_view name_of(Maker maker) { return name(maker); }
+
 TEST(Whose, IsSaidByTheBackendAndTheName) {
   const auto owner = [](BackendKind backend, const char* name, bool ours) {
     const Live live{backend, {}, 0, {}};
-    return whose(live, chain(Family::ipv4, Table::nat, name, ours, {}));
+    return name_of(maker_of(live, chain(Family::ipv4, Table::nat, name, ours, {})));
   };
   EXPECT_EQ(owner(legacy, "ISTIO_OUTPUT", true), "Istio or Sidetrack");
   EXPECT_EQ(owner(BackendKind::iptables_nft, "OUTPUT", false), "other");
@@ -269,11 +271,11 @@ TEST(Whose, IsSaidOfARuleByWhereItJumpsTo) {
   const LiveChain output = chain(Families::both(), Table::nat, "OUTPUT", true,
                                  {{{}, Jump{"istio-output"}}, {{}, Jump{"ISTIO_OUTPUT"}}, {{}, Verdict::return_}});
   Live live{BackendKind::nftables, {}, 0, {"inet istio-proxy-nat"}};
-  EXPECT_EQ(whose(live, output, output.rules[0]), "Istio");
-  EXPECT_EQ(whose(live, output, output.rules[1]), "Sidetrack");
-  EXPECT_EQ(whose(live, output, output.rules[2]), "Istio");
+  EXPECT_EQ(maker_of(live, output, output.rules[0]), Maker::istio);
+  EXPECT_EQ(maker_of(live, output, output.rules[1]), Maker::sidetrack);
+  EXPECT_EQ(maker_of(live, output, output.rules[2]), Maker::istio);
   live.own_tables.emplace_back("inet sidetrack");
-  EXPECT_EQ(whose(live, output, output.rules[2]), "Sidetrack");
+  EXPECT_EQ(maker_of(live, output, output.rules[2]), Maker::sidetrack);
 }
 
 TEST(Describe, KnowsTheChainsOfIstiosNftables) {
@@ -291,7 +293,7 @@ TEST(Describe, RecognisesEveryRuleOfThePlan) {
         "-i * ISTIO_OUTBOUND_OWNER_GROUPS=5,6", "ISTIO_OUTBOUND_OWNER_GROUPS=", "-u 1,2 -g 3"}) {
     for (Rule rule : planned(options).ruleset.rules) {
       const Reason planned_reason = reason_of(rule);
-      rule.reason = {};
+      rule.origin = {};
       const Reason found = describe(rule);
       const std::string words = iptables_words(rule);
       // What the shape cannot tell: -k from -c, the proxy's gid from a group, --capture-all-dns in a jump.
@@ -307,7 +309,7 @@ TEST(Describe, RecognisesEveryRuleOfThePlan) {
 TEST(Describe, SaysNothingOfAShapeThatItDoesNotKnow) {
   EXPECT_EQ(describe({Family::ipv4, Table::nat, "ISTIO_OUTPUT", {udp}, Verdict::drop, {}, {}}).sentence, "");
   EXPECT_EQ(describe({Family::ipv4, Table::nat, "POSTROUTING", {tcp}, Verdict::return_, {}, {}}).sentence, "");
-  EXPECT_EQ(describe({Family::ipv4, Table::nat, "MY_CHAIN", {}, Verdict::drop, {"-x 1", "its own"}, {}}).sentence,
+  EXPECT_EQ(describe({Family::ipv4, Table::nat, "MY_CHAIN", {}, Verdict::drop, {{}, nullptr, "its own"}, {}}).sentence,
             "its own");
 }
 
@@ -324,6 +326,23 @@ TEST(Show, ChainsThatJumpToEachOtherAreShownOnce) {
   const std::string shown = show(live, {}, {});
   for (int layer = 0; layer < 14; ++layer) EXPECT_EQ(count(shown, "nat L" + std::to_string(layer) + "-0 ["), 1U);
   EXPECT_THAT(shown, HasSubstr("outbound  ipv4 alone: TCP goes to port 15001 (Envoy outbound)\n"));
+}
+
+// What an earlier rule has ended is not said of a later one; of a list, the rest is.
+TEST(Summary, SaysWhatIsReachedAlone) {
+  for (const BackendKind backend : all_backends) {
+    const auto outbound = [&](const char* options) {
+      const std::vector<Live> live{as_live(planned(options).ruleset, backend)};
+      return summary(live).outbound;
+    };
+    EXPECT_EQ(outbound("-o 443 -q 443 --ip-families ipv4"), "nothing is captured");
+    EXPECT_EQ(outbound("-o 443 -q 443,444 --ip-families ipv4"),
+              "ipv4 alone: TCP to port 444 goes to port 15001 (Envoy outbound)");
+    EXPECT_EQ(outbound("-x 10.0.0.0/8 -i 10.1.0.0/16,192.168.0.0/16 --ip-families ipv4"),
+              "ipv4 alone: TCP to 192.168.0.0/16 goes to port 15001 (Envoy outbound)");
+    EXPECT_EQ(outbound("-x 10.1.0.0/16 -i 10.0.0.0/8 --ip-families ipv4"),
+              "ipv4 alone: TCP to 10.0.0.0/8 goes to port 15001 (Envoy outbound)");
+  }
 }
 
 TEST(Summary, FollowsEachConditionOnce) {

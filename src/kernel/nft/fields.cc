@@ -9,9 +9,6 @@ namespace sidetrack::nft {
 namespace {
 
 constexpr std::string_view hooks[] = {"prerouting", "input", "forward", "output", "postrouting", "ingress", "egress"};
-constexpr std::pair<ChainType, const char*> types[] = {
-    {ChainType::filter, "filter"}, {ChainType::nat, "nat"}, {ChainType::route, "route"}};
-
 }  // namespace
 
 std::string_view name(const Expression& expression) {
@@ -75,47 +72,32 @@ std::optional<Hook> hook_of(std::uint8_t family, std::uint32_t number) {
   return static_cast<Hook>(number);
 }
 
-const char* type_name(ChainType type) {
-  return std::ranges::find(types, type, &std::pair<ChainType, const char*>::first)->second;
-}
-
-std::optional<ChainType> type_named(std::string_view name) {
-  const auto* found = std::ranges::find_if(types, [&](const auto& type) { return type.second == name; });
-  if (found == std::end(types)) return std::nullopt;
-  return found->first;
+std::optional<ChainType> type_named(std::string_view wanted) {
+  const auto* found = std::ranges::find(all_chain_types, wanted, [](ChainType type) { return name(type); });
+  if (found == std::end(all_chain_types)) return std::nullopt;
+  return *found;
 }
 
 std::string hook_text(const HookPoint& point) {
-  return fmt::format("type {} hook {} priority {}", type_name(point.type), hooks[static_cast<std::size_t>(point.hook)],
+  return fmt::format("type {} hook {} priority {}", name(point.type), hooks[static_cast<std::size_t>(point.hook)],
                      point.priority);
 }
 
-std::string comment(const Reason& reason) {
+std::string comment(const std::string& flag, const std::string& sentence) {
   constexpr std::size_t longest = 127;
-  std::string text = reason.flag.empty() ? reason.sentence : reason.flag + ": " + reason.sentence;
+  std::string text = flag.empty() ? sentence : flag + ": " + sentence;
   // nft prints a comment between quotes, and cannot read one that holds some.
   for (char& c : text) {
     if (c == '"') c = '\'';
     if (static_cast<unsigned char>(c) < ' ') c = ' ';
   }
   if (text.size() > longest) {
-    text.resize(longest);
-    // Not in the middle of a UTF-8 character, whose further bytes begin with the bits 10.
-    std::size_t last = text.size();
-    while (last > 0 && (static_cast<unsigned char>(text[last - 1]) & 0xc0) == 0x80) --last;
-    if (last > 0 && static_cast<unsigned char>(text[last - 1]) >= 0x80) text.resize(last - 1);
+    constexpr std::string_view rest = " …";
+    const auto end = text.find_last_of(' ', longest - rest.size());  // whole words, and so whole UTF-8 characters
+    text.resize(end == std::string::npos ? 0 : end);
+    text += rest;
   }
   return text;
-}
-
-Reason reason_of(std::string_view comment) {
-  const bool flag = comment.starts_with('-') || comment.starts_with("ISTIO_");
-  const auto colon = comment.find(": ");
-  const bool has_flag = flag && colon != std::string_view::npos;
-  Reason reason{std::string(comment.substr(0, has_flag ? colon : 0)),
-                std::string(comment.substr(has_flag ? colon + 2 : 0))};
-  reason.shortened = reason.sentence.find("…") != std::string::npos;
-  return reason;
 }
 
 }  // namespace sidetrack::nft

@@ -68,17 +68,15 @@ inline constexpr ConntrackState conntrack_states[] = {
     {"untracked", ConntrackStateMatch::untracked, NF_CT_STATE_UNTRACKED_BIT},
 };
 
-// A hook as the kernel numbers it (NF_INET_PRE_ROUTING …), as nft names it, and the type of its chain.
+// A hook as the kernel numbers it (NF_INET_PRE_ROUTING …), and as nft names it.
 [[nodiscard]] std::uint32_t hook_number(Hook hook);
-[[nodiscard]] const char* type_name(ChainType type);
 [[nodiscard]] std::string hook_text(const HookPoint& point);  // "type nat hook output priority -100"
 
 // The other way; `family` is that of the table (NFPROTO_…). Nothing for what is no hook of a pod's packets.
 [[nodiscard]] std::optional<Hook> hook_of(std::uint8_t family, std::uint32_t number);
-[[nodiscard]] std::optional<ChainType> type_named(std::string_view name);
+[[nodiscard]] std::optional<ChainType> type_named(std::string_view wanted);
 
-// The reason as a comment, "-d 15090: left to the app", within what nft reads (128 bytes with the final zero).
-[[nodiscard]] std::string comment(const Reason& reason);
-[[nodiscard]] Reason reason_of(std::string_view comment);
+// Why a rule is there as a comment, "-d 15090: left to the app", within what nft reads (128 bytes with the final zero).
+[[nodiscard]] std::string comment(const std::string& flag, const std::string& sentence);
 
 }  // namespace sidetrack::nft

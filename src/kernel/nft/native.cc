@@ -37,7 +37,7 @@ std::string set_name(const Rule& rule, const std::string& suffix) {
       {MeshRule::proxy_return, "proxy"},
       {MeshRule::tproxy_mark_proxy, "proxy"},
   };
-  const auto* found = std::ranges::find(names, rule.reason.rule, [](const auto& name) { return name.first; });
+  const auto* found = std::ranges::find(names, rule.origin.rule, [](const auto& name) { return name.first; });
   if (found == std::end(names)) return chain_name(rule.table, rule.chain) + suffix;
   for (const Match& match : rule.matches) {
     const auto* owner = std::get_if<OwnerMatch>(&match);
@@ -143,10 +143,10 @@ class RuleTranslation {
 
     std::vector<NativeRule> rules;
     const Reason reason = reason_of(rule_);
-    rules.push_back({std::move(statements_), comment(reason), &rule_});
+    rules.push_back({std::move(statements_), comment(reason.flag, reason.sentence), &rule_});
     if (std::holds_alternative<Tproxy>(rule_.target)) {
       // The xtables target drops what no transparent socket takes; the native statement ends the rule and lets it pass.
-      NativeRule drop{matched, comment({reason.flag, "dropped if no transparent socket takes it"}), &rule_};
+      NativeRule drop{matched, comment(reason.flag, "dropped if no transparent socket takes it"), &rule_};
       drop.statements.push_back({"counter", {Count{0, 0}}});
       drop.statements.push_back({"drop", {Decide{NF_DROP, {}}}});
       rules.push_back(std::move(drop));

@@ -69,7 +69,7 @@ LiveChain read_chain(const KernelTable& table, const KernelChain& chain, const R
   live.dormant = (table.flags & NFT_TABLE_F_DORMANT) != 0;
   for (const KernelRule& rule : chain.rules) {
     for (LiveRule& made : read_rule(rule, context)) {
-      made.rule.reason = reason_of(rule.comment);
+      made.rule.origin.comment = rule.comment;
       live.rules.push_back(std::move(made));
     }
   }

@@ -114,7 +114,7 @@ void Transaction::add_chain(const TableKey& table, const std::string& chain, con
     nftnl_chain_set_str(made.get(), NFTNL_CHAIN_TABLE, table.name.c_str());
     nftnl_chain_set_str(made.get(), NFTNL_CHAIN_NAME, chain.c_str());
     if (hook) {
-      nftnl_chain_set_str(made.get(), NFTNL_CHAIN_TYPE, type_name(hook->type));
+      nftnl_chain_set_str(made.get(), NFTNL_CHAIN_TYPE, name(hook->type).data());
       nftnl_chain_set_u32(made.get(), NFTNL_CHAIN_HOOKNUM, hook_number(hook->hook));
       nftnl_chain_set_s32(made.get(), NFTNL_CHAIN_PRIO, hook->priority);
       nftnl_chain_set_u32(made.get(), NFTNL_CHAIN_POLICY, NF_ACCEPT);

@@ -135,7 +135,7 @@ TEST_F(Doctor, WithNetAdminAlone) {
   EXPECT_EQ(d["backends"][0]["usable"], false);
   EXPECT_EQ(d["backends"][1]["usable"], true);
   EXPECT_EQ(d["backends"][2]["usable"], true);
-  EXPECT_THAT(findings(d), ::testing::ElementsAre("CAP_NET_RAW is not held"));
+  EXPECT_THAT(findings(d), ::testing::ElementsAre("CAP_NET_RAW is missing"));
   EXPECT_THAT(d["backends"][0]["problem"], HasSubstr("CAP_NET_RAW is missing"));
 }
 
@@ -145,7 +145,7 @@ TEST_F(Doctor, WithoutAnyCapabilitySaysWhatItCouldNotSee) {
   EXPECT_TRUE(d["automatic"].is_null());
   EXPECT_TRUE(d["tables"]["iptables_legacy"].is_null());
   EXPECT_TRUE(d["tables"]["nf_tables"].is_null());
-  EXPECT_THAT(findings(d), Contains("CAP_NET_ADMIN is not held"));
+  EXPECT_THAT(findings(d), Contains("CAP_NET_ADMIN is missing"));
   for (const Json& backend : d["backends"]) EXPECT_EQ(backend["usable"], false);
   const Output text = sidetrack({"doctor"}, {.outer = nobody});
   EXPECT_EQ(text.exit_code, 0);

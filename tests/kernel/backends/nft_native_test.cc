@@ -4,10 +4,12 @@
 #include <gmock/gmock.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "kernel/nft/script.h"
 #include "mesh/catalogue.h"
+#include "mesh/describe.h"
 #include "mesh/fold.h"
 #include "model/error.h"
 #include "model/iptables.h"
@@ -150,18 +152,27 @@ TEST_F(NftNative, ReplacesItsOwnAndIstiosTablesAndNothingElse) {
   EXPECT_EQ(others, space.must({"nft", "-a", "list", "ruleset"}));
 }
 
-TEST_F(NftNative, TellsCountersAndReasons) {
+TEST_F(NftNative, TellsCountersAndTheCommentsOfOthers) {
   const Namespace space;
   space.must({"ip", "link", "set", "lo", "up"});
-  commit(space, {{rule(Table::mangle, "OUTPUT", {}, Jump{"ISTIO_OUTPUT"}, {"-i *", "looked at"}),
+  commit(space, {{rule(Table::mangle, "OUTPUT", {}, Jump{"ISTIO_OUTPUT"}),
                   rule(Table::mangle, "ISTIO_OUTPUT", {}, Verdict::return_)}});
   space.must({"bash", "-c", "echo word > /dev/udp/127.0.0.1/9"});
   const LiveRule jump = read(space).chains.at(0).rules.at(0);
   EXPECT_GE(jump.counters.packets, 1U);
   EXPECT_GE(jump.counters.bytes, 33U);  // IP, UDP, "word\n"
   EXPECT_NE(jump.handle, 0U);
-  EXPECT_EQ(jump.rule.reason.flag, "-i *");
-  EXPECT_EQ(jump.rule.reason.sentence, "looked at");
+  EXPECT_EQ(describe(jump.rule).sentence, "outbound traffic is checked");
+  // Which may look like ours.
+  space.must({"nft",
+              "add table inet theirs; add chain inet theirs OUTPUT { type filter hook output priority 0; }; "
+              "add rule inet theirs OUTPUT tcp dport 25 drop comment \"-x 9.9.9.9/32: hello\""});
+  const Live after = read(space);
+  const auto theirs = std::ranges::find(after.chains, "inet theirs", &LiveChain::table_name);
+  ASSERT_NE(theirs, after.chains.end());
+  const Reason reason = describe(theirs->rules.at(0).rule);
+  EXPECT_EQ(reason.sentence, "-x 9.9.9.9/32: hello");
+  EXPECT_EQ(reason.option, "");
 }
 
 TEST_F(NftNative, CheckLeavesNothing) {
