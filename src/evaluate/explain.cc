@@ -110,6 +110,13 @@ class PacketWalk {
                  fmt::format("only a transparent socket answers from {}, which is not the pod's",
                              now.destination.address.text()));
     }
+    if (lands && asked_.direction != Direction::in && observer() != nullptr) observer()->interface();
+    // Answers from the pod itself come in by the interface that has their destination (rt_iif, ip6_dst_idev).
+    if (lands && asked_.direction != Direction::in && !asked_.interface.empty() &&
+        !is_own_of(pod_, asked_.interface, from, observer())) {
+      return end(Outcome::Answers::lost,
+                 fmt::format("they do not come in by {}, to which the socket is bound", asked_.interface));
+    }
     // A socket that is bound to an interface does not take the route to lo: what is redirected there leaves.
     if (outcome.kind == Outcome::Kind::leaves && is_loopback(now.destination.address, observer())) {
       return end(Outcome::Answers::lost,
@@ -222,15 +229,16 @@ class PacketWalk {
     received.source = Address::parse("fe80::1");
     received.destination = own->address;
     for (const Packet& packet : {sent, received}) {
-      PacketWalk walk(packet, question_);
-      walk.discovery_ = true;
-      walk.packet_.now.observer = nullptr;  // nothing of it is what was asked about
-      walk.packet_.now.untracked = true;    // as nf_conntrack_icmpv6_error() makes it
-      walk.run();
-      packet_.seen = walk.seen();
-      if (walk.seen()) return {};
-      const Outcome& outcome = walk.trace().outcome;
-      if (outcome.kind == Outcome::Kind::dropped || outcome.kind == Outcome::Kind::unknown) return sentence(outcome);
+      Question question(pod_, rules_, nullptr);  // of its own: nothing of it is what was asked about
+      do {
+        PacketWalk walk(packet, question);
+        walk.discovery_ = true;
+        walk.packet_.now.untracked = true;  // as nf_conntrack_icmpv6_error() makes it
+        walk.run();
+        const Outcome& outcome = walk.trace().outcome;
+        const bool may_be_lost = outcome.kind == Outcome::Kind::dropped || outcome.kind == Outcome::Kind::unknown;
+        if (!walk.seen() && may_be_lost) return sentence(outcome);
+      } while (question.forks.next());
     }
     return {};
   }
@@ -301,7 +309,7 @@ class PacketWalk {
     way_ = look_up("lo", asked_.interface);
     if (!way_.exists()) return no_route();
     const Address& from = packet_.now.source.address;
-    const bool goes_out = !way_.stays() && way_.kind != Route::Kind::unknown;
+    const bool goes_out = !way_.stays() && way_.kind != Route::Kind::unknown && way_.device != "lo";
     if (goes_out && from.family == Family::ipv4 && is_loopback(from, observer())) {  // __mkroute_output
       return fmt::format("what is sent from {} cannot go out by {}", from.text(), way_.device);
     }

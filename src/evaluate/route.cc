@@ -52,10 +52,7 @@ bool counts(const NetworkRoute& route, const RouteKey& key) {
 bool is_own(const PodView& pod, const RouteKey& key) {
   if (!is_own(pod, key.destination, key.observer)) return false;
   key.ask_bound();
-  const Interface* bound = key.bound.empty() ? nullptr : pod.interface(key.bound);
-  if (bound == nullptr) return key.bound.empty();
-  return std::ranges::any_of(own_ranges(*bound, key.destination.family),
-                             [&](const AddressRange& range) { return contains(range, key.destination, key.observer); });
+  return key.bound.empty() || is_own_of(pod, key.bound, key.destination, key.observer);
 }
 
 // The longest prefix of a table that holds the destination.
@@ -165,6 +162,13 @@ bool is_local(const PodView& pod, const Address& address, Observer* observer) {
   return route != nullptr && route->kind == NetworkRoute::Kind::local;
 }
 
+bool is_own_of(const PodView& pod, const std::string& interface, const Address& address, Observer* observer) {
+  const Interface* found = pod.interface(interface);
+  return found != nullptr && std::ranges::any_of(own_ranges(*found, address.family), [&](const AddressRange& range) {
+           return contains(range, address, observer);
+         });
+}
+
 Route route(const PodView& pod, const RouteKey& key) {
   Route found = from_rule(pod, key, 0);
   if (found.exists() || key.destination.family == Family::ipv6) return found;
@@ -177,27 +181,45 @@ Route route(const PodView& pod, const RouteKey& key) {
   return found;
 }
 
+namespace {
+
+// The first address of the interface in whose network this is; else its first one (inet_select_addr).
+std::optional<Address> near(const Interface& interface, const std::optional<Address>& gateway) {
+  std::optional<Address> first;
+  for (const InterfaceAddress& own : interface.addresses) {
+    if (own.address.family != Family::ipv4) continue;
+    if (!gateway) return own.address;
+    if (AddressRange::prefix(own.address, own.prefix_length).contains(*gateway)) return own.address;
+    if (!first) first = own.address;
+  }
+  return first;
+}
+
+}  // namespace
+
 std::optional<Address> source_for(const PodView& pod, const Route& route, const Address& destination,
                                   Observer* observer) {
+  if (route.route != nullptr && route.route->source) return route.route->source;
   if (route.kind == Route::Kind::by_rule) return destination;  // a local route without prefsrc (ip_route_output_key)
+  const bool ipv4 = destination.family == Family::ipv4;
   if (route.kind == Route::Kind::local) {
-    // To an address of its own, itself; of the rest of 127.0.0.0/8, 127.0.0.1.
-    const bool own = std::ranges::any_of(pod.interfaces, [&](const Interface& interface) {
-      return std::ranges::any_of(interface.addresses, [&](const auto& a) {
-        return contains(AddressRange::single(a.address), destination, observer);
-      });
-    });
-    if (own) return destination;
+    // To an address of its own, itself, or in IPv4 the first one of its network; of the rest of 127.0.0.0/8, 127.0.0.1.
+    for (const Interface& interface : pod.interfaces) {
+      for (const InterfaceAddress& own : interface.addresses) {
+        if (!contains(AddressRange::single(own.address), destination, observer)) continue;
+        return ipv4 && interface.name != "lo" ? near(interface, own.address) : own.address;
+      }
+    }
     return Address::loopback(Family::ipv4);
   }
   const Interface* interface = pod.interface(route.device);
   if (interface == nullptr) return {};
+  if (ipv4) return near(*interface, route.route != nullptr ? route.route->gateway : std::nullopt);
   std::optional<Address> first;
   for (const InterfaceAddress& own : interface->addresses) {
     if (own.address.family != destination.family) continue;
     if (contains(AddressRange::prefix(own.address, own.prefix_length), destination, observer)) return own.address;
-    const bool fits =
-        own.address.family == Family::ipv4 || own.address.is_link_local() == is_link_local(destination, observer);
+    const bool fits = own.address.is_link_local() == is_link_local(destination, observer);
     if (!first && fits) first = own.address;
   }
   return first;

@@ -57,6 +57,9 @@ struct Route {
 [[nodiscard]] bool is_any(const Address& address, Observer* observer);
 [[nodiscard]] bool is_link_local(const Address& address, Observer* observer);
 
+// Whether it is an address of that interface.
+[[nodiscard]] bool is_own_of(const PodView& pod, const std::string& interface, const Address& address,
+                             Observer* observer = nullptr);
 [[nodiscard]] bool is_local(const PodView& pod, const Address& address, Observer* observer = nullptr);
 
 // The pod's own address of a family: the first one that is no loopback or link-local address, and its interface.

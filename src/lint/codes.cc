@@ -14,7 +14,7 @@ constexpr CodeInfo table[] = {
      "Without this value of a list, every packet ends the same: another value covers it, or another option "
      "decides before it is asked."},
     {Code::loop, "ST003", "loop", "What the proxy sends is redirected to the proxy again."},
-    {Code::escape, "ST004", "escape", "Traffic that the options ask to capture does not reach the proxy."},
+    {Code::escape, "ST004", "escape", "Traffic that the options ask to capture goes elsewhere than to the proxy."},
     {Code::family_not_captured, "ST005", "family not captured",
      "The pod has an IPv6 address, and what it sends or gets by IPv6 goes past the proxy."},
     {Code::proxy_port_captured, "ST006", "port of the proxy captured",

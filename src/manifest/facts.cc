@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <limits>
 
@@ -54,16 +55,18 @@ void add_probes(const Node& container, const std::string& name, std::vector<lint
   for (const char* kind : {"startupProbe", "readinessProbe", "livenessProbe"}) {
     const Node* probe = child(&container, kind);
     for (const char* how : {"httpGet", "tcpSocket", "grpc"}) {
+      const Node* asked = child(probe, how);
+      if (!text_of(child(asked, "host")).empty()) continue;  // the kubelet asks another host
       const std::string what = fmt::format("container {}: {}.{}.port", printable(name), kind, how);
-      if (const auto port = port_of(child(child(probe, how), "port"), container, what))
-        probes.push_back({name, kind, *port});
+      if (const auto port = port_of(child(asked, "port"), container, what)) probes.push_back({name, kind, *port});
     }
   }
 }
 
 bool rewrites_probes(const Node* metadata) {
   const std::string said = text_of(child(child(metadata, "annotations"), rewrite_annotation));
-  return !said.empty() && is_true(said);
+  constexpr std::string_view trues[] = {"1", "t", "T", "TRUE", "true", "True"};  // strconv.ParseBool of Go
+  return std::ranges::find(trues, said) != std::end(trues);
 }
 
 }  // namespace

@@ -42,6 +42,8 @@ struct NetworkRoute {
   std::string device;
   Kind kind = Kind::onward;
   std::uint32_t table = main_table;
+  std::optional<Address> gateway{};
+  std::optional<Address> source{};  // src: of what is sent by it
 };
 [[nodiscard]] std::string ip_words(const NetworkRoute& route);  // "ip route local default dev lo table 133"
 

@@ -125,7 +125,7 @@ class Effect {
 std::vector<EffectRegion> effect(Regions& regions) { return Effect(regions).run(); }
 
 std::string effect_text(const std::vector<EffectRegion>& all, bool color) {
-  if (all.empty()) return "every packet is treated the same\n";
+  if (all.empty()) return "every packet of tcp, udp and icmp is treated the same\n";
   const bool any_ordinary = all.front().ordinary;
   std::string text;
   std::size_t others = 0;

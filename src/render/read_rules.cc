@@ -75,6 +75,24 @@ Rule rule_of(const json& object, Table table) {
   return rule;
 }
 
+// `show` has words of its own for what it does not understand; nothing is known of such a rule, then.
+Rule rule_as_shown(const json& object, const LiveChain& chain) {
+  try {
+    return rule_of(object, chain.table);
+  } catch (const Error&) {
+    const auto text = object.at("rule").get<std::string>();
+    const std::string start = fmt::format("-A {} ", printable(chain.name));
+    if (!text.starts_with(start)) throw;
+    Rule rule;
+    rule.families = families_of(object.at("families"));
+    rule.table = chain.table;
+    rule.chain = chain.name;
+    rule.matches = {UnknownMatch{text.substr(start.size())}};
+    rule.target = UnknownTarget{"its target"};
+    return rule;
+  }
+}
+
 Routing routing_of(const json& object) {
   Routing routing;
   const auto family = [](const json& one) { return one_of(one.at("family").get<std::string>(), all_families); };
@@ -90,6 +108,14 @@ Routing routing_of(const json& object) {
     route.family = family(one);
     route.table = one.at("table").get<std::uint32_t>();
     routing.local_routes.push_back(route);
+  }
+  if (!object.contains("addresses")) return routing;
+  for (const auto& one : object.at("addresses")) {
+    const auto word = one.at("address").get<std::string>();
+    const auto range = AddressRange::parse(word);
+    if (!range || range->first != range->last)
+      throw Error(ExitCode::usage, fmt::format("'{}': expected a single address", excerpt(word)));
+    routing.loopback_addresses.push_back(range->first);
   }
   return routing;
 }
@@ -115,7 +141,7 @@ LiveChain chain_of(const json& object) {
   }
   for (const auto& one : object.at("rules")) {
     LiveRule& rule = chain.rules.emplace_back();
-    rule.rule = rule_of(one, chain.table);
+    rule.rule = rule_as_shown(one, chain);
     rule.rule.insert_at.reset();
     rule.ours = one_of(one.at("whose").get<std::string>(), all_makers) != Maker::other;
   }

@@ -133,7 +133,13 @@ Regions::Followed Regions::follow(const Point& point, Pod& pod) {
     if (packet.source) cell.address(*packet.source, {&mapped, 1});
     if (mapped.contains(*packet.destination) || (packet.source && mapped.contains(*packet.source))) return none();
   }
-  if (way != Direction::in && is_local(side.pod, *packet.destination, &cell) != (way == Direction::lo)) return none();
+  // A bound socket may send what is for the pod itself out of it: that is `out`, too.
+  if (way != Direction::in && is_local(side.pod, *packet.destination, &cell) != (way == Direction::lo)) {
+    if (way == Direction::lo) return none();
+    const Value bound = point[index(Field::interface)];
+    cell.interface(bound == 0 ? sets_.single(0) : sets_.without(interfaces, sets_.single(0)));
+    if (bound == 0) return none();
+  }
   RulesOfFamily& rules = packet.destination->family == Family::ipv4 ? pod.ipv4 : pod.ipv6;
   const auto all = possibilities(packet, side.pod, rules, cell);
   return {cell.legs(), all.empty() ? uncovered : leaf_of(cell.legs().back(), all)};

@@ -31,7 +31,8 @@ struct Decision {
   bool inherited = false;      // from a state on: the last rule before it that left the packet alone, if one did
 };
 
-inline constexpr Leaf no_such_packet = 1;  // `out` to an address of the pod is `lo`, and only that is
+inline constexpr Leaf no_such_packet =
+    1;  // `out` to an address of the pod, unless it is bound, is `lo`, and only that is
 
 enum class Scope : std::uint8_t {
   everything,  // all that `explain` can be asked about

@@ -48,17 +48,17 @@ inline Ruleset every_word() {
   const Families both = Families::both();
 
   std::vector<Rule> rules{
-      rule(raw, "OUTPUT", {}, Jump{"ISTIO_OUTPUT_DNS"}, {"--redirect-dns", "DNS is given its conntrack zones"}),
+      rule(raw, "OUTPUT", {}, Jump{"ISTIO_OUTPUT_DNS"}),
       rule(raw, "ISTIO_OUTPUT_DNS", {udp, dports({{53, 53}}), uid(1337)}, CtZone{1}),
       rule(raw, "ISTIO_OUTPUT_DNS", {udp, sports({{15053, 15053}}), gid(1337)}, CtZone{2}),
       rule(mangle, "PREROUTING", {state(ConntrackStateMatch::invalid)}, Jump{"ISTIO_DROP"}),
       rule(mangle, "PREROUTING", {except(state(ConntrackStateMatch::new_ | ConntrackStateMatch::untracked))},
-           Jump{"ISTIO_DROP"}, {}, Family::ipv4),
-      rule(mangle, "ISTIO_DROP", {}, Verdict::drop, {"--drop-invalid", "dropped"}),
+           Jump{"ISTIO_DROP"}, Family::ipv4),
+      rule(mangle, "ISTIO_DROP", {}, Verdict::drop),
       rule(mangle, "PREROUTING", {tcp, state(ConntrackStateMatch::related | ConntrackStateMatch::established)},
            Jump{"ISTIO_DIVERT"}),
       rule(mangle, "PREROUTING", {tcp}, Jump{"ISTIO_TPROXY"}),
-      rule(mangle, "ISTIO_DIVERT", {}, SetMark{1337}, {"-t 1337", "marked"}),
+      rule(mangle, "ISTIO_DIVERT", {}, SetMark{1337}),
       rule(mangle, "ISTIO_DIVERT", {}, Verdict::accept),
       rule(mangle, "ISTIO_TPROXY", {except(to("127.0.0.1")), tcp}, Tproxy{15006, 1337, 0xffffffff}),
       rule(mangle, "ISTIO_TPROXY", {except(to("::1")), tcp}, Tproxy{15006, 1337, 0xffffffff}),
@@ -70,16 +70,16 @@ inline Ruleset every_word() {
       rule(mangle, "OUTPUT", {tcp, ConnmarkMatch{1337, 0xffffffff, false}}, Connmark::restore),
       rule(mangle, "OUTPUT", {}, Jump{"ISTIO_OUTPUT"}),
       rule(mangle, "ISTIO_OUTPUT", {ConnmarkMatch{0x5, 0xf, true}}, Verdict::return_),
-      rule(nat, "PREROUTING", {in("eth0")}, Verdict::return_, {"-c eth0", "what comes in by eth0 is left alone"}),
+      rule(nat, "PREROUTING", {in("eth0")}, Verdict::return_),
       rule(nat, "PREROUTING", {tcp}, Jump{"ISTIO_INBOUND"}),
       rule(nat, "ISTIO_INBOUND", {except(in("veth+"))}, Verdict::return_),
       rule(nat, "ISTIO_INBOUND", {tcp, dports({{15008, 15008}})}, Verdict::return_),
       rule(nat, "ISTIO_INBOUND", {tcp, dports({{15020, 15021}})}, Verdict::return_),
       rule(nat, "ISTIO_INBOUND", {tcp, except(dports({{16000, 17000}}))}, Jump{"ISTIO_IN_REDIRECT"}),
-      rule(nat, "ISTIO_IN_REDIRECT", {tcp}, Redirect{15006}, {"-z 15006", "to the proxy's inbound listener"}),
-      rule(nat, "ISTIO_REDIRECT", {tcp}, Redirect{15001}, {"-p 15001", "to the proxy's outbound listener"}),
+      rule(nat, "ISTIO_IN_REDIRECT", {tcp}, Redirect{15006}),
+      rule(nat, "ISTIO_REDIRECT", {tcp}, Redirect{15001}),
       rule(nat, "OUTPUT", {}, checks),
-      rule(nat, "OUTPUT", {tcp, sports({{1, 2}})}, checks, {}, Family::ipv6),
+      rule(nat, "OUTPUT", {tcp, sports({{1, 2}})}, checks, Family::ipv6),
       rule(nat, "ISTIO_OUTPUT", {out("lo"), from("127.0.0.6")}, Verdict::return_),
       rule(nat, "ISTIO_OUTPUT", {out("lo"), from("::6")}, Verdict::return_),
       rule(nat, "ISTIO_OUTPUT", {out("lo"), except(to("127.0.0.1")), tcp, except(dports({{15008, 15008}})), uid(1337)},
@@ -99,13 +99,13 @@ inline Ruleset every_word() {
       rule(nat, "ISTIO_OUTPUT", {except(from("10.1.2.0/25"))}, Jump{"ISTIO_REDIRECT"}),
       rule(nat, "ISTIO_OUTPUT", {except(from("172.16.0.0/16")), to("10.3.0.0/24")}, Verdict::accept),
       rule(nat, "ISTIO_OUTPUT", {from("fd00::/65"), except(to("fd01::/64"))}, Verdict::accept),
-      rule(nat, "ISTIO_OUTPUT", {ProtocolMatch{Protocol::icmp, false}}, Verdict::return_, {}, Family::ipv4),
-      rule(nat, "ISTIO_OUTPUT", {ProtocolMatch{Protocol::icmpv6, false}}, Verdict::return_, {}, Family::ipv6),
-      rule(nat, "ISTIO_OUTPUT", {udp, sports({{1000, 2000}}), dports({{53, 53}})}, Verdict::return_, {}, both),
-      rule(nat, "ISTIO_OUTPUT", {}, Jump{"ISTIO_REDIRECT"}, {"-i *", "all \"other\" outbound TCP goes to the proxy"}),
+      rule(nat, "ISTIO_OUTPUT", {ProtocolMatch{Protocol::icmp, false}}, Verdict::return_, Family::ipv4),
+      rule(nat, "ISTIO_OUTPUT", {ProtocolMatch{Protocol::icmpv6, false}}, Verdict::return_, Family::ipv6),
+      rule(nat, "ISTIO_OUTPUT", {udp, sports({{1000, 2000}}), dports({{53, 53}})}, Verdict::return_, both),
+      rule(nat, "ISTIO_OUTPUT", {}, Jump{"ISTIO_REDIRECT"}),
   };
   // Inserted: before all others.
-  rules.push_back(rule(nat, "PREROUTING", {in("tap0")}, Verdict::return_, {"-k tap0", "not inbound"}));
+  rules.push_back(rule(nat, "PREROUTING", {in("tap0")}, Verdict::return_));
   rules.back().insert_at = 1;
   return {rules};
 }

@@ -490,6 +490,17 @@ TEST(Explain, UnknownMatchesTogetherAreTriedOnceEach) {
               HasSubstr("lands on 127.0.0.1:15001"));
 }
 
+// Neighbour discovery passes the same rules; what it meets there is nothing that the packet has met.
+TEST(Explain, DoubtsOfNeighbourDiscoveryAreItsOwn) {
+  const HookPoint mangle{Hook::output, -150, ChainType::route, {}};
+  const HookPoint postrouting{Hook::postrouting, 100, ChainType::nat, {}};
+  const Nat snat{End::source, AddressRange::parse("fd01::77"), {}, "-j SNAT --to-source fd01::77"};
+  const Live rules = others({base("inet m", "out", mangle, Verdict::accept, {{{limit}, Verdict::return_}}),
+                             base("inet n", "post", postrouting, Verdict::accept, {{{limit}, snat}})});
+  EXPECT_THAT(end_beside(rules, "", "out tcp [2001:db8:9::1]:80 --uid 1000"),
+              HasSubstr("cannot know what becomes of its answers"));
+}
+
 TEST(Explain, WalksBaseChainsByPriority) {
   const auto first = [](std::int32_t priority, const char* options) {
     const HookPoint hook{Hook::output, priority, ChainType::filter, {}};

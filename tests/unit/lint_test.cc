@@ -250,6 +250,20 @@ TEST(LintManifest, LeavesProbesThatTheInjectorRewrites) {
   std::string text = web_pod;
   text.replace(text.find("ANNOTATION"), 10, "sidecar.istio.io/rewriteAppHTTPProbers");
   EXPECT_THAT(facts(text).probes, IsEmpty());
+  // Of other words than those of ParseBool, Istio takes none for true.
+  const auto word = text.find("\"true\"}}");
+  text.replace(word, 6, "\"yes\"");
+  EXPECT_EQ(facts(text).probes.size(), 2U);
+  text.replace(word, 5, "\"1\"");
+  EXPECT_THAT(facts(text).probes, IsEmpty());
+}
+
+// The kubelet asks that host, then.
+TEST(LintManifest, LeavesProbesOfOtherHosts) {
+  std::string text = web_pod;
+  const std::string port = "tcpSocket: {port: 9090";
+  text.insert(text.find(port) + port.size(), ", host: 10.99.0.1");
+  EXPECT_EQ(facts(text).probes.size(), 1U);
 }
 
 TEST(LintManifest, DoesNotFindWhatTheInjectorAdds) {

@@ -424,6 +424,28 @@ TEST(Effect, TheBackendMakesNoDifference) {
     EXPECT_TRUE(effect_of(side_of(options, BackendKind::iptables_nft), side_of(options, backend)).empty());
 }
 
+// A bound socket takes no route to lo: what it sends to the pod itself may leave it.
+TEST(Effect, BoundSocketsToThePodItselfHaveTheirRegions) {
+  Side dropping = side_of("-i *", BackendKind::iptables_nft);
+  LiveChain& chain = dropping.live.front().chains.emplace_back();
+  chain.families = Families::both();
+  chain.table = Table::filter;
+  chain.table_name = "filter";
+  chain.name = "OUTPUT";
+  chain.hook = builtin_hook(Table::filter, "OUTPUT");
+  Rule drop;
+  drop.families = Family::ipv4;
+  drop.table = Table::filter;
+  drop.chain = "OUTPUT";
+  drop.matches = {InterfaceMatch{InterfaceDirection::out, "eth0", false},
+                  AddressMatch{End::destination, {*AddressRange::parse("127.0.0.9")}, false}};
+  drop.target = Verdict::drop;
+  chain.rules.push_back({drop, {}, false, 0});
+  const auto all = effect_of(side_of("-i *", BackendKind::iptables_nft), std::move(dropping));
+  ASSERT_FALSE(all.empty());
+  EXPECT_THAT(all.front().witness, ::testing::AllOf(HasSubstr("127.0.0.9"), HasSubstr("--out-interface eth0")));
+}
+
 TEST(Effect, OneMorePortIsToldWithAPacketThatShowsIt) {
   const auto all = effect_of(side_of("-i * -b * --ip-families ipv4", BackendKind::iptables_nft),
                              side_of("-i * -b * -o 22 --ip-families ipv4", BackendKind::nftables));
@@ -607,6 +629,25 @@ TEST(ReadRules, BothSidesHaveTheInterfacesThatEitherNames) {
   };
   EXPECT_EQ(text(one), text(other));
   EXPECT_THAT(text(one), ::testing::AllOf(HasSubstr("net1"), HasSubstr("net2")));
+}
+
+// `show` has words of its own for what it does not understand.
+TEST(ReadRules, WhatShowDoesNotUnderstandIsNotKnown) {
+  const RulesText text{"show.json", R"({"chains": [{"backend": "iptables-nft", "families": ["ipv4"], "table": "filter",
+      "chain": "OUTPUT", "whose": "other", "hook": "OUTPUT", "priority": 0, "type": "filter", "policy": "accept",
+      "dormant": false, "rules": [{"number": 1, "families": ["ipv4"], "whose": "other",
+      "rule": "-A OUTPUT @nh,48,16 & 1fff ^ 0000: cmp [1: …] -j DROP"}]}],
+      "routing": {"rules": [], "routes": [], "addresses": [{"address": "::6/128", "dev": "lo"}]}})"};
+  const auto [one, other] = read_sides(text, text);
+  const Rule& rule = one.live.front().chains.front().rules.front().rule;
+  EXPECT_FALSE(is_understood(rule));
+  EXPECT_FALSE(one.live.front().chains.front().rules.front().ours);
+  const Interface* lo = one.pod.interface("lo");
+  EXPECT_TRUE(std::ranges::any_of(lo->addresses, [](const auto& own) { return own.address.text() == "::6"; }));
+  RulesText wrong = text;
+  wrong.text.replace(wrong.text.find("\"accept\""), 8, "\"DROP\"");
+  EXPECT_THAT([&] { static_cast<void>(read_sides(wrong, wrong)); },
+              ::testing::ThrowsMessage<Error>(HasSubstr("'DROP': expected accept, drop")));
 }
 
 // Rules of a file, which a person may have edited.

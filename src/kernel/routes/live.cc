@@ -169,6 +169,12 @@ std::optional<ListedRoute> network_route(const Message& message) {
       case RTA_PRIORITY:
         live.metric = host_order<std::uint32_t>(attribute);
         break;
+      case RTA_GATEWAY:
+        live.route.gateway = address_of(*family, attribute);
+        break;
+      case RTA_PREFSRC:
+        live.route.source = address_of(*family, attribute);
+        break;
       case RTA_MULTIPATH:
         if (mnl_attr_get_payload_len(attribute) >= sizeof(rtnexthop)) {
           live.device =

@@ -13,6 +13,7 @@
 #include <regex>
 
 #include "kernel/backend.h"
+#include "mesh/catalogue.h"
 #include "model/error.h"
 #include "model/iptables.h"
 #include "support/backend_test.h"
@@ -54,8 +55,9 @@ OwnerMatch gid(std::uint32_t id, bool negated = false) { return {OwnerKind::gid,
 struct Builder {
   Ruleset ruleset;
   Families families = Families::both();
-  Builder& add(Table table, const char* chain, std::vector<Match> matches, Target target, const char* flag = "") {
-    ruleset.rules.push_back({families, table, chain, std::move(matches), std::move(target), {flag, ""}, {}});
+  Builder& add(Table table, const char* chain, std::vector<Match> matches, Target target, MeshRule made_as = {}) {
+    ruleset.rules.push_back(
+        {families, table, chain, std::move(matches), std::move(target), {made_as, nullptr, {}}, {}});
     return *this;
   }
   Builder& insert(Table table, const char* chain, unsigned at, std::vector<Match> matches, Target target) {
@@ -465,7 +467,7 @@ TEST_F(LegacyTest, NamesTheExtensionThatTheKernelLacks) {
   Builder rules;
   rules.families = Family::ipv4;
   rules.add(Table::nat, "OUTPUT", {tcp}, Jump{"ISTIO_OUTPUT"})
-      .add(Table::nat, "ISTIO_OUTPUT", {uid(1337)}, Verdict::return_, "-u 1337")
+      .add(Table::nat, "ISTIO_OUTPUT", {uid(1337)}, Verdict::return_, MeshRule::proxy_return)
       .add(Table::nat, "ISTIO_OUTPUT", {tcp}, Redirect{15001});
   const auto commit_inside = [&] {
     const auto backend = open();

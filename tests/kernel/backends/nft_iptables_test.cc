@@ -185,7 +185,9 @@ TEST_F(NftIptables, CheckLeavesNothing) {
 TEST_F(NftIptables, RefusedAtTheLastRuleLeavesAllAsItWas) {
   const Namespace space;
   Ruleset rules = every_word();
-  rules.rules.push_back(rule(Table::mangle, "OUTPUT", {ProtocolMatch{}}, Redirect{15001}, {"-q 80", "wrong"}));
+  rules.rules.push_back(rule(Table::mangle, "OUTPUT", {}, Jump{"ISTIO_REDIRECT"}));
+  rules.rules.push_back(rule(Table::mangle, "ISTIO_REDIRECT", {ProtocolMatch{}}, Redirect{15001}));
+  rules.rules.back().origin.rule = MeshRule::outbound_listener;
   for (const bool before : {false, true}) {
     if (before) commit(space, {ports(1)});
     const std::string listed = list(space);
@@ -195,8 +197,8 @@ TEST_F(NftIptables, RefusedAtTheLastRuleLeavesAllAsItWas) {
         if (!check) backend.replace(backend.read(), rules);
       });
       EXPECT_EQ(error.code(), ExitCode::failed) << error.what();
-      EXPECT_THAT(error.what(), HasSubstr("'-t mangle -A OUTPUT -p tcp -j REDIRECT --to-ports 15001'"));
-      EXPECT_THAT(error.what(), HasSubstr("target 'REDIRECT', from -q 80"));
+      EXPECT_THAT(error.what(), HasSubstr("'-t mangle -A ISTIO_REDIRECT -p tcp -j REDIRECT --to-ports 15001'"));
+      EXPECT_THAT(error.what(), HasSubstr("target 'REDIRECT', from -p 15001"));
       EXPECT_EQ(list(space), listed);
     }
   }

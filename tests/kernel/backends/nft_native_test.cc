@@ -50,9 +50,8 @@ std::vector<Rule> excluded(int count, int step) {
         Family::ipv4,
         {10, static_cast<std::uint8_t>(n >> 16), static_cast<std::uint8_t>(n >> 8), static_cast<std::uint8_t>(n)}};
     const AddressRange one = AddressRange::single(address);
-    rules.push_back(rule(
-        Table::nat, "ISTIO_OUTPUT", {AddressMatch{End::destination, {one}, false}}, Verdict::return_,
-        {"-x " + one.text(), "outbound to " + one.text() + " bypasses the proxy", MeshRule::outbound_excluded_range}));
+    rules.push_back(rule(Table::nat, "ISTIO_OUTPUT", {AddressMatch{End::destination, {one}, false}}, Verdict::return_));
+    rules.back().origin.rule = MeshRule::outbound_excluded_range;
   }
   return rules;
 }
@@ -63,8 +62,7 @@ Ruleset excluded_ports(int first, int step) {
   for (int n = first; n <= 65535; n += step) {
     const auto port = static_cast<std::uint16_t>(n);
     rules.push_back(rule(Table::nat, "ISTIO_OUTPUT",
-                         {ProtocolMatch{}, PortMatch{End::destination, {{port, port}}, false}}, Verdict::return_,
-                         {fmt::format("-o {}", port), fmt::format("outbound to port {} bypasses the proxy", port)}));
+                         {ProtocolMatch{}, PortMatch{End::destination, {{port, port}}, false}}, Verdict::return_));
   }
   return {rules};
 }
@@ -190,7 +188,9 @@ TEST_F(NftNative, CheckLeavesNothing) {
 TEST_F(NftNative, RefusedAtTheLastRuleLeavesAllAsItWas) {
   const Namespace space;
   Ruleset rules = every_word();
-  rules.rules.push_back(rule(Table::mangle, "OUTPUT", {ProtocolMatch{}}, Redirect{15001}, {"-q 80", "wrong"}));
+  rules.rules.push_back(rule(Table::mangle, "OUTPUT", {}, Jump{"ISTIO_REDIRECT"}));
+  rules.rules.push_back(rule(Table::mangle, "ISTIO_REDIRECT", {ProtocolMatch{}}, Redirect{15001}));
+  rules.rules.back().origin.rule = MeshRule::outbound_listener;
   for (const bool before : {false, true}) {
     if (before) commit(space, {excluded(1, 1)});
     const std::string listed = list(space);
@@ -200,10 +200,10 @@ TEST_F(NftNative, RefusedAtTheLastRuleLeavesAllAsItWas) {
         if (!check) backend.replace(backend.read(), rules);
       });
       EXPECT_EQ(error.code(), ExitCode::kernel_lacks) << error.what();
-      EXPECT_STREQ(
-          error.what(),
-          "nftables: the kernel lacks something for the rule '-t mangle -A OUTPUT -p tcp -j REDIRECT --to-ports "
-          "15001' (IPv4 and IPv6): expression 'redir', from -q 80: Operation not supported (EOPNOTSUPP)");
+      EXPECT_STREQ(error.what(),
+                   "nftables: the kernel lacks something for the rule '-t mangle -A ISTIO_REDIRECT -p tcp -j REDIRECT "
+                   "--to-ports "
+                   "15001' (IPv4 and IPv6): expression 'redir', from -p 15001: Operation not supported (EOPNOTSUPP)");
       EXPECT_EQ(error.hint(), "load it on the node: modprobe -a nft_redir (CONFIG_NFT_REDIR)");
       EXPECT_EQ(list(space), listed);
     }
@@ -268,8 +268,8 @@ TEST_F(NftNative, ManyIds) {
     std::vector<Rule> rules{rule(Table::nat, "OUTPUT", {}, Jump{"ISTIO_OUTPUT"})};
     for (std::uint32_t i = 0; i < 100; ++i) {
       const std::uint32_t id = 1 + i * static_cast<std::uint32_t>(step);
-      rules.push_back(rule(Table::nat, "ISTIO_OUTPUT", {OwnerMatch{OwnerKind::uid, {{id, id}}, false}},
-                           Verdict::return_, {fmt::format("-u {}", id), "the proxy's own"}));
+      rules.push_back(
+          rule(Table::nat, "ISTIO_OUTPUT", {OwnerMatch{OwnerKind::uid, {{id, id}}, false}}, Verdict::return_));
     }
     const Namespace by_script;
     by_script.must({"nft", "-f", "-"}, nft_script({rules}));

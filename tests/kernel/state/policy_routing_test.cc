@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Policy rules and routes of others beside those that TPROXY needs: what stands for ours is left alone, what can be
 // mended is, and what takes marked packets away is named.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "support/listing.h"
@@ -44,6 +45,25 @@ struct PolicyRouting : KernelTest {
   }
   void apply() const { ASSERT_EQ(run("apply").exit_code, 0); }
 };
+
+// The source that the kernel chooses: of the route, or the first address in the gateway's network, or the first one.
+TEST_F(PolicyRouting, TheSourceIsTheKernels) {
+  shell(
+      "ip addr add 10.9.0.5/24 dev eth0; ip addr add 10.9.0.7/24 dev eth0; ip route add 10.77.0.0/16 dev eth0;"
+      "ip route add 10.78.0.0/16 via 10.9.0.1; ip route add 10.79.0.0/16 via 10.9.0.1 src 10.1.0.2;"
+      "ip -6 addr add fd00:9::5/64 dev eth0 nodad; ip -6 route add fd00:79::/64 dev eth0 src fd00:9::5");
+  for (const char* destination :
+       {"198.51.100.1", "10.9.0.77", "10.9.0.7", "10.77.1.1", "10.78.1.1", "10.79.1.1", "127.0.0.9", "fd00:79::1"}) {
+    const std::string to =
+        std::string(destination).find(':') == std::string::npos ? destination : fmt::format("[{}]", destination);
+    const std::string answer = pod.ns().must({"ip", "route", "get", destination});
+    const auto src = answer.find(" src ") + 5;
+    const std::string source = answer.substr(src, answer.find(' ', src) - src);
+    const std::string said =
+        pod.ns().program({program_under_test(), "explain", "out", "tcp", to + ":80", "--json"}).out;
+    EXPECT_THAT(said, HasSubstr(fmt::format("\"address\": \"{}\"", source))) << answer;
+  }
+}
 
 TEST_F(PolicyRouting, AnEqualRuleOfSomebodyElseStandsForOurs) {
   apply();

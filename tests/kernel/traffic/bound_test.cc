@@ -101,6 +101,53 @@ TEST_P(Bound, AnOwnAddressIsReachedByItsInterfaceAlone) {
   expect_redirected(Place::guest);
 }
 
+// Answers come in by the interface that has their destination.
+TEST_P(Bound, FromAnAddressOfAnotherInterfaceThereIsNoAnswer) {
+  const Endpoint second(at().pod_second, 0);
+  const std::string from = second.address.text();
+  std::vector<std::string> words{
+      program_under_test(), "explain", "out", "tcp", pod(8080).text(), "--uid", "1000", "--gid", "1000",
+      "--out-interface",    "eth0"};
+  const std::string without = pod_->ns().program(words).out;
+  EXPECT_THAT(without, HasSubstr("lands on " + pod(8080).text()));
+  EXPECT_THAT(without, ::testing::Not(HasSubstr("answers are lost")));
+  words.insert(words.end(), {"--from", from});
+  EXPECT_THAT(pod_->ns().program(words).out, HasSubstr("answers are lost: they do not come in by eth0"));
+  Request request;
+  request.to = pod(8080);
+  request.interface = "eth0";
+  request.from = second;
+  request.patience = std::chrono::milliseconds(300);
+  EXPECT_EQ(pod_->connect(as_app, request), landed(Role::no_answer));
+}
+
+TEST_P(Bound, OnlyIPv4IsSentByLo) {
+  if (family() == Family::ipv6) {
+    EXPECT_THAT(explained("lo", pod(8080)), HasSubstr("never sent: no route to"));
+    EXPECT_EQ(send_bound("lo", pod(8080)), ENETUNREACH);
+    return;
+  }
+  std::vector<std::string> words{program_under_test(),
+                                 "explain",
+                                 "out",
+                                 "tcp",
+                                 pod(8080).text(),
+                                 "--uid",
+                                 "1000",
+                                 "--gid",
+                                 "1000",
+                                 "--out-interface",
+                                 "lo",
+                                 "--from",
+                                 loopback(0).address.text()};
+  EXPECT_THAT(pod_->ns().program(words).out, HasSubstr("lands on " + pod(8080).text()));
+  Request request;
+  request.to = pod(8080);
+  request.interface = "lo";
+  request.from = loopback(0);
+  EXPECT_EQ(pod_->connect(as_app, request), landed(Role::app, local(pod(8080))));
+}
+
 TEST_P(Bound, OnlyIPv4IsSentWithoutARouteOfTheInterface) {
   ip(pod_->ns(), fmt::format("route del default via {} dev net1\nroute add unreachable {} metric 5\n", at().guest,
                              at().service_range));
