@@ -195,13 +195,27 @@ std::optional<Address> near(const Interface& interface, const std::optional<Addr
   return first;
 }
 
+// An IPv6 address of lo that is none of loopback's.
+std::optional<Address> of_lo(const PodView& pod) {
+  const Interface* lo = pod.interface("lo");
+  if (lo == nullptr) return {};
+  for (const InterfaceAddress& own : lo->addresses) {
+    if (own.address.family == Family::ipv6 && !own.address.is_loopback()) return own.address;
+  }
+  return {};
+}
+
 }  // namespace
 
 std::optional<Address> source_for(const PodView& pod, const Route& route, const Address& destination,
                                   Observer* observer) {
   if (route.route != nullptr && route.route->source) return route.route->source;
-  if (route.kind == Route::Kind::by_rule) return destination;  // a local route without prefsrc (ip_route_output_key)
   const bool ipv4 = destination.family == Family::ipv4;
+  if (route.kind == Route::Kind::by_rule) {  // a local route without prefsrc: in IPv4 as ip_route_output_key says,
+    if (ipv4) return destination;
+    const auto own = of_lo(pod);  // in IPv6 an address of its device, lo, rather than of another one (RFC 6724, rule 5)
+    return own ? own : destination;
+  }
   if (route.kind == Route::Kind::local) {
     // To an address of its own, itself, or in IPv4 the first one of its network; of the rest of 127.0.0.0/8, 127.0.0.1.
     for (const Interface& interface : pod.interfaces) {

@@ -370,7 +370,21 @@ class RuleWalk {
   }
 
   // nf_tables' tproxy sets no verdict, but is written with the mark and accept after it.
-  std::optional<Ended> apply(const Tproxy& tproxy, const LiveChain&, const LiveRule&, std::size_t place) {
+  // An answer of tcp to the socket that opened the connection, which TPROXY finds: with an address of the pod it is an
+  // ordinary one (nf_tproxy_sk_is_transparent).
+  [[nodiscard]] bool is_for_ordinary_socket() const {
+    return packet_.now.state == ConnectionState::reply && packet_.now.protocol == Protocol::tcp &&
+           !packet_.connection.source && is_local(pod_, packet_.now.destination.address, packet_.now.observer);
+  }
+
+  std::optional<Ended> apply(const Tproxy& tproxy, const LiveChain&, const LiveRule& entry, std::size_t place) {
+    if (is_for_ordinary_socket()) {
+      if (live_.backend == BackendKind::nftables && !entry.ours) {  // nft_tproxy breaks off, as if it did not match
+        say(place, Step::Kind::matched, "no effect: the socket of the connection is not transparent");
+        return {};
+      }
+      return dropped(place, "dropped: the socket of the connection is not transparent");
+    }
     captured_by(place);
     packet_.transparent = tproxy.port;
     packet_.now.mark = (packet_.now.mark & ~tproxy.mask) ^ tproxy.mark;

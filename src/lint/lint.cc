@@ -71,10 +71,10 @@ void add_if_captured(Findings& all, Regions& regions, Regions::Node root, const 
 Findings captured_ports_of_proxy(Regions& regions, Regions::Node root, const PodView& pod, const Proxy& proxy) {
   Findings all;
   for (const std::uint16_t port : ports_of_proxy) {
-    add_if_captured(
-        all, regions, root, pod, proxy,
-        {port, Code::proxy_port_captured, fmt::format("inbound tcp to port {}{}", port, name_of(port)),
-         "the proxy answers there itself, without its inbound listener", fmt::format("add {} to -d", port)});
+    add_if_captured(all, regions, root, pod, proxy,
+                    {port, Code::proxy_port_captured, fmt::format("inbound tcp to port {}{}", port, name_of(port)),
+                     "the proxy answers there itself, without its inbound listener",
+                     fmt::format("add {0} to -d; where -b is a list, leave {0} out of that", port)});
   }
   return all;
 }

@@ -490,6 +490,23 @@ TEST(Explain, UnknownMatchesTogetherAreTriedOnceEach) {
               HasSubstr("lands on 127.0.0.1:15001"));
 }
 
+// Of a local route by a mark, IPv6 takes an address of lo: the one that TPROXY's rules return.
+TEST(Explain, AMarkedIPv6SocketHasTheAddressOfLo) {
+  EXPECT_THAT(
+      end_beside(others({}), "-m TPROXY -i * -b * --dual-stack", "out tcp [2001:db8:9::1]:8080 --uid 1337 --mark 1337"),
+      HasSubstr("lands on [2001:db8:9::1]:8080"));
+}
+
+// TPROXY finds the socket that opened the connection; the native statement then does nothing.
+TEST(Explain, TproxyDropsAnswersToOrdinarySockets) {
+  const HookPoint mangle{Hook::prerouting, -150, ChainType::filter, {}};
+  const ProtocolMatch of_tcp{Protocol::tcp, false};
+  Live rules = others({base("inet m", "pre", mangle, Verdict::accept, {{{of_tcp}, Tproxy{15006, 1, 0xffffffff}}})});
+  EXPECT_THAT(end_beside(rules, "", a_service), ::testing::Not(HasSubstr("its answers are lost")));
+  rules.backend = BackendKind::iptables_legacy;
+  EXPECT_THAT(end_beside(rules, "", a_service), HasSubstr("its answers are lost: dropped: by rule 1 of"));
+}
+
 // Neighbour discovery passes the same rules; what it meets there is nothing that the packet has met.
 TEST(Explain, DoubtsOfNeighbourDiscoveryAreItsOwn) {
   const HookPoint mangle{Hook::output, -150, ChainType::route, {}};

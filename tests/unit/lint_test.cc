@@ -91,7 +91,7 @@ TEST(LintOptions, SaysWhyWithAPacketThatShowsIt) {
 TEST(LintOptions, FindsPortsOfTheProxyThatAreCaptured) {
   const Findings found = of_options("-i * -b * -d 15020");
   EXPECT_THAT(words(found), ElementsAre(HasSubstr("ST006 inbound tcp to port 15021"), HasSubstr("port 15090")));
-  EXPECT_EQ(found[0].remedy, "add 15021 to -d");
+  EXPECT_EQ(found[0].remedy, "add 15021 to -d; where -b is a list, leave 15021 out of that");
   EXPECT_THAT(words(of_options("-i * -b 80,15021")), ElementsAre(HasSubstr("ST006 inbound tcp to port 15021")));
 }
 
