@@ -149,7 +149,9 @@ std::string why(const Line& line) {
     const auto same = std::ranges::find(asked, reason.option, &Reason::option);
     if (same == asked.end()) {
       asked.push_back(reason);
-    } else if (same->flag != reason.flag) {
+    } else if (same->values.empty()) {
+      *same = reason;
+    } else if (!reason.values.empty() && same->flag != reason.flag) {
       same->flag += "," + reason.values;
     }
   }
