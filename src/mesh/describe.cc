@@ -2,6 +2,7 @@
 #include "mesh/describe.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>
@@ -18,25 +19,29 @@ namespace {
 // Istio's nftables tables name their chains istio-output-dns where iptables has ISTIO_OUTPUT_DNS.
 bool is_istio_nftables(std::string_view chain) { return chain.starts_with("istio-"); }
 
-std::string in_iptables_names(std::string chain) {
-  if (!is_istio_nftables(chain)) return chain;
-  std::ranges::transform(chain, chain.begin(),
-                         [](char c) { return c == '-' ? '_' : static_cast<char>(std::toupper(c)); });
-  return chain;
+std::string renamed(std::string chain) {
+  return is_istio_nftables(chain) ? in_iptables_names(std::move(chain)) : chain;
 }
 
-Rule in_iptables_names(Rule rule) {
-  rule.chain = in_iptables_names(std::move(rule.chain));
-  if (auto* jump = std::get_if<Jump>(&rule.target)) jump->chain = in_iptables_names(std::move(jump->chain));
+Rule renamed(Rule rule) {
+  rule.chain = renamed(std::move(rule.chain));
+  if (auto* jump = std::get_if<Jump>(&rule.target)) jump->chain = renamed(std::move(jump->chain));
   return rule;
 }
 
 }  // namespace
 
+std::string in_iptables_names(std::string chain) {
+  std::ranges::transform(chain, chain.begin(), [](char c) {
+    return c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  });
+  return chain;
+}
+
 Reason describe(const Rule& rule) {
   Reason reason = reason_of(rule);
   if (reason.rule == MeshRule::none && rule.table != Table::other) {
-    const Rule named = in_iptables_names(rule);
+    const Rule named = renamed(rule);
     if (const Row* row = row_of(named)) reason = reason_of(*row, named);
   }
   for (std::string* text : {&reason.option, &reason.values, &reason.flag, &reason.sentence}) *text = printable(*text);
@@ -52,29 +57,34 @@ bool is_of_istio(const Rule& rule) {
     if (row != nullptr) last = row;
     return row != nullptr;
   };
-  return is_istio_nftables(rule.chain) || is_builtin(rule.chain) ? known(in_iptables_names(rule)) : known(rule);
+  return is_istio_nftables(rule.chain) || is_builtin(rule.chain) ? known(renamed(rule)) : known(rule);
 }
 
 bool is_istio_chain(std::string_view chain) {
   return !is_builtin(chain) && std::ranges::find(catalogue(), chain, &Row::chain) != catalogue().end();
 }
 
-std::string short_words(const Rule& rule) {
+std::vector<std::string> short_matches(const Rule& rule) {
   const auto shorten = [](auto& values) -> std::size_t {
     if (values.size() <= shown_of_list) return 0;
     const std::size_t more = values.size() - shown_of_list;
     values.resize(shown_of_list);
     return more;
   };
-  std::string text;
+  std::vector<std::string> texts;
   for (Match match : rule.matches) {
     std::size_t more = 0;
     if (auto* m = std::get_if<AddressMatch>(&match)) more = shorten(m->ranges);
     if (auto* m = std::get_if<PortMatch>(&match)) more = shorten(m->ports);
     if (auto* m = std::get_if<OwnerMatch>(&match)) more = shorten(m->ids);
-    text += (text.empty() ? "" : " ") + iptables_words(match);
-    if (more > 0) text += fmt::format(",...(+{})", more);
+    texts.push_back(iptables_words(match));
+    if (more > 0) texts.back() += fmt::format(",...(+{})", more);
   }
+  return texts;
+}
+
+std::string short_words(const Rule& rule) {
+  const std::string text = fmt::format("{}", fmt::join(short_matches(rule), " "));
   const std::string target = iptables_words(rule.target);
   if (target.empty()) return text;
   return text.empty() ? target : text + " " + target;

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "mesh/catalogue.h"
 #include "model/live.h"
@@ -14,8 +15,13 @@ namespace sidetrack {
 // are recognised by their shape: those of Istio, of all versions, and of Sidetrack. Empty if the shape is not known.
 [[nodiscard]] Reason describe(const Rule& rule);
 
-// The rule in the words of `iptables -S`, without `-A CHAIN`; of long lists the first values and their number.
+// The rule in the words of `iptables -S`, without `-A CHAIN`; of long lists the first values and their number. Its
+// matches alone, one by one.
 [[nodiscard]] std::string short_words(const Rule& rule);
+[[nodiscard]] std::vector<std::string> short_matches(const Rule& rule);
+
+// What a chain of Istio's nftables tables, "istio-output-dns" or "output", is called in iptables: "ISTIO_OUTPUT_DNS".
+[[nodiscard]] std::string in_iptables_names(std::string chain);
 
 // Which program makes such a chain or rule.
 enum class Maker : std::uint8_t {

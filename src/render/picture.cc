@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // The chains and jumps as a graph: for GitHub (mermaid) and for graphviz (dot).
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>
@@ -29,7 +30,8 @@ struct Node {
 struct Edge {
   std::string from;
   std::string to;
-  std::vector<std::string> lines;  // of the label: the rules that lead this way
+  std::string group{};             // of the node that it comes from
+  std::vector<Condition> rules{};  // of the label: the rules that lead this way
   bool onward = false;             // the kernel goes on to the next table
 };
 
@@ -55,15 +57,16 @@ class Graph {
       if (chain.name == hook) bases.push_back(&chain);
     }
     if (bases.empty()) return;
-    edge(add(begin), id(*bases.front()), "");
+    edge(add(begin), "", id(*bases.front()), {});
     for (std::size_t i = 0; i < bases.size(); ++i) {
       const bool last = i + 1 == bases.size();
       onward_ = last ? end : Node{id(*bases[i + 1]), "", Node::Shape::chain, ""};
       visit(*bases[i]);
-      edge(id(*bases[i]), onward(), "the rest", !last);
+      edge(id(*bases[i]), table(*bases[i]), onward(), {"the rest"}, !last);
     }
   }
 
+  static std::string table(const Chain& chain) { return std::string(name(chain.table)); }
   static std::string id(const Chain& chain) { return fmt::format("{}_{}", name(chain.table), chain.name); }
 
   std::string add(const Node& node) {
@@ -73,18 +76,19 @@ class Graph {
   // Where a packet goes that this table leaves alone: to the next table, or on its way.
   std::string onward() { return onward_.label.empty() ? onward_.id : add(onward_); }
 
-  void edge(const std::string& from, const std::string& to, const std::string& line, bool onward = false) {
+  void edge(const std::string& from, const std::string& group, const std::string& to, const Condition& rule,
+            bool onward = false) {
     const auto found = std::ranges::find_if(edges, [&](const Edge& e) { return e.from == from && e.to == to; });
-    Edge& it = found != edges.end() ? *found : edges.emplace_back(Edge{from, to, {}, false});
+    Edge& it = found != edges.end() ? *found : edges.emplace_back(Edge{from, to, group});
     it.onward |= onward;
-    if (!line.empty() && std::ranges::find(it.lines, line) == it.lines.end()) it.lines.push_back(line);
+    if (!rule.empty() && std::ranges::find(it.rules, rule) == it.rules.end()) it.rules.push_back(rule);
   }
 
   void visit(const Chain& chain) {
     if (!seen_.insert(id(chain)).second) return;
-    nodes.push_back({id(chain), chain.name, Node::Shape::chain, std::string(name(chain.table))});
+    nodes.push_back({id(chain), chain.name, Node::Shape::chain, table(chain)});
     for (const Rule* rule : chain.rules) {
-      edge(id(chain), target(chain, *rule), condition(*rule, rule == chain.rules.front()));
+      edge(id(chain), table(chain), target(chain, *rule), condition(*rule, rule == chain.rules.front()));
     }
     for (const Rule* rule : chain.rules) {
       if (const auto* jump = std::get_if<Jump>(&rule->target)) visit(called(chain, *jump));
@@ -111,7 +115,7 @@ class Graph {
     std::string unique = fmt::format("{}_{}", id(chain), words);
     std::ranges::replace_if(
         unique, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
-    return add({unique, words, Node::Shape::action, std::string(name(chain.table))});
+    return add({unique, words, Node::Shape::action, table(chain)});
   }
 
   std::string listener(std::uint16_t port) {
@@ -171,14 +175,16 @@ std::string mermaid_node(const Node& node) {
 constexpr std::size_t widest_label = 16;
 constexpr std::size_t widest_line = 36;
 
+std::string in_one_line(const Condition& rule) { return fmt::format("{}", fmt::join(rule, " ")); }
+
 bool has_long_label(const Edge& edge) {
-  return edge.lines.size() > 1 || (!edge.lines.empty() && edge.lines.front().size() > widest_label);
+  return edge.rules.size() > 1 || (!edge.rules.empty() && in_one_line(edge.rules.front()).size() > widest_label);
 }
 
 std::string mermaid_rules(const Edge& edge, std::size_t number) {
   std::string text;
-  for (const std::string& rule : edge.lines) {
-    const char* bullet = edge.lines.size() > 1 ? "• " : "";
+  for (const Condition& rule : edge.rules) {
+    const char* bullet = edge.rules.size() > 1 ? "• " : "";
     for (const std::string& line : broken(rule, widest_line)) {
       text += (text.empty() ? "" : "<br/>") + std::string(bullet) + mermaid_text(line);
       bullet = "";
@@ -189,9 +195,9 @@ std::string mermaid_rules(const Edge& edge, std::size_t number) {
 
 std::string mermaid_edge(const Edge& edge, std::size_t number) {
   const char* arrow = edge.onward ? "-.->" : "-->";
-  if (edge.lines.empty()) return fmt::format("  {} {} {}\n", edge.from, arrow, edge.to);
+  if (edge.rules.empty()) return fmt::format("  {} {} {}\n", edge.from, arrow, edge.to);
   if (has_long_label(edge)) return fmt::format("  {} --- rules_{} {} {}\n", edge.from, number, arrow, edge.to);
-  return fmt::format("  {} {}|\"{}\"| {}\n", edge.from, arrow, mermaid_text(edge.lines.front()), edge.to);
+  return fmt::format("  {} {}|\"{}\"| {}\n", edge.from, arrow, mermaid_text(in_one_line(edge.rules.front())), edge.to);
 }
 
 // ---- dot
@@ -206,7 +212,7 @@ std::string dot_node(const Node& node) {
 
 std::string dot_edge(const Edge& edge) {
   std::string label;
-  for (const std::string& line : edge.lines) label += dot_text(line) + "\\l";  // \l: to the left
+  for (const Condition& rule : edge.rules) label += dot_text(in_one_line(rule)) + "\\l";  // \l: to the left
   std::string attributes = fmt::format("label=\"{}\"", label);
   if (edge.onward) attributes += ", style=dashed";
   return fmt::format("  \"{}\" -> \"{}\" [{}];\n", edge.from, edge.to, attributes);
@@ -272,33 +278,21 @@ Ruleset of_families(const Ruleset& ruleset, Families families) {
   return fold(result);
 }
 
-std::string condition(const Rule& rule, bool first) {
-  Rule bare = rule;
-  bare.target = Continue{};
-  std::string words = short_words(bare);
-  if (words.empty()) words = first ? "everything" : "everything else";
-  return std::holds_alternative<Tproxy>(rule.target) ? words + " (TPROXY)" : words;
+Condition condition(const Rule& rule, bool first) {
+  Condition matches = short_matches(rule);
+  if (matches.empty()) matches.emplace_back(first ? "everything" : "everything else");
+  if (std::holds_alternative<Tproxy>(rule.target)) matches.emplace_back("(TPROXY)");
+  return matches;
 }
 
-std::vector<std::string> broken(const std::string& condition, std::size_t width) {
-  const auto begins_match = [&](std::size_t at) {
-    const std::size_t dash = condition.compare(at, 2, "! ") == 0 ? at + 2 : at;
-    return condition.compare(dash, 1, "-") == 0 && condition.compare(dash, 2, "--") != 0;
-  };
+std::vector<std::string> broken(const Condition& condition, std::size_t width) {
   std::vector<std::string> lines;
-  for (std::size_t begin = 0; begin < condition.size();) {
-    std::size_t end = condition.find(' ', begin + 1);
-    while (end != std::string::npos && (condition[end - 1] == '!' || !begins_match(end + 1))) {
-      end = condition.find(' ', end + 1);
-    }
-    end = std::min(end, condition.size());
-    const std::string match = condition.substr(begin, end - begin);
+  for (const std::string& match : condition) {
     if (!lines.empty() && lines.back().size() + 1 + match.size() <= width) {
       lines.back() += " " + match;
     } else {
       lines.push_back(match);
     }
-    begin = end + 1;
   }
   return lines;
 }
@@ -324,8 +318,7 @@ std::string mermaid(const Ruleset& ruleset, Families families) {
       if (node.group == group) text += "    " + mermaid_node(node);
     }
     for (std::size_t i = 0; i < graph.edges.size(); ++i) {
-      const bool here = graph.edges[i].from.starts_with(group + "_");
-      if (here && has_long_label(graph.edges[i])) text += mermaid_rules(graph.edges[i], i);
+      if (graph.edges[i].group == group && has_long_label(graph.edges[i])) text += mermaid_rules(graph.edges[i], i);
     }
     text += "  end\n";
   }

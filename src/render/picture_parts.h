@@ -28,12 +28,12 @@ enum class Fate : std::uint8_t { onward, proxy, call, change, drop };
 // The rules of these families, folded as the backend nftables programs them.
 [[nodiscard]] Ruleset of_families(const Ruleset& ruleset, Families families);
 
-// The matches of a rule in iptables' words; of a rule without any "everything", or after others "everything else".
-[[nodiscard]] std::string condition(const Rule& rule, bool first);
-
-// A condition as lines of at most `width` characters, where it has that many, broken only before a match: "-p tcp" or
-// "! -d 10.0.0.0/8".
-[[nodiscard]] std::vector<std::string> broken(const std::string& condition, std::size_t width);
+// The matches of a rule, each in iptables' words: "-p tcp", "! -d 10.0.0.0/8"; of a rule without any "everything", or
+// after others "everything else".
+using Condition = std::vector<std::string>;
+[[nodiscard]] Condition condition(const Rule& rule, bool first);
+// As lines of at most `width` characters, where a match is no longer.
+[[nodiscard]] std::vector<std::string> broken(const Condition& condition, std::size_t width);
 
 // What a rule does that decides nothing, in iptables' words: "MARK --set-mark 1337"
 [[nodiscard]] std::string action_label(const Target& target);

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "lint/lint.h"
 #include "model/error.h"
@@ -315,7 +318,7 @@ Decision decided(const Request& request, const Survey& survey) {
 // said of an attempt that was begun anew, for instance what it committed, is part of the error if the next one fails.
 template <typename Act>
 void until_undisturbed(const Request& request, Kernel& kernel, Act act) {
-  std::string before;
+  std::vector<std::string> before;
   for (int attempt = 1;; ++attempt) {
     try {
       const Survey survey = kernel.survey();
@@ -325,11 +328,11 @@ void until_undisturbed(const Request& request, Kernel& kernel, Act act) {
       } catch (const Error& error) {
         if (error.code() != ExitCode::busy || attempt == attempts) throw;
         const std::string what = error.what();
-        if (before.find(what) == before.npos) before += (before.empty() ? "" : "; ") + what;
+        if (std::ranges::find(before, what) == before.end()) before.push_back(what);
       }
     } catch (const Error& error) {
-      if (before.empty() || before == error.what()) throw;
-      throw with(error, "restarted after: " + before);
+      if (before.empty() || (before.size() == 1 && before.front() == error.what())) throw;
+      throw with(error, fmt::format("restarted after: {}", fmt::join(before, "; ")));
     }
   }
 }

@@ -39,7 +39,7 @@ flowchart LR
     nat_ISTIO_REDIRECT["ISTIO_REDIRECT"]
     rules_2["• -p tcp --dport 15008<br/>• -p tcp<br/>-m multiport --dports 15020,15021,15090"]:::rules
     rules_8["• -o lo -s 127.0.0.6/32<br/>• -o lo -m owner ! --uid-owner 1337<br/>• -m owner --uid-owner 1337<br/>• -o lo -m owner ! --gid-owner 1337<br/>• -m owner --gid-owner 1337<br/>• -d 127.0.0.1/32"]:::rules
-    rules_9["• -o lo ! -d 127.0.0.1/32<br/>-p tcp ! --dport 15008<br/>-m owner --uid-owner 1337<br/>• -o lo ! -d 127.0.0.1/32<br/>-p tcp ! --dport 15008<br/>-m owner --gid-owner 1337"]:::rules
+    rules_9["• -o lo ! -d 127.0.0.1/32 -p tcp<br/>! --dport 15008<br/>-m owner --uid-owner 1337<br/>• -o lo ! -d 127.0.0.1/32 -p tcp<br/>! --dport 15008<br/>-m owner --gid-owner 1337"]:::rules
   end
   in --> nat_PREROUTING
   nat_PREROUTING -->|"-p tcp"| nat_ISTIO_INBOUND

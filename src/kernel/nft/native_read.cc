@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 
 #include "kernel/nft/fields.h"
 #include "kernel/nft/kernel_table.h"
 #include "kernel/nft/rule_reader.h"
+#include "mesh/describe.h"
 #include "mesh/ownership.h"
 #include "model/reach.h"
 
@@ -56,10 +56,8 @@ bool is_of_sidecar(const KernelTable& table, const KernelChain& chain, Table in)
     const std::string prefix = prefix_of(table, in);
     if (!name_of.starts_with(prefix)) return false;
     name_of.erase(0, prefix.size());
-  } else {  // istio-output-dns, output
-    std::ranges::transform(name_of, name_of.begin(), [](char c) {
-      return c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-    });
+  } else {
+    name_of = in_iptables_names(std::move(name_of));
   }
   return is_builtin(name_of) || is_istio_chain(name_of);
 }
