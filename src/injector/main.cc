@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "injector/certificate.h"
@@ -21,7 +22,6 @@
 #include "manifest/arguments.h"
 #include "model/error.h"
 #include "model/printable.h"
-#include "system/file.h"
 #include "system/folder_watch.h"
 
 namespace sidetrack::injector {
@@ -75,28 +75,17 @@ std::string absolute(const std::string& path) {
 
 std::string folder(const std::string& path) { return path.substr(0, std::max<std::size_t>(path.rfind('/'), 1)); }
 
-// What the files hold now; a Secret's are links, which are turned to other files.
-std::string contents(const CertificateFiles& files) {
-  std::string text;
-  for (const std::string& file : {files.certificate, files.key}) {
-    const host::FileText read = host::read_file(-1, file);
-    if (!read.text) throw Error(ExitCode::usage, fmt::format("{}: cannot be read: {}", excerpt(file), read.problem));
-    text += *read.text;
-  }
-  return text;
-}
-
 // Serves new connections with the certificate as it is, until SIGTERM or SIGINT.
-void keep_certificate(FolderWatch& watch, Server& server, const CertificateFiles& files, std::string known) {
+void keep_certificate(FolderWatch& watch, Server& server, const CertificateFiles& files, CertificateTexts known) {
   const std::vector<std::string> folders{folder(files.certificate), folder(files.key)};
   std::string problem;
   while (true) {
     try {
       do {
         watch.arm(folders);
-        std::string now = contents(files);
+        CertificateTexts now = read(files);
         if (now == known) continue;
-        server.use(load(files));
+        server.use(load(now, files));
         known = std::move(now);
         info("the certificate was changed, and is used from now on");
       } while (watch.arm(folders));
@@ -116,9 +105,9 @@ void serve(const Options& options) {
   Service service(manifest::read_template(manifest::read_documents(options.injected), warnings), helm_values(options));
   for (const std::string& warning : warnings) warn(warning);
   const CertificateFiles files{absolute(options.files.certificate), absolute(options.files.key)};
-  const std::string known = contents(files);
+  CertificateTexts known = read(files);
   const Endpoint where = endpoint(options.listen);
-  Server server(service, where.address, where.port, load(files));
+  Server server(service, where.address, where.port, load(known, files));
   FolderWatch watch({SIGHUP});  // before the other thread is there: it holds the signals in both
   info(fmt::format("sidetrack-injector {} listens on {} port {}", version, where.address, server.port()));
   std::thread serving([&] {
@@ -129,7 +118,7 @@ void serve(const Options& options) {
       std::_Exit(static_cast<int>(ExitCode::failed));
     }
   });
-  keep_certificate(watch, server, files, known);
+  keep_certificate(watch, server, files, std::move(known));
   info("shutting down: open requests are answered, and new ones until the end");
   server.drain();
   serving.join();

@@ -477,7 +477,7 @@ def ends(injector, context):
     idle = raw(injector, context)
     idle.sendall(request(review().encode()[:50], len(review())))
     injector.process.send_signal(signal.SIGTERM)
-    injector.said("ending")
+    injector.said("shutting down")
     before = served[0]
     idle.sendall(review().encode()[50:])
     answer = idle.recv(65536)
@@ -518,7 +518,7 @@ def usage():
     good = ["--cert", path("first.crt"), "--key", path("first.key"), "--template", path("proxy.yaml"), "--listen", "127.0.0.1:0"]
     for what, options, expected in (
             ("no options", [], "--cert"),
-            ("another's key", good + ["--key", path("second.key")], "second.key: key values mismatch"),
+            ("another's key", good + ["--key", path("second.key")], "second.key: expected the private key of the certificate, PEM: key values mismatch"),
             ("no certificate", good + ["--cert", path("none")], "none: cannot be read"),
             ("a template that is none", good + ["--template", path("first.crt")], "first.crt"),
             ("no address", good + ["--listen", "nowhere"], "--listen: 'nowhere': expected ADDRESS:PORT"),
