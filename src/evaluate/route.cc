@@ -9,31 +9,6 @@
 namespace sidetrack {
 namespace {
 
-bool contains(const AddressRange& range, const Address& address, Observer* observer) {
-  if (observer != nullptr && range.family() == address.family) observer->address(address, {&range, 1});
-  return range.contains(address);
-}
-
-// A prefix on lo is local as a whole in IPv4 (fib_add_ifaddr), so all of 127.0.0.0/8 is; in IPv6 each address alone.
-std::vector<AddressRange> own_ranges(const Interface& interface, Family family) {
-  std::vector<AddressRange> all;
-  for (const InterfaceAddress& own : interface.addresses) {
-    if (own.address.family != family) continue;
-    const bool whole = interface.name == "lo" && family == Family::ipv4;
-    all.push_back(whole ? AddressRange::prefix(own.address, own.prefix_length) : AddressRange::single(own.address));
-  }
-  return all;
-}
-
-bool is_own(const PodView& pod, const Address& address, Observer* observer) {
-  std::vector<AddressRange> all;
-  for (const Interface& interface : pod.interfaces) {
-    for (const AddressRange& range : own_ranges(interface, address.family)) all.push_back(range);
-  }
-  if (observer != nullptr) observer->address(address, all);
-  return std::ranges::any_of(all, [&](const AddressRange& range) { return range.contains(address); });
-}
-
 // Whether a route by this device counts: a socket that is bound to one takes no other (fib_lookup_good_nhc, and
 // rt6_score_route with RT6_LOOKUP_F_IFACE). The kernel's route to an own address is one by the device that has it.
 bool counts(const std::string& device, const RouteKey& key) {
@@ -142,31 +117,10 @@ void RouteKey::ask_bound() const {
   if (observer != nullptr && bound_as_asked) observer->interface();
 }
 
-bool is_loopback(const Address& address, Observer* observer) {
-  static const AddressRange ranges[] = {*AddressRange::parse("127.0.0.0/8"), *AddressRange::parse("::1/128")};
-  return contains(ranges[address.family == Family::ipv4 ? 0 : 1], address, observer);
-}
-
-bool is_any(const Address& address, Observer* observer) {
-  return contains(AddressRange::single(Address::any(address.family)), address, observer);
-}
-
-bool is_link_local(const Address& address, Observer* observer) {
-  static const AddressRange ranges[] = {*AddressRange::parse("169.254.0.0/16"), *AddressRange::parse("fe80::/10")};
-  return contains(ranges[address.family == Family::ipv4 ? 0 : 1], address, observer);
-}
-
 bool is_local(const PodView& pod, const Address& address, Observer* observer) {
   if (is_own(pod, address, observer)) return true;
   const NetworkRoute* route = longest(pod, local_table, {address, {}, 0, "lo", "", observer});
   return route != nullptr && route->kind == NetworkRoute::Kind::local;
-}
-
-bool is_own_of(const PodView& pod, const std::string& interface, const Address& address, Observer* observer) {
-  const Interface* found = pod.interface(interface);
-  return found != nullptr && std::ranges::any_of(own_ranges(*found, address.family), [&](const AddressRange& range) {
-           return contains(range, address, observer);
-         });
 }
 
 Route route(const PodView& pod, const RouteKey& key) {
@@ -250,29 +204,6 @@ std::optional<Address> redirect_address(const PodView& pod, const std::string& i
     if (own.address.family != destination.family) continue;
     const bool same_scope = own.address.is_link_local() == link_local && own.address.is_loopback() == loopback;
     if (!scoped || same_scope) return own.address;
-  }
-  return {};
-}
-
-std::optional<OwnAddress> own_address(const PodView& pod, Families families) {
-  for (Family family : families.list()) {
-    for (const Interface& interface : pod.interfaces) {
-      if (interface.name == "lo") continue;
-      for (const InterfaceAddress& own : interface.addresses) {
-        if (own.address.family == family && !own.address.is_link_local())
-          return OwnAddress{own.address, interface.name};
-      }
-    }
-  }
-  return {};
-}
-
-std::optional<std::string> interface_of(const PodView& pod, const Address& address) {
-  for (const Interface& interface : pod.interfaces) {
-    if (interface.name == "lo") continue;
-    if (std::ranges::find(interface.addresses, address, &InterfaceAddress::address) != interface.addresses.end()) {
-      return interface.name;
-    }
   }
   return {};
 }

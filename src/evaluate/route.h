@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "evaluate/addresses.h"
 #include "evaluate/explain.h"
 
 namespace sidetrack {
@@ -52,23 +53,7 @@ struct Route {
 [[nodiscard]] std::optional<Address> redirect_address(const PodView& pod, const std::string& interface,
                                                       const Address& destination, Observer* observer = nullptr);
 
-// As the addresses' own functions say; the observer is told that it was asked.
-[[nodiscard]] bool is_loopback(const Address& address, Observer* observer);
-[[nodiscard]] bool is_any(const Address& address, Observer* observer);
-[[nodiscard]] bool is_link_local(const Address& address, Observer* observer);
-
-// Whether it is an address of that interface.
-[[nodiscard]] bool is_own_of(const PodView& pod, const std::string& interface, const Address& address,
-                             Observer* observer = nullptr);
+// Whether what is for the address stays in the pod.
 [[nodiscard]] bool is_local(const PodView& pod, const Address& address, Observer* observer = nullptr);
-
-// The pod's own address of a family: the first one that is no loopback or link-local address, and its interface.
-struct OwnAddress {
-  Address address;
-  std::string interface;
-};
-[[nodiscard]] std::optional<OwnAddress> own_address(const PodView& pod, Families families);
-// The interface, other than lo, that has the address.
-[[nodiscard]] std::optional<std::string> interface_of(const PodView& pod, const Address& address);
 
 }  // namespace sidetrack

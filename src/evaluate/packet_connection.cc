@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "evaluate/observer.h"
+#include "evaluate/packet_walk.h"
+
+namespace sidetrack {
+namespace {
+
+// ", by rule 9 of nat ISTIO_OUTPUT": the last one that is a reason for the outcome, if there is any.
+std::string by_rule(const Trace& trace) {
+  return trace.decisive.empty() ? "" : ", by " + rule_of(trace.steps[trace.decisive.back()]);
+}
+
+}  // namespace
+
+void PacketWalk::conntrack() {
+  if (packet_.by_lo && packet_.now.tracked) {
+    packet_.kernel("conntrack: tracked already, in OUTPUT");
+    return;
+  }
+  if (packet_.now.untracked) return packet_.kernel("conntrack: not tracked");
+  switch (packet_.now.state) {
+    case ConnectionState::new_:
+      packet_.kernel([&] {
+        return fmt::format("conntrack: a new connection{}",
+                           packet_.zone ? fmt::format(", in zone {}", *packet_.zone) : "");
+      });
+      break;
+    case ConnectionState::established:
+      packet_.kernel("conntrack: an established connection");
+      break;
+    case ConnectionState::reply:
+      packet_.kernel("conntrack: a reply of an established connection");
+      break;
+    case ConnectionState::invalid:
+      packet_.kernel("conntrack: invalid: it belongs to no known connection");
+      return;
+  }
+  packet_.now.tracked = true;
+}
+
+bool PacketWalk::first_packet() {
+  Packet first = asked_;
+  first.state = ConnectionState::new_;
+  PacketWalk walk(first, question_, this);
+  walk.run();
+  packet_.seen = walk.seen();
+  if (walk.seen()) return false;
+  packet_.first = walk.trace().outcome;
+  if (packet_.first->kind == Outcome::Kind::unknown) {
+    packet_.trace.steps = walk.trace().steps;
+    packet_.trace.decisive = walk.trace().decisive;
+    packet_.trace.outcome = *packet_.first;
+    return false;
+  }
+  packet_.connection = walk.packet_.connection;
+  translated_by_ = by_rule(walk.trace());
+  if (!asked_.connmark && rules_.mark_connections()) {
+    // An answer came before a later packet does, and may have changed the mark.
+    walk.has_ended_ = true;
+    PacketWalk answer = walk.answer_to(*packet_.first);
+    const bool answered = packet_.first->kind == Outcome::Kind::lands || packet_.first->kind == Outcome::Kind::leaves ||
+                          packet_.first->kind == Outcome::Kind::forwarded;
+    if (answered) answer.run();
+    packet_.seen = answer.seen();
+    if (answer.seen()) return false;
+    packet_.now.connmark = answer.packet_.now.connmark;
+  }
+  if (packet_.first->kind == Outcome::Kind::dropped) {
+    packet_.doubt("the first packet of such a connection is dropped: there is none, if the rules were the same then");
+  }
+  return true;
+}
+
+void PacketWalk::translate(bool of_destination) {
+  const auto& made = of_destination ? packet_.connection.destination : packet_.connection.source;
+  if (!made || (of_destination ? packet_.destination_decided : packet_.source_decided)) return;
+  if (of_destination) {
+    packet_.original = packet_.now.destination;
+    packet_.now.destination = made->after;
+    packet_.destination_decided = true;
+    packet_.kernel(
+        [&] { return fmt::format("redirected to {}, as the first packet was{}", made->after.text(), translated_by_); });
+  } else {
+    packet_.now.source = made->after;
+    packet_.now.source_known = made->after_known;
+    packet_.source_decided = true;
+    packet_.kernel("its source is translated, as the first packet's was");
+  }
+}
+
+void PacketWalk::translate_answer(bool of_destination) {
+  const auto& made = of_destination ? packet_.connection.source : packet_.connection.destination;
+  if (!made) return;
+  (of_destination ? packet_.now.destination : packet_.now.source) = made->before;
+  packet_.kernel([&] {
+    return fmt::format("its {} is {} again", of_destination ? "destination" : "source", made->before.text());
+  });
+}
+
+std::optional<Outcome> PacketWalk::with_answers() {
+  Outcome outcome = packet_.trace.outcome;
+  const auto end = [&](Outcome::Answers what, std::string why) {
+    outcome.answers = what;
+    outcome.answers_why = std::move(why);
+    return outcome;
+  };
+  const bool lands = outcome.kind == Outcome::Kind::lands;
+  const bool forwarded = outcome.kind == Outcome::Kind::forwarded;
+  if (!lands && !forwarded && outcome.kind != Outcome::Kind::leaves) return outcome;
+  if (asked_.state != ConnectionState::new_) return outcome;
+  has_ended_ = true;
+  if (!milestone({})) return {};
+  const PacketAtHook& now = packet_.now;
+  const Address& from = now.source.address;
+  const bool foreign_source =
+      outcome.kind == Outcome::Kind::leaves && (is_loopback(from, observer()) || !is_local(pod_, from, observer()));
+  if (!now.source_known || foreign_source) {
+    return end(Outcome::Answers::unknown,
+               fmt::format("replies to {} go to whichever host has that address",
+                           now.source_known ? from.text() : "an address that the kernel chooses"));
+  }
+  if (lands && !outcome.transparent && !is_local(pod_, now.destination.address, observer())) {
+    return end(Outcome::Answers::unknown,
+               fmt::format("only a transparent socket answers from {}, which is not the pod's",
+                           now.destination.address.text()));
+  }
+  if (lands && asked_.direction != Direction::in && observer() != nullptr) observer()->interface();
+  // Answers from the pod itself come in by the interface that has their destination (rt_iif, ip6_dst_idev).
+  if (lands && asked_.direction != Direction::in && !asked_.interface.empty() &&
+      !is_own_of(pod_, asked_.interface, from, observer())) {
+    return end(Outcome::Answers::lost,
+               fmt::format("they do not come in by {}, to which the socket is bound", asked_.interface));
+  }
+  // A socket that is bound to an interface does not take the route to lo: what is redirected there leaves.
+  if (outcome.kind == Outcome::Kind::leaves && is_loopback(now.destination.address, observer())) {
+    return end(Outcome::Answers::lost,
+               fmt::format("no host takes what comes from outside to {}", now.destination.address.text()));
+  }
+  const bool seen_as_sent = !packet_.original || packet_.connection.source;
+  if (forwarded && observer() != nullptr) observer()->interface();
+  if (forwarded && outcome.interface == asked_.interface && !seen_as_sent) {
+    return end(Outcome::Answers::unknown, "the host that the packet came from may answer without passing the pod");
+  }
+  PacketWalk answer = answer_to(outcome);
+  answer.run();
+  if (answer.seen()) return {};
+  const Trace& back = answer.trace();
+  if (now.untracked || answer.packet_.now.untracked) {
+    return end(Outcome::Answers::unknown, "a rule exempts them from connection tracking");
+  }
+  const bool other_zone = answer.packet_.zone != packet_.zone;
+  if (other_zone && (answer.packet_.zone_of_others || packet_.zone_of_others)) {
+    return end(Outcome::Answers::unknown, "they are tracked in another conntrack zone than the request");
+  }
+  const Outcome::Kind expected = forwarded                                    ? Outcome::Kind::forwarded
+                                 : lands && asked_.direction == Direction::in ? Outcome::Kind::leaves
+                                                                              : Outcome::Kind::lands;
+  if (back.outcome.kind == expected) return outcome;
+  if (back.outcome.kind == Outcome::Kind::unknown) return end(Outcome::Answers::unknown, back.outcome.why);
+  if (back.outcome.kind == Outcome::Kind::lands) {
+    return end(Outcome::Answers::lost, "they stay in the pod" + by_rule(back));
+  }
+  return end(Outcome::Answers::lost, sentence(back.outcome));
+}
+
+PacketWalk PacketWalk::answer_to(const Outcome& outcome) const {
+  const bool lands = outcome.kind == Outcome::Kind::lands;
+  Packet answer;
+  answer.direction = lands ? Direction::out : Direction::in;
+  answer.protocol = asked_.protocol;
+  answer.source = packet_.now.destination.address;
+  answer.source_port = packet_.now.destination.port;
+  answer.destination = packet_.now.source.address;
+  answer.destination_port = packet_.now.source.port;
+  answer.interface = lands ? "" : outcome.interface;
+  answer.state = ConnectionState::reply;
+  answer.connmark = packet_.now.connmark;
+  PacketWalk walk(answer, question_, this);
+  walk.packet_.now.source = packet_.now.destination;
+  walk.packet_.now.destination = packet_.now.source;
+  walk.packet_.connection = packet_.connection;
+  walk.packet_.now.chosen_ports = packet_.now.chosen_ports;
+  walk.packet_.now.owner_known = !lands || !has_ports();  // the listener's; the kernel itself answers pings
+  return walk;
+}
+
+}  // namespace sidetrack

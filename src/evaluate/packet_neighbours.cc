@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <variant>
+
+#include "evaluate/packet_walk.h"
+
+namespace sidetrack {
+
+void PacketWalk::look_for_neighbour() {
+  const Outcome::Kind kind = packet_.trace.outcome.kind;
+  const bool goes_on = kind == Outcome::Kind::leaves || kind == Outcome::Kind::forwarded;
+  if (!goes_on && kind != Outcome::Kind::lands) return;
+  const std::string device = goes_on ? packet_.trace.outcome.interface : asked_.interface;
+  if (device.empty() || device == "lo" || (!goes_on && asked_.direction != Direction::in)) return;
+  const std::string reason = packet_.family == Family::ipv4 ? rules_of_arp() : outcome_of_discovery(device);
+  if (reason.empty()) return;
+  packet_.not_known(fmt::format("whether a neighbour at {} is found: {}", device, reason),
+                    "whether a neighbour is found: " + reason);
+}
+
+std::string PacketWalk::rules_of_arp() const {
+  const auto passes = [](const LiveRule& live) {
+    return live.rule.target == Target(Verdict::accept) || std::holds_alternative<Continue>(live.rule.target);
+  };
+  for (const Live& live : rules_.live()) {
+    for (const LiveChain& chain : live.chains) {
+      if (!chain.families.empty() || !chain.hook || chain.dormant) continue;
+      if (chain.policy != Verdict::accept) return fmt::format("the policy of {} {}", chain.table_name, chain.name);
+      const auto found = std::ranges::find_if_not(chain.rules, passes);
+      if (found == chain.rules.end()) continue;
+      return fmt::format("rule {} of {} {}", found - chain.rules.begin() + 1, chain.table_name, chain.name);
+    }
+  }
+  return {};
+}
+
+std::string PacketWalk::outcome_of_discovery(const std::string& device) {
+  const Interface* found = pod_.interface(device);
+  if (found == nullptr) return {};
+  const auto own =
+      std::ranges::find(found->addresses, Family::ipv6, [](const InterfaceAddress& one) { return one.address.family; });
+  if (own == found->addresses.end()) return {};
+  Packet sent;
+  sent.direction = Direction::out;
+  sent.protocol = Protocol::icmpv6;
+  sent.source = own->address;
+  sent.destination = Address::parse("ff02::1:ff00:1");
+  sent.interface = device;
+  Packet received = sent;
+  received.direction = Direction::in;
+  received.source = Address::parse("fe80::1");
+  received.destination = own->address;
+  for (const Packet& packet : {sent, received}) {
+    Question question(pod_, rules_, nullptr);  // of its own: nothing of it is what was asked about
+    do {
+      PacketWalk walk(packet, question);
+      walk.discovery_ = true;
+      walk.packet_.now.untracked = true;  // as nf_conntrack_icmpv6_error() makes it
+      walk.run();
+      const Outcome& outcome = walk.trace().outcome;
+      const bool may_be_lost = outcome.kind == Outcome::Kind::dropped || outcome.kind == Outcome::Kind::unknown;
+      if (!walk.seen() && may_be_lost) return sentence(outcome);
+    } while (question.forks.next());
+  }
+  return {};
+}
+
+}  // namespace sidetrack

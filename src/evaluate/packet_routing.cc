@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <fmt/format.h>
+
+#include "evaluate/packet_walk.h"
+
+namespace sidetrack {
+
+std::optional<std::string> PacketWalk::route_out() {
+  way_ = look_up("lo", asked_.interface);
+  if (!way_.exists()) return no_route();
+  const Address& from = packet_.now.source.address;
+  const bool goes_out = !way_.stays() && way_.kind != Route::Kind::unknown && way_.device != "lo";
+  if (goes_out && from.family == Family::ipv4 && is_loopback(from, observer())) {  // __mkroute_output
+    return fmt::format("what is sent from {} cannot go out by {}", from.text(), way_.device);
+  }
+  return {};
+}
+
+bool PacketWalk::reroute(const std::string& because) {
+  if (const auto fault = route_out()) {
+    packet_.drop(fmt::format("{}, and {}{}", because, way_.exists() ? "" : "there is ", *fault));
+    return false;
+  }
+  if (way_.kind == Route::Kind::unknown) {
+    route_not_known();
+    return false;
+  }
+  packet_.kernel(
+      [&] { return fmt::format("routing again, as {}: out by {}{}", because, way_.device, why_it_stays()); });
+  return true;
+}
+
+Route PacketWalk::look_up(const std::string& in, const std::string& bound) const {
+  const PacketAtHook& now = packet_.now;
+  const bool as_asked = asked_.direction != Direction::in && asked_.state != ConnectionState::reply;
+  return route(pod_, {now.destination.address, now.source.address, now.mark, in, bound, observer(), as_asked});
+}
+
+bool PacketWalk::is_up(const std::string& device) const {
+  const Interface* found = pod_.interface(device);
+  return found == nullptr || found->up;
+}
+
+std::string PacketWalk::no_route() const {
+  std::string text = "no route to " + packet_.now.destination.address.text();
+  if (way_.route != nullptr) {
+    text += fmt::format(" ({})", ip_words(*way_.route));
+  } else if (way_.rule != nullptr) {
+    text += fmt::format(" ({})", ip_words(*way_.rule));
+  }
+  return text;
+}
+
+void PacketWalk::route_not_known() {
+  const bool is_route = way_.route != nullptr && way_.route->kind == NetworkRoute::Kind::unknown;
+  const std::string words = fmt::format("`{}`", is_route ? ip_words(*way_.route) : ip_words(*way_.rule));
+  packet_.not_known(fmt::format("the route to {}: {}", packet_.now.destination.address.text(), words),
+                    "the route by " + words);
+}
+
+std::string PacketWalk::why_it_stays() const {
+  switch (way_.kind) {
+    case Route::Kind::local:
+      return ": the destination is the pod itself";
+    case Route::Kind::by_rule:
+      return fmt::format(": {} looks up table {}, local {} dev lo", conditions(*way_.rule), way_.rule->table,
+                         way_.route->to.prefix_length() == 0 ? "default" : way_.route->to.text());
+    default:
+      return "";
+  }
+}
+
+}  // namespace sidetrack

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "evaluate/packet_walk.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "evaluate/observer.h"
+#include "mesh/describe.h"
+#include "model/ports.h"
+
+namespace sidetrack {
+
+PacketWalk::PacketWalk(const Packet& asked, Question& question, const PacketWalk* outer)
+    : question_(question), pod_(question.pod), rules_(question.rules), outer_(outer), asked_(asked) {
+  packet_.family = asked_.destination->family;
+  packet_.trace.packet = asked_;
+  packet_.now.protocol = asked_.protocol;
+  packet_.now.source = {*asked_.source, asked_.source_port, question_.source, Origin::source};
+  packet_.now.destination = {*asked_.destination, asked_.destination_port, question_.destination, Origin::destination};
+  packet_.now.mark = asked_.mark;
+  packet_.now.owner = asked_.owner;
+  packet_.now.state = asked_.state;
+  packet_.now.tracked = false;
+  packet_.now.chosen_ports = pod_.chosen_ports;
+  packet_.now.observer = question_.observer;
+  if (asked_.state != ConnectionState::invalid) packet_.now.connmark = asked_.connmark.value_or(0);
+}
+
+void PacketWalk::run() {
+  if (!milestone({})) return;
+  if (asked_.state == ConnectionState::established && !first_packet()) return;
+  if (asked_.direction == Direction::in) {
+    packet_.now.in = asked_.interface;
+    prerouting();
+  } else {
+    output();
+  }
+  if (asked_.state == ConnectionState::new_ && !discovery_ && !packet_.seen) look_for_neighbour();
+  packet_.trace.decisive = packet_.capture.empty() ? packet_.left_alone : packet_.capture;
+  packet_.trace.translated = packet_.original.has_value();
+}
+
+void PacketWalk::output() {
+  if (const auto fault = route_out()) return packet_.end(Outcome::Kind::unroutable, *fault);
+  if (way_.kind == Route::Kind::unknown) return route_not_known();
+  // For the whole of OUTPUT: a new route changes it only after the hook (nf_hook_state).
+  packet_.now.out = way_.device;
+  packet_.hook([&] { return fmt::format("OUTPUT, out by {}{}", way_.device, why_it_stays()); });
+  if (!calls(Hook::output)) return;
+  if (!postrouting(way_.device)) return;
+  if (!is_up(way_.device)) return packet_.drop(fmt::format("interface {} is down", way_.device));
+  if (way_.device == "lo") {
+    packet_.by_lo = true;
+    packet_.now.in = "lo";
+    packet_.now.out.clear();
+    packet_.now.owner.reset();
+    packet_.now.owner_known = true;
+    prerouting();
+  } else {
+    packet_.end(Outcome::Kind::leaves, "");
+    packet_.trace.outcome.original = packet_.original;
+    packet_.trace.outcome.interface = way_.device;
+  }
+}
+
+void PacketWalk::prerouting() {
+  if (!at_device(Hook::ingress, packet_.now.in)) return;
+  packet_.hook([&] { return fmt::format("PREROUTING, in by {}", packet_.now.in); });
+  const bool loopback =
+      is_loopback(packet_.now.destination.address, observer()) || is_loopback(packet_.now.source.address, observer());
+  if (!packet_.by_lo && loopback && packet_.family == Family::ipv6) {  // ip6_rcv_core, before any hook
+    return packet_.drop("loopback addresses do not come in by " + packet_.now.in);
+  }
+  if (!calls(Hook::prerouting)) return;
+  routing();
+}
+
+void PacketWalk::routing() {
+  // What went out by lo brings its route along (ip_rcv_finish_core finds a valid dst): it stays here.
+  if (packet_.by_lo) return input();
+  const Address& destination = packet_.now.destination.address;
+  const Address& source = packet_.now.source.address;
+  if (destination.family == Family::ipv4 &&
+      (is_loopback(destination, observer()) || is_loopback(source, observer()) || is_local(pod_, source, observer()))) {
+    const Address& martian = destination.is_loopback() ? destination : source;
+    return packet_.drop(fmt::format("{} cannot come in by {} (martian)", martian.text(), packet_.now.in));
+  }
+  if (is_loopback(destination, observer())) {  // IPv6, by a translation
+    return packet_.not_known(fmt::format("whether {} can be reached by {}", destination.text(), packet_.now.in),
+                             "whether loopback addresses can be reached from outside");
+  }
+  way_ = look_up(packet_.now.in, "");
+  if (way_.kind == Route::Kind::unknown) return route_not_known();
+  if (way_.stays()) {
+    packet_.kernel([&] { return fmt::format("routing: stays here{}", why_it_stays()); });
+    return input();
+  }
+  packet_.kernel([&] { return fmt::format("routing: {} is not the pod's", destination.text()); });
+  if (packet_.transparent)
+    return packet_.drop("a packet with a socket cannot be forwarded (ip_forward), and no route by mark keeps it here");
+  if (!way_.exists()) return packet_.drop("there is " + no_route());
+  packet_.hook([&] { return fmt::format("FORWARD, in by {}, out by {}", packet_.now.in, way_.device); });
+  packet_.now.out = way_.device;
+  if (!calls(Hook::forward) || !postrouting(way_.device)) return;
+  packet_.end(Outcome::Kind::forwarded, "");
+  packet_.trace.outcome.interface = way_.device;
+}
+
+bool PacketWalk::postrouting(const std::string& device) {
+  packet_.now.out = device;
+  if (has_rules(Hook::postrouting)) packet_.hook([&] { return fmt::format("POSTROUTING, out by {}", device); });
+  return calls(Hook::postrouting) && at_device(Hook::egress, device);
+}
+
+bool PacketWalk::at_device(Hook hook, const std::string& device) {
+  if (rules_.at(hook, device).empty()) return true;
+  packet_.hook([&] { return fmt::format("{} of {}", name(hook), device); });
+  return calls(hook, device);
+}
+
+void PacketWalk::input() {
+  if (has_rules(Hook::input)) packet_.hook([&] { return fmt::format("INPUT, in by {}", packet_.now.in); });
+  // The socket of a connection that is there already is looked up before (tcp_v4_early_demux), if the sysctl says so.
+  if (packet_.now.state != ConnectionState::new_) packet_.now.owner_known = false;
+  if (calls(Hook::input)) land();
+}
+
+void PacketWalk::land() {
+  const std::optional<Endpoint>& original = packet_.original;
+  packet_.end(Outcome::Kind::lands, "");
+  Outcome& outcome = packet_.trace.outcome;
+  outcome.original = original;
+  if (packet_.transparent) {
+    outcome.transparent = true;
+    outcome.transparent_port = *packet_.transparent;
+    outcome.listener = listener_of(*packet_.transparent);
+  } else if (packet_.first && packet_.first->transparent) {
+    outcome = *packet_.first;  // its socket is found by the connection's addresses, which TPROXY did not change
+  } else if (!has_ports()) {
+    outcome.listener = "the kernel";
+  } else if (packet_.now.state == ConnectionState::reply) {
+    outcome.listener = "the socket that opened the connection";
+  } else {
+    outcome.listener = listener_of(packet_.now.destination.port);
+  }
+}
+
+std::string PacketWalk::listener_of(std::uint16_t port) const {
+  if (!port_name(port).empty()) return std::string(port_name(port));
+  if (packet_.capture.empty()) return packet_.original ? "" : "the app";
+  switch (describe(packet_.trace.steps[packet_.capture.back()].live->rule).rule) {
+    case MeshRule::outbound_listener:
+      return "the proxy's outbound listener";
+    case MeshRule::inbound_listener:
+    case MeshRule::tproxy_listener:
+      return "the proxy's inbound listener";
+    default:
+      return "";
+  }
+}
+
+bool PacketWalk::has_ports() const {
+  if (observer() != nullptr) observer()->has_ports();
+  return asked_.protocol == Protocol::tcp || asked_.protocol == Protocol::udp;
+}
+
+bool PacketWalk::has_rules_of_nat(Hook at) const { return !rules_.of_nat(at).empty(); }
+
+bool PacketWalk::has_rules(Hook at) const {
+  const auto& found = rules_.at(at);
+  return has_rules_of_nat(at) || std::ranges::find(found, Call::Kind::rules, &Call::kind) != found.end();
+}
+
+}  // namespace sidetrack

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// One packet on its way: what the kernel's hooks, rules, address translation and routing make of it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "evaluate/forks.h"
+#include "evaluate/hook_calls.h"
+#include "evaluate/in_flight.h"
+#include "evaluate/route.h"
+#include "evaluate/rule_walk.h"
+
+namespace sidetrack {
+
+class Observer;
+class StateKey;
+
+// What all walks that answer one question have in common.
+struct Question {
+  Question(const PodView& pod_, RulesOfFamily& rules_, Observer* observer_)
+      : pod(pod_), rules(rules_), observer(observer_) {}
+  const PodView& pod;
+  RulesOfFamily& rules;
+  Observer* observer;
+  Forks forks;
+  Origin source = Origin::source;  // of the addresses, with what was left out filled in
+  Origin destination = Origin::destination;
+  bool known = false;  // the observer knows what becomes of the packet: see Observer::milestone
+};
+
+class PacketWalk {
+ public:
+  // `asked` has nothing left out. `outer`: the walk for which this one is made; it outlives this one.
+  PacketWalk(const Packet& asked, Question& question, const PacketWalk* outer = nullptr);
+
+  void run();
+
+  // Another walk has gone on from where this one came to: it has no outcome of its own.
+  [[nodiscard]] bool seen() const { return packet_.seen; }
+  [[nodiscard]] const Trace& trace() const { return packet_.trace; }
+
+  // Whether the answers to what ended so come back to where the packet came from. They meet the rules as packets of a
+  // connection that is known: TPROXY's take them for the proxy's own. Nothing: seen, as above.
+  [[nodiscard]] std::optional<Outcome> with_answers();
+
+ private:
+  [[nodiscard]] Observer* observer() const { return packet_.now.observer; }
+
+  // ---- packet_walk.cc: from hook to hook
+  void output();
+  void prerouting();
+  void routing();
+  bool postrouting(const std::string& device);
+  // Before and after everything else: chains of a device.
+  bool at_device(Hook hook, const std::string& device);
+  void input();
+  void land();
+  // By its number, or else by the chain that sent the packet there.
+  [[nodiscard]] std::string listener_of(std::uint16_t port) const;
+  [[nodiscard]] bool has_ports() const;
+  [[nodiscard]] bool has_rules_of_nat(Hook at) const;
+  [[nodiscard]] bool has_rules(Hook at) const;
+
+  // ---- packet_routing.cc
+  // Looks up the way of what is sent here. Why it cannot be sent, if it cannot.
+  std::optional<std::string> route_out();
+  // ip_route_me_harder. False: there is no route, the packet is gone.
+  bool reroute(const std::string& because);
+  [[nodiscard]] Route look_up(const std::string& in, const std::string& bound) const;
+  [[nodiscard]] bool is_up(const std::string& device) const;
+  // "no route to 10.0.0.1 (ip route unreachable 10.0.0.0/8 table main)"
+  [[nodiscard]] std::string no_route() const;
+  // ": the destination is the pod itself"; empty of what goes on.
+  [[nodiscard]] std::string why_it_stays() const;
+  // A route or a policy rule that asks for more than is followed.
+  void route_not_known();
+
+  // ---- packet_hooks.cc: what the kernel calls at a hook
+  // False: the packet is gone.
+  bool calls(Hook at, const std::string& device = {});
+  // A chain of type route looks up the route again where a rule changed the mark (ipt_mangle_out, nf_route_table_hook).
+  Passed rules(const Call& call, Hook at);
+  // By priority. Of equal ones the kernel asks the one that was registered last first, and cannot be asked which that
+  // was: any may be the next one. Ends with the first that is not passed on.
+  template <typename One>
+  Passed in_order(const std::vector<Call>& all, const One& one);
+  template <typename One>
+  Passed in_any_order(std::vector<Call> equal, const One& one);
+  std::optional<std::size_t> next_of(const std::vector<Call>& equal);
+  // The chains of type nat. They are asked once in a connection's life: for the destination in PREROUTING or OUTPUT,
+  // for the source in INPUT or POSTROUTING (nf_nat_inet_fn). The first one that translates ends the search; ACCEPT does
+  // not. False: the packet is gone.
+  bool nat(Hook at);
+  bool not_asked(Hook at, const char* because);
+  Passed ask(const BaseChain& base);
+
+  // ---- packet_connection.cc: what the kernel knows of the connection
+  void conntrack();
+  // What its first packet made of the connection: an established one is not decided about again. False: that cannot be
+  // known, or was seen.
+  bool first_packet();
+  // A later packet, as the first one was.
+  void translate(bool of_destination);
+  // An answer, back.
+  void translate_answer(bool of_destination);
+  // The walk of the answer to what ended so.
+  [[nodiscard]] PacketWalk answer_to(const Outcome& outcome) const;
+
+  // ---- packet_neighbours.cc
+  // The next hop is found by ARP, or by neighbour discovery, which passes the rules of IPv6 as any packet does.
+  // What is found already is known for a while.
+  void look_for_neighbour();
+  // A chain of family arp that may not let everything pass.
+  [[nodiscard]] std::string rules_of_arp() const;
+  std::string outcome_of_discovery(const std::string& device);
+
+  // ---- packet_key.cc: for who observes
+  // After this call of the hook; none: before the first one; no hook: before all or at the end. False: the packet need
+  // not be followed.
+  bool milestone(std::optional<Hook> at, const Call* after = nullptr);
+  // What of this walk decides about the rest of it, or of those that it waits for.
+  void add_to(StateKey& key) const;
+  void add_rule(StateKey& key, const std::vector<std::size_t>& reasons) const;
+
+  Question& question_;
+  const PodView& pod_;
+  RulesOfFamily& rules_;
+  const PacketWalk* outer_;
+  const Packet asked_;
+
+  bool has_ended_ = false;  // what its answers meet is asked
+  bool discovery_ = false;  // this packet looks for a neighbour itself
+  InFlight packet_;
+  Route way_;
+  std::string translated_by_;  // by the rule that decided about the first packet
+};
+
+}  // namespace sidetrack
