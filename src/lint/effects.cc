@@ -2,6 +2,7 @@
 #include "lint/effects.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -11,6 +12,7 @@
 #include "mesh/catalogue.h"
 #include "mesh/describe.h"
 #include "model/ports.h"
+#include "options/flags.h"
 
 namespace sidetrack::lint {
 namespace {
@@ -103,53 +105,43 @@ std::vector<ListInfo> lists() {
   };
 }
 
-// Options of one value, and lists of names: without effect or not as a whole.
-struct ScalarInfo {
+// What is to be known of an option as a whole, beside what its flag says.
+struct WholeInfo {
   std::string_view flag;
-  std::string (*given)(const Config&);  // its value; nothing to be said: empty
-  void (*reset)(Config&);
   bool only_by_plan = false;
   Direction way = Direction::out;       // of what it is about
   std::optional<std::uint16_t> port{};  // to which that goes
+  // Whether it tells what else the host is asked: without it, nobody knows.
+  bool (*is_in_place_of_host)(const Config&) = nullptr;
+};
+constexpr WholeInfo wholes[] = {
+    {"-z", false, Direction::in},
+    {"-e", true},
+    {"-t", true},
+    {"-r", true},
+    {"-m", false, Direction::in},
+    {"-b", false, Direction::in},
+    {"--redirect-dns", false, Direction::out, dns_port},
+    {"--capture-all-dns", false, Direction::out, dns_port},
+    {"--dns-server", false, Direction::out, dns_port,
+     [](const Config& config) { return config.redirect_dns && !config.capture_all_dns; }},
+    {"--dual-stack", false, Direction::out, {}, [](const Config& config) { return !config.families.has_value(); }},
 };
 
-template <auto member>
-ScalarInfo number_info(std::string_view flag, bool only_by_plan = false, Direction way = Direction::out) {
-  return {
-      flag,
-      [](const Config& config) { return config.*member == Config{}.*member ? "" : fmt::format("{}", config.*member); },
-      [](Config& config) { config.*member = Config{}.*member; }, only_by_plan, way};
-}
-template <auto member>
-ScalarInfo boolean_info(std::string_view flag, std::optional<std::uint16_t> port = {}) {
-  return {flag,
-          [](const Config& config) { return std::string(config.*member ? "true" : ""); },
-          [](Config& config) { config.*member = false; },
-          false,
-          Direction::out,
-          port};
-}
-template <auto member>
-ScalarInfo all_info(std::string_view flag, Direction way) {
-  return {flag, [](const Config& config) { return std::string((config.*member).all ? "'*'" : ""); },
-          [](Config& config) { config.*member = {}; }, false, way};
-}
-
-std::vector<ScalarInfo> scalars() {
-  return {
-      number_info<&Config::proxy_port>("-p"),
-      number_info<&Config::inbound_port>("-z", false, Direction::in),
-      number_info<&Config::tunnel_port>("-e", true),
-      number_info<&Config::tproxy_mark>("-t", true),
-      number_info<&Config::tproxy_route_table>("-r", true),
-      {"-m", [](const Config& config) { return std::string(config.mode == Mode::tproxy ? "TPROXY" : ""); },
-       [](Config& config) { config.mode = Mode::redirect; }, false, Direction::in},
-      all_info<&Config::inbound_ports>("-b", Direction::in),
-      all_info<&Config::outbound_ranges>("-i", Direction::out),
-      boolean_info<&Config::redirect_dns>("--redirect-dns", dns_port),
-      boolean_info<&Config::capture_all_dns>("--capture-all-dns", dns_port),
-      boolean_info<&Config::drop_invalid>("--drop-invalid"),
-  };
+// A value as it was given; nothing, if it is as without the flag.
+std::string given(const Flag& flag, const Config& config) {
+  Config without = config;
+  flag.value_of.reset(without);
+  const OptionValue value = flag.value_of.get(flag, config);
+  if (value == flag.value_of.get(flag, without)) return {};
+  if (const auto* one = std::get_if<std::uint32_t>(&value)) return fmt::format("{}", *one);
+  if (const auto* text = std::get_if<std::string>(&value)) return *text;
+  if (const auto* texts = std::get_if<std::vector<std::string>>(&value)) {
+    return *texts == std::vector<std::string>{"*"} ? "'*'" : fmt::format("{}", fmt::join(*texts, ","));
+  }
+  if (const auto* numbers = std::get_if<std::vector<std::uint32_t>>(&value))
+    return fmt::format("{}", fmt::join(*numbers, ","));
+  return "true";
 }
 
 struct NamesInfo {
@@ -428,7 +420,9 @@ Findings without_effect(const Subject& subject) {
     option.without = {with_routing(pod, without), {as_live(without.ruleset, backend)}};
     options.push_back(std::move(option));
   };
+  std::vector<std::string_view> flags_of_values;
   for (const ListInfo& list : lists()) {
+    flags_of_values.push_back(list.flag);
     std::vector<ListValue> values = list.values(subject.config);
     if (values.empty() || (list.only_covered && values.size() < 2)) continue;
     if (list.flag == "-g" && subject.config.proxy_gids == subject.config.proxy_uids) continue;  // -u says them
@@ -446,15 +440,22 @@ Findings without_effect(const Subject& subject) {
     add(std::move(option), std::move(config));
     if (list.only_covered) options.back().same_plan = false;
   }
-  for (const ScalarInfo& scalar : scalars()) {
-    std::string value = scalar.given(subject.config);
-    if (value.empty()) continue;
+  for (const Flag& flag : flags()) {
+    if (flag.value_of.get == nullptr || !flag.commands.contains(Command::lint)) continue;
+    const std::string name = short_name(flag);
+    std::string value = given(flag, subject.config);
+    const bool is_listed = std::ranges::find(flags_of_values, name) != flags_of_values.end() ||
+                           std::ranges::find(interface_lists, name, &NamesInfo::flag) != std::end(interface_lists);
+    if (value.empty() || (is_listed && value != "'*'")) continue;
+    const auto* info = std::ranges::find(wholes, name, &WholeInfo::flag);
+    const WholeInfo about = info == std::end(wholes) ? WholeInfo{} : *info;
+    if (about.is_in_place_of_host != nullptr && about.is_in_place_of_host(subject.config)) continue;
     Config config = subject.config;
-    scalar.reset(config);
+    flag.value_of.reset(config);
     if (value == "true") value.clear();
-    Option option{std::string(scalar.flag), value, {}, {{scalar.way}, {}}, {}};
-    option.only_by_plan = scalar.only_by_plan;
-    option.port = scalar.port;
+    Option option{name, value, {}, {{about.way}, {}}, {}};
+    option.only_by_plan = about.only_by_plan;
+    option.port = about.port;
     add(std::move(option), std::move(config));
   }
   for (const NamesInfo& names : interface_lists) {

@@ -45,7 +45,7 @@ struct Config {
   std::uint32_t tproxy_route_table = 133;             // -r
   // ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR: what counts as loopback in IPv4; 127.0.0.1/32
   AddressRange loopback_ipv4 = AddressRange::single({Family::ipv4, {127, 0, 0, 1}});
-  Selection<std::uint32_t> owner_groups;            // ISTIO_OUTBOUND_OWNER_GROUPS; gids
+  Selection<std::uint32_t> owner_groups{true, {}};  // ISTIO_OUTBOUND_OWNER_GROUPS; gids
   std::vector<std::uint32_t> owner_groups_exclude;  // ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE; gids
   bool redirect_dns = false;
   bool capture_all_dns = false;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <concepts>
 
 #include "model/error.h"
 #include "model/printable.h"
@@ -54,21 +55,18 @@ Value& member(CommandLine& line, Value CommandLine::*which) {
 }
 
 template <auto Member, auto Parse>
-void value(CommandLine& line, const Given& given) {
+void store(CommandLine& line, const Given& given) {
   member(line, Member) = Parse(Item{given, given.text});
 }
 
-template <auto Member>
-constexpr auto boolean = value<Member, options::boolean>;
-
 template <auto Member, auto Parse>
-void list(CommandLine& line, const Given& given) {
+void store_list(CommandLine& line, const Given& given) {
   each_item(given, [&](const Item& item) { member(line, Member).push_back(Parse(item)); });
 }
 
 // A list, or "*" for everything.
 template <auto Member, auto Parse>
-void selection(CommandLine& line, const Given& given) {
+void store_selection(CommandLine& line, const Given& given) {
   auto& selected = member(line, Member);
   each_item(given, [&](const Item& item) {
     if (item.text == "*") {
@@ -79,6 +77,54 @@ void selection(CommandLine& line, const Given& given) {
     if (selected.all && !selected.list.empty()) refuse(item, "either '*' alone, or a list without it");
   });
 }
+
+// ---- The same the other way round: what a member of Config holds.
+
+bool held(const Flag&, bool value) { return value; }
+template <std::unsigned_integral Number>
+std::uint32_t held(const Flag&, Number value) {
+  return value;
+}
+std::string held(const Flag&, const std::string& value) { return value; }
+std::string held(const Flag&, const AddressRange& value) { return value.text(); }
+std::string held(const Flag&, const Address& value) { return value.text(); }
+std::string held(const Flag& flag, Mode value) {
+  return std::string(each_choice(flag.choices)[static_cast<std::size_t>(value)]);
+}
+template <typename Value>
+auto held(const Flag& flag, const std::vector<Value>& values) {
+  std::vector<decltype(held(flag, values.front()))> all;
+  for (const Value& value : values) all.push_back(held(flag, value));
+  return all;
+}
+template <typename Value>
+auto held(const Flag& flag, const std::optional<Value>& value) {
+  return held(flag, value.value_or(Value()));
+}
+template <typename Value>
+OptionValue held(const Flag& flag, const Selection<Value>& value) {
+  if (value.all) return std::vector<std::string>{"*"};
+  return held(flag, value.list);
+}
+
+template <auto Member>
+constexpr Setter setter(Setter::Set set) {
+  if constexpr (requires(Config config) { config.*Member; }) {
+    return {set, [](const Flag& flag, const Config& config) -> OptionValue { return held(flag, config.*Member); },
+            [](Config& config) { config.*Member = Config().*Member; }};
+  } else {
+    return set;
+  }
+}
+
+template <auto Member, auto Parse>
+constexpr Setter value = setter<Member>(store<Member, Parse>);
+template <auto Member>
+constexpr Setter boolean = value<Member, options::boolean>;
+template <auto Member, auto Parse>
+constexpr Setter list = setter<Member>(store_list<Member, Parse>);
+template <auto Member, auto Parse>
+constexpr Setter selection = setter<Member>(store_selection<Member, Parse>);
 
 // The enumerators are in the order of the choices.
 template <auto Member>
@@ -234,12 +280,12 @@ void limit_groups(const Given& given, std::size_t count) {
 
 void set_owner_groups(CommandLine& line, const Given& given) {
   line.names.owner_groups = {};
-  selection<&Names::owner_groups, word>(line, given);
+  store_selection<&Names::owner_groups, word>(line, given);
   limit_groups(given, line.names.owner_groups.list.size());
 }
 
 void set_owner_groups_exclude(CommandLine& line, const Given& given) {
-  list<&Names::owner_groups_exclude, word>(line, given);
+  store_list<&Names::owner_groups_exclude, word>(line, given);
   limit_groups(given, line.names.owner_groups_exclude.size());
 }
 
@@ -322,12 +368,14 @@ constexpr Flag flag_table[] = {
      "the proxy's gid", Group::traffic, planned | cni, list<&Config::proxy_gids, options::id>},
     {"istio-inbound-interception-mode", 'm', {"ISTIO_INBOUND_INTERCEPTION_MODE"}, Kind::choice, "MODE",
      "REDIRECT|TPROXY|NONE", "REDIRECT",
-     "how inbound is captured", Group::traffic, planned, set_mode},
+     "how inbound is captured", Group::traffic, planned, setter<&Config::mode>(set_mode)},
     {"istio-inbound-ports", 'b', {"ISTIO_INBOUND_PORTS"}, Kind::list, "PORTS|'*'", "", "none",
      "inbound: capture these", Group::traffic, planned, selection<&Config::inbound_ports, options::port>},
     {"istio-local-exclude-ports", 'd', {"ISTIO_LOCAL_EXCLUDE_PORTS"}, Kind::list, "PORTS", "", "",
      "inbound: all but these, with -b '*'", Group::traffic, planned,
      list<&Config::inbound_exclude_ports, options::port>},
+    {"istio-exclude-interfaces", 'c', {"ISTIO_EXCLUDE_INTERFACES"}, Kind::list, "NAMES", "", "",
+     "leave these interfaces alone", Group::traffic, planned, list<&Config::exclude_interfaces, options::interface>},
     {"istio-service-cidr", 'i', {"ISTIO_SERVICE_CIDR"}, Kind::list, "CIDRS|'*'", "", "none",
      "outbound: capture these ranges", Group::traffic, planned, selection<&Config::outbound_ranges, options::range>},
     {"istio-service-exclude-cidr", 'x', {"ISTIO_SERVICE_EXCLUDE_CIDR"}, Kind::list, "CIDRS", "", "",
@@ -337,8 +385,6 @@ constexpr Flag flag_table[] = {
      "outbound: these too, wherever they go", Group::traffic, planned, list<&Config::outbound_ports, options::port>},
     {"istio-local-outbound-ports-exclude", 'o', {"ISTIO_LOCAL_OUTBOUND_PORTS_EXCLUDE"}, Kind::list, "PORTS", "", "",
      "outbound: but not these", Group::traffic, planned, list<&Config::outbound_exclude_ports, options::port>},
-    {"istio-exclude-interfaces", 'c', {"ISTIO_EXCLUDE_INTERFACES"}, Kind::list, "NAMES", "", "",
-     "leave these interfaces alone", Group::traffic, planned, list<&Config::exclude_interfaces, options::interface>},
     {"kube-virt-interfaces", 'k', {"KUBE_VIRT_INTERFACES"}, Kind::list, "NAMES", "", "",
      "traffic from them is outbound", Group::traffic, planned,
      list<&Config::virtual_interfaces, options::interface>},
@@ -358,7 +404,7 @@ constexpr Flag flag_table[] = {
     {"ip-families", '\0', {}, Kind::list, "FAMILIES", "ipv4|ipv6", "as the pod's addresses",
      "ipv4 or ipv4,ipv6", Group::run, planned, set_ip_families},
     {"dns-server", '\0', {}, Kind::list, "ADDRESSES", "", "of /etc/resolv.conf",
-     "servers for --redirect-dns", Group::run, planned, set_dns_servers},
+     "servers for --redirect-dns", Group::run, planned, setter<&Config::dns_servers>(set_dns_servers)},
     {"dry-run", 'n', {"DRY_RUN"}, Kind::boolean, "", "", "",
      "print the rules, touch nothing (render)", Group::run, apply, boolean<&CommandLine::dry_run>},
     {"strict", '\0', {}, Kind::boolean, "", "", "", "fail if other programs' rules interfere",
@@ -502,9 +548,11 @@ constexpr Flag flag_table[] = {
      "what counts as the pod's own IPv4 loopback", Group::environment, planned,
      value<&Config::loopback_ipv4, options::loopback_prefix>},
     {"", '\0', {"ISTIO_OUTBOUND_OWNER_GROUPS"}, Kind::list, "GROUPS|'*'", "", "*",
-     "capture outbound of these groups only", Group::environment, planned, set_owner_groups},
+     "capture outbound of these groups only", Group::environment, planned,
+     setter<&Config::owner_groups>(set_owner_groups)},
     {"", '\0', {"ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE"}, Kind::list, "GROUPS", "", "",
-     "do not capture outbound of these groups", Group::environment, planned, set_owner_groups_exclude},
+     "do not capture outbound of these groups", Group::environment, planned,
+     setter<&Config::owner_groups_exclude>(set_owner_groups_exclude)},
 };
 // clang-format on
 
@@ -532,9 +580,13 @@ std::vector<std::string_view> each_choice(std::string_view choices) {
   return result;
 }
 
-std::string spelled(const Flag& flag) {
+std::string short_name(const Flag& flag) {
   if (flag.name.empty()) return std::string(flag.variables[0]);
-  return flag.letter != '\0' ? fmt::format("-{}, --{}", flag.letter, flag.name) : fmt::format("--{}", flag.name);
+  return flag.letter != '\0' ? fmt::format("-{}", flag.letter) : fmt::format("--{}", flag.name);
+}
+
+std::string spelled(const Flag& flag) {
+  return flag.letter != '\0' ? fmt::format("-{}, --{}", flag.letter, flag.name) : short_name(flag);
 }
 
 }  // namespace sidetrack

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "model/error.h"
@@ -68,6 +69,23 @@ struct Given {
   std::string_view variable;  // empty: the command line
 };
 
+// An option's value in a configuration, as a plan's JSON has it.
+using OptionValue =
+    std::variant<bool, std::uint32_t, std::string, std::vector<std::uint32_t>, std::vector<std::string>>;
+
+// Where the values of a flag go.
+struct Setter {
+  using Set = void (*)(CommandLine& line, const Given& given);
+  using Get = OptionValue (*)(const Flag& flag, const Config& config);
+  using Reset = void (*)(Config& config);
+  constexpr Setter(Set set_, Get get_ = nullptr, Reset reset_ = nullptr)  // NOLINT: a flag may have the first alone
+      : set(set_), get(get_), reset(reset_) {}
+  Set set;  // checks and stores; adds to a list. Throws Error (usage)
+  // Of a member of Config: what it holds, and as if the flag were not given.
+  Get get;
+  Reset reset;
+};
+
 struct Flag {
   std::string_view name;                      // without dashes; empty: an environment variable alone
   char letter;                                // of the short form; '\0': none
@@ -79,7 +97,13 @@ struct Flag {
   std::string_view description;
   Group group;
   CommandSet commands;
-  void (*set)(CommandLine& line, const Given& given);  // checks and stores; adds to a list. Throws Error (usage)
+  Setter value_of;
+
+  void set(CommandLine& line, const Given& given) const { value_of.set(line, given); }
+  // Whether it shapes the plan by a member of Config, whatever the host says.
+  [[nodiscard]] bool is_of_plan() const {
+    return value_of.get != nullptr && (group == Group::traffic || group == Group::environment);
+  }
 };
 
 [[nodiscard]] std::span<const Flag> flags();
@@ -96,6 +120,9 @@ struct ExitMeaning {
 
 // "a|b|c" one by one; none of an empty text.
 [[nodiscard]] std::vector<std::string_view> each_choice(std::string_view choices);
+
+// "-p", "--netns", "ENVOY_USER"
+[[nodiscard]] std::string short_name(const Flag& flag);
 
 // "-p, --envoy-port", "--netns", "ENVOY_USER"
 [[nodiscard]] std::string spelled(const Flag& flag);

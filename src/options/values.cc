@@ -17,10 +17,6 @@ namespace {
 constexpr std::string_view port_expected = "a port from 1 to 65535";
 constexpr std::string_view duration_expected = "a duration such as 5s, 500ms or 1m30s";
 
-std::string short_name(const Flag& flag) {
-  return flag.letter != '\0' ? fmt::format("-{}", flag.letter) : fmt::format("--{}", flag.name);
-}
-
 // No address, port or number without a ':' has a letter in it: this is a word, probably the name of a file.
 bool is_word(std::string_view text) {
   const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };

@@ -1,73 +1,36 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <algorithm>
+#include <cctype>
+#include <variant>
 
 #include "mesh/catalogue.h"
 #include "model/iptables.h"
 #include "model/printable.h"
+#include "options/flags.h"
 #include "render/json_parts.h"
 #include "render/render.h"
 
 namespace sidetrack {
 namespace {
 
-std::string text_of(const AddressRange& range) { return range.text(); }
-std::string text_of(const Address& address) { return address.text(); }
-const std::string& text_of(const std::string& text) { return text; }
-std::uint32_t text_of(std::uint32_t number) { return number; }
-
-template <typename T>
-Json list(const std::vector<T>& values) {
-  Json result = Json::array();
-  for (const T& value : values) result.push_back(text_of(value));
-  return result;
+// By the names of the flags, and of the variables that are no flags: "envoy_port".
+std::string key(const Flag& flag) {
+  std::string made(flag.name.empty() ? flag.variables[0] : flag.name);
+  for (char& c : made) c = c == '-' ? '_' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return made;
 }
 
-template <typename T>
-Json list(const Selection<T>& selection) {
-  return selection.all ? Json::array({"*"}) : list(selection.list);
-}
-
-const char* mode(Mode mode) {
-  switch (mode) {
-    case Mode::redirect:
-      return "REDIRECT";
-    case Mode::tproxy:
-      return "TPROXY";
-    case Mode::none:
-      return "NONE";
-  }
-  return "";
-}
-
-// What shaped the plan, by the names of the flags and of the variables that are no flags, in snake_case.
+// What shaped the plan.
 Json configuration(const Config& config, const Plan& plan) {
-  return {
-      {"envoy_port", config.proxy_port},
-      {"inbound_capture_port", config.inbound_port},
-      {"inbound_tunnel_port", config.tunnel_port},
-      {"proxy_uid", list(config.proxy_uids)},
-      {"proxy_gid", list(config.proxy_gids)},
-      {"istio_inbound_interception_mode", mode(config.mode)},
-      {"istio_inbound_ports", list(config.inbound_ports)},
-      {"istio_local_exclude_ports", list(config.inbound_exclude_ports)},
-      {"istio_exclude_interfaces", list(config.exclude_interfaces)},
-      {"istio_service_cidr", list(config.outbound_ranges)},
-      {"istio_service_exclude_cidr", list(config.outbound_exclude_ranges)},
-      {"istio_outbound_ports", list(config.outbound_ports)},
-      {"istio_local_outbound_ports_exclude", list(config.outbound_exclude_ports)},
-      {"kube_virt_interfaces", list(config.virtual_interfaces)},
-      {"istio_inbound_tproxy_mark", config.tproxy_mark},
-      {"istio_inbound_tproxy_route_table", config.tproxy_route_table},
-      {"redirect_dns", config.redirect_dns},
-      {"capture_all_dns", config.capture_all_dns},
-      {"drop_invalid", config.drop_invalid},
-      {"dual_stack", config.dual_stack},
-      {"istio_outbound_ipv4_loopback_cidr", config.loopback_ipv4.text()},
-      {"istio_outbound_owner_groups", list(config.owner_groups)},
-      {"istio_outbound_owner_groups_exclude", list(config.owner_groups_exclude)},
-      {"ip_families", families_json(plan.families)},
-      {"dns_server", list(plan.dns_servers)},
-  };
+  Json made = Json::object();
+  for (const Flag& flag : flags()) {
+    if (!flag.is_of_plan()) continue;
+    std::visit([&](const auto& value) { made[key(flag)] = value; }, flag.value_of.get(flag, config));
+  }
+  made["ip_families"] = families_json(plan.families);
+  Json& servers = made["dns_server"] = Json::array();
+  for (const Address& server : plan.dns_servers) servers.push_back(server.text());
+  return made;
 }
 
 Json rule(const Rule& rule) {

@@ -14,6 +14,7 @@
 #include "lint/promises.h"
 #include "manifest/facts.h"
 #include "manifest/read.h"
+#include "options/flags.h"
 #include "render/effect.h"
 #include "render/lint.h"
 #include "unit/asking.h"
@@ -23,9 +24,11 @@
 namespace sidetrack::lint {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::MatchesRegex;
 
 std::vector<std::string> words(const Findings& findings) {
   std::vector<std::string> all;
@@ -42,9 +45,8 @@ Findings of_options(std::string_view options, std::optional<PodView> pod = {}, c
 constexpr const char* usual_options = "-i * -b * -d 15090,15021,15020";
 
 TEST(LintOptions, FindsNothingInWhatTheInjectorPasses) {
-  for (const char* more :
-       {"", " --redirect-dns --dns-server 10.96.0.10", " -m TPROXY", " --dual-stack", " -o 22 -x 10.0.0.0/8",
-        " -c net1 -k net2", " --drop-invalid", " -u 1337 -g 2337", " -p 16001 -z 16006"}) {
+  for (const char* more : {"", " --redirect-dns --dns-server 10.96.0.10", " -m TPROXY", " -o 22 -x 10.0.0.0/8",
+                           " -c net1 -k net2", " --drop-invalid", " -u 1337 -g 2337", " -p 16001 -z 16006"}) {
     EXPECT_THAT(words(of_options(fmt::format("{}{}", usual_options, more))), IsEmpty()) << more;
   }
 }
@@ -72,6 +74,54 @@ TEST(LintOptions, FindsWhatOtherOptionsDecideBefore) {
   EXPECT_THAT(words(of_options("-i * -m TPROXY")), ElementsAre("ST001 -m TPROXY"));
   EXPECT_THAT(words(of_options("-i * -m NONE")), ElementsAre("ST001 -i '*'"));
   EXPECT_THAT(words(of_options("-i fd00::/8,10.0.0.0/8 --ip-families ipv4")), ElementsAre("ST002 -i fd00::/8"));
+}
+
+// Each of them that lint takes, in options where it has no effect.
+TEST(LintOptions, KnowsEachFlagOfThePlan) {
+  const std::map<std::string, std::string> examples{
+      {"-p", "-p 9"},
+      {"-z", "-m NONE -z 9"},
+      {"-e", "-m NONE -e 9"},
+      {"-u", "-u 1,1"},
+      {"-g", "-u 1 -g 2,2"},
+      {"-m", "-m TPROXY"},
+      {"-b", "-m NONE -b *"},
+      {"-d", "-d 80"},
+      {"-c", "-m NONE -c net1"},
+      {"-i", "-m NONE -i *"},
+      {"-x", "-x 10.0.0.0/8"},
+      {"-q", "-i * -q 443"},
+      {"-o", "-m NONE -o 22"},
+      {"-k", "-m NONE -k net1"},
+      {"-t", "-t 7"},
+      {"-r", "-r 7"},
+      {"--redirect-dns", "-m NONE --redirect-dns"},
+      {"--capture-all-dns", "--capture-all-dns"},
+      {"--drop-invalid", "-m NONE --drop-invalid"},
+      {"--dual-stack", "--dual-stack --ip-families ipv4"},
+      {"--dns-server", "-i * --dns-server 10.0.0.1"},
+      {"ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR", "-m NONE ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR=127.0.0.0/8"},
+      {"ISTIO_OUTBOUND_OWNER_GROUPS", "ISTIO_OUTBOUND_OWNER_GROUPS=5"},
+      {"ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE", "ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE=5"}};
+  for (const Flag& flag : flags()) {
+    if (flag.value_of.get == nullptr || !flag.commands.contains(Command::lint)) continue;
+    const auto example = examples.find(short_name(flag));
+    ASSERT_NE(example, examples.end()) << spelled(flag);
+    EXPECT_THAT(words(of_options(example->second)),
+                Contains(MatchesRegex(fmt::format("ST00[12] {}( .*)?", example->first))))
+        << example->second;
+  }
+}
+
+TEST(LintOptions, LeavesWhatTheHostWouldDecideWithoutIt) {
+  EXPECT_THAT(words(of_options(fmt::format("{} --redirect-dns --dns-server 10.96.0.10", usual_options))), IsEmpty());
+  EXPECT_THAT(
+      words(of_options(fmt::format("{} --redirect-dns --capture-all-dns --dns-server 10.96.0.10", usual_options))),
+      ElementsAre("ST001 --dns-server 10.96.0.10"));
+  CommandLine line;
+  HostFacts facts = asked(fmt::format("{} --dual-stack", usual_options), line);
+  line.config.families.reset();
+  EXPECT_THAT(words(lint_options({.config = line.config, .facts = facts, .pod = {}, .manifest = nullptr})), IsEmpty());
 }
 
 TEST(LintOptions, SaysWhyWithAPacketThatShowsIt) {

@@ -83,7 +83,7 @@ TEST(Flags, HaveOneMeaningPerCommand) {
 TEST(Flags, AreComplete) {
   for (const Flag& flag : flags()) {
     SCOPED_TRACE(spelled(flag));
-    EXPECT_NE(flag.set, nullptr);
+    EXPECT_NE(flag.value_of.set, nullptr);
     EXPECT_TRUE(!flag.name.empty() || !flag.variables[0].empty());
     EXPECT_EQ(flag.value.empty(), flag.kind == Kind::boolean);
     EXPECT_TRUE(!flag.description.empty() || !flag.choices.empty());
