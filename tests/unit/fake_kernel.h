@@ -6,7 +6,7 @@
 #include <map>
 #include <optional>
 
-#include "fake_backend.h"
+#include "unit/fake_backend.h"
 #include "kernel/kernel.h"
 
 namespace sidetrack {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "live_rules.h"
+#include "unit/live_rules.h"
 
 #include "mesh/rule_words.h"
 

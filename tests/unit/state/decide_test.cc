@@ -5,8 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "fake_kernel.h"
-#include "usual_config.h"
+#include "unit/fake_kernel.h"
+#include "unit/usual_config.h"
 
 namespace sidetrack {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "manifest/arguments.h"
 #include "model/error.h"
-#include "options_text.h"
-#include "temporary_file.h"
+#include "unit/options_text.h"
+#include "unit/temporary_file.h"
 
 namespace sidetrack {
 namespace {

@@ -8,7 +8,7 @@
 #include "manifest/arguments.h"
 #include "manifest/write.h"
 #include "model/error.h"
-#include "temporary_file.h"
+#include "unit/temporary_file.h"
 
 namespace sidetrack::manifest {
 namespace {

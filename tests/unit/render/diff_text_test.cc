@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <gtest/gtest.h>
 
-#include "fake_backend.h"
 #include "render/render.h"
 #include "state/diff.h"
-#include "usual_config.h"
+#include "unit/fake_backend.h"
+#include "unit/usual_config.h"
 
 namespace sidetrack {
 namespace {

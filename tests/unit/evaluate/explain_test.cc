@@ -9,7 +9,6 @@
 #include <map>
 #include <set>
 
-#include "live_rules.h"
 #include "model/error.h"
 #include "model/iptables.h"
 #include "model/printable.h"

@@ -6,7 +6,7 @@
 
 #include "model/printable.h"
 #include "options/flags.h"
-#include "options_text.h"
+#include "unit/options_text.h"
 
 namespace sidetrack {
 namespace {

@@ -2,8 +2,8 @@
 // "@FILE" in the place of a list.
 #include <gtest/gtest.h>
 
-#include "options_text.h"
-#include "temporary_file.h"
+#include "unit/options_text.h"
+#include "unit/temporary_file.h"
 
 namespace sidetrack {
 namespace {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include "manifest/read.h"
+
 #include <gmock/gmock.h>
 
-#include "manifest/read.h"
 #include "model/error.h"
-#include "temporary_file.h"
+#include "unit/temporary_file.h"
 
 namespace sidetrack::manifest {
 namespace {

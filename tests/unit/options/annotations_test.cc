@@ -6,7 +6,7 @@
 #include <set>
 
 #include "model/error.h"
-#include "options_text.h"
+#include "unit/options_text.h"
 
 namespace sidetrack {
 namespace {

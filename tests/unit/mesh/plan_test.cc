@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "model/iptables.h"
-#include "usual_config.h"
+#include "unit/usual_config.h"
 
 namespace sidetrack {
 namespace {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // The CNI plugin's answers that need no kernel.
+#include "cni/plugin.h"
+
 #include <gmock/gmock.h>
 
 #include <nlohmann/json.hpp>
@@ -7,8 +9,7 @@
 #include "cni/call.h"
 #include "cni/cni_error.h"
 #include "cni/network_configuration.h"
-#include "cni/plugin.h"
-#include "options_text.h"
+#include "unit/options_text.h"
 
 namespace sidetrack::cni {
 namespace {

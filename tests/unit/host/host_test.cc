@@ -10,8 +10,8 @@
 #include <cstdio>
 #include <fstream>
 
-#include "options_text.h"
-#include "temporary_file.h"
+#include "unit/options_text.h"
+#include "unit/temporary_file.h"
 
 namespace sidetrack {
 namespace {

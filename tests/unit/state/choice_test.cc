@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "mesh/plan.h"
-#include "usual_config.h"
+#include "unit/usual_config.h"
 
 namespace sidetrack {
 namespace {

@@ -4,12 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "live_rules.h"
 #include "mesh/catalogue.h"
 #include "mesh/describe.h"
 #include "mesh/rule_words.h"
 #include "model/iptables.h"
 #include "unit/asking.h"
+#include "unit/live_rules.h"
 
 namespace sidetrack {
 namespace {

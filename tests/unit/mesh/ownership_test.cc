@@ -13,7 +13,7 @@
 #include "mesh/iptables_order.h"
 #include "model/error.h"
 #include "model/iptables.h"
-#include "usual_config.h"
+#include "unit/usual_config.h"
 
 namespace sidetrack {
 namespace {

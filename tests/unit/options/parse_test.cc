@@ -7,7 +7,7 @@
 
 #include "options/flags.h"
 #include "options/options.h"
-#include "options_text.h"
+#include "unit/options_text.h"
 
 namespace sidetrack {
 namespace {

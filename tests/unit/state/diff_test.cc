@@ -4,9 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "fake_backend.h"
 #include "model/iptables.h"
-#include "usual_config.h"
+#include "unit/fake_backend.h"
+#include "unit/usual_config.h"
 
 namespace sidetrack {
 namespace {

@@ -3,11 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "fake_kernel.h"
 #include "library/sentences.h"
 #include "state/apply.h"
 #include "state/diff.h"
-#include "usual_config.h"
+#include "unit/fake_kernel.h"
+#include "unit/usual_config.h"
 
 namespace sidetrack {
 namespace {
