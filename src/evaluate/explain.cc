@@ -82,6 +82,7 @@ Trace explain(const Packet& packet, const PodView& pod, std::span<const Live> li
   }
   RulesOfFamily rules(live, asked.destination->family);
   Question question(pod, rules, nullptr);
+  question.source_chosen = packet.source.has_value();
   Forks& forks = question.forks;
   std::vector<Fork> made;  // by the first walk, whose trace this is
   bool answered = false;
@@ -144,6 +145,7 @@ std::vector<Possibility> possibilities(const Packet& packet, const PodView& pod,
     return {{std::move(nothing), {}, true}};
   }
   Question question(pod, rules, &observer);
+  question.source_chosen = packet.source.has_value();
   if (asked.destination != packet.destination) {  // see filled_in()
     const bool is_source = packet.source && asked.destination->family == Family::ipv4;
     question.destination = is_source ? Origin::source : Origin::constant;

@@ -7,6 +7,7 @@
 
 #include "evaluate/observer.h"
 #include "evaluate/route.h"
+#include "evaluate/source_address.h"
 #include "model/error.h"
 #include "model/printable.h"
 

@@ -23,6 +23,20 @@ bool marks_connections(const LiveChain& chain) {
   });
 }
 
+// Whether it asks for connection tracking, or may: one that is not understood, a statement that only is not followed.
+bool may_track(const Rule& rule) {
+  const auto match_may = [](const Match& match) {
+    return std::holds_alternative<ConntrackStateMatch>(match) || std::holds_alternative<ConnmarkMatch>(match) ||
+           std::holds_alternative<UnknownMatch>(match);
+  };
+  if (std::ranges::any_of(rule.matches, match_may)) return true;
+  if (const auto* more = std::get_if<Continue>(&rule.target)) return !more->words.empty();
+  const Target& target = rule.target;
+  return !std::holds_alternative<Verdict>(target) && !std::holds_alternative<Jump>(target) &&
+         !std::holds_alternative<Tproxy>(target) && !std::holds_alternative<SetMark>(target) &&
+         !std::holds_alternative<Reject>(target);
+}
+
 template <typename Wanted>
 std::vector<Call> chains_where(std::span<const Live> live, Family family, Wanted wanted) {
   std::vector<Call> calls;
@@ -71,6 +85,11 @@ RulesOfFamily::RulesOfFamily(std::span<const Live> live, Family family) : live_(
                     return chain.hook && !chain.hook->device.empty();
                   });
     mark_connections_ = mark_connections_ || std::ranges::any_of(one.chains, marks_connections);
+    for (const LiveChain& chain : one.chains) {
+      track_connections_ = track_connections_ || std::ranges::any_of(chain.rules, [&](const LiveRule& live_rule) {
+                             return live_rule.rule.families.contains(family) && may_track(live_rule.rule);
+                           });
+    }
   }
 }
 

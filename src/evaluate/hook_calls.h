@@ -37,6 +37,8 @@ class RulesOfFamily {
   [[nodiscard]] std::span<const Live> live() const { return live_; }
   // Whether any rule sets the mark of a connection.
   [[nodiscard]] bool mark_connections() const { return mark_connections_; }
+  // Whether the kernel tracks connections: only while a rule is there that needs it (nf_ct_netns_get).
+  [[nodiscard]] bool track_connections() const { return track_connections_; }
   // The chains of one of them, by name.
   [[nodiscard]] ChainIndex& chains(const Live& live) { return chains_[static_cast<std::size_t>(&live - live_.data())]; }
 
@@ -46,6 +48,7 @@ class RulesOfFamily {
   std::vector<ChainIndex> chains_;  // of each of `live_`
   bool of_devices_ = false;         // some are called for one device alone
   bool mark_connections_ = false;
+  bool track_connections_ = false;
   std::map<std::pair<Hook, std::string>, std::vector<Call>> at_;
   std::map<Hook, std::vector<Call>> of_nat_;
 };

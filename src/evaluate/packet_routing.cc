@@ -1,12 +1,40 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <fmt/format.h>
 
+#include "evaluate/observer.h"
 #include "evaluate/packet_walk.h"
 
 namespace sidetrack {
 
+// A sender that has chosen no source address gets that of the route. IPv4 looks the route up again with it in connect()
+// alone (ip_route_connect), IPv6 where there is none without (ip6_dst_lookup_tail).
+std::optional<std::string> PacketWalk::first_route() {
+  const bool ipv4 = packet_.family == Family::ipv4;
+  const bool chosen = question_.source_chosen || asked_.state == ConnectionState::reply;
+  if (!chosen && ipv4 && observer() != nullptr) observer()->protocol();
+  if (chosen || (ipv4 && asked_.protocol == Protocol::tcp)) return route_out();
+  way_ = look_up("lo", asked_.interface, false);
+  if (ipv4 ? is_connected() : !way_.exists()) return route_out();
+  return cannot_be_sent();
+}
+
+// Whether the socket is one of connect(), where that makes a difference.
+bool PacketWalk::is_connected() {
+  const Route again = look_up("lo", asked_.interface);
+  if (again == way_) return false;
+  const char* subject = "whether its socket is connected";
+  const auto way = question_.forks.choose({subject, subject, {"if it is not", "if it is"}, packet_.trace.steps.size()},
+                                          {{&pod_}, packet_});
+  packet_.seen = !way;
+  return way == 1;
+}
+
 std::optional<std::string> PacketWalk::route_out() {
   way_ = look_up("lo", asked_.interface);
+  return cannot_be_sent();
+}
+
+std::optional<std::string> PacketWalk::cannot_be_sent() const {
   if (!way_.exists()) return no_route();
   const Address& from = packet_.now.source.address;
   const bool goes_out = !way_.stays() && way_.kind != Route::Kind::unknown && way_.device != "lo";
@@ -30,10 +58,12 @@ bool PacketWalk::reroute(const std::string& because) {
   return true;
 }
 
-Route PacketWalk::look_up(const std::string& in, const std::string& bound) const {
+Route PacketWalk::look_up(const std::string& in, const std::string& bound, bool with_source) const {
   const PacketAtHook& now = packet_.now;
   const bool as_asked = asked_.direction != Direction::in && asked_.state != ConnectionState::reply;
-  return route(pod_, {now.destination.address, now.source.address, now.mark, in, bound, observer(), as_asked});
+  RouteKey key{now.destination.address, {}, now.mark, in, bound, observer(), as_asked};
+  if (with_source) key.source = now.source.address;
+  return route(pod_, key);
 }
 
 bool PacketWalk::is_up(const std::string& device) const {

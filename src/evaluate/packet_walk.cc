@@ -42,7 +42,9 @@ void PacketWalk::run() {
 }
 
 void PacketWalk::output() {
-  if (const auto fault = route_out()) return packet_.end(Outcome::Kind::unroutable, *fault);
+  const auto fault = first_route();
+  if (packet_.seen) return;
+  if (fault) return packet_.end(Outcome::Kind::unroutable, *fault);
   if (way_.kind == Route::Kind::unknown) return route_not_known();
   // For the whole of OUTPUT: a new route changes it only after the hook (nf_hook_state).
   packet_.now.out = way_.device;

@@ -27,6 +27,7 @@ struct Question {
   RulesOfFamily& rules;
   Observer* observer;
   Forks forks;
+  bool source_chosen = true;       // by the sender, before the first route is looked up
   Origin source = Origin::source;  // of the addresses, with what was left out filled in
   Origin destination = Origin::destination;
   bool known = false;  // the observer knows what becomes of the packet: see Observer::milestone
@@ -66,11 +67,14 @@ class PacketWalk {
   [[nodiscard]] bool has_rules(Hook at) const;
 
   // ---- packet_routing.cc
-  // Looks up the way of what is sent here. Why it cannot be sent, if it cannot.
+  // Looks up the way of what is sent here, again or first. Why it cannot be sent, if it cannot.
   std::optional<std::string> route_out();
+  std::optional<std::string> first_route();
+  bool is_connected();
   // ip_route_me_harder. False: there is no route, the packet is gone.
   bool reroute(const std::string& because);
-  [[nodiscard]] Route look_up(const std::string& in, const std::string& bound) const;
+  [[nodiscard]] Route look_up(const std::string& in, const std::string& bound, bool with_source = true) const;
+  std::optional<std::string> cannot_be_sent() const;
   [[nodiscard]] bool is_up(const std::string& device) const;
   // "no route to 10.0.0.1 (ip route unreachable 10.0.0.0/8 table main)"
   [[nodiscard]] std::string no_route() const;

@@ -135,64 +135,6 @@ Route route(const PodView& pod, const RouteKey& key) {
   return found;
 }
 
-namespace {
-
-// The first address of the interface in whose network this is; else its first one (inet_select_addr).
-std::optional<Address> near(const Interface& interface, const std::optional<Address>& gateway) {
-  std::optional<Address> first;
-  for (const InterfaceAddress& own : interface.addresses) {
-    if (own.address.family != Family::ipv4) continue;
-    if (!gateway) return own.address;
-    if (AddressRange::prefix(own.address, own.prefix_length).contains(*gateway)) return own.address;
-    if (!first) first = own.address;
-  }
-  return first;
-}
-
-// An IPv6 address of lo that is none of loopback's.
-std::optional<Address> of_lo(const PodView& pod) {
-  const Interface* lo = pod.interface("lo");
-  if (lo == nullptr) return {};
-  for (const InterfaceAddress& own : lo->addresses) {
-    if (own.address.family == Family::ipv6 && !own.address.is_loopback()) return own.address;
-  }
-  return {};
-}
-
-}  // namespace
-
-std::optional<Address> source_for(const PodView& pod, const Route& route, const Address& destination,
-                                  Observer* observer) {
-  if (route.route != nullptr && route.route->source) return route.route->source;
-  const bool ipv4 = destination.family == Family::ipv4;
-  if (route.kind == Route::Kind::by_rule) {  // a local route without prefsrc: in IPv4 as ip_route_output_key says,
-    if (ipv4) return destination;
-    const auto own = of_lo(pod);  // in IPv6 an address of its device, lo, rather than of another one (RFC 6724, rule 5)
-    return own ? own : destination;
-  }
-  if (route.kind == Route::Kind::local) {
-    // To an address of its own, itself, or in IPv4 the first one of its network; of the rest of 127.0.0.0/8, 127.0.0.1.
-    for (const Interface& interface : pod.interfaces) {
-      for (const InterfaceAddress& own : interface.addresses) {
-        if (!contains(AddressRange::single(own.address), destination, observer)) continue;
-        return ipv4 && interface.name != "lo" ? near(interface, own.address) : own.address;
-      }
-    }
-    return Address::loopback(Family::ipv4);
-  }
-  const Interface* interface = pod.interface(route.device);
-  if (interface == nullptr) return {};
-  if (ipv4) return near(*interface, route.route != nullptr ? route.route->gateway : std::nullopt);
-  std::optional<Address> first;
-  for (const InterfaceAddress& own : interface->addresses) {
-    if (own.address.family != destination.family) continue;
-    if (contains(AddressRange::prefix(own.address, own.prefix_length), destination, observer)) return own.address;
-    const bool fits = own.address.is_link_local() == is_link_local(destination, observer);
-    if (!first && fits) first = own.address;
-  }
-  return first;
-}
-
 std::optional<Address> redirect_address(const PodView& pod, const std::string& interface, const Address& destination,
                                         Observer* observer) {
   const Interface* found = pod.interface(interface);

@@ -44,10 +44,6 @@ struct Route {
 
 [[nodiscard]] Route route(const PodView& pod, const RouteKey& key);
 
-// The source address that the kernel chooses for a packet to `destination` that takes `route`.
-[[nodiscard]] std::optional<Address> source_for(const PodView& pod, const Route& route, const Address& destination,
-                                                Observer* observer = nullptr);
-
 // The address that REDIRECT in PREROUTING turns the destination into: of what came in by `interface`. Nothing: it has
 // none of that family, and the packet is dropped (net/netfilter/nf_nat_redirect.c).
 [[nodiscard]] std::optional<Address> redirect_address(const PodView& pod, const std::string& interface,

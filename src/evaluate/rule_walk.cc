@@ -8,6 +8,7 @@
 
 #include "evaluate/observer.h"
 #include "evaluate/route.h"
+#include "evaluate/source_address.h"
 #include "mesh/describe.h"
 #include "model/iptables.h"
 

@@ -49,6 +49,7 @@ std::vector<Row> make_rows() {
   const char* answer_text = "answers of {address} to the proxy belong to zone 1";
 
   std::vector<Row> rows;
+  rows.reserve(80);
   const auto add = [&](MeshRule id, Table table, const char* chain, std::vector<RowMatch> matches, Target target,
                        AskedBy flag, const char* sentence, std::optional<unsigned> insert_at = {}) {
     rows.push_back({id, table, chain, std::move(matches), std::move(target), flag, sentence, insert_at});

@@ -16,6 +16,7 @@ namespace sidetrack {
 struct InterfaceAddress {
   Address address;
   int prefix_length = 32;
+  bool deprecated = false;  // not for new connections (ip address change … preferred_lft 0)
 };
 
 struct Interface {

@@ -64,7 +64,7 @@ class Text {
       }
       i += run > longest_passed_run && !options_.all ? run : 1;
     }
-    text_ += "\n";
+    if (!trace_.steps.empty()) text_ += "\n";
     end();
     return std::move(text_);
   }

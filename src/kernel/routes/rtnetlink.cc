@@ -27,7 +27,8 @@ std::optional<ListedAddress> live_address(const netlink::Message& message) {
   const auto address = local != nullptr ? address_of(*family, local) : std::nullopt;
   if (!address) return {};
   const bool usable = (header.ifa_flags & (IFA_F_TENTATIVE | IFA_F_DADFAILED)) == 0;
-  return ListedAddress{*address, header.ifa_prefixlen, header.ifa_index, usable};
+  const bool deprecated = (header.ifa_flags & IFA_F_DEPRECATED) != 0;
+  return ListedAddress{*address, header.ifa_prefixlen, header.ifa_index, usable, deprecated};
 }
 
 }  // namespace

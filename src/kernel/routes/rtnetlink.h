@@ -41,6 +41,7 @@ struct ListedAddress {
   std::uint8_t prefix_length = 0;
   std::uint32_t device = 0;  // its number
   bool usable = true;        // false as long as another host may have it
+  bool deprecated = false;   // not for new connections
 };
 [[nodiscard]] std::vector<ListedAddress> list_addresses(netlink::Socket& socket);
 

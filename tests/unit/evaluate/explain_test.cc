@@ -657,6 +657,9 @@ TEST(Explain, SaysIfThereAreTooManyWays) {
     }
     each.rules = rules;
   }
+  // What makes the kernel track connections: without, no chain of type nat is asked.
+  all.front().chains.push_back(chain(Family::ipv4, Table::filter, "unused", false,
+                                     {{{ConntrackStateMatch{ConntrackStateMatch::new_}}, Continue{}}}));
   const Trace trace = explain(packet_of("out tcp 10.96.0.10:443"), assumed_pod(planned("")), all);
   EXPECT_EQ(trace.outcome.kind, Outcome::Kind::unknown);
   EXPECT_THAT(sentence(trace.outcome), HasSubstr("too many paths to follow them all"));

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#pragma once
+
+#include <optional>
+
+#include "evaluate/route.h"
+
+namespace sidetrack {
+
+// The source address that the kernel chooses for a packet to `destination` that takes `route`.
+[[nodiscard]] std::optional<Address> source_for(const PodView& pod, const Route& route, const Address& destination,
+                                                Observer* observer = nullptr);
+
+}  // namespace sidetrack
