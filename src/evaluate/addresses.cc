@@ -9,14 +9,12 @@ namespace sidetrack {
 namespace {
 
 // A prefix on lo is local as a whole in IPv4 (fib_add_ifaddr), so all of 127.0.0.0/8 is; in IPv6 each address alone.
-std::vector<AddressRange> own_ranges(const Interface& interface, Family family) {
-  std::vector<AddressRange> all;
+void add_own_ranges(std::vector<AddressRange>& all, const Interface& interface, Family family) {
   for (const InterfaceAddress& own : interface.addresses) {
     if (own.address.family != family) continue;
     const bool whole = interface.name == "lo" && family == Family::ipv4;
     all.push_back(whole ? AddressRange::prefix(own.address, own.prefix_length) : AddressRange::single(own.address));
   }
-  return all;
 }
 
 }  // namespace
@@ -67,17 +65,16 @@ bool is_broadcast(const PodView& pod, const Address& address, Observer* observer
 
 bool is_own(const PodView& pod, const Address& address, Observer* observer) {
   std::vector<AddressRange> all;
-  for (const Interface& interface : pod.interfaces) {
-    for (const AddressRange& range : own_ranges(interface, address.family)) all.push_back(range);
-  }
+  for (const Interface& interface : pod.interfaces) add_own_ranges(all, interface, address.family);
   return contains(all, address, observer);
 }
 
 bool is_own_of(const PodView& pod, const std::string& interface, const Address& address, Observer* observer) {
   const Interface* found = pod.interface(interface);
-  return found != nullptr && std::ranges::any_of(own_ranges(*found, address.family), [&](const AddressRange& range) {
-           return contains(range, address, observer);
-         });
+  if (found == nullptr) return false;
+  std::vector<AddressRange> all;
+  add_own_ranges(all, *found, address.family);
+  return contains(all, address, observer);
 }
 
 std::optional<OwnAddress> own_address(const PodView& pod, Families families) {

@@ -39,6 +39,8 @@ class RulesOfFamily {
   [[nodiscard]] bool mark_connections() const { return mark_connections_; }
   // Whether the kernel tracks connections: only while a rule is there that needs it (nf_ct_netns_get).
   [[nodiscard]] bool track_connections() const { return track_connections_; }
+  // What is found out once for all packets: why neighbour discovery at a device may fail; empty: it does not.
+  [[nodiscard]] std::map<std::string, std::string>& discovery() { return discovery_; }
   // The chains of one of them, by name.
   [[nodiscard]] ChainIndex& chains(const Live& live) { return chains_[static_cast<std::size_t>(&live - live_.data())]; }
 
@@ -51,6 +53,7 @@ class RulesOfFamily {
   bool track_connections_ = false;
   std::map<std::pair<Hook, std::string>, std::vector<Call>> at_;
   std::map<Hook, std::vector<Call>> of_nat_;
+  std::map<std::string, std::string> discovery_;
 };
 
 }  // namespace sidetrack

@@ -14,7 +14,7 @@ void PacketWalk::look_for_neighbour() {
   if (!goes_on && kind != Outcome::Kind::lands) return;
   const std::string device = goes_on ? packet_.trace.outcome.interface : asked_.interface;
   if (device.empty() || device == "lo" || (!goes_on && asked_.direction != Direction::in)) return;
-  const std::string reason = packet_.family == Family::ipv4 ? rules_of_arp() : outcome_of_discovery(device);
+  const std::string reason = packet_.family == Family::ipv4 ? rules_of_arp() : discovery(device);
   if (reason.empty()) return;
   packet_.not_known(fmt::format("whether a neighbour at {} is found: {}", device, reason),
                     "whether a neighbour is found: " + reason);
@@ -34,6 +34,12 @@ std::string PacketWalk::rules_of_arp() const {
     }
   }
   return {};
+}
+
+const std::string& PacketWalk::discovery(const std::string& device) {
+  const auto [known, added] = rules_.discovery().try_emplace(device);
+  if (added) known->second = outcome_of_discovery(device);
+  return known->second;
 }
 
 std::string PacketWalk::outcome_of_discovery(const std::string& device) {

@@ -120,6 +120,7 @@ class PacketWalk {
   void look_for_neighbour();
   // A chain of family arp that may not let everything pass.
   [[nodiscard]] std::string rules_of_arp() const;
+  const std::string& discovery(const std::string& device);
   std::string outcome_of_discovery(const std::string& device);
 
   // ---- packet_key.cc: for who observes

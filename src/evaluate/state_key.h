@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -13,6 +14,7 @@ namespace sidetrack {
 // The bytes of Milestone::state. A value of the packet's own is written as which one it is, any other as it is.
 class StateKey {
  public:
+  StateKey() { bytes_.reserve(usual_size); }
   template <typename Value>
   requires(std::has_unique_object_representations_v<Value>) void add(const Value& value) {
     bytes_.append(reinterpret_cast<const char*>(&value), sizeof value);
@@ -39,6 +41,7 @@ class StateKey {
   [[nodiscard]] std::string take() { return std::move(bytes_); }
 
  private:
+  static constexpr std::size_t usual_size = 512;
   std::string bytes_;
 };
 
