@@ -33,12 +33,12 @@ std::vector<Section> sections(Command command) {
 
 std::string preset(const Flag& flag) { return flag.preset.empty() ? "" : fmt::format(" ({})", flag.preset); }
 
-std::string_view value(const Flag& flag, bool brief) {
+std::string_view value_text(const Flag& flag, bool brief) {
   return brief && !flag.choices.empty() ? flag.choices : flag.value;
 }
 
 std::string with_value(const Flag& flag, bool brief) {
-  const auto shown = value(flag, brief);
+  const auto shown = value_text(flag, brief);
   return shown.empty() ? spelled(flag) : fmt::format("{} {}", spelled(flag), shown);
 }
 
