@@ -86,9 +86,10 @@ RulesOfFamily::RulesOfFamily(std::span<const Live> live, Family family) : live_(
                   });
     mark_connections_ = mark_connections_ || std::ranges::any_of(one.chains, marks_connections);
     for (const LiveChain& chain : one.chains) {
-      track_connections_ = track_connections_ || std::ranges::any_of(chain.rules, [&](const LiveRule& live_rule) {
-                             return live_rule.rule.families.contains(family) && may_track(live_rule.rule);
-                           });
+      for (const LiveRule& live_rule : chain.rules) {
+        if (!live_rule.rule.families.contains(family)) continue;
+        track_connections_ = track_connections_ || may_track(live_rule.rule);
+      }
     }
   }
 }

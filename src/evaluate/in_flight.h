@@ -46,7 +46,8 @@ struct PacketState {
   bool by_lo = false;                        // it went out by lo and came in again
   bool destination_decided = false;          // by nat, for its connection
   bool source_decided = false;
-  std::optional<Outcome> first;      // of the connection's first packet, if this one is a later one
+  bool meets_state = false;      // a rule was evaluated that may treat later packets otherwise, or make others do so
+  std::optional<Outcome> first;  // of the connection's first packet, if this one is a later one
   std::vector<const void*> to_come;  // the base chains of this priority that are not asked yet
   friend bool operator==(const PacketState&, const PacketState&) = default;
 };

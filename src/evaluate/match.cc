@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "evaluate/observer.h"
+
 namespace sidetrack {
 namespace {
 
@@ -149,6 +151,14 @@ struct WhyNot {
 }  // namespace
 
 Truth truth(const Match& match, const PacketAtHook& packet) { return std::visit(TruthOf{packet}, match); }
+
+bool holds_observed(const Match& match, const PacketAtHook& packet) {
+  const bool is = holds(match, packet);
+  const Match* const asked = &match;
+  if (packet.observer != nullptr && is) packet.observer->match(match, packet);
+  if (packet.observer != nullptr && !is) packet.observer->no_match({&asked, 1}, packet);
+  return is;
+}
 
 std::string why_not(const Match& match, const PacketAtHook& packet) { return std::visit(WhyNot{packet}, match); }
 

@@ -38,6 +38,8 @@ enum class Truth : std::uint8_t { no, yes, unknown };
 [[nodiscard]] inline bool holds(const Match& match, const PacketAtHook& packet) {
   return truth(match, packet) == Truth::yes;
 }
+// The same, and who observes hears of it.
+[[nodiscard]] bool holds_observed(const Match& match, const PacketAtHook& packet);
 // What a packet has instead that the match does not hold for ("its destination is 10.0.0.1").
 [[nodiscard]] std::string why_not(const Match& match, const PacketAtHook& packet);
 

@@ -160,12 +160,32 @@ std::optional<Outcome> PacketWalk::with_answers() {
   const Outcome::Kind expected = forwarded                                    ? Outcome::Kind::forwarded
                                  : lands && asked_.direction == Direction::in ? Outcome::Kind::leaves
                                                                               : Outcome::Kind::lands;
-  if (back.outcome.kind == expected) return outcome;
+  if (back.outcome.kind == expected) return with_later_packets(outcome, answer.packet_.now.connmark);
   if (back.outcome.kind == Outcome::Kind::unknown) return end(Outcome::Answers::unknown, back.outcome.why);
   if (back.outcome.kind == Outcome::Kind::lands) {
     return end(Outcome::Answers::lost, "they stay in the pod" + by_rule(back));
   }
   return end(Outcome::Answers::lost, sentence(back.outcome));
+}
+
+std::optional<Outcome> PacketWalk::with_later_packets(Outcome outcome, std::optional<std::uint32_t> connmark) {
+  if (!packet_.meets_state && connmark == packet_.now.connmark) return outcome;  // nothing tells them from it
+  if (!holds_observed(ProtocolMatch{Protocol::tcp, false}, packet_.now)) return outcome;
+  Packet packet = asked_;
+  packet.state = ConnectionState::established;
+  PacketWalk later(packet, question_, this);
+  later.packet_.first = outcome;
+  later.packet_.connection = packet_.connection;
+  later.packet_.now.connmark = connmark;
+  later.translated_by_ = by_rule(packet_.trace);
+  later.run();
+  if (later.seen()) return {};
+  const Outcome& end = later.trace().outcome;
+  if (same_place(end, outcome)) return outcome;
+  const bool known = end.kind != Outcome::Kind::unknown;
+  outcome.answers = known ? Outcome::Answers::lost : Outcome::Answers::unknown;
+  outcome.answers_why = known ? "the later packets of its connection end elsewhere: " + sentence(end) : end.why;
+  return outcome;
 }
 
 PacketWalk PacketWalk::answer_to(const Outcome& outcome) const {

@@ -64,7 +64,12 @@ void PacketWalk::add_to(StateKey& key) const {
   key.add(now.source_known);
   key.add(now.untracked);
   key.add(now.connmark);
-  if (has_ended_) return add(key, packet_.trace.outcome);
+  if (has_ended_) {
+    key.add(packet_.meets_state);
+    // A later packet comes in by it again; of what goes out the observer hears of it.
+    if (packet_.meets_state && asked_.direction == Direction::in) key.add(asked_.interface);
+    return add(key, packet_.trace.outcome);
+  }
   const bool is_answer = asked_.state == ConnectionState::reply;
   if (is_answer || asked_.direction == Direction::in) key.add(asked_.interface);  // else the observer hears of it
   const bool own_mark = !is_answer && now.mark == asked_.mark;
@@ -76,6 +81,7 @@ void PacketWalk::add_to(StateKey& key) const {
   key.add(now.owner_known);
   key.add(now.tracked);
   key.add(packet_.by_lo);
+  key.add(packet_.meets_state);
   key.add(packet_.destination_decided);
   key.add(packet_.source_decided);
   key.add(packet_.first.has_value());

@@ -29,7 +29,7 @@ PacketWalk::PacketWalk(const Packet& asked, Question& question, const PacketWalk
 
 void PacketWalk::run() {
   if (!milestone({})) return;
-  if (asked_.state == ConnectionState::established && !first_packet()) return;
+  if (asked_.state == ConnectionState::established && !packet_.first && !first_packet()) return;
   if (asked_.direction == Direction::in) {
     packet_.now.in = asked_.interface;
     prerouting();

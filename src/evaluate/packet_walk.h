@@ -111,6 +111,9 @@ class PacketWalk {
   void translate(bool of_destination);
   // An answer, back.
   void translate_answer(bool of_destination);
+  // Whether the later packets of a TCP connection, which meet the rules as such, end where its first one did: else
+  // nothing is answered. Nothing: seen.
+  std::optional<Outcome> with_later_packets(Outcome outcome, std::optional<std::uint32_t> connmark);
   // The walk of the answer to what ended so.
   [[nodiscard]] PacketWalk answer_to(const Outcome& outcome) const;
 

@@ -32,6 +32,14 @@ Endpoint with_port(Endpoint endpoint, std::uint16_t port) {
   return endpoint;
 }
 
+// Of a connection whose mark stays as it is.
+bool tells_later_packets(const Match& match) {
+  const auto* state = std::get_if<ConntrackStateMatch>(&match);
+  if (state == nullptr) return false;
+  const auto has = [&](ConntrackStateMatch::State one) { return (state->states & one) != 0; };
+  return has(ConntrackStateMatch::new_) != has(ConntrackStateMatch::established);
+}
+
 class RuleWalk {
  public:
   RuleWalk(InFlight& packet, const PodView& pod, const BaseChain& base, ChainIndex& chains, Forks& forks)
@@ -119,6 +127,7 @@ class RuleWalk {
       before.clear();
       if (!rule.families.contains(packet_.family)) continue;
       ++walked_;
+      packet_.meets_state = packet_.meets_state || std::ranges::any_of(rule.matches, tells_later_packets);
       if (packet_.now.observer != nullptr) observe(rule, truths, matched ? asked_before : 0);
       matched = false;
       const auto failed = std::ranges::find(truths, Truth::no);
@@ -294,7 +303,7 @@ class RuleWalk {
     return dropped(place, "rejected");
   }
 
-  Ended dropped(std::size_t place, const char* what) {
+  Ended dropped(std::size_t place, const std::string& what) {
     say(place, Step::Kind::decided, what);
     captured_by(place);
     packet_.drop("by " + rule_of(packet_.trace.steps[place]));
@@ -370,29 +379,57 @@ class RuleWalk {
     return Ended::translated;
   }
 
-  // nf_tables' tproxy sets no verdict, but is written with the mark and accept after it.
-  // An answer of tcp to the socket that opened the connection, which TPROXY finds: with an address of the pod it is an
-  // ordinary one (nf_tproxy_sk_is_transparent).
-  [[nodiscard]] bool is_for_ordinary_socket() const {
-    return packet_.now.state == ConnectionState::reply && packet_.now.protocol == Protocol::tcp &&
-           !packet_.connection.source && is_local(pod_, packet_.now.destination.address, packet_.now.observer);
+  // Whose socket TPROXY finds for a later packet of a TCP connection: one that the packet's addresses, as they are at
+  // this rule, belong to, or else the listener's (tproxy_tg4).
+  enum class SocketFound : std::uint8_t { its_own, ordinary, listener };
+  [[nodiscard]] SocketFound socket_of_later_packet(std::uint16_t port) const {
+    const auto ordinary_if = [](bool is) { return is ? SocketFound::ordinary : SocketFound::its_own; };
+    const bool of_source = packet_.connection.source && !packet_.source_decided;
+    if (packet_.now.state == ConnectionState::reply) {
+      // A socket that opened a connection with an address of the pod is an ordinary one.
+      if (of_source && !packet_.by_lo) return SocketFound::listener;
+      return ordinary_if(is_local(pod_, packet_.now.destination.address, packet_.now.observer));
+    }
+    const Outcome& first = *packet_.first;
+    const bool of_destination = packet_.connection.destination && !packet_.destination_decided;
+    if (of_source || of_destination || first.kind != Outcome::Kind::lands) return SocketFound::listener;
+    if (first.transparent) return SocketFound::its_own;
+    // TPROXY's own listener is transparent, however a connection came to it.
+    return ordinary_if(!holds_observed(PortMatch{End::destination, {{port, port}}, false}, packet_.now));
   }
 
+  // nf_tables' tproxy sets no verdict, but is written with the mark and accept after it.
   std::optional<Ended> apply(const Tproxy& tproxy, const LiveChain&, const LiveRule& entry, std::size_t place) {
-    if (is_for_ordinary_socket()) {
-      if (live_.backend == BackendKind::nftables && !entry.ours) {  // nft_tproxy breaks off, as if it did not match
-        say(place, Step::Kind::matched, "no effect: the socket of the connection is not transparent");
-        return {};
+    const bool is_later = packet_.now.state == ConnectionState::reply || packet_.first.has_value();
+    if (is_later && packet_.now.protocol == Protocol::tcp) {
+      switch (socket_of_later_packet(tproxy.port)) {
+        case SocketFound::its_own:
+          break;
+        case SocketFound::ordinary:
+          if (live_.backend == BackendKind::nftables && !entry.ours) {  // breaks off, as if it did not match
+            say(place, Step::Kind::matched, "no effect: the socket of the connection is not transparent");
+            return {};
+          }
+          return dropped(place, "dropped: the socket of the connection is not transparent");
+        case SocketFound::listener:
+          return dropped(place, fmt::format("dropped: the connection's socket has other addresses, and the listener on "
+                                            "port {} resets it",
+                                            tproxy.port));
       }
-      return dropped(place, "dropped: the socket of the connection is not transparent");
     }
+    packet_.meets_state = true;
     captured_by(place);
-    packet_.transparent = tproxy.port;
+    const bool has_socket = packet_.first.has_value() && packet_.now.protocol == Protocol::tcp;  // its connection's own
+    if (!has_socket || packet_.first->transparent) {
+      packet_.transparent = has_socket ? packet_.first->transparent_port : tproxy.port;
+    }
     packet_.now.mark = (packet_.now.mark & ~tproxy.mask) ^ tproxy.mark;
     packet_.mark_written = true;
-    packet_.now.owner_known = false;  // it has the listener's socket now
+    packet_.now.owner_known = false;  // it has that socket now
     say(place, Step::Kind::decided, [&] {
-      return fmt::format("given to the transparent listener on port {}, marked {}", tproxy.port, packet_.now.mark);
+      return has_socket ? fmt::format("given to the socket of its connection, marked {}", packet_.now.mark)
+                        : fmt::format("given to the transparent listener on port {}, marked {}", tproxy.port,
+                                      packet_.now.mark);
     });
     return Ended::accepted;
   }
@@ -411,6 +448,7 @@ class RuleWalk {
       say(place, Step::Kind::matched, "no effect: it is not tracked yet");
     } else if (connmark == Connmark::save) {
       if (packet_.now.observer != nullptr) packet_.now.observer->mark();
+      packet_.meets_state = true;
       packet_.now.connmark = packet_.now.mark;
       say(place, Step::Kind::matched, [&] { return fmt::format("its connection is marked {}", packet_.now.mark); });
     } else {
@@ -425,6 +463,7 @@ class RuleWalk {
     if (!packet_.now.connmark || !packet_.now.tracked) {
       say(place, Step::Kind::matched, "no effect: it belongs to no known connection");
     } else {
+      packet_.meets_state = true;
       packet_.now.connmark = (*packet_.now.connmark & ~set.mask) ^ set.mark;
       say(place, Step::Kind::matched,
           [&] { return fmt::format("its connection is marked {}", *packet_.now.connmark); });

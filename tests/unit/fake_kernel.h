@@ -6,8 +6,8 @@
 #include <map>
 #include <optional>
 
-#include "unit/fake_backend.h"
 #include "kernel/kernel.h"
+#include "unit/fake_backend.h"
 
 namespace sidetrack {
 

@@ -38,7 +38,8 @@ PodView read_pod() {
   routes::Everything all = routes::list_everything(socket);
   for (const routes::ListedAddress& live : all.addresses) {
     const auto found = interfaces.find(live.device);
-    if (found != interfaces.end() && live.usable) found->second.addresses.push_back({live.address, live.prefix_length, live.deprecated});
+    if (found != interfaces.end() && live.usable)
+      found->second.addresses.push_back({live.address, live.prefix_length, live.deprecated});
   }
 
   PodView pod;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // What `cni install` writes for its options is what the plugin reads.
+#include "cni/entry.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
-#include "cni/entry.h"
 #include "cni/network_configuration.h"
 #include "model/error.h"
 #include "unit/options_text.h"

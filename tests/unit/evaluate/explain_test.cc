@@ -506,6 +506,45 @@ TEST(Explain, TproxyDropsAnswersToOrdinarySockets) {
   EXPECT_THAT(end_beside(rules, "", a_service), HasSubstr("its answers are lost: dropped: by rule 1 of"));
 }
 
+// A TCP connection whose later packets end elsewhere than its first one is never answered.
+TEST(Explain, SaysWhenLaterPacketsEndElsewhere) {
+  const ProtocolMatch of_tcp{Protocol::tcp, false};
+  const ConntrackStateMatch later{ConntrackStateMatch::established, false};
+  const HookPoint mangle{Hook::prerouting, -150, ChainType::filter, {}};
+  const HookPoint input{Hook::input, 0, ChainType::filter, {}};
+  const char* connection = "in tcp 192.0.2.2:8080 --from 192.0.2.9";
+  const Live drop = others({base("inet f", "in", input, Verdict::accept, {{{later}, Verdict::drop}})});
+  EXPECT_EQ(
+      end_beside(drop, "", connection),
+      "lands on 192.0.2.2:8080 (the app), untouched; its answers are lost: the later packets of its connection end "
+      "elsewhere: dropped: by rule 1 of inet f in");
+  EXPECT_EQ(end_beside(drop, "", "in udp 192.0.2.2:8080 --from 192.0.2.9"),
+            "lands on 192.0.2.2:8080 (the app), untouched");
+  const Live spare = others({base("inet f", "in", input, Verdict::accept, {{{later}, Verdict::accept}})});
+  EXPECT_EQ(end_beside(spare, "", connection), "lands on 192.0.2.2:8080 (the app), untouched");
+  const Live odd =
+      others({base("inet f", "in", input, Verdict::accept, {{{later, UnknownMatch{"quota 9"}}, Verdict::drop}})});
+  EXPECT_THAT(end_beside(odd, "", connection), HasSubstr("cannot know what becomes of its answers: whether `quota 9`"));
+
+  // What TPROXY looks for is the socket of the connection: the app's is not transparent.
+  Live transparent =
+      others({base("inet m", "pre", mangle, Verdict::accept, {{{of_tcp, later}, Tproxy{15006, 1, 0xffffffff}}})});
+  EXPECT_EQ(end_beside(transparent, "", connection), "lands on 192.0.2.2:8080 (the app), untouched")
+      << "native: no effect";
+  transparent.backend = BackendKind::iptables_legacy;
+  EXPECT_THAT(end_beside(transparent, "", connection), HasSubstr("end elsewhere: dropped: by rule 1 of"));
+  EXPECT_THAT(end_beside(transparent, "", "in tcp 192.0.2.2:15006 --from 192.0.2.9"), Not(HasSubstr("answers")));
+
+  // Redirected after TPROXY: no socket has the addresses that the packet has there.
+  const HookPoint nat{Hook::prerouting, -100, ChainType::nat, {}};
+  Live both = others({base("inet m", "pre", mangle, Verdict::accept, {{{of_tcp}, Tproxy{15006, 1, 0xffffffff}}}),
+                      base("inet n", "pre", nat, Verdict::accept, {{{of_tcp}, Redirect{15001}}})});
+  EXPECT_THAT(
+      end_beside(both, "", connection),
+      HasSubstr("by TPROXY; original destination 192.0.2.2:15001; its answers are lost: the later packets of its "
+                "connection end elsewhere: dropped: by rule 1 of inet m pre"));
+}
+
 // Neighbour discovery passes the same rules; what it meets there is nothing that the packet has met.
 TEST(Explain, DoubtsOfNeighbourDiscoveryAreItsOwn) {
   const HookPoint mangle{Hook::output, -150, ChainType::route, {}};
