@@ -14,6 +14,7 @@
 #include "kernel/backend.h"
 #include "kernel/inspect.h"
 #include "model/routing.h"
+#include "system/id_map.h"
 
 namespace sidetrack {
 
@@ -25,20 +26,12 @@ struct Capability {
   bool bounding = false;   // can be had at all in this container
 };
 
-// A line of /proc/self/uid_map or gid_map.
-struct IdMapping {
-  std::uint32_t inside = 0;
-  std::uint32_t outside = 0;
-  std::uint32_t count = 0;
-};
-
 struct UserNamespace {
   bool initial = true;
   bool owns_network_namespace = true;  // the rights held here count there
   std::vector<IdMapping> uids;
   std::vector<IdMapping> gids;
 };
-[[nodiscard]] bool is_mapped(const std::vector<IdMapping>& ids, std::uint32_t id);
 
 struct Ipv6State {
   bool in_kernel = false;

@@ -54,17 +54,6 @@ std::vector<Capability> capabilities() {
   return list;
 }
 
-std::vector<IdMapping> mappings(const char* path) {
-  std::vector<IdMapping> list;
-  const File map = open_text(path);
-  char line[128];
-  while (map && std::fgets(line, sizeof line, map.get()) != nullptr) {
-    IdMapping mapping;
-    if (std::sscanf(line, "%u %u %u", &mapping.inside, &mapping.outside, &mapping.count) == 3) list.push_back(mapping);
-  }
-  return list;
-}
-
 // NS_GET_USERNS (Linux 4.9) is refused with EPERM if the owner is none of ours.
 bool owns_network_namespace(const struct stat& user_namespace) {
   const Descriptor net(open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC));
@@ -76,7 +65,7 @@ bool owns_network_namespace(const struct stat& user_namespace) {
 }
 
 UserNamespace user_namespace() {
-  UserNamespace found{true, true, mappings("/proc/self/uid_map"), mappings("/proc/self/gid_map")};
+  UserNamespace found{true, true, mapped_uids(), mapped_gids()};
   struct stat status {};
   if (stat("/proc/self/ns/user", &status) != 0) return found;  // a kernel without user namespaces
   found.initial = status.st_ino == initial_user_namespace;
@@ -92,11 +81,6 @@ bool is_up(const char* interface) {
 }
 
 }  // namespace
-
-bool is_mapped(const std::vector<IdMapping>& ids, std::uint32_t id) {
-  return std::ranges::any_of(
-      ids, [&](const IdMapping& range) { return id >= range.inside && id - range.inside < range.count; });
-}
 
 HostState inspect_host() {
   HostState state;

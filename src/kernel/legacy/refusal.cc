@@ -20,6 +20,7 @@
 #include "mesh/catalogue.h"
 #include "model/iptables.h"
 #include "system/descriptor.h"
+#include "system/id_map.h"
 
 namespace sidetrack::legacy {
 namespace {
@@ -158,26 +159,18 @@ Error lacks(Family family, const Lacking& lacking) {
 
 // ---- ids
 
-// Whether the id exists in this user namespace: of /proc/self/uid_map, "inside outside count" a line.
-bool is_mapped(OwnerKind kind, std::uint32_t id) {
-  const File map = open_text(kind == OwnerKind::uid ? "/proc/self/uid_map" : "/proc/self/gid_map");
-  char line[128];
-  while (map && std::fgets(line, sizeof line, map.get()) != nullptr) {
-    unsigned long first = 0;
-    unsigned long count = 0;
-    if (std::sscanf(line, "%lu %*u %lu", &first, &count) == 2 && id >= first && id - first < count) return true;
-  }
-  return !map;
-}
-
-const Rule* first_unmapped_owner(Family family, Table table, const Ruleset& wanted) {
+const Rule* first_unmapped_owner(Family family, const Ruleset& wanted, std::optional<Table> table) {
+  std::optional<std::vector<IdMapping>> mapped[2];  // by kind
   for (const Rule& rule : wanted.rules) {
-    if (!rule.families.contains(family) || rule.table != table) continue;
+    if (!rule.families.contains(family) || (table && rule.table != *table)) continue;
     for (const Match& match : rule.matches) {
       const auto* owner = std::get_if<OwnerMatch>(&match);
       if (owner == nullptr) continue;
+      const bool is_uid = owner->kind == OwnerKind::uid;
+      auto& known = mapped[is_uid];
+      if (!known) known = is_uid ? mapped_uids() : mapped_gids();
       for (const IdRange& ids : owner->ids) {
-        if (!is_mapped(owner->kind, ids.first) || !is_mapped(owner->kind, ids.last)) return &rule;
+        if (!is_mapped(*known, ids.first) || !is_mapped(*known, ids.last)) return &rule;
       }
     }
   }
@@ -245,7 +238,7 @@ Error refused(int errno_value, Family family, Table table, const Ruleset& wanted
   if (errno_value == EPERM || errno_value == EACCES) return not_permitted(where);
   if (errno_value == ENOMEM) return system_error(errno_value, where + ": the kernel has no memory for the rules");
   if (const auto lacking = first_lacking(family, wanted, table)) return lacks(family, *lacking);
-  if (const Rule* rule = first_unmapped_owner(family, table, wanted)) {
+  if (const Rule* rule = first_unmapped_owner(family, wanted, table)) {
     return Error(ExitCode::failed,
                  fmt::format("{}: the user or group does not exist in this user namespace: {}", where, words_of(*rule)),
                  "map the id into the namespace (see /proc/self/uid_map and gid_map), or name one that is")
@@ -260,10 +253,8 @@ void require_extensions(Family family, const Ruleset& wanted) {
   if (const int error = ExtensionProbe(family).no_answer())
     throw cannot_open(error, family, wanted.rules.front().table);
   if (const auto lacking = first_lacking(family, wanted, std::nullopt)) throw lacks(family, *lacking);
-  for (Table table : all_tables) {
-    if (const Rule* rule = first_unmapped_owner(family, table, wanted))
-      throw refused(EINVAL, family, rule->table, wanted);
-  }
+  if (const Rule* rule = first_unmapped_owner(family, wanted, std::nullopt))
+    throw refused(EINVAL, family, rule->table, wanted);
 }
 
 bool kernel_has_tables(Family family) { return ExtensionProbe(family).no_answer() != ENOPROTOOPT; }
