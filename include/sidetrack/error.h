@@ -19,7 +19,7 @@ enum class ExitCode : int {
   validation_failed = 126  // the number that Istio's CNI repair controller looks for
 };
 
-// The one exception of this project: thrown where the fault is known, caught once in main.
+// What the functions of the library throw. Other exceptions are named where they can occur.
 // `what()` is the full sentence: the value, what was expected. `hint()` says what to do, or is empty. `code()` is what
 // the program would exit with.
 class Error : public std::runtime_error {

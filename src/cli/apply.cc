@@ -19,8 +19,7 @@ void log_dump(LogOptions::Level level, const Plan& plan) {
   if (!logs(level)) return;
   for (Family family : plan.families.list()) {
     const std::string text = iptables_restore(plan.ruleset, family);
-    if (!text.empty())
-      log(level, fmt::format("the requested {} rules:\n{}", family == Family::ipv4 ? "IPv4" : "IPv6", text));
+    if (!text.empty()) log(level, fmt::format("the requested {} rules:\n{}", title(family), text));
   }
 }
 

@@ -61,7 +61,7 @@ std::optional<Place> enter_target(const CommandLine& line);
 [[nodiscard]] Plan make_plan(CommandLine& line, const std::optional<Place>& place);
 
 // Whether the lock file of legacy iptables is that of the programs in the pod: from the node it is the node's, and
-// waiting for it has kept people for hours.
+// waiting for it has blocked pods for hours.
 [[nodiscard]] bool in_own_pod(const CommandLine& line);
 
 // The kernel's state, with the options of the command line. To write: under the lock of the namespace.

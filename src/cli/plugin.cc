@@ -17,7 +17,7 @@
 namespace sidetrack::cli {
 namespace {
 
-// Of a pod's annotations Kubernetes takes 256 KiB.
+// Kubernetes limits a pod's annotations to 256 KiB.
 constexpr std::size_t largest_input = 16U << 20;
 
 std::string read_input() {

@@ -23,7 +23,7 @@ std::string said(const CommandLine& line, const Comparison& comparison) {
 ExitCode compare_and_probe(const CommandLine& line, Plan wanted) {
   const std::optional<Comparison> compared = compare_if_permitted(line, wanted);
   // The words of a rule are those of the backend that is to hold it.
-  if (compared && compared->backends.front().backend == BackendKind::nftables) wanted.ruleset = fold(wanted.ruleset);
+  if (compared && traits(compared->backends.front().backend).in_own_table) wanted.ruleset = fold(wanted.ruleset);
   const std::vector<ProbeResult> results = probe_pod(line.config, wanted);
   const Comparison* rules = compared ? &*compared : nullptr;
   if (line.format == Format::json) {

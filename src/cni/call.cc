@@ -96,7 +96,7 @@ Call read_call(const Environment& environment) {
   }
   check_interface_name(call.interface_name);
   if (!call.netns.empty() && !call.netns.starts_with('/')) {
-    refuse("CNI_NETNS", call.netns, "the path of a network namespace, from / on");
+    refuse("CNI_NETNS", call.netns, "the absolute path of a network namespace");
   }
   try {
     read_arguments(value_of(environment, "CNI_ARGS"), call);

@@ -107,10 +107,10 @@ struct Found {
 };
 
 struct Search {
-  std::vector<Found> valid;        // by name
-  std::vector<std::string> ahead;  // of the first valid one: those that no runtime would load, a sentence each
-  std::vector<std::string> behind;
-  std::string may_name_ours;  // one of those two
+  std::vector<Found> valid;         // by name
+  std::vector<std::string> before;  // the first valid one: those that no runtime would load, a sentence each
+  std::vector<std::string> after;   // it
+  std::string may_name_ours;        // one of those two
 };
 
 // As libcni's ConfFiles and the runtimes do.
@@ -166,7 +166,7 @@ Search search(const std::string& folder) {
     try {
       all.valid.push_back(read_configuration(folder, name));
     } catch (const NotValid& error) {
-      (all.valid.empty() ? all.ahead : all.behind).emplace_back(error.what());
+      (all.valid.empty() ? all.before : all.after).emplace_back(error.what());
       if (may_name_ours(folder + "/" + name)) all.may_name_ours = error.what();
     }
   }
@@ -185,18 +185,18 @@ const Found& used(const Search& all, const std::string& folder) {
     if (found.form == Form::single && first.list.has_entry() && list_path(found) == list_path(first)) return found;
   }
   if (!all.valid.empty()) return all.valid.front();
-  throw Error(ExitCode::failed,
-              fmt::format("'{}' holds no network configuration{}{}", excerpt(folder),
-                          all.ahead.empty() ? "" : " that can be used: ", all.ahead.empty() ? "" : all.ahead.front()),
-              "install the primary network plugin first; --watch waits for it");
+  throw Error(
+      ExitCode::failed,
+      fmt::format("'{}' holds no network configuration{}{}", excerpt(folder),
+                  all.before.empty() ? "" : " that can be used: ", all.before.empty() ? "" : all.before.front()),
+      "install the primary network plugin first; --watch waits for it");
 }
 
 // Why the runtime may use another chain than the one with our entry at its end.
 std::vector<std::string> problems_of(const Search& all, const std::string& folder, const Found& found) {
   std::vector<std::string> problems;
-  for (const std::string& each : all.ahead) {
-    problems.push_back(each +
-                       "; the runtime may load it all the same, or, like containerd, none that is sorted after it");
+  for (const std::string& each : all.before) {
+    problems.push_back(each + "; the runtime may still load it, or, like containerd, none of the files after it");
   }
   for (const std::string& each : plugins_beside(folder, found.list))
     problems.push_back(fmt::format("'{}' comes after {}: say \"loadOnlyInlinedPlugins\": true in '{}', or remove it",
@@ -369,7 +369,7 @@ Outcome uninstall(const Folders& folders) {
                     fmt::format("{}; it may name {}, so the program is not removed", all.may_name_ours, plugin_name),
                     "correct the file or remove it, then run it again");
       }
-      for (const auto* unread : {&all.ahead, &all.behind}) {
+      for (const auto* unread : {&all.before, &all.after}) {
         for (const std::string& each : *unread) outcome.warnings.push_back("not looked into: " + each);
       }
     }

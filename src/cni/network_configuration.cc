@@ -88,7 +88,7 @@ void check(std::string_view key, std::string_view flag, const std::string& text,
 
 std::string path_of(const Json& value, const char* key, const char* expected) {
   if (!value.is_string() || !value.get_ref<const std::string&>().starts_with('/'))
-    refuse(key, &value, fmt::format("{}, from / on", expected));
+    refuse(key, &value, fmt::format("the absolute path of {}", expected));
   return value.get<std::string>();
 }
 
@@ -186,7 +186,7 @@ std::vector<std::string> options_of(const Json& document) {
 LogOptions log_of(const Json& document) {
   CommandLine line;
   if (const Json* file = find(document, "logFile")) {
-    line.log.targets = {path_of(*file, "logFile", "the path of a file")};
+    line.log.targets = {path_of(*file, "logFile", "a file")};
   }
   if (const Json* level = find(document, "logLevel")) {
     if (!level->is_string()) refuse("logLevel", level, "a string such as debug, info, warn or error");
@@ -231,8 +231,7 @@ void read_own_keys(const Json& document, NetworkConfiguration& made) {
   if (const Json* excluded = find(document, "excludeNamespaces")) {
     made.exclude_namespaces = namespaces_of(*excluded);
   }
-  if (const Json* folder = find(document, "confDir"))
-    made.conf_dir = path_of(*folder, "confDir", "the path of a folder");
+  if (const Json* folder = find(document, "confDir")) made.conf_dir = path_of(*folder, "confDir", "a folder");
   if (const Json* args = find(document, "args"); args != nullptr && !args->is_object())
     refuse("args", args, "an object");
   made.log = log_of(document);

@@ -34,7 +34,7 @@ std::string state_words(const PodReport& pod) {
   return pod.detail.empty() ? words : fmt::format("{}: {}", words, printable(pod.detail));
 }
 
-constexpr std::size_t widest_column = 60;  // a longer one moves what stands behind it in its own line alone
+constexpr std::size_t widest_column = 60;  // a longer one shifts the rest of its own line alone
 
 // In the text format a value in quotes escapes these three.
 std::string label(std::string_view text) {

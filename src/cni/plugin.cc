@@ -208,7 +208,7 @@ class Plugin {
       throw CniError(
           Error(ExitCode::differs,
                 fmt::format("{}: ADD recorded nothing of this container in {}", call_.container_id, records_folder),
-                "the pod must be made anew"));
+                "recreate the pod"));
     }
     CommandLine line = parse_apply(record->options);
     const Place target = place();
@@ -217,7 +217,7 @@ class Plugin {
       throw CniError(Error(ExitCode::differs,
                            fmt::format("{}: ADD programmed another network namespace than '{}' is now",
                                        call_.container_id, excerpt(call_.netns)),
-                           "the pod must be made anew"));
+                           "recreate the pod"));
     }
     const Plan plan = plan_for(line.config, line.names, &target, false);
     const auto kernel = open_kernel({.write = false, .wait = line.applying.lock_wait, .xtables_lock = false});

@@ -4,11 +4,10 @@
 #include <algorithm>
 
 #include "doctor/doctor.h"
+#include "model/config.h"
 
 namespace sidetrack {
 namespace {
-
-constexpr std::uint32_t proxy_id = 1337;  // of istio-proxy in Istio's images
 
 void add_capabilities(const HostState& host, std::vector<Finding>& found) {
   struct Row {
@@ -37,8 +36,8 @@ void add_owner(const UserNamespace& space, std::vector<Finding>& found) {
 
 void add_ids(const UserNamespace& space, std::vector<Finding>& found) {
   for (const auto& [what, ids] : {std::pair{"user", &space.uids}, std::pair{"group", &space.gids}}) {
-    if (is_mapped(*ids, proxy_id)) continue;
-    found.push_back({fmt::format("{} {} does not exist in this user namespace", what, proxy_id),
+    if (is_mapped(*ids, istio_proxy_id)) continue;
+    found.push_back({fmt::format("{} {} does not exist in this user namespace", what, istio_proxy_id),
                      "the kernel refuses rules for the proxy under its usual id",
                      "map the id (/proc/self/uid_map, gid_map), or run the proxy under one that exists and give it "
                      "with -u and -g"});

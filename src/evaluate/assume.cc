@@ -48,7 +48,7 @@ PodView assumed_pod(const Plan& plan, const std::set<std::string>& interfaces) {
 PodView assumed_pod(const Plan& plan) { return assumed_pod(plan, named_interfaces(plan)); }
 
 Live as_live(const Ruleset& ruleset, BackendKind backend) {
-  const Ruleset& held = backend == BackendKind::nftables ? fold(ruleset) : ruleset;
+  const Ruleset& held = traits(backend).in_own_table ? fold(ruleset) : ruleset;
   Live live;
   live.backend = backend;
   for (const Families scope : scopes(backend)) {

@@ -11,13 +11,6 @@
 
 namespace sidetrack {
 
-// How deep jumps may nest: NFT_JUMP_STACK_SIZE in nf_tables, which refuses rules that nest deeper. Legacy iptables has
-// room for as many as there are chains (xt_table_info.stacksize); what nests deeper than this is not followed, and
-// said.
-[[nodiscard]] constexpr std::size_t deepest_jump(BackendKind backend) {
-  return backend == BackendKind::iptables_legacy ? 1000 : 16;
-}
-
 // Whether the kernel calls this chain at the hook.
 [[nodiscard]] inline bool called_at(const LiveChain& chain, Hook hook) {
   return chain.hook && chain.hook->hook == hook && !chain.dormant;

@@ -195,27 +195,29 @@ class Search {
     }
   }
 
-  void ask(const Packet& packet, bool captured_alone, const std::string& because) {
+  // Whether something is in its way.
+  bool ask(const Packet& packet, bool captured_alone, const std::string& because) {
     std::optional<Trace> planned;
     try {
       planned = explain(packet, usual_, planned_);
     } catch (const Error&) {  // this pod cannot have such a packet
-      return;
+      return false;
     }
-    if (captured_alone && !is_captured(planned->outcome)) return;
+    if (captured_alone && !is_captured(planned->outcome)) return false;
     const Trace there = explain(packet, pod_, live_);
-    if (there.outcome == planned->outcome) {
-      // Of a connection that is captured the later packets are asked about, too.
+    if (same_place(there.outcome, planned->outcome)) {
+      // Of a connection that is captured the later packets are asked about, too: they name the rule.
       if (packet.state == ConnectionState::new_ && ask_for_state_ && is_captured(planned->outcome)) {
         Packet later = packet;
         later.state = ConnectionState::established;
-        ask(later, captured_alone, because);
+        if (ask(later, captured_alone, because)) return true;
       }
-      return;
+      if (there.outcome == planned->outcome) return false;
     }
     std::string rule = because.empty() ? reason(there, planned->outcome) : because;
-    if (!reasons_.insert(rule).second) return;
+    if (!reasons_.insert(rule).second) return true;
     found_.push_back({std::move(rule), shown(there.packet), sentence(planned->outcome), sentence(there.outcome)});
+    return true;
   }
 
   // The last rule of another program among those that are the reason; else what the answer says.
@@ -334,7 +336,7 @@ void put_ours(Live& live, const Ruleset& canonical) {
       return one.families == chain.families && one.table == chain.table && one.name == chain.name;
     });
     if (there == live.chains.end()) {
-      if (live.backend == BackendKind::iptables_nft) {
+      if (traits(live.backend).of_nf_tables) {
         chain.table_name = (chain.families == Families(Family::ipv4) ? "ip " : "ip6 ") + chain.table_name;
       }
       added.push_back(std::move(chain));
@@ -369,7 +371,7 @@ std::vector<Live> after_apply(const Ruleset& canonical, BackendKind backend, boo
   bool put = there;
   for (Live& one : after) {
     if (there && one.backend == backend) continue;
-    if (one.backend == backend && backend != BackendKind::nftables) {
+    if (one.backend == backend && !traits(backend).in_own_table) {
       put_ours(one, canonical);
       put = true;
     } else {

@@ -87,7 +87,8 @@ void check_direction(const PacketOptions& options, Direction direction) {
     if (options.gid) refuse_direction("--gid", fmt::format("{}", *options.gid), "'out' or 'lo'", no_process);
   }
   if (direction != Direction::in && !options.in_interface.empty()) {
-    refuse_direction("--in-interface", options.in_interface, "'in'", "a packet that a process sends comes in nowhere");
+    refuse_direction("--in-interface", options.in_interface, "'in'",
+                     "a packet that is sent here has no input interface");
   }
   if (direction != Direction::out && !options.out_interface.empty()) {
     refuse_direction("--out-interface", options.out_interface, "'out'", "'lo' goes out by lo, 'in' comes in");

@@ -52,7 +52,7 @@ class RuleWalk {
         forks_(forks) {}
 
   Passed run() {
-    packet_.now.native = live_.backend == BackendKind::nftables;
+    packet_.now.native = traits(live_.backend).in_own_table;
     most_rules_ = most_rules_walked(live_);
     switch (chain(base_, 0)) {
       case Ended::back:
@@ -258,7 +258,7 @@ class RuleWalk {
   Ended enter(const std::string& name_of, const LiveChain& from, const LiveRule& entry, std::size_t place) {
     const LiveChain* target = chains_.find(from, name_of);
     if (target == nullptr) return Ended::back;
-    if (const std::size_t deepest = deepest_jump(live_.backend); jumps_.size() >= deepest) {
+    if (const std::size_t deepest = traits(live_.backend).deepest_jump; jumps_.size() >= deepest) {
       const std::string why = fmt::format("jumps nested deeper than {} are not followed", deepest);
       packet_.not_known(why, why);
       return Ended::gone;
@@ -406,7 +406,7 @@ class RuleWalk {
         case SocketFound::its_own:
           break;
         case SocketFound::ordinary:
-          if (live_.backend == BackendKind::nftables && !entry.ours) {  // breaks off, as if it did not match
+          if (traits(live_.backend).in_own_table && !entry.ours) {  // breaks off, as if it did not match
             say(place, Step::Kind::matched, "no effect: the socket of the connection is not transparent");
             return {};
           }

@@ -15,8 +15,6 @@
 namespace sidetrack {
 namespace {
 
-constexpr std::uint32_t istio_proxy_uid = 1337;  // of istio-proxy in Istio's images
-
 std::string name_of(const std::string& path, const Host& host) { return host.root_name + path; }
 
 Error unreadable(const std::string& what, const host::FileText& read, const char* hint) {
@@ -41,7 +39,7 @@ void complete_proxy_ids(Config& config, const Names& names, const Host& host) {
                   fmt::format("ENVOY_USER: no user '{}' in {}", excerpt(names.envoy_user), name_of(host.passwd, host)),
                   "give the proxy's uid as a number with -u, --proxy-uid");
     }
-    config.proxy_uids = {uid.value_or(istio_proxy_uid)};
+    config.proxy_uids = {uid.value_or(istio_proxy_id)};
   }
   if (config.proxy_gids.empty()) config.proxy_gids = config.proxy_uids;
 }
@@ -58,7 +56,7 @@ std::uint32_t gid(const std::string& group, const std::string& variable, const H
               fmt::format("{}: no group '{}' in {}", variable, excerpt(group), name_of(host.group, host)), hint);
 }
 
-void complete_owner_groups(Config& config, const Names& names, const Host& host, std::vector<std::string>& warnings) {
+void complete_owner_groups(Config& config, const Names& names, const Host& host) {
   const std::string include = "ISTIO_OUTBOUND_OWNER_GROUPS";
   const std::string exclude = "ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE";
   config.owner_groups = {names.owner_groups.all, {}};
@@ -66,10 +64,6 @@ void complete_owner_groups(Config& config, const Names& names, const Host& host,
   config.owner_groups_exclude.clear();
   for (const auto& group : names.owner_groups_exclude) {
     config.owner_groups_exclude.push_back(gid(group, exclude, host));
-  }
-  if (!config.owner_groups.all && !config.owner_groups_exclude.empty()) {
-    warnings.push_back(
-        fmt::format("{} has no effect together with {}: only its groups are captured", exclude, include));
   }
 }
 
@@ -111,7 +105,7 @@ std::vector<Address> dns_servers(const Config& config, const Host& host, std::ve
 HostFacts gather(Config& config, const Names& names, const Host& host) {
   HostFacts facts;
   complete_proxy_ids(config, names, host);
-  complete_owner_groups(config, names, host, facts.warnings);
+  complete_owner_groups(config, names, host);
   if (config.mode == Mode::none) return facts;
   facts.families = families(config, host);
   facts.dns_servers = dns_servers(config, host, facts.warnings);

@@ -87,12 +87,12 @@ void keep_certificate(FolderWatch& watch, Server& server, const CertificateFiles
         if (now == known) continue;
         server.use(load(now, files));
         known = std::move(now);
-        info("the certificate was changed, and is used from now on");
+        info("loaded the new certificate");
       } while (watch.arm(folders));
       problem.clear();
     } catch (const Error& what) {
       // Half of a change, perhaps: the certificate, and not yet its key.
-      if (problem != what.what()) error(fmt::format("the certificate is not changed: {}", what.what()));
+      if (problem != what.what()) error(fmt::format("keeping the old certificate: {}", what.what()));
       problem = what.what();
       server.count_failed_reload();
     }
@@ -119,7 +119,7 @@ void serve(const Options& options) {
     }
   });
   keep_certificate(watch, server, files, std::move(known));
-  info("shutting down: open requests are answered, and new ones until the end");
+  info("shutting down: draining requests");
   server.drain();
   serving.join();
   info("ended");
@@ -134,8 +134,7 @@ int main(int argc, char** argv) {
   CLI::App app("Puts istio-init and a proxy of your own into pods, as admission webhook of Kubernetes.",
                "sidetrack-injector");
   app.set_version_flag("--version", "sidetrack-injector " + std::string(version));
-  app.add_option("--cert", options.files.certificate,
-                 "the certificate, PEM, with its chain; taken over when it changes")
+  app.add_option("--cert", options.files.certificate, "the certificate, PEM, with its chain; reloaded when it changes")
       ->required();
   app.add_option("--key", options.files.key, "its key, PEM")->required();
   app.add_option("--template", options.injected, "what is put into pods, as of sidetrack inject")->required();

@@ -50,7 +50,7 @@ class Backend {
 struct LegacyOptions {
   bool read_only = false;
   // Another file than the usual one. For another pod's namespace that is the namespace itself, namespace_lock: the lock
-  // file of the node has nothing to do with it, and waiting for it has kept people for hours.
+  // file of the node has nothing to do with it, and waiting for it has blocked pods for hours.
   std::string lock_file{};
   std::chrono::milliseconds wait = std::chrono::seconds(30);
 };

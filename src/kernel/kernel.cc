@@ -126,9 +126,7 @@ class LinuxKernel final : public Kernel {
   }
 
  private:
-  static bool is_legacy(std::span<const Change> changes) {
-    return changes.front().seen->backend == BackendKind::iptables_legacy;
-  }
+  static bool is_legacy(std::span<const Change> changes) { return !traits(changes.front().seen->backend).of_nf_tables; }
 
   // With the lock, if it is to write.
   void open_legacy(bool write) {

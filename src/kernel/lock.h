@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// flock(2), waited for.
+// flock(2) with a timeout.
 #pragma once
 
 #include <chrono>

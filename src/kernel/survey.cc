@@ -37,12 +37,12 @@ std::vector<Live> deciding(Survey survey) {
 
 bool holds_ours(const Live& live) {
   // An empty table of iptables may be any program's; one of nftables has our name.
-  const bool our_table = live.backend == BackendKind::nftables && !live.own_tables.empty();
+  const bool our_table = traits(live.backend).in_own_table && !live.own_tables.empty();
   return our_table || std::ranges::any_of(live.chains, [](const LiveChain& chain) { return concerns_us(chain); });
 }
 
 Ruleset canonical(BackendKind kind, const Ruleset& asked) {
-  return kind == BackendKind::nftables ? fold(asked) : in_iptables_order(asked);
+  return traits(kind).in_own_table ? fold(asked) : in_iptables_order(asked);
 }
 
 }  // namespace sidetrack

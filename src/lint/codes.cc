@@ -25,7 +25,7 @@ constexpr CodeInfo table[] = {
      "A container has the uid or gid of the proxy: what it sends is taken for the proxy's and never captured."},
     {Code::taken_by_others, "ST009", "rules of others decide",
      "Rules of another program drop or divert what would be captured without them."},
-    {Code::proxy_hindered, "ST010", "the proxy is hindered",
+    {Code::proxy_hindered, "ST010", "the proxy's own traffic is blocked or changed",
      "What the proxy itself sends does not leave the pod as the proxy sent it."},
     {Code::not_known, "ST011", "cannot be known",
      "A rule that is not understood decides: whether the traffic is captured cannot be known."},

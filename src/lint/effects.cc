@@ -170,7 +170,7 @@ class Comparing {
 
   Findings run() {
     Findings found;
-    for (std::size_t i = 0; i < options_.size(); ++i) look_at(options_[i], i + 1, found);
+    for (std::size_t i = 0; i < options_.size(); ++i) inspect(options_[i], i + 1, found);
     return found;
   }
 
@@ -245,7 +245,7 @@ class Comparing {
     });
   }
 
-  void look_at(const Option& option, std::size_t side, Findings& found) {
+  void inspect(const Option& option, std::size_t side, Findings& found) {
     Difference known;
     const bool by_packets = !option.only_by_plan && !option.only_covered;
     if (option.same_plan || (by_packets && !makes_difference(known, side, everything()))) {
@@ -323,9 +323,9 @@ class Comparing {
   Point witness(const std::vector<Box>& boxes) {
     for (const Box& box : boxes) {
       const auto way = static_cast<Direction>(regions_.sets().intervals(box[index(Field::way)]).front().first);
-      const Family family = regions_.sets().contains(box[index(Field::family)], 0) ? Family::ipv4 : Family::ipv6;
+      const Family family = space::family_of(regions_.sets(), box);
       Box usual = both(regions_.sets(), regions_.ordinary(regions_.side(0).pod, way, family), box);
-      usual[index(Field::protocol)] = regions_.sets().both(usual[index(Field::protocol)], regions_.sets().single(0));
+      usual[index(Field::protocol)] = regions_.sets().both(usual[index(Field::protocol)], regions_.sets().single(tcp));
       if (!is_empty(usual)) return regions_.example(usual);
     }
     return regions_.example(boxes.front());

@@ -58,7 +58,7 @@ void add_if_captured(Findings& all, Regions& regions, Regions::Node root, const 
     made.asked = wanted.asked;
     made.remedy = wanted.remedy;
     made.box = regions.ordinary(pod, Direction::in, family);
-    made.box[index(Field::protocol)] = regions.sets().single(0);
+    made.box[index(Field::protocol)] = regions.sets().single(tcp);
     made.box[index(Field::destination_port)] = regions.sets().single(wanted.port);
     made.kept = [ports = proxy.inbound_ports, sets = &regions.sets()](const Ending& ending, const Box& box) {
       return !is_taken(ending, box, ports, *sets);
@@ -114,7 +114,7 @@ Findings running_as_proxy(Regions& regions, Regions::Node root, const PodView& p
     };
     only(Field::uid, container.uid);
     only(Field::gid, container.gid);
-    box[index(Field::protocol)] = regions.sets().single(0);
+    box[index(Field::protocol)] = regions.sets().single(tcp);
     const Point point = regions.example(box);
     Finding made;
     made.code = Code::runs_as_proxy;
@@ -226,12 +226,8 @@ Findings taken_by_others(Regions& regions, const Proxy& proxy) {
   });
   Findings findings;
   for (const auto& [key, one] : found) {
-    const auto values = [&](Field field) {
-      return static_cast<std::size_t>(regions.sets().intervals(one.box[index(field)]).front().first);
-    };
-    constexpr std::string_view ways[] = {"outbound", "inbound", "to itself:"};
-    constexpr std::string_view protocols[] = {"tcp", "udp", "icmp"};
-    promise.about = fmt::format("{} {}", ways[values(Field::way)], protocols[values(Field::protocol)]);
+    const auto value = [&](Field field) { return regions.sets().intervals(one.box[index(field)]).front().first; };
+    promise.about = fmt::format("{} {}", way_words(value(Field::way)), protocol_words(value(Field::protocol)));
     promise.asked = "the sidecar's rules alone capture it";
     findings.push_back(finding_of(regions, one));
   }
@@ -251,7 +247,7 @@ Findings missing_family(Regions& regions, Regions::Node root, const PodView& pod
     const auto& ports = way == Direction::out ? proxy.outbound_ports : proxy.inbound_ports;
     const auto box_of = [&](Family family) {
       Box box = regions.ordinary(pod, way, family);
-      box[index(Field::protocol)] = regions.sets().single(0);
+      box[index(Field::protocol)] = regions.sets().single(tcp);
       return box;
     };
     const auto is_captured = [&](Family family) {
@@ -265,7 +261,7 @@ Findings missing_family(Regions& regions, Regions::Node root, const PodView& pod
     promise.code = Code::family_not_captured;
     promise.about = fmt::format("{} tcp, IPv6", way == Direction::out ? "outbound" : "inbound");
     promise.asked = "IPv4 is captured, IPv6 is not";
-    promise.remedy = "apply with --dual-stack, or take the IPv6 address from the pod";
+    promise.remedy = "apply with --dual-stack, or remove the pod's IPv6 address";
     promise.box = box_of(Family::ipv6);
     promise.kept = [](const Ending& ending, const Box&) { return ending.kind == Outcome::Kind::unroutable; };
     add_first(all, regions, root, {promise});

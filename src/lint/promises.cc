@@ -19,8 +19,6 @@ namespace {
 using namespace space;
 
 // As Field::protocol.
-constexpr Value tcp = 0;
-constexpr Value udp = 1;
 
 std::vector<Ending> each_of(const Ending& ending) {
   return ending.either.empty() ? std::vector{ending} : ending.either;
@@ -36,7 +34,7 @@ class Boxes {
     Box box = regions_.ordinary(pod_, way, family);
     at(box, Field::protocol) = sets_.single(protocol);
     at(box, Field::mark) = sets_.single(regions_.universe().mark_class(0));
-    if (way != Direction::in) at(box, Field::interface) = sets_.single(0);
+    if (way != Direction::in) at(box, Field::interface) = sets_.single(unbound);
     return box;
   }
 
@@ -80,8 +78,6 @@ class Boxes {
   Sets& sets_;
   const PodView& pod_;
 };
-
-std::string_view words(Family family) { return family == Family::ipv4 ? "IPv4" : "IPv6"; }
 
 bool is_untouched(const Ending& ending) { return !ending.translated && !ending.transparent; }
 bool is_never_seen(const Ending& ending) {  // nobody gets it: no promise is broken by that
@@ -153,14 +149,14 @@ struct Wanted {
 };
 std::optional<Wanted> wanted_in(const Asked& asked, Family family) {
   if (asked.plan.families.contains(family))
-    return Wanted{Code::escape, "keep the rule that decides from doing so, or leave out the option that asks for it"};
+    return Wanted{Code::escape, "change the rule that decides, or leave out the option that asks for it"};
   const auto own = std::ranges::any_of(asked.pod.interfaces, [&](const Interface& interface) {
     return interface.name != "lo" && std::ranges::any_of(interface.addresses, [&](const InterfaceAddress& one) {
              return one.address.family == family && !one.address.is_link_local();
            });
   });
   if (!own) return std::nullopt;
-  return Wanted{Code::family_not_captured, "give --dual-stack, or take the IPv6 address from the pod"};
+  return Wanted{Code::family_not_captured, "give --dual-stack, or remove the pod's IPv6 address"};
 }
 
 void add_outbound(std::vector<Promise>& all, const Asked& asked, Family family) {
@@ -176,7 +172,7 @@ void add_outbound(std::vector<Promise>& all, const Asked& asked, Family family) 
   boxes.but(box, Field::destination_port, boxes.numbers(config.outbound_exclude_ports));
   const auto add = [&](const Box& of) {
     Promise promise{wanted->code,
-                    fmt::format("outbound tcp, {}", words(family)),
+                    fmt::format("outbound tcp, {}", title(family)),
                     fmt::format("asked to be captured by {}", asked_by(config)),
                     wanted->remedy,
                     of,
@@ -211,7 +207,7 @@ void add_inbound(std::vector<Promise>& all, const Asked& asked, Family family) {
   boxes.but(box, Field::interface, boxes.interfaces(config.exclude_interfaces));
   boxes.but(box, Field::interface, boxes.interfaces(config.virtual_interfaces));
   Promise promise{wanted->code,
-                  fmt::format("inbound tcp, {}", words(family)),
+                  fmt::format("inbound tcp, {}", title(family)),
                   fmt::format("asked to be captured by -b{}", config.inbound_ports.all ? " '*'" : ""),
                   wanted->remedy,
                   box,
@@ -235,9 +231,9 @@ void add_dns(std::vector<Promise>& all, const Asked& asked, Family family) {
     std::ranges::transform(asked.plan.dns_servers, std::back_inserter(servers), AddressRange::single);
     if (!to_any) boxes.only(box, Field::destination, boxes.addresses(servers, family));
     Promise promise{Code::escape,
-                    fmt::format("DNS by {}, {}", protocol == tcp ? "tcp" : "udp", words(family)),
+                    fmt::format("DNS by {}, {}", protocol == tcp ? "tcp" : "udp", title(family)),
                     fmt::format("asked to be captured by {}", to_any ? "--capture-all-dns" : "--redirect-dns"),
-                    "keep the rule that decides from doing so, or leave out the option that asks for it",
+                    "change the rule that decides, or leave out the option that asks for it",
                     box,
                     {}};
     promise.kept = Kept(asked.regions).taken_by({proxy_dns_port}, config.exclude_interfaces);
@@ -260,8 +256,8 @@ void add_other_proxies(std::vector<Promise>& all, const Asked& asked, Family fam
   boxes.but(box, Field::destination_port, boxes.numbers(std::vector{config.tunnel_port, dns_port}));
   boxes.but(box, Field::destination_port, boxes.numbers(config.outbound_exclude_ports));
   Promise promise{Code::escape,
-                  fmt::format("tcp of a proxy to this pod itself, {}", words(family)),
-                  "is to pass the inbound listener, as that of the first uid of -u does",
+                  fmt::format("tcp of a proxy to this pod itself, {}", title(family)),
+                  "must go through the inbound listener, as that of the first uid of -u does",
                   "give one uid: the rules of the first return what the others send",
                   box,
                   {}};
@@ -300,13 +296,17 @@ std::vector<Promise> promises_of_proxy(Regions& regions, const PodView& pod, con
       const std::string name = protocol == tcp ? "tcp" : "udp";
       Box box = boxes.usual(Direction::out, family, protocol);
       boxes.of_proxy(box, proxy);
-      const std::string about = fmt::format("outbound {} of the proxy, {}", name, words(family));
+      const std::string about = fmt::format("outbound {} of the proxy, {}", name, title(family));
       all.push_back({Code::loop, about, "comes back to the proxy, which would send it again",
                      "leave out what the proxy sends: -u and -g are its uid and gid", box,
                      kept.not_taken_by(proxy.outbound_ports)});
       box[index(Field::state)] = regions.sets().of({{0, 1}});  // later packets, too
-      Promise leaves{
-          Code::proxy_hindered, about, "is to leave as it is", "let what the proxy's uid and gid send pass", box, {}};
+      Promise leaves{Code::proxy_hindered,
+                     about,
+                     "must leave the pod unchanged",
+                     "let what the proxy's uid and gid send pass",
+                     box,
+                     {}};
       leaves.kept = [sets = &regions.sets(), ports = proxy.outbound_ports](const Ending& ending, const Box& of) {
         const bool as_it_is =
             ending.kind == Outcome::Kind::leaves && is_untouched(ending) && ending.answers != Outcome::Answers::lost;
@@ -316,14 +316,14 @@ std::vector<Promise> promises_of_proxy(Regions& regions, const PodView& pod, con
     }
     Box own = boxes.usual(Direction::lo, family, tcp);
     boxes.of_proxy(own, proxy);
-    all.push_back({Code::loop, fmt::format("tcp of the proxy to this pod itself, {}", words(family)),
+    all.push_back({Code::loop, fmt::format("tcp of the proxy to this pod itself, {}", title(family)),
                    "comes back to the outbound listener, which would send it again",
                    "leave out what the proxy sends: -u and -g are its uid and gid", own,
                    kept.not_taken_by(proxy.outbound_ports)});
     Box to_app = own;
     const Address passthrough = Address::passthrough(family);
     boxes.only(to_app, Field::source, boxes.addresses({AddressRange::single(passthrough)}, family));
-    all.push_back({Code::loop, fmt::format("tcp of the proxy to the app, {}", words(family)),
+    all.push_back({Code::loop, fmt::format("tcp of the proxy to the app, {}", title(family)),
                    "comes back to the inbound listener, which would send it again",
                    fmt::format("leave out what comes from {}", passthrough.text()), to_app,
                    kept.not_taken_by(proxy.inbound_ports)});

@@ -58,7 +58,7 @@ std::vector<Row> make_rows() {
       "what comes in by {interface} is left alone");
   add(excluded_interface_out, nat, output, {out_any}, returns, {"-c", "{interface}"},
       "what goes out by {interface} is left alone");
-  // A rule does not tell it from the one of an excluded interface.
+  // Its rule is the same as that of an excluded interface.
   add(virtual_machine_return, nat, prerouting, {in_any}, returns, {"-k", "{interface}"},
       "what comes from the virtual machine behind {interface} is not inbound traffic", 1);
   add(virtual_machine_outbound, nat, prerouting, {in_any}, Jump{istio_redirect}, {"-k", "{interface}"},
@@ -101,7 +101,7 @@ std::vector<Row> make_rows() {
   add(app_to_itself, nat, istio_output, {out("lo"), not_owned}, returns, {"{owner_flag}", "{id}"}, app_text);
   add(app_to_itself, nat, istio_output, {out("lo"), tcp, not_to_port, not_owned}, returns, {"{owner_flag}", "{id}"},
       app_text);
-  // A rule does not tell which of both it is.
+  // Its rule does not tell which of the two it is.
   add(proxy_or_group_return, nat, istio_output, {any(OwnerMatch{OwnerKind::gid, {}, false})}, returns, {"-g", "{id}"},
       "traffic of {owner}, the proxy's or an excluded group's, goes out as it is");
   add(proxy_return, nat, istio_output, {owned}, returns, {"{owner_flag}", "{id}"},

@@ -92,13 +92,13 @@ std::string short_words(const Rule& rule) {
 
 Maker maker_of(const Live& live, const LiveChain& chain) {
   if (!chain.ours) return Maker::other;
-  if (live.backend != BackendKind::nftables) return Maker::istio_or_sidetrack;  // the same names
+  if (!traits(live.backend).in_own_table) return Maker::istio_or_sidetrack;  // the same names
   return is_istio_nftables(chain.name) ? Maker::istio : Maker::sidetrack;
 }
 
 Maker maker_of(const Live& live, const LiveChain& chain, const LiveRule& rule) {
   if (!rule.ours) return Maker::other;
-  if (live.backend != BackendKind::nftables) return Maker::istio_or_sidetrack;
+  if (!traits(live.backend).in_own_table) return Maker::istio_or_sidetrack;
   if (!is_builtin(chain.name)) return maker_of(live, chain);
   // Their base chains bear the names of the hooks, as ours do.
   if (const auto* jump = std::get_if<Jump>(&rule.rule.target))

@@ -44,6 +44,7 @@ std::vector<Family> Families::list() const {
 }
 
 std::string_view name(Family family) { return family == Family::ipv4 ? "ipv4" : "ipv6"; }
+std::string_view title(Family family) { return family == Family::ipv4 ? "IPv4" : "IPv6"; }
 
 std::string names(Families families, std::string_view between) {
   std::string text;

@@ -41,7 +41,8 @@ class Families {
   std::uint8_t bits_ = 0;
 };
 
-[[nodiscard]] std::string_view name(Family family);  // "ipv4", "ipv6"
+[[nodiscard]] std::string_view name(Family family);   // "ipv4", "ipv6"
+[[nodiscard]] std::string_view title(Family family);  // "IPv4", "IPv6"
 [[nodiscard]] std::string names(Families families, std::string_view between = ", ");
 [[nodiscard]] int domain(Family family);  // AF_INET, AF_INET6
 

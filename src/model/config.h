@@ -25,6 +25,8 @@ struct Selection {
   friend bool operator==(const Selection&, const Selection&) = default;
 };
 
+inline constexpr std::uint32_t istio_proxy_id = 1337;  // uid and gid of istio-proxy in Istio's images
+
 // The options of the Istio command line, in the order of its documentation. Defaults are upstream's.
 struct Config {
   std::uint16_t proxy_port = 15001;                   // -p

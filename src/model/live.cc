@@ -13,7 +13,7 @@ const LiveChain* Live::find(Family family, Table table, std::string_view chain) 
 }
 
 std::vector<Families> scopes(BackendKind kind) {
-  if (kind == BackendKind::nftables) return {Families::both()};
+  if (traits(kind).in_own_table) return {Families::both()};
   return {Family::ipv4, Family::ipv6};
 }
 

@@ -187,7 +187,7 @@ void set_ip_families(CommandLine& line, const Given& given) {
   if (!any) refuse(given, "ipv4, or ipv4,ipv6");
 }
 
-// What the clocks of the system can add to the present.
+// No deadline is beyond what the system's clocks can hold.
 constexpr std::chrono::hours longest_wait(24 * 365);
 
 std::chrono::nanoseconds waiting_time(const Given& given) {
@@ -379,12 +379,12 @@ constexpr Flag flag_table[] = {
     {"istio-service-cidr", 'i', {"ISTIO_SERVICE_CIDR"}, Kind::list, "CIDRS|'*'", "", "none",
      "outbound: capture these ranges", Group::traffic, planned, selection<&Config::outbound_ranges, options::range>},
     {"istio-service-exclude-cidr", 'x', {"ISTIO_SERVICE_EXCLUDE_CIDR"}, Kind::list, "CIDRS", "", "",
-     "outbound: but not these ranges", Group::traffic, planned,
+     "outbound: not these ranges", Group::traffic, planned,
      list<&Config::outbound_exclude_ranges, excludable_range>},
     {"istio-outbound-ports", 'q', {"ISTIO_OUTBOUND_PORTS"}, Kind::list, "PORTS", "", "",
-     "outbound: these too, wherever they go", Group::traffic, planned, list<&Config::outbound_ports, options::port>},
+     "outbound: these ports too, anywhere", Group::traffic, planned, list<&Config::outbound_ports, options::port>},
     {"istio-local-outbound-ports-exclude", 'o', {"ISTIO_LOCAL_OUTBOUND_PORTS_EXCLUDE"}, Kind::list, "PORTS", "", "",
-     "outbound: but not these", Group::traffic, planned, list<&Config::outbound_exclude_ports, options::port>},
+     "outbound: not these ports", Group::traffic, planned, list<&Config::outbound_exclude_ports, options::port>},
     {"kube-virt-interfaces", 'k', {"KUBE_VIRT_INTERFACES"}, Kind::list, "NAMES", "", "",
      "traffic from them is outbound", Group::traffic, planned,
      list<&Config::virtual_interfaces, options::interface>},
@@ -434,7 +434,7 @@ constexpr Flag flag_table[] = {
      "install: allow a program that needs libraries", Group::run, cni, boolean<&CniOptions::allow_dynamic>},
     {"plan", '\0', {}, Kind::boolean, "", "", "",
      "the rules of the given options, not the live ones", Group::run, asking, boolean<&CommandLine::plan>},
-    {"backend", '\0', {}, Kind::choice, "BACKEND", "auto|nftables|iptables-nft|iptables-legacy", "auto",
+    {"backend", '\0', {}, Kind::choice, "BACKEND", backend_choices, "auto",
      "which backend holds the rules", Group::run, all | cni, set_backend},
     {"filename", 'f', {}, Kind::text, "FILE", "", "",
      "the manifest, YAML or JSON; - for standard input", Group::run, of_manifest, files<&ManifestOptions::files>},

@@ -226,8 +226,7 @@ void check_compared(const CommandLine& line) {
   }
   if (files[0] == "-" && files[1] == "-") refuse_combination("diff --effect: standard input is given twice");
   if (line.pid || !line.netns.empty() || line.clean || !line.manifest.pod.empty())
-    refuse_combination(
-        "diff --effect: two files or pods are compared in no other pod: leave out --pid, --netns, --clean and --pod");
+    refuse_combination("diff --effect: --pid, --netns, --clean and --pod cannot be combined with two files or pods");
 }
 
 // What would be ignored without a word is refused.
@@ -248,11 +247,11 @@ void check_combinations(const CommandLine& line, const Tokens& tokens) {
     refuse_combination("--check and --dry-run exclude each other: give one of them");
   }
   if (line.command == Command::apply && line.prove && (line.dry_run || line.cleanup_only || line.skip_rule_apply)) {
-    refuse_combination(fmt::format("--prove asks what would stand after the change, {} changes no rules",
+    refuse_combination(fmt::format("--prove checks the rules after the change, {} changes no rules",
                                    line.dry_run        ? "--dry-run"
                                    : line.cleanup_only ? "--cleanup-only"
                                                        : "--skip-rule-apply"),
-                       "sidetrack lint asks about options alone");
+                       "sidetrack lint checks options alone");
   }
   if (line.command == Command::apply && line.check && line.cleanup_only) {
     refuse_combination("--check asks about rules to be programmed, --cleanup-only programs none: give one of them");

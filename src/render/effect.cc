@@ -81,7 +81,7 @@ class Effect {
     std::vector<Found> parts;
     regions_.for_each(root, [&](const Box& box, const Box& everything, Leaf leaf) {
       if (leaf == no_such_packet || leaf == treated_alike) return;
-      const Family family = regions_.sets().contains(everything[index(Field::family)], 0) ? Family::ipv4 : Family::ipv6;
+      const Family family = family_of(regions_.sets(), everything);
       const auto way = static_cast<Direction>(regions_.sets().intervals(everything[index(Field::way)]).front().first);
       const Box whole = ordinary ? regions_.ordinary(regions_.side(0).pod, way, family) : everything;
       parts.push_back({{box, leaf, share_of(box, whole)}, whole});
@@ -107,11 +107,10 @@ class Effect {
     const auto values = [&](Field field) {
       return values_of(regions_.universe(), regions_.sets().intervals(box[index(field)]), field, Family::ipv4);
     };
-    constexpr std::string_view ways[] = {"outbound", "inbound", "to itself"};
-    const auto way = regions_.sets().intervals(box[index(Field::way)]).front().first;
+    const auto value = [&](Field field) { return regions_.sets().intervals(box[index(field)]).front().first; };
     const std::string rest = box_words(regions_, box, whole);
-    return fmt::format("{} {}, {}{}{}", ways[static_cast<std::size_t>(way)], fmt::join(values(Field::protocol), ", "),
-                       values(Field::family).front() == "ipv4" ? "IPv4" : "IPv6", rest.empty() ? "" : ": ", rest);
+    return fmt::format("{} {}, {}{}{}", way_words(value(Field::way)), fmt::join(values(Field::protocol), ", "),
+                       sidetrack::title(family_of(regions_.sets(), box)), rest.empty() ? "" : ": ", rest);
   }
 
   Regions& regions_;

@@ -28,8 +28,6 @@ constexpr std::string_view field_names[field_count] = {
     "gid", "source", "source_port", "destination", "destination_port", "mark"};
 constexpr std::string_view kind_names[] = {"lands", "leaves", "forwarded", "dropped", "unroutable", "unknown"};
 constexpr std::string_view state_names[] = {"new", "established", "invalid"};
-constexpr std::string_view protocol_names[] = {"tcp", "udp", "icmp"};
-constexpr std::string_view way_names[] = {"outbound", "inbound", "to itself"};  // as Direction
 
 template <typename Text>
 std::vector<std::string> texts(const Intervals& set, const Text& text) {
@@ -65,7 +63,7 @@ std::vector<std::string> values_of(const Universe& universe, const Intervals& se
     case Field::state:
       return names_of(set, [](std::size_t value) { return state_names[value]; });
     case Field::protocol:
-      return names_of(set, [](std::size_t value) { return protocol_names[value]; });
+      return names_of(set, [](std::size_t value) { return protocol_words(static_cast<Value>(value)); });
     case Field::interface:
       return names_of(set, [&](std::size_t value) {
         return universe.interfaces[value].empty() ? "none" : universe.interfaces[value];
@@ -120,10 +118,11 @@ std::string condition(Regions& regions, Field field, Sets::Id values, Sets::Id w
     case Field::destination_port:
       return phrase("to", "port");
     case Field::source:
-      if (named == sets.single(0)) return but ? "from an address that the sender chose" : "from the usual address";
+      if (named == sets.single(by_kernel))
+        return but ? "from an address that the sender chose" : "from the usual address";
       return phrase("from", "address");
     case Field::source_port:
-      if (named == sets.single(0)) return but ? "from a port that the sender chose" : "from the usual ports";
+      if (named == sets.single(by_kernel)) return but ? "from a port that the sender chose" : "from the usual ports";
       return phrase("from", "port");
     case Field::mark:
       return phrase("with", "mark");
@@ -218,7 +217,7 @@ std::vector<MapSection> headings(Regions& regions, const Side& side, Regions::No
   for (const Section& section : sections(regions, root, side.pod)) {
     if (!options.families.contains(section.family)) continue;
     if (std::ranges::find(options.ways, section.way) == options.ways.end()) continue;
-    const std::string protocol(protocol_names[section.protocol]);
+    const std::string protocol(protocol_words(section.protocol));
     std::vector<MapRow> rows = rows_of(regions, section, left_out);
     const auto same = std::ranges::find_if(all, [&](const MapSection& one) {
       const bool same_protocol = one.protocols == std::vector{protocol};
@@ -245,7 +244,7 @@ std::vector<MapSection> headings(Regions& regions, const Side& side, Regions::No
 
 std::string title(const MapSection& heading, Families asked) {
   std::string text =
-      fmt::format("{} {}", way_names[static_cast<std::size_t>(heading.way)], fmt::join(heading.protocols, ", "));
+      fmt::format("{} {}", way_words(static_cast<Value>(heading.way)), fmt::join(heading.protocols, ", "));
   if (heading.families != asked) text += heading.families == Families(Family::ipv4) ? ", IPv4" : ", IPv6";
   return text;
 }
@@ -253,7 +252,7 @@ std::string title(const MapSection& heading, Families asked) {
 }  // namespace
 
 std::string box_words(Regions& regions, const Box& box, const Box& whole) {
-  const Family family = regions.sets().contains(whole[index(Field::family)], 0) ? Family::ipv4 : Family::ipv6;
+  const Family family = family_of(regions.sets(), whole);
   const bool is_inbound = regions.sets().contains(whole[index(Field::way)], static_cast<Value>(Direction::in));
   std::string text;
   for (const Field field : {Field::destination, Field::destination_port, Field::source, Field::source_port, Field::uid,
@@ -295,7 +294,7 @@ std::string map_text(Regions& regions, std::size_t side, const MapOptions& optio
 }
 
 Json box_json(Regions& regions, const Box& box) {
-  const Family family = regions.sets().contains(box[index(Field::family)], 0) ? Family::ipv4 : Family::ipv6;
+  const Family family = family_of(regions.sets(), box);
   const auto way = static_cast<Direction>(regions.sets().intervals(box[index(Field::way)]).front().first);
   const Box whole = regions.everything(way, family);
   Json made = Json::object();

@@ -110,7 +110,7 @@ class Traversal {
       : family_(family),
         visit_(visit),
         chains_(live, family),
-        deepest_(deepest_jump(live.backend)),
+        deepest_(traits(live.backend).deepest_jump),
         left_(most_rules_walked(live)) {}
 
   void from(const LiveChain& base) { chain(base, {}, {}, 0); }
@@ -264,12 +264,6 @@ Traffic traffic(const Conditions& conditions) {
   return selected;
 }
 
-std::string joined(const std::vector<std::string>& items, const char* between) {
-  std::string text;
-  for (const std::string& item : items) text += (text.empty() ? "" : between) + item;
-  return text;
-}
-
 std::string port_words(std::uint16_t port) {
   const auto known = port_name(port);
   return known.empty() ? fmt::format("port {}", port) : fmt::format("port {} ({})", port, known);
@@ -368,13 +362,13 @@ std::string of_both(const Of& of, const char* nothing) {
     std::vector<std::string> result;
     std::ranges::copy_if(a, std::back_inserter(result),
                          [&](const std::string& item) { return others.contains(item) == in_both; });
-    return joined(result, "; ");
+    return fmt::format("{}", fmt::join(result, "; "));
   };
   std::vector<std::string> parts;
   if (const std::string both = those(ipv4, ipv6, true); !both.empty()) parts.push_back(both);
   if (const std::string only = those(ipv4, ipv6, false); !only.empty()) parts.push_back("ipv4 alone: " + only);
   if (const std::string only = those(ipv6, ipv4, false); !only.empty()) parts.push_back("ipv6 alone: " + only);
-  return parts.empty() ? nothing : joined(parts, "; ");
+  return parts.empty() ? nothing : fmt::format("{}", fmt::join(parts, "; "));
 }
 
 }  // namespace

@@ -100,11 +100,11 @@ void Cell::address(const Address& value, std::span<const AddressRange> ranges) {
   for (const Narrowing& each : narrowings) narrow(each);
 }
 
-Sets::Id Cell::with_ports() { return sets_.of({{0, 1}}); }
+Sets::Id Cell::with_ports() { return sets_.of({{tcp, udp}}); }
 void Cell::has_ports() { narrow({Field::protocol, with_ports()}); }
 void Cell::protocol() { narrow({Field::protocol, sets_.single(point_[index(Field::protocol)])}); }
 void Cell::interface() { narrow({Field::interface, sets_.single(point_[index(Field::interface)])}); }
-void Cell::source() { narrow({Field::source, sets_.single(0)}); }
+void Cell::source() { narrow({Field::source, sets_.single(by_kernel)}); }
 void Cell::mark() { narrow({Field::mark, sets_.single(point_[index(Field::mark)])}); }
 void Cell::mark(std::uint32_t now, std::uint32_t value, std::uint32_t mask) {
   narrow({Field::mark, marks(now, value, mask)});
@@ -155,7 +155,7 @@ struct Cell::Asked {
         m.protocol == Protocol::tcp || m.protocol == Protocol::udp ||
         m.protocol == (cell.packet_.destination->family == Family::ipv4 ? Protocol::icmp : Protocol::icmpv6);
     if (!is_one) return;
-    const Value which = m.protocol == Protocol::tcp ? 0 : m.protocol == Protocol::udp ? 1 : 2;
+    const Value which = m.protocol == Protocol::tcp ? tcp : m.protocol == Protocol::udp ? udp : icmp;
     result.push_back({Field::protocol, cell.sets_.single(which)});
   }
   void operator()(const PortMatch& m) {
@@ -166,7 +166,7 @@ struct Cell::Asked {
     if (port == cell.packet_.destination_port) result.push_back({Field::destination_port, values});
     if (port == cell.packet_.source_port) {
       result.push_back({Field::source_port, values});
-      if (port != 0) result.push_back({Field::source_port, cell.sets_.single(0)});
+      if (port != 0) result.push_back({Field::source_port, cell.sets_.single(by_kernel)});
     }
   }
   void operator()(const OwnerMatch& m) {

@@ -30,7 +30,7 @@ Diagrams::Diagrams(const Universe& universe, Sets& sets) : universe_(universe), 
   };
   const Node ipv4 = chain_of(Family::ipv4);
   const Node ipv6 = chain_of(Family::ipv6);
-  scratch_ = {{sets_.single(0), ipv4}, {sets_.single(1), ipv6}};
+  scratch_ = {{sets_.single(value_of(Family::ipv4)), ipv4}, {sets_.single(value_of(Family::ipv6)), ipv6}};
   const Node families = node_of(index(Field::family), 0);
   scratch_.push_back({sets_.of({universe_.domain(Field::way, Family::ipv4)}), families});
   nothing_ = node_of(index(Field::way), 0);

@@ -137,8 +137,9 @@ Regions::Followed Regions::follow(const Point& point, Pod& pod) {
   if (way != Direction::in && is_local(side.pod, *packet.destination, &cell) != (way == Direction::lo)) {
     if (way == Direction::lo) return none();
     const Value bound = point[index(Field::interface)];
-    cell.interface(bound == 0 ? sets_.single(0) : sets_.without(interfaces, sets_.single(0)));
-    if (bound == 0) return none();
+    const Sets::Id no_device = sets_.single(unbound);
+    cell.interface(bound == unbound ? no_device : sets_.without(interfaces, no_device));
+    if (bound == unbound) return none();
   }
   RulesOfFamily& rules = packet.destination->family == Family::ipv4 ? pod.ipv4 : pod.ipv6;
   const auto all = possibilities(packet, side.pod, rules, cell);
@@ -149,7 +150,7 @@ Box Regions::everything(Direction way, Family family) {
   Box box{};
   for (std::size_t i = 0; i < field_count; ++i) box[i] = sets_.of({universe_.domain(static_cast<Field>(i), family)});
   box[index(Field::way)] = sets_.single(static_cast<Value>(way));
-  box[index(Field::family)] = sets_.single(family == Family::ipv4 ? 0 : 1);
+  box[index(Field::family)] = sets_.single(value_of(family));
   return box;
 }
 
@@ -310,7 +311,7 @@ Point Regions::example(const Box& box) const {
   static const std::vector<Value> usual_ids{1000, 0};
   static const std::vector<Value> usual_ports{80, 8080};
   static const std::vector<Value> none{0};
-  const bool ipv6 = sets_.contains(box[index(Field::family)], 0) == false;
+  const bool ipv6 = family_of(sets_, box) == Family::ipv6;
   const auto address = [&](const char* ipv4_text, const char* ipv6_text) {
     return std::vector<Value>{value_of(*Address::parse(ipv6 ? ipv6_text : ipv4_text))};
   };

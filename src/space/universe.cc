@@ -107,6 +107,20 @@ Box both(Sets& sets, const Box& a, const Box& b) {
   return made;
 }
 
+Family family_of(const Sets& sets, const Box& box) {
+  return sets.contains(box[index(Field::family)], value_of(Family::ipv4)) ? Family::ipv4 : Family::ipv6;
+}
+
+std::string_view way_words(Value way) {
+  static constexpr std::string_view words[] = {"outbound", "inbound", "to itself"};  // as Direction
+  return words[static_cast<std::size_t>(way)];
+}
+
+std::string_view protocol_words(Value protocol) {
+  static constexpr std::string_view words[protocol_count] = {"tcp", "udp", "icmp"};
+  return words[static_cast<std::size_t>(protocol)];
+}
+
 bool is_empty(const Box& box) { return std::ranges::find(box, Sets::empty) != box.end(); }
 
 Value value_of(const Address& address) {
@@ -249,7 +263,7 @@ Interval Universe::domain(Field field, Family family) const {
 
 Packet Universe::packet(const Point& point) const {
   const auto of = [&](Field field) { return point[index(field)]; };
-  const Family family = of(Field::family) == 0 ? Family::ipv4 : Family::ipv6;
+  const Family family = family_of(of(Field::family));
   const Protocol protocols[protocol_count] = {Protocol::tcp, Protocol::udp,
                                               family == Family::ipv4 ? Protocol::icmp : Protocol::icmpv6};
   Packet packet;

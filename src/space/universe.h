@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/live.h"
@@ -18,9 +19,9 @@ namespace sidetrack::space {
 
 enum class Field : std::uint8_t {
   way,               // Direction
-  family,            // 0: IPv4, 1: IPv6
+  family,            // see value_of()
   state,             // see connection_states
-  protocol,          // see protocols
+  protocol,          // tcp, udp, icmp
   interface,         // in: by which it comes; out: to which its socket is bound; see Universe::interfaces
   uid,               // of out and lo
   gid,               //
@@ -35,12 +36,24 @@ inline constexpr std::size_t field_count = 12;
 
 inline constexpr ConnectionState connection_states[] = {ConnectionState::new_, ConnectionState::established,
                                                         ConnectionState::invalid};
-inline constexpr std::size_t protocol_count = 3;  // tcp, udp, icmp of the family
+inline constexpr std::size_t protocol_count = 3;
+[[nodiscard]] constexpr Value value_of(Family family) { return family == Family::ipv4 ? 0 : 1; }
+[[nodiscard]] constexpr Family family_of(Value value) { return value == 0 ? Family::ipv4 : Family::ipv6; }
+inline constexpr Value tcp = 0;  // of Field::protocol
+inline constexpr Value udp = 1;
+inline constexpr Value icmp = 2;       // of the family
+inline constexpr Value unbound = 0;    // of Field::interface: a socket that is bound to none
+inline constexpr Value by_kernel = 0;  // of Field::source and source_port: the kernel chooses it
+// "outbound", "inbound", "to itself"; "tcp", "udp", "icmp".
+[[nodiscard]] std::string_view way_words(Value way);
+[[nodiscard]] std::string_view protocol_words(Value protocol);
 
 using Point = std::array<Value, field_count>;
 using Box = std::array<Sets::Id, field_count>;  // the product of these sets
 [[nodiscard]] Box both(Sets& sets, const Box& a, const Box& b);
 [[nodiscard]] bool is_empty(const Box& box);
+// Of a box of one family.
+[[nodiscard]] Family family_of(const Sets& sets, const Box& box);
 
 // Marks that no rule, and nothing that rules make of them, tells apart.
 struct MarkClass {

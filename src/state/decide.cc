@@ -13,9 +13,7 @@ namespace {
 
 using Kind = Write::Kind;
 
-bool same_commit(BackendKind a, BackendKind b) {
-  return (a == BackendKind::iptables_legacy) == (b == BackendKind::iptables_legacy);
-}
+bool same_commit(BackendKind a, BackendKind b) { return traits(a).of_nf_tables == traits(b).of_nf_tables; }
 
 std::vector<BackendKind> holders(const Survey& survey) {
   std::vector<BackendKind> found;
@@ -95,7 +93,7 @@ std::optional<Error> cannot_go(const Request& request, const Survey& survey) {
     const Live* live = survey.live(kind);
     if (live == nullptr) continue;
     if (auto refused = leads_to_removed(*live, asked)) return refused;
-    if (kind != BackendKind::nftables) continue;  // the others share their tables with other programs
+    if (!traits(kind).in_own_table) continue;  // the others share their tables with other programs
     auto refused = others_in_own_tables(*live);
     // Which backend will hold the rules is not decided yet: a table that is as asked would stay.
     if (refused && !is_as_requested(survey, kind, asked)) return refused;

@@ -179,7 +179,7 @@ std::vector<T> without(const std::vector<T>& a, std::vector<T> b) {
 
 // A table of our own that nothing is asked of: it goes, empty as it may be. Those of iptables stay.
 bool is_left_over(const Live& live, const Ruleset& asked) {
-  return live.backend == BackendKind::nftables && asked.rules.empty() && !live.own_tables.empty();
+  return traits(live.backend).in_own_table && asked.rules.empty() && !live.own_tables.empty();
 }
 
 }  // namespace

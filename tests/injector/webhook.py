@@ -427,7 +427,7 @@ def certificate_changes(injector, context):
             file.write("nonsense")
     os.symlink("../tls.broken", path("data.new"))
     os.rename(path("data.new"), path("tls/..data"))
-    said = injector.said("the certificate is not changed")
+    said = injector.said("keeping the old certificate")
     check("a broken certificate is said and not used", "tls.crt: " in said, said)
     problems = load(injector, trust("second"), 100, reconnect=1)
     check("and the last one goes on being used", not problems, problems[:3])

@@ -40,7 +40,7 @@ Answer ask(Socket& socket, Request& request, const std::function<void(const Mess
     }
     if (!datagram->empty()) return without("a message was truncated");
   }
-  throw Error(ExitCode::failed, fmt::format("cannot read {}: more than {} MiB, and no end of it",
+  throw Error(ExitCode::failed, fmt::format("cannot read {}: the answer has more than {} MiB",
                                             socket.subsystem().contents, largest_answer >> 20U));
 }
 

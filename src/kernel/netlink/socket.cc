@@ -12,7 +12,7 @@ namespace {
 // its answer. Not cleared: most answers need a page of it, and to touch the others would cost each its page fault.
 constexpr std::size_t buffer_size = 64UL * 1024;
 
-// What old kernels and user namespaces refuse is done without.
+// Old kernels and user namespaces may refuse these: they are optional.
 void set_option(int fd, int level, int option, int value) {
   static_cast<void>(setsockopt(fd, level, option, &value, sizeof value));
 }

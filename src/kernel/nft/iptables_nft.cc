@@ -7,9 +7,9 @@
 #include <map>
 #include <optional>
 
+#include "kernel/nft/backends_of_dump.h"
 #include "kernel/nft/fields.h"
 #include "kernel/nft/iptables_rule.h"
-#include "kernel/nft/lives.h"
 #include "kernel/nft/nf_tables.h"
 #include "kernel/nft/rule_reader.h"
 #include "mesh/iptables_order.h"
@@ -111,7 +111,7 @@ void require_awake(const IptablesTable& place, const Live& seen) {
       .as_of_one_backend();
 }
 
-// Rules in such a chain would be seen never, or at another time than they are meant for.
+// Rules in such a chain would never be evaluated, or at another hook than they are meant for.
 void require_called(const IptablesTable& place, const LiveChain& there) {
   const auto meant = builtin_hook(place.table, there.name);
   const char* fault = there.hook == meant ? nullptr

@@ -14,7 +14,7 @@
 namespace sidetrack::nft {
 namespace {
 
-// Istio's own native tables: istio-proxy-nat and its likes hold the chains of one table each.
+// Istio's own native tables: istio-proxy-nat and the like hold the chains of one table each.
 Table table_of(const KernelTable& table, const std::string& chain) {
   const bool own = table.key.name == own_table;
   for (const Table each : all_tables) {

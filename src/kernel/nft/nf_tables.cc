@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "kernel/nft/nf_tables.h"
 
-#include "kernel/nft/lives.h"
+#include "kernel/nft/backends_of_dump.h"
 
 namespace sidetrack {
 namespace nft {

@@ -110,7 +110,7 @@ std::string joined(const std::vector<Part>& parts, std::string (Part::*text)() c
 
 std::string families(Families of) {
   std::vector<std::string_view> names;
-  for (const Family family : of.list()) names.push_back(family == Family::ipv4 ? "IPv4" : "IPv6");
+  for (const Family family : of.list()) names.push_back(title(family));
   return fmt::format("{}", fmt::join(names, " and "));
 }
 

@@ -316,14 +316,5 @@ TEST_F(GatherIds, AnUnknownGroupIsAnError) {
   }
 }
 
-TEST_F(GatherIds, ExclusionsBesideAListAreWarnedOf) {
-  names.owner_groups = {false, {"java"}};
-  names.owner_groups_exclude = {"root"};
-  EXPECT_EQ(
-      gather(config, names, host).warnings,
-      Texts{"ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE has no effect together with ISTIO_OUTBOUND_OWNER_GROUPS: only its "
-            "groups are captured"});
-}
-
 }  // namespace
 }  // namespace sidetrack
