@@ -17,11 +17,23 @@ endif()
 # The drop-in form: a link by which the program is istio-iptables.
 file(CREATE_LINK sidetrack ${PROJECT_BINARY_DIR}/istio-iptables SYMBOLIC)
 install(FILES ${PROJECT_BINARY_DIR}/istio-iptables DESTINATION ${CMAKE_INSTALL_SBINDIR})
-install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright)
+# The licence, and those of what the program has in it, as Debian says them.
+set(copyright "")
+foreach(package gcc-12-base libc6-dev libnftnl-dev libmnl-dev libip4tc-dev libyaml-dev libcli11-dev libfmt-dev libspdlog-dev
+    nlohmann-json3-dev libdtl-dev)
+  if(EXISTS /usr/share/doc/${package}/copyright)
+    file(READ /usr/share/doc/${package}/copyright text)
+    string(APPEND copyright "\n---- Parts of the program are from Debian's ${package}:\n\n${text}")
+  endif()
+endforeach()
+file(READ LICENSE text)
+file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/copyright CONTENT "@text@@copyright@" @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/copyright DESTINATION ${CMAKE_INSTALL_DOCDIR})
 # The manual page and the completions, which share.cmake lays out.
 install(DIRECTORY ${PROJECT_BINARY_DIR}/share/ DESTINATION ${CMAKE_INSTALL_DATADIR})
 
 set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME development)
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/sidetrack-dev RENAME copyright)
 set(for_cmake ${CMAKE_INSTALL_LIBDIR}/cmake/sidetrack)
 set(for_pkg_config ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 set(configured ${PROJECT_BINARY_DIR}/install)

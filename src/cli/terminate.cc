@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <exception>
+#include <new>
 #include <string_view>
 
 namespace __gnu_cxx {
@@ -11,8 +13,18 @@ namespace __gnu_cxx {
 // NOLINTNEXTLINE(bugprone-reserved-identifier): the library's name for it
 void __verbose_terminate_handler();
 void __verbose_terminate_handler() {
-  constexpr std::string_view words = "sidetrack: internal error: uncaught exception\n";
+  constexpr std::string_view no_memory = "sidetrack: error: out of memory\n";
+  constexpr std::string_view internal = "sidetrack: internal error: uncaught exception\n";
+  bool is_memory = false;
+  try {  // nlohmann's values need memory to be freed, and say so from a destructor
+    if (const auto thrown = std::current_exception()) std::rethrow_exception(thrown);
+  } catch (const std::bad_alloc&) {
+    is_memory = true;
+  } catch (...) {
+  }
+  const std::string_view words = is_memory ? no_memory : internal;
   static_cast<void>(!write(STDERR_FILENO, words.data(), words.size()));
+  if (is_memory) _exit(1);
   std::abort();
 }
 

@@ -54,7 +54,7 @@ std::vector<Question> questions() {
 }
 
 const char* name_in(BackendKind kind, const Question& question) {
-  return kind == BackendKind::nftables ? question.nftables : question.iptables;
+  return traits(kind).in_own_table ? question.nftables : question.iptables;
 }
 
 std::string need(const Question& question) {
@@ -170,11 +170,12 @@ Diagnosis diagnose(const OpenBackend& open, const std::string& lock_file, Routes
   }
   const Choice choice = choose({}, {}, iptables_legacy_in_use());
   diagnosis.because = choice.because;
+  diagnosis.legacy_tables = legacy_tables();
   for (BackendKind kind : choice.order) {
+    if (!diagnosis.legacy_tables) break;  // rules may be there: apply refuses
     const auto state = std::ranges::find(diagnosis.backends, kind, &BackendState::kind);
     if (!diagnosis.automatic && usable(*state)) diagnosis.automatic = kind;
   }
-  diagnosis.legacy_tables = legacy_tables();
   diagnosis.nf_tables = nf_tables();
   diagnosis.routing = routes.read().ours;
   return diagnosis;

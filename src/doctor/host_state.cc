@@ -17,6 +17,7 @@
 #include <memory>
 
 #include "doctor/doctor.h"
+#include "system/capabilities.h"
 #include "system/descriptor.h"
 
 namespace sidetrack {
@@ -33,14 +34,6 @@ bool reads_1(const char* path) {
 }
 
 std::vector<Capability> capabilities() {
-  unsigned long long effective = 0;
-  unsigned long long bounding = 0;
-  const File status = open_text("/proc/thread-self/status");
-  char line[256];
-  while (status && std::fgets(line, sizeof line, status.get()) != nullptr) {
-    std::sscanf(line, "CapEff: %llx", &effective);
-    std::sscanf(line, "CapBnd: %llx", &bounding);
-  }
   struct Row {
     const char* name;
     unsigned number;
@@ -49,7 +42,7 @@ std::vector<Capability> capabilities() {
       {"CAP_NET_ADMIN", CAP_NET_ADMIN}, {"CAP_NET_RAW", CAP_NET_RAW}, {"CAP_SYS_ADMIN", CAP_SYS_ADMIN}};
   std::vector<Capability> list;
   for (const auto& [name, number] : rows) {
-    list.push_back({name, (effective >> number & 1) != 0, (bounding >> number & 1) != 0});
+    list.push_back({name, has_capability(number), may_get_capability(number)});
   }
   return list;
 }
@@ -80,6 +73,9 @@ bool is_up(const char* interface) {
   return !any.valid() || ioctl(any.get(), SIOCGIFFLAGS, &request) != 0 || (request.ifr_flags & IFF_UP) != 0;
 }
 
+// Refused where it is not in the kernel, or switched off at boot.
+bool has_ipv6() { return Descriptor(socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0)).valid() || errno != EAFNOSUPPORT; }
+
 }  // namespace
 
 HostState inspect_host() {
@@ -91,8 +87,7 @@ HostState inspect_host() {
   }
   state.capabilities = capabilities();
   state.user_namespace = user_namespace();
-  state.ipv6 = {access("/proc/thread-self/net/if_inet6", F_OK) == 0,
-                reads_1("/proc/sys/net/ipv6/conf/all/disable_ipv6"),
+  state.ipv6 = {has_ipv6(), reads_1("/proc/sys/net/ipv6/conf/all/disable_ipv6"),
                 reads_1("/proc/sys/net/ipv6/conf/lo/disable_ipv6")};
   state.loopback_up = is_up("lo");
   struct statvfs root {};

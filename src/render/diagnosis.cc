@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "model/config.h"
 #include "model/printable.h"
 #include "model/routing.h"
 #include "render/json_parts.h"
@@ -65,7 +66,8 @@ Cell capabilities(const HostState& host) {
 Cell user_namespace(const UserNamespace& space) {
   if (!space.owns_network_namespace) return bad("not the owner of the network namespace");
   if (space.initial) return good("the initial one");
-  if (!is_mapped(space.uids, 1337) || !is_mapped(space.gids, 1337)) return bad("uid or gid 1337 is not mapped");
+  if (!is_mapped(space.uids, istio_proxy_id) || !is_mapped(space.gids, istio_proxy_id))
+    return bad("uid or gid 1337 is not mapped");
   return good("not the initial one; uid and gid 1337 are mapped");
 }
 
@@ -151,6 +153,8 @@ void write_backends(Page& page, const Diagnosis& diagnosis) {
 }
 
 std::string choice(const Diagnosis& diagnosis) {
+  if (std::ranges::none_of(diagnosis.backends, usable)) return "No usable backend.";
+  if (!diagnosis.legacy_tables) return "apply would refuse: what legacy iptables holds cannot be seen.";
   if (!diagnosis.automatic) return "No usable backend.";
   return fmt::format("apply would use {}{}.", name(*diagnosis.automatic),
                      diagnosis.because.empty() ? "" : fmt::format(" ({})", diagnosis.because));
@@ -198,8 +202,8 @@ Json host_json(const HostState& host) {
             {"owns_network_namespace", space.owns_network_namespace},
             {"uids", mappings(space.uids)},
             {"gids", mappings(space.gids)},
-            {"uid_1337_is_mapped", is_mapped(space.uids, 1337)},
-            {"gid_1337_is_mapped", is_mapped(space.gids, 1337)}}},
+            {"uid_1337_is_mapped", is_mapped(space.uids, istio_proxy_id)},
+            {"gid_1337_is_mapped", is_mapped(space.gids, istio_proxy_id)}}},
           {"ipv6", {{"in_kernel", host.ipv6.in_kernel}, {"off", host.ipv6.off}, {"off_on_lo", host.ipv6.off_on_lo}}},
           {"loopback_up", host.loopback_up},
           {"read_only_root", host.read_only_root}};
@@ -215,13 +219,14 @@ Json backend_json(const BackendState& backend) {
                         {"refusal", feature.refusal},
                         {"remedy", feature.remedy}});
   }
+  const Json rules = {{"sidecar", backend.rules_of_sidecar}, {"others", backend.rules_of_others}};
   return {{"backend", name(backend.kind)},
           {"usable", usable(backend)},
           {"problem", backend.problem},
           {"remedy", backend.remedy},
           {"features", std::move(features)},
           {"unchecked", backend.unchecked},
-          {"rules", {{"sidecar", backend.rules_of_sidecar}, {"others", backend.rules_of_others}}}};
+          {"rules", backend.problem.empty() ? rules : Json()}};
 }
 
 }  // namespace

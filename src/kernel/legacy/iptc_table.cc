@@ -223,9 +223,11 @@ void require_none(int error, const char* path, Family family) {
                 "mount /proc: mount -t proc proc /proc");
   }
   if (error == EACCES || error == EPERM) require_capabilities();
+  const char* hint =
+      "the kernel shows it to root alone: run as root, in a user namespace whose ids were mapped before the "
+      "network namespace was made";
   throw system_error(error, std::string("iptables-legacy: cannot read ") + path, ExitCode::failed,
-                     "the file belongs to the user nobody if the network namespace was made before the ids of its user "
-                     "namespace were mapped");
+                     error == EACCES ? hint : "");
 }
 
 }  // namespace

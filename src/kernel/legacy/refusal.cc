@@ -9,9 +9,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <climits>
-#include <cstdio>
-#include <memory>
 #include <optional>
 #include <string_view>
 
@@ -19,29 +16,21 @@
 #include "kernel/xt/extension.h"
 #include "mesh/catalogue.h"
 #include "model/iptables.h"
+#include "system/capabilities.h"
 #include "system/descriptor.h"
 #include "system/id_map.h"
 
 namespace sidetrack::legacy {
 namespace {
 
-using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
-File open_text(const char* path) { return {std::fopen(path, "re"), std::fclose}; }
-
 // ---- capabilities
 
 // Those of CAP_NET_ADMIN and CAP_NET_RAW that this process has not: libiptc opens a raw socket, and the tables are the
 // administrator's.
 std::vector<std::string> missing_capabilities() {
-  const File status = open_text("/proc/thread-self/status");
-  char line[256];
-  unsigned long long effective = ~0ULL;
-  while (status && std::fgets(line, sizeof line, status.get()) != nullptr) {
-    if (std::sscanf(line, "CapEff: %llx", &effective) == 1) break;
-  }
   std::vector<std::string> missing;
-  if ((effective >> CAP_NET_ADMIN & 1) == 0) missing.emplace_back("CAP_NET_ADMIN");
-  if ((effective >> CAP_NET_RAW & 1) == 0) missing.emplace_back("CAP_NET_RAW");
+  if (!has_capability(CAP_NET_ADMIN)) missing.emplace_back("CAP_NET_ADMIN");
+  if (!has_capability(CAP_NET_RAW)) missing.emplace_back("CAP_NET_RAW");
   return missing;
 }
 
@@ -108,8 +97,8 @@ struct Lacking {
 };
 
 // The first rule with an extension that the kernel does not have. One that it does not answer for counts as there.
-std::optional<Lacking> first_lacking(Family family, const Ruleset& wanted, std::optional<Table> table) {
-  const ExtensionProbe probe(family);
+std::optional<Lacking> first_lacking(const ExtensionProbe& probe, Family family, const Ruleset& wanted,
+                                     std::optional<Table> table) {
   std::vector<xt::Extension> there[2];  // by kind; the same few extensions are in many rules
   std::optional<Lacking> lacking;
   const auto ask = [&](const Rule& rule, xt::ExtensionKind kind, const xt::Extension& extension) {
@@ -209,7 +198,7 @@ std::optional<Error> lacking_table(int errno_value, Family family, Table table) 
                                source.module, source.config)};
     }
     case EAFNOSUPPORT:
-      return Error{ExitCode::kernel_lacks, fmt::format("{}: the kernel has no {}", where, v4 ? "IPv4" : "IPv6"),
+      return Error{ExitCode::kernel_lacks, fmt::format("{}: the kernel has no {}", where, title(family)),
                    v4 ? "" : "IPv6 may be switched off at boot (ipv6.disable=1); --ip-families ipv4 leaves it out"};
     case ENOPROTOOPT:
     case EPROTONOSUPPORT:
@@ -237,7 +226,7 @@ Error refused(int errno_value, Family family, Table table, const Ruleset& wanted
   if (errno_value == EAGAIN) return {ExitCode::busy, where + ": another program changed it meanwhile", "run it again"};
   if (errno_value == EPERM || errno_value == EACCES) return not_permitted(where);
   if (errno_value == ENOMEM) return system_error(errno_value, where + ": the kernel has no memory for the rules");
-  if (const auto lacking = first_lacking(family, wanted, table)) return lacks(family, *lacking);
+  if (const auto lacking = first_lacking(ExtensionProbe(family), family, wanted, table)) return lacks(family, *lacking);
   if (const Rule* rule = first_unmapped_owner(family, wanted, table)) {
     return Error(ExitCode::failed,
                  fmt::format("{}: the user or group does not exist in this user namespace: {}", where, words_of(*rule)),
@@ -250,9 +239,9 @@ Error refused(int errno_value, Family family, Table table, const Ruleset& wanted
 }
 
 void require_extensions(Family family, const Ruleset& wanted) {
-  if (const int error = ExtensionProbe(family).no_answer())
-    throw cannot_open(error, family, wanted.rules.front().table);
-  if (const auto lacking = first_lacking(family, wanted, std::nullopt)) throw lacks(family, *lacking);
+  const ExtensionProbe probe(family);
+  if (const int error = probe.no_answer()) throw cannot_open(error, family, wanted.rules.front().table);
+  if (const auto lacking = first_lacking(probe, family, wanted, std::nullopt)) throw lacks(family, *lacking);
   if (const Rule* rule = first_unmapped_owner(family, wanted, std::nullopt))
     throw refused(EINVAL, family, rule->table, wanted);
 }

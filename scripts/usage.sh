@@ -1,0 +1,14 @@
+# What a script answers to --help: the comment at its head. Sourced before it changes its folder.
+case ${1-} in
+  -h | --help)
+    sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"
+    exit 0
+    ;;
+esac
+
+# refuse_words NAME MOST WORD…: words beyond the first MOST are not ignored.
+refuse_words() {
+  local name=$1 most=$2
+  shift 2
+  [ $# -le "$most" ] || { shift "$most"; echo "scripts/$name: '$1': expected no more arguments; see scripts/$name --help" >&2; exit 2; }
+}
