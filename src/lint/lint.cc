@@ -227,7 +227,9 @@ Findings taken_by_others(Regions& regions, const Proxy& proxy) {
   Findings findings;
   for (const auto& [key, one] : found) {
     const auto value = [&](Field field) { return regions.sets().intervals(one.box[index(field)]).front().first; };
-    promise.about = fmt::format("{} {}", way_words(value(Field::way)), protocol_words(value(Field::protocol)));
+    const Value way = value(Field::way);
+    const char* colon = way == static_cast<Value>(Direction::lo) ? ":" : "";
+    promise.about = fmt::format("{}{} {}", way_words(way), colon, protocol_words(value(Field::protocol)));
     promise.asked = "the sidecar's rules alone capture it";
     findings.push_back(finding_of(regions, one));
   }

@@ -174,7 +174,7 @@ TEST(CniConfiguration, AnErrorNamesKeyValueAndExpectation) {
       {"logFile", "sidetrack.log", "the absolute path of a file"},
       {"logLevel", "loud", "debug, info, warn, error, fatal, none"},
       {"excludeNamespaces", Json::array({"Kube"}), "the name of a Kubernetes namespace"},
-      {"confDir", 1, "the path of a folder"},
+      {"confDir", 1, "the absolute path of a folder"},
       {"confDir", "net.d", "the absolute path of a folder"},
       {"args", 1, "an object"},
       {"capabilities", Json::object(), "io.kubernetes.cri.pod-annotations"},
