@@ -414,7 +414,7 @@ def certificate_changes(injector, context):
 
     problems = load(injector, both, 2000, each, reconnect=5)
     check("no request fails while the certificate is changed", not problems, problems[:3])
-    injector.said("the certificate was changed")
+    injector.said("loaded the new certificate")
     try:
         raw(injector, trust("second")).close()
         changed = True
@@ -438,7 +438,7 @@ def certificate_changes(injector, context):
             with open(path(f"{name}.{kind}"), "rb") as source, open(path(f"tls.second/tls.{kind}"), "wb") as target:
                 target.write(source.read())
         injector.process.send_signal(signal.SIGHUP)
-        injector.said("the certificate was changed")
+        injector.said("loaded the new certificate")
         raw(injector, trust(name)).close()
         check(f"SIGHUP makes it look at its files ({name})", True)
 
