@@ -42,4 +42,11 @@ tool_for() {
   esac
 }
 
+# link_folders ARCHITECTURE: where cmake/cross.cmake has the linker look first.
+link_folders() {
+  case $1 in
+    arm64) echo -B/usr/lib/gcc/aarch64-linux-gnu/12 -B/usr/lib/aarch64-linux-gnu ;;
+  esac
+}
+
 strip_program() { "$(tool_for "$(architecture_of "$1")" strip)" "$1"; }
