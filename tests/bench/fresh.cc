@@ -2,10 +2,11 @@
 // Times programs from exec to exit, each run in a network namespace of its own, taking turns (A B C A B C …) so that a
 // machine that is busy for a while is so for all of them.
 //
-//   fresh [--cni] ROUNDS LIMIT NAME INPUT PROGRAM ARGUMENT… [-- NAME INPUT PROGRAM ARGUMENT…]…
+//   fresh [--cni|--again] ROUNDS LIMIT NAME INPUT PROGRAM ARGUMENT… [-- NAME INPUT PROGRAM ARGUMENT…]…
 //
 // --cni: the programs are CNI plugins, which run where this one is started and are given the namespace as CNI_NETNS,
 // and a CNI_CONTAINERID of their own.
+// --again: each program runs twice in its namespace, and the second time counts.
 // INPUT is the file that is standard input. Prints a line for each: name, median, first and ninth decile of the time in
 // µs, median of the processor time in µs, highest peak memory in KiB; separated by tabs. A program that takes longer
 // than LIMIT seconds is ended, not run again, and has only its name there. hyperfine and time(1) cannot do this:
@@ -51,6 +52,7 @@ struct Command {
 };
 
 int home = -1;  // --cni: the namespace that plugins run in
+bool again = false;
 
 [[noreturn]] void fail(const char* what) {
   std::fprintf(stderr, "fresh: %s: %s\n", what, std::strerror(errno));
@@ -113,8 +115,7 @@ void become_plugin_call() {
 }
 
 // Nothing if it took longer than `limit` seconds. `started` is shared with the child, which knows when it calls exec.
-std::optional<Run> run(const Command& command, unsigned limit, double* started) {
-  enter_fresh_namespace();
+std::optional<Run> run_here(const Command& command, unsigned limit, double* started) {
   const int input = check(open(command.input, O_RDONLY | O_CLOEXEC), command.input);
   const int output = check(memfd_create("output", MFD_CLOEXEC), "memfd_create");
   if (home >= 0) become_plugin_call();
@@ -139,6 +140,12 @@ std::optional<Run> run(const Command& command, unsigned limit, double* started) 
   close(output);
   if (over_limit) return std::nullopt;
   return Run{ended - *started, microseconds(usage.ru_utime) + microseconds(usage.ru_stime), usage.ru_maxrss};
+}
+
+std::optional<Run> run(const Command& command, unsigned limit, double* started) {
+  enter_fresh_namespace();
+  const auto first = run_here(command, limit, started);
+  return again && first ? run_here(command, limit, started) : first;
 }
 
 // The value below which `share` of all runs are.
@@ -179,13 +186,18 @@ int main(int argc, char** argv) {
     home = check(open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC), "keep the namespace");
     --argc;
     ++argv;
+  } else if (argc > 1 && std::string_view(argv[1]) == "--again") {
+    again = true;
+    --argc;
+    ++argv;
   }
   const int rounds = argc > 1 ? std::atoi(argv[1]) : 0;
   const int limit = argc > 2 ? std::atoi(argv[2]) : 0;
   std::vector<Command> commands = rounds > 0 && limit > 0 ? parse(argv + 3) : std::vector<Command>();
   if (commands.empty()) {
-    std::fputs("usage: fresh [--cni] ROUNDS LIMIT NAME INPUT PROGRAM ARGUMENT… [-- NAME INPUT PROGRAM ARGUMENT…]…\n",
-               stderr);
+    std::fputs(
+        "usage: fresh [--cni|--again] ROUNDS LIMIT NAME INPUT PROGRAM ARGUMENT… [-- NAME INPUT PROGRAM ARGUMENT…]…\n",
+        stderr);
     return 2;
   }
   void* shared = mmap(nullptr, sizeof(double), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
