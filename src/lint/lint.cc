@@ -17,9 +17,6 @@ namespace {
 
 using namespace space;
 
-// What the kubelet and Prometheus ask the proxy itself.
-constexpr std::uint16_t ports_of_proxy[] = {15020, 15021, 15090};
-
 std::string name_of(std::uint16_t port) {
   const auto* const found = std::ranges::find(named_ports, port, &NamedPort::port);
   return found == std::end(named_ports) ? std::string() : fmt::format(" ({})", found->name);

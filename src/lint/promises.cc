@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "evaluate/explain.h"
+#include "lint/list_values.h"
 #include "mesh/describe.h"
 #include "model/iptables.h"
 #include "model/ports.h"
@@ -17,8 +18,6 @@ namespace sidetrack::lint {
 namespace {
 
 using namespace space;
-
-// As Field::protocol.
 
 std::vector<Ending> each_of(const Ending& ending) {
   return ending.either.empty() ? std::vector{ending} : ending.either;
@@ -57,6 +56,15 @@ class Boxes {
     Intervals all;
     for (const AddressRange& range : list) {
       if (range.family() == family) all.push_back({value_of(range.first), value_of(range.last)});
+    }
+    return sets_.of(normal(std::move(all)));
+  }
+  // What the list of a flag says of its field.
+  Sets::Id listed(const Flag& flag, const Config& config, Family family) {
+    if (flag.value_of.meaning.field == Field::interface) return interfaces(names_of(flag, config));
+    Intervals all;
+    for (const ListValue& value : values_of(flag, config)) {
+      if (value.family.value_or(family) == family) all.push_back(value.values);
     }
     return sets_.of(normal(std::move(all)));
   }
@@ -119,15 +127,23 @@ std::vector<std::uint16_t> captured_dns_ports(const Config& config) {
   return config.redirect_dns ? std::vector{proxy_dns_port} : std::vector<std::uint16_t>{};
 }
 
+// Without what options leave out of it. Rules of DNS and of the proxy are asked before those of addresses.
+enum class Order : std::uint8_t { before_addresses, after_addresses };
+void leave_out(Boxes& boxes, Box& box, const Config& config, Direction way, Family family, Order order) {
+  for (const Flag& flag : flags()) {
+    const ListMeaning& meaning = flag.value_of.meaning;
+    if (meaning.role != ListMeaning::Role::leaves_out || std::ranges::find(meaning.ways, way) == meaning.ways.end() ||
+        (meaning.field == Field::destination && order == Order::before_addresses))
+      continue;
+    boxes.but(box, meaning.field, boxes.listed(flag, config, family));
+  }
+}
+
 // By apps: neither of the proxy's ids, and of the groups that are asked for.
 void of_app(Boxes& boxes, Box& box, const Asked& asked, const Proxy& proxy) {
   boxes.but(box, Field::uid, boxes.ids(proxy.uids));
   boxes.but(box, Field::gid, boxes.ids(proxy.gids));
-  if (asked.config.owner_groups.all) {
-    boxes.but(box, Field::gid, boxes.numbers(asked.config.owner_groups_exclude));
-  } else {
-    boxes.only(box, Field::gid, boxes.numbers(asked.config.owner_groups.list));
-  }
+  if (!asked.config.owner_groups.all) boxes.only(box, Field::gid, boxes.numbers(asked.config.owner_groups.list));
 }
 
 std::string asked_by(const Config& config) {
@@ -167,9 +183,8 @@ void add_outbound(std::vector<Promise>& all, const Asked& asked, Family family) 
   const Proxy proxy = proxy_of(config);
   Box box = boxes.usual(Direction::out, family, tcp);
   of_app(boxes, box, asked, proxy);
-  boxes.but(box, Field::destination, boxes.addresses(config.outbound_exclude_ranges, family));
+  leave_out(boxes, box, config, Direction::out, family, Order::after_addresses);
   boxes.but(box, Field::destination, boxes.addresses({config.loopback_ipv4}, family));
-  boxes.but(box, Field::destination_port, boxes.numbers(config.outbound_exclude_ports));
   const auto add = [&](const Box& of) {
     Promise promise{wanted->code,
                     fmt::format("outbound tcp, {}", title(family)),
@@ -198,13 +213,13 @@ void add_inbound(std::vector<Promise>& all, const Asked& asked, Family family) {
   if (config.inbound_ports.empty() || !wanted) return;
   Boxes boxes(asked.regions, asked.pod);
   Box box = boxes.usual(Direction::in, family, tcp);
-  if (config.inbound_ports.all) {
-    boxes.but(box, Field::destination_port, boxes.numbers(config.inbound_exclude_ports));
-  } else {
+  Config heeded = config;
+  if (!config.inbound_ports.all) {
+    heeded.inbound_exclude_ports.clear();
     boxes.only(box, Field::destination_port, boxes.numbers(config.inbound_ports.list));
   }
+  leave_out(boxes, box, heeded, Direction::in, family, Order::after_addresses);
   boxes.but(box, Field::destination_port, boxes.numbers(std::vector{config.tunnel_port}));
-  boxes.but(box, Field::interface, boxes.interfaces(config.exclude_interfaces));
   boxes.but(box, Field::interface, boxes.interfaces(config.virtual_interfaces));
   Promise promise{wanted->code,
                   fmt::format("inbound tcp, {}", title(family)),
@@ -226,7 +241,7 @@ void add_dns(std::vector<Promise>& all, const Asked& asked, Family family) {
     Box box = boxes.usual(Direction::out, family, protocol);
     of_app(boxes, box, asked, proxy_of(config));
     boxes.only(box, Field::destination_port, boxes.numbers(std::vector{dns_port}));
-    boxes.but(box, Field::destination_port, boxes.numbers(config.outbound_exclude_ports));
+    leave_out(boxes, box, config, Direction::out, family, Order::before_addresses);
     std::vector<AddressRange> servers;
     std::ranges::transform(asked.plan.dns_servers, std::back_inserter(servers), AddressRange::single);
     if (!to_any) boxes.only(box, Field::destination, boxes.addresses(servers, family));
@@ -254,7 +269,7 @@ void add_other_proxies(std::vector<Promise>& all, const Asked& asked, Family fam
       boxes.addresses({*AddressRange::parse(family == Family::ipv4 ? "127.0.0.0/8" : "::/64"), config.loopback_ipv4},
                       family));
   boxes.but(box, Field::destination_port, boxes.numbers(std::vector{config.tunnel_port, dns_port}));
-  boxes.but(box, Field::destination_port, boxes.numbers(config.outbound_exclude_ports));
+  leave_out(boxes, box, config, Direction::lo, family, Order::before_addresses);
   Promise promise{Code::escape,
                   fmt::format("tcp of a proxy to this pod itself, {}", title(family)),
                   "must go through the inbound listener, as that of the first uid of -u does",

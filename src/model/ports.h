@@ -29,4 +29,7 @@ inline constexpr NamedPort named_ports[] = {
   return {};
 }
 
+// What the kubelet and Prometheus ask the proxy itself, past its inbound listener.
+inline constexpr std::uint16_t ports_of_proxy[] = {15020, 15021, 15090};
+
 }  // namespace sidetrack

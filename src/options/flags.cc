@@ -87,6 +87,7 @@ std::uint32_t held(const Flag&, Number value) {
 }
 std::string held(const Flag&, const std::string& value) { return value; }
 std::string held(const Flag&, const AddressRange& value) { return value.text(); }
+const std::vector<AddressRange>& held(const Flag&, const std::vector<AddressRange>& values) { return values; }
 std::string held(const Flag&, const Address& value) { return value.text(); }
 std::string held(const Flag& flag, Mode value) {
   return std::string(each_choice(flag.choices)[static_cast<std::size_t>(value)]);
@@ -108,10 +109,16 @@ OptionValue held(const Flag& flag, const Selection<Value>& value) {
 }
 
 template <auto Member>
+void erase(Config& config, std::size_t which) {
+  if constexpr (requires { (config.*Member).erase((config.*Member).begin()); })
+    (config.*Member).erase((config.*Member).begin() + static_cast<std::ptrdiff_t>(which));
+}
+
+template <auto Member>
 constexpr Setter setter(Setter::Set set) {
   if constexpr (requires(Config config) { config.*Member; }) {
     return {set, [](const Flag& flag, const Config& config) -> OptionValue { return held(flag, config.*Member); },
-            [](Config& config) { config.*Member = Config().*Member; }};
+            [](Config& config) { config.*Member = Config().*Member; }, erase<Member>};
   } else {
     return set;
   }
@@ -226,7 +233,8 @@ void set_text_or_json(CommandLine& line, const Given& given) {
 }
 
 void set_json(CommandLine& line, const Given& given) {
-  if (options::boolean({given, given.text})) line.format = Format::json;
+  line.json = options::boolean({given, given.text});
+  if (line.json) line.format = Format::json;
 }
 
 void set_netns(CommandLine& line, const Given& given) {
@@ -353,7 +361,11 @@ constexpr ExitMeaning exit_code_table[] = {
 
 // ---- The options. Two rows of one name differ in the commands that take them.
 
-// A row a screen line or two, the columns in their order.
+constexpr Direction inbound[] = {Direction::in};
+constexpr Direction outbound[] = {Direction::out, Direction::lo};
+constexpr Direction any_way[] = {Direction::out, Direction::lo, Direction::in};  // -k makes inbound traffic outbound
+
+// A row a few screen lines, the columns in their order.
 // clang-format off
 constexpr Flag flag_table[] = {
     {"envoy-port", 'p', {"ENVOY_PORT"}, Kind::scalar, "PORT", "", "15001",
@@ -363,31 +375,38 @@ constexpr Flag flag_table[] = {
     {"inbound-tunnel-port", 'e', {"INBOUND_TUNNEL_PORT"}, Kind::scalar, "PORT", "", "15008",
      "the proxy's port for HBONE", Group::traffic, planned | cni, value<&Config::tunnel_port, options::port>},
     {"proxy-uid", 'u', {"PROXY_UID"}, Kind::list, "UIDS", "", "ENVOY_USER's or 1337",
-     "the proxy's uid", Group::traffic, planned | cni, list<&Config::proxy_uids, options::id>},
+     "the proxy's uid", Group::traffic, planned | cni,
+     list<&Config::proxy_uids, options::id>.is_proxy(PacketField::uid, outbound)},
     {"proxy-gid", 'g', {"PROXY_GID"}, Kind::list, "GIDS", "", "as -u",
-     "the proxy's gid", Group::traffic, planned | cni, list<&Config::proxy_gids, options::id>},
+     "the proxy's gid", Group::traffic, planned | cni,
+     list<&Config::proxy_gids, options::id>.is_proxy(PacketField::gid, outbound)},
     {"istio-inbound-interception-mode", 'm', {"ISTIO_INBOUND_INTERCEPTION_MODE"}, Kind::choice, "MODE",
      "REDIRECT|TPROXY|NONE", "REDIRECT",
      "how inbound is captured", Group::traffic, planned, setter<&Config::mode>(set_mode)},
     {"istio-inbound-ports", 'b', {"ISTIO_INBOUND_PORTS"}, Kind::list, "PORTS|'*'", "", "none",
-     "inbound: capture these", Group::traffic, planned, selection<&Config::inbound_ports, options::port>},
+     "inbound: capture these", Group::traffic, planned,
+     selection<&Config::inbound_ports, options::port>.captures(PacketField::destination_port, inbound)},
     {"istio-local-exclude-ports", 'd', {"ISTIO_LOCAL_EXCLUDE_PORTS"}, Kind::list, "PORTS", "", "",
      "inbound: all but these, with -b '*'", Group::traffic, planned,
-     list<&Config::inbound_exclude_ports, options::port>},
+     list<&Config::inbound_exclude_ports, options::port>.leaves_out(PacketField::destination_port, inbound)},
     {"istio-exclude-interfaces", 'c', {"ISTIO_EXCLUDE_INTERFACES"}, Kind::list, "NAMES", "", "",
-     "leave these interfaces alone", Group::traffic, planned, list<&Config::exclude_interfaces, options::interface>},
+     "leave these interfaces alone", Group::traffic, planned,
+     list<&Config::exclude_interfaces, options::interface>.leaves_out(PacketField::interface, inbound)},
     {"istio-service-cidr", 'i', {"ISTIO_SERVICE_CIDR"}, Kind::list, "CIDRS|'*'", "", "none",
-     "outbound: capture these ranges", Group::traffic, planned, selection<&Config::outbound_ranges, options::range>},
+     "outbound: capture these ranges", Group::traffic, planned,
+     selection<&Config::outbound_ranges, options::range>.captures(PacketField::destination, any_way)},
     {"istio-service-exclude-cidr", 'x', {"ISTIO_SERVICE_EXCLUDE_CIDR"}, Kind::list, "CIDRS", "", "",
      "outbound: not these ranges", Group::traffic, planned,
-     list<&Config::outbound_exclude_ranges, excludable_range>},
+     list<&Config::outbound_exclude_ranges, excludable_range>.leaves_out(PacketField::destination, outbound)},
     {"istio-outbound-ports", 'q', {"ISTIO_OUTBOUND_PORTS"}, Kind::list, "PORTS", "", "",
-     "outbound: these ports too, anywhere", Group::traffic, planned, list<&Config::outbound_ports, options::port>},
+     "outbound: these ports too, anywhere", Group::traffic, planned,
+     list<&Config::outbound_ports, options::port>.captures(PacketField::destination_port, outbound)},
     {"istio-local-outbound-ports-exclude", 'o', {"ISTIO_LOCAL_OUTBOUND_PORTS_EXCLUDE"}, Kind::list, "PORTS", "", "",
-     "outbound: not these ports", Group::traffic, planned, list<&Config::outbound_exclude_ports, options::port>},
+     "outbound: not these ports", Group::traffic, planned,
+     list<&Config::outbound_exclude_ports, options::port>.leaves_out(PacketField::destination_port, outbound)},
     {"kube-virt-interfaces", 'k', {"KUBE_VIRT_INTERFACES"}, Kind::list, "NAMES", "", "",
      "traffic from them is outbound", Group::traffic, planned,
-     list<&Config::virtual_interfaces, options::interface>},
+     list<&Config::virtual_interfaces, options::interface>.captures(PacketField::interface, inbound)},
     {"istio-inbound-tproxy-mark", 't', {"ISTIO_INBOUND_TPROXY_MARK"}, Kind::scalar, "MARK", "", "1337",
      "the mark of TPROXY's packets", Group::traffic, planned | cni, value<&Config::tproxy_mark, options::mark>},
     {"istio-inbound-tproxy-route-table", 'r', {"ISTIO_INBOUND_TPROXY_ROUTE_TABLE"}, Kind::scalar, "TABLE", "", "133",
@@ -552,7 +571,7 @@ constexpr Flag flag_table[] = {
      setter<&Config::owner_groups>(set_owner_groups)},
     {"", '\0', {"ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE"}, Kind::list, "GROUPS", "", "",
      "do not capture outbound of these groups", Group::environment, planned,
-     setter<&Config::owner_groups_exclude>(set_owner_groups_exclude)},
+     setter<&Config::owner_groups_exclude>(set_owner_groups_exclude).leaves_out(PacketField::gid, outbound)},
 };
 // clang-format on
 

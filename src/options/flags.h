@@ -10,7 +10,10 @@
 #include <variant>
 #include <vector>
 
+#include "model/address.h"
 #include "model/error.h"
+#include "model/packet.h"
+#include "model/packet_field.h"
 #include "options/options.h"
 
 namespace sidetrack {
@@ -70,20 +73,55 @@ struct Given {
 };
 
 // An option's value in a configuration, as a plan's JSON has it.
-using OptionValue =
-    std::variant<bool, std::uint32_t, std::string, std::vector<std::uint32_t>, std::vector<std::string>>;
+using OptionValue = std::variant<bool, std::uint32_t, std::string, std::vector<std::uint32_t>, std::vector<std::string>,
+                                 std::vector<AddressRange>>;
+
+// What each value of a list speaks of: the packets that have it in a field, and what becomes of them. `lint` proves it.
+struct ListMeaning {
+  enum class Role : std::uint8_t {
+    none,        // nothing that could be asked of one value alone
+    captures,    // they go to the proxy
+    leaves_out,  // they do not
+    is_proxy,    // they are the proxy's own: of several values each may be the one
+  };
+  Role role = Role::none;
+  PacketField field{};
+  std::span<const Direction> ways{};
+};
 
 // Where the values of a flag go.
 struct Setter {
   using Set = void (*)(CommandLine& line, const Given& given);
   using Get = OptionValue (*)(const Flag& flag, const Config& config);
   using Reset = void (*)(Config& config);
-  constexpr Setter(Set set_, Get get_ = nullptr, Reset reset_ = nullptr)  // NOLINT: a flag may have the first alone
-      : set(set_), get(get_), reset(reset_) {}
+  using Erase = void (*)(Config& config, std::size_t which);
+  constexpr Setter(Set set_, Get get_ = nullptr, Reset reset_ = nullptr,
+                   Erase erase_ = nullptr)  // NOLINT: a flag may have the first alone
+      : set(set_), get(get_), reset(reset_), erase(erase_) {}
   Set set;  // checks and stores; adds to a list. Throws Error (usage)
   // Of a member of Config: what it holds, and as if the flag were not given.
   Get get;
   Reset reset;
+  Erase erase;  // of a list: one value
+  ListMeaning meaning{};
+
+  // The same with what its list means.
+  [[nodiscard]] constexpr Setter captures(PacketField field, std::span<const Direction> ways) const {
+    return with({ListMeaning::Role::captures, field, ways});
+  }
+  [[nodiscard]] constexpr Setter leaves_out(PacketField field, std::span<const Direction> ways) const {
+    return with({ListMeaning::Role::leaves_out, field, ways});
+  }
+  [[nodiscard]] constexpr Setter is_proxy(PacketField field, std::span<const Direction> ways) const {
+    return with({ListMeaning::Role::is_proxy, field, ways});
+  }
+
+ private:
+  [[nodiscard]] constexpr Setter with(ListMeaning meaning_) const {
+    Setter made = *this;
+    made.meaning = meaning_;
+    return made;
+  }
 };
 
 struct Flag {

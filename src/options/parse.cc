@@ -229,10 +229,17 @@ void check_compared(const CommandLine& line) {
     refuse_combination("diff --effect: --pid, --netns, --clean and --pod cannot be combined with two files or pods");
 }
 
+void check_format(const CommandLine& line, const Tokens& tokens) {
+  const auto format = std::ranges::find(tokens.flags, "format", [](const auto& each) { return each.flag->name; });
+  if (!line.json || format == tokens.flags.end() || format->values.back() == "json") return;
+  refuse_combination(fmt::format("--json and --format {} exclude each other: give one of them", format->values.back()));
+}
+
 // What would be ignored without a word is refused.
 void check_combinations(const CommandLine& line, const Tokens& tokens) {
   check_manifest(line);
   check_compared(line);
+  check_format(line, tokens);
   const int places = (line.netns.empty() ? 0 : 1) + (line.pid ? 1 : 0) + (line.network_namespace.empty() ? 0 : 1);
   if (places > 1) refuse_combination("--netns, --pid and --network-namespace exclude each other: give one of them");
 

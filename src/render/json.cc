@@ -20,12 +20,22 @@ std::string key(const Flag& flag) {
   return made;
 }
 
+template <typename Value>
+Json as_json(const Value& value) {
+  return value;
+}
+Json as_json(const std::vector<AddressRange>& ranges) {
+  Json all = Json::array();
+  for (const AddressRange& range : ranges) all.push_back(range.text());
+  return all;
+}
+
 // What shaped the plan.
 Json configuration(const Config& config, const Plan& plan) {
   Json made = Json::object();
   for (const Flag& flag : flags()) {
     if (!flag.is_of_plan()) continue;
-    std::visit([&](const auto& value) { made[key(flag)] = value; }, flag.value_of.get(flag, config));
+    std::visit([&](const auto& value) { made[key(flag)] = as_json(value); }, flag.value_of.get(flag, config));
   }
   made["ip_families"] = families_json(plan.families);
   Json& servers = made["dns_server"] = Json::array();

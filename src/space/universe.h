@@ -12,25 +12,16 @@
 
 #include "model/live.h"
 #include "model/packet.h"
+#include "model/packet_field.h"
 #include "model/pod.h"
 #include "space/interval_set.h"
 
 namespace sidetrack::space {
 
-enum class Field : std::uint8_t {
-  way,               // Direction
-  family,            // see value_of()
-  state,             // see connection_states
-  protocol,          // tcp, udp, icmp
-  interface,         // in: by which it comes; out: to which its socket is bound; see Universe::interfaces
-  uid,               // of out and lo
-  gid,               //
-  source,            // an address; 0: the kernel chooses it (out, lo), or any host (in)
-  source_port,       // 0: the kernel chooses it
-  destination,       // an address
-  destination_port,  //
-  mark,              // a class of marks; see Universe::marks
-};
+// As numbers: way: Direction. family: see value_of(). state: see connection_states. protocol: tcp, udp, icmp.
+// interface: see Universe::interfaces. source: 0: the kernel chooses it (out, lo), or any host (in). source_port: 0:
+// the kernel chooses it. mark: a class of marks, see Universe::marks.
+using Field = PacketField;
 inline constexpr std::size_t field_count = 12;
 [[nodiscard]] constexpr std::size_t index(Field field) { return static_cast<std::size_t>(field); }
 

@@ -387,6 +387,21 @@ TEST(LintLive, FindsRulesOfOthersThatDecide) {
 TEST(LintLive, FindsValuesThatOthersCover) {
   EXPECT_THAT(words(lint_live(assumed_pod(planned("-i *")), live_of("-i * -b 80 -x 10.0.0.0/8,10.1.0.0/16"))),
               ElementsAre("ST002 -x 10.1.0.0/16"));
+  EXPECT_THAT(words(lint_live(assumed_pod(planned("-i *")), live_of("-i 10.0.0.0/8,10.1.0.0/16 -b 80"))),
+              Contains("ST002 -i 10.1.0.0/16"));
+  EXPECT_THAT(words(lint_live(assumed_pod(planned("-i *")), live_of("-i 10.0.0.0/8 -b 80 -q 443 -o 443"))),
+              Contains("ST001 -q 443"));
+}
+
+TEST(LintLive, FindsInterfacesThatThePodLacks) {
+  const auto found = [](const char* pod, const char* rules) {
+    return words(lint_live(assumed_pod(planned(pod)), live_of(rules)));
+  };
+  EXPECT_THAT(found("-i *", "-i * -b 80 -c net1"), ElementsAre("ST001 -c net1"));
+  EXPECT_THAT(found("-i * -c net1", "-i * -b 80 -c net1,net2"), ElementsAre("ST001 -c net2"));
+  EXPECT_THAT(found("-i * -c net1", "-i * -b 80 -c net1"), IsEmpty());
+  EXPECT_THAT(found("-i *", "-i * -b 80 -k net1"), ElementsAre("ST001 -k net1"));
+  EXPECT_THAT(found("-i * -k net1", "-i * -b 80 -k net1"), IsEmpty());
 }
 
 // ---- Promises

@@ -391,6 +391,8 @@ TEST(ParseError, CombinationsWithoutEffect) {
        "--prove checks the rules after the change, --cleanup-only changes no rules",
        "sidetrack lint checks options alone"},
       {"sidetrack apply --check --dry-run", "--check and --dry-run exclude each other: give one of them"},
+      {"sidetrack map --json --format dot", "--json and --format dot exclude each other: give one of them"},
+      {"sidetrack show --format text --json", "--json and --format text exclude each other: give one of them"},
       {"sidetrack apply --check --cleanup-only",
        "--check asks about rules to be programmed, --cleanup-only programs none: give one of them"},
       {"sidetrack apply --family ipv4", "--family: apply programs both families",

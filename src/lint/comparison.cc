@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "lint/comparison.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "evaluate/explain.h"
+#include "mesh/describe.h"
+
+namespace sidetrack::lint {
+namespace {
+
+using namespace space;
+
+class Comparing {
+ public:
+  Comparing(Side all, Families families, std::vector<Option> options)
+      : families_(families), options_(std::move(options)), regions_(sides(std::move(all))) {}
+
+  Findings run() {
+    Findings found;
+    for (std::size_t i = 0; i < options_.size(); ++i) inspect(options_[i], i + 1, found);
+    return found;
+  }
+
+ private:
+  std::vector<Side> sides(Side all) {
+    std::vector<Side> made{std::move(all)};
+    for (Option& option : options_) made.push_back(std::move(option.without));
+    return made;
+  }
+
+  // Where an option makes a difference, by scope: the leaves are `alike` or not.
+  using Difference = std::array<std::optional<Regions::Node>, 2>;
+  static constexpr Scope scopes[] = {Scope::ordinary, Scope::everything};
+  static constexpr Leaf alike = 2;
+  static bool is_alike(Leaf leaf) { return leaf == alike || leaf == no_such_packet; }
+
+  Regions::Node base(Scope scope) {
+    std::optional<Regions::Node>& known = base_[scope == Scope::everything ? 1 : 0];
+    if (!known) known = regions_.of(0, scope);
+    return *known;
+  }
+  Regions::Node difference(std::size_t side, Scope scope) {
+    const Regions::Node one = base(scope);
+    const Regions::Node other = regions_.of(side, scope);
+    return regions_.diagrams().combined(
+        one, other, [&](Leaf a, Leaf b) { return regions_.by_ending(a) == regions_.by_ending(b) ? alike : alike + 1; });
+  }
+
+  bool differs(Regions::Node node, const Box& box) {
+    return !is_empty(box) && !regions_.diagrams().is_within(node, box, is_alike);
+  }
+
+  // One packet of each region shows it, for most options: only where none does all packets are asked about.
+  bool is_shown_by_example(std::size_t side, const std::vector<Box>& boxes) {
+    bool shown = false;
+    regions_.for_each(base(Scope::ordinary), [&](const Box& region, const Box&, Leaf leaf) {
+      if (leaf == no_such_packet) return;
+      for (const Box& box : boxes) {
+        const Box part = both(regions_.sets(), region, box);
+        if (shown || is_empty(part)) continue;
+        const Point point = regions_.example(part);
+        Box one{};
+        for (std::size_t i = 0; i < field_count; ++i) one[i] = regions_.sets().single(point[i]);
+        const Leaf without = regions_.diagrams().at(regions_.of(side, {&one, 1}), point);
+        shown = regions_.by_ending(leaf) != regions_.by_ending(without);
+      }
+    });
+    return shown;
+  }
+
+  // All packets of a value.
+  std::vector<Box> boxes_of(const Option& option, const ListValue& value, Sets::Id values) {
+    std::vector<Box> all;
+    for (const Direction way : option.ways) {
+      for (const Family family : {Family::ipv4, Family::ipv6}) {
+        if (value.family && value.family != family) continue;
+        Box box = regions_.everything(way, family);
+        Sets::Id& of_field = box[index(option.field)];
+        of_field = regions_.sets().both(of_field, values);
+        if (of_field != Sets::empty) all.push_back(box);
+      }
+    }
+    return all;
+  }
+
+  bool makes_difference(Difference& known, std::size_t side, const std::vector<Box>& boxes) {
+    if (is_shown_by_example(side, boxes)) return true;
+    return std::ranges::any_of(scopes, [&](Scope scope) {
+      std::optional<Regions::Node>& node = known[scope == Scope::everything ? 1 : 0];
+      if (!node) node = difference(side, scope);
+      return std::ranges::any_of(boxes, [&](const Box& box) { return differs(*node, box); });
+    });
+  }
+
+  void inspect(const Option& option, std::size_t side, Findings& found) {
+    Difference known;
+    const bool by_packets = !option.only_by_plan && !option.only_covered;
+    if (option.same_plan || (by_packets && !makes_difference(known, side, everything()))) {
+      found.push_back(of_option(option));
+      return;
+    }
+    if (option.values.empty()) return;
+    // The others of the list, without those that were found: of two that are equal one is left.
+    std::map<int, Covering> covering;
+    for (const ListValue& value : option.values) covering[family_of(value)].add(value.values);
+    for (auto value = option.values.rbegin(); value != option.values.rend(); ++value) {
+      if (std::ranges::find(option.usual, value->text) != option.usual.end()) continue;
+      Covering& others = covering[family_of(*value)];
+      others.remove(value->values);
+      const Sets::Id all = regions_.sets().of({value->values});
+      const Sets::Id own = regions_.sets().of(others.uncovered(value->values));
+      const bool has_effect =
+          own != Sets::empty && (option.only_covered || makes_difference(known, side, boxes_of(option, *value, own)));
+      if (has_effect) {
+        others.add(value->values);
+      } else {
+        found.push_back(of_value(option, *value, own == Sets::empty, all));
+      }
+    }
+  }
+
+  std::vector<Box> everything() {
+    std::vector<Box> all;
+    for (const Direction way : {Direction::out, Direction::in, Direction::lo}) {
+      for (const Family family : {Family::ipv4, Family::ipv6}) all.push_back(regions_.everything(way, family));
+    }
+    return all;
+  }
+
+  static int family_of(const ListValue& value) { return value.family ? static_cast<int>(*value.family) + 1 : 0; }
+
+  // How many values of a list have each number.
+  class Covering {
+   public:
+    void add(const Interval& one) { change(one, 1); }
+    void remove(const Interval& one) { change(one, -1); }
+    // What of it no value has.
+    [[nodiscard]] Intervals uncovered(const Interval& one) const {
+      Intervals left;
+      auto at = counts_.upper_bound(one.first);
+      int count = at == counts_.begin() ? 0 : std::prev(at)->second;
+      Value from = one.first;
+      for (;; ++at) {
+        const bool ends = at == counts_.end() || at->first > one.last;
+        if (count == 0) left.push_back({from, ends ? one.last : at->first - 1});
+        if (ends) break;
+        from = at->first;
+        count = at->second;
+      }
+      return normal(std::move(left));
+    }
+
+   private:
+    // From each key on, that many: a step function.
+    void change(const Interval& one, int by) {
+      const auto split = [&](Value at) {
+        const auto after = counts_.upper_bound(at);
+        const int count = after == counts_.begin() ? 0 : std::prev(after)->second;
+        return counts_.try_emplace(at, count).first;
+      };
+      const auto first = split(one.first);
+      const bool is_open = one.last == ~Value{0};
+      const auto last = is_open ? counts_.end() : split(one.last + 1);
+      for (auto at = first; at != last; ++at) at->second += by;
+    }
+    std::map<Value, int> counts_;
+  };
+
+  // A packet of these, best one that people send.
+  Point witness(const std::vector<Box>& boxes) {
+    for (const Box& box : boxes) {
+      const auto way = static_cast<Direction>(regions_.sets().intervals(box[index(Field::way)]).front().first);
+      const Family family = space::family_of(regions_.sets(), box);
+      Box usual = both(regions_.sets(), regions_.ordinary(regions_.side(0).pod, way, family), box);
+      usual[index(Field::protocol)] = regions_.sets().both(usual[index(Field::protocol)], regions_.sets().single(tcp));
+      if (!is_empty(usual)) return regions_.example(usual);
+    }
+    return regions_.example(boxes.front());
+  }
+
+  // `says_why`: with the option that decides about the witness, if it is another than this.
+  void show(Finding& finding, const std::vector<Box>& boxes, std::string_view own_flag, bool says_why) {
+    Point point = witness(boxes);
+    Leaf leaf = regions_.diagrams().at(base(Scope::ordinary), point);
+    if (leaf == no_such_packet) leaf = regions_.diagrams().at(base(Scope::everything), point);
+    finding.witness = explain_words(regions_.universe().packet(point));
+    if (leaf == no_such_packet) return;
+    const Decision& decision = regions_.decision(leaf);
+    finding.ending = text(decision.ending);
+    if (decision.step == nullptr || decision.step->live == nullptr) return;
+    const Reason reason = describe(decision.step->live->rule);
+    const bool says_where =
+        reason.rule == MeshRule::outbound_listener || reason.rule == MeshRule::inbound_listener;  // and not why
+    if (says_why && !reason.option.empty() && !says_where && reason.option != own_flag)
+      finding.message += fmt::format("; {} decides about the witness", reason.flag);
+  }
+
+  Finding of_option(const Option& option) {
+    Finding made;
+    made.code = Code::option_without_effect;
+    made.subject = option.value.empty() ? option.flag : fmt::format("{} {}", option.flag, option.value);
+    made.message = option.same_plan ? "makes no rule" : "without it, every packet ends the same";
+    made.remedy = "leave it out";
+    std::vector<Box> boxes;
+    if (!option.values.empty())
+      boxes = boxes_of(option, option.values.front(), regions_.sets().of({option.values.front().values}));
+    if (boxes.empty()) {
+      for (const Direction way : option.ways) {
+        Box& box = boxes.emplace_back(regions_.everything(way, Family::ipv4));
+        if (option.port) box[index(Field::destination_port)] = regions_.sets().single(*option.port);
+      }
+    }
+    show(made, boxes, option.flag, true);
+    return made;
+  }
+
+  Finding of_value(const Option& option, const ListValue& value, bool covered, Sets::Id values) {
+    Finding made;
+    made.code = Code::value_without_effect;
+    made.subject = fmt::format("{} {}", option.flag, value.text);
+    if (covered) {
+      const auto cover = std::ranges::find_if(option.values, [&](const ListValue& other) {
+        return &other != &value && other.family == value.family && other.values.first <= value.values.first &&
+               value.values.last <= other.values.last;
+      });
+      if (cover == option.values.end()) {
+        made.message = "the other values of the list cover it";
+      } else {
+        made.message = cover->text == value.text ? "it is given twice" : fmt::format("{} covers it", cover->text);
+      }
+    } else if (value.family && !families_.contains(*value.family)) {
+      made.message = "IPv6 is not captured in this pod";
+    } else {
+      made.message = "without it, every packet ends the same";
+    }
+    made.remedy = covered ? "leave it out" : "leave it out, or change what decides before it";
+    std::vector<Box> boxes = boxes_of(option, value, values);
+    if (boxes.empty()) boxes.push_back(regions_.everything(option.ways.front(), Family::ipv4));
+    show(made, boxes, option.flag, !covered);
+    return made;
+  }
+
+  const Families families_;  // that have rules
+  std::vector<Option> options_;
+  Regions regions_;
+  std::optional<Regions::Node> base_[2];
+};
+
+}  // namespace
+
+Findings without_effect(Side with_all, Families families, std::vector<Option> options) {
+  if (options.empty()) return {};
+  return Comparing(std::move(with_all), families, std::move(options)).run();
+}
+
+}  // namespace sidetrack::lint

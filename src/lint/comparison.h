@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Everything with an option against everything without it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lint/finding.h"
+#include "lint/list_values.h"
+#include "space/regions.h"
+
+namespace sidetrack::lint {
+
+// An option that was given, what it says, and how everything would be without it.
+struct Option {
+  std::string flag;   // "-x"
+  std::string value;  // "10.0.0.0/8,10.1.0.0/16"; empty: none
+  std::vector<ListValue> values{};
+  std::vector<Direction> ways{Direction::out};          // of the packets that the values speak of,
+  space::Field field = space::Field::destination_port;  // by what they have there
+  space::Side without{};
+  bool same_plan = false;               // without it, not even the rules differ
+  bool only_by_plan = false;            // what it changes is seen in no packet: its rules decide
+  bool only_covered = false;            // its values are compared with each other alone
+  std::vector<std::string> usual{};     // values that nobody asked for
+  std::optional<std::uint16_t> port{};  // to which what it is about goes
+};
+
+// Options without effect, and values without effect of those that have one. `families`: that have rules.
+[[nodiscard]] Findings without_effect(space::Side with_all, Families families, std::vector<Option> options);
+
+}  // namespace sidetrack::lint

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "lint/list_values.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "model/iptables.h"
+
+namespace sidetrack::lint {
+namespace {
+
+using space::Field;
+
+// A number or a range of numbers.
+template <typename Number>
+ListValue value_of(const Range<Number>& range) {
+  const std::string text =
+      range.first == range.last ? fmt::format("{}", range.first) : fmt::format("{}-{}", range.first, range.last);
+  return {text, {}, {range.first, range.last}};
+}
+ListValue value_of(const AddressRange& range) {
+  return {range.text(), range.family(), {space::value_of(range.first), space::value_of(range.last)}};
+}
+
+template <typename List>
+std::vector<ListValue> each_of(const List& list) {
+  std::vector<ListValue> all;
+  std::ranges::transform(list, std::back_inserter(all), [](const auto& one) { return value_of(one); });
+  return all;
+}
+
+struct OfMatch {
+  Field field;
+
+  std::vector<ListValue> operator()(const PortMatch& match) const {
+    const Field own = match.end == End::destination ? Field::destination_port : Field::source_port;
+    return own == field && !match.negated ? each_of(match.ports) : std::vector<ListValue>{};
+  }
+  std::vector<ListValue> operator()(const AddressMatch& match) const {
+    const Field own = match.end == End::destination ? Field::destination : Field::source;
+    return own == field && !match.negated ? each_of(match.ranges) : std::vector<ListValue>{};
+  }
+  std::vector<ListValue> operator()(const OwnerMatch& match) const {
+    const Field own = match.kind == OwnerKind::uid ? Field::uid : Field::gid;
+    return own == field && !match.negated ? each_of(match.ids) : std::vector<ListValue>{};
+  }
+  std::vector<ListValue> operator()(const auto&) const { return {}; }
+};
+
+}  // namespace
+
+std::vector<ListValue> values_of(const Flag& flag, const Config& config) {
+  const OptionValue value = flag.value_of.get(flag, config);
+  if (const auto* ranges = std::get_if<std::vector<AddressRange>>(&value)) return each_of(*ranges);
+  const auto* numbers = std::get_if<std::vector<std::uint32_t>>(&value);
+  if (numbers == nullptr) return {};
+  std::vector<ListValue> all;
+  for (const std::uint32_t number : *numbers) all.push_back(value_of(Range<std::uint32_t>{number, number}));
+  return all;
+}
+
+std::vector<std::string> names_of(const Flag& flag, const Config& config) {
+  const OptionValue value = flag.value_of.get(flag, config);
+  const auto* names = std::get_if<std::vector<std::string>>(&value);
+  return names == nullptr ? std::vector<std::string>() : *names;
+}
+
+std::vector<ListValue> values_of(const Rule& rule, Field field) {
+  std::vector<ListValue> all;
+  for (const Match& match : rule.matches) std::ranges::move(std::visit(OfMatch{field}, match), std::back_inserter(all));
+  return all;
+}
+
+std::string joined(const std::vector<ListValue>& values) {
+  constexpr std::size_t shown = 4;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(values.size(), shown); ++i) text += (i == 0 ? "" : ",") + values[i].text;
+  return values.size() > shown ? fmt::format("{},… ({} values)", text, values.size()) : text;
+}
+
+}  // namespace sidetrack::lint
