@@ -14,19 +14,19 @@ using space::Field;
 
 // A number or a range of numbers.
 template <typename Number>
-ListValue value_of(const Range<Number>& range) {
+ListValue one_value(const Range<Number>& range) {
   const std::string text =
       range.first == range.last ? fmt::format("{}", range.first) : fmt::format("{}-{}", range.first, range.last);
   return {text, {}, {range.first, range.last}};
 }
-ListValue value_of(const AddressRange& range) {
+ListValue one_value(const AddressRange& range) {
   return {range.text(), range.family(), {space::value_of(range.first), space::value_of(range.last)}};
 }
 
 template <typename List>
-std::vector<ListValue> each_of(const List& list) {
+std::vector<ListValue> each_value(const List& list) {
   std::vector<ListValue> all;
-  std::ranges::transform(list, std::back_inserter(all), [](const auto& one) { return value_of(one); });
+  std::ranges::transform(list, std::back_inserter(all), [](const auto& one) { return one_value(one); });
   return all;
 }
 
@@ -35,15 +35,15 @@ struct OfMatch {
 
   std::vector<ListValue> operator()(const PortMatch& match) const {
     const Field own = match.end == End::destination ? Field::destination_port : Field::source_port;
-    return own == field && !match.negated ? each_of(match.ports) : std::vector<ListValue>{};
+    return own == field && !match.negated ? each_value(match.ports) : std::vector<ListValue>{};
   }
   std::vector<ListValue> operator()(const AddressMatch& match) const {
     const Field own = match.end == End::destination ? Field::destination : Field::source;
-    return own == field && !match.negated ? each_of(match.ranges) : std::vector<ListValue>{};
+    return own == field && !match.negated ? each_value(match.ranges) : std::vector<ListValue>{};
   }
   std::vector<ListValue> operator()(const OwnerMatch& match) const {
     const Field own = match.kind == OwnerKind::uid ? Field::uid : Field::gid;
-    return own == field && !match.negated ? each_of(match.ids) : std::vector<ListValue>{};
+    return own == field && !match.negated ? each_value(match.ids) : std::vector<ListValue>{};
   }
   std::vector<ListValue> operator()(const auto&) const { return {}; }
 };
@@ -52,11 +52,11 @@ struct OfMatch {
 
 std::vector<ListValue> values_of(const Flag& flag, const Config& config) {
   const OptionValue value = flag.value_of.get(flag, config);
-  if (const auto* ranges = std::get_if<std::vector<AddressRange>>(&value)) return each_of(*ranges);
+  if (const auto* ranges = std::get_if<std::vector<AddressRange>>(&value)) return each_value(*ranges);
   const auto* numbers = std::get_if<std::vector<std::uint32_t>>(&value);
   if (numbers == nullptr) return {};
   std::vector<ListValue> all;
-  for (const std::uint32_t number : *numbers) all.push_back(value_of(Range<std::uint32_t>{number, number}));
+  for (const std::uint32_t number : *numbers) all.push_back(one_value(Range<std::uint32_t>{number, number}));
   return all;
 }
 
