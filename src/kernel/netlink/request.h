@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -42,6 +43,8 @@ class Request {
     if (!mnl_attr_put_check(message_, sizeof buffer_, static_cast<std::uint16_t>(type), size, data)) {
       throw std::length_error("a netlink request is too long");
     }
+    const std::size_t padding = MNL_ALIGN(size) - size;  // libmnl 1.0.4 leaves it as it was
+    std::memset(buffer_ + message_->nlmsg_len - padding, 0, padding);
   }
 
   // Not cleared. The longest is that for the rules of a chain: two names of at most 256 bytes.

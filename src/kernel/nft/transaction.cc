@@ -65,7 +65,7 @@ void say_host_order(nftnl_set* set) {
 }  // namespace
 
 Transaction::Transaction(std::uint32_t generation)
-    : generation_(generation), draft_(std::make_unique_for_overwrite<char[]>(longest_message)) {
+    : generation_(generation), draft_(allocated(static_cast<char*>(std::calloc(longest_message, 1)))) {
   // Sequence 0: errors of the commit itself are reported under it.
   nlmsghdr* begin = nftnl_batch_begin(draft_.get(), 0);
   // NFNL_BATCH_GENID (Linux 4.12): only if no other program has committed meanwhile
@@ -77,6 +77,7 @@ void Transaction::append(const nlmsghdr& message) {
   const auto* bytes = reinterpret_cast<const std::byte*>(&message);
   bytes_.insert(bytes_.end(), bytes, bytes + message.nlmsg_len);
   bytes_.resize(MNL_ALIGN(bytes_.size()));
+  std::memset(draft_.get(), 0, message.nlmsg_len);
 }
 
 template <typename Write>

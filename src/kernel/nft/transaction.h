@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdlib>
 #include <list>
 #include <memory>
 #include <optional>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "kernel/netlink/ask.h"
+#include "kernel/nft/codec.h"
 #include "kernel/nft/native.h"
 #include "model/live.h"
 
@@ -74,9 +76,10 @@ class Transaction {
   BackendKind backend_ = BackendKind::nftables;
   std::uint32_t generation_;
   std::list<Ruleset> kept_;
-  // The message that is being written. Not cleared, and apart from the others, which a vector would have to clear room
-  // for in advance: each page of that would cost a page fault.
-  std::unique_ptr<char[]> draft_;
+  // The message that is being written, apart from the others, which a vector would have to clear room for in advance:
+  // each page of that would cost a page fault. Zeros beyond it, since libmnl 1.0.4 leaves what pads an attribute as it
+  // was: of calloc, which does not clear what the kernel has just given.
+  std::unique_ptr<char[], Free<std::free>> draft_;
   std::vector<std::byte> bytes_;
   std::vector<Step> steps_;
 };
