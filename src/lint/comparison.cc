@@ -44,6 +44,20 @@ class Comparing {
     if (!known) known = regions_.of(0, scope);
     return *known;
   }
+  // Ordinary packets of every state of a connection: a small part of all, which shows what is about states.
+  Regions::Node base_of_states() {
+    if (base_of_states_) return *base_of_states_;
+    std::vector<Box> boxes;
+    for (Box& box : everything()) {
+      const auto way = static_cast<Direction>(regions_.sets().intervals(box[index(Field::way)]).front().first);
+      const Sets::Id states = box[index(Field::state)];
+      box = regions_.ordinary(regions_.side(0).pod, way, space::family_of(regions_.sets(), box));
+      box[index(Field::state)] = states;
+      boxes.push_back(box);
+    }
+    base_of_states_ = regions_.of(0, boxes);
+    return *base_of_states_;
+  }
   Regions::Node difference(std::size_t side, Scope scope) {
     const Regions::Node one = base(scope);
     const Regions::Node other = regions_.of(side, scope);
@@ -56,9 +70,9 @@ class Comparing {
   }
 
   // One packet of each region shows it, for most options: only where none does all packets are asked about.
-  bool is_shown_by_example(std::size_t side, const std::vector<Box>& boxes) {
+  bool is_shown_by_example(std::size_t side, const std::vector<Box>& boxes, Regions::Node among) {
     bool shown = false;
-    regions_.for_each(base(Scope::ordinary), [&](const Box& region, const Box&, Leaf leaf) {
+    regions_.for_each(among, [&](const Box& region, const Box&, Leaf leaf) {
       if (leaf == no_such_packet) return;
       for (const Box& box : boxes) {
         const Box part = both(regions_.sets(), region, box);
@@ -89,7 +103,8 @@ class Comparing {
   }
 
   bool makes_difference(Difference& known, std::size_t side, const std::vector<Box>& boxes) {
-    if (is_shown_by_example(side, boxes)) return true;
+    if (is_shown_by_example(side, boxes, base(Scope::ordinary))) return true;
+    if (is_shown_by_example(side, boxes, base_of_states())) return true;
     return std::ranges::any_of(scopes, [&](Scope scope) {
       std::optional<Regions::Node>& node = known[scope == Scope::everything ? 1 : 0];
       if (!node) node = difference(side, scope);
@@ -249,6 +264,7 @@ class Comparing {
   std::vector<Option> options_;
   Regions regions_;
   std::optional<Regions::Node> base_[2];
+  std::optional<Regions::Node> base_of_states_;
 };
 
 }  // namespace

@@ -8,10 +8,16 @@ namespace {
 
 constexpr Value highest = ~Value{0};
 
+// The first that does not end before the value.
+Intervals::const_iterator first_from(const Intervals& set, Value value) {
+  return std::ranges::lower_bound(set, value, {}, &Interval::last);
+}
+
 Intervals common(const Intervals& a, const Intervals& b) {
   Intervals result;
-  auto left = a.begin();
-  auto right = b.begin();
+  if (a.empty() || b.empty()) return result;
+  auto left = first_from(a, b.front().first);
+  auto right = first_from(b, a.front().first);
   while (left != a.end() && right != b.end()) {
     const Value first = std::max(left->first, right->first);
     const Value last = std::min(left->last, right->last);
@@ -23,7 +29,8 @@ Intervals common(const Intervals& a, const Intervals& b) {
 
 Intervals difference(const Intervals& a, const Intervals& b) {
   Intervals result;
-  auto taken = b.begin();
+  if (a.empty()) return result;
+  auto taken = first_from(b, a.front().first);
   for (Interval rest : a) {
     while (taken != b.end() && taken->last < rest.first) ++taken;
     bool left = true;

@@ -293,15 +293,16 @@ Regions::Node Regions::ordinary_part(Node root, const PodView& pod) {
 }
 
 void Regions::for_each(Node root, const std::function<void(const Box&, const Box&, Leaf)>& one) {
+  std::vector<Box> wholes;
+  for (const Direction way : {Direction::out, Direction::in, Direction::lo}) {
+    for (const Family family : {Family::ipv4, Family::ipv6}) wholes.push_back(everything(way, family));
+  }
   diagrams_.for_each(root, [&](const Box& box, Leaf leaf) {
-    for (const Direction way : {Direction::out, Direction::in, Direction::lo}) {
-      for (const Family family : {Family::ipv4, Family::ipv6}) {
-        const Box whole = everything(way, family);
-        Box part = box;
-        for (const Field field : {Field::way, Field::family})
-          part[index(field)] = sets_.both(box[index(field)], whole[index(field)]);
-        if (part[index(Field::way)] != Sets::empty && part[index(Field::family)] != Sets::empty) one(part, whole, leaf);
-      }
+    for (const Box& whole : wholes) {
+      Box part = box;
+      for (const Field field : {Field::way, Field::family})
+        part[index(field)] = sets_.both(box[index(field)], whole[index(field)]);
+      if (part[index(Field::way)] != Sets::empty && part[index(Field::family)] != Sets::empty) one(part, whole, leaf);
     }
   });
 }
