@@ -142,8 +142,9 @@ def compare_with_packets(namespace, what, key_of_step, counters, packets):
         for key in seen.keys() - kinds.keys():  # a rule of the other family
             matches[key] = False
         wrong = {key for key, counts in seen.items() if matches.get(key, counts) != counts}
-        # The kernel sends packets of its own, of neighbour discovery: what is wrong once more is wrong.
-        for _ in range(2):
+        # The kernel sends packets of its own, of neighbour discovery and of multicast groups, for some seconds after the
+        # interface is up: what is wrong each time is wrong.
+        for _ in range(10):
             if wrong:
                 again = counted(namespace, counters, packet)
                 wrong = {key for key in wrong if again[key] == seen[key]}
