@@ -48,12 +48,11 @@ class Comparing {
   Regions::Node base_of_states() {
     if (base_of_states_) return *base_of_states_;
     std::vector<Box> boxes;
-    for (Box& box : everything()) {
-      const auto way = static_cast<Direction>(regions_.sets().intervals(box[index(Field::way)]).front().first);
-      const Sets::Id states = box[index(Field::state)];
-      box = regions_.ordinary(regions_.side(0).pod, way, space::family_of(regions_.sets(), box));
-      box[index(Field::state)] = states;
-      boxes.push_back(box);
+    for (const Direction way : {Direction::out, Direction::in, Direction::lo}) {
+      for (const Family family : {Family::ipv4, Family::ipv6}) {
+        Box& box = boxes.emplace_back(regions_.ordinary(regions_.side(0).pod, way, family));
+        box[index(Field::state)] = regions_.everything(way, family)[index(Field::state)];
+      }
     }
     base_of_states_ = regions_.of(0, boxes);
     return *base_of_states_;
@@ -73,7 +72,7 @@ class Comparing {
   bool is_shown_by_example(std::size_t side, const std::vector<Box>& boxes, Regions::Node among) {
     bool shown = false;
     regions_.for_each(among, [&](const Box& region, const Box&, Leaf leaf) {
-      if (leaf == no_such_packet) return;
+      if (shown || leaf == no_such_packet) return;
       for (const Box& box : boxes) {
         const Box part = both(regions_.sets(), region, box);
         if (shown || is_empty(part)) continue;
@@ -219,7 +218,11 @@ class Comparing {
     Finding made;
     made.code = Code::option_without_effect;
     made.subject = option.value.empty() ? option.flag : fmt::format("{} {}", option.flag, option.value);
-    made.message = option.same_plan ? "makes no rule" : "without it, every packet ends the same";
+    const bool lacks_interface =
+        option.field == Field::interface && regions_.side(0).pod.interface(option.value) == nullptr;
+    made.message = option.same_plan  ? "makes no rule"
+                   : lacks_interface ? "the pod has no interface of that name"
+                                     : "without it, every packet ends the same";
     made.remedy = "leave it out";
     std::vector<Box> boxes;
     if (!option.values.empty())

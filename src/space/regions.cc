@@ -74,6 +74,15 @@ Regions::Regions(std::vector<Side> sides)
     : sides_(with_joined_rules(std::move(sides))), universe_(universe_of(sides_)), diagrams_(universe_, sets_) {
   decisions_.resize(2);
   endings_ = {uncovered, no_such_packet};
+  for (const Direction way : {Direction::out, Direction::in, Direction::lo}) {
+    for (const Family family : {Family::ipv4, Family::ipv6}) {
+      Box& whole = wholes_.emplace_back();
+      for (std::size_t i = 0; i < field_count; ++i)
+        whole[i] = sets_.of({universe_.domain(static_cast<Field>(i), family)});
+      whole[index(Field::way)] = sets_.single(static_cast<Value>(way));
+      whole[index(Field::family)] = sets_.single(value_of(family));
+    }
+  }
   if (!universe_.marks_known) std::ranges::for_each(sides_, forget_marks);
   for (const Side& side : sides_) pods_.push_back(std::make_unique<Pod>(side, diagrams_.nothing()));
 }
@@ -144,14 +153,6 @@ Regions::Followed Regions::follow(const Point& point, Pod& pod) {
   RulesOfFamily& rules = packet.destination->family == Family::ipv4 ? pod.ipv4 : pod.ipv6;
   const auto all = possibilities(packet, side.pod, rules, cell);
   return {cell.legs(), all.empty() ? uncovered : leaf_of(cell.legs().back(), all)};
-}
-
-Box Regions::everything(Direction way, Family family) {
-  Box box{};
-  for (std::size_t i = 0; i < field_count; ++i) box[i] = sets_.of({universe_.domain(static_cast<Field>(i), family)});
-  box[index(Field::way)] = sets_.single(static_cast<Value>(way));
-  box[index(Field::family)] = sets_.single(value_of(family));
-  return box;
 }
 
 Box Regions::ordinary(const PodView& pod, Direction way, Family family) {
@@ -274,10 +275,7 @@ void Regions::learn(Pod& pod, const Followed& followed, std::size_t number, cons
 Regions::Node Regions::completed(Node root, std::size_t number) {
   Pod& pod = *pods_[number];
   pod.states.further(States::start) = root;
-  for (const Family family : {Family::ipv4, Family::ipv6}) {
-    for (const Direction way : {Direction::out, Direction::in, Direction::lo})
-      complete(pod, States::start, everything(way, family));
-  }
+  for (const Box& whole : wholes_) complete(pod, States::start, whole);
   return pod.states.further(States::start);
 }
 
@@ -293,12 +291,8 @@ Regions::Node Regions::ordinary_part(Node root, const PodView& pod) {
 }
 
 void Regions::for_each(Node root, const std::function<void(const Box&, const Box&, Leaf)>& one) {
-  std::vector<Box> wholes;
-  for (const Direction way : {Direction::out, Direction::in, Direction::lo}) {
-    for (const Family family : {Family::ipv4, Family::ipv6}) wholes.push_back(everything(way, family));
-  }
   diagrams_.for_each(root, [&](const Box& box, Leaf leaf) {
-    for (const Box& whole : wholes) {
+    for (const Box& whole : wholes_) {
       Box part = box;
       for (const Field field : {Field::way, Field::family})
         part[index(field)] = sets_.both(box[index(field)], whole[index(field)]);

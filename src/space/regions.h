@@ -66,7 +66,9 @@ class Regions {
   // The diagram with no_such_packet wherever a packet is not ordinary in that pod.
   [[nodiscard]] Node ordinary_part(Node root, const PodView& pod);
   // All packets of a way and family; those that are ordinary (see Scope) in this pod.
-  [[nodiscard]] Box everything(Direction way, Family family);
+  [[nodiscard]] const Box& everything(Direction way, Family family) const {
+    return wholes_[2 * static_cast<std::size_t>(way) + (family == Family::ipv4 ? 0 : 1)];
+  }
   [[nodiscard]] Box ordinary(const PodView& pod, Direction way, Family family);
   [[nodiscard]] std::size_t followed() const { return followed_; }  // packets
 
@@ -93,6 +95,7 @@ class Regions {
   Universe universe_;
   Sets sets_;
   Diagrams diagrams_;
+  std::vector<Box> wholes_;  // see everything()
   Cell::Known known_;
   std::vector<std::unique_ptr<Pod>> pods_;  // of the sides
   std::deque<Step> steps_;
