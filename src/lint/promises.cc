@@ -76,6 +76,17 @@ class Boxes {
     }
     return sets_.of(normal(std::move(all)));
   }
+  // Only what comes from hosts that the pod has a route to: others get no answer, with rules or without.
+  void only_answerable(Box& box, Family family) {
+    Intervals all;
+    for (const NetworkRoute& route : pod_.routes) {
+      const bool leads_out = route.kind == NetworkRoute::Kind::onward || route.kind == NetworkRoute::Kind::unknown;
+      if (leads_out && route.to.family() == family) all.push_back({value_of(route.to.first), value_of(route.to.last)});
+    }
+    const Intervals reachable = normal(std::move(all));
+    if (reachable != Intervals{regions_.universe().domain(Field::source, family)})
+      only(box, Field::source, sets_.of(reachable));
+  }
   void of_proxy(Box& box, const Proxy& proxy) {
     only(box, Field::uid, ids(proxy.uids));
     only(box, Field::gid, ids(proxy.gids));
@@ -221,6 +232,7 @@ void add_inbound(std::vector<Promise>& all, const Asked& asked, Family family) {
   leave_out(boxes, box, heeded, Direction::in, family, Order::after_addresses);
   boxes.but(box, Field::destination_port, boxes.numbers(std::vector{config.tunnel_port}));
   boxes.but(box, Field::interface, boxes.interfaces(config.virtual_interfaces));
+  boxes.only_answerable(box, family);
   Promise promise{wanted->code,
                   fmt::format("inbound tcp, {}", title(family)),
                   fmt::format("asked to be captured by -b{}", config.inbound_ports.all ? " '*'" : ""),

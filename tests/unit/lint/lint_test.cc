@@ -422,6 +422,25 @@ TEST(Promises, AreKeptByThePlanOfEveryScenario) {
   }
 }
 
+// Hosts elsewhere get no answer from it, with rules or without.
+TEST(Promises, AreKeptInAPodWithoutADefaultRoute) {
+  CommandLine line;
+  const HostFacts facts = asked(usual_options, line);
+  const Plan real = plan(line.config, facts);
+  PodView pod = assumed_pod(real);
+  for (const char* beside : {"192.0.2.0/24", ""}) {
+    std::erase_if(pod.routes, [](const NetworkRoute& route) { return route.device == "eth0"; });
+    if (*beside != '\0') pod.routes.push_back({*AddressRange::parse(beside), "eth0"});
+    for (const BackendKind backend : all_backends)
+      EXPECT_THAT(words(unkept(line.config, real, {pod, {as_live(real.ruleset, backend)}})), IsEmpty()) << beside;
+  }
+  // What its neighbours send is captured all the same.
+  pod.routes.push_back({*AddressRange::parse("192.0.2.0/24"), "eth0"});
+  std::vector<Live> live{as_live(real.ruleset, BackendKind::iptables_legacy)};
+  std::erase_if(live[0].chains, [](const LiveChain& chain) { return chain.name == "PREROUTING"; });
+  EXPECT_THAT(words(unkept(line.config, real, {pod, std::move(live)})), Contains("ST004 inbound tcp, IPv4"));
+}
+
 // Others' rules that let the first packet pass.
 TEST(Promises, AreOfLaterPacketsAndAnswersToo) {
   CommandLine line;
