@@ -93,11 +93,14 @@ class Effect {
       const bool is_said = std::ranges::any_of(
           made, [&](const Part& one) { return one.leaf == found.part.leaf && is_within(found.part.box, one.box); });
       if (is_said) continue;
-      const auto passes = [&](Leaf leaf) { return leaf == found.part.leaf || leaf == no_such_packet; };
-      const Box box = widened(regions_, root, found.part.box, found.whole, passes);
+      // Every packet of the box differs; the words are fewer if they may speak of packets that there are not.
+      const auto differs = [&](Leaf leaf) { return leaf == found.part.leaf; };
+      const auto passes = [&](Leaf leaf) { return differs(leaf) || leaf == no_such_packet; };
+      const Box box = widened(regions_, root, found.part.box, found.whole, differs);
+      const Box in_words = widened(regions_, root, found.part.box, found.whole, passes);
       made.push_back({box, found.part.leaf, 0});
       const auto& [before, after] = ends_[found.part.leaf - treated_alike - 1];
-      all.push_back({box, title(box, found.whole), end_words(before), end_words(after),
+      all.push_back({box, title(in_words, found.whole), end_words(before), end_words(after),
                      explain_words(regions_.universe().packet(regions_.example(found.part.box))), ordinary});
     }
     return all;

@@ -526,6 +526,28 @@ TEST(Effect, RandomEditsAreTheSameOnlyIfEveryPacketIs) {
   }
 }
 
+TEST(Effect, EveryPacketOfARegionDiffers) {
+  Random random(12);
+  for (const char* more : {"-x 10.0.0.0/8", "-o 22", "-k net1", "-c eth0", "-m TPROXY", "-u 5,6"}) {
+    SCOPED_TRACE(more);
+    Regions regions({side_of("-i * -b * --ip-families ipv4", BackendKind::iptables_legacy),
+                     side_of(fmt::format("-i * -b * --ip-families ipv4 {}", more), BackendKind::nftables)});
+    const std::vector<EffectRegion> all = effect(regions);
+    ASSERT_FALSE(all.empty());
+    const Regions::Node before = regions.of(0);
+    const Regions::Node after = regions.of(1);
+    const auto end = [&](Regions::Node root, const Point& point) {
+      return regions.by_ending(regions.diagrams().at(root, point));
+    };
+    for (const EffectRegion& one : all) {
+      for (int i = 0; i < 10; ++i) {
+        const Point point = random_point(random, regions, one.box);
+        EXPECT_NE(end(before, point), end(after, point)) << one.packets;
+      }
+    }
+  }
+}
+
 // ---- Marks
 
 // More questions about marks than are told apart: what asks for one is not known, and never guessed.
