@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <optional>
 
 namespace sidetrack::manifest {
@@ -125,7 +127,9 @@ Node::Type type_of_plain(std::string_view text) {
   if (is_in(no_json_numbers, text)) return Node::Type::number;
   const char first = text[0];
   if (!is_digit(first) && first != '-' && first != '+' && first != '.') return Node::Type::string;
-  return integer(text) || is_float(text) ? Node::Type::number : Node::Type::string;
+  const bool is_number = integer(text) || is_float(text);
+  return is_number && std::isfinite(std::strtod(json_number(text).c_str(), nullptr)) ? Node::Type::number
+                                                                                     : Node::Type::string;
 }
 
 std::string json_number(std::string_view text) {

@@ -9,7 +9,7 @@
 namespace sidetrack::manifest {
 
 // The type that a scalar without quotes has for kubectl and the API server: booleans and octal numbers of YAML 1.1,
-// "0o17", "0b1" and "0x1F"; dates are strings, as are numbers of base 60.
+// "0o17", "0b1" and "0x1F"; dates are strings, as are numbers of base 60 and those that no double holds ("1e505").
 [[nodiscard]] Node::Type type_of_plain(std::string_view text);
 
 // The key of a mapping that is written so without quotes: "on" is "true", "0x10" is "16".
