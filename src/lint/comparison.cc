@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
 
 #include "evaluate/explain.h"
@@ -34,28 +33,14 @@ class Comparing {
   }
 
   // Where an option makes a difference, by scope: the leaves are `alike` or not.
-  using Difference = std::array<std::optional<Regions::Node>, 2>;
-  static constexpr Scope scopes[] = {Scope::ordinary, Scope::everything};
+  using Difference = std::map<Scope, Regions::Node>;
   static constexpr Leaf alike = 2;
   static bool is_alike(Leaf leaf) { return leaf == alike || leaf == no_such_packet; }
 
   Regions::Node base(Scope scope) {
-    std::optional<Regions::Node>& known = base_[scope == Scope::everything ? 1 : 0];
-    if (!known) known = regions_.of(0, scope);
-    return *known;
-  }
-  // Ordinary packets of every state of a connection: a small part of all, which shows what is about states.
-  Regions::Node base_of_states() {
-    if (base_of_states_) return *base_of_states_;
-    std::vector<Box> boxes;
-    for (const Direction way : {Direction::out, Direction::in, Direction::lo}) {
-      for (const Family family : {Family::ipv4, Family::ipv6}) {
-        Box& box = boxes.emplace_back(regions_.ordinary(regions_.side(0).pod, way, family));
-        box[index(Field::state)] = regions_.everything(way, family)[index(Field::state)];
-      }
-    }
-    base_of_states_ = regions_.of(0, boxes);
-    return *base_of_states_;
+    const auto [known, added] = base_.try_emplace(scope);
+    if (added) known->second = regions_.of(0, scope);
+    return known->second;
   }
   Regions::Node difference(std::size_t side, Scope scope) {
     const Regions::Node one = base(scope);
@@ -69,9 +54,9 @@ class Comparing {
   }
 
   // One packet of each region shows it, for most options: only where none does all packets are asked about.
-  bool is_shown_by_example(std::size_t side, const std::vector<Box>& boxes, Regions::Node among) {
+  bool is_shown_by_example(std::size_t side, const std::vector<Box>& boxes, Scope scope) {
     bool shown = false;
-    regions_.for_each(among, [&](const Box& region, const Box&, Leaf leaf) {
+    regions_.for_each(base(scope), [&](const Box& region, const Box&, Leaf leaf) {
       if (shown || leaf == no_such_packet) return;
       for (const Box& box : boxes) {
         const Box part = both(regions_.sets(), region, box);
@@ -102,19 +87,21 @@ class Comparing {
   }
 
   bool makes_difference(Difference& known, std::size_t side, const std::vector<Box>& boxes) {
-    if (is_shown_by_example(side, boxes, base(Scope::ordinary))) return true;
-    if (is_shown_by_example(side, boxes, base_of_states())) return true;
-    return std::ranges::any_of(scopes, [&](Scope scope) {
-      std::optional<Regions::Node>& node = known[scope == Scope::everything ? 1 : 0];
-      if (!node) node = difference(side, scope);
-      return std::ranges::any_of(boxes, [&](const Box& box) { return differs(*node, box); });
-    });
+    for (const Scope scope : {Scope::ordinary, Scope::any_state}) {
+      if (is_shown_by_example(side, boxes, scope)) return true;
+    }
+    for (const Scope scope : {Scope::ordinary, Scope::everything}) {
+      const auto [node, added] = known.try_emplace(scope);
+      if (added) node->second = difference(side, scope);
+      if (std::ranges::any_of(boxes, [&](const Box& box) { return differs(node->second, box); })) return true;
+    }
+    return false;
   }
 
   void inspect(const Option& option, std::size_t side, Findings& found) {
     Difference known;
     const bool by_packets = !option.only_by_plan && !option.only_covered;
-    if (option.same_plan || (by_packets && !makes_difference(known, side, everything()))) {
+    if (option.same_plan || (by_packets && !makes_difference(known, side, regions_.wholes()))) {
       found.push_back(of_option(option));
       return;
     }
@@ -136,14 +123,6 @@ class Comparing {
         found.push_back(of_value(option, *value, own == Sets::empty, all));
       }
     }
-  }
-
-  std::vector<Box> everything() {
-    std::vector<Box> all;
-    for (const Direction way : {Direction::out, Direction::in, Direction::lo}) {
-      for (const Family family : {Family::ipv4, Family::ipv6}) all.push_back(regions_.everything(way, family));
-    }
-    return all;
   }
 
   static int family_of(const ListValue& value) { return value.family ? static_cast<int>(*value.family) + 1 : 0; }
@@ -266,8 +245,7 @@ class Comparing {
   const Families families_;  // that have rules
   std::vector<Option> options_;
   Regions regions_;
-  std::optional<Regions::Node> base_[2];
-  std::optional<Regions::Node> base_of_states_;
+  std::map<Scope, Regions::Node> base_;
 };
 
 }  // namespace

@@ -20,6 +20,8 @@ namespace {
 using namespace space;
 using Role = ListMeaning::Role;
 
+const std::vector<std::string> everything_listed{"*"};
+
 // What is to be known of an option as a whole, beside what its flag says.
 struct WholeInfo {
   std::string_view flag;
@@ -43,20 +45,15 @@ constexpr WholeInfo wholes[] = {
     {"--dual-stack", false, Direction::out, {}, [](const Config& config) { return !config.families.has_value(); }},
 };
 
-// A value as it was given; nothing, if it is as without the flag.
-std::string given(const Flag& flag, const Config& config) {
-  Config without = config;
-  flag.value_of.reset(without);
-  const OptionValue value = flag.value_of.get(flag, config);
-  if (value == flag.value_of.get(flag, without)) return {};
+// A value as it was given.
+std::string as_given(const OptionValue& value) {
   if (const auto* one = std::get_if<std::uint32_t>(&value)) return fmt::format("{}", *one);
   if (const auto* text = std::get_if<std::string>(&value)) return *text;
-  if (const auto* texts = std::get_if<std::vector<std::string>>(&value)) {
-    return *texts == std::vector<std::string>{"*"} ? "'*'" : fmt::format("{}", fmt::join(*texts, ","));
-  }
+  if (const auto* texts = std::get_if<std::vector<std::string>>(&value))
+    return *texts == everything_listed ? "'*'" : fmt::format("{}", fmt::join(*texts, ","));
   if (const auto* numbers = std::get_if<std::vector<std::uint32_t>>(&value))
     return fmt::format("{}", fmt::join(*numbers, ","));
-  return std::holds_alternative<bool>(value) ? "true" : joined(values_of(flag, config));
+  return "true";
 }
 
 PodView with_routing(PodView pod, const Plan& plan) {
@@ -81,11 +78,11 @@ class OfConfig {
   Findings run() {
     for (const Flag& flag : flags()) {
       if (flag.value_of.get == nullptr || !flag.commands.contains(Command::lint)) continue;
-      const std::string value = given(flag, subject_.config);
-      if (value.empty()) continue;
+      const OptionValue value = flag.value_of.get(flag, subject_.config);
+      if (value == flag.value_of.get(flag, Config())) continue;  // not given
       const ListMeaning& meaning = flag.value_of.meaning;
-      if (meaning.role == Role::none || value == "'*'") {
-        add_whole(flag, value);
+      if (meaning.role == Role::none || value == OptionValue(everything_listed)) {
+        add_whole(flag, as_given(value));
       } else if (meaning.field == Field::interface) {
         add_each_name(flag);
       } else {
@@ -106,6 +103,7 @@ class OfConfig {
   }
 
   void add_whole(const Flag& flag, std::string value) {
+    if (value.empty()) return;
     const std::string name = short_name(flag);
     const auto* info = std::ranges::find(wholes, name, &WholeInfo::flag);
     const WholeInfo about = info == std::end(wholes) ? WholeInfo{} : *info;
@@ -178,6 +176,7 @@ class OfLive {
  public:
   OfLive(const PodView& pod, const std::vector<Live>& live) : pod_(pod), live_(live) {
     each_rule([&](const Rule& rule, std::string_view option) {
+      given_.insert(option);
       if (option != "-k") return;
       for (std::string& name : interfaces_of(rule)) virtual_.insert(std::move(name));
     });
@@ -186,7 +185,8 @@ class OfLive {
   Findings run() {
     for (const Flag& flag : flags()) {
       const ListMeaning& meaning = flag.value_of.meaning;
-      if (meaning.role == Role::none || meaning.role == Role::is_proxy) continue;
+      const bool is_asked_about = meaning.role == Role::captures || meaning.role == Role::leaves_out;
+      if (!is_asked_about || !given_.contains(short_name(flag))) continue;
       if (meaning.field == Field::interface) {
         add_each_name(short_name(flag));
       } else {
@@ -266,7 +266,8 @@ class OfLive {
 
   const PodView& pod_;
   const std::vector<Live>& live_;
-  std::set<std::string> virtual_;  // machines' interfaces: -k
+  std::set<std::string_view> given_;  // options
+  std::set<std::string> virtual_;     // machines' interfaces: -k
   std::vector<Option> options_;
 };
 

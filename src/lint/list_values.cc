@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "mesh/list_text.h"
 #include "model/iptables.h"
 
 namespace sidetrack::lint {
@@ -12,13 +13,11 @@ namespace {
 
 using space::Field;
 
-// A number or a range of numbers.
 template <typename Number>
 ListValue one_value(const Range<Number>& range) {
-  const std::string text =
-      range.first == range.last ? fmt::format("{}", range.first) : fmt::format("{}-{}", range.first, range.last);
-  return {text, {}, {range.first, range.last}};
+  return {number_text(range), {}, {range.first, range.last}};
 }
+ListValue one_value(std::uint32_t number) { return one_value(IdRange{number, number}); }
 ListValue one_value(const AddressRange& range) {
   return {range.text(), range.family(), {space::value_of(range.first), space::value_of(range.last)}};
 }
@@ -54,10 +53,7 @@ std::vector<ListValue> values_of(const Flag& flag, const Config& config) {
   const OptionValue value = flag.value_of.get(flag, config);
   if (const auto* ranges = std::get_if<std::vector<AddressRange>>(&value)) return each_value(*ranges);
   const auto* numbers = std::get_if<std::vector<std::uint32_t>>(&value);
-  if (numbers == nullptr) return {};
-  std::vector<ListValue> all;
-  for (const std::uint32_t number : *numbers) all.push_back(one_value(Range<std::uint32_t>{number, number}));
-  return all;
+  return numbers == nullptr ? std::vector<ListValue>() : each_value(*numbers);
 }
 
 std::vector<std::string> names_of(const Flag& flag, const Config& config) {

@@ -9,10 +9,10 @@
 #include <utility>
 
 #include "evaluate/explain.h"
-#include "lint/list_values.h"
 #include "mesh/describe.h"
 #include "model/iptables.h"
 #include "model/ports.h"
+#include "options/flags.h"
 
 namespace sidetrack::lint {
 namespace {
@@ -61,12 +61,10 @@ class Boxes {
   }
   // What the list of a flag says of its field.
   Sets::Id listed(const Flag& flag, const Config& config, Family family) {
-    if (flag.value_of.meaning.field == Field::interface) return interfaces(names_of(flag, config));
-    Intervals all;
-    for (const ListValue& value : values_of(flag, config)) {
-      if (value.family.value_or(family) == family) all.push_back(value.values);
-    }
-    return sets_.of(normal(std::move(all)));
+    const OptionValue list = flag.value_of.get(flag, config);
+    if (const auto* ranges = std::get_if<std::vector<AddressRange>>(&list)) return addresses(*ranges, family);
+    if (const auto* names = std::get_if<std::vector<std::string>>(&list)) return interfaces(*names);
+    return numbers(std::get<std::vector<std::uint32_t>>(list));
   }
   Sets::Id interfaces(const std::vector<std::string>& names) {
     Intervals all;
@@ -224,12 +222,9 @@ void add_inbound(std::vector<Promise>& all, const Asked& asked, Family family) {
   if (config.inbound_ports.empty() || !wanted) return;
   Boxes boxes(asked.regions, asked.pod);
   Box box = boxes.usual(Direction::in, family, tcp);
-  Config heeded = config;
-  if (!config.inbound_ports.all) {
-    heeded.inbound_exclude_ports.clear();
-    boxes.only(box, Field::destination_port, boxes.numbers(config.inbound_ports.list));
-  }
-  leave_out(boxes, box, heeded, Direction::in, family, Order::after_addresses);
+  leave_out(boxes, box, config, Direction::in, family, Order::after_addresses);
+  // Without '*' -d makes no rule: all ports of the list are asked for.
+  if (!config.inbound_ports.all) Boxes::at(box, Field::destination_port) = boxes.numbers(config.inbound_ports.list);
   boxes.but(box, Field::destination_port, boxes.numbers(std::vector{config.tunnel_port}));
   boxes.but(box, Field::interface, boxes.interfaces(config.virtual_interfaces));
   boxes.only_answerable(box, family);

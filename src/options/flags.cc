@@ -233,8 +233,7 @@ void set_text_or_json(CommandLine& line, const Given& given) {
 }
 
 void set_json(CommandLine& line, const Given& given) {
-  line.json = options::boolean({given, given.text});
-  if (line.json) line.format = Format::json;
+  if (options::boolean({given, given.text})) line.format = Format::json;
 }
 
 void set_netns(CommandLine& line, const Given& given) {

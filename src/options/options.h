@@ -109,7 +109,6 @@ struct CommandLine {
   std::optional<std::uint32_t> pid;     // --pid; never together with netns
   bool host = false;                    // --host: the place is this program's own namespace, and that is meant
   Format format = Format::text;         // --format, --json; one that the command can print
-  bool json = false;                    // --json
   Color color = Color::automatic;       // --color
   Families printed = Families::both();  // --family: of render, map and dry runs; one alone
   bool check = false;                   // apply --check

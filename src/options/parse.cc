@@ -229,9 +229,15 @@ void check_compared(const CommandLine& line) {
     refuse_combination("diff --effect: --pid, --netns, --clean and --pod cannot be combined with two files or pods");
 }
 
+const options::Occurrence* occurrence(const Tokens& tokens, std::string_view name) {
+  const auto found = std::ranges::find(tokens.flags, name, [](const auto& each) { return each.flag->name; });
+  return found == tokens.flags.end() ? nullptr : &*found;
+}
+
+// --json stands behind --format in the table: it has the last word.
 void check_format(const CommandLine& line, const Tokens& tokens) {
-  const auto format = std::ranges::find(tokens.flags, "format", [](const auto& each) { return each.flag->name; });
-  if (!line.json || format == tokens.flags.end() || format->values.back() == "json") return;
+  const options::Occurrence* format = occurrence(tokens, "format");
+  if (format == nullptr || line.format != Format::json || format->values.back() == "json") return;
   refuse_combination(fmt::format("--json and --format {} exclude each other: give one of them", format->values.back()));
 }
 
@@ -244,8 +250,8 @@ void check_combinations(const CommandLine& line, const Tokens& tokens) {
   if (places > 1) refuse_combination("--netns, --pid and --network-namespace exclude each other: give one of them");
 
   if (line.config.families && !line.config.families->contains(Family::ipv4)) {
-    const auto given = std::ranges::find(tokens.flags, "ip-families", [](const auto& each) { return each.flag->name; });
-    refuse_combination(fmt::format("--ip-families: '{}': expected ipv4, or ipv4,ipv6", given->values.back()),
+    refuse_combination(fmt::format("--ip-families: '{}': expected ipv4, or ipv4,ipv6",
+                                   occurrence(tokens, "ip-families")->values.back()),
                        "the rules for IPv4 are always built, as istio-iptables does: give ipv4,ipv6");
   }
 

@@ -225,11 +225,13 @@ Regions::Node Regions::outside(std::span<const Box> boxes) {
   return diagrams_.mapped(marked, [](Leaf leaf) { return leaf == inside ? uncovered : no_such_packet; });
 }
 
-Regions::Node Regions::outside_ordinary(const PodView& pod) {
+Regions::Node Regions::outside_ordinary(const PodView& pod, Scope scope) {
   std::vector<Box> boxes;
   for (const Family family : {Family::ipv4, Family::ipv6}) {
-    for (const Direction way : {Direction::out, Direction::in, Direction::lo})
-      boxes.push_back(ordinary(pod, way, family));
+    for (const Direction way : {Direction::out, Direction::in, Direction::lo}) {
+      Box& box = boxes.emplace_back(ordinary(pod, way, family));
+      if (scope == Scope::any_state) box[index(Field::state)] = everything(way, family)[index(Field::state)];
+    }
   }
   return outside(boxes);
 }
@@ -280,7 +282,8 @@ Regions::Node Regions::completed(Node root, std::size_t number) {
 }
 
 Regions::Node Regions::of(std::size_t number, Scope scope) {
-  return completed(scope == Scope::everything ? diagrams_.nothing() : outside_ordinary(sides_[number].pod), number);
+  const PodView& pod = sides_[number].pod;
+  return completed(scope == Scope::everything ? diagrams_.nothing() : outside_ordinary(pod, scope), number);
 }
 
 Regions::Node Regions::of(std::size_t number, std::span<const Box> boxes) { return completed(outside(boxes), number); }

@@ -39,6 +39,7 @@ enum class Scope : std::uint8_t {
   // What programs do and networks carry: new connections, from addresses that the sender has, by sockets that are not
   // bound to an interface, to hosts; inbound, to addresses of the pod.
   ordinary,
+  any_state,  // the same, of every state of a connection
 };
 
 // Regions of one side or of two, over one universe.
@@ -67,8 +68,10 @@ class Regions {
   [[nodiscard]] Node ordinary_part(Node root, const PodView& pod);
   // All packets of a way and family; those that are ordinary (see Scope) in this pod.
   [[nodiscard]] const Box& everything(Direction way, Family family) const {
-    return wholes_[2 * static_cast<std::size_t>(way) + (family == Family::ipv4 ? 0 : 1)];
+    return wholes_[2 * static_cast<std::size_t>(way) + static_cast<std::size_t>(value_of(family))];
   }
+  // All of them, one of each way and family.
+  [[nodiscard]] const std::vector<Box>& wholes() const { return wholes_; }
   [[nodiscard]] Box ordinary(const PodView& pod, Direction way, Family family);
   [[nodiscard]] std::size_t followed() const { return followed_; }  // packets
 
@@ -87,7 +90,7 @@ class Regions {
   void learn(Pod& pod, const Followed& followed, std::size_t leg, const Box& within);
   Leaf leaf_of(const Leg& leg, const std::vector<Possibility>& all);
   Node outside(std::span<const Box> boxes);
-  Node outside_ordinary(const PodView& pod);
+  Node outside_ordinary(const PodView& pod, Scope scope = Scope::ordinary);
   Node completed(Node root, std::size_t side);
   Leaf leaf_of(Ending ending, const Step* step, bool inherited);
 
@@ -95,7 +98,7 @@ class Regions {
   Universe universe_;
   Sets sets_;
   Diagrams diagrams_;
-  std::vector<Box> wholes_;  // see everything()
+  std::vector<Box> wholes_;  // by way and family
   Cell::Known known_;
   std::vector<std::unique_ptr<Pod>> pods_;  // of the sides
   std::deque<Step> steps_;
