@@ -63,6 +63,7 @@ ExitCode run_apply(CommandLine& line) {
   const auto place = enter_target(line);
   const Plan plan = make_plan(line, place);
   if (line.dry_run) {
+    confine(line, Sandbox::compute);
     print(rendered(line, plan));
     return ExitCode::done;
   }

@@ -16,6 +16,7 @@
 #include "state/apply.h"
 #include "state/diff.h"
 #include "system/namespaces.h"
+#include "system/sandbox.h"
 
 namespace sidetrack::cli {
 
@@ -64,8 +65,15 @@ std::optional<Place> enter_target(const CommandLine& line);
 // waiting for it has blocked pods for hours.
 [[nodiscard]] bool in_own_pod(const CommandLine& line);
 
-// The kernel's state, with the options of the command line. To write: under the lock of the namespace.
+// From here on the process can do no more than that; with --no-sandbox, and where the kernel cannot, the log says so.
+void confine(const CommandLine& line, Sandbox kind);
+
+// The kernel's state, with the options of the command line. To write: under the lock of the namespace. Then the sandbox
+// is entered: nothing else can be opened any more.
 [[nodiscard]] std::unique_ptr<Kernel> open_kernel(const CommandLine& line, bool write);
+
+// The pod that --pid or --netns names, which has been entered; without one, nothing. Then the sandbox is entered.
+[[nodiscard]] std::optional<PodView> view_of_entered(const CommandLine& line);
 
 // What apply would change; warnings go to the log.
 [[nodiscard]] Comparison compare(const CommandLine& line, const Plan& wanted);
@@ -78,8 +86,13 @@ std::optional<Place> enter_target(const CommandLine& line);
 void check_validation(const CommandLine& line, const Plan& plan);
 void run_validation(const CommandLine& line, const Plan& plan);
 
-// The rules of every backend that holds any. Throws not_permitted if one that may hold some cannot be read.
-[[nodiscard]] std::vector<Live> read_live(const CommandLine& line);
+// The rules of every backend that holds any, and the routes that are ours. Throws not_permitted if one that may hold
+// some cannot be read.
+struct LiveRules {
+  std::vector<Live> rules;
+  Routing routing;
+};
+[[nodiscard]] LiveRules read_live(Kernel& kernel);
 
 // The comparison in the format that was asked for.
 [[nodiscard]] std::string rendered(const CommandLine& line, const Comparison& comparison);

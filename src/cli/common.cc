@@ -13,6 +13,7 @@
 #include "model/iptables.h"
 #include "model/printable.h"
 #include "render/render.h"
+#include "state/choice.h"
 #include "system/namespaces.h"
 #include "system/write_all.h"
 
@@ -71,8 +72,40 @@ bool in_own_pod(const CommandLine& line) {
   return line.host || !elsewhere;
 }
 
+namespace {
+
+// Whether apply may write rules into tables of legacy iptables that are not there.
+bool may_choose_legacy(const CommandLine& line) {
+  if (line.command != Command::apply || line.cleanup_only) return false;
+  const auto named = named_backend(line.applying);
+  return !named || *named == BackendKind::iptables_legacy;
+}
+
+}  // namespace
+
+void confine(const CommandLine& line, Sandbox kind) {
+  if (line.no_sandbox) return info("not in a sandbox: --no-sandbox");
+  const std::string problem = enter_sandbox(kind);
+  if (!problem.empty()) warn("not all of the sandbox: " + problem);
+}
+
 std::unique_ptr<Kernel> open_kernel(const CommandLine& line, bool write) {
-  return sidetrack::open_kernel({.write = write, .wait = line.applying.lock_wait, .xtables_lock = in_own_pod(line)});
+  const bool connects = line.probe || line.run_validation;
+  const bool changes = line.command == Command::apply || line.command == Command::clean;
+  const Sandbox kind = connects ? Sandbox::probe : changes ? Sandbox::write : Sandbox::read;
+  auto kernel = sidetrack::open_kernel({.write = write,
+                                        .wait = line.applying.lock_wait,
+                                        .xtables_lock = in_own_pod(line),
+                                        .reads_once = kind == Sandbox::read && !line.watch,
+                                        .makes_legacy_tables = may_choose_legacy(line)});
+  confine(line, kind);
+  return kernel;
+}
+
+std::optional<PodView> view_of_entered(const CommandLine& line) {
+  if (line.pid || !line.netns.empty()) return open_kernel(line, false)->pod();
+  confine(line, Sandbox::compute);
+  return std::nullopt;
 }
 
 bool colored(const CommandLine& line) {

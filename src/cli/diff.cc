@@ -2,18 +2,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "cli/commands.h"
 #include "cli/log.h"
 #include "library/sentences.h"
 #include "model/printable.h"
+#include "model/scan.h"
 #include "render/effect.h"
 #include "render/read_rules.h"
 #include "render/render.h"
 #include "render/show.h"
 #include "state/choice.h"
 #include "state/decide.h"
+#include "system/sandbox.h"
 #include "system/worker.h"
 
 namespace sidetrack::cli {
@@ -44,12 +45,9 @@ bool is_pod(std::string_view word) { return word.starts_with(of_process) || word
 
 Place place_of(const std::string& word) {
   if (word.starts_with(of_netns)) return place_of_netns(word.substr(of_netns.size()));
-  const char* const end = word.data() + word.size();
-  std::uint32_t pid = 0;
-  const auto [stopped, error] = std::from_chars(word.data() + of_process.size(), end, pid);
-  if (error != std::errc() || stopped != end || pid == 0)
-    throw Error(ExitCode::usage, "expected pid: and the number of a process");
-  return place_of_process(pid);
+  const auto pid = to_number<std::uint32_t>(std::string_view(word).substr(of_process.size()));
+  if (pid.value_or(0) == 0) throw Error(ExitCode::usage, "expected pid: and the number of a process");
+  return place_of_process(*pid);
 }
 
 // The rules of a pod, as `show --json` has them. In a process of its own: whoever has entered the user namespace of one
@@ -59,18 +57,19 @@ RulesText rules_of_pod(const CommandLine& line, const std::string& word) {
   const auto task = [&]() -> std::string {
     try {
       enter(place_of(word));
-      const std::vector<Live> live = read_live(line);
-      return show_json(live, open_routes()->read().ours, {});
+      const LiveRules live = read_live(*open_kernel(line, false));
+      return show_json(live.rules, live.routing, {});
     } catch (const Error& error) {
       return fmt::format("{}{}{}", refused, static_cast<char>(error.code()), error.what());
     }
   };
   const WorkerResult result = in_workers({task}, std::chrono::seconds(60)).front();
+  if (result.refused_call) throw Error(ExitCode::failed, refusal_words(*result.refused_call));
   if (result.answer.empty())
-    throw Error(ExitCode::failed, fmt::format("{}: its rules could not be read", excerpt(word)));
+    throw Error(ExitCode::failed, fmt::format("'{}': its rules could not be read", excerpt(word)));
   if (result.answer.front() == refused)
     throw Error(static_cast<ExitCode>(result.answer.at(1)),
-                fmt::format("{}: {}", excerpt(word), result.answer.substr(2)));
+                fmt::format("'{}': {}", excerpt(word), result.answer.substr(2)));
   return {word, result.answer};
 }
 
@@ -84,13 +83,15 @@ std::vector<space::Side> sides_of(CommandLine& line) {
     auto [one, other] = read_sides(rules_of(line, line.compared[0]), rules_of(line, line.compared[1]));
     sides.push_back(std::move(one));
     sides.push_back(std::move(other));
+    confine(line, Sandbox::compute);
     return sides;
   }
   const auto place = enter_target(line);
   const Plan wanted = line.clean ? Plan{} : make_plan(line, place);
-  Survey survey = open_kernel(line, false)->survey();
+  const auto kernel = open_kernel(line, false);
+  Survey survey = kernel->survey();
   if (const Unreadable* unreadable = unseen(survey)) throw unreadable->why;
-  if (!survey.pod) survey.pod = read_pod();
+  if (!survey.pod) survey.pod = kernel->pod();
   const BackendKind backend = choose(line.applying, wanted.ruleset, survey.legacy_in_use).order.front();
   sides.push_back({*survey.pod, deciding(survey)});
   sides.push_back(after_apply(wanted, backend, survey));

@@ -7,6 +7,7 @@ namespace sidetrack::cli {
 ExitCode run_doctor(CommandLine& line) {
   enter_target(line);
   const auto routes = open_routes();
+  confine(line, Sandbox::look);
   const Diagnosis diagnosis = diagnose(open_backend, in_own_pod(line) ? "" : namespace_lock, *routes);
   print(line.format == Format::json ? diagnosis_json(diagnosis) : diagnosis_text(diagnosis, colored(line)));
   return ExitCode::done;

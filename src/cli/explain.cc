@@ -12,8 +12,12 @@ namespace {
 // Over the rules of the options: no privilege is needed.
 Trace over_plan(CommandLine& line, const Packet& packet, const std::optional<Place>& place) {
   const Plan plan = make_plan(line, place);
-  const bool in_pod = line.pid || !line.netns.empty();
-  return explain_planned(packet, line.applying, plan, in_pod ? std::optional(read_pod()) : std::nullopt);
+  return explain_planned(packet, line.applying, plan, view_of_entered(line));
+}
+
+Trace over_rules(const CommandLine& line, const Packet& packet) {
+  const auto kernel = open_kernel(line, false);
+  return explain(packet, kernel->pod(), read_live(*kernel).rules);
 }
 
 std::string rendered(const CommandLine& line, const Trace& trace) {
@@ -29,7 +33,7 @@ std::string rendered(const CommandLine& line, const Trace& trace) {
 ExitCode run_explain(CommandLine& line) {
   const Packet packet = parse_packet(line.packet);
   const auto place = enter_target(line);
-  print(rendered(line, line.plan ? over_plan(line, packet, place) : explain(packet, read_pod(), read_live(line))));
+  print(rendered(line, line.plan ? over_plan(line, packet, place) : over_rules(line, packet)));
   return ExitCode::done;
 }
 

@@ -16,23 +16,23 @@ namespace {
 lint::Findings of_options(CommandLine& line, const std::optional<Place>& place) {
   const HostFacts facts = facts_for(line.config, line.names, place ? &*place : nullptr, line.dry_run);
   for (const std::string& warning : facts.warnings) warn(warning);
-  const bool in_pod = line.pid || !line.netns.empty();
   std::optional<lint::PodFacts> manifest;
   if (!line.manifest.pod.empty()) manifest = manifest::facts_of_pod(line.manifest);
   return lint::lint_options({.config = line.config,
                              .facts = facts,
-                             .pod = in_pod ? std::optional(read_pod()) : std::nullopt,
+                             .pod = view_of_entered(line),
                              .manifest = manifest ? &*manifest : nullptr});
 }
 
 lint::Findings of_rules(const CommandLine& line) {
-  const std::vector<Live> live = read_live(line);
+  const auto kernel = open_kernel(line, false);
+  const std::vector<Live> live = read_live(*kernel).rules;
   const bool any = std::ranges::any_of(live, [](const Live& one) {
     return std::ranges::any_of(one.chains, [](const LiveChain& chain) { return concerns_us(chain); });
   });
   if (!any)
     info("no rules of a sidecar are in this namespace: nothing is captured; 'sidetrack lint --plan' checks options");
-  return lint::lint_live(read_pod(), live);
+  return lint::lint_live(kernel->pod(), live);
 }
 
 }  // namespace

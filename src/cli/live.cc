@@ -5,9 +5,11 @@
 
 namespace sidetrack::cli {
 
-std::vector<Live> read_live(const CommandLine& line) {
+LiveRules read_live(Kernel& kernel) {
+  Survey survey = kernel.survey();
+  LiveRules live{{}, survey.routing};
   std::vector<std::string> unseen;
-  std::vector<Live> live = live_rules(open_kernel(line, false)->survey(), unseen);
+  live.rules = live_rules(std::move(survey), unseen);
   for (const std::string& warning : unseen) warn(warning);
   return live;
 }

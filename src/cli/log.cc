@@ -2,19 +2,17 @@
 #include "cli/log.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <paths.h>
-#include <spdlog/details/null_mutex.h>
-#include <spdlog/formatter.h>
-#include <spdlog/logger.h>
-#include <spdlog/pattern_formatter.h>
-#include <spdlog/sinks/base_sink.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <syslog.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <memory>
+#include <vector>
 
 #include "cli/standard_streams.h"
 #include "model/error.h"
@@ -26,109 +24,85 @@
 namespace sidetrack::cli {
 namespace {
 
-spdlog::level::level_enum spdlog_level(LogOptions::Level level) {
-  switch (level) {
-    case LogOptions::Level::debug:
-      return spdlog::level::debug;
-    case LogOptions::Level::info:
-      return spdlog::level::info;
-    case LogOptions::Level::warn:
-      return spdlog::level::warn;
-    case LogOptions::Level::error:
-      return spdlog::level::err;
-    case LogOptions::Level::fatal:
-      return spdlog::level::critical;
-    case LogOptions::Level::none:
-      return spdlog::level::off;
-  }
-  return spdlog::level::info;
+using Level = LogOptions::Level;
+
+struct LevelNames {
+  std::string_view istio;
+  std::string_view plain;
+  int syslog;
+};
+
+const LevelNames& names(Level level) {
+  static constexpr LevelNames all[] = {{"debug", "", LOG_DEBUG},
+                                       {"info", "", LOG_INFO},
+                                       {"warn", "warning: ", LOG_WARNING},
+                                       {"error", "error: ", LOG_ERR},
+                                       {"fatal", "fatal: ", LOG_ERR}};
+  return all[static_cast<std::size_t>(level)];
 }
 
-// Istio's names: info warn error.
-std::string_view istio_name(spdlog::level::level_enum level) {
-  switch (level) {
-    case spdlog::level::warn:
-      return "warn";
-    case spdlog::level::err:
-      return "error";
-    case spdlog::level::critical:
-      return "fatal";
-    default: {
-      const auto name = spdlog::level::to_string_view(level);
-      return {name.data(), name.size()};
-    }
-  }
-}
-
-std::string_view view(const spdlog::string_view_t& text) { return {text.data(), text.size()}; }
+struct Message {
+  Level level;
+  std::string_view text;
+  From from;
+};
 
 // "plan.cc:42", as --log_caller asks for it
-std::string caller(const spdlog::source_loc& source) {
-  const std::string_view file = source.filename;
-  return std::string(file.substr(file.rfind('/') + 1)) + ":" + std::to_string(source.line);
+std::string caller(const From& from) {
+  const std::string_view file = from.file;
+  return std::string(file.substr(file.rfind('/') + 1)) + ":" + std::to_string(from.line);
 }
 
-std::string utc(spdlog::log_clock::time_point time) {
+std::string now() {
   using namespace std::chrono;
-  const std::time_t seconds = system_clock::to_time_t(time);
-  std::tm parts{};
-  gmtime_r(&seconds, &parts);
-  const auto micros = duration_cast<microseconds>(time.time_since_epoch()).count() % 1'000'000;
-  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}Z", parts.tm_year + 1900, parts.tm_mon + 1,
-                     parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec, micros);
+  // Not gmtime_r, which reads /etc/localtime.
+  const auto time = system_clock::now();
+  const auto midnight = floor<days>(time);
+  const year_month_day date(midnight);
+  const hh_mm_ss clock(floor<microseconds>(time - midnight));
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}Z", static_cast<int>(date.year()),
+                     static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()), clock.hours().count(),
+                     clock.minutes().count(), clock.seconds().count(), clock.subseconds().count());
 }
 
 // A line in one of our three forms.
-class LineFormatter : public spdlog::formatter {
- public:
-  LineFormatter(LogForm form, bool json, bool with_caller) : form_(form), json_(json), with_caller_(with_caller) {}
-
-  void format(const spdlog::details::log_msg& message, spdlog::memory_buf_t& to) override {
-    const std::string line = json_ ? json(message) : form_ == LogForm::istio ? istio(message) : plain(message);
-    to.append(line.data(), line.data() + line.size());
-  }
-  [[nodiscard]] std::unique_ptr<spdlog::formatter> clone() const override {
-    return std::make_unique<LineFormatter>(*this);
-  }
-
- private:
-  [[nodiscard]] std::string json(const spdlog::details::log_msg& message) const {
-    Json object{{"time", utc(message.time)},
-                {"level", istio_name(message.level)},
-                {"scope", "default"},
-                {"msg", view(message.payload)}};
-    if (with_caller_) object["caller"] = caller(message.source);
+std::string line_of(const Message& message, LogForm form, const LogOptions& options) {
+  const std::string where = options.caller ? caller(message.from) : "";
+  if (options.json) {
+    Json object{{"time", now()}, {"level", names(message.level).istio}, {"scope", "default"}, {"msg", message.text}};
+    if (options.caller) object["caller"] = where;
     return dumped(std::move(object), Lines::one);
   }
-  [[nodiscard]] std::string istio(const spdlog::details::log_msg& message) const {
-    return fmt::format("{}\t{}\t{}{}\n", utc(message.time), istio_name(message.level),
-                       with_caller_ ? caller(message.source) + "\t" : "", printable_lines(view(message.payload)));
-  }
-  [[nodiscard]] std::string plain(const spdlog::details::log_msg& message) const {
-    const bool told = message.level >= spdlog::level::warn;
-    return fmt::format("sidetrack: {}{}{}\n",
-                       told ? fmt::format("{}: ", spdlog::level::to_string_view(message.level)) : "",
-                       with_caller_ ? caller(message.source) + ": " : "", printable_lines(view(message.payload)));
-  }
+  if (form == LogForm::istio)
+    return fmt::format("{}\t{}\t{}{}{}\n", now(), names(message.level).istio, where, options.caller ? "\t" : "",
+                       printable_lines(message.text));
+  return fmt::format("sidetrack: {}{}{}{}\n", names(message.level).plain, where, options.caller ? ": " : "",
+                     printable_lines(message.text));
+}
 
-  LogForm form_;
-  bool json_;
-  bool with_caller_;
+// Where messages go.
+class Target {
+ public:
+  Target() = default;
+  Target(const Target&) = delete;
+  Target& operator=(const Target&) = delete;
+  virtual ~Target() = default;
+  virtual void write(const Message& message) = 0;
 };
 
 // Writes each line at once, so that a program killed in the middle has said all it did. What cannot be written goes to
 // standard error from then on: no line is lost silently, and no full disk stops apply.
-class DescriptorSink : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
+class Stream : public Target {
  public:
-  DescriptorSink(std::string name, int descriptor) : name_(std::move(name)), descriptor_(descriptor) {}
-  DescriptorSink(std::string name, Descriptor file)
-      : name_(std::move(name)), file_(std::move(file)), descriptor_(file_.get()) {}
+  Stream(std::string name, int descriptor, LogForm form, const LogOptions& options)
+      : name_(std::move(name)), descriptor_(descriptor), form_(form), options_(options) {}
+  Stream(std::string name, Descriptor file, LogForm form, const LogOptions& options)
+      : Stream(std::move(name), file.get(), form, options) {
+    file_ = std::move(file);
+  }
 
- protected:
-  void sink_it_(const spdlog::details::log_msg& message) override {
-    spdlog::memory_buf_t line;
-    formatter_->format(message, line);
-    const std::string_view text(line.data(), line.size());
+  void write(const Message& message) override {
+    const std::string text = line_of(message, form_, options_);
     const int error = write_all(descriptor_, text);
     if (error == 0 || descriptor_ == STDERR_FILENO) return;
     descriptor_ = STDERR_FILENO;
@@ -137,32 +111,20 @@ class DescriptorSink : public spdlog::sinks::base_sink<spdlog::details::null_mut
                                 errno_words(error)));
     (void)write_all(descriptor_, text);
   }
-  void flush_() override {}
 
  private:
   std::string name_;
   Descriptor file_;
   int descriptor_;
+  LogForm form_;
+  LogOptions options_;
 };
-
-int syslog_priority(spdlog::level::level_enum level) {
-  switch (level) {
-    case spdlog::level::debug:
-      return LOG_DEBUG;
-    case spdlog::level::info:
-      return LOG_INFO;
-    case spdlog::level::warn:
-      return LOG_WARNING;
-    default:
-      return LOG_ERR;
-  }
-}
 
 // To /dev/log, as syslog(3) writes, but never waiting: with a journal that does not read any more that would be for
 // ever. What cannot be sent is lost.
-class SyslogSink : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
+class Syslog : public Target {
  public:
-  SyslogSink() {
+  Syslog() {
     sockaddr_un address{.sun_family = AF_UNIX, .sun_path = _PATH_LOG};
     for (const int type : {SOCK_DGRAM, SOCK_STREAM}) {
       is_stream_ = type == SOCK_STREAM;
@@ -173,14 +135,12 @@ class SyslogSink : public spdlog::sinks::base_sink<spdlog::details::null_mutex> 
     }
   }
 
- protected:
-  void sink_it_(const spdlog::details::log_msg& message) override {
-    std::string line = fmt::format("<{}>sidetrack-cni[{}]: {}", LOG_DAEMON | syslog_priority(message.level), getpid(),
-                                   printable_lines(view(message.payload)));
+  void write(const Message& message) override {
+    std::string line = fmt::format("<{}>sidetrack-cni[{}]: {}", LOG_DAEMON | names(message.level).syslog, getpid(),
+                                   printable_lines(message.text));
     if (is_stream_) line += '\0';  // by which the end of a message is told
     (void)send(socket_.get(), line.data(), line.size(), MSG_NOSIGNAL);
   }
-  void flush_() override {}
 
  private:
   Descriptor socket_;
@@ -191,9 +151,10 @@ class SyslogSink : public spdlog::sinks::base_sink<spdlog::details::null_mutex> 
 enum class Reader : bool { awaited, ignored };
 
 // `option`: that which names the target.
-spdlog::sink_ptr open_target(const std::string& target, std::string_view option, Reader reader) {
-  if (target == "stdout") return std::make_shared<DescriptorSink>(target, STDOUT_FILENO);
-  if (target == "stderr") return std::make_shared<DescriptorSink>(target, STDERR_FILENO);
+std::unique_ptr<Target> open_target(const std::string& target, std::string_view option, Reader reader, LogForm form,
+                                    const LogOptions& options) {
+  if (target == "stdout") return std::make_unique<Stream>(target, STDOUT_FILENO, form, options);
+  if (target == "stderr") return std::make_unique<Stream>(target, STDERR_FILENO, form, options);
   // Without O_NONBLOCK, opening a FIFO that has no reader would hang here.
   Descriptor file(open(target.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0666));
   if (!file.valid()) {
@@ -202,22 +163,24 @@ spdlog::sink_ptr open_target(const std::string& target, std::string_view option,
                 "give the path of a file that can be written");
   }
   if (reader == Reader::awaited) fcntl(file.get(), F_SETFL, O_APPEND);
-  return std::make_shared<DescriptorSink>("'" + target + "'", std::move(file));
+  return std::make_unique<Stream>("'" + target + "'", std::move(file), form, options);
 }
 
-std::unique_ptr<spdlog::logger> make(const LogOptions& options, LogForm form, const std::vector<std::string>& targets,
-                                     std::string_view option = "--log_target", Reader reader = Reader::awaited) {
-  std::vector<spdlog::sink_ptr> sinks;
-  for (const std::string& target : targets) sinks.push_back(open_target(target, option, reader));
-  auto logger = std::make_unique<spdlog::logger>("default", sinks.begin(), sinks.end());
-  logger->set_formatter(std::make_unique<LineFormatter>(form, options.json, options.caller));
-  logger->set_level(spdlog_level(options.level));
-  return logger;
+struct Log {
+  Level level;
+  std::vector<std::unique_ptr<Target>> targets;
+};
+
+Log make(const LogOptions& options, LogForm form, const std::vector<std::string>& targets,
+         std::string_view option = "--log_target", Reader reader = Reader::awaited) {
+  Log made{options.level, {}};
+  for (const std::string& target : targets) made.targets.push_back(open_target(target, option, reader, form, options));
+  return made;
 }
 
-std::unique_ptr<spdlog::logger>& current() {
-  static std::unique_ptr<spdlog::logger> logger = make({}, LogForm::plain, {"stderr"});
-  return logger;
+Log& current() {
+  static Log log = make({}, LogForm::plain, {"stderr"});
+  return log;
 }
 
 }  // namespace
@@ -233,15 +196,16 @@ void start_plugin_log(const LogOptions& options) {
     current() = make(options, LogForm::istio, options.targets, "logFile", Reader::ignored);
     return;
   }
-  current() = std::make_unique<spdlog::logger>("default", std::make_shared<SyslogSink>());
-  current()->set_level(spdlog_level(options.level));
+  Log made{options.level, {}};
+  made.targets.push_back(std::make_unique<Syslog>());
+  current() = std::move(made);
 }
 
 void log(LogOptions::Level level, std::string_view message, From from) {
-  current()->log(spdlog::source_loc{from.file, from.line, ""}, spdlog_level(level),
-                 spdlog::string_view_t(message.data(), message.size()));
+  if (!logs(level)) return;
+  for (const auto& target : current().targets) target->write({level, message, from});
 }
 
-bool logs(LogOptions::Level level) { return current()->should_log(spdlog_level(level)); }
+bool logs(LogOptions::Level level) { return level >= current().level; }
 
 }  // namespace sidetrack::cli

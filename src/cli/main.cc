@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include <fmt/format.h>
 #include <sidetrack/version.h>
 #include <unistd.h>
 
@@ -14,6 +15,7 @@
 #include "cli/standard_streams.h"
 #include "manifest/arguments.h"
 #include "options/options.h"
+#include "system/sandbox.h"
 #include "system/write_all.h"
 
 namespace sidetrack::cli {
@@ -54,7 +56,17 @@ ExitCode out_of_memory(const CommandLine& line) {
 }  // namespace
 }  // namespace sidetrack::cli
 
-int main(int argc, char** argv) {
+namespace {
+
+// What is returned if the sandbox has refused something that was not to be asked of it.
+int checked(int code) {
+  const auto call = sidetrack::refused_call();
+  if (!call) return code;
+  sidetrack::cli::error(sidetrack::refusal_words(*call));
+  return static_cast<int>(sidetrack::ExitCode::failed);
+}
+
+int run_program(int argc, char** argv) {
   using namespace sidetrack;
   cli::prepare_standard_streams();
   if (argc > 0 && cli::is_plugin(argv[0])) return cli::run_plugin();
@@ -63,7 +75,9 @@ int main(int argc, char** argv) {
     try {
       return static_cast<int>(cli::run({argv, argv + argc}, line));
     } catch (const Error& error) {
-      cli::error(error.hint().empty() ? error.what() : std::string(error.what()) + "; " + error.hint());
+      // An error by a refused call says what the kernel would mean by it.
+      if (!refused_call())
+        cli::error(error.hint().empty() ? error.what() : std::string(error.what()) + "; " + error.hint());
       return static_cast<int>(error.code());
     } catch (const std::bad_alloc&) {
       throw;
@@ -76,3 +90,7 @@ int main(int argc, char** argv) {
     return static_cast<int>(cli::out_of_memory(line));
   }
 }
+
+}  // namespace
+
+int main(int argc, char** argv) { return checked(run_program(argc, argv)); }

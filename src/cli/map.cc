@@ -9,10 +9,12 @@ namespace {
 
 space::Side side_of(CommandLine& line) {
   const auto place = enter_target(line);
-  if (!line.plan) return {read_pod(), read_live(line)};
-  const Plan plan = make_plan(line, place);
-  const bool in_pod = line.pid || !line.netns.empty();
-  return planned_side(line.applying, plan, in_pod ? std::optional(read_pod()) : std::nullopt);
+  if (line.plan) {
+    const Plan plan = make_plan(line, place);
+    return planned_side(line.applying, plan, view_of_entered(line));
+  }
+  const auto kernel = open_kernel(line, false);
+  return {kernel->pod(), read_live(*kernel).rules};
 }
 
 }  // namespace

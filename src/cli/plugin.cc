@@ -36,7 +36,11 @@ cni::Answer answer() {
   }
   const cni::Log log_of_node{start_plugin_log,
                              [](LogOptions::Level level, std::string_view line) { log(level, line); }};
-  return cni::serve(input, process_environment, log_of_node);
+  const cni::Confine confine = [](Sandbox kind) {
+    const std::string problem = enter_sandbox(kind);
+    if (!problem.empty()) warn("not all of the sandbox: " + problem);
+  };
+  return cni::serve(input, process_environment, log_of_node, confine);
 }
 
 }  // namespace

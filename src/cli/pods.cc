@@ -18,8 +18,10 @@ constexpr unsigned metrics_mode = 0644;
 }  // namespace
 
 ExitCode run_pods(CommandLine& line) {
-  const cni::Node node = cni::survey_node(
-      {.records = line.pods.records, .pod_timeout = line.pods.pod_timeout, .repair = line.pods.repair});
+  const cni::Node node = cni::survey_node({.records = line.pods.records,
+                                           .pod_timeout = line.pods.pod_timeout,
+                                           .repair = line.pods.repair,
+                                           .confine = [&](Sandbox kind) { confine(line, kind); }});
   for (const std::string& problem : node.problems) error(problem);
   if (!line.pods.metrics.empty())
     replace_file(line.pods.metrics, cni::node_metrics(node),

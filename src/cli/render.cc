@@ -5,7 +5,9 @@ namespace sidetrack::cli {
 
 ExitCode run_render(CommandLine& line) {
   const auto place = enter_target(line);
-  print(rendered(line, make_plan(line, place)));
+  const Plan plan = make_plan(line, place);
+  confine(line, Sandbox::compute);
+  print(rendered(line, plan));
   return ExitCode::done;
 }
 

@@ -14,27 +14,26 @@ namespace sidetrack::cli {
 namespace {
 
 // Others' rules that decide otherwise than ours.
-std::vector<Obstacle> in_the_way(const std::vector<Live>& live, const Routing& ours) {
-  if (std::ranges::none_of(live, holds_others)) return {};
-  return obstacles(live, ours, read_pod());
+std::vector<Obstacle> in_the_way(const LiveRules& live, Kernel& kernel) {
+  if (std::ranges::none_of(live.rules, holds_others)) return {};
+  return obstacles(live.rules, live.routing, kernel.pod());
 }
 
 constexpr std::chrono::seconds refresh(1);
 constexpr std::string_view clear_screen = "\033[H\033[2J\033[3J";
 
 // Until it is interrupted.
-[[noreturn]] void watch(const CommandLine& line, Routes& routes) {
+[[noreturn]] void watch(const CommandLine& line, Kernel& kernel) {
   const bool terminal = isatty(STDOUT_FILENO) == 1;
   std::vector<Live> before;
   while (true) {
-    std::vector<Live> now = read_live(line);
-    const Routing ours = routes.read().ours;
-    const std::vector<Obstacle> others = in_the_way(now, ours);
+    LiveRules now = read_live(kernel);
+    const std::vector<Obstacle> others = in_the_way(now, kernel);
     const std::string text =
-        show(now, ours, {.color = colored(line), .all = false, .before = before, .obstacles = others});
+        show(now.rules, now.routing, {.color = colored(line), .all = false, .before = before, .obstacles = others});
     if (terminal) write_out(clear_screen);
     print(terminal ? text : text + "\n");
-    before = std::move(now);
+    before = std::move(now.rules);
     std::this_thread::sleep_for(refresh);
   }
 }
@@ -42,17 +41,15 @@ constexpr std::string_view clear_screen = "\033[H\033[2J\033[3J";
 }  // namespace
 
 ExitCode run_show(CommandLine& line) {
+  if (line.watch && line.format == Format::json)
+    throw Error(ExitCode::usage, "--watch: expected text, not --format json");
   enter_target(line);
-  const auto routes = open_routes();
-  if (line.watch) {
-    if (line.format == Format::json) throw Error(ExitCode::usage, "--watch: expected text, not --format json");
-    watch(line, *routes);
-  }
-  const std::vector<Live> live = read_live(line);
-  const Routing ours = routes->read().ours;
-  const std::vector<Obstacle> others = in_the_way(live, ours);
-  print(line.format == Format::json ? show_json(live, ours, others)
-                                    : show(live, ours, {.color = colored(line), .obstacles = others}));
+  const auto kernel = open_kernel(line, false);
+  if (line.watch) watch(line, *kernel);
+  const LiveRules live = read_live(*kernel);
+  const std::vector<Obstacle> others = in_the_way(live, *kernel);
+  print(line.format == Format::json ? show_json(live.rules, live.routing, others)
+                                    : show(live.rules, live.routing, {.color = colored(line), .obstacles = others}));
   return ExitCode::done;
 }
 

@@ -41,6 +41,7 @@ constexpr OptionKey option_keys[] = {
     {"dualStack", Type::boolean, "dual-stack"},
     {"dropInvalid", Type::boolean, "drop-invalid"},
     {"backend", Type::text, "backend"},
+    {"noSandbox", Type::boolean, "no-sandbox"},
 };
 
 // The other keys that a configuration may have: the specification's, and ours that no option takes.

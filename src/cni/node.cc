@@ -25,6 +25,7 @@
 #include "state/diff.h"
 #include "system/namespaces.h"
 #include "system/network_namespaces.h"
+#include "system/sandbox.h"
 #include "system/worker.h"
 
 namespace sidetrack::cni {
@@ -73,15 +74,23 @@ void look(const Subject& subject, const NodeOptions& options, PodReport& report)
     return;
   }
   const auto wait = options.pod_timeout / 2;
-  const auto open = [&](bool write) { return open_kernel({.write = write, .wait = wait, .xtables_lock = false}); };
-  Survey survey = open(false)->survey();
+  const auto open = [&](bool write) {
+    return open_kernel({.write = write, .wait = wait, .xtables_lock = false, .reads_once = !options.repair});
+  };
+  CommandLine line;
+  Plan plan;
+  if (subject.record) {
+    line = parse_apply(subject.record->options);
+    plan = plan_for(line.config, line.names, nullptr, false);
+  }
+  const auto seen = open(false);
+  if (!options.repair) options.confine(Sandbox::read);  // to repair, the record is read again
+  Survey survey = seen->survey();
   describe(report, survey);
   if (!subject.record) {
     report.state = PodState::not_recorded;
     return;
   }
-  CommandLine line = parse_apply(subject.record->options);
-  const Plan plan = plan_for(line.config, line.names, nullptr, false);
   const Request request{.plan = &plan, .options = &line.applying};
   const Comparison comparison = compare(request, survey);
   report.state = comparison.as_requested() ? PodState::as_recorded : PodState::differs;
@@ -139,8 +148,9 @@ void take_answer(PodReport& report, const WorkerResult& result, std::chrono::mil
   }
   const Json told = Json::parse(result.answer, nullptr, false);
   if (!told.is_object()) {
-    report.detail = result.signal != 0 ? fmt::format("the process that read it was ended by signal {}", result.signal)
-                                       : "the process that read it did not say what it found";
+    report.detail = result.refused_call  ? refusal_words(*result.refused_call)
+                    : result.signal != 0 ? fmt::format("the process that read it was ended by signal {}", result.signal)
+                                         : "the process that read it did not say what it found";
     return;
   }
   report.state = told["state"].get<PodState>();

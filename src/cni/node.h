@@ -4,10 +4,13 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "system/sandbox.h"
 
 namespace sidetrack::cni {
 
@@ -47,6 +50,7 @@ struct NodeOptions {
   std::string records;
   std::chrono::milliseconds pod_timeout{};
   bool repair = false;  // apply what is recorded where it differs: each pod atomically
+  std::function<void(Sandbox kind)> confine = [](Sandbox) {};  // called before the rules of a pod are read
 };
 
 // Each pod is looked at by a process of its own, several at a time, which is killed when it takes too long: no pod

@@ -24,6 +24,7 @@
 #include "state/apply.h"
 #include "system/namespaces.h"
 #include "system/network_namespaces.h"
+#include "system/sandbox.h"
 
 namespace sidetrack::cni {
 namespace {
@@ -35,8 +36,8 @@ Keys keys_of(Verb verb) { return verb == Verb::del || verb == Verb::gc ? Keys::p
 
 class Plugin {
  public:
-  Plugin(const Call& call, NetworkConfiguration configuration, const Log& log)
-      : call_(call), configuration_(std::move(configuration)), log_(log) {}
+  Plugin(const Call& call, NetworkConfiguration configuration, const Log& log, const Confine& confine)
+      : call_(call), configuration_(std::move(configuration)), log_(log), confine_(confine) {}
 
   // Returns what goes to standard output.
   std::string serve() {
@@ -168,6 +169,7 @@ class Plugin {
     // Before anything is changed: killed or failing at any moment, ADD leaves DEL the knowledge of what may be there.
     folder.write(asked);
     const auto kernel = open_kernel({.write = true, .wait = line.applying.lock_wait, .xtables_lock = false});
+    if (!line.no_sandbox) confine_(Sandbox::write);
     const ApplyResult result = converge({.plan = &plan, .options = &line.applying}, *kernel);
     for (const std::string& warning : plan.warnings) say(Level::warn, warning);
     for (const std::string& reason : result.skipped) say(Level::info, reason);
@@ -220,7 +222,9 @@ class Plugin {
                            "recreate the pod"));
     }
     const Plan plan = plan_for(line.config, line.names, &target, false);
-    const auto kernel = open_kernel({.write = false, .wait = line.applying.lock_wait, .xtables_lock = false});
+    const auto kernel =
+        open_kernel({.write = false, .wait = line.applying.lock_wait, .xtables_lock = false, .reads_once = true});
+    if (!line.no_sandbox) confine_(Sandbox::read);
     const Comparison comparison = compare({.plan = &plan, .options = &line.applying}, kernel->survey());
     if (comparison.as_requested()) return say(Level::debug, verified(comparison));
     const std::string what =
@@ -263,6 +267,7 @@ class Plugin {
       return nullptr;
     }
     auto kernel = open_kernel({.write = true, .xtables_lock = false});
+    if (!record || !parse_apply(record->options).no_sandbox) confine_(Sandbox::plugin);
     try {
       const ApplyResult result = converge({}, *kernel);
       for (const std::string& warning : result.warnings) say(Level::warn, warning);
@@ -299,9 +304,10 @@ class Plugin {
   Call call_;
   NetworkConfiguration configuration_;
   const Log& log_;
+  const Confine& confine_;
 };
 
-std::string output_of(std::string_view input, const Environment& environment, const Log& log) {
+std::string output_of(std::string_view input, const Environment& environment, const Log& log, const Confine& confine) {
   const Call call = read_call(environment);
   if (call.verb == Verb::version) return version_answer(input);
   NetworkConfiguration configuration = read_configuration(input, keys_of(call.verb));
@@ -310,7 +316,7 @@ std::string output_of(std::string_view input, const Environment& environment, co
                    fmt::format("cniVersion: \"{}\": {} needs {} or later", configuration.cni_version, name(call.verb),
                                first_version(call.verb)));
   }
-  Plugin plugin(call, std::move(configuration), log);
+  Plugin plugin(call, std::move(configuration), log, confine);
   try {
     return plugin.serve();
   } catch (const CniError& error) {
@@ -326,9 +332,11 @@ Answer failure(const CniError& error, std::string_view input) { return {json(err
 
 }  // namespace
 
-Answer serve(std::string_view input, const Environment& environment, const Log& log) {
+namespace {
+
+Answer answer_of(std::string_view input, const Environment& environment, const Log& log, const Confine& confine) {
   try {
-    return {output_of(input, environment, log), 0};
+    return {output_of(input, environment, log, confine), 0};
   } catch (const CniError& error) {
     return failure(error, input);
   } catch (const Error& error) {
@@ -340,6 +348,16 @@ Answer serve(std::string_view input, const Environment& environment, const Log& 
                                   "please report it with the network configuration")),
                    input);
   }
+}
+
+}  // namespace
+
+Answer serve(std::string_view input, const Environment& environment, const Log& log, const Confine& confine) {
+  const Answer answer = answer_of(input, environment, log, confine);
+  const auto call = refused_call();
+  if (!call) return answer;
+  return failure(CniError(Error(ExitCode::failed, refusal_words(*call), "the key \"noSandbox\": true leaves it out")),
+                 input);
 }
 
 }  // namespace sidetrack::cni

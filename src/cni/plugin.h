@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "options/log_options.h"
+#include "system/sandbox.h"
 
 namespace sidetrack::cni {
 
@@ -30,7 +31,10 @@ struct Answer {
 
 // One call: the environment and standard input as the CNI specification has them. Every failure is an answer, too; only
 // std::bad_alloc is thrown. The process is to end after it: it may be in another pod's namespaces.
-[[nodiscard]] Answer serve(std::string_view input, const Environment& environment, const Log& log);
+// Called before rules are read: what the process is left to do from then on.
+using Confine = std::function<void(Sandbox kind)>;
+[[nodiscard]] Answer serve(
+    std::string_view input, const Environment& environment, const Log& log, const Confine& confine = [](Sandbox) {});
 
 // An answer that needs no memory to be made.
 inline constexpr std::string_view out_of_memory =

@@ -2,11 +2,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "evaluate/explain.h"
 #include "model/error.h"
 #include "model/printable.h"
+#include "model/scan.h"
 
 namespace sidetrack {
 namespace {
@@ -21,11 +21,8 @@ constexpr const char* usage_example = "for example: sidetrack explain out tcp 10
 
 template <typename Number>
 std::optional<Number> number(std::string_view text) {
-  Number value{};
   if (text.size() > 1 && text.front() == '0') return {};  // elsewhere a sign of base 8
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return {};
-  return value;
+  return to_number<Number>(text);
 }
 
 // A word of a fixed list, or an error that shows the list.

@@ -3,13 +3,13 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 
 #include "host/host.h"
 #include "host/ids.h"
 #include "host/resolv_conf.h"
 #include "model/error.h"
 #include "model/printable.h"
+#include "model/scan.h"
 #include "system/file.h"
 
 namespace sidetrack {
@@ -45,11 +45,9 @@ void complete_proxy_ids(Config& config, const Names& names, const Host& host) {
 }
 
 std::uint32_t gid(const std::string& group, const std::string& variable, const Host& host) {
-  std::uint32_t number = 0;
-  const char* end = group.data() + group.size();
-  const auto [stop, error] = std::from_chars(group.data(), end, number);
-  const bool other_base = group.size() > 1 && group.front() == '0';  // 010: eight to some, ten to others
-  if (error == std::errc() && stop == end && !other_base && number != UINT32_MAX) return number;  // (gid_t)-1: none
+  const auto number = to_number<std::uint32_t>(group);
+  const bool other_base = group.size() > 1 && group.front() == '0';    // 010: eight to some, ten to others
+  if (number && !other_base && *number != UINT32_MAX) return *number;  // (gid_t)-1: none
   constexpr const char* hint = "a gid can be given as its number";
   if (const auto found = host::gid_of(group, database(host.group, host, hint))) return *found;
   throw Error(ExitCode::usage,

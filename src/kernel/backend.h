@@ -14,6 +14,7 @@
 #include "model/pod.h"
 #include "model/routing.h"
 #include "model/ruleset.h"
+#include "system/descriptor.h"
 
 namespace sidetrack {
 
@@ -31,6 +32,8 @@ class Backend {
 
   // What the kernel holds now. Creates nothing: a table that does not exist is not read.
   virtual Live read() = 0;
+  // Gets what the next read() decodes, for which no right is needed then.
+  virtual void fetch() {}
 
   // Makes the kernel hold `wanted` in the place of all that is ours in `seen`; others' rules, chains and counters stay.
   // An empty ruleset removes us. Rules of ours that are equal already stay, with their counters, or are written anew
@@ -45,13 +48,20 @@ class Backend {
   virtual std::vector<std::string> check(const Live& seen, const Ruleset& wanted) = 0;
 };
 
-// The tables of legacy iptables, by libiptc. Takes the xtables lock for as long as it lives ($XTABLES_LOCKFILE or
-// /run/xtables.lock; waits up to `wait`, then throws busy, naming the holder if the kernel tells), unless `read_only`.
+// The file of the xtables lock, opened and not yet locked: $XTABLES_LOCKFILE or /run/xtables.lock, which is made if it
+// is not there. `named`: another file. For another pod's namespace that is the namespace itself, namespace_lock: the
+// lock file of the node has nothing to do with it, and waiting for it has blocked pods for hours.
+struct OpenedLockFile {
+  std::string path{};
+  Descriptor file{};
+  int error = 0;  // an errno, if it could not be opened
+};
+[[nodiscard]] std::shared_ptr<const OpenedLockFile> open_lock_file(const std::string& named = "");
+
+// The tables of legacy iptables, by libiptc. With a file, takes the xtables lock for as long as it lives; waits up to
+// `wait`, then throws busy, naming the holder if the kernel tells. Without one it is only to read.
 struct LegacyOptions {
-  bool read_only = false;
-  // Another file than the usual one. For another pod's namespace that is the namespace itself, namespace_lock: the lock
-  // file of the node has nothing to do with it, and waiting for it has blocked pods for hours.
-  std::string lock_file{};
+  std::shared_ptr<const OpenedLockFile> lock{};
   std::chrono::milliseconds wait = std::chrono::seconds(30);
 };
 inline constexpr const char* namespace_lock = "/proc/thread-self/ns/net";
@@ -85,6 +95,8 @@ class Routes {
         false;  // what others made of policy rules, routes and lo may keep packets from where the rules send them
   };
   [[nodiscard]] virtual State read() = 0;
+  // As read_pod(), by the same socket.
+  [[nodiscard]] virtual PodView pod() = 0;
   // What is there already, or comes meanwhile, is left alone. All is undone again if one fails. Returns what it added.
   virtual Routing add(const Routing& wanted) = 0;
   virtual void remove(const Routing& unwanted) = 0;  // what is gone already is no error

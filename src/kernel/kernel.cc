@@ -4,20 +4,27 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <optional>
+#include <type_traits>
 
 #include "kernel/legacy/iptc_table.h"
+#include "kernel/legacy/refusal.h"
 #include "kernel/lock.h"
 #include "kernel/nft/nf_tables.h"
 #include "mesh/ownership.h"
 #include "model/error.h"
+#include "system/capabilities.h"
+#include "system/known_file.h"
+#include "system/sandbox.h"
 
 namespace sidetrack {
 namespace {
 
 // What `read` gives; that the kernel lacks it, or that it may not be read.
 template <typename Read>
-Sight<Live> sight(Read read) {
+Sight<std::invoke_result_t<Read>> sight(Read read) {
   try {
     return read();
   } catch (const Error& error) {
@@ -25,6 +32,14 @@ Sight<Live> sight(Read read) {
     if (error.code() == ExitCode::not_permitted) return Unreadable{error};
     throw;
   }
+}
+
+// The same, of what has been seen already.
+template <typename Seen, typename Next>
+Sight<std::invoke_result_t<Next, const Seen&>> then(const Sight<Seen>& seen, Next next) {
+  if (const auto* absent = std::get_if<Absent>(&seen)) return *absent;
+  if (const auto* unreadable = std::get_if<Unreadable>(&seen)) return *unreadable;
+  return sight([&] { return next(std::get<Seen>(seen)); });
 }
 
 // The built-in chains of the tables of legacy iptables that exist, each with a rule that may do anything.
@@ -56,14 +71,23 @@ std::vector<LiveChain> unknown_chains(const Error& why) {
 class LinuxKernel final : public Kernel {
  public:
   explicit LinuxKernel(const KernelOptions& options) : options_(options) {
-    if (options.write) lock_.emplace(options.wait);
-    routes_ = open_routes();
+    if (options.write) {
+      lock_.emplace(options.wait);
+      if (options.xtables_lock && writes_legacy()) lock_file_ = open_lock_file();
+      routes_ = open_routes();
+    } else {
+      const WithoutCapabilities readable;  // the routes can be read, and never written, by this socket
+      routes_ = open_routes();
+    }
   }
 
   Survey survey() override {
     Survey survey;
-    survey_legacy(survey);
-    survey_nf_tables(survey);
+    const Sight<LegacyFetched> legacy = fetch_legacy();
+    const Sight<nft::Dump> nf_tables = fetch_nf_tables();
+    if (options_.reads_once) give_up_capabilities();
+    survey_legacy(legacy, survey);
+    survey_nf_tables(nf_tables, survey);
     Routes::State routing = routes_->read();
     survey.routing = std::move(routing.ours);
     survey.others_routing = std::move(routing.others);
@@ -74,10 +98,12 @@ class LinuxKernel final : public Kernel {
       return live != nullptr && holds_others(*live);
     };
     if (routing.unusual || std::ranges::any_of(all_backends, others)) {
-      survey.pod = read_pod();
+      survey.pod = pod();
     }
     return survey;
   }
+
+  PodView pod() override { return routes_->pod(); }
 
   std::vector<Live> read(std::span<const Change> committed) override {
     std::vector<Live> after;
@@ -132,61 +158,90 @@ class LinuxKernel final : public Kernel {
   void open_legacy(bool write) {
     const bool lock = write && options_.xtables_lock;
     if (legacy_ && (legacy_locked_ || !lock)) return;
-    legacy_ = open_iptables_legacy({.read_only = !lock, .lock_file = {}, .wait = options_.wait});
+    if (lock && !lock_file_) {
+      // No module of legacy iptables is loaded by what asks for its tables.
+      if (!legacy::kernel_has_tables(Family::ipv4)) throw legacy::cannot_open(ENOPROTOOPT, Family::ipv4, Table::nat);
+      throw Error(ExitCode::busy, "legacy iptables has come into use meanwhile", "run it again");
+    }
+    legacy_.reset();
+    legacy_ = open_iptables_legacy({.lock = lock ? lock_file_ : nullptr, .wait = options_.wait});
     legacy_locked_ = lock;
   }
 
-  void survey_legacy(Survey& survey) {
-    bool any = false;
-    bool may_hold_ours = true;  // as long as the names are not known
-    Sight<Live>& seen = survey.of(BackendKind::iptables_legacy);
-    seen = sight([&]() -> Live {
+  struct LegacyFetched {
+    bool any = false;            // a table exists
+    bool may_hold_ours = false;  // one that plans are about
+  };
+
+  // What is there, undecoded.
+  Sight<LegacyFetched> fetch_legacy() {
+    LegacyFetched fetched{false, true};  // as long as the names are not known
+    Sight<LegacyFetched> seen = sight([&] {
       bool of_plans = false;
       for (Family family : {Family::ipv4, Family::ipv6}) {
         for (const std::string& table : legacy::table_names(family)) {
-          any = true;
+          fetched.any = true;
           of_plans = of_plans || std::ranges::find(all_tables, table, [](Table each) { return name(each); }) !=
                                      std::end(all_tables);
         }
       }
-      may_hold_ours = of_plans;
-      Live nothing;
-      nothing.backend = BackendKind::iptables_legacy;
-      if (!any) return nothing;
-      open_legacy(options_.write);
-      return legacy_->read();
+      fetched.may_hold_ours = of_plans;
+      if (fetched.any) {
+        open_legacy(options_.write);
+        legacy_->fetch();
+      }
+      return fetched;
     });
     if (auto* unreadable = std::get_if<Unreadable>(&seen)) {
-      unreadable->may_hold_ours = may_hold_ours;
-      if (!may_hold_ours) unreadable->chains = unknown_chains(unreadable->why);
+      unreadable->may_hold_ours = fetched.may_hold_ours;
+      if (!fetched.may_hold_ours) unreadable->chains = unknown_chains(unreadable->why);
     }
+    return seen;
+  }
+
+  Sight<nft::Dump> fetch_nf_tables() {
+    return sight([&] {
+      if (!nf_tables_) nf_tables_.emplace();
+      return nf_tables_->fetch();
+    });
+  }
+
+  void survey_legacy(const Sight<LegacyFetched>& fetched, Survey& survey) {
+    Sight<Live>& seen = survey.of(BackendKind::iptables_legacy);
+    seen = then(fetched, [&](const LegacyFetched& there) {
+      if (there.any) return legacy_->read();
+      Live nothing;
+      nothing.backend = BackendKind::iptables_legacy;
+      return nothing;
+    });
     const auto* live = std::get_if<Live>(&seen);
     const auto in_use = [](const LiveChain& chain) { return !chain.rules.empty() || !is_builtin(chain.name); };
     survey.legacy_in_use = live != nullptr && std::ranges::any_of(live->chains, in_use);
-    if (!any && live != nullptr) seen = Absent{};
+    const auto* names = std::get_if<LegacyFetched>(&fetched);
+    if (names != nullptr && !names->any) seen = Absent{};
   }
 
-  void survey_nf_tables(Survey& survey) {
+  static void survey_nf_tables(const Sight<nft::Dump>& fetched, Survey& survey) {
     LiveNfTables both;
-    Sight<Live>& iptables_nft = survey.of(BackendKind::iptables_nft);
-    iptables_nft = sight([&] {
-      if (!nf_tables_) nf_tables_.emplace();
-      both = nf_tables_->read();
+    survey.of(BackendKind::iptables_nft) = then(fetched, [&](const nft::Dump& dump) {
+      both = nft::NfTables::decoded(dump);
       return std::move(both.iptables_nft);
     });
-    survey.of(BackendKind::nftables) = std::visit(
-        [&](auto& seen) -> Sight<Live> {
-          if constexpr (std::is_same_v<std::decay_t<decltype(seen)>, Live>) {
-            return std::move(both.nftables);
-          } else {
-            return seen;
-          }
-        },
-        iptables_nft);
+    survey.of(BackendKind::nftables) = then(fetched, [&](const nft::Dump&) { return std::move(both.nftables); });
+  }
+
+  // Where that is known not to be, the file of the lock is not made.
+  [[nodiscard]] bool writes_legacy() const {
+    return std::ranges::any_of(std::array{KnownFile::ip_tables_names, KnownFile::ip6_tables_names},
+                               [&](KnownFile file) {
+                                 const KnownText names = read_known_file(file);
+                                 return names.error == 0 && (options_.makes_legacy_tables || !names.text.empty());
+                               });
   }
 
   KernelOptions options_;
-  std::optional<NamespaceLock> lock_;  // released last
+  std::optional<NamespaceLock> lock_;                // released last
+  std::shared_ptr<const OpenedLockFile> lock_file_;  // nullptr: none is taken
   std::unique_ptr<Routes> routes_;
   std::unique_ptr<Backend> legacy_;
   bool legacy_locked_ = false;
@@ -204,7 +259,7 @@ std::unique_ptr<Backend> open_backend(BackendKind kind) {
     case BackendKind::iptables_legacy:
       break;
   }
-  return open_iptables_legacy({.read_only = true});
+  return open_iptables_legacy({});
 }
 
 std::unique_ptr<Kernel> open_kernel(const KernelOptions& options) { return std::make_unique<LinuxKernel>(options); }

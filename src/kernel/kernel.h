@@ -30,6 +30,8 @@ class Kernel {
 
   // Asks every place. What is neither absent nor unreadable is read entirely, or an Error is thrown.
   virtual Survey survey() = 0;
+  // Interfaces, addresses, policy rules and routes.
+  virtual PodView pod() = 0;
 
   // The backend's rules once more, after a commit. Both of nf_tables are read at once.
   virtual std::vector<Live> read(std::span<const Change> committed) = 0;
@@ -55,6 +57,11 @@ struct KernelOptions {
   std::chrono::milliseconds wait = std::chrono::seconds(30);
   // Whether the lock of legacy iptables is taken, too, where its tables are written: not in another pod's namespace.
   bool xtables_lock = true;
+  // Whether survey() is called once, and nothing is written: it gives up the right to ask for rules once it has them,
+  // before it decodes what they are. In a sandbox alone.
+  bool reads_once = false;
+  // Whether tables of legacy iptables may be written where there are none: then the file of that lock is made.
+  bool makes_legacy_tables = true;
 };
 
 // The network namespace of the calling thread.

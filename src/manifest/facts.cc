@@ -4,12 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <limits>
 
 #include "manifest/scalar.h"
 #include "model/error.h"
 #include "model/printable.h"
+#include "model/scan.h"
 
 namespace sidetrack::manifest {
 namespace {
@@ -21,9 +21,8 @@ template <typename Number>
 std::optional<Number> number_of(const Node* node, const std::string& what) {
   if (node == nullptr || node->type == Node::Type::null) return std::nullopt;
   const std::string text = node->type == Node::Type::number ? json_number(node->text) : "";
-  Number value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || error != std::errc() || end != text.data() + text.size()) {
+  const auto value = to_number<Number>(text);
+  if (!value) {
     const std::string given =
         node->is_scalar() ? fmt::format("'{}'", excerpt(node->text)) : std::string(name(node->type));
     throw Error(ExitCode::usage,

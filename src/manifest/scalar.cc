@@ -3,11 +3,12 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <optional>
+
+#include "model/scan.h"
 
 namespace sidetrack::manifest {
 namespace {
@@ -69,6 +70,9 @@ std::optional<Integer> integer(std::string_view text) {
   // 0644 as in YAML 1.1; 0899 is no octal number, but the regular expression of floats takes it.
   if (made.base == 10 && left.size() > 1 && left[0] == '0') made.base = 8;
   if (!are_digits(left, made.base)) return std::nullopt;
+  // Too large for 64 bits it is a float, if it looks like one, as 0555…; decimal it stays what it is.
+  const auto value = to_number<std::uint64_t>(left, made.base);
+  if (made.base != 10 && (!value || (made.negative && *value > std::uint64_t{1} << 63))) return std::nullopt;
   made.digits = left;
   return made;
 }
@@ -136,12 +140,8 @@ std::string json_number(std::string_view text) {
   if (is_in(no_json_numbers, text)) return std::string(text);
   const auto whole = integer(text);
   if (!whole) return json_float(text);
-  std::uint64_t value = 0;
-  const char* end = whole->digits.data() + whole->digits.size();
-  // What exceeds 64 bits is of no use in a manifest; in decimal it stays what it is.
-  if (std::from_chars(whole->digits.data(), end, value, whole->base).ec != std::errc())
-    return whole->base == 10 ? (whole->negative ? "-" : "") + whole->digits : std::string(text);
-  return (whole->negative && value != 0 ? "-" : "") + std::to_string(value);
+  const auto value = to_number<std::uint64_t>(whole->digits, whole->base);
+  return (whole->negative && value != 0U ? "-" : "") + (value ? std::to_string(*value) : whole->digits);
 }
 
 std::string key_of_plain(std::string_view text) {

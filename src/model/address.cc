@@ -5,7 +5,8 @@
 
 #include <algorithm>
 #include <bit>
-#include <charconv>
+
+#include "model/scan.h"
 
 namespace sidetrack {
 namespace {
@@ -108,14 +109,10 @@ std::optional<AddressRange> AddressRange::parse(std::string_view text) {
   if (!address) return std::nullopt;
   if (slash == std::string_view::npos) return single(*address);
   const std::string_view digits = text.substr(slash + 1);
-  unsigned length = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), length);
+  const auto length = to_number<unsigned>(digits);
   const bool octal = digits.size() > 1 && digits.front() == '0';  // to iptables: /010 would be /8 there
-  if (error != std::errc() || end != digits.data() + digits.size() || octal ||
-      length > static_cast<unsigned>(address->bits())) {
-    return std::nullopt;
-  }
-  return prefix(*address, static_cast<int>(length));
+  if (!length || octal || *length > static_cast<unsigned>(address->bits())) return std::nullopt;
+  return prefix(*address, static_cast<int>(*length));
 }
 
 AddressRange AddressRange::prefix(const Address& address, int prefix_length) {

@@ -303,6 +303,7 @@ constexpr CommandSet asking =
     CommandSet(explain) | Command::map | Command::lint;  // about live rules, or those of a plan
 constexpr CommandSet all = asking | apply | render | diff | verify | show | clean | doctor;
 constexpr CommandSet planned = asking | apply | render | diff | verify;
+constexpr CommandSet sandboxed = planned | Command::clean | show | doctor | pods;
 constexpr CommandSet in_pictures = CommandSet(Command::map);
 constexpr CommandSet printing =
     CommandSet(explain) | Command::lint | diff | verify | show | doctor | pods | args | cni;  // as text or as JSON
@@ -500,6 +501,9 @@ constexpr Flag flag_table[] = {
      "work in this process's namespaces", Group::place, all, value<&CommandLine::pid, options::process_id>},
     {"host", '\0', {}, Kind::boolean, "", "", "",
      "allow the caller's own network namespace", Group::place, all, boolean<&CommandLine::host>},
+    {"no-sandbox", '\0', {}, Kind::boolean, "", "", "",
+     "keep capabilities and system calls that are not needed", Group::place, sandboxed,
+     boolean<&CommandLine::no_sandbox>},
 
     {"format", '\0', {}, Kind::choice, "FORMAT", "text|nft|json|mermaid|dot|svg", "text",
      "the format of the result", Group::output, CommandSet(apply) | render, choice<&CommandLine::format>},

@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 
+#include "model/scan.h"
 #include "options/values.h"
 
 namespace sidetrack::options {
@@ -58,9 +58,7 @@ void set_log_caller(CommandLine& line, const Given& given) {
 }
 
 void check_verbosity(CommandLine&, const Given& given) {
-  int verbosity = 0;
-  const auto [end, error] = std::from_chars(given.text.data(), given.text.data() + given.text.size(), verbosity);
-  if (error != std::errc() || end != given.text.data() + given.text.size() || verbosity < 0) refuse(given, "a number");
+  if (to_number<int>(given.text).value_or(-1) < 0) refuse(given, "a number");
 }
 
 }  // namespace sidetrack::options

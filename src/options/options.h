@@ -112,6 +112,7 @@ struct CommandLine {
   Color color = Color::automatic;       // --color
   Families printed = Families::both();  // --family: of render, map and dry runs; one alone
   bool check = false;                   // apply --check
+  bool no_sandbox = false;              // --no-sandbox
   bool prove = false;                   // apply --prove
   bool probe = false;                   // verify --probe
   bool watch = false;                   // show --watch, cni --watch

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 
 #include "model/error.h"
@@ -59,67 +58,81 @@ bool is_option(std::string_view argument) { return argument.size() > 1 && argume
                     : fmt::format("sidetrack {} --help lists the options", name(command)));
 }
 
-// CLI11 would take the = of "-p=15001" for a part of the value, the word after "--envoy-port=" for its value, and
-// "--dry-run=" for true. In these forms it reads them as pflag does.
-std::vector<std::string> canonical(std::span<const std::string_view> arguments, Command command) {
-  std::vector<std::string> result;
-  bool options_ended = false;
-  for (const std::string_view argument : arguments) {
-    options_ended |= argument == "--";
-    const auto equals = argument.find('=');
-    const bool is_long = argument.starts_with("--");
-    const bool with_value = is_option(argument) && equals != std::string_view::npos && (is_long || equals == 2);
-    // The slip of those used to Go's flags; -check would else be -c with the interface "heck".
-    const bool one_dash = argument.size() > 2 && is_option(argument) && !is_long && !options_ended;
-    if (one_dash && by_name(command, argument.substr(1, equals - 1)) != nullptr) refuse_unknown(command, argument);
-    const Flag* flag = options_ended || !with_value ? nullptr
-                       : is_long                    ? by_name(command, argument.substr(2, equals - 2))
-                                                    : by_letter(command, argument[1]);
-    if (flag == nullptr) {
-      result.emplace_back(argument);
-      continue;
-    }
-    const auto value = argument.substr(equals + 1);
-    if (value.empty() && flag->kind == Kind::boolean) refuse({*flag, "", ""}, "true or false");
-    if (value.empty()) {
-      result.insert(result.end(), {fmt::format("--{}", flag->name), ""});
-    } else {
-      result.push_back(fmt::format("--{}={}", flag->name, value));
-    }
-  }
-  return result;
+// "-5" is a value, not an option.
+bool begins_option(Command command, std::string_view argument) {
+  if (!is_option(argument)) return false;
+  return argument[1] < '0' || argument[1] > '9' || by_letter(command, argument[1]) != nullptr;
 }
 
-// CLI11 without the --help that its public constructor adds: ours is a flag like the others.
-struct Tokenizer : CLI::App {
-  Tokenizer() : App("", "", nullptr) { allow_extras(); }
-};
+// What pflag makes of the arguments.
+class Tokenizer {
+ public:
+  Tokenizer(std::span<const std::string_view> arguments, Command command) : arguments_(arguments), command_(command) {}
 
-// What of the arguments may be a flag's name.
-struct Mentions {
-  std::vector<std::string_view> names;  // "--envoy-port=15001", without its dashes
-  std::string letters;                  // of "-p" and "-hn"
-
-  explicit Mentions(const std::vector<std::string>& arguments) {
-    for (const std::string_view argument : arguments) {
-      if (!is_option(argument)) continue;
-      if (argument[1] == '-') {
-        names.push_back(argument.substr(2));
+  Tokens read() {
+    while (next_ < arguments_.size()) {
+      const std::string_view argument = arguments_[next_++];
+      if (argument == "--") break;
+      if (!is_option(argument)) {
+        tokens_.words.emplace_back(argument);
+      } else if (argument.starts_with("--")) {
+        read_long(argument);
       } else {
-        letters += argument;
+        read_letters(argument);
       }
+    }
+    for (; next_ < arguments_.size(); ++next_) tokens_.words.emplace_back(arguments_[next_]);
+    const auto place = [](const Occurrence& one) { return one.flag - flags().data(); };
+    std::ranges::sort(tokens_.flags, {}, place);
+    return std::move(tokens_);
+  }
+
+ private:
+  // "--dry-run", "--envoy-port=15001", "--envoy-port" "15001"
+  void read_long(std::string_view argument) {
+    const auto equals = argument.find('=');
+    const Flag* flag = by_name(command_, argument.substr(2, equals - 2));
+    if (flag == nullptr) refuse_unknown(command_, argument);
+    if (equals != std::string_view::npos) {
+      add(*flag, argument.substr(equals + 1));
+    } else {
+      add(*flag);
     }
   }
 
-  // As CLI11 wants to hear it: "--envoy-port,-p". Empty: not mentioned.
-  [[nodiscard]] std::string of(const Flag& flag) const {
-    std::string found;
-    if (std::ranges::any_of(names, [&](std::string_view name) { return name.starts_with(flag.name); }))
-      found = fmt::format("--{}", flag.name);
-    if (flag.letter != '\0' && letters.find(flag.letter) != std::string::npos)
-      found += fmt::format("{}-{}", found.empty() ? "" : ",", flag.letter);
-    return found;
+  // "-n", "-hn", "-p15001", "-p=15001", "-p" "15001"
+  void read_letters(std::string_view argument) {
+    // The slip of those used to Go's flags; -check would else be -c with the interface "heck".
+    const auto equals = argument.find('=');
+    if (argument.size() > 2 && by_name(command_, argument.substr(1, equals - 1)) != nullptr)
+      refuse_unknown(command_, argument);
+    for (std::string_view left = argument.substr(1); !left.empty();) {
+      const Flag* flag = by_letter(command_, left.front());
+      if (flag == nullptr) refuse_unknown(command_, fmt::format("-{}", left));
+      left.remove_prefix(1);
+      if (left.starts_with('=')) return add(*flag, left.substr(1));
+      if (flag->kind != Kind::boolean && !left.empty()) return add(*flag, left);
+      add(*flag);
+    }
   }
+
+  void add(const Flag& flag, std::string_view value) {
+    if (value.empty() && flag.kind == Kind::boolean) refuse({flag, "", ""}, "true or false");
+    const auto known = std::ranges::find(tokens_.flags, &flag, &Occurrence::flag);
+    Occurrence& occurrence = known != tokens_.flags.end() ? *known : tokens_.flags.emplace_back(Occurrence{&flag, {}});
+    occurrence.values.emplace_back(value);
+  }
+  // Without a value of its own: the next word is it.
+  void add(const Flag& flag) {
+    if (flag.kind == Kind::boolean) return add(flag, "true");
+    const bool follows = next_ < arguments_.size() && !begins_option(command_, arguments_[next_]);
+    add(flag, follows ? arguments_[next_++] : "");
+  }
+
+  std::span<const std::string_view> arguments_;
+  Command command_;
+  std::size_t next_ = 0;
+  Tokens tokens_;
 };
 
 }  // namespace
@@ -129,41 +142,8 @@ const Occurrence* Tokens::find(const Flag& flag) const {
   return found != flags.end() ? &*found : nullptr;
 }
 
-// CLI11 tells options, values and words apart; it checks no value and prints nothing. Its subcommands, environment,
-// conversions and help are left alone: they are not pflag's, and their errors do not say what was expected.
 Tokens tokenize(std::span<const std::string_view> arguments, Command command) {
-  std::vector<std::string> canonical_arguments = canonical(arguments, command);
-
-  Tokenizer app;
-  const Mentions mentions(canonical_arguments);
-  std::vector<std::pair<const Flag*, CLI::Option*>> registered;
-  for (const Flag& flag : flags()) {
-    if (flag.name.empty() || !flag.commands.contains(command)) continue;
-    // To register a name costs CLI11 a look at every one before it: all fifty flags take 60 µs, those in use 5 µs.
-    const std::string names = mentions.of(flag);
-    if (names.empty()) continue;
-    CLI::Option* option = flag.kind == Kind::boolean ? app.add_flag(names) : app.add_option(names)->expected(0, 1);
-    option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-    registered.emplace_back(&flag, option);
-  }
-  std::ranges::reverse(canonical_arguments);  // as App::parse wants them
-  app.parse(std::move(canonical_arguments));
-
-  Tokens tokens;
-  bool options_ended = false;
-  for (std::string& word : app.remaining()) {
-    if (word == "--" && !options_ended) {
-      options_ended = true;
-    } else if (is_option(word) && !options_ended) {
-      refuse_unknown(command, word);
-    } else {
-      tokens.words.push_back(std::move(word));
-    }
-  }
-  for (const auto& [flag, option] : registered) {
-    if (option->count() > 0) tokens.flags.push_back({flag, option->results()});
-  }
-  return tokens;
+  return Tokenizer(arguments, command).read();
 }
 
 }  // namespace sidetrack::options

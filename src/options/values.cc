@@ -4,12 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <limits>
 #include <optional>
 
 #include "model/error.h"
 #include "model/printable.h"
+#include "model/scan.h"
 
 namespace sidetrack::options {
 namespace {
@@ -38,23 +38,14 @@ std::string hint_about_expansion(const Item& item) {
                      option);
 }
 
-template <typename T>
-std::optional<T> number(std::string_view text, int base = 10) {
-  T value{};
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value, base);
-  if (error != std::errc() || stop != end) return std::nullopt;
-  return value;
-}
-
 // A leading 0 is octal to iptables and ip, decimal to others: refused.
 template <typename T>
 std::optional<T> decimal(std::string_view text) {
-  return text.size() > 1 && text.front() == '0' ? std::nullopt : number<T>(text);
+  return text.size() > 1 && text.front() == '0' ? std::nullopt : to_number<T>(text);
 }
 
 std::optional<std::uint32_t> decimal_or_hexadecimal(std::string_view text) {
-  if (text.starts_with("0x") || text.starts_with("0X")) return number<std::uint32_t>(text.substr(2), 16);
+  if (text.starts_with("0x") || text.starts_with("0X")) return to_number<std::uint32_t>(text.substr(2), 16);
   return decimal<std::uint32_t>(text);
 }
 
@@ -94,7 +85,7 @@ std::optional<std::chrono::nanoseconds> parse_duration(std::string_view text) {
     const auto unit = std::ranges::find(unit_table, take_while(text, is_unit_character), &Unit::name);
     if (unit == std::end(unit_table)) return std::nullopt;
 
-    const auto count = whole.empty() ? std::uint64_t{0} : number<std::uint64_t>(whole);
+    const auto count = whole.empty() ? std::uint64_t{0} : to_number<std::uint64_t>(whole);
     if (!count || *count > most / unit->nanoseconds) return std::nullopt;
     std::uint64_t part = *count * unit->nanoseconds;
     std::uint64_t weight = unit->nanoseconds;

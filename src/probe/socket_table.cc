@@ -5,14 +5,13 @@
 #include <fmt/format.h>
 
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <span>
-#include <sstream>
 #include <string>
 #include <string_view>
 
 #include "model/error.h"
+#include "model/scan.h"
 #include "system/descriptor.h"
 
 namespace sidetrack::probe {
@@ -44,21 +43,14 @@ std::string hexadecimal(const Endpoint& endpoint) {
   return hexadecimal(endpoint.address.view()) + fmt::format(":{:04X}", endpoint.port);
 }
 
-template <typename Number>
-Number number(std::string_view digits) {
-  Number value = 0;
-  std::from_chars(digits.data(), digits.data() + digits.size(), value, 16);
-  return value;
-}
-
 Endpoint endpoint_of(std::string_view text) {
   const std::size_t colon = text.find(':');
   std::string_view address = text.substr(0, colon);
   if (address.starts_with(mapped())) address.remove_prefix(mapped().size());
   Endpoint result{{address.size() == 8 ? Family::ipv4 : Family::ipv6, {}},
-                  number<std::uint16_t>(text.substr(colon + 1))};
+                  to_number<std::uint16_t>(text.substr(colon + 1), 16).value_or(0)};
   for (std::size_t i = 0; i + 8 <= address.size(); i += 8) {
-    const auto word = number<std::uint32_t>(address.substr(i, 8));
+    const auto word = to_number<std::uint32_t>(address.substr(i, 8), 16).value_or(0);
     std::memcpy(&result.address.bytes[i / 2], &word, sizeof word);
   }
   return result;
@@ -101,12 +93,10 @@ std::optional<Endpoint> other_end(const Endpoint& client) {
 std::set<std::uint16_t> peer_ports() {
   std::set<std::uint16_t> ports;
   for (const char* path : {tcp, tcp6}) {
-    std::istringstream table(read_all(path));
-    std::string line, skipped, peer;
-    std::getline(table, line);  // the columns' names
-    while (std::getline(table, line)) {
-      std::istringstream(line) >> skipped >> skipped >> peer;
-      ports.insert(endpoint_of(peer).port);
+    const std::string table = read_all(path);
+    for (const std::string_view line : split_lines(table)) {
+      const auto columns = split_words(line);
+      if (columns.size() > 2 && columns[0] != "sl") ports.insert(endpoint_of(columns[2]).port);
     }
   }
   return ports;

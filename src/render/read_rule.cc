@@ -5,12 +5,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <span>
 #include <vector>
 
 #include "model/error.h"
 #include "model/printable.h"
+#include "model/scan.h"
 
 namespace sidetrack {
 namespace {
@@ -43,12 +43,7 @@ Words split(std::string_view text) {
 
 template <typename Number>
 std::optional<Number> number(std::string_view text) {
-  Number value{};
-  const int base = text.starts_with("0x") ? 16 : 10;
-  if (base == 16) text.remove_prefix(2);
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
-  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return {};
-  return value;
+  return text.starts_with("0x") ? to_number<Number>(text.substr(2), 16) : to_number<Number>(text);
 }
 
 std::vector<std::string_view> items(std::string_view list) {

@@ -8,13 +8,6 @@ namespace {
 
 using enum BackendKind;
 
-// The one that was asked for by name, if any was.
-std::optional<BackendKind> forced(const ApplyOptions& options) {
-  if (options.backend) return options.backend;
-  if (options.native_nftables) return nftables;
-  return options.force_iptables_binary;
-}
-
 std::size_t longest_chain(const Ruleset& asked) {
   std::size_t longest = 0;
   for (Family family : {Family::ipv4, Family::ipv6}) {
@@ -27,8 +20,14 @@ std::size_t longest_chain(const Ruleset& asked) {
 
 }  // namespace
 
+std::optional<BackendKind> named_backend(const ApplyOptions& options) {
+  if (options.backend) return options.backend;
+  if (options.native_nftables) return nftables;
+  return options.force_iptables_binary;
+}
+
 Choice choose(const ApplyOptions& options, const Ruleset& asked, bool legacy_in_use) {
-  if (const auto one = forced(options)) return {{*one}, {}};
+  if (const auto one = named_backend(options)) return {{*one}, {}};
   if (legacy_in_use) return {{iptables_legacy}, "legacy tables are in use here"};
   const std::size_t longest = longest_chain(asked);
   if (longest > long_chain) {

@@ -18,6 +18,9 @@ struct Choice {
   std::string because;  // for the log, if the order is not the usual one; else empty
 };
 
+// The one that was asked for by name, if any was.
+[[nodiscard]] std::optional<BackendKind> named_backend(const ApplyOptions& options);
+
 // --native-nftables and --backend decide alone, then --force-iptables-binary; else:
 //   iptables-legacy if it is in use here; iptables-nft; nftables; iptables-legacy.
 // nftables changes places with iptables-nft when lists are so long that linear rules would slow every new connection.

@@ -122,7 +122,7 @@ class Executor {
   void require_promises(const Attempt& attempt) {
     if (request_.to_prove == nullptr || !attempt.backend) return;
     Survey survey = survey_;
-    if (!survey.pod) survey.pod = read_pod();
+    if (!survey.pod) survey.pod = kernel_.pod();
     const lint::Findings broken =
         lint::unkept(*request_.to_prove, *request_.plan, after_apply(*request_.plan, *attempt.backend, survey));
     if (broken.empty()) return;

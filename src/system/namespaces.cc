@@ -12,11 +12,11 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <sstream>
 #include <string_view>
 
 #include "model/error.h"
 #include "model/printable.h"
+#include "model/scan.h"
 #include "system/descriptor.h"
 #include "system/file.h"
 
@@ -74,12 +74,9 @@ constexpr unsigned long kernel_thread_flag = 0x00200000;  // PF_KTHREAD
 bool is_kernel_thread(const std::string& stat_line) {
   const auto end_of_name = stat_line.rfind(')');
   if (end_of_name == std::string::npos) return false;
-  std::istringstream fields(stat_line.substr(end_of_name + 1));
-  std::string word;
-  for (int skipped = 3; skipped <= 8; ++skipped) fields >> word;
-  unsigned long flags = 0;
-  fields >> flags;
-  return (flags & kernel_thread_flag) != 0;
+  const auto from_third = split_words(std::string_view(stat_line).substr(end_of_name + 1));
+  if (from_third.size() <= 6) return false;
+  return (to_number<unsigned long>(from_third[6]).value_or(0) & kernel_thread_flag) != 0;
 }
 
 std::string read_line(const Descriptor& folder, const char* name) {

@@ -10,11 +10,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <set>
 #include <string_view>
 
 #include "model/error.h"
+#include "model/scan.h"
 #include "system/descriptor.h"
 #include "system/folder.h"
 
@@ -26,9 +26,7 @@ std::vector<std::uint32_t> processes() {
   if (!entries) throw system_error(errno, "cannot read /proc", ExitCode::failed, "/proc must be mounted");
   std::vector<std::uint32_t> all;
   for (const auto& [name, is_folder] : *entries) {
-    std::uint32_t pid = 0;
-    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
-    if (error == std::errc() && end == name.data() + name.size()) all.push_back(pid);
+    if (const auto pid = to_number<std::uint32_t>(name)) all.push_back(*pid);
   }
   std::ranges::sort(all);
   return all;

@@ -14,9 +14,12 @@
 #include <exception>
 #include <string_view>
 #include <thread>
+#include <utility>
 
 #include "model/error.h"
+#include "model/scan.h"
 #include "system/descriptor.h"
+#include "system/sandbox.h"
 #include "system/write_all.h"
 
 namespace sidetrack {
@@ -24,9 +27,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr rlim_t most_memory = 512U << 20;
+[[maybe_unused]] constexpr rlim_t most_memory = 512U << 20;
 constexpr std::size_t longest_answer = 1U << 20;
 constexpr unsigned most_workers = 8;
+constexpr int status_of_refused = 3;  // its answer is the number of a system call
 
 struct Worker {
   pid_t pid = 0;
@@ -44,7 +48,10 @@ struct Worker {
   setrlimit(RLIMIT_AS, &memory);
 #endif
   try {
-    write_all(answer, task());
+    const std::string answered = task();
+    const auto call = refused_call();
+    static_cast<void>(write_all(answer, call ? std::to_string(*call) : answered));
+    if (call) _exit(status_of_refused);
   } catch (...) {  // the answer is cut
   }
   _exit(0);
@@ -82,6 +89,8 @@ bool read_answer(const Worker& worker, WorkerResult& result) {
   while (waitpid(worker.pid, &status, 0) < 0 && errno == EINTR) {
   }
   if (WIFSIGNALED(status)) result.signal = WTERMSIG(status);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == status_of_refused)
+    result.refused_call = to_number<int>(std::exchange(result.answer, ""));
   return true;
 }
 

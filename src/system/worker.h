@@ -3,15 +3,17 @@
 
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace sidetrack {
 
 struct WorkerResult {
-  std::string answer;      // what the task returned; empty if it did not return
-  bool timed_out = false;  // it was killed
-  int signal = 0;          // that ended it otherwise
+  std::string answer;               // what the task returned; empty if it did not return
+  bool timed_out = false;           // it was killed
+  int signal = 0;                   // that ended it otherwise
+  std::optional<int> refused_call;  // by its sandbox: then there is no answer
   std::chrono::nanoseconds took{};
 };
 

@@ -81,17 +81,21 @@ class FakeKernel {
   void start(std::span<const std::uint8_t> input) {
     choices_ = Choices(input);
     datagrams_ = 0;
+    was_asked_ = false;
   }
+  [[nodiscard]] bool was_asked() const { return was_asked_; }
 
   void ask(std::span<const char> request) {
     std::memcpy(&asked_, request.data(), std::min(sizeof asked_, request.size()));
     ended_ = false;
     endless_ = false;
+    was_asked_ = true;
   }
 
   // -1 with errno, or the size of a datagram.
-  ssize_t answer(std::span<char> into) {
+  ssize_t answer(std::span<char> into, int flags) {
     constexpr int most_datagrams = 200;
+    if (ended_ && (flags & MSG_DONTWAIT) != 0) return fail(EAGAIN);
     if (endless_) return copy(endless_datagram_, into);
     if (++datagrams_ > most_datagrams) return fail(EIO);
     std::string datagram;
@@ -431,6 +435,7 @@ class FakeKernel {
 
   Choices choices_{{}};
   nlmsghdr asked_{};
+  bool was_asked_ = false;
   bool ended_ = false;
   bool endless_ = false;
   std::string endless_datagram_;
@@ -453,11 +458,13 @@ mnl_socket* mnl_socket_open2(int, int) { return &the_socket; }
 int mnl_socket_bind(mnl_socket*, unsigned, pid_t) { return 0; }
 int mnl_socket_get_fd(const mnl_socket*) { return -1; }
 int mnl_socket_close(mnl_socket*) { return 0; }
-ssize_t mnl_socket_sendto(const mnl_socket*, const void* request, size_t size) {
+ssize_t send(int, const void* request, size_t size, int) {
   fake_kernel.ask({static_cast<const char*>(request), size});
   return static_cast<ssize_t>(size);
 }
-ssize_t recv(int, void* into, size_t size, int) { return fake_kernel.answer({static_cast<char*>(into), size}); }
+ssize_t recv(int, void* into, size_t size, int flags) {
+  return fake_kernel.answer({static_cast<char*>(into), size}, flags);
+}
 }
 
 namespace {
@@ -495,6 +502,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   } catch (const Error& error) {
     fuzz::require(*error.what() != '\0', "an error without words");
   }
+  fuzz::require(fake_kernel.was_asked(), "a request");
   try {  // What is left of the input.
     const PodView pod = read_pod();
     static_cast<void>(open_routes()->read());

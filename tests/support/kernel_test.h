@@ -21,4 +21,14 @@ class KernelTest : public ::testing::Test {
   }
 };
 
+// To be called for every fault that the program meets with in a test: the report (--gtest_output) has how many.
+inline void count_fault() {
+  static const ::testing::TestInfo* test = nullptr;
+  static int faults = 0;
+  const ::testing::TestInfo* const running = ::testing::UnitTest::GetInstance()->current_test_info();
+  if (running != test) faults = 0;
+  test = running;
+  ::testing::Test::RecordProperty("faults", ++faults);
+}
+
 }  // namespace sidetrack::netns

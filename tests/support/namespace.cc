@@ -15,6 +15,8 @@
 #include <csignal>
 #include <stdexcept>
 
+#include "support/traffic.h"
+
 namespace sidetrack::netns {
 namespace {
 
@@ -122,6 +124,10 @@ Output Namespace::program(const std::vector<std::string>& words, const std::stri
   check(waitpid(pid, &status, 0), "wait for " + words.front());
   if (!in_time) throw std::runtime_error(words.front() + " hangs; so far it said: " + output.out + output.err);
   output.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  // No error that a test may expect.
+  if (words.front() == program_under_test() && (output.out + output.err).find("internal error") != std::string::npos) {
+    throw std::runtime_error("ended with " + std::to_string(output.exit_code) + ":\n" + output.out + output.err);
+  }
   return output;
 }
 

@@ -103,7 +103,7 @@ Landing predicted(const Outcome& outcome, Protocol protocol, const Pod& pod) {
 std::vector<Live> read_all() {
   std::vector<Live> all;
   for (const auto& backend : {open_nftables, open_iptables_nft}) all.push_back(backend()->read());
-  all.push_back(open_iptables_legacy({.read_only = true, .wait = {}})->read());
+  all.push_back(open_iptables_legacy({})->read());
   return all;
 }
 

@@ -36,6 +36,8 @@ class FakeKernel : public Kernel {
             {}};
   }
 
+  PodView pod() override { return routes.pod(); }
+
   std::vector<Live> read(std::span<const Change> committed) override {
     std::vector<Live> after;
     for (const Change& change : committed) after.push_back(backends[change.seen->backend].live);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "kernel/legacy/iptc_table.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <libiptc/libiptc.h>
 #include <unistd.h>
@@ -17,7 +16,7 @@ extern "C" {  // unlike libiptc.h, this header does not say so
 #include "kernel/legacy/refusal.h"
 #include "kernel/xt/entry.h"
 #include "model/error.h"
-#include "system/descriptor.h"
+#include "system/known_file.h"
 
 namespace sidetrack::legacy {
 namespace {
@@ -213,38 +212,34 @@ std::unique_ptr<IptcTable> open_table(Family family, Table table) {
 namespace {
 
 // The names cannot be read. Returns if there are none.
-void require_none(int error, const char* path, Family family) {
+void require_none(int error, KnownFile names, Family family) {
   constexpr auto of_every_namespace = "/proc/thread-self/net/dev";
   if (error == ENOENT) {
     // /proc is there, and the file is not: without legacy iptables in the kernel there is none.
     if (access(of_every_namespace, F_OK) == 0 || !kernel_has_tables(family)) return;
     throw Error(ExitCode::not_permitted,
-                fmt::format("iptables-legacy: cannot list the tables: {}: {}", path, errno_words(error)),
+                fmt::format("iptables-legacy: cannot list the tables: {}: {}", path_of(names), errno_words(error)),
                 "mount /proc: mount -t proc proc /proc");
   }
   if (error == EACCES || error == EPERM) require_capabilities();
   const char* hint =
       "the kernel shows it to root alone: run as root, in a user namespace whose ids were mapped before the "
       "network namespace was made";
-  throw system_error(error, std::string("iptables-legacy: cannot read ") + path, ExitCode::failed,
+  throw system_error(error, std::string("iptables-legacy: cannot read ") + path_of(names), ExitCode::failed,
                      error == EACCES ? hint : "");
 }
 
 }  // namespace
 
 std::vector<std::string> table_names(Family family) {
-  // Not there at all without legacy iptables in the kernel. /proc/net would be the namespace of the first thread.
-  const char* path =
-      family == Family::ipv4 ? "/proc/thread-self/net/ip_tables_names" : "/proc/thread-self/net/ip6_tables_names";
-  const Descriptor file(::open(path, O_RDONLY | O_CLOEXEC));
-  char buffer[512];  // a name a line; five tables exist
-  const ssize_t size = file.valid() ? ::read(file.get(), buffer, sizeof buffer) : -1;
+  const KnownFile file = family == Family::ipv4 ? KnownFile::ip_tables_names : KnownFile::ip6_tables_names;
+  const KnownText listed = read_known_file(file);
   std::vector<std::string> names;
-  if (size < 0) {
-    require_none(errno, path, family);
+  if (listed.error != 0) {
+    require_none(listed.error, file, family);
     return names;
   }
-  std::string_view text(buffer, static_cast<std::size_t>(size));
+  std::string_view text(listed.text);
   for (std::size_t end = text.find('\n'); end != std::string_view::npos; end = text.find('\n')) {
     names.emplace_back(text.substr(0, end));
     text.remove_prefix(end + 1);

@@ -132,7 +132,7 @@ std::string roll_back(std::span<const PlannedTable> committed, const Live& seen)
 class LegacyBackend : public Backend {
  public:
   explicit LegacyBackend(const LegacyOptions& options) {
-    if (!options.read_only) lock_.emplace(options.lock_file, options.wait);
+    if (options.lock) lock_.emplace(options.lock, options.wait);
   }
 
   [[nodiscard]] BackendKind kind() const override { return BackendKind::iptables_legacy; }
@@ -142,18 +142,23 @@ class LegacyBackend : public Backend {
     return {lock_->warning()};
   }
 
-  Live read() override {
+  void fetch() override {
     tables_.clear();
+    for (Family family : {Family::ipv4, Family::ipv6}) {
+      for (Table table : existing_tables(family)) tables_.push_back(open_table(family, table));
+    }
+    fetched_ = true;
+  }
+
+  Live read() override {
+    if (!fetched_) fetch();
+    fetched_ = false;
     Live live;
     live.backend = kind();
     std::vector<LiveChain> others;  // none of us writes to filter and security: their snapshots are not kept
-    for (Family family : {Family::ipv4, Family::ipv6}) {
-      for (Table table : existing_tables(family)) {
-        TablePointer open = open_table(family, table);
-        std::ranges::move(open->read(), std::back_inserter(is_written(table) ? live.chains : others));
-        if (is_written(table)) tables_.push_back(std::move(open));
-      }
-    }
+    for (const TablePointer& table : tables_)
+      std::ranges::move(table->read(), std::back_inserter(is_written(table->table()) ? live.chains : others));
+    std::erase_if(tables_, [](const TablePointer& table) { return !is_written(table->table()); });
     mark_ours(live.chains);
     std::ranges::move(others, std::back_inserter(live.chains));
     return live;
@@ -174,16 +179,28 @@ class LegacyBackend : public Backend {
       return opened;
     };
 
-    // Everything of every table is edited before the first commit.
-    std::vector<PlannedTable> planned;
+    struct Change {
+      Family family;
+      Table table;
+      std::vector<ChainEdit> edits;
+    };
+    std::vector<Change> changes;
     for (Table table : commit_order(wanted)) {
       for (Family family : {Family::ipv4, Family::ipv6}) {
-        const std::vector<ChainEdit> edits = edits_of(seen, wanted, family, table, equal);
-        if (edits.empty()) continue;
-        IptcTable& open = snapshot(family, table);
-        planned.push_back({&open, open.inverse(edits)});
-        open.edit(edits);
+        std::vector<ChainEdit> edits = edits_of(seen, wanted, family, table, equal);
+        if (!edits.empty()) changes.push_back({family, table, std::move(edits)});
       }
+    }
+    // A table is created when it is opened, and stays. Of them kernels lack nat most often.
+    for (const Change& change : changes) {
+      if (change.table == Table::nat) static_cast<void>(snapshot(change.family, change.table));
+    }
+    // Everything of every table is edited before the first commit.
+    std::vector<PlannedTable> planned;
+    for (const auto& [family, table, edits] : changes) {
+      IptcTable& open = snapshot(family, table);
+      planned.push_back({&open, open.inverse(edits)});
+      open.edit(edits);
     }
     for (std::size_t i = 0; i < planned.size(); ++i) {
       const int error = planned[i].table->commit();
@@ -234,6 +251,7 @@ class LegacyBackend : public Backend {
 
   std::optional<XtablesLock> lock_;
   std::vector<TablePointer> tables_;
+  bool fetched_ = false;  // and not read yet
 };
 
 }  // namespace

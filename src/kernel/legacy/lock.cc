@@ -3,11 +3,13 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
+#include <utility>
 
 #include "kernel/inspect.h"
 #include "kernel/lock.h"
@@ -32,25 +34,37 @@ std::string other_than_a_file(int file) {
 
 }  // namespace
 
-XtablesLock::XtablesLock(const std::string& named, std::chrono::milliseconds wait) {
-  const std::string path = lock_path(named);
-  file_ = Descriptor(open(path.c_str(), O_CREAT | O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0600));
-  if (file_.valid()) {
-    if (const std::string other = other_than_a_file(file_.get()); !other.empty()) {
+XtablesLock::XtablesLock(std::shared_ptr<const OpenedLockFile> file, std::chrono::milliseconds wait)
+    : file_(std::move(file)) {
+  const auto& [path, opened, error] = *file_;
+  if (opened.valid()) {
+    if (const std::string other = other_than_a_file(opened.get()); !other.empty()) {
       throw Error(ExitCode::usage, fmt::format("lock file {} is {}", printable(path), other),
                   "XTABLES_LOCKFILE must name a regular file, or one that can be made");
     }
-    lock_file(file_.get(), printable(path), wait);
-  } else if (errno == EROFS || errno == ENOENT || errno == EACCES) {
-    warning_ = fmt::format("continuing without xtables.lock: {}: {}", path, errno_words(errno));
+    lock_file(opened.get(), printable(path), wait);
+  } else if (error == EROFS || error == ENOENT || error == EACCES) {
+    warning_ = fmt::format("continuing without xtables.lock: {}: {}", path, errno_words(error));
   } else {
-    throw system_error(errno, "cannot open lock file " + printable(path));
+    throw system_error(error, "cannot open lock file " + printable(path));
   }
+}
+
+XtablesLock::~XtablesLock() {
+  if (file_->file.valid()) flock(file_->file.get(), LOCK_UN);
 }
 
 }  // namespace sidetrack::legacy
 
 namespace sidetrack {
+
+std::shared_ptr<const OpenedLockFile> open_lock_file(const std::string& named) {
+  auto opened = std::make_shared<OpenedLockFile>();
+  opened->path = legacy::lock_path(named);
+  opened->file = Descriptor(open(opened->path.c_str(), O_CREAT | O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0600));
+  if (!opened->file.valid()) opened->error = errno;
+  return opened;
+}
 
 LockFile inspect_lock(const std::string& named) {
   LockFile lock{legacy::lock_path(named), "", ""};

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <chrono>
+#include <memory>
 #include <string>
 
+#include "kernel/backend.h"
 #include "system/descriptor.h"
 
 namespace sidetrack::legacy {
@@ -12,15 +14,17 @@ namespace sidetrack::legacy {
 // none. Released with the object.
 class XtablesLock {
  public:
-  // `named` is another file than the usual one, or empty. Waits up to `wait`, then throws busy, naming the holder if
-  // the kernel tells. Where the file cannot be made (no /run, a read-only file system) it goes on without a lock and
-  // says so in warning().
-  XtablesLock(const std::string& named, std::chrono::milliseconds wait);
+  // Waits up to `wait`, then throws busy, naming the holder if the kernel tells. Where the file cannot be made (no
+  // /run, a read-only file system) it goes on without a lock and says so in warning().
+  XtablesLock(std::shared_ptr<const OpenedLockFile> file, std::chrono::milliseconds wait);
+  ~XtablesLock();
+  XtablesLock(const XtablesLock&) = delete;
+  XtablesLock& operator=(const XtablesLock&) = delete;
 
   [[nodiscard]] const std::string& warning() const { return warning_; }  // empty if the lock is held
 
  private:
-  Descriptor file_;
+  std::shared_ptr<const OpenedLockFile> file_;
   std::string warning_;
 };
 

@@ -14,6 +14,27 @@ const char* Answer::disturbance() const {
   return interrupted && error == 0 ? "it changed during the dump" : nullptr;
 }
 
+namespace {
+
+// How much of an answer is read before it is refused.
+class Bound {
+ public:
+  explicit Bound(const Socket& socket) : socket_(socket) {}
+
+  void add(std::size_t bytes) {
+    received_ += bytes;
+    if (received_ <= largest_answer) return;
+    throw Error(ExitCode::failed, fmt::format("cannot read {}: the answer has more than {} MiB",
+                                              socket_.subsystem().contents, largest_answer >> 20U));
+  }
+
+ private:
+  const Socket& socket_;
+  std::size_t received_ = 0;
+};
+
+}  // namespace
+
 Answer ask(Socket& socket, Request& request, const std::function<void(const Message&)>& take) {
   const std::uint32_t sequence = socket.next_sequence();
   request.set_sequence(sequence);
@@ -23,10 +44,10 @@ Answer ask(Socket& socket, Request& request, const std::function<void(const Mess
     answer.lost = why;
     return answer;
   };
-  for (std::size_t received = 0; received <= largest_answer;) {
+  for (Bound bound(socket);;) {
     std::optional<Datagram> datagram = socket.receive();
     if (!datagram) return without("the socket's receive buffer overflowed");
-    received += datagram->size();
+    bound.add(datagram->size());
     while (const nlmsghdr* message = datagram->next()) {
       if (message->nlmsg_seq != sequence) continue;
       answer.interrupted = answer.interrupted || (message->nlmsg_flags & NLM_F_DUMP_INTR) != 0;
@@ -40,8 +61,15 @@ Answer ask(Socket& socket, Request& request, const std::function<void(const Mess
     }
     if (!datagram->empty()) return without("a message was truncated");
   }
-  throw Error(ExitCode::failed, fmt::format("cannot read {}: the answer has more than {} MiB",
-                                            socket.subsystem().contents, largest_answer >> 20U));
+}
+
+void drain(Socket& socket) {
+  constexpr std::size_t of_lost = 1U << 16;  // at least one datagram
+  for (Bound bound(socket);;) {
+    const std::optional<Datagram> datagram = socket.receive(MSG_DONTWAIT);
+    if (datagram && datagram->empty()) return;
+    bound.add(datagram ? datagram->size() : of_lost);
+  }
 }
 
 Answer read_whole(Socket& socket, Request& request, const std::function<void(const Message&)>& take) {

@@ -41,6 +41,10 @@ inline constexpr std::size_t largest_answer = 1U << 30;
 // more than the socket holds, the first ones.
 [[nodiscard]] std::vector<Reply> pending_replies(Socket& socket);
 
+// Drops all that is left of earlier answers. A dump that is still under way would refuse the next one (EBUSY), and goes
+// on while it is received. Not by another socket: a sandbox would refuse it. Throws as `ask` does.
+void drain(Socket& socket);
+
 inline constexpr int attempts = 10;  // to read what others keep changing
 
 // Reads by calling `attempt` until it returns something: not if it throws busy, as `read_whole` does, nor if it finds
@@ -52,7 +56,7 @@ auto read_undisturbed(Socket& socket, Attempt attempt) -> typename std::invoke_r
       if (auto whole = attempt()) return *std::move(whole);
     } catch (const Error& error) {
       if (error.code() != ExitCode::busy) throw;
-      socket.reopen();
+      drain(socket);
     }
   }
   throw Error(ExitCode::busy,

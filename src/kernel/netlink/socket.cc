@@ -19,24 +19,22 @@ void set_option(int fd, int level, int option, int value) {
 
 }  // namespace
 
-Socket::Handle Socket::open(const Subsystem& subsystem) {
-  Handle socket(mnl_socket_open2(subsystem.protocol, SOCK_CLOEXEC));
-  if (!socket || mnl_socket_bind(socket.get(), 0, MNL_SOCKET_AUTOPID) != 0) {
+Socket::Socket(const Subsystem& subsystem)
+    : subsystem_(&subsystem),
+      socket_(mnl_socket_open2(subsystem.protocol, SOCK_CLOEXEC)),
+      buffer_(std::make_unique_for_overwrite<std::byte[]>(buffer_size)) {
+  if (!socket_ || mnl_socket_bind(socket_.get(), 0, MNL_SOCKET_AUTOPID) != 0) {
     throw subsystem.failure(errno, subsystem.cannot_open);
   }
   // The kernel's own words and the place of the fault (Linux 4.12), without a copy of the request (4.3).
-  set_option(mnl_socket_get_fd(socket.get()), SOL_NETLINK, NETLINK_EXT_ACK, 1);
-  set_option(mnl_socket_get_fd(socket.get()), SOL_NETLINK, NETLINK_CAP_ACK, 1);
-  return socket;
+  set_option(fd(), SOL_NETLINK, NETLINK_EXT_ACK, 1);
+  set_option(fd(), SOL_NETLINK, NETLINK_CAP_ACK, 1);
 }
 
-Socket::Socket(const Subsystem& subsystem)
-    : subsystem_(&subsystem),
-      socket_(open(subsystem)),
-      buffer_(std::make_unique_for_overwrite<std::byte[]>(buffer_size)) {}
-
 int Socket::try_send(std::span<const std::byte> messages) {
-  while (mnl_socket_sendto(socket_.get(), messages.data(), messages.size()) < 0) {
+  // Not to an address, as mnl_socket_sendto does: then the kernel also asks for the rights with which the socket was
+  // opened (netlink_ns_capable), and one that was opened without any can read alone.
+  while (::send(fd(), messages.data(), messages.size(), 0) < 0) {
     if (errno != EINTR) return errno;
   }
   return 0;

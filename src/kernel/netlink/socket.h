@@ -30,9 +30,6 @@ class Socket {
   // The subsystem must outlive the socket.
   explicit Socket(const Subsystem& subsystem);
 
-  // Drops all that is left of earlier answers. A dump that is still under way would refuse the next one (EBUSY).
-  void reopen() { socket_ = open(*subsystem_); }
-
   // One or several messages, with one system call. `try_send` returns an errno, or 0.
   void send(std::span<const std::byte> messages);
   [[nodiscard]] int try_send(std::span<const std::byte> messages);
@@ -52,11 +49,9 @@ class Socket {
   struct Close {
     void operator()(mnl_socket* socket) const { mnl_socket_close(socket); }
   };
-  using Handle = std::unique_ptr<mnl_socket, Close>;
-  static Handle open(const Subsystem& subsystem);
 
   const Subsystem* subsystem_;
-  Handle socket_;
+  std::unique_ptr<mnl_socket, Close> socket_;
   std::unique_ptr<std::byte[]> buffer_;
   std::uint32_t sequence_ = 0;
 };

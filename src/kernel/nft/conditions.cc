@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "kernel/nft/fields.h"
+#include "system/interface_name.h"
 
 namespace sidetrack::nft {
 namespace {
@@ -169,9 +170,9 @@ std::optional<Alternatives> interface_indexes(InterfaceDirection direction, cons
   for (const auto& [first, last] : bounds) {
     if (first != last) return std::nullopt;
     const std::uint32_t index = number_of(value, first);
-    char name[IFNAMSIZ] = "lo";
-    if (index != loopback_index && if_indextoname(index, name) == nullptr) return std::nullopt;
-    matches.push_back({direction, name, negated});
+    const auto name = index == loopback_index ? "lo" : sidetrack::interface_name(index);
+    if (!name) return std::nullopt;
+    matches.push_back({direction, *name, negated});
   }
   return each(std::move(matches), negated);
 }

@@ -47,10 +47,9 @@ class NftBackend final : public Backend {
 
 }  // namespace
 
-LiveNfTables NfTables::read() {
-  const Dump seen = dump(socket_, of_pods);
-  return {iptables_live(seen), native_live(seen)};
-}
+Dump NfTables::fetch() { return dump(socket_, of_pods); }
+
+LiveNfTables NfTables::decoded(const Dump& fetched) { return {iptables_live(fetched), native_live(fetched)}; }
 
 Live NfTables::read(BackendKind kind) {
   return kind == BackendKind::nftables ? native_live(dump(socket_, is_native))

@@ -23,7 +23,11 @@ void change_nftables(const Live& seen, const Ruleset& wanted, Transaction& trans
 // Throws as Kernel and Backend say.
 class NfTables {
  public:
-  [[nodiscard]] LiveNfTables read();
+  [[nodiscard]] LiveNfTables read() { return decoded(fetch()); }
+  // The two parts of it: what is there, with the rules' bytes as they are; what they mean, for which no right is
+  // needed.
+  [[nodiscard]] Dump fetch();
+  [[nodiscard]] static LiveNfTables decoded(const Dump& fetched);
   [[nodiscard]] Live read(BackendKind kind);
   // Of one survey: all have seen the same generation.
   void commit(std::span<const Change> changes);

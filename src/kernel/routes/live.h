@@ -53,4 +53,7 @@ struct Everything {
 
 [[nodiscard]] Everything list_everything(netlink::Socket& socket);
 
+// What read_pod() gives.
+[[nodiscard]] PodView pod_of(netlink::Socket& socket);
+
 }  // namespace sidetrack::routes

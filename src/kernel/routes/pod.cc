@@ -5,12 +5,13 @@
 #include <linux/if_link.h>
 #include <linux/rtnetlink.h>
 
-#include <fstream>
 #include <iterator>
 #include <map>
 
 #include "kernel/backend.h"
 #include "kernel/routes/live.h"
+#include "model/scan.h"
+#include "system/known_file.h"
 
 namespace sidetrack {
 namespace {
@@ -32,8 +33,9 @@ std::map<std::uint32_t, Interface> list_interfaces(netlink::Socket& socket) {
 
 }  // namespace
 
-PodView read_pod() {
-  netlink::Socket socket = routes::open_socket();
+namespace routes {
+
+PodView pod_of(netlink::Socket& socket) {
   std::map<std::uint32_t, Interface> interfaces = list_interfaces(socket);
   routes::Everything all = routes::list_everything(socket);
   for (const routes::ListedAddress& live : all.addresses) {
@@ -43,9 +45,11 @@ PodView read_pod() {
   }
 
   PodView pod;
-  PortRange ports;
-  std::ifstream range("/proc/sys/net/ipv4/ip_local_port_range");  // of the namespace of the thread that opens it
-  if (range >> ports.first >> ports.last) pod.chosen_ports = ports;
+  const KnownText range = read_known_file(KnownFile::chosen_ports);
+  if (const auto ends = split_words(range.text); ends.size() == 2) {
+    const auto first = to_number<std::uint16_t>(ends[0]), last = to_number<std::uint16_t>(ends[1]);
+    if (first && last) pod.chosen_ports = {*first, *last};
+  }
   pod.rules.clear();
   for (routes::ListedRule& live : all.rules) pod.rules.push_back(std::move(live.rule));
   for (routes::ListedRoute& live : all.routes) {
@@ -58,6 +62,13 @@ PodView read_pod() {
   }
   for (auto& [index, interface] : interfaces) pod.interfaces.push_back(std::move(interface));
   return pod;
+}
+
+}  // namespace routes
+
+PodView read_pod() {
+  netlink::Socket socket = routes::open_socket();
+  return routes::pod_of(socket);
 }
 
 }  // namespace sidetrack

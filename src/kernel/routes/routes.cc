@@ -10,11 +10,13 @@
 #include <fmt/format.h>
 #include <linux/fib_rules.h>
 #include <linux/if_addr.h>
+#include <linux/if_link.h>
+#include <linux/ipv6.h>
 #include <linux/rtnetlink.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
+#include <cstring>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -83,20 +85,33 @@ Family family_in(const Address& address) { return address.family; }
 Family family_in(const PolicyRule& rule) { return rule.family; }
 Family family_in(const LocalRoute& route) { return route.family; }
 
-bool ipv6_is_off_on_lo() {
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(
-      std::fopen("/proc/sys/net/ipv6/conf/lo/disable_ipv6", "re"), std::fclose);
-  return file && std::fgetc(file.get()) == '1';
+// net.ipv6.conf.lo.disable_ipv6, of which rtnetlink tells in IFLA_AF_SPEC { AF_INET6 { IFLA_INET6_CONF } }.
+bool ipv6_is_off_on_lo(netlink::Socket& socket) {
+  const auto of_lo = [](const netlink::Message& message) -> std::optional<bool> {
+    if (message.header<ifinfomsg>().ifi_index != static_cast<int>(loopback_index)) return std::nullopt;
+    const nlattr* found = message.attributes<ifinfomsg>().find(IFLA_AF_SPEC);
+    for (const int type : {AF_INET6, int{IFLA_INET6_CONF}}) {
+      if (found != nullptr) found = netlink::Attributes(found).find(type);
+    }
+    if (found == nullptr) return std::nullopt;
+    const auto numbers = netlink::payload(found);
+    std::int32_t off = 0;
+    if (numbers.size() < (DEVCONF_DISABLE_IPV6 + 1) * sizeof off) return std::nullopt;
+    std::memcpy(&off, &numbers[DEVCONF_DISABLE_IPV6 * sizeof off], sizeof off);
+    return off != 0;
+  };
+  const std::vector<bool> said = list<ifinfomsg>(socket, RTM_GETLINK, of_lo);
+  return !said.empty() && said.front();
 }
 
-Error refusal(const netlink::Reply& reply, const std::string& what, Family family) {
+Error refusal(netlink::Socket& socket, const netlink::Reply& reply, const std::string& what, Family family) {
   const std::string message = fmt::format("cannot {}", what);
   if (reply.error == EPERM) return system_error(EPERM, message, ExitCode::not_permitted, "CAP_NET_ADMIN is needed");
   const bool v6 = family == Family::ipv6;
   if (v6 && (reply.error == EAFNOSUPPORT || reply.error == EOPNOTSUPP)) {
     return {ExitCode::kernel_lacks, message + ": the kernel has no IPv6", "leave it out with --ip-families ipv4"};
   }
-  if (v6 && ipv6_is_off_on_lo()) {
+  if (v6 && ipv6_is_off_on_lo(socket)) {
     return {ExitCode::kernel_lacks, message + ": IPv6 is switched off on lo (net.ipv6.conf.lo.disable_ipv6 = 1)",
             "sysctl -w net.ipv6.conf.lo.disable_ipv6=0, or leave IPv6 out with --ip-families ipv4"};
   }
@@ -159,6 +174,8 @@ class KernelRoutes : public Routes {
     return state;
   }
 
+  PodView pod() override { return pod_of(socket_); }
+
   Routing add(const Routing& wanted) override {
     if (wanted == Routing{}) return {};
     const Everything there = list_everything(socket_);
@@ -210,7 +227,7 @@ class KernelRoutes : public Routes {
       added.pop_back();
       // Added by another program since `there` was listed, a second run of this program for one.
       if (reply.error == EEXIST && list_everything(socket_).holds(one)) continue;
-      throw refusal(reply, "add " + words_of(one), family_in(one));
+      throw refusal(socket_, reply, "add " + words_of(one), family_in(one));
     }
   }
 
@@ -260,9 +277,9 @@ class KernelRoutes : public Routes {
 
   // Gone already is no error: ENOENT of rules, ESRCH of routes, EADDRNOTAVAIL of addresses.
   template <typename T>
-  static void require_gone(const netlink::Reply& reply, const T& one) {
+  void require_gone(const netlink::Reply& reply, const T& one) {
     if (reply.error == 0 || reply.error == ENOENT || reply.error == ESRCH || reply.error == EADDRNOTAVAIL) return;
-    throw refusal(reply, "remove " + words_of(one), family_in(one));
+    throw refusal(socket_, reply, "remove " + words_of(one), family_in(one));
   }
 
   // The first error is the one to report: a second one, on the way back, must not hide it.

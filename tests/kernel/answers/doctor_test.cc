@@ -39,6 +39,8 @@ class Doctor : public KernelTest {
     if (!IsSkipped() && !HasFatalFailure()) ip(ns, "link set lo up\n");
   }
 
+  void TearDown() override { unlink(lock.c_str()); }
+
   [[nodiscard]] Output sidetrack(Words words, const Where& where) const {
     words.insert(words.begin(), program_under_test());
     words.insert(words.begin(), where.outer.begin(), where.outer.end());

@@ -136,7 +136,7 @@ Ruleset redirect_to(std::uint16_t port) {
 struct LegacyTest : KernelTest {
   Namespace space;
 
-  std::unique_ptr<Backend> open() const { return open_iptables_legacy({}); }
+  std::unique_ptr<Backend> open() const { return open_iptables_legacy({.lock = open_lock_file()}); }
 
   void commit(const Ruleset& wanted) const {
     space.run([&] {
@@ -369,7 +369,7 @@ TEST_F(LegacyTest, AChainThatSomebodyElseJumpsToCannotGo) {
 
 TEST_F(LegacyTest, ReadingAndCheckingBringNoTableToLife) {
   space.run([&] {
-    const auto backend = open_iptables_legacy({.read_only = true});
+    const auto backend = open_iptables_legacy({});
     const Live live = backend->read();
     EXPECT_THAT(live.chains, IsEmpty());
     const auto unchecked = backend->check(live, everything());
@@ -416,7 +416,7 @@ TEST_F(LegacyTest, AChangeInBetweenIsBusy) {
   commit(redirect_to(1));
   std::string state;
   const Error error = error_in(space, [&] {
-    const auto backend = open_iptables_legacy({.read_only = true});  // iptables would wait for the lock
+    const auto backend = open_iptables_legacy({});  // iptables would wait for the lock
     const Live seen = backend->read();
     space.must({"iptables-legacy", "-t", "nat", "-A", "PREROUTING", "-p", "esp", "-j", "ACCEPT"});
     state = listed(space, true);
@@ -428,7 +428,7 @@ TEST_F(LegacyTest, AChangeInBetweenIsBusy) {
 
 TEST_F(LegacyTest, ATableThatCameToLifeInBetweenIsBusy) {
   const Error error = error_in(space, [&] {
-    const auto backend = open_iptables_legacy({.read_only = true});
+    const auto backend = open_iptables_legacy({});
     const Live seen = backend->read();
     make_state(space, "istio_1_1", "legacy");
     backend->replace(seen, redirect_to(2));
@@ -540,24 +540,25 @@ struct LegacyLockTest : LegacyTest {
 TEST_F(LegacyLockTest, HeldByAnotherIsBusyAndNamesTheHolder) {
   const FileDescriptor held(::open(path.c_str(), O_CREAT | O_RDONLY | O_CLOEXEC, 0600));
   ASSERT_EQ(flock(held.get(), LOCK_EX), 0);
-  const Error error = error_in(space, [] { (void)open_iptables_legacy({.wait = std::chrono::milliseconds(30)}); });
+  const Error error = error_in(
+      space, [] { (void)open_iptables_legacy({.lock = open_lock_file(), .wait = std::chrono::milliseconds(30)}); });
   EXPECT_EQ(error.code(), ExitCode::busy);
   EXPECT_THAT(error.what(), AllOf(HasSubstr(path), HasSubstr("(pid " + std::to_string(getpid()) + ")")));
-  EXPECT_EQ(error_in(space, [] { (void)open_iptables_legacy({.read_only = true})->read(); }).code(), ExitCode::done);
+  EXPECT_EQ(error_in(space, [] { (void)open_iptables_legacy({})->read(); }).code(), ExitCode::done);
 }
 
 TEST_F(LegacyLockTest, WaitsAndIsGivenBack) {
   FileDescriptor held(::open(path.c_str(), O_CREAT | O_RDONLY | O_CLOEXEC, 0600));
   ASSERT_EQ(flock(held.get(), LOCK_EX), 0);
   std::thread release([&] { held = {}; });
-  EXPECT_EQ(error_in(space, [] { (void)open_iptables_legacy({}); }).code(), ExitCode::done);
+  EXPECT_EQ(error_in(space, [] { (void)open_iptables_legacy({.lock = open_lock_file()}); }).code(), ExitCode::done);
   release.join();
   const FileDescriptor again(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   EXPECT_EQ(flock(again.get(), LOCK_EX | LOCK_NB), 0);
 }
 
 TEST_F(LegacyLockTest, IsHeldWhileTheBackendLives) {
-  const auto backend = open_iptables_legacy({});
+  const auto backend = open_iptables_legacy({.lock = open_lock_file()});
   const FileDescriptor other(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   EXPECT_NE(flock(other.get(), LOCK_EX | LOCK_NB), 0);
   EXPECT_THAT(backend->warnings(), IsEmpty());
@@ -566,7 +567,7 @@ TEST_F(LegacyLockTest, IsHeldWhileTheBackendLives) {
 TEST_F(LegacyLockTest, WithoutAPlaceForItGoesOnAndWarns) {
   setenv("XTABLES_LOCKFILE", (folder / "missing" / "lock").c_str(), 1);
   space.run([&] {
-    const auto backend = open_iptables_legacy({});
+    const auto backend = open_iptables_legacy({.lock = open_lock_file()});
     EXPECT_THAT(backend->warnings(), ElementsAre(HasSubstr("without xtables.lock")));
     backend->replace(backend->read(), redirect_to(1));
   });

@@ -33,7 +33,7 @@ class Read : public KernelTest {
     return space.run([] { return read_nf_tables(); });
   }
   static Live legacy(const Namespace& space) {
-    return space.run([] { return open_iptables_legacy({.read_only = true})->read(); });
+    return space.run([] { return open_iptables_legacy({})->read(); });
   }
   static const LiveChain& chain(const Live& live, const std::string& table, const std::string& name) {
     for (const LiveChain& each : live.chains) {

@@ -78,6 +78,7 @@ class CniFaults : public KernelTest, public ::testing::WithParamInterface<const 
   // The call, whose nth system call of that name meets with `fate`.
   [[nodiscard]] Output disturbed(const std::string& verb, const SystemCall& made, const std::string& fate) const {
     begin(verb);
+    count_fault();
     return node.call(call(verb), {"strace", "-qq", "-o", "/dev/null", "-e",
                                   fmt::format("inject={}:{}:when={}", made.name, fate, made.nth)});
   }

@@ -186,6 +186,22 @@ TEST_F(CniPlugin, LeavesOthersAlone) {
   EXPECT_THAT(node.records(), IsEmpty());
 }
 
+// strace makes another call of one: a call that the sandbox does not allow.
+TEST_F(CniPlugin, ACallThatTheSandboxRefusesIsAnError) {
+  const CniNode node;
+  const Namespace pod = pod_of_cni();
+  const Words refused{"strace", "-qq", "-o", "/dev/null", "-e", "inject=recvfrom:error=EPERM:syscall=getpgrp:when=10+"};
+  const CniCall asked{.pod = &pod};
+  const Output output = node.call(asked, refused);
+  EXPECT_EQ(output.exit_code, 1);
+  EXPECT_THAT(output.out, HasSubstr("the sandbox refused system call")) << output.err;
+  EXPECT_THAT(output.out, Not(HasSubstr("CAP_SYS_ADMIN")));
+  node.must({.verb = "DEL", .pod = &pod});
+  node.must({.pod = &pod, .keys = R"("noSandbox": true)"});
+  node.must({.verb = "CHECK", .pod = &pod, .keys = R"("noSandbox": true)"});
+  node.must({.verb = "DEL", .pod = &pod});
+}
+
 // Byte by byte: numbers that no parser can hold, and keys that are there twice.
 TEST_F(CniPlugin, HandsOnTheResultBeforeAsItWasWritten) {
   const CniNode node;

@@ -424,6 +424,7 @@ class CniInstallFaults : public CniInstall, public ::testing::WithParamInterface
   }
   [[nodiscard]] Output disturbed(const std::string& action, const std::string& call, int nth,
                                  const std::string& fate) const {
+    count_fault();
     return ns.program(Words{"strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=" + call, "-e",
                             fmt::format("inject={}:{}:when={}", call, fate, nth)} +
                       words(action));

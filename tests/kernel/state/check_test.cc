@@ -130,6 +130,21 @@ TEST_P(Check, WithNetAdminAlone) {
   EXPECT_EQ(run(words).exit_code, std::string_view(GetParam()) == "iptables-legacy" ? 4 : 0);
 }
 
+class WithoutNat : public Check {};
+
+// A table is created when it is opened, and stays, even if the next one is missing.
+TEST_P(WithoutNat, NoOtherTableIsCreated) {
+  for (const std::vector<std::string>& options : {std::vector<std::string>{"-m", "TPROXY"}, {"--redirect-dns"}}) {
+    const std::string before = trace(ns);
+    const Output output = run(apply(options), {preload, without("nat")});
+    EXPECT_EQ(output.exit_code, 3) << output.err;
+    EXPECT_THAT(output.err, HasSubstr("table nat"));
+    EXPECT_EQ(trace(ns), before);
+    unlink(absent_lock_file().c_str());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(, WithoutNat, ::testing::Values("iptables-legacy"), backend_name);
 INSTANTIATE_TEST_SUITE_P(, Check, ::testing::ValuesIn(backends), backend_name);
 
 }  // namespace

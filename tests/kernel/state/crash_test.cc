@@ -52,6 +52,7 @@ class Crash : public StepTest {
     std::vector<std::string> traced{"strace",    "-qq", "-o",
                                     "/dev/null", "-e",  "inject=" + call + ":" + fate + ":when=" + std::to_string(nth)};
     for (const std::string& word : words()) traced.push_back(word);
+    count_fault();
     return ns.program(traced);
   }
 };

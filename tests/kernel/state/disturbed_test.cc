@@ -90,6 +90,7 @@ class Disturbance {
 
   // With the fault at the nth call.
   [[nodiscard]] Output run(const Namespace& where, const Words& program, const Fault& fault, std::size_t nth) const {
+    count_fault();
     Output output = run(where, program,
                         {"DISTURB=" + std::string(fault.kind) + " " + std::to_string(fault.error) + " " +
                          std::to_string(nth) + (fault.lasting ? " 1" : " 0")});

@@ -48,11 +48,13 @@ bool its_turn() {
   return calls == fault().nth || (fault().lasting != 0 && calls > fault().nth);
 }
 
+// Opened before the program is in its sandbox.
+const int file = [] {
+  const char* path = std::getenv("DISTURB_LOG");
+  return path != nullptr ? open(path, O_WRONLY | O_APPEND | O_CLOEXEC) : -1;
+}();
+
 void log(std::string_view line) {
-  static const int file = [] {
-    const char* path = std::getenv("DISTURB_LOG");
-    return path != nullptr ? open(path, O_WRONLY | O_APPEND | O_CLOEXEC) : -1;
-  }();
   if (file < 0) return;
   const int error = errno;
   if (write(file, line.data(), line.size()) < 0 || write(file, "\n", 1) < 0) std::abort();

@@ -43,6 +43,8 @@ ssize_t sendto(int fd, const void* data, size_t size, int flags, const sockaddr*
   return syscall(SYS_sendto, fd, bytes.data(), bytes.size(), flags, to, length);
 }
 
+ssize_t send(int fd, const void* data, size_t size, int flags) { return sendto(fd, data, size, flags, nullptr, 0); }
+
 int setsockopt(int fd, int level, int option, const void* value, socklen_t size) noexcept {
   const std::string bytes = renamed(value, size);
   return static_cast<int>(syscall(SYS_setsockopt, fd, level, option, bytes.data(), size));

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Text taken apart. Streams would do it, too, and bring 0.6 MB along.
+#pragma once
+
+#include <charconv>
+#include <optional>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+namespace sidetrack {
+
+// The whole text as an integer; nothing if it is anything else, or too large.
+template <typename Number>
+[[nodiscard]] std::optional<Number> to_number(std::string_view text, int base = 10) {
+  Number value{};
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value, base);
+  if (error != std::errc() || stop != end) return std::nullopt;
+  return value;
+}
+
+// Its parts between any of the separators, without empty ones.
+[[nodiscard]] inline std::vector<std::string_view> split(std::string_view text, std::string_view separators) {
+  std::vector<std::string_view> all;
+  for (auto at = text.find_first_not_of(separators); at != std::string_view::npos;) {
+    const auto end = text.find_first_of(separators, at);
+    all.push_back(text.substr(at, end - at));
+    at = text.find_first_not_of(separators, end);
+  }
+  return all;
+}
+[[nodiscard]] inline std::vector<std::string_view> split_words(std::string_view text) { return split(text, " \t\n"); }
+[[nodiscard]] inline std::vector<std::string_view> split_lines(std::string_view text) { return split(text, "\n"); }
+
+}  // namespace sidetrack

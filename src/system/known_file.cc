@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "system/known_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <iterator>
+#include <vector>
+
+#include "system/descriptor.h"
+#include "system/read_all.h"
+
+namespace sidetrack {
+namespace {
+
+// /proc/net would be the namespace of the first thread. That of /proc/sys/net is the one of the thread that opens it.
+constexpr const char* paths[] = {
+    "/proc/thread-self/net/ip_tables_names",
+    "/proc/thread-self/net/ip6_tables_names",
+    "/proc/sys/net/ipv4/ip_local_port_range",
+    "/proc/thread-self/uid_map",
+    "/proc/thread-self/gid_map",
+    "/proc/locks",
+};
+
+constexpr std::size_t most = 1U << 24;  // locks of a large node are 60 bytes each
+
+struct Opened {
+  Descriptor file;
+  int error = 0;
+};
+Opened open_path(const char* path) {
+  Opened opened{Descriptor(open(path, O_RDONLY | O_CLOEXEC)), 0};
+  if (!opened.file.valid()) opened.error = errno;
+  return opened;
+}
+
+std::vector<Opened>& held() {
+  static std::vector<Opened> files;
+  return files;
+}
+
+KnownText text_of(const Opened& opened) {
+  if (!opened.file.valid()) return {"", opened.error};
+  KnownText read;
+  read.error = lseek(opened.file.get(), 0, SEEK_SET) == 0 ? read_all(opened.file.get(), most, read.text) : errno;
+  return read;
+}
+
+}  // namespace
+
+const char* path_of(KnownFile file) { return paths[static_cast<std::size_t>(file)]; }
+
+KnownText read_known_file(KnownFile file) {
+  const auto index = static_cast<std::size_t>(file);
+  return index < held().size() ? text_of(held()[index]) : text_of(open_path(paths[index]));
+}
+
+void hold_known_files(bool to_change_rules) {
+  if (!held().empty()) return;
+  const auto end = to_change_rules ? std::end(paths) : std::begin(paths) + static_cast<int>(KnownFile::uid_map);
+  for (auto path = std::begin(paths); path != end; ++path) held().push_back(open_path(*path));
+}
+
+}  // namespace sidetrack

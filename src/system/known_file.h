@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// The files of /proc that are read beside the rules, of the namespaces of the calling thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace sidetrack {
+
+enum class KnownFile : std::uint8_t {
+  ip_tables_names,   // the tables of legacy iptables, a line each; not there without it in the kernel
+  ip6_tables_names,  // the same of IPv6
+  chosen_ports,      // net.ipv4.ip_local_port_range
+  // Only who changes rules reads those below.
+  uid_map,
+  gid_map,
+  locks,
+};
+
+[[nodiscard]] const char* path_of(KnownFile file);
+
+// What it holds. `error` is an errno; 0 if it could be read.
+struct KnownText {
+  std::string text;
+  int error = 0;
+};
+[[nodiscard]] KnownText read_known_file(KnownFile file);
+
+// Opens them: from then on they are read anew, but not opened again. For a process that cannot open files any more.
+void hold_known_files(bool to_change_rules);
+
+}  // namespace sidetrack

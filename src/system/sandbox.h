@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Least privilege: from a moment on, this process may do no more than what is left to do needs. What it reads then,
+// rules that a pod's owner wrote, may be hostile.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace sidetrack {
+
+// The seccomp(2) filters of filters.py. A system call that one does not allow fails with EPERM, and is remembered: see
+// refused_call(). None allows another program, another process, a namespace or ptrace(2); all but `look` open no file.
+enum class Sandbox : std::uint8_t {
+  compute,  // writes its result
+  read,     // and reads the rules and routes: it cannot change any
+  write,    // and changes them
+  plugin,   // and removes files: of a record
+  look,     // reads rules and files: doctor, which also says what the capabilities allow
+  probe,    // changes rules, reads files and makes connections, also as the proxy's user
+};
+
+// Has the last word on what the process can do, and there is no way back. Keeps of its capabilities those over the
+// network, CAP_NET_ADMIN and CAP_NET_RAW (`compute`: none; `probe`: CAP_SETUID and CAP_SETGID, too; `look`: all). To be
+// called by a process of one thread, once all is open. Returns what could not be done, as words; empty if all was done.
+[[nodiscard]] std::string enter_sandbox(Sandbox kind);
+
+// Which one has been entered.
+[[nodiscard]] std::optional<Sandbox> entered_sandbox();
+
+// The number of a system call that the sandbox has refused to this process; nothing if it has refused none. The program
+// takes no such call knowingly: what it found out since, or says of an error, may be wrong.
+[[nodiscard]] std::optional<int> refused_call();
+
+// What to say then.
+[[nodiscard]] std::string refusal_words(int call);
+
+// In a sandbox that could take capabilities away: the rest of them, too. Throws Error (failed).
+void give_up_capabilities();
+
+}  // namespace sidetrack

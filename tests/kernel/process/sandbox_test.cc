@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// What is left to a process after enter_sandbox(). That every command works in it, the other tests show.
+#include "system/sandbox.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <linux/capability.h>
+#include <linux/netfilter/nf_tables.h>
+#include <linux/netfilter/nfnetlink.h>
+#include <linux/netlink.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <functional>
+
+#include "kernel/kernel.h"
+#include "support/kernel_test.h"
+#include "support/network.h"
+#include "support/traffic.h"
+#include "system/capabilities.h"
+#include "system/read_all.h"
+#include "system/write_all.h"
+
+namespace sidetrack::netns {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+// What `act` says in a process of its own, in the namespace: a sandbox cannot be left.
+std::string in_child(const Namespace& space, const std::function<std::string()>& act) {
+  int ends[2];
+  check(pipe2(ends, O_CLOEXEC), "pipe");
+  const FileDescriptor read_end(ends[0]);
+  FileDescriptor write_end(ends[1]);
+  const pid_t child = fork();
+  if (child == 0) {
+    std::string said;
+    try {
+      space.enter();
+      said = act();
+    } catch (const std::exception& error) {
+      said = std::string("thrown: ") + error.what();
+    }
+    static_cast<void>(write_all(write_end.get(), said));
+    _exit(0);
+  }
+  write_end = {};
+  std::string said;
+  static_cast<void>(read_all(read_end.get(), 1U << 20, said));
+  int status = 0;
+  waitpid(child, &status, 0);
+  return status == 0 ? said : said + "ended with status " + std::to_string(status);
+}
+
+// ---- What no filter allows
+
+struct Attempt {
+  const char* name;
+  std::function<long()> act;
+};
+
+long open_readable() { return open("/etc/hostname", O_RDONLY | O_CLOEXEC); }
+long open_writable() { return open("/tmp/sidetrack-sandbox-test", O_WRONLY | O_CREAT | O_CLOEXEC, 0600); }
+
+const Attempt never[] = {
+    {"fork", [] { return syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0); }},
+    {"clone3", [] { return syscall(SYS_clone3, nullptr, 0); }},
+    {"execve", [] { return syscall(SYS_execve, "/bin/true", nullptr, nullptr); }},
+    {"execveat", [] { return syscall(SYS_execveat, AT_FDCWD, "/bin/true", nullptr, nullptr, 0); }},
+    {"ptrace", [] { return ptrace(PTRACE_TRACEME, 0, nullptr, nullptr); }},
+    {"process_vm_writev", [] { return syscall(SYS_process_vm_writev, getppid(), nullptr, 0, nullptr, 0, 0); }},
+    {"kill", [] { return syscall(SYS_kill, getppid(), 0); }},
+    {"unshare", [] { return syscall(SYS_unshare, 0); }},
+    {"setns", [] { return syscall(SYS_setns, 0, 0); }},
+    {"mount", [] { return syscall(SYS_mount, "none", "/tmp", "tmpfs", 0, nullptr); }},
+    {"bpf", [] { return syscall(SYS_bpf, 0, nullptr, 0); }},
+    {"io_uring", [] { return syscall(SYS_io_uring_setup, 1, nullptr); }},
+    {"userfaultfd", [] { return syscall(SYS_userfaultfd, 0); }},
+    {"a file to write", open_writable},
+    {"a packet socket", [] { return long{socket(AF_PACKET, SOCK_RAW, 0)}; }},
+    {"a Unix socket", [] { return long{socket(AF_UNIX, SOCK_STREAM, 0)}; }},
+    {"memory to execute",
+     [] {
+       void* const memory = mmap(nullptr, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+       return memory == MAP_FAILED ? -1L : 0L;
+     }},
+};
+const Attempt only_with_files[] = {
+    {"a file", open_readable},
+};
+const Attempt only_probing[] = {
+    {"a TCP socket", [] { return long{socket(AF_INET, SOCK_STREAM, 0)}; }},
+    {"to connect", [] { return long{::connect(0, nullptr, 0)}; }},
+    {"to listen", [] { return long{::listen(0, 1)}; }},
+};
+
+std::string not_refused(std::span<const Attempt> attempts) {
+  std::string all;
+  for (const Attempt& attempt : attempts) {
+    errno = 0;
+    if (attempt.act() != -1 || errno != EPERM) all += std::string(attempt.name) + ", ";
+  }
+  return all;
+}
+
+struct Kind {
+  const char* name;
+  Sandbox kind;
+};
+class InSandbox : public KernelTest, public ::testing::WithParamInterface<Kind> {
+ protected:
+  Namespace space;
+};
+
+TEST_P(InSandbox, WhatTheRestDoesNotNeedIsRefused) {
+  const Sandbox kind = GetParam().kind;
+  EXPECT_EQ(in_child(space,
+                     [&] {
+                       const std::string problem = enter_sandbox(kind);
+                       const bool probes = kind == Sandbox::probe;
+                       return problem + not_refused(never) + (probes ? "" : not_refused(only_probing)) +
+                              (probes || kind == Sandbox::look ? "" : not_refused(only_with_files));
+                     }),
+            "");
+}
+
+TEST_P(InSandbox, CapabilitiesThatAreNotNeededAreGone) {
+  const Sandbox kind = GetParam().kind;
+  const std::string held = in_child(space, [&] {
+    std::string all = enter_sandbox(kind);
+    for (unsigned number = 0; number <= CAP_LAST_CAP; ++number) {
+      if (has_capability(number)) all += std::to_string(number) + " ";
+    }
+    return all;
+  });
+  if (kind == Sandbox::look) {
+    EXPECT_THAT(held, HasSubstr(std::to_string(CAP_SYS_ADMIN)));  // it says which there are
+  } else if (kind == Sandbox::probe) {
+    EXPECT_EQ(held, "6 7 12 13 ") << "CAP_SETGID, CAP_SETUID, CAP_NET_ADMIN, CAP_NET_RAW";
+  } else {
+    EXPECT_EQ(held, kind == Sandbox::compute ? "" : "12 13 ") << "CAP_NET_ADMIN, CAP_NET_RAW";
+  }
+}
+
+TEST_P(InSandbox, ARefusedCallIsRemembered) {
+  const Sandbox kind = GetParam().kind;
+  EXPECT_EQ(in_child(space,
+                     [&] {
+                       std::string said = enter_sandbox(kind) + (refused_call() ? "refused" : "none");
+                       static_cast<void>(syscall(SYS_unshare, 0));
+                       return said + (refused_call() == SYS_unshare ? ", unshare" : ", another");
+                     }),
+            "none, unshare");
+}
+
+INSTANTIATE_TEST_SUITE_P(, InSandbox,
+                         ::testing::Values(Kind{"compute", Sandbox::compute}, Kind{"read", Sandbox::read},
+                                           Kind{"write", Sandbox::write}, Kind{"plugin", Sandbox::plugin},
+                                           Kind{"look", Sandbox::look}, Kind{"probe", Sandbox::probe}),
+                         [](const auto& test) { return test.param.name; });
+
+// ---- Reading cannot write
+
+// nft flush ruleset: the shortest batch there is that changes anything.
+struct Flush {
+  struct Message {
+    nlmsghdr header;
+    nfgenmsg generic;
+  };
+  Message begin{{sizeof(Message), NFNL_MSG_BATCH_BEGIN, NLM_F_REQUEST, 1, 0}, {0, 0, NFNL_SUBSYS_NFTABLES << 8}};
+  Message remove{{sizeof(Message), NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_DELTABLE, NLM_F_REQUEST | NLM_F_ACK, 2, 0}, {}};
+  Message end{{sizeof(Message), NFNL_MSG_BATCH_END, NLM_F_REQUEST, 3, 0}, {0, 0, NFNL_SUBSYS_NFTABLES << 8}};
+};
+static_assert(sizeof(Flush) == 60);
+
+std::string errno_of(long result) { return result >= 0 ? "done" : std::to_string(errno); }
+
+class SandboxOfReaders : public KernelTest {
+ protected:
+  void SetUp() override {
+    KernelTest::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    ip(space, "link set lo up\n");
+    space.must({"nft", "add table ip anybody"});
+    space.must({"iptables-legacy", "-A", "OUTPUT", "-p", "tcp", "-j", "ACCEPT"});
+  }
+  [[nodiscard]] std::string state() const {
+    return space.must({"nft", "list", "tables"}) + space.must({"iptables-legacy", "-S"}) + space.must({"ip", "rule"}) +
+           space.must({"ip", "route", "show", "table", "all"});
+  }
+
+  // What comes of changing nf_tables once the rules have been read.
+  static std::string flushed(Sandbox kind, long (*send_flush)(int socket, const Flush& flush)) {
+    const auto kernel = open_kernel({.write = kind == Sandbox::write, .reads_once = kind == Sandbox::read});
+    const std::string problem = enter_sandbox(kind);
+    static_cast<void>(kernel->survey());
+    const FileDescriptor socket(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_NETFILTER));
+    if (const long sent = send_flush(socket.get(), Flush()); sent < 0) return problem + errno_of(sent);
+    std::array<char, 4096> answer{};
+    const ssize_t size = recv(socket.get(), answer.data(), answer.size(), 0);
+    const auto* header = reinterpret_cast<const nlmsghdr*>(answer.data());
+    if (size < NLMSG_HDRLEN || header->nlmsg_type != NLMSG_ERROR) return "no answer";
+    const int error = -static_cast<const nlmsgerr*>(NLMSG_DATA(header))->error;
+    return problem + (error == 0 ? "done" : std::to_string(error));
+  }
+
+  Namespace space;
+};
+
+long by_sendto(int socket, const Flush& flush) { return send(socket, &flush, sizeof flush, 0); }
+long by_write(int socket, const Flush& flush) { return write(socket, &flush, sizeof flush); }
+long by_address(int socket, const Flush& flush) {
+  sockaddr_nl kernel{};
+  kernel.nl_family = AF_NETLINK;
+  return sendto(socket, &flush, sizeof flush, 0, reinterpret_cast<const sockaddr*>(&kernel), sizeof kernel);
+}
+long by_sendmsg(int socket, const Flush& flush) {
+  Flush copy = flush;
+  iovec part{&copy, sizeof copy};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  return sendmsg(socket, &message, 0);
+}
+TEST_F(SandboxOfReaders, CannotChangeNfTables) {
+  const std::string before = state();
+  const std::string refused = std::to_string(EPERM);
+  for (const auto way : {by_sendto, by_write, by_address, by_sendmsg}) {
+    EXPECT_EQ(in_child(space, [&] { return flushed(Sandbox::read, way); }), refused);
+  }
+  EXPECT_EQ(state(), before);
+  EXPECT_EQ(in_child(space, [&] { return flushed(Sandbox::write, by_sendto); }), "done");
+  EXPECT_THAT(state(), Not(HasSubstr("anybody")));
+}
+
+TEST_F(SandboxOfReaders, CannotChangeRoutes) {
+  const std::string before = state();
+  const Routing wanted{{}, {{Family::ipv4, 133}}, {}};
+  const auto add = [&](Sandbox kind) {
+    return in_child(space, [&] {
+      const auto kernel = open_kernel({.write = kind == Sandbox::write});
+      const std::string problem = enter_sandbox(kind);
+      try {
+        static_cast<void>(kernel->add(wanted));
+        return problem + "done";
+      } catch (const Error& error) {
+        return problem + error.what();
+      }
+    });
+  };
+  EXPECT_THAT(add(Sandbox::read), HasSubstr("Operation not permitted"));
+  EXPECT_EQ(state(), before);
+  EXPECT_EQ(add(Sandbox::write), "done");
+  EXPECT_NE(state(), before);
+}
+
+constexpr int ipt_so_set_replace = 64;  // of linux/netfilter_ipv4/ip_tables.h, which does not go with libc's headers
+
+TEST_F(SandboxOfReaders, CannotChangeLegacyTables) {
+  const auto replace = [&](Sandbox kind) {
+    return in_child(space, [&] {
+      const std::string problem = enter_sandbox(kind);
+      const FileDescriptor socket(::socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_RAW));
+      return problem + errno_of(setsockopt(socket.get(), IPPROTO_IP, ipt_so_set_replace, "", 0));
+    });
+  };
+  EXPECT_EQ(replace(Sandbox::read), std::to_string(EPERM));
+  EXPECT_NE(replace(Sandbox::write), std::to_string(EPERM));  // the kernel looks at it
+}
+
+// ---- The program
+
+TEST_F(SandboxOfReaders, IsLeftOutWhereAsked) {
+  const Output with = space.program({program_under_test(), "show"});
+  const Output without = space.program({program_under_test(), "show", "--no-sandbox"});
+  EXPECT_EQ(with.out, without.out);
+  EXPECT_THAT(with.err, IsEmpty());
+  EXPECT_EQ(without.err, "sidetrack: not in a sandbox: --no-sandbox\n");
+}
+
+// strace makes another call of one: a call that no filter allows.
+const std::vector<std::string> refused_call_in_reading{
+    "strace", "-qq", "-f", "-o", "/dev/null", "-e", "inject=recvfrom:error=EPERM:syscall=getpgrp:when=2"};
+
+TEST_F(SandboxOfReaders, ARefusedCallIsNamedAndNothingElse) {
+  for (const char* command : {"show", "map", "apply", "doctor"}) {
+    std::vector<std::string> words = refused_call_in_reading;
+    words.insert(words.end(), {program_under_test(), command});
+    if (std::string_view(command) == "apply") words.insert(words.end(), {"--ip-families", "ipv4"});
+    const Output output = space.program(words);
+    EXPECT_EQ(output.exit_code, 1) << command;
+    EXPECT_THAT(output.err, HasSubstr(fmt::format("the sandbox refused system call {}", SYS_getpgrp))) << command;
+    EXPECT_THAT(output.err, Not(HasSubstr("CAP_NET_ADMIN"))) << command;
+  }
+}
+
+// The same without a sandbox: the attempts are such that nothing else refuses them all.
+TEST_F(SandboxOfReaders, IsWhatRefuses) {
+  EXPECT_THAT(in_child(space,
+                       [] {
+                         unlink("/tmp/sidetrack-sandbox-test");
+                         const std::array harmless{never[6], never[7], never[14], never[15], never[16]};
+                         return not_refused(harmless) + not_refused(only_with_files) + not_refused(only_probing);
+                       }),
+              AllOf(HasSubstr("kill, unshare, a packet socket, a Unix socket, memory to execute, a file, a TCP socket"),
+                    HasSubstr("to listen")));
+}
+
+}  // namespace
+}  // namespace sidetrack::netns
