@@ -74,12 +74,17 @@ Descriptor bound(const Attempt& attempt) {
   return fd;
 }
 
-// Bound to a port of its own, if there is one left. (From the port that it connects to it might reach itself.)
+// Bound to a port of its own. (From the port that it connects to it might reach itself.) If there is none left, one
+// will do from which an earlier attempt was completed or answered, and has ended.
 Descriptor bound(const Attempt& attempt, SourcePorts& ports) {
   std::vector<Descriptor> others;  // keep their ports meanwhile
   while (true) {
     Descriptor fd = bound(attempt);
-    if (!fd.valid()) return others.empty() ? std::move(fd) : std::move(others.front());
+    if (!fd.valid()) {
+      const bool leaves_traces = attempt.protocol == Protocol::tcp && !attempt.complete;
+      if (others.empty() || leaves_traces) return fd;
+      return std::move(others.front());
+    }
     const std::uint16_t port = own_end(fd.get()).port;
     if (port != attempt.to.port && ports.take(port)) return fd;
     others.push_back(std::move(fd));
@@ -232,7 +237,7 @@ Landing land(const Attempt& attempt, const std::vector<Listener>& listeners, Sou
   const bool by_port = attempt.protocol == Protocol::tcp || attempt.complete;
   while (true) {
     const Descriptor client = sent(attempt, ports);
-    if (!client.valid()) return not_sent(errno);
+    if (!client.valid()) return not_sent(errno);  // EADDRINUSE: no port is left
     const Clock::time_point next = by_port ? std::min(deadline, Clock::now() + patience_with_a_port) : deadline;
     const Landing landing = attempt.protocol == Protocol::tcp ? land_tcp(client, attempt, listeners, next)
                                                               : land_udp(client, listeners, next);

@@ -87,6 +87,9 @@ Judgement seen(const Trial& trial, const Landing& landing) {
 
 Judgement not_sent(const Trial& trial, int error) {
   const std::string what = trial.attempt.text();
+  if (error == EADDRINUSE) {
+    return unknown(what + ": no port to try it from is left of net.ipv4.ip_local_port_range: not tried");
+  }
   if (error == EPERM && trial.attempt.mark != 0)
     return unknown(what + ": setting a mark needs CAP_NET_ADMIN: not tried");
   return unknown(fmt::format("{} cannot be tried: {}", what, errno_words(error)));

@@ -434,15 +434,30 @@ TEST_P(ProbeBesideAProxy, HandsItNoConnection) {
   expect_no_connection();
 }
 
-// What an earlier attempt left in the table of sockets is not taken for what becomes of a later one: there are as many
-// ports as attempts, 18 each time, and few more.
+// What an earlier attempt left in the table of sockets is not taken for what becomes of a later one: there are not
+// many more ports than attempts, 18 each time, and one more for each that is not answered at once.
 TEST_P(ProbeBesideAProxy, TellsAttemptsApart) {
-  set_sysctl(pod_->ns(), "ipv4/ip_local_port_range", "40000 40079");
+  set_sysctl(pod_->ns(), "ipv4/ip_local_port_range", "40000 40119");
   apply(options + "-m TPROXY");
   for (int i = 0; i < 4; ++i) {
     const Output output = verify(options + "-m TPROXY");
     EXPECT_EQ(output.exit_code, 0) << output.out << output.err;
     EXPECT_THAT(named(output, "ok"), UnorderedElementsAreArray(in_both(tried_transparent))) << output.out;
+  }
+  expect_no_connection();
+}
+
+// Where no port is left, an attempt from one that was used would be taken for the earlier one.
+TEST_P(ProbeBesideAProxy, SaysThatNoPortIsLeft) {
+  set_sysctl(pod_->ns(), "ipv4/ip_local_port_range", "40000 40019");
+  apply(options + "-m TPROXY");
+  for (int i = 0; i < 3; ++i) {
+    const Output output = verify(options + "-m TPROXY");
+    EXPECT_EQ(output.exit_code, 0) << output.out << output.err;
+    EXPECT_THAT(named(output, "failed"), Names{}) << output.out;
+    EXPECT_EQ(output.out.find("no port to try it from is left of net.ipv4.ip_local_port_range") != std::string::npos,
+              i > 0)
+        << output.out;
   }
   expect_no_connection();
 }
