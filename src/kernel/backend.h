@@ -2,7 +2,6 @@
 // Between the model and the kernel, both ways. Nothing above this interface includes a kernel header.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -10,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kernel/patience.h"
 #include "model/live.h"
 #include "model/pod.h"
 #include "model/routing.h"
@@ -58,11 +58,11 @@ struct OpenedLockFile {
 };
 [[nodiscard]] std::shared_ptr<const OpenedLockFile> open_lock_file(const std::string& named = "");
 
-// The tables of legacy iptables, by libiptc. With a file, takes the xtables lock for as long as it lives; waits up to
-// `wait`, then throws busy, naming the holder if the kernel tells. Without one it is only to read.
+// The tables of legacy iptables, by libiptc. With a file, takes the xtables lock for as long as it lives; waits as
+// long as the patience lasts, then throws busy, naming the holder if the kernel tells. Without one it is only to read.
 struct LegacyOptions {
   std::shared_ptr<const OpenedLockFile> lock{};
-  std::chrono::milliseconds wait = std::chrono::seconds(30);
+  Patience patience{std::chrono::seconds(30)};
 };
 inline constexpr const char* namespace_lock = "/proc/thread-self/ns/net";
 [[nodiscard]] std::unique_ptr<Backend> open_iptables_legacy(const LegacyOptions& options);

@@ -70,9 +70,9 @@ std::vector<LiveChain> unknown_chains(const Error& why) {
 
 class LinuxKernel final : public Kernel {
  public:
-  explicit LinuxKernel(const KernelOptions& options) : options_(options) {
+  explicit LinuxKernel(const KernelOptions& options) : options_(options), patience_(options.wait) {
     if (options.write) {
-      lock_.emplace(options.wait);
+      lock_.emplace(patience_);
       if (options.xtables_lock && writes_legacy()) lock_file_ = open_lock_file();
       routes_ = open_routes();
     } else {
@@ -144,6 +144,8 @@ class LinuxKernel final : public Kernel {
   Routing add(const Routing& wanted) override { return routes_->add(wanted); }
   void remove(const Routing& unwanted) override { routes_->remove(unwanted); }
 
+  [[nodiscard]] const Patience& patience() const override { return patience_; }
+
   [[nodiscard]] std::vector<std::string> warnings() const override {
     std::vector<std::string> all;
     if (lock_ && !lock_->warning().empty()) all.push_back(lock_->warning());
@@ -164,7 +166,7 @@ class LinuxKernel final : public Kernel {
       throw Error(ExitCode::busy, "legacy iptables has come into use meanwhile", "run it again");
     }
     legacy_.reset();
-    legacy_ = open_iptables_legacy({.lock = lock ? lock_file_ : nullptr, .wait = options_.wait});
+    legacy_ = open_iptables_legacy({.lock = lock ? lock_file_ : nullptr, .patience = patience_});
     legacy_locked_ = lock;
   }
 
@@ -240,6 +242,7 @@ class LinuxKernel final : public Kernel {
   }
 
   KernelOptions options_;
+  Patience patience_;
   std::optional<NamespaceLock> lock_;                // released last
   std::shared_ptr<const OpenedLockFile> lock_file_;  // nullptr: none is taken
   std::unique_ptr<Routes> routes_;

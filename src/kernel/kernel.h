@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernel/backend.h"
+#include "kernel/patience.h"
 #include "kernel/survey.h"
 #include "model/live.h"
 
@@ -45,6 +46,9 @@ class Kernel {
   virtual Routing add(const Routing& wanted) = 0;  // as Routes::add
   virtual void remove(const Routing& unwanted) = 0;
 
+  // As long as it lasts, a change is begun anew when another program changes the rules in between.
+  [[nodiscard]] virtual const Patience& patience() const = 0;
+
   // What the user should know and is no error, a sentence each.
   [[nodiscard]] virtual std::vector<std::string> warnings() const = 0;
 };
@@ -53,7 +57,7 @@ struct KernelOptions {
   bool write = false;
   // To write, a lock is taken that all processes of Sidetrack take, whatever backend they use: flock(2) on the network
   // namespace itself. It needs no file system, and every container and the node see the same one. Waits up to `wait`,
-  // then throws busy, naming the holder if the kernel tells.
+  // for this one and all that comes later together, then throws busy, naming the holder if the kernel tells.
   std::chrono::milliseconds wait = std::chrono::seconds(30);
   // Whether the lock of legacy iptables is taken, too, where its tables are written: not in another pod's namespace.
   bool xtables_lock = true;

@@ -27,7 +27,6 @@ namespace sidetrack {
 namespace {
 
 using std::chrono::milliseconds;
-using std::chrono::steady_clock;
 
 using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
 File open_text(const std::string& path) { return {std::fopen(path.c_str(), "re"), std::fclose}; }
@@ -73,14 +72,13 @@ std::string lock_holder(int fd) {
   return "";
 }
 
-void lock_file(int fd, const std::string& name, milliseconds wait) {
+void lock_file(int fd, const std::string& name, const Patience& patience) {
   // As iptables does, ask again and again: flock(2) has no time-out, and a signal is not a library's to take.
-  const auto deadline = steady_clock::now() + wait;
   while (flock(fd, LOCK_EX | LOCK_NB) != 0) {
     const int error = errno;
     if (error == EINTR) continue;
     if (error != EWOULDBLOCK) throw system_error(error, "cannot lock " + name);
-    const auto left = std::chrono::duration_cast<milliseconds>(deadline - steady_clock::now());
+    const auto left = std::chrono::duration_cast<milliseconds>(patience.until() - Patience::Clock::now());
     if (left.count() > 0) {
       std::this_thread::sleep_for(std::min(left, milliseconds(10)));
       continue;
@@ -88,15 +86,15 @@ void lock_file(int fd, const std::string& name, milliseconds wait) {
     const std::string who = lock_holder(fd);
     throw Error(ExitCode::busy,
                 fmt::format("{} is still {} after {:.1f} s", name, who.empty() ? "held by another process" : who,
-                            static_cast<double>(wait.count()) / 1000),
+                            static_cast<double>(patience.wait().count()) / 1000),
                 "wait for it to end, or wait longer with --wait");
   }
 }
 
-NamespaceLock::NamespaceLock(milliseconds wait) : file_(open_namespace()) {
+NamespaceLock::NamespaceLock(const Patience& patience) : file_(open_namespace()) {
   if (file_.valid() && flock(file_.get(), LOCK_EX | LOCK_NB) == 0) return;
   if (file_.valid() && errno == EWOULDBLOCK) {
-    lock_file(file_.get(), "the lock of the network namespace", wait);
+    lock_file(file_.get(), "the lock of the network namespace", patience);
   } else {  // kernels that only resemble Linux may have no such file, or no locks on it
     warning_ =
         fmt::format("continuing without the lock of the network namespace: {}: {}", namespace_lock, errno_words(errno));

@@ -2,16 +2,16 @@
 // flock(2) with a timeout.
 #pragma once
 
-#include <chrono>
 #include <string>
 
+#include "kernel/patience.h"
 #include "system/descriptor.h"
 
 namespace sidetrack {
 
-// Takes the lock of the open file `fd`; `name` is what errors call it by. Waits up to `wait`, then throws busy, naming
-// the holder if the kernel tells.
-void lock_file(int fd, const std::string& name, std::chrono::milliseconds wait);
+// Takes the lock of the open file `fd`; `name` is what errors call it by. Waits as long as
+// the patience lasts, then throws busy, naming the holder if the kernel tells.
+void lock_file(int fd, const std::string& name, const Patience& patience);
 
 // "held by iptables (pid 4711)". Empty if no process holds it, or the holder is in another pid namespace, or the file
 // system numbers its files otherwise there.
@@ -21,7 +21,7 @@ void lock_file(int fd, const std::string& name, std::chrono::milliseconds wait);
 // object.
 class NamespaceLock {
  public:
-  explicit NamespaceLock(std::chrono::milliseconds wait);
+  explicit NamespaceLock(const Patience& patience);
   [[nodiscard]] const std::string& warning() const { return warning_; }  // empty if the lock is held
 
  private:

@@ -3,8 +3,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <chrono>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -20,6 +22,7 @@ namespace sidetrack {
 namespace {
 
 constexpr int attempts = 10;  // each lost only if another program committed in the milliseconds between read and commit
+constexpr std::chrono::milliseconds pause{10};  // before each one more, as long as Kernel::patience lasts
 
 const Ruleset no_rules;
 
@@ -316,8 +319,9 @@ Decision decided(const Request& request, const Survey& survey) {
 
 // Calls `act` with a survey and the decision about it; again if another program changes the rules in between. What was
 // said of an attempt that was begun anew, for instance what it committed, is part of the error if the next one fails.
+// With a program that takes away what was committed nobody wins by patience.
 template <typename Act>
-void until_undisturbed(const Request& request, Kernel& kernel, Act act) {
+void until_undisturbed(const Request& request, Kernel& kernel, const ApplyResult& result, Act act) {
   std::vector<std::string> before;
   for (int attempt = 1;; ++attempt) {
     try {
@@ -326,7 +330,11 @@ void until_undisturbed(const Request& request, Kernel& kernel, Act act) {
       try {
         return act(survey, decision);
       } catch (const Error& error) {
-        if (error.code() != ExitCode::busy || attempt == attempts) throw;
+        if (error.code() != ExitCode::busy) throw;
+        if (attempt >= attempts) {
+          if (result.applied == Applied::changed || kernel.patience().over()) throw;
+          std::this_thread::sleep_for(pause);
+        }
         const std::string what = error.what();
         if (std::ranges::find(before, what) == before.end()) before.push_back(what);
       }
@@ -341,7 +349,7 @@ void until_undisturbed(const Request& request, Kernel& kernel, Act act) {
 
 ApplyResult converge(const Request& request, Kernel& kernel) {
   ApplyResult result;
-  until_undisturbed(request, kernel, [&](const Survey& survey, const Decision& decision) {
+  until_undisturbed(request, kernel, result, [&](const Survey& survey, const Decision& decision) {
     Executor(request, survey, kernel, result).execute(decision);
     result.because = decision.because;
   });
@@ -351,7 +359,7 @@ ApplyResult converge(const Request& request, Kernel& kernel) {
 
 ApplyResult check(const Request& request, Kernel& kernel) {
   ApplyResult result;
-  until_undisturbed(request, kernel, [&](const Survey& survey, const Decision& decision) {
+  until_undisturbed(request, kernel, result, [&](const Survey& survey, const Decision& decision) {
     ApplyResult checked;
     std::vector<std::string> unchecked = Executor(request, survey, kernel, checked).check(decision);
     for (const std::string& command : ip_commands(decision.add)) {

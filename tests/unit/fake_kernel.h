@@ -66,6 +66,8 @@ class FakeKernel : public Kernel {
     if (unwanted != Routing{}) before_remove();
     routes.remove(unwanted);
   }
+  Patience lasts{std::chrono::milliseconds(0)};
+  [[nodiscard]] const Patience& patience() const override { return lasts; }
   [[nodiscard]] std::vector<std::string> warnings() const override { return {}; }
 };
 

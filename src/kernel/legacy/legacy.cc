@@ -132,7 +132,7 @@ std::string roll_back(std::span<const PlannedTable> committed, const Live& seen)
 class LegacyBackend : public Backend {
  public:
   explicit LegacyBackend(const LegacyOptions& options) {
-    if (options.lock) lock_.emplace(options.lock, options.wait);
+    if (options.lock) lock_.emplace(options.lock, options.patience);
   }
 
   [[nodiscard]] BackendKind kind() const override { return BackendKind::iptables_legacy; }

@@ -114,6 +114,21 @@ TEST_P(Lock, HeldBySomebodyElse) {
   std::remove(path.c_str());
 }
 
+// Each new attempt takes the lock anew, while there are no tables yet: all of them together wait so long.
+TEST_P(Lock, IsWaitedForOnce) {
+  const std::string path = "/tmp/sidetrack-test-lock-" + std::to_string(getpid());
+  const FileDescriptor held(open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600));
+  ASSERT_EQ(flock(held.get(), LOCK_EX), 0);
+  const auto start = std::chrono::steady_clock::now();
+  const Output output = ns.program(apply({"-b", "80", "--wait", "2s"}), {}, {"XTABLES_LOCKFILE=" + path});
+  const auto took = std::chrono::steady_clock::now() - start;
+  EXPECT_EQ(output.exit_code, 5);
+  EXPECT_THAT(output.err, HasSubstr("after 2.0 s"));
+  EXPECT_GE(took, std::chrono::seconds(2));
+  EXPECT_LT(took, std::chrono::seconds(10));
+  std::remove(path.c_str());
+}
+
 // From the node, the node's lock is irrelevant: the namespace itself is locked.
 TEST_P(Lock, OfAnotherNamespaceIsTheNamespaceItself) {
   const std::string path = "/tmp/sidetrack-test-node-lock-" + std::to_string(getpid());

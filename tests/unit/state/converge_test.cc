@@ -217,6 +217,27 @@ TEST_F(ConvergeTest, GivesUpAsBusyWhenTheChangesDoNotEnd) {
   EXPECT_EQ(kernel.routes.routing, Routing{});
 }
 
+TEST_F(ConvergeTest, BeginsAnewAsLongAsItIsToWait) {
+  kernel.lasts = Patience(std::chrono::minutes(10));
+  int disturbances = 12;
+  kernel.backends[iptables_nft].before_replace = [&] {
+    if (disturbances-- > 0) ++kernel.backends[iptables_nft].live.generation;
+  };
+  apply();
+  EXPECT_EQ(kernel.surveys, 13);
+  EXPECT_TRUE(holds(iptables_nft, wanted));
+}
+
+TEST_F(ConvergeTest, DoesNotFightWithAProgramThatTakesAwayWhatWasCommitted) {
+  kernel.lasts = Patience(std::chrono::minutes(10));
+  kernel.backends[iptables_nft].after_replace = [](Live& live) {
+    live.chains.front().rules.clear();
+    live.generation += 2;
+  };
+  failure(ExitCode::busy);
+  EXPECT_EQ(kernel.surveys, 10);
+}
+
 TEST_F(ConvergeTest, KeepsTheRoutesOfRulesThatWereCommitted) {
   kernel.backends[iptables_nft].after_replace = [](Live& live) {
     live.chains.front().rules.clear();  // another program, right after the commit
