@@ -6,6 +6,8 @@
 namespace sidetrack::space {
 namespace {
 
+constexpr std::size_t few_intervals = 32;  // so many are made anew sooner than they are kept in mind
+
 Intervals intervals_of(std::span<const AddressRange> ranges) {
   Intervals all;
   for (const AddressRange& range : ranges) all.push_back({value_of(range.first), value_of(range.last)});
@@ -41,6 +43,7 @@ Cell::Cell(const Universe& universe, Sets& sets, Diagrams& diagrams, Known& know
 }
 
 bool Cell::milestone(const Milestone& milestone) {
+  exclude_all();
   const States::Number state = states_.of(milestone.state);
   ++leg_;
   if (leg_ == legs_.size()) {
@@ -56,15 +59,35 @@ bool Cell::milestone(const Milestone& milestone) {
   return diagrams_.at(states_.further(state), point_) == uncovered;
 }
 
-Sets::Id Cell::narrowed(const Narrowing& narrowing) {
-  const Sets::Id now = box()[index(narrowing.field)];
-  const bool is_one = sets_.contains(narrowing.values, point_[index(narrowing.field)]);
-  return is_one ? sets_.both(now, narrowing.values) : sets_.without(now, narrowing.values);
+void Cell::narrow(const Narrowing& narrowing) {
+  const std::size_t field = index(narrowing.field);
+  Sets::Id& now = box()[field];
+  if (is_one(narrowing)) {
+    now = sets_.both(now, narrowing.values);
+  } else if (sets_.intervals(now).size() < few_intervals) {
+    now = sets_.without(now, narrowing.values);
+  } else {
+    excluded_[field].push_back(narrowing.values);
+    if (excluded_[field].size() >= sets_.intervals(now).size()) exclude(field);
+  }
+}
+
+void Cell::exclude(std::size_t field) {
+  if (excluded_[field].empty()) return;
+  box()[field] = sets_.without(box()[field], excluded_[field]);
+  excluded_[field].clear();
+}
+
+void Cell::exclude_all() {
+  for (std::size_t field = 0; field < field_count; ++field) exclude(field);
 }
 
 double Cell::left_by(const Narrowings& narrowings) {
   double left = 1;
-  for (const Narrowing& each : narrowings) left *= sets_.share(narrowed(each), box()[index(each.field)]);
+  for (const Narrowing& each : narrowings) {
+    const double share = sets_.share(each.values, box()[index(each.field)]);
+    left *= is_one(each) ? share : 1 - share;
+  }
   return left;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #pragma once
 
+#include <array>
 #include <unordered_map>
 #include <vector>
 
@@ -34,7 +35,10 @@ class Cell : public Observer {
   Cell(const Universe& universe, Sets& sets, Diagrams& diagrams, Known& known, States& states, const Point& point,
        const Packet& packet);
 
-  [[nodiscard]] const std::vector<Leg>& legs() const { return legs_; }
+  [[nodiscard]] const std::vector<Leg>& legs() {
+    exclude_all();
+    return legs_;
+  }
 
   void interface(Sets::Id values) { narrow({Field::interface, values}); }  // whether it is one of these
 
@@ -47,7 +51,10 @@ class Cell : public Observer {
   void source() override;
   void mark() override;
   void mark(std::uint32_t now, std::uint32_t value, std::uint32_t mask) override;
-  void begins() override { leg_ = 0; }
+  void begins() override {
+    exclude_all();
+    leg_ = 0;
+  }
   bool milestone(const Milestone& milestone) override;
 
  private:
@@ -60,9 +67,13 @@ class Cell : public Observer {
   struct Asked;
 
   [[nodiscard]] Narrowings of(const Match& match, const PacketAtHook& packet);
-  [[nodiscard]] Sets::Id narrowed(const Narrowing& narrowing);
+  [[nodiscard]] bool is_one(const Narrowing& narrowing) const {
+    return sets_.contains(narrowing.values, point_[index(narrowing.field)]);
+  }
   [[nodiscard]] Box& box() { return legs_[leg_].box; }
-  void narrow(const Narrowing& narrowing) { box()[index(narrowing.field)] = narrowed(narrowing); }
+  void narrow(const Narrowing& narrowing);
+  void exclude(std::size_t field);
+  void exclude_all();
   [[nodiscard]] double left_by(const Narrowings& narrowings);
   void of_address(Narrowings& result, const Address& value, Sets::Id values);
   Sets::Id set_of(const Match& match);
@@ -79,6 +90,9 @@ class Cell : public Observer {
   Box whole_{};  // of each leg, before anything is asked
   std::vector<Leg> legs_;
   std::size_t leg_ = 0;
+  // By field, what is still to be taken from the box of this leg: a set of thousands of intervals is not made anew for
+  // each that goes.
+  std::array<std::vector<Sets::Id>, field_count> excluded_;
 };
 
 }  // namespace sidetrack::space

@@ -7,6 +7,7 @@ namespace sidetrack::space {
 namespace {
 
 constexpr std::size_t block_size = 4096;  // edges
+constexpr std::size_t few_pairs = 256;    // of edges: the results of asking each pair are looked up
 
 std::size_t hash_of(std::size_t level, std::span<const Diagrams::Edge> edges) {
   std::uint64_t made = level;
@@ -15,6 +16,12 @@ std::size_t hash_of(std::size_t level, std::span<const Diagrams::Edge> edges) {
     made ^= made >> 29;
   }
   return made;
+}
+
+std::vector<Sets::Id> values_of(std::span<const Diagrams::Edge> edges) {
+  std::vector<Sets::Id> all;
+  for (const Diagrams::Edge& edge : edges) all.push_back(edge.values);
+  return all;
 }
 
 }  // namespace
@@ -40,6 +47,7 @@ std::span<const Diagrams::Edge> Diagrams::kept(std::span<const Edge> edges) {
   if (free_in_block_ < edges.size()) {
     free_in_block_ = std::max(block_size, edges.size());
     blocks_.push_back(std::make_unique<Edge[]>(free_in_block_));
+    bytes_ += free_in_block_ * sizeof(Edge);
     end_of_block_ = blocks_.back().get();
   }
   Edge* const first = end_of_block_;
@@ -62,13 +70,13 @@ Diagrams::Node Diagrams::node_of(std::size_t level, std::size_t base) {
   const auto first = scratch_.begin() + static_cast<std::ptrdiff_t>(base);
   std::sort(first, scratch_.end(), [](const Edge& a, const Edge& b) { return a.to < b.to; });
   auto last = first;
-  for (auto edge = first; edge != scratch_.end(); ++edge) {
-    if (edge->values == Sets::empty) continue;
-    if (last != first && std::prev(last)->to == edge->to) {
-      std::prev(last)->values = sets_.either(std::prev(last)->values, edge->values);
-    } else {
-      *last++ = *edge;
+  for (auto edge = first; edge != scratch_.end();) {
+    const Node to = edge->to;
+    joined_.clear();
+    for (; edge != scratch_.end() && edge->to == to; ++edge) {
+      if (edge->values != Sets::empty) joined_.push_back(edge->values);
     }
+    if (!joined_.empty()) *last++ = {sets_.either(joined_), to};
   }
   const std::span<const Edge> edges(first, last);
   const std::size_t hash = hash_of(level, edges);
@@ -112,9 +120,20 @@ Diagrams::Node Diagrams::with(Node node, Node other, std::size_t level, const Ov
   const std::uint64_t key = std::uint64_t{node} << 32 | other;
   if (const auto* known = done_.find(key)) return *known;
   const std::size_t base = scratch_.size();
-  bool same = true;
-  const std::span<const Edge> more = edges(other);
-  for (const Edge& edge : edges(node)) {
+  const std::span<const Edge> before = edges(node), more = edges(other);
+  const bool changes = before.size() * more.size() <= few_pairs ? with_few(before, more, level, overlay)
+                                                                : with_many(before, more, level, overlay);
+  if (!changes) scratch_.resize(base);
+  const Node made = changes ? node_of(level, base) : node;
+  done_.add(key, made);
+  return made;
+}
+
+// Puts the edges into scratch_. Returns whether any differs from before.
+bool Diagrams::with_few(std::span<const Edge> before, std::span<const Edge> more, std::size_t level,
+                        const Overlay& overlay) {
+  bool changes = false;
+  for (const Edge& edge : before) {
     Sets::Id rest = edge.values;
     const Sets::Id inside = sets_.both(edge.values, overlay.box[level]);
     if (inside != Sets::empty) {
@@ -123,17 +142,39 @@ Diagrams::Node Diagrams::with(Node node, Node other, std::size_t level, const Ov
         if (part == Sets::empty) continue;
         const Node to = with(edge.to, one.to, level + 1, overlay);
         if (to == edge.to) continue;
-        same = false;
+        changes = true;
         scratch_.push_back({part, to});
         rest = sets_.without(rest, part);
       }
     }
     scratch_.push_back({rest, edge.to});
   }
-  if (same) scratch_.resize(base);
-  const Node made = same ? node : node_of(level, base);
-  done_.add(key, made);
-  return made;
+  return changes;
+}
+
+// The same without asking each pair.
+bool Diagrams::with_many(std::span<const Edge> before, std::span<const Edge> more, std::size_t level,
+                         const Overlay& overlay) {
+  std::vector<Sets::Id> inside = values_of(before), taken;
+  for (Sets::Id& each : inside) each = sets_.both(each, overlay.box[level]);
+  bool changes = false;
+  std::size_t at = 0;
+  const auto leave_up_to = [&](std::size_t end) {
+    for (; at < end; ++at) {
+      scratch_.push_back({sets_.without(before[at].values, taken), before[at].to});
+      taken.clear();
+    }
+  };
+  for (const auto& [left, right, values] : sets_.in_common(inside, values_of(more))) {
+    leave_up_to(left);
+    const Node to = with(before[left].to, more[right].to, level + 1, overlay);
+    if (to == before[left].to) continue;
+    changes = true;
+    scratch_.push_back({values, to});
+    taken.push_back(values);
+  }
+  leave_up_to(before.size());
+  return changes;
 }
 
 std::optional<Box> Diagrams::first_uncovered(Node root, const Box& within) {
@@ -178,12 +219,20 @@ Diagrams::Node Diagrams::combined(Node a, Node b, const std::function<Leaf(Leaf,
     const std::uint64_t key = std::uint64_t{one} << 32 | other;
     if (const auto* known = done_.find(key)) return *known;
     const std::size_t base = scratch_.size();
-    for (const Edge& left : edges(one)) {
-      for (const Edge& right : edges(other)) {
-        const Sets::Id values = sets_.both(left.values, right.values);
-        if (values == Sets::empty) continue;
-        const Node to = self(self, left.to, right.to, level + 1);
+    const std::span<const Edge> lefts = edges(one), rights = edges(other);
+    if (lefts.size() * rights.size() > few_pairs) {
+      for (const auto& [left, right, values] : sets_.in_common(values_of(lefts), values_of(rights))) {
+        const Node to = self(self, lefts[left].to, rights[right].to, level + 1);
         scratch_.push_back({values, to});
+      }
+    } else {
+      for (const Edge& left : lefts) {
+        for (const Edge& right : rights) {
+          const Sets::Id values = sets_.both(left.values, right.values);
+          if (values == Sets::empty) continue;
+          const Node to = self(self, left.to, right.to, level + 1);
+          scratch_.push_back({values, to});
+        }
       }
     }
     const Node made = node_of(level, base);

@@ -54,6 +54,7 @@ class Diagrams {
 
   [[nodiscard]] std::span<const Edge> edges(Node node) const { return nodes_[node].edges; }
   [[nodiscard]] std::size_t size() const { return nodes_.size(); }
+  [[nodiscard]] std::size_t bytes() const { return bytes_ + nodes_.size() * (sizeof(Inner) + 2 * sizeof(Node)); }
   // How often with() met another leaf than it was given: cells that overlap have to agree.
   [[nodiscard]] std::size_t conflicts() const { return conflicts_; }
 
@@ -70,6 +71,8 @@ class Diagrams {
   std::span<const Edge> kept(std::span<const Edge> edges);
   void grow_table();
   Node with(Node node, Node other, std::size_t level, const Overlay& overlay);
+  bool with_few(std::span<const Edge> before, std::span<const Edge> more, std::size_t level, const Overlay& overlay);
+  bool with_many(std::span<const Edge> before, std::span<const Edge> more, std::size_t level, const Overlay& overlay);
   bool find(Node node, std::size_t level, const Box& within, Box& box);
   bool is_within(Node node, std::size_t level, const Box& box, const std::function<bool(Leaf)>& passes);
   void each(Node node, std::size_t level, Box& box, const std::function<void(const Box&, Leaf)>& one) const;
@@ -81,10 +84,12 @@ class Diagrams {
   std::vector<std::unique_ptr<Edge[]>> blocks_;  // where edges are kept
   Edge* end_of_block_ = nullptr;
   std::size_t free_in_block_ = 0;
+  std::size_t bytes_ = 0;      // of the blocks
   std::vector<Edge> scratch_;  // of nodes that are being made
-  Memo done_;                  // of one call
-  Memo values_;                // of one call of allowed()
-  Memo whole_;                 // by leaf
+  std::vector<Sets::Id> joined_;
+  Memo done_;    // of one call
+  Memo values_;  // of one call of allowed()
+  Memo whole_;   // by leaf
   Node nothing_ = 0;
   std::size_t conflicts_ = 0;
 };

@@ -7,23 +7,30 @@ namespace sidetrack::space {
 namespace {
 
 constexpr Value highest = ~Value{0};
+constexpr std::size_t most_known = 1U << 20;  // results that are looked up
+constexpr std::size_t bytes_of_a_set = 128;   // in the two lists and the table, and what malloc keeps
 
 // The first that does not end before the value.
 Intervals::const_iterator first_from(const Intervals& set, Value value) {
   return std::ranges::lower_bound(set, value, {}, &Interval::last);
 }
 
-Intervals common(const Intervals& a, const Intervals& b) {
-  Intervals result;
-  if (a.empty() || b.empty()) return result;
+template <typename One>
+void for_each_common(const Intervals& a, const Intervals& b, const One& one) {
+  if (a.empty() || b.empty()) return;
   auto left = first_from(a, b.front().first);
   auto right = first_from(b, a.front().first);
   while (left != a.end() && right != b.end()) {
     const Value first = std::max(left->first, right->first);
     const Value last = std::min(left->last, right->last);
-    if (first <= last) result.push_back({first, last});
+    if (first <= last) one(Interval{first, last});
     ++(left->last < right->last ? left : right);
   }
+}
+
+Intervals common(const Intervals& a, const Intervals& b) {
+  Intervals result;
+  for_each_common(a, b, [&](const Interval& each) { result.push_back(each); });
   return result;
 }
 
@@ -44,11 +51,7 @@ Intervals difference(const Intervals& a, const Intervals& b) {
   return result;
 }
 
-double size(const Intervals& set) {
-  double sum = 0;
-  for (const Interval& each : set) sum += static_cast<double>(each.last - each.first) + 1;
-  return sum;
-}
+double size(const Interval& interval) { return static_cast<double>(interval.last - interval.first) + 1; }
 
 }  // namespace
 
@@ -87,6 +90,10 @@ Sets::Id Sets::of(Intervals set) {
   const auto found = std::find_if(first, last, [&](const auto& one) { return one.second.first == set; });
   if (found != last) return found->second.second;
   const auto id = static_cast<Id>(sets_.size());
+  double values = 0;
+  for (const Interval& each : set) values += size(each);
+  sizes_.push_back(values);
+  bytes_ += set.size() * sizeof(Interval) + bytes_of_a_set;
   const auto added = ids_.emplace(key, std::pair(std::move(set), id));
   sets_.push_back(&added->second.first);
   return id;
@@ -111,6 +118,7 @@ Sets::Id Sets::worked_out(Operation operation, Id a, Id b) {
       break;
   }
   const Id result = of(std::move(made));
+  if (known.size() >= most_known) known.clear();
   known.add(key, result);
   return result;
 }
@@ -136,9 +144,66 @@ bool Sets::contains(Id set, Value value) const {
   return next != all.begin() && std::prev(next)->last >= value;
 }
 
+Intervals Sets::together(std::span<const Id> all) const {
+  Intervals any;
+  for (const Id each : all) any.insert(any.end(), sets_[each]->begin(), sets_[each]->end());
+  return normal(std::move(any));
+}
+
+Sets::Id Sets::without(Id a, std::span<const Id> all) {
+  if (all.empty()) return a;
+  if (all.size() == 1) return without(a, all.front());
+  return of(difference(*sets_[a], together(all)));
+}
+
+Sets::Id Sets::either(std::span<const Id> all) {
+  if (all.size() == 1) return all.front();
+  if (all.size() == 2) return either(all[0], all[1]);
+  return of(together(all));
+}
+
+std::vector<Sets::Common> Sets::in_common(std::span<const Id> left, std::span<const Id> right) {
+  struct Piece {
+    Interval interval;
+    std::uint32_t set;
+  };
+  const auto pieces = [&](std::span<const Id> list) {
+    std::vector<Piece> all;
+    for (std::uint32_t i = 0; i < list.size(); ++i) {
+      for (const Interval& each : *sets_[list[i]]) all.push_back({each, i});
+    }
+    std::ranges::sort(all, {}, [](const Piece& piece) { return piece.interval.first; });
+    return all;
+  };
+  struct Part {
+    std::uint64_t pair;
+    Interval interval;
+  };
+  std::vector<Part> parts;
+  const std::vector<Piece> ones = pieces(left), others = pieces(right);
+  for (auto one = ones.begin(), other = others.begin(); one != ones.end() && other != others.end();) {
+    const Value first = std::max(one->interval.first, other->interval.first);
+    const Value last = std::min(one->interval.last, other->interval.last);
+    if (first <= last) parts.push_back({std::uint64_t{one->set} << 32 | other->set, {first, last}});
+    ++(one->interval.last < other->interval.last ? one : other);
+  }
+  std::ranges::stable_sort(parts, {}, &Part::pair);
+  std::vector<Common> result;
+  for (auto part = parts.begin(); part != parts.end();) {
+    Intervals values;
+    const std::uint64_t pair = part->pair;
+    for (; part != parts.end() && part->pair == pair; ++part) values.push_back(part->interval);
+    result.push_back(
+        {static_cast<std::uint32_t>(pair >> 32), static_cast<std::uint32_t>(pair), of(normal(std::move(values)))});
+  }
+  return result;
+}
+
 double Sets::share(Id part, Id whole) const {
-  const double of = size(*sets_[whole]);
-  return of == 0 ? 0 : size(*sets_[part]) / of;
+  if (sizes_[whole] == 0) return 0;
+  double values = 0;
+  for_each_common(*sets_[part], *sets_[whole], [&](const Interval& each) { values += size(each); });
+  return values / sizes_[whole];
 }
 
 }  // namespace sidetrack::space

@@ -41,14 +41,34 @@ class Sets {
 
   [[nodiscard]] bool contains(Id set, Value value) const;
   [[nodiscard]] bool is_within(Id part, Id whole) { return both(part, whole) == part; }
-  [[nodiscard]] double share(Id part, Id whole) const;  // of the values of `whole`, how many `part` has
+
+  // The same with many at once, which makes no set for each.
+  Id without(Id a, std::span<const Id> all);
+  Id either(std::span<const Id> all);
+
+  struct Common {
+    std::uint32_t left;  // which of the first list
+    std::uint32_t right;
+    Id values;  // what these two have in common: not empty
+  };
+  // The sets of one list, which have nothing in common with each other, with those of another such list; in the order
+  // of the first, then of the second.
+  [[nodiscard]] std::vector<Common> in_common(std::span<const Id> left, std::span<const Id> right);
+
+  // Of the values of `whole`, how many are in `part`, too.
+  [[nodiscard]] double share(Id part, Id whole) const;
+
+  [[nodiscard]] std::size_t bytes() const { return bytes_; }  // what the sets take
 
  private:
   enum class Operation : std::uint8_t { both, without, either };
   Id worked_out(Operation operation, Id a, Id b);
+  [[nodiscard]] Intervals together(std::span<const Id> all) const;
   static std::size_t hash(const Intervals& set);
 
   std::vector<const Intervals*> sets_;
+  std::vector<double> sizes_;  // of the sets: how many values they have
+  std::size_t bytes_ = 0;
   std::unordered_multimap<std::size_t, std::pair<Intervals, Id>> ids_;  // by hash
   Memo results_[3];                                                     // by operation, then by both operands
 };

@@ -28,6 +28,8 @@ class Memo {
     ++used_;
   }
 
+  [[nodiscard]] std::size_t size() const { return used_; }
+
   void clear() {
     ++generation_;
     used_ = 0;

@@ -9,11 +9,14 @@
 #include "evaluate/explain.h"
 #include "evaluate/hook_calls.h"
 #include "evaluate/route.h"
+#include "model/error.h"
 #include "model/iptables.h"
 #include "space/join.h"
 
 namespace sidetrack::space {
 namespace {
+
+constexpr std::size_t most_bytes = 512U << 20;
 
 bool same_rule(const Step* a, const Step* b) {
   if (a == nullptr || b == nullptr) return a == b;
@@ -236,10 +239,21 @@ Regions::Node Regions::outside_ordinary(const PodView& pod, Scope scope) {
   return outside(boxes);
 }
 
+void Regions::require_room() const {
+  if (sets_.bytes() + diagrams_.bytes() <= most_bytes) return;
+  throw Error(
+      ExitCode::failed,
+      fmt::format("the rules part traffic into more regions than fit in {} MiB: cannot know what becomes of all "
+                  "packets",
+                  most_bytes >> 20),
+      "ask for one packet: sidetrack explain");
+}
+
 // Packets that come to the state are followed until what becomes of all in the box is known. The box holds only packets
 // that come there.
 void Regions::complete(Pod& pod, States::Number state, const Box& within) {
   while (const auto open = diagrams_.first_uncovered(pod.states.further(state), within)) {
+    require_room();
     const Point point = example(*open);
     const Followed followed = follow(point, pod);
     const auto leg = std::ranges::find(followed.legs, state, &Leg::from);

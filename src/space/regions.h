@@ -86,6 +86,7 @@ class Regions {
   struct Pod;       // what is worked out once for a side
   struct Followed;  // a packet
   Followed follow(const Point& point, Pod& pod);
+  void require_room() const;
   void complete(Pod& pod, States::Number state, const Box& within);
   void learn(Pod& pod, const Followed& followed, std::size_t leg, const Box& within);
   Leaf leaf_of(const Leg& leg, const std::vector<Possibility>& all);

@@ -590,6 +590,41 @@ TEST(Regions, OfRulesThatOnlyCountNothingIsAsked) {
   EXPECT_EQ(followed(side), before);
 }
 
+// Rules of an address and a port each, which have nothing in common.
+Side with_rules_that_do_not_merge(std::uint32_t count) {
+  Side side = side_of("-i * -b * --ip-families ipv4", BackendKind::iptables_legacy);
+  std::vector<std::pair<std::vector<Match>, Target>> rules;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const auto port = static_cast<std::uint16_t>(1000 + i);
+    const std::string address = fmt::format("10.{}.{}.1", i / 250, i % 250);
+    rules.push_back({{AddressMatch{End::destination, {*AddressRange::parse(address)}, false},
+                      ProtocolMatch{Protocol::tcp, false}, PortMatch{End::destination, {{port, port}}, false}},
+                     i % 2 == 0 ? Verdict::drop : Verdict::accept});
+  }
+  side.live.front().chains.push_back(chain(Family::ipv4, Table::filter, "OUTPUT", false, rules));
+  return side;
+}
+
+TEST(Regions, OfRulesThatDoNotMergeAreAsManyAsTheRules) {
+  const Side side = with_rules_that_do_not_merge(60);
+  Regions regions({side});
+  static_cast<void>(regions.of(0, Scope::ordinary));
+  EXPECT_LT(regions.followed(), 1500U);
+  Random random(1);
+  check(side, random, 500);
+}
+
+TEST(Regions, ThatAreTooManyAreNotGuessed) {
+  Regions regions({with_rules_that_do_not_merge(10000)});
+  try {
+    static_cast<void>(regions.of(0, Scope::ordinary));
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::failed);
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("more regions than fit in 512 MiB"));
+  }
+}
+
 TEST(Join, ThousandsOfRangesAreOneRuleWithTheNumberOfTheFirst) {
   std::string options = "-i * -b * --ip-families ipv4 -x ";
   for (int i = 0; i < 1000; ++i) options += fmt::format("{}10.{}.{}.7", i == 0 ? "" : ",", i / 256, i % 256);
