@@ -288,6 +288,42 @@ TEST(Space, EveryPacketOfRandomOptionsEndsAsExplainSays) {
   }
 }
 
+// So many values that diagrams and boxes are worked out many at once.
+Side side_with_many_rules(Random& random) {
+  const Plan plan = planned("-i * -b * --ip-families ipv4");
+  Side side{assumed_pod(plan), {as_live(plan.ruleset, BackendKind::iptables_legacy), {}}};
+  side.live.back().backend = BackendKind::iptables_nft;
+  const auto number = [&](std::uint64_t first, std::uint64_t last) {
+    return static_cast<std::uint16_t>(first + random.below(last - first + 1));
+  };
+  std::vector<std::pair<std::vector<Match>, Target>> rules;
+  for (int i = 0; i < 24; ++i) {
+    std::vector<Match> matches;
+    const std::string range = fmt::format("10.{}.{}.{}/{}", number(0, 9), number(0, 9), number(0, 255),
+                                          random.one_in(4) ? number(12, 24) : number(28, 32));
+    matches.push_back(AddressMatch{End::destination, {*AddressRange::parse(range)}, random.one_in(20)});
+    const std::uint16_t port = number(1000, 1100);
+    if (!random.one_in(4)) {
+      matches.push_back(ProtocolMatch{random.one_in(3) ? Protocol::udp : Protocol::tcp, false});
+      matches.push_back(PortMatch{End::destination, {{port, number(port, port + 3)}}, random.one_in(20)});
+    }
+    rules.emplace_back(std::move(matches), random.one_in(2) ? Verdict::drop : Verdict::accept);
+  }
+  side.live.back().chains.push_back(chain(Family::ipv4, Table::filter, "OUTPUT", false, rules));
+  return side;
+}
+
+TEST(Space, EveryPacketOfManyRulesEndsAsExplainSays) {
+  const unsigned first = count_of("SIDETRACK_SPACE_FIRST", 0);
+  const unsigned sets = count_of("SIDETRACK_SPACE_SETS", 1);
+  for (unsigned seed = first; seed < first + sets; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed);
+    check(side_with_many_rules(random), random, 300);
+    if (::testing::Test::HasFailure()) return;
+  }
+}
+
 TEST(Space, EveryPacketOfTheScenariosEndsAsExplainSays) {
   Random random(1);
   for (const char* options :
