@@ -21,6 +21,8 @@ import time
 program, work = sys.argv[1:]
 failed = 0
 MIB = 1 << 20
+# Sanitizers keep what was freed.
+sanitized = os.environ.get("SIDETRACK_SANITIZED") == "1"
 
 
 def check(what, passed, more=""):
@@ -591,11 +593,11 @@ def main():
         start = time.monotonic()
         problems = load(injector, context, 10_000)
         check(f"10,000 reviews, 16 at a time ({10_000 / (time.monotonic() - start):.0f} a second by this client)", not problems, problems[:3])
-        check("with at most 32 MiB", injector.peak() <= 32 * MIB, injector.peak() // 1024)
+        check("with at most 32 MiB", sanitized or injector.peak() <= 32 * MIB, injector.peak() // 1024)
         hostile(injector, context)
         slow(injector, context)
         busy_connections(injector, context)
-        check("with at most 96 MiB for all that", injector.peak() <= 96 * MIB, injector.peak() // 1024)
+        check("with at most 96 MiB for all that", sanitized or injector.peak() <= 96 * MIB, injector.peak() // 1024)
         certificate_changes(injector, context)
         check("it is the same process all the time", injector.process.poll() is None)
         ends(injector, trust("second"))

@@ -17,6 +17,7 @@ namespace sidetrack::netns {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
 class Refusals : public KernelTest, public ::testing::WithParamInterface<const char*> {
@@ -108,7 +109,8 @@ TEST_P(Lock, HeldBySomebodyElse) {
   const FileDescriptor held(open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600));
   ASSERT_EQ(flock(held.get(), LOCK_EX), 0);
   EXPECT_THAT(refused(5, apply({"-b", "80", "--wait", "50ms"}), {"XTABLES_LOCKFILE=" + path}),
-              AllOf(HasSubstr(path), HasSubstr("process " + std::to_string(getpid()))));
+              AllOf(HasSubstr(path), AnyOf(HasSubstr("process " + std::to_string(getpid())),  // in the sandbox
+                                           HasSubstr("(pid " + std::to_string(getpid()) + ")"))));
   ASSERT_EQ(flock(held.get(), LOCK_UN), 0);
   EXPECT_EQ(ns.program(apply({"-b", "80", "--wait", "50ms"}), {}, {"XTABLES_LOCKFILE=" + path}).exit_code, 0);
   std::remove(path.c_str());
