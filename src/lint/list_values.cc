@@ -52,6 +52,8 @@ struct OfMatch {
 std::vector<ListValue> values_of(const Flag& flag, const Config& config) {
   const OptionValue value = flag.value_of.get(flag, config);
   if (const auto* ranges = std::get_if<std::vector<AddressRange>>(&value)) return each_value(*ranges);
+  if (const auto* ports = std::get_if<std::vector<PortRange>>(&value)) return each_value(*ports);
+  if (const auto* ids = std::get_if<std::vector<IdRange>>(&value)) return each_value(*ids);
   const auto* numbers = std::get_if<std::vector<std::uint32_t>>(&value);
   return numbers == nullptr ? std::vector<ListValue>() : each_value(*numbers);
 }

@@ -47,9 +47,10 @@ class Boxes {
     for (const auto number : list) all.push_back({number, number});
     return sets_.of(normal(std::move(all)));
   }
-  Sets::Id ids(const std::vector<IdRange>& list) {
+  template <typename Number>
+  Sets::Id numbers(const std::vector<Range<Number>>& list) {
     Intervals all;
-    for (const IdRange& range : list) all.push_back({range.first, range.last});
+    for (const Range<Number>& range : list) all.push_back({range.first, range.last});
     return sets_.of(normal(std::move(all)));
   }
   Sets::Id addresses(const std::vector<AddressRange>& list, Family family) {
@@ -63,6 +64,8 @@ class Boxes {
   Sets::Id listed(const Flag& flag, const Config& config, Family family) {
     const OptionValue list = flag.value_of.get(flag, config);
     if (const auto* ranges = std::get_if<std::vector<AddressRange>>(&list)) return addresses(*ranges, family);
+    if (const auto* ports = std::get_if<std::vector<PortRange>>(&list)) return numbers(*ports);
+    if (const auto* ids = std::get_if<std::vector<IdRange>>(&list)) return numbers(*ids);
     if (const auto* names = std::get_if<std::vector<std::string>>(&list)) return interfaces(*names);
     return numbers(std::get<std::vector<std::uint32_t>>(list));
   }
@@ -86,8 +89,8 @@ class Boxes {
       only(box, Field::source, sets_.of(reachable));
   }
   void of_proxy(Box& box, const Proxy& proxy) {
-    only(box, Field::uid, ids(proxy.uids));
-    only(box, Field::gid, ids(proxy.gids));
+    only(box, Field::uid, numbers(proxy.uids));
+    only(box, Field::gid, numbers(proxy.gids));
   }
 
  private:
@@ -150,9 +153,24 @@ void leave_out(Boxes& boxes, Box& box, const Config& config, Direction way, Fami
 
 // By apps: neither of the proxy's ids, and of the groups that are asked for.
 void of_app(Boxes& boxes, Box& box, const Asked& asked, const Proxy& proxy) {
-  boxes.but(box, Field::uid, boxes.ids(proxy.uids));
-  boxes.but(box, Field::gid, boxes.ids(proxy.gids));
+  boxes.but(box, Field::uid, boxes.numbers(proxy.uids));
+  boxes.but(box, Field::gid, boxes.numbers(proxy.gids));
   if (!asked.config.owner_groups.all) boxes.only(box, Field::gid, boxes.numbers(asked.config.owner_groups.list));
+}
+
+// Or of users and to ports that --exclude-uid-ports leaves out, however it ends.
+template <typename KeptBy>
+auto or_excluded(Boxes& boxes, const Asked& asked, KeptBy kept) {
+  std::vector<std::pair<Sets::Id, Sets::Id>> excluded;
+  for (const UidPorts& one : asked.config.exclude_uid_ports)
+    excluded.emplace_back(boxes.numbers(std::vector{one.uids}), boxes.numbers(one.ports));
+  return [sets = &asked.regions.sets(), excluded = std::move(excluded), kept = std::move(kept)](const Ending& ending,
+                                                                                                const Box& box) {
+    return kept(ending, box) || std::ranges::any_of(excluded, [&](const auto& one) {
+             return sets->is_within(box[index(Field::uid)], one.first) &&
+                    sets->is_within(box[index(Field::destination_port)], one.second);
+           });
+  };
 }
 
 std::string asked_by(const Config& config) {
@@ -201,7 +219,8 @@ void add_outbound(std::vector<Promise>& all, const Asked& asked, Family family) 
                     wanted->remedy,
                     of,
                     {}};
-    promise.kept = Kept(asked.regions).taken_by(proxy.outbound_ports, config.exclude_interfaces);
+    promise.kept =
+        or_excluded(boxes, asked, Kept(asked.regions).taken_by(proxy.outbound_ports, config.exclude_interfaces));
     all.push_back(std::move(promise));
   };
   if (!config.outbound_ranges.empty()) {
@@ -238,6 +257,25 @@ void add_inbound(std::vector<Promise>& all, const Asked& asked, Family family) {
   all.push_back(std::move(promise));
 }
 
+void add_inbound_udp(std::vector<Promise>& all, const Asked& asked, Family family) {
+  const Config& config = asked.config;
+  const auto wanted = wanted_in(asked, family);
+  if (config.mode != Mode::tproxy || config.capture_udp.empty() || !wanted) return;
+  Boxes boxes(asked.regions, asked.pod);
+  Box box = boxes.usual(Direction::in, family, udp);
+  boxes.only(box, Field::destination_port, boxes.numbers(config.capture_udp));
+  boxes.but(box, Field::interface, boxes.interfaces(config.exclude_interfaces));
+  boxes.only_answerable(box, family);
+  Promise promise{wanted->code,
+                  fmt::format("inbound udp, {}", title(family)),
+                  "asked to be captured by --capture-udp",
+                  wanted->remedy,
+                  box,
+                  {}};
+  promise.kept = Kept(asked.regions).taken_by({config.inbound_port}, {});
+  all.push_back(std::move(promise));
+}
+
 void add_dns(std::vector<Promise>& all, const Asked& asked, Family family) {
   const Config& config = asked.config;
   const bool to_any = config.capture_all_dns;
@@ -258,7 +296,7 @@ void add_dns(std::vector<Promise>& all, const Asked& asked, Family family) {
                     "change the rule that decides, or leave out the option that asks for it",
                     box,
                     {}};
-    promise.kept = Kept(asked.regions).taken_by({proxy_dns_port}, config.exclude_interfaces);
+    promise.kept = or_excluded(boxes, asked, Kept(asked.regions).taken_by({proxy_dns_port}, config.exclude_interfaces));
     all.push_back(std::move(promise));
   }
 }
@@ -360,6 +398,7 @@ std::vector<Promise> promises(Regions& regions, const PodView& pod, const Config
   for (const Family family : {Family::ipv4, Family::ipv6}) {
     add_outbound(all, asked, family);
     add_inbound(all, asked, family);
+    add_inbound_udp(all, asked, family);
     add_dns(all, asked, family);
     add_other_proxies(all, asked, family);
   }

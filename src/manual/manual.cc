@@ -227,6 +227,21 @@ stands for every interface with that prefix.
     {"kube-virt-interfaces", "What comes in by these interfaces, from a virtual machine, is treated as outbound.\n"},
     {"istio-inbound-tproxy-mark", "The mark of the packets that TPROXY diverts.\n"},
     {"istio-inbound-tproxy-route-table", "The routing table that takes them to the proxy.\n"},
+    {"exclude-uids", R"(Outbound: except what these users send, by number or by a range as
+.Li 1000-1999 ;
+their DNS, too.
+The proxy's own ids come first.
+)"},
+    {"exclude-gids", "Outbound: except what these groups send, in the same way.\n"},
+    {"exclude-uid-ports", R"(Outbound: except what these users send to these ports:
+.Li 101:443,8000-8100 .
+A colon begins the ports of the next users, as in
+.Li 101:443,102:53 .
+)"},
+    {"capture-udp", R"(Inbound: capture UDP to these ports, too, as QUIC's 443; with
+.Fl m Cm TPROXY
+alone, which keeps the original destination.
+)"},
     {"ip-families", R"(The families of the rules:
 .Cm ipv4
 or

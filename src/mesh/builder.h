@@ -52,11 +52,13 @@ void outbound_excluded_ports(Builder& build);
 void passthrough_return(Builder& build);
 void proxy_owned(Builder& build);
 void owner_groups(Builder& build);
+void outbound_excluded_owners(Builder& build);
 void dns(Builder& build);
 void loopback_return(Builder& build);
 void outbound_excluded_ranges(Builder& build);
 void outbound_included_ports(Builder& build);
 void outbound_included_ranges(Builder& build);
 void tproxy_marks(Builder& build);
+void inbound_udp(Builder& build);
 
 }  // namespace sidetrack

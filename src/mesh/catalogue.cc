@@ -46,10 +46,11 @@ std::vector<Row> make_rows() {
   const char* itself_text = "the proxy ({owner}) calling this pod's own address: inbound through the proxy";
   const char* app_text = "the app talking to itself (not {owner}) bypasses the proxy";
   const char* query_text = "the app's queries to {address} are tracked in zone 2";
+  const char* excluded_query_text = "queries of {owner}, which bypass the proxy, are tracked as their answers: zone 1";
   const char* answer_text = "answers of {address} to the proxy belong to zone 1";
 
   std::vector<Row> rows;
-  rows.reserve(80);
+  rows.reserve(100);
   const auto add = [&](MeshRule id, Table table, const char* chain, std::vector<RowMatch> matches, Target target,
                        AskedBy flag, const char* sentence, std::optional<unsigned> insert_at = {}) {
     rows.push_back({id, table, chain, std::move(matches), std::move(target), flag, sentence, insert_at});
@@ -113,12 +114,29 @@ std::vector<Row> make_rows() {
   add(only_groups, nat, istio_output, {}, returns,
       "ISTIO_OUTBOUND_OWNER_GROUPS=", "no group's outbound goes to the proxy");
 
+  // Of one protocol each, as rules for ports: without it they would look like those of the proxy.
+  for (const ProtocolMatch& protocol : {tcp, udp}) {
+    for (const auto& [kind, flag] : {std::pair{OwnerKind::uid, "--exclude-uids"}, {OwnerKind::gid, "--exclude-gids"}}) {
+      add(outbound_excluded_owner, nat, istio_output, {protocol, any(OwnerMatch{kind, {}, false})}, returns,
+          {flag, "{id}"}, "outbound of {owner} bypasses the proxy");
+    }
+    add(outbound_excluded_owner_port, nat, istio_output,
+        {protocol, to_port, any(OwnerMatch{OwnerKind::uid, {}, false})}, returns,
+        {"--exclude-uid-ports", "{id}:{port}"}, "outbound of {owner} to port {port} bypasses the proxy");
+  }
+
   add(dns_zone_jump, raw, output, {}, Jump{istio_output_dns}, "--redirect-dns", "DNS is given its conntrack zones");
   add(dns_jump, nat, istio_output, {}, Jump{istio_output_dns}, "--redirect-dns", "DNS is checked");
   add(dns_proxy_query, raw, istio_output_dns, {udp, dport(dns_port), owned}, CtZone{1}, "--redirect-dns",
       "the proxy's ({owner}) own queries are tracked apart, in zone 1");
   add(dns_proxy_answer, raw, istio_output_dns, {udp, sport(proxy_dns_port), owned}, CtZone{2}, "--redirect-dns",
       "the proxy's ({owner}) answers to the app are tracked in zone 2");
+  add(dns_excluded_over_lo, raw, istio_output_dns, {out("lo"), udp, dport(dns_port), owned}, returns, "--redirect-dns",
+      "queries of {owner}, which bypass the proxy, have no zone of their own over lo: nor have the answers");
+  add(dns_excluded_query, raw, istio_output_dns, {except(out("lo")), udp, dport(dns_port), to, owned}, CtZone{1},
+      "--redirect-dns", excluded_query_text);
+  add(dns_excluded_query, raw, istio_output_dns, {except(out("lo")), udp, dport(dns_port), owned}, CtZone{1},
+      "--capture-all-dns", excluded_query_text);
   add(dns_answer_jump, raw, prerouting, {}, Jump{istio_inbound}, "--redirect-dns",
       "answers of DNS servers are given their conntrack zone");
   add(dns_query, raw, istio_output_dns, {udp, dport(dns_port), to}, CtZone{2}, "--redirect-dns", query_text);
@@ -152,6 +170,13 @@ std::vector<Row> make_rows() {
   add(tproxy_passthrough, mangle, istio_inbound, {tcp, from_passthrough, in("lo")}, returns, "", passthrough_text, 2);
   add(tproxy_app_to_itself, mangle, istio_inbound, {tcp, in("lo"), any(except(MarkMatch{}))}, returns, "",
       "the app talking to itself over lo bypasses the proxy", 3);
+  add(inbound_udp_jump, mangle, prerouting, {udp}, Jump{istio_inbound}, "--capture-udp", "inbound UDP is checked");
+  add(inbound_udp_over_lo, mangle, istio_inbound, {in("lo"), udp}, returns, "--capture-udp",
+      "UDP over lo, what the proxy passes on among it, is not captured");
+  add(inbound_udp_tproxy, mangle, istio_inbound, {udp, to_port}, Jump{istio_tproxy}, {"--capture-udp", "{port}"},
+      "inbound UDP to port {port} goes to the proxy");
+  add(tproxy_listener, mangle, istio_tproxy, {not_to, udp}, Tproxy{}, "--capture-udp",
+      "UDP to the proxy's transparent inbound listener, port {to}");
   const auto captured = [&](MeshRule id, Table table, const char* chain) {
     add(id, table, istio_inbound, {tcp}, Jump{chain}, {"-b", "*"}, "all other inbound TCP goes to the proxy");
     add(id, table, istio_inbound, {tcp, to_port}, Jump{chain}, {"-b", "{port}"},
@@ -336,6 +361,12 @@ std::string filled(std::string_view text, const Rule& rule, Place place) {
 
 // ---- The rule of a row
 
+// A row of uids is not for gids.
+bool is_for(const RowMatch& row, const Match& value) {
+  const auto* owner = std::get_if<OwnerMatch>(&row.match);
+  return owner == nullptr || row.hole == Hole::any_owner || owner->kind == std::get<OwnerMatch>(value).kind;
+}
+
 // The matches of a row with these values; nothing unless they fill all its holes, and no more.
 std::optional<std::vector<Match>> filled(const Row& row, const std::vector<Match>& values) {
   if (!row.matches.empty() && row.matches.front().hole == Hole::each && !values.empty()) return values;
@@ -343,7 +374,7 @@ std::optional<std::vector<Match>> filled(const Row& row, const std::vector<Match
   std::size_t used = 0;
   for (const RowMatch& each : row.matches) {
     const auto value = std::ranges::find(values, each.match.index(), &Match::index);
-    if (value == values.end() && each.hole != Hole::none) return {};
+    if (value == values.end() ? each.hole != Hole::none : !is_for(each, *value)) return {};
     matches.push_back(value != values.end() ? with_value(each, *value) : each.match);
     if (each.hole != Hole::none || (value != values.end() && *value == each.match)) ++used;
   }

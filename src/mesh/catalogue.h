@@ -44,12 +44,16 @@ enum class MeshRule : std::uint8_t {
   proxy_return,
   group_return,
   only_groups,
+  outbound_excluded_owner,
+  outbound_excluded_owner_port,
   // DNS
   dns_zone_jump,
   dns_jump,
   dns_redirect,
   dns_proxy_query,
   dns_proxy_answer,
+  dns_excluded_over_lo,
+  dns_excluded_query,
   dns_answer_jump,
   dns_query,
   dns_answer,
@@ -67,6 +71,10 @@ enum class MeshRule : std::uint8_t {
   tproxy_return,
   tproxy_passthrough,
   tproxy_app_to_itself,
+  // --capture-udp
+  inbound_udp_jump,
+  inbound_udp_over_lo,
+  inbound_udp_tproxy,
 };
 
 // A match of a row, and what of it is left open. A row has at most one open match of a kind.

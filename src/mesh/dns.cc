@@ -16,6 +16,27 @@ void zones_of_proxy(Builder& build, OwnerKind kind, std::uint32_t id) {
   build.add(MeshRule::dns_proxy_answer, {owner(kind, id)});
 }
 
+// Whose queries go to the servers themselves.
+std::vector<OwnerMatch> excluded(const Config& config) {
+  std::vector<OwnerMatch> all;
+  for (const IdRange& uids : config.exclude_uids) all.push_back(owner(OwnerKind::uid, uids));
+  for (const IdRange& gids : config.exclude_gids) all.push_back(owner(OwnerKind::gid, gids));
+  for (const UidPorts& each : config.exclude_uid_ports) {
+    if (std::ranges::any_of(each.ports, [](const PortRange& ports) { return ports.contains(dns_port); }))
+      all.push_back(owner(OwnerKind::uid, each.uids));
+  }
+  return all;
+}
+
+// In the zone in which the answers come back: from outside zone 1 (dns_answer), over lo none.
+void zones_of_excluded(Builder& build, const std::vector<AddressRange>& servers) {
+  for (const OwnerMatch& owned : excluded(build.config)) {
+    build.add(MeshRule::dns_excluded_over_lo, {owned}, {.families = build.dns_families()});
+    if (build.config.capture_all_dns) build.add(MeshRule::dns_excluded_query, {owned});
+    for (const AddressRange& server : servers) build.add(MeshRule::dns_excluded_query, {destination(server), owned});
+  }
+}
+
 }  // namespace
 
 void dns(Builder& build) {
@@ -37,6 +58,7 @@ void dns(Builder& build) {
   }
   for (std::uint32_t uid : config.proxy_uids) zones_of_proxy(build, OwnerKind::uid, uid);
   for (std::uint32_t gid : config.proxy_gids) zones_of_proxy(build, OwnerKind::gid, gid);
+  zones_of_excluded(build, servers);
 
   build.add(MeshRule::dns_answer_jump, {}, {.flag = flag, .families = build.dns_families()});
   if (config.capture_all_dns) {

@@ -66,6 +66,25 @@ void owner_groups(Builder& build) {
   build.add(MeshRule::only_groups, none_of_them);
 }
 
+// After the proxy's own rules: a range of uids may have the proxy's in it.
+void outbound_excluded_owners(Builder& build) {
+  const Config& config = build.config;
+  const auto bypass = [&](OwnerKind kind, const std::vector<IdRange>& all) {
+    for (const IdRange& ids : all) {
+      for (const ProtocolMatch& protocol : {tcp, udp})
+        build.add(MeshRule::outbound_excluded_owner, {protocol, owner(kind, ids)});
+    }
+  };
+  bypass(OwnerKind::uid, config.exclude_uids);
+  bypass(OwnerKind::gid, config.exclude_gids);
+  for (const UidPorts& each : config.exclude_uid_ports) {
+    for (const PortRange& ports : each.ports) {
+      for (const ProtocolMatch& protocol : {tcp, udp})
+        build.add(MeshRule::outbound_excluded_owner_port, {protocol, dport(ports), owner(OwnerKind::uid, each.uids)});
+    }
+  }
+}
+
 void loopback_return(Builder& build) {
   for (Family family : build.facts.families.list()) {
     build.add(MeshRule::loopback_return, {destination(build.loopback(family))});

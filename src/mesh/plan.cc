@@ -14,7 +14,7 @@ Routing routing(const Builder& build) {
   if (build.facts.families.contains(Family::ipv6)) {
     routing.loopback_addresses.push_back(Address::passthrough(Family::ipv6));
   }
-  if (build.tproxy() && !config.inbound_ports.empty()) {
+  if (build.tproxy() && !(config.inbound_ports.empty() && config.capture_udp.empty())) {
     for (Family family : build.facts.families.list()) {
       routing.policy_rules.push_back({family, config.tproxy_mark, config.tproxy_route_table});
       routing.local_routes.push_back({family, config.tproxy_route_table});
@@ -83,12 +83,14 @@ Plan plan(const Config& config, const HostFacts& facts) {
   passthrough_return(build);
   proxy_owned(build);
   owner_groups(build);
+  outbound_excluded_owners(build);
   dns(build);
   loopback_return(build);
   outbound_excluded_ranges(build);
   outbound_included_ports(build);
   outbound_included_ranges(build);
   tproxy_marks(build);
+  inbound_udp(build);
 
   plan.routing = routing(build);
   std::ranges::move(surprises(build), std::back_inserter(plan.warnings));

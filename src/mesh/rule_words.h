@@ -33,12 +33,12 @@ inline AddressMatch source(const AddressRange& range) { return {End::source, {ra
 inline AddressMatch destination(const AddressRange& range) { return {End::destination, {range}, false}; }
 inline constexpr ProtocolMatch tcp{Protocol::tcp, false};
 inline constexpr ProtocolMatch udp{Protocol::udp, false};
-inline PortMatch sport(std::uint16_t port) { return {End::source, {{port, port}}, false}; }
-inline PortMatch dport(std::uint16_t port) { return {End::destination, {{port, port}}, false}; }
+inline PortMatch sport(PortRange ports) { return {End::source, {ports}, false}; }
+inline PortMatch dport(PortRange ports) { return {End::destination, {ports}, false}; }
 inline PortMatch dports(std::uint16_t a, std::uint16_t b) {  // -m multiport --dports A,B
-  return {End::destination, {{a, a}, {b, b}}, false};
+  return {End::destination, {a, b}, false};
 }
-inline OwnerMatch owner(OwnerKind kind, std::uint32_t id) { return {kind, {{id, id}}, false}; }
+inline OwnerMatch owner(OwnerKind kind, IdRange ids) { return {kind, {ids}, false}; }
 inline ConntrackStateMatch ctstate(int states) { return {static_cast<std::uint8_t>(states), false}; }
 inline MarkMatch mark(std::uint32_t value) { return {value, 0xffffffff, false}; }
 inline ConnmarkMatch connmark(std::uint32_t value) { return {value, 0xffffffff, false}; }

@@ -33,4 +33,18 @@ void tproxy_marks(Builder& build) {
   build.add(MeshRule::tproxy_app_to_itself, {mark(outbound_mark)});
 }
 
+// --capture-udp: each datagram goes to the transparent listener by itself; there is no connection to divert. What the
+// proxy passes on to the app goes over lo.
+void inbound_udp(Builder& build) {
+  const Config& config = build.config;
+  if (!build.tproxy() || config.capture_udp.empty()) return;
+  for (Family family : build.facts.families.list()) {
+    build.add(MeshRule::tproxy_listener, {udp, destination(build.loopback(family))},
+              {.target = Tproxy{config.inbound_port, config.tproxy_mark}});
+  }
+  build.add(MeshRule::inbound_udp_jump);
+  build.add(MeshRule::inbound_udp_over_lo);
+  for (const PortRange& ports : config.capture_udp) build.add(MeshRule::inbound_udp_tproxy, {dport(ports)});
+}
+
 }  // namespace sidetrack

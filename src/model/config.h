@@ -11,6 +11,7 @@
 
 #include "model/address.h"
 #include "model/backend_kind.h"
+#include "model/range.h"
 
 namespace sidetrack {
 
@@ -23,6 +24,13 @@ struct Selection {
   std::vector<T> list;
   [[nodiscard]] bool empty() const { return !all && list.empty(); }
   friend bool operator==(const Selection&, const Selection&) = default;
+};
+
+// Users, and ports of what they send.
+struct UidPorts {
+  IdRange uids;
+  std::vector<PortRange> ports;  // never empty
+  friend bool operator==(const UidPorts&, const UidPorts&) = default;
 };
 
 inline constexpr std::uint32_t istio_proxy_id = 1337;  // uid and gid of istio-proxy in Istio's images
@@ -49,6 +57,11 @@ struct Config {
   AddressRange loopback_ipv4 = AddressRange::single({Family::ipv4, {127, 0, 0, 1}});
   Selection<std::uint32_t> owner_groups{true, {}};  // ISTIO_OUTBOUND_OWNER_GROUPS; gids
   std::vector<std::uint32_t> owner_groups_exclude;  // ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE; gids
+  // Users and groups, other than the proxy's, whose outbound bypasses it.
+  std::vector<IdRange> exclude_uids;        // --exclude-uids
+  std::vector<IdRange> exclude_gids;        // --exclude-gids
+  std::vector<UidPorts> exclude_uid_ports;  // --exclude-uid-ports
+  std::vector<PortRange> capture_udp;       // --capture-udp; mode TPROXY alone
   bool redirect_dns = false;
   bool capture_all_dns = false;
   bool drop_invalid = false;

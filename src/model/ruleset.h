@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "model/address.h"
+#include "model/range.h"
 
 namespace sidetrack {
 
@@ -22,17 +23,6 @@ inline constexpr Table all_tables[] = {Table::raw, Table::mangle, Table::nat};
 // IANA's numbers. Plans use these; rules that are read may hold any other number, which has no name here.
 enum class Protocol : std::uint8_t { icmp = 1, tcp = 6, udp = 17, icmpv6 = 58 };
 [[nodiscard]] std::string_view name(Protocol protocol);
-
-// Numbers from first to last, both included. Ports and ids are in host byte order everywhere in the model.
-template <typename Number>
-struct Range {
-  Number first{};
-  Number last{};
-  [[nodiscard]] bool contains(Number n) const { return first <= n && n <= last; }
-  friend auto operator<=>(const Range&, const Range&) = default;
-};
-using PortRange = Range<std::uint16_t>;
-using IdRange = Range<std::uint32_t>;
 
 enum class End : std::uint8_t { source, destination };
 enum class InterfaceDirection : std::uint8_t { in, out };

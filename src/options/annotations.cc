@@ -48,6 +48,10 @@ constexpr AnnotationInfo table[] = {
      if_asked,
      ""},
     {{"traffic.sidecar.istio.io/excludeInterfaces"}, "istio-exclude-interfaces", if_asked, ""},
+    {{"sidetrack/exclude-uids"}, "exclude-uids", if_asked, ""},
+    {{"sidetrack/exclude-gids"}, "exclude-gids", if_asked, ""},
+    {{"sidetrack/exclude-uid-ports"}, "exclude-uid-ports", if_asked, ""},
+    {{"sidetrack/capture-udp"}, "capture-udp", if_asked, ""},
 };
 
 bool is_false(std::string_view inject) {

@@ -88,6 +88,11 @@ std::uint32_t held(const Flag&, Number value) {
 std::string held(const Flag&, const std::string& value) { return value; }
 std::string held(const Flag&, const AddressRange& value) { return value.text(); }
 const std::vector<AddressRange>& held(const Flag&, const std::vector<AddressRange>& values) { return values; }
+const std::vector<PortRange>& held(const Flag&, const std::vector<PortRange>& values) { return values; }
+const std::vector<IdRange>& held(const Flag&, const std::vector<IdRange>& values) { return values; }
+std::string held(const Flag&, const UidPorts& value) {
+  return fmt::format("{}:{}", text(value.uids), list_text(value.ports));
+}
 std::string held(const Flag&, const Address& value) { return value.text(); }
 std::string held(const Flag& flag, Mode value) {
   return std::string(each_choice(flag.choices)[static_cast<std::size_t>(value)]);
@@ -175,6 +180,27 @@ AddressRange excludable_range(const Item& item) {
 }
 
 std::string word(const Item& item) { return std::string(item.text); }
+
+// 101:443,8000-8100,102:53: a colon begins the ports of the next users. A line of a file begins anew.
+void set_exclude_uid_ports(CommandLine& line, const Given& given) {
+  auto& all = line.config.exclude_uid_ports;
+  std::optional<std::size_t> of_line;
+  each_item(given, [&](const Item& item) {
+    const auto colon = item.text.find(':');
+    if (of_line != item.line) {
+      if (colon == std::string_view::npos) refuse(item, "the uid before its ports, as in 101:443,8000-8100");
+      of_line = item.line;
+    }
+    Item ports = item;
+    if (colon != std::string_view::npos) {
+      Item uids = item;
+      uids.text = options::without_blanks(item.text.substr(0, colon));
+      ports.text = options::without_blanks(item.text.substr(colon + 1));
+      all.push_back({options::id_range(uids), {}});
+    }
+    all.back().ports.push_back(options::port_range(ports));
+  });
+}
 
 void set_dns_servers(CommandLine& line, const Given& given) {
   auto& servers = line.config.dns_servers;
@@ -411,6 +437,18 @@ constexpr Flag flag_table[] = {
      "the mark of TPROXY's packets", Group::traffic, planned | cni, value<&Config::tproxy_mark, options::mark>},
     {"istio-inbound-tproxy-route-table", 'r', {"ISTIO_INBOUND_TPROXY_ROUTE_TABLE"}, Kind::scalar, "TABLE", "", "133",
      "TPROXY's routing table", Group::traffic, planned | cni, value<&Config::tproxy_route_table, options::route_table>},
+    {"exclude-uids", '\0', {}, Kind::list, "UIDS", "", "",
+     "outbound: not of these users", Group::traffic, planned,
+     list<&Config::exclude_uids, options::id_range>.leaves_out(PacketField::uid, outbound)},
+    {"exclude-gids", '\0', {}, Kind::list, "GIDS", "", "",
+     "outbound: not of these groups", Group::traffic, planned,
+     list<&Config::exclude_gids, options::id_range>.leaves_out(PacketField::gid, outbound)},
+    {"exclude-uid-ports", '\0', {}, Kind::list, "UIDS:PORTS", "", "",
+     "outbound: not of these users to these ports", Group::traffic, planned,
+     setter<&Config::exclude_uid_ports>(set_exclude_uid_ports)},
+    {"capture-udp", '\0', {}, Kind::list, "PORTS", "", "",
+     "inbound: these UDP ports, too, with -m TPROXY", Group::traffic, planned,
+     list<&Config::capture_udp, options::port_range>.captures(PacketField::destination_port, inbound)},
     {"redirect-dns", '\0', {"REDIRECT_DNS", "ISTIO_META_DNS_CAPTURE"}, Kind::boolean, "", "", "",
      "capture DNS to resolv.conf's servers", Group::traffic, planned | cni, boolean<&Config::redirect_dns>},
     {"capture-all-dns", '\0', {"CAPTURE_ALL_DNS"}, Kind::boolean, "", "", "",

@@ -74,7 +74,7 @@ struct Given {
 
 // An option's value in a configuration, as a plan's JSON has it.
 using OptionValue = std::variant<bool, std::uint32_t, std::string, std::vector<std::uint32_t>, std::vector<std::string>,
-                                 std::vector<AddressRange>>;
+                                 std::vector<AddressRange>, std::vector<PortRange>, std::vector<IdRange>>;
 
 // What each value of a list speaks of: the packets that have it in a field, and what becomes of them. `lint` proves it.
 struct ListMeaning {

@@ -16,12 +16,16 @@ struct Section {
   std::string_view heading;
   std::vector<Group> groups;
   bool brief;  // names and defaults, run together, instead of a line each
+  enum class Letter : std::uint8_t { any, with, without } letter = Letter::any;  // the options that have one
 };
 
-// Commands whose main business the traffic is show it in full: one screen has no room for everything.
+// Commands whose main business the traffic is show it in full, but for options without a letter: one screen has no room
+// for everything.
 std::vector<Section> sections(Command command) {
   const bool in_full = command == Command::apply || command == Command::render;
-  return {{"Traffic (lists: a,b,c or @FILE)", {Group::traffic}, !in_full},
+  using enum Section::Letter;
+  return {{"Traffic (lists: a,b,c or @FILE)", {Group::traffic}, !in_full, in_full ? with : any},
+          {"More of traffic", in_full ? std::vector{Group::traffic} : std::vector<Group>{}, true, without},
           {"Packet", {Group::packet}, false},
           {"Work", {Group::run}, false},
           {"Namespace to work in", {Group::place}, true},
@@ -73,7 +77,9 @@ std::string text_of(const Section& section, Command command) {
   std::vector<const Flag*> taken;
   for (const Group group : section.groups) {
     for (const Flag& flag : flags()) {
-      if (flag.group == group && flag.commands.contains(command)) taken.push_back(&flag);
+      const bool is_shown =
+          section.letter == Section::Letter::any || (section.letter == Section::Letter::with) == (flag.letter != '\0');
+      if (flag.group == group && flag.commands.contains(command) && is_shown) taken.push_back(&flag);
     }
   }
   if (taken.empty()) return "";

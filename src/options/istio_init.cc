@@ -105,6 +105,15 @@ void check_variable(std::string_view name, std::string_view value, std::string_v
   }
 }
 
+// What options together are refused for.
+void check_combined(const Config& config) {
+  if (config.capture_udp.empty() || config.mode == Mode::tproxy) return;
+  throw Error(ExitCode::usage,
+              fmt::format("sidetrack/capture-udp: only in the mode TPROXY UDP is captured: expected {} "
+                          "TPROXY",
+                          mode_annotation));
+}
+
 bool is_passed(const AnnotationInfo& row, const Setting& asked) {
   if (row.passed == Passed::always || !asked.value.empty()) return true;
   return std::ranges::find(row.names, asked.from) != row.names.end() && !asked.from.empty();
@@ -116,8 +125,8 @@ InitArguments istio_init_arguments(const PodMetadata& pod, const HelmValues& hel
   InitArguments made = why_not(pod);
   if (!made.not_injected.empty()) return made;
 
-  const auto add = [](std::vector<InitArgument>& list, char letter, InitArgument argument) {
-    argument.option = fmt::format("-{}", letter);
+  const auto add = [](std::vector<InitArgument>& list, std::string option, InitArgument argument) {
+    argument.option = std::move(option);
     list.push_back(std::move(argument));
   };
   CommandLine line;
@@ -126,13 +135,14 @@ InitArguments istio_init_arguments(const PodMetadata& pod, const HelmValues& hel
     const Setting asked = setting(row, pod.annotations, helm, line);
     if (line.config.mode == Mode::none) return not_injected("mode_none", fmt::format("{} is NONE", asked.from));
     if (!is_passed(row, asked)) continue;
-    add(of_rows, flag_named(row.flag).letter,
+    add(of_rows, short_name(flag_named(row.flag)),
         row.flag == excluded_ports_flag ? excluded_ports(asked, status_port(pod.annotations, helm))
                                         : InitArgument{"", std::string(asked.value), std::string(asked.from)});
   }
-  add(made.arguments, 'p', port(helm, "meshConfig.proxyListenPort"));
-  add(made.arguments, 'z', port(helm, "meshConfig.proxyInboundListenPort"));
-  add(made.arguments, 'u', proxy_uid(pod, line.config.mode));
+  check_combined(line.config);
+  add(made.arguments, "-p", port(helm, "meshConfig.proxyListenPort"));
+  add(made.arguments, "-z", port(helm, "meshConfig.proxyInboundListenPort"));
+  add(made.arguments, "-u", proxy_uid(pod, line.config.mode));
   std::ranges::move(of_rows, std::back_inserter(made.arguments));
   return made;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // The arguments with which Istio's injector starts istio-init in a pod, in its order and with its words:
-// -p -z -u -m -i -x -b -d [-q] [-o] [-k] [-c].
+// -p -z -u -m -i -x -b -d [-q] [-o] [-k] [-c], then options of our own.
 #pragma once
 
 #include <map>

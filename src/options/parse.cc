@@ -190,9 +190,8 @@ void check_cni(const CommandLine& line, const Tokens& tokens) {
 // What the manifest says is not to be said again.
 void check_pod(const Tokens& tokens, const OptionsOfPod& of_pod) {
   for (const auto& [flag, values] : tokens.flags) {
-    if (flag->letter == '\0' || flag->group != Group::traffic) continue;
-    const bool is_of_pod =
-        std::ranges::find(of_pod.arguments, fmt::format("-{}", flag->letter)) != of_pod.arguments.end();
+    if (flag->group != Group::traffic) continue;
+    const bool is_of_pod = std::ranges::find(of_pod.arguments, short_name(*flag)) != of_pod.arguments.end();
     const bool is_annotated =
         std::ranges::find(annotation_table(), flag->name, &AnnotationInfo::flag) != annotation_table().end();
     if (is_of_pod || is_annotated)
@@ -255,6 +254,10 @@ void check_combinations(const CommandLine& line, const Tokens& tokens) {
                        "the rules for IPv4 are always built, as istio-iptables does: give ipv4,ipv6");
   }
 
+  if (!line.config.capture_udp.empty() && line.config.mode != Mode::tproxy) {
+    refuse_combination("--capture-udp: only -m TPROXY captures UDP, as it alone keeps the original destination",
+                       "give -m TPROXY, or leave --capture-udp out");
+  }
   const bool prints = line.command == Command::render || line.dry_run;
   if (line.command == Command::apply && line.check && line.dry_run) {
     refuse_combination("--check and --dry-run exclude each other: give one of them");

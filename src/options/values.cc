@@ -131,6 +131,26 @@ std::uint16_t port(const Item& item) {
   return *value;
 }
 
+PortRange port_range(const Item& item) {
+  // By a dash, as nft writes it; by a colon, as iptables does, to say how it is written here.
+  const auto range_of = [&](char sign) -> std::optional<PortRange> {
+    const auto at = item.text.find(sign);
+    const auto first = decimal<std::uint16_t>(item.text.substr(0, at));
+    const auto last = at == std::string_view::npos ? first : decimal<std::uint16_t>(item.text.substr(at + 1));
+    return first && last && *first != 0 && *last != 0 ? std::optional(PortRange{*first, *last}) : std::nullopt;
+  };
+  const auto range = range_of('-');
+  if (!range) {
+    const auto by_colon = range_of(':');
+    refuse(item, "a port from 1 to 65535, or a range such as 9000-9100",
+           by_colon ? fmt::format("write the range with a dash: {}-{}", by_colon->first, by_colon->last) : "");
+  }
+  if (range->first > range->last) {
+    refuse(item, "the lower port of a range first", fmt::format("write {}-{}", range->last, range->first));
+  }
+  return *range;
+}
+
 std::uint32_t mark(const Item& item) {
   const auto value = decimal_or_hexadecimal(item.text);
   // Every packet starts with mark 0: rules for it would match them all.
@@ -157,6 +177,18 @@ std::uint32_t id(const Item& item) {
     refuse(item, "a number from 0 to 4294967294", is_word(item.text) ? "give the number: id NAME prints it" : "");
   }
   return *value;
+}
+
+IdRange id_range(const Item& item) {
+  constexpr std::string_view expected = "a number from 0 to 4294967294, or a range such as 1000-1999";
+  const auto dash = item.text.find('-');
+  const auto first = decimal<std::uint32_t>(item.text.substr(0, dash));
+  const auto last = dash == std::string_view::npos ? first : decimal<std::uint32_t>(item.text.substr(dash + 1));
+  if (!first || !last || std::max(*first, *last) == std::numeric_limits<std::uint32_t>::max()) {
+    refuse(item, expected, is_word(item.text) ? "give the number: id NAME prints it" : "");
+  }
+  if (*first > *last) refuse(item, "the lower id of a range first", fmt::format("write {}-{}", *last, *first));
+  return {*first, *last};
 }
 
 std::uint32_t process_id(const Item& item) {

@@ -29,9 +29,11 @@ struct Item {
 
 bool boolean(const Item& item);  // as Go's strconv.ParseBool
 std::uint16_t port(const Item& item);
+PortRange port_range(const Item& item);  // 80, 9000-9100
 std::uint32_t mark(const Item& item);
 std::uint32_t route_table(const Item& item);
 std::uint32_t id(const Item& item);  // of a user or a group
+IdRange id_range(const Item& item);  // 101, 1000-1999
 std::uint32_t process_id(const Item& item);
 Address address(const Item& item);
 AddressRange range(const Item& item);

@@ -30,6 +30,15 @@ Json as_json(const std::vector<AddressRange>& ranges) {
   return all;
 }
 
+// One as a number, a range as it is written.
+template <typename Number>
+Json as_json(const std::vector<Range<Number>>& ranges) {
+  Json all = Json::array();
+  for (const Range<Number>& range : ranges)
+    all.push_back(range.first == range.last ? Json(range.first) : Json(text(range)));
+  return all;
+}
+
 // What shaped the plan.
 Json configuration(const Config& config, const Plan& plan) {
   Json made = Json::object();

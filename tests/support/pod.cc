@@ -78,7 +78,7 @@ Pod::Pod(Options options, Namespace pod) : pod_(std::move(pod)) {
   const Actor proxy{Place::pod, options.proxy};
   Actor inbound = proxy;
   inbound.identity.keep_capabilities = options.transparent_proxy;
-  listen(inbound, Role::proxy_inbound, {.tcp = {15006}, .udp = {}, .transparent = options.transparent_proxy});
+  listen(inbound, Role::proxy_inbound, {.tcp = {15006}, .udp = {15006}, .transparent = options.transparent_proxy});
   listen(proxy, Role::proxy_outbound, {.tcp = {15001}, .udp = {}});
   listen(proxy, Role::tunnel, {.tcp = {15008}, .udp = {}});
   listen(proxy, Role::dns, {.tcp = {15053}, .udp = {15053}});

@@ -25,7 +25,10 @@ std::string random_options(Dice& dice) {
   const auto add = [&](const std::string& flag, const std::string& value) {
     if (!value.empty()) words.push_back(flag + " " + value);
   };
-  if (dice.percent(30)) add("-m", "TPROXY");
+  if (dice.percent(30)) {
+    add("-m", "TPROXY");
+    if (dice.percent(40)) add("--capture-udp", dice.one_of(std::vector<std::string>{"443", "53,5000-9000"}));
+  }
   if (dice.percent(60)) {
     add("-b", "*");
     add("-d", dice.some_of({"8081", "15020", "15021", "15090"}));
@@ -48,6 +51,13 @@ std::string random_options(Dice& dice) {
   }
   if (dice.percent(20)) add("-u", dice.one_of(std::vector<std::string>{"1337,3000", "2000,1337", "1337"}));
   if (dice.percent(20)) add("-g", dice.one_of(std::vector<std::string>{"3000", "888,1337"}));
+  if (dice.percent(15))
+    add("--exclude-uids", dice.one_of(std::vector<std::string>{"1000", "2000-3000", "888,1000-1999"}));
+  if (dice.percent(10)) add("--exclude-gids", dice.one_of(std::vector<std::string>{"1000", "888-1336,3000"}));
+  if (dice.percent(15)) {
+    add("--exclude-uid-ports",
+        dice.one_of(std::vector<std::string>{"1000:443", "1000-3000:53,8000-9500", "2000:80,1000:53-442"}));
+  }
   if (dice.percent(45)) {
     words.emplace_back("--redirect-dns");
     if (dice.percent(35)) {
@@ -76,7 +86,7 @@ PodOf::PodOf(const std::string& options)
     : pod_(Pod::Options{.transparent_proxy = options.find("TPROXY") != std::string::npos}) {
   Actor inbound = as_proxy;
   inbound.identity.keep_capabilities = true;
-  pod_.listen(inbound, Role::proxy_inbound, {.tcp = {16006}, .udp = {}, .transparent = true});
+  pod_.listen(inbound, Role::proxy_inbound, {.tcp = {16006}, .udp = {16006}, .transparent = true});
   pod_.listen(as_proxy, Role::proxy_outbound, {.tcp = {16001}, .udp = {}});
 }
 

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <list>
@@ -26,9 +27,14 @@ FileDescriptor listen_on(int domain, int type, std::uint16_t port, bool transpar
   if (v6) enable(socket.get(), SOL_IPV6, IPV6_V6ONLY, "IPV6_V6ONLY");
   if (transparent)
     enable(socket.get(), v6 ? SOL_IPV6 : SOL_IP, v6 ? IPV6_TRANSPARENT : IP_TRANSPARENT, "IP_TRANSPARENT");
-  if (type == SOCK_STREAM) enable(socket.get(), SOL_SOCKET, SO_REUSEADDR, "SO_REUSEADDR");
-  if (type == SOCK_DGRAM)
+  // Of datagrams: the socket that answers from a captured destination may have the port of another.
+  enable(socket.get(), SOL_SOCKET, SO_REUSEADDR, "SO_REUSEADDR");
+  if (type == SOCK_DGRAM) {
     enable(socket.get(), v6 ? SOL_IPV6 : SOL_IP, v6 ? IPV6_RECVPKTINFO : IP_PKTINFO, "IP_PKTINFO");
+    if (transparent)
+      enable(socket.get(), v6 ? SOL_IPV6 : SOL_IP, v6 ? IPV6_RECVORIGDSTADDR : IP_RECVORIGDSTADDR,
+             "IP_RECVORIGDSTADDR");
+  }
   const sockaddr_storage any = Endpoint(v6 ? "::" : "0.0.0.0", port).socket_address();
   check(bind(socket.get(), pointer(any), socket_address_size), "bind to port " + std::to_string(port));
   if (type == SOCK_STREAM) check(listen(socket.get(), SOMAXCONN), "listen");
@@ -89,6 +95,30 @@ Address destination_and_answer_from(msghdr& message) {
   return address;
 }
 
+// Of a datagram that TPROXY brought: where the client sent it.
+std::optional<Endpoint> captured_destination(msghdr& message) {
+  for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr; part = CMSG_NXTHDR(&message, part)) {
+    if ((part->cmsg_level != SOL_IP || part->cmsg_type != IP_ORIGDSTADDR) &&
+        (part->cmsg_level != SOL_IPV6 || part->cmsg_type != IPV6_ORIGDSTADDR))
+      continue;
+    sockaddr_storage address{};
+    std::memcpy(&address, CMSG_DATA(part), std::min(sizeof address, std::size_t{part->cmsg_len - CMSG_LEN(0)}));
+    return Endpoint(address);
+  }
+  return std::nullopt;
+}
+
+// From the address that the client sent to, as whom the client knows.
+void answer_from(const Endpoint& captured, const std::string& answer, const sockaddr_storage& peer) {
+  const FileDescriptor socket(check(::socket(captured.domain(), SOCK_DGRAM | SOCK_CLOEXEC, 0), "socket"));
+  const bool v6 = captured.domain() == AF_INET6;
+  enable(socket.get(), v6 ? SOL_IPV6 : SOL_IP, v6 ? IPV6_TRANSPARENT : IP_TRANSPARENT, "IP_TRANSPARENT");
+  enable(socket.get(), SOL_SOCKET, SO_REUSEADDR, "SO_REUSEADDR");
+  const sockaddr_storage own = captured.socket_address();
+  check(bind(socket.get(), pointer(own), socket_address_size), "bind to " + captured.text());
+  sendto(socket.get(), answer.data(), answer.size(), MSG_NOSIGNAL, pointer(peer), socket_address_size);
+}
+
 void answer_datagram(int socket, Role role) {
   std::array<char, 512> request;
   alignas(cmsghdr) std::array<char, 128> control;
@@ -103,6 +133,10 @@ void answer_datagram(int socket, Role role) {
   message.msg_controllen = control.size();
   if (recvmsg(socket, &message, 0) < 0) return;
 
+  if (const auto captured = captured_destination(message); captured && captured->port != local_end(socket).port) {
+    answer_from(*captured, landed(role, local(*captured)).line() + " from " + Endpoint(peer).text() + '\n', peer);
+    return;
+  }
   Endpoint own = local_end(socket);
   own.address = destination_and_answer_from(message);
   std::string answer = landed(role, local(own)).line() + " from " + Endpoint(peer).text() + '\n';

@@ -16,7 +16,7 @@ namespace sidetrack::netns {
 struct Ports {
   std::vector<std::uint16_t> tcp;
   std::vector<std::uint16_t> udp;
-  bool transparent = false;  // IP_TRANSPARENT: takes connections to foreign addresses, as TPROXY delivers them
+  bool transparent = false;  // IP_TRANSPARENT: takes what goes to foreign addresses, as TPROXY delivers it
 };
 
 class Server {

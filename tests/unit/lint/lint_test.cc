@@ -45,8 +45,12 @@ Findings of_options(std::string_view options, std::optional<PodView> pod = {}, c
 constexpr const char* usual_options = "-i * -b * -d 15090,15021,15020";
 
 TEST(LintOptions, FindsNothingInWhatTheInjectorPasses) {
-  for (const char* more : {"", " --redirect-dns --dns-server 10.96.0.10", " -m TPROXY", " -o 22 -x 10.0.0.0/8",
-                           " -c net1 -k net2", " --drop-invalid", " -u 1337 -g 2337", " -p 16001 -z 16006"}) {
+  for (const char* more :
+       {"", " --redirect-dns --dns-server 10.96.0.10", " -m TPROXY", " -o 22 -x 10.0.0.0/8", " -c net1 -k net2",
+        " --drop-invalid", " --exclude-uids 101,1000-1999", " --exclude-gids 101",
+        " --exclude-uid-ports 101:443,8000-8100,102:53",
+        " --exclude-uids 101 --exclude-uid-ports 102:53-80 --redirect-dns --capture-all-dns",
+        " -m TPROXY --capture-udp 443,8000-8100 --exclude-uids 101", " -u 1337 -g 2337", " -p 16001 -z 16006"}) {
     EXPECT_THAT(words(of_options(fmt::format("{}{}", usual_options, more))), IsEmpty()) << more;
   }
 }
@@ -76,6 +80,24 @@ TEST(LintOptions, FindsWhatOtherOptionsDecideBefore) {
   EXPECT_THAT(words(of_options("-i fd00::/8,10.0.0.0/8 --ip-families ipv4")), ElementsAre("ST002 -i fd00::/8"));
 }
 
+TEST(LintOptions, FindsExcludedOwnersWithoutEffect) {
+  const auto of = [](const char* more) { return words(of_options(fmt::format("{} {}", usual_options, more))); };
+  // The proxy's own rules come first.
+  EXPECT_THAT(of("--exclude-uids 1337"), ElementsAre("ST001 --exclude-uids 1337"));
+  EXPECT_THAT(of("--exclude-uids 101,1337"), ElementsAre("ST002 --exclude-uids 1337"));
+  EXPECT_THAT(of("--exclude-gids 1337"), ElementsAre("ST001 --exclude-gids 1337"));
+  EXPECT_THAT(of("--exclude-uid-ports 1337:443"), ElementsAre("ST001 --exclude-uid-ports 1337:443"));
+  EXPECT_THAT(of("--exclude-uids 101,100-200"), ElementsAre("ST002 --exclude-uids 101"));
+  EXPECT_THAT(of("--exclude-uids 101 --exclude-uid-ports 101:443"), ElementsAre("ST001 --exclude-uid-ports 101:443"));
+  EXPECT_THAT(of("-o 443 --exclude-uid-ports 101:443"), ElementsAre("ST001 --exclude-uid-ports 101:443"));
+  EXPECT_THAT(of("-m TPROXY --capture-udp 443,400-500"), ElementsAre("ST002 --capture-udp 443"));
+  EXPECT_THAT(words(of_options("-b * -d 15090,15021,15020 --exclude-uids 101")),
+              ElementsAre("ST001 --exclude-uids 101"));
+  const Findings found = of_options("-i * --exclude-uids 1337");
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_THAT(found[0].message, HasSubstr("-u 1337 decides about the witness"));
+}
+
 // Each of them that lint takes, in options where it has no effect.
 TEST(LintOptions, KnowsEachFlagOfThePlan) {
   const std::map<std::string, std::string> examples{
@@ -95,6 +117,10 @@ TEST(LintOptions, KnowsEachFlagOfThePlan) {
       {"-k", "-m NONE -k net1"},
       {"-t", "-t 7"},
       {"-r", "-r 7"},
+      {"--exclude-uids", "--exclude-uids 5"},
+      {"--exclude-gids", "--exclude-gids 5"},
+      {"--exclude-uid-ports", "--exclude-uid-ports 5:80"},
+      {"--capture-udp", "-m TPROXY --capture-udp 443,443"},
       {"--redirect-dns", "-m NONE --redirect-dns"},
       {"--capture-all-dns", "--capture-all-dns"},
       {"--drop-invalid", "-m NONE --drop-invalid"},
