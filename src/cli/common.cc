@@ -21,9 +21,13 @@ namespace sidetrack::cli {
 
 namespace {
 
+bool changes_host_probes(const CommandLine& line) {
+  return line.command == Command::host_probes && line.host_probes.action != HostProbesAction::verify;
+}
+
 bool writes(const CommandLine& line) {
   const bool asks_only = line.check || line.dry_run || line.skip_rule_apply;
-  return line.command == Command::clean || (line.command == Command::apply && !asks_only);
+  return line.command == Command::clean || (line.command == Command::apply && !asks_only) || changes_host_probes(line);
 }
 
 // The option that names the place.
@@ -76,7 +80,8 @@ namespace {
 
 // Whether apply may write rules into tables of legacy iptables that are not there.
 bool may_choose_legacy(const CommandLine& line) {
-  if (line.command != Command::apply || line.cleanup_only) return false;
+  const bool applies_host_probes = changes_host_probes(line) && line.host_probes.action == HostProbesAction::apply;
+  if ((!applies_host_probes && line.command != Command::apply) || line.cleanup_only) return false;
   const auto named = named_backend(line.applying);
   return !named || *named == BackendKind::iptables_legacy;
 }
@@ -91,13 +96,15 @@ void confine(const CommandLine& line, Sandbox kind) {
 
 std::unique_ptr<Kernel> open_kernel(const CommandLine& line, bool write) {
   const bool connects = line.probe || line.run_validation;
-  const bool changes = line.command == Command::apply || line.command == Command::clean;
+  const bool changes = line.command == Command::apply || line.command == Command::clean || changes_host_probes(line);
   const Sandbox kind = connects ? Sandbox::probe : changes ? Sandbox::write : Sandbox::read;
-  auto kernel = sidetrack::open_kernel({.write = write,
-                                        .wait = line.applying.lock_wait,
-                                        .xtables_lock = in_own_pod(line),
-                                        .reads_once = kind == Sandbox::read && !line.watch,
-                                        .makes_legacy_tables = may_choose_legacy(line)});
+  auto kernel = sidetrack::open_kernel(
+      {.write = write,
+       .wait = line.applying.lock_wait,
+       .xtables_lock = in_own_pod(line),
+       .reads_once = kind == Sandbox::read && !line.watch,
+       .makes_legacy_tables = may_choose_legacy(line),
+       .rules_of = line.command == Command::host_probes ? RulesOf::host_probes : RulesOf::sidecar});
   confine(line, kind);
   return kernel;
 }

@@ -65,11 +65,19 @@ struct TruthOf {
   Truth operator()(const InterfaceMatch& m) const {
     return known(is_interface(m.name, m.direction == InterfaceDirection::in ? packet.in : packet.out) != m.negated);
   }
-  Truth operator()(const AddressMatch& m) const {
+  [[nodiscard]] Truth is_within(End end, const std::vector<AddressRange>& ranges, bool negated) const {
+    const Address& address = end == End::source ? packet.source.address : packet.destination.address;
+    const bool same_family = ranges.empty() || ranges.front().family() == address.family;
+    if (same_family && end == End::source && !packet.source_known) return Truth::unknown;
+    return known(same_family && any_contains(ranges, address) != negated);
+  }
+  Truth operator()(const AddressMatch& m) const { return is_within(m.end, m.ranges, m.negated); }
+  // A set of the other family holds none of them: `! --match-set` matches (net/netfilter/xt_set.c).
+  Truth operator()(const SetMatch& m) const {
+    if (!m.members) return Truth::unknown;
     const Address& address = m.end == End::source ? packet.source.address : packet.destination.address;
-    const bool same_family = m.ranges.empty() || m.ranges.front().family() == address.family;
-    if (same_family && m.end == End::source && !packet.source_known) return Truth::unknown;
-    return known(same_family && any_contains(m.ranges, address) != m.negated);
+    if (!m.members->empty() && m.members->front().family() != address.family) return known(m.negated);
+    return is_within(m.end, *m.members, m.negated);
   }
   Truth operator()(const ProtocolMatch& m) const { return known((m.protocol == packet.protocol) != m.negated); }
   // xt asks for a protocol with ports; nf_tables takes the bytes that are there.
@@ -88,6 +96,10 @@ struct TruthOf {
     if (!packet.owner_known) return Truth::unknown;
     if (!packet.owner) return known(m.negated && !packet.native);
     return known(any_contains(m.ids, m.kind == OwnerKind::uid ? packet.owner->uid : packet.owner->gid) != m.negated);
+  }
+  Truth operator()(const SocketMatch& m) const {
+    if (!packet.owner_known) return Truth::unknown;
+    return known(packet.owner.has_value() != m.negated);
   }
   Truth operator()(const ConntrackStateMatch& m) const {
     const std::uint8_t bit = packet.untracked ? std::uint8_t{ConntrackStateMatch::untracked}
@@ -113,10 +125,15 @@ struct WhyNot {
     if (name.empty()) return in ? "no interface yet: it is sent from here" : "no interface yet: it is not routed";
     return fmt::format("it {} by {}", in ? "comes in" : "goes out", name);
   }
-  std::string operator()(const AddressMatch& m) const {
-    const bool source = m.end == End::source;
+  [[nodiscard]] std::string address_at(End end) const {
+    const bool source = end == End::source;
     return fmt::format("its {} is {}", source ? "source" : "destination",
                        (source ? packet.source : packet.destination).address.text());
+  }
+  std::string operator()(const AddressMatch& m) const { return address_at(m.end); }
+  std::string operator()(const SetMatch& m) const { return address_at(m.end); }
+  std::string operator()(const SocketMatch&) const {
+    return packet.owner ? "a process of this namespace sent it" : "no process of this namespace sent it";
   }
   std::string operator()(const ProtocolMatch&) const { return fmt::format("it is {}", name(packet.protocol)); }
   std::string operator()(const PortMatch& m) const {

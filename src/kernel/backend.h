@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kernel/known_sets.h"
 #include "kernel/patience.h"
 #include "model/live.h"
 #include "model/pod.h"
@@ -63,6 +64,8 @@ struct OpenedLockFile {
 struct LegacyOptions {
   std::shared_ptr<const OpenedLockFile> lock{};
   Patience patience{std::chrono::seconds(30)};
+  RulesOf rules_of{};
+  const KnownSets* sets = nullptr;  // names those that rules ask, and outlives the backend
 };
 inline constexpr const char* namespace_lock = "/proc/thread-self/ns/net";
 [[nodiscard]] std::unique_ptr<Backend> open_iptables_legacy(const LegacyOptions& options);

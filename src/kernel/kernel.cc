@@ -6,13 +6,17 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <list>
 #include <optional>
+#include <thread>
 #include <type_traits>
 
+#include "kernel/ipset/ipset.h"
 #include "kernel/legacy/iptc_table.h"
 #include "kernel/legacy/refusal.h"
 #include "kernel/lock.h"
 #include "kernel/nft/nf_tables.h"
+#include "mesh/catalogue.h"
 #include "mesh/ownership.h"
 #include "model/error.h"
 #include "system/capabilities.h"
@@ -83,11 +87,17 @@ class LinuxKernel final : public Kernel {
 
   Survey survey() override {
     Survey survey;
+    list_sets();
     const Sight<LegacyFetched> legacy = fetch_legacy();
     const Sight<nft::Dump> nf_tables = fetch_nf_tables();
     if (options_.reads_once) give_up_capabilities();
     survey_legacy(legacy, survey);
     survey_nf_tables(nf_tables, survey);
+    if (of_host()) {
+      await_released_sets(survey);
+      survey_sets(survey);
+      return survey;
+    }
     Routes::State routing = routes_->read();
     survey.routing = std::move(routing.ours);
     survey.others_routing = std::move(routing.others);
@@ -107,6 +117,7 @@ class LinuxKernel final : public Kernel {
 
   std::vector<Live> read(std::span<const Change> committed) override {
     std::vector<Live> after;
+    list_sets();
     if (is_legacy(committed)) {
       open_legacy(false);
       after.push_back(legacy_->read());
@@ -122,7 +133,9 @@ class LinuxKernel final : public Kernel {
     return after;
   }
 
-  void commit(std::span<const Change> changes) override {
+  void commit(std::span<const Change> asked) override {
+    const Numbered numbered = with_numbers_of_sets(asked);
+    const std::span<const Change> changes = numbered.changes;
     if (is_legacy(changes)) {
       open_legacy(true);
       const auto& [seen, wanted, equal] = changes.front();
@@ -132,7 +145,9 @@ class LinuxKernel final : public Kernel {
     }
   }
 
-  std::vector<std::string> check(std::span<const Change> changes) override {
+  std::vector<std::string> check(std::span<const Change> asked) override {
+    const Numbered numbered = with_numbers_of_sets(asked);
+    const std::span<const Change> changes = numbered.changes;
     if (!is_legacy(changes)) {
       nf_tables_->check(changes);
       return {};
@@ -141,8 +156,14 @@ class LinuxKernel final : public Kernel {
     return legacy_->check(*changes.front().seen, *changes.front().wanted);
   }
 
-  Routing add(const Routing& wanted) override { return routes_->add(wanted); }
-  void remove(const Routing& unwanted) override { routes_->remove(unwanted); }
+  Routing add(const Routing& wanted) override {
+    if (!of_host()) return routes_->add(wanted);
+    return wanted == Routing{} ? Routing{} : ip_set().add(wanted);
+  }
+  void remove(const Routing& unwanted) override {
+    if (!of_host()) return routes_->remove(unwanted);
+    if (unwanted != Routing{}) ip_set().remove(unwanted);
+  }
 
   [[nodiscard]] const Patience& patience() const override { return patience_; }
 
@@ -156,6 +177,105 @@ class LinuxKernel final : public Kernel {
  private:
   static bool is_legacy(std::span<const Change> changes) { return !traits(changes.front().seen->backend).of_nf_tables; }
 
+  // ---- Sets of ip_set.
+
+  [[nodiscard]] bool of_host() const { return options_.rules_of == RulesOf::host_probes; }
+
+  ipset::Sets& ip_set() {
+    if (!ip_set_) ip_set_.emplace();
+    return *ip_set_;
+  }
+
+  // Only where a rule of iptables may ask one: the question would load the module.
+  void list_sets() {
+    if (!may_ask_sets()) return;
+    try {
+      sets_ = ip_set().list();
+      no_sets_.reset();
+    } catch (const Error& error) {
+      if (error.code() == ExitCode::busy) throw;
+      no_sets_ = error;  // their names are not known then
+      sets_.clear();
+    }
+  }
+
+  [[nodiscard]] bool may_ask_sets() const {
+    if (of_host()) return true;
+    const KnownText matches = read_known_file(KnownFile::ip_tables_matches);
+    return matches.error == 0 && ("\n" + matches.text).find("\nset\n") != std::string::npos;
+  }
+
+  // nf_tables lets go of the sets of deleted rules some milliseconds after the commit, perhaps of one just before.
+  void await_released_sets(const Survey& survey) {
+    constexpr int looks = 20;
+    constexpr std::chrono::milliseconds pause{5};
+    if (options_.reads_once) return;
+    const auto rules_that_ask = [&](std::uint16_t set) {
+      std::uint32_t count = 0;
+      for (const BackendKind kind : all_backends) {
+        const Live* live = survey.live(kind);
+        if (live == nullptr) continue;
+        for (const LiveChain& chain : live->chains) {
+          for (const LiveRule& rule : chain.rules) {
+            count += static_cast<std::uint32_t>(std::ranges::count_if(rule.rule.matches, [&](const Match& match) {
+              const auto* asked = std::get_if<SetMatch>(&match);
+              return asked != nullptr && asked->index == set;
+            }));
+          }
+        }
+      }
+      return count;
+    };
+    const auto is_held_by_more = [&](const auto& each) {
+      const auto& [number, set] = each;
+      const bool is_ours = set.name == probe_set(Family::ipv4) || set.name == probe_set(Family::ipv6);
+      return is_ours && set.references > rules_that_ask(number);
+    };
+    for (int i = 0; i < looks && std::ranges::any_of(sets_, is_held_by_more); ++i) {
+      std::this_thread::sleep_for(pause);
+      sets_ = ip_set().list();
+    }
+  }
+
+  // Those of our names are ours, whichever program made them.
+  void survey_sets(Survey& survey) const {
+    if (no_sets_ && no_sets_->code() != ExitCode::kernel_lacks) throw *no_sets_;
+    survey.no_sets = no_sets_;
+    for (const Family family : {Family::ipv4, Family::ipv6}) {
+      const std::string name = probe_set(family);
+      const auto found = std::ranges::find(sets_, name, [](const auto& each) { return each.second.name; });
+      if (found == sets_.end()) continue;
+      const KnownSet& set = found->second;
+      if (!set.of_single_addresses || !set.members || set.family != family) {
+        throw Error(
+            ExitCode::failed,
+            fmt::format("the set {} is another one than expected: {}{}, not hash:ip of {}", name, set.type,
+                        set.of_single_addresses && set.family ? " of " + std::string(title(*set.family))
+                        : set.type == "hash:ip"               ? " with a netmask"
+                                                              : "",
+                        title(family)),
+            fmt::format("see 'ipset list {0}'; rename it (ipset rename {0} NAME), or choose --backend nftables", name));
+      }
+      survey.routing.sets.push_back({name, family});
+      survey.set_references[name] = set.references;
+      for (const AddressRange& member : *set.members) survey.routing.set_entries.push_back({name, member.first});
+    }
+  }
+
+  struct Numbered {
+    std::list<Ruleset> rules;
+    std::vector<Change> changes;
+  };
+  Numbered with_numbers_of_sets(std::span<const Change> asked) {
+    Numbered made{{}, {asked.begin(), asked.end()}};
+    for (Change& change : made.changes) {
+      if (!asks_sets(*change.wanted)) continue;
+      sets_ = ip_set().list();
+      change.wanted = &made.rules.emplace_back(with_numbers(*change.wanted, sets_));
+    }
+    return made;
+  }
+
   // With the lock, if it is to write.
   void open_legacy(bool write) {
     const bool lock = write && options_.xtables_lock;
@@ -166,7 +286,8 @@ class LinuxKernel final : public Kernel {
       throw Error(ExitCode::busy, "legacy iptables has come into use meanwhile", "run it again");
     }
     legacy_.reset();
-    legacy_ = open_iptables_legacy({.lock = lock ? lock_file_ : nullptr, .patience = patience_});
+    legacy_ = open_iptables_legacy(
+        {.lock = lock ? lock_file_ : nullptr, .patience = patience_, .rules_of = options_.rules_of, .sets = &sets_});
     legacy_locked_ = lock;
   }
 
@@ -203,7 +324,7 @@ class LinuxKernel final : public Kernel {
 
   Sight<nft::Dump> fetch_nf_tables() {
     return sight([&] {
-      if (!nf_tables_) nf_tables_.emplace();
+      if (!nf_tables_) nf_tables_.emplace(options_.rules_of, sets_);
       return nf_tables_->fetch();
     });
   }
@@ -223,10 +344,10 @@ class LinuxKernel final : public Kernel {
     if (names != nullptr && !names->any) seen = Absent{};
   }
 
-  static void survey_nf_tables(const Sight<nft::Dump>& fetched, Survey& survey) {
+  void survey_nf_tables(const Sight<nft::Dump>& fetched, Survey& survey) {
     LiveNfTables both;
     survey.of(BackendKind::iptables_nft) = then(fetched, [&](const nft::Dump& dump) {
-      both = nft::NfTables::decoded(dump);
+      both = nf_tables_->decoded(dump);
       return std::move(both.iptables_nft);
     });
     survey.of(BackendKind::nftables) = then(fetched, [&](const nft::Dump&) { return std::move(both.nftables); });
@@ -245,6 +366,9 @@ class LinuxKernel final : public Kernel {
   Patience patience_;
   std::optional<NamespaceLock> lock_;                // released last
   std::shared_ptr<const OpenedLockFile> lock_file_;  // nullptr: none is taken
+  KnownSets sets_;
+  std::optional<Error> no_sets_;
+  std::optional<ipset::Sets> ip_set_;
   std::unique_ptr<Routes> routes_;
   std::unique_ptr<Backend> legacy_;
   bool legacy_locked_ = false;

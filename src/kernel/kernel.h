@@ -66,6 +66,8 @@ struct KernelOptions {
   bool reads_once = false;
   // Whether tables of legacy iptables may be written where there are none: then the file of that lock is made.
   bool makes_legacy_tables = true;
+  // What counts as ours, of rules and of what they need beside them.
+  RulesOf rules_of{};
 };
 
 // The network namespace of the calling thread.

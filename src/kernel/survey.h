@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <map>
 #include <optional>
 #include <string>
 #include <variant>
@@ -34,8 +35,12 @@ using Sight = std::variant<Absent, Unreadable, T>;
 struct Survey {
   std::array<Sight<Live>, std::size(all_backends)> sights;  // by kind
   bool legacy_in_use = false;  // a table of legacy iptables holds rules, whichever program wrote them
-  Routing routing;             // what is ours of policy rules, routes and addresses, each as often as it is there
+  Routing routing;             // what is ours of what rules need beside them, each as often as it is there
   Routing others_routing;      // of others and just as a plan asks for it: it need not be added, and is not removed
+
+  // Of `host-probes`: how many rules and other objects of the kernel use a set of ours.
+  std::map<std::string, std::uint32_t> set_references{};
+  std::optional<Error> no_sets{};  // why the kernel has no sets of ip_set
 
   // Its interfaces and routes, if there are rules, policies, dormant tables or policy routing of others: only they ask
   // for it.

@@ -15,6 +15,8 @@ namespace {
 
 using namespace words;
 
+SetMatch in_probe_set(Family family) { return {End::destination, probe_set(family), unknown_set, {}, false}; }
+
 RowMatch any(Match match) { return {std::move(match), Hole::any}; }
 RowMatch usual(Match match) { return {std::move(match), Hole::usual}; }
 
@@ -184,6 +186,13 @@ std::vector<Row> make_rows() {
   };
   captured(inbound_redirect, nat, istio_in_redirect);
   captured(inbound_tproxy, mangle, istio_tproxy);
+  // ip_set, or in nftables the set's addresses.
+  add(host_probe_jump, nat, postrouting, {}, Jump{istio_postrouting}, "host-probes",
+      "what leaves the node is checked: are they probes of the kubelet?", 1);
+  for (const RowMatch& pods : {RowMatch(in_probe_set(Family::ipv4)), RowMatch(in_probe_set(Family::ipv6)), to}) {
+    add(host_probe_source, nat, istio_postrouting, {SocketMatch{}, tcp, pods}, Nat{End::source, {}, {}, {}},
+        {"{probe_flag}", "{to}"}, "what a process of the node sends to a pod in ambient mode comes from {to}");
+  }
   for (const ProtocolMatch& protocol : {tcp, udp}) {
     add(outbound_excluded_port, nat, istio_output, {protocol, to_port}, returns, {"-o", "{port}"},
         "outbound to port {port} bypasses the proxy");
@@ -247,11 +256,16 @@ std::optional<std::uint32_t> value_of(const Target& target) {
   return {};
 }
 
-bool is_open(const Target& row) { return value_of(row) == 0; }
+bool is_open(const Target& row) {
+  const auto* nat = std::get_if<Nat>(&row);
+  return nat != nullptr ? !nat->addresses : value_of(row) == 0;
+}
 
 bool is_of(const Target& row, const Target& target) {
   if (row.index() != target.index() || !is_open(row)) return row == target;
   if (const auto* tproxy = std::get_if<Tproxy>(&target)) return tproxy->mask == std::get<Tproxy>(row).mask;
+  if (const auto* nat = std::get_if<Nat>(&target))
+    return nat->addresses && *nat == source_nat(nat->addresses->first) && nat->end == std::get<Nat>(row).end;
   const auto* mark = std::get_if<SetMark>(&target);
   return mark == nullptr || mark->mask == std::get<SetMark>(row).mask;
 }
@@ -344,7 +358,10 @@ std::string value(std::string_view hole, const Rule& rule, Place place) {
   if (hole == "id") return ids_text(rule, place);
   if (hole == "mark") return std::to_string(mark_of(rule));
   if (hole == "protocol") return std::string(name(find<ProtocolMatch>(rule)->protocol));
+  const auto* nat = std::get_if<Nat>(&rule.target);
+  if (hole == "to" && nat != nullptr) return nat->addresses->first.text();
   if (hole == "to") return std::to_string(value_of(rule.target).value());
+  if (hole == "probe_flag") return nat->addresses->family() == Family::ipv4 ? "--probe-address" : "--probe-address6";
   throw std::logic_error(fmt::format("a row's text has the unknown value {}", hole));
 }
 
@@ -384,6 +401,10 @@ std::optional<std::vector<Match>> filled(const Row& row, const std::vector<Match
 
 }  // namespace
 
+std::string probe_set(Family family) {
+  return family == Family::ipv4 ? "istio-inpod-probes-v4" : "istio-inpod-probes-v6";
+}
+
 const std::vector<Row>& catalogue() {
   static const std::vector<Row> rows = make_rows();
   return rows;
@@ -402,6 +423,7 @@ Rule instantiate(MeshRule id, const std::vector<Match>& values, const Instead& i
               {},
               row.insert_at};
     if (const auto* address = find<AddressMatch>(rule)) rule.families = address->ranges.front().family();
+    if (const auto* nat = std::get_if<Nat>(&rule.target)) rule.families = nat->addresses->family();
     rule.origin = {id, instead.flag, {}};
     return rule;
   }

@@ -75,7 +75,18 @@ enum class MeshRule : std::uint8_t {
   inbound_udp_jump,
   inbound_udp_over_lo,
   inbound_udp_tproxy,
+  // of `host-probes`, on the node
+  host_probe_jump,
+  host_probe_source,
 };
+
+// Of the node, not of a pod.
+[[nodiscard]] constexpr bool is_of_host(MeshRule rule) {
+  return rule == MeshRule::host_probe_jump || rule == MeshRule::host_probe_source;
+}
+
+// The sets of ip_set that hold the addresses of pods in ambient mode, by the names that Istio's agent gives them.
+[[nodiscard]] std::string probe_set(Family family);
 
 // A match of a row, and what of it is left open. A row has at most one open match of a kind.
 enum class Hole : std::uint8_t {
@@ -106,9 +117,10 @@ struct Row {
   Table table;  // where the plan writes it; a rule is known in any
   const char* chain;
   std::vector<RowMatch> matches;  // in any order
-  Target target;                  // a port or mark of 0 is left open
+  Target target;                  // a port or mark of 0 is left open, and so is a translation to no address
   // Texts with the values of the rule: {interface}, {port}, {range}, {address} ("any server" without one), {owner},
-  // {owner_flag} (-u or -g), {id}, {mark}, {protocol}; {to}: the port or mark of the target.
+  // {owner_flag} (-u or -g), {id}, {mark}, {protocol}; {to}: the port, mark or address of the target; {probe_flag}: the
+  // option of that address.
   AskedBy flag;
   const char* sentence;
   std::optional<unsigned> insert_at{};

@@ -10,6 +10,7 @@
 #include "mesh/catalogue.h"
 #include "mesh/list_text.h"
 #include "mesh/ownership.h"
+#include "mesh/rule_words.h"
 #include "model/iptables.h"
 #include "model/printable.h"
 
@@ -49,6 +50,7 @@ Reason describe(const Rule& rule) {
 }
 
 bool is_of_istio(const Rule& rule) {
+  if (rule.chain == words::istio_postrouting || rule.chain == words::postrouting) return false;
   const auto known = [](const Rule& named) {
     // Rules of one kind follow each other: thousands of excluded ranges.
     static thread_local const Row* last = nullptr;
@@ -61,7 +63,8 @@ bool is_of_istio(const Rule& rule) {
 }
 
 bool is_istio_chain(std::string_view chain) {
-  return !is_builtin(chain) && std::ranges::find(catalogue(), chain, &Row::chain) != catalogue().end();
+  const auto is_of_pod = [&](const Row& row) { return row.chain == chain && !is_of_host(row.id); };
+  return !is_builtin(chain) && std::ranges::any_of(catalogue(), is_of_pod);
 }
 
 std::vector<std::string> short_matches(const Rule& rule) {

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "mesh/catalogue.h"
+#include "mesh/rule_words.h"
 #include "model/error.h"
 #include "model/iptables.h"
 #include "model/printable.h"
@@ -84,9 +85,17 @@ void mark_direct(Table table, const Direct& direct) {
   }
 }
 
+void mark_host_probes(std::vector<LiveChain>& chains) {
+  for (LiveChain& chain : chains) {
+    chain.ours = chain.table == Table::nat && chain.name == words::istio_postrouting;
+    for (LiveRule& live : chain.rules) live.ours = chain.table == Table::nat && is_of_host(kind_of(live.rule));
+  }
+}
+
 }  // namespace
 
-void mark_ours(std::vector<LiveChain>& chains) {
+void mark_ours(std::vector<LiveChain>& chains, RulesOf rules_of) {
+  if (rules_of == RulesOf::host_probes) return mark_host_probes(chains);
   Families with_istio;
   for (LiveChain& chain : chains) {
     const bool our_table = chain.table == Table::raw || chain.table == Table::mangle || chain.table == Table::nat;

@@ -35,7 +35,10 @@ namespace sidetrack {
 //
 // Nothing in the kernel says who wrote a rule: another program's rule of exactly one of these shapes, beside ISTIO_
 // chains, is taken for ours. The same rule with a comment, or any other word more, is not.
-void mark_ours(std::vector<LiveChain>& chains);
+//
+// Of `host-probes`, on the node: the chain ISTIO_POSTRT of nat and the rules of POSTROUTING that lead to it. The agent
+// of Istio makes the same, and nothing tells which of the two did.
+void mark_ours(std::vector<LiveChain>& chains, RulesOf rules_of = RulesOf::sidecar);
 
 // Whether the chain may go with what is ours: one of ours without a rule of another program.
 [[nodiscard]] bool is_wholly_ours(const LiveChain& chain);

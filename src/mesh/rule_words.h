@@ -11,6 +11,8 @@ namespace sidetrack::words {
 
 inline constexpr const char* prerouting = "PREROUTING";
 inline constexpr const char* output = "OUTPUT";
+inline constexpr const char* postrouting = "POSTROUTING";
+inline constexpr const char* istio_postrouting = "ISTIO_POSTRT";
 inline constexpr const char* istio_inbound = "ISTIO_INBOUND";
 inline constexpr const char* istio_in_redirect = "ISTIO_IN_REDIRECT";
 inline constexpr const char* istio_output = "ISTIO_OUTPUT";

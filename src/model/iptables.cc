@@ -83,6 +83,13 @@ struct MatchWords {
   std::string operator()(const ConnmarkMatch& m) const {
     return fmt::format("-m connmark {}--mark {}", not_(m.negated), masked(m.value, m.mask));
   }
+  std::string operator()(const SocketMatch& m) const {
+    return fmt::format("-m owner {}--socket-exists", not_(m.negated));
+  }
+  std::string operator()(const SetMatch& m) const {
+    const std::string name = m.name.empty() ? fmt::format("[number {}]", m.index) : printable(m.name);
+    return fmt::format("-m set {}--match-set {} {}", not_(m.negated), name, m.end == End::source ? "src" : "dst");
+  }
   // Quoted as iptables-save does.
   std::string operator()(const CommentMatch& m) const {
     const bool plain = !m.text.empty() && std::ranges::all_of(m.text, [](char c) {

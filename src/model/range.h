@@ -21,6 +21,7 @@ struct Range {
 };
 using PortRange = Range<std::uint16_t>;
 using IdRange = Range<std::uint32_t>;
+inline constexpr IdRange every_id{0, 0xffffffff};
 
 // "80", "9000-9100"
 template <typename Number>

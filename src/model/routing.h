@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Policy rules, routes and addresses that a pod needs outside netfilter.
+// What rules need beside them: policy rules, routes, addresses, and sets of addresses.
 #pragma once
 
 #include <cstdint>
@@ -29,15 +29,32 @@ struct LocalRoute {
   friend bool operator==(const LocalRoute&, const LocalRoute&) = default;
 };
 
-// What a pod needs outside netfilter.
+// ipset create NAME hash:ip family inet comment
+struct AddressSet {
+  std::string name;
+  Family family = Family::ipv4;
+  friend bool operator==(const AddressSet&, const AddressSet&) = default;
+};
+
+// ipset add NAME ADDRESS
+struct SetEntry {
+  std::string set;
+  Address address;
+  friend bool operator==(const SetEntry&, const SetEntry&) = default;
+};
+
+// What rules need beside them.
 struct Routing {
   std::vector<PolicyRule> policy_rules;
   std::vector<LocalRoute> local_routes;
   std::vector<Address> loopback_addresses;  // ip addr add ADDRESS dev lo, as a single host
+  // Of `host-probes` alone.
+  std::vector<AddressSet> sets{};
+  std::vector<SetEntry> set_entries{};
   friend bool operator==(const Routing&, const Routing&) = default;
 };
 
-// The commands of ip(8) that add them, a line each.
+// The commands of ip(8) and ipset(8) that add them, a line each.
 [[nodiscard]] std::vector<std::string> ip_commands(const Routing& routing);
 
 }  // namespace sidetrack

@@ -91,10 +91,16 @@ std::string_view name(Protocol protocol) {
   return "";
 }
 
+Nat source_nat(const Address& address) {
+  return {End::source, AddressRange::single(address), {}, "-j SNAT --to-source " + address.text()};
+}
+
 bool is_understood(const Rule& rule) {
-  return !std::holds_alternative<UnknownTarget>(rule.target) &&
-         std::ranges::none_of(rule.matches,
-                              [](const Match& match) { return std::holds_alternative<UnknownMatch>(match); });
+  const auto is_unknown = [](const Match& match) {
+    const auto* set = std::get_if<SetMatch>(&match);
+    return std::holds_alternative<UnknownMatch>(match) || (set != nullptr && !set->members);
+  };
+  return !std::holds_alternative<UnknownTarget>(rule.target) && std::ranges::none_of(rule.matches, is_unknown);
 }
 
 bool same_effect(const Rule& a, const Rule& b) {

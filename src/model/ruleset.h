@@ -78,6 +78,24 @@ struct ConnmarkMatch {  // -m connmark --mark 1337
   bool negated = false;
   friend bool operator==(const ConnmarkMatch&, const ConnmarkMatch&) = default;
 };
+struct SocketMatch {  // -m owner --socket-exists: a socket of this network namespace sends it
+  bool negated = false;
+  friend bool operator==(const SocketMatch&, const SocketMatch&) = default;
+};
+inline constexpr std::uint16_t unknown_set = 0xffff;  // IPSET_INVALID_ID
+struct SetMatch {  // -m set --match-set NAME dst: an address that is in a set of ip_set
+  End end = End::destination;
+  std::string name;  // empty: the kernel was not asked for it
+  // The kernel's number of the set, which its rules have in place of the name.
+  std::uint16_t index = unknown_set;
+  // What the set holds; nothing: not known, or more than addresses. No part of the rule.
+  std::optional<std::vector<AddressRange>> members{};
+  bool negated = false;
+  friend bool operator==(const SetMatch& a, const SetMatch& b) {
+    const bool named = !a.name.empty() && !b.name.empty();
+    return a.end == b.end && a.negated == b.negated && (named ? a.name == b.name : a.index == b.index);
+  }
+};
 
 // Read back from the kernel, and in no plan: shown in their words, never edited, never sent.
 
@@ -91,7 +109,7 @@ struct UnknownMatch {  // one that is not understood entirely: whether it holds 
 };
 
 using Match = std::variant<InterfaceMatch, AddressMatch, ProtocolMatch, PortMatch, OwnerMatch, ConntrackStateMatch,
-                           MarkMatch, ConnmarkMatch, CommentMatch, UnknownMatch>;
+                           MarkMatch, ConnmarkMatch, SocketMatch, SetMatch, CommentMatch, UnknownMatch>;
 
 [[nodiscard]] bool is_negated(const Match& match);
 // `-d 0.0.0.0/0`, `-i +`: words that leave no trace in the kernel.
@@ -127,6 +145,14 @@ struct CtZone {                                        // CT --zone
   friend bool operator==(const CtZone&, const CtZone&) = default;
 };
 
+struct Nat {  // DNAT, SNAT, MASQUERADE, REDIRECT to several ports; what is not given stays, or is the kernel's choice
+  End end = End::destination;
+  std::optional<AddressRange> addresses;
+  std::optional<PortRange> ports;
+  std::string words;  // those of iptables or nft
+  friend bool operator==(const Nat&, const Nat&) = default;
+};
+
 // Read back from the kernel, and in no plan, as the matches of that kind. `words` are those of iptables or nft.
 
 struct Continue {     // no target, LOG, NFLOG, TRACE, CLASSIFY …: the next rule is looked at, the packet goes its way
@@ -145,13 +171,6 @@ struct Reject {  // REJECT: dropped, and the sender is told
   std::string words;
   friend bool operator==(const Reject&, const Reject&) = default;
 };
-struct Nat {  // DNAT, SNAT, MASQUERADE, REDIRECT to several ports; what is not given stays, or is the kernel's choice
-  End end = End::destination;
-  std::optional<AddressRange> addresses;
-  std::optional<PortRange> ports;
-  std::string words;
-  friend bool operator==(const Nat&, const Nat&) = default;
-};
 struct UnknownTarget {  // one that is not understood entirely: what becomes of the packet cannot be known
   std::string words;
   friend bool operator==(const UnknownTarget&, const UnknownTarget&) = default;
@@ -160,7 +179,10 @@ struct UnknownTarget {  // one that is not understood entirely: what becomes of 
 using Target = std::variant<Verdict, Jump, Redirect, Tproxy, SetMark, Connmark, CtZone, Continue, SetConnmark, Notrack,
                             Reject, Nat, UnknownTarget>;
 
-// Whether all of the rule is understood: its matches and its target.
+// SNAT --to-source ADDRESS
+[[nodiscard]] Nat source_nat(const Address& address);
+
+// Whether all of the rule is understood: its matches, with what their sets hold, and its target.
 struct Rule;
 [[nodiscard]] bool is_understood(const Rule& rule);
 

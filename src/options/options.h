@@ -34,6 +34,7 @@ enum class Command : std::uint8_t {
   clean,
   doctor,
   pods,
+  host_probes,
   args,
   inject,
   cni,
@@ -68,6 +69,18 @@ struct CniOptions {
   std::vector<std::string> exclude_namespaces;
   std::string plugin_log;  // absolute; empty: not given
   bool allow_dynamic = false;
+};
+
+enum class HostProbesAction : std::uint8_t { apply, verify, clean };  // host-probes ACTION
+
+// `host-probes`
+struct HostProbesOptions {
+  HostProbesAction action = HostProbesAction::apply;
+  Address probe_address = {Family::ipv4, {169, 254, 7, 127}};
+  Address probe_address6 = {
+      Family::ipv6, {0xfd, 0x16, 0x92, 0x54, 0x71, 0x27, 0x13, 0x37, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}};
+  std::vector<Address> add;
+  std::vector<Address> remove;
 };
 
 // `pods`
@@ -124,6 +137,7 @@ struct CommandLine {
   std::optional<Direction> way;         // map --way
   PacketOptions packet;                 // explain
   PodsOptions pods;                     // pods
+  HostProbesOptions host_probes;        // host-probes
   ManifestOptions manifest;             // args; --pod
   CniOptions cni;                       // cni
   Shell shell = Shell::bash;            // completion

@@ -150,7 +150,13 @@ Json routing_json(const Routing& routing) {
   for (const Address& address : routing.loopback_addresses) {
     addresses.push_back({{"address", AddressRange::single(address).text()}, {"dev", "lo"}});
   }
-  return {{"rules", std::move(rules)}, {"routes", std::move(routes)}, {"addresses", std::move(addresses)}};
+  Json made = {{"rules", std::move(rules)}, {"routes", std::move(routes)}, {"addresses", std::move(addresses)}};
+  if (routing.sets.empty() && routing.set_entries.empty()) return made;
+  for (const AddressSet& set : routing.sets)
+    made["sets"].push_back({{"name", set.name}, {"type", "hash:ip"}, {"family", name(set.family)}});
+  for (const SetEntry& entry : routing.set_entries)
+    made["set_entries"].push_back({{"set", entry.set}, {"address", entry.address.text()}});
+  return made;
 }
 
 std::string json(const Plan& plan, const Config& config) {

@@ -148,6 +148,7 @@ Sets::Id Cell::set_of(const Match& match) {
   const auto [found, added] = known_.try_emplace(&match, Sets::empty);
   if (!added) return found->second;
   if (const auto* address = std::get_if<AddressMatch>(&match)) found->second = sets_.of(intervals_of(address->ranges));
+  if (const auto* set = std::get_if<SetMatch>(&match)) found->second = sets_.of(intervals_of(set->members.value()));
   if (const auto* ports = std::get_if<PortMatch>(&match)) found->second = sets_.of(intervals_of(ports->ports));
   if (const auto* owner = std::get_if<OwnerMatch>(&match)) found->second = sets_.of(intervals_of(owner->ids));
   return found->second;
@@ -166,10 +167,14 @@ struct Cell::Asked {
     const std::string& name = m.direction == InterfaceDirection::in ? packet.in : packet.out;
     if (!name.empty() && name == cell.packet_.interface) result.push_back({Field::interface, own(Field::interface)});
   }
-  void operator()(const AddressMatch& m) {
-    const Address& address = m.end == End::source ? packet.source.address : packet.destination.address;
-    if (!m.ranges.empty() && m.ranges.front().family() != address.family) return;
-    if (m.end == End::source && !packet.source_known) return;
+  void operator()(const AddressMatch& m) { within(m.end, m.ranges); }
+  void operator()(const SetMatch& m) {
+    if (m.members) within(m.end, *m.members);
+  }
+  void within(End end, const std::vector<AddressRange>& ranges) {
+    const Address& address = end == End::source ? packet.source.address : packet.destination.address;
+    if (!ranges.empty() && ranges.front().family() != address.family) return;
+    if (end == End::source && !packet.source_known) return;
     if (address == cell.packet_.destination || address == cell.packet_.source)
       cell.of_address(result, address, cell.set_of(match));
   }
@@ -196,6 +201,7 @@ struct Cell::Asked {
     if (packet.owner_known && packet.owner)
       result.push_back({m.kind == OwnerKind::uid ? Field::uid : Field::gid, cell.set_of(match)});
   }
+  void operator()(const SocketMatch&) {}          // of the way, which tells whether a process sends it
   void operator()(const ConntrackStateMatch&) {}  // of the state, which all share
   void operator()(const MarkMatch& m) { result.push_back({Field::mark, cell.marks(packet.mark, m.value, m.mask)}); }
   void operator()(const ConnmarkMatch&) {}  // the packet's own mark, if it was saved: that was asked then

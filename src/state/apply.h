@@ -2,6 +2,7 @@
 // Survey, decide, execute: the only writer.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,6 +33,14 @@ struct ApplyResult {
 // survey, a bounded number of times, then by busy. Throws kernel_lacks with what each backend lacks if none takes the
 // rules.
 ApplyResult converge(const Request& request, Kernel& kernel);
+
+// What is asked may depend on what is there: it is made of every survey anew.
+struct Asked {
+  Plan plan;
+  ApplyOptions options;
+};
+using Planner = std::function<Asked(const Survey& survey)>;
+ApplyResult converge_by(const Planner& planner, Kernel& kernel);
 
 // What `converge` would return or throw, without changing anything: `left` are those whose rules of ours would go. What
 // could not be checked is among the warnings.

@@ -6,6 +6,8 @@
 #include <algorithm>
 
 #include "mesh/ownership.h"
+#include "model/iptables.h"
+#include "model/printable.h"
 #include "state/choice.h"
 
 namespace sidetrack {
@@ -79,6 +81,13 @@ Choice choice_of(const Request& request, const Survey& survey) {
   return choose(*request.options, request.plan->ruleset, survey.legacy_in_use);
 }
 
+bool asks(const Rule& rule, const std::string& set) {
+  return std::ranges::any_of(rule.matches, [&](const Match& match) {
+    const auto* one = std::get_if<SetMatch>(&match);
+    return one != nullptr && one->name == set;
+  });
+}
+
 // What of it does not exist yet.
 Routing missing_of(const Routing& asked, const Survey& survey) {
   return without(without(asked, survey.routing), survey.others_routing);
@@ -97,6 +106,39 @@ std::optional<Error> cannot_go(const Request& request, const Survey& survey) {
     auto refused = others_in_own_tables(*live);
     // Which backend will hold the rules is not decided yet: a table that is as asked would stay.
     if (refused && !is_as_requested(survey, kind, asked)) return refused;
+  }
+  return std::nullopt;
+}
+
+std::optional<Error> set_in_use(const Request& request, const Survey& survey) {
+  const std::vector<AddressSet> kept = request.plan != nullptr ? request.plan->routing.sets : std::vector<AddressSet>{};
+  for (const AddressSet& set : survey.routing.sets) {
+    if (std::ranges::find(kept, set) != kept.end()) continue;
+    const std::string what = fmt::format("the set {} cannot be destroyed: ", set.name);
+    std::uint32_t of_ours = 0;
+    for (const BackendKind kind : all_backends) {
+      const Live* live = survey.live(kind);
+      if (live == nullptr) continue;
+      for (const LiveChain& chain : live->chains) {
+        for (const LiveRule& rule : chain.rules) {
+          if (!asks(rule.rule, set.name)) continue;
+          if (rule.ours) {
+            ++of_ours;
+            continue;
+          }
+          return Error(ExitCode::failed,
+                       fmt::format("{}another program's rule asks it: {}, table {} ({}): {}", what, name(kind),
+                                   name(chain.table), names(chain.families), printable(iptables_words(rule.rule))),
+                       "delete that rule first; nothing was changed");
+        }
+      }
+    }
+    const auto references = survey.set_references.find(set.name);
+    if (references == survey.set_references.end() || references->second <= of_ours) continue;
+    return Error(ExitCode::failed,
+                 fmt::format("{}{} of the kernel's objects use it, and {} of them are rules of ours", what,
+                             references->second, of_ours),
+                 "'ipset list' shows sets of sets, 'tc filter show' filters; nothing was changed");
   }
   return std::nullopt;
 }
@@ -137,6 +179,7 @@ std::variant<Decision, Error> decide(const Request& request, const Survey& surve
   if (const Unreadable* place = unseen(survey)) return refusal(*place);
   const std::vector<BackendKind> holding = holders(survey);
   if (const auto refused = cannot_go(request, survey)) return *refused;
+  if (const auto refused = set_in_use(request, survey)) return *refused;
   Decision decision;
   if (request.plan == nullptr) {
     Attempt clean = attempt({}, false, holding);
@@ -201,6 +244,7 @@ Comparison compare(const Request& request, const Survey& survey) {
   }
   if (!comparison.equal()) {
     if (const auto refused = cannot_go(request, survey)) comparison.refusal = refused->what();
+    if (const auto refused = set_in_use(request, survey)) comparison.refusal = refused->what();
   }
   return comparison;
 }

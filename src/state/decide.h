@@ -60,6 +60,9 @@ struct Decision {
 // What of others is in the way of what has to go: their jumps to our chains, and what they keep in our tables.
 [[nodiscard]] std::optional<Error> cannot_go(const Request& request, const Survey& survey);
 
+// Of `host-probes`: a set that has to go, and that others use.
+[[nodiscard]] std::optional<Error> set_in_use(const Request& request, const Survey& survey);
+
 // Error: a refusal, nothing may be done.
 [[nodiscard]] std::variant<Decision, Error> decide(const Request& request, const Survey& survey);
 

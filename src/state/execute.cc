@@ -320,15 +320,16 @@ Decision decided(const Request& request, const Survey& survey) {
 // Calls `act` with a survey and the decision about it; again if another program changes the rules in between. What was
 // said of an attempt that was begun anew, for instance what it committed, is part of the error if the next one fails.
 // With a program that takes away what was committed nobody wins by patience.
-template <typename Act>
-void until_undisturbed(const Request& request, Kernel& kernel, const ApplyResult& result, Act act) {
+template <typename Ask, typename Act>
+void until_undisturbed(const Ask& ask, Kernel& kernel, const ApplyResult& result, Act act) {
   std::vector<std::string> before;
   for (int attempt = 1;; ++attempt) {
     try {
       const Survey survey = kernel.survey();
+      const Request request = ask(survey);
       const Decision decision = decided(request, survey);
       try {
-        return act(survey, decision);
+        return act(request, survey, decision);
       } catch (const Error& error) {
         if (error.code() != ExitCode::busy) throw;
         if (attempt >= attempts) {
@@ -347,9 +348,12 @@ void until_undisturbed(const Request& request, Kernel& kernel, const ApplyResult
 
 }  // namespace
 
-ApplyResult converge(const Request& request, Kernel& kernel) {
+namespace {
+
+template <typename Ask>
+ApplyResult converge_on(const Ask& ask, Kernel& kernel) {
   ApplyResult result;
-  until_undisturbed(request, kernel, result, [&](const Survey& survey, const Decision& decision) {
+  until_undisturbed(ask, kernel, result, [&](const Request& request, const Survey& survey, const Decision& decision) {
     Executor(request, survey, kernel, result).execute(decision);
     result.because = decision.because;
   });
@@ -357,9 +361,26 @@ ApplyResult converge(const Request& request, Kernel& kernel) {
   return result;
 }
 
+}  // namespace
+
+ApplyResult converge(const Request& request, Kernel& kernel) {
+  return converge_on([&](const Survey&) { return request; }, kernel);
+}
+
+ApplyResult converge_by(const Planner& planner, Kernel& kernel) {
+  Asked asked;
+  return converge_on(
+      [&](const Survey& survey) {
+        asked = planner(survey);
+        return Request{.plan = &asked.plan, .options = &asked.options};
+      },
+      kernel);
+}
+
 ApplyResult check(const Request& request, Kernel& kernel) {
   ApplyResult result;
-  until_undisturbed(request, kernel, result, [&](const Survey& survey, const Decision& decision) {
+  const auto ask = [&](const Survey&) { return request; };
+  until_undisturbed(ask, kernel, result, [&](const Request&, const Survey& survey, const Decision& decision) {
     ApplyResult checked;
     std::vector<std::string> unchecked = Executor(request, survey, kernel, checked).check(decision);
     for (const std::string& command : ip_commands(decision.add)) {

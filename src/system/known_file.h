@@ -8,9 +8,10 @@
 namespace sidetrack {
 
 enum class KnownFile : std::uint8_t {
-  ip_tables_names,   // the tables of legacy iptables, a line each; not there without it in the kernel
-  ip6_tables_names,  // the same of IPv6
-  chosen_ports,      // net.ipv4.ip_local_port_range
+  ip_tables_names,    // the tables of legacy iptables, a line each; not there without it in the kernel
+  ip6_tables_names,   // the same of IPv6
+  ip_tables_matches,  // the matches of xtables that the kernel has loaded, a line each
+  chosen_ports,       // net.ipv4.ip_local_port_range
   // Only who changes rules reads those below.
   uid_map,
   gid_map,

@@ -31,6 +31,15 @@ class Request {
   void put(int type, std::span<const std::uint8_t> bytes) { put(type, bytes.data(), bytes.size()); }
   void put(int type, const std::string& text) { put(type, text.c_str(), text.size() + 1); }  // with its final zero
 
+  // One that holds those that `build` puts.
+  template <typename Build>
+  void nest(int type, Build build) {
+    nlattr* const opened = mnl_attr_nest_start_check(message_, sizeof buffer_, static_cast<std::uint16_t>(type));
+    if (opened == nullptr) throw std::length_error("a netlink request is too long");
+    build();
+    mnl_attr_nest_end(message_, opened);
+  }
+
   void set_sequence(std::uint32_t sequence) { message_->nlmsg_seq = sequence; }
 
   [[nodiscard]] int type() const { return message_->nlmsg_type; }

@@ -2,6 +2,7 @@
 // One dump, divided between the two backends of nf_tables.
 #pragma once
 
+#include "kernel/known_sets.h"
 #include "kernel/nft/dump.h"
 #include "model/live.h"
 
@@ -11,7 +12,8 @@ namespace sidetrack::nft {
 [[nodiscard]] bool is_of_iptables(const TableKey& table);
 [[nodiscard]] bool is_native(const TableKey& table);
 
-[[nodiscard]] Live iptables_live(const Dump& seen);
-[[nodiscard]] Live native_live(const Dump& seen);
+// Rules that ask a set get its name from `sets`, where it is known.
+[[nodiscard]] Live iptables_live(const Dump& seen, RulesOf whose, const KnownSets& sets);
+[[nodiscard]] Live native_live(const Dump& seen, RulesOf whose);
 
 }  // namespace sidetrack::nft

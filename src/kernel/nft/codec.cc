@@ -126,6 +126,12 @@ struct Encode {
         .u32(NFTNL_EXPR_REDIR_REG_PROTO_MIN, reg)
         .u32(NFTNL_EXPR_REDIR_FLAGS, NF_NAT_RANGE_PROTO_SPECIFIED);
   }
+  nftnl_expr* operator()(const SnatTo& e) const {
+    return Encoder("nat")
+        .u32(NFTNL_EXPR_NAT_TYPE, NFT_NAT_SNAT)
+        .u32(NFTNL_EXPR_NAT_FAMILY, e.family)
+        .u32(NFTNL_EXPR_NAT_REG_ADDR_MIN, reg);
+  }
   nftnl_expr* operator()(const TproxyTo& e) const {
     return Encoder("tproxy").u32(NFTNL_EXPR_TPROXY_FAMILY, e.family).u32(NFTNL_EXPR_TPROXY_REG_PORT, reg);
   }

@@ -226,6 +226,7 @@ std::optional<Alternatives> owners(OwnerKind kind, const Value& value, std::span
   // Without a socket `meta skuid !=` does not hold, but `-m owner !` does: among rules of iptables it would be taken
   // for the latter.
   if (value.changed() || !ranges || ranges->empty() || (negated && !around.native)) return std::nullopt;
+  if (!negated && *ranges == std::vector{every_id}) return only(SocketMatch{});
   return only(OwnerMatch{kind, *std::move(ranges), negated});
 }
 

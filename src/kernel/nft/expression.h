@@ -132,6 +132,10 @@ struct Count {  // counter pkts 0 bytes 0
 struct RedirectTo {  // redir proto_min reg 1 flags 0x2
   friend bool operator==(const RedirectTo&, const RedirectTo&) = default;
 };
+struct SnatTo {          // nat snat ip addr_min reg 1
+  std::uint32_t family;  // NFPROTO_IPV4, NFPROTO_IPV6
+  friend bool operator==(const SnatTo&, const SnatTo&) = default;
+};
 struct TproxyTo {        // tproxy ip port reg 1
   std::uint32_t family;  // NFPROTO_…; NFPROTO_UNSPEC serves both
   friend bool operator==(const TproxyTo&, const TproxyTo&) = default;
@@ -144,8 +148,9 @@ struct XtTarget {  // target name REDIRECT rev 0
   xt::Extension extension;
   friend bool operator==(const XtTarget&, const XtTarget&) = default;
 };
-using Expression = std::variant<MetaLoad, MetaStore, CtLoad, CtStore, PayloadLoad, Bitwise, ToNetworkOrder, Compare,
-                                CompareRange, Lookup, Load, Decide, Count, RedirectTo, TproxyTo, XtMatch, XtTarget>;
+using Expression =
+    std::variant<MetaLoad, MetaStore, CtLoad, CtStore, PayloadLoad, Bitwise, ToNetworkOrder, Compare, CompareRange,
+                 Lookup, Load, Decide, Count, RedirectTo, SnatTo, TproxyTo, XtMatch, XtTarget>;
 
 // The kernel's name for the kind of an expression: "meta", "payload", "redir", "match".
 [[nodiscard]] std::string_view name(const Expression& expression);

@@ -27,6 +27,7 @@ std::string_view name(const Expression& expression) {
     std::string_view operator()(const Decide&) const { return "immediate"; }
     std::string_view operator()(const Count&) const { return "counter"; }
     std::string_view operator()(const RedirectTo&) const { return "redir"; }
+    std::string_view operator()(const SnatTo&) const { return "nat"; }
     std::string_view operator()(const TproxyTo&) const { return "tproxy"; }
     std::string_view operator()(const XtMatch&) const { return "match"; }
     std::string_view operator()(const XtTarget&) const { return "target"; }

@@ -227,8 +227,9 @@ namespace nft {
 
 bool is_of_iptables(const TableKey& table) { return iptables_table_of(table).has_value(); }
 
-Live iptables_live(const Dump& seen) {
+Live iptables_live(const Dump& seen, RulesOf whose, const KnownSets& sets) {
   Live live{BackendKind::iptables_nft, {}, seen.generation, {}};
+  live.rules_of = whose;
   std::vector<LiveChain> others;
   for (const KernelTable& table : seen.tables) {
     const auto place = iptables_table_of(table.key);
@@ -237,7 +238,9 @@ Live iptables_live(const Dump& seen) {
     std::vector<LiveChain>& to = is_written(place->table) ? live.chains : others;
     for (const KernelChain& chain : table.chains) to.push_back(read_chain(table, chain, *place));
   }
-  mark_ours(live.chains);
+  name_sets(live.chains, sets);
+  name_sets(others, sets);
+  mark_ours(live.chains, whose);
   std::ranges::for_each(live.chains, keep_divided);
   std::size_t first = 0;
   for (const KernelTable& table : seen.tables) {

@@ -15,7 +15,8 @@
 
 namespace sidetrack::nft {
 
-inline constexpr const char* own_table = "sidetrack";  // table inet sidetrack
+inline constexpr const char* own_table = "sidetrack";        // table inet sidetrack
+inline constexpr const char* host_table = "sidetrack-host";  // the same of `host-probes`
 
 // A table, with its family as nf_tables numbers it (NFPROTO_INET, NFPROTO_IPV4, NFPROTO_IPV6).
 struct TableKey {

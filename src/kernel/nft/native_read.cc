@@ -7,16 +7,20 @@
 #include "kernel/nft/fields.h"
 #include "kernel/nft/kernel_table.h"
 #include "kernel/nft/rule_reader.h"
+#include "mesh/catalogue.h"
 #include "mesh/describe.h"
 #include "mesh/ownership.h"
+#include "mesh/rule_words.h"
 #include "model/reach.h"
 
 namespace sidetrack::nft {
 namespace {
 
+bool is_sidetracks(const KernelTable& table) { return table.key.name == own_table || table.key.name == host_table; }
+
 // Istio's own native tables: istio-proxy-nat and the like hold the chains of one table each.
 Table table_of(const KernelTable& table, const std::string& chain) {
-  const bool own = table.key.name == own_table;
+  const bool own = is_sidetracks(table);
   for (const Table each : all_tables) {
     if (own ? chain.starts_with(chain_name(each, "")) : table.key.name.ends_with(name(each))) return each;
   }
@@ -24,12 +28,10 @@ Table table_of(const KernelTable& table, const std::string& chain) {
 }
 
 // What the names of the chains begin with, before iptables' own name.
-std::string prefix_of(const KernelTable& table, Table in) {
-  return table.key.name == own_table ? chain_name(in, "") : "";
-}
+std::string prefix_of(const KernelTable& table, Table in) { return is_sidetracks(table) ? chain_name(in, "") : ""; }
 
 std::string model_chain(const KernelTable& table, const KernelChain& chain, Table in) {
-  if (table.key.name != own_table) return std::string(chain.hook ? name(chain.hook->hook) : chain.name);
+  if (!is_sidetracks(table)) return std::string(chain.hook ? name(chain.hook->hook) : chain.name);
   const std::string prefix = prefix_of(table, in);
   return chain.name.starts_with(prefix) ? chain.name.substr(prefix.size()) : chain.name;
 }
@@ -50,16 +52,22 @@ void join_tproxy(std::vector<LiveRule>& rules) {
 }
 
 // Whether the chain is one that Sidetrack or Istio makes in this table; others in it are another program's.
-bool is_of_sidecar(const KernelTable& table, const KernelChain& chain, Table in) {
+bool is_known(const KernelTable& table, const KernelChain& chain, Table in) {
   std::string name_of = chain.name;
-  if (table.key.name == own_table) {
+  if (is_sidetracks(table)) {
     const std::string prefix = prefix_of(table, in);
     if (!name_of.starts_with(prefix)) return false;
     name_of.erase(0, prefix.size());
   } else {
     name_of = in_iptables_names(std::move(name_of));
   }
-  return is_builtin(name_of) || is_istio_chain(name_of);
+  return is_builtin(name_of) ||
+         (table.key.name == host_table ? name_of == words::istio_postrouting : is_istio_chain(name_of));
+}
+
+bool is_known(const KernelTable& table, const Rule& rule) {
+  if (table.key.name == host_table) return is_of_host(kind_of(rule));
+  return table.key.name != own_table || is_of_istio(rule);
 }
 
 LiveChain read_chain(const KernelTable& table, const KernelChain& chain, const RuleContext& context) {
@@ -110,11 +118,11 @@ std::vector<LiveChain> rules_of(const KernelTable& table) {
   for (const KernelChain& chain : table.chains) {
     const Table in = table_of(table, chain.name);
     std::string name = model_chain(table, chain, in);
-    if (table.key.name == own_table && chain.hook != builtin_hook(in, name)) name = chain.name;
+    if (is_sidetracks(table) && chain.hook != builtin_hook(in, name)) name = chain.name;
     const RuleContext context{Families::both(), in, name, prefix_of(table, in), table.sets};
     LiveChain& live = chains.emplace_back(read_chain(table, chain, context));
-    live.ours = is_of_sidecar(table, chain, in);
-    for (LiveRule& rule : live.rules) rule.ours = live.ours && (table.key.name != own_table || is_of_istio(rule.rule));
+    live.ours = is_known(table, chain, in);
+    for (LiveRule& rule : live.rules) rule.ours = live.ours && is_known(table, rule.rule);
   }
 
   // Which families a rule is for, where it does not say so itself: those that come to its chain.

@@ -47,13 +47,17 @@ class NftBackend final : public Backend {
 
 }  // namespace
 
+const KnownSets NfTables::no_sets;
+
 Dump NfTables::fetch() { return dump(socket_, of_pods); }
 
-LiveNfTables NfTables::decoded(const Dump& fetched) { return {iptables_live(fetched), native_live(fetched)}; }
+LiveNfTables NfTables::decoded(const Dump& fetched) const {
+  return {iptables_live(fetched, rules_of_, sets_), native_live(fetched, rules_of_)};
+}
 
 Live NfTables::read(BackendKind kind) {
-  return kind == BackendKind::nftables ? native_live(dump(socket_, is_native))
-                                       : iptables_live(dump(socket_, is_of_iptables));
+  return kind == BackendKind::nftables ? native_live(dump(socket_, is_native), rules_of_)
+                                       : iptables_live(dump(socket_, is_of_iptables), rules_of_, sets_);
 }
 
 void NfTables::commit(std::span<const Change> changes) { transaction_of(changes).commit(socket_); }

@@ -23,17 +23,23 @@ void change_nftables(const Live& seen, const Ruleset& wanted, Transaction& trans
 // Throws as Kernel and Backend say.
 class NfTables {
  public:
+  // `sets` names those that rules ask, and outlives this.
+  explicit NfTables(RulesOf rules_of = RulesOf::sidecar, const KnownSets& sets = no_sets)
+      : rules_of_(rules_of), sets_(sets) {}
   [[nodiscard]] LiveNfTables read() { return decoded(fetch()); }
   // The two parts of it: what is there, with the rules' bytes as they are; what they mean, for which no right is
   // needed.
   [[nodiscard]] Dump fetch();
-  [[nodiscard]] static LiveNfTables decoded(const Dump& fetched);
+  [[nodiscard]] LiveNfTables decoded(const Dump& fetched) const;
   [[nodiscard]] Live read(BackendKind kind);
   // Of one survey: all have seen the same generation.
   void commit(std::span<const Change> changes);
   void check(std::span<const Change> changes);
 
  private:
+  static const KnownSets no_sets;
+  RulesOf rules_of_;
+  const KnownSets& sets_;
   netlink::Socket socket_ = open_socket();
 };
 

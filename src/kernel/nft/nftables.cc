@@ -31,9 +31,15 @@ std::vector<Expression> expressions_of(const NativeRule& rule) {
   return expressions;
 }
 
+// The tables whose rules are ours.
+bool is_own(const TableKey& key, RulesOf rules_of) {
+  if (key.family != NFPROTO_INET) return false;
+  if (rules_of == RulesOf::host_probes) return key.name == host_table;
+  return std::ranges::find(own_tables, key.name) != own_tables.end();
+}
+
 // The table with all that is in it, in the order of the script that render prints.
-void add(Transaction& transaction, const NativeTable& table) {
-  const TableKey key = inet(own_table);
+void add(Transaction& transaction, const TableKey& key, const NativeTable& table) {
   transaction.add_table(key);
   for (const Set& set : table.sets) transaction.add_set(key, set);
   for (const NativeChain& chain : table.chains) transaction.add_chain(key, chain.name, chain.hook);
@@ -50,12 +56,12 @@ namespace nft {
 
 bool is_native(const TableKey& table) { return of_pods(table) && !is_of_iptables(table); }
 
-Live native_live(const Dump& seen) {
+Live native_live(const Dump& seen, RulesOf whose) {
   Live live{BackendKind::nftables, {}, seen.generation, {}};
+  live.rules_of = whose;
   for (const KernelTable& table : seen.tables) {
     if (!is_native(table.key)) continue;
-    const bool own =
-        table.key.family == NFPROTO_INET && std::ranges::find(own_tables, table.key.name) != own_tables.end();
+    const bool own = is_own(table.key, whose);
     if (own) live.own_tables.push_back(text(table.key));
     live.tables.push_back(live_table(table));
     std::ranges::move(own ? rules_of(table) : foreign_rules_of(table), std::back_inserter(live.chains));
@@ -68,12 +74,15 @@ Live native_live(const Dump& seen) {
 void change_nftables(const Live& seen, const Ruleset& wanted, Transaction& transaction) {
   transaction.begin(BackendKind::nftables);
   if (const auto refused = others_in_own_tables(seen)) throw *refused;
-  for (const std::string_view name : own_tables) {
+  const bool of_host = seen.rules_of == RulesOf::host_probes;
+  std::vector<std::string_view> before(own_tables.begin(), own_tables.end());
+  if (of_host) before = {host_table};
+  for (const std::string_view name : before) {
     const TableKey key = inet(std::string(name));
     if (std::ranges::find(seen.own_tables, text(key)) != seen.own_tables.end()) transaction.delete_table(key);
   }
   const NativeTable table = native(transaction.keep(fold(wanted)));
-  if (!table.chains.empty()) add(transaction, table);
+  if (!table.chains.empty()) add(transaction, inet(of_host ? host_table : own_table), table);
 }
 
 }  // namespace nft

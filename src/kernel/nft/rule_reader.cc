@@ -570,6 +570,10 @@ class Reader {
     const bool redirects = e.name() == "redir" && nat.ports && nat.ports->first == nat.ports->last &&
                            flags == NF_NAT_RANGE_PROTO_SPECIFIED;
     if (redirects) return decide(Redirect{nat.ports->first});
+    // In a table of our own: as the plan has it. The kernel sets the flag, whether it was given or not.
+    if (!context_.prefix.empty() && nat.addresses && flags == NF_NAT_RANGE_MAP_IPS && end == End::source &&
+        !nat.ports && nat.addresses->first == nat.addresses->last)
+      return decide(source_nat(nat.addresses->first));
     if ((flags & NF_NAT_RANGE_PROTO_RANDOM_ALL) != 0) nat.words += " random";
     if ((flags & NF_NAT_RANGE_PERSISTENT) != 0) nat.words += " persistent";
     decide(nat);

@@ -31,6 +31,8 @@ Source source_of(ExtensionKind kind, std::string_view name) {
       {match, "conntrack", {"xt_conntrack", "CONFIG_NETFILTER_XT_MATCH_CONNTRACK"}},
       {match, "mark", {"xt_mark", "CONFIG_NETFILTER_XT_MARK"}},
       {match, "connmark", {"xt_connmark", "CONFIG_NETFILTER_XT_CONNMARK"}},
+      {match, "set", {"xt_set", "CONFIG_NETFILTER_XT_SET"}},
+      {target, "SNAT", {"xt_nat", "CONFIG_NETFILTER_XT_NAT"}},
       {target, "REDIRECT", {"xt_REDIRECT", "CONFIG_NETFILTER_XT_TARGET_REDIRECT"}},
       {target, "TPROXY", {"xt_TPROXY", "CONFIG_NETFILTER_XT_TARGET_TPROXY"}},
       {target, "MARK", {"xt_mark", "CONFIG_NETFILTER_XT_MARK"}},

@@ -14,6 +14,7 @@
 #include <linux/netfilter/xt_mark.h>
 #include <linux/netfilter/xt_multiport.h>
 #include <linux/netfilter/xt_owner.h>
+#include <linux/netfilter/xt_set.h>
 #include <linux/netfilter/xt_tcpudp.h>
 
 #include <cstring>
@@ -61,6 +62,9 @@ inline constexpr Spec<xt_owner_match_info>            owner{"owner", 1, 2};
 inline constexpr Spec<xt_conntrack_mtinfo3>           conntrack{"conntrack", 3, 2};
 inline constexpr Spec<xt_mark_mtinfo1>                mark{"mark", 1, 3};
 inline constexpr Spec<xt_connmark_mtinfo1>            connmark{"connmark", 1, 3};
+inline constexpr Spec<xt_set_info_match_v4>           set{"set", 4, 4};
+inline constexpr Spec<nf_nat_ipv4_multi_range_compat> snat_ipv4{"SNAT", 0};
+inline constexpr Spec<nf_nat_range>                   snat_ipv6{"SNAT", 1};
 inline constexpr Spec<nf_nat_ipv4_multi_range_compat> redirect_ipv4{"REDIRECT", 0};
 inline constexpr Spec<nf_nat_range>                   redirect_ipv6{"REDIRECT", 0};
 inline constexpr Spec<xt_tproxy_target_info_v1>       tproxy{"TPROXY", 1, 2};
@@ -75,6 +79,7 @@ static_assert(aligned(sizeof(xt_owner_match_info)) == 24);
 static_assert(aligned(sizeof(xt_conntrack_mtinfo3)) == 168);
 static_assert(aligned(sizeof(xt_mark_mtinfo1)) == 16);
 static_assert(aligned(sizeof(xt_connmark_mtinfo1)) == 16);
+static_assert(aligned(sizeof(xt_set_info_match_v4)) == 48);
 static_assert(aligned(sizeof(nf_nat_ipv4_multi_range_compat)) == 24);
 static_assert(aligned(sizeof(nf_nat_range)) == 40);
 static_assert(aligned(sizeof(xt_tproxy_target_info_v1)) == 32);

@@ -40,7 +40,7 @@ struct ExtensionView {
 // 15 ports, an unknown match): the plan must not ask for it.
 [[nodiscard]] std::vector<Extension> matches_of(const Rule& rule);
 
-// REDIRECT, TPROXY, MARK, CONNMARK, CT, but none that nat ranges make. Throws std::logic_error for a verdict and a
+// REDIRECT, SNAT to one address, TPROXY, MARK, CONNMARK, CT. Throws std::logic_error for a verdict and a
 // jump, which are no extensions, and for an unknown target.
 [[nodiscard]] Extension target_of(const Target& target, Family family);
 

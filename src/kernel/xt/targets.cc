@@ -131,6 +131,26 @@ std::optional<Target> decode_redirect(const ExtensionView& extension, Family fam
   return target;
 }
 
+// SNAT --to-source ADDRESS
+Extension encode_source_nat(const Nat& nat, Family family) {
+  if (!nat.addresses || nat != source_nat(nat.addresses->first) || nat.addresses->family() != family)
+    throw std::logic_error("not a translation that can be sent: " + nat.words);
+  const Address& to = nat.addresses->first;
+  if (family == Family::ipv4) {
+    nf_nat_ipv4_multi_range_compat info{};
+    info.rangesize = 1;
+    info.range[0].flags = NF_NAT_RANGE_MAP_IPS;
+    std::memcpy(&info.range[0].min_ip, to.bytes.data(), to.size());
+    info.range[0].max_ip = info.range[0].min_ip;
+    return snat_ipv4.encode(info);
+  }
+  nf_nat_range info{};
+  info.flags = NF_NAT_RANGE_MAP_IPS;
+  std::memcpy(&info.min_addr, to.bytes.data(), to.size());
+  info.max_addr = info.min_addr;
+  return snat_ipv6.encode(info);
+}
+
 // ---- TPROXY: `--on-port 15006 --tproxy-mark 0x539/0xffffffff`. The port in network order.
 
 Extension encode_tproxy(const Tproxy& target) {
@@ -261,6 +281,7 @@ Extension target_of(const Target& target, Family family) {
   if (const auto* action = std::get_if<Connmark>(&target)) return encode_connmark(*action);
   if (const auto* zone = std::get_if<CtZone>(&target)) return encode_zone(*zone);
   if (const auto* connection = std::get_if<SetConnmark>(&target)) return encode_connmark(*connection);
+  if (const auto* nat = std::get_if<Nat>(&target)) return encode_source_nat(*nat, family);
   if (std::holds_alternative<Notrack>(target)) return encode_notrack();
   throw std::logic_error("not an extension that can be sent: " + iptables_words(target));
 }

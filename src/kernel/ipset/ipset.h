@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Sets of addresses over netlink (ip_set). Throws
+//   kernel_lacks   if the kernel has no ip_set, or one before Linux 4.20
+//   not_permitted  without CAP_NET_ADMIN
+#pragma once
+
+#include "kernel/known_sets.h"
+#include "kernel/netlink/ask.h"
+#include "model/routing.h"
+
+namespace sidetrack::ipset {
+
+class Sets {
+ public:
+  // All sets of the network namespace.
+  [[nodiscard]] KnownSets list();
+
+  // Sets first, then what they hold. What is there already, or comes meanwhile, is left alone. All is undone again if
+  // one fails. Returns what it added.
+  Routing add(const Routing& wanted);
+  // What is gone already is no error.
+  void remove(const Routing& unwanted);
+
+ private:
+  int request(netlink::Request& request);
+  void create(const AddressSet& set);
+  void destroy(const std::string& name);
+
+  netlink::Socket socket_ = open_socket();
+  static netlink::Socket open_socket();
+};
+
+}  // namespace sidetrack::ipset

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "kernel/known_sets.h"
+
+#include <algorithm>
+
+#include "model/error.h"
+
+namespace sidetrack {
+namespace {
+
+template <typename Use>
+void each_set(Rule& rule, const Use& use) {
+  for (Match& match : rule.matches) {
+    if (auto* set = std::get_if<SetMatch>(&match)) use(*set);
+  }
+}
+
+}  // namespace
+
+void name_sets(std::vector<LiveChain>& chains, const KnownSets& sets) {
+  if (sets.empty()) return;
+  for (LiveChain& chain : chains) {
+    for (LiveRule& live : chain.rules) {
+      each_set(live.rule, [&](SetMatch& match) {
+        const auto found = sets.find(match.index);
+        if (found == sets.end()) return;
+        match.name = found->second.name;
+        match.members = found->second.members;
+      });
+    }
+  }
+}
+
+Ruleset with_numbers(Ruleset ruleset, const KnownSets& sets) {
+  for (Rule& rule : ruleset.rules) {
+    each_set(rule, [&](SetMatch& match) {
+      const auto found = std::ranges::find(sets, match.name, [](const auto& each) { return each.second.name; });
+      if (found == sets.end())
+        throw Error(ExitCode::busy, "the set " + match.name + " is gone: another program destroyed it meanwhile",
+                    "run it again");
+      match.index = found->first;
+    });
+  }
+  return ruleset;
+}
+
+bool asks_sets(const Ruleset& ruleset) {
+  return std::ranges::any_of(ruleset.rules, [](const Rule& rule) {
+    return std::ranges::any_of(rule.matches,
+                               [](const Match& match) { return std::holds_alternative<SetMatch>(match); });
+  });
+}
+
+}  // namespace sidetrack
