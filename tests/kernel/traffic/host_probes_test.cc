@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// `host-probes`, by real connections: a process of the node asks a pod, which sees where it comes from; another host
+// asks it through the node.
+#include <gmock/gmock.h>
+#include <poll.h>
+
+#include <memory>
+
+#include "support/endpoint.h"
+#include "support/kernel_test.h"
+#include "support/namespace.h"
+#include "support/network.h"
+#include "support/traffic.h"
+
+namespace sidetrack::netns {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr const char* probe4 = "169.254.7.127";
+constexpr const char* probe6 = "fd16:9254:7127:1337:ffff:ffff:ffff:ffff";
+constexpr const char* pod4 = "10.244.0.7";
+constexpr const char* pod6 = "fd10:244::7";
+constexpr const char* other_pod4 = "10.244.0.8";
+constexpr const char* node4 = "10.244.0.1";
+constexpr const char* node6 = "fd10:244::1";
+constexpr const char* client4 = "192.0.2.9";
+constexpr const char* client6 = "fd00:2::9";
+
+// A node with a pod and a host beyond it, whose packets it forwards.
+class Node : public KernelTest {
+ protected:
+  void SetUp() override {
+    KernelTest::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    for (const Namespace* each : {&node, &pod, &client}) {
+      trust_addresses(*each);
+      ip(*each, "link set lo up\n");
+    }
+    join(node, "cali1", pod, "eth0");
+    join(node, "eth0", client, "eth0");
+    ip(node,
+       "addr add 10.244.0.1/24 dev cali1\naddr add fd10:244::1/64 dev cali1\n"
+       "addr add 192.0.2.1/24 dev eth0\naddr add fd00:2::1/64 dev eth0\n");
+    ip(pod,
+       "addr add 10.244.0.7/24 dev eth0\naddr add fd10:244::7/64 dev eth0\naddr add 10.244.0.8/24 dev eth0\n"
+       "route add default via 10.244.0.1\nroute add default via fd10:244::1\n");
+    ip(client,
+       "addr add 192.0.2.9/24 dev eth0\naddr add fd00:2::9/64 dev eth0\n"
+       "route add default via 192.0.2.1\nroute add default via fd00:2::1\n");
+    set_sysctl(node, "ipv4/ip_forward", "1");
+    set_sysctl(node, "ipv6/conf/all/forwarding", "1");
+    for (const Namespace* each : {&node, &pod, &client}) wait_for_addresses(*each);
+  }
+
+  [[nodiscard]] Output host_probes(std::vector<std::string> words) const {
+    words.insert(words.begin(), {program_under_test(), "host-probes"});
+    return node.program(words);
+  }
+  void must(std::vector<std::string> words) const {
+    const Output output = host_probes(std::move(words));
+    ASSERT_EQ(output.exit_code, 0) << output.err;
+  }
+
+  // Connects to that address of the pod, and returns where the pod sees it come from; the pod's answer has to arrive.
+  [[nodiscard]] std::string seen(const Namespace& from, const char* address) const {
+    constexpr int guard = 5000;  // milliseconds
+    const auto wait = [](int fd, short events) {
+      pollfd ready{fd, events, 0};
+      if (poll(&ready, 1, guard) != 1) throw std::runtime_error("nothing came");
+    };
+    const FileDescriptor listener = pod.run([&] {
+      FileDescriptor made(check(::socket(Endpoint(address, 0).domain(), SOCK_STREAM | SOCK_CLOEXEC, 0), "socket"));
+      const sockaddr_storage any = Endpoint(address, 0).socket_address();
+      check(bind(made.get(), pointer(any), socket_address_size), "bind");
+      check(listen(made.get(), 1), "listen");
+      return made;
+    });
+    const Endpoint to(address, local_end(listener.get()).port);
+    const FileDescriptor asking = from.run([&] {
+      FileDescriptor made(check(::socket(to.domain(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), "socket"));
+      const sockaddr_storage there = to.socket_address();
+      if (::connect(made.get(), pointer(there), socket_address_size) != 0 && errno != EINPROGRESS) check(-1, "connect");
+      return made;
+    });
+    wait(listener.get(), POLLIN);
+    const FileDescriptor taken(check(accept(listener.get(), nullptr, nullptr), "accept"));
+    check(static_cast<int>(write(taken.get(), "y", 1)), "write");
+    wait(asking.get(), POLLIN);
+    char answer = 0;
+    EXPECT_EQ(read(asking.get(), &answer, 1), 1);
+    EXPECT_EQ(answer, 'y');
+    return remote_end(taken.get()).address.text();
+  }
+
+  // All that could be left behind, without what counts.
+  [[nodiscard]] std::string state() const {
+    return node.must({"sh", "-c",
+                      "{ iptables-legacy-save -t nat; ip6tables-legacy-save -t nat; nft list ruleset; ipset save; } |"
+                      "sed -E '/^#/d; s/ packets [0-9]+ bytes [0-9]+//; s/ \\[[0-9]+:[0-9]+\\]//'"});
+  }
+
+  Namespace node, pod, client;
+};
+
+class HostProbes : public Node, public ::testing::WithParamInterface<const char*> {
+ protected:
+  // Of words for `host-probes apply`.
+  void apply(std::vector<std::string> more) const {
+    std::vector<std::string> words{"apply", "--backend", GetParam()};
+    words.insert(words.end(), more.begin(), more.end());
+    must(words);
+  }
+};
+INSTANTIATE_TEST_SUITE_P(, HostProbes, ::testing::ValuesIn(backends), backend_name);
+
+TEST_P(HostProbes, ComeFromTheProbeAddressToPodsInTheSetAlone) {
+  apply({});
+  EXPECT_EQ(seen(node, pod4), node4);
+  EXPECT_EQ(seen(node, pod6), node6);
+  apply({"--add", std::string(pod4) + "," + pod6});
+  EXPECT_EQ(seen(node, pod4), probe4);
+  EXPECT_EQ(seen(node, pod6), probe6);
+  EXPECT_EQ(seen(node, other_pod4), node4);
+  EXPECT_EQ(seen(client, pod4), client4);  // forwarded: no socket of the node sends it
+  EXPECT_EQ(seen(client, pod6), client6);
+  apply({"--remove", pod4});
+  EXPECT_EQ(seen(node, pod4), node4);
+  EXPECT_EQ(seen(node, pod6), probe6);
+  must({"clean"});
+  EXPECT_EQ(seen(node, pod6), node6);
+}
+
+TEST_P(HostProbes, AgainChangeNothing) {
+  apply({"--add", pod4});
+  const std::string before = state();
+  EXPECT_EQ(host_probes({"verify"}).exit_code, 0);
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+           {"apply"}, {"apply", "--add", pod4}, {"apply", "--remove", "10.244.0.99"}}) {
+    const Output again = host_probes(words);
+    EXPECT_EQ(again.exit_code, 0);
+    EXPECT_THAT(again.err, HasSubstr("nothing to change"));
+    EXPECT_EQ(state(), before);
+  }
+}
+
+TEST_P(HostProbes, VerifySaysWhatDiffers) {
+  EXPECT_EQ(host_probes({"verify", "--backend", GetParam()}).exit_code, 6);
+  apply({"--add", pod4});
+  Output verified = host_probes({"verify"});
+  EXPECT_EQ(verified.exit_code, 0);
+  EXPECT_EQ(verified.out, std::string(pod4) + "\n");
+  verified = host_probes({"verify", "--add", other_pod4});
+  EXPECT_EQ(verified.exit_code, 6);
+  EXPECT_THAT(verified.out, HasSubstr(other_pod4));
+  verified = host_probes({"verify", "--probe-address", "169.254.7.128"});
+  EXPECT_EQ(verified.exit_code, 6);
+  EXPECT_THAT(verified.out, HasSubstr("169.254.7.128"));
+  const Output document = host_probes({"verify", "--json"});
+  EXPECT_EQ(document.exit_code, 0);
+  EXPECT_THAT(document.out, AllOf(HasSubstr(R"("addresses": ["10.244.0.7"])"), HasSubstr(GetParam())));
+}
+
+TEST_P(HostProbes, AddressesMoveWithTheBackend) {
+  must({"apply", "--backend", "nftables", "--add", std::string(pod4) + "," + other_pod4 + "," + pod6});
+  apply({});
+  must({"apply", "--backend", "iptables-nft"});
+  apply({});
+  EXPECT_EQ(seen(node, pod4), probe4);
+  EXPECT_EQ(seen(node, other_pod4), probe4);
+  EXPECT_EQ(seen(node, pod6), probe6);
+}
+
+TEST_P(HostProbes, LeaveOthersRulesAlone) {
+  const bool legacy = std::string(GetParam()) == "iptables-legacy";
+  const std::string save = legacy ? "iptables-legacy-save" : "iptables-nft-save";
+  const std::string iptables = legacy ? "iptables-legacy" : "iptables-nft";
+  node.must(
+      {iptables, "-t", "nat", "-A", "POSTROUTING", "-s", "10.244.0.0/24", "!", "-d", "10.0.0.0/8", "-j", "MASQUERADE"});
+  node.must({"ipset", "create", "others", "hash:net"});
+  node.must({"ipset", "add", "others", "10.0.0.0/8"});
+  const auto rules = [&] {
+    return node.must({"sh", "-c", save + " -t nat | sed -E '/^#/d; s/ \\[[0-9:]+\\]//'; ipset save"});
+  };
+  const std::string before = rules();
+  apply({"--add", pod4});
+  EXPECT_THAT(rules(), HasSubstr("MASQUERADE"));
+  EXPECT_EQ(seen(node, pod4), probe4);
+  must({"clean"});
+  EXPECT_EQ(rules(), before);
+}
+
+TEST_P(HostProbes, ExplainFollowsThem) {
+  apply({"--add", pod4});
+  const auto explained = [&](const char* address) {
+    return node.must({program_under_test(), "explain", "out", "tcp", std::string(address) + ":8080"});
+  };
+  EXPECT_THAT(explained(pod4), HasSubstr(std::string("its source is now ") + probe4));
+  EXPECT_THAT(explained(other_pod4), Not(HasSubstr("its source is now")));
+  EXPECT_THAT(node.must({program_under_test(), "map", "--way", "out"}), Not(HasSubstr("match-set")));
+}
+
+TEST_P(HostProbes, StayWhenTheSidecarsRulesAreCleaned) {
+  apply({"--add", pod4});
+  const std::string before = state();
+  node.must({program_under_test(), "clean"});
+  EXPECT_EQ(state(), before);
+}
+
+// ---- Istio's own.
+
+TEST_F(Node, RulesOfIstiosAgentAreRecognised) {
+  node.must({"ipset", "create", "istio-inpod-probes-v4", "hash:ip", "comment"});
+  node.must({"ipset", "add", "istio-inpod-probes-v4", pod4, "comment", "3a1f"});
+  node.must({"ipset", "create", "istio-inpod-probes-v6", "hash:ip", "family", "inet6", "comment"});
+  for (const char* version : {"4", "6"}) {
+    const bool ipv4 = *version == '4';
+    node.must({ipv4 ? "iptables-nft-restore" : "ip6tables-nft-restore", "--noflush"},
+              std::string("*nat\n-N ISTIO_POSTRT\n-I POSTROUTING 1 -j ISTIO_POSTRT\n"
+                          "-A ISTIO_POSTRT -m owner --socket-exists -p tcp -m set --match-set istio-inpod-probes-v") +
+                  version + " dst -j SNAT --to-source " + (ipv4 ? probe4 : probe6) + "\nCOMMIT\n");
+  }
+  const std::string before = state();
+  EXPECT_EQ(seen(node, pod4), probe4);
+  const Output verified = host_probes({"verify"});
+  EXPECT_EQ(verified.exit_code, 0) << verified.out << verified.err;
+  EXPECT_EQ(verified.out, std::string(pod4) + "\n");
+  must({"apply"});
+  EXPECT_EQ(state(), before);
+  must({"clean"});
+  EXPECT_THAT(state(), AllOf(Not(HasSubstr("ISTIO")), Not(HasSubstr("istio"))));
+}
+
+// ---- What is refused.
+
+TEST_F(Node, ASetOfAnotherTypeIsRefusedByName) {
+  node.must({"ipset", "create", "istio-inpod-probes-v4", "hash:net"});
+  const std::string before = state();
+  for (const char* action : {"apply", "verify", "clean"}) {
+    const Output refused = host_probes({action});
+    EXPECT_EQ(refused.exit_code, 1);
+    EXPECT_THAT(refused.err, AllOf(HasSubstr("istio-inpod-probes-v4"), HasSubstr("hash:net"), HasSubstr("rename")));
+  }
+  EXPECT_EQ(state(), before);
+}
+
+TEST_F(Node, ASetThatOthersAskIsRefusedByName) {
+  must({"apply", "--backend", "iptables-nft", "--add", pod4});
+  node.must(
+      {"iptables-nft", "-A", "INPUT", "-m", "set", "--match-set", "istio-inpod-probes-v4", "src", "-j", "ACCEPT"});
+  const std::string before = state();
+  const Output refused = host_probes({"clean"});
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_THAT(refused.err, AllOf(HasSubstr("istio-inpod-probes-v4"), HasSubstr("-j ACCEPT")));
+  EXPECT_EQ(state(), before);
+}
+
+TEST_F(Node, ASetInASetIsRefusedByName) {
+  must({"apply", "--backend", "iptables-nft", "--add", pod4});
+  node.must({"ipset", "create", "all", "list:set"});
+  node.must({"ipset", "add", "all", "istio-inpod-probes-v4"});
+  const std::string before = state();
+  const Output refused = host_probes({"clean"});
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_THAT(refused.err, AllOf(HasSubstr("istio-inpod-probes-v4"), HasSubstr("ipset list")));
+  EXPECT_EQ(state(), before);
+}
+
+TEST_F(Node, AFullSetLeavesAllAsItWas) {
+  node.must({"ipset", "create", "istio-inpod-probes-v4", "hash:ip", "maxelem", "1"});
+  node.must({"ipset", "add", "istio-inpod-probes-v4", "10.244.0.20"});
+  const std::string before = state();
+  const Output refused = host_probes({"apply", "--backend", "iptables-nft", "--add", pod4});
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_THAT(refused.err, AllOf(HasSubstr("full"), HasSubstr(pod4), HasSubstr("istio-inpod-probes-v4")));
+  EXPECT_EQ(state(), before);
+}
+
+TEST_F(Node, BadAddressesTouchNothing) {
+  const std::string before = state();
+  for (const char* address :
+       {"127.0.0.1", "::1", "0.0.0.0", "::", "224.0.0.1", "ff02::1", "10.244.0.7/24", "pod", probe4}) {
+    const Output refused = host_probes({"apply", "--add", address});
+    EXPECT_EQ(refused.exit_code, 2) << address;
+    EXPECT_THAT(refused.err, AllOf(HasSubstr("--add"), HasSubstr(address)));
+  }
+  EXPECT_EQ(host_probes({"apply", "--probe-address", "fd00::1"}).exit_code, 2);
+  EXPECT_EQ(host_probes({"apply", "--probe-address6", "10.0.0.1"}).exit_code, 2);
+  EXPECT_EQ(host_probes({"apply", "--ip-families", "ipv4", "--add", pod6}).exit_code, 2);
+  EXPECT_EQ(host_probes({"apply", "--add", pod4, "--remove", pod4}).exit_code, 2);
+  EXPECT_EQ(host_probes({"clean", "--add", pod4}).exit_code, 2);
+  EXPECT_EQ(host_probes({"apply", "--json"}).exit_code, 2);
+  EXPECT_EQ(state(), before);
+}
+
+}  // namespace
+}  // namespace sidetrack::netns
