@@ -165,6 +165,17 @@ class LinuxKernel final : public Kernel {
     if (unwanted != Routing{}) ip_set().remove(unwanted);
   }
 
+  void release_locks() override {
+    legacy_.reset();
+    legacy_locked_ = false;
+    if (lock_) lock_->release();
+  }
+
+  void take_locks() override {
+    patience_ = Patience(options_.wait);
+    if (lock_) lock_->take(patience_);
+  }
+
   [[nodiscard]] const Patience& patience() const override { return patience_; }
 
   [[nodiscard]] std::vector<std::string> warnings() const override {

@@ -46,6 +46,11 @@ class Kernel {
   virtual Routing add(const Routing& wanted) = 0;  // as Routes::add
   virtual void remove(const Routing& unwanted) = 0;
 
+  // Gives up what keeps other writers waiting, and gets it again: with new patience, as when it was opened. What was
+  // surveyed before is not to be relied on then.
+  virtual void release_locks() {}
+  virtual void take_locks() {}
+
   // As long as it lasts, a change is begun anew when another program changes the rules in between.
   [[nodiscard]] virtual const Patience& patience() const = 0;
 

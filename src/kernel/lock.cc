@@ -91,7 +91,13 @@ void lock_file(int fd, const std::string& name, const Patience& patience) {
   }
 }
 
-NamespaceLock::NamespaceLock(const Patience& patience) : file_(open_namespace()) {
+NamespaceLock::NamespaceLock(const Patience& patience) : file_(open_namespace()) { take(patience); }
+
+void NamespaceLock::release() {
+  if (file_.valid()) flock(file_.get(), LOCK_UN);
+}
+
+void NamespaceLock::take(const Patience& patience) {
   if (file_.valid() && flock(file_.get(), LOCK_EX | LOCK_NB) == 0) return;
   if (file_.valid() && errno == EWOULDBLOCK) {
     lock_file(file_.get(), "the lock of the network namespace", patience);

@@ -24,6 +24,9 @@ class NamespaceLock {
   explicit NamespaceLock(const Patience& patience);
   [[nodiscard]] const std::string& warning() const { return warning_; }  // empty if the lock is held
 
+  void release();
+  void take(const Patience& patience);  // again
+
  private:
   Descriptor file_;
   std::string warning_;

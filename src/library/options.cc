@@ -44,6 +44,7 @@ constexpr Elsewhere elsewhere[] = {
     {"dry-run", rules_do, [](const CommandLine& line) { return line.dry_run; }},
     {"skip-rule-apply", rules_do, [](const CommandLine& line) { return line.skip_rule_apply; }},
     {"check", program_does},
+    {"when-ready", program_does},
     {"run-validation", program_does, [](const CommandLine& line) { return line.run_validation; }},
     {"cleanup-only", "Pod::clean does that", [](const CommandLine& line) { return line.cleanup_only; }},
 };

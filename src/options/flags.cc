@@ -261,6 +261,17 @@ void set_probe_timeout(CommandLine& line, const Given& given) {
   if (line.config.probe_timeout == std::chrono::nanoseconds(0)) refuse(given, "a duration above 0");
 }
 
+// "15021", "15021,5m"
+void set_when_ready(CommandLine& line, const Given& given) {
+  constexpr std::string_view expected = "a port, or a port and a duration above 0, such as 15021,5m";
+  const std::size_t comma = given.text.find(',');
+  WhenReady& awaited = line.when_ready.emplace();
+  awaited.port = options::port({given, given.text.substr(0, comma)});
+  if (comma == std::string_view::npos) return;
+  awaited.timeout = waiting_time({given.flag, given.text.substr(comma + 1), given.variable});
+  if (awaited.timeout == std::chrono::nanoseconds(0)) refuse(given, expected);
+}
+
 void set_pod_timeout(CommandLine& line, const Given& given) {
   line.pods.pod_timeout = std::chrono::ceil<std::chrono::milliseconds>(waiting_time(given));
   if (line.pods.pod_timeout == std::chrono::milliseconds(0)) refuse(given, "a duration above 0");
@@ -510,6 +521,8 @@ constexpr Flag flag_table[] = {
      "check that the kernel would accept the rules", Group::run, apply, boolean<&CommandLine::check>},
     {"prove", '\0', {}, Kind::boolean, "", "", "",
      "refuse rules by which traffic escapes or loops", Group::run, apply, boolean<&CommandLine::prove>},
+    {"when-ready", '\0', {}, Kind::scalar, "PORT[,TIME]", "", "",
+     "first wait, 60s, until the proxy listens there", Group::run, apply, set_when_ready},
     {"probe", '\0', {}, Kind::boolean, "", "", "",
      "try real connections, too", Group::run, verify, boolean<&CommandLine::probe>},
     {"clean", '\0', {}, Kind::boolean, "", "", "",

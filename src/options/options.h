@@ -101,6 +101,12 @@ struct ManifestOptions {
   bool why = false;
 };
 
+// apply --when-ready
+struct WhenReady {
+  std::uint16_t port = 0;
+  std::chrono::nanoseconds timeout = std::chrono::seconds(60);
+};
+
 struct CommandLine {
   std::optional<Command> command;  // nothing: the help or the version of the program is asked for
   bool drop_in = false;            // the form of istio-iptables; command is apply
@@ -127,6 +133,7 @@ struct CommandLine {
   bool check = false;                   // apply --check
   bool no_sandbox = false;              // --no-sandbox
   bool prove = false;                   // apply --prove
+  std::optional<WhenReady> when_ready;  // apply --when-ready
   bool probe = false;                   // verify --probe
   bool watch = false;                   // show --watch, cni --watch
   bool clean = false;                   // diff --clean

@@ -294,6 +294,13 @@ void check_combinations(const CommandLine& line, const Tokens& tokens) {
                                                        : "--skip-rule-apply"),
                        "sidetrack lint checks options alone");
   }
+  if (line.when_ready && (line.dry_run || line.cleanup_only || line.skip_rule_apply)) {
+    refuse_combination(fmt::format("--when-ready waits before rules are programmed, {} programs none",
+                                   line.dry_run        ? "--dry-run"
+                                   : line.cleanup_only ? "--cleanup-only"
+                                                       : "--skip-rule-apply"),
+                       "leave one of them out");
+  }
   if (line.command == Command::apply && line.check && line.cleanup_only) {
     refuse_combination("--check asks about rules to be programmed, --cleanup-only programs none: give one of them");
   }

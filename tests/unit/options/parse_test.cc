@@ -94,6 +94,11 @@ std::string field(const CommandLine& line, std::string_view which) {
       {"force_iptables_binary", [&] { return backend(line.applying.force_iptables_binary); }},
       {"backend", [&] { return backend(line.applying.backend); }},
       {"lock_wait", [&] { return number(line.applying.lock_wait.count()) + "ms"; }},
+      {"when_ready",
+       [&] {
+         return line.when_ready ? number(line.when_ready->port) + " " + number(line.when_ready->timeout.count()) + "ns"
+                                : "unset";
+       }},
       {"log.level", [&] { return number(line.log.level); }},
       {"log.json", [&] { return truth(line.log.json); }},
       {"log.caller", [&] { return truth(line.log.caller); }},
@@ -230,6 +235,7 @@ TEST(Parse, HasUpstreamsDefaults) {
            {"force_iptables_binary", "any"},
            {"backend", "any"},
            {"lock_wait", "30000ms"},
+           {"when_ready", "unset"},
            {"log.level", "1"},
            {"log.json", "false"},
            {"log.caller", "false"},
@@ -366,6 +372,9 @@ TEST(Parse, TakesOurOwnOptions) {
       {"sidetrack apply --wait 1m30s", "lock_wait", "90000ms"},
       {"sidetrack clean --wait 0", "lock_wait", "0ms"},
       {"sidetrack apply --wait 1us", "lock_wait", "1ms"},
+      {"sidetrack apply --when-ready 15021", "when_ready", "15021 60000000000ns"},
+      {"sidetrack apply --when-ready 1,1m30s", "when_ready", "1 90000000000ns"},
+      {"sidetrack --when-ready 65535,1ns", "when_ready", "65535 1ns"},
       {"sidetrack apply --check", "check", "true"},
       {"sidetrack verify --probe", "probe", "true"},
       {"sidetrack show --watch", "watch", "true"},

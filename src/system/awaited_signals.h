@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#pragma once
+
+#include <chrono>
+#include <csignal>
+#include <initializer_list>
+#include <string_view>
+#include <vector>
+
+namespace sidetrack {
+
+// While it lives, the signals that ask a program to end come only while it waits, and end the waiting, not the program:
+// as process 1 of a container, too, which a signal that it does not handle would not reach. One that comes at another
+// time waits until then, and does what it did before once this object is gone. Those that are ignored stay so (nohup).
+// For a program of one thread, and one object at a time.
+class AwaitedSignals {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // SIGTERM, SIGINT, SIGHUP, SIGQUIT, and `more`; `ignored` are without effect meanwhile. Throws Error (failed).
+  explicit AwaitedSignals(std::initializer_list<int> more = {}, std::initializer_list<int> ignored = {});
+  ~AwaitedSignals();
+  AwaitedSignals(const AwaitedSignals&) = delete;
+  AwaitedSignals& operator=(const AwaitedSignals&) = delete;
+
+  // Waits until then, for a signal, or for something to be read from a descriptor.
+  struct Woken {
+    int signal = 0;         // 0: none has come
+    bool readable = false;  // or at its end
+  };
+  [[nodiscard]] Woken wait(Clock::time_point until, int descriptor = -1);
+
+ private:
+  struct Before {
+    int signal;
+    struct sigaction action;
+  };
+  std::vector<Before> before_;
+  sigset_t mask_{};
+};
+
+// "SIGTERM"
+[[nodiscard]] std::string_view signal_name(int signal);
+
+}  // namespace sidetrack
