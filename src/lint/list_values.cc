@@ -15,7 +15,7 @@ using space::Field;
 
 template <typename Number>
 ListValue one_value(const Range<Number>& range) {
-  return {number_text(range), {}, {range.first, range.last}};
+  return {text(range), {}, {range.first, range.last}};
 }
 ListValue one_value(std::uint32_t number) { return one_value(IdRange{number, number}); }
 ListValue one_value(const AddressRange& range) {

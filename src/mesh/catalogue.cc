@@ -343,7 +343,7 @@ std::string ids_text(const Rule& rule, Place place) {
     if (const auto* owner = std::get_if<OwnerMatch>(&match))
       ids.insert(ids.end(), owner->ids.begin(), owner->ids.end());
   }
-  return listed(ids, place, "ids", number_text<std::uint32_t>);
+  return listed(ids, place, "ids", text<std::uint32_t>);
 }
 
 bool has_uids(const Rule& rule) { return find<OwnerMatch>(rule)->kind == OwnerKind::uid; }
@@ -352,7 +352,7 @@ std::string value(std::string_view hole, const Rule& rule, Place place) {
   if (hole == "interface") return find<InterfaceMatch>(rule)->name;
   if (hole == "range") return ranges_text(rule, place);
   if (hole == "address") return servers_text(rule, place);
-  if (hole == "port") return listed(find<PortMatch>(rule)->ports, place, "ports", number_text<std::uint16_t>);
+  if (hole == "port") return listed(find<PortMatch>(rule)->ports, place, "ports", text<std::uint16_t>);
   if (hole == "owner") return (has_uids(rule) ? "uid " : "gid ") + ids_text(rule, place);
   if (hole == "owner_flag") return has_uids(rule) ? "-u" : "-g";
   if (hole == "id") return ids_text(rule, place);

@@ -52,11 +52,11 @@ void inbound(Builder& build) {
   if (build.tproxy()) tproxy_chains(build);
   build.add(MeshRule::inbound_jump, {}, {.table = build.inbound_table()});
   if (!config.inbound_ports.all) {
-    for (std::uint16_t port : config.inbound_ports.list) capture(build, {dport(port)});
+    for (const PortRange& ports : config.inbound_ports.list) capture(build, {dport(ports)});
     return;
   }
-  for (std::uint16_t port : config.inbound_exclude_ports) {
-    build.add(MeshRule::inbound_excluded_port, {dport(port)}, {.table = build.inbound_table()});
+  for (const PortRange& ports : config.inbound_exclude_ports) {
+    build.add(MeshRule::inbound_excluded_port, {dport(ports)}, {.table = build.inbound_table()});
   }
   capture(build, {});
 }

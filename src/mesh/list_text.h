@@ -25,13 +25,8 @@ std::string some(const std::vector<Item>& items, const Text& text) {
   return result;
 }
 
-template <typename Number>
-std::string number_text(const Range<Number>& range) {
-  return range.first == range.last ? fmt::format("{}", range.first) : fmt::format("{}-{}", range.first, range.last);
-}
-
-inline std::string port_list(const std::vector<PortRange>& ports) { return some(ports, number_text<std::uint16_t>); }
-inline std::string id_list(const std::vector<IdRange>& ids) { return some(ids, number_text<std::uint32_t>); }
+inline std::string port_list(const std::vector<PortRange>& ports) { return some(ports, text<std::uint16_t>); }
+inline std::string id_list(const std::vector<IdRange>& ids) { return some(ids, text<std::uint32_t>); }
 inline std::string range_list(const std::vector<AddressRange>& ranges) {
   return some(ranges, [](const AddressRange& range) { return range.text(); });
 }

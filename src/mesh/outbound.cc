@@ -11,9 +11,9 @@ using namespace words;
 void output_jump(Builder& build) { build.add(MeshRule::outbound_jump); }
 
 void outbound_excluded_ports(Builder& build) {
-  for (std::uint16_t port : build.config.outbound_exclude_ports) {
+  for (const PortRange& ports : build.config.outbound_exclude_ports) {
     for (const ProtocolMatch& protocol : {tcp, udp}) {
-      build.add(MeshRule::outbound_excluded_port, {protocol, dport(port)});
+      build.add(MeshRule::outbound_excluded_port, {protocol, dport(ports)});
     }
   }
 }
@@ -98,8 +98,8 @@ void outbound_excluded_ranges(Builder& build) {
 }
 
 void outbound_included_ports(Builder& build) {
-  for (std::uint16_t port : build.config.outbound_ports) {
-    build.add(MeshRule::outbound_included_port, {dport(port)});
+  for (const PortRange& ports : build.config.outbound_ports) {
+    build.add(MeshRule::outbound_included_port, {dport(ports)});
   }
 }
 

@@ -43,13 +43,13 @@ struct Config {
   std::vector<std::uint32_t> proxy_uids;              // -u; resolved, never empty
   std::vector<std::uint32_t> proxy_gids;              // -g; resolved, never empty
   Mode mode = Mode::redirect;                         // -m
-  Selection<std::uint16_t> inbound_ports;             // -b
-  std::vector<std::uint16_t> inbound_exclude_ports;   // -d
+  Selection<PortRange> inbound_ports;                 // -b
+  std::vector<PortRange> inbound_exclude_ports;       // -d
   std::vector<std::string> exclude_interfaces;        // -c
   Selection<AddressRange> outbound_ranges;            // -i
   std::vector<AddressRange> outbound_exclude_ranges;  // -x
-  std::vector<std::uint16_t> outbound_ports;          // -q
-  std::vector<std::uint16_t> outbound_exclude_ports;  // -o
+  std::vector<PortRange> outbound_ports;              // -q
+  std::vector<PortRange> outbound_exclude_ports;      // -o
   std::vector<std::string> virtual_interfaces;        // -k
   std::uint32_t tproxy_mark = 1337;                   // -t
   std::uint32_t tproxy_route_table = 133;             // -r

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 
 #include "model/error.h"
 #include "model/printable.h"
@@ -80,17 +81,23 @@ bool lists_init_container(std::string_view status) {
   return listed;
 }
 
-// The pod's ports, then those of the proxy, none twice.
-std::string excluded_ports(std::vector<std::uint16_t> of_pod, const Annotations& annotations) {
+// The pod's ports, then those of the proxy that are not among them; none twice.
+std::string excluded_ports(const std::vector<PortRange>& of_pod, const Annotations& annotations) {
+  std::vector<std::uint16_t> of_proxy;
   const Setting asked = status_port(annotations, {});
   if (!asked.value.empty() && asked.value != "0")
-    of_pod.push_back(options::port({given_by(asked.from, asked.value), asked.value}));
-  of_pod.insert(of_pod.end(), std::begin(ports_of_proxy), std::end(ports_of_proxy));
-  std::vector<std::uint16_t> once;
-  for (const std::uint16_t port : of_pod) {
-    if (std::ranges::find(once, port) == once.end()) once.push_back(port);
+    of_proxy.push_back(options::port({given_by(asked.from, asked.value), asked.value}));
+  of_proxy.insert(of_proxy.end(), std::begin(ports_of_proxy), std::end(ports_of_proxy));
+  std::vector<PortRange> all;
+  std::set<PortRange> known;
+  const auto add = [&](const PortRange& ports) {
+    if (known.insert(ports).second) all.push_back(ports);
+  };
+  std::ranges::for_each(of_pod, add);
+  for (const std::uint16_t port : of_proxy) {
+    if (std::ranges::none_of(of_pod, [&](const PortRange& ports) { return ports.contains(port); })) add(port);
   }
-  return fmt::format("{}", fmt::join(once, ","));
+  return list_text(all);
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <algorithm>
+#include <limits>
+#include <optional>
 #include <set>
 
 #include "evaluate/explain.h"
@@ -37,15 +39,25 @@ PodView pod_for(const Plan& plan) {
   return pod;
 }
 
-// No option names it: what happens there happens to any port.
+// The first port from this one on that is in none of the ranges, which are sorted.
+std::optional<std::uint16_t> free_from(std::uint16_t port, const std::vector<PortRange>& named) {
+  for (const PortRange& range : named) {
+    if (!range.contains(port)) continue;
+    if (range.last == std::numeric_limits<std::uint16_t>::max()) return std::nullopt;
+    port = static_cast<std::uint16_t>(range.last + 1);
+  }
+  return port;
+}
+
+// No option names it: what happens there happens to any port. Where options name all ports, the one to probe.
 std::uint16_t ordinary_port(const Config& config) {
-  std::set<std::uint16_t> named{dns_port, proxy_dns_port, config.proxy_port, config.inbound_port, config.tunnel_port};
+  std::vector<PortRange> named{dns_port, proxy_dns_port, config.proxy_port, config.inbound_port, config.tunnel_port};
   for (const auto* ports : {&config.inbound_ports.list, &config.inbound_exclude_ports, &config.outbound_ports,
                             &config.outbound_exclude_ports})
-    named.insert(ports->begin(), ports->end());
-  std::uint16_t port = config.probe_port;
-  while (port == 0 || named.contains(port)) ++port;
-  return port;
+    named.insert(named.end(), ports->begin(), ports->end());
+  std::ranges::sort(named);
+  if (const auto above = free_from(config.probe_port, named)) return *above;
+  return free_from(1, named).value_or(config.probe_port);
 }
 
 // At every port of the proxy, and where else a trial ends.

@@ -66,13 +66,23 @@ Address inside(const AddressRange& range) {
   return range.contains(address) ? address : range.last;
 }
 
+// The ends of each range: what the plan does with one port of it, it does with all that no other option names.
+std::vector<std::uint16_t> ends_of(const std::vector<PortRange>& ranges) {
+  std::vector<std::uint16_t> ports;
+  for (const PortRange& range : ranges) {
+    ports.push_back(range.first);
+    if (range.last != range.first) ports.push_back(range.last);
+  }
+  return ports;
+}
+
 std::vector<Trial> outbound(const Config& config, const Planned& planned, Family family) {
   std::vector<Address> hosts = documentation_addresses(family);
   for (const AddressRange& range : config.outbound_ranges.list) {
     if (range.family() == family && !range.first.is_loopback()) hosts.push_back(inside(range));
   }
-  std::vector<std::uint16_t> ports{80, 443, config.probe_port};
-  ports.insert(ports.begin(), config.outbound_ports.begin(), config.outbound_ports.end());
+  std::vector<std::uint16_t> ports = ends_of(config.outbound_ports);
+  ports.insert(ports.end(), {80, 443, config.probe_port});
   return first(planned, "outbound", attempts(Protocol::tcp, app_identities(config), hosts, ports),
                [&](const Trial& trial) { return captured_at(trial) == config.proxy_port; });
 }
@@ -100,7 +110,7 @@ std::vector<Attempt> over_lo(const std::vector<Owner>& ids, Family family, const
 // TPROXY it is caught once more, on its way in, if it does not have the mark already.
 std::vector<Trial> excluded_outbound(const Config& config, const Planned& planned, Family family) {
   if (config.outbound_exclude_ports.empty()) return {};
-  std::vector<std::uint16_t> ports = config.outbound_exclude_ports;
+  std::vector<std::uint16_t> ports = ends_of(config.outbound_exclude_ports);
   std::erase(ports, config.tunnel_port);  // not caught in any case
   if (config.redirect_dns) std::erase(ports, 53);
   const std::uint32_t mark = config.mode == Mode::tproxy ? config.tproxy_mark : 0;
@@ -113,7 +123,7 @@ std::vector<Trial> excluded_outbound(const Config& config, const Planned& planne
   if (found.empty()) {
     found.push_back({.name = fmt::format("{} tcp {}", what, name(family)),
                      .unknown = fmt::format("-o {}: with these options it would be left alone anyway: not tried",
-                                            fmt::join(config.outbound_exclude_ports, ","))});
+                                            list_text(config.outbound_exclude_ports))});
   }
   return found;
 }
@@ -145,10 +155,10 @@ std::vector<Trial> tproxy(const Config& config, const Planned& planned, const Ad
   const Family family = own.family;
   const bool all = config.inbound_ports.all;
   if (excluded && !all) return {};
-  const std::vector<std::uint16_t> ports = excluded ? config.inbound_exclude_ports
-                                           : all    ? std::vector{free_port(family)}
-                                                    : config.inbound_ports.list;
-  const auto tries = attempts(Protocol::tcp, app_identities(config), {own}, ports, inbound_mark(planned.plan));
+  const std::vector<PortRange> asked = excluded ? config.inbound_exclude_ports
+                                       : all    ? std::vector<PortRange>{free_port(family)}
+                                                : config.inbound_ports.list;
+  const auto tries = attempts(Protocol::tcp, app_identities(config), {own}, ends_of(asked), inbound_mark(planned.plan));
   if (tries.empty()) return {};
   const std::string what = excluded ? "tproxy excluded port" : "tproxy";
   bool in_use = false;
@@ -164,7 +174,7 @@ std::vector<Trial> tproxy(const Config& config, const Planned& planned, const Ad
   });
   if (!found.empty()) return found;
   const std::string flag = excluded ? "-d" : "-b";
-  const std::string list = !excluded && all ? "*" : fmt::format("{}", fmt::join(ports, ","));
+  const std::string list = !excluded && all ? "*" : list_text(asked);
   const std::string why = in_use ? "a process listens there, which looks like the proxy's transparent socket"
                                  : "with these options it would be left alone anyway";
   return {{.name = fmt::format("{} tcp {}", what, name(family)),

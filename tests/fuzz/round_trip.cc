@@ -34,6 +34,12 @@ std::uint16_t port(Choices& choices) {
   const auto number = static_cast<std::uint16_t>(choices.number());
   return number == 0 ? 1 : number;
 }
+PortRange ports(Choices& choices) {
+  const std::uint16_t one = port(choices);
+  if (choices.yes()) return one;
+  const std::uint16_t other = port(choices);
+  return {std::min(one, other), std::max(one, other)};
+}
 AddressRange range(Choices& choices) {
   Address address{choices.yes() ? Family::ipv6 : Family::ipv4, {}};
   for (std::size_t i = 0; i < address.size(); ++i) address.bytes[i] = i < 6 ? choices.byte() : 0;
@@ -58,14 +64,14 @@ Plan random_plan(Choices& choices, Config& config) {
   for (std::size_t count = choices.below(3); count > 0; --count) config.proxy_uids.push_back(id(choices));
   config.mode = choices.yes() ? Mode::tproxy : Mode::redirect;
   config.inbound_ports.all = choices.yes();
-  if (!config.inbound_ports.all) config.inbound_ports.list = several(choices, port);
-  config.inbound_exclude_ports = several(choices, port);
+  if (!config.inbound_ports.all) config.inbound_ports.list = several(choices, ports);
+  config.inbound_exclude_ports = several(choices, ports);
   if (choices.yes()) config.exclude_interfaces = several(choices, interface);
   config.outbound_ranges.all = choices.yes();
   if (!config.outbound_ranges.all) config.outbound_ranges.list = several(choices, range);
   config.outbound_exclude_ranges = several(choices, range);
-  config.outbound_ports = several(choices, port);
-  config.outbound_exclude_ports = several(choices, port);
+  config.outbound_ports = several(choices, ports);
+  config.outbound_exclude_ports = several(choices, ports);
   if (choices.yes()) config.virtual_interfaces = several(choices, interface);
   if (choices.yes()) config.tproxy_mark = choices.number() | 1U;
   config.owner_groups.all = choices.yes();

@@ -142,7 +142,7 @@ def answers(injector, context):
     response = json.loads(body)["response"]
     check("a wrong annotation is refused by its name",
           status == 200 and response["allowed"] is False and response["status"]["message"] ==
-          "Pod shop/web-: traffic.sidecar.istio.io/includeInboundPorts: 'http': expected a port from 1 to 65535", body)
+          "Pod shop/web-: traffic.sidecar.istio.io/includeInboundPorts: 'http': expected a port from 1 to 65535, or a range such as 9000-9100", body)
     status, body = post(connection, review({"sidecar.istio.io/inject": "false"}))
     check("a pod that wants none is left alone", json.loads(body)["response"] == {"uid": "1", "allowed": True}, body)
     for method, target, expected in (("GET", "/ready", 200), ("GET", "/inject", 405), ("POST", "/ready", 405),

@@ -31,9 +31,9 @@ std::string random_options(Dice& dice) {
   }
   if (dice.percent(60)) {
     add("-b", "*");
-    add("-d", dice.some_of({"8081", "15020", "15021", "15090"}));
+    add("-d", dice.some_of({"8081", "15020", "15021", "15090", "15000-15100"}));
   } else {
-    add("-b", dice.some_of({"80", "8080", "8081", "15020", "9"}));
+    add("-b", dice.some_of({"80", "8080", "8081", "15020", "9", "8000-8080"}));
   }
   if (dice.percent(50)) {
     add("-i", "*");
@@ -42,8 +42,8 @@ std::string random_options(Dice& dice) {
                             dice.percent(20) ? "127.1.2.0/24" : "10.2.0.0/16"}));
   }
   add("-x", dice.some_of({both(&Addresses::excluded_range), "10.97.0.0/16", "fd00:96::10/128", "10.96.0.53/32"}));
-  if (dice.percent(40)) add("-q", dice.some_of({"443", "9443", "9"}));
-  if (dice.percent(40)) add("-o", dice.some_of({"8080", "443", "53"}));
+  if (dice.percent(40)) add("-q", dice.some_of({"443", "9443", "9", "80-443"}));
+  if (dice.percent(40)) add("-o", dice.some_of({"8080", "443", "53", "8000-9000"}));
   if (dice.percent(12)) {
     add("-c", "net1");
   } else if (dice.percent(15)) {

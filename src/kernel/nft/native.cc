@@ -113,7 +113,7 @@ std::string text_of(const AddressRange& range) { return range.first == range.las
 // 80, 1000-2000
 template <typename Number>
 std::string text_of(const Range<Number>& range) {
-  return range.first == range.last ? fmt::to_string(range.first) : fmt::format("{}-{}", range.first, range.last);
+  return text(range);
 }
 
 // Texts that are made when they are asked for: what is sent to the kernel needs none.

@@ -81,10 +81,6 @@ std::optional<NatRange> decode_nat(const ExtensionView& extension, Family family
   return std::nullopt;
 }
 
-std::string ports_text(PortRange ports) {
-  return ports.first == ports.last ? fmt::format("{}", ports.first) : fmt::format("{}-{}", ports.first, ports.last);
-}
-
 // "-j DNAT --to-destination 10.0.0.1:80 --random"; `to_address` is empty for targets that take ports alone.
 std::optional<Target> decode_nat(const ExtensionView& extension, Family family, End end, std::string_view to_address) {
   const auto range = decode_nat(extension, family);
@@ -99,7 +95,7 @@ std::optional<Target> decode_nat(const ExtensionView& extension, Family family, 
   std::string words = fmt::format("-j {}", extension.name);
   if (to_address.empty()) {
     if (has(NF_NAT_RANGE_MAP_IPS)) return std::nullopt;
-    if (has(NF_NAT_RANGE_PROTO_SPECIFIED)) words += " --to-ports " + ports_text(range->ports);
+    if (has(NF_NAT_RANGE_PROTO_SPECIFIED)) words += " --to-ports " + text(range->ports);
   } else {
     words += fmt::format(" {} ", to_address);
     const bool brackets = family == Family::ipv6 && has(NF_NAT_RANGE_PROTO_SPECIFIED);
@@ -109,7 +105,7 @@ std::optional<Target> decode_nat(const ExtensionView& extension, Family family, 
       if (range->first != range->last) words += '-' + range->last.text();
       if (brackets) words += ']';
     }
-    if (has(NF_NAT_RANGE_PROTO_SPECIFIED)) words += ':' + ports_text(range->ports);
+    if (has(NF_NAT_RANGE_PROTO_SPECIFIED)) words += ':' + text(range->ports);
   }
   if (has(NF_NAT_RANGE_PROTO_RANDOM)) words += " --random";
   if (has(NF_NAT_RANGE_PROTO_RANDOM_FULLY)) words += " --random-fully";

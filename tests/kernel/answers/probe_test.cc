@@ -126,6 +126,17 @@ TEST_P(Probe, FindsTrafficThatTheOptionsCatch) {
                                 HasSubstr("uid 1337 to 127.0.0.6:80 is left alone")));
 }
 
+// Also where options name every port that could be tried instead.
+TEST_P(Probe, TriesRangesOfPorts) {
+  for (const char* ranges : {"-i * -b 1-65535 -o 9000-9443", "-b * -d 15000-15100 -q 8000-8443"}) {
+    SCOPED_TRACE(ranges);
+    apply(ports + ranges);
+    const Output output = verify(ports + ranges);
+    EXPECT_EQ(output.exit_code, 0) << output.out << output.err;
+    EXPECT_THAT(named(output, "ok"), IsSupersetOf(in_both({"inbound tcp", "outbound tcp"}))) << output.out;
+  }
+}
+
 TEST_P(Probe, TriesTheFamiliesInUseAlone) {
   const std::string one = "-i * -b * --ip-families ipv4";
   apply(one);

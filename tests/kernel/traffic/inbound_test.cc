@@ -38,6 +38,21 @@ TEST_P(Inbound, OfAPortListOnlyTheseLandOnTheProxy) {
   EXPECT_EQ(connect(from_outside, pod(8081)), landed(Role::app, local(pod(8081))));
 }
 
+TEST_P(Inbound, OfAPortRangeOnlyItsPortsLandOnTheProxy) {
+  apply("-b 80,8000-8080");
+  for (const std::uint16_t port : std::vector<std::uint16_t>{80, 8000, 8080})
+    EXPECT_EQ(connect(from_outside, pod(port)), landed(Role::proxy_inbound, original(pod(port))));
+  EXPECT_EQ(connect(from_outside, pod(8081)), landed(Role::app, local(pod(8081))));
+}
+
+TEST_P(Inbound, ToAnExcludedPortRangeReachesTheApp) {
+  apply("-b * -d 8081-15020,15090");
+  for (const std::uint16_t port : std::vector<std::uint16_t>{8081, 15020, 15090})
+    EXPECT_EQ(connect(from_outside, pod(port)), landed(Role::app, local(pod(port))));
+  for (const std::uint16_t port : std::vector<std::uint16_t>{80, 8080, 15021})
+    EXPECT_EQ(connect(from_outside, pod(port)), landed(Role::proxy_inbound, original(pod(port))));
+}
+
 TEST_P(Inbound, WithoutPortsReachesTheApp) {
   apply("-i *");
   EXPECT_EQ(connect(from_outside, pod(8080)), landed(Role::app, local(pod(8080))));

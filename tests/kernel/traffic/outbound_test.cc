@@ -48,6 +48,21 @@ TEST_P(Outbound, ToAnExcludedPortLeaves) {
   EXPECT_EQ(connect(as_app, service(80)), landed(Role::proxy_outbound, original(service(80))));
 }
 
+TEST_P(Outbound, ToAnExcludedPortRangeLeaves) {
+  apply("-i * -o 81-443");
+  EXPECT_EQ(connect(as_app, service(443)), landed(Role::outside, local(service(443))));
+  EXPECT_EQ(connect(as_app, service(80)), landed(Role::proxy_outbound, original(service(80))));
+  EXPECT_EQ(connect(as_app, service(9443)), landed(Role::proxy_outbound, original(service(9443))));
+  EXPECT_EQ(send(as_app, service(443)), landed(Role::outside, local(service(443))));
+}
+
+TEST_P(Outbound, OfAnIncludedPortRangeOnlyItLandsOnTheProxy) {
+  apply("-q 443-9442");
+  EXPECT_EQ(connect(as_app, service(443)), landed(Role::proxy_outbound, original(service(443))));
+  EXPECT_EQ(connect(as_app, service(80)), landed(Role::outside, local(service(80))));
+  EXPECT_EQ(connect(as_app, service(9443)), landed(Role::outside, local(service(9443))));
+}
+
 TEST_P(Outbound, OfAnIncludedRangeOnlyItLandsOnTheProxy) {
   apply("-i " + both(&Addresses::service_range));
   EXPECT_EQ(connect(as_app, service(80)), landed(Role::proxy_outbound, original(service(80))));

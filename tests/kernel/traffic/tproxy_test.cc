@@ -42,6 +42,18 @@ TEST_P(Tproxy, InboundOfAPortListOnlyTheseArriveAtTheProxy) {
   EXPECT_EQ(connect(from_outside, pod(8081)), landed(Role::app, local(pod(8081))));
 }
 
+TEST_P(Tproxy, PortRangesAreCapturedOrLeftOut) {
+  apply("-m TPROXY -b 80,8000-8080");
+  for (const std::uint16_t port : std::vector<std::uint16_t>{80, 8000, 8080})
+    EXPECT_EQ(connect(from_outside, pod(port)), landed(Role::proxy_inbound, local(pod(port))));
+  EXPECT_EQ(connect(from_outside, pod(8081)), landed(Role::app, local(pod(8081))));
+  apply("-m TPROXY -b * -d 8081-15020");
+  for (const std::uint16_t port : std::vector<std::uint16_t>{8081, 15020})
+    EXPECT_EQ(connect(from_outside, pod(port)), landed(Role::app, local(pod(port))));
+  for (const std::uint16_t port : std::vector<std::uint16_t>{8080, 15021})
+    EXPECT_EQ(connect(from_outside, pod(port)), landed(Role::proxy_inbound, local(pod(port))));
+}
+
 // A conversation, not only its beginning: later packets take the way of established connections (ISTIO_DIVERT).
 TEST_P(Tproxy, ConnectionsStay) {
   apply(tproxy);

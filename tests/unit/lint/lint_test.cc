@@ -61,6 +61,11 @@ TEST(LintOptions, FindsValuesThatOthersCover) {
   EXPECT_THAT(of("-x 10.1.0.0/16,10.0.0.0/8"), ElementsAre("ST002 -x 10.1.0.0/16"));
   EXPECT_THAT(of("-x 10.0.0.0/9,10.0.0.0/8,10.128.0.0/9"), ElementsAre("ST002 -x 10.128.0.0/9", "ST002 -x 10.0.0.0/9"));
   EXPECT_THAT(of("-o 22,22"), ElementsAre("ST002 -o 22"));
+  EXPECT_THAT(of("-o 9000-9100,9050,22"), ElementsAre("ST002 -o 9050"));
+  EXPECT_THAT(of("-o 9050,9000-9100"), ElementsAre("ST002 -o 9050"));
+  EXPECT_THAT(of("-o 9000-9100,9000-9050"), ElementsAre("ST002 -o 9000-9050"));
+  EXPECT_THAT(of("-o 1-100,50-150,101-200"), ElementsAre("ST002 -o 50-150"));
+  EXPECT_THAT(of("-o 1-100,50-150"), IsEmpty());  // each has ports of its own
   EXPECT_THAT(of("-u 1337,1337"), ElementsAre("ST002 -u 1337"));
 }
 
@@ -207,12 +212,12 @@ TEST(LintOptions, IsRightAboutEachValue) {
   for (int round = 0; round < 4; ++round) {
     std::map<std::string, std::vector<std::string>> lists{
         {"-x", some({"10.0.0.0/8", "10.1.0.0/16", "127.0.0.0/8", "224.0.0.0/4", "192.0.2.0/24"})},
-        {"-o", some({"22", "443", "53", "22"})},
-        {"-q", some({"443", "80"})},
-        {"-d", some({"80", "15020", "8080"})}};
+        {"-o", some({"22", "443", "53", "22", "400-500", "20-30"})},
+        {"-q", some({"443", "80", "450-600"})},
+        {"-d", some({"80", "15020", "8080", "8000-8100"})}};
     lists["-i"] =
         random() % 2 == 0 ? std::vector<std::string>{"*"} : some({"10.2.0.0/16", "10.0.0.0/8", "192.0.2.128/25"});
-    lists["-b"] = random() % 2 == 0 ? std::vector<std::string>{"*"} : some({"80", "8080"});
+    lists["-b"] = random() % 2 == 0 ? std::vector<std::string>{"*"} : some({"80", "8080", "70-90"});
     const auto options = [&] {
       std::string text = "--ip-families ipv4";
       for (const auto& [flag, values] : lists) {
@@ -435,6 +440,7 @@ TEST(LintLive, FindsInterfacesThatThePodLacks) {
 TEST(Promises, AreKeptByThePlanOfEveryScenario) {
   for (const char* options :
        {"", usual_options, "-i * -b * -m TPROXY", "-i 10.0.0.0/8 -b 80 -q 443 -o 22", "-i * -b * -c net1 -k net2",
+        "-i 10.0.0.0/8 -b 80,8000-8100 -q 400-500,443 -o 22-30", "-i * -b * -d 15000-15100 -o 1-1023",
         "-i * -b * --redirect-dns --capture-all-dns", "-i * -b * --redirect-dns --dns-server 10.96.0.10 -o 53",
         "-i * -b * ISTIO_OUTBOUND_OWNER_GROUPS=1000 ",
         "-i * -b * ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE=888 -u 2000 -g 3000", "-i 127.0.0.0/8,10.0.0.0/8 -b *",

@@ -111,7 +111,8 @@ TEST(Review, RefusesWithTheSentenceThatKubectlShows) {
   EXPECT_EQ(response["uid"], "705ab4f5");
   EXPECT_EQ(response["allowed"], false);
   EXPECT_EQ(response["status"]["message"],
-            "Pod shop/web-: traffic.sidecar.istio.io/includeInboundPorts: 'http': expected a port from 1 to 65535");
+            "Pod shop/web-: traffic.sidecar.istio.io/includeInboundPorts: 'http': expected a port from 1 to 65535, or "
+            "a range such as 9000-9100");
   EXPECT_EQ(response["status"]["code"], 400);
 }
 

@@ -152,9 +152,9 @@ std::vector<T> one_or_more_of(std::mt19937& dice, const std::vector<T>& items) {
 // Any combination of options, with values that are alike, that touch, and that match everything.
 Config any_config(std::mt19937& dice) {
   const auto one_in = [&](unsigned count) { return dice() % count == 0; };
-  std::vector<std::uint16_t> ports{80, 443, 53, 15008, 15006, 65535, 443, 7000};
+  std::vector<PortRange> ports{80, 443, 53, 15008, 15006, 65535, 443, 7000, {7000, 7100}, {50, 65535}};
   if (one_in(8)) {
-    for (std::uint16_t port = 7001; port < 7040; ++port) ports.push_back(port);
+    for (std::uint16_t port = 7001; port < 7040; ++port) ports.emplace_back(port);
   }
   std::vector<AddressRange> ranges;
   for (const char* text : {"0.0.0.0/0", "::/0", "10.96.0.0/16", "10.97.0.0/16", "10.96.0.10/32", "127.0.0.1/32",

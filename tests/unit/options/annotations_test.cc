@@ -104,6 +104,22 @@ TEST(Annotations, StatusPortZeroIsNone) {
               ElementsAre(15021, 15090));
 }
 
+TEST(Annotations, TakeRangesOfPorts) {
+  const auto excluded = [](const char* ports) {
+    return config_of(injected({{"traffic.sidecar.istio.io/excludeInboundPorts", ports}})).inbound_exclude_ports;
+  };
+  EXPECT_THAT(excluded("9000-9100,80"), ElementsAre(PortRange{9000, 9100}, 80, 15020, 15021, 15090));
+  // The proxy's own ports are not listed again.
+  EXPECT_THAT(excluded("15000-15100"), ElementsAre(PortRange{15000, 15100}));
+  EXPECT_THAT(excluded("1-65535"), ElementsAre(PortRange{1, 65535}));
+  EXPECT_THAT(config_of(injected({{"traffic.sidecar.istio.io/includeOutboundPorts", "1-1023"}})).outbound_ports,
+              ElementsAre(PortRange{1, 1023}));
+  // A long list is neither shortened nor slow.
+  std::string all;
+  for (int port = 1; port <= 65535; ++port) all += std::to_string(port) + ",";
+  EXPECT_EQ(excluded(all.c_str()).size(), 65535U);
+}
+
 TEST(Annotations, WhoIsLeftAlone) {
   EXPECT_THAT(interception({}).left_alone, HasSubstr("no annotation sidecar.istio.io/status"));
   EXPECT_THAT(interception({{"sidecar.istio.io/inject", "nonsense"}}).left_alone, HasSubstr("no annotation"));
@@ -138,7 +154,7 @@ TEST(Annotations, AnErrorNamesAnnotationValueAndExpectation) {
       {"traffic.sidecar.istio.io/includeInboundPorts", "80,http", "a port from 1 to 65535"},
       {"traffic.sidecar.istio.io/excludeInboundPorts", "*", "a port from 1 to 65535"},
       {"traffic.sidecar.istio.io/includeOutboundPorts", "70000", "a port from 1 to 65535"},
-      {"traffic.sidecar.istio.io/excludeOutboundPorts", "1-2", "a port from 1 to 65535"},
+      {"traffic.sidecar.istio.io/excludeOutboundPorts", "1:2", "a port from 1 to 65535"},
       {"traffic.sidecar.istio.io/excludeInterfaces", "a/b", "an interface name"},
       {"istio.io/reroute-virtual-interfaces", "a b", "an interface name"},
       {"traffic.sidecar.istio.io/kubevirtInterfaces", "+", "the name of an interface"},

@@ -52,19 +52,34 @@ void expect_refused(std::string_view option, std::string_view spelled, std::stri
 
 TEST(ParseError, Ports) {
   const std::vector<std::string_view> values = {
-      "0",     "65536", "-1",   "0x50", "80x", "80.0", "1e3", "+80", "99999999999999999999",
-      "80-90", "80:90", "http", "080",  "-0",  "00"};
+      "0",     "65536", "-1",  "0x50", "80x", "80.0", "1e3", "+80", "99999999999999999999",
+      "80:90", "http",  "080", "-0",   "00"};
   const std::string_view expected = "a port from 1 to 65535";
   expect_refused("-p", "-p, --envoy-port", expected, values);
   expect_refused("--envoy-port", "-p, --envoy-port", expected, values);
   expect_refused("-z", "-z, --inbound-capture-port", expected, values);
   expect_refused("-e", "-e, --inbound-tunnel-port", expected, values);
-  expect_refused("-b", "-b, --istio-inbound-ports", expected, values);
-  expect_refused("-d", "-d, --istio-local-exclude-ports", expected, values);
-  expect_refused("-q", "-q, --istio-outbound-ports", expected, values);
-  expect_refused("-o", "-o, --istio-local-outbound-ports-exclude", expected, values);
   expect_refused("--iptables-probe-port", "--iptables-probe-port", expected, values);
-  expect_refused("-p", "-p, --envoy-port", expected, {""});
+  expect_refused("-p", "-p, --envoy-port", expected, {"", "80-90"});
+  const std::pair<std::string_view, std::string_view> lists[] = {{"-b", "-b, --istio-inbound-ports"},
+                                                                 {"-d", "-d, --istio-local-exclude-ports"},
+                                                                 {"-q", "-q, --istio-outbound-ports"},
+                                                                 {"-o", "-o, --istio-local-outbound-ports-exclude"}};
+  for (const auto& [flag, spelled] : lists) {
+    const std::string_view or_range = "a port from 1 to 65535, or a range such as 9000-9100";
+    expect_refused(flag, spelled, or_range, values);
+    expect_refused(flag, spelled, or_range,
+                   {"0-90", "80-", "-", "80--90", "80-90-100", "80-65536", "080-90", "80-090", "80 -90", "80-http",
+                    "80-+90", "9000:9100", "80-0"});
+    expect_refused(flag, spelled, "the lower port of a range first", {"90-80", "65535-1"});
+  }
+  const std::string what = "-d, --istio-local-exclude-ports: ";
+  expect({
+      {"sidetrack -d 80,9000:9100", what + "'9000:9100': expected a port from 1 to 65535, or a range such as 9000-9100",
+       "write the range with a dash: 9000-9100"},
+      {"sidetrack -d 9100-9000", what + "'9100-9000': expected the lower port of a range first", "write 9000-9100"},
+      {"sidetrack -d 80:", what + "'80:': expected a port from 1 to 65535, or a range such as 9000-9100"},
+  });
 }
 
 TEST(ParseError, AddressRanges) {
@@ -213,9 +228,11 @@ TEST(ParseError, Logging) {
 
 TEST(ParseError, NameTheItemOfAList) {
   expect({
-      {"sidetrack -d 15090,x,15020", "-d, --istio-local-exclude-ports: 'x': expected a port from 1 to 65535",
+      {"sidetrack -d 15090,x,15020",
+       "-d, --istio-local-exclude-ports: 'x': expected a port from 1 to 65535, or a range such as 9000-9100",
        "if the shell expanded a bare * to file names: this option takes no *; -d '' is the empty list"},
-      {"sidetrack -d 1,0", "-d, --istio-local-exclude-ports: '0': expected a port from 1 to 65535"},
+      {"sidetrack -d 1,0",
+       "-d, --istio-local-exclude-ports: '0': expected a port from 1 to 65535, or a range such as 9000-9100"},
       {"sidetrack -i 10.0.0.0/8 -i 10.0.0.0/99",
        "-i, --istio-service-cidr: '10.0.0.0/99': expected an address range such as 10.0.0.0/8 or fd00::/8"},
   });
@@ -232,7 +249,7 @@ TEST(ParseError, EverythingAndAListExcludeEachOther) {
 TEST(ParseError, RecogniseAnExpandedAsterisk) {
   expect({
       {"sidetrack -b CMakeLists.txt src",
-       "-b, --istio-inbound-ports: 'CMakeLists.txt': expected a port from 1 to 65535",
+       "-b, --istio-inbound-ports: 'CMakeLists.txt': expected a port from 1 to 65535, or a range such as 9000-9100",
        "if the shell expanded a bare * to file names, quote it: -b '*'"},
       {"sidetrack -p 1 -i README.md",
        "-i, --istio-service-cidr: 'README.md': expected an address range such as 10.0.0.0/8 or fd00::/8",
@@ -433,14 +450,14 @@ TEST(ParseError, VariablesAreNamedWithTheirValue) {
            {"PROXY_UID", "me", "a number from 0 to 4294967294"},
            {"PROXY_GID", "us", "a number from 0 to 4294967294"},
            {"ISTIO_INBOUND_INTERCEPTION_MODE", "tproxy", "one of REDIRECT|TPROXY|NONE"},
-           {"ISTIO_INBOUND_PORTS", "http", "a port from 1 to 65535"},
-           {"ISTIO_LOCAL_EXCLUDE_PORTS", "80 90", "a port from 1 to 65535"},
+           {"ISTIO_INBOUND_PORTS", "http", "a port from 1 to 65535, or a range such as 9000-9100"},
+           {"ISTIO_LOCAL_EXCLUDE_PORTS", "80 90", "a port from 1 to 65535, or a range such as 9000-9100"},
            {"ISTIO_EXCLUDE_INTERFACES", "a/b",
             "an interface name of 1 to 15 printable ASCII characters, no spaces and none of / : \" * \\"},
            {"ISTIO_SERVICE_CIDR", "10/8", "an address range such as 10.0.0.0/8 or fd00::/8"},
            {"ISTIO_SERVICE_EXCLUDE_CIDR", "*", "address ranges, not everything"},
-           {"ISTIO_OUTBOUND_PORTS", "x", "a port from 1 to 65535"},
-           {"ISTIO_LOCAL_OUTBOUND_PORTS_EXCLUDE", "x", "a port from 1 to 65535"},
+           {"ISTIO_OUTBOUND_PORTS", "x", "a port from 1 to 65535, or a range such as 9000-9100"},
+           {"ISTIO_LOCAL_OUTBOUND_PORTS_EXCLUDE", "x", "a port from 1 to 65535, or a range such as 9000-9100"},
            {"ISTIO_INBOUND_TPROXY_MARK", "0", "a mark from 1 to 4294967295, decimal or 0x..."},
            {"DRY_RUN", "yes", "true or false"},
            {"PROBE_TIMEOUT", "5", "a duration such as 5s, 500ms or 1m30s"},

@@ -62,7 +62,7 @@ TEST(IstioInit, AWrongValueIsRefusedWithFileObjectAnnotationAndExpectation) {
       {"traffic.sidecar.istio.io/includeInboundPorts: 80,http", "'http': expected a port from 1 to 65535"},
       {"traffic.sidecar.istio.io/excludeInboundPorts: '70000'", "'70000': expected a port from 1 to 65535"},
       {"traffic.sidecar.istio.io/includeOutboundPorts: '*'", "'*': expected a port from 1 to 65535"},
-      {"traffic.sidecar.istio.io/excludeOutboundPorts: 1-2", "'1-2': expected a port from 1 to 65535"},
+      {"traffic.sidecar.istio.io/excludeOutboundPorts: '1:2'", "'1:2': expected a port from 1 to 65535"},
       {"traffic.sidecar.istio.io/excludeInterfaces: a/b", "'a/b': expected an interface name"},
       {"traffic.sidecar.istio.io/kubevirtInterfaces: '+'", "'+': expected the name of an interface"},
       {"istio.io/reroute-virtual-interfaces: a b", "'a b': expected an interface name"},
@@ -200,8 +200,9 @@ std::string error_with(const std::string& set) {
 }
 
 TEST(HelmValues, AreCheckedAsTheOptionsAre) {
-  EXPECT_EQ(error_with("global.proxy.includeInboundPorts=http"),
-            "--set global.proxy.includeInboundPorts: 'http': expected a port from 1 to 65535");
+  EXPECT_EQ(
+      error_with("global.proxy.includeInboundPorts=http"),
+      "--set global.proxy.includeInboundPorts: 'http': expected a port from 1 to 65535, or a range such as 9000-9100");
   EXPECT_THAT(error_with("global.proxy.statusPort=http"), HasSubstr("expected a port from 1 to 65535, or 0 for none"));
   EXPECT_THAT(error_with("meshConfig.proxyListenPort=0"), HasSubstr("--set meshConfig.proxyListenPort: '0'"));
   EXPECT_EQ(error_with("global.proxy.statusPort="), "no error");
@@ -247,8 +248,9 @@ TEST(HelmValues, ThatNoPodCouldHaveAreRefusedWithoutOne) {
   const auto error = [](const std::vector<std::string>& files, const std::string& set = "") {
     return error_of([&] { (void)arguments_with(files, set); });
   };
-  EXPECT_EQ(error({}, "global.proxy.includeInboundPorts=http"),
-            "--set global.proxy.includeInboundPorts: 'http': expected a port from 1 to 65535");
+  EXPECT_EQ(
+      error({}, "global.proxy.includeInboundPorts=http"),
+      "--set global.proxy.includeInboundPorts: 'http': expected a port from 1 to 65535, or a range such as 9000-9100");
   EXPECT_THAT(error({}, "meshConfig.proxyListenPort=99999"), HasSubstr("--set meshConfig.proxyListenPort: '99999'"));
   EXPECT_THAT(error({}, "meshConfig.defaultConfig.proxyMetadata.ISTIO_META_DNS_CAPTURE=maybe"),
               HasSubstr("proxyMetadata.ISTIO_META_DNS_CAPTURE: ISTIO_META_DNS_CAPTURE: 'maybe': expected"));

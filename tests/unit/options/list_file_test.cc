@@ -21,14 +21,14 @@ std::string error_of(const std::string& argument) {
   return "accepted";
 }
 
-std::vector<std::uint16_t> ports_of(std::string_view content) {
+std::vector<PortRange> ports_of(std::string_view content) {
   const TemporaryFile file(content);
   const std::string value = "@" + file.path();
   return parse_arguments({"sidetrack", "-d", value}).config.inbound_exclude_ports;
 }
 
 TEST(ListFile, HoldsItemsByCommaOrLine) {
-  const std::vector<std::uint16_t> expected = {1, 2, 3};
+  const std::vector<PortRange> expected = {1, 2, 3};
   EXPECT_EQ(ports_of("1,2,3"), expected);
   EXPECT_EQ(ports_of("1\n2\n3\n"), expected);
   EXPECT_EQ(ports_of("1, 2,\n\n  3 \n"), expected);
@@ -37,15 +37,16 @@ TEST(ListFile, HoldsItemsByCommaOrLine) {
                      "1\n2\n3"),
             expected);
   EXPECT_EQ(ports_of("# the app's\n1 # one, two\n#4\n2,3#5\n"), expected);
-  EXPECT_EQ(ports_of(""), std::vector<std::uint16_t>{});
-  EXPECT_EQ(ports_of("# nothing"), std::vector<std::uint16_t>{});
+  EXPECT_EQ(ports_of("80\n9000-9100 # metrics\n"), (std::vector<PortRange>{80, {9000, 9100}}));
+  EXPECT_EQ(ports_of(""), std::vector<PortRange>{});
+  EXPECT_EQ(ports_of("# nothing"), std::vector<PortRange>{});
 }
 
 TEST(ListFile, AddsToWhatElseIsGiven) {
   const TemporaryFile file("2\n3\n");
   const std::string value = "@" + file.path();
   EXPECT_EQ(parse_arguments({"sidetrack", "-d", "1", "-d", value, "-d4"}).config.inbound_exclude_ports,
-            (std::vector<std::uint16_t>{1, 2, 3, 4}));
+            (std::vector<PortRange>{1, 2, 3, 4}));
 }
 
 TEST(ListFile, MayHoldTheAsteriskAndComeFromTheEnvironment) {

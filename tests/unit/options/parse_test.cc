@@ -33,6 +33,8 @@ std::string field(const CommandLine& line, std::string_view which) {
         text += value.text();
       } else if constexpr (requires { std::to_string(value); }) {
         text += std::to_string(value);
+      } else if constexpr (requires { value.first; }) {
+        text += sidetrack::text(value);
       } else {
         text += value;
       }
@@ -272,9 +274,11 @@ TEST(Parse, TakesEveryOptionOfIstio) {
       {"sidetrack -m ''", "mode", "0"},
       {"sidetrack -b *", "inbound_ports", "*"},
       {"sidetrack -b 80,443", "inbound_ports", "80,443"},
+      {"sidetrack -b 80-80,443,1-65535", "inbound_ports", "80,443,1-65535"},
       {"sidetrack --istio-inbound-ports 80", "inbound_ports", "80"},
       {"sidetrack -d 15090,15021,15020", "inbound_exclude_ports", "15090,15021,15020"},
       {"sidetrack --istio-local-exclude-ports 1", "inbound_exclude_ports", "1"},
+      {"sidetrack -d 15090,9000-9100", "inbound_exclude_ports", "15090,9000-9100"},
       {"sidetrack -c eth1,net.2", "exclude_interfaces", "eth1,net.2"},
       {"sidetrack --istio-exclude-interfaces fifteen-letters", "exclude_interfaces", "fifteen-letters"},
       {"sidetrack -i *", "outbound_ranges", "*"},
@@ -283,8 +287,10 @@ TEST(Parse, TakesEveryOptionOfIstio) {
       {"sidetrack -x 10.0.0.0/8", "outbound_exclude_ranges", "10.0.0.0/8"},
       {"sidetrack --istio-service-exclude-cidr ::1", "outbound_exclude_ranges", "::1/128"},
       {"sidetrack -q 1,2", "outbound_ports", "1,2"},
+      {"sidetrack -q 1-2", "outbound_ports", "1-2"},
       {"sidetrack --istio-outbound-ports 1", "outbound_ports", "1"},
       {"sidetrack -o 3", "outbound_exclude_ports", "3"},
+      {"sidetrack -o 3-65535", "outbound_exclude_ports", "3-65535"},
       {"sidetrack --istio-local-outbound-ports-exclude 3,4", "outbound_exclude_ports", "3,4"},
       {"sidetrack -k virt0", "virtual_interfaces", "virt0"},
       {"sidetrack --kube-virt-interfaces a,b", "virtual_interfaces", "a,b"},
@@ -532,6 +538,7 @@ TEST(Parse, TakesTheEnvironment) {
            {"ISTIO_INBOUND_INTERCEPTION_MODE", "", "mode", "0"},
            {"ISTIO_INBOUND_PORTS", "*", "inbound_ports", "*"},
            {"ISTIO_LOCAL_EXCLUDE_PORTS", "1,2,", "inbound_exclude_ports", "1,2"},
+           {"ISTIO_LOCAL_EXCLUDE_PORTS", "1,20-30", "inbound_exclude_ports", "1,20-30"},
            {"ISTIO_EXCLUDE_INTERFACES", "eth1", "exclude_interfaces", "eth1"},
            {"ISTIO_SERVICE_CIDR", "10.0.0.0/8", "outbound_ranges", "10.0.0.0/8"},
            {"ISTIO_SERVICE_EXCLUDE_CIDR", "10.0.0.0/8", "outbound_exclude_ranges", "10.0.0.0/8"},
@@ -632,7 +639,7 @@ TEST(Parse, TheInjectorsOwnArguments) {
   EXPECT_EQ(line.config.proxy_uids, std::vector<std::uint32_t>{1337});
   EXPECT_TRUE(line.config.outbound_ranges.all);
   EXPECT_TRUE(line.config.inbound_ports.all);
-  EXPECT_EQ(line.config.inbound_exclude_ports, (std::vector<std::uint16_t>{15090, 15021, 15020}));
+  EXPECT_EQ(line.config.inbound_exclude_ports, (std::vector<PortRange>{15090, 15021, 15020}));
   EXPECT_EQ(texts(line.config.outbound_exclude_ranges), std::vector<std::string>{});
   EXPECT_EQ(line.config.probe_timeout, 5s);
 }
