@@ -140,7 +140,12 @@ struct SetMark {  // MARK --set-xmark MARK/MASK: mark = (mark & ~MASK) ^ MARK
   friend bool operator==(const SetMark&, const SetMark&) = default;
 };
 enum class Connmark : std::uint8_t { save, restore };  // CONNMARK --save-mark, --restore-mark
-struct CtZone {                                        // CT --zone
+struct SetConnmark {  // CONNMARK --set-xmark MARK/MASK: the connection's mark = (mark & ~MASK) ^ MARK
+  std::uint32_t mark = 0;
+  std::uint32_t mask = 0xffffffff;
+  friend bool operator==(const SetConnmark&, const SetConnmark&) = default;
+};
+struct CtZone {  // CT --zone
   std::uint16_t zone = 0;
   friend bool operator==(const CtZone&, const CtZone&) = default;
 };
@@ -158,11 +163,6 @@ struct Nat {  // DNAT, SNAT, MASQUERADE, REDIRECT to several ports; what is not 
 struct Continue {     // no target, LOG, NFLOG, TRACE, CLASSIFY …: the next rule is looked at, the packet goes its way
   std::string words;  // empty: a rule without a target, which only counts
   friend bool operator==(const Continue&, const Continue&) = default;
-};
-struct SetConnmark {  // CONNMARK --set-xmark MARK/MASK: the connection's mark = (mark & ~MASK) ^ MARK
-  std::uint32_t mark = 0;
-  std::uint32_t mask = 0xffffffff;
-  friend bool operator==(const SetConnmark&, const SetConnmark&) = default;
 };
 struct Notrack {  // CT --notrack: conntrack and nat leave the packet alone, if they have not seen it yet
   friend bool operator==(const Notrack&, const Notrack&) = default;

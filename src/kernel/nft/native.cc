@@ -347,6 +347,14 @@ class RuleTranslation {
       add("meta mark set ct mark", {CtLoad{NFT_CT_MARK}, MetaStore{NFT_META_MARK}});
     }
   }
+  // ct mark set ct mark & 0xfffff000 ^ 0x00000111
+  void target(const SetConnmark& t) {
+    if (t.mask == 0xffffffff) {
+      return add(fmt::format("ct mark set {:#010x}", t.mark), {Load{Data::host(t.mark)}, CtStore{NFT_CT_MARK}});
+    }
+    add(fmt::format("ct mark set ct mark & {:#010x} ^ {:#010x}", ~t.mask, t.mark),
+        {CtLoad{NFT_CT_MARK}, Bitwise{Data::host(~t.mask), Data::host(t.mark)}, CtStore{NFT_CT_MARK}});
+  }
   // ct zone set 1
   void target(const CtZone& t) {
     add(fmt::format("ct zone set {}", t.zone), {Load{Data::host(t.zone)}, CtStore{NFT_CT_ZONE}});
