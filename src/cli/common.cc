@@ -104,7 +104,8 @@ std::unique_ptr<Kernel> open_kernel(const CommandLine& line, bool write) {
        .xtables_lock = in_own_pod(line),
        .reads_once = kind == Sandbox::read && !line.watch,
        .makes_legacy_tables = may_choose_legacy(line),
-       .rules_of = line.command == Command::host_probes ? RulesOf::host_probes : RulesOf::sidecar});
+       .rules_of = line.command == Command::host_probes ? RulesOf::host_probes : RulesOf::sidecar,
+       .claim = claim_of(line.config)});
   confine(line, kind);
   return kernel;
 }

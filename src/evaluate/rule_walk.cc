@@ -491,7 +491,7 @@ class RuleWalk {
       say(place, Step::Kind::matched, [&] { return fmt::format("no effect: its zone is {} already", *packet_.zone); });
     } else {
       packet_.zone = zone.zone;
-      packet_.zone_of_others = !entry.ours;
+      packet_.zone_of_others = !entry.ours && !entry.of_agent;
       say(place, Step::Kind::matched, [&] { return fmt::format("tracked in zone {}", zone.zone); });
     }
     return {};

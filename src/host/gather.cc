@@ -90,7 +90,8 @@ std::vector<Address> configured_servers(const Host& host, std::vector<std::strin
 }
 
 std::vector<Address> dns_servers(const Config& config, const Host& host, std::vector<std::string>& warnings) {
-  if (!config.redirect_dns || config.capture_all_dns) return {};
+  // The rules of an ambient pod capture DNS to any server.
+  if (!config.redirect_dns || config.capture_all_dns || config.dataplane == Dataplane::ambient) return {};
   if (config.dns_servers && !config.dns_servers->empty()) return *config.dns_servers;
   const std::string source = config.dns_servers ? "--dns-server" : name_of(host.resolv_conf, host);
   auto servers = config.dns_servers ? *config.dns_servers : configured_servers(host, warnings);

@@ -11,6 +11,7 @@
 
 #include "kernel/known_sets.h"
 #include "kernel/patience.h"
+#include "model/config.h"
 #include "model/live.h"
 #include "model/pod.h"
 #include "model/routing.h"
@@ -87,6 +88,13 @@ struct LiveNfTables {
 };
 [[nodiscard]] LiveNfTables read_nf_tables();
 
+// Of the rules and routes of an ambient pod, those that Sidetrack made are ours; with Claim::agents those of the agents
+// of Istio and Cilium, too.
+enum class Claim : std::uint8_t { own, agents };
+[[nodiscard]] constexpr Claim claim_of(const Config& config) {
+  return config.dataplane == Dataplane::ambient ? Claim::agents : Claim::own;
+}
+
 // Policy rules, routes and addresses, over rtnetlink. Ours are tagged by their protocol number.
 class Routes {
  public:
@@ -104,7 +112,7 @@ class Routes {
   virtual Routing add(const Routing& wanted) = 0;
   virtual void remove(const Routing& unwanted) = 0;  // what is gone already is no error
 };
-[[nodiscard]] std::unique_ptr<Routes> open_routes();
+[[nodiscard]] std::unique_ptr<Routes> open_routes(Claim claim = Claim::own);
 
 // The network namespace that this process is in. Throws Error (failed) if the kernel refuses the listing.
 [[nodiscard]] PodView read_pod();

@@ -2,6 +2,7 @@
 #include "kernel/kernel.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -78,10 +79,10 @@ class LinuxKernel final : public Kernel {
     if (options.write) {
       lock_.emplace(patience_);
       if (options.xtables_lock && writes_legacy()) lock_file_ = open_lock_file();
-      routes_ = open_routes();
+      routes_ = open_routes(options.claim);
     } else {
       const WithoutCapabilities readable;  // the routes can be read, and never written, by this socket
-      routes_ = open_routes();
+      routes_ = open_routes(options.claim);
     }
   }
 
@@ -101,6 +102,12 @@ class LinuxKernel final : public Kernel {
     Routes::State routing = routes_->read();
     survey.routing = std::move(routing.ours);
     survey.others_routing = std::move(routing.others);
+    made_by_us_ = is_of_ambient(survey.routing);
+    for (const BackendKind kind : all_backends) {
+      auto* live = std::get_if<Live>(&survey.of(kind));
+      if (live != nullptr && left_to_agents(*live)) survey.of_agents.push_back(kind);
+    }
+    of_agents_ = survey.of_agents;
     const auto others = [&](BackendKind kind) {
       const auto* unreadable = std::get_if<Unreadable>(&survey.of(kind));
       if (unreadable != nullptr) return !unreadable->chains.empty();
@@ -130,6 +137,7 @@ class LinuxKernel final : public Kernel {
                                                                       : std::move(both.iptables_nft));
       }
     }
+    for (Live& live : after) static_cast<void>(left_to_agents(live));
     return after;
   }
 
@@ -182,10 +190,23 @@ class LinuxKernel final : public Kernel {
     std::vector<std::string> all;
     if (lock_ && !lock_->warning().empty()) all.push_back(lock_->warning());
     if (legacy_) std::ranges::copy(legacy_->warnings(), std::back_inserter(all));
+    if (!of_agents_.empty()) {
+      std::vector<std::string_view> places;
+      for (const BackendKind kind : of_agents_) places.push_back(name(kind));
+      all.push_back(
+          fmt::format("{}: the rules of an ambient pod, which an agent of the node made, are left as they are; "
+                      "'sidetrack clean --dataplane ambient' removes them",
+                      fmt::join(places, ", ")));
+    }
     return all;
   }
 
  private:
+  // Whether there are any rules that an agent made, which are none of ours then.
+  [[nodiscard]] bool left_to_agents(Live& live) const {
+    return options_.claim == Claim::own && leave_to_agents(live, made_by_us_);
+  }
+
   static bool is_legacy(std::span<const Change> changes) { return !traits(changes.front().seen->backend).of_nf_tables; }
 
   // ---- Sets of ip_set.
@@ -384,6 +405,8 @@ class LinuxKernel final : public Kernel {
   std::unique_ptr<Backend> legacy_;
   bool legacy_locked_ = false;
   std::optional<nft::NfTables> nf_tables_;
+  bool made_by_us_ = false;  // the rules of an ambient pod, as the survey saw it
+  std::vector<BackendKind> of_agents_;
 };
 
 }  // namespace

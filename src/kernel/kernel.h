@@ -73,6 +73,8 @@ struct KernelOptions {
   bool makes_legacy_tables = true;
   // What counts as ours, of rules and of what they need beside them.
   RulesOf rules_of{};
+  // Whether what agents of the node, Istio's or Cilium's, made of an ambient pod is ours to replace and to remove.
+  Claim claim = Claim::own;
 };
 
 // The network namespace of the calling thread.

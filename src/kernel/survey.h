@@ -41,6 +41,8 @@ struct Survey {
   // Of `host-probes`: how many rules and other objects of the kernel use a set of ours.
   std::map<std::string, std::uint32_t> set_references{};
   std::optional<Error> no_sets{};  // why the kernel has no sets of ip_set
+  // Where agents of the node hold rules of an ambient pod, which are not ours (see leave_to_agents()).
+  std::vector<BackendKind> of_agents{};
 
   // Its interfaces and routes, if there are rules, policies, dormant tables or policy routing of others: only they ask
   // for it.

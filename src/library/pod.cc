@@ -41,8 +41,9 @@ std::invoke_result_t<Act> in_place(const std::optional<Place>& place, Act act) {
 
 const Place* address_of(const std::optional<Place>& place) { return place ? &*place : nullptr; }
 
-std::unique_ptr<Kernel> open(const std::optional<Place>& place, bool write, std::chrono::milliseconds wait, bool cni) {
-  return open_kernel({.write = write, .wait = wait, .xtables_lock = !place && !cni});
+std::unique_ptr<Kernel> open(const std::optional<Place>& place, bool write, std::chrono::milliseconds wait, bool cni,
+                             Claim claim = Claim::own) {
+  return open_kernel({.write = write, .wait = wait, .xtables_lock = !place && !cni, .claim = claim});
 }
 
 std::vector<std::string> printable_each(std::vector<std::string> sentences) {
@@ -80,8 +81,8 @@ Pod::Applied Pod::apply(const Options& options) const {
   return in_place(values_->place, [&] {
     Config config = options.values_->config;
     const Plan plan = plan_for(config, options.values_->names, address_of(values_->place), false);
-    const auto kernel =
-        open(values_->place, true, options.values_->applying.lock_wait, options.values_->applying.cni_mode);
+    const auto kernel = open(values_->place, true, options.values_->applying.lock_wait,
+                             options.values_->applying.cni_mode, claim_of(config));
     const ApplyResult made = converge({.plan = &plan, .options = &options.values_->applying}, *kernel);
     Applied result;
     result.changed = made.applied == sidetrack::Applied::changed;
@@ -99,8 +100,8 @@ Pod::Difference Pod::diff(const Options& options) const {
   return in_place(values_->place, [&] {
     Config config = options.values_->config;
     const Plan plan = plan_for(config, options.values_->names, address_of(values_->place), false);
-    const auto kernel =
-        open(values_->place, false, options.values_->applying.lock_wait, options.values_->applying.cni_mode);
+    const auto kernel = open(values_->place, false, options.values_->applying.lock_wait,
+                             options.values_->applying.cni_mode, claim_of(config));
     const Comparison comparison = compare({.plan = &plan, .options = &options.values_->applying}, kernel->survey());
     Difference result;
     result.equal = comparison.equal();

@@ -189,6 +189,11 @@ A
 .Li *
 stands for everything, and has to be quoted for the shell.
 )"},
+    {Group::ambient, "Ambient pods", R"(The rules of pods whose proxy is the node's ztunnel.
+Options of a sidecar's rules that these do not depend on are refused with
+.Fl Fl dataplane Cm ambient ,
+unless they have their default values, and so are these with a sidecar's.
+)"},
     {Group::run, "Work", ""},
     {Group::packet, "The packet of explain", ""},
     {Group::place, "Place", ""},

@@ -61,4 +61,7 @@ void outbound_included_ranges(Builder& build);
 void tproxy_marks(Builder& build);
 void inbound_udp(Builder& build);
 
+// All rules of an ambient pod.
+void ambient(Builder& build);
+
 }  // namespace sidetrack

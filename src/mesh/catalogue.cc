@@ -203,6 +203,42 @@ std::vector<Row> make_rows() {
       add(dns_redirect, nat, chain, {protocol, dport(dns_port)}, Redirect{}, "--capture-all-dns", text);
     }
   }
+
+  // Of ambient pods: what ztunnel sends has a mark. Its own sockets are in the pod's namespace.
+  const MarkMatch others = except(of_ztunnel);
+  const MarkMatch of_answer{ztunnel_connection_mark, ztunnel_mask, false};
+  const char* in_ambient = "--dataplane";
+  add(ambient_inbound_jump, nat, prerouting, {}, Jump{istio_prert}, {in_ambient, "ambient"},
+      "what comes in, also over lo, is checked");
+  add(ambient_mark_connection, mangle, istio_prert, {of_ztunnel}, SetConnmark{ztunnel_connection_mark, ztunnel_mask},
+      {in_ambient, "ambient"}, "a connection that ztunnel opened to the app is marked");
+  add(ambient_restore_mark, mangle, istio_output, {ConnmarkMatch{ztunnel_connection_mark, ztunnel_mask, false}},
+      Connmark::restore, {in_ambient, "ambient"},
+      "the app's answers to such a connection are marked, so that the policy route brings them to ztunnel");
+  add(ambient_virtual_machine_redirect, nat, istio_prert, {in_any, tcp}, Redirect{}, {"-k", "{interface}"},
+      "TCP from the virtual machine at {interface} is outbound: to ztunnel's outbound listener, port {to}");
+  add(ambient_virtual_machine_return, nat, istio_prert, {in_any, tcp}, returns, {"-k", "{interface}"},
+      "TCP from the virtual machine at {interface} is not inbound");
+  add(ambient_probe, nat, istio_prert, {from, tcp}, Verdict::accept, {"{probe_flag}", "{address}"},
+      "the kubelet's probes, which come from {address}, go straight to the app");
+  add(ambient_probe_answer, nat, istio_output, {to, tcp}, Verdict::accept, {"{probe_flag}", "{address}"},
+      "what goes to {address}, the address of the kubelet's probes, goes out as it is");
+  add(ambient_inbound, nat, istio_prert, {not_to, tcp, not_to_port, others}, Redirect{}, {"-z", "{to}"},
+      "inbound TCP but that to HBONE, port {port}, goes to ztunnel's plaintext listener, port {to}");
+  add(ambient_dns_redirect, nat, istio_output, {except(out("lo")), udp, others, dport(dns_port)}, Redirect{},
+      "--redirect-dns", "DNS over udp goes to ztunnel's resolver, port {to}");
+  add(ambient_dns_redirect, nat, istio_output, {not_to, tcp, dport(dns_port), others}, Redirect{}, "--redirect-dns",
+      "DNS over tcp goes to ztunnel's resolver, port {to}");
+  add(ambient_answer, nat, istio_output, {tcp, of_answer}, Verdict::accept, {in_ambient, "ambient"},
+      "what belongs to a connection that ztunnel opened is not captured again");
+  add(ambient_app_to_itself, nat, istio_output, {not_to, out("lo")}, Verdict::accept, {in_ambient, "ambient"},
+      "the app calling this pod's own address bypasses ztunnel's outbound listener");
+  add(ambient_outbound, nat, istio_output, {not_to, tcp, others}, Redirect{}, {"-p", "{to}"},
+      "all other outbound TCP goes to ztunnel's outbound listener, port {to}");
+  add(ambient_dns_query, raw, istio_output, {udp, of_ztunnel, dport(dns_port)}, CtZone{1}, "--redirect-dns",
+      "ztunnel's own queries are tracked apart, in zone 1");
+  add(ambient_dns_answer, raw, istio_prert, {udp, others, sport(dns_port)}, CtZone{1}, "--redirect-dns",
+      "answers of DNS servers to ztunnel belong to zone 1");
   return rows;
 }
 
@@ -361,7 +397,10 @@ std::string value(std::string_view hole, const Rule& rule, Place place) {
   const auto* nat = std::get_if<Nat>(&rule.target);
   if (hole == "to" && nat != nullptr) return nat->addresses->first.text();
   if (hole == "to") return std::to_string(value_of(rule.target).value());
-  if (hole == "probe_flag") return nat->addresses->family() == Family::ipv4 ? "--probe-address" : "--probe-address6";
+  if (hole == "probe_flag") {
+    const bool is_ipv4 = nat != nullptr ? nat->addresses->family() == Family::ipv4 : rule.families.contains(Family::ipv4);
+    return is_ipv4 ? "--probe-address" : "--probe-address6";
+  }
   throw std::logic_error(fmt::format("a row's text has the unknown value {}", hole));
 }
 
@@ -440,6 +479,8 @@ const Row* row_of(const Rule& rule) {
 bool is_of(const Rule& rule, MeshRule id) {
   return std::ranges::any_of(catalogue(), [&](const Row& row) { return row.id == id && is_of(rule, row); });
 }
+
+bool is_of_ambient(MeshRule id) { return id >= MeshRule::ambient_inbound_jump && id <= MeshRule::ambient_dns_answer; }
 
 MeshRule kind_of(const Rule& rule) {
   const Row* row = row_of(rule);

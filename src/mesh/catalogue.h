@@ -78,6 +78,21 @@ enum class MeshRule : std::uint8_t {
   // of `host-probes`, on the node
   host_probe_jump,
   host_probe_source,
+  // ambient pods
+  ambient_inbound_jump,
+  ambient_mark_connection,
+  ambient_restore_mark,
+  ambient_virtual_machine_redirect,
+  ambient_virtual_machine_return,
+  ambient_probe,
+  ambient_probe_answer,
+  ambient_inbound,
+  ambient_dns_redirect,
+  ambient_answer,
+  ambient_app_to_itself,
+  ambient_outbound,
+  ambient_dns_query,
+  ambient_dns_answer,
 };
 
 // Of the node, not of a pod.
@@ -119,8 +134,8 @@ struct Row {
   std::vector<RowMatch> matches;  // in any order
   Target target;                  // a port or mark of 0 is left open, and so is a translation to no address
   // Texts with the values of the rule: {interface}, {port}, {range}, {address} ("any server" without one), {owner},
-  // {owner_flag} (-u or -g), {id}, {mark}, {protocol}; {to}: the port, mark or address of the target; {probe_flag}: the
-  // option of that address.
+  // {owner_flag} (-u or -g), {id}, {mark}, {protocol}, {probe_flag} (--probe-address or --probe-address6); {to}: the
+  // port, mark or address of the target.
   AskedBy flag;
   const char* sentence;
   std::optional<unsigned> insert_at{};
@@ -149,6 +164,8 @@ inline constexpr std::uint32_t outbound_mark = 1338;
 [[nodiscard]] bool is_of(const Rule& rule, const Row& row);
 // Whether it is of a row of that id.
 [[nodiscard]] bool is_of(const Rule& rule, MeshRule id);
+// Whether it is one of an ambient pod; the jump to ISTIO_OUTPUT is of both kinds of pods, and counts as none.
+[[nodiscard]] bool is_of_ambient(MeshRule id);
 // Of that row; none if it is none of Istio's.
 [[nodiscard]] MeshRule kind_of(const Rule& rule);
 // Why a rule is there.

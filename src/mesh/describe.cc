@@ -20,7 +20,9 @@ namespace {
 // Istio's nftables tables name their chains istio-output-dns where iptables has ISTIO_OUTPUT_DNS.
 bool is_istio_nftables(std::string_view chain) { return chain.starts_with("istio-"); }
 
+// Cilium's chains hold the rules of Istio's.
 std::string renamed(std::string chain) {
+  if (is_cilium_chain(chain)) return chain == "CILIUM_OUTPUT" ? words::istio_output : words::istio_prert;
   return is_istio_nftables(chain) ? in_iptables_names(std::move(chain)) : chain;
 }
 
@@ -33,6 +35,7 @@ Rule renamed(Rule rule) {
 }  // namespace
 
 std::string in_iptables_names(std::string chain) {
+  if (chain == "istio-prerouting") return words::istio_prert;
   std::ranges::transform(chain, chain.begin(), [](char c) {
     return c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   });
@@ -59,7 +62,8 @@ bool is_of_istio(const Rule& rule) {
     if (row != nullptr) last = row;
     return row != nullptr;
   };
-  return is_istio_nftables(rule.chain) || is_builtin(rule.chain) ? known(renamed(rule)) : known(rule);
+  const bool has_other_names = is_istio_nftables(rule.chain) || is_cilium_chain(rule.chain) || is_builtin(rule.chain);
+  return has_other_names ? known(renamed(rule)) : known(rule);
 }
 
 bool is_istio_chain(std::string_view chain) {
@@ -94,18 +98,22 @@ std::string short_words(const Rule& rule) {
 }
 
 Maker maker_of(const Live& live, const LiveChain& chain) {
-  if (!chain.ours) return Maker::other;
+  if (!chain.ours && !chain.of_agent) return Maker::other;
+  if (is_cilium_chain(chain.name)) return Maker::cilium;
+  if (chain.of_agent) return Maker::istio;
   if (!traits(live.backend).in_own_table) return Maker::istio_or_sidetrack;  // the same names
   return is_istio_nftables(chain.name) ? Maker::istio : Maker::sidetrack;
 }
 
 Maker maker_of(const Live& live, const LiveChain& chain, const LiveRule& rule) {
-  if (!rule.ours) return Maker::other;
+  if (!rule.ours && !rule.of_agent) return Maker::other;
+  const auto* jump = std::get_if<Jump>(&rule.rule.target);
+  if (is_cilium_chain(chain.name) || (jump != nullptr && is_cilium_chain(jump->chain))) return Maker::cilium;
+  if (rule.of_agent) return Maker::istio;
   if (!traits(live.backend).in_own_table) return Maker::istio_or_sidetrack;
   if (!is_builtin(chain.name)) return maker_of(live, chain);
   // Their base chains bear the names of the hooks, as ours do.
-  if (const auto* jump = std::get_if<Jump>(&rule.rule.target))
-    return is_istio_nftables(jump->chain) ? Maker::istio : Maker::sidetrack;
+  if (jump != nullptr) return is_istio_nftables(jump->chain) ? Maker::istio : Maker::sidetrack;
   const auto starts = [&](const char* with) {
     return std::ranges::any_of(live.own_tables, [&](const std::string& table) { return table.starts_with(with); });
   };

@@ -21,18 +21,21 @@ namespace sidetrack {
 [[nodiscard]] std::vector<std::string> short_matches(const Rule& rule);
 
 // What a chain of Istio's nftables tables, "istio-output-dns" or "output", is called in iptables: "ISTIO_OUTPUT_DNS".
+// The only one of another name is "istio-prerouting": ISTIO_PRERT.
 [[nodiscard]] std::string in_iptables_names(std::string chain);
 
 // Which program makes such a chain or rule.
 enum class Maker : std::uint8_t {
   other,
   istio_or_sidetrack,  // they share names in iptables
-  istio,               // in its own nftables tables
+  istio,               // in its own nftables tables, or as the agent of an ambient pod
   sidetrack,
+  cilium,  // as the agent of an ambient pod
 };
-inline constexpr Maker all_makers[] = {Maker::other, Maker::istio_or_sidetrack, Maker::istio, Maker::sidetrack};
+inline constexpr Maker all_makers[] = {Maker::other, Maker::istio_or_sidetrack, Maker::istio, Maker::sidetrack,
+                                       Maker::cilium};
 [[nodiscard]] constexpr std::string_view name(Maker maker) {  // as `show` says it
-  constexpr std::string_view names[] = {"other", "Istio or Sidetrack", "Istio", "Sidetrack"};
+  constexpr std::string_view names[] = {"other", "Istio or Sidetrack", "Istio", "Sidetrack", "Cilium"};
   return names[static_cast<std::size_t>(maker)];
 }
 [[nodiscard]] Maker maker_of(const Live& live, const LiveChain& chain);

@@ -16,9 +16,35 @@
 namespace sidetrack {
 namespace {
 
+constexpr std::string_view cilium_prerouting = "CILIUM_PREROUTING";
+constexpr std::string_view cilium_output = "CILIUM_OUTPUT";
+
+bool is_known_chain(std::string_view chain) { return is_istio_chain(chain) || is_cilium_chain(chain); }
+
 const Jump* jump_to_istio(const Rule& rule) {
   const auto* jump = std::get_if<Jump>(&rule.target);
-  return jump != nullptr && is_istio_chain(jump->chain) ? jump : nullptr;
+  return jump != nullptr && is_known_chain(jump->chain) ? jump : nullptr;
+}
+
+// The families in which a chain of that name is ours.
+Families with_chain(const std::vector<LiveChain>& chains, std::string_view name) {
+  Families found;
+  for (const LiveChain& chain : chains) {
+    if (chain.ours && chain.name == name) found = found | chain.families;
+  }
+  return found;
+}
+
+// Those with a sidecar's chains. An ambient pod has ISTIO_OUTPUT, too.
+Families with_sidecar(const std::vector<LiveChain>& chains) {
+  const Families ambient = with_chain(chains, words::istio_prert);
+  Families found;
+  for (const LiveChain& chain : chains) {
+    if (!chain.ours || is_cilium_chain(chain.name) || chain.name == words::istio_prert) continue;
+    if (chain.name == words::istio_output && (chain.families & ambient) == chain.families) continue;
+    found = found | chain.families;
+  }
+  return found;
 }
 
 // -i INTERFACE -j RETURN, -o INTERFACE -j RETURN: the name of the interface
@@ -96,17 +122,15 @@ void mark_host_probes(std::vector<LiveChain>& chains) {
 
 void mark_ours(std::vector<LiveChain>& chains, RulesOf rules_of) {
   if (rules_of == RulesOf::host_probes) return mark_host_probes(chains);
-  Families with_istio;
   for (LiveChain& chain : chains) {
     const bool our_table = chain.table == Table::raw || chain.table == Table::mangle || chain.table == Table::nat;
-    chain.ours = our_table && is_istio_chain(chain.name);
-    if (chain.ours) with_istio = with_istio | chain.families;
+    chain.ours = our_table && is_known_chain(chain.name);
     for (LiveRule& live : chain.rules) {
       const bool at_ours = chain.ours || (our_table && is_builtin(chain.name) && jump_to_istio(live.rule) != nullptr);
       live.ours = at_ours && is_of_istio(live.rule);
     }
   }
-  for (Family family : with_istio.list()) {
+  for (Family family : with_sidecar(chains).list()) {
     for (Table table : all_tables) {
       Direct direct;
       for (LiveChain& chain : chains) {
@@ -117,6 +141,59 @@ void mark_ours(std::vector<LiveChain>& chains, RulesOf rules_of) {
       mark_direct(table, direct);
     }
   }
+}
+
+bool is_cilium_chain(std::string_view chain) { return chain == cilium_prerouting || chain == cilium_output; }
+
+bool is_ambient_table(std::string_view table) { return table.starts_with("inet istio-ambient-"); }
+
+bool leave_to_agents(Live& live, bool made_by_us) {
+  bool any = false;
+  const auto leave = [&](auto& one) {
+    if (!one.ours) return;
+    one.ours = false;
+    one.of_agent = any = true;
+  };
+  const auto leave_all = [&](LiveChain& chain) {
+    leave(chain);
+    std::ranges::for_each(chain.rules, leave);
+  };
+  if (traits(live.backend).in_own_table) {
+    std::erase_if(live.own_tables, is_ambient_table);
+    for (LiveChain& chain : live.chains) {
+      if (is_ambient_table(chain.table_name)) leave_all(chain);
+    }
+    return any;
+  }
+  const Families ambient = made_by_us ? Families() : with_chain(live.chains, words::istio_prert);
+  for (LiveChain& chain : live.chains) {
+    const bool in_ambient = (chain.families & ambient) == chain.families;
+    if (is_cilium_chain(chain.name) || (chain.name == words::istio_prert && in_ambient)) leave_all(chain);
+    if (chain.name != words::istio_output || !in_ambient) continue;
+    for (LiveRule& rule : chain.rules) {
+      if (is_of_ambient(kind_of(rule.rule))) leave(rule);
+    }
+    if (std::ranges::none_of(chain.rules, &LiveRule::ours)) leave(chain);
+  }
+  // The jumps to what is theirs, also where a sidecar's rules are in the same chain.
+  const auto is_theirs = [&](const LiveChain& from, const Jump* jump) {
+    return jump != nullptr && std::ranges::any_of(live.chains, [&](const LiveChain& chain) {
+             return chain.name == jump->chain && chain.families == from.families && chain.table == from.table &&
+                    (chain.of_agent || std::ranges::any_of(chain.rules, &LiveRule::of_agent));
+           });
+  };
+  for (LiveChain& chain : live.chains) {
+    for (LiveRule& rule : chain.rules) {
+      if (rule.ours && is_theirs(chain, jump_to_istio(rule.rule))) leave(rule);
+    }
+  }
+  // A table with their rules is not to be deleted as a whole.
+  std::erase_if(live.own_tables, [&](const std::string& table) {
+    return std::ranges::any_of(live.chains, [&](const LiveChain& chain) {
+      return chain.table_name == table && (chain.of_agent || std::ranges::any_of(chain.rules, &LiveRule::of_agent));
+    });
+  });
+  return any;
 }
 
 bool is_wholly_ours(const LiveChain& chain) { return chain.ours && std::ranges::all_of(chain.rules, &LiveRule::ours); }

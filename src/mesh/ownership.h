@@ -13,6 +13,10 @@ namespace sidetrack {
 // "ISTIO_OUTPUT": a chain of istio-iptables, of whatever version, or of ours; by their names, none that only begins so.
 [[nodiscard]] bool is_istio_chain(std::string_view chain);
 
+// CILIUM_PREROUTING, CILIUM_OUTPUT: those of Cilium's agent in an ambient pod, where Istio's has ISTIO_PRERT and
+// ISTIO_OUTPUT, with rules of the same shapes.
+[[nodiscard]] bool is_cilium_chain(std::string_view chain);
+
 // Whether istio-iptables (of whatever version) or Sidetrack writes such a rule into this chain: it has exactly one of
 // the shapes that are known (mesh/catalogue.cc). A comment or any other word more makes it another one.
 [[nodiscard]] bool is_of_istio(const Rule& rule);
@@ -38,7 +42,18 @@ namespace sidetrack {
 //
 // Of `host-probes`, on the node: the chain ISTIO_POSTRT of nat and the rules of POSTROUTING that lead to it. The agent
 // of Istio makes the same, and nothing tells which of the two did.
+//
+// The rules of ambient pods, Cilium's among them, are marked as well: who made them the rules do not tell. See
+// leave_to_agents().
 void mark_ours(std::vector<LiveChain>& chains, RulesOf rules_of = RulesOf::sidecar);
+
+// The tables of Istio's agent for ambient pods, "inet istio-ambient-nat" and the like.
+[[nodiscard]] bool is_ambient_table(std::string_view table);
+
+// Takes the rules of ambient pods that an agent of the node made from what is ours: `of_agent` instead of `ours`. Those
+// of Istio's shape in iptables are an agent's unless `made_by_us`, which the policy route tells: ours is tagged.
+// Returns whether there are any.
+bool leave_to_agents(Live& live, bool made_by_us);
 
 // Whether the chain may go with what is ours: one of ours without a rule of another program.
 [[nodiscard]] bool is_wholly_ours(const LiveChain& chain);

@@ -8,6 +8,17 @@
 namespace sidetrack {
 namespace {
 
+// ip rule add pref 32764 fwmark 0x111/0xfff lookup 100; ip route add local default dev lo table 100
+Routing ambient_routing(const Builder& build) {
+  Routing routing;
+  for (Family family : build.facts.families.list()) {
+    routing.policy_rules.push_back(
+        {family, ztunnel_connection_mark, ztunnel_route_table, {}, ztunnel_mask, ztunnel_preference});
+    routing.local_routes.push_back({family, ztunnel_route_table});
+  }
+  return routing;
+}
+
 Routing routing(const Builder& build) {
   Routing routing;
   const Config& config = build.config;
@@ -73,6 +84,12 @@ Plan plan(const Config& config, const HostFacts& facts) {
   if (config.mode == Mode::none) return plan;
 
   Builder build(config, facts);
+  if (config.dataplane == Dataplane::ambient) {
+    ambient(build);
+    plan.routing = ambient_routing(build);
+    plan.ruleset = std::move(build.ruleset);
+    return plan;
+  }
   excluded_interfaces(build);
   virtual_interfaces(build);
   drop_invalid(build);

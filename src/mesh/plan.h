@@ -20,7 +20,8 @@ struct Plan {
   std::vector<std::string> warnings;
 };
 
-// The rules of istio-iptables for these options, in its order. A pure function: it reads nothing, and the same input
+// The rules of istio-iptables for these options, in its order; for --dataplane ambient those of Istio's agent on the
+// node. A pure function: it reads nothing, and the same input
 // gives the same plan everywhere. Mode::none plans nothing.
 [[nodiscard]] Plan plan(const Config& config, const HostFacts& facts);
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "model/routing.h"
 #include "model/ruleset.h"
 
 namespace sidetrack::words {
@@ -21,6 +22,7 @@ inline constexpr const char* istio_output_dns = "ISTIO_OUTPUT_DNS";
 inline constexpr const char* istio_divert = "ISTIO_DIVERT";
 inline constexpr const char* istio_tproxy = "ISTIO_TPROXY";
 inline constexpr const char* istio_drop = "ISTIO_DROP";
+inline constexpr const char* istio_prert = "ISTIO_PRERT";  // of ambient pods
 
 // A match in its negated form: except(destination(range)) is `! -d RANGE`.
 template <typename M>
@@ -44,5 +46,6 @@ inline OwnerMatch owner(OwnerKind kind, IdRange ids) { return {kind, {ids}, fals
 inline ConntrackStateMatch ctstate(int states) { return {static_cast<std::uint8_t>(states), false}; }
 inline MarkMatch mark(std::uint32_t value) { return {value, 0xffffffff, false}; }
 inline ConnmarkMatch connmark(std::uint32_t value) { return {value, 0xffffffff, false}; }
+inline constexpr MarkMatch of_ztunnel{ztunnel_mark, ztunnel_mask, false};  // -m mark --mark 0x539/0xfff
 
 }  // namespace sidetrack::words

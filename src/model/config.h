@@ -17,6 +17,10 @@ namespace sidetrack {
 
 enum class Mode : std::uint8_t { redirect, tproxy, none };  // -m
 
+// --dataplane: whose rules a pod gets: those of a proxy in the pod itself, or those of the node's ztunnel, which has
+// sockets in the pod.
+enum class Dataplane : std::uint8_t { sidecar, ambient };
+
 // A list that may also be everything ("*").
 template <typename T>
 struct Selection {
@@ -66,6 +70,12 @@ struct Config {
   bool capture_all_dns = false;
   bool drop_invalid = false;
   bool dual_stack = false;
+  Dataplane dataplane = Dataplane::sidecar;
+  // Of ambient pods alone: whom the node makes of the kubelet's probes, and whether inbound traffic is left alone.
+  Address probe_address = {Family::ipv4, {169, 254, 7, 127}};
+  Address probe_address6 = {
+      Family::ipv6, {0xfd, 0x16, 0x92, 0x54, 0x71, 0x27, 0x13, 0x37, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}};
+  bool ingress = false;
 
   // What the host would otherwise be asked.
   std::optional<std::vector<Address>> dns_servers;  // --dns-server

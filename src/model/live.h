@@ -36,6 +36,7 @@ struct LiveRule {
   bool ours = false;         // written by Sidetrack or by istio-iptables: ours to replace
   std::uint64_t handle = 0;  // nf_tables; 0 in iptables-legacy
   unsigned number = 0;       // in its chain, of one that others are joined to (see space/join.h); 0: as it is counted
+  bool of_agent = false;     // as LiveChain::of_agent
 };
 
 // A chain as it stands in the kernel, in order.
@@ -51,6 +52,9 @@ struct LiveChain {
   // The table as its tool names it: "nat" (legacy iptables), "ip nat", "inet filter". Jumps stay within it.
   std::string table_name{};
   bool dormant = false;  // its table is (nf_tables, `flags dormant`): the kernel calls none of its chains
+  // Of an ambient pod, by an agent of the node, Istio's or Cilium's, and for it alone to change unless that is asked
+  // for: not ours.
+  bool of_agent = false;
 };
 
 // What is said of a table of nf_tables as a whole.

@@ -77,6 +77,9 @@ struct RoutingRule {
 [[nodiscard]] bool may_take(const RoutingRule& rule, const PolicyRule& marked);
 // Whether `marked` has to stand before that rule. None can stand before one at 0: what is added comes after it, too.
 [[nodiscard]] bool goes_before(const PolicyRule& marked, const RoutingRule& rule);
+// The priority with which it is added: before the one of `other`, and no later than asked. Nothing: the kernel's
+// choice.
+[[nodiscard]] std::optional<std::uint32_t> place_before(const PolicyRule& rule, std::optional<std::uint32_t> other);
 
 struct PodView {
   std::vector<Interface> interfaces;  // lo is one of them

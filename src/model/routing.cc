@@ -26,7 +26,21 @@ std::string table_name(std::uint32_t table) {
   }
 }
 
+std::string mark_words(std::uint32_t mark, std::uint32_t mask) {
+  return mask == 0xffffffff ? fmt::format("{}", mark) : fmt::format("{:#x}/{:#x}", mark, mask);
+}
+
 }  // namespace
+
+bool is_of_ambient(const PolicyRule& rule) {
+  return rule.mark == ztunnel_connection_mark && rule.mask == ztunnel_mask && rule.table == ztunnel_route_table;
+}
+
+bool is_of_ambient(const Routing& routing) {
+  return std::ranges::any_of(routing.policy_rules, [](const PolicyRule& rule) { return is_of_ambient(rule); });
+}
+
+std::string mark_words(const PolicyRule& rule) { return mark_words(rule.mark, rule.mask); }
 
 std::string ip_words(const NetworkRoute& route) {
   static constexpr const char* kinds[] = {"", "local ", "unreachable ", "throw ", ""};
@@ -41,8 +55,7 @@ std::string conditions(const RoutingRule& rule) {
   if (rule.inverted) add("not");
   if (rule.from) add("from " + rule.from->text());
   if (rule.to) add("to " + rule.to->text());
-  if (rule.mask == 0xffffffff) add(fmt::format("fwmark {}", rule.mark));
-  if (rule.mask != 0 && rule.mask != 0xffffffff) add(fmt::format("fwmark {:#x}/{:#x}", rule.mark, rule.mask));
+  if (rule.mask != 0) add("fwmark " + mark_words(rule.mark, rule.mask));
   if (!rule.in.empty()) add("iif " + rule.in);
   if (!rule.out.empty()) add("oif " + rule.out);
   if (!rule.more.empty()) add(rule.more);
@@ -76,8 +89,9 @@ std::vector<std::string> ip_commands(const Routing& routing) {
   const auto ip = [](Family family) { return family == Family::ipv4 ? "ip" : "ip -6"; };
   std::vector<std::string> lines;
   for (const PolicyRule& r : routing.policy_rules) {
-    const std::string place = r.after_others ? fmt::format(" pref {}", *r.after_others) : "";
-    lines.push_back(fmt::format("{} rule add{} fwmark {} lookup {}", ip(r.family), place, r.mark, r.table));
+    const auto place = r.after_others ? r.after_others : r.preference;
+    lines.push_back(fmt::format("{} rule add{} fwmark {} lookup {}", ip(r.family),
+                                place ? fmt::format(" pref {}", *place) : "", mark_words(r), r.table));
   }
   for (const LocalRoute& r : routing.local_routes) {
     lines.push_back(fmt::format("{} route add local default dev lo table {}", ip(r.family), r.table));
@@ -106,10 +120,15 @@ Interface* PodView::interface(const std::string& name) { return named(interfaces
 
 bool may_take(const RoutingRule& rule, const PolicyRule& marked) {
   if (rule.family != marked.family || rule.action == RoutingRule::Action::none) return false;
-  const bool other_mark = rule.mask != 0 && (rule.mark & rule.mask) != (marked.mark & rule.mask);
+  const bool other_mark = ((rule.mark ^ marked.mark) & rule.mask & marked.mask) != 0;
   if (other_mark && !rule.inverted) return false;
   const bool lookup = rule.action == RoutingRule::Action::lookup;
   return !lookup || (rule.table != local_table && rule.table != marked.table);
+}
+
+std::optional<std::uint32_t> place_before(const PolicyRule& rule, std::optional<std::uint32_t> other) {
+  if (!other) return rule.preference;
+  return std::min(rule.preference.value_or(*other - 1), *other - 1);
 }
 
 bool goes_before(const PolicyRule& marked, const RoutingRule& rule) {
@@ -121,13 +140,16 @@ void add(PodView& pod, const Routing& added) {
     RoutingRule rule;
     rule.family = one.family;
     rule.mark = one.mark;
-    rule.mask = 0xffffffff;
+    rule.mask = one.mask;
     rule.table = one.table;
     rule.ours = true;
     const auto before =
         std::ranges::find_if(pod.rules, [&](const RoutingRule& there) { return goes_before(one, there); });
-    rule.priority = before != pod.rules.end() ? before->priority - 1 : 32765;
-    pod.rules.insert(before, rule);
+    rule.priority =
+        place_before(one, before != pod.rules.end() ? std::optional(before->priority) : std::nullopt).value_or(32765);
+    const auto next =
+        std::ranges::find_if(pod.rules, [&](const RoutingRule& there) { return there.priority > rule.priority; });
+    pod.rules.insert(std::min(before, next), rule);
   }
   for (const LocalRoute& one : added.local_routes) {
     pod.routes.push_back(

@@ -11,7 +11,7 @@
 
 namespace sidetrack {
 
-// ip rule add fwmark MARK lookup TABLE
+// ip rule add fwmark MARK[/MASK] [pref PREFERENCE] lookup TABLE
 struct PolicyRule {
   Family family = Family::ipv4;
   std::uint32_t mark = 0;
@@ -19,7 +19,13 @@ struct PolicyRule {
   // Nothing: it stands before every rule of another program that could decide about such packets, as one that is added
   // does. Else one of those is asked before it.
   std::optional<std::uint32_t> after_others{};
-  friend bool operator==(const PolicyRule&, const PolicyRule&) = default;
+  std::uint32_t mask = 0xffffffff;
+  // The latest place that was asked for. It does not count when rules are compared: what counts is after_others.
+  std::optional<std::uint32_t> preference{};
+  friend bool operator==(const PolicyRule& a, const PolicyRule& b) {
+    return a.family == b.family && a.mark == b.mark && a.mask == b.mask && a.table == b.table &&
+           a.after_others == b.after_others;
+  }
 };
 
 // ip route add local default dev lo table TABLE
@@ -53,6 +59,23 @@ struct Routing {
   std::vector<SetEntry> set_entries{};
   friend bool operator==(const Routing&, const Routing&) = default;
 };
+
+// Of ambient pods, which have them in common: ztunnel's sockets have the first mark, and connections that it opened
+// the second, by which their answers come back to it.
+inline constexpr std::uint32_t ztunnel_mark = 0x539;
+inline constexpr std::uint32_t ztunnel_connection_mark = 0x111;
+inline constexpr std::uint32_t ztunnel_mask = 0xfff;
+inline constexpr std::uint32_t ztunnel_route_table = 100;
+inline constexpr std::uint32_t ztunnel_preference = 32764;
+
+// Whether it is that of an ambient pod, whoever made it.
+[[nodiscard]] bool is_of_ambient(const PolicyRule& rule);
+
+// Whether any of it is.
+[[nodiscard]] bool is_of_ambient(const Routing& routing);
+
+// "1337", "0x111/0xfff"
+[[nodiscard]] std::string mark_words(const PolicyRule& rule);
 
 // The commands of ip(8) and ipset(8) that add them, a line each.
 [[nodiscard]] std::vector<std::string> ip_commands(const Routing& routing);

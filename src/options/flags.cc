@@ -98,7 +98,8 @@ std::string held(const Flag&, const UidPorts& value) {
   return fmt::format("{}:{}", text(value.uids), list_text(value.ports));
 }
 std::string held(const Flag&, const Address& value) { return value.text(); }
-std::string held(const Flag& flag, Mode value) {
+template <typename Enum>
+requires std::is_enum_v<Enum> std::string held(const Flag& flag, Enum value) {
   return std::string(each_choice(flag.choices)[static_cast<std::size_t>(value)]);
 }
 template <typename Value>
@@ -181,6 +182,13 @@ AddressRange excludable_range(const Item& item) {
            "to leave all outbound traffic alone, leave out -i, --istio-service-cidr");
   }
   return options::range(item);
+}
+
+template <Family family>
+Address address_of(const Item& item) {
+  const Address address = options::address(item);
+  if (address.family != family) refuse(item, fmt::format("an {} address", title(family)));
+  return address;
 }
 
 std::string word(const Item& item) { return std::string(item.text); }
@@ -497,6 +505,17 @@ constexpr Flag flag_table[] = {
      "drop packets of unknown connections", Group::traffic, planned | cni, boolean<&Config::drop_invalid>},
     {"dual-stack", '\0', {"DUAL_STACK", "ISTIO_DUAL_STACK"}, Kind::boolean, "", "", "",
      "IPv6 too, if the pod has it", Group::traffic, planned | cni, boolean<&Config::dual_stack>},
+    {"dataplane", '\0', {}, Kind::choice, "MODE", "sidecar|ambient", "sidecar",
+     "the proxy in the pod, or the node's ztunnel", Group::ambient, planned | cni,
+     setter<&Config::dataplane>(choice<&Config::dataplane>)},
+    {"dataplane", '\0', {}, Kind::choice, "MODE", "sidecar|ambient", "sidecar",
+     "ambient: an agent's rules count, too", Group::run, CommandSet(clean) | show, choice<&Config::dataplane>},
+    {"probe-address", '\0', {}, Kind::scalar, "ADDRESS", "", "169.254.7.127",
+     "where the kubelet's probes come from", Group::ambient, planned | cni, value<&Config::probe_address, address_of<Family::ipv4>>},
+    {"probe-address6", '\0', {}, Kind::scalar, "ADDRESS", "", "fd16:9254:7127:1337:ffff:ffff:ffff:ffff",
+     "where they come from in IPv6", Group::ambient, planned | cni, value<&Config::probe_address6, address_of<Family::ipv6>>},
+    {"ingress", '\0', {}, Kind::boolean, "", "", "",
+     "leave inbound alone: a gateway", Group::ambient, planned, boolean<&Config::ingress>},
 
     {"ip-families", '\0', {}, Kind::list, "FAMILIES", "ipv4|ipv6", "as the pod's addresses",
      "ipv4 or ipv4,ipv6", Group::run, planned, set_ip_families},

@@ -35,7 +35,11 @@ enum class Group : std::uint8_t {
   istio,        // taken as istio-iptables takes it
   log,          // logging
   environment,  // variables that have no option
+  ambient,      // whose rules a pod gets, and what only those of ambient pods have
 };
+
+// Whether its options make the rules.
+[[nodiscard]] constexpr bool makes_rules(Group group) { return group == Group::traffic || group == Group::ambient; }
 
 struct CommandInfo {
   Command command;
@@ -140,7 +144,7 @@ struct Flag {
   void set(CommandLine& line, const Given& given) const { value_of.set(line, given); }
   // Whether it shapes the plan by a member of Config, whatever the host says.
   [[nodiscard]] bool is_of_plan() const {
-    return value_of.get != nullptr && (group == Group::traffic || group == Group::environment);
+    return value_of.get != nullptr && (makes_rules(group) || group == Group::environment);
   }
 };
 

@@ -177,7 +177,7 @@ void check_cni(const CommandLine& line, const Tokens& tokens) {
   constexpr std::string_view of_install[] = {"backend", "exclude-namespaces", "plugin-log", "allow-dynamic"};
   for (const auto& [flag, values] : tokens.flags) {
     if (line.cni.action != CniAction::install &&
-        (flag->group == Group::traffic || std::ranges::find(of_install, flag->name) != std::end(of_install)))
+        (makes_rules(flag->group) || std::ranges::find(of_install, flag->name) != std::end(of_install)))
       refuse_combination(fmt::format("{}: without effect on cni {}", spelled(*flag), action), "it is for cni install");
     if (line.cni.action == CniAction::status && flag->name == "watch")
       refuse_combination("--watch: not for cni status, which looks once",
@@ -226,6 +226,60 @@ void check_compared(const CommandLine& line) {
   if (files[0] == "-" && files[1] == "-") refuse_combination("diff --effect: standard input is given twice");
   if (line.pid || !line.netns.empty() || line.clean || !line.manifest.pod.empty())
     refuse_combination("diff --effect: --pid, --netns, --clean and --pod cannot be combined with two files or pods");
+}
+
+// ---- Options of one dataplane given with the other.
+
+constexpr std::string_view of_ambient_alone[] = {"probe-address", "probe-address6", "ingress"};
+constexpr std::string_view of_both[] = {"dataplane",  "envoy-port",   "inbound-capture-port", "inbound-tunnel-port",
+                                        "dual-stack", "redirect-dns", "kube-virt-interfaces"};
+
+bool is_among(std::span<const std::string_view> names, std::string_view name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+// A value that is as if nothing were given.
+bool is_default(const Flag& flag, const Config& config) {
+  const OptionValue value = flag.value_of.get(flag, config);
+  const bool is_usual_proxy = (flag.name == "proxy-uid" || flag.name == "proxy-gid") &&
+                              value == OptionValue(std::vector<std::uint32_t>{istio_proxy_id});
+  return is_usual_proxy || value == flag.value_of.get(flag, Config());
+}
+
+// Owner groups and the proxy's user are names until the host is asked.
+bool is_default(const Flag& flag, const CommandLine& line) {
+  if (flag.variables[0] == "ISTIO_OUTBOUND_OWNER_GROUPS") return line.names.owner_groups == Names().owner_groups;
+  if (flag.variables[0] == "ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE") return line.names.owner_groups_exclude.empty();
+  if (flag.variables[0] == "ENVOY_USER") return line.names.envoy_user == Names().envoy_user;
+  if (flag.name == "dns-server") return !line.config.dns_servers;
+  return !flag.is_of_plan() || is_default(flag, line.config);
+}
+
+// What gives an option its value: "-u, --proxy-uid", or the variable.
+std::string source_of(const Flag& flag, const Tokens& tokens, const Environment& environment) {
+  if (!flag.name.empty() && tokens.find(flag) != nullptr) return spelled(flag);
+  for (auto variable = flag.variables.rbegin(); variable != flag.variables.rend(); ++variable) {
+    if (!variable->empty() && environment(*variable)) return std::string(*variable);
+  }
+  return spelled(flag);
+}
+
+void check_dataplane(const CommandLine& line, const Tokens& tokens, const Environment& environment) {
+  const bool ambient = line.config.dataplane == Dataplane::ambient;
+  if (ambient && line.run_validation) {
+    refuse_combination("--run-validation: not with --dataplane ambient: it connects as a sidecar does",
+                       "sidetrack verify --probe --dataplane ambient tries real connections");
+  }
+  for (const Flag& flag : flags()) {
+    if (!flag.commands.contains(*line.command) || is_among(of_both, flag.name)) continue;
+    if (is_among(of_ambient_alone, flag.name) == ambient || is_default(flag, line)) continue;
+    const std::string source = source_of(flag, tokens, environment);
+    if (ambient)
+      refuse_combination(fmt::format("{}: not with --dataplane ambient, whose rules do not depend on it", source),
+                         "leave it out; ztunnel is known by the mark of its sockets, and captures all TCP");
+    refuse_combination(fmt::format("{}: without effect on the rules of a sidecar", source),
+                       "it goes with --dataplane ambient");
+  }
 }
 
 const options::Occurrence* occurrence(const Tokens& tokens, std::string_view name) {
@@ -322,7 +376,7 @@ void check_combinations(const CommandLine& line, const Tokens& tokens) {
     check_cni(line, tokens);
   } else if (!takes_options_of_rules(line)) {
     for (const auto& [flag, values] : tokens.flags) {
-      if (flag->group != Group::traffic) continue;
+      if (!makes_rules(flag->group)) continue;
       refuse_combination(fmt::format("{}: without effect on the live rules", spelled(*flag)),
                          line.command != Command::diff ? "--plan asks about the rules of the given options"
                          : !line.compared.empty()      ? "the files have the rules"
@@ -384,7 +438,7 @@ CommandLine parse(Arguments arguments, const Environment& environment, const Pod
     line.host_probes.action = static_cast<HostProbesAction>(choice_of_words(line, tokens.words, "action"));
   // What is asked about options is not asked about the live rules.
   line.plan |= line.command == Command::lint &&
-               std::ranges::any_of(tokens.flags, [](const auto& given) { return given.flag->group == Group::traffic; });
+               std::ranges::any_of(tokens.flags, [](const auto& given) { return makes_rules(given.flag->group); });
   line.packet.words = tokens.words;
   if (line.command == Command::diff) line.compared = tokens.words;
   refuse_words(line, tokens, arguments);
@@ -393,6 +447,7 @@ CommandLine parse(Arguments arguments, const Environment& environment, const Pod
   } else if (takes_options_of_rules(line)) {
     set_from_environment(line, tokens, environment);
   }
+  if (takes_options_of_rules(line) || line.command == Command::cni) check_dataplane(line, tokens, environment);
   check_combinations(line, tokens);
   // Neither touches anything: they need no address of the pod.
   line.dry_run |= line.command == Command::render || line.plan;

@@ -139,7 +139,8 @@ Json routing_json(const Routing& routing) {
   Json rules = Json::array();
   for (const PolicyRule& r : routing.policy_rules) {
     Json& rule = rules.emplace_back(Json{{"family", name(r.family)}, {"fwmark", r.mark}, {"lookup", r.table}});
-    if (r.after_others) rule["priority"] = *r.after_others;
+    if (r.mask != 0xffffffff) rule["fwmask"] = r.mask;
+    if (const auto place = r.after_others ? r.after_others : r.preference) rule["priority"] = *place;
   }
   Json routes = Json::array();
   for (const LocalRoute& r : routing.local_routes) {

@@ -100,6 +100,7 @@ Routing routing_of(const json& object) {
     PolicyRule rule;
     rule.family = family(one);
     rule.mark = one.at("fwmark").get<std::uint32_t>();
+    rule.mask = one.value("fwmask", rule.mask);
     rule.table = one.at("lookup").get<std::uint32_t>();
     routing.policy_rules.push_back(rule);
   }

@@ -253,9 +253,12 @@ std::string laid_out(const std::string& title, const std::vector<Line>& lines, b
 std::string routing_text(const Routing& routing, bool color) {
   std::string text = styled("policy rules, routes, addresses", Style::bold, color) + "\n";
   for (const PolicyRule& rule : routing.policy_rules) {
-    const std::string effect = rule.after_others ? fmt::format("at {}, after other programs' rules", *rule.after_others)
-                                                 : "what TPROXY has marked stays in the pod";
-    text += fmt::format("  {}  rule fwmark {} lookup {}: {}\n", name(rule.family), rule.mark, rule.table, effect);
+    const char* usual = is_of_ambient(rule) ? "answers to what ztunnel sent with a client's address come back to it"
+                                            : "what TPROXY has marked stays in the pod";
+    const std::string effect =
+        rule.after_others ? fmt::format("at {}, after other programs' rules", *rule.after_others) : usual;
+    text +=
+        fmt::format("  {}  rule fwmark {} lookup {}: {}\n", name(rule.family), mark_words(rule), rule.table, effect);
   }
   for (const LocalRoute& route : routing.local_routes) {
     text += fmt::format("  {}  route local default dev lo table {}\n", name(route.family), route.table);

@@ -93,6 +93,18 @@ Routing missing_of(const Routing& asked, const Survey& survey) {
   return without(without(asked, survey.routing), survey.others_routing);
 }
 
+// A sidecar's rules and an agent's for an ambient pod would stand in the same chains.
+std::optional<Error> kept_by_agent(const Request& request, const Survey& survey) {
+  if (survey.of_agents.empty() || request.plan == nullptr || request.plan->ruleset.rules.empty()) return std::nullopt;
+  return Error(
+      ExitCode::failed,
+      fmt::format("{}: this is an ambient pod: an agent of the node, Istio's or Cilium's, made rules that lead "
+                  "to its ztunnel; nothing was changed",
+                  name(survey.of_agents.front())),
+      "take the pod out of the ambient mesh; or remove them: 'sidetrack clean --dataplane ambient'; or program "
+      "such rules here: --dataplane ambient");
+}
+
 }  // namespace
 
 std::optional<Error> cannot_go(const Request& request, const Survey& survey) {
@@ -204,6 +216,7 @@ std::variant<Decision, Error> decide(const Request& request, const Survey& surve
     decision.attempts.push_back(attempt(there, false, holding));
     return decision;
   }
+  if (const auto refused = kept_by_agent(request, survey)) return *refused;
   for (BackendKind kind : order) decision.attempts.push_back(attempt(kind, true, holding));
   if (decision.attempts.empty()) return none_left(decision.skipped);
   return decision;
@@ -243,8 +256,10 @@ Comparison compare(const Request& request, const Survey& survey) {
     if (kind != compared) comparison.backends.push_back(diff(*survey.live(kind), {}));
   }
   if (!comparison.equal()) {
-    if (const auto refused = cannot_go(request, survey)) comparison.refusal = refused->what();
-    if (const auto refused = set_in_use(request, survey)) comparison.refusal = refused->what();
+    auto refused = cannot_go(request, survey);
+    if (!refused) refused = kept_by_agent(request, survey);
+    if (!refused) refused = set_in_use(request, survey);
+    if (refused) comparison.refusal = refused->what();
   }
   return comparison;
 }

@@ -91,6 +91,10 @@ TEST(Gallery, CoversEveryOptionOfThePlan) {
                              "--capture-all-dns",
                              "--drop-invalid",
                              "--dual-stack",
+                             "--dataplane ambient",
+                             "--probe-address ",
+                             "--probe-address6 ",
+                             "--ingress",
                              "ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR",
                              "ISTIO_OUTBOUND_OWNER_GROUPS",
                              "ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE"}) {

@@ -17,9 +17,10 @@ namespace {
 
 using namespace nft;
 
-// Istio's own nftables mode has one table for each of iptables'.
-constexpr std::array<std::string_view, 4> own_tables = {own_table, "istio-proxy-raw", "istio-proxy-mangle",
-                                                        "istio-proxy-nat"};
+// Istio's own nftables mode has one table for each of iptables', and so has its agent for ambient pods.
+constexpr std::array<std::string_view, 7> own_tables = {own_table,          "istio-proxy-raw",   "istio-proxy-mangle",
+                                                        "istio-proxy-nat",  "istio-ambient-raw", "istio-ambient-mangle",
+                                                        "istio-ambient-nat"};
 
 TableKey inet(const std::string& name) { return {NFPROTO_INET, name}; }
 

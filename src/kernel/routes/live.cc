@@ -209,22 +209,23 @@ bool untagged(std::uint8_t protocol) {
   return protocol == RTPROT_UNSPEC || protocol == RTPROT_BOOT || protocol == RTPROT_STATIC;
 }
 
-bool is_istio_pair(const ListedRule& rule, const ListedRoute& route) {
+bool is_istio_pair(const ListedRule& rule, const ListedRoute& route, Claim claim) {
   if (!untagged(rule.protocol) || !untagged(route.protocol)) return false;
   const auto marked = rule.marked();
   const auto local = route.local_default();
-  return marked && local && marked->family == local->family && marked->table == local->table &&
-         (marked->mark == istio_mark || marked->table == istio_table);
+  if (!marked || !local || marked->family != local->family || marked->table != local->table) return false;
+  if (is_of_ambient(*marked)) return claim == Claim::agents;
+  return marked->mask == 0xffffffff && (marked->mark == istio_mark || marked->table == istio_table);
 }
 
 }  // namespace
 
 std::optional<PolicyRule> ListedRule::marked() const {
   const bool plain = rule.action == RoutingRule::Action::lookup && !rule.inverted && !rule.from && !rule.to &&
-                     rule.mark != 0 && rule.mask == 0xffffffff && rule.in.empty() && rule.out.empty() &&
-                     rule.more.empty() && !rule.suppressed;
+                     rule.mark != 0 && rule.mask != 0 && rule.in.empty() && rule.out.empty() && rule.more.empty() &&
+                     !rule.suppressed;
   if (!plain) return {};
-  return PolicyRule{rule.family, rule.mark, rule.table};
+  return PolicyRule{rule.family, rule.mark, rule.table, {}, rule.mask, {}};
 }
 
 std::optional<LocalRoute> ListedRoute::local_default() const {
@@ -235,13 +236,13 @@ std::optional<LocalRoute> ListedRoute::local_default() const {
 bool Everything::is_ours(const ListedRule& rule) const {
   if (!rule.marked()) return false;
   return rule.protocol == our_protocol ||
-         std::ranges::any_of(routes, [&](const ListedRoute& route) { return is_istio_pair(rule, route); });
+         std::ranges::any_of(routes, [&](const ListedRoute& route) { return is_istio_pair(rule, route, claim); });
 }
 
 bool Everything::is_ours(const ListedRoute& route) const {
   if (!route.local_default()) return false;
   return route.protocol == our_protocol ||
-         std::ranges::any_of(rules, [&](const ListedRule& rule) { return is_istio_pair(rule, route); });
+         std::ranges::any_of(rules, [&](const ListedRule& rule) { return is_istio_pair(rule, route, claim); });
 }
 
 std::optional<PolicyRule> Everything::marked(std::size_t i) const {
@@ -278,9 +279,9 @@ std::vector<Address> Everything::loopback_hosts() const {
   return hosts;
 }
 
-Everything list_everything(netlink::Socket& socket) {
+Everything list_everything(netlink::Socket& socket, Claim claim) {
   Everything all{list<fib_rule_hdr>(socket, RTM_GETRULE, policy_rule), list<rtmsg>(socket, RTM_GETROUTE, network_route),
-                 list_addresses(socket), loopback_is_up(socket)};
+                 list_addresses(socket), loopback_is_up(socket), claim};
   for (ListedRule& live : all.rules) live.rule.ours = all.is_ours(live);
   std::ranges::stable_sort(all.routes, {}, &ListedRoute::metric);
   return all;

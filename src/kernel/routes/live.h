@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "kernel/backend.h"
 #include "kernel/routes/rtnetlink.h"
 #include "model/pod.h"
 #include "model/routing.h"
@@ -17,7 +18,7 @@ inline constexpr std::uint32_t loopback_index = 1;  // LOOPBACK_IFINDEX: lo is t
 struct ListedRule {
   RoutingRule rule;
   std::uint8_t protocol = 0;
-  // Its value, if it is just `ip rule add fwmark MARK lookup TABLE`.
+  // Its value, if it is just `ip rule add fwmark MARK[/MASK] lookup TABLE`.
   [[nodiscard]] std::optional<PolicyRule> marked() const;
 };
 
@@ -35,11 +36,12 @@ struct Everything {
   std::vector<ListedRoute> routes;  // those with the lowest metric first; not of broadcasts and multicast
   std::vector<ListedAddress> addresses;
   bool loopback_is_up = true;
+  Claim claim = Claim::own;
 
   // Those of lo that are single hosts.
   [[nodiscard]] std::vector<Address> loopback_hosts() const;
 
-  // Whether Sidetrack or Istio made it.
+  // Whether Sidetrack or Istio made it; of an ambient pod's, whether Sidetrack did, or theirs are claimed, too.
   [[nodiscard]] bool is_ours(const ListedRule& rule) const;
   [[nodiscard]] bool is_ours(const ListedRoute& route) const;
 
@@ -51,9 +53,9 @@ struct Everything {
   [[nodiscard]] bool holds(const Address& address) const;
 };
 
-[[nodiscard]] Everything list_everything(netlink::Socket& socket);
+[[nodiscard]] Everything list_everything(netlink::Socket& socket, Claim claim = Claim::own);
 
 // What read_pod() gives.
-[[nodiscard]] PodView pod_of(netlink::Socket& socket);
+[[nodiscard]] PodView pod_of(netlink::Socket& socket, Claim claim = Claim::own);
 
 }  // namespace sidetrack::routes

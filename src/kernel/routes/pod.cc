@@ -35,9 +35,9 @@ std::map<std::uint32_t, Interface> list_interfaces(netlink::Socket& socket) {
 
 namespace routes {
 
-PodView pod_of(netlink::Socket& socket) {
+PodView pod_of(netlink::Socket& socket, Claim claim) {
   std::map<std::uint32_t, Interface> interfaces = list_interfaces(socket);
-  routes::Everything all = routes::list_everything(socket);
+  routes::Everything all = routes::list_everything(socket, claim);
   for (const routes::ListedAddress& live : all.addresses) {
     const auto found = interfaces.find(live.device);
     if (found != interfaces.end() && live.usable)

@@ -6,7 +6,10 @@
 //     ip route add local default dev lo table T
 // in pairs, are taken for Istio's, and so for ours to replace, if M or T is its default (1337, 133). With other
 // numbers the same pair is the usual recipe for any transparent proxy, and left alone: without rules that set the
-// mark it does nothing. Addresses carry no tag before kernel 5.18: ::6/128 on lo is known by itself.
+// mark it does nothing. So is the pair of an ambient pod, by which the agents of Istio and Cilium can be told from us:
+//     ip rule add fwmark 0x111/0xfff pref 32764 lookup 100, and table 100
+// unless what is theirs is to be taken for ours. Addresses carry no tag before kernel 5.18: ::6/128 on lo is known by
+// itself.
 #include <fmt/format.h>
 #include <linux/fib_rules.h>
 #include <linux/if_addr.h>
@@ -39,7 +42,7 @@ bool is_ours(const Address& address) { return address == Address::passthrough(Fa
 
 void put_rule(netlink::Request& request, const PolicyRule& rule, std::uint8_t protocol) {
   request.put(FRA_FWMARK, rule.mark);
-  request.put(FRA_FWMASK, std::uint32_t{0xffffffff});
+  request.put(FRA_FWMASK, rule.mask);
   request.put(FRA_TABLE, rule.table);
   if (protocol != RTPROT_UNSPEC) request.put(FRA_PROTOCOL, protocol);
 }
@@ -72,7 +75,8 @@ ifaddrmsg address_header(const Address& address) {
 // ---- words
 
 std::string words_of(const PolicyRule& rule) {
-  return fmt::format("ip{} rule fwmark {} lookup {}", rule.family == Family::ipv6 ? " -6" : "", rule.mark, rule.table);
+  return fmt::format("ip{} rule fwmark {} lookup {}", rule.family == Family::ipv6 ? " -6" : "", mark_words(rule),
+                     rule.table);
 }
 std::string words_of(const LocalRoute& route) {
   return fmt::format("ip{} route local default dev lo table {}", route.family == Family::ipv6 ? " -6" : "",
@@ -149,8 +153,10 @@ bool is_unusual(const Everything& all) {
 
 class KernelRoutes : public Routes {
  public:
+  explicit KernelRoutes(Claim claim) : claim_(claim) {}
+
   State read() override {
-    const Everything all = list_everything(socket_);
+    const Everything all = list_everything(socket_, claim_);
     State state;
     // As often as it is there: Istio's second run doubles the rules.
     for (std::size_t i = 0; i < all.rules.size(); ++i) {
@@ -174,11 +180,11 @@ class KernelRoutes : public Routes {
     return state;
   }
 
-  PodView pod() override { return pod_of(socket_); }
+  PodView pod() override { return pod_of(socket_, claim_); }
 
   Routing add(const Routing& wanted) override {
     if (wanted == Routing{}) return {};
-    const Everything there = list_everything(socket_);
+    const Everything there = list_everything(socket_, claim_);
     Routing added;
     try {
       // Routes before the rules that lead to them: a packet sent to an empty table goes on to the next rule.
@@ -194,7 +200,7 @@ class KernelRoutes : public Routes {
 
   void remove(const Routing& unwanted) override {
     if (unwanted == Routing{}) return;
-    const Everything all = list_everything(socket_);
+    const Everything all = list_everything(socket_, claim_);
     Routing left = unwanted;
     const auto taken_from = [](auto& list, const auto& one) {
       const auto found = std::ranges::find(list, one);
@@ -226,7 +232,7 @@ class KernelRoutes : public Routes {
       if (reply.error == 0) continue;
       added.pop_back();
       // Added by another program since `there` was listed, a second run of this program for one.
-      if (reply.error == EEXIST && list_everything(socket_).holds(one)) continue;
+      if (reply.error == EEXIST && list_everything(socket_, claim_).holds(one)) continue;
       throw refusal(socket_, reply, "add " + words_of(one), family_in(one));
     }
   }
@@ -238,7 +244,9 @@ class KernelRoutes : public Routes {
     put_rule(request, rule, our_protocol);
     const auto before =
         std::ranges::find_if(there.rules, [&](const ListedRule& live) { return goes_before(rule, live.rule); });
-    if (before != there.rules.end()) request.put(FRA_PRIORITY, before->rule.priority - 1);
+    const auto place =
+        place_before(rule, before != there.rules.end() ? std::optional(before->rule.priority) : std::nullopt);
+    if (place) request.put(FRA_PRIORITY, *place);
     return routes::request(socket_, request);
   }
   netlink::Reply add_one(const LocalRoute& route, const Everything& /*there*/) {
@@ -291,11 +299,12 @@ class KernelRoutes : public Routes {
   }
 
   netlink::Socket socket_ = open_socket();
+  Claim claim_;
 };
 
 }  // namespace
 }  // namespace routes
 
-std::unique_ptr<Routes> open_routes() { return std::make_unique<routes::KernelRoutes>(); }
+std::unique_ptr<Routes> open_routes(Claim claim) { return std::make_unique<routes::KernelRoutes>(claim); }
 
 }  // namespace sidetrack

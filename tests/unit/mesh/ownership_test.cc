@@ -6,11 +6,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <random>
 
 #include "evaluate/explain.h"
 #include "mesh/fold.h"
 #include "mesh/iptables_order.h"
+#include "mesh/plan.h"
 #include "model/error.h"
 #include "model/iptables.h"
 #include "unit/usual_config.h"
@@ -68,6 +70,74 @@ TEST(Ownership, ChainsByNameAndWhatJumpsThere) {
   EXPECT_FALSE(chains[3].ours) << "ISTIO_CUSTOM";
   EXPECT_FALSE(chains[4].ours) << "filter";
   EXPECT_FALSE(is_wholly_ours(chains[1]));
+}
+
+// The rules of an ambient pod as a kernel would hold them, with chains of these names.
+Live ambient_in(BackendKind backend, const std::function<std::string(const std::string&)>& named) {
+  Config config = usual();
+  config.dataplane = Dataplane::ambient;
+  config.redirect_dns = true;
+  Live live = as_live(plan(config, dual_stack()).ruleset, backend);
+  for (LiveChain& chain : live.chains) {
+    chain.name = named(chain.name);
+    for (LiveRule& rule : chain.rules) {
+      rule.ours = false;
+      rule.rule.chain = chain.name;
+      if (auto* jump = std::get_if<Jump>(&rule.rule.target)) jump->chain = named(jump->chain);
+    }
+  }
+  mark_ours(live.chains);
+  return live;
+}
+std::string of_istio(const std::string& chain) { return chain; }
+std::string of_cilium(const std::string& chain) {
+  return chain == "ISTIO_PRERT" ? "CILIUM_PREROUTING" : chain == "ISTIO_OUTPUT" ? "CILIUM_OUTPUT" : chain;
+}
+
+std::size_t count(const Live& live, bool LiveRule::*which) {
+  std::size_t all = 0;
+  for (const LiveChain& chain : live.chains)
+    all += static_cast<std::size_t>(std::ranges::count(chain.rules, true, which));
+  return all;
+}
+
+TEST(Ownership, AmbientRulesAreAnAgentsUnlessWeMadeThem) {
+  for (const auto& named : {of_istio, of_cilium}) {
+    Live live = ambient_in(BackendKind::iptables_nft, named);
+    const std::size_t all = count(live, &LiveRule::ours);
+    EXPECT_EQ(all, 36U);
+    const bool cilium = named("ISTIO_PRERT") != "ISTIO_PRERT";
+    EXPECT_EQ(leave_to_agents(live, true), cilium) << "Sidetrack makes no chains of Cilium's names";
+    EXPECT_EQ(count(live, &LiveRule::ours), cilium ? 0 : all);
+    EXPECT_EQ(leave_to_agents(live, false), !cilium);
+    EXPECT_EQ(count(live, &LiveRule::ours), 0U);
+    EXPECT_EQ(count(live, &LiveRule::of_agent), all);
+    EXPECT_FALSE(leave_to_agents(live, false)) << "again";
+  }
+}
+
+// Where a sidecar's rules are as well, those are ours, and nothing that an agent's rules need.
+TEST(Ownership, AnAgentsRulesBesideASidecars) {
+  Live live = ambient_in(BackendKind::iptables_legacy, of_istio);
+  const std::size_t of_agent = count(live, &LiveRule::ours);
+  for (LiveChain& chain : live.chains) {
+    if (chain.table != Table::nat || chain.name != "ISTIO_OUTPUT") continue;
+    chain.rules.push_back({{chain.families, Table::nat, chain.name, {tcp}, Jump{"ISTIO_REDIRECT"}, {}, {}}, {}, false});
+    chain.rules.back().rule.matches.emplace_back(PortMatch{End::destination, {{80, 80}}, false});
+  }
+  mark_ours(live.chains);
+  EXPECT_TRUE(leave_to_agents(live, false));
+  EXPECT_EQ(count(live, &LiveRule::ours), 2U);
+  EXPECT_EQ(count(live, &LiveRule::of_agent), of_agent) << "the jumps to the chain among them";
+}
+
+// An ambient pod has no rules of interfaces in built-in chains.
+TEST(Ownership, InterfacesOfAnAmbientPodAreOthers) {
+  Live live = ambient_in(BackendKind::iptables_nft, of_istio);
+  const std::size_t before = count(live, &LiveRule::ours);
+  add(live.chains, Table::nat, "PREROUTING", {in("net1")}, Verdict::return_);
+  mark_ours(live.chains);
+  EXPECT_EQ(count(live, &LiveRule::ours), before);
 }
 
 TEST(Ownership, AChainThatSomebodyElseJumpsToCannotGo) {

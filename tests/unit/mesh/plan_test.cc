@@ -153,6 +153,69 @@ TEST(Plan, TproxyMarksAndRoutes) {
   EXPECT_THAT(plan(config, dual_stack()).routing.policy_rules, IsEmpty());
 }
 
+TEST(Plan, OfAnAmbientPod) {
+  Config config = usual();
+  config.dataplane = Dataplane::ambient;
+  config.redirect_dns = true;
+  config.virtual_interfaces = {"net1"};
+  const Plan made = plan(config, dual_stack());
+  EXPECT_EQ(iptables_restore(made.ruleset, Family::ipv6),
+            "*mangle\n"
+            "-N ISTIO_PRERT\n"
+            "-N ISTIO_OUTPUT\n"
+            "-A PREROUTING -j ISTIO_PRERT\n"
+            "-A OUTPUT -j ISTIO_OUTPUT\n"
+            "-A ISTIO_PRERT -m mark --mark 0x539/0xfff -j CONNMARK --set-xmark 0x111/0xfff\n"
+            "-A ISTIO_OUTPUT -m connmark --mark 0x111/0xfff -j CONNMARK --restore-mark\n"
+            "COMMIT\n"
+            "*nat\n"
+            "-N ISTIO_PRERT\n"
+            "-N ISTIO_OUTPUT\n"
+            "-A OUTPUT -j ISTIO_OUTPUT\n"
+            "-A PREROUTING -j ISTIO_PRERT\n"
+            "-A ISTIO_PRERT -i net1 -p tcp -j REDIRECT --to-ports 15001\n"
+            "-A ISTIO_PRERT -i net1 -p tcp -j RETURN\n"
+            "-A ISTIO_PRERT -s fd16:9254:7127:1337:ffff:ffff:ffff:ffff/128 -p tcp -j ACCEPT\n"
+            "-A ISTIO_OUTPUT -d fd16:9254:7127:1337:ffff:ffff:ffff:ffff/128 -p tcp -j ACCEPT\n"
+            "-A ISTIO_PRERT ! -d ::1/128 -p tcp ! --dport 15008 -m mark ! --mark 0x539/0xfff -j REDIRECT "
+            "--to-ports 15006\n"
+            "-A ISTIO_OUTPUT ! -o lo -p udp -m mark ! --mark 0x539/0xfff --dport 53 -j REDIRECT --to-ports 15053\n"
+            "-A ISTIO_OUTPUT ! -d ::1/128 -p tcp --dport 53 -m mark ! --mark 0x539/0xfff -j REDIRECT "
+            "--to-ports 15053\n"
+            "-A ISTIO_OUTPUT -p tcp -m mark --mark 0x111/0xfff -j ACCEPT\n"
+            "-A ISTIO_OUTPUT ! -d ::1/128 -o lo -j ACCEPT\n"
+            "-A ISTIO_OUTPUT ! -d ::1/128 -p tcp -m mark ! --mark 0x539/0xfff -j REDIRECT --to-ports 15001\n"
+            "COMMIT\n"
+            "*raw\n"
+            "-N ISTIO_OUTPUT\n"
+            "-N ISTIO_PRERT\n"
+            "-A PREROUTING -j ISTIO_PRERT\n"
+            "-A OUTPUT -j ISTIO_OUTPUT\n"
+            "-A ISTIO_OUTPUT -p udp -m mark --mark 0x539/0xfff --dport 53 -j CT --zone 1\n"
+            "-A ISTIO_PRERT -p udp -m mark ! --mark 0x539/0xfff --sport 53 -j CT --zone 1\n"
+            "COMMIT\n");
+  EXPECT_THAT(ip_commands(made.routing), ElementsAre("ip rule add pref 32764 fwmark 0x111/0xfff lookup 100",
+                                                     "ip -6 rule add pref 32764 fwmark 0x111/0xfff lookup 100",
+                                                     "ip route add local default dev lo table 100",
+                                                     "ip -6 route add local default dev lo table 100"));
+  EXPECT_THAT(made.warnings, IsEmpty());
+}
+
+TEST(Plan, OfAGatewayInTheAmbientMeshLeavesInboundAlone) {
+  Config config = usual();
+  config.dataplane = Dataplane::ambient;
+  config.ingress = true;
+  const Plan made = plan(config, {});
+  EXPECT_THAT(lines(made, Table::nat, "ISTIO_PRERT"), IsEmpty());
+  EXPECT_THAT(lines(made, Table::nat, "PREROUTING"), ElementsAre("-A PREROUTING -j ISTIO_PRERT"));
+  EXPECT_THAT(lines(made, Table::nat, "ISTIO_OUTPUT"),
+              ElementsAre("-A ISTIO_OUTPUT -d 169.254.7.127/32 -p tcp -j ACCEPT",
+                          "-A ISTIO_OUTPUT -p tcp -m mark --mark 0x111/0xfff -j ACCEPT",
+                          "-A ISTIO_OUTPUT ! -d 127.0.0.1/32 -o lo -j ACCEPT",
+                          "-A ISTIO_OUTPUT ! -d 127.0.0.1/32 -p tcp -m mark ! --mark 0x539/0xfff -j REDIRECT "
+                          "--to-ports 15001"));
+}
+
 TEST(Plan, WarnsOfProxyIdsThatShadowEachOther) {
   Config config = usual();
   config.proxy_uids = {1337, 1338};

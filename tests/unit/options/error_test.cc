@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <map>
 
 #include "model/printable.h"
 #include "options/flags.h"
@@ -440,6 +441,63 @@ TEST(ParseError, CombinationsWithoutEffect) {
        "diff --clean takes no options of the rules"},
       {"sidetrack show --netns ''", "--netns: no value: expected the path or the name of a network namespace"},
   });
+}
+
+// What the rules of the other dataplane do not depend on.
+TEST(ParseError, OptionsOfTheOtherDataplane) {
+  const auto refused = [](std::string_view text, const Variables& variables = {}) -> std::string {
+    try {
+      parse_text(text, variables);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::usage);
+      const std::string what = error.what();
+      EXPECT_TRUE(!error.hint().empty() || what.find(": expected ") != std::string::npos) << what;
+      return what;
+    }
+    return "accepted";
+  };
+  for (const auto& [option, spelled] :
+       std::map<std::string, std::string>{{"-u 7", "-u, --proxy-uid"},
+                                          {"-g 7", "-g, --proxy-gid"},
+                                          {"-m TPROXY", "-m, --istio-inbound-interception-mode"},
+                                          {"-m NONE", "-m, --istio-inbound-interception-mode"},
+                                          {"-b *", "-b, --istio-inbound-ports"},
+                                          {"-d 80", "-d, --istio-local-exclude-ports"},
+                                          {"-c net1", "-c, --istio-exclude-interfaces"},
+                                          {"-i *", "-i, --istio-service-cidr"},
+                                          {"-x 10.0.0.0/8", "-x, --istio-service-exclude-cidr"},
+                                          {"-q 80", "-q, --istio-outbound-ports"},
+                                          {"-o 80", "-o, --istio-local-outbound-ports-exclude"},
+                                          {"-t 1", "-t, --istio-inbound-tproxy-mark"},
+                                          {"-r 1", "-r, --istio-inbound-tproxy-route-table"},
+                                          {"--capture-all-dns", "--capture-all-dns"},
+                                          {"--drop-invalid", "--drop-invalid"},
+                                          {"--dns-server 10.0.0.1", "--dns-server"}}) {
+    EXPECT_EQ(refused("sidetrack render --dataplane ambient " + option),
+              spelled + ": not with --dataplane ambient, whose rules do not depend on it");
+  }
+  for (const auto& [variable, value] : Variables{{"PROXY_UID", "7"},
+                                                 {"ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR", "127.0.0.0/8"},
+                                                 {"ISTIO_OUTBOUND_OWNER_GROUPS", "7"},
+                                                 {"ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE", "7"},
+                                                 {"ENVOY_USER", "somebody"}}) {
+    EXPECT_EQ(refused("sidetrack apply --dataplane ambient", {{variable, value}}),
+              variable + ": not with --dataplane ambient, whose rules do not depend on it");
+  }
+  for (const std::string option : {"--probe-address 10.0.0.1", "--probe-address6 fd00::1", "--ingress"}) {
+    EXPECT_EQ(refused("sidetrack apply " + option),
+              option.substr(0, option.find(' ')) + ": without effect on the rules of a sidecar");
+  }
+  EXPECT_EQ(refused("sidetrack apply --ingress=false --probe-address 169.254.7.127"), "accepted");
+  EXPECT_EQ(refused("sidetrack cni install --dataplane ambient -t 7"),
+            "-t, --istio-inbound-tproxy-mark: not with --dataplane ambient, whose rules do not depend on it");
+  EXPECT_EQ(refused("sidetrack --run-validation --dataplane ambient"),
+            "--run-validation: not with --dataplane ambient: it connects as a sidecar does");
+  EXPECT_EQ(refused("sidetrack apply --dataplane ambient --probe-address fd00::1"),
+            "--probe-address: 'fd00::1': expected an IPv4 address");
+  EXPECT_EQ(refused("sidetrack apply --dataplane ambient --probe-address6 10.0.0.1"),
+            "--probe-address6: '10.0.0.1': expected an IPv6 address");
+  EXPECT_EQ(refused("sidetrack apply --dataplane mesh"), "--dataplane: 'mesh': expected one of sidecar|ambient");
 }
 
 TEST(ParseError, VariablesAreNamedWithTheirValue) {
