@@ -28,7 +28,7 @@ lint::Findings of_rules(const CommandLine& line) {
   const auto kernel = open_kernel(line, false);
   const std::vector<Live> live = read_live(*kernel).rules;
   const bool any = std::ranges::any_of(live, [](const Live& one) {
-    return std::ranges::any_of(one.chains, [](const LiveChain& chain) { return concerns_us(chain); });
+    return std::ranges::any_of(one.chains, [](const LiveChain& chain) { return chain.of_agent || concerns_us(chain); });
   });
   if (!any)
     info("no rules of a sidecar are in this namespace: nothing is captured; 'sidetrack lint --plan' checks options");

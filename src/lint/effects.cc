@@ -38,6 +38,7 @@ constexpr WholeInfo wholes[] = {
     {"-r", true},
     {"-m", false, Direction::in},
     {"-b", false, Direction::in},
+    {"--ingress", false, Direction::in},
     {"--redirect-dns", false, Direction::out, dns_port},
     {"--capture-all-dns", false, Direction::out, dns_port},
     {"--dns-server", false, Direction::out, dns_port,

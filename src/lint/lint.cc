@@ -10,6 +10,7 @@
 #include "lint/effects.h"
 #include "lint/promises.h"
 #include "mesh/catalogue.h"
+#include "mesh/describe.h"
 #include "model/ports.h"
 
 namespace sidetrack::lint {
@@ -67,6 +68,7 @@ void add_if_captured(Findings& all, Regions& regions, Regions::Node root, const 
 
 Findings captured_ports_of_proxy(Regions& regions, Regions::Node root, const PodView& pod, const Proxy& proxy) {
   Findings all;
+  if (proxy.is_ztunnel) return all;  // it answers there on the node, not in the pod
   for (const std::uint16_t port : ports_of_proxy) {
     add_if_captured(all, regions, root, pod, proxy,
                     {port, Code::proxy_port_captured, fmt::format("inbound tcp to port {}{}", port, name_of(port)),
@@ -128,12 +130,15 @@ Findings running_as_proxy(Regions& regions, Regions::Node root, const PodView& p
 
 // ---- Of live rules.
 
+// Made by Sidetrack or Istio, or by an agent of the node.
+bool is_of_mesh(const LiveRule& rule) { return rule.ours || rule.of_agent; }
+
 template <typename Use>
 void each_rule_of_ours(const std::vector<Live>& live, const Use& use) {
   for (const Live& one : live) {
     for (const LiveChain& chain : one.chains) {
       for (const LiveRule& rule : chain.rules) {
-        if (rule.ours) use(rule.rule);
+        if (is_of_mesh(rule)) use(rule.rule);
       }
     }
   }
@@ -157,7 +162,9 @@ Proxy proxy_in(const std::vector<Live>& live) {
     if (const auto* tproxy = std::get_if<Tproxy>(&rule.target)) ports.push_back(tproxy->port);
   };
   each_rule_of_ours(live, [&](const Rule& rule) {
-    switch (kind_of(rule)) {
+    const MeshRule kind = describe(rule).rule;
+    if (is_of_ambient(kind)) made.is_ztunnel = true;
+    switch (kind) {
       case MeshRule::proxy_return:
       case MeshRule::proxy_or_group_return:
       case MeshRule::proxy_to_itself:
@@ -167,10 +174,13 @@ Proxy proxy_in(const std::vector<Live>& live) {
         return owners(rule);
       case MeshRule::outbound_listener:
       case MeshRule::dns_redirect:
+      case MeshRule::ambient_outbound:
+      case MeshRule::ambient_dns_redirect:
         return port(rule, made.outbound_ports);
       case MeshRule::tproxy_listener:
         return port(rule, made.inbound_ports);
       case MeshRule::inbound_listener:
+      case MeshRule::ambient_inbound:
         return port(rule, made.inbound_ports);
       default:
         return;
@@ -185,7 +195,7 @@ std::vector<Live> ours_alone(std::vector<Live> live) {
     for (LiveChain& chain : one.chains) {
       chain.policy = Verdict::accept;
       chain.dormant = false;
-      std::erase_if(chain.rules, [](const LiveRule& rule) { return !rule.ours; });
+      std::erase_if(chain.rules, [](const LiveRule& rule) { return !is_of_mesh(rule); });
     }
   }
   return live;
@@ -298,7 +308,8 @@ Findings lint_options(const Subject& subject) {
   append(all, findings_of(regions, root, promises(regions, pod, subject.config, asked)));
   const Proxy proxy = proxy_of(subject.config);
   append(all, captured_ports_of_proxy(regions, root, pod, proxy));
-  if (subject.manifest != nullptr) {
+  // What the kubelet asks an ambient pod comes from an address that is left alone.
+  if (subject.manifest != nullptr && !proxy.is_ztunnel) {
     append(all, captured_probes(regions, root, pod, proxy, *subject.manifest));
     append(all, running_as_proxy(regions, root, pod, subject.config, *subject.manifest));
   }

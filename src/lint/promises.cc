@@ -89,6 +89,10 @@ class Boxes {
       only(box, Field::source, sets_.of(reachable));
   }
   void of_proxy(Box& box, const Proxy& proxy) {
+    if (proxy.is_ztunnel) {
+      at(box, Field::mark) = sets_.single(regions_.universe().mark_class(ztunnel_mark));
+      return;
+    }
     only(box, Field::uid, numbers(proxy.uids));
     only(box, Field::gid, numbers(proxy.gids));
   }
@@ -325,10 +329,78 @@ void add_other_proxies(std::vector<Promise>& all, const Asked& asked, Family fam
   all.push_back(std::move(promise));
 }
 
+// ---- Of an ambient pod.
+
+AddressRange probes_from(const Config& config, Family family) {
+  return AddressRange::single(family == Family::ipv4 ? config.probe_address : config.probe_address6);
+}
+
+Promise promise_of_ambient(const Wanted& wanted, std::string about, const char* asked_by_flags, const Box& box) {
+  return {wanted.code, std::move(about), fmt::format("asked to be captured by {}", asked_by_flags), wanted.remedy, box,
+          {}};
+}
+
+void add_ambient_outbound(std::vector<Promise>& all, const Asked& asked, Family family, const Wanted& wanted) {
+  Boxes boxes(asked.regions, asked.pod);
+  Box box = boxes.usual(Direction::out, family, tcp);
+  boxes.but(box, Field::destination, boxes.addresses({probes_from(asked.config, family)}, family));
+  boxes.but(box, Field::destination, boxes.addresses({AddressRange::single(Address::loopback(family))}, family));
+  Promise promise =
+      promise_of_ambient(wanted, fmt::format("outbound tcp, {}", title(family)), "--dataplane ambient", box);
+  promise.kept = Kept(asked.regions).taken_by(proxy_of(asked.config).outbound_ports, {});
+  all.push_back(std::move(promise));
+}
+
+void add_ambient_inbound(std::vector<Promise>& all, const Asked& asked, Family family, const Wanted& wanted) {
+  const Config& config = asked.config;
+  if (config.ingress) return;
+  Boxes boxes(asked.regions, asked.pod);
+  Box box = boxes.usual(Direction::in, family, tcp);
+  boxes.but(box, Field::destination_port, boxes.numbers(std::vector{config.tunnel_port}));
+  boxes.but(box, Field::source, boxes.addresses({probes_from(config, family)}, family));
+  boxes.but(box, Field::interface, boxes.interfaces(config.virtual_interfaces));
+  boxes.only_answerable(box, family);
+  Promise promise =
+      promise_of_ambient(wanted, fmt::format("inbound tcp, {}", title(family)), "--dataplane ambient", box);
+  promise.kept = Kept(asked.regions).taken_by({config.inbound_port}, {});
+  all.push_back(std::move(promise));
+}
+
+void add_ambient_dns(std::vector<Promise>& all, const Asked& asked, Family family, const Wanted& wanted) {
+  if (!asked.config.redirect_dns || !asked.plan.families.contains(family)) return;
+  Boxes boxes(asked.regions, asked.pod);
+  for (const Value protocol : {tcp, udp}) {
+    Box box = boxes.usual(Direction::out, family, protocol);
+    boxes.only(box, Field::destination_port, boxes.numbers(std::vector{dns_port}));
+    boxes.but(
+        box, Field::destination,
+        boxes.addresses({probes_from(asked.config, family), AddressRange::single(Address::loopback(family))}, family));
+    Promise promise = promise_of_ambient(
+        wanted, fmt::format("DNS by {}, {}", protocol == tcp ? "tcp" : "udp", title(family)), "--redirect-dns", box);
+    promise.kept = Kept(asked.regions).taken_by({proxy_dns_port}, {});
+    all.push_back(std::move(promise));
+  }
+}
+
+void add_ambient(std::vector<Promise>& all, const Asked& asked, Family family) {
+  const auto wanted = wanted_in(asked, family);
+  if (!wanted) return;
+  add_ambient_outbound(all, asked, family, *wanted);
+  add_ambient_inbound(all, asked, family, *wanted);
+  add_ambient_dns(all, asked, family, *wanted);
+}
+
+// What the user can do about it.
+const char* remedy_of_loop(const Proxy& proxy) {
+  return proxy.is_ztunnel ? "let what has ztunnel's mark, 0x539/0xfff, pass"
+                          : "leave out what the proxy sends: -u and -g are its uid and gid";
+}
+
 }  // namespace
 
 Proxy proxy_of(const Config& config) {
   Proxy made;
+  made.is_ztunnel = config.dataplane == Dataplane::ambient;
   for (const std::uint32_t uid : config.proxy_uids) made.uids.push_back({uid, uid});
   for (const std::uint32_t gid : config.proxy_gids) made.gids.push_back({gid, gid});
   made.outbound_ports = captured_dns_ports(config);
@@ -357,14 +429,13 @@ std::vector<Promise> promises_of_proxy(Regions& regions, const PodView& pod, con
       Box box = boxes.usual(Direction::out, family, protocol);
       boxes.of_proxy(box, proxy);
       const std::string about = fmt::format("outbound {} of the proxy, {}", name, title(family));
-      all.push_back({Code::loop, about, "comes back to the proxy, which would send it again",
-                     "leave out what the proxy sends: -u and -g are its uid and gid", box,
-                     kept.not_taken_by(proxy.outbound_ports)});
+      all.push_back({Code::loop, about, "comes back to the proxy, which would send it again", remedy_of_loop(proxy),
+                     box, kept.not_taken_by(proxy.outbound_ports)});
       box[index(Field::state)] = regions.sets().of({{0, 1}});  // later packets, too
       Promise leaves{Code::proxy_hindered,
                      about,
                      "must leave the pod unchanged",
-                     "let what the proxy's uid and gid send pass",
+                     proxy.is_ztunnel ? remedy_of_loop(proxy) : "let what the proxy's uid and gid send pass",
                      box,
                      {}};
       leaves.kept = [sets = &regions.sets(), ports = proxy.outbound_ports](const Ending& ending, const Box& of) {
@@ -377,9 +448,14 @@ std::vector<Promise> promises_of_proxy(Regions& regions, const PodView& pod, con
     Box own = boxes.usual(Direction::lo, family, tcp);
     boxes.of_proxy(own, proxy);
     all.push_back({Code::loop, fmt::format("tcp of the proxy to this pod itself, {}", title(family)),
-                   "comes back to the outbound listener, which would send it again",
-                   "leave out what the proxy sends: -u and -g are its uid and gid", own,
+                   "comes back to the outbound listener, which would send it again", remedy_of_loop(proxy), own,
                    kept.not_taken_by(proxy.outbound_ports)});
+    if (proxy.is_ztunnel) {
+      all.push_back({Code::loop, fmt::format("tcp of ztunnel to the app, {}", title(family)),
+                     "comes back to the inbound listener, which would send it again", remedy_of_loop(proxy), own,
+                     kept.not_taken_by(proxy.inbound_ports)});
+      continue;
+    }
     Box to_app = own;
     const Address passthrough = Address::passthrough(family);
     boxes.only(to_app, Field::source, boxes.addresses({AddressRange::single(passthrough)}, family));
@@ -396,6 +472,10 @@ std::vector<Promise> promises(Regions& regions, const PodView& pod, const Config
   const Asked asked{regions, pod, config, plan};
   std::vector<Promise> all = promises_of_proxy(regions, pod, proxy_of(config), plan.families);
   for (const Family family : {Family::ipv4, Family::ipv6}) {
+    if (config.dataplane == Dataplane::ambient) {
+      add_ambient(all, asked, family);
+      continue;
+    }
     add_outbound(all, asked, family);
     add_inbound(all, asked, family);
     add_inbound_udp(all, asked, family);

@@ -93,7 +93,9 @@ std::vector<ProbeResult> probe_pod(const Config& asked, const Plan& plan) {
   config.probe_port = probe::ordinary_port(asked);
   const probe::Planned planned(plan, probe::pod_for(plan));
   for (const Family family : plan.families.list()) {
-    std::vector<probe::Trial> trials{probe::inbound(config, plan, family)};
+    std::vector<probe::Trial> trials;
+    // What ztunnel sends to the app has the client's address: it is no owner that tells it.
+    if (config.dataplane == Dataplane::sidecar) trials.push_back(probe::inbound(config, plan, family));
     std::ranges::move(probe::trials(config, planned, family), std::back_inserter(trials));
     const std::vector<probe::Listener> where = probe::listeners(config, family, trials);
     probe::SourcePorts ports = probe::source_ports(where);

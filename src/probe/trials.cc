@@ -92,7 +92,8 @@ std::vector<Trial> dns(const Config& config, const Planned& planned, Family fami
   for (const Address& server : planned.plan.dns_servers) {
     if (server.family == family) servers.push_back(server);
   }
-  if (config.capture_all_dns) servers = documentation_addresses(family);
+  const bool to_any = config.capture_all_dns || config.dataplane == Dataplane::ambient;
+  if (config.redirect_dns && to_any) servers = documentation_addresses(family);
   return first(planned, "dns", attempts(protocol, app_identities(config), servers, {53}),
                [&](const Trial& trial) { return captured_at(trial) != 0 && captured_at(trial) != config.proxy_port; });
 }
@@ -208,9 +209,17 @@ std::vector<Trial> tproxy_route(const Config& config, const Planned& planned, co
 // The chains of PREROUTING see what comes in by an interface, and nothing of what is sent in the pod: nat decides about
 // a connection once, and about one from inside on its way out.
 std::vector<Trial> from_outside(const Config& config, Family family) {
-  if (config.mode != Mode::redirect || config.inbound_ports.empty()) return {};
+  const bool ambient = config.dataplane == Dataplane::ambient;
+  if (ambient ? config.ingress : config.mode != Mode::redirect || config.inbound_ports.empty()) return {};
   return {{.name = fmt::format("inbound from outside tcp {}", name(family)),
-           .unknown = "-b and -d are decided in PREROUTING, which only a connection from outside passes: not tried"}};
+           .unknown = fmt::format("{} decided in PREROUTING, which only a connection from outside passes: not tried",
+                                  ambient ? "it is" : "-b and -d are")}};
+}
+
+// What ztunnel sends to the app has a client's address and its mark: that takes IP_TRANSPARENT and SO_MARK.
+std::vector<Trial> from_ztunnel(Family family) {
+  return {{.name = fmt::format("ztunnel to the app tcp {}", name(family)),
+           .unknown = "it has a client's address, which takes ztunnel's own sockets: not tried"}};
 }
 
 }  // namespace
@@ -252,6 +261,7 @@ std::vector<Trial> trials(const Config& config, const Planned& planned, Family f
   add(dns(config, planned, family, Protocol::udp));
   add(excluded_outbound(config, planned, family));
   add(app_to_itself(config, planned, family));
+  if (config.dataplane == Dataplane::ambient) add(from_ztunnel(family));
   if (config.mode != Mode::tproxy) return all;
   if (const auto own = own_address(planned.pod, family)) {
     add(tproxy(config, planned, own->address, false));

@@ -44,6 +44,14 @@ Findings of_options(std::string_view options, std::optional<PodView> pod = {}, c
 
 constexpr const char* usual_options = "-i * -b * -d 15090,15021,15020";
 
+PodView pod_with_ipv6() {
+  PodView pod;
+  pod.interfaces = {{"lo", {{*Address::parse("127.0.0.1"), 8}, {*Address::parse("::1"), 128}}},
+                    {"eth0", {{*Address::parse("10.1.0.2"), 24}, {*Address::parse("fd00:1::2"), 64}}}};
+  pod.routes = {{*AddressRange::parse("0.0.0.0/0"), "eth0"}, {*AddressRange::parse("::/0"), "eth0"}};
+  return pod;
+}
+
 TEST(LintOptions, FindsNothingInWhatTheInjectorPasses) {
   for (const char* more :
        {"", " --redirect-dns --dns-server 10.96.0.10", " -m TPROXY", " -o 22 -x 10.0.0.0/8", " -c net1 -k net2",
@@ -53,6 +61,15 @@ TEST(LintOptions, FindsNothingInWhatTheInjectorPasses) {
         " -m TPROXY --capture-udp 443,8000-8100 --exclude-uids 101", " -u 1337 -g 2337", " -p 16001 -z 16006"}) {
     EXPECT_THAT(words(of_options(fmt::format("{}{}", usual_options, more))), IsEmpty()) << more;
   }
+}
+
+TEST(LintOptions, FindsNothingInThoseOfAnAmbientPod) {
+  for (const char* more : {"", " --redirect-dns", " --ingress", " -k net1", " -p 16001 -z 16006 -e 16008",
+                           " --probe-address 10.9.9.9 --probe-address6 fd00::9"}) {
+    EXPECT_THAT(words(of_options(fmt::format("--dataplane ambient{}", more))), IsEmpty()) << more;
+  }
+  EXPECT_THAT(words(of_options("--dataplane ambient --ip-families ipv4", pod_with_ipv6())),
+              ElementsAre("ST005 outbound tcp, IPv6", "ST005 inbound tcp, IPv6"));
 }
 
 TEST(LintOptions, FindsValuesThatOthersCover) {
@@ -130,12 +147,15 @@ TEST(LintOptions, KnowsEachFlagOfThePlan) {
       {"--capture-all-dns", "--capture-all-dns"},
       {"--drop-invalid", "-m NONE --drop-invalid"},
       {"--dual-stack", "--dual-stack --ip-families ipv4"},
+      {"--probe-address6", "--dataplane ambient --probe-address6 fd00::9 --ip-families ipv4"},
       {"--dns-server", "-i * --dns-server 10.0.0.1"},
       {"ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR", "-m NONE ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR=127.0.0.0/8"},
       {"ISTIO_OUTBOUND_OWNER_GROUPS", "ISTIO_OUTBOUND_OWNER_GROUPS=5"},
       {"ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE", "ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE=5"}};
+  const std::vector<std::string> with_an_effect_always{"--dataplane", "--probe-address", "--ingress"};
   for (const Flag& flag : flags()) {
     if (flag.value_of.get == nullptr || !flag.commands.contains(Command::lint)) continue;
+    if (std::ranges::find(with_an_effect_always, short_name(flag)) != with_an_effect_always.end()) continue;
     const auto example = examples.find(short_name(flag));
     ASSERT_NE(example, examples.end()) << spelled(flag);
     EXPECT_THAT(words(of_options(example->second)),
@@ -181,14 +201,6 @@ TEST(LintOptions, FindsTheSecondProxyPastTheInboundListener) {
   EXPECT_THAT(words(found), ElementsAre("ST004 tcp of a proxy to this pod itself, IPv4"));
   EXPECT_EQ(found[0].witness, "lo tcp 192.0.2.2:80 --uid 1338 --gid 1337");
   EXPECT_EQ(found[0].ending, "reaches the pod untouched");
-}
-
-PodView pod_with_ipv6() {
-  PodView pod;
-  pod.interfaces = {{"lo", {{*Address::parse("127.0.0.1"), 8}, {*Address::parse("::1"), 128}}},
-                    {"eth0", {{*Address::parse("10.1.0.2"), 24}, {*Address::parse("fd00:1::2"), 64}}}};
-  pod.routes = {{*AddressRange::parse("0.0.0.0/0"), "eth0"}, {*AddressRange::parse("::/0"), "eth0"}};
-  return pod;
 }
 
 TEST(LintOptions, FindsIpv6PastTheProxy) {
