@@ -45,6 +45,9 @@ std::string entry(const CommandLine& line) {
   add(made, "dns", config.redirect_dns, preset.redirect_dns);
   add(made, "dualStack", config.dual_stack, preset.dual_stack);
   add(made, "dropInvalid", config.drop_invalid, preset.drop_invalid);
+  if (config.dataplane == Dataplane::ambient) made["dataplane"] = "ambient";
+  add(made, "probeAddress", config.probe_address.text(), preset.probe_address.text());
+  add(made, "probeAddress6", config.probe_address6.text(), preset.probe_address6.text());
   add(made, "excludeNamespaces", line.cni.exclude_namespaces, {});
   if (line.applying.backend) made["backend"] = name(*line.applying.backend);
   add(made, "confDir", line.cni.net_dir, CniOptions().net_dir);

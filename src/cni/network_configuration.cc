@@ -25,21 +25,27 @@ struct OptionKey {
   const char* key;
   Type type;
   std::string_view flag;
-  std::string_view preset = {};  // empty: the option's own
+  std::string_view preset = {};        // empty: the option's own
+  std::optional<Dataplane> only = {};  // of pods of this one; nothing: of both
 };
+constexpr auto with_sidecar = Dataplane::sidecar;
+constexpr auto in_ambient = Dataplane::ambient;
 // DNS to any server: which ones a pod is to ask is not known yet when it is given its network.
 constexpr OptionKey option_keys[] = {
-    {"uid", Type::number, "proxy-uid", "1337"},
-    {"gid", Type::number, "proxy-gid", "1337"},
+    {"uid", Type::number, "proxy-uid", "1337", with_sidecar},
+    {"gid", Type::number, "proxy-gid", "1337", with_sidecar},
     {"envoyPort", Type::number, "envoy-port"},
     {"inboundCapturePort", Type::number, "inbound-capture-port"},
     {"inboundTunnelPort", Type::number, "inbound-tunnel-port"},
-    {"tproxyMark", Type::number, "istio-inbound-tproxy-mark"},
-    {"tproxyRouteTable", Type::number, "istio-inbound-tproxy-route-table"},
+    {"tproxyMark", Type::number, "istio-inbound-tproxy-mark", {}, with_sidecar},
+    {"tproxyRouteTable", Type::number, "istio-inbound-tproxy-route-table", {}, with_sidecar},
     {"dns", Type::boolean, "redirect-dns"},
-    {"dns", Type::boolean, "capture-all-dns"},
+    {"dns", Type::boolean, "capture-all-dns", {}, with_sidecar},
     {"dualStack", Type::boolean, "dual-stack"},
-    {"dropInvalid", Type::boolean, "drop-invalid"},
+    {"dropInvalid", Type::boolean, "drop-invalid", {}, with_sidecar},
+    {"dataplane", Type::text, "dataplane", {}, in_ambient},
+    {"probeAddress", Type::text, "probe-address", {}, in_ambient},
+    {"probeAddress6", Type::text, "probe-address6", {}, in_ambient},
     {"backend", Type::text, "backend"},
     {"noSandbox", Type::boolean, "no-sandbox"},
 };
@@ -171,14 +177,15 @@ std::string value_of(const OptionKey& row, const Json& value) {
   return value.get<std::string>();
 }
 
-std::vector<std::string> options_of(const Json& document) {
+// Sets those of both dataplanes in `line`; returns those of one.
+std::vector<std::string> options_of(const Json& document, Dataplane dataplane, CommandLine& line) {
   std::vector<std::string> options;
-  CommandLine line;
   for (const OptionKey& row : option_keys) {
     const Json* value = find(document, row.key);
     if (value == nullptr && row.preset.empty()) continue;
     const std::string text = value != nullptr ? value_of(row, *value) : std::string(row.preset);
     check(row.key, row.flag, text, line);
+    if (row.only && *row.only != dataplane) continue;
     options.push_back(fmt::format("--{}={}", row.flag, text));
   }
   return options;
@@ -228,7 +235,13 @@ std::optional<Annotations> annotations_of(const Json& document) {
 
 void read_own_keys(const Json& document, NetworkConfiguration& made) {
   refuse_unknown_keys(document);
-  made.options = options_of(document);
+  CommandLine line;
+  made.options = options_of(document, Dataplane::sidecar, line);
+  made.dataplane = line.config.dataplane;
+  if (made.dataplane == Dataplane::ambient) {
+    CommandLine again;
+    made.ambient_options = options_of(document, Dataplane::ambient, again);
+  }
   if (const Json* excluded = find(document, "excludeNamespaces")) {
     made.exclude_namespaces = namespaces_of(*excluded);
   }

@@ -32,7 +32,9 @@ struct NetworkConfiguration {
   std::optional<std::vector<Attachment>> valid_attachments;  // of GC
 
   // ---- The keys of the plugin.
-  std::vector<std::string> options;  // as `sidetrack apply` takes them; with the proxy's uid and gid
+  std::vector<std::string> options;          // as `sidetrack apply` takes them; with the proxy's uid and gid
+  Dataplane dataplane = Dataplane::sidecar;  // of pods without a sidecar: ambient, or none
+  std::vector<std::string> ambient_options;  // of such pods, if they are ambient
   std::vector<std::string> exclude_namespaces;
   std::string conf_dir = "/etc/cni/net.d";  // where the runtime finds its conflists
   LogOptions log;                           // its targets are the log file; none: syslog

@@ -74,10 +74,14 @@ void look(const Subject& subject, const NodeOptions& options, PodReport& report)
     return;
   }
   const auto wait = options.pod_timeout / 2;
-  const auto open = [&](bool write) {
-    return open_kernel({.write = write, .wait = wait, .xtables_lock = false, .reads_once = !options.repair});
-  };
   CommandLine line;
+  const auto open = [&](bool write) {
+    return open_kernel({.write = write,
+                        .wait = wait,
+                        .xtables_lock = false,
+                        .reads_once = !options.repair,
+                        .claim = claim_of(line.config)});
+  };
   Plan plan;
   if (subject.record) {
     line = parse_apply(subject.record->options);

@@ -119,12 +119,16 @@ class Plugin {
                       annotations_capability),
           "they are passed by containerd 1.5 and CRI-O 1.28 and later: update the container runtime");
     }
-    Interception asked = interception(*configuration_.annotations);
+    // A pod with a sidecar has a sidecar's rules, also where the others are ambient.
+    const bool ambient =
+        configuration_.dataplane == Dataplane::ambient && !find(*configuration_.annotations, status_annotation);
+    Interception asked =
+        ambient ? ambient_interception(*configuration_.annotations) : interception(*configuration_.annotations);
     if (!asked.left_alone.empty()) {
       say(Level::debug, "left alone: " + asked.left_alone);
       return std::nullopt;
     }
-    std::vector<std::string> options = configuration_.options;
+    std::vector<std::string> options = ambient ? configuration_.ambient_options : configuration_.options;
     options.insert(options.end(), asked.options.begin(), asked.options.end());
     return options;
   }
@@ -168,7 +172,8 @@ class Plugin {
     const Plan plan = plan_for(line.config, line.names, &target, false);
     // Before anything is changed: killed or failing at any moment, ADD leaves DEL the knowledge of what may be there.
     folder.write(asked);
-    const auto kernel = open_kernel({.write = true, .wait = line.applying.lock_wait, .xtables_lock = false});
+    const auto kernel = open_kernel(
+        {.write = true, .wait = line.applying.lock_wait, .xtables_lock = false, .claim = claim_of(line.config)});
     if (!line.no_sandbox) confine_(Sandbox::write);
     const ApplyResult result = converge({.plan = &plan, .options = &line.applying}, *kernel);
     for (const std::string& warning : plan.warnings) say(Level::warn, warning);
@@ -222,8 +227,11 @@ class Plugin {
                            "recreate the pod"));
     }
     const Plan plan = plan_for(line.config, line.names, &target, false);
-    const auto kernel =
-        open_kernel({.write = false, .wait = line.applying.lock_wait, .xtables_lock = false, .reads_once = true});
+    const auto kernel = open_kernel({.write = false,
+                                     .wait = line.applying.lock_wait,
+                                     .xtables_lock = false,
+                                     .reads_once = true,
+                                     .claim = claim_of(line.config)});
     if (!line.no_sandbox) confine_(Sandbox::read);
     const Comparison comparison = compare({.plan = &plan, .options = &line.applying}, kernel->survey());
     if (comparison.as_requested()) return say(Level::debug, verified(comparison));
@@ -266,8 +274,9 @@ class Plugin {
       say(Level::warn, "CNI_NETNS is another network namespace than the recorded one: nothing is removed there");
       return nullptr;
     }
-    auto kernel = open_kernel({.write = true, .xtables_lock = false});
-    if (!record || !parse_apply(record->options).no_sandbox) confine_(Sandbox::plugin);
+    const CommandLine line = record ? parse_apply(record->options) : CommandLine();
+    auto kernel = open_kernel({.write = true, .xtables_lock = false, .claim = claim_of(line.config)});
+    if (!line.no_sandbox) confine_(Sandbox::plugin);
     try {
       const ApplyResult result = converge({}, *kernel);
       for (const std::string& warning : result.warnings) say(Level::warn, warning);

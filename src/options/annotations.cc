@@ -164,4 +164,26 @@ Interception interception(const Annotations& annotations) {
   return result;
 }
 
+Interception ambient_interception(const Annotations& annotations) {
+  if (const auto mode = find(annotations, dataplane_annotation)) {
+    const Given given{flag_named("dataplane"), *mode, dataplane_annotation};
+    if (options::choice({given, *mode}, "ambient|none") == 1)
+      return {fmt::format("{} is none", dataplane_annotation), {}};
+  }
+  // As Istio's agent reads them.
+  constexpr AnnotationInfo of_ambient[] = {
+      {{"ambient.istio.io/bypass-inbound-capture"}, "ingress", if_asked, ""},
+      {{"ambient.istio.io/dns-capture"}, "redirect-dns", if_asked, ""},
+      {{"istio.io/reroute-virtual-interfaces"}, "kube-virt-interfaces", if_asked, ""},
+  };
+  Interception result;
+  CommandLine line;
+  for (const AnnotationInfo& row : of_ambient) {
+    if (!find(annotations, row.names[0])) continue;
+    const std::string_view value = setting(row, annotations, {}, line).value;
+    if (!value.empty()) result.options.push_back(fmt::format("--{}={}", row.flag, value));
+  }
+  return result;
+}
+
 }  // namespace sidetrack

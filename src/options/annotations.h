@@ -36,6 +36,8 @@ struct AnnotationInfo {
 inline constexpr std::string_view inject_annotation = "sidecar.istio.io/inject";  // newer: a label of this name
 inline constexpr std::string_view status_annotation = "sidecar.istio.io/status";  // of a pod that is injected
 inline constexpr std::string_view mode_annotation = "sidecar.istio.io/interceptionMode";
+// Of an ambient pod. The first is a label in Istio, which no plugin gets.
+inline constexpr std::string_view dataplane_annotation = "istio.io/dataplane-mode";
 inline constexpr std::string_view excluded_ports_flag = "istio-local-exclude-ports";
 // The port that the kubelet's probes are sent to; not intercepted.
 inline constexpr std::string_view status_port_annotation = "status.sidecar.istio.io/port";
@@ -64,5 +66,9 @@ struct Interception {
 // A pod is intercepted if it carries sidecar.istio.io/status, unless sidecar.istio.io/inject is false, istio-init is
 // among the containers of the status, or the mode is NONE. Throws as setting() does.
 [[nodiscard]] Interception interception(const Annotations& annotations);
+
+// The same of a pod where those without a sidecar are ambient: it is, unless the annotation istio.io/dataplane-mode is
+// none. Without what makes it ambient: "--ingress=true".
+[[nodiscard]] Interception ambient_interception(const Annotations& annotations);
 
 }  // namespace sidetrack

@@ -70,6 +70,38 @@ TEST_P(CniBackend, AddProgramsWhatThePodAsksFor) {
   EXPECT_EQ(trace(pod), before);
 }
 
+// Where the plugin is installed with --dataplane ambient.
+TEST_P(CniBackend, AddProgramsAmbientPods) {
+  const std::string keys = backend_key(GetParam()) + R"(, "dataplane": "ambient", "dns": true)";
+  const CniCall add{
+      .verb = "ADD", .pod = &pod, .annotations = {{"ambient.istio.io/bypass-inbound-capture", "true"}}, .keys = keys};
+  CniCall check = add;
+  check.verb = "CHECK";
+  CniCall del = add;
+  del.verb = "DEL";
+  const Words options{"--backend", GetParam(), "--dual-stack", "--dataplane", "ambient", "--redirect-dns", "--ingress"};
+  const Namespace other = pod_of_cni();
+  other.must(Words{program_under_test(), "apply"} + options);
+
+  node.must(add);
+  EXPECT_EQ(state(pod), state(other));
+  pod.must(Words{program_under_test(), "verify"} + options);
+  node.must(check);
+  const std::string before = trace(pod);
+  node.must(add);
+  EXPECT_EQ(trace(pod), before);
+  node.must(del);
+  EXPECT_THAT(listing(pod), ::testing::Not(HasSubstr("ISTIO")));
+  EXPECT_EQ(pod.must({"ip", "rule", "list", "table", "100"}), "");
+
+  // One with a sidecar, and one that is to be left alone.
+  node.must({.verb = "ADD", .pod = &pod, .keys = keys});
+  EXPECT_THAT(listing(pod), AllOf(HasSubstr("ISTIO_IN_REDIRECT"), ::testing::Not(HasSubstr("ISTIO_PRERT"))));
+  node.must({.verb = "DEL", .pod = &pod, .keys = keys});
+  node.must({.verb = "ADD", .pod = &pod, .annotations = {{"istio.io/dataplane-mode", "none"}}, .keys = keys});
+  EXPECT_THAT(listing(pod), ::testing::Not(HasSubstr("ISTIO")));
+}
+
 TEST_P(CniBackend, CheckNamesTheRuleThatDiffers) {
   node.must(call("ADD"));
   if (std::string_view(GetParam()) == "nftables") {

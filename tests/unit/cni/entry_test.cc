@@ -49,6 +49,21 @@ TEST(CniEntry, EveryOptionIsAKeyThatThePluginTakes) {
   EXPECT_EQ(made.conf_dir, "/run/net.d");
 }
 
+TEST(CniEntry, OfAmbientPods) {
+  const NetworkConfiguration made =
+      read(entry_for("--dataplane ambient --redirect-dns --dual-stack -p 16001 --probe-address 10.9.9.9 "
+                     "--probe-address6 fd00::9"));
+  EXPECT_EQ(made.dataplane, Dataplane::ambient);
+  EXPECT_THAT(made.ambient_options,
+              ElementsAre("--envoy-port=16001", "--redirect-dns=true", "--dual-stack=true", "--dataplane=ambient",
+                          "--probe-address=10.9.9.9", "--probe-address6=fd00::9"));
+  // A pod with a sidecar has a sidecar's.
+  EXPECT_THAT(made.options, ElementsAre("--proxy-uid=1337", "--proxy-gid=1337", "--envoy-port=16001",
+                                        "--redirect-dns=true", "--capture-all-dns=true", "--dual-stack=true"));
+  EXPECT_EQ(read(entry_for("")).dataplane, Dataplane::sidecar);
+  EXPECT_THAT(read(entry_for("")).ambient_options, ::testing::IsEmpty());
+}
+
 TEST(CniEntry, OfEachBackendIsItsName) {
   for (const std::string backend : {"nftables", "iptables-nft", "iptables-legacy"}) {
     EXPECT_THAT(read(entry_for("--backend " + backend)).options, Contains("--backend=" + backend));

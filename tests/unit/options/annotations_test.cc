@@ -51,6 +51,32 @@ TEST(Annotations, TheDefaultsAreThoseOfACapturedPod) {
                           "--istio-inbound-ports=*", "--istio-local-exclude-ports=15020,15021,15090"));
 }
 
+TEST(Annotations, OfAnAmbientPod) {
+  EXPECT_EQ(ambient_interception({}).left_alone, "");
+  EXPECT_THAT(ambient_interception({}).options, IsEmpty());
+  EXPECT_EQ(ambient_interception({{"istio.io/dataplane-mode", "ambient"}}).left_alone, "");
+  EXPECT_EQ(ambient_interception({{"istio.io/dataplane-mode", "none"}}).left_alone, "istio.io/dataplane-mode is none");
+  EXPECT_THAT(ambient_interception({{"ambient.istio.io/bypass-inbound-capture", "true"},
+                                    {"ambient.istio.io/dns-capture", "false"},
+                                    {"istio.io/reroute-virtual-interfaces", "net1,net2"},
+                                    {"traffic.sidecar.istio.io/includeInboundPorts", "80"}})
+                  .options,
+              ElementsAre("--ingress=true", "--redirect-dns=false", "--kube-virt-interfaces=net1,net2"));
+  const std::vector<std::pair<std::string, std::string>> wrong{{"istio.io/dataplane-mode", "sidecar"},
+                                                               {"ambient.istio.io/bypass-inbound-capture", "maybe"},
+                                                               {"ambient.istio.io/dns-capture", "on"},
+                                                               {"istio.io/reroute-virtual-interfaces", "a/b"}};
+  for (const auto& [name, value] : wrong) {
+    try {
+      static_cast<void>(ambient_interception({{name, value}}));
+      ADD_FAILURE() << name;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::usage);
+      EXPECT_THAT(error.what(), StartsWith(name + ": '" + value + "': expected "));
+    }
+  }
+}
+
 TEST(Annotations, EachSetsItsOption) {
   const Config config = config_of(injected({
       {"sidecar.istio.io/interceptionMode", "TPROXY"},
