@@ -233,6 +233,51 @@ TEST_F(Node, RulesOfIstiosAgentAreRecognised) {
   EXPECT_THAT(state(), AllOf(Not(HasSubstr("ISTIO")), Not(HasSubstr("istio"))));
 }
 
+TEST_F(Node, IstiosTableOfNftablesIsFollowedAndLeftAlone) {
+  node.must({"nft", "-f", "-"},
+            "table inet istio-ambient-nat {\n"
+            "  set istio-inpod-probes-v4 { type ipv4_addr; comment \"UUID of the pods that are part of ambient mesh\"\n"
+            "    elements = { 10.244.0.7 comment \"3a1f\" } }\n"
+            "  chain postrouting {\n"
+            "    type nat hook postrouting priority 100\n"
+            "    meta l4proto tcp skuid 0 ip daddr @istio-inpod-probes-v4 counter snat ip to 169.254.7.127\n"
+            "  }\n}\n");
+  const std::string before = state();
+  const auto explained = [&](const char* address) {
+    return node.must({program_under_test(), "explain", "out", "tcp", std::string(address) + ":80", "--uid", "0"});
+  };
+  EXPECT_EQ(seen(node, pod4), probe4);
+  EXPECT_THAT(explained(pod4), HasSubstr(std::string("its source is now ") + probe4));
+  EXPECT_THAT(explained(other_pod4), Not(HasSubstr("its source is now")));
+  must({"clean"});
+  EXPECT_EQ(state(), before);
+}
+
+TEST_F(Node, WhatASetHoldsIsKnownOrSaidToBeUnknown) {
+  node.must({"ipset", "create", "nets", "hash:net"});
+  node.must({"ipset", "add", "nets", "10.244.0.0/29"});
+  node.must({"ipset", "create", "expiring", "hash:ip", "timeout", "600"});
+  node.must({"ipset", "create", "services", "hash:ip,port"});
+  const auto explained = [&](const std::vector<std::string>& matches, const char* address) {
+    std::vector<std::string> words{"iptables-nft", "-A", "OUTPUT", "-j", "DROP"};
+    words.insert(words.end(), matches.begin(), matches.end());
+    node.must({"iptables-nft", "-F", "OUTPUT"});
+    node.must(words);
+    return node.must({program_under_test(), "explain", "out", "tcp", std::string(address) + ":80"});
+  };
+  node.must({"iptables-nft", "-N", "unused"});  // makes the table
+  EXPECT_THAT(explained({"-m", "set", "--match-set", "nets", "dst"}, pod4), HasSubstr("dropped"));
+  EXPECT_THAT(explained({"-m", "set", "--match-set", "nets", "dst"}, other_pod4), Not(HasSubstr("dropped")));
+  EXPECT_THAT(explained({"-m", "set", "!", "--match-set", "nets", "dst"}, other_pod4), HasSubstr("dropped"));
+  EXPECT_THAT(explained({"-m", "set", "--match-set", "nets", "src"}, pod4), HasSubstr("dropped"));
+  EXPECT_THAT(explained({"-m", "owner", "--socket-exists"}, pod4), HasSubstr("dropped"));
+  EXPECT_THAT(explained({"-m", "owner", "!", "--socket-exists"}, pod4), Not(HasSubstr("dropped")));
+  for (const std::vector<std::string>& unknown : std::vector<std::vector<std::string>>{
+           {"-m", "set", "--match-set", "expiring", "dst"}, {"-m", "set", "--match-set", "services", "dst,dst"}}) {
+    EXPECT_THAT(explained(unknown, pod4), HasSubstr("cannot know"));
+  }
+}
+
 // ---- What is refused.
 
 TEST_F(Node, ASetOfAnotherTypeIsRefusedByName) {

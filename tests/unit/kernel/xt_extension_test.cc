@@ -71,6 +71,10 @@ const MatchCase match_cases[] = {
     {"-p udp --sport 53 ! --dport 53",
      {udp_only, PortMatch{End::source, {{53, 53}}, false}, PortMatch{End::destination, {{53, 53}}, true}},
      "udp 0 3500350035003500 0200000000000000"},
+    {"-m owner --socket-exists", {SocketMatch{}}, "owner 1 0000000000000000 0000000000000000 0400000000000000"},
+    {"-m owner ! --socket-exists", {SocketMatch{true}}, "owner 1 0000000000000000 0000000000000000 0404000000000000"},
+    {"-m set --match-set NAME dst", {SetMatch{End::destination, {}, 5, {}, false}}, "set 4 0500010000000000"},
+    {"-m set ! --match-set NAME src", {SetMatch{End::source, {}, 5, {}, true}}, "set 4 0500010300000000"},
     {"-p tcp -m multiport ! --dports 53,15008",
      {tcp_only, PortMatch{End::destination, {{53, 53}, {15008, 15008}}, true}},
      "multiport 1 01023500a03a0000 0000000000000000 0000000000000000 0000000000000000 0000000000000000 "
@@ -224,6 +228,10 @@ const TargetCase target_cases[] = {
     {"-j MARK --set-mark 1338", SetMark{1338}, Family::ipv4, "MARK 2 3a050000ffffffff"},
     {"-j CONNMARK --save-mark", Connmark::save, Family::ipv4, "CONNMARK 2 00000000ffffffff ffffffff00000100"},
     {"-j CONNMARK --restore-mark", Connmark::restore, Family::ipv6, "CONNMARK 2 00000000ffffffff ffffffff00000200"},
+    {"-j SNAT --to-source 169.254.7.127", source_nat(*Address::parse("169.254.7.127")), Family::ipv4,
+     "SNAT 0 0100000001000000 a9fe077fa9fe077f"},
+    {"-j SNAT --to-source fd16::1", source_nat(*Address::parse("fd16::1")), Family::ipv6,
+     "SNAT 1 01000000fd160000 0000000000000000 00000001fd160000 0000000000000000 0000000100000000"},
     {"-j CT --zone 2", CtZone{2}, Family::ipv4, "CT 2 0000020000000000"},
 };
 

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "state/host_probes.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "mesh/catalogue.h"
+
+namespace sidetrack {
+namespace {
+
+using enum BackendKind;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+Address address(const char* text) { return *Address::parse(text); }
+
+const HostProbes usual{address("169.254.7.127"), address("fd16::1"), Families::both(), {}};
+
+Survey survey_of_nothing() {
+  Survey survey;
+  for (const BackendKind kind : {iptables_nft, nftables}) {
+    Live live;
+    live.backend = kind;
+    live.rules_of = RulesOf::host_probes;
+    survey.of(kind) = live;
+  }
+  return survey;
+}
+
+// The node as it is once that is applied.
+Survey applied(std::vector<Address> pods, BackendKind kind) {
+  Survey survey = survey_of_nothing();
+  HostProbes asked = usual;
+  asked.pods = std::move(pods);
+  const Plan plan = host_probes_plan(asked, kind);
+  survey.routing = plan.routing;
+  Live live;
+  live.backend = kind;
+  live.rules_of = RulesOf::host_probes;
+  for (const Chain& chain : chains(plan.ruleset, Table::nat, Families::both())) {
+    LiveChain& made = live.chains.emplace_back();
+    made.families = Families::both();
+    made.table = Table::nat;
+    made.name = chain.name;
+    made.ours = !is_builtin(chain.name);
+    for (const Rule* rule : chain.rules) made.rules.push_back({*rule, {}, true, 0, 0});
+  }
+  survey.of(kind) = live;
+  return survey;
+}
+
+BackendKind chosen(const Survey& survey, const ApplyOptions& options = {}) {
+  return *host_probes(usual, {}, {}, options, survey).options.backend;
+}
+
+TEST(HostProbes, GoToTheBackendThatHasThem) {
+  Survey survey = survey_of_nothing();
+  EXPECT_EQ(chosen(survey), iptables_nft);
+  survey.legacy_in_use = true;
+  EXPECT_EQ(chosen(survey), iptables_legacy);
+  survey.no_sets = Error(ExitCode::kernel_lacks, "the kernel has no ip_set");
+  EXPECT_EQ(chosen(survey), nftables);
+  ApplyOptions options;
+  options.backend = iptables_nft;
+  EXPECT_EQ(chosen(survey, options), iptables_nft);
+  for (const BackendKind kind : all_backends) EXPECT_EQ(chosen(applied({address("10.0.0.1")}, kind)), kind);
+}
+
+TEST(HostProbes, AreThoseThatAreThereWithWhatIsAddedAndWithoutWhatIsRemoved) {
+  for (const BackendKind kind : all_backends) {
+    const Survey survey = applied({address("10.0.0.1"), address("10.0.0.2"), address("fd00::1")}, kind);
+    EXPECT_THAT(pods_in_ambient_mode(survey),
+                ElementsAre(address("10.0.0.1"), address("10.0.0.2"), address("fd00::1")));
+    const Asked asked = host_probes(usual, {address("10.0.0.3"), address("10.0.0.2")},
+                                    {address("10.0.0.1"), address("10.0.0.9")}, {}, survey);
+    HostProbes expected = usual;
+    expected.pods = {address("10.0.0.2"), address("10.0.0.3"), address("fd00::1")};
+    const Plan plan = host_probes_plan(expected, kind);
+    EXPECT_EQ(asked.plan.ruleset.rules, plan.ruleset.rules);
+    EXPECT_EQ(asked.plan.routing, plan.routing);
+  }
+}
+
+TEST(HostProbes, NeighboursOfASetOfNfTablesAreAddressesEach) {
+  Survey survey = applied({address("10.0.0.1")}, nftables);
+  auto& live = std::get<Live>(survey.of(nftables));
+  std::get<AddressMatch>(live.chains.back().rules.back().rule.matches.back()).ranges = {
+      {address("10.0.0.254"), address("10.0.1.1")}};
+  EXPECT_THAT(pods_in_ambient_mode(survey),
+              ElementsAre(address("10.0.0.254"), address("10.0.0.255"), address("10.0.1.0"), address("10.0.1.1")));
+}
+
+TEST(HostProbes, DoNotReadASetWithoutEnd) {
+  Survey survey = applied({address("10.0.0.1")}, nftables);
+  auto& live = std::get<Live>(survey.of(nftables));
+  std::get<AddressMatch>(live.chains.back().rules.back().rule.matches.back()).ranges = {
+      {address("10.0.0.0"), address("10.255.255.255")}};
+  EXPECT_THROW(static_cast<void>(pods_in_ambient_mode(survey)), Error);
+}
+
+// ---- What a set that has to go is kept by.
+
+TEST(HostProbes, ASetThatARuleOfOthersAsksCannotGo) {
+  Survey survey = applied({address("10.0.0.1")}, iptables_nft);
+  survey.set_references = {{probe_set(Family::ipv4), 1}, {probe_set(Family::ipv6), 1}};
+  EXPECT_EQ(set_in_use({}, survey), std::nullopt);
+  survey.set_references[probe_set(Family::ipv6)] = 2;
+  ASSERT_NE(set_in_use({}, survey), std::nullopt);
+  EXPECT_THAT(set_in_use({}, survey)->what(), ::testing::HasSubstr(probe_set(Family::ipv6)));
+  auto& live = std::get<Live>(survey.of(iptables_nft));
+  LiveChain& input = live.chains.emplace_back();
+  input.name = "INPUT";
+  input.table = Table::filter;
+  input.families = Family::ipv6;
+  Rule rule;
+  rule.chain = "INPUT";
+  rule.matches = {SetMatch{End::source, probe_set(Family::ipv6), unknown_set, {}, false}};
+  rule.target = Verdict::drop;
+  input.rules.push_back({rule, {}, false, 0, 0});
+  EXPECT_THAT(set_in_use({}, survey)->what(), ::testing::HasSubstr("-A INPUT"));
+  const Asked kept = host_probes(usual, {}, {}, {}, survey);
+  const Request request{.plan = &kept.plan, .options = &kept.options};
+  EXPECT_EQ(set_in_use(request, survey), std::nullopt);
+}
+
+}  // namespace
+}  // namespace sidetrack
