@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Every scenario in rules/: what is rendered equals the files; so do the drawings and tables of the documentation, and
-// what `args` says of the manifests.
+// what `args` says of the manifests, and what explain, map, lint, show and diff say of rules.
 // `golden_tests --update` writes them instead.
 #include <gtest/gtest.h>
 
@@ -9,6 +9,7 @@
 #include <fstream>
 #include <iostream>
 
+#include "golden/answers.h"
 #include "golden/manifests.h"
 #include "golden/pages.h"
 #include "golden/renderings.h"
@@ -35,6 +36,13 @@ std::string test_name(std::string name) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Rules, Golden, ::testing::ValuesIn(scenarios()),
+                         [](const auto& scenario) { return test_name(scenario.param.name); });
+
+class Answers : public ::testing::TestWithParam<Scenario> {};
+
+TEST_P(Answers, AreAsTheirFile) { EXPECT_EQ(read_file(answers_file(GetParam())), answers(GetParam())); }
+
+INSTANTIATE_TEST_SUITE_P(Rules, Answers, ::testing::ValuesIn(answered()),
                          [](const auto& scenario) { return test_name(scenario.param.name); });
 
 class OfManifest : public ::testing::TestWithParam<Manifest> {};
@@ -120,6 +128,8 @@ void update() {
     for (const auto& [file, text] : renderings(scenario))
       std::ofstream(scenario.folder / file, std::ios::binary) << text;
   }
+  for (const Scenario& scenario : answered())
+    std::ofstream(answers_file(scenario), std::ios::binary) << answers(scenario);
   for (const Manifest& manifest : manifests())
     std::ofstream(manifest.expected(), std::ios::binary) << said_of(manifest);
 }

@@ -352,6 +352,8 @@ std::optional<Alternatives> payload_condition(const Value& value, std::span<cons
 
 std::optional<Alternatives> meta_condition(const Value& value, std::span<const Bounds> bounds, bool negated,
                                            const Surroundings& around) {
+  const bool name = value.key == NFT_META_IIFNAME || value.key == NFT_META_OIFNAME;
+  if (!name && value.size != meta_size(value.key)) return std::nullopt;  // a part of it is compared
   switch (value.key) {
     case NFT_META_L4PROTO:
       return protocols(value, bounds, negated);
@@ -385,6 +387,7 @@ std::optional<Alternatives> condition(const Value& value, std::span<const Bounds
     case Value::Of::payload:
       return payload_condition(value, bounds, negated, around);
     case Value::Of::ct:
+      if (value.size != ct_size(value.key)) return std::nullopt;
       // Without a connection neither holds; -m connmark does the same.
       if (value.key == NFT_CT_MARK) return marks<ConnmarkMatch>(value, bounds, negated);
       return value.key == NFT_CT_STATE ? states(value, bounds, negated) : std::nullopt;

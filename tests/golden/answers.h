@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// What is said of the rules of a scenario: explain, map, lint, show, diff.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "golden/scenario.h"
+
+namespace sidetrack {
+
+// The scenarios that have a file in tests/golden/answers.
+[[nodiscard]] const std::vector<Scenario>& answered();
+[[nodiscard]] std::filesystem::path answers_file(const Scenario& scenario);
+[[nodiscard]] std::string answers(const Scenario& scenario);
+
+}  // namespace sidetrack

@@ -1,0 +1,666 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Rules of nf_tables, as the kernel lists them, in the words of iptables: what is understood, where that ends, and what
+// is said of the rest.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <libmnl/libmnl.h>
+#include <linux/netfilter.h>
+#include <linux/netfilter/nf_nat.h>
+#include <linux/netfilter/nf_tables.h>
+
+#include <cstring>
+
+#include "kernel/nft/rule_reader.h"
+#include "model/iptables.h"
+
+namespace sidetrack::nft {
+namespace {
+
+// ---- What the kernel sends. `nft --debug=netlink` shows it in these words.
+
+std::string attribute(unsigned type, const std::string& value) {
+  const nlattr header{static_cast<std::uint16_t>(sizeof(nlattr) + value.size()), static_cast<std::uint16_t>(type)};
+  std::string bytes(reinterpret_cast<const char*>(&header), sizeof header);
+  bytes += value;
+  bytes.resize((bytes.size() + 3) / 4 * 4);
+  return bytes;
+}
+std::string nested(unsigned type, const std::string& attributes) { return attribute(type | NLA_F_NESTED, attributes); }
+template <typename Number>
+std::string net(Number number) {
+  std::string bytes;
+  for (std::size_t i = sizeof number; i-- > 0;) bytes += static_cast<char>(number >> (8 * i) & 0xff);
+  return bytes;
+}
+std::string port(std::uint16_t number) { return net(number); }
+std::string host(std::uint32_t number) { return {reinterpret_cast<const char*>(&number), sizeof number}; }
+std::string number(unsigned type, std::uint32_t value) { return attribute(type, net(value)); }
+std::string bytes(unsigned type, const std::string& value) { return nested(type, attribute(NFTA_DATA_VALUE, value)); }
+std::string expression(const std::string& name, const std::string& attributes) {
+  return nested(NFTA_LIST_ELEM, attribute(NFTA_EXPR_NAME, name + '\0') + nested(NFTA_EXPR_DATA, attributes));
+}
+
+std::string meta(std::uint32_t key, std::uint32_t reg = 1) {
+  return expression("meta", number(NFTA_META_KEY, key) + number(NFTA_META_DREG, reg));
+}
+std::string meta_set(std::uint32_t key, std::uint32_t reg = 1) {
+  return expression("meta", number(NFTA_META_KEY, key) + number(NFTA_META_SREG, reg));
+}
+std::string ct(std::uint32_t key) { return expression("ct", number(NFTA_CT_KEY, key) + number(NFTA_CT_DREG, 1)); }
+std::string ct_set(std::uint32_t key, const std::string& more = "") {
+  return expression("ct", number(NFTA_CT_KEY, key) + number(NFTA_CT_SREG, 1) + more);
+}
+std::string payload(std::uint32_t base, std::uint32_t offset, std::uint32_t size, std::uint32_t reg = 1) {
+  return expression("payload", number(NFTA_PAYLOAD_DREG, reg) + number(NFTA_PAYLOAD_BASE, base) +
+                                   number(NFTA_PAYLOAD_OFFSET, offset) + number(NFTA_PAYLOAD_LEN, size));
+}
+std::string network(std::uint32_t offset, std::uint32_t size, std::uint32_t reg = 1) {
+  return payload(NFT_PAYLOAD_NETWORK_HEADER, offset, size, reg);
+}
+std::string transport(std::uint32_t offset, std::uint32_t size, std::uint32_t reg = 1) {
+  return payload(NFT_PAYLOAD_TRANSPORT_HEADER, offset, size, reg);
+}
+std::string cmp(std::uint32_t operation, const std::string& with, std::uint32_t reg = 1) {
+  return expression("cmp", number(NFTA_CMP_SREG, reg) + number(NFTA_CMP_OP, operation) + bytes(NFTA_CMP_DATA, with));
+}
+std::string eq(const std::string& with, std::uint32_t reg = 1) { return cmp(NFT_CMP_EQ, with, reg); }
+std::string neq(const std::string& with) { return cmp(NFT_CMP_NEQ, with); }
+std::string range(std::uint32_t operation, const std::string& first, const std::string& last) {
+  return expression("range", number(NFTA_RANGE_SREG, 1) + number(NFTA_RANGE_OP, operation) +
+                                 bytes(NFTA_RANGE_FROM_DATA, first) + bytes(NFTA_RANGE_TO_DATA, last));
+}
+std::string bitwise(const std::string& mask, const std::string& flip, std::uint32_t operation = NFT_BITWISE_BOOL) {
+  return expression("bitwise", number(NFTA_BITWISE_SREG, 1) + number(NFTA_BITWISE_DREG, 1) +
+                                   number(NFTA_BITWISE_LEN, static_cast<std::uint32_t>(mask.size())) +
+                                   number(NFTA_BITWISE_OP, operation) + bytes(NFTA_BITWISE_MASK, mask) +
+                                   bytes(NFTA_BITWISE_XOR, flip));
+}
+std::string byteorder(std::uint32_t length = 4, std::uint32_t size = 4) {
+  return expression("byteorder", number(NFTA_BYTEORDER_SREG, 1) + number(NFTA_BYTEORDER_DREG, 1) +
+                                     number(NFTA_BYTEORDER_OP, NFT_BYTEORDER_HTON) +
+                                     number(NFTA_BYTEORDER_LEN, length) + number(NFTA_BYTEORDER_SIZE, size));
+}
+std::string load(const std::string& value, std::uint32_t reg = 1) {
+  return expression("immediate", number(NFTA_IMMEDIATE_DREG, reg) + bytes(NFTA_IMMEDIATE_DATA, value));
+}
+std::string verdict(std::int32_t code, const std::string& chain = "") {
+  std::string inside = number(NFTA_VERDICT_CODE, static_cast<std::uint32_t>(code));
+  if (!chain.empty()) inside += attribute(NFTA_VERDICT_CHAIN, chain + '\0');
+  return expression("immediate", number(NFTA_IMMEDIATE_DREG, NFT_REG_VERDICT) +
+                                     nested(NFTA_IMMEDIATE_DATA, nested(NFTA_DATA_VERDICT, inside)));
+}
+const std::string accept = verdict(NF_ACCEPT);
+const std::string tcp = meta(NFT_META_L4PROTO) + eq("\x06");
+std::string dport(const std::string& test) { return transport(2, 2) + test; }
+std::string lookup(const std::string& set, const std::string& more = "", std::uint32_t reg = 1) {
+  return expression("lookup", attribute(NFTA_LOOKUP_SET, set + '\0') + number(NFTA_LOOKUP_SREG, reg) + more);
+}
+const std::string inverted = number(NFTA_LOOKUP_FLAGS, NFT_LOOKUP_F_INV);
+const std::string to_verdict = number(NFTA_LOOKUP_DREG, NFT_REG_VERDICT);
+const std::string to_register = number(NFTA_LOOKUP_DREG, NFT_REG_2);
+
+KernelElement element(const std::string& first, const std::string& last, std::int32_t code = 0,
+                      const std::string& chain = "") {
+  KernelElement made;
+  made.first = first;
+  made.last = last;
+  made.verdict = code;
+  made.chain = chain;
+  return made;
+}
+KernelElement single(const std::string& value, std::int32_t code = 0, const std::string& chain = "") {
+  return element(value, value, code, chain);
+}
+
+KernelSet set_of(std::uint32_t size, std::vector<KernelElement> elements) {
+  KernelSet set;
+  set.key_size = size;
+  set.elements = std::move(elements);
+  return set;
+}
+KernelSet map_of(std::uint32_t size, std::vector<KernelElement> elements) {
+  KernelSet map = set_of(size, std::move(elements));
+  map.verdicts = true;
+  return map;
+}
+KernelSet with_rest(KernelSet set, std::int32_t code) {
+  set.any_other = single("", code);
+  return set;
+}
+
+const std::map<std::string, KernelSet>& sets() {
+  static const std::map<std::string, KernelSet> all = [] {
+    std::map<std::string, KernelSet> made;
+    made["ports"] = set_of(2, {single(port(80)), element(port(90), port(99))});
+    made["none"] = set_of(2, {});
+    made["expiring"] = made["ports"];
+    made["expiring"].opaque = "its elements expire";
+    made["all"] = with_rest(made["ports"], 0);
+    made["states"] = set_of(4, {single(host(2)), single(host(8))});
+    made["protocol.port"] = set_of(8, {single(std::string("\6\0\0\0", 4) + port(22) + std::string(2, '\0')),
+                                       single(std::string("\21\0\0\0", 4) + port(53) + std::string(2, '\0'))});
+    made["decide"] = map_of(2, {single(port(22), NF_ACCEPT), element(port(80), port(81), NFT_GOTO, "p-web")});
+    made["decide all"] = with_rest(made["decide"], NF_DROP);
+    made["jumps"] = map_of(2, {single(port(22), NFT_JUMP, "ssh")});
+    made["jumps all"] = with_rest(made["jumps"], NF_DROP);
+    made["no verdicts"] = map_of(2, {});
+    made["marks"] = map_of(4, {single(host(1), NFT_JUMP, "one")});
+    made["marks end"] = map_of(4, {single(host(1), NF_DROP)});
+    return made;
+  }();
+  return all;
+}
+
+// ---- What is read of it: a line for each rule, with the family that it is for.
+
+std::vector<LiveRule> rules_of(const std::string& expressions, Families families = Families::both(),
+                               bool native = true) {
+  KernelRule rule;
+  rule.handle = 7;
+  rule.expressions.resize(expressions.size());
+  std::memcpy(rule.expressions.data(), expressions.data(), expressions.size());
+  return read_rule(rule, {families, Table::nat, "C", "p-", sets(), native});
+}
+
+std::string words(const std::vector<LiveRule>& rules) {
+  std::string text;
+  for (const LiveRule& live : rules) {
+    EXPECT_EQ(live.handle, 7U);
+    EXPECT_EQ(live.rule.table, Table::nat);
+    if (!text.empty()) text += " | ";
+    if (live.rule.families != Families::both()) text += names(live.rule.families) + " ";
+    text += iptables_words(live.rule).substr(std::strlen("-A C"));
+  }
+  return text;
+}
+std::string read(const std::string& expressions) { return words(rules_of(expressions)); }
+std::string read_ipv4(const std::string& expressions) { return words(rules_of(expressions, Family::ipv4)); }
+std::string read_ipv6(const std::string& expressions) { return words(rules_of(expressions, Family::ipv6)); }
+std::string read_iptables(const std::string& expressions) { return words(rules_of(expressions, Family::ipv4, false)); }
+
+std::string name16(std::string name) {
+  name.resize(16);
+  return name;
+}
+
+TEST(NftReader, Protocols) {
+  const std::string loaded = meta(NFT_META_L4PROTO);
+  EXPECT_EQ(read(loaded + eq("\x06") + accept), " -p tcp -j ACCEPT");
+  EXPECT_EQ(read(loaded + eq("\x84") + accept), " -p 132 -j ACCEPT");
+  EXPECT_EQ(read(loaded + neq("\x06") + accept), " ! -p tcp -j ACCEPT");
+  EXPECT_EQ(read(loaded + cmp(NFT_CMP_LT, "\x02") + accept), " -p 0 -j ACCEPT |  -p icmp -j ACCEPT");
+  EXPECT_EQ(read(loaded + cmp(NFT_CMP_LTE, "\x02") + accept), " -p 0 -j ACCEPT |  -p icmp -j ACCEPT |  -p 2 -j ACCEPT");
+  EXPECT_EQ(read(loaded + cmp(NFT_CMP_GT, "\x02") + accept), " ! -p 0 ! -p icmp ! -p 2 -j ACCEPT");
+  EXPECT_EQ(read(loaded + cmp(NFT_CMP_GTE, "\xfe") + accept), " -p 254 -j ACCEPT |  -p 255 -j ACCEPT");
+  EXPECT_EQ(read(loaded + cmp(NFT_CMP_LT, std::string(1, '\0')) + accept),
+            " cmp [1:00000001 2:00000002 3:0500010000000000]");
+  EXPECT_EQ(read(loaded + cmp(NFT_CMP_GT, "\xff") + accept), " cmp [1:00000001 2:00000004 3:05000100ff000000]");
+  EXPECT_EQ(read(loaded + cmp(NFT_CMP_GTE, "\x05") + cmp(NFT_CMP_LTE, "\x06") + accept),
+            " -p 5 -j ACCEPT |  -p tcp -j ACCEPT");
+  EXPECT_EQ(read(loaded + cmp(NFT_CMP_GTE, "\xfe") + cmp(NFT_CMP_LTE, "\x06", 2) + accept),
+            " -p 254 : cmp [1:00000002 2:00000003 3:0500010006000000] -j ACCEPT |  -p 255 : cmp [1:00000002 2:00000003 "
+            "3:0500010006000000] -j ACCEPT");
+  EXPECT_EQ(read(loaded + cmp(6, "\x06") + accept), " cmp [1:00000001 2:00000006 3:0500010006000000]");
+  EXPECT_EQ(read(loaded + range(NFT_RANGE_EQ, "\x06", "\x07") + accept), " -p tcp -j ACCEPT |  -p 7 -j ACCEPT");
+  EXPECT_EQ(read(loaded + range(NFT_RANGE_NEQ, "\x06", "\x07") + accept), " ! -p tcp ! -p 7 -j ACCEPT");
+  EXPECT_EQ(read(loaded + range(2, "\x06", "\x07") + accept),
+            " range [1:00000001 2:00000002 3:0500010006000000 4:0500010007000000]");
+  EXPECT_EQ(read(loaded + bitwise("\x0f", std::string(1, '\0')) + eq("\x06") + accept),
+            " meta l4proto & 0f ^ 00: cmp [1:00000001 2:00000000 3:0500010006000000] -j ACCEPT");
+  EXPECT_EQ(read_ipv4(network(9, 1) + eq("\x06") + accept), "ipv4  -p tcp -j ACCEPT");
+  EXPECT_EQ(read_ipv6(network(6, 1) + eq("\x3a") + accept), "ipv6  -p ipv6-icmp -j ACCEPT");
+  EXPECT_EQ(read(network(9, 1) + eq("\x06") + accept),
+            " @nh,72,8: cmp [1:00000001 2:00000000 3:0500010006000000] -j ACCEPT");
+}
+
+TEST(NftReader, Interfaces) {
+  const std::string in = meta(NFT_META_IIFNAME);
+  EXPECT_EQ(read(in + eq(name16("eth0")) + accept), " -i eth0 -j ACCEPT");
+  EXPECT_EQ(read(meta(NFT_META_OIFNAME) + neq(name16("lo")) + accept), " ! -o lo -j ACCEPT");
+  EXPECT_EQ(read(in + eq("eth") + accept), " -i eth+ -j ACCEPT");
+  EXPECT_EQ(read(in + eq(name16("eth+")) + accept),
+            " meta iifname: cmp [1:00000001 2:00000000 3:140001006574682b000000000000000000000000] -j ACCEPT");
+  EXPECT_EQ(read(in + eq("sixteen-letters!") + accept),
+            " meta iifname: cmp [1:00000001 2:00000000 3:140001007369787465656e2d6c65747465727321] -j ACCEPT");
+  EXPECT_EQ(read(in + range(NFT_RANGE_EQ, name16("eth"), "eth" + std::string(13, '\xff')) + accept),
+            " -i eth+ -j ACCEPT");
+  EXPECT_EQ(read(in + range(NFT_RANGE_EQ, name16("eth"), "etx" + std::string(13, '\xff')) + accept),
+            " meta iifname: range [1:00000001 2:00000000 3:1400010065746800000000000000000000000000 "
+            "4:14000100657478ffffffffffffffffffffffffff] -j ACCEPT");
+  EXPECT_EQ(read(in + eq(std::string(16, '\0')) + accept),
+            " meta iifname: cmp [1:00000001 2:00000000 3:1400010000000000000000000000000000000000] -j ACCEPT");
+  EXPECT_EQ(read(in + eq(name16(std::string("a\0b", 3))) + accept),
+            " meta iifname: cmp [1:00000001 2:00000000 3:1400010061006200000000000000000000000000] -j ACCEPT");
+  EXPECT_EQ(read(meta(NFT_META_IIF) + eq(host(1)) + accept), " -i lo -j ACCEPT");
+  EXPECT_EQ(read(meta(NFT_META_OIF) + neq(host(1)) + accept), " ! -o lo -j ACCEPT");
+  EXPECT_EQ(read(meta(NFT_META_OIF) + eq(host(0x7fffffff)) + accept),
+            " meta oif: cmp [1:00000001 2:00000000 3:08000100ffffff7f] -j ACCEPT");
+  EXPECT_EQ(read(meta(NFT_META_IIF) + range(NFT_RANGE_EQ, host(1), host(2)) + accept),
+            " meta iif: range [1:00000001 2:00000000 3:0800010001000000 4:0800010002000000] -j ACCEPT");
+}
+
+TEST(NftReader, Marks) {
+  const std::string mark = meta(NFT_META_MARK);
+  EXPECT_EQ(read(mark + eq(host(0x539)) + accept), " -m mark --mark 1337 -j ACCEPT");
+  EXPECT_EQ(read(mark + neq(host(0x539)) + accept), " -m mark ! --mark 1337 -j ACCEPT");
+  EXPECT_EQ(read(mark + bitwise(host(0xff), host(0)) + eq(host(5)) + accept), " -m mark --mark 0x5/0xff -j ACCEPT");
+  EXPECT_EQ(read(mark + bitwise(host(0xff), host(1)) + eq(host(5)) + accept), " -m mark --mark 0x4/0xff -j ACCEPT");
+  EXPECT_EQ(read(mark + bitwise(host(0xff), host(1)) + bitwise(host(0x0f), host(8)) + eq(host(5)) + accept),
+            " -m mark --mark 0xc/0xf -j ACCEPT");
+  EXPECT_EQ(read(mark + bitwise(host(0xff), host(1), NFT_BITWISE_LSHIFT) + eq(host(5)) + accept),
+            " bitwise [1:00000001 2:00000001 3:00000004 4:08000100ff000000 5:0800010001000000 6:00000001]: cmp "
+            "[1:00000001 2:00000000 3:0800010005000000] -j ACCEPT");
+  EXPECT_EQ(read(mark + bitwise("\xff", "\x01") + eq(host(5)) + accept),
+            " meta mark & ff ^ 01: cmp [1:00000001 2:00000000 3:0800010005000000] -j ACCEPT");
+  EXPECT_EQ(read(mark + range(NFT_RANGE_EQ, host(5), host(6)) + accept),
+            " meta mark: range [1:00000001 2:00000000 3:0800010005000000 4:0800010006000000] -j ACCEPT");
+  EXPECT_EQ(read(mark + byteorder() + eq(net(5U)) + accept), " -m mark --mark 5 -j ACCEPT");
+  EXPECT_EQ(read(mark + byteorder() + byteorder() + eq(host(5)) + accept), " -m mark --mark 5 -j ACCEPT");
+  EXPECT_EQ(read(mark + byteorder(4, 2) + eq(net(5U)) + accept),
+            " byteorder [1:00000001 2:00000001 3:00000001 4:00000004 5:00000002]: cmp [1:00000001 2:00000000 "
+            "3:0800010000000005] -j ACCEPT");
+  EXPECT_EQ(read(mark + byteorder(2, 2) + eq(net(5U)) + accept),
+            " meta mark: cmp [1:00000001 2:00000000 3:0800010000000005] -j ACCEPT");
+  EXPECT_EQ(read(mark + eq(std::string("\5\0", 2)) + accept),
+            " meta mark: cmp [1:00000001 2:00000000 3:0600010005000000] -j ACCEPT");  // not all of it
+  EXPECT_EQ(read(ct(NFT_CT_MARK) + eq(std::string("\5\0", 2)) + accept),
+            " ct mark: cmp [1:00000001 2:00000000 3:0600010005000000] -j ACCEPT");
+  EXPECT_EQ(read(meta(NFT_META_SKUID) + eq(std::string("\5\0", 2)) + accept),
+            " meta skuid: cmp [1:00000001 2:00000000 3:0600010005000000] -j ACCEPT");
+  EXPECT_EQ(read(ct(NFT_CT_MARK) + bitwise(host(0xff), host(0)) + neq(host(5)) + accept),
+            " -m connmark ! --mark 0x5/0xff -j ACCEPT");
+  EXPECT_EQ(read(ct(NFT_CT_MARK) + eq(host(5)) + accept), " -m connmark --mark 5 -j ACCEPT");
+  EXPECT_EQ(read(ct(NFT_CT_MARK) + byteorder() + eq(net(5U)) + accept), " -m connmark --mark 5 -j ACCEPT");
+}
+
+TEST(NftReader, ConntrackStates) {
+  const std::string state = ct(NFT_CT_STATE);
+  EXPECT_EQ(read(state + bitwise(host(2 | 4), host(0)) + neq(host(0)) + accept),
+            " -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT");
+  EXPECT_EQ(read(state + bitwise(host(1), host(0)) + eq(host(0)) + accept),
+            " -m conntrack ! --ctstate INVALID -j ACCEPT");
+  EXPECT_EQ(read(state + bitwise(host(1 | 2 | 4 | 8 | 64), host(0)) + neq(host(0)) + accept),
+            " -m conntrack --ctstate INVALID,NEW,RELATED,ESTABLISHED,UNTRACKED -j ACCEPT");
+  EXPECT_EQ(read(state + bitwise(host(2 | 128), host(0)) + neq(host(0)) + accept),
+            " ct state & 82000000 ^ 00000000: cmp [1:00000001 2:00000001 3:0800010000000000] -j ACCEPT");
+  EXPECT_EQ(read(state + bitwise(host(2), host(2)) + eq(host(0)) + accept),
+            " -m conntrack --ctstate ESTABLISHED -j ACCEPT");
+  EXPECT_EQ(read(state + bitwise(host(6), host(0)) + eq(host(2)) + accept),
+            " -m conntrack --ctstate ESTABLISHED -j ACCEPT");
+  EXPECT_EQ(read(state + eq(host(8)) + accept), " -m conntrack --ctstate NEW -j ACCEPT");
+  EXPECT_EQ(read(state + neq(host(8)) + accept),
+            " -m conntrack --ctstate INVALID,RELATED,ESTABLISHED,UNTRACKED -j ACCEPT");
+  EXPECT_EQ(read(state + eq(host(3)) + accept), " a condition that never holds");
+  EXPECT_EQ(read(state + range(NFT_RANGE_EQ, host(2), host(4)) + accept),
+            " ct state: range [1:00000001 2:00000000 3:0800010002000000 4:0800010004000000] -j ACCEPT");
+  EXPECT_EQ(read(state + byteorder() + range(NFT_RANGE_EQ, net(2U), net(4U)) + accept),
+            " -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT");
+  EXPECT_EQ(read(state + lookup("states") + accept), " -m conntrack --ctstate NEW,ESTABLISHED -j ACCEPT");
+  EXPECT_EQ(read(state + lookup("states", inverted) + accept),
+            " -m conntrack --ctstate INVALID,RELATED,UNTRACKED -j ACCEPT");
+  EXPECT_EQ(read(ct(NFT_CT_STATUS) + eq(host(8)) + accept),
+            " ct status: cmp [1:00000001 2:00000000 3:0800010008000000] -j ACCEPT");
+  EXPECT_EQ(
+      read(expression("ct", number(NFTA_CT_KEY, NFT_CT_MARK) + number(NFTA_CT_DREG, 1) + number(NFTA_CT_DIRECTION, 0)) +
+           eq(host(8)) + accept),
+      " ct [1:00000001 2:00000003 3:00000000] ct [1:00000001 2:00000003 3:00000000]: cmp [1:00000001 2:00000000 "
+      "3:0800010008000000] -j ACCEPT");
+}
+
+TEST(NftReader, Owners) {
+  EXPECT_EQ(read(meta(NFT_META_SKUID) + eq(host(1337)) + accept), " -m owner --uid-owner 1337 -j ACCEPT");
+  EXPECT_EQ(read(meta(NFT_META_SKGID) + neq(host(1337)) + accept), " -m owner ! --gid-owner 1337 -j ACCEPT");
+  EXPECT_EQ(read(meta(NFT_META_SKUID) + range(NFT_RANGE_EQ, host(1), host(9)) + accept),
+            " meta skuid: range [1:00000001 2:00000000 3:0800010001000000 4:0800010009000000] -j ACCEPT");
+  EXPECT_EQ(read(meta(NFT_META_SKUID) + byteorder() + range(NFT_RANGE_EQ, net(1U), net(9U)) + accept),
+            " -m owner --uid-owner 1-9 -j ACCEPT");
+  EXPECT_EQ(read(meta(NFT_META_SKUID) + byteorder() + range(NFT_RANGE_EQ, net(9U), net(1U)) + accept),
+            " meta skuid: range [1:00000001 2:00000000 3:0800010000000009 4:0800010000000001] -j ACCEPT");
+  EXPECT_EQ(read(meta(NFT_META_SKUID) + byteorder() + cmp(NFT_CMP_GT, net(0xffU)) + accept),
+            " -m owner --uid-owner 256-4294967295 -j ACCEPT");
+  EXPECT_EQ(read(meta(NFT_META_SKUID) + byteorder() + cmp(NFT_CMP_LT, net(0x100U)) + accept),
+            " -m owner --uid-owner 0-255 -j ACCEPT");
+  EXPECT_EQ(read(meta(NFT_META_SKUID) + bitwise(host(1), host(0)) + eq(host(1)) + accept),
+            " meta skuid & 01000000 ^ 00000000: cmp [1:00000001 2:00000000 3:0800010001000000] -j ACCEPT");
+  EXPECT_EQ(read_iptables(meta(NFT_META_SKUID) + eq(host(1337)) + accept), "ipv4  -m owner --uid-owner 1337 -j ACCEPT");
+  EXPECT_EQ(read_iptables(meta(NFT_META_SKUID) + neq(host(1337)) + accept),
+            "ipv4  meta skuid: cmp [1:00000001 2:00000001 3:0800010039050000] -j ACCEPT");
+}
+
+TEST(NftReader, Ports) {
+  EXPECT_EQ(read(tcp + dport(eq(port(80))) + accept), " -p tcp --dport 80 -j ACCEPT");
+  EXPECT_EQ(read(tcp + transport(0, 2) + neq(port(80)) + accept), " -p tcp ! --sport 80 -j ACCEPT");
+  EXPECT_EQ(read(tcp + dport(range(NFT_RANGE_EQ, port(80), port(90))) + accept), " -p tcp --dport 80:90 -j ACCEPT");
+  EXPECT_EQ(read(tcp + dport(range(NFT_RANGE_NEQ, port(80), port(90))) + accept), " -p tcp ! --dport 80:90 -j ACCEPT");
+  EXPECT_EQ(read(tcp + dport(range(NFT_RANGE_EQ, port(90), port(80))) + accept), " a condition that never holds");
+  EXPECT_EQ(read(tcp + dport(range(NFT_RANGE_NEQ, port(90), port(80))) + accept), " -p tcp -j ACCEPT");
+  EXPECT_EQ(read(dport(eq(port(80))) + accept),
+            " -p tcp --dport 80 -j ACCEPT |  -p udp --dport 80 -j ACCEPT |  ! -p tcp ! -p udp ports of any protocol -j "
+            "ACCEPT");
+  EXPECT_EQ(read(meta(NFT_META_L4PROTO) + eq("\x01") + dport(eq(port(80))) + accept),
+            " -p icmp ports of a protocol without ports -j ACCEPT");
+  EXPECT_EQ(read(meta(NFT_META_L4PROTO) + neq("\x06") + dport(eq(port(80))) + accept),
+            " ! -p tcp -p tcp --dport 80 -j ACCEPT |  ! -p tcp -p udp --dport 80 -j ACCEPT |  ! -p tcp ! -p tcp ! -p "
+            "udp ports of any protocol -j ACCEPT");
+  for (const int with : {17, 33, 132, 136})
+    EXPECT_EQ(read(meta(NFT_META_L4PROTO) + eq(std::string(1, static_cast<char>(with))) + dport(eq(port(80))) + accept),
+              fmt::format(" -p {} --dport 80 -j ACCEPT", with == 17 ? "udp" : std::to_string(with)));
+  EXPECT_EQ(read(tcp + transport(2, 1) + eq("\x50") + accept),
+            " -p tcp @th,16,8: cmp [1:00000001 2:00000000 3:0500010050000000] -j ACCEPT");
+  EXPECT_EQ(read(tcp + transport(0, 4) + eq(port(1) + port(80)) + accept), " -p tcp --sport 1 --dport 80 -j ACCEPT");
+  EXPECT_EQ(read(tcp + transport(0, 4) + neq(port(1) + port(80)) + accept),
+            " -p tcp @th,0,32: cmp [1:00000001 2:00000001 3:0800010000010050] -j ACCEPT");
+  EXPECT_EQ(read(tcp + transport(13, 1) + eq("\x02") + accept), " -p tcp @th,104,8 02 -j ACCEPT");
+  EXPECT_EQ(read(tcp + dport(bitwise(port(0xff), port(0)) + eq(port(80))) + accept),
+            " -p tcp @th,16,16 & 00ff ^ 0000: cmp [1:00000001 2:00000000 3:0600010000500000] -j ACCEPT");
+  EXPECT_EQ(read(tcp + dport(lookup("ports")) + accept), " -p tcp -m multiport --dports 80,90:99 -j ACCEPT");
+  EXPECT_EQ(read(tcp + dport(lookup("ports", inverted)) + accept),
+            " -p tcp -m multiport ! --dports 80,90:99 -j ACCEPT");
+  EXPECT_EQ(read(tcp + dport(lookup("none")) + accept), " @none is empty");
+  EXPECT_EQ(read(tcp + dport(lookup("none", inverted)) + accept), " -p tcp -j ACCEPT");
+  EXPECT_EQ(read(tcp + dport(lookup("all")) + accept), " -p tcp -j ACCEPT");
+  EXPECT_EQ(read(tcp + dport(lookup("all", inverted)) + accept), " lookup [1:616c6c00 2:00000001 5:00000001]");
+  EXPECT_EQ(read(tcp + dport(lookup("expiring")) + accept), " -p tcp @expiring: its elements expire -j ACCEPT");
+  EXPECT_EQ(read(tcp + dport(lookup("missing")) + accept), " -p tcp @missing -j ACCEPT");
+  EXPECT_EQ(read(tcp + dport(lookup("ports", number(NFTA_LOOKUP_FLAGS, 2))) + accept), " -p tcp @ports:  -j ACCEPT");
+  EXPECT_EQ(read(tcp + dport(lookup("ports", to_register)) + accept),
+            " -p tcp -m multiport --dports 80,90:99 -j ACCEPT");
+  EXPECT_EQ(read(tcp + dport(lookup("ports", to_register)) + eq(port(1)) + accept),
+            " -p tcp -m multiport --dports 80,90:99 lookup [1:706f72747300 2:00000001 3:00000002]: cmp [1:00000001 "
+            "2:00000000 3:0600010000010000] -j ACCEPT");
+  EXPECT_EQ(read(tcp + dport(lookup("states")) + accept), " -p tcp @th,16,16 @states -j ACCEPT");
+}
+
+TEST(NftReader, Addresses) {
+  const std::string address = "\x0a\x01\x02\x03";
+  EXPECT_EQ(read_ipv4(network(16, 4) + eq(address) + accept), "ipv4  -d 10.1.2.3/32 -j ACCEPT");
+  EXPECT_EQ(read_ipv4(network(12, 4) + neq(address) + accept), "ipv4  ! -s 10.1.2.3/32 -j ACCEPT");
+  EXPECT_EQ(read_ipv4(network(12, 3) + eq("\x0a\x01\x02") + accept), "ipv4  -s 10.1.2.0/24 -j ACCEPT");
+  EXPECT_EQ(read_ipv4(network(16, 4) + range(NFT_RANGE_EQ, address, "\x0a\x01\x02\x05") + accept),
+            "ipv4  -d 10.1.2.3-10.1.2.5 -j ACCEPT");
+  EXPECT_EQ(read_ipv4(network(16, 4) + range(NFT_RANGE_EQ, "\x0a\x01\x02\x05", address) + accept),
+            "ipv4  a condition that never holds");
+  EXPECT_EQ(read_ipv4(network(16, 4) + range(NFT_RANGE_NEQ, "\x0a\x01\x02\x05", address) + accept), "ipv4  -j ACCEPT");
+  const auto masked = [&](const std::string& mask, const std::string& with, const std::string& flip = host(0)) {
+    return network(16, 4) + bitwise(mask, flip) + with + accept;
+  };
+  const std::string twelve("\xff\xf0\0\0", 4);
+  EXPECT_EQ(read_ipv4(masked(twelve, eq(std::string("\x0a\x10\0\0", 4)))), "ipv4  -d 10.16.0.0/12 -j ACCEPT");
+  EXPECT_EQ(read_ipv4(masked(twelve, neq(std::string("\x0a\x10\0\0", 4)))), "ipv4  ! -d 10.16.0.0/12 -j ACCEPT");
+  EXPECT_EQ(read_ipv4(masked(twelve, eq(std::string("\x0a\x11\0\0", 4)))), "ipv4  a condition that never holds");
+  EXPECT_EQ(read_ipv4(masked(twelve, neq(std::string("\x0a\x11\0\0", 4)))), "ipv4  -j ACCEPT");
+  EXPECT_EQ(read_ipv4(masked(twelve, eq(std::string("\x0a\x10\0\0", 4)), std::string("\x01\0\0\0", 4))),
+            "ipv4  -d 11.16.0.0/12 -j ACCEPT");
+  EXPECT_EQ(read_ipv4(masked(std::string("\xff\0\0\xff", 4), eq(std::string("\x0a\0\0\1", 4)))),
+            "ipv4  @nh,128,32 & ff0000ff ^ 00000000: cmp [1:00000001 2:00000000 3:080001000a000001] -j ACCEPT");
+  EXPECT_EQ(read_ipv4(network(16, 4) + bitwise(twelve, host(0)) + lookup("states") + accept),
+            "ipv4  @nh,128,32 & fff00000 ^ 00000000 @states -j ACCEPT");
+  EXPECT_EQ(read(network(16, 4) + eq(address) + accept),
+            " @nh,128,32: cmp [1:00000001 2:00000000 3:080001000a010203] -j ACCEPT");
+  EXPECT_EQ(read(meta(NFT_META_NFPROTO) + eq("\x02") + network(16, 4) + eq(address) + accept),
+            "ipv4  -d 10.1.2.3/32 -j ACCEPT");
+  EXPECT_EQ(read(meta(NFT_META_NFPROTO) + eq("\x0a") + network(8, 2) + eq("\xfd\xfe") + accept),
+            "ipv6  -s fdfe::/16 -j ACCEPT");
+  EXPECT_EQ(read(meta(NFT_META_NFPROTO) + neq("\x0a") + accept), "ipv4  -j ACCEPT");
+  EXPECT_EQ(read(meta(NFT_META_NFPROTO) + eq("\x03") + accept), " a condition that never holds");
+  EXPECT_EQ(read(meta(NFT_META_PROTOCOL) + eq(std::string("\x08\0", 2)) + accept), "ipv4  -j ACCEPT");
+  EXPECT_EQ(read(meta(NFT_META_PROTOCOL) + eq("\x86\xdd") + accept), "ipv6  -j ACCEPT");
+  EXPECT_EQ(read(meta(NFT_META_NFPROTO) + eq("\x02") + meta(NFT_META_NFPROTO) + eq("\x0a") + accept),
+            " a condition that never holds");
+  EXPECT_EQ(read_ipv6(network(24, 16) + eq("\xfd" + std::string(14, '\0') + "\1") + accept),
+            "ipv6  -d fd00::1/128 -j ACCEPT");
+  // Neighbouring fields together, and what has no words between them.
+  EXPECT_EQ(read_ipv4(network(12, 8) + eq("\x0a\x01\x02\x03\x0a\x01\x02\x04") + accept),
+            "ipv4  -s 10.1.2.3/32 -d 10.1.2.4/32 -j ACCEPT");
+  EXPECT_EQ(read_ipv4(network(8, 2) + eq("\x40\x06") + accept), "ipv4  @nh,64,8 40 -p tcp -j ACCEPT");
+  EXPECT_EQ(read_ipv4(network(12, 6) + eq("\x0a\x01\x02\x03\x0a\x01") + accept),
+            "ipv4  -s 10.1.2.3/32 -d 10.1.0.0/16 -j ACCEPT");
+  EXPECT_EQ(read_ipv4(network(12, 8) + bitwise(std::string("\xff\xff\0\0\xff\0\0\0", 8), std::string(8, '\0')) +
+                      eq(std::string("\x0a\x01\0\0\x0a\0\0\0", 8)) + accept),
+            "ipv4  -s 10.1.0.0/16 -d 10.0.0.0/8 -j ACCEPT");
+  EXPECT_EQ(read_ipv4(network(12, 8) + bitwise(std::string("\xff\xff\0\0\xff\0\0\0", 8), std::string(8, '\0')) +
+                      eq(std::string("\x0a\x01\1\0\x0a\0\0\0", 8)) + accept),
+            "ipv4  a condition that never holds");
+}
+
+TEST(NftReader, RegistersAndKeysOfSeveralValues) {
+  EXPECT_EQ(read(eq("\x06") + accept), " : cmp [1:00000001 2:00000000 3:0500010006000000] -j ACCEPT");
+  EXPECT_EQ(read(meta(NFT_META_L4PROTO, NFT_REG32_00) + eq("\x06") + accept), " -p tcp -j ACCEPT");
+  EXPECT_EQ(read(meta(NFT_META_L4PROTO, NFT_REG32_15) + eq("\x06", NFT_REG32_15) + accept), " -p tcp -j ACCEPT");
+  EXPECT_EQ(read(meta(NFT_META_L4PROTO, 4) + eq("\x06", NFT_REG32_12) + accept), " -p tcp -j ACCEPT");
+  EXPECT_EQ(read(meta(NFT_META_L4PROTO, 24) + eq("\x06", 24) + accept),
+            " meta [1:00000018 2:00000010] meta [1:00000018 2:00000010]: cmp [1:00000018 2:00000000 "
+            "3:0500010006000000] -j ACCEPT");
+  EXPECT_EQ(read(meta(NFT_META_L4PROTO, 5) + eq("\x06", 5) + accept),
+            " meta [1:00000005 2:00000010] meta [1:00000005 2:00000010]: cmp [1:00000005 2:00000000 "
+            "3:0500010006000000] -j ACCEPT");
+  EXPECT_EQ(read_ipv6(network(24, 16, NFT_REG32_13) + accept),
+            "ipv6  payload [1:00000015 2:00000001 3:00000018 4:00000010] -j ACCEPT");
+  EXPECT_EQ(read_ipv6(network(24, 16, NFT_REG32_12) + eq("\xfd", NFT_REG32_12) + accept),
+            "ipv6  -d fd00::/8 -j ACCEPT");
+  EXPECT_EQ(read_ipv6(network(24, 16) + eq("\xfd", NFT_REG32_01) + accept),
+            "ipv6  : cmp [1:00000009 2:00000000 3:05000100fd000000] -j ACCEPT");
+  EXPECT_EQ(
+      read_ipv6(network(24, 16) + meta(NFT_META_MARK, NFT_REG32_01) + eq("\xfd" + std::string(15, '\1')) + accept),
+      "ipv6  : cmp [1:00000001 2:00000000 3:14000100fd010101010101010101010101010101] -j ACCEPT");
+  const std::string both = meta(NFT_META_L4PROTO) + transport(2, 2, NFT_REG32_01);
+  EXPECT_EQ(read(both + lookup("protocol.port") + accept),
+            " -p tcp --dport 22 -j ACCEPT |  -p udp --dport 53 -j ACCEPT");
+  EXPECT_EQ(read(both + lookup("protocol.port", inverted) + accept),
+            " meta l4proto . @th,16,16 != @protocol.port -j ACCEPT");
+  EXPECT_EQ(read(meta(NFT_META_L4PROTO) + lookup("protocol.port") + accept), "  @protocol.port -j ACCEPT");
+  EXPECT_EQ(read(meta(NFT_META_L4PROTO) + meta(NFT_META_CPU, NFT_REG32_01) + lookup("protocol.port") + accept),
+            " meta l4proto . meta cpu @protocol.port -j ACCEPT");
+  EXPECT_EQ(read(load("\x06") + eq("\x06") + accept), " 06: cmp [1:00000001 2:00000000 3:0500010006000000] -j ACCEPT");
+}
+
+TEST(NftReader, Verdicts) {
+  EXPECT_EQ(read(""), "");
+  EXPECT_EQ(read(accept), " -j ACCEPT");
+  EXPECT_EQ(read(verdict(NF_DROP)), " -j DROP");
+  EXPECT_EQ(read(verdict(NFT_RETURN)), " -j RETURN");
+  EXPECT_EQ(read(verdict(NFT_CONTINUE)), "");
+  EXPECT_EQ(read(verdict(NFT_JUMP, "p-X")), " -j X");
+  EXPECT_EQ(read(verdict(NFT_GOTO, "X")), " -g X");
+  EXPECT_EQ(read(verdict(3)), " verdict 3");
+  EXPECT_EQ(read(accept + verdict(NF_DROP)), " -j ACCEPT");
+  EXPECT_EQ(read(expression("immediate", number(NFTA_IMMEDIATE_DREG, NFT_REG_VERDICT))), " immediate [1:00000000]");
+}
+
+TEST(NftReader, Translation) {
+  const std::string specified = number(NFTA_REDIR_FLAGS, NF_NAT_RANGE_PROTO_SPECIFIED);
+  const std::string first = number(NFTA_REDIR_REG_PROTO_MIN, 1);
+  const std::string last = number(NFTA_REDIR_REG_PROTO_MAX, 2);
+  const auto redir = [](const std::string& attributes) { return expression("redir", attributes); };
+  EXPECT_EQ(read(load(port(15001)) + redir(first + specified)), " -j REDIRECT --to-ports 15001");
+  EXPECT_EQ(read(load(port(15001)) + load(port(15001), 2) + redir(first + last + specified)),
+            " -j REDIRECT --to-ports 15001");
+  EXPECT_EQ(read(load(port(15001)) + load(port(15009), 2) + redir(first + last + specified)),
+            " redirect to :15001-15009");
+  EXPECT_EQ(read(load(port(15001)) +
+                 redir(first + number(NFTA_REDIR_FLAGS, NF_NAT_RANGE_PROTO_SPECIFIED | NF_NAT_RANGE_PROTO_RANDOM))),
+            " redirect to :15001 random");
+  EXPECT_EQ(read(load(port(15001)) +
+                 redir(first + number(NFTA_REDIR_FLAGS, NF_NAT_RANGE_PROTO_SPECIFIED | NF_NAT_RANGE_PERSISTENT))),
+            " redirect to :15001 persistent");
+  EXPECT_EQ(read(load(port(15001)) + redir(first + number(NFTA_REDIR_FLAGS, 1U << 12))),
+            " redir [1:00000001 3:00001000]");
+  EXPECT_EQ(read(redir("")), " redirect");
+  EXPECT_EQ(read(meta(NFT_META_MARK) + redir(first + specified)), " redirect to a port that it looks up");
+  EXPECT_EQ(read(load(port(15001)) + redir(first + last + specified)), " redirect to a port that it looks up");
+  EXPECT_EQ(read(expression("masq", "")), " masquerade");
+  EXPECT_EQ(read(load(port(5)) + expression("masq", number(NFTA_MASQ_REG_PROTO_MIN, 1))), " masquerade to :5");
+  const auto nat = [](std::uint32_t type, std::uint32_t family, const std::string& more) {
+    return expression("nat", number(NFTA_NAT_TYPE, type) + number(NFTA_NAT_FAMILY, family) + more);
+  };
+  const std::string to = number(NFTA_NAT_REG_ADDR_MIN, 1);
+  EXPECT_EQ(read_ipv4(load("\x0a\1\2\3") + nat(NFT_NAT_DNAT, NFPROTO_IPV4, to)), "ipv4  dnat to 10.1.2.3/32");
+  EXPECT_EQ(read_ipv4(load("\x0a\1\2\3") + load("\x0a\1\2\7", 2) + load(port(80), 3) +
+                      nat(NFT_NAT_SNAT, NFPROTO_IPV4,
+                          to + number(NFTA_NAT_REG_ADDR_MAX, 2) + number(NFTA_NAT_REG_PROTO_MIN, 3))),
+            "ipv4  snat to 10.1.2.3-10.1.2.7 to :80");
+  EXPECT_EQ(read_ipv6(load("\xfd" + std::string(14, '\0') + "\1") + nat(NFT_NAT_DNAT, NFPROTO_IPV6, to)),
+            "ipv6  dnat to fd00::1/128");
+  EXPECT_EQ(read_ipv6(load("\x0a\1\2\3") + nat(NFT_NAT_DNAT, NFPROTO_IPV6, to)), "ipv6  dnat to what it looks up");
+  EXPECT_EQ(read_ipv4(meta(NFT_META_MARK) + nat(NFT_NAT_DNAT, NFPROTO_IPV4, to)), "ipv4  dnat to what it looks up");
+  EXPECT_EQ(read_ipv4(load("\x0a\1\2\3") + nat(2, NFPROTO_IPV4, to)), "ipv4  nat [1:00000002 2:00000002 3:00000001]");
+}
+
+TEST(NftReader, Tproxy) {
+  const std::string tproxy = load(port(15006)) + expression("tproxy", number(NFTA_TPROXY_FAMILY, NFPROTO_UNSPEC) +
+                                                                          number(NFTA_TPROXY_REG_PORT, 1));
+  const std::string mark = load(host(0x539)) + meta_set(NFT_META_MARK);
+  EXPECT_EQ(read(tcp + tproxy + mark + accept), " -p tcp -j TPROXY --tproxy-mark 1337/0xffffffff --on-port 15006");
+  EXPECT_EQ(read(tcp + tproxy + accept), " -p tcp -j TPROXY --tproxy-mark 0/0x0 --on-port 15006");
+  EXPECT_EQ(
+      read(tcp + tproxy + meta(NFT_META_MARK) + bitwise(host(0xffffff00), host(5)) + meta_set(NFT_META_MARK) + accept),
+      " -p tcp -j TPROXY --tproxy-mark 5/0xff --on-port 15006");
+  EXPECT_EQ(read(tcp + tproxy), " -p tcp tproxy to :15006 without accept");
+  EXPECT_EQ(read(tcp + tproxy + mark + mark + accept), " -p tcp a statement after tproxy");
+  EXPECT_EQ(read(tcp + tproxy + verdict(NF_DROP)), " -p tcp tproxy and another verdict");
+  EXPECT_EQ(read(tproxy + tcp + accept), " a match after tproxy");
+  EXPECT_EQ(read(tproxy + meta(NFT_META_CPU) + eq(host(1)) + accept), " a match after tproxy");
+  EXPECT_EQ(read(tproxy + expression("notrack", "") + accept), " a statement after tproxy");
+  EXPECT_EQ(read(tproxy + tproxy + accept), " tproxy to an unknown port");
+  EXPECT_EQ(read(expression("tproxy", number(NFTA_TPROXY_REG_PORT, 1)) + accept), " tproxy to an unknown port");
+  EXPECT_EQ(
+      read(load(port(1)) + expression("tproxy", number(NFTA_TPROXY_REG_PORT, 1) + number(NFTA_TPROXY_REG_ADDR, 1))),
+      " tproxy to an unknown port");
+  EXPECT_EQ(read(tproxy + dport(lookup("decide", to_verdict))), " vmap @decide");
+}
+
+TEST(NftReader, WhatARuleChangesBeforeItGoesOn) {
+  const std::string mark = load(host(0x539)) + meta_set(NFT_META_MARK);
+  EXPECT_EQ(read(mark), " -j MARK --set-mark 1337");
+  EXPECT_EQ(read(mark + accept), " -j MARK --set-mark 1337 |  -j ACCEPT");
+  EXPECT_EQ(read(meta(NFT_META_MARK) + eq(host(1)) + mark + accept),
+            " -m mark --mark 1 -j MARK --set-mark 1337 |  a match of what this rule changes -j ACCEPT");
+  EXPECT_EQ(read(ct(NFT_CT_MARK) + eq(host(1)) + mark + accept),
+            " -m connmark --mark 1 -j MARK --set-mark 1337 |  -m connmark --mark 1 -j ACCEPT");
+  EXPECT_EQ(read(mark + meta(NFT_META_MARK) + eq(host(1)) + accept),
+            " -j MARK --set-mark 1337 |  -m mark --mark 1 -j ACCEPT");
+  EXPECT_EQ(read(meta(NFT_META_MARK, 2) + mark + eq(host(1), 2) + accept),
+            " -j MARK --set-mark 1337 |  meta mark: cmp [1:00000002 2:00000000 3:0800010001000000] -j ACCEPT");
+  EXPECT_EQ(read(meta(NFT_META_MARK) + bitwise(host(0xf0), host(3)) + meta_set(NFT_META_MARK)),
+            " -j MARK --set-xmark 0x3/0xffffff0f");
+  EXPECT_EQ(read(ct(NFT_CT_MARK) + meta_set(NFT_META_MARK)), " -j CONNMARK --restore-mark");
+  EXPECT_EQ(read(meta(NFT_META_MARK) + ct_set(NFT_CT_MARK)), " -j CONNMARK --save-mark");
+  EXPECT_EQ(read(meta(NFT_META_MARK) + meta_set(NFT_META_MARK)), " meta mark set meta mark");
+  EXPECT_EQ(read(meta(NFT_META_CPU) + meta_set(NFT_META_MARK)), " meta mark set meta cpu");
+  EXPECT_EQ(read(load(host(5)) + ct_set(NFT_CT_MARK)), " -j CONNMARK --set-xmark 0x5/0xffffffff");
+  EXPECT_EQ(read(ct(NFT_CT_MARK) + bitwise(host(0xf0), host(3)) + ct_set(NFT_CT_MARK)),
+            " -j CONNMARK --set-xmark 0x3/0xffffff0f");
+  EXPECT_EQ(read(ct(NFT_CT_MARK) + ct_set(NFT_CT_MARK)), " ct [2:00000003 4:00000001]");
+  EXPECT_EQ(read(load(std::string("\1\0", 2)) + ct_set(NFT_CT_ZONE)), " -j CT --zone 1");
+  EXPECT_EQ(read(load(std::string("\1\0", 2)) + ct_set(NFT_CT_ZONE, number(NFTA_CT_DIRECTION, 0))),
+            " ct [2:00000011 3:00000000 4:00000001]");
+  EXPECT_EQ(read(meta(NFT_META_CPU) + ct_set(NFT_CT_ZONE)), " ct [2:00000011 4:00000001]");
+  EXPECT_EQ(read(load(host(5)) + ct_set(NFT_CT_MARK, number(NFTA_CT_DIRECTION, 0))),
+            " ct [2:00000003 3:00000000 4:00000001]");
+  EXPECT_EQ(read(load(host(5)) + ct_set(NFT_CT_LABELS)), " ct [2:0000000d 4:00000001]");
+  for (const std::uint32_t key : {NFT_META_PRIORITY, NFT_META_NFTRACE, NFT_META_PKTTYPE, NFT_META_SECMARK})
+    EXPECT_EQ(read(load(host(1)) + meta_set(key) + accept),
+              fmt::format(" meta [2:{:08x} 3:00000001] |  -j ACCEPT", key));
+  EXPECT_EQ(read(load(host(1)) + meta_set(NFT_META_RTCLASSID) + accept), " meta [2:0000000d 3:00000001]");
+  const std::string notrack = expression("notrack", "");
+  EXPECT_EQ(read(notrack + accept), " -j CT --notrack |  -j ACCEPT");
+  EXPECT_EQ(read(ct(NFT_CT_STATE) + eq(host(8)) + notrack + accept),
+            " -m conntrack --ctstate NEW -j CT --notrack |  a match of what this rule changes -j ACCEPT");
+  EXPECT_EQ(read(ct(NFT_CT_MARK) + eq(host(8)) + notrack + accept),
+            " -m connmark --mark 8 -j CT --notrack |  a match of what this rule changes -j ACCEPT");
+  EXPECT_EQ(read(meta(NFT_META_MARK) + eq(host(8)) + notrack + accept),
+            " -m mark --mark 8 -j CT --notrack |  -m mark --mark 8 -j ACCEPT");
+  EXPECT_EQ(read(ct(NFT_CT_MARK) + eq(host(8)) + meta(NFT_META_MARK) + ct_set(NFT_CT_MARK) + accept),
+            " -m connmark --mark 8 -j CONNMARK --save-mark |  a match of what this rule changes -j ACCEPT");
+  EXPECT_EQ(read(meta(NFT_META_MARK) + eq(host(8)) + ct(NFT_CT_MARK) + meta_set(NFT_META_MARK) + accept),
+            " -m mark --mark 8 -j CONNMARK --restore-mark |  a match of what this rule changes -j ACCEPT");
+  EXPECT_EQ(
+      read(ct(NFT_CT_MARK) + eq(host(8)) + load(host(1)) + ct_set(NFT_CT_MARK) + accept),
+      " -m connmark --mark 8 -j CONNMARK --set-xmark 0x1/0xffffffff |  a match of what this rule changes -j ACCEPT");
+}
+
+TEST(NftReader, MapsOfVerdicts) {
+  const auto decide = [](const std::string& set) { return tcp + dport(lookup(set, to_verdict)); };
+  EXPECT_EQ(read(decide("decide")), " -p tcp --dport 22 -j ACCEPT |  -p tcp --dport 80:81 -g web");
+  EXPECT_EQ(read(decide("decide all")),
+            " -p tcp --dport 22 -j ACCEPT |  -p tcp --dport 80:81 -g web |  -p tcp -j DROP");
+  EXPECT_EQ(read(decide("jumps")), " -p tcp --dport 22 -j ssh");
+  EXPECT_EQ(read(decide("jumps") + accept), " -p tcp vmap @jumps");
+  EXPECT_EQ(read(decide("jumps all")), " -p tcp vmap @jumps all");
+  EXPECT_EQ(read(decide("no verdicts")), " @no verdicts is empty");
+  EXPECT_EQ(read(decide("ports")), " -p tcp vmap @ports: ");
+  EXPECT_EQ(read(decide("missing")), " -p tcp vmap @missing");
+  EXPECT_EQ(read(tcp + dport(lookup("decide", to_verdict + inverted))), " -p tcp vmap @decide: ");
+  EXPECT_EQ(read(meta(NFT_META_MARK) + lookup("marks", to_verdict)), " vmap @marks");
+  EXPECT_EQ(read(meta(NFT_META_MARK) + lookup("marks end", to_verdict)), " -m mark --mark 1 -j DROP");
+  EXPECT_EQ(read(meta(NFT_META_CPU) + lookup("marks end", to_verdict)), " meta cpu in @marks end -j DROP");
+  EXPECT_EQ(read(meta(NFT_META_SKUID) + lookup("marks", to_verdict)), " -m owner --uid-owner 1 -j one");
+}
+
+TEST(NftReader, WhatHasNoWords) {
+  std::string all = "\n";
+  for (const char* name :
+       {"limit",  "quota", "connlimit", "dynset", "flow_offload", "log",   "last",  "fib", "socket",   "rt",      "osf",
+        "exthdr", "hash",  "numgen",    "xfrm",   "tunnel",       "inner", "queue", "fwd", "synproxy", "tomorrow"})
+    all += fmt::format("{}:{}\n", name, read(expression(name, "") + accept));
+  for (std::uint32_t type = 0; type <= 11; ++type)
+    all += fmt::format("{}:{}\n", type, read(expression("objref", number(NFTA_OBJREF_IMM_TYPE, type)) + accept));
+  EXPECT_EQ(all, R"(
+limit: limit -j ACCEPT
+quota: quota -j ACCEPT
+connlimit: connlimit -j ACCEPT
+dynset: dynset -j ACCEPT
+flow_offload: flow_offload -j ACCEPT
+log: log |  -j ACCEPT
+last: last |  -j ACCEPT
+fib: fib -j ACCEPT
+socket: socket -j ACCEPT
+rt: rt -j ACCEPT
+osf: osf -j ACCEPT
+exthdr: exthdr -j ACCEPT
+hash: hash -j ACCEPT
+numgen: numgen -j ACCEPT
+xfrm: xfrm -j ACCEPT
+tunnel: tunnel -j ACCEPT
+inner: inner -j ACCEPT
+queue: queue
+fwd: fwd
+synproxy: synproxy
+tomorrow: tomorrow
+0: objref [1:00000000]
+1: objref [1:00000001] |  -j ACCEPT
+2: objref [1:00000002] -j ACCEPT
+3: objref [1:00000003] |  -j ACCEPT
+4: objref [1:00000004] -j ACCEPT
+5: objref [1:00000005] -j ACCEPT
+6: objref [1:00000006] |  -j ACCEPT
+7: objref [1:00000007] |  -j ACCEPT
+8: objref [1:00000008] |  -j ACCEPT
+9: objref [1:00000009] |  -j ACCEPT
+10: objref [1:0000000a]
+11: objref [1:0000000b]
+)");
+  EXPECT_EQ(read(tcp + expression("reject", number(NFTA_REJECT_TYPE, NFT_REJECT_ICMP_UNREACH) +
+                                                attribute(NFTA_REJECT_ICMP_CODE, "\x03"))),
+            " -p tcp reject with type 0 code 3");
+  EXPECT_EQ(read(expression("reject", number(NFTA_REJECT_TYPE, NFT_REJECT_TCP_RST))), " reject with type 1 code none");
+  // An attribute that is not known.
+  EXPECT_EQ(read(expression("notrack", number(1, 5))), " notrack [1:00000005]");
+  EXPECT_EQ(read(tcp + expression("redir", number(9, 5)) + accept), " -p tcp redir [9:00000005]");
+  // What fib loads is in no register that is known.
+  EXPECT_EQ(read(meta(NFT_META_L4PROTO) + expression("fib", number(1, 1)) + eq("\x06") + accept),
+            " fib [1:00000001] fib [1:00000001]: cmp [1:00000001 2:00000000 3:0500010006000000] -j ACCEPT");
+}
+
+TEST(NftReader, CountersAreOfTheFirstRuleThatItStandsFor) {
+  const std::string counter = expression("counter", attribute(NFTA_COUNTER_BYTES, net(std::uint64_t{0x1122334455})) +
+                                                        attribute(NFTA_COUNTER_PACKETS, net(std::uint64_t{9})));
+  const auto rules = rules_of(counter + dport(eq(port(80))) + accept);
+  ASSERT_EQ(rules.size(), 3U);
+  EXPECT_EQ(rules[0].counters, (Counters{9, 0x1122334455}));
+  EXPECT_EQ(rules[1].counters, Counters{});
+  EXPECT_EQ(rules[2].counters, Counters{});
+}
+
+}  // namespace
+}  // namespace sidetrack::nft
