@@ -6,11 +6,14 @@
 #include <algorithm>
 #include <sstream>
 
+#include "completion/completion.h"
 #include "evaluate/explain.h"
 #include "golden/renderings.h"
 #include "host/host.h"
 #include "kernel/survey.h"
 #include "lint/lint.h"
+#include "manual/manual.h"
+#include "options/flags.h"
 #include "render/effect.h"
 #include "render/explain.h"
 #include "render/lint.h"
@@ -21,6 +24,8 @@
 
 namespace sidetrack {
 namespace {
+
+const std::filesystem::path place = SIDETRACK_SOURCE_DIR "/tests/golden/answers";
 
 constexpr std::string_view of_scenarios[] = {"dns", "exclude-interfaces-tproxy", "outbound-ranges", "tproxy-ports",
                                              "virtual-interfaces-ranges"};
@@ -86,9 +91,7 @@ const std::vector<Scenario>& answered() {
   return all;
 }
 
-std::filesystem::path answers_file(const Scenario& scenario) {
-  return std::filesystem::path(SIDETRACK_SOURCE_DIR "/tests/golden/answers") / (scenario.name + ".txt");
-}
+std::filesystem::path answers_file(const Scenario& scenario) { return place / (scenario.name + ".txt"); }
 
 std::string answers(const Scenario& scenario) {
   auto [line, plan] = planned(scenario);
@@ -113,6 +116,16 @@ std::string answers(const Scenario& scenario) {
   space::Regions two({{pod, {live}}, {pod, {damaged}}});
   said += "\n$ diff --effect   # the same\n" + effect_text(effect(two), false);
   return said;
+}
+
+std::map<std::filesystem::path, std::string> of_options() {
+  std::string all = help();
+  for (const CommandInfo& command : commands()) all += "\n" + help(command.command);
+  return {{place / "help", all},
+          {place / "manual", manual()},
+          {place / "completion.bash", completion(Shell::bash)},
+          {place / "completion.zsh", completion(Shell::zsh)},
+          {place / "completion.fish", completion(Shell::fish)}};
 }
 
 }  // namespace sidetrack

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// What is said of the rules of a scenario: explain, map, lint, show, diff.
+// What is said of the rules of a scenario: explain, map, lint, show, diff; and of the options.
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -14,5 +15,8 @@ namespace sidetrack {
 [[nodiscard]] const std::vector<Scenario>& answered();
 [[nodiscard]] std::filesystem::path answers_file(const Scenario& scenario);
 [[nodiscard]] std::string answers(const Scenario& scenario);
+
+// What the table of options becomes, by the name of its file there: help, the manual page, completion.
+[[nodiscard]] std::map<std::filesystem::path, std::string> of_options();
 
 }  // namespace sidetrack

@@ -38,12 +38,16 @@ std::string test_name(std::string name) {
 INSTANTIATE_TEST_SUITE_P(Rules, Golden, ::testing::ValuesIn(scenarios()),
                          [](const auto& scenario) { return test_name(scenario.param.name); });
 
-class Answers : public ::testing::TestWithParam<Scenario> {};
+class OfScenario : public ::testing::TestWithParam<Scenario> {};
 
-TEST_P(Answers, AreAsTheirFile) { EXPECT_EQ(read_file(answers_file(GetParam())), answers(GetParam())); }
+TEST_P(OfScenario, AnswersAreAsItsFile) { EXPECT_EQ(read_file(answers_file(GetParam())), answers(GetParam())); }
 
-INSTANTIATE_TEST_SUITE_P(Rules, Answers, ::testing::ValuesIn(answered()),
+INSTANTIATE_TEST_SUITE_P(Rules, OfScenario, ::testing::ValuesIn(answered()),
                          [](const auto& scenario) { return test_name(scenario.param.name); });
+
+TEST(Answers, OfTheOptionsAreAsTheirFiles) {
+  for (const auto& [file, text] : of_options()) EXPECT_EQ(read_file(file), text) << file;
+}
 
 class OfManifest : public ::testing::TestWithParam<Manifest> {};
 
@@ -128,6 +132,7 @@ void update() {
     for (const auto& [file, text] : renderings(scenario))
       std::ofstream(scenario.folder / file, std::ios::binary) << text;
   }
+  for (const auto& [file, text] : of_options()) std::ofstream(file, std::ios::binary) << text;
   for (const Scenario& scenario : answered())
     std::ofstream(answers_file(scenario), std::ios::binary) << answers(scenario);
   for (const Manifest& manifest : manifests())
