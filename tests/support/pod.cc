@@ -75,13 +75,17 @@ Pod::Pod(Options options, Namespace pod) : pod_(std::move(pod)) {
   }
   for (const auto* each : {&pod_, &outside_, &guest_}) wait_for_addresses(*each);
 
-  const Actor proxy{Place::pod, options.proxy};
+  Actor proxy{Place::pod, options.proxy};
+  if (options.ztunnel) proxy = as_ztunnel;
+  const unsigned mark = options.ztunnel ? ztunnel_mark : 0;
   Actor inbound = proxy;
-  inbound.identity.keep_capabilities = options.transparent_proxy;
-  listen(inbound, Role::proxy_inbound, {.tcp = {15006}, .udp = {15006}, .transparent = options.transparent_proxy});
-  listen(proxy, Role::proxy_outbound, {.tcp = {15001}, .udp = {}});
-  listen(proxy, Role::tunnel, {.tcp = {15008}, .udp = {}});
-  listen(proxy, Role::dns, {.tcp = {15053}, .udp = {15053}});
+  inbound.identity.keep_capabilities = options.transparent_proxy || options.ztunnel;
+  Ports captured{.tcp = {15006}, .udp = {15006}, .transparent = options.transparent_proxy, .mark = mark};
+  if (options.ztunnel) captured.udp.clear();
+  listen(inbound, Role::proxy_inbound, captured);
+  listen(proxy, Role::proxy_outbound, {.tcp = {15001}, .udp = {}, .mark = mark});
+  listen(proxy, Role::tunnel, {.tcp = {15008}, .udp = {}, .mark = mark});
+  listen(proxy, Role::dns, {.tcp = {15053}, .udp = {15053}, .mark = mark});
   listen(as_app, Role::app, app_ports);
   listen(from_outside, Role::outside, outside_ports);
   listen(from_guest, Role::guest, guest_ports);

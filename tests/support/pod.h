@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "model/routing.h"
 #include "support/client.h"
 #include "support/landing.h"
 #include "support/namespace.h"
@@ -26,6 +27,7 @@ inline constexpr Actor as_proxy{Place::pod, proxy_identity};
 inline constexpr Actor as_proxy_user{Place::pod, {1337, 1000}};   // the proxy's uid, another gid
 inline constexpr Actor as_proxy_group{Place::pod, {2000, 1337}};  // another uid, the proxy's gid
 inline constexpr Actor as_app{Place::pod, app_identity};
+inline constexpr Actor as_ztunnel{Place::pod, {0, 0, true}};  // a process of the node, which may set marks
 inline constexpr Actor from_outside{Place::outside, {}};
 inline constexpr Actor from_guest{Place::guest, {}};
 
@@ -58,6 +60,7 @@ class Pod {
   struct Options {
     Identity proxy = proxy_identity;
     bool transparent_proxy = false;  // the proxy's inbound port is that of mode TPROXY: IP_TRANSPARENT, and NET_ADMIN
+    bool ztunnel = false;            // the proxy is the node's: its sockets have the mark 0x539
   };
   Pod() : Pod(Options{}) {}
   explicit Pod(Options options, Namespace pod = {});

@@ -82,12 +82,34 @@ std::string random_options(Dice& dice) {
   return options;
 }
 
+std::string random_ambient_options(Dice& dice) {
+  std::string options = "--dataplane ambient";
+  const auto add = [&](unsigned chance, const char* words) {
+    if (dice.percent(chance)) options += std::string(" ") + words;
+  };
+  add(30, "--ingress");
+  add(50, "--redirect-dns");
+  add(40, "-k net1");
+  add(25, "-p 16001");
+  add(25, "-z 16006");
+  add(25, "-e 8081");
+  // Of a host that sends and is sent to.
+  add(40, "--probe-address 10.1.0.1 --probe-address6 fd00:1::1");
+  options += dice.percent(85) ? " --ip-families ipv4,ipv6" : " --ip-families ipv4";
+  return options;
+}
+
 PodOf::PodOf(const std::string& options)
-    : pod_(Pod::Options{.transparent_proxy = options.find("TPROXY") != std::string::npos}) {
-  Actor inbound = as_proxy;
+    : pod_(Pod::Options{.transparent_proxy = options.find("TPROXY") != std::string::npos,
+                        .ztunnel = options.find("ambient") != std::string::npos}) {
+  const bool ztunnel = options.find("ambient") != std::string::npos;
+  Actor inbound = ztunnel ? as_ztunnel : as_proxy;
   inbound.identity.keep_capabilities = true;
-  pod_.listen(inbound, Role::proxy_inbound, {.tcp = {16006}, .udp = {16006}, .transparent = true});
-  pod_.listen(as_proxy, Role::proxy_outbound, {.tcp = {16001}, .udp = {}});
+  const unsigned mark = ztunnel ? ztunnel_mark : 0;
+  Ports captured{.tcp = {16006}, .udp = {16006}, .transparent = !ztunnel, .mark = mark};
+  if (ztunnel) captured.udp.clear();
+  pod_.listen(inbound, Role::proxy_inbound, captured);
+  pod_.listen(ztunnel ? inbound : as_proxy, Role::proxy_outbound, {.tcp = {16001}, .udp = {}, .mark = mark});
 }
 
 void PodOf::apply(const char* backend, const std::string& options) const {

@@ -12,6 +12,8 @@ namespace sidetrack::netns {
 // Options as on the command line, and variables of the environment; nothing that is not in the other tests, but in all
 // combinations. The proxy is always uid 1337.
 [[nodiscard]] std::string random_options(Dice& dice);
+// Those of an ambient pod.
+[[nodiscard]] std::string random_ambient_options(Dice& dice);
 
 // A pod whose proxy has all ports that these options may name.
 class PodOf {

@@ -11,11 +11,11 @@ space::Value value(std::string_view address) { return space::value_of(*Address::
 
 class Limits {
  public:
-  Limits(space::Regions& regions, Direction way, Family family)
+  Limits(space::Regions& regions, Direction way, Family family, std::uint32_t mark)
       : regions_(regions), sets_(regions.sets()), box_(regions.everything(way, family)) {
     only(space::Field::state, 0);
     only(space::Field::protocol, 0);
-    only(space::Field::mark, regions.universe().mark_class(0));
+    only(space::Field::mark, regions.universe().mark_class(mark));
     only(space::Field::source_port, 0);
     limit(space::Field::destination_port, 1, 65535);
     limit(space::Field::uid, 0, 100'000);
@@ -46,13 +46,13 @@ class Limits {
 
 }  // namespace
 
-std::vector<space::Box> sendable(space::Regions& regions) {
+std::vector<space::Box> sendable(space::Regions& regions, std::uint32_t mark) {
   std::vector<space::Box> all;
   for (const Family family : {Family::ipv4, Family::ipv6}) {
     const Addresses& a = addresses(family);
     const auto add = [&](Direction way, std::string_view interface, std::string_view source,
                          const std::vector<std::string_view>& to) {
-      Limits limits(regions, way, family);
+      Limits limits(regions, way, family, mark);
       limits.interface(interface);
       limits.source(source);
       limits.destinations(to);
@@ -60,6 +60,7 @@ std::vector<space::Box> sendable(space::Regions& regions) {
     };
     add(Direction::out, "", "", {a.service, a.other_service, a.excluded, a.dns, a.other_dns, a.client, a.guest});
     add(Direction::lo, "", "", {a.any_loopback, a.pod, a.pod_second});
+    if (mark != 0) continue;  // the mark of a socket of the pod
     add(Direction::in, "eth0", a.client, {a.pod});
     add(Direction::in, "net1", a.guest, {a.pod_second});
   }
@@ -83,7 +84,8 @@ Probe probe_of(const Packet& packet) {
   made.actor = packet.direction != Direction::in ? Actor{Place::pod, {}}
                : packet.interface == "net1"      ? from_guest
                                                  : from_outside;
-  if (packet.owner) made.actor.identity = {packet.owner->uid, packet.owner->gid};
+  if (packet.owner) made.actor.identity = {packet.owner->uid, packet.owner->gid, packet.mark != 0};
+  if (packet.mark != 0) made.request.mark = packet.mark;
   made.request.protocol = packet.protocol;
   made.request.to = Endpoint(packet.destination->text(), packet.destination_port);
   return made;

@@ -9,8 +9,9 @@
 
 namespace sidetrack::netns {
 
-// What a socket of the pod, of the outside or of the guest can send, and somebody answers or refuses.
-[[nodiscard]] std::vector<space::Box> sendable(space::Regions& regions);
+// What a socket of the pod, of the outside or of the guest can send, and somebody answers or refuses. With a mark: what
+// one of the pod can send that has it.
+[[nodiscard]] std::vector<space::Box> sendable(space::Regions& regions, std::uint32_t mark = 0);
 
 // A point of a region: at its edge, or anywhere.
 [[nodiscard]] space::Point point_of(const space::Box& box, space::Regions& regions, Dice& dice, bool edge);

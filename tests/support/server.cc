@@ -21,11 +21,12 @@ void enable(int socket, int level, int option, const std::string& doing) {
   check(setsockopt(socket, level, option, &on, sizeof on), doing);
 }
 
-FileDescriptor listen_on(int domain, int type, std::uint16_t port, bool transparent) {
+FileDescriptor listen_on(int domain, int type, std::uint16_t port, const Ports& as) {
   FileDescriptor socket(check(::socket(domain, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), "socket"));
   const bool v6 = domain == AF_INET6;
   if (v6) enable(socket.get(), SOL_IPV6, IPV6_V6ONLY, "IPV6_V6ONLY");
-  if (transparent)
+  if (as.mark != 0) check(setsockopt(socket.get(), SOL_SOCKET, SO_MARK, &as.mark, sizeof as.mark), "SO_MARK");
+  if (as.transparent)
     enable(socket.get(), v6 ? SOL_IPV6 : SOL_IP, v6 ? IPV6_TRANSPARENT : IP_TRANSPARENT, "IP_TRANSPARENT");
   // Of datagrams: the socket that answers from a captured destination may have the port of another.
   enable(socket.get(), SOL_SOCKET, SO_REUSEADDR, "SO_REUSEADDR");
@@ -152,10 +153,8 @@ struct Sockets {
 Sockets open_all(const Ports& ports) {
   Sockets sockets;
   for (const int domain : {AF_INET, AF_INET6}) {
-    for (const auto port : ports.tcp)
-      sockets.listeners.push_back(listen_on(domain, SOCK_STREAM, port, ports.transparent));
-    for (const auto port : ports.udp)
-      sockets.datagrams.push_back(listen_on(domain, SOCK_DGRAM, port, ports.transparent));
+    for (const auto port : ports.tcp) sockets.listeners.push_back(listen_on(domain, SOCK_STREAM, port, ports));
+    for (const auto port : ports.udp) sockets.datagrams.push_back(listen_on(domain, SOCK_DGRAM, port, ports));
   }
   return sockets;
 }

@@ -17,6 +17,7 @@ struct Ports {
   std::vector<std::uint16_t> tcp;
   std::vector<std::uint16_t> udp;
   bool transparent = false;  // IP_TRANSPARENT: takes what goes to foreign addresses, as TPROXY delivers it
+  unsigned mark = 0;         // SO_MARK, of the accepted sockets, too; 0: none
 };
 
 class Server {

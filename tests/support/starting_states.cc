@@ -156,6 +156,16 @@ const std::vector<StartingState>& starting_states() {
                            "net1", "-k", "net2", "--drop-invalid", "--redirect-dns", "--capture-all-dns"});
        },
        true},
+      {"our_ambient",
+       [](Where where, Variant variant) {
+         sidetrack(where, {"--backend", "iptables-" + variant, "--dataplane", "ambient", "--redirect-dns"});
+       },
+       true},
+      {"our_ambient_nftables",
+       [](Where where, Variant) {
+         sidetrack(where, {"--backend", "nftables", "--dataplane", "ambient", "-k", "net1"});
+       },
+       false},
       {"other_options_nftables",
        [](Where where, Variant) {
          sidetrack(where, {"--backend", "nftables", "-m", "TPROXY", "-b", "80", "-x", "10.0.0.0/8,fd00::/8"});

@@ -24,12 +24,24 @@ int count_of(const char* variable, int usual) {
   return given == nullptr ? usual : std::stoi(given);
 }
 
-class Mapped : public KernelTest, public ::testing::WithParamInterface<int> {};
+class Mapped : public KernelTest, public ::testing::WithParamInterface<int> {
+ protected:
+  // Of what sockets of the pod send, those with each of the marks.
+  static void expect_as_mapped(Dice& dice, const std::string& options, const std::vector<std::uint32_t>& marks);
+};
 INSTANTIATE_TEST_SUITE_P(, Mapped, ::testing::Range(0, count_of("SIDETRACK_MAP_SETS", 6)));
 
 TEST_P(Mapped, EachRegionLandsWhereTheMapSays) {
   Dice dice(static_cast<unsigned>(1000 + GetParam()));
-  const std::string options = random_options(dice);
+  expect_as_mapped(dice, random_options(dice), {0});
+}
+
+TEST_P(Mapped, EachRegionOfAnAmbientPodLandsWhereTheMapSays) {
+  Dice dice(static_cast<unsigned>(2000 + GetParam()));
+  expect_as_mapped(dice, random_ambient_options(dice), {0, ztunnel_mark});
+}
+
+void Mapped::expect_as_mapped(Dice& dice, const std::string& options, const std::vector<std::uint32_t>& marks) {
   SCOPED_TRACE(fmt::format("SIDETRACK_SEED={} {}", seed(), options));
   PodOf applied(options);
   const Pod& pod = applied.pod();
@@ -37,13 +49,15 @@ TEST_P(Mapped, EachRegionLandsWhereTheMapSays) {
     SCOPED_TRACE(backend);
     applied.apply(backend, options);
     space::Regions regions({{pod.ns().run(read_pod), pod.ns().run(read_all)}});
-    const std::vector<space::Box> boxes = sendable(regions);
+    std::vector<space::Box> boxes;
+    for (const std::uint32_t mark : marks) std::ranges::move(sendable(regions, mark), std::back_inserter(boxes));
     const space::Regions::Node root = regions.of(0, boxes);
-    std::set<std::tuple<space::Leaf, space::Sets::Id, space::Sets::Id>> tried;  // by ending, way and family
+    // By ending, way, family and mark.
+    std::set<std::tuple<space::Leaf, space::Sets::Id, space::Sets::Id, space::Sets::Id>> tried;
     regions.for_each(root, [&](const space::Box& box, const space::Box&, space::Leaf leaf) {
       if (leaf == space::no_such_packet) return;
       const auto region = std::tuple(regions.by_ending(leaf), box[space::index(space::Field::way)],
-                                     box[space::index(space::Field::family)]);
+                                     box[space::index(space::Field::family)], box[space::index(space::Field::mark)]);
       // Each ending twice, so that it is not the same part of it each time.
       if (!tried.insert(region).second && dice.percent(70)) return;
       for (const bool edge : {true, false}) {

@@ -154,6 +154,45 @@ TEST_F(RoutesTest, LeavesOthersAlone) {
   EXPECT_EQ(listed(), before);
 }
 
+// Those of an ambient pod: the rule asks for some bits of the mark, and has its place. An agent's are ours if they are
+// claimed.
+TEST_F(RoutesTest, OfAnAmbientPod) {
+  const Routing wanted{{{Family::ipv4, 0x111, 100, {}, 0xfff, 32764}, {Family::ipv6, 0x111, 100, {}, 0xfff, 32764}},
+                       {{Family::ipv4, 100}, {Family::ipv6, 100}},
+                       {}};
+  const std::string before = listed();
+  add(wanted);
+  EXPECT_EQ(read(), wanted);
+  EXPECT_THAT(listed(), HasSubstr("32764:\tfrom all fwmark 0x111/0xfff lookup 100 proto 137"));
+  const std::string tagged = listed();
+  add(wanted);
+  EXPECT_EQ(listed(), tagged);
+  remove(wanted);
+  EXPECT_EQ(listed(), before);
+
+  shell(
+      "for f in -4 -6; do ip $f rule add fwmark 0x111/0xfff pref 32764 lookup 100; "
+      "ip $f route add local default dev lo table 100; done");
+  EXPECT_EQ(read(), Routing{});
+  const std::string of_agent = listed();
+  add(wanted);
+  EXPECT_EQ(listed(), of_agent) << "it has the same effect";
+  remove(wanted);
+  EXPECT_EQ(listed(), of_agent);
+  space.run([&] {
+    EXPECT_EQ(open_routes(Claim::agents)->read().ours, wanted);
+    open_routes(Claim::agents)->remove(wanted);
+  });
+  EXPECT_EQ(listed(), before);
+}
+
+// It stands before what could take the packets elsewhere, even if it was to come later.
+TEST_F(RoutesTest, APreferenceIsTheLatestPlace) {
+  shell("ip rule add pref 100 lookup 77");
+  add({{{Family::ipv4, 0x111, 100, {}, 0xfff, 32764}}, {{Family::ipv4, 100}}, {}});
+  EXPECT_THAT(listed(), HasSubstr("99:\tfrom all fwmark 0x111/0xfff lookup 100 proto 137"));
+}
+
 TEST_F(RoutesTest, LargeTableNumbersAndOtherMarks) {
   const Routing wanted{{{Family::ipv4, 0xdeadbeef, 100000}}, {{Family::ipv4, 100000}}, {}};
   add(wanted);
