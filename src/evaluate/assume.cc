@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // A plan seen as if it were programmed, and a pod to go with it.
+#include <cctype>
 #include <set>
 #include <string>
 
@@ -8,14 +9,33 @@
 
 namespace sidetrack {
 
+namespace {
+
+// One that nothing but the pattern names: net0 of net+.
+std::string example_of(const std::string& pattern, const std::set<std::string>& taken) {
+  for (char last = '0'; last <= 'z'; ++last) {
+    std::string name = pattern;
+    name.back() = last;
+    const bool is_usual = name == "lo" || name == "eth0";
+    if (!is_usual && std::isalnum(static_cast<unsigned char>(last)) != 0 && !taken.contains(name)) return name;
+  }
+  return {};
+}
+
+}  // namespace
+
 std::set<std::string> named_interfaces(const Plan& plan) {
   std::set<std::string> names;
+  std::set<std::string> patterns;
   for (const Rule& rule : plan.ruleset.rules) {
     for (const Match& match : rule.matches) {
       const auto* interface = std::get_if<InterfaceMatch>(&match);
-      if (interface == nullptr || interface->name.ends_with('+')) continue;
-      if (interface->name != "lo" && interface->name != "eth0") names.insert(interface->name);
+      if (interface == nullptr || interface->name == "lo" || interface->name == "eth0") continue;
+      (interface->name.ends_with('+') ? patterns : names).insert(interface->name);
     }
+  }
+  for (const std::string& pattern : patterns) {
+    if (std::string name = example_of(pattern, names); !name.empty()) names.insert(std::move(name));
   }
   return names;
 }

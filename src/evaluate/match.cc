@@ -6,15 +6,10 @@
 #include <algorithm>
 
 #include "evaluate/observer.h"
+#include "model/interface_pattern.h"
 
 namespace sidetrack {
 namespace {
-
-// Of a name that ends in + the rest does not matter.
-bool is_interface(const std::string& pattern, const std::string& name) {
-  if (pattern.ends_with('+')) return name.starts_with(std::string_view(pattern).substr(0, pattern.size() - 1));
-  return pattern == name;
-}
 
 template <typename Value, typename Range>
 bool any_contains(const std::vector<Range>& ranges, const Value& value) {
@@ -63,7 +58,8 @@ struct TruthOf {
   const PacketAtHook& packet;
 
   Truth operator()(const InterfaceMatch& m) const {
-    return known(is_interface(m.name, m.direction == InterfaceDirection::in ? packet.in : packet.out) != m.negated);
+    return known(matches_interface(m.name, m.direction == InterfaceDirection::in ? packet.in : packet.out) !=
+                 m.negated);
   }
   [[nodiscard]] Truth is_within(End end, const std::vector<AddressRange>& ranges, bool negated) const {
     const Address& address = end == End::source ? packet.source.address : packet.destination.address;

@@ -8,6 +8,7 @@
 
 #include "evaluate/explain.h"
 #include "mesh/describe.h"
+#include "model/interface_pattern.h"
 
 namespace sidetrack::lint {
 namespace {
@@ -197,10 +198,13 @@ class Comparing {
     Finding made;
     made.code = Code::option_without_effect;
     made.subject = option.value.empty() ? option.flag : fmt::format("{} {}", option.flag, option.value);
-    const bool lacks_interface =
-        option.field == Field::interface && regions_.side(0).pod.interface(option.value) == nullptr;
+    const bool lacks_interface = option.field == Field::interface &&
+                                 std::ranges::none_of(regions_.side(0).pod.interfaces, [&](const Interface& interface) {
+                                   return matches_interface(option.value, interface.name);
+                                 });
     made.message = option.same_plan  ? "makes no rule"
-                   : lacks_interface ? "the pod has no interface of that name"
+                   : lacks_interface ? option.value.ends_with('+') ? "the pod has no interface whose name begins so"
+                                                                   : "the pod has no interface of that name"
                                      : "without it, every packet ends the same";
     made.remedy = "leave it out";
     std::vector<Box> boxes;

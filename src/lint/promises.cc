@@ -10,6 +10,7 @@
 
 #include "evaluate/explain.h"
 #include "mesh/describe.h"
+#include "model/interface_pattern.h"
 #include "model/iptables.h"
 #include "model/ports.h"
 #include "options/flags.h"
@@ -21,6 +22,11 @@ using namespace space;
 
 std::vector<Ending> each_of(const Ending& ending) {
   return ending.either.empty() ? std::vector{ending} : ending.either;
+}
+
+// Names of interfaces, as options have them.
+bool is_one_of(const std::vector<std::string>& patterns, const std::string& name) {
+  return std::ranges::any_of(patterns, [&](const std::string& pattern) { return matches_interface(pattern, name); });
 }
 
 // Sets of values of the options.
@@ -73,7 +79,7 @@ class Boxes {
     Intervals all;
     const auto& known = regions_.universe().interfaces;
     for (std::size_t i = 0; i < known.size(); ++i) {
-      if (std::ranges::find(names, known[i]) != names.end()) all.push_back({i, i});
+      if (is_one_of(names, known[i])) all.push_back({i, i});
     }
     return sets_.of(normal(std::move(all)));
   }
@@ -116,8 +122,8 @@ class Kept {
   [[nodiscard]] auto taken_by(std::vector<std::uint16_t> ports, std::vector<std::string> interfaces) const {
     return [sets = sets_, ports = std::move(ports), interfaces = std::move(interfaces)](const Ending& ending,
                                                                                         const Box& box) {
-      const bool by_excluded = ending.kind == Outcome::Kind::leaves && is_untouched(ending) &&
-                               std::ranges::find(interfaces, ending.interface) != interfaces.end();
+      const bool by_excluded =
+          ending.kind == Outcome::Kind::leaves && is_untouched(ending) && is_one_of(interfaces, ending.interface);
       return by_excluded || is_never_seen(ending) ||
              (is_taken(ending, box, ports, *sets) && ending.answers != Outcome::Answers::lost);
     };

@@ -45,9 +45,9 @@ std::string random_options(Dice& dice) {
   if (dice.percent(40)) add("-q", dice.some_of({"443", "9443", "9", "80-443"}));
   if (dice.percent(40)) add("-o", dice.some_of({"8080", "443", "53", "8000-9000"}));
   if (dice.percent(12)) {
-    add("-c", "net1");
+    add("-c", dice.percent(50) ? "net1" : "net+");
   } else if (dice.percent(15)) {
-    add("-k", "net1");
+    add("-k", dice.percent(50) ? "net1" : "net+");
   }
   if (dice.percent(20)) add("-u", dice.one_of(std::vector<std::string>{"1337,3000", "2000,1337", "1337"}));
   if (dice.percent(20)) add("-g", dice.one_of(std::vector<std::string>{"3000", "888,1337"}));

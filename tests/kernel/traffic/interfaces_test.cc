@@ -25,6 +25,19 @@ TEST_P(Interfaces, ExcludedOnesAreNot) {
   EXPECT_EQ(connect(as_app, service(80)), landed(Role::proxy_outbound, original(service(80))));
 }
 
+// As iptables has it: net+ is every interface whose name begins so.
+TEST_P(Interfaces, PatternsExcludeAllThatBeginSo) {
+  for (const char* pattern : {"net+", "n+", "net1+"}) {
+    apply(std::string("-b * -i * -c ") + pattern);
+    EXPECT_EQ(connect(from_guest, pod_second(8080)), landed(Role::app, local(pod_second(8080)))) << pattern;
+    EXPECT_EQ(connect(as_app, guest(80)), landed(Role::guest, local(guest(80)))) << pattern;
+    EXPECT_EQ(connect(from_outside, pod(8080)), landed(Role::proxy_inbound, original(pod(8080)))) << pattern;
+    EXPECT_EQ(connect(as_app, service(80)), landed(Role::proxy_outbound, original(service(80)))) << pattern;
+  }
+  apply("-b * -i * -c net2+");
+  EXPECT_EQ(connect(from_guest, pod_second(8080)), landed(Role::proxy_inbound, original(pod_second(8080))));
+}
+
 // What passes through the pod from an interface is inbound traffic, unless the interface is a virtual machine's:
 // then it is the machine's outbound traffic.
 TEST_P(Interfaces, PassingTrafficIsInboundByDefault) {
@@ -35,6 +48,12 @@ TEST_P(Interfaces, PassingTrafficIsInboundByDefault) {
 
 TEST_P(Interfaces, TrafficOfVirtualOnesIsOutbound) {
   apply("-b * -i * -k net1");
+  EXPECT_EQ(connect(from_guest, service(80)), landed(Role::proxy_outbound, original(service(80))));
+  EXPECT_EQ(connect(from_outside, pod(8080)), landed(Role::proxy_inbound, original(pod(8080))));
+}
+
+TEST_P(Interfaces, PatternsAreVirtualOnes) {
+  apply("-b * -i * -k net+");
   EXPECT_EQ(connect(from_guest, service(80)), landed(Role::proxy_outbound, original(service(80))));
   EXPECT_EQ(connect(from_outside, pod(8080)), landed(Role::proxy_inbound, original(pod(8080))));
 }

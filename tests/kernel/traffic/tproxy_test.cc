@@ -117,10 +117,12 @@ TEST_P(Tproxy, ProxyReachesTheAppFromTheClientsAddress) {
 TEST_P(Tproxy, ExcludedInterfacesAreNotCaptured) {
   const Endpoint guest(at().guest, 80);
   const Endpoint second(at().pod_second, 8080);
-  apply("-m TPROXY -b * -i * -c net1");
-  EXPECT_EQ(connect(from_guest, second), landed(Role::app, local(second)));
-  EXPECT_EQ(connect(as_app, guest), landed(Role::guest, local(guest)));
-  EXPECT_EQ(connect(from_outside, pod(8080)), landed(Role::proxy_inbound, local(pod(8080))));
+  for (const char* excluded : {"net1", "net+"}) {
+    apply(std::string("-m TPROXY -b * -i * -c ") + excluded);
+    EXPECT_EQ(connect(from_guest, second), landed(Role::app, local(second))) << excluded;
+    EXPECT_EQ(connect(as_app, guest), landed(Role::guest, local(guest))) << excluded;
+    EXPECT_EQ(connect(from_outside, pod(8080)), landed(Role::proxy_inbound, local(pod(8080)))) << excluded;
+  }
 }
 
 }  // namespace

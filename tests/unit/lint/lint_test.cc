@@ -120,6 +120,24 @@ TEST(LintOptions, FindsExcludedOwnersWithoutEffect) {
   EXPECT_THAT(found[0].message, HasSubstr("-u 1337 decides about the witness"));
 }
 
+PodView pod_with_ipv6() {
+  PodView pod;
+  pod.interfaces = {{"lo", {{*Address::parse("127.0.0.1"), 8}, {*Address::parse("::1"), 128}}},
+                    {"eth0", {{*Address::parse("10.1.0.2"), 24}, {*Address::parse("fd00:1::2"), 64}}}};
+  pod.routes = {{*AddressRange::parse("0.0.0.0/0"), "eth0"}, {*AddressRange::parse("::/0"), "eth0"}};
+  return pod;
+}
+
+TEST(LintOptions, KnowsPatternsOfInterfaces) {
+  const auto of = [](const char* more) { return words(of_options(fmt::format("{} {}", usual_options, more))); };
+  EXPECT_THAT(of("-c net+"), IsEmpty());
+  EXPECT_THAT(of("-k net+"), IsEmpty());
+  EXPECT_THAT(of("-c net+,net1"), ElementsAre("ST001 -c net1"));
+  const Findings lacking = of_options(fmt::format("{} -c net+", usual_options), pod_with_ipv6());
+  EXPECT_THAT(words(lacking), ElementsAre("ST001 -c net+"));
+  EXPECT_EQ(lacking.front().message, "the pod has no interface whose name begins so");
+}
+
 // Each of them that lint takes, in options where it has no effect.
 TEST(LintOptions, KnowsEachFlagOfThePlan) {
   const std::map<std::string, std::string> examples{
@@ -445,6 +463,8 @@ TEST(LintLive, FindsInterfacesThatThePodLacks) {
   EXPECT_THAT(found("-i * -c net1", "-i * -b 80 -c net1"), IsEmpty());
   EXPECT_THAT(found("-i *", "-i * -b 80 -k net1"), ElementsAre("ST001 -k net1"));
   EXPECT_THAT(found("-i * -k net1", "-i * -b 80 -k net1"), IsEmpty());
+  EXPECT_THAT(found("-i *", "-i * -b 80 -c net+"), ElementsAre("ST001 -c net+"));
+  EXPECT_THAT(found("-i * -c net1", "-i * -b 80 -c net+"), IsEmpty());
 }
 
 // ---- Promises
@@ -453,6 +473,7 @@ TEST(Promises, AreKeptByThePlanOfEveryScenario) {
   for (const char* options :
        {"", usual_options, "-i * -b * -m TPROXY", "-i 10.0.0.0/8 -b 80 -q 443 -o 22", "-i * -b * -c net1 -k net2",
         "-i 10.0.0.0/8 -b 80,8000-8100 -q 400-500,443 -o 22-30", "-i * -b * -d 15000-15100 -o 1-1023",
+        "-i * -b * -c net+", "-i * -b * -k net+ -c eth1,veth+", "-i * -b * -m TPROXY -c net+",
         "-i * -b * --redirect-dns --capture-all-dns", "-i * -b * --redirect-dns --dns-server 10.96.0.10 -o 53",
         "-i * -b * ISTIO_OUTBOUND_OWNER_GROUPS=1000 ",
         "-i * -b * ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE=888 -u 2000 -g 3000", "-i 127.0.0.0/8,10.0.0.0/8 -b *",

@@ -179,6 +179,18 @@ TEST(Ownership, ExcludedInterfacesArePairs) {
             (Words{"-A ISTIO_OUTPUT -j RETURN", "-A PREROUTING -i eth2 -j RETURN", "-A OUTPUT -o eth2 -j RETURN"}));
 }
 
+// A pattern's twin is the same pattern.
+TEST(Ownership, PatternsOfInterfacesArePairs) {
+  std::vector<LiveChain> chains;
+  add(chains, Table::nat, "ISTIO_OUTPUT");
+  add(chains, Table::mangle, "PREROUTING", {in("net+")});
+  add(chains, Table::mangle, "PREROUTING", {in("eth1")});
+  add(chains, Table::mangle, "OUTPUT", {out("net+")});
+  add(chains, Table::mangle, "OUTPUT", {out("eth+")});
+  EXPECT_EQ(ours(chains),
+            (Words{"-A ISTIO_OUTPUT -j RETURN", "-A PREROUTING -i net+ -j RETURN", "-A OUTPUT -o net+ -j RETURN"}));
+}
+
 TEST(Ownership, AnyWordMoreIsSomebodyElse) {
   std::vector<LiveChain> chains;
   add(chains, Table::nat, "ISTIO_OUTPUT");

@@ -287,6 +287,7 @@ TEST(Parse, TakesEveryOptionOfIstio) {
       {"sidetrack -d 15090,15021,15020", "inbound_exclude_ports", "15090,15021,15020"},
       {"sidetrack --istio-local-exclude-ports 1", "inbound_exclude_ports", "1"},
       {"sidetrack -d 15090,9000-9100", "inbound_exclude_ports", "15090,9000-9100"},
+      {"sidetrack -c eth+,net.2", "exclude_interfaces", "eth+,net.2"},
       {"sidetrack -c eth1,net.2", "exclude_interfaces", "eth1,net.2"},
       {"sidetrack --istio-exclude-interfaces fifteen-letters", "exclude_interfaces", "fifteen-letters"},
       {"sidetrack -i *", "outbound_ranges", "*"},
