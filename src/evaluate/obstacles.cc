@@ -10,6 +10,7 @@
 
 #include "evaluate/explain.h"
 #include "evaluate/route.h"
+#include "mesh/catalogue.h"
 #include "mesh/ownership.h"
 #include "mesh/splice.h"
 #include "model/error.h"
@@ -137,6 +138,7 @@ class Search {
       : plan_(plan), pod_(pod), usual_(usual(pod, plan)), live_(live), planned_{as_live(plan.ruleset, backend)} {}
 
   std::vector<Obstacle> run() {
+    for (const Family family : plan_.families.list()) captured_sources_[family] = captured_source(family);
     std::size_t rules = 1;
     for (const Live& one : live_) {
       for (const LiveChain& chain : one.chains) {
@@ -190,9 +192,34 @@ class Search {
           if (!own) continue;
           packet.destination = own->address;
         }
+        if (direction == Direction::in && !packet.source) packet.source = captured_sources_.at(family);
         if (asked_.insert(shown(packet)).second) ask(packet, captured_alone, because);
       }
     }
+  }
+
+  // Of a plan that captures inbound traffic of some sources alone, one of these: rules of others mostly leave open
+  // whose traffic they are about. Nothing: whatever source will do.
+  [[nodiscard]] std::optional<Address> captured_source(Family family) const {
+    const auto ranges_of = [&](MeshRule id) {
+      std::vector<AddressRange> all;
+      for (const Rule& rule : plan_.ruleset.rules) {
+        if (!is_of(rule, id)) continue;
+        for (const Match& match : rule.matches) {
+          const auto* address = std::get_if<AddressMatch>(&match);
+          if (address != nullptr && address->ranges.front().family() == family)
+            all.insert(all.end(), address->ranges.begin(), address->ranges.end());
+        }
+      }
+      return all;
+    };
+    const std::vector<AddressRange> excluded = ranges_of(MeshRule::inbound_excluded_range);
+    for (const AddressRange& range : ranges_of(MeshRule::inbound_jump)) {
+      const bool is_captured =
+          std::ranges::none_of(excluded, [&](const AddressRange& one) { return one.contains(range.first); });
+      if (is_captured) return range.first;
+    }
+    return std::nullopt;
   }
 
   // Whether something is in its way.
@@ -240,6 +267,7 @@ class Search {
   const Plan& plan_;
   const PodView& pod_;
   const PodView usual_;
+  std::map<Family, std::optional<Address>> captured_sources_;
   bool ask_for_state_ = false;  // rules of others decide by the state of the connection
   std::span<const Live> live_;
   std::vector<Live> planned_;

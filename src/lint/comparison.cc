@@ -102,11 +102,12 @@ class Comparing {
   void inspect(const Option& option, std::size_t side, Findings& found) {
     Difference known;
     const bool by_packets = !option.only_by_plan && !option.only_covered;
-    if (option.same_plan || (by_packets && !makes_difference(known, side, regions_.wholes()))) {
+    if (!option.only_values &&
+        (option.same_plan || (by_packets && !makes_difference(known, side, regions_.wholes())))) {
       found.push_back(of_option(option));
       return;
     }
-    if (option.values.empty()) return;
+    if (option.values.empty() || option.only_whole) return;
     // The others of the list, without those that were found: of two that are equal one is left.
     std::map<int, Covering> covering;
     for (const ListValue& value : option.values) covering[family_of(value)].add(value.values);

@@ -23,6 +23,8 @@ struct Option {
   bool same_plan = false;               // without it, not even the rules differ
   bool only_by_plan = false;            // what it changes is seen in no packet: its rules decide
   bool only_covered = false;            // its values are compared with each other alone
+  bool only_whole = false;              // its values are not asked about
+  bool only_values = false;             // they alone are
   std::vector<std::string> usual{};     // values that nobody asked for
   std::optional<std::uint16_t> port{};  // to which what it is about goes
 };

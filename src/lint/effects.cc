@@ -151,8 +151,24 @@ class OfConfig {
     }
     Config config = subject_.config;
     if (!only_covered) flag.value_of.reset(config);
+    if (meaning.role == Role::narrows) return add_narrowing(flag, std::move(option), config);
     add(std::move(option), config);
     if (only_covered) options_.back().same_plan = false;
+  }
+
+  // Without such a list all is captured, without one of its values that is not: the values are compared with nothing
+  // being captured, all else as it is.
+  void add_narrowing(const Flag& flag, Option option, const Config& config) {
+    Option whole = option;
+    whole.values = {option.values.front()};
+    whole.only_whole = true;
+    add(std::move(whole), config);
+    if (options_.back().same_plan) return;
+    Config nothing = subject_.config;
+    flag_named(flag.value_of.meaning.narrowed).value_of.reset(nothing);
+    option.only_values = true;
+    option.without = {pod_, {as_live(plan(nothing, subject_.facts).ruleset, backend)}};
+    options_.push_back(std::move(option));
   }
 
   const Subject& subject_;
@@ -186,7 +202,8 @@ class OfLive {
   Findings run() {
     for (const Flag& flag : flags()) {
       const ListMeaning& meaning = flag.value_of.meaning;
-      const bool is_asked_about = meaning.role == Role::captures || meaning.role == Role::leaves_out;
+      const bool is_asked_about =
+          meaning.role == Role::captures || meaning.role == Role::leaves_out || meaning.role == Role::narrows;
       if (!is_asked_about || !given_.contains(short_name(flag))) continue;
       if (meaning.field == Field::interface) {
         add_each_name(short_name(flag));

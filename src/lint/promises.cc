@@ -149,15 +149,25 @@ std::vector<std::uint16_t> captured_dns_ports(const Config& config) {
   return config.redirect_dns ? std::vector{proxy_dns_port} : std::vector<std::uint16_t>{};
 }
 
+// Neither left out nor "*", which is no list.
+bool is_listed(const Flag& flag, const Config& config) {
+  const OptionValue value = flag.value_of.get(flag, config);
+  const auto* ranges = std::get_if<std::vector<AddressRange>>(&value);
+  return ranges != nullptr && !ranges->empty();
+}
+
 // Without what options leave out of it. Rules of DNS and of the proxy are asked before those of addresses.
 enum class Order : std::uint8_t { before_addresses, after_addresses };
 void leave_out(Boxes& boxes, Box& box, const Config& config, Direction way, Family family, Order order) {
   for (const Flag& flag : flags()) {
     const ListMeaning& meaning = flag.value_of.meaning;
-    if (meaning.role != ListMeaning::Role::leaves_out || std::ranges::find(meaning.ways, way) == meaning.ways.end() ||
+    if (std::ranges::find(meaning.ways, way) == meaning.ways.end() ||
         (meaning.field == Field::destination && order == Order::before_addresses))
       continue;
-    boxes.but(box, meaning.field, boxes.listed(flag, config, family));
+    if (meaning.role == ListMeaning::Role::leaves_out)
+      boxes.but(box, meaning.field, boxes.listed(flag, config, family));
+    if (meaning.role == ListMeaning::Role::narrows && is_listed(flag, config))
+      boxes.only(box, meaning.field, boxes.listed(flag, config, family));
   }
 }
 

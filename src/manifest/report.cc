@@ -19,11 +19,16 @@ std::string_view origin(const InitArgument& argument) {
 }
 
 std::string table(const InitArguments& init) {
+  std::size_t widest_option = 0;
   std::size_t widest = 0;
-  for (const InitArgument& argument : init.arguments) widest = std::max(widest, shell_quoted(argument.value).size());
+  for (const InitArgument& argument : init.arguments) {
+    widest_option = std::max(widest_option, argument.option.size());
+    widest = std::max(widest, shell_quoted(argument.value).size());
+  }
   std::string text;
   for (const InitArgument& argument : init.arguments) {
-    text += fmt::format("  {}  {:<{}}  {}\n", argument.option, shell_quoted(argument.value), widest, origin(argument));
+    text += fmt::format("  {:<{}}  {:<{}}  {}\n", argument.option, widest_option, shell_quoted(argument.value), widest,
+                        origin(argument));
   }
   return text;
 }

@@ -86,6 +86,12 @@ std::vector<Row> make_rows() {
   add(divert_accept, mangle, istio_divert, {}, Verdict::accept, {"-m", "TPROXY"}, "accepted as marked");
 
   add(inbound_jump, nat, prerouting, {tcp}, Jump{istio_inbound}, "-b", "inbound TCP is checked");
+  add(inbound_jump, nat, prerouting, {from, tcp}, Jump{istio_inbound}, {"--include-inbound-ranges", "{range}"},
+      "inbound TCP from {range} is checked");
+  add(inbound_excluded_range, nat, istio_inbound, {from, tcp}, returns, {"--exclude-inbound-ranges", "{range}"},
+      "inbound from {range} reaches the app past the proxy");
+  add(inbound_excluded_range, nat, istio_inbound, {tcp}, returns, {"--exclude-inbound-ranges", "{range}"},
+      "inbound reaches the app past the proxy");
   add(inbound_excluded_port, nat, istio_inbound, {tcp, to_port}, returns, {"-d", "{port}"},
       "inbound to port {port} is left to the app");
   add(inbound_established, mangle, istio_inbound, {tcp, established}, Jump{istio_divert}, {"-b", "*"},

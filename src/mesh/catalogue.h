@@ -30,6 +30,7 @@ enum class MeshRule : std::uint8_t {
   divert_accept,
   // inbound
   inbound_jump,
+  inbound_excluded_range,
   inbound_excluded_port,
   inbound_redirect,
   inbound_established,

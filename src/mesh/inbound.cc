@@ -45,18 +45,24 @@ void capture(Builder& build, const std::vector<Match>& ports) {
 
 }  // namespace
 
-// PREROUTING -p tcp -j ISTIO_INBOUND, and what that chain captures
+// PREROUTING -p tcp -j ISTIO_INBOUND, of all sources or only of those that are asked for, and what that chain captures.
+// Whose source is excluded is returned before any port is looked at: that wins over whatever else is asked.
 void inbound(Builder& build) {
   const Config& config = build.config;
   if (config.inbound_ports.empty()) return;
   if (build.tproxy()) tproxy_chains(build);
-  build.add(MeshRule::inbound_jump, {}, {.table = build.inbound_table()});
+  const Instead in_its_table{.table = build.inbound_table()};
+  if (config.inbound_ranges.list.empty()) build.add(MeshRule::inbound_jump, {}, in_its_table);
+  for (const AddressRange& range : config.inbound_ranges.list)
+    build.add(MeshRule::inbound_jump, {source(range)}, in_its_table);
+  for (const AddressRange& range : config.inbound_exclude_ranges)
+    build.add(MeshRule::inbound_excluded_range, {source(range)}, in_its_table);
   if (!config.inbound_ports.all) {
     for (const PortRange& ports : config.inbound_ports.list) capture(build, {dport(ports)});
     return;
   }
   for (const PortRange& ports : config.inbound_exclude_ports) {
-    build.add(MeshRule::inbound_excluded_port, {dport(ports)}, {.table = build.inbound_table()});
+    build.add(MeshRule::inbound_excluded_port, {dport(ports)}, in_its_table);
   }
   capture(build, {});
 }

@@ -60,6 +60,19 @@ std::vector<std::string> surprises(const Builder& build) {
   if (!config.inbound_ports.all && !config.inbound_exclude_ports.empty()) {
     found.emplace_back("--istio-local-exclude-ports has no effect: it is for --istio-inbound-ports '*'");
   }
+  if (config.inbound_ports.empty()) {
+    for (const auto& [given, flag] : {std::pair(!config.inbound_ranges.list.empty(), "--include-inbound-ranges"),
+                                      std::pair(!config.inbound_exclude_ranges.empty(), "--exclude-inbound-ranges")}) {
+      if (given) found.push_back(std::string(flag) + " has no effect: it is for --istio-inbound-ports");
+    }
+  } else if (!config.inbound_ranges.list.empty()) {
+    for (const Family family : build.facts.families.list()) {
+      if (std::ranges::find(config.inbound_ranges.list, family, &AddressRange::family) ==
+          config.inbound_ranges.list.end())
+        found.push_back("--include-inbound-ranges has no range of " + std::string(title(family)) +
+                        ": nothing inbound is captured there");
+    }
+  }
   if (!build.facts.families.contains(Family::ipv6)) {
     const auto unused = [&](const std::vector<AddressRange>& ranges, const char* flag) {
       const auto count = std::ranges::count(ranges, Family::ipv6, &AddressRange::family);
@@ -70,6 +83,8 @@ std::vector<std::string> surprises(const Builder& build) {
     };
     unused(config.outbound_ranges.list, "--istio-service-cidr");
     unused(config.outbound_exclude_ranges, "--istio-service-exclude-cidr");
+    unused(config.inbound_ranges.list, "--include-inbound-ranges");
+    unused(config.inbound_exclude_ranges, "--exclude-inbound-ranges");
   }
   return found;
 }

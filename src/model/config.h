@@ -49,6 +49,8 @@ struct Config {
   Mode mode = Mode::redirect;                         // -m
   Selection<PortRange> inbound_ports;                 // -b
   std::vector<PortRange> inbound_exclude_ports;       // -d
+  Selection<AddressRange> inbound_ranges;             // --include-inbound-ranges; empty, too, is every source
+  std::vector<AddressRange> inbound_exclude_ranges;   // --exclude-inbound-ranges
   std::vector<std::string> exclude_interfaces;        // -c
   Selection<AddressRange> outbound_ranges;            // -i
   std::vector<AddressRange> outbound_exclude_ranges;  // -x

@@ -191,6 +191,14 @@ Address address_of(const Item& item) {
   return address;
 }
 
+AddressRange excludable_source(const Item& item) {
+  if (item.text == "*") {
+    refuse(item, "address ranges, not everything",
+           "to leave all inbound traffic alone, leave out -b, --istio-inbound-ports");
+  }
+  return options::range(item);
+}
+
 std::string word(const Item& item) { return std::string(item.text); }
 
 // 101:443,8000-8100,102:53: a colon begins the ports of the next users. A line of a file begins anew.
@@ -463,6 +471,12 @@ constexpr Flag flag_table[] = {
     {"istio-local-exclude-ports", 'd', {"ISTIO_LOCAL_EXCLUDE_PORTS"}, Kind::list, "PORTS", "", "",
      "inbound: all but these, with -b '*'", Group::traffic, planned,
      list<&Config::inbound_exclude_ports, options::port_range>.leaves_out(PacketField::destination_port, inbound)},
+    {"include-inbound-ranges", '\0', {"INCLUDE_INBOUND_RANGES"}, Kind::list, "CIDRS|'*'", "", "*",
+     "inbound: capture only from these", Group::traffic, planned,
+     selection<&Config::inbound_ranges, options::range>.narrows("istio-inbound-ports", PacketField::source, inbound)},
+    {"exclude-inbound-ranges", '\0', {"EXCLUDE_INBOUND_RANGES"}, Kind::list, "CIDRS", "", "",
+     "inbound: not from these sources", Group::traffic, planned,
+     list<&Config::inbound_exclude_ranges, excludable_source>.leaves_out(PacketField::source, inbound)},
     {"istio-exclude-interfaces", 'c', {"ISTIO_EXCLUDE_INTERFACES"}, Kind::list, "NAMES", "", "",
      "leave these interfaces alone", Group::traffic, planned,
      list<&Config::exclude_interfaces, options::interface>.leaves_out(PacketField::interface, inbound)},

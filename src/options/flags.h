@@ -86,11 +86,13 @@ struct ListMeaning {
     none,        // nothing that could be asked of one value alone
     captures,    // they go to the proxy
     leaves_out,  // they do not
+    narrows,     // of what another option captures they alone go to the proxy
     is_proxy,    // they are the proxy's own: of several values each may be the one
   };
   Role role = Role::none;
   PacketField field{};
   std::span<const Direction> ways{};
+  std::string_view narrowed{};  // the flag that captures what this one narrows
 };
 
 // Where the values of a flag go.
@@ -115,6 +117,10 @@ struct Setter {
   }
   [[nodiscard]] constexpr Setter leaves_out(PacketField field, std::span<const Direction> ways) const {
     return with({ListMeaning::Role::leaves_out, field, ways});
+  }
+  [[nodiscard]] constexpr Setter narrows(std::string_view flag, PacketField field,
+                                         std::span<const Direction> ways) const {
+    return with({ListMeaning::Role::narrows, field, ways, flag});
   }
   [[nodiscard]] constexpr Setter is_proxy(PacketField field, std::span<const Direction> ways) const {
     return with({ListMeaning::Role::is_proxy, field, ways});

@@ -56,6 +56,8 @@ Plan random_plan(Choices& choices, Config& config) {
   config.inbound_ports.all = choices.yes();
   if (!config.inbound_ports.all) config.inbound_ports.list = several(choices, ports);
   config.inbound_exclude_ports = several(choices, ports);
+  if (choices.yes()) config.inbound_ranges.list = several(choices, range);
+  if (choices.yes()) config.inbound_exclude_ranges = several(choices, range);
   if (choices.yes()) config.exclude_interfaces = several(choices, interface);
   config.outbound_ranges.all = choices.yes();
   if (!config.outbound_ranges.all) config.outbound_ranges.list = several(choices, range);

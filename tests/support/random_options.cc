@@ -49,6 +49,14 @@ std::string random_options(Dice& dice) {
   } else if (dice.percent(15)) {
     add("-k", dice.percent(50) ? "net1" : "net+");
   }
+  if (dice.percent(25)) {
+    add("--exclude-inbound-ranges",
+        dice.some_of({both(&Addresses::service_range), "10.96.0.10/32", "fd00:2::/64", "10.2.0.0/24", "10.1.0.1/32"}));
+  }
+  if (dice.percent(20)) {
+    add("--include-inbound-ranges",
+        dice.some_of({both(&Addresses::service_range), "10.0.0.0/8", "fd00::/8", "10.2.0.1/32"}));
+  }
   if (dice.percent(20)) add("-u", dice.one_of(std::vector<std::string>{"1337,3000", "2000,1337", "1337"}));
   if (dice.percent(20)) add("-g", dice.one_of(std::vector<std::string>{"3000", "888,1337"}));
   if (dice.percent(15))

@@ -27,6 +27,8 @@ std::string set_name(const Rule& rule, const std::string& suffix) {
       {MeshRule::outbound_excluded_range, "excluded-ranges"},
       {MeshRule::outbound_included_range, "included-ranges"},
       {MeshRule::virtual_machine_outbound, "virtual-machine-ranges"},
+      {MeshRule::inbound_jump, "included-inbound-ranges"},
+      {MeshRule::inbound_excluded_range, "excluded-inbound-ranges"},
       {MeshRule::inbound_redirect, "inbound-ports"},
       {MeshRule::inbound_established, "inbound-ports"},
       {MeshRule::inbound_tproxy, "inbound-ports"},

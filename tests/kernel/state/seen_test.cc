@@ -130,6 +130,16 @@ TEST_F(Seen, AnswersAndLaterPackets) {
   expect_each_in_the_way(edits);
 }
 
+// A rule of another program that is about no source: of those that are captured, too.
+TEST_F(Seen, WhatKeepsTheSourcesThatAreCapturedFromTheProxy) {
+  const std::string options =
+      by_nftables + " --include-inbound-ranges 10.0.0.0/8 --exclude-inbound-ranges 10.200.0.0/16";
+  ASSERT_EQ(run("apply " + options).exit_code, 0);
+  expect_as_requested(options);
+  shell("iptables-legacy -t raw -A PREROUTING -p tcp --dport 8443 -j DROP");
+  expect_in_the_way(options, "rule 1 of raw PREROUTING");
+}
+
 TEST_F(Seen, RoutesAndTheLoopbackInterface) {
   const char* app = "out tcp 10.96.0.10:443";
   const Edit edits[] = {

@@ -128,6 +128,33 @@ PodView pod_with_ipv6() {
   return pod;
 }
 
+TEST(LintOptions, KnowsSourcesThatAreLeftOutOrAloneCaptured) {
+  const auto of = [](const char* more) {
+    return words(of_options(fmt::format("{} --ip-families ipv4 {}", usual_options, more)));
+  };
+  EXPECT_THAT(of("--exclude-inbound-ranges 10.0.0.0/8,192.168.0.0/16"), IsEmpty());
+  EXPECT_THAT(of("--exclude-inbound-ranges 10.1.0.0/16,10.0.0.0/8,fd00::/8"),
+              ElementsAre("ST002 --exclude-inbound-ranges fd00::/8", "ST002 --exclude-inbound-ranges 10.1.0.0/16"));
+  EXPECT_THAT(of("--include-inbound-ranges 10.0.0.0/8,192.168.0.0/16"), IsEmpty());
+  EXPECT_THAT(of("--include-inbound-ranges *"), ElementsAre("ST001 --include-inbound-ranges '*'"));
+  EXPECT_THAT(of("--include-inbound-ranges 0.0.0.0/0"), ElementsAre("ST001 --include-inbound-ranges 0.0.0.0/0"));
+  // What is excluded wins.
+  for (const char* mode : {"", "-m TPROXY "}) {
+    EXPECT_THAT(
+        of(fmt::format("{}--include-inbound-ranges 10.0.0.0/8,192.168.0.0/16,192.168.1.0/24 "
+                       "--exclude-inbound-ranges 10.0.0.0/7,172.16.0.0/12",
+                       mode)
+               .c_str()),
+        ElementsAre("ST002 --include-inbound-ranges 192.168.1.0/24", "ST002 --include-inbound-ranges 10.0.0.0/8",
+                    "ST002 --exclude-inbound-ranges 172.16.0.0/12"))
+        << mode;
+  }
+  EXPECT_THAT(words(of_options("-i * --exclude-inbound-ranges 10.0.0.0/8")),
+              ElementsAre("ST001 --exclude-inbound-ranges 10.0.0.0/8"));
+  EXPECT_THAT(words(of_options("-i * --include-inbound-ranges 10.0.0.0/8")),
+              ElementsAre("ST001 --include-inbound-ranges 10.0.0.0/8"));
+}
+
 TEST(LintOptions, KnowsPatternsOfInterfaces) {
   const auto of = [](const char* more) { return words(of_options(fmt::format("{} {}", usual_options, more))); };
   EXPECT_THAT(of("-c net+"), IsEmpty());
@@ -149,6 +176,8 @@ TEST(LintOptions, KnowsEachFlagOfThePlan) {
       {"-m", "-m TPROXY"},
       {"-b", "-m NONE -b *"},
       {"-d", "-d 80"},
+      {"--include-inbound-ranges", "--include-inbound-ranges 10.0.0.0/8"},
+      {"--exclude-inbound-ranges", "--exclude-inbound-ranges 10.0.0.0/8"},
       {"-c", "-m NONE -c net1"},
       {"-i", "-m NONE -i *"},
       {"-x", "-x 10.0.0.0/8"},
@@ -244,7 +273,8 @@ TEST(LintOptions, IsRightAboutEachValue) {
         {"-x", some({"10.0.0.0/8", "10.1.0.0/16", "127.0.0.0/8", "224.0.0.0/4", "192.0.2.0/24"})},
         {"-o", some({"22", "443", "53", "22", "400-500", "20-30"})},
         {"-q", some({"443", "80", "450-600"})},
-        {"-d", some({"80", "15020", "8080", "8000-8100"})}};
+        {"-d", some({"80", "15020", "8080", "8000-8100"})},
+        {"--exclude-inbound-ranges", some({"10.0.0.0/8", "10.1.0.0/16", "192.0.2.0/24"})}};
     lists["-i"] =
         random() % 2 == 0 ? std::vector<std::string>{"*"} : some({"10.2.0.0/16", "10.0.0.0/8", "192.0.2.128/25"});
     lists["-b"] = random() % 2 == 0 ? std::vector<std::string>{"*"} : some({"80", "8080", "70-90"});
@@ -263,13 +293,13 @@ TEST(LintOptions, IsRightAboutEachValue) {
     const space::Side whole = side();
     for (const Finding& one : of_options(options())) {
       if (one.code != Code::value_without_effect && one.code != Code::option_without_effect) continue;
-      const std::string flag = one.subject.substr(0, 2);
+      const std::string flag = one.subject.substr(0, one.subject.find(' '));
       const auto kept = lists;
       if (one.code == Code::option_without_effect) {
         lists[flag].clear();
       } else {
         std::vector<std::string>& values = lists[flag];
-        const auto value = std::ranges::find(values, one.subject.substr(3));
+        const auto value = std::ranges::find(values, one.subject.substr(flag.size() + 1));
         ASSERT_NE(value, values.end()) << one.subject;
         values.erase(value);
       }
@@ -452,6 +482,13 @@ TEST(LintLive, FindsValuesThatOthersCover) {
               Contains("ST002 -i 10.1.0.0/16"));
   EXPECT_THAT(words(lint_live(assumed_pod(planned("-i *")), live_of("-i 10.0.0.0/8 -b 80 -q 443 -o 443"))),
               Contains("ST001 -q 443"));
+  for (const char* list : {"--include-inbound-ranges", "--exclude-inbound-ranges"}) {
+    EXPECT_THAT(
+        words(lint_live(
+            assumed_pod(planned("-i *")),
+            live_of(fmt::format("-i * -b * -d 15090,15021,15020 {} 10.1.0.0/16,10.0.0.0/8,fd00::/8", list).c_str()))),
+        ElementsAre(fmt::format("ST002 {} 10.1.0.0/16", list)));
+  }
 }
 
 TEST(LintLive, FindsInterfacesThatThePodLacks) {
@@ -471,13 +508,26 @@ TEST(LintLive, FindsInterfacesThatThePodLacks) {
 
 TEST(Promises, AreKeptByThePlanOfEveryScenario) {
   for (const char* options :
-       {"", usual_options, "-i * -b * -m TPROXY", "-i 10.0.0.0/8 -b 80 -q 443 -o 22", "-i * -b * -c net1 -k net2",
-        "-i 10.0.0.0/8 -b 80,8000-8100 -q 400-500,443 -o 22-30", "-i * -b * -d 15000-15100 -o 1-1023",
-        "-i * -b * -c net+", "-i * -b * -k net+ -c eth1,veth+", "-i * -b * -m TPROXY -c net+",
-        "-i * -b * --redirect-dns --capture-all-dns", "-i * -b * --redirect-dns --dns-server 10.96.0.10 -o 53",
+       {"",
+        usual_options,
+        "-i * -b * -m TPROXY",
+        "-i 10.0.0.0/8 -b 80 -q 443 -o 22",
+        "-i * -b * -c net1 -k net2",
+        "-i 10.0.0.0/8 -b 80,8000-8100 -q 400-500,443 -o 22-30",
+        "-i * -b * -d 15000-15100 -o 1-1023",
+        "-i * -b * -c net+",
+        "-i * -b * -k net+ -c eth1,veth+",
+        "-i * -b * -m TPROXY -c net+",
+        "-i * -b * --exclude-inbound-ranges 10.0.0.0/8,fd00::/8",
+        "-i * -b 80 --include-inbound-ranges 10.0.0.0/8 --exclude-inbound-ranges 10.1.0.0/16,::/0",
+        "-i * -b * -m TPROXY --include-inbound-ranges 10.0.0.0/8,fd00::/8 --exclude-inbound-ranges 10.1.0.0/16",
+        "-i * -b * --redirect-dns --capture-all-dns",
+        "-i * -b * --redirect-dns --dns-server 10.96.0.10 -o 53",
         "-i * -b * ISTIO_OUTBOUND_OWNER_GROUPS=1000 ",
-        "-i * -b * ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE=888 -u 2000 -g 3000", "-i 127.0.0.0/8,10.0.0.0/8 -b *",
-        "-i * -b * -m NONE", "-i * -b * --drop-invalid ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR=127.0.0.0/8"}) {
+        "-i * -b * ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE=888 -u 2000 -g 3000",
+        "-i 127.0.0.0/8,10.0.0.0/8 -b *",
+        "-i * -b * -m NONE",
+        "-i * -b * --drop-invalid ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR=127.0.0.0/8"}) {
     CommandLine line;
     const HostFacts facts = asked(options, line);
     const Plan real = plan(line.config, facts);

@@ -255,6 +255,8 @@ Config any_config(std::mt19937& dice) {
   if (one_in(2)) config.proxy_gids = one_or_more_of(dice, ids);
   config.inbound_ports = all_or_some_of(dice, ports);
   config.inbound_exclude_ports = some_of(dice, ports);
+  config.inbound_ranges.list = some_of(dice, ranges);
+  config.inbound_exclude_ranges = some_of(dice, ranges);
   config.exclude_interfaces = some_of(dice, interfaces);
   config.outbound_ranges = all_or_some_of(dice, ranges);
   config.outbound_exclude_ranges = some_of(dice, ranges);

@@ -216,6 +216,56 @@ TEST(Plan, OfAGatewayInTheAmbientMeshLeavesInboundAlone) {
                           "--to-ports 15001"));
 }
 
+std::vector<AddressRange> ranges(const std::vector<const char*>& texts) {
+  std::vector<AddressRange> all;
+  for (const char* text : texts) all.push_back(*AddressRange::parse(text));
+  return all;
+}
+
+// Excluded sources are returned before any port is looked at, and included ones alone come to the chain.
+TEST(Plan, InboundBySource) {
+  Config config = usual();
+  config.inbound_ports.all = true;
+  config.inbound_exclude_ports = {15021};
+  config.inbound_ranges.list = ranges({"10.0.0.0/8", "fd00::/8", "192.168.0.0/16"});
+  config.inbound_exclude_ranges = ranges({"10.1.0.0/16", "::/0"});
+  const Plan redirect = plan(config, dual_stack());
+  EXPECT_THAT(lines(redirect, Table::nat, "PREROUTING"),
+              ElementsAre("-A PREROUTING -s 10.0.0.0/8 -p tcp -j ISTIO_INBOUND",
+                          "-A PREROUTING -s 192.168.0.0/16 -p tcp -j ISTIO_INBOUND"));
+  EXPECT_THAT(lines(redirect, Table::nat, "PREROUTING", Family::ipv6),
+              ElementsAre("-A PREROUTING -s fd00::/8 -p tcp -j ISTIO_INBOUND"));
+  EXPECT_THAT(
+      lines(redirect, Table::nat, "ISTIO_INBOUND"),
+      ElementsAre("-A ISTIO_INBOUND -p tcp --dport 15008 -j RETURN", "-A ISTIO_INBOUND -s 10.1.0.0/16 -p tcp -j RETURN",
+                  "-A ISTIO_INBOUND -p tcp --dport 15021 -j RETURN", "-A ISTIO_INBOUND -p tcp -j ISTIO_IN_REDIRECT"));
+  EXPECT_THAT(redirect.warnings, IsEmpty());
+
+  config.mode = Mode::tproxy;
+  config.inbound_ports = {};
+  config.inbound_ports.list = {80};
+  const Plan tproxy = plan(config, dual_stack());
+  EXPECT_THAT(lines(tproxy, Table::nat, "PREROUTING"), IsEmpty());
+  EXPECT_THAT(lines(tproxy, Table::mangle, "PREROUTING"),
+              ElementsAre("-A PREROUTING -s 10.0.0.0/8 -p tcp -j ISTIO_INBOUND",
+                          "-A PREROUTING -s 192.168.0.0/16 -p tcp -j ISTIO_INBOUND",
+                          "-A PREROUTING -p tcp -m mark --mark 1337 -j CONNMARK --save-mark"));
+  EXPECT_THAT(lines(tproxy, Table::mangle, "ISTIO_INBOUND").at(0), "-A ISTIO_INBOUND -s 10.1.0.0/16 -p tcp -j RETURN");
+}
+
+TEST(Plan, WarnsOfSourcesWithoutEffect) {
+  Config config = usual();
+  config.inbound_ranges.list = ranges({"10.0.0.0/8"});
+  config.inbound_exclude_ranges = ranges({"fd00::/8"});
+  EXPECT_THAT(plan(config, dual_stack()).warnings,
+              ElementsAre("--include-inbound-ranges has no effect: it is for --istio-inbound-ports",
+                          "--exclude-inbound-ranges has no effect: it is for --istio-inbound-ports"));
+  config.inbound_ports.all = true;
+  EXPECT_THAT(plan(config, dual_stack()).warnings,
+              ElementsAre("--include-inbound-ranges has no range of IPv6: nothing inbound is captured there"));
+  EXPECT_THAT(plan(config, {}).warnings, ElementsAre(HasSubstr("--exclude-inbound-ranges: 1 IPv6 range(s) not used")));
+}
+
 TEST(Plan, WarnsOfProxyIdsThatShadowEachOther) {
   Config config = usual();
   config.proxy_uids = {1337, 1338};

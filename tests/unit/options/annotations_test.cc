@@ -146,6 +146,17 @@ TEST(Annotations, TakeRangesOfPorts) {
   EXPECT_EQ(excluded(all.c_str()).size(), 65535U);
 }
 
+TEST(Annotations, OfSidetrackItself) {
+  const Config config = config_of(injected({{"sidetrack/include-inbound-ranges", "10.0.0.0/8,fd00::/8"},
+                                            {"sidetrack/exclude-inbound-ranges", "10.1.0.0/16"}}));
+  EXPECT_THAT(config.inbound_ranges.list,
+              ElementsAre(*AddressRange::parse("10.0.0.0/8"), *AddressRange::parse("fd00::/8")));
+  EXPECT_THAT(config.inbound_exclude_ranges, ElementsAre(*AddressRange::parse("10.1.0.0/16")));
+  EXPECT_TRUE(config_of(injected({{"sidetrack/include-inbound-ranges", "*"}})).inbound_ranges.all);
+  EXPECT_THAT(error_of(injected({{"sidetrack/exclude-inbound-ranges", "*"}})),
+              HasSubstr("sidetrack/exclude-inbound-ranges: '*': expected address ranges, not everything"));
+}
+
 TEST(Annotations, WhoIsLeftAlone) {
   EXPECT_THAT(interception({}).left_alone, HasSubstr("no annotation sidecar.istio.io/status"));
   EXPECT_THAT(interception({{"sidecar.istio.io/inject", "nonsense"}}).left_alone, HasSubstr("no annotation"));

@@ -92,6 +92,15 @@ TEST(ParseError, AddressRanges) {
   expect_refused("-i", "-i, --istio-service-cidr", expected, values);
   expect_refused("-x", "-x, --istio-service-exclude-cidr", expected, values);
   expect_refused("-x", "-x, --istio-service-exclude-cidr", "address ranges, not everything", {"*"});
+  expect_refused("--include-inbound-ranges", "--include-inbound-ranges", expected, values);
+  expect_refused("--exclude-inbound-ranges", "--exclude-inbound-ranges", expected, values);
+  expect_refused("--exclude-inbound-ranges", "--exclude-inbound-ranges", "address ranges, not everything", {"*"});
+  expect({
+      {"sidetrack --exclude-inbound-ranges *", "--exclude-inbound-ranges: '*': expected address ranges, not everything",
+       "to leave all inbound traffic alone, leave out -b, --istio-inbound-ports"},
+      {"sidetrack --include-inbound-ranges 10.0.0.0/8,*",
+       "--include-inbound-ranges: '*': expected either '*' alone, or a list without it"},
+  });
 }
 
 TEST(ParseError, InterfaceNames) {

@@ -14,7 +14,7 @@ void expect_one_screen(const std::string& text) {
   std::istringstream stream(text);
   int lines = 0;
   for (std::string line; std::getline(stream, line); ++lines) EXPECT_LE(line.size(), 80U) << line;
-  EXPECT_LE(lines, 45);
+  EXPECT_LE(lines, 48);
   EXPECT_TRUE(text.ends_with('\n'));
 }
 
