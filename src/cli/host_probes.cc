@@ -7,10 +7,15 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <functional>
+#include <map>
+#include <optional>
 
 #include "cli/commands.h"
 #include "cli/log.h"
+#include "cni/node.h"
 #include "library/sentences.h"
+#include "model/printable.h"
 #include "render/render.h"
 #include "system/descriptor.h"
 
@@ -34,17 +39,77 @@ Families families_of_node(const CommandLine& line) {
   return Family::ipv4;
 }
 
-Planner node_planner(const CommandLine& line) {
-  const HostProbesOptions& given = line.host_probes;
-  const HostProbes asked{given.probe_address, given.probe_address6, families_of_node(line), {}};
-  return [&line, asked](const Survey& survey) {
-    return host_probes(asked, line.host_probes.add, line.host_probes.remove, line.applying, survey);
-  };
+// The addresses of the node's pods that are in ambient mode, with the pods' names.
+using PodsByAddress = std::map<Address, std::string>;
+
+std::string name_of(const cni::PodReport& pod) {
+  if (!pod.pod_name.empty()) return printable(fmt::format("{}/{}", pod.pod_namespace, pod.pod_name));
+  return pod.pid ? printable(fmt::format("{} {}", *pod.pid, pod.process)) : pod.container_id;
 }
 
-ExitCode program_node(const CommandLine& line, const Planner& plan) {
+PodsByAddress find_pods(const CommandLine& line, Families families) {
+  const cni::Node node = cni::survey_node({.records = line.pods.records,
+                                           .pod_timeout = line.pods.pod_timeout,
+                                           .repair = false,
+                                           .confine = [&](Sandbox kind) { confine(line, kind); }});
+  const auto unknown = [](const std::string& why) {
+    return Error(ExitCode::failed, "which pods are in ambient mode is not known: " + why,
+                 "'sidetrack pods' says more; or name the addresses by --add and --remove");
+  };
+  if (!node.problems.empty()) throw unknown(node.problems.front());
+  PodsByAddress found;
+  for (const cni::PodReport& pod : node.pods) {
+    if (pod.state == cni::PodState::unknown) throw unknown(fmt::format("{}: {}", name_of(pod), printable(pod.detail)));
+    if (!pod.ambient) continue;
+    for (const Address& address : pod.addresses) {
+      if (families.contains(address.family)) found.emplace(address, name_of(pod));
+    }
+  }
+  return found;
+}
+
+// What is asked of the node, made of what it holds.
+class NodePlanner {
+ public:
+  explicit NodePlanner(const CommandLine& line)
+      : line_(line),
+        asked_{line.host_probes.probe_address, line.host_probes.probe_address6, families_of_node(line), {}} {
+    if (line.host_probes.pods) pods_ = find_pods(line, asked_.families);
+  }
+
+  Asked operator()(const Survey& survey) const {
+    if (!pods_) return host_probes(asked_, line_.host_probes.add, line_.host_probes.remove, line_.applying, survey);
+    std::vector<Address> add;
+    for (const auto& [address, pod] : *pods_) add.push_back(address);
+    return host_probes(asked_, add, too_many(survey), line_.applying, survey);
+  }
+
+  // Which pod's address is not in the set, and which is in it that no pod has.
+  void report(const Survey& survey) const {
+    if (!pods_) return;
+    const std::vector<Address> now = pods_in_ambient_mode(survey);
+    for (const auto& [address, pod] : *pods_) {
+      if (std::ranges::find(now, address) == now.end()) warn(fmt::format("missing: {} of {}", address.text(), pod));
+    }
+    for (const Address& address : too_many(survey))
+      warn(fmt::format("too many: {}: no pod of this node in ambient mode has it", address.text()));
+  }
+
+ private:
+  [[nodiscard]] std::vector<Address> too_many(const Survey& survey) const {
+    std::vector<Address> rest = pods_in_ambient_mode(survey);
+    std::erase_if(rest, [&](const Address& address) { return pods_->contains(address); });
+    return rest;
+  }
+
+  const CommandLine& line_;
+  HostProbes asked_;
+  std::optional<PodsByAddress> pods_;
+};
+
+ExitCode program_node(const CommandLine& line, const NodePlanner& plan) {
   const auto start = Clock::now();
-  const ApplyResult result = converge_by(plan, *open_kernel(line, true));
+  const ApplyResult result = converge_by(std::cref(plan), *open_kernel(line, true));
   for (const std::string& reason : result.skipped) info(reason);
   for (const std::string& warning : warnings(result)) warn(warning);
   info(applied(result, Clock::now() - start));
@@ -60,9 +125,10 @@ ExitCode clean_node(const CommandLine& line) {
   return ExitCode::done;
 }
 
-ExitCode verify_node(const CommandLine& line, const Planner& plan) {
+ExitCode verify_node(const CommandLine& line, const NodePlanner& plan) {
   const Survey survey = open_kernel(line, false)->survey();
   const Asked asked = plan(survey);
+  plan.report(survey);
   const Comparison comparison = compare({.plan = &asked.plan, .options = &asked.options}, survey);
   const std::vector<Address> pods = pods_in_ambient_mode(survey);
   print(line.format == Format::json ? host_probes_json(comparison, pods)
@@ -78,16 +144,13 @@ ExitCode verify_node(const CommandLine& line, const Planner& plan) {
 }  // namespace
 
 ExitCode run_host_probes(CommandLine& line) {
-  enter_target(line);
-  switch (line.host_probes.action) {
-    case HostProbesAction::apply:
-      return program_node(line, node_planner(line));
-    case HostProbesAction::verify:
-      return verify_node(line, node_planner(line));
-    case HostProbesAction::clean:
-      break;
+  if (line.host_probes.action == HostProbesAction::clean) {
+    enter_target(line);
+    return clean_node(line);
   }
-  return clean_node(line);
+  const NodePlanner plan(line);  // pods are those of the namespaces that this program sees
+  enter_target(line);
+  return line.host_probes.action == HostProbesAction::apply ? program_node(line, plan) : verify_node(line, plan);
 }
 
 }  // namespace sidetrack::cli

@@ -66,6 +66,30 @@ void describe(PodReport& report, const Survey& survey) {
   report.captured = fmt::format("inbound {}; outbound {}", words.inbound, words.outbound);
 }
 
+std::vector<Address> addresses_of(const PodView& pod) {
+  std::vector<Address> addresses;
+  for (const Interface& interface : pod.interfaces) {
+    if (interface.name == "lo") continue;
+    for (const InterfaceAddress& each : interface.addresses) {
+      if (!each.address.is_link_local()) addresses.push_back(each.address);
+    }
+  }
+  return addresses;
+}
+
+// The chain in which Istio's agent, or Sidetrack as it does, looks at what comes into such a pod; tables of its
+// nftables mode.
+bool has_rules_of_ambient(const Survey& survey) {
+  const auto is_of_ambient = [](const LiveChain& chain) {
+    return chain.name == "ISTIO_PRERT" || chain.name == "nat-ISTIO_PRERT" ||
+           chain.table_name.starts_with("inet istio-ambient-");
+  };
+  return std::ranges::any_of(all_backends, [&](BackendKind kind) {
+    const Live* live = survey.live(kind);
+    return live != nullptr && std::ranges::any_of(live->chains, is_of_ambient);
+  });
+}
+
 void look(const Subject& subject, const NodeOptions& options, PodReport& report) {
   enter_subject(subject);
   if (subject.record && own_network_namespace() != subject.record->network_namespace) {
@@ -91,6 +115,8 @@ void look(const Subject& subject, const NodeOptions& options, PodReport& report)
   if (!options.repair) options.confine(Sandbox::read);  // to repair, the record is read again
   Survey survey = seen->survey();
   describe(report, survey);
+  report.ambient = has_rules_of_ambient(survey);
+  report.addresses = addresses_of(survey.pod ? *survey.pod : seen->pod());
   if (!subject.record) {
     report.state = PodState::not_recorded;
     return;
@@ -118,6 +144,12 @@ void look(const Subject& subject, const NodeOptions& options, PodReport& report)
   report.detail = after.as_requested() ? applied(result) : first_difference(after);
 }
 
+std::vector<std::string> texts_of(const std::vector<Address>& addresses) {
+  std::vector<std::string> texts;
+  std::ranges::transform(addresses, std::back_inserter(texts), &Address::text);
+  return texts;
+}
+
 // What is told to the process that asked.
 std::string answer(const Subject& subject, const NodeOptions& options) {
   PodReport report;
@@ -139,8 +171,9 @@ std::string answer(const Subject& subject, const NodeOptions& options) {
     }
     report.detail += (report.detail.empty() ? "" : "; not repaired: ") + std::string(error.what());
   }
-  return Json{
-      {"state", report.state}, {"backends", report.backends}, {"captured", report.captured}, {"detail", report.detail}}
+  return Json{{"state", report.state},       {"backends", report.backends},
+              {"captured", report.captured}, {"addresses", texts_of(report.addresses)},
+              {"ambient", report.ambient},   {"detail", report.detail}}
       .dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -160,6 +193,10 @@ void take_answer(PodReport& report, const WorkerResult& result, std::chrono::mil
   report.state = told["state"].get<PodState>();
   report.backends = told["backends"].get<std::vector<std::string>>();
   report.captured = told["captured"].get<std::string>();
+  for (const Json& text : told["addresses"]) {
+    if (const auto address = Address::parse(text.get<std::string>())) report.addresses.push_back(*address);
+  }
+  report.ambient = told["ambient"].get<bool>();
   report.detail = told["detail"].get<std::string>();
 }
 

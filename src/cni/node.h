@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "model/address.h"
 #include "system/sandbox.h"
 
 namespace sidetrack::cni {
@@ -34,6 +35,8 @@ struct PodReport {
   std::string process;                // the name of that process
   std::vector<std::string> backends;  // that hold rules of ours
   std::string captured;               // in words; empty: nothing, or not known
+  std::vector<Address> addresses{};   // of its interfaces, but those that are its own affair: of lo, link-local ones
+  bool ambient = false;               // it has the rules of a pod in ambient mode, whichever program made them
   PodState state = PodState::unknown;
   std::string detail;  // what differs, was repaired or cannot be read
   std::chrono::microseconds took{};

@@ -72,6 +72,8 @@ std::string node_json(const Node& node) {
   const auto or_null = [](const std::string& text) { return text.empty() ? Json() : Json(text); };
   Json pods = Json::array();
   for (const PodReport& pod : node.pods) {
+    Json addresses = Json::array();
+    for (const Address& address : pod.addresses) addresses.push_back(address.text());
     pods.push_back({{"namespace", or_null(pod.pod_namespace)},
                     {"pod", or_null(pod.pod_name)},
                     {"container_id", or_null(pod.container_id)},
@@ -80,6 +82,8 @@ std::string node_json(const Node& node) {
                     {"process", or_null(pod.process)},
                     {"backends", pod.backends},
                     {"captured", or_null(pod.captured)},
+                    {"addresses", std::move(addresses)},
+                    {"ambient", pod.ambient},
                     {"state", name(pod.state)},
                     {"detail", or_null(pod.detail)},
                     {"microseconds", pod.took.count()}});

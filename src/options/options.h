@@ -81,6 +81,7 @@ struct HostProbesOptions {
       Family::ipv6, {0xfd, 0x16, 0x92, 0x54, 0x71, 0x27, 0x13, 0x37, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}};
   std::vector<Address> add;
   std::vector<Address> remove;
+  bool pods = false;  // those of the node's pods that are in ambient mode, and no others
 };
 
 // `pods`

@@ -307,6 +307,8 @@ void check_host_probes(const CommandLine& line, const Tokens& tokens) {
     if (std::ranges::find(of_clean, flag->name) == std::end(of_clean))
       refuse_combination(fmt::format("{}: without effect on host-probes clean, which removes all", spelled(*flag)));
   }
+  if (asked.pods && (!asked.add.empty() || !asked.remove.empty()))
+    refuse_combination("--pods looks for all addresses itself", "leave out --add and --remove, or --pods");
   for (const Address& address : asked.add) {
     if (std::ranges::find(asked.remove, address) != asked.remove.end())
       refuse_combination(fmt::format("{}: in both --add and --remove", address.text()), "leave one of them out");

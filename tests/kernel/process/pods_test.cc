@@ -124,6 +124,44 @@ TEST_F(Pods, AreAllListedWithWhatTheyHold) {
   EXPECT_THAT(output.err, HasSubstr("2 of 5 pods are not as recorded"));
 }
 
+TEST_F(Pods, InAmbientModeHaveTheirAddressesInTheSetOfTheNode) {
+  const Output output = run(R"(
+    for name in a b; do
+      pod $name
+      live $name
+      nsenter --net="$work/$name" ip link add eth0 type veth peer name other
+      nsenter --net="$work/$name" ip link set eth0 up
+      nsenter --net="$work/$name" ip link set other up
+    done
+    nsenter --net="$work/a" ip address add 10.244.0.7/24 dev eth0
+    nsenter --net="$work/a" ip address add fd10:244::7/64 dev eth0 nodad
+    nsenter --net="$work/b" ip address add 10.244.0.8/24 dev eth0
+    nsenter --net="$work/a" iptables-nft -t nat -N ISTIO_PRERT
+    "$sidetrack" host-probes verify --pods || echo "differs: $?"
+    "$sidetrack" host-probes apply --pods --add 10.244.0.9 || echo "refused: $?"
+    "$sidetrack" host-probes apply --add 10.244.0.8
+    "$sidetrack" host-probes verify --pods >/dev/null || echo "differs: $?"
+    "$sidetrack" host-probes apply --pods
+    "$sidetrack" host-probes verify --pods
+    nsenter --net="$work/a" iptables-nft -t nat -X ISTIO_PRERT
+    "$sidetrack" host-probes verify --pods --json >/dev/null || echo "differs: $?"
+    nsenter --net="$work/a" iptables-nft -t nat -N ISTIO_PRERT
+    pods --json >"$work/pods")");
+  EXPECT_EQ(output.exit_code, 0) << output.err;
+  EXPECT_THAT(output.out, AllOf(HasSubstr("+ipset add istio-inpod-probes-v4 10.244.0.7\n"),
+                                HasSubstr("+ipset add istio-inpod-probes-v6 fd10:244::7\n"),
+                                HasSubstr("refused: 2\ndiffers: 6\n10.244.0.7\nfd10:244::7\ndiffers: 6\n")));
+  EXPECT_THAT(output.err, AllOf(HasSubstr("missing: 10.244.0.7 of "), HasSubstr("too many: 10.244.0.8"),
+                                HasSubstr("too many: 10.244.0.7"), Not(HasSubstr("fe80"))));
+  std::ifstream file(work / "pods");
+  const Json all = Json::parse(file)["pods"];
+  ASSERT_EQ(all.size(), 2U);
+  for (const Json& pod : all) {
+    const bool ambient = pod["ambient"];
+    EXPECT_EQ(pod["addresses"], ambient ? Json({"10.244.0.7", "fd10:244::7"}) : Json::array({"10.244.0.8"}));
+  }
+}
+
 TEST_F(Pods, AreRepaired) {
   const Output output = run(R"(
     for name in a b c; do pod $name; record $name "${options[@]}"; done
