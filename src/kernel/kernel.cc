@@ -88,10 +88,11 @@ class LinuxKernel final : public Kernel {
 
   Survey survey() override {
     Survey survey;
-    list_sets();
+    const auto sets = fetch_sets();
     const Sight<LegacyFetched> legacy = fetch_legacy();
     const Sight<nft::Dump> nf_tables = fetch_nf_tables();
     if (options_.reads_once) give_up_capabilities();
+    if (sets) sets_ = ipset::Sets::decoded(*sets);
     survey_legacy(legacy, survey);
     survey_nf_tables(nf_tables, survey);
     if (of_host()) {
@@ -124,7 +125,7 @@ class LinuxKernel final : public Kernel {
 
   std::vector<Live> read(std::span<const Change> committed) override {
     std::vector<Live> after;
-    list_sets();
+    if (const auto sets = fetch_sets()) sets_ = ipset::Sets::decoded(*sets);
     if (is_legacy(committed)) {
       open_legacy(false);
       after.push_back(legacy_->read());
@@ -218,16 +219,18 @@ class LinuxKernel final : public Kernel {
     return *ip_set_;
   }
 
-  // Only where a rule of iptables may ask one: the question would load the module.
-  void list_sets() {
-    if (!may_ask_sets()) return;
+  // Only where a rule of iptables may ask one: the question would load the module. Without an answer no rule's set has
+  // a name.
+  std::optional<ipset::Sets::Fetched> fetch_sets() {
+    sets_.clear();
+    if (!may_ask_sets()) return {};
     try {
-      sets_ = ip_set().list();
       no_sets_.reset();
+      return ip_set().fetch();
     } catch (const Error& error) {
       if (error.code() == ExitCode::busy) throw;
-      no_sets_ = error;  // their names are not known then
-      sets_.clear();
+      no_sets_ = error;
+      return {};
     }
   }
 

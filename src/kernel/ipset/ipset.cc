@@ -153,31 +153,39 @@ void put_element(netlink::Request& request, const SetEntry& entry) {
 
 netlink::Socket Sets::open_socket() { return netlink::Socket(ip_set); }
 
-KnownSets Sets::list() {
-  return netlink::read_undisturbed(socket_, [&]() -> std::optional<KnownSets> {
-    KnownSets sets;
+Sets::Fetched Sets::fetch() {
+  return netlink::read_undisturbed(socket_, [&]() -> std::optional<Fetched> {
+    Fetched messages;
     SetRequest question(IPSET_CMD_LIST, NLM_F_DUMP);
-    std::map<std::string, std::uint16_t> numbers;
     const auto answer = netlink::read_whole(socket_, question, [&](const netlink::Message& message) {
-      const auto attributes = message.attributes<nfgenmsg>();
-      const nlattr* name = attributes.find(IPSET_ATTR_SETNAME);
-      if (name == nullptr) return;
-      const std::string called = netlink::string(name);
-      if (const nlattr* index = attributes.find(IPSET_ATTR_INDEX))
-        numbers[called] = netlink::network_order<std::uint16_t>(index);
-      const auto number = numbers.find(called);
-      if (number == numbers.end()) return;
-      KnownSet& set = sets[number->second];
-      set.name = called;
-      take_header(set, attributes);
-      take_elements(set, attributes);
+      messages.emplace_back(message.bytes().begin(), message.bytes().end());
     });
     if (answer.end.error != 0) throw refusal(answer.end.error, "list the sets of ip_set");
-    for (auto& [number, set] : sets) {
-      if (set.members) std::ranges::sort(*set.members);
-    }
-    return sets;
+    return messages;
   });
+}
+
+KnownSets Sets::decoded(const Fetched& messages) {
+  KnownSets sets;
+  std::map<std::string, std::uint16_t> numbers;
+  for (const std::vector<std::byte>& bytes : messages) {
+    const auto attributes = netlink::Message(reinterpret_cast<const nlmsghdr*>(bytes.data())).attributes<nfgenmsg>();
+    const nlattr* name = attributes.find(IPSET_ATTR_SETNAME);
+    if (name == nullptr) continue;
+    const std::string called = netlink::string(name);
+    if (const nlattr* index = attributes.find(IPSET_ATTR_INDEX))
+      numbers[called] = netlink::network_order<std::uint16_t>(index);
+    const auto number = numbers.find(called);
+    if (number == numbers.end()) continue;
+    KnownSet& set = sets[number->second];
+    set.name = called;
+    take_header(set, attributes);
+    take_elements(set, attributes);
+  }
+  for (auto& [number, set] : sets) {
+    if (set.members) std::ranges::sort(*set.members);
+  }
+  return sets;
 }
 
 int Sets::request(netlink::Request& request) {

@@ -13,7 +13,11 @@ namespace sidetrack::ipset {
 class Sets {
  public:
   // All sets of the network namespace.
-  [[nodiscard]] KnownSets list();
+  [[nodiscard]] KnownSets list() { return decoded(fetch()); }
+  // The two parts of it: what is there, as it is; what it means, for which no right is needed.
+  using Fetched = std::vector<std::vector<std::byte>>;
+  [[nodiscard]] Fetched fetch();
+  [[nodiscard]] static KnownSets decoded(const Fetched& messages);
 
   // Sets first, then what they hold. What is there already, or comes meanwhile, is left alone. All is undone again if
   // one fails. Returns what it added.

@@ -25,6 +25,11 @@ class Message {
     return {message_, sizeof(Header)};
   }
 
+  // All of it, with the netlink header.
+  [[nodiscard]] std::span<const std::byte> bytes() const {
+    return {reinterpret_cast<const std::byte*>(message_), message_->nlmsg_len};
+  }
+
  private:
   const nlmsghdr* message_;
 };
