@@ -323,6 +323,20 @@ TEST_F(Node, AFullSetLeavesAllAsItWas) {
   EXPECT_EQ(state(), before);
 }
 
+TEST_F(Node, WhatTheKernelLacksIsNamedAndNothingIsLeftBehind) {
+  const std::string before = state();
+  for (const char* backend : {"iptables-legacy", "iptables-nft"}) {
+    for (const char* lacking : {"hash:ip", "set", "owner", "SNAT"}) {
+      const Output refused =
+          node.program({program_under_test(), "host-probes", "apply", "--add", pod4, "--backend", backend}, {},
+                       {"LD_PRELOAD=" SIDETRACK_WITHOUT, std::string("WITHOUT=") + lacking});
+      EXPECT_EQ(refused.exit_code, 3) << backend << ", " << lacking;
+      EXPECT_THAT(refused.err, AllOf(HasSubstr(lacking), HasSubstr("CONFIG_")));
+      EXPECT_EQ(state(), before) << backend << ", " << lacking;
+    }
+  }
+}
+
 TEST_F(Node, BadAddressesTouchNothing) {
   const std::string before = state();
   for (const char* address :
