@@ -2,14 +2,22 @@
 #include "state/apply.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <chrono>
+#include <csignal>
+#include <cstdlib>
 
 #include "cli/commands.h"
 #include "cli/log.h"
+#include "host/sessions.h"
+#include "library/planning.h"
 #include "library/sentences.h"
 #include "model/iptables.h"
+#include "state/cut_sessions.h"
+#include "state/restore.h"
 #include "state/when_ready.h"
+#include "system/awaited_signals.h"
 
 namespace sidetrack::cli {
 namespace {
@@ -59,33 +67,118 @@ std::string waited(const CommandLine& line, const std::optional<ProxyWatch>& wat
                      std::chrono::duration<double>(watch->waited()).count(), line.when_ready->port);
 }
 
-// --when-ready: all that can be found wrong is, before the wait.
-void be_ready(const Request& asked, std::optional<ProxyWatch>& watch, Kernel& kernel) {
-  if (!watch) return;
-  static_cast<void>(reporting(*asked.plan, [&] { return check(asked, kernel); }));
-  await_proxy(kernel, *watch);
+// ---- Sessions
+
+// Those that must not be cut, and the plan of other options, as long as files can still be opened: none in the sandbox.
+struct KnownSessions {
+  Sessions sessions;
+  HostFacts facts;
+};
+
+std::optional<KnownSessions> known_sessions(CommandLine& line, const std::optional<Place>& place) {
+  const char* variable = std::getenv("SSH_CONNECTION");
+  const std::string_view ssh_connection = variable != nullptr ? variable : "";
+  if (!place && !may_have_sessions(ssh_connection)) return std::nullopt;
+  KnownSessions known{find_sessions(ssh_connection), {}};
+  if (known.sessions.empty()) return std::nullopt;
+  if (!known.sessions.list.empty()) known.facts = facts_for(line.config, line.names, place ? &*place : nullptr, false);
+  return known;
 }
 
-void ask_kernel(const CommandLine& line, const Plan& plan) {
-  auto watch = proxy_watch(line);
+// Throws differs if the rules would cut one. With --confirm, and in the drop-in form, which does what istio-iptables
+// does, it is only said.
+void keep_sessions(const CommandLine& line, const Request& asked, const std::optional<KnownSessions>& known,
+                   Kernel& kernel) {
+  if (!known) return;
+  for (const std::string& sentence : known->sessions.unknown)
+    warn("cannot know whether the rules cut a session of ssh: " + sentence);
+  const Replan replan = [&](const Config& config) { return plan(config, known->facts); };
+  const CutSessions cut = cut_sessions(known->sessions, asked, line.config, replan, kernel);
+  if (cut.list.empty()) return;
+  std::string all;
+  for (const CutSession& one : cut.list) all += "\n  " + one.words;
+  const std::string remedy =
+      cut.remedy.empty() ? "no option leaves all of them alone" : "to leave them alone " + cut.remedy;
+  if (line.confirm || line.drop_in)
+    return warn(fmt::format("the rules cut connections by which somebody works here:{}\n{}", all, remedy));
+  throw Error(ExitCode::differs,
+              fmt::format("the rules would cut connections by which somebody works here; nothing was changed:{}\n{}",
+                          all, remedy),
+              "with --confirm 60s the rules are applied, and rolled back unless you confirm them");
+}
+
+// ---- With the kernel
+
+struct Ready {
+  std::optional<ProxyWatch> watch;
+  std::optional<KnownSessions> sessions;
+};
+
+// What has to be opened before the sandbox.
+Ready get_ready(CommandLine& line, const std::optional<Place>& place) {
+  return {proxy_watch(line), known_sessions(line, place)};
+}
+
+void be_ready(const CommandLine& line, const Request& asked, Ready& ready, Kernel& kernel) {
+  keep_sessions(line, asked, ready.sessions, kernel);
+  if (!ready.watch) return;
+  // All that can be found wrong is, before the wait.
+  static_cast<void>(reporting(*asked.plan, [&] { return check(asked, kernel); }));
+  await_proxy(kernel, *ready.watch);
+  keep_sessions(line, asked, ready.sessions, kernel);
+}
+
+void ask_kernel(CommandLine& line, const std::optional<Place>& place, const Plan& plan) {
+  Ready ready = get_ready(line, place);
   const auto kernel = reporting(plan, [&] { return open_kernel(line, false); });
   const Request asked = request(line, plan);
-  be_ready(asked, watch, *kernel);
+  be_ready(line, asked, ready, *kernel);
   const ApplyResult result = reporting(plan, [&] { return check(asked, *kernel); });
   say(result);
-  info(checked(result) + waited(line, watch));
+  info(checked(result) + waited(line, ready.watch));
 }
 
-void program(const CommandLine& line, const Plan& plan) {
-  auto watch = proxy_watch(line);
+// --confirm. From before the change until it is confirmed or rolled back no signal ends this process but SIGKILL, and
+// none but SIGSTOP stops it.
+void program_until_confirmed(const CommandLine& line, const Request& asked, const Ready& ready, Kernel& kernel) {
+  AwaitedSignals signals({SIGUSR1}, {SIGTSTP, SIGTTIN, SIGTTOU});
+  const Snapshot before = snapshot(kernel.survey());
+  const auto start = Clock::now();
+  const ApplyResult result = reporting(*asked.plan, [&] { return converge(asked, kernel); });
+  const std::string done = applied(result, Clock::now() - start) + waited(line, ready.watch);
+  say(result);
+  if (result.applied == Applied::unchanged) return info(done);
+  std::string why;
+  try {
+    info(
+        fmt::format("{}; press Enter within {:g} s to keep it, or 'kill -USR1 {}' from elsewhere: else it is rolled "
+                    "back",
+                    done, std::chrono::duration<double>(*line.confirm).count(), getpid()));
+    kernel.release_locks();
+    why = await_confirmation(signals, *line.confirm, STDIN_FILENO);
+  } catch (const std::exception& error) {
+    why = error.what();
+  }
+  if (why.empty()) return info("confirmed");
+  try {
+    restore(before, kernel, [](const std::string& sentence) { warn(sentence); });
+  } catch (const Error& error) {
+    throw Error(error.code(), why + "; " + error.what(), error.hint());
+  }
+  throw Error(ExitCode::failed, why + ": rolled back; rules and routes of the sidecar are as they were before");
+}
+
+void program(CommandLine& line, const std::optional<Place>& place, const Plan& plan) {
+  Ready ready = get_ready(line, place);
   auto start = Clock::now();
   const auto kernel = reporting(plan, [&] { return open_kernel(line, true); });
   const Request asked = request(line, plan);
-  be_ready(asked, watch, *kernel);
-  if (watch) start = Clock::now();
+  be_ready(line, asked, ready, *kernel);
+  if (line.confirm) return program_until_confirmed(line, asked, ready, *kernel);
+  if (ready.watch) start = Clock::now();
   const ApplyResult result = reporting(plan, [&] { return converge(asked, *kernel); });
   say(result);
-  info(applied(result, Clock::now() - start) + waited(line, watch));
+  info(applied(result, Clock::now() - start) + waited(line, ready.watch));
 }
 
 // --cleanup-only
@@ -113,9 +206,9 @@ ExitCode run_apply(CommandLine& line) {
   log_dump(LogOptions::Level::debug, plan);
   if (line.run_validation) check_validation(line, plan);
   if (line.check) {
-    ask_kernel(line, plan);
+    ask_kernel(line, place, plan);
   } else if (!line.skip_rule_apply) {
-    program(line, plan);
+    program(line, place, plan);
   }
   if (line.run_validation && !line.check) run_validation(line, plan);
   return ExitCode::done;

@@ -45,6 +45,7 @@ constexpr Elsewhere elsewhere[] = {
     {"skip-rule-apply", rules_do, [](const CommandLine& line) { return line.skip_rule_apply; }},
     {"check", program_does},
     {"when-ready", program_does},
+    {"confirm", program_does},
     {"run-validation", program_does, [](const CommandLine& line) { return line.run_validation; }},
     {"cleanup-only", "Pod::clean does that", [](const CommandLine& line) { return line.cleanup_only; }},
 };

@@ -6,15 +6,11 @@
 #include "mesh/catalogue.h"
 
 namespace sidetrack {
-namespace {
 
-// What the kernel does not keep is whether a rule came by -A or by -I: its row tells.
 bool came_by_insert(const Rule& rule) {
   return std::ranges::any_of(
       catalogue(), [&](const Row& row) { return row.insert_at && row.table == rule.table && is_of(rule, row); });
 }
-
-}  // namespace
 
 std::vector<Slot> splice(std::span<const LiveRule> there, std::span<const Rule* const> wanted, EqualRules equal) {
   std::vector<std::size_t> ours;

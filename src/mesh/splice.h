@@ -25,6 +25,9 @@ struct Slot {
 [[nodiscard]] std::vector<Slot> splice(std::span<const LiveRule> there, std::span<const Rule* const> wanted,
                                        EqualRules equal = EqualRules::keep);
 
+// Whether a rule of ours goes to the front of its chain (-I). What the kernel does not keep, its row tells.
+[[nodiscard]] bool came_by_insert(const Rule& rule);
+
 // Whether these slots leave a chain of `count` rules as it is.
 [[nodiscard]] bool changes_nothing(std::span<const Slot> slots, std::size_t count);
 

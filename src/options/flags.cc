@@ -288,6 +288,11 @@ void set_when_ready(CommandLine& line, const Given& given) {
   if (awaited.timeout == std::chrono::nanoseconds(0)) refuse(given, expected);
 }
 
+void set_confirm(CommandLine& line, const Given& given) {
+  line.confirm = waiting_time(given);
+  if (*line.confirm == std::chrono::nanoseconds(0)) refuse(given, "a duration above 0");
+}
+
 void set_pod_timeout(CommandLine& line, const Given& given) {
   line.pods.pod_timeout = std::chrono::ceil<std::chrono::milliseconds>(waiting_time(given));
   if (line.pods.pod_timeout == std::chrono::milliseconds(0)) refuse(given, "a duration above 0");
@@ -559,6 +564,8 @@ constexpr Flag flag_table[] = {
      "refuse rules by which traffic escapes or loops", Group::run, apply, boolean<&CommandLine::prove>},
     {"when-ready", '\0', {}, Kind::scalar, "PORT[,TIME]", "", "",
      "first wait, 60s, until the proxy listens there", Group::run, apply, set_when_ready},
+    {"confirm", '\0', {}, Kind::scalar, "DURATION", "", "",
+     "roll back unless confirmed in that time", Group::run, apply, set_confirm},
     {"probe", '\0', {}, Kind::boolean, "", "", "",
      "try real connections, too", Group::run, verify, boolean<&CommandLine::probe>},
     {"clean", '\0', {}, Kind::boolean, "", "", "",

@@ -135,20 +135,21 @@ struct CommandLine {
   bool no_sandbox = false;              // --no-sandbox
   bool prove = false;                   // apply --prove
   std::optional<WhenReady> when_ready;  // apply --when-ready
-  bool probe = false;                   // verify --probe
-  bool watch = false;                   // show --watch, cni --watch
-  bool clean = false;                   // diff --clean
-  bool effect = false;                  // diff --effect
-  std::vector<std::string> compared;    // diff --effect: the files
-  bool plan = false;                    // explain, map: over the given options, not over the live rules
-  bool brief = false;                   // explain --brief
-  std::optional<Direction> way;         // map --way
-  PacketOptions packet;                 // explain
-  PodsOptions pods;                     // pods
-  HostProbesOptions host_probes;        // host-probes
-  ManifestOptions manifest;             // args; --pod
-  CniOptions cni;                       // cni
-  Shell shell = Shell::bash;            // completion
+  std::optional<std::chrono::nanoseconds> confirm;  // apply --confirm: how long it is waited for
+  bool probe = false;                               // verify --probe
+  bool watch = false;                               // show --watch, cni --watch
+  bool clean = false;                               // diff --clean
+  bool effect = false;                              // diff --effect
+  std::vector<std::string> compared;                // diff --effect: the files
+  bool plan = false;                                // explain, map: over the given options, not over the live rules
+  bool brief = false;                               // explain --brief
+  std::optional<Direction> way;                     // map --way
+  PacketOptions packet;                             // explain
+  PodsOptions pods;                                 // pods
+  HostProbesOptions host_probes;                    // host-probes
+  ManifestOptions manifest;                         // args; --pod
+  CniOptions cni;                                   // cni
+  Shell shell = Shell::bash;                        // completion
 };
 
 // The options that a pod's manifest stands for, with the variables of its istio-init.

@@ -357,6 +357,14 @@ void check_combinations(const CommandLine& line, const Tokens& tokens) {
                                                        : "--skip-rule-apply"),
                        "leave one of them out");
   }
+  if (line.confirm && (line.dry_run || line.cleanup_only || line.skip_rule_apply || line.check)) {
+    refuse_combination(fmt::format("--confirm rolls back what was programmed, {} programs nothing",
+                                   line.dry_run        ? "--dry-run"
+                                   : line.cleanup_only ? "--cleanup-only"
+                                   : line.check        ? "--check"
+                                                       : "--skip-rule-apply"),
+                       "leave one of them out");
+  }
   if (line.command == Command::apply && line.check && line.cleanup_only) {
     refuse_combination("--check asks about rules to be programmed, --cleanup-only programs none: give one of them");
   }

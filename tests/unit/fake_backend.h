@@ -67,7 +67,8 @@ class FakeRoutes : public Routes {
  public:
   Routing routing;
   [[nodiscard]] State read() override { return {routing, {}, false}; }
-  PodView pod() override { return {}; }
+  PodView view;
+  PodView pod() override { return view; }
   Routing add(const Routing& wanted) override {
     append(routing.policy_rules, wanted.policy_rules);
     append(routing.local_routes, wanted.local_routes);

@@ -73,7 +73,7 @@ TEST_P(WhenReady, TheRulesComeWhenTheProxyListensAtAnyAddress) {
     running.wait_for(waiting);
     EXPECT_EQ(trace(*pod_), before);
     // No lock is held: another writer does not wait.
-    EXPECT_EQ(pod_->program({program_under_test(), "clean", "--wait", "0s"}).exit_code, 0);
+    EXPECT_EQ(pod_->program({program_under_test(), "clean", "--wait", "20s"}).exit_code, 0);
     const FileDescriptor proxy = listen_at(*pod_, at, proxy_identity);
     const Output output = running.end();
     EXPECT_EQ(output.exit_code, 0) << output.err;

@@ -107,6 +107,7 @@ std::string field(const CommandLine& line, std::string_view which) {
          return line.when_ready ? number(line.when_ready->port) + " " + number(line.when_ready->timeout.count()) + "ns"
                                 : "unset";
        }},
+      {"confirm", [&] { return line.confirm ? number(line.confirm->count()) + "ns" : "unset"; }},
       {"log.level", [&] { return number(line.log.level); }},
       {"log.json", [&] { return truth(line.log.json); }},
       {"log.caller", [&] { return truth(line.log.caller); }},
@@ -246,6 +247,7 @@ TEST(Parse, HasUpstreamsDefaults) {
            {"backend", "any"},
            {"lock_wait", "30000ms"},
            {"when_ready", "unset"},
+           {"confirm", "unset"},
            {"log.level", "1"},
            {"log.json", "false"},
            {"log.caller", "false"},
@@ -405,6 +407,7 @@ TEST(Parse, TakesOurOwnOptions) {
       {"sidetrack apply --when-ready 15021", "when_ready", "15021 60000000000ns"},
       {"sidetrack apply --when-ready 1,1m30s", "when_ready", "1 90000000000ns"},
       {"sidetrack --when-ready 65535,1ns", "when_ready", "65535 1ns"},
+      {"sidetrack apply --confirm 60s", "confirm", "60000000000ns"},
       {"sidetrack apply --check", "check", "true"},
       {"sidetrack verify --probe", "probe", "true"},
       {"sidetrack show --watch", "watch", "true"},

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "host/sessions.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "model/error.h"
+#include "model/printable.h"
+#include "model/scan.h"
+#include "system/descriptor.h"
+#include "system/folder.h"
+#include "system/read_all.h"
+
+namespace sidetrack {
+namespace {
+
+// /proc/PID/comm of the processes that hold a session: OpenSSH's (sshd-session since 9.8), and Dropbear's.
+constexpr std::string_view ssh_servers[] = {"sshd", "sshd-session", "sshd-auth", "dropbear"};
+constexpr std::uint16_t ssh_port = 22;
+
+bool is_ssh_server(std::string_view name) { return std::ranges::find(ssh_servers, name) != std::end(ssh_servers); }
+
+std::string small_file(const std::string& path) {
+  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  std::string text;
+  if (!file.valid() || read_all(file.get(), 1U << 12, text) != 0) return {};
+  return text;
+}
+
+struct Process {
+  std::string pid;
+  std::string name;
+};
+
+// Nothing: it is gone, or not to be seen.
+std::optional<Process> process_of(const std::string& pid) {
+  std::string name = small_file("/proc/" + pid + "/comm");
+  if (name.empty()) return std::nullopt;
+  return Process{pid, name.substr(0, name.find('\n'))};
+}
+
+// Of "/proc/PID/stat": "4711 (name) S PARENT …": the name may hold blanks and brackets.
+std::string parent_of(const std::string& pid) {
+  const std::string stat = small_file("/proc/" + pid + "/stat");
+  const auto columns = split_words(std::string_view(stat).substr(std::min(stat.rfind(')') + 1, stat.size())));
+  return columns.size() > 1 && columns[1] != "0" ? std::string(columns[1]) : std::string();
+}
+
+// The nearest first. A container's first process has none.
+std::vector<Process> ancestors() {
+  constexpr std::size_t most = 64;
+  std::vector<Process> all;
+  const pid_t first = getppid();
+  for (std::string pid = first > 0 ? std::to_string(first) : ""; !pid.empty() && all.size() < most;
+       pid = parent_of(pid)) {
+    const auto process = process_of(pid);
+    if (!process) break;
+    all.push_back(*process);
+  }
+  return all;
+}
+
+bool in_first_network_namespace() {
+  // One of those that only it has, through all versions (net_core_table of net/core/sysctl_net_core.c).
+  return access("/proc/sys/net/core/netdev_max_backlog", F_OK) == 0;
+}
+
+struct Ends {
+  Endpoint remote;
+  Endpoint local;
+};
+
+// "192.0.2.1 51234 192.0.2.2 22"; the addresses of a link have "%eth0" behind them.
+std::optional<Ends> ends_of(std::string_view ssh_connection) {
+  const auto words = split_words(ssh_connection);
+  if (words.size() != 4) return std::nullopt;
+  Endpoint ends[2];
+  for (std::size_t i = 0; i < 2; ++i) {
+    const auto address = Address::parse(words[2 * i].substr(0, words[2 * i].find('%')));
+    const auto port = to_number<std::uint16_t>(words[2 * i + 1]);
+    if (!address || !port) return std::nullopt;
+    ends[i].address = *address;
+    ends[i].port = *port;
+  }
+  return Ends{ends[0], ends[1]};
+}
+
+// "socket:[4711]", as /proc/PID/fd/N names a socket. False: this process may not look.
+bool collect_sockets(const Process& process, std::map<std::uint32_t, Process>& holders) {
+  constexpr std::string_view head = "socket:[";
+  const std::string folder = "/proc/" + process.pid + "/fd";
+  const auto entries = entries_of(folder);
+  if (!entries) return errno == ENOENT;
+  for (const FolderEntry& entry : *entries) {
+    char link[64];
+    const ssize_t size = readlink((folder + "/" + entry.name).c_str(), link, sizeof link);
+    const std::string_view text(link, static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
+    if (!text.starts_with(head) || !text.ends_with(']')) continue;
+    const auto inode = to_number<std::uint32_t>(text.substr(head.size(), text.size() - head.size() - 1));
+    if (inode) holders.try_emplace(*inode, process);
+  }
+  return true;
+}
+
+void find(std::string_view ssh_connection, Sessions& found) {
+  TcpSockets sockets;
+  std::vector<TcpSocket> connections = sockets.established();
+  std::erase_if(connections, [](const TcpSocket& socket) {
+    return socket.local.address.is_loopback() || socket.remote.address.is_loopback() ||
+           socket.local.address == socket.remote.address;
+  });
+  if (connections.empty()) return;
+  std::set<std::uint16_t> listening;
+  for (const TcpSocket& socket : sockets.listening(0)) listening.insert(socket.local.port);
+
+  std::map<std::uint32_t, Process> of_ssh;
+  std::map<std::uint32_t, Process> of_ancestors;
+  std::string unseen;  // whose sockets may not be looked at
+  const auto collect = [&](const Process& process, std::map<std::uint32_t, Process>& holders) {
+    if (!collect_sockets(process, holders) && unseen.empty())
+      unseen = fmt::format("{} (process {})", printable(process.name), process.pid);
+  };
+  for (const Process& process : ancestors()) collect(process, of_ancestors);
+  const auto processes = entries_of("/proc");
+  for (const FolderEntry& entry : processes.value_or(std::vector<FolderEntry>())) {
+    if (!to_number<std::uint32_t>(entry.name)) continue;
+    const auto process = process_of(entry.name);
+    if (process && is_ssh_server(process->name)) collect(*process, of_ssh);
+  }
+  if (!unseen.empty())
+    found.unknown.push_back(fmt::format("the connections of {} cannot be seen: that takes root", unseen));
+
+  // Not there until connection tracking is loaded: then it is 1.
+  found.taken_up = small_file("/proc/sys/net/netfilter/nf_conntrack_tcp_loose") != "0\n";
+  const auto own = ends_of(ssh_connection);
+  const auto said = [](const Process& process) {
+    return fmt::format("{}, process {}", printable(process.name), process.pid);
+  };
+  for (const TcpSocket& socket : connections) {
+    Session session{socket, listening.contains(socket.local.port) || socket.local.port == ssh_port, ""};
+    const auto ssh = of_ssh.find(socket.inode);
+    const auto ancestor = of_ancestors.find(socket.inode);
+    if (own && own->local == socket.local && own->remote == socket.remote) {
+      session.inbound = true;
+      session.holder = "SSH_CONNECTION";
+    } else if (ssh != of_ssh.end() && session.inbound) {
+      session.holder = said(ssh->second);
+    } else if (ancestor != of_ancestors.end() && (!is_ssh_server(ancestor->second.name) || session.inbound)) {
+      session.holder = said(ancestor->second);
+    } else if (socket.local.port == ssh_port && ssh == of_ssh.end()) {
+      session.holder = "port 22";  // of a process that cannot be seen, or of another program
+    } else {
+      continue;
+    }
+    found.list.push_back(std::move(session));
+  }
+}
+
+}  // namespace
+
+bool may_have_sessions(std::string_view ssh_connection) {
+  return !ssh_connection.empty() || in_first_network_namespace() ||
+         std::ranges::any_of(ancestors(), [](const Process& process) { return is_ssh_server(process.name); });
+}
+
+Sessions find_sessions(std::string_view ssh_connection) {
+  Sessions found;
+  try {
+    find(ssh_connection, found);
+  } catch (const Error& error) {
+    found.unknown.emplace_back(error.what());
+  }
+  return found;
+}
+
+}  // namespace sidetrack

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// apply --confirm: all is as it was, unless somebody confirms.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <map>
+#include <optional>
+#include <sstream>
+
+#include "support/background.h"
+#include "support/kernel_test.h"
+#include "support/listing.h"
+#include "support/network.h"
+#include "support/traffic.h"
+
+namespace sidetrack::netns {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class Confirm : public KernelTest, public ::testing::WithParamInterface<const char*> {
+ protected:
+  void SetUp() override {
+    KernelTest::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    pod_.emplace();
+    trust_addresses(*pod_);
+    ip(*pod_, "link set lo up\n");
+  }
+
+  [[nodiscard]] static Words sidetrack(const char* command, const Words& more = {}) {
+    return Words{program_under_test(), command,    "--backend", GetParam(), "-i", "*", "-b", "*",
+                 "--ip-families",      "ipv4,ipv6"} +
+           more;
+  }
+  [[nodiscard]] int verify(const Words& more = {}) const { return pod_->program(sidetrack("verify", more)).exit_code; }
+
+  std::optional<Namespace> pod_;
+};
+
+constexpr const char* asked = "press Enter within";
+
+TEST_P(Confirm, WhatNobodyConfirmsIsRolledBack) {
+  const Words before_all[] = {
+      {},
+      {"-m", "TPROXY", "-d", "8080"},
+      {"--backend", "nftables", "-o", "22", "--redirect-dns", "--dns-server", "10.0.0.10"},
+      {"--backend", "iptables-legacy", "-k", "eth0", "-x", "10.0.0.0/8"},
+  };
+  for (const Words& before : before_all) {
+    if (!before.empty()) pod_->must(sidetrack("apply", before));
+    const auto was = state(*pod_);
+    const Output output = pod_->program(sidetrack("apply", {"--confirm", "200ms", "-m", "TPROXY"}));
+    EXPECT_EQ(output.exit_code, 1);
+    EXPECT_THAT(output.err, AllOf(HasSubstr(asked), HasSubstr("not confirmed within 0.2 s: rolled back")));
+    EXPECT_EQ(state(*pod_), was) << ::testing::PrintToString(before);
+    if (!before.empty()) {
+      EXPECT_EQ(verify(before), 0);
+    }
+    pod_->must({program_under_test(), "clean"});
+  }
+}
+
+TEST_P(Confirm, WhatIsConfirmedStays) {
+  for (const char* line : {"\n", "y\n", "yes\n", "USR1"}) {
+    Background running(*pod_, sidetrack("apply", {"--confirm", "10m"}));
+    running.wait_for(asked);
+    EXPECT_EQ(verify(), 0);
+    EXPECT_EQ(pod_->program(sidetrack("apply", {"--wait", "20s"})).exit_code, 0);  // no lock is held
+    if (std::string_view(line) == "USR1") {
+      running.close_input();
+      running.signal(SIGUSR1);
+    } else {
+      running.type(line);
+    }
+    const Output output = running.end();
+    EXPECT_EQ(output.exit_code, 0) << output.err;
+    EXPECT_THAT(output.err, HasSubstr("confirmed"));
+    EXPECT_EQ(verify(), 0);
+    pod_->must({program_under_test(), "clean"});
+  }
+  // Nothing to be confirmed.
+  pod_->must(sidetrack("apply"));
+  const Output again = pod_->program(sidetrack("apply", {"--confirm", "10m"}));
+  EXPECT_EQ(again.exit_code, 0);
+  EXPECT_THAT(again.err, AllOf(HasSubstr("nothing to change"), Not(HasSubstr(asked))));
+}
+
+TEST_P(Confirm, SignalsAndOtherAnswersRollBack) {
+  const auto was = state(*pod_);
+  for (const int number : {0, SIGTERM, SIGINT, SIGHUP, SIGQUIT}) {
+    Background running(*pod_, sidetrack("apply", {"--confirm", "10m"}));
+    running.wait_for(asked);
+    number == 0 ? running.type("no\n") : running.signal(number);
+    const Output output = running.end();
+    EXPECT_EQ(output.exit_code, 1);
+    EXPECT_THAT(output.err, HasSubstr("rolled back"));
+    EXPECT_EQ(state(*pod_), was);
+  }
+}
+
+TEST_P(Confirm, ATerminalThatIsGoneRollsBackAndNoKeyStopsIt) {
+  const auto was = state(*pod_);
+  {
+    Background running(*pod_, sidetrack("apply", {"--confirm", "10m"}), {}, true);
+    running.wait_for(asked);
+    running.hang_up();
+    EXPECT_EQ(running.end().exit_code, 1);
+    EXPECT_EQ(state(*pod_), was);
+  }
+  Background running(*pod_, sidetrack("apply", {"--confirm", "10m"}), {}, true);
+  running.wait_for(asked);
+  running.type("\x1a\n");  // Ctrl-Z
+  EXPECT_EQ(running.end().exit_code, 0);
+  EXPECT_EQ(verify(), 0);
+}
+
+TEST_P(Confirm, KilledWhileItWaitsTheNewRulesStand) {
+  Background running(*pod_, sidetrack("apply", {"--confirm", "10m"}));
+  running.wait_for(asked);
+  running.signal(SIGKILL);
+  EXPECT_EQ(running.end().exit_code, 128 + SIGKILL);
+  EXPECT_EQ(verify(), 0);
+}
+
+TEST_P(Confirm, AnotherWritersLockIsWaitedForToRollBack) {
+  const auto was = state(*pod_);
+  Background running(*pod_, sidetrack("apply", {"--confirm", "10m", "--wait", "1s"}));
+  running.wait_for(asked);
+  {
+    const FileDescriptor lock(
+        pod_->run([] { return check(open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC), "open the namespace"); }));
+    check(flock(lock.get(), LOCK_EX), "lock the namespace");
+    running.type("no\n");
+    running.wait_for("cannot roll back yet");
+  }
+  EXPECT_EQ(running.end().exit_code, 1);
+  EXPECT_EQ(state(*pod_), was);
+}
+
+// ---- At every moment
+
+// The calls by which it changes something, or waits, with how often each is made.
+std::map<std::string, int> calls_of(const Namespace& where, const Words& words) {
+  std::istringstream lines(
+      where
+          .program(Words{"strace", "-qq", "-o", "/dev/fd/1", "-e",
+                         "trace=sendto,sendmsg,setsockopt,getsockopt,flock,rt_sigprocmask,ppoll,read"} +
+                   words)
+          .out);
+  std::map<std::string, int> counts;
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t end = line.find('(');
+    if (end != std::string::npos) ++counts[line.substr(0, end)];
+  }
+  return counts;
+}
+
+Words with_fate(const std::string& call, int nth, const std::string& fate, const Words& words) {
+  count_fault();
+  return Words{"strace",    "-qq", "-o",
+               "/dev/null", "-e",  "inject=" + call + ":signal=" + fate + ":when=" + std::to_string(nth)} +
+         words;
+}
+
+const Words older{"-m", "TPROXY", "-o", "22"};
+
+TEST_P(Confirm, AskedToEndAtAnyMomentNothingOfItStands) {
+  pod_->must(sidetrack("apply", older));
+  const auto was = state(*pod_);
+  const Words words = sidetrack("apply", {"--confirm", "1ms"});
+  int moments = 0;
+  for (const auto& [call, count] : calls_of(*pod_, words)) {
+    for (int nth = 1; nth <= count; ++nth, ++moments) {
+      const Output output = pod_->program(with_fate(call, nth, "SIGHUP", words));
+      EXPECT_TRUE(output.exit_code == 1 || output.exit_code == 128 + SIGHUP) << output.exit_code << output.err;
+      ASSERT_EQ(state(*pod_), was) << call << " " << nth << "\n" << output.err;
+    }
+  }
+  EXPECT_GT(moments, 20);
+}
+
+TEST_P(Confirm, KilledAtAnyMomentEachTableIsOldOrNew) {
+  const auto tables = [&] {
+    auto now = state(*pod_);
+    now.erase("routing");  // a rule or a route at a time
+    return now;
+  };
+  pod_->must(sidetrack("apply"));
+  const auto newer = tables();
+  pod_->must(sidetrack("apply", older));
+  const auto was = tables();
+  const Words words = sidetrack("apply", {"--confirm", "1ms"});
+  int kills = 0;
+  for (const auto& [call, count] : calls_of(*pod_, words)) {
+    for (int nth = 1; nth <= count; ++nth) {
+      if (pod_->program(with_fate(call, nth, "SIGKILL", words)).exit_code == 128 + SIGKILL) ++kills;
+      for (const auto& [name, text] : tables()) {
+        const auto before = was.find(name);
+        const auto after = newer.find(name);
+        EXPECT_TRUE((before != was.end() && text == before->second) || (after != newer.end() && text == after->second))
+            << "killed at " << call << " " << nth << ": " << name << "\n"
+            << text;
+      }
+      pod_->must(sidetrack("apply", older));
+      ASSERT_EQ(tables(), was) << call << " " << nth;
+    }
+  }
+  EXPECT_GT(kills, 20);
+}
+
+INSTANTIATE_TEST_SUITE_P(, Confirm, ::testing::ValuesIn(backends), backend_name);
+
+}  // namespace
+}  // namespace sidetrack::netns
