@@ -71,8 +71,8 @@ std::string explained(const char* words, const Plan& plan, const Live& live) {
 
 Live without_each_third_rule(Live live) {
   for (LiveChain& chain : live.chains) {
-    for (std::size_t place = chain.rules.size(); place-- > 0;) {
-      if (place % 3 == 2) chain.rules.erase(chain.rules.begin() + static_cast<std::ptrdiff_t>(place));
+    for (std::size_t index = chain.rules.size(); index-- > 0;) {
+      if (index % 3 == 2) chain.rules.erase(chain.rules.begin() + static_cast<std::ptrdiff_t>(index));
     }
   }
   return live;
