@@ -49,15 +49,12 @@ constexpr AnnotationInfo table[] = {
      if_asked,
      ""},
     {{"traffic.sidecar.istio.io/excludeInterfaces"}, "istio-exclude-interfaces", if_asked, ""},
-<<<<<<< HEAD
     {{"sidetrack/exclude-uids"}, "exclude-uids", if_asked, ""},
     {{"sidetrack/exclude-gids"}, "exclude-gids", if_asked, ""},
     {{"sidetrack/exclude-uid-ports"}, "exclude-uid-ports", if_asked, ""},
     {{"sidetrack/capture-udp"}, "capture-udp", if_asked, ""},
-=======
     {{"sidetrack/include-inbound-ranges"}, "include-inbound-ranges", if_asked, ""},
     {{"sidetrack/exclude-inbound-ranges"}, "exclude-inbound-ranges", if_asked, ""},
->>>>>>> 45d5a8f (Leave out or choose inbound connections by their source)
 };
 
 bool is_false(std::string_view inject) {

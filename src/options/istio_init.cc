@@ -139,10 +139,7 @@ InitArguments istio_init_arguments(const PodMetadata& pod, const HelmValues& hel
         row.flag == excluded_ports_flag ? excluded_ports(asked, status_port(pod.annotations, helm))
                                         : InitArgument{"", std::string(asked.value), std::string(asked.from)});
   }
-<<<<<<< HEAD
   check_combined(line.config);
-=======
->>>>>>> 45d5a8f (Leave out or choose inbound connections by their source)
   add(made.arguments, "-p", port(helm, "meshConfig.proxyListenPort"));
   add(made.arguments, "-z", port(helm, "meshConfig.proxyInboundListenPort"));
   add(made.arguments, "-u", proxy_uid(pod, line.config.mode));

@@ -114,6 +114,18 @@ Sides sides_of(const Plan& plan, BackendKind backend, const Survey& survey, bool
 
 // ---- What leaves a session alone
 
+// The same ports without one of them.
+std::vector<PortRange> without(const std::vector<PortRange>& all, std::uint16_t port) {
+  std::vector<PortRange> left;
+  for (const PortRange& ports : all) {
+    if (!ports.contains(port)) left.push_back(ports);
+    if (ports.contains(port) && ports.first < port)
+      left.emplace_back(ports.first, static_cast<std::uint16_t>(port - 1));
+    if (ports.contains(port) && port < ports.last) left.emplace_back(static_cast<std::uint16_t>(port + 1), ports.last);
+  }
+  return left;
+}
+
 struct Remedy {
   std::set<std::uint16_t> ports;         // -d
   std::set<AddressRange> ranges;         // -x
@@ -135,7 +147,7 @@ struct Remedy {
     append(config.outbound_exclude_ranges, ranges);
     append(config.outbound_exclude_ports, out_ports);
     append(config.exclude_interfaces, interfaces);
-    std::erase_if(config.inbound_ports.list, [&](std::uint16_t port) { return not_captured.contains(port); });
+    for (const std::uint16_t port : not_captured) config.inbound_ports.list = without(config.inbound_ports.list, port);
     return config;
   }
 
