@@ -120,14 +120,6 @@ TEST(LintOptions, FindsExcludedOwnersWithoutEffect) {
   EXPECT_THAT(found[0].message, HasSubstr("-u 1337 decides about the witness"));
 }
 
-PodView pod_with_ipv6() {
-  PodView pod;
-  pod.interfaces = {{"lo", {{*Address::parse("127.0.0.1"), 8}, {*Address::parse("::1"), 128}}},
-                    {"eth0", {{*Address::parse("10.1.0.2"), 24}, {*Address::parse("fd00:1::2"), 64}}}};
-  pod.routes = {{*AddressRange::parse("0.0.0.0/0"), "eth0"}, {*AddressRange::parse("::/0"), "eth0"}};
-  return pod;
-}
-
 TEST(LintOptions, KnowsSourcesThatAreLeftOutOrAloneCaptured) {
   const auto of = [](const char* more) {
     return words(of_options(fmt::format("{} --ip-families ipv4 {}", usual_options, more)));
