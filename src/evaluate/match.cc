@@ -107,6 +107,13 @@ struct TruthOf {
   Truth operator()(const ConnmarkMatch& m) const {
     return known(packet.tracked && packet.connmark && ((*packet.connmark & m.mask) == m.value) != m.negated);
   }
+  // Without a socket neither holds (net/netfilter/xt_cgroup.c; nft_socket breaks off too).
+  Truth operator()(const CgroupMatch& m) const {
+    if (!packet.owner_known) return Truth::unknown;
+    if (!packet.owner) return Truth::no;
+    if (!packet.cgroup || m.path.empty()) return Truth::unknown;
+    return known(is_within_cgroup(*packet.cgroup, m.path) != m.negated);
+  }
   Truth operator()(const CommentMatch&) const { return Truth::yes; }
   Truth operator()(const UnknownMatch&) const { return Truth::unknown; }
 };
@@ -156,6 +163,10 @@ struct WhyNot {
     if (!packet.tracked) return "it is not tracked yet";
     return *packet.connmark == 0 ? "its connection has no mark"
                                  : fmt::format("its connection's mark is {}", *packet.connmark);
+  }
+  std::string operator()(const CgroupMatch&) const {
+    if (!packet.owner) return "no process sent it, so it has no cgroup";
+    return fmt::format("its cgroup is /{}", packet.cgroup.value_or(""));
   }
   std::string operator()(const CommentMatch&) const { return ""; }  // holds
   std::string operator()(const UnknownMatch&) const { return ""; }  // not known

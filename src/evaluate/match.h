@@ -21,6 +21,7 @@ struct PacketAtHook {
   std::string out;  // empty in PREROUTING and INPUT
   std::uint32_t mark = 0;
   std::optional<Owner> owner;  // of the socket; nothing once the packet came in by an interface, lo too (skb_orphan)
+  std::optional<std::string> cgroup;  // of the socket; nothing: not known
   ConnectionState state = ConnectionState::new_;
   std::optional<std::uint32_t> connmark;  // nothing: no connection (state invalid)
   bool native = false;                    // the rule is of native nf_tables expressions, not of xt's

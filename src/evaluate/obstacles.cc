@@ -30,6 +30,7 @@ Packet example(const Rule& rule, Direction direction, Family family) {
   Packet packet;
   packet.direction = direction;
   packet.owner = direction == Direction::in ? std::nullopt : std::optional<Owner>({1000, 1000});
+  packet.cgroup = "";  // in none that a rule speaks of
   packet.destination_port = 80;
   packet.source_port =
       40'000;  // any of those that kernels choose: what others say of a well-known one is no matter here
@@ -48,6 +49,8 @@ Packet example(const Rule& rule, Direction direction, Family family) {
     } else if (const auto* owner = std::get_if<OwnerMatch>(&match);
                owner != nullptr && !owner->negated && !owner->ids.empty() && packet.owner) {
       (owner->kind == OwnerKind::uid ? packet.owner->uid : packet.owner->gid) = owner->ids.front().first;
+    } else if (const auto* cgroup = std::get_if<CgroupMatch>(&match); cgroup != nullptr && !cgroup->negated) {
+      packet.cgroup = cgroup->path;
     } else if (const auto* mark = std::get_if<MarkMatch>(&match);
                mark != nullptr && !mark->negated && direction != Direction::in) {
       packet.mark = mark->value;
@@ -63,6 +66,7 @@ Packet example(const Rule& rule, Direction direction, Family family) {
 std::string shown(Packet packet) {
   if (packet.direction != Direction::in) packet.source.reset();
   packet.source_port = 0;
+  if (packet.cgroup == "") packet.cgroup.reset();
   packet.interface.clear();
   return explain_words(packet);
 }

@@ -82,6 +82,7 @@ void check_direction(const PacketOptions& options, Direction direction) {
   if (direction == Direction::in) {
     if (options.uid) refuse_direction("--uid", fmt::format("{}", *options.uid), "'out' or 'lo'", no_process);
     if (options.gid) refuse_direction("--gid", fmt::format("{}", *options.gid), "'out' or 'lo'", no_process);
+    if (options.cgroup) refuse_direction("--cgroup", *options.cgroup, "'out' or 'lo'", no_process);
   }
   if (direction != Direction::in && !options.in_interface.empty()) {
     refuse_direction("--in-interface", options.in_interface, "'in'",
@@ -149,6 +150,7 @@ Packet parse_packet(const PacketOptions& options) {
   if (packet.direction != Direction::in) {
     const std::uint32_t uid = options.uid.value_or(0);  // an app's container runs as root unless told otherwise
     packet.owner = Owner{uid, options.gid.value_or(uid)};
+    packet.cgroup = options.cgroup;
   }
   return packet;
 }
@@ -160,6 +162,7 @@ std::string explain_words(const Packet& packet) {
   if (packet.source) text += fmt::format(" --from {}", packet.source->text());
   if (packet.source_port != 0) text += fmt::format(" --from-port {}", packet.source_port);
   if (packet.owner) text += fmt::format(" --uid {} --gid {}", packet.owner->uid, packet.owner->gid);
+  if (packet.cgroup) text += fmt::format(" --cgroup /{}", *packet.cgroup);
   if (!packet.interface.empty())
     text += fmt::format(" --{}-interface {}", packet.direction == Direction::in ? "in" : "out", packet.interface);
   if (packet.mark != 0) text += fmt::format(" --mark {}", packet.mark);

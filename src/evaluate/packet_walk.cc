@@ -20,6 +20,7 @@ PacketWalk::PacketWalk(const Packet& asked, Question& question, const PacketWalk
   packet_.now.destination = {*asked_.destination, asked_.destination_port, question_.destination, Origin::destination};
   packet_.now.mark = asked_.mark;
   packet_.now.owner = asked_.owner;
+  packet_.now.cgroup = asked_.cgroup;
   packet_.now.state = asked_.state;
   packet_.now.tracked = false;
   packet_.now.chosen_ports = pod_.chosen_ports;
@@ -57,6 +58,7 @@ void PacketWalk::output() {
     packet_.now.in = "lo";
     packet_.now.out.clear();
     packet_.now.owner.reset();
+    packet_.now.cgroup.reset();
     packet_.now.owner_known = true;
     prerouting();
   } else {

@@ -65,6 +65,17 @@ void complete_owner_groups(Config& config, const Names& names, const Host& host)
   }
 }
 
+void find_cgroups(Config& config, const Host& host) {
+  for (Cgroup& cgroup : config.bypass_cgroups) {
+    FoundCgroup found = host.cgroup(cgroup.path);
+    if (found.id == 0 && !host.may_lack_addresses) {
+      throw Error(ExitCode::usage, fmt::format("--bypass-cgroup: '{}': {}", excerpt(cgroup.path), found.problem),
+                  "give the path that /proc/PID/cgroup of a process in it shows behind 0::");
+    }
+    cgroup = {std::move(found.path), found.id};
+  }
+}
+
 // IPv6 is on if the first address of the pod is IPv6, with --dual-stack if any is.
 Families families(const Config& config, const Host& host) {
   if (config.families) return *config.families | Family::ipv4;
@@ -105,6 +116,7 @@ HostFacts gather(Config& config, const Names& names, const Host& host) {
   HostFacts facts;
   complete_proxy_ids(config, names, host);
   complete_owner_groups(config, names, host);
+  find_cgroups(config, host);
   if (config.mode == Mode::none) return facts;
   facts.families = families(config, host);
   facts.dns_servers = dns_servers(config, host, facts.warnings);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "model/config.h"
+#include "system/cgroup.h"
 
 namespace sidetrack {
 
@@ -25,12 +26,14 @@ struct Host {
   std::string group = "/etc/group";
   std::string resolv_conf = "/etc/resolv.conf";
   std::function<std::vector<Address>()> addresses = interface_addresses;
-  bool may_lack_addresses = false;  // that no interface has one is no error: a dry run
+  std::function<FoundCgroup(const std::string&)> cgroup = find_cgroup;
+  bool may_lack_addresses = false;  // that no interface has one, or that a cgroup is not there, is no error: a dry run
 };
 
-// Completes proxy_uids, proxy_gids and the owner groups of `config`, and returns the rest. What the options gave
+// Completes proxy_uids, proxy_gids, the owner groups and the cgroups of `config`, and returns the rest. What the
+// options gave
 // (-u, -g, --ip-families, --dns-server) is not looked up, nor are name servers without need. Throws
-//   usage   a user or a group that was named is unknown
+//   usage   a user, a group or a cgroup that was named is unknown
 //   failed  no interface has an address (unless it may lack them); a file cannot be read, is no regular file, is
 //           larger than a mebibyte or does not answer
 [[nodiscard]] HostFacts gather(Config& config, const Names& names, const Host& host = {});

@@ -34,11 +34,12 @@ class Boxes {
  public:
   Boxes(Regions& regions, const PodView& pod) : regions_(regions), sets_(regions.sets()), pod_(pod) {}
 
-  // New connections between hosts, without a mark, of sockets that are bound to nothing.
+  // New connections between hosts, without a mark, of sockets that are bound to nothing, from cgroups of no rule.
   [[nodiscard]] Box usual(Direction way, Family family, Value protocol) {
     Box box = regions_.ordinary(pod_, way, family);
     at(box, Field::protocol) = sets_.single(protocol);
     at(box, Field::mark) = sets_.single(regions_.universe().mark_class(0));
+    at(box, Field::cgroup) = sets_.single(0);
     if (way != Direction::in) at(box, Field::interface) = sets_.single(unbound);
     return box;
   }

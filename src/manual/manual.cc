@@ -254,6 +254,14 @@ The proxy's own ids come first.
 A colon begins the ports of the next users, as in
 .Li 101:443,102:53 .
 )"},
+    {"bypass-cgroup", R"(Outbound: except what the processes of these cgroups
+.Pq v2
+and of those below them send, a container's for one: the path that
+.Pa /proc/PID/cgroup
+shows behind
+.Li 0:: ,
+or that of its directory.
+)"},
     {"capture-udp", R"(Inbound: capture UDP to these ports, too, as QUIC's 443; with
 .Fl m Cm TPROXY
 alone, which keeps the original destination.

@@ -9,6 +9,7 @@
 #include "mesh/list_text.h"
 #include "mesh/rule_words.h"
 #include "model/ports.h"
+#include "model/printable.h"
 
 namespace sidetrack {
 namespace {
@@ -48,7 +49,7 @@ std::vector<Row> make_rows() {
   const char* itself_text = "the proxy ({owner}) calling this pod's own address: inbound through the proxy";
   const char* app_text = "the app talking to itself (not {owner}) bypasses the proxy";
   const char* query_text = "the app's queries to {address} are tracked in zone 2";
-  const char* excluded_query_text = "queries of {owner}, which bypass the proxy, are tracked as their answers: zone 1";
+  const char* excluded_query_text = "queries of {sender}, which bypass the proxy, are tracked as their answers: zone 1";
   const char* answer_text = "answers of {address} to the proxy belong to zone 1";
 
   std::vector<Row> rows;
@@ -133,18 +134,25 @@ std::vector<Row> make_rows() {
         {"--exclude-uid-ports", "{id}:{port}"}, "outbound of {owner} to port {port} bypasses the proxy");
   }
 
+  const RowMatch of_cgroup = any(CgroupMatch{});
+  add(outbound_bypassing_cgroup, nat, istio_output, {of_cgroup}, returns, {"--bypass-cgroup", "{cgroup}"},
+      "outbound of cgroup {cgroup} bypasses the proxy");
+
   add(dns_zone_jump, raw, output, {}, Jump{istio_output_dns}, "--redirect-dns", "DNS is given its conntrack zones");
   add(dns_jump, nat, istio_output, {}, Jump{istio_output_dns}, "--redirect-dns", "DNS is checked");
   add(dns_proxy_query, raw, istio_output_dns, {udp, dport(dns_port), owned}, CtZone{1}, "--redirect-dns",
       "the proxy's ({owner}) own queries are tracked apart, in zone 1");
   add(dns_proxy_answer, raw, istio_output_dns, {udp, sport(proxy_dns_port), owned}, CtZone{2}, "--redirect-dns",
       "the proxy's ({owner}) answers to the app are tracked in zone 2");
-  add(dns_excluded_over_lo, raw, istio_output_dns, {out("lo"), udp, dport(dns_port), owned}, returns, "--redirect-dns",
-      "queries of {owner}, which bypass the proxy, have no zone of their own over lo: nor have the answers");
-  add(dns_excluded_query, raw, istio_output_dns, {except(out("lo")), udp, dport(dns_port), to, owned}, CtZone{1},
-      "--redirect-dns", excluded_query_text);
-  add(dns_excluded_query, raw, istio_output_dns, {except(out("lo")), udp, dport(dns_port), owned}, CtZone{1},
-      "--capture-all-dns", excluded_query_text);
+  for (const RowMatch& sender : {owned, of_cgroup}) {
+    add(dns_excluded_over_lo, raw, istio_output_dns, {out("lo"), udp, dport(dns_port), sender}, returns,
+        "--redirect-dns",
+        "queries of {sender}, which bypass the proxy, have no zone of their own over lo: nor have the answers");
+    add(dns_excluded_query, raw, istio_output_dns, {except(out("lo")), udp, dport(dns_port), to, sender}, CtZone{1},
+        "--redirect-dns", excluded_query_text);
+    add(dns_excluded_query, raw, istio_output_dns, {except(out("lo")), udp, dport(dns_port), sender}, CtZone{1},
+        "--capture-all-dns", excluded_query_text);
+  }
   add(dns_answer_jump, raw, prerouting, {}, Jump{istio_inbound}, "--redirect-dns",
       "answers of DNS servers are given their conntrack zone");
   add(dns_query, raw, istio_output_dns, {udp, dport(dns_port), to}, CtZone{2}, "--redirect-dns", query_text);
@@ -260,6 +268,10 @@ struct TakeValue {
   void operator()(OwnerMatch& open, const OwnerMatch& from) const {
     if (hole == Hole::any_owner) open.kind = from.kind;
     open.ids = from.ids;
+  }
+  void operator()(CgroupMatch& open, const CgroupMatch& from) const {
+    open.path = from.path;
+    open.id = from.id;
   }
   void operator()(MarkMatch& open, const MarkMatch& from) const { open.value = from.value; }
   void operator()(ConnmarkMatch& open, const ConnmarkMatch& from) const { open.value = from.value; }
@@ -396,6 +408,12 @@ std::string value(std::string_view hole, const Rule& rule, Place place) {
   if (hole == "address") return servers_text(rule, place);
   if (hole == "port") return listed(find<PortMatch>(rule)->ports, place, "ports", text<std::uint16_t>);
   if (hole == "owner") return (has_uids(rule) ? "uid " : "gid ") + ids_text(rule, place);
+  if (hole == "cgroup") {
+    const auto& cgroup = *find<CgroupMatch>(rule);
+    return cgroup.path.empty() ? std::to_string(cgroup.id) : printable(cgroup.path);
+  }
+  if (hole == "sender")
+    return find<OwnerMatch>(rule) == nullptr ? "cgroup " + value("cgroup", rule, place) : value("owner", rule, place);
   if (hole == "owner_flag") return has_uids(rule) ? "-u" : "-g";
   if (hole == "id") return ids_text(rule, place);
   if (hole == "mark") return std::to_string(mark_of(rule));
@@ -404,7 +422,8 @@ std::string value(std::string_view hole, const Rule& rule, Place place) {
   if (hole == "to" && nat != nullptr) return nat->addresses->first.text();
   if (hole == "to") return std::to_string(value_of(rule.target).value());
   if (hole == "probe_flag") {
-    const bool is_ipv4 = nat != nullptr ? nat->addresses->family() == Family::ipv4 : rule.families.contains(Family::ipv4);
+    const bool is_ipv4 =
+        nat != nullptr ? nat->addresses->family() == Family::ipv4 : rule.families.contains(Family::ipv4);
     return is_ipv4 ? "--probe-address" : "--probe-address6";
   }
   throw std::logic_error(fmt::format("a row's text has the unknown value {}", hole));

@@ -47,6 +47,7 @@ enum class MeshRule : std::uint8_t {
   only_groups,
   outbound_excluded_owner,
   outbound_excluded_owner_port,
+  outbound_bypassing_cgroup,
   // DNS
   dns_zone_jump,
   dns_jump,

@@ -17,23 +17,24 @@ void zones_of_proxy(Builder& build, OwnerKind kind, std::uint32_t id) {
 }
 
 // Whose queries go to the servers themselves.
-std::vector<OwnerMatch> excluded(const Config& config) {
-  std::vector<OwnerMatch> all;
-  for (const IdRange& uids : config.exclude_uids) all.push_back(owner(OwnerKind::uid, uids));
-  for (const IdRange& gids : config.exclude_gids) all.push_back(owner(OwnerKind::gid, gids));
+std::vector<Match> excluded(const Config& config) {
+  std::vector<Match> all;
+  for (const IdRange& uids : config.exclude_uids) all.emplace_back(owner(OwnerKind::uid, uids));
+  for (const IdRange& gids : config.exclude_gids) all.emplace_back(owner(OwnerKind::gid, gids));
+  for (const Cgroup& each : config.bypass_cgroups) all.emplace_back(cgroup(each));
   for (const UidPorts& each : config.exclude_uid_ports) {
     if (std::ranges::any_of(each.ports, [](const PortRange& ports) { return ports.contains(dns_port); }))
-      all.push_back(owner(OwnerKind::uid, each.uids));
+      all.emplace_back(owner(OwnerKind::uid, each.uids));
   }
   return all;
 }
 
 // In the zone in which the answers come back: from outside zone 1 (dns_answer), over lo none.
 void zones_of_excluded(Builder& build, const std::vector<AddressRange>& servers) {
-  for (const OwnerMatch& owned : excluded(build.config)) {
-    build.add(MeshRule::dns_excluded_over_lo, {owned}, {.families = build.dns_families()});
-    if (build.config.capture_all_dns) build.add(MeshRule::dns_excluded_query, {owned});
-    for (const AddressRange& server : servers) build.add(MeshRule::dns_excluded_query, {destination(server), owned});
+  for (const Match& sender : excluded(build.config)) {
+    build.add(MeshRule::dns_excluded_over_lo, {sender}, {.families = build.dns_families()});
+    if (build.config.capture_all_dns) build.add(MeshRule::dns_excluded_query, {sender});
+    for (const AddressRange& server : servers) build.add(MeshRule::dns_excluded_query, {destination(server), sender});
   }
 }
 

@@ -77,6 +77,7 @@ void outbound_excluded_owners(Builder& build) {
   };
   bypass(OwnerKind::uid, config.exclude_uids);
   bypass(OwnerKind::gid, config.exclude_gids);
+  for (const Cgroup& each : config.bypass_cgroups) build.add(MeshRule::outbound_bypassing_cgroup, {cgroup(each)});
   for (const UidPorts& each : config.exclude_uid_ports) {
     for (const PortRange& ports : each.ports) {
       for (const ProtocolMatch& protocol : {tcp, udp})

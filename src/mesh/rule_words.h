@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "model/config.h"
 #include "model/routing.h"
 #include "model/ruleset.h"
 
@@ -43,6 +44,7 @@ inline PortMatch dports(std::uint16_t a, std::uint16_t b) {  // -m multiport --d
   return {End::destination, {a, b}, false};
 }
 inline OwnerMatch owner(OwnerKind kind, IdRange ids) { return {kind, {ids}, false}; }
+inline CgroupMatch cgroup(const Cgroup& of) { return {of.path, of.id, false}; }
 inline ConntrackStateMatch ctstate(int states) { return {static_cast<std::uint8_t>(states), false}; }
 inline MarkMatch mark(std::uint32_t value) { return {value, 0xffffffff, false}; }
 inline ConnmarkMatch connmark(std::uint32_t value) { return {value, 0xffffffff, false}; }

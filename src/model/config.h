@@ -37,6 +37,13 @@ struct UidPorts {
   friend bool operator==(const UidPorts&, const UidPorts&) = default;
 };
 
+// A cgroup (v2).
+struct Cgroup {
+  std::string path;      // as given; after gather() within the hierarchy, without a slash at its ends
+  std::uint64_t id = 0;  // see CgroupMatch; after gather()
+  friend bool operator==(const Cgroup&, const Cgroup&) = default;
+};
+
 inline constexpr std::uint32_t istio_proxy_id = 1337;  // uid and gid of istio-proxy in Istio's images
 
 // The options of the Istio command line, in the order of its documentation. Defaults are upstream's.
@@ -67,6 +74,7 @@ struct Config {
   std::vector<IdRange> exclude_uids;        // --exclude-uids
   std::vector<IdRange> exclude_gids;        // --exclude-gids
   std::vector<UidPorts> exclude_uid_ports;  // --exclude-uid-ports
+  std::vector<Cgroup> bypass_cgroups;       // --bypass-cgroup
   std::vector<PortRange> capture_udp;       // --capture-udp; mode TPROXY alone
   bool redirect_dns = false;
   bool capture_all_dns = false;

@@ -90,6 +90,11 @@ struct MatchWords {
     const std::string name = m.name.empty() ? fmt::format("[number {}]", m.index) : printable(m.name);
     return fmt::format("-m set {}--match-set {} {}", not_(m.negated), name, m.end == End::source ? "src" : "dst");
   }
+  std::string operator()(const CgroupMatch& m) const {
+    // Without a path in no words of iptables, as it has none for it.
+    if (m.path.empty()) return fmt::format("{}[cgroup {}, whose path is not known]", not_(m.negated), m.id);
+    return fmt::format("-m cgroup {}--path {}", not_(m.negated), printable(m.path));
+  }
   // Quoted as iptables-save does.
   std::string operator()(const CommentMatch& m) const {
     const bool plain = !m.text.empty() && std::ranges::all_of(m.text, [](char c) {

@@ -58,8 +58,9 @@ struct Packet {
   std::optional<Address> source;  // nothing: the one that the kernel chooses; in: a host outside
   std::uint16_t source_port = 0;  // 0: one that the kernel chooses
   std::optional<Owner> owner;     // of the socket; nothing: sent by the kernel itself (a reset, an ICMP error), or `in`
-  std::string interface;          // in: it comes by this one; out: it is bound to this one; empty: as routed
-  std::uint32_t mark = 0;         // SO_MARK
+  std::optional<std::string> cgroup;      // of the socket: a path as CgroupMatch has it; nothing: not known
+  std::string interface;                  // in: it comes by this one; out: it is bound to this one; empty: as routed
+  std::uint32_t mark = 0;                 // SO_MARK
   std::optional<std::uint32_t> connmark;  // of its connection; nothing: what the rules made of the first packet
   ConnectionState state = ConnectionState::new_;
   friend bool operator==(const Packet&, const Packet&) = default;

@@ -19,6 +19,7 @@ enum class PacketField : std::uint8_t {
   destination,
   destination_port,
   mark,
+  cgroup,  // of out and lo
 };
 
 }  // namespace sidetrack

@@ -7,8 +7,8 @@
 
 namespace sidetrack {
 
-// Numbers from first to last, both included; one number is a range, too. Ports and ids are in host byte order everywhere
-// in the model.
+// Numbers from first to last, both included; one number is a range, too. Ports and ids are in host byte order
+// everywhere in the model.
 template <typename Number>
 struct Range {
   constexpr Range() = default;

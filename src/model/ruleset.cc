@@ -95,6 +95,10 @@ Nat source_nat(const Address& address) {
   return {End::source, AddressRange::single(address), {}, "-j SNAT --to-source " + address.text()};
 }
 
+bool is_within_cgroup(std::string_view path, std::string_view of) {
+  return path.starts_with(of) && (path.size() == of.size() || path[of.size()] == '/');
+}
+
 bool is_understood(const Rule& rule) {
   const auto is_unknown = [](const Match& match) {
     const auto* set = std::get_if<SetMatch>(&match);

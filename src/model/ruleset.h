@@ -96,6 +96,15 @@ struct SetMatch {  // -m set --match-set NAME dst: an address that is in a set o
     return a.end == b.end && a.negated == b.negated && (named ? a.name == b.name : a.index == b.index);
   }
 };
+struct CgroupMatch {  // -m cgroup ! --path kubepods/pod1: the sender's cgroup (v2) is this one or below it
+  std::string path;   // within the hierarchy, without a slash at its ends; empty: none is known that has the number
+  // In this kernel, by which nf_tables knows it; 0: not known. Where the path is, it is no part of what the match says.
+  std::uint64_t id = 0;
+  bool negated = false;
+  friend bool operator==(const CgroupMatch& a, const CgroupMatch& b) {
+    return a.path == b.path && a.negated == b.negated && (!a.path.empty() || a.id == b.id);
+  }
+};
 
 // Read back from the kernel, and in no plan: shown in their words, never edited, never sent.
 
@@ -109,7 +118,10 @@ struct UnknownMatch {  // one that is not understood entirely: whether it holds 
 };
 
 using Match = std::variant<InterfaceMatch, AddressMatch, ProtocolMatch, PortMatch, OwnerMatch, ConntrackStateMatch,
-                           MarkMatch, ConnmarkMatch, SocketMatch, SetMatch, CommentMatch, UnknownMatch>;
+                           MarkMatch, ConnmarkMatch, SocketMatch, SetMatch, CgroupMatch, CommentMatch, UnknownMatch>;
+
+// Whether a cgroup is the one of that path or below it.
+[[nodiscard]] bool is_within_cgroup(std::string_view path, std::string_view of);
 
 [[nodiscard]] bool is_negated(const Match& match);
 // `-d 0.0.0.0/0`, `-i +`: words that leave no trace in the kernel.

@@ -52,6 +52,7 @@ constexpr AnnotationInfo table[] = {
     {{"sidetrack/exclude-uids"}, "exclude-uids", if_asked, ""},
     {{"sidetrack/exclude-gids"}, "exclude-gids", if_asked, ""},
     {{"sidetrack/exclude-uid-ports"}, "exclude-uid-ports", if_asked, ""},
+    {{"sidetrack/bypass-cgroup"}, "bypass-cgroup", if_asked, ""},
     {{"sidetrack/capture-udp"}, "capture-udp", if_asked, ""},
     {{"sidetrack/include-inbound-ranges"}, "include-inbound-ranges", if_asked, ""},
     {{"sidetrack/exclude-inbound-ranges"}, "exclude-inbound-ranges", if_asked, ""},

@@ -94,6 +94,7 @@ std::string held(const Flag&, const AddressRange& value) { return value.text(); 
 const std::vector<AddressRange>& held(const Flag&, const std::vector<AddressRange>& values) { return values; }
 const std::vector<PortRange>& held(const Flag&, const std::vector<PortRange>& values) { return values; }
 const std::vector<IdRange>& held(const Flag&, const std::vector<IdRange>& values) { return values; }
+std::string held(const Flag&, const Cgroup& value) { return value.path; }
 std::string held(const Flag&, const UidPorts& value) {
   return fmt::format("{}:{}", text(value.uids), list_text(value.ports));
 }
@@ -197,6 +198,12 @@ AddressRange excludable_source(const Item& item) {
            "to leave all inbound traffic alone, leave out -b, --istio-inbound-ports");
   }
   return options::range(item);
+}
+
+Cgroup bypassing_cgroup(const Item& item) {
+  Cgroup made{options::cgroup(item)};
+  if (made.path.empty()) refuse(item, "a cgroup other than the root, which every process is in");
+  return made;
 }
 
 std::string word(const Item& item) { return std::string(item.text); }
@@ -513,6 +520,9 @@ constexpr Flag flag_table[] = {
     {"exclude-uid-ports", '\0', {}, Kind::list, "UIDS:PORTS", "", "",
      "outbound: not of these users to these ports", Group::traffic, planned,
      setter<&Config::exclude_uid_ports>(set_exclude_uid_ports)},
+    {"bypass-cgroup", '\0', {}, Kind::list, "PATHS", "", "",
+     "outbound: not from these cgroups (v2)", Group::traffic, planned,
+     list<&Config::bypass_cgroups, bypassing_cgroup>},
     {"capture-udp", '\0', {}, Kind::list, "PORTS", "", "",
      "inbound: these UDP ports, too, with -m TPROXY", Group::traffic, planned,
      list<&Config::capture_udp, options::port_range>.captures(PacketField::destination_port, inbound)},
@@ -616,6 +626,8 @@ constexpr Flag flag_table[] = {
      "uid of the sender", Group::packet, explain, value<&PacketOptions::uid, options::id>},
     {"gid", '\0', {}, Kind::scalar, "GID", "", "the uid's",
      "the group that sends it", Group::packet, explain, value<&PacketOptions::gid, options::id>},
+    {"cgroup", '\0', {}, Kind::text, "PATH", "", "",
+     "the sender's cgroup", Group::packet, explain, value<&PacketOptions::cgroup, options::cgroup>},
     {"from", '\0', {}, Kind::scalar, "ADDRESS", "", "",
      "source address", Group::packet, explain, value<&PacketOptions::from, options::address>},
     {"from-port", '\0', {}, Kind::scalar, "PORT", "", "",

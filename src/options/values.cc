@@ -243,6 +243,28 @@ std::string interface(const Item& item) {
   return std::string(item.text);
 }
 
+std::string cgroup(const Item& item) {
+  // What xt_cgroup holds (XT_CGROUP_PATH_MAX), with its final zero.
+  constexpr std::size_t longest = 511;
+  std::string_view path = item.text;
+  while (path.starts_with('/')) path.remove_prefix(1);
+  while (path.ends_with('/')) path.remove_suffix(1);
+  const auto bad = [](char c) { return c <= ' ' || c > '~' || c == '"' || c == '\\'; };
+  bool odd = item.text.empty() || path.size() > longest || std::ranges::any_of(path, bad);
+  for (std::string_view rest = path; !rest.empty();) {
+    const auto slash = std::min(rest.find('/'), rest.size());
+    const std::string_view name = rest.substr(0, slash);
+    odd = odd || name.empty() || name == "." || name == "..";
+    rest.remove_prefix(std::min(slash + 1, rest.size()));
+  }
+  if (odd) {
+    refuse(item,
+           "the path of a cgroup, as kubepods/pod1, of at most 511 printable ASCII characters, no spaces, no \" or \\, "
+           "no . or .. as a name");
+  }
+  return std::string(path);
+}
+
 std::string namespace_name(const Item& item) {
   const auto bad = [](char c) { return (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-'; };
   constexpr std::size_t longest = 63;

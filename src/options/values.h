@@ -39,6 +39,8 @@ Address address(const Item& item);
 AddressRange range(const Item& item);
 AddressRange loopback_prefix(const Item& item);
 std::string interface(const Item& item);
+// As /proc/PID/cgroup has it, or the path of its directory: without slashes at its ends, /sys/fs/cgroup left as it is.
+std::string cgroup(const Item& item);
 std::string namespace_name(const Item& item);         // of Kubernetes: a label of RFC 1123
 std::chrono::nanoseconds duration(const Item& item);  // as Go's time.ParseDuration; never negative
 

@@ -5,6 +5,7 @@
 
 #include "evaluate/explain.h"
 #include "probe/trial.h"
+#include "system/cgroup.h"
 
 namespace sidetrack::probe {
 namespace {
@@ -16,6 +17,7 @@ Packet packet_of(const Attempt& attempt) {
   packet.destination = attempt.to.address;
   packet.destination_port = attempt.to.port;
   packet.owner = attempt.as;
+  packet.cgroup = own_cgroup();
   packet.mark = attempt.mark;
   return packet;
 }

@@ -17,6 +17,7 @@ Json packet(const Packet& p) {
                  {"state", states[static_cast<std::size_t>(p.state)]},
                  {"mark", p.mark}};
   if (p.owner) result["owner"] = {{"uid", p.owner->uid}, {"gid", p.owner->gid}};
+  if (p.cgroup) result["cgroup"] = *p.cgroup;
   if (!p.interface.empty()) result["interface"] = p.interface;
   return result;
 }

@@ -23,6 +23,7 @@ std::string packet_line(const Packet& packet) {
   std::string line = fmt::format("{} from {} to {}", name(packet.protocol), end(*packet.source, packet.source_port),
                                  end(*packet.destination, packet.destination_port));
   if (packet.owner) line += fmt::format(", sent by uid {} gid {}", packet.owner->uid, packet.owner->gid);
+  if (packet.cgroup) line += fmt::format(", cgroup /{}", *packet.cgroup);
   if (!packet.owner && packet.direction != Direction::in) line += ", sent by the kernel";
   if (packet.mark != 0) line += fmt::format(", mark {}", packet.mark);
   return line + ", " + states[static_cast<std::size_t>(packet.state)];

@@ -24,8 +24,8 @@ using namespace space;
 constexpr std::size_t shown_of_set = 8;
 
 constexpr std::string_view field_names[field_count] = {
-    "way", "family", "state",       "protocol",    "interface",        "uid",
-    "gid", "source", "source_port", "destination", "destination_port", "mark"};
+    "way",    "family",      "state",       "protocol",         "interface", "uid",   "gid",
+    "source", "source_port", "destination", "destination_port", "mark",      "cgroup"};
 constexpr std::string_view kind_names[] = {"lands", "leaves", "forwarded", "dropped", "unroutable", "unknown"};
 constexpr std::string_view state_names[] = {"new", "established", "invalid"};
 
@@ -70,6 +70,10 @@ std::vector<std::string> values_of(const Universe& universe, const Intervals& se
       });
     case Field::mark:
       return names_of(set, [&](std::size_t value) { return universe.marks[value].text; });
+    case Field::cgroup:
+      return names_of(set, [&](std::size_t value) {
+        return universe.cgroups[value].empty() ? "another" : universe.cgroups[value];
+      });
     case Field::source:
     case Field::destination:
       return texts(set, [&](const Interval& one) {
@@ -126,6 +130,8 @@ std::string condition(Regions& regions, Field field, Sets::Id values, Sets::Id w
       return phrase("from", "port");
     case Field::mark:
       return phrase("with", "mark");
+    case Field::cgroup:
+      return fmt::format("sent from cgroup {}", list(values));
     case Field::state:
       return fmt::format("{} connections", list(values));
     case Field::interface:
@@ -256,7 +262,7 @@ std::string box_words(Regions& regions, const Box& box, const Box& whole) {
   const bool is_inbound = regions.sets().contains(whole[index(Field::way)], static_cast<Value>(Direction::in));
   std::string text;
   for (const Field field : {Field::destination, Field::destination_port, Field::source, Field::source_port, Field::uid,
-                            Field::gid, Field::interface, Field::mark, Field::state}) {
+                            Field::gid, Field::cgroup, Field::interface, Field::mark, Field::state}) {
     if (box[index(field)] == whole[index(field)]) continue;
     text += (text.empty() ? "" : "; ") +
             condition(regions, field, box[index(field)], whole[index(field)], family, is_inbound);

@@ -148,6 +148,7 @@ std::optional<Match> match(std::string_view module, std::string_view option, std
     auto ids = ranges<std::uint32_t>(value, '-');
     if (ids) return OwnerMatch{option == "--uid-owner" ? OwnerKind::uid : OwnerKind::gid, *std::move(ids), negated};
   }
+  if (option == "--path" && module == "cgroup") return CgroupMatch{std::string(value), 0, negated};
   if (option == "--ctstate") {
     const auto bits = states(value);
     if (bits) return ConntrackStateMatch{*bits, negated};
@@ -164,7 +165,8 @@ std::optional<Match> match(std::string_view module, std::string_view option, std
 std::string joined(std::span<const std::string> words) { return fmt::format("{}", fmt::join(words, " ")); }
 
 std::vector<Match> matches(std::span<const std::string> words) {
-  static constexpr std::string_view modules[] = {"multiport", "owner", "conntrack", "mark", "connmark", "comment"};
+  static constexpr std::string_view modules[] = {"multiport", "owner",  "conntrack", "mark",
+                                                 "connmark",  "cgroup", "comment"};
   std::vector<Match> result;
   std::string_view module;
   for (std::size_t i = 0; i < words.size();) {

@@ -247,6 +247,11 @@ struct Traffic {
     const char* kind = m.negated ? "" : m.kind == OwnerKind::uid ? "uid " : "gid ";
     to += fmt::format("{}{}{}", to.empty() ? "" : ", ", kind, id_list(m.ids));
   }
+  void add(const CgroupMatch& m) {
+    special |= m.negated;
+    owners += fmt::format("{}cgroup {}", owners.empty() ? "" : ", ",
+                          m.path.empty() ? std::to_string(m.id) : printable(m.path));
+  }
   template <typename Other>
   void add(const Other&) {
     special = true;

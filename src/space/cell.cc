@@ -201,7 +201,15 @@ struct Cell::Asked {
     if (packet.owner_known && packet.owner)
       result.push_back({m.kind == OwnerKind::uid ? Field::uid : Field::gid, cell.set_of(match)});
   }
-  void operator()(const SocketMatch&) {}          // of the way, which tells whether a process sends it
+  void operator()(const SocketMatch&) {}  // of the way, which tells whether a process sends it
+  void operator()(const CgroupMatch& m) {
+    if (!packet.owner_known || !packet.owner || m.path.empty()) return;
+    Intervals within;
+    for (std::size_t i = 0; i < cell.universe_.cgroups.size(); ++i) {
+      if (is_within_cgroup(cell.universe_.cgroups[i], m.path)) within.push_back({i, i});
+    }
+    result.push_back({Field::cgroup, cell.sets_.of(normal(std::move(within)))});
+  }
   void operator()(const ConntrackStateMatch&) {}  // of the state, which all share
   void operator()(const MarkMatch& m) { result.push_back({Field::mark, cell.marks(packet.mark, m.value, m.mask)}); }
   void operator()(const ConnmarkMatch&) {}  // the packet's own mark, if it was saved: that was asked then

@@ -9,8 +9,9 @@ namespace {
 
 // In this order a field is made whole, or as large as it can be: what people speak of last stays narrow.
 constexpr Field in_order[] = {
-    Field::mark,   Field::source_port,      Field::state,       Field::interface, Field::gid,
-    Field::source, Field::destination_port, Field::destination, Field::uid,       Field::protocol};
+    Field::mark,    Field::source_port,      Field::state,       Field::interface, Field::gid,
+    Field::source,  Field::destination_port, Field::destination, Field::uid,       Field::cgroup,
+    Field::protocol};
 
 struct Part {
   Box box;

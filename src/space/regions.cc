@@ -194,6 +194,7 @@ Box Regions::ordinary(const PodView& pod, Direction way, Family family) {
   Box box = everything(way, family);
   const auto at = [&](Field field) -> Sets::Id& { return box[index(field)]; };
   at(Field::state) = usual;
+  if (way == Direction::in) at(Field::cgroup) = usual;
   const Sets::Id hosts = sets_.without(at(Field::destination), set(not_hosts));
   const Sets::Id others = sets_.without(hosts, set(local));
   switch (way) {
@@ -334,7 +335,8 @@ Point Regions::example(const Box& box) const {
     if (field == Field::uid || field == Field::gid) usual = usual_ids;
     if (field == Field::destination_port) usual = usual_ports;
     if (field == Field::destination) usual = address("198.51.100.1", "2001:db8:ffff::1");
-    if (field == Field::source || field == Field::source_port || field == Field::mark) usual = none;
+    if (field == Field::source || field == Field::source_port || field == Field::mark || field == Field::cgroup)
+      usual = none;
     const auto found = std::ranges::find_if(usual, [&](Value value) { return sets_.contains(box[i], value); });
     if (found != usual.end()) {
       point[i] = *found;
@@ -344,7 +346,9 @@ Point Regions::example(const Box& box) const {
     const auto largest = std::ranges::max_element(all, {}, [](const Interval& one) { return one.last - one.first; });
     // Fields of one kind get other values, so that they are not taken for each other.
     const Value part = field == Field::source || field == Field::source_port ? 3 : 2;
-    point[i] = field <= Field::interface ? all.front().first : largest->first + (largest->last - largest->first) / part;
+    point[i] = field <= Field::interface || field == Field::cgroup
+                   ? all.front().first
+                   : largest->first + (largest->last - largest->first) / part;
   }
   return point;
 }

@@ -142,7 +142,22 @@ Universe::Universe(std::span<const PodView* const> pods, std::span<const std::sp
       if (std::ranges::find(interfaces, interface.name) == interfaces.end()) interfaces.push_back(interface.name);
     }
   }
+  for (const std::span<const Live> live : lives) {
+    for (const Live& one : live) {
+      for (const LiveChain& chain : one.chains) {
+        for (const LiveRule& rule : chain.rules) add_cgroups(rule.rule);
+      }
+    }
+  }
   part_marks(lives, pods);
+}
+
+void Universe::add_cgroups(const Rule& rule) {
+  for (const Match& match : rule.matches) {
+    const auto* cgroup = std::get_if<CgroupMatch>(&match);
+    if (cgroup != nullptr && !cgroup->path.empty() && std::ranges::find(cgroups, cgroup->path) == cgroups.end())
+      cgroups.push_back(cgroup->path);
+  }
 }
 
 void Universe::part_marks(std::span<const std::span<const Live>> lives, std::span<const PodView* const> pods) {
@@ -257,6 +272,8 @@ Interval Universe::domain(Field field, Family family) const {
       return {1, all_bits(16)};
     case Field::mark:
       return {0, marks.size() - 1};
+    case Field::cgroup:
+      return {0, cgroups.size() - 1};
   }
   return {0, 0};
 }
@@ -278,6 +295,7 @@ Packet Universe::packet(const Point& point) const {
   }
   if (packet.direction != Direction::in) {
     packet.owner = Owner{static_cast<std::uint32_t>(of(Field::uid)), static_cast<std::uint32_t>(of(Field::gid))};
+    if (cgroups.size() > 1) packet.cgroup = cgroups[static_cast<std::size_t>(of(Field::cgroup))];
   }
   packet.interface = interfaces[static_cast<std::size_t>(of(Field::interface))];
   packet.mark = marks[static_cast<std::size_t>(of(Field::mark))].example;

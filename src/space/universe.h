@@ -20,9 +20,9 @@ namespace sidetrack::space {
 
 // As numbers: way: Direction. family: see value_of(). state: see connection_states. protocol: tcp, udp, icmp.
 // interface: see Universe::interfaces. source: 0: the kernel chooses it (out, lo), or any host (in). source_port: 0:
-// the kernel chooses it. mark: a class of marks, see Universe::marks.
+// the kernel chooses it. mark: a class of marks, see Universe::marks. cgroup: see Universe::cgroups.
 using Field = PacketField;
-inline constexpr std::size_t field_count = 12;
+inline constexpr std::size_t field_count = 13;
 [[nodiscard]] constexpr std::size_t index(Field field) { return static_cast<std::size_t>(field); }
 
 inline constexpr ConnectionState connection_states[] = {ConnectionState::new_, ConnectionState::established,
@@ -64,6 +64,7 @@ class Universe {
   [[nodiscard]] bool can_be(Direction way, Value interface) const;
 
   std::vector<std::string> interfaces{""};  // "": not bound
+  std::vector<std::string> cgroups{""};     // "": in none that a rule asks for
   std::vector<MarkClass> marks;
   bool marks_known = true;  // false: they are too many to tell apart: rules that ask for one cannot be followed
 
@@ -74,6 +75,7 @@ class Universe {
     std::uint32_t value;
     std::uint32_t mask;
   };
+  void add_cgroups(const Rule& rule);
   void part_marks(std::span<const std::span<const Live>> lives, std::span<const PodView* const> pods);
   [[nodiscard]] std::string words_of(const std::vector<bool>& answers) const;
 

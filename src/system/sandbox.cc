@@ -17,6 +17,7 @@
 
 #include "model/error.h"
 #include "system/capabilities.h"
+#include "system/cgroup.h"
 #include "system/known_file.h"
 
 namespace sidetrack {
@@ -117,6 +118,8 @@ std::optional<int> refused_call() { return refused < 0 ? std::nullopt : std::opt
 std::string enter_sandbox(Sandbox kind) {
   if (sanitized || entered) return "";
   entered = kind;
+  if (kind == Sandbox::read || kind == Sandbox::look) hold_cgroups();
+  if (kind == Sandbox::probe) static_cast<void>(own_cgroup());
   if (kind != Sandbox::compute) hold_known_files(kind != Sandbox::read);
   std::string problems;
   const auto note = [&](const char* what, int error) {

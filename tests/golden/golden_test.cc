@@ -98,6 +98,7 @@ TEST(Gallery, CoversEveryOptionOfThePlan) {
                              "--exclude-uids ",
                              "--exclude-gids ",
                              "--exclude-uid-ports ",
+                             "--bypass-cgroup ",
                              "--capture-udp ",
                              "--redirect-dns",
                              "--capture-all-dns",

@@ -71,6 +71,12 @@ struct Encode {
         .u32(NFTNL_EXPR_PAYLOAD_OFFSET, e.offset)
         .u32(NFTNL_EXPR_PAYLOAD_LEN, e.size);
   }
+  nftnl_expr* operator()(const CgroupLoad& e) const {
+    return Encoder("socket")
+        .u32(NFTNL_EXPR_SOCKET_KEY, NFT_SOCKET_CGROUPV2)
+        .u32(NFTNL_EXPR_SOCKET_DREG, reg)
+        .u32(NFTNL_EXPR_SOCKET_LEVEL, e.level);
+  }
   nftnl_expr* operator()(const Bitwise& e) const {
     return Encoder("bitwise")
         .u32(NFTNL_EXPR_BITWISE_SREG, reg)

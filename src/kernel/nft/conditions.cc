@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "kernel/nft/fields.h"
+#include "system/cgroup.h"
 #include "system/interface_name.h"
 
 namespace sidetrack::nft {
@@ -230,6 +231,15 @@ std::optional<Alternatives> owners(OwnerKind kind, const Value& value, std::span
   return only(OwnerMatch{kind, *std::move(ranges), negated});
 }
 
+// socket cgroupv2 level 2 "kubepods/pod1": the kernel has the number of the cgroup alone.
+std::optional<Alternatives> cgroup(const Value& value, std::span<const Bounds> bounds, bool negated) {
+  if (value.changed() || bounds.size() != 1 || bounds.front().first != bounds.front().second) return std::nullopt;
+  CgroupMatch match{"", 0, negated};
+  std::memcpy(&match.id, bounds.front().first.data(), sizeof match.id);
+  match.path = cgroup_path(match.id, value.offset);
+  return only(std::move(match));
+}
+
 std::optional<Alternatives> ports(End end, const Value& value, std::span<const Bounds> bounds, bool negated) {
   auto ranges = ranges_of<std::uint16_t>(value, bounds);
   if (value.changed() || !ranges) return std::nullopt;
@@ -391,6 +401,8 @@ std::optional<Alternatives> condition(const Value& value, std::span<const Bounds
       // Without a connection neither holds; -m connmark does the same.
       if (value.key == NFT_CT_MARK) return marks<ConnmarkMatch>(value, bounds, negated);
       return value.key == NFT_CT_STATE ? states(value, bounds, negated) : std::nullopt;
+    case Value::Of::socket:
+      return cgroup(value, bounds, negated);
     case Value::Of::constant:
     case Value::Of::unknown:
       break;
@@ -437,6 +449,8 @@ std::string words(const Value& value) {
     static constexpr const char* bases[] = {"@ll", "@nh", "@th", "@ih"};
     text = fmt::format("{},{},{}", value.key < std::size(bases) ? bases[value.key] : "@?", value.offset * 8,
                        value.size * 8);
+  } else if (value.of == Value::Of::socket) {
+    text = fmt::format("socket cgroupv2 level {}", value.offset);
   } else if (value.of == Value::Of::constant) {
     text = hex(value.constant);
   }

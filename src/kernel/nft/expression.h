@@ -90,6 +90,10 @@ struct PayloadLoad {  // payload load 4b @ network header + 16 => reg 1
   std::uint32_t size;
   friend bool operator==(const PayloadLoad&, const PayloadLoad&) = default;
 };
+struct CgroupLoad {     // socket load cgroupv2 level 2 => reg 1
+  std::uint32_t level;  // of the sender's cgroups from the root on, counted from 1
+  friend bool operator==(const CgroupLoad&, const CgroupLoad&) = default;
+};
 struct Bitwise {  // bitwise reg 1 = ( reg 1 & mask ) ^ flip
   Data mask;
   Data flip;
@@ -149,8 +153,8 @@ struct XtTarget {  // target name REDIRECT rev 0
   friend bool operator==(const XtTarget&, const XtTarget&) = default;
 };
 using Expression =
-    std::variant<MetaLoad, MetaStore, CtLoad, CtStore, PayloadLoad, Bitwise, ToNetworkOrder, Compare, CompareRange,
-                 Lookup, Load, Decide, Count, RedirectTo, SnatTo, TproxyTo, XtMatch, XtTarget>;
+    std::variant<MetaLoad, MetaStore, CtLoad, CtStore, PayloadLoad, CgroupLoad, Bitwise, ToNetworkOrder, Compare,
+                 CompareRange, Lookup, Load, Decide, Count, RedirectTo, SnatTo, TproxyTo, XtMatch, XtTarget>;
 
 // The kernel's name for the kind of an expression: "meta", "payload", "redir", "match".
 [[nodiscard]] std::string_view name(const Expression& expression);

@@ -18,6 +18,7 @@ std::string_view name(const Expression& expression) {
     std::string_view operator()(const CtLoad&) const { return "ct"; }
     std::string_view operator()(const CtStore&) const { return "ct"; }
     std::string_view operator()(const PayloadLoad&) const { return "payload"; }
+    std::string_view operator()(const CgroupLoad&) const { return "socket"; }
     std::string_view operator()(const Bitwise&) const { return "bitwise"; }
     std::string_view operator()(const ToNetworkOrder&) const { return "byteorder"; }
     std::string_view operator()(const Compare&) const { return "cmp"; }

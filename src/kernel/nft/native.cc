@@ -269,6 +269,13 @@ class RuleTranslation {
     add(fmt::format("meta {} {}{}", uid ? "skuid" : "skgid", not_equal(m.negated), text), std::move(expressions));
   }
 
+  // socket cgroupv2 level 2 "kubepods/pod1"
+  void match(const CgroupMatch& m) {
+    const auto level = static_cast<std::uint32_t>(std::ranges::count(m.path, '/') + 1);
+    add(fmt::format("socket cgroupv2 level {} {}\"{}\"", level, not_equal(m.negated), m.path),
+        {CgroupLoad{level}, equal(m.negated, Data::host(m.id))});
+  }
+
   // ct state established,related; ct state ! invalid
   void match(const ConntrackStateMatch& m) {
     std::uint32_t bits = 0;

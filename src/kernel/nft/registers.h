@@ -12,10 +12,10 @@
 namespace sidetrack::nft {
 
 struct Value {
-  enum class Of : std::uint8_t { unknown, constant, meta, ct, payload };
+  enum class Of : std::uint8_t { unknown, constant, meta, ct, payload, socket };
   Of of = Of::unknown;
   std::uint32_t key = 0;     // NFT_META_…, NFT_CT_…, NFT_PAYLOAD_…_HEADER
-  std::uint32_t offset = 0;  // of a payload
+  std::uint32_t offset = 0;  // of a payload; of a cgroup, its level
   std::uint32_t size = 0;
   std::string constant{};  // as it stands in memory
   // Changed to (value & mask) ^ flip; both as long as the value. Empty: as it was loaded.

@@ -188,6 +188,11 @@ class Reader {
           .offset = e.u32(NFTA_PAYLOAD_OFFSET),
           .size = e.u32(NFTA_PAYLOAD_LEN)});
   }
+  void take_socket(const RawExpression& e) {
+    if (e.u32(NFTA_SOCKET_KEY) != std::uint32_t{NFT_SOCKET_CGROUPV2}) return take_unknown_load(e);
+    load(e, NFTA_SOCKET_DREG,
+         {.of = Value::Of::socket, .key = NFT_SOCKET_CGROUPV2, .offset = e.u32(NFTA_SOCKET_LEVEL), .size = 8});
+  }
   void take_immediate(const RawExpression& e) {
     if (e.u32(NFTA_IMMEDIATE_DREG) == NFT_REG_VERDICT) return take_verdict(e);
     std::string bytes = e.data(NFTA_IMMEDIATE_DATA);
@@ -705,7 +710,7 @@ std::span<const Reader::Kind> Reader::kinds() {
       {"log", any_attributes, &Reader::take_side_effect},
       {"last", any_attributes, &Reader::take_side_effect},
       {"fib", any_attributes, &Reader::take_unknown_load},
-      {"socket", any_attributes, &Reader::take_unknown_load},
+      {"socket", attributes(NFTA_SOCKET_KEY, NFTA_SOCKET_DREG, NFTA_SOCKET_LEVEL), &Reader::take_socket},
       {"rt", any_attributes, &Reader::take_unknown_load},
       {"osf", any_attributes, &Reader::take_unknown_load},
       {"exthdr", any_attributes, &Reader::take_unknown_load},

@@ -30,6 +30,7 @@ Source source_of(ExtensionKind kind, std::string_view name) {
       {match, "owner", {"xt_owner", "CONFIG_NETFILTER_XT_MATCH_OWNER"}},
       {match, "conntrack", {"xt_conntrack", "CONFIG_NETFILTER_XT_MATCH_CONNTRACK"}},
       {match, "mark", {"xt_mark", "CONFIG_NETFILTER_XT_MARK"}},
+      {match, "cgroup", {"xt_cgroup", "CONFIG_NETFILTER_XT_MATCH_CGROUP"}},
       {match, "connmark", {"xt_connmark", "CONFIG_NETFILTER_XT_CONNMARK"}},
       {match, "set", {"xt_set", "CONFIG_NETFILTER_XT_SET"}},
       {target, "SNAT", {"xt_nat", "CONFIG_NETFILTER_XT_NAT"}},

@@ -9,6 +9,7 @@
 #include <linux/netfilter/x_tables.h>
 #include <linux/netfilter/xt_CT.h>
 #include <linux/netfilter/xt_TPROXY.h>
+#include <linux/netfilter/xt_cgroup.h>
 #include <linux/netfilter/xt_connmark.h>
 #include <linux/netfilter/xt_conntrack.h>
 #include <linux/netfilter/xt_mark.h>
@@ -17,6 +18,7 @@
 #include <linux/netfilter/xt_set.h>
 #include <linux/netfilter/xt_tcpudp.h>
 
+#include <cstddef>
 #include <cstring>
 #include <optional>
 #include <type_traits>
@@ -65,6 +67,7 @@ inline constexpr Spec<xt_connmark_mtinfo1>            connmark{"connmark", 1, 3}
 inline constexpr Spec<xt_set_info_match_v4>           set{"set", 4, 4};
 inline constexpr Spec<nf_nat_ipv4_multi_range_compat> snat_ipv4{"SNAT", 0};
 inline constexpr Spec<nf_nat_range>                   snat_ipv6{"SNAT", 1};
+inline constexpr Spec<xt_cgroup_info_v2>              cgroup{"cgroup", 2, 12};  // a gap, and the kernel's own pointer
 inline constexpr Spec<nf_nat_ipv4_multi_range_compat> redirect_ipv4{"REDIRECT", 0};
 inline constexpr Spec<nf_nat_range>                   redirect_ipv6{"REDIRECT", 0};
 inline constexpr Spec<xt_tproxy_target_info_v1>       tproxy{"TPROXY", 1, 2};
@@ -80,6 +83,8 @@ static_assert(aligned(sizeof(xt_conntrack_mtinfo3)) == 168);
 static_assert(aligned(sizeof(xt_mark_mtinfo1)) == 16);
 static_assert(aligned(sizeof(xt_connmark_mtinfo1)) == 16);
 static_assert(aligned(sizeof(xt_set_info_match_v4)) == 48);
+static_assert(aligned(sizeof(xt_cgroup_info_v2)) == 528);
+static_assert(offsetof(xt_cgroup_info_v2, path) + XT_CGROUP_PATH_MAX == sizeof(xt_cgroup_info_v2) - 12);
 static_assert(aligned(sizeof(nf_nat_ipv4_multi_range_compat)) == 24);
 static_assert(aligned(sizeof(nf_nat_range)) == 40);
 static_assert(aligned(sizeof(xt_tproxy_target_info_v1)) == 32);

@@ -224,6 +224,31 @@ std::optional<Match> mark_of(const std::optional<Info>& info) {
   return Mark{info->mark, info->mask, info->invert != 0};
 }
 
+// ---- cgroup: `! --path kubepods/pod1`
+
+Extension encode_cgroup(const CgroupMatch& match) {
+  xt_cgroup_info_v2 info{};
+  if (match.path.size() >= sizeof info.path) throw std::logic_error("a cgroup's path of more than 511 characters");
+  info.has_path = 1;
+  info.invert_path = flag(match.negated);
+  std::ranges::copy(match.path, std::begin(info.path));
+  return cgroup.encode(info);
+}
+
+// `--cgroup CLASSID` is about the net_cls controller of cgroup v1.
+std::optional<Match> decode_cgroup(const ExtensionView& extension) {
+  const auto info = cgroup.decode(extension);
+  if (!info || info->has_path != 1 || info->has_classid != 0 || info->invert_path > 1 || info->invert_classid != 0)
+    return std::nullopt;
+  std::string_view path(info->path, strnlen(info->path, sizeof info->path));
+  if (std::ranges::any_of(std::string_view(info->path, sizeof info->path).substr(path.size()),
+                          [](char c) { return c != '\0'; }))
+    return std::nullopt;
+  while (path.starts_with('/')) path.remove_prefix(1);
+  while (path.ends_with('/')) path.remove_suffix(1);
+  return CgroupMatch{std::string(path), 0, info->invert_path != 0};
+}
+
 // ---- tcp, udp, read
 
 std::optional<std::vector<Match>> decode_tcp(const ExtensionView& extension) {
@@ -359,6 +384,8 @@ std::vector<Extension> matches_of(const Rule& rule) {
       extensions.push_back(encode_socket(*socket));
     } else if (const auto* in_set = std::get_if<SetMatch>(&match)) {
       extensions.push_back(encode_set(*in_set));
+    } else if (const auto* sender = std::get_if<CgroupMatch>(&match)) {
+      extensions.push_back(encode_cgroup(*sender));
     } else if (std::holds_alternative<UnknownMatch>(match) || std::holds_alternative<CommentMatch>(match)) {
       throw std::logic_error("a match that is only read cannot be sent: " + iptables_words(match));
     } else {
@@ -378,6 +405,7 @@ std::vector<Match> decode_match(const ExtensionView& extension, Family family) {
   if (extension.name == "conntrack") matches = one(decode_conntrack(extension));
   if (extension.name == "mark") matches = one(mark_of<MarkMatch>(mark.decode(extension)));
   if (extension.name == "connmark") matches = one(mark_of<ConnmarkMatch>(connmark.decode(extension)));
+  if (extension.name == "cgroup") matches = one(decode_cgroup(extension));
   if (extension.name == "iprange") matches = decode_iprange(extension, family);
   if (extension.name == "set") matches = one(decode_set(extension));
   if (extension.name == "comment") matches = one(decode_comment(extension));

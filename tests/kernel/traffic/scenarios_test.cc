@@ -97,8 +97,15 @@ TEST_P(Scenarios, AreProgrammedAsPrinted) {
   EXPECT_EQ(ours.must({"ip", "rule", "list", "table", "133"}), "");
 }
 
+// Without the one whose cgroup is not there: BypassCgroup programs those that it makes.
+std::vector<Scenario> programmable() {
+  std::vector<Scenario> all = scenarios();
+  std::erase_if(all, [](const Scenario& scenario) { return scenario.name == "bypass-cgroup"; });
+  return all;
+}
+
 INSTANTIATE_TEST_SUITE_P(Rules, Scenarios,
-                         ::testing::Combine(::testing::ValuesIn(oracles), ::testing::ValuesIn(scenarios())),
+                         ::testing::Combine(::testing::ValuesIn(oracles), ::testing::ValuesIn(programmable())),
                          [](const auto& tested) {
                            std::string name = std::string(std::get<Oracle>(tested.param).backend) + "_" +
                                               std::get<Scenario>(tested.param).name;

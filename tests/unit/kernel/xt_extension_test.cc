@@ -93,6 +93,8 @@ const MatchCase match_cases[] = {
     {"-m connmark ! --mark 1337",
      {ConnmarkMatch{1337, 0xffffffff, true}},
      "connmark 1 39050000ffffffff 0100000000000000"},
+    {"-m cgroup --path a/b", {CgroupMatch{"a/b", 0, false}}, "cgroup 2 01000000612f6200"},
+    {"-m cgroup ! --path a", {CgroupMatch{"a", 0, true}}, "cgroup 2 0100010061000000"},
 };
 
 TEST(XtMatch, BytesAndBack) {

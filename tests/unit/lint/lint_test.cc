@@ -181,6 +181,7 @@ TEST(LintOptions, KnowsEachFlagOfThePlan) {
       {"--exclude-uids", "--exclude-uids 5"},
       {"--exclude-gids", "--exclude-gids 5"},
       {"--exclude-uid-ports", "--exclude-uid-ports 5:80"},
+      {"--bypass-cgroup", "--bypass-cgroup a/b"},
       {"--capture-udp", "-m TPROXY --capture-udp 443,443"},
       {"--redirect-dns", "-m NONE --redirect-dns"},
       {"--capture-all-dns", "--capture-all-dns"},

@@ -41,6 +41,7 @@ Config excluding() {
   config.exclude_uids = {101, {1000, 1999}};
   config.exclude_gids = {5};
   config.exclude_uid_ports = {{102, {443, {8000, 8100}}}};
+  config.bypass_cgroups = {{"kubepods/pod1"}};
   return config;
 }
 
@@ -53,6 +54,7 @@ TEST(ExcludedOwners, AreReturnedBehindTheProxysOwnRules) {
       "-A ISTIO_OUTPUT -p udp -m owner --uid-owner 1000-1999 -j RETURN",
       "-A ISTIO_OUTPUT -p tcp -m owner --gid-owner 5 -j RETURN",
       "-A ISTIO_OUTPUT -p udp -m owner --gid-owner 5 -j RETURN",
+      "-A ISTIO_OUTPUT -m cgroup --path kubepods/pod1 -j RETURN",
       "-A ISTIO_OUTPUT -p tcp --dport 443 -m owner --uid-owner 102 -j RETURN",
       "-A ISTIO_OUTPUT -p udp --dport 443 -m owner --uid-owner 102 -j RETURN",
       "-A ISTIO_OUTPUT -p tcp --dport 8000:8100 -m owner --uid-owner 102 -j RETURN",
@@ -72,6 +74,10 @@ TEST(ExcludedOwners, QueriesAreInTheZoneOfTheirAnswers) {
       ElementsAre("-A ISTIO_OUTPUT_DNS -o lo -p udp --dport 53 -m owner --uid-owner 101 -j RETURN",
                   "-A ISTIO_OUTPUT_DNS ! -o lo -p udp --dport 53 -d 10.96.0.10/32 -m owner --uid-owner 101 -j CT "
                   "--zone 1"));
+  EXPECT_THAT(lines(plan(config, with_servers()), Table::raw, "cgroup"),
+              ElementsAre("-A ISTIO_OUTPUT_DNS -o lo -p udp --dport 53 -m cgroup --path kubepods/pod1 -j RETURN",
+                          "-A ISTIO_OUTPUT_DNS ! -o lo -p udp --dport 53 -d 10.96.0.10/32 -m cgroup --path "
+                          "kubepods/pod1 -j CT --zone 1"));
   EXPECT_TRUE(lines(plan(config, with_servers()), Table::raw, "owner 102").empty());
   config.exclude_uid_ports = {{102, {{50, 60}}}};
   config.capture_all_dns = true;
@@ -118,11 +124,13 @@ TEST(ExcludedOwners, AreKnownByTheirShape) {
         // Rules of the proxy's ids are taken for the proxy's.
         if (rule.origin.rule == MeshRule::outbound_excluded_owner || rule.origin.rule == MeshRule::dns_excluded_query ||
             rule.origin.rule == MeshRule::outbound_excluded_owner_port ||
+            rule.origin.rule == MeshRule::outbound_bypassing_cgroup ||
             rule.origin.rule == MeshRule::dns_excluded_over_lo || rule.origin.rule == MeshRule::inbound_udp_tproxy) {
           EXPECT_EQ(row->id, rule.origin.rule) << iptables_words(rule);
         }
       }
-      EXPECT_THAT(flags, IsSupersetOf({"--exclude-uids", "--exclude-gids", "--exclude-uid-ports", "--capture-udp"}));
+      EXPECT_THAT(flags, IsSupersetOf({"--exclude-uids", "--exclude-gids", "--exclude-uid-ports", "--bypass-cgroup",
+                                       "--capture-udp"}));
     }
   }
 }

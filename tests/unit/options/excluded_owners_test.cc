@@ -91,11 +91,13 @@ TEST(ExcludedOwners, AreAskedForByAnnotations) {
                            {"sidetrack/exclude-uids", "101, 1000-1999"},
                            {"sidetrack/exclude-gids", "5"},
                            {"sidetrack/exclude-uid-ports", "102:443,8000-8100"},
+                           {"sidetrack/bypass-cgroup", "/kubepods/pod1"},
                            {"sidetrack/capture-udp", "443"}};
   const Config config = parse_apply(interception(pod).options).config;
   EXPECT_THAT(config.exclude_uids, ElementsAre(IdRange{101}, IdRange{1000, 1999}));
   EXPECT_THAT(config.exclude_gids, ElementsAre(IdRange{5}));
   EXPECT_THAT(config.exclude_uid_ports, ElementsAre(UidPorts{{102}, {{443}, {8000, 8100}}}));
+  EXPECT_THAT(config.bypass_cgroups, ElementsAre(Cgroup{"kubepods/pod1"}));
   EXPECT_THAT(config.capture_udp, ElementsAre(PortRange{443}));
 
   const InitArguments init = init_of(pod);
@@ -104,6 +106,7 @@ TEST(ExcludedOwners, AreAskedForByAnnotations) {
   for (const auto& [name, value] : std::map<std::string, std::string>{{"sidetrack/exclude-uids", "root"},
                                                                       {"sidetrack/exclude-gids", "9-5"},
                                                                       {"sidetrack/exclude-uid-ports", "443"},
+                                                                      {"sidetrack/bypass-cgroup", "a/../b"},
                                                                       {"sidetrack/capture-udp", "quic"}}) {
     Annotations wrong = pod;
     wrong[name] = value;
@@ -133,6 +136,19 @@ TEST(CapturedUdp, IsRefusedInAnotherModeBeforeThePodHasIt) {
     EXPECT_THAT(error.what(), ::testing::StartsWith("sidetrack/capture-udp: "));
   }
   EXPECT_THROW((void)parse_apply(interception(pod).options), Error);
+}
+
+TEST(BypassedCgroups, AreAsTheKernelNamesThem) {
+  EXPECT_THAT(parse_text("sidetrack --bypass-cgroup /a/b/,c --bypass-cgroup d").config.bypass_cgroups,
+              ElementsAre(Cgroup{"a/b"}, Cgroup{"c"}, Cgroup{"d"}));
+  EXPECT_EQ(parse_text("sidetrack explain out tcp 10.0.0.1:80 --cgroup /a").packet.cgroup, "a");
+  EXPECT_EQ(parse_text("sidetrack explain out tcp 10.0.0.1:80 --cgroup /").packet.cgroup, "");
+  for (const char* value : {"a//b", "./a", "a/..", "a b", "a\"b", "\xC3\xA9"}) {
+    const std::vector<std::string_view> words{"sidetrack", "apply", "--bypass-cgroup", value};
+    EXPECT_THROW((void)testing::parse_arguments(words), Error) << value;
+  }
+  EXPECT_EQ(error_of("sidetrack --bypass-cgroup /"),
+            "--bypass-cgroup: '/': expected a cgroup other than the root, which every process is in");
 }
 
 TEST(CapturedUdp, GoesWithTproxyAlone) {

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "system/cgroup.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <map>
+#include <vector>
+
+#include "model/error.h"
+#include "model/printable.h"
+#include "system/file.h"
+#include "system/folder.h"
+#include "system/sandbox.h"
+
+namespace sidetrack {
+namespace {
+
+constexpr std::size_t most_cgroups = 65'536;
+
+struct Mount {
+  std::string root;   // the part of the hierarchy that is mounted
+  std::string point;  // where
+  std::string kind;   // "cgroup2", "cgroup"
+  std::string options;
+};
+
+std::string_view next_word(std::string_view& line) {
+  const auto end = std::min(line.find(' '), line.size());
+  const std::string_view word = line.substr(0, end);
+  line.remove_prefix(std::min(end + 1, line.size()));
+  return word;
+}
+
+// "36 35 98:0 /root /point rw,noatime … - kind source options"
+std::vector<Mount> cgroup_mounts() {
+  std::vector<Mount> all;
+  const host::FileText read = host::read_file(-1, "/proc/self/mountinfo");
+  std::string_view text = read.text ? std::string_view(*read.text) : std::string_view();
+  while (!text.empty()) {
+    std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    Mount mount;
+    for (int i = 0; i < 3; ++i) next_word(line);
+    mount.root = next_word(line);
+    mount.point = next_word(line);
+    while (!line.empty() && next_word(line) != "-") {
+    }
+    mount.kind = next_word(line);
+    next_word(line);
+    mount.options = line;
+    if (mount.kind == "cgroup2" || mount.kind == "cgroup") all.push_back(std::move(mount));
+  }
+  return all;
+}
+
+std::string trimmed(std::string_view path) {
+  while (path.starts_with('/')) path.remove_prefix(1);
+  while (path.ends_with('/')) path.remove_suffix(1);
+  return std::string(path);
+}
+
+// The rest of a path that is within another; both without slashes at their ends.
+std::optional<std::string> below(const std::string& path, const std::string& of) {
+  if (of.empty()) return path;
+  if (path == of) return "";
+  return path.starts_with(of + "/") ? std::optional(path.substr(of.size() + 1)) : std::nullopt;
+}
+
+// The whole hierarchy, if it is mounted, else a part of it.
+const Mount* hierarchy(const std::vector<Mount>& mounts) {
+  const Mount* found = nullptr;
+  for (const Mount& mount : mounts) {
+    if (mount.kind == "cgroup2" && (found == nullptr || mount.root == "/")) found = &mount;
+  }
+  return found;
+}
+
+std::map<std::uint64_t, std::string>& known() {
+  static std::map<std::uint64_t, std::string> paths;
+  return paths;
+}
+bool all_known = false;
+
+void read_below(const std::string& folder, const std::string& path) {
+  if (known().size() > most_cgroups) return;
+  const auto entries = entries_of(folder);
+  if (!entries) return;  // gone in the meantime
+  for (const FolderEntry& entry : *entries) {
+    if (!entry.is_folder) continue;
+    const std::string inner = folder + "/" + entry.name;
+    const std::string own = path.empty() ? entry.name : path + "/" + entry.name;
+    struct stat status {};
+    if (stat(inner.c_str(), &status) != 0) continue;
+    known()[status.st_ino] = own;
+    read_below(inner, own);
+  }
+}
+
+}  // namespace
+
+FoundCgroup find_cgroup(const std::string& given) {
+  FoundCgroup found{trimmed(given), 0, ""};
+  const std::vector<Mount> mounts = cgroup_mounts();
+  for (const Mount& mount : mounts) {
+    if (mount.kind != "cgroup" || !below(found.path, trimmed(mount.point))) continue;
+    found.problem = fmt::format("a directory of cgroup v1 ({}), whose processes netfilter does not know by a path",
+                                printable(mount.options));
+    return found;
+  }
+  const Mount* mount = hierarchy(mounts);
+  if (mount == nullptr) {
+    found.problem = "no cgroup v2 hierarchy is mounted here";
+    return found;
+  }
+  const std::string root = trimmed(mount->root);
+  if (const auto rest = below(found.path, trimmed(mount->point))) {
+    found.path = root.empty() || rest->empty() ? root + *rest : root + "/" + *rest;
+  }
+  const auto inside = below(found.path, root);
+  struct stat status {};
+  const std::string folder = mount->point + "/" + inside.value_or("");
+  if (found.path.empty() || !inside || stat(folder.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) {
+    const int error = errno;
+    found.problem = found.path.empty() ? "the root of the hierarchy, which every process is in"
+                    : inside && error != ENOENT && error != ENOTDIR
+                        ? errno_words(error)
+                        : fmt::format("no such cgroup below {}", printable(mount->point));
+    return found;
+  }
+  found.id = status.st_ino;
+  known()[found.id] = found.path;
+  return found;
+}
+
+std::optional<std::string> own_cgroup() {
+  static const std::optional<std::string> own = []() -> std::optional<std::string> {
+    const host::FileText read = host::read_file(-1, "/proc/self/cgroup");
+    std::string_view text = read.text ? std::string_view(*read.text) : std::string_view();
+    while (!text.empty()) {
+      const std::string_view line = text.substr(0, text.find('\n'));
+      text.remove_prefix(std::min(line.size() + 1, text.size()));
+      if (line.starts_with("0::")) return trimmed(line.substr(3));
+    }
+    return std::nullopt;
+  }();
+  return own;
+}
+
+std::string cgroup_path(std::uint64_t id, std::uint32_t level) {
+  if (!known().contains(id) && !all_known && !entered_sandbox()) hold_cgroups();
+  const auto found = known().find(id);
+  if (found == known().end() || std::ranges::count(found->second, '/') + 1 != std::int64_t{level}) return "";
+  return found->second;
+}
+
+void hold_cgroups() {
+  if (all_known) return;
+  all_known = true;
+  const std::vector<Mount> mounts = cgroup_mounts();
+  if (const Mount* mount = hierarchy(mounts)) read_below(mount->point, trimmed(mount->root));
+}
+
+}  // namespace sidetrack
