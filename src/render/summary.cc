@@ -215,11 +215,12 @@ struct Traffic {
   bool one_port = false;
   bool dns = false;  // port 53 alone
   std::string ranges;
+  std::string sources;
   std::string in;
   std::string out;
   std::string owners;      // that it is
   std::string not_groups;  // that it is not: -m owner ! --gid-owner
-  bool special = false;    // marks, states, sources: part of the machinery, not of what users ask for
+  bool special = false;    // marks, states, source ports: part of the machinery, not of what users ask for
   bool loopback = false;   // it is for loopback addresses alone
 
   void add(const ProtocolMatch& m) { udp = m.protocol == Protocol::udp; }
@@ -232,8 +233,14 @@ struct Traffic {
     special |= m.end == End::source;
   }
   void add(const AddressMatch& m) {
-    special |= m.end == End::source;
-    if (m.end == End::source || m.negated) return;
+    if (m.end == End::source) {
+      const AddressRange& range = m.ranges.front();
+      const bool by_proxy = range == AddressRange::single(Address::passthrough(range.family()));
+      special |= by_proxy || m.negated;
+      if (!by_proxy && !m.negated) sources = range_list(m.ranges);
+      return;
+    }
+    if (m.negated) return;
     std::vector<AddressRange> others = m.ranges;
     std::erase_if(others, [](const AddressRange& range) { return range.first.is_loopback(); });
     loopback |= others.empty();
@@ -304,6 +311,7 @@ std::string values_of(const Gathered& group) {
 std::string captured_words(const Traffic& s) {
   std::string words = s.udp ? "UDP" : "TCP";
   if (!s.in.empty()) words += fmt::format(" from {}", s.in);
+  if (!s.sources.empty()) words += fmt::format(" from {}", s.sources);
   if (s.dns) return s.ranges.empty() ? "DNS" : fmt::format("DNS to {}", s.ranges);
   if (!s.ports.empty()) words += fmt::format(" to {} {}", s.one_port ? "port" : "ports", s.ports);
   if (!s.ranges.empty()) words += fmt::format(" to {}", s.ranges);
@@ -338,6 +346,7 @@ void left_by(const Traffic& s, Hook hook, Groups& left) {
   if (!s.owners.empty()) return left.add("sent by", s.owners);
   if (!s.ports.empty()) return left.add(way + " to port", s.ports);
   if (!s.ranges.empty()) return left.add(way + " to", s.ranges);
+  if (!s.sources.empty()) return left.add(way + " from", s.sources);
   if (!s.in.empty() || !s.out.empty()) return left.add("interface", s.in.empty() ? s.out : s.in);
 }
 

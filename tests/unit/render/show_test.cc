@@ -161,6 +161,19 @@ left out  ipv4 alone: inbound to port 15008, 15021; sent by uid 1337, gid 1337; 
 )");
 }
 
+TEST(Show, SaysFromWhomInboundIsCaptured) {
+  const auto said = [](const char* options) {
+    const std::vector<Live> live{as_live(planned(options).ruleset, BackendKind::iptables_nft)};
+    return show(live, {}, {});
+  };
+  const std::string some =
+      said("-b * --include-inbound-ranges 10.0.0.0/8 --exclude-inbound-ranges 10.9.0.0/16 --ip-families ipv4");
+  EXPECT_THAT(some, HasSubstr("inbound   ipv4 alone: TCP from 10.0.0.0/8 goes to port 15006 (Envoy inbound)\n"));
+  EXPECT_THAT(some, HasSubstr("inbound from 10.9.0.0/16"));
+  const std::string tproxy = said("-m TPROXY -b 80 --include-inbound-ranges 10.0.0.0/8 --ip-families ipv4");
+  EXPECT_THAT(tproxy, HasSubstr("TCP from 10.0.0.0/8 to port 80 goes to port 15006 (Envoy inbound) by TPROXY"));
+}
+
 TEST(Show, OursInOneTableForBothFamilies) {
   const Plan plan = planned("-m TPROXY -b 80,443");
   const std::vector<Live> live{as_live(plan.ruleset, BackendKind::nftables)};
