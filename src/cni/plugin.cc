@@ -32,6 +32,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Level = LogOptions::Level;
 
+// For which DEL waits for those who hold the lock of the pod's namespace, or keep changing its rules: its own processes
+// can, for as long as they want.
+constexpr std::chrono::seconds patience_with_pods{2};
+
 Keys keys_of(Verb verb) { return verb == Verb::del || verb == Verb::gc ? Keys::protocol : Keys::all; }
 
 class Plugin {
@@ -275,16 +279,19 @@ class Plugin {
       return nullptr;
     }
     const CommandLine line = record ? parse_apply(record->options) : CommandLine();
-    auto kernel = open_kernel({.write = true, .xtables_lock = false, .claim = claim_of(line.config)});
-    if (!line.no_sandbox) confine_(Sandbox::plugin);
+    std::unique_ptr<Kernel> kernel;
+    // What processes of a pod can bring about must not keep it from ending: its rules go with its network namespace.
     try {
+      kernel = open_kernel(
+          {.write = true, .wait = patience_with_pods, .xtables_lock = false, .claim = claim_of(line.config)});
+      if (!line.no_sandbox) confine_(Sandbox::plugin);
       const ApplyResult result = converge({}, *kernel);
       for (const std::string& warning : result.warnings) say(Level::warn, warning);
       say(Level::info, cleaned(result));
     } catch (const Error& error) {
-      // What a pod has built upon our rules must not keep it from ending: they go with its network namespace.
-      if (!cannot_go({}, kernel->survey())) throw;
-      say(Level::warn, error.what());
+      const auto is_refused = [&] { return std::holds_alternative<Error>(decide({}, kernel->survey())); };
+      if (error.code() != ExitCode::busy && (kernel == nullptr || !is_refused())) throw;
+      say(Level::warn, fmt::format("the rules stay until the network namespace goes: {}", error.what()));
     }
     return kernel;
   }

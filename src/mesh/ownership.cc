@@ -242,28 +242,56 @@ std::optional<Error> others_in_own_tables(const Live& seen) {
 }
 
 std::optional<Error> leads_to_removed(const Live& seen, const Ruleset& wanted) {
-  const auto goes = [&](const LiveChain& from, const std::string& name) {
+  const auto goes = [&](const LiveChain& chain) {
     const bool asked = std::ranges::any_of(wanted.rules, [&](const Rule& rule) {
       const auto* jump = std::get_if<Jump>(&rule.target);
-      return rule.table == from.table && !(rule.families & from.families).empty() &&
-             (rule.chain == name || (jump != nullptr && jump->chain == name));
+      return rule.table == chain.table && !(rule.families & chain.families).empty() &&
+             (rule.chain == chain.name || (jump != nullptr && jump->chain == chain.name));
     });
-    return !asked && std::ranges::any_of(seen.chains, [&](const LiveChain& chain) {
-      return chain.name == name && chain.table_name == from.table_name && chain.families == from.families &&
-             is_wholly_ours(chain);
-    });
+    return !asked && is_wholly_ours(chain);
   };
-  for (const LiveChain& chain : seen.chains) {
-    for (const LiveRule& live : chain.rules) {
+  const auto refusal = [&](const LiveChain& chain, const std::string& by, const std::string& hint) {
+    return Error(
+        ExitCode::failed,
+        fmt::format("{}: the chain {} of the table {} ({}) cannot be removed: another program's {}", name(seen.backend),
+                    printable(chain.name), chain.table_name, names(chain.families), printable(by)),
+        printable(hint) + "; nothing was changed");
+  };
+  for (const LiveChain& from : seen.chains) {
+    for (const LiveRule& live : from.rules) {
       const auto* jump = live.ours ? nullptr : std::get_if<Jump>(&live.rule.target);
-      if (jump == nullptr || !goes(chain, jump->chain)) continue;
-      return Error(
-          ExitCode::failed,
-          fmt::format("{}: the chain {} of the table {} ({}) cannot be removed: another program's rule leads to it: {}",
-                      name(seen.backend), printable(jump->chain), chain.table_name, names(chain.families),
-                      printable(iptables_words(live.rule))),
-          "delete that rule first; nothing was changed");
+      if (jump == nullptr) continue;
+      const auto to = std::ranges::find_if(seen.chains, [&](const LiveChain& chain) {
+        return chain.name == jump->chain && chain.table_name == from.table_name && chain.families == from.families;
+      });
+      if (to == seen.chains.end() || !goes(*to)) continue;
+      return refusal(*to, "rule leads to it: " + iptables_words(live.rule), "delete that rule first");
     }
+  }
+  for (const LiveTable& table : seen.tables) {
+    for (const MapJump& jump : table.jumps) {
+      const auto to = std::ranges::find_if(seen.chains, [&](const LiveChain& chain) {
+        return chain.name == jump.chain && chain.table_name == table.name;
+      });
+      if (to == seen.chains.end() || !goes(*to)) continue;
+      return refusal(*to, "map leads to it: " + jump.map,
+                     fmt::format("delete that element first: nft list map {} {}", table.name, jump.map));
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Error> owned_by_another(const Live& seen) {
+  for (const LiveTable& table : seen.tables) {
+    if (table.owner == 0) continue;
+    const auto held = std::ranges::find_if(seen.chains, [&](const LiveChain& chain) {
+      return chain.table_name == table.name && concerns_us(chain);
+    });
+    if (held == seen.chains.end()) continue;
+    return Error(ExitCode::failed,
+                 fmt::format("{}: the rules in the table {} cannot be removed: another process owns it (flags owner)",
+                             name(seen.backend), printable(table.name)),
+                 "it goes when that process ends; nothing was changed");
   }
   return std::nullopt;
 }

@@ -63,9 +63,12 @@ bool leave_to_agents(Live& live, bool made_by_us);
 // Whether there is anything of others that the kernel would ask: rules, policies, tables that are switched off.
 [[nodiscard]] bool holds_others(const Live& live);
 
-// The refusal that names another program's rule that leads to a chain of ours which would have to go; nothing if none
-// does.
+// The refusal that names what of another program leads to a chain of ours which would have to go: a rule, or an element
+// of a map. Nothing if none does.
 [[nodiscard]] std::optional<Error> leads_to_removed(const Live& seen, const Ruleset& wanted);
+
+// The refusal that names a table with rules of ours that belongs to another process, which alone may change it.
+[[nodiscard]] std::optional<Error> owned_by_another(const Live& seen);
 
 // The refusal that names a chain, rule or set of another program in a table of our own of nftables; nothing if there is
 // none.

@@ -57,6 +57,13 @@ struct LiveChain {
   bool of_agent = false;
 };
 
+// An element of a map of nf_tables leads to a chain: `vmap @MAP`, whether a rule looks it up or not.
+struct MapJump {
+  std::string map;
+  std::string chain;  // as the kernel names it
+  friend bool operator==(const MapJump&, const MapJump&) = default;
+};
+
 // What is said of a table of nf_tables as a whole.
 struct LiveTable {
   std::string name;  // "ip nat", "inet filter", as LiveChain::table_name
@@ -64,6 +71,7 @@ struct LiveTable {
   bool persist = false;        // stays when its owner goes
   std::uint32_t owner = 0;     // the netlink port of the process that alone may change it (`flags owner`); 0: none
   bool other_objects = false;  // it holds sets or other objects that none of its rules uses
+  std::vector<MapJump> jumps{};  // of its maps, each chain of a map once; no rule of ours uses a map
   friend bool operator==(const LiveTable&, const LiveTable&) = default;
 };
 

@@ -88,6 +88,27 @@ bool asks(const Rule& rule, const std::string& set) {
   });
 }
 
+// What of others is in the way of what goes by this attempt: of all that is ours in a backend that is left.
+std::optional<Error> cannot_leave(const Attempt& attempt, const Survey& survey) {
+  for (const Commit& commit : attempt.commits) {
+    for (const Write& write : commit) {
+      const Live* live = write.kind == Kind::remove ? survey.live(write.backend) : nullptr;
+      if (live == nullptr) continue;
+      if (auto refused = leads_to_removed(*live, {})) return refused;
+      if (auto refused = owned_by_another(*live)) return refused;
+    }
+  }
+  return std::nullopt;
+}
+
+// The one that comes first has to be possible; of the others those count that are.
+std::variant<Decision, Error> possible(Decision decision, const Survey& survey) {
+  if (decision.attempts.empty()) return decision;
+  if (auto refused = cannot_leave(decision.attempts.front(), survey)) return *std::move(refused);
+  std::erase_if(decision.attempts, [&](const Attempt& each) { return cannot_leave(each, survey).has_value(); });
+  return decision;
+}
+
 // What of it does not exist yet.
 Routing missing_of(const Routing& asked, const Survey& survey) {
   return without(without(asked, survey.routing), survey.others_routing);
@@ -105,8 +126,7 @@ std::optional<Error> kept_by_agent(const Request& request, const Survey& survey)
       "such rules here: --dataplane ambient");
 }
 
-}  // namespace
-
+// What of others is in the way of what has to go: their jumps to our chains, and what they keep in our tables.
 std::optional<Error> cannot_go(const Request& request, const Survey& survey) {
   static const Ruleset nothing;
   const Ruleset& asked = request.plan != nullptr ? request.plan->ruleset : nothing;
@@ -121,6 +141,8 @@ std::optional<Error> cannot_go(const Request& request, const Survey& survey) {
   }
   return std::nullopt;
 }
+
+}  // namespace
 
 std::optional<Error> set_in_use(const Request& request, const Survey& survey) {
   const std::vector<AddressSet> kept = request.plan != nullptr ? request.plan->routing.sets : std::vector<AddressSet>{};
@@ -197,7 +219,7 @@ std::variant<Decision, Error> decide(const Request& request, const Survey& surve
     Attempt clean = attempt({}, false, holding);
     if (!clean.commits.empty()) decision.attempts.push_back(std::move(clean));
     decision.remove = survey.routing;
-    return decision;
+    return possible(std::move(decision), survey);
   }
 
   const Plan& plan = *request.plan;
@@ -205,7 +227,7 @@ std::variant<Decision, Error> decide(const Request& request, const Survey& surve
   decision.remove = without(survey.routing, plan.routing);
   if (plan.ruleset.rules.empty()) {  // -m NONE: there is nothing that a backend would have to hold
     if (!holding.empty()) decision.attempts.push_back(attempt({}, false, holding));
-    return decision;
+    return possible(std::move(decision), survey);
   }
   const Choice choice = choice_of(request, survey);
   decision.because = choice.because;
@@ -214,12 +236,12 @@ std::variant<Decision, Error> decide(const Request& request, const Survey& surve
   if (there) {
     decision.skipped.clear();
     decision.attempts.push_back(attempt(there, false, holding));
-    return decision;
+    return possible(std::move(decision), survey);
   }
   if (const auto refused = kept_by_agent(request, survey)) return *refused;
   for (BackendKind kind : order) decision.attempts.push_back(attempt(kind, true, holding));
   if (decision.attempts.empty()) return none_left(decision.skipped);
-  return decision;
+  return possible(std::move(decision), survey);
 }
 
 Comparison compare(const Request& request, const Survey& survey) {
@@ -256,10 +278,8 @@ Comparison compare(const Request& request, const Survey& survey) {
     if (kind != compared) comparison.backends.push_back(diff(*survey.live(kind), {}));
   }
   if (!comparison.equal()) {
-    auto refused = cannot_go(request, survey);
-    if (!refused) refused = kept_by_agent(request, survey);
-    if (!refused) refused = set_in_use(request, survey);
-    if (refused) comparison.refusal = refused->what();
+    const auto decision = decide(request, survey);
+    if (const auto* refused = std::get_if<Error>(&decision)) comparison.refusal = refused->what();
   }
   return comparison;
 }

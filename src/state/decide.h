@@ -57,9 +57,6 @@ struct Decision {
   std::string because;  // why these backends in this order, if it is not the usual one; for the log
 };
 
-// What of others is in the way of what has to go: their jumps to our chains, and what they keep in our tables.
-[[nodiscard]] std::optional<Error> cannot_go(const Request& request, const Survey& survey);
-
 // Of `host-probes`: a set that has to go, and that others use.
 [[nodiscard]] std::optional<Error> set_in_use(const Request& request, const Survey& survey);
 

@@ -282,21 +282,38 @@ void add_used(const KernelRule& rule, std::set<std::string>& used) {
   }
 }
 
-// Only the sets that rules look into.
+void add_jumps(const std::string& map, const KernelSet& set, std::vector<MapJump>& jumps) {
+  const std::size_t first = jumps.size();
+  const auto add = [&](const KernelElement& element) {
+    const auto known = std::ranges::find(jumps.begin() + static_cast<std::ptrdiff_t>(first), jumps.end(), element.chain,
+                                         &MapJump::chain);
+    if (!element.chain.empty() && known == jumps.end()) jumps.push_back({map, element.chain});
+  };
+  std::ranges::for_each(set.elements, add);
+  if (set.any_other) add(*set.any_other);
+}
+
+// The sets that rules look into, and the maps that lead to chains whether a rule does or not.
 void read_sets(Socket& socket, KernelTable& table) {
   const TableKey& key = table.key;
   std::set<std::string> used;
   for (const KernelChain& chain : table.chains) {
     for (const KernelRule& rule : chain.rules) add_used(rule, used);
   }
-  if (used.empty()) return;
+  if (used.empty() && table.uses <= table.chains.size()) return;
+  std::map<std::string, KernelSet> sets;
   ask(socket, NFT_MSG_GETSET, key.family, {{NFTA_SET_TABLE, key.name}},
       [&](std::uint8_t family, const Attributes& message) {
         if (family != key.family || string(required(message, NFTA_SET_TABLE)) != key.name) return;
         std::string name = string(required(message, NFTA_SET_NAME));
-        if (used.contains(name)) table.sets[std::move(name)] = set_of(message);
+        KernelSet set = set_of(message);
+        if (used.contains(name) || set.verdicts) sets[std::move(name)] = std::move(set);
       });
-  for (auto& [name, set] : table.sets) read_set(socket, key, name, set);
+  for (auto& [name, set] : sets) {
+    read_set(socket, key, name, set);
+    if (set.verdicts) add_jumps(name, set, table.jumps);
+    if (used.contains(name)) table.sets[name] = std::move(set);
+  }
 }
 
 Dump read_all(Socket& socket, const std::function<bool(const TableKey&)>& wanted) {

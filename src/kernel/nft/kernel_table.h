@@ -55,6 +55,7 @@ struct KernelTable {
   std::uint32_t owner = 0;  // the netlink port of the process that owns it
   std::vector<KernelChain> chains;
   std::map<std::string, KernelSet> sets;  // those that rules use
+  std::vector<MapJump> jumps;             // of all maps, used or not
 };
 
 // The chains of a native table that is ours, as the rules of iptables that they stand for; all are marked as ours.

@@ -2,7 +2,9 @@
 // The CNI plugin, called as a runtime calls it, by the CNI specification 1.1.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
+#include <sys/file.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <future>
@@ -161,6 +163,32 @@ TEST_P(CniBackend, RulesOfOthersInOurChainsAreSeenAndDoNotKeepAPodFromEnding) {
     EXPECT_THAT(node.records(), IsEmpty());
     if (native) pod.must({"nft", "flush ruleset"});
   }
+}
+
+// Its rules go with its network namespace, whatever its processes do until then.
+TEST_P(CniBackend, WhatAPodHoldsDoesNotKeepItFromEnding) {
+  const std::string backend = GetParam();
+  const std::string table = backend == "nftables" ? "inet sidetrack" : "ip nat";
+  const std::string chain = backend == "nftables" ? "nat-ISTIO_INBOUND" : "ISTIO_INBOUND";
+  const auto del = [&] {
+    const auto start = std::chrono::steady_clock::now();
+    node.must(call("DEL"));
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(15));
+    EXPECT_THAT(node.records(), IsEmpty());
+  };
+  if (backend != "iptables-legacy") {
+    for (const char* verdict : {"jump", "goto"}) {
+      node.must(call("ADD"));
+      pod.must({"nft", fmt::format("add map {} m {{ type ipv4_addr : verdict; elements = {{ 1.1.1.1 : {} {} }}; }}", table,
+                                   verdict, chain)});
+      del();
+      pod.must({"nft", "flush ruleset"});
+    }
+  }
+  node.must(call("ADD"));
+  ASSERT_EQ(flock(pod.fd(), LOCK_EX), 0);  // as any process of the pod can
+  del();
+  ASSERT_EQ(flock(pod.fd(), LOCK_UN), 0);
 }
 
 TEST_P(CniBackend, APodThatIsNoLongerToBeInterceptedIsLeftAlone) {

@@ -6,7 +6,10 @@
 #include <gmock/gmock.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
+#include <array>
+#include <chrono>
 #include <regex>
 #include <span>
 
@@ -255,6 +258,35 @@ TEST_F(Seen, Neighbours) {
     shell(undo);
     expect_as_requested(options);
   }
+}
+
+// A map of another program, whether a rule looks into it or not.
+TEST_F(Seen, AMapThatLeadsToOurChains) {
+  ASSERT_EQ(run("apply --backend iptables-nft --ip-families ipv4 -i * -b *").exit_code, 0);
+  const std::string unused = "nft 'add map ip nat m { type ipv4_addr : verdict; elements = { 1.1.1.1 : goto ISTIO_INBOUND }; }'";
+  const std::string used = unused + "; nft add chain ip nat mine; nft add rule ip nat mine ip saddr vmap @m";
+  const std::string rule = "nft 'add chain ip nat mine; add rule ip nat mine jump ISTIO_INBOUND'";
+  const std::string undo = "; nft flush chain ip nat mine; nft delete chain ip nat mine";
+  for (const auto& [edit, named, gone] :
+       {std::array{unused, std::string("map leads to it: m"), std::string("nft delete map ip nat m")},
+        std::array{used, std::string("leads to it: -A mine"), undo.substr(2) + "; nft delete map ip nat m"},
+        std::array{rule, std::string("rule leads to it: -A mine -j ISTIO_INBOUND"), undo.substr(2)}}) {
+    SCOPED_TRACE(edit);
+    shell(edit);
+    const std::string before = listed();
+    for (const char* command : {"clean", "apply --backend nftables --ip-families ipv4 -i * -b * --wait 20s"}) {
+      const auto start = std::chrono::steady_clock::now();
+      const Output refused = run(command);
+      EXPECT_EQ(refused.exit_code, 1) << command << refused.err;
+      EXPECT_THAT(refused.err, AllOf(HasSubstr("ISTIO_INBOUND"), HasSubstr(named), HasSubstr("nothing was changed")));
+      EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(15));
+      EXPECT_EQ(listed(), before);
+    }
+    EXPECT_EQ(run("apply --backend iptables-nft --ip-families ipv4 -i * -b * -d 9").exit_code, 0);
+    EXPECT_EQ(run("apply --backend iptables-nft --ip-families ipv4 -i * -b *").exit_code, 0);
+    shell(gone);
+  }
+  EXPECT_EQ(run("clean").exit_code, 0);
 }
 
 // Of one family, and of what is not captured.

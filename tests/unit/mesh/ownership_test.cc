@@ -157,6 +157,42 @@ TEST(Ownership, AChainThatSomebodyElseJumpsToCannotGo) {
   EXPECT_THAT(refused->what(), testing::HasSubstr("-A DOCKER -p tcp -j ISTIO_REDIRECT"));
 }
 
+TEST(Ownership, AChainThatAMapLeadsToCannotGo) {
+  Live live;
+  live.backend = BackendKind::iptables_nft;
+  add(live.chains, Table::nat, "ISTIO_REDIRECT", {tcp}, Redirect{15001});
+  live.chains.front().table_name = "ip nat";
+  mark_ours(live.chains);
+  live.tables.push_back({"ip nat", false, false, 0, true, {{"m", "mine"}, {"m", "ISTIO_REDIRECT"}}});
+  const auto refused = leads_to_removed(live, {});
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->code(), ExitCode::failed);
+  EXPECT_THAT(refused->what(), testing::HasSubstr("ISTIO_REDIRECT"));
+  EXPECT_THAT(refused->what(), testing::HasSubstr("another program's map leads to it: m"));
+  EXPECT_THAT(refused->hint(), testing::HasSubstr("nft list map ip nat m"));
+  Ruleset asked;
+  asked.rules.push_back({Family::ipv4, Table::nat, "OUTPUT", {}, Jump{"ISTIO_REDIRECT"}, {}, {}});
+  EXPECT_FALSE(leads_to_removed(live, asked));
+  live.tables.front().name = "ip6 nat";
+  EXPECT_FALSE(leads_to_removed(live, {})) << "another table's";
+}
+
+TEST(Ownership, ATableOfAnotherProcessCannotBeChanged) {
+  Live live;
+  live.backend = BackendKind::iptables_nft;
+  add(live.chains, Table::nat, "ISTIO_REDIRECT", {tcp}, Redirect{15001});
+  live.chains.front().table_name = "ip nat";
+  mark_ours(live.chains);
+  live.tables.push_back({"ip nat"});
+  EXPECT_FALSE(owned_by_another(live));
+  live.tables.front().owner = 7;
+  const auto refused = owned_by_another(live);
+  ASSERT_TRUE(refused);
+  EXPECT_THAT(refused->what(), testing::HasSubstr("the table ip nat cannot be removed: another process owns it"));
+  live.chains.front().table_name = "ip6 nat";
+  EXPECT_FALSE(owned_by_another(live)) << "it holds nothing of ours";
+}
+
 TEST(Ownership, NothingWithoutIstioChainsInTheFamily) {
   std::vector<LiveChain> chains;
   add(chains, Table::nat, "PREROUTING", {in("eth1")});

@@ -170,6 +170,29 @@ TEST_F(ConvergeTest, TheNewRulesGoAgainIfTheOldOnesCannot) {
   }
 }
 
+// The chains of a backend that is left go, whatever is asked for: also those whose names are asked for elsewhere.
+TEST_F(ConvergeTest, WhatLeadsToTheRulesOfABackendThatIsLeftIsNamedFirst) {
+  for (const BackendKind to : {nftables, iptables_legacy}) {
+    kernel.backends.clear();
+    for (BackendKind kind : all_backends) kernel.backends[kind].live.backend = kind;
+    options.backend = to;
+    program(iptables_nft, older());
+    LiveChain mine{Family::ipv4, Table::nat, "mine", false, {}};
+    mine.table_name = "nat";
+    mine.rules.push_back({{Family::ipv4, Table::nat, "mine", {}, Jump{"ISTIO_INBOUND"}, {}, {}}, {}, false, 0});
+    kernel.backends[iptables_nft].live.chains.push_back(mine);
+    kernel.surveys = 0;
+    EXPECT_THAT(failure(ExitCode::failed),
+                AllOf(HasSubstr("another program's rule leads to it"), HasSubstr("-A mine -j ISTIO_INBOUND")));
+    EXPECT_EQ(kernel.surveys, 1);
+    EXPECT_TRUE(holds(iptables_nft, older()));
+    EXPECT_EQ(kernel.backends[to].replaced, 0);
+    EXPECT_THAT(compare(request(), kernel.survey()).refusal, HasSubstr("-A mine -j ISTIO_INBOUND"));
+    options.backend = iptables_nft;  // there they stay
+    EXPECT_EQ(apply().applied, Applied::changed);
+  }
+}
+
 TEST_F(ConvergeTest, SaysWhatStandsIfTheNewRulesCannotGoEither) {
   program(iptables_legacy, older());
   kernel.backends[iptables_legacy].before_replace = [this] {
