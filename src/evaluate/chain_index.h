@@ -16,6 +16,12 @@ namespace sidetrack {
   return chain.hook && chain.hook->hook == hook && !chain.dormant;
 }
 
+// Whether a chain there is called for the device: its name, or how it begins (`eth*`, which ends in + here).
+[[nodiscard]] inline bool is_of_device(const HookPoint& hook, std::string_view device) {
+  const std::string_view name = hook.device;
+  return name.ends_with('+') ? device.starts_with(name.substr(0, name.size() - 1)) : name.empty() || name == device;
+}
+
 // After how many rules a walk gives up: the ways through chains that jump to each other are as many as powers of two.
 [[nodiscard]] std::size_t most_rules_walked(const Live& live);
 

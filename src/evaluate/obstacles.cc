@@ -9,6 +9,7 @@
 #include <set>
 
 #include "evaluate/explain.h"
+#include "evaluate/frames.h"
 #include "evaluate/route.h"
 #include "mesh/catalogue.h"
 #include "mesh/ownership.h"
@@ -158,6 +159,9 @@ class Search {
       if (kinds.size() == most) break;
       if (kinds.insert(kind(rule)).second) ask(rule, false, loopback);
     }
+    for (const Interface& interface : pod_.interfaces) {
+      if (lies_upon(interface)) ask_by(interface);
+    }
     std::size_t asked = 0;
     for (const Live& one : live_) {
       for (const LiveChain& chain : one.chains) {
@@ -185,6 +189,17 @@ class Search {
     if (found_.empty())
       found_.push_back({fmt::format("rules and routes of other programs beyond the first {}", followed), {}, {}, {}});
     return std::move(found_);
+  }
+
+  // What comes in there meets the rules for frames, which speak of no packets.
+  void ask_by(const Interface& interface) {
+    for (const InterfaceAddress& own : interface.addresses) {
+      if (!plan_.families.contains(own.address.family)) continue;
+      Packet packet = example({}, Direction::in, own.address.family);
+      packet.destination = own.address;
+      packet.interface = interface.name;
+      ask(packet, false, {});
+    }
   }
 
   void ask(const Rule& rule, bool captured_alone, const std::string& because = {}) {

@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <variant>
 
+#include "evaluate/frames.h"
 #include "evaluate/packet_walk.h"
 
 namespace sidetrack {
@@ -14,26 +14,10 @@ void PacketWalk::look_for_neighbour() {
   if (!goes_on && kind != Outcome::Kind::lands) return;
   const std::string device = goes_on ? packet_.trace.outcome.interface : asked_.interface;
   if (device.empty() || device == "lo" || (!goes_on && asked_.direction != Direction::in)) return;
-  const std::string reason = packet_.family == Family::ipv4 ? rules_of_arp() : discovery(device);
+  const std::string reason = packet_.family == Family::ipv4 ? rules_of_arp(rules_.live()) : discovery(device);
   if (reason.empty()) return;
   packet_.not_known(fmt::format("whether a neighbour at {} is found: {}", device, reason),
                     "whether a neighbour is found: " + reason);
-}
-
-std::string PacketWalk::rules_of_arp() const {
-  const auto passes = [](const LiveRule& live) {
-    return live.rule.target == Target(Verdict::accept) || std::holds_alternative<Continue>(live.rule.target);
-  };
-  for (const Live& live : rules_.live()) {
-    for (const LiveChain& chain : live.chains) {
-      if (!chain.families.empty() || !chain.hook || chain.dormant) continue;
-      if (chain.policy != Verdict::accept) return fmt::format("the policy of {} {}", chain.table_name, chain.name);
-      const auto found = std::ranges::find_if_not(chain.rules, passes);
-      if (found == chain.rules.end()) continue;
-      return fmt::format("rule {} of {} {}", found - chain.rules.begin() + 1, chain.table_name, chain.name);
-    }
-  }
-  return {};
 }
 
 const std::string& PacketWalk::discovery(const std::string& device) {

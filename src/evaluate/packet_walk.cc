@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "evaluate/frames.h"
 #include "evaluate/observer.h"
 #include "mesh/describe.h"
 #include "model/ports.h"
@@ -69,7 +70,7 @@ void PacketWalk::output() {
 }
 
 void PacketWalk::prerouting() {
-  if (!at_device(Hook::ingress, packet_.now.in)) return;
+  if (!below_device(Hook::ingress, packet_.now.in) || !at_device(Hook::ingress, packet_.now.in)) return;
   packet_.hook([&] { return fmt::format("PREROUTING, in by {}", packet_.now.in); });
   const bool loopback =
       is_loopback(packet_.now.destination.address, observer()) || is_loopback(packet_.now.source.address, observer());
@@ -114,13 +115,21 @@ void PacketWalk::routing() {
 bool PacketWalk::postrouting(const std::string& device) {
   packet_.now.out = device;
   if (has_rules(Hook::postrouting)) packet_.hook([&] { return fmt::format("POSTROUTING, out by {}", device); });
-  return calls(Hook::postrouting) && at_device(Hook::egress, device);
+  return calls(Hook::postrouting) && at_device(Hook::egress, device) && below_device(Hook::egress, device);
 }
 
 bool PacketWalk::at_device(Hook hook, const std::string& device) {
   if (rules_.at(hook, device).empty()) return true;
   packet_.hook([&] { return fmt::format("{} of {}", name(hook), device); });
   return calls(hook, device);
+}
+
+bool PacketWalk::below_device(Hook hook, const std::string& device) {
+  const std::string reason = rules_of_frames(pod_, rules_.live(), hook, device);
+  if (reason.empty()) return true;
+  packet_.not_known(fmt::format("whether it gets {} {}: {}", hook == Hook::ingress ? "in by" : "out by", device, reason),
+                    "whether frames pass: " + reason);
+  return false;
 }
 
 void PacketWalk::input() {

@@ -58,6 +58,9 @@ class PacketWalk {
   bool postrouting(const std::string& device);
   // Before and after everything else: chains of a device.
   bool at_device(Hook hook, const std::string& device);
+  // What lies below the device, as the ports of a bridge do, has rules of its own for the frames. False: they may drop
+  // them, or turn them elsewhere; which is not followed.
+  bool below_device(Hook hook, const std::string& device);
   void input();
   void land();
   // By its number, or else by the chain that sent the packet there.
@@ -121,8 +124,6 @@ class PacketWalk {
   // The next hop is found by ARP, or by neighbour discovery, which passes the rules of IPv6 as any packet does.
   // What is found already is known for a while.
   void look_for_neighbour();
-  // A chain of family arp that may not let everything pass.
-  [[nodiscard]] std::string rules_of_arp() const;
   const std::string& discovery(const std::string& device);
   std::string outcome_of_discovery(const std::string& device);
 

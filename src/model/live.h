@@ -41,7 +41,7 @@ struct LiveRule {
 
 // A chain as it stands in the kernel, in order.
 struct LiveChain {
-  Families families;  // none: of a table of family arp
+  Families families;  // none: of a table of family arp or bridge
   Table table = Table::nat;
   std::string name;
   bool ours = false;
@@ -76,7 +76,7 @@ struct LiveTable {
 };
 
 // All rules of one kind that may decide about the namespace's packets, as they are: iptables-legacy and iptables-nft
-// hold iptables' tables, nftables all others (families inet, ip, ip6, netdev). A backend writes to raw, mangle and nat,
+// hold iptables' tables, nftables all others (families inet, ip, ip6, netdev, arp, bridge). A backend writes to raw, mangle and nat,
 // and to the tables of nftables that have our name.
 struct Live {
   BackendKind backend = BackendKind::iptables_legacy;

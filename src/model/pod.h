@@ -23,6 +23,9 @@ struct Interface {
   std::string name;
   std::vector<InterfaceAddress> addresses;  // in the order of the kernel: REDIRECT takes the first
   bool up = true;
+  bool is_bridge = false;
+  // The names of those that carry its packets: the ports of a bridge, what a macvlan, a VLAN or a bond lies upon.
+  std::vector<std::string> lower{};
 };
 
 // <linux/rtnetlink.h>: RT_TABLE_LOCAL, RT_TABLE_MAIN, RT_TABLE_DEFAULT

@@ -273,7 +273,7 @@ std::string routing_text(const Routing& routing, bool color) {
 // Families that have chains of their own, in the order in which they are shown.
 std::vector<Families> groups(const Live& live) {
   std::vector<Families> found;
-  for (const Families group : {Families(Family::ipv4), Families(Family::ipv6), Families::both()}) {
+  for (const Families group : {Families(Family::ipv4), Families(Family::ipv6), Families::both(), Families()}) {
     const auto has_rules = [&](const LiveChain& chain) {
       return chain.families == group && (does_something(chain) || !chain.hook);
     };
@@ -288,7 +288,8 @@ std::string show(std::span<const Live> live, const Routing& routing, const ShowO
   std::string text;
   for (const Live& one : live) {
     for (const Families group : groups(one)) {
-      const std::string title = fmt::format("{}, {}", name(one.backend), names(group, " and "));
+      const std::string title =
+          fmt::format("{}, {}", name(one.backend), group.empty() ? "frames" : names(group, " and "));
       text += laid_out(title, Tree(one, group, options).lines(), options.color) + "\n";
     }
   }

@@ -345,7 +345,8 @@ Dump dump(Socket& socket, const std::function<bool(const TableKey&)>& wanted) {
 }
 
 bool of_pods(const TableKey& table) {
-  constexpr std::uint8_t families[] = {NFPROTO_INET, NFPROTO_IPV4, NFPROTO_IPV6, NFPROTO_NETDEV, NFPROTO_ARP};
+  constexpr std::uint8_t families[] = {NFPROTO_INET,   NFPROTO_IPV4, NFPROTO_IPV6,
+                                       NFPROTO_NETDEV, NFPROTO_ARP,  NFPROTO_BRIDGE};
   return std::ranges::find(families, table.family) != std::end(families);
 }
 

@@ -83,9 +83,11 @@ LiveChain read_chain(const KernelTable& table, const KernelChain& chain, const R
   return live;
 }
 
+bool is_of_frames(const TableKey& table) { return table.family == NFPROTO_ARP || table.family == NFPROTO_BRIDGE; }
+
 Families families_of(const TableKey& table) {
   if (table.family == NFPROTO_IPV4) return Family::ipv4;
-  if (table.family == NFPROTO_ARP) return {};
+  if (is_of_frames(table)) return {};
   return table.family == NFPROTO_IPV6 ? Families(Family::ipv6) : Families::both();
 }
 
@@ -100,7 +102,8 @@ LiveTable live_table(const KernelTable& table) {
 std::vector<LiveChain> foreign_rules_of(const KernelTable& table) {
   std::vector<LiveChain> chains;
   for (const KernelChain& chain : table.chains) {
-    const RuleContext context{families_of(table.key), Table::other, chain.name, {}, table.sets};
+    const RuleContext context{families_of(table.key), Table::other, chain.name, {}, table.sets, true,
+                              is_of_frames(table.key)};
     LiveChain live = read_chain(table, chain, context);
     // One at several devices is as many chains.
     for (std::size_t i = 1; i < chain.devices.size(); ++i) {

@@ -61,12 +61,28 @@ class Reader {
   static std::span<const Kind> kinds();
 
   void take(const RawExpression& e) {
+    if (context_.frames && !is_known_of_frames(e)) {
+      return is_condition_of_frames(e) ? unknown(e.words()) : opaque(e.words());
+    }
     for (const Kind& kind : kinds()) {
       if (kind.name != e.name()) continue;
       if (!e.has_only(kind.attributes)) break;
       return (this->*kind.take)(e);
     }
     opaque(e.words());
+  }
+
+  // What means the same of any packet.
+  static bool is_known_of_frames(const RawExpression& e) {
+    if (e.name() == "immediate") return e.u32(NFTA_IMMEDIATE_DREG) == NFT_REG_VERDICT;
+    return e.name() == "counter" || e.name() == "log" || e.name() == "limit" || e.name() == "reject";
+  }
+  // What loads, compares or notes something, and decides nothing but whether the rule goes on.
+  static bool is_condition_of_frames(const RawExpression& e) {
+    static constexpr std::string_view names[] = {"meta", "payload", "cmp", "bitwise",   "byteorder",
+                                                 "ct",   "range",   "match", "immediate"};
+    if (e.name() == "lookup") return !e.has(NFTA_LOOKUP_DREG);
+    return std::ranges::find(names, e.name()) != std::end(names);
   }
 
   // ---- What comes of it.

@@ -17,7 +17,8 @@ struct RuleContext {
   std::string chain;
   std::string prefix;  // what the names of the table's chains begin with, before the name of iptables
   const std::map<std::string, KernelSet>& sets;
-  bool native = true;  // false in a table of iptables
+  bool native = true;   // false in a table of iptables
+  bool frames = false;  // of a table of family arp or bridge: the packet is one of Ethernet, which the model has not
 };
 
 // The rules of iptables that this one stands for, native or of iptables-nft: one, unless it does several things or

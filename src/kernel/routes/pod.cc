@@ -5,8 +5,10 @@
 #include <linux/if_link.h>
 #include <linux/rtnetlink.h>
 
-#include <iterator>
 #include <map>
+#include <optional>
+#include <string>
+#include <utility>
 
 #include "kernel/backend.h"
 #include "kernel/routes/live.h"
@@ -16,19 +18,60 @@
 namespace sidetrack {
 namespace {
 
-// ip link: by number.
+// As ip link shows it: `lower` of a macvlan on eth0 is eth0, `upper` of the port of a bridge is the bridge.
+struct ListedInterface {
+  Interface interface;
+  std::uint32_t lower = 0;  // their numbers; 0: none
+  std::uint32_t upper = 0;
+};
+
+std::optional<std::pair<std::uint32_t, ListedInterface>> listed_interface(const netlink::Message& message) {
+  const auto& header = message.header<ifinfomsg>();
+  ListedInterface made;
+  made.interface.up = (header.ifi_flags & IFF_UP) != 0;
+  bool elsewhere = false;  // what is below it is in another network namespace
+  std::string kind;
+  for (const nlattr* attribute : message.attributes<ifinfomsg>()) {
+    switch (mnl_attr_get_type(attribute)) {
+      case IFLA_IFNAME:
+        made.interface.name = netlink::string(attribute);
+        break;
+      case IFLA_LINK:
+        made.lower = netlink::host_order<std::uint32_t>(attribute);
+        break;
+      case IFLA_LINK_NETNSID:
+        elsewhere = true;
+        break;
+      case IFLA_MASTER:
+        made.upper = netlink::host_order<std::uint32_t>(attribute);
+        break;
+      case IFLA_LINKINFO:
+        if (const nlattr* found = netlink::Attributes(attribute).find(IFLA_INFO_KIND)) kind = netlink::string(found);
+        break;
+      default:
+        break;
+    }
+  }
+  made.interface.is_bridge = kind == "bridge";
+  if (elsewhere || kind == "veth") made.lower = 0;  // of veth it is the other end
+  return std::pair(static_cast<std::uint32_t>(header.ifi_index), std::move(made));
+}
+
+// By number.
 std::map<std::uint32_t, Interface> list_interfaces(netlink::Socket& socket) {
-  using Numbered = std::pair<std::uint32_t, Interface>;
-  const auto parse = [](const netlink::Message& message) {
-    const auto& header = message.header<ifinfomsg>();
-    std::optional<Numbered> found(std::in_place, static_cast<std::uint32_t>(header.ifi_index), Interface{});
-    found->second.up = (header.ifi_flags & IFF_UP) != 0;
-    const nlattr* name = message.attributes<ifinfomsg>().find(IFLA_IFNAME);
-    if (name != nullptr) found->second.name = netlink::string(name);
-    return found;
+  const auto all = routes::list<ifinfomsg>(socket, RTM_GETLINK, listed_interface);
+  std::map<std::uint32_t, Interface> interfaces;
+  for (const auto& [number, listed] : all) interfaces.emplace(number, listed.interface);
+  const auto put = [&](std::uint32_t upper, std::uint32_t lower) {
+    const auto above = interfaces.find(upper), below = interfaces.find(lower);
+    if (upper == lower || above == interfaces.end() || below == interfaces.end()) return;
+    above->second.lower.push_back(below->second.name);
   };
-  auto all = routes::list<ifinfomsg>(socket, RTM_GETLINK, parse);
-  return {std::move_iterator(all.begin()), std::move_iterator(all.end())};
+  for (const auto& [number, listed] : all) {
+    put(number, listed.lower);
+    put(listed.upper, number);
+  }
+  return interfaces;
 }
 
 }  // namespace

@@ -260,6 +260,56 @@ TEST_F(Seen, Neighbours) {
   }
 }
 
+// Below a bridge and below a macvlan, as a real connection shows.
+TEST_F(Seen, RulesForFrames) {
+  const Namespace other;
+  shell(fmt::format("ip link add br0 up type bridge; ip link add v1 up type veth peer name v2; ip link set v1 master br0; "
+                    "ip address add 10.9.0.2/24 dev br0; ip link set v2 netns /proc/{}/fd/{}; "
+                    "ip link add t0 link eth0 up type macvlan; ip address add 10.8.0.2/24 dev t0",
+                    getpid(), other.fd()));
+  other.must({"ip", "address", "add", "10.9.0.7/24", "dev", "v2"});
+  other.must({"ip", "link", "set", "v2", "up"});
+  const auto connects = [&] {  // to a port that nobody listens to: refused, unless nothing comes back
+    return other.program({"timeout", "2", "bash", "-c", ": < /dev/tcp/10.9.0.2/99"}).exit_code == 1;
+  };
+  ASSERT_EQ(run("apply " + by_nftables).exit_code, 0);
+  EXPECT_THAT(explained("in tcp 10.9.0.2:99"), StartsWith("lands on 10.9.0.2:15006"));
+  EXPECT_TRUE(connects());
+
+  const std::string of_bridge = "nft 'table bridge b {{ chain c {{ type filter hook {}; }}; }}'";
+  for (const char* passes : {"output priority 0; counter accept", "input priority 0; counter"}) {
+    shell(fmt::format(fmt::runtime(of_bridge), passes));
+    expect_as_requested(by_nftables);
+    EXPECT_THAT(run("show").out, HasSubstr("bridge b c"));
+    EXPECT_TRUE(connects());
+    shell("nft delete table bridge b");
+  }
+  const char* says = "cannot know whether it gets in by br0";
+  const char* gone = "nft delete table bridge b";
+  const std::string edits[] = {
+      fmt::format(fmt::runtime(of_bridge), "output priority 0; counter drop"),
+      fmt::format(fmt::runtime(of_bridge), "input priority 0; ether type ip counter drop"),
+      fmt::format(fmt::runtime(of_bridge), "prerouting priority 0; ip daddr 10.9.0.2 tcp dport 99 drop"),
+  };
+  for (const std::string& edit : edits) {
+    expect_each_in_the_way(
+        std::array{Edit{edit.c_str(), gone, "rule 1 of bridge b c", "in tcp 10.9.0.2:99", says},
+                   Edit{edit.c_str(), gone, "rule 1 of bridge b c", "out tcp 10.9.0.7:99 --uid 1337", "cannot know"}});
+    shell(edit);
+    EXPECT_FALSE(connects()) << edit;
+    EXPECT_THAT(run("show").out, HasSubstr("bridge b c"));
+    shell(gone);
+  }
+  const Edit below[] = {
+      {"nft 'table netdev b { chain c { type filter hook ingress device v1 priority 0; counter drop; }; }'",
+       "nft delete table netdev b", "rule 1 of netdev b c", "in tcp 10.9.0.2:99", says},
+      {"nft 'table netdev b { chain c { type filter hook ingress device eth0 priority 0; ip daddr 10.8.0.2 drop; }; }'",
+       "nft delete table netdev b", "rule 1 of netdev b c", "in tcp 10.8.0.2:99",
+       "cannot know whether it gets in by t0"},
+  };
+  expect_each_in_the_way(below);
+}
+
 // A map of another program, whether a rule looks into it or not.
 TEST_F(Seen, AMapThatLeadsToOurChains) {
   ASSERT_EQ(run("apply --backend iptables-nft --ip-families ipv4 -i * -b *").exit_code, 0);
