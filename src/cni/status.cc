@@ -55,7 +55,7 @@ void require_backend(const NetworkConfiguration& configuration) {
     not_available(fmt::format("cannot make a network namespace to try the rules in: {}", errno_words(errno)),
                   std::string(missing_rights));
   }
-  const Diagnosis diagnosis = diagnose(open_backend, namespace_lock, *open_routes());
+  const Diagnosis diagnosis = diagnose(open_backend, namespace_lock, *open_routes(), capabilities());
   std::string problems;
   std::string remedy;
   for (const BackendKind kind : backends_of(configuration)) {

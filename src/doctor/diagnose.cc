@@ -160,9 +160,9 @@ bool usable(const BackendState& backend) {
          });
 }
 
-Diagnosis diagnose(const OpenBackend& open, const std::string& lock_file, Routes& routes) {
+Diagnosis diagnose(const OpenBackend& open, const std::string& lock_file, Routes& routes, std::vector<Capability> had) {
   Diagnosis diagnosis;
-  diagnosis.host = inspect_host();
+  diagnosis.host = inspect_host(std::move(had));
   diagnosis.lock = inspect_lock(lock_file);
   diagnosis.families = diagnosis.host.ipv6.in_kernel ? Families::both() : Family::ipv4;
   for (BackendKind kind : all_backends) {

@@ -48,7 +48,9 @@ struct HostState {
   bool loopback_up = true;
   bool read_only_root = false;
 };
-[[nodiscard]] HostState inspect_host();
+// Those of this process now: to be asked before a sandbox takes them.
+[[nodiscard]] std::vector<Capability> capabilities();
+[[nodiscard]] HostState inspect_host(std::vector<Capability> had);
 
 // ---- The backends.
 
@@ -90,8 +92,9 @@ struct Diagnosis {
 // Opens a backend, to read. Throws what the backend throws.
 using OpenBackend = std::function<std::unique_ptr<Backend>(BackendKind kind)>;
 
-// `lock_file` as in LegacyOptions. Throws only if the kernel does not answer what every process may ask.
-[[nodiscard]] Diagnosis diagnose(const OpenBackend& open, const std::string& lock_file, Routes& routes);
+// `lock_file` as in LegacyOptions, `had` from capabilities(). Throws only if the kernel does not answer what every process may ask.
+[[nodiscard]] Diagnosis diagnose(const OpenBackend& open, const std::string& lock_file, Routes& routes,
+                                 std::vector<Capability> had);
 
 // What is not as it should be, the gravest first.
 struct Finding {

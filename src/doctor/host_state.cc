@@ -15,6 +15,7 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <utility>
 
 #include "doctor/doctor.h"
 #include "system/capabilities.h"
@@ -31,20 +32,6 @@ File open_text(const char* path) { return {std::fopen(path, "re"), std::fclose};
 bool reads_1(const char* path) {
   const File file = open_text(path);
   return file && std::fgetc(file.get()) == '1';
-}
-
-std::vector<Capability> capabilities() {
-  struct Row {
-    const char* name;
-    unsigned number;
-  };
-  constexpr Row rows[] = {
-      {"CAP_NET_ADMIN", CAP_NET_ADMIN}, {"CAP_NET_RAW", CAP_NET_RAW}, {"CAP_SYS_ADMIN", CAP_SYS_ADMIN}};
-  std::vector<Capability> list;
-  for (const auto& [name, number] : rows) {
-    list.push_back({name, has_capability(number), may_get_capability(number)});
-  }
-  return list;
 }
 
 // NS_GET_USERNS (Linux 4.9) is refused with EPERM if the owner is none of ours.
@@ -78,14 +65,28 @@ bool has_ipv6() { return Descriptor(socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 
 
 }  // namespace
 
-HostState inspect_host() {
+std::vector<Capability> capabilities() {
+  struct Row {
+    const char* name;
+    unsigned number;
+  };
+  constexpr Row rows[] = {
+      {"CAP_NET_ADMIN", CAP_NET_ADMIN}, {"CAP_NET_RAW", CAP_NET_RAW}, {"CAP_SYS_ADMIN", CAP_SYS_ADMIN}};
+  std::vector<Capability> list;
+  for (const auto& [name, number] : rows) {
+    list.push_back({name, has_capability(number), may_get_capability(number)});
+  }
+  return list;
+}
+
+HostState inspect_host(std::vector<Capability> had) {
   HostState state;
   utsname name{};
   if (uname(&name) == 0) {
     state.kernel = name.release;
     state.machine = name.machine;
   }
-  state.capabilities = capabilities();
+  state.capabilities = std::move(had);
   state.user_namespace = user_namespace();
   state.ipv6 = {has_ipv6(), reads_1("/proc/sys/net/ipv6/conf/all/disable_ipv6"),
                 reads_1("/proc/sys/net/ipv6/conf/lo/disable_ipv6")};

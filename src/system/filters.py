@@ -82,7 +82,6 @@ FILES = [("open", without(1, O_WRITES)), ("openat", without(2, O_WRITES))]
 
 # What looks around: files that are read.
 LOOK = READ + FILES + [
-    ("socket", arg(0, AF_NETLINK)),
     ("ioctl", arg(1, NS_GET_USERNS)),
     ("prctl", arg(0, PR_CAPBSET_READ)),
     *every("flock readlink readlinkat getdents64"),

@@ -82,7 +82,6 @@ std::optional<Sandbox> entered;
 bool takes_capabilities = false;
 
 int keep_capabilities(Sandbox kind) {
-  if (kind == Sandbox::look) return 0;
   if (kind == Sandbox::compute) return keep_only({});
   if (kind == Sandbox::probe) return keep_only({CAP_NET_ADMIN, CAP_NET_RAW, CAP_SETUID, CAP_SETGID});
   return keep_only({CAP_NET_ADMIN, CAP_NET_RAW});

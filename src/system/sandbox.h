@@ -16,12 +16,12 @@ enum class Sandbox : std::uint8_t {
   read,     // and reads the rules and routes: it cannot change any
   write,    // and changes them
   plugin,   // and removes files: of a record
-  look,     // reads rules and files: doctor, which also says what the capabilities allow
+  look,     // reads rules and files: doctor, which asks the kernel about rules that it does not commit
   probe,    // changes rules, reads files and makes connections, also as the proxy's user
 };
 
 // Has the last word on what the process can do, and there is no way back. Keeps of its capabilities those over the
-// network, CAP_NET_ADMIN and CAP_NET_RAW (`compute`: none; `probe`: CAP_SETUID and CAP_SETGID, too; `look`: all). To be
+// network, CAP_NET_ADMIN and CAP_NET_RAW (`compute`: none; `probe`: CAP_SETUID and CAP_SETGID, too). To be
 // called by a process of one thread, once all is open. Returns what could not be done, as words; empty if all was done.
 [[nodiscard]] std::string enter_sandbox(Sandbox kind);
 
