@@ -30,10 +30,22 @@ std::string database(const std::string& path, const Host& host, const char* hint
   throw unreadable("cannot read " + name_of(path, host), read, hint);
 }
 
+// Of a user or a group; nothing if there is none of that name.
+std::optional<std::uint32_t> id(const std::string& name, const std::string& path, const Host& host, const char* hint) {
+  const std::string text = database(path, host, hint);
+  const auto found = host::id_of(name, text);
+  if (!found) return std::nullopt;
+  const auto number = to_number<std::uint32_t>(*found);
+  if (number && *number != UINT32_MAX) return number;  // (uid_t)-1: none
+  throw Error(ExitCode::usage,
+              fmt::format("{}: '{}' has the id '{}': expected a number from 0 to 4294967294", name_of(path, host),
+                          excerpt(name), excerpt(*found)),
+              hint);
+}
+
 void complete_proxy_ids(Config& config, const Names& names, const Host& host) {
   if (config.proxy_uids.empty()) {
-    const auto uid = host::uid_of(names.envoy_user,
-                                  database(host.passwd, host, "give the proxy's uid as a number with -u, --proxy-uid"));
+    const auto uid = id(names.envoy_user, host.passwd, host, "give the proxy's uid as a number with -u, --proxy-uid");
     if (!uid && names.envoy_user_given) {
       throw Error(ExitCode::usage,
                   fmt::format("ENVOY_USER: no user '{}' in {}", excerpt(names.envoy_user), name_of(host.passwd, host)),
@@ -49,7 +61,7 @@ std::uint32_t gid(const std::string& group, const std::string& variable, const H
   const bool other_base = group.size() > 1 && group.front() == '0';    // 010: eight to some, ten to others
   if (number && !other_base && *number != UINT32_MAX) return *number;  // (gid_t)-1: none
   constexpr const char* hint = "a gid can be given as its number";
-  if (const auto found = host::gid_of(group, database(host.group, host, hint))) return *found;
+  if (const auto found = id(group, host.group, host, hint)) return *found;
   throw Error(ExitCode::usage,
               fmt::format("{}: no group '{}' in {}", variable, excerpt(group), name_of(host.group, host)), hint);
 }

@@ -2,6 +2,7 @@
 // What the host says, from files and address lists of the tests' own.
 #include "host/host.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -276,6 +277,36 @@ TEST_F(GatherIds, AnUnknownUserThatWasNamedIsRefused) {
   }
   config.proxy_uids = {7};  // -u: then it is not looked up
   EXPECT_TRUE(gather(config, names, host).warnings.empty());
+}
+
+// (uid_t)-1 is no user; whatever else is no uid must not become the usual one, nor what strtoul(3) makes of it.
+TEST_F(GatherIds, AnIdThatIsNoneIsRefused) {
+  for (const char* id : {"4294967295", "4294967296", "99999999999", "-1", "5x", "+5", " 5", ""}) {
+    for (const bool given : {false, true}) {
+      const TemporaryFile users{fmt::format("root:x:0:0::/:\nistio-proxy:x:{}:0::/:/x\n", id)};
+      host.passwd = users.path();
+      names = {"istio-proxy", given, {true, {}}, {}};
+      config = {};
+      try {
+        static_cast<void>(gather(config, names, host));
+        ADD_FAILURE() << id;
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ExitCode::usage);
+        EXPECT_EQ(error.what(),
+                  fmt::format("{}: 'istio-proxy' has the id '{}': expected a number from 0 to 4294967294", users.path(), id));
+      }
+    }
+    const TemporaryFile groups{fmt::format("g1:x:{}:\n", id)};
+    host.passwd = passwd.path();
+    host.group = groups.path();
+    names = {"istio-proxy", false, {false, {"g1"}}, {}};
+    config = {};
+    EXPECT_THROW(static_cast<void>(gather(config, names, host)), Error) << id;
+  }
+  const TemporaryFile cut{"istio-proxy\nistio-proxy:x\n"};
+  host.passwd = cut.path();
+  config = {};
+  EXPECT_THROW(static_cast<void>(gather(config, names, host)), Error);
 }
 
 TEST_F(GatherIds, WhatIsGivenIsKept) {
