@@ -289,6 +289,7 @@ class Executor {
       return with(error, fmt::format("{}, and could not be removed again: {}", both, second.what()), again);
     }
     rules_stand_ = false;
+    result_.applied = before_;  // nothing is lost by beginning anew
     return error;
   }
 
@@ -308,7 +309,8 @@ class Executor {
   ApplyResult& result_;
   Live nothing_[std::size(all_backends)];
   std::optional<Ruleset> forms_[std::size(all_backends)];
-  bool rules_stand_ = false;  // a commit was made and not rolled back
+  const Applied before_ = result_.applied;  // of attempts before this one
+  bool rules_stand_ = false;                // a commit was made and not rolled back
 };
 
 Decision decided(const Request& request, const Survey& survey) {

@@ -193,6 +193,19 @@ TEST_F(ConvergeTest, WhatLeadsToTheRulesOfABackendThatIsLeftIsNamedFirst) {
   }
 }
 
+TEST_F(ConvergeTest, AMoveThatWasRolledBackIsBegunAnewAsLongAsItIsToWait) {
+  kernel.lasts = Patience(std::chrono::minutes(10));
+  options.backend = iptables_legacy;
+  program(iptables_nft, older());
+  int disturbances = 12;
+  kernel.backends[iptables_nft].before_replace = [&] {
+    if (disturbances-- > 0) throw Error(ExitCode::busy, "changed meanwhile");
+  };
+  apply();
+  EXPECT_EQ(kernel.surveys, 13);
+  EXPECT_THAT(holders(), ElementsAre(iptables_legacy));
+}
+
 TEST_F(ConvergeTest, SaysWhatStandsIfTheNewRulesCannotGoEither) {
   program(iptables_legacy, older());
   kernel.backends[iptables_legacy].before_replace = [this] {
