@@ -132,6 +132,7 @@ class Plugin {
       say(Level::debug, "left alone: " + asked.left_alone);
       return std::nullopt;
     }
+    for (const std::string& warning : asked.warnings) say(Level::warn, warning);
     std::vector<std::string> options = ambient ? configuration_.ambient_options : configuration_.options;
     options.insert(options.end(), asked.options.begin(), asked.options.end());
     return options;

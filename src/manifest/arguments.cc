@@ -49,6 +49,8 @@ std::vector<PodArguments> arguments(const ManifestOptions& options, std::vector<
     Documents documents = read_documents(file);
     for (const PodTemplate& pod : pods_of(documents, warnings)) {
       made.push_back({pod, init_arguments(pod, values)});
+      for (const std::string& warning : made.back().init.warnings)
+        warnings.push_back(fmt::format("{}: {}", title(pod), warning));
       made.back().pod.pod = nullptr;  // it ends with the documents
     }
   }

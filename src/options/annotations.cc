@@ -11,6 +11,7 @@
 #include "model/error.h"
 #include "model/printable.h"
 #include "options/flags.h"
+#include "options/suggest.h"
 #include "options/values.h"
 
 namespace sidetrack {
@@ -148,6 +149,32 @@ Setting status_port(const Annotations& annotations, const HelmValues& helm) {
   return asked;
 }
 
+std::vector<std::string> unknown_annotations(const Annotations& annotations) {
+  std::vector<std::string_view> read{inject_annotation, status_annotation, status_port_annotation};
+  for (const AnnotationInfo& row : table) {
+    for (const std::string_view name : row.names) {
+      if (!name.empty()) read.push_back(name);
+    }
+  }
+  std::vector<std::string> warnings;
+  for (const auto& [name, value] : annotations) {
+    const std::string_view prefix = std::string_view(name).substr(0, name.find('/') + 1);
+    const bool ours = prefix == "sidetrack/", of_traffic = prefix == "traffic.sidecar.istio.io/";
+    if (!ours && !of_traffic && prefix != "sidecar.istio.io/" && prefix != "istio.io/") continue;
+    if (std::ranges::find(read, name) != read.end()) continue;
+    std::vector<std::string_view> alike;
+    for (const std::string_view each : read) {
+      if (each.starts_with(prefix)) alike.push_back(each.substr(prefix.size()));
+    }
+    const auto meant = options::nearest(std::string_view(name).substr(prefix.size()), alike);
+    const std::string hint = meant ? fmt::format("did you mean {}{}?", prefix, *meant) : "";
+    const std::string what = fmt::format("annotation {}: unknown", excerpt(name));
+    if (ours) throw Error(ExitCode::usage, what, hint);
+    if (of_traffic || meant) warnings.push_back(hint.empty() ? what : what + "; " + hint);
+  }
+  return warnings;
+}
+
 Interception interception(const Annotations& annotations) {
   const auto status = find(annotations, status_annotation);
   if (!status) return {fmt::format("it has no annotation {}", status_annotation), {}};
@@ -156,6 +183,7 @@ Interception interception(const Annotations& annotations) {
   if (lists_init_container(*status)) return {fmt::format("its init container {} programs it", init_container), {}};
 
   Interception result;
+  result.warnings = unknown_annotations(annotations);
   CommandLine line;
   for (const AnnotationInfo& row : table) {
     std::string value(setting(row, annotations, {}, line).value);

@@ -61,7 +61,13 @@ struct Interception {
   std::string left_alone;  // why the pod is not to be intercepted; empty: it is
   std::vector<std::string>
       options;  // if it is: "--istio-service-cidr=*", one word each, as `sidetrack apply` takes them
+  std::vector<std::string> warnings{};  // see unknown_annotations()
 };
+
+// Those that nobody reads: under traffic.sidecar.istio.io/ all, under sidecar.istio.io/ and istio.io/, where Istio has
+// many others, those that are written almost as one that is read. A sentence each, to be warned of: upstream does not
+// mind them. Throws Error (usage) for one under sidetrack/.
+[[nodiscard]] std::vector<std::string> unknown_annotations(const Annotations& annotations);
 
 // A pod is intercepted if it carries sidecar.istio.io/status, unless sidecar.istio.io/inject is false, istio-init is
 // among the containers of the status, or the mode is NONE. Throws as setting() does.

@@ -124,6 +124,7 @@ bool is_passed(const AnnotationInfo& row, const Setting& asked) {
 InitArguments istio_init_arguments(const PodMetadata& pod, const HelmValues& helm) {
   InitArguments made = why_not(pod);
   if (!made.not_injected.empty()) return made;
+  made.warnings = unknown_annotations(pod.annotations);
 
   const auto add = [](std::vector<InitArgument>& list, std::string option, InitArgument argument) {
     argument.option = std::move(option);

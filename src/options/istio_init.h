@@ -32,6 +32,7 @@ struct InitArguments {
   std::string_view reason;   // a word for not_injected: "host_network", "system_namespace", "inject_false", "mode_none"
   std::string not_injected;  // why the pod gets no istio-init; empty: it gets it
   std::vector<InitArgument> arguments;
+  std::vector<std::string> warnings{};  // unknown_annotations()
 };
 
 // Values are passed on as they are written. Throws Error (usage) as setting() does for what the option would refuse.
