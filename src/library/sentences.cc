@@ -35,6 +35,7 @@ std::string summary(const ApplyResult& result) {
 std::string removed(const ApplyResult& result, std::string_view verb) {
   std::string text;
   for (BackendKind left : result.left) text += fmt::format("; {} those in {}", verb, name(left));
+  for (const std::string& command : result.routing_removed) text += "; " + command;
   return text;
 }
 

@@ -85,19 +85,19 @@ std::vector<RoutingRule> default_rules() {
           lookup(Family::ipv6, 32766, main_table)};
 }
 
-std::vector<std::string> ip_commands(const Routing& routing) {
+std::vector<std::string> ip_commands(const Routing& routing, std::string_view verb) {
   const auto ip = [](Family family) { return family == Family::ipv4 ? "ip" : "ip -6"; };
   std::vector<std::string> lines;
   for (const PolicyRule& r : routing.policy_rules) {
     const auto place = r.after_others ? r.after_others : r.preference;
-    lines.push_back(fmt::format("{} rule add{} fwmark {} lookup {}", ip(r.family),
+    lines.push_back(fmt::format("{} rule {}{} fwmark {} lookup {}", ip(r.family), verb,
                                 place ? fmt::format(" pref {}", *place) : "", mark_words(r), r.table));
   }
   for (const LocalRoute& r : routing.local_routes) {
-    lines.push_back(fmt::format("{} route add local default dev lo table {}", ip(r.family), r.table));
+    lines.push_back(fmt::format("{} route {} local default dev lo table {}", ip(r.family), verb, r.table));
   }
   for (const Address& a : routing.loopback_addresses) {
-    lines.push_back(fmt::format("{} addr add {} dev lo", ip(a.family), AddressRange::single(a).text()));
+    lines.push_back(fmt::format("{} addr {} {} dev lo", ip(a.family), verb, AddressRange::single(a).text()));
   }
   for (const AddressSet& s : routing.sets) {
     lines.push_back(

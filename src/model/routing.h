@@ -77,7 +77,7 @@ inline constexpr std::uint32_t ztunnel_preference = 32764;
 // "1337", "0x111/0xfff"
 [[nodiscard]] std::string mark_words(const PolicyRule& rule);
 
-// The commands of ip(8) and ipset(8) that add them, a line each.
-[[nodiscard]] std::vector<std::string> ip_commands(const Routing& routing);
+// The commands of ip(8) and ipset(8) that add them, a line each; of ip(8) alone those that `del` them.
+[[nodiscard]] std::vector<std::string> ip_commands(const Routing& routing, std::string_view verb = "add");
 
 }  // namespace sidetrack

@@ -81,6 +81,10 @@ class Executor {
                                 : "the rules were as requested already");
     }
     changed = changed || decision.remove != Routing{};
+    Routing named = decision.remove;
+    named.sets.clear();  // of host-probes, which says what its sets hold
+    named.set_entries.clear();
+    result_.routing_removed = ip_commands(named, "del");
     if (changed) result_.applied = Applied::changed;
     result_.backend = backend;
     if (backend) result_.canonical = std::move(form(*backend));
