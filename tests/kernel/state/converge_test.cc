@@ -30,6 +30,7 @@ const Wanted wanted[] = {
     {"redirect", {"-i", "*", "-b", "*", "-d", "15090,15021,15020"}},
     {"tproxy", {"-i", "*", "-b", "*", "-m", "TPROXY", "-c", "net1"}},
     {"dns", {"-i", "10.0.0.0/8,fd00::/8", "-b", "80", "--redirect-dns", "--dns-server", "10.96.0.10", "-k", "net3"}},
+    {"ambient", {"--dataplane", "ambient", "--redirect-dns", "-k", "net3", "--probe-address", "169.254.9.9"}},
 };
 
 struct Case {
@@ -113,6 +114,7 @@ TEST_P(Converge, ToWhatIsAsked) {
   EXPECT_THAT(listing(ns), Not(HasSubstr("istio")));
   EXPECT_THAT(listing(ns), Not(HasSubstr("sidetrack")));
   EXPECT_THAT(listing(ns), Not(HasSubstr("lookup 133")));
+  EXPECT_THAT(listing(ns), Not(HasSubstr("lookup 100")));
   EXPECT_THAT(listing(ns), Not(HasSubstr("::6/128")));
   EXPECT_EQ(foreign(ns, tested.variant), others);
 }
