@@ -47,7 +47,9 @@ class Machine {
     made_run_ = mkdir("/run/sshd", 0755) == 0;
     server_.emplace(vm, Words{sshd, "-D", "-e", "-f", "/dev/null", "-h", folder_ / "host", "-o",
                               "AuthorizedKeysFile=" + (folder_ / "authorized").string(), "-o", "StrictModes=no", "-o",
-                              "UsePAM=no", "-o", "PermitRootLogin=yes", "-o", "PidFile=none"});
+                              "UsePAM=no", "-o", "PermitRootLogin=yes", "-o", "PidFile=none",
+                              // What serves a session that is cut ends soon.
+                              "-o", "ClientAliveInterval=1", "-o", "ClientAliveCountMax=2"});
     server_->wait_for("Server listening on", 2);
   }
   ~Machine() {
