@@ -32,7 +32,7 @@ FileDescriptor listen_on(int domain, int type, std::uint16_t port, const Ports& 
   enable(socket.get(), SOL_SOCKET, SO_REUSEADDR, "SO_REUSEADDR");
   if (type == SOCK_DGRAM) {
     enable(socket.get(), v6 ? SOL_IPV6 : SOL_IP, v6 ? IPV6_RECVPKTINFO : IP_PKTINFO, "IP_PKTINFO");
-    if (transparent)
+    if (as.transparent)
       enable(socket.get(), v6 ? SOL_IPV6 : SOL_IP, v6 ? IPV6_RECVORIGDSTADDR : IP_RECVORIGDSTADDR,
              "IP_RECVORIGDSTADDR");
   }
