@@ -73,7 +73,7 @@ class Scanner {
 };
 
 std::string line_and_column(std::string_view text, std::size_t byte) {
-  const std::string_view before = text.substr(0, byte > 0 ? byte - 1 : 0);
+  const std::string_view before = text.substr(0, byte - 1);  // the parser counts from 1
   const auto line = std::ranges::count(before, '\n') + 1;
   const std::size_t last = before.rfind('\n');
   return fmt::format("line {}, column {}", line, before.size() - (last == std::string_view::npos ? 0 : last + 1) + 1);

@@ -33,7 +33,7 @@ bool has_capability(unsigned number) {
   return get(sets) && (sets.words[CAP_TO_INDEX(number)].effective & CAP_TO_MASK(number)) != 0;
 }
 
-bool may_get_capability(unsigned number) { return prctl(PR_CAPBSET_READ, number, 0, 0, 0) == 1; }
+bool may_get_capability(unsigned number) { return prctl(PR_CAPBSET_READ, number) == 1; }
 
 int keep_only(std::initializer_list<unsigned> numbers) {
   Sets sets;

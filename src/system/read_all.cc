@@ -11,7 +11,6 @@ namespace sidetrack {
 int read_all(int file, std::size_t most, std::string& text) {
   constexpr std::size_t piece = 1U << 14;
   std::size_t size = 0;
-  text.clear();
   while (true) {
     if (size == text.size()) text.resize(size + std::max(piece, size / 2));
     const ssize_t got = read(file, text.data() + size, text.size() - size);

@@ -145,6 +145,13 @@ TEST(ContainerId, IsNoPath) {
   for (const char* id : {"a", "0", "3f2a", "Pod_1.x-y", "a.."}) EXPECT_TRUE(is_container_id(id)) << id;
   for (const char* id : {"", ".", "..", "-a", "_a", "a/b", "../a", "a b", "a\n", "ä"})
     EXPECT_FALSE(is_container_id(id)) << id;
+  constexpr std::string_view letters_and_digits = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+  for (int byte = 0; byte < 256; ++byte) {
+    const std::string one(1, static_cast<char>(byte));
+    const bool plain = letters_and_digits.find(one) != std::string_view::npos;
+    EXPECT_EQ(is_container_id(one), plain) << byte;
+    EXPECT_EQ(is_container_id("a" + one), plain || one == "_" || one == "." || one == "-") << byte;
+  }
   EXPECT_TRUE(is_container_id(std::string(200, 'a')));
   EXPECT_FALSE(is_container_id(std::string(201, 'a')));
 }

@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// What of others is in the way of a plan, and a packet that shows it.
+#include "evaluate/obstacles.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "evaluate/explain.h"
+#include "kernel/survey.h"
+#include "model/iptables.h"
+#include "render/read_rule.h"
+#include "unit/asking.h"
+#include "unit/live_rules.h"
+
+namespace sidetrack {
+namespace {
+
+using Edit = std::function<void(PodView&)>;
+
+// Puts a rule of another program first into a chain, which is made if there is none.
+void add(std::vector<Live>& all, Family family, Table table, const std::string& words) {
+  Rule rule = read_rule(words);
+  rule.families = family;
+  rule.table = table;
+  const LiveRule others{rule, {}, false, 0};
+  for (LiveChain& each : all.front().chains) {
+    if (each.families.contains(family) && each.table == table && each.name == rule.chain) {
+      each.rules.insert(each.rules.begin(), others);
+      return;
+    }
+  }
+  LiveChain made = chain(family, table, rule.chain.c_str(), false, {});
+  made.rules = {others};
+  all.front().chains.push_back(made);
+}
+
+struct Others {
+  Table table;
+  const char* rule;
+  Family family = Family::ipv4;
+};
+
+std::string found(const char* options, const std::vector<Others>& others, const Edit& edit = nullptr) {
+  const Plan plan = planned(options);
+  std::vector<Live> live{as_live(plan.ruleset, BackendKind::iptables_nft)};
+  for (const Others& one : others) add(live, one.family, one.table, one.rule);
+  PodView pod = assumed_pod(plan);
+  if (edit) edit(pod);
+  std::string all;
+  for (const Obstacle& obstacle : obstacles(plan, BackendKind::iptables_nft, pod, live)) all += text(obstacle) + "\n";
+  return all;
+}
+
+constexpr const char* usual = "-i * -b * -d 15090 -x 10.99.0.0/16 --ip-families ipv4";
+
+TEST(Obstacles, NothingIsInTheWayOfWhatStandsAlone) {
+  EXPECT_EQ(found(usual, {}), "");
+  EXPECT_EQ(found("-m TPROXY -i * -b * --redirect-dns --capture-all-dns", {}), "");
+}
+
+TEST(Obstacles, AreRulesOfOthersThatDecideOtherwise) {
+  std::string all = "\n";
+  for (const Others& one : std::initializer_list<Others>{
+           {Table::filter, "-A OUTPUT -p tcp -j DROP"},
+           {Table::filter, "-A OUTPUT -p tcp --dport 443 -j DROP"},
+           {Table::filter, "-A OUTPUT -p tcp --dport 15001 -j REJECT --reject-with tcp-reset"},
+           {Table::filter, "-A OUTPUT -p tcp ! --dport 80 -j DROP"},
+           {Table::filter, "-A OUTPUT -p tcp ! --dport 443 -j DROP"},
+           {Table::filter, "-A OUTPUT -d 203.0.113.7/32 -p tcp -j DROP"},
+           {Table::filter, "-A OUTPUT -p tcp -m owner --uid-owner 7 -j DROP"},
+           {Table::filter, "-A OUTPUT -p tcp -m owner --gid-owner 8 -j DROP"},
+           {Table::filter, "-A OUTPUT -p tcp -m mark --mark 5 -j DROP"},
+           {Table::filter, "-A OUTPUT -p udp -j DROP"},
+           {Table::filter, "-A INPUT -p tcp --dport 15006 -j DROP"},
+           {Table::filter, "-A INPUT -p tcp --dport 9999 -j DROP"},
+           {Table::filter, "-A INPUT -s 198.51.100.9/32 -p tcp -j DROP"},
+           {Table::filter, "-A INPUT -p tcp --sport 443 -j DROP"},
+           {Table::filter, "-A OUTPUT -p tcp -m conntrack --ctstate ESTABLISHED -j DROP"},
+           {Table::filter, "-A OUTPUT -p tcp -j ACCEPT"},
+           {Table::filter, "-A OUTPUT -p tcp -m bpf --bytecode x -j DROP"},
+           {Table::nat, "-A OUTPUT -p tcp --dport 8080 -j RETURN"},
+           {Table::nat, "-A OUTPUT -p tcp --dport 8080 -j REDIRECT --to-ports 9000"},
+           {Table::nat, "-A PREROUTING -p tcp --dport 8080 -j ACCEPT"},
+           {Table::mangle, "-A OUTPUT -p tcp -j DROP"},
+           {Table::raw, "-A PREROUTING -p tcp -j DROP"},
+       })
+    all += fmt::format("# {} {}\n{}", name(one.table), one.rule, found(usual, {one}));
+  EXPECT_EQ(all, R"(
+# filter -A OUTPUT -p tcp -j DROP
+rule 1 of filter OUTPUT: -A OUTPUT -p tcp -j DROP: `out tcp 198.51.100.1:15008 --uid 1000 --gid 1000` dropped: by rule 1 of filter OUTPUT; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:15008
+return path: dropped: by rule 1 of filter OUTPUT: `in tcp 192.0.2.2:15008 --from 203.0.113.1` lands on 192.0.2.2:15008 (HBONE tunnel), untouched; its answers are lost: dropped: by rule 1 of filter OUTPUT; as requested it lands on 192.0.2.2:15008 (HBONE tunnel), untouched
+# filter -A OUTPUT -p tcp --dport 443 -j DROP
+# filter -A OUTPUT -p tcp --dport 15001 -j REJECT --reject-with tcp-reset
+rule 1 of filter OUTPUT: -A OUTPUT -p tcp --dport 15001 -j REJECT --reject-with tcp-reset: `out tcp 198.51.100.1:15008 --uid 1000 --gid 1000` dropped: by rule 1 of filter OUTPUT; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:15008
+# filter -A OUTPUT -p tcp ! --dport 80 -j DROP
+rule 1 of filter OUTPUT: -A OUTPUT -p tcp ! --dport 80 -j DROP: `out tcp 198.51.100.1:15008 --uid 1000 --gid 1000` dropped: by rule 1 of filter OUTPUT; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:15008
+return path: dropped: by rule 1 of filter OUTPUT: `in tcp 192.0.2.2:15008 --from 203.0.113.1` lands on 192.0.2.2:15008 (HBONE tunnel), untouched; its answers are lost: dropped: by rule 1 of filter OUTPUT; as requested it lands on 192.0.2.2:15008 (HBONE tunnel), untouched
+# filter -A OUTPUT -p tcp ! --dport 443 -j DROP
+rule 1 of filter OUTPUT: -A OUTPUT -p tcp ! --dport 443 -j DROP: `out tcp 198.51.100.1:15008 --uid 1000 --gid 1000` dropped: by rule 1 of filter OUTPUT; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:15008
+return path: dropped: by rule 1 of filter OUTPUT: `in tcp 192.0.2.2:15008 --from 203.0.113.1` lands on 192.0.2.2:15008 (HBONE tunnel), untouched; its answers are lost: dropped: by rule 1 of filter OUTPUT; as requested it lands on 192.0.2.2:15008 (HBONE tunnel), untouched
+# filter -A OUTPUT -d 203.0.113.7/32 -p tcp -j DROP
+return path: dropped: by rule 1 of filter OUTPUT: `in tcp 192.0.2.2:80 --from 203.0.113.7` lands on 192.0.2.2:15006 (Envoy inbound); original destination 192.0.2.2:80; its answers are lost: dropped: by rule 1 of filter OUTPUT; as requested it lands on 192.0.2.2:15006 (Envoy inbound); original destination 192.0.2.2:80
+# filter -A OUTPUT -p tcp -m owner --uid-owner 7 -j DROP
+return path: whether `-m owner --uid-owner 7` of rule 1 of filter OUTPUT holds (if it does not: they arrive; if it does: dropped: by rule 1 of filter OUTPUT): `out tcp 198.51.100.1:15008 --uid 1000 --gid 1000` lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:15008; cannot know what becomes of its answers: whether `-m owner --uid-owner 7` of rule 1 of filter OUTPUT holds (if it does not: they arrive; if it does: dropped: by rule 1 of filter OUTPUT); as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:15008
+rule 1 of filter OUTPUT: -A OUTPUT -p tcp -m owner --uid-owner 7 -j DROP: `out tcp 198.51.100.1:80 --uid 7 --gid 1000` dropped: by rule 1 of filter OUTPUT; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:80
+# filter -A OUTPUT -p tcp -m owner --gid-owner 8 -j DROP
+return path: whether `-m owner --gid-owner 8` of rule 1 of filter OUTPUT holds (if it does not: they arrive; if it does: dropped: by rule 1 of filter OUTPUT): `out tcp 198.51.100.1:15008 --uid 1000 --gid 1000` lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:15008; cannot know what becomes of its answers: whether `-m owner --gid-owner 8` of rule 1 of filter OUTPUT holds (if it does not: they arrive; if it does: dropped: by rule 1 of filter OUTPUT); as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:15008
+rule 1 of filter OUTPUT: -A OUTPUT -p tcp -m owner --gid-owner 8 -j DROP: `out tcp 198.51.100.1:80 --uid 1000 --gid 8` dropped: by rule 1 of filter OUTPUT; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:80
+# filter -A OUTPUT -p tcp -m mark --mark 5 -j DROP
+rule 1 of filter OUTPUT: -A OUTPUT -p tcp -m mark --mark 5 -j DROP: `out tcp 198.51.100.1:80 --uid 1000 --gid 1000 --mark 5` dropped: by rule 1 of filter OUTPUT; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:80
+# filter -A OUTPUT -p udp -j DROP
+# filter -A INPUT -p tcp --dport 15006 -j DROP
+rule 1 of filter INPUT: -A INPUT -p tcp --dport 15006 -j DROP: `in tcp 192.0.2.2:80 --from 203.0.113.1` dropped: by rule 1 of filter INPUT; as requested it lands on 192.0.2.2:15006 (Envoy inbound); original destination 192.0.2.2:80
+# filter -A INPUT -p tcp --dport 9999 -j DROP
+# filter -A INPUT -s 198.51.100.9/32 -p tcp -j DROP
+rule 1 of filter INPUT: -A INPUT -s 198.51.100.9/32 -p tcp -j DROP: `in tcp 192.0.2.2:80 --from 198.51.100.9` dropped: by rule 1 of filter INPUT; as requested it lands on 192.0.2.2:15006 (Envoy inbound); original destination 192.0.2.2:80
+return path: dropped: by rule 1 of filter INPUT: `out tcp 198.51.100.9:80 --uid 1000 --gid 1000` lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.9:80; its answers are lost: dropped: by rule 1 of filter INPUT; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.9:80
+# filter -A INPUT -p tcp --sport 443 -j DROP
+return path: dropped: by rule 1 of filter INPUT: `out tcp 198.51.100.1:443 --uid 1000 --gid 1000` lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:443; its answers are lost: dropped: by rule 1 of filter INPUT; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:443
+# filter -A OUTPUT -p tcp -m conntrack --ctstate ESTABLISHED -j DROP
+rule 1 of filter OUTPUT: -A OUTPUT -p tcp -m conntrack --ctstate ESTABLISHED -j DROP: `out tcp 198.51.100.1:15008 --uid 1000 --gid 1000 --state established` dropped: by rule 1 of filter OUTPUT; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:15008
+return path: dropped: by rule 1 of filter OUTPUT: `in tcp 192.0.2.2:15008 --from 203.0.113.1` lands on 192.0.2.2:15008 (HBONE tunnel), untouched; its answers are lost: dropped: by rule 1 of filter OUTPUT; as requested it lands on 192.0.2.2:15008 (HBONE tunnel), untouched
+return path: the later packets of its connection end elsewhere: dropped: by rule 1 of filter OUTPUT: `out tcp 198.51.100.1:80 --uid 1337 --gid 1000` leaves the pod by eth0 to 198.51.100.1:80, untouched; its answers are lost: the later packets of its connection end elsewhere: dropped: by rule 1 of filter OUTPUT; as requested it leaves the pod by eth0 to 198.51.100.1:80, untouched
+# filter -A OUTPUT -p tcp -j ACCEPT
+# filter -A OUTPUT -p tcp -m bpf --bytecode x -j DROP
+rule 1 of filter OUTPUT: -A OUTPUT -p tcp -m bpf --bytecode x -j DROP: `out tcp 198.51.100.1:15008 --uid 1000 --gid 1000` cannot know whether `-m bpf --bytecode x` of rule 1 of filter OUTPUT holds (if it does not: lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:15008; if it does: dropped: by rule 1 of filter OUTPUT); as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:15008
+return path: whether `-m bpf --bytecode x` of rule 1 of filter OUTPUT holds (if it does not: they arrive; if it does: dropped: by rule 1 of filter OUTPUT): `in tcp 192.0.2.2:15008 --from 203.0.113.1` lands on 192.0.2.2:15008 (HBONE tunnel), untouched; cannot know what becomes of its answers: whether `-m bpf --bytecode x` of rule 1 of filter OUTPUT holds (if it does not: they arrive; if it does: dropped: by rule 1 of filter OUTPUT); as requested it lands on 192.0.2.2:15008 (HBONE tunnel), untouched
+# nat -A OUTPUT -p tcp --dport 8080 -j RETURN
+rule 1 of nat OUTPUT: -A OUTPUT -p tcp --dport 8080 -j RETURN: `out tcp 198.51.100.1:8080 --uid 1000 --gid 1000` leaves the pod by eth0 to 198.51.100.1:8080, untouched; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:8080
+# nat -A OUTPUT -p tcp --dport 8080 -j REDIRECT --to-ports 9000
+rule 1 of nat OUTPUT: -A OUTPUT -p tcp --dport 8080 -j REDIRECT --to-ports 9000: `out tcp 198.51.100.1:8080 --uid 1000 --gid 1000` lands on 127.0.0.1:9000; original destination 198.51.100.1:8080; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:8080
+# nat -A PREROUTING -p tcp --dport 8080 -j ACCEPT
+rule 1 of nat PREROUTING: -A PREROUTING -p tcp --dport 8080 -j ACCEPT: `in tcp 192.0.2.2:8080 --from 203.0.113.1` lands on 192.0.2.2:8080 (the app), untouched; as requested it lands on 192.0.2.2:15006 (Envoy inbound); original destination 192.0.2.2:8080
+# mangle -A OUTPUT -p tcp -j DROP
+rule 1 of mangle OUTPUT: -A OUTPUT -p tcp -j DROP: `out tcp 198.51.100.1:15008 --uid 1000 --gid 1000` dropped: by rule 1 of mangle OUTPUT; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:15008
+return path: dropped: by rule 1 of mangle OUTPUT: `in tcp 192.0.2.2:15008 --from 203.0.113.1` lands on 192.0.2.2:15008 (HBONE tunnel), untouched; its answers are lost: dropped: by rule 1 of mangle OUTPUT; as requested it lands on 192.0.2.2:15008 (HBONE tunnel), untouched
+# raw -A PREROUTING -p tcp -j DROP
+rule 1 of raw PREROUTING: -A PREROUTING -p tcp -j DROP: `out tcp 198.51.100.1:15008 --uid 1000 --gid 1000` dropped: by rule 1 of raw PREROUTING; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:15008
+return path: dropped: by rule 1 of raw PREROUTING: `out tcp 198.51.100.1:80 --uid 1337 --gid 1000` leaves the pod by eth0 to 198.51.100.1:80, untouched; its answers are lost: dropped: by rule 1 of raw PREROUTING; as requested it leaves the pod by eth0 to 198.51.100.1:80, untouched
+)");
+}
+
+TEST(Obstacles, OfTheOtherFamilyAreAskedAboutThere) {
+  constexpr const char* both = "-i * -b * --ip-families ipv4,ipv6";
+  EXPECT_EQ("\n" + found(both, {{Table::filter, "-A OUTPUT -p tcp -j DROP", Family::ipv6}}), R"(
+rule 1 of filter OUTPUT: -A OUTPUT -p tcp -j DROP: `out tcp [2001:db8:ffff::1]:15008 --uid 1000 --gid 1000` dropped: by rule 1 of filter OUTPUT; as requested it lands on [::1]:15001 (Envoy outbound); original destination [2001:db8:ffff::1]:15008
+return path: dropped: by rule 1 of filter OUTPUT: `in tcp [2001:db8::2]:15008 --from 2001:db8:ffff::1` lands on [2001:db8::2]:15008 (HBONE tunnel), untouched; its answers are lost: dropped: by rule 1 of filter OUTPUT; as requested it lands on [2001:db8::2]:15008 (HBONE tunnel), untouched
+)");
+  EXPECT_EQ(found(usual, {{Table::filter, "-A OUTPUT -p tcp -j DROP", Family::ipv6}}), "");
+}
+
+TEST(Obstacles, ThatAreTooManyAreSaid) {
+  const Plan plan = planned(usual);
+  std::vector<Live> live{as_live(plan.ruleset, BackendKind::iptables_nft)};
+  LiveChain many = chain(Family::ipv4, Table::filter, "OUTPUT", false, {});
+  for (std::uint16_t port = 1; port <= 600; ++port) {
+    Rule rule = read_rule(fmt::format("-A OUTPUT -p udp --dport {} -j DROP", port));
+    rule.families = Family::ipv4;
+    rule.table = Table::filter;
+    many.rules.push_back({rule, {}, false, 0});
+  }
+  live.front().chains.push_back(many);
+  const auto all = obstacles(plan, BackendKind::iptables_nft, assumed_pod(plan), live);
+  ASSERT_EQ(all.size(), 1U);
+  EXPECT_TRUE(all.front().is_unknown());
+  EXPECT_EQ(text(all.front()),
+            "rules and routes of other programs beyond the first 161: there are too many to follow what each of them "
+            "speaks of: cannot know whether they keep traffic from the proxy");
+}
+
+TEST(Obstacles, ArePartsOfThePod) {
+  std::string all = "\n";
+  const auto add_line = [&](const char* what, const char* options, const Edit& edit) {
+    all += fmt::format("# {}\n{}", what, found(options, {}, edit));
+  };
+  const auto route = [](const char* to, const char* device, NetworkRoute::Kind kind, std::uint32_t table) {
+    return NetworkRoute{*AddressRange::parse(to), device, kind, table};
+  };
+  using Kind = NetworkRoute::Kind;
+  constexpr const char* tproxy = "-m TPROXY -i * -b * --ip-families ipv4";
+  add_line("lo is down", usual, [](PodView& pod) { pod.interface("lo")->up = false; });
+  add_line("lo has no address", usual, [](PodView& pod) { pod.interface("lo")->addresses.clear(); });
+  add_line("a blackhole", usual, [&](PodView& pod) {
+    pod.routes.insert(pod.routes.begin(), route("203.0.113.0/24", "", Kind::rejected, main_table));
+  });
+  add_line("a local route", usual, [&](PodView& pod) {
+    pod.routes.insert(pod.routes.begin(), route("203.0.113.0/24", "lo", Kind::local, main_table));
+  });
+  add_line("an earlier policy rule takes what is marked", tproxy, [](PodView& pod) {
+    RoutingRule rule;
+    rule.priority = 1;
+    rule.table = main_table;
+    rule.mark = 1337;
+    rule.mask = 0xffffffff;
+    pod.rules.insert(pod.rules.begin() + 1, rule);
+  });
+  add_line("one that takes a network", tproxy, [](PodView& pod) {
+    RoutingRule rule;
+    rule.priority = 1;
+    rule.action = RoutingRule::Action::reject;
+    rule.to = AddressRange::parse("203.0.113.0/24");
+    pod.rules.insert(pod.rules.begin() + 1, rule);
+  });
+  add_line("a route beside ours", tproxy, [&](PodView& pod) {
+    pod.routes.insert(pod.routes.begin(), route("203.0.113.0/24", "eth0", Kind::onward, 133));
+  });
+  add_line("an unknown one", tproxy, [&](PodView& pod) {
+    pod.routes.insert(pod.routes.begin(), route("203.0.113.0/24", "eth0", Kind::unknown, 133));
+  });
+  EXPECT_EQ(all, R"(
+# lo is down
+interface lo is down: `out tcp 198.51.100.1:15008 --uid 1000 --gid 1000` dropped: interface lo is down; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:15008
+# lo has no address
+lo has no address 127.0.0.1: `out tcp 198.51.100.1:15008 --uid 1000 --gid 1000` leaves the pod by eth0 to 127.0.0.1:15001; original destination 198.51.100.1:15008; its answers are lost: no host takes what comes from outside to 127.0.0.1; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:15008
+# a blackhole
+return path: never sent: no route to 203.0.113.1 (ip route unreachable 203.0.113.0/24 table main): `in tcp 192.0.2.2:15008 --from 203.0.113.1` lands on 192.0.2.2:15008 (HBONE tunnel), untouched; its answers are lost: never sent: no route to 203.0.113.1 (ip route unreachable 203.0.113.0/24 table main); as requested it lands on 192.0.2.2:15008 (HBONE tunnel), untouched
+ip route unreachable 203.0.113.0/24 table main: `out tcp 203.0.113.255:80 --uid 1000 --gid 1000` never sent: no route to 203.0.113.255 (ip route unreachable 203.0.113.0/24 table main); as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 203.0.113.255:80
+# a local route
+return path: they stay in the pod: `in tcp 192.0.2.2:15008 --from 203.0.113.1` lands on 192.0.2.2:15008 (HBONE tunnel), untouched; its answers are lost: they stay in the pod; as requested it lands on 192.0.2.2:15008 (HBONE tunnel), untouched
+ip route local 203.0.113.0/24 dev lo table main: `out tcp 203.0.113.255:80 --uid 1000 --gid 1000` never sent: the route to 203.0.113.255 gives it no source address of the pod; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 203.0.113.255:80
+# an earlier policy rule takes what is marked
+ip rule 1: fwmark 1337 lookup main: `out tcp 198.51.100.1:80 --mark 1337` goes out by eth0; as requested it stays in the pod
+# one that takes a network
+ip rule 1: to 203.0.113.0/24 unreachable: `out tcp 203.0.113.0:80 --mark 1337` has no route; as requested it stays in the pod
+# a route beside ours
+ip route 203.0.113.0/24 dev eth0 table 133: `out tcp 203.0.113.255:80 --mark 1337` goes out by eth0; as requested it stays in the pod
+# an unknown one
+ip route 203.0.113.0/24 dev eth0 table 133: `out tcp 203.0.113.255:80 --mark 1337` takes a route that cannot be predicted; as requested it stays in the pod
+)");
+}
+
+// ---- What is there after apply.
+
+std::string chains_of(const std::vector<Live>& all) {
+  std::string text;
+  for (const Live& live : all) {
+    text += fmt::format("{}\n", name(live.backend));
+    for (const LiveChain& each : live.chains) {
+      text +=
+          fmt::format("  {} {} {}{}\n", names(each.families), each.table_name, each.name, each.ours ? " (ours)" : "");
+      for (const LiveRule& rule : each.rules)
+        text += fmt::format("    {}{}\n", iptables_words(rule.rule), rule.ours ? " (ours)" : "");
+    }
+  }
+  return text;
+}
+
+TEST(AfterApply, OursStandWhereTheyAreAskedForAndOthersWhereTheyStood) {
+  const Ruleset before = planned("-i * -b 80 --ip-families ipv4").ruleset;
+  const Ruleset wanted = canonical(BackendKind::iptables_nft, planned("-i 10.0.0.0/8 -b * --ip-families ipv4").ruleset);
+  std::vector<Live> live{as_live(before, BackendKind::iptables_legacy), as_live(before, BackendKind::iptables_nft)};
+  for (Live& each : live) {
+    std::vector<Live> one{each};
+    add(one, Family::ipv4, Table::nat, "-A OUTPUT -p tcp --dport 22 -j ACCEPT");
+    add(one, Family::ipv4, Table::filter, "-A INPUT -p udp -j DROP");
+    each = one.front();
+  }
+  EXPECT_EQ("\n" + chains_of(after_apply(wanted, BackendKind::iptables_nft, false, live)), R"(
+iptables-legacy
+  ipv4 nat PREROUTING
+  ipv4 nat OUTPUT
+    -A OUTPUT -p tcp --dport 22 -j ACCEPT
+  ipv4 filter INPUT
+    -A INPUT -p udp -j DROP
+iptables-nft
+  ipv4 nat ISTIO_INBOUND (ours)
+    -A ISTIO_INBOUND -p tcp --dport 15008 -j RETURN (ours)
+    -A ISTIO_INBOUND -p tcp -j ISTIO_IN_REDIRECT (ours)
+  ipv4 nat ISTIO_REDIRECT (ours)
+    -A ISTIO_REDIRECT -p tcp -j REDIRECT --to-ports 15001 (ours)
+  ipv4 nat ISTIO_IN_REDIRECT (ours)
+    -A ISTIO_IN_REDIRECT -p tcp -j REDIRECT --to-ports 15006 (ours)
+  ipv4 nat PREROUTING
+    -A PREROUTING -p tcp -j ISTIO_INBOUND (ours)
+  ipv4 nat OUTPUT
+    -A OUTPUT -p tcp --dport 22 -j ACCEPT
+    -A OUTPUT -j ISTIO_OUTPUT (ours)
+  ipv4 nat ISTIO_OUTPUT (ours)
+    -A ISTIO_OUTPUT -o lo -s 127.0.0.6/32 -j RETURN (ours)
+    -A ISTIO_OUTPUT -o lo ! -d 127.0.0.1/32 -p tcp ! --dport 15008 -m owner --uid-owner 1337 -j ISTIO_IN_REDIRECT (ours)
+    -A ISTIO_OUTPUT -o lo -m owner ! --uid-owner 1337 -j RETURN (ours)
+    -A ISTIO_OUTPUT -m owner --uid-owner 1337 -j RETURN (ours)
+    -A ISTIO_OUTPUT -o lo ! -d 127.0.0.1/32 -p tcp ! --dport 15008 -m owner --gid-owner 1337 -j ISTIO_IN_REDIRECT (ours)
+    -A ISTIO_OUTPUT -o lo -m owner ! --gid-owner 1337 -j RETURN (ours)
+    -A ISTIO_OUTPUT -m owner --gid-owner 1337 -j RETURN (ours)
+    -A ISTIO_OUTPUT -d 127.0.0.1/32 -j RETURN (ours)
+    -A ISTIO_OUTPUT -d 10.0.0.0/8 -j ISTIO_REDIRECT (ours)
+  ipv4 filter INPUT
+    -A INPUT -p udp -j DROP
+)");
+  EXPECT_EQ("\n" + chains_of(after_apply(wanted, BackendKind::iptables_nft, true, live)), R"(
+iptables-legacy
+  ipv4 nat PREROUTING
+  ipv4 nat OUTPUT
+    -A OUTPUT -p tcp --dport 22 -j ACCEPT
+  ipv4 filter INPUT
+    -A INPUT -p udp -j DROP
+iptables-nft
+  ipv4 nat ISTIO_INBOUND (ours)
+    -A ISTIO_INBOUND -p tcp --dport 15008 -j RETURN (ours)
+    -A ISTIO_INBOUND -p tcp --dport 80 -j ISTIO_IN_REDIRECT (ours)
+  ipv4 nat ISTIO_REDIRECT (ours)
+    -A ISTIO_REDIRECT -p tcp -j REDIRECT --to-ports 15001 (ours)
+  ipv4 nat ISTIO_IN_REDIRECT (ours)
+    -A ISTIO_IN_REDIRECT -p tcp -j REDIRECT --to-ports 15006 (ours)
+  ipv4 nat PREROUTING
+    -A PREROUTING -p tcp -j ISTIO_INBOUND (ours)
+  ipv4 nat OUTPUT
+    -A OUTPUT -p tcp --dport 22 -j ACCEPT
+    -A OUTPUT -j ISTIO_OUTPUT (ours)
+  ipv4 nat ISTIO_OUTPUT (ours)
+    -A ISTIO_OUTPUT -o lo -s 127.0.0.6/32 -j RETURN (ours)
+    -A ISTIO_OUTPUT -o lo ! -d 127.0.0.1/32 -p tcp ! --dport 15008 -m owner --uid-owner 1337 -j ISTIO_IN_REDIRECT (ours)
+    -A ISTIO_OUTPUT -o lo -m owner ! --uid-owner 1337 -j RETURN (ours)
+    -A ISTIO_OUTPUT -m owner --uid-owner 1337 -j RETURN (ours)
+    -A ISTIO_OUTPUT -o lo ! -d 127.0.0.1/32 -p tcp ! --dport 15008 -m owner --gid-owner 1337 -j ISTIO_IN_REDIRECT (ours)
+    -A ISTIO_OUTPUT -o lo -m owner ! --gid-owner 1337 -j RETURN (ours)
+    -A ISTIO_OUTPUT -m owner --gid-owner 1337 -j RETURN (ours)
+    -A ISTIO_OUTPUT -d 127.0.0.1/32 -j RETURN (ours)
+    -A ISTIO_OUTPUT -j ISTIO_REDIRECT (ours)
+  ipv4 filter INPUT
+    -A INPUT -p udp -j DROP
+)");
+  EXPECT_EQ("\n" + chains_of(after_apply(wanted, BackendKind::nftables, false, {live.front()})), R"(
+iptables-legacy
+  ipv4 nat PREROUTING
+  ipv4 nat OUTPUT
+    -A OUTPUT -p tcp --dport 22 -j ACCEPT
+  ipv4 filter INPUT
+    -A INPUT -p udp -j DROP
+nftables
+  ipv4, ipv6 nat ISTIO_INBOUND (ours)
+    -A ISTIO_INBOUND -p tcp --dport 15008 -j RETURN (ours)
+    -A ISTIO_INBOUND -p tcp -j ISTIO_IN_REDIRECT (ours)
+  ipv4, ipv6 nat ISTIO_REDIRECT (ours)
+    -A ISTIO_REDIRECT -p tcp -j REDIRECT --to-ports 15001 (ours)
+  ipv4, ipv6 nat ISTIO_IN_REDIRECT (ours)
+    -A ISTIO_IN_REDIRECT -p tcp -j REDIRECT --to-ports 15006 (ours)
+  ipv4, ipv6 nat PREROUTING
+    -A PREROUTING -p tcp -j ISTIO_INBOUND (ours)
+  ipv4, ipv6 nat OUTPUT
+    -A OUTPUT -j ISTIO_OUTPUT (ours)
+  ipv4, ipv6 nat ISTIO_OUTPUT (ours)
+    -A ISTIO_OUTPUT -s 127.0.0.6/32 -o lo -j RETURN (ours)
+    -A ISTIO_OUTPUT ! -d 127.0.0.1/32 -o lo -p tcp ! --dport 15008 -m owner --uid-owner 1337 -j ISTIO_IN_REDIRECT (ours)
+    -A ISTIO_OUTPUT -o lo -m owner ! --uid-owner 1337 -j RETURN (ours)
+    -A ISTIO_OUTPUT -m owner --uid-owner 1337 -j RETURN (ours)
+    -A ISTIO_OUTPUT ! -d 127.0.0.1/32 -o lo -p tcp ! --dport 15008 -m owner --gid-owner 1337 -j ISTIO_IN_REDIRECT (ours)
+    -A ISTIO_OUTPUT -o lo -m owner ! --gid-owner 1337 -j RETURN (ours)
+    -A ISTIO_OUTPUT -m owner --gid-owner 1337 -j RETURN (ours)
+    -A ISTIO_OUTPUT -d 127.0.0.1/32 -j RETURN (ours)
+    -A ISTIO_OUTPUT -d 10.0.0.0/8 -j ISTIO_REDIRECT (ours)
+)");
+  EXPECT_EQ("\n" + chains_of(after_apply({}, BackendKind::iptables_nft, false, live)), R"(
+iptables-legacy
+  ipv4 nat PREROUTING
+  ipv4 nat OUTPUT
+    -A OUTPUT -p tcp --dport 22 -j ACCEPT
+  ipv4 filter INPUT
+    -A INPUT -p udp -j DROP
+iptables-nft
+  ipv4 nat ISTIO_INBOUND (ours)
+  ipv4 nat ISTIO_REDIRECT (ours)
+  ipv4 nat ISTIO_IN_REDIRECT (ours)
+  ipv4 nat PREROUTING
+  ipv4 nat OUTPUT
+    -A OUTPUT -p tcp --dport 22 -j ACCEPT
+  ipv4 nat ISTIO_OUTPUT (ours)
+  ipv4 filter INPUT
+    -A INPUT -p udp -j DROP
+)");
+}
+
+}  // namespace
+}  // namespace sidetrack

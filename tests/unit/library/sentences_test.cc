@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// What commands say in a sentence, of each way that they may end.
+#include "library/sentences.h"
+
+#include <gmock/gmock.h>
+
+#include "kernel/survey.h"
+#include "unit/asking.h"
+
+namespace sidetrack {
+namespace {
+
+using ::testing::ElementsAre;
+
+ApplyResult result(std::optional<BackendKind> backend, const char* options = "-i * -b * --ip-families ipv4") {
+  ApplyResult made;
+  made.applied = Applied::changed;
+  made.backend = backend;
+  if (backend) made.canonical = canonical(*backend, planned(options).ruleset);
+  return made;
+}
+
+constexpr auto nft = BackendKind::iptables_nft;
+
+TEST(Sentences, OfApply) {
+  EXPECT_EQ(applied(result(nft)), "programmed 15 rules in nat (ipv4) through iptables-nft");
+  EXPECT_EQ(applied(result(nft), Milliseconds(1.25)),
+            "programmed 15 rules in nat (ipv4) through iptables-nft in 1.2 ms");
+  EXPECT_EQ(applied(result(nft, "-m TPROXY -i * -b * --drop-invalid")),
+            "programmed 58 rules in mangle, nat (ipv4, ipv6) through iptables-nft");
+  EXPECT_EQ(applied(result(BackendKind::nftables, "-i * -b * --redirect-dns --capture-all-dns")),
+            "programmed 30 rules in raw, nat (ipv4, ipv6) through nftables");
+  ApplyResult of_both = result(BackendKind::iptables_legacy);
+  of_both.because = "legacy tables are in use here";
+  of_both.left = {nft, BackendKind::nftables};
+  EXPECT_EQ(
+      applied(of_both, Milliseconds(2)),
+      "programmed 15 rules in nat (ipv4) through iptables-legacy in 2.0 ms (legacy tables are in use here); removed "
+      "those in iptables-nft; removed those in nftables");
+  EXPECT_EQ(checked(of_both),
+            "the kernel would accept 15 rules in nat (ipv4) through iptables-legacy; apply would remove those in "
+            "iptables-nft; apply would remove those in nftables; nothing was changed");
+  ApplyResult same = result(nft);
+  same.applied = Applied::unchanged;
+  EXPECT_EQ(applied(same), "nothing to change: 15 rules in nat (ipv4) through iptables-nft already as requested");
+  EXPECT_EQ(checked(same), applied(same));
+}
+
+TEST(Sentences, OfNoRules) {
+  ApplyResult none = result({});
+  none.left = {nft};
+  EXPECT_EQ(applied(none), "removed all rules and routes of the sidecar from iptables-nft: none are requested");
+  EXPECT_EQ(applied(none, Milliseconds(3)),
+            "removed all rules and routes of the sidecar from iptables-nft in 3.0 ms: none are requested");
+  EXPECT_EQ(checked(none), "no rules are requested; apply would remove those in iptables-nft; nothing was changed");
+  none.left.push_back(BackendKind::nftables);
+  EXPECT_EQ(cleaned(none), "removed all rules and routes of the sidecar from iptables-nft, nftables");
+  none.left.clear();
+  EXPECT_EQ(cleaned(none), "removed all rules and routes of the sidecar");
+  none.applied = Applied::unchanged;
+  EXPECT_EQ(cleaned(none), "nothing to remove");
+  EXPECT_EQ(applied(none), "nothing to change: no rules are requested, and none are there");
+  ApplyResult empty = result(nft);
+  empty.canonical = {};
+  EXPECT_EQ(applied(empty), "programmed no rules through iptables-nft");
+}
+
+TEST(Sentences, OfVerify) {
+  Comparison comparison;
+  EXPECT_EQ(verified(comparison), "rules and routes are as requested");
+  comparison.backend = nft;
+  EXPECT_EQ(verified(comparison), "rules and routes are as requested, through iptables-nft");
+  comparison.obstacles = {{"many rules", "", "", ""}};
+  EXPECT_EQ(verified(comparison),
+            "the rules and routes are as requested, but it is not known whether others keep traffic from the proxy");
+  comparison.obstacles.push_back({"rule 1 of filter OUTPUT", "out tcp :80", "lands", "dropped"});
+  EXPECT_EQ(
+      verified(comparison),
+      "the rules and routes are as requested, but something that Sidetrack must not change keeps traffic from the "
+      "proxy");
+  comparison.missing.loopback_addresses = {*Address::parse("::6")};
+  EXPECT_EQ(verified(comparison),
+            "the pod differs from the requested rules; 'sidetrack apply' with these options would program them");
+  EXPECT_EQ(verified(comparison, "X"),
+            "the pod differs from the requested rules; 'sidetrack apply' with X would program them");
+  comparison.refusal = "somebody else's";
+  EXPECT_EQ(verified(comparison),
+            "the pod differs from the requested rules; 'sidetrack apply' would refuse to change that");
+  comparison.backends.resize(2);
+  comparison.backends[1].warnings = {"a warning"};
+  EXPECT_THAT(warnings(comparison), ElementsAre("a warning", text(comparison.obstacles[0]),
+                                                text(comparison.obstacles[1]), "apply would refuse: somebody else's"));
+  ApplyResult applied;
+  applied.warnings = {"another"};
+  applied.obstacles = comparison.obstacles;
+  EXPECT_THAT(warnings(applied), ElementsAre("another", text(comparison.obstacles[0]), text(comparison.obstacles[1])));
+}
+
+}  // namespace
+}  // namespace sidetrack
