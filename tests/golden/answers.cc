@@ -25,7 +25,7 @@
 namespace sidetrack {
 namespace {
 
-const std::filesystem::path place = SIDETRACK_SOURCE_DIR "/tests/golden/answers";
+const std::filesystem::path folder = SIDETRACK_SOURCE_DIR "/tests/golden/answers";
 
 constexpr std::string_view of_scenarios[] = {"dns", "exclude-interfaces-tproxy", "outbound-ranges", "tproxy-ports",
                                              "virtual-interfaces-ranges"};
@@ -91,7 +91,7 @@ const std::vector<Scenario>& answered() {
   return all;
 }
 
-std::filesystem::path answers_file(const Scenario& scenario) { return place / (scenario.name + ".txt"); }
+std::filesystem::path answers_file(const Scenario& scenario) { return folder / (scenario.name + ".txt"); }
 
 std::string answers(const Scenario& scenario) {
   auto [line, plan] = planned(scenario);
@@ -118,14 +118,19 @@ std::string answers(const Scenario& scenario) {
   return said;
 }
 
-std::map<std::filesystem::path, std::string> of_options() {
+std::map<std::filesystem::path, std::string> pages_and_drawings() {
+  const auto scenario = std::ranges::find(scenarios(), "virtual-interfaces-ranges", &Scenario::name);
+  const Plan plan = planned(*scenario).plan;
+  space::Regions regions({{assumed_pod(plan), {as_live(plan.ruleset, BackendKind::nftables)}}});
   std::string all = help();
   for (const CommandInfo& command : commands()) all += "\n" + help(command.command);
-  return {{place / "help", all},
-          {place / "manual", manual()},
-          {place / "completion.bash", completion(Shell::bash)},
-          {place / "completion.zsh", completion(Shell::zsh)},
-          {place / "completion.fish", completion(Shell::fish)}};
+  return {{folder / "help", all},
+          {folder / "manual", manual()},
+          {folder / "map.dot", map_dot(regions, 0, {})},
+          {folder / "map.svg", map_svg(regions, 0, {})},
+          {folder / "completion.bash", completion(Shell::bash)},
+          {folder / "completion.zsh", completion(Shell::zsh)},
+          {folder / "completion.fish", completion(Shell::fish)}};
 }
 
 }  // namespace sidetrack

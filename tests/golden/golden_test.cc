@@ -45,8 +45,8 @@ TEST_P(OfScenario, AnswersAreAsItsFile) { EXPECT_EQ(read_file(answers_file(GetPa
 INSTANTIATE_TEST_SUITE_P(Rules, OfScenario, ::testing::ValuesIn(answered()),
                          [](const auto& scenario) { return test_name(scenario.param.name); });
 
-TEST(Answers, OfTheOptionsAreAsTheirFiles) {
-  for (const auto& [file, text] : of_options()) EXPECT_EQ(read_file(file), text) << file;
+TEST(Answers, PagesAndDrawingsAreAsTheirFiles) {
+  for (const auto& [file, text] : pages_and_drawings()) EXPECT_EQ(read_file(file), text) << file;
 }
 
 class OfManifest : public ::testing::TestWithParam<Manifest> {};
@@ -133,7 +133,7 @@ void update() {
     for (const auto& [file, text] : renderings(scenario))
       std::ofstream(scenario.folder / file, std::ios::binary) << text;
   }
-  for (const auto& [file, text] : of_options()) std::ofstream(file, std::ios::binary) << text;
+  for (const auto& [file, text] : pages_and_drawings()) std::ofstream(file, std::ios::binary) << text;
   for (const Scenario& scenario : answered())
     std::ofstream(answers_file(scenario), std::ios::binary) << answers(scenario);
   for (const Manifest& manifest : manifests())
