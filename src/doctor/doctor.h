@@ -92,7 +92,8 @@ struct Diagnosis {
 // Opens a backend, to read. Throws what the backend throws.
 using OpenBackend = std::function<std::unique_ptr<Backend>(BackendKind kind)>;
 
-// `lock_file` as in LegacyOptions, `had` from capabilities(). Throws only if the kernel does not answer what every process may ask.
+// `lock_file` as in LegacyOptions, `had` from capabilities(). Throws only if the kernel does not answer what every
+// process may ask.
 [[nodiscard]] Diagnosis diagnose(const OpenBackend& open, const std::string& lock_file, Routes& routes,
                                  std::vector<Capability> had);
 

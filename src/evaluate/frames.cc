@@ -64,8 +64,8 @@ std::string rules_of_frames(const PodView& pod, std::span<const Live> live, Hook
   return first_that_may_stop(live, [&](const LiveChain& chain) {
     if (is_of_family(chain, "bridge ")) return over_a_bridge;
     return called_at(chain, hook) && std::ranges::any_of(all, [&](const Interface* one) {
-      return one != found && is_of_device(*chain.hook, one->name);
-    });
+             return one != found && is_of_device(*chain.hook, one->name);
+           });
   });
 }
 

@@ -21,8 +21,8 @@ namespace sidetrack {
 // Whether the device is a bridge, or lies upon others: a macvlan, a VLAN, a bond.
 [[nodiscard]] bool lies_upon(const Interface& interface);
 
-// Of what comes in (ingress) or goes out (egress) by the device, below it: chains of family bridge if a bridge is there,
-// and those at its ports or at what it lies upon. Empty: all pass.
+// Of what comes in (ingress) or goes out (egress) by the device, below it: chains of family bridge if a bridge is
+// there, and those at its ports or at what it lies upon. Empty: all pass.
 [[nodiscard]] std::string rules_of_frames(const PodView& pod, std::span<const Live> live, Hook hook,
                                           const std::string& device);
 

@@ -52,7 +52,8 @@ std::vector<Call> chains_where(std::span<const Live> live, Family family, Wanted
 
 std::vector<Call> calls_at(std::span<const Live> live, Family family, Hook hook, std::string_view device) {
   std::vector<Call> calls = chains_where(live, family, [&](const LiveChain& chain) {
-    return called_at(chain, hook) && is_of_device(*chain.hook, device) && chain.hook->type != ChainType::nat && may_do_something(chain, family);
+    return called_at(chain, hook) && is_of_device(*chain.hook, device) && chain.hook->type != ChainType::nat &&
+           may_do_something(chain, family);
   });
   if (hook == Hook::prerouting || hook == Hook::output) {
     calls.push_back({Call::Kind::conntrack, conntrack_priority, {}});

@@ -127,8 +127,9 @@ bool PacketWalk::at_device(Hook hook, const std::string& device) {
 bool PacketWalk::below_device(Hook hook, const std::string& device) {
   const std::string reason = rules_of_frames(pod_, rules_.live(), hook, device);
   if (reason.empty()) return true;
-  packet_.not_known(fmt::format("whether it gets {} {}: {}", hook == Hook::ingress ? "in by" : "out by", device, reason),
-                    "whether frames pass: " + reason);
+  packet_.not_known(
+      fmt::format("whether it gets {} {}: {}", hook == Hook::ingress ? "in by" : "out by", device, reason),
+      "whether frames pass: " + reason);
   return false;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// fgetpwent(3) would take -1 and numbers beyond 32 bits for some uid; getpwnam(3) would ask the name service switch, that
-// is load modules and perhaps ask a server.
+// fgetpwent(3) would take -1 and numbers beyond 32 bits for some uid; getpwnam(3) would ask the name service switch,
+// that is load modules and perhaps ask a server.
 #include "host/ids.h"
 
 #include "model/scan.h"

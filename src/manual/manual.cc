@@ -140,7 +140,8 @@ every pod that the CNI plugin has recorded in
 .Pa /run/sidetrack/pods .
 A pod that exceeds the time limit is reported, and does not delay the others.
 )"},
-    {Command::host_probes, R"(What a process of the node sends to a pod in ambient mode by TCP is to come from an address that
+    {Command::host_probes,
+     R"(What a process of the node sends to a pod in ambient mode by TCP is to come from an address that
 the pod lets pass.
 .Cm apply
 programs the rules, with sets of addresses, in the network namespace of the node; the addresses of pods are added and

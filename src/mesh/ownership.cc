@@ -284,9 +284,8 @@ std::optional<Error> leads_to_removed(const Live& seen, const Ruleset& wanted) {
 std::optional<Error> owned_by_another(const Live& seen) {
   for (const LiveTable& table : seen.tables) {
     if (table.owner == 0) continue;
-    const auto held = std::ranges::find_if(seen.chains, [&](const LiveChain& chain) {
-      return chain.table_name == table.name && concerns_us(chain);
-    });
+    const auto held = std::ranges::find_if(
+        seen.chains, [&](const LiveChain& chain) { return chain.table_name == table.name && concerns_us(chain); });
     if (held == seen.chains.end()) continue;
     return Error(ExitCode::failed,
                  fmt::format("{}: the rules in the table {} cannot be removed: another process owns it (flags owner)",

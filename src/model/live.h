@@ -68,16 +68,16 @@ struct MapJump {
 struct LiveTable {
   std::string name;  // "ip nat", "inet filter", as LiveChain::table_name
   bool dormant = false;
-  bool persist = false;        // stays when its owner goes
-  std::uint32_t owner = 0;     // the netlink port of the process that alone may change it (`flags owner`); 0: none
-  bool other_objects = false;  // it holds sets or other objects that none of its rules uses
+  bool persist = false;          // stays when its owner goes
+  std::uint32_t owner = 0;       // the netlink port of the process that alone may change it (`flags owner`); 0: none
+  bool other_objects = false;    // it holds sets or other objects that none of its rules uses
   std::vector<MapJump> jumps{};  // of its maps, each chain of a map once; no rule of ours uses a map
   friend bool operator==(const LiveTable&, const LiveTable&) = default;
 };
 
 // All rules of one kind that may decide about the namespace's packets, as they are: iptables-legacy and iptables-nft
-// hold iptables' tables, nftables all others (families inet, ip, ip6, netdev, arp, bridge). A backend writes to raw, mangle and nat,
-// and to the tables of nftables that have our name.
+// hold iptables' tables, nftables all others (families inet, ip, ip6, netdev, arp, bridge). A backend writes to raw,
+// mangle and nat, and to the tables of nftables that have our name.
 struct Live {
   BackendKind backend = BackendKind::iptables_legacy;
   std::vector<LiveChain> chains;

@@ -16,11 +16,11 @@ enum class Applied : std::uint8_t { unchanged, changed };
 
 struct ApplyResult {
   Applied applied = Applied::unchanged;
-  std::optional<BackendKind> backend;  // that holds the rules; nothing: clean, or no rules are requested
-  Ruleset canonical;                   // the rules as that backend holds them
-  std::vector<BackendKind> left;       // other backends, whose rules of ours are gone now
+  std::optional<BackendKind> backend;          // that holds the rules; nothing: clean, or no rules are requested
+  Ruleset canonical;                           // the rules as that backend holds them
+  std::vector<BackendKind> left;               // other backends, whose rules of ours are gone now
   std::vector<std::string> routing_removed{};  // "ip rule del fwmark 5 lookup 133", a line each
-  std::vector<std::string> skipped;    // why backends that come first were not used, a line each
+  std::vector<std::string> skipped;            // why backends that come first were not used, a line each
   std::vector<std::string> warnings;
   std::vector<Obstacle> obstacles;
   std::string because;  // Decision::because

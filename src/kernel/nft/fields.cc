@@ -63,8 +63,8 @@ void compare_prefix(const AddressRange& range, const Field& field, bool negated,
   expressions.emplace_back(Compare{operation, Data(address)});
 }
 
-// NF_NETDEV_INGRESS and NF_NETDEV_EGRESS are 0 and 1, NF_ARP_IN and NF_ARP_OUT, too; NF_INET_INGRESS is 5. NF_BR_PRE_ROUTING
-// and those after it have the numbers of NF_INET_PRE_ROUTING …
+// NF_NETDEV_INGRESS and NF_NETDEV_EGRESS are 0 and 1, NF_ARP_IN and NF_ARP_OUT, too; NF_INET_INGRESS is 5.
+// NF_BR_PRE_ROUTING and those after it have the numbers of NF_INET_PRE_ROUTING …
 std::uint32_t hook_number(Hook hook) { return static_cast<std::uint32_t>(hook); }
 
 std::optional<Hook> hook_of(std::uint8_t family, std::uint32_t number) {

@@ -95,8 +95,12 @@ Families families_of(const TableKey& table) {
 
 LiveTable live_table(const KernelTable& table) {
   constexpr std::uint32_t persist = 4;  // NFT_TABLE_F_PERSIST, kernel 6.9
-  return {text(table.key), (table.flags & NFT_TABLE_F_DORMANT) != 0, (table.flags & persist) != 0, table.owner,
-          table.uses > table.chains.size() + table.sets.size(), table.jumps};
+  return {text(table.key),
+          (table.flags & NFT_TABLE_F_DORMANT) != 0,
+          (table.flags & persist) != 0,
+          table.owner,
+          table.uses > table.chains.size() + table.sets.size(),
+          table.jumps};
 }
 
 std::vector<LiveChain> foreign_rules_of(const KernelTable& table) {

@@ -79,7 +79,7 @@ class Reader {
   }
   // What loads, compares or notes something, and decides nothing but whether the rule goes on.
   static bool is_condition_of_frames(const RawExpression& e) {
-    static constexpr std::string_view names[] = {"meta", "payload", "cmp", "bitwise",   "byteorder",
+    static constexpr std::string_view names[] = {"meta", "payload", "cmp",   "bitwise",  "byteorder",
                                                  "ct",   "range",   "match", "immediate"};
     if (e.name() == "lookup") return !e.has(NFTA_LOOKUP_DREG);
     return std::ranges::find(names, e.name()) != std::end(names);

@@ -179,8 +179,8 @@ TEST_P(CniBackend, WhatAPodHoldsDoesNotKeepItFromEnding) {
   if (backend != "iptables-legacy") {
     for (const char* verdict : {"jump", "goto"}) {
       node.must(call("ADD"));
-      pod.must({"nft", fmt::format("add map {} m {{ type ipv4_addr : verdict; elements = {{ 1.1.1.1 : {} {} }}; }}", table,
-                                   verdict, chain)});
+      pod.must({"nft", fmt::format("add map {} m {{ type ipv4_addr : verdict; elements = {{ 1.1.1.1 : {} {} }}; }}",
+                                   table, verdict, chain)});
       del();
       pod.must({"nft", "flush ruleset"});
     }

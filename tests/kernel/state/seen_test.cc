@@ -263,10 +263,11 @@ TEST_F(Seen, Neighbours) {
 // Below a bridge and below a macvlan, as a real connection shows.
 TEST_F(Seen, RulesForFrames) {
   const Namespace other;
-  shell(fmt::format("ip link add br0 up type bridge; ip link add v1 up type veth peer name v2; ip link set v1 master br0; "
-                    "ip address add 10.9.0.2/24 dev br0; ip link set v2 netns /proc/{}/fd/{}; "
-                    "ip link add t0 link eth0 up type macvlan; ip address add 10.8.0.2/24 dev t0",
-                    getpid(), other.fd()));
+  shell(fmt::format(
+      "ip link add br0 up type bridge; ip link add v1 up type veth peer name v2; ip link set v1 master br0; "
+      "ip address add 10.9.0.2/24 dev br0; ip link set v2 netns /proc/{}/fd/{}; "
+      "ip link add t0 link eth0 up type macvlan; ip address add 10.8.0.2/24 dev t0",
+      getpid(), other.fd()));
   other.must({"ip", "address", "add", "10.9.0.7/24", "dev", "v2"});
   other.must({"ip", "link", "set", "v2", "up"});
   const auto connects = [&] {  // to a port that nobody listens to: refused, unless nothing comes back
@@ -313,7 +314,8 @@ TEST_F(Seen, RulesForFrames) {
 // A map of another program, whether a rule looks into it or not.
 TEST_F(Seen, AMapThatLeadsToOurChains) {
   ASSERT_EQ(run("apply --backend iptables-nft --ip-families ipv4 -i * -b *").exit_code, 0);
-  const std::string unused = "nft 'add map ip nat m { type ipv4_addr : verdict; elements = { 1.1.1.1 : goto ISTIO_INBOUND }; }'";
+  const std::string unused =
+      "nft 'add map ip nat m { type ipv4_addr : verdict; elements = { 1.1.1.1 : goto ISTIO_INBOUND }; }'";
   const std::string used = unused + "; nft add chain ip nat mine; nft add rule ip nat mine ip saddr vmap @m";
   const std::string rule = "nft 'add chain ip nat mine; add rule ip nat mine jump ISTIO_INBOUND'";
   const std::string undo = "; nft flush chain ip nat mine; nft delete chain ip nat mine";

@@ -292,8 +292,8 @@ TEST_F(GatherIds, AnIdThatIsNoneIsRefused) {
         ADD_FAILURE() << id;
       } catch (const Error& error) {
         EXPECT_EQ(error.code(), ExitCode::usage);
-        EXPECT_EQ(error.what(),
-                  fmt::format("{}: 'istio-proxy' has the id '{}': expected a number from 0 to 4294967294", users.path(), id));
+        EXPECT_EQ(error.what(), fmt::format("{}: 'istio-proxy' has the id '{}': expected a number from 0 to 4294967294",
+                                            users.path(), id));
       }
     }
     const TemporaryFile groups{fmt::format("g1:x:{}:\n", id)};
