@@ -70,6 +70,9 @@ complete -c sidetrack -n "__sidetrack_is ''" -a doctor -d 'what this kernel and 
 complete -c sidetrack -n '__sidetrack_word 1 help' -a doctor -d 'what this kernel and container allow, and what is missing'
 complete -c sidetrack -n "__sidetrack_is ''" -a pods -d 'the node\'s pods: what is captured, and whether as recorded'
 complete -c sidetrack -n '__sidetrack_word 1 help' -a pods -d 'the node\'s pods: what is captured, and whether as recorded'
+complete -c sidetrack -n "__sidetrack_is ''" -a host-probes -d 'let the kubelet\'s probes reach the pods in ambient mode'
+complete -c sidetrack -n '__sidetrack_word 1 help' -a host-probes -d 'let the kubelet\'s probes reach the pods in ambient mode'
+complete -c sidetrack -n '__sidetrack_word 1 host-probes' -a 'apply verify clean'
 complete -c sidetrack -n "__sidetrack_is ''" -a args -d 'what istio-init gets for a pod\'s manifest, and why'
 complete -c sidetrack -n '__sidetrack_word 1 help' -a args -d 'what istio-init gets for a pod\'s manifest, and why'
 complete -c sidetrack -n "__sidetrack_is ''" -a inject -d 'put istio-init and a proxy of your own into a pod\'s manifest'
@@ -89,6 +92,8 @@ complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff ver
 complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify explain map lint' -s m -l istio-inbound-interception-mode -d 'how inbound is captured' -x -a 'REDIRECT TPROXY NONE'
 complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify explain map lint' -s b -l istio-inbound-ports -d 'inbound: capture these' -x -a '(__sidetrack_items \'*\')'
 complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify explain map lint' -s d -l istio-local-exclude-ports -d 'inbound: all but these, with -b \'*\'' -x -a '(__sidetrack_items )'
+complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify explain map lint' -l include-inbound-ranges -d 'inbound: capture only from these' -x -a '(__sidetrack_items \'*\')'
+complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify explain map lint' -l exclude-inbound-ranges -d 'inbound: not from these sources' -x -a '(__sidetrack_items )'
 complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify explain map lint' -s c -l istio-exclude-interfaces -d 'leave these interfaces alone' -x -a '(__sidetrack_items (__sidetrack_names /sys/class/net))'
 complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify explain map lint' -s i -l istio-service-cidr -d 'outbound: capture these ranges' -x -a '(__sidetrack_items \'*\')'
 complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify explain map lint' -s x -l istio-service-exclude-cidr -d 'outbound: not these ranges' -x -a '(__sidetrack_items )'
@@ -97,16 +102,34 @@ complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff ver
 complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify explain map lint' -s k -l kube-virt-interfaces -d 'traffic from them is outbound' -x -a '(__sidetrack_items (__sidetrack_names /sys/class/net))'
 complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify explain map lint cni' -s t -l istio-inbound-tproxy-mark -d 'the mark of TPROXY\'s packets' -x
 complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify explain map lint cni' -s r -l istio-inbound-tproxy-route-table -d 'TPROXY\'s routing table' -x
+complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify explain map lint' -l exclude-uids -d 'outbound: not of these users' -x -a '(__sidetrack_items )'
+complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify explain map lint' -l exclude-gids -d 'outbound: not of these groups' -x -a '(__sidetrack_items )'
+complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify explain map lint' -l exclude-uid-ports -d 'outbound: not of these users to these ports' -x -a '(__sidetrack_items )'
+complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify explain map lint' -l bypass-cgroup -d 'outbound: not from these cgroups (v2)' -x -a '(__sidetrack_items )'
+complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify explain map lint' -l capture-udp -d 'inbound: these UDP ports, too, with -m TPROXY' -x -a '(__sidetrack_items )'
 complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify explain map lint cni' -l redirect-dns -d 'capture DNS to resolv.conf\'s servers'
 complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify explain map lint' -l capture-all-dns -d 'with --redirect-dns: to any server'
 complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify explain map lint cni' -l drop-invalid -d 'drop packets of unknown connections'
 complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify explain map lint cni' -l dual-stack -d 'IPv6 too, if the pod has it'
+complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify explain map lint cni' -l dataplane -d 'the proxy in the pod, or the node\'s ztunnel' -x -a 'sidecar ambient'
+complete -c sidetrack -n '__sidetrack_is show clean' -l dataplane -d 'ambient: an agent\'s rules count, too' -x -a 'sidecar ambient'
+complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify explain map lint cni' -l probe-address -d 'where the kubelet\'s probes come from' -x
+complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify explain map lint cni' -l probe-address6 -d 'where they come from in IPv6' -x
+complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify explain map lint' -l ingress -d 'leave inbound alone: a gateway'
 complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify explain map lint' -l ip-families -d 'ipv4 or ipv4,ipv6' -x -a '(__sidetrack_items ipv4 ipv6)'
+complete -c sidetrack -n '__sidetrack_is host-probes' -l ip-families -d 'ipv4 or ipv4,ipv6' -x -a '(__sidetrack_items ipv4 ipv6)'
+complete -c sidetrack -n '__sidetrack_is host-probes' -l add -d 'of pods that are in ambient mode now' -x -a '(__sidetrack_items )'
+complete -c sidetrack -n '__sidetrack_is host-probes' -l remove -d 'of pods that are not any more' -x -a '(__sidetrack_items )'
+complete -c sidetrack -n '__sidetrack_is host-probes' -l pods -d 'all pods of this node in ambient mode, no others'
+complete -c sidetrack -n '__sidetrack_is host-probes' -l probe-address -d 'where probes are to come from' -x
+complete -c sidetrack -n '__sidetrack_is host-probes' -l probe-address6 -d 'in IPv6' -x
 complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify explain map lint' -l dns-server -d 'servers for --redirect-dns' -x -a '(__sidetrack_items )'
 complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply' -s n -l dry-run -d 'print the rules, touch nothing (render)'
 complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply' -l strict -d 'fail if other programs\' rules interfere'
 complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply' -l check -d 'check that the kernel would accept the rules'
 complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply' -l prove -d 'refuse rules by which traffic escapes or loops'
+complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply' -l when-ready -d 'first wait, 60s, until the proxy listens there' -x
+complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply' -l confirm -d 'roll back unless confirmed in that time' -x
 complete -c sidetrack -n '__sidetrack_is verify' -l probe -d 'try real connections, too'
 complete -c sidetrack -n '__sidetrack_is diff' -l clean -d 'what clean would remove instead'
 complete -c sidetrack -n '__sidetrack_is show' -l watch -d 'refresh every second, and mark the counters that move'
@@ -117,7 +140,7 @@ complete -c sidetrack -n '__sidetrack_is cni' -l exclude-namespaces -d 'install:
 complete -c sidetrack -n '__sidetrack_is cni' -l plugin-log -d 'install: where the plugin logs' -r -F
 complete -c sidetrack -n '__sidetrack_is cni' -l allow-dynamic -d 'install: allow a program that needs libraries'
 complete -c sidetrack -n '__sidetrack_is explain map lint' -l plan -d 'the rules of the given options, not the live ones'
-complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify show explain map lint clean doctor cni' -l backend -d 'which backend holds the rules' -x -a 'auto nftables iptables-nft iptables-legacy'
+complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify show explain map lint clean doctor host-probes cni' -l backend -d 'which backend holds the rules' -x -a 'auto nftables iptables-nft iptables-legacy'
 complete -c sidetrack -n '__sidetrack_is args inject' -s f -l filename -d 'the manifest, YAML or JSON; - for standard input' -r -F
 complete -c sidetrack -n '__sidetrack_is inject' -l template -d 'the containers and volumes to put into pods' -r -F
 complete -c sidetrack -n '__sidetrack_is render diff verify explain map lint' -l pod -d 'a pod\'s manifest in place of options' -r -F
@@ -128,28 +151,29 @@ complete -c sidetrack -n '__sidetrack_is pods' -l repair -d 'apply what is recor
 complete -c sidetrack -n '__sidetrack_is pods' -l metrics -d 'write metrics for node_exporter\'s textfiles' -r -F
 complete -c sidetrack -n '__sidetrack_is pods' -l pod-timeout -d 'time limit for each pod' -x
 complete -c sidetrack -n '__sidetrack_is pods' -l records -d 'the CNI plugin\'s records' -r -F
-complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply clean' -l wait -d 'how long to wait for other writers' -x
+complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply clean host-probes' -l wait -d 'how long to wait for other writers' -x
 complete -c sidetrack -n '__sidetrack_is explain' -l uid -d 'uid of the sender' -x
 complete -c sidetrack -n '__sidetrack_is explain' -l gid -d 'the group that sends it' -x
+complete -c sidetrack -n '__sidetrack_is explain' -l cgroup -d 'the sender\'s cgroup' -r -F
 complete -c sidetrack -n '__sidetrack_is explain' -l from -d 'source address' -x
 complete -c sidetrack -n '__sidetrack_is explain' -l from-port -d 'source port' -x
 complete -c sidetrack -n '__sidetrack_is explain' -l in-interface -d 'the interface it arrives on' -x -a '(__sidetrack_names /sys/class/net)'
 complete -c sidetrack -n '__sidetrack_is explain' -l out-interface -d 'the interface it leaves by' -x -a '(__sidetrack_names /sys/class/net)'
 complete -c sidetrack -n '__sidetrack_is explain' -l mark -d 'the mark of its socket' -x
 complete -c sidetrack -n '__sidetrack_is explain' -l state -d 'the state of its connection' -x -a 'new established reply invalid'
-complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify show explain map lint clean doctor' -l netns -d 'work in this network namespace' -r -F -a '(__sidetrack_names /run/netns)'
-complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify show explain map lint clean doctor' -l pid -d 'work in this process\'s namespaces' -x -a '(__fish_complete_pids)'
-complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify show explain map lint clean doctor' -l host -d 'allow the caller\'s own network namespace'
-complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify show explain map lint clean doctor pods' -l no-sandbox -d 'keep capabilities and system calls that are not needed'
+complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify show explain map lint clean doctor host-probes' -l netns -d 'work in this network namespace' -r -F -a '(__sidetrack_names /run/netns)'
+complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify show explain map lint clean doctor host-probes' -l pid -d 'work in this process\'s namespaces' -x -a '(__fish_complete_pids)'
+complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify show explain map lint clean doctor host-probes' -l host -d 'allow the caller\'s own network namespace'
+complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify show explain map lint clean doctor pods host-probes' -l no-sandbox -d 'keep capabilities and system calls that are not needed'
 complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render' -l format -d 'the format of the result' -x -a 'text nft json mermaid dot svg'
-complete -c sidetrack -n '__sidetrack_is diff verify show explain lint doctor pods args cni' -l format -d 'the format of the result' -x -a 'text json'
+complete -c sidetrack -n '__sidetrack_is diff verify show explain lint doctor pods host-probes args cni' -l format -d 'the format of the result' -x -a 'text json'
 complete -c sidetrack -n '__sidetrack_is map' -l format -d 'the format of the result' -x -a 'text json dot svg'
-complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify show explain map lint doctor pods args cni' -l json -d '--format json'
+complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify show explain map lint doctor pods host-probes args cni' -l json -d '--format json'
 complete -c sidetrack -n '__sidetrack_is diff' -l effect -d 'compare by effect: which packets end otherwise'
 complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render map' -l family -d 'print only this family\'s rules' -x -a 'ipv4 ipv6'
 complete -c sidetrack -n '__sidetrack_is map' -l way -d 'only what goes out, comes in, or goes over lo' -x -a 'out in lo'
 complete -c sidetrack -n '__sidetrack_is explain' -l brief -d 'only the outcome'
-complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify show explain map lint clean doctor' -l color -d 'whether to colour the result' -x -a 'auto always never'
+complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify show explain map lint clean doctor host-probes' -l color -d 'whether to colour the result' -x -a 'auto always never'
 complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply verify' -l iptables-probe-port -d 'the port that validation connects to' -x
 complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply verify' -l probe-timeout -d 'the time limit of validation' -x
 complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply' -l skip-rule-apply -d 'program nothing'
@@ -161,10 +185,10 @@ complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply' -l cleanup-onl
 complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply' -l force-apply -d 'rewrite even equal rules'
 complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify explain map lint' -l native-nftables -d 'as --backend nftables'
 complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify explain map lint' -l force-iptables-binary -d 'as --backend iptables-legacy, iptables-nft' -x -a 'legacy nft'
-complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify show explain map lint clean doctor pods args inject cni' -l log_output_level -d 'debug, info, warn, error, fatal or none' -x -a '(__sidetrack_items debug info warn error fatal none)'
-complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify show explain map lint clean doctor pods args inject cni' -l log_as_json -d 'one JSON object per line'
-complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify show explain map lint clean doctor pods args inject cni' -l log_target -d 'stdout, stderr or a path; may be repeated' -r -F -a 'stdout stderr'
-complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify show explain map lint clean doctor pods args inject cni' -l log_caller -d 'add the source line of each message' -x -a '(__sidetrack_items )'
-complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify show explain map lint clean doctor pods args inject cni' -l log_stacktrace_level -d 'accepted, without effect' -x -a '(__sidetrack_items debug info warn error fatal none)'
-complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify show explain map lint clean doctor pods args inject cni' -l vklog -d 'accepted, without effect' -x
-complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify show explain map lint clean doctor pods args inject cni completion' -s h -l help -d 'this text'
+complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify show explain map lint clean doctor pods host-probes args inject cni' -l log_output_level -d 'debug, info, warn, error, fatal or none' -x -a '(__sidetrack_items debug info warn error fatal none)'
+complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify show explain map lint clean doctor pods host-probes args inject cni' -l log_as_json -d 'one JSON object per line'
+complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify show explain map lint clean doctor pods host-probes args inject cni' -l log_target -d 'stdout, stderr or a path; may be repeated' -r -F -a 'stdout stderr'
+complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify show explain map lint clean doctor pods host-probes args inject cni' -l log_caller -d 'add the source line of each message' -x -a '(__sidetrack_items )'
+complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify show explain map lint clean doctor pods host-probes args inject cni' -l log_stacktrace_level -d 'accepted, without effect' -x -a '(__sidetrack_items debug info warn error fatal none)'
+complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify show explain map lint clean doctor pods host-probes args inject cni' -l vklog -d 'accepted, without effect' -x
+complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify show explain map lint clean doctor pods host-probes args inject cni completion' -s h -l help -d 'this text'

@@ -41,6 +41,8 @@ _sidetrack_apply() {
     '(-m --istio-inbound-interception-mode)'{-m+,--istio-inbound-interception-mode=}'[how inbound is captured]:MODE:(REDIRECT TPROXY NONE)' \
     '*'{-b+,--istio-inbound-ports=}'[inbound\: capture these]:PORTS|'\''*'\'': _sidetrack_items \*' \
     '*'{-d+,--istio-local-exclude-ports=}'[inbound\: all but these, with -b '\''*'\'']:PORTS: _sidetrack_items' \
+    '*--include-inbound-ranges=[inbound\: capture only from these]:CIDRS|'\''*'\'': _sidetrack_items \*' \
+    '*--exclude-inbound-ranges=[inbound\: not from these sources]:CIDRS: _sidetrack_items' \
     '*'{-c+,--istio-exclude-interfaces=}'[leave these interfaces alone]:NAMES: _sidetrack_interfaces list' \
     '*'{-i+,--istio-service-cidr=}'[outbound\: capture these ranges]:CIDRS|'\''*'\'': _sidetrack_items \*' \
     '*'{-x+,--istio-service-exclude-cidr=}'[outbound\: not these ranges]:CIDRS: _sidetrack_items' \
@@ -49,16 +51,27 @@ _sidetrack_apply() {
     '*'{-k+,--kube-virt-interfaces=}'[traffic from them is outbound]:NAMES: _sidetrack_interfaces list' \
     '(-t --istio-inbound-tproxy-mark)'{-t+,--istio-inbound-tproxy-mark=}'[the mark of TPROXY'\''s packets]:MARK: ' \
     '(-r --istio-inbound-tproxy-route-table)'{-r+,--istio-inbound-tproxy-route-table=}'[TPROXY'\''s routing table]:TABLE: ' \
+    '*--exclude-uids=[outbound\: not of these users]:UIDS: _sidetrack_items' \
+    '*--exclude-gids=[outbound\: not of these groups]:GIDS: _sidetrack_items' \
+    '*--exclude-uid-ports=[outbound\: not of these users to these ports]:UIDS\:PORTS: _sidetrack_items' \
+    '*--bypass-cgroup=[outbound\: not from these cgroups (v2)]:PATHS: _sidetrack_items' \
+    '*--capture-udp=[inbound\: these UDP ports, too, with -m TPROXY]:PORTS: _sidetrack_items' \
     '--redirect-dns[capture DNS to resolv.conf'\''s servers]' \
     '--capture-all-dns[with --redirect-dns\: to any server]' \
     '--drop-invalid[drop packets of unknown connections]' \
     '--dual-stack[IPv6 too, if the pod has it]' \
+    '--dataplane=[the proxy in the pod, or the node'\''s ztunnel]:MODE:(sidecar ambient)' \
+    '--probe-address=[where the kubelet'\''s probes come from]:ADDRESS: ' \
+    '--probe-address6=[where they come from in IPv6]:ADDRESS: ' \
+    '--ingress[leave inbound alone\: a gateway]' \
     '*--ip-families=[ipv4 or ipv4,ipv6]:FAMILIES: _sidetrack_items ipv4 ipv6' \
     '*--dns-server=[servers for --redirect-dns]:ADDRESSES: _sidetrack_items' \
     '(-n --dry-run)'{-n,--dry-run}'[print the rules, touch nothing (render)]' \
     '--strict[fail if other programs'\'' rules interfere]' \
     '--check[check that the kernel would accept the rules]' \
     '--prove[refuse rules by which traffic escapes or loops]' \
+    '--when-ready=[first wait, 60s, until the proxy listens there]:PORT\[,TIME\]: ' \
+    '--confirm=[roll back unless confirmed in that time]:DURATION: ' \
     '--backend=[which backend holds the rules]:BACKEND:(auto nftables iptables-nft iptables-legacy)' \
     '--wait=[how long to wait for other writers]:DURATION: ' \
     '*--netns=[work in this network namespace]:PATH|NAME: _sidetrack_namespaces' \
@@ -99,6 +112,8 @@ _sidetrack_render() {
     '(-m --istio-inbound-interception-mode)'{-m+,--istio-inbound-interception-mode=}'[how inbound is captured]:MODE:(REDIRECT TPROXY NONE)' \
     '*'{-b+,--istio-inbound-ports=}'[inbound\: capture these]:PORTS|'\''*'\'': _sidetrack_items \*' \
     '*'{-d+,--istio-local-exclude-ports=}'[inbound\: all but these, with -b '\''*'\'']:PORTS: _sidetrack_items' \
+    '*--include-inbound-ranges=[inbound\: capture only from these]:CIDRS|'\''*'\'': _sidetrack_items \*' \
+    '*--exclude-inbound-ranges=[inbound\: not from these sources]:CIDRS: _sidetrack_items' \
     '*'{-c+,--istio-exclude-interfaces=}'[leave these interfaces alone]:NAMES: _sidetrack_interfaces list' \
     '*'{-i+,--istio-service-cidr=}'[outbound\: capture these ranges]:CIDRS|'\''*'\'': _sidetrack_items \*' \
     '*'{-x+,--istio-service-exclude-cidr=}'[outbound\: not these ranges]:CIDRS: _sidetrack_items' \
@@ -107,10 +122,19 @@ _sidetrack_render() {
     '*'{-k+,--kube-virt-interfaces=}'[traffic from them is outbound]:NAMES: _sidetrack_interfaces list' \
     '(-t --istio-inbound-tproxy-mark)'{-t+,--istio-inbound-tproxy-mark=}'[the mark of TPROXY'\''s packets]:MARK: ' \
     '(-r --istio-inbound-tproxy-route-table)'{-r+,--istio-inbound-tproxy-route-table=}'[TPROXY'\''s routing table]:TABLE: ' \
+    '*--exclude-uids=[outbound\: not of these users]:UIDS: _sidetrack_items' \
+    '*--exclude-gids=[outbound\: not of these groups]:GIDS: _sidetrack_items' \
+    '*--exclude-uid-ports=[outbound\: not of these users to these ports]:UIDS\:PORTS: _sidetrack_items' \
+    '*--bypass-cgroup=[outbound\: not from these cgroups (v2)]:PATHS: _sidetrack_items' \
+    '*--capture-udp=[inbound\: these UDP ports, too, with -m TPROXY]:PORTS: _sidetrack_items' \
     '--redirect-dns[capture DNS to resolv.conf'\''s servers]' \
     '--capture-all-dns[with --redirect-dns\: to any server]' \
     '--drop-invalid[drop packets of unknown connections]' \
     '--dual-stack[IPv6 too, if the pod has it]' \
+    '--dataplane=[the proxy in the pod, or the node'\''s ztunnel]:MODE:(sidecar ambient)' \
+    '--probe-address=[where the kubelet'\''s probes come from]:ADDRESS: ' \
+    '--probe-address6=[where they come from in IPv6]:ADDRESS: ' \
+    '--ingress[leave inbound alone\: a gateway]' \
     '*--ip-families=[ipv4 or ipv4,ipv6]:FAMILIES: _sidetrack_items ipv4 ipv6' \
     '*--dns-server=[servers for --redirect-dns]:ADDRESSES: _sidetrack_items' \
     '--backend=[which backend holds the rules]:BACKEND:(auto nftables iptables-nft iptables-legacy)' \
@@ -146,6 +170,8 @@ _sidetrack_diff() {
     '(-m --istio-inbound-interception-mode)'{-m+,--istio-inbound-interception-mode=}'[how inbound is captured]:MODE:(REDIRECT TPROXY NONE)' \
     '*'{-b+,--istio-inbound-ports=}'[inbound\: capture these]:PORTS|'\''*'\'': _sidetrack_items \*' \
     '*'{-d+,--istio-local-exclude-ports=}'[inbound\: all but these, with -b '\''*'\'']:PORTS: _sidetrack_items' \
+    '*--include-inbound-ranges=[inbound\: capture only from these]:CIDRS|'\''*'\'': _sidetrack_items \*' \
+    '*--exclude-inbound-ranges=[inbound\: not from these sources]:CIDRS: _sidetrack_items' \
     '*'{-c+,--istio-exclude-interfaces=}'[leave these interfaces alone]:NAMES: _sidetrack_interfaces list' \
     '*'{-i+,--istio-service-cidr=}'[outbound\: capture these ranges]:CIDRS|'\''*'\'': _sidetrack_items \*' \
     '*'{-x+,--istio-service-exclude-cidr=}'[outbound\: not these ranges]:CIDRS: _sidetrack_items' \
@@ -154,10 +180,19 @@ _sidetrack_diff() {
     '*'{-k+,--kube-virt-interfaces=}'[traffic from them is outbound]:NAMES: _sidetrack_interfaces list' \
     '(-t --istio-inbound-tproxy-mark)'{-t+,--istio-inbound-tproxy-mark=}'[the mark of TPROXY'\''s packets]:MARK: ' \
     '(-r --istio-inbound-tproxy-route-table)'{-r+,--istio-inbound-tproxy-route-table=}'[TPROXY'\''s routing table]:TABLE: ' \
+    '*--exclude-uids=[outbound\: not of these users]:UIDS: _sidetrack_items' \
+    '*--exclude-gids=[outbound\: not of these groups]:GIDS: _sidetrack_items' \
+    '*--exclude-uid-ports=[outbound\: not of these users to these ports]:UIDS\:PORTS: _sidetrack_items' \
+    '*--bypass-cgroup=[outbound\: not from these cgroups (v2)]:PATHS: _sidetrack_items' \
+    '*--capture-udp=[inbound\: these UDP ports, too, with -m TPROXY]:PORTS: _sidetrack_items' \
     '--redirect-dns[capture DNS to resolv.conf'\''s servers]' \
     '--capture-all-dns[with --redirect-dns\: to any server]' \
     '--drop-invalid[drop packets of unknown connections]' \
     '--dual-stack[IPv6 too, if the pod has it]' \
+    '--dataplane=[the proxy in the pod, or the node'\''s ztunnel]:MODE:(sidecar ambient)' \
+    '--probe-address=[where the kubelet'\''s probes come from]:ADDRESS: ' \
+    '--probe-address6=[where they come from in IPv6]:ADDRESS: ' \
+    '--ingress[leave inbound alone\: a gateway]' \
     '*--ip-families=[ipv4 or ipv4,ipv6]:FAMILIES: _sidetrack_items ipv4 ipv6' \
     '*--dns-server=[servers for --redirect-dns]:ADDRESSES: _sidetrack_items' \
     '--clean[what clean would remove instead]' \
@@ -194,6 +229,8 @@ _sidetrack_verify() {
     '(-m --istio-inbound-interception-mode)'{-m+,--istio-inbound-interception-mode=}'[how inbound is captured]:MODE:(REDIRECT TPROXY NONE)' \
     '*'{-b+,--istio-inbound-ports=}'[inbound\: capture these]:PORTS|'\''*'\'': _sidetrack_items \*' \
     '*'{-d+,--istio-local-exclude-ports=}'[inbound\: all but these, with -b '\''*'\'']:PORTS: _sidetrack_items' \
+    '*--include-inbound-ranges=[inbound\: capture only from these]:CIDRS|'\''*'\'': _sidetrack_items \*' \
+    '*--exclude-inbound-ranges=[inbound\: not from these sources]:CIDRS: _sidetrack_items' \
     '*'{-c+,--istio-exclude-interfaces=}'[leave these interfaces alone]:NAMES: _sidetrack_interfaces list' \
     '*'{-i+,--istio-service-cidr=}'[outbound\: capture these ranges]:CIDRS|'\''*'\'': _sidetrack_items \*' \
     '*'{-x+,--istio-service-exclude-cidr=}'[outbound\: not these ranges]:CIDRS: _sidetrack_items' \
@@ -202,10 +239,19 @@ _sidetrack_verify() {
     '*'{-k+,--kube-virt-interfaces=}'[traffic from them is outbound]:NAMES: _sidetrack_interfaces list' \
     '(-t --istio-inbound-tproxy-mark)'{-t+,--istio-inbound-tproxy-mark=}'[the mark of TPROXY'\''s packets]:MARK: ' \
     '(-r --istio-inbound-tproxy-route-table)'{-r+,--istio-inbound-tproxy-route-table=}'[TPROXY'\''s routing table]:TABLE: ' \
+    '*--exclude-uids=[outbound\: not of these users]:UIDS: _sidetrack_items' \
+    '*--exclude-gids=[outbound\: not of these groups]:GIDS: _sidetrack_items' \
+    '*--exclude-uid-ports=[outbound\: not of these users to these ports]:UIDS\:PORTS: _sidetrack_items' \
+    '*--bypass-cgroup=[outbound\: not from these cgroups (v2)]:PATHS: _sidetrack_items' \
+    '*--capture-udp=[inbound\: these UDP ports, too, with -m TPROXY]:PORTS: _sidetrack_items' \
     '--redirect-dns[capture DNS to resolv.conf'\''s servers]' \
     '--capture-all-dns[with --redirect-dns\: to any server]' \
     '--drop-invalid[drop packets of unknown connections]' \
     '--dual-stack[IPv6 too, if the pod has it]' \
+    '--dataplane=[the proxy in the pod, or the node'\''s ztunnel]:MODE:(sidecar ambient)' \
+    '--probe-address=[where the kubelet'\''s probes come from]:ADDRESS: ' \
+    '--probe-address6=[where they come from in IPv6]:ADDRESS: ' \
+    '--ingress[leave inbound alone\: a gateway]' \
     '*--ip-families=[ipv4 or ipv4,ipv6]:FAMILIES: _sidetrack_items ipv4 ipv6' \
     '*--dns-server=[servers for --redirect-dns]:ADDRESSES: _sidetrack_items' \
     '--probe[try real connections, too]' \
@@ -235,6 +281,7 @@ _sidetrack_verify() {
 
 _sidetrack_show() {
   _arguments -s -S : \
+    '--dataplane=[ambient\: an agent'\''s rules count, too]:MODE:(sidecar ambient)' \
     '--watch[refresh every second, and mark the counters that move]' \
     '--backend=[which backend holds the rules]:BACKEND:(auto nftables iptables-nft iptables-legacy)' \
     '*--netns=[work in this network namespace]:PATH|NAME: _sidetrack_namespaces' \
@@ -265,6 +312,8 @@ _sidetrack_explain() {
     '(-m --istio-inbound-interception-mode)'{-m+,--istio-inbound-interception-mode=}'[how inbound is captured]:MODE:(REDIRECT TPROXY NONE)' \
     '*'{-b+,--istio-inbound-ports=}'[inbound\: capture these]:PORTS|'\''*'\'': _sidetrack_items \*' \
     '*'{-d+,--istio-local-exclude-ports=}'[inbound\: all but these, with -b '\''*'\'']:PORTS: _sidetrack_items' \
+    '*--include-inbound-ranges=[inbound\: capture only from these]:CIDRS|'\''*'\'': _sidetrack_items \*' \
+    '*--exclude-inbound-ranges=[inbound\: not from these sources]:CIDRS: _sidetrack_items' \
     '*'{-c+,--istio-exclude-interfaces=}'[leave these interfaces alone]:NAMES: _sidetrack_interfaces list' \
     '*'{-i+,--istio-service-cidr=}'[outbound\: capture these ranges]:CIDRS|'\''*'\'': _sidetrack_items \*' \
     '*'{-x+,--istio-service-exclude-cidr=}'[outbound\: not these ranges]:CIDRS: _sidetrack_items' \
@@ -273,10 +322,19 @@ _sidetrack_explain() {
     '*'{-k+,--kube-virt-interfaces=}'[traffic from them is outbound]:NAMES: _sidetrack_interfaces list' \
     '(-t --istio-inbound-tproxy-mark)'{-t+,--istio-inbound-tproxy-mark=}'[the mark of TPROXY'\''s packets]:MARK: ' \
     '(-r --istio-inbound-tproxy-route-table)'{-r+,--istio-inbound-tproxy-route-table=}'[TPROXY'\''s routing table]:TABLE: ' \
+    '*--exclude-uids=[outbound\: not of these users]:UIDS: _sidetrack_items' \
+    '*--exclude-gids=[outbound\: not of these groups]:GIDS: _sidetrack_items' \
+    '*--exclude-uid-ports=[outbound\: not of these users to these ports]:UIDS\:PORTS: _sidetrack_items' \
+    '*--bypass-cgroup=[outbound\: not from these cgroups (v2)]:PATHS: _sidetrack_items' \
+    '*--capture-udp=[inbound\: these UDP ports, too, with -m TPROXY]:PORTS: _sidetrack_items' \
     '--redirect-dns[capture DNS to resolv.conf'\''s servers]' \
     '--capture-all-dns[with --redirect-dns\: to any server]' \
     '--drop-invalid[drop packets of unknown connections]' \
     '--dual-stack[IPv6 too, if the pod has it]' \
+    '--dataplane=[the proxy in the pod, or the node'\''s ztunnel]:MODE:(sidecar ambient)' \
+    '--probe-address=[where the kubelet'\''s probes come from]:ADDRESS: ' \
+    '--probe-address6=[where they come from in IPv6]:ADDRESS: ' \
+    '--ingress[leave inbound alone\: a gateway]' \
     '*--ip-families=[ipv4 or ipv4,ipv6]:FAMILIES: _sidetrack_items ipv4 ipv6' \
     '*--dns-server=[servers for --redirect-dns]:ADDRESSES: _sidetrack_items' \
     '--plan[the rules of the given options, not the live ones]' \
@@ -286,6 +344,7 @@ _sidetrack_explain() {
     '*--values=[a file of Istio'\''s Helm values]:FILE:_files' \
     '--uid=[uid of the sender]:UID: ' \
     '--gid=[the group that sends it]:GID: ' \
+    '*--cgroup=[the sender'\''s cgroup]:PATH:_files' \
     '--from=[source address]:ADDRESS: ' \
     '--from-port=[source port]:PORT: ' \
     '--in-interface=[the interface it arrives on]:NAME: _sidetrack_interfaces' \
@@ -321,6 +380,8 @@ _sidetrack_map() {
     '(-m --istio-inbound-interception-mode)'{-m+,--istio-inbound-interception-mode=}'[how inbound is captured]:MODE:(REDIRECT TPROXY NONE)' \
     '*'{-b+,--istio-inbound-ports=}'[inbound\: capture these]:PORTS|'\''*'\'': _sidetrack_items \*' \
     '*'{-d+,--istio-local-exclude-ports=}'[inbound\: all but these, with -b '\''*'\'']:PORTS: _sidetrack_items' \
+    '*--include-inbound-ranges=[inbound\: capture only from these]:CIDRS|'\''*'\'': _sidetrack_items \*' \
+    '*--exclude-inbound-ranges=[inbound\: not from these sources]:CIDRS: _sidetrack_items' \
     '*'{-c+,--istio-exclude-interfaces=}'[leave these interfaces alone]:NAMES: _sidetrack_interfaces list' \
     '*'{-i+,--istio-service-cidr=}'[outbound\: capture these ranges]:CIDRS|'\''*'\'': _sidetrack_items \*' \
     '*'{-x+,--istio-service-exclude-cidr=}'[outbound\: not these ranges]:CIDRS: _sidetrack_items' \
@@ -329,10 +390,19 @@ _sidetrack_map() {
     '*'{-k+,--kube-virt-interfaces=}'[traffic from them is outbound]:NAMES: _sidetrack_interfaces list' \
     '(-t --istio-inbound-tproxy-mark)'{-t+,--istio-inbound-tproxy-mark=}'[the mark of TPROXY'\''s packets]:MARK: ' \
     '(-r --istio-inbound-tproxy-route-table)'{-r+,--istio-inbound-tproxy-route-table=}'[TPROXY'\''s routing table]:TABLE: ' \
+    '*--exclude-uids=[outbound\: not of these users]:UIDS: _sidetrack_items' \
+    '*--exclude-gids=[outbound\: not of these groups]:GIDS: _sidetrack_items' \
+    '*--exclude-uid-ports=[outbound\: not of these users to these ports]:UIDS\:PORTS: _sidetrack_items' \
+    '*--bypass-cgroup=[outbound\: not from these cgroups (v2)]:PATHS: _sidetrack_items' \
+    '*--capture-udp=[inbound\: these UDP ports, too, with -m TPROXY]:PORTS: _sidetrack_items' \
     '--redirect-dns[capture DNS to resolv.conf'\''s servers]' \
     '--capture-all-dns[with --redirect-dns\: to any server]' \
     '--drop-invalid[drop packets of unknown connections]' \
     '--dual-stack[IPv6 too, if the pod has it]' \
+    '--dataplane=[the proxy in the pod, or the node'\''s ztunnel]:MODE:(sidecar ambient)' \
+    '--probe-address=[where the kubelet'\''s probes come from]:ADDRESS: ' \
+    '--probe-address6=[where they come from in IPv6]:ADDRESS: ' \
+    '--ingress[leave inbound alone\: a gateway]' \
     '*--ip-families=[ipv4 or ipv4,ipv6]:FAMILIES: _sidetrack_items ipv4 ipv6' \
     '*--dns-server=[servers for --redirect-dns]:ADDRESSES: _sidetrack_items' \
     '--plan[the rules of the given options, not the live ones]' \
@@ -370,6 +440,8 @@ _sidetrack_lint() {
     '(-m --istio-inbound-interception-mode)'{-m+,--istio-inbound-interception-mode=}'[how inbound is captured]:MODE:(REDIRECT TPROXY NONE)' \
     '*'{-b+,--istio-inbound-ports=}'[inbound\: capture these]:PORTS|'\''*'\'': _sidetrack_items \*' \
     '*'{-d+,--istio-local-exclude-ports=}'[inbound\: all but these, with -b '\''*'\'']:PORTS: _sidetrack_items' \
+    '*--include-inbound-ranges=[inbound\: capture only from these]:CIDRS|'\''*'\'': _sidetrack_items \*' \
+    '*--exclude-inbound-ranges=[inbound\: not from these sources]:CIDRS: _sidetrack_items' \
     '*'{-c+,--istio-exclude-interfaces=}'[leave these interfaces alone]:NAMES: _sidetrack_interfaces list' \
     '*'{-i+,--istio-service-cidr=}'[outbound\: capture these ranges]:CIDRS|'\''*'\'': _sidetrack_items \*' \
     '*'{-x+,--istio-service-exclude-cidr=}'[outbound\: not these ranges]:CIDRS: _sidetrack_items' \
@@ -378,10 +450,19 @@ _sidetrack_lint() {
     '*'{-k+,--kube-virt-interfaces=}'[traffic from them is outbound]:NAMES: _sidetrack_interfaces list' \
     '(-t --istio-inbound-tproxy-mark)'{-t+,--istio-inbound-tproxy-mark=}'[the mark of TPROXY'\''s packets]:MARK: ' \
     '(-r --istio-inbound-tproxy-route-table)'{-r+,--istio-inbound-tproxy-route-table=}'[TPROXY'\''s routing table]:TABLE: ' \
+    '*--exclude-uids=[outbound\: not of these users]:UIDS: _sidetrack_items' \
+    '*--exclude-gids=[outbound\: not of these groups]:GIDS: _sidetrack_items' \
+    '*--exclude-uid-ports=[outbound\: not of these users to these ports]:UIDS\:PORTS: _sidetrack_items' \
+    '*--bypass-cgroup=[outbound\: not from these cgroups (v2)]:PATHS: _sidetrack_items' \
+    '*--capture-udp=[inbound\: these UDP ports, too, with -m TPROXY]:PORTS: _sidetrack_items' \
     '--redirect-dns[capture DNS to resolv.conf'\''s servers]' \
     '--capture-all-dns[with --redirect-dns\: to any server]' \
     '--drop-invalid[drop packets of unknown connections]' \
     '--dual-stack[IPv6 too, if the pod has it]' \
+    '--dataplane=[the proxy in the pod, or the node'\''s ztunnel]:MODE:(sidecar ambient)' \
+    '--probe-address=[where the kubelet'\''s probes come from]:ADDRESS: ' \
+    '--probe-address6=[where they come from in IPv6]:ADDRESS: ' \
+    '--ingress[leave inbound alone\: a gateway]' \
     '*--ip-families=[ipv4 or ipv4,ipv6]:FAMILIES: _sidetrack_items ipv4 ipv6' \
     '*--dns-server=[servers for --redirect-dns]:ADDRESSES: _sidetrack_items' \
     '--plan[the rules of the given options, not the live ones]' \
@@ -409,6 +490,7 @@ _sidetrack_lint() {
 
 _sidetrack_clean() {
   _arguments -s -S : \
+    '--dataplane=[ambient\: an agent'\''s rules count, too]:MODE:(sidecar ambient)' \
     '--backend=[which backend holds the rules]:BACKEND:(auto nftables iptables-nft iptables-legacy)' \
     '--wait=[how long to wait for other writers]:DURATION: ' \
     '*--netns=[work in this network namespace]:PATH|NAME: _sidetrack_namespaces' \
@@ -453,6 +535,33 @@ _sidetrack_pods() {
     '--no-sandbox[keep capabilities and system calls that are not needed]' \
     '--format=[the format of the result]:FORMAT:(text json)' \
     '--json[--format json]' \
+    '*--log_output_level=[debug, info, warn, error, fatal or none]:\[SCOPE\:\]LEVEL: _sidetrack_items debug info warn error fatal none' \
+    '--log_as_json[one JSON object per line]' \
+    '*--log_target=[stdout, stderr or a path; may be repeated]:TARGET: _sidetrack_targets stdout stderr' \
+    '*--log_caller=[add the source line of each message]:SCOPES: _sidetrack_items' \
+    '*--log_stacktrace_level=[accepted, without effect]:\[SCOPE\:\]LEVEL: _sidetrack_items debug info warn error fatal none' \
+    '--vklog=[accepted, without effect]:N: ' \
+    '(-h --help)'{-h,--help}'[this text]'
+}
+
+_sidetrack_host-probes() {
+  _arguments -s -S : \
+    '1:apply|verify|clean:(apply verify clean)' \
+    '*--ip-families=[ipv4 or ipv4,ipv6]:FAMILIES: _sidetrack_items ipv4 ipv6' \
+    '*--add=[of pods that are in ambient mode now]:ADDRESSES: _sidetrack_items' \
+    '*--remove=[of pods that are not any more]:ADDRESSES: _sidetrack_items' \
+    '--pods[all pods of this node in ambient mode, no others]' \
+    '--probe-address=[where probes are to come from]:IP: ' \
+    '--probe-address6=[in IPv6]:IP: ' \
+    '--backend=[which backend holds the rules]:BACKEND:(auto nftables iptables-nft iptables-legacy)' \
+    '--wait=[how long to wait for other writers]:DURATION: ' \
+    '*--netns=[work in this network namespace]:PATH|NAME: _sidetrack_namespaces' \
+    '--pid=[work in this process'\''s namespaces]:PID: _sidetrack_processes' \
+    '--host[allow the caller'\''s own network namespace]' \
+    '--no-sandbox[keep capabilities and system calls that are not needed]' \
+    '--format=[the format of the result]:FORMAT:(text json)' \
+    '--json[--format json]' \
+    '--color=[whether to colour the result]:WHEN:(auto always never)' \
     '*--log_output_level=[debug, info, warn, error, fatal or none]:\[SCOPE\:\]LEVEL: _sidetrack_items debug info warn error fatal none' \
     '--log_as_json[one JSON object per line]' \
     '*--log_target=[stdout, stderr or a path; may be repeated]:TARGET: _sidetrack_targets stdout stderr' \
@@ -507,6 +616,9 @@ _sidetrack_cni() {
     '--redirect-dns[capture DNS to resolv.conf'\''s servers]' \
     '--drop-invalid[drop packets of unknown connections]' \
     '--dual-stack[IPv6 too, if the pod has it]' \
+    '--dataplane=[the proxy in the pod, or the node'\''s ztunnel]:MODE:(sidecar ambient)' \
+    '--probe-address=[where the kubelet'\''s probes come from]:ADDRESS: ' \
+    '--probe-address6=[where they come from in IPv6]:ADDRESS: ' \
     '--watch[keep running, and repeat it whenever it is undone]' \
     '*--bin-dir=[where the runtime looks for plugins]:PATH:_files' \
     '*--net-dir=[the runtime'\''s CNI configuration]:PATH:_files' \
@@ -544,6 +656,7 @@ _sidetrack() {
     'clean:remove every trace, whichever version, flags or backend left it'
     'doctor:what this kernel and container allow, and what is missing'
     'pods:the node'\''s pods\: what is captured, and whether as recorded'
+    'host-probes:let the kubelet'\''s probes reach the pods in ambient mode'
     'args:what istio-init gets for a pod'\''s manifest, and why'
     'inject:put istio-init and a proxy of your own into a pod'\''s manifest'
     'cni:the CNI plugin of this node'
