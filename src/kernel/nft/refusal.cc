@@ -150,6 +150,7 @@ Error refusal(const Refused& refused) {
                  "'nft list ruleset' shows the table and its owner; it goes when that process ends")
         .as_of_one_backend();
   }
+  if (refused.rule != nullptr) return refused_rule(refused);
   // No other writer: a commit is of the generation that was read, or it is refused as a whole (ERESTART).
   if (refused.error == EBUSY) {
     return {ExitCode::failed,
@@ -157,7 +158,6 @@ Error refusal(const Refused& refused) {
                         name(refused.backend), refused.step, errno_words(EBUSY)),
             "'nft list ruleset' shows what leads there; delete that first"};
   }
-  if (refused.rule != nullptr) return refused_rule(refused);
   const std::string message = fmt::format("{}: the kernel refuses {}", name(refused.backend), refused.step);
   if (!lacking(refused.error)) return system_error(refused.error, message);
   return system_error(

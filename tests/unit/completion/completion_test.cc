@@ -74,7 +74,7 @@ TEST(Completion, OfFishHasEveryOptionOfEveryCommandAndNoOther) {
   const std::string script = completion(Shell::fish);
   for_each_option([&](const CommandInfo& command, const Flag& flag, bool taken) {
     const std::string pattern =
-        "-n '__sidetrack_is[a-z ]* " + std::string(command.name) + "[ '][^\n]*-l " + std::string(flag.name) + " ";
+        "-n '__sidetrack_is[a-z -]* " + std::string(command.name) + "[ '][^\n]*-l " + std::string(flag.name) + " ";
     if (taken) {
       EXPECT_THAT(script, ContainsRegex(pattern));
     } else {

@@ -411,7 +411,7 @@ TEST(ParseError, OptionsOfOtherCommandsNameThem) {
       {"sidetrack show --envoy-port=15001", "--envoy-port: not an option of show",
        "it belongs to: apply, render, diff, verify, explain, map, lint, cni"},
       {"sidetrack clean --force-apply", "--force-apply: not an option of clean", "it belongs to: apply"},
-      {"sidetrack render --wait 5s", "--wait: not an option of render", "it belongs to: apply, clean"},
+      {"sidetrack render --wait 5s", "--wait: not an option of render", "it belongs to: apply, clean, host-probes"},
       {"sidetrack diff --family ipv4", "--family: not an option of diff", "it belongs to: apply, render, map"},
       {"sidetrack render --dry-run", "--dry-run: not an option of render", "it belongs to: apply"},
   });
