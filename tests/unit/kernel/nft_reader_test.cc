@@ -8,7 +8,8 @@
 #include <linux/netfilter/nf_nat.h>
 #include <linux/netfilter/nf_tables.h>
 
-#include <cstring>
+#include <algorithm>
+#include <cstddef>
 
 #include "kernel/nft/rule_reader.h"
 #include "model/iptables.h"
@@ -158,7 +159,7 @@ std::vector<LiveRule> rules_of(const std::string& expressions, Families families
   KernelRule rule;
   rule.handle = 7;
   rule.expressions.resize(expressions.size());
-  std::memcpy(rule.expressions.data(), expressions.data(), expressions.size());
+  std::ranges::transform(expressions, rule.expressions.begin(), [](char c) { return static_cast<std::byte>(c); });
   return read_rule(rule, {families, Table::nat, "C", "p-", sets(), native});
 }
 

@@ -449,7 +449,7 @@ TEST(ParseError, CombinationsWithoutEffect) {
        "--format and --json go with render and --dry-run"},
       {"sidetrack apply --json", "--format: apply prints no rules", "--format and --json go with render and --dry-run"},
       {"sidetrack clean --json", "--json: not an option of clean",
-       "it belongs to: apply, render, diff, verify, show, explain, map, lint, doctor, pods, args, cni"},
+       "it belongs to: apply, render, diff, verify, show, explain, map, lint, doctor, pods, host-probes, args, cni"},
       {"sidetrack explain out tcp :80 -b 80", "-b, --istio-inbound-ports: without effect on the live rules",
        "--plan asks about the rules of the given options"},
       {"sidetrack diff --clean -p 1", "-p, --envoy-port: without effect on the live rules",
