@@ -290,8 +290,7 @@ class Plugin {
       for (const std::string& warning : result.warnings) say(Level::warn, warning);
       say(Level::info, cleaned(result));
     } catch (const Error& error) {
-      const auto is_refused = [&] { return std::holds_alternative<Error>(decide({}, kernel->survey())); };
-      if (error.code() != ExitCode::busy && (kernel == nullptr || !is_refused())) throw;
+      if (error.code() != ExitCode::busy && (kernel == nullptr || !kept_by_others(kernel->survey()))) throw;
       say(Level::warn, fmt::format("the rules stay until the network namespace goes: {}", error.what()));
     }
     return kernel;

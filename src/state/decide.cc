@@ -209,6 +209,10 @@ Error none_left(const std::vector<Skipped>& skipped) {
   return {ExitCode::kernel_lacks, "no usable backend:" + lacking};
 }
 
+bool kept_by_others(const Survey& survey) {
+  return unseen(survey) == nullptr && std::holds_alternative<Error>(decide({}, survey));
+}
+
 std::variant<Decision, Error> decide(const Request& request, const Survey& survey) {
   if (const Unreadable* place = unseen(survey)) return refusal(*place);
   const std::vector<BackendKind> holding = holders(survey);

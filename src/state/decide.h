@@ -57,6 +57,10 @@ struct Decision {
   std::string because;  // why these backends in this order, if it is not the usual one; for the log
 };
 
+// Whether others, not what cannot be seen, keep what is ours from being removed: their jumps to our chains, what they
+// have in our tables, and tables that their processes own.
+[[nodiscard]] bool kept_by_others(const Survey& survey);
+
 // Of `host-probes`: a set that has to go, and that others use.
 [[nodiscard]] std::optional<Error> set_in_use(const Request& request, const Survey& survey);
 
