@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // A machine with sshd, and an administrator logged in from another one: apply does not cut him off unless he says so.
 #include <gmock/gmock.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -44,19 +43,20 @@ class Machine {
     for (const char* key : {"host", "user"})
       vm.must({"ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder_ / key});
     fs::copy(folder_ / "user.pub", folder_ / "authorized");
-    made_run_ = mkdir("/run/sshd", 0755) == 0;
-    server_.emplace(vm, Words{sshd, "-D", "-e", "-f", "/dev/null", "-h", folder_ / "host", "-o",
-                              "AuthorizedKeysFile=" + (folder_ / "authorized").string(), "-o", "StrictModes=no", "-o",
-                              "UsePAM=no", "-o", "PermitRootLogin=yes", "-o", "PidFile=none",
-                              // What serves a session that is cut ends soon.
-                              "-o", "ClientAliveInterval=1", "-o", "ClientAliveCountMax=2"});
+    // sshd wants /run/sshd: its own, since tests run side by side.
+    server_.emplace(
+        vm, Words{"unshare", "--mount", "sh", "-c", "mount -t tmpfs none /run && mkdir /run/sshd && exec \"$@\"", "sh",
+                  sshd, "-D", "-e", "-f", "/dev/null", "-h", folder_ / "host", "-o",
+                  "AuthorizedKeysFile=" + (folder_ / "authorized").string(), "-o", "StrictModes=no", "-o", "UsePAM=no",
+                  "-o", "PermitRootLogin=yes", "-o", "PidFile=none",
+                  // What serves a session that is cut ends soon.
+                  "-o", "ClientAliveInterval=1", "-o", "ClientAliveCountMax=4"});
     server_->wait_for("Server listening on", 2);
   }
   ~Machine() {
     server_.reset();
     std::error_code ignored;
     fs::remove_all(folder_, ignored);
-    if (made_run_) fs::remove("/run/sshd", ignored);
   }
   Machine(const Machine&) = delete;
   Machine& operator=(const Machine&) = delete;
@@ -78,7 +78,7 @@ class Machine {
             "-o",
             "ServerAliveInterval=1",
             "-o",
-            "ServerAliveCountMax=2",
+            "ServerAliveCountMax=4",
             family == Family::ipv4 ? "root@192.0.2.2" : "root@2001:db8::2",
             command};
   }
@@ -89,7 +89,6 @@ class Machine {
 
  private:
   fs::path folder_;
-  bool made_run_ = false;
   std::optional<Background> server_;
 };
 
