@@ -44,6 +44,12 @@ Background::Background(const Namespace& where, const Words& words, const Words& 
   posix_spawn_file_actions_init(&actions);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
+  // nohup, and a shell's `&`, leave signals ignored.
+  sigset_t usual;
+  sigemptyset(&usual);
+  for (const int signal : {SIGHUP, SIGINT, SIGQUIT, SIGTERM}) sigaddset(&usual, signal);
+  posix_spawnattr_setsigdefault(&attributes, &usual);
+  short flags = POSIX_SPAWN_SETSIGDEF;
   FileDescriptor their_in;
   FileDescriptor their_err;
   if (terminal) {
@@ -53,7 +59,7 @@ Background::Background(const Namespace& where, const Words& words, const Words& 
     std::array<char, 64> name{};
     check(ptsname_r(err_.get(), name.data(), name.size()), "make a terminal");
     // The first one that the leader of a session opens is its terminal.
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);
+    flags |= POSIX_SPAWN_SETSID;
     posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, name.data(), O_RDWR, 0);
     for (const int stream : {STDOUT_FILENO, STDERR_FILENO})
       posix_spawn_file_actions_adddup2(&actions, STDIN_FILENO, stream);
@@ -69,6 +75,7 @@ Background::Background(const Namespace& where, const Words& words, const Words& 
     for (const int stream : {STDOUT_FILENO, STDERR_FILENO})
       posix_spawn_file_actions_adddup2(&actions, their_err.get(), stream);
   }
+  posix_spawnattr_setflags(&attributes, flags);
   const int error = where.run([&] {
     return posix_spawnp(&pid_, program.front().c_str(), &actions, &attributes, pointers_to(program).data(),
                         pointers_to(variables).data());
