@@ -144,8 +144,8 @@ class Traversal {
       Conditions all = conditions;
       for (const Match& match : rule.matches) all.push_back(&match);
       visit_(all, rule, [&] { return reached(all); });
-      if (ends_chain(rule)) return;
       if (ends(rule)) ended_.push_back({std::move(all), rule.target == Target(Verdict::return_)});
+      if (ends_chain(rule)) return;
     }
   }
 

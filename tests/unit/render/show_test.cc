@@ -326,6 +326,14 @@ TEST(Describe, SaysNothingOfAShapeThatItDoesNotKnow) {
             "its own");
 }
 
+TEST(Describe, SaysInShortWhatIsNotUnderstood) {
+  const std::string words = "-m u32 [rev 0, 1984 bytes: " + std::string(1900, '7') + "]";
+  const Rule rule{Family::ipv4, Table::nat, "OUTPUT", {UnknownMatch{words}}, UnknownTarget{"-j X"}, {}, {}};
+  EXPECT_EQ(short_words(rule), words.substr(0, 100) + "...(+1828) -j X");
+  EXPECT_EQ(iptables_words(rule), "-A OUTPUT " + words + " -j X");
+  EXPECT_EQ(in_short(std::string(100, 'a')), std::string(100, 'a'));
+}
+
 // ---- Hostile rules
 
 std::size_t count(const std::string& text, const std::string& what) {
@@ -356,6 +364,20 @@ TEST(Summary, SaysWhatIsReachedAlone) {
     EXPECT_EQ(outbound("-x 10.1.0.0/16 -i 10.0.0.0/8 --ip-families ipv4"),
               "ipv4 alone: TCP to 10.0.0.0/8 goes to port 15001 (Envoy outbound)");
   }
+}
+
+TEST(Summary, KnowsWhatAChainHasEndedThatARuleJumpedTo) {
+  const auto outbound = [](const Target& last) {
+    Live live;
+    live.backend = legacy;
+    live.chains = {chain(Family::ipv4, Table::nat, "OUTPUT", false,
+                         {{{dport(22)}, Jump{"OTHERS"}}, {{dport(22)}, Redirect{15001}}, {{tcp}, Redirect{15006}}}),
+                   chain(Family::ipv4, Table::nat, "OTHERS", false, {{{}, last}})};
+    return summary({{live}}).outbound;
+  };
+  EXPECT_EQ(outbound(Verdict::accept), "ipv4 alone: TCP goes to port 15006 (Envoy inbound)");
+  EXPECT_EQ(outbound(Verdict::return_),
+            "ipv4 alone: TCP to port 22 goes to port 15001 (Envoy outbound); TCP goes to port 15006 (Envoy inbound)");
 }
 
 TEST(Summary, FollowsEachConditionOnce) {
