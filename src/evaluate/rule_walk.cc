@@ -205,12 +205,13 @@ class RuleWalk {
     const std::string subject = fmt::format("`{}`", iptables_words(unknown));
     Step noted = step;
     noted.kind = Step::Kind::unknown;
-    if (packet_.now.observer == nullptr) noted.text = fmt::format("whether {} holds cannot be known", subject);
+    if (packet_.now.observer == nullptr)
+      noted.text = fmt::format("whether {} holds cannot be known", in_short(subject));
     packet_.trace.steps.push_back(std::move(noted));
     if (std::holds_alternative<Continue>(entry.rule.target)) return false;  // makes no difference
     const auto taken = forks_.choose(
         {subject,
-         packet_.now.observer == nullptr ? fmt::format("whether {} of {} holds", subject, rule_of(step)) : "",
+         packet_.now.observer == nullptr ? fmt::format("whether {} of {} holds", in_short(subject), rule_of(step)) : "",
          {"if it does not", "if it does"},
          packet_.trace.steps.size(),
          0},
@@ -509,7 +510,7 @@ class RuleWalk {
   Ended not_known(const std::string& words, std::size_t place) {
     say(place, Step::Kind::unknown, "what becomes of the packet then cannot be known");
     captured_by(place);
-    packet_.not_known(fmt::format("what `{}` of {} does", words, rule_of(packet_.trace.steps[place])),
+    packet_.not_known(fmt::format("what `{}` of {} does", in_short(words), rule_of(packet_.trace.steps[place])),
                       fmt::format("`{}`", words));
     return Ended::gone;
   }

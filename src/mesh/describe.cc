@@ -71,6 +71,13 @@ bool is_istio_chain(std::string_view chain) {
   return !is_builtin(chain) && std::ranges::any_of(catalogue(), is_of_pod);
 }
 
+std::string in_short(std::string text) {
+  constexpr std::size_t shown = 100;
+  if (text.size() <= shown) return text;
+  const std::size_t more = text.size() - shown;
+  return text.substr(0, shown) + fmt::format("...(+{}){}", more, text.ends_with('`') ? "`" : "");
+}
+
 std::vector<std::string> short_matches(const Rule& rule) {
   const auto shorten = [](auto& values) -> std::size_t {
     if (values.size() <= shown_of_list) return 0;
@@ -84,7 +91,8 @@ std::vector<std::string> short_matches(const Rule& rule) {
     if (auto* m = std::get_if<AddressMatch>(&match)) more = shorten(m->ranges);
     if (auto* m = std::get_if<PortMatch>(&match)) more = shorten(m->ports);
     if (auto* m = std::get_if<OwnerMatch>(&match)) more = shorten(m->ids);
-    texts.push_back(iptables_words(match));
+    const std::string words = iptables_words(match);
+    texts.push_back(std::holds_alternative<UnknownMatch>(match) ? in_short(words) : words);
     if (more > 0) texts.back() += fmt::format(",...(+{})", more);
   }
   return texts;
@@ -92,7 +100,7 @@ std::vector<std::string> short_matches(const Rule& rule) {
 
 std::string short_words(const Rule& rule) {
   const std::string text = fmt::format("{}", fmt::join(short_matches(rule), " "));
-  const std::string target = iptables_words(rule.target);
+  const std::string target = in_short(iptables_words(rule.target));
   if (target.empty()) return text;
   return text.empty() ? target : text + " " + target;
 }

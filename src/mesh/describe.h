@@ -16,9 +16,13 @@ namespace sidetrack {
 [[nodiscard]] Reason describe(const Rule& rule);
 
 // The rule in the words of `iptables -S`, without `-A CHAIN`; of long lists the first values and their number. Its
-// matches alone, one by one.
+// matches alone, one by one. What is not understood is in_short().
 [[nodiscard]] std::string short_words(const Rule& rule);
 [[nodiscard]] std::vector<std::string> short_matches(const Rule& rule);
+
+// The words of a match or target that is not understood are all of its bytes, thousands perhaps: the first hundred
+// characters, and how many more there are. For people alone: others may have the same.
+[[nodiscard]] std::string in_short(std::string text);
 
 // What a chain of Istio's nftables tables, "istio-output-dns" or "output", is called in iptables: "ISTIO_OUTPUT_DNS".
 // The only one of another name is "istio-prerouting": ISTIO_PRERT.

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "mesh/describe.h"
 #include "model/printable.h"
 
 namespace sidetrack::space {
@@ -84,7 +85,7 @@ std::string place_of(const Ending& ending) {
     case Outcome::Kind::unknown:
       break;
   }
-  std::string text = fmt::format("cannot be known: {}", fmt::join(ending.unknowns, ", "));
+  std::string text = fmt::format("cannot be known: {}", unknown_words(ending));
   std::string between = " (";
   for (const Ending& one : ending.either) {
     text += between + space::text(one);
@@ -94,6 +95,12 @@ std::string place_of(const Ending& ending) {
 }
 
 }  // namespace
+
+std::string unknown_words(const Ending& ending) {
+  std::vector<std::string> texts;
+  std::ranges::transform(ending.unknowns, std::back_inserter(texts), in_short);
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
 
 bool operator==(const Ending& a, const Ending& b) {
   const auto all = [](const Ending& one) {

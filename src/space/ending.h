@@ -34,4 +34,7 @@ struct Ending {
 // "127.0.0.1:15001 (Envoy outbound)", "leaves untouched", "dropped"
 [[nodiscard]] std::string text(const Ending& ending);
 
+// "`-m bpf [rev 1, 528 bytes: 01]`, `-j CUSTOM`": what is not known, in short.
+[[nodiscard]] std::string unknown_words(const Ending& ending);
+
 }  // namespace sidetrack::space

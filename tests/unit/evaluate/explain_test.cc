@@ -25,6 +25,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 // $POD, $LO, … stand for an address of the family, in brackets in IPv6 where a port follows.
 std::string in_family(std::string text, Family family) {
@@ -481,6 +482,18 @@ TEST(Explain, KnowsNotWhatItDoesNotUnderstand) {
   EXPECT_THAT(end({PortMatch{End::source, {{40000, 50000}}, true}}, Verdict::drop), HasSubstr("cannot know whether"));
   EXPECT_EQ(end({PortMatch{End::source, {{1024, 65535}}}}, Verdict::drop), "dropped: by rule 1 of inet f out");
   EXPECT_THAT(end({PortMatch{End::source, {{443, 443}}}}, Verdict::drop), HasSubstr("lands on 127.0.0.1:15001"));
+}
+
+// -m u32 is two thousand bytes.
+TEST(Explain, SaysInShortWhatItDoesNotUnderstand) {
+  const std::string words = "-m u32 [rev 0, 1984 bytes: " + std::string(1900, '7') + "]";
+  const auto end = [](std::vector<Match> matches, Target target) {
+    return end_beside(others({base("inet f", "out", output, Verdict::accept, {{matches, target}})}), "-i *", a_service);
+  };
+  EXPECT_THAT(end({UnknownMatch{words}}, Verdict::drop),
+              StartsWith("cannot know whether `" + words.substr(0, 99) + "...(+1830)` of rule 1"));
+  EXPECT_THAT(end({}, UnknownTarget{words}),
+              StartsWith("cannot know what `" + words.substr(0, 100) + "...(+1828)` of rule 1"));
 }
 
 TEST(Explain, UnknownMatchesTogetherAreTriedOnceEach) {
