@@ -167,20 +167,21 @@ class Comparing {
   };
 
   // A packet of these, best one that people send.
-  Point witness(const std::vector<Box>& boxes) {
+  Point witness(const std::vector<Box>& boxes, Protocol protocol) {
     for (const Box& box : boxes) {
       const auto way = static_cast<Direction>(regions_.sets().intervals(box[index(Field::way)]).front().first);
       const Family family = space::family_of(regions_.sets(), box);
       Box usual = both(regions_.sets(), regions_.ordinary(regions_.side(0).pod, way, family), box);
-      usual[index(Field::protocol)] = regions_.sets().both(usual[index(Field::protocol)], regions_.sets().single(tcp));
+      usual[index(Field::protocol)] = regions_.sets().both(
+          usual[index(Field::protocol)], regions_.sets().single(protocol == Protocol::udp ? udp : tcp));
       if (!is_empty(usual)) return regions_.example(usual);
     }
     return regions_.example(boxes.front());
   }
 
   // `says_why`: with the option that decides about the witness, if it is another than this.
-  void show(Finding& finding, const std::vector<Box>& boxes, std::string_view own_flag, bool says_why) {
-    Point point = witness(boxes);
+  void show(Finding& finding, const std::vector<Box>& boxes, const Option& option, bool says_why) {
+    Point point = witness(boxes, option.protocol);
     Leaf leaf = regions_.diagrams().at(base(Scope::ordinary), point);
     if (leaf == no_such_packet) leaf = regions_.diagrams().at(base(Scope::everything), point);
     finding.witness = explain_words(regions_.universe().packet(point));
@@ -191,7 +192,7 @@ class Comparing {
     const Reason reason = describe(decision.step->live->rule);
     const bool says_where =
         reason.rule == MeshRule::outbound_listener || reason.rule == MeshRule::inbound_listener;  // and not why
-    if (says_why && !reason.option.empty() && !says_where && reason.option != own_flag)
+    if (says_why && !reason.option.empty() && !says_where && reason.option != option.flag)
       finding.message += fmt::format("; {} decides about the witness", reason.flag);
   }
 
@@ -217,7 +218,7 @@ class Comparing {
         if (option.port) box[index(Field::destination_port)] = regions_.sets().single(*option.port);
       }
     }
-    show(made, boxes, option.flag, true);
+    show(made, boxes, option, true);
     return made;
   }
 
@@ -243,7 +244,7 @@ class Comparing {
     made.remedy = covered ? "leave it out" : "leave it out, or change what decides before it";
     std::vector<Box> boxes = boxes_of(option, value, values);
     if (boxes.empty()) boxes.push_back(regions_.everything(option.ways.front(), Family::ipv4));
-    show(made, boxes, option.flag, !covered);
+    show(made, boxes, option, !covered);
     return made;
   }
 

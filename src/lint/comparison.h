@@ -19,6 +19,7 @@ struct Option {
   std::vector<ListValue> values{};
   std::vector<Direction> ways{Direction::out};          // of the packets that the values speak of,
   space::Field field = space::Field::destination_port;  // by what they have there
+  Protocol protocol = Protocol::tcp;                    // which people send
   space::Side without{};
   bool same_plan = false;               // without it, not even the rules differ
   bool only_by_plan = false;            // what it changes is seen in no packet: its rules decide

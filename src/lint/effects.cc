@@ -138,7 +138,8 @@ class OfConfig {
     if (only_covered && values.size() < 2) return;
     const std::string name = short_name(flag);
     if (name == "-g" && subject_.config.proxy_gids == subject_.config.proxy_uids) return;  // -u says them
-    Option option{name, joined(values), std::move(values), {meaning.ways.begin(), meaning.ways.end()}, meaning.field};
+    Option option{name,          joined(values),  std::move(values), {meaning.ways.begin(), meaning.ways.end()},
+                  meaning.field, meaning.protocol};
     option.only_covered = only_covered;
     // The injector adds these ports of the proxy to those that it is told.
     if (subject_.manifest != nullptr && meaning.role == Role::leaves_out && meaning.field == Field::destination_port &&
@@ -242,7 +243,7 @@ class OfLive {
   }
 
   void add_list(const std::string& flag, const ListMeaning& meaning) {
-    Option option{flag, "", {}, {meaning.ways.begin(), meaning.ways.end()}, meaning.field};
+    Option option{flag, "", {}, {meaning.ways.begin(), meaning.ways.end()}, meaning.field, meaning.protocol};
     std::set<std::tuple<std::optional<Family>, Value, Value>> known;  // families and protocols have each again
     option.without = {pod_, without([&](const LiveRule& rule) {
                         if (option_of(rule) != flag) return false;

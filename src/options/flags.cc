@@ -525,7 +525,7 @@ constexpr Flag flag_table[] = {
      list<&Config::bypass_cgroups, bypassing_cgroup>},
     {"capture-udp", '\0', {}, Kind::list, "PORTS", "", "",
      "inbound: these UDP ports, too, with -m TPROXY", Group::traffic, planned,
-     list<&Config::capture_udp, options::port_range>.captures(PacketField::destination_port, inbound)},
+     list<&Config::capture_udp, options::port_range>.captures(PacketField::destination_port, inbound, Protocol::udp)},
     {"redirect-dns", '\0', {"REDIRECT_DNS", "ISTIO_META_DNS_CAPTURE"}, Kind::boolean, "", "", "",
      "capture DNS to resolv.conf's servers", Group::traffic, planned | cni, boolean<&Config::redirect_dns>},
     {"capture-all-dns", '\0', {"CAPTURE_ALL_DNS"}, Kind::boolean, "", "", "",

@@ -93,6 +93,7 @@ struct ListMeaning {
   PacketField field{};
   std::span<const Direction> ways{};
   std::string_view narrowed{};  // the flag that captures what this one narrows
+  Protocol protocol = Protocol::tcp;
 };
 
 // Where the values of a flag go.
@@ -112,8 +113,9 @@ struct Setter {
   ListMeaning meaning{};
 
   // The same with what its list means.
-  [[nodiscard]] constexpr Setter captures(PacketField field, std::span<const Direction> ways) const {
-    return with({ListMeaning::Role::captures, field, ways});
+  [[nodiscard]] constexpr Setter captures(PacketField field, std::span<const Direction> ways,
+                                          Protocol protocol = Protocol::tcp) const {
+    return with({ListMeaning::Role::captures, field, ways, {}, protocol});
   }
   [[nodiscard]] constexpr Setter leaves_out(PacketField field, std::span<const Direction> ways) const {
     return with({ListMeaning::Role::leaves_out, field, ways});

@@ -115,6 +115,7 @@ TEST(LintOptions, FindsExcludedOwnersWithoutEffect) {
   EXPECT_THAT(of("-m TPROXY --capture-udp 443,400-500"), ElementsAre("ST002 --capture-udp 443"));
   EXPECT_THAT(words(of_options("-b * -d 15090,15021,15020 --exclude-uids 101")),
               ElementsAre("ST001 --exclude-uids 101"));
+  EXPECT_EQ(of_options("-m TPROXY -b * --capture-udp 443,443").at(0).witness, "in udp 192.0.2.2:443 --in-interface eth0");
   const Findings found = of_options("-i * --exclude-uids 1337");
   ASSERT_EQ(found.size(), 1U);
   EXPECT_THAT(found[0].message, HasSubstr("-u 1337 decides about the witness"));
