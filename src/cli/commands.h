@@ -58,6 +58,9 @@ inline constexpr Run runs[] = {
 
 // ---- What they share.
 
+// Whether the command changes what the kernel holds.
+[[nodiscard]] bool writes(const CommandLine& line);
+
 // Enters the namespaces that --netns, --pid or --network-namespace name, and returns them. If it is the caller's own, a
 // command that writes is refused (usage), unless --host says that it is meant; others say so in the log.
 std::optional<Place> enter_target(const CommandLine& line);

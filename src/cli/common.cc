@@ -19,16 +19,20 @@
 
 namespace sidetrack::cli {
 
-namespace {
-
-bool changes_host_probes(const CommandLine& line) {
-  return line.command == Command::host_probes && line.host_probes.action != HostProbesAction::verify;
-}
-
 bool writes(const CommandLine& line) {
-  const bool asks_only = line.check || line.dry_run || line.skip_rule_apply;
-  return line.command == Command::clean || (line.command == Command::apply && !asks_only) || changes_host_probes(line);
+  switch (line.command.value_or(Command::render)) {
+    case Command::apply:
+      return !line.check && !line.dry_run && !line.skip_rule_apply;
+    case Command::clean:
+      return true;
+    case Command::host_probes:
+      return line.host_probes.action != HostProbesAction::verify;
+    default:
+      return false;
+  }
 }
+
+namespace {
 
 // The option that names the place.
 std::string_view place_option(const CommandLine& line) {
@@ -80,8 +84,9 @@ namespace {
 
 // Whether apply may write rules into tables of legacy iptables that are not there.
 bool may_choose_legacy(const CommandLine& line) {
-  const bool applies_host_probes = changes_host_probes(line) && line.host_probes.action == HostProbesAction::apply;
-  if ((!applies_host_probes && line.command != Command::apply) || line.cleanup_only) return false;
+  const bool applies = line.command == Command::host_probes ? line.host_probes.action == HostProbesAction::apply
+                                                            : line.command == Command::apply;
+  if (!applies || line.cleanup_only) return false;
   const auto named = named_backend(line.applying);
   return !named || *named == BackendKind::iptables_legacy;
 }
@@ -96,7 +101,7 @@ void confine(const CommandLine& line, Sandbox kind) {
 
 std::unique_ptr<Kernel> open_kernel(const CommandLine& line, bool write) {
   const bool connects = line.probe || line.run_validation;
-  const bool changes = line.command == Command::apply || line.command == Command::clean || changes_host_probes(line);
+  const bool changes = line.command == Command::apply || writes(line);  // apply --check asks the kernel, too
   const Sandbox kind = connects ? Sandbox::probe : changes ? Sandbox::write : Sandbox::read;
   auto kernel = sidetrack::open_kernel(
       {.write = write,

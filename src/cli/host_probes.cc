@@ -72,8 +72,7 @@ PodsByAddress find_pods(const CommandLine& line, Families families) {
 class NodePlanner {
  public:
   explicit NodePlanner(const CommandLine& line)
-      : line_(line),
-        asked_{line.host_probes.probe_address, line.host_probes.probe_address6, families_of_node(line), {}} {
+      : line_(line), asked_{line.config.probe_address, line.config.probe_address6, families_of_node(line), {}} {
     if (line.host_probes.pods) pods_ = find_pods(line, asked_.families);
   }
 

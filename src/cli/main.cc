@@ -37,14 +37,10 @@ ExitCode run(const std::vector<std::string_view>& args, CommandLine& line) {
 
 // What is known of the pod after an unexpected error. Nothing is allocated: there may be no memory.
 const char* what_stands(const CommandLine& line) {
-  const bool changes_host_probes =
-      line.command == Command::host_probes && line.host_probes.action != HostProbesAction::verify;
-  if (changes_host_probes)
-    return "'sidetrack host-probes verify' with the same options tells whether the node is as requested";
-  const bool writes =
-      (line.command == Command::apply && !line.dry_run && !line.check) || line.command == Command::clean;
-  return writes ? "'sidetrack verify' with the same options tells whether the pod is as requested"
-                : "nothing was changed";
+  if (!writes(line)) return "nothing was changed";
+  return line.command == Command::host_probes
+             ? "'sidetrack host-probes verify' with the same options tells whether the node is as requested"
+             : "'sidetrack verify' with the same options tells whether the pod is as requested";
 }
 
 ExitCode out_of_memory(const CommandLine& line) {

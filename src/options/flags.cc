@@ -185,13 +185,6 @@ AddressRange excludable_range(const Item& item) {
   return options::range(item);
 }
 
-template <Family family>
-Address address_of(const Item& item) {
-  const Address address = options::address(item);
-  if (address.family != family) refuse(item, fmt::format("an {} address", title(family)));
-  return address;
-}
-
 AddressRange excludable_source(const Item& item) {
   if (item.text == "*") {
     refuse(item, "address ranges, not everything",
@@ -261,7 +254,7 @@ Address pod_address(const Item& item) {
 }
 
 template <Family Of>
-Address source_of(const Item& item) {
+Address probe_source(const Item& item) {
   const Address address = options::address(item);
   if (address.family != Of || !is_of_one_host(address)) {
     refuse(item, fmt::format("an {} address, not loopback, multicast or unspecified", title(Of)),
@@ -540,9 +533,11 @@ constexpr Flag flag_table[] = {
     {"dataplane", '\0', {}, Kind::choice, "MODE", "sidecar|ambient", "sidecar",
      "ambient: an agent's rules count, too", Group::run, CommandSet(clean) | show, choice<&Config::dataplane>},
     {"probe-address", '\0', {}, Kind::scalar, "ADDRESS", "", "169.254.7.127",
-     "where the kubelet's probes come from", Group::ambient, planned | cni, value<&Config::probe_address, address_of<Family::ipv4>>},
+     "where the kubelet's probes come from", Group::ambient, planned | cni | host_probes,
+     value<&Config::probe_address, probe_source<Family::ipv4>>},
     {"probe-address6", '\0', {}, Kind::scalar, "ADDRESS", "", "fd16:9254:7127:1337:ffff:ffff:ffff:ffff",
-     "where they come from in IPv6", Group::ambient, planned | cni, value<&Config::probe_address6, address_of<Family::ipv6>>},
+     "where they come from in IPv6", Group::ambient, planned | cni | host_probes,
+     value<&Config::probe_address6, probe_source<Family::ipv6>>},
     {"ingress", '\0', {}, Kind::boolean, "", "", "",
      "leave inbound alone: a gateway", Group::ambient, planned, boolean<&Config::ingress>},
 
@@ -557,11 +552,6 @@ constexpr Flag flag_table[] = {
     {"pods", '\0', {}, Kind::boolean, "", "", "",
      "all pods of this node in ambient mode, no others", Group::run, host_probes,
      boolean<&HostProbesOptions::pods>},
-    {"probe-address", '\0', {}, Kind::scalar, "IP", "", "169.254.7.127",
-     "where probes are to come from", Group::run, host_probes,
-     value<&HostProbesOptions::probe_address, source_of<Family::ipv4>>},
-    {"probe-address6", '\0', {}, Kind::scalar, "IP", "", "fd16:9254:7127:1337:ffff:ffff:ffff:ffff",
-     "in IPv6", Group::run, host_probes, value<&HostProbesOptions::probe_address6, source_of<Family::ipv6>>},
     {"dns-server", '\0', {}, Kind::list, "ADDRESSES", "", "of /etc/resolv.conf",
      "servers for --redirect-dns", Group::run, planned, setter<&Config::dns_servers>(set_dns_servers)},
     {"dry-run", 'n', {"DRY_RUN"}, Kind::boolean, "", "", "",

@@ -77,9 +77,6 @@ enum class HostProbesAction : std::uint8_t { apply, verify, clean };  // host-pr
 // `host-probes`
 struct HostProbesOptions {
   HostProbesAction action = HostProbesAction::apply;
-  Address probe_address = {Family::ipv4, {169, 254, 7, 127}};
-  Address probe_address6 = {
-      Family::ipv6, {0xfd, 0x16, 0x92, 0x54, 0x71, 0x27, 0x13, 0x37, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}};
   std::vector<Address> add;
   std::vector<Address> remove;
   bool pods = false;  // those of the node's pods that are in ambient mode, and no others

@@ -312,7 +312,7 @@ void check_host_probes(const CommandLine& line, const Tokens& tokens) {
   for (const Address& address : asked.add) {
     if (std::ranges::find(asked.remove, address) != asked.remove.end())
       refuse_combination(fmt::format("{}: in both --add and --remove", address.text()), "leave one of them out");
-    if (address == asked.probe_address || address == asked.probe_address6)
+    if (address == line.config.probe_address || address == line.config.probe_address6)
       refuse_combination(fmt::format("--add: {} is the address that probes are to come from", address.text()),
                          "expected the address of a pod");
     if (line.config.families && !line.config.families->contains(address.family))

@@ -57,14 +57,12 @@ _sidetrack_value() { # OPTION
     *:--capture-udp) _sidetrack_items ;;
     apply:--dataplane | render:--dataplane | diff:--dataplane | verify:--dataplane | explain:--dataplane | map:--dataplane | lint:--dataplane | cni:--dataplane) _sidetrack_words sidecar ambient ;;
     show:--dataplane | clean:--dataplane) _sidetrack_words sidecar ambient ;;
-    apply:--probe-address | render:--probe-address | diff:--probe-address | verify:--probe-address | explain:--probe-address | map:--probe-address | lint:--probe-address | cni:--probe-address) : ;;
-    apply:--probe-address6 | render:--probe-address6 | diff:--probe-address6 | verify:--probe-address6 | explain:--probe-address6 | map:--probe-address6 | lint:--probe-address6 | cni:--probe-address6) : ;;
+    *:--probe-address) : ;;
+    *:--probe-address6) : ;;
     apply:--ip-families | render:--ip-families | diff:--ip-families | verify:--ip-families | explain:--ip-families | map:--ip-families | lint:--ip-families) _sidetrack_items ipv4 ipv6 ;;
     host-probes:--ip-families) _sidetrack_items ipv4 ipv6 ;;
     *:--add) _sidetrack_items ;;
     *:--remove) _sidetrack_items ;;
-    host-probes:--probe-address) : ;;
-    host-probes:--probe-address6) : ;;
     *:--dns-server) _sidetrack_items ;;
     *:--when-ready) : ;;
     *:--confirm) : ;;
@@ -160,7 +158,7 @@ _sidetrack() {
     clean) _sidetrack_words --dataplane --backend --wait --netns --pid --host --no-sandbox --color --log_output_level --log_as_json --log_target --log_caller --log_stacktrace_level --vklog --help -h ;;
     doctor) _sidetrack_words --backend --netns --pid --host --no-sandbox --format --json --color --log_output_level --log_as_json --log_target --log_caller --log_stacktrace_level --vklog --help -h ;;
     pods) _sidetrack_words --repair --metrics --pod-timeout --records --no-sandbox --format --json --log_output_level --log_as_json --log_target --log_caller --log_stacktrace_level --vklog --help -h ;;
-    host-probes) _sidetrack_words --ip-families --add --remove --pods --probe-address --probe-address6 --backend --wait --netns --pid --host --no-sandbox --format --json --color --log_output_level --log_as_json --log_target --log_caller --log_stacktrace_level --vklog --help -h ;;
+    host-probes) _sidetrack_words --probe-address --probe-address6 --ip-families --add --remove --pods --backend --wait --netns --pid --host --no-sandbox --format --json --color --log_output_level --log_as_json --log_target --log_caller --log_stacktrace_level --vklog --help -h ;;
     args) _sidetrack_words --filename -f --set --values --why --format --json --log_output_level --log_as_json --log_target --log_caller --log_stacktrace_level --vklog --help -h ;;
     inject) _sidetrack_words --filename -f --template --set --values --log_output_level --log_as_json --log_target --log_caller --log_stacktrace_level --vklog --help -h ;;
     cni) _sidetrack_words --envoy-port -p --inbound-capture-port -z --inbound-tunnel-port -e --proxy-uid -u --proxy-gid -g --istio-inbound-tproxy-mark -t --istio-inbound-tproxy-route-table -r --redirect-dns --drop-invalid --dual-stack --dataplane --probe-address --probe-address6 --watch --bin-dir --net-dir --exclude-namespaces --plugin-log --allow-dynamic --backend --format --json --log_output_level --log_as_json --log_target --log_caller --log_stacktrace_level --vklog --help -h ;;

@@ -113,16 +113,14 @@ complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff ver
 complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify explain map lint cni' -l dual-stack -d 'IPv6 too, if the pod has it'
 complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify explain map lint cni' -l dataplane -d 'the proxy in the pod, or the node\'s ztunnel' -x -a 'sidecar ambient'
 complete -c sidetrack -n '__sidetrack_is show clean' -l dataplane -d 'ambient: an agent\'s rules count, too' -x -a 'sidecar ambient'
-complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify explain map lint cni' -l probe-address -d 'where the kubelet\'s probes come from' -x
-complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify explain map lint cni' -l probe-address6 -d 'where they come from in IPv6' -x
+complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify explain map lint host-probes cni' -l probe-address -d 'where the kubelet\'s probes come from' -x
+complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify explain map lint host-probes cni' -l probe-address6 -d 'where they come from in IPv6' -x
 complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify explain map lint' -l ingress -d 'leave inbound alone: a gateway'
 complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify explain map lint' -l ip-families -d 'ipv4 or ipv4,ipv6' -x -a '(__sidetrack_items ipv4 ipv6)'
 complete -c sidetrack -n '__sidetrack_is host-probes' -l ip-families -d 'ipv4 or ipv4,ipv6' -x -a '(__sidetrack_items ipv4 ipv6)'
 complete -c sidetrack -n '__sidetrack_is host-probes' -l add -d 'of pods that are in ambient mode now' -x -a '(__sidetrack_items )'
 complete -c sidetrack -n '__sidetrack_is host-probes' -l remove -d 'of pods that are not any more' -x -a '(__sidetrack_items )'
 complete -c sidetrack -n '__sidetrack_is host-probes' -l pods -d 'all pods of this node in ambient mode, no others'
-complete -c sidetrack -n '__sidetrack_is host-probes' -l probe-address -d 'where probes are to come from' -x
-complete -c sidetrack -n '__sidetrack_is host-probes' -l probe-address6 -d 'in IPv6' -x
 complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify explain map lint' -l dns-server -d 'servers for --redirect-dns' -x -a '(__sidetrack_items )'
 complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply' -s n -l dry-run -d 'print the rules, touch nothing (render)'
 complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply' -l strict -d 'fail if other programs\' rules interfere'

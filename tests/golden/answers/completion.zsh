@@ -547,12 +547,12 @@ _sidetrack_pods() {
 _sidetrack_host-probes() {
   _arguments -s -S : \
     '1:apply|verify|clean:(apply verify clean)' \
+    '--probe-address=[where the kubelet'\''s probes come from]:ADDRESS: ' \
+    '--probe-address6=[where they come from in IPv6]:ADDRESS: ' \
     '*--ip-families=[ipv4 or ipv4,ipv6]:FAMILIES: _sidetrack_items ipv4 ipv6' \
     '*--add=[of pods that are in ambient mode now]:ADDRESSES: _sidetrack_items' \
     '*--remove=[of pods that are not any more]:ADDRESSES: _sidetrack_items' \
     '--pods[all pods of this node in ambient mode, no others]' \
-    '--probe-address=[where probes are to come from]:IP: ' \
-    '--probe-address6=[in IPv6]:IP: ' \
     '--backend=[which backend holds the rules]:BACKEND:(auto nftables iptables-nft iptables-legacy)' \
     '--wait=[how long to wait for other writers]:DURATION: ' \
     '*--netns=[work in this network namespace]:PATH|NAME: _sidetrack_namespaces' \
