@@ -129,14 +129,16 @@ ExitCode verify_node(const CommandLine& line, const NodePlanner& plan) {
   const Asked asked = plan(survey);
   plan.report(survey);
   const Comparison comparison = compare({.plan = &asked.plan, .options = &asked.options}, survey);
+  for (const Obstacle& obstacle : comparison.obstacles) warn(text(obstacle));
+  if (!comparison.refusal.empty()) warn("apply would refuse: " + comparison.refusal);
   const std::vector<Address> pods = pods_in_ambient_mode(survey);
   print(line.format == Format::json ? host_probes_json(comparison, pods)
                                     : host_probes_text(comparison, pods, colored(line)));
-  if (comparison.equal()) {
+  if (comparison.as_requested()) {
     info(fmt::format("rules and sets are as requested; addresses of pods in ambient mode: {}", pods.size()));
     return ExitCode::done;
   }
-  error(verified(comparison));
+  error(verified_node(comparison, asked.options.force_apply));
   return ExitCode::differs;
 }
 

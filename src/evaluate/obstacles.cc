@@ -365,11 +365,17 @@ void drop_ours(Live& live) {
 
 // Others' rules of a chain where they stand, and the wanted ones in the place of ours.
 std::vector<LiveRule> spliced(const std::vector<LiveRule>& there, const std::vector<LiveRule>& wanted) {
+  std::vector<Rule> placed;
+  for (const LiveRule& one : wanted) {
+    placed.push_back(one.rule);
+    if (came_by_insert(one.rule)) placed.back().insert_at = 1;
+  }
   std::vector<const Rule*> rules;
-  for (const LiveRule& one : wanted) rules.push_back(&one.rule);
+  std::ranges::transform(placed, std::back_inserter(rules), [](const Rule& rule) { return &rule; });
   std::vector<LiveRule> result;
   for (const Slot& slot : splice(there, rules)) {
     result.push_back(slot.kept ? there[*slot.kept] : LiveRule{*slot.fresh, {}, true, 0});
+    result.back().rule.insert_at.reset();
   }
   return result;
 }
@@ -405,10 +411,8 @@ void put_ours(Live& live, const Ruleset& canonical) {
 
 std::string text(const Obstacle& obstacle) {
   if (obstacle.is_unknown()) {
-    return fmt::format(
-        "{}: there are too many to follow what each of them speaks of: cannot know whether they keep "
-        "traffic from the proxy",
-        obstacle.rule);
+    return fmt::format("{}: there are too many to follow what each of them speaks of: cannot know whether they {}",
+                       obstacle.rule, obstacle.planned.empty() ? "keep traffic from the proxy" : obstacle.planned);
   }
   return fmt::format("{}: `{}` {}; as requested it {}", obstacle.rule, obstacle.packet, obstacle.instead,
                      obstacle.planned);

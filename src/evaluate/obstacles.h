@@ -17,7 +17,8 @@ namespace sidetrack {
 // to know.
 struct Obstacle {
   std::string rule;  // "rule 1 of filter OUTPUT: -A OUTPUT -p tcp -j DROP", "the policy of raw OUTPUT: -P OUTPUT DROP"
-  std::string packet;   // in the words of `explain`: "out tcp 192.0.2.1:80 --uid 1000"
+  std::string packet;  // in the words of `explain`: "out tcp 192.0.2.1:80 --uid 1000"
+  // Of what is not known, what it may do, if that is not to "keep traffic from the proxy".
   std::string planned;  // "lands on 127.0.0.1:15001 (Envoy outbound); …"
   std::string instead;  // "dropped by …"
   [[nodiscard]] bool is_unknown() const { return packet.empty(); }

@@ -95,9 +95,16 @@ class LinuxKernel final : public Kernel {
     if (sets) sets_ = ipset::Sets::decoded(*sets);
     survey_legacy(legacy, survey);
     survey_nf_tables(nf_tables, survey);
+    const auto others = [&](BackendKind kind) {
+      const auto* unreadable = std::get_if<Unreadable>(&survey.of(kind));
+      if (unreadable != nullptr) return !unreadable->chains.empty();
+      const Live* live = survey.live(kind);
+      return live != nullptr && holds_others(*live);
+    };
     if (of_host()) {
       await_released_sets(survey);
       survey_sets(survey);
+      if (std::ranges::any_of(all_backends, others)) survey.pod = pod();
       return survey;
     }
     Routes::State routing = routes_->read();
@@ -109,12 +116,6 @@ class LinuxKernel final : public Kernel {
       if (live != nullptr && left_to_agents(*live)) survey.of_agents.push_back(kind);
     }
     of_agents_ = survey.of_agents;
-    const auto others = [&](BackendKind kind) {
-      const auto* unreadable = std::get_if<Unreadable>(&survey.of(kind));
-      if (unreadable != nullptr) return !unreadable->chains.empty();
-      const Live* live = survey.live(kind);
-      return live != nullptr && holds_others(*live);
-    };
     if (routing.unusual || std::ranges::any_of(all_backends, others)) {
       survey.pod = pod();
     }

@@ -89,6 +89,19 @@ std::string verified(const Comparison& comparison, std::string_view options) {
   return what + fmt::format("'sidetrack apply' with {} would program them", options);
 }
 
+std::string verified_node(const Comparison& comparison, bool moves) {
+  if (!comparison.refusal.empty())
+    return "the node differs from what is requested; 'sidetrack host-probes apply' would refuse to change that";
+  if (!comparison.equal())
+    return "the node differs from what is requested; 'sidetrack host-probes apply' with these options would program it";
+  if (std::ranges::all_of(comparison.obstacles, &Obstacle::is_unknown))
+    return "rules and sets are as requested, but it is not known whether others decide about the probes first";
+  const std::string what =
+      "rules and sets are as requested, but another program's rules decide about the probes first; ";
+  if (moves) return what + "'sidetrack host-probes apply' would put its jump before them";
+  return what + "Sidetrack must not change them: let that program leave out the addresses of pods in ambient mode";
+}
+
 std::vector<std::string> warnings(const ApplyResult& result) {
   std::vector<std::string> all = result.warnings;
   append(all, result.obstacles);

@@ -22,6 +22,8 @@ using Milliseconds = std::chrono::duration<double, std::milli>;
 [[nodiscard]] std::string cleaned(const ApplyResult& result);
 // verify: "rules and routes are as requested, through iptables-nft"
 [[nodiscard]] std::string verified(const Comparison& comparison, std::string_view options = "these options");
+// host-probes verify, of what is not as requested; `moves`: apply would put its jump before the rules of others.
+[[nodiscard]] std::string verified_node(const Comparison& comparison, bool moves);
 
 // What the user should know and is no error, a sentence each.
 [[nodiscard]] std::vector<std::string> warnings(const ApplyResult& result);

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "evaluate/probe_obstacles.h"
+#include "mesh/catalogue.h"
 #include "mesh/ownership.h"
 #include "model/iptables.h"
 #include "model/printable.h"
@@ -142,6 +144,31 @@ std::optional<Error> cannot_go(const Request& request, const Survey& survey) {
   return std::nullopt;
 }
 
+bool is_of_node(const Plan& plan) {
+  return std::ranges::any_of(plan.ruleset.rules, [](const Rule& rule) { return is_of_host(kind_of(rule)); });
+}
+
+void drop_our_rules(Survey& survey) {
+  for (auto& seen : survey.sights) {
+    auto* live = std::get_if<Live>(&seen);
+    if (live == nullptr) continue;
+    for (LiveChain& chain : live->chains) std::erase_if(chain.rules, &LiveRule::ours);
+  }
+}
+
+// Rules that stay ask the sets of ip_set, which will hold what the plan's hold.
+void hold_pods_of(const Plan& plan, std::vector<Live>& after) {
+  for (const Rule& asked : plan.ruleset.rules) {
+    for (Live& live : after) {
+      for (LiveChain& chain : live.chains) {
+        for (LiveRule& rule : chain.rules) {
+          if (rule.ours && same_effect(rule.rule, asked)) rule.rule.matches = asked.matches;
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 
 std::optional<Error> set_in_use(const Request& request, const Survey& survey) {
@@ -188,8 +215,15 @@ space::Side after_apply(const Plan& plan, BackendKind backend, const Survey& sur
   return {std::move(pod), after_apply(plan.ruleset, backend, there, deciding(survey))};
 }
 
-std::vector<Obstacle> obstacles(const Plan& plan, BackendKind backend, const Survey& survey) {
+std::vector<Obstacle> obstacles(const Plan& plan, BackendKind backend, const Survey& survey, EqualRules equal) {
   if (!survey.pod) return {};
+  if (is_of_node(plan)) {
+    Survey seen = survey;
+    if (equal == EqualRules::rewrite) drop_our_rules(seen);
+    space::Side after = after_apply(plan, backend, seen);
+    hold_pods_of(plan, after.live);
+    return probe_obstacles(plan, after.pod, after.live);
+  }
   const space::Side after = after_apply(plan, backend, survey);
   return obstacles(plan, backend, after.pod, after.live);
 }

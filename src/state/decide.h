@@ -70,8 +70,10 @@ struct Decision {
 // "iptables-nft: the kernel lacks …"
 [[nodiscard]] std::string words(const Skipped& skipped);
 
-// What of others will keep traffic from the proxy, once this backend holds its rules.
-[[nodiscard]] std::vector<Obstacle> obstacles(const Plan& plan, BackendKind backend, const Survey& survey);
+// What of others will keep traffic from the proxy, once this backend holds its rules; of a plan of `host-probes`: what
+// decides about probes before its rules, which are put in their places anew if they are to be rewritten.
+[[nodiscard]] std::vector<Obstacle> obstacles(const Plan& plan, BackendKind backend, const Survey& survey,
+                                              EqualRules equal = EqualRules::keep);
 // The pod and its rules as they would stand once the plan is applied; the survey knows the pod.
 [[nodiscard]] space::Side after_apply(const Plan& plan, BackendKind backend, const Survey& survey);
 

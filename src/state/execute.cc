@@ -142,7 +142,8 @@ class Executor {
   // They are warned of; --strict applies nothing.
   void require_no_obstacles(const Attempt& attempt) {
     if (request_.plan == nullptr || !attempt.backend) return;
-    result_.obstacles = obstacles(*request_.plan, *attempt.backend, survey_);
+    const EqualRules equal = request_.options->force_apply ? EqualRules::rewrite : EqualRules::keep;
+    result_.obstacles = obstacles(*request_.plan, *attempt.backend, survey_, equal);
     if (!request_.options->strict || result_.obstacles.empty()) return;
     std::string all;
     for (const Obstacle& obstacle : result_.obstacles) all += "\n  " + text(obstacle);

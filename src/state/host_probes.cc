@@ -7,6 +7,7 @@
 
 #include "mesh/catalogue.h"
 #include "state/choice.h"
+#include "state/decide.h"
 
 namespace sidetrack {
 namespace {
@@ -65,6 +66,12 @@ Asked host_probes(HostProbes asked, const std::vector<Address>& add, const std::
   Asked made{{}, options};
   made.options.backend = backend_of(options, survey);
   made.plan = host_probes_plan(asked, *made.options.backend);
+  // Behind another program's rule that decides first the jump is of no use: -I POSTROUTING 1, again.
+  const auto in_the_way = [&](EqualRules equal) {
+    return obstacles(made.plan, *made.options.backend, survey, equal).size();
+  };
+  const std::size_t now = in_the_way(EqualRules::keep);
+  if (now > 0 && in_the_way(EqualRules::rewrite) < now) made.options.force_apply = true;
   return made;
 }
 

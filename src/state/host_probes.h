@@ -15,6 +15,8 @@ namespace sidetrack {
 
 // Those with `add` and without `remove`. The backend is the one that is named; else the one that holds the rules; else
 // iptables-legacy if it is in use, iptables-nft, or nftables where the kernel has no ip_set. `asked.pods` is not used.
+// With `force_apply` if another program's rule decides about probes before the jump of iptables, and would not once
+// that is written anew.
 [[nodiscard]] Asked host_probes(HostProbes asked, const std::vector<Address>& add, const std::vector<Address>& remove,
                                 const ApplyOptions& options, const Survey& survey);
 

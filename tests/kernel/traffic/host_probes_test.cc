@@ -154,6 +154,8 @@ TEST_P(HostProbes, VerifySaysWhatDiffers) {
   EXPECT_EQ(verified.out, std::string(pod4) + "\n");
   verified = host_probes({"verify", "--add", other_pod4});
   EXPECT_EQ(verified.exit_code, 6);
+  EXPECT_THAT(verified.err,
+              AllOf(HasSubstr("the node differs"), HasSubstr("'sidetrack host-probes apply' with these")));
   EXPECT_THAT(verified.out, HasSubstr(other_pod4));
   verified = host_probes({"verify", "--probe-address", "169.254.7.128"});
   EXPECT_EQ(verified.exit_code, 6);
@@ -190,6 +192,47 @@ TEST_P(HostProbes, LeaveOthersRulesAlone) {
   EXPECT_EQ(seen(node, pod4), probe4);
   must({"clean"});
   EXPECT_EQ(rules(), before);
+}
+
+// Another program's rule before the jump: what verify says is what a connection shows.
+TEST_F(Node, TheJumpGoesBeforeARuleThatDecidesFirst) {
+  for (const std::string backend : {"iptables-legacy", "iptables-nft"}) {
+    for (const std::string rule : {"-p tcp -j SNAT --to-source 10.244.0.1", "-d 10.244.0.7/32 -j RETURN"}) {
+      must({"apply", "--backend", backend, "--add", pod4});
+      const auto insert = [&](const std::string& words) {
+        node.must({"sh", "-c", backend + " -t nat -I POSTROUTING 1 " + words});
+      };
+      insert(rule);
+      insert("-p udp -j RETURN");  // is in nobody's way
+      EXPECT_EQ(seen(node, pod4), node4);
+      const Output verified = host_probes({"verify"});
+      EXPECT_EQ(verified.exit_code, 6);
+      EXPECT_THAT(verified.err, AllOf(HasSubstr(rule), HasSubstr("out tcp 10.244.0.7:80"), Not(HasSubstr("udp"))));
+      EXPECT_THAT(verified.err, HasSubstr("'sidetrack host-probes apply' would put its jump before"));
+      EXPECT_THAT(host_probes({"apply"}).err, HasSubstr("programmed"));
+      EXPECT_EQ(seen(node, pod4), probe4);
+      EXPECT_EQ(host_probes({"verify"}).exit_code, 0);
+      EXPECT_THAT(host_probes({"apply"}).err, HasSubstr("nothing to change"));
+      node.must({backend, "-t", "nat", "-F"});
+      must({"clean"});
+    }
+  }
+}
+
+TEST_P(HostProbes, SayThatAChainOfLowerPriorityDecidesFirst) {
+  apply({"--add", pod4});
+  node.must({"nft", "-f", "-"},
+            "table ip others {\n  chain first {\n    type nat hook postrouting priority 50\n"
+            "    ip daddr 10.244.0.0/24 tcp dport != 1 snat to 10.244.0.1\n  }\n}\n");
+  EXPECT_EQ(seen(node, pod4), node4);
+  const Output verified = host_probes({"verify"});
+  EXPECT_EQ(verified.exit_code, 6);
+  EXPECT_THAT(verified.err, AllOf(HasSubstr("ip others first"), HasSubstr("its source is now 10.244.0.1")));
+  const Output applied = host_probes({"apply"});
+  EXPECT_EQ(applied.exit_code, 0);
+  EXPECT_THAT(applied.err, AllOf(HasSubstr("warning: rule 1 of ip others first"), HasSubstr("nothing to change")));
+  node.must({"nft", "delete", "table", "ip", "others"});
+  EXPECT_EQ(host_probes({"verify"}).exit_code, 0);
 }
 
 TEST_P(HostProbes, ExplainFollowsThem) {

@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "evaluate/explain.h"
 #include "mesh/catalogue.h"
+#include "state/decide.h"
 
 namespace sidetrack {
 namespace {
@@ -97,6 +99,60 @@ TEST(HostProbes, DoNotReadASetWithoutEnd) {
   std::get<AddressMatch>(live.chains.back().rules.back().rule.matches.back()).ranges = {
       {address("10.0.0.0"), address("10.255.255.255")}};
   EXPECT_THROW(static_cast<void>(pods_in_ambient_mode(survey)), Error);
+}
+
+// ---- What decides before them.
+
+// Another program's rule before the jump, or a chain of nf_tables that is asked before.
+Survey with_masquerade(BackendKind kind, bool in_chain_before) {
+  HostProbes asked = usual;
+  asked.pods = {address("10.0.0.1")};
+  const Plan plan = host_probes_plan(asked, kind);
+  Survey survey = survey_of_nothing();
+  survey.of(kind) = as_live(plan.ruleset, kind);
+  survey.routing = plan.routing;
+  survey.pod = assumed_pod({});
+  LiveRule others;
+  others.rule.families = Family::ipv4;
+  others.rule.chain = "POSTROUTING";
+  others.rule.target = Nat{End::source, {}, {}, "MASQUERADE"};
+  auto& chains = std::get<Live>(survey.of(kind)).chains;
+  const auto postrouting = std::ranges::find(chains, "POSTROUTING", &LiveChain::name);
+  if (!in_chain_before) {
+    postrouting->rules.insert(postrouting->rules.begin(), others);
+    return survey;
+  }
+  LiveChain& before = std::get<Live>(survey.of(nftables)).chains.emplace_back();
+  before.families = Families::both();
+  before.name = "before";
+  before.table_name = "inet other";
+  before.hook = HookPoint{Hook::postrouting, 50, ChainType::nat, {}};
+  before.rules = {others};
+  return survey;
+}
+
+TEST(HostProbes, PutTheirJumpBeforeARuleThatDecidesFirst) {
+  const Survey survey = with_masquerade(iptables_nft, false);
+  const Asked asked = host_probes(usual, {}, {}, {}, survey);
+  EXPECT_TRUE(asked.options.force_apply);
+  const Request request{.plan = &asked.plan, .options = &asked.options};
+  EXPECT_FALSE(std::get<Decision>(decide(request, survey)).attempts.front().commits.empty());
+  const Comparison comparison = compare(request, survey);
+  EXPECT_TRUE(comparison.equal());
+  ASSERT_EQ(comparison.obstacles.size(), 1U);
+  EXPECT_THAT(text(comparison.obstacles.front()), ::testing::HasSubstr("MASQUERADE"));
+  EXPECT_THAT(obstacles(asked.plan, iptables_nft, survey, EqualRules::rewrite), IsEmpty());
+}
+
+TEST(HostProbes, StayWhereTheyAreWhenThatWouldNotHelp) {
+  for (const BackendKind kind : {iptables_nft, nftables}) {
+    const Survey survey = with_masquerade(kind, true);
+    const Asked asked = host_probes(usual, {}, {}, {}, survey);
+    EXPECT_FALSE(asked.options.force_apply);
+    const Request request{.plan = &asked.plan, .options = &asked.options};
+    EXPECT_TRUE(std::get<Decision>(decide(request, survey)).attempts.front().commits.empty());
+    EXPECT_EQ(compare(request, survey).obstacles.size(), 1U);
+  }
 }
 
 // ---- What a set that has to go is kept by.
