@@ -240,27 +240,35 @@ void set_ip_families(CommandLine& line, const Given& given) {
   if (!any) refuse(given, "ipv4, or ipv4,ipv6");
 }
 
+// An address of one host that is known by it. One of fe80::/10 is of an interface, too; of 169.254.0.0/16 Istio's own
+// address of probes is.
 bool is_of_one_host(const Address& address) {
   const bool ipv4 = address.family == Family::ipv4;
   const bool multicast = ipv4 ? address.bytes[0] >= 224 : address.bytes[0] == 0xff;  // and what is reserved
-  return address != Address::any(address.family) && !address.is_loopback() && !multicast;
+  return address != Address::any(address.family) && !address.is_loopback() && !multicast &&
+         (ipv4 || !address.is_link_local());
 }
 
 Address pod_address(const Item& item) {
   const Address given = options::address(item);
   const Address address = given.unmapped().value_or(given);
-  if (!is_of_one_host(address)) refuse(item, "the address of a pod, not loopback, multicast or unspecified");
+  if (!is_of_one_host(address)) {
+    refuse(item, "the address of a pod, not loopback, multicast, unspecified or, in IPv6, link-local");
+  }
   return address;
 }
 
 template <Family Of>
 Address probe_source(const Item& item) {
-  const Address address = options::address(item);
-  if (address.family != Of || !is_of_one_host(address)) {
-    refuse(item, fmt::format("an {} address, not loopback, multicast or unspecified", title(Of)),
-           Of == Family::ipv4 ? "that of IPv6 is --probe-address6" : "that of IPv4 is --probe-address");
+  const auto address = Address::parse(item.text);
+  if (!address || address->family != Of || !is_of_one_host(*address)) {
+    constexpr bool ipv4 = Of == Family::ipv4;
+    refuse(item,
+           fmt::format("an {} address, not loopback, multicast{}", title(Of),
+                       ipv4 ? " or unspecified" : ", unspecified or link-local"),
+           ipv4 ? "that of IPv6 is --probe-address6" : "that of IPv4 is --probe-address");
   }
-  return address;
+  return *address;
 }
 
 // No deadline is beyond what the system's clocks can hold.
