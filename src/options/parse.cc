@@ -384,7 +384,7 @@ void check_combinations(const CommandLine& line, const Tokens& tokens) {
   if (line.command == Command::host_probes) check_host_probes(line, tokens);
   if (line.command == Command::cni) {
     check_cni(line, tokens);
-  } else if (!takes_options_of_rules(line)) {
+  } else if (!takes_options_of_rules(line) && line.command != Command::host_probes) {
     for (const auto& [flag, values] : tokens.flags) {
       if (!makes_rules(flag->group)) continue;
       refuse_combination(fmt::format("{}: without effect on the live rules", spelled(*flag)),

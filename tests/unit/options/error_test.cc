@@ -518,6 +518,9 @@ TEST(ParseError, OptionsOfTheOtherDataplane) {
   EXPECT_THAT(refused("sidetrack host-probes apply --add febf::1"),
               HasSubstr("--add: 'febf::1': expected the address of a pod, not loopback, multicast, unspecified"));
   EXPECT_EQ(refused("sidetrack host-probes apply --add fd00::1,169.254.0.9"), "accepted");
+  for (const char* action : {"apply", "verify"}) {
+    EXPECT_EQ(refused("sidetrack host-probes " + std::string(action) + " --probe-address 169.254.7.128"), "accepted");
+  }
   EXPECT_EQ(
       refused("sidetrack apply --dataplane ambient --probe-address6 10.0.0.1"),
       "--probe-address6: '10.0.0.1': expected an IPv6 address, not loopback, multicast, unspecified or link-local");
