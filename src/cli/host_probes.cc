@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <functional>
 #include <map>
 #include <optional>
 
@@ -108,10 +107,18 @@ class NodePlanner {
 
 ExitCode program_node(const CommandLine& line, const NodePlanner& plan) {
   const auto start = Clock::now();
-  const ApplyResult result = converge_by(std::cref(plan), *open_kernel(line, true));
+  std::vector<Address> before;
+  std::vector<Address> after;
+  const auto planned = [&](const Survey& survey) {
+    Asked asked = plan(survey);
+    before = pods_in_ambient_mode(survey);
+    after = pods_of(asked.plan);
+    return asked;
+  };
+  const ApplyResult result = converge_by(planned, *open_kernel(line, true));
   for (const std::string& reason : result.skipped) info(reason);
   for (const std::string& warning : warnings(result)) warn(warning);
-  info(applied(result, Clock::now() - start));
+  info(applied_node(result, before, after, Clock::now() - start));
   return ExitCode::done;
 }
 

@@ -24,7 +24,8 @@ std::string summary(const Ruleset& ruleset, BackendKind backend) {
   }
   Families families;
   for (const Rule& rule : ruleset.rules) families = families | rule.families;
-  return count == 0 ? "no rules" : fmt::format("{} rules in {} ({})", count, tables, names(families));
+  return count == 0 ? "no rules"
+                    : fmt::format("{} rule{} in {} ({})", count, count == 1 ? "" : "s", tables, names(families));
 }
 
 // "22 rules in nat (ipv4) through iptables-nft"
@@ -44,6 +45,18 @@ std::string unchanged(const ApplyResult& result) {
   return fmt::format("nothing to change: {} already as requested", summary(result));
 }
 
+// "added 10.244.1.7, 10.244.1.8; ": those of `of` that are not among `others`, both in order
+std::string moved(std::string_view verb, const std::vector<Address>& of, const std::vector<Address>& others) {
+  constexpr std::size_t most_named = 8;
+  std::vector<Address> all;
+  std::ranges::set_difference(of, others, std::back_inserter(all));
+  if (all.empty()) return {};
+  std::string text = std::string(verb) + " ";
+  for (std::size_t i = 0; i < std::min(all.size(), most_named); ++i) text += (i > 0 ? ", " : "") + all[i].text();
+  if (all.size() > most_named) text += fmt::format(" and {} more addresses", all.size() - most_named);
+  return text + "; ";
+}
+
 void append(std::vector<std::string>& warnings, const std::vector<Obstacle>& obstacles) {
   std::ranges::transform(obstacles, std::back_inserter(warnings), [](const Obstacle& each) { return text(each); });
 }
@@ -56,6 +69,13 @@ std::string applied(const ApplyResult& result, std::optional<Milliseconds> took)
   if (!result.backend) return fmt::format("{}{}: none are requested", cleaned(result), time);
   const std::string because = result.because.empty() ? "" : fmt::format(" ({})", result.because);
   return fmt::format("programmed {}{}{}{}", summary(result), time, because, removed(result, "removed"));
+}
+
+std::string applied_node(const ApplyResult& result, const std::vector<Address>& before,
+                         const std::vector<Address>& after, Milliseconds took) {
+  const std::string addresses = moved("added", after, before) + moved("removed", before, after);
+  if (result.wrote_rules || result.applied == Applied::unchanged) return addresses + applied(result, took);
+  return fmt::format("{}{} already as requested; in {:.1f} ms", addresses, summary(result), took.count());
 }
 
 std::string checked(const ApplyResult& result) {

@@ -50,4 +50,18 @@ Plan host_probes_plan(const HostProbes& asked, BackendKind backend) {
   return plan;
 }
 
+std::vector<Address> pods_of(const Plan& plan) {
+  std::vector<Address> pods;
+  for (const SetEntry& entry : plan.routing.set_entries) pods.push_back(entry.address);
+  for (const Rule& rule : plan.ruleset.rules) {
+    for (const Match& match : rule.matches) {
+      const auto* address = std::get_if<AddressMatch>(&match);
+      if (address == nullptr) continue;
+      for (const AddressRange& range : address->ranges) pods.push_back(range.first);
+    }
+  }
+  std::ranges::sort(pods);
+  return pods;
+}
+
 }  // namespace sidetrack

@@ -24,4 +24,7 @@ struct HostProbes {
 // Addresses of families that are not asked for are left out.
 [[nodiscard]] Plan host_probes_plan(const HostProbes& asked, BackendKind backend);
 
+// The addresses of pods in such a plan, in order.
+[[nodiscard]] std::vector<Address> pods_of(const Plan& plan);
+
 }  // namespace sidetrack
