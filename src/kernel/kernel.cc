@@ -104,6 +104,7 @@ class LinuxKernel final : public Kernel {
     if (of_host()) {
       await_released_sets(survey);
       survey_sets(survey);
+      other_set_ = survey.other_set;
       if (std::ranges::any_of(all_backends, others)) survey.pod = pod();
       return survey;
     }
@@ -192,6 +193,7 @@ class LinuxKernel final : public Kernel {
     std::vector<std::string> all;
     if (lock_ && !lock_->warning().empty()) all.push_back(lock_->warning());
     if (legacy_) std::ranges::copy(legacy_->warnings(), std::back_inserter(all));
+    if (other_set_) all.push_back(fmt::format("{}; it is left as it is", other_set_->what()));
     if (!of_agents_.empty()) {
       std::vector<std::string_view> places;
       for (const BackendKind kind : of_agents_) places.push_back(name(kind));
@@ -273,6 +275,16 @@ class LinuxKernel final : public Kernel {
     }
   }
 
+  static Error other_set(const KnownSet& set, Family expected) {
+    const std::string of = set.family ? " of " + std::string(title(*set.family)) : "";
+    const bool alike = set.of_single_addresses && set.more.empty() && set.family == expected;
+    return {
+        ExitCode::failed,
+        fmt::format("the set {} is another one than expected: {}{}{}{}, not hash:ip of {}", set.name, set.type, of,
+                    set.more, alike ? " with elements that are not understood" : "", title(expected)),
+        fmt::format("see 'ipset list {0}'; rename it (ipset rename {0} NAME), or choose --backend nftables", set.name)};
+  }
+
   // Those of our names are ours, whichever program made them.
   void survey_sets(Survey& survey) const {
     if (no_sets_ && no_sets_->code() != ExitCode::kernel_lacks) throw *no_sets_;
@@ -283,14 +295,8 @@ class LinuxKernel final : public Kernel {
       if (found == sets_.end()) continue;
       const KnownSet& set = found->second;
       if (!set.of_single_addresses || !set.members || set.family != family) {
-        throw Error(
-            ExitCode::failed,
-            fmt::format("the set {} is another one than expected: {}{}, not hash:ip of {}", name, set.type,
-                        set.of_single_addresses && set.family ? " of " + std::string(title(*set.family))
-                        : set.type == "hash:ip"               ? " with a netmask"
-                                                              : "",
-                        title(family)),
-            fmt::format("see 'ipset list {0}'; rename it (ipset rename {0} NAME), or choose --backend nftables", name));
+        survey.other_set = other_set(set, family);
+        continue;
       }
       survey.routing.sets.push_back({name, family});
       survey.set_references[name] = set.references;
@@ -404,6 +410,7 @@ class LinuxKernel final : public Kernel {
   std::shared_ptr<const OpenedLockFile> lock_file_;  // nullptr: none is taken
   KnownSets sets_;
   std::optional<Error> no_sets_;
+  std::optional<Error> other_set_;
   std::optional<ipset::Sets> ip_set_;
   std::unique_ptr<Routes> routes_;
   std::unique_ptr<Backend> legacy_;

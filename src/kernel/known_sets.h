@@ -20,6 +20,7 @@ struct KnownSet {
   // Of hash:ip, hash:net and bitmap:ip; nothing of other types, and where addresses expire or are left out again.
   std::optional<std::vector<AddressRange>> members{};
   bool of_single_addresses = false;  // hash:ip without a netmask
+  std::string more;                  // what it was created with beside that: " with a timeout"; empty: nothing
 };
 using KnownSets = std::map<std::uint16_t, KnownSet>;
 

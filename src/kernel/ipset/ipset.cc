@@ -76,6 +76,13 @@ Error refusal(int error, const std::string& doing, std::string hint = {}) {
   return {ExitCode::failed, fmt::format("{}: {}", what, words_of(error)), std::move(hint)};
 }
 
+std::string when_full(const std::string& set) {
+  return fmt::format(
+      "'ipset list {0}' says its maxelem; remove addresses (--remove), or let apply make one of 65536: 'sidetrack "
+      "host-probes clean' first, which destroys it (ipset destroy {0})",
+      set);
+}
+
 // ---- Reading.
 
 std::optional<Address> address_in(const nlattr* nest) {
@@ -126,6 +133,8 @@ void take_header(KnownSet& set, const netlink::Attributes& attributes) {
   const bool of_addresses = set.type == hash_ip || set.type == "hash:net" || set.type == "bitmap:ip";
   if (of_addresses && !masked && !expires) set.members.emplace();
   set.of_single_addresses = set.type == hash_ip && !masked;
+  if (masked) set.more = " with a netmask";
+  if (expires) set.more += masked ? " and a timeout" : " with a timeout";
 }
 
 void take_elements(KnownSet& set, const netlink::Attributes& attributes) {
@@ -239,7 +248,8 @@ Routing Sets::add(const Routing& wanted) {
       if (error == 0) continue;
       added.set_entries.pop_back();
       if (error == IPSET_ERR_EXIST) continue;  // added by another program meanwhile
-      throw refusal(error, fmt::format("add {} to the set {}", entry.address.text(), entry.set));
+      throw refusal(error, fmt::format("add {} to the set {}", entry.address.text(), entry.set),
+                    error == hash_is_full ? when_full(entry.set) : "");
     }
   } catch (const std::exception&) {
     try {

@@ -11,6 +11,7 @@
 #include "support/namespace.h"
 #include "support/network.h"
 #include "support/traffic.h"
+#include "unit/temporary_file.h"
 
 namespace sidetrack::netns {
 namespace {
@@ -144,6 +145,17 @@ TEST_P(HostProbes, AgainChangeNothing) {
     EXPECT_THAT(again.err, HasSubstr("nothing to change"));
     EXPECT_EQ(state(), before);
   }
+}
+
+TEST_P(HostProbes, ApplySaysWhichAddressesItAddsAndRemoves) {
+  apply({"--add", pod4});
+  const auto said = [&](const std::vector<std::string>& words) { return host_probes(words).err; };
+  EXPECT_THAT(said({"apply", "--add", std::string(pod4) + "," + other_pod4 + "," + pod6}),
+              HasSubstr(std::string("added ") + other_pod4 + ", " + pod6 + "; "));
+  EXPECT_THAT(said({"apply", "--remove", other_pod4}), HasSubstr(std::string("removed ") + other_pod4 + "; "));
+  std::string many;
+  for (int i = 20; i < 32; ++i) many += (i > 20 ? ",10.244.0." : "10.244.0.") + std::to_string(i);
+  EXPECT_THAT(said({"apply", "--add", many}), HasSubstr("10.244.0.27 and 4 more addresses; "));
 }
 
 TEST_P(HostProbes, VerifySaysWhatDiffers) {
@@ -323,14 +335,44 @@ TEST_F(Node, WhatASetHoldsIsKnownOrSaidToBeUnknown) {
 
 // ---- What is refused.
 
-TEST_F(Node, ASetOfAnotherTypeIsRefusedByName) {
-  node.must({"ipset", "create", "istio-inpod-probes-v4", "hash:net"});
-  const std::string before = state();
-  for (const char* action : {"apply", "verify", "clean"}) {
-    const Output refused = host_probes({action});
-    EXPECT_EQ(refused.exit_code, 1);
-    EXPECT_THAT(refused.err, AllOf(HasSubstr("istio-inpod-probes-v4"), HasSubstr("hash:net"), HasSubstr("rename")));
+TEST_F(Node, ASetOfAnotherTypeIsRefusedByNameWhereItIsNeeded) {
+  const std::pair<std::vector<std::string>, const char*> others[] = {
+      {{"hash:net"}, "hash:net of IPv4, not hash:ip of IPv4"},
+      {{"hash:ip", "timeout", "100"}, "hash:ip of IPv4 with a timeout, not"},
+      {{"hash:ip", "netmask", "24", "timeout", "9"}, "hash:ip of IPv4 with a netmask and a timeout, not"},
+      {{"hash:ip", "family", "inet6"}, "hash:ip of IPv6, not hash:ip of IPv4"}};
+  for (const auto& [words, expected] : others) {
+    std::vector<std::string> create{"ipset", "create", "istio-inpod-probes-v4"};
+    create.insert(create.end(), words.begin(), words.end());
+    node.must(create);
+    const std::string before = state();
+    for (const char* action : {"apply", "verify"}) {
+      const Output refused = host_probes({action});
+      EXPECT_EQ(refused.exit_code, 1);
+      EXPECT_THAT(refused.err, AllOf(HasSubstr("istio-inpod-probes-v4"), HasSubstr(expected), HasSubstr("rename"),
+                                     HasSubstr("--backend nftables")));
+    }
+    EXPECT_EQ(state(), before);
+    must({"apply", "--backend", "nftables", "--add", pod4});
+    EXPECT_EQ(seen(node, pod4), probe4);
+    EXPECT_EQ(host_probes({"verify"}).exit_code, 0);
+    const Output cleaned = host_probes({"clean"});
+    EXPECT_EQ(cleaned.exit_code, 0);
+    EXPECT_THAT(cleaned.err, AllOf(HasSubstr("istio-inpod-probes-v4"), HasSubstr("left as it is")));
+    EXPECT_EQ(state(), before);
+    node.must({"ipset", "destroy", "istio-inpod-probes-v4"});
   }
+}
+
+TEST_F(Node, ASetThatIsNotUnderstoodAndOurRulesAskIsRefused) {
+  node.must({"ipset", "create", "istio-inpod-probes-v4", "hash:ip", "timeout", "100"});
+  node.must({"iptables-nft-restore", "--noflush"},
+            "*nat\n-N ISTIO_POSTRT\n-I POSTROUTING 1 -j ISTIO_POSTRT\n-A ISTIO_POSTRT -m owner --socket-exists -p tcp "
+            "-m set --match-set istio-inpod-probes-v4 dst -j SNAT --to-source 169.254.7.127\nCOMMIT\n");
+  const std::string before = state();
+  const Output refused = host_probes({"apply", "--backend", "nftables"});
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("with a timeout"));
   EXPECT_EQ(state(), before);
 }
 
@@ -363,7 +405,25 @@ TEST_F(Node, AFullSetLeavesAllAsItWas) {
   const Output refused = host_probes({"apply", "--backend", "iptables-nft", "--add", pod4});
   EXPECT_EQ(refused.exit_code, 1);
   EXPECT_THAT(refused.err, AllOf(HasSubstr("full"), HasSubstr(pod4), HasSubstr("istio-inpod-probes-v4")));
+  EXPECT_THAT(refused.err, HasSubstr("ipset destroy istio-inpod-probes-v4"));
   EXPECT_EQ(state(), before);
+  must({"clean"});
+  must({"apply", "--backend", "iptables-nft", "--add", pod4});
+  EXPECT_EQ(seen(node, pod4), probe4);
+}
+
+TEST_P(HostProbes, MoreThanASetHoldsAreRefused) {
+  std::string addresses;
+  for (int i = 0; i < 69'000; ++i)
+    addresses +=
+        "10." + std::to_string(i >> 16) + "." + std::to_string(i >> 8 & 255) + "." + std::to_string(i & 255) + "\n";
+  const ::sidetrack::testing::TemporaryFile file(addresses.substr(addresses.find('\n') + 1));
+  const std::string before = state();
+  const Output refused = host_probes({"apply", "--backend", GetParam(), "--add", "@" + file.path()});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, AllOf(HasSubstr("68999"), HasSubstr("65536")));
+  EXPECT_EQ(state(), before);
+  apply({});
 }
 
 TEST_F(Node, WhatTheKernelLacksIsNamedAndNothingIsLeftBehind) {
@@ -383,13 +443,14 @@ TEST_F(Node, WhatTheKernelLacksIsNamedAndNothingIsLeftBehind) {
 TEST_F(Node, BadAddressesTouchNothing) {
   const std::string before = state();
   for (const char* address :
-       {"127.0.0.1", "::1", "0.0.0.0", "::", "224.0.0.1", "ff02::1", "10.244.0.7/24", "pod", probe4}) {
+       {"127.0.0.1", "::1", "0.0.0.0", "::", "224.0.0.1", "ff02::1", "fe80::1", "10.244.0.7/24", "pod", probe4}) {
     const Output refused = host_probes({"apply", "--add", address});
     EXPECT_EQ(refused.exit_code, 2) << address;
     EXPECT_THAT(refused.err, AllOf(HasSubstr("--add"), HasSubstr(address)));
   }
   EXPECT_EQ(host_probes({"apply", "--probe-address", "fd00::1"}).exit_code, 2);
   EXPECT_EQ(host_probes({"apply", "--probe-address6", "10.0.0.1"}).exit_code, 2);
+  EXPECT_EQ(host_probes({"apply", "--probe-address6", "fe80::1"}).exit_code, 2);
   EXPECT_EQ(host_probes({"apply", "--ip-families", "ipv4", "--add", pod6}).exit_code, 2);
   EXPECT_EQ(host_probes({"apply", "--add", pod4, "--remove", pod4}).exit_code, 2);
   EXPECT_EQ(host_probes({"clean", "--add", pod4}).exit_code, 2);

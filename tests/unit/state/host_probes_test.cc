@@ -101,6 +101,35 @@ TEST(HostProbes, DoNotReadASetWithoutEnd) {
   EXPECT_THROW(static_cast<void>(pods_in_ambient_mode(survey)), Error);
 }
 
+std::vector<Address> addresses(std::size_t count, const char* first) {
+  std::vector<Address> all;
+  for (Address each = address(first); all.size() < count; increment(std::span(each.bytes).first(each.size())))
+    all.push_back(each);
+  return all;
+}
+
+TEST(HostProbes, AreNoMoreThanApplyReadsAgain) {
+  for (const BackendKind kind : all_backends) {
+    ApplyOptions options;
+    options.backend = kind;
+    const auto asked = [&](const std::vector<Address>& add, const Survey& survey) {
+      return host_probes(usual, add, {}, options, survey).plan;
+    };
+    const std::vector<Address> most = addresses(65536, "10.0.0.0");
+    const Plan plan = asked(most, applied({address("10.0.0.1"), address("fd00::1")}, kind));
+    const std::size_t sets = plan.routing.set_entries.size();
+    EXPECT_EQ(sets, kind == nftables ? 0U : 65537U);
+    try {
+      static_cast<void>(asked(most, applied({address("10.9.0.1")}, kind)));
+      FAIL() << name(kind);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::usage);
+      EXPECT_THAT(error.what(), ::testing::AllOf(::testing::HasSubstr("65537 addresses of IPv4"),
+                                                 ::testing::HasSubstr("at most 65536")));
+    }
+  }
+}
+
 // ---- What decides before them.
 
 // Another program's rule before the jump, or a chain of nf_tables that is asked before.
