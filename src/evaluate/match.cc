@@ -102,6 +102,11 @@ struct TruthOf {
                                               : state_bit(packet.tracked ? packet.state : ConnectionState::invalid);
     return known(((m.states & bit) != 0) != m.negated);
   }
+  // Without a connection neither --ctdir holds (net/netfilter/xt_conntrack.c; nft_ct breaks off too).
+  Truth operator()(const ConntrackDirectionMatch& m) const {
+    const bool has = packet.tracked && !packet.untracked && packet.state != ConnectionState::invalid;
+    return known(has && (packet.state == ConnectionState::reply) == m.reply);
+  }
   Truth operator()(const MarkMatch& m) const { return known(((packet.mark & m.mask) == m.value) != m.negated); }
   // Without a connection neither `--mark` nor `! --mark` holds (net/netfilter/xt_connmark.c; nft_ct breaks off too).
   Truth operator()(const ConnmarkMatch& m) const {
@@ -154,6 +159,12 @@ struct WhyNot {
   std::string operator()(const ConntrackStateMatch&) const {
     if (packet.untracked) return "it is not tracked";
     return packet.tracked ? state_words(packet.state) : "it is not tracked yet";
+  }
+  std::string operator()(const ConntrackDirectionMatch& m) const {
+    if (packet.untracked) return "it is not tracked";
+    if (!packet.tracked) return "it is not tracked yet";
+    if (packet.state == ConnectionState::invalid) return state_words(packet.state);
+    return m.reply ? "it is no answer" : "it is an answer";
   }
   std::string operator()(const MarkMatch&) const {
     return packet.mark == 0 ? "it has no mark" : fmt::format("its mark is {}", packet.mark);

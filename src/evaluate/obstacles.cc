@@ -88,7 +88,7 @@ bool is_captured(const Outcome& outcome) {
 
 bool decides_by_state(const LiveRule& live) {
   return !live.ours && std::ranges::any_of(live.rule.matches, [](const Match& match) {
-    return std::holds_alternative<ConntrackStateMatch>(match);
+    return std::holds_alternative<ConntrackStateMatch>(match) || std::holds_alternative<ConntrackDirectionMatch>(match);
   });
 }
 

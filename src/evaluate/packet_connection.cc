@@ -160,6 +160,11 @@ std::optional<Outcome> PacketWalk::with_answers() {
   const Outcome::Kind expected = forwarded                                    ? Outcome::Kind::forwarded
                                  : lands && asked_.direction == Direction::in ? Outcome::Kind::leaves
                                                                               : Outcome::Kind::lands;
+  // TPROXY takes them from a socket that is connected, too, and gives them to none then.
+  if (asked_.direction != Direction::in && asked_.protocol == Protocol::udp && back.outcome.transparent) {
+    return end(Outcome::Answers::lost,
+               fmt::format("they go to the listener on port {}{}", back.outcome.transparent_port, by_rule(back)));
+  }
   if (back.outcome.kind == expected) return with_later_packets(outcome, answer.packet_.now.connmark);
   if (back.outcome.kind == Outcome::Kind::unknown) return end(Outcome::Answers::unknown, back.outcome.why);
   if (back.outcome.kind == Outcome::Kind::lands) {

@@ -418,6 +418,16 @@ class RuleWalk {
                                             tproxy.port));
       }
     }
+    if (packet_.now.state == ConnectionState::reply && packet_.now.protocol == Protocol::udp &&
+        traits(live_.backend).in_own_table &&
+        !entry.ours) {  // for a connected socket that is not transparent it breaks off
+      say(place, Step::Kind::unknown, "whether the socket that it answers is connected cannot be known");
+      captured_by(place);
+      packet_.not_known(fmt::format("whether the socket that it answers is connected, which `{}` of {} leaves alone",
+                                    iptables_words(entry.rule.target), rule_of(packet_.trace.steps[place])),
+                        "whether a socket of udp is connected");
+      return Ended::gone;
+    }
     packet_.meets_state = true;
     captured_by(place);
     const bool has_socket = packet_.first.has_value() && packet_.now.protocol == Protocol::tcp;  // its connection's own

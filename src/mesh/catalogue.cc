@@ -189,6 +189,8 @@ std::vector<Row> make_rows() {
   add(inbound_udp_jump, mangle, prerouting, {udp}, Jump{istio_inbound}, "--capture-udp", "inbound UDP is checked");
   add(inbound_udp_over_lo, mangle, istio_inbound, {in("lo"), udp}, returns, "--capture-udp",
       "UDP over lo, what the proxy passes on among it, is not captured");
+  add(inbound_udp_answer, mangle, istio_inbound, {udp, an_answer}, returns, "--capture-udp",
+      "answers to the pod's own UDP are not captured");
   add(inbound_udp_tproxy, mangle, istio_inbound, {udp, to_port}, Jump{istio_tproxy}, {"--capture-udp", "{port}"},
       "inbound UDP to port {port} goes to the proxy");
   add(tproxy_listener, mangle, istio_tproxy, {not_to, udp}, Tproxy{}, "--capture-udp",

@@ -76,6 +76,7 @@ enum class MeshRule : std::uint8_t {
   // --capture-udp
   inbound_udp_jump,
   inbound_udp_over_lo,
+  inbound_udp_answer,
   inbound_udp_tproxy,
   // of `host-probes`, on the node
   host_probe_jump,

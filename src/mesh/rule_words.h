@@ -46,6 +46,7 @@ inline PortMatch dports(std::uint16_t a, std::uint16_t b) {  // -m multiport --d
 inline OwnerMatch owner(OwnerKind kind, IdRange ids) { return {kind, {ids}, false}; }
 inline CgroupMatch cgroup(const Cgroup& of) { return {of.path, of.id, false}; }
 inline ConntrackStateMatch ctstate(int states) { return {static_cast<std::uint8_t>(states), false}; }
+inline constexpr ConntrackDirectionMatch an_answer{true};  // -m conntrack --ctdir REPLY
 inline MarkMatch mark(std::uint32_t value) { return {value, 0xffffffff, false}; }
 inline ConnmarkMatch connmark(std::uint32_t value) { return {value, 0xffffffff, false}; }
 inline constexpr MarkMatch of_ztunnel{ztunnel_mark, ztunnel_mask, false};  // -m mark --mark 0x539/0xfff

@@ -34,7 +34,7 @@ void tproxy_marks(Builder& build) {
 }
 
 // --capture-udp: each datagram goes to the transparent listener by itself; there is no connection to divert. What the
-// proxy passes on to the app goes over lo.
+// proxy passes on to the app goes over lo. An answer may be for any port that the pod has asked from.
 void inbound_udp(Builder& build) {
   const Config& config = build.config;
   if (!build.tproxy() || config.capture_udp.empty()) return;
@@ -44,6 +44,7 @@ void inbound_udp(Builder& build) {
   }
   build.add(MeshRule::inbound_udp_jump);
   build.add(MeshRule::inbound_udp_over_lo);
+  build.add(MeshRule::inbound_udp_answer);
   for (const PortRange& ports : config.capture_udp) build.add(MeshRule::inbound_udp_tproxy, {dport(ports)});
 }
 

@@ -77,6 +77,9 @@ struct MatchWords {
   std::string operator()(const ConntrackStateMatch& m) const {
     return fmt::format("-m conntrack {}--ctstate {}", not_(m.negated), states(m.states));
   }
+  std::string operator()(const ConntrackDirectionMatch& m) const {
+    return fmt::format("-m conntrack --ctdir {}", m.reply ? "REPLY" : "ORIGINAL");
+  }
   std::string operator()(const MarkMatch& m) const {
     return fmt::format("-m mark {}--mark {}", not_(m.negated), masked(m.value, m.mask));
   }

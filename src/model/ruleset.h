@@ -66,6 +66,10 @@ struct ConntrackStateMatch {  // -m conntrack --ctstate RELATED,ESTABLISHED
   bool negated = false;
   friend bool operator==(const ConntrackStateMatch&, const ConntrackStateMatch&) = default;
 };
+struct ConntrackDirectionMatch {  // -m conntrack --ctdir REPLY: against the direction in which the connection began
+  bool reply = true;
+  friend bool operator==(const ConntrackDirectionMatch&, const ConntrackDirectionMatch&) = default;
+};
 struct MarkMatch {  // -m mark --mark 1337
   std::uint32_t value = 0;
   std::uint32_t mask = 0xffffffff;
@@ -118,7 +122,8 @@ struct UnknownMatch {  // one that is not understood entirely: whether it holds 
 };
 
 using Match = std::variant<InterfaceMatch, AddressMatch, ProtocolMatch, PortMatch, OwnerMatch, ConntrackStateMatch,
-                           MarkMatch, ConnmarkMatch, SocketMatch, SetMatch, CgroupMatch, CommentMatch, UnknownMatch>;
+                           ConntrackDirectionMatch, MarkMatch, ConnmarkMatch, SocketMatch, SetMatch, CgroupMatch,
+                           CommentMatch, UnknownMatch>;
 
 // Whether a cgroup is the one of that path or below it.
 [[nodiscard]] bool is_within_cgroup(std::string_view path, std::string_view of);

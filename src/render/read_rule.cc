@@ -153,6 +153,8 @@ std::optional<Match> match(std::string_view module, std::string_view option, std
     const auto bits = states(value);
     if (bits) return ConntrackStateMatch{*bits, negated};
   }
+  if (option == "--ctdir" && !negated && (value == "REPLY" || value == "ORIGINAL"))
+    return ConntrackDirectionMatch{value == "REPLY"};
   if (option == "--mark" && (module == "mark" || module == "connmark")) {
     const auto bits = masked(value);
     if (bits && module == "mark") return MarkMatch{bits->value, bits->mask, negated};

@@ -211,6 +211,7 @@ struct Cell::Asked {
     result.push_back({Field::cgroup, cell.sets_.of(normal(std::move(within)))});
   }
   void operator()(const ConntrackStateMatch&) {}  // of the state, which all share
+  void operator()(const ConntrackDirectionMatch&) {}
   void operator()(const MarkMatch& m) { result.push_back({Field::mark, cell.marks(packet.mark, m.value, m.mask)}); }
   void operator()(const ConnmarkMatch&) {}  // the packet's own mark, if it was saved: that was asked then
   void operator()(const CommentMatch&) {}

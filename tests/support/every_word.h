@@ -55,6 +55,8 @@ inline Ruleset every_word() {
       rule(mangle, "PREROUTING", {except(state(ConntrackStateMatch::new_ | ConntrackStateMatch::untracked))},
            Jump{"ISTIO_DROP"}, Family::ipv4),
       rule(mangle, "ISTIO_DROP", {}, Verdict::drop),
+      rule(mangle, "ISTIO_INBOUND", {udp, ConntrackDirectionMatch{true}}, Verdict::return_),
+      rule(mangle, "ISTIO_INBOUND", {ConntrackDirectionMatch{false}, udp}, Verdict::return_),
       rule(mangle, "PREROUTING", {tcp, state(ConntrackStateMatch::related | ConntrackStateMatch::established)},
            Jump{"ISTIO_DIVERT"}),
       rule(mangle, "PREROUTING", {tcp}, Jump{"ISTIO_TPROXY"}),

@@ -2,6 +2,7 @@
 #include "kernel/nft/conditions.h"
 
 #include <fmt/format.h>
+#include <linux/netfilter/nf_conntrack_tuple_common.h>
 #include <net/if.h>
 
 #include <algorithm>
@@ -221,6 +222,21 @@ std::optional<Alternatives> states(const Value& value, std::span<const Bounds> b
   return only(match);
 }
 
+std::optional<Alternatives> direction(const Value& value, std::span<const Bounds> bounds, bool negated) {
+  if (value.changed()) return std::nullopt;
+  std::optional<Alternatives> found = never();
+  for (const bool reply : {false, true}) {
+    const std::uint32_t number = reply ? IP_CT_DIR_REPLY : IP_CT_DIR_ORIGINAL;
+    const bool within = std::ranges::any_of(bounds, [&](const Bounds& one) {
+      return number_of(value, one.first) <= number && number <= number_of(value, one.second);
+    });
+    if (within == negated) continue;
+    if (found != never()) return std::nullopt;  // that it has one, which what is not tracked has not
+    found = only(ConntrackDirectionMatch{reply});
+  }
+  return found;
+}
+
 std::optional<Alternatives> owners(OwnerKind kind, const Value& value, std::span<const Bounds> bounds, bool negated,
                                    const Surroundings& around) {
   auto ranges = ranges_of<std::uint32_t>(value, bounds);
@@ -400,6 +416,7 @@ std::optional<Alternatives> condition(const Value& value, std::span<const Bounds
       if (value.size != ct_size(value.key)) return std::nullopt;
       // Without a connection neither holds; -m connmark does the same.
       if (value.key == NFT_CT_MARK) return marks<ConnmarkMatch>(value, bounds, negated);
+      if (value.key == NFT_CT_DIRECTION) return direction(value, bounds, negated);
       return value.key == NFT_CT_STATE ? states(value, bounds, negated) : std::nullopt;
     case Value::Of::socket:
       return cgroup(value, bounds, negated);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <linux/netfilter.h>
 #include <linux/netfilter/nf_conntrack_common.h>
+#include <linux/netfilter/nf_conntrack_tuple_common.h>
 #include <linux/netfilter/nf_tables.h>
 
 #include <algorithm>
@@ -288,6 +289,13 @@ class RuleTranslation {
     add(fmt::format("ct state {}{}", m.negated ? "! " : "", fmt::join(names, ",")),
         {CtLoad{NFT_CT_STATE}, Bitwise{Data::host(bits), Data::host(std::uint32_t{0})},
          equal(!m.negated, Data::host(std::uint32_t{0}))});
+  }
+
+  // ct direction reply
+  void match(const ConntrackDirectionMatch& m) {
+    const auto direction = static_cast<std::uint8_t>(m.reply ? IP_CT_DIR_REPLY : IP_CT_DIR_ORIGINAL);
+    add(fmt::format("ct direction {}", m.reply ? "reply" : "original"),
+        {CtLoad{NFT_CT_DIRECTION}, equal(false, Data::host(direction))});
   }
 
   // meta mark 0x00000539, meta mark & 0x000000ff != 0x00000039

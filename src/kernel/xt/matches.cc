@@ -164,7 +164,7 @@ std::optional<std::vector<Match>> decode_owner(const ExtensionView& extension) {
   return matches;
 }
 
-// ---- conntrack: `--ctstate RELATED,ESTABLISHED`
+// ---- conntrack: `--ctstate RELATED,ESTABLISHED`, `--ctdir REPLY`
 
 struct State {
   ConntrackStateMatch::State model;
@@ -188,10 +188,22 @@ Extension encode_conntrack(const ConntrackStateMatch& match) {
   return conntrack.encode(info);
 }
 
+// --ctdir REPLY is an inverted ORIGINAL.
+Extension encode_direction(const ConntrackDirectionMatch& match) {
+  xt_conntrack_mtinfo3 info{};
+  info.match_flags = XT_CONNTRACK_DIRECTION;
+  if (match.reply) info.invert_flags = XT_CONNTRACK_DIRECTION;
+  return conntrack.encode(info);
+}
+
 // `-m state` is conntrack's other name, and the same.
 std::optional<Match> decode_conntrack(const ExtensionView& extension) {
   const auto info = conntrack.decode(extension);
   if (!info) return std::nullopt;
+  for (const bool reply : {true, false}) {
+    const ConntrackDirectionMatch direction{reply};
+    if (std::ranges::equal(extension.data, encode_direction(direction).data)) return direction;
+  }
   const bool states_only = (info->match_flags & ~XT_CONNTRACK_STATE_ALIAS) == XT_CONNTRACK_STATE &&
                            (info->invert_flags & ~XT_CONNTRACK_STATE) == 0;
   xt_conntrack_mtinfo3 rest = *info;
@@ -376,6 +388,8 @@ std::vector<Extension> matches_of(const Rule& rule) {
       extensions.push_back(encode_owner(*owners));
     } else if (const auto* state = std::get_if<ConntrackStateMatch>(&match)) {
       extensions.push_back(encode_conntrack(*state));
+    } else if (const auto* direction = std::get_if<ConntrackDirectionMatch>(&match)) {
+      extensions.push_back(encode_direction(*direction));
     } else if (const auto* packet = std::get_if<MarkMatch>(&match)) {
       extensions.push_back(mark.encode(marked<xt_mark_mtinfo1>(*packet)));
     } else if (const auto* connection = std::get_if<ConnmarkMatch>(&match)) {

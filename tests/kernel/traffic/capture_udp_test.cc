@@ -73,6 +73,14 @@ TEST_P(CaptureUdp, LeavesOutboundAsItIs) {
   EXPECT_EQ(send(as_proxy, service(443)), landed(Role::outside, local(service(443))));
 }
 
+// Answers are for any port that somebody asked from.
+TEST_P(CaptureUdp, LeavesAnswersAlone) {
+  apply("-m TPROXY -i * -b * --capture-udp 1-65535");
+  for (const Actor& actor : {as_proxy, as_proxy_user, as_proxy_group, as_app})
+    EXPECT_EQ(send(actor, service(443)), landed(Role::outside, local(service(443))));
+  EXPECT_EQ(send(from_outside, pod(5000)), landed(Role::proxy_inbound, local(pod(5000))));
+}
+
 TEST_P(CaptureUdp, OfAnExcludedInterfaceReachesTheApp) {
   const Endpoint second(at().pod_second, 5000);
   apply("-m TPROXY -b * --capture-udp 5000 -c net1");

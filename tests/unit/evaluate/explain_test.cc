@@ -548,6 +548,18 @@ TEST(Explain, SaysWhenLaterPacketsEndElsewhere) {
   EXPECT_THAT(end_beside(transparent, "", connection), HasSubstr("end elsewhere: dropped: by rule 1 of"));
   EXPECT_THAT(end_beside(transparent, "", "in tcp 192.0.2.2:15006 --from 192.0.2.9"), Not(HasSubstr("answers")));
 
+  // UDP: answers to a query of the pod's own. The native statement leaves those of a connected socket alone.
+  Live queries = others(
+      {base("inet m", "pre", mangle, Verdict::accept, {{{ProtocolMatch{Protocol::udp}}, Tproxy{15006, 1, ~0U}}})});
+  const char* query = "out udp 10.96.0.10:53 --uid 1000";
+  EXPECT_THAT(end_beside(queries, "", query), HasSubstr("cannot know what becomes of its answers: whether the socket"));
+  queries.backend = BackendKind::iptables_legacy;
+  EXPECT_THAT(end_beside(queries, "", query),
+              HasSubstr("its answers are lost: they go to the listener on port 15006 by rule 1 of inet m pre"));
+  // Of ours none is asked.
+  EXPECT_THAT(ask("-m TPROXY -b * --capture-udp 1-65535", query, BackendKind::iptables_legacy).outcome.answers,
+              Outcome::Answers::arrive);
+
   // Redirected after TPROXY: no socket has the addresses that the packet has there.
   const HookPoint nat{Hook::prerouting, -100, ChainType::nat, {}};
   Live both = others({base("inet m", "pre", mangle, Verdict::accept, {{{of_tcp}, Tproxy{15006, 1, 0xffffffff}}}),
