@@ -94,6 +94,18 @@ bool take_out(std::vector<Match>& conditions, const Conditions& earlier) {
 using Reached = std::function<std::optional<std::vector<Match>>()>;
 using Visit = std::function<void(const Conditions&, const Rule&, const Reached&)>;
 
+// Whether no packet has all of these: -p tcp and -p udp.
+bool contradict(const Conditions& all) {
+  const ProtocolMatch* protocol = nullptr;
+  for (const Match* match : all) {
+    const auto* one = std::get_if<ProtocolMatch>(match);
+    if (one == nullptr || one->negated) continue;
+    if (protocol != nullptr && protocol->protocol != one->protocol) return true;
+    protocol = one;
+  }
+  return false;
+}
+
 bool ends(const Rule& rule) {
   return std::holds_alternative<Verdict>(rule.target) || std::holds_alternative<Redirect>(rule.target);
 }
@@ -143,6 +155,7 @@ class Traversal {
       }
       Conditions all = conditions;
       for (const Match& match : rule.matches) all.push_back(&match);
+      if (contradict(all)) continue;
       visit_(all, rule, [&] { return reached(all); });
       if (ends(rule)) ended_.push_back({std::move(all), rule.target == Target(Verdict::return_)});
       if (ends_chain(rule)) return;
@@ -227,7 +240,7 @@ struct Traffic {
   void add(const PortMatch& m) {
     if (m.end == End::destination && !m.negated) {
       ports = port_list(m.ports);
-      one_port = m.ports.size() == 1;
+      one_port = m.ports.size() == 1 && m.ports.front().first == m.ports.front().last;
       dns = m.ports == std::vector<PortRange>{{53, 53}};
     }
     special |= m.end == End::source;
@@ -308,12 +321,16 @@ std::string values_of(const Gathered& group) {
   return some(group.values, [](const std::string& value) { return value; });
 }
 
+std::string to_ports(const Traffic& s) {
+  return s.ports.empty() ? "" : fmt::format(" to {} {}", s.one_port ? "port" : "ports", s.ports);
+}
+
 std::string captured_words(const Traffic& s) {
   std::string words = s.udp ? "UDP" : "TCP";
   if (!s.in.empty()) words += fmt::format(" from {}", s.in);
   if (!s.sources.empty()) words += fmt::format(" from {}", s.sources);
   if (s.dns) return s.ranges.empty() ? "DNS" : fmt::format("DNS to {}", s.ranges);
-  if (!s.ports.empty()) words += fmt::format(" to {} {}", s.one_port ? "port" : "ports", s.ports);
+  words += to_ports(s);
   if (!s.ranges.empty()) words += fmt::format(" to {}", s.ranges);
   return words;
 }
@@ -343,7 +360,7 @@ void left_by(const Traffic& s, Hook hook, Groups& left) {
   if (s.special || s.loopback || s.out == "lo" || s.in == "lo") return;
   const std::string way = hook == Hook::prerouting ? "inbound" : "outbound";
   if (!s.not_groups.empty()) return left.add("groups other than", s.not_groups);
-  if (!s.owners.empty()) return left.add("sent by", s.owners);
+  if (!s.owners.empty()) return left.add("sent by", s.owners + to_ports(s));
   if (!s.ports.empty()) return left.add(way + " to port", s.ports);
   if (!s.ranges.empty()) return left.add(way + " to", s.ranges);
   if (!s.sources.empty()) return left.add(way + " from", s.sources);

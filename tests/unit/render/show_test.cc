@@ -380,6 +380,17 @@ TEST(Summary, KnowsWhatAChainHasEndedThatARuleJumpedTo) {
             "ipv4 alone: TCP to port 22 goes to port 15001 (Envoy outbound); TCP goes to port 15006 (Envoy inbound)");
 }
 
+TEST(Summary, SaysOfWhichPortsAndProtocols) {
+  const auto of = [](const char* options) {
+    const std::vector<Live> live{as_live(planned(options).ruleset, legacy)};
+    return summary(live);
+  };
+  EXPECT_EQ(of("-m TPROXY -b * --capture-udp 443,8000-8100 --ip-families ipv4").inbound,
+            "ipv4 alone: TCP, UDP to port 443, UDP to ports 8000-8100 goes to port 15006 (Envoy inbound) by TPROXY");
+  EXPECT_THAT(of("-i * --exclude-uid-ports 101:443 --exclude-uids 102").left_out,
+              HasSubstr("sent by uid 102, uid 101 to port 443"));
+}
+
 TEST(Summary, FollowsEachConditionOnce) {
   const std::vector<Live> live{layered({{tcp}, {tcp}, {tcp, out("eth0")}, {tcp}}, Redirect{15001})};
   EXPECT_EQ(summary(live).outbound, "ipv4 alone: TCP goes to port 15001 (Envoy outbound)");
