@@ -78,13 +78,14 @@ class Cover {
 
   bool is_within(const Box& part, const Box& whole) { return both(regions_.sets(), part, whole) == part; }
 
-  // The rules that decide about no small part of it.
+  // The rules that decide about no small part of it; none where no small part ends so by itself.
   std::vector<const Step*> deciding(const Line& line, Leaf leaf, const std::vector<Part>& parts) {
     constexpr double small = 0.02;
     std::vector<const Step*> steps;
     for (const Part& part : parts) {  // the largest first
-      if (part.leaf != leaf || part.step == nullptr) continue;
+      if (part.leaf != leaf) continue;
       if (share_of(both(regions_.sets(), part.box, line.box)) < small * line.share) continue;
+      if (part.step == nullptr) return {};
       if (std::ranges::find(steps, part.step) == steps.end()) steps.push_back(part.step);
     }
     return steps;

@@ -24,6 +24,7 @@
 namespace sidetrack::space {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 unsigned count_of(const char* variable, unsigned otherwise) {
@@ -436,6 +437,13 @@ TEST(Map, SaysInALineWhatEachOptionLeavesOut) {
             "\n"
             "inbound udp, icmp\n"
             "  everything  -> reaches the pod untouched\n");
+}
+
+// Of what ends so without it, too, an option is no reason.
+TEST(Map, GivesAReasonForAllOfALine) {
+  EXPECT_THAT(map_of("-i * --bypass-cgroup a --ip-families ipv4", {.families = Family::ipv4, .ways = {Direction::out}}),
+              AllOf(HasSubstr("outbound udp, icmp\n  everything  -> leaves untouched, by eth0\n"),
+                    HasSubstr("  (--bypass-cgroup a)\n")));
 }
 
 TEST(Map, JoinsTheFamiliesWhereTheyEndAlike) {
