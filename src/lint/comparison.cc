@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "evaluate/explain.h"
 #include "mesh/describe.h"
@@ -111,6 +112,7 @@ class Comparing {
     // The others of the list, without those that were found: of two that are equal one is left.
     std::map<int, Covering> covering;
     for (const ListValue& value : option.values) covering[family_of(value)].add(value.values);
+    without_effect_.clear();
     for (auto value = option.values.rbegin(); value != option.values.rend(); ++value) {
       if (std::ranges::find(option.usual, value->text) != option.usual.end()) continue;
       Covering& others = covering[family_of(*value)];
@@ -122,6 +124,7 @@ class Comparing {
       if (has_effect) {
         others.add(value->values);
       } else {
+        without_effect_.insert(&*value);
         found.push_back(of_value(option, *value, own == Sets::empty, all));
       }
     }
@@ -196,6 +199,10 @@ class Comparing {
       finding.message += fmt::format("; {} decides about the witness", reason.flag);
   }
 
+  static std::string cover_words(const std::string& cover, const std::string& value) {
+    return cover == value ? "it is given twice" : fmt::format("{} covers it", cover);
+  }
+
   Finding of_option(const Option& option) {
     Finding made;
     made.code = Code::option_without_effect;
@@ -204,10 +211,12 @@ class Comparing {
                                  std::ranges::none_of(regions_.side(0).pod.interfaces, [&](const Interface& interface) {
                                    return matches_interface(option.value, interface.name);
                                  });
-    made.message = option.same_plan  ? "makes no rule"
-                   : lacks_interface ? option.value.ends_with('+') ? "the pod has no interface whose name begins so"
-                                                                   : "the pod has no interface of that name"
-                                     : "without it, every packet ends the same";
+    if (!option.cover.empty()) made.code = Code::value_without_effect;
+    made.message = !option.cover.empty() ? cover_words(option.cover, option.value)
+                   : option.same_plan    ? "makes no rule"
+                   : lacks_interface     ? option.value.ends_with('+') ? "the pod has no interface whose name begins so"
+                                                                       : "the pod has no interface of that name"
+                                         : "without it, every packet ends the same";
     made.remedy = "leave it out";
     std::vector<Box> boxes;
     if (!option.values.empty())
@@ -228,13 +237,13 @@ class Comparing {
     made.subject = fmt::format("{} {}", option.flag, value.text);
     if (covered) {
       const auto cover = std::ranges::find_if(option.values, [&](const ListValue& other) {
-        return &other != &value && other.family == value.family && other.values.first <= value.values.first &&
-               value.values.last <= other.values.last;
+        return !without_effect_.contains(&other) && other.family == value.family &&
+               other.values.first <= value.values.first && value.values.last <= other.values.last;
       });
       if (cover == option.values.end()) {
         made.message = "the other values of the list cover it";
       } else {
-        made.message = cover->text == value.text ? "it is given twice" : fmt::format("{} covers it", cover->text);
+        made.message = cover_words(cover->text, value.text);
       }
     } else if (value.family && !families_.contains(*value.family)) {
       made.message = "IPv6 is not captured in this pod";
@@ -252,6 +261,7 @@ class Comparing {
   std::vector<Option> options_;
   Regions regions_;
   std::map<Scope, Regions::Node> base_;
+  std::set<const ListValue*> without_effect_;  // of the option that is inspected
 };
 
 }  // namespace

@@ -26,6 +26,7 @@ struct Option {
   bool only_covered = false;            // its values are compared with each other alone
   bool only_whole = false;              // its values are not asked about
   bool only_values = false;             // they alone are
+  std::string cover{};                  // another value of its list that says the same, and more; empty: none does
   std::vector<std::string> usual{};     // values that nobody asked for
   std::optional<std::uint16_t> port{};  // to which what it is about goes
 };

@@ -11,6 +11,7 @@
 
 #include "lint/comparison.h"
 #include "mesh/catalogue.h"
+#include "model/interface_pattern.h"
 #include "model/ports.h"
 #include "options/flags.h"
 
@@ -82,10 +83,11 @@ class OfConfig {
       const OptionValue value = flag.value_of.get(flag, subject_.config);
       if (value == flag.value_of.get(flag, Config())) continue;  // not given
       const ListMeaning& meaning = flag.value_of.meaning;
-      if (meaning.role == Role::none || value == OptionValue(everything_listed)) {
-        add_whole(flag, as_given(value));
-      } else if (meaning.field == Field::interface) {
+      const bool is_whole = std::ranges::find(wholes, short_name(flag), &WholeInfo::flag) != std::end(wholes);
+      if (!is_whole && is_names(value)) {
         add_each_name(flag);
+      } else if (meaning.role == Role::none || value == OptionValue(everything_listed)) {
+        add_whole(flag, as_given(value));
       } else {
         add_list(flag);
       }
@@ -119,14 +121,30 @@ class OfConfig {
     add(std::move(option), config);
   }
 
+  static bool is_names(const OptionValue& value) {
+    return std::holds_alternative<std::vector<std::string>>(value) && value != OptionValue(everything_listed);
+  }
+
+  // Whether a value of the flag says all that the other one does.
+  static bool covers(const Flag& flag, const std::string& one, const std::string& other) {
+    if (flag.name == "bypass-cgroup") return is_within_cgroup(other, one);
+    return one == other || (flag.value_of.meaning.field == Field::interface && matches_interface(one, other));
+  }
+
   void add_each_name(const Flag& flag) {
+    const bool is_interface = flag.value_of.meaning.field == Field::interface;
     const std::vector<std::string> names = names_of(flag, subject_.config);
     for (std::size_t i = 0; i < names.size(); ++i) {
       Config config = subject_.config;
-      flag.value_of.erase(config, i);
       Option option{short_name(flag), names[i]};
-      option.ways = {Direction::in};
-      option.field = Field::interface;
+      for (std::size_t j = names.size(); j-- > 0;) {
+        const bool is_same = names[j] == names[i];
+        // Of equal ones the last is found, if one of them has an effect.
+        if (j == i || (is_same && j > i)) flag.value_of.erase(config, j);
+        if (j != i && !(is_same && j > i) && covers(flag, names[j], names[i])) option.cover = names[j];
+      }
+      option.ways = {is_interface ? Direction::in : Direction::out};
+      if (is_interface) option.field = Field::interface;
       add(std::move(option), config);
     }
   }

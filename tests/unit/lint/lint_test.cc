@@ -113,9 +113,20 @@ TEST(LintOptions, FindsExcludedOwnersWithoutEffect) {
   EXPECT_THAT(of("--exclude-uids 101 --exclude-uid-ports 101:443"), ElementsAre("ST001 --exclude-uid-ports 101:443"));
   EXPECT_THAT(of("-o 443 --exclude-uid-ports 101:443"), ElementsAre("ST001 --exclude-uid-ports 101:443"));
   EXPECT_THAT(of("-m TPROXY --capture-udp 443,400-500"), ElementsAre("ST002 --capture-udp 443"));
+  EXPECT_THAT(of("--bypass-cgroup a/b,a,a/b"), ElementsAre("ST002 --bypass-cgroup a/b", "ST002 --bypass-cgroup a/b"));
+  EXPECT_THAT(of("--exclude-uid-ports 101:443,101:443"), ElementsAre("ST002 --exclude-uid-ports 101:443"));
+  const Findings covered = of_options("-i * -c net+,net0,eth9,eth9");
+  ASSERT_EQ(covered.size(), 2U);
+  EXPECT_EQ(covered[0].message, "net+ covers it");
+  EXPECT_EQ(covered[1].message, "it is given twice");
+  const Findings twice = of_options("-i * -o 80,80,79-81");
+  ASSERT_EQ(twice.size(), 2U);
+  EXPECT_EQ(twice[0].message, "it is given twice");
+  EXPECT_EQ(twice[1].message, "79-81 covers it");
   EXPECT_THAT(words(of_options("-b * -d 15090,15021,15020 --exclude-uids 101")),
               ElementsAre("ST001 --exclude-uids 101"));
-  EXPECT_EQ(of_options("-m TPROXY -b * --capture-udp 443,443").at(0).witness, "in udp 192.0.2.2:443 --in-interface eth0");
+  EXPECT_EQ(of_options("-m TPROXY -b * --capture-udp 443,443").at(0).witness,
+            "in udp 192.0.2.2:443 --in-interface eth0");
   const Findings found = of_options("-i * --exclude-uids 1337");
   ASSERT_EQ(found.size(), 1U);
   EXPECT_THAT(found[0].message, HasSubstr("-u 1337 decides about the witness"));
