@@ -209,11 +209,19 @@ std::vector<Trial> tproxy_route(const Config& config, const Planned& planned, co
 // The chains of PREROUTING see what comes in by an interface, and nothing of what is sent in the pod: nat decides about
 // a connection once, and about one from inside on its way out.
 std::vector<Trial> from_outside(const Config& config, Family family) {
-  const bool ambient = config.dataplane == Dataplane::ambient;
-  if (ambient ? config.ingress : config.mode != Mode::redirect || config.inbound_ports.empty()) return {};
-  return {{.name = fmt::format("inbound from outside tcp {}", name(family)),
-           .unknown = fmt::format("{} decided in PREROUTING, which only a connection from outside passes: not tried",
-                                  ambient ? "it is" : "-b and -d are")}};
+  std::vector<Trial> all;
+  const auto add = [&](std::string_view protocol, std::string_view what) {
+    all.push_back(
+        {.name = fmt::format("inbound from outside {} {}", protocol, name(family)),
+         .unknown = fmt::format("{} decided in PREROUTING, which only a packet from outside passes: not tried", what)});
+  };
+  if (config.dataplane == Dataplane::ambient) {
+    if (!config.ingress) add("tcp", "it is");
+    return all;
+  }
+  if (config.mode == Mode::redirect && !config.inbound_ports.empty()) add("tcp", "-b and -d are");
+  if (config.mode == Mode::tproxy && !config.capture_udp.empty()) add("udp", "--capture-udp is");
+  return all;
 }
 
 // What ztunnel sends to the app has a client's address and its mark: that takes IP_TRANSPARENT and SO_MARK.

@@ -113,6 +113,10 @@ TEST_P(Probe, FindsTproxyWell) {
   EXPECT_THAT(named(output, "ok"), UnorderedElementsAreArray(in_both(tried_transparent)));
   EXPECT_THAT(named(output, "unknown"), UnorderedElementsAre());
   EXPECT_EQ(pod_->came_out(), 0);
+  apply(options + "-m TPROXY --capture-udp 443");
+  const Output with_udp = verify(options + "-m TPROXY --capture-udp 443");
+  EXPECT_EQ(with_udp.exit_code, 0) << with_udp.out << with_udp.err;
+  EXPECT_THAT(named(with_udp, "unknown"), UnorderedElementsAreArray(in_both({"inbound from outside udp"})));
 }
 
 // What is excluded, included and given to groups decides what can be tried. Port 80 is excluded, 15002 as well.
