@@ -116,6 +116,8 @@ TEST(Read, SaysWhereWhatIsWrong) {
       {"a: \x01\n", "not YAML: control characters are not allowed"},
       {"a: \xff\n", "not YAML: "},
       {"é: é\nb: @c\n", "line 2: not YAML: found character that cannot start any token; a value that begins with @ is"},
+      {"*\n", "a value that begins with * is written in quotes"},
+      {"b: *\n", "a value that begins with * is written in quotes"},
       {"{\"a\": ", "a.yaml, line"},
   };
   for (const auto& [text, expected] : all) {

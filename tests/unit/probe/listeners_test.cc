@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "probe/listeners.h"
+
+#include <gtest/gtest.h>
+
+namespace sidetrack::probe {
+namespace {
+
+// Another process may share its port with whom it likes: it is its own.
+TEST(Listeners, LeaveAPortToWhoeverSharesIt) {
+  const Endpoint any_port{Address::loopback(Family::ipv4), 0};
+  const Listener first = listen_at(Protocol::tcp, {any_port}, Sharing::always);
+  ASSERT_EQ(first.state, Listener::State::ours);
+  const Endpoint taken{any_port.address, own_end(first.socket.get()).port};
+  EXPECT_EQ(listen_at(Protocol::tcp, {taken}, Sharing::if_free).state, Listener::State::held);
+  EXPECT_EQ(listen_at(Protocol::tcp, {taken}, Sharing::always).state, Listener::State::ours);
+}
+
+}  // namespace
+}  // namespace sidetrack::probe
