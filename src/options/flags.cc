@@ -208,7 +208,9 @@ void set_exclude_uid_ports(CommandLine& line, const Given& given) {
   each_item(given, [&](const Item& item) {
     const auto colon = item.text.find(':');
     if (of_line != item.line) {
-      if (colon == std::string_view::npos) refuse(item, "the uid before its ports, as in 101:443,8000-8100");
+      if (colon == std::string_view::npos)
+        refuse(item, "the uid before its ports, as in 101:443,8000-8100",
+               "several have their ports each: 101:443,102:443");
       of_line = item.line;
     }
     Item ports = item;
@@ -216,6 +218,7 @@ void set_exclude_uid_ports(CommandLine& line, const Given& given) {
       Item uids = item;
       uids.text = options::without_blanks(item.text.substr(0, colon));
       ports.text = options::without_blanks(item.text.substr(colon + 1));
+      if (uids.text.empty() || ports.text.empty()) refuse(item, "a uid and its ports, as in 101:443,8000-8100");
       all.push_back({options::id_range(uids), {}});
     }
     all.back().ports.push_back(options::port_range(ports));

@@ -75,10 +75,11 @@ TEST(ExcludedOwners, ErrorsNameTheValue) {
   const std::string what = "--exclude-uid-ports: ";
   EXPECT_EQ(error_of("sidetrack --exclude-uid-ports 443"),
             what + "'443': expected the uid before its ports, as in 101:443,8000-8100");
-  EXPECT_EQ(error_of("sidetrack --exclude-uid-ports :443"), what + "no value: " + id);
+  for (const std::string half : {"101:", ":443", ":"})
+    EXPECT_EQ(error_of("sidetrack --exclude-uid-ports " + half),
+              what + "'" + half + "': expected a uid and its ports, as in 101:443,8000-8100");
   EXPECT_EQ(error_of("sidetrack --exclude-uid-ports root:443"), what + "'root': " + id);
   const std::string port = "expected a port from 1 to 65535, or a range such as 9000-9100";
-  EXPECT_EQ(error_of("sidetrack --exclude-uid-ports 101:"), what + "no value: " + port);
   EXPECT_EQ(error_of("sidetrack --exclude-uid-ports 101:80,0"), what + "'0': " + port);
   EXPECT_EQ(error_of("sidetrack --exclude-uid-ports 101:443:80"), what + "'443:80': " + port);
   EXPECT_EQ(error_of("sidetrack --exclude-uid-ports 101:90-80"),
