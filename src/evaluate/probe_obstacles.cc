@@ -12,6 +12,7 @@
 #include "evaluate/forks.h"
 #include "evaluate/hook_calls.h"
 #include "evaluate/not_followed.h"
+#include "evaluate/observer.h"
 #include "evaluate/packet_walk.h"
 #include "mesh/catalogue.h"
 #include "model/iptables.h"
@@ -91,6 +92,22 @@ std::optional<Packet> probe_of(const std::vector<const Match*>& matches, const P
   return packet;
 }
 
+// Of most probes no words are needed: among thousands of rules they are what takes time.
+class Wordless final : public Observer {
+ public:
+  void match(const Match&, const PacketAtHook&) override {}
+  void no_match(std::span<const Match* const>, const PacketAtHook&) override {}
+  void address(const Address&, std::span<const AddressRange>) override {}
+  void has_ports() override {}
+  void protocol() override {}
+  void interface() override {}
+  void source() override {}
+  void mark() override {}
+  void mark(std::uint32_t, std::uint32_t, std::uint32_t) override {}
+  void begins() override {}
+  bool milestone(const Milestone&) override { return true; }
+};
+
 class ProbeSearch {
  public:
   ProbeSearch(const Plan& plan, const PodView& node, std::span<const Live> live)
@@ -158,7 +175,11 @@ class ProbeSearch {
       not_all_ = true;
       return;
     }
-    const std::vector<Trace> ways = all_ways(*packet);
+    Wordless wordless;
+    const std::vector<Trace> in_short = all_ways(*packet, &wordless);
+    if (std::ranges::none_of(in_short, [&](const Trace& way) { return !is_as_planned(way) && decides_first(way); }))
+      return;
+    const std::vector<Trace> ways = all_ways(*packet, nullptr);
     const bool always = std::ranges::none_of(ways, is_as_planned);
     for (const Trace& way : ways) {
       const Step* first = is_as_planned(way) ? nullptr : decides_first(way);
@@ -170,10 +191,10 @@ class ProbeSearch {
     }
   }
 
-  [[nodiscard]] std::vector<Trace> all_ways(const Packet& packet) const {
-    const Packet asked = filled_in(packet, node_);
-    if (without_walk(packet, asked, node_, nullptr)) return {};  // it is never sent
-    Question question(node_, *rules_, nullptr);
+  [[nodiscard]] std::vector<Trace> all_ways(const Packet& packet, Observer* observer) const {
+    const Packet asked = filled_in(packet, node_, observer);
+    if (without_walk(packet, asked, node_, observer)) return {};  // it is never sent
+    Question question(node_, *rules_, observer);
     question.source_chosen = false;
     std::vector<Trace> ways;
     do {

@@ -218,9 +218,9 @@ space::Side after_apply(const Plan& plan, BackendKind backend, const Survey& sur
 std::vector<Obstacle> obstacles(const Plan& plan, BackendKind backend, const Survey& survey, EqualRules equal) {
   if (!survey.pod) return {};
   if (is_of_node(plan)) {
-    Survey seen = survey;
-    if (equal == EqualRules::rewrite) drop_our_rules(seen);
-    space::Side after = after_apply(plan, backend, seen);
+    std::optional<Survey> emptied;
+    if (equal == EqualRules::rewrite) drop_our_rules(emptied.emplace(survey));
+    space::Side after = after_apply(plan, backend, emptied ? *emptied : survey);
     hold_pods_of(plan, after.live);
     return probe_obstacles(plan, after.pod, after.live);
   }
