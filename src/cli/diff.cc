@@ -20,8 +20,11 @@
 namespace sidetrack::cli {
 
 Comparison compare(const CommandLine& line, const Plan& wanted) {
-  Comparison comparison =
-      sidetrack::compare({.plan = &wanted, .options = &line.applying}, open_kernel(line, false)->survey());
+  const auto kernel = open_kernel(line, false);
+  Comparison comparison = sidetrack::compare({.plan = &wanted, .options = &line.applying}, kernel->survey());
+  if (wanted.ruleset.rules.empty()) {  // as clean says what it leaves
+    for (const std::string& warning : kernel->warnings()) warn(warning);
+  }
   for (const std::string& warning : warnings(comparison)) warn(warning);
   return comparison;
 }

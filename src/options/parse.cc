@@ -386,11 +386,13 @@ void check_combinations(const CommandLine& line, const Tokens& tokens) {
     check_cni(line, tokens);
   } else if (!takes_options_of_rules(line) && line.command != Command::host_probes) {
     for (const auto& [flag, values] : tokens.flags) {
-      if (!makes_rules(flag->group)) continue;
+      // As clean's: whether an agent's rules count, too.
+      const bool tells_whose = line.command == Command::diff && line.clean && flag->name == "dataplane";
+      if (!makes_rules(flag->group) || tells_whose) continue;
       refuse_combination(fmt::format("{}: without effect on the live rules", spelled(*flag)),
                          line.command != Command::diff ? "--plan asks about the rules of the given options"
                          : !line.compared.empty()      ? "the files have the rules"
-                                                       : "diff --clean takes no options of the rules");
+                                                       : "diff --clean takes no options of the rules but --dataplane");
     }
   }
 }

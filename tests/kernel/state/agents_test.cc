@@ -63,6 +63,19 @@ TEST_P(Agents, AreLeftAloneByClean) {
   EXPECT_EQ(everything(ns_), made_);
 }
 
+// diff --clean shows what clean does, and says what it leaves.
+TEST_P(Agents, DiffCleanIsAsCleanDoes) {
+  const Output left = sidetrack({"diff", "--clean"});
+  EXPECT_EQ(left.exit_code, 0);
+  EXPECT_EQ(left.out, "");
+  EXPECT_THAT(left.err, AllOf(HasSubstr("left as they are"), HasSubstr("clean --dataplane ambient")));
+  const Output removed = sidetrack({"diff", "--clean", "--dataplane", "ambient"});
+  EXPECT_EQ(removed.exit_code, 6);
+  EXPECT_THAT(removed.out, AllOf(HasSubstr("0x539"), HasSubstr("lookup 100")));
+  EXPECT_THAT(removed.err, Not(HasSubstr("left as they are")));
+  EXPECT_EQ(everything(ns_), made_);
+}
+
 TEST_P(Agents, AreNotReplacedByASidecarsRules) {
   for (const char* backend : backends) {
     const Output applied = sidetrack({"apply", "--backend", backend, "-i", "*", "-b", "*", "--dual-stack"});

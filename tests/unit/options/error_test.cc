@@ -454,7 +454,7 @@ TEST(ParseError, CombinationsWithoutEffect) {
       {"sidetrack explain out tcp :80 -b 80", "-b, --istio-inbound-ports: without effect on the live rules",
        "--plan asks about the rules of the given options"},
       {"sidetrack diff --clean -p 1", "-p, --envoy-port: without effect on the live rules",
-       "diff --clean takes no options of the rules"},
+       "diff --clean takes no options of the rules but --dataplane"},
       {"sidetrack show --netns ''", "--netns: no value: expected the path or the name of a network namespace"},
   });
 }
