@@ -40,6 +40,12 @@ bool is_of_ambient(const Routing& routing) {
   return std::ranges::any_of(routing.policy_rules, [](const PolicyRule& rule) { return is_of_ambient(rule); });
 }
 
+Routing whoever_made(Routing routing) {
+  for (PolicyRule& rule : routing.policy_rules) rule.by_agent = false;
+  for (LocalRoute& route : routing.local_routes) route.by_agent = false;
+  return routing;
+}
+
 std::string mark_words(const PolicyRule& rule) { return mark_words(rule.mark, rule.mask); }
 
 std::string ip_words(const NetworkRoute& route) {

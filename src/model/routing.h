@@ -22,9 +22,11 @@ struct PolicyRule {
   std::uint32_t mask = 0xffffffff;
   // The latest place that was asked for. It does not count when rules are compared: what counts is after_others.
   std::optional<std::uint32_t> preference{};
+  // An agent of the node made it, of an ambient pod, and it counts as ours: it has no tag of ours.
+  bool by_agent = false;
   friend bool operator==(const PolicyRule& a, const PolicyRule& b) {
     return a.family == b.family && a.mark == b.mark && a.mask == b.mask && a.table == b.table &&
-           a.after_others == b.after_others;
+           a.after_others == b.after_others && a.by_agent == b.by_agent;
   }
 };
 
@@ -32,6 +34,7 @@ struct PolicyRule {
 struct LocalRoute {
   Family family = Family::ipv4;
   std::uint32_t table = 0;
+  bool by_agent = false;  // as PolicyRule's
   friend bool operator==(const LocalRoute&, const LocalRoute&) = default;
 };
 
@@ -73,6 +76,9 @@ inline constexpr std::uint32_t ztunnel_preference = 32764;
 
 // Whether any of it is.
 [[nodiscard]] bool is_of_ambient(const Routing& routing);
+
+// The same, whoever made it.
+[[nodiscard]] Routing whoever_made(Routing routing);
 
 // "1337", "0x111/0xfff"
 [[nodiscard]] std::string mark_words(const PolicyRule& rule);

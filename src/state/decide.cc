@@ -116,6 +116,14 @@ Routing missing_of(const Routing& asked, const Survey& survey) {
   return without(without(asked, survey.routing), survey.others_routing);
 }
 
+// The same, and what is too much: what an agent made is as good as ours.
+Routing missing_of_any(const Routing& asked, const Survey& survey) {
+  return without(without(asked, whoever_made(survey.routing)), survey.others_routing);
+}
+Routing extra_of_any(const Routing& asked, const Survey& survey) {
+  return without(whoever_made(survey.routing), asked);
+}
+
 // A sidecar's rules and an agent's for an ambient pod would stand in the same chains.
 std::optional<Error> kept_by_agent(const Request& request, const Survey& survey) {
   if (survey.of_agents.empty() || request.plan == nullptr || request.plan->ruleset.rules.empty()) return std::nullopt;
@@ -274,6 +282,12 @@ std::variant<Decision, Error> decide(const Request& request, const Survey& surve
   if (there) {
     decision.skipped.clear();
     decision.attempts.push_back(attempt(there, false, holding));
+    // An agent's rules that are as asked stay the agent's, with their routes. As soon as one thing is changed all is
+    // ours, so that `clean` removes all.
+    const bool all_there = decision.attempts.front().commits.empty() &&
+                           missing_of_any(plan.routing, survey) == Routing{} &&
+                           extra_of_any(plan.routing, survey) == Routing{};
+    if (all_there) decision.add = decision.remove = {};
     return possible(std::move(decision), survey);
   }
   if (const auto refused = kept_by_agent(request, survey)) return *refused;
@@ -291,8 +305,8 @@ Comparison compare(const Request& request, const Survey& survey) {
   }
   const std::vector<BackendKind> holding = holders(survey);
   Comparison comparison;
-  comparison.missing = missing_of(request.plan->routing, survey);
-  comparison.extra = without(survey.routing, request.plan->routing);
+  comparison.missing = missing_of_any(request.plan->routing, survey);
+  comparison.extra = extra_of_any(request.plan->routing, survey);
   const Choice choice = choice_of(request, survey);
   // The one that holds the rules as asked; else the one that holds any of ours, if it is among those that would do;
   // else the one that comes first.

@@ -81,7 +81,9 @@ class Executor {
                                 : "the rules were as requested already");
     }
     changed = changed || decision.remove != Routing{};
-    Routing named = decision.remove;
+    // What an agent made is ours now, and is still there.
+    Routing named =
+        request_.plan == nullptr ? decision.remove : without(whoever_made(decision.remove), request_.plan->routing);
     named.sets.clear();  // of host-probes, which says what its sets hold
     named.set_entries.clear();
     result_.routing_removed = ip_commands(named, "del");

@@ -252,7 +252,20 @@ std::optional<PolicyRule> Everything::marked(std::size_t i) const {
   if (std::any_of(rules.begin(), rules.begin() + static_cast<std::ptrdiff_t>(i), takes)) {
     marked->after_others = rules[i].rule.priority;
   }
+  // To be put back where it was.
+  marked->by_agent =
+      claim == Claim::agents && is_of_ambient(*marked) && rules[i].protocol != our_protocol && is_ours(rules[i]);
+  if (marked->by_agent) marked->preference = rules[i].rule.priority;
   return marked;
+}
+
+std::optional<LocalRoute> Everything::local_default(const ListedRoute& route) const {
+  auto local = route.local_default();
+  if (local) {
+    local->by_agent = claim == Claim::agents && local->table == ztunnel_route_table && route.protocol != our_protocol &&
+                      is_ours(route);
+  }
+  return local;
 }
 
 bool Everything::holds(const PolicyRule& rule) const {
@@ -263,7 +276,7 @@ bool Everything::holds(const PolicyRule& rule) const {
 }
 
 bool Everything::holds(const LocalRoute& route) const {
-  return std::ranges::any_of(routes, [&](const ListedRoute& live) { return live.local_default() == route; });
+  return std::ranges::any_of(routes, [&](const ListedRoute& live) { return local_default(live) == route; });
 }
 
 bool Everything::holds(const Address& address) const {

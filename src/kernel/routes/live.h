@@ -45,8 +45,9 @@ struct Everything {
   [[nodiscard]] bool is_ours(const ListedRule& rule) const;
   [[nodiscard]] bool is_ours(const ListedRoute& route) const;
 
-  // The value of rules[i], with what model/routing.h says of those that come after others.
+  // The value of rules[i], with what model/routing.h says of those that come after others or that an agent made.
   [[nodiscard]] std::optional<PolicyRule> marked(std::size_t i) const;
+  [[nodiscard]] std::optional<LocalRoute> local_default(const ListedRoute& route) const;
 
   [[nodiscard]] bool holds(const PolicyRule& rule) const;
   [[nodiscard]] bool holds(const LocalRoute& route) const;

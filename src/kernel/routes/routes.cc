@@ -8,7 +8,8 @@
 // numbers the same pair is the usual recipe for any transparent proxy, and left alone: without rules that set the
 // mark it does nothing. So is the pair of an ambient pod, by which the agents of Istio and Cilium can be told from us:
 //     ip rule add fwmark 0x111/0xfff pref 32764 lookup 100, and table 100
-// unless what is theirs is to be taken for ours. Addresses carry no tag before kernel 5.18: ::6/128 on lo is known by
+// unless what is theirs is to be taken for ours (by_agent). Ours is put beside it then, behind it, before it is
+// removed: at no moment is there none. Addresses carry no tag before kernel 5.18: ::6/128 on lo is known by
 // itself.
 #include <fmt/format.h>
 #include <linux/fib_rules.h>
@@ -169,7 +170,7 @@ class KernelRoutes : public Routes {
       }
     }
     for (const ListedRoute& live : all.routes) {
-      if (const auto local = live.local_default()) {
+      if (const auto local = all.local_default(live)) {
         (all.is_ours(live) ? state.ours : state.others).local_routes.push_back(*local);
       }
     }
@@ -213,7 +214,7 @@ class KernelRoutes : public Routes {
       if (all.is_ours(live) && taken_from(left.policy_rules, all.marked(i))) remove_one(live);
     }
     for (const ListedRoute& live : all.routes) {
-      if (all.is_ours(live) && taken_from(left.local_routes, live.local_default())) remove_one(live);
+      if (all.is_ours(live) && taken_from(left.local_routes, all.local_default(live))) remove_one(live);
     }
     for (const Address& address : all.loopback_hosts()) {
       if (taken_from(left.loopback_addresses, address)) remove_one(address);
@@ -240,8 +241,9 @@ class KernelRoutes : public Routes {
   // Before the first of others that could decide about such packets: the place that the kernel gives to a rule without
   // a priority, but for others that are asked still earlier and do not matter.
   netlink::Reply add_one(const PolicyRule& rule, const Everything& there) {
-    netlink::Request request(RTM_NEWRULE, create, rule_header(rule));
-    put_rule(request, rule, our_protocol);
+    const bool beside_another = there.holds(by_another(rule));
+    netlink::Request request(RTM_NEWRULE, beside_another ? create & ~NLM_F_EXCL : create, rule_header(rule));
+    put_rule(request, rule, protocol_of(rule));
     const auto before =
         std::ranges::find_if(there.rules, [&](const ListedRule& live) { return goes_before(rule, live.rule); });
     const auto place =
@@ -249,10 +251,11 @@ class KernelRoutes : public Routes {
     if (place) request.put(FRA_PRIORITY, *place);
     return routes::request(socket_, request);
   }
-  netlink::Reply add_one(const LocalRoute& route, const Everything& /*there*/) {
-    netlink::Request request(RTM_NEWROUTE, create, route_header(route, our_protocol));
+  netlink::Reply add_one(const LocalRoute& route, const Everything& there) {
+    netlink::Request request(RTM_NEWROUTE, create, route_header(route, protocol_of(route)));
     request.put(RTA_TABLE, route.table);
     request.put(RTA_OIF, loopback_index);
+    if (there.holds(by_another(route))) request.put(RTA_PRIORITY, free_metric(route, there));
     return routes::request(socket_, request);
   }
   netlink::Reply add_one(const Address& address, const Everything& /*there*/) {
@@ -260,6 +263,25 @@ class KernelRoutes : public Routes {
     request.put(IFA_LOCAL, address.view());
     request.put(IFA_ADDRESS, address.view());
     return routes::request(socket_, request);
+  }
+
+  template <typename T>
+  static T by_another(T one) {
+    one.by_agent = !one.by_agent;
+    return one;
+  }
+  // An agent's as ip(8) makes them.
+  static std::uint8_t protocol_of(const PolicyRule& rule) { return rule.by_agent ? RTPROT_UNSPEC : our_protocol; }
+  static std::uint8_t protocol_of(const LocalRoute& route) { return route.by_agent ? RTPROT_BOOT : our_protocol; }
+  // Of two default routes in a table each has a metric of its own. Where none is given it is 0, of IPv6 1024.
+  static std::uint32_t free_metric(const LocalRoute& route, const Everything& there) {
+    std::uint32_t metric = route.family == Family::ipv4 ? 0 : 1024;
+    const auto is_taken = [&](const ListedRoute& live) {
+      return live.route.table == route.table && live.route.to.family() == route.family &&
+             live.route.to.prefix_length() == 0 && live.metric == metric;
+    };
+    while (std::ranges::any_of(there.routes, is_taken)) ++metric;
+    return metric;
   }
 
   void remove_one(const ListedRule& live) {

@@ -122,6 +122,62 @@ TEST_P(Agents, AreTheRulesThatAreAskedFor) {
   }
 }
 
+// As soon as apply changes a thing all is ours, policy rules and routes, too: clean removes all of it.
+TEST_P(Agents, AreOursAfterAChange) {
+  for (const char* backend : backends) {
+    ASSERT_EQ(sidetrack({"clean", "--dataplane", "ambient"}).exit_code, 0);
+    GetParam().make(ns_);
+    const Output applied = sidetrack({"apply", "--backend", backend, "--dataplane", "ambient", "--dual-stack"});
+    ASSERT_EQ(applied.exit_code, 0) << applied.err;
+    EXPECT_THAT(applied.err, Not(HasSubstr("rule del")));
+    for (const char* family : {"-4", "-6"}) {
+      EXPECT_THAT(ns_.must({"ip", family, "rule", "list", "pref", "32764"}),
+                  ::testing::MatchesRegex("32764:\tfrom all fwmark 0x111/0xfff lookup 100 proto 137 *\n"));
+      EXPECT_THAT(ns_.must({"ip", family, "route", "list", "table", "100"}),
+                  ::testing::MatchesRegex("local default dev lo proto 137 [^\n]*\n"));
+    }
+    EXPECT_THAT(sidetrack({"apply", "--backend", backend, "--dataplane", "ambient", "--dual-stack"}).err,
+                HasSubstr("nothing to change"));
+    const Output cleaned = sidetrack({"clean"});
+    EXPECT_THAT(cleaned.err, AllOf(HasSubstr("removed all"), Not(HasSubstr("left as they are"))));
+    const std::string left = everything(ns_);
+    for (const char* what : {"ISTIO", "CILIUM", "istio", "0x539", "0x111", "local default"})
+      EXPECT_THAT(left, Not(HasSubstr(what))) << backend;
+  }
+}
+
+// Of one family alone, and the other one is added.
+TEST_P(Agents, OfOneFamilyAreOursWhenTheOtherIsAdded) {
+  ns_.must({"ip", "-6", "rule", "del", "pref", "32764"});
+  ns_.must({"ip", "-6", "route", "flush", "table", "100"});
+  if (GetParam().backend != nullptr) {
+    const std::string iptables = std::string("ip6") + (GetParam().backend + std::string_view("ip").size());
+    for (const char* table : {"nat", "mangle", "raw"}) ns_.must({iptables, "-t", table, "-F"});
+  }
+  ASSERT_EQ(sidetrack({"apply", "--dataplane", "ambient", "--dual-stack", "--redirect-dns"}).exit_code, 0);
+  EXPECT_EQ(sidetrack({"clean"}).exit_code, 0);
+  const std::string left = everything(ns_);
+  for (const char* what : {"ISTIO", "CILIUM", "istio", "0x539", "0x111", "local default"})
+    EXPECT_THAT(left, Not(HasSubstr(what)));
+}
+
+// Rolled back, they are the agent's again.
+TEST_P(Agents, AreTheAgentsAgainAfterARollBack) {
+  if (GetParam().name == std::string_view("istio_nftables")) return;  // its rules are put back in our table
+  for (const char* backend : backends) {
+    const Output applied =
+        sidetrack({"apply", "--backend", backend, "--dataplane", "ambient", "--dual-stack", "--confirm", "1ms"});
+    EXPECT_EQ(applied.exit_code, 1);
+    EXPECT_THAT(applied.err, HasSubstr("rolled back; "));
+    for (const char* family : {"-4", "-6"}) {
+      EXPECT_THAT(ns_.must({"ip", family, "rule", "list", "pref", "32764"}),
+                  ::testing::MatchesRegex("32764:\tfrom all fwmark 0x111/0xfff lookup 100 *\n"));
+      EXPECT_THAT(ns_.must({"ip", family, "route", "list", "table", "100"}), Not(HasSubstr("proto 137")));
+    }
+    EXPECT_THAT(sidetrack({"clean"}).err, HasSubstr("left as they are"));
+  }
+}
+
 TEST_P(Agents, LintKnowsThem) {
   const Output found = sidetrack({"lint"});
   EXPECT_THAT(found.out + found.err, AllOf(Not(HasSubstr("no rules of a sidecar")), Not(HasSubstr("comes back to"))))

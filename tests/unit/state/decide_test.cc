@@ -209,6 +209,28 @@ TEST_F(DecideTest, RoutesAreAddedAndRemovedAsOftenAsTheyDiffer) {
   EXPECT_EQ(decision.remove, (Routing{{rule}, {}, {}}));
 }
 
+TEST_F(DecideTest, WhatAnAgentMadeIsTakenOverWithTheFirstChange) {
+  const PolicyRule rule{Family::ipv4, ztunnel_connection_mark, ztunnel_route_table, {}, ztunnel_mask};
+  const LocalRoute route{Family::ipv4, ztunnel_route_table};
+  Routing of_agent{{rule}, {route}, {}};
+  wanted.routing = of_agent;
+  of_agent.policy_rules[0].by_agent = of_agent.local_routes[0].by_agent = true;
+  for (const Held held : {Held::equal, Held::older}) {
+    Survey seen = survey({Held::nothing, Held::nothing, held});
+    seen.routing = of_agent;
+    const auto decision = std::get<Decision>(decide(request(), seen));
+    const bool changes = held == Held::older;
+    EXPECT_EQ(decision.add, changes ? wanted.routing : Routing{});
+    EXPECT_EQ(decision.remove, changes ? of_agent : Routing{});
+    const Comparison compared = compare(request(), seen);
+    EXPECT_EQ(compared.missing, Routing{});
+    EXPECT_EQ(compared.extra, Routing{});
+    // More than it made.
+    seen.routing.local_routes.clear();
+    EXPECT_EQ(std::get<Decision>(decide(request(), seen)).add, wanted.routing);
+  }
+}
+
 TEST_F(DecideTest, ADormantTableIsNotAsAsked) {
   Survey seen = survey({Held::nothing, Held::nothing, Held::equal});
   for (LiveChain& chain : std::get<Live>(seen.of(nftables)).chains) chain.dormant = true;
