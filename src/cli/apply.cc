@@ -5,16 +5,19 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <csignal>
 #include <cstdlib>
+#include <thread>
+#include <variant>
 
 #include "cli/commands.h"
 #include "cli/log.h"
 #include "host/sessions.h"
 #include "library/planning.h"
 #include "library/sentences.h"
+#include "model/duration.h"
 #include "model/iptables.h"
 #include "state/cut_sessions.h"
+#include "state/decide.h"
 #include "state/restore.h"
 #include "state/when_ready.h"
 #include "system/awaited_signals.h"
@@ -54,17 +57,19 @@ Request request(const CommandLine& line, const Plan& plan) {
 }
 
 // --when-ready. Nothing without it. Made before the sandbox, which opens no such socket.
-std::optional<ProxyWatch> proxy_watch(const CommandLine& line) {
+std::optional<ProxyWatch> proxy_watch(const CommandLine& line, const Plan& plan) {
   if (!line.when_ready) return std::nullopt;
-  const AwaitedProxy proxy{line.when_ready->port, line.when_ready->timeout, line.config.proxy_uids};
+  const ProxyWatch::Told told{[](const std::string& sentence) { warn(sentence); },
+                              [](const std::string& sentence) { info(sentence); },
+                              [](const std::string& sentence) { debug(sentence); }};
   return std::make_optional<ProxyWatch>(
-      proxy, [](const std::string& sentence) { warn(sentence); }, [](const std::string& sentence) { debug(sentence); });
+      awaited_proxy(line.config, plan, line.when_ready->port, line.when_ready->timeout), told);
 }
 
 std::string waited(const CommandLine& line, const std::optional<ProxyWatch>& watch) {
   if (!watch) return "";
-  return fmt::format("; waited {:.1f} s for the proxy on port {}",
-                     std::chrono::duration<double>(watch->waited()).count(), line.when_ready->port);
+  return fmt::format("; waited {:.1f} s for {} on port {}", std::chrono::duration<double>(watch->waited()).count(),
+                     line.config.dataplane == Dataplane::ambient ? "ztunnel" : "the proxy", line.when_ready->port);
 }
 
 // ---- Sessions
@@ -115,8 +120,8 @@ struct Ready {
 };
 
 // What has to be opened before the sandbox.
-Ready get_ready(CommandLine& line, const std::optional<Place>& place) {
-  return {proxy_watch(line), known_sessions(line, place)};
+Ready get_ready(CommandLine& line, const std::optional<Place>& place, const Plan& plan) {
+  return {proxy_watch(line, plan), known_sessions(line, place)};
 }
 
 void be_ready(const CommandLine& line, const Request& asked, Ready& ready, Kernel& kernel) {
@@ -129,7 +134,7 @@ void be_ready(const CommandLine& line, const Request& asked, Ready& ready, Kerne
 }
 
 void ask_kernel(CommandLine& line, const std::optional<Place>& place, const Plan& plan) {
-  Ready ready = get_ready(line, place);
+  Ready ready = get_ready(line, place, plan);
   const auto kernel = reporting(plan, [&] { return open_kernel(line, false); });
   const Request asked = request(line, plan);
   be_ready(line, asked, ready, *kernel);
@@ -169,7 +174,7 @@ void program_until_confirmed(const CommandLine& line, const Request& asked, cons
 }
 
 void program(CommandLine& line, const std::optional<Place>& place, const Plan& plan) {
-  Ready ready = get_ready(line, place);
+  Ready ready = get_ready(line, place, plan);
   auto start = Clock::now();
   const auto kernel = reporting(plan, [&] { return open_kernel(line, true); });
   const Request asked = request(line, plan);

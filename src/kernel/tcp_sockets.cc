@@ -42,10 +42,12 @@ Endpoint end_of(unsigned domain, const __be32* address, __be16 port) {
   return end;
 }
 
-TcpSocket socket_of(const inet_diag_msg& message) {
-  return {end_of(message.idiag_family, message.id.idiag_src, message.id.idiag_sport),
-          end_of(message.idiag_family, message.id.idiag_dst, message.id.idiag_dport), message.idiag_uid,
-          message.idiag_inode};
+TcpSocket socket_of(const netlink::Message& message) {
+  const auto& header = message.header<inet_diag_msg>();
+  const nlattr* ipv6_only = message.attributes<inet_diag_msg>().find(INET_DIAG_SKV6ONLY);
+  return {end_of(header.idiag_family, header.id.idiag_src, header.id.idiag_sport),
+          end_of(header.idiag_family, header.id.idiag_dst, header.id.idiag_dport), header.idiag_uid, header.idiag_inode,
+          ipv6_only != nullptr && netlink::host_order<std::uint8_t>(ipv6_only) != 0};
 }
 
 }  // namespace
@@ -73,7 +75,7 @@ std::vector<TcpSocket> TcpSockets::list(std::uint32_t states, std::uint16_t port
       wanted.id.idiag_cookie[0] = wanted.id.idiag_cookie[1] = INET_DIAG_NOCOOKIE;
       netlink::Request question(SOCK_DIAG_BY_FAMILY, NLM_F_DUMP, wanted);
       const netlink::Answer answer = netlink::read_whole(*socket_, question, [&](const netlink::Message& message) {
-        const TcpSocket socket = socket_of(message.header<inet_diag_msg>());
+        const TcpSocket socket = socket_of(message);
         if (port == 0 || socket.local.port == port) found.push_back(socket);
       });
       const int error = answer.end.error;

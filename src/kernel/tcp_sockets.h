@@ -19,6 +19,7 @@ struct TcpSocket {
   Endpoint remote;          // of one that listens: of port 0
   std::uint32_t uid = 0;    // of who made it, as the user namespace has it in which TcpSockets was made
   std::uint32_t inode = 0;  // /proc/PID/fd/N -> socket:[INODE]; 0: no process holds it
+  bool ipv6_only = false;   // IPV6_V6ONLY, of one that listens: at ::, it takes no connections of IPv4
 };
 
 // Those of the network namespace of the thread that makes this object, asked by netlink (sock_diag(7)): the kernel

@@ -574,7 +574,7 @@ constexpr Flag flag_table[] = {
     {"prove", '\0', {}, Kind::boolean, "", "", "",
      "refuse rules by which traffic escapes or loops", Group::run, apply, boolean<&CommandLine::prove>},
     {"when-ready", '\0', {}, Kind::scalar, "PORT[,TIME]", "", "",
-     "first wait, 60s, until the proxy listens there", Group::run, apply, set_when_ready},
+     "first wait, 60s, until proxy or ztunnel listens", Group::run, apply, set_when_ready},
     {"confirm", '\0', {}, Kind::scalar, "DURATION", "", "",
      "roll back unless confirmed in that time", Group::run, apply, set_confirm},
     {"probe", '\0', {}, Kind::boolean, "", "", "",

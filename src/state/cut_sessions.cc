@@ -251,9 +251,8 @@ CutSessions cut_sessions(const Sessions& sessions, const Request& request, const
     const std::string harm = sides.harm(session);
     if (harm.empty()) continue;
     harmed.push_back(&session);
-    const auto& [local, remote, uid, inode] = session.socket;
-    cut.list.push_back({fmt::format("{} {} {} ({}): {}", local.text(), session.inbound ? "from" : "to", remote.text(),
-                                    session.holder, harm)});
+    cut.list.push_back({fmt::format("{} {} {} ({}): {}", session.socket.local.text(), session.inbound ? "from" : "to",
+                                    session.socket.remote.text(), session.holder, harm)});
   }
   if (!harmed.empty()) cut.remedy = Search(config, replan, backend, survey, sessions.taken_up).remedy(harmed);
   return cut;

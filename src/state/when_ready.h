@@ -10,23 +10,39 @@
 
 #include "kernel/kernel.h"
 #include "kernel/tcp_sockets.h"
+#include "mesh/plan.h"
+#include "model/config.h"
 
 namespace sidetrack {
 
 struct AwaitedProxy {
+  // What the rules lead to the port, and so at which addresses the proxy has to listen.
+  enum class Led : std::uint8_t {
+    nothing,      // at any address of one of the families
+    to_loopback,  // REDIRECT of OUTPUT: 127.0.0.1, ::1. There or at all addresses, in each family
+    anywhere,     // REDIRECT of PREROUTING: the address of the interface; TPROXY. At all addresses, in each family
+  };
   std::uint16_t port = 0;
   std::chrono::nanoseconds timeout{};
-  std::vector<std::uint32_t> uids;  // any of them is the proxy
+  std::vector<std::uint32_t> uids;  // any of them is the proxy; none: whoever listens is
+  Led led{};
+  Families families;
 };
+// With --dataplane ambient whoever listens is ztunnel: it is known by the mark of what it sends.
+[[nodiscard]] AwaitedProxy awaited_proxy(const Config& config, const Plan& plan, std::uint16_t port,
+                                         std::chrono::nanoseconds timeout);
 
-// Whether the proxy listens: a socket that its user made, at that port of any address. The sockets are those of the
-// network namespace, and the users those of the user namespace, of the thread that makes this object.
+// Whether the proxy listens: sockets that its user made, at that port, which take the connections. The sockets are
+// those of the network namespace, and the users those of the user namespace, of the thread that makes this object.
 class ProxyWatch {
  public:
   using Say = std::function<void(const std::string&)>;
-  // `warn` is told, once, that another user has the port: it is not the proxy, and may go away; `note`, when a wait
-  // begins and ends.
-  ProxyWatch(AwaitedProxy proxy, Say warn, Say note);
+  struct Told {
+    Say warn;    // once, that another user has the port: it is not the proxy, and may go away; or where the proxy lacks
+    Say begins;  // a wait
+    Say ends;
+  };
+  ProxyWatch(AwaitedProxy proxy, Told told);
 
   [[nodiscard]] bool listens();
   // Until it listens: asks some times a second. Throws failed when the time is over, counted from the first call on, or
@@ -37,10 +53,10 @@ class ProxyWatch {
 
  private:
   AwaitedProxy proxy_;
-  Say warn_;
-  Say note_;
+  Told told_;
   TcpSockets sockets_;
-  std::vector<std::uint32_t> others_;  // who has the port, if it is not the proxy
+  std::string in_the_way_;  // who has the port, if it is not the proxy; where alone the proxy listens
+  std::string remedy_;
   std::chrono::nanoseconds waited_{};
 };
 

@@ -126,7 +126,7 @@ complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply' -s n -l dry-ru
 complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply' -l strict -d 'fail if other programs\' rules interfere'
 complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply' -l check -d 'check that the kernel would accept the rules'
 complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply' -l prove -d 'refuse rules by which traffic escapes or loops'
-complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply' -l when-ready -d 'first wait, 60s, until the proxy listens there' -x
+complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply' -l when-ready -d 'first wait, 60s, until proxy or ztunnel listens' -x
 complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply' -l confirm -d 'roll back unless confirmed in that time' -x
 complete -c sidetrack -n '__sidetrack_is verify' -l probe -d 'try real connections, too'
 complete -c sidetrack -n '__sidetrack_is diff' -l clean -d 'what clean would remove instead'

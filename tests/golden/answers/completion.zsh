@@ -70,7 +70,7 @@ _sidetrack_apply() {
     '--strict[fail if other programs'\'' rules interfere]' \
     '--check[check that the kernel would accept the rules]' \
     '--prove[refuse rules by which traffic escapes or loops]' \
-    '--when-ready=[first wait, 60s, until the proxy listens there]:PORT\[,TIME\]: ' \
+    '--when-ready=[first wait, 60s, until proxy or ztunnel listens]:PORT\[,TIME\]: ' \
     '--confirm=[roll back unless confirmed in that time]:DURATION: ' \
     '--backend=[which backend holds the rules]:BACKEND:(auto nftables iptables-nft iptables-legacy)' \
     '--wait=[how long to wait for other writers]:DURATION: ' \

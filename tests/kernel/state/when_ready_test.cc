@@ -27,12 +27,13 @@ constexpr std::uint16_t port = 15021;
 constexpr const char* waiting = "waiting for the proxy";
 
 // Listens at one address alone, as a user.
-FileDescriptor listen_at(const Namespace& where, const Endpoint& at, Identity identity) {
+FileDescriptor listen_at(const Namespace& where, const Endpoint& at, Identity identity, bool ipv6_only = false) {
   return where.run(
       [&] {
         FileDescriptor socket(check(::socket(at.domain(), SOCK_STREAM | SOCK_CLOEXEC, 0), "socket"));
         const int on = 1;
         check(setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on), "SO_REUSEADDR");
+        if (ipv6_only) check(setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on), "IPV6_V6ONLY");
         const sockaddr_storage address = at.socket_address();
         check(bind(socket.get(), pointer(address), socket_address_size), "bind");
         check(listen(socket.get(), 1), "listen");
@@ -91,6 +92,81 @@ TEST_P(WhenReady, AProxyThatListensAlreadyIsNotWaitedFor) {
   expect_applied();
 }
 
+TEST_P(WhenReady, WhatIsWaitedForIsSaidOnce) {
+  Background running(*pod_, words("apply", {"--when-ready", "15021,10m"}));
+  running.wait_for("waiting for the proxy (uid 1337) to listen on port 15021, for at most 10m\n");
+  const FileDescriptor proxy = listen_at(*pod_, {"0.0.0.0", port}, proxy_identity);
+  const Output output = running.end();
+  EXPECT_EQ(output.exit_code, 0);
+  EXPECT_EQ(std::ranges::count(output.err, '\n'), 2) << output.err;
+}
+
+// Each listener in turn, all of the port that the rules lead to: only the last one takes all that they lead there.
+struct Step {
+  Endpoint at;
+  bool ipv6_only;
+};
+struct Reached {
+  Words options;
+  std::vector<Step> too_few;  // each alone
+  std::vector<Step> enough;   // together
+};
+
+TEST_P(WhenReady, ThePortOfTheRulesHasToTakeWhatTheyLeadThere) {
+  ip(*pod_,
+     "link add eth0 type veth peer name peer0\naddr add 10.1.0.2/24 dev eth0\nlink set eth0 up\nlink set peer0 up\n");
+  const Words both{"--ip-families", "ipv4,ipv6"};
+  const Words ipv4{"--ip-families", "ipv4"};
+  const Reached all[] = {
+      {ipv4 + Words{"--when-ready", "15001,10m"},
+       {{{"::", 15001}, true}, {{"10.1.0.2", 15001}, false}, {{"127.0.0.2", 15001}, false}},
+       {{{"127.0.0.1", 15001}, false}}},
+      {ipv4 + Words{"--when-ready", "15006,10m"}, {{{"127.0.0.1", 15006}, false}}, {{{"::", 15006}, false}}},
+      {ipv4 + Words{"--when-ready", "15006,10m", "-m", "TPROXY"},
+       {{{"10.1.0.2", 15006}, false}},
+       {{{"0.0.0.0", 15006}, false}}},
+      {both + Words{"--when-ready", "15001,10m"},
+       {{{"0.0.0.0", 15001}, false}, {{"::", 15001}, true}, {{"127.0.0.1", 15001}, false}},
+       {{{"127.0.0.1", 15001}, false}, {{"::1", 15001}, false}}},
+      // No rule leads there.
+      {ipv4 + Words{"--when-ready", "15021,10m"}, {{{"::", 15021}, true}}, {{{"10.1.0.2", 15021}, false}}},
+  };
+  for (const Reached& each : all) {
+    const Words options =
+        Words{program_under_test(), "apply", "--backend", GetParam(), "-i", "*", "-b", "*"} + each.options;
+    for (const Step& step : each.too_few) {
+      const FileDescriptor proxy = listen_at(*pod_, step.at, proxy_identity, step.ipv6_only);
+      Words impatient = options;
+      std::ranges::replace_if(
+          impatient, [](const auto& word) { return word.ends_with(",10m"); }, std::to_string(step.at.port) + ",100ms");
+      const Output output = pod_->program(impatient);
+      EXPECT_EQ(output.exit_code, 1) << step.at << "\n" << output.err;
+      EXPECT_THAT(output.err, AllOf(HasSubstr("listens on port"), HasSubstr("alone, and has to at")));
+    }
+    Background running(*pod_, options);
+    running.wait_for(waiting);
+    std::vector<FileDescriptor> proxy;
+    for (const Step& step : each.enough) proxy.push_back(listen_at(*pod_, step.at, proxy_identity, step.ipv6_only));
+    EXPECT_EQ(running.end().exit_code, 0);
+    pod_->must({program_under_test(), "clean"});
+  }
+}
+
+// ztunnel is root's.
+TEST_P(WhenReady, InAnAmbientPodWhoeverListensIsZtunnel) {
+  const Words options{program_under_test(), "apply", "--backend",    GetParam(), "--dataplane", "ambient",
+                      "--ip-families",      "ipv4",  "--when-ready", "15001"};
+  Background running(*pod_, options);
+  running.wait_for("waiting for ztunnel to listen on port 15001, for at most 60 s");
+  const FileDescriptor proxy = listen_at(*pod_, {"0.0.0.0", 15001}, {});
+  const Output output = running.end();
+  EXPECT_EQ(output.exit_code, 0) << output.err;
+  EXPECT_THAT(output.err, HasSubstr(" s for ztunnel on port 15001"));
+  const Words verify{program_under_test(), "verify",  "--backend",     GetParam(),
+                     "--dataplane",        "ambient", "--ip-families", "ipv4"};
+  EXPECT_EQ(pod_->program(verify).exit_code, 0);
+}
+
 TEST_P(WhenReady, AProxyThatNeverListensIsAnError) {
   const std::string before = trace(*pod_);
   const FileDescriptor other_port = listen_at(*pod_, {"0.0.0.0", 15020}, proxy_identity);
@@ -108,7 +184,8 @@ TEST_P(WhenReady, AnotherUsersPortIsNotTheProxys) {
     const Output output = pod_->program(words("apply", {"--when-ready", "15021,100ms"}));
     EXPECT_EQ(output.exit_code, 1);
     EXPECT_THAT(output.err, AllOf(HasSubstr("port 15021 is held by uid 1000, not by the proxy (-u 1337)"),
-                                  HasSubstr("; uid 1000 holds that port; nothing was changed")));
+                                  HasSubstr("within 0.1 s: port 15021 is held by uid 1000, not by the proxy (-u 1337); "
+                                            "nothing was changed")));
     EXPECT_EQ(trace(*pod_), before);
     // As the options name the proxy.
     EXPECT_EQ(pod_->program(words("apply", {"--when-ready", "15021", "-u", "7,1000"})).exit_code, 0);
