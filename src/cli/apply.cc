@@ -143,10 +143,28 @@ void ask_kernel(CommandLine& line, const std::optional<Place>& place, const Plan
   info(checked(result) + waited(line, ready.watch));
 }
 
+// What was written to a terminal of ssh is sent by sshd, in its time.
+constexpr std::chrono::milliseconds to_get_out{100};
+
+bool would_change(const Request& asked, const Survey& survey) {
+  const auto verdict = decide(asked, survey);
+  const auto* decision = std::get_if<Decision>(&verdict);
+  if (decision == nullptr) return false;  // it is refused
+  const bool commits = !decision->attempts.empty() && !decision->attempts.front().commits.empty();
+  return commits || decision->add != Routing{} || decision->remove != Routing{};
+}
+
 // --confirm. From before the change until it is confirmed or rolled back no signal ends this process but SIGKILL, and
-// none but SIGSTOP stops it.
+// none but SIGSTOP stops it. How to confirm is said before the change, which may cut the session that reads it.
 void program_until_confirmed(const CommandLine& line, const Request& asked, const Ready& ready, Kernel& kernel) {
-  AwaitedSignals signals({SIGUSR1}, {SIGTSTP, SIGTTIN, SIGTTOU});
+  AwaitedSignals signals(AwaitedSignals::Which::all);
+  if (would_change(asked, kernel.survey())) {
+    info(
+        fmt::format("the rules are programmed now, and rolled back unless you confirm them: press Enter within {}, or "
+                    "'kill -USR1 {}' from another session",
+                    words(*line.confirm), getpid()));
+    if (ready.sessions) std::this_thread::sleep_for(to_get_out);
+  }
   const Snapshot before = snapshot(kernel.survey());
   const auto start = Clock::now();
   const ApplyResult result = reporting(*asked.plan, [&] { return converge(asked, kernel); });
@@ -155,10 +173,7 @@ void program_until_confirmed(const CommandLine& line, const Request& asked, cons
   if (result.applied == Applied::unchanged) return info(done);
   std::string why;
   try {
-    info(
-        fmt::format("{}; press Enter within {:g} s to keep it, or 'kill -USR1 {}' from elsewhere: else it is rolled "
-                    "back",
-                    done, std::chrono::duration<double>(*line.confirm).count(), getpid()));
+    info(done + "; waiting for the confirmation");
     kernel.release_locks();
     why = await_confirmation(signals, *line.confirm, STDIN_FILENO);
   } catch (const std::exception& error) {
@@ -170,7 +185,7 @@ void program_until_confirmed(const CommandLine& line, const Request& asked, cons
   } catch (const Error& error) {
     throw Error(error.code(), why + "; " + error.what(), error.hint());
   }
-  throw Error(ExitCode::failed, why + ": rolled back; rules and routes of the sidecar are as they were before");
+  throw Error(ExitCode::failed, why + ": rolled back; rules and routes of the mesh are as they were before");
 }
 
 void program(CommandLine& line, const std::optional<Place>& place, const Plan& plan) {

@@ -6,12 +6,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <optional>
 #include <vector>
 
 #include "mesh/catalogue.h"
 #include "mesh/splice.h"
+#include "model/duration.h"
 #include "model/error.h"
 #include "state/diff.h"
 #include "system/held_signals.h"
@@ -131,12 +133,12 @@ void restore(const Snapshot& before, Kernel& kernel, const std::function<void(co
       throw Error(error.code(),
                   fmt::format("cannot roll back: {}; {}", error.what(),
                               left ? "what was not confirmed is still there: " + *left : "all is as it was"),
-                  "'sidetrack clean' removes all rules and routes of the sidecar");
+                  "'sidetrack clean' removes all rules and routes of the mesh");
     }
   }
   if (const auto left = difference(before, kernel))
     throw Error(ExitCode::failed, "rolled back, but not all is as it was: " + *left,
-                "'sidetrack show' lists what is there, 'sidetrack clean' removes all rules and routes of the sidecar");
+                "'sidetrack show' lists what is there, 'sidetrack clean' removes all rules and routes of the mesh");
 }
 
 std::string await_confirmation(AwaitedSignals& signals, std::chrono::nanoseconds timeout, int input) {
@@ -146,8 +148,7 @@ std::string await_confirmation(AwaitedSignals& signals, std::chrono::nanoseconds
     const auto woken = signals.wait(end, input);
     if (woken.signal == SIGUSR1) return {};
     if (woken.signal != 0) return fmt::format("ended by {}", signal_name(woken.signal));
-    if (!woken.readable)
-      return fmt::format("not confirmed within {:g} s", std::chrono::duration<double>(timeout).count());
+    if (!woken.readable) return "not confirmed within " + words(timeout);
     char letter = 0;
     const ssize_t size = read(input, &letter, 1);
     if (size < 0 && (errno == EINTR || errno == EAGAIN)) continue;
@@ -156,6 +157,7 @@ std::string await_confirmation(AwaitedSignals& signals, std::chrono::nanoseconds
     } else if (letter != '\n') {
       if (line.size() < 64 && letter != '\r') line += letter;
     } else {
+      std::ranges::transform(line, line.begin(), [](unsigned char c) { return std::tolower(c); });
       if (line.empty() || line == "y" || line == "yes") return {};
       return "not confirmed";
     }

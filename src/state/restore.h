@@ -24,9 +24,10 @@ struct Snapshot {
 // as long as it takes: `say` is told. Throws an Error that says what stands if the kernel refuses.
 void restore(const Snapshot& before, Kernel& kernel, const std::function<void(const std::string&)>& say);
 
-// Waits until somebody confirms: by a line on the descriptor that is empty, "y" or "yes", or by SIGUSR1. Returns why
-// nobody did, or nothing: the time is over, another line came, or a signal asks the process to end. At the end of the
-// input it goes on: who has no terminal confirms by the signal. `signals` have been held since before the change.
+// Waits until somebody confirms: by a line on the descriptor that is empty, "y" or "yes" in any case, or by SIGUSR1.
+// Returns why nobody did, or nothing: the time is over, another line came, or a signal asks the process to end. At the
+// end of the input it goes on: who has no terminal confirms by the signal. `signals` have been held since before the
+// change.
 [[nodiscard]] std::string await_confirmation(AwaitedSignals& signals, std::chrono::nanoseconds timeout, int input);
 
 }  // namespace sidetrack

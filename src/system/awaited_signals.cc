@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "system/awaited_signals.h"
 
+#include <fmt/format.h>
 #include <poll.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <ctime>
 
 #include "model/error.h"
@@ -16,12 +18,27 @@ volatile std::sig_atomic_t awaited_signal = 0;
 
 extern "C" void on_awaited_signal(int signal) { awaited_signal = signal; }
 
+constexpr int without_effect[] = {SIGCHLD, SIGWINCH, SIGURG, SIGCONT};  // unless somebody handles them
+constexpr int stops[] = {SIGTSTP, SIGTTIN, SIGTTOU};
+
+bool is_among(const auto& signals, int signal) { return std::ranges::find(signals, signal) != std::end(signals); }
+
+std::vector<int> signals_that_end() {
+  std::vector<int> all;
+  for (int signal = 1; signal <= SIGRTMAX; ++signal) {
+    const bool is_of_libc = signal >= __SIGRTMIN && signal < SIGRTMIN;
+    if (signal == SIGKILL || signal == SIGSTOP || is_of_libc) continue;
+    if (!is_among(without_effect, signal) && !is_among(stops, signal)) all.push_back(signal);
+  }
+  return all;
+}
+
 }  // namespace
 
-AwaitedSignals::AwaitedSignals(std::initializer_list<int> more, std::initializer_list<int> ignored) {
+AwaitedSignals::AwaitedSignals(Which which) {
   awaited_signal = 0;
-  std::vector<int> awaited{SIGTERM, SIGINT, SIGHUP, SIGQUIT};
-  awaited.insert(awaited.end(), more);
+  const std::vector<int> awaited =
+      which == Which::all ? signals_that_end() : std::vector<int>{SIGTERM, SIGINT, SIGHUP, SIGQUIT};
   sigset_t blocked;
   sigemptyset(&blocked);
   for (const int signal : awaited) sigaddset(&blocked, signal);
@@ -32,11 +49,14 @@ AwaitedSignals::AwaitedSignals(std::initializer_list<int> more, std::initializer
     sigfillset(&action.sa_mask);  // the first one counts
     Before& before = before_.emplace_back();
     before.signal = signal;
-    if (sigaction(signal, nullptr, &before.action) == 0 && before.action.sa_handler != SIG_IGN)
+    if (sigaction(signal, nullptr, &before.action) != 0) return;
+    // SIGPIPE is ignored by the program itself, which asks each write.
+    if (before.action.sa_handler != SIG_IGN || (which == Which::all && signal == SIGPIPE))
       sigaction(signal, &action, nullptr);
   };
   for (const int signal : awaited) handle(signal, on_awaited_signal);
-  for (const int signal : ignored) handle(signal, SIG_IGN);
+  if (which == Which::polite) return;
+  for (const int signal : stops) handle(signal, SIG_IGN);
 }
 
 AwaitedSignals::~AwaitedSignals() {
@@ -61,15 +81,9 @@ AwaitedSignals::Woken AwaitedSignals::wait(Clock::time_point until, int descript
   }
 }
 
-std::string_view signal_name(int signal) {
-  struct Name {
-    int signal;
-    std::string_view name;
-  };
-  constexpr Name names[] = {
-      {SIGTERM, "SIGTERM"}, {SIGINT, "SIGINT"}, {SIGHUP, "SIGHUP"}, {SIGQUIT, "SIGQUIT"}, {SIGUSR1, "SIGUSR1"}};
-  const auto* found = std::ranges::find(names, signal, &Name::signal);
-  return found != std::end(names) ? found->name : "a signal";
+std::string signal_name(int signal) {
+  const char* name = sigabbrev_np(signal);
+  return name != nullptr ? fmt::format("SIG{}", name) : fmt::format("signal {}", signal);
 }
 
 }  // namespace sidetrack

@@ -3,8 +3,8 @@
 
 #include <chrono>
 #include <csignal>
-#include <initializer_list>
-#include <string_view>
+#include <cstdint>
+#include <string>
 #include <vector>
 
 namespace sidetrack {
@@ -17,8 +17,14 @@ class AwaitedSignals {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // SIGTERM, SIGINT, SIGHUP, SIGQUIT, and `more`; `ignored` are without effect meanwhile. Throws Error (failed).
-  explicit AwaitedSignals(std::initializer_list<int> more = {}, std::initializer_list<int> ignored = {});
+  enum class Which : std::uint8_t {
+    polite,  // SIGTERM, SIGINT, SIGHUP, SIGQUIT
+    // All that end a program and can be held, SIGPIPE and those for real time, too; what stops it (Ctrl-Z, the terminal
+    // of a job in the background) is without effect meanwhile. Not SIGKILL, SIGSTOP, and the two that the C library
+    // keeps for itself (32, 33). What a fault of the program itself raises ends it.
+    all,
+  };
+  explicit AwaitedSignals(Which which = Which::polite);  // throws Error (failed)
   ~AwaitedSignals();
   AwaitedSignals(const AwaitedSignals&) = delete;
   AwaitedSignals& operator=(const AwaitedSignals&) = delete;
@@ -39,7 +45,7 @@ class AwaitedSignals {
   sigset_t mask_{};
 };
 
-// "SIGTERM"
-[[nodiscard]] std::string_view signal_name(int signal);
+// "SIGTERM", "signal 40"
+[[nodiscard]] std::string signal_name(int signal);
 
 }  // namespace sidetrack

@@ -5,14 +5,14 @@
 
 namespace sidetrack {
 
-// While it lives, the signals that ask a program to end wait: what has been begun is finished or rolled back first.
+// While it lives, signals wait: what has been begun is finished or rolled back first. (What a fault of the program
+// raises is not held.)
 class HeldSignals {
  public:
   HeldSignals() {
-    sigset_t outcome;
-    sigemptyset(&outcome);
-    for (int signal : {SIGTERM, SIGINT, SIGHUP, SIGQUIT}) sigaddset(&outcome, signal);
-    sigprocmask(SIG_BLOCK, &outcome, &before_);
+    sigset_t all;
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, &before_);
   }
   ~HeldSignals() { sigprocmask(SIG_SETMASK, &before_, nullptr); }
   HeldSignals(const HeldSignals&) = delete;

@@ -43,7 +43,7 @@ class Confirm : public KernelTest, public ::testing::WithParamInterface<const ch
   std::optional<Namespace> pod_;
 };
 
-constexpr const char* asked = "press Enter within";
+constexpr const char* asked = "waiting for the confirmation";
 
 TEST_P(Confirm, WhatNobodyConfirmsIsRolledBack) {
   const Words before_all[] = {
@@ -67,7 +67,7 @@ TEST_P(Confirm, WhatNobodyConfirmsIsRolledBack) {
 }
 
 TEST_P(Confirm, WhatIsConfirmedStays) {
-  for (const char* line : {"\n", "y\n", "yes\n", "USR1"}) {
+  for (const char* line : {"\n", "y\n", "yes\n", "Y\n", "Yes\n", "USR1"}) {
     Background running(*pod_, sidetrack("apply", {"--confirm", "10m"}));
     running.wait_for(asked);
     EXPECT_EQ(verify(), 0);
@@ -88,20 +88,31 @@ TEST_P(Confirm, WhatIsConfirmedStays) {
   pod_->must(sidetrack("apply"));
   const Output again = pod_->program(sidetrack("apply", {"--confirm", "10m"}));
   EXPECT_EQ(again.exit_code, 0);
-  EXPECT_THAT(again.err, AllOf(HasSubstr("nothing to change"), Not(HasSubstr(asked))));
+  EXPECT_THAT(again.err, AllOf(HasSubstr("nothing to change"), Not(HasSubstr(asked)), Not(HasSubstr("kill -USR1"))));
 }
 
 TEST_P(Confirm, SignalsAndOtherAnswersRollBack) {
   const auto was = state(*pod_);
-  for (const int number : {0, SIGTERM, SIGINT, SIGHUP, SIGQUIT}) {
+  for (const int number :
+       {0,      SIGTERM, SIGINT,  SIGHUP,  SIGQUIT, SIGUSR2, SIGALRM,   SIGVTALRM, SIGPROF,  SIGIO,
+        SIGPWR, SIGPIPE, SIGXCPU, SIGXFSZ, SIGABRT, SIGSEGV, SIGSTKFLT, SIGTRAP,   SIGRTMIN, SIGRTMAX}) {
     Background running(*pod_, sidetrack("apply", {"--confirm", "10m"}));
     running.wait_for(asked);
     number == 0 ? running.type("no\n") : running.signal(number);
     const Output output = running.end();
-    EXPECT_EQ(output.exit_code, 1);
-    EXPECT_THAT(output.err, HasSubstr("rolled back"));
-    EXPECT_EQ(state(*pod_), was);
+    EXPECT_EQ(output.exit_code, 1) << number;
+    EXPECT_THAT(output.err, HasSubstr("rolled back; rules"));
+    EXPECT_EQ(state(*pod_), was) << number;
   }
+}
+
+TEST_P(Confirm, SignalsThatEndNoProgramDoNotRollBack) {
+  Background running(*pod_, sidetrack("apply", {"--confirm", "10m"}));
+  running.wait_for(asked);
+  for (const int number : {SIGCHLD, SIGWINCH, SIGURG, SIGCONT, SIGTSTP, SIGTTIN, SIGTTOU}) running.signal(number);
+  running.type("\n");
+  EXPECT_EQ(running.end().exit_code, 0);
+  EXPECT_EQ(verify(), 0);
 }
 
 TEST_P(Confirm, ATerminalThatIsGoneRollsBackAndNoKeyStopsIt) {
@@ -212,6 +223,17 @@ TEST_P(Confirm, KilledAtAnyMomentEachTableIsOldOrNew) {
     }
   }
   EXPECT_GT(kills, 20);
+}
+
+// Over a connection that the rules cut nothing is read any more.
+TEST_P(Confirm, HowToConfirmIsSaidBeforeTheChange) {
+  const auto was = state(*pod_);
+  const Words words = sidetrack("apply", {"--confirm", "100h"});
+  EXPECT_EQ(pod_->program(with_fate("write", 1, "SIGKILL", words)).exit_code, 128 + SIGKILL);
+  EXPECT_EQ(state(*pod_), was);
+  const Output output = pod_->program(with_fate("write", 2, "SIGKILL", words));
+  EXPECT_THAT(output.err, AllOf(HasSubstr("press Enter within 100h, or 'kill -USR1 "), Not(HasSubstr(asked))));
+  EXPECT_EQ(verify(), 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(, Confirm, ::testing::ValuesIn(backends), backend_name);

@@ -229,7 +229,7 @@ TEST_P(VirtualMachine, OptionsThatCaptureNothingOfItAreApplied) {
   }
 }
 
-// The real thing: the session is cut, and can be had again after the time.
+// The real thing: the session is cut after it has been said how to confirm, and can be had again after the time.
 TEST_P(VirtualMachine, ASessionThatIsCutCannotConfirm) {
   const auto was = state(machine_->vm);
   std::optional<Background> shell;
@@ -238,6 +238,7 @@ TEST_P(VirtualMachine, ASessionThatIsCutCannotConfirm) {
   check(mkfifo(fifo.c_str(), 0600), "make a FIFO");
   shell->type("trap '' HUP; (" + quoted(sidetrack("apply", {"--confirm", "3s"})) + " </dev/null; echo $? >" +
               fifo.string() + ")\n");
+  shell->wait_for("or 'kill -USR1 ");
   std::ifstream done(fifo);  // when it has ended
   std::string status;
   done >> status;
