@@ -90,7 +90,7 @@ std::string cleaned(const ApplyResult& result) {
   if (result.applied == Applied::unchanged) return "nothing to remove";
   std::string from;
   for (BackendKind backend : result.left) from += (from.empty() ? " from " : ", ") + std::string(name(backend));
-  return "removed all rules and routes of the sidecar" + from;
+  return "removed all rules and routes of the mesh" + from;
 }
 
 std::string verified(const Comparison& comparison, std::string_view options) {

@@ -21,7 +21,7 @@ using Milliseconds = std::chrono::duration<double, std::milli>;
                                        const std::vector<Address>& after, Milliseconds took);
 // apply --check: "the kernel would accept 18 rules in nat (ipv4) through iptables-nft; nothing was changed"
 [[nodiscard]] std::string checked(const ApplyResult& result);
-// clean: "removed all rules and routes of the sidecar from nftables"
+// clean: "removed all rules and routes of the mesh from nftables"
 [[nodiscard]] std::string cleaned(const ApplyResult& result);
 // verify: "rules and routes are as requested, through iptables-nft"
 [[nodiscard]] std::string verified(const Comparison& comparison, std::string_view options = "these options");

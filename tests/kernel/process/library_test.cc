@@ -100,7 +100,7 @@ TEST_P(Library, WorksInAPodFromOutside) {
 
   const LibraryPod::Cleaned cleaned = call([&] { return target.clean(); });
   EXPECT_TRUE(cleaned.changed);
-  EXPECT_EQ(cleaned.summary, std::string("removed all rules and routes of the sidecar from ") + GetParam());
+  EXPECT_EQ(cleaned.summary, std::string("removed all rules and routes of the mesh from ") + GetParam());
   EXPECT_FALSE(call([&] { return target.clean(); }).changed);
   EXPECT_EQ(trace(here), untouched);
 }

@@ -88,14 +88,14 @@ TEST(Sentences, OfHostProbes) {
 TEST(Sentences, OfNoRules) {
   ApplyResult none = result({});
   none.left = {nft};
-  EXPECT_EQ(applied(none), "removed all rules and routes of the sidecar from iptables-nft: none are requested");
+  EXPECT_EQ(applied(none), "removed all rules and routes of the mesh from iptables-nft: none are requested");
   EXPECT_EQ(applied(none, Milliseconds(3)),
-            "removed all rules and routes of the sidecar from iptables-nft in 3.0 ms: none are requested");
+            "removed all rules and routes of the mesh from iptables-nft in 3.0 ms: none are requested");
   EXPECT_EQ(checked(none), "no rules are requested; apply would remove those in iptables-nft; nothing was changed");
   none.left.push_back(BackendKind::nftables);
-  EXPECT_EQ(cleaned(none), "removed all rules and routes of the sidecar from iptables-nft, nftables");
+  EXPECT_EQ(cleaned(none), "removed all rules and routes of the mesh from iptables-nft, nftables");
   none.left.clear();
-  EXPECT_EQ(cleaned(none), "removed all rules and routes of the sidecar");
+  EXPECT_EQ(cleaned(none), "removed all rules and routes of the mesh");
   none.applied = Applied::unchanged;
   EXPECT_EQ(cleaned(none), "nothing to remove");
   EXPECT_EQ(applied(none), "nothing to change: no rules are requested, and none are there");

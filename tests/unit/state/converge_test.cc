@@ -92,7 +92,7 @@ TEST_F(ConvergeTest, WithoutRulesNoBackendIsNamed) {
   EXPECT_EQ(removed.backend, std::nullopt);
   EXPECT_THAT(removed.left, ElementsAre(iptables_nft));
   EXPECT_THAT(holders(), IsEmpty());
-  EXPECT_EQ(applied(removed), "removed all rules and routes of the sidecar from iptables-nft: none are requested");
+  EXPECT_EQ(applied(removed), "removed all rules and routes of the mesh from iptables-nft: none are requested");
 
   EXPECT_EQ(applied(apply()), "nothing to change: no rules are requested, and none are there");
   const Comparison compared = compare({.plan = &wanted, .options = &options}, kernel.survey());
