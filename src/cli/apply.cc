@@ -158,14 +158,15 @@ bool would_change(const Request& asked, const Survey& survey) {
 // none but SIGSTOP stops it. How to confirm is said before the change, which may cut the session that reads it.
 void program_until_confirmed(const CommandLine& line, const Request& asked, const Ready& ready, Kernel& kernel) {
   AwaitedSignals signals(AwaitedSignals::Which::all);
-  if (would_change(asked, kernel.survey())) {
+  const Survey survey = kernel.survey();
+  const Snapshot before = snapshot(survey);
+  if (would_change(asked, survey)) {
     info(
         fmt::format("the rules are programmed now, and rolled back unless you confirm them: press Enter within {}, or "
                     "'kill -USR1 {}' from another session",
                     words(*line.confirm), getpid()));
     if (ready.sessions) std::this_thread::sleep_for(to_get_out);
   }
-  const Snapshot before = snapshot(kernel.survey());
   const auto start = Clock::now();
   const ApplyResult result = reporting(*asked.plan, [&] { return converge(asked, kernel); });
   const std::string done = applied(result, Clock::now() - start) + waited(line, ready.watch);

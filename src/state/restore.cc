@@ -12,9 +12,11 @@
 #include <vector>
 
 #include "mesh/catalogue.h"
+#include "mesh/ownership.h"
 #include "mesh/splice.h"
 #include "model/duration.h"
 #include "model/error.h"
+#include "model/printable.h"
 #include "state/diff.h"
 #include "system/held_signals.h"
 
@@ -25,6 +27,12 @@ Ruleset ours_of(const Live& live) {
   const bool among_others = !traits(live.backend).in_own_table;
   Ruleset ours;
   for (const LiveChain& chain : live.chains) {
+    if (chain.ours && is_ambient_table(chain.table_name)) {
+      throw Error(ExitCode::failed,
+                  fmt::format("the table {} of an agent could not be put back as it is; nothing was changed",
+                              printable(chain.table_name)),
+                  "leave out --confirm");
+    }
     std::vector<Rule> inserted;
     for (const LiveRule& one : chain.rules) {
       if (!one.ours) continue;

@@ -17,6 +17,7 @@ struct Snapshot {
   std::array<Ruleset, std::size(all_backends)> rules;  // by kind, as that backend holds them
   Routing routing;
 };
+// Throws failed of an agent's own tables of nf_tables, which count as ours and cannot be written.
 [[nodiscard]] Snapshot snapshot(const Survey& survey);
 
 // Makes the namespace hold of ours what it held then, whatever was made of it since; others' rules stay as they are
