@@ -13,7 +13,7 @@ namespace sidetrack::space {
 struct Line {
   Box box{};
   Ending ending;
-  std::vector<const Step*> steps;  // what decides about it, about the largest part first; empty: no rule, or not all of it
+  std::vector<const Step*> steps;  // what decides about it, about the largest part first; empty: not all by rules
   double share = 0;                // of the section
 };
 

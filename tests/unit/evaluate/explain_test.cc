@@ -555,7 +555,7 @@ TEST(Explain, SaysWhenLaterPacketsEndElsewhere) {
   EXPECT_THAT(end_beside(queries, "", query), HasSubstr("cannot know what becomes of its answers: whether the socket"));
   queries.backend = BackendKind::iptables_legacy;
   EXPECT_THAT(end_beside(queries, "", query),
-              HasSubstr("its answers are lost: they go to the listener on port 15006 by rule 1 of inet m pre"));
+              HasSubstr("its answers are lost: they go to the listener on port 15006, by rule 1 of inet m pre"));
   // Of ours none is asked.
   EXPECT_THAT(ask("-m TPROXY -b * --capture-udp 1-65535", query, BackendKind::iptables_legacy).outcome.answers,
               Outcome::Answers::arrive);

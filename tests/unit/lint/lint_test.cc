@@ -157,7 +157,7 @@ TEST(LintOptions, KnowsPatternsOfInterfaces) {
   const auto of = [](const char* more) { return words(of_options(fmt::format("{} {}", usual_options, more))); };
   EXPECT_THAT(of("-c net+"), IsEmpty());
   EXPECT_THAT(of("-k net+"), IsEmpty());
-  EXPECT_THAT(of("-c net+,net1"), ElementsAre("ST001 -c net1"));
+  EXPECT_THAT(of("-c net+,net1"), ElementsAre("ST002 -c net1"));
   const Findings lacking = of_options(fmt::format("{} -c net+", usual_options), pod_with_ipv6());
   EXPECT_THAT(words(lacking), ElementsAre("ST001 -c net+"));
   EXPECT_EQ(lacking.front().message, "the pod has no interface whose name begins so");
@@ -494,7 +494,7 @@ TEST(LintLive, FindsInterfacesThatThePodLacks) {
   const auto found = [](const char* pod, const char* rules) {
     return words(lint_live(assumed_pod(planned(pod)), live_of(rules)));
   };
-  EXPECT_THAT(found("-i *", "-i * -b 80 -c net1"), ElementsAre("ST001 -c net1"));
+  EXPECT_THAT(found("-i *", "-i * -b 80 -c net1"), ElementsAre("ST002 -c net1"));
   EXPECT_THAT(found("-i * -c net1", "-i * -b 80 -c net1,net2"), ElementsAre("ST001 -c net2"));
   EXPECT_THAT(found("-i * -c net1", "-i * -b 80 -c net1"), IsEmpty());
   EXPECT_THAT(found("-i *", "-i * -b 80 -k net1"), ElementsAre("ST001 -k net1"));

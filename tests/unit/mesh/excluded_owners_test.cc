@@ -95,6 +95,7 @@ TEST(CapturedUdp, GoesToTheTransparentListener) {
       lines(made, Table::mangle, "-p udp"),
       ElementsAre("-A ISTIO_TPROXY ! -d 127.0.0.1/32 -p udp -j TPROXY --tproxy-mark 1337/0xffffffff --on-port 15006",
                   "-A PREROUTING -p udp -j ISTIO_INBOUND", "-A ISTIO_INBOUND -i lo -p udp -j RETURN",
+                  "-A ISTIO_INBOUND -p udp -m conntrack --ctdir REPLY -j RETURN",
                   "-A ISTIO_INBOUND -p udp --dport 443 -j ISTIO_TPROXY",
                   "-A ISTIO_INBOUND -p udp --dport 8000:8100 -j ISTIO_TPROXY"));
   EXPECT_EQ(made.routing.policy_rules.size(), 1U);  // without -b, too

@@ -388,7 +388,7 @@ TEST(Summary, SaysOfWhichPortsAndProtocols) {
   EXPECT_EQ(of("-m TPROXY -b * --capture-udp 443,8000-8100 --ip-families ipv4").inbound,
             "ipv4 alone: TCP, UDP to port 443, UDP to ports 8000-8100 goes to port 15006 (Envoy inbound) by TPROXY");
   EXPECT_THAT(of("-i * --exclude-uid-ports 101:443 --exclude-uids 102").left_out,
-              HasSubstr("sent by uid 102, uid 101 to port 443"));
+              HasSubstr("uid 102, uid 101 to port 443"));
 }
 
 TEST(Summary, FollowsEachConditionOnce) {
