@@ -20,8 +20,8 @@ class AwaitedSignals {
   enum class Which : std::uint8_t {
     polite,  // SIGTERM, SIGINT, SIGHUP, SIGQUIT
     // All that end a program and can be held, SIGPIPE and those for real time, too; what stops it (Ctrl-Z, the terminal
-    // of a job in the background) is without effect meanwhile. Not SIGKILL, SIGSTOP, and the two that the C library
-    // keeps for itself (32, 33). What a fault of the program itself raises ends it.
+    // of a job in the background) is without effect meanwhile. Not SIGKILL and SIGSTOP, nor SIGSYS, which is the
+    // sandbox's, nor the two that the C library keeps for itself (32, 33). What a fault of the program raises ends it.
     all,
   };
   explicit AwaitedSignals(Which which = Which::polite);  // throws Error (failed)
