@@ -494,7 +494,7 @@ TEST(LintLive, FindsInterfacesThatThePodLacks) {
   const auto found = [](const char* pod, const char* rules) {
     return words(lint_live(assumed_pod(planned(pod)), live_of(rules)));
   };
-  EXPECT_THAT(found("-i *", "-i * -b 80 -c net1"), ElementsAre("ST002 -c net1"));
+  EXPECT_THAT(found("-i *", "-i * -b 80 -c net1"), ElementsAre("ST001 -c net1"));
   EXPECT_THAT(found("-i * -c net1", "-i * -b 80 -c net1,net2"), ElementsAre("ST001 -c net2"));
   EXPECT_THAT(found("-i * -c net1", "-i * -b 80 -c net1"), IsEmpty());
   EXPECT_THAT(found("-i *", "-i * -b 80 -k net1"), ElementsAre("ST001 -k net1"));

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // What an option changes, of all usual packets: those that it names end as it says, and no others end otherwise than
 // without it.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cctype>
 #include <utility>
 
 #include "evaluate/explain.h"
@@ -152,7 +154,22 @@ TEST_P(Option, ChangesWhatItNamesAndNothingElse) {
   EXPECT_TRUE(changes);
 }
 
-INSTANTIATE_TEST_SUITE_P(, Option, ::testing::Combine(::testing::ValuesIn(cases()), ::testing::ValuesIn(all_backends)));
+// "m_TPROXY_i_b_d_9000_9100_iptables_nft"
+std::string name_of(const ::testing::TestParamInfo<Option::ParamType>& info) {
+  const auto& [one, backend] = info.param;
+  std::string text;
+  for (const char c : fmt::format("{} {} {}", one.usual, one.option, name(backend))) {
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0) {
+      text += c;
+    } else if (!text.empty() && text.back() != '_') {
+      text += '_';
+    }
+  }
+  return text;
+}
+
+INSTANTIATE_TEST_SUITE_P(, Option, ::testing::Combine(::testing::ValuesIn(cases()), ::testing::ValuesIn(all_backends)),
+                         name_of);
 
 }  // namespace
 }  // namespace sidetrack::space
