@@ -26,9 +26,7 @@ bool marks_connections(const LiveChain& chain) {
 // Whether it asks for connection tracking, or may: one that is not understood, a statement that only is not followed.
 bool may_track(const Rule& rule) {
   const auto match_may = [](const Match& match) {
-    return std::holds_alternative<ConntrackStateMatch>(match) ||
-           std::holds_alternative<ConntrackDirectionMatch>(match) || std::holds_alternative<ConnmarkMatch>(match) ||
-           std::holds_alternative<UnknownMatch>(match);
+    return asks_connection(match) || std::holds_alternative<UnknownMatch>(match);
   };
   if (std::ranges::any_of(rule.matches, match_may)) return true;
   if (const auto* more = std::get_if<Continue>(&rule.target)) return !more->words.empty();

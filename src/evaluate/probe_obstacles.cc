@@ -12,8 +12,8 @@
 #include "evaluate/forks.h"
 #include "evaluate/hook_calls.h"
 #include "evaluate/not_followed.h"
-#include "evaluate/observer.h"
 #include "evaluate/packet_walk.h"
+#include "evaluate/unobserved.h"
 #include "mesh/catalogue.h"
 #include "model/iptables.h"
 
@@ -50,8 +50,7 @@ std::map<Family, Probed> probed_by(const Plan& plan) {
 }
 
 bool is_in(const Address& address, const std::vector<AddressRange>& ranges) {
-  return std::ranges::any_of(
-      ranges, [&](const AddressRange& range) { return range.family() == address.family && range.contains(address); });
+  return std::ranges::any_of(ranges, [&](const AddressRange& range) { return range.contains(address); });
 }
 
 // Whether these matches leave open that a packet goes there.
@@ -91,22 +90,6 @@ std::optional<Packet> probe_of(const std::vector<const Match*>& matches, const P
   }
   return packet;
 }
-
-// Of most probes no words are needed: among thousands of rules they are what takes time.
-class Wordless final : public Observer {
- public:
-  void match(const Match&, const PacketAtHook&) override {}
-  void no_match(std::span<const Match* const>, const PacketAtHook&) override {}
-  void address(const Address&, std::span<const AddressRange>) override {}
-  void has_ports() override {}
-  void protocol() override {}
-  void interface() override {}
-  void source() override {}
-  void mark() override {}
-  void mark(std::uint32_t, std::uint32_t, std::uint32_t) override {}
-  void begins() override {}
-  bool milestone(const Milestone&) override { return true; }
-};
 
 class ProbeSearch {
  public:
@@ -175,8 +158,8 @@ class ProbeSearch {
       not_all_ = true;
       return;
     }
-    Wordless wordless;
-    const std::vector<Trace> in_short = all_ways(*packet, &wordless);
+    Unobserved unobserved;  // of most probes no words are needed
+    const std::vector<Trace> in_short = all_ways(*packet, &unobserved);
     if (std::ranges::none_of(in_short, [&](const Trace& way) { return !is_as_planned(way) && decides_first(way); }))
       return;
     const std::vector<Trace> ways = all_ways(*packet, nullptr);

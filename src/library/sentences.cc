@@ -4,8 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <string_view>
+
+#include "mesh/list_text.h"
 
 namespace sidetrack {
 namespace {
@@ -51,10 +54,8 @@ std::string moved(std::string_view verb, const std::vector<Address>& of, const s
   std::vector<Address> all;
   std::ranges::set_difference(of, others, std::back_inserter(all));
   if (all.empty()) return {};
-  std::string text = std::string(verb) + " ";
-  for (std::size_t i = 0; i < std::min(all.size(), most_named); ++i) text += (i > 0 ? ", " : "") + all[i].text();
-  if (all.size() > most_named) text += fmt::format(" and {} more addresses", all.size() - most_named);
-  return text + "; ";
+  const std::string named = some(all, std::mem_fn(&Address::text), most_named);
+  return fmt::format("{} {}{}; ", verb, named, all.size() > most_named ? " addresses" : "");
 }
 
 void append(std::vector<std::string>& warnings, const std::vector<Obstacle>& obstacles) {

@@ -16,12 +16,12 @@ inline constexpr std::size_t shown_of_list = 5;
 
 // "80", "80, 443", "80, 443, 8080, 9000, 9001 and 12 more"
 template <typename Item, typename Text>
-std::string some(const std::vector<Item>& items, const Text& text) {
+std::string some(const std::vector<Item>& items, const Text& text, std::size_t shown = shown_of_list) {
   std::string result;
-  for (std::size_t i = 0; i < std::min(items.size(), shown_of_list); ++i) {
+  for (std::size_t i = 0; i < std::min(items.size(), shown); ++i) {
     result += (i == 0 ? "" : ", ") + std::string(text(items[i]));
   }
-  if (items.size() > shown_of_list) result += fmt::format(" and {} more", items.size() - shown_of_list);
+  if (items.size() > shown) result += fmt::format(" and {} more", items.size() - shown);
   return result;
 }
 

@@ -52,6 +52,11 @@ bool is_negated(const Match& match) {
       match);
 }
 
+bool asks_connection(const Match& match) {
+  return std::holds_alternative<ConntrackStateMatch>(match) || std::holds_alternative<ConntrackDirectionMatch>(match) ||
+         std::holds_alternative<ConnmarkMatch>(match);
+}
+
 bool matches_everything(const Match& match) {
   if (is_negated(match)) return false;
   if (const auto* interface = std::get_if<InterfaceMatch>(&match)) return interface->name == "+";

@@ -129,6 +129,8 @@ using Match = std::variant<InterfaceMatch, AddressMatch, ProtocolMatch, PortMatc
 [[nodiscard]] bool is_within_cgroup(std::string_view path, std::string_view of);
 
 [[nodiscard]] bool is_negated(const Match& match);
+// Whether it asks what connection tracking knows of the packet.
+[[nodiscard]] bool asks_connection(const Match& match);
 // `-d 0.0.0.0/0`, `-i +`: words that leave no trace in the kernel.
 [[nodiscard]] bool matches_everything(const Match& match);
 

@@ -9,26 +9,11 @@
 
 #include "evaluate/explain.h"
 #include "evaluate/hook_calls.h"
-#include "evaluate/observer.h"
+#include "evaluate/unobserved.h"
 #include "model/error.h"
 
 namespace sidetrack {
 namespace {
-
-class Unobserved final : public Observer {
- public:
-  void match(const Match& /*match*/, const PacketAtHook& /*packet*/) override {}
-  void no_match(std::span<const Match* const> /*failing*/, const PacketAtHook& /*packet*/) override {}
-  void address(const Address& /*value*/, std::span<const AddressRange> /*ranges*/) override {}
-  void has_ports() override {}
-  void protocol() override {}
-  void interface() override {}
-  void source() override {}
-  void mark() override {}
-  void mark(std::uint32_t /*now*/, std::uint32_t /*value*/, std::uint32_t /*mask*/) override {}
-  void begins() override {}
-  bool milestone(const Milestone& /*milestone*/) override { return true; }
-};
 
 // The next packet of one side of a connection.
 enum class Tracked : std::uint8_t { no, yes, never };  // never: nor is it taken up

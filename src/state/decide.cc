@@ -112,16 +112,8 @@ std::variant<Decision, Error> possible(Decision decision, const Survey& survey) 
 }
 
 // What of it does not exist yet.
-Routing missing_of(const Routing& asked, const Survey& survey) {
-  return without(without(asked, survey.routing), survey.others_routing);
-}
-
-// The same, and what is too much: what an agent made is as good as ours.
-Routing missing_of_any(const Routing& asked, const Survey& survey) {
-  return without(without(asked, whoever_made(survey.routing)), survey.others_routing);
-}
-Routing extra_of_any(const Routing& asked, const Survey& survey) {
-  return without(whoever_made(survey.routing), asked);
+Routing missing_of(const Routing& asked, const Routing& ours, const Survey& survey) {
+  return without(without(asked, ours), survey.others_routing);
 }
 
 // A sidecar's rules and an agent's for an ambient pod would stand in the same chains.
@@ -269,7 +261,7 @@ std::variant<Decision, Error> decide(const Request& request, const Survey& surve
   }
 
   const Plan& plan = *request.plan;
-  decision.add = missing_of(plan.routing, survey);
+  decision.add = missing_of(plan.routing, survey.routing, survey);
   decision.remove = without(survey.routing, plan.routing);
   if (plan.ruleset.rules.empty()) {  // -m NONE: there is nothing that a backend would have to hold
     if (!holding.empty()) decision.attempts.push_back(attempt({}, false, holding));
@@ -284,9 +276,10 @@ std::variant<Decision, Error> decide(const Request& request, const Survey& surve
     decision.attempts.push_back(attempt(there, false, holding));
     // An agent's rules that are as asked stay the agent's, with their routes. As soon as one thing is changed all is
     // ours, so that `clean` removes all.
+    const Routing held = whoever_made(survey.routing);
     const bool all_there = decision.attempts.front().commits.empty() &&
-                           missing_of_any(plan.routing, survey) == Routing{} &&
-                           extra_of_any(plan.routing, survey) == Routing{};
+                           missing_of(plan.routing, held, survey) == Routing{} &&
+                           without(held, plan.routing) == Routing{};
     if (all_there) decision.add = decision.remove = {};
     return possible(std::move(decision), survey);
   }
@@ -305,8 +298,9 @@ Comparison compare(const Request& request, const Survey& survey) {
   }
   const std::vector<BackendKind> holding = holders(survey);
   Comparison comparison;
-  comparison.missing = missing_of_any(request.plan->routing, survey);
-  comparison.extra = extra_of_any(request.plan->routing, survey);
+  const Routing held = whoever_made(survey.routing);  // what an agent made is as good as ours
+  comparison.missing = missing_of(request.plan->routing, held, survey);
+  comparison.extra = without(held, request.plan->routing);
   const Choice choice = choice_of(request, survey);
   // The one that holds the rules as asked; else the one that holds any of ours, if it is among those that would do;
   // else the one that comes first.

@@ -33,9 +33,7 @@ bool changes(const Target& target, const Match& match) {
                                      : std::holds_alternative<MarkMatch>(match);
   }
   if (std::holds_alternative<SetConnmark>(target)) return std::holds_alternative<ConnmarkMatch>(match);
-  return (std::holds_alternative<Notrack>(target) || std::holds_alternative<CtZone>(target)) &&
-         (std::holds_alternative<ConntrackStateMatch>(match) ||
-          std::holds_alternative<ConntrackDirectionMatch>(match) || std::holds_alternative<ConnmarkMatch>(match));
+  return (std::holds_alternative<Notrack>(target) || std::holds_alternative<CtZone>(target)) && asks_connection(match);
 }
 
 class Reader {

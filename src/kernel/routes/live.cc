@@ -245,6 +245,16 @@ bool Everything::is_ours(const ListedRoute& route) const {
          std::ranges::any_of(rules, [&](const ListedRule& rule) { return is_istio_pair(rule, route, claim); });
 }
 
+namespace {
+
+// It counts as ours, and has no tag of ours.
+template <typename Listed>
+bool is_of_agent(const Everything& all, const Listed& one) {
+  return all.claim == Claim::agents && one.protocol != our_protocol && all.is_ours(one);
+}
+
+}  // namespace
+
 std::optional<PolicyRule> Everything::marked(std::size_t i) const {
   auto marked = rules[i].marked();
   if (!marked) return {};
@@ -253,18 +263,14 @@ std::optional<PolicyRule> Everything::marked(std::size_t i) const {
     marked->after_others = rules[i].rule.priority;
   }
   // To be put back where it was.
-  marked->by_agent =
-      claim == Claim::agents && is_of_ambient(*marked) && rules[i].protocol != our_protocol && is_ours(rules[i]);
+  marked->by_agent = is_of_ambient(*marked) && is_of_agent(*this, rules[i]);
   if (marked->by_agent) marked->preference = rules[i].rule.priority;
   return marked;
 }
 
 std::optional<LocalRoute> Everything::local_default(const ListedRoute& route) const {
   auto local = route.local_default();
-  if (local) {
-    local->by_agent = claim == Claim::agents && local->table == ztunnel_route_table && route.protocol != our_protocol &&
-                      is_ours(route);
-  }
+  if (local) local->by_agent = local->table == ztunnel_route_table && is_of_agent(*this, route);
   return local;
 }
 
