@@ -27,7 +27,8 @@ struct Sessions {
   [[nodiscard]] bool empty() const { return list.empty() && unknown.empty(); }
 };
 
-// What decides whether `find_sessions` is called: it takes milliseconds, and an init container has none. True
+// What decides whether `find_sessions` is called: it takes milliseconds, and an init container has none. Of a network
+// namespace without any TCP socket false, else true
 //   if $SSH_CONNECTION is set
 //   in the machine's first network namespace, be it that of a virtual machine, a node or a laptop
 //   if a server of ssh is among the processes that this one descends from

@@ -88,9 +88,10 @@ class LinuxKernel final : public Kernel {
 
   Survey survey() override {
     Survey survey;
-    const auto sets = fetch_sets();
     const Sight<LegacyFetched> legacy = fetch_legacy();
     const Sight<nft::Dump> nf_tables = fetch_nf_tables();
+    found_tables_ = has_tables(legacy, nf_tables);
+    const auto sets = fetch_sets();
     if (options_.reads_once) give_up_capabilities();
     if (sets) sets_ = ipset::Sets::decoded(*sets);
     survey_legacy(legacy, survey);
@@ -239,6 +240,7 @@ class LinuxKernel final : public Kernel {
 
   [[nodiscard]] bool may_ask_sets() const {
     if (of_host()) return true;
+    if (!found_tables_) return false;
     const KnownText matches = read_known_file(KnownFile::ip_tables_matches);
     return matches.error == 0 && ("\n" + matches.text).find("\nset\n") != std::string::npos;
   }
@@ -338,6 +340,12 @@ class LinuxKernel final : public Kernel {
     bool may_hold_ours = false;  // one that plans are about
   };
 
+  static bool has_tables(const Sight<LegacyFetched>& legacy, const Sight<nft::Dump>& nf_tables) {
+    const auto* of_legacy = std::get_if<LegacyFetched>(&legacy);
+    const auto* of_nf_tables = std::get_if<nft::Dump>(&nf_tables);
+    return (of_legacy != nullptr && of_legacy->any) || (of_nf_tables != nullptr && !of_nf_tables->tables.empty());
+  }
+
   // What is there, undecoded.
   Sight<LegacyFetched> fetch_legacy() {
     LegacyFetched fetched{false, true};  // as long as the names are not known
@@ -408,6 +416,7 @@ class LinuxKernel final : public Kernel {
   Patience patience_;
   std::optional<NamespaceLock> lock_;                // released last
   std::shared_ptr<const OpenedLockFile> lock_file_;  // nullptr: none is taken
+  bool found_tables_ = false;                        // at the last survey: without any, no rule asks a set
   KnownSets sets_;
   std::optional<Error> no_sets_;
   std::optional<Error> other_set_;

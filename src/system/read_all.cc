@@ -9,10 +9,10 @@
 namespace sidetrack {
 
 int read_all(int file, std::size_t most, std::string& text) {
-  constexpr std::size_t piece = 1U << 14;
+  constexpr std::size_t piece = 1U << 12;  // most files of /proc are smaller
   std::size_t size = 0;
   while (true) {
-    if (size == text.size()) text.resize(size + std::max(piece, size / 2));
+    if (size == text.size()) text.resize(size + std::max(piece, size));
     const ssize_t got = read(file, text.data() + size, text.size() - size);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return errno;

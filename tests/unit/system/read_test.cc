@@ -25,7 +25,7 @@ Descriptor file_of(const std::string& text) {
 }
 
 TEST(ReadAll, OfAnySize) {
-  for (const std::size_t size : {0U, 1U, 16383U, 16384U, 16385U, 32768U, 100'000U}) {
+  for (const std::size_t size : {0U, 1U, 4095U, 4096U, 4097U, 8191U, 8192U, 8193U, 100'000U}) {
     std::string expected(size, 'a');
     if (size > 0) expected.back() = 'z';
     std::string text = "from before, and longer than what is read";
