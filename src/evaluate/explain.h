@@ -88,6 +88,7 @@ struct Outcome {
   std::string interface;
   std::string listener;              // lands: who has that port: "Envoy outbound", "the app"
   std::optional<Endpoint> original;  // SO_ORIGINAL_DST, if the destination was translated
+  std::optional<Address> source;     // leaves, forwarded: from where, if that was translated to what is known
   bool transparent = false;          // lands: by TPROXY at `port`; `at` is what the socket sees as its own address
   std::uint16_t transparent_port = 0;
   std::string why;      // dropped, unroutable; unknown: the rule that is the reason, and what else may happen
@@ -95,8 +96,8 @@ struct Outcome {
   Answers answers = Answers::arrive;  // lands, leaves, forwarded
   std::string answers_why;            // unless they arrive
 
-  // Whether the packet ends alike: who listens and why it is so are texts, which do not count. Of what cannot be known
-  // the reason is all there is.
+  // Whether the packet ends alike: who listens and why it is so are texts, which do not count, nor does its source. Of
+  // what cannot be known the reason is all there is.
   friend bool operator==(const Outcome& a, const Outcome& b);
 };
 

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "evaluate/addresses.h"
 #include "evaluate/explain.h"
 #include "evaluate/match.h"
 
@@ -94,6 +95,14 @@ struct InFlight : PacketState {
     trace.outcome.kind = kind;
     trace.outcome.at = now.destination;
     trace.outcome.why = std::move(why);
+    if (kind == Outcome::Kind::leaves || kind == Outcome::Kind::forwarded) trace.outcome.source = new_source();
+  }
+
+  [[nodiscard]] std::optional<Address> new_source() const {
+    if (now.state == ConnectionState::reply || !connection.source || !connection.source->after_known) return {};
+    const Address& after = connection.source->after.address;
+    if (contains(AddressRange::single(after), connection.source->before.address, now.observer)) return {};
+    return after;
   }
 };
 

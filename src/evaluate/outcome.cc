@@ -21,7 +21,8 @@ std::string answers_of(const Outcome& outcome) {
 
 std::string sentence_of(const Outcome& outcome) {
   const std::string at = outcome.at.text();
-  const std::string untouched = outcome.original ? "" : ", untouched";
+  const std::string source = outcome.source ? ", from " + outcome.source->text() : "";
+  const std::string untouched = outcome.original || outcome.source ? "" : ", untouched";
   const std::string who = outcome.listener.empty() ? "" : fmt::format(" ({})", outcome.listener);
   const std::string original =
       outcome.original ? fmt::format("; original destination {}", outcome.original->text()) : "";
@@ -34,10 +35,11 @@ std::string sentence_of(const Outcome& outcome) {
       }
       return fmt::format("lands on {}{}{}{}{}", at, who, original, untouched, answers);
     case Outcome::Kind::leaves:
-      return fmt::format("leaves the pod by {} to {}{}{}{}", outcome.interface, at, original, untouched, answers);
+      return fmt::format("leaves the pod by {} to {}{}{}{}{}", outcome.interface, at, source, original, untouched,
+                         answers);
     case Outcome::Kind::forwarded:
-      return fmt::format("is not for this pod: goes on by {} to {} if the pod forwards, else it is dropped{}",
-                         outcome.interface, at, answers);
+      return fmt::format("is not for this pod: goes on by {} to {}{} if the pod forwards, else it is dropped{}",
+                         outcome.interface, at, source, answers);
     case Outcome::Kind::dropped:
       return fmt::format("dropped: {}", outcome.why);
     case Outcome::Kind::unroutable:

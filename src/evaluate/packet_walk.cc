@@ -161,9 +161,11 @@ void PacketWalk::land() {
 }
 
 std::string PacketWalk::listener_of(std::uint16_t port) const {
-  if (!port_name(port).empty()) return std::string(port_name(port));
-  if (packet_.capture.empty()) return packet_.original ? "" : "the app";
-  switch (describe(packet_.trace.steps[packet_.capture.back()].live->rule).rule) {
+  const Rule* captor = packet_.capture.empty() ? nullptr : &packet_.trace.steps[packet_.capture.back()].live->rule;
+  const auto known = port_name(port, captor != nullptr && is_of_ambient(*captor));
+  if (!known.empty()) return std::string(known);
+  if (captor == nullptr) return packet_.original ? "" : "the app";
+  switch (describe(*captor).rule) {
     case MeshRule::outbound_listener:
       return "the proxy's outbound listener";
     case MeshRule::inbound_listener:

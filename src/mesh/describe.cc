@@ -66,6 +66,8 @@ bool is_of_istio(const Rule& rule) {
   return has_other_names ? known(renamed(rule)) : known(rule);
 }
 
+bool is_of_ambient(const Rule& rule) { return is_of_ambient(describe(rule).rule); }
+
 bool is_istio_chain(std::string_view chain) {
   const auto is_of_pod = [&](const Row& row) { return row.chain == chain && !is_of_host(row.id); };
   return !is_builtin(chain) && std::ranges::any_of(catalogue(), is_of_pod);
@@ -105,8 +107,19 @@ std::string short_words(const Rule& rule) {
   return text.empty() ? target : text + " " + target;
 }
 
+namespace {
+
+// What `host-probes` makes, or Istio's agent of the node in its place, is not of the pod.
+Maker maker_of_others(const Live& live, const LiveChain& chain, bool is_of_host) {
+  if (traits(live.backend).in_own_table)
+    return chain.table_name == "inet sidetrack-host" ? Maker::sidetrack : Maker::other;
+  return is_of_host ? Maker::istio_or_sidetrack : Maker::other;
+}
+
+}  // namespace
+
 Maker maker_of(const Live& live, const LiveChain& chain) {
-  if (!chain.ours && !chain.of_agent) return Maker::other;
+  if (!chain.ours && !chain.of_agent) return maker_of_others(live, chain, chain.name == words::istio_postrouting);
   if (is_cilium_chain(chain.name)) return Maker::cilium;
   if (chain.of_agent) return Maker::istio;
   if (!traits(live.backend).in_own_table) return Maker::istio_or_sidetrack;  // the same names
@@ -114,7 +127,7 @@ Maker maker_of(const Live& live, const LiveChain& chain) {
 }
 
 Maker maker_of(const Live& live, const LiveChain& chain, const LiveRule& rule) {
-  if (!rule.ours && !rule.of_agent) return Maker::other;
+  if (!rule.ours && !rule.of_agent) return maker_of_others(live, chain, is_of_host(describe(rule.rule).rule));
   const auto* jump = std::get_if<Jump>(&rule.rule.target);
   if (is_cilium_chain(chain.name) || (jump != nullptr && is_cilium_chain(jump->chain))) return Maker::cilium;
   if (rule.of_agent) return Maker::istio;

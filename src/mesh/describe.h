@@ -15,6 +15,9 @@ namespace sidetrack {
 // are recognised by their shape: those of Istio, of all versions, and of Sidetrack. Empty if the shape is not known.
 [[nodiscard]] Reason describe(const Rule& rule);
 
+// Of an ambient pod, whose proxy is ztunnel.
+[[nodiscard]] bool is_of_ambient(const Rule& rule);
+
 // The rule in the words of `iptables -S`, without `-A CHAIN`; of long lists the first values and their number. Its
 // matches alone, one by one. What is not understood is in_short().
 [[nodiscard]] std::string short_words(const Rule& rule);

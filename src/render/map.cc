@@ -188,7 +188,7 @@ Fate fate_of(const Ending& ending) {
       return ending.translated || ending.transparent ? Fate::proxy : Fate::onward;
     case Outcome::Kind::leaves:
     case Outcome::Kind::forwarded:
-      return ending.translated ? Fate::change : Fate::onward;
+      return ending.translated || ending.from ? Fate::change : Fate::onward;
     case Outcome::Kind::dropped:
     case Outcome::Kind::unroutable:
       return Fate::drop;

@@ -103,8 +103,8 @@ class Graph {
 
   std::string target(const Chain& chain, const Rule& rule) {
     if (const auto* jump = std::get_if<Jump>(&rule.target)) return id(called(chain, *jump));
-    if (const auto* redirect = std::get_if<Redirect>(&rule.target)) return listener(redirect->port);
-    if (const auto* tproxy = std::get_if<Tproxy>(&rule.target)) return listener(tproxy->port);
+    if (const auto* redirect = std::get_if<Redirect>(&rule.target)) return listener(redirect->port, rule);
+    if (const auto* tproxy = std::get_if<Tproxy>(&rule.target)) return listener(tproxy->port, rule);
     if (const auto* verdict = std::get_if<Verdict>(&rule.target)) {
       if (*verdict == Verdict::drop) return add({"dropped", "dropped", Node::Shape::end, ""});
       if (rule.origin.rule == MeshRule::divert_accept)
@@ -118,8 +118,8 @@ class Graph {
     return add({unique, words, Node::Shape::action, table(chain)});
   }
 
-  std::string listener(std::uint16_t port) {
-    return add({fmt::format("port_{}", port), listener_label(port), Node::Shape::end, ""});
+  std::string listener(std::uint16_t port, const Rule& rule) {
+    return add({fmt::format("port_{}", port), listener_label(port, rule), Node::Shape::end, ""});
   }
 
   std::vector<Chain> chains_;
@@ -299,8 +299,8 @@ std::vector<std::string> broken(const Condition& condition, std::size_t width) {
 
 std::string action_label(const Target& target) { return iptables_words(target).substr(std::string_view("-j ").size()); }
 
-std::string listener_label(std::uint16_t port) {
-  const auto known = port_name(port);
+std::string listener_label(std::uint16_t port, const Rule& rule) {
+  const auto known = port_name(port, is_of_ambient(rule));
   return known.empty() ? fmt::format("port {}", port) : fmt::format("port {}: {}", port, known);
 }
 

@@ -38,7 +38,7 @@ using Condition = std::vector<std::string>;
 // What a rule does that decides nothing, in iptables' words: "MARK --set-mark 1337"
 [[nodiscard]] std::string action_label(const Target& target);
 
-// "port 15001: Envoy outbound"
-[[nodiscard]] std::string listener_label(std::uint16_t port);
+// "port 15001: Envoy outbound", of the rule that leads there
+[[nodiscard]] std::string listener_label(std::uint16_t port, const Rule& rule);
 
 }  // namespace sidetrack

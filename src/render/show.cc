@@ -51,8 +51,8 @@ std::string port_names(const Rule& rule) {
   if (const auto* t = std::get_if<Tproxy>(&rule.target)) ports.push_back(t->port);
   std::string text;
   for (std::uint16_t port : ports) {
-    if (port_name(port).empty()) continue;
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", port, port_name(port));
+    const std::string_view name = port_name(port, is_of_ambient(rule));
+    if (!name.empty()) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", port, name);
   }
   return text;
 }

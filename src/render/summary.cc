@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "evaluate/chain_index.h"
+#include "mesh/describe.h"
 #include "mesh/list_text.h"
 #include "model/iptables.h"
 #include "model/ports.h"
@@ -289,8 +290,8 @@ Traffic traffic(const Conditions& conditions) {
   return selected;
 }
 
-std::string port_words(std::uint16_t port) {
-  const auto known = port_name(port);
+std::string port_words(std::uint16_t port, const Rule& rule) {
+  const auto known = port_name(port, is_of_ambient(rule));
   return known.empty() ? fmt::format("port {}", port) : fmt::format("port {} ({})", port, known);
 }
 
@@ -344,9 +345,9 @@ std::vector<std::string> captures_of(std::span<const Live> live, Hook hook, Fami
     const Traffic s = traffic(*left);
     if (!s.owners.empty()) return;  // the proxy calling its own pod
     if (const auto* redirect = std::get_if<Redirect>(&rule.target)) {
-      captures.add(port_words(redirect->port), captured_words(s));
+      captures.add(port_words(redirect->port, rule), captured_words(s));
     } else if (const auto* tproxy = std::get_if<Tproxy>(&rule.target)) {
-      captures.add(port_words(tproxy->port) + " by TPROXY", captured_words(s));
+      captures.add(port_words(tproxy->port, rule) + " by TPROXY", captured_words(s));
     }
   });
   std::vector<std::string> sentences;

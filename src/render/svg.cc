@@ -164,10 +164,10 @@ class Band {
       return card(*called, column + 1);
     }
     if (const auto* redirect = std::get_if<Redirect>(&rule.target)) {
-      return item(listener_label(redirect->port), Fate::proxy, false);
+      return item(listener_label(redirect->port, rule), Fate::proxy, false);
     }
     if (const auto* tproxy = std::get_if<Tproxy>(&rule.target)) {
-      return item(listener_label(tproxy->port), Fate::proxy, false);
+      return item(listener_label(tproxy->port, rule), Fate::proxy, false);
     }
     if (const auto* verdict = std::get_if<Verdict>(&rule.target)) {
       if (*verdict == Verdict::drop) return item("dropped", Fate::drop, false);

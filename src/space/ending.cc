@@ -22,6 +22,7 @@ Ending of(const Trace& trace) {
     case Outcome::Kind::leaves:
     case Outcome::Kind::forwarded:
       made.interface = outcome.interface;
+      made.from = outcome.source;
       [[fallthrough]];
     case Outcome::Kind::lands:
       made.translated = trace.translated;
@@ -68,16 +69,18 @@ std::string place_of(const Ending& ending) {
   const std::string at = !ending.translated ? ""
                          : ending.port      ? Endpoint{*ending.to, *ending.port}.text()
                                             : ending.to->text() + ", port unchanged";
+  const std::string from = ending.from ? " from " + ending.from->text() : "";
   switch (ending.kind) {
     case Outcome::Kind::lands:
       if (ending.transparent) return fmt::format("port {}{} by TPROXY", ending.transparent_port, who);
       return ending.translated ? at + who : "reaches the pod untouched";
     case Outcome::Kind::leaves:
-      return ending.translated ? fmt::format("leaves by {} to {}", ending.interface, at)
-                               : fmt::format("leaves untouched, by {}", ending.interface);
+      if (ending.translated) return fmt::format("leaves by {} to {}{}", ending.interface, at, from);
+      return ending.from ? fmt::format("leaves{}, by {}", from, ending.interface)
+                         : fmt::format("leaves untouched, by {}", ending.interface);
     case Outcome::Kind::forwarded:
-      return fmt::format("is not for this pod: goes on by {}{}{} if the pod forwards", ending.interface,
-                         ending.translated ? " to " : "", at);
+      return fmt::format("is not for this pod: goes on by {}{}{}{} if the pod forwards", ending.interface,
+                         ending.translated ? " to " : "", at, from);
     case Outcome::Kind::dropped:
       return "dropped";
     case Outcome::Kind::unroutable:
@@ -104,8 +107,8 @@ std::string unknown_words(const Ending& ending) {
 
 bool operator==(const Ending& a, const Ending& b) {
   const auto all = [](const Ending& one) {
-    return std::tie(one.kind, one.translated, one.to, one.port, one.transparent, one.transparent_port, one.interface,
-                    one.answers, one.unknowns);
+    return std::tie(one.kind, one.translated, one.to, one.port, one.from, one.transparent, one.transparent_port,
+                    one.interface, one.answers, one.unknowns);
   };
   return all(a) == all(b) && a.either == b.either;
 }

@@ -16,6 +16,7 @@ struct Ending {
   bool translated = false;
   std::optional<Address> to;          // translated: its new destination
   std::optional<std::uint16_t> port;  // translated: and port; nothing: as it was
+  std::optional<Address> from;        // leaves, forwarded: its new source, if that is known
   bool transparent = false;
   std::uint16_t transparent_port = 0;
   std::string interface;  // leaves, forwarded
@@ -31,7 +32,7 @@ struct Ending {
 // Of all the ways that a packet may go.
 [[nodiscard]] Ending ending_of(const std::vector<Possibility>& all);
 
-// "127.0.0.1:15001 (Envoy outbound)", "leaves untouched", "dropped"
+// "127.0.0.1:15001 (Envoy outbound)", "leaves untouched, by eth0", "dropped"
 [[nodiscard]] std::string text(const Ending& ending);
 
 // "`-m bpf [rev 1, 528 bytes: 01]`, `-j CUSTOM`": what is not known, in short.

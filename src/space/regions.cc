@@ -320,7 +320,7 @@ void Regions::for_each(Node root, const std::function<void(const Box&, const Box
 }
 
 Point Regions::example(const Box& box) const {
-  // Documentation addresses, an app's uid, a port of the web; then what lies within the largest interval.
+  // Documentation addresses, an app's uid, a port of the web, no mark; then what lies within the largest interval.
   static const std::vector<Value> usual_ids{1000, 0};
   static const std::vector<Value> usual_ports{80, 8080};
   static const std::vector<Value> none{0};
@@ -335,8 +335,8 @@ Point Regions::example(const Box& box) const {
     if (field == Field::uid || field == Field::gid) usual = usual_ids;
     if (field == Field::destination_port) usual = usual_ports;
     if (field == Field::destination) usual = address("198.51.100.1", "2001:db8:ffff::1");
-    if (field == Field::source || field == Field::source_port || field == Field::mark || field == Field::cgroup)
-      usual = none;
+    if (field == Field::source || field == Field::source_port || field == Field::cgroup) usual = none;
+    if (field == Field::mark) usual = {universe_.mark_class(0)};
     const auto found = std::ranges::find_if(usual, [&](Value value) { return sets_.contains(box[i], value); });
     if (found != usual.end()) {
       point[i] = *found;

@@ -52,7 +52,7 @@ TEST_P(Agents, AreShownAndExplained) {
   EXPECT_THAT(explained({"in", "tcp", "10.1.0.2:8080", "--brief"}), HasSubstr("15006"));
   EXPECT_THAT(explained({"out", "tcp", "10.96.0.10:80"}), HasSubstr("ztunnel's outbound listener"));
   EXPECT_EQ(explained({"out", "udp", "10.96.0.10:53", "--brief"}).find("15053") != std::string::npos, has_dns());
-  EXPECT_THAT(sidetrack({"map"}).out, AllOf(HasSubstr("-> 127.0.0.1:15001 (Envoy outbound)  (-p 15001)"),
+  EXPECT_THAT(sidetrack({"map"}).out, AllOf(HasSubstr("-> 127.0.0.1:15001 (ztunnel outbound)  (-p 15001)"),
                                             HasSubstr("with mark 0x539/0xfff"), HasSubstr("10.1.0.2:15006")));
 }
 

@@ -252,9 +252,12 @@ TEST_P(HostProbes, ExplainFollowsThem) {
   const auto explained = [&](const char* address) {
     return node.must({program_under_test(), "explain", "out", "tcp", std::string(address) + ":8080"});
   };
-  EXPECT_THAT(explained(pod4), HasSubstr(std::string("its source is now ") + probe4));
+  EXPECT_THAT(explained(pod4),
+              AllOf(HasSubstr(std::string("its source is now ") + probe4), HasSubstr(std::string(", from ") + probe4)));
   EXPECT_THAT(explained(other_pod4), Not(HasSubstr("its source is now")));
-  EXPECT_THAT(node.must({program_under_test(), "map", "--way", "out"}), Not(HasSubstr("match-set")));
+  EXPECT_THAT(node.must({program_under_test(), "map", "--way", "out"}),
+              AllOf(HasSubstr(std::string("leaves from ") + probe4 + ", by "), Not(HasSubstr("match-set"))));
+  EXPECT_THAT(node.must({program_under_test(), "show"}), AllOf(HasSubstr("Sidetrack]"), Not(HasSubstr("[other]"))));
 }
 
 TEST_P(HostProbes, StayWhenTheSidecarsRulesAreCleaned) {
@@ -302,7 +305,8 @@ TEST_F(Node, IstiosTableOfNftablesIsFollowedAndLeftAlone) {
     return node.must({program_under_test(), "explain", "out", "tcp", std::string(address) + ":80", "--uid", "0"});
   };
   EXPECT_EQ(seen(node, pod4), probe4);
-  EXPECT_THAT(explained(pod4), HasSubstr(std::string("its source is now ") + probe4));
+  EXPECT_THAT(explained(pod4),
+              AllOf(HasSubstr(std::string("its source is now ") + probe4), HasSubstr(std::string(", from ") + probe4)));
   EXPECT_THAT(explained(other_pod4), Not(HasSubstr("its source is now")));
   must({"clean"});
   EXPECT_EQ(state(), before);

@@ -581,6 +581,23 @@ TEST(Explain, DoubtsOfNeighbourDiscoveryAreItsOwn) {
               HasSubstr("cannot know what becomes of its answers"));
 }
 
+TEST(Explain, SaysFromWhereAPacketLeaves) {
+  const auto ends = [](const Nat& nat, const char* packet) {
+    const HookPoint postrouting{Hook::postrouting, 100, ChainType::nat, {}};
+    return end_beside(others({base("inet n", "post", postrouting, Verdict::accept, {{{}, nat}})}), "", packet);
+  };
+  const Nat snat{End::source, AddressRange::parse("192.0.2.77"), {}, "snat to 192.0.2.77"};
+  EXPECT_THAT(ends(snat, a_service), HasSubstr("leaves the pod by eth0 to 10.96.0.10:443, from 192.0.2.77; cannot"));
+  EXPECT_THAT(ends(snat, "in tcp 10.9.9.9:80"),
+              HasSubstr("goes on by eth0 to 10.9.9.9:80, from 192.0.2.77 if the pod"));
+  // As it was, or unknown.
+  EXPECT_THAT(ends({End::source, {}, {}, "masquerade"}, a_service), HasSubstr("10.96.0.10:443, untouched"));
+  EXPECT_THAT(ends({End::source, AddressRange::parse("192.0.2.2"), {}, ""}, a_service), HasSubstr(":443, untouched"));
+  EXPECT_THAT(ends({End::source, {}, PortRange{1000, 1000}, ""}, a_service), HasSubstr(":443, untouched"));
+  // The answer of one that came in is no new connection.
+  EXPECT_THAT(ends(snat, "out tcp 203.0.113.1:50000 --state reply"), Not(HasSubstr("192.0.2.77")));
+}
+
 TEST(Explain, WalksBaseChainsByPriority) {
   const auto first = [](std::int32_t priority, const char* options) {
     const HookPoint hook{Hook::output, priority, ChainType::filter, {}};

@@ -72,6 +72,16 @@ TEST(LintOptions, FindsNothingInThoseOfAnAmbientPod) {
               ElementsAre("ST005 outbound tcp, IPv6", "ST005 inbound tcp, IPv6"));
 }
 
+// Of IPv4 a marked packet may be left alone, too.
+TEST(LintOptions, WitnessesHaveNoMarkUnlessItDecides) {
+  for (const char* options :
+       {"--dataplane ambient --ip-families ipv4", "-i * -b * -m TPROXY -d 15090,15021,15020 --ip-families ipv4"}) {
+    const Findings found = of_options(options, pod_with_ipv6());
+    EXPECT_EQ(found.size(), 2);
+    for (const Finding& one : found) EXPECT_THAT(one.witness, Not(HasSubstr("--mark"))) << options;
+  }
+}
+
 TEST(LintOptions, FindsValuesThatOthersCover) {
   const auto of = [](const char* more) { return words(of_options(fmt::format("{} {}", usual_options, more))); };
   EXPECT_THAT(of("-x 10.0.0.0/8,10.1.0.0/16"), ElementsAre("ST002 -x 10.1.0.0/16"));

@@ -74,6 +74,13 @@ std::string random_options(Random& random) {
   maybe(4, "--redirect-dns --dns-server 10.96.0.53,fd00:96::53");
   maybe(8, "--redirect-dns --capture-all-dns");
   maybe(6, "--drop-invalid");
+  maybe(6, "--exclude-uids 1000-2000");
+  maybe(8, "--exclude-gids 3000,3002");
+  maybe(8, "--exclude-uid-ports 1000:443,8000-8100");
+  maybe(6, "--exclude-inbound-ranges 10.0.0.0/8,fd00::/8");
+  maybe(8, "--include-inbound-ranges 203.0.113.0/24");
+  maybe(6, "--bypass-cgroup a");
+  if (options.find("-m TPROXY") != std::string::npos) maybe(3, "--capture-udp 443,8000-8100");
   maybe(8, "ISTIO_OUTBOUND_OWNER_GROUPS=3000");
   maybe(4, "--ip-families ipv4");
   return options;
@@ -84,7 +91,7 @@ Match random_match(Random& random) {
   const End end = random.one_in(3) ? End::source : End::destination;
   static const char* const ranges[] = {"10.0.0.0/8",  "192.0.2.2",          "127.0.0.0/8", "203.0.113.0/24",
                                        "2001:db8::2", "2001:db8:ffff::/48", "::1"};
-  switch (random.below(11)) {
+  switch (random.below(12)) {
     case 0:
       return InterfaceMatch{random.one_in(2) ? InterfaceDirection::in : InterfaceDirection::out,
                             random.one_in(2) ? "lo" : "eth+", negated};
@@ -104,6 +111,8 @@ Match random_match(Random& random) {
       return MarkMatch{random.one_in(2) ? 0x4000U : 1337U, random.one_in(2) ? 0x4000U : 0xffffffffU, negated};
     case 9:
       return ConnmarkMatch{0x1, 0x1, negated};
+    case 10:
+      return CgroupMatch{random.one_in(2) ? "a" : "a/b", 0, negated};
     default:
       return UnknownMatch{"-m statistic --mode random"};
   }
@@ -361,6 +370,25 @@ TEST(Space, TranslatedSourcesOfMarkedConnections) {
     Random random(1);
     check(std::move(side), random, 300);
   }
+}
+
+// Those of a source that it has already leave untouched.
+TEST(Space, NewSourcesAreSaid) {
+  Side side = side_of("-m NONE --ip-families ipv4", BackendKind::iptables_legacy);
+  push(side, Table::nat, "POSTROUTING", {PortMatch{End::destination, {{80, 80}}}},
+       Nat{End::source, AddressRange::parse("192.0.2.2"), {}, "-j SNAT --to-source 192.0.2.2"});
+  push(side, Table::nat, "POSTROUTING", {PortMatch{End::destination, {{443, 443}}}},
+       Nat{End::source, AddressRange::parse("192.0.2.77"), {}, "-j SNAT --to-source 192.0.2.77"});
+  Regions regions({side});
+  std::set<std::string> endings;
+  regions.for_each(regions.of(0), [&](const Box&, const Box&, Leaf leaf) {
+    if (leaf != no_such_packet) endings.insert(text(regions.decision(leaf).ending));
+  });
+  EXPECT_THAT(endings,
+              ::testing::Contains("leaves from 192.0.2.77, by eth0; whether its answers arrive cannot be known"));
+  EXPECT_THAT(endings, ::testing::Contains("leaves untouched, by eth0"));
+  Random random(1);
+  check(std::move(side), random, 400);
 }
 
 TEST(Space, RedirectedWithoutAPort) {
