@@ -120,8 +120,29 @@ std::string fault_of_loopback(const PodView& pod, const Plan& plan) {
   return {};
 }
 
-// The pod without what other programs did to its loopback interface and routes.
+// A policy rule of another program that decides by itself: what it matches is sent nowhere, or nobody knows where.
+bool refuses(const RoutingRule& rule) {
+  return !rule.ours && rule.action != RoutingRule::Action::lookup && rule.action != RoutingRule::Action::none;
+}
+
+// One that matches packets as the policy rule does, as far as that can be said of packets.
+Rule matched(const RoutingRule& rule) {
+  Rule made;
+  made.families = rule.family;
+  const auto add = [&](End end, const std::optional<AddressRange>& range) {
+    if (range && !rule.inverted) made.matches.emplace_back(AddressMatch{end, {{range->last, range->last}}, false});
+  };
+  add(End::source, rule.from);
+  add(End::destination, rule.to);
+  if (rule.mask != 0 && !rule.inverted) made.matches.emplace_back(MarkMatch{rule.mark, rule.mask, false});
+  return made;
+}
+
+// The pod without what other programs did to its loopback interface, policy rules, routes and checks of sources.
 PodView usual(PodView pod, const Plan& plan) {
+  std::erase_if(pod.rules, refuses);
+  pod.source_by_mark = false;
+  for (Interface& interface : pod.interfaces) interface.source_by_mark = false;
   std::erase_if(pod.routes, [&](const NetworkRoute& route) { return !is_usual(route, plan); });
   Interface* lo = pod.interface("lo");
   if (lo == nullptr) return pod;
@@ -172,6 +193,11 @@ class Search {
           ask(answered(live.rule), true);
         }
       }
+    }
+    for (const RoutingRule& rule : pod_.rules) {
+      if (!refuses(rule)) continue;
+      if (asked++ == most) return not_all(most);
+      ask(matched(rule), true, ip_words(rule));
     }
     for (const NetworkRoute& route : pod_.routes) {
       if (is_usual(route, plan_)) continue;
@@ -272,14 +298,19 @@ class Search {
     but_for_answers.answers = planned.answers;
     but_for_answers.answers_why = planned.answers_why;
     if (but_for_answers == planned) return "return path: " + trace.outcome.answers_why;
+    std::string ours;  // met what others did before
     for (auto step = trace.decisive.rbegin(); step != trace.decisive.rend(); ++step) {
       const Step& decisive = trace.steps[*step];
       if (decisive.kind < Step::Kind::passed) continue;
       const std::string which = decisive.number == 0 ? "the policy" : fmt::format("rule {}", decisive.number);
-      return fmt::format("{} of {} {}: {}", which, decisive.table, decisive.chain, iptables_words(decisive));
+      std::string rule =
+          fmt::format("{} of {} {}: {}", which, decisive.table, decisive.chain, iptables_words(decisive));
+      if (decisive.live == nullptr || !decisive.live->ours) return rule;
+      if (ours.empty()) ours = std::move(rule);
     }
-    if (!trace.outcome.why.empty() || !trace.outcome.answers_why.empty())
-      return trace.outcome.why.empty() ? trace.outcome.answers_why : trace.outcome.why;
+    for (const std::string& why : {trace.outcome.why, trace.outcome.answers_why, ours}) {
+      if (!why.empty()) return why;
+    }
     return "the rules of others";
   }
 
@@ -337,6 +368,7 @@ std::string where(const Route& way) {
 // A policy rule or a route of another program takes marked packets away.
 void inspect_routing(const Plan& plan, const PodView& pod, std::vector<Obstacle>& found) {
   std::set<std::string> reasons;
+  for (const Obstacle& known : found) reasons.insert(known.rule);
   for (const PolicyRule& marked : plan.routing.policy_rules) {
     for (const RouteKey& key : marked_packets(marked, pod)) {
       const Route way = route(pod, key);

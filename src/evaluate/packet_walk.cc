@@ -31,7 +31,15 @@ PacketWalk::PacketWalk(const Packet& asked, Question& question, const PacketWalk
 
 void PacketWalk::run() {
   if (!milestone({})) return;
-  if (asked_.state == ConnectionState::established && !packet_.first && !first_packet()) return;
+  if (asked_.state == ConnectionState::established && !packet_.first) {
+    if (asked_.began_before) {
+      packet_.first = Outcome{};
+      packet_.first->kind = asked_.direction == Direction::out ? Outcome::Kind::leaves : Outcome::Kind::lands;
+      packet_.first->at = packet_.now.destination;
+    } else if (!first_packet()) {
+      return;
+    }
+  }
   if (asked_.direction == Direction::in) {
     packet_.now.in = asked_.interface;
     prerouting();
@@ -95,6 +103,10 @@ void PacketWalk::routing() {
     return packet_.not_known(fmt::format("whether {} can be reached by {}", destination.text(), packet_.now.in),
                              "whether loopback addresses can be reached from outside");
   }
+  if (is_source_local_by_mark()) {
+    return packet_.drop(fmt::format("src_valid_mark of {} is 1: by the mark {:#x} its source is local (martian)",
+                                    packet_.now.in, packet_.now.mark));
+  }
   way_ = look_up(packet_.now.in, "");
   if (way_.kind == Route::Kind::unknown) return route_not_known();
   if (way_.stays()) {
@@ -110,6 +122,16 @@ void PacketWalk::routing() {
   if (!calls(Hook::forward) || !postrouting(way_.device)) return;
   packet_.end(Outcome::Kind::forwarded, "");
   packet_.trace.outcome.interface = way_.device;
+}
+
+bool PacketWalk::is_source_local_by_mark() const {
+  if (packet_.family != Family::ipv4) return false;
+  const Interface* in = pod_.interface(packet_.now.in);
+  if (!pod_.source_by_mark && (in == nullptr || !in->source_by_mark)) return false;
+  // Not for what IN_DEV_ACCEPT_LOCAL allows, which nobody sets beside it.
+  return route(pod_,
+               {packet_.now.source.address, packet_.now.destination.address, packet_.now.mark, "lo", "", observer()})
+      .stays();
 }
 
 bool PacketWalk::postrouting(const std::string& device) {

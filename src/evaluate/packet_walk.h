@@ -55,6 +55,7 @@ class PacketWalk {
   void output();
   void prerouting();
   void routing();
+  [[nodiscard]] bool is_source_local_by_mark() const;
   bool postrouting(const std::string& device);
   // Before and after everything else: chains of a device.
   bool at_device(Hook hook, const std::string& device);

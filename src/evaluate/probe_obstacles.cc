@@ -110,7 +110,11 @@ class ProbeSearch {
       for (const Live& one : live_) {
         for (const LiveChain& chain : one.chains) {
           const bool is_asked = called_at(chain, Hook::postrouting) && chain.hook->type == ChainType::nat;
-          if (is_asked && chain.families.contains(family)) ask_of(one, chain, 0);
+          if (is_asked && chain.families.contains(family)) ask_of(one, chain, 0, Of::source);
+        }
+        // What is not tracked, no chain of nat is asked about.
+        for (const LiveChain& chain : one.chains) {
+          if (called_at(chain, Hook::output) && chain.families.contains(family)) ask_of(one, chain, 0, Of::tracking);
         }
       }
       rules_ = nullptr;
@@ -122,24 +126,29 @@ class ProbeSearch {
   }
 
  private:
-  // The rules of others in it and in the chains that it leads to.
-  void ask_of(const Live& live, const LiveChain& chain, std::size_t depth) {
-    chains_.insert(&chain);
+  // What the rules decide about that are asked about.
+  enum class Of : std::uint8_t { source, tracking };
+
+  // The rules of others in it and in the chains that it leads to, ours among them.
+  void ask_of(const Live& live, const LiveChain& chain, std::size_t depth, Of of) {
+    if (of == Of::source) chains_.insert(&chain);
     for (const LiveRule& one : chain.rules) {
       not_all_ = not_all_ || ++looked_at_ > most_rules_met;
       if (not_all_) return;
-      if (one.ours || !one.rule.families.contains(family_) || std::holds_alternative<Continue>(one.rule.target))
+      const auto* jump = std::get_if<Jump>(&one.rule.target);
+      if ((one.ours && jump == nullptr) || !one.rule.families.contains(family_) ||
+          std::holds_alternative<Continue>(one.rule.target))
         continue;
+      if (of == Of::tracking && jump == nullptr && !std::holds_alternative<Notrack>(one.rule.target)) continue;
       const std::size_t before = matches_.size();
       for (const Match& match : one.rule.matches) matches_.push_back(&match);
-      const auto* jump = std::get_if<Jump>(&one.rule.target);
       const LiveChain* to = jump != nullptr ? rules_->chains(live).find(chain, jump->chain) : nullptr;
       if (to == nullptr) {
         ask();
       } else if (depth == deepest_chain) {
         not_all_ = true;
       } else {
-        ask_of(live, *to, depth + 1);
+        ask_of(live, *to, depth + 1, of);
       }
       matches_.resize(before);
     }
@@ -195,11 +204,15 @@ class ProbeSearch {
     });
   }
 
-  // The rule that translated its source, or ended the walk before ours. nullptr: it did not come so far.
+  // The rule that translated its source, or ended the walk before ours, or exempted it from tracking. nullptr: it did
+  // not come so far.
   [[nodiscard]] const Step* decides_first(const Trace& way) const {
     const Step* last = nullptr;
     for (const Step& step : way.steps) {
-      if (step.live == nullptr || !chains_.contains(step.in)) continue;
+      if (step.live == nullptr) continue;
+      const bool exempts = step.kind == Step::Kind::matched && std::holds_alternative<Notrack>(step.live->rule.target);
+      if (exempts && way.outcome.kind == Outcome::Kind::leaves) last = &step;
+      if (!chains_.contains(step.in)) continue;
       if (step.kind == Step::Kind::decided || step.kind == Step::Kind::unknown) last = &step;
       const auto* nat = std::get_if<Nat>(&step.live->rule.target);
       if (last == &step && nat != nullptr && nat->end == End::source && step.kind == Step::Kind::decided) break;

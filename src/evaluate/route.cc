@@ -62,7 +62,9 @@ std::optional<Route> found(const PodView& pod, const RoutingRule& rule, const Ro
   switch (rule.action) {
     case RoutingRule::Action::none:
       return {};
-    case RoutingRule::Action::reject:
+    case RoutingRule::Action::blackhole:
+    case RoutingRule::Action::unreachable:
+    case RoutingRule::Action::prohibit:
       return result;
     case RoutingRule::Action::unknown:
       result.kind = Route::Kind::unknown;

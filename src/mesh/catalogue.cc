@@ -306,10 +306,8 @@ bool is_of(const RowMatch& row, const Match& match, Values values) {
 
 // The port or mark of a target.
 std::optional<std::uint32_t> value_of(const Target& target) {
-  if (const auto* redirect = std::get_if<Redirect>(&target)) return redirect->port;
-  if (const auto* tproxy = std::get_if<Tproxy>(&target)) return tproxy->port;
   if (const auto* mark = std::get_if<SetMark>(&target)) return mark->mark;
-  return {};
+  return listening_port(target);
 }
 
 bool is_open(const Target& row) {

@@ -26,18 +26,19 @@ const Jump* jump_to_istio(const Rule& rule) {
   return jump != nullptr && is_known_chain(jump->chain) ? jump : nullptr;
 }
 
-// The families in which a chain of that name is ours.
-Families with_chain(const std::vector<LiveChain>& chains, std::string_view name) {
+// Those with the rules of an ambient pod: a chain of its name may be empty, or hold rules of others alone.
+Families with_ambient(const std::vector<LiveChain>& chains) {
   Families found;
   for (const LiveChain& chain : chains) {
-    if (chain.ours && chain.name == name) found = found | chain.families;
+    if (chain.name == words::istio_prert && std::ranges::any_of(chain.rules, &LiveRule::ours))
+      found = found | chain.families;
   }
   return found;
 }
 
 // Those with a sidecar's chains. An ambient pod has ISTIO_OUTPUT, too.
 Families with_sidecar(const std::vector<LiveChain>& chains) {
-  const Families ambient = with_chain(chains, words::istio_prert);
+  const Families ambient = with_ambient(chains);
   Families found;
   for (const LiveChain& chain : chains) {
     if (!chain.ours || is_cilium_chain(chain.name) || chain.name == words::istio_prert) continue;
@@ -111,6 +112,21 @@ void mark_direct(Table table, const Direct& direct) {
   }
 }
 
+// Other programs have chains of Cilium's names, too, and Cilium itself for other purposes.
+void leave_others_of_cilium(std::vector<LiveChain>& chains) {
+  for (LiveChain& chain : chains) {
+    if (!is_cilium_chain(chain.name) || std::ranges::any_of(chain.rules, &LiveRule::ours)) continue;
+    chain.ours = false;
+    for (LiveChain& from : chains) {
+      if (from.table != chain.table || from.families != chain.families) continue;
+      for (LiveRule& live : from.rules) {
+        const auto* jump = std::get_if<Jump>(&live.rule.target);
+        if (jump != nullptr && jump->chain == chain.name) live.ours = false;
+      }
+    }
+  }
+}
+
 void mark_host_probes(std::vector<LiveChain>& chains) {
   for (LiveChain& chain : chains) {
     chain.ours = chain.table == Table::nat && chain.name == words::istio_postrouting;
@@ -130,6 +146,7 @@ void mark_ours(std::vector<LiveChain>& chains, RulesOf rules_of) {
       live.ours = at_ours && is_of_istio(live.rule);
     }
   }
+  leave_others_of_cilium(chains);
   for (Family family : with_sidecar(chains).list()) {
     for (Table table : all_tables) {
       Direct direct;
@@ -165,7 +182,7 @@ bool leave_to_agents(Live& live, bool made_by_us) {
     }
     return any;
   }
-  const Families ambient = made_by_us ? Families() : with_chain(live.chains, words::istio_prert);
+  const Families ambient = made_by_us ? Families() : with_ambient(live.chains);
   for (LiveChain& chain : live.chains) {
     const bool in_ambient = (chain.families & ambient) == chain.families;
     if (is_cilium_chain(chain.name) || (chain.name == words::istio_prert && in_ambient)) leave_all(chain);

@@ -12,7 +12,42 @@ bool came_by_insert(const Rule& rule) {
       catalogue(), [&](const Row& row) { return row.insert_at && row.table == rule.table && is_of(rule, row); });
 }
 
+namespace {
+
+// Each rule where it stood among those of others, as far as these are still there.
+std::vector<Slot> put_back(std::span<const LiveRule> there, std::span<const Rule* const> wanted) {
+  std::vector<std::size_t> others;
+  struct Own {
+    std::size_t place;
+    std::size_t after_others;
+  };
+  std::vector<Own> ours;
+  for (std::size_t i = 0; i < there.size(); ++i) {
+    if (there[i].ours) {
+      ours.push_back({i, others.size()});
+    } else {
+      others.push_back(i);
+    }
+  }
+  std::vector<Slot> slots;
+  std::size_t passed = 0;
+  const auto pass = [&](std::size_t count) {
+    for (; passed < std::min(count, others.size()); ++passed) slots.push_back({others[passed], nullptr});
+  };
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    pass(*wanted[i]->after_others);
+    const bool stays =
+        i < ours.size() && ours[i].after_others == passed && same_effect(there[ours[i].place].rule, *wanted[i]);
+    slots.push_back(stays ? Slot{ours[i].place, nullptr} : Slot{std::nullopt, wanted[i]});
+  }
+  pass(others.size());
+  return slots;
+}
+
+}  // namespace
+
 std::vector<Slot> splice(std::span<const LiveRule> there, std::span<const Rule* const> wanted, EqualRules equal) {
+  if (!wanted.empty() && wanted.front()->after_others) return put_back(there, wanted);
   std::vector<std::size_t> ours;
   for (std::size_t i = 0; i < there.size(); ++i) {
     if (there[i].ours) ours.push_back(i);

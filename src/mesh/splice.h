@@ -21,7 +21,8 @@ struct Slot {
 //   - inserted ones (-I) to the front, after those of ours that stay before them;
 //   - appended ones (-A) to where the ones that they replace stand; else beside those of ours that stay, else to
 //     the end: a rule of another program that came before ours still does, one that came after as well.
-// `wanted` is in the order of the kernel, -I resolved, as chains() gives it. Linear in the number of rules.
+// `wanted` is in the order of the kernel, -I resolved, as chains() gives it. Linear in the number of rules. Rules that
+// are put back go to where they stood (Rule::after_others); the first ones that are there already stay.
 [[nodiscard]] std::vector<Slot> splice(std::span<const LiveRule> there, std::span<const Rule* const> wanted,
                                        EqualRules equal = EqualRules::keep);
 

@@ -63,6 +63,9 @@ struct Packet {
   std::uint32_t mark = 0;                 // SO_MARK
   std::optional<std::uint32_t> connmark;  // of its connection; nothing: what the rules made of the first packet
   ConnectionState state = ConnectionState::new_;
+  // established: its connection began before there were rules, with the socket that has its addresses. Else it began
+  // under the same rules.
+  bool began_before = false;
   friend bool operator==(const Packet&, const Packet&) = default;
 };
 

@@ -24,6 +24,7 @@ struct Interface {
   std::vector<InterfaceAddress> addresses;  // in the order of the kernel: REDIRECT takes the first
   bool up = true;
   bool is_bridge = false;
+  bool source_by_mark = false;  // net.ipv4.conf.NAME.src_valid_mark
   // The names of those that carry its packets: the ports of a bridge, what a macvlan, a VLAN or a bond lies upon.
   std::vector<std::string> lower{};
 };
@@ -53,7 +54,7 @@ struct NetworkRoute {
 
 // ip rule: which packets look up which table. They are asked in the order of their priorities until one finds a route.
 struct RoutingRule {
-  enum class Action : std::uint8_t { lookup, reject, none, unknown };
+  enum class Action : std::uint8_t { lookup, blackhole, unreachable, prohibit, none, unknown };
   Family family = Family::ipv4;
   std::uint32_t priority = 0;
   Action action = Action::lookup;
@@ -65,7 +66,7 @@ struct RoutingRule {
   std::uint32_t mask = 0;         // 0: any mark
   std::string in;                 // iif; lo: what is sent here
   std::string out;                // oif: what the socket is bound to
-  std::string more;               // further conditions, which are not followed: "uidrange"
+  std::string more;               // further conditions, which are not followed: "uidrange 1000-1000"
   std::optional<int> suppressed;  // suppress_prefixlength: routes of this length or less do not count
   bool ours = false;
   friend bool operator==(const RoutingRule&, const RoutingRule&) = default;
@@ -91,6 +92,9 @@ struct PodView {
   // What the kernel chooses a source port from: net.ipv4.ip_local_port_range, for IPv6, too. Others' hosts are taken to
   // be alike.
   PortRange chosen_ports{32768, 60999};
+  // net.ipv4.conf.all.src_valid_mark: what comes in by any interface is dropped if its source, looked up with the mark
+  // that it has by then, is local (IN_DEV_SRC_VMARK in __fib_validate_source).
+  bool source_by_mark = false;
 
   // By its name; nullptr if the pod has none of that name.
   [[nodiscard]] const Interface* interface(const std::string& name) const;

@@ -37,7 +37,9 @@ bool is_of_ambient(const PolicyRule& rule) {
 }
 
 bool is_of_ambient(const Routing& routing) {
-  return std::ranges::any_of(routing.policy_rules, [](const PolicyRule& rule) { return is_of_ambient(rule); });
+  return std::ranges::any_of(routing.policy_rules, [](const PolicyRule& rule) { return is_of_ambient(rule); }) ||
+         std::ranges::any_of(routing.local_routes,
+                             [](const LocalRoute& route) { return route.table == ztunnel_route_table; });
 }
 
 Routing whoever_made(Routing routing) {
@@ -69,10 +71,10 @@ std::string conditions(const RoutingRule& rule) {
 }
 
 std::string ip_words(const RoutingRule& rule) {
-  std::string action = "lookup " + table_name(rule.table);
-  if (rule.action == RoutingRule::Action::reject) action = "unreachable";
-  if (rule.action == RoutingRule::Action::none) action = "nop";
-  if (rule.action == RoutingRule::Action::unknown) action = "an action that is not followed";
+  constexpr const char* actions[] = {"lookup",   "blackhole", "unreachable",
+                                     "prohibit", "nop",       "an action that is not followed"};
+  std::string action = actions[static_cast<std::size_t>(rule.action)];
+  if (rule.action == RoutingRule::Action::lookup) action += " " + table_name(rule.table);
   if (rule.suppressed) action += fmt::format(" suppress_prefixlength {}", *rule.suppressed);
   return fmt::format("ip{} rule {}: {} {}", rule.family == Family::ipv6 ? " -6" : "", rule.priority, conditions(rule),
                      action);

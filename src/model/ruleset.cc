@@ -52,6 +52,12 @@ bool is_negated(const Match& match) {
       match);
 }
 
+std::optional<std::uint16_t> listening_port(const Target& target) {
+  if (const auto* redirect = std::get_if<Redirect>(&target)) return redirect->port;
+  if (const auto* tproxy = std::get_if<Tproxy>(&target)) return tproxy->port;
+  return std::nullopt;
+}
+
 bool asks_connection(const Match& match) {
   return std::holds_alternative<ConntrackStateMatch>(match) || std::holds_alternative<ConntrackDirectionMatch>(match) ||
          std::holds_alternative<ConnmarkMatch>(match);

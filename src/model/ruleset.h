@@ -205,6 +205,9 @@ using Target = std::variant<Verdict, Jump, Redirect, Tproxy, SetMark, Connmark, 
 struct Rule;
 [[nodiscard]] bool is_understood(const Rule& rule);
 
+// The port of this host to which REDIRECT or TPROXY leads.
+[[nodiscard]] std::optional<std::uint16_t> listening_port(const Target& target);
+
 // What tells why a rule is there; reason_of() and describe() of mesh/ say it in words.
 enum class MeshRule : std::uint8_t;  // mesh/catalogue.h
 struct RuleOrigin {
@@ -221,6 +224,8 @@ struct Rule {
   Target target = Verdict::return_;
   RuleOrigin origin;
   std::optional<unsigned> insert_at;  // -I CHAIN N, counted from 1; otherwise appended
+  // Of one that is put back: behind so many rules of others in its chain, see splice(). All rules of a chain have it.
+  std::optional<std::size_t> after_others{};
 
   // Equal in what they do: the origin, the way into the chain (-A, -I) and the order of the words do not count.
   // (The order among matches of the same kind does.) Neither do words that match everything: `-d 0.0.0.0/0`, `-i +`.

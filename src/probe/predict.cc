@@ -68,11 +68,7 @@ Trial predict(const Planned& planned, const Attempt& attempt) {
   return trial;
 }
 
-std::uint16_t captured_at(const Trial& trial) {
-  if (const auto* redirect = std::get_if<Redirect>(&trial.end)) return redirect->port;
-  if (const auto* tproxy = std::get_if<Tproxy>(&trial.end)) return tproxy->port;
-  return 0;
-}
+std::uint16_t captured_at(const Trial& trial) { return listening_port(trial.end).value_or(0); }
 
 std::uint16_t landing_port(const Trial& trial) {
   const std::uint16_t proxy = captured_at(trial);

@@ -103,8 +103,7 @@ class Graph {
 
   std::string target(const Chain& chain, const Rule& rule) {
     if (const auto* jump = std::get_if<Jump>(&rule.target)) return id(called(chain, *jump));
-    if (const auto* redirect = std::get_if<Redirect>(&rule.target)) return listener(redirect->port, rule);
-    if (const auto* tproxy = std::get_if<Tproxy>(&rule.target)) return listener(tproxy->port, rule);
+    if (const auto port = listening_port(rule.target)) return listener(*port, rule);
     if (const auto* verdict = std::get_if<Verdict>(&rule.target)) {
       if (*verdict == Verdict::drop) return add({"dropped", "dropped", Node::Shape::end, ""});
       if (rule.origin.rule == MeshRule::divert_accept)

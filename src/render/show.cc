@@ -47,8 +47,7 @@ std::string port_names(const Rule& rule) {
       if (std::ranges::any_of(m->ports, holds)) ports.push_back(named.port);
     }
   }
-  if (const auto* t = std::get_if<Redirect>(&rule.target)) ports.push_back(t->port);
-  if (const auto* t = std::get_if<Tproxy>(&rule.target)) ports.push_back(t->port);
+  if (const auto port = listening_port(rule.target)) ports.push_back(*port);
   std::string text;
   for (std::uint16_t port : ports) {
     const std::string_view name = port_name(port, is_of_ambient(rule));

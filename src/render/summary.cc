@@ -339,16 +339,14 @@ std::string captured_words(const Traffic& s) {
 std::vector<std::string> captures_of(std::span<const Live> live, Hook hook, Family family) {
   Groups captures;
   const bool complete = from_hook(live, hook, family, [&](const Conditions&, const Rule& rule, const Reached& reached) {
-    if (!std::holds_alternative<Redirect>(rule.target) && !std::holds_alternative<Tproxy>(rule.target)) return;
+    const auto port = listening_port(rule.target);
+    if (!port) return;
     const auto left = reached();
     if (!left) return;
     const Traffic s = traffic(*left);
     if (!s.owners.empty()) return;  // the proxy calling its own pod
-    if (const auto* redirect = std::get_if<Redirect>(&rule.target)) {
-      captures.add(port_words(redirect->port, rule), captured_words(s));
-    } else if (const auto* tproxy = std::get_if<Tproxy>(&rule.target)) {
-      captures.add(port_words(tproxy->port, rule) + " by TPROXY", captured_words(s));
-    }
+    const char* how = std::holds_alternative<Tproxy>(rule.target) ? " by TPROXY" : "";
+    captures.add(port_words(*port, rule) + how, captured_words(s));
   });
   std::vector<std::string> sentences;
   for (const Gathered& to : captures.all())

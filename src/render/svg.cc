@@ -163,12 +163,7 @@ class Band {
           chains_, [&](const Chain& chain) { return chain.table == rule.table && chain.name == jump->chain; });
       return card(*called, column + 1);
     }
-    if (const auto* redirect = std::get_if<Redirect>(&rule.target)) {
-      return item(listener_label(redirect->port, rule), Fate::proxy, false);
-    }
-    if (const auto* tproxy = std::get_if<Tproxy>(&rule.target)) {
-      return item(listener_label(tproxy->port, rule), Fate::proxy, false);
-    }
+    if (const auto port = listening_port(rule.target)) return item(listener_label(*port, rule), Fate::proxy, false);
     if (const auto* verdict = std::get_if<Verdict>(&rule.target)) {
       if (*verdict == Verdict::drop) return item("dropped", Fate::drop, false);
       if (rule.origin.rule == MeshRule::divert_accept) return item("the proxy's open connection", Fate::proxy, false);

@@ -29,8 +29,10 @@ Packet next_packet(const Session& session, bool comes_in, Tracked tracked) {
   packet.destination = to.address;
   packet.destination_port = to.port;
   if (!comes_in) packet.owner = Owner{socket.uid, socket.uid};
-  if (tracked == Tracked::yes)
+  if (tracked == Tracked::yes) {
     packet.state = comes_in == session.inbound ? ConnectionState::established : ConnectionState::reply;
+    packet.began_before = packet.state == ConnectionState::established;
+  }
   if (tracked == Tracked::never) packet.state = ConnectionState::invalid;
   return packet;
 }

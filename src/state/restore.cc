@@ -13,7 +13,6 @@
 
 #include "mesh/catalogue.h"
 #include "mesh/ownership.h"
-#include "mesh/splice.h"
 #include "model/duration.h"
 #include "model/error.h"
 #include "model/printable.h"
@@ -33,18 +32,21 @@ Ruleset ours_of(const Live& live) {
                               printable(chain.table_name)),
                   "leave out --confirm");
     }
-    std::vector<Rule> inserted;
+    std::size_t others = 0;
     for (const LiveRule& one : chain.rules) {
-      if (!one.ours) continue;
-      const bool to_the_front = among_others && came_by_insert(one.rule);
-      Rule& rule = (to_the_front ? inserted : ours.rules).emplace_back(one.rule);
-      if (to_the_front) rule.insert_at = 1;
+      if (!one.ours) {
+        ++others;
+        continue;
+      }
+      Rule& rule = ours.rules.emplace_back(one.rule);
+      if (among_others) {
+        rule.insert_at.reset();
+        rule.after_others = others;
+      }
       // In nftables it is two rules, of which the comment of one has been read.
       const Row* row = std::holds_alternative<Tproxy>(rule.target) ? row_of(rule) : nullptr;
       if (row != nullptr) rule.origin.rule = row->id;
     }
-    // Each is put before those that came earlier.
-    ours.rules.insert(ours.rules.end(), inserted.rbegin(), inserted.rend());
   }
   return ours;
 }

@@ -23,12 +23,6 @@ double seconds(std::chrono::nanoseconds time) { return std::chrono::duration<dou
 
 using Led = AwaitedProxy::Led;
 
-std::optional<std::uint16_t> port_of(const Target& target) {
-  if (const auto* redirect = std::get_if<Redirect>(&target)) return redirect->port;
-  if (const auto* tproxy = std::get_if<Tproxy>(&target)) return tproxy->port;
-  return std::nullopt;
-}
-
 // Whether it takes the connections that the rules lead to its port, or just any.
 bool takes(const TcpSocket& listening, Family family, Led led) {
   const Address& at = listening.local.address;
@@ -67,7 +61,7 @@ AwaitedProxy awaited_proxy(const Config& config, const Plan& plan, std::uint16_t
   AwaitedProxy proxy{port, timeout, config.proxy_uids, Led::nothing, {}};
   if (config.dataplane == Dataplane::ambient) proxy.uids.clear();
   for (const Rule& rule : plan.ruleset.rules) {
-    if (port_of(rule.target) == port) proxy.families = proxy.families | rule.families;
+    if (listening_port(rule.target) == port) proxy.families = proxy.families | rule.families;
   }
   if (!proxy.families.empty()) {
     const bool from_outside = port == config.inbound_port || !config.virtual_interfaces.empty();

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "kernel/routes/live.h"
 
+#include <fmt/format.h>
 #include <linux/fib_rules.h>
 #include <linux/rtnetlink.h>
 #include <net/if.h>
+#include <netinet/in.h>
 #include <sys/ioctl.h>
 
 #include <algorithm>
@@ -26,31 +28,48 @@ RoutingRule::Action action_of(std::uint8_t action) {
     case FR_ACT_NOP:
       return RoutingRule::Action::none;
     case FR_ACT_BLACKHOLE:
+      return RoutingRule::Action::blackhole;
     case FR_ACT_UNREACHABLE:
+      return RoutingRule::Action::unreachable;
     case FR_ACT_PROHIBIT:
-      return RoutingRule::Action::reject;
+      return RoutingRule::Action::prohibit;
     default:  // goto
       return RoutingRule::Action::unknown;
   }
 }
 
+// "1000-1000", of fib_rule_uid_range; "80", "80-90", of fib_rule_port_range.
+template <typename Range>
+std::string range_words(const nlattr* attribute, bool always_both) {
+  const auto bytes = netlink::payload(attribute);
+  if (bytes.size() < sizeof(Range)) return "?";
+  Range range;
+  std::memcpy(&range, bytes.data(), sizeof range);
+  return range.start == range.end && !always_both ? fmt::format("{}", range.start)
+                                                  : fmt::format("{}-{}", range.start, range.end);
+}
+
+std::string protocol_words(std::uint8_t number) {
+  return number == IPPROTO_TCP ? "tcp" : number == IPPROTO_UDP ? "udp" : fmt::format("{}", number);
+}
+
 // What a rule may ask for besides, in the words of ip(8).
-const char* condition(std::uint16_t type) {
-  switch (type) {
+std::string condition(const nlattr* attribute) {
+  switch (mnl_attr_get_type(attribute)) {
     case FRA_TUN_ID:
       return "tun_id";
     case FRA_SUPPRESS_IFGROUP:
-      return "suppress_ifgroup";
+      return fmt::format("suppress_ifgroup {}", host_order<std::uint32_t>(attribute));
     case FRA_L3MDEV:
       return "l3mdev";
     case FRA_UID_RANGE:
-      return "uidrange";
+      return "uidrange " + range_words<fib_rule_uid_range>(attribute, true);
     case FRA_IP_PROTO:
-      return "ipproto";
+      return "ipproto " + protocol_words(host_order<std::uint8_t>(attribute));
     case FRA_SPORT_RANGE:
-      return "sport";
+      return "sport " + range_words<fib_rule_port_range>(attribute, false);
     case FRA_DPORT_RANGE:
-      return "dport";
+      return "dport " + range_words<fib_rule_port_range>(attribute, false);
     default:
       return "a condition of a newer kernel";
   }
@@ -73,8 +92,7 @@ std::optional<ListedRule> policy_rule(const Message& message) {
   }
   if (header.tos != 0) ask_more("tos");
   for (const nlattr* attribute : message.attributes<fib_rule_hdr>()) {
-    const std::uint16_t type = mnl_attr_get_type(attribute);
-    switch (type) {
+    switch (mnl_attr_get_type(attribute)) {
       case FRA_FWMARK:
         rule.mark = host_order<std::uint32_t>(attribute);
         break;
@@ -115,13 +133,13 @@ std::optional<ListedRule> policy_rule(const Message& message) {
         rule.action = RoutingRule::Action::unknown;
         break;
       case FRA_L3MDEV:  // listed always: 0 if it is none
-        if (host_order<std::uint8_t>(attribute) != 0) ask_more(condition(type));
+        if (host_order<std::uint8_t>(attribute) != 0) ask_more(condition(attribute));
         break;
       case FRA_SUPPRESS_IFGROUP:
-        if (host_order<std::uint32_t>(attribute) != 0xffffffff) ask_more(condition(type));
+        if (host_order<std::uint32_t>(attribute) != 0xffffffff) ask_more(condition(attribute));
         break;
       default:
-        ask_more(condition(type));
+        ask_more(condition(attribute));
         break;
     }
   }

@@ -59,4 +59,7 @@ struct Everything {
 // What read_pod() gives.
 [[nodiscard]] PodView pod_of(netlink::Socket& socket, Claim claim = Claim::own);
 
+// net.ipv4.conf.all.src_valid_mark; see PodView.
+[[nodiscard]] bool is_source_by_mark();
+
 }  // namespace sidetrack::routes

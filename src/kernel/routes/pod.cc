@@ -3,8 +3,10 @@
 
 #include <linux/if.h>
 #include <linux/if_link.h>
+#include <linux/ip.h>
 #include <linux/rtnetlink.h>
 
+#include <cstring>
 #include <map>
 #include <optional>
 #include <string>
@@ -25,6 +27,18 @@ struct ListedInterface {
   std::uint32_t upper = 0;
 };
 
+// Of IFLA_AF_SPEC { AF_INET { IFLA_INET_CONF } }: net.ipv4.conf.NAME, from IPV4_DEVCONF_FORWARDING = 1 on.
+std::uint32_t ipv4_setting(const nlattr* found, std::size_t which) {
+  for (const int type : {AF_INET, int{IFLA_INET_CONF}}) {
+    if (found != nullptr) found = netlink::Attributes(found).find(type);
+  }
+  std::uint32_t value = 0;
+  if (found == nullptr) return value;
+  const auto numbers = netlink::payload(found);
+  if (numbers.size() >= which * sizeof value) std::memcpy(&value, &numbers[(which - 1) * sizeof value], sizeof value);
+  return value;
+}
+
 std::optional<std::pair<std::uint32_t, ListedInterface>> listed_interface(const netlink::Message& message) {
   const auto& header = message.header<ifinfomsg>();
   ListedInterface made;
@@ -44,6 +58,9 @@ std::optional<std::pair<std::uint32_t, ListedInterface>> listed_interface(const 
         break;
       case IFLA_MASTER:
         made.upper = netlink::host_order<std::uint32_t>(attribute);
+        break;
+      case IFLA_AF_SPEC:
+        made.interface.source_by_mark = ipv4_setting(attribute, IPV4_DEVCONF_SRC_VMARK) != 0;
         break;
       case IFLA_LINKINFO:
         if (const nlattr* found = netlink::Attributes(attribute).find(IFLA_INFO_KIND)) kind = netlink::string(found);
@@ -78,6 +95,11 @@ std::map<std::uint32_t, Interface> list_interfaces(netlink::Socket& socket) {
 
 namespace routes {
 
+bool is_source_by_mark() {
+  const KnownText said = read_known_file(KnownFile::source_by_mark);
+  return said.error == 0 && said.text != "0\n";
+}
+
 PodView pod_of(netlink::Socket& socket, Claim claim) {
   std::map<std::uint32_t, Interface> interfaces = list_interfaces(socket);
   routes::Everything all = routes::list_everything(socket, claim);
@@ -93,6 +115,7 @@ PodView pod_of(netlink::Socket& socket, Claim claim) {
     const auto first = to_number<std::uint16_t>(ends[0]), last = to_number<std::uint16_t>(ends[1]);
     if (first && last) pod.chosen_ports = {*first, *last};
   }
+  pod.source_by_mark = is_source_by_mark();
   pod.rules.clear();
   for (routes::ListedRule& live : all.rules) pod.rules.push_back(std::move(live.rule));
   for (routes::ListedRoute& live : all.routes) {

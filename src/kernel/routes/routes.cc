@@ -132,7 +132,7 @@ Error refusal(netlink::Socket& socket, const netlink::Reply& reply, const std::s
 }
 
 // Whether there is more than the rules of a new namespace, routes onward in table main, and what is ours; or less than
-// loopback needs.
+// loopback needs; or sources are looked up by mark.
 bool is_unusual(const Everything& all) {
   const std::vector<RoutingRule> usual = default_rules();
   const auto is_other = [&](const ListedRule& live) {
@@ -146,8 +146,8 @@ bool is_unusual(const Everything& all) {
   const auto reaches_loopback = [&](const ListedRoute& live) {
     return live.route.table == local_table && live.device == loopback_index && live.route.to.contains(loopback);
   };
-  return !all.loopback_is_up || std::ranges::any_of(all.rules, is_other) || std::ranges::any_of(all.routes, decides) ||
-         std::ranges::none_of(all.routes, reaches_loopback);
+  return is_source_by_mark() || !all.loopback_is_up || std::ranges::any_of(all.rules, is_other) ||
+         std::ranges::any_of(all.routes, decides) || std::ranges::none_of(all.routes, reaches_loopback);
 }
 
 // ---- the interface

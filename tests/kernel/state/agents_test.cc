@@ -146,6 +146,38 @@ TEST_P(Agents, AreOursAfterAChange) {
   }
 }
 
+// Whoever removes the policy rule, the route still says that they are ours.
+TEST_P(Agents, OursAreNoAgentsWithoutTheirPolicyRule) {
+  for (const char* backend : backends) {
+    ASSERT_EQ(sidetrack({"clean", "--dataplane", "ambient"}).exit_code, 0);
+    const std::vector<std::string> ours{"apply", "--backend", backend, "--dataplane", "ambient", "--dual-stack"};
+    ASSERT_EQ(sidetrack(ours).exit_code, 0);
+    for (const char* family : {"-4", "-6"}) ns_.must({"ip", family, "rule", "del", "pref", "32764"});
+    const Output cleaned = sidetrack({"clean"});
+    EXPECT_THAT(cleaned.err, AllOf(HasSubstr("removed all"), Not(HasSubstr("left as they are")))) << backend;
+    EXPECT_THAT(everything(ns_), AllOf(Not(HasSubstr("ISTIO")), Not(HasSubstr("local default")))) << backend;
+  }
+}
+
+// A chain of that name is none of an agent, nor does it become one.
+TEST_P(Agents, AChainOfOthersIsNone) {
+  ASSERT_EQ(sidetrack({"clean", "--dataplane", "ambient"}).exit_code, 0);
+  for (const std::string iptables : {"iptables-legacy", "iptables"}) {
+    for (const std::string chain : {"ISTIO_PRERT", "CILIUM_OUTPUT"}) {
+      ns_.must({iptables, "-t", "nat", "-N", chain});
+      ns_.must({iptables, "-t", "nat", "-A", chain, "-p", "tcp", "--dport", "7", "-j", "ACCEPT"});
+      if (chain == "CILIUM_OUTPUT") ns_.must({iptables, "-t", "nat", "-A", "OUTPUT", "-j", chain});
+      const std::string was = ns_.must({iptables, "-t", "nat", "-S"});
+      EXPECT_EQ(sidetrack({"apply", "-i", "*"}).exit_code, 0) << iptables << chain;
+      EXPECT_EQ(sidetrack({"clean"}).exit_code, 0);
+      EXPECT_EQ(sidetrack({"clean", "--dataplane", "ambient"}).exit_code, 0);
+      EXPECT_EQ(ns_.must({iptables, "-t", "nat", "-S"}), was);
+      ns_.must({iptables, "-t", "nat", "-F"});
+      ns_.must({iptables, "-t", "nat", "-X"});
+    }
+  }
+}
+
 // Of one family alone, and the other one is added.
 TEST_P(Agents, OfOneFamilyAreOursWhenTheOtherIsAdded) {
   ns_.must({"ip", "-6", "rule", "del", "pref", "32764"});

@@ -3,6 +3,7 @@
 // destination that the client chose; that its remote address is the client's own is part of every landing.
 #include "support/network.h"
 #include "support/traffic.h"
+#include "support/words.h"
 
 namespace sidetrack::netns {
 namespace {
@@ -52,6 +53,53 @@ TEST_P(Tproxy, PortRangesAreCapturedOrLeftOut) {
     EXPECT_EQ(connect(from_outside, pod(port)), landed(Role::app, local(pod(port))));
   for (const std::uint16_t port : std::vector<std::uint16_t>{8080, 15021})
     EXPECT_EQ(connect(from_outside, pod(port)), landed(Role::proxy_inbound, local(pod(port))));
+}
+
+// With net.ipv4.conf.*.src_valid_mark, as wg-quick sets it, what comes in and is marked has a local source to the
+// kernel.
+TEST_P(Tproxy, SourcesThatAreLookedUpByMarkAreAnObstacle) {
+  apply(tproxy);
+  const Namespace& inside = pod_->at(Place::pod);
+  const auto command = [&](const Words& words) {
+    return inside.program(Words{program_under_test()} + words + Words{"--backend", std::get<0>(GetParam())});
+  };
+  const Words options = {"-p",
+                         "15001",
+                         "-z",
+                         "15006",
+                         "-u",
+                         "1337",
+                         "-m",
+                         "TPROXY",
+                         "-i",
+                         "*",
+                         "-b",
+                         "*",
+                         "-d",
+                         "15090,15021,15020",
+                         "--ip-families",
+                         "ipv4,ipv6"};
+  const std::string packet = Endpoint{at().pod, 8080}.text();
+  for (const std::string which : {"all", "eth0"}) {
+    const auto set = [&](const char* value) {
+      inside.must(
+          {"sh", "-c", std::string("echo ") + value + " >/proc/sys/net/ipv4/conf/" + which + "/src_valid_mark"});
+    };
+    set("1");
+    const bool lost = family() == Family::ipv4;
+    EXPECT_EQ(connect(from_outside, pod(8080)),
+              lost ? landed(Role::no_answer) : landed(Role::proxy_inbound, local(pod(8080))));
+    const std::string said =
+        inside.must({program_under_test(), "explain", "in", "tcp", packet, "--from", std::string(at().client), "--brief"});
+    EXPECT_EQ(said.find("src_valid_mark of eth0 is 1") != std::string::npos, lost) << said;
+    if (which == "all") {
+      EXPECT_EQ(command(Words{"verify"} + options).exit_code, 6);
+      EXPECT_THAT(command(Words{"verify"} + options).err, ::testing::HasSubstr("src_valid_mark"));
+    }
+    set("0");
+    EXPECT_EQ(connect(from_outside, pod(8080)), landed(Role::proxy_inbound, local(pod(8080))));
+    EXPECT_EQ(command(Words{"verify"} + options).exit_code, 0);
+  }
 }
 
 // A conversation, not only its beginning: later packets take the way of established connections (ISTIO_DIVERT).

@@ -199,10 +199,26 @@ TEST(Obstacles, ArePartsOfThePod) {
   add_line("one that takes a network", tproxy, [](PodView& pod) {
     RoutingRule rule;
     rule.priority = 1;
-    rule.action = RoutingRule::Action::reject;
+    rule.action = RoutingRule::Action::unreachable;
     rule.to = AddressRange::parse("203.0.113.0/24");
     pod.rules.insert(pod.rules.begin() + 1, rule);
   });
+  const auto refusing = [](RoutingRule::Action action, const char* more) {
+    return [action, more](PodView& pod) {
+      RoutingRule rule;
+      rule.priority = 1000;
+      rule.action = action;
+      if (*more == '\0') rule.to = AddressRange::parse("203.0.113.0/24");
+      rule.more = more;
+      pod.rules.insert(pod.rules.begin() + 1, rule);
+    };
+  };
+  add_line("one that refuses a network", usual, refusing(RoutingRule::Action::blackhole, ""));
+  add_line("one that refuses who knows what", usual, refusing(RoutingRule::Action::prohibit, "uidrange 1000-1000"));
+  add_line("one that goes elsewhere", usual, refusing(RoutingRule::Action::unknown, ""));
+  add_line("sources are looked up by mark", tproxy, [](PodView& pod) { pod.source_by_mark = true; });
+  add_line("of one interface", tproxy, [](PodView& pod) { pod.interface("eth0")->source_by_mark = true; });
+  add_line("but nothing is marked", usual, [](PodView& pod) { pod.source_by_mark = true; });
   add_line("a route beside ours", tproxy, [&](PodView& pod) {
     pod.routes.insert(pod.routes.begin(), route("203.0.113.0/24", "eth0", Kind::onward, 133));
   });
@@ -223,7 +239,25 @@ ip route local 203.0.113.0/24 dev lo table main: `out tcp 203.0.113.255:80 --uid
 # an earlier policy rule takes what is marked
 ip rule 1: fwmark 1337 lookup main: `out tcp 198.51.100.1:80 --mark 1337` goes out by eth0; as requested it stays in the pod
 # one that takes a network
-ip rule 1: to 203.0.113.0/24 unreachable: `out tcp 203.0.113.0:80 --mark 1337` has no route; as requested it stays in the pod
+return path: never sent: no route to 203.0.113.1 (ip rule 1: to 203.0.113.0/24 unreachable): `in tcp 192.0.2.2:15008 --from 203.0.113.1` lands on port 15006 (Envoy inbound) by TPROXY; original destination 192.0.2.2:15008; its answers are lost: never sent: no route to 203.0.113.1 (ip rule 1: to 203.0.113.0/24 unreachable); as requested it lands on port 15006 (Envoy inbound) by TPROXY; original destination 192.0.2.2:15008
+ip rule 1: to 203.0.113.0/24 unreachable: `out tcp 203.0.113.255:80 --uid 1000 --gid 1000` never sent: no route to 203.0.113.255 (ip rule 1: to 203.0.113.0/24 unreachable); as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 203.0.113.255:80
+# one that refuses a network
+return path: never sent: no route to 203.0.113.1 (ip rule 1000: to 203.0.113.0/24 blackhole): `in tcp 192.0.2.2:15008 --from 203.0.113.1` lands on 192.0.2.2:15008 (HBONE tunnel), untouched; its answers are lost: never sent: no route to 203.0.113.1 (ip rule 1000: to 203.0.113.0/24 blackhole); as requested it lands on 192.0.2.2:15008 (HBONE tunnel), untouched
+ip rule 1000: to 203.0.113.0/24 blackhole: `out tcp 203.0.113.255:80 --uid 1000 --gid 1000` never sent: no route to 203.0.113.255 (ip rule 1000: to 203.0.113.0/24 blackhole); as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 203.0.113.255:80
+# one that refuses who knows what
+the route to 198.51.100.1: `ip rule 1000: uidrange 1000-1000 prohibit`: `out tcp 198.51.100.1:15008 --uid 1000 --gid 1000` cannot know the route to 198.51.100.1: `ip rule 1000: uidrange 1000-1000 prohibit`; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:15008
+return path: the route to 203.0.113.1: `ip rule 1000: uidrange 1000-1000 prohibit`: `in tcp 192.0.2.2:15008 --from 203.0.113.1` lands on 192.0.2.2:15008 (HBONE tunnel), untouched; cannot know what becomes of its answers: the route to 203.0.113.1: `ip rule 1000: uidrange 1000-1000 prohibit`; as requested it lands on 192.0.2.2:15008 (HBONE tunnel), untouched
+the route to 10.99.0.0: `ip rule 1000: uidrange 1000-1000 prohibit`: `out tcp 10.99.0.0:80 --uid 1000 --gid 1000` cannot know the route to 10.99.0.0: `ip rule 1000: uidrange 1000-1000 prohibit`; as requested it leaves the pod by eth0 to 10.99.0.0:80, untouched
+# one that goes elsewhere
+return path: the route to 203.0.113.1: `ip rule 1000: to 203.0.113.0/24 an action that is not followed`: `in tcp 192.0.2.2:15008 --from 203.0.113.1` lands on 192.0.2.2:15008 (HBONE tunnel), untouched; cannot know what becomes of its answers: the route to 203.0.113.1: `ip rule 1000: to 203.0.113.0/24 an action that is not followed`; as requested it lands on 192.0.2.2:15008 (HBONE tunnel), untouched
+ip rule 1000: to 203.0.113.0/24 an action that is not followed: `out tcp 203.0.113.255:80 --uid 1000 --gid 1000` cannot know the route to 203.0.113.255: `ip rule 1000: to 203.0.113.0/24 an action that is not followed`; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 203.0.113.255:80
+# sources are looked up by mark
+src_valid_mark of eth0 is 1: by the mark 0x539 its source is local (martian): `in tcp 192.0.2.2:15008 --from 203.0.113.1` dropped: src_valid_mark of eth0 is 1: by the mark 0x539 its source is local (martian); as requested it lands on port 15006 (Envoy inbound) by TPROXY; original destination 192.0.2.2:15008
+return path: dropped: src_valid_mark of eth0 is 1: by the mark 0x539 its source is local (martian): `out tcp 198.51.100.1:80 --uid 1337 --gid 1000` leaves the pod by eth0 to 198.51.100.1:80, untouched; its answers are lost: dropped: src_valid_mark of eth0 is 1: by the mark 0x539 its source is local (martian); as requested it leaves the pod by eth0 to 198.51.100.1:80, untouched
+# of one interface
+src_valid_mark of eth0 is 1: by the mark 0x539 its source is local (martian): `in tcp 192.0.2.2:15008 --from 203.0.113.1` dropped: src_valid_mark of eth0 is 1: by the mark 0x539 its source is local (martian); as requested it lands on port 15006 (Envoy inbound) by TPROXY; original destination 192.0.2.2:15008
+return path: dropped: src_valid_mark of eth0 is 1: by the mark 0x539 its source is local (martian): `out tcp 198.51.100.1:80 --uid 1337 --gid 1000` leaves the pod by eth0 to 198.51.100.1:80, untouched; its answers are lost: dropped: src_valid_mark of eth0 is 1: by the mark 0x539 its source is local (martian); as requested it leaves the pod by eth0 to 198.51.100.1:80, untouched
+# but nothing is marked
 # a route beside ours
 ip route 203.0.113.0/24 dev eth0 table 133: `out tcp 203.0.113.255:80 --mark 1337` goes out by eth0; as requested it stays in the pod
 # an unknown one

@@ -12,6 +12,7 @@
 namespace sidetrack {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 constexpr BackendKind kind = BackendKind::iptables_nft;
@@ -99,6 +100,41 @@ TEST(ProbeObstacles, AreFoundInTheChainsThatOthersJumpTo) {
   EXPECT_THAT(found_before(others), HasSubstr("rule 1 of nat OTHERS"));
   EXPECT_THAT(found_before(others), HasSubstr("`out tcp 10.0.0.2:9090"));
   EXPECT_EQ(found_before({others.front(), others.back()}), "");
+}
+
+TEST(ProbeObstacles, AreRulesInOurChainBeforeOurs) {
+  const Plan plan = probes_plan();
+  Live live = as_live(plan.ruleset, kind);
+  append(live, "-A ISTIO_POSTRT -d 10.0.0.2/32 -j RETURN");
+  EXPECT_EQ(found(plan, {live}), "");
+  for (LiveChain& chain : live.chains) {
+    if (chain.name == "ISTIO_POSTRT") std::ranges::reverse(chain.rules);
+  }
+  EXPECT_THAT(found(plan, {live}),
+              AllOf(HasSubstr("rule 1 of nat ISTIO_POSTRT: -A ISTIO_POSTRT -d 10.0.0.2/32 -j RETURN"),
+                    HasSubstr("`out tcp 10.0.0.2:80 --uid 0")));
+}
+
+TEST(ProbeObstacles, AreRulesThatExemptFromTracking) {
+  const Plan plan = probes_plan();
+  const auto with = [&](const char* words) {
+    Live live = as_live(plan.ruleset, kind);
+    LiveChain& raw = live.chains.emplace_back();
+    raw.families = Family::ipv4;
+    raw.table = Table::raw;
+    raw.table_name = "raw";
+    raw.name = "OUTPUT";
+    raw.hook = builtin_hook(Table::raw, "OUTPUT");
+    Rule rule = read_rule(words);
+    rule.families = Family::ipv4;
+    rule.table = Table::raw;
+    rule.target = Notrack{};
+    raw.rules.push_back({rule, {}, false, 0});
+    return found(plan, {live});
+  };
+  EXPECT_THAT(with("-A OUTPUT -d 10.0.0.2/32 -j NOTRACK"),
+              AllOf(HasSubstr("rule 1 of raw OUTPUT"), HasSubstr("`out tcp 10.0.0.2:80"), HasSubstr("exempt from")));
+  EXPECT_EQ(with("-A OUTPUT -d 10.0.0.9/32 -j NOTRACK"), "");
 }
 
 TEST(ProbeObstacles, AreNoRulesBehindOurs) {

@@ -116,6 +116,36 @@ TEST(Ownership, AmbientRulesAreAnAgentsUnlessWeMadeThem) {
   }
 }
 
+// Other programs may have chains of those names, and Sidetrack leaves theirs in a chain of its own.
+TEST(Ownership, ANameAloneIsNoAgents) {
+  for (const bool is_empty : {true, false}) {
+    for (const char* name : {"ISTIO_PRERT", "CILIUM_PREROUTING", "CILIUM_OUTPUT"}) {
+      Live live;
+      live.backend = BackendKind::iptables_nft;
+      const bool cilium = *name == 'C';
+      add(live.chains, Table::nat, name, {tcp}, Verdict::accept);
+      if (is_empty) live.chains.back().rules.clear();
+      const bool of_output = std::string_view(name) == "CILIUM_OUTPUT";
+      add(live.chains, Table::nat, of_output ? "OUTPUT" : "PREROUTING", {}, Jump{name});
+      mark_ours(live.chains);
+      EXPECT_FALSE(leave_to_agents(live, false)) << name;
+      EXPECT_EQ(live.chains.front().ours, !cilium) << name;
+      EXPECT_EQ(live.chains.back().rules.front().ours, !cilium) << name;
+    }
+  }
+}
+
+// Nor does it make a sidecar's rules those of an ambient pod.
+TEST(Ownership, ASidecarsBesideAChainWithoutAmbientRules) {
+  Live live;
+  live.backend = BackendKind::iptables_nft;
+  add(live.chains, Table::nat, "ISTIO_OUTPUT", {}, Jump{"ISTIO_REDIRECT"});
+  add(live.chains, Table::nat, "ISTIO_PRERT", {tcp}, Verdict::accept);
+  add(live.chains, Table::nat, "PREROUTING", {in("net1")}, Verdict::return_);
+  mark_ours(live.chains);
+  EXPECT_TRUE(live.chains.back().rules.front().ours);
+}
+
 // Where a sidecar's rules are as well, those are ours, and nothing that an agent's rules need.
 TEST(Ownership, AnAgentsRulesBesideASidecars) {
   Live live = ambient_in(BackendKind::iptables_legacy, of_istio);

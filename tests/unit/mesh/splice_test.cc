@@ -39,7 +39,8 @@ Rule rule(const std::string& word) {
 }
 
 // What becomes of `there`: kept rules as they were, new ones in brackets.
-std::string spliced(const std::string& there, const std::string& wanted, EqualRules equal = EqualRules::keep) {
+std::string spliced(const std::string& there, const std::string& wanted, EqualRules equal = EqualRules::keep,
+                    const std::vector<std::size_t>& after_others = {}) {
   std::vector<LiveRule> live;
   const auto names = words(there);
   for (const std::string& word : names) {
@@ -49,6 +50,9 @@ std::string spliced(const std::string& there, const std::string& wanted, EqualRu
   std::vector<Rule> rules;
   const auto wanted_names = words(wanted);
   for (const std::string& word : wanted_names) rules.push_back(rule(word));
+  if (!after_others.empty()) {
+    for (std::size_t i = 0; i < rules.size(); ++i) rules[i].after_others = after_others[i];
+  }
   std::vector<const Rule*> pointers;
   for (const Rule& r : rules) pointers.push_back(&r);
   std::string result;
@@ -95,6 +99,20 @@ TEST(Splice, AnInsertedRuleDoesNotDrawAppendedOnesToTheFront) {
   EXPECT_EQ(spliced("i1 X a", "b"), "X [b]");
   EXPECT_EQ(spliced("i1 X", "a"), "X [a]");
   EXPECT_EQ(spliced("i1 X a", "i2 b"), "[i2] X [b]");
+}
+
+TEST(Splice, PutBackWhereTheyStood) {
+  const auto put_back = [](const char* there, const char* wanted, const std::vector<std::size_t>& after_others) {
+    return spliced(there, wanted, EqualRules::keep, after_others);
+  };
+  EXPECT_EQ(put_back("X Y", "a b", {0, 0}), "[a] [b] X Y");
+  EXPECT_EQ(put_back("X Y", "a b c", {0, 1, 2}), "[a] X [b] Y [c]");
+  EXPECT_EQ(put_back("X d Y", "a b", {1, 2}), "X [a] Y [b]");
+  EXPECT_EQ(put_back("a X b Y", "a b", {0, 1}), "a X b Y");
+  EXPECT_EQ(put_back("X a Y", "a b", {1, 1}), "X a [b] Y");
+  EXPECT_EQ(put_back("X a", "a", {0}), "[a] X") << "it has moved";
+  EXPECT_EQ(put_back("X", "a b", {1, 3}), "X [a] [b]") << "others are gone";
+  EXPECT_EQ(put_back("X Y Z", "a", {1}), "X [a] Y Z") << "others have come";
 }
 
 TEST(Splice, OursGoAndOthersStay) {

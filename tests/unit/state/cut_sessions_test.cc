@@ -11,6 +11,7 @@
 #include "state/apply.h"
 #include "state/restore.h"
 #include "unit/fake_kernel.h"
+#include "unit/live_rules.h"
 #include "unit/usual_config.h"
 
 namespace sidetrack {
@@ -119,6 +120,30 @@ TEST_F(CutSessionsTest, WhatIsTrackedAlreadyIsNotAskedAbout) {
     kernel.backends[kind].replace(kernel.backends[kind].live, canonical(kind, first.ruleset));
     EXPECT_THAT(cut({"-i", "*", "-b", "*"}, {ssh, ssh6, agent}).list, IsEmpty());
     kernel.backends[kind].replace(kernel.backends[kind].live, {});
+  }
+}
+
+// Where others have connections tracked, the first rules of TPROXY mark later packets alone: their socket is found.
+TEST_F(CutSessionsTest, WhatOthersTrackIsNotLedElsewhere) {
+  for (const BackendKind kind : {BackendKind::iptables_legacy, BackendKind::iptables_nft}) {
+    Live tracking;
+    tracking.backend = kind;
+    for (const Family family : {Family::ipv4, Family::ipv6}) {
+      LiveChain& input = tracking.chains.emplace_back(chain(family, Table::filter, "INPUT", false, {}));
+      input.rules.push_back({{family,
+                              Table::filter,
+                              "INPUT",
+                              {ConntrackStateMatch{ConntrackStateMatch::established, false}},
+                              Verdict::accept,
+                              {},
+                              {}},
+                             {},
+                             false});
+    }
+    kernel.backends[kind].live = tracking;
+    EXPECT_THAT(cut({"-m", "TPROXY", "-i", "*", "-b", "*"}, {ssh, ssh6, agent}).list, IsEmpty()) << name(kind);
+    kernel.backends[kind].live = {};
+    kernel.backends[kind].live.backend = kind;
   }
 }
 
