@@ -83,7 +83,7 @@ struct KnownSessions {
 std::optional<KnownSessions> known_sessions(CommandLine& line, const std::optional<Place>& place) {
   const char* variable = std::getenv("SSH_CONNECTION");
   const std::string_view ssh_connection = variable != nullptr ? variable : "";
-  if (!place && !may_have_sessions(ssh_connection)) return std::nullopt;
+  if (!place && !may_have_sessions()) return std::nullopt;
   KnownSessions known{find_sessions(ssh_connection), {}};
   if (known.sessions.empty()) return std::nullopt;
   if (!known.sessions.list.empty()) known.facts = facts_for(line.config, line.names, place ? &*place : nullptr, false);
@@ -180,7 +180,13 @@ void program_until_confirmed(const CommandLine& line, const Request& asked, cons
   } catch (const std::exception& error) {
     why = error.what();
   }
-  if (why.empty()) return info("confirmed");
+  if (why.empty()) {
+    if (would_change(asked, kernel.survey()))
+      throw Error(ExitCode::differs, "confirmed, but the rules are no longer as requested: they were changed meanwhile",
+                  "another 'apply --confirm' may have rolled back; 'sidetrack diff' with the same options says what is "
+                  "different, and 'sidetrack apply' programs them again");
+    return info("confirmed");
+  }
   try {
     restore(before, kernel, [](const std::string& sentence) { warn(sentence); });
   } catch (const Error& error) {

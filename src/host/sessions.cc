@@ -67,23 +67,6 @@ std::vector<Process> ancestors() {
   return all;
 }
 
-// Of the calling thread's network namespace. Also true where that cannot be seen.
-bool has_tcp_sockets() {
-  // "TCP: inuse 3 orphan 0 …", "TCP6: inuse 1": a count that is not understood is taken for one above 0
-  const auto holds_some = [](const std::string& text, std::string_view before) {
-    const std::size_t at = text.find(before);
-    return at == std::string::npos || text.compare(at + before.size(), 1, "0") != 0;
-  };
-  if (holds_some(small_file("/proc/thread-self/net/sockstat"), "\nTCP: inuse ")) return true;
-  const std::string of_ipv6 = small_file("/proc/thread-self/net/sockstat6");
-  return !of_ipv6.empty() && holds_some(of_ipv6, "TCP6: inuse ");  // no such file: the kernel has no IPv6
-}
-
-bool in_first_network_namespace() {
-  // One of those that only it has, through all versions (net_core_table of net/core/sysctl_net_core.c).
-  return access("/proc/sys/net/core/netdev_max_backlog", F_OK) == 0;
-}
-
 struct Ends {
   Endpoint remote;
   Endpoint local;
@@ -177,10 +160,15 @@ void find(std::string_view ssh_connection, Sessions& found) {
 
 }  // namespace
 
-bool may_have_sessions(std::string_view ssh_connection) {
-  return has_tcp_sockets() &&
-         (!ssh_connection.empty() || in_first_network_namespace() ||
-          std::ranges::any_of(ancestors(), [](const Process& process) { return is_ssh_server(process.name); }));
+bool may_have_sessions() {
+  // "TCP: inuse 3 orphan 0 …", "TCP6: inuse 1": a count that is not understood is taken for one above 0
+  const auto holds_some = [](const std::string& text, std::string_view before) {
+    const std::size_t at = text.find(before);
+    return at == std::string::npos || text.compare(at + before.size(), 1, "0") != 0;
+  };
+  if (holds_some(small_file("/proc/thread-self/net/sockstat"), "\nTCP: inuse ")) return true;
+  const std::string of_ipv6 = small_file("/proc/thread-self/net/sockstat6");
+  return !of_ipv6.empty() && holds_some(of_ipv6, "TCP6: inuse ");  // no such file: the kernel has no IPv6
 }
 
 Sessions find_sessions(std::string_view ssh_connection) {

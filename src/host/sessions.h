@@ -27,12 +27,9 @@ struct Sessions {
   [[nodiscard]] bool empty() const { return list.empty() && unknown.empty(); }
 };
 
-// What decides whether `find_sessions` is called: it takes milliseconds, and an init container has none. Of a network
-// namespace without any TCP socket false, else true
-//   if $SSH_CONNECTION is set
-//   in the machine's first network namespace, be it that of a virtual machine, a node or a laptop
-//   if a server of ssh is among the processes that this one descends from
-[[nodiscard]] bool may_have_sessions(std::string_view ssh_connection);
+// Whether the calling thread's network namespace has a TCP socket: else, as in an init container, there is nothing for
+// `find_sessions` to find. Also true where that cannot be seen.
+[[nodiscard]] bool may_have_sessions();
 
 // Established connections of the calling thread's network namespace, none of them over loopback addresses,
 //   that $SSH_CONNECTION names

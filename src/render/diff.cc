@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <fmt/format.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "model/iptables.h"
 #include "model/printable.h"
@@ -53,6 +55,12 @@ void write(Writer& out, const ChainDiff& chain) {
 
   const auto& lines = chain.lines;
   const auto changed = [&](std::size_t i) { return sign(lines[i].kind) != ' '; };
+  // Where the families are all the difference between two lines, they are said.
+  std::map<std::string, Families> removed, added;
+  for (const DiffLine& line : lines) {
+    if (sign(line.kind) == '-') removed.emplace(words(line.rule), line.rule.families);
+    if (sign(line.kind) == '+') added.emplace(words(line.rule), line.rule.families);
+  }
   bool skipped = false;
   for (std::size_t i = 0; i < lines.size(); ++i) {
     bool near = false;
@@ -64,13 +72,25 @@ void write(Writer& out, const ChainDiff& chain) {
       continue;
     }
     skipped = false;
-    const std::string comment = lines[i].kind == DiffLine::Kind::foreign ? "   # not ours" : "";
+    std::string comment = lines[i].kind == DiffLine::Kind::foreign ? "   # not ours" : "";
+    const auto& others = sign(lines[i].kind) == '+' ? removed : added;
+    const auto twin = others.find(words(lines[i].rule));
+    if (changed(i) && twin != others.end() && twin->second != lines[i].rule.families)
+      comment += "   # " + names(lines[i].rule.families);
     out.changed(sign(lines[i].kind), words(lines[i].rule) + comment);
   }
 }
 
 void write(Writer& out, char mark, const Routing& routing) {
-  for (const std::string& line : ip_commands(routing)) out.changed(mark, line);
+  Routing others = routing;
+  others.policy_rules.clear();
+  for (const PolicyRule& rule : routing.policy_rules) {
+    Routing one;
+    one.policy_rules.push_back(rule);
+    const char* comment = rule.after_others ? "   # behind another program's rule that may decide first" : "";
+    out.changed(mark, ip_commands(one).front() + comment);
+  }
+  for (const std::string& line : ip_commands(others)) out.changed(mark, line);
 }
 
 }  // namespace

@@ -66,6 +66,41 @@ TEST_P(Confirm, WhatNobodyConfirmsIsRolledBack) {
   }
 }
 
+// Ours stand among rules of others where they stood, also in chains that had none of ours meanwhile.
+TEST_P(Confirm, AmongOthersTheyComeBackWhereTheyStood) {
+  const std::string iptables = std::string_view(GetParam()) == "iptables-nft" ? "iptables" : "iptables-legacy";
+  pod_->must(sidetrack("apply", {"-m", "TPROXY", "-k", "eth1"}));
+  const Words accept{"-p", "tcp", "--dport", "2222", "-j", "ACCEPT"};
+  for (const Words& place :
+       {Words{"nat", "-A", "OUTPUT"}, Words{"mangle", "-I", "PREROUTING"}, Words{"mangle", "-A", "PREROUTING"}})
+    pod_->must(Words{iptables, "-t"} + place + accept);
+  if (std::string_view(GetParam()) != "nftables") {  // which has a table of its own
+    for (const Words& place : {Words{"nat", "-I", "ISTIO_OUTPUT"}, Words{"nat", "-I", "PREROUTING", "2"}})
+      pod_->must(Words{iptables, "-t"} + place + accept);
+  }
+  const auto was = state(*pod_);
+  for (const Words& newer : {Words{"--backend", "nftables"}, Words{"-m", "REDIRECT"},
+                             Words{"--backend", "iptables-nft"}, Words{"--backend", "iptables-legacy"}}) {
+    const Output output = pod_->program(sidetrack("apply", Words{"--confirm", "1ms"} + newer));
+    EXPECT_EQ(output.exit_code, 1);
+    EXPECT_EQ(state(*pod_), was) << ::testing::PrintToString(newer);
+  }
+}
+
+// Of two that wait, the one whose rules the other has rolled back is not told that they stand.
+TEST_P(Confirm, WhatAnotherOneRolledBackIsNotConfirmed) {
+  Background first(*pod_, sidetrack("apply", {"-o", "1", "--confirm", "10m"}));
+  first.wait_for(asked);
+  Background second(*pod_, sidetrack("apply", {"-o", "2", "--confirm", "10m"}));
+  second.wait_for(asked);
+  first.signal(SIGTERM);
+  EXPECT_EQ(first.end().exit_code, 1);
+  second.signal(SIGUSR1);
+  const Output output = second.end();
+  EXPECT_EQ(output.exit_code, 6);
+  EXPECT_THAT(output.err, AllOf(HasSubstr("no longer as requested"), Not(HasSubstr("sidetrack: confirmed\n"))));
+}
+
 TEST_P(Confirm, WhatIsConfirmedStays) {
   for (const char* line : {"\n", "y\n", "yes\n", "Y\n", "Yes\n", "USR1"}) {
     Background running(*pod_, sidetrack("apply", {"--confirm", "10m"}));

@@ -151,7 +151,7 @@ TEST_P(VirtualMachine, ASessionThatWouldBeCutIsARefusalThatSaysWhatKeepsIt) {
   shell->type(quoted(sidetrack("apply")) + "; echo status=$?\n");
   shell->wait_for("status=6");
   EXPECT_EQ(state(machine_->vm), before);
-  // By its environment; by its ancestors; and as anybody else may have a session.
+  // By its environment; by its ancestors; and from another namespace.
   shell->type("unset SSH_CONNECTION; " + quoted(sidetrack("apply", {"--check"})) + "; echo second=$?\n");
   shell->wait_for("second=6");
   const std::string netns = "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(machine_->vm.fd());
@@ -177,9 +177,12 @@ TEST_P(VirtualMachine, ASessionThatWouldBeCutIsARefusalThatSaysWhatKeepsIt) {
 TEST_P(VirtualMachine, WhatIsRefusedWouldReallyBeCut) {
   std::optional<Background> shell;
   log_in(shell);
-  // No ssh is among its ancestors, and this is not the first namespace: as an init container does.
-  const Output applied = machine_->vm.program(sidetrack("apply"));
-  EXPECT_EQ(applied.exit_code, 0) << applied.err;
+  // Whoever asks: no ssh is among the ancestors here, and no variable set.
+  const Output refused = machine_->vm.program(sidetrack("apply"));
+  EXPECT_EQ(refused.exit_code, 6);
+  EXPECT_THAT(refused.err, AllOf(HasSubstr("(sshd, process "), HasSubstr(remedy_words())));
+  expect_works(*shell);
+  machine_->vm.must(sidetrack("istio-iptables"));
   expect_cut(*shell);
 }
 
@@ -190,7 +193,7 @@ TEST_P(VirtualMachine, WhatSshdSendsFirstBeginsTheConnectionAnew) {
     check(mkfifo(fifo.c_str(), 0600), "make a FIFO");
     Background session(machine_->admin, machine_->ssh(family(), "echo begun; cat " + fifo.string()));
     session.wait_for("begun");
-    machine_->vm.must(sidetrack("apply", kept ? remedy() : Words{"-d", "22"}));
+    machine_->vm.must(sidetrack("istio-iptables", kept ? remedy() : Words{"-d", "22"}));
     std::ofstream(fifo) << "the end\n";
     const Output output = session.end();
     EXPECT_EQ(output.exit_code, kept ? 0 : 255) << output.err;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "evaluate/explain.h"
 #include "render/render.h"
 #include "state/diff.h"
 #include "unit/fake_backend.h"
@@ -56,6 +58,22 @@ TEST(DiffText, ShowsRoutes) {
             "+++ routing, requested\n"
             "-ip -6 addr add ::6/128 dev lo\n"
             "+ip rule add fwmark 1337 lookup 133\n");
+}
+
+// Two lines are never alike: what differs is said, be it the families or what is asked before.
+TEST(DiffText, SaysWhatDiffersInEqualWords) {
+  Live live = as_live(plan(injected(), dual_stack()).ruleset, BackendKind::nftables);
+  const std::string narrower = diff_text({{diff(live, plan(injected(), {}).ruleset)}, {}, {}}, false);
+  EXPECT_THAT(narrower, ::testing::HasSubstr("--A PREROUTING -p tcp -j ISTIO_INBOUND   # ipv4, ipv6\n"
+                                             "+-A PREROUTING -p tcp -j ISTIO_INBOUND   # ipv4\n"));
+  Comparison behind;
+  behind.missing.policy_rules = {{Family::ipv4, 1337, 133, {}, 0xffffffff, 100}};
+  behind.extra.policy_rules = {{Family::ipv4, 1337, 133, 100}};
+  EXPECT_EQ(diff_text(behind, false),
+            "--- routing, live\n"
+            "+++ routing, requested\n"
+            "-ip rule add pref 100 fwmark 1337 lookup 133   # behind another program's rule that may decide first\n"
+            "+ip rule add pref 100 fwmark 1337 lookup 133\n");
 }
 
 TEST(DiffJson, SaysWhatEachLineIs) {

@@ -84,8 +84,8 @@ TEST(Join, TheListThatDiffersFirstIsTheOneThatGrows) {
 }
 
 TEST(Join, OursAndThoseOfOthersStayApart) {
-  LiveChain made = chain(Family::ipv4, Table::nat, "OUTPUT", false,
-                         {{{to("10.1.0.0/16")}, accept}, {{to("10.3.0.0/16")}, accept}});
+  LiveChain made =
+      chain(Family::ipv4, Table::nat, "OUTPUT", false, {{{to("10.1.0.0/16")}, accept}, {{to("10.3.0.0/16")}, accept}});
   made.rules[1].ours = true;
   EXPECT_EQ(left_of(made).size(), 2);
   made.rules[0].ours = true;
