@@ -75,7 +75,8 @@ void set_helm_values(HelmValues& values, std::string_view text) {
   do {
     const auto equals = text.find('=');
     if (equals == std::string_view::npos || equals == 0) {
-      throw Error(ExitCode::usage, fmt::format("--set: '{}': expected NAME=VALUE", excerpt(text)),
+      const std::string given = text.empty() ? "no value" : fmt::format("'{}'", excerpt(text));
+      throw Error(ExitCode::usage, fmt::format("--set: {}: expected NAME=VALUE", given),
                   fmt::format("for example --set {}=10.0.0.0/8", values_of_chart[0].name));
     }
     const std::string_view name = known_name(text.substr(0, equals));

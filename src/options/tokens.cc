@@ -64,6 +64,20 @@ bool begins_option(Command command, std::string_view argument) {
   return argument[1] < '0' || argument[1] > '9' || by_letter(command, argument[1]) != nullptr;
 }
 
+// Manifests of Istio leave out the empty value of a list: -x -b '*'.
+bool may_leave_out(const Flag& flag) { return flag.kind == Kind::list && flag.letter != '\0'; }
+
+// A list that is asked for and not given would silently be none.
+[[noreturn]] void refuse_missing(const Flag& flag, std::string_view next) {
+  const Given missing{flag, "", ""};
+  CommandLine unused;
+  flag.set(unused, missing);  // says itself what it expects, unless '' is a value
+  std::string hint = next.empty() ? "" : fmt::format("'{}' begins another option", excerpt(next));
+  if (flag.kind == Kind::list)
+    hint += fmt::format("{}{} '' is the empty list", hint.empty() ? "" : "; ", short_name(flag));
+  refuse(missing, flag.choices.empty() ? std::string(flag.value) : fmt::format("one of {}", flag.choices), hint);
+}
+
 // What pflag makes of the arguments.
 class Tokenizer {
  public:
@@ -125,8 +139,14 @@ class Tokenizer {
   // Without a value of its own: the next word is it.
   void add(const Flag& flag) {
     if (flag.kind == Kind::boolean) return add(flag, "true");
-    const bool follows = next_ < arguments_.size() && !begins_option(command_, arguments_[next_]);
-    add(flag, follows ? arguments_[next_++] : "");
+    const std::string_view next = next_ < arguments_.size() ? arguments_[next_] : "";
+    const bool ends = next_ == arguments_.size();
+    if (!ends && !begins_option(command_, next)) {
+      ++next_;
+      return add(flag, next);
+    }
+    if (ends || !may_leave_out(flag)) refuse_missing(flag, next);
+    add(flag, "");
   }
 
   std::span<const std::string_view> arguments_;

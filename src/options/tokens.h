@@ -10,7 +10,7 @@
 
 namespace sidetrack::options {
 
-// A flag of the command line with its values as given; "" where the value was left out, "true" if it is a boolean.
+// A flag of the command line with its values as given; "true" if it is a boolean.
 struct Occurrence {
   const Flag* flag;
   std::vector<std::string> values;
@@ -24,8 +24,9 @@ struct Tokens {
 };
 
 // The arguments of a command, in every form that pflag takes: -p 15001, -p15001, -p=15001, --envoy-port 15001,
-// --envoy-port=15001, -n, --dry-run=false. An option that is directly followed by another option or by the end of the
-// line has the empty value. Throws Error (usage) for an option that the command does not take.
+// --envoy-port=15001, -n, --dry-run=false. Throws Error (usage) for an option that the command does not take, and for one
+// without its value: at the end of the line, or where another option follows. A list of istio-iptables is empty there:
+// -x -b '*'.
 [[nodiscard]] Tokens tokenize(std::span<const std::string_view> arguments, Command command);
 
 }  // namespace sidetrack::options

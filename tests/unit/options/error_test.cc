@@ -531,6 +531,48 @@ TEST(ParseError, OptionsOfTheOtherDataplane) {
   EXPECT_EQ(refused("sidetrack apply --dataplane mesh"), "--dataplane: 'mesh': expected one of sidecar|ambient");
 }
 
+// An exclusion that is asked for must not silently be none, as by an empty variable of a shell.
+TEST(ParseError, NoOptionLacksItsValue) {
+  for (const CommandInfo& command : commands()) {
+    for (const Flag& flag : flags()) {
+      if (flag.name.empty() || flag.kind == Kind::boolean || !flag.commands.contains(command.command)) continue;
+      const std::string option = "--" + std::string(flag.name);
+      SCOPED_TRACE(std::string(command.name) + " " + option);
+      const auto error_of = [&](const std::vector<std::string_view>& more) -> std::string {
+        std::vector<std::string_view> arguments = {"sidetrack", command.name, option};
+        arguments.insert(arguments.end(), more.begin(), more.end());
+        try {
+          testing::parse_arguments(arguments);
+        } catch (const Error& error) {
+          EXPECT_EQ(error.code(), ExitCode::usage);
+          return error.what();
+        }
+        return "accepted";
+      };
+      EXPECT_THAT(error_of({}), HasSubstr(spelled(flag) + ": no value: expected "));
+      if (flag.kind == Kind::list && flag.letter != '\0') continue;  // -x -b '*'
+      EXPECT_THAT(error_of({"--help"}), HasSubstr(spelled(flag) + ": no value: expected "));
+    }
+  }
+  expect({
+      {"sidetrack apply -i * -x", "-x, --istio-service-exclude-cidr: no value: expected CIDRS",
+       "-x '' is the empty list"},
+      {"istio-iptables -i * -x", "-x, --istio-service-exclude-cidr: no value: expected CIDRS",
+       "-x '' is the empty list"},
+      {"sidetrack apply --exclude-uids", "--exclude-uids: no value: expected UIDS",
+       "--exclude-uids '' is the empty list"},
+      {"sidetrack apply --exclude-uids -b *", "--exclude-uids: no value: expected UIDS",
+       "'-b' begins another option; --exclude-uids '' is the empty list"},
+      {"sidetrack apply -m", "-m, --istio-inbound-interception-mode: no value: expected one of REDIRECT|TPROXY|NONE"},
+      {"sidetrack apply -m -b *",
+       "-m, --istio-inbound-interception-mode: no value: expected one of REDIRECT|TPROXY|NONE",
+       "'-b' begins another option"},
+      {"sidetrack host-probes apply --add", "--add: no value: expected ADDRESSES", "--add '' is the empty list"},
+      {"sidetrack show --netns", "--netns: no value: expected the path or the name of a network namespace"},
+      {"sidetrack --network-namespace", "--network-namespace: no value: expected PATH"},
+  });
+}
+
 TEST(ParseError, VariablesAreNamedWithTheirValue) {
   for (const auto& [variable, value, expected] : std::vector<std::array<std::string, 3>>{
            {"ENVOY_PORT", "x", "a port from 1 to 65535"},

@@ -512,17 +512,18 @@ TEST(Parse, NoWordsLeadToAnythingButUsage) {
   }
 }
 
-TEST(Parse, AnOptionWithoutAValueHasTheEmptyOne) {
+// Of istio-iptables' own lists manifests leave out the empty value.
+TEST(Parse, AListBeforeAnotherOptionMayBeEmpty) {
   expect({
       {"sidetrack -x -b *", "inbound_ports", "*"},
       {"sidetrack -x -b *", "outbound_exclude_ranges", ""},
       {"sidetrack -x '' -b *", "inbound_ports", "*"},
       {"sidetrack -x= -b *", "inbound_ports", "*"},
       {"sidetrack --istio-service-exclude-cidr= -b *", "inbound_ports", "*"},
-      {"sidetrack -i * -x -d 1 -o", "outbound_exclude_ports", ""},
-      {"sidetrack -i * -x -d 1 -o", "outbound_ranges", "*"},
+      {"sidetrack -i * -o -x -d 1", "outbound_exclude_ports", ""},
+      {"sidetrack -i * -x -d 1 -o ''", "outbound_ranges", "*"},
       {"sidetrack -i * -x --dry-run", "dry_run", "true"},
-      {"sidetrack -m", "mode", "0"},
+      {"sidetrack -m ''", "mode", "0"},
   });
 }
 
@@ -613,7 +614,7 @@ TEST(Parse, TakesTheEnvironment) {
 TEST(Parse, TheCommandLineWinsOverTheEnvironment) {
   expect({{"sidetrack -p 9", "proxy_port", "9"}}, {{"ENVOY_PORT", "1"}});
   expect({{"sidetrack -d 9", "inbound_exclude_ports", "9"}}, {{"ISTIO_LOCAL_EXCLUDE_PORTS", "1"}});
-  expect({{"sidetrack -b", "inbound_ports", ""}}, {{"ISTIO_INBOUND_PORTS", "*"}});
+  expect({{"sidetrack -b ''", "inbound_ports", ""}}, {{"ISTIO_INBOUND_PORTS", "*"}});
   expect({{"sidetrack --dual-stack=false", "dual_stack", "false"}}, {{"ISTIO_DUAL_STACK", "true"}});
   expect({{"sidetrack -p 9", "proxy_port", "9"}}, {{"ENVOY_PORT", "not looked at"}});
 }
