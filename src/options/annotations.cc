@@ -59,6 +59,58 @@ constexpr AnnotationInfo table[] = {
     {{"sidetrack/exclude-inbound-ranges"}, "exclude-inbound-ranges", if_asked, ""},
 };
 
+// As Istio's agent reads them.
+constexpr AnnotationInfo table_of_ambient[] = {
+    {{"ambient.istio.io/bypass-inbound-capture"}, "ingress", if_asked, ""},
+    {{"ambient.istio.io/dns-capture"}, "redirect-dns", if_asked, ""},
+    {{"istio.io/reroute-virtual-interfaces"}, "kube-virt-interfaces", if_asked, ""},
+};
+
+constexpr std::string_view own_prefix = "sidetrack/", traffic_prefix = "traffic.sidecar.istio.io/";
+
+// What becomes of an annotation that nobody reads, by how its name begins. Where Istio has many others it is warned of
+// if it is written almost as one that is read.
+enum class Unread : std::uint8_t { refused, warned_of, warned_of_if_alike };
+struct Prefix {
+  std::string_view text;
+  Unread unread;
+};
+constexpr Prefix prefixes[] = {{own_prefix, Unread::refused},
+                               {traffic_prefix, Unread::warned_of},
+                               {"sidecar.istio.io/", Unread::warned_of_if_alike},
+                               {"istio.io/", Unread::warned_of_if_alike}};
+constexpr Prefix prefixes_of_ambient[] = {{own_prefix, Unread::refused},
+                                          {"ambient.istio.io/", Unread::warned_of_if_alike},
+                                          {"istio.io/", Unread::warned_of_if_alike}};
+
+using AnnotationNames = std::vector<std::string_view>;
+
+void add_names(AnnotationNames& names, std::span<const AnnotationInfo> rows) {
+  for (const AnnotationInfo& row : rows)
+    std::ranges::copy_if(row.names, std::back_inserter(names), [](std::string_view name) { return !name.empty(); });
+}
+
+std::vector<std::string> unread(const Annotations& annotations, const AnnotationNames& read,
+                                std::span<const Prefix> known, std::string_view usual_hint) {
+  std::vector<std::string> warnings;
+  for (const auto& [name, value] : annotations) {
+    const std::string_view prefix = std::string_view(name).substr(0, name.find('/') + 1);
+    const auto found = std::ranges::find(known, prefix, &Prefix::text);
+    if (found == known.end() || std::ranges::find(read, name) != read.end()) continue;
+    AnnotationNames alike;
+    for (const std::string_view each : read) {
+      if (each.starts_with(prefix)) alike.push_back(each.substr(prefix.size()));
+    }
+    const auto meant = options::nearest(std::string_view(name).substr(prefix.size()), alike);
+    const std::string hint = meant ? fmt::format("did you mean {}{}?", prefix, *meant) : "";
+    const std::string what = fmt::format("annotation {}: unknown", excerpt(name));
+    if (found->unread == Unread::refused)
+      throw Error(ExitCode::usage, what, hint.empty() ? std::string(usual_hint) : hint);
+    if (found->unread == Unread::warned_of || meant) warnings.push_back(hint.empty() ? what : what + "; " + hint);
+  }
+  return warnings;
+}
+
 bool is_false(std::string_view inject) {
   if (inject.empty()) return false;
   const Given value = given_by(inject_annotation, inject);
@@ -150,29 +202,9 @@ Setting status_port(const Annotations& annotations, const HelmValues& helm) {
 }
 
 std::vector<std::string> unknown_annotations(const Annotations& annotations) {
-  std::vector<std::string_view> read{inject_annotation, status_annotation, status_port_annotation};
-  for (const AnnotationInfo& row : table) {
-    for (const std::string_view name : row.names) {
-      if (!name.empty()) read.push_back(name);
-    }
-  }
-  std::vector<std::string> warnings;
-  for (const auto& [name, value] : annotations) {
-    const std::string_view prefix = std::string_view(name).substr(0, name.find('/') + 1);
-    const bool ours = prefix == "sidetrack/", of_traffic = prefix == "traffic.sidecar.istio.io/";
-    if (!ours && !of_traffic && prefix != "sidecar.istio.io/" && prefix != "istio.io/") continue;
-    if (std::ranges::find(read, name) != read.end()) continue;
-    std::vector<std::string_view> alike;
-    for (const std::string_view each : read) {
-      if (each.starts_with(prefix)) alike.push_back(each.substr(prefix.size()));
-    }
-    const auto meant = options::nearest(std::string_view(name).substr(prefix.size()), alike);
-    const std::string hint = meant ? fmt::format("did you mean {}{}?", prefix, *meant) : "";
-    const std::string what = fmt::format("annotation {}: unknown", excerpt(name));
-    if (ours) throw Error(ExitCode::usage, what, hint);
-    if (of_traffic || meant) warnings.push_back(hint.empty() ? what : what + "; " + hint);
-  }
-  return warnings;
+  AnnotationNames read{inject_annotation, status_annotation, status_port_annotation};
+  add_names(read, table);
+  return unread(annotations, read, prefixes, "");
 }
 
 Interception interception(const Annotations& annotations) {
@@ -195,21 +227,52 @@ Interception interception(const Annotations& annotations) {
   return result;
 }
 
+namespace {
+
+AnnotationNames read_of_ambient() {
+  AnnotationNames read{dataplane_annotation};
+  add_names(read, table_of_ambient);
+  return read;
+}
+
+// The others. Those of a sidecar are no part of an ambient pod's rules: one that asks for something must not be ignored
+// without a word.
+Annotations without_sidecars_own(Annotations annotations, const std::string& hint) {
+  CommandLine line;
+  for (const AnnotationInfo& row : table) {
+    const std::string_view name = row.names[0];
+    if (!name.starts_with(own_prefix) || !find(annotations, name)) continue;
+    const Setting asked = setting(row, annotations, {}, line);
+    const Flag& flag = flag_named(row.flag);
+    if (flag.value_of.get(flag, line.config) != flag.value_of.get(flag, Config())) {
+      throw Error(
+          ExitCode::usage,
+          fmt::format("{}: '{}': not for an ambient pod, whose rules do not depend on it", name, excerpt(asked.value)),
+          hint);
+    }
+    annotations.erase(annotations.find(name));
+  }
+  return annotations;
+}
+
+}  // namespace
+
 Interception ambient_interception(const Annotations& annotations) {
   if (const auto mode = find(annotations, dataplane_annotation)) {
     const Given given{flag_named("dataplane"), *mode, dataplane_annotation};
     if (options::choice({given, *mode}, "ambient|none") == 1)
       return {fmt::format("{} is none", dataplane_annotation), {}};
   }
-  // As Istio's agent reads them.
-  constexpr AnnotationInfo of_ambient[] = {
-      {{"ambient.istio.io/bypass-inbound-capture"}, "ingress", if_asked, ""},
-      {{"ambient.istio.io/dns-capture"}, "redirect-dns", if_asked, ""},
-      {{"istio.io/reroute-virtual-interfaces"}, "kube-virt-interfaces", if_asked, ""},
-  };
+  const AnnotationNames read = read_of_ambient();
+  const std::string hint = fmt::format("of an ambient pod these are read: {}", fmt::join(read, ", "));
   Interception result;
+  result.warnings = unread(without_sidecars_own(annotations, hint), read, prefixes_of_ambient, hint);
+  for (const auto& [name, value] : annotations) {
+    if (name.starts_with(traffic_prefix))
+      result.warnings.push_back(fmt::format("annotation {}: without effect on an ambient pod", excerpt(name)));
+  }
   CommandLine line;
-  for (const AnnotationInfo& row : of_ambient) {
+  for (const AnnotationInfo& row : table_of_ambient) {
     if (!find(annotations, row.names[0])) continue;
     const std::string_view value = setting(row, annotations, {}, line).value;
     if (!value.empty()) result.options.push_back(fmt::format("--{}={}", row.flag, value));

@@ -74,7 +74,9 @@ struct Interception {
 [[nodiscard]] Interception interception(const Annotations& annotations);
 
 // The same of a pod where those without a sidecar are ambient: it is, unless the annotation istio.io/dataplane-mode is
-// none. Without what makes it ambient: "--ingress=true".
+// none. Without what makes it ambient: "--ingress=true". Throws for one under sidetrack/, unless it is an empty list:
+// an ambient pod has none. Warned of are those under traffic.sidecar.istio.io/, and those under ambient.istio.io/ and
+// istio.io/ that are written almost as one that is read.
 [[nodiscard]] Interception ambient_interception(const Annotations& annotations);
 
 }  // namespace sidetrack

@@ -77,6 +77,63 @@ TEST(Annotations, OfAnAmbientPod) {
   }
 }
 
+// What is asked for under sidetrack/ and not given would be an exclusion that is none.
+TEST(Annotations, OfAnAmbientPodThatHasNoneOfOurs) {
+  const auto refused = [](const std::string& name, const std::string& value) -> std::string {
+    try {
+      static_cast<void>(ambient_interception({{name, value}}));
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::usage);
+      EXPECT_EQ(error.hint(),
+                "of an ambient pod these are read: istio.io/dataplane-mode, ambient.istio.io/bypass-inbound-capture, "
+                "ambient.istio.io/dns-capture, istio.io/reroute-virtual-interfaces");
+      return error.what();
+    }
+    return "accepted";
+  };
+  std::size_t ours = 0;
+  for (const AnnotationInfo& row : annotation_table()) {
+    const std::string name(row.names[0]);
+    if (!name.starts_with("sidetrack/")) continue;
+    ++ours;
+    const std::string value = name.ends_with("ranges")  ? "10.0.0.0/8"
+                              : name.ends_with("ports") ? "101:443"
+                              : name.ends_with("group") ? "pod1/x"
+                                                        : "101";
+    EXPECT_EQ(refused(name, value),
+              name + ": '" + value + "': not for an ambient pod, whose rules do not depend on it");
+    EXPECT_EQ(refused(name, ""), "accepted");
+  }
+  EXPECT_EQ(ours, 7U);
+  for (const char* name : {"sidetrack/excude-uidz", "sidetrack/ingress", "sidetrack/exclude-uid"})
+    EXPECT_EQ(refused(name, "true"), std::string("annotation ") + name + ": unknown");
+  EXPECT_EQ(ambient_interception({{"istio.io/dataplane-mode", "none"}, {"sidetrack/exclude-uids", "101"}}).left_alone,
+            "istio.io/dataplane-mode is none");
+  EXPECT_THAT(
+      [] {
+        static_cast<void>(ambient_interception({{"sidetrack/exclude-uids", "@/etc/passwd"}}));
+      },
+      ::testing::ThrowsMessage<Error>(HasSubstr("not the name of a file")));
+}
+
+TEST(Annotations, OfAnAmbientPodThatAreNotReadAreWarnedOf) {
+  const auto warnings = [](const Annotations& annotations) { return ambient_interception(annotations).warnings; };
+  EXPECT_THAT(warnings({{"ambient.istio.io/bypass-inbound-captrue", "true"}}),
+              ElementsAre("annotation ambient.istio.io/bypass-inbound-captrue: unknown; did you mean "
+                          "ambient.istio.io/bypass-inbound-capture?"));
+  EXPECT_THAT(warnings({{"istio.io/dataplane-mod", "none"}}),
+              ElementsAre("annotation istio.io/dataplane-mod: unknown; did you mean istio.io/dataplane-mode?"));
+  EXPECT_THAT(
+      warnings({{"traffic.sidecar.istio.io/excludeOutboundPorts", "5432"}}),
+      ElementsAre("annotation traffic.sidecar.istio.io/excludeOutboundPorts: without effect on an ambient pod"));
+  EXPECT_THAT(warnings({{"ambient.istio.io/redirection", "enabled"},
+                        {"ambient.istio.io/dns-capture", "true"},
+                        {"istio.io/rev", "default"},
+                        {"sidecar.istio.io/inject", "false"},
+                        {"prometheus.io/scrape", "true"}}),
+              IsEmpty());
+}
+
 TEST(Annotations, EachSetsItsOption) {
   const Config config = config_of(injected({
       {"sidecar.istio.io/interceptionMode", "TPROXY"},
