@@ -2,6 +2,7 @@
 #include "evaluate/explain.h"
 
 #include "cli/commands.h"
+#include "host/host.h"
 #include "library/packets.h"
 #include "model/printable.h"
 #include "render/explain.h"
@@ -20,6 +21,16 @@ Trace over_rules(const CommandLine& line, const Packet& packet) {
   return explain(packet, kernel->pod(), read_live(*kernel).rules);
 }
 
+// Within the hierarchy, as --bypass-cgroup reads it. No process of a pod that is there is in one that is not.
+std::optional<std::string> cgroup_of(const CommandLine& line) {
+  if (!line.packet.cgroup || line.packet.cgroup->empty()) return line.packet.cgroup;
+  const FoundCgroup found = find_cgroup(*line.packet.cgroup);
+  const bool is_root = found.path.empty();
+  if (found.id == 0 && !is_root && !line.plan)
+    throw unknown_cgroup("--cgroup", line.packet.given_cgroup, found.problem);
+  return found.path;
+}
+
 std::string rendered(const CommandLine& line, const Trace& trace) {
   if (line.format == Format::json) return json(trace);
   if (!line.brief) return text(trace, {.color = colored(line), .all = false});
@@ -31,7 +42,8 @@ std::string rendered(const CommandLine& line, const Trace& trace) {
 }  // namespace
 
 ExitCode run_explain(CommandLine& line) {
-  const Packet packet = parse_packet(line.packet);
+  Packet packet = parse_packet(line.packet);
+  packet.cgroup = cgroup_of(line);
   const auto place = enter_target(line);
   print(rendered(line, line.plan ? over_plan(line, packet, place) : over_rules(line, packet)));
   return ExitCode::done;

@@ -80,11 +80,10 @@ void complete_owner_groups(Config& config, const Names& names, const Host& host)
 void find_cgroups(Config& config, const Host& host) {
   for (Cgroup& cgroup : config.bypass_cgroups) {
     FoundCgroup found = host.cgroup(cgroup.path);
-    if (found.id == 0 && !host.may_lack_addresses) {
-      throw Error(ExitCode::usage, fmt::format("--bypass-cgroup: '{}': {}", excerpt(cgroup.path), found.problem),
-                  "give the path that /proc/PID/cgroup of a process in it shows behind 0::");
-    }
-    cgroup = {std::move(found.path), found.id};
+    if (found.id == 0 && !host.may_lack_addresses)
+      throw unknown_cgroup("--bypass-cgroup", cgroup.given.empty() ? cgroup.path : cgroup.given, found.problem);
+    cgroup.path = std::move(found.path);
+    cgroup.id = found.id;
   }
 }
 
@@ -123,6 +122,11 @@ std::vector<Address> dns_servers(const Config& config, const Host& host, std::ve
 }
 
 }  // namespace
+
+Error unknown_cgroup(std::string_view option, std::string_view given, const std::string& problem) {
+  return {ExitCode::usage, fmt::format("{}: '{}': {}", option, excerpt(given), problem),
+          "give the path that /proc/PID/cgroup of a process in it shows behind 0::"};
+}
 
 HostFacts gather(Config& config, const Names& names, const Host& host) {
   HostFacts facts;

@@ -4,9 +4,11 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/config.h"
+#include "model/error.h"
 #include "system/cgroup.h"
 
 namespace sidetrack {
@@ -37,5 +39,8 @@ struct Host {
 //   failed  no interface has an address (unless it may lack them); a file cannot be read, is no regular file, is
 //           larger than a mebibyte or does not answer
 [[nodiscard]] HostFacts gather(Config& config, const Names& names, const Host& host = {});
+
+// What an option is refused with whose cgroup find_cgroup() does not find.
+[[nodiscard]] Error unknown_cgroup(std::string_view option, std::string_view given, const std::string& problem);
 
 }  // namespace sidetrack

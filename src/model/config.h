@@ -39,9 +39,10 @@ struct UidPorts {
 
 // A cgroup (v2).
 struct Cgroup {
-  std::string path;      // as given; after gather() within the hierarchy, without a slash at its ends
+  std::string path;      // without a slash at its ends; after gather() within the hierarchy
   std::uint64_t id = 0;  // see CgroupMatch; after gather()
-  friend bool operator==(const Cgroup&, const Cgroup&) = default;
+  std::string given{};   // as it was written, for messages
+  friend bool operator==(const Cgroup& a, const Cgroup& b) { return a.path == b.path && a.id == b.id; }
 };
 
 inline constexpr std::uint32_t istio_proxy_id = 1337;  // uid and gid of istio-proxy in Istio's images

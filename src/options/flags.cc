@@ -194,9 +194,14 @@ AddressRange excludable_source(const Item& item) {
 }
 
 Cgroup bypassing_cgroup(const Item& item) {
-  Cgroup made{options::cgroup(item)};
+  Cgroup made{options::cgroup(item), 0, std::string(item.text)};
   if (made.path.empty()) refuse(item, "a cgroup other than the root, which every process is in");
   return made;
+}
+
+void set_cgroup(CommandLine& line, const Given& given) {
+  line.packet.cgroup = options::cgroup({given, given.text});
+  line.packet.given_cgroup = given.text;
 }
 
 std::string word(const Item& item) { return std::string(item.text); }
@@ -628,7 +633,7 @@ constexpr Flag flag_table[] = {
     {"gid", '\0', {}, Kind::scalar, "GID", "", "the uid's",
      "the group that sends it", Group::packet, explain, value<&PacketOptions::gid, options::id>},
     {"cgroup", '\0', {}, Kind::text, "PATH", "", "",
-     "the sender's cgroup", Group::packet, explain, value<&PacketOptions::cgroup, options::cgroup>},
+     "the sender's cgroup", Group::packet, explain, set_cgroup},
     {"from", '\0', {}, Kind::scalar, "ADDRESS", "", "",
      "source address", Group::packet, explain, value<&PacketOptions::from, options::address>},
     {"from-port", '\0', {}, Kind::scalar, "PORT", "", "",

@@ -52,7 +52,8 @@ struct PacketOptions {
   std::vector<std::string> words;  // as given: "out" "tcp" "10.96.0.10:443"; never empty after parse
   std::optional<std::uint32_t> uid;
   std::optional<std::uint32_t> gid;
-  std::optional<std::string> cgroup;  // as CgroupMatch has it
+  std::optional<std::string> cgroup;  // without a slash at its ends; empty: the root
+  std::string given_cgroup;           // as it was written, for messages
   std::optional<Address> from;
   std::uint16_t from_port = 0;  // 0: one that the kernel chooses
   std::string in_interface;

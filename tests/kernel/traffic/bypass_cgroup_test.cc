@@ -90,6 +90,27 @@ TEST_P(BypassCgroup, IsReadBackAsItsPath) {
   EXPECT_EQ(pod_->ns().must({"nft", "list ruleset"}).find("cgroup"), std::string::npos);
 }
 
+// explain reads a path as the option does, and answers for no cgroup that is not there.
+TEST_P(BypassCgroup, IsAskedAboutByEachOfItsPaths) {
+  EXPECT_EQ(sidetrack(words_of("apply", bypassing_.path())).exit_code, 0);
+  const auto explained = [&](const std::string& path, std::vector<std::string> more = {}) {
+    more.insert(more.begin(),
+                {"explain", "out", "tcp", service(80).text(), "--uid", "1000", "--brief", "--cgroup", path});
+    return sidetrack(more);
+  };
+  for (const std::string& path : {bypassing_.path(), bypassing_.path().substr(1), bypassing_.path() + "/",
+                                  bypassing_.folder(), bypassing_.folder() + "/", below_.folder()})
+    EXPECT_THAT(explained(path).out, HasSubstr(", untouched")) << path;
+  EXPECT_THAT(explained(other_.folder()).out, HasSubstr("15001"));
+  EXPECT_THAT(explained("/").out, HasSubstr("15001"));
+  const Output missing = explained("/sidetrack/none/");
+  EXPECT_EQ(missing.exit_code, 2);
+  EXPECT_EQ(missing.out, "");
+  EXPECT_THAT(missing.err, HasSubstr("--cgroup: '/sidetrack/none/': no such cgroup below"));
+  // Of a pod that is not there yet, its cgroup need not be.
+  EXPECT_THAT(explained("none/x", {"--plan", "-i", "*", "--bypass-cgroup", "/none/"}).out, HasSubstr(", untouched"));
+}
+
 // nf_tables knows the cgroup by its number: of one that is gone, a successor of the same path is another.
 TEST_P(BypassCgroup, IsAnotherOfTheSamePath) {
   if (std::string(std::get<0>(GetParam())) != "nftables") return;  // iptables' rules hold the path alone
@@ -109,7 +130,7 @@ TEST_P(BypassCgroup, IsRefusedIfItIsNone) {
     return output.err;
   };
   EXPECT_THAT(refused("sidetrack/none"), HasSubstr("--bypass-cgroup: 'sidetrack/none': no such cgroup below"));
-  EXPECT_THAT(refused("/tmp"), HasSubstr("no such cgroup below"));
+  EXPECT_THAT(refused("/tmp/"), HasSubstr("--bypass-cgroup: '/tmp/': no such cgroup below"));
   EXPECT_THAT(refused("/"), HasSubstr("a cgroup other than the root"));
   EXPECT_THAT(refused(bypassing_.path() + "/../x"), HasSubstr("expected the path of a cgroup"));
   EXPECT_EQ(sidetrack({"show"}).out.find("cgroup"), std::string::npos);

@@ -31,6 +31,24 @@ Host pod(std::vector<std::string_view> addresses = {"127.0.0.1", "10.244.0.7", "
   return host;
 }
 
+// ---- Cgroups
+
+TEST(GatherCgroups, ErrorsNameThemAsTheyAreWritten) {
+  Host host = pod();
+  host.cgroup = [](const std::string& path) { return FoundCgroup{path, 0, "no such cgroup below /mnt"}; };
+  Config config = testing::parse_text("sidetrack --bypass-cgroup /nope/").config;
+  try {
+    static_cast<void>(gather(config, {}, host));
+    ADD_FAILURE() << "was accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    EXPECT_STREQ(error.what(), "--bypass-cgroup: '/nope/': no such cgroup below /mnt");
+  }
+  host.may_lack_addresses = true;
+  static_cast<void>(gather(config, {}, host));
+  EXPECT_EQ(config.bypass_cgroups, std::vector<Cgroup>{{"nope"}});
+}
+
 // ---- Families
 
 Families families_of(const std::vector<std::string_view>& addresses, bool dual_stack = false, bool dry_run = false) {

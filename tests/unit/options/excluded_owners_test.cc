@@ -143,6 +143,7 @@ TEST(BypassedCgroups, AreAsTheKernelNamesThem) {
   EXPECT_THAT(parse_text("sidetrack --bypass-cgroup /a/b/,c --bypass-cgroup d").config.bypass_cgroups,
               ElementsAre(Cgroup{"a/b"}, Cgroup{"c"}, Cgroup{"d"}));
   EXPECT_EQ(parse_text("sidetrack explain out tcp 10.0.0.1:80 --cgroup /a").packet.cgroup, "a");
+  EXPECT_EQ(parse_text("sidetrack explain out tcp 10.0.0.1:80 --cgroup /a").packet.given_cgroup, "/a");
   EXPECT_EQ(parse_text("sidetrack explain out tcp 10.0.0.1:80 --cgroup /").packet.cgroup, "");
   for (const char* value : {"a//b", "./a", "a/..", "a b", "a\"b", "\xC3\xA9"}) {
     const std::vector<std::string_view> words{"sidetrack", "apply", "--bypass-cgroup", value};
