@@ -154,6 +154,20 @@ class Plugin {
     return first && first == namespace_at(call_.netns) ? "process 1, the node's" : nullptr;
   }
 
+  [[nodiscard]] Plan planned(CommandLine& line, const Place& target) const {
+    // Who wrote an annotation does not know the option that it became.
+    const auto reworded = [&](std::string text) {
+      return configuration_.annotations ? in_words_of(*configuration_.annotations, std::move(text)) : text;
+    };
+    try {
+      Plan made = plan_for(line.config, line.names, &target, false);
+      std::ranges::transform(made.warnings, made.warnings.begin(), reworded);
+      return made;
+    } catch (const Error& error) {
+      throw Error(error.code(), reworded(error.what()), error.hint());
+    }
+  }
+
   // What is wrong with the value of CNI_NETNS.
   template <typename Act>
   static std::invoke_result_t<Act> of_variable(Act act) {
@@ -174,7 +188,7 @@ class Plugin {
     Record asked = record(options);
     of_variable([&] { enter(target); });
     asked.network_namespace = own_network_namespace();
-    const Plan plan = plan_for(line.config, line.names, &target, false);
+    const Plan plan = planned(line, target);
     // Before anything is changed: killed or failing at any moment, ADD leaves DEL the knowledge of what may be there.
     folder.write(asked);
     const auto kernel = open_kernel(
@@ -231,7 +245,7 @@ class Plugin {
                                        call_.container_id, excerpt(call_.netns)),
                            "recreate the pod"));
     }
-    const Plan plan = plan_for(line.config, line.names, &target, false);
+    const Plan plan = planned(line, target);
     const auto kernel = open_kernel({.write = false,
                                      .wait = line.applying.lock_wait,
                                      .xtables_lock = false,

@@ -21,6 +21,8 @@ constexpr std::string_view init_container = "istio-init";
 
 constexpr std::uint16_t ports_of_proxy[] = {15021, 15090};  // readiness, Prometheus
 
+constexpr std::string_view capture_udp_annotation = "sidetrack/capture-udp";
+
 using enum Passed;
 constexpr AnnotationInfo table[] = {
     {{mode_annotation}, "istio-inbound-interception-mode", always, "meshConfig.defaultConfig.interceptionMode"},
@@ -54,7 +56,7 @@ constexpr AnnotationInfo table[] = {
     {{"sidetrack/exclude-gids"}, "exclude-gids", if_asked, ""},
     {{"sidetrack/exclude-uid-ports"}, "exclude-uid-ports", if_asked, ""},
     {{"sidetrack/bypass-cgroup"}, "bypass-cgroup", if_asked, ""},
-    {{"sidetrack/capture-udp"}, "capture-udp", if_asked, ""},
+    {{capture_udp_annotation}, "capture-udp", if_asked, ""},
     {{"sidetrack/include-inbound-ranges"}, "include-inbound-ranges", if_asked, ""},
     {{"sidetrack/exclude-inbound-ranges"}, "exclude-inbound-ranges", if_asked, ""},
 };
@@ -188,6 +190,24 @@ Setting setting(const AnnotationInfo& row, const Annotations& annotations, const
   return asked;
 }
 
+void check_combined(const Config& config, const Annotations& annotations) {
+  if (config.capture_udp.empty() || config.mode == Mode::tproxy) return;
+  options::refuse(
+      {flag_named("capture-udp"), find(annotations, capture_udp_annotation).value_or(""), capture_udp_annotation},
+      fmt::format("{} TPROXY with it, as no other mode captures UDP", mode_annotation));
+}
+
+std::string in_words_of(const Annotations& annotations, std::string text) {
+  const std::string option = text.substr(0, text.find_first_of(": ", text.starts_with("--") ? 0 : 4));
+  for (const AnnotationInfo& row : table) {
+    if (option != spelled(flag_named(row.flag)) && option != fmt::format("--{}", row.flag)) continue;
+    for (const std::string_view name : row.names) {
+      if (!name.empty() && find(annotations, name)) return text.replace(0, option.size(), name);
+    }
+  }
+  return text;
+}
+
 Setting status_port(const Annotations& annotations, const HelmValues& helm) {
   const auto text = find(annotations, status_port_annotation);
   const Setting asked = text ? Setting{*text, status_port_annotation} : helm_setting(helm, "global.proxy.statusPort");
@@ -224,6 +244,7 @@ Interception interception(const Annotations& annotations) {
     if (!value.empty()) result.options.push_back(fmt::format("--{}={}", row.flag, value));
   }
   if (line.config.mode == Mode::none) return {fmt::format("{} is NONE", mode_annotation), {}};
+  check_combined(line.config, annotations);
   return result;
 }
 

@@ -48,6 +48,13 @@ inline constexpr std::string_view status_port_annotation = "status.sidecar.istio
 [[nodiscard]] Setting setting(const AnnotationInfo& row, const Annotations& annotations, const HelmValues& helm,
                               CommandLine& line);
 
+// What annotations are refused for together; `config` is what they ask for. Throws as setting() does.
+void check_combined(const Config& config, const Annotations& annotations);
+
+// What an error or a warning begins with in the words of who wrote the annotation that gave the option:
+// "sidetrack/bypass-cgroup: 'x': …" for "--bypass-cgroup: 'x': …". Any other text stays as it is.
+[[nodiscard]] std::string in_words_of(const Annotations& annotations, std::string text);
+
 // The annotation of that name.
 [[nodiscard]] std::optional<std::string_view> find(const Annotations& annotations, std::string_view name);
 

@@ -105,15 +105,6 @@ void check_variable(std::string_view name, std::string_view value, std::string_v
   }
 }
 
-// What options together are refused for.
-void check_combined(const Config& config) {
-  if (config.capture_udp.empty() || config.mode == Mode::tproxy) return;
-  throw Error(ExitCode::usage,
-              fmt::format("sidetrack/capture-udp: only in the mode TPROXY UDP is captured: expected {} "
-                          "TPROXY",
-                          mode_annotation));
-}
-
 bool is_passed(const AnnotationInfo& row, const Setting& asked) {
   if (row.passed == Passed::always || !asked.value.empty()) return true;
   return std::ranges::find(row.names, asked.from) != row.names.end() && !asked.from.empty();
@@ -140,7 +131,7 @@ InitArguments istio_init_arguments(const PodMetadata& pod, const HelmValues& hel
         row.flag == excluded_ports_flag ? excluded_ports(asked, status_port(pod.annotations, helm))
                                         : InitArgument{"", std::string(asked.value), std::string(asked.from)});
   }
-  check_combined(line.config);
+  check_combined(line.config, pod.annotations);
   add(made.arguments, "-p", port(helm, "meshConfig.proxyListenPort"));
   add(made.arguments, "-z", port(helm, "meshConfig.proxyInboundListenPort"));
   add(made.arguments, "-u", proxy_uid(pod, line.config.mode));

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <sys/file.h>
 
+#include <array>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -288,6 +289,19 @@ TEST_F(CniPlugin, TouchesNothingThatIsNotUnderstood) {
   EXPECT_EQ(code_of(annotation), 102);
   EXPECT_THAT(message_of(annotation),
               HasSubstr("traffic.sidecar.istio.io/includeInboundPorts: 'http': expected a port"));
+  for (const auto& [name, value, expected] : std::vector<std::array<const char*, 3>>{
+           {"sidetrack/bypass-cgroup", "/nope", "sidetrack/bypass-cgroup: '/nope': no such cgroup below"},
+           {"sidetrack/capture-udp", "443",
+            "sidetrack/capture-udp: '443': expected sidecar.istio.io/interceptionMode"}}) {
+    const Output refused = node.call({.pod = &pod, .annotations = {{"sidecar.istio.io/status", "{}"}, {name, value}}});
+    EXPECT_EQ(code_of(refused), 102);
+    EXPECT_THAT(message_of(refused), HasSubstr(expected));
+    EXPECT_THAT(refused.out, ::testing::Not(HasSubstr("--")));
+  }
+  const Output ambient =
+      node.call({.pod = &pod, .annotations = {{"sidetrack/exclude-uids", "101"}}, .keys = R"("dataplane": "ambient")"});
+  EXPECT_EQ(code_of(ambient), 102);
+  EXPECT_THAT(message_of(ambient), HasSubstr("sidetrack/exclude-uids: '101': not for an ambient pod"));
   const Output key = node.call({.pod = &pod, .keys = R"("dualstack": true)"});
   EXPECT_EQ(code_of(key), 7);
   EXPECT_THAT(message_of(key),

@@ -267,6 +267,34 @@ TEST(Annotations, AnErrorNamesAnnotationValueAndExpectation) {
   }
 }
 
+TEST(Annotations, AreRefusedTogetherInTheirOwnWords) {
+  EXPECT_EQ(error_of(injected({{"sidetrack/capture-udp", "443"}})),
+            "sidetrack/capture-udp: '443': expected sidecar.istio.io/interceptionMode TPROXY with it, as no other mode "
+            "captures UDP");
+  EXPECT_EQ(error_of(injected({{"sidetrack/capture-udp", "443"}, {"sidecar.istio.io/interceptionMode", "TPROXY"}})),
+            "no error");
+  EXPECT_EQ(error_of(injected({{"sidetrack/capture-udp", "443"}, {"sidecar.istio.io/interceptionMode", "NONE"}})),
+            "no error");
+  EXPECT_EQ(error_of(injected({{"sidetrack/capture-udp", ""}})), "no error");
+}
+
+// What only the pod can say is found when the option has become a plan.
+TEST(Annotations, NameThemselvesWhereTheirOptionsWouldBeNamed) {
+  const Annotations pod = injected({{"sidetrack/bypass-cgroup", "nope"},
+                                    {"sidetrack/exclude-uids", "5"},
+                                    {"traffic.sidecar.istio.io/kubevirtInterfaces", "tap0"}});
+  for (const auto& [text, expected] : std::vector<std::pair<std::string, std::string>>{
+           {"--bypass-cgroup: 'nope': no such cgroup", "sidetrack/bypass-cgroup: 'nope': no such cgroup"},
+           {"--exclude-uids has no effect", "sidetrack/exclude-uids has no effect"},
+           {"-k, --kube-virt-interfaces: 'x'", "traffic.sidecar.istio.io/kubevirtInterfaces: 'x'"},
+           {"--kube-virt-interfaces has no effect", "traffic.sidecar.istio.io/kubevirtInterfaces has no effect"},
+           {"", ""},
+           {"no", "no"},
+           {"--exclude-uid-ports: 'x'", "--exclude-uid-ports: 'x'"},  // the conflist has no annotation
+           {"no interface has an address", "no interface has an address"}})
+    EXPECT_EQ(in_words_of(pod, text), expected);
+}
+
 // The text of a pod is read by a program of the node.
 TEST(Annotations, NameNoFiles) {
   for (const AnnotationInfo& row : annotation_table()) {
