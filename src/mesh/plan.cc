@@ -70,7 +70,7 @@ std::vector<std::string> surprises(const Builder& build) {
       if (std::ranges::find(config.inbound_ranges.list, family, &AddressRange::family) ==
           config.inbound_ranges.list.end())
         found.push_back("--include-inbound-ranges has no range of " + std::string(title(family)) +
-                        ": nothing inbound is captured there");
+                        ": no inbound TCP is captured there");
     }
   }
   if (!build.facts.families.contains(Family::ipv6)) {

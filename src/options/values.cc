@@ -67,7 +67,7 @@ std::string_view take_while(std::string_view& text, bool (*wanted)(char)) {
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_unit_character(char c) { return c != '.' && !is_digit(c); }
 
-// "1m30s", "1.5h", "0"; nothing if it does not parse or exceeds 2^63 - 1 nanoseconds (292 years), as in Go.
+// "1m30s", "1.5h", "0"; nothing if it does not parse. What exceeds 2^63 - 1 nanoseconds (292 years) is that long.
 std::optional<std::chrono::nanoseconds> parse_duration(std::string_view text) {
   constexpr std::uint64_t most = std::numeric_limits<std::int64_t>::max();
   if (text.starts_with('+')) text.remove_prefix(1);
@@ -86,15 +86,14 @@ std::optional<std::chrono::nanoseconds> parse_duration(std::string_view text) {
     if (unit == std::end(unit_table)) return std::nullopt;
 
     const auto count = whole.empty() ? std::uint64_t{0} : to_number<std::uint64_t>(whole);
-    if (!count || *count > most / unit->nanoseconds) return std::nullopt;
-    std::uint64_t part = *count * unit->nanoseconds;
-    std::uint64_t weight = unit->nanoseconds;
+    const bool fits = count && *count <= most / unit->nanoseconds;
+    std::uint64_t part = fits ? *count * unit->nanoseconds : most;
+    std::uint64_t weight = fits ? unit->nanoseconds : 0;
     for (const char digit : fraction) {
       weight /= 10;
       part += static_cast<std::uint64_t>(digit - '0') * weight;
     }
-    if (part > most - total) return std::nullopt;
-    total += part;
+    total = part > most - total ? most : total + part;
   }
   return std::chrono::nanoseconds(static_cast<std::int64_t>(total));
 }
@@ -141,9 +140,13 @@ PortRange port_range(const Item& item) {
   };
   const auto range = range_of('-');
   if (!range) {
-    const auto by_colon = range_of(':');
-    refuse(item, "a port from 1 to 65535, or a range such as 9000-9100",
-           by_colon ? fmt::format("write the range with a dash: {}-{}", by_colon->first, by_colon->last) : "");
+    std::string hint;
+    if (const auto by_colon = range_of(':')) {
+      const auto& [first, last] = *by_colon;
+      hint = first <= last ? fmt::format("write the range with a dash: {}-{}", first, last)
+                           : fmt::format("write two ports with a comma: {},{}", first, last);
+    }
+    refuse(item, "a port from 1 to 65535, or a range such as 9000-9100", std::move(hint));
   }
   if (range->first > range->last) {
     refuse(item, "the lower port of a range first", fmt::format("write {}-{}", range->last, range->first));

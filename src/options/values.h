@@ -41,8 +41,9 @@ AddressRange loopback_prefix(const Item& item);
 std::string interface(const Item& item);
 // As /proc/PID/cgroup has it, or the path of its directory: without slashes at its ends, /sys/fs/cgroup left as it is.
 std::string cgroup(const Item& item);
-std::string namespace_name(const Item& item);         // of Kubernetes: a label of RFC 1123
-std::chrono::nanoseconds duration(const Item& item);  // as Go's time.ParseDuration; never negative
+std::string namespace_name(const Item& item);  // of Kubernetes: a label of RFC 1123
+// As Go's time.ParseDuration; never negative. What exceeds the range of the type is its longest.
+std::chrono::nanoseconds duration(const Item& item);
 
 // The place of the text among "a|b|c".
 std::size_t choice(const Item& item, std::string_view choices);

@@ -262,7 +262,7 @@ TEST(Plan, WarnsOfSourcesWithoutEffect) {
                           "--exclude-inbound-ranges has no effect: it is for --istio-inbound-ports"));
   config.inbound_ports.all = true;
   EXPECT_THAT(plan(config, dual_stack()).warnings,
-              ElementsAre("--include-inbound-ranges has no range of IPv6: nothing inbound is captured there"));
+              ElementsAre("--include-inbound-ranges has no range of IPv6: no inbound TCP is captured there"));
   EXPECT_THAT(plan(config, {}).warnings, ElementsAre(HasSubstr("--exclude-inbound-ranges: 1 IPv6 range(s) not used")));
 }
 

@@ -79,6 +79,11 @@ TEST(ParseError, Ports) {
   expect({
       {"sidetrack -d 80,9000:9100", what + "'9000:9100': expected a port from 1 to 65535, or a range such as 9000-9100",
        "write the range with a dash: 9000-9100"},
+      {"sidetrack -d 443:80", what + "'443:80': expected a port from 1 to 65535, or a range such as 9000-9100",
+       "write two ports with a comma: 443,80"},
+      {"sidetrack --exclude-uid-ports 101:443:80",
+       "--exclude-uid-ports: '443:80': expected a port from 1 to 65535, or a range such as 9000-9100",
+       "write two ports with a comma: 443,80"},
       {"sidetrack -d 9100-9000", what + "'9100-9000': expected the lower port of a range first", "write 9000-9100"},
       {"sidetrack -d 80:", what + "'80:': expected a port from 1 to 65535, or a range such as 9000-9100"},
   });
@@ -187,30 +192,16 @@ TEST(ParseError, Choices) {
 }
 
 TEST(ParseError, Durations) {
-  const std::vector<std::string_view> values = {"",
-                                                "5",
-                                                "s",
-                                                "5 s",
-                                                "-5s",
-                                                "5x",
-                                                "1.2.3s",
-                                                ".s",
-                                                "1h5",
-                                                "five",
-                                                "1s-1s",
-                                                "++1s",
-                                                "1S",
-                                                "1e3s",
-                                                "9223372036854775808ns",
-                                                "2562048h",
-                                                "99999999999999999999s",
-                                                "153722867m30s9223372036s"};
+  const std::vector<std::string_view> values = {"",   "5",   "s",    "5 s",   "-5s",  "5x", "1.2.3s",
+                                                ".s", "1h5", "five", "1s-1s", "++1s", "1S", "1e3s"};
   expect_refused("--probe-timeout", "--probe-timeout", "a duration such as 5s, 500ms or 1m30s", values);
   expect_refused("--wait", "--wait", "a duration such as 5s, 500ms or 1m30s", values);
   expect_refused("--probe-timeout", "--probe-timeout", "a duration above 0", {"0", "0s"});
-  const std::vector<std::string_view> too_long = {"8760h1ns", "9223372036854775807ns"};
+  const std::vector<std::string_view> too_long = {"8760h1ns", "9223372036854775807ns", "9223372036854775808ns",
+                                                  "2562048h", "99999999999999999999s", "153722867m30s9223372036s"};
   expect_refused("--probe-timeout", "--probe-timeout", "a duration of at most 8760h", too_long);
   expect_refused("--wait", "--wait", "a duration of at most 8760h", too_long);
+  expect_refused("--confirm", "--confirm", "a duration of at most 8760h", {"99999999h"});
 }
 
 TEST(ParseError, Booleans) {
