@@ -22,12 +22,41 @@ class Comparing {
       : families_(families), options_(std::move(options)), regions_(sides(std::move(all))) {}
 
   Findings run() {
-    Findings found;
+    std::vector<Found> found;
     for (std::size_t i = 0; i < options_.size(); ++i) inspect(options_[i], i + 1, found);
-    return found;
+    Findings all;
+    for (const Found& one : found) {
+      if (!has_to_stay(one, found)) all.push_back(one.finding);
+    }
+    return all;
   }
 
  private:
+  struct Found {
+    Finding finding;
+    const Option* option;
+    std::vector<ListValue> values;  // without effect
+    std::string decides;            // the option that decides about the witness; empty: none, or it is not to be said
+  };
+
+  // Two options that say the same are each without effect while the other is there: that which decides stays.
+  static bool has_to_stay(const Found& one, const std::vector<Found>& all) {
+    if (one.decides != one.option->flag) return false;
+    return std::ranges::any_of(all, [&](const Found& other) {
+      const bool is_other = other.option->flag != one.option->flag && other.option->field == one.option->field;
+      return is_other && other.decides == one.option->flag && overlap(one.values, other.values);
+    });
+  }
+
+  static bool overlap(const std::vector<ListValue>& some, const std::vector<ListValue>& others) {
+    return std::ranges::any_of(some, [&](const ListValue& one) {
+      return std::ranges::any_of(others, [&](const ListValue& other) {
+        return one.family == other.family && one.values.first <= other.values.last &&
+               other.values.first <= one.values.last;
+      });
+    });
+  }
+
   std::vector<Side> sides(Side all) {
     std::vector<Side> made{std::move(all)};
     for (Option& option : options_) made.push_back(std::move(option.without));
@@ -100,7 +129,7 @@ class Comparing {
     return false;
   }
 
-  void inspect(const Option& option, std::size_t side, Findings& found) {
+  void inspect(const Option& option, std::size_t side, std::vector<Found>& found) {
     Difference known;
     const bool by_packets = !option.only_by_plan && !option.only_covered;
     if (!option.only_values &&
@@ -183,7 +212,8 @@ class Comparing {
   }
 
   // `says_why`: with the option that decides about the witness, if it is another than this.
-  void show(Finding& finding, const std::vector<Box>& boxes, const Option& option, bool says_why) {
+  void show(Found& found, const std::vector<Box>& boxes, const Option& option, bool says_why) {
+    Finding& finding = found.finding;
     Point point = witness(boxes, option.protocol);
     Leaf leaf = regions_.diagrams().at(base(Scope::ordinary), point);
     if (leaf == no_such_packet) leaf = regions_.diagrams().at(base(Scope::everything), point);
@@ -195,7 +225,9 @@ class Comparing {
     const Reason reason = describe(decision.step->live->rule);
     const bool says_where =
         reason.rule == MeshRule::outbound_listener || reason.rule == MeshRule::inbound_listener;  // and not why
-    if (says_why && !reason.option.empty() && !says_where && reason.option != option.flag)
+    if (!says_why || says_where) return;
+    found.decides = reason.option;
+    if (!reason.option.empty() && reason.option != option.flag)
       finding.message += fmt::format("; {} decides about the witness", reason.flag);
   }
 
@@ -203,8 +235,9 @@ class Comparing {
     return cover == value ? "it is given twice" : fmt::format("{} covers it", cover);
   }
 
-  Finding of_option(const Option& option) {
-    Finding made;
+  Found of_option(const Option& option) {
+    Found found{{}, &option, option.values, {}};
+    Finding& made = found.finding;
     made.code = Code::option_without_effect;
     made.subject = option.value.empty() ? option.flag : fmt::format("{} {}", option.flag, option.value);
     const bool lacks_interface = option.field == Field::interface &&
@@ -225,14 +258,20 @@ class Comparing {
       for (const Direction way : option.ways) {
         Box& box = boxes.emplace_back(regions_.everything(way, Family::ipv4));
         if (option.port) box[index(Field::destination_port)] = regions_.sets().single(*option.port);
+        for (const auto& [field, values] : option.about) box[index(field)] = regions_.sets().of({values});
+        const std::vector<std::string>& cgroups = regions_.universe().cgroups;
+        const auto cgroup = std::ranges::find(cgroups, option.value);
+        if (option.flag == "--bypass-cgroup" && cgroup != cgroups.end())
+          box[index(Field::cgroup)] = regions_.sets().single(static_cast<Value>(cgroup - cgroups.begin()));
       }
     }
-    show(made, boxes, option, true);
-    return made;
+    show(found, boxes, option, true);
+    return found;
   }
 
-  Finding of_value(const Option& option, const ListValue& value, bool covered, Sets::Id values) {
-    Finding made;
+  Found of_value(const Option& option, const ListValue& value, bool covered, Sets::Id values) {
+    Found found{{}, &option, {value}, {}};
+    Finding& made = found.finding;
     made.code = Code::value_without_effect;
     made.subject = fmt::format("{} {}", option.flag, value.text);
     if (covered) {
@@ -253,8 +292,8 @@ class Comparing {
     made.remedy = covered ? "leave it out" : "leave it out, or change what decides before it";
     std::vector<Box> boxes = boxes_of(option, value, values);
     if (boxes.empty()) boxes.push_back(regions_.everything(option.ways.front(), Family::ipv4));
-    show(made, boxes, option, !covered);
-    return made;
+    show(found, boxes, option, !covered);
+    return found;
   }
 
   const Families families_;  // that have rules

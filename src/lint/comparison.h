@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lint/finding.h"
@@ -29,6 +30,8 @@ struct Option {
   std::string cover{};                  // another value of its list that says the same, and more; empty: none does
   std::vector<std::string> usual{};     // values that nobody asked for
   std::optional<std::uint16_t> port{};  // to which what it is about goes
+  // What else that has.
+  std::vector<std::pair<space::Field, space::Interval>> about{};
 };
 
 // Options without effect, and values without effect of those that have one. `families`: that have rules.

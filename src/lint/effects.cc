@@ -145,6 +145,11 @@ class OfConfig {
       }
       option.ways = {is_interface ? Direction::in : Direction::out};
       if (is_interface) option.field = Field::interface;
+      if (flag.name == "exclude-uid-ports") {
+        const auto& [uids, ports] = subject_.config.exclude_uid_ports[i];
+        option.about = {{Field::uid, {uids.first, uids.last}},
+                        {Field::destination_port, {ports.front().first, ports.front().last}}};
+      }
       add(std::move(option), config);
     }
   }

@@ -142,6 +142,33 @@ TEST(LintOptions, FindsExcludedOwnersWithoutEffect) {
   EXPECT_THAT(found[0].message, HasSubstr("-u 1337 decides about the witness"));
 }
 
+TEST(LintOptions, ShowsUsersAndTheirPorts) {
+  const auto only = [](const char* options) {
+    const Findings found = of_options(options);
+    EXPECT_EQ(found.size(), 1U) << options;
+    return found.empty() ? Finding() : found.front();
+  };
+  const Finding by_port = only("-i * -o 443 --exclude-uid-ports 101:443");
+  EXPECT_EQ(by_port.witness, "out tcp 198.51.100.1:443 --uid 101 --gid 1000");
+  EXPECT_THAT(by_port.message, HasSubstr("-o 443 decides about the witness"));
+  const Finding by_uid = only("-i * --exclude-uids 101-200 --exclude-uid-ports 150:8000-8100");
+  EXPECT_EQ(by_uid.witness, "out tcp 198.51.100.1:8080 --uid 150 --gid 1000");
+  EXPECT_THAT(by_uid.message, HasSubstr("--exclude-uids 101-200 decides about the witness"));
+}
+
+// Who leaves out all that is found must not have lost an exclusion.
+TEST(LintOptions, LeavesOneOfTwoOptionsThatSayTheSame) {
+  const auto of = [](const char* more) {
+    return words(of_options(fmt::format("ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE={}", more)));
+  };
+  EXPECT_THAT(of("5 -i * --exclude-gids 5"), ElementsAre("ST001 --exclude-gids 5"));
+  EXPECT_THAT(of("5 -i * --exclude-gids 5,6"), ElementsAre("ST002 --exclude-gids 5"));
+  EXPECT_THAT(of("5,7 -i * --exclude-gids 5"), ElementsAre("ST001 --exclude-gids 5"));
+  EXPECT_THAT(of("5,7 -i * --exclude-gids 5,7"), ElementsAre("ST001 --exclude-gids 5,7"));
+  EXPECT_THAT(of("5 -i * --exclude-gids 5-6"), ElementsAre("ST001 ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE 5"));
+  EXPECT_THAT(of("5 -i * --exclude-gids 6"), IsEmpty());
+}
+
 TEST(LintOptions, KnowsSourcesThatAreLeftOutOrAloneCaptured) {
   const auto of = [](const char* more) {
     return words(of_options(fmt::format("{} --ip-families ipv4 {}", usual_options, more)));
