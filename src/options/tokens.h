@@ -24,9 +24,9 @@ struct Tokens {
 };
 
 // The arguments of a command, in every form that pflag takes: -p 15001, -p15001, -p=15001, --envoy-port 15001,
-// --envoy-port=15001, -n, --dry-run=false. Throws Error (usage) for an option that the command does not take, and for one
-// without its value: at the end of the line, or where another option follows. A list of istio-iptables is empty there:
-// -x -b '*'.
+// --envoy-port=15001, -n, --dry-run=false. Throws Error (usage) for an option that the command does not take, and for
+// one without its value: at the end of the line, or where another option follows. A list of istio-iptables is empty
+// there: -x -b '*'.
 [[nodiscard]] Tokens tokenize(std::span<const std::string_view> arguments, Command command);
 
 }  // namespace sidetrack::options
