@@ -73,6 +73,7 @@ bool take_out(std::vector<Match>& conditions, const Conditions& earlier) {
     Match* narrowed = nullptr;
     Match with_less;
     for (Match& match : conditions) {
+      if (match.index() != ended->index()) continue;  // else a copy is made of each, a million times
       Match copy = match;
       holds = holds || take_out(copy, *ended);
       if (!(copy == match)) {

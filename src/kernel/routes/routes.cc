@@ -125,7 +125,7 @@ Error refusal(netlink::Socket& socket, const netlink::Reply& reply, const std::s
   }
   if (reply.error == EEXIST) {
     return {ExitCode::failed, message + ": the table has another default route already",
-            "choose another table with -r, or remove that route"};
+            "remove that route, or choose another table with -r (of an ambient pod it is always 100)"};
   }
   const std::string kernel = reply.words.empty() ? "" : fmt::format(" ({})", reply.words);
   return {ExitCode::failed, fmt::format("{}: {}{}", message, errno_words(reply.error), kernel)};

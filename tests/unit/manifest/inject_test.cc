@@ -118,6 +118,12 @@ TEST(Inject, NativeSidecarsComeBeforeThePodsOwnInitContainers) {
   EXPECT_EQ(container(pod, "initContainers", "istio-init").find("args")->items[6].text, "2000");
 }
 
+TEST(Inject, ArgumentsAreAWordALineHoweverTheTemplateWritesItsOwn) {
+  const Node pod = pod_of("kind: Pod\nmetadata:\n  name: web\nspec:\n  containers:\n  - name: web\n    image: web\n",
+                          std::string(proxy) + "  initContainers:\n  - name: istio-init\n    args: [--dual-stack]\n");
+  EXPECT_FALSE(container(pod, "initContainers", "istio-init").find("args")->flow);
+}
+
 TEST(Inject, TheTemplatesOwnIstioInitCountsMore) {
   const Node pod = pod_of(plain_pod, std::string(proxy) +
                                          "  initContainers:\n  - {name: istio-init, image: mine, args: [--dual-stack], "
