@@ -31,6 +31,13 @@ Findings findings_of(Regions& regions, Regions::Node root, const std::vector<Pro
   return all;
 }
 
+// Of all packets that they are about, usual ones or not.
+Findings unkept(Regions& regions, const std::vector<Promise>& promises) {
+  std::vector<Box> boxes;
+  for (const Promise& one : promises) boxes.push_back(one.box);
+  return findings_of(regions, regions.of(0, boxes), promises);
+}
+
 // Of two families that end alike the first is enough.
 void add_first(Findings& all, Regions& regions, Regions::Node root, const std::vector<Promise>& promises) {
   const std::vector<Broken> found = broken(regions, root, promises);
@@ -163,7 +170,10 @@ Proxy proxy_in(const std::vector<Live>& live) {
   };
   each_rule_of_ours(live, [&](const Rule& rule) {
     const MeshRule kind = describe(rule).rule;
-    if (is_of_ambient(kind)) made.is_ztunnel = true;
+    if (is_of_ambient(kind)) {
+      made.rules_in = made.is_ztunnel ? made.rules_in | rule.families : rule.families;
+      made.is_ztunnel = true;
+    }
     switch (kind) {
       case MeshRule::proxy_return:
       case MeshRule::proxy_or_group_return:
@@ -284,10 +294,7 @@ Findings unkept(const Config& config, const Plan& plan, Side after) {
   std::vector<Side> sides;
   sides.push_back(std::move(after));
   Regions regions(std::move(sides));
-  const std::vector<Promise> all = promises(regions, regions.side(0).pod, config, plan);
-  std::vector<Box> boxes;
-  for (const Promise& one : all) boxes.push_back(one.box);
-  return findings_of(regions, regions.of(0, boxes), all);
+  return unkept(regions, promises(regions, regions.side(0).pod, config, plan));
 }
 
 Findings lint_options(const Subject& subject) {
@@ -321,7 +328,7 @@ Findings lint_live(const PodView& pod, const std::vector<Live>& live) {
   Findings all = without_effect(pod, live);
   Regions regions({{pod, live}, {pod, ours_alone(live)}});
   const Regions::Node root = regions.of(0, Scope::ordinary);
-  append(all, findings_of(regions, root, promises_of_proxy(regions, pod, proxy, Families::both())));
+  append(all, unkept(regions, promises_of_proxy(regions, pod, proxy, Families::both())));
   append(all, taken_by_others(regions, proxy));
   append(all, missing_family(regions, root, pod, proxy));
   append(all, captured_ports_of_proxy(regions, root, pod, proxy));

@@ -436,6 +436,26 @@ bool is_taken(const Ending& ending, const Box& box, const std::vector<std::uint1
   });
 }
 
+namespace {
+
+// What ztunnel sends on to the app has the address of its client.
+Promise promise_of_answers(Regions& regions, const PodView& pod, Box box, Family family) {
+  const Box from_outside = regions.ordinary(pod, Direction::in, family);
+  for (const Field field : {Field::source, Field::destination}) box[index(field)] = from_outside[index(field)];
+  Sets::Id& source = box[index(Field::source)];
+  source = regions.sets().without(source, regions.sets().single(0));  // one that the kernel chooses
+  return {Code::proxy_hindered,
+          fmt::format("tcp of ztunnel to the app from its client's address, {}", title(family)),
+          "the app's answers must come back to it, by the policy rule of their mark and the route of table 100",
+          "'sidetrack verify --dataplane ambient' names what is missing or in the way",
+          box,
+          [](const Ending& ending, const Box&) {
+            return ending.kind != Outcome::Kind::lands || ending.answers != Outcome::Answers::lost;
+          }};
+}
+
+}  // namespace
+
 std::vector<Promise> promises_of_proxy(Regions& regions, const PodView& pod, const Proxy& proxy, Families families) {
   std::vector<Promise> all;
   Boxes boxes(regions, pod);
@@ -471,6 +491,7 @@ std::vector<Promise> promises_of_proxy(Regions& regions, const PodView& pod, con
       all.push_back({Code::loop, fmt::format("tcp of ztunnel to the app, {}", title(family)),
                      "comes back to the inbound listener, which would send it again", remedy_of_loop(proxy), own,
                      kept.not_taken_by(proxy.inbound_ports)});
+      if (proxy.rules_in.contains(family)) all.push_back(promise_of_answers(regions, pod, own, family));
       continue;
     }
     Box to_app = own;

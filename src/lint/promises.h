@@ -16,7 +16,8 @@ namespace sidetrack::lint {
 
 // Who the proxy is, and where it listens.
 struct Proxy {
-  bool is_ztunnel = false;  // of an ambient pod: its sockets have a mark, and any owner
+  bool is_ztunnel = false;               // of an ambient pod: its sockets have a mark, and any owner
+  Families rules_in = Families::both();  // ztunnel's
   std::vector<IdRange> uids;
   std::vector<IdRange> gids;
   std::vector<std::uint16_t> outbound_ports;  // of listeners for what the app sends

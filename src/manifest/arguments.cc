@@ -20,6 +20,10 @@ std::string not_known(const std::string& kind) {
 }
 
 // All of a file, with what a reader should know of the others.
+void add(std::vector<std::string>& warnings, const PodTemplate& pod, const std::vector<std::string>& of_pod) {
+  for (const std::string& warning : of_pod) warnings.push_back(fmt::format("{}: {}", title(pod), warning));
+}
+
 std::vector<PodTemplate> pods_of(Documents& documents, std::vector<std::string>& warnings) {
   if (documents.empty())
     throw Error(ExitCode::usage, fmt::format("{}: empty: expected {}", excerpt(documents.name), kinds_with_pods));
@@ -49,8 +53,7 @@ std::vector<PodArguments> arguments(const ManifestOptions& options, std::vector<
     Documents documents = read_documents(file);
     for (const PodTemplate& pod : pods_of(documents, warnings)) {
       made.push_back({pod, init_arguments(pod, values)});
-      for (const std::string& warning : made.back().init.warnings)
-        warnings.push_back(fmt::format("{}: {}", title(pod), warning));
+      add(warnings, pod, made.back().init.warnings);
       made.back().pod.pod = nullptr;  // it ends with the documents
     }
   }
@@ -68,6 +71,7 @@ std::string injected(const ManifestOptions& options, std::vector<std::string>& n
     for (const PodTemplate& pod : pods_of(documents, warnings)) {
       const Injected result = inject(pod, wanted, values);
       if (!result.not_injected.empty()) notes.push_back(not_injected(pod, result.not_injected));
+      add(warnings, pod, result.warnings);
       if (result.changed) changed.push_back(pod.document);
     }
     if (!text.empty() && !text.ends_with('\n')) text += '\n';

@@ -258,11 +258,11 @@ Injected inject(const PodTemplate& pod, const InjectionTemplate& injected, const
   injection.check();
   injection.undo();
   const InitArguments init = init_arguments(before, helm, injected.proxy_name, injected.proxy_uid);
-  if (!init.not_injected.empty()) return {init.reason, init.not_injected, false, {}};
+  if (!init.not_injected.empty()) return {init.reason, init.not_injected, false, {}, init.warnings};
   injection.run(init, init_environment(before, helm));
-  if (made == *pod.pod) return {};
+  if (made == *pod.pod) return {{}, {}, false, {}, init.warnings};
   std::swap(*pod.pod, made);
-  return {{}, {}, true, std::move(made)};
+  return {{}, {}, true, std::move(made), init.warnings};
 }
 
 }  // namespace sidetrack::manifest

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "manifest/pods.h"
 #include "manifest/template.h"
@@ -9,10 +10,11 @@
 namespace sidetrack::manifest {
 
 struct Injected {
-  std::string_view reason;   // InitArguments::reason
-  std::string not_injected;  // why nothing is put there; empty: it is
-  bool changed = false;      // it was not as it is now, but
-  Node before;               // so; of one that is changed
+  std::string_view reason;              // InitArguments::reason
+  std::string not_injected;             // why nothing is put there; empty: it is
+  bool changed = false;                 // it was not as it is now, but
+  Node before;                          // so; of one that is changed
+  std::vector<std::string> warnings{};  // InitArguments::warnings
 };
 
 // Puts the template into the pod: istio-init with the arguments that the pod's annotations ask for, first; then the

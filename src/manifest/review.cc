@@ -71,6 +71,13 @@ class Mapping {
   Node node_;
 };
 
+Node strings(const std::vector<std::string>& texts) {
+  Node list;
+  list.type = Node::Type::list;
+  for (const std::string& text : texts) list.items.push_back(Node::string(text));
+  return list;
+}
+
 std::string document(const std::string& version, Mapping response) {
   return json_text(
       Mapping().with("apiVersion", version).with("kind", kind_of_review).with("response", response.node()).node());
@@ -126,6 +133,7 @@ ReviewAnswer review(std::string_view text, const InjectionTemplate& injected, co
     answer.verdict = steps == no_patch ? Verdict::unchanged : Verdict::injected;
     Mapping response = respond().with("allowed", boolean(true));
     if (steps != no_patch) response.with("patchType", "JSONPatch").with("patch", base64(steps));
+    if (!result.warnings.empty()) response.with("warnings", strings(result.warnings));  // which kubectl prints
     answer.document = document(version, std::move(response));
   } catch (const Error& error) {
     answer.verdict = Verdict::refused;

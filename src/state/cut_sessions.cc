@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 
 #include "evaluate/explain.h"
@@ -113,6 +114,13 @@ std::vector<PortRange> without(const std::vector<PortRange>& all, std::uint16_t 
   return left;
 }
 
+// "80,20-21", as -b takes it.
+std::string port_texts(const std::vector<PortRange>& ports) {
+  std::vector<std::string> texts;
+  std::ranges::transform(ports, std::back_inserter(texts), [](const PortRange& range) { return text(range); });
+  return fmt::format("{}", fmt::join(texts, ","));
+}
+
 struct Remedy {
   std::set<std::uint16_t> ports;         // -d
   std::set<AddressRange> ranges;         // -x
@@ -138,7 +146,8 @@ struct Remedy {
     return config;
   }
 
-  [[nodiscard]] std::string words() const {
+  // `config` is what it is to be applied to.
+  [[nodiscard]] std::string words(const Config& config) const {
     std::vector<std::string> all;
     const auto option = [&](const char* name, const auto& values) {
       if (!values.empty()) all.push_back(fmt::format("{} {}", name, fmt::join(values, ",")));
@@ -151,7 +160,13 @@ struct Remedy {
     option("-c", interfaces);
     const std::string added = all.empty() ? "" : fmt::format("add {}", fmt::join(all, " "));
     if (not_captured.empty()) return added;
-    return fmt::format("leave {} out of -b{}{}", fmt::join(not_captured, ", "), added.empty() ? "" : ", and ", added);
+    const bool in_range = std::ranges::any_of(config.inbound_ports.list, [&](const PortRange& range) {
+      return range.first != range.last &&
+             std::ranges::any_of(not_captured, [&](auto port) { return range.contains(port); });
+    });
+    const std::string captured = in_range ? "give -b " + port_texts(applied_to(config).inbound_ports.list)
+                                          : fmt::format("leave {} out of -b", fmt::join(not_captured, ", "));
+    return captured + (added.empty() ? "" : ", and " + added);
   }
 };
 
@@ -207,7 +222,7 @@ class Search {
       if (found == all.end()) return "";
       together.add(*found);
     }
-    return keeps(together, sessions) ? together.words() : "";
+    return keeps(together, sessions) ? together.words(config_) : "";
   }
 
  private:

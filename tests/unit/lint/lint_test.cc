@@ -24,11 +24,13 @@
 namespace sidetrack::lint {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::MatchesRegex;
+using ::testing::StartsWith;
 
 std::vector<std::string> words(const Findings& findings) {
   std::vector<std::string> all;
@@ -483,6 +485,36 @@ TEST(LintLive, FindsALoopWhereTheProxysOwnRuleIsGone) {
   EXPECT_EQ(words(found)[0], "ST003 outbound tcp of the proxy, IPv4");
   EXPECT_EQ(found[0].witness, "out tcp 198.51.100.1:80 --uid 1337 --gid 1337");
   EXPECT_EQ(found[0].ending, "127.0.0.1:15001 (Envoy outbound)");
+}
+
+// What ztunnel sends on has its client's address: the answers come back by a policy rule and a route.
+TEST(LintLive, FindsAnAmbientPodWhoseAnswersAreLost) {
+  const Plan plan = planned("--dataplane ambient --dual-stack");
+  const PodView whole = assumed_pod(plan);
+  for (const BackendKind backend : all_backends) {
+    const std::vector<Live> live{as_live(plan.ruleset, backend)};
+    EXPECT_THAT(words(lint_live(whole, live)), IsEmpty()) << name(backend);
+    PodView pod = whole;
+    drop_our_rules(pod);
+    const Findings found = lint_live(pod, live);
+    EXPECT_THAT(words(found), ElementsAre("ST010 tcp of ztunnel to the app from its client's address, IPv4",
+                                          "ST010 tcp of ztunnel to the app from its client's address, IPv6"));
+    EXPECT_THAT(found.at(0).witness, AllOf(StartsWith("lo tcp 192.0.2.2:80 "), HasSubstr(" --mark ")));
+    EXPECT_THAT(found.at(0).ending, HasSubstr("its answers are lost"));
+    pod = whole;
+    RoutingRule other;
+    other.priority = 50;
+    other.mark = 0x111;
+    other.mask = 0xfff;
+    other.table = main_table;
+    pod.rules.insert(pod.rules.begin() + 1, other);
+    EXPECT_THAT(words(lint_live(pod, live)), ElementsAre(StartsWith("ST010 tcp of ztunnel to the app")))
+        << name(backend);
+    pod = whole;
+    pod.routes.push_back({*AddressRange::parse("198.51.100.0/24"), "eth0", NetworkRoute::Kind::onward, 100});
+    EXPECT_THAT(words(lint_live(pod, live)), ElementsAre(StartsWith("ST010 tcp of ztunnel to the app")))
+        << name(backend);
+  }
 }
 
 TEST(LintLive, FindsRulesOfOthersThatDecide) {

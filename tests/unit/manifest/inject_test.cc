@@ -124,6 +124,15 @@ TEST(Inject, ArgumentsAreAWordALineHoweverTheTemplateWritesItsOwn) {
   EXPECT_FALSE(container(pod, "initContainers", "istio-init").find("args")->flow);
 }
 
+TEST(Inject, WarnsOfAnnotationsThatNobodyReads) {
+  const Result result = inject_into(
+      "kind: Pod\nmetadata: {name: web, annotations: {traffic.sidecar.istio.io/excludeInboundPort: '80'}}\n"
+      "spec: {containers: [{name: web, image: web}]}\n");
+  EXPECT_THAT(result.warnings,
+              ElementsAre("Pod web: annotation traffic.sidecar.istio.io/excludeInboundPort: unknown; did "
+                          "you mean traffic.sidecar.istio.io/excludeInboundPorts?"));
+}
+
 TEST(Inject, TheTemplatesOwnIstioInitCountsMore) {
   const Node pod = pod_of(plain_pod, std::string(proxy) +
                                          "  initContainers:\n  - {name: istio-init, image: mine, args: [--dual-stack], "

@@ -103,6 +103,17 @@ TEST(Review, AnswersWithAPatchInTheVersionThatIsAsked) {
   }
 }
 
+// Which kubectl prints.
+TEST(Review, WarnsOfAnnotationsThatNobodyReads) {
+  const ReviewAnswer answer =
+      review(request(pod({{"traffic.sidecar.istio.io/excludeInboundPort", "80"}})).dump(), proxy(), {});
+  EXPECT_EQ(answer.verdict, Verdict::injected);
+  EXPECT_EQ(Json::parse(answer.document)["response"]["warnings"],
+            Json::array({"annotation traffic.sidecar.istio.io/excludeInboundPort: unknown; did you mean "
+                         "traffic.sidecar.istio.io/excludeInboundPorts?"}));
+  EXPECT_FALSE(Json::parse(review(request(pod()).dump(), proxy(), {}).document)["response"].contains("warnings"));
+}
+
 TEST(Review, RefusesWithTheSentenceThatKubectlShows) {
   const ReviewAnswer answer =
       review(request(pod({{"traffic.sidecar.istio.io/includeInboundPorts", "http"}})).dump(), proxy(), {});
