@@ -89,8 +89,8 @@ TEST_P(Tproxy, SourcesThatAreLookedUpByMarkAreAnObstacle) {
     const bool lost = family() == Family::ipv4;
     EXPECT_EQ(connect(from_outside, pod(8080)),
               lost ? landed(Role::no_answer) : landed(Role::proxy_inbound, local(pod(8080))));
-    const std::string said =
-        inside.must({program_under_test(), "explain", "in", "tcp", packet, "--from", std::string(at().client), "--brief"});
+    const std::string said = inside.must(
+        {program_under_test(), "explain", "in", "tcp", packet, "--from", std::string(at().client), "--brief"});
     EXPECT_EQ(said.find("src_valid_mark of eth0 is 1") != std::string::npos, lost) << said;
     if (which == "all") {
       EXPECT_EQ(command(Words{"verify"} + options).exit_code, 6);
