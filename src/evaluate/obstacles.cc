@@ -125,6 +125,9 @@ bool refuses(const RoutingRule& rule) {
   return !rule.ours && rule.action != RoutingRule::Action::lookup && rule.action != RoutingRule::Action::none;
 }
 
+// It decides about packets alone that have a mark: whoever marks them means it.
+bool is_of_marked(const RoutingRule& rule) { return !rule.inverted && (rule.mark & rule.mask) != 0; }
+
 // One that matches packets as the policy rule does, as far as that can be said of packets.
 Rule matched(const RoutingRule& rule) {
   Rule made;
@@ -134,7 +137,6 @@ Rule matched(const RoutingRule& rule) {
   };
   add(End::source, rule.from);
   add(End::destination, rule.to);
-  if (rule.mask != 0 && !rule.inverted) made.matches.emplace_back(MarkMatch{rule.mark, rule.mask, false});
   return made;
 }
 
@@ -195,7 +197,7 @@ class Search {
       }
     }
     for (const RoutingRule& rule : pod_.rules) {
-      if (!refuses(rule)) continue;
+      if (!refuses(rule) || is_of_marked(rule)) continue;
       if (asked++ == most) return not_all(most);
       ask(matched(rule), true, ip_words(rule));
     }

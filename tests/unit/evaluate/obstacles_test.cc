@@ -216,6 +216,14 @@ TEST(Obstacles, ArePartsOfThePod) {
   add_line("one that refuses a network", usual, refusing(RoutingRule::Action::blackhole, ""));
   add_line("one that refuses who knows what", usual, refusing(RoutingRule::Action::prohibit, "uidrange 1000-1000"));
   add_line("one that goes elsewhere", usual, refusing(RoutingRule::Action::unknown, ""));
+  add_line("one that refuses what others mark", usual, [](PodView& pod) {
+    RoutingRule rule;
+    rule.priority = 1000;
+    rule.action = RoutingRule::Action::unreachable;
+    rule.mark = 7;
+    rule.mask = 0xffffffff;
+    pod.rules.insert(pod.rules.begin() + 1, rule);
+  });
   add_line("sources are looked up by mark", tproxy, [](PodView& pod) { pod.source_by_mark = true; });
   add_line("of one interface", tproxy, [](PodView& pod) { pod.interface("eth0")->source_by_mark = true; });
   add_line("but nothing is marked", usual, [](PodView& pod) { pod.source_by_mark = true; });
@@ -251,6 +259,7 @@ the route to 10.99.0.0: `ip rule 1000: uidrange 1000-1000 prohibit`: `out tcp 10
 # one that goes elsewhere
 return path: the route to 203.0.113.1: `ip rule 1000: to 203.0.113.0/24 an action that is not followed`: `in tcp 192.0.2.2:15008 --from 203.0.113.1` lands on 192.0.2.2:15008 (HBONE tunnel), untouched; cannot know what becomes of its answers: the route to 203.0.113.1: `ip rule 1000: to 203.0.113.0/24 an action that is not followed`; as requested it lands on 192.0.2.2:15008 (HBONE tunnel), untouched
 ip rule 1000: to 203.0.113.0/24 an action that is not followed: `out tcp 203.0.113.255:80 --uid 1000 --gid 1000` cannot know the route to 203.0.113.255: `ip rule 1000: to 203.0.113.0/24 an action that is not followed`; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 203.0.113.255:80
+# one that refuses what others mark
 # sources are looked up by mark
 src_valid_mark of eth0 is 1: by the mark 0x539 its source is local (martian): `in tcp 192.0.2.2:15008 --from 203.0.113.1` dropped: src_valid_mark of eth0 is 1: by the mark 0x539 its source is local (martian); as requested it lands on port 15006 (Envoy inbound) by TPROXY; original destination 192.0.2.2:15008
 return path: dropped: src_valid_mark of eth0 is 1: by the mark 0x539 its source is local (martian): `out tcp 198.51.100.1:80 --uid 1337 --gid 1000` leaves the pod by eth0 to 198.51.100.1:80, untouched; its answers are lost: dropped: src_valid_mark of eth0 is 1: by the mark 0x539 its source is local (martian); as requested it leaves the pod by eth0 to 198.51.100.1:80, untouched
