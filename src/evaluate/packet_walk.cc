@@ -184,7 +184,7 @@ void PacketWalk::land() {
 
 std::string PacketWalk::listener_of(std::uint16_t port) const {
   const Rule* captor = packet_.capture.empty() ? nullptr : &packet_.trace.steps[packet_.capture.back()].live->rule;
-  const auto known = port_name(port, captor != nullptr && is_of_ambient(*captor));
+  const auto known = captor != nullptr ? port_name(port, *captor) : port_name(port);
   if (!known.empty()) return std::string(known);
   if (captor == nullptr) return packet_.original ? "" : "the app";
   switch (describe(*captor).rule) {

@@ -165,8 +165,7 @@ Proxy proxy_in(const std::vector<Live>& live) {
     }
   };
   const auto port = [](const Rule& rule, std::vector<std::uint16_t>& ports) {
-    if (const auto* redirect = std::get_if<Redirect>(&rule.target)) ports.push_back(redirect->port);
-    if (const auto* tproxy = std::get_if<Tproxy>(&rule.target)) ports.push_back(tproxy->port);
+    if (const auto one = listening_port(rule.target)) ports.push_back(*one);
   };
   each_rule_of_ours(live, [&](const Rule& rule) {
     const MeshRule kind = describe(rule).rule;

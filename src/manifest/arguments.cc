@@ -19,11 +19,11 @@ std::string not_known(const std::string& kind) {
   return fmt::format("kind {}: not known, and left out though it seems to have a pod template", excerpt(kind));
 }
 
-// All of a file, with what a reader should know of the others.
 void add(std::vector<std::string>& warnings, const PodTemplate& pod, const std::vector<std::string>& of_pod) {
   for (const std::string& warning : of_pod) warnings.push_back(fmt::format("{}: {}", title(pod), warning));
 }
 
+// All of a file, with what a reader should know of the others.
 std::vector<PodTemplate> pods_of(Documents& documents, std::vector<std::string>& warnings) {
   if (documents.empty())
     throw Error(ExitCode::usage, fmt::format("{}: empty: expected {}", excerpt(documents.name), kinds_with_pods));

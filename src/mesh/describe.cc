@@ -12,6 +12,7 @@
 #include "mesh/ownership.h"
 #include "mesh/rule_words.h"
 #include "model/iptables.h"
+#include "model/ports.h"
 #include "model/printable.h"
 
 namespace sidetrack {
@@ -66,7 +67,10 @@ bool is_of_istio(const Rule& rule) {
   return has_other_names ? known(renamed(rule)) : known(rule);
 }
 
-bool is_of_ambient(const Rule& rule) { return is_of_ambient(describe(rule).rule); }
+std::string_view port_name(std::uint16_t port, const Rule& rule) {
+  const std::string_view of_sidecar = port_name(port), of_ztunnel = port_name(port, true);
+  return of_sidecar == of_ztunnel || !is_of_ambient(describe(rule).rule) ? of_sidecar : of_ztunnel;
+}
 
 bool is_istio_chain(std::string_view chain) {
   const auto is_of_pod = [&](const Row& row) { return row.chain == chain && !is_of_host(row.id); };

@@ -15,8 +15,9 @@ namespace sidetrack {
 // are recognised by their shape: those of Istio, of all versions, and of Sidetrack. Empty if the shape is not known.
 [[nodiscard]] Reason describe(const Rule& rule);
 
-// Of an ambient pod, whose proxy is ztunnel.
-[[nodiscard]] bool is_of_ambient(const Rule& rule);
+// The name of a port of the proxy's, of a sidecar or of ztunnel as the rule is that leads there or speaks of it. Empty
+// if the port is none of them.
+[[nodiscard]] std::string_view port_name(std::uint16_t port, const Rule& rule);
 
 // The rule in the words of `iptables -S`, without `-A CHAIN`; of long lists the first values and their number. Its
 // matches alone, one by one. What is not understood is in_short().

@@ -73,11 +73,14 @@ void write(Writer& out, const ChainDiff& chain) {
     }
     skipped = false;
     std::string comment = lines[i].kind == DiffLine::Kind::foreign ? "   # not ours" : "";
-    const auto& others = sign(lines[i].kind) == '+' ? removed : added;
-    const auto twin = others.find(words(lines[i].rule));
-    if (changed(i) && twin != others.end() && twin->second != lines[i].rule.families)
-      comment += "   # " + names(lines[i].rule.families);
-    out.changed(sign(lines[i].kind), words(lines[i].rule) + comment);
+    const std::string rule = words(lines[i].rule);
+    if (changed(i)) {
+      const auto& others = sign(lines[i].kind) == '+' ? removed : added;
+      const auto twin = others.find(rule);
+      if (twin != others.end() && twin->second != lines[i].rule.families)
+        comment += "   # " + names(lines[i].rule.families);
+    }
+    out.changed(sign(lines[i].kind), rule + comment);
   }
 }
 

@@ -12,7 +12,6 @@
 #include "mesh/describe.h"
 #include "mesh/fold.h"
 #include "model/iptables.h"
-#include "model/ports.h"
 #include "render/picture_parts.h"
 #include "render/render.h"
 
@@ -299,7 +298,7 @@ std::vector<std::string> broken(const Condition& condition, std::size_t width) {
 std::string action_label(const Target& target) { return iptables_words(target).substr(std::string_view("-j ").size()); }
 
 std::string listener_label(std::uint16_t port, const Rule& rule) {
-  const auto known = port_name(port, is_of_ambient(rule));
+  const auto known = port_name(port, rule);
   return known.empty() ? fmt::format("port {}", port) : fmt::format("port {}: {}", port, known);
 }
 

@@ -50,7 +50,7 @@ std::string port_names(const Rule& rule) {
   if (const auto port = listening_port(rule.target)) ports.push_back(*port);
   std::string text;
   for (std::uint16_t port : ports) {
-    const std::string_view name = port_name(port, is_of_ambient(rule));
+    const std::string_view name = port_name(port, rule);
     if (!name.empty()) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", port, name);
   }
   return text;

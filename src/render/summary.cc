@@ -15,7 +15,6 @@
 #include "mesh/describe.h"
 #include "mesh/list_text.h"
 #include "model/iptables.h"
-#include "model/ports.h"
 #include "model/printable.h"
 #include "render/show.h"
 
@@ -292,7 +291,7 @@ Traffic traffic(const Conditions& conditions) {
 }
 
 std::string port_words(std::uint16_t port, const Rule& rule) {
-  const auto known = port_name(port, is_of_ambient(rule));
+  const auto known = port_name(port, rule);
   return known.empty() ? fmt::format("port {}", port) : fmt::format("port {} ({})", port, known);
 }
 

@@ -6,7 +6,6 @@
 #include <linux/ip.h>
 #include <linux/rtnetlink.h>
 
-#include <cstring>
 #include <map>
 #include <optional>
 #include <string>
@@ -26,18 +25,6 @@ struct ListedInterface {
   std::uint32_t lower = 0;  // their numbers; 0: none
   std::uint32_t upper = 0;
 };
-
-// Of IFLA_AF_SPEC { AF_INET { IFLA_INET_CONF } }: net.ipv4.conf.NAME, from IPV4_DEVCONF_FORWARDING = 1 on.
-std::uint32_t ipv4_setting(const nlattr* found, std::size_t which) {
-  for (const int type : {AF_INET, int{IFLA_INET_CONF}}) {
-    if (found != nullptr) found = netlink::Attributes(found).find(type);
-  }
-  std::uint32_t value = 0;
-  if (found == nullptr) return value;
-  const auto numbers = netlink::payload(found);
-  if (numbers.size() >= which * sizeof value) std::memcpy(&value, &numbers[(which - 1) * sizeof value], sizeof value);
-  return value;
-}
 
 std::optional<std::pair<std::uint32_t, ListedInterface>> listed_interface(const netlink::Message& message) {
   const auto& header = message.header<ifinfomsg>();
@@ -60,7 +47,8 @@ std::optional<std::pair<std::uint32_t, ListedInterface>> listed_interface(const 
         made.upper = netlink::host_order<std::uint32_t>(attribute);
         break;
       case IFLA_AF_SPEC:
-        made.interface.source_by_mark = ipv4_setting(attribute, IPV4_DEVCONF_SRC_VMARK) != 0;
+        made.interface.source_by_mark =
+            routes::setting(attribute, Family::ipv4, IPV4_DEVCONF_SRC_VMARK - 1).value_or(0) != 0;
         break;
       case IFLA_LINKINFO:
         if (const nlattr* found = netlink::Attributes(attribute).find(IFLA_INFO_KIND)) kind = netlink::string(found);

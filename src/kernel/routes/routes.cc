@@ -20,7 +20,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -90,20 +89,13 @@ Family family_in(const Address& address) { return address.family; }
 Family family_in(const PolicyRule& rule) { return rule.family; }
 Family family_in(const LocalRoute& route) { return route.family; }
 
-// net.ipv6.conf.lo.disable_ipv6, of which rtnetlink tells in IFLA_AF_SPEC { AF_INET6 { IFLA_INET6_CONF } }.
+// net.ipv6.conf.lo.disable_ipv6
 bool ipv6_is_off_on_lo(netlink::Socket& socket) {
   const auto of_lo = [](const netlink::Message& message) -> std::optional<bool> {
     if (message.header<ifinfomsg>().ifi_index != static_cast<int>(loopback_index)) return std::nullopt;
-    const nlattr* found = message.attributes<ifinfomsg>().find(IFLA_AF_SPEC);
-    for (const int type : {AF_INET6, int{IFLA_INET6_CONF}}) {
-      if (found != nullptr) found = netlink::Attributes(found).find(type);
-    }
-    if (found == nullptr) return std::nullopt;
-    const auto numbers = netlink::payload(found);
-    std::int32_t off = 0;
-    if (numbers.size() < (DEVCONF_DISABLE_IPV6 + 1) * sizeof off) return std::nullopt;
-    std::memcpy(&off, &numbers[DEVCONF_DISABLE_IPV6 * sizeof off], sizeof off);
-    return off != 0;
+    const auto off = setting(message.attributes<ifinfomsg>().find(IFLA_AF_SPEC), Family::ipv6, DEVCONF_DISABLE_IPV6);
+    if (!off) return std::nullopt;
+    return *off != 0;
   };
   const std::vector<bool> said = list<ifinfomsg>(socket, RTM_GETLINK, of_lo);
   return !said.empty() && said.front();
@@ -146,8 +138,8 @@ bool is_unusual(const Everything& all) {
   const auto reaches_loopback = [&](const ListedRoute& live) {
     return live.route.table == local_table && live.device == loopback_index && live.route.to.contains(loopback);
   };
-  return is_source_by_mark() || !all.loopback_is_up || std::ranges::any_of(all.rules, is_other) ||
-         std::ranges::any_of(all.routes, decides) || std::ranges::none_of(all.routes, reaches_loopback);
+  return !all.loopback_is_up || std::ranges::any_of(all.rules, is_other) || std::ranges::any_of(all.routes, decides) ||
+         std::ranges::none_of(all.routes, reaches_loopback) || is_source_by_mark();
 }
 
 // ---- the interface

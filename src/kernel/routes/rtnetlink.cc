@@ -2,9 +2,11 @@
 #include "kernel/routes/rtnetlink.h"
 
 #include <linux/if_addr.h>
+#include <linux/if_link.h>
 #include <linux/rtnetlink.h>
 
 #include <cerrno>
+#include <cstring>
 
 namespace sidetrack::routes {
 namespace {
@@ -61,6 +63,19 @@ std::optional<Address> address_of(Family family, const nlattr* attribute) {
   if (bytes.size() < address.size()) return {};
   std::memcpy(address.bytes.data(), bytes.data(), address.size());
   return address;
+}
+
+std::optional<std::uint32_t> setting(const nlattr* of_families, Family family, std::size_t which) {
+  const bool ipv4 = family == Family::ipv4;
+  for (const int type : {ipv4 ? AF_INET : AF_INET6, ipv4 ? int{IFLA_INET_CONF} : int{IFLA_INET6_CONF}}) {
+    if (of_families != nullptr) of_families = netlink::Attributes(of_families).find(type);
+  }
+  if (of_families == nullptr) return std::nullopt;
+  const auto numbers = netlink::payload(of_families);
+  std::uint32_t value = 0;
+  if (numbers.size() < (which + 1) * sizeof value) return std::nullopt;
+  std::memcpy(&value, &numbers[which * sizeof value], sizeof value);
+  return value;
 }
 
 std::vector<ListedAddress> list_addresses(netlink::Socket& socket) {

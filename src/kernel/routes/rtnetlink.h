@@ -35,6 +35,10 @@ auto list(netlink::Socket& socket, int type, Parse parse) {
 // Nothing if the attribute is too short.
 [[nodiscard]] std::optional<Address> address_of(Family family, const nlattr* attribute);
 
+// Of an interface's IFLA_AF_SPEC: a number of net.ipv4.conf.NAME (`which` is IPV4_DEVCONF_… - 1) or of
+// net.ipv6.conf.NAME (DEVCONF_…). Nothing if the kernel says none.
+[[nodiscard]] std::optional<std::uint32_t> setting(const nlattr* of_families, Family family, std::size_t which);
+
 // ip address
 struct ListedAddress {
   Address address;  // of a point-to-point link this end's
