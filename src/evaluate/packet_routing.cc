@@ -35,7 +35,7 @@ std::optional<std::string> PacketWalk::route_out() {
 }
 
 std::optional<std::string> PacketWalk::cannot_be_sent() const {
-  if (!way_.exists()) return no_route();
+  if (!way_.exists()) return no_route(way_, packet_.now.destination.address);
   const Address& from = packet_.now.source.address;
   const bool goes_out = !way_.stays() && way_.kind != Route::Kind::unknown && way_.device != "lo";
   if (goes_out && from.family == Family::ipv4 && is_loopback(from, observer())) {  // __mkroute_output
@@ -71,19 +71,8 @@ bool PacketWalk::is_up(const std::string& device) const {
   return found == nullptr || found->up;
 }
 
-std::string PacketWalk::no_route() const {
-  std::string text = "no route to " + packet_.now.destination.address.text();
-  if (way_.route != nullptr) {
-    text += fmt::format(" ({})", ip_words(*way_.route));
-  } else if (way_.rule != nullptr) {
-    text += fmt::format(" ({})", ip_words(*way_.rule));
-  }
-  return text;
-}
-
 void PacketWalk::route_not_known() {
-  const bool is_route = way_.route != nullptr && way_.route->kind == NetworkRoute::Kind::unknown;
-  const std::string words = fmt::format("`{}`", is_route ? ip_words(*way_.route) : ip_words(*way_.rule));
+  const std::string words = fmt::format("`{}`", ip_words(way_));
   packet_.not_known(fmt::format("the route to {}: {}", packet_.now.destination.address.text(), words),
                     "the route by " + words);
 }

@@ -103,12 +103,9 @@ void PacketWalk::routing() {
     return packet_.not_known(fmt::format("whether {} can be reached by {}", destination.text(), packet_.now.in),
                              "whether loopback addresses can be reached from outside");
   }
-  if (is_source_local_by_mark()) {
-    return packet_.drop(fmt::format("src_valid_mark of {} is 1: by the mark {:#x} its source is local (martian)",
-                                    packet_.now.in, packet_.now.mark));
-  }
   way_ = look_up(packet_.now.in, "");
   if (way_.kind == Route::Kind::unknown) return route_not_known();
+  if (way_.exists() && !takes_source()) return;
   if (way_.stays()) {
     packet_.kernel([&] { return fmt::format("routing: stays here{}", why_it_stays()); });
     return input();
@@ -116,22 +113,12 @@ void PacketWalk::routing() {
   packet_.kernel([&] { return fmt::format("routing: {} is not the pod's", destination.text()); });
   if (packet_.transparent)
     return packet_.drop("a packet with a socket cannot be forwarded (ip_forward), and no route by mark keeps it here");
-  if (!way_.exists()) return packet_.drop("there is " + no_route());
+  if (!way_.exists()) return packet_.drop("there is " + no_route(way_, destination));
   packet_.hook([&] { return fmt::format("FORWARD, in by {}, out by {}", packet_.now.in, way_.device); });
   packet_.now.out = way_.device;
   if (!calls(Hook::forward) || !postrouting(way_.device)) return;
   packet_.end(Outcome::Kind::forwarded, "");
   packet_.trace.outcome.interface = way_.device;
-}
-
-bool PacketWalk::is_source_local_by_mark() const {
-  if (packet_.family != Family::ipv4) return false;
-  const Interface* in = pod_.interface(packet_.now.in);
-  if (!pod_.source_by_mark && (in == nullptr || !in->source_by_mark)) return false;
-  // Not for what IN_DEV_ACCEPT_LOCAL allows, which nobody sets beside it.
-  return route(pod_,
-               {packet_.now.source.address, packet_.now.destination.address, packet_.now.mark, "lo", "", observer()})
-      .stays();
 }
 
 bool PacketWalk::postrouting(const std::string& device) {

@@ -55,7 +55,6 @@ class PacketWalk {
   void output();
   void prerouting();
   void routing();
-  [[nodiscard]] bool is_source_local_by_mark() const;
   bool postrouting(const std::string& device);
   // Before and after everything else: chains of a device.
   bool at_device(Hook hook, const std::string& device);
@@ -80,12 +79,15 @@ class PacketWalk {
   [[nodiscard]] Route look_up(const std::string& in, const std::string& bound, bool with_source = true) const;
   std::optional<std::string> cannot_be_sent() const;
   [[nodiscard]] bool is_up(const std::string& device) const;
-  // "no route to 10.0.0.1 (ip route unreachable 10.0.0.0/8 table main)"
-  [[nodiscard]] std::string no_route() const;
   // ": the destination is the pod itself"; empty of what goes on.
   [[nodiscard]] std::string why_it_stays() const;
   // A route or a policy rule that asks for more than is followed.
   void route_not_known();
+
+  // ---- packet_source.cc
+  // The source of what came in is checked when its way is known (__fib_validate_source). False: the packet is dropped
+  // for it, or whether it is cannot be known.
+  bool takes_source();
 
   // ---- packet_hooks.cc: what the kernel calls at a hook
   // False: the packet is gone.

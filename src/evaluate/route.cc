@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "evaluate/route.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "evaluate/match.h"
@@ -43,7 +45,8 @@ const NetworkRoute* longest(const PodView& pod, std::uint32_t table, const Route
 
 // fib_rule_match, fib4_rule_match, fib6_rule_match. A source that is not chosen yet is 0.0.0.0 there.
 Truth truth(const RoutingRule& rule, const RouteKey& key) {
-  if (key.observer != nullptr && rule.mask != 0) key.observer->mark(key.mark, rule.mark & rule.mask, rule.mask);
+  if (key.observer != nullptr && key.mark_of_packet && rule.mask != 0)
+    key.observer->mark(key.mark, rule.mark & rule.mask, rule.mask);
   if (key.observer != nullptr && (!rule.in.empty() || !rule.out.empty())) key.observer->interface();
   const Address source = key.source.value_or(Address::any(key.destination.family));
   const bool no = (rule.from && !contains(*rule.from, source, key.observer)) ||
@@ -135,6 +138,18 @@ Route route(const PodView& pod, const RouteKey& key) {
     found.device = key.bound;
   }
   return found;
+}
+
+std::string ip_words(const Route& route) {
+  const bool is_route = route.route != nullptr &&
+                        (route.kind != Route::Kind::unknown || route.route->kind == NetworkRoute::Kind::unknown);
+  if (is_route) return ip_words(*route.route);
+  return route.rule != nullptr ? ip_words(*route.rule) : "";
+}
+
+std::string no_route(const Route& none, const Address& to) {
+  const std::string words = ip_words(none);
+  return fmt::format("no route to {}{}", to.text(), words.empty() ? "" : fmt::format(" ({})", words));
 }
 
 std::optional<Address> redirect_address(const PodView& pod, const std::string& interface, const Address& destination,

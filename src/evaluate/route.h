@@ -20,6 +20,7 @@ struct RouteKey {
   std::string bound;      // the interface that the socket is bound to, or empty: no route by another one counts
   Observer* observer = nullptr;
   bool bound_as_asked = true;  // it is that of the packet that was asked about: the observer hears of it
+  bool mark_of_packet = true;  // likewise
 
   void ask_bound() const;
 };
@@ -43,6 +44,11 @@ struct Route {
 };
 
 [[nodiscard]] Route route(const PodView& pod, const RouteKey& key);
+
+// What decided, as ip(8) has it: "ip route unreachable 10.0.0.0/8 table main". Empty if nothing did.
+[[nodiscard]] std::string ip_words(const Route& route);
+// "no route to 10.0.0.1 (ip route unreachable 10.0.0.0/8 table main)"
+[[nodiscard]] std::string no_route(const Route& none, const Address& to);
 
 // The address that REDIRECT in PREROUTING turns the destination into: of what came in by `interface`. Nothing: it has
 // none of that family, and the packet is dropped (net/netfilter/nf_nat_redirect.c).

@@ -19,12 +19,17 @@ struct InterfaceAddress {
   bool deprecated = false;  // not for new connections (ip address change … preferred_lft 0)
 };
 
+// net.ipv4.conf.*.rp_filter: what comes in is dropped if answers to its source would leave by another interface
+// (strict), or if there is no route to it at all (loose). Of an interface's own and that of all the larger one counts.
+enum class SourceFilter : std::uint8_t { off, strict, loose };
+
 struct Interface {
   std::string name;
   std::vector<InterfaceAddress> addresses;  // in the order of the kernel: REDIRECT takes the first
   bool up = true;
   bool is_bridge = false;
   bool source_by_mark = false;  // net.ipv4.conf.NAME.src_valid_mark
+  SourceFilter source_filter = SourceFilter::off;
   // The names of those that carry its packets: the ports of a bridge, what a macvlan, a VLAN or a bond lies upon.
   std::vector<std::string> lower{};
 };
@@ -95,6 +100,7 @@ struct PodView {
   // net.ipv4.conf.all.src_valid_mark: what comes in by any interface is dropped if its source, looked up with the mark
   // that it has by then, is local (IN_DEV_SRC_VMARK in __fib_validate_source).
   bool source_by_mark = false;
+  SourceFilter source_filter = SourceFilter::off;  // of conf.all
 
   // By its name; nullptr if the pod has none of that name.
   [[nodiscard]] const Interface* interface(const std::string& name) const;

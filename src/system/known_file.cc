@@ -22,6 +22,7 @@ constexpr const char* paths[] = {
     "/proc/thread-self/net/ip_tables_matches",
     "/proc/sys/net/ipv4/ip_local_port_range",
     "/proc/sys/net/ipv4/conf/all/src_valid_mark",
+    "/proc/sys/net/ipv4/conf/all/rp_filter",
     "/proc/thread-self/uid_map",
     "/proc/thread-self/gid_map",
     "/proc/locks",

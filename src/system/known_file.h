@@ -13,6 +13,7 @@ enum class KnownFile : std::uint8_t {
   ip_tables_matches,  // the matches of xtables that the kernel has loaded, a line each
   chosen_ports,       // net.ipv4.ip_local_port_range
   source_by_mark,     // net.ipv4.conf.all.src_valid_mark
+  source_filter,      // net.ipv4.conf.all.rp_filter
   // Only who changes rules reads those below.
   uid_map,
   gid_map,

@@ -61,5 +61,7 @@ struct Everything {
 
 // net.ipv4.conf.all.src_valid_mark; see PodView.
 [[nodiscard]] bool is_source_by_mark();
+// That of any interface.
+[[nodiscard]] bool is_source_by_mark_somewhere(netlink::Socket& socket);
 
 }  // namespace sidetrack::routes

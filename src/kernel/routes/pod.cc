@@ -6,6 +6,7 @@
 #include <linux/ip.h>
 #include <linux/rtnetlink.h>
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <string>
@@ -25,6 +26,11 @@ struct ListedInterface {
   std::uint32_t lower = 0;  // their numbers; 0: none
   std::uint32_t upper = 0;
 };
+
+SourceFilter source_filter(std::uint32_t value) {
+  if (value == 0) return SourceFilter::off;
+  return value == 1 ? SourceFilter::strict : SourceFilter::loose;
+}
 
 std::optional<std::pair<std::uint32_t, ListedInterface>> listed_interface(const netlink::Message& message) {
   const auto& header = message.header<ifinfomsg>();
@@ -49,6 +55,8 @@ std::optional<std::pair<std::uint32_t, ListedInterface>> listed_interface(const 
       case IFLA_AF_SPEC:
         made.interface.source_by_mark =
             routes::setting(attribute, Family::ipv4, IPV4_DEVCONF_SRC_VMARK - 1).value_or(0) != 0;
+        made.interface.source_filter =
+            source_filter(routes::setting(attribute, Family::ipv4, IPV4_DEVCONF_RP_FILTER - 1).value_or(0));
         break;
       case IFLA_LINKINFO:
         if (const nlattr* found = netlink::Attributes(attribute).find(IFLA_INFO_KIND)) kind = netlink::string(found);
@@ -88,6 +96,10 @@ bool is_source_by_mark() {
   return said.error == 0 && said.text != "0\n";
 }
 
+bool is_source_by_mark_somewhere(netlink::Socket& socket) {
+  return std::ranges::any_of(list_interfaces(socket), [](const auto& each) { return each.second.source_by_mark; });
+}
+
 PodView pod_of(netlink::Socket& socket, Claim claim) {
   std::map<std::uint32_t, Interface> interfaces = list_interfaces(socket);
   routes::Everything all = routes::list_everything(socket, claim);
@@ -104,6 +116,9 @@ PodView pod_of(netlink::Socket& socket, Claim claim) {
     if (first && last) pod.chosen_ports = {*first, *last};
   }
   pod.source_by_mark = is_source_by_mark();
+  const KnownText filter = read_known_file(KnownFile::source_filter);
+  pod.source_filter =
+      source_filter(to_number<std::uint32_t>(filter.text.substr(0, filter.text.find('\n'))).value_or(0));
   pod.rules.clear();
   for (routes::ListedRule& live : all.rules) pod.rules.push_back(std::move(live.rule));
   for (routes::ListedRoute& live : all.routes) {

@@ -169,7 +169,7 @@ class KernelRoutes : public Routes {
     for (const Address& address : all.loopback_hosts()) {
       if (is_ours(address)) state.ours.loopback_addresses.push_back(address);
     }
-    state.unusual = is_unusual(all);
+    state.unusual = is_unusual(all) || (!state.ours.policy_rules.empty() && is_source_by_mark_somewhere(socket_));
     return state;
   }
 

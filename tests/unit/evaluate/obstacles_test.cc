@@ -242,7 +242,7 @@ lo has no address 127.0.0.1: `out tcp 198.51.100.1:15008 --uid 1000 --gid 1000` 
 return path: never sent: no route to 203.0.113.1 (ip route unreachable 203.0.113.0/24 table main): `in tcp 192.0.2.2:15008 --from 203.0.113.1` lands on 192.0.2.2:15008 (HBONE tunnel), untouched; its answers are lost: never sent: no route to 203.0.113.1 (ip route unreachable 203.0.113.0/24 table main); as requested it lands on 192.0.2.2:15008 (HBONE tunnel), untouched
 ip route unreachable 203.0.113.0/24 table main: `out tcp 203.0.113.255:80 --uid 1000 --gid 1000` never sent: no route to 203.0.113.255 (ip route unreachable 203.0.113.0/24 table main); as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 203.0.113.255:80
 # a local route
-return path: they stay in the pod: `in tcp 192.0.2.2:15008 --from 203.0.113.1` lands on 192.0.2.2:15008 (HBONE tunnel), untouched; its answers are lost: they stay in the pod; as requested it lands on 192.0.2.2:15008 (HBONE tunnel), untouched
+203.0.113.1 cannot come in by eth0 (martian): `in tcp 192.0.2.2:15008 --from 203.0.113.1` dropped: 203.0.113.1 cannot come in by eth0 (martian); as requested it lands on 192.0.2.2:15008 (HBONE tunnel), untouched
 ip route local 203.0.113.0/24 dev lo table main: `out tcp 203.0.113.255:80 --uid 1000 --gid 1000` never sent: the route to 203.0.113.255 gives it no source address of the pod; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 203.0.113.255:80
 # an earlier policy rule takes what is marked
 ip rule 1: fwmark 1337 lookup main: `out tcp 198.51.100.1:80 --mark 1337` goes out by eth0; as requested it stays in the pod
