@@ -34,6 +34,23 @@ Routing routing(const Builder& build) {
   return routing;
 }
 
+// Of an ambient pod: ztunnel tells by the port what came in from what goes out.
+std::vector<std::string> shared_ports(const Config& config) {
+  std::vector<std::pair<std::uint16_t, const char*>> ports{{config.proxy_port, "--envoy-port"}};
+  if (!config.ingress) ports.emplace_back(config.inbound_port, "--inbound-capture-port");
+  if (!config.ingress) ports.emplace_back(config.tunnel_port, "--inbound-tunnel-port");
+  if (config.redirect_dns) ports.emplace_back(proxy_dns_port, "--redirect-dns");
+  std::vector<std::string> found;
+  for (auto one = ports.begin(); one != ports.end(); ++one) {
+    for (auto other = ports.begin(); other != one; ++other) {
+      if (one->first != other->first) continue;
+      found.push_back(std::string(other->second) + " and " + one->second + " lead to one port, " +
+                      std::to_string(one->first) + ": ztunnel cannot tell what comes for which");
+    }
+  }
+  return found;
+}
+
 // What the reference's rules do with these options that the person who gave them will not expect.
 std::vector<std::string> surprises(const Builder& build) {
   std::vector<std::string> found;
@@ -60,11 +77,11 @@ std::vector<std::string> surprises(const Builder& build) {
   if (!config.inbound_ports.all && !config.inbound_exclude_ports.empty()) {
     found.emplace_back("--istio-local-exclude-ports has no effect: it is for --istio-inbound-ports '*'");
   }
+  std::vector<std::string> by_source;
+  if (!config.inbound_ranges.list.empty()) by_source.emplace_back("--include-inbound-ranges");
+  if (!config.inbound_exclude_ranges.empty()) by_source.emplace_back("--exclude-inbound-ranges");
   if (config.inbound_ports.empty()) {
-    for (const auto& [given, flag] : {std::pair(!config.inbound_ranges.list.empty(), "--include-inbound-ranges"),
-                                      std::pair(!config.inbound_exclude_ranges.empty(), "--exclude-inbound-ranges")}) {
-      if (given) found.push_back(std::string(flag) + " has no effect: it is for --istio-inbound-ports");
-    }
+    for (const std::string& flag : by_source) found.push_back(flag + " has no effect: it is for --istio-inbound-ports");
   } else if (!config.inbound_ranges.list.empty()) {
     for (const Family family : build.facts.families.list()) {
       if (std::ranges::find(config.inbound_ranges.list, family, &AddressRange::family) ==
@@ -73,7 +90,24 @@ std::vector<std::string> surprises(const Builder& build) {
                         ": no inbound TCP is captured there");
     }
   }
-  if (!build.facts.families.contains(Family::ipv6)) {
+  if (!config.inbound_ports.empty() && !config.capture_udp.empty()) {
+    for (const std::string& flag : by_source)
+      found.push_back(flag + " is for TCP: UDP to the ports of --capture-udp goes to the proxy from every source");
+  }
+  if (build.facts.families.contains(Family::ipv6)) {
+    const auto unmet = [&](const std::vector<AddressRange>& ranges, const char* flag) {
+      const auto mapped = [](const AddressRange& range) { return range.first.unmapped() && range.last.unmapped(); };
+      const auto range = std::ranges::find_if(ranges, mapped);
+      if (range == ranges.end()) return;
+      const AddressRange ipv4{*range->first.unmapped(), *range->last.unmapped()};
+      found.push_back(std::string(flag) + ": no packet has an address of " + range->text() +
+                      ", by which sockets of IPv6 name IPv4: write " + ipv4.text());
+    };
+    unmet(config.outbound_ranges.list, "--istio-service-cidr");
+    unmet(config.outbound_exclude_ranges, "--istio-service-exclude-cidr");
+    unmet(config.inbound_ranges.list, "--include-inbound-ranges");
+    unmet(config.inbound_exclude_ranges, "--exclude-inbound-ranges");
+  } else {
     const auto unused = [&](const std::vector<AddressRange>& ranges, const char* flag) {
       const auto count = std::ranges::count(ranges, Family::ipv6, &AddressRange::family);
       if (count > 0) {
@@ -102,6 +136,7 @@ Plan plan(const Config& config, const HostFacts& facts) {
   if (config.dataplane == Dataplane::ambient) {
     ambient(build);
     plan.routing = ambient_routing(build);
+    std::ranges::move(shared_ports(config), std::back_inserter(plan.warnings));
     plan.ruleset = std::move(build.ruleset);
     return plan;
   }

@@ -269,11 +269,11 @@ Address pod_address(const Item& item) {
 template <Family Of>
 Address probe_source(const Item& item) {
   const auto address = Address::parse(item.text);
-  if (!address || address->family != Of || !is_of_one_host(*address)) {
+  if (!address || address->family != Of || !is_of_one_host(*address) || address->unmapped()) {
     constexpr bool ipv4 = Of == Family::ipv4;
     refuse(item,
            fmt::format("an {} address, not loopback, multicast{}", title(Of),
-                       ipv4 ? " or unspecified" : ", unspecified or link-local"),
+                       ipv4 ? " or unspecified" : ", unspecified, link-local or of ::ffff:0:0/96"),
            ipv4 ? "that of IPv6 is --probe-address6" : "that of IPv4 is --probe-address");
   }
   return *address;

@@ -264,6 +264,50 @@ TEST(Plan, WarnsOfSourcesWithoutEffect) {
   EXPECT_THAT(plan(config, dual_stack()).warnings,
               ElementsAre("--include-inbound-ranges has no range of IPv6: no inbound TCP is captured there"));
   EXPECT_THAT(plan(config, {}).warnings, ElementsAre(HasSubstr("--exclude-inbound-ranges: 1 IPv6 range(s) not used")));
+  config.inbound_ranges.list = ranges({"10.0.0.0/8", "fd00::/8"});
+  EXPECT_THAT(plan(config, {}).warnings, ElementsAre(HasSubstr("--include-inbound-ranges: 1 IPv6 range(s) not used"),
+                                                     HasSubstr("--exclude-inbound-ranges: 1 IPv6 range(s) not used")));
+  config.mode = Mode::tproxy;
+  config.capture_udp = {{443, 443}};
+  EXPECT_THAT(
+      plan(config, dual_stack()).warnings,
+      ElementsAre("--include-inbound-ranges is for TCP: UDP to the ports of --capture-udp goes to the proxy from "
+                  "every source",
+                  "--exclude-inbound-ranges is for TCP: UDP to the ports of --capture-udp goes to the proxy from "
+                  "every source"));
+}
+
+TEST(Plan, WarnsOfAddressesThatNoPacketHas) {
+  Config config = usual();
+  config.inbound_ports.all = true;
+  config.outbound_ranges.list = ranges({"::ffff:10.0.0.0/104", "10.0.0.0/8"});
+  config.outbound_exclude_ranges = ranges({"::ffff:10.3.0.2/128"});
+  config.inbound_ranges.list = ranges({"::ffff:10.3.0.2/128", "10.0.0.0/8"});
+  config.inbound_exclude_ranges = ranges({"::/0", "::ffff:10.3.0.2/128"});
+  const auto said = [](const char* flag, const char* mapped, const char* ipv4) {
+    return std::string(flag) + ": no packet has an address of " + mapped +
+           ", by which sockets of IPv6 name IPv4: write " + ipv4;
+  };
+  EXPECT_THAT(plan(config, dual_stack()).warnings,
+              ElementsAre(said("--istio-service-cidr", "::ffff:10.0.0.0/104", "10.0.0.0/8"),
+                          said("--istio-service-exclude-cidr", "::ffff:10.3.0.2/128", "10.3.0.2/32"),
+                          said("--include-inbound-ranges", "::ffff:10.3.0.2/128", "10.3.0.2/32"),
+                          said("--exclude-inbound-ranges", "::ffff:10.3.0.2/128", "10.3.0.2/32")));
+}
+
+TEST(Plan, WarnsOfOnePortForTwoListenersOfZtunnel) {
+  Config config = usual();
+  config.dataplane = Dataplane::ambient;
+  EXPECT_THAT(plan(config, {}).warnings, IsEmpty());
+  config.proxy_port = config.inbound_port;
+  EXPECT_THAT(plan(config, {}).warnings, ElementsAre("--envoy-port and --inbound-capture-port lead to one port, 15006: "
+                                                     "ztunnel cannot tell what comes for which"));
+  config.ingress = true;
+  EXPECT_THAT(plan(config, {}).warnings, IsEmpty());
+  config.proxy_port = 15053;
+  EXPECT_THAT(plan(config, {}).warnings, IsEmpty());
+  config.redirect_dns = true;
+  EXPECT_THAT(plan(config, {}).warnings, ElementsAre(HasSubstr("--envoy-port and --redirect-dns lead to one port")));
 }
 
 TEST(Plan, WarnsOfProxyIdsThatShadowEachOther) {

@@ -511,17 +511,19 @@ TEST(ParseError, OptionsOfTheOtherDataplane) {
             "--probe-address: 'fd00::1': expected an IPv4 address, not loopback, multicast or unspecified");
   EXPECT_THAT(refused("sidetrack apply --dataplane ambient --probe-address 10.0.0.0/24"),
               HasSubstr("--probe-address: '10.0.0.0/24': expected an IPv4 address"));
-  EXPECT_THAT(refused("sidetrack host-probes apply --probe-address6 fe80::1"),
-              HasSubstr("'fe80::1': expected an IPv6 address, not loopback, multicast, unspecified or link-local"));
+  EXPECT_THAT(
+      refused("sidetrack host-probes apply --probe-address6 fe80::1"),
+      HasSubstr(
+          "'fe80::1': expected an IPv6 address, not loopback, multicast, unspecified, link-local or of ::ffff:0:0/96"));
   EXPECT_THAT(refused("sidetrack host-probes apply --add febf::1"),
               HasSubstr("--add: 'febf::1': expected the address of a pod, not loopback, multicast, unspecified"));
   EXPECT_EQ(refused("sidetrack host-probes apply --add fd00::1,169.254.0.9"), "accepted");
   for (const char* action : {"apply", "verify"}) {
     EXPECT_EQ(refused("sidetrack host-probes " + std::string(action) + " --probe-address 169.254.7.128"), "accepted");
   }
-  EXPECT_EQ(
-      refused("sidetrack apply --dataplane ambient --probe-address6 10.0.0.1"),
-      "--probe-address6: '10.0.0.1': expected an IPv6 address, not loopback, multicast, unspecified or link-local");
+  EXPECT_EQ(refused("sidetrack apply --dataplane ambient --probe-address6 10.0.0.1"),
+            "--probe-address6: '10.0.0.1': expected an IPv6 address, not loopback, multicast, unspecified, link-local "
+            "or of ::ffff:0:0/96");
   for (const char* address : {"127.0.0.1", "0.0.0.0", "224.0.0.1"}) {
     EXPECT_THAT(refused("sidetrack apply --dataplane ambient --probe-address " + std::string(address)),
                 HasSubstr("not loopback"));
