@@ -56,6 +56,9 @@ void cut(Trace& trace, std::size_t steps) {
   }
 }
 
+// Where it ends, and from which address.
+bool ends_alike(const Outcome& a, const Outcome& b) { return same_place(a, b) && a.source == b.source; }
+
 Outcome without_answers(Outcome outcome) {
   outcome.answers = Outcome::Answers::arrive;
   return outcome;
@@ -106,9 +109,9 @@ Trace explain(const Packet& packet, const PodView& pod, std::span<const Live> li
       answered = with_answers.has_value();
       if (outcome.kind == Outcome::Kind::unknown) break;
     } else if (!ends.empty()) {
-      const bool known = std::ranges::any_of(ends, [&](const Outcome& end) { return same_place(end, outcome); });
+      const bool known = std::ranges::any_of(ends, [&](const Outcome& end) { return ends_alike(end, outcome); });
       if (!known) ends.push_back(outcome);
-    } else if (!same_place(trace.outcome, outcome)) {
+    } else if (!ends_alike(trace.outcome, outcome)) {
       ends = {trace.outcome, outcome};
       const Parting parting(made, forks.made());
       cut(trace, parting.one.steps);
