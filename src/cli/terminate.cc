@@ -15,9 +15,15 @@ void __verbose_terminate_handler();
 void __verbose_terminate_handler() {
   constexpr std::string_view no_memory = "sidetrack: error: out of memory\n";
   constexpr std::string_view internal = "sidetrack: internal error: uncaught exception\n";
+  constexpr std::string_view no_exception =
+      "sidetrack: error: ended without an exception: out of memory, most likely\n";
   bool is_memory = false;
+  if (!std::current_exception()) {  // there was no memory for it (__cxa_allocate_exception)
+    static_cast<void>(!write(STDERR_FILENO, no_exception.data(), no_exception.size()));
+    _exit(1);
+  }
   try {  // nlohmann's values need memory to be freed, and say so from a destructor
-    if (const auto thrown = std::current_exception()) std::rethrow_exception(thrown);
+    std::rethrow_exception(std::current_exception());
   } catch (const std::bad_alloc&) {
     is_memory = true;
   } catch (...) {

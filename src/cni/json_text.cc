@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 
 #include "model/error.h"
@@ -82,6 +83,8 @@ std::string line_and_column(std::string_view text, std::size_t byte) {
 }  // namespace
 
 nlohmann::ordered_json parse_object(std::string_view text) {
+  if (const auto zero = text.find('\0'); zero != std::string_view::npos)  // to the parser the text ends there
+    throw Error(ExitCode::failed, fmt::format("invalid JSON in {}", line_and_column(text, zero + 1)));
   try {
     auto document = nlohmann::ordered_json::parse(text);
     // A byte order mark, which the parser skips, is none of JSON to the runtimes.
@@ -98,6 +101,22 @@ nlohmann::ordered_json parse_object(std::string_view text) {
 void each_value(std::string_view text, std::size_t at,
                 const std::function<void(std::string_view key, TextRange value)>& use) {
   Scanner(text, at).each(use);
+}
+
+std::optional<std::string> repeated_key(std::string_view text) {
+  using Event = nlohmann::json::parse_event_t;
+  std::optional<std::string> repeated;
+  std::vector<std::set<std::string>> open;
+  const auto hear = [&](int /*depth*/, Event event, nlohmann::json& parsed) {
+    if (event == Event::object_start) open.emplace_back();
+    if (event == Event::object_end) open.pop_back();
+    if (event != Event::key || repeated) return true;
+    const auto [key, is_new] = open.back().insert(parsed.get<std::string>());
+    if (!is_new) repeated = *key;
+    return true;
+  };
+  [[maybe_unused]] const auto document = nlohmann::json::parse(text, hear);
+  return repeated;
 }
 
 std::vector<TextRange> values_of(std::string_view text, std::string_view key) {

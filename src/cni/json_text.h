@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -29,5 +31,8 @@ void each_value(std::string_view text, std::size_t at,
 // The values of the text's own key: one, none, or several if the key is there more than once, of which parsers take the
 // last.
 [[nodiscard]] std::vector<TextRange> values_of(std::string_view text, std::string_view key);
+
+// A key that an object of such a text has more than once, at any depth.
+[[nodiscard]] std::optional<std::string> repeated_key(std::string_view text);
 
 }  // namespace sidetrack::cni

@@ -272,6 +272,9 @@ NetworkConfiguration read_configuration(std::string_view text, Keys keys) {
     break;
   }
   if (keys == Keys::all) {
+    if (const auto key = repeated_key(text))
+      throw CniError(Code::configuration,
+                     fmt::format("{}: is there more than once: expected each key once", excerpt(*key)));
     read_own_keys(document, made);
   } else {
     try {

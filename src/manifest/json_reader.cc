@@ -145,6 +145,8 @@ std::vector<Document> parse_json(std::string_view text, std::string_view name, s
   std::vector<Document> made;
   for (const std::string_view each : texts_of(text)) {
     Builder builder(most);
+    if (each.find('\0') != std::string_view::npos)  // to the parser the text ends there
+      throw Error(ExitCode::usage, fmt::format("{}: not JSON: it has a zero byte", place(name, 0)));
     const bool parsed = nlohmann::json::sax_parse(each.begin(), each.end(), &builder);
     if (!parsed) throw Error(ExitCode::usage, fmt::format("{}: {}", place(name, 0), builder.problem));
     made.push_back({std::move(builder.root), made.size() + 1});

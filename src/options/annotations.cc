@@ -125,7 +125,8 @@ bool lists_init_container(std::string_view status) {
     options::refuse(given_by(status_annotation, status), expected);
   };
   const auto document = nlohmann::json::parse(status, nullptr, false);
-  if (!document.is_object()) refuse("a JSON object, as the sidecar injector writes it");
+  if (!document.is_object() || status.find('\0') != std::string_view::npos)
+    refuse("a JSON object, as the sidecar injector writes it");
   bool listed = false;
   for (const char* key : {"initContainers", "containers"}) {
     const auto list = document.find(key);

@@ -211,6 +211,8 @@ std::string_view without_name(std::string_view what) {
 Read read_rules(const RulesText& rules) {
   constexpr const char* hint = "expected what `sidetrack render --format json` or `sidetrack show --json` writes";
   try {
+    if (rules.text.find('\0') != std::string::npos)  // to the parser the text ends there
+      throw Error(ExitCode::usage, "is not JSON: it has a zero byte");
     const json document = json::parse(rules.text);
     if (!document.is_object()) throw Error(ExitCode::usage, fmt::format("is {}, no object", document.type_name()));
     Read read = read_document(document);

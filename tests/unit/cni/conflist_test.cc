@@ -116,6 +116,7 @@ TEST(Conflist, WhatARuntimeWouldNotLoadIsRefused) {
   EXPECT_EQ(refusal(""), "10-net.conflist: invalid JSON in line 1, column 1");
   EXPECT_EQ(refusal("{\n \"name\": nul}"), "10-net.conflist: invalid JSON in line 2, column 13");
   EXPECT_THAT(refusal(good + "x"), HasSubstr("invalid JSON"));
+  EXPECT_THAT(refusal(good + std::string("\0x", 2)), HasSubstr("invalid JSON"));
   EXPECT_THAT(refusal(good.substr(0, good.size() - 1)), HasSubstr("invalid JSON"));
   EXPECT_THAT(refusal("\xEF\xBB\xBF" + good), HasSubstr("expected a JSON object"));
   EXPECT_THAT(refusal("[]"), HasSubstr("expected a JSON object"));

@@ -4,7 +4,9 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "cni/call.h"
 #include "cni/cni_error.h"
@@ -115,6 +117,34 @@ TEST(CniConfiguration, WhatIsNoJsonIsADecodingError) {
   }
 }
 
+// The parser takes a zero byte for the end of the text.
+TEST(CniConfiguration, NothingFollowsAZeroByte) {
+  const std::string text = usual().dump();
+  for (const std::string& more : {std::string("\0", 1), std::string("\0garbage", 8)})
+    EXPECT_EQ(failure_of(text + more, add).code, 6U);
+}
+
+TEST(CniConfiguration, EachKeyIsThereOnce) {
+  const auto repeated = [](const std::string& text) {
+    try {
+      static_cast<void>(read_configuration(text, Keys::all));
+    } catch (const CniError& error) {
+      EXPECT_EQ(error.code(), Code::configuration);
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  const std::string text = usual({{"a", "1"}}).dump();
+  EXPECT_EQ(repeated(text), "");
+  std::string twice = text;
+  twice.insert(1, R"("backend":"bogus","backend":"auto",)");
+  EXPECT_EQ(repeated(twice), "backend: is there more than once: expected each key once");
+  EXPECT_EQ(read_configuration(twice, Keys::protocol).name, "pods");
+  twice = text;
+  twice.insert(twice.find(R"("a":"1")"), R"("\u0061":"2",)");
+  EXPECT_EQ(repeated(twice), "a: is there more than once: expected each key once");
+}
+
 TEST(CniConfiguration, VersionsThatAreNotSupportedAreRefused) {
   for (const Json& version : {Json("0.2.0"), Json("1.2.0"), Json(""), Json(1), Json()}) {
     const Failure wrong = failure(with(usual(), "cniVersion", version));
@@ -203,6 +233,19 @@ TEST(CniConfiguration, AnErrorNamesKeyValueAndExpectation) {
     EXPECT_THAT(missing.text, HasSubstr(std::string(key) + ": missing: expected"));
   }
   EXPECT_EQ(failure(usual(Json{{"a", 1}})).code, 7U);
+}
+
+TEST(CniConfiguration, KeysAreListedInOrder) {
+  const std::string said = failure(with(usual(), "dnss", true)).text;
+  std::istringstream list(said.substr(said.find("one of ") + 7));
+  std::vector<std::string> keys;
+  for (std::string key; list >> key;) {
+    keys.push_back(key.substr(0, key.find(',')));
+    if (!key.ends_with(',')) break;
+  }
+  EXPECT_GT(keys.size(), 10U) << said;
+  EXPECT_TRUE(std::ranges::is_sorted(keys)) << said;
+  EXPECT_EQ(std::ranges::adjacent_find(keys), keys.end()) << said;
 }
 
 TEST(CniConfiguration, TheKeysAreOptionsOfApply) {

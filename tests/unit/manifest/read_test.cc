@@ -76,6 +76,11 @@ TEST(Read, JsonAndYamlAreOne) {
   EXPECT_EQ(one("{a: 1}"), one("a: 1"));
 }
 
+TEST(Read, AZeroByteIsNotTheEndOfJson) {
+  for (const std::string& text : {std::string("{\"a\": 1}\0garbage", 16), std::string("{\"a\": 1\0}", 10)})
+    EXPECT_THROW(static_cast<void>(parse_json(text, "a.json")), Error) << text;
+}
+
 TEST(Read, AliasesAndMergeKeysAreResolved) {
   EXPECT_EQ(one("a: &x {k: 1}\nb: *x\nc: [*x, *x]\n"), one("a: {k: 1}\nb: {k: 1}\nc: [{k: 1}, {k: 1}]\n"));
   EXPECT_EQ(one("a: &x {k: 1, l: 2}\nb: {<<: *x, k: 3}\n"), one("a: {k: 1, l: 2}\nb: {k: 3, l: 2}\n"));
