@@ -31,15 +31,10 @@ constexpr netlink::Subsystem sock_diag{NETLINK_SOCK_DIAG,
 
 // A 4-byte or 16-byte address of a message, IPv4 in the first bytes.
 Endpoint end_of(unsigned domain, const __be32* address, __be16 port) {
-  constexpr std::uint8_t mapped[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};  // ::ffff:0:0/96
-  Endpoint end;
-  end.port = ntohs(port);
-  std::uint8_t bytes[16];
-  std::memcpy(bytes, address, sizeof bytes);
-  const bool is_mapped = domain == AF_INET6 && std::memcmp(bytes, mapped, sizeof mapped) == 0;
-  end.address.family = domain == AF_INET || is_mapped ? Family::ipv4 : Family::ipv6;
-  std::memcpy(end.address.bytes.data(), is_mapped ? bytes + sizeof mapped : bytes, end.address.size());
-  return end;
+  Address made;
+  made.family = domain == AF_INET ? Family::ipv4 : Family::ipv6;
+  std::memcpy(made.bytes.data(), address, made.size());
+  return {made.unmapped().value_or(made), ntohs(port)};
 }
 
 TcpSocket socket_of(const netlink::Message& message) {

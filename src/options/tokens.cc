@@ -58,10 +58,9 @@ bool is_option(std::string_view argument) { return argument.size() > 1 && argume
                     : fmt::format("sidetrack {} --help lists the options", name(command)));
 }
 
-// "-5" is a value, not an option.
-bool begins_option(Command command, std::string_view argument) {
-  if (!is_option(argument)) return false;
-  return argument[1] < '0' || argument[1] > '9' || by_letter(command, argument[1]) != nullptr;
+// "-5" is a value: no option has a digit for its letter.
+bool begins_option(std::string_view argument) {
+  return is_option(argument) && (argument[1] < '0' || argument[1] > '9');
 }
 
 // Manifests of Istio leave out the empty value of a list: -x -b '*'.
@@ -141,7 +140,7 @@ class Tokenizer {
     if (flag.kind == Kind::boolean) return add(flag, "true");
     const std::string_view next = next_ < arguments_.size() ? arguments_[next_] : "";
     const bool ends = next_ == arguments_.size();
-    if (!ends && !begins_option(command_, next)) {
+    if (!ends && !begins_option(next)) {
       ++next_;
       return add(flag, next);
     }

@@ -128,8 +128,12 @@ std::string condition(Regions& regions, Field field, Sets::Id values, Sets::Id w
     case Field::source_port:
       if (named == sets.single(by_kernel)) return but ? "from a port that the sender chose" : "from the usual ports";
       return phrase("from", "port");
-    case Field::mark:
+    case Field::mark: {
+      const auto texts = values_of(regions.universe(), sets.intervals(named), field, family);
+      const auto is_rest = [](const std::string& text) { return text.starts_with("any but "); };
+      if (but && std::ranges::any_of(texts, is_rest)) return "with mark " + list(values);
       return phrase("with", "mark");
+    }
     case Field::cgroup:
       return fmt::format("sent from cgroup {}", list(values));
     case Field::state:

@@ -37,7 +37,6 @@ Cell::Cell(const Universe& universe, Sets& sets, Diagrams& diagrams, Known& know
   for (const Field field : {Field::way, Field::family, Field::state})
     whole_[index(field)] = sets_.single(point_[index(field)]);
   Leg& first = legs_.emplace_back();
-  first.from = States::start;
   first.box = whole_;
   first.decided = true;
 }

@@ -15,7 +15,7 @@ namespace sidetrack::space {
 
 // A part of a packet's way, from one milestone to the next.
 struct Leg {
-  States::Number from = 0;
+  States::Number from = States::start;
   Box box{};                       // all packets that go from there to the same state
   std::size_t steps = 0;           // of the trace, before it
   std::optional<Step> left_alone;  // by the last rule of it that does so

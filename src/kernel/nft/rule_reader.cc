@@ -270,14 +270,14 @@ class Reader {
         return test(from, {{data, data}}, true, e);
       case NFT_CMP_LT:
         if (data == lowest) return end_never(e.words());
-        for (std::size_t i = limit.size(); i-- > 0 && limit[i]-- == '\0';) {
+        for (std::size_t i = limit.size() - 1; limit[i]-- == '\0'; --i) {
         }
         return test(from, {{lowest, limit}}, false, e);
       case NFT_CMP_LTE:
         return test(from, {{lowest, data}}, false, e);
       case NFT_CMP_GT:
         if (data == highest) return end_never(e.words());
-        for (std::size_t i = limit.size(); i-- > 0 && limit[i]++ == '\xff';) {
+        for (std::size_t i = limit.size() - 1; limit[i]++ == '\xff'; --i) {
         }
         return test(from, {{limit, highest}}, false, e);
       case NFT_CMP_GTE:

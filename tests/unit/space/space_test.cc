@@ -178,6 +178,16 @@ void add_others(Random& random, Live& live) {
   }
 }
 
+// Two interfaces, and sources that are looked up.
+void check_sources(Random& random, PodView& pod) {
+  assume_interface(pod, "net1");
+  const auto kind = random.one_in(3) ? NetworkRoute::Kind::rejected : NetworkRoute::Kind::onward;
+  pod.routes.insert(pod.routes.begin(), {*AddressRange::parse("10.0.0.0/8"), "net1", kind});
+  pod.interfaces.back().source_filter = random.one_in(2) ? SourceFilter::strict : SourceFilter::loose;
+  if (random.one_in(2)) pod.source_filter = SourceFilter::strict;
+  pod.source_by_mark = random.one_in(3);
+}
+
 Side random_side(Random& random, std::string& what) {
   const std::string options = random_options(random);
   const Plan plan = planned(options);
@@ -189,6 +199,7 @@ Side random_side(Random& random, std::string& what) {
         backend == BackendKind::iptables_nft ? BackendKind::iptables_legacy : BackendKind::iptables_nft;
     add_others(random, side.live.back());
   }
+  if (random.one_in(3)) check_sources(random, side.pod);
   what = fmt::format("{} {}", name(backend), options);
   return side;
 }
@@ -770,6 +781,9 @@ TEST(ReadRules, WhatShowDoesNotUnderstandIsNotKnown) {
   const auto [one, other] = read_sides(text, text);
   const Rule& rule = one.live.front().chains.front().rules.front().rule;
   EXPECT_FALSE(is_understood(rule));
+  EXPECT_EQ(rule.table, Table::filter);
+  EXPECT_EQ(rule.chain, "OUTPUT");
+  EXPECT_EQ(rule.families, Families(Family::ipv4));
   EXPECT_FALSE(one.live.front().chains.front().rules.front().ours);
   const Interface* lo = one.pod.interface("lo");
   EXPECT_TRUE(std::ranges::any_of(lo->addresses, [](const auto& own) { return own.address.text() == "::6"; }));
@@ -796,6 +810,29 @@ TEST(ReadRules, GuessesNothing) {
   };
   EXPECT_TRUE(std::holds_alternative<UnknownTarget>(target("-A OUTPUT -j NOPE")));
   EXPECT_TRUE(std::holds_alternative<Jump>(target("-A OUTPUT -j ISTIO_OUTPUT")));
+  for (const char* other : {"REDIRECT --to-port 1",
+                            "REDIRECT --to-ports 1 --random",
+                            "NOPE --to-ports 1",
+                            "TPROXY --mark 1 --on-port 2",
+                            "TPROXY --tproxy-mark 1 --port 2",
+                            "NOPE --tproxy-mark 1 --on-port 2",
+                            "TPROXY --tproxy-mark 1",
+                            "TPROXY --tproxy-mark x --on-port 2",
+                            "TPROXY --tproxy-mark 1 --on-port x",
+                            "TPROXY --tproxy-mark 1 --on-port 2 --on-ip 127.0.0.1",
+                            "MARK --or-mark 1",
+                            "NOPE --set-mark 1",
+                            "MARK --set-mark x",
+                            "CONNMARK --set-mark 1 --x",
+                            "NOPE --save-mark",
+                            "CONNMARK --zone",
+                            "CT --zone x",
+                            "NOPE --zone 1",
+                            "NOPE --notrack",
+                            "CT --helper ftp"})
+    EXPECT_TRUE(std::holds_alternative<UnknownTarget>(target(("-A OUTPUT -j " + std::string(other)).c_str()))) << other;
+  EXPECT_EQ(std::get<Tproxy>(target("-A OUTPUT -j TPROXY --tproxy-mark 1/3 --on-port 2")), (Tproxy{2, 1, 3}));
+  EXPECT_EQ(std::get<Redirect>(target("-A OUTPUT -j REDIRECT --to-ports 7")).port, 7);
   const auto refused = [&](const char* table, const char* family, const char* rule) -> std::string {
     try {
       static_cast<void>(sides(table, family, rule));
@@ -804,6 +841,7 @@ TEST(ReadRules, GuessesNothing) {
     }
     return "";
   };
+  EXPECT_THROW(static_cast<void>(read_sides({"a", std::string("{}\0x", 4)}, {"b", "{}"})), Error);
   EXPECT_THAT(refused("nut", "ipv4", "-A OUTPUT -j DROP"), HasSubstr("'nut': expected raw, mangle"));
   EXPECT_THAT(refused("nat", "ipv9", "-A OUTPUT -j DROP"), HasSubstr("'ipv9'"));
   EXPECT_THAT(refused("nat", "ipv4", "-A OUTPUT garbage here"), HasSubstr("expected a rule as iptables -S writes it"));

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "kernel/routes/live.h"
+
+namespace sidetrack::routes {
+namespace {
+
+ListedRule plain_rule() {
+  ListedRule rule;
+  rule.rule.mark = 0x111;
+  rule.rule.mask = 0xfff;
+  rule.rule.table = 100;
+  return rule;
+}
+
+TEST(ListedRule, IsMarkedIfItAsksForTheMarkAlone) {
+  ASSERT_TRUE(plain_rule().marked());
+  EXPECT_EQ(plain_rule().marked()->mark, 0x111U);
+  EXPECT_EQ(plain_rule().marked()->mask, 0xfffU);
+  EXPECT_EQ(plain_rule().marked()->table, 100U);
+  for (const std::uint32_t mark : {1U, 2U}) {
+    ListedRule rule = plain_rule();
+    rule.rule.mark = mark;
+    rule.rule.mask = 3;
+    EXPECT_TRUE(rule.marked()) << mark;
+  }
+  ListedRule bit = plain_rule();
+  bit.rule.mark = bit.rule.mask = 1;
+  EXPECT_TRUE(bit.marked());
+  const std::function<void(RoutingRule&)> others[] = {
+      [](RoutingRule& rule) { rule.action = RoutingRule::Action::prohibit; },
+      [](RoutingRule& rule) { rule.inverted = true; },
+      [](RoutingRule& rule) { rule.from = AddressRange::parse("10.0.0.0/8"); },
+      [](RoutingRule& rule) { rule.to = AddressRange::parse("10.0.0.0/8"); },
+      [](RoutingRule& rule) { rule.mark = 0; },
+      [](RoutingRule& rule) { rule.mask = 0; },
+      [](RoutingRule& rule) { rule.in = "eth0"; },
+      [](RoutingRule& rule) { rule.out = "eth0"; },
+      [](RoutingRule& rule) { rule.more = "uidrange 1-2"; },
+      [](RoutingRule& rule) { rule.suppressed = 0; },
+  };
+  for (std::size_t i = 0; i < std::size(others); ++i) {
+    ListedRule rule = plain_rule();
+    others[i](rule.rule);
+    EXPECT_FALSE(rule.marked()) << i;
+  }
+}
+
+TEST(ListedRoute, IsALocalDefaultByLoAlone) {
+  ListedRoute route;
+  route.route = {*AddressRange::parse("0.0.0.0/0"), "", NetworkRoute::Kind::local, 133};
+  route.device = loopback_index;
+  ASSERT_TRUE(route.local_default());
+  EXPECT_EQ(route.local_default()->table, 133U);
+  EXPECT_EQ(route.local_default()->family, Family::ipv4);
+  ListedRoute other = route;
+  other.device = 2;
+  EXPECT_FALSE(other.local_default());
+  other = route;
+  other.route.kind = NetworkRoute::Kind::onward;
+  EXPECT_FALSE(other.local_default());
+  other = route;
+  other.route.to = *AddressRange::parse("0.0.0.0/1");
+  EXPECT_FALSE(other.local_default());
+}
+
+// Istio's pair: without a tag, with its mark or its table.
+TEST(ListedRule, IsIstiosWithItsMarkOrItsTable) {
+  const auto is_ours = [](std::uint32_t mark, std::uint32_t mask, std::uint32_t table, std::uint32_t route_table,
+                          std::uint8_t protocol = 0) {
+    Everything all;
+    ListedRule rule;
+    rule.rule.mark = mark;
+    rule.rule.mask = mask;
+    rule.rule.table = table;
+    rule.protocol = protocol;
+    ListedRoute route;
+    route.route = {*AddressRange::parse("0.0.0.0/0"), "", NetworkRoute::Kind::local, route_table};
+    route.device = loopback_index;
+    all.rules.push_back(rule);
+    all.routes.push_back(route);
+    EXPECT_EQ(all.is_ours(all.rules.front()), all.is_ours(all.routes.front()));
+    return all.is_ours(all.rules.front());
+  };
+  EXPECT_TRUE(is_ours(1337, 0xffffffff, 133, 133));
+  EXPECT_TRUE(is_ours(1, 0xffffffff, 133, 133));
+  EXPECT_TRUE(is_ours(1337, 0xffffffff, 5, 5));
+  EXPECT_FALSE(is_ours(1, 0xffffffff, 5, 5));
+  EXPECT_FALSE(is_ours(1337, 0xfff, 133, 133));
+  EXPECT_FALSE(is_ours(1337, 0xffffffff, 133, 134));
+  EXPECT_FALSE(is_ours(1337, 0xffffffff, 133, 133, 17));
+  EXPECT_FALSE(is_ours(0x111, 0xfff, 100, 100)) << "an agent's";
+}
+
+}  // namespace
+}  // namespace sidetrack::routes
