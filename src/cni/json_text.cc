@@ -103,14 +103,16 @@ void each_value(std::string_view text, std::size_t at,
   Scanner(text, at).each(use);
 }
 
-std::optional<std::string> repeated_key(std::string_view text) {
+std::optional<std::string> repeated_key(std::string_view text, std::string_view but) {
   using Event = nlohmann::json::parse_event_t;
   std::optional<std::string> repeated;
   std::vector<std::set<std::string>> open;
-  const auto hear = [&](int /*depth*/, Event event, nlohmann::json& parsed) {
+  bool left_out = false;
+  const auto hear = [&](int depth, Event event, nlohmann::json& parsed) {
+    if (event == Event::key && depth == 1) left_out = parsed == but;
     if (event == Event::object_start) open.emplace_back();
     if (event == Event::object_end) open.pop_back();
-    if (event != Event::key || repeated) return true;
+    if (event != Event::key || left_out || repeated) return true;
     const auto [key, is_new] = open.back().insert(parsed.get<std::string>());
     if (!is_new) repeated = *key;
     return true;

@@ -32,7 +32,8 @@ void each_value(std::string_view text, std::size_t at,
 // last.
 [[nodiscard]] std::vector<TextRange> values_of(std::string_view text, std::string_view key);
 
-// A key that an object of such a text has more than once, at any depth.
-[[nodiscard]] std::optional<std::string> repeated_key(std::string_view text);
+// A key that an object of such a text has more than once, at any depth; `but` the text's own key of that name, and what
+// its value holds.
+[[nodiscard]] std::optional<std::string> repeated_key(std::string_view text, std::string_view but);
 
 }  // namespace sidetrack::cni

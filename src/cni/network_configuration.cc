@@ -272,7 +272,7 @@ NetworkConfiguration read_configuration(std::string_view text, Keys keys) {
     break;
   }
   if (keys == Keys::all) {
-    if (const auto key = repeated_key(text))
+    if (const auto key = repeated_key(text, "prevResult"))  // which is handed on as it was written
       throw CniError(Code::configuration,
                      fmt::format("{}: is there more than once: expected each key once", excerpt(*key)));
     read_own_keys(document, made);

@@ -143,6 +143,11 @@ TEST(CniConfiguration, EachKeyIsThereOnce) {
   twice = text;
   twice.insert(twice.find(R"("a":"1")"), R"("\u0061":"2",)");
   EXPECT_EQ(repeated(twice), "a: is there more than once: expected each key once");
+  twice = text;
+  twice.insert(1, R"("prevResult":{"a":1,"a":2},"prevResult":{"a":{"b":1,"b":2}},)");
+  EXPECT_EQ(repeated(twice), "");
+  twice.insert(1, R"("backend":"auto","prevResult":{},"backend":"auto",)");
+  EXPECT_EQ(repeated(twice), "backend: is there more than once: expected each key once");
 }
 
 TEST(CniConfiguration, VersionsThatAreNotSupportedAreRefused) {
