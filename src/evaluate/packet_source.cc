@@ -43,8 +43,8 @@ bool PacketWalk::takes_source() {
   };
   if (back.stays()) {  // which IN_DEV_ACCEPT_LOCAL would allow; nobody sets it beside these
     const std::string because =
-        by_mark ? fmt::format("src_valid_mark of {} is 1: by the mark {:#x} its source is local", now.in, mark)
-                : fmt::format("{} cannot come in by {}", source.text(), now.in);
+        mark != 0 ? fmt::format("src_valid_mark of {} is 1: by the mark {:#x} its source is local", now.in, mark)
+                  : fmt::format("{} cannot come in by {}", source.text(), now.in);
     return drop(because + " (martian)");
   }
   if (filter == SourceFilter::off || (back.kind == Route::Kind::onward && back.device == now.in)) return true;

@@ -51,9 +51,9 @@ AwaitedSignals::AwaitedSignals(Which which) {
     Before& before = before_.emplace_back();
     before.signal = signal;
     if (sigaction(signal, nullptr, &before.action) != 0) return;
-    // SIGPIPE is ignored by the program itself, which asks each write.
-    if (before.action.sa_handler != SIG_IGN || (which == Which::all && signal == SIGPIPE))
-      sigaction(signal, &action, nullptr);
+    // These are ignored by the program itself, which asks each write.
+    const bool by_us = signal == SIGPIPE || signal == SIGXFSZ;
+    if (before.action.sa_handler != SIG_IGN || (which == Which::all && by_us)) sigaction(signal, &action, nullptr);
   };
   for (const int signal : awaited) handle(signal, on_awaited_signal);
   if (which == Which::polite) return;

@@ -14,6 +14,7 @@
 #include "support/network.h"
 #include "support/traffic.h"
 #include "support/words.h"
+#include "unit/temporary_file.h"
 
 namespace sidetrack::netns {
 namespace {
@@ -80,6 +81,10 @@ TEST_F(Streams, AResultThatCannotBeWrittenFails) {
     const Output full = run("", arguments, ">/dev/full");
     EXPECT_EQ(full.exit_code, 1);
     EXPECT_THAT(full.err, EndsWith(cannot + "No space left on device (ENOSPC)\n"));
+    const testing::TemporaryFile file("");
+    const Output too_large = run("ulimit -f 0;", arguments, ">" + file.path());
+    EXPECT_EQ(too_large.exit_code, 1);
+    EXPECT_THAT(too_large.err, EndsWith(cannot + "File too large (EFBIG)\n"));
     const Output ended = run(gone, arguments, ">&3 3>&-");
     EXPECT_EQ(ended.exit_code, 128 + SIGPIPE) << "as other programs end before head";
     const Output ignored = run("trap '' PIPE;" + gone, arguments, ">&3 3>&-");
