@@ -17,20 +17,19 @@ void __verbose_terminate_handler() {
   constexpr std::string_view internal = "sidetrack: internal error: uncaught exception\n";
   constexpr std::string_view no_exception =
       "sidetrack: error: ended without an exception: out of memory, most likely\n";
-  bool is_memory = false;
-  if (!std::current_exception()) {  // there was no memory for it (__cxa_allocate_exception)
-    static_cast<void>(!write(STDERR_FILENO, no_exception.data(), no_exception.size()));
-    _exit(1);
+  std::string_view words = internal;
+  if (const auto thrown = std::current_exception()) {
+    try {  // nlohmann's values need memory to be freed, and say so from a destructor
+      std::rethrow_exception(thrown);
+    } catch (const std::bad_alloc&) {
+      words = no_memory;
+    } catch (...) {
+    }
+  } else {  // there was no memory for it (__cxa_allocate_exception)
+    words = no_exception;
   }
-  try {  // nlohmann's values need memory to be freed, and say so from a destructor
-    std::rethrow_exception(std::current_exception());
-  } catch (const std::bad_alloc&) {
-    is_memory = true;
-  } catch (...) {
-  }
-  const std::string_view words = is_memory ? no_memory : internal;
   static_cast<void>(!write(STDERR_FILENO, words.data(), words.size()));
-  if (is_memory) _exit(1);
+  if (words != internal) _exit(1);
   std::abort();
 }
 

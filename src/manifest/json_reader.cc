@@ -142,11 +142,11 @@ std::vector<std::string_view> texts_of(std::string_view all) {
 }  // namespace
 
 std::vector<Document> parse_json(std::string_view text, std::string_view name, std::size_t most) {
+  if (text.find('\0') != std::string_view::npos)  // to the parser the text ends there
+    throw Error(ExitCode::usage, fmt::format("{}: not JSON: it has a zero byte", place(name, 0)));
   std::vector<Document> made;
   for (const std::string_view each : texts_of(text)) {
     Builder builder(most);
-    if (each.find('\0') != std::string_view::npos)  // to the parser the text ends there
-      throw Error(ExitCode::usage, fmt::format("{}: not JSON: it has a zero byte", place(name, 0)));
     const bool parsed = nlohmann::json::sax_parse(each.begin(), each.end(), &builder);
     if (!parsed) throw Error(ExitCode::usage, fmt::format("{}: {}", place(name, 0), builder.problem));
     made.push_back({std::move(builder.root), made.size() + 1});

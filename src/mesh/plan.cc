@@ -51,6 +51,22 @@ std::vector<std::string> shared_ports(const Config& config) {
   return found;
 }
 
+// What is said of ranges of IPv6 where rules are built for it; empty: nothing.
+std::string unmet(const std::vector<AddressRange>& ranges) {
+  const auto mapped = [](const AddressRange& range) { return range.first.unmapped() && range.last.unmapped(); };
+  const auto range = std::ranges::find_if(ranges, mapped);
+  if (range == ranges.end()) return "";
+  const AddressRange ipv4{*range->first.unmapped(), *range->last.unmapped()};
+  return "no packet has an address of " + range->text() + ", by which sockets of IPv6 name IPv4: write " + ipv4.text();
+}
+
+// Where none are.
+std::string unused(const std::vector<AddressRange>& ranges) {
+  const auto count = std::ranges::count(ranges, Family::ipv6, &AddressRange::family);
+  if (count == 0) return "";
+  return std::to_string(count) + " IPv6 range(s) not used: no rules are built for IPv6 here (see --dual-stack)";
+}
+
 // What the reference's rules do with these options that the person who gave them will not expect.
 std::vector<std::string> surprises(const Builder& build) {
   std::vector<std::string> found;
@@ -94,31 +110,15 @@ std::vector<std::string> surprises(const Builder& build) {
     for (const std::string& flag : by_source)
       found.push_back(flag + " is for TCP: UDP to the ports of --capture-udp goes to the proxy from every source");
   }
-  if (build.facts.families.contains(Family::ipv6)) {
-    const auto unmet = [&](const std::vector<AddressRange>& ranges, const char* flag) {
-      const auto mapped = [](const AddressRange& range) { return range.first.unmapped() && range.last.unmapped(); };
-      const auto range = std::ranges::find_if(ranges, mapped);
-      if (range == ranges.end()) return;
-      const AddressRange ipv4{*range->first.unmapped(), *range->last.unmapped()};
-      found.push_back(std::string(flag) + ": no packet has an address of " + range->text() +
-                      ", by which sockets of IPv6 name IPv4: write " + ipv4.text());
-    };
-    unmet(config.outbound_ranges.list, "--istio-service-cidr");
-    unmet(config.outbound_exclude_ranges, "--istio-service-exclude-cidr");
-    unmet(config.inbound_ranges.list, "--include-inbound-ranges");
-    unmet(config.inbound_exclude_ranges, "--exclude-inbound-ranges");
-  } else {
-    const auto unused = [&](const std::vector<AddressRange>& ranges, const char* flag) {
-      const auto count = std::ranges::count(ranges, Family::ipv6, &AddressRange::family);
-      if (count > 0) {
-        found.push_back(std::string(flag) + ": " + std::to_string(count) +
-                        " IPv6 range(s) not used: no rules are built for IPv6 here (see --dual-stack)");
-      }
-    };
-    unused(config.outbound_ranges.list, "--istio-service-cidr");
-    unused(config.outbound_exclude_ranges, "--istio-service-exclude-cidr");
-    unused(config.inbound_ranges.list, "--include-inbound-ranges");
-    unused(config.inbound_exclude_ranges, "--exclude-inbound-ranges");
+  const std::pair<const std::vector<AddressRange>&, const char*> lists[] = {
+      {config.outbound_ranges.list, "--istio-service-cidr"},
+      {config.outbound_exclude_ranges, "--istio-service-exclude-cidr"},
+      {config.inbound_ranges.list, "--include-inbound-ranges"},
+      {config.inbound_exclude_ranges, "--exclude-inbound-ranges"}};
+  const bool has_ipv6 = build.facts.families.contains(Family::ipv6);
+  for (const auto& [ranges, flag] : lists) {
+    const std::string words = has_ipv6 ? unmet(ranges) : unused(ranges);
+    if (!words.empty()) found.push_back(flag + (": " + words));
   }
   return found;
 }

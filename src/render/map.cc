@@ -129,9 +129,10 @@ std::string condition(Regions& regions, Field field, Sets::Id values, Sets::Id w
       if (named == sets.single(by_kernel)) return but ? "from a port that the sender chose" : "from the usual ports";
       return phrase("from", "port");
     case Field::mark: {
-      const auto texts = values_of(regions.universe(), sets.intervals(named), field, family);
+      // The class of all other marks is named by what it is not.
       const auto is_rest = [](const std::string& text) { return text.starts_with("any but "); };
-      if (but && std::ranges::any_of(texts, is_rest)) return "with mark " + list(values);
+      const auto names = [&] { return values_of(regions.universe(), sets.intervals(named), field, family); };
+      if (but && std::ranges::any_of(names(), is_rest)) return "with mark " + list(values);
       return phrase("with", "mark");
     }
     case Field::cgroup:

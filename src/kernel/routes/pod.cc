@@ -27,6 +27,13 @@ struct ListedInterface {
   std::uint32_t upper = 0;
 };
 
+// 0, too, if it cannot be read.
+std::uint32_t number_in(KnownFile file) {
+  const KnownText said = read_known_file(file);
+  const auto words = split_words(said.text);
+  return words.empty() ? 0 : to_number<std::uint32_t>(words[0]).value_or(0);
+}
+
 SourceFilter source_filter(std::uint32_t value) {
   if (value == 0) return SourceFilter::off;
   return value == 1 ? SourceFilter::strict : SourceFilter::loose;
@@ -91,10 +98,7 @@ std::map<std::uint32_t, Interface> list_interfaces(netlink::Socket& socket) {
 
 namespace routes {
 
-bool is_source_by_mark() {
-  const KnownText said = read_known_file(KnownFile::source_by_mark);
-  return said.error == 0 && said.text != "0\n";
-}
+bool is_source_by_mark() { return number_in(KnownFile::source_by_mark) != 0; }
 
 bool is_source_by_mark_somewhere(netlink::Socket& socket) {
   return std::ranges::any_of(list_interfaces(socket), [](const auto& each) { return each.second.source_by_mark; });
@@ -116,9 +120,7 @@ PodView pod_of(netlink::Socket& socket, Claim claim) {
     if (first && last) pod.chosen_ports = {*first, *last};
   }
   pod.source_by_mark = is_source_by_mark();
-  const KnownText filter = read_known_file(KnownFile::source_filter);
-  pod.source_filter =
-      source_filter(to_number<std::uint32_t>(filter.text.substr(0, filter.text.find('\n'))).value_or(0));
+  pod.source_filter = source_filter(number_in(KnownFile::source_filter));
   pod.rules.clear();
   for (routes::ListedRule& live : all.rules) pod.rules.push_back(std::move(live.rule));
   for (routes::ListedRoute& live : all.routes) {

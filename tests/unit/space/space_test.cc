@@ -841,7 +841,13 @@ TEST(ReadRules, GuessesNothing) {
     }
     return "";
   };
-  EXPECT_THROW(static_cast<void>(read_sides({"a", std::string("{}\0x", 4)}, {"b", "{}"})), Error);
+  const std::string nothing = R"({"rules": [], "routing": {"rules": [], "routes": []}})";
+  EXPECT_NO_THROW(static_cast<void>(read_sides({"a", nothing}, {"b", nothing})));
+  EXPECT_THAT(
+      [&] {
+        static_cast<void>(read_sides({"a", nothing + std::string("\0x", 2)}, {"b", nothing}));
+      },
+      ::testing::ThrowsMessage<Error>(HasSubstr("a: is not JSON: it has a zero byte")));
   EXPECT_THAT(refused("nut", "ipv4", "-A OUTPUT -j DROP"), HasSubstr("'nut': expected raw, mangle"));
   EXPECT_THAT(refused("nat", "ipv9", "-A OUTPUT -j DROP"), HasSubstr("'ipv9'"));
   EXPECT_THAT(refused("nat", "ipv4", "-A OUTPUT garbage here"), HasSubstr("expected a rule as iptables -S writes it"));
