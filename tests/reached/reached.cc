@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Which code a program reaches, for scripts/mutate: a byte for each address of its code, in the file /run/reached/SIZE,
-// which is named by the program's size. Without that folder nothing is noted. It is open before the sandbox is entered,
-// and shared with the processes that the program makes.
+// Which code a program reaches, for scripts/mutate: a byte for each address of its code, in the file SIZE of the folder
+// build/PRESET/reached, which is named by the program's size. It is not in /run: tests mount their own there. Without
+// that folder nothing is noted. It is open before the sandbox is entered, and shared with the processes that the
+// program makes.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -20,7 +21,7 @@ char* reached = nullptr;
   struct stat program {};
   if (stat("/proc/self/exe", &program) != 0) return;
   const int file =
-      open(("/run/reached/" + std::to_string(program.st_size)).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+      open((REACHED_FOLDER "/" + std::to_string(program.st_size)).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (file < 0) return;
   const auto size = static_cast<std::size_t>(etext - __executable_start);
   if (ftruncate(file, static_cast<off_t>(size)) == 0) {
