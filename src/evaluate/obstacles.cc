@@ -143,7 +143,7 @@ Rule matched(const RoutingRule& rule) {
 // The pod without what other programs did to its loopback interface, policy rules, routes and checks of sources.
 PodView usual(PodView pod, const Plan& plan) {
   std::erase_if(pod.rules, refuses);
-  pod.source_by_mark = false;
+  pod.accepts_with_mark = false;
   for (Interface& interface : pod.interfaces) interface.source_by_mark = false;
   std::erase_if(pod.routes, [&](const NetworkRoute& route) { return !is_usual(route, plan); });
   Interface* lo = pod.interface("lo");

@@ -205,12 +205,17 @@ PacketWalk PacketWalk::answer_to(const Outcome& outcome) const {
   answer.interface = lands ? "" : outcome.interface;
   answer.state = ConnectionState::reply;
   answer.connmark = packet_.now.connmark;
+  const bool by_socket = has_ports();  // else the kernel itself answers
+  const bool is_tcp = holds_observed(ProtocolMatch{Protocol::tcp, false}, packet_.now);
+  const bool keeps_mark = by_socket ? is_tcp && pod_.accepts_with_mark : pod_.echoes_mark.contains(packet_.family);
+  if (lands && keeps_mark) answer.mark = packet_.now.mark;
   PacketWalk walk(answer, question_, this);
+  walk.has_own_mark_ = lands && keeps_mark && has_own_mark_ && packet_.now.mark == asked_.mark;
   walk.packet_.now.source = packet_.now.destination;
   walk.packet_.now.destination = packet_.now.source;
   walk.packet_.connection = packet_.connection;
   walk.packet_.now.chosen_ports = packet_.now.chosen_ports;
-  walk.packet_.now.owner_known = !lands || !has_ports();  // the listener's; the kernel itself answers pings
+  walk.packet_.now.owner_known = !lands || !by_socket;  // the listener's
   return walk;
 }
 

@@ -64,17 +64,21 @@ void PacketWalk::add_to(StateKey& key) const {
   key.add(now.source_known);
   key.add(now.untracked);
   key.add(now.connmark);
+  const bool is_answer = asked_.state == ConnectionState::reply;
+  const bool own_mark = has_own_mark_ && now.mark == asked_.mark;
+  const auto add_mark = [&] {
+    key.add(own_mark);
+    if (!own_mark) key.add(now.mark);
+  };
   if (has_ended_) {
+    if (pod_.accepts_with_mark || !pod_.echoes_mark.empty()) add_mark();
     key.add(packet_.meets_state);
     // A later packet comes in by it again; of what goes out the observer hears of it.
     if (packet_.meets_state && asked_.direction == Direction::in) key.add(asked_.interface);
     return add(key, packet_.trace.outcome);
   }
-  const bool is_answer = asked_.state == ConnectionState::reply;
   if (is_answer || asked_.direction == Direction::in) key.add(asked_.interface);  // else the observer hears of it
-  const bool own_mark = !is_answer && now.mark == asked_.mark;
-  key.add(own_mark);
-  if (!own_mark) key.add(now.mark);
+  add_mark();
   key.add(now.in);
   key.add(now.out);
   key.add(now.owner.has_value());

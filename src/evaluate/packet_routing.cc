@@ -38,7 +38,8 @@ std::optional<std::string> PacketWalk::cannot_be_sent() const {
   if (!way_.exists()) return no_route(way_, packet_.now.destination.address);
   const Address& from = packet_.now.source.address;
   const bool goes_out = !way_.stays() && way_.kind != Route::Kind::unknown && way_.device != "lo";
-  if (goes_out && from.family == Family::ipv4 && is_loopback(from, observer())) {  // __mkroute_output
+  if (goes_out && from.family == Family::ipv4 && is_loopback(from, observer()) &&
+      !has_setting(&Interface::takes_loopback, way_.device)) {  // __mkroute_output
     return fmt::format("what is sent from {} cannot go out by {}", from.text(), way_.device);
   }
   return {};

@@ -28,8 +28,8 @@ bool PacketWalk::takes_source() {
   if (packet_.family != Family::ipv4) return true;
   const PacketAtHook& now = packet_.now;
   const Interface* in = pod_.interface(now.in);
-  const bool by_mark = pod_.source_by_mark || (in != nullptr && in->source_by_mark);
-  const SourceFilter filter = std::max(pod_.source_filter, in != nullptr ? in->source_filter : SourceFilter::off);
+  const bool by_mark = has_setting(&Interface::source_by_mark, now.in);
+  const SourceFilter filter = in != nullptr ? in->source_filter : SourceFilter::off;
   // Else only own addresses are refused, which was asked before.
   if (!by_mark && filter == SourceFilter::off && !has_local_routes(pod_)) return true;
 
@@ -41,7 +41,14 @@ bool PacketWalk::takes_source() {
     packet_.drop(std::move(because));
     return false;
   };
-  if (back.stays()) {  // which IN_DEV_ACCEPT_LOCAL would allow; nobody sets it beside these
+  if (back.stays()) {
+    if (has_setting(&Interface::takes_own_source, now.in)) {
+      if (filter == SourceFilter::off) return true;
+      packet_.not_known(
+          fmt::format("whether {} can come in by {}: accept_local and rp_filter are both set", source.text(), now.in),
+          "whether accept_local goes before rp_filter");
+      return false;
+    }
     const std::string because =
         mark != 0 ? fmt::format("src_valid_mark of {} is 1: by the mark {:#x} its source is local", now.in, mark)
                   : fmt::format("{} cannot come in by {}", source.text(), now.in);

@@ -13,7 +13,12 @@
 namespace sidetrack {
 
 PacketWalk::PacketWalk(const Packet& asked, Question& question, const PacketWalk* outer)
-    : question_(question), pod_(question.pod), rules_(question.rules), outer_(outer), asked_(asked) {
+    : question_(question),
+      pod_(question.pod),
+      rules_(question.rules),
+      outer_(outer),
+      asked_(asked),
+      has_own_mark_(asked.state != ConnectionState::reply) {
   packet_.family = asked_.destination->family;
   packet_.trace.packet = asked_;
   packet_.now.protocol = asked_.protocol;
@@ -94,12 +99,23 @@ void PacketWalk::routing() {
   if (packet_.by_lo) return input();
   const Address& destination = packet_.now.destination.address;
   const Address& source = packet_.now.source.address;
-  if (destination.family == Family::ipv4 &&
-      (is_loopback(destination, observer()) || is_loopback(source, observer()) || is_local(pod_, source, observer()))) {
-    const Address& martian = destination.is_loopback() ? destination : source;
-    return packet_.drop(fmt::format("{} cannot come in by {} (martian)", martian.text(), packet_.now.in));
-  }
-  if (is_loopback(destination, observer())) {  // IPv6, by a translation
+  if (destination.family == Family::ipv4) {  // ip_route_input_slow
+    const bool takes_loopback = has_setting(&Interface::takes_loopback, packet_.now.in);
+    const bool takes_own_source = has_setting(&Interface::takes_own_source, packet_.now.in);
+    const bool to_loopback = is_loopback(destination, observer());
+    const bool from_loopback = is_loopback(source, observer());
+    const Address& martian = to_loopback && !takes_loopback ? destination : source;
+    if (takes_loopback && from_loopback && !takes_own_source) {  // by the address itself, or by all of its network
+      const char* what = "whether loopback addresses are own ones";
+      return packet_.not_known(fmt::format("whether {} can come in by {}: route_localnet is set, accept_local is not",
+                                           source.text(), packet_.now.in),
+                               what);
+    }
+    if ((!takes_loopback && (to_loopback || from_loopback)) ||
+        (!takes_own_source && is_local(pod_, source, observer()))) {
+      return packet_.drop(fmt::format("{} cannot come in by {} (martian)", martian.text(), packet_.now.in));
+    }
+  } else if (is_loopback(destination, observer())) {  // by a translation
     return packet_.not_known(fmt::format("whether {} can be reached by {}", destination.text(), packet_.now.in),
                              "whether loopback addresses can be reached from outside");
   }
@@ -140,6 +156,13 @@ bool PacketWalk::below_device(Hook hook, const std::string& device) {
       fmt::format("whether it gets {} {}: {}", hook == Hook::ingress ? "in by" : "out by", device, reason),
       "whether frames pass: " + reason);
   return false;
+}
+
+bool PacketWalk::has_setting(bool Interface::*setting, const std::string& interface) const {
+  if (std::ranges::none_of(pod_.interfaces, [&](const Interface& each) { return each.*setting; })) return false;
+  if (observer() != nullptr) observer()->interface();
+  const Interface* found = pod_.interface(interface);
+  return found != nullptr && found->*setting;
 }
 
 void PacketWalk::input() {

@@ -65,6 +65,8 @@ class PacketWalk {
   void land();
   // By its number, or else by the chain that sent the packet there.
   [[nodiscard]] std::string listener_of(std::uint16_t port) const;
+  // Of the interface of that name; `setting` is one of those that are off unless somebody sets them.
+  [[nodiscard]] bool has_setting(bool Interface::*setting, const std::string& interface) const;
   [[nodiscard]] bool has_ports() const;
   [[nodiscard]] bool has_rules_of_nat(Hook at) const;
   [[nodiscard]] bool has_rules(Hook at) const;
@@ -145,6 +147,7 @@ class PacketWalk {
   const Packet asked_;
 
   bool has_ended_ = false;  // what its answers meet is asked
+  bool has_own_mark_;       // it set out with the mark of the packet that is asked about
   bool discovery_ = false;  // this packet looks for a neighbour itself
   InFlight packet_;
   Route way_;

@@ -20,7 +20,7 @@ struct InterfaceAddress {
 };
 
 // net.ipv4.conf.*.rp_filter: what comes in is dropped if answers to its source would leave by another interface
-// (strict), or if there is no route to it at all (loose). Of an interface's own and that of all the larger one counts.
+// (strict), or if there is no route to it at all (loose).
 enum class SourceFilter : std::uint8_t { off, strict, loose };
 
 struct Interface {
@@ -28,8 +28,13 @@ struct Interface {
   std::vector<InterfaceAddress> addresses;  // in the order of the kernel: REDIRECT takes the first
   bool up = true;
   bool is_bridge = false;
-  bool source_by_mark = false;  // net.ipv4.conf.NAME.src_valid_mark
-  SourceFilter source_filter = SourceFilter::off;
+  // net.ipv4.conf.NAME.*, or that of `all` if it is larger. IPv6 has none of them.
+  SourceFilter source_filter = SourceFilter::off;  // rp_filter
+  // src_valid_mark: what comes in is dropped if its source, looked up with the mark that it has by then, is local
+  // (IN_DEV_SRC_VMARK in __fib_validate_source).
+  bool source_by_mark = false;
+  bool takes_loopback = false;    // route_localnet: 127.0.0.0/8 comes in and goes out by it
+  bool takes_own_source = false;  // accept_local: what comes in may be from one of the pod's own addresses
   // The names of those that carry its packets: the ports of a bridge, what a macvlan, a VLAN or a bond lies upon.
   std::vector<std::string> lower{};
 };
@@ -97,10 +102,10 @@ struct PodView {
   // What the kernel chooses a source port from: net.ipv4.ip_local_port_range, for IPv6, too. Others' hosts are taken to
   // be alike.
   PortRange chosen_ports{32768, 60999};
-  // net.ipv4.conf.all.src_valid_mark: what comes in by any interface is dropped if its source, looked up with the mark
-  // that it has by then, is local (IN_DEV_SRC_VMARK in __fib_validate_source).
-  bool source_by_mark = false;
-  SourceFilter source_filter = SourceFilter::off;  // of conf.all
+  // net.ipv4.tcp_fwmark_accept, for IPv6, too: an accepted connection has the mark that its first packet has at the
+  // end, unless its listener has one (inet_request_mark).
+  bool accepts_with_mark = false;
+  Families echoes_mark{};  // net.FAMILY.fwmark_reflect: what the kernel itself answers has the mark of the request
 
   // By its name; nullptr if the pod has none of that name.
   [[nodiscard]] const Interface* interface(const std::string& name) const;

@@ -12,8 +12,13 @@ enum class KnownFile : std::uint8_t {
   ip6_tables_names,   // the same of IPv6
   ip_tables_matches,  // the matches of xtables that the kernel has loaded, a line each
   chosen_ports,       // net.ipv4.ip_local_port_range
-  source_by_mark,     // net.ipv4.conf.all.src_valid_mark
   source_filter,      // net.ipv4.conf.all.rp_filter
+  source_by_mark,     // net.ipv4.conf.all.src_valid_mark
+  takes_loopback,     // net.ipv4.conf.all.route_localnet
+  takes_own_source,   // net.ipv4.conf.all.accept_local
+  accepts_with_mark,  // net.ipv4.tcp_fwmark_accept
+  echoes_mark_ipv4,   // net.ipv4.fwmark_reflect
+  echoes_mark_ipv6,   // net.ipv6.fwmark_reflect; not there without IPv6 in the kernel
   // Only who changes rules reads those below.
   uid_map,
   gid_map,

@@ -59,9 +59,10 @@ struct Everything {
 // What read_pod() gives.
 [[nodiscard]] PodView pod_of(netlink::Socket& socket, Claim claim = Claim::own);
 
-// net.ipv4.conf.all.src_valid_mark; see PodView.
-[[nodiscard]] bool is_source_by_mark();
-// That of any interface.
+// Whether a mark decides about more than the packet that has it: net.ipv4.conf.all.src_valid_mark or
+// net.ipv4.tcp_fwmark_accept is set; see PodView.
+[[nodiscard]] bool marks_reach_further();
+// net.ipv4.conf.NAME.src_valid_mark of any interface.
 [[nodiscard]] bool is_source_by_mark_somewhere(netlink::Socket& socket);
 
 }  // namespace sidetrack::routes

@@ -39,6 +39,11 @@ SourceFilter source_filter(std::uint32_t value) {
   return value == 1 ? SourceFilter::strict : SourceFilter::loose;
 }
 
+// One of <linux/ip.h>: IPV4_DEVCONF_*, which are counted from 1.
+std::uint32_t own_setting(const nlattr* of_families, int which) {
+  return routes::setting(of_families, Family::ipv4, static_cast<std::size_t>(which - 1)).value_or(0);
+}
+
 std::optional<std::pair<std::uint32_t, ListedInterface>> listed_interface(const netlink::Message& message) {
   const auto& header = message.header<ifinfomsg>();
   ListedInterface made;
@@ -60,10 +65,10 @@ std::optional<std::pair<std::uint32_t, ListedInterface>> listed_interface(const 
         made.upper = netlink::host_order<std::uint32_t>(attribute);
         break;
       case IFLA_AF_SPEC:
-        made.interface.source_by_mark =
-            routes::setting(attribute, Family::ipv4, IPV4_DEVCONF_SRC_VMARK - 1).value_or(0) != 0;
-        made.interface.source_filter =
-            source_filter(routes::setting(attribute, Family::ipv4, IPV4_DEVCONF_RP_FILTER - 1).value_or(0));
+        made.interface.source_filter = source_filter(own_setting(attribute, IPV4_DEVCONF_RP_FILTER));
+        made.interface.source_by_mark = own_setting(attribute, IPV4_DEVCONF_SRC_VMARK) != 0;
+        made.interface.takes_loopback = own_setting(attribute, IPV4_DEVCONF_ROUTE_LOCALNET) != 0;
+        made.interface.takes_own_source = own_setting(attribute, IPV4_DEVCONF_ACCEPT_LOCAL) != 0;
         break;
       case IFLA_LINKINFO:
         if (const nlattr* found = netlink::Attributes(attribute).find(IFLA_INFO_KIND)) kind = netlink::string(found);
@@ -98,13 +103,20 @@ std::map<std::uint32_t, Interface> list_interfaces(netlink::Socket& socket) {
 
 namespace routes {
 
-bool is_source_by_mark() { return number_in(KnownFile::source_by_mark) != 0; }
+bool marks_reach_further() {
+  return number_in(KnownFile::source_by_mark) != 0 || number_in(KnownFile::accepts_with_mark) != 0;
+}
 
 bool is_source_by_mark_somewhere(netlink::Socket& socket) {
   return std::ranges::any_of(list_interfaces(socket), [](const auto& each) { return each.second.source_by_mark; });
 }
 
 PodView pod_of(netlink::Socket& socket, Claim claim) {
+  const SourceFilter filter_of_all = source_filter(number_in(KnownFile::source_filter));
+  const bool by_mark = number_in(KnownFile::source_by_mark) != 0;
+  const bool loopback = number_in(KnownFile::takes_loopback) != 0;
+  const bool own_source = number_in(KnownFile::takes_own_source) != 0;
+
   std::map<std::uint32_t, Interface> interfaces = list_interfaces(socket);
   routes::Everything all = routes::list_everything(socket, claim);
   for (const routes::ListedAddress& live : all.addresses) {
@@ -119,8 +131,9 @@ PodView pod_of(netlink::Socket& socket, Claim claim) {
     const auto first = to_number<std::uint16_t>(ends[0]), last = to_number<std::uint16_t>(ends[1]);
     if (first && last) pod.chosen_ports = {*first, *last};
   }
-  pod.source_by_mark = is_source_by_mark();
-  pod.source_filter = source_filter(number_in(KnownFile::source_filter));
+  pod.accepts_with_mark = number_in(KnownFile::accepts_with_mark) != 0;
+  if (number_in(KnownFile::echoes_mark_ipv4) != 0) pod.echoes_mark = pod.echoes_mark | Family::ipv4;
+  if (number_in(KnownFile::echoes_mark_ipv6) != 0) pod.echoes_mark = pod.echoes_mark | Family::ipv6;
   pod.rules.clear();
   for (routes::ListedRule& live : all.rules) pod.rules.push_back(std::move(live.rule));
   for (routes::ListedRoute& live : all.routes) {
@@ -131,7 +144,13 @@ PodView pod_of(netlink::Socket& socket, Claim claim) {
     if (interface == interfaces.end() && live.route.kind == NetworkRoute::Kind::onward) continue;
     pod.routes.push_back(std::move(live.route));
   }
-  for (auto& [index, interface] : interfaces) pod.interfaces.push_back(std::move(interface));
+  for (auto& [index, interface] : interfaces) {
+    interface.source_filter = std::max(interface.source_filter, filter_of_all);
+    interface.source_by_mark |= by_mark;
+    interface.takes_loopback |= loopback;
+    interface.takes_own_source |= own_source;
+    pod.interfaces.push_back(std::move(interface));
+  }
   return pod;
 }
 

@@ -124,7 +124,7 @@ Error refusal(netlink::Socket& socket, const netlink::Reply& reply, const std::s
 }
 
 // Whether there is more than the rules of a new namespace, routes onward in table main, and what is ours; or less than
-// loopback needs; or sources are looked up by mark.
+// loopback needs; or marks reach further.
 bool is_unusual(const Everything& all) {
   const std::vector<RoutingRule> usual = default_rules();
   const auto is_other = [&](const ListedRule& live) {
@@ -139,7 +139,7 @@ bool is_unusual(const Everything& all) {
     return live.route.table == local_table && live.device == loopback_index && live.route.to.contains(loopback);
   };
   return !all.loopback_is_up || std::ranges::any_of(all.rules, is_other) || std::ranges::any_of(all.routes, decides) ||
-         std::ranges::none_of(all.routes, reaches_loopback) || is_source_by_mark();
+         std::ranges::none_of(all.routes, reaches_loopback) || marks_reach_further();
 }
 
 // ---- the interface

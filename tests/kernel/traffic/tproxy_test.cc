@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Mode TPROXY: inbound connections arrive at the proxy unchanged. The local address of the accepted socket is the
 // destination that the client chose; that its remote address is the client's own is part of every landing.
+#include <gmock/gmock.h>
+
+#include "model/scan.h"
 #include "support/network.h"
 #include "support/traffic.h"
 #include "support/words.h"
 
 namespace sidetrack::netns {
 namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 class Tproxy : public Traffic {
  protected:
@@ -55,49 +61,56 @@ TEST_P(Tproxy, PortRangesAreCapturedOrLeftOut) {
     EXPECT_EQ(connect(from_outside, pod(port)), landed(Role::proxy_inbound, local(pod(port))));
 }
 
+class TproxyOfMarks : public Tproxy {
+ protected:
+  void SetUp() override {
+    Tproxy::SetUp();
+    if (pod_) apply(tproxy);
+  }
+  [[nodiscard]] std::string explained() const {
+    return pod_->ns().must({program_under_test(), "explain", "in", "tcp", pod(8080).text(), "--from",
+                            std::string(at().client), "--brief"});
+  }
+  [[nodiscard]] Output verified() const {
+    Words words{program_under_test(), "verify", "--ip-families", "ipv4,ipv6", "--backend", std::get<0>(GetParam())};
+    for (const std::string_view word : split_words(tproxy)) words.emplace_back(word);
+    return pod_->ns().program(words);
+  }
+};
+INSTANTIATE_TEST_SUITE_P(, TproxyOfMarks, settings(), setting_name);
+
 // With net.ipv4.conf.*.src_valid_mark, as wg-quick sets it, what comes in and is marked has a local source to the
 // kernel.
-TEST_P(Tproxy, SourcesThatAreLookedUpByMarkAreAnObstacle) {
-  apply(tproxy);
-  const Namespace& inside = pod_->at(Place::pod);
-  const auto command = [&](const Words& words) {
-    return inside.program(Words{program_under_test()} + words + Words{"--backend", std::get<0>(GetParam())});
-  };
-  const Words options = {"-p",
-                         "15001",
-                         "-z",
-                         "15006",
-                         "-u",
-                         "1337",
-                         "-m",
-                         "TPROXY",
-                         "-i",
-                         "*",
-                         "-b",
-                         "*",
-                         "-d",
-                         "15090,15021,15020",
-                         "--ip-families",
-                         "ipv4,ipv6"};
-  const std::string packet = Endpoint{at().pod, 8080}.text();
+TEST_P(TproxyOfMarks, SourcesThatAreLookedUpByMarkAreAnObstacle) {
+  const Landing lands = landed(Role::proxy_inbound, local(pod(8080)));
   for (const std::string which : {"all", "eth0"}) {
-    const auto set = [&](const char* value) {
-      inside.must(
-          {"sh", "-c", std::string("echo ") + value + " >/proc/sys/net/ipv4/conf/" + which + "/src_valid_mark"});
-    };
-    set("1");
+    const std::string setting = "ipv4/conf/" + which + "/src_valid_mark";
+    set_sysctl(pod_->ns(), setting, "1");
     const bool lost = family() == Family::ipv4;
-    EXPECT_EQ(connect(from_outside, pod(8080)),
-              lost ? landed(Role::no_answer) : landed(Role::proxy_inbound, local(pod(8080))));
-    const std::string said = inside.must(
-        {program_under_test(), "explain", "in", "tcp", packet, "--from", std::string(at().client), "--brief"});
+    EXPECT_EQ(connect(from_outside, pod(8080)), lost ? landed(Role::no_answer) : lands);
+    const std::string said = explained();
     EXPECT_EQ(said.find("src_valid_mark of eth0 is 1") != std::string::npos, lost) << said;
-    EXPECT_EQ(command(Words{"verify"} + options).exit_code, 6);
-    EXPECT_THAT(command(Words{"verify"} + options).err, ::testing::HasSubstr("src_valid_mark"));
-    set("0");
-    EXPECT_EQ(connect(from_outside, pod(8080)), landed(Role::proxy_inbound, local(pod(8080))));
-    EXPECT_EQ(command(Words{"verify"} + options).exit_code, 0);
+    EXPECT_EQ(verified().exit_code, 6);
+    EXPECT_THAT(verified().err, HasSubstr("src_valid_mark"));
+    set_sysctl(pod_->ns(), setting, "0");
+    EXPECT_EQ(connect(from_outside, pod(8080)), lands);
+    EXPECT_EQ(verified().exit_code, 0);
   }
+}
+
+// With net.ipv4.tcp_fwmark_accept the socket that is accepted has the mark of the first packet, by which its answers
+// stay in the pod.
+TEST_P(TproxyOfMarks, AcceptedConnectionsThatHaveTheMarkAreAnObstacle) {
+  const Landing lands = landed(Role::proxy_inbound, local(pod(8080)));
+  EXPECT_EQ(connect(from_outside, pod(8080)), lands);
+  EXPECT_THAT(explained(), Not(HasSubstr("lost")));
+  set_sysctl(pod_->ns(), "ipv4/tcp_fwmark_accept", "1");
+  EXPECT_EQ(connect(from_outside, pod(8080)), landed(Role::no_answer));
+  EXPECT_THAT(explained(), HasSubstr("its answers are lost: they stay in the pod"));
+  const Output refused = verified();
+  EXPECT_EQ(refused.exit_code, 6);
+  EXPECT_THAT(refused.err, HasSubstr("they stay in the pod"));
+  EXPECT_EQ(connect(from_outside, pod(15020)), landed(Role::app, local(pod(15020)))) << "left out, so it has no mark";
 }
 
 // A conversation, not only its beginning: later packets take the way of established connections (ISTIO_DIVERT).

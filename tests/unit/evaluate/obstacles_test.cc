@@ -224,9 +224,15 @@ TEST(Obstacles, ArePartsOfThePod) {
     rule.mask = 0xffffffff;
     pod.rules.insert(pod.rules.begin() + 1, rule);
   });
-  add_line("sources are looked up by mark", tproxy, [](PodView& pod) { pod.source_by_mark = true; });
+  const Edit sources_by_mark = [](PodView& pod) {
+    for (Interface& interface : pod.interfaces) interface.source_by_mark = true;
+  };
+  add_line("sources are looked up by mark", tproxy, sources_by_mark);
   add_line("of one interface", tproxy, [](PodView& pod) { pod.interface("eth0")->source_by_mark = true; });
-  add_line("but nothing is marked", usual, [](PodView& pod) { pod.source_by_mark = true; });
+  add_line("but nothing is marked", usual, sources_by_mark);
+  const Edit accepts_with_mark = [](PodView& pod) { pod.accepts_with_mark = true; };
+  add_line("connections are accepted with the mark", tproxy, accepts_with_mark);
+  add_line("connections without one, too", usual, accepts_with_mark);
   add_line("a route beside ours", tproxy, [&](PodView& pod) {
     pod.routes.insert(pod.routes.begin(), route("203.0.113.0/24", "eth0", Kind::onward, 133));
   });
@@ -267,6 +273,9 @@ return path: dropped: src_valid_mark of eth0 is 1: by the mark 0x539 its source 
 src_valid_mark of eth0 is 1: by the mark 0x539 its source is local (martian): `in tcp 192.0.2.2:15008 --from 203.0.113.1` dropped: src_valid_mark of eth0 is 1: by the mark 0x539 its source is local (martian); as requested it lands on port 15006 (Envoy inbound) by TPROXY; original destination 192.0.2.2:15008
 return path: dropped: src_valid_mark of eth0 is 1: by the mark 0x539 its source is local (martian): `out tcp 198.51.100.1:80 --uid 1337 --gid 1000` leaves the pod by eth0 to 198.51.100.1:80, untouched; its answers are lost: dropped: src_valid_mark of eth0 is 1: by the mark 0x539 its source is local (martian); as requested it leaves the pod by eth0 to 198.51.100.1:80, untouched
 # but nothing is marked
+# connections are accepted with the mark
+return path: they stay in the pod, by rule 1 of mangle ISTIO_INBOUND: `in tcp 192.0.2.2:15008 --from 203.0.113.1` lands on port 15006 (Envoy inbound) by TPROXY; original destination 192.0.2.2:15008; its answers are lost: they stay in the pod, by rule 1 of mangle ISTIO_INBOUND; as requested it lands on port 15006 (Envoy inbound) by TPROXY; original destination 192.0.2.2:15008
+# connections without one, too
 # a route beside ours
 ip route 203.0.113.0/24 dev eth0 table 133: `out tcp 203.0.113.255:80 --mark 1337` goes out by eth0; as requested it stays in the pod
 # an unknown one

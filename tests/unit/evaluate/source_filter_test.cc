@@ -28,6 +28,9 @@ class SourceFilterOf : public ::testing::Test {
     const std::string said = sentence(explain(packet_of(packet), pod_, live).outcome);
     return said.substr(0, said.find("; "));
   }
+  void set_all(SourceFilter filter) {
+    for (Interface& interface : pod_.interfaces) interface.source_filter = filter;
+  }
   Interface& net1() { return *pod_.interface("net1"); }
   NetworkRoute& add_route(const char* to, const char* device, NetworkRoute::Kind kind,
                           std::uint32_t table = main_table) {
@@ -50,11 +53,9 @@ TEST_F(SourceFilterOf, Settings) {
   net1().source_filter = SourceFilter::strict;
   EXPECT_EQ(end(by_net1), "dropped: rp_filter of net1 is 1, and the way back to 10.1.2.3 is by eth0");
   EXPECT_EQ(end(by_eth0), lands);
-  pod_.source_filter = SourceFilter::loose;  // the larger one counts
+  set_all(SourceFilter::loose);
   EXPECT_EQ(end(by_net1), lands);
-  net1().source_filter = SourceFilter::off;
-  EXPECT_EQ(end(by_net1), lands);
-  pod_.source_filter = SourceFilter::strict;
+  set_all(SourceFilter::strict);
   EXPECT_EQ(end(by_net1), "dropped: rp_filter of net1 is 1, and the way back to 10.1.2.3 is by eth0");
   EXPECT_EQ(end(by_eth0), lands);
   EXPECT_EQ(end("in udp 192.0.2.2:8080 --from 198.51.100.7 --in-interface net1"), lands) << "of its own network";
@@ -63,20 +64,20 @@ TEST_F(SourceFilterOf, Settings) {
 }
 
 TEST_F(SourceFilterOf, RoutesBack) {
-  pod_.source_filter = SourceFilter::strict;
+  set_all(SourceFilter::strict);
   add_route("10.1.2.0/24", "net1", NetworkRoute::Kind::onward);
   EXPECT_EQ(end(by_net1), lands);
   EXPECT_EQ(end(by_eth0), "dropped: rp_filter of eth0 is 1, and the way back to 10.1.2.3 is by net1");
   pod_.routes.front() = {*AddressRange::parse("10.1.2.0/24"), "", NetworkRoute::Kind::rejected};
   for (const SourceFilter filter : {SourceFilter::strict, SourceFilter::loose}) {
-    pod_.source_filter = filter;
+    set_all(filter);
     const std::string number = filter == SourceFilter::strict ? "1" : "2";
     EXPECT_EQ(end(by_net1), "dropped: rp_filter of net1 is " + number +
                                 ", and there is no route to 10.1.2.3 (ip route unreachable 10.1.2.0/24 table main)");
   }
-  pod_.source_filter = SourceFilter::off;
+  set_all(SourceFilter::off);
   EXPECT_EQ(end(by_net1), lands);
-  pod_.source_filter = SourceFilter::loose;
+  set_all(SourceFilter::loose);
   pod_.routes.front().kind = NetworkRoute::Kind::unknown;
   EXPECT_EQ(end(by_net1),
             "cannot know the route back to 10.1.2.3, and rp_filter of net1 is 2: `ip route 10.1.2.0/24 table main`");
@@ -92,7 +93,7 @@ TEST_F(SourceFilterOf, AnInterfaceWithoutAnAddressTakesNoOther) {
 
 // The source is looked up without the packet's mark, unless src_valid_mark is set; from the packet's destination.
 TEST_F(SourceFilterOf, PolicyRules) {
-  pod_.source_filter = SourceFilter::strict;
+  set_all(SourceFilter::strict);
   add_route("0.0.0.0/0", "net1", NetworkRoute::Kind::onward, 200);
   RoutingRule& rule = add_rule();
   rule.from = AddressRange::parse("192.0.2.2/32");

@@ -178,14 +178,22 @@ void add_others(Random& random, Live& live) {
   }
 }
 
-// Two interfaces, and sources that are looked up.
-void check_sources(Random& random, PodView& pod) {
+// Two interfaces, and settings of the kernel beside the rules.
+void add_settings(Random& random, PodView& pod) {
   assume_interface(pod, "net1");
   const auto kind = random.one_in(3) ? NetworkRoute::Kind::rejected : NetworkRoute::Kind::onward;
   pod.routes.insert(pod.routes.begin(), {*AddressRange::parse("10.0.0.0/8"), "net1", kind});
   pod.interfaces.back().source_filter = random.one_in(2) ? SourceFilter::strict : SourceFilter::loose;
-  if (random.one_in(2)) pod.source_filter = SourceFilter::strict;
-  pod.source_by_mark = random.one_in(3);
+  const bool strict = random.one_in(2);
+  const bool by_mark = random.one_in(3);
+  for (Interface& each : pod.interfaces) {
+    if (strict) each.source_filter = SourceFilter::strict;
+    each.source_by_mark = by_mark;
+    each.takes_loopback = random.one_in(3);
+    each.takes_own_source = random.one_in(3);
+  }
+  pod.accepts_with_mark = random.one_in(3);
+  if (random.one_in(3)) pod.echoes_mark = Families::both();
 }
 
 Side random_side(Random& random, std::string& what) {
@@ -199,7 +207,7 @@ Side random_side(Random& random, std::string& what) {
         backend == BackendKind::iptables_nft ? BackendKind::iptables_legacy : BackendKind::iptables_nft;
     add_others(random, side.live.back());
   }
-  if (random.one_in(3)) check_sources(random, side.pod);
+  if (random.one_in(3)) add_settings(random, side.pod);
   what = fmt::format("{} {}", name(backend), options);
   return side;
 }
