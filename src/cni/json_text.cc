@@ -80,9 +80,31 @@ std::string line_and_column(std::string_view text, std::size_t byte) {
   return fmt::format("line {}, column {}", line, before.size() - (last == std::string_view::npos ? 0 : last + 1) + 1);
 }
 
+// Documents are copied and written value within value: one that nests without end would end the program.
+void require_depth(std::string_view text) {
+  constexpr std::size_t deepest = 1000;
+  std::size_t depth = 0;
+  bool in_string = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string && c == '\\') {
+      ++i;
+    } else if (c == '"') {
+      in_string = !in_string;
+    } else if (!in_string && (c == '{' || c == '[')) {
+      if (++depth > deepest)
+        throw Error(ExitCode::failed, fmt::format("lists and objects nested deeper than {} in {}", deepest,
+                                                  line_and_column(text, i + 1)));
+    } else if (!in_string && (c == '}' || c == ']') && depth > 0) {
+      --depth;
+    }
+  }
+}
+
 }  // namespace
 
 nlohmann::ordered_json parse_object(std::string_view text) {
+  require_depth(text);
   if (const auto zero = text.find('\0'); zero != std::string_view::npos)  // to the parser the text ends there
     throw Error(ExitCode::failed, fmt::format("invalid JSON in {}", line_and_column(text, zero + 1)));
   try {

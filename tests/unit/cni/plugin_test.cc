@@ -124,6 +124,21 @@ TEST(CniConfiguration, NothingFollowsAZeroByte) {
     EXPECT_EQ(failure_of(text + more, add).code, 6U);
 }
 
+// What nests deeper is refused before it is copied or written, value within value.
+TEST(CniConfiguration, NestsNoDeeperThanAThousandLevels) {
+  const auto nested = [](std::size_t depth) {
+    const std::string lists = std::string(depth, '[') + std::string(depth, ']');
+    std::string text = usual().dump();
+    return text.insert(1, R"("args":{"a":"[[\"[[","b":)" + lists + "},");
+  };
+  EXPECT_EQ(read_configuration(nested(998), Keys::all).name, "pods");
+  for (const std::size_t depth : {999U, 100'000U}) {
+    const Failure refused = failure_of(nested(depth), add);
+    EXPECT_EQ(refused.code, 6U);
+    EXPECT_THAT(refused.text, HasSubstr("lists and objects nested deeper than 1000 in line 1, column "));
+  }
+}
+
 TEST(CniConfiguration, EachKeyIsThereOnce) {
   const auto repeated = [](const std::string& text) {
     try {
