@@ -158,6 +158,7 @@ bool would_change(const Request& asked, const Survey& survey) {
 // none but SIGSTOP stops it. How to confirm is said before the change, which may cut the session that reads it.
 void program_until_confirmed(const CommandLine& line, const Request& asked, const Ready& ready, Kernel& kernel) {
   AwaitedSignals signals(AwaitedSignals::Which::all);
+  kernel.begin_confirmation();
   const Survey survey = kernel.survey();
   const Snapshot before = snapshot(survey);
   if (would_change(asked, survey)) {
@@ -183,8 +184,8 @@ void program_until_confirmed(const CommandLine& line, const Request& asked, cons
   if (why.empty()) {
     if (would_change(asked, kernel.survey()))
       throw Error(ExitCode::differs, "confirmed, but the rules are no longer as requested: they were changed meanwhile",
-                  "another 'apply --confirm' may have rolled back; 'sidetrack diff' with the same options says what is "
-                  "different, and 'sidetrack apply' programs them again");
+                  "'sidetrack diff' with the same options says what is different, and 'sidetrack apply' programs them "
+                  "again");
     return info("confirmed");
   }
   try {

@@ -183,6 +183,10 @@ class LinuxKernel final : public Kernel {
     if (lock_) lock_->release();
   }
 
+  void begin_confirmation() override {
+    if (lock_) lock_->begin_confirmation();
+  }
+
   void take_locks() override {
     patience_ = Patience(options_.wait);
     if (lock_) lock_->take(patience_);

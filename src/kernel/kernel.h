@@ -51,6 +51,10 @@ class Kernel {
   virtual void release_locks() {}
   virtual void take_locks() {}
 
+  // Notes for others, as long as this lasts, that what is changed now may be rolled back: their warnings() say so.
+  // Throws busy if another process has noted it.
+  virtual void begin_confirmation() {}
+
   // As long as it lasts, a change is begun anew when another program changes the rules in between.
   [[nodiscard]] virtual const Patience& patience() const = 0;
 

@@ -98,13 +98,38 @@ void NamespaceLock::release() {
 }
 
 void NamespaceLock::take(const Patience& patience) {
-  if (file_.valid() && flock(file_.get(), LOCK_EX | LOCK_NB) == 0) return;
-  if (file_.valid() && errno == EWOULDBLOCK) {
-    lock_file(file_.get(), "the lock of the network namespace", patience);
+  warning_.clear();
+  const bool is_free = file_.valid() && flock(file_.get(), LOCK_EX | LOCK_NB) == 0;
+  if (is_free || (file_.valid() && errno == EWOULDBLOCK)) {
+    if (!is_free) lock_file(file_.get(), "the lock of the network namespace", patience);
+    if (is_confirmation_open()) {
+      warning_ =
+          "another 'apply --confirm' waits here for its confirmation: unless it is confirmed, it puts back what was "
+          "there "
+          "before it, whatever was made of that meanwhile";
+    }
   } else {  // kernels that only resemble Linux may have no such file, or no locks on it
     warning_ =
         fmt::format("continuing without the lock of the network namespace: {}: {}", namespace_lock, errno_words(errno));
   }
+}
+
+// A lock of F_OFD_SETLK goes with the descriptor, and so with the process. Of one that is opened to read it can only be
+// shared; the file itself is locked meanwhile, so no two ask at once.
+void NamespaceLock::begin_confirmation() {
+  if (is_confirmation_open()) {
+    throw Error(ExitCode::busy, "another 'apply --confirm' waits here for its confirmation; nothing was changed",
+                "confirm that one, or let it roll back, then run this one again");
+  }
+  struct flock shared {};
+  shared.l_type = F_RDLCK;
+  if (file_.valid()) static_cast<void>(fcntl(file_.get(), F_OFD_SETLK, &shared));
+}
+
+bool NamespaceLock::is_confirmation_open() const {
+  struct flock any {};
+  any.l_type = F_WRLCK;
+  return file_.valid() && fcntl(file_.get(), F_OFD_GETLK, &any) == 0 && any.l_type != F_UNLCK;
 }
 
 }  // namespace sidetrack

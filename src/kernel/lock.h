@@ -22,12 +22,17 @@ void lock_file(int fd, const std::string& name, const Patience& patience);
 class NamespaceLock {
  public:
   explicit NamespaceLock(const Patience& patience);
-  [[nodiscard]] const std::string& warning() const { return warning_; }  // empty if the lock is held
+  [[nodiscard]] const std::string& warning() const { return warning_; }  // empty: there is none
 
   void release();
   void take(const Patience& patience);  // again
 
+  // See Kernel::begin_confirmation. By a lock of another kind on the same file, which others can see and hold, too.
+  void begin_confirmation();
+
  private:
+  [[nodiscard]] bool is_confirmation_open() const;  // another one's
+
   Descriptor file_;
   std::string warning_;
 };

@@ -202,11 +202,13 @@ Ruleset fold_once(const Ruleset& ruleset) {
 
 // Rules that were joined over one match, or that lost one, may have become alike but for another.
 Ruleset fold(const Ruleset& ruleset) {
+  if (ruleset.folded) return ruleset;
   Ruleset result = fold_once(ruleset);
   for (std::size_t before = 0; before != result.rules.size();) {
     before = result.rules.size();
     result = fold_once(result);
   }
+  result.folded = true;
   return result;
 }
 

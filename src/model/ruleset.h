@@ -238,6 +238,7 @@ struct Rule {
 // Rules in the order in which they are built, as iptables-restore takes them.
 struct Ruleset {
   std::vector<Rule> rules;
+  bool folded = false;  // by fold(), or as a table that holds such rules had them: they stay as they are
 };
 
 // A chain as the kernel walks it, -I resolved.

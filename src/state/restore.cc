@@ -25,6 +25,7 @@ namespace {
 Ruleset ours_of(const Live& live) {
   const bool among_others = !traits(live.backend).in_own_table;
   Ruleset ours;
+  ours.folded = !among_others;  // of their origins the comments alone have been read: rules of two could be joined
   for (const LiveChain& chain : live.chains) {
     if (chain.ours && is_ambient_table(chain.table_name)) {
       throw Error(ExitCode::failed,

@@ -13,7 +13,7 @@ from seccomp import ALLOW, EQ, MASKED_EQ, TRAP, Arch, Arg, Attr, SyscallFilter
 PROT_EXEC = 4
 MAP_ANONYMOUS = 0x20
 TCGETS, TIOCGWINSZ, SIOCGIFNAME, SIOCGIFFLAGS, NS_GET_USERNS = 0x5401, 0x5413, 0x8910, 0x8913, 0xB701
-F_GETFD, F_SETFD, F_GETFL = 1, 2, 3
+F_GETFD, F_SETFD, F_GETFL, F_OFD_GETLK, F_OFD_SETLK = 1, 2, 3, 36, 37
 AF_INET, AF_INET6, AF_NETLINK = 2, 10, 16
 SOCK_STREAM, SOCK_DGRAM, SOCK_RAW = 1, 2, 3
 SOCK_TYPE = 0xFFFFFFFF & ~0o2004000  # all but SOCK_NONBLOCK and SOCK_CLOEXEC
@@ -73,6 +73,7 @@ WRITE = READ + [
     *[("setsockopt", arg(1, level), arg(2, option))
       for level in (SOL_IP, SOL_IPV6) for option in (IPT_SO_SET_REPLACE, IPT_SO_SET_ADD_COUNTERS)],
     *every("flock"),
+    *[("fcntl", arg(1, command)) for command in (F_OFD_GETLK, F_OFD_SETLK)],
 ]
 
 # The CNI plugin, which removes the record of a pod when the rules are gone.

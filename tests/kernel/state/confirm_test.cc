@@ -50,6 +50,7 @@ TEST_P(Confirm, WhatNobodyConfirmsIsRolledBack) {
       {},
       {"-m", "TPROXY", "-d", "8080"},
       {"--backend", "nftables", "-o", "22", "--redirect-dns", "--dns-server", "10.0.0.10"},
+      {"-d", "22,9000-9100", "-x", "10.9.0.0/16", "-o", "25", "--exclude-uids", "7,9-11", "-k", "eth1"},
       {"--backend", "iptables-legacy", "-k", "eth0", "-x", "10.0.0.0/8"},
   };
   for (const Words& before : before_all) {
@@ -87,16 +88,42 @@ TEST_P(Confirm, AmongOthersTheyComeBackWhereTheyStood) {
   }
 }
 
-// Of two that wait, the one whose rules the other has rolled back is not told that they stand.
-TEST_P(Confirm, WhatAnotherOneRolledBackIsNotConfirmed) {
+// What one found there that is not confirmed itself is nothing to go back to.
+TEST_P(Confirm, OneAtATimeWaits) {
+  pod_->must(sidetrack("apply", {"-o", "1"}));
+  const auto was = state(*pod_);
+  Background first(*pod_, sidetrack("apply", {"-o", "2", "--confirm", "10m"}));
+  first.wait_for(asked);
+  const auto unconfirmed = state(*pod_);
+  for (const char* ports : {"2", "3"}) {
+    const Output second = pod_->program(sidetrack("apply", {"-o", ports, "--confirm", "10m"}));
+    EXPECT_EQ(second.exit_code, 5);
+    EXPECT_THAT(second.err,
+                HasSubstr("another 'apply --confirm' waits here for its confirmation; nothing was changed"));
+    EXPECT_EQ(state(*pod_), unconfirmed);
+  }
+  // Others are told, whether they change something or not.
+  for (const Words& command : {sidetrack("apply", {"-o", "2"}), sidetrack("apply", {"-o", "3"}),
+                               Words{program_under_test(), "clean", "--backend", GetParam()}}) {
+    const Output other = pod_->program(command);
+    EXPECT_EQ(other.exit_code, 0);
+    EXPECT_THAT(other.err, HasSubstr("unless it is confirmed, it puts back what was there before it"));
+  }
+  first.signal(SIGTERM);
+  const Output rolled_back = first.end();
+  EXPECT_EQ(rolled_back.exit_code, 1);
+  EXPECT_THAT(rolled_back.err, Not(HasSubstr("another 'apply --confirm'")));
+  EXPECT_EQ(state(*pod_), was);
+  EXPECT_THAT(pod_->program(sidetrack("apply", {"-o", "1"})).err, Not(HasSubstr("--confirm"))) << "it has ended";
+  EXPECT_EQ(verify({"-o", "1"}), 0);
+}
+
+TEST_P(Confirm, WhatWasChangedMeanwhileIsNotConfirmed) {
   Background first(*pod_, sidetrack("apply", {"-o", "1", "--confirm", "10m"}));
   first.wait_for(asked);
-  Background second(*pod_, sidetrack("apply", {"-o", "2", "--confirm", "10m"}));
-  second.wait_for(asked);
-  first.signal(SIGTERM);
-  EXPECT_EQ(first.end().exit_code, 1);
-  second.signal(SIGUSR1);
-  const Output output = second.end();
+  pod_->must(sidetrack("apply", {"-o", "2"}));
+  first.signal(SIGUSR1);
+  const Output output = first.end();
   EXPECT_EQ(output.exit_code, 6);
   EXPECT_THAT(output.err, AllOf(HasSubstr("no longer as requested"), Not(HasSubstr("sidetrack: confirmed\n"))));
 }
