@@ -55,9 +55,8 @@ bool is_broadcast(const PodView& pod, const Address& address, Observer* observer
     for (const InterfaceAddress& own : interface.addresses) {
       if (own.address.family != Family::ipv4 || own.prefix_length > 30) continue;
       const AddressRange network = AddressRange::prefix(own.address, own.prefix_length);
-      for (const Address& end : {network.first, network.last}) {
-        if (end != own.address) all.push_back(AddressRange::single(end));
-      }
+      if (network.last != own.address) all.push_back(AddressRange::single(network.last));
+      if (pod.first_is_broadcast && network.first != own.address) all.push_back(AddressRange::single(network.first));
     }
   }
   return contains(all, address, observer);

@@ -141,6 +141,11 @@ Packet parse_packet(const PacketOptions& options) {
   packet.destination = as_sent(to.address);
   packet.destination_port = to.port.value_or(0);
   packet.source = as_sent(options.from);
+  if (packet.source && *packet.source == Address::any(packet.source->family)) {
+    if (packet.direction == Direction::in)
+      refuse("--from", options.from->text(), "the address of a host: nothing comes from no address");
+    packet.source.reset();  // a socket that is bound to none has the one that the kernel chooses
+  }
   if (options.from_port != 0 && !has_ports)
     refuse("--from-port", fmt::format("{}", options.from_port), "no port: icmp has none");
   packet.source_port = options.from_port;

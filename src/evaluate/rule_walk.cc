@@ -359,9 +359,12 @@ class RuleWalk {
   Ended to_source(const Nat& nat, bool one_address, bool one_port, std::size_t place) {
     Translation made{packet_.now.source, packet_.now.source, one_address};
     if (one_address) made.after = with_address(made.after, nat.addresses->first);
-    if (!nat.addresses && !nat.ports && packet_.now.out != "lo") {  // masquerade: as if it were sent here
-      const Route way{Route::Kind::onward, packet_.now.out, nullptr};
-      if (const auto own = source_for(pod_, way, packet_.now.destination.address, packet_.now.observer)) {
+    if (!nat.addresses && !nat.ports && packet_.now.out != "lo") {  // masquerade
+      const PacketAtHook& now = packet_.now;
+      const Address& to = now.destination.address;
+      Route way = route(pod_, {to, now.source.address, now.mark, now.in.empty() ? "lo" : now.in, "", now.observer});
+      if (way.kind != Route::Kind::onward || way.device != now.out) way = {Route::Kind::onward, now.out};
+      if (const auto own = masquerading(pod_, way, to, now.observer)) {
         made.after = with_address(made.after, *own);
         made.after_known = true;
       }

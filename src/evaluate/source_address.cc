@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "evaluate/source_address.h"
 
+#include <linux/rtnetlink.h>
+
 #include <algorithm>
 #include <vector>
 
@@ -9,28 +11,51 @@
 namespace sidetrack {
 namespace {
 
-// The first address of the interface in whose network this is; else its first one (inet_select_addr).
-std::optional<Address> near(const Interface& interface, const std::optional<Address>& gateway) {
+std::uint8_t scope_in_ipv4(const InterfaceAddress& own) {
+  return own.address.is_loopback() ? std::uint8_t{RT_SCOPE_HOST} : own.scope;
+}
+
+// The first address of the interface in whose network this is, of no narrower scope; else its first one, or the first
+// of another interface (inet_select_addr).
+std::optional<Address> near(const PodView& pod, const Interface& interface, const std::optional<Address>& gateway,
+                            std::uint8_t scope) {
+  const std::uint8_t narrowest = interface.takes_loopback ? RT_SCOPE_LINK : RT_SCOPE_HOST;
   std::optional<Address> first;
   for (const InterfaceAddress& own : interface.addresses) {
-    if (own.address.family != Family::ipv4) continue;
+    if (own.address.family != Family::ipv4 || std::min(scope_in_ipv4(own), narrowest) > scope) continue;
     if (!gateway) return own.address;
     if (AddressRange::prefix(own.address, own.prefix_length).contains(*gateway)) return own.address;
     if (!first) first = own.address;
   }
-  return first;
+  if (first) return first;
+  for (const Interface& other : pod.interfaces) {
+    for (const InterfaceAddress& own : other.addresses) {
+      if (own.address.family != Family::ipv4 || scope_in_ipv4(own) == RT_SCOPE_LINK) continue;
+      if (scope_in_ipv4(own) <= scope) return own.address;
+    }
+  }
+  return {};
 }
 
-// To an address of its own, itself, or in IPv4 the first one of its network; of the rest of 127.0.0.0/8, 127.0.0.1.
+// To an address of its own, itself, or in IPv4 the first one of its network; of the rest of a network on lo, the one
+// there: 127.0.0.1 of 127.0.0.0/8.
 std::optional<Address> source_to_itself(const PodView& pod, const Address& destination, Observer* observer) {
   for (const Interface& interface : pod.interfaces) {
     for (const InterfaceAddress& own : interface.addresses) {
       if (!contains(AddressRange::single(own.address), destination, observer)) continue;
       const bool first = destination.family == Family::ipv4 && interface.name != "lo";
-      return first ? near(interface, own.address) : own.address;
+      return first ? near(pod, interface, own.address, RT_SCOPE_HOST) : own.address;
     }
   }
-  return Address::loopback(Family::ipv4);
+  const InterfaceAddress* nearest = nullptr;
+  if (const Interface* lo = pod.interface("lo")) {
+    for (const InterfaceAddress& own : lo->addresses) {
+      if (own.address.family != Family::ipv4) continue;
+      if (!contains(AddressRange::prefix(own.address, own.prefix_length), destination, observer)) continue;
+      if (nearest == nullptr || own.prefix_length > nearest->prefix_length) nearest = &own;
+    }
+  }
+  return nearest != nullptr ? nearest->address : Address::loopback(Family::ipv4);
 }
 
 // ---- IPv6: RFC 6724 as ipv6_dev_get_saddr() has it
@@ -164,7 +189,21 @@ std::optional<Address> source_for(const PodView& pod, const Route& route, const 
   if (route.kind == Route::Kind::by_rule) return destination;  // without prefsrc, as ip_route_output_key says
   const Interface* interface = pod.interface(route.device);
   if (interface == nullptr) return {};
-  return near(*interface, route.route != nullptr ? route.route->gateway : std::nullopt);
+  const std::optional<Address> gateway = route.route != nullptr ? route.route->gateway : std::nullopt;
+  return near(pod, *interface, gateway, gateway ? RT_SCOPE_UNIVERSE : RT_SCOPE_LINK);
+}
+
+std::optional<Address> masquerading(const PodView& pod, const Route& route, const Address& destination,
+                                    Observer* observer) {
+  if (destination.family == Family::ipv6) return source_of_ipv6(pod, route.device, destination, observer);
+  const Interface* interface = pod.interface(route.device);
+  if (interface == nullptr) return {};
+  if (route.route != nullptr && route.route->gateway)
+    return near(pod, *interface, route.route->gateway, RT_SCOPE_UNIVERSE);
+  for (const InterfaceAddress& own : interface->addresses)
+    if (own.address.family == Family::ipv4)
+      static_cast<void>(contains(AddressRange::prefix(own.address, own.prefix_length), destination, observer));
+  return near(pod, *interface, destination, RT_SCOPE_UNIVERSE);
 }
 
 }  // namespace sidetrack

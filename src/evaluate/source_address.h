@@ -11,4 +11,8 @@ namespace sidetrack {
 [[nodiscard]] std::optional<Address> source_for(const PodView& pod, const Route& route, const Address& destination,
                                                 Observer* observer = nullptr);
 
+// The one that MASQUERADE gives to what leaves by the route.
+[[nodiscard]] std::optional<Address> masquerading(const PodView& pod, const Route& route, const Address& destination,
+                                                  Observer* observer = nullptr);
+
 }  // namespace sidetrack

@@ -17,6 +17,8 @@ struct InterfaceAddress {
   Address address;
   int prefix_length = 32;
   bool deprecated = false;  // not for new connections (ip address change … preferred_lft 0)
+  // Of IPv4 (ip address add … scope link): who may be told of it. <linux/rtnetlink.h>: rt_scope_t; 0 is universe.
+  std::uint8_t scope = 0;
 };
 
 // net.ipv4.conf.*.rp_filter: what comes in is dropped if answers to its source would leave by another interface
@@ -105,6 +107,7 @@ struct PodView {
   // net.ipv4.tcp_fwmark_accept, for IPv6, too: an accepted connection has the mark that its first packet has at the
   // end, unless its listener has one (inet_request_mark).
   bool accepts_with_mark = false;
+  bool first_is_broadcast = false;  // the first address of a network, as on Linux before 5.14
   Families echoes_mark{};  // net.FAMILY.fwmark_reflect: what the kernel itself answers has the mark of the request
 
   // By its name; nullptr if the pod has none of that name.

@@ -163,6 +163,13 @@ std::optional<NetworkRoute::Kind> kind_of(unsigned char type) {
   }
 }
 
+std::optional<Address> broadcast(const Message& message) {
+  const auto& header = message.header<rtmsg>();
+  if (header.rtm_family != AF_INET || header.rtm_type != RTN_BROADCAST) return {};
+  const nlattr* to = message.attributes<rtmsg>().find(RTA_DST);
+  return to != nullptr ? address_of(Family::ipv4, to) : std::nullopt;
+}
+
 std::optional<ListedRoute> network_route(const Message& message) {
   const auto& header = message.header<rtmsg>();
   const auto family = family_of(header.rtm_family);
@@ -317,8 +324,17 @@ std::vector<Address> Everything::loopback_hosts() const {
 }
 
 Everything list_everything(netlink::Socket& socket, Claim claim) {
-  Everything all{list<fib_rule_hdr>(socket, RTM_GETRULE, policy_rule), list<rtmsg>(socket, RTM_GETROUTE, network_route),
-                 list_addresses(socket), loopback_is_up(socket), claim};
+  std::vector<Address> broadcasts;
+  const auto route = [&](const Message& message) {
+    if (const auto address = broadcast(message)) broadcasts.push_back(*address);
+    return network_route(message);
+  };
+  Everything all{list<fib_rule_hdr>(socket, RTM_GETRULE, policy_rule),
+                 list<rtmsg>(socket, RTM_GETROUTE, route),
+                 list_addresses(socket),
+                 loopback_is_up(socket),
+                 claim,
+                 std::move(broadcasts)};
   for (ListedRule& live : all.rules) live.rule.ours = all.is_ours(live);
   std::ranges::stable_sort(all.routes, {}, &ListedRoute::metric);
   return all;

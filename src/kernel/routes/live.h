@@ -37,6 +37,7 @@ struct Everything {
   std::vector<ListedAddress> addresses;
   bool loopback_is_up = true;
   Claim claim = Claim::own;
+  std::vector<Address> broadcasts;  // that have a route of type broadcast
 
   // Those of lo that are single hosts.
   [[nodiscard]] std::vector<Address> loopback_hosts() const;

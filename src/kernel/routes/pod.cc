@@ -119,13 +119,17 @@ PodView pod_of(netlink::Socket& socket, Claim claim) {
 
   std::map<std::uint32_t, Interface> interfaces = list_interfaces(socket);
   routes::Everything all = routes::list_everything(socket, claim);
+  bool first_is_broadcast = false;
   for (const routes::ListedAddress& live : all.addresses) {
     const auto found = interfaces.find(live.device);
     if (found != interfaces.end() && live.usable)
-      found->second.addresses.push_back({live.address, live.prefix_length, live.deprecated});
+      found->second.addresses.push_back({live.address, live.prefix_length, live.deprecated, live.scope});
+    const Address first = AddressRange::prefix(live.address, live.prefix_length).first;
+    first_is_broadcast |= first != live.address && std::ranges::find(all.broadcasts, first) != all.broadcasts.end();
   }
 
   PodView pod;
+  pod.first_is_broadcast = first_is_broadcast;
   const KnownText range = read_known_file(KnownFile::chosen_ports);
   if (const auto ends = split_words(range.text); ends.size() == 2) {
     const auto first = to_number<std::uint16_t>(ends[0]), last = to_number<std::uint16_t>(ends[1]);

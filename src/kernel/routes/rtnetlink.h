@@ -46,6 +46,7 @@ struct ListedAddress {
   std::uint32_t device = 0;  // its number
   bool usable = true;        // false as long as another host may have it
   bool deprecated = false;   // not for new connections
+  std::uint8_t scope = 0;    // RT_SCOPE_*
 };
 [[nodiscard]] std::vector<ListedAddress> list_addresses(netlink::Socket& socket);
 

@@ -168,6 +168,127 @@ TEST_F(Ipv6Source, IsTheOneOfRfc6724) {
   EXPECT_GT(compared, 100U);
 }
 
+class Ipv4Source : public KernelTest {};
+
+// Of random addresses of all scopes on three interfaces, by routes with a gateway and without.
+TEST_F(Ipv4Source, IsTheOneOfTheRoutesScope) {
+  const Namespace pod;
+  const Namespace other;
+  join(pod, "eth0", other, "eth0");
+  join(pod, "net1", other, "net1");
+  ip(pod, "link set lo up\n");
+  std::mt19937 random(21);
+  const auto pick = [&](const auto& from) { return from[random() % std::size(from)]; };
+  constexpr const char* networks[] = {"10.1.0.", "10.2.0.", "192.0.2.", "169.254.3."};
+  constexpr const char* devices[] = {"eth0", "eth0", "net1", "lo"};
+  constexpr const char* scopes[] = {"global", "global", "link", "host"};
+  constexpr int lengths[] = {24, 24, 32};
+  std::size_t compared = 0;
+  for (int round = 0; round < 40; ++round) {
+    std::string add;
+    for (unsigned long i = 0, count = random() % 5; i < count; ++i) {
+      const std::string device = pick(devices);
+      // Of one network all have the same scope; what is on lo is local as a whole, so no gateway is there.
+      const auto network = device == "lo" ? 2 : random() % std::size(networks);
+      add += fmt::format("address add {}{}/{} dev {} scope {}\n", networks[network], 16 + i, pick(lengths), device,
+                         scopes[(network + static_cast<unsigned long>(round)) % std::size(scopes)]);
+    }
+    const char* gateways[] = {"via 10.1.0.99 onlink", "via 10.2.0.99 onlink", ""};
+    add += fmt::format("route add default {} dev eth0 metric 5000\n", pick(gateways));
+    add += fmt::format("route add 10.9.0.0/16 {} dev net1\n", pick(gateways));
+    ip(pod, add);
+    for (const char* to : {"10.9.0.9", "10.1.0.77", "192.0.2.77", "203.0.113.9"}) {
+      const std::string kernels = pod.run([&] {
+        const FileDescriptor socket(check(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), "socket"));
+        const sockaddr_storage address = Endpoint(to, 99).socket_address();
+        if (::connect(socket.get(), pointer(address), socket_address_size) != 0) return std::string("none");
+        return local_end(socket.get()).address.text();
+      });
+      const auto said = nlohmann::json::parse(
+          pod.program({program_under_test(), "explain", "out", "udp", Endpoint(to, 99).text(), "--json"}).out);
+      SCOPED_TRACE(fmt::format("round {}, to {}\n{}{}", round, to, add, pod.must({"ip", "-4", "address"})));
+      if (kernels == "none") {
+        EXPECT_EQ(said["outcome"]["kind"], "unroutable");
+        continue;
+      }
+      EXPECT_EQ(said["packet"]["source"]["address"], kernels);
+      ++compared;
+    }
+    for (const char* device : {"eth0", "net1"}) pod.must({"ip", "-4", "address", "flush", "dev", device});
+    pod.must({"ip", "-4", "address", "flush", "dev", "lo", "to", "0.0.0.0/1"});
+    pod.must({"ip", "-4", "address", "flush", "dev", "lo", "to", "128.0.0.0/1"});
+    pod.must({"ip", "-4", "address", "add", "127.0.0.1/8", "dev", "lo"});
+    pod.must({"ip", "-4", "route", "flush", "table", "main"});
+  }
+  EXPECT_GT(compared, 100U);
+}
+
+// Unnumbered: the address is on lo, or on another interface.
+TEST_P(Source, IsOneOfAnotherInterfaceIfItsOwnHasNone) {
+  if (family() == Family::ipv6) return;
+  const Namespace& inside = pod_->ns();
+  for (const char* device : {"lo", "net1"}) {
+    for (const char* flushed : {"lo", "net1", "eth0"})
+      inside.must({"ip", "-4", "address", "flush", "dev", flushed, "scope", "global"});
+    ip(inside, fmt::format("address add 10.1.0.2/32 dev {}\nroute replace 10.1.0.1 dev eth0\n"
+                           "route replace default via 10.1.0.1\n",
+                           device));
+    apply(injected);
+    EXPECT_EQ(connect(as_app, service(80)), landed(Role::proxy_outbound, original(service(80))));
+    const std::string said =
+        inside.must({program_under_test(), "explain", "out", "tcp", service(80).text(), "--uid", "1000", "--brief"});
+    EXPECT_THAT(said, ::testing::Not(HasSubstr("answers"))) << said;
+    EXPECT_EQ(inside.must({program_under_test(), "explain", "out", "tcp", service(80).text(), "--uid", "1000", "--from",
+                           "0.0.0.0", "--brief"}),
+              said);
+    const Output proved = inside.program({program_under_test(), "apply", "--prove", "--backend",
+                                          std::get<0>(GetParam()), "--ip-families", "ipv4,ipv6", "-i", "*", "-b", "*"});
+    EXPECT_EQ(proved.exit_code, 0) << proved.err;
+    inside.must({program_under_test(), "clean"});
+  }
+}
+
+// MASQUERADE takes no address that is for the link or the host alone.
+TEST_P(Source, OfMasqueradeIsForAll) {
+  if (family() == Family::ipv6) return;
+  const Namespace& inside = pod_->ns();
+  inside.must({"ip", "address", "flush", "dev", "eth0"});
+  ip(inside,
+     "address add 169.254.3.3/16 dev eth0 scope link\naddress add 10.66.0.1/32 dev eth0 scope host\n"
+     "address add 10.1.0.2/24 dev eth0\nroute add default via 10.1.0.1\n");
+  const bool legacy = std::string_view(std::get<0>(GetParam())) == "iptables-legacy";
+  inside.must({legacy ? "iptables-legacy" : "iptables-nft", "-t", "nat", "-A", "POSTROUTING", "-o", "eth0", "-j",
+               "MASQUERADE"});
+  pod_->at(Place::outside)
+      .must({"nft", "-f", "-"},
+            "table ip seen {\n  counter of_own { }\n  chain in {\n"
+            "    type filter hook input priority 0\n"
+            "    ip saddr 10.1.0.2 tcp dport 80 counter name of_own\n  }\n}\n");
+  EXPECT_EQ(connect(as_app, service(80)).role, Role::outside);
+  EXPECT_EQ(pod_->at(Place::outside).must({"nft", "list", "counter", "ip", "seen", "of_own"}).find("packets 0 "),
+            std::string::npos);
+  EXPECT_THAT(explained("tcp", service(80)), HasSubstr("from 10.1.0.2"));
+}
+
+// The first address of a network is one as any other, but on Linux before 5.14; the last one is for all of it.
+TEST_P(Source, TheFirstAddressOfANetworkIsAsTheKernelHasIt) {
+  if (family() == Family::ipv6) return;
+  apply(injected);
+  const Endpoint first("10.1.0.0", 80);
+  const auto said = [&](const char* to) {
+    return pod_->ns().program({program_under_test(), "explain", "out", "tcp", to, "--uid", "1000", "--brief"}).out;
+  };
+  const bool old =
+      pod_->ns().must({"ip", "route", "show", "table", "local"}).find("broadcast 10.1.0.0 ") != std::string::npos;
+  if (old) {
+    EXPECT_THAT(said("10.1.0.0:80"), HasSubstr("a broadcast address"));
+  } else {
+    EXPECT_EQ(connect(as_app, first), landed(Role::proxy_outbound, original(first)));
+    EXPECT_THAT(said("10.1.0.0:80"), HasSubstr("lands on 127.0.0.1:15001"));
+  }
+  EXPECT_THAT(said("10.1.0.255:80"), HasSubstr("a broadcast address"));
+}
+
 // A chain of type nat runs for connections that are tracked alone, and nothing is while no rule needs it.
 TEST_F(Ipv6Source, WithoutConnectionTrackingNoChainOfTypeNatRuns) {
   const Namespace pod;
