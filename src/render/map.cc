@@ -135,8 +135,11 @@ std::string condition(Regions& regions, Field field, Sets::Id values, Sets::Id w
       if (but && std::ranges::any_of(names(), is_rest)) return "with mark " + list(values);
       return phrase("with", "mark");
     }
-    case Field::cgroup:
-      return fmt::format("sent from cgroup {}", list(values));
+    case Field::cgroup: {  // the class of all other cgroups is named by what it is not, too
+      const auto names = values_of(regions.universe(), sets.intervals(values), field, family);
+      const bool has_rest = std::ranges::find(names, "another") != names.end();
+      return has_rest ? "sent from any cgroup but " + list(others) : "sent from cgroup " + list(values);
+    }
     case Field::state:
       return fmt::format("{} connections", list(values));
     case Field::interface:

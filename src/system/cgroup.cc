@@ -112,7 +112,7 @@ FoundCgroup find_cgroup(const std::string& given) {
   }
   const Mount* mount = hierarchy(mounts);
   if (mount == nullptr) {
-    found.problem = "no cgroup v2 hierarchy is mounted here";
+    found.problem = "no cgroup v2 hierarchy is mounted here ('ip netns exec' leaves none in /sys: use --netns)";
     return found;
   }
   const std::string root = trimmed(mount->root);
@@ -122,8 +122,12 @@ FoundCgroup find_cgroup(const std::string& given) {
   const auto inside = below(found.path, root);
   struct stat status {};
   const std::string folder = mount->point + "/" + inside.value_or("");
-  if (found.path.empty() || !inside || stat(folder.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) {
-    const int error = errno;
+  const int error = inside && stat(folder.c_str(), &status) != 0 ? errno : 0;
+  if (inside && error == 0 && !S_ISDIR(status.st_mode)) {
+    found.problem = "a file, not a cgroup's directory";
+    return found;
+  }
+  if (found.path.empty() || !inside || error != 0) {
     found.problem = found.path.empty() ? "the root of the hierarchy, which every process is in"
                     : inside && error != ENOENT && error != ENOTDIR
                         ? errno_words(error)

@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "model/error.h"
+#include "model/printable.h"
 #include "model/scan.h"
 #include "system/descriptor.h"
 #include "system/folder.h"
@@ -70,20 +71,24 @@ std::vector<ProcessesOfNamespace> network_namespaces(std::vector<std::string>& p
     if (const auto id = namespace_at(own)) seen.insert(*id);
   }
   std::vector<ProcessesOfNamespace> all;
-  std::size_t forbidden = 0;
+  std::string forbidden;
+  int why = 0;  // of the last one
   for (const std::uint32_t pid : processes()) {
     struct stat status {};
     if (stat(fmt::format("/proc/{}/ns/net", pid).c_str(), &status) != 0) {
-      if (errno != ENOENT && errno != ESRCH) ++forbidden;  // it has ended
+      if (errno == ENOENT || errno == ESRCH) continue;  // it has ended
+      why = errno;
+      forbidden += fmt::format("{}{} ({})", forbidden.empty() ? "" : ", ", pid, process_name(pid));
       continue;
     }
     const NamespaceId id{status.st_dev, status.st_ino};
     if (seen.insert(id).second) all.push_back({id, pid, process_name(pid)});
   }
-  if (forbidden > 0) {
-    problems.push_back(fmt::format(
-        "the network namespaces of {} process{} cannot be looked at: CAP_SYS_PTRACE is needed: run as root on the node",
-        forbidden, forbidden == 1 ? "" : "es"));
+  if (!forbidden.empty()) {
+    problems.push_back(
+        fmt::format("the network namespaces of these processes cannot be looked at: {}: {}; it takes "
+                    "CAP_SYS_PTRACE: run as root on the node",
+                    excerpt(forbidden), errno_words(why)));
   }
   return all;
 }

@@ -182,7 +182,12 @@ TEST_F(Doctor, SeesWhoHoldsTheLock) {
   const FileDescriptor held(open(lock.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600));
   ASSERT_EQ(flock(held.get(), LOCK_EX), 0);
   EXPECT_THAT(findings(diagnosis()), Contains(HasSubstr("(pid " + std::to_string(getpid()) + ")")));
+  const auto without_proc = [&] {
+    return diagnosis({.outer = {"unshare", "--mount", "sh", "-c", "mount -t tmpfs none /proc && exec \"$@\"", "sh"}});
+  };
+  EXPECT_EQ(without_proc()["lock"]["holder"], "held by another process");
   ASSERT_EQ(flock(held.get(), LOCK_UN), 0);
+  EXPECT_EQ(without_proc()["lock"]["holder"], "");
   EXPECT_THAT(findings(diagnosis()), IsEmpty());
   unlink(lock.c_str());
   lock = "/proc/sidetrack/lock";

@@ -131,6 +131,7 @@ TEST_P(BypassCgroup, IsRefusedIfItIsNone) {
   };
   EXPECT_THAT(refused("sidetrack/none"), HasSubstr("--bypass-cgroup: 'sidetrack/none': no such cgroup below"));
   EXPECT_THAT(refused("/tmp/"), HasSubstr("--bypass-cgroup: '/tmp/': no such cgroup below"));
+  EXPECT_THAT(refused(bypassing_.path() + "/cgroup.procs"), HasSubstr("a file, not a cgroup's directory"));
   EXPECT_THAT(refused("/"), HasSubstr("a cgroup other than the root"));
   EXPECT_THAT(refused(bypassing_.path() + "/../x"), HasSubstr("expected the path of a cgroup"));
   EXPECT_EQ(sidetrack({"show"}).out.find("cgroup"), std::string::npos);

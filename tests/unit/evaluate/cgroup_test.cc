@@ -57,6 +57,21 @@ TEST_F(Bypassing, IsAFieldOfTheMap) {
   EXPECT_THAT(map_text(regions, 0, {.families = Family::ipv4}), HasSubstr("sent from cgroup a/b"));
 }
 
+// Where few are captured, they are named by what they are not.
+TEST_F(Bypassing, AllOthersAreNamedByIt) {
+  Config config = injected();
+  config.bypass_cgroups = {{"a/b", 5}};
+  config.outbound_ranges = {};
+  config.redirect_dns = true;
+  HostFacts facts;
+  facts.dns_servers = {*Address::parse("10.96.0.10")};
+  const Plan few = plan(config, facts);
+  std::vector<space::Side> sides;
+  sides.push_back({assumed_pod(few), {as_live(few.ruleset, BackendKind::iptables_nft)}});
+  space::Regions regions(std::move(sides));
+  EXPECT_THAT(map_text(regions, 0, {.families = Family::ipv4}), HasSubstr("sent from any cgroup but a/b"));
+}
+
 TEST(CgroupMatch, OfAnUnknownPathIsNeverEqualToAPath) {
   const CgroupMatch unknown{"", 5, false};
   EXPECT_EQ(unknown, (CgroupMatch{"", 5, false}));

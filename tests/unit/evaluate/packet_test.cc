@@ -40,6 +40,9 @@ TEST(Packet, OfTheCommandLine) {
   EXPECT_EQ(in.owner, std::nullopt);
   EXPECT_EQ(in.state, ConnectionState::invalid);
   EXPECT_EQ(packet_of("lo tcp :8080 --mark 0x539").mark, 1337U);
+  // A socket that is bound to no address has the one that the kernel chooses.
+  EXPECT_EQ(packet_of("out tcp 10.96.0.10:443 --from 0.0.0.0").source, std::nullopt);
+  EXPECT_EQ(packet_of("lo tcp [::1]:443 --from ::").source, std::nullopt);
 }
 
 TEST(Packet, ThatDoesNotParseIsRefused) {
@@ -69,6 +72,8 @@ TEST(Packet, ThatDoesNotParseIsRefused) {
        "the packet's destination '[fd00::1]443': expected ADDRESS:PORT, [ADDRESS]:PORT or :PORT"},
       {"out icmp 10.0.0.1:80", "the packet's destination '10.0.0.1:80': expected no port: icmp has none"},
       {"in tcp 10.0.0.1:80 --from fd00::1", "--from 'fd00::1': expected an ipv4 address, as the destination is"},
+      {"in tcp 10.0.0.1:80 --from 0.0.0.0",
+       "--from '0.0.0.0': expected the address of a host: nothing comes from no address"},
       {"in tcp :80 --uid 0", "--uid '0': only valid with 'out' or 'lo'"},
       {"in tcp :80 --gid 0", "--gid '0': only valid with 'out' or 'lo'"},
       {"in tcp :80 --out-interface eth0", "--out-interface 'eth0': only valid with 'out'"},
