@@ -14,6 +14,7 @@ std::optional<std::string> PacketWalk::first_route() {
   if (!chosen && ipv4 && observer() != nullptr) observer()->protocol();
   if (chosen || (ipv4 && asked_.protocol == Protocol::tcp)) return route_out();
   way_ = look_up("lo", asked_.interface, false);
+  doubt_next_hop();
   if (ipv4 ? is_connected() : !way_.exists()) return route_out();
   return cannot_be_sent();
 }
@@ -31,6 +32,7 @@ bool PacketWalk::is_connected() {
 
 std::optional<std::string> PacketWalk::route_out() {
   way_ = look_up("lo", asked_.interface);
+  doubt_next_hop();
   return cannot_be_sent();
 }
 
@@ -65,6 +67,13 @@ Route PacketWalk::look_up(const std::string& in, const std::string& bound, bool 
   RouteKey key{now.destination.address, {}, now.mark, in, bound, observer(), as_asked};
   if (with_source) key.source = now.source.address;
   return route(pod_, key);
+}
+
+void PacketWalk::doubt_next_hop() {
+  if (way_.route == nullptr || !way_.route->has_other_devices || asked_.state == ConnectionState::reply) return;
+  packet_.doubt(
+      fmt::format("`{}` has next hops by other interfaces, too, of which each connection gets one; {} is followed",
+                  ip_words(way_), way_.device));
 }
 
 bool PacketWalk::is_up(const std::string& device) const {

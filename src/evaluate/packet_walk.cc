@@ -120,6 +120,7 @@ void PacketWalk::routing() {
                              "whether loopback addresses can be reached from outside");
   }
   way_ = look_up(packet_.now.in, "");
+  doubt_next_hop();
   if (way_.kind == Route::Kind::unknown) return route_not_known();
   if (way_.exists() && !takes_source()) return;
   if (way_.stays()) {

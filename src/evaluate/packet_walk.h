@@ -67,6 +67,7 @@ class PacketWalk {
   [[nodiscard]] std::string listener_of(std::uint16_t port) const;
   // Of the interface of that name; `setting` is one of those that are off unless somebody sets them.
   [[nodiscard]] bool has_setting(bool Interface::*setting, const std::string& interface) const;
+  void doubt_next_hop();  // of several the kernel takes one for each connection; the first one is followed
   [[nodiscard]] bool has_ports() const;
   [[nodiscard]] bool has_rules_of_nat(Hook at) const;
   [[nodiscard]] bool has_rules(Hook at) const;

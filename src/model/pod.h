@@ -61,6 +61,7 @@ struct NetworkRoute {
   std::uint32_t table = main_table;
   std::optional<Address> gateway{};
   std::optional<Address> source{};  // src: of what is sent by it
+  bool has_other_devices = false;   // it has several next hops; `device` is that of the first one
 };
 [[nodiscard]] std::string ip_words(const NetworkRoute& route);  // "ip route local default dev lo table 133"
 

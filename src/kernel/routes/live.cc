@@ -170,6 +170,16 @@ std::optional<Address> broadcast(const Message& message) {
   return to != nullptr ? address_of(Family::ipv4, to) : std::nullopt;
 }
 
+void add_next_hops(ListedRoute& live, const nlattr* attribute) {
+  const auto* hop = static_cast<const rtnexthop*>(mnl_attr_get_payload(attribute));
+  int left = mnl_attr_get_payload_len(attribute);
+  for (; RTNH_OK(hop, left); left -= RTNH_ALIGN(hop->rtnh_len), hop = RTNH_NEXT(hop)) {
+    const auto device = static_cast<std::uint32_t>(hop->rtnh_ifindex);
+    if (live.device == 0) live.device = device;
+    live.route.has_other_devices |= device != live.device;
+  }
+}
+
 std::optional<ListedRoute> network_route(const Message& message) {
   const auto& header = message.header<rtmsg>();
   const auto family = family_of(header.rtm_family);
@@ -201,10 +211,7 @@ std::optional<ListedRoute> network_route(const Message& message) {
         live.route.source = address_of(*family, attribute);
         break;
       case RTA_MULTIPATH:
-        if (mnl_attr_get_payload_len(attribute) >= sizeof(rtnexthop)) {
-          live.device =
-              static_cast<std::uint32_t>(static_cast<const rtnexthop*>(mnl_attr_get_payload(attribute))->rtnh_ifindex);
-        }
+        add_next_hops(live, attribute);
         break;
       default:
         break;

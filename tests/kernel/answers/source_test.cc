@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "model/scan.h"
 #include "support/network.h"
 #include "support/traffic.h"
 
@@ -268,6 +269,21 @@ TEST_P(Source, OfMasqueradeIsForAll) {
   EXPECT_EQ(pod_->at(Place::outside).must({"nft", "list", "counter", "ip", "seen", "of_own"}).find("packets 0 "),
             std::string::npos);
   EXPECT_THAT(explained("tcp", service(80)), HasSubstr("from 10.1.0.2"));
+}
+
+// Of several next hops each connection gets one: which, explain does not know, and says so.
+TEST_P(Source, OfSeveralNextHopsIsDoubted) {
+  const bool ipv4 = family() == Family::ipv4;
+  const auto replace = [&](const std::string& hops) {
+    std::vector<std::string> words{"ip", ipv4 ? "-4" : "-6", "route", "replace", "default"};
+    for (const std::string_view word : split_words(hops)) words.emplace_back(word);
+    pod_->ns().must(words);
+  };
+  const std::string both = fmt::format("nexthop via {} dev eth0 nexthop via ", at().client);
+  replace(both + (ipv4 ? "10.1.0.9" : "fd00:1::9") + " dev eth0");
+  EXPECT_EQ(explained("tcp", service(80)).find("not certain"), std::string::npos);
+  replace(both + std::string(at().guest) + " dev net1");
+  EXPECT_THAT(explained("tcp", service(80)), HasSubstr("has next hops by other interfaces, too"));
 }
 
 // The first address of a network is one as any other, but on Linux before 5.14; the last one is for all of it.
