@@ -167,10 +167,16 @@ std::optional<Outcome> PacketWalk::with_answers() {
   }
   if (back.outcome.kind == expected) return with_later_packets(outcome, answer.packet_.now.connmark);
   if (back.outcome.kind == Outcome::Kind::unknown) return end(Outcome::Answers::unknown, back.outcome.why);
-  if (back.outcome.kind == Outcome::Kind::lands) {
-    return end(Outcome::Answers::lost, "they stay in the pod" + by_rule(back));
+  std::string because;
+  if (lands && answer.asked_.mark != 0) {
+    because =
+        fmt::format("{} is 1, so they have the mark {:#x}: ", has_ports() ? "tcp_fwmark_accept" : "fwmark_reflect",
+                    answer.asked_.mark);
   }
-  return end(Outcome::Answers::lost, sentence(back.outcome));
+  if (back.outcome.kind == Outcome::Kind::lands) {
+    return end(Outcome::Answers::lost, because + "they stay in the pod" + by_rule(back));
+  }
+  return end(Outcome::Answers::lost, because + sentence(back.outcome));
 }
 
 std::optional<Outcome> PacketWalk::with_later_packets(Outcome outcome, std::optional<std::uint32_t> connmark) {

@@ -114,6 +114,8 @@ TEST_F(Pods, AreAllListedWithWhatTheyHold) {
   EXPECT_EQ(all.size(), 5U) << "one line for a pod, found and recorded";
   const Json& a = all[0];
   EXPECT_EQ(a["namespace"], "default");
+  EXPECT_EQ(a["container_id"], "a");
+  EXPECT_EQ(all[4]["container_id"], nullptr) << "which has no record";
   EXPECT_EQ(a["process"], "app");
   EXPECT_GT(a["pid"], 1);
   EXPECT_EQ(a["backends"], Json::array({"iptables-nft"}));

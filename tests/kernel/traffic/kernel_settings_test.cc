@@ -117,7 +117,9 @@ TEST_P(KernelSettings, AcceptedConnectionsHaveTheMarkWhereItIsSet) {
   EXPECT_THAT(from_client(pod(8080)), Not(HasSubstr("lost")));
   set_sysctl(inside, "ipv4/tcp_fwmark_accept", "1");
   EXPECT_EQ(connect(from_outside, pod(8080)), landed(Role::no_answer));
-  EXPECT_THAT(from_client(pod(8080)), HasSubstr("its answers are lost: dropped: by rule 1 of"));
+  EXPECT_THAT(
+      from_client(pod(8080)),
+      HasSubstr("its answers are lost: tcp_fwmark_accept is 1, so they have the mark 0x7: dropped: by rule 1 of"));
   inside.must({"nft", fmt::format("flush chain {} marks out", of)});
   EXPECT_EQ(connect(from_outside, pod(8080)), lands);
   EXPECT_THAT(from_client(pod(8080)), Not(HasSubstr("lost")));
@@ -172,7 +174,8 @@ TEST_P(KernelSettings, PingsAreAnsweredWithTheirMarkWhereItIsSet) {
   // The length is not known to explain, so here all are marked.
   inside.must({"nft", fmt::format("flush chain {0} marks in; add rule {0} marks in meta mark set 7", of)});
   const auto said = [&] { return explained("in", "icmp", std::string(at().pod), std::string(at().client)); };
-  EXPECT_THAT(said(), HasSubstr("its answers are lost: dropped: by rule 1 of"));
+  EXPECT_THAT(said(),
+              HasSubstr("its answers are lost: fwmark_reflect is 1, so they have the mark 0x7: dropped: by rule 1 of"));
   EXPECT_THAT(explained("in", "udp", pod(5000).text(), std::string(at().client)), Not(HasSubstr("lost")));
   for (const char* version : {"ipv4", "ipv6"}) set_sysctl(inside, fmt::format("{}/fwmark_reflect", version), "0");
   EXPECT_THAT(said(), Not(HasSubstr("lost")));

@@ -102,6 +102,18 @@ TEST(ProbeObstacles, AreFoundInTheChainsThatOthersJumpTo) {
   EXPECT_EQ(found_before({others.front(), others.back()}), "");
 }
 
+// What is deeper is not looked at, which is said.
+TEST(ProbeObstacles, AreFoundSixteenChainsDeep) {
+  const auto found_in = [](int depth) {
+    std::vector<std::string> rules{"-A POSTROUTING -j C1"};
+    for (int i = 1; i < depth; ++i) rules.push_back("-A C" + std::to_string(i) + " -j C" + std::to_string(i + 1));
+    rules.push_back("-A C" + std::to_string(depth) + " -d 10.0.0.2/32 -j SNAT --to-source 10.0.0.200");
+    return found_before(rules);
+  };
+  EXPECT_THAT(found_in(16), AllOf(HasSubstr("rule 1 of nat C16"), HasSubstr("`out tcp 10.0.0.2:80")));
+  EXPECT_THAT(found_in(17), HasSubstr("rules of other programs beyond the first "));
+}
+
 TEST(ProbeObstacles, AreRulesInOurChainBeforeOurs) {
   const Plan plan = probes_plan();
   Live live = as_live(plan.ruleset, kind);

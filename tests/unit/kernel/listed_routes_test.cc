@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "kernel/routes/live.h"
+#include "kernel/routes/protocol.h"
 
 namespace sidetrack::routes {
 namespace {
@@ -93,6 +94,26 @@ TEST(ListedRule, IsIstiosWithItsMarkOrItsTable) {
   EXPECT_FALSE(is_ours(1337, 0xffffffff, 133, 134));
   EXPECT_FALSE(is_ours(1337, 0xffffffff, 133, 133, 17));
   EXPECT_FALSE(is_ours(0x111, 0xfff, 100, 100)) << "an agent's";
+}
+
+// What somebody made with our protocol is ours only if it is what Sidetrack makes.
+TEST(ListedRoute, OfOurProtocolIsOursIfItIsALocalDefault) {
+  const Everything all;
+  ListedRoute route;
+  route.route = {*AddressRange::parse("0.0.0.0/0"), "", NetworkRoute::Kind::local, 133};
+  route.device = loopback_index;
+  route.protocol = our_protocol;
+  EXPECT_TRUE(all.is_ours(route));
+  route.route.kind = NetworkRoute::Kind::onward;
+  EXPECT_FALSE(all.is_ours(route));
+  ListedRule rule;
+  rule.rule.mark = 7;
+  rule.rule.mask = 0xffffffff;
+  rule.rule.table = 133;
+  rule.protocol = our_protocol;
+  EXPECT_TRUE(all.is_ours(rule));
+  rule.rule.mask = 0;
+  EXPECT_FALSE(all.is_ours(rule));
 }
 
 }  // namespace

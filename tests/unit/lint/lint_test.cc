@@ -572,6 +572,20 @@ TEST(LintLive, FindsInterfacesThatThePodLacks) {
   EXPECT_THAT(found("-i * -c net1", "-i * -b 80 -c net+"), IsEmpty());
 }
 
+TEST(LintLive, FindsIpv6PastTheProxy) {
+  const std::string ipv4_only = fmt::format("{} --ip-families ipv4", usual_options);
+  const Findings found = lint_live(pod_with_ipv6(), live_of(ipv4_only));
+  EXPECT_THAT(words(found), ElementsAre("ST005 outbound tcp, IPv6", "ST005 inbound tcp, IPv6"));
+  for (const Finding& one : found) {
+    EXPECT_EQ(one.message, "IPv4 is captured, IPv6 is not");
+    EXPECT_THAT(one.remedy, HasSubstr("--dual-stack"));
+  }
+  PodView without = pod_with_ipv6();
+  for (Interface& interface : without.interfaces)
+    std::erase_if(interface.addresses, [](const InterfaceAddress& one) { return one.address.family == Family::ipv6; });
+  EXPECT_THAT(words(lint_live(without, live_of(ipv4_only))), IsEmpty());
+}
+
 // ---- Promises
 
 TEST(Promises, AreKeptByThePlanOfEveryScenario) {
