@@ -24,8 +24,8 @@ constexpr const char* paths[] = {
     "/proc/sys/net/ipv4/conf/all/rp_filter",
     "/proc/sys/net/ipv4/conf/all/src_valid_mark",
     "/proc/sys/net/ipv4/conf/all/route_localnet",
-    "/proc/sys/net/ipv4/conf/all/accept_local",
     "/proc/sys/net/ipv4/tcp_fwmark_accept",
+    "/proc/sys/net/ipv4/conf/all/accept_local",
     "/proc/sys/net/ipv4/fwmark_reflect",
     "/proc/sys/net/ipv6/fwmark_reflect",
     "/proc/thread-self/uid_map",
@@ -66,10 +66,17 @@ KnownText read_known_file(KnownFile file) {
   return index < held().size() ? text_of(held()[index]) : text_of(open_path(paths[index]));
 }
 
-void hold_known_files(bool to_change_rules) {
+void hold_known_files(KnownFilesFor what) {
   if (!held().empty()) return;
-  const auto end = to_change_rules ? std::end(paths) : std::begin(paths) + static_cast<int>(KnownFile::uid_map);
-  for (auto path = std::begin(paths); path != end; ++path) held().push_back(open_path(*path));
+  constexpr auto first_for_answers = static_cast<std::size_t>(KnownFile::takes_own_source);
+  constexpr auto first_for_changes = static_cast<std::size_t>(KnownFile::uid_map);
+  for (std::size_t i = 0; i < std::size(paths); ++i) {
+    const bool is_for_changes = i >= first_for_changes;
+    const bool is_for_answers = i >= first_for_answers && !is_for_changes;
+    const bool left_out =
+        (is_for_answers && what == KnownFilesFor::changes) || (is_for_changes && what == KnownFilesFor::answers);
+    held().push_back(left_out ? Opened{Descriptor(), ENOENT} : open_path(paths[i]));
+  }
 }
 
 }  // namespace sidetrack

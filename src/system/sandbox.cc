@@ -119,7 +119,12 @@ std::string enter_sandbox(Sandbox kind) {
   entered = kind;
   if (kind == Sandbox::read || kind == Sandbox::look) hold_cgroups();
   if (kind == Sandbox::probe) static_cast<void>(own_cgroup());
-  if (kind != Sandbox::compute) hold_known_files(kind != Sandbox::read);
+  if (kind != Sandbox::compute) {
+    const bool opens_files = kind == Sandbox::look || kind == Sandbox::probe;
+    hold_known_files(kind == Sandbox::read ? KnownFilesFor::answers
+                     : opens_files         ? KnownFilesFor::both
+                                           : KnownFilesFor::changes);
+  }
   std::string problems;
   const auto note = [&](const char* what, int error) {
     if (error != 0) problems += fmt::format("{}{}: {}", problems.empty() ? "" : "; ", what, errno_words(error));
