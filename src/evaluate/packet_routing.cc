@@ -13,8 +13,7 @@ std::optional<std::string> PacketWalk::first_route() {
   const bool chosen = question_.source_chosen || asked_.state == ConnectionState::reply;
   if (!chosen && ipv4 && observer() != nullptr) observer()->protocol();
   if (chosen || (ipv4 && asked_.protocol == Protocol::tcp)) return route_out();
-  way_ = look_up("lo", asked_.interface, false);
-  doubt_next_hop();
+  take_way("lo", asked_.interface, false);
   if (ipv4 ? is_connected() : !way_.exists()) return route_out();
   return cannot_be_sent();
 }
@@ -31,8 +30,7 @@ bool PacketWalk::is_connected() {
 }
 
 std::optional<std::string> PacketWalk::route_out() {
-  way_ = look_up("lo", asked_.interface);
-  doubt_next_hop();
+  take_way("lo", asked_.interface);
   return cannot_be_sent();
 }
 
@@ -69,7 +67,8 @@ Route PacketWalk::look_up(const std::string& in, const std::string& bound, bool 
   return route(pod_, key);
 }
 
-void PacketWalk::doubt_next_hop() {
+void PacketWalk::take_way(const std::string& in, const std::string& bound, bool with_source) {
+  way_ = look_up(in, bound, with_source);
   if (way_.route == nullptr || !way_.route->has_other_devices || asked_.state == ConnectionState::reply) return;
   packet_.doubt(
       fmt::format("`{}` has next hops by other interfaces, too, of which each connection gets one; {} is followed",

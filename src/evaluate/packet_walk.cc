@@ -104,23 +104,21 @@ void PacketWalk::routing() {
     const bool takes_own_source = has_setting(&Interface::takes_own_source, packet_.now.in);
     const bool to_loopback = is_loopback(destination, observer());
     const bool from_loopback = is_loopback(source, observer());
-    const Address& martian = to_loopback && !takes_loopback ? destination : source;
     if (takes_loopback && from_loopback && !takes_own_source) {  // by the address itself, or by all of its network
-      const char* what = "whether loopback addresses are own ones";
       return packet_.not_known(fmt::format("whether {} can come in by {}: route_localnet is set, accept_local is not",
                                            source.text(), packet_.now.in),
-                               what);
+                               "whether loopback addresses are own ones");
     }
-    if ((!takes_loopback && (to_loopback || from_loopback)) ||
-        (!takes_own_source && is_local(pod_, source, observer()))) {
+    const bool refuses_loopback = !takes_loopback && (to_loopback || from_loopback);
+    if (refuses_loopback || (!takes_own_source && is_local(pod_, source, observer()))) {
+      const Address& martian = refuses_loopback && to_loopback ? destination : source;
       return packet_.drop(fmt::format("{} cannot come in by {} (martian)", martian.text(), packet_.now.in));
     }
   } else if (is_loopback(destination, observer())) {  // by a translation
     return packet_.not_known(fmt::format("whether {} can be reached by {}", destination.text(), packet_.now.in),
                              "whether loopback addresses can be reached from outside");
   }
-  way_ = look_up(packet_.now.in, "");
-  doubt_next_hop();
+  take_way(packet_.now.in, "");
   if (way_.kind == Route::Kind::unknown) return route_not_known();
   if (way_.exists() && !takes_source()) return;
   if (way_.stays()) {

@@ -67,7 +67,6 @@ class PacketWalk {
   [[nodiscard]] std::string listener_of(std::uint16_t port) const;
   // Of the interface of that name; `setting` is one of those that are off unless somebody sets them.
   [[nodiscard]] bool has_setting(bool Interface::*setting, const std::string& interface) const;
-  void doubt_next_hop();  // of several the kernel takes one for each connection; the first one is followed
   [[nodiscard]] bool has_ports() const;
   [[nodiscard]] bool has_rules_of_nat(Hook at) const;
   [[nodiscard]] bool has_rules(Hook at) const;
@@ -80,6 +79,8 @@ class PacketWalk {
   // ip_route_me_harder. False: there is no route, the packet is gone.
   bool reroute(const std::string& because);
   [[nodiscard]] Route look_up(const std::string& in, const std::string& bound, bool with_source = true) const;
+  // The route that it takes. Of several next hops the kernel takes one for each connection; the first one is followed.
+  void take_way(const std::string& in, const std::string& bound, bool with_source = true);
   std::optional<std::string> cannot_be_sent() const;
   [[nodiscard]] bool is_up(const std::string& device) const;
   // ": the destination is the pod itself"; empty of what goes on.

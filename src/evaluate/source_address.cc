@@ -15,16 +15,16 @@ std::uint8_t scope_in_ipv4(const InterfaceAddress& own) {
   return own.address.is_loopback() ? std::uint8_t{RT_SCOPE_HOST} : own.scope;
 }
 
-// The first address of the interface in whose network this is, of no narrower scope; else its first one, or the first
+// The first address of the interface in whose network `next` is, of no narrower scope; else its first one, or the first
 // of another interface (inet_select_addr).
-std::optional<Address> near(const PodView& pod, const Interface& interface, const std::optional<Address>& gateway,
-                            std::uint8_t scope) {
+std::optional<Address> near(const PodView& pod, const Interface& interface, const std::optional<Address>& next,
+                            std::uint8_t scope, Observer* observer = nullptr) {
   const std::uint8_t narrowest = interface.takes_loopback ? RT_SCOPE_LINK : RT_SCOPE_HOST;
   std::optional<Address> first;
   for (const InterfaceAddress& own : interface.addresses) {
     if (own.address.family != Family::ipv4 || std::min(scope_in_ipv4(own), narrowest) > scope) continue;
-    if (!gateway) return own.address;
-    if (AddressRange::prefix(own.address, own.prefix_length).contains(*gateway)) return own.address;
+    if (!next) return own.address;
+    if (contains(AddressRange::prefix(own.address, own.prefix_length), *next, observer)) return own.address;
     if (!first) first = own.address;
   }
   if (first) return first;
@@ -200,10 +200,7 @@ std::optional<Address> masquerading(const PodView& pod, const Route& route, cons
   if (interface == nullptr) return {};
   if (route.route != nullptr && route.route->gateway)
     return near(pod, *interface, route.route->gateway, RT_SCOPE_UNIVERSE);
-  for (const InterfaceAddress& own : interface->addresses)
-    if (own.address.family == Family::ipv4)
-      static_cast<void>(contains(AddressRange::prefix(own.address, own.prefix_length), destination, observer));
-  return near(pod, *interface, destination, RT_SCOPE_UNIVERSE);
+  return near(pod, *interface, destination, RT_SCOPE_UNIVERSE, observer);
 }
 
 }  // namespace sidetrack

@@ -98,20 +98,18 @@ void NamespaceLock::release() {
 }
 
 void NamespaceLock::take(const Patience& patience) {
-  warning_.clear();
   const bool is_free = file_.valid() && flock(file_.get(), LOCK_EX | LOCK_NB) == 0;
-  if (is_free || (file_.valid() && errno == EWOULDBLOCK)) {
-    if (!is_free) lock_file(file_.get(), "the lock of the network namespace", patience);
-    if (is_confirmation_open()) {
-      warning_ =
-          "another 'apply --confirm' waits here for its confirmation: unless it is confirmed, it puts back what was "
-          "there "
-          "before it, whatever was made of that meanwhile";
-    }
-  } else {  // kernels that only resemble Linux may have no such file, or no locks on it
+  if (!is_free && (!file_.valid() || errno != EWOULDBLOCK)) {
+    // Kernels that only resemble Linux may have no such file, or no locks on it.
     warning_ =
         fmt::format("continuing without the lock of the network namespace: {}: {}", namespace_lock, errno_words(errno));
+    return;
   }
+  if (!is_free) lock_file(file_.get(), "the lock of the network namespace", patience);
+  warning_ = is_confirmation_open() ? "another 'apply --confirm' waits here for its confirmation: unless it is "
+                                      "confirmed, it puts back what was there before it, whatever was made of that "
+                                      "meanwhile"
+                                    : "";
 }
 
 // A lock of F_OFD_SETLK goes with the descriptor, and so with the process. Of one that is opened to read it can only be

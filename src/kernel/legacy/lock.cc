@@ -74,9 +74,9 @@ LockFile inspect_lock(const std::string& named) {
     lock.problem = legacy::other_than_a_file(file.get());
     if (lock.problem.empty()) lock.holder = lock_holder(file.get());
     // Without /proc it is asked by a lock that others can have, too, for a moment.
-    if (lock.problem.empty() && lock.holder.empty() && read_known_file(KnownFile::locks).error != 0) {
-      if (flock(file.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK) lock.holder = "held by another process";
-    }
+    if (lock.problem.empty() && lock.holder.empty() && read_known_file(KnownFile::locks).error != 0 &&
+        flock(file.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+      lock.holder = "held by another process";
   } else {
     // One that is not there is made when needed, if its folder can be written.
     const std::string folder = lock.path.substr(0, lock.path.rfind('/') + 1) + ".";

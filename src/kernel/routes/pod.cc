@@ -34,6 +34,8 @@ std::uint32_t number_in(KnownFile file) {
   return words.empty() ? 0 : to_number<std::uint32_t>(words[0]).value_or(0);
 }
 
+bool is_set(KnownFile file) { return number_in(file) != 0; }
+
 SourceFilter source_filter(std::uint32_t value) {
   if (value == 0) return SourceFilter::off;
   return value == 1 ? SourceFilter::strict : SourceFilter::loose;
@@ -103,9 +105,7 @@ std::map<std::uint32_t, Interface> list_interfaces(netlink::Socket& socket) {
 
 namespace routes {
 
-bool marks_reach_further() {
-  return number_in(KnownFile::source_by_mark) != 0 || number_in(KnownFile::accepts_with_mark) != 0;
-}
+bool marks_reach_further() { return is_set(KnownFile::source_by_mark) || is_set(KnownFile::accepts_with_mark); }
 
 bool is_source_by_mark_somewhere(netlink::Socket& socket) {
   return std::ranges::any_of(list_interfaces(socket), [](const auto& each) { return each.second.source_by_mark; });
@@ -113,9 +113,9 @@ bool is_source_by_mark_somewhere(netlink::Socket& socket) {
 
 PodView pod_of(netlink::Socket& socket, Claim claim) {
   const SourceFilter filter_of_all = source_filter(number_in(KnownFile::source_filter));
-  const bool by_mark = number_in(KnownFile::source_by_mark) != 0;
-  const bool loopback = number_in(KnownFile::takes_loopback) != 0;
-  const bool own_source = number_in(KnownFile::takes_own_source) != 0;
+  const bool by_mark = is_set(KnownFile::source_by_mark);
+  const bool loopback = is_set(KnownFile::takes_loopback);
+  const bool own_source = is_set(KnownFile::takes_own_source);
 
   std::map<std::uint32_t, Interface> interfaces = list_interfaces(socket);
   routes::Everything all = routes::list_everything(socket, claim);
@@ -135,9 +135,9 @@ PodView pod_of(netlink::Socket& socket, Claim claim) {
     const auto first = to_number<std::uint16_t>(ends[0]), last = to_number<std::uint16_t>(ends[1]);
     if (first && last) pod.chosen_ports = {*first, *last};
   }
-  pod.accepts_with_mark = number_in(KnownFile::accepts_with_mark) != 0;
-  if (number_in(KnownFile::echoes_mark_ipv4) != 0) pod.echoes_mark = pod.echoes_mark | Family::ipv4;
-  if (number_in(KnownFile::echoes_mark_ipv6) != 0) pod.echoes_mark = pod.echoes_mark | Family::ipv6;
+  pod.accepts_with_mark = is_set(KnownFile::accepts_with_mark);
+  if (is_set(KnownFile::echoes_mark_ipv4)) pod.echoes_mark = pod.echoes_mark | Family::ipv4;
+  if (is_set(KnownFile::echoes_mark_ipv6)) pod.echoes_mark = pod.echoes_mark | Family::ipv6;
   pod.rules.clear();
   for (routes::ListedRule& live : all.rules) pod.rules.push_back(std::move(live.rule));
   for (routes::ListedRoute& live : all.routes) {

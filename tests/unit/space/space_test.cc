@@ -187,7 +187,7 @@ void add_settings(Random& random, PodView& pod) {
   const bool strict = random.one_in(2);
   const bool by_mark = random.one_in(3);
   for (Interface& each : pod.interfaces) {
-    if (strict) each.source_filter = SourceFilter::strict;
+    if (strict) each.source_filter = std::max(each.source_filter, SourceFilter::strict);
     each.source_by_mark = by_mark;
     each.takes_loopback = random.one_in(3);
     each.takes_own_source = random.one_in(3);
