@@ -37,9 +37,9 @@ std::vector<std::string> missing_capabilities() {
 Error not_permitted(const std::string& what) {
   const auto missing = missing_capabilities();
   if (missing.empty()) {
-    return {
-        ExitCode::not_permitted, what + ": " + errno_words(EPERM),
-        "CAP_NET_ADMIN and CAP_NET_RAW are there, but not over the user namespace that owns this network namespace"};
+    return {ExitCode::not_permitted, what + ": " + errno_words(EPERM),
+            "CAP_NET_ADMIN and CAP_NET_RAW are there: either another user namespace owns this network namespace "
+            "('sidetrack doctor' says), or a seccomp filter or security module refuses the call"};
   }
   const std::string names = missing.size() == 2 ? missing[0] + " and " + missing[1] : missing[0];
   return {ExitCode::not_permitted,

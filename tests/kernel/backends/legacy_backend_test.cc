@@ -515,6 +515,9 @@ TEST_F(LegacyTest, NamesTheTableThatTheKernelLacks) {
   const Error all = error_when(ENOPROTOOPT);
   EXPECT_EQ(all.code(), ExitCode::kernel_lacks);
   EXPECT_THAT(all.hint(), AllOf(HasSubstr("ip_tables"), HasSubstr("CONFIG_IP_NF_IPTABLES_LEGACY")));
+  const Error refused = error_when(EPERM);  // by others than the kernel's own rules: the capabilities are there
+  EXPECT_EQ(refused.code(), ExitCode::not_permitted);
+  EXPECT_THAT(refused.hint(), AllOf(HasSubstr("another user namespace"), HasSubstr("seccomp")));
 }
 
 // ---- the lock
