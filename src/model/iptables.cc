@@ -34,6 +34,16 @@ std::string list(std::span<const AddressRange> ranges) {
   return text;
 }
 
+// As iptables-save quotes.
+std::string in_quotes(std::string_view text) {
+  std::string quoted;
+  for (const char c : text) {
+    if (c == '"' || c == '\\' || c == '\'') quoted += '\\';
+    quoted += c;
+  }
+  return fmt::format("\"{}\"", printable(quoted));
+}
+
 std::string masked(std::uint32_t value, std::uint32_t mask) {
   return mask == 0xffffffff ? fmt::format("{}", value) : fmt::format("{:#x}/{:#x}", value, mask);
 }
@@ -96,20 +106,15 @@ struct MatchWords {
   std::string operator()(const CgroupMatch& m) const {
     // Without a path in no words of iptables, as it has none for it.
     if (m.path.empty()) return fmt::format("{}[cgroup {}, whose path is not known]", not_(m.negated), m.id);
-    return fmt::format("-m cgroup {}--path {}", not_(m.negated), printable(m.path));
+    // Plain where a shell and iptables-restore take it so.
+    const bool plain = m.path.find_first_of(" \t\"'") == std::string::npos;
+    return fmt::format("-m cgroup {}--path {}", not_(m.negated), plain ? printable(m.path) : in_quotes(m.path));
   }
-  // Quoted as iptables-save does.
   std::string operator()(const CommentMatch& m) const {
     const bool plain = !m.text.empty() && std::ranges::all_of(m.text, [](char c) {
       return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '-';
     });
-    if (plain) return fmt::format("-m comment --comment {}", m.text);
-    std::string quoted;
-    for (char c : m.text) {
-      if (c == '"' || c == '\\' || c == '\'') quoted += '\\';
-      quoted += c;
-    }
-    return fmt::format("-m comment --comment \"{}\"", printable(quoted));
+    return fmt::format("-m comment --comment {}", plain ? m.text : in_quotes(m.text));
   }
   std::string operator()(const UnknownMatch& m) const { return printable(m.words); }
 };

@@ -43,7 +43,8 @@ std::string said_of(const Manifest& manifest) {
   const CommandLine line = parse(views, [](std::string_view) { return std::optional<std::string_view>(); });
   std::vector<std::string> warnings;
   const auto pods = manifest::arguments(line.manifest, warnings);
-  std::string text = manifest::arguments_text(pods) + "\n" + manifest::why_text(pods);
+  std::string text =
+      manifest::arguments_text(pods) + "\n" + manifest::why_text(pods) + "\n" + manifest::arguments_json(pods);
   for (const std::string& warning : warnings) text += "\nwarning: " + warning + "\n";
   for (std::size_t at = 0; (at = text.find(source.string() + "/")) != std::string::npos;)
     text.erase(at, source.string().size() + 1);

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Rules that are read from the words of iptables.
+#include "render/read_rule.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "model/error.h"
+#include "model/iptables.h"
+
+namespace sidetrack {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+// What is not understood of it: of the matches, then of the target.
+std::vector<std::string> not_understood(const std::string& words) {
+  const Rule rule = read_rule(words);
+  std::vector<std::string> all;
+  for (const Match& one : rule.matches) {
+    if (const auto* unknown = std::get_if<UnknownMatch>(&one)) all.push_back(unknown->words);
+  }
+  if (const auto* unknown = std::get_if<UnknownTarget>(&rule.target)) all.push_back(unknown->words);
+  return all;
+}
+
+TEST(ReadRule, IsAsItsWordsAre) {
+  for (const std::string words : {
+           "-A ISTIO_OUTPUT -s 127.0.0.6/32 -o lo -j RETURN",
+           "-A C -i eth0 -j ACCEPT",
+           "-A C ! -i eth+ -j DROP",
+           "-A C ! -s 10.0.0.0/8 ! -d fd00::/8 -j ACCEPT",
+           "-A C -p icmp -j ACCEPT",
+           "-A C -p tcp -j ACCEPT",
+           "-A C -p udp -j ACCEPT",
+           "-A C ! -p tcp -j ACCEPT",
+           "-A C -p tcp --dport 80 -j REDIRECT --to-ports 15006",
+           "-A C -p tcp --sport 1024:65535 -j REDIRECT --to-ports 65535",
+           "-A C -p tcp ! --dport 15008 -j RETURN",
+           "-A C -p tcp -m multiport --dports 80,443,8000:8080 -j RETURN",
+           "-A C -p tcp -m multiport --sports 80,443 -j RETURN",
+           "-A C -m owner --uid-owner 1337 -j RETURN",
+           "-A C -m owner ! --gid-owner 1337 -j RETURN",
+           "-A C -m owner --uid-owner 1000-1999 -j RETURN",
+           "-A C -m cgroup --path /kubepods/a -j RETURN",
+           "-A C -m cgroup ! --path \"/with space\" -j RETURN",
+           "-A C -m conntrack --ctstate INVALID -j DROP",
+           "-A C -m conntrack --ctstate NEW -j ACCEPT",
+           "-A C -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT",
+           "-A C -m conntrack ! --ctstate UNTRACKED -j ACCEPT",
+           "-A C -m conntrack --ctdir REPLY -j ACCEPT",
+           "-A C -m conntrack --ctdir ORIGINAL -j ACCEPT",
+           "-A C -m mark --mark 1337 -j ACCEPT",
+           "-A C -m mark ! --mark 0x539/0xfff -j ACCEPT",
+           "-A C -m connmark --mark 0x111/0xfff -j ACCEPT",
+           "-A C -j TPROXY --tproxy-mark 1337/0xffffffff --on-port 15006",
+           "-A C -j MARK --set-mark 1337",
+           "-A C -j MARK --set-xmark 0x539/0xfff",
+           "-A C -j CONNMARK --set-xmark 0x111/0xfff",
+           "-A C -j CONNMARK --save-mark",
+           "-A C -j CONNMARK --restore-mark",
+           "-A C -j CT --zone 1",
+           "-A C -j CT --notrack",
+           "-A C -j REJECT --reject-with tcp-reset",
+           "-A C -j LOG --log-prefix x",
+           "-A C -j NFLOG --nflog-group 1",
+           "-A C -j ISTIO_REDIRECT",
+           "-A C -g ELSEWHERE",
+           "-A C -p tcp",
+           "-A C",
+           "-I C 2 -p tcp -j ACCEPT",
+       }) {
+    EXPECT_EQ(iptables_words(read_rule(words)), words);
+    EXPECT_THAT(not_understood(words), IsEmpty()) << words;
+  }
+}
+
+// Of the matches all from the first that is not understood: where it ends is not known either.
+TEST(ReadRule, SaysWhatIsNotUnderstood) {
+  // A module that is known, and what follows.
+  for (const auto& [module, match] : std::vector<std::pair<std::string, std::string>>{
+           {"", "-m addrtype --dst-type LOCAL"},
+           {"", "-p 256"},
+           {"", "-p nonsense"},
+           {"", "--dport 65536"},
+           {"", "--sport 9:8"},
+           {"", "-s 10.0.0.9-10.0.0.8"},
+           {"", "-s 10.0.0.0-fd00::"},
+           {"", "-d 10.0.0.0/8,fd00::/8"},
+           {"", "-s host"},
+           {"", "--path /a"},
+           {"", "--mark 1"},
+           {"", "!"},
+           {"", "-p"},
+           {"", "-m"},
+           {"-m multiport ", "--dports 80,"},
+           {"-m owner ", "--socket-exists"},
+           {"-m owner ", "--uid-owner 20-10"},
+           {"-m owner ", "--uid-owner 10-"},
+           {"-m owner ", "--gid-owner root"},
+           {"-m conntrack ", "--ctstate NEW,LATER"},
+           {"-m conntrack ", "--ctdir BACK"},
+           {"-m conntrack ", "! --ctdir REPLY"},
+           {"-m mark ", "--mark 1/"},
+           {"-m mark ", "--mark x"},
+           {"-m comment ", "! --comment a"},
+       }) {
+    EXPECT_THAT(not_understood("-A C -i eth0 " + module + match + " -j DROP"), ElementsAre(match));
+  }
+  for (const std::string target :
+       {"-j", "-j REDIRECT --to-ports 70000", "-j REDIRECT --random", "-j REDIRECT --to-ports 1 --random",
+        "-j TPROXY --on-port 1", "-j TPROXY --on-port 1 --tproxy-mark 1", "-j TPROXY --tproxy-mark x --on-port 1",
+        "-j TPROXY --tproxy-mark 1 --on-port x", "-j MARK --set-mark x", "-j MARK --or-mark 1",
+        "-j CONNMARK --set-mark x", "-j MARK --save-mark", "-j CT --zone 65536", "-j CT --helper ftp",
+        "-j SNAT --to-source 10.0.0.1", "-j ACCEPT --always"}) {
+    EXPECT_THAT(not_understood("-A C -p tcp " + target), ElementsAre(target));
+  }
+}
+
+TEST(ReadRule, OfAListOrARangeHasEachValue) {
+  const Rule rule = read_rule("-A C -s 10.0.0.1-10.0.0.9,10.1.0.0/16 -j ACCEPT");
+  const auto& match = std::get<AddressMatch>(rule.matches.at(0));
+  EXPECT_EQ(match.end, End::source);
+  EXPECT_THAT(match.ranges, ElementsAre(AddressRange{*Address::parse("10.0.0.1"), *Address::parse("10.0.0.9")},
+                                        *AddressRange::parse("10.1.0.0/16")));
+  EXPECT_EQ(std::get<ProtocolMatch>(read_rule("-A C -p 47").matches.at(0)).protocol, static_cast<Protocol>(47));
+  EXPECT_EQ(std::get<ProtocolMatch>(read_rule("-A C -p ipv6-icmp").matches.at(0)).protocol, Protocol::icmpv6);
+}
+
+TEST(ReadRule, KnowsWordsInQuotes) {
+  const Rule rule = read_rule(R"(-A C  -m comment --comment "a \"b\" \\ c" -j ACCEPT)");
+  EXPECT_EQ(std::get<CommentMatch>(rule.matches.at(0)).text, R"(a "b" \ c)");
+  EXPECT_EQ(std::get<CommentMatch>(read_rule(R"(-A C -m comment --comment a\b)").matches.at(0)).text, R"(a\b)");
+  EXPECT_EQ(std::get<CommentMatch>(read_rule(R"(-A C -m comment --comment "")").matches.at(0)).text, "");
+}
+
+TEST(ReadRule, IsInsertedAtItsPlace) {
+  EXPECT_EQ(read_rule("-I C 3 -j DROP").insert_at, 3U);
+  EXPECT_EQ(read_rule("-A C -j DROP").insert_at, std::nullopt);
+}
+
+TEST(ReadRule, RefusesWhatIsNone) {
+  for (const std::string words :
+       {"", "-A", "-N C", "-D C -j DROP", "-I C", "-I C 0 -j DROP", "-I C x -j DROP", "-A C tcp -j DROP"}) {
+    try {
+      static_cast<void>(read_rule(words));
+      ADD_FAILURE() << words;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::usage);
+      EXPECT_THAT(error.what(), HasSubstr("'" + words + "': expected a rule as iptables -S writes it"));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace sidetrack
