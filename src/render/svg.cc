@@ -88,7 +88,6 @@ class Band {
   // Places everything below `top`, with the pills in this column; returns where the band ends.
   double place(double top, std::size_t pill_column) {
     for (Item& item : items) item.column = item.is_chain ? item.column : pill_column;
-    lanes.clear();
     double bottom = top;
     for (std::size_t column = 0; column <= pill_column; ++column) {
       std::vector<Item*> here;

@@ -352,6 +352,11 @@ TEST(NftReader, Ports) {
   EXPECT_EQ(read(tcp + transport(0, 4) + neq(port(1) + port(80)) + accept),
             " -p tcp @th,0,32: cmp [1:00000001 2:00000001 3:0800010000010050] -j ACCEPT");
   EXPECT_EQ(read(tcp + transport(13, 1) + eq("\x02") + accept), " -p tcp @th,104,8 02 -j ACCEPT");
+  const std::string bases[] = {"@ll", "@nh", "@th", "@ih", "@?"};  // the last: one of later kernels
+  for (std::uint32_t base = 0; base < std::size(bases); ++base) {
+    const std::string words = read(tcp + payload(base, 33, 1) + eq("\x02") + accept);
+    EXPECT_TRUE(words.starts_with(" -p tcp " + bases[base] + ",264,8")) << words;
+  }
   EXPECT_EQ(read(tcp + dport(bitwise(port(0xff), port(0)) + eq(port(80))) + accept),
             " -p tcp @th,16,16 & 00ff ^ 0000: cmp [1:00000001 2:00000000 3:0600010000500000] -j ACCEPT");
   EXPECT_EQ(read(tcp + dport(lookup("ports")) + accept), " -p tcp -m multiport --dports 80,90:99 -j ACCEPT");
