@@ -141,6 +141,26 @@ TEST_F(Doctor, WithNetAdminAlone) {
   EXPECT_THAT(d["backends"][0]["problem"], HasSubstr("CAP_NET_RAW is missing"));
 }
 
+TEST_F(Doctor, SaysWhichCapabilitiesItHasAndMayGet) {
+  const auto said = [&](const Where& where) {
+    std::vector<std::string> all;
+    const Json d = diagnosis(where);
+    for (const Json& each : d["host"]["capabilities"]) {
+      all.push_back(each["name"].get<std::string>() + (each["effective"].get<bool>() ? ": has it" : ": has not") +
+                    (each["bounding"].get<bool>() ? ", may get it" : ", may not"));
+    }
+    return all;
+  };
+  EXPECT_THAT(said({}), ::testing::Each(HasSubstr(": has it, may get it")));
+  EXPECT_THAT(said({.outer = net_admin_alone}),
+              AllOf(Contains("CAP_NET_ADMIN: has it, may get it"), Contains("CAP_NET_RAW: has not, may not")));
+  const Words user{"setpriv", "--reuid", "1000", "--regid", "1000", "--clear-groups"};
+  EXPECT_THAT(said({.outer = user}), ::testing::Each(HasSubstr(": has not, may get it")));
+  const auto remedy_of = [&](const Words& outer) { return diagnosis({.outer = outer})["findings"][0]["remedy"]; };
+  EXPECT_EQ(remedy_of(net_admin_alone), "securityContext.capabilities.add: [NET_RAW]");
+  EXPECT_THAT(remedy_of(user), HasSubstr("the container allows it: run as root"));
+}
+
 TEST_F(Doctor, WithoutAnyCapabilitySaysWhatItCouldNotSee) {
   apply({"--backend", "iptables-legacy"});
   const Json d = diagnosis({.outer = nobody});

@@ -235,7 +235,11 @@ TEST(CniConfiguration, AnErrorNamesKeyValueAndExpectation) {
       {"capabilities", {{annotations_capability, true}, {"portMappings", true}}, "io.kubernetes.cri.pod-annotations"},
       {"runtimeConfig", Json::array(), "an object"},
       {"prevResult", "", "the result of the plugin before"},
-      {"dnss", true, "unknown key: expected one of"},
+      {"dnss", true,
+       "unknown key: expected one of args, backend, capabilities, cniVersion, confDir, dataplane, dns, dropInvalid, "
+       "dualStack, envoyPort, excludeNamespaces, gid, inboundCapturePort, inboundTunnelPort, logFile, logLevel, name, "
+       "noSandbox, prevResult, probeAddress, probeAddress6, runtimeConfig, tproxyMark, tproxyRouteTable, type, uid; "
+       "did you mean dns?"},
       {"ipam", Json::object(), "unknown key: expected one of"},
   };
   for (const auto& [key, value, expected] : all) {

@@ -301,6 +301,18 @@ TEST(XtTarget, WordsOfOthers) {
             "-j REJECT [rev 0, 4 bytes: 03]");
 }
 
+// Of those whose words are not ours it is known whether the packet goes on.
+TEST(XtTarget, WhatBecomesOfThePacket) {
+  const auto decoded = [](const char* name) {
+    return decode_target({name, 0, std::vector<std::byte>(4)}, Family::ipv4);
+  };
+  EXPECT_TRUE(std::holds_alternative<Reject>(decoded("REJECT")));
+  for (const char* name : {"LOG", "NFLOG", "TRACE"})
+    EXPECT_TRUE(std::holds_alternative<Continue>(decoded(name))) << name;
+  for (const char* name : {"SYNPROXY", "NFQUEUE", "REJECTED"})
+    EXPECT_TRUE(std::holds_alternative<UnknownTarget>(decoded(name))) << name;
+}
+
 // No bit of an extension counts for nothing: with another one it is opaque, or it is what has exactly these bytes.
 TEST(XtMatch, EveryBitCounts) {
   const auto unknown = [](const Match& match) { return std::holds_alternative<UnknownMatch>(match); };

@@ -374,6 +374,8 @@ TEST(Template, WhatIsWrongIsSaid) {
       {"containers: [{name: a, env: [{value: A}]}]\n", "a: env: expected a name"},
       {"containers: [{name: a}]\ninitContainers: [{name: a}]\n", "containers: 'a' is among the initContainers already"},
       {"containers: [{name: istio-init}]\n", "containers: 'istio-init': expected it among the initContainers"},
+      {"containers: [{name: a}]\ninitContainers: [{name: istio-init, image: i, restartPolicy: Always}]\n",
+       "line 2: istio-init: restartPolicy: 'Always': expected none"},
       {"kind: Deployment\nspec: {containers: [{name: a}]}\n", "line 1: kind: 'Deployment': expected a pod's manifest"},
   };
   for (const auto& [injected, expected] : all)

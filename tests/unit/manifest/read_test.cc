@@ -76,6 +76,14 @@ TEST(Read, JsonAndYamlAreOne) {
   EXPECT_EQ(one("{a: 1}"), one("a: 1"));
 }
 
+TEST(Read, DocumentsOfJsonAreNumberedAndKnowWhatWasQuoted) {
+  const std::vector<Document> documents = parse_json(R"({"a": "1", "b": 1} {} [])", "a.json");
+  ASSERT_EQ(documents.size(), 3U);
+  for (std::size_t i = 0; i < documents.size(); ++i) EXPECT_EQ(documents[i].number, i + 1);
+  EXPECT_EQ(documents[0].root.find("a")->style, Node::Style::double_quoted);
+  EXPECT_EQ(documents[0].root.find("b")->style, Node::Style::plain);
+}
+
 TEST(Read, AZeroByteIsNotTheEndOfJson) {
   for (const std::string& text : {std::string("{\"a\": 1}\0garbage", 16), std::string("{\"a\": 1\0}", 10)})
     EXPECT_THROW(static_cast<void>(parse_json(text, "a.json")), Error) << text;

@@ -60,6 +60,11 @@ TEST(Printable, AValueInAMessageIsCut) {
   EXPECT_EQ(excerpt(umlauts), umlauts.substr(0, 160) + "… (162 bytes)");  // no character is cut in two
 }
 
+TEST(Printable, JsonHasEscapesOfSixteenBits) {
+  EXPECT_EQ(printable_json("{\"a\": \"\xc2\x9b\"}\n"), "{\"a\": \"\\u009b\"}\n");
+  EXPECT_EQ(printable_json("\xf3\xa0\x81\x81 \xf0\x9f\x9a\x80"), "\\udb40\\udc41 \xf0\x9f\x9a\x80");
+}
+
 bool is_obeyed(std::string_view text) {
   return std::ranges::any_of(text, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; });
 }

@@ -454,6 +454,18 @@ TEST(ParseError, CombinationsWithoutEffect) {
       {"sidetrack diff --clean -p 1", "-p, --envoy-port: without effect on the live rules",
        "diff --clean takes no options of the rules but --dataplane"},
       {"sidetrack show --netns ''", "--netns: no value: expected the path or the name of a network namespace"},
+      {"sidetrack host-probes verify --wait 1s", "--wait: host-probes verify waits for nobody",
+       "it goes with apply and clean"},
+      {"sidetrack host-probes apply --json", "--json: only host-probes verify prints a result"},
+      {"sidetrack host-probes clean --add 10.0.0.1", "--add: without effect on host-probes clean, which removes all"},
+  });
+  const std::string sides =
+      "each is a file that `sidetrack render --format json` or `sidetrack show --json` has written, or a pod: pid:PID, "
+      "netns:NAME; without them, the live rules are compared with those that the options ask for";
+  expect({
+      {"sidetrack diff --effect a.json", "diff --effect: 1 file or pod given: expected two, or none", sides},
+      {"sidetrack diff --effect a b c", "diff --effect: 3 files or pods given: expected two, or none", sides},
+      {"sidetrack diff --effect - -", "diff --effect: standard input is given twice"},
   });
 }
 
