@@ -75,6 +75,9 @@ TEST_F(Unreadable, NothingWithoutNetAdminIsNotKnownToBeNothing) { expect_refused
 TEST_F(Unreadable, LegacyRulesWithoutProc) {
   ns.must(sidetrack("apply") + Words{"--backend", "iptables-legacy"});
   expect_refused(without_proc, "/proc");
+  // No backend is what apply would take: it would refuse.
+  const Output doctor = ns.program(without_proc + Words{program_under_test(), "doctor", "--json"});
+  EXPECT_THAT(doctor.out, AllOf(HasSubstr("\"automatic\": null"), HasSubstr("\"usable\": true"))) << doctor.err;
 }
 
 TEST_F(Unreadable, TablesThatCannotBeOursDoNotMatter) {
