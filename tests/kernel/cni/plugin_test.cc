@@ -407,6 +407,12 @@ TEST_F(CniPlugin, RulesGoWithTheFirstAttachment) {
   EXPECT_THAT(listing(pod), ::testing::Not(HasSubstr("ISTIO")));
 }
 
+std::string text_of(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
 // ---- GC
 
 TEST_F(CniPlugin, GcRemovesTheRecordsOfAttachmentsThatAreNotValid) {
@@ -426,7 +432,9 @@ TEST_F(CniPlugin, GcRemovesTheRecordsOfAttachmentsThatAreNotValid) {
   node.must({.verb = "GC", .keys = R"("cni.dev/valid-attachments": [{"containerID": "c1", "ifname": "eth0"},
                                                       {"containerID": "c2", "ifname": "eth9"}])"});
   EXPECT_THAT(node.records(), ElementsAre(Key("c1"), Key("c3")));
-  node.must({.verb = "GC", .keys = R"("cni.dev/valid-attachments": [])"});
+  const std::string log = node.folder() + "/log";
+  node.must({.verb = "GC", .keys = fmt::format(R"("logFile": "{}", "cni.dev/valid-attachments": [])", log)});
+  EXPECT_THAT(text_of(log), HasSubstr("c1 eth0 is not valid any more: its record is removed"));
   EXPECT_THAT(node.records(), ElementsAre(Key("c3")));
   for (const char* attachments : {R"("cni.dev/valid-attachments": null)", R"("cni.dev/attachments": [])"}) {
     node.must({.pod = &pod});
@@ -515,9 +523,7 @@ TEST_F(CniPlugin, LogsToTheFileAlone) {
   EXPECT_EQ(output.exit_code, 0) << output.out;
   EXPECT_EQ(output.out, CniNode::previous_result + "\n");
   EXPECT_EQ(output.err, "");
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  EXPECT_THAT(text.str(), HasSubstr("ADD default/web-1 c1 eth0: programmed "));
+  EXPECT_THAT(text_of(path), HasSubstr("ADD default/web-1 c1 eth0: programmed "));
   const Output wrong = node.call({.pod = &pod, .keys = R"("logFile": "/nonexistent/log")"});
   EXPECT_EQ(code_of(wrong), 7);
   EXPECT_THAT(message_of(wrong), HasSubstr("logFile: cannot write to '/nonexistent/log'"));

@@ -193,6 +193,10 @@ TEST(NftReader, Protocols) {
   EXPECT_EQ(read(loaded + cmp(NFT_CMP_LTE, "\x02") + accept), " -p 0 -j ACCEPT |  -p icmp -j ACCEPT |  -p 2 -j ACCEPT");
   EXPECT_EQ(read(loaded + cmp(NFT_CMP_GT, "\x02") + accept), " ! -p 0 ! -p icmp ! -p 2 -j ACCEPT");
   EXPECT_EQ(read(loaded + cmp(NFT_CMP_GTE, "\xfe") + accept), " -p 254 -j ACCEPT |  -p 255 -j ACCEPT");
+  // As many alternatives as there are rules for at most.
+  EXPECT_TRUE(read(loaded + cmp(NFT_CMP_LT, "\x20") + accept).ends_with(" -p 31 -j ACCEPT"));
+  EXPECT_EQ(read(loaded + cmp(NFT_CMP_LT, "\x21") + accept),
+            " meta l4proto: cmp [1:00000001 2:00000002 3:0500010021000000] -j ACCEPT");
   EXPECT_EQ(read(loaded + cmp(NFT_CMP_LT, std::string(1, '\0')) + accept),
             " cmp [1:00000001 2:00000002 3:0500010000000000]");
   EXPECT_EQ(read(loaded + cmp(NFT_CMP_GT, "\xff") + accept), " cmp [1:00000001 2:00000004 3:05000100ff000000]");

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// What the commands that change nothing print, form by form. What their answers are worth is tested in
+// tests/kernel/answers.
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+#include "support/kernel_test.h"
+#include "support/namespace.h"
+#include "support/network.h"
+#include "support/traffic.h"
+#include "support/words.h"
+#include "unit/temporary_file.h"
+
+namespace sidetrack::netns {
+namespace {
+
+using sidetrack::testing::TemporaryFile;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::StartsWith;
+using Json = nlohmann::json;
+
+constexpr const char* same = "every packet of tcp, udp and icmp is treated the same\n";
+
+class Results : public KernelTest {
+ protected:
+  void SetUp() override {
+    KernelTest::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    ip(ns,
+       "link set lo up\nlink add eth0 type veth peer name other\nlink set other up\naddress add 10.244.0.2/24 dev "
+       "eth0\nlink set eth0 up\n"
+       "route add default via 10.244.0.1\n");
+  }
+
+  // Expects that exit code.
+  [[nodiscard]] Output run(int exit_code, const Words& words) const {
+    const Output output = ns.program(Words{program_under_test()} + words);
+    EXPECT_EQ(output.exit_code, exit_code) << ::testing::PrintToString(words) << output.out << output.err;
+    return output;
+  }
+  [[nodiscard]] std::string out(int exit_code, const Words& words) const { return run(exit_code, words).out; }
+
+  const Words options{"-b", "80", "-i", "*", "--ip-families", "ipv4"};
+  const Namespace ns;
+};
+
+TEST_F(Results, OfDiffEffect) {
+  const Words effect{"diff", "--effect"};
+  EXPECT_THAT(out(6, effect + options),
+              HasSubstr("\n  before   leaves untouched, by eth0\n  after    127.0.0.1:15001"));
+  ns.must(Words{program_under_test(), "apply", "--backend", "nftables"} + options);
+  EXPECT_EQ(out(0, effect + options), same);
+  EXPECT_EQ(out(0, effect + Words{"--backend", "iptables-legacy"} + options), same);
+  EXPECT_THAT(
+      out(6, effect + Words{"-b", "81", "-i", "*", "--ip-families", "ipv4"}),
+      HasSubstr(
+          "inbound tcp, IPv4: to port 81; by eth0\n  before   reaches the pod untouched\n  after    10.244.0.2:15006"));
+  EXPECT_THAT(out(6, effect + Words{"--clean"}),
+              HasSubstr("\n  before   127.0.0.1:15001 (Envoy outbound)\n  after    leaves untouched, by eth0\n"));
+}
+
+TEST_F(Results, OfDiffEffectOfFiles) {
+  const Words render{"render", "--format", "json"};
+  const Words few{"-b", "80", "--ip-families", "ipv4"};  // less to compare
+  const Words tproxy{"-m", "TPROXY", "-t", "5", "-r", "77"};
+  const TemporaryFile redirect_file(out(0, render + few));
+  const TemporaryFile tproxy_file(out(0, render + few + tproxy));
+  ns.must(Words{program_under_test(), "apply", "--backend", "iptables-legacy"} + few + tproxy);
+  const TemporaryFile live_file(out(0, {"show", "--json"}));
+  const auto compared = [&](int exit_code, const std::string& one, const std::string& other) {
+    return run(exit_code, {"diff", "--effect", one, other});
+  };
+  EXPECT_EQ(compared(0, live_file.path(), tproxy_file.path()).out, same);
+  EXPECT_EQ(
+      ns.program({"sh", "-c", "exec \"$0\" diff --effect - \"$1\" <\"$1\"", program_under_test(), live_file.path()})
+          .out,
+      same);
+  // The table counts that is looked up.
+  std::string text = out(0, render + few + tproxy);
+  const std::string lookup = "\"lookup\": 77";
+  ASSERT_NE(text.find(lookup), std::string::npos) << text;
+  text.replace(text.find(lookup), lookup.size(), "\"lookup\": 78");
+  EXPECT_THAT(compared(6, TemporaryFile(text).path(), tproxy_file.path()).out, HasSubstr("before"));
+  EXPECT_THAT(compared(2, redirect_file.path(), "/no/such/file").err,
+              HasSubstr("/no/such/file: No such file or directory (ENOENT)"));
+  for (const auto& [content, problem] :
+       {std::pair{"[]", "is array, no object"}, std::pair{"{}", "key 'routing' not found"},
+        std::pair{"kind", "parse error at line 1"}}) {
+    const TemporaryFile wrong(content);
+    EXPECT_THAT(compared(2, wrong.path(), redirect_file.path()).err,
+                AllOf(HasSubstr(wrong.path()), HasSubstr(problem), Not(HasSubstr("json.exception")),
+                      HasSubstr("expected what `sidetrack render --format json` or `sidetrack show --json` writes")));
+  }
+}
+
+TEST_F(Results, OfArgs) {
+  const TemporaryFile pod(R"(kind: Pod
+metadata: {name: web, annotations: {traffic.sidecar.istio.io/excludeOutboundPorts: "5432"}}
+spec: {containers: [{name: app, image: app}]}
+---
+kind: Pod
+metadata: {name: left, annotations: {sidecar.istio.io/inject: "false"}}
+spec: {containers: [{name: app, image: app}]}
+)");
+  const Output plain = run(0, {"args", "-f", pod.path()});
+  EXPECT_EQ(plain.out, "-p 15001 -z 15006 -u 1337 -m REDIRECT -i '*' -x '' -b '*' -d 15090,15021,15020 -o 5432\n");
+  EXPECT_THAT(plain.err, HasSubstr("Pod left: not injected: "));
+  EXPECT_THAT(out(0, {"args", "-f", pod.path(), "--why"}),
+              AllOf(StartsWith("Pod web\n  -p  15001 "), HasSubstr(" traffic.sidecar.istio.io/excludeOutboundPorts\n"),
+                    HasSubstr("\n\nPod left: not injected: ")));
+  const Json json = Json::parse(out(0, {"args", "-f", pod.path(), "--json"}));
+  EXPECT_EQ(json["pods"][0]["args"].back(), "5432");
+  EXPECT_EQ(json["pods"][1]["inject"], false);
+}
+
+TEST_F(Results, OfMap) {
+  for (const Words& plan : {Words{}, Words{"--plan"} + options}) {
+    EXPECT_THAT(out(0, Words{"map"} + plan), HasSubstr("leaves untouched, by eth0"));
+    EXPECT_FALSE(Json::parse(out(0, Words{"map", "--json"} + plan))["regions"].empty());
+    EXPECT_THAT(out(0, Words{"map", "--format", "dot"} + plan), StartsWith("digraph map {\n"));
+    EXPECT_THAT(out(0, Words{"map", "--format", "svg"} + plan), StartsWith("<svg "));
+  }
+  EXPECT_THAT(out(0, Words{"map", "--plan"} + options), HasSubstr("127.0.0.1:15001"));
+  EXPECT_THAT(out(0, {"map"}), Not(HasSubstr("15001")));
+}
+
+TEST_F(Results, OfLint) {
+  const Output nothing = run(0, {"lint"});
+  EXPECT_EQ(nothing.out, "no findings\n");
+  EXPECT_THAT(nothing.err, HasSubstr("no rules of a sidecar are in this namespace: nothing is captured"));
+  EXPECT_THAT(out(6, Words{"lint", "--plan", "-d", "90"} + options),
+              AllOf(HasSubstr("ST001 option without effect: -d 90\n"), HasSubstr("\n  remedy   leave it out\n")));
+  const TemporaryFile pod("kind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: app, image: app}]}\n");
+  EXPECT_EQ(out(0, {"lint", "--pod", pod.path()}), "no findings\n");
+  ns.must(Words{program_under_test(), "apply"} + options);
+  EXPECT_THAT(run(0, {"lint"}).err, IsEmpty());
+}
+
+TEST_F(Results, OfCompletion) {
+  for (const auto& [shell, begin] :
+       {std::pair{"bash", "# "}, std::pair{"zsh", "#compdef sidetrack istio-iptables\n"}, std::pair{"fish", "# "}})
+    EXPECT_THAT(out(0, {"completion", shell}), StartsWith(begin));
+}
+
+}  // namespace
+}  // namespace sidetrack::netns
