@@ -49,6 +49,10 @@ std::string range_words(const nlattr* attribute, bool always_both) {
                                                   : fmt::format("{}-{}", range.start, range.end);
 }
 
+// <linux/fib_rules.h> since Linux 6.15: FRA_SPORT_MASK, FRA_DPORT_MASK, listed beside every single port.
+constexpr std::uint16_t source_port_mask = 28;
+constexpr std::uint16_t destination_port_mask = 29;
+
 std::string protocol_words(std::uint8_t number) {
   return number == IPPROTO_TCP ? "tcp" : number == IPPROTO_UDP ? "udp" : fmt::format("{}", number);
 }
@@ -135,6 +139,10 @@ std::optional<ListedRule> policy_rule(const Message& message) {
       case FRA_L3MDEV:  // listed always: 0 if it is none
         if (host_order<std::uint8_t>(attribute) != 0) ask_more(condition(attribute));
         break;
+      case source_port_mask:
+      case destination_port_mask:
+        if (host_order<std::uint16_t>(attribute) != 0xffff) ask_more("of a masked port");
+        break;
       case FRA_SUPPRESS_IFGROUP:
         if (host_order<std::uint32_t>(attribute) != 0xffffffff) ask_more(condition(attribute));
         break;
@@ -170,12 +178,25 @@ std::optional<Address> broadcast(const Message& message) {
   return to != nullptr ? address_of(Family::ipv4, to) : std::nullopt;
 }
 
-void add_next_hops(ListedRoute& live, const nlattr* attribute) {
+std::optional<Address> gateway_of(const rtnexthop& hop, Family family) {
+  int left = hop.rtnh_len - static_cast<int>(RTNH_LENGTH(0));
+  const auto* each = reinterpret_cast<const nlattr*>(RTNH_DATA(&hop));
+  for (; mnl_attr_ok(each, left); left -= static_cast<int>(MNL_ALIGN(each->nla_len)), each = mnl_attr_next(each)) {
+    if (mnl_attr_get_type(each) == RTA_GATEWAY) return address_of(family, each);
+  }
+  return {};
+}
+
+// The first one is followed.
+void add_next_hops(ListedRoute& live, const nlattr* attribute, Family family) {
   const auto* hop = static_cast<const rtnexthop*>(mnl_attr_get_payload(attribute));
   int left = mnl_attr_get_payload_len(attribute);
   for (; RTNH_OK(hop, left); left -= RTNH_ALIGN(hop->rtnh_len), hop = RTNH_NEXT(hop)) {
     const auto device = static_cast<std::uint32_t>(hop->rtnh_ifindex);
-    if (live.device == 0) live.device = device;
+    if (live.device == 0) {
+      live.device = device;
+      live.route.gateway = gateway_of(*hop, family);
+    }
     live.route.has_other_devices |= device != live.device;
   }
 }
@@ -211,7 +232,7 @@ std::optional<ListedRoute> network_route(const Message& message) {
         live.route.source = address_of(*family, attribute);
         break;
       case RTA_MULTIPATH:
-        add_next_hops(live, attribute);
+        add_next_hops(live, attribute, *family);
         break;
       default:
         break;

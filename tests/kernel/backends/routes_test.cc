@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Policy rules, routes and addresses, made by rtnetlink and listed by iproute2.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <linux/rtnetlink.h>
 #include <sys/syscall.h>
@@ -233,6 +234,76 @@ TEST_F(RoutesTest, SwitchedOffIpv6IsSaid) {
     EXPECT_THAT(error.what(), HasSubstr("net.ipv6.conf.lo.disable_ipv6"));
   }
   EXPECT_EQ(read(), Routing{});
+}
+
+// What `explain` follows, and what it says that it does not follow.
+TEST_F(RoutesTest, EveryConditionOfAPolicyRuleIsRead) {
+  shell("ip link add eth0 type veth peer name other");
+  const std::pair<const char*, const char*> all[] = {
+      // what ip(8) is told, and what is read
+      {"from 10.1.0.0/16 to 10.2.0.0/24 lookup 7", "from 10.1.0.0/16 to 10.2.0.0/24 lookup 7"},
+      {"not from 10.1.0.1 lookup main", "not from 10.1.0.1/32 lookup main"},
+      {"fwmark 5 lookup 100", "fwmark 5 lookup 100"},
+      {"fwmark 0x111/0xfff lookup 1000", "fwmark 0x111/0xfff lookup 1000"},
+      {"iif eth0 lookup default", "iif eth0 lookup default"},
+      {"oif eth0 lookup local", "oif eth0 lookup local"},
+      {"iif lo lookup 9", "iif lo lookup 9"},
+      {"iif gone lookup 9", "iif gone nop"},
+      {"oif gone lookup 9", "oif gone nop"},
+      {"not iif gone lookup 9", "not iif gone lookup 9"},
+      {"ipproto tcp lookup 9", "ipproto tcp lookup 9"},
+      {"ipproto udp sport 53 lookup 9", "sport 53 ipproto udp lookup 9"},
+      {"ipproto 132 dport 80-90 lookup 9", "dport 80-90 ipproto 132 lookup 9"},
+      {"uidrange 1000-1000 lookup 9", "uidrange 1000-1000 lookup 9"},
+      {"tos 0x10 lookup 9", "tos lookup 9"},
+      {"lookup main suppress_prefixlength 0", "from all lookup main suppress_prefixlength 0"},
+      {"lookup main suppress_ifgroup 3", "suppress_ifgroup 3 lookup main"},
+      {"blackhole", "from all blackhole"},
+      {"unreachable", "from all unreachable"},
+      {"prohibit", "from all prohibit"},
+      {"goto 32766", "from all an action that is not followed"},
+      {"nop", "from all nop"},
+  };
+  std::vector<std::string> expected;
+  std::uint32_t priority = 100;
+  for (const auto& [told, read] : all) {
+    shell(fmt::format("ip rule add priority {} {}", priority, told));
+    expected.push_back(fmt::format("ip rule {}: {}", priority++, read));
+  }
+  shell("ip -6 rule add priority 99 from fd00::/8 to fd01::1 lookup 7");
+  expected.emplace_back("ip -6 rule 99: from fd00::/8 to fd01::1/128 lookup 7");
+  std::vector<std::string> words;
+  for (const RoutingRule& rule : space.run([] { return read_pod(); }).rules) {
+    if (rule.priority != 0 && rule.priority < 32766) words.push_back(ip_words(rule));
+  }
+  EXPECT_EQ(words, expected);
+}
+
+TEST_F(RoutesTest, EveryKindOfRouteIsRead) {
+  shell(
+      "ip link add eth0 type veth peer name other; ip link set eth0 up; ip link set other up;"
+      "ip address add 10.0.0.1/24 dev eth0;"
+      "ip route add default via 10.0.0.254; ip route add 10.9.0.0/16 dev eth0 src 10.0.0.1;"
+      "ip route add blackhole 10.1.0.0/16; ip route add unreachable 10.2.0.0/16; ip route add prohibit 10.3.0.0/16;"
+      "ip route add throw 10.4.0.0/16; ip route add local 10.5.0.0/16 dev lo table 77;"
+      "ip route add 10.6.0.0/16 nexthop via 10.0.0.2 dev eth0 nexthop dev other;"
+      "ip -6 route add unreachable fd02::/16");
+  std::vector<std::string> words;
+  for (const NetworkRoute& route : space.run([] { return read_pod(); }).routes) {
+    if (route.table == local_table || route.device == "other" || route.to.first.is_link_local()) continue;
+    words.push_back(ip_words(route) + (route.gateway ? " via " + route.gateway->text() : "") +
+                    (route.source ? " src " + route.source->text() : "") +
+                    (route.has_other_devices ? " and others" : ""));
+  }
+  EXPECT_THAT(
+      words, ::testing::UnorderedElementsAre(
+                 "ip route default dev eth0 table main via 10.0.0.254",
+                 "ip route 10.0.0.0/24 dev eth0 table main src 10.0.0.1",
+                 "ip route 10.9.0.0/16 dev eth0 table main src 10.0.0.1", "ip route unreachable 10.1.0.0/16 table main",
+                 "ip route unreachable 10.2.0.0/16 table main", "ip route unreachable 10.3.0.0/16 table main",
+                 "ip route throw 10.4.0.0/16 table main", "ip route local 10.5.0.0/16 dev lo table 77",
+                 "ip route 10.6.0.0/16 dev eth0 table main via 10.0.0.2 and others",
+                 "ip -6 route unreachable fd02::/16 dev lo table main"));
 }
 
 TEST_F(RoutesTest, NeedsTheCapability) {
