@@ -482,6 +482,12 @@ TEST(Explain, KnowsNotWhatItDoesNotUnderstand) {
   EXPECT_THAT(end({PortMatch{End::source, {{40000, 50000}}, true}}, Verdict::drop), HasSubstr("cannot know whether"));
   EXPECT_EQ(end({PortMatch{End::source, {{1024, 65535}}}}, Verdict::drop), "dropped: by rule 1 of inet f out");
   EXPECT_THAT(end({PortMatch{End::source, {{443, 443}}}}, Verdict::drop), HasSubstr("lands on 127.0.0.1:15001"));
+  // To the port: net.ipv4.ip_local_port_range is 32768 to 60999.
+  EXPECT_EQ(end({PortMatch{End::source, {{32768, 60999}}}}, Verdict::drop), "dropped: by rule 1 of inet f out");
+  for (const PortRange part : {PortRange{32769, 60999}, {32768, 60998}, {1, 32768}, {60999, 65535}})
+    EXPECT_THAT(end({PortMatch{End::source, {part}}}, Verdict::drop), HasSubstr("cannot know whether")) << part.first;
+  for (const PortRange part : {PortRange{1, 32767}, {61000, 65535}})
+    EXPECT_THAT(end({PortMatch{End::source, {part}}}, Verdict::drop), StartsWith(lands)) << part.first;
 }
 
 // -m u32 is two thousand bytes.

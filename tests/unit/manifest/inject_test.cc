@@ -309,6 +309,35 @@ TEST(Inject, InitGetsTheUidOfTheProxyThatWillRun) {
   EXPECT_EQ(uid("containers: [{name: istio-proxy, securityContext: {runAsUser: 7}}]"), "101");
 }
 
+// The container that the injector put first into it.
+TEST(Inject, OfAnInjectedPodTheStatusSaysWhoIsTheProxy) {
+  const auto uid = [](const std::string& status) {
+    const TemporaryFile file(R"(kind: Pod
+metadata: {name: web, annotations: {sidecar.istio.io/status: ')" +
+                             status + R"('}}
+spec:
+  initContainers: [{name: istio-init}, {name: native, securityContext: {runAsUser: 3000}}]
+  containers:
+  - {name: app, securityContext: {runAsUser: 1000}}
+  - {name: agent, securityContext: {runAsUser: 2000}}
+  - {name: istio-proxy, securityContext: {runAsUser: 4000}}
+)");
+    ManifestOptions options;
+    options.files = {file.path()};
+    std::vector<std::string> warnings;
+    const std::vector<PodArguments> pods = arguments(options, warnings);
+    for (const InitArgument& argument : pods.at(0).init.arguments) {
+      if (argument.option == "-u") return argument.value;
+    }
+    return std::string("none");
+  };
+  EXPECT_EQ(uid(R"({"initContainers":["istio-init"],"containers":["agent"]})"), "2000");
+  EXPECT_EQ(uid(R"({"containers":["agent","istio-proxy"]})"), "4000");
+  EXPECT_EQ(uid(R"({"initContainers":["istio-init","native"],"containers":null})"), "3000");
+  EXPECT_EQ(uid(R"({"initContainers":["istio-init"]})"), "4000");
+  EXPECT_EQ(uid("{}"), "4000");
+}
+
 TEST(Inject, TheImageAutoIsTheTemplates) {
   const std::string text =
       inject_into(

@@ -70,6 +70,12 @@ TEST(Mermaid, GoesFromTableToTableAsTheKernelDoes) {
   EXPECT_THAT(text, Not(HasSubstr("nat_ISTIO_INBOUND")));  // nothing leads there
 }
 
+TEST(Mermaid, EscapesWhatItWouldObey) {
+  const Ruleset ruleset = planned("-i * --bypass-cgroup a<b>#c --ip-families ipv4").ruleset;
+  EXPECT_THAT(mermaid(ruleset, Family::ipv4), HasSubstr("--path a#lt;b#gt;#35;c<br/>"));
+  EXPECT_THAT(dot(ruleset, Family::ipv4), HasSubstr("--path a<b>#c\\l"));
+}
+
 TEST(Mermaid, OfOneFamilySpeaksOfThatAlone) {
   const Ruleset ruleset = planned("-i 10.0.0.0/8,fd00::/8").ruleset;
   EXPECT_THAT(mermaid(ruleset, Family::ipv6), HasSubstr("fd00::/8"));
