@@ -97,7 +97,7 @@ class Band {
       for (auto& [way, lane] : lanes) {
         if (lane.column == column) here.push_back(&lane);
       }
-      const auto best = [](const Item* item) { return item->arrows > 0 ? item->wanted / item->arrows : 0; };
+      const auto best = [](const Item* item) { return item->wanted / std::max(item->arrows, 1.0); };
       std::ranges::stable_sort(here, {}, best);
       double y = top;
       for (Item* item : here) {
