@@ -192,6 +192,34 @@ TEST_F(Read, NamedSets) {
       ElementsAre("ipv4 -d 10.0.0.0/8,192.168.0.1/32 -j DROP"));
 }
 
+// A counter or a comment decides nothing.
+TEST_F(Read, ElementsOfSets) {
+  const auto dropped = [](const std::string& rule, const std::string& set) {
+    return of_nft(rule + " drop", "set s { type " + set + " }");
+  };
+  const auto addresses = [&](const std::string& more) { return dropped("ip daddr @s", "ipv4_addr; " + more); };
+  EXPECT_THAT(addresses("counter; elements = { 10.0.0.1, 10.0.0.3 };"),
+              ElementsAre("ipv4 -d 10.0.0.1/32,10.0.0.3/32 -j DROP"));
+  EXPECT_THAT(addresses("elements = { 10.0.0.1 comment \"a\" };"), ElementsAre("ipv4 -d 10.0.0.1/32 -j DROP"));
+  EXPECT_THAT(addresses("limit rate 1/second; elements = { 10.0.0.1 };"),
+              ElementsAre(HasSubstr("@s: its elements have conditions")));
+  EXPECT_THAT(addresses("counter; limit rate 1/second; elements = { 10.0.0.1 };"),
+              ElementsAre(HasSubstr("@s: its elements have conditions")));
+  EXPECT_THAT(addresses("flags timeout; elements = { 10.0.0.1 timeout 1h };"),
+              ElementsAre(HasSubstr("@s: its elements expire")));
+  EXPECT_THAT(addresses("flags interval; elements = { 10.0.0.1-10.0.0.255, 10.0.1.0/24, 240.0.0.0/4 };"),
+              ElementsAre("ipv4 -d 10.0.0.1-10.0.0.255,10.0.1.0/24,240.0.0.0/4 -j DROP"));
+  EXPECT_THAT(addresses("elements = { * };"), ElementsAre("ipv4 -j DROP"));
+  EXPECT_THAT(dropped("tcp dport @s", "inet_service; flags interval; elements = { 0-79, 81, 65535 };"),
+              ElementsAre("-p tcp -m multiport --dports 0:79,81,65535 -j DROP"));
+  EXPECT_THAT(dropped("ip daddr . tcp dport @s",
+                      "ipv4_addr . inet_service; flags interval; elements = { 10.0.0.0/8 . 80-90 };"),
+              ElementsAre("ipv4 -p tcp -d 10.0.0.0/8 --dport 80:90 -j DROP"));
+  EXPECT_THAT(
+      of_nft("ip daddr vmap @m", "map m { type ipv4_addr : verdict; elements = { * : drop, 10.0.0.1 : accept }; }"),
+      ElementsAre("ipv4 -d 10.0.0.1/32 -j ACCEPT", "ipv4 -j DROP"));
+}
+
 TEST_F(Read, TablesOfOthersWithHooksPoliciesAndFlags) {
   const Namespace space;
   space.must({"nft", "-f", "-"}, R"(
