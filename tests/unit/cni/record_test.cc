@@ -108,6 +108,23 @@ TEST_F(RecordTest, WhatIsNoRecordIsReportedByItsName) {
   EXPECT_THROW((void)read("a", folder), Error);
 }
 
+TEST_F(RecordTest, OptionsAndNetworkNamespaceAreAsAddWritesThem) {
+  write(record, folder);
+  const auto problems = [&](const std::string& option, const std::string& netns = "/n") {
+    put("c", R"({"container_id":"c","interface":"eth0","netns":")" + netns +
+                 R"(","namespace":"","pod":"","network":"","network_namespace":"","options":[")" + option + "\"]}");
+    return read_all(folder).problems;
+  };
+  for (const char* option : {"-b=80", "80", "", "--istio-inbound-ports", "--istio-inbound-ports=@/etc/shadow"})
+    EXPECT_THAT(problems(option), ElementsAre(HasSubstr(std::string("its option '") + option + "' is none that ADD")));
+  for (const char* option : {"--istio-inbound-ports=80", "--istio-inbound-ports=", "--istio-inbound-ports=80@"})
+    EXPECT_THAT(problems(option), IsEmpty()) << option;
+  for (const char* netns : {"", "n", "./n"}) {
+    EXPECT_THAT(problems("--istio-inbound-ports=80", netns),
+                ElementsAre(HasSubstr(std::string("its \"netns\" is '") + netns + "': expected a path")));
+  }
+}
+
 TEST_F(RecordTest, LeftoversOfKilledWritersAreNoRecords) {
   write(record, folder);
   put(".4567", "half a rec");
@@ -119,14 +136,18 @@ TEST_F(RecordTest, LeftoversOfKilledWritersAreNoRecords) {
 
 TEST_F(RecordTest, AFolderOfOthersIsRefused) {
   write(record, folder);
-  ASSERT_EQ(chmod(folder.c_str(), 0770), 0);
-  try {
-    write(record, folder);
-    FAIL() << "no error";
-  } catch (const Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr(folder + " belongs to user"));
-    EXPECT_THAT(error.what(), HasSubstr("0770"));
+  for (const auto& [mode, shown] : {std::pair{0720, "0720"}, std::pair{0702, "0702"}, std::pair{01777, "1777"}}) {
+    ASSERT_EQ(chmod(folder.c_str(), static_cast<mode_t>(mode)), 0);
+    try {
+      write(record, folder);
+      FAIL() << "no error";
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), HasSubstr(folder + " belongs to user"));
+      EXPECT_THAT(error.what(), HasSubstr(shown));
+    }
   }
+  ASSERT_EQ(chmod(folder.c_str(), 0755), 0);
+  write(record, folder);
 }
 
 TEST_F(RecordTest, ErrorsNameThePath) {
