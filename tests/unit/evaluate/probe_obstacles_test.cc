@@ -156,6 +156,19 @@ TEST(ProbeObstacles, AreNoRulesBehindOurs) {
   EXPECT_EQ(found(plan, {live}), "");
 }
 
+// Each of these rules is asked about by a probe of its own.
+TEST(ProbeObstacles, AreLookedForUpToALimitThatIsSaid) {
+  const Plan plan = probes_plan();
+  const auto behind_ours = [&](int rules) {
+    Live live = as_live(plan.ruleset, kind);
+    for (int port = 1; port <= rules; ++port)
+      append(live, "-A POSTROUTING -p tcp --dport " + std::to_string(port) + " -j MASQUERADE");
+    return found(plan, {live});
+  };
+  EXPECT_EQ(behind_ours(400), "");
+  EXPECT_THAT(behind_ours(500), HasSubstr("rules of other programs beyond the first "));
+}
+
 TEST(ProbeObstacles, AreChainsOfLowerPriority) {
   for (const BackendKind backend : all_backends) {
     const Plan plan = probes_plan(backend);
