@@ -21,7 +21,7 @@ namespace {
 
 std::string folder_of(const std::string& path) {
   const auto slash = path.rfind('/');
-  return slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  return slash == std::string::npos ? "./" : path.substr(0, slash + 1);
 }
 
 // A file that nobody else can reach by another name.
@@ -58,7 +58,7 @@ Descriptor open_locked(const std::string& name) {
 std::string temporary_name(const std::string& path) {
   const std::string folder = folder_of(path);
   const std::string name = path.find('/') == std::string::npos ? path : path.substr(folder.size());
-  return fmt::format("{}/.{}.sidetrack-new", folder, name);
+  return fmt::format("{}.{}.sidetrack-new", folder, name);
 }
 
 void flush_folder_of(const std::string& path) {
@@ -80,7 +80,9 @@ void replace_file(const std::string& path, std::string_view content, const Repla
   if (there && !S_ISREG(there->mode) && !(is_link && how.links)) {
     throw Error(ExitCode::usage,
                 fmt::format("'{}' is {}: expected a file, or none", excerpt(path),
-                            is_link ? "a symbolic link" : host::not_regular(there->mode)),
+                            is_link                ? "a symbolic link"
+                            : S_ISDIR(there->mode) ? "a directory"
+                                                   : host::not_regular(there->mode)),
                 "it is not replaced: name another file");
   }
   const std::string temporary = temporary_name(path);
