@@ -389,6 +389,7 @@ TEST(Summary, SaysOfWhichPortsAndProtocols) {
             "ipv4 alone: TCP, UDP to port 443, UDP to ports 8000-8100 goes to port 15006 (Envoy inbound) by TPROXY");
   EXPECT_THAT(of("-i * --exclude-uid-ports 101:443 --exclude-uids 102").left_out,
               HasSubstr("uid 102, uid 101 to port 443"));
+  EXPECT_THAT(of("-i * ISTIO_OUTBOUND_OWNER_GROUPS=1000,2000").left_out, HasSubstr("; groups other than 1000, 2000"));
 }
 
 TEST(Summary, FollowsEachConditionOnce) {

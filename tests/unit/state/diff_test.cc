@@ -110,5 +110,34 @@ TEST(Diff, TheOrderOfWordsDoesNotCount) {
   EXPECT_TRUE(equal(live, asked));
 }
 
+TEST(FirstDifference, IsOfTheFirstChainWhatMattersMost) {
+  const auto rule = [](const char* chain) {
+    Rule made;
+    made.chain = chain;
+    made.target = Verdict::return_;
+    return made;
+  };
+  Difference difference;
+  EXPECT_EQ(first_difference(difference), "");
+  difference.tables = {"sidetrack", "other"};
+  EXPECT_EQ(first_difference(difference), "not requested: table sidetrack");
+  ChainDiff& one = difference.chains.emplace_back();
+  one.name = "ISTIO\nINBOUND";
+  const std::string place = "table nat, chain ISTIO\\x0aINBOUND";
+  EXPECT_EQ(first_difference(difference), place);
+  one.dormant = true;
+  EXPECT_EQ(first_difference(difference), place + ": its table is dormant");
+  one.drops = true;
+  EXPECT_EQ(first_difference(difference), place + ": its policy is drop");
+  one.extra = true;
+  EXPECT_EQ(first_difference(difference), place + ": not requested");
+  one.missing = true;
+  EXPECT_EQ(first_difference(difference), place + ": missing");
+  one.lines = {{DiffLine::Kind::foreign, rule("A")}, {DiffLine::Kind::extra, rule("B")}};
+  EXPECT_EQ(first_difference(difference), place + ": not requested: -A B -j RETURN");
+  one.lines.insert(one.lines.begin() + 1, {DiffLine::Kind::missing, rule("C")});
+  EXPECT_EQ(first_difference(difference), place + ": missing: -A C -j RETURN");
+}
+
 }  // namespace
 }  // namespace sidetrack
