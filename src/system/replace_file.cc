@@ -56,9 +56,7 @@ Descriptor open_locked(const std::string& name) {
 }  // namespace
 
 std::string temporary_name(const std::string& path) {
-  const std::string folder = folder_of(path);
-  const std::string name = path.find('/') == std::string::npos ? path : path.substr(folder.size());
-  return fmt::format("{}.{}.sidetrack-new", folder, name);
+  return fmt::format("{}.{}.sidetrack-new", folder_of(path), path.substr(path.rfind('/') + 1));
 }
 
 void flush_folder_of(const std::string& path) {

@@ -74,6 +74,9 @@ std::string condition(const nlattr* attribute) {
       return "sport " + range_words<fib_rule_port_range>(attribute, false);
     case FRA_DPORT_RANGE:
       return "dport " + range_words<fib_rule_port_range>(attribute, false);
+    case source_port_mask:
+    case destination_port_mask:
+      return "of a masked port";
     default:
       return "a condition of a newer kernel";
   }
@@ -141,7 +144,7 @@ std::optional<ListedRule> policy_rule(const Message& message) {
         break;
       case source_port_mask:
       case destination_port_mask:
-        if (host_order<std::uint16_t>(attribute) != 0xffff) ask_more("of a masked port");
+        if (host_order<std::uint16_t>(attribute) != 0xffff) ask_more(condition(attribute));
         break;
       case FRA_SUPPRESS_IFGROUP:
         if (host_order<std::uint32_t>(attribute) != 0xffffffff) ask_more(condition(attribute));
@@ -179,12 +182,9 @@ std::optional<Address> broadcast(const Message& message) {
 }
 
 std::optional<Address> gateway_of(const rtnexthop& hop, Family family) {
-  int left = hop.rtnh_len - static_cast<int>(RTNH_LENGTH(0));
-  const auto* each = reinterpret_cast<const nlattr*>(RTNH_DATA(&hop));
-  for (; mnl_attr_ok(each, left); left -= static_cast<int>(MNL_ALIGN(each->nla_len)), each = mnl_attr_next(each)) {
-    if (mnl_attr_get_type(each) == RTA_GATEWAY) return address_of(family, each);
-  }
-  return {};
+  const std::span bytes(reinterpret_cast<const std::byte*>(&hop), hop.rtnh_len);
+  const nlattr* gateway = netlink::Attributes(bytes.subspan(RTNH_LENGTH(0))).find(RTA_GATEWAY);
+  return gateway != nullptr ? address_of(family, gateway) : std::nullopt;
 }
 
 // The first one is followed.

@@ -142,23 +142,23 @@ TEST_F(Doctor, WithNetAdminAlone) {
 }
 
 TEST_F(Doctor, SaysWhichCapabilitiesItHasAndMayGet) {
-  const auto said = [&](const Where& where) {
+  const auto said = [](const Json& d) {
     std::vector<std::string> all;
-    const Json d = diagnosis(where);
     for (const Json& each : d["host"]["capabilities"]) {
       all.push_back(each["name"].get<std::string>() + (each["effective"].get<bool>() ? ": has it" : ": has not") +
                     (each["bounding"].get<bool>() ? ", may get it" : ", may not"));
     }
     return all;
   };
-  EXPECT_THAT(said({}), ::testing::Each(HasSubstr(": has it, may get it")));
-  EXPECT_THAT(said({.outer = net_admin_alone}),
+  const auto remedy = [](const Json& d) { return d["findings"][0]["remedy"].get<std::string>(); };
+  EXPECT_THAT(said(diagnosis({})), ::testing::Each(HasSubstr(": has it, may get it")));
+  const Json alone = diagnosis({.outer = net_admin_alone});
+  EXPECT_THAT(said(alone),
               AllOf(Contains("CAP_NET_ADMIN: has it, may get it"), Contains("CAP_NET_RAW: has not, may not")));
-  const Words user{"setpriv", "--reuid", "1000", "--regid", "1000", "--clear-groups"};
-  EXPECT_THAT(said({.outer = user}), ::testing::Each(HasSubstr(": has not, may get it")));
-  const auto remedy_of = [&](const Words& outer) { return diagnosis({.outer = outer})["findings"][0]["remedy"]; };
-  EXPECT_EQ(remedy_of(net_admin_alone), "securityContext.capabilities.add: [NET_RAW]");
-  EXPECT_THAT(remedy_of(user), HasSubstr("the container allows it: run as root"));
+  EXPECT_EQ(remedy(alone), "securityContext.capabilities.add: [NET_RAW]");
+  const Json user = diagnosis({.outer = {"setpriv", "--reuid", "1000", "--regid", "1000", "--clear-groups"}});
+  EXPECT_THAT(said(user), ::testing::Each(HasSubstr(": has not, may get it")));
+  EXPECT_THAT(remedy(user), HasSubstr("the container allows it: run as root"));
 }
 
 TEST_F(Doctor, WithoutAnyCapabilitySaysWhatItCouldNotSee) {

@@ -31,9 +31,8 @@ class Results : public KernelTest {
     KernelTest::SetUp();
     if (IsSkipped() || HasFatalFailure()) return;
     ip(ns,
-       "link set lo up\nlink add eth0 type veth peer name other\nlink set other up\naddress add 10.244.0.2/24 dev "
-       "eth0\nlink set eth0 up\n"
-       "route add default via 10.244.0.1\n");
+       "link set lo up\nlink add eth0 type veth peer name other\nlink set other up\n"
+       "address add 10.244.0.2/24 dev eth0\nlink set eth0 up\nroute add default via 10.244.0.1\n");
   }
 
   // Expects that exit code.
@@ -67,31 +66,30 @@ TEST_F(Results, OfDiffEffectOfFiles) {
   const Words render{"render", "--format", "json"};
   const Words few{"-b", "80", "--ip-families", "ipv4"};  // less to compare
   const Words tproxy{"-m", "TPROXY", "-t", "5", "-r", "77"};
-  const TemporaryFile redirect_file(out(0, render + few));
-  const TemporaryFile tproxy_file(out(0, render + few + tproxy));
+  std::string text = out(0, render + few + tproxy);
+  const TemporaryFile file(text);
   ns.must(Words{program_under_test(), "apply", "--backend", "iptables-legacy"} + few + tproxy);
   const TemporaryFile live_file(out(0, {"show", "--json"}));
   const auto compared = [&](int exit_code, const std::string& one, const std::string& other) {
     return run(exit_code, {"diff", "--effect", one, other});
   };
-  EXPECT_EQ(compared(0, live_file.path(), tproxy_file.path()).out, same);
+  EXPECT_EQ(compared(0, live_file.path(), file.path()).out, same);
   EXPECT_EQ(
       ns.program({"sh", "-c", "exec \"$0\" diff --effect - \"$1\" <\"$1\"", program_under_test(), live_file.path()})
           .out,
       same);
   // The table counts that is looked up.
-  std::string text = out(0, render + few + tproxy);
   const std::string lookup = "\"lookup\": 77";
   ASSERT_NE(text.find(lookup), std::string::npos) << text;
   text.replace(text.find(lookup), lookup.size(), "\"lookup\": 78");
-  EXPECT_THAT(compared(6, TemporaryFile(text).path(), tproxy_file.path()).out, HasSubstr("before"));
-  EXPECT_THAT(compared(2, redirect_file.path(), "/no/such/file").err,
+  EXPECT_THAT(compared(6, TemporaryFile(text).path(), file.path()).out, HasSubstr("before"));
+  EXPECT_THAT(compared(2, file.path(), "/no/such/file").err,
               HasSubstr("/no/such/file: No such file or directory (ENOENT)"));
   for (const auto& [content, problem] :
        {std::pair{"[]", "is array, no object"}, std::pair{"{}", "key 'routing' not found"},
         std::pair{"kind", "parse error at line 1"}}) {
     const TemporaryFile wrong(content);
-    EXPECT_THAT(compared(2, wrong.path(), redirect_file.path()).err,
+    EXPECT_THAT(compared(2, wrong.path(), file.path()).err,
                 AllOf(HasSubstr(wrong.path()), HasSubstr(problem), Not(HasSubstr("json.exception")),
                       HasSubstr("expected what `sidetrack render --format json` or `sidetrack show --json` writes")));
   }
