@@ -62,11 +62,4 @@ const std::vector<Scenario>& scenarios() {
   return all;
 }
 
-std::string read_file(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
 }  // namespace sidetrack

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "unit/read_file.h"
+
 namespace sidetrack {
 
 struct Scenario {
@@ -18,7 +20,5 @@ struct Scenario {
 
 // All of them, by name.
 [[nodiscard]] const std::vector<Scenario>& scenarios();
-
-[[nodiscard]] std::string read_file(const std::filesystem::path& path);  // "" if there is none
 
 }  // namespace sidetrack

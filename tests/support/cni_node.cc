@@ -13,6 +13,7 @@
 
 #include "support/network.h"
 #include "support/traffic.h"
+#include "unit/read_file.h"
 
 namespace sidetrack::netns {
 namespace {
@@ -45,14 +46,11 @@ Json answer_of(const Output& output) {
 const std::string CniNode::previous_result =
     R"({"cniVersion":"1.1.0","interfaces":[{"name":"eth0","sandbox":"/run/netns/x"}],"ips":[{"interface":0,"address":"10.1.0.2/24"}]})";
 
-CniNode::CniNode() : folder_(::testing::TempDir() + "sidetrack-node-XXXXXX") {
-  if (mkdtemp(folder_.data()) == nullptr) throw std::runtime_error("cannot make a folder");
+CniNode::CniNode() {
   std::filesystem::create_directory(folder_ + "/run");
   std::filesystem::create_symlink(program_under_test(), folder_ + "/sidetrack-cni");
   ns_.must({"ip", "link", "set", "lo", "up"});
 }
-
-CniNode::~CniNode() { std::filesystem::remove_all(folder_); }
 
 Output CniNode::call(const CniCall& call, const Words& tracer, const Words& environment, Identity identity) const {
   Words variables{"CNI_COMMAND=" + call.verb, "CNI_CONTAINERID=" + call.container, "CNI_IFNAME=" + call.interface,
@@ -78,9 +76,7 @@ std::map<std::string, std::string> CniNode::records() const {
   const std::string path = folder_ + records_folder;
   if (!std::filesystem::exists(path)) return all;
   for (const auto& entry : std::filesystem::directory_iterator(path)) {
-    std::ostringstream text;
-    text << std::ifstream(entry.path()).rdbuf();
-    all[entry.path().filename()] = text.str();
+    all[entry.path().filename()] = read_file(entry.path());
   }
   return all;
 }

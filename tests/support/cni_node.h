@@ -8,6 +8,7 @@
 
 #include "support/namespace.h"
 #include "support/words.h"
+#include "unit/temporary_folder.h"
 
 namespace sidetrack::netns {
 
@@ -29,9 +30,6 @@ struct CniCall {
 class CniNode {
  public:
   CniNode();
-  ~CniNode();
-  CniNode(const CniNode&) = delete;
-  CniNode& operator=(const CniNode&) = delete;
 
   // `tracer` are words to run the plugin by, such as strace's.
   [[nodiscard]] Output call(const CniCall& call, const Words& tracer = {}, const Words& environment = {},
@@ -50,7 +48,8 @@ class CniNode {
   static const std::string previous_result;
 
  private:
-  std::string folder_;
+  const testing::TemporaryFolder temporary_;
+  const std::string folder_ = temporary_.path();
   Namespace ns_;
 };
 

@@ -22,6 +22,7 @@
 #include "support/starting_states.h"
 #include "support/traffic.h"
 #include "unit/asking.h"
+#include "unit/temporary_folder.h"
 
 namespace sidetrack::netns {
 namespace {
@@ -523,21 +524,15 @@ TEST_F(LegacyTest, NamesTheTableThatTheKernelLacks) {
 // ---- the lock
 
 struct LegacyLockTest : LegacyTest {
-  std::filesystem::path folder;
-  std::string path;
+  const testing::TemporaryFolder temporary;
+  const std::filesystem::path folder = temporary.path();
+  const std::string path = folder / "xtables.lock";
 
   void SetUp() override {
     LegacyTest::SetUp();
-    std::string name = (std::filesystem::temp_directory_path() / "sidetrack-lock-XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    folder = name;
-    path = folder / "xtables.lock";
     setenv("XTABLES_LOCKFILE", path.c_str(), 1);
   }
-  void TearDown() override {
-    unsetenv("XTABLES_LOCKFILE");
-    if (!folder.empty()) std::filesystem::remove_all(folder);
-  }
+  void TearDown() override { unsetenv("XTABLES_LOCKFILE"); }
 };
 
 TEST_F(LegacyLockTest, HeldByAnotherIsBusyAndNamesTheHolder) {

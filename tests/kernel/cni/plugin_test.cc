@@ -17,6 +17,7 @@
 #include "support/trace.h"
 #include "support/traffic.h"
 #include "support/user_namespace.h"
+#include "unit/read_file.h"
 
 namespace sidetrack::netns {
 namespace {
@@ -407,12 +408,6 @@ TEST_F(CniPlugin, RulesGoWithTheFirstAttachment) {
   EXPECT_THAT(listing(pod), ::testing::Not(HasSubstr("ISTIO")));
 }
 
-std::string text_of(const std::string& path) {
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
-}
-
 // ---- GC
 
 TEST_F(CniPlugin, GcRemovesTheRecordsOfAttachmentsThatAreNotValid) {
@@ -434,7 +429,7 @@ TEST_F(CniPlugin, GcRemovesTheRecordsOfAttachmentsThatAreNotValid) {
   EXPECT_THAT(node.records(), ElementsAre(Key("c1"), Key("c3")));
   const std::string log = node.folder() + "/log";
   node.must({.verb = "GC", .keys = fmt::format(R"("logFile": "{}", "cni.dev/valid-attachments": [])", log)});
-  EXPECT_THAT(text_of(log), HasSubstr("c1 eth0 is not valid any more: its record is removed"));
+  EXPECT_THAT(read_file(log), HasSubstr("c1 eth0 is not valid any more: its record is removed"));
   EXPECT_THAT(node.records(), ElementsAre(Key("c3")));
   for (const char* attachments : {R"("cni.dev/valid-attachments": null)", R"("cni.dev/attachments": [])"}) {
     node.must({.pod = &pod});
@@ -523,7 +518,7 @@ TEST_F(CniPlugin, LogsToTheFileAlone) {
   EXPECT_EQ(output.exit_code, 0) << output.out;
   EXPECT_EQ(output.out, CniNode::previous_result + "\n");
   EXPECT_EQ(output.err, "");
-  EXPECT_THAT(text_of(path), HasSubstr("ADD default/web-1 c1 eth0: programmed "));
+  EXPECT_THAT(read_file(path), HasSubstr("ADD default/web-1 c1 eth0: programmed "));
   const Output wrong = node.call({.pod = &pod, .keys = R"("logFile": "/nonexistent/log")"});
   EXPECT_EQ(code_of(wrong), 7);
   EXPECT_THAT(message_of(wrong), HasSubstr("logFile: cannot write to '/nonexistent/log'"));

@@ -15,12 +15,13 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "support/kernel_test.h"
 #include "support/namespace.h"
 #include "support/traffic.h"
 #include "support/words.h"
+#include "unit/read_file.h"
+#include "unit/temporary_folder.h"
 
 namespace sidetrack::netns {
 namespace {
@@ -41,13 +42,6 @@ constexpr const char* conflist = R"({
 )";
 constexpr const char* single = R"({"type": "bridge", "name": "net", "cniVersion": "0.4.0"})";
 
-std::string read_text(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
 void write_text(const fs::path& path, std::string_view text) { std::ofstream(path, std::ios::binary) << text; }
 
 // As careful writers do.
@@ -65,16 +59,9 @@ class CniInstall : public KernelTest {
   void SetUp() override {
     KernelTest::SetUp();
     if (IsSkipped() || HasFatalFailure()) return;
-    // Each step is flushed to the disk, which a test need not wait for.
-    std::string pattern = (fs::exists("/dev/shm") ? "/dev/shm/" : ::testing::TempDir()) + "sidetrack-cni-XXXXXX";
-    root = mkdtemp(pattern.data());
     fs::create_directory(bin());
     fs::create_directory(net());
   }
-  void TearDown() override {
-    if (!root.empty()) fs::remove_all(root);
-  }
-
   [[nodiscard]] fs::path bin() const { return root / "bin"; }
   [[nodiscard]] fs::path net() const { return root / "net.d"; }
   [[nodiscard]] fs::path program() const { return bin() / "sidetrack-cni"; }
@@ -105,7 +92,7 @@ class CniInstall : public KernelTest {
         const std::string name = entry.path().filename();
         // What a process that was killed leaves: no name that a runtime knows.
         if (name.starts_with('.') && name.ends_with(".sidetrack-new")) continue;
-        const std::string text = read_text(entry.path());
+        const std::string text = read_file(entry.path());
         all[name] = name != "sidetrack-cni" ? text : text == own_program() ? "ours" : "another";
       }
     }
@@ -119,12 +106,14 @@ class CniInstall : public KernelTest {
     return "";
   }
   static const std::string& own_program() {
-    static const std::string text = read_text(program_under_test());
+    static const std::string text = read_file(program_under_test());
     return text;
   }
 
   const Namespace ns;
-  fs::path root;
+  // Each step is flushed to the disk, which a test need not wait for.
+  const testing::TemporaryFolder temporary{fs::exists("/dev/shm") ? "/dev/shm/" : ::testing::TempDir()};
+  const fs::path root = temporary.path();
 };
 
 mode_t mode_of(const fs::path& path) {
@@ -189,7 +178,7 @@ TEST_F(CniInstall, TheOptionsAreThePlugins) {
                       "--plugin-log",
                       "/var/log/cni.log"};
   must("install", options);
-  const auto plugins = nlohmann::json::parse(read_text(net() / "10-net.conflist"))["plugins"];
+  const auto plugins = nlohmann::json::parse(read_file(net() / "10-net.conflist"))["plugins"];
   EXPECT_EQ(plugins.size(), 2U) << "the entry of other options is replaced";
   EXPECT_EQ(plugins[1], nlohmann::json::parse(R"({
       "type": "sidetrack-cni", "capabilities": {"io.kubernetes.cri.pod-annotations": true},
@@ -213,13 +202,13 @@ TEST_F(CniInstall, TheFirstValidFileByNameIsTheOneThatCounts) {
   const Output status = run("status");
   EXPECT_EQ(status.exit_code, 6);
   EXPECT_THAT(status.err, names_it);
-  EXPECT_EQ(read_text(net() / "10-a.conflist"), with_us());
-  EXPECT_EQ(read_text(net() / "20-b.conflist"), conflist);
+  EXPECT_EQ(read_file(net() / "10-a.conflist"), with_us());
+  EXPECT_EQ(read_file(net() / "20-b.conflist"), conflist);
   // Whatever holds an entry loses it.
   rename_over(net() / "20-b.conflist", with_us());
   must("uninstall");
-  EXPECT_EQ(read_text(net() / "10-a.conflist"), conflist);
-  EXPECT_EQ(read_text(net() / "20-b.conflist"), conflist);
+  EXPECT_EQ(read_file(net() / "10-a.conflist"), conflist);
+  EXPECT_EQ(read_file(net() / "20-b.conflist"), conflist);
 }
 
 // libcni 1.3 adds them at the end.
@@ -267,7 +256,7 @@ TEST_F(CniInstall, ASinglePluginBecomesAListAndASinglePluginAgain) {
 TEST_F(CniInstall, AListThatSomebodyChangedSinceStaysAList) {
   write_text(net() / "10-net.conf", single);
   must("install");
-  std::string changed = read_text(net() / "10-net.conflist");
+  std::string changed = read_file(net() / "10-net.conflist");
   changed.replace(changed.find("\"net\""), 5, "\"other\"");
   write_text(net() / "10-net.conflist", changed);
   must("uninstall");
@@ -281,7 +270,7 @@ TEST_F(CniInstall, WhatALinkLeadsToIsWritten) {
   fs::create_symlink(root / "elsewhere/list", net() / "10-net.conflist");
   must("install");
   EXPECT_TRUE(fs::is_symlink(net() / "10-net.conflist"));
-  EXPECT_EQ(read_text(root / "elsewhere/list"), with_us());
+  EXPECT_EQ(read_file(root / "elsewhere/list"), with_us());
 }
 
 // ---- status
@@ -581,14 +570,14 @@ TEST_F(CniWatch, MendsWhatOthersWriteAndEndsWhenAsked) {
   write_text(list, conflist);
   Running watch(words("install", {"--watch"}));
   watch.expect("watching " + net().string());
-  EXPECT_EQ(read_text(list), with_us());
+  EXPECT_EQ(read_file(list), with_us());
 
   rename_over(list, conflist);
   watch.expect(mended);
-  EXPECT_EQ(read_text(list), with_us());
+  EXPECT_EQ(read_file(list), with_us());
   write_text(list, conflist);  // in place
   watch.expect(mended);
-  EXPECT_EQ(read_text(list), with_us());
+  EXPECT_EQ(read_file(list), with_us());
   fs::remove(program());
   watch.expect("installed '" + program().string());
   fs::permissions(program(), fs::perms::owner_read);
@@ -621,7 +610,7 @@ TEST_F(CniWatch, WaitsForFoldersAndFollowsThem) {
   fs::create_directories(root / "c/bin");
   watch.expect("watching");
   const auto expect_installed = [&] {
-    EXPECT_THAT(read_text(root / "a/b/net.d/10-net.conflist"), HasSubstr("sidetrack-cni"));
+    EXPECT_THAT(read_file(root / "a/b/net.d/10-net.conflist"), HasSubstr("sidetrack-cni"));
     EXPECT_TRUE(fs::exists(root / "c/bin/sidetrack-cni"));
   };
   expect_installed();
@@ -649,7 +638,7 @@ TEST_F(CniWatch, SeesWhatALinkLeadsTo) {
   watch.expect("watching");
   rename_over(root / "elsewhere/list", conflist);
   watch.expect(mended);
-  EXPECT_EQ(read_text(root / "elsewhere/list"), with_us());
+  EXPECT_EQ(read_file(root / "elsewhere/list"), with_us());
 }
 
 // More events than the kernel keeps.
@@ -668,7 +657,7 @@ TEST_F(CniWatch, AnOverflowOfEventsIsNoticed) {
   rename_over(list, conflist);
   watch.send(SIGCONT);
   watch.expect(mended);
-  EXPECT_EQ(read_text(list), with_us());
+  EXPECT_EQ(read_file(list), with_us());
   EXPECT_EQ(watch.end(SIGTERM), 0);
 }
 
@@ -681,7 +670,7 @@ TEST_F(CniWatch, UninstallKeepsItAway) {
   EXPECT_EQ(state(), (State{{"10-net.conflist", conflist}}));
   rename_over(list, with_us());
   watch.expect("sidetrack-cni is removed from network 'net'");
-  EXPECT_EQ(read_text(list), conflist);
+  EXPECT_EQ(read_file(list), conflist);
   EXPECT_EQ(watch.end(SIGTERM), 0);
 }
 

@@ -13,6 +13,7 @@
 #include "support/namespace.h"
 #include "support/traffic.h"
 #include "support/words.h"
+#include "unit/temporary_folder.h"
 
 namespace sidetrack::netns {
 namespace {
@@ -64,16 +65,6 @@ options=(--proxy-uid=1337 --proxy-gid=1337 '--istio-inbound-ports=*' '--istio-se
 
 class Pods : public KernelTest {
  protected:
-  void SetUp() override {
-    KernelTest::SetUp();
-    if (IsSkipped() || HasFatalFailure()) return;
-    std::string pattern = ::testing::TempDir() + "sidetrack-pods-XXXXXX";
-    work = mkdtemp(pattern.data());
-  }
-  void TearDown() override {
-    if (!work.empty()) fs::remove_all(work);
-  }
-
   [[nodiscard]] Output run(const std::string& script) const {
     return ns.program(
         {"unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "bash", "-c", functions + script}, {},
@@ -92,7 +83,8 @@ class Pods : public KernelTest {
   using States = std::map<std::string, std::string>;
 
   const Namespace ns;
-  fs::path work;
+  const testing::TemporaryFolder temporary;
+  const fs::path work = temporary.path();
 };
 
 TEST_F(Pods, AreAllListedWithWhatTheyHold) {

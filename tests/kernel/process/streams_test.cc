@@ -15,6 +15,7 @@
 #include "support/traffic.h"
 #include "support/words.h"
 #include "unit/temporary_file.h"
+#include "unit/temporary_folder.h"
 
 namespace sidetrack::netns {
 namespace {
@@ -138,13 +139,6 @@ TEST_F(Streams, ApplyProgramsTheSameWhateverIsClosed) {
 
 class LogTarget : public Streams {
  protected:
-  void SetUp() override {
-    Streams::SetUp();
-    std::string pattern = ::testing::TempDir() + "sidetrack-log-XXXXXX";
-    folder = mkdtemp(pattern.data());
-  }
-  void TearDown() override { std::filesystem::remove_all(folder); }
-
   [[nodiscard]] Output apply(const std::string& target) const {
     return run("", {"apply", "-b", "*", "--ip-families", "ipv4", "--log_target", target}, "");
   }
@@ -158,7 +152,8 @@ class LogTarget : public Streams {
     EXPECT_EQ(listing(ns), before);
   }
 
-  std::string folder;
+  const testing::TemporaryFolder temporary;
+  const std::string folder = temporary.path();
 };
 
 TEST_F(LogTarget, ThatCannotBeOpenedIsRefusedBeforeAnythingIsTouched) {

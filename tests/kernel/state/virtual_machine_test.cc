@@ -13,6 +13,7 @@
 #include "support/listing.h"
 #include "support/network.h"
 #include "support/traffic.h"
+#include "unit/temporary_folder.h"
 
 namespace sidetrack::netns {
 namespace {
@@ -38,8 +39,6 @@ class Machine {
                    "/64 dev eth0\n");
       wait_for_addresses(*one);
     }
-    std::string pattern = ::testing::TempDir() + "sidetrack-vm-XXXXXX";
-    folder_ = mkdtemp(pattern.data());
     for (const char* key : {"host", "user"})
       vm.must({"ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder_ / key});
     fs::copy(folder_ / "user.pub", folder_ / "authorized");
@@ -52,11 +51,6 @@ class Machine {
                   // What serves a session that is cut ends soon.
                   "-o", "ClientAliveInterval=1", "-o", "ClientAliveCountMax=4"});
     server_->wait_for("Server listening on", 2);
-  }
-  ~Machine() {
-    server_.reset();
-    std::error_code ignored;
-    fs::remove_all(folder_, ignored);
   }
   Machine(const Machine&) = delete;
   Machine& operator=(const Machine&) = delete;
@@ -88,8 +82,9 @@ class Machine {
   Namespace admin;
 
  private:
-  fs::path folder_;
-  std::optional<Background> server_;
+  const testing::TemporaryFolder temporary_;
+  const fs::path folder_ = temporary_.path();
+  std::optional<Background> server_;  // the first to go: it uses the folder and the namespaces
 };
 
 class VirtualMachine : public KernelTest, public ::testing::WithParamInterface<Setting> {

@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "model/error.h"
+#include "unit/temporary_folder.h"
 
 namespace sidetrack::cni {
 namespace {
@@ -20,12 +21,6 @@ using ::testing::IsEmpty;
 
 class RecordTest : public ::testing::Test {
  protected:
-  RecordTest() {
-    EXPECT_NE(mkdtemp(above.data()), nullptr);
-    folder = above + "/sidetrack/pods";
-  }
-  ~RecordTest() override { std::filesystem::remove_all(above); }
-
   void put(const std::string& name, const std::string& text) const {
     std::ofstream(folder + "/" + name) << text << std::flush;
   }
@@ -45,8 +40,9 @@ class RecordTest : public ::testing::Test {
     return "";
   }
 
-  std::string above = ::testing::TempDir() + "sidetrack-XXXXXX";
-  std::string folder;
+  const testing::TemporaryFolder temporary;
+  const std::string above = temporary.path();
+  const std::string folder = above + "/sidetrack/pods";
   const Record record{"0123abc",     "eth0",    "/var/run/netns/cni-1",
                       "default",     "web-1",   {"--istio-inbound-ports=*", "--proxy-uid=1337"},
                       "pod-network", "cookie:7"};

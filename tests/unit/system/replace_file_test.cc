@@ -9,9 +9,10 @@
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 
 #include "model/error.h"
+#include "unit/read_file.h"
+#include "unit/temporary_folder.h"
 
 namespace sidetrack {
 namespace {
@@ -23,19 +24,9 @@ using ::testing::HasSubstr;
 
 class ReplaceFile : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = ::testing::TempDir() + "sidetrack-replace-XXXXXX";
-    folder = mkdtemp(pattern.data());
-  }
-  void TearDown() override { fs::remove_all(folder); }
-
   [[nodiscard]] std::string path(const std::string& name = "file") const { return folder / name; }
   void put(const std::string& name, const std::string& content) const { std::ofstream(path(name)) << content; }
-  [[nodiscard]] std::string content(const std::string& name = "file") const {
-    std::ostringstream text;
-    text << std::ifstream(path(name)).rdbuf();
-    return text.str();
-  }
+  [[nodiscard]] std::string content(const std::string& name = "file") const { return read_file(path(name)); }
   [[nodiscard]] unsigned mode(const std::string& name = "file") const {
     struct stat status {};
     return lstat(path(name).c_str(), &status) == 0 ? status.st_mode & 07777 : 0;
@@ -56,7 +47,8 @@ class ReplaceFile : public ::testing::Test {
     return {ExitCode::done, "no error"};
   }
 
-  fs::path folder;
+  const testing::TemporaryFolder temporary;
+  const fs::path folder = temporary.path();
 };
 
 TEST_F(ReplaceFile, HasTheContentAndTheModeAndLeavesNothingBeside) {
