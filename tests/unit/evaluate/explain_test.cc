@@ -404,6 +404,26 @@ TEST(Explain, RefusesAPacketThatThePodCannotHave) {
   EXPECT_EQ(refusal("in tcp :80 --in-interface lo"), "--in-interface 'lo': nothing comes in by lo from outside");
 }
 
+TEST(Explain, RefusesAPacketToAPodWithoutAnAddress) {
+  PodView pod = assumed_pod(planned(""));
+  const auto refusal = [&](const char* packet) -> std::string {
+    try {
+      (void)explain(packet_of(packet), pod, {});
+    } catch (const Error& error) {
+      EXPECT_EQ(error.hint(), "give the destination's address");
+      return error.what();
+    }
+    return "taken";
+  };
+  std::erase_if(pod.interface("eth0")->addresses,
+                [](const InterfaceAddress& one) { return one.address.family == Family::ipv6; });
+  EXPECT_EQ(refusal("in tcp :80 --from 10.1.2.3"), "taken");
+  EXPECT_EQ(refusal("in tcp :80 --from fd00:1::3"), "this pod has no ipv6 address that the packet could be for");
+  pod.interface("eth0")->addresses.clear();
+  EXPECT_EQ(refusal("in tcp :80"), "this pod has no address that the packet could be for");
+  EXPECT_EQ(refusal("lo tcp :80"), "taken");
+}
+
 // The kernel asks the table that was registered last first, and does not say which that was.
 TEST(Explain, SaysWhenTheOrderOfTheBackendsMatters) {
   const Plan older = planned("-i * -p 15001");
@@ -472,6 +492,9 @@ TEST(Explain, KnowsNotWhatItDoesNotUnderstand) {
             "(if it does not: " +
                 lands + "; if it does: dropped: by rule 1 of inet f out)");
   EXPECT_EQ(end({}, UnknownTarget{"-j QUEUE"}), "cannot know what `-j QUEUE` of rule 1 of inet f out does");
+  EXPECT_EQ(end({limit}, UnknownTarget{"-j QUEUE"}),
+            "cannot know whether `-m limit --limit 5/sec` of rule 1 of inet f out holds (if it does not: " + lands +
+                "; if it does: cannot know what `-j QUEUE` of rule 1 of inet f out does)");
   // What makes no difference need not be known.
   EXPECT_EQ(end({limit}, Verdict::accept), lands);
   EXPECT_EQ(end({limit}, Continue{"-j LOG"}), lands);

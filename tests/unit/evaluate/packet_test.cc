@@ -70,6 +70,7 @@ TEST(Packet, ThatDoesNotParseIsRefused) {
        "the packet's destination '[fd00::1:443': expected ADDRESS:PORT, [ADDRESS]:PORT or :PORT"},
       {"out tcp [fd00::1]443",
        "the packet's destination '[fd00::1]443': expected ADDRESS:PORT, [ADDRESS]:PORT or :PORT"},
+      {"out icmp 10.0.0.1 --from-port 53", "--from-port '53': expected no port: icmp has none"},
       {"out icmp 10.0.0.1:80", "the packet's destination '10.0.0.1:80': expected no port: icmp has none"},
       {"in tcp 10.0.0.1:80 --from fd00::1", "--from 'fd00::1': expected an ipv4 address, as the destination is"},
       {"in tcp 10.0.0.1:80 --from 0.0.0.0",

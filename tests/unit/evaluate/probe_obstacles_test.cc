@@ -79,6 +79,10 @@ TEST(ProbeObstacles, AreRulesThatDecideFirst) {
       {"-A POSTROUTING ! -d 10.0.0.1/32 -j ACCEPT", "`out tcp 10.0.0.2:80 --uid 0"},
       {"-A POSTROUTING -p tcp --dport 8080 -j MASQUERADE", "`out tcp 10.0.0.1:8080"},
       {"-A POSTROUTING -m owner --uid-owner 7 -j ACCEPT", "--uid 7"},
+      {"-A POSTROUTING -m owner --gid-owner 8 -j ACCEPT", "--gid 8"},
+      {"-A POSTROUTING -p tcp ! --dport 70:90 -j ACCEPT", "`out tcp 10.0.0.1:91 "},
+      {"-A POSTROUTING -p tcp ! --dport 81:90 -j ACCEPT", "`out tcp 10.0.0.1:80 "},
+      {"-A POSTROUTING -m cgroup --path kube/pod -j ACCEPT", "--cgroup /kube/pod`"},
       {"-A POSTROUTING -m bpf -j ACCEPT", "may be decided about there"}};
   for (const auto& [rule, expected] : decisive) {
     EXPECT_THAT(found_before({rule}), HasSubstr(expected)) << rule;

@@ -74,6 +74,14 @@ TEST(Mermaid, EscapesWhatItWouldObey) {
   const Ruleset ruleset = planned("-i * --bypass-cgroup a<b>#c --ip-families ipv4").ruleset;
   EXPECT_THAT(mermaid(ruleset, Family::ipv4), HasSubstr("--path a#lt;b#gt;#35;c<br/>"));
   EXPECT_THAT(dot(ruleset, Family::ipv4), HasSubstr("--path a<b>#c\\l"));
+  Ruleset quoted = ruleset;
+  for (Rule& rule : quoted.rules) {
+    for (Match& match : rule.matches) {
+      if (auto* cgroup = std::get_if<CgroupMatch>(&match)) cgroup->path = "a\"b";
+    }
+  }
+  EXPECT_THAT(mermaid(quoted, Family::ipv4), HasSubstr(R"(--path #quot;a\#quot;b#quot;<br/>)"));
+  EXPECT_THAT(dot(quoted, Family::ipv4), HasSubstr(R"(--path \"a\\\"b\"\l)"));
 }
 
 TEST(Mermaid, OfOneFamilySpeaksOfThatAlone) {
@@ -94,6 +102,13 @@ TEST(Dot, HoldsTheSameGraph) {
   EXPECT_THAT(text, HasSubstr(R"(    "nat_ISTIO_OUTPUT" [label="ISTIO_OUTPUT")"));
   EXPECT_THAT(text, HasSubstr(R"(  "nat_ISTIO_REDIRECT" -> "port_15001" [label="-p tcp\l"];)"));
   EXPECT_TRUE(text.ends_with("}\n"));
+}
+
+// What goes on to the next table has no rule to stand for it.
+TEST(Dot, DashesWhatGoesOnToTheNextTable) {
+  const std::string text = dot(planned("-m TPROXY -b * -i * --redirect-dns --capture-all-dns").ruleset, Family::ipv4);
+  EXPECT_THAT(text, HasSubstr(R"(  "raw_PREROUTING" -> "mangle_PREROUTING" [label="the rest\l", style=dashed];)"));
+  EXPECT_THAT(dot(planned(usual_options).ruleset, Family::ipv4), Not(HasSubstr("dashed")));
 }
 
 // What stands in the chains' cards and after the arrows, in the order of the drawing.
@@ -149,8 +164,8 @@ TEST(Svg, GoesFromTableToTableAsTheKernelDoes) {
 }
 
 TEST(Svg, KeepsNamesFromBeingMarkup) {
-  const std::string drawing = svg(planned("-i * -c a<b&c --ip-families ipv4").ruleset, Family::ipv4);
-  EXPECT_THAT(drawing, HasSubstr(">-o a&lt;b&amp;c<"));
+  const std::string drawing = svg(planned("-i * -c a<b&c>d --ip-families ipv4").ruleset, Family::ipv4);
+  EXPECT_THAT(drawing, HasSubstr(">-o a&lt;b&amp;c&gt;d<"));
   EXPECT_THAT(drawing, Not(HasSubstr("a<b")));
 }
 

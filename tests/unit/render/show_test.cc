@@ -392,6 +392,16 @@ TEST(Summary, SaysOfWhichPortsAndProtocols) {
   EXPECT_THAT(of("-i * ISTIO_OUTBOUND_OWNER_GROUPS=1000,2000").left_out, HasSubstr("; groups other than 1000, 2000"));
 }
 
+// Where the rules of a chain do not say it, those that lead to it do.
+TEST(Summary, SaysWhomAJumpLeavesOut) {
+  const Match not_root = OwnerMatch{OwnerKind::gid, {{0, 0}}, true};
+  Live live;
+  live.backend = legacy;
+  live.chains = {
+      chain(Family::ipv4, Table::nat, "OUTPUT", false, {{{not_root}, Verdict::return_}, {{tcp}, Redirect{15001}}})};
+  EXPECT_EQ(summary({{live}}).left_out, "ipv4 alone: groups other than 0");
+}
+
 TEST(Summary, FollowsEachConditionOnce) {
   const std::vector<Live> live{layered({{tcp}, {tcp}, {tcp, out("eth0")}, {tcp}}, Redirect{15001})};
   EXPECT_EQ(summary(live).outbound, "ipv4 alone: TCP goes to port 15001 (Envoy outbound)");

@@ -441,6 +441,30 @@ TEST(Map, SaysWhichRouteCannotBeKnown) {
               HasSubstr("cannot be known: the route by `ip rule 100: uidrange lookup 77`"));
 }
 
+// A port that the kernel chooses is one of the usual ports, of which some may be matched.
+TEST(Map, SaysWhoseSourcePortItIs) {
+  const auto of = [](PortMatch match) {
+    Side side = side_of("-m NONE --ip-families ipv4", BackendKind::iptables_legacy);
+    push(side, Table::filter, "OUTPUT", {match}, Verdict::drop);
+    Regions regions({std::move(side)});
+    return map_text(regions, 0, {.families = Family::ipv4, .ways = {Direction::out}});
+  };
+  EXPECT_THAT(of({End::source, {{53, 53}}}), HasSubstr("from port 53"));
+  EXPECT_THAT(of({End::source, {{32768, 40000}}}), HasSubstr("from the usual ports"));
+  EXPECT_THAT(of({End::source, {{32768, 40000}}, true}), HasSubstr("from the usual ports"));
+}
+
+TEST(Map, AsJsonNamesAPolicyThatDecides) {
+  Side side = side_of("-m NONE --ip-families ipv4", BackendKind::iptables_legacy);
+  push(side, Table::filter, "OUTPUT", {ProtocolMatch{Protocol::tcp}}, Verdict::accept);
+  for (LiveChain& chain : side.live.front().chains) {
+    if (chain.name == "OUTPUT") chain.policy = Verdict::drop;
+  }
+  Regions regions({std::move(side)});
+  const std::string json = map_json(regions, 0, {.families = Family::ipv4, .ways = {Direction::out}});
+  EXPECT_THAT(json, HasSubstr(R"("policy": "drop")"));
+}
+
 // ---- What a person reads of it
 
 std::string map_of(const char* options, MapOptions asked = {}) {
