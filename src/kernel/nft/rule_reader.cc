@@ -120,10 +120,11 @@ class Reader {
   void match(const Alternatives& ways) {
     if (tproxy_) return opaque("a match after tproxy");
     std::vector<Branch> longer;
+    const bool few = branches_.size() * ways.size() <= 32;  // they cannot become too many: no copy is kept
     for (Branch& branch : branches_) {
       for (const std::vector<Match>& way : ways) {
         std::vector<Branch> grown;
-        grown.push_back(&way == &ways.back() ? std::move(branch) : branch);  // mostly there is one way: no copy
+        grown.push_back(few && &way == &ways.back() ? std::move(branch) : branch);
         for (const Match& each : way) grown = with(std::move(grown), each);
         std::ranges::move(grown, std::back_inserter(longer));
       }

@@ -173,6 +173,20 @@ TEST(ProbeObstacles, AreLookedForUpToALimitThatIsSaid) {
   EXPECT_THAT(behind_ours(500), HasSubstr("rules of other programs beyond the first "));
 }
 
+TEST(ProbeObstacles, AreLookedForInSoManyRulesAtMost) {
+  const Plan plan = probes_plan();
+  const auto beside = [&](std::size_t rules) {
+    Live live = as_live(plan.ruleset, kind);
+    for (const LiveChain& ours : live.chains) rules -= ours.rules.size();
+    append(live, "-A OUTPUT -j LOG");
+    LiveChain& output = live.chains.back();
+    output.rules.resize(rules, output.rules.front());
+    return found(plan, {live});
+  };
+  EXPECT_EQ(beside(200'000), "");
+  EXPECT_THAT(beside(200'001), HasSubstr("rules of other programs beyond the first "));
+}
+
 TEST(ProbeObstacles, AreChainsOfLowerPriority) {
   for (const BackendKind backend : all_backends) {
     const Plan plan = probes_plan(backend);

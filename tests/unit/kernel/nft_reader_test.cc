@@ -100,6 +100,11 @@ const std::string inverted = number(NFTA_LOOKUP_FLAGS, NFT_LOOKUP_F_INV);
 const std::string to_verdict = number(NFTA_LOOKUP_DREG, NFT_REG_VERDICT);
 const std::string to_register = number(NFTA_LOOKUP_DREG, NFT_REG_2);
 
+std::string name16(std::string name) {
+  name.resize(16);
+  return name;
+}
+
 KernelElement element(const std::string& first, const std::string& last, std::int32_t code = 0,
                       const std::string& chain = "") {
   KernelElement made;
@@ -138,6 +143,10 @@ const std::map<std::string, KernelSet>& sets() {
     made["expiring"].opaque = "its elements expire";
     made["all"] = with_rest(made["ports"], 0);
     made["states"] = set_of(4, {single(host(2)), single(host(8))});
+    for (const std::size_t size : {2, 32, 33}) {
+      KernelSet& names = made[fmt::format("{} names", size)] = set_of(16, {});
+      for (std::size_t i = 0; i < size; ++i) names.elements.push_back(single(name16(fmt::format("eth{}", i))));
+    }
     made["protocol.port"] = set_of(8, {single(std::string("\6\0\0\0", 4) + port(22) + std::string(2, '\0')),
                                        single(std::string("\21\0\0\0", 4) + port(53) + std::string(2, '\0'))});
     made["decide"] = map_of(2, {single(port(22), NF_ACCEPT), element(port(80), port(81), NFT_GOTO, "p-web")});
@@ -178,11 +187,6 @@ std::string read(const std::string& expressions) { return words(rules_of(express
 std::string read_ipv4(const std::string& expressions) { return words(rules_of(expressions, Family::ipv4)); }
 std::string read_ipv6(const std::string& expressions) { return words(rules_of(expressions, Family::ipv6)); }
 std::string read_iptables(const std::string& expressions) { return words(rules_of(expressions, Family::ipv4, false)); }
-
-std::string name16(std::string name) {
-  name.resize(16);
-  return name;
-}
 
 TEST(NftReader, Protocols) {
   const std::string loaded = meta(NFT_META_L4PROTO);
@@ -660,6 +664,19 @@ tomorrow: tomorrow
   // What fib loads is in no register that is known.
   EXPECT_EQ(read(meta(NFT_META_L4PROTO) + expression("fib", number(1, 1)) + eq("\x06") + accept),
             " fib [1:00000001] fib [1:00000001]: cmp [1:00000001 2:00000000 3:0500010006000000] -j ACCEPT");
+}
+
+// One rule of the kernel becomes 1024 of iptables at most, of a condition 32.
+TEST(NftReader, AsManyAlternativesAsThereMayBe) {
+  const std::string protocols = meta(NFT_META_L4PROTO) + cmp(NFT_CMP_LT, "\x20");
+  const std::string in = meta(NFT_META_IIFNAME) + lookup("32 names");
+  const std::string out = meta(NFT_META_OIFNAME) + lookup("2 names");
+  EXPECT_EQ(rules_of(protocols + in + accept).size(), 1024U);
+  EXPECT_TRUE(read(protocols + in + accept).ends_with(" -p 31 -i eth31 -j ACCEPT"));
+  const auto too_many = rules_of(protocols + in + out + accept);
+  ASSERT_EQ(too_many.size(), 1024U);
+  EXPECT_EQ(words({too_many.front()}), " -p 0 -i eth0 a condition of too many parts -j ACCEPT");
+  EXPECT_EQ(read(meta(NFT_META_IIFNAME) + lookup("33 names") + accept), " meta iifname @33 names -j ACCEPT");
 }
 
 TEST(NftReader, CountersAreOfTheFirstRuleThatItStandsFor) {
