@@ -7,7 +7,7 @@ namespace sidetrack::cli {
 
 ExitCode run_args(CommandLine& line) {
   std::vector<std::string> warnings;
-  const auto pods = manifest::arguments(line.manifest, warnings);
+  const auto pods = manifest::arguments(line.manifest, warnings, [&] { confine(line, Sandbox::compute); });
   for (const std::string& warning : warnings) warn(warning);
   if (line.format == Format::json) {
     print(manifest::arguments_json(pods));

@@ -36,21 +36,37 @@ std::vector<PodTemplate> pods_of(Documents& documents, std::vector<std::string>&
   return pods;
 }
 
-}  // namespace
+std::vector<Text> read_texts(const std::vector<std::string>& files) {
+  std::vector<Text> texts;
+  for (const std::string& file : files) texts.push_back(read_text(file));
+  return texts;
+}
 
-HelmValues helm_values(const ManifestOptions& options) {
+Documents parsed(Text&& of) { return parse_documents(std::move(of.text), std::move(of.name)); }
+
+HelmValues parsed_values(std::vector<Text> files, const HelmValues& set) {
   HelmValues values;
-  for (const std::string& file : options.values) read_helm_values(values, file);
-  for (const auto& [name, value] : options.set) values.insert_or_assign(name, value);
+  for (Text& file : files) read_helm_values(values, parsed(std::move(file)));
+  for (const auto& [name, value] : set) values.insert_or_assign(name, value);
   check_helm_values(values);
   return values;
 }
 
-std::vector<PodArguments> arguments(const ManifestOptions& options, std::vector<std::string>& warnings) {
-  const HelmValues values = helm_values(options);
+}  // namespace
+
+HelmValues helm_values(const ManifestOptions& options) {
+  return parsed_values(read_texts(options.values), options.set);
+}
+
+std::vector<PodArguments> arguments(const ManifestOptions& options, std::vector<std::string>& warnings,
+                                    const AllIsRead& all_is_read) {
+  std::vector<Text> of_values = read_texts(options.values);
+  std::vector<Text> files = read_texts(options.files);
+  all_is_read();
+  const HelmValues values = parsed_values(std::move(of_values), options.set);
   std::vector<PodArguments> made;
-  for (const std::string& file : options.files) {
-    Documents documents = read_documents(file);
+  for (Text& file : files) {
+    Documents documents = parsed(std::move(file));
     for (const PodTemplate& pod : pods_of(documents, warnings)) {
       made.push_back({pod, init_arguments(pod, values)});
       add(warnings, pod, made.back().init.warnings);
@@ -61,12 +77,16 @@ std::vector<PodArguments> arguments(const ManifestOptions& options, std::vector<
 }
 
 std::string injected(const ManifestOptions& options, std::vector<std::string>& notes,
-                     std::vector<std::string>& warnings) {
-  const HelmValues values = helm_values(options);
-  const InjectionTemplate wanted = read_template(read_documents(options.injected), warnings);
+                     std::vector<std::string>& warnings, const AllIsRead& all_is_read) {
+  std::vector<Text> of_values = read_texts(options.values);
+  Text injected = read_text(options.injected);
+  std::vector<Text> files = read_texts(options.files);
+  all_is_read();
+  const HelmValues values = parsed_values(std::move(of_values), options.set);
+  const InjectionTemplate wanted = read_template(parsed(std::move(injected)), warnings);
   std::string text;
-  for (const std::string& file : options.files) {
-    Documents documents = read_documents(file);
+  for (Text& file : files) {
+    Documents documents = parsed(std::move(file));
     std::vector<std::size_t> changed;
     for (const PodTemplate& pod : pods_of(documents, warnings)) {
       const Injected result = inject(pod, wanted, values);

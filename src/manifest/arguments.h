@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -14,13 +15,18 @@ namespace sidetrack::manifest {
 // injected with.
 [[nodiscard]] HelmValues helm_values(const ManifestOptions& options);
 
+// Called once all files are read, before anything of them is understood.
+using AllIsRead = std::function<void()>;
+
 // What the pods of the files ask for. `warnings` gets what a reader of the result should know.
-[[nodiscard]] std::vector<PodArguments> arguments(const ManifestOptions& options, std::vector<std::string>& warnings);
+[[nodiscard]] std::vector<PodArguments> arguments(
+    const ManifestOptions& options, std::vector<std::string>& warnings, const AllIsRead& all_is_read = [] {});
 
 // The files with the template put into their pods, one after the other; `notes` gets why some are left as they are.
 // Throws Error (usage) before anything is returned.
-[[nodiscard]] std::string injected(const ManifestOptions& options, std::vector<std::string>& notes,
-                                   std::vector<std::string>& warnings);
+[[nodiscard]] std::string injected(
+    const ManifestOptions& options, std::vector<std::string>& notes, std::vector<std::string>& warnings,
+    const AllIsRead& all_is_read = [] {});
 
 // The options that the one pod of --pod stands for. Throws Error (usage) if the file has none or several, or if it is
 // not injected.

@@ -91,10 +91,9 @@ class ValuesReader {
 
 }  // namespace
 
-void read_helm_values(HelmValues& values, const std::string& file) {
-  const Documents documents = read_documents(file);
-  for (const Document& document : documents.list) {
-    if (!document.root.is_null()) ValuesReader(values, documents).document(document.root);
+void read_helm_values(HelmValues& values, const Documents& file) {
+  for (const Document& document : file.list) {
+    if (!document.root.is_null()) ValuesReader(values, file).document(document.root);
   }
 }
 

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #pragma once
 
-#include <string>
-
+#include "manifest/read.h"
 #include "options/helm_values.h"
 
 namespace sidetrack::manifest {
 
 // Takes over what a file of Istio's Helm values, or an IstioOperator, sets of the values that count; the rest of it is
-// not looked at. null takes back what earlier files set, there and below. Throws Error (usage) for what cannot be read,
-// for an object of another kind, and for a value that is neither a string nor a number.
-void read_helm_values(HelmValues& values, const std::string& file);
+// not looked at. null takes back what earlier files set, there and below. Throws Error (usage) for an object of another
+// kind, and for a value that is neither a string nor a number.
+void read_helm_values(HelmValues& values, const Documents& file);
 
 }  // namespace sidetrack::manifest

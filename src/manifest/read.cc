@@ -53,7 +53,7 @@ Documents parse_documents(std::string text, std::string name, std::size_t most) 
   return made;
 }
 
-Documents read_documents(const std::string& file) {
+Text read_text(const std::string& file) {
   const bool is_standard_input = file == "-";
   const std::string name = is_standard_input ? std::string(standard_input) : file;
   const auto refuse = [&](int error) {
@@ -67,7 +67,12 @@ Documents read_documents(const std::string& file) {
   const int error = read_all(is_standard_input ? STDIN_FILENO : opened.get(), largest_document, text);
   if (error != 0) refuse(error);
   if (is_standard_input) text = of_standard_input += text;
-  return parse_documents(std::move(text), name);
+  return {name, std::move(text)};
+}
+
+Documents read_documents(const std::string& file) {
+  Text read = read_text(file);
+  return parse_documents(std::move(read.text), std::move(read.name));
 }
 
 }  // namespace sidetrack::manifest

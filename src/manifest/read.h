@@ -27,8 +27,16 @@ struct Documents {
   [[nodiscard]] bool empty() const;  // nothing but comments
 };
 
-// The file, or standard input of "-". Throws Error (usage) that names the file and the line for what cannot be read, is
-// too large, or is neither YAML nor JSON.
+// A file of which nothing is understood yet.
+struct Text {
+  std::string name;  // of the file, for messages
+  std::string text;
+};
+
+// The file, or standard input of "-". Throws Error (usage) for what cannot be read or is too large.
+[[nodiscard]] Text read_text(const std::string& file);
+
+// The same, understood. Throws Error (usage) that names the file and the line for what is neither YAML nor JSON, too.
 [[nodiscard]] Documents read_documents(const std::string& file);
 
 // The same of a text, as kubectl reads it: JSON if it begins as JSON does, else YAML. Anchors, aliases and merge keys

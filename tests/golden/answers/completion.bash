@@ -159,8 +159,8 @@ _sidetrack() {
     doctor) _sidetrack_words --backend --netns --pid --host --no-sandbox --format --json --color --log_output_level --log_as_json --log_target --log_caller --log_stacktrace_level --vklog --help -h ;;
     pods) _sidetrack_words --repair --metrics --pod-timeout --records --no-sandbox --format --json --log_output_level --log_as_json --log_target --log_caller --log_stacktrace_level --vklog --help -h ;;
     host-probes) _sidetrack_words --probe-address --probe-address6 --ip-families --add --remove --pods --backend --wait --netns --pid --host --no-sandbox --format --json --color --log_output_level --log_as_json --log_target --log_caller --log_stacktrace_level --vklog --help -h ;;
-    args) _sidetrack_words --filename -f --set --values --why --format --json --log_output_level --log_as_json --log_target --log_caller --log_stacktrace_level --vklog --help -h ;;
-    inject) _sidetrack_words --filename -f --template --set --values --log_output_level --log_as_json --log_target --log_caller --log_stacktrace_level --vklog --help -h ;;
+    args) _sidetrack_words --filename -f --set --values --why --no-sandbox --format --json --log_output_level --log_as_json --log_target --log_caller --log_stacktrace_level --vklog --help -h ;;
+    inject) _sidetrack_words --filename -f --template --set --values --no-sandbox --log_output_level --log_as_json --log_target --log_caller --log_stacktrace_level --vklog --help -h ;;
     cni) _sidetrack_words --envoy-port -p --inbound-capture-port -z --inbound-tunnel-port -e --proxy-uid -u --proxy-gid -g --istio-inbound-tproxy-mark -t --istio-inbound-tproxy-route-table -r --redirect-dns --drop-invalid --dual-stack --dataplane --probe-address --probe-address6 --watch --bin-dir --net-dir --exclude-namespaces --plugin-log --allow-dynamic --backend --format --json --log_output_level --log_as_json --log_target --log_caller --log_stacktrace_level --vklog --help -h ;;
     completion) _sidetrack_words --help -h ;;
   esac

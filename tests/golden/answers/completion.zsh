@@ -577,6 +577,7 @@ _sidetrack_args() {
     '*--set=[one of Istio'\''s Helm values]:NAME=VALUE: ' \
     '*--values=[a file of Istio'\''s Helm values]:FILE:_files' \
     '--why[which annotation or default gives each argument]' \
+    '--no-sandbox[keep capabilities and system calls that are not needed]' \
     '--format=[the format of the result]:FORMAT:(text json)' \
     '--json[--format json]' \
     '*--log_output_level=[debug, info, warn, error, fatal or none]:\[SCOPE\:\]LEVEL: _sidetrack_items debug info warn error fatal none' \
@@ -594,6 +595,7 @@ _sidetrack_inject() {
     '*--template=[the containers and volumes to put into pods]:FILE:_files' \
     '*--set=[one of Istio'\''s Helm values]:NAME=VALUE: ' \
     '*--values=[a file of Istio'\''s Helm values]:FILE:_files' \
+    '--no-sandbox[keep capabilities and system calls that are not needed]' \
     '*--log_output_level=[debug, info, warn, error, fatal or none]:\[SCOPE\:\]LEVEL: _sidetrack_items debug info warn error fatal none' \
     '--log_as_json[one JSON object per line]' \
     '*--log_target=[stdout, stderr or a path; may be repeated]:TARGET: _sidetrack_targets stdout stderr' \

@@ -31,6 +31,7 @@
 namespace sidetrack::netns {
 namespace {
 
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
@@ -284,6 +285,29 @@ TEST_F(SandboxOfReaders, IsLeftOutWhereAsked) {
   EXPECT_EQ(with.out, without.out);
   EXPECT_THAT(with.err, IsEmpty());
   EXPECT_EQ(without.err, "sidetrack: not in a sandbox: --no-sandbox\n");
+}
+
+// What others wrote is read before the sandbox is entered, and understood in it.
+TEST_F(SandboxOfReaders, ManifestsAreUnderstoodInOne) {
+  const std::string docs = SIDETRACK_SOURCE_DIR "/docs/";
+  const std::vector<std::string> args{program_under_test(), "args", "-f", docs + "deployment.yaml"};
+  const std::vector<std::string> inject{program_under_test(),     "inject",     "-f",
+                                        docs + "deployment.yaml", "--template", docs + "proxy.yaml"};
+  for (std::vector<std::string> command : {args, inject}) {
+    std::vector<std::string> traced{"strace", "-qq", "-e", "trace=openat,read,seccomp,prctl", "-o", "/dev/stderr"};
+    traced.insert(traced.end(), command.begin(), command.end());
+    const std::string calls = space.program(traced).err;
+    const std::size_t entered = calls.rfind("seccomp(SECCOMP_SET_MODE_FILTER");
+    ASSERT_NE(entered, std::string::npos) << calls;
+    EXPECT_THAT(calls.substr(entered), Not(AnyOf(HasSubstr("openat("), HasSubstr("read(")))) << command[1];
+    EXPECT_THAT(calls.substr(0, entered), HasSubstr("PR_SET_NO_NEW_PRIVS")) << command[1];
+    const Output with = space.program(command);
+    command.emplace_back("--no-sandbox");
+    const Output without = space.program(command);
+    EXPECT_EQ(with.exit_code, 0) << with.err;
+    EXPECT_EQ(with.out, without.out);
+    EXPECT_EQ(without.err, "sidetrack: not in a sandbox: --no-sandbox\n" + with.err);
+  }
 }
 
 // strace makes another call of one: a call that no filter allows.
