@@ -5,8 +5,11 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <functional>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <stdexcept>
 
 #include "cni/call.h"
 #include "cni/cni_error.h"
@@ -107,6 +110,13 @@ TEST(CniCall, AWrongValueIsNamed) {
     EXPECT_EQ(wrong.code, 4U) << variable << " " << value;
     EXPECT_THAT(wrong.text, AllOf(HasSubstr(std::string(variable) + ": '"), HasSubstr("expected"))) << value;
   }
+}
+
+TEST(CniCall, EmptyPairsOfItsArgumentsAreLeftOut) {
+  const Json excluded = with(usual(), "excludeNamespaces", Json::array({"default"}));
+  for (const char* arguments :
+       {"K8S_POD_NAMESPACE=default;", ";K8S_POD_NAMESPACE=default", "IgnoreUnknown=1;;K8S_POD_NAMESPACE=default;;"})
+    EXPECT_EQ(failure(excluded, variables_with(add, "CNI_ARGS", arguments)).code, 0U) << arguments;
 }
 
 // ---- standard input
@@ -299,6 +309,22 @@ TEST(CniConfiguration, ToTakeDownOnlyTheProtocolIsRead) {
   EXPECT_THAT(read.log.targets, IsEmpty());
 }
 
+TEST(CniConfiguration, AttachmentsAreContainersWithInterfaces) {
+  const Variables gc{{"CNI_COMMAND", "GC"}, {"CNI_PATH", "/opt/cni/bin"}};
+  for (const char* key : {"cni.dev/valid-attachments", "cni.dev/attachments"}) {
+    for (const char* wrong :
+         {R"("c1")", R"({"containerID": "c1", "ifname": "eth0"})", R"(["c1"])", R"([{"containerID": "c1"}])",
+          R"([{"ifname": "eth0"}])", R"([{"containerID": 1, "ifname": "eth0"}])",
+          R"([{"containerID": "c1", "ifname": 0}])", R"([{"containerID": "c1", "ifname": "eth0"}, null])"}) {
+      const Failure refused = failure(with(usual(), key, Json::parse(wrong)), gc);
+      EXPECT_EQ(refused.code, 7U) << wrong;
+      EXPECT_THAT(refused.text, AllOf(HasSubstr(std::string(key) + ": "),
+                                      HasSubstr(R"(expected a list of {"containerID": …, "ifname": …})")))
+          << wrong;
+    }
+  }
+}
+
 // ---- ADD, of pods that are left alone
 
 TEST(CniAdd, GivesThePreviousResultOn) {
@@ -361,6 +387,31 @@ TEST(CniErrors, TakeTheirCodesFromTheProgram) {
   EXPECT_EQ(code_of(ExitCode::kernel_lacks), 103U);
   EXPECT_EQ(code_of(ExitCode::not_permitted), 104U);
   EXPECT_EQ(code_of(ExitCode::differs), 106U);
+}
+
+// What starts the log may throw anything.
+Answer answer_if_thrown(const std::function<void()>& thrown) {
+  const auto environment = [](std::string_view name) -> std::optional<std::string_view> {
+    const auto found = add.find(std::string(name));
+    return found != add.end() ? std::optional<std::string_view>(found->second) : std::nullopt;
+  };
+  const Log log{[&](const LogOptions&) { thrown(); }, [](LogOptions::Level, std::string_view) {}};
+  return serve(with(usual(), "cniVersion", "0.4.0").dump(), environment, log);
+}
+
+TEST(CniErrors, OneThatNobodyExpectedIsAnAnswerThatSaysSo) {
+  const Answer made = answer_if_thrown([] { throw std::logic_error("no such case"); });
+  EXPECT_EQ(made.exit_code, 1);
+  const Json error = Json::parse(made.output);
+  EXPECT_EQ(error["cniVersion"], "0.4.0");
+  EXPECT_EQ(error["code"], 101);
+  EXPECT_EQ(error["msg"], "internal error: no such case");
+  EXPECT_EQ(error["details"], "please report it with the network configuration");
+}
+
+// For which there may be no memory either: the caller has an answer that is made.
+TEST(CniErrors, MemoryThatRunsOutIsLeftToTheCaller) {
+  EXPECT_THROW(static_cast<void>(answer_if_thrown([] { throw std::bad_alloc(); })), std::bad_alloc);
 }
 
 TEST(CniOutOfMemory, IsAnAnswerToo) { EXPECT_EQ(Json::parse(out_of_memory)["code"], 101); }

@@ -2,9 +2,11 @@
 #include "cni/record.h"
 
 #include <gmock/gmock.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 
@@ -155,6 +157,68 @@ TEST_F(RecordTest, ErrorsNameThePath) {
   std::filesystem::create_directories(above + "/sidetrack");
   std::ofstream(folder) << "a file";
   EXPECT_THAT(refusal(), AllOf(HasSubstr(folder), HasSubstr("ENOTDIR")));
+}
+
+// A folder stands where the file is to be.
+TEST_F(RecordTest, WhatCannotBeWrittenOrRemovedIsNamed) {
+  const auto said = [](const auto& act) -> std::string {
+    try {
+      act();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::failed);
+      return error.what() + ("; " + error.hint());
+    }
+    return "no error";
+  };
+  const std::string what_to_do = "; the folder must be root's, on a file system that can be written";
+  const std::string is_folder = ": Is a directory (EISDIR)" + what_to_do;
+  RecordFolder(folder).require_writable();
+  EXPECT_THAT(files(), IsEmpty());
+
+  std::filesystem::create_directory(folder + "/.0123abc");
+  EXPECT_EQ(refusal(), "cannot write the record " + folder + "/0123abc: Is a directory (EISDIR)");
+  EXPECT_EQ(said([&] { remove("0123abc", folder); }), "cannot remove the record " + folder + "/.0123abc" + is_folder);
+  EXPECT_EQ(said([&] { RecordFolder(folder).remove_leftovers(); }),
+            "cannot remove " + folder + "/.0123abc" + is_folder);
+  std::filesystem::remove(folder + "/.0123abc");
+
+  std::filesystem::create_directory(folder + "/0123abc");
+  EXPECT_EQ(refusal(), "cannot write the record " + folder + "/0123abc: Is a directory (EISDIR)");
+  EXPECT_THAT(files(), ElementsAre("0123abc")) << "what was written first goes again";
+  EXPECT_EQ(said([&] { remove("0123abc", folder); }), "cannot remove the record " + folder + "/0123abc" + is_folder);
+
+  std::filesystem::create_directory(folder + "/.-trial");
+  EXPECT_EQ(said([&] { RecordFolder(folder).require_writable(); }), "cannot write to the folder " + folder + is_folder);
+}
+
+// As on a full disk, no half a record is left.
+TEST_F(RecordTest, OneThatIsCutOffIsNone) {
+  write(record, folder);
+  Record other = record;
+  other.options = {"--istio-inbound-ports=" + std::string(2000, '1')};
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit small{1000, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  std::string said = "no error";
+  std::string trial = "no error";
+  try {
+    write(other, folder);
+  } catch (const Error& error) {
+    said = error.what();
+  }
+  try {
+    RecordFolder(folder).require_writable();
+  } catch (const Error& error) {
+    trial = error.what();
+  }
+  setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, handler);
+  EXPECT_EQ(said, "cannot write the record " + folder + "/0123abc: File too large (EFBIG)");
+  EXPECT_EQ(trial, "cannot write to the folder " + folder + ": File too large (EFBIG)");
+  EXPECT_THAT(files(), ElementsAre("0123abc"));
+  EXPECT_EQ(read("0123abc", folder), record);
 }
 
 TEST(ContainerId, IsNoPath) {
