@@ -23,6 +23,8 @@ class FakeKernel : public Kernel {
   bool legacy_in_use = false;
   int surveys = 0;
   std::function<void()> before_remove = [] {};  // of routes; may throw
+  std::function<void()> before_read = [] {};    // may throw
+  std::function<void()> after_commit = [] {};   // may throw: then the answer is lost
 
   Survey survey() override {
     ++surveys;
@@ -39,6 +41,7 @@ class FakeKernel : public Kernel {
   PodView pod() override { return routes.pod(); }
 
   std::vector<Live> read(std::span<const Change> committed) override {
+    before_read();
     std::vector<Live> after;
     for (const Change& change : committed) after.push_back(backends[change.seen->backend].live);
     return after;
@@ -55,6 +58,7 @@ class FakeKernel : public Kernel {
       for (Live& live : before) backends[live.backend].live = std::move(live);
       throw;
     }
+    after_commit();
   }
 
   std::vector<std::string> check(std::span<const Change> changes) override {

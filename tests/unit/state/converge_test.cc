@@ -69,6 +69,11 @@ class ConvergeTest : public ::testing::Test {
     }
     return found;
   }
+  static std::vector<LiveChain> programmed_chains() {
+    FakeBackend backend;
+    backend.replace(backend.live, canonical(iptables_legacy, older().ruleset));
+    return backend.live.chains;
+  }
   bool holds(BackendKind kind, const Plan& what) {
     return equal(kernel.backends[kind].live, canonical(kind, what.ruleset));
   }
@@ -229,6 +234,21 @@ TEST_F(ConvergeTest, SaysWhatStandsIfRoutesCannotGo) {
   EXPECT_TRUE(holds(iptables_nft, older()));
 }
 
+TEST_F(ConvergeTest, SaysThatTheRulesAreAsRequestedIfOnlyRoutesCannotGo) {
+  apply();
+  kernel.routes.routing.policy_rules.push_back(wanted.routing.policy_rules.front());
+  kernel.before_remove = [] { throw Error(ExitCode::failed, "no route to be removed"); };
+  EXPECT_EQ(failure(ExitCode::failed), "no route to be removed; the rules were as requested already");
+}
+
+TEST_F(ConvergeTest, SaysThatRoutesStandIfTheyCannotBeTakenBack) {
+  kernel.backends[iptables_nft].before_replace = [] { throw Error(ExitCode::failed, "no memory"); };
+  kernel.before_remove = [] { throw Error(ExitCode::failed, "no route to be removed"); };
+  EXPECT_EQ(failure(ExitCode::failed),
+            "no memory; routes that were added could not be removed again: no route to be removed");
+  EXPECT_EQ(kernel.routes.routing, wanted.routing);
+}
+
 TEST_F(ConvergeTest, ADoubledPolicyRuleIsReducedToOne) {
   apply();
   kernel.routes.routing.policy_rules.push_back(wanted.routing.policy_rules.front());
@@ -290,6 +310,44 @@ TEST_F(ConvergeTest, FailsWhenTheKernelHoldsOtherRulesThanWereSent) {
               AllOf(HasSubstr("the kernel holds other rules than were committed"),
                     HasSubstr("the committed rules are in iptables-nft, and older rules in iptables-legacy")));
   EXPECT_TRUE(holds(iptables_legacy, older()));
+}
+
+TEST_F(ConvergeTest, SaysWhichOlderRulesWentWithTheCommit) {
+  options.backend = nftables;
+  program(iptables_nft, older());
+  kernel.backends[nftables].after_replace = [](Live& live) { live.chains.front().rules.clear(); };
+  EXPECT_THAT(
+      failure(ExitCode::failed),
+      ::testing::EndsWith("; the committed rules are in nftables; the older rules in iptables-nft were removed"));
+}
+
+TEST_F(ConvergeTest, SaysWhatCleanHasRemovedIfSomethingIsStillThere) {
+  const auto leave = [](Live& live) { live.chains = programmed_chains(); };
+  program(iptables_legacy, wanted);
+  kernel.backends[iptables_legacy].after_replace = leave;
+  EXPECT_THAT(refused([&] { clean(); })->what(),
+              ::testing::EndsWith("; the rules of the sidecar in iptables-legacy were removed"));
+  program(nftables, wanted);
+  EXPECT_THAT(refused([&] { clean(); })->what(),
+              ::testing::EndsWith("; rules of the sidecar are still in nftables; the rules of the sidecar in "
+                                  "iptables-legacy were removed"));
+}
+
+// ---- A commit whose answer is lost.
+
+TEST_F(ConvergeTest, WhatWasCommittedAllTheSameIsDone) {
+  kernel.after_commit = [] { throw Error(ExitCode::failed, "no answer"); };
+  EXPECT_EQ(apply().applied, Applied::changed);
+  EXPECT_TRUE(holds(iptables_nft, wanted));
+  EXPECT_EQ(kernel.routes.routing, wanted.routing);
+}
+
+TEST_F(ConvergeTest, WhatIsNotKnownIsSaidAndTheRoutesStay) {
+  kernel.after_commit = [] { throw Error(ExitCode::failed, "no answer"); };
+  kernel.before_read = [] { throw Error(ExitCode::failed, "no answer again"); };
+  EXPECT_EQ(failure(ExitCode::failed),
+            "no answer; it is not known whether the old or the new rules are in place: no answer again");
+  EXPECT_EQ(kernel.routes.routing, wanted.routing);
 }
 
 TEST_F(ConvergeTest, CompareSaysWhatConvergeWouldDo) {

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// What `apply --confirm` puts back, and what it says if it cannot. Who confirms is the matter of
+// tests/kernel/state/confirm_test.cc.
+#include "state/restore.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "mesh/ownership.h"
+#include "state/diff.h"
+#include "unit/fake_kernel.h"
+#include "unit/usual_config.h"
+
+namespace sidetrack {
+namespace {
+
+using enum BackendKind;
+using ::testing::AllOf;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+class RollBack : public ::testing::Test {
+ protected:
+  FakeKernel kernel;
+  const Plan older = plan_with(16001);
+  const Plan newer = plan_with(15001);
+
+  static Plan plan_with(std::uint16_t port) {
+    Config config = injected();
+    config.proxy_port = port;
+    config.mode = Mode::tproxy;
+    return plan(config, dual_stack());
+  }
+  void program(BackendKind kind, const Plan& what) {
+    kernel.backends[kind].replace(kernel.backends[kind].live, canonical(kind, what.ruleset));
+    kernel.routes.routing = what.routing;
+  }
+  bool holds(BackendKind kind, const Plan& what) {
+    return equal(kernel.backends[kind].live, canonical(kind, what.ruleset));
+  }
+  void put_back(const Snapshot& before) {
+    restore(before, kernel, [](const std::string& said) { ADD_FAILURE() << said; });
+  }
+  std::optional<Error> refused(const Snapshot& before) {
+    try {
+      put_back(before);
+    } catch (const Error& error) {
+      return error;
+    }
+    ADD_FAILURE() << "it succeeded";
+    return std::nullopt;
+  }
+};
+
+TEST_F(RollBack, PutsBackWhatWasThere) {
+  for (const BackendKind was : all_backends) {
+    for (const BackendKind is : all_backends) {
+      kernel.backends.clear();
+      for (const BackendKind kind : all_backends) kernel.backends[kind].live.backend = kind;
+      program(was, older);
+      const Snapshot before = snapshot(kernel.survey());
+      program(was, {});
+      program(is, newer);
+      put_back(before);
+      for (const BackendKind kind : all_backends)
+        EXPECT_TRUE(holds(kind, kind == was ? older : Plan{})) << name(kind) << " of " << name(was) << ", " << name(is);
+      EXPECT_EQ(kernel.routes.routing, older.routing);
+    }
+  }
+}
+
+// It was absent, or is by now.
+TEST_F(RollBack, ABackendThatIsGoneComesBack) {
+  for (const BackendKind kind : all_backends) {
+    program(kind, older);
+    const Snapshot before = snapshot(kernel.survey());
+    kernel.backends[kind].live = {};
+    kernel.backends[kind].live.backend = kind;
+    kernel.instead[kind] = Absent{};
+    kernel.backends[kind].after_replace = [&](Live&) { kernel.instead.clear(); };
+    put_back(before);
+    EXPECT_TRUE(holds(kind, older)) << name(kind);
+  }
+}
+
+TEST_F(RollBack, WhoeverChangesRulesInBetweenIsMetAgain) {
+  program(iptables_nft, older);
+  const Snapshot before = snapshot(kernel.survey());
+  program(iptables_nft, newer);
+  int disturbances = 9;
+  kernel.backends[iptables_nft].before_replace = [&] {
+    if (disturbances-- > 0) ++kernel.backends[iptables_nft].live.generation;
+  };
+  put_back(before);
+  EXPECT_TRUE(holds(iptables_nft, older));
+}
+
+TEST_F(RollBack, SaysWhatIsStillThereIfItCannot) {
+  program(iptables_nft, older);
+  const Snapshot before = snapshot(kernel.survey());
+  program(iptables_nft, newer);
+  int attempts = 0;
+  kernel.backends[iptables_nft].before_replace = [&] {
+    ++attempts;
+    throw Error(ExitCode::busy, "changed meanwhile");
+  };
+  const auto busy = refused(before);
+  EXPECT_EQ(attempts, 10);
+  EXPECT_EQ(busy->code(), ExitCode::busy);
+  EXPECT_THAT(busy->what(),
+              AllOf(StartsWith("cannot roll back: changed meanwhile; what was not confirmed is still there: "
+                               "iptables-nft: table nat, chain ISTIO_"),
+                    EndsWith("not requested: -A ISTIO_REDIRECT -p tcp -j REDIRECT --to-ports 15001")));
+  EXPECT_EQ(busy->hint(), "'sidetrack clean' removes all rules and routes of the mesh");
+  EXPECT_TRUE(holds(iptables_nft, newer));
+
+  kernel.backends[iptables_nft].before_replace = [&] {
+    ++attempts;
+    throw Error(ExitCode::failed, "no memory");
+  };
+  const auto failed = refused(before);
+  EXPECT_EQ(attempts, 11) << "it is not tried again";
+  EXPECT_EQ(failed->code(), ExitCode::failed);
+  EXPECT_THAT(failed->what(), StartsWith("cannot roll back: no memory; what was not confirmed is still there: "));
+}
+
+TEST_F(RollBack, SaysIfAllIsAsItWasAllTheSame) {
+  program(iptables_nft, older);
+  const Snapshot before = snapshot(kernel.survey());
+  program(iptables_nft, newer);
+  kernel.after_commit = [] { throw Error(ExitCode::failed, "no answer"); };
+  EXPECT_STREQ(refused(before)->what(), "cannot roll back: no answer; all is as it was");
+}
+
+TEST_F(RollBack, SaysIfNotAllIsAsItWas) {
+  program(iptables_nft, older);
+  const Snapshot before = snapshot(kernel.survey());
+  program(iptables_nft, newer);
+  kernel.backends[iptables_nft].after_replace = [](Live& live) { live.chains.front().rules.clear(); };
+  const auto rules = refused(before);
+  EXPECT_EQ(rules->code(), ExitCode::failed);
+  EXPECT_THAT(rules->what(), AllOf(StartsWith("rolled back, but not all is as it was: iptables-nft: table "),
+                                   HasSubstr(": missing: ")));
+  EXPECT_THAT(rules->hint(), HasSubstr("'sidetrack show' lists what is there"));
+
+  kernel.backends[iptables_nft].after_replace = [](Live&) {};
+  program(iptables_nft, newer);
+  kernel.routes.routing = {};
+  const Snapshot nothing = snapshot(FakeKernel().survey());
+  kernel.routes.routing = newer.routing;
+  kernel.before_remove = [] { throw Error(ExitCode::failed, "no route to be removed"); };
+  EXPECT_THAT(refused(nothing)->what(), EndsWith("is still there: routes or policy rules were left"));
+}
+
+}  // namespace
+}  // namespace sidetrack
