@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <array>
 #include <chrono>
@@ -24,6 +26,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Key;
@@ -337,6 +340,43 @@ TEST_F(CniPlugin, NeverProgramsItsOwnNetworkNamespace) {
   EXPECT_THAT(node.records(), IsEmpty());
 }
 
+// A process 1 with the network namespace of the node, and the plugin in another one.
+TEST_F(CniPlugin, NeverProgramsTheNetworkNamespaceOfProcess1) {
+  const CniNode node;
+  set_up(node.ns());
+  const Words apart{"unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", "unshare --net \"$@\"",
+                    "sh"};
+  const std::string before = trace(node.ns());
+  const std::string log = node.folder() + "/log";
+  const std::string keys = fmt::format(R"("logFile": "{}")", log);
+  const Output added = node.call({.netns = "/proc/1/ns/net", .keys = keys}, apart);
+  EXPECT_EQ(code_of(added), 4);
+  EXPECT_THAT(message_of(added), HasSubstr("CNI_NETNS: '/proc/1/ns/net' is the network namespace of process 1, the "
+                                           "node's: expected that of a pod"));
+  EXPECT_THAT(node.records(), IsEmpty());
+
+  const Namespace pod = pod_of_cni();
+  node.must({.pod = &pod});
+  const Output removed = node.call({.verb = "DEL", .netns = "/proc/1/ns/net", .keys = keys}, apart);
+  EXPECT_EQ(removed.exit_code, 0) << removed.out;
+  EXPECT_THAT(read_file(log), HasSubstr("\twarn\tDEL default/web-1 c1 eth0: CNI_NETNS is the network namespace of "
+                                        "process 1, the node's: nothing is removed there\n"));
+  EXPECT_THAT(node.records(), IsEmpty());
+  EXPECT_EQ(trace(node.ns()), before);
+  EXPECT_THAT(listing(pod), HasSubstr("ISTIO"));
+}
+
+TEST_F(CniPlugin, ARightThatIsMissingIsNoFaultOfTheVariable) {
+  const CniNode node;
+  const Namespace pod = pod_of_cni();
+  const std::string before = trace(pod);
+  const Output output = node.call({.pod = &pod}, {"setpriv", "--bounding-set=-sys_admin"});
+  EXPECT_EQ(code_of(output), 104);
+  EXPECT_THAT(message_of(output), AllOf(StartsWith("network namespace '"), HasSubstr("CAP_SYS_ADMIN")));
+  EXPECT_EQ(trace(pod), before);
+  EXPECT_THAT(node.records(), IsEmpty());
+}
+
 TEST_F(CniPlugin, SaysWhatIsNoNetworkNamespace) {
   const CniNode node;
   for (const char* path : {"/proc/self/ns/uts", "/etc/passwd", "/dev/null", "/tmp", "/nonexistent"}) {
@@ -394,6 +434,36 @@ TEST_F(CniPlugin, DelCleansWhatABrokenRecordStandsFor) {
   node.must({.verb = "DEL", .pod = &pod});
   EXPECT_THAT(listing(pod), ::testing::Not(HasSubstr("ISTIO")));
   EXPECT_THAT(node.records(), IsEmpty());
+}
+
+TEST_F(CniPlugin, AddReplacesABrokenRecordAndSaysSo) {
+  const CniNode node;
+  const Namespace pod = pod_of_cni();
+  node.must({.pod = &pod});
+  const auto good = node.records();
+  const std::string path = node.folder() + "/run/sidetrack/pods/c1";
+  const std::string log = node.folder() + "/log";
+  std::ofstream(path) << "broken";
+  node.must({.pod = &pod, .keys = fmt::format(R"("logFile": "{}")", log)});
+  EXPECT_THAT(read_file(log), HasSubstr("\twarn\tADD default/web-1 c1 eth0: cannot read the record "
+                                        "/run/sidetrack/pods/c1: expected a JSON object\n"));
+  EXPECT_EQ(node.records(), good);
+}
+
+// Its mode lets nobody but its owner look into it, who is not root: there may be rules.
+TEST_F(CniPlugin, DelKeepsTheRecordIfItCannotLookAtTheNetworkNamespace) {
+  const CniNode node;
+  const Namespace pod = pod_of_cni();
+  node.must({.pod = &pod});
+  const std::string folder = node.folder() + "/netns";
+  std::filesystem::create_directory(folder);
+  ASSERT_EQ(chown(folder.c_str(), 1000, 1000), 0);
+  ASSERT_EQ(chmod(folder.c_str(), 0700), 0);
+  const Output output =
+      node.call({.verb = "DEL", .netns = folder + "/c1"}, {"setpriv", "--bounding-set=-dac_override,-dac_read_search"});
+  EXPECT_EQ(code_of(output), 104);
+  EXPECT_THAT(message_of(output), HasSubstr("cannot look at " + folder + "/c1: Permission denied (EACCES)"));
+  EXPECT_THAT(node.records(), ElementsAre(Key("c1")));
 }
 
 // The rules are the container's: they do not go with an attachment that came later.
@@ -485,6 +555,22 @@ TEST_F(CniPlugin, StatusSaysWhichRightIsMissing) {
   EXPECT_THAT(message_of(output), HasSubstr("CAP_SYS_ADMIN"));
 }
 
+TEST_F(CniPlugin, StatusSaysThatNoRecordCanBeWritten) {
+  const CniNode node;
+  const Output full =
+      node.call({.verb = "STATUS"}, {"sh", "-c",
+                                     "mount -t tmpfs -o size=4k none /run && head -c 4096 /dev/zero >/run/full && "
+                                     "exec \"$0\""});
+  EXPECT_EQ(code_of(full), 50);
+  EXPECT_THAT(message_of(full), AllOf(HasSubstr("cannot write to the folder /run/sidetrack/pods: No space left on "
+                                                "device (ENOSPC)"),
+                                      HasSubstr("make room on its file system")));
+  const Output read_only = node.call({.verb = "STATUS"}, {"sh", "-c", "mount -o remount,bind,ro /run && exec \"$0\""});
+  EXPECT_EQ(code_of(read_only), 50);
+  EXPECT_THAT(message_of(read_only), AllOf(HasSubstr("cannot make the folder /run/sidetrack: Read-only file system"),
+                                           HasSubstr("on a file system that can be written")));
+}
+
 TEST_F(CniPlugin, StatusSaysThatThePluginIsNotTheLast) {
   const CniNode node;
   const std::string conf_dir = node.folder() + "/net.d";
@@ -505,6 +591,15 @@ TEST_F(CniPlugin, StatusSaysThatThePluginIsNotTheLast) {
   EXPECT_EQ(code_of(output), 50);
   EXPECT_THAT(message_of(output), AllOf(HasSubstr("10-pods.conflist: sidetrack-cni is not the last plugin"),
                                         HasSubstr("portmap comes after it")));
+  // libcni adds those of a folder at the end.
+  chain(R"({"type": "bridge"}, {"type": "sidetrack-cni"})");
+  std::filesystem::create_directory(conf_dir + "/pods");
+  std::ofstream(conf_dir + "/pods/10-more.conf") << R"({"type": "portmap"})";
+  const Output beside = node.call(asked);
+  EXPECT_EQ(code_of(beside), 50);
+  EXPECT_THAT(message_of(beside), AllOf(HasSubstr("10-pods.conflist: sidetrack-cni is not the last plugin"),
+                                        HasSubstr("/pods/10-more.conf comes after it"),
+                                        HasSubstr("say \"loadOnlyInlinedPlugins\": true there")));
 }
 
 // ---- The rest.
@@ -523,6 +618,53 @@ TEST_F(CniPlugin, LogsToTheFileAlone) {
   EXPECT_EQ(code_of(wrong), 7);
   EXPECT_THAT(message_of(wrong), HasSubstr("logFile: cannot write to '/nonexistent/log'"));
   node.must({.verb = "DEL", .keys = R"("logFile": "/nonexistent/log")"});
+}
+
+// A syslog of the test's own, by datagrams or by a stream: what came is printed on standard error.
+Output with_syslog(const CniNode& node, const CniCall& call, const std::string& kind) {
+  constexpr const char* script = R"(
+import socket, subprocess, sys
+log = socket.socket(socket.AF_UNIX, getattr(socket, "SOCK_" + sys.argv[1]))
+log.bind("/dev/log")
+stream = sys.argv[1] == "STREAM"
+if stream: log.listen()
+status = subprocess.run(sys.argv[2:]).returncode
+print(ascii((log.accept()[0] if stream else log).recv(65536)), file=sys.stderr)
+sys.exit(status)
+)";
+  return node.call(call, {"sh", "-c", "mount -t tmpfs none /dev && exec python3 -c \"$@\"", "sh", script, kind});
+}
+
+TEST_F(CniPlugin, LogsToSyslogOfEitherKind) {
+  const CniNode node;
+  const Namespace pod = pod_of_cni();
+  for (const char* kind : {"DGRAM", "STREAM"}) {
+    const Output added = with_syslog(node, {.pod = &pod}, kind);
+    EXPECT_EQ(added.exit_code, 0) << added.out << added.err;
+    EXPECT_THAT(added.err, StartsWith("b'<30>sidetrack-cni["));  // a daemon's, info
+    EXPECT_THAT(added.err, HasSubstr("]: ADD default/web-1 c1 eth0: programmed "));
+    // In a stream nothing else tells where a message ends.
+    EXPECT_THAT(added.err, EndsWith(std::string_view(kind) == "STREAM" ? "ms\\x00'\n" : "ms'\n"));
+    node.must({.verb = "DEL", .pod = &pod});
+    const Output failed = with_syslog(node, {.netns = "/etc/passwd"}, kind);
+    EXPECT_EQ(failed.exit_code, 1);
+    EXPECT_THAT(failed.err,
+                AllOf(StartsWith("b\"<27>sidetrack-cni["), HasSubstr("ADD default/web-1 c1 eth0: CNI_NETNS")));
+  }
+}
+
+TEST_F(CniPlugin, AnInputThatCannotBeReadIsAnAnswerToo) {
+  const CniNode node;
+  const Namespace pod = pod_of_cni();
+  for (const auto& [redirection, why] :
+       {std::pair{"<&-", "Bad file descriptor (EBADF)"}, std::pair{"</", "Is a directory (EISDIR)"},
+        std::pair{"</dev/zero", "File too large (EFBIG)"}}) {
+    const Output output = node.call({.pod = &pod}, {"sh", "-c", fmt::format("exec \"$0\" {}", redirection)});
+    EXPECT_EQ(output.exit_code, 1) << redirection;
+    EXPECT_EQ(code_of(output), 5) << output.out;
+    EXPECT_THAT(message_of(output), StartsWith(fmt::format("cannot read standard input: {}", why)));
+  }
+  EXPECT_THAT(node.records(), IsEmpty());
 }
 
 TEST_F(CniPlugin, ACopyIsThePluginToo) {
