@@ -84,6 +84,13 @@ class CniInstall : public KernelTest {
     return ns.program(words(action, more));
   }
   void must(const std::string& action, const Words& more = {}) const { ns.must(words(action, more)); }
+  // By status, which says so.
+  void must_fail_to_read(const Words& more, const std::string& said, Identity identity = {}) const {
+    const Output output = ns.program(words("status", more), {}, {}, identity);
+    EXPECT_EQ(output.exit_code, 6) << output.err;
+    EXPECT_THAT(output.err, HasSubstr(said));
+    EXPECT_THAT(output.out, HasSubstr("configuration  none\n"));
+  }
 
   [[nodiscard]] State state() const {
     State all;
@@ -273,6 +280,19 @@ TEST_F(CniInstall, WhatALinkLeadsToIsWritten) {
   EXPECT_EQ(read_file(root / "elsewhere/list"), with_us());
 }
 
+// Without what was kept of it, or with something else by now, nothing tells that it was a single plugin.
+TEST_F(CniInstall, AListWhoseSinglePluginIsLostStaysAList) {
+  for (const char* saved : {"{", "[]", R"({"type": "other", "name": "net", "cniVersion": "0.4.0"})"}) {
+    write_text(net() / "10-net.conf", single);
+    must("install");
+    write_text(net() / "10-net.conf.sidetrack-saved", saved);
+    must("uninstall");
+    EXPECT_EQ(state().size(), 1U) << saved;
+    EXPECT_THAT(state()["10-net.conflist"], AllOf(HasSubstr("bridge"), Not(HasSubstr("sidetrack")))) << saved;
+    fs::remove(net() / "10-net.conflist");
+  }
+}
+
 // ---- status
 
 TEST_F(CniInstall, StatusSaysWhatIsNotAsInstalled) {
@@ -306,8 +326,16 @@ TEST_F(CniInstall, StatusSaysWhatIsNotAsInstalled) {
   other.replace(other.find("@(#)sidetrack ") + 14, 5, "9.8.7");
   rename_over(program(), other);
   expect_differs("is not this program, but version 9.8.7");
+  rename_over(program(), own_program() + "x");
+  expect_differs("is not this program, but another build of version ");
   rename_over(program(), "#!/bin/sh\n");
   expect_differs("is not this program, but another one");
+  fs::remove(program());
+  fs::create_directory(program());
+  expect_differs("cannot be read: Is a directory (EISDIR)");
+  fs::remove(program());
+  ASSERT_EQ(mkfifo(program().c_str(), 0755), 0);
+  expect_differs("cannot be read: Exec format error (ENOEXEC)");
   fs::remove(program());
   expect_differs("cannot be read: No such file or directory");
   must("install");
@@ -319,7 +347,65 @@ TEST_F(CniInstall, StatusSaysWhatIsNotAsInstalled) {
   EXPECT_EQ(good["problems"], nlohmann::json::array());
 }
 
+TEST_F(CniInstall, StatusSaysWhatItCannotRead) {
+  must_fail_to_read({"--net-dir", root / "no"},
+                    "cannot read the folder '" + (root / "no").string() + "': No such file or directory (ENOENT)");
+  write_text(root / "file", "");
+  must_fail_to_read({"--net-dir", root / "file"},
+                    "cannot read the folder '" + (root / "file").string() + "': Not a directory (ENOTDIR)");
+  // What may be the one that counts is not left out.
+  write_text(net() / "05-net.conflist", conflist);
+  write_text(net() / "10-net.conflist", conflist);
+  fs::permissions(net() / "05-net.conflist", fs::perms::none);
+  fs::permissions(root, fs::perms::owner_all | fs::perms::others_exec | fs::perms::others_read);
+  must_fail_to_read({}, "cannot read '" + (net() / "05-net.conflist").string() + "': Permission denied (EACCES)",
+                    {.uid = 1000, .gid = 1000});
+}
+
 // ---- Refusals
+
+TEST_F(CniInstall, WhatIsInTheWayIsNamedAndLeft) {
+  // A list beside the single plugin that is none.
+  write_text(net() / "10-net.conf", single);
+  write_text(net() / "10-net.conflist", "{");
+  const State before = state();
+  const Output list = run("install");
+  EXPECT_EQ(list.exit_code, 1);
+  EXPECT_THAT(list.err, HasSubstr("10-net.conflist' is in the way of the list that is to replace the single plugin"));
+  EXPECT_EQ(state(), before);
+  fs::remove(net() / "10-net.conflist");
+
+  const fs::path saved = net() / "10-net.conf.sidetrack-saved";
+  fs::create_directory(saved);
+  const Output kept = run("install");
+  EXPECT_EQ(kept.exit_code, 1);
+  EXPECT_THAT(kept.err, HasSubstr(fmt::format("cannot rename '{}' to '{}': Is a directory (EISDIR)",
+                                              (net() / "10-net.conf").string(), saved.string())));
+  fs::remove(saved);
+  must("install");
+  EXPECT_EQ(run("status").exit_code, 0);
+  must("uninstall");
+  EXPECT_EQ(state(), (State{{"10-net.conf", single}}));
+}
+
+// It is another program's matter whether its file is to name the plugin: it may be loaded.
+TEST_F(CniInstall, TheProgramStaysAsLongAsAFileThatIsNotUnderstoodMayNameIt) {
+  write_text(net() / "10-net.conflist", conflist);
+  must("install");
+  write_text(net() / "20-broken.conflist", R"({"plugins": [{"type": "sidetrack-cni"})");
+  const Output output = run("uninstall");
+  EXPECT_EQ(output.exit_code, 1);
+  EXPECT_THAT(output.err, AllOf(HasSubstr("20-broken.conflist: "),
+                                HasSubstr("; it may name sidetrack-cni, so the program is not removed"),
+                                HasSubstr("correct the file or remove it, then run it again")));
+  EXPECT_EQ(state()["sidetrack-cni"], "ours");
+  EXPECT_EQ(read_file(net() / "10-net.conflist"), conflist);
+  write_text(net() / "20-broken.conflist", "{");
+  const Output again = run("uninstall");
+  EXPECT_EQ(again.exit_code, 0);
+  EXPECT_THAT(again.err, HasSubstr("not looked into: "));
+  EXPECT_FALSE(fs::exists(program()));
+}
 
 TEST_F(CniInstall, WhatCannotBeInstalledTouchesNothing) {
   struct Case {
@@ -628,6 +714,27 @@ TEST_F(CniWatch, WaitsForFoldersAndFollowsThem) {
   watch.expect("installed");
   expect_installed();
   EXPECT_EQ(watch.end(SIGINT), 0);
+}
+
+// Each user namespace has limits of its own.
+TEST_F(CniWatch, SaysWhichLimitIsReached) {
+  write_text(net() / "10-net.conflist", conflist);
+  const auto limited = [&](const char* limit, int most) {
+    return Words{"unshare", "--user", "--map-root-user",
+                 "sh",      "-c",     fmt::format("echo {} >/proc/sys/user/{} && exec \"$@\"", most, limit),
+                 "sh"} +
+           words("install", {"--watch"});
+  };
+  const Output none = ns.program(limited("max_inotify_instances", 0));
+  EXPECT_EQ(none.exit_code, 1);
+  EXPECT_THAT(none.err,
+              HasSubstr("cannot watch folders: Too many open files (EMFILE); a user may have so many watches: "
+                        "sysctl fs.inotify.max_user_instances"));
+  Running few(Words{"/usr/bin/env"} + limited("max_inotify_watches", 1));
+  few.expect(
+      "cannot watch the folder '/dev': No space left on device (ENOSPC); a user may have so many watches: sysctl "
+      "fs.inotify.max_user_watches");
+  EXPECT_EQ(few.end(SIGTERM), 0);
 }
 
 TEST_F(CniWatch, SeesWhatALinkLeadsTo) {
