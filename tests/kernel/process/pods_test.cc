@@ -276,6 +276,55 @@ TEST_F(Pods, AHostileOneIsSaidToBe) {
                                 HasSubstr("[unknown: not read within 1 ms]")));
 }
 
+// A process of its own reads each: what becomes of that is said, and the others are read.
+TEST_F(Pods, OneWhoseReaderEndsIsUnknown) {
+  const Output output = run(R"(
+    pod a; record a "${options[@]}"; apply a "${options[@]}"
+    echo '{' >"$work/records/b"
+    disturbed() { strace -f -qq -o /dev/null -e "inject=$1" "$sidetrack" pods --records "$work/records" || true; }
+    disturbed setns:signal=SIGKILL
+    disturbed recvfrom:error=EPERM:syscall=getpgrp:when=10+
+    disturbed write:error=EIO:when=1)");
+  EXPECT_EQ(output.exit_code, 0) << output.err;
+  EXPECT_THAT(output.out,
+              ContainsRegex("^default/pod-a .*\\[unknown: the process that read it was ended by signal 9\\]\n"
+                            "default/pod-a .*\\[unknown: .*the sandbox refused system call .*\\]\n"
+                            "default/pod-a .*\\[unknown: the process that read it did not say what it found\\]\n$"));
+}
+
+// Who is not root sees some of the processes alone.
+TEST_F(Pods, ThatMayNotBeLookedAtAreSaid) {
+  const Output output = run(R"(
+    pod a; live a
+    setpriv --reuid=1000 --regid=1000 --clear-groups "$sidetrack" pods --records /nonexistent || echo "ended with $?")");
+  EXPECT_EQ(output.exit_code, 0) << output.err;
+  EXPECT_EQ(output.out, "ended with 6\n");
+  EXPECT_THAT(output.err, ContainsRegex("the network namespaces of these processes cannot be looked at: 1 \\(bash\\), "
+                                        "[0-9]+ \\(app\\): Permission denied \\(EACCES\\); it takes CAP_SYS_PTRACE"));
+}
+
+// Addresses are taken out of the set only if it is known which pods there are.
+TEST_F(Pods, OfWhichOneIsUnknownChangeNothingOnTheNode) {
+  const Output output = run(R"(
+    mount -t tmpfs none /run
+    mkdir -p -m 700 /run/sidetrack/pods
+    mount --bind "$work/records" /run/sidetrack/pods
+    probes() { "$sidetrack" host-probes "$1" --pods || echo "$1 ended with $?"; }
+    pod a; record a --no-such-option=1
+    probes apply; probes verify
+    rm "$work/records/a"
+    echo '{' >"$work/records/b"
+    probes apply
+    nft list ruleset)");
+  EXPECT_EQ(output.exit_code, 0) << output.err;
+  EXPECT_EQ(output.out, "apply ended with 1\nverify ended with 1\napply ended with 1\n");
+  const std::string unknown = "error: which pods are in ambient mode is not known: ";
+  EXPECT_THAT(output.err,
+              AllOf(HasSubstr(unknown + "default/pod-a: --no-such-option: not an option of apply"),
+                    HasSubstr(unknown + "cannot read the record "),
+                    HasSubstr("; 'sidetrack pods' says more; or name the addresses by --add and --remove")));
+}
+
 // The machine's own namespace, and its processes, are no pod.
 TEST_F(Pods, TheCallersOwnIsNone) {
   const Output output = run("sleep infinity & pods");
