@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "system/worker.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <csignal>
 #include <stdexcept>
+#include <thread>
 
 namespace sidetrack {
 namespace {
@@ -55,6 +59,32 @@ TEST(Workers, WhatGoesWrongInOneStaysThere) {
   for (const std::size_t i : {0U, 1U, 2U}) EXPECT_EQ(results[i].answer, "");
   EXPECT_LT(results[3].answer.size(), 8U << 20) << "more is not taken";
   EXPECT_EQ(results[4].answer, "good");
+}
+
+// The first one has begun when there is no descriptor left for the second.
+TEST(Workers, ThatCannotAllBeginAreEnded) {
+  if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "they are begun one by one";
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  const auto hang = []() -> std::string {
+    while (true) pause();
+  };
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit two_more{static_cast<rlim_t>(ends[1]) + 3, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &two_more), 0);
+  std::string said = "no error";
+  try {
+    static_cast<void>(in_workers({hang, hang}, std::chrono::hours(1)));
+  } catch (const std::exception& error) {
+    said = error.what();
+  }
+  setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_EQ(said, "cannot make a pipe: Too many open files (EMFILE)");
+  close(ends[1]);
+  pollfd held{ends[0], POLLIN, 0};
+  EXPECT_EQ(poll(&held, 1, 10'000), 1) << "the one that has begun holds the other end still";
+  close(ends[0]);
 }
 
 #if !defined(SIDETRACK_SANITIZED)
