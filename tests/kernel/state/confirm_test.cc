@@ -216,6 +216,38 @@ TEST_P(Confirm, AnotherWritersLockIsWaitedForToRollBack) {
   EXPECT_EQ(state(*pod_), was);
 }
 
+// A chain cannot go while another program's rule leads there. nftables' are in a table of their own.
+TEST_P(Confirm, ARollbackThatIsRefusedSaysWhatStands) {
+  if (std::string_view(GetParam()) == "nftables") return;
+  const Words lead{GetParam(), "-t", "nat", "-A", "OUTPUT", "-j", "ISTIO_REDIRECT"};
+  const auto was = state(*pod_);
+  Background running(*pod_, sidetrack("apply", {"--confirm", "10m"}));
+  running.wait_for(asked);
+  pod_->must(lead);
+  running.type("no\n");
+  const Output output = running.end();
+  EXPECT_EQ(output.exit_code, 1);
+  EXPECT_THAT(output.err,
+              AllOf(HasSubstr("error: not confirmed; cannot roll back: "), HasSubstr("chain ISTIO_REDIRECT"),
+                    HasSubstr("; what was not confirmed is still there: " + std::string(GetParam()) + ": "),
+                    HasSubstr("; 'sidetrack clean' removes all rules and routes of the mesh")));
+  pod_->must({GetParam(), "-t", "nat", "-D", "OUTPUT", "-j", "ISTIO_REDIRECT"});
+  EXPECT_EQ(verify(), 0);
+  pod_->must({program_under_test(), "clean"});
+  EXPECT_EQ(state(*pod_), was);
+}
+
+TEST_P(Confirm, WhatIsRefusedIsNotToBeConfirmed) {
+  if (std::string_view(GetParam()) == "nftables") return;
+  pod_->must(sidetrack("apply"));
+  pod_->must({GetParam(), "-t", "nat", "-A", "OUTPUT", "-j", "ISTIO_REDIRECT"});
+  const auto was = state(*pod_);
+  const Output output = pod_->program({program_under_test(), "apply", "-m", "NONE", "--confirm", "1ms"});
+  EXPECT_EQ(output.exit_code, 1);
+  EXPECT_THAT(output.err, AllOf(HasSubstr("another program's rule leads to it"), Not(HasSubstr("kill -USR1"))));
+  EXPECT_EQ(state(*pod_), was);
+}
+
 // ---- At every moment
 
 // The calls by which it changes something, or waits, with how often each is made.
