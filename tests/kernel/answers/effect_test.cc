@@ -13,6 +13,7 @@
 namespace sidetrack::netns {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using Json = nlohmann::json;
 
@@ -70,6 +71,33 @@ TEST_F(TwoPods, DifferWhereTheWitnessLandsDifferently) {
     ++sent;
   }
   EXPECT_GT(sent, 0U);
+}
+
+// Whatever they look like beside their rules.
+TEST_F(TwoPods, AreTakenToHaveTheSameAddresses) {
+  apply(*one_, "iptables-nft", {"-i", "*"});
+  const Namespace elsewhere;
+  const Output output = elsewhere.program({program_under_test(), "diff", "--effect", word(*one_), word(*one_)});
+  EXPECT_EQ(output.exit_code, 0) << output.err;
+  EXPECT_EQ(output.out,
+            "every packet of tcp, udp and icmp is treated the same\ncompared by their rules: both pods are taken to "
+            "have the same assumed addresses, interfaces and routes\n");
+}
+
+// Each pod is read by a process of its own.
+TEST_F(TwoPods, ThatCannotBeReadAreNamed) {
+  const Namespace elsewhere;
+  const auto disturbed = [&](const std::string& fault) {
+    const Output output = elsewhere.program({"strace", "-f", "-qq", "-o", "/dev/null", "-e", "inject=" + fault,
+                                             program_under_test(), "diff", "--effect", word(*one_), word(*other_)});
+    EXPECT_EQ(output.exit_code, 1) << output.err;
+    EXPECT_EQ(output.out, "");
+    return output.err;
+  };
+  EXPECT_THAT(disturbed("setns:signal=SIGKILL"),
+              AllOf(HasSubstr("error: 'netns:/proc/"), HasSubstr("': its rules could not be read\n")));
+  EXPECT_THAT(disturbed("recvfrom:error=EPERM:syscall=getpgrp:when=10+"),
+              HasSubstr("the sandbox refused system call "));
 }
 
 TEST_F(TwoPods, RefuseWhatIsNone) {

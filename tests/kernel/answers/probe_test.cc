@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // verify --probe: what it finds, and that finding it disturbs no program.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -286,6 +288,35 @@ TEST_P(Probe, RulesThatDifferAndWorkAreADifference) {
   EXPECT_THAT(output.out, HasSubstr("15034"));
   EXPECT_THAT(named(output, "failed"), UnorderedElementsAre());
   EXPECT_THAT(output.err, HasSubstr("probes: 12 ok, 0 failed, 2 unknown; the pod differs from the requested rules"));
+}
+
+// What no probe can try, since it would have to come from outside, is seen in the rules.
+TEST_P(Probe, WhatIsInTheWayIsADifferenceThoughNoProbeFails) {
+  apply(options);
+  pod_->ns().must({"nft", "-f", "-"}, R"(table inet other {
+      chain first {
+        type nat hook prerouting priority -150
+        iifname "eth0" tcp dport 8080 redirect to :9
+      }
+    })");
+  const Output output = verify(options);
+  EXPECT_EQ(output.exit_code, 6) << output.out << output.err;
+  EXPECT_THAT(named(output, "failed"), ::testing::IsEmpty());
+  EXPECT_THAT(output.err, AllOf(HasSubstr(", 0 failed, "), HasSubstr(" unknown; the rules and routes are as requested, "
+                                                                     "but something that Sidetrack must not change "
+                                                                     "keeps traffic from ")));
+}
+
+// That takes a right which is missing, and no other fault.
+TEST_P(Probe, RulesThatCannotBeReadAreNotLeftOutOfTheAnswer) {
+  // The pod's addresses are not asked for before.
+  std::vector<std::string> line = command("verify --probe", "-i * -b * --ip-families ipv4");
+  line.front() = program_under_test();
+  const Output output =
+      pod_->ns().program(line, {}, {"LD_PRELOAD=" SIDETRACK_DISTURB, fmt::format("DISTURB=fails {} 1 1", ENOMEM)});
+  EXPECT_EQ(output.exit_code, 1) << output.err;
+  EXPECT_EQ(output.out, "");
+  EXPECT_THAT(output.err, AllOf(HasSubstr("ENOMEM"), Not(HasSubstr("not compared"))));
 }
 
 // TPROXY catches it then, and its destination is as good as its original one: still not what was asked.

@@ -3,12 +3,14 @@
 // (scripts/update-rules).
 #include <gmock/gmock.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <fstream>
 #include <future>
 #include <nlohmann/json.hpp>
 
 #include "golden/scenario.h"
+#include "support/background.h"
 #include "support/client.h"
 #include "support/kernel_test.h"
 #include "support/network.h"
@@ -18,6 +20,7 @@
 namespace sidetrack::netns {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -160,6 +163,16 @@ TEST_F(WatchTest, MarksTheCountersThatMove) {
 TEST_F(WatchTest, MarksNothingWhereNothingMoves) {
   const Output seen = watch(R"(/ \+[0-9]/ { print } /^left out/ && ++frames == 2 { exit })");
   EXPECT_EQ(seen.out, "");
+}
+
+TEST_F(WatchTest, ClearsATerminalBeforeEachFrame) {
+  const std::string clear = "\033[H\033[2J\033[3J";
+  Background watching(ns, {program_under_test(), "show", "--watch"}, {}, true);
+  watching.wait_for("\nleft out", 2);
+  watching.signal(SIGTERM);
+  const std::string seen = watching.end().err;
+  EXPECT_THAT(seen, ::testing::StartsWith(clear));
+  EXPECT_THAT(seen.substr(clear.size()), AllOf(HasSubstr("\n" + clear), Not(HasSubstr("\r\n\r\n" + clear))));
 }
 
 TEST_F(WatchTest, HasNoJson) {

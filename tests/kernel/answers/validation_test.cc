@@ -112,6 +112,22 @@ TEST_P(Validation, NamesTheOneRuleThatIsMissing) {
   }
 }
 
+// A rule of another program, before ours.
+TEST_P(Validation, SaysThatAllRulesAreThereAndOthersDecideBeforeThem) {
+  must("");
+  pod_->ns().must({"nft", "-f", "-"}, R"(table inet other {
+      chain first {
+        type nat hook output priority -150
+        tcp dport 15002 redirect to :9
+      }
+    })");
+  const Output output = run(only_validate_briefly);
+  EXPECT_EQ(output.exit_code, 126);
+  EXPECT_THAT(output.out, AllOf(HasSubstr("; its rules are all there: others' rules may decide before them "
+                                          "('sidetrack show')\n"),
+                                Not(HasSubstr("missing"))));
+}
+
 TEST_P(Validation, GivesUpWhenToldTo) {
   if (family() == Family::ipv6) ip(pod_->ns(), "addr add ::6/128 dev lo nodad\n");
   const auto start = std::chrono::steady_clock::now();
