@@ -138,6 +138,17 @@ TEST_F(Results, OfLint) {
   EXPECT_THAT(run(0, {"lint"}).err, IsEmpty());
 }
 
+TEST_F(Results, OfLintSayWhatIsNotCaptured) {
+  const TemporaryFile empty("");
+  const auto lint = [&](const Words& more) {
+    return ns.program(Words{"unshare", "--mount", "sh", "-c", "mount --bind \"$0\" /etc/resolv.conf && exec \"$@\"",
+                            empty.path(), program_under_test(), "lint", "--plan", "--redirect-dns"} +
+                      options + more);
+  };
+  EXPECT_THAT(lint({}).err, HasSubstr("warning: no name server in /etc/resolv.conf: DNS is not captured"));
+  EXPECT_THAT(lint({"--capture-all-dns"}).err, Not(HasSubstr("no name server")));
+}
+
 TEST_F(Results, OfCompletion) {
   for (const auto& [shell, begin] :
        {std::pair{"bash", "# "}, std::pair{"zsh", "#compdef sidetrack istio-iptables\n"}, std::pair{"fish", "# "}})

@@ -7,6 +7,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "support/kernel_test.h"
 #include "support/listing.h"
@@ -22,6 +23,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::AnyOf;
+using ::testing::ContainsRegex;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
@@ -184,6 +186,32 @@ TEST_F(LogTarget, AFileIsAddedTo) {
   std::ifstream file(path);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   EXPECT_THAT(text, StartsWith("before\nsidetrack: programmed "));
+}
+
+// ---- --log_caller
+
+TEST_F(Streams, TheLineThatSaysSoIsNamedInEachForm) {
+  const Words options{"-b", "*", "--ip-families", "ipv4", "--skip-rule-apply", "--run-validation", "-m", "NONE"};
+  const auto logged = [&](const Words& before, const Words& after) {
+    Words words = before;
+    words.insert(words.end(), options.begin(), options.end());
+    words.insert(words.end(), after.begin(), after.end());
+    const Output output = run("", words, "");
+    EXPECT_EQ(output.exit_code, 0) << output.err;
+    return output.out + output.err;
+  };
+  const Words caller{"--log_caller", "default"};
+  const std::string line = "validate\\.cc:[0-9]+";
+  const std::string text = "nothing is intercepted with these options: nothing to validate";
+  EXPECT_THAT(logged({"apply"}, caller), ContainsRegex("^sidetrack: " + line + ": " + text + "\n$"));
+  EXPECT_EQ(logged({"apply"}, {}), "sidetrack: " + text + "\n");
+  EXPECT_THAT(logged({"istio-iptables"}, caller), ContainsRegex("Z\tinfo\t" + line + "\t" + text + "\n$"));
+  EXPECT_THAT(logged({"istio-iptables"}, {}), EndsWith("Z\tinfo\t" + text + "\n"));
+  const auto json = nlohmann::json::parse(logged({"apply"}, caller + Words{"--log_as_json"}));
+  EXPECT_THAT(json.value("caller", ""), ContainsRegex("^" + line + "$"));
+  EXPECT_EQ(json["msg"], text);
+  EXPECT_EQ(json["level"], "info");
+  EXPECT_FALSE(nlohmann::json::parse(logged({"apply"}, {"--log_as_json"})).contains("caller"));
 }
 
 // ---- Memory. A sanitizer reserves more addresses than the limit leaves.

@@ -123,6 +123,32 @@ TEST_P(BypassCgroup, IsAnotherOfTheSamePath) {
   EXPECT_EQ(connect_in(other_, as_app, service(80)), landed(Role::outside, local(service(80))));
 }
 
+// The mounts are those of the file that the kernel lists them in.
+TEST_P(BypassCgroup, IsRefusedWhereNetfilterKnowsNone) {
+  const auto refused = [&](const std::string& mount, const std::string& path) {
+    std::vector<std::string> words{"unshare",
+                                   "--mount",
+                                   "sh",
+                                   "-c",
+                                   "mount -t tmpfs none /proc && mkdir /proc/self && echo '36 35 0:30 / " + mount +
+                                       "' >/proc/self/mountinfo && exec \"$0\" \"$@\"",
+                                   program_under_test()};
+    const std::vector<std::string> more = words_of("apply", path);
+    words.insert(words.end(), more.begin(), more.end());
+    const Output output = pod_->ns().program(words);
+    EXPECT_EQ(output.exit_code, 2) << output.err;
+    return output.err;
+  };
+  const std::string memory = "/sys/fs/cgroup/memory rw shared:9 - cgroup cgroup rw,memory";
+  for (const char* path : {"/sys/fs/cgroup/memory/app", "/sys/fs/cgroup/memory"}) {
+    EXPECT_THAT(refused(memory, path), HasSubstr("': a directory of cgroup v1 (rw,memory), whose processes netfilter "
+                                                 "does not know by a path"));
+  }
+  for (const char* mount : {memory.c_str(), "/proc rw - proc proc rw"}) {
+    EXPECT_THAT(refused(mount, "app"), HasSubstr("--bypass-cgroup: 'app': no cgroup v2 hierarchy is mounted here"));
+  }
+}
+
 TEST_P(BypassCgroup, IsRefusedIfItIsNone) {
   const auto refused = [&](const std::string& path) {
     const Output output = sidetrack(words_of("apply", path));

@@ -4,12 +4,15 @@
 #include <gmock/gmock.h>
 #include <poll.h>
 
+#include <cerrno>
 #include <memory>
+#include <thread>
 
 #include "support/endpoint.h"
 #include "support/kernel_test.h"
 #include "support/namespace.h"
 #include "support/network.h"
+#include "support/refused_call.h"
 #include "support/traffic.h"
 #include "unit/temporary_file.h"
 
@@ -389,6 +392,36 @@ TEST_F(Node, ASetThatOthersAskIsRefusedByName) {
   EXPECT_EQ(refused.exit_code, 1);
   EXPECT_THAT(refused.err, AllOf(HasSubstr("istio-inpod-probes-v4"), HasSubstr("-j ACCEPT")));
   EXPECT_EQ(state(), before);
+}
+
+TEST_F(Node, VerifySaysWhatApplyWouldRefuse) {
+  must({"apply", "--backend", "iptables-nft", "--add", pod4});
+  node.must(
+      {"ip6tables-nft", "-A", "INPUT", "-m", "set", "--match-set", "istio-inpod-probes-v6", "src", "-j", "ACCEPT"});
+  EXPECT_THAT(host_probes({"verify"}).err, Not(HasSubstr("would refuse")));
+  const Output output = host_probes({"verify", "--ip-families", "ipv4"});
+  EXPECT_EQ(output.exit_code, 6);
+  EXPECT_THAT(output.err, HasSubstr("warning: apply would refuse: the set istio-inpod-probes-v6 cannot be destroyed: "
+                                    "another program's rule asks it"));
+}
+
+// As booted with ipv6.disable=1: then only sockets of IPv4 can be had.
+TEST_F(Node, WithoutIpv6InTheKernelOnlyIpv4IsProgrammed) {
+  Output refused;
+  std::string after_refusal;
+  Output applied;
+  std::thread([&] {
+    refuse_call(SYS_socket, 0, AF_INET6, EAFNOSUPPORT);
+    refused = host_probes({"apply", "--add", std::string(pod4) + "," + pod6});
+    after_refusal = state();
+    applied = host_probes({"apply", "--add", pod4});
+  }).join();
+  EXPECT_EQ(refused.exit_code, 3);
+  EXPECT_THAT(refused.err, HasSubstr("--add: fd10:244::7: the kernel has no IPv6; leave it out, or boot without "
+                                     "ipv6.disable=1"));
+  EXPECT_THAT(after_refusal, Not(HasSubstr("ISTIO")));
+  EXPECT_EQ(applied.exit_code, 0) << applied.err;
+  EXPECT_THAT(state(), AllOf(HasSubstr(probe4), Not(HasSubstr(probe6))));
 }
 
 TEST_F(Node, ASetInASetIsRefusedByName) {
