@@ -1,21 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // The CNI plugin, called as a runtime calls it, by the CNI specification 1.1.
+#include "cni/plugin.h"
+
 #include <fmt/format.h>
 #include <gmock/gmock.h>
+#include <linux/netlink.h>
 #include <sys/file.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <future>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "support/cni_node.h"
 #include "support/kernel_test.h"
 #include "support/listing.h"
+#include "support/refused_call.h"
 #include "support/trace.h"
 #include "support/traffic.h"
 #include "support/user_namespace.h"
@@ -548,6 +555,27 @@ TEST_F(CniPlugin, StatusSaysWhatTheKernelLacks) {
   EXPECT_EQ(node.call({.verb = "STATUS"}, {}, {"LD_PRELOAD=" SIDETRACK_WITHOUT, "WITHOUT=redir"}).exit_code, 0);
 }
 
+TEST_F(CniPlugin, StatusSaysWhyABackendCannotBeUsed) {
+  const CniNode node;
+  for (const char* backend : {"nftables", "iptables-nft", "auto"}) {
+    Output output;
+    std::thread([&] {
+      refuse_call(SYS_socket, 2, NETLINK_NETFILTER, EPROTONOSUPPORT);
+      output = node.call({.verb = "STATUS", .keys = fmt::format(R"("backend": "{}")", backend)});
+    }).join();
+    if (std::string_view(backend) == "auto") {
+      EXPECT_EQ(output.exit_code, 0) << output.out;
+      continue;
+    }
+    EXPECT_EQ(code_of(output), 50);
+    EXPECT_EQ(message_of(output),
+              fmt::format("no backend can hold the rules of a pod: {}: cannot open a netlink socket to nf_tables: "
+                          "Protocol not supported (EPROTONOSUPPORT)\nload it on the node: modprobe nf_tables "
+                          "(CONFIG_NETFILTER_NETLINK, CONFIG_NF_TABLES)",
+                          backend));
+  }
+}
+
 TEST_F(CniPlugin, StatusSaysWhichRightIsMissing) {
   const CniNode node;
   const Output output = node.call({.verb = "STATUS"}, {"setpriv", "--bounding-set=-sys_admin"});
@@ -676,6 +704,59 @@ TEST_F(CniPlugin, ACopyIsThePluginToo) {
   node.must({.pod = &pod});
   node.must({.verb = "CHECK", .pod = &pod});
 }
+
+// Before Linux 5.14 a network namespace has no cookie: it is told by its inode.
+TEST_F(CniPlugin, RecordsTheNetworkNamespaceByWhatTheKernelKnowsItBy) {
+  const CniNode node;
+  const Namespace pod = pod_of_cni();
+  const Namespace other = pod_of_cni();
+  const auto without_cookie = [&](const CniCall& call, int error) {
+    Output output;
+    std::thread([&] {
+      refuse_call(SYS_getsockopt, 2, SO_NETNS_COOKIE, error);
+      output = node.call(call);
+    }).join();
+    return output;
+  };
+  const Output failed = without_cookie({.pod = &pod}, ENOMEM);
+  EXPECT_EQ(code_of(failed), 101);
+  EXPECT_THAT(message_of(failed), HasSubstr("cannot tell which network namespace this is: Cannot allocate memory"));
+  EXPECT_THAT(node.records(), IsEmpty());
+
+  EXPECT_EQ(without_cookie({.pod = &pod}, ENOPROTOOPT).exit_code, 0);
+  struct stat status {};
+  ASSERT_EQ(fstat(pod.fd(), &status), 0);
+  EXPECT_EQ(nlohmann::json::parse(node.records().at("c1"))["network_namespace"],
+            fmt::format("inode:{}:{}", status.st_dev, status.st_ino));
+  EXPECT_EQ(without_cookie({.verb = "CHECK", .pod = &pod}, ENOPROTOOPT).exit_code, 0);
+  EXPECT_THAT(message_of(without_cookie({.verb = "CHECK", .pod = &other}, ENOPROTOOPT)),
+              HasSubstr("c1: ADD programmed another network namespace"));
+  EXPECT_EQ(without_cookie({.verb = "DEL", .pod = &pod}, ENOPROTOOPT).exit_code, 0);
+  EXPECT_THAT(listing(pod), ::testing::Not(HasSubstr("ISTIO")));
+}
+
+// A sanitizer reserves more addresses than the limit leaves.
+#ifndef SIDETRACK_SANITIZED
+TEST_F(CniPlugin, MemoryThatRunsOutIsAnAnswer) {
+  const CniNode node;
+  const Namespace pod = pod_of_cni();
+  const CniCall asked{.pod = &pod, .annotations = {{"large", std::string(1U << 20, 'x')}}};
+  int failed = 0;
+  bool succeeded = false;
+  for (int kilobytes = 16'000; !succeeded && kilobytes < 1'000'000; kilobytes += 2'000) {
+    SCOPED_TRACE(kilobytes);
+    const Output output = node.call(asked, {"sh", "-c", fmt::format("ulimit -v {}; exec \"$0\"", kilobytes)});
+    succeeded = output.exit_code == 0;
+    if (succeeded) break;
+    ++failed;
+    EXPECT_EQ(output.exit_code, 1) << output.err;
+    EXPECT_EQ(output.out, cni::out_of_memory);
+    EXPECT_THAT(node.records(), IsEmpty());
+  }
+  EXPECT_GT(failed, 0);
+  EXPECT_TRUE(succeeded);
+}
+#endif
 
 // ADDs of many pods, 8 at a time, with DELs and GCs in between.
 TEST_F(CniPlugin, ManyAtATime) {
