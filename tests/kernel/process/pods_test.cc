@@ -179,6 +179,32 @@ TEST_F(Pods, AreRepaired) {
               AllOf(Not(HasSubstr("failed")), HasSubstr("default/pod-b  -  "), HasSubstr("[as recorded]\n")));
 }
 
+// Who repairs waits for another writer. The runtime may have made another pod of it meanwhile, or none.
+TEST_F(Pods, WhoseRecordIsChangedMeanwhileAreNotRepaired) {
+  const Output output = run(R"(
+    meanwhile() { # COMMAND...: while the lock is waited for
+      pod a; record a "${options[@]}"
+      mkfifo "$work/calls"
+      exec 4<"$work/a" 5<>"$work/calls"
+      flock 4
+      strace -f -qq -e trace=flock -o "$work/calls" "$sidetrack" pods --records "$work/records" --repair \
+        --pod-timeout 60s 4<&- 5<&- &
+      until read -r call <&5 && [[ $call == *flock* ]]; do :; done
+      "$@"
+      exec 4<&-
+      wait $! || echo "ended with $?"
+      nsenter --net="$work/a" nft list ruleset
+      rm "$work/calls"
+      umount "$work/a"
+    }
+    meanwhile record a "${options[@]}" --istio-local-exclude-ports=9080
+    meanwhile rm "$work/records/a")");
+  EXPECT_EQ(output.exit_code, 0) << output.err;
+  EXPECT_THAT(output.out,
+              ContainsRegex("^default/pod-a .*\\[unknown: its record was changed meanwhile: run it again\\]\n"
+                            "ended with 6\ndefault/pod-a .*\\[gone: it has ended\\]\n$"));
+}
+
 // Its path leads to the network namespace of another pod by now.
 TEST_F(Pods, AnotherOneInItsPlaceIsLeftAlone) {
   const Output output = run(R"(

@@ -14,6 +14,7 @@
 #include "support/traffic.h"
 #include "support/user_namespace.h"
 #include "support/words.h"
+#include "unit/temporary_file.h"
 
 namespace sidetrack::netns {
 namespace {
@@ -239,6 +240,17 @@ TEST_F(CniTest, AWrongTargetIsToldWithTheReason) {
     EXPECT_EQ(output.exit_code, 2);
     EXPECT_THAT(output.out + output.err, HasSubstr(target.reason));  // the drop-in form logs to standard output
   }
+}
+
+TEST_F(CniTest, WithoutProcItIsNotKnownWhoseNamespaceItIs) {
+  const testing::TemporaryFile file("");
+  const Output output = node.program({"unshare", "--mount", "sh", "-c",
+                                      "mount --bind /proc/self/ns/net \"$0\" && mount -t tmpfs none /proc && exec "
+                                      "\"$@\" --netns \"$0\"",
+                                      file.path(), program_under_test(), "show"});
+  EXPECT_EQ(output.exit_code, 1);
+  EXPECT_THAT(output.err, HasSubstr("cannot tell which namespace this process is in: /proc/thread-self/ns/net: No such "
+                                    "file or directory (ENOENT); /proc must be mounted"));
 }
 
 // apply takes no --pod: what would program the manifest's rules has to be asked for.
