@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // What is said of a connection that was tried: each place where one may land, for each end that a plan may have for it.
 #include <fmt/format.h>
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
+#include <unistd.h>
 
 #include <cerrno>
 
@@ -11,6 +12,8 @@
 namespace sidetrack::probe {
 namespace {
 
+using ::testing::Not;
+using ::testing::StartsWith;
 using Kind = Landing::Kind;
 using Verdict_ = ProbeResult::Verdict;
 
@@ -179,6 +182,36 @@ unknown: uid 1000 to 192.0.2.1:80 with mark 1337: setting a mark needs CAP_NET_A
 unknown: uid 1000 to 192.0.2.1:80 cannot be tried: Operation not permitted (EPERM)
 unknown: uid 1000 to 192.0.2.1:80 with mark 1337 cannot be tried: Network is unreachable (ENETUNREACH)
 )");
+}
+
+// Beside its group, where that is not the one of the same number.
+TEST(Judge, WhoTries) {
+  Trial made = trial(Verdict::accept);
+  made.attempt.as.gid = 2000;
+  made.attempt.mark = 7;
+  EXPECT_EQ(made.attempt.text(), "uid 1000 gid 2000 to 192.0.2.1:80 with mark 7");
+}
+
+// A port that nobody may listen at shows nothing of what is to land there.
+TEST(Judge, WhereNobodyMayListen) {
+  SourcePorts ports;
+  const auto carried_out = [&](const Trial& of, const Listener& listener) {
+    std::vector<Listener> listeners;
+    listeners.push_back({listener.protocol, listener.port, listener.state, listener.error, Descriptor()});
+    return carry_out(of, listeners, ports, Clock::now()).finding;
+  };
+  Trial made = trial(Redirect{81});
+  made.attempt.as = {geteuid(), getegid()};
+  made.attempt.to.address = Address::loopback(Family::ipv4);  // of this host: it is refused, or somebody listens
+  const Listener refused{Protocol::tcp, 81, Listener::State::refused, EACCES, Descriptor()};
+  EXPECT_EQ(carried_out(made, refused), "cannot listen at port 81: Permission denied (EACCES)");
+  EXPECT_THAT(carried_out(made, {Protocol::udp, 81, Listener::State::refused, EACCES, Descriptor()}),
+              Not(StartsWith("cannot listen")));
+  EXPECT_THAT(carried_out(made, {Protocol::tcp, 82, Listener::State::refused, EACCES, Descriptor()}),
+              Not(StartsWith("cannot listen")));
+  made.end = Verdict::accept;
+  made.attempt.to.port = 81;
+  EXPECT_THAT(carried_out(made, refused), Not(StartsWith("cannot listen"))) << "refused is as good as left alone";
 }
 
 TEST(Judge, ADatagramThatAServerAlsoMayNotAnswer) {

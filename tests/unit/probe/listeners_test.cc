@@ -16,5 +16,12 @@ TEST(Listeners, LeaveAPortToWhoeverSharesIt) {
   EXPECT_EQ(listen_at(Protocol::tcp, {taken}, Sharing::always).state, Listener::State::ours);
 }
 
+// As one has none that was reset before it was accepted.
+TEST(Listeners, ASocketWithoutAPeerHasNoOtherEnd) {
+  const Descriptor alone = open_socket(Protocol::tcp, Family::ipv4);
+  EXPECT_EQ(peer_end(alone.get()), std::nullopt);
+  EXPECT_EQ(original_destination(alone.get(), Family::ipv4), std::nullopt);
+}
+
 }  // namespace
 }  // namespace sidetrack::probe
