@@ -92,6 +92,10 @@ std::string verdict(std::int32_t code, const std::string& chain = "") {
 }
 const std::string accept = verdict(NF_ACCEPT);
 const std::string tcp = meta(NFT_META_L4PROTO) + eq("\x06");
+std::string cgroup(std::uint32_t level) {
+  return expression("socket", number(NFTA_SOCKET_KEY, NFT_SOCKET_CGROUPV2) + number(NFTA_SOCKET_DREG, 1) +
+                                  number(NFTA_SOCKET_LEVEL, level));
+}
 std::string dport(const std::string& test) { return transport(2, 2) + test; }
 std::string lookup(const std::string& set, const std::string& more = "", std::uint32_t reg = 1) {
   return expression("lookup", attribute(NFTA_LOOKUP_SET, set + '\0') + number(NFTA_LOOKUP_SREG, reg) + more);
@@ -336,6 +340,19 @@ TEST(NftReader, Owners) {
             "ipv4  meta skuid: cmp [1:00000001 2:00000001 3:0800010039050000] -j ACCEPT");
 }
 
+TEST(NftReader, Cgroups) {
+  const std::string number = host(9) + host(0);  // of no cgroup
+  EXPECT_EQ(read(cgroup(2) + cmp(NFT_CMP_GT, number) + accept).substr(0, 31), " socket cgroupv2 level 2: cmp [");
+  EXPECT_EQ(read(cgroup(2) + bitwise(std::string(8, '\1'), std::string(8, '\0')) + eq(number) + accept).substr(0, 44),
+            " socket cgroupv2 level 2 & 0101010101010101 ");
+  const auto matches = rules_of(cgroup(2) + neq(number) + accept).front().rule.matches;
+  ASSERT_EQ(matches.size(), 1U);
+  const auto& match = std::get<CgroupMatch>(matches.front());
+  EXPECT_TRUE(match.negated);
+  EXPECT_NE(match.id, 0U);
+  EXPECT_EQ(match.path, "");
+}
+
 TEST(NftReader, Ports) {
   EXPECT_EQ(read(tcp + dport(eq(port(80))) + accept), " -p tcp --dport 80 -j ACCEPT");
   EXPECT_EQ(read(tcp + transport(0, 2) + neq(port(80)) + accept), " -p tcp ! --sport 80 -j ACCEPT");
@@ -421,6 +438,8 @@ TEST(NftReader, Addresses) {
   EXPECT_EQ(read(meta(NFT_META_PROTOCOL) + eq("\x86\xdd") + accept), "ipv6  -j ACCEPT");
   EXPECT_EQ(read(meta(NFT_META_NFPROTO) + eq("\x02") + meta(NFT_META_NFPROTO) + eq("\x0a") + accept),
             " a condition that never holds");
+  EXPECT_EQ(read(meta(NFT_META_NFPROTO) + range(NFT_RANGE_EQ, "\x02", "\x0a") + accept),
+            " meta nfproto: range [1:00000001 2:00000000 3:0500010002000000 4:050001000a000000] -j ACCEPT");
   EXPECT_EQ(read_ipv6(network(24, 16) + eq("\xfd" + std::string(14, '\0') + "\1") + accept),
             "ipv6  -d fd00::1/128 -j ACCEPT");
   // Neighbouring fields together, and what has no words between them.
@@ -452,6 +471,12 @@ TEST(NftReader, RegistersAndKeysOfSeveralValues) {
             "ipv6  payload [1:00000015 2:00000001 3:00000018 4:00000010] -j ACCEPT");
   EXPECT_EQ(read_ipv6(network(24, 16, NFT_REG32_12) + eq("\xfd", NFT_REG32_12) + accept),
             "ipv6  -d fd00::/8 -j ACCEPT");
+  // Of what was changed in the register, too, its first bytes alone may be compared.
+  EXPECT_EQ(read_ipv4(network(16, 4) + bitwise(std::string("\xff\xf0\0\0", 4), host(0)) + eq("\x0a\x10") + accept),
+            "ipv4  -d 10.16.0.0/12 -j ACCEPT");
+  EXPECT_EQ(read_ipv4(network(16, 4) + bitwise(std::string("\xff\xf0\0\0", 4), std::string("\1\0\0\0", 4)) +
+                      eq("\x0a\x10") + accept),
+            "ipv4  -d 11.16.0.0/12 -j ACCEPT");
   EXPECT_EQ(read_ipv6(network(24, 16) + eq("\xfd", NFT_REG32_01) + accept),
             "ipv6  : cmp [1:00000009 2:00000000 3:05000100fd000000] -j ACCEPT");
   EXPECT_EQ(
@@ -593,6 +618,15 @@ TEST(NftReader, WhatARuleChangesBeforeItGoesOn) {
       " -m connmark --mark 8 -j CONNMARK --set-xmark 0x1/0xffffffff |  a match of what this rule changes -j ACCEPT");
 }
 
+// Each of several alternatives is a rule, as long as they are not too many.
+TEST(NftReader, AlternativesOfSeveralConditions) {
+  const std::string of_32 = meta(NFT_META_L4PROTO) + cmp(NFT_CMP_LT, "\x20");
+  EXPECT_EQ(rules_of(of_32 + of_32 + accept).size(), 1024U);
+  const auto rules = rules_of(of_32 + of_32 + of_32 + accept);
+  ASSERT_EQ(rules.size(), 1024U);
+  EXPECT_EQ(iptables_words(rules.front().rule), "-A C -p 0 -p 0 a condition of too many parts -j ACCEPT");
+}
+
 TEST(NftReader, MapsOfVerdicts) {
   const auto decide = [](const std::string& set) { return tcp + dport(lookup(set, to_verdict)); };
   EXPECT_EQ(read(decide("decide")), " -p tcp --dport 22 -j ACCEPT |  -p tcp --dport 80:81 -g web");
@@ -661,6 +695,15 @@ tomorrow: tomorrow
   // An attribute that is not known.
   EXPECT_EQ(read(expression("notrack", number(1, 5))), " notrack [1:00000005]");
   EXPECT_EQ(read(tcp + expression("redir", number(9, 5)) + accept), " -p tcp redir [9:00000005]");
+  EXPECT_EQ(read(expression("notrack", number(40, 5))), " notrack");  // and one of a later kernel's numbers
+  EXPECT_EQ(read(expression("notrack", number(31, 5))), " notrack [31:00000005]");
+  EXPECT_EQ(read(nested(NFTA_LIST_ELEM, attribute(NFTA_EXPR_NAME, std::string("notrack", 8)) + number(3, 5)) + accept),
+            " notrack");
+  EXPECT_EQ(read(tcp +
+                 dport(expression("cmp", number(NFTA_CMP_SREG, 1) + number(NFTA_CMP_OP, NFT_CMP_EQ) +
+                                             nested(NFTA_CMP_DATA, attribute(NFTA_DATA_VERDICT, "")))) +
+                 accept),
+            " -p tcp : cmp [1:00000001 2:00000000 3:04000200] -j ACCEPT");
   // What fib loads is in no register that is known.
   EXPECT_EQ(read(meta(NFT_META_L4PROTO) + expression("fib", number(1, 1)) + eq("\x06") + accept),
             " fib [1:00000001] fib [1:00000001]: cmp [1:00000001 2:00000000 3:0500010006000000] -j ACCEPT");
