@@ -472,11 +472,13 @@ TEST(NftReader, RegistersAndKeysOfSeveralValues) {
   EXPECT_EQ(read_ipv6(network(24, 16, NFT_REG32_12) + eq("\xfd", NFT_REG32_12) + accept),
             "ipv6  -d fd00::/8 -j ACCEPT");
   // Of what was changed in the register, too, its first bytes alone may be compared.
-  EXPECT_EQ(read_ipv4(network(16, 4) + bitwise(std::string("\xff\xf0\0\0", 4), host(0)) + eq("\x0a\x10") + accept),
-            "ipv4  -d 10.16.0.0/12 -j ACCEPT");
-  EXPECT_EQ(read_ipv4(network(16, 4) + bitwise(std::string("\xff\xf0\0\0", 4), std::string("\1\0\0\0", 4)) +
-                      eq("\x0a\x10") + accept),
-            "ipv4  -d 11.16.0.0/12 -j ACCEPT");
+  const std::string upper("\xff\xff\xff\0", 4);
+  EXPECT_EQ(read_ipv4(network(16, 4) + bitwise(upper, host(0)) + eq("\x0a\x10") + accept),
+            "ipv4  -d 10.16.0.0/16 -j ACCEPT");
+  EXPECT_EQ(read_ipv4(network(16, 4) + bitwise(upper, std::string("\1\0\0\0", 4)) + eq("\x0a\x10") + accept),
+            "ipv4  -d 11.16.0.0/16 -j ACCEPT");
+  EXPECT_EQ(read(meta(NFT_META_MARK) + bitwise(host(0xff), host(1)) + eq(std::string("\5\0", 2)) + accept),
+            " meta mark & ff00 ^ 0100: cmp [1:00000001 2:00000000 3:0600010005000000] -j ACCEPT");
   EXPECT_EQ(read_ipv6(network(24, 16) + eq("\xfd", NFT_REG32_01) + accept),
             "ipv6  : cmp [1:00000009 2:00000000 3:05000100fd000000] -j ACCEPT");
   EXPECT_EQ(
