@@ -56,6 +56,8 @@ std::string words_of(int error) {
       return "there are as many sets as the kernel allows (IPSET_ERR_MAX_SETS)";
     case hash_is_full:
       return "it is full (IPSET_ERR_HASH_FULL)";
+    case IPSET_ERR_PROTOCOL:
+      return "it holds something else (IPSET_ERR_PROTOCOL)";
     default:
       return error >= IPSET_ERR_PRIVATE ? fmt::format("error {} of ip_set", error) : errno_words(error);
   }
@@ -70,10 +72,13 @@ Error refusal(int error, const std::string& doing, std::string hint = {}) {
   if (means_absence(error)) return {ExitCode::kernel_lacks, what + ": the kernel has no ip_set", load};
   if (error == IPSET_ERR_FIND_TYPE)
     return {ExitCode::kernel_lacks, what + ": the kernel has no sets of type hash:ip", load};
-  if (error == IPSET_ERR_PROTOCOL)
-    return {ExitCode::kernel_lacks, what + ": the kernel's ip_set is older than Linux 4.20",
-            "choose --backend nftables"};
   return {ExitCode::failed, fmt::format("{}: {}", what, words_of(error)), std::move(hint)};
+}
+
+// The first answer says so; later ones mean the elements by the same number.
+Error too_old() {
+  return {ExitCode::kernel_lacks, "cannot list the sets of ip_set: the kernel's ip_set is older than Linux 4.20",
+          "choose --backend nftables"};
 }
 
 std::string when_full(const std::string& set) {
@@ -169,6 +174,7 @@ Sets::Fetched Sets::fetch() {
     const auto answer = netlink::read_whole(socket_, question, [&](const netlink::Message& message) {
       messages.emplace_back(message.bytes().begin(), message.bytes().end());
     });
+    if (answer.end.error == IPSET_ERR_PROTOCOL) throw too_old();
     if (answer.end.error != 0) throw refusal(answer.end.error, "list the sets of ip_set");
     return messages;
   });
@@ -203,8 +209,9 @@ int Sets::request(netlink::Request& request) {
   return answer.end.error;
 }
 
-// ipset create NAME hash:ip family inet comment: as Istio's agent does, which may take it over.
-void Sets::create(const AddressSet& set) {
+// ipset create NAME hash:ip family inet comment: as Istio's agent does, which may take it over. Whether it was not
+// there.
+bool Sets::create(const AddressSet& set) {
   SetRequest request(IPSET_CMD_CREATE, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, set.family);
   request.put(IPSET_ATTR_SETNAME, set.name);
   request.put(IPSET_ATTR_TYPENAME, std::string(hash_ip));
@@ -215,6 +222,7 @@ void Sets::create(const AddressSet& set) {
   });
   const int error = this->request(request);
   if (error != 0 && error != EEXIST) throw refusal(error, "create the set " + set.name);
+  return error == 0;
 }
 
 // nf_tables lets go of the sets of deleted rules some milliseconds after the commit.
@@ -237,8 +245,8 @@ Routing Sets::add(const Routing& wanted) {
   Routing added;
   try {
     for (const AddressSet& set : wanted.sets) {
-      added.sets.push_back(set);  // also if the answer is lost: then it may be there, and is to be undone
-      create(set);
+      added.sets.push_back(set);                // also if the answer is lost: then it may be there, and is to be undone
+      if (!create(set)) added.sets.pop_back();  // made by another program meanwhile
     }
     for (const SetEntry& entry : wanted.set_entries) {
       SetRequest request(IPSET_CMD_ADD, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, entry.address.family);

@@ -27,7 +27,7 @@ class Sets {
 
  private:
   int request(netlink::Request& request);
-  void create(const AddressSet& set);
+  bool create(const AddressSet& set);
   void destroy(const std::string& name);
 
   netlink::Socket socket_ = open_socket();

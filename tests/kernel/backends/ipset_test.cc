@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Sets of ip_set, made by ipset(8) and read, and made here and listed by it.
+#include "kernel/ipset/ipset.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include "support/backend_test.h"
+
+namespace sidetrack::netns {
+namespace {
+
+using ::testing::HasSubstr;
+
+const Address one = *Address::parse("10.0.0.1");
+const Address two = *Address::parse("10.0.0.2");
+const Address six = *Address::parse("fd00::1");
+
+struct IpsetTest : KernelTest {
+  Namespace space;
+
+  void ipset(const std::string& lines) const { space.must({"ipset", "restore"}, lines); }
+  [[nodiscard]] std::string saved() const { return space.must({"ipset", "save", "-sorted"}); }
+  [[nodiscard]] Routing add(const Routing& wanted) const {
+    return space.run([&] { return ipset::Sets().add(wanted); });
+  }
+  [[nodiscard]] Error error_of_adding(const Routing& wanted) const {
+    return error_in(space, [&] { static_cast<void>(ipset::Sets().add(wanted)); });
+  }
+  [[nodiscard]] Error error_of_removing(const Routing& unwanted) const {
+    return error_in(space, [&] { ipset::Sets().remove(unwanted); });
+  }
+  // "hash:ip ipv4 10.0.0.1/32": its type, and what it holds, or "?" if that is not known.
+  [[nodiscard]] std::string read(const std::string& name) const {
+    for (const auto& [number, set] : space.run([] { return ipset::Sets().list(); })) {
+      if (set.name != name) continue;
+      std::string text = set.type + (set.family ? fmt::format(" {}", sidetrack::name(*set.family)) : "") + set.more;
+      if (!set.members) return text + " ?";
+      for (const AddressRange& each : *set.members) text += " " + each.text();
+      return text;
+    }
+    return "none";
+  }
+};
+
+Routing entries(const std::string& set, const std::vector<Address>& addresses) {
+  Routing made;
+  for (const Address& each : addresses) made.set_entries.push_back({set, each});
+  return made;
+}
+
+TEST_F(IpsetTest, EveryTypeThatHoldsAddressesIsRead) {
+  const std::tuple<const char*, std::vector<const char*>, const char*> all[] = {
+      // how it is created, what is added, and what is read
+      {"hash:ip", {}, "hash:ip ipv4"},
+      {"hash:ip", {"10.0.0.2", "10.0.0.1"}, "hash:ip ipv4 10.0.0.1/32 10.0.0.2/32"},
+      {"hash:ip comment counters", {"10.0.0.1 comment x packets 5"}, "hash:ip ipv4 10.0.0.1/32"},
+      {"hash:ip family inet6", {"fd00::1"}, "hash:ip ipv6 fd00::1/128"},
+      {"hash:ip netmask 24", {"10.0.0.1"}, "hash:ip ipv4 with a netmask ?"},
+      {"hash:ip timeout 600", {"10.0.0.1"}, "hash:ip ipv4 with a timeout ?"},
+      {"hash:net", {"10.1.0.0/16", "10.0.0.1"}, "hash:net ipv4 10.0.0.1/32 10.1.0.0/16"},
+      {"hash:net family inet6", {"fd00::/8"}, "hash:net ipv6 fd00::/8"},
+      {"hash:net", {"10.0.0.0/8", "10.1.0.0/16 nomatch"}, "hash:net ipv4 ?"},
+      {"bitmap:ip range 10.0.0.0/24", {"10.0.0.7"}, "bitmap:ip ipv4 10.0.0.7/32"},
+      {"bitmap:ip range 10.0.0.0/16 netmask 24", {"10.0.7.0"}, "bitmap:ip ipv4 with a netmask ?"},
+      {"bitmap:port range 0-99", {"80"}, "bitmap:port ?"},
+      {"hash:ip,port", {"10.0.0.1,tcp:80"}, "hash:ip,port ipv4 ?"},
+      {"list:set", {"s0"}, "list:set ?"},
+  };
+  std::size_t number = 0;
+  for (const auto& [how, members, expected] : all) {
+    const std::string name = fmt::format("s{}", number++);
+    ipset(fmt::format("create {} {}\n", name, how));
+    for (const char* member : members) ipset(fmt::format("add {} {}\n", name, member));
+    EXPECT_EQ(read(name), expected) << how;
+  }
+}
+
+// The kernel sends it in parts, of which the first alone says what it is.
+TEST_F(IpsetTest, ALargeSetIsReadWhole) {
+  std::string lines = "create many hash:ip maxelem 70000\ncreate after hash:ip\nadd after 10.9.9.9\n";
+  for (int i = 0; i < 20'000; ++i) lines += fmt::format("add many 10.1.{}.{}\n", i / 256, i % 256);
+  ipset(lines);
+  const KnownSets sets = space.run([] { return ipset::Sets().list(); });
+  ASSERT_EQ(sets.size(), 2U);
+  ASSERT_TRUE(sets.at(0).members);
+  EXPECT_EQ(sets.at(0).members->size(), 20'000U);
+  EXPECT_TRUE(std::ranges::is_sorted(*sets.at(0).members));
+  EXPECT_TRUE(sets.at(0).of_single_addresses);
+  EXPECT_EQ(read("after"), "hash:ip ipv4 10.9.9.9/32");
+}
+
+TEST_F(IpsetTest, SaysHowManyUseIt) {
+  ipset("create s hash:ip\ncreate outer list:set\nadd outer s\n");
+  const KnownSets sets = space.run([] { return ipset::Sets().list(); });
+  EXPECT_EQ(sets.at(0).references, 1U);
+  EXPECT_EQ(sets.at(1).references, 0U);
+}
+
+TEST_F(IpsetTest, AddsAndRemoves) {
+  Routing wanted = entries("v4", {one, two});
+  wanted.sets = {{"v4", Family::ipv4}, {"v6", Family::ipv6}};
+  wanted.set_entries.push_back({"v6", six});
+  EXPECT_EQ(add(wanted), wanted);
+  EXPECT_EQ(read("v4"), "hash:ip ipv4 10.0.0.1/32 10.0.0.2/32");
+  EXPECT_EQ(read("v6"), "hash:ip ipv6 fd00::1/128");
+  EXPECT_THAT(saved(), HasSubstr("create v6 hash:ip family inet6 "));
+  EXPECT_THAT(saved(), HasSubstr(" comment"));
+  EXPECT_EQ(error_of_removing(entries("v4", {one})).code(), ExitCode::done);
+  EXPECT_EQ(read("v4"), "hash:ip ipv4 10.0.0.2/32");
+  EXPECT_EQ(error_of_removing(wanted).code(), ExitCode::done);
+  EXPECT_EQ(saved(), "");
+  EXPECT_EQ(error_of_removing(wanted).code(), ExitCode::done) << "gone already";
+  EXPECT_EQ(error_of_removing(entries("v4", {one})).code(), ExitCode::done) << "gone already, with its set";
+}
+
+// By another program, since it was looked at: it is that program's, and not ours to undo.
+TEST_F(IpsetTest, WhatIsThereAlreadyIsNotAdded) {
+  ipset("create s hash:ip\nadd s 10.0.0.1\n");
+  Routing wanted = entries("s", {one, two});
+  wanted.sets = {{"s", Family::ipv4}};
+  EXPECT_EQ(add(wanted), entries("s", {two}));
+  EXPECT_EQ(read("s"), "hash:ip ipv4 10.0.0.1/32 10.0.0.2/32");
+}
+
+TEST_F(IpsetTest, AFailedAdditionIsUndone) {
+  ipset("create s hash:ip\nadd s 10.0.0.1\n");
+  const std::string before = saved();
+  Routing wanted = entries("s", {two});
+  wanted.sets = {{"s", Family::ipv4}, {"new", Family::ipv4}};
+  wanted.set_entries.push_back({"new", one});
+  wanted.set_entries.push_back({"missing", one});
+  const Error error = error_of_adding(wanted);
+  EXPECT_EQ(error.code(), ExitCode::failed);
+  EXPECT_STREQ(error.what(), "cannot add 10.0.0.1 to the set missing: No such file or directory (ENOENT)");
+  EXPECT_EQ(saved(), before);
+}
+
+// Another one than it was when it was looked at.
+TEST_F(IpsetTest, WhatASetDoesNotTakeIsSaid) {
+  ipset("create s hash:ip\ncreate ports hash:ip,port\n");
+  for (const Routing& other : {entries("s", {six}), entries("ports", {one})}) {
+    const SetEntry& entry = other.set_entries.front();
+    const std::string set = " the set " + entry.set + ": it holds something else (IPSET_ERR_PROTOCOL)";
+    const Error added = error_of_adding(other);
+    EXPECT_EQ(added.code(), ExitCode::failed);
+    EXPECT_EQ(added.what(), "cannot add " + entry.address.text() + " to" + set);
+    const Error removed = error_of_removing(other);
+    EXPECT_EQ(removed.code(), ExitCode::failed);
+    EXPECT_EQ(removed.what(), "cannot remove " + entry.address.text() + " from" + set);
+  }
+}
+
+TEST_F(IpsetTest, NeedsTheCapability) {
+  const auto unprivileged = [&](auto act) {
+    return space.run(
+        [&] {
+          try {
+            act();
+          } catch (const Error& error) {
+            return error;
+          }
+          return Error(ExitCode::done, "no error");
+        },
+        {1337, 1337});
+  };
+  const Error read = unprivileged([] { static_cast<void>(ipset::Sets().list()); });
+  EXPECT_EQ(read.code(), ExitCode::not_permitted);
+  EXPECT_THAT(read.what(), HasSubstr("cannot list the sets of ip_set: "));
+  EXPECT_THAT(read.hint(), HasSubstr("CAP_NET_ADMIN"));
+  EXPECT_EQ(unprivileged([] { static_cast<void>(ipset::Sets().add(entries("s", {one}))); }).code(),
+            ExitCode::not_permitted);
+}
+
+}  // namespace
+}  // namespace sidetrack::netns
