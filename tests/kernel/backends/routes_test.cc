@@ -256,6 +256,9 @@ TEST_F(RoutesTest, EveryConditionOfAPolicyRuleIsRead) {
       {"ipproto 132 dport 80-90 lookup 9", "dport 80-90 ipproto 132 lookup 9"},
       {"uidrange 1000-1000 lookup 9", "uidrange 1000-1000 lookup 9"},
       {"tos 0x10 lookup 9", "tos lookup 9"},
+      {"tun_id 5 lookup 9", "tun_id lookup 9"},
+      {"l3mdev", "l3mdev lookup 0"},
+      {"from 10.0.0.1 lookup 9 realms 5", "from 10.0.0.1/32 lookup 9"},
       {"lookup main suppress_prefixlength 0", "from all lookup main suppress_prefixlength 0"},
       {"lookup main suppress_ifgroup 3", "suppress_ifgroup 3 lookup main"},
       {"blackhole", "from all blackhole"},
@@ -322,7 +325,23 @@ TEST_F(RoutesTest, NeedsTheCapability) {
   const Error error = unprivileged([] { open_routes()->add(everything); });
   EXPECT_EQ(error.code(), ExitCode::not_permitted);
   EXPECT_THAT(error.hint(), HasSubstr("CAP_NET_ADMIN"));
+  const std::pair<Routing, const char*> each[] = {
+      {{{everything.policy_rules[0]}, {}, {}}, "ip rule fwmark 1337 lookup 133: "},
+      {{{everything.policy_rules[1]}, {}, {}}, "ip -6 rule fwmark 1337 lookup 133: "},
+      {{{}, {everything.local_routes[0]}, {}}, "ip route local default dev lo table 133: "},
+      {{{}, {everything.local_routes[1]}, {}}, "ip -6 route local default dev lo table 133: "},
+      {{{}, {}, {passthrough}}, "ip address ::6/128 dev lo: "},
+  };
+  for (const auto& [routing, words] : each) {
+    EXPECT_THAT(unprivileged([&] { open_routes()->add(routing); }).what(),
+                HasSubstr(std::string("cannot add ") + words));
+  }
   add(everything);
+  for (const auto& [routing, words] : each) {
+    const Error kept = unprivileged([&] { open_routes()->remove(routing); });
+    EXPECT_EQ(kept.code(), ExitCode::not_permitted);
+    EXPECT_THAT(kept.what(), HasSubstr(std::string("cannot remove ") + words));
+  }
   Routing seen;
   EXPECT_EQ(unprivileged([&] { seen = open_routes()->read().ours; }).code(), ExitCode::done);
   EXPECT_EQ(seen, everything) << "reading needs none";
