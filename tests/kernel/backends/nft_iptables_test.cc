@@ -225,6 +225,37 @@ TEST_F(NftIptables, AChainThatIsNotIptablesOwnIsRefused) {
   EXPECT_EQ(error.hint(), "see 'nft list chain ip nat OUTPUT'; delete it, or choose --backend nftables");
 }
 
+TEST_F(NftIptables, AChainAtAnotherPlaceIsRefused) {
+  for (const char* place : {"type nat hook output priority -99", "type filter hook output priority -100",
+                            "type nat hook input priority -100"}) {
+    const Namespace space;
+    space.must({"nft", "-f", "-"}, std::string("table ip nat {\nchain OUTPUT { ") + place + "; }\n}\n");
+    const std::string before = list(space);
+    const Error error = error_of(space, [&](Backend& backend) { backend.replace(backend.read(), {ports(1)}); });
+    EXPECT_EQ(error.code(), ExitCode::failed) << place;
+    EXPECT_STREQ(
+        error.what(),
+        "iptables-nft: the chain OUTPUT of the table ip nat has a different hook, type or priority than iptables "
+        "expects");
+    EXPECT_TRUE(error.of_one_backend());
+    EXPECT_EQ(list(space), before);
+  }
+}
+
+TEST_F(NftIptables, ADormantTableIsRefusedWhereItIsNeeded) {
+  const Namespace space;
+  space.must({"nft", "-f", "-"}, "table ip nat { flags dormant; }\ntable ip6 mangle { flags dormant; chain c { }; }\n");
+  const std::string before = list(space);
+  const Error error = error_of(space, [&](Backend& backend) { backend.replace(backend.read(), {ports(1)}); });
+  EXPECT_EQ(error.code(), ExitCode::failed);
+  EXPECT_STREQ(error.what(), "iptables-nft: the table ip nat is dormant: the kernel calls none of its chains");
+  EXPECT_EQ(error.hint(), "see 'nft list table ip nat'; delete it, or choose --backend nftables");
+  EXPECT_EQ(list(space), before);
+  space.must({"nft", "delete", "table", "ip", "nat"});
+  commit(space, {ports(1)});
+  EXPECT_THAT(list(space), HasSubstr("table ip6 mangle {\n\tflags dormant"));
+}
+
 TEST_F(NftIptables, TenThousandRules) {
   const Namespace space;
   for (const int count : {2'500, 5'000, 10'000}) {

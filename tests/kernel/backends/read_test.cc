@@ -220,6 +220,65 @@ TEST_F(Read, ElementsOfSets) {
       ElementsAre("ipv4 -d 10.0.0.1/32 -j ACCEPT", "ipv4 -j DROP"));
 }
 
+// Where no socket takes the packet, it goes on: that is TPROXY only where the next rule drops it.
+TEST_F(Read, TproxyWithoutADropBehindIt) {
+  const Namespace space;
+  space.must({"nft", "-f", "-"}, R"(
+table inet t {
+  chain c {
+    type filter hook prerouting priority mangle
+    tcp dport 80 tproxy to :15001 accept
+    tcp dport 80 drop
+    tcp dport 81 tproxy to :15002 accept
+    tcp dport 82 drop
+    tcp dport 83 tproxy to :15003 accept
+    tcp dport 83 accept
+    tcp dport 84 tproxy to :15004
+    tcp dport 85 tproxy to :15005 accept
+  }
+}
+)");
+  EXPECT_THAT(rules(chain(read(space).nftables, "inet t", "c")),
+              ElementsAre("-p tcp --dport 80 -j TPROXY --tproxy-mark 0/0x0 --on-port 15001",
+                          "-p tcp --dport 81 tproxy to :15002, or else pass", "-p tcp --dport 82 -j DROP",
+                          "-p tcp --dport 83 tproxy to :15003, or else pass", "-p tcp --dport 83 -j ACCEPT",
+                          "-p tcp --dport 84 tproxy to :15004 without accept",
+                          "-p tcp --dport 85 tproxy to :15005, or else pass"));
+}
+
+TEST_F(Read, AChainOfSeveralDevicesIsOneOfEach) {
+  const Namespace space;
+  space.must({"sh", "-ec", "ip link add eth0 type veth peer name eth1"});
+  space.must({"nft", "-f", "-"}, R"(
+table netdev n {
+  chain c {
+    type filter hook ingress devices = { lo, eth0, eth1 } priority 5; policy drop
+    ip daddr 10.0.0.1 accept
+  }
+}
+)");
+  std::vector<std::string> devices;
+  for (const LiveChain& each : read(space).nftables.chains) {
+    EXPECT_EQ(each.hook->hook, Hook::ingress);
+    EXPECT_EQ(each.policy, Verdict::drop);
+    EXPECT_THAT(rules(each), ElementsAre("ipv4 -d 10.0.0.1/32 -j ACCEPT"));
+    devices.push_back(each.hook->device);
+  }
+  EXPECT_THAT(devices, ::testing::UnorderedElementsAre("lo", "eth0", "eth1"));
+}
+
+// Of a map the keys alone count where a rule asks whether something is in it; what it gives has no words.
+TEST_F(Read, MapsOfOtherThings) {
+  EXPECT_THAT(
+      of_nft("ip daddr @m drop", "counter a { }\nmap m { type ipv4_addr : counter; elements = { 10.0.0.1 : \"a\" } }"),
+      ElementsAre(HasSubstr("@m: its elements have the attribute ")));
+  EXPECT_THAT(of_nft("ip daddr @m drop", "map m { type ipv4_addr : mark; elements = { 10.0.0.1 : 5 } }"),
+              ElementsAre("ipv4 -d 10.0.0.1/32 -j DROP"));
+  const auto set = of_nft("meta mark set tcp dport map { 80 : 5, 81 : 6 } accept");
+  ASSERT_EQ(set.size(), 1U);
+  EXPECT_THAT(set.front(), HasSubstr("-p tcp -m multiport --dports 80,81 meta mark set lookup ["));
+}
+
 TEST_F(Read, TablesOfOthersWithHooksPoliciesAndFlags) {
   const Namespace space;
   space.must({"nft", "-f", "-"}, R"(
@@ -305,6 +364,24 @@ TEST_F(Read, WhatIptablesRulesSay) {
       }
     }
   }
+}
+
+// Rules for fragments, and one that no packet meets, which the tools write each in its own way.
+TEST_F(Read, UnusualHeadersOfIptables) {
+  const Namespace space;
+  for (const char* of : {"! -i +", "-f", "! -f", "-i e", "-i eth0.100+", "-s 10.0.0.1/255.0.0.255", "! -p 47"}) {
+    for (const std::string tool : {"iptables-legacy", "iptables-nft"})
+      space.must({"sh", "-ec", tool + " -A INPUT " + of + " -j DROP"});
+  }
+  const LiveNfTables both = read(space);
+  EXPECT_THAT(rules(chain(legacy(space), "filter", "INPUT")),
+              ElementsAre("! -i + -j DROP", "-f -j DROP", "! -f -j DROP", "-i e -j DROP", "-i eth0.100+ -j DROP",
+                          "-s 10.0.0.1/255.0.0.255 -j DROP", "! -p 47 -j DROP"));
+  const LiveChain& nft = chain(both.iptables_nft, "ip filter", "INPUT");
+  std::vector<bool> understood;
+  for (const LiveRule& each : nft.rules) understood.push_back(is_understood(each.rule));
+  EXPECT_THAT(understood, ElementsAre(true, false, false, true, true, false, true));
+  EXPECT_THAT(rules(nft), ::testing::IsSupersetOf({"-i e -j DROP", "-i eth0.100+ -j DROP", "! -p 47 -j DROP"}));
 }
 
 TEST_F(Read, NothingIsNothing) {
