@@ -281,6 +281,17 @@ TEST_P(Probe, NamesTheRouteThatIsMissing) {
   EXPECT_THAT(output.out, Not(HasSubstr("missing: ip route add")));  // it is there
 }
 
+// A policy rule of another program leads nowhere: no packet is sent, so no rule is asked.
+TEST_P(Probe, SaysWhatCannotBeTried) {
+  apply(options);
+  ip(pod_->ns(), "route add blackhole default table 9\nrule add priority 100 uidrange 0-0 lookup 9\n");
+  const Output output = verify(options);
+  EXPECT_EQ(output.exit_code, 6) << output.out << output.err;
+  EXPECT_THAT(named(output, "unknown"), IsSupersetOf({"outbound tcp ipv4", "dns tcp ipv4", "dns udp ipv4"}));
+  EXPECT_THAT(named(output, "ok"), IsSupersetOf({"outbound tcp ipv6", "dns udp ipv6", "inbound tcp ipv4"}));
+  EXPECT_THAT(output.out, HasSubstr("uid 0 to 192.0.2.1:80 cannot be tried: Invalid argument (EINVAL)"));
+}
+
 TEST_P(Probe, RulesThatDifferAndWorkAreADifference) {
   apply(options);
   const Output output = verify(options + "-d 15034");

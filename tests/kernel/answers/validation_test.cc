@@ -163,6 +163,20 @@ TEST_P(Validation, IsNotForOthersThanTheProxy) {
   EXPECT_THAT(output.out, HasSubstr("run it as uid 1337"));
 }
 
+// Neither of the proxy's ports: where the connection goes could not be seen.
+TEST_P(Validation, NeedsAPortToListenAt) {
+  const std::string low = "-p 80 -z 81 ";
+  must(low);
+  const Output output = pod_->run(confined(command(low + only_validate)));
+  EXPECT_EQ(output.exit_code, 4);
+  EXPECT_THAT(output.out, HasSubstr("--run-validation: cannot listen at port 80 or 81: Permission denied (EACCES)"));
+  must("-p 15001 -z 81 --force-apply");
+  EXPECT_EQ(pod_->run(confined(command("-p 15001 -z 81 " + only_validate_briefly))).exit_code, 126);
+  must("-p 80 -z 15006 --force-apply");
+  const Output one = pod_->run(confined(command("-p 80 -z 15006 " + only_validate)));
+  EXPECT_EQ(one.exit_code, 0) << one.out << one.err;
+}
+
 TEST_P(Validation, HasNothingToDoWithoutInterception) {
   const Output output = run("-m NONE --run-validation");
   EXPECT_EQ(output.exit_code, 0) << output.out;

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Single attempts of `verify --probe`, where the kernel or the moment is unusual.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <future>
+
+#include "probe/socket_table.h"
+#include "probe/trial.h"
+#include "support/backend_test.h"
+#include "support/network.h"
+#include "support/quiet_pod.h"
+#include "support/refused_call.h"
+
+namespace sidetrack::netns {
+namespace {
+
+using probe::Clock;
+using ::testing::HasSubstr;
+
+struct AttemptTest : KernelTest {
+  static Clock::time_point within(std::chrono::milliseconds time) { return Clock::now() + time; }
+};
+
+// Without its filter a datagram from elsewhere would count as one from inside: none is sent.
+TEST_F(AttemptTest, ADatagramThatCannotBeFilteredIsNotSent) {
+  const QuietPod pod(Family::ipv4);
+  const probe::Landing landing = pod.ns().run([&] {
+    refuse_call(SYS_setsockopt, 2, SO_ATTACH_FILTER, EPERM);
+    probe::SourcePorts ports;
+    const Address to = *Address::parse("192.0.2.1");
+    return probe::land({.protocol = Protocol::udp, .as = {0, 0}, .to = {to, 53}}, {}, ports, within({}));
+  });
+  EXPECT_EQ(landing.kind, probe::Landing::Kind::not_sent);
+  EXPECT_EQ(landing.error, EPERM);
+  EXPECT_EQ(pod.came_out(), 0);
+}
+
+// Without IPv6 in the kernel there is no such table; one that may not be read is another matter.
+TEST_F(AttemptTest, ATableOfSocketsThatIsNotThereIsEmpty) {
+  const Namespace space;
+  const auto ports_when = [&](int error) {
+    return error_in(space, [&] {
+      refuse_call(SYS_openat, 2, O_RDONLY | O_CLOEXEC, error);
+      EXPECT_TRUE(probe::peer_ports().empty());
+      EXPECT_EQ(probe::other_end({Address::loopback(Family::ipv6), 80}), std::nullopt);
+    });
+  };
+  EXPECT_EQ(ports_when(ENOENT).code(), ExitCode::done);
+  EXPECT_STREQ(ports_when(EMFILE).what(), "cannot read /proc/thread-self/net/tcp: Too many open files (EMFILE)");
+}
+
+// An address of this pod has its route a moment later: what went out before that is tried again.
+TEST_F(AttemptTest, AnAddressWithoutItsRouteIsTriedAgain) {
+  const QuietPod pod(Family::ipv6);
+  ip(pod.ns(), "addr add fd00:5::1/128 dev lo nodad noprefixroute\n");
+  // The kernel adds it in the background.
+  pod.ns().must({"sh", "-c", "until ip -6 route del local fd00:5::1 dev lo table local 2>/dev/null; do :; done"});
+  auto trying = std::async(std::launch::async, [&] {
+    return pod.ns().run([&] {
+      probe::SourcePorts ports;
+      probe::Trial trial;
+      trial.attempt = {.as = {0, 0}, .from = Address::parse("fd00:1::2"), .to = {*Address::parse("fd00:5::1"), 80}};
+      return probe::carry_out(trial, {}, ports, within(std::chrono::seconds(30)));
+    });
+  });
+  const auto guard = within(std::chrono::seconds(20));
+  while (pod.came_out() == 0) ASSERT_LT(Clock::now(), guard);
+  ip(pod.ns(), "route add local fd00:5::1 dev lo table local\n");
+  const ProbeResult result = trying.get();
+  EXPECT_EQ(result.verdict, ProbeResult::Verdict::ok) << result.finding;
+  EXPECT_THAT(result.finding, HasSubstr("[fd00:5::1]:80 is left alone"));
+}
+
+}  // namespace
+}  // namespace sidetrack::netns
