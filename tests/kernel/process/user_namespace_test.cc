@@ -4,7 +4,10 @@
 
 #include <gmock/gmock.h>
 
+#include <filesystem>
+
 #include "support/traffic.h"
+#include "unit/temporary_file.h"
 
 namespace sidetrack::netns {
 namespace {
@@ -59,6 +62,22 @@ TEST_F(UserNamespaceTest, IsSeenByDoctor) {
   const Output beside = network.program({program_under_test(), "doctor"});
   EXPECT_EQ(beside.exit_code, 0) << beside.err;
   EXPECT_THAT(beside.out, ::testing::HasSubstr("the network namespace belongs to another user namespace"));
+}
+
+// The node's limit holds there, twice 4 MiB at most if nobody raised it: the rules are one message.
+TEST_F(UserNamespaceTest, SaysThatAMessageIsTooLarge) {
+  const UserNamespace users;
+  const Namespace network = users.network();
+  std::string ranges;
+  for (int i = 0; i < 40'000; ++i) ranges += "10." + std::to_string(i / 256) + "." + std::to_string(i % 256) + ".1\n";
+  const ::sidetrack::testing::TemporaryFile file(ranges);
+  std::filesystem::permissions(file.path(), std::filesystem::perms{0644});  // root of inside is another user
+  const Output output = network.program(users.inside({program_under_test(), "apply", "--backend", "iptables-nft",
+                                                      "--ip-families", "ipv4", "-i", "*", "-x", "@" + file.path()}));
+  EXPECT_EQ(output.exit_code, 1) << output.err;
+  EXPECT_THAT(output.err, ::testing::ContainsRegex("the rules need a netlink message of [0-9]+ bytes"));
+  EXPECT_THAT(output.err, ::testing::ContainsRegex("sysctl -w net.core.wmem_max=[0-9]+"));
+  EXPECT_EQ(network.must({"nft", "list", "ruleset"}), "");
 }
 
 }  // namespace
