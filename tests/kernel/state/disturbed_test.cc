@@ -58,6 +58,7 @@ const Faults some_faults{
     {{"fails", ENOBUFS}},           {{"lost", ENOBUFS}}, {{"interrupted", 0, true}, {"done", EPERM}, {"done", ENOMEM}},
     {{"fails", ENOMEM}, {"stale"}}, {{"fails", ENOMEM}},
 };
+const Faults few_faults{{{"fails", ENOBUFS}}, {{"lost", ENOBUFS}}, {{"done", ENOMEM}}, {{"stale"}}, {}};
 
 // Those that can happen to a call.
 std::vector<Fault> of(const Faults& faults, const std::string& call) {
@@ -168,6 +169,72 @@ std::vector<Step> all_steps() {
 }
 
 INSTANTIATE_TEST_SUITE_P(, DisturbedWriting, ::testing::ValuesIn(all_steps()), step_name);
+
+// `host-probes` on a node, which writes to sets, too. What failed left all as it was, or says what stands.
+class DisturbedHostProbes : public KernelTest, public ::testing::WithParamInterface<const char*> {
+ protected:
+  [[nodiscard]] static Words host_probes(const char* action, const Words& more = {}) {
+    Words words{program_under_test(), "host-probes", action};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+  [[nodiscard]] std::map<std::string, std::string> now() const {
+    auto all = state(ns);
+    all["sets"] = ns.must({"ipset", "save", "-sorted"});
+    return all;
+  }
+  // From `before` to what the program does undisturbed; `back` leads to `before` again.
+  void expect_whole_or_error(const Words& program, const Words& back) const {
+    const auto before = now();
+    const auto [whole, calls] = disturbance.run(ns, program);
+    EXPECT_EQ(whole.exit_code, 0) << whole.err;
+    const auto after = now();
+    int failures = 0;
+    for (std::size_t nth = 1; nth <= calls.size(); ++nth) {
+      for (const Fault& fault : of(few_faults, calls[nth - 1])) {
+        ns.must(back);
+        ASSERT_EQ(now(), before);
+        const std::string what = name_of(fault, calls, nth);
+        const Output output = disturbance.run(ns, program, fault, nth);
+        if (output.exit_code == 0) {
+          EXPECT_EQ(now(), after) << what << output.err;
+        } else {
+          ++failures;
+          EXPECT_LE(output.exit_code, 5) << what << output.err;
+          EXPECT_THAT(output.err, HasSubstr("error")) << what;
+          if (now() != before) {
+            EXPECT_THAT(output.err,
+                        AnyOf(HasSubstr("rules are in"), HasSubstr("are still in"), HasSubstr("still there"),
+                              HasSubstr("is not known"), HasSubstr("could not be"), HasSubstr("were removed")))
+                << what << ::testing::PrintToString(now());
+            const Output again = ns.program(program);
+            EXPECT_EQ(again.exit_code, 0) << what << again.err;
+            EXPECT_EQ(now(), after) << what;
+          }
+        }
+        if (HasFailure()) return;
+      }
+    }
+    EXPECT_GT(failures, 5);
+  }
+
+  Namespace ns;
+  Disturbance disturbance;
+};
+
+TEST_P(DisturbedHostProbes, EndAsAskedOrSayWhatStands) {
+  ip(ns, "link set lo up\n");
+  const Words one{"--backend", GetParam(), "--add", "10.244.0.7"};
+  // A table of legacy iptables that was touched stays, if empty.
+  ns.must(host_probes("apply", one));
+  ns.must(host_probes("clean"));
+  expect_whole_or_error(host_probes("apply", one), host_probes("clean"));
+  if (HasFailure()) return;
+  expect_whole_or_error(host_probes("apply", {"--add", "10.244.0.8,fd00::8", "--remove", "10.244.0.7"}),
+                        host_probes("apply", {"--remove", "10.244.0.8,fd00::8", "--add", "10.244.0.7"}));
+}
+
+INSTANTIATE_TEST_SUITE_P(, DisturbedHostProbes, ::testing::ValuesIn(backends), backend_name);
 
 // ---- commands that read
 
