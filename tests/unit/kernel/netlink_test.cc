@@ -2,17 +2,23 @@
 // Messages that no kernel sends: nothing beyond their bytes is looked at.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/netfilter.h>
+#include <linux/netfilter/nfnetlink.h>
 
 #include <cerrno>
 #include <cstring>
 #include <limits>
 #include <span>
+#include <stdexcept>
 #include <string_view>
 #include <vector>
 
 #include "kernel/netlink/datagram.h"
+#include "kernel/netlink/message.h"
 #include "kernel/netlink/reply.h"
+#include "kernel/netlink/request.h"
 #include "kernel/nft/codec.h"
+#include "model/error.h"
 
 namespace sidetrack::netlink {
 namespace {
@@ -61,6 +67,30 @@ TEST(Netlink, AnErrorIsNoErrno) {
   const int lowest = std::numeric_limits<int>::min();
   const auto bytes = message(NLMSG_ERROR, 0, std::as_bytes(std::span(&lowest, 1)));
   EXPECT_GT(reply_of(reinterpret_cast<const nlmsghdr*>(bytes.data())).error, 0);
+}
+
+TEST(Netlink, AMessageMayBeTooShortForItsHeader) {
+  const nfgenmsg header{NFPROTO_IPV4, NFNETLINK_V0, 0};
+  const auto whole = message(NLMSG_MIN_TYPE, 0, std::as_bytes(std::span(&header, 1)));
+  EXPECT_EQ(Message(reinterpret_cast<const nlmsghdr*>(whole.data())).header<nfgenmsg>().nfgen_family, NFPROTO_IPV4);
+  const auto cut = message(NLMSG_MIN_TYPE, 0, std::as_bytes(std::span(&header, 1)).first(3));
+  EXPECT_THROW(static_cast<void>(Message(reinterpret_cast<const nlmsghdr*>(cut.data())).header<nfgenmsg>()), Error);
+}
+
+// Names have at most 256 bytes; what is longer is no request.
+TEST(Netlink, ARequestDoesNotGrowWithoutEnd) {
+  Request request(1, 0, nfgenmsg{});
+  request.put(1, std::string(255, 'x'));
+  request.nest(2, [&] { request.put(1, std::string(255, 'x')); });
+  const std::size_t before = request.bytes().size();
+  EXPECT_THROW(request.put(1, std::string(2000, 'x')), std::length_error);
+  EXPECT_EQ(request.bytes().size(), before);
+  const auto fill = [&] {
+    for (;;) request.put(1, std::uint32_t{1});
+  };
+  EXPECT_THROW(fill(), std::length_error);
+  EXPECT_THROW(request.nest(2, [] { FAIL() << "there is no place for it"; }), std::length_error);
+  EXPECT_LE(request.bytes().size(), 1024U);
 }
 
 // The kernel keeps what any program has put beside a rule.
