@@ -4,6 +4,7 @@
 
 #include "kernel/nft/script.h"
 #include "kernel/survey.h"
+#include "model/error.h"
 #include "unit/asking.h"
 
 namespace sidetrack {
@@ -28,6 +29,39 @@ TEST(Native, LongListsHaveNames) {
 
 TEST(Native, NetworksThatTouchAreOneRange) {
   EXPECT_THAT(script("-x 10.0.0.0/24,10.0.1.0/24,10.0.2.0/24"), HasSubstr("ip daddr 10.0.0.0-10.0.2.255 "));
+}
+
+Rule rule(std::vector<Match> matches, Target target = Verdict::return_) {
+  return {Family::ipv4, Table::nat, "ISTIO_OUTPUT", std::move(matches), std::move(target), {}, {}};
+}
+
+// What a caller of the library may ask for, and what is only read.
+TEST(Native, RefusesWhatItCannotSay) {
+  const auto refused = [](const Rule& one) -> std::string {
+    try {
+      static_cast<void>(nft_script({{one}}));
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "taken";
+  };
+  const PortMatch web{End::destination, {{80, 80}}, false};
+  const std::string no_protocol = "a match of ports without -p tcp or -p udp: -A ISTIO_OUTPUT ";
+  EXPECT_EQ(refused(rule({web})), no_protocol + "--dport 80 -j RETURN");
+  EXPECT_EQ(refused(rule({ProtocolMatch{Protocol{132}, false}, web})), no_protocol + "-p 132 --dport 80 -j RETURN");
+  EXPECT_EQ(refused(rule({ProtocolMatch{Protocol::tcp, true}, web})), no_protocol + "! -p tcp --dport 80 -j RETURN");
+  EXPECT_EQ(refused(rule({ProtocolMatch{Protocol::udp, false}, web})), "taken");
+  EXPECT_EQ(refused(rule({InterfaceMatch{InterfaceDirection::out, "+", true}})),
+            "no packet can match: -A ISTIO_OUTPUT ! -o + -j RETURN");
+  const std::string unknown = "a rule that is not understood cannot be programmed: -A ISTIO_OUTPUT ";
+  EXPECT_EQ(refused(rule({UnknownMatch{"-m string"}})), unknown + "-m string -j RETURN");
+  EXPECT_EQ(refused(rule({SocketMatch{true}})), unknown + "-m owner ! --socket-exists -j RETURN");
+  EXPECT_EQ(refused(rule({SocketMatch{false}})), "taken");
+  EXPECT_EQ(refused(rule({}, UnknownTarget{"-j QUEUE"})), unknown + "-j QUEUE");
+  EXPECT_EQ(refused(rule({}, Continue{"-j LOG"})), unknown + "-j LOG");
+  EXPECT_EQ(refused(rule({}, Continue{})), "taken");
+  EXPECT_EQ(refused(rule({}, Nat{End::source, {}, {}, "-j MASQUERADE"})), unknown + "-j MASQUERADE");
+  EXPECT_EQ(refused(rule({}, source_nat(*Address::parse("10.0.0.1")))), "taken");
 }
 
 }  // namespace
