@@ -64,6 +64,37 @@ TEST_F(UserNamespaceTest, IsSeenByDoctor) {
   EXPECT_THAT(beside.out, ::testing::HasSubstr("the network namespace belongs to another user namespace"));
 }
 
+// With all capabilities, of which none counts here.
+TEST_F(UserNamespaceTest, WithoutTheNetworkNamespaceIsNotPermitted) {
+  const Namespace network;
+  const std::vector<std::string> alone{"unshare", "--user", "--map-root-user", program_under_test()};
+  const auto run = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words = alone;
+    words.insert(words.end(), more.begin(), more.end());
+    return network.program(words);
+  };
+  const Output doctor = run({"doctor"});
+  EXPECT_EQ(doctor.exit_code, 0) << doctor.err;
+  EXPECT_THAT(doctor.out, ::testing::HasSubstr("not the owner of the network namespace"));
+  EXPECT_THAT(doctor.out, ::testing::HasSubstr("capabilities      CAP_NET_ADMIN, CAP_NET_RAW, CAP_SYS_ADMIN"));
+  for (const char* backend : backends) {
+    const Output applied = run({"apply", "--backend", backend, "--ip-families", "ipv4"});
+    EXPECT_EQ(applied.exit_code, 4) << applied.err;
+    EXPECT_THAT(applied.err, ::testing::HasSubstr("in the user namespace that owns this network namespace"));
+  }
+}
+
+// Its network namespace was there before its ids were: the tables of legacy iptables are shown to root of the node.
+TEST_F(UserNamespaceTest, WhoMayNotSeeLegacyTablesIsTold) {
+  const Namespace network;
+  const Output shown = network.program({"setpriv", "--reuid", "1000", "--regid", "1000", "--clear-groups", "unshare",
+                                        "--user", "--net", "--map-root-user", program_under_test(), "show"});
+  EXPECT_EQ(shown.exit_code, 4) << shown.err;
+  EXPECT_EQ(shown.out, "");
+  EXPECT_THAT(shown.err, ::testing::HasSubstr("cannot read /proc/thread-self/net/ip_tables_names: Permission denied"));
+  EXPECT_THAT(shown.err, ::testing::HasSubstr("whose ids were mapped before the network namespace was made"));
+}
+
 // The node's limit holds there, twice 4 MiB at most if nobody raised it: the rules are one message.
 TEST_F(UserNamespaceTest, SaysThatAMessageIsTooLarge) {
   const UserNamespace users;
