@@ -13,6 +13,7 @@
 #include <regex>
 
 #include "kernel/backend.h"
+#include "kernel/inspect.h"
 #include "mesh/catalogue.h"
 #include "model/error.h"
 #include "model/iptables.h"
@@ -519,6 +520,49 @@ TEST_F(LegacyTest, NamesTheTableThatTheKernelLacks) {
   const Error refused = error_when(EPERM);  // by others than the kernel's own rules: the capabilities are there
   EXPECT_EQ(refused.code(), ExitCode::not_permitted);
   EXPECT_THAT(refused.hint(), AllOf(HasSubstr("another user namespace"), HasSubstr("seccomp")));
+}
+
+TEST_F(LegacyTest, NamesTheFamilyThatTheKernelLacks) {
+  Builder rules;
+  rules.add(Table::nat, "OUTPUT", {tcp}, Jump{"ISTIO_OUTPUT"}).add(Table::nat, "ISTIO_OUTPUT", {}, Verdict::return_);
+  for (const bool check : {false, true}) {
+    const Error error = error_in(space, [&] {
+      refuse_call(SYS_socket, 0, AF_INET6, EAFNOSUPPORT);
+      const auto backend = open();
+      const Live seen = backend->read();
+      if (check) backend->check(seen, rules.ruleset);
+      if (!check) backend->replace(seen, rules.ruleset);
+    });
+    EXPECT_EQ(error.code(), ExitCode::kernel_lacks);
+    EXPECT_THAT(error.what(), HasSubstr(": the kernel has no IPv6"));
+    EXPECT_THAT(error.hint(), AllOf(HasSubstr("ipv6.disable=1"), HasSubstr("--ip-families ipv4")));
+  }
+  EXPECT_THAT(listed(space), Not(HasSubstr("ISTIO")));
+}
+
+// What may not be seen is not in use: this backend could not be used anyway.
+TEST_F(LegacyTest, IsInUseIfATableHoldsRules) {
+  const auto in_use = [&](const std::function<void()>& before) {
+    return space.run([&] {
+      before();
+      return iptables_legacy_in_use();
+    });
+  };
+  const auto nothing = [] {};
+  EXPECT_FALSE(in_use(nothing));
+  space.must({"ip6tables-legacy", "-t", "nat", "-S"});
+  EXPECT_FALSE(in_use(nothing)) << "a table without rules";
+  space.must({"ip6tables-legacy", "-t", "nat", "-N", "X"});
+  EXPECT_TRUE(in_use(nothing));
+  EXPECT_FALSE(in_use([] { refuse_call(SYS_socket, 1, SOCK_RAW | SOCK_CLOEXEC, EPERM); }));
+  EXPECT_FALSE(in_use([] { refuse_call(SYS_getsockopt, 2, get_info, EPERM); }));
+  EXPECT_FALSE(in_use([] { refuse_call(SYS_openat, 2, O_RDONLY | O_CLOEXEC, EMFILE); }));
+  EXPECT_EQ(space.run([] { return legacy_tables(); }), TableNames({"nat (ipv6)"}));
+  EXPECT_EQ(space.run([] {
+    refuse_call(SYS_openat, 2, O_RDONLY | O_CLOEXEC, EMFILE);
+    return legacy_tables();
+  }),
+            std::nullopt);
 }
 
 // ---- the lock
