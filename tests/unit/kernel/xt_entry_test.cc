@@ -4,6 +4,7 @@
 #include <linux/netfilter_ipv4/ip_tables.h>
 #include <linux/netfilter_ipv6/ip6_tables.h>
 
+#include <algorithm>
 #include <cstring>
 #include <stdexcept>
 
@@ -110,6 +111,21 @@ TEST(XtEntry, WordsOfOthers) {
   EXPECT_EQ(iptables_words(rule(Family::ipv4, decoded.matches, decoded.target)),
             "-A ISTIO_OUTPUT -d 10.0.0.1/255.0.0.255 ! -p 132 ! -f -g OTHERS");
   EXPECT_EQ(decode_entry(bytes, "", Family::ipv4).target, Target(Continue{}));
+}
+
+TEST(XtEntry, WordsOfOthersOfIpv6) {
+  auto bytes = encode_entry(rule(Family::ipv6, {}, Jump{"X"}), Family::ipv6);
+  auto entry = header<ip6t_entry>(bytes);
+  entry.ipv6.flags = IP6T_F_TOS;
+  entry.ipv6.tos = 0x10;
+  entry.ipv6.outiface[0] = 'e';
+  std::fill_n(entry.ipv6.outiface_mask, IFNAMSIZ, 0xff);  // iptables compares as far as the final zero
+  entry.ipv6.invflags = IP6T_INV_VIA_IN;                  // of no interface: none is met
+  std::memcpy(bytes.data(), &entry, sizeof entry);
+  const DecodedEntry decoded = decode_entry(bytes, "RETURN", Family::ipv6);
+  EXPECT_EQ(iptables_words(rule(Family::ipv6, decoded.matches)),
+            "-A ISTIO_OUTPUT ! -i + -o [65/ff 00/ff 00/ff 00/ff 00/ff 00/ff 00/ff 00/ff 00/ff 00/ff 00/ff 00/ff 00/ff "
+            "00/ff 00/ff 00/ff] [flags 0x2 inverted 0x1 tos 0x10] -j RETURN");
 }
 
 TEST(XtEntry, CopyPutsTheLabelBack) {

@@ -158,6 +158,8 @@ TEST(XtMatch, RefusesWhatXtablesCannotHold) {
   EXPECT_THROW(encode({tcp_only, PortMatch{End::destination, ports, false}}), std::logic_error);
   EXPECT_THROW(encode({OwnerMatch{OwnerKind::uid, {{1, 1}, {2, 2}}, false}}), std::logic_error);
   EXPECT_THROW(encode({UnknownMatch{"-m string"}}), std::logic_error);
+  EXPECT_NO_THROW(encode({CgroupMatch{std::string(511, 'x'), 0, false}}));
+  EXPECT_THROW(encode({CgroupMatch{std::string(512, 'x'), 0, false}}), std::logic_error);
 }
 
 struct WordsCase {
@@ -207,6 +209,9 @@ TEST(XtMatch, WordsOfOthers) {
        "-m string [rev 1, 4 bytes: 6162]"},
       {{"owner", 7, std::vector<std::byte>(8)}, "-m owner [rev 7, 8 bytes: all zero]"},
       {{"owner", 1, std::vector<std::byte>(8)}, "-m owner [rev 1, 8 bytes: all zero]"},
+      {{"conntrack", 1, std::vector<std::byte>(8)}, "-m conntrack [rev 1, 8 bytes: all zero]"},
+      {{"set", 4, std::vector<std::byte>(8)}, "-m set [rev 4, 8 bytes: all zero]"},
+      {{"set", 9, std::vector<std::byte>(16)}, "-m set [rev 9, 16 bytes: all zero]"},
   };
   for (const WordsCase& example : cases) EXPECT_EQ(words_of_match(example.extension), example.words);
 }
@@ -252,6 +257,13 @@ TEST(XtTarget, RefusesWhatIsNoExtension) {
   EXPECT_THROW((void)target_of(Verdict::accept, Family::ipv4), std::logic_error);
   EXPECT_THROW((void)target_of(Jump{"ISTIO_OUTPUT"}, Family::ipv4), std::logic_error);
   EXPECT_THROW((void)target_of(Continue{"-j LOG"}, Family::ipv4), std::logic_error);
+  EXPECT_THROW((void)target_of(Nat{End::source, {}, {}, "-j MASQUERADE"}, Family::ipv4), std::logic_error);
+  const Nat to_one = source_nat(*Address::parse("10.0.0.1"));
+  EXPECT_NO_THROW((void)target_of(to_one, Family::ipv4));
+  EXPECT_THROW((void)target_of(to_one, Family::ipv6), std::logic_error);
+  Nat more = to_one;
+  more.ports = PortRange{80, 80};
+  EXPECT_THROW((void)target_of(more, Family::ipv4), std::logic_error);
 }
 
 TEST(XtTarget, KernelsPointerInCtDoesNotCount) {
@@ -297,6 +309,10 @@ TEST(XtTarget, WordsOfOthers) {
   EXPECT_EQ(words(set_connmark.encode({0, 1, 2, 0, 0, XT_CONNMARK_SAVE}), Family::ipv4),
             "-j CONNMARK --save-mark --nfmask 0x2 --ctmask 0x1");
   EXPECT_EQ(words(ct.encode({XT_CT_NOTRACK, 0, 0, 0, {}, {}, nullptr}), Family::ipv4), "-j CT --notrack");
+  // A revision that is not sent, and one of a later kernel.
+  EXPECT_EQ(words({"TPROXY", 0, std::vector<std::byte>(16)}, Family::ipv4), "-j TPROXY [rev 0, 16 bytes: all zero]");
+  EXPECT_EQ(words({"DNAT", 3, std::vector<std::byte>(16)}, Family::ipv4), "-j DNAT [rev 3, 16 bytes: all zero]");
+  EXPECT_EQ(words({"MARK", 1, std::vector<std::byte>(16)}, Family::ipv4), "-j MARK [rev 1, 16 bytes: all zero]");
   EXPECT_EQ(words({"REJECT", 0, {std::byte{3}, std::byte{0}, std::byte{0}, std::byte{0}}}, Family::ipv4),
             "-j REJECT [rev 0, 4 bytes: 03]");
 }
