@@ -522,6 +522,21 @@ TEST_F(LegacyTest, NamesTheTableThatTheKernelLacks) {
   EXPECT_THAT(refused.hint(), AllOf(HasSubstr("another user namespace"), HasSubstr("seccomp")));
 }
 
+// A chain that is jumped to does not go. (`clean` sees such a rule before it asks.)
+TEST_F(LegacyTest, NamesTheChainThatAnotherProgramUses) {
+  commit(redirect_to(1));
+  space.must({"iptables-legacy", "-t", "nat", "-N", "MINE"});
+  space.must({"iptables-legacy", "-t", "nat", "-A", "MINE", "-j", "ISTIO_OUTPUT"});
+  const std::string before = listed(space);
+  const Error error = error_in(space, [&] {
+    const auto backend = open();
+    backend->replace(backend->read(), {});
+  });
+  EXPECT_EQ(error.code(), ExitCode::failed);
+  EXPECT_THAT(error.what(), AllOf(HasSubstr("nat"), HasSubstr("cannot delete chain ISTIO_OUTPUT: Too many links")));
+  EXPECT_EQ(listed(space), before);
+}
+
 TEST_F(LegacyTest, NamesTheFamilyThatTheKernelLacks) {
   Builder rules;
   rules.add(Table::nat, "OUTPUT", {tcp}, Jump{"ISTIO_OUTPUT"}).add(Table::nat, "ISTIO_OUTPUT", {}, Verdict::return_);

@@ -256,6 +256,21 @@ TEST_F(NftIptables, ADormantTableIsRefusedWhereItIsNeeded) {
   EXPECT_THAT(list(space), HasSubstr("table ip6 mangle {\n\tflags dormant"));
 }
 
+// A chain that is jumped to does not go. (`clean` sees such a rule before it asks.)
+TEST_F(NftIptables, AChainThatAnotherProgramUsesIsNamed) {
+  const Namespace space;
+  commit(space, {ports(1)});
+  space.must({"iptables-nft", "-t", "nat", "-A", "POSTROUTING", "-j", "ISTIO_OUTPUT"});
+  const std::string before = list(space);
+  const Error error = error_of(space, [&](Backend& backend) { backend.replace(backend.read(), {}); });
+  EXPECT_EQ(error.code(), ExitCode::failed);
+  EXPECT_STREQ(error.what(),
+               "iptables-nft: the kernel refuses to delete the chain ISTIO_OUTPUT of the table ip nat: something of "
+               "another program leads to it: Device or resource busy (EBUSY)");
+  EXPECT_EQ(error.hint(), "'nft list ruleset' shows what leads there; delete that first");
+  EXPECT_EQ(list(space), before);
+}
+
 TEST_F(NftIptables, TenThousandRules) {
   const Namespace space;
   for (const int count : {2'500, 5'000, 10'000}) {
