@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// How `doctor` asks the backends, and what it makes of their answers.
+#include <gmock/gmock.h>
+
+#include <functional>
+
+#include "doctor/doctor.h"
+#include "unit/fake_backend.h"
+
+namespace sidetrack {
+namespace {
+
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::Field;
+using ::testing::IsEmpty;
+
+// Says what it is told to of the rules that it is asked about.
+class Answering : public FakeBackend {
+ public:
+  using Answer = std::function<void(const Ruleset&)>;  // may throw
+  explicit Answering(Answer answer) : answer_(std::move(answer)) {}
+  std::vector<std::string> check(const Live& seen, const Ruleset& wanted) override {
+    answer_(wanted);
+    return FakeBackend::check(seen, wanted);
+  }
+
+ private:
+  Answer answer_;
+};
+
+// Of iptables-nft, with a rule of ours and two of others; the other backends cannot be opened.
+Diagnosis diagnosed(const Answering::Answer& answer) {
+  FakeRoutes routes;
+  routes.routing.policy_rules = {{Family::ipv4, 1337, 133}};
+  const OpenBackend open = [&](BackendKind kind) -> std::unique_ptr<Backend> {
+    if (kind == BackendKind::nftables) throw Error(ExitCode::not_permitted, "not allowed", "allow it");
+    if (kind == BackendKind::iptables_legacy) throw Error(ExitCode::kernel_lacks, "not there", "load it");
+    auto made = std::make_unique<Answering>(answer);
+    made->live.backend = kind;
+    LiveChain chain;
+    chain.rules.resize(3);
+    chain.rules.front().ours = true;
+    made->live.chains = {chain};
+    return made;
+  };
+  return diagnose(open, "/nonexistent/lock", routes, {{"CAP_NET_ADMIN", true, true}});
+}
+BackendState asked(const Answering::Answer& answer) { return diagnosed(answer).backends.at(1); }
+
+bool is_about(const Ruleset& rules, const Target& target) {
+  return std::ranges::any_of(rules.rules, [&](const Rule& rule) { return rule.target == target; });
+}
+
+TEST(Diagnose, WhatIsThereAndWhatIsNot) {
+  const Diagnosis found = diagnosed([](const Ruleset&) {});
+  EXPECT_THAT(found.host.capabilities, ElementsAre(Field(&Capability::name, "CAP_NET_ADMIN")));
+  EXPECT_EQ(found.routing.policy_rules.size(), 1U);
+  ASSERT_EQ(found.backends.size(), 3U);
+  const BackendState& legacy = found.backends[0];
+  EXPECT_EQ(legacy.problem, "not there");
+  EXPECT_EQ(legacy.remedy, "load it");
+  EXPECT_TRUE(legacy.permitted);
+  EXPECT_FALSE(usable(legacy));
+  EXPECT_FALSE(found.backends[2].permitted);
+  const BackendState& nft = found.backends[1];
+  EXPECT_EQ(nft.problem, "");
+  EXPECT_EQ(nft.rules_of_sidecar, 1U);
+  EXPECT_EQ(nft.rules_of_others, 2U);
+  EXPECT_THAT(nft.unchecked, ElementsAre("whether it rains"));
+  EXPECT_TRUE(usable(nft));
+  EXPECT_EQ(nft.features.size(), 10U);
+}
+
+// All at once, if nothing is missing: refusals take time.
+TEST(Diagnose, AsksOnceIfAllIsThere) {
+  int times = 0;
+  const BackendState state = asked([&](const Ruleset&) { ++times; });
+  EXPECT_EQ(times, 1);
+  EXPECT_THAT(state.features, Each(Field(&Feature::refusal, "")));
+}
+
+TEST(Diagnose, AsksOneByOneWhatIsMissing) {
+  const BackendState state = asked([](const Ruleset& rules) {
+    if (is_about(rules, CtZone{1})) throw Error(ExitCode::kernel_lacks, "no CT", "load CT");
+  });
+  EXPECT_TRUE(usable(state)) << "without DNS capture";
+  for (const Feature& each : state.features) {
+    const bool missing = each.name == "CT";
+    EXPECT_EQ(each.available.empty(), missing) << each.name;
+    EXPECT_EQ(each.refusal, missing ? "no CT" : "");
+    EXPECT_EQ(each.remedy, missing ? "load CT" : "");
+  }
+}
+
+TEST(Diagnose, SaysWhichFamilyLacksIt) {
+  if (!inspect_host({}).ipv6.in_kernel) GTEST_SKIP() << "the kernel has no IPv6";
+  const BackendState state = asked([](const Ruleset& rules) {
+    for (const Rule& rule : rules.rules) {
+      if (rule.target == Target(Redirect{15001}) && rule.families.contains(Family::ipv6))
+        throw Error(ExitCode::kernel_lacks, "no REDIRECT of IPv6", "load it");
+    }
+  });
+  const auto redirect = std::ranges::find(state.features, std::string("REDIRECT"), &Feature::name);
+  ASSERT_NE(redirect, state.features.end());
+  EXPECT_EQ(redirect->available, Families(Family::ipv4));
+  EXPECT_EQ(redirect->refusal, "no REDIRECT of IPv6");
+  EXPECT_TRUE(usable(state)) << "for IPv4";
+}
+
+// What another program writes meanwhile is met by asking again, but not for ever.
+TEST(Diagnose, AsksAgainIfTheRulesChangeMeanwhile) {
+  int times = 0;
+  const BackendState changed = asked([&](const Ruleset&) {
+    if (++times < 10) throw Error(ExitCode::busy, "changed");
+  });
+  EXPECT_EQ(times, 10);
+  EXPECT_TRUE(usable(changed));
+  EXPECT_THAT(changed.features, Each(Field(&Feature::refusal, "")));
+  const BackendState never = asked([](const Ruleset&) { throw Error(ExitCode::busy, "changed"); });
+  EXPECT_FALSE(usable(never));
+  EXPECT_THAT(never.features, Each(Field(&Feature::refusal, "changed")));
+}
+
+// A right that is missing is no feature that is missing.
+TEST(Diagnose, WithoutPermissionNothingIsKnownOfTheFeatures) {
+  for (const bool at_once : {true, false}) {
+    const BackendState state = asked([&](const Ruleset& rules) {
+      if (at_once || rules.rules.size() == 1) throw Error(ExitCode::not_permitted, "not allowed", "allow it");
+      throw Error(ExitCode::kernel_lacks, "something");
+    });
+    EXPECT_FALSE(state.permitted);
+    EXPECT_EQ(state.problem, "not allowed");
+    EXPECT_EQ(state.remedy, "allow it");
+    EXPECT_THAT(state.features, IsEmpty());
+    EXPECT_FALSE(usable(state));
+  }
+}
+
+}  // namespace
+}  // namespace sidetrack
