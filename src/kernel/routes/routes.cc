@@ -101,10 +101,25 @@ bool ipv6_is_off_on_lo(netlink::Socket& socket) {
   return !said.empty() && said.front();
 }
 
-Error refusal(netlink::Socket& socket, const netlink::Reply& reply, const std::string& what, Family family) {
-  const std::string message = fmt::format("cannot {}", what);
+// Why EEXIST is said of one that is not there, and what to do.
+struct Taken {
+  const char* why;
+  const char* hint;
+};
+Taken taken(const PolicyRule& /*rule*/) { return {"another rule is in its place", "see 'ip rule'"}; }
+Taken taken(const LocalRoute& /*route*/) {
+  return {"the table has another default route already",
+          "remove that route, or choose another table with -r (of an ambient pod it is always 100)"};
+}
+Taken taken(const Address& /*address*/) {
+  return {"lo has it with another prefix length already", "see 'ip address show dev lo'; remove it there"};
+}
+
+template <typename T>
+Error refusal(netlink::Socket& socket, const netlink::Reply& reply, const std::string& doing, const T& one) {
+  const std::string message = fmt::format("cannot {} {}", doing, words_of(one));
   if (reply.error == EPERM) return system_error(EPERM, message, ExitCode::not_permitted, "CAP_NET_ADMIN is needed");
-  const bool v6 = family == Family::ipv6;
+  const bool v6 = family_in(one) == Family::ipv6;
   if (v6 && (reply.error == EAFNOSUPPORT || reply.error == EOPNOTSUPP)) {
     return {ExitCode::kernel_lacks, message + ": the kernel has no IPv6", "leave it out with --ip-families ipv4"};
   }
@@ -116,8 +131,7 @@ Error refusal(netlink::Socket& socket, const netlink::Reply& reply, const std::s
     return {ExitCode::failed, message + ": interface lo is down", "ip link set lo up, as every container runtime does"};
   }
   if (reply.error == EEXIST) {
-    return {ExitCode::failed, message + ": the table has another default route already",
-            "remove that route, or choose another table with -r (of an ambient pod it is always 100)"};
+    return {ExitCode::failed, message + ": " + taken(one).why, taken(one).hint};
   }
   const std::string kernel = reply.words.empty() ? "" : fmt::format(" ({})", reply.words);
   return {ExitCode::failed, fmt::format("{}: {}{}", message, errno_words(reply.error), kernel)};
@@ -226,7 +240,7 @@ class KernelRoutes : public Routes {
       added.pop_back();
       // Added by another program since `there` was listed, a second run of this program for one.
       if (reply.error == EEXIST && list_everything(socket_, claim_).holds(one)) continue;
-      throw refusal(socket_, reply, "add " + words_of(one), family_in(one));
+      throw refusal(socket_, reply, "add", one);
     }
   }
 
@@ -301,7 +315,7 @@ class KernelRoutes : public Routes {
   template <typename T>
   void require_gone(const netlink::Reply& reply, const T& one) {
     if (reply.error == 0 || reply.error == ENOENT || reply.error == ESRCH || reply.error == EADDRNOTAVAIL) return;
-    throw refusal(socket_, reply, "remove " + words_of(one), family_in(one));
+    throw refusal(socket_, reply, "remove", one);
   }
 
   // The first error is the one to report: a second one, on the way back, must not hide it.

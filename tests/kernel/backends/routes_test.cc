@@ -217,6 +217,16 @@ TEST_F(RoutesTest, AFailedAdditionIsUndone) {
   EXPECT_EQ(listed(), before);
 }
 
+TEST_F(RoutesTest, AnAddressThatIsThereOtherwiseIsSaid) {
+  shell("ip address add ::6/64 dev lo nodad");
+  const std::string before = listed();
+  const Error error = error_in(space, [] { open_routes()->add(everything); });
+  EXPECT_EQ(error.code(), ExitCode::failed);
+  EXPECT_STREQ(error.what(), "cannot add ip address ::6/128 dev lo: lo has it with another prefix length already");
+  EXPECT_EQ(error.hint(), "see 'ip address show dev lo'; remove it there");
+  EXPECT_EQ(listed(), before);
+}
+
 TEST_F(RoutesTest, LoopbackDownIsSaid) {
   space.must({"ip", "link", "set", "lo", "down"});
   const Error error = error_in(space, [] { open_routes()->add(everything); });
