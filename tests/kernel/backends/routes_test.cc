@@ -227,6 +227,12 @@ TEST_F(RoutesTest, AnAddressThatIsThereOtherwiseIsSaid) {
   EXPECT_EQ(listed(), before);
 }
 
+TEST_F(RoutesTest, WhatTheKernelSaysOfItIsSaid) {
+  const Error error = error_in(space, [] { open_routes()->add({{}, {}, {*Address::parse("ff02::1")}}); });
+  EXPECT_EQ(error.code(), ExitCode::failed);
+  EXPECT_THAT(error.what(), HasSubstr("ff02::1/128 dev lo: Cannot assign requested address (EADDRNOTAVAIL) ("));
+}
+
 TEST_F(RoutesTest, LoopbackDownIsSaid) {
   space.must({"ip", "link", "set", "lo", "down"});
   const Error error = error_in(space, [] { open_routes()->add(everything); });
