@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Messages that no kernel sends: nothing beyond their bytes is looked at.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <linux/netfilter.h>
@@ -61,6 +62,42 @@ TEST(Netlink, AnAcknowledgementMayBeCutOff) {
   const int refused = -EPERM;
   const auto bytes = message(NLMSG_ERROR, NLM_F_ACK_TLVS, std::as_bytes(std::span(&refused, 1)));
   EXPECT_EQ(reply_of(reinterpret_cast<const nlmsghdr*>(bytes.data())).error, EPERM);
+}
+
+// What the kernel says beside the errno stands after the request that it quotes, whole or its header alone, and after
+// the number at the end of a dump.
+TEST(Netlink, WordsAndAnOffsetFollowTheErrno) {
+  const auto bytes_of = [](const auto& value) {
+    const auto bytes = std::as_bytes(std::span(&value, 1));
+    return std::vector<std::byte>(bytes.begin(), bytes.end());
+  };
+  const auto joined = [](const std::vector<std::vector<std::byte>>& parts) {
+    std::vector<std::byte> all;
+    for (const auto& part : parts) all.insert(all.end(), part.begin(), part.end());
+    return all;
+  };
+  struct {
+    nlattr header{sizeof(nlattr) + 4, NLMSGERR_ATTR_MSG};
+    char text[4] = "why";
+  } const words;
+  struct {
+    nlattr header{sizeof(nlattr) + 4, NLMSGERR_ATTR_OFFS};
+    std::uint32_t value = 36;
+  } const offset;
+  nlmsgerr error{};
+  error.error = -EINVAL;
+  error.msg.nlmsg_len = sizeof(nlmsghdr) + 8;
+  const std::uint64_t quoted = 0;
+  const int end = -EINVAL;
+  const auto said = [&](int type, int flags, const std::vector<std::byte>& head) {
+    const auto bytes = message(type, NLM_F_ACK_TLVS | flags, joined({head, bytes_of(words), bytes_of(offset)}));
+    const Reply reply = reply_of(reinterpret_cast<const nlmsghdr*>(bytes.data()));
+    EXPECT_EQ(reply.error, EINVAL);
+    return fmt::format("{} {}", reply.words, reply.offset.value_or(0));
+  };
+  EXPECT_EQ(said(NLMSG_ERROR, 0, joined({bytes_of(error), bytes_of(quoted)})), "why 36");
+  EXPECT_EQ(said(NLMSG_ERROR, NLM_F_CAPPED, bytes_of(error)), "why 36");
+  EXPECT_EQ(said(NLMSG_DONE, NLM_F_MULTI, bytes_of(end)), "why 36");
 }
 
 TEST(Netlink, AnErrorIsNoErrno) {
