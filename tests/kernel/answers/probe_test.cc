@@ -121,6 +121,19 @@ TEST_P(Probe, FindsTproxyWell) {
   EXPECT_THAT(named(with_udp, "unknown"), UnorderedElementsAreArray(in_both({"inbound from outside udp"})));
 }
 
+// Nothing comes in to the proxy then, and no route is needed for it.
+TEST_P(Probe, TriesNoTproxyWhereNoInboundPortIsAskedFor) {
+  for (const auto& [asked, probes] :
+       {std::pair{ports + "-i * -m TPROXY", Names{"inbound tcp", "outbound tcp", "app to itself tcp"}},
+        std::pair{ports + "-m TPROXY", Names{"inbound tcp", "app to itself tcp"}}}) {
+    apply(asked);
+    const Output output = verify(asked);
+    EXPECT_EQ(output.exit_code, 0) << output.out << output.err;
+    EXPECT_THAT(named(output, "ok"), UnorderedElementsAreArray(in_both(probes)));
+    EXPECT_THAT(named(output, "unknown"), Names{});
+  }
+}
+
 // What is excluded, included and given to groups decides what can be tried. Port 80 is excluded, 15002 as well.
 TEST_P(Probe, FindsTrafficThatTheOptionsCatch) {
   const std::string few = ports + "-i 10.96.0.0/16,fd00:96::/64 -q 8443 -b 8080 -o 80,15002";
