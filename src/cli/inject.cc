@@ -8,8 +8,7 @@ namespace sidetrack::cli {
 ExitCode run_inject(CommandLine& line) {
   std::vector<std::string> notes;
   std::vector<std::string> warnings;
-  const std::string text =
-      manifest::injected(line.manifest, notes, warnings, [&] { confine(line, Sandbox::compute); });
+  const std::string text = manifest::injected(line.manifest, notes, warnings, [&] { confine(line, Sandbox::compute); });
   for (const std::string& warning : warnings) warn(warning);
   for (const std::string& note : notes) info(note);
   write_out(text);

@@ -160,6 +160,16 @@ bool usable(const BackendState& backend) {
          });
 }
 
+bool may_hide_rules(const Diagnosis& diagnosis) {
+  if (!diagnosis.legacy_tables) return true;
+  const auto legacy = std::ranges::find(diagnosis.backends, BackendKind::iptables_legacy, &BackendState::kind);
+  return legacy != diagnosis.backends.end() && !legacy->permitted &&
+         std::ranges::any_of(*diagnosis.legacy_tables, [](const std::string& named) {  // "nat (ipv4)"
+           const std::string_view table = std::string_view(named).substr(0, named.find(' '));
+           return std::ranges::find(all_tables, table, [](Table each) { return name(each); }) != std::end(all_tables);
+         });
+}
+
 Diagnosis diagnose(const OpenBackend& open, const std::string& lock_file, Routes& routes, std::vector<Capability> had) {
   Diagnosis diagnosis;
   diagnosis.host = inspect_host(std::move(had));
@@ -172,7 +182,7 @@ Diagnosis diagnose(const OpenBackend& open, const std::string& lock_file, Routes
   diagnosis.because = choice.because;
   diagnosis.legacy_tables = legacy_tables();
   for (BackendKind kind : choice.order) {
-    if (!diagnosis.legacy_tables) break;  // rules may be there: apply refuses
+    if (may_hide_rules(diagnosis)) break;
     const auto state = std::ranges::find(diagnosis.backends, kind, &BackendState::kind);
     if (!diagnosis.automatic && usable(*state)) diagnosis.automatic = kind;
   }

@@ -89,6 +89,9 @@ struct Diagnosis {
   Routing routing;  // policy rules, routes and addresses of the sidecar
 };
 
+// Whether rules may be in legacy tables that we may not read: then apply refuses, whichever backend it is to take.
+[[nodiscard]] bool may_hide_rules(const Diagnosis& diagnosis);
+
 // Opens a backend, to read. Throws what the backend throws.
 using OpenBackend = std::function<std::unique_ptr<Backend>(BackendKind kind)>;
 

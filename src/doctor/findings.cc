@@ -9,13 +9,17 @@
 namespace sidetrack {
 namespace {
 
-void add_capabilities(const HostState& host, std::vector<Finding>& found) {
+void add_capabilities(const Diagnosis& diagnosis, std::vector<Finding>& found) {
+  const HostState& host = diagnosis.host;
   struct Row {
     std::string_view name;
     const char* cost;
   };
-  constexpr Row rows[] = {{"CAP_NET_ADMIN", "no rule can be programmed, and none of nf_tables read"},
-                          {"CAP_NET_RAW", "iptables-legacy cannot be used; the nf_tables backends do not need it"}};
+  const Row rows[] = {
+      {"CAP_NET_ADMIN", "no rule can be programmed, and none of nf_tables read"},
+      {"CAP_NET_RAW", may_hide_rules(diagnosis)
+                          ? "what legacy iptables holds cannot be seen: apply refuses, whichever backend it is to take"
+                          : "iptables-legacy cannot be used; the nf_tables backends do not need it"}};
   for (const auto& [name, cost] : rows) {
     const auto capability = std::ranges::find(host.capabilities, name, &Capability::name);
     if (capability == host.capabilities.end() || capability->effective) continue;
@@ -85,7 +89,7 @@ void add_lock(const LockFile& lock, std::vector<Finding>& found) {
 
 std::vector<Finding> findings(const Diagnosis& diagnosis) {
   std::vector<Finding> found;
-  add_capabilities(diagnosis.host, found);
+  add_capabilities(diagnosis, found);
   add_owner(diagnosis.host.user_namespace, found);
   const bool rights_are_missing = !found.empty();
   add_ids(diagnosis.host.user_namespace, found);

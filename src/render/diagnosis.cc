@@ -154,7 +154,7 @@ void write_backends(Page& page, const Diagnosis& diagnosis) {
 
 std::string choice(const Diagnosis& diagnosis) {
   if (std::ranges::none_of(diagnosis.backends, usable)) return "No usable backend.";
-  if (!diagnosis.legacy_tables) return "apply would refuse: what legacy iptables holds cannot be seen.";
+  if (may_hide_rules(diagnosis)) return "apply would refuse: what legacy iptables holds cannot be seen.";
   if (!diagnosis.automatic) return "No usable backend.";
   return fmt::format("apply would use {}{}.", name(*diagnosis.automatic),
                      diagnosis.because.empty() ? "" : fmt::format(" ({})", diagnosis.because));

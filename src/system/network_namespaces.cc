@@ -25,6 +25,11 @@ namespace {
 std::vector<std::uint32_t> processes() {
   const auto entries = entries_of("/proc");
   if (!entries) throw system_error(errno, "cannot read /proc", ExitCode::failed, "/proc must be mounted");
+  // Each PID namespace has a process 1. Without rights over others' processes hidepid leaves them out of the list.
+  if (std::ranges::find(*entries, "1", &FolderEntry::name) == entries->end()) {
+    throw Error(ExitCode::failed, "/proc does not list process 1: which pods there are is not known",
+                "mount it (mount -t proc proc /proc), without hidepid, or run as root");
+  }
   std::vector<std::uint32_t> all;
   for (const auto& [name, is_folder] : *entries) {
     if (const auto pid = to_number<std::uint32_t>(name)) all.push_back(*pid);

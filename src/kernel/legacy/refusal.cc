@@ -45,7 +45,7 @@ Error not_permitted(const std::string& what) {
   return {ExitCode::not_permitted,
           fmt::format("{}: {} missing", what, missing.size() == 2 ? names + " are" : names + " is"),
           "legacy iptables needs both CAP_NET_ADMIN and CAP_NET_RAW (securityContext.capabilities.add); the nf_tables "
-          "backends need only CAP_NET_ADMIN"};
+          "backends need only CAP_NET_ADMIN, where no table of legacy iptables exists"};
 }
 
 // ---- extensions, by IPT_SO_GET_REVISION_*: may load a module, creates no table

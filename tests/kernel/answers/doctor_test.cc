@@ -141,6 +141,21 @@ TEST_F(Doctor, WithNetAdminAlone) {
   EXPECT_THAT(d["backends"][0]["problem"], HasSubstr("CAP_NET_RAW is missing"));
 }
 
+// As apply does, whichever backend it is to take.
+TEST_F(Doctor, WithNetAdminAloneBesideLegacyTablesSaysThatApplyRefuses) {
+  for (const auto& [table, refuses] : {std::pair("mangle", true), std::pair("security", false)}) {
+    ns = Namespace();
+    ns.must({"iptables-legacy", "-t", table, "-A", "OUTPUT", "-p", "tcp", "--dport", "9", "-j", "ACCEPT"});
+    const Json d = diagnosis({.outer = net_admin_alone});
+    EXPECT_EQ(d["automatic"], refuses ? Json() : Json("iptables-nft")) << table;
+    for (const char* backend : {"auto", "iptables-nft", "nftables"}) {
+      const Output applied =
+          sidetrack({"apply", "--ip-families", "ipv4", "-i", "*", "--backend", backend}, {.outer = net_admin_alone});
+      EXPECT_EQ(applied.exit_code, refuses ? 4 : 0) << table << " " << backend << applied.err;
+    }
+  }
+}
+
 TEST_F(Doctor, SaysWhichCapabilitiesItHasAndMayGet) {
   const auto said = [](const Json& d) {
     std::vector<std::string> all;

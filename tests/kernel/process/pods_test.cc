@@ -329,6 +329,22 @@ TEST_F(Pods, ThatMayNotBeLookedAtAreSaid) {
                                         "[0-9]+ \\(app\\): Permission denied \\(EACCES\\); it takes CAP_SYS_PTRACE"));
 }
 
+TEST_F(Pods, AreNotKnownWhereProcIsNotThereOrHidesProcesses) {
+  const char* said = "/proc does not list process 1: which pods there are is not known";
+  const Output missing = run(R"(
+    pod a; live a
+    mount -t tmpfs none /proc
+    pods --json || echo "ended with $?")");
+  EXPECT_EQ(missing.out, "ended with 1\n");
+  EXPECT_THAT(missing.err, HasSubstr(said));
+  const Output hidden = run(R"(
+    pod b; live b
+    mount -o remount,hidepid=2 /proc
+    setpriv --reuid=1000 --regid=1000 --clear-groups "$sidetrack" pods --records /nonexistent || echo "ended with $?")");
+  EXPECT_EQ(hidden.out, "ended with 1\n");
+  EXPECT_THAT(hidden.err, HasSubstr(said));
+}
+
 // Addresses are taken out of the set only if it is known which pods there are.
 TEST_F(Pods, OfWhichOneIsUnknownChangeNothingOnTheNode) {
   const Output output = run(R"(

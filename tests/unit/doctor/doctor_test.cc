@@ -133,7 +133,7 @@ TEST(DoctorTest, AMissingCapabilityIsToldOnce) {
   EXPECT_THAT(findings(d), ElementsAre(AllOf(Field(&Finding::what, "CAP_NET_ADMIN is missing"),
                                              Field(&Finding::remedy, HasSubstr("run as root"))),
                                        AllOf(Field(&Finding::what, "CAP_NET_RAW is missing"),
-                                             Field(&Finding::cost, HasSubstr("the nf_tables backends do not need it")),
+                                             Field(&Finding::cost, HasSubstr("apply refuses, whichever backend")),
                                              Field(&Finding::remedy, "securityContext.capabilities.add: [NET_RAW]"))));
   EXPECT_THAT(diagnosis_text(d, false),
               AllOf(HasSubstr("usable                          not permitted    not permitted    not permitted\n"),
@@ -142,6 +142,27 @@ TEST(DoctorTest, AMissingCapabilityIsToldOnce) {
   // Where nothing else explains it, it is told.
   d.host.capabilities = healthy().host.capabilities;
   EXPECT_EQ(findings(d).size(), 3U);
+}
+
+// Tables that Sidetrack writes to may hold rules of a sidecar; of others it does not matter.
+TEST(DoctorTest, LegacyTablesThatMayNotBeReadKeepApplyFromAll) {
+  Diagnosis d = healthy();
+  d.host.capabilities[1] = {"CAP_NET_RAW", false, false};
+  d.backends[0].problem = "not permitted to you";
+  d.backends[0].permitted = false;
+  const char* refuses = "apply would refuse: what legacy iptables holds cannot be seen.";
+  const auto cost = [&] { return findings(d).at(0).cost; };
+  for (const char* table : {"mangle (ipv4)", "nat (ipv6)", "raw (ipv4)"}) {
+    d.legacy_tables = {"filter (ipv4)", table};
+    EXPECT_THAT(diagnosis_text(d, false), HasSubstr(refuses)) << table;
+    EXPECT_THAT(cost(), HasSubstr("apply refuses")) << table;
+  }
+  d.legacy_tables = {"filter (ipv4)", "security (ipv4)"};
+  EXPECT_THAT(diagnosis_text(d, false), HasSubstr("apply would use iptables-nft."));
+  EXPECT_EQ(cost(), "iptables-legacy cannot be used; the nf_tables backends do not need it");
+  d.legacy_tables = {"mangle (ipv4)"};
+  d.backends[0].permitted = true;  // it cannot be used for another reason
+  EXPECT_THAT(diagnosis_text(d, false), HasSubstr("apply would use iptables-nft."));
 }
 
 TEST(DoctorTest, IdsThatDoNotExistAreNamed) {

@@ -620,15 +620,6 @@ TEST(NftReader, WhatARuleChangesBeforeItGoesOn) {
       " -m connmark --mark 8 -j CONNMARK --set-xmark 0x1/0xffffffff |  a match of what this rule changes -j ACCEPT");
 }
 
-// Each of several alternatives is a rule, as long as they are not too many.
-TEST(NftReader, AlternativesOfSeveralConditions) {
-  const std::string of_32 = meta(NFT_META_L4PROTO) + cmp(NFT_CMP_LT, "\x20");
-  EXPECT_EQ(rules_of(of_32 + of_32 + accept).size(), 1024U);
-  const auto rules = rules_of(of_32 + of_32 + of_32 + accept);
-  ASSERT_EQ(rules.size(), 1024U);
-  EXPECT_EQ(iptables_words(rules.front().rule), "-A C -p 0 -p 0 a condition of too many parts -j ACCEPT");
-}
-
 TEST(NftReader, MapsOfVerdicts) {
   const auto decide = [](const std::string& set) { return tcp + dport(lookup(set, to_verdict)); };
   EXPECT_EQ(read(decide("decide")), " -p tcp --dport 22 -j ACCEPT |  -p tcp --dport 80:81 -g web");
