@@ -91,6 +91,17 @@ TEST(DoctorTest, ColoursTakeNoPlace) {
   EXPECT_EQ(text, diagnosis_text(healthy(), false));
 }
 
+// Without CAP_NET_ADMIN nothing else helps.
+TEST(DoctorTest, CapabilitiesAreRedWithoutTheOneThatMatters) {
+  Diagnosis d = healthy();
+  EXPECT_THAT(diagnosis_text(d, true), HasSubstr("\033[32mCAP_NET_ADMIN, CAP_NET_RAW\033[0m"));
+  d.host.capabilities[1].effective = false;
+  EXPECT_THAT(diagnosis_text(d, true), HasSubstr("\033[32mCAP_NET_ADMIN\033[0m"));
+  d.host.capabilities = healthy().host.capabilities;
+  d.host.capabilities[0].effective = false;
+  EXPECT_THAT(diagnosis_text(d, true), HasSubstr("\033[31mCAP_NET_RAW\033[0m"));
+}
+
 TEST(DoctorTest, WhatIsMissingCostsSomething) {
   Diagnosis d = healthy();
   d.backends[1].features[1] = feature("TPROXY, tproxy", "TPROXY", {});

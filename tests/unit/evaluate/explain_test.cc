@@ -691,9 +691,33 @@ TEST(Explain, SaysWhetherTheAnswersOfWhatLandsGetOut) {
                 "; cannot know what becomes of its answers: whether `-m owner --uid-owner 1337` of rule 1 of inet "
                 "f out holds (if it does not: they arrive; if it does: dropped: by rule 1 of inet f out)");
   EXPECT_EQ(end({from_inbound}, Verdict::accept, "in tcp :80"), lands);
+  // They go to the port that the packet came from.
+  EXPECT_THAT(end({PortMatch{End::destination, {{5555, 5555}}}}, Verdict::drop, "in tcp :80 --from-port 5555"),
+              HasSubstr("answers are lost"));
+  EXPECT_EQ(end({PortMatch{End::destination, {{5555, 5555}}}}, Verdict::drop, "in tcp :80 --from-port 5556"), lands);
   // The source is that of the connection again after POSTROUTING's address translation, not before.
   EXPECT_THAT(end({PortMatch{End::source, {{15001, 15001}}}}, Verdict::drop, a_service), HasSubstr("answers are lost"));
   EXPECT_THAT(end({PortMatch{End::source, {{443, 443}}}}, Verdict::drop, a_service), Not(HasSubstr("answers")));
+}
+
+// Why something is not known counts where it is all that is known.
+TEST(Outcome, IsEqualByWhatIsKnownOfIt) {
+  const auto outcome = [](Outcome::Kind kind, const char* why, Outcome::Answers answers, const char* answers_why) {
+    Outcome made;
+    made.kind = kind;
+    made.why = why;
+    made.answers = answers;
+    made.answers_why = answers_why;
+    return made;
+  };
+  using Kind = Outcome::Kind;
+  using Answers = Outcome::Answers;
+  EXPECT_EQ(outcome(Kind::lands, "a", Answers::lost, "b"), outcome(Kind::lands, "c", Answers::lost, "d"));
+  EXPECT_NE(outcome(Kind::lands, "a", Answers::lost, ""), outcome(Kind::leaves, "a", Answers::lost, ""));
+  EXPECT_NE(outcome(Kind::lands, "", Answers::lost, "a"), outcome(Kind::lands, "", Answers::arrive, "a"));
+  EXPECT_NE(outcome(Kind::unknown, "a", Answers::lost, ""), outcome(Kind::unknown, "b", Answers::lost, ""));
+  EXPECT_NE(outcome(Kind::lands, "", Answers::unknown, "a"), outcome(Kind::lands, "", Answers::unknown, "b"));
+  EXPECT_EQ(outcome(Kind::lands, "", Answers::unknown, "a"), outcome(Kind::lands, "", Answers::unknown, "a"));
 }
 
 TEST(Explain, DestinationsThatAreNoneOrMany) {

@@ -225,6 +225,12 @@ TEST(Annotations, WhoIsLeftAlone) {
   }
 }
 
+TEST(Annotations, ThatNobodyReadsAreSaidOfAnInjectedPod) {
+  EXPECT_THAT(interception(injected()).warnings, ::testing::IsEmpty());
+  EXPECT_THAT(interception(injected({{"traffic.sidecar.istio.io/excludeInboundPort", "80"}})).warnings,
+              ::testing::ElementsAre(HasSubstr("traffic.sidecar.istio.io/excludeInboundPort")));
+}
+
 TEST(Annotations, AStatusNeedNotHaveAllLists) {
   for (const char* text : {"{}", R"({"initContainers":null,"containers":["istio-proxy"],"revision":"default"})"}) {
     EXPECT_EQ(interception({{"sidecar.istio.io/status", text}}).left_alone, "");

@@ -615,6 +615,7 @@ TEST(Parse, TheCommandLineWinsOverTheEnvironment) {
   expect({{"sidetrack -p 9", "proxy_port", "9"}}, {{"ENVOY_PORT", "1"}});
   expect({{"sidetrack -d 9", "inbound_exclude_ports", "9"}}, {{"ISTIO_LOCAL_EXCLUDE_PORTS", "1"}});
   expect({{"sidetrack -b ''", "inbound_ports", ""}}, {{"ISTIO_INBOUND_PORTS", "*"}});
+  expect({{"sidetrack -d -u 7", "inbound_exclude_ports", ""}}, {{"ISTIO_LOCAL_EXCLUDE_PORTS", "1"}});
   expect({{"sidetrack --dual-stack=false", "dual_stack", "false"}}, {{"ISTIO_DUAL_STACK", "true"}});
   expect({{"sidetrack -p 9", "proxy_port", "9"}}, {{"ENVOY_PORT", "not looked at"}});
 }

@@ -129,6 +129,9 @@ TEST(ReadRule, OfAListOrARangeHasEachValue) {
   EXPECT_EQ(match.end, End::source);
   EXPECT_THAT(match.ranges, ElementsAre(AddressRange{*Address::parse("10.0.0.1"), *Address::parse("10.0.0.9")},
                                         *AddressRange::parse("10.1.0.0/16")));
+  const AddressRange single = AddressRange::single(*Address::parse("10.0.0.1"));
+  EXPECT_THAT(std::get<AddressMatch>(read_rule("-A C -s 10.0.0.1-10.0.0.1").matches.at(0)).ranges, ElementsAre(single));
+  EXPECT_THAT(read_rule("-A C -s 10.0.0.9-10.0.0.1").matches.at(0), ::testing::VariantWith<UnknownMatch>(::testing::_));
   EXPECT_EQ(std::get<ProtocolMatch>(read_rule("-A C -p 47").matches.at(0)).protocol, static_cast<Protocol>(47));
   EXPECT_EQ(std::get<ProtocolMatch>(read_rule("-A C -p ipv6-icmp").matches.at(0)).protocol, Protocol::icmpv6);
 }

@@ -93,6 +93,20 @@ TEST(HostProbes, NeighboursOfASetOfNfTablesAreAddressesEach) {
               ElementsAre(address("10.0.0.254"), address("10.0.0.255"), address("10.0.1.0"), address("10.0.1.1")));
 }
 
+// A rule of another program in the same table is no pod's, whatever it looks like; nor is one of ours that is another.
+TEST(HostProbes, AreOfOurRulesAlone) {
+  Survey survey = applied({address("10.0.0.1")}, nftables);
+  auto& rules = std::get<Live>(survey.of(nftables)).chains.back().rules;
+  LiveRule another = rules.back();
+  std::get<AddressMatch>(another.rule.matches.back()).ranges = {AddressRange::single(address("10.0.0.7"))};
+  another.ours = false;
+  rules.push_back(another);
+  another.ours = true;
+  another.rule.target = Verdict::accept;
+  rules.push_back(another);
+  EXPECT_THAT(pods_in_ambient_mode(survey), ElementsAre(address("10.0.0.1")));
+}
+
 TEST(HostProbes, DoNotReadASetWithoutEnd) {
   Survey survey = applied({address("10.0.0.1")}, nftables);
   auto& live = std::get<Live>(survey.of(nftables));
