@@ -513,6 +513,23 @@ TEST(Explain, KnowsNotWhatItDoesNotUnderstand) {
     EXPECT_THAT(end({PortMatch{End::source, {part}}}, Verdict::drop), StartsWith(lands)) << part.first;
 }
 
+TEST(Explain, SaysWhyConnmarkHasNoEffect) {
+  const auto said = [](std::int32_t priority, const char* packet) {
+    const HookPoint hook{Hook::output, priority, ChainType::filter, {}};
+    for (const Connmark connmark : {Connmark::save, Connmark::restore}) {
+      const Trace trace =
+          beside(others({base("inet f", "out", hook, Verdict::accept, {{{}, connmark}})}), "-i *", packet);
+      for (const Step& step : trace.steps) {
+        if (step.text.starts_with("no effect: it ")) return step.text;
+      }
+    }
+    return std::string("has an effect");
+  };
+  EXPECT_EQ(said(-400, a_service), "no effect: it is not tracked yet");
+  EXPECT_EQ(said(0, "out tcp 10.96.0.10:443 --state invalid"), "no effect: it belongs to no known connection");
+  EXPECT_EQ(said(0, a_service), "has an effect");
+}
+
 // -m u32 is two thousand bytes.
 TEST(Explain, SaysInShortWhatItDoesNotUnderstand) {
   const std::string words = "-m u32 [rev 0, 1984 bytes: " + std::string(1900, '7') + "]";

@@ -43,6 +43,16 @@ TEST(DiffText, IsUnifiedAndKeepsToTheNeighbourhood) {
       "+-A ISTIO_OUTPUT -d 10.0.0.0/8 -j RETURN\n");
 }
 
+// Of each table IPv4 comes first.
+TEST(DiffText, ShowsTheFamiliesInTheirOrder) {
+  const Ruleset asked = plan(usual(), dual_stack()).ruleset;
+  const std::string text = diff_text({{diff(Live{}, asked)}, {}, {}}, false);
+  const auto at = [&](const char* heading) { return text.find(heading); };
+  EXPECT_LT(at("@@ nat ISTIO_INBOUND (ipv4) @@"), at("@@ nat ISTIO_INBOUND (ipv6) @@")) << text;
+  EXPECT_LT(at("@@ nat OUTPUT (ipv4) @@"), at("@@ nat OUTPUT (ipv6) @@"));
+  EXPECT_NE(at("@@ nat ISTIO_INBOUND (ipv6) @@"), std::string::npos);
+}
+
 TEST(DiffText, OfEqualRulesIsEmpty) {
   const Ruleset asked = plan(injected(), {}).ruleset;
   EXPECT_EQ(diff_text({{diff(programmed(asked), asked)}, {}, {}}, true), "");
