@@ -5,6 +5,7 @@
 
 #include "cli/commands.h"
 #include "cli/log.h"
+#include "kernel/backend.h"
 #include "library/sentences.h"
 #include "model/printable.h"
 #include "model/scan.h"
@@ -19,9 +20,19 @@
 
 namespace sidetrack::cli {
 
+namespace {
+
+void warn_of_settings() {
+  if (const std::string problem = settings_problem(); !problem.empty()) warn(problem);
+}
+
+}  // namespace
+
 Comparison compare(const CommandLine& line, const Plan& wanted) {
   const auto kernel = open_kernel(line, false);
-  Comparison comparison = sidetrack::compare({.plan = &wanted, .options = &line.applying}, kernel->survey());
+  const Survey survey = kernel->survey();
+  Comparison comparison = sidetrack::compare({.plan = &wanted, .options = &line.applying}, survey);
+  if (survey.pod) warn_of_settings();
   if (wanted.ruleset.rules.empty()) {  // as clean says what it leaves
     for (const std::string& warning : kernel->warnings()) warn(warning);
   }
@@ -95,6 +106,7 @@ std::vector<space::Side> sides_of(CommandLine& line) {
   Survey survey = kernel->survey();
   if (const Unreadable* unreadable = unseen(survey)) throw unreadable->why;
   if (!survey.pod) survey.pod = kernel->pod();
+  warn_of_settings();
   const BackendKind backend = choose(line.applying, wanted.ruleset, survey.legacy_in_use).order.front();
   sides.push_back({*survey.pod, deciding(survey)});
   sides.push_back(after_apply(wanted, backend, survey));

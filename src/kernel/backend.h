@@ -117,4 +117,7 @@ class Routes {
 // The network namespace that this process is in. Throws Error (failed) if the kernel refuses the listing.
 [[nodiscard]] PodView read_pod();
 
+// A sentence if the settings below /proc/sys/net, of which PodView has some, cannot be read; empty if they can.
+[[nodiscard]] std::string settings_problem();
+
 }  // namespace sidetrack

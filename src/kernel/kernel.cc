@@ -124,7 +124,10 @@ class LinuxKernel final : public Kernel {
     return survey;
   }
 
-  PodView pod() override { return routes_->pod(); }
+  PodView pod() override {
+    has_looked_at_pod_ = true;
+    return routes_->pod();
+  }
 
   std::vector<Live> read(std::span<const Change> committed) override {
     std::vector<Live> after;
@@ -198,6 +201,8 @@ class LinuxKernel final : public Kernel {
     std::vector<std::string> all;
     if (lock_ && !lock_->warning().empty()) all.push_back(lock_->warning());
     if (legacy_) std::ranges::copy(legacy_->warnings(), std::back_inserter(all));
+    if (std::string problem = has_looked_at_pod_ ? settings_problem() : ""; !problem.empty())
+      all.push_back(std::move(problem));
     if (other_set_) all.push_back(fmt::format("{}; it is left as it is", other_set_->what()));
     if (!of_agents_.empty()) {
       std::vector<std::string_view> places;
@@ -431,6 +436,7 @@ class LinuxKernel final : public Kernel {
   std::optional<nft::NfTables> nf_tables_;
   bool made_by_us_ = false;  // the rules of an ambient pod, as the survey saw it
   std::vector<BackendKind> of_agents_;
+  bool has_looked_at_pod_ = false;
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "kernel/backend.h"
 #include "state/choice.h"
 
 namespace sidetrack {
@@ -45,6 +46,7 @@ std::vector<Live> live_rules(Survey survey, std::vector<std::string>& warnings) 
                          ": its tables, which cannot hold rules of the sidecar, were not read");
     }
   }
+  if (std::string problem = settings_problem(); !problem.empty()) warnings.push_back(std::move(problem));
   std::vector<Live> found = deciding(std::move(survey));
   std::erase_if(found, [](const Live& live) { return !holds_rules(live); });
   std::ranges::reverse(found);  // the backends as people think of them: what comes first is the newest

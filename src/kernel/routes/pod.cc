@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "model/pod.h"
 
+#include <fmt/format.h>
 #include <linux/if.h>
 #include <linux/if_link.h>
 #include <linux/ip.h>
@@ -159,6 +160,16 @@ PodView pod_of(netlink::Socket& socket, Claim claim) {
 }
 
 }  // namespace routes
+
+// The one that every kernel has stands for all: of the others, what is not there the kernel does not know.
+std::string settings_problem() {
+  const int error = read_known_file(KnownFile::chosen_ports).error;
+  if (error == 0) return {};
+  return fmt::format(
+      "the network settings below /proc/sys/net cannot be read: {}: what depends on them is taken as in a new "
+      "network namespace",
+      errno_words(error));
+}
 
 PodView read_pod() {
   netlink::Socket socket = routes::open_socket();

@@ -47,6 +47,33 @@ class Results : public KernelTest {
   const Namespace ns;
 };
 
+// What depends on them would be a guess that nobody knows of: a mount of /proc may leave them out (subset=pid).
+TEST_F(Results, SayIfTheSettingsOfTheKernelCannotBeRead) {
+  const std::string said =
+      "sidetrack: warning: the network settings below /proc/sys/net cannot be read: No such file or directory (ENOENT)";
+  const Words apply{"apply"}, verify{"verify"};
+  ns.must(Words{program_under_test()} + apply + options);
+  const auto errors = [&](const Words& words) {
+    return ns
+        .program(Words{"unshare", "--mount", "bash", "-c", "mount -t tmpfs none /proc/sys && exec \"$0\" \"$@\"",
+                       program_under_test()} +
+                 words)
+        .err;
+  };
+  const std::vector<Words> commands{
+      {"explain", "out", "tcp", "192.0.2.1:80"}, {"map"}, {"lint"}, {"show"}, Words{"diff", "--effect"} + options};
+  for (const Words& words : commands) {
+    EXPECT_THAT(errors(words), HasSubstr(said)) << words.front();
+    EXPECT_THAT(run(0, words).err, Not(HasSubstr("settings"))) << words.front();
+  }
+  // Where nobody else has rules, nothing depends on them.
+  for (const Words& words : {apply + options, verify + options}) EXPECT_THAT(errors(words), Not(HasSubstr(said)));
+  ns.must({"nft",
+           "add table ip others; add chain ip others c { type filter hook output priority 0; }; "
+           "add rule ip others c udp dport 9 drop"});
+  for (const Words& words : {apply + options, verify + options}) EXPECT_THAT(errors(words), HasSubstr(said));
+}
+
 TEST_F(Results, OfDiffEffect) {
   const Words effect{"diff", "--effect"};
   EXPECT_THAT(out(6, effect + options),

@@ -287,6 +287,16 @@ TEST_F(SandboxOfReaders, IsLeftOutWhereAsked) {
   EXPECT_EQ(without.err, "sidetrack: not in a sandbox: --no-sandbox\n");
 }
 
+// A filter around the program, or an old kernel, may refuse it: the command goes on, and says so.
+TEST_F(SandboxOfReaders, IsSaidToBeIncompleteWhereItIs) {
+  for (const char* call : {"seccomp", "prctl", "capset"}) {
+    const Output output = space.program({"strace", "-qq", "-o", "/dev/null", "-e",
+                                         fmt::format("inject={}:error=EPERM", call), program_under_test(), "show"});
+    EXPECT_EQ(output.exit_code, 0) << call << output.err;
+    EXPECT_THAT(output.err, HasSubstr("sidetrack: warning: not all of the sandbox: ")) << call;
+  }
+}
+
 // What others wrote is read before the sandbox is entered, and understood in it.
 TEST_F(SandboxOfReaders, ManifestsAreUnderstoodInOne) {
   const std::string docs = SIDETRACK_SOURCE_DIR "/docs/";

@@ -147,7 +147,7 @@ const std::map<std::string, KernelSet>& sets() {
     made["expiring"].opaque = "its elements expire";
     made["all"] = with_rest(made["ports"], 0);
     made["states"] = set_of(4, {single(host(2)), single(host(8))});
-    for (const std::size_t size : {2, 32, 33}) {
+    for (const std::size_t size : {2U, 32U, 33U}) {
       KernelSet& names = made[fmt::format("{} names", size)] = set_of(16, {});
       for (std::size_t i = 0; i < size; ++i) names.elements.push_back(single(name16(fmt::format("eth{}", i))));
     }
