@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "kernel/legacy/iptc_table.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <libiptc/libiptc.h>
 #include <unistd.h>
@@ -196,8 +197,16 @@ class TableOf : public IptcTable {
   std::unique_ptr<xtc_handle, Free> handle_;
 };
 
+// libiptc calls abort() where a seccomp filter around the program keeps it from setting this on its socket.
+void require_close_on_exec() {
+  if (fcntl(-1, F_SETFD, FD_CLOEXEC) == 0 || errno == EBADF) return;
+  throw system_error(errno, "iptables-legacy: fcntl(F_SETFD) is refused", ExitCode::failed,
+                     "a seccomp filter around the program refuses it: allow fcntl, or choose --backend nftables");
+}
+
 template <typename F>
 std::unique_ptr<IptcTable> open(Table table) {
+  require_close_on_exec();
   xtc_handle* handle = F::init(std::string(name(table)).c_str());
   if (handle == nullptr) throw cannot_open(errno, F::family, table);
   return std::make_unique<TableOf<F>>(table, handle);

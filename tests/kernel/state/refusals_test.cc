@@ -86,6 +86,14 @@ TEST_P(Refusals, WithNetAdminAlone) {
   }
 }
 
+// libiptc would call abort().
+TEST_P(Refusals, AFilterAroundTheProgramMayRefuseFcntl) {
+  if (GetParam() != std::string_view("iptables-legacy")) return;
+  std::vector<std::string> words{"strace", "-qq", "-o", "/dev/null", "-e", "inject=fcntl:error=EPERM"};
+  for (const std::string& word : apply()) words.push_back(word);
+  EXPECT_THAT(refused(4, words), HasSubstr("fcntl(F_SETFD) is refused"));
+}
+
 TEST_P(Refusals, ARouteThatTheKernelRefuses) {
   program_something();
   ip(ns, "link set lo down\n");
