@@ -21,6 +21,7 @@ class FakeKernel : public Kernel {
   std::map<BackendKind, Sight<Live>> instead;  // what the survey finds in the place of the backend
   FakeRoutes routes;
   bool legacy_in_use = false;
+  std::vector<std::string> warned;  // of warnings()
   int surveys = 0;
   std::function<void()> before_remove = [] {};  // of routes; may throw
   std::function<void()> before_read = [] {};    // may throw
@@ -72,7 +73,7 @@ class FakeKernel : public Kernel {
   }
   Patience lasts{std::chrono::milliseconds(0)};
   [[nodiscard]] const Patience& patience() const override { return lasts; }
-  [[nodiscard]] std::vector<std::string> warnings() const override { return {}; }
+  [[nodiscard]] std::vector<std::string> warnings() const override { return warned; }
 };
 
 }  // namespace sidetrack

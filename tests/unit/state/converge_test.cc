@@ -88,6 +88,13 @@ TEST_F(ConvergeTest, TheSecondTimeChangesNothing) {
 }
 
 // -m NONE
+TEST_F(ConvergeTest, PassesOnWhatTheKernelWarnsOf) {
+  kernel.warned = {"the lock is held"};
+  EXPECT_THAT(apply().warnings, ElementsAre("the lock is held"));
+  EXPECT_THAT(clean().warnings, ElementsAre("the lock is held"));
+  EXPECT_THAT(check(request(), kernel).warnings, ::testing::Contains("the lock is held"));
+}
+
 TEST_F(ConvergeTest, WithoutRulesNoBackendIsNamed) {
   program(iptables_nft, older());
   wanted = Plan{};
