@@ -25,15 +25,15 @@ INSTANTIATE_TEST_SUITE_P(, ExcludedOwners, settings(), setting_name);
 
 TEST_P(ExcludedOwners, BypassTheProxyByUid) {
   apply("-i * -b * --exclude-uids 101,2000-2999");
-  for (const uid_t uid : {101, 2000, 2500, 2999}) expect_bypass(as(uid), service(80));
-  for (const uid_t uid : {100, 102, 1000, 1999, 3000}) expect_captured(as(uid), service(80));
+  for (const uid_t uid : {101U, 2000U, 2500U, 2999U}) expect_bypass(as(uid), service(80));
+  for (const uid_t uid : {100U, 102U, 1000U, 1999U, 3000U}) expect_captured(as(uid), service(80));
   expect_captured(as(1000, 101), service(80));
 }
 
 TEST_P(ExcludedOwners, BypassTheProxyByGid) {
   apply("-i * -b * --exclude-gids 101,2000-2999");
-  for (const gid_t gid : {101, 2000, 2999}) expect_bypass(as(1000, gid), service(80));
-  for (const gid_t gid : {100, 1999, 3000}) expect_captured(as(1000, gid), service(80));
+  for (const gid_t gid : {101U, 2000U, 2999U}) expect_bypass(as(1000, gid), service(80));
+  for (const gid_t gid : {100U, 1999U, 3000U}) expect_captured(as(1000, gid), service(80));
   expect_captured(as(101), service(80));
 }
 
