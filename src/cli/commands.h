@@ -82,6 +82,9 @@ void confine(const CommandLine& line, Sandbox kind);
 // The pod that --pid or --netns names, which has been entered; without one, nothing. Then the sandbox is entered.
 [[nodiscard]] std::optional<PodView> view_of_entered(const CommandLine& line);
 
+// Says in the log if the settings of the kernel that a PodView has cannot be read.
+void warn_of_settings();
+
 // What apply would change; warnings go to the log.
 [[nodiscard]] Comparison compare(const CommandLine& line, const Plan& wanted);
 

@@ -115,8 +115,16 @@ std::unique_ptr<Kernel> open_kernel(const CommandLine& line, bool write) {
   return kernel;
 }
 
+void warn_of_settings() {
+  if (const std::string problem = settings_problem(); !problem.empty()) warn(problem);
+}
+
 std::optional<PodView> view_of_entered(const CommandLine& line) {
-  if (line.pid || !line.netns.empty()) return open_kernel(line, false)->pod();
+  if (line.pid || !line.netns.empty()) {
+    PodView pod = open_kernel(line, false)->pod();
+    warn_of_settings();
+    return pod;
+  }
   confine(line, Sandbox::compute);
   return std::nullopt;
 }

@@ -5,7 +5,6 @@
 
 #include "cli/commands.h"
 #include "cli/log.h"
-#include "kernel/backend.h"
 #include "library/sentences.h"
 #include "model/printable.h"
 #include "model/scan.h"
@@ -20,21 +19,14 @@
 
 namespace sidetrack::cli {
 
-namespace {
-
-void warn_of_settings() {
-  if (const std::string problem = settings_problem(); !problem.empty()) warn(problem);
-}
-
-}  // namespace
-
 Comparison compare(const CommandLine& line, const Plan& wanted) {
   const auto kernel = open_kernel(line, false);
   const Survey survey = kernel->survey();
   Comparison comparison = sidetrack::compare({.plan = &wanted, .options = &line.applying}, survey);
-  if (survey.pod) warn_of_settings();
   if (wanted.ruleset.rules.empty()) {  // as clean says what it leaves
     for (const std::string& warning : kernel->warnings()) warn(warning);
+  } else if (survey.pod) {
+    warn_of_settings();
   }
   for (const std::string& warning : warnings(comparison)) warn(warning);
   return comparison;

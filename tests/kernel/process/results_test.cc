@@ -71,7 +71,11 @@ TEST_F(Results, SayIfTheSettingsOfTheKernelCannotBeRead) {
   ns.must({"nft",
            "add table ip others; add chain ip others c { type filter hook output priority 0; }; "
            "add rule ip others c udp dport 9 drop"});
-  for (const Words& words : {apply + options, verify + options}) EXPECT_THAT(errors(words), HasSubstr(said));
+  for (const Words& words : {apply + options, verify + options, Words{"diff", "--clean"}}) {
+    const std::string all = errors(words);
+    EXPECT_THAT(all, HasSubstr(said)) << words.front();
+    EXPECT_EQ(all.find(said), all.rfind(said)) << words.front() << " says it twice";
+  }
 }
 
 TEST_F(Results, OfDiffEffect) {
