@@ -165,8 +165,7 @@ bool may_hide_rules(const Diagnosis& diagnosis) {
   const auto legacy = std::ranges::find(diagnosis.backends, BackendKind::iptables_legacy, &BackendState::kind);
   return legacy != diagnosis.backends.end() && !legacy->permitted &&
          std::ranges::any_of(*diagnosis.legacy_tables, [](const std::string& named) {  // "nat (ipv4)"
-           const std::string_view table = std::string_view(named).substr(0, named.find(' '));
-           return std::ranges::find(all_tables, table, [](Table each) { return name(each); }) != std::end(all_tables);
+           return is_written(std::string_view(named).substr(0, named.find(' ')));
          });
 }
 
@@ -181,10 +180,10 @@ Diagnosis diagnose(const OpenBackend& open, const std::string& lock_file, Routes
   const Choice choice = choose({}, {}, iptables_legacy_in_use());
   diagnosis.because = choice.because;
   diagnosis.legacy_tables = legacy_tables();
+  const bool refuses = may_hide_rules(diagnosis);
   for (BackendKind kind : choice.order) {
-    if (may_hide_rules(diagnosis)) break;
     const auto state = std::ranges::find(diagnosis.backends, kind, &BackendState::kind);
-    if (!diagnosis.automatic && usable(*state)) diagnosis.automatic = kind;
+    if (!refuses && !diagnosis.automatic && usable(*state)) diagnosis.automatic = kind;
   }
   diagnosis.nf_tables = nf_tables();
   diagnosis.routing = routes.read().ours;

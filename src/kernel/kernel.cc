@@ -363,8 +363,7 @@ class LinuxKernel final : public Kernel {
       for (Family family : {Family::ipv4, Family::ipv6}) {
         for (const std::string& table : legacy::table_names(family)) {
           fetched.any = true;
-          of_plans = of_plans || std::ranges::find(all_tables, table, [](Table each) { return name(each); }) !=
-                                     std::end(all_tables);
+          of_plans = of_plans || is_written(table);
         }
       }
       fetched.may_hold_ours = of_plans;

@@ -42,11 +42,9 @@ std::vector<Text> read_texts(const std::vector<std::string>& files) {
   return texts;
 }
 
-Documents parsed(Text&& of) { return parse_documents(std::move(of.text), std::move(of.name)); }
-
 HelmValues parsed_values(std::vector<Text> files, const HelmValues& set) {
   HelmValues values;
-  for (Text& file : files) read_helm_values(values, parsed(std::move(file)));
+  for (Text& file : files) read_helm_values(values, parse_documents(std::move(file)));
   for (const auto& [name, value] : set) values.insert_or_assign(name, value);
   check_helm_values(values);
   return values;
@@ -66,7 +64,7 @@ std::vector<PodArguments> arguments(const ManifestOptions& options, std::vector<
   const HelmValues values = parsed_values(std::move(of_values), options.set);
   std::vector<PodArguments> made;
   for (Text& file : files) {
-    Documents documents = parsed(std::move(file));
+    Documents documents = parse_documents(std::move(file));
     for (const PodTemplate& pod : pods_of(documents, warnings)) {
       made.push_back({pod, init_arguments(pod, values)});
       add(warnings, pod, made.back().init.warnings);
@@ -83,10 +81,10 @@ std::string injected(const ManifestOptions& options, std::vector<std::string>& n
   std::vector<Text> files = read_texts(options.files);
   all_is_read();
   const HelmValues values = parsed_values(std::move(of_values), options.set);
-  const InjectionTemplate wanted = read_template(parsed(std::move(injected)), warnings);
+  const InjectionTemplate wanted = read_template(parse_documents(std::move(injected)), warnings);
   std::string text;
   for (Text& file : files) {
-    Documents documents = parsed(std::move(file));
+    Documents documents = parse_documents(std::move(file));
     std::vector<std::size_t> changed;
     for (const PodTemplate& pod : pods_of(documents, warnings)) {
       const Injected result = inject(pod, wanted, values);

@@ -70,9 +70,8 @@ Text read_text(const std::string& file) {
   return {name, std::move(text)};
 }
 
-Documents read_documents(const std::string& file) {
-  Text read = read_text(file);
-  return parse_documents(std::move(read.text), std::move(read.name));
-}
+Documents read_documents(const std::string& file) { return parse_documents(read_text(file)); }
+
+Documents parse_documents(Text of) { return parse_documents(std::move(of.text), std::move(of.name)); }
 
 }  // namespace sidetrack::manifest

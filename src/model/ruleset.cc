@@ -70,6 +70,12 @@ bool matches_everything(const Match& match) {
   return address != nullptr && address->ranges.size() == 1 && address->ranges.front().prefix_length() == 0;
 }
 
+bool is_written(Table table) { return std::ranges::find(all_tables, table) != std::end(all_tables); }
+
+bool is_written(std::string_view table_name) {
+  return std::ranges::any_of(all_tables, [&](Table table) { return name(table) == table_name; });
+}
+
 std::string_view name(Table table) {
   switch (table) {
     case Table::raw:

@@ -19,6 +19,8 @@ namespace sidetrack {
 enum class Table : std::uint8_t { raw, mangle, nat, filter, security, other };
 inline constexpr Table all_tables[] = {Table::raw, Table::mangle, Table::nat};
 [[nodiscard]] std::string_view name(Table table);
+[[nodiscard]] bool is_written(Table table);                  // one of those that plans write to
+[[nodiscard]] bool is_written(std::string_view table_name);  // the same by its name
 
 // IANA's numbers. Plans use these; rules that are read may hold any other number, which has no name here.
 enum class Protocol : std::uint8_t { icmp = 1, tcp = 6, udp = 17, icmpv6 = 58 };

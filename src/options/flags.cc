@@ -404,13 +404,13 @@ constexpr CommandSet asking =
     CommandSet(explain) | Command::map | Command::lint;  // about live rules, or those of a plan
 constexpr CommandSet all = asking | apply | render | diff | verify | show | clean | doctor | host_probes;
 constexpr CommandSet planned = asking | apply | render | diff | verify;
+constexpr CommandSet sandboxed = planned | Command::clean | show | doctor | pods | host_probes;
 constexpr CommandSet in_pictures = CommandSet(Command::map);
 constexpr CommandSet printing = CommandSet(explain) | Command::lint | diff | verify | show | doctor | pods |
                                 host_probes | args | cni;  // as text or as JSON
 constexpr CommandSet with_pod_file =
     asking | render | diff | verify;  // of one that is not there yet, or as it should be
 constexpr CommandSet of_manifest = CommandSet(args) | inject;
-constexpr CommandSet sandboxed = planned | Command::clean | show | doctor | pods | host_probes;
 constexpr CommandSet logging = all | pods | of_manifest | cni;
 
 // clang-format off

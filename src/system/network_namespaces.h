@@ -35,8 +35,8 @@ struct ProcessesOfNamespace {
 };
 
 // All that processes of this /proc are in, by pid, but for the caller's own and that of process 1, the machine's. Adds
-// a sentence to `problems` for what cannot be looked at. Throws Error (failed) without /proc, or
-// where it does not list the processes of others (hidepid).
+// a sentence to `problems` for what cannot be looked at. Throws Error (failed) without /proc, or where it
+// does not list the processes of others (hidepid).
 [[nodiscard]] std::vector<ProcessesOfNamespace> network_namespaces(std::vector<std::string>& problems);
 
 }  // namespace sidetrack

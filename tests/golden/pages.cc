@@ -32,7 +32,9 @@ std::string row(const Flag& flag) {
 
 std::string options() {
   std::string table = "\n| option | environment | default | |\n|---|---|---|---|\n";
-  for (const Flag& flag : flags()) table += row(flag);
+  for (const Flag& flag : flags()) {
+    if (const std::string line = row(flag); !table.ends_with(line)) table += line;  // one may be in several groups
+  }
   return table + "\n";
 }
 

@@ -13,15 +13,17 @@ namespace sidetrack::netns {
 
 // The error that `act` ends with, called in the namespace; of code done if it ends with none.
 template <typename Act>
-[[nodiscard]] Error error_in(const Namespace& space, Act act) {
-  return space.run([&] {
-    try {
-      act();
-    } catch (const Error& error) {
-      return error;
-    }
-    return Error(ExitCode::done, "no error");
-  });
+[[nodiscard]] Error error_in(const Namespace& space, Act act, Identity identity = {}) {
+  return space.run(
+      [&] {
+        try {
+          act();
+        } catch (const Error& error) {
+          return error;
+        }
+        return Error(ExitCode::done, "no error");
+      },
+      identity);
 }
 
 class BackendTest : public KernelTest {

@@ -21,8 +21,6 @@ namespace {
 
 using TablePointer = std::unique_ptr<IptcTable>;
 
-bool is_written(Table table) { return std::ranges::find(all_tables, table) != std::end(all_tables); }
-
 bool same_rules(const LiveChain* a, const LiveChain& b) {
   if (a == nullptr) return b.rules.empty() && is_builtin(b.name);
   return std::ranges::equal(a->rules, b.rules, {}, &LiveRule::rule, &LiveRule::rule);

@@ -51,8 +51,6 @@ std::optional<IptablesTable> iptables_table_of(const TableKey& key) {
   return std::nullopt;
 }
 
-bool is_written(Table table) { return std::ranges::find(all_tables, table) != std::end(all_tables); }
-
 // ---- Reading.
 
 LiveChain read_chain(const KernelTable& table, const KernelChain& chain, const IptablesTable& place) {

@@ -152,18 +152,7 @@ TEST_F(IpsetTest, WhatASetDoesNotTakeIsSaid) {
 }
 
 TEST_F(IpsetTest, NeedsTheCapability) {
-  const auto unprivileged = [&](auto act) {
-    return space.run(
-        [&] {
-          try {
-            act();
-          } catch (const Error& error) {
-            return error;
-          }
-          return Error(ExitCode::done, "no error");
-        },
-        {1337, 1337});
-  };
+  const auto unprivileged = [&](auto act) { return error_in(space, act, {1337, 1337}); };
   const Error read = unprivileged([] { static_cast<void>(ipset::Sets().list()); });
   EXPECT_EQ(read.code(), ExitCode::not_permitted);
   EXPECT_THAT(read.what(), HasSubstr("cannot list the sets of ip_set: "));

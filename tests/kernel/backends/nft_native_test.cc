@@ -223,16 +223,7 @@ TEST_F(NftNative, AChangeOfSomebodyElseMeanwhileIsBusy) {
 
 TEST_F(NftNative, WithoutTheCapabilityItIsNotPermitted) {
   const Namespace space;
-  const Error error = space.run(
-      [] {
-        try {
-          open_nftables()->read();
-        } catch (const Error& caught) {
-          return caught;
-        }
-        return Error(ExitCode::done, "");
-      },
-      {.uid = 1337, .gid = 1337});
+  const Error error = error_in(space, [] { open_nftables()->read(); }, {.uid = 1337, .gid = 1337});
   EXPECT_EQ(error.code(), ExitCode::not_permitted);
   EXPECT_NE(error.hint().find("NET_ADMIN"), std::string::npos);
 }

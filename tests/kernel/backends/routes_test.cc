@@ -326,18 +326,7 @@ TEST_F(RoutesTest, EveryKindOfRouteIsRead) {
 }
 
 TEST_F(RoutesTest, NeedsTheCapability) {
-  const auto unprivileged = [&](auto act) {
-    return space.run(
-        [&] {
-          try {
-            act();
-          } catch (const Error& error) {
-            return error;
-          }
-          return Error(ExitCode::done, "no error");
-        },
-        {1337, 1337});
-  };
+  const auto unprivileged = [&](auto act) { return error_in(space, act, {1337, 1337}); };
   const Error error = unprivileged([] { open_routes()->add(everything); });
   EXPECT_EQ(error.code(), ExitCode::not_permitted);
   EXPECT_THAT(error.hint(), HasSubstr("CAP_NET_ADMIN"));
