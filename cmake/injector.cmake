@@ -16,6 +16,9 @@ target_include_directories(sidetrack-injector SYSTEM PRIVATE ${Boost_INCLUDE_DIR
 target_link_libraries(sidetrack-injector PRIVATE sidetrack_flags libsidetrack fmt::fmt-header-only spdlog::spdlog_header_only
   CLI11::CLI11 nlohmann_json::nlohmann_json OpenSSL::SSL OpenSSL::Crypto ${yaml} Threads::Threads)
 target_compile_options(sidetrack-injector PRIVATE $<$<CONFIG:Release>:-O2>)
+if(SIDETRACK_UNITY) # of src/manifest alone: the others have little in common
+  set_target_properties(sidetrack-injector PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+endif()
 if(NOT SIDETRACK_SANITIZE)
   target_link_options(sidetrack-injector PRIVATE -static-libstdc++ -static-libgcc -Wl,--as-needed -Wl,--gc-sections)
 endif()

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "support/packets.h"
 
-#include <cstdlib>
-
 #include "kernel/backend.h"
+#include "support/amount.h"
 
 namespace sidetrack::netns {
 namespace {
@@ -28,10 +27,7 @@ Place place_of(const Address& address) {
 
 }  // namespace
 
-unsigned seed() {
-  const char* given = std::getenv("SIDETRACK_SEED");
-  return given == nullptr ? usual_seed : static_cast<unsigned>(std::strtoul(given, nullptr, 10));
-}
+unsigned seed() { return amount("SIDETRACK_SEED", usual_seed); }
 
 Probe random_probe(Dice& dice, bool has_ipv6_source) {
   const Family family = dice.percent(50) ? Family::ipv4 : Family::ipv6;

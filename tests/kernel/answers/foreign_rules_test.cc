@@ -11,6 +11,7 @@
 
 #include "kernel/backend.h"
 #include "render/explain.h"
+#include "support/amount.h"
 #include "support/packets.h"
 #include "support/traffic.h"
 
@@ -19,13 +20,7 @@ namespace {
 
 using Strings = std::vector<std::string>;
 
-constexpr int usual_cases = 60;
 constexpr int packets_each = 6;  // in one pod
-
-int cases() {
-  const char* given = std::getenv("SIDETRACK_CASES");
-  return given == nullptr ? usual_cases : std::atoi(given);
-}
 
 // ---- Values that packets of these tests have, and some that they do not have
 
@@ -331,7 +326,8 @@ TEST_P(ForeignRules, ExplainIsRightOrDoesNotKnow) {
                                "-i * -b * --redirect-dns --capture-all-dns", "-i 10.96.0.0/16,fd00:96::/32 -b *"};
   int not_known = 0;
   int asked = 0;
-  for (unsigned index = 0; asked < cases(); ++index) {
+  const int cases = static_cast<int>(amount("SIDETRACK_CASES", 60));
+  for (unsigned index = 0; asked < cases; ++index) {
     Dice dice(1000 + index);
     const std::string& ours = dice.one_of(options);
     Pod pod(Pod::Options{.transparent_proxy = ours.find("TPROXY") != std::string::npos});

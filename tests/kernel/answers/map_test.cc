@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <cstdlib>
 #include <map>
 #include <set>
 #include <sstream>
@@ -12,6 +11,7 @@
 #include "evaluate/explain.h"
 #include "kernel/backend.h"
 #include "render/effect.h"
+#include "support/amount.h"
 #include "support/random_options.h"
 #include "support/sendable.h"
 #include "support/traffic.h"
@@ -19,25 +19,20 @@
 namespace sidetrack::netns {
 namespace {
 
-int count_of(const char* variable, int usual) {
-  const char* given = std::getenv(variable);
-  return given == nullptr ? usual : std::stoi(given);
-}
-
-class Mapped : public KernelTest, public ::testing::WithParamInterface<int> {
+class Mapped : public KernelTest, public ::testing::WithParamInterface<unsigned> {
  protected:
   // Of what sockets of the pod send, those with each of the marks.
   static void expect_as_mapped(Dice& dice, const std::string& options, const std::vector<std::uint32_t>& marks);
 };
-INSTANTIATE_TEST_SUITE_P(, Mapped, ::testing::Range(0, count_of("SIDETRACK_MAP_SETS", 6)));
+INSTANTIATE_TEST_SUITE_P(, Mapped, ::testing::Range(0U, amount("SIDETRACK_MAP_SETS", 6)));
 
 TEST_P(Mapped, EachRegionLandsWhereTheMapSays) {
-  Dice dice(static_cast<unsigned>(1000 + GetParam()));
+  Dice dice(1000 + GetParam());
   expect_as_mapped(dice, random_options(dice), {0});
 }
 
 TEST_P(Mapped, EachRegionOfAnAmbientPodLandsWhereTheMapSays) {
-  Dice dice(static_cast<unsigned>(2000 + GetParam()));
+  Dice dice(2000 + GetParam());
   expect_as_mapped(dice, random_ambient_options(dice), {0, ztunnel_mark});
 }
 
@@ -75,7 +70,7 @@ bool is_known(const space::Ending& ending) {
   return ending.kind != Outcome::Kind::unknown && ending.answers != Outcome::Answers::unknown;
 }
 
-class Edited : public KernelTest, public ::testing::WithParamInterface<int> {
+class Edited : public KernelTest, public ::testing::WithParamInterface<unsigned> {
  protected:
   // One rule of the sidecar's is changed at a random place, by the tools of its backend. Returns what was done.
   static std::string edit(const Pod& pod, const std::string& tool, Dice& dice) {
@@ -132,11 +127,11 @@ class Edited : public KernelTest, public ::testing::WithParamInterface<int> {
     }
   }
 };
-INSTANTIATE_TEST_SUITE_P(, Edited, ::testing::Range(0, count_of("SIDETRACK_MAP_EDITS", 8)));
+INSTANTIATE_TEST_SUITE_P(, Edited, ::testing::Range(0U, amount("SIDETRACK_MAP_EDITS", 8)));
 
 // Where an edit is said to make a difference, it does; where it is said to make none, it does not.
 TEST_P(Edited, WhatChangesIsWhatLandsDifferently) {
-  Dice dice(static_cast<unsigned>(5000 + GetParam()));
+  Dice dice(5000 + GetParam());
   const std::string options = random_options(dice);
   const char* backend = backends[dice.below(2)];
   PodOf applied(options);

@@ -4,10 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <future>
 #include <sstream>
 
+#include "support/amount.h"
 #include "support/kernel_test.h"
 #include "support/listing.h"
 #include "support/network.h"
@@ -16,11 +16,6 @@
 
 namespace sidetrack::netns {
 namespace {
-
-int rounds() {
-  const char* asked = std::getenv("SIDETRACK_ROUNDS");
-  return asked != nullptr ? std::atoi(asked) : 4;
-}
 
 const Words options[] = {
     {"--backend", "iptables-legacy", "-b", "*", "-m", "TPROXY"},
@@ -72,12 +67,13 @@ Words populated(const Namespace& where) {
 using ManyAtOnce = KernelTest;
 
 TEST_F(ManyAtOnce, TheLastOneDecides) {
-  for (int round = 0; round < rounds(); ++round) {
+  const unsigned rounds = amount("SIDETRACK_ROUNDS", 4);
+  for (unsigned round = 0; round < rounds; ++round) {
     const Namespace ns;
     ip(ns, "link set lo up\n");
     trust_addresses(ns);
     // One that is there already, in turn.
-    ns.must(sidetrack("apply", options[static_cast<std::size_t>(round) % std::size(options)]));
+    ns.must(sidetrack("apply", options[round % std::size(options)]));
 
     std::vector<std::future<std::pair<Output, std::string>>> running;
     for (const Words& each : options) {

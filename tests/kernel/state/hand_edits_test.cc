@@ -10,9 +10,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <random>
 
+#include "support/amount.h"
 #include "support/listing.h"
 #include "support/network.h"
 #include "support/traffic.h"
@@ -22,11 +22,6 @@ namespace {
 
 using ::testing::AnyOf;
 using ::testing::Eq;
-
-unsigned number_of(const char* variable, unsigned usual) {
-  const char* given = std::getenv(variable);
-  return given == nullptr ? usual : static_cast<unsigned>(std::strtoul(given, nullptr, 10));
-}
 
 // An edit as the program and its words, or as the text that it reads.
 struct Edit {
@@ -158,8 +153,8 @@ struct Case {
 const Case cases[] = {{"-i * -b * -d 15021", false}, {"-i * -b * -d 15021 -m TPROXY", true}};
 
 TEST_P(HandEdits, VerifyDiffAndApplyAgree) {
-  const unsigned seed = number_of("SIDETRACK_SEED", 20261121);
-  const unsigned count = number_of("SIDETRACK_CASES", 24);
+  const unsigned seed = amount("SIDETRACK_SEED", 20261121);
+  const unsigned count = amount("SIDETRACK_CASES", 24);
   for (unsigned index = 0; index < count; ++index) {
     std::seed_seq sequence{seed, index};
     std::mt19937 dice(sequence);

@@ -6,7 +6,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <fstream>
 #include <random>
 #include <set>
@@ -18,6 +17,7 @@
 #include "render/read_rule.h"
 #include "render/read_rules.h"
 #include "space/regions.h"
+#include "support/amount.h"
 #include "unit/asking.h"
 #include "unit/live_rules.h"
 
@@ -26,11 +26,6 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-
-unsigned count_of(const char* variable, unsigned otherwise) {
-  const char* value = std::getenv(variable);
-  return value != nullptr ? static_cast<unsigned>(std::stoul(value)) : otherwise;
-}
 
 class Random {
  public:
@@ -305,8 +300,8 @@ void check(Side side, Random& random, std::size_t packets) {
 }
 
 TEST(Space, EveryPacketOfRandomOptionsEndsAsExplainSays) {
-  const unsigned first = count_of("SIDETRACK_SPACE_FIRST", 0);
-  const unsigned sets = count_of("SIDETRACK_SPACE_SETS", 2);
+  const unsigned first = amount("SIDETRACK_SPACE_FIRST", 0);
+  const unsigned sets = amount("SIDETRACK_SPACE_SETS", 2);
   for (unsigned seed = first; seed < first + sets; ++seed) {
     Random random(seed);
     std::string what;
@@ -343,8 +338,8 @@ Side side_with_many_rules(Random& random) {
 }
 
 TEST(Space, EveryPacketOfManyRulesEndsAsExplainSays) {
-  const unsigned first = count_of("SIDETRACK_SPACE_FIRST", 0);
-  const unsigned sets = count_of("SIDETRACK_SPACE_SETS", 1);
+  const unsigned first = amount("SIDETRACK_SPACE_FIRST", 0);
+  const unsigned sets = amount("SIDETRACK_SPACE_SETS", 1);
   for (unsigned seed = first; seed < first + sets; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
@@ -605,8 +600,8 @@ bool same_end(const Outcome& a, const Outcome& b) {
 }
 
 TEST(Effect, RandomEditsAreTheSameOnlyIfEveryPacketIs) {
-  const unsigned first = count_of("SIDETRACK_SPACE_FIRST", 0);
-  const unsigned pairs = count_of("SIDETRACK_SPACE_SETS", 2);
+  const unsigned first = amount("SIDETRACK_SPACE_FIRST", 0);
+  const unsigned pairs = amount("SIDETRACK_SPACE_SETS", 2);
   for (unsigned seed = first; seed < first + pairs; ++seed) {
     Random random(1000 + seed);
     std::string what;
