@@ -261,10 +261,6 @@ NetworkConfiguration read_configuration(std::string_view text, Keys keys) {
   made.cni_version = version_of(document);
   made.name = text_of(document, "name", "the name of the network");
   made.type = text_of(document, "type", "the name of the plugin");
-  if (const Json* previous = find(document, "prevResult")) {
-    if (!previous->is_object()) refuse("prevResult", previous, "the result of the plugin before");
-    made.previous_result = values_of(text, "prevResult").back().of(text);
-  }
   for (const char* key : attachments_keys) {
     const Json* valid = find(document, key);
     if (valid == nullptr) continue;
@@ -275,6 +271,10 @@ NetworkConfiguration read_configuration(std::string_view text, Keys keys) {
     if (const auto key = repeated_key(text, "prevResult"))  // which is handed on as it was written
       throw CniError(Code::configuration,
                      fmt::format("{}: is there more than once: expected each key once", excerpt(*key)));
+    if (const Json* previous = find(document, "prevResult")) {
+      if (!previous->is_object()) refuse("prevResult", previous, "the result of the plugin before");
+      made.previous_result = values_of(text, "prevResult").back().of(text);
+    }
     read_own_keys(document, made);
   } else {
     try {

@@ -128,7 +128,7 @@ void look(const Subject& subject, const NodeOptions& options, PodReport& report)
   report.detail = first_difference(comparison);
   if (!options.repair) return;
   const auto kernel = open(true);
-  // ADD writes the record before it takes the lock that we hold now, DEL removes it before it releases that.
+  // ADD writes the record, and DEL removes it, while they hold the lock that we hold now.
   const auto record = read(subject.record->container_id, options.records);
   if (record != subject.record) {
     report.state = record ? PodState::unknown : PodState::gone;

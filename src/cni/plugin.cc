@@ -8,6 +8,7 @@
 #include <memory>
 #include <new>
 #include <optional>
+#include <utility>
 
 #include "cni/call.h"
 #include "cni/cni_error.h"
@@ -187,12 +188,16 @@ class Plugin {
     const RecordFolder folder(records_folder);
     Record asked = record(options);
     of_variable([&] { enter(target); });
-    asked.network_namespace = own_network_namespace();
+    const std::string former = std::exchange(asked.network_namespace, own_network_namespace());
+    if (!former.empty() && former != asked.network_namespace) {
+      say(Level::warn, "ADD was called before for another network namespace: the rules stay there");
+    }
     const Plan plan = planned(line, target);
-    // Before anything is changed: killed or failing at any moment, ADD leaves DEL the knowledge of what may be there.
-    folder.write(asked);
     const auto kernel = open_kernel(
         {.write = true, .wait = line.applying.lock_wait, .xtables_lock = false, .claim = claim_of(line.config)});
+    // Before anything is changed: killed or failing at any moment, ADD leaves DEL the knowledge of what may be there.
+    // And under the lock under which DEL removes both.
+    folder.write(asked);
     if (!line.no_sandbox) confine_(Sandbox::write);
     const ApplyResult result = converge({.plan = &plan, .options = &line.applying}, *kernel);
     for (const std::string& warning : plan.warnings) say(Level::warn, warning);
@@ -210,6 +215,7 @@ class Plugin {
     if (const std::optional<Record> former = former_record()) {
       made.interface_name = former->interface_name;
       made.network = former->network;
+      made.network_namespace = former->network_namespace;
     }
     return made;
   }
@@ -277,21 +283,23 @@ class Plugin {
     }
     const RecordFolder folder(records_folder);
     // The runtime may have removed it, or left an empty file where it was bound to.
-    const auto held = is_network_namespace(call_.netns) ? clean(record) : nullptr;
-    folder.remove(call_.container_id);
+    if (is_network_namespace(call_.netns)) {
+      clean(record, folder);
+    } else {
+      folder.remove(call_.container_id);
+    }
   }
 
-  // Returns what holds the namespace's lock: who repairs looks for the record while he holds it himself.
-  std::unique_ptr<Kernel> clean(const std::optional<Record>& record) {
+  void clean(const std::optional<Record>& record, const RecordFolder& folder) {
     const Place target = place_of_netns(call_.netns);
     if (const char* whose = whose_instead_of_a_pods(target)) {
       say(Level::warn, fmt::format("CNI_NETNS is the network namespace of {}: nothing is removed there", whose));
-      return nullptr;
+      return folder.remove(call_.container_id);
     }
     enter(target);
     if (record && own_network_namespace() != record->network_namespace) {
       say(Level::warn, "CNI_NETNS is another network namespace than the recorded one: nothing is removed there");
-      return nullptr;
+      return folder.remove(call_.container_id);
     }
     const CommandLine line = record ? parse_apply(record->options) : CommandLine();
     std::unique_ptr<Kernel> kernel;
@@ -305,9 +313,13 @@ class Plugin {
       say(Level::info, cleaned(result));
     } catch (const Error& error) {
       if (error.code() != ExitCode::busy && (kernel == nullptr || !kept_by_others(kernel->survey()))) throw;
-      say(Level::warn, fmt::format("the rules stay until the network namespace goes: {}", error.what()));
+      // A later DEL, which finds it, removes both.
+      return say(Level::warn, fmt::format("the rules stay until the network namespace goes, and their record until "
+                                          "another DEL or GC: {}",
+                                          error.what()));
     }
-    return kernel;
+    // While the namespace's lock is held: who repairs, or adds, looks for the record while he holds it himself.
+    folder.remove(call_.container_id);
   }
 
   // ---- GC

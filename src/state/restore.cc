@@ -153,6 +153,7 @@ void restore(const Snapshot& before, Kernel& kernel, const std::function<void(co
 }
 
 std::string await_confirmation(AwaitedSignals& signals, std::chrono::nanoseconds timeout, int input) {
+  constexpr std::size_t longest_answer = 64;
   const auto end = AwaitedSignals::Clock::now() + timeout;
   std::string line;
   for (;;) {
@@ -166,7 +167,8 @@ std::string await_confirmation(AwaitedSignals& signals, std::chrono::nanoseconds
     if (size <= 0) {
       input = -1;  // its end, or the terminal is gone
     } else if (letter != '\n') {
-      if (line.size() < 64 && letter != '\r') line += letter;
+      if (letter != '\r') line += letter;
+      if (line.size() > longest_answer) return "not confirmed";
     } else {
       std::ranges::transform(line, line.begin(), [](unsigned char c) { return std::tolower(c); });
       if (line.empty() || line == "y" || line == "yes") return {};

@@ -18,6 +18,7 @@ volatile std::sig_atomic_t awaited_signal = 0;
 
 extern "C" void on_awaited_signal(int signal) { awaited_signal = signal; }
 
+constexpr timespec no_time{};
 constexpr int without_effect[] = {SIGCHLD, SIGWINCH, SIGURG, SIGCONT};  // unless somebody handles them
 constexpr int stops[] = {SIGTSTP, SIGTTIN, SIGTTOU};
 
@@ -77,7 +78,9 @@ AwaitedSignals::Woken AwaitedSignals::wait(Clock::time_point until, int descript
     pollfd watched{descriptor, POLLIN, 0};  // a negative descriptor is none
     const int count = ppoll(&watched, 1, &time, &open);
     if (count < 0 && errno != EINTR) throw system_error(errno, "cannot wait");
-    if (count > 0) return {0, true};
+    // ppoll lets no signal in where something can be read: input without an end must keep neither them nor the end
+    // away.
+    if (count > 0 && ppoll(nullptr, 0, &no_time, &open) == 0) return {0, Clock::now() < until};
     if (count == 0 && awaited_signal == 0) return {};
   }
 }

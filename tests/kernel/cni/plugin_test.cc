@@ -171,9 +171,12 @@ TEST_P(CniBackend, RulesOfOthersInOurChainsAreSeenAndDoNotKeepAPodFromEnding) {
       EXPECT_THAT(message_of(checked), HasSubstr("must not change keeps traffic from the proxy")) << edit;
     }
     node.must(call("DEL"));
-    node.must(call("DEL"));
+    if (native) {  // what leads to our chains keeps them, and the record
+      EXPECT_THAT(node.records(), ElementsAre(Key("c1"))) << edit;
+      pod.must({"nft", "flush ruleset"});
+      node.must(call("DEL"));
+    }
     EXPECT_THAT(node.records(), IsEmpty());
-    if (native) pod.must({"nft", "flush ruleset"});
   }
 }
 
@@ -186,7 +189,6 @@ TEST_P(CniBackend, WhatAPodHoldsDoesNotKeepItFromEnding) {
     const auto start = std::chrono::steady_clock::now();
     node.must(call("DEL"));
     EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(15));
-    EXPECT_THAT(node.records(), IsEmpty());
   };
   if (backend != "iptables-legacy") {
     for (const char* verdict : {"jump", "goto"}) {
@@ -195,12 +197,38 @@ TEST_P(CniBackend, WhatAPodHoldsDoesNotKeepItFromEnding) {
                                    table, verdict, chain)});
       del();
       pod.must({"nft", "flush ruleset"});
+      del();
+      EXPECT_THAT(node.records(), IsEmpty());
     }
   }
   node.must(call("ADD"));
   ASSERT_EQ(flock(pod.fd(), LOCK_EX), 0);  // as any process of the pod can
   del();
+  // The rules stay, and the record, by which another DEL knows of them.
+  EXPECT_THAT(node.records(), ElementsAre(Key("c1")));
   ASSERT_EQ(flock(pod.fd(), LOCK_UN), 0);
+  node.must(call("CHECK"));
+  del();
+  EXPECT_THAT(listing(pod), ::testing::Not(HasSubstr("ISTIO")));
+  EXPECT_THAT(node.records(), IsEmpty());
+}
+
+// A runtime that gave up waiting for ADD calls DEL while it goes on.
+TEST_P(CniBackend, AnAddThatWaitsForTheLockIsNotForgottenByADel) {
+  ASSERT_EQ(flock(pod.fd(), LOCK_EX), 0);
+  const std::string calls = node.folder() + "/calls";
+  ASSERT_EQ(mkfifo(calls.c_str(), 0600), 0);
+  auto add = std::async(std::launch::async, [&] {
+    return node.call(call("ADD"), {"strace", "-e", "trace=flock", "-o", calls});
+  });
+  std::ifstream made(calls);
+  for (std::string line; line.find("EAGAIN") == std::string::npos;) ASSERT_TRUE(std::getline(made, line));
+  node.must(call("DEL"));
+  ASSERT_EQ(flock(pod.fd(), LOCK_UN), 0);
+  EXPECT_EQ(add.get().exit_code, 0);
+  node.must(call("CHECK"));
+  node.must(call("DEL"));
+  EXPECT_THAT(listing(pod), ::testing::Not(HasSubstr("ISTIO")));
 }
 
 TEST_P(CniBackend, APodThatIsNoLongerToBeInterceptedIsLeftAlone) {
@@ -403,7 +431,7 @@ TEST_F(CniPlugin, DelNeedsNoNamespaceAndNoRightConfiguration) {
   const std::string wrong = R"("uid": "wrong", "unknown": 1)";
   node.must({.pod = &pod});
   node.must({.verb = "DEL", .keys = wrong});
-  node.must({.verb = "DEL", .keys = "\"args\": 1"});
+  node.must({.verb = "DEL", .keys = R"("args": 1, "prevResult": null)"});
   EXPECT_THAT(node.records(), IsEmpty());
   node.must({.pod = &pod});
   node.must({.verb = "DEL", .netns = "/run/netns/gone", .keys = wrong});
@@ -441,6 +469,19 @@ TEST_F(CniPlugin, DelCleansWhatABrokenRecordStandsFor) {
   node.must({.verb = "DEL", .pod = &pod});
   EXPECT_THAT(listing(pod), ::testing::Not(HasSubstr("ISTIO")));
   EXPECT_THAT(node.records(), IsEmpty());
+}
+
+TEST_F(CniPlugin, AddSaysThatRulesStayInAnotherNetworkNamespace) {
+  const CniNode node;
+  const Namespace pod = pod_of_cni();
+  const Namespace other = pod_of_cni();
+  const std::string log = node.folder() + "/log";
+  const std::string keys = fmt::format(R"("logFile": "{}")", log);
+  const char* sentence = "\twarn\tADD default/web-1 c1 eth0: ADD was called before for another network namespace";
+  for (int again = 0; again < 2; ++again) node.must({.pod = &pod, .keys = keys});
+  EXPECT_THAT(read_file(log), ::testing::Not(HasSubstr(sentence)));
+  node.must({.pod = &other, .keys = keys});
+  EXPECT_THAT(read_file(log), HasSubstr(sentence));
 }
 
 TEST_F(CniPlugin, AddReplacesABrokenRecordAndSaysSo) {

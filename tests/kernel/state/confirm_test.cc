@@ -168,6 +168,16 @@ TEST_P(Confirm, SignalsAndOtherAnswersRollBack) {
   }
 }
 
+TEST_P(Confirm, InputWithoutAnEndRollsBack) {
+  const auto was = state(*pod_);
+  Words words = sidetrack("apply", {"--confirm", "10m"});
+  words.insert(words.begin(), {"sh", "-c", "exec \"$@\" </dev/zero", "sh"});
+  const Output output = pod_->program(words);
+  EXPECT_EQ(output.exit_code, 1);
+  EXPECT_THAT(output.err, HasSubstr("not confirmed: rolled back"));
+  EXPECT_EQ(state(*pod_), was);
+}
+
 TEST_P(Confirm, SignalsThatEndNoProgramDoNotRollBack) {
   Background running(*pod_, sidetrack("apply", {"--confirm", "10m"}));
   running.wait_for(asked);

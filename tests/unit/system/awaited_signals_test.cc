@@ -96,6 +96,14 @@ TEST(AwaitedSignals, TheTimeAndWhatCanBeReadEndTheWaiting) {
   EXPECT_FALSE(late.readable);
   ASSERT_EQ(write(ends[1], "x", 1), 1);
   EXPECT_TRUE(awaited.wait(Clock::now() + std::chrono::hours(1), ends[0]).readable);
+  // What can be read all the time keeps away neither the end nor a signal.
+  const AwaitedSignals::Woken over = awaited.wait(Clock::now(), ends[0]);
+  EXPECT_EQ(over.signal, 0);
+  EXPECT_FALSE(over.readable);
+  raise(SIGTERM);
+  const AwaitedSignals::Woken asked = awaited.wait(Clock::now() + std::chrono::hours(1), ends[0]);
+  EXPECT_EQ(asked.signal, SIGTERM);
+  EXPECT_FALSE(asked.readable);
   close(ends[0]);
   close(ends[1]);
 }
