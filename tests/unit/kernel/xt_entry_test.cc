@@ -128,6 +128,103 @@ TEST(XtEntry, WordsOfOthersOfIpv6) {
             "00/ff 00/ff 00/ff] [flags 0x2 inverted 0x1 tos 0x10] -j RETURN");
 }
 
+// What others may ask for in the header.
+TEST(XtEntry, WordsOfTheHeader) {
+  const auto words = [](Family family, const auto& change) {
+    auto bytes = encode_entry(rule(family, {}), family);
+    change(bytes);
+    const DecodedEntry decoded = decode_entry(bytes, "RETURN", family);
+    const std::string text = iptables_words(rule(family, decoded.matches));
+    return text.substr(std::string_view("-A ISTIO_OUTPUT ").size());
+  };
+  const auto ipv4 = [&](const auto& change) {
+    return words(Family::ipv4, [&](std::vector<std::byte>& bytes) {
+      auto entry = header<ipt_entry>(bytes);
+      change(entry.ip);
+      std::memcpy(bytes.data(), &entry, sizeof entry);
+    });
+  };
+  const auto ipv6 = [&](const auto& change) {
+    return words(Family::ipv6, [&](std::vector<std::byte>& bytes) {
+      auto entry = header<ip6t_entry>(bytes);
+      change(entry.ipv6);
+      std::memcpy(bytes.data(), &entry, sizeof entry);
+    });
+  };
+  EXPECT_EQ(ipv4([](auto&) {}), "-j RETURN");
+  EXPECT_EQ(ipv4([](auto& ip) { ip.flags = IPT_F_FRAG; }), "-f -j RETURN");
+  EXPECT_EQ(ipv4([](auto& ip) { ip.invflags = IPT_INV_FRAG; }), "[flags 0x0 inverted 0x20] -j RETURN");
+  EXPECT_EQ(ipv4([](auto& ip) {
+              ip.flags = IPT_F_FRAG;
+              ip.invflags = IPT_INV_TOS;
+            }),
+            "[flags 0x1 inverted 0x4] -j RETURN");
+  EXPECT_EQ(ipv4([](auto& ip) { ip.flags = 4; }), "[flags 0x4 inverted 0x0] -j RETURN");
+  EXPECT_EQ(ipv4([](auto& ip) { ip.invflags = XT_INV_PROTO; }), "[flags 0x0 inverted 0x40] -j RETURN");
+  EXPECT_EQ(ipv4([](auto& ip) { ip.proto = 255; }), "-p 255 -j RETURN");
+  EXPECT_EQ(ipv4([](auto& ip) { ip.proto = 256; }), "-p 256 -j RETURN");
+  EXPECT_EQ(ipv4([](auto& ip) {
+              ip.proto = 256;
+              ip.invflags = XT_INV_PROTO;
+            }),
+            "! -p 256 -j RETURN");
+  EXPECT_EQ(ipv4([](auto& ip) {
+              ip.src.s_addr = htonl(0x0a000001);
+              ip.smsk.s_addr = htonl(0xff00ff00);
+              ip.invflags = IPT_INV_SRCIP;
+            }),
+            "! -s 10.0.0.1/255.0.255.0 -j RETURN");
+  EXPECT_EQ(ipv4([](auto& ip) {
+              ip.dst.s_addr = htonl(0x0a000001);
+              ip.dmsk.s_addr = htonl(0xff000000);
+            }),
+            "-d 10.0.0.1/255.0.0.0 -j RETURN")
+      << "no packet has bits after the mask";
+  EXPECT_EQ(ipv4([](auto& ip) { ip.invflags = IPT_INV_DSTIP; }), "! -d 0.0.0.0/0 -j RETURN");
+  EXPECT_EQ(ipv4([](auto& ip) { ip.invflags = IPT_INV_VIA_OUT; }), "! -o + -j RETURN");
+  EXPECT_EQ(ipv4([](auto& ip) {
+              ip.iniface_mask[15] = 1;
+              ip.invflags = IPT_INV_VIA_IN;
+            }),
+            "! -i [00/00 00/00 00/00 00/00 00/00 00/00 00/00 00/00 00/00 00/00 00/00 00/00 00/00 00/00 00/00 00/01] -j "
+            "RETURN");
+  EXPECT_EQ(ipv4([](auto& ip) {
+              std::ranges::fill(ip.outiface, 'x');
+              std::ranges::fill(ip.outiface_mask, 0xff);
+            }),
+            "-o [78/ff 78/ff 78/ff 78/ff 78/ff 78/ff 78/ff 78/ff 78/ff 78/ff 78/ff 78/ff 78/ff 78/ff 78/ff 78/ff] -j "
+            "RETURN");
+  // Of IPv6 a flag says whether the protocol counts.
+  EXPECT_EQ(ipv6([](auto& ip) { ip.proto = 6; }), "-j RETURN");
+  EXPECT_EQ(ipv6([](auto& ip) { ip.flags = IP6T_F_PROTO; }), "-p 0 -j RETURN");
+  EXPECT_EQ(ipv6([](auto& ip) {
+              ip.flags = IP6T_F_PROTO;
+              ip.proto = 17;
+              ip.invflags = IP6T_INV_PROTO;
+            }),
+            "! -p udp -j RETURN");
+  EXPECT_EQ(ipv6([](auto& ip) { ip.invflags = IP6T_INV_PROTO; }), "[flags 0x0 inverted 0x40 tos 0x0] -j RETURN");
+}
+
+TEST(XtEntry, WhereALabelLeads) {
+  for (const Family family : {Family::ipv4, Family::ipv6}) {
+    auto bytes = encode_entry(rule(family, {}, Jump{"X"}), family);
+    std::memset(&bytes[bytes.size() - sizeof(xt_standard_target) + offsetof(xt_entry_target, u.user.name)], 0,
+                XT_EXTENSION_MAXNAMELEN);
+    const auto words = [&](const char* label) {
+      return iptables_words(rule(family, {}, decode_entry(bytes, label, family).target));
+    };
+    EXPECT_EQ(words("ACCEPT"), "-A ISTIO_OUTPUT -j ACCEPT");
+    EXPECT_EQ(words("DROP"), "-A ISTIO_OUTPUT -j DROP");
+    EXPECT_EQ(words("RETURN"), "-A ISTIO_OUTPUT -j RETURN");
+    EXPECT_EQ(words("QUEUE"), "-A ISTIO_OUTPUT -j QUEUE");
+    EXPECT_EQ(words("OTHERS"), "-A ISTIO_OUTPUT -j OTHERS");
+    EXPECT_TRUE(std::holds_alternative<UnknownTarget>(decode_entry(bytes, "QUEUE", family).target));
+  }
+  EXPECT_NO_THROW((void)encode_entry(rule(Family::ipv4, {}, Jump{std::string(28, 'x')}), Family::ipv4));
+  EXPECT_THROW((void)encode_entry(rule(Family::ipv4, {}, Jump{std::string(29, 'x')}), Family::ipv4), std::logic_error);
+}
+
 TEST(XtEntry, CopyPutsTheLabelBack) {
   const auto wanted = encode_entry(rule(Family::ipv6, {}, Jump{"OTHERS"}), Family::ipv6);
   auto from_kernel = wanted;
