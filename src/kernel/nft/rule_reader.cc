@@ -42,7 +42,7 @@ class Reader {
       : rule_(rule), context_(context), families_(context.families), expressions_(expressions_of(rule.expressions)) {}
 
   std::vector<LiveRule> read() && {
-    for (next_ = 0; next_ < expressions_.size() && !done_;) take(expressions_[next_++]);
+    while (next_ < expressions_.size() && !done_) take(expressions_[next_++]);
     if (tproxy_ && !done_) decide(UnknownTarget{fmt::format("tproxy to :{} without accept", tproxy_->port)});
     if (!done_ && made_.empty()) emit(Continue{});
     made_.front().counters = counters_;
@@ -177,7 +177,6 @@ class Reader {
   // ---- Loading.
 
   void load(const RawExpression& e, int destination, Value value) {
-    if (value.epoch == 0) value.epoch = changed_.size();
     if (value.size == 0 || !registers_.load(e.u32(destination), std::move(value))) forget(e);
   }
   // What writes to a register that is not looked up, and may break off the rule.
@@ -189,13 +188,13 @@ class Reader {
   void take_meta(const RawExpression& e) {
     const std::uint32_t key = e.u32(NFTA_META_KEY);
     if (e.has(NFTA_META_SREG)) return store_meta(e, key);
-    load(e, NFTA_META_DREG, {.of = Value::Of::meta, .key = key, .size = meta_size(key)});
+    load(e, NFTA_META_DREG, {.of = Value::Of::meta, .key = key, .size = meta_size(key), .epoch = changed_.size()});
   }
   void take_ct(const RawExpression& e) {
     const std::uint32_t key = e.u32(NFTA_CT_KEY);
     if (e.has(NFTA_CT_SREG)) return store_ct(e, key);
     if (e.has(NFTA_CT_DIRECTION)) return forget(e);
-    load(e, NFTA_CT_DREG, {.of = Value::Of::ct, .key = key, .size = ct_size(key)});
+    load(e, NFTA_CT_DREG, {.of = Value::Of::ct, .key = key, .size = ct_size(key), .epoch = changed_.size()});
   }
   void take_payload(const RawExpression& e) {
     load(e, NFTA_PAYLOAD_DREG,

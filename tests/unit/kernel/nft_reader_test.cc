@@ -7,6 +7,7 @@
 #include <linux/netfilter.h>
 #include <linux/netfilter/nf_nat.h>
 #include <linux/netfilter/nf_tables.h>
+#include <linux/netfilter/nf_tables_compat.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -76,6 +77,7 @@ std::string bitwise(const std::string& mask, const std::string& flip, std::uint3
                                    number(NFTA_BITWISE_OP, operation) + bytes(NFTA_BITWISE_MASK, mask) +
                                    bytes(NFTA_BITWISE_XOR, flip));
 }
+std::string shift() { return bitwise(host(1), host(0), NFT_BITWISE_LSHIFT); }  // what has no words
 std::string byteorder(std::uint32_t length = 4, std::uint32_t size = 4) {
   return expression("byteorder", number(NFTA_BYTEORDER_SREG, 1) + number(NFTA_BYTEORDER_DREG, 1) +
                                      number(NFTA_BYTEORDER_OP, NFT_BYTEORDER_HTON) +
@@ -158,6 +160,12 @@ const std::map<std::string, KernelSet>& sets() {
     made["jumps"] = map_of(2, {single(port(22), NFT_JUMP, "ssh")});
     made["jumps all"] = with_rest(made["jumps"], NF_DROP);
     made["no verdicts"] = map_of(2, {});
+    made["never"] = map_of(2, {element(port(81), port(80), NF_DROP)});
+    made["one of two"] = map_of(2, {element(port(81), port(80), NF_DROP), single(port(22), NF_ACCEPT)});
+    made["go on"] = map_of(2, {single(port(22), NFT_CONTINUE)});
+    made["families"] = with_rest(map_of(1, {single("\2", NF_ACCEPT), single("\12", NF_DROP)}), NFT_RETURN);
+    made["protocol.cpu"] = map_of(8, {single(std::string("\6\0\0\0", 4) + host(1), NF_DROP)});
+    made["mark.protocol"] = set_of(8, {single(host(5) + std::string("\6\0\0\0", 4))});
     made["marks"] = map_of(4, {single(host(1), NFT_JUMP, "one")});
     made["marks end"] = map_of(4, {single(host(1), NF_DROP)});
     return made;
@@ -167,13 +175,13 @@ const std::map<std::string, KernelSet>& sets() {
 
 // ---- What is read of it: a line for each rule, with the family that it is for.
 
-std::vector<LiveRule> rules_of(const std::string& expressions, Families families = Families::both(),
-                               bool native = true) {
+std::vector<LiveRule> rules_of(const std::string& expressions, Families families = Families::both(), bool native = true,
+                               bool frames = false) {
   KernelRule rule;
   rule.handle = 7;
   rule.expressions.resize(expressions.size());
   std::ranges::transform(expressions, rule.expressions.begin(), [](char c) { return static_cast<std::byte>(c); });
-  return read_rule(rule, {families, Table::nat, "C", "p-", sets(), native});
+  return read_rule(rule, {families, Table::nat, "C", "p-", sets(), native, frames});
 }
 
 std::string words(const std::vector<LiveRule>& rules) {
@@ -190,6 +198,9 @@ std::string words(const std::vector<LiveRule>& rules) {
 std::string read(const std::string& expressions) { return words(rules_of(expressions)); }
 std::string read_ipv4(const std::string& expressions) { return words(rules_of(expressions, Family::ipv4)); }
 std::string read_ipv6(const std::string& expressions) { return words(rules_of(expressions, Family::ipv6)); }
+std::string read_frames(const std::string& expressions) {
+  return words(rules_of(expressions, Families::both(), true, true));
+}
 std::string read_iptables(const std::string& expressions) { return words(rules_of(expressions, Family::ipv4, false)); }
 
 TEST(NftReader, Protocols) {
@@ -320,7 +331,29 @@ TEST(NftReader, ConntrackStates) {
       "3:0800010008000000] -j ACCEPT");
 }
 
+TEST(NftReader, ConntrackDirections) {
+  const std::string direction = ct(NFT_CT_DIRECTION);
+  const std::string original(1, '\0');
+  EXPECT_EQ(read(direction + eq(original) + accept), " -m conntrack --ctdir ORIGINAL -j ACCEPT");
+  EXPECT_EQ(read(direction + eq("\1") + accept), " -m conntrack --ctdir REPLY -j ACCEPT");
+  EXPECT_EQ(read(direction + neq(original) + accept), " -m conntrack --ctdir REPLY -j ACCEPT");
+  EXPECT_EQ(read(direction + neq("\1") + accept), " -m conntrack --ctdir ORIGINAL -j ACCEPT");
+  EXPECT_EQ(read(direction + eq("\2") + accept), " a condition that never holds");
+  EXPECT_EQ(read(direction + range(NFT_RANGE_EQ, "\1", "\2") + accept), " -m conntrack --ctdir REPLY -j ACCEPT");
+  EXPECT_EQ(read(direction + range(NFT_RANGE_NEQ, original, "\1") + accept), " a condition that never holds");
+  EXPECT_EQ(read(direction + range(NFT_RANGE_EQ, original, "\1") + accept),
+            " ct direction: range [1:00000001 2:00000000 3:0500010000000000 4:0500010001000000] -j ACCEPT")
+      << "that there is a connection";
+  EXPECT_EQ(read(direction + bitwise("\1", original) + eq("\1") + accept),
+            " ct direction & 01 ^ 00: cmp [1:00000001 2:00000000 3:0500010001000000] -j ACCEPT");
+}
+
 TEST(NftReader, Owners) {
+  const std::string any = byteorder() + cmp(NFT_CMP_GTE, net(0U));
+  EXPECT_EQ(read(meta(NFT_META_SKUID) + any + accept), " -m owner --socket-exists -j ACCEPT");
+  EXPECT_EQ(read(meta(NFT_META_SKGID) + byteorder() + range(NFT_RANGE_NEQ, net(0U), net(~0U)) + accept),
+            " -m owner ! --gid-owner 0-4294967295 -j ACCEPT");
+
   EXPECT_EQ(read(meta(NFT_META_SKUID) + eq(host(1337)) + accept), " -m owner --uid-owner 1337 -j ACCEPT");
   EXPECT_EQ(read(meta(NFT_META_SKGID) + neq(host(1337)) + accept), " -m owner ! --gid-owner 1337 -j ACCEPT");
   EXPECT_EQ(read(meta(NFT_META_SKUID) + range(NFT_RANGE_EQ, host(1), host(9)) + accept),
@@ -341,16 +374,27 @@ TEST(NftReader, Owners) {
 }
 
 TEST(NftReader, Cgroups) {
-  const std::string number = host(9) + host(0);  // of no cgroup
-  EXPECT_EQ(read(cgroup(2) + cmp(NFT_CMP_GT, number) + accept).substr(0, 31), " socket cgroupv2 level 2: cmp [");
-  EXPECT_EQ(read(cgroup(2) + bitwise(std::string(8, '\1'), std::string(8, '\0')) + eq(number) + accept).substr(0, 44),
+  const std::string ninth = host(9) + host(0);  // of no cgroup
+  EXPECT_EQ(read(cgroup(2) + cmp(NFT_CMP_GT, ninth) + accept).substr(0, 31), " socket cgroupv2 level 2: cmp [");
+  EXPECT_EQ(read(cgroup(2) + bitwise(std::string(8, '\1'), std::string(8, '\0')) + eq(ninth) + accept).substr(0, 44),
             " socket cgroupv2 level 2 & 0101010101010101 ");
-  const auto matches = rules_of(cgroup(2) + neq(number) + accept).front().rule.matches;
+  const auto matches = rules_of(cgroup(2) + neq(ninth) + accept).front().rule.matches;
   ASSERT_EQ(matches.size(), 1U);
   const auto& match = std::get<CgroupMatch>(matches.front());
   EXPECT_TRUE(match.negated);
-  EXPECT_NE(match.id, 0U);
+  EXPECT_EQ(match.id, 9U);
   EXPECT_EQ(match.path, "");
+  EXPECT_EQ(read(cgroup(2) + eq(ninth) + accept), " [cgroup 9, whose path is not known] -j ACCEPT");
+  EXPECT_EQ(read(cgroup(3) + range(NFT_RANGE_EQ, ninth, ninth) + accept),
+            " [cgroup 9, whose path is not known] -j ACCEPT");
+  EXPECT_TRUE(read(cgroup(3) + range(NFT_RANGE_EQ, ninth, host(10) + host(0)) + accept)
+                  .starts_with(" socket cgroupv2 level 3: range ["));
+  // Of a socket other things may be asked.
+  const std::string transparent =
+      expression("socket", number(NFTA_SOCKET_KEY, NFT_SOCKET_TRANSPARENT) + number(NFTA_SOCKET_DREG, 1));
+  EXPECT_EQ(read(transparent + eq("\1") + accept),
+            " socket [1:00000000 2:00000001] socket [1:00000000 2:00000001]: cmp [1:00000001 2:00000000 "
+            "3:0500010001000000] -j ACCEPT");
 }
 
 TEST(NftReader, Ports) {
@@ -384,6 +428,19 @@ TEST(NftReader, Ports) {
   }
   EXPECT_EQ(read(tcp + dport(bitwise(port(0xff), port(0)) + eq(port(80))) + accept),
             " -p tcp @th,16,16 & 00ff ^ 0000: cmp [1:00000001 2:00000000 3:0600010000500000] -j ACCEPT");
+  EXPECT_EQ(read(tcp + dport(cmp(NFT_CMP_LT, port(0x100))) + accept), " -p tcp --dport 0:255 -j ACCEPT");
+  EXPECT_EQ(read(tcp + dport(cmp(NFT_CMP_GT, port(0xff))) + accept), " -p tcp --dport 256:65535 -j ACCEPT");
+  EXPECT_EQ(read(tcp + dport(cmp(NFT_CMP_LTE, port(80))) + accept), " -p tcp --dport 0:80 -j ACCEPT");
+  EXPECT_EQ(read(tcp + dport(cmp(NFT_CMP_GTE, port(80)) + cmp(NFT_CMP_LTE, port(90))) + accept),
+            " -p tcp --dport 80:90 -j ACCEPT");
+  EXPECT_EQ(read(tcp + dport(cmp(NFT_CMP_GTE, port(80)) + cmp(NFT_CMP_LT, port(90))) + accept),
+            " -p tcp --dport 80:65535 --dport 0:89 -j ACCEPT");
+  EXPECT_EQ(read(tcp + dport(cmp(NFT_CMP_GTE, port(80)) + cmp(NFT_CMP_LTE, "\1")) + accept),
+            " -p tcp --dport 80:65535 @th,16,8: cmp [1:00000001 2:00000003 3:0500010001000000] -j ACCEPT");
+  EXPECT_EQ(read(tcp + dport(cmp(NFT_CMP_GTE, port(80)))), " -p tcp --dport 80:65535");
+  EXPECT_EQ(read(tcp + dport(byteorder(2, 2) + eq(port(80))) + accept),
+            " -p tcp byteorder [1:00000001 2:00000001 3:00000001 4:00000002 5:00000002]: cmp [1:00000001 2:00000000 "
+            "3:0600010000500000] -j ACCEPT");
   EXPECT_EQ(read(tcp + dport(lookup("ports")) + accept), " -p tcp -m multiport --dports 80,90:99 -j ACCEPT");
   EXPECT_EQ(read(tcp + dport(lookup("ports", inverted)) + accept),
             " -p tcp -m multiport ! --dports 80,90:99 -j ACCEPT");
@@ -442,6 +499,8 @@ TEST(NftReader, Addresses) {
             " meta nfproto: range [1:00000001 2:00000000 3:0500010002000000 4:050001000a000000] -j ACCEPT");
   EXPECT_EQ(read_ipv6(network(24, 16) + eq("\xfd" + std::string(14, '\0') + "\1") + accept),
             "ipv6  -d fd00::1/128 -j ACCEPT");
+  EXPECT_EQ(read_ipv6(network(6, 18) + eq("\x06\x40\xfd" + std::string(14, '\0') + "\1") + accept),
+            "ipv6  -p tcp @nh,56,8 40 -s fd00::1/128 -j ACCEPT");
   // Neighbouring fields together, and what has no words between them.
   EXPECT_EQ(read_ipv4(network(12, 8) + eq("\x0a\x01\x02\x03\x0a\x01\x02\x04") + accept),
             "ipv4  -s 10.1.2.3/32 -d 10.1.2.4/32 -j ACCEPT");
@@ -492,6 +551,19 @@ TEST(NftReader, RegistersAndKeysOfSeveralValues) {
   EXPECT_EQ(read(meta(NFT_META_L4PROTO) + lookup("protocol.port") + accept), "  @protocol.port -j ACCEPT");
   EXPECT_EQ(read(meta(NFT_META_L4PROTO) + meta(NFT_META_CPU, NFT_REG32_01) + lookup("protocol.port") + accept),
             " meta l4proto . meta cpu @protocol.port -j ACCEPT");
+  // Of what was calculated nothing is known but how.
+  EXPECT_EQ(read(load(host(6)) + bitwise(host(6), host(0)) + eq(host(6)) + accept),
+            " bitwise [1:00000001 2:00000001 3:00000004 4:0800010006000000 5:0800010000000000 6:00000000]: cmp "
+            "[1:00000001 2:00000000 3:0800010006000000] -j ACCEPT");
+  EXPECT_EQ(read(meta(NFT_META_MARK) + shift() + bitwise(host(6), host(0)) + eq(host(6)) + accept),
+            " bitwise [1:00000001 2:00000001 3:00000004 4:0800010006000000 5:0800010000000000 6:00000000]: cmp "
+            "[1:00000001 2:00000000 3:0800010006000000] -j ACCEPT");
+  EXPECT_EQ(read(meta(NFT_META_MARK) + bitwise(host(6), "\1") + eq(host(6)) + accept),
+            " bitwise [1:00000001 2:00000001 3:00000004 4:0800010006000000 5:0500010001000000 6:00000000]: cmp "
+            "[1:00000001 2:00000000 3:0800010006000000] -j ACCEPT");
+  EXPECT_EQ(read(meta(NFT_META_MARK) + bitwise(host(6), host(0)) + byteorder() + eq(host(6)) + accept),
+            " byteorder [1:00000001 2:00000001 3:00000001 4:00000004 5:00000004]: cmp [1:00000001 2:00000000 "
+            "3:0800010006000000] -j ACCEPT");
   EXPECT_EQ(read(load("\x06") + eq("\x06") + accept), " 06: cmp [1:00000001 2:00000000 3:0500010006000000] -j ACCEPT");
 }
 
@@ -544,6 +616,30 @@ TEST(NftReader, Translation) {
             "ipv6  dnat to fd00::1/128");
   EXPECT_EQ(read_ipv6(load("\x0a\1\2\3") + nat(NFT_NAT_DNAT, NFPROTO_IPV6, to)), "ipv6  dnat to what it looks up");
   EXPECT_EQ(read_ipv4(meta(NFT_META_MARK) + nat(NFT_NAT_DNAT, NFPROTO_IPV4, to)), "ipv4  dnat to what it looks up");
+  const std::string mapped = number(NFTA_NAT_FLAGS, NF_NAT_RANGE_MAP_IPS);
+  const std::string one = load("\x0a\1\2\3");
+  const std::string another = load("\x0a\1\2\7", 2);
+  const std::string last_address = number(NFTA_NAT_REG_ADDR_MAX, 2);
+  EXPECT_EQ(read_ipv4(one + nat(NFT_NAT_SNAT, NFPROTO_IPV4, to + mapped)), "ipv4  -j SNAT --to-source 10.1.2.3");
+  EXPECT_EQ(read_ipv4(one + nat(NFT_NAT_DNAT, NFPROTO_IPV4, to + mapped)), "ipv4  dnat to 10.1.2.3/32");
+  EXPECT_EQ(read_ipv4(one + another + nat(NFT_NAT_SNAT, NFPROTO_IPV4, to + last_address + mapped)),
+            "ipv4  snat to 10.1.2.3-10.1.2.7");
+  EXPECT_EQ(read_ipv4(one + load(port(80), 3) +
+                      nat(NFT_NAT_SNAT, NFPROTO_IPV4, to + mapped + number(NFTA_NAT_REG_PROTO_MIN, 3))),
+            "ipv4  snat to 10.1.2.3/32 to :80");
+  EXPECT_EQ(read_ipv4(one + nat(NFT_NAT_SNAT, NFPROTO_IPV4, to + last_address)), "ipv4  snat to what it looks up");
+  EXPECT_EQ(read_ipv4(one + nat(NFT_NAT_SNAT, NFPROTO_IPV4,
+                                to + number(NFTA_NAT_FLAGS, NF_NAT_RANGE_MAP_IPS | NF_NAT_RANGE_PERSISTENT))),
+            "ipv4  snat to 10.1.2.3/32 persistent");
+  EXPECT_EQ(read_ipv4(one + nat(NFT_NAT_SNAT, NFPROTO_IPV4, to + number(NFTA_NAT_FLAGS, 1U << 12))),
+            "ipv4  nat [1:00000000 2:00000002 3:00000001 7:00001000]");
+  EXPECT_EQ(read(load(host(5)) + redir(first + specified)), " redirect to a port that it looks up");
+  EXPECT_EQ(read(load(port(5)) + load(port(9), 2) +
+                 expression("masq", number(NFTA_MASQ_REG_PROTO_MIN, 1) + number(NFTA_MASQ_REG_PROTO_MAX, 2) +
+                                        number(NFTA_MASQ_FLAGS, NF_NAT_RANGE_PROTO_RANDOM_FULLY))),
+            " masquerade to :5-9 random");
+  for (const auto& [words, expected] : {std::pair{redir(""), End::destination}, {expression("masq", ""), End::source}})
+    EXPECT_EQ(std::get<Nat>(rules_of(words).front().rule.target).end, expected);
   EXPECT_EQ(read_ipv4(load("\x0a\1\2\3") + nat(2, NFPROTO_IPV4, to)), "ipv4  nat [1:00000002 2:00000002 3:00000001]");
 }
 
@@ -592,6 +688,37 @@ TEST(NftReader, WhatARuleChangesBeforeItGoesOn) {
   EXPECT_EQ(read(ct(NFT_CT_MARK) + bitwise(host(0xf0), host(3)) + ct_set(NFT_CT_MARK)),
             " -j CONNMARK --set-xmark 0x3/0xffffff0f");
   EXPECT_EQ(read(ct(NFT_CT_MARK) + ct_set(NFT_CT_MARK)), " ct [2:00000003 4:00000001]");
+  // What is no mark, or a changed one, of the other.
+  EXPECT_EQ(read(ct(NFT_CT_ID) + meta_set(NFT_META_MARK)), " meta mark set ct id");
+  EXPECT_EQ(read(ct(NFT_CT_MARK) + byteorder() + meta_set(NFT_META_MARK)), " meta mark set ct mark");
+  EXPECT_EQ(read(ct(NFT_CT_MARK) + bitwise(host(1), host(0)) + meta_set(NFT_META_MARK)),
+            " meta mark set ct mark & 01000000 ^ 00000000");
+  EXPECT_EQ(read(meta(NFT_META_CPU) + bitwise(host(1), host(0)) + meta_set(NFT_META_MARK)),
+            " meta mark set meta cpu & 01000000 ^ 00000000");
+  EXPECT_EQ(read(meta(NFT_META_MARK) + bitwise(host(1), host(0)) + ct_set(NFT_CT_MARK)), " ct [2:00000003 4:00000001]");
+  EXPECT_EQ(read(meta(NFT_META_MARK) + byteorder() + ct_set(NFT_CT_MARK)), " ct [2:00000003 4:00000001]");
+  EXPECT_EQ(read(meta(NFT_META_CPU) + ct_set(NFT_CT_MARK)), " ct [2:00000003 4:00000001]");
+  EXPECT_EQ(read(ct(NFT_CT_ID) + bitwise(host(1), host(0)) + ct_set(NFT_CT_MARK)), " ct [2:00000003 4:00000001]");
+  // Loaded before the rule has changed it.
+  const std::string other_mark = load(host(0x539), 2) + meta_set(NFT_META_MARK, 2);
+  const std::string set_mark = " -j MARK --set-mark 1337 | ";
+  EXPECT_EQ(read(meta(NFT_META_MARK) + other_mark + bitwise(host(0xff), host(0)) + eq(host(5)) + accept),
+            set_mark + " meta mark & ff000000 ^ 00000000: cmp [1:00000001 2:00000000 3:0800010005000000] -j ACCEPT");
+  EXPECT_EQ(read(meta(NFT_META_MARK) + other_mark + byteorder() + eq(net(5U)) + accept),
+            set_mark + " meta mark: cmp [1:00000001 2:00000000 3:0800010000000005] -j ACCEPT");
+  EXPECT_EQ(read(meta(NFT_META_MARK) + other_mark + bitwise(host(0xff), host(0)) + meta_set(NFT_META_MARK)),
+            set_mark + " meta mark set meta mark & ff000000 ^ 00000000");
+  EXPECT_EQ(read(meta(NFT_META_MARK) + other_mark + ct_set(NFT_CT_MARK)), set_mark + " ct [2:00000003 4:00000001]");
+  EXPECT_EQ(
+      read(meta(NFT_META_MARK) + other_mark + meta(NFT_META_L4PROTO, NFT_REG32_01) + lookup("mark.protocol") + accept),
+      set_mark + " meta mark . meta l4proto @mark.protocol -j ACCEPT");
+  EXPECT_EQ(
+      read(other_mark + meta(NFT_META_MARK) + meta(NFT_META_L4PROTO, NFT_REG32_01) + lookup("mark.protocol") + accept),
+      set_mark + " -m mark --mark 5 -p tcp -j ACCEPT");
+  EXPECT_EQ(
+      read(ct(NFT_CT_MARK) + load(host(1), 2) +
+           expression("ct", number(NFTA_CT_KEY, NFT_CT_MARK) + number(NFTA_CT_SREG, 2)) + meta_set(NFT_META_MARK)),
+      " -j CONNMARK --set-xmark 0x1/0xffffffff |  meta mark set ct mark");
   EXPECT_EQ(read(load(std::string("\1\0", 2)) + ct_set(NFT_CT_ZONE)), " -j CT --zone 1");
   EXPECT_EQ(read(load(std::string("\1\0", 2)) + ct_set(NFT_CT_ZONE, number(NFTA_CT_DIRECTION, 0))),
             " ct [2:00000011 3:00000000 4:00000001]");
@@ -629,6 +756,15 @@ TEST(NftReader, MapsOfVerdicts) {
   EXPECT_EQ(read(decide("jumps") + accept), " -p tcp vmap @jumps");
   EXPECT_EQ(read(decide("jumps all")), " -p tcp vmap @jumps all");
   EXPECT_EQ(read(decide("no verdicts")), " @no verdicts is empty");
+  EXPECT_EQ(read(decide("never")), " @never is empty");
+  EXPECT_EQ(read(decide("one of two")), " -p tcp --dport 22 -j ACCEPT");
+  EXPECT_EQ(read(decide("go on")), " -p tcp --dport 22");
+  EXPECT_EQ(read(decide("go on") + accept), " -p tcp vmap @go on");
+  EXPECT_EQ(read(meta(NFT_META_NFPROTO) + lookup("families", to_verdict)),
+            "ipv4  -j ACCEPT | ipv6  -j DROP |  -j RETURN");
+  EXPECT_EQ(read(meta(NFT_META_L4PROTO) + meta(NFT_META_CPU, NFT_REG32_01) + lookup("protocol.cpu", to_verdict)),
+            " meta l4proto . meta cpu in @protocol.cpu -j DROP");
+  EXPECT_EQ(read(ct(NFT_CT_MARK) + lookup("marks", to_verdict)), " vmap @marks");
   EXPECT_EQ(read(decide("ports")), " -p tcp vmap @ports: ");
   EXPECT_EQ(read(decide("missing")), " -p tcp vmap @missing");
   EXPECT_EQ(read(tcp + dport(lookup("decide", to_verdict + inverted))), " -p tcp vmap @decide: ");
@@ -700,6 +836,43 @@ tomorrow: tomorrow
   // What fib loads is in no register that is known.
   EXPECT_EQ(read(meta(NFT_META_L4PROTO) + expression("fib", number(1, 1)) + eq("\x06") + accept),
             " fib [1:00000001] fib [1:00000001]: cmp [1:00000001 2:00000000 3:0500010006000000] -j ACCEPT");
+}
+
+// In a table of family arp or bridge: what packets of IP have is asked of no frame.
+TEST(NftReader, Frames) {
+  EXPECT_EQ(read_frames(accept), " -j ACCEPT");
+  EXPECT_EQ(read_frames(verdict(NFT_JUMP, "X")), " -j X");
+  EXPECT_EQ(read_frames(expression("counter", "") + verdict(NF_DROP)), " -j DROP");
+  EXPECT_EQ(read_frames(expression("log", "") + accept), " log |  -j ACCEPT");
+  EXPECT_EQ(read_frames(expression("limit", "") + accept), " limit -j ACCEPT");
+  EXPECT_EQ(read_frames(expression("reject", number(NFTA_REJECT_TYPE, NFT_REJECT_TCP_RST))),
+            " reject with type 1 code none");
+  EXPECT_EQ(read_frames(tcp + accept),
+            " meta [1:00000001 2:00000010] cmp [1:00000001 2:00000000 3:0500010006000000] -j ACCEPT");
+  for (const char* name : {"meta", "payload", "cmp", "bitwise", "byteorder", "ct", "range", "match"})
+    EXPECT_EQ(read_frames(expression(name, "") + accept), fmt::format(" {} -j ACCEPT", name));
+  EXPECT_EQ(read_frames(load("\x06") + accept), " immediate [1:00000001 2:0500010006000000] -j ACCEPT");
+  EXPECT_EQ(read_frames(lookup("ports") + accept), " lookup [1:706f72747300 2:00000001] -j ACCEPT");
+  EXPECT_EQ(read_frames(lookup("decide", to_verdict)), " lookup [1:64656369646500 2:00000001 3:00000000]");
+  for (const char* name : {"target", "nat", "redir", "notrack", "fib", "dup", "tomorrow"})
+    EXPECT_EQ(read_frames(expression(name, "") + accept), fmt::format(" {}", name));
+}
+
+// As iptables-nft has them, where nf_tables has no words of its own.
+TEST(NftReader, ExtensionsOfXtables) {
+  const auto extension = [](const char* kind, const std::string& name, std::uint32_t revision,
+                            const std::string& info) {
+    return expression(kind, attribute(NFTA_MATCH_NAME, name + '\0') + number(NFTA_MATCH_REV, revision) +
+                                attribute(NFTA_MATCH_INFO, info));
+  };
+  const std::string mark = extension("match", "mark", 1, host(5) + host(~0U) + std::string(8, '\0'));
+  EXPECT_EQ(read(mark + accept), " -m mark --mark 5 -j ACCEPT");
+  EXPECT_EQ(read(extension("match", "mark", 2, host(5)) + accept), " -m mark [rev 2, 4 bytes: 05] -j ACCEPT");
+  EXPECT_EQ(read(mark + extension("target", "MARK", 2, host(7) + host(~0U))), " -m mark --mark 5 -j MARK --set-mark 7");
+  EXPECT_EQ(read(mark + extension("target", "MARK", 2, host(7) + host(~0U)) + accept),
+            " -m mark --mark 5 -j MARK --set-mark 7 |  a match of what this rule changes -j ACCEPT");
+  EXPECT_EQ(read(extension("target", "LOG", 0, "") + accept), " -j LOG [rev 0, 0 bytes: all zero] |  -j ACCEPT");
+  EXPECT_EQ(read(extension("target", "NFQUEUE", 0, "")), " -j NFQUEUE [rev 0, 0 bytes: all zero]");
 }
 
 // One rule of the kernel becomes 1024 of iptables at most, of a condition 32.
