@@ -91,7 +91,6 @@ std::optional<ListedRule> policy_rule(const Message& message) {
   const auto ask_more = [&](const std::string& what) { rule.more += (rule.more.empty() ? "" : " ") + what; };
   rule.family = *family;
   rule.action = action_of(header.action);
-  rule.table = header.table;
   rule.inverted = (header.flags & FIB_RULE_INVERT) != 0;
   // A rule for an interface that is not there matches nothing, whatever else it says.
   if ((header.flags & (FIB_RULE_IIF_DETACHED | FIB_RULE_OIF_DETACHED)) != 0 && !rule.inverted) {
@@ -208,7 +207,6 @@ std::optional<ListedRoute> network_route(const Message& message) {
   if (!family || !kind || (header.rtm_flags & (RTNH_F_DEAD | RTM_F_CLONED)) != 0) return {};
   ListedRoute live;
   live.route.kind = header.rtm_src_len != 0 || header.rtm_tos != 0 ? NetworkRoute::Kind::unknown : *kind;
-  live.route.table = header.rtm_table;
   live.protocol = header.rtm_protocol;
   Address to = Address::any(*family);
   for (const nlattr* attribute : message.attributes<rtmsg>()) {

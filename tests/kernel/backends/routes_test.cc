@@ -196,6 +196,51 @@ TEST_F(RoutesTest, APreferenceIsTheLatestPlace) {
   EXPECT_THAT(listed(), HasSubstr("99:\tfrom all fwmark 0x111/0xfff lookup 100 proto 137"));
 }
 
+// Just as a plan would ask for it, and where it has its effect.
+TEST_F(RoutesTest, TellsWhatAnotherProgramMadeAlike) {
+  const auto of_others = [&] { return space.run([] { return open_routes()->read().others; }); };
+  EXPECT_EQ(of_others(), Routing{});
+  shell("ip rule add pref 200 fwmark 5 lookup 100; ip route add local default dev lo table 100");
+  EXPECT_EQ(of_others(), (Routing{{{Family::ipv4, 5, 100}}, {{Family::ipv4, 100}}, {}}));
+  shell("ip rule add pref 100 lookup 77");
+  EXPECT_EQ(of_others(), (Routing{{}, {{Family::ipv4, 100}}, {}})) << "another rule is asked before";
+}
+
+// What may keep packets from where the rules send them.
+TEST_F(RoutesTest, WhatIsUnusualIsTold) {
+  const auto unusual = [&] { return space.run([] { return open_routes()->read().unusual; }); };
+  const struct {
+    const char* made;
+    const char* undone;
+    bool unusual;
+  } all[] = {
+      {"ip route add 10.1.0.0/16 dev lo", "ip route del 10.1.0.0/16", false},
+      {"ip route add 10.1.0.0/16 dev lo table 77", "ip route del 10.1.0.0/16 table 77", true},
+      {"ip route add blackhole 10.1.0.0/16", "ip route del blackhole 10.1.0.0/16", true},
+      {"ip route add local 10.1.0.0/16 dev lo", "ip route del local 10.1.0.0/16", true},
+      {"ip rule add pref 100 lookup 77", "ip rule del pref 100", true},
+      {"ip -6 rule add pref 100 lookup 77", "ip -6 rule del pref 100", true},
+      {"ip rule del pref 32767", "ip rule add pref 32767 lookup default", false},
+      {"sysctl -qw net.ipv4.conf.all.src_valid_mark=1", "sysctl -qw net.ipv4.conf.all.src_valid_mark=0", true},
+      {"sysctl -qw net.ipv4.tcp_fwmark_accept=1", "sysctl -qw net.ipv4.tcp_fwmark_accept=0", true},
+      {"sysctl -qw net.ipv4.conf.lo.src_valid_mark=1", "sysctl -qw net.ipv4.conf.lo.src_valid_mark=0", false},
+      {"ip route del local 127.0.0.1 table local; ip route del local 127.0.0.0/8 table local",
+       "ip route add local 127.0.0.0/8 dev lo table local proto kernel", true},
+      {"ip link set lo down", "ip link set lo up", true},
+  };
+  EXPECT_FALSE(unusual());
+  for (const auto& each : all) {
+    shell(each.made);
+    EXPECT_EQ(unusual(), each.unusual) << each.made;
+    shell(each.undone);
+    EXPECT_FALSE(unusual()) << each.undone;
+  }
+  add(everything);
+  EXPECT_FALSE(unusual()) << "ours";
+  shell("sysctl -qw net.ipv4.conf.lo.src_valid_mark=1");
+  EXPECT_TRUE(unusual()) << "what has the mark is looked up by it";
+}
+
 TEST_F(RoutesTest, LargeTableNumbersAndOtherMarks) {
   const Routing wanted{{{Family::ipv4, 0xdeadbeef, 100000}}, {{Family::ipv4, 100000}}, {}};
   add(wanted);
@@ -323,6 +368,80 @@ TEST_F(RoutesTest, EveryKindOfRouteIsRead) {
                  "ip route throw 10.4.0.0/16 table main", "ip route local 10.5.0.0/16 dev lo table 77",
                  "ip route 10.6.0.0/16 dev eth0 table main via 10.0.0.2 and others",
                  "ip -6 route unreachable fd02::/16 dev lo table main"));
+}
+
+// A line for each: its addresses, what its packets go on by, and its settings.
+TEST_F(RoutesTest, EveryInterfaceIsRead) {
+  const Namespace elsewhere;
+  elsewhere.must({"ip", "link", "add", "far", "type", "veth", "peer", "name", "other"});
+  elsewhere.must({"ip", "link", "add", "mv1", "link", "far", "type", "macvlan"});
+  elsewhere.must({"ip", "link", "set", "mv1", "netns", fmt::format("/proc/{}/fd/{}", getpid(), space.fd())});
+  shell(
+      "for each in rp_filter src_valid_mark route_localnet accept_local; do"
+      "  sysctl -qw net.ipv4.conf.all.$each=0 net.ipv4.conf.default.$each=0; done;"
+      "ip link add br0 type bridge; ip link add p0 type veth peer name p1; ip link set p0 master br0; ip link set p1 "
+      "up;"
+      "ip link add mv0 link p1 type macvlan; ip link add mv2 link p1 type macvlan;"
+      "sysctl -qw net.ipv4.conf.br0.rp_filter=1 net.ipv4.conf.p0.rp_filter=2 net.ipv4.conf.p1.src_valid_mark=1"
+      "  net.ipv4.conf.mv0.route_localnet=1 net.ipv4.conf.mv2.accept_local=1;"
+      "ip address add 10.0.0.1/24 dev p1; ip address add 10.0.1.1/24 dev p1 scope link;"
+      "ip address add 10.0.2.1 peer 10.0.2.2/32 dev p1; ip address add fd00::1/64 dev p1 nodad preferred_lft 0;"
+      "ip address add fd00::5/64 dev mv2");  // not in use as long as its interface is down
+  const auto listed = [&] {
+    std::vector<std::string> lines;
+    for (const Interface& each : space.run([] { return read_pod(); }).interfaces) {
+      if (each.name == "lo" || each.name == "sit0" || each.name == "ip6tnl0" || each.name == "tunl0") continue;
+      std::string line = each.name + (each.up ? " up" : "") + (each.is_bridge ? " bridge" : "");
+      for (const InterfaceAddress& one : each.addresses) {
+        if (one.address.is_link_local()) continue;
+        line += fmt::format(" {}/{}{}{}", one.address.text(), one.prefix_length, one.deprecated ? " deprecated" : "",
+                            one.scope != 0 ? fmt::format(" scope {}", one.scope) : "");
+      }
+      for (const std::string& below : each.lower) line += " on " + below;
+      if (each.source_filter != SourceFilter::off)
+        line += each.source_filter == SourceFilter::strict ? " strict" : " loose";
+      if (each.source_by_mark) line += " by mark";
+      if (each.takes_loopback) line += " takes loopback";
+      if (each.takes_own_source) line += " takes own source";
+      lines.push_back(line);
+    }
+    return lines;
+  };
+  EXPECT_THAT(listed(), ::testing::UnorderedElementsAre(
+                            "br0 bridge on p0 strict", "p0 loose",
+                            "p1 up 10.0.1.1/24 scope 253 10.0.0.1/24 10.0.2.1/32 fd00::1/64 deprecated by mark",
+                            "mv0 on p1 takes loopback", "mv2 on p1 takes own source", "mv1"));
+  shell(
+      "for each in rp_filter src_valid_mark route_localnet accept_local; do sysctl -qw net.ipv4.conf.all.$each=1; "
+      "done");
+  for (const std::string& line : listed()) {
+    EXPECT_THAT(line, HasSubstr(line.starts_with("p0 ") ? " loose" : " strict"));
+    EXPECT_THAT(line, HasSubstr(" by mark takes loopback takes own source"));
+  }
+}
+
+TEST_F(RoutesTest, SettingsOfTheNamespaceAreRead) {
+  const auto pod = [&] { return space.run([] { return read_pod(); }); };
+  EXPECT_FALSE(pod().accepts_with_mark);
+  EXPECT_EQ(pod().echoes_mark, Families{});
+  EXPECT_FALSE(pod().first_is_broadcast);
+  shell("sysctl -qw net.ipv4.ip_local_port_range='40000 50001' net.ipv4.tcp_fwmark_accept=1 net.ipv4.fwmark_reflect=1");
+  EXPECT_EQ(pod().chosen_ports, (PortRange{40000, 50001}));
+  EXPECT_TRUE(pod().accepts_with_mark);
+  EXPECT_EQ(pod().echoes_mark, Families(Family::ipv4));
+  shell("sysctl -qw net.ipv4.fwmark_reflect=0 net.ipv6.fwmark_reflect=1");
+  EXPECT_EQ(pod().echoes_mark, Families(Family::ipv6));
+  // Of table local, what others put there.
+  const auto local = [&] {
+    std::vector<std::string> words;
+    for (const NetworkRoute& route : pod().routes) {
+      if (route.table == local_table) words.push_back(ip_words(route));
+    }
+    return words;
+  };
+  EXPECT_THAT(local(), ::testing::IsEmpty());
+  shell("ip route add local 10.9.0.0/16 dev lo table local");
+  EXPECT_THAT(local(), ::testing::ElementsAre("ip route local 10.9.0.0/16 dev lo table local"));
 }
 
 TEST_F(RoutesTest, NeedsTheCapability) {
