@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// The pods of manifests: which there are, what is said of wrong ones, and the one pod of --pod.
+#include "manifest/pods.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <gmock/gmock.h>
+
+#include "manifest/arguments.h"
+#include "manifest/facts.h"
+#include "model/error.h"
+#include "unit/temporary_file.h"
+
+namespace sidetrack::manifest {
+namespace {
+
+using sidetrack::testing::TemporaryFile;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+std::string said_by(const std::function<void()>& what) {
+  try {
+    what();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    return error.what() + (error.hint().empty() ? "" : "; " + error.hint());
+  }
+  return "no error";
+}
+
+// What `args` says of a wrong manifest.
+std::string error_of(const std::string& manifest) {
+  return said_by([&] {
+    Documents documents = parse_documents(manifest, "a.yaml");
+    std::vector<std::string> skipped;
+    for (const PodTemplate& pod : pod_templates(documents, skipped)) static_cast<void>(init_arguments(pod, {}));
+  });
+}
+
+TEST(Pods, AreOfTheseKinds) {
+  Documents documents = parse_documents(R"(
+kind: Pod
+metadata: {name: a, namespace: shop}
+---
+kind: Deployment
+metadata: {generateName: b-}
+spec: {template: {}}
+---
+kind: CronJob
+metadata: {namespace: mail}
+spec: {jobTemplate: {spec: {template: {}}}}
+---
+kind: PodTemplate
+template: {}
+---
+kind: PodList
+items: [{metadata: {name: c}}, {kind: Job, spec: {template: {}}}]
+---
+kind: List
+items: []
+---
+kind: Rollout
+spec: {template: {spec: {containers: []}}}
+---
+kind: Rollout
+spec: {template: {spec: {containers: []}}}
+---
+kind: Other
+spec: {template: {spec: {volumes: []}}}
+---
+kind: List
+---
+kind: Service
+---
+)",
+                                        "a.yaml");
+  std::vector<std::string> skipped;
+  std::vector<std::string> found;
+  for (const PodTemplate& pod : pod_templates(documents, skipped))
+    found.push_back(fmt::format("{} {}", title_with_place(pod), pod.document));
+  EXPECT_THAT(found, ElementsAre("a.yaml, document 1: Pod shop/a 1", "a.yaml, document 2: Deployment b- 2",
+                                 "a.yaml, document 3: CronJob mail/ 3", "a.yaml, document 4: PodTemplate 4",
+                                 "a.yaml, document 5, item 1: Pod c 5", "a.yaml, document 5, item 2: Job 5"));
+  EXPECT_THAT(skipped, ElementsAre("Rollout"));
+  Documents one = parse_documents("kind: Pod\n", "a.yaml");
+  EXPECT_EQ(title_with_place(pod_templates(one, skipped).at(0)), "a.yaml: Pod");
+}
+
+// It names the place, the object, what was found and what was expected.
+TEST(Pods, OfWhatIsWrongItIsSaidWhere) {
+  const std::pair<std::string, std::string> all[] = {
+      {"5\n", "a.yaml, line 1: the document: a number '5': expected a Kubernetes object"},
+      {"a: 1\n", "a.yaml: kind: missing: expected a Kubernetes object, which has a kind"},
+      {"---\nkind: Pod\n---\nkind: 5\n", "a.yaml, document 2, line 4: kind: a number '5': expected a string"},
+      {"kind: Deployment\n", "a.yaml: Deployment: spec.template: missing: expected a pod template"},
+      {"kind: CronJob\nspec: {jobTemplate: {spec: {template: x}}}\n",
+       "a.yaml, line 2: CronJob: spec.jobTemplate.spec.template: a string 'x': expected a pod template"},
+      {"kind: PodTemplate\ntemplate: []\n", "a.yaml, line 2: PodTemplate: template: a list: expected a pod template"},
+      {"kind: PodList\nitems: {}\n", "a.yaml, line 2: items: a mapping: expected a list"},
+      {"kind: PodList\nitems: [{}, 5]\n",
+       "a.yaml, item 2, line 2: the document: a number '5': expected a Kubernetes object"},
+      {"kind: Pod\nmetadata: {name: [a]}\n", "a.yaml, line 2: name: a list: expected a string"},
+      {"kind: Pod\nmetadata: {name: a, annotations: {b: 5}}\n",
+       "a.yaml, line 2: Pod a: b: a number '5': expected a string; write it in quotes: b: \"5\""},
+      {"kind: Pod\nmetadata: {labels: {b: }}\n",
+       "a.yaml, line 2: Pod: b: null: expected a string; write it in quotes: b: \"\""},
+      {"kind: Pod\nmetadata: {labels: {b: []}}\n", "a.yaml, line 2: Pod: b: a list: expected a string"},
+      {"kind: Pod\nspec: {hostNetwork: 'true'}\n",
+       "a.yaml, line 2: Pod: hostNetwork: a string 'true': expected a boolean"},
+      {"kind: Pod\nspec: {containers: [a]}\n",
+       "a.yaml, line 2: Pod: containers: a string 'a': expected a list of containers"},
+      {"kind: Pod\nspec: {containers: [{name: istio-proxy, securityContext: {runAsUser: x}}]}\n",
+       "a.yaml, line 2: Pod: runAsUser: a string 'x': expected a number"},
+      {"kind: Pod\nmetadata: {annotations: {proxy.istio.io/config: \"a: 1\\n\\tb: 2\"}}\n",
+       "a.yaml: Pod: proxy.istio.io/config, line 2: not YAML: found a tab character that violates indentation; indent "
+       "with spaces, not tabs"},
+      {"kind: Pod\nmetadata: {annotations: {proxy.istio.io/config: '[]'}}\n",
+       "a.yaml: Pod: proxy.istio.io/config, line 1: the document: a list: expected one mapping, Istio's ProxyConfig"},
+      {"kind: Pod\nmetadata: {annotations: {proxy.istio.io/config: \"a: 1\\n---\\na: 2\"}}\n",
+       "a.yaml: Pod: proxy.istio.io/config, line 1: the document: a mapping: expected one mapping, Istio's "
+       "ProxyConfig"},
+      {"kind: Pod\nmetadata: {annotations: {proxy.istio.io/config: 'interceptionMode: 5'}}\n",
+       "a.yaml: Pod: proxy.istio.io/config, line 1: interceptionMode: a number '5': expected a string"},
+      {"kind: Pod\nmetadata: {annotations: {proxy.istio.io/config: ''}}\n", "no error"},
+      {"kind: Pod\nspec: {initContainers: [{name: a}]}\n", "no error"},
+      {"kind: Pod\nspec: {hostNetwork: true}\nmetadata: {annotations: {proxy.istio.io/config: 'proxyMetadata: 5'}}\n",
+       "no error"},  // nobody puts anything into it
+  };
+  for (const auto& [manifest, expected] : all) EXPECT_EQ(error_of(manifest), expected) << manifest;
+}
+
+struct Arguments {
+  std::string text;
+  std::vector<std::string> warnings;
+};
+Arguments arguments_of(const std::string& manifest) {
+  const TemporaryFile file(manifest);
+  ManifestOptions options;
+  options.files = {file.path()};
+  Arguments made;
+  const auto pods = arguments(options, made.warnings);
+  made.text = arguments_text(pods);
+  for (std::string& warning : made.warnings) {
+    if (const auto at = warning.find(file.path()); at != std::string::npos)
+      warning.replace(at, file.path().size(), "FILE");
+  }
+  return made;
+}
+
+TEST(Pods, ThatAreNotThereAreMissed) {
+  EXPECT_THAT(arguments_of("kind: Service\n").warnings,
+              ElementsAre("FILE: no pod: looked for a Pod, Deployment, StatefulSet, DaemonSet, ReplicaSet, Job or "
+                          "CronJob"));
+  EXPECT_THAT(arguments_of("kind: Rollout\nspec: {template: {spec: {containers: []}}}\n").warnings,
+              ElementsAre("FILE: kind Rollout: not known, and left out though it seems to have a pod template"));
+  EXPECT_THAT(arguments_of("kind: Pod\n").warnings, IsEmpty());
+}
+
+// ---- The one pod of --pod
+
+ManifestOptions of_pod(const TemporaryFile& file) {
+  ManifestOptions options;
+  options.pod = file.path();
+  return options;
+}
+
+std::string error_of_pod(const std::string& manifest) {
+  const TemporaryFile file(manifest);
+  std::string said = said_by([&] { static_cast<void>(options_of_pod(of_pod(file))); });
+  if (const auto at = said.find(file.path()); at != std::string::npos) said.replace(at, file.path().size(), "FILE");
+  return said;
+}
+
+TEST(PodOption, IsTheOnePodThatHasRules) {
+  const TemporaryFile file(R"(
+kind: Pod
+metadata: {name: host}
+spec: {hostNetwork: true}
+---
+kind: Pod
+metadata: {name: web, annotations: {proxy.istio.io/config: '{proxyMetadata: {A: b}}'}}
+spec: {containers: [{name: istio-proxy, securityContext: {runAsUser: 7}}]}
+---
+kind: Pod
+metadata: {name: other, annotations: {sidecar.istio.io/inject: 'false'}}
+)");
+  const OptionsOfPod options = options_of_pod(of_pod(file));
+  EXPECT_THAT(options.arguments, ElementsAre("-p", "15001", "-z", "15006", "-u", "7", "-m", "REDIRECT", "-i", "*", "-x",
+                                             "", "-b", "*", "-d", "15090,15021,15020"));
+  EXPECT_EQ(options.environment, (Variables{{"A", "b"}}));
+  EXPECT_EQ(facts_of_pod(of_pod(file)).title, "Pod web");
+}
+
+TEST(PodOption, RefusesNoneAndSeveral) {
+  EXPECT_EQ(error_of_pod("kind: Service\n"),
+            "FILE: no pod: expected a Pod, Deployment, StatefulSet, DaemonSet, ReplicaSet, Job or CronJob");
+  EXPECT_EQ(error_of_pod("kind: Pod\nspec: {hostNetwork: true}\n"),
+            "FILE: Pod: not injected: spec.hostNetwork is true; it has no rules to show");
+  EXPECT_EQ(
+      error_of_pod("kind: Pod\nmetadata: {name: a}\n---\nkind: Pod\nmetadata: {name: b, namespace: shop}\n"),
+      "FILE: 2 pods that are injected: Pod a, Pod shop/b: expected one; sidetrack args shows the options of each; "
+      "kubectl get KIND NAME -o yaml prints one");
+}
+
+// ---- What lint knows of it
+
+std::string facts_text(const std::string& manifest) {
+  Documents documents = parse_documents(manifest, "a.yaml");
+  std::vector<std::string> skipped;
+  const lint::PodFacts facts = facts_of(pod_templates(documents, skipped).front(), "istio-proxy");
+  const auto id = [](const std::optional<std::uint32_t>& value) { return value ? std::to_string(*value) : "none"; };
+  std::string text;
+  for (const auto& container : facts.containers)
+    text += fmt::format("{} uid {} gid {}\n", container.name, id(container.uid), id(container.gid));
+  for (const lint::Probe& probe : facts.probes)
+    text += fmt::format("{} {} {}\n", probe.container, probe.kind, probe.port);
+  return text;
+}
+
+TEST(Facts, AreTheUsersAndTheProbesOfTheContainersThatRun) {
+  const std::string spec = R"(
+spec:
+  securityContext: {runAsUser: 5, runAsGroup: 0x10}
+  initContainers:
+  - {name: ends, securityContext: {runAsUser: 1}}
+  - {name: native, restartPolicy: Always, securityContext: {runAsUser: 2}}
+  containers:
+  - name: web
+    securityContext: {runAsUser: 1_000, runAsGroup: 7}
+    ports: [{name: other, containerPort: 1}, {name: http, containerPort: 8080}]
+    startupProbe: {httpGet: {port: http}}
+    readinessProbe: {tcpSocket: {port: 9}}
+    livenessProbe: {grpc: {port: 65535}}
+  - {name: far, readinessProbe: {httpGet: {port: 80, host: example.org}}, livenessProbe: {exec: {command: [a]}}}
+  - {name: istio-proxy, readinessProbe: {httpGet: {port: 15021}}}
+  - {name: istio-init}
+)";
+  const std::string containers = "native uid 2 gid 16\nweb uid 1000 gid 7\nfar uid 5 gid 16\n";
+  const std::string probes = "web startupProbe 8080\nweb readinessProbe 9\nweb livenessProbe 65535\n";
+  EXPECT_EQ(facts_text("kind: Pod" + spec), containers + probes);
+  const auto rewritten = [&](const char* value) {
+    return facts_text(
+        fmt::format("kind: Pod\nmetadata: {{annotations: {{sidecar.istio.io/rewriteAppHTTPProbers: '{}'}}}}", value) +
+        spec);
+  };
+  for (const char* yes : {"1", "t", "T", "TRUE", "true", "True"}) EXPECT_EQ(rewritten(yes), containers) << yes;
+  for (const char* no : {"0", "false", "yes", ""}) EXPECT_EQ(rewritten(no), containers + probes) << no;
+  EXPECT_EQ(facts_text("kind: Pod\n"), "");
+}
+
+TEST(Facts, RefuseWhatTheApiServerRefuses) {
+  const auto said = [](const std::string& container) {
+    return said_by(
+        [&] { static_cast<void>(facts_text("kind: Pod\nspec: {containers: [{name: web, " + container + "}]}\n")); });
+  };
+  EXPECT_EQ(said("securityContext: {runAsUser: root}"),
+            "container web: runAsUser: 'root': expected a number from 0 to 4294967295");
+  EXPECT_EQ(said("securityContext: {runAsGroup: -1}"),
+            "container web: runAsGroup: '-1': expected a number from 0 to 4294967295");
+  EXPECT_EQ(said("securityContext: {runAsGroup: []}"),
+            "container web: runAsGroup: a list: expected a number from 0 to 4294967295");
+  EXPECT_EQ(said("securityContext: {runAsGroup: }"), "no error");
+  EXPECT_EQ(said("livenessProbe: {tcpSocket: {port: 65536}}"),
+            "container web: livenessProbe.tcpSocket.port: '65536': expected a number from 0 to 65535");
+  EXPECT_EQ(
+      said("ports: [{name: a, containerPort: 1}], livenessProbe: {httpGet: {port: b}}"),
+      "container web: livenessProbe.httpGet.port: 'b': expected a port, or the name of one of the container's ports");
+  EXPECT_EQ(
+      said("livenessProbe: {httpGet: {port: b}}"),
+      "container web: livenessProbe.httpGet.port: 'b': expected a port, or the name of one of the container's ports");
+}
+
+}  // namespace
+}  // namespace sidetrack::manifest

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Rules that are read from the documents which Sidetrack writes.
+#include "render/read_rules.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "mesh/rule_words.h"
+#include "model/error.h"
+#include "model/iptables.h"
+#include "render/render.h"
+#include "render/show.h"
+#include "unit/asking.h"
+#include "unit/live_rules.h"
+#include "unit/temporary_file.h"
+
+namespace sidetrack {
+namespace {
+
+using namespace words;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::ThrowsMessage;
+
+space::Side side_of(const std::string& text) { return read_sides({"a.json", text}, {"b.json", text}).first; }
+
+// All that `show --json` says of the rules, as text.
+std::string said_of(std::span<const Live> live) {
+  std::string text;
+  for (const Live& one : live) {
+    text += fmt::format("{}\n", name(one.backend));
+    for (const LiveChain& chain : one.chains) {
+      text += fmt::format("  {} {} {} {}", names(chain.families), name(chain.table), chain.table_name, chain.name);
+      if (chain.hook) {
+        text += fmt::format(": {} {} {} {} {}{}", name(chain.hook->hook), chain.hook->priority, name(chain.hook->type),
+                            chain.hook->device, chain.policy == Verdict::drop ? "drop" : "accept",
+                            chain.dormant ? " dormant" : "");
+      }
+      text += "\n";
+      for (const LiveRule& rule : chain.rules) {
+        text += fmt::format("    {} {} {}{}\n", names(rule.rule.families), name(rule.rule.table),
+                            iptables_words(rule.rule), rule.ours ? " ours" : "");
+      }
+    }
+  }
+  return text;
+}
+
+// Chains of every kind: of hooks and of none, of devices, dormant, of others and of ours, of several backends.
+std::vector<Live> various() {
+  Live legacy;
+  legacy.backend = BackendKind::iptables_legacy;
+  legacy.chains = {
+      chain(Family::ipv4, Table::nat, "OUTPUT", false, {{{tcp}, Jump{"ISTIO_OUTPUT"}}, {{udp}, Jump{"MINE"}}}),
+      chain(Family::ipv4, Table::nat, "MINE", false, {{{dport(53)}, Verdict::return_}}),
+      chain(Family::ipv4, Table::nat, "ISTIO_OUTPUT", true, {{{}, Redirect{15001}}}),
+      chain(Family::ipv6, Table::raw, "PREROUTING", false, {{{}, Notrack{}}}),
+      chain(Family::ipv6, Table::security, "INPUT", false, {{{tcp}, Verdict::drop}})};
+  Live nft;
+  nft.backend = BackendKind::nftables;
+  LiveChain input = chain(Families::both(), Table::other, "in", false, {{{tcp}, Verdict::accept}});
+  input.table_name = "inet mine";
+  input.hook = HookPoint{.hook = Hook::input, .priority = -7, .type = ChainType::filter, .device = ""};
+  input.policy = Verdict::drop;
+  LiveChain frames = input;
+  frames.name = "frames";
+  frames.table_name = "netdev his";
+  frames.hook = HookPoint{.hook = Hook::ingress, .priority = 5, .type = ChainType::filter, .device = "eth7"};
+  frames.policy = Verdict::accept;
+  frames.dormant = true;
+  nft.chains = {input, frames};
+  return {legacy, nft};
+}
+
+TEST(ReadRules, OfWhatShowWritesAreTheSameChains) {
+  const std::vector<Live> live = various();
+  EXPECT_EQ(said_of(side_of(show_json(live, {}, {})).live), said_of(live));
+}
+
+TEST(ReadRules, OfWhatRenderWritesAreThoseOfTheBackendThatIsUsual) {
+  for (const char* options : {"-i * -b * -d 15090", "-m TPROXY -i * -b 80 -o 22 --drop-invalid",
+                              "-i 10.0.0.0/8,fd00::/8 -x 10.1.0.0/16 -c net2 -k net1"}) {
+    CommandLine line;
+    const HostFacts facts = asked(options, line);
+    const Plan wanted = plan(line.config, facts);
+    const Live live = as_live(wanted.ruleset, BackendKind::iptables_nft);
+    Live read = side_of(json(wanted, line.config)).live.front();
+    for (LiveChain& chain : read.chains) {
+      for (LiveRule& rule : chain.rules) EXPECT_FALSE(rule.rule.insert_at) << iptables_words(rule.rule);
+    }
+    EXPECT_EQ(said_of({&read, 1}), said_of({&live, 1}));
+  }
+}
+
+TEST(ReadRules, KnowThePolicyRulesRoutesAndAddresses) {
+  Routing routing;
+  routing.policy_rules = {{Family::ipv4, 1337, 133}, {Family::ipv6, 0x111, 100, {}, 0xfff}};
+  routing.local_routes = {{Family::ipv4, 133}, {Family::ipv6, 100}};
+  routing.loopback_addresses = {*Address::parse("::6"), *Address::parse("127.0.0.6")};
+  const PodView pod = side_of(show_json({}, routing, {})).pod;
+  Plan plan;
+  plan.routing = routing;
+  plan.families = Families::both();
+  const PodView wanted = assumed_pod(plan);
+  const auto text = [](const PodView& view) {
+    std::string all;
+    for (const Interface& interface : view.interfaces) {
+      for (const InterfaceAddress& own : interface.addresses) all += interface.name + " " + own.address.text() + "\n";
+    }
+    for (const NetworkRoute& route : view.routes) all += ip_words(route) + "\n";
+    for (const RoutingRule& rule : view.rules) all += ip_words(rule) + "\n";
+    return all;
+  };
+  EXPECT_EQ(text(pod), text(wanted));
+  EXPECT_THAT(text(pod), ::testing::AllOf(HasSubstr("0x111/0xfff"), HasSubstr("::6")));
+}
+
+// A jump leads to a chain of the same table, or to none.
+TEST(ReadRules, KnowNoChainOfAnotherTable) {
+  std::vector<Live> live = various();
+  live.front().chains[1].table = Table::mangle;
+  live.front().chains[1].table_name = "mangle";
+  for (LiveRule& rule : live.front().chains[1].rules) rule.rule.table = Table::mangle;
+  const auto target = [](const std::vector<Live>& all) {
+    return side_of(show_json(all, {}, {})).live.front().chains.front().rules[1].rule.target;
+  };
+  EXPECT_EQ(target(live), Target(UnknownTarget{"-j MINE"}));
+  EXPECT_EQ(target(various()), Target(Jump{"MINE"}));
+  live = various();
+  live.front().chains[1].rules.clear();  // what is shown is there, if it has no rules, too
+  EXPECT_EQ(target(live), Target(Jump{"MINE"}));
+  Live tables;
+  tables.backend = BackendKind::nftables;
+  LiveChain one = chain(Families::both(), Table::other, "out", false, {{{}, Jump{"MINE"}}});
+  one.table_name = "inet one";
+  LiveChain other = chain(Families::both(), Table::other, "MINE", false, {{{}, Verdict::drop}});
+  other.table_name = "inet other";
+  tables.chains = {one, other};
+  const Live read = side_of(show_json({{tables}}, {}, {})).live.front();
+  EXPECT_EQ(read.chains.front().rules.front().rule.target, Target(UnknownTarget{"-j MINE"}));
+}
+
+// Words that only people understand are not known: of the rule's own chain alone, else the document is wrong.
+TEST(ReadRules, KeepTheWordsThatAreNotUnderstood) {
+  const auto document = [](const char* rule) {
+    return fmt::format(R"({{"chains": [{{"backend": "iptables-nft", "families": ["ipv4", "ipv6"], "table": "filter",
+        "chain": "C", "whose": "other", "rules": [{{"families": ["ipv6"], "whose": "Istio", "rule": "{}"}}]}}],
+        "routing": {{"rules": [], "routes": []}}}})",
+                       rule);
+  };
+  const LiveRule live = side_of(document("-A C words of show")).live.front().chains.front().rules.front();
+  EXPECT_EQ(live.rule.matches, std::vector<Match>{UnknownMatch{"words of show"}});
+  EXPECT_TRUE(std::holds_alternative<UnknownTarget>(live.rule.target));
+  EXPECT_EQ(live.rule.families, Families(Family::ipv6));
+  EXPECT_EQ(live.rule.table, Table::filter);
+  EXPECT_EQ(live.rule.chain, "C");
+  EXPECT_TRUE(live.ours);
+  EXPECT_FALSE(side_of(document("-I C 3 -j DROP")).live.front().chains.front().rules.front().rule.insert_at);
+  EXPECT_THAT([&] { static_cast<void>(side_of(document("-A D words of show"))); },
+              ThrowsMessage<Error>(HasSubstr("a.json: '-A D words of show': expected a rule")));
+}
+
+TEST(ReadRules, RefuseWhatIsNoSuchDocument) {
+  const auto said = [](const std::string& text) -> std::string {
+    try {
+      static_cast<void>(side_of(text));
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::usage);
+      EXPECT_THAT(error.hint(), HasSubstr("sidetrack show --json"));
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(said("[]"), "a.json: is array, no object");
+  EXPECT_THAT(said("{"), ::testing::StartsWith("a.json: parse error at line 1, column 2"));
+  EXPECT_THAT(said("{}"), ::testing::AllOf(HasSubstr("key 'routing' not found"), ::testing::Not(HasSubstr("["))));
+  const auto with_address = [&](const char* address) {
+    return said(fmt::format(
+        R"({{"rules": [], "routing": {{"rules": [], "routes": [], "addresses": [{{"address": "{}"}}]}}}})", address));
+  };
+  EXPECT_EQ(with_address("::6"), "");
+  EXPECT_EQ(with_address("::6/128"), "");
+  EXPECT_EQ(with_address("10.0.0.0/8"), "a.json: '10.0.0.0/8': expected a single address");
+  EXPECT_EQ(with_address("here"), "a.json: 'here': expected a single address");
+}
+
+TEST(ReadRules, AreReadFromAFile) {
+  const testing::TemporaryFile file("{}");
+  const RulesText read = rules_of_file(file.path());
+  EXPECT_EQ(read.name, file.path());
+  EXPECT_EQ(read.text, "{}");
+  EXPECT_THAT([] { static_cast<void>(rules_of_file("/no/such/file")); },
+              ThrowsMessage<Error>("/no/such/file: No such file or directory (ENOENT)"));
+  EXPECT_THAT([] { static_cast<void>(rules_of_file("/")); }, ThrowsMessage<Error>("/: Is a directory (EISDIR)"));
+}
+
+}  // namespace
+}  // namespace sidetrack
