@@ -54,7 +54,7 @@ Verb verb_of(const std::string& command) {
 
 // As the kernel takes it for the name of an interface.
 void check_interface_name(const std::string& name) {
-  const auto bad = [](char c) { return c <= ' ' || c == '/' || c == ':' || c == '\x7f'; };
+  const auto bad = [](unsigned char c) { return c <= ' ' || c == '/' || c == ':' || c == '\x7f'; };
   if (name.size() > 15 || name == "." || name == ".." || std::ranges::any_of(name, bad)) {
     refuse("CNI_IFNAME", name, "the name of an interface: 1 to 15 characters, no blank, '/' or ':'");
   }

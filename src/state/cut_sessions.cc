@@ -183,6 +183,7 @@ std::vector<Remedy> candidates(const Session& session, const std::string& interf
     all.push_back({.ports = own, .ranges = peer, .out_ports = {}, .not_captured = {}, .interfaces = {}});
     all.push_back({.ports = {}, .ranges = peer, .out_ports = {}, .not_captured = own, .interfaces = {}});
   } else {
+    all.push_back({.ports = own, .ranges = {}, .out_ports = {}, .not_captured = {}, .interfaces = {}});
     all.push_back({.ports = {}, .ranges = {}, .out_ports = other, .not_captured = {}, .interfaces = {}});
     all.push_back({.ports = {}, .ranges = peer, .out_ports = {}, .not_captured = {}, .interfaces = {}});
     all.push_back({.ports = own, .ranges = {}, .out_ports = other, .not_captured = {}, .interfaces = {}});

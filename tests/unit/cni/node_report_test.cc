@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "model/printable.h"
 
@@ -49,6 +50,31 @@ TEST(NodeReport, HasALineForEachPod) {
             "-                        7 sleep        -             -  [not recorded]\n");
 }
 
+TEST(NodeReport, NamesWhatIsKnownOfAPod) {
+  Node made;
+  for (const auto& [name, id] : {std::pair("web", "abc"), std::pair("", "def"), std::pair("", "")}) {
+    PodReport& pod = made.pods.emplace_back();
+    pod.pod_namespace = "default";
+    pod.pod_name = name;
+    pod.container_id = id;
+    pod.backends = {"iptables-legacy", "nftables"};
+    pod.state = PodState::unknown;
+  }
+  EXPECT_EQ(node_text(made),
+            "default/web  -  iptables-legacy+nftables  -  [unknown]\n"
+            "def          -  iptables-legacy+nftables  -  [unknown]\n"
+            "-            -  iptables-legacy+nftables  -  [unknown]\n");
+}
+
+TEST(NodeReport, AColumnIsAsWideAsItsWidestOfSixtyLetters) {
+  Node made;
+  for (const std::size_t size : {60U, 61U, 1U}) made.pods.emplace_back().container_id = std::string(size, 'c');
+  for (PodReport& pod : made.pods) pod.state = PodState::gone;
+  EXPECT_EQ(node_text(made), std::string(60, 'c') + "  -  -  -  [gone]\n" +      //
+                                 std::string(61, 'c') + "  -  -  -  [gone]\n" +  //
+                                 "c" + std::string(59, ' ') + "  -  -  -  [gone]\n");
+}
+
 TEST(NodeReport, IsValidJson) {
   const std::string text = node_json(node());
   EXPECT_EQ(text, printable_lines(text));
@@ -59,6 +85,29 @@ TEST(NodeReport, IsValidJson) {
   EXPECT_EQ(document["pods"][1]["pod"], "a\"b\\\n\x1b[2J");
   EXPECT_EQ(document["pods"][2]["pod"], nullptr);
   EXPECT_EQ(document["problems"], nlohmann::json::array());
+
+  Node one;
+  one.pods.push_back(node().pods.front());
+  one.pods.front().addresses = {*Address::parse("10.0.0.7"), *Address::parse("fd00::7")};
+  one.pods.front().ambient = true;
+  one.pods.front().took = std::chrono::microseconds(4711);
+  one.problems = {"a record cannot be read"};
+  using Json = nlohmann::json;
+  const Json expected = {{"namespace", "default"},
+                         {"pod", "web-1"},
+                         {"container_id", "abc"},
+                         {"netns", "/run/netns/cni-1"},
+                         {"pid", 4711},
+                         {"process", "pause"},
+                         {"backends", {"iptables-nft"}},
+                         {"captured", "inbound TCP; outbound TCP"},
+                         {"addresses", {"10.0.0.7", "fd00::7"}},
+                         {"ambient", true},
+                         {"state", "as_recorded"},
+                         {"detail", nullptr},
+                         {"microseconds", 4711}};
+  EXPECT_EQ(Json::parse(node_json(one)),
+            (Json{{"as_recorded", false}, {"pods", Json::array({expected})}, {"problems", one.problems}}));
 }
 
 TEST(NodeReport, IsPrometheusText) {
@@ -69,6 +118,34 @@ TEST(NodeReport, IsPrometheusText) {
               HasSubstr("\nsidetrack_pod_as_recorded{namespace=\"default\",pod=\"web-1\",container_id=\"abc\"} 1\n"));
   EXPECT_THAT(text, HasSubstr(R"(pod="a\"b\\\\x0a\\x1b[2J",container_id="def"} 0)"));
   EXPECT_EQ(text, printable_lines(text));
+
+  Node all;
+  for (const PodState state : {PodState::as_recorded, PodState::repaired, PodState::differs, PodState::not_recorded,
+                               PodState::gone, PodState::unknown, PodState::unknown}) {
+    PodReport& pod = all.pods.emplace_back();
+    pod.state = state;
+    if (state != PodState::not_recorded) pod.container_id = name(state);
+  }
+  all.problems = {"one", "two"};
+  std::istringstream lines(node_metrics(all));
+  std::string values;
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with('#')) values += line + "\n";
+  }
+  EXPECT_EQ(values,
+            "sidetrack_pods{state=\"as_recorded\"} 1\n"
+            "sidetrack_pods{state=\"repaired\"} 1\n"
+            "sidetrack_pods{state=\"differs\"} 1\n"
+            "sidetrack_pods{state=\"not_recorded\"} 1\n"
+            "sidetrack_pods{state=\"gone\"} 1\n"
+            "sidetrack_pods{state=\"unknown\"} 2\n"
+            "sidetrack_pod_as_recorded{namespace=\"\",pod=\"\",container_id=\"as_recorded\"} 1\n"
+            "sidetrack_pod_as_recorded{namespace=\"\",pod=\"\",container_id=\"repaired\"} 1\n"
+            "sidetrack_pod_as_recorded{namespace=\"\",pod=\"\",container_id=\"differs\"} 0\n"
+            "sidetrack_pod_as_recorded{namespace=\"\",pod=\"\",container_id=\"gone\"} 0\n"
+            "sidetrack_pod_as_recorded{namespace=\"\",pod=\"\",container_id=\"unknown\"} 0\n"
+            "sidetrack_pod_as_recorded{namespace=\"\",pod=\"\",container_id=\"unknown\"} 0\n"
+            "sidetrack_node_problems 2\n");
 }
 
 TEST(Node, IsAsRecordedWhileNothingDiffersOrIsUnknown) {

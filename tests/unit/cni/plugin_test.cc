@@ -2,6 +2,7 @@
 // The CNI plugin's answers that need no kernel.
 #include "cni/plugin.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -56,13 +57,16 @@ Json with(Json document, const char* key, const Json& value) {
   return document;
 }
 
-Answer answer(const std::string& input, const Variables& variables) {
-  const auto environment = [&](std::string_view name) -> std::optional<std::string_view> {
+Environment environment_of(const Variables& variables) {
+  return [&](std::string_view name) -> std::optional<std::string_view> {
     const auto found = variables.find(name);
     return found != variables.end() ? std::optional<std::string_view>(found->second) : std::nullopt;
   };
+}
+
+Answer answer(const std::string& input, const Variables& variables) {
   const Log silent{[](const LogOptions&) {}, [](LogOptions::Level, std::string_view) {}};
-  return serve(input, environment, silent);
+  return serve(input, environment_of(variables), silent);
 }
 
 struct Failure {
@@ -117,6 +121,35 @@ TEST(CniCall, EmptyPairsOfItsArgumentsAreLeftOut) {
   for (const char* arguments :
        {"K8S_POD_NAMESPACE=default;", ";K8S_POD_NAMESPACE=default", "IgnoreUnknown=1;;K8S_POD_NAMESPACE=default;;"})
     EXPECT_EQ(failure(excluded, variables_with(add, "CNI_ARGS", arguments)).code, 0U) << arguments;
+}
+
+std::string text_of(const Variables& variables) {
+  const Call call = read_call(environment_of(variables));
+  return fmt::format("{} {} {} {} {}/{}", name(call.verb), call.container_id, call.netns, call.interface_name,
+                     call.pod_namespace, call.pod_name);
+}
+
+TEST(CniCall, IsWhatTheEnvironmentSays) {
+  EXPECT_EQ(text_of(add), "ADD c1 /nonexistent/netns eth0 default/web-1");
+  EXPECT_EQ(text_of(variables_with(add, "CNI_COMMAND", "CHECK")), "CHECK c1 /nonexistent/netns eth0 default/web-1");
+  EXPECT_EQ(text_of(variables_with(add, "CNI_ARGS", "K8S_POD_NAME=a=b;;X=;K8S_POD_NAMESPACE=")),
+            "ADD c1 /nonexistent/netns eth0 /a=b");
+  EXPECT_EQ(text_of(variables_with(add, "CNI_ARGS", "K8S_POD_NAMES=x")), "ADD c1 /nonexistent/netns eth0 /");
+  for (const char* of_node : {"VERSION", "STATUS"})
+    EXPECT_EQ(text_of(variables_with(add, "CNI_COMMAND", of_node)), std::string(of_node) + "    /");
+  EXPECT_EQ(text_of({{"CNI_COMMAND", "GC"}, {"CNI_PATH", "/opt"}, {"CNI_IFNAME", "a/b"}}), "GC    /");
+  // DEL needs no namespace and no arguments: they may be gone, or broken.
+  Variables del = variables_with(add, "CNI_COMMAND", "DEL");
+  del.erase("CNI_NETNS");
+  EXPECT_EQ(text_of(del), "DEL c1  eth0 default/web-1");
+  EXPECT_EQ(text_of(variables_with(del, "CNI_ARGS", "broken")), "DEL c1  eth0 /");
+}
+
+TEST(CniCall, AnInterfaceHasANameThatTheKernelTakes) {
+  for (const char* good : {"e", "fifteen-letters", "a.b", "...", "-", "ä"})
+    EXPECT_EQ(read_call(environment_of(variables_with(add, "CNI_IFNAME", good))).interface_name, good);
+  for (const char* bad : {".", "..", "a b", "a\tb", "a/b", "a:1", "a\x7f", "sixteen-letters-"})
+    EXPECT_THAT(failure_of("", variables_with(add, "CNI_IFNAME", bad)).text, HasSubstr("CNI_IFNAME: '")) << bad;
 }
 
 // ---- standard input
@@ -190,6 +223,7 @@ TEST(CniConfiguration, ErrorsAnswerInTheVersionOfTheCall) {
   };
   EXPECT_EQ(version_of_error(with(with(usual(), "uid", "x"), "cniVersion", "0.3.1")), "0.3.1");
   EXPECT_EQ(version_of_error(with(usual(), "cniVersion", "9.9.9")), "1.1.0");
+  EXPECT_EQ(Json::parse(answer("no JSON", add).output)["cniVersion"], "1.1.0");
 }
 
 TEST(CniConfiguration, CallsOfLaterVersionsAreRefused) {
@@ -299,6 +333,96 @@ TEST(CniConfiguration, TheKeysAreOptionsOfApply) {
                           "--capture-all-dns=true", "--dual-stack=false", "--backend=nftables"));
 }
 
+TEST(CniConfiguration, SomeKeysAreOfOneDataplaneAlone) {
+  Json document = usual();
+  document.update(Json{{"uid", 7},
+                       {"gid", 8},
+                       {"envoyPort", 1},
+                       {"inboundCapturePort", 2},
+                       {"inboundTunnelPort", 3},
+                       {"tproxyMark", 4},
+                       {"tproxyRouteTable", 5},
+                       {"dns", true},
+                       {"dualStack", true},
+                       {"dropInvalid", true},
+                       {"dataplane", "sidecar"},
+                       {"probeAddress", "169.254.7.127"},
+                       {"probeAddress6", "fd16::1"},
+                       {"backend", "iptables-nft"},
+                       {"noSandbox", true}});
+  const auto of_sidecar =
+      ElementsAre("--proxy-uid=7", "--proxy-gid=8", "--envoy-port=1", "--inbound-capture-port=2",
+                  "--inbound-tunnel-port=3", "--istio-inbound-tproxy-mark=4", "--istio-inbound-tproxy-route-table=5",
+                  "--redirect-dns=true", "--capture-all-dns=true", "--dual-stack=true", "--drop-invalid=true",
+                  "--backend=iptables-nft", "--no-sandbox=true");
+  NetworkConfiguration read = read_configuration(document.dump(), Keys::all);
+  EXPECT_EQ(read.dataplane, Dataplane::sidecar);
+  EXPECT_THAT(read.options, of_sidecar);
+  EXPECT_THAT(read.ambient_options, IsEmpty());
+  document["dataplane"] = "ambient";
+  read = read_configuration(document.dump(), Keys::all);
+  EXPECT_EQ(read.dataplane, Dataplane::ambient);
+  EXPECT_THAT(read.options, of_sidecar);
+  EXPECT_THAT(read.ambient_options, ElementsAre("--envoy-port=1", "--inbound-capture-port=2", "--inbound-tunnel-port=3",
+                                                "--redirect-dns=true", "--dual-stack=true", "--dataplane=ambient",
+                                                "--probe-address=169.254.7.127", "--probe-address6=fd16::1",
+                                                "--backend=iptables-nft", "--no-sandbox=true"));
+}
+
+TEST(CniConfiguration, HasTheKeysThatNoOptionTakes) {
+  Json document = usual(Json{{"a", "1"}, {"b", ""}});
+  NetworkConfiguration read = read_configuration(document.dump(), Keys::all);
+  EXPECT_EQ(read.cni_version, "1.1.0");
+  EXPECT_EQ(read.name, "pods");
+  EXPECT_EQ(read.type, "sidetrack-cni");
+  EXPECT_EQ(read.previous_result, document["prevResult"].dump());
+  EXPECT_EQ(read.valid_attachments, std::nullopt);
+  EXPECT_THAT(read.exclude_namespaces, IsEmpty());
+  EXPECT_EQ(read.conf_dir, "/etc/cni/net.d");
+  EXPECT_THAT(read.log.targets, IsEmpty());
+  EXPECT_EQ(read.log.level, LogOptions::Level::info);
+  EXPECT_EQ(read.annotations, (Annotations{{"a", "1"}, {"b", ""}}));
+  document.update(Json{{"excludeNamespaces", {"kube-system", "default"}},
+                       {"confDir", "/run/cni"},
+                       {"logFile", "/var/log/sidetrack.log"},
+                       {"logLevel", "debug"}});
+  for (const Keys keys : {Keys::all, Keys::protocol}) {
+    read = read_configuration(document.dump(), keys);
+    EXPECT_THAT(read.log.targets, ElementsAre("/var/log/sidetrack.log"));
+    EXPECT_EQ(read.log.level, LogOptions::Level::debug);
+    EXPECT_EQ(read.conf_dir, keys == Keys::all ? "/run/cni" : "/etc/cni/net.d");
+    EXPECT_EQ(read.exclude_namespaces.size(), keys == Keys::all ? 2U : 0U);
+  }
+  // The result is given on as it was written, and the last counts, as to the parser.
+  const std::string text = usual().dump();
+  const std::string twice = R"({"prevResult": {"a": 1}, "prevR\u0065sult":  { "a" : 1.0e0 } , )" + text.substr(1);
+  EXPECT_EQ(read_configuration(twice, Keys::all).previous_result, usual()["prevResult"].dump());
+  EXPECT_EQ(read_configuration(without(usual(), "prevResult").dump().insert(1, R"("prevResult":  { "a" : 1.0e0 } ,)"),
+                               Keys::all)
+                .previous_result,
+            R"({ "a" : 1.0e0 })");
+}
+
+TEST(CniConfiguration, AnnotationsAreKnownOrNot) {
+  const auto annotations = [](const Json& document) {
+    return read_configuration(document.dump(), Keys::all).annotations;
+  };
+  EXPECT_EQ(annotations(usual(Json())), Annotations{}) << "a pod without any";
+  EXPECT_EQ(annotations(usual(Json::object())), Annotations{});
+  EXPECT_EQ(annotations(without(usual(), "runtimeConfig")), std::nullopt);
+  EXPECT_EQ(annotations(with(usual(), "runtimeConfig", {{"portMappings", nullptr}})), std::nullopt);
+  // A runtime that passes them may have taken out the key that asks for them.
+  EXPECT_EQ(annotations(without(usual(), "capabilities")), (Annotations{{"sidecar.istio.io/status", "{}"}}));
+  for (const Json& passed : {Json("a"), Json::array(), Json{{"a", 1}}, Json{{"a", "1"}, {"b", nullptr}}}) {
+    EXPECT_THAT(failure(usual(passed)).text, HasSubstr("expected an object of strings, the pod's annotations"));
+  }
+  const char* expected = R"(expected {"io.kubernetes.cri.pod-annotations": true})";
+  for (const Json& declared : {Json(1), Json::array(), Json{{annotations_capability, 1}}, Json{{"mac", true}}})
+    EXPECT_THAT(failure(with(usual(), "capabilities", declared)).text, HasSubstr(expected));
+  EXPECT_THAT(failure(without(without(usual(), "runtimeConfig"), "capabilities")).text,
+              AllOf(HasSubstr("capabilities: missing: "), HasSubstr(expected)));
+}
+
 TEST(CniConfiguration, ToTakeDownOnlyTheProtocolIsRead) {
   Json document = with(with(usual(), "uid", "x"), "unknown", 1);
   document["logFile"] = "not a path";
@@ -323,6 +447,73 @@ TEST(CniConfiguration, AttachmentsAreContainersWithInterfaces) {
           << wrong;
     }
   }
+}
+
+TEST(CniConfiguration, AttachmentsMayBeNoneAndHaveALaterAndAnOlderKey) {
+  const auto valid = [](const Json& document) {
+    return read_configuration(document.dump(), Keys::protocol).valid_attachments;
+  };
+  const Json one =
+      Json::array({{{"containerID", "c1"}, {"ifname", "eth0"}}, {{"containerID", "c2"}, {"ifname", "lo"}}});
+  const std::vector<Attachment> both{{"c1", "eth0"}, {"c2", "lo"}};
+  EXPECT_EQ(valid(usual()), std::nullopt);
+  for (const char* key : {"cni.dev/valid-attachments", "cni.dev/attachments"}) {
+    EXPECT_EQ(valid(with(usual(), key, one)), both);
+    EXPECT_EQ(valid(with(usual(), key, Json())), std::vector<Attachment>());
+    EXPECT_EQ(valid(with(usual(), key, Json::array())), std::vector<Attachment>());
+  }
+  EXPECT_EQ(valid(with(with(usual(), "cni.dev/valid-attachments", one), "cni.dev/attachments", Json::array())), both);
+}
+
+// ---- the log
+
+struct Logged {
+  std::vector<std::string> lines;    // "debug: ADD …"
+  std::vector<std::string> started;  // with the targets
+};
+
+Logged logged(const Json& input, const Variables& variables, const std::function<void(const LogOptions&)>& start = {}) {
+  Logged all;
+  const Log log{[&](const LogOptions& options) {
+                  all.started.push_back(fmt::format("{}", fmt::join(options.targets, " ")));
+                  if (start) start(options);
+                },
+                [&](LogOptions::Level level, std::string_view text) {
+                  constexpr const char* names[] = {"debug", "info", "warn", "error"};
+                  all.lines.push_back(fmt::format("{}: {}", names[static_cast<std::size_t>(level)], text));
+                }};
+  static_cast<void>(serve(input.dump(), environment_of(variables), log));
+  return all;
+}
+
+TEST(CniLog, SaysOfWhichPodAndWhy) {
+  const Json excluded = with(usual(), "excludeNamespaces", Json::array({"default"}));
+  EXPECT_THAT(logged(excluded, add).lines,
+              ElementsAre("debug: ADD default/web-1 c1 eth0: left alone: its namespace is excluded"));
+  EXPECT_THAT(logged(usual(Json::object()), variables_with(add, "CNI_ARGS", "")).lines,
+              ElementsAre(HasSubstr("debug: ADD c1 eth0: left alone: ")));
+  EXPECT_THAT(logged(with(usual(), "logFile", "/l"), add).started, ElementsAre("/l"));
+  EXPECT_THAT(logged(usual(), add).lines, ElementsAre(HasSubstr("error: ADD default/web-1 c1 eth0: CNI_NETNS: ")));
+  EXPECT_THAT(
+      logged(usual(Json{{"sidecar.istio.io/status", "{}"}, {"sidecar.istio.io/interceptionMode", "WHAT"}}), add).lines,
+      ElementsAre(HasSubstr("error: ADD default/web-1 c1 eth0: sidecar.istio.io/interceptionMode: ")));
+}
+
+// To take down what there was, it need not be right; else it does.
+TEST(CniLog, ThatCannotBeWrittenFailsAddAndNotGc) {
+  const auto refuse_files = [](const LogOptions& options) {
+    if (!options.targets.empty()) throw Error(ExitCode::usage, "logFile: cannot write", "make it writable");
+  };
+  const Json input = with(usual(), "logFile", "/l");
+  const Variables gc{{"CNI_COMMAND", "GC"}, {"CNI_PATH", "/opt/cni/bin"}};
+  const Logged of_add = logged(input, add, refuse_files);
+  EXPECT_THAT(of_add.started, ElementsAre("/l"));
+  EXPECT_THAT(of_add.lines, ElementsAre("error: ADD default/web-1 c1 eth0: logFile: cannot write"));
+  const Logged of_gc = logged(input, gc, refuse_files);
+  EXPECT_THAT(of_gc.started, ElementsAre("/l", ""));
+  EXPECT_THAT(of_gc.lines,
+              ElementsAre("error: GC cni.dev/valid-attachments: missing: expected the attachments that are "
+                          "valid"));
 }
 
 // ---- ADD, of pods that are left alone
@@ -377,6 +568,8 @@ TEST(CniVersion, ListsWhatIsSupported) {
             R"({"cniVersion":"0.4.0","supportedVersions":["0.3.1","0.4.0","1.0.0","1.1.0"]})"
             "\n");
   EXPECT_EQ(Json::parse(answer("", version).output)["cniVersion"], "1.1.0");
+  for (const char* unknown : {"{}", R"({"cniVersion":1})"})
+    EXPECT_EQ(Json::parse(answer(unknown, version).output)["cniVersion"], "1.1.0") << unknown;
   EXPECT_EQ(failure_of("no JSON", version).code, 6U);
 }
 
@@ -387,16 +580,17 @@ TEST(CniErrors, TakeTheirCodesFromTheProgram) {
   EXPECT_EQ(code_of(ExitCode::kernel_lacks), 103U);
   EXPECT_EQ(code_of(ExitCode::not_permitted), 104U);
   EXPECT_EQ(code_of(ExitCode::differs), 106U);
+  const auto text = [](ExitCode code, const char* hint) { return json(CniError(Error(code, "why", hint)), "0.4.0"); };
+  EXPECT_EQ(Json::parse(text(ExitCode::failed, "do")),
+            (Json{{"cniVersion", "0.4.0"}, {"code", 101}, {"msg", "why"}, {"details", "do"}}));
+  EXPECT_EQ(Json::parse(text(ExitCode::failed, "")), (Json{{"cniVersion", "0.4.0"}, {"code", 101}, {"msg", "why"}}));
+  EXPECT_EQ(Json::parse(text(ExitCode::not_permitted, "do"))["details"], missing_rights);
 }
 
 // What starts the log may throw anything.
 Answer answer_if_thrown(const std::function<void()>& thrown) {
-  const auto environment = [](std::string_view name) -> std::optional<std::string_view> {
-    const auto found = add.find(std::string(name));
-    return found != add.end() ? std::optional<std::string_view>(found->second) : std::nullopt;
-  };
   const Log log{[&](const LogOptions&) { thrown(); }, [](LogOptions::Level, std::string_view) {}};
-  return serve(with(usual(), "cniVersion", "0.4.0").dump(), environment, log);
+  return serve(with(usual(), "cniVersion", "0.4.0").dump(), environment_of(add), log);
 }
 
 TEST(CniErrors, OneThatNobodyExpectedIsAnAnswerThatSaysSo) {

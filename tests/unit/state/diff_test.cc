@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "state/diff.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,6 +15,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 Live programmed(const Ruleset& ruleset) {
   FakeBackend backend;
@@ -108,6 +110,172 @@ TEST(Diff, TheOrderOfWordsDoesNotCount) {
   auto& matches = chain(live, "ISTIO_OUTPUT").rules[0].rule.matches;  // -o lo -s 127.0.0.6/32
   std::swap(matches[0], matches[1]);
   EXPECT_TRUE(equal(live, asked));
+}
+
+// All that is said of a chain: "ipv4 nat ISTIO_INBOUND missing", and its lines; of others' rules, "*".
+std::string text(const Difference& difference) {
+  std::string all;
+  for (const ChainDiff& c : difference.chains) {
+    all += fmt::format("{} {} {}{}{}{}{}\n", names(c.families), name(c.table), c.name, c.missing ? " missing" : "",
+                       c.extra ? " extra" : "", c.drops ? " drops" : "", c.dormant ? " dormant" : "");
+    for (const DiffLine& line : c.lines)
+      all += fmt::format("  {}{}\n", " +-*"[static_cast<std::size_t>(line.kind)], iptables_words(line.rule));
+  }
+  for (const std::string& table : difference.tables) all += fmt::format("table {}\n", table);
+  return all;
+}
+
+Rule rule_of(Families families, const char* chain_name, Target target) {
+  return {families, Table::nat, chain_name, {}, std::move(target), {}, {}};
+}
+
+// To the chain that all traffic passes, from one that others use, too.
+Ruleset small() {
+  Ruleset asked;
+  asked.rules = {rule_of(Families::both(), "OUTPUT", Jump{"ISTIO_OUTPUT"}),
+                 rule_of(Families::both(), "ISTIO_OUTPUT", Verdict::return_),
+                 rule_of(Family::ipv4, "ISTIO_OUTPUT", Redirect{15001})};
+  return asked;
+}
+
+Live programmed_in(BackendKind kind, const Ruleset& ruleset) {
+  FakeBackend backend;
+  backend.live.backend = kind;
+  backend.replace(backend.read(), ruleset);
+  return backend.live;
+}
+
+TEST(Diff, IsOfEachFamilyWhereEachHasItsTables) {
+  Live nothing;
+  EXPECT_EQ(text(diff(nothing, small())),
+            "ipv4 nat ISTIO_OUTPUT missing\n"
+            "  +-A ISTIO_OUTPUT -j RETURN\n"
+            "  +-A ISTIO_OUTPUT -j REDIRECT --to-ports 15001\n"
+            "ipv4 nat OUTPUT\n"
+            "  +-A OUTPUT -j ISTIO_OUTPUT\n"
+            "ipv6 nat ISTIO_OUTPUT missing\n"
+            "  +-A ISTIO_OUTPUT -j RETURN\n"
+            "ipv6 nat OUTPUT\n"
+            "  +-A OUTPUT -j ISTIO_OUTPUT\n");
+  nothing.backend = BackendKind::nftables;
+  EXPECT_EQ(text(diff(nothing, small())),
+            "ipv4, ipv6 nat ISTIO_OUTPUT missing\n"
+            "  +-A ISTIO_OUTPUT -j RETURN\n"
+            "  +-A ISTIO_OUTPUT -j REDIRECT --to-ports 15001\n"
+            "ipv4, ipv6 nat OUTPUT\n"
+            "  +-A OUTPUT -j ISTIO_OUTPUT\n");
+}
+
+TEST(Diff, AChainOfOthersAloneIsNoDifference) {
+  Live live = programmed(small());
+  live.chains.push_back(
+      {Family::ipv4, Table::nat, "KUBE-SERVICES", false, {{foreign("KUBE-SERVICES", Verdict::drop), {}, false}}});
+  live.chains.push_back({Family::ipv4, Table::nat, "INPUT", false, {{foreign("INPUT", Verdict::drop), {}, false}}});
+  EXPECT_EQ(text(diff(live, small())), "");
+  EXPECT_TRUE(equal(live, small()));
+}
+
+// Removed before added; others' rules where they stand; a rule of the other family alone is none.
+TEST(Diff, ShowsWhatStandsAroundAChange) {
+  Live live = programmed(small());
+  auto& output = chain(live, "OUTPUT").rules;
+  output.insert(output.begin(), LiveRule{foreign("OUTPUT", Continue{}), {}, false});
+  output.push_back(LiveRule{foreign("OUTPUT", Verdict::drop), {}, false});
+  auto& ours = chain(live, "ISTIO_OUTPUT").rules;
+  ours[1].rule.target = Redirect{16001};
+  ours.insert(ours.begin() + 1, LiveRule{foreign("ISTIO_OUTPUT", Verdict::accept), {}, false});
+  ours.push_back(LiveRule{foreign("ISTIO_OUTPUT", Verdict::drop), {}, false});
+  EXPECT_EQ(text(diff(live, small())),
+            "ipv4 nat ISTIO_OUTPUT\n"
+            "   -A ISTIO_OUTPUT -j RETURN\n"
+            "  *-A ISTIO_OUTPUT -j ACCEPT\n"
+            "  --A ISTIO_OUTPUT -j REDIRECT --to-ports 16001\n"
+            "  +-A ISTIO_OUTPUT -j REDIRECT --to-ports 15001\n"
+            "  *-A ISTIO_OUTPUT -j DROP\n");
+}
+
+TEST(Diff, ATableOfOursThatDropsOrSleepsIsNotAsAsked) {
+  const Live as_asked = programmed_in(BackendKind::nftables, small());
+  EXPECT_EQ(text(diff(as_asked, small())), "");
+  for (const bool drops : {true, false}) {
+    Live live = as_asked;
+    for (LiveChain& c : live.chains) {
+      c.ours = true;  // as all of our own table are
+      if (drops && c.hook) c.policy = Verdict::drop;
+      c.dormant = !drops && c.hook.has_value();
+    }
+    EXPECT_EQ(text(diff(live, small())), fmt::format("ipv4, ipv6 nat OUTPUT {}\n"
+                                                     "   -A OUTPUT -j ISTIO_OUTPUT\n",
+                                                     drops ? "drops" : "dormant"));
+    EXPECT_FALSE(equal(live, small()));
+  }
+  // The policy of a chain that is not ours, and of one that others use, too, is theirs.
+  Live of_others = as_asked;
+  for (LiveChain& c : of_others.chains) c.policy = Verdict::drop;
+  std::erase_if(of_others.chains, [](const LiveChain& c) { return c.ours; });
+  EXPECT_THAT(text(diff(of_others, small())), Not(HasSubstr("drops")));
+  Live of_iptables = programmed(small());
+  for (LiveChain& c : of_iptables.chains) c.policy = Verdict::drop;
+  EXPECT_TRUE(equal(of_iptables, small()));
+}
+
+TEST(Diff, AnEmptyTableOfOursGoesUnlessRulesAreAsked) {
+  Live live;
+  live.own_tables = {"inet sidetrack"};
+  EXPECT_TRUE(diff(live, {}).empty()) << "those of iptables stay";
+  EXPECT_TRUE(equal(live, {}));
+  live = programmed_in(BackendKind::nftables, small());
+  live.own_tables = {"inet sidetrack"};
+  EXPECT_TRUE(equal(live, small()));
+  EXPECT_TRUE(diff(live, small()).empty());
+  live.chains.clear();
+  EXPECT_FALSE(equal(live, {}));
+  EXPECT_EQ(text(diff(live, {})), "table inet sidetrack\n");
+}
+
+TEST(Diff, WarnsOfEachRuleThatDecidesBeforeOursAndOfNoOther) {
+  const std::vector<Target> deciding = {Verdict::accept, Verdict::drop, Jump{"KUBE-SERVICES"}, Redirect{1}, Tproxy{},
+                                        Reject{},        Nat{},         UnknownTarget{"DSCP"}};
+  const std::vector<Target> others = {Verdict::return_, Continue{}, SetMark{}, SetConnmark{}, Notrack{}, CtZone{}};
+  Live live = programmed(small());
+  auto& output = chain(live, "OUTPUT").rules;
+  for (const auto* targets : {&deciding, &others}) {
+    for (const Target& target : *targets) {
+      output.insert(output.begin(), LiveRule{foreign("OUTPUT", target), {}, false});
+      EXPECT_EQ(diff(live, small()).warnings.size(), targets == &deciding ? 1U : 0U) << iptables_words(output[0].rule);
+      output.erase(output.begin());
+    }
+  }
+  // In a chain without rules of ours, or in one of ours, it is not in the way.
+  live.chains.push_back({Family::ipv4, Table::nat, "INPUT", false, {{foreign("INPUT", Verdict::drop), {}, false}}});
+  auto& ours = chain(live, "ISTIO_OUTPUT").rules;
+  ours.insert(ours.begin(), LiveRule{foreign("ISTIO_OUTPUT", Verdict::drop), {}, false});
+  EXPECT_THAT(diff(live, small()).warnings, IsEmpty());
+}
+
+TEST(Comparison, SaysTheFirstOfRulesRoutesAndObstacles) {
+  Routing routing;
+  routing.policy_rules = {{Family::ipv4, 1337, 133}};
+  Comparison comparison;
+  comparison.backends.resize(2);
+  EXPECT_TRUE(comparison.equal());
+  EXPECT_EQ(first_difference(comparison), "");
+  comparison.obstacles.emplace_back();
+  EXPECT_TRUE(comparison.equal());
+  EXPECT_FALSE(comparison.as_requested());
+  EXPECT_EQ(first_difference(comparison), text(comparison.obstacles.front()));
+  comparison.extra = routing;
+  EXPECT_FALSE(comparison.equal());
+  EXPECT_EQ(first_difference(comparison), "not requested: ip rule add fwmark 1337 lookup 133");
+  comparison.missing = routing;
+  comparison.extra = {};
+  EXPECT_FALSE(comparison.equal());
+  EXPECT_EQ(first_difference(comparison), "missing: ip rule add fwmark 1337 lookup 133");
+  comparison.backends[1].backend = BackendKind::nftables;
+  comparison.backends[1].tables = {"inet sidetrack"};
+  comparison.missing = {};
+  EXPECT_FALSE(comparison.equal());
+  EXPECT_EQ(first_difference(comparison), "nftables: not requested: table inet sidetrack");
 }
 
 TEST(FirstDifference, IsOfTheFirstChainWhatMattersMost) {
