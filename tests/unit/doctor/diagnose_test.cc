@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // How `doctor` asks the backends, and what it makes of their answers.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <functional>
+#include <map>
 
 #include "doctor/doctor.h"
+#include "model/iptables.h"
 #include "unit/fake_backend.h"
 
 namespace sidetrack {
@@ -70,6 +73,105 @@ TEST(Diagnose, WhatIsThereAndWhatIsNot) {
   EXPECT_THAT(nft.unchecked, ElementsAre("whether it rains"));
   EXPECT_TRUE(usable(nft));
   EXPECT_EQ(nft.features.size(), 10U);
+}
+
+// What is asked of each, and what it costs if it is missing.
+TEST(Diagnose, AsksEachBackendForWhatItsRulesNeed) {
+  std::map<BackendKind, Ruleset> wanted;
+  FakeRoutes routes;
+  const OpenBackend open = [&](BackendKind kind) {
+    auto made = std::make_unique<Answering>([&wanted, kind](const Ruleset& rules) { wanted[kind] = rules; });
+    made->live.backend = kind;
+    return made;
+  };
+  const Diagnosis found = diagnose(open, "/nonexistent/lock", routes, {});
+  const auto text = [&](BackendKind kind) {
+    const BackendState& state = *std::ranges::find(found.backends, kind, &BackendState::kind);
+    std::string all = "\n";
+    for (std::size_t i = 0; i < state.features.size(); ++i) {
+      const Feature& each = state.features[i];
+      all += fmt::format("{} ({}){}: {}\n  {}\n", each.name, each.need, each.essential ? "!" : "", each.cost,
+                         iptables_words(wanted[kind].rules.at(i)));
+      EXPECT_EQ(each.available, found.families);
+    }
+    return all;
+  };
+  const std::string of_iptables = R"(
+owner (owner, meta skuid)!: this backend cannot be used
+  -A OUTPUT -m owner --uid-owner 1337 -j RETURN
+REDIRECT (REDIRECT, redir)!: this backend cannot be used
+  -A OUTPUT -p tcp -j REDIRECT --to-ports 15001
+multiport (multiport): DNS capture (--redirect-dns, --capture-all-dns) fails; everything else works
+  -A OUTPUT -p tcp -m multiport --dports 53,15008 -j RETURN
+TPROXY (TPROXY, tproxy): -m TPROXY fails; -m REDIRECT works
+  -A PREROUTING -p tcp -j TPROXY --tproxy-mark 1337/0xffffffff --on-port 15006
+conntrack (conntrack, ct state): --drop-invalid and -m TPROXY fail; -m REDIRECT works
+  -A PREROUTING -m conntrack --ctstate INVALID -j DROP
+mark (mark, meta mark): -m TPROXY fails; -m REDIRECT works
+  -A PREROUTING -p tcp -m mark --mark 1337 -j RETURN
+MARK (MARK, meta mark set): -m TPROXY fails; -m REDIRECT works
+  -A PREROUTING -p udp -j MARK --set-mark 1337
+connmark (connmark, ct mark): -m TPROXY fails; -m REDIRECT works
+  -A OUTPUT -p tcp -m connmark --mark 1337 -j RETURN
+CONNMARK (CONNMARK, ct mark set): -m TPROXY fails; -m REDIRECT works
+  -A PREROUTING -p tcp -i lo -j CONNMARK --save-mark
+CT (CT, ct zone set): DNS capture (--redirect-dns, --capture-all-dns) fails; everything else works
+  -A OUTPUT -p udp --dport 53 -j CT --zone 1
+)";
+  EXPECT_EQ(text(BackendKind::iptables_nft), of_iptables);
+  EXPECT_EQ(text(BackendKind::iptables_legacy), of_iptables);
+  EXPECT_EQ(text(BackendKind::nftables), R"(
+meta skuid (owner, meta skuid)!: this backend cannot be used
+  -A OUTPUT -m owner --uid-owner 1337 -j RETURN
+redir (REDIRECT, redir)!: this backend cannot be used
+  -A OUTPUT -p tcp -j REDIRECT --to-ports 15001
+set (set): lists (-b, -d, -o, -q, …) fail in this backend
+  -A OUTPUT -p tcp -m multiport --dports 53,15008 -j RETURN
+interval set (interval set): lists of ranges (-i, -x) fail in this backend
+  -A OUTPUT -p udp -m multiport --dports 53,15000:15008 -j RETURN
+nat in inet (nat in inet)!: this backend cannot be used
+  -A OUTPUT -j RETURN
+tproxy (TPROXY, tproxy): -m TPROXY fails; -m REDIRECT works
+  -A PREROUTING -p tcp -j TPROXY --tproxy-mark 1337/0xffffffff --on-port 15006
+ct state (conntrack, ct state): --drop-invalid and -m TPROXY fail; -m REDIRECT works
+  -A PREROUTING -m conntrack --ctstate INVALID -j DROP
+meta mark (mark, meta mark): -m TPROXY fails; -m REDIRECT works
+  -A PREROUTING -p tcp -m mark --mark 1337 -j RETURN
+meta mark set (MARK, meta mark set): -m TPROXY fails; -m REDIRECT works
+  -A PREROUTING -p udp -j MARK --set-mark 1337
+ct mark (connmark, ct mark): -m TPROXY fails; -m REDIRECT works
+  -A OUTPUT -p tcp -m connmark --mark 1337 -j RETURN
+ct mark set (CONNMARK, ct mark set): -m TPROXY fails; -m REDIRECT works
+  -A PREROUTING -p tcp -i lo -j CONNMARK --save-mark
+ct zone set (CT, ct zone set): DNS capture (--redirect-dns, --capture-all-dns) fails; everything else works
+  -A OUTPUT -p udp --dport 53 -j CT --zone 1
+)");
+  EXPECT_NE(found.automatic, BackendKind::nftables) << "iptables comes first";
+}
+
+// A table that cannot be looked into may hold rules of the sidecar: nat and mangle, not every one.
+TEST(Diagnose, KnowsWhereRulesMayHide) {
+  Diagnosis found;
+  found.legacy_tables.reset();
+  EXPECT_TRUE(may_hide_rules(found)) << "nothing is known";
+  found.legacy_tables = {"nat (ipv4)"};
+  EXPECT_FALSE(may_hide_rules(found));
+  BackendState& nft = found.backends.emplace_back();
+  nft.kind = BackendKind::iptables_nft;
+  nft.permitted = false;
+  EXPECT_FALSE(may_hide_rules(found));
+  BackendState& legacy = found.backends.emplace_back();
+  legacy.kind = BackendKind::iptables_legacy;
+  legacy.permitted = true;
+  EXPECT_FALSE(may_hide_rules(found)) << "it can be read";
+  legacy.permitted = false;
+  EXPECT_TRUE(may_hide_rules(found));
+  found.legacy_tables = {"security (ipv4)", "mangle (ipv6)"};
+  EXPECT_TRUE(may_hide_rules(found));
+  found.legacy_tables = {"security (ipv4)"};
+  EXPECT_FALSE(may_hide_rules(found));
+  found.legacy_tables->clear();
+  EXPECT_FALSE(may_hide_rules(found));
 }
 
 // All at once, if nothing is missing: refusals take time.

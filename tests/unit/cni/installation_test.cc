@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// What is done and said, in folders of the tests' own. Runtimes, faults and other writers are the matter of
+// tests/kernel/process/cni_install_test.cc.
+#include "cni/installation.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sidetrack/version.h>
+#include <sys/stat.h>
+
+#include <fstream>
+#include <iterator>
+#include <map>
+
+#include "model/error.h"
+#include "unit/temporary_folder.h"
+
+namespace sidetrack::cni {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr const char* entry = R"({"type": "sidetrack-cni"})";
+const std::string program = "the program";
+
+std::string list(const std::string& plugins, const char* network = "net") {
+  return fmt::format(R"({{"cniVersion": "1.0.0", "name": "{}", "plugins": [{}]}})", network, plugins);
+}
+const std::string bridge = list(R"({"type": "bridge"})");
+const std::string with_us = list(fmt::format(R"({{"type": "bridge"}},{})", entry));
+const std::string single = R"({"cniVersion": "0.4.0", "name": "one", "type": "bridge"})";
+
+class CniInstallation : public ::testing::Test {
+ protected:
+  CniInstallation() {
+    fs::create_directory(folders.programs);
+    fs::create_directory(folders.configurations);
+  }
+
+  testing::TemporaryFolder root;
+  Folders folders{root.path() / "bin", root.path() / "net.d"};
+  const fs::path net = folders.configurations;
+  const fs::path path = fs::path(folders.programs) / "sidetrack-cni";
+
+  void put(const fs::path& file, const std::string& text, mode_t mode = 0600) const {
+    std::ofstream(file) << text;
+    chmod(file.c_str(), mode);
+  }
+  // Without the folders' names.
+  [[nodiscard]] std::string shortened(std::string text) const {
+    for (const std::string& name : {folders.programs, folders.configurations}) {
+      for (auto at = text.find(name + "/"); at != std::string::npos; at = text.find(name + "/"))
+        text.erase(at, name.size() + 1);
+    }
+    return text;
+  }
+  [[nodiscard]] std::string lines(const std::vector<std::string>& sentences) const {
+    return shortened(fmt::format("{}", fmt::join(sentences, "\n")));
+  }
+  [[nodiscard]] std::map<std::string, std::string> files() const {
+    std::map<std::string, std::string> found;
+    for (const fs::path& folder : {fs::path(folders.programs), net}) {
+      for (const fs::directory_entry& each : fs::directory_iterator(folder)) {
+        std::ifstream file(each.path());
+        found[each.path().filename()] = {std::istreambuf_iterator<char>(file), {}};
+      }
+    }
+    return found;
+  }
+  template <typename Act>
+  [[nodiscard]] std::string refusal(Act act) const {
+    try {
+      static_cast<void>(act());
+    } catch (const Error& error) {
+      return shortened(error.what() + ("; " + error.hint()));
+    }
+    return "";
+  }
+  [[nodiscard]] std::string said_by_status(const std::string& running = program) const {
+    return lines(status(folders, running).problems);
+  }
+};
+
+TEST_F(CniInstallation, SaysWhatItDoesAndDoesItOnce) {
+  put(net / "10-net.conflist", bridge);
+  const Outcome installed = install(folders, program, entry);
+  EXPECT_EQ(lines(installed.done), fmt::format("installed 'sidetrack-cni', version {}\n"
+                                               "'10-net.conflist': sidetrack-cni is the last plugin of network 'net'",
+                                               version));
+  EXPECT_THAT(installed.problems, IsEmpty());
+  EXPECT_THAT(installed.warnings, IsEmpty());
+  const std::map<std::string, std::string> both{{"10-net.conflist", with_us}, {"sidetrack-cni", program}};
+  EXPECT_EQ(files(), both);
+  EXPECT_THAT(install(folders, program, entry).done, IsEmpty());
+
+  const Status found = status(folders, program);
+  EXPECT_EQ(found.program.path, path);
+  EXPECT_TRUE(found.program.present);
+  EXPECT_TRUE(found.program.same);
+  EXPECT_EQ(found.program.version, "") << "these few letters tell none";
+  ASSERT_TRUE(found.configuration);
+  EXPECT_EQ(found.configuration->path, net / "10-net.conflist");
+  EXPECT_EQ(found.configuration->network, "net");
+  EXPECT_EQ(found.configuration->cni_version, "1.0.0");
+  EXPECT_THAT(found.configuration->plugins, ElementsAre("bridge", "sidetrack-cni"));
+  EXPECT_EQ(found.configuration->entry, entry);
+  EXPECT_THAT(found.problems, IsEmpty());
+
+  const Outcome removed = uninstall(folders);
+  EXPECT_EQ(lines(removed.done),
+            "'10-net.conflist': sidetrack-cni is removed from network 'net'\n"
+            "removed 'sidetrack-cni'");
+  EXPECT_EQ(files(), (std::map<std::string, std::string>{{"10-net.conflist", bridge}}));
+  EXPECT_THAT(uninstall(folders).done, IsEmpty());
+}
+
+// Another program, another mode, another entry: each is mended alone.
+TEST_F(CniInstallation, MendsWhatIsNotAsItShouldBe) {
+  put(net / "10-net.conflist", bridge);
+  static_cast<void>(install(folders, program, entry));
+  const std::string installed = fmt::format("installed 'sidetrack-cni', version {}", version);
+  const std::string is_last = "'10-net.conflist': sidetrack-cni is the last plugin of network 'net'";
+  struct Case {
+    fs::path file;
+    std::string text;
+    mode_t mode;
+    std::string done;
+  };
+  const fs::path configuration = net / "10-net.conflist";
+  for (const Case& each : {Case{path, "another", 0755, installed}, Case{path, program, 0700, installed},
+                           Case{configuration, with_us, 0644, is_last}, Case{configuration, bridge, 0600, is_last},
+                           Case{configuration, list(std::string(entry) + R"(, {"type": "bridge"})"), 0600, is_last}}) {
+    put(each.file, each.text, each.mode);
+    EXPECT_EQ(lines(install(folders, program, entry).done), each.done) << each.text;
+    EXPECT_THAT(install(folders, program, entry).done, IsEmpty());
+    EXPECT_EQ(said_by_status(), "");
+  }
+}
+
+TEST_F(CniInstallation, SaysWhichProgramIsThere) {
+  put(net / "10-net.conflist", with_us);
+  const std::string mark =
+      "\x7f"
+      "ELF @(#)sidetrack ";
+  const auto found = [&](const std::string& text) {
+    put(path, text, 0755);
+    const Status now = status(folders, program);
+    EXPECT_TRUE(now.program.present);
+    EXPECT_FALSE(now.program.same);
+    return now.program.version + "|" + lines(now.problems);
+  };
+  EXPECT_EQ(found(mark + "9.8.7" + std::string(1, '\0') + "more"),
+            "9.8.7|'sidetrack-cni' is not this program, but version 9.8.7");
+  EXPECT_EQ(found(mark + "9\n"), "9\\x0a|'sidetrack-cni' is not this program, but version 9\\x0a");
+  EXPECT_EQ(found(mark + std::string(version) + std::string(1, '\0')),
+            fmt::format("{0}|'sidetrack-cni' is not this program, but another build of version {0}", version));
+  EXPECT_EQ(found(mark + std::string(40, '1')),
+            std::string(32, '1') + "|'sidetrack-cni' is not this program, but version " + std::string(32, '1'));
+  EXPECT_EQ(found("#!/bin/sh"), "|'sidetrack-cni' is not this program, but another one");
+  put(path, program, 0744);
+  EXPECT_EQ(said_by_status(), "'sidetrack-cni': expected a file of mode 0755");
+  fs::remove(path);
+  EXPECT_EQ(said_by_status(), "'sidetrack-cni' cannot be read: No such file or directory (ENOENT)");
+  EXPECT_FALSE(status(folders, program).program.present);
+}
+
+TEST_F(CniInstallation, SaysWhyTheEntryDoesNotCount) {
+  put(path, program, 0755);
+  const auto found = [&](const std::string& plugins) {
+    put(net / "10-net.conflist", list(plugins));
+    EXPECT_EQ(status(folders, program).configuration->entry, "");
+    return said_by_status();
+  };
+  EXPECT_EQ(found(R"({"type": "bridge"})"), "'10-net.conflist': sidetrack-cni is not among the plugins");
+  const std::string not_last =
+      "'10-net.conflist': sidetrack-cni is not the last plugin, or not the only one of its kind";
+  EXPECT_EQ(found(std::string(entry) + R"(, {"type": "bridge"})"), not_last);
+  EXPECT_EQ(found(fmt::format("{0}, {0}", entry)), not_last);
+
+  put(net / "05-old.json", "{");
+  put(net / "90-new.conf", "{");
+  put(net / "10-net.conflist", with_us);
+  EXPECT_EQ(
+      said_by_status(),
+      "05-old.json: invalid JSON in line 1, column 2; the runtime may still load it, or, like containerd, none of "
+      "the files after it");
+  fs::remove(net / "05-old.json");
+  fs::create_directory(net / "net");
+  put(net / "net" / "a.conf", "{}");
+  put(net / "net" / "b.txt", "{}");
+  EXPECT_EQ(said_by_status(),
+            "'net/a.conf' comes after sidetrack-cni: say \"loadOnlyInlinedPlugins\": true in '10-net.conflist', or "
+            "remove it");
+  EXPECT_EQ(lines(install(folders, program, entry).problems), said_by_status());
+  fs::remove_all(net / "net");
+
+  fs::remove(net / "10-net.conflist");
+  EXPECT_FALSE(status(folders, program).configuration);
+  EXPECT_EQ(said_by_status(), fmt::format("'{}' holds no network configuration that can be used: 90-new.conf: invalid "
+                                          "JSON in line 1, column 2",
+                                          net.string()));
+  fs::remove(net / "90-new.conf");
+  EXPECT_EQ(said_by_status(), fmt::format("'{}' holds no network configuration", net.string()));
+}
+
+// A directory of such a name is none, nor is a link that leads nowhere; of those that can be read the first counts.
+TEST_F(CniInstallation, LooksAtWhatARuntimeLooksAt) {
+  fs::create_directory(net / "00-folder.conflist");
+  put(net / "01-read.me", bridge);
+  fs::create_symlink("nowhere", net / "02-link.conflist");
+  put(net / "20-b.conflist", list(R"({"type": "ptp"})", "b"));
+  put(net / "10-a.json", single);
+  EXPECT_EQ(status(folders, program).configuration->network, "one");
+  EXPECT_EQ(lines(install(folders, program, entry).problems),
+            fmt::format("'{}': cannot be read: No such file or directory (ENOENT); the runtime may still load it, or, "
+                        "like containerd, none of the files after it",
+                        "02-link.conflist"));
+  EXPECT_EQ(refusal([&] { return uninstall(folders); }),
+            "'02-link.conflist': cannot be read: No such file or directory (ENOENT); it may name sidetrack-cni, so the "
+            "program is not removed; correct the file or remove it, then run it again");
+}
+
+TEST_F(CniInstallation, ASinglePluginIsKeptBesideItsList) {
+  for (const char* ending : {".conf", ".json"}) {
+    const std::string name = std::string("10-net") + ending;
+    put(net / name, single);
+    EXPECT_EQ(lines(install(folders, program, entry).done),
+              fmt::format("installed 'sidetrack-cni', version {}\n"
+                          "'10-net.conflist': sidetrack-cni is the last plugin of network 'one'",
+                          version));
+    auto now = files();
+    EXPECT_EQ(now.size(), 3U);
+    EXPECT_EQ(now[name + ".sidetrack-saved"], single);
+    EXPECT_EQ(said_by_status(), "");
+    EXPECT_THAT(install(folders, program, entry).done, IsEmpty());
+    // Whoever gives the network its configuration writes it again: then that counts, and is kept again.
+    const std::string newer = R"({"cniVersion": "0.4.0", "name": "two", "type": "bridge"})";
+    put(net / name, newer);
+    EXPECT_EQ(lines(install(folders, program, entry).done),
+              "'10-net.conflist': sidetrack-cni is the last plugin of network 'two'");
+    EXPECT_EQ(files()[name + ".sidetrack-saved"], newer);
+    EXPECT_EQ(files().count(name), 0U);
+    // Put back by hand, it is not lost.
+    fs::rename(net / (name + ".sidetrack-saved"), net / name);
+    put(net / (name + ".sidetrack-saved"), "older");
+    static_cast<void>(uninstall(folders));
+    EXPECT_EQ(files(), (std::map<std::string, std::string>{{name, newer}}));
+    fs::remove(net / name);
+  }
+}
+
+TEST_F(CniInstallation, LeavesNothingOfItsOwnBehind) {
+  put(net / "10-net.conflist", with_us);
+  put(net / "20-net.conf", single);
+  put(path, program, 0755);
+  put(net / ".10-net.conflist.sidetrack-new", "half a li");
+  put(net / ".20-net.conflist.sidetrack-new", "half a li");
+  put(fs::path(folders.programs) / ".sidetrack-cni.sidetrack-new", "half a pro");
+  put(net / "30-net.conflist", "{");
+  const Outcome done = uninstall(folders);
+  EXPECT_EQ(lines(done.warnings), "not looked into: 30-net.conflist: invalid JSON in line 1, column 2");
+  EXPECT_EQ(files(), (std::map<std::string, std::string>{
+                         {"10-net.conflist", bridge}, {"20-net.conf", single}, {"30-net.conflist", "{"}}));
+  fs::remove_all(net);
+  put(path, program, 0755);
+  EXPECT_EQ(lines(uninstall(folders).done), "removed 'sidetrack-cni'");
+}
+
+TEST_F(CniInstallation, RefusesWhatItCannotDoBeforeItDoesAnything) {
+  const auto refused = [&] { return refusal([&] { return install(folders, program, entry); }); };
+  EXPECT_EQ(refused(), fmt::format("'{}' holds no network configuration; install the primary network plugin first; "
+                                   "--watch waits for it",
+                                   net.string()));
+  put(net / "10-net.conf", single);
+  put(net / "10-net.conflist", "{");
+  EXPECT_EQ(refused(),
+            "'10-net.conflist' is in the way of the list that is to replace the single plugin beside it; remove one of "
+            "the two");
+  put(net / "10-net.conflist", bridge);
+  EXPECT_EQ(refused().substr(0, 31), "'10-net.conflist' is in the way");
+  EXPECT_EQ(files().size(), 2U);
+  fs::remove(net / "10-net.conf");
+  fs::remove(folders.programs);
+  EXPECT_EQ(refused(), fmt::format("there is no folder '{}'; --bin-dir names the folder in which the runtime looks for "
+                                   "plugins",
+                                   folders.programs));
+  EXPECT_EQ(fs::file_size(net / "10-net.conflist"), bridge.size());
+  fs::remove_all(net);
+  EXPECT_EQ(refused(),
+            fmt::format("cannot open the folder '{}': No such file or directory (ENOENT); --net-dir names the "
+                        "folder from which the runtime reads its configuration",
+                        net.string()));
+  EXPECT_EQ(said_by_status(), fmt::format("'sidetrack-cni' cannot be read: No such file or directory (ENOENT)\n"
+                                          "cannot read the folder '{}': No such file or directory (ENOENT)",
+                                          net.string()));
+}
+
+TEST_F(CniInstallation, WatchesWhereLinksLead) {
+  const fs::path elsewhere = root.path() / "elsewhere";
+  fs::create_directory(elsewhere);
+  put(elsewhere / "list", bridge);
+  put(net / "10-net.conflist", bridge);
+  EXPECT_THAT(folders_to_watch(folders), ElementsAre(folders.programs, folders.configurations));
+  fs::create_symlink(elsewhere / "list", net / "20-net.conflist");
+  fs::create_symlink(elsewhere / "list", net / "30-net.conflist");
+  fs::create_symlink("/sidetrack-nowhere", net / "40-net.conflist");
+  EXPECT_THAT(folders_to_watch(folders), ElementsAre(folders.programs, folders.configurations, elsewhere));
+  fs::create_symlink("/proc/version", net / "50-net.conf");
+  EXPECT_EQ(folders_to_watch(folders).back(), "/proc");
+  fs::remove_all(net);
+  EXPECT_THAT(folders_to_watch(folders), ElementsAre(folders.programs, folders.configurations));
+}
+
+}  // namespace
+}  // namespace sidetrack::cni
