@@ -49,6 +49,14 @@ TEST(GatherCgroups, ErrorsNameThemAsTheyAreWritten) {
   EXPECT_EQ(config.bypass_cgroups, std::vector<Cgroup>{{"nope"}});
 }
 
+TEST(GatherCgroups, AreFoundByEachPath) {
+  Host host = pod();
+  host.cgroup = [](const std::string& path) { return FoundCgroup{"found/" + path, path.size(), ""}; };
+  Config config = testing::parse_text("sidetrack --bypass-cgroup a,bcd").config;
+  static_cast<void>(gather(config, {}, host));
+  EXPECT_EQ(config.bypass_cgroups, (std::vector<Cgroup>{{"found/a", 1}, {"found/bcd", 3}}));
+}
+
 // ---- Families
 
 Families families_of(const std::vector<std::string_view>& addresses, bool dual_stack = false, bool dry_run = false) {
@@ -95,6 +103,8 @@ TEST(GatherFamilies, AreNotAskedForIfGiven) {
   EXPECT_EQ(gather(config, {}, host).families, Families::both());
   config.families = Family::ipv4;
   EXPECT_EQ(gather(config, {}, host).families, Family::ipv4);
+  config.families = Family::ipv6;
+  EXPECT_EQ(gather(config, {}, host).families, Families::both()) << "IPv4 is always taken";
   Config needs_none;
   needs_none.mode = Mode::none;
   EXPECT_EQ(gather(needs_none, {}, host).families, Family::ipv4);
@@ -185,6 +195,37 @@ TEST(GatherNameServers, AreOnlyReadIfNeeded) {
   EXPECT_NO_THROW(static_cast<void>(gather(config, {}, pod())));
   config.redirect_dns = config.capture_all_dns = true;
   EXPECT_TRUE(gather(config, {}, pod()).warnings.empty());
+  config.capture_all_dns = false;
+  EXPECT_THROW(static_cast<void>(gather(config, {}, pod())), Error);
+  config.dataplane = Dataplane::ambient;
+  EXPECT_TRUE(gather(config, {}, pod()).dns_servers.empty()) << "the rules of an ambient pod capture DNS to any server";
+  config.dataplane = Dataplane::sidecar;
+  config.mode = Mode::none;
+  EXPECT_TRUE(gather(config, {}, pod()).dns_servers.empty());
+}
+
+// Messages name the file as the caller sees it.
+TEST(GatherNameServers, OfAnotherRootAreNamedByIt) {
+  Config config;
+  config.redirect_dns = true;
+  Host host = pod();
+  host.root_name = "/proc/7/root";
+  try {
+    static_cast<void>(gather(config, {}, host));
+    ADD_FAILURE() << "was accepted";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(),
+                 "cannot read the name servers of /proc/7/root/nonexistent: No such file or directory (ENOENT)");
+    EXPECT_EQ(error.hint(), "--dns-server names them, --capture-all-dns captures DNS to any server");
+  }
+  const TemporaryFile empty("");
+  host.resolv_conf = empty.path();
+  EXPECT_EQ(gather(config, {}, host).warnings,
+            Texts{"no name server in /proc/7/root" + empty.path() + ": DNS is not captured"});
+  const TemporaryFile wrong("nameserver x\n");
+  host.resolv_conf = wrong.path();
+  EXPECT_EQ(gather(config, {}, host).warnings.front(),
+            "/proc/7/root" + wrong.path() + ": 'x' is not an address: name server ignored");
 }
 
 TEST(GatherNameServers, UnreadableIsAnError) {
@@ -284,6 +325,13 @@ TEST_F(GatherIds, WithoutThatUserItIs1337) {
   EXPECT_EQ(config.proxy_uids, Ids{1337});
 }
 
+// There is no list of users below what is no folder either.
+TEST_F(GatherIds, AListThatCannotBeIsNone) {
+  host.passwd = passwd.path() + "/passwd";
+  static_cast<void>(gather(config, names, host));
+  EXPECT_EQ(config.proxy_uids, Ids{1337});
+}
+
 TEST_F(GatherIds, AnUnknownUserThatWasNamedIsRefused) {
   names = {"nobody-here", true, {true, {}}, {}};
   try {
@@ -343,6 +391,14 @@ TEST_F(GatherIds, GroupsAreNamesOrNumbers) {
   EXPECT_FALSE(config.owner_groups.all);
   EXPECT_EQ(config.owner_groups.list, (Ids{202, 7, 0}));
 
+  // 010 is eight to some and ten to others: it is the name of a group, or nothing.
+  const TemporaryFile octal("010:x:77:\nnine:x:9:\n");
+  host.group = octal.path();
+  names.owner_groups = {false, {"010", "0", "9"}};
+  static_cast<void>(gather(config, names, host));
+  EXPECT_EQ(config.owner_groups.list, (Ids{77, 0, 9}));
+  host.group = group.path();
+
   names.owner_groups = {true, {}};
   names.owner_groups_exclude = {"java", "4294967294"};
   EXPECT_TRUE(gather(config, names, host).warnings.empty());
@@ -361,7 +417,18 @@ TEST_F(GatherIds, AnUnknownGroupIsAnError) {
       EXPECT_EQ(error.code(), ExitCode::usage);
       EXPECT_EQ(error.what(),
                 "ISTIO_OUTBOUND_OWNER_GROUPS: no group '" + std::string(unknown) + "' in " + group.path());
+      EXPECT_EQ(error.hint(), "a gid can be given as its number");
     }
+    names.owner_groups = {true, {}};
+    names.owner_groups_exclude = {unknown};
+    try {
+      static_cast<void>(gather(config, names, host));
+      ADD_FAILURE() << unknown << " was accepted";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.what(),
+                "ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE: no group '" + std::string(unknown) + "' in " + group.path());
+    }
+    names.owner_groups_exclude.clear();
   }
 }
 

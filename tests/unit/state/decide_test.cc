@@ -2,6 +2,7 @@
 // All combinations of what each place may hold, with what may be asked.
 #include "state/decide.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -229,6 +230,203 @@ TEST_F(DecideTest, WhatAnAgentMadeIsTakenOverWithTheFirstChange) {
     seen.routing.local_routes.clear();
     EXPECT_EQ(std::get<Decision>(decide(request(), seen)).add, wanted.routing);
   }
+}
+
+std::string refusal(const std::variant<Decision, Error>& decided) {
+  const auto* error = std::get_if<Error>(&decided);
+  return error != nullptr ? error->what() + ("; " + error->hint()) : "";
+}
+
+// An agent's rules for an ambient pod and a sidecar's do not go together; to remove what is ours does not ask them.
+TEST_F(DecideTest, RulesOfAnAmbientPodAreNotJoinedByASidecars) {
+  Survey seen = survey({Held::nothing, Held::nothing, Held::older});
+  seen.of_agents = {nftables, iptables_nft};
+  EXPECT_EQ(refusal(decide(request(), seen)),
+            "nftables: this is an ambient pod: an agent of the node, Istio's or Cilium's, made rules that lead to its "
+            "ztunnel; nothing was changed; take the pod out of the ambient mesh; or remove them: 'sidetrack clean "
+            "--dataplane ambient'; or program such rules here: --dataplane ambient");
+  EXPECT_EQ(refusal(decide({}, seen)), "");
+  EXPECT_EQ(refusal(decide(request(), survey({Held::nothing, Held::nothing, Held::older}))), "");
+  const Plan none;
+  EXPECT_EQ(refusal(decide({.plan = &none, .options = &options}, seen)), "");
+  seen.of(nftables) = sights[{nftables, Held::equal}];
+  EXPECT_EQ(refusal(decide(request(), seen)), "") << "there is nothing to change";
+}
+
+TEST_F(DecideTest, OfBackendsThatCannotBeLeftOthersAreTried) {
+  Survey seen = survey({Held::nothing, Held::older, Held::nothing});
+  EXPECT_FALSE(kept_by_others(seen));
+  auto& live = std::get<Live>(seen.of(iptables_nft));
+  LiveChain mine{Family::ipv4, Table::nat, "mine", false, {}};
+  mine.table_name = "nat";
+  mine.rules.push_back({{Family::ipv4, Table::nat, "mine", {}, Jump{"ISTIO_OUTPUT"}, {}, {}}, {}, false});
+  live.chains.push_back(mine);
+  // To write the rules where that one leads is possible, to move them is not.
+  const auto decision = std::get<Decision>(decide(request(), seen));
+  ASSERT_EQ(decision.attempts.size(), 1U);
+  EXPECT_EQ(decision.attempts.front().backend, BackendKind::iptables_nft);
+  options.backend = iptables_legacy;
+  const std::string said = refusal(decide(request(), seen));
+  EXPECT_EQ(said,
+            "iptables-nft: the chain ISTIO_OUTPUT of the table nat (ipv4) cannot be removed: another program's rule "
+            "leads to it: -A mine -j ISTIO_OUTPUT; delete that rule first; nothing was changed");
+  EXPECT_EQ(refusal(decide({}, seen)), said);
+  EXPECT_TRUE(kept_by_others(seen));
+  seen.of(iptables_legacy) = sights[{iptables_legacy, Held::unreadable}];
+  EXPECT_FALSE(kept_by_others(seen)) << "that is not known";
+  EXPECT_EQ(std::string(compare(request(), survey({Held::older, Held::nothing, Held::nothing})).refusal), "");
+}
+
+TEST_F(DecideTest, AnotherProgramsChainInOurTableKeepsIt) {
+  Survey seen = survey({Held::nothing, Held::nothing, Held::older});
+  auto& live = std::get<Live>(seen.of(nftables));
+  for (LiveChain& chain : live.chains) chain.table_name = "inet sidetrack";
+  live.own_tables = {"inet sidetrack"};
+  for (LiveChain& chain : live.chains) chain.ours = true;
+  EXPECT_EQ(refusal(decide(request(), seen)), "");
+  live.chains.push_back({Families::both(), Table::nat, "mine", false, {}});
+  live.chains.back().table_name = "inet sidetrack";
+  const std::string said =
+      "nftables: the table inet sidetrack holds the chain mine that Sidetrack did not make; nothing was changed; move "
+      "it to a table of its own, then remove it here: nft delete chain inet sidetrack mine";
+  for (const BackendKind kind : all_backends) {
+    options.backend = kind;
+    EXPECT_EQ(refusal(decide(request(), seen)), said) << name(kind);
+  }
+  EXPECT_EQ(refusal(decide({}, seen)), said);
+  EXPECT_EQ(compare(request(), seen).refusal + "; ", said.substr(0, said.find("move")));
+}
+
+TEST_F(DecideTest, WhyNoBackendWillDoIsSaidOfEach) {
+  const Error lacks = Error(ExitCode::kernel_lacks, "lacks x", "load x");
+  EXPECT_STREQ(none_left({{nftables, lacks}}).what(), "lacks x");
+  const Error both = none_left({{nftables, lacks}, {iptables_nft, Error(ExitCode::failed, "iptables-nft: no")}});
+  EXPECT_EQ(both.code(), ExitCode::kernel_lacks);
+  EXPECT_STREQ(both.what(), "no usable backend:\n  nftables: lacks x; load x\n  iptables-nft: no");
+  EXPECT_EQ(words(Skipped{iptables_nft, lacks}), "iptables-nft: lacks x");
+  EXPECT_EQ(words(Skipped{nftables, Error(ExitCode::failed, "nftables: no")}), "nftables: no");
+}
+
+TEST_F(DecideTest, WhatIsNotUsedIsSaidUnlessTheRulesAreThere) {
+  const auto skipped = [&](const Case& one) {
+    std::vector<std::string> all;
+    const auto decision = std::get<Decision>(decide(request(), survey(one)));
+    for (const Skipped& each : decision.skipped) all.push_back(words(each));
+    return all;
+  };
+  using ::testing::ElementsAre;
+  EXPECT_THAT(skipped({Held::others_unreadable, Held::lacking, Held::nothing}),
+              ElementsAre("iptables-nft: lacks", "iptables-legacy: CAP is missing"));
+  EXPECT_THAT(skipped({Held::lacking, Held::nothing, Held::equal}), ElementsAre());
+}
+
+// Rules and routes of others that are as asked need not be added, and are not removed.
+TEST_F(DecideTest, RoutesOfOthersDoAsWell) {
+  const PolicyRule rule{Family::ipv4, 1337, 133};
+  const PolicyRule old{Family::ipv4, 7, 133};
+  wanted.routing = {{rule}, {}, {}};
+  Survey seen = survey({Held::nothing, Held::nothing, Held::equal});
+  seen.routing = {{old}, {}, {}};
+  seen.others_routing = {{rule}, {}, {}};
+  auto decision = std::get<Decision>(decide(request(), seen));
+  EXPECT_EQ(decision.add, Routing{});
+  EXPECT_EQ(decision.remove, (Routing{{old}, {}, {}}));
+  Comparison compared = compare(request(), seen);
+  EXPECT_EQ(compared.missing, Routing{});
+  EXPECT_EQ(compared.extra, (Routing{{old}, {}, {}}));
+  seen.others_routing = {};
+  EXPECT_EQ(std::get<Decision>(decide(request(), seen)).add, wanted.routing);
+  EXPECT_EQ(compare(request(), seen).missing, wanted.routing);
+  // Without rules, all of ours goes.
+  const Plan none;
+  decision = std::get<Decision>(decide({.plan = &none, .options = &options}, seen));
+  EXPECT_EQ(decision.remove, (Routing{{old}, {}, {}}));
+  EXPECT_EQ(decision.attempts.size(), 1U);
+  EXPECT_EQ(decision.attempts.front().backend, std::nullopt);
+}
+
+// What differs is looked for where the rules are, or else where they would go.
+TEST_F(DecideTest, ComparedIsTheBackendThatHoldsTheRules) {
+  const auto compared = [&](const Case& one) {
+    std::string all;
+    for (const Difference& each : compare(request(), survey(one)).backends)
+      all += fmt::format("{}{} ", name(each.backend), each.empty() ? " equal" : "");
+    return all;
+  };
+  EXPECT_EQ(compared({Held::nothing, Held::nothing, Held::nothing}), "iptables-nft ");
+  EXPECT_EQ(compared({Held::nothing, Held::nothing, Held::older}), "nftables ");
+  EXPECT_EQ(compared({Held::older, Held::nothing, Held::nothing}), "iptables-legacy ");
+  EXPECT_EQ(compared({Held::older, Held::nothing, Held::older}), "iptables-nft iptables-legacy nftables ");
+  EXPECT_EQ(compared({Held::older, Held::nothing, Held::equal}), "nftables equal iptables-legacy ");
+  options.backend = nftables;
+  EXPECT_EQ(compared({Held::older, Held::nothing, Held::nothing}), "nftables iptables-legacy ");
+  EXPECT_EQ(compared({Held::equal, Held::nothing, Held::nothing}), "nftables iptables-legacy ");
+}
+
+// Tables that are not seen may keep traffic from the proxy, as far as they have chains that the kernel calls.
+TEST_F(DecideTest, OfTablesThatAreNotSeenItIsNotKnownWhetherTheyLetTrafficPass) {
+  Survey seen = survey({Held::others_unreadable, Held::nothing, Held::equal});
+  EXPECT_TRUE(compare(request(), seen).as_requested());
+  std::get<Unreadable>(seen.of(iptables_legacy)).chains.resize(1);
+  try {
+    static_cast<void>(compare(request(), seen));
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::not_permitted);
+    EXPECT_STREQ(error.what(), "CAP is missing: whether its tables keep traffic from the proxy is not known");
+  }
+  const Plan none;
+  EXPECT_FALSE(compare({.plan = &none, .options = &options}, seen).equal());
+}
+
+TEST_F(DecideTest, OnlyWhatOthersHoldIsAnObstacle) {
+  Survey seen = survey({Held::nothing, Held::nothing, Held::nothing});
+  auto& legacy = seen.of(iptables_legacy).emplace<Live>();
+  LiveChain& output = legacy.chains.emplace_back();
+  output.families = Family::ipv4;
+  output.table = Table::filter;
+  output.name = "OUTPUT";
+  output.hook = builtin_hook(Table::filter, "OUTPUT");
+  output.policy = Verdict::drop;
+  EXPECT_TRUE(obstacles(wanted, nftables, seen).empty()) << "without a pod there is nobody to ask";
+  seen.pod = assumed_pod(wanted);
+  EXPECT_FALSE(obstacles(wanted, nftables, seen).empty());
+  output.policy = Verdict::accept;
+  EXPECT_TRUE(obstacles(wanted, nftables, seen).empty());
+}
+
+TEST_F(DecideTest, ASetThatIsUsedIsNotDestroyed) {
+  const AddressSet set{"pods", Family::ipv4};
+  Survey seen = survey({Held::nothing, Held::nothing, Held::older});
+  seen.routing.sets = {set};
+  const auto said = [&](const Request& asked) {
+    const auto error = set_in_use(asked, seen);
+    return error ? error->what() + ("; " + error->hint()) : "";
+  };
+  EXPECT_EQ(said({}), "") << "nothing is known of references";
+  seen.set_references = {{"pods", 0}, {"other", 9}};
+  EXPECT_EQ(said({}), "");
+  seen.set_references["pods"] = 1;
+  EXPECT_EQ(
+      said({}),
+      "the set pods cannot be destroyed: 1 of the kernel's objects use it, and 0 of them are rules of ours; 'ipset "
+      "list' shows sets of sets, 'tc filter show' filters; nothing was changed");
+  EXPECT_EQ(refusal(decide({}, seen)), said({}));
+  auto& chain = std::get<Live>(seen.of(nftables)).chains.front();
+  chain.rules.push_back(
+      {{Family::ipv4, Table::nat, "OUTPUT", {SetMatch{End::source, "pods"}}, Verdict::accept, {}, {}}, {}, true});
+  EXPECT_EQ(said({}), "") << "our rules go with it";
+  LiveRule& rule = chain.rules.back();
+  rule.ours = false;
+  EXPECT_EQ(said({}),
+            "the set pods cannot be destroyed: another program's rule asks it: nftables, table nat (ipv4, ipv6): -A "
+            "OUTPUT -m set --match-set pods src -j ACCEPT; delete that rule first; nothing was changed");
+  std::get<SetMatch>(rule.rule.matches.front()).name = "pods2";
+  seen.set_references.clear();
+  EXPECT_EQ(said({}), "");
+  std::get<SetMatch>(rule.rule.matches.front()).name = "pods";
+  wanted.routing.sets = {set};
+  EXPECT_EQ(said(request()), "") << "it stays";
 }
 
 TEST_F(DecideTest, ADormantTableIsNotAsAsked) {

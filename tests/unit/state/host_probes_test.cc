@@ -67,6 +67,52 @@ TEST(HostProbes, GoToTheBackendThatHasThem) {
   options.backend = iptables_nft;
   EXPECT_EQ(chosen(survey, options), iptables_nft);
   for (const BackendKind kind : all_backends) EXPECT_EQ(chosen(applied({address("10.0.0.1")}, kind)), kind);
+  survey = survey_of_nothing();
+  survey.of(iptables_nft) = Absent{};
+  EXPECT_EQ(chosen(survey), iptables_legacy);
+  // What others hold there is no reason to go there.
+  survey = survey_of_nothing();
+  LiveChain& chain = std::get<Live>(survey.of(nftables)).chains.emplace_back();
+  chain.rules.emplace_back();
+  EXPECT_EQ(chosen(survey), iptables_nft);
+}
+
+TEST(HostProbes, AreOfTheFamiliesThatAreAsked) {
+  for (const BackendKind kind : all_backends) {
+    HostProbes asked = usual;
+    asked.families = Family::ipv4;
+    const Asked made = host_probes(asked, {address("fd00::2"), address("10.0.0.2")}, {}, {},
+                                   applied({address("10.0.0.1"), address("fd00::1")}, kind));
+    asked.pods = {address("10.0.0.1"), address("10.0.0.2")};
+    const Plan plan = host_probes_plan(asked, kind);
+    EXPECT_EQ(made.plan.ruleset.rules, plan.ruleset.rules) << name(kind);
+    EXPECT_EQ(made.plan.routing, plan.routing) << name(kind);
+  }
+}
+
+// A set that has our name and is another one: whoever made it, our rules would ask it.
+TEST(HostProbes, ASetOfOthersWithOurNameIsInTheWayOfRulesThatAskSets) {
+  const auto refusal = [](Survey survey, BackendKind kind) -> std::string {
+    survey.other_set = Error(ExitCode::failed, "the set is of another type");
+    ApplyOptions options;
+    options.backend = kind;
+    try {
+      static_cast<void>(host_probes(usual, {}, {}, options, survey));
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const std::string said = "the set is of another type";
+  EXPECT_EQ(refusal(survey_of_nothing(), iptables_legacy), said);
+  EXPECT_EQ(refusal(survey_of_nothing(), iptables_nft), said);
+  EXPECT_EQ(refusal(survey_of_nothing(), nftables), "") << "which has sets of its own";
+  Survey of_iptables = applied({address("10.0.0.1")}, iptables_nft);
+  EXPECT_EQ(refusal(of_iptables, nftables), said) << "rules of ours ask it still";
+  for (LiveChain& chain : std::get<Live>(of_iptables.of(iptables_nft)).chains) {
+    for (LiveRule& rule : chain.rules) rule.ours = false;
+  }
+  EXPECT_EQ(refusal(of_iptables, nftables), "") << "rules of others";
 }
 
 TEST(HostProbes, AreThoseThatAreThereWithWhatIsAddedAndWithoutWhatIsRemoved) {
@@ -112,6 +158,18 @@ TEST(HostProbes, DoNotReadASetWithoutEnd) {
   auto& live = std::get<Live>(survey.of(nftables));
   std::get<AddressMatch>(live.chains.back().rules.back().rule.matches.back()).ranges = {
       {address("10.0.0.0"), address("10.255.255.255")}};
+  try {
+    static_cast<void>(pods_in_ambient_mode(survey));
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::failed);
+    EXPECT_STREQ(error.what(), "the set of pods' addresses of IPv4 holds more than 65536");
+    EXPECT_EQ(error.hint(), "see 'nft list table inet sidetrack-host'; 'sidetrack host-probes clean' removes it");
+  }
+  auto& ranges = std::get<AddressMatch>(live.chains.back().rules.back().rule.matches.back()).ranges;
+  ranges = {{address("10.0.0.0"), address("10.0.255.255")}};
+  EXPECT_EQ(pods_in_ambient_mode(survey).size(), 65536U);
+  ranges = {{address("10.0.0.0"), address("10.0.255.254")}, {address("10.1.0.0"), address("10.1.0.1")}};
   EXPECT_THROW(static_cast<void>(pods_in_ambient_mode(survey)), Error);
 }
 
