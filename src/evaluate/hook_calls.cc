@@ -11,6 +11,8 @@ constexpr std::int32_t conntrack_priority = -200;
 constexpr std::int32_t nat_destination_priority = -100;
 constexpr std::int32_t nat_source_priority = 100;
 
+using Tracking = RulesOfFamily::Tracking;
+
 bool may_do_something(const LiveChain& chain, Family family) {
   return chain.policy != Verdict::accept ||
          std::ranges::any_of(chain.rules, [&](const LiveRule& one) { return one.rule.families.contains(family); });
@@ -23,17 +25,17 @@ bool marks_connections(const LiveChain& chain) {
   });
 }
 
-// Whether it asks for connection tracking, or may: one that is not understood, a statement that only is not followed.
-bool may_track(const Rule& rule) {
-  const auto match_may = [](const Match& match) {
-    return asks_connection(match) || std::holds_alternative<UnknownMatch>(match);
-  };
-  if (std::ranges::any_of(rule.matches, match_may)) return true;
-  if (const auto* more = std::get_if<Continue>(&rule.target)) return !more->words.empty();
+// Whether it needs connection tracking. Unknown: it is not understood, or has a statement that is only not followed.
+Tracking needed_by(const Rule& rule) {
   const Target& target = rule.target;
-  return !std::holds_alternative<Verdict>(target) && !std::holds_alternative<Jump>(target) &&
-         !std::holds_alternative<Tproxy>(target) && !std::holds_alternative<SetMark>(target) &&
-         !std::holds_alternative<Reject>(target);
+  const auto* more = std::get_if<Continue>(&target);
+  const bool is_unknown = std::holds_alternative<UnknownTarget>(target) || (more != nullptr && !more->words.empty());
+  const bool is_without = more != nullptr || std::holds_alternative<Verdict>(target) ||
+                          std::holds_alternative<Jump>(target) || std::holds_alternative<Tproxy>(target) ||
+                          std::holds_alternative<SetMark>(target) || std::holds_alternative<Reject>(target);
+  if (std::ranges::any_of(rule.matches, asks_connection) || (!is_unknown && !is_without)) return Tracking::yes;
+  const auto not_understood = [](const Match& match) { return std::holds_alternative<UnknownMatch>(match); };
+  return is_unknown || std::ranges::any_of(rule.matches, not_understood) ? Tracking::unknown : Tracking::no;
 }
 
 template <typename Wanted>
@@ -87,7 +89,7 @@ RulesOfFamily::RulesOfFamily(std::span<const Live> live, Family family) : live_(
     for (const LiveChain& chain : one.chains) {
       for (const LiveRule& live_rule : chain.rules) {
         if (!live_rule.rule.families.contains(family)) continue;
-        track_connections_ = track_connections_ || may_track(live_rule.rule);
+        tracking_ = std::max(tracking_, needed_by(live_rule.rule));
       }
     }
   }

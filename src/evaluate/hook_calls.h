@@ -37,8 +37,10 @@ class RulesOfFamily {
   [[nodiscard]] std::span<const Live> live() const { return live_; }
   // Whether any rule sets the mark of a connection.
   [[nodiscard]] bool mark_connections() const { return mark_connections_; }
-  // Whether the kernel tracks connections: only while a rule is there that needs it (nf_ct_netns_get).
-  [[nodiscard]] bool track_connections() const { return track_connections_; }
+  // Whether the kernel tracks connections: only while a rule is there that needs it (nf_ct_netns_get). Unknown: one may
+  // be among those that are not understood.
+  enum class Tracking : std::uint8_t { no, unknown, yes };
+  [[nodiscard]] Tracking tracking() const { return tracking_; }
   // What is found out once for all packets: why neighbour discovery at a device may fail; empty: it does not.
   [[nodiscard]] std::map<std::string, std::string>& discovery() { return discovery_; }
   // The chains of one of them, by name.
@@ -50,7 +52,7 @@ class RulesOfFamily {
   std::vector<ChainIndex> chains_;  // of each of `live_`
   bool of_devices_ = false;         // some are called for one device alone
   bool mark_connections_ = false;
-  bool track_connections_ = false;
+  Tracking tracking_ = Tracking::no;
   std::map<std::pair<Hook, std::string>, std::vector<Call>> at_;
   std::map<Hook, std::vector<Call>> of_nat_;
   std::map<std::string, std::string> discovery_;

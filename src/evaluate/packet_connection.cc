@@ -22,7 +22,7 @@ void PacketWalk::conntrack() {
     return;
   }
   if (packet_.now.untracked) return packet_.kernel("conntrack: not tracked");
-  if (!rules_.track_connections()) return packet_.kernel("conntrack: off, as no rule needs it");
+  if (rules_.tracking() == RulesOfFamily::Tracking::no) return packet_.kernel("conntrack: off, as no rule needs it");
   switch (packet_.now.state) {
     case ConnectionState::new_:
       packet_.kernel([&] {

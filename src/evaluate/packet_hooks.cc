@@ -106,7 +106,16 @@ bool PacketWalk::nat(Hook at) {
     if (decided) return not_asked(at, "nat has already decided about this connection in OUTPUT");
     decided = true;
     const auto chain = [&](const Call& call) { return ask(call.base); };
-    if (in_order(rules_.of_nat(at), chain) == Passed::gone) return false;
+    const std::uint32_t mark = packet_.now.mark;
+    const bool gone = in_order(rules_.of_nat(at), chain) == Passed::gone;
+    // Where a rule translates, connections are tracked; here one may do something else.
+    if (rules_.tracking() == RulesOfFamily::Tracking::unknown && !packet_.seen && (gone || packet_.now.mark != mark)) {
+      packet_.not_known(
+          "whether the kernel tracks connections: it asks nat only then, and no rule that is understood needs it",
+          "whether connections are tracked");
+      return false;
+    }
+    if (gone) return false;
   } else {
     not_asked(at, "only the first packet of a connection passes nat");
     packet_.now.state == ConnectionState::reply ? translate_answer(of_destination) : translate(of_destination);

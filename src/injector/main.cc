@@ -130,6 +130,7 @@ void serve(const Options& options) {
 
 int main(int argc, char** argv) {
   using namespace sidetrack;
+  std::signal(SIGPIPE, SIG_IGN);  // of a log that nobody reads any more
   injector::Options options;
   CLI::App app("Puts istio-init and a proxy of your own into pods, as admission webhook of Kubernetes.",
                "sidetrack-injector");

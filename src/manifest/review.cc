@@ -100,7 +100,9 @@ bool is_about_a_new_pod(const Node& request) {
 }  // namespace
 
 ReviewAnswer review(std::string_view text, const InjectionTemplate& injected, const HelmValues& helm) {
-  Node root = std::move(parse_json(text, "the request", most_nodes_of_review)[0].root);
+  std::vector<Document> documents = parse_json(text, "the request", most_nodes_of_review);
+  if (documents.size() != 1) refuse_document(fmt::format("{} JSON documents: expected one", documents.size()));
+  Node& root = documents.front().root;
   if (root.type != Node::Type::mapping) refuse_document("expected an AdmissionReview");
   const std::string version = text_at(&root, "apiVersion");
   if (text_at(&root, "kind") != kind_of_review || std::ranges::find(versions, version) == std::end(versions)) {

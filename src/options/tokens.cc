@@ -63,8 +63,11 @@ bool begins_option(std::string_view argument) {
   return is_option(argument) && (argument[1] < '0' || argument[1] > '9');
 }
 
-// Manifests of Istio leave out the empty value of a list: -x -b '*'.
-bool may_leave_out(const Flag& flag) { return flag.kind == Kind::list && flag.letter != '\0'; }
+// A list of istio-iptables' own.
+bool is_short_list(const Flag& flag) { return flag.kind == Kind::list && flag.letter != '\0'; }
+
+// Of interfaces, whose names may begin with a dash.
+bool takes_any_word(const Flag& flag) { return is_short_list(flag) && flag.value == "NAMES"; }
 
 // A list that is asked for and not given would silently be none.
 [[noreturn]] void refuse_missing(const Flag& flag, std::string_view next) {
@@ -140,12 +143,21 @@ class Tokenizer {
     if (flag.kind == Kind::boolean) return add(flag, "true");
     const std::string_view next = next_ < arguments_.size() ? arguments_[next_] : "";
     const bool ends = next_ == arguments_.size();
-    if (!ends && !begins_option(next)) {
+    if (!ends && (!begins_option(next) || (takes_any_word(flag) && !is_option_with_value(next)))) {
       ++next_;
       return add(flag, next);
     }
-    if (ends || !may_leave_out(flag)) refuse_missing(flag, next);
+    // Manifests leave out the empty value of a list before another: -x -b '*'.
+    if (ends || !is_short_list(flag)) refuse_missing(flag, next);
     add(flag, "");
+  }
+  // "-b", "--proxy-uid". What an injector passes after -k is an annotation of the pod, which must not become
+  // --cleanup-only, or an option and its value.
+  [[nodiscard]] bool is_option_with_value(std::string_view word) const {
+    const Flag* flag = word.starts_with("--") ? by_name(command_, word.substr(2))
+                       : word.size() == 2     ? by_letter(command_, word[1])
+                                              : nullptr;
+    return flag != nullptr && flag->kind != Kind::boolean;
   }
 
   std::span<const std::string_view> arguments_;

@@ -92,7 +92,7 @@ struct Sides {
 Sides sides_of(const Plan& plan, BackendKind backend, const Survey& survey, bool taken_up) {
   Sides sides{{*survey.pod, deciding(survey)}, after_apply(plan, backend, survey)};
   for (const Family family : {Family::ipv4, Family::ipv6}) {
-    const bool tracks = RulesOfFamily(sides.before.live, family).track_connections();
+    const bool tracks = RulesOfFamily(sides.before.live, family).tracking() != RulesOfFamily::Tracking::no;
     sides.tracked[static_cast<std::size_t>(family == Family::ipv6)] = tracks     ? Tracked::yes
                                                                       : taken_up ? Tracked::no
                                                                                  : Tracked::never;

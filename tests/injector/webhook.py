@@ -17,6 +17,7 @@ import subprocess
 import sys
 import threading
 import time
+import types
 
 program, work = sys.argv[1:]
 failed = 0
@@ -507,6 +508,21 @@ def expired():
     check("a certificate that has expired is said", "old.crt: the certificate has expired" in first, first)
 
 
+def unread_log(context):
+    process = subprocess.Popen([program, "--cert", path("tls/tls.crt"), "--key", path("tls/tls.key"), "--template",
+                                path("proxy.yaml"), "--listen", "127.0.0.1:0", "--verbose"], stderr=subprocess.PIPE, text=True)
+    first = process.stderr.readline()
+    process.stderr.close()
+    listening = types.SimpleNamespace(port=int(re.search(r"port (\d+)", first)[1]))
+    try:
+        answered = all(is_injected(post(connect(listening, context), review(uid=uid)), uid) for uid in ("1", "2"))
+    except OSError:
+        answered = False
+    check("a log that nobody reads does not end it", answered and process.poll() is None)
+    process.kill()
+    process.wait()
+
+
 def usage():
     with open(path("user.yaml"), "w", encoding="ascii") as file:
         file.write("containers: [{name: a, securityContext: {runAsUser: -1}}]\n")
@@ -581,6 +597,7 @@ def main():
         os.symlink("..data/tls." + kind, path("tls/tls." + kind))
     usage()
     expired()
+    unread_log(trust("first"))
     few_files(trust("first"))
     kernel_without_ipv6(trust("first"))
     injector = Injector()

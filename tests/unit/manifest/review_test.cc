@@ -173,6 +173,7 @@ TEST(Review, WhatIsNoneIsAnError) {
       {"[" + std::string(100'000, '9') + "e999]", "number overflow"},
       {"{\"apiVersion\":", "not JSON"},
       {"[]", "expected an AdmissionReview"},
+      {"{}{}", "2 JSON documents: expected one"},
       {"{}", "'' of '': expected AdmissionReview of admission.k8s.io/v1 or admission.k8s.io/v1beta1"},
       {R"({"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v2"})", "of 'admission.k8s.io/v2': expected"},
       {R"({"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1"})", "no request"},

@@ -523,8 +523,27 @@ TEST(Parse, AListBeforeAnotherOptionMayBeEmpty) {
       {"sidetrack -i * -o -x -d 1", "outbound_exclude_ports", ""},
       {"sidetrack -i * -x -d 1 -o ''", "outbound_ranges", "*"},
       {"sidetrack -i * -x --dry-run", "dry_run", "true"},
+      {"sidetrack -c -k -b *", "inbound_ports", "*"},
+      {"sidetrack -c --istio-inbound-ports *", "inbound_ports", "*"},
+      {"sidetrack -c -k -b *", "exclude_interfaces", ""},
       {"sidetrack -m ''", "mode", "0"},
   });
+}
+
+// As pflag takes it. An injector passes what a pod's annotation says.
+TEST(Parse, TheWordAfterAListOfInterfacesIsNoOption) {
+  for (const auto& [option, field] : {std::pair{"-c", "exclude_interfaces"},
+                                      {"--istio-exclude-interfaces", "exclude_interfaces"},
+                                      {"-k", "virtual_interfaces"},
+                                      {"--kube-virt-interfaces", "virtual_interfaces"}}) {
+    for (const char* word : {"--cleanup-only", "-n", "--", "--proxy-uid=0", "-b1", "-net"}) {
+      const std::string line = std::string("sidetrack ") + option + " " + word + " -d 1";
+      expect({{line, field, word},
+              {line, "cleanup_only", "false"},
+              {line, "dry_run", "false"},
+              {line, "inbound_exclude_ports", "1"}});
+    }
+  }
 }
 
 TEST(Parse, ListsAddUpAndDropEmptyItems) {
