@@ -69,10 +69,8 @@ std::vector<TcpSocket> TcpSockets::list(std::uint32_t states, std::uint16_t port
       wanted.id.idiag_sport = htons(port);
       wanted.id.idiag_cookie[0] = wanted.id.idiag_cookie[1] = INET_DIAG_NOCOOKIE;
       netlink::Request question(SOCK_DIAG_BY_FAMILY, NLM_F_DUMP, wanted);
-      const netlink::Answer answer = netlink::read_whole(*socket_, question, [&](const netlink::Message& message) {
-        const TcpSocket socket = socket_of(message);
-        if (port == 0 || socket.local.port == port) found.push_back(socket);
-      });
+      const netlink::Answer answer = netlink::read_whole(
+          *socket_, question, [&](const netlink::Message& message) { found.push_back(socket_of(message)); });
       const int error = answer.end.error;
       const bool no_ipv6 = domain == AF_INET6 && (error == EAFNOSUPPORT || error == EPROTONOSUPPORT);
       if (error != 0 && !no_ipv6) throw lacking_diag(error, "the kernel cannot list TCP sockets (sock_diag)");

@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 #include <linux/netlink.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include "support/backend_test.h"
@@ -52,6 +53,43 @@ TEST_F(TcpSocketsTest, ListsWhoListensAtAPort) {
     EXPECT_EQ(found.front().uid, 0U);
   }
   EXPECT_TRUE(listening_at(1).empty());
+}
+
+// Both ends of it, by the addresses that they have, whatever the family of their sockets.
+TEST_F(TcpSocketsTest, ListsConnections) {
+  space.must({"ip", "link", "set", "lo", "up"});
+  for (const char* where : {"127.0.0.1", "::1"}) {
+    const FileDescriptor listener = listening("::", false);
+    const std::uint16_t port = local_end(listener.get()).port;
+    const FileDescriptor client = space.run(
+        [&] {
+          const Endpoint to(where, port);
+          FileDescriptor made(check(::socket(to.domain(), SOCK_STREAM | SOCK_CLOEXEC, 0), "socket"));
+          const sockaddr_storage address = to.socket_address();
+          check(connect(made.get(), pointer(address), socket_address_size), "connect");
+          return made;
+        },
+        {1337, 1337});
+    const FileDescriptor server(check(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC), "accept"));
+    const auto inode = [](const FileDescriptor& socket) {
+      struct stat status {};
+      check(fstat(socket.get(), &status), "fstat");
+      return status.st_ino;
+    };
+    std::vector<std::string> found;
+    for (const TcpSocket& each : space.run([] { return TcpSockets().established(); })) {
+      const bool is_server = each.local.port == port;
+      EXPECT_EQ(each.inode, inode(is_server ? server : client));
+      EXPECT_EQ(each.uid, is_server ? 0U : 1337U);
+      EXPECT_EQ((is_server ? each.remote : each.local).port, local_end(client.get()).port);
+      EXPECT_EQ((is_server ? each.local : each.remote).port, port);
+      found.push_back((is_server ? "server " : "client ") + each.local.address.text() + " " +
+                      each.remote.address.text());
+    }
+    const std::string addresses = std::string(where) + " " + where;
+    EXPECT_THAT(found, ::testing::UnorderedElementsAre("server " + addresses, "client " + addresses));
+    EXPECT_EQ(listening_at(port).size(), 1U);
+  }
 }
 
 TEST_F(TcpSocketsTest, SaysWhatTheKernelLacks) {
