@@ -52,6 +52,52 @@ TEST_F(AttemptTest, ATableOfSocketsThatIsNotThereIsEmpty) {
   EXPECT_STREQ(ports_when(EMFILE).what(), "cannot read /proc/thread-self/net/tcp: Too many open files (EMFILE)");
 }
 
+// Of each connection both ends, by the addresses that they have, whatever the family of their sockets.
+TEST_F(AttemptTest, TheTableOfSocketsTellsTheOtherEnd) {
+  const Namespace space;
+  ip(space, "link set lo up\naddr add 10.1.2.3/32 dev lo\naddr add fd00:1::2:3/128 dev lo nodad\n");
+  space.run([] {
+    const auto any = [](Family family) { return probe::Binding{{Address::any(family), 0}}; };
+    EXPECT_TRUE(probe::peer_ports().empty());
+    for (const auto& [at, listens, from] : {std::tuple{"10.1.2.3", Family::ipv4, "127.0.0.1"},
+                                            {"10.1.2.3", Family::ipv4, "10.1.2.3"},
+                                            {"fd00:1::2:3", Family::ipv6, "::1"}}) {
+      const probe::Listener listener = probe::listen_at(Protocol::tcp, any(listens), probe::Sharing::always);
+      const Endpoint server{*Address::parse(at), probe::own_end(listener.socket.get()).port};
+      const Descriptor client = probe::open_socket(Protocol::tcp, server.address.family);
+      const probe::SocketAddress source({*Address::parse(from), 0}), to(server);
+      ASSERT_EQ(bind(client.get(), source.get(), probe::SocketAddress::size()), 0);
+      EXPECT_TRUE(connect(client.get(), to.get(), probe::SocketAddress::size()) == 0 || errno == EINPROGRESS);
+      const Endpoint own = probe::own_end(client.get());
+      EXPECT_EQ(probe::other_end(own), server);
+      EXPECT_EQ(probe::other_end(server), own);
+      EXPECT_EQ(probe::other_end({own.address, 1}), std::nullopt);
+      EXPECT_EQ(probe::other_end({*Address::parse("10.1.2.4"), own.port}), std::nullopt);
+      const std::set<std::uint16_t> ports = probe::peer_ports();
+      EXPECT_TRUE(ports.contains(own.port));
+      EXPECT_TRUE(ports.contains(server.port));
+    }
+  });
+}
+
+// One of IPv4 that an IPv6 socket has taken is in the other table.
+TEST_F(AttemptTest, TheTableOfSocketsTellsTheOtherEndOfMappedAddresses) {
+  const Namespace space;
+  ip(space, "link set lo up\n");
+  space.run([] {
+    const FileDescriptor listener(check(socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0), "socket"));
+    check(listen(listener.get(), 1), "listen");
+    const Endpoint server{Address::loopback(Family::ipv4), probe::own_end(listener.get()).port};
+    const Descriptor client = probe::open_socket(Protocol::tcp, Family::ipv4);
+    const probe::SocketAddress to(server);
+    EXPECT_TRUE(connect(client.get(), to.get(), probe::SocketAddress::size()) == 0 || errno == EINPROGRESS);
+    const Endpoint own = probe::own_end(client.get());
+    EXPECT_EQ(probe::other_end(own), server);
+    EXPECT_EQ(probe::other_end(server), own);
+    EXPECT_TRUE(probe::peer_ports().contains(own.port));
+  });
+}
+
 // An address of this pod has its route a moment later: what went out before that is tried again.
 TEST_F(AttemptTest, AnAddressWithoutItsRouteIsTriedAgain) {
   const QuietPod pod(Family::ipv6);
