@@ -10,6 +10,7 @@
 #include "kernel/kernel.h"
 #include "mesh/ownership.h"
 #include "model/error.h"
+#include "model/iptables.h"
 #include "support/backend_test.h"
 #include "unit/asking.h"
 #include "unit/temporary_folder.h"
@@ -73,6 +74,21 @@ TEST_F(SurveyTest, LegacyTablesAreInUseIfTheyHoldAnything) {
   EXPECT_TRUE(survey().legacy_in_use);
   shell("iptables-legacy -t mangle -X OTHERS; ip6tables-legacy -t filter -A OUTPUT -j ACCEPT");
   EXPECT_TRUE(survey().legacy_in_use);
+}
+
+// The kernel has its number alone.
+TEST_F(SurveyTest, TheSetsThatRulesAskAreNamed) {
+  for (const std::string tool : {"iptables-legacy", "iptables-nft"}) {
+    const Namespace inside;
+    inside.must({"sh", "-ec",
+                 "ipset create other hash:ip; ipset create nets hash:net; ipset add nets 10.1.0.0/16;" + tool +
+                     " -A OUTPUT -m set ! --match-set nets dst -j DROP"});
+    const Survey seen = inside.run([] { return open_kernel({})->survey(); });
+    const BackendKind kind = tool == "iptables-nft" ? BackendKind::iptables_nft : BackendKind::iptables_legacy;
+    const LiveChain* output = seen.live(kind)->find(Family::ipv4, Table::filter, "OUTPUT");
+    ASSERT_NE(output, nullptr) << tool;
+    EXPECT_EQ(iptables_words(output->rules.at(0).rule), "-A OUTPUT -m set ! --match-set nets dst -j DROP") << tool;
+  }
 }
 
 // Interfaces and routes are asked for where others' rules, or their routes, may matter.

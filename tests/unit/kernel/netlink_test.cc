@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Messages that no kernel sends: nothing beyond their bytes is looked at.
+#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <linux/netfilter.h>
 #include <linux/netfilter/nfnetlink.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -19,7 +22,9 @@
 #include "kernel/netlink/reply.h"
 #include "kernel/netlink/request.h"
 #include "kernel/nft/codec.h"
+#include "kernel/nft/nfnetlink.h"
 #include "model/error.h"
+#include "system/descriptor.h"
 
 namespace sidetrack::netlink {
 namespace {
@@ -128,6 +133,29 @@ TEST(Netlink, ARequestDoesNotGrowWithoutEnd) {
   EXPECT_THROW(fill(), std::length_error);
   EXPECT_THROW(request.nest(2, [] { FAIL() << "there is no place for it"; }), std::length_error);
   EXPECT_LE(request.bytes().size(), 1024U);
+}
+
+// The limit of the system is the administrator's to raise.
+TEST(Netlink, WhatNoMessageHoldsIsSaid) {
+  Socket socket = nft::open_socket();
+  // Of UDP no datagram is that long.
+  const Descriptor short_ones(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  sockaddr_in nobody{};
+  nobody.sin_family = AF_INET;
+  nobody.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  nobody.sin_port = htons(9);
+  ASSERT_EQ(connect(short_ones.get(), reinterpret_cast<const sockaddr*>(&nobody), sizeof nobody), 0);
+  ASSERT_EQ(dup2(short_ones.get(), socket.fd()), socket.fd());
+  const std::vector<std::byte> batch(100'000);
+  try {
+    static_cast<void>(nft::transact(socket, batch));
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::failed);
+    EXPECT_STREQ(error.what(), "the rules need a netlink message of 100000 bytes: Message too long (EMSGSIZE)");
+    EXPECT_EQ(error.hint(),
+              "raise the limit of the socket's send buffer (SO_SNDBUF): sysctl -w net.core.wmem_max=100032");
+  }
 }
 
 // The kernel keeps what any program has put beside a rule.
