@@ -98,6 +98,76 @@ TEST_F(AttemptTest, TheTableOfSocketsTellsTheOtherEndOfMappedAddresses) {
   });
 }
 
+// A connection, and a datagram, to each kind of port. Afterwards no socket of it is left.
+TEST_F(AttemptTest, WhereItLands) {
+  const Namespace space;
+  ip(space, "link set lo up\n");
+  space.run([] {
+    using Kind = probe::Landing::Kind;
+    const auto listening = [](Protocol protocol, Family family) {
+      return probe::listen_at(protocol, {{Address::any(family), 0}}, probe::Sharing::if_free);
+    };
+    for (const Family family : {Family::ipv4, Family::ipv6}) {
+      const Address at = Address::loopback(family);
+      std::vector<probe::Listener> listeners;
+      for (const Protocol protocol : {Protocol::tcp, Protocol::udp}) {
+        listeners.push_back(listening(protocol, family));
+        listeners.back().port = probe::own_end(listeners.back().socket.get()).port;
+        ASSERT_EQ(listeners.back().state, probe::Listener::State::ours);
+      }
+      const probe::Listener of_others = listening(Protocol::tcp, family);
+      const Endpoint others{at, probe::own_end(of_others.socket.get()).port};
+      probe::SourcePorts ports;
+      const auto land = [&](Protocol protocol, const Endpoint& to, bool complete) {
+        return probe::land({.protocol = protocol, .as = {1000, 1000}, .to = to, .complete = complete}, listeners, ports,
+                           within(std::chrono::seconds(10)));
+      };
+      for (const probe::Listener& ours : listeners) {
+        const Endpoint to{at, ours.port};
+        const std::set<std::uint16_t> before = probe::peer_ports();
+        const probe::Landing taken = land(ours.protocol, to, true);
+        EXPECT_EQ(taken.kind, Kind::taken);
+        EXPECT_EQ(taken.listener, ours.port);
+        if (ours.protocol == Protocol::tcp) {
+          EXPECT_EQ(taken.at, to);
+        }
+        EXPECT_EQ(taken.original, std::nullopt) << "nothing has translated it";
+        EXPECT_EQ(probe::peer_ports(), before) << "left behind";
+      }
+      const probe::Landing half = land(Protocol::tcp, {at, listeners.front().port}, false);
+      EXPECT_EQ(half.kind, Kind::seen);
+      EXPECT_EQ(half.listener, listeners.front().port);
+      EXPECT_EQ(half.at, (Endpoint{at, listeners.front().port}));
+      for (const bool complete : {false, true}) {
+        const probe::Landing seen = land(Protocol::tcp, others, complete);
+        EXPECT_EQ(seen.kind, Kind::seen);
+        EXPECT_EQ(seen.listener, 0);
+        EXPECT_EQ(seen.at, others);
+      }
+      EXPECT_EQ(land(Protocol::tcp, {at, 9}, true).kind, Kind::refused);
+      EXPECT_EQ(land(Protocol::udp, {at, 9}, true).kind, Kind::refused);
+      EXPECT_EQ(land(Protocol::udp, {at, 9}, true).error, ECONNREFUSED);
+    }
+  });
+}
+
+TEST_F(AttemptTest, WhatNobodyAnswersIsWaitedForUntilTheDeadline) {
+  const Namespace space;
+  ip(space, "link set lo up\n");
+  space.must({"nft", "add table inet t; add chain inet t c { type filter hook input priority 0; policy drop; }"});
+  for (const Protocol protocol : {Protocol::tcp, Protocol::udp}) {
+    const auto start = Clock::now();
+    const probe::Landing landing = space.run([&] {
+      probe::SourcePorts ports;
+      return probe::land({.protocol = protocol, .as = {0, 0}, .to = {Address::loopback(Family::ipv4), 80}}, {}, ports,
+                         within(std::chrono::milliseconds(250)));
+    });
+    EXPECT_EQ(landing.kind, probe::Landing::Kind::unanswered);
+    EXPECT_GE(Clock::now() - start, std::chrono::milliseconds(250));
+    EXPECT_LT(Clock::now() - start, std::chrono::seconds(60));
+  }
+}
+
 // An address of this pod has its route a moment later: what went out before that is tried again.
 TEST_F(AttemptTest, AnAddressWithoutItsRouteIsTriedAgain) {
   const QuietPod pod(Family::ipv6);
