@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // --run-validation, as the injector and the CNI plugin use it.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <chrono>
@@ -126,6 +127,27 @@ TEST_P(Validation, SaysThatAllRulesAreThereAndOthersDecideBeforeThem) {
   EXPECT_THAT(output.out, AllOf(HasSubstr("; its rules are all there: others' rules may decide before them "
                                           "('sidetrack show')\n"),
                                 Not(HasSubstr("missing"))));
+}
+
+// As the reference has it: what matters is that the proxy gets the connection.
+TEST_P(Validation, TheProxysOtherPortWillDo) {
+  if (family() == Family::ipv6) ip(pod_->ns(), "addr add ::6/128 dev lo nodad\n");
+  for (const auto& [port, code] : {std::pair{15006, 0}, {15001, 0}, {15002, 126}}) {
+    pod_->ns().must({"nft", "-f", "-"}, fmt::format(R"(table inet other
+      delete table inet other
+      table inet other {{
+      chain first {{
+        type nat hook output priority -150
+        tcp dport 15002 redirect to :{}
+      }}
+    }})",
+                                                    port));
+    const Output output = run(only_validate_briefly);
+    EXPECT_EQ(output.exit_code, code) << port << output.out;
+    if (code == 0) {
+      EXPECT_THAT(output.out, HasSubstr(fmt::format(":{} with its original destination", port)));
+    }
+  }
 }
 
 TEST_P(Validation, GivesUpWhenToldTo) {

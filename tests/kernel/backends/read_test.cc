@@ -192,6 +192,63 @@ TEST_F(Read, NamedSets) {
       ElementsAre("ipv4 -d 10.0.0.0/8,192.168.0.1/32 -j DROP"));
 }
 
+// What packets put into it is another thing in the next moment.
+TEST_F(Read, SetsThatChangeByThemselves) {
+  for (const char* flags : {"flags dynamic;", "flags timeout;", "timeout 1h;", "flags dynamic, timeout;"})
+    EXPECT_THAT(of_nft("ip daddr @s drop", fmt::format("set s {{ type ipv4_addr; {} }}", flags)),
+                ElementsAre("ipv4 @s: packets and time change what it holds -j DROP"))
+        << flags;
+}
+
+// A table of many chains is asked chain by chain.
+TEST_F(Read, ManyChains) {
+  const Namespace space;
+  for (const unsigned count : {2U, 63U, 64U, 70U}) {
+    std::string script = "table inet t\ndelete table inet t\ntable inet t {\n";
+    for (unsigned i = 0; i < count; ++i)
+      script += fmt::format("chain c{} {{ meta mark {} accept; meta mark {} drop; }}\n", i, i, i + 1000);
+    space.must({"nft", "-f", "-"}, script + "chain empty { }\n}\n");
+    const Live live = read(space).nftables;
+    ASSERT_EQ(live.chains.size(), count + 1);
+    for (unsigned i = 0; i < count; ++i) {
+      EXPECT_THAT(rules(chain(live, "inet t", fmt::format("c{}", i))),
+                  ElementsAre(fmt::format("-m mark --mark {} -j ACCEPT", i),
+                              fmt::format("-m mark --mark {} -j DROP", i + 1000)));
+    }
+    EXPECT_THAT(rules(chain(live, "inet t", "empty")), IsEmpty());
+  }
+}
+
+// Whether a rule looks them up or not.
+TEST_F(Read, WhereTheMapsOfATableLead) {
+  const Namespace space;
+  space.must({"nft", "-f", "-"}, R"(
+table inet t {
+  map unused { type inet_service : verdict; elements = { 80 : jump a, 81 : goto b, 82 : jump a, 83 : drop }; }
+  map rest { type inet_service : verdict; elements = { * : jump b }; }
+  map numbers { type inet_service : mark; elements = { 80 : 5 }; }
+  set ports { type inet_service; elements = { 80 }; }
+  chain a { }
+  chain b { }
+  chain c { tcp dport vmap { 90 : jump b } ; }
+}
+table inet plain {
+  chain a { tcp dport { 80, 81 } accept; }
+}
+)");
+  const auto tables = read(space).nftables.tables;
+  ASSERT_EQ(tables.size(), 2U);
+  std::vector<std::string> jumps;
+  for (const MapJump& each : tables[0].jumps) {
+    if (!each.map.starts_with("__")) jumps.push_back(each.map + " " + each.chain);
+  }
+  EXPECT_THAT(jumps, ::testing::UnorderedElementsAre("unused a", "unused b", "rest b"));
+  EXPECT_EQ(tables[0].jumps.size(), 4U);
+  EXPECT_TRUE(tables[0].other_objects);
+  EXPECT_THAT(tables[1].jumps, IsEmpty());
+  EXPECT_FALSE(tables[1].other_objects);
+}
+
 // A counter or a comment decides nothing.
 TEST_F(Read, ElementsOfSets) {
   const auto dropped = [](const std::string& rule, const std::string& set) {

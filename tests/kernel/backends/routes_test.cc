@@ -5,6 +5,7 @@
 #include <linux/rtnetlink.h>
 #include <sys/syscall.h>
 
+#include <algorithm>
 #include <barrier>
 #include <thread>
 
@@ -368,6 +369,30 @@ TEST_F(RoutesTest, EveryKindOfRouteIsRead) {
                  "ip route throw 10.4.0.0/16 table main", "ip route local 10.5.0.0/16 dev lo table 77",
                  "ip route 10.6.0.0/16 dev eth0 table main via 10.0.0.2 and others",
                  "ip -6 route unreachable fd02::/16 dev lo table main"));
+}
+
+// Of two to the same network the one with the lower metric counts; what asks for more than the destination is not
+// followed; and Linux before 5.14 made the first address of a network one of broadcasts, too.
+TEST_F(RoutesTest, WhichRouteCounts) {
+  shell(
+      "ip link add eth0 type veth peer name other; ip link set eth0 up; ip link set other up;"
+      "ip address add 10.0.0.1/24 dev eth0;"
+      "ip route add 10.7.0.0/16 dev eth0 metric 20; ip route add 10.7.0.0/16 dev other metric 10;"
+      "ip route add 10.8.0.0/16 dev eth0 tos 0x10; ip -6 route add fd03::/16 from fd04::/16 dev eth0");
+  const auto pod = [&] { return space.run([] { return read_pod(); }); };
+  std::vector<std::string> to_others;
+  for (const NetworkRoute& route : pod().routes) {
+    const bool followed = route.kind != NetworkRoute::Kind::unknown;
+    if (route.to.text() == "10.7.0.0/16" || !followed)
+      to_others.push_back(route.to.text() + " " + route.device + (followed ? "" : " not followed"));
+  }
+  EXPECT_THAT(to_others,
+              ::testing::UnorderedElementsAre("10.7.0.0/16 other", "10.7.0.0/16 eth0", "10.8.0.0/16 eth0 not followed",
+                                              "fd03::/16 eth0 not followed"));
+  EXPECT_LT(std::ranges::find(to_others, "10.7.0.0/16 other"), std::ranges::find(to_others, "10.7.0.0/16 eth0"));
+  EXPECT_FALSE(pod().first_is_broadcast);
+  shell("ip route add broadcast 10.0.0.0 dev eth0 table local");
+  EXPECT_TRUE(pod().first_is_broadcast);
 }
 
 // A line for each: its addresses, what its packets go on by, and its settings.
