@@ -183,8 +183,6 @@ void take_element(const nlattr* nest, KernelSet& set) {
           const Attributes parts(verdict);
           element.verdict = static_cast<std::int32_t>(network_order<std::uint32_t>(required(parts, NFTA_VERDICT_CODE)));
           if (const nlattr* chain = parts.find(NFTA_VERDICT_CHAIN)) element.chain = string(chain);
-        } else {
-          element.data = bytes_of(attribute);
         }
         break;
       case NFTA_SET_ELEM_FLAGS:

@@ -33,7 +33,6 @@ struct KernelChain {
 struct KernelElement {
   std::string first;
   std::string last;
-  std::string data;          // of a map: the value
   std::int32_t verdict = 0;  // of a verdict map
   std::string chain;         // that it jumps to
   bool starts = true;        // while being read: false ends the interval before, and is no part of it

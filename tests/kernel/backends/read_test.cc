@@ -257,6 +257,8 @@ TEST_F(Read, ElementsOfSets) {
   const auto addresses = [&](const std::string& more) { return dropped("ip daddr @s", "ipv4_addr; " + more); };
   EXPECT_THAT(addresses("counter; elements = { 10.0.0.1, 10.0.0.3 };"),
               ElementsAre("ipv4 -d 10.0.0.1/32,10.0.0.3/32 -j DROP"));
+  EXPECT_THAT(addresses("elements = { 10.0.0.4, 10.0.0.2, 10.0.0.5, 10.0.0.1, 10.0.0.6, 10.0.0.3 };"),
+              ElementsAre("ipv4 -d 10.0.0.1/32,10.0.0.2/32,10.0.0.3/32,10.0.0.4/32,10.0.0.5/32,10.0.0.6/32 -j DROP"));
   EXPECT_THAT(addresses("elements = { 10.0.0.1 comment \"a\" };"), ElementsAre("ipv4 -d 10.0.0.1/32 -j DROP"));
   EXPECT_THAT(addresses("limit rate 1/second; elements = { 10.0.0.1 };"),
               ElementsAre(HasSubstr("@s: its elements have conditions")));

@@ -190,6 +190,37 @@ TEST_F(RoutesTest, OfAnAmbientPod) {
   EXPECT_EQ(listed(), before);
 }
 
+// Beside an agent's, before that is removed: of two default routes in a table each has a metric of its own.
+TEST_F(RoutesTest, OursIsPutBesideAnAgents) {
+  const Routing wanted{{{Family::ipv4, 0x111, 100, {}, 0xfff, 32764}, {Family::ipv6, 0x111, 100, {}, 0xfff, 32764}},
+                       {{Family::ipv4, 100}, {Family::ipv6, 100}},
+                       {}};
+  const auto add_beside = [&](const std::string& metric) {
+    shell(
+        fmt::format("for f in -4 -6; do ip $f rule add fwmark 0x111/0xfff pref 32764 lookup 100; "
+                    "ip $f route add local default dev lo table 100 {}; done",
+                    metric));
+    space.run([&] {
+      EXPECT_EQ(open_routes(Claim::agents)->add(wanted), wanted);
+      Routing theirs = open_routes(Claim::agents)->read().ours;
+      std::erase_if(theirs.policy_rules, [](const PolicyRule& rule) { return !rule.by_agent; });
+      std::erase_if(theirs.local_routes, [](const LocalRoute& route) { return !route.by_agent; });
+      EXPECT_EQ(theirs.policy_rules.size(), 2U);
+      open_routes(Claim::agents)->remove(theirs);
+    });
+    EXPECT_EQ(read(), wanted);
+    const std::string text = listed();
+    remove(wanted);
+    EXPECT_THAT(listed(), Not(HasSubstr("table 100")));
+    return text;
+  };
+  EXPECT_THAT(add_beside(""), AllOf(HasSubstr("local default dev lo table 100 proto 137 scope host metric 1 "),
+                                    HasSubstr("local default dev lo table 100 proto 137 scope global metric 1025 ")));
+  EXPECT_THAT(add_beside("metric 7"),
+              AllOf(HasSubstr("local default dev lo table 100 proto 137 scope host \n"),
+                    HasSubstr("local default dev lo table 100 proto 137 scope global metric 1024 ")));
+}
+
 // It stands before what could take the packets elsewhere, even if it was to come later.
 TEST_F(RoutesTest, APreferenceIsTheLatestPlace) {
   shell("ip rule add pref 100 lookup 77");
