@@ -485,6 +485,20 @@ TEST_F(LegacyTest, NamesTheExtensionThatTheKernelLacks) {
                                   HasSubstr("(from -u 1337)")));
   EXPECT_THAT(match.hint(), AllOf(HasSubstr("modprobe xt_owner"), HasSubstr("CONFIG_NETFILTER_XT_MATCH_OWNER")));
 
+  // The first one, of the family that is asked about.
+  Builder several;
+  several.families = Family::ipv6;
+  several.add(Table::nat, "OUTPUT", {MarkMatch{5, 5, false}}, Verdict::return_);
+  several.families = Family::ipv4;
+  several.add(Table::nat, "OUTPUT", {tcp, gid(5), dport({{1, 1}, {3, 3}})}, Verdict::return_);
+  const Error first = error_in(space, [&] {
+    refuse_call(SYS_getsockopt, 2, get_revision_match, ENOENT);
+    const auto backend = open();
+    backend->check(backend->read(), several.ruleset);
+  });
+  EXPECT_THAT(first.what(), AllOf(HasSubstr("table nat (ipv4): the kernel has no match 'owner'"),
+                                  HasSubstr("-A OUTPUT -p tcp -m owner --gid-owner 5 -m multiport --dports 1,3")));
+
   const Error target = error_in(space, [&] {
     refuse_call(SYS_setsockopt, 2, set_replace, ENOENT);
     refuse_call(SYS_getsockopt, 2, get_revision_target, EPROTONOSUPPORT);

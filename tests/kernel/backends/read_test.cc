@@ -264,6 +264,8 @@ TEST_F(Read, ElementsOfSets) {
               ElementsAre(HasSubstr("@s: its elements have conditions")));
   EXPECT_THAT(addresses("counter; limit rate 1/second; elements = { 10.0.0.1 };"),
               ElementsAre(HasSubstr("@s: its elements have conditions")));
+  EXPECT_THAT(addresses("limit rate 1/second; quota over 100 bytes; elements = { 10.0.0.1 };"),
+              ElementsAre(HasSubstr("@s: its elements have conditions")));
   EXPECT_THAT(addresses("flags timeout; elements = { 10.0.0.1 timeout 1h };"),
               ElementsAre(HasSubstr("@s: its elements expire")));
   EXPECT_THAT(addresses("flags interval; elements = { 10.0.0.1-10.0.0.255, 10.0.1.0/24, 240.0.0.0/4 };"),

@@ -63,8 +63,7 @@ TEST(Trials, AreOfWhatTheOptionsAskFor) {
                               "-i * -o 9,15008",
                               "-i * --redirect-dns --dns-server fd00::53,10.96.0.53",
                               "--dataplane ambient",
-                              "--dataplane ambient --redirect-dns",
-                              "-m TPROXY -b 9081,9082 -i *"})
+                              "--dataplane ambient --redirect-dns"})
     all += tried(options);
   all += tried("-i fd00:9::/32 -b * -o 9 --redirect-dns --dns-server fd00::53", Family::ipv6);
   EXPECT_EQ(all, R"(
@@ -162,11 +161,6 @@ dns tcp ipv4: 0:0 to 192.0.2.1:53 -> 15053, port 15053 by OUTPUT ISTIO_OUTPUT
 dns udp ipv4: 0:0 to 192.0.2.1:53 -> 15053, port 15053 by OUTPUT ISTIO_OUTPUT
 app to itself tcp ipv4: 0:0 from 127.0.0.1 to 127.0.0.6:15002 -> left alone, port 15002 by OUTPUT ISTIO_OUTPUT
 ztunnel to the app tcp ipv4: it has a client's address, which takes ztunnel's own sockets: not tried
-# -m TPROXY -b 9081,9082 -i *
-outbound tcp ipv4: 0:0 to 192.0.2.1:80 -> 15001, port 15001 by OUTPUT ISTIO_OUTPUT ISTIO_REDIRECT
-app to itself tcp ipv4: 0:0 from 127.0.0.1 to 127.0.0.6:15002 -> left alone, port 15002 by OUTPUT ISTIO_OUTPUT PREROUTING ISTIO_INBOUND
-tproxy tcp ipv4: 0:0 to 192.0.2.2:9081 mark 1338 -> 15006, port 15006 by PREROUTING ISTIO_INBOUND ISTIO_TPROXY
-tproxy route tcp ipv4: 0:0 from 192.0.2.2 to 192.0.2.1:15002 mark 1337 -> left alone, port 15002 by, 1 policy rules
 # -i fd00:9::/32 -b * -o 9 --redirect-dns --dns-server fd00::53
 inbound from outside tcp ipv6: -b and -d are decided in PREROUTING, which only a packet from outside passes: not tried
 outbound tcp ipv6: 0:0 to fd00:9:ffff:ffff:ffff:ffff:ffff:fffe:80 -> 15001, port 15001 by OUTPUT ISTIO_OUTPUT ISTIO_REDIRECT
