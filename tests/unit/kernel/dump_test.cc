@@ -171,21 +171,30 @@ TEST(Dump, NativeTables) {
                           {{"output", output_of_nat, {}, Verdict::accept, {}},
                            {"istio-output", {}, {}, Verdict::accept, {of_protocols(1, 6, 6)}},
                            {"others", {}, {}, Verdict::accept, {of_protocols(1, 6, 6)}}});
-  const Live read = native_live({7, {devices, frames, own, istios()}}, RulesOf::sidecar);
+  // By its name alone a chain at another place is not what iptables has under it.
+  KernelTable ours = table(NFPROTO_INET, "sidetrack",
+                           {{"nat-OUTPUT", HookPoint{Hook::output, 5, ChainType::nat, {}}, {}, Verdict::accept, {}},
+                            {"mangle-OUTPUT", builtin_hook(Table::mangle, "OUTPUT"), {}, Verdict::accept, {}},
+                            {"raw-ISTIO_OUTPUT", {}, {}, Verdict::accept, {}},
+                            {"others", {}, {}, Verdict::accept, {}}});
+  const Live read = native_live({7, {devices, frames, own, ours, istios()}}, RulesOf::sidecar);
   EXPECT_EQ(read.backend, BackendKind::nftables);
   EXPECT_EQ(read.generation, 7U);
-  EXPECT_THAT(read.own_tables, ElementsAre("inet istio-proxy-nat"));
+  EXPECT_THAT(read.own_tables, ElementsAre("inet istio-proxy-nat", "inet sidetrack"));
   std::vector<std::string> chains;
   for (const LiveChain& chain : read.chains) {
     chains.push_back(fmt::format("{} {} {}{}{} {}", chain.table_name, chain.name, names(chain.families),
                                  chain.hook ? " " + chain.hook->device : "", chain.ours ? " ours" : "",
                                  name(chain.table)));
   }
-  EXPECT_THAT(chains, ElementsAre("netdev n c ipv4, ipv6 b other", "netdev n c ipv4, ipv6 c other",
-                                  "netdev n c ipv4, ipv6 a other", "netdev n jumped ipv4, ipv6 other",
-                                  "arp f c   other", "inet istio-proxy-nat OUTPUT ipv4, ipv6  ours nat",
-                                  "inet istio-proxy-nat istio-output ipv4, ipv6 ours nat",
-                                  "inet istio-proxy-nat others ipv4, ipv6 nat"));
+  EXPECT_THAT(
+      chains,
+      ElementsAre("netdev n c ipv4, ipv6 b other", "netdev n c ipv4, ipv6 c other", "netdev n c ipv4, ipv6 a other",
+                  "netdev n jumped ipv4, ipv6 other", "arp f c   other",
+                  "inet istio-proxy-nat OUTPUT ipv4, ipv6  ours nat",
+                  "inet istio-proxy-nat istio-output ipv4, ipv6 ours nat", "inet istio-proxy-nat others ipv4, ipv6 nat",
+                  "inet sidetrack nat-OUTPUT ipv4, ipv6  ours nat", "inet sidetrack OUTPUT ipv4, ipv6  ours mangle",
+                  "inet sidetrack ISTIO_OUTPUT ipv4, ipv6 ours raw", "inet sidetrack others ipv4, ipv6 nat"));
 }
 
 }  // namespace
