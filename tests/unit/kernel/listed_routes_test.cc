@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <gtest/gtest.h>
+#include <linux/rtnetlink.h>
 
 #include <functional>
 
@@ -71,16 +72,20 @@ TEST(ListedRoute, IsALocalDefaultByLoAlone) {
 // Istio's pair: without a tag, with its mark or its table.
 TEST(ListedRule, IsIstiosWithItsMarkOrItsTable) {
   const auto is_ours = [](std::uint32_t mark, std::uint32_t mask, std::uint32_t table, std::uint32_t route_table,
-                          std::uint8_t protocol = 0) {
+                          std::uint8_t protocol = 0, std::uint8_t route_protocol = 0, Claim claim = Claim::own,
+                          Family family = Family::ipv4) {
     Everything all;
+    all.claim = claim;
     ListedRule rule;
     rule.rule.mark = mark;
     rule.rule.mask = mask;
     rule.rule.table = table;
+    rule.rule.family = family;
     rule.protocol = protocol;
     ListedRoute route;
     route.route = {*AddressRange::parse("0.0.0.0/0"), "", NetworkRoute::Kind::local, route_table};
     route.device = loopback_index;
+    route.protocol = route_protocol;
     all.rules.push_back(rule);
     all.routes.push_back(route);
     EXPECT_EQ(all.is_ours(all.rules.front()), all.is_ours(all.routes.front()));
@@ -93,7 +98,15 @@ TEST(ListedRule, IsIstiosWithItsMarkOrItsTable) {
   EXPECT_FALSE(is_ours(1337, 0xfff, 133, 133));
   EXPECT_FALSE(is_ours(1337, 0xffffffff, 133, 134));
   EXPECT_FALSE(is_ours(1337, 0xffffffff, 133, 133, 17));
+  EXPECT_FALSE(is_ours(1337, 0xffffffff, 133, 133, 0, 17)) << "another program's route";
+  EXPECT_TRUE(is_ours(1337, 0xffffffff, 133, 133, RTPROT_BOOT, RTPROT_STATIC));
+  EXPECT_TRUE(is_ours(1337, 0xffffffff, 133, 133, RTPROT_STATIC, RTPROT_BOOT));
+  EXPECT_FALSE(is_ours(1337, 0xffffffff, 133, 133, RTPROT_KERNEL, 0));
+  EXPECT_FALSE(is_ours(1337, 0xffffffff, 133, 133, 0, 0, Claim::own, Family::ipv6)) << "of two families";
+  EXPECT_TRUE(is_ours(1337, 0xffffffff, 133, 133, 0, 0, Claim::agents));
   EXPECT_FALSE(is_ours(0x111, 0xfff, 100, 100)) << "an agent's";
+  EXPECT_TRUE(is_ours(0x111, 0xfff, 100, 100, 0, 0, Claim::agents));
+  EXPECT_FALSE(is_ours(0x111, 0xfff, 100, 100, 0, 17, Claim::agents));
 }
 
 // What somebody made with our protocol is ours only if it is what Sidetrack makes.
@@ -114,6 +127,45 @@ TEST(ListedRoute, OfOurProtocolIsOursIfItIsALocalDefault) {
   EXPECT_TRUE(all.is_ours(rule));
   rule.rule.mask = 0;
   EXPECT_FALSE(all.is_ours(rule));
+}
+
+// A rule of ours that comes after another one that takes the same packets has no effect there.
+TEST(Everything, TellsWhatIsThereAsItWouldBeAskedFor) {
+  Everything all;
+  ListedRule other;
+  other.rule.priority = 100;
+  other.rule.table = 77;
+  ListedRule ours = plain_rule();
+  ours.protocol = our_protocol;
+  ours.rule.priority = 200;
+  all.rules = {ours, other, ours};
+  all.rules.back().rule.mark = 0x222;
+  ASSERT_TRUE(all.marked(0));
+  EXPECT_EQ(all.marked(0)->after_others, std::nullopt);
+  EXPECT_EQ(all.marked(1), std::nullopt);
+  ASSERT_TRUE(all.marked(2));
+  EXPECT_EQ(all.marked(2)->after_others, 200U);
+  EXPECT_TRUE(all.holds(*all.marked(0)));
+  EXPECT_TRUE(all.holds(*all.marked(2)));
+  PolicyRule elsewhere = *all.marked(0);
+  elsewhere.table = 101;
+  EXPECT_FALSE(all.holds(elsewhere));
+
+  ListedRoute route;
+  route.route = {*AddressRange::parse("::/0"), "", NetworkRoute::Kind::local, 133};
+  route.device = loopback_index;
+  all.routes = {route};
+  EXPECT_TRUE(all.holds(LocalRoute{Family::ipv6, 133}));
+  EXPECT_FALSE(all.holds(LocalRoute{Family::ipv4, 133}));
+  EXPECT_FALSE(all.holds(LocalRoute{Family::ipv6, 134}));
+
+  // Of lo, and of a single host.
+  const Address one = *Address::parse("10.0.0.1"), two = *Address::parse("10.0.0.2"), three = *Address::parse("::6");
+  all.addresses = {{one, 32, loopback_index}, {two, 8, loopback_index}, {three, 128, 2}};
+  EXPECT_EQ(all.loopback_hosts(), std::vector{one});
+  EXPECT_TRUE(all.holds(one));
+  EXPECT_FALSE(all.holds(two));
+  EXPECT_FALSE(all.holds(three));
 }
 
 }  // namespace
