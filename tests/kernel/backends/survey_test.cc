@@ -76,6 +76,34 @@ TEST_F(SurveyTest, LegacyTablesAreInUseIfTheyHoldAnything) {
   EXPECT_TRUE(survey().legacy_in_use);
 }
 
+// In iptables Istio's agent makes the same of an ambient pod: the policy rule tells who did.
+TEST_F(SurveyTest, RulesOfAnAmbientPodAreOursByTheirPolicyRule) {
+  const Plan plan = planned("--dataplane ambient --ip-families ipv4");
+  const Ruleset wanted = canonical(BackendKind::iptables_nft, plan.ruleset);
+  space.run([&] {
+    const auto kernel = open_kernel({.write = true});
+    const Survey before = kernel->survey();
+    EXPECT_EQ(kernel->add(plan.routing), plan.routing);
+    const Change change[] = {{before.live(BackendKind::iptables_nft), &wanted, EqualRules::keep}};
+    kernel->commit(change);
+    const Survey ours = kernel->survey();
+    EXPECT_THAT(ours.of_agents, IsEmpty());
+    EXPECT_TRUE(holds_ours(*ours.live(BackendKind::iptables_nft)));
+    EXPECT_TRUE(holds_ours(kernel->read(change).at(0)));
+    EXPECT_THAT(kernel->warnings(), IsEmpty());
+    kernel->remove(plan.routing);
+    const Survey theirs = kernel->survey();
+    EXPECT_THAT(theirs.of_agents, ElementsAre(BackendKind::iptables_nft));
+    EXPECT_FALSE(holds_ours(*theirs.live(BackendKind::iptables_nft)));
+    EXPECT_FALSE(holds_ours(kernel->read(change).at(0)));
+    EXPECT_THAT(kernel->warnings(),
+                ElementsAre(HasSubstr("iptables-nft: the rules of an ambient pod, which an agent")));
+  });
+  const Survey claimed = survey({.claim = Claim::agents});
+  EXPECT_THAT(claimed.of_agents, IsEmpty());
+  EXPECT_TRUE(holds_ours(*claimed.live(BackendKind::iptables_nft)));
+}
+
 // The kernel has its number alone.
 TEST_F(SurveyTest, TheSetsThatRulesAskAreNamed) {
   for (const std::string tool : {"iptables-legacy", "iptables-nft"}) {

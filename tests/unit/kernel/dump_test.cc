@@ -139,6 +139,20 @@ TEST(Dump, ADividedRuleIsNotOurs) {
                           "ip nat ISTIO_OUTPUT ours: -j RETURN*"));
 }
 
+// Of the node's own rules: those of a sidecar are another's there.
+TEST(Dump, WhoseRulesAreOursIsSaid) {
+  for (const RulesOf whose : {RulesOf::sidecar, RulesOf::host_probes}) {
+    const KernelTable own = table(NFPROTO_INET, "sidetrack", {});
+    const KernelTable of_host = table(NFPROTO_INET, "sidetrack-host", {});
+    const Live native = native_live({7, {own, of_host}}, whose);
+    EXPECT_EQ(native.rules_of, whose);
+    EXPECT_THAT(native.own_tables, ElementsAre(whose == RulesOf::sidecar ? "inet sidetrack" : "inet sidetrack-host"));
+    const Live of_iptables = iptables_live({7, {istios()}}, whose, {});
+    EXPECT_EQ(of_iptables.rules_of, whose);
+    EXPECT_EQ(of_iptables.chains.at(1).ours, whose == RulesOf::sidecar);
+  }
+}
+
 TEST(Dump, WhatIsSaidOfATable) {
   KernelTable one = table(NFPROTO_INET, "t", {{"a", {}, {}, Verdict::accept, {}}, {"b", {}, {}, Verdict::accept, {}}});
   one.sets["s"] = {};

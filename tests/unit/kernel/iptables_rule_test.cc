@@ -2,6 +2,7 @@
 // Rules as iptables-nft writes them: what it has no expressions for.
 #include "kernel/nft/iptables_rule.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <stdexcept>
@@ -37,6 +38,24 @@ TEST(IptablesRule, WhatHoldsOfEveryPacketIsNotCompared) {
   AddressMatch none = to("0.0.0.0/0");
   none.negated = true;
   EXPECT_GT(written({none}).expressions.size(), without);
+}
+
+// The kernel checks an extension with the protocol of the rule around it.
+TEST(IptablesRule, ExtensionsAreToldTheProtocol) {
+  const auto compat = [](std::vector<Match> matches, Target target = Verdict::return_) {
+    const auto found = written(std::move(matches), std::move(target)).compat;
+    return found ? fmt::format("{}{}", found->flags == 0 ? "" : "! ", found->protocol) : "none";
+  };
+  const ProtocolMatch tcp{Protocol::tcp, false};
+  const OwnerMatch owner{OwnerKind::uid, {{1, 1}}, false};
+  EXPECT_EQ(compat({tcp}), "none");
+  EXPECT_EQ(compat({tcp, PortMatch{End::destination, {{80, 80}}, false}, MarkMatch{1, 1, false}}), "none");
+  EXPECT_EQ(compat({tcp}, Jump{"X"}), "none");
+  EXPECT_EQ(compat({owner}), "0");
+  EXPECT_EQ(compat({tcp, owner}), "6");
+  EXPECT_EQ(compat({ProtocolMatch{Protocol::udp, true}, owner}), "! 17");
+  EXPECT_EQ(compat({tcp}, Redirect{15001}), "6");
+  EXPECT_EQ(compat({}, CtZone{1}), "0");
 }
 
 }  // namespace
