@@ -247,8 +247,11 @@ std::vector<MapSection> headings(Regions& regions, const Side& side, Regions::No
   }
   // The same of two protocols for both families.
   for (std::size_t i = 0; i < all.size(); ++i) {
-    for (std::size_t j = all.size(); --j > i;) {
-      if (all[i].way != all[j].way || all[i].families != all[j].families || all[i].rows != all[j].rows) continue;
+    for (std::size_t j = i + 1; j < all.size();) {
+      if (all[i].way != all[j].way || all[i].families != all[j].families || all[i].rows != all[j].rows) {
+        ++j;
+        continue;
+      }
       std::ranges::copy(all[j].protocols, std::back_inserter(all[i].protocols));
       all.erase(all.begin() + static_cast<std::ptrdiff_t>(j));
     }
