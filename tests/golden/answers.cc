@@ -122,12 +122,17 @@ std::map<std::filesystem::path, std::string> pages_and_drawings() {
   const auto scenario = std::ranges::find(scenarios(), "virtual-interfaces-ranges", &Scenario::name);
   const Plan plan = planned(*scenario).plan;
   space::Regions regions({{assumed_pod(plan), {as_live(plan.ruleset, BackendKind::nftables)}}});
+  const Ruleset drawn =
+      planned(*std::ranges::find(scenarios(), "exclude-interfaces-tproxy", &Scenario::name)).plan.ruleset;
   std::string all = help();
   for (const CommandInfo& command : commands()) all += "\n" + help(command.command);
   return {{folder / "help", all},
           {folder / "manual", manual()},
           {folder / "map.dot", map_dot(regions, 0, {})},
           {folder / "map.svg", map_svg(regions, 0, {})},
+          {folder / "rules.dot", dot(drawn, Families::both())},
+          {folder / "rules.mermaid", mermaid(drawn, Families::both())},
+          {folder / "rules.svg", svg(drawn, Families::both())},
           {folder / "completion.bash", completion(Shell::bash)},
           {folder / "completion.zsh", completion(Shell::zsh)},
           {folder / "completion.fish", completion(Shell::fish)}};

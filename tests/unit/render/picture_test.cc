@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -161,6 +162,27 @@ TEST(Svg, GoesFromTableToTableAsTheKernelDoes) {
                           "What the app or the proxy sends, table nat"));
   EXPECT_THAT(words, ::testing::Contains("on to mangle"));
   EXPECT_THAT(words, ::testing::Contains("on to nat"));
+}
+
+// A card is as wide as the longest of its lines, be it a sentence, a condition or its title.
+TEST(Svg, HasRoomForEachLine) {
+  const auto drawn = [](const char* sentence, std::size_t condition) {
+    Ruleset ruleset;
+    ruleset.rules.push_back({Family::ipv4,
+                             Table::nat,
+                             "OUTPUT",
+                             {UnknownMatch{std::string(condition, 'x')}},
+                             Verdict::drop,
+                             {{}, nullptr, sentence},
+                             {}});
+    return svg(ruleset, Family::ipv4);
+  };
+  const auto card = [](double width) {
+    return ContainsRegex(fmt::format("width=\"{:.0f}\" height=\"[0-9]+\" rx=\"6\"", width));
+  };
+  EXPECT_THAT(drawn("short", 40), card(40 * 6.125 + 16));
+  EXPECT_THAT(drawn("a sentence that is longer than the title", 2), card(40 * 6.5 + 16));
+  EXPECT_THAT(drawn("short", 2), card(6 * 7 + 16));
 }
 
 TEST(Svg, KeepsNamesFromBeingMarkup) {
