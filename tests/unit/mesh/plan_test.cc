@@ -2,10 +2,12 @@
 // The order and the words of the rules, step by step. Whole scenarios are compared in tests/golden.
 #include "mesh/plan.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "model/iptables.h"
+#include "unit/asking.h"
 #include "unit/usual_config.h"
 
 namespace sidetrack {
@@ -308,6 +310,64 @@ TEST(Plan, WarnsOfOnePortForTwoListenersOfZtunnel) {
   EXPECT_THAT(plan(config, {}).warnings, IsEmpty());
   config.redirect_dns = true;
   EXPECT_THAT(plan(config, {}).warnings, ElementsAre(HasSubstr("--envoy-port and --redirect-dns lead to one port")));
+}
+
+// Word by word: of options together that a person will not expect.
+TEST(Plan, WarnsOfSurprises) {
+  const std::string unused = ": 1 IPv6 range(s) not used: no rules are built for IPv6 here (see --dual-stack)";
+  const std::string differ =
+      "--proxy-uid and --proxy-gid differ: the uid's rules for lo decide before the gid's are evaluated";
+  const auto several = [](const char* flag, const char* first) {
+    return fmt::format(
+        "{} has several values: traffic over lo of all but {} is returned by the first one's rule before the others "
+        "are "
+        "evaluated",
+        flag, first);
+  };
+  const auto one_port = [](const char* one, const char* other, int port) {
+    return fmt::format("{} and {} lead to one port, {}: ztunnel cannot tell what comes for which", one, other, port);
+  };
+  const std::string ambient = "--dataplane ambient --ip-families ipv4 ";
+  for (const auto& [options, expected] : std::vector<std::pair<std::string, std::vector<std::string>>>{
+           {"-i * -b *", {}},
+           {"-u 1,2 -g 1,2", {several("--proxy-uid", "uid 1"), several("--proxy-gid", "gid 1")}},
+           {"-u 1 -g 2", {differ}},
+           {"-u 1 -g 1", {}},
+           {"-u 1,2 -g 1", {several("--proxy-uid", "uid 1"), differ}},
+           {"--capture-all-dns", {"--capture-all-dns has no effect without --redirect-dns"}},
+           {"--capture-all-dns --redirect-dns", {}},
+           {"-d 80", {"--istio-local-exclude-ports has no effect: it is for --istio-inbound-ports '*'"}},
+           {"-d 80 -b 81", {"--istio-local-exclude-ports has no effect: it is for --istio-inbound-ports '*'"}},
+           {"-d 80 -b *", {}},
+           {"ISTIO_OUTBOUND_OWNER_GROUPS=1 ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE=2",
+            {"ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE has no effect: ISTIO_OUTBOUND_OWNER_GROUPS lists the groups"}},
+           {"ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE=2", {}},
+           {"--include-inbound-ranges 10.0.0.0/8 --ip-families ipv4",
+            {"--include-inbound-ranges has no effect: it is for --istio-inbound-ports"}},
+           {"--include-inbound-ranges *", {}},
+           {"--exclude-inbound-ranges 10.0.0.0/8 -b *", {}},
+           {"-b * --include-inbound-ranges fd00::/8",
+            {"--include-inbound-ranges has no range of IPv4: no inbound TCP is captured there"}},
+           {"-i fd00::/8 --ip-families ipv4", {"--istio-service-cidr" + unused}},
+           {"-i * -x fd00::/8 --ip-families ipv4", {"--istio-service-exclude-cidr" + unused}},
+           {"-i * -x 10.0.0.0/8 --ip-families ipv4", {}},
+           {"-x ::ffff:10.0.0.0/104",
+            {"--istio-service-exclude-cidr: no packet has an address of ::ffff:10.0.0.0/104, by "
+             "which sockets of IPv6 name IPv4: write 10.0.0.0/8"}},
+           {"-x ::/0", {}},
+           {ambient, {}},
+           {ambient + "-p 1 -z 1", {one_port("--envoy-port", "--inbound-capture-port", 1)}},
+           {ambient + "-p 1 -e 1", {one_port("--envoy-port", "--inbound-tunnel-port", 1)}},
+           {ambient + "-z 1 -e 1", {one_port("--inbound-capture-port", "--inbound-tunnel-port", 1)}},
+           {ambient + "-p 1 -z 1 -e 1",
+            {one_port("--envoy-port", "--inbound-capture-port", 1),
+             one_port("--envoy-port", "--inbound-tunnel-port", 1),
+             one_port("--inbound-capture-port", "--inbound-tunnel-port", 1)}},
+           {ambient + "-p 1 -z 1 -e 1 --ingress", {}},
+           {ambient + "-z 15053", {}},
+           {ambient + "-z 15053 --redirect-dns", {one_port("--inbound-capture-port", "--redirect-dns", 15053)}},
+       })
+    EXPECT_EQ(planned(options).warnings, expected) << options;
 }
 
 TEST(Plan, WarnsOfProxyIdsThatShadowEachOther) {

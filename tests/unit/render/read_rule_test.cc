@@ -136,6 +136,25 @@ TEST(ReadRule, OfAListOrARangeHasEachValue) {
   EXPECT_EQ(std::get<ProtocolMatch>(read_rule("-A C -p ipv6-icmp").matches.at(0)).protocol, Protocol::icmpv6);
 }
 
+// Whether two rules are equal is asked of more than their words: of what the words do not say there is nothing.
+TEST(ReadRule, HasWhatTheWordsSayAndNoMore) {
+  const auto match = [](const char* words) { return read_rule(std::string("-A C ") + words).matches.at(0); };
+  EXPECT_EQ(match("-m cgroup --path /a"), Match(CgroupMatch{"/a", 0, false}));
+  EXPECT_EQ(match("-m mark --mark 5"), Match(MarkMatch{5, 0xffffffff, false}));
+  EXPECT_EQ(match("-m connmark ! --mark 5/6"), Match(ConnmarkMatch{5, 6, true}));
+  EXPECT_EQ(match("-m conntrack --ctdir ORIGINAL"), Match(ConntrackDirectionMatch{false}));
+  EXPECT_EQ(match("-m conntrack --ctdir REPLY"), Match(ConntrackDirectionMatch{true}));
+  const Rule rule = read_rule("-A C -j MARK --set-mark 5/6");
+  EXPECT_EQ(rule.target, Target(SetMark{5, 6}));
+  EXPECT_EQ(rule.chain, "C");
+  EXPECT_EQ(rule.insert_at, std::nullopt);
+  EXPECT_EQ(rule.origin.rule, MeshRule{});
+  EXPECT_EQ(read_rule("-A C -j CONNMARK --set-xmark 5/6").target, Target(SetConnmark{5, 6}));
+  EXPECT_EQ(read_rule("-A C -j TPROXY --tproxy-mark 5/6 --on-port 7").target, Target(Tproxy{7, 5, 6}));
+  EXPECT_EQ(read_rule("-A C -j X").target, Target(Jump{"X", false}));
+  EXPECT_EQ(read_rule("-A C -g X").target, Target(Jump{"X", true}));
+}
+
 TEST(ReadRule, KnowsWordsInQuotes) {
   const Rule rule = read_rule(R"(-A C  -m comment --comment "a \"b\" \\ c" -j ACCEPT)");
   EXPECT_EQ(std::get<CommentMatch>(rule.matches.at(0)).text, R"(a "b" \ c)");
