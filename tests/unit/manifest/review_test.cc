@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <utility>
 
 #include "manifest/patch.h"
 #include "manifest/write.h"
@@ -125,6 +128,61 @@ TEST(Review, RefusesWithTheSentenceThatKubectlShows) {
             "Pod shop/web-: traffic.sidecar.istio.io/includeInboundPorts: 'http': expected a port from 1 to 65535, or "
             "a range such as 9000-9100");
   EXPECT_EQ(response["status"]["code"], 400);
+}
+
+// The whole of each answer.
+TEST(Review, AnswersSo) {
+  const auto answered = [](const Json& document) {
+    const ReviewAnswer answer = review(document.dump(), proxy(), {});
+    return answer.document + "\n" + answer.reason;
+  };
+  const std::string begin =
+      R"({"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":"705ab4f5","allowed":)";
+  Json host = pod();
+  host["spec"]["hostNetwork"] = true;
+  EXPECT_EQ(answered(request(host)), begin + "true}}\nhost_network");
+  Json update = request(pod());
+  update["request"]["subResource"] = "ephemeralcontainers";
+  EXPECT_EQ(answered(update), begin + "true}}\nno_new_pod");
+  const std::string why =
+      "Pod shop/web-: sidecar.istio.io/status: 'x': expected a JSON object of lists, as the sidecar injector writes "
+      "it; "
+      "remove the annotation if the pod is not injected";
+  EXPECT_EQ(answered(request(pod({{"sidecar.istio.io/status", "x"}}))),
+            begin + R"(false,"status":{"code":400,"reason":"BadRequest","message":")" + why + "\"}}}\n" + why);
+  Json named = pod();
+  named["metadata"]["name"] = "web";
+  EXPECT_EQ(review(request(named).dump(), proxy(), {}).pod, "Pod shop/web");
+}
+
+// Whatever its length.
+TEST(Review, EncodesThePatch) {
+  std::set<std::size_t> remainders;
+  for (const std::string name : {"a", "ab", "abc", "abcd"}) {
+    Json given = pod();
+    given["spec"]["volumes"] = Json::array({{{"name", "sidecar"}, {"emptyDir", Json::object()}}});
+    given["spec"]["containers"][0]["name"] = "istio-proxy";
+    given["spec"]["containers"][0]["image"] = name;
+    const Json response = Json::parse(review(request(given).dump(), proxy(), {}).document)["response"];
+    const auto encoded = response["patch"].get<std::string>();
+    const std::string steps = decoded(encoded);
+    remainders.insert(steps.size() % 3);
+    EXPECT_EQ(encoded.size(), (steps.size() + 2) / 3 * 4);
+    EXPECT_EQ(encoded.ends_with("=="), steps.size() % 3 == 1);
+    EXPECT_EQ(encoded.ends_with('='), steps.size() % 3 != 0);
+    EXPECT_EQ(given.patch(Json::parse(steps))["spec"]["containers"][0]["image"], name);
+  }
+  EXPECT_EQ(remainders.size(), 3U);
+}
+
+TEST(Review, SaysWhetherAnythingChanged) {
+  const ReviewAnswer first = review(request(pod()).dump(), proxy(), {});
+  const Json injected =
+      pod().patch(Json::parse(decoded(Json::parse(first.document)["response"]["patch"].get<std::string>())));
+  EXPECT_EQ(review(request(injected).dump(), proxy(), {}).verdict, Verdict::unchanged);
+  // The order of keys is no change.
+  const std::string reordered = nlohmann::json(injected).dump();
+  EXPECT_EQ(review(request(Json::parse(reordered)).dump(), proxy(), {}).verdict, Verdict::unchanged);
 }
 
 TEST(Review, NamesAPodWithoutAName) {

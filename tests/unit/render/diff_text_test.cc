@@ -2,6 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "evaluate/explain.h"
 #include "render/render.h"
 #include "state/diff.h"
@@ -84,6 +89,160 @@ TEST(DiffText, SaysWhatDiffersInEqualWords) {
             "+++ routing, requested\n"
             "-ip rule add pref 100 fwmark 1337 lookup 133   # behind another program's rule that may decide first\n"
             "+ip rule add pref 100 fwmark 1337 lookup 133\n");
+}
+
+Rule to_port(std::uint16_t port, Families families = Family::ipv4) {
+  return {families, Table::nat, "C", {PortMatch{End::destination, {port}, false}}, Verdict::accept, {}, {}};
+}
+
+std::string text_of(ChainDiff chain, bool color = false) {
+  chain.name = "C";
+  Comparison comparison;
+  comparison.backends = {{BackendKind::nftables, {std::move(chain)}, {}, {}}};
+  const std::string text = diff_text(comparison, color);
+  return text.substr(text.find("@@"));
+}
+
+// As `diff -u` has it: three lines around a change, of the others that there are some.
+TEST(DiffText, KeepsThreeLinesAroundAChange) {
+  using enum DiffLine::Kind;
+  ChainDiff chain;
+  chain.families = Family::ipv4;
+  for (std::uint16_t port = 1; port <= 20; ++port) chain.lines.push_back({port == 7 ? missing : same, to_port(port)});
+  chain.lines[13].kind = foreign;
+  chain.lines[15].kind = extra;
+  EXPECT_EQ(text_of(chain),
+            "@@ nat C (ipv4) @@\n"
+            " ...\n"
+            " -A C --dport 4 -j ACCEPT\n"
+            " -A C --dport 5 -j ACCEPT\n"
+            " -A C --dport 6 -j ACCEPT\n"
+            "+-A C --dport 7 -j ACCEPT\n"
+            " -A C --dport 8 -j ACCEPT\n"
+            " -A C --dport 9 -j ACCEPT\n"
+            " -A C --dport 10 -j ACCEPT\n"
+            " ...\n"
+            " -A C --dport 13 -j ACCEPT\n"
+            " -A C --dport 14 -j ACCEPT   # not ours\n"
+            " -A C --dport 15 -j ACCEPT\n"
+            "--A C --dport 16 -j ACCEPT\n"
+            " -A C --dport 17 -j ACCEPT\n"
+            " -A C --dport 18 -j ACCEPT\n"
+            " -A C --dport 19 -j ACCEPT\n"
+            " ...\n");
+}
+
+TEST(DiffText, SaysWhatAChainItselfIs) {
+  ChainDiff chain;
+  chain.families = Families::both();
+  chain.missing = true;
+  EXPECT_EQ(text_of(chain), "@@ nat C (ipv4, ipv6) @@\n+-N C\n");
+  chain.missing = false;
+  chain.extra = chain.drops = chain.dormant = true;
+  EXPECT_EQ(text_of(chain),
+            "@@ nat C (ipv4, ipv6) @@\n"
+            "--N C\n"
+            "--P C DROP\n"
+            "-flags dormant   # its table: the kernel calls none of its chains\n");
+  Comparison tables;
+  tables.backends = {{BackendKind::iptables_nft, {}, {}, {}}, {BackendKind::nftables, {}, {}, {"inet sidetrack"}}};
+  EXPECT_EQ(diff_text(tables, false), "--- nftables, live\n+++ nftables, requested\n-add table inet sidetrack\n");
+}
+
+// Where nothing but the families differs they are said, of both lines.
+TEST(DiffText, SaysTheFamiliesOfTwins) {
+  using enum DiffLine::Kind;
+  ChainDiff chain;
+  chain.families = Families::both();
+  chain.lines = {{extra, to_port(1, Family::ipv4)},   {missing, to_port(1, Families::both())},
+                 {extra, to_port(2, Family::ipv4)},   {missing, to_port(2, Family::ipv4)},
+                 {missing, to_port(3, Family::ipv6)}, {same, to_port(4, Family::ipv6)}};
+  EXPECT_EQ(text_of(chain),
+            "@@ nat C (ipv4, ipv6) @@\n"
+            "--A C --dport 1 -j ACCEPT   # ipv4\n"
+            "+-A C --dport 1 -j ACCEPT   # ipv4, ipv6\n"
+            "--A C --dport 2 -j ACCEPT\n"
+            "+-A C --dport 2 -j ACCEPT\n"
+            "+-A C --dport 3 -j ACCEPT\n"
+            " -A C --dport 4 -j ACCEPT\n");
+  EXPECT_EQ(text_of(chain, true).substr(0, text_of(chain, true).find("# ipv4, ")),
+            "@@ nat C (ipv4, ipv6) @@\033[0m\n"
+            "\033[31m--A C --dport 1 -j ACCEPT   # ipv4\033[0m\n"
+            "\033[32m+-A C --dport 1 -j ACCEPT   ");
+}
+
+// A rule shows where it stands, not how it came there.
+TEST(DiffText, SaysNothingOfInsertions) {
+  ChainDiff chain;
+  chain.families = Family::ipv4;
+  chain.lines = {{DiffLine::Kind::missing, to_port(1)}};
+  chain.lines.front().rule.insert_at = 3;
+  EXPECT_EQ(text_of(chain), "@@ nat C (ipv4) @@\n+-A C --dport 1 -j ACCEPT\n");
+}
+
+TEST(DiffText, ShowsAllRouting) {
+  Comparison comparison;
+  comparison.missing.policy_rules = {{Family::ipv4, 1, 2}, {Family::ipv6, 3, 4, 5}};
+  comparison.missing.local_routes = {{Family::ipv4, 2}};
+  comparison.extra.policy_rules = {{Family::ipv6, 3, 4}};
+  EXPECT_EQ(diff_text(comparison, true),
+            "\033[31m--- routing, live\033[0m\n"
+            "\033[32m+++ routing, requested\033[0m\n"
+            "\033[31m-ip -6 rule add fwmark 3 lookup 4\033[0m\n"
+            "\033[32m+ip rule add fwmark 1 lookup 2\033[0m\n"
+            "\033[32m+ip -6 rule add pref 5 fwmark 3 lookup 4   # behind another program's rule that may decide "
+            "first\033[0m\n"
+            "\033[32m+ip route add local default dev lo table 2\033[0m\n");
+}
+
+TEST(DiffJson, HasEachField) {
+  using enum DiffLine::Kind;
+  ChainDiff chain;
+  chain.families = Family::ipv4;
+  chain.name = "C";
+  chain.extra = chain.dormant = true;
+  chain.lines = {{same, to_port(1)}, {missing, to_port(2)}, {extra, to_port(3)}, {foreign, to_port(4)}};
+  ChainDiff other;
+  other.families = Families::both();
+  other.table = Table::mangle;
+  other.name = "D";
+  other.missing = other.drops = true;
+  Comparison comparison;
+  comparison.backends = {{BackendKind::nftables, {chain, other}, {"beware"}, {"inet sidetrack"}},
+                         {BackendKind::iptables_nft, {}, {}, {}}};
+  comparison.missing.local_routes = {{Family::ipv4, 2}};
+  comparison.extra.policy_rules = {{Family::ipv6, 3, 4, 5, 0xff}};
+  comparison.obstacles = {{"a rule", "a packet", "lands", "is dropped"}};
+  comparison.backend = BackendKind::nftables;
+  const std::string expected = R"({
+    "equal": false,
+    "obstacles": [{"rule": "a rule", "packet": "a packet", "planned": "lands", "instead": "is dropped"}],
+    "backends": [
+      {"backend": "nftables", "equal": false, "chains": [
+        {"families": ["ipv4"], "table": "nat", "chain": "C", "missing": false, "extra": true, "policy_drop": false,
+         "dormant": true, "rules": [{"kind": "same", "rule": "-A C --dport 1 -j ACCEPT"},
+                                    {"kind": "missing", "rule": "-A C --dport 2 -j ACCEPT"},
+                                    {"kind": "extra", "rule": "-A C --dport 3 -j ACCEPT"},
+                                    {"kind": "foreign", "rule": "-A C --dport 4 -j ACCEPT"}]},
+        {"families": ["ipv4", "ipv6"], "table": "mangle", "chain": "D", "missing": true, "extra": false,
+         "policy_drop": true, "dormant": false, "rules": []}],
+       "tables": ["inet sidetrack"], "warnings": ["beware"]},
+      {"backend": "iptables-nft", "equal": true, "chains": [], "tables": [], "warnings": []}],
+    "routing": {
+      "missing": {"rules": [], "routes": [{"family": "ipv4", "type": "local", "to": "default", "dev": "lo", "table": 2}],
+                  "addresses": []},
+      "extra": {"rules": [{"family": "ipv6", "fwmark": 3, "lookup": 4, "fwmask": 255, "priority": 5}], "routes": [],
+                "addresses": []}}})";
+  EXPECT_EQ(nlohmann::json::parse(diff_json(comparison)), nlohmann::json::parse(expected));
+  nlohmann::json of_node = nlohmann::json::parse(expected);
+  of_node["backend"] = "nftables";
+  of_node["addresses"] = {"10.0.0.1", "fd00::1"};
+  const std::vector<Address> pods = {*Address::parse("10.0.0.1"), *Address::parse("fd00::1")};
+  EXPECT_EQ(nlohmann::json::parse(host_probes_json(comparison, pods)), of_node);
+  EXPECT_EQ(host_probes_text(comparison, pods, false), diff_text(comparison, false));
+  EXPECT_EQ(host_probes_text({}, pods, false), "10.0.0.1\nfd00::1\n");
+  EXPECT_TRUE(nlohmann::json::parse(host_probes_json({}, {}))["backend"].is_null());
+  EXPECT_EQ(nlohmann::json::parse(host_probes_json({}, {}))["addresses"], nlohmann::json::array());
 }
 
 TEST(DiffJson, SaysWhatEachLineIs) {
