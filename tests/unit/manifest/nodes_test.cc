@@ -10,6 +10,7 @@
 #include "manifest/read.h"
 #include "manifest/write.h"
 #include "model/error.h"
+#include "unit/standard_input.h"
 #include "unit/temporary_file.h"
 
 namespace sidetrack::manifest {
@@ -281,6 +282,15 @@ TEST(ReadText, SaysWhatCannotBeRead) {
   const sidetrack::testing::TemporaryFile file("a");
   EXPECT_EQ(read_text(file.path()).text, "a");
   EXPECT_EQ(read_text(file.path()).name, file.path());
+}
+
+// It can be read once, and is asked for more often.
+TEST(ReadText, KnowsStandardInputAfterItsEnd) {
+  const sidetrack::testing::StandardInput input("a: b");
+  const Text once = read_text("-");
+  EXPECT_EQ(once.name, "standard input");
+  EXPECT_THAT(once.text, ::testing::EndsWith("a: b"));
+  EXPECT_EQ(read_text("-").text, once.text);
 }
 
 }  // namespace

@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <initializer_list>
+#include <string>
+#include <utility>
+
 namespace sidetrack::manifest {
 namespace {
 
@@ -80,6 +84,50 @@ TEST(Scalar, IsAJsonNumber) {
                                                                {"-01000000000000000000001", "-1000000000000000000001"},
                                                                {"-01000000000000000000000", "-9223372036854775808"}};
   for (const auto& [text, number] : all) EXPECT_EQ(json_number(text), number) << text;
+}
+
+// Every character after, between and before digits.
+TEST(Scalar, EveryCharacterOfANumber) {
+  const auto is_number = [](const std::string& text) { return type_of_plain(text) == Type::number; };
+  for (int c = '!'; c <= '~'; ++c) {
+    const std::string one(1, static_cast<char>(c));
+    const bool digit = c >= '0' && c <= '9';
+    const bool hexadecimal = digit || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+    EXPECT_EQ(is_number("1" + one), digit || c == '_' || c == '.') << one;
+    EXPECT_EQ(is_number("1" + one + "1"), digit || c == '_' || c == '.' || c == 'e' || c == 'E') << one;
+    EXPECT_EQ(is_number("1.1" + one + "1"), digit || c == '_' || c == 'e' || c == 'E') << one;
+    EXPECT_EQ(is_number("1e" + one + "1"), digit || c == '_' || c == '+' || c == '-') << one;
+    EXPECT_EQ(is_number(one + "1"), digit || c == '+' || c == '-' || c == '.') << one;
+    EXPECT_EQ(is_number("0x1" + one), hexadecimal || c == '_') << one;
+    EXPECT_EQ(is_number("0b1" + one), c == '0' || c == '1' || c == '_') << one;
+    EXPECT_EQ(is_number("0o1" + one), (c >= '0' && c <= '7') || c == '_') << one;
+    if (hexadecimal) {
+      EXPECT_EQ(json_number("0x1" + one), std::to_string(std::stoi("1" + one, nullptr, 16))) << one;
+    }
+  }
+  for (const char* text : {"1e308", "-1e308", "0e999", "0.0"}) EXPECT_TRUE(is_number(text)) << text;
+  for (const char* text : {"1e309", "-1e309", "1e", "1e+", ".", "-.", "+", "0x", "0b", "0o", ".e1"})
+    EXPECT_FALSE(is_number(text)) << text;
+}
+
+TEST(Scalar, AFloatIsWrittenAsJsonHasIt) {
+  for (const auto& [text, expected] :
+       std::initializer_list<std::pair<std::string_view, std::string_view>>{{"-.5", "-0.5"},
+                                                                            {"+.5e+3", "0.5e+3"},
+                                                                            {"1.e3", "1e3"},
+                                                                            {"00.50", "0.50"},
+                                                                            {"0.0", "0.0"},
+                                                                            {"1_0.0_1", "10.01"},
+                                                                            {"-1E-3", "-1E-3"},
+                                                                            {"007.5", "7.5"},
+                                                                            {"08", "8"},
+                                                                            {"-08", "-8"},
+                                                                            {"0", "0"},
+                                                                            {"00", "0"},
+                                                                            {"-0x10", "-16"},
+                                                                            {"+0b11", "3"},
+                                                                            {".inf", ".inf"}})
+    EXPECT_EQ(json_number(text), expected) << text;
 }
 
 TEST(Scalar, AsAKeyIsAString) {

@@ -4,6 +4,10 @@
 
 #include <gmock/gmock.h>
 
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "manifest/inject.h"
 #include "manifest/write.h"
 #include "model/error.h"
@@ -225,6 +229,39 @@ spec:
   imagePullSecrets:
   - {name: secret}
 )");
+}
+
+// Words that every reader of YAML takes for strings stand without quotes.
+TEST(Inject, QuotesWhatMayBeTakenForSomethingElse) {
+  std::vector<std::string> warnings;
+  const InjectionTemplate wanted = read("containers: [{name: a, securityContext: {runAsUser: 1}}]", warnings);
+  const auto style = [&](const std::string& value) {
+    Node variables;
+    variables.type = Node::Type::mapping;
+    variables.entries.push_back({"A", Node::Style::double_quoted, Node::string(value)});
+    Node config;
+    config.type = Node::Type::mapping;
+    config.entries.push_back({"proxyMetadata", Node::Style::double_quoted, std::move(variables)});
+    Node pod = node("{kind: Pod, metadata: {annotations: {}}}");
+    pod.find("metadata")
+        ->find("annotations")
+        ->entries.push_back({"proxy.istio.io/config", Node::Style::plain, Node::string(json_text(config))});
+    PodTemplate of{"Pod", "", "", "", 1, &pod};
+    static_cast<void>(inject(of, wanted, {}));
+    const Node& variable = pod.find("spec")->find("initContainers")->items.front().find("env")->items.front();
+    EXPECT_EQ(variable.find("value")->text, value);
+    return variable.find("value")->style;
+  };
+  for (int c = ' '; c <= '~'; ++c) {
+    const char byte = static_cast<char>(c);
+    const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    const bool plain = letter || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '/';
+    EXPECT_EQ(style(std::string("words") + byte) == Node::Style::plain, plain) << byte;
+    if (byte == '@') continue;  // the name of a file
+    EXPECT_EQ(style(byte + std::string("words")) == Node::Style::plain, letter) << byte;
+  }
+  EXPECT_EQ(style("words"), Node::Style::double_quoted) << "as false may be";
+  EXPECT_EQ(style("sentence"), Node::Style::plain);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "probe/probe.h"
 #include "render/diagnosis.h"
 #include "render/explain.h"
+#include "render/json_parts.h"
 #include "render/render.h"
 #include "render/show.h"
 #include "unit/asking.h"
@@ -75,6 +76,26 @@ TEST(Json, HasKeysInSnakeCase) {
     SCOPED_TRACE(name);
     EXPECT_GT(expect_snake_case(nlohmann::json::parse(document)), 4U);
   }
+}
+
+// What fits into 120 columns is one line; a rule and a list of words always are.
+TEST(Json, BreaksWhatDoesNotFit) {
+  const auto text = [](std::size_t length) { return std::string(length, 'x'); };
+  const auto of = [&](std::size_t length) { return dumped(Json{{"a b", {{"c", text(length)}}}}); };
+  // {"a b": {"c": "…"}}
+  EXPECT_EQ(of(120 - 18), "{\"a b\": {\"c\": \"" + text(120 - 18) + "\"}}\n");
+  EXPECT_EQ(of(121 - 18), "{\n  \"a b\": {\"c\": \"" + text(121 - 18) + "\"}\n}\n");
+  EXPECT_EQ(of(120 - 11), "{\n  \"a b\": {\"c\": \"" + text(120 - 11) + "\"}\n}\n");
+  EXPECT_EQ(of(120 - 10), "{\n  \"a b\": {\n    \"c\": \"" + text(120 - 10) + "\"\n  }\n}\n");
+  const std::string long_text = text(150);
+  EXPECT_EQ(dumped(Json{{"rules", {{{"rule", long_text}, {"n", 1}}, {{"other", long_text}}}}}),
+            "{\n  \"rules\": [\n    {\"rule\": \"" + long_text + "\", \"n\": 1},\n    {\n      \"other\": \"" +
+                long_text + "\"\n    }\n  ]\n}\n");
+  EXPECT_EQ(dumped(Json::array({long_text, 1, nullptr})), "[\"" + long_text + "\", 1, null]\n");
+  EXPECT_EQ(dumped(Json::array({long_text + " a", 1})), "[\n  \"" + long_text + " a\",\n  1\n]\n");
+  EXPECT_EQ(dumped(Json::array()), "[]\n");
+  EXPECT_EQ(dumped(Json{{"a", {1, 2}}}, Lines::one), "{\"a\":[1,2]}\n");
+  EXPECT_EQ(dumped(Json{{"a", "\xff\x1b"}}, Lines::one), "{\"a\":\"\\\\xff\\u001b\"}\n");
 }
 
 TEST(Json, HasAListOfWordsOnOneLine) {

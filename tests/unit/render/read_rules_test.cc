@@ -16,6 +16,7 @@
 #include "render/show.h"
 #include "unit/asking.h"
 #include "unit/live_rules.h"
+#include "unit/standard_input.h"
 #include "unit/temporary_file.h"
 
 namespace sidetrack {
@@ -197,6 +198,13 @@ TEST(ReadRules, AreReadFromAFile) {
   EXPECT_THAT([] { static_cast<void>(rules_of_file("/no/such/file")); },
               ThrowsMessage<Error>("/no/such/file: No such file or directory (ENOENT)"));
   EXPECT_THAT([] { static_cast<void>(rules_of_file("/")); }, ThrowsMessage<Error>("/: Is a directory (EISDIR)"));
+}
+
+TEST(ReadRules, AreReadFromStandardInput) {
+  const testing::StandardInput input("{}");
+  const RulesText read = rules_of_file("-");
+  EXPECT_EQ(read.name, "-");
+  EXPECT_EQ(read.text, "{}");
 }
 
 }  // namespace
