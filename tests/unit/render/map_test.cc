@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -148,6 +149,38 @@ TEST(MapWords, AlignWhatIsNotTooLong) {
               HasSubstr("  everything but what follows" + std::string(72 - 27, ' ') + "  -> leaves"));
   EXPECT_THAT(map_of(dropping({tcp, dport(80)}), {.families = Family::ipv4, .ways = {Direction::out}, .color = true}),
               HasSubstr("\033[1moutbound tcp\033[0m\n"));
+}
+
+// A colour for each kind of end: of what the proxy gets, of what goes on as it is, is changed, or is lost.
+TEST(MapPicture, ColoursTheEnds) {
+  const auto with = [](Table table, const char* hook, Target target) {
+    Side side = without_rules();
+    side.live.front().chains = {chain(Family::ipv4, table, hook, false, {{{tcp, dport(80)}, std::move(target)}})};
+    return side;
+  };
+  const Nat from_elsewhere{End::source, AddressRange::parse("192.0.2.77"), {}, "-j SNAT --to-source 192.0.2.77"};
+  const Nat to_elsewhere{
+      End::destination, AddressRange::parse("192.0.2.77"), {}, "-j DNAT --to-destination 192.0.2.77"};
+  const std::string lost = "fillcolor=\"#ffebe9\", color=\"#cf222e\"";
+  const std::string as_it_is = "fillcolor=\"#dafbe1\", color=\"#2da44e\"";
+  const std::string proxy = "fillcolor=\"#ddf4ff\", color=\"#0969da\"";
+  const std::string changed = "fillcolor=\"#fff8c5\", color=\"#9a6700\"";
+  for (const auto& [side, end, color] : std::vector<std::tuple<Side, std::string, std::string>>{
+           {with(Table::filter, "OUTPUT", Verdict::drop), "dropped", lost},
+           {with(Table::filter, "OUTPUT", Verdict::drop), "leaves untouched, by eth0", as_it_is},
+           {with(Table::filter, "OUTPUT", Verdict::accept), "reaches the pod untouched", as_it_is},
+           {with(Table::nat, "OUTPUT", Redirect{15001}), "127.0.0.1:15001 (Envoy outbound)", proxy},
+           {with(Table::nat, "POSTROUTING", from_elsewhere),
+            "leaves from 192.0.2.77, by eth0; whether its answers arrive", changed},
+           {with(Table::nat, "OUTPUT", to_elsewhere), "leaves by eth0 to 192.0.2.77", changed},
+           {with(Table::filter, "OUTPUT", UnknownTarget{"-j X"}), "cannot be known", changed},
+       }) {
+    Regions regions({side});
+    const std::string dot = map_dot(regions, 0, {.families = Family::ipv4});
+    const std::size_t label = dot.find("[label=\"" + end);
+    ASSERT_NE(label, std::string::npos) << end << "\n" << dot;
+    EXPECT_THAT(dot.substr(label, dot.find('\n', label) - label), HasSubstr(color)) << end;
+  }
 }
 
 TEST(MapJson, HasTheRegions) {
