@@ -156,6 +156,44 @@ TEST(Pods, ThatAreNotThereAreMissed) {
   EXPECT_THAT(arguments_of("kind: Pod\n").warnings, IsEmpty());
 }
 
+// The files one after the other, as documents of one stream; nothing is understood before all of them are read.
+TEST(Pods, OfSeveralFilesAreOneStream) {
+  const TemporaryFile injected_file("containers: [{name: a, image: a, securityContext: {runAsUser: 1}}]");
+  const TemporaryFile first("kind: Service");
+  const TemporaryFile second("kind: Pod\nspec: {hostNetwork: true}\n");
+  const TemporaryFile empty_values("{}");
+  ManifestOptions options;
+  options.files = {first.path(), second.path(), first.path()};
+  options.injected = injected_file.path();
+  options.values = {empty_values.path()};
+  std::vector<std::string> notes, warnings;
+  int read = 0;
+  EXPECT_EQ(injected(options, notes, warnings, [&] { ++read; }),
+            "kind: Service\n---\nkind: Pod\nspec: {hostNetwork: true}\n---\nkind: Service");
+  EXPECT_EQ(read, 1);
+  EXPECT_THAT(notes, ElementsAre("Pod: not injected: spec.hostNetwork is true"));
+  EXPECT_EQ(warnings.size(), 2U) << "of the files without a pod";
+  EXPECT_EQ(arguments(options, warnings, [&] { ++read; }).size(), 1U);
+  EXPECT_EQ(read, 2);
+  const auto is_read_first = [&](std::string ManifestOptions::*file) {
+    ManifestOptions missing = options;
+    missing.files = {first.path()};
+    missing.*file = "/no/such/file";
+    read = 0;
+    EXPECT_THAT(said_by([&] { static_cast<void>(injected(missing, notes, warnings, [&] { ++read; })); }),
+                ::testing::StartsWith("/no/such/file: cannot be read"));
+    return read == 0;
+  };
+  EXPECT_TRUE(is_read_first(&ManifestOptions::injected));
+  // What --set says counts more than a file.
+  const TemporaryFile values("global: {proxy: {statusPort: 5, includeIPRanges: 10.0.0.0/8}}");
+  options.values = {values.path()};
+  set_helm_values(options.set, "global.proxy.statusPort=6");
+  const HelmValues all = helm_values(options);
+  EXPECT_EQ(all.at("global.proxy.statusPort").text, "6");
+  EXPECT_EQ(all.at("global.proxy.includeIPRanges").text, "10.0.0.0/8");
+}
+
 // ---- The one pod of --pod
 
 ManifestOptions of_pod(const TemporaryFile& file) {

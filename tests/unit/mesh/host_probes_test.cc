@@ -62,6 +62,16 @@ TEST(HostProbesPlan, LeavesOutAFamilyThatIsNotAskedFor) {
   EXPECT_EQ(plan.routing.set_entries.size(), 1U);
 }
 
+// Of both families, each once, in their order; wherever the backend has them.
+TEST(HostProbesPlan, KnowsItsPods) {
+  for (const BackendKind backend : all_backends) {
+    const Plan plan = host_probes_plan(
+        asked({address("fd00::1"), address("10.0.0.9"), address("10.0.0.1"), address("10.0.0.9")}), backend);
+    EXPECT_THAT(pods_of(plan), ElementsAre(address("10.0.0.1"), address("10.0.0.9"), address("fd00::1")));
+    EXPECT_THAT(pods_of(host_probes_plan(asked({}), backend)), IsEmpty());
+  }
+}
+
 TEST(HostProbesPlan, SaysWhyItsRulesAreThere) {
   for (const BackendKind backend : {BackendKind::iptables_nft, BackendKind::nftables}) {
     const Plan plan = host_probes_plan(asked({address("fd00::1")}), backend);

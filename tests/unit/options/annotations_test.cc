@@ -264,6 +264,7 @@ TEST(Annotations, AnErrorNamesAnnotationValueAndExpectation) {
       {"sidecar.istio.io/status", R"({"containers":"istio-proxy"})", "a list of names"},
       {"sidecar.istio.io/status", R"({"initContainers":[1]})", "a list of names"},
       {"sidecar.istio.io/status", std::string(100'000, '['), "a JSON object"},
+      {"sidecar.istio.io/status", "[]", "a JSON object"},
   };
   for (const auto& [name, value, expected] : all) {
     const std::string error = error_of(injected({{name, value}}));
@@ -271,6 +272,8 @@ TEST(Annotations, AnErrorNamesAnnotationValueAndExpectation) {
     EXPECT_THAT(error, HasSubstr(value.empty() ? "no value" : value.substr(value.rfind(',') + 1, 20)));
     EXPECT_THAT(error, HasSubstr(expected));
   }
+  EXPECT_EQ(error_of(injected({{"sidecar.istio.io/status", std::string("{}\0", 3)}})),
+            "sidecar.istio.io/status: '{}\\x00': expected a JSON object, as the sidecar injector writes it");
 }
 
 TEST(Annotations, AreRefusedTogetherInTheirOwnWords) {
