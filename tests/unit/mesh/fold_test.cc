@@ -80,6 +80,80 @@ TEST(Fold, MakesRangesOfNeighbouringPortsInALongList) {
   EXPECT_THAT(folded(of_ports(ports)), ElementsAre("-A OUTPUT -p tcp --dport 1:65535 -j RETURN"));
 }
 
+// Sixteen ports stand as they were asked for, unless there is a range among them; seventeen are a long list.
+TEST(Fold, KeepsShortListsOfPorts) {
+  const auto ports = [](int count) {
+    std::vector<int> all(static_cast<std::size_t>(count));
+    std::iota(all.begin(), all.end(), 1);
+    return folded(of_ports(all)).at(0);
+  };
+  EXPECT_EQ(ports(16), "-A OUTPUT -p tcp -m multiport --dports 1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16 -j RETURN");
+  EXPECT_EQ(ports(17), "-A OUTPUT -p tcp --dport 1:17 -j RETURN");
+  const auto ranges = [](std::vector<PortRange> all) {
+    return folded({rule({tcp, PortMatch{End::destination, std::move(all), false}}, go_back)}).at(0);
+  };
+  EXPECT_EQ(ranges({1, 2}), "-A OUTPUT -p tcp -m multiport --dports 1,2 -j RETURN");
+  EXPECT_EQ(ranges({{1, 2}, {3, 3}}), "-A OUTPUT -p tcp --dport 1:3 -j RETURN");
+  EXPECT_EQ(ranges({{1, 2}, {4, 4}}), "-A OUTPUT -p tcp -m multiport --dports 1:2,4 -j RETURN");
+  EXPECT_EQ(ranges({{1, 9}, {2, 4}}), "-A OUTPUT -p tcp --dport 1:9 -j RETURN");
+  EXPECT_EQ(ranges({{1, 5}, {3, 9}}), "-A OUTPUT -p tcp --dport 1:9 -j RETURN");
+}
+
+// No farther back than sixteen rules, and over lists of no more than 4,096 comparisons: else it would not be linear.
+TEST(Fold, LooksBackOnlySoFar) {
+  const auto with_between = [](int count) {
+    std::vector<Rule> rules{rule({tcp, dport(1)}, go_back)};
+    for (int i = 0; i < count; ++i) rules.push_back(rule({udp}, Redirect{static_cast<std::uint16_t>(i + 1)}));
+    rules.push_back(rule({tcp, dport(2)}, go_back));
+    return folded(rules).size() - static_cast<std::size_t>(count);
+  };
+  EXPECT_EQ(with_between(15), 1U);
+  EXPECT_EQ(with_between(16), 2U);
+  const auto with_lists = [](std::uint32_t one, std::uint32_t other) {
+    const auto ids = [](std::uint32_t first, std::uint32_t count) {
+      OwnerMatch match{OwnerKind::uid, {}, false};
+      for (std::uint32_t i = 0; i < count; ++i) match.ids.emplace_back(first + 2 * i);
+      return match;
+    };
+    return folded({rule({ids(1000, one)}, go_back), rule({ids(5001, other)}, Verdict::drop),
+                   rule({ids(9000, one)}, go_back)})
+        .size();
+  };
+  EXPECT_EQ(with_lists(64, 64), 2U);
+  EXPECT_EQ(with_lists(64, 65), 3U);
+}
+
+// What two rules have in common may be matched by both: their order counts.
+TEST(Fold, KnowsWhichRulesMayChangePlaces) {
+  const auto count = [](std::vector<Match> first, std::vector<Match> between, std::vector<Match> last,
+                        const Target& other = Verdict::drop) {
+    return folded({rule(std::move(first), go_back), rule(std::move(between), other), rule(std::move(last), go_back)})
+        .size();
+  };
+  const Match low = PortMatch{End::destination, {{1, 10}}, false};
+  const Match high = PortMatch{End::destination, {{20, 30}}, false};
+  EXPECT_EQ(count({low}, {dport(15)}, {high}), 2U);
+  EXPECT_EQ(count({low}, {dport(20)}, {high}), 3U);
+  EXPECT_EQ(count({low}, {dport(30)}, {high}), 3U);
+  EXPECT_EQ(count({low}, {dport(31)}, {high}), 2U);
+  EXPECT_EQ(count({low}, {dport(19)}, {high}), 2U);
+  EXPECT_EQ(count({low}, {sport(15)}, {high}), 3U) << "another port";
+  EXPECT_EQ(count({low}, {except(dport(25))}, {high}), 3U);
+  EXPECT_EQ(count({low}, {tcp}, {high}), 3U);
+  EXPECT_EQ(count({low}, {dport(25)}, {high}, go_back), 1U) << "the same end";
+  EXPECT_EQ(count({tcp, low}, {udp}, {tcp, high}), 2U);
+  EXPECT_EQ(count({tcp, low}, {except(udp)}, {tcp, high}), 3U);
+  EXPECT_EQ(
+      count({destination(range("10.0.0.0/8"))}, {destination(range("fd00::/8"))}, {destination(range("11.0.0.0/8"))}),
+      2U)
+      << "another family";
+  EXPECT_EQ(
+      count({destination(range("10.0.0.0/8"))}, {destination(range("12.0.0.0/8"))}, {destination(range("11.0.0.0/8"))}),
+      2U);
+  EXPECT_EQ(
+      count({destination(range("10.0.0.0/8"))}, {source(range("12.0.0.0/8"))}, {destination(range("11.0.0.0/8"))}), 3U);
+}
+
 TEST(Fold, KeepsNeighbouringIdsSingle) {
   EXPECT_THAT(folded({rule({owner(OwnerKind::uid, 8)}, go_back), rule({owner(OwnerKind::uid, 7)}, go_back),
                       rule({owner(OwnerKind::uid, 8)}, go_back)}),
