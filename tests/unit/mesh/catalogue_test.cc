@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "mesh/rule_words.h"
 
@@ -39,6 +42,46 @@ TEST(Catalogue, KnowsARuleOfUsualValuesFromOneOfOthers) {
   const Rule other = instantiate(MeshRule::loopback_return, {destination(range)});
   EXPECT_EQ(id_of(other), MeshRule::outbound_excluded_range);
   EXPECT_EQ(id_of(instantiate(MeshRule::tunnel_port, {dport(15009)})), MeshRule::inbound_excluded_port);
+}
+
+// Forty characters of values stand in a flag; of more it is said how many there are.
+TEST(Catalogue, SaysHowManyValuesALongListHas) {
+  const auto of_ports = [](std::vector<PortRange> ports) {
+    return reason_of(
+        instantiate(MeshRule::outbound_excluded_port, {tcp, PortMatch{End::destination, std::move(ports), false}}));
+  };
+  const Reason fits = of_ports({10001, 10003, 10005, 10007, 10009, 10011, 9999});
+  EXPECT_EQ(fits.flag, "-o 10001,10003,10005,10007,10009,10011,9999");
+  EXPECT_EQ(fits.values.size(), 40U);
+  EXPECT_EQ(fits.sentence, "outbound to port 10001, 10003, 10005, 10007, 10009 and 2 more bypasses the proxy");
+  EXPECT_EQ(of_ports({10001, 10003, 10005, 10007, 10009, 10011, 10013}).flag, "-o … (7 ports)");
+  EXPECT_EQ(of_ports({{10001, 10100}, {20001, 20100}, {30001, 30100}, {40001, 40100}}).flag, "-o … (400 ports)");
+  const auto of_ids = [](OwnerKind kind, std::vector<IdRange> ids) {
+    return reason_of(instantiate(MeshRule::outbound_excluded_owner, {tcp, OwnerMatch{kind, std::move(ids), false}}));
+  };
+  EXPECT_EQ(of_ids(OwnerKind::uid, {{0, 4294967294}}).flag, "--exclude-uids 0-4294967294");
+  EXPECT_EQ(of_ids(OwnerKind::gid, {1, 2}).flag, "--exclude-gids 1,2");
+  EXPECT_EQ(of_ids(OwnerKind::gid, {1, 2}).sentence, "outbound of gid 1, 2 bypasses the proxy");
+  EXPECT_EQ(of_ids(OwnerKind::uid, {{0, 4294967293}, {4294967294, 4294967294}, {1, 1}, {2, 2}, {3, 3}, {4, 4}}).flag,
+            "--exclude-uids 0-4294967293,4294967294,1,2,3,4");
+  EXPECT_EQ(
+      of_ids(OwnerKind::uid, {{0, 4294967293}, {4294967294, 4294967294}, {100, 199}, {200, 299}, {3000, 3000}}).flag,
+      "--exclude-uids … (4294967496 ids)");
+  std::vector<AddressRange> ranges(4, *AddressRange::parse("10.200.0.0/16"));
+  EXPECT_EQ(
+      reason_of(instantiate(MeshRule::outbound_excluded_range, {AddressMatch{End::destination, ranges, false}})).flag,
+      "-x … (4 ranges)");
+}
+
+// Of a rule that matches all addresses there is no match: its family says which.
+TEST(Catalogue, SaysAllAddressesOfAFamily) {
+  for (const auto& [family, words] : {std::pair{Family::ipv4, "0.0.0.0/0"}, {Family::ipv6, "::/0"}}) {
+    Rule rule = instantiate(MeshRule::outbound_excluded_range, {destination(range)});
+    rule.matches.clear();
+    rule.families = family;
+    EXPECT_EQ(reason_of(rule).flag, std::string("-x ") + words);
+    EXPECT_EQ(reason_of(rule).sentence, std::string("outbound to ") + words + " bypasses the proxy");
+  }
 }
 
 TEST(Catalogue, KnowsEarlierVersionsOfARule) {
