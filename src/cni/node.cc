@@ -47,8 +47,7 @@ struct Subject {
 
 // The namespace that was found, whoever has the number of its process by now.
 void enter_subject(const Subject& subject) {
-  const bool by_path = subject.record && !subject.report.netns.empty();
-  const Place place = by_path ? place_of_netns(subject.report.netns) : place_of_process(*subject.report.pid);
+  const Place place = subject.record ? place_of_netns(subject.report.netns) : place_of_process(*subject.report.pid);
   if (place.ours) throw Error(ExitCode::usage, place.name + " is the node's own network namespace");
   enter(place);
   if (namespace_at("/proc/thread-self/ns/net") != subject.network)

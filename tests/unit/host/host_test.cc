@@ -313,6 +313,18 @@ TEST_F(GatherIds, TheUidIsThatOfTheProxysUser) {
   EXPECT_EQ(config.proxy_gids, Ids{1400});  // upstream takes the uid, not the user's group
 }
 
+// As adduser and systemd write it, and by hand: the password may be empty.
+TEST_F(GatherIds, TheIdStandsBehindThePassword) {
+  for (const char* line : {"istio-proxy:x:1400:1401::/:/x", "istio-proxy::1400:1401::/:/x", "istio-proxy:!:1400",
+                           "istio-proxy2:x:1:1::/:/x\nistio:x:2:2::/:/x\nistio-proxy:*:1400:::"}) {
+    const TemporaryFile users(line);
+    host.passwd = users.path();
+    config = {};
+    static_cast<void>(gather(config, names, host));
+    EXPECT_EQ(config.proxy_uids, Ids{1400}) << line;
+  }
+}
+
 TEST_F(GatherIds, EnvoyUserNamesAnother) {
   names = {"proxy", true, {true, {}}, {}};
   EXPECT_TRUE(gather(config, names, host).warnings.empty());

@@ -230,6 +230,112 @@ TEST_F(ConvergeTest, SaysWhatStandsIfTheNewRulesCannotGoEither) {
   EXPECT_EQ(kernel.routes.routing, wanted.routing);
 }
 
+// Where rules of ours were before, what was committed cannot be taken back: they stay, and are named.
+TEST_F(ConvergeTest, NewRulesStayIfTheyReplacedOlderOnes) {
+  for (const BackendKind beside : {iptables_nft, nftables}) {
+    kernel.backends.clear();
+    for (BackendKind kind : all_backends) kernel.backends[kind].live.backend = kind;
+    kernel.routes.routing = {};
+    options.backend = nftables;
+    program(beside, older());
+    program(iptables_legacy, older());
+    kernel.backends[iptables_legacy].before_replace = [] { throw Error(ExitCode::failed, "no memory"); };
+    const auto error = refused([&] { apply(); });
+    EXPECT_STREQ(error->what(), "no memory; the requested rules are in nftables, older ones still in iptables-legacy")
+        << name(beside);
+    EXPECT_EQ(error->hint(), "run it again when that is fixed");
+    EXPECT_THAT(holders(), ElementsAre(iptables_legacy, nftables));
+    EXPECT_TRUE(holds(nftables, wanted));
+    EXPECT_EQ(kernel.routes.routing, wanted.routing);
+  }
+}
+
+TEST_F(ConvergeTest, TellsAllThatItDid) {
+  program(iptables_legacy, older());
+  const PolicyRule unwanted{Family::ipv4, 7, 133};
+  kernel.routes.routing.policy_rules = {unwanted};
+  const ApplyResult first = apply();
+  EXPECT_EQ(first.applied, Applied::changed);
+  EXPECT_EQ(first.backend, iptables_nft);
+  EXPECT_THAT(first.left, ElementsAre(iptables_legacy));
+  EXPECT_THAT(first.routing_removed, ElementsAre("ip rule del fwmark 7 lookup 133"));
+  EXPECT_TRUE(first.wrote_rules);
+  EXPECT_EQ(first.canonical.rules, canonical(iptables_nft, wanted.ruleset).rules);
+  const ApplyResult again = apply();
+  EXPECT_EQ(again.applied, Applied::unchanged);
+  EXPECT_EQ(again.backend, iptables_nft);
+  EXPECT_FALSE(again.wrote_rules);
+  EXPECT_THAT(again.left, IsEmpty());
+  EXPECT_THAT(again.routing_removed, IsEmpty());
+  EXPECT_EQ(again.canonical.rules, canonical(iptables_nft, wanted.ruleset).rules);
+  // Routes alone.
+  kernel.routes.routing.policy_rules.push_back(unwanted);
+  const ApplyResult routes = apply();
+  EXPECT_EQ(routes.applied, Applied::changed);
+  EXPECT_FALSE(routes.wrote_rules);
+  EXPECT_THAT(routes.routing_removed, ElementsAre("ip rule del fwmark 7 lookup 133"));
+  kernel.routes.routing = {};
+  const ApplyResult added = apply();
+  EXPECT_EQ(added.applied, Applied::changed);
+  EXPECT_FALSE(added.wrote_rules);
+  EXPECT_THAT(added.routing_removed, IsEmpty());
+}
+
+TEST_F(ConvergeTest, APlannerIsAskedAnewOfEachSurvey) {
+  int asked = 0;
+  kernel.backends[iptables_nft].before_replace = [&] {
+    if (asked < 3) throw Error(ExitCode::busy, "changed meanwhile");
+  };
+  const ApplyResult result = converge_by(
+      [&](const Survey&) {
+        ++asked;
+        return Asked{wanted, options};
+      },
+      kernel);
+  EXPECT_EQ(asked, 3);
+  EXPECT_EQ(result.backend, iptables_nft);
+  EXPECT_TRUE(holds(iptables_nft, wanted));
+}
+
+// What was said of the attempts before is part of the error, each thing once.
+TEST_F(ConvergeTest, SaysWhyItBeganAnew) {
+  int attempt = 0;
+  kernel.backends[iptables_nft].before_replace = [&] {
+    ++attempt;
+    if (attempt <= 2) throw Error(ExitCode::busy, "changed by one");
+    if (attempt == 3) throw Error(ExitCode::busy, "changed by another");
+    throw Error(ExitCode::failed, "no memory");
+  };
+  EXPECT_EQ(failure(ExitCode::failed), "no memory; restarted after: changed by one; changed by another");
+  attempt = 0;
+  kernel.backends[iptables_nft].before_replace = [&] { throw Error(ExitCode::busy, "changed"); };
+  EXPECT_EQ(failure(ExitCode::busy), "changed");
+}
+
+TEST_F(ConvergeTest, CheckTellsWhatWouldChange) {
+  apply();
+  ApplyResult result = check(request(), kernel);
+  EXPECT_EQ(result.applied, Applied::unchanged);
+  EXPECT_EQ(result.backend, iptables_nft);
+  EXPECT_EQ(result.canonical.rules, canonical(iptables_nft, wanted.ruleset).rules);
+  kernel.routes.routing.policy_rules.push_back({Family::ipv4, 7, 133});
+  EXPECT_EQ(check(request(), kernel).applied, Applied::changed) << "a route more";
+  kernel.routes.routing = {};
+  result = check(request(), kernel);
+  EXPECT_EQ(result.applied, Applied::changed) << "routes that are missing";
+  EXPECT_EQ(result.warnings.size(), ip_commands(wanted.routing).size());
+  EXPECT_EQ(result.warnings.front(), "not checked: routing: whether the kernel accepts '" +
+                                         ip_commands(wanted.routing).front() + "': only programming it shows that");
+  kernel.routes.routing = wanted.routing;
+  program(iptables_legacy, older());
+  program(nftables, older());
+  result = check(request(), kernel);
+  EXPECT_EQ(result.applied, Applied::changed) << "older rules elsewhere";
+  EXPECT_THAT(result.left, ElementsAre(iptables_legacy, nftables));
+  EXPECT_EQ(check({}, kernel).applied, Applied::changed);
+  EXPECT_EQ(check({}, kernel).backend, std::nullopt);
+}
+
 TEST_F(ConvergeTest, SaysWhatStandsIfRoutesCannotGo) {
   apply();
   wanted = older();
