@@ -92,7 +92,7 @@ std::string message_of(const Output& output) {
 
 void set_up(const Namespace& pod) {
   trust_addresses(pod);
-  ip(pod, "link set lo up\naddr add 10.1.0.2/32 dev lo\naddr add fd01::2/128 dev lo\n");
+  ip(pod, "link set lo up\naddr add 10.1.0.2/32 dev lo\naddr add fd01::2/128 dev lo nodad\n");
 }
 
 Namespace pod_of_cni() {

@@ -115,6 +115,12 @@ TEST_F(Pods, AreAllListedWithWhatTheyHold) {
   EXPECT_THAT(a["captured"].get<std::string>(), AllOf(HasSubstr("15006"), HasSubstr("15001")));
   EXPECT_THAT(all[1]["detail"].get<std::string>(), HasSubstr("9080"));
   EXPECT_EQ(all[2]["backends"], Json::array());
+  EXPECT_EQ(a["detail"], nullptr);
+  EXPECT_EQ(a["ambient"], false);
+  EXPECT_EQ(a["addresses"], Json::array()) << "but of loopback";
+  EXPECT_EQ(all[3]["detail"], "there is no network namespace at " + (work / "e").string());
+  EXPECT_EQ(all[3]["pid"], nullptr);
+  EXPECT_GT(all[4]["pid"], 1);
   EXPECT_THAT(all[4]["captured"].get<std::string>(), HasSubstr("port 80"));
   EXPECT_THAT(output.err, HasSubstr("2 of 5 pods are not as recorded"));
 }

@@ -3,6 +3,7 @@
 // tests/kernel/answers.
 #include <gmock/gmock.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "support/kernel_test.h"
@@ -17,6 +18,7 @@ namespace {
 
 using sidetrack::testing::TemporaryFile;
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
@@ -146,6 +148,34 @@ spec: {containers: [{name: app, image: app}]}
   EXPECT_EQ(json["pods"][1]["inject"], false);
 }
 
+TEST_F(Results, OfRender) {
+  const std::map<std::string, std::string> begins{{"nft", "# One transaction: "},
+                                                  {"mermaid", "%%{init: "},
+                                                  {"dot", "digraph sidetrack {\n"},
+                                                  {"svg", "<svg xmlns="},
+                                                  {"json", "{\n  \"configuration\": {"}};
+  const Words render{"render", "-b", "80", "--ip-families"};
+  for (const auto& [format, begin] : begins)
+    EXPECT_THAT(out(0, render + Words{"ipv4", "--format", format}), StartsWith(begin)) << format;
+  const std::string ipv4 = out(0, render + Words{"ipv4"});
+  EXPECT_THAT(ipv4, StartsWith("*nat\n"));
+  EXPECT_EQ(out(0, render + Words{"ipv4", "--format", "text"}), ipv4);
+  const std::string both = out(0, render + Words{"ipv4,ipv6"});
+  EXPECT_THAT(both, StartsWith(ipv4));
+  EXPECT_THAT(both.substr(ipv4.size()), HasSubstr("*nat\n"));
+  // What apply prints that changes nothing is the same.
+  EXPECT_EQ(out(0, {"apply", "-b", "80", "--ip-families", "ipv4", "--dry-run"}), ipv4);
+}
+
+TEST_F(Results, OfHelpAndVersion) {
+  EXPECT_THAT(out(0, {"--version"}), ContainsRegex("^sidetrack [0-9]+\\.[0-9]+\\.[0-9]+\n$"));
+  const std::string help = out(0, {});
+  EXPECT_THAT(help, StartsWith("Sidetrack steers a pod's traffic onto its sidecar"));
+  EXPECT_EQ(out(0, {"--help"}), help);
+  EXPECT_THAT(out(0, {"render", "--help"}), StartsWith("Usage: sidetrack render [options]: "));
+  EXPECT_EQ(out(0, {"render", "-b", "80", "-h"}), out(0, {"render", "--help"}));
+}
+
 TEST_F(Results, OfMap) {
   for (const Words& plan : {Words{}, Words{"--plan"} + options}) {
     EXPECT_THAT(out(0, Words{"map"} + plan), HasSubstr("leaves untouched, by eth0"));
@@ -155,6 +185,16 @@ TEST_F(Results, OfMap) {
   }
   EXPECT_THAT(out(0, Words{"map", "--plan"} + options), HasSubstr("127.0.0.1:15001"));
   EXPECT_THAT(out(0, {"map"}), Not(HasSubstr("15001")));
+  const std::string all = out(0, Words{"map", "--plan"} + options);
+  for (const char* way : {"out", "in"}) {
+    const std::string one = out(0, Words{"map", "--plan", "--way", way} + options);
+    EXPECT_LT(one.size(), all.size()) << way;
+    EXPECT_EQ(one.find("15001") != std::string::npos, way == std::string("out")) << one;
+    EXPECT_EQ(one.find("15006") != std::string::npos, way == std::string("in")) << one;
+  }
+  EXPECT_THAT(out(0, Words{"map", "--color", "always"}), HasSubstr("\x1b["));
+  for (const char* color : {"never", "auto"})
+    EXPECT_THAT(out(0, Words{"map", "--color", color}), Not(HasSubstr("\x1b[")));
 }
 
 TEST_F(Results, OfLint) {

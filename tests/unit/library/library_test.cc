@@ -1,13 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // The public interface, as far as it needs no kernel: it says what the program says.
+#include <fcntl.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <sidetrack/error.h>
 #include <sidetrack/options.h>
 #include <sidetrack/rules.h>
 
+#include <fstream>
 #include <thread>
 
+#include "evaluate/explain.h"
+#include "library/planning.h"
+#include "library/values.h"
+#include "model/printable.h"
+#include "system/descriptor.h"
+#include "system/namespaces.h"
 #include "unit/options_text.h"
+#include "unit/temporary_folder.h"
 
 namespace sidetrack {
 namespace {
@@ -55,6 +65,40 @@ TEST(LibraryOptions, RefuseWhatTheInterfaceHasFunctionsFor) {
     EXPECT_FALSE(error.hint().empty()) << wrong.front();
   }
   EXPECT_NO_THROW((void)Options::parse({"--dry-run=false", "--log_output_level", "debug"}));
+}
+
+// Those that have a variable are refused by it, too.
+TEST(LibraryOptions, AreRefusedWhereverTheyAreGiven) {
+  const std::vector<std::pair<std::string, Words>> given = {
+      {"sidetrack::Pod names the place", {"--netns=x", "--network-namespace=x", "--pid=7"}},
+      {"sidetrack::Pod::own() is the caller's own", {"--host"}},
+      {"the functions of the result give each form", {"--format=json", "--json", "--family=ipv4", "--color=never"}},
+      {"sidetrack::Rules makes the rules and touches nothing", {"--dry-run", "--skip-rule-apply"}},
+      {"only the program does that", {"--check", "--when-ready=15001", "--confirm=60s", "--run-validation"}},
+      {"Pod::clean does that", {"--cleanup-only"}},
+  };
+  for (const auto& [hint, options] : given) {
+    for (const std::string& option : options) {
+      const Error error = error_of([&] { (void)Options::parse({option}); });
+      EXPECT_EQ(error.what(), option.substr(0, option.find('=')) + ": not an option of the library");
+      EXPECT_EQ(error.hint(), hint) << option;
+    }
+  }
+  for (const auto& [variable, option] :
+       {std::pair{"DRY_RUN", "--dry-run"}, std::pair{"SKIP_RULE_APPLY", "--skip-rule-apply"},
+        std::pair{"CLEANUP_ONLY", "--cleanup-only"}, std::pair{"RUN_VALIDATION", "--run-validation"},
+        std::pair{"NETWORK_NAMESPACE", "--network-namespace"}}) {
+    const auto asked = [&](const char* value) {
+      const Environment environment = [&](std::string_view name) {
+        return name == variable ? std::optional<std::string_view>(value) : std::nullopt;
+      };
+      return error_of([&] { (void)Options::parse(usual, environment); });
+    };
+    EXPECT_EQ(asked("true").what(), option + std::string(": not an option of the library")) << variable;
+    if (option != std::string("--network-namespace")) {
+      EXPECT_STREQ(asked("false").what(), "no error") << variable;
+    }
+  }
 }
 
 TEST(LibraryOptions, BeginAfterTheCommand) {
@@ -108,6 +152,57 @@ TEST(LibraryRules, ExplainAPacket) {
                              Words{"out", "tcp", "10.0.0.1:1", "--plan"}}) {
     EXPECT_EQ(error_of([&] { (void)rules.explain(wrong); }).code(), ExitCode::usage);
   }
+}
+
+// ---- What becomes of a packet, as the library says it
+
+TEST(LibraryExplanation, HasAnAddressWhereThePacketArrives) {
+  Trace trace;
+  trace.outcome.at = {*Address::parse("10.0.0.7"), 80};
+  trace.outcome.why = "-A\x1b";
+  trace.doubts = {"a doubt\x1b"};
+  const auto text = [&](Outcome::Kind kind) {
+    trace.outcome.kind = kind;
+    const Explanation made = explanation(trace);
+    EXPECT_EQ(made.sentence, printable(sentence(trace.outcome)));
+    EXPECT_THAT(made.doubts, ::testing::ElementsAre("a doubt\\x1b"));
+    EXPECT_THAT(made.text, ::testing::Not(HasSubstr("\x1b")));
+    EXPECT_THAT(made.json, StartsWith("{"));
+    constexpr const char* names[] = {"lands", "leaves", "forwarded", "dropped", "unroutable", "unknown"};
+    return fmt::format("{} {}:{}", names[static_cast<std::size_t>(made.result)], made.address, made.port);
+  };
+  EXPECT_EQ(text(Outcome::Kind::lands), "lands 10.0.0.7:80");
+  EXPECT_EQ(text(Outcome::Kind::leaves), "leaves 10.0.0.7:80");
+  EXPECT_EQ(text(Outcome::Kind::forwarded), "forwarded 10.0.0.7:80");
+  EXPECT_EQ(text(Outcome::Kind::dropped), "dropped :0");
+  EXPECT_EQ(text(Outcome::Kind::unroutable), "unroutable :0");
+  EXPECT_EQ(text(Outcome::Kind::unknown), "unknown :0");
+  // By TPROXY the socket has another port than the packet.
+  trace.outcome.transparent = true;
+  trace.outcome.transparent_port = 15006;
+  EXPECT_EQ(text(Outcome::Kind::lands), "lands 10.0.0.7:15006");
+}
+
+// ---- The files of a pod are below its root.
+
+TEST(PlanningFor, APodReadsItsOwnFiles) {
+  const testing::TemporaryFolder root;
+  std::filesystem::create_directory(root.path() / "etc");
+  std::ofstream(root.path() / "etc/passwd") << "istio-proxy:x:4711:4711::/:/x\n";
+  Place place;
+  place.root = std::make_shared<const Descriptor>(open(root.path().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  place.root_name = "/proc/7/root";
+  const auto facts = [&](Config& config, const Place* of) {
+    config.redirect_dns = true;
+    return facts_for(config, {}, of, true);
+  };
+  Config config;
+  EXPECT_EQ(std::string(error_of([&] { (void)facts(config, &place); }).what()),
+            "cannot read the name servers of /proc/7/root/etc/resolv.conf: No such file or directory (ENOENT)");
+  EXPECT_EQ(config.proxy_uids, std::vector<std::uint32_t>{4711});
+  std::ofstream(root.path() / "etc/resolv.conf") << "nameserver 10.0.0.53\n";
+  EXPECT_EQ(facts(config, &place).dns_servers, std::vector<Address>{*Address::parse("10.0.0.53")});
+  EXPECT_EQ(plan_for(config, {}, &place, true).dns_servers, std::vector<Address>{*Address::parse("10.0.0.53")});
 }
 
 // ThreadSanitizer is not run on it: that one value gives the same everywhere is what can be seen.

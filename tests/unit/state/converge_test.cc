@@ -5,6 +5,7 @@
 
 #include "library/sentences.h"
 #include "state/apply.h"
+#include "state/choice.h"
 #include "state/diff.h"
 #include "unit/fake_kernel.h"
 #include "unit/usual_config.h"
@@ -279,6 +280,17 @@ TEST_F(ConvergeTest, TellsAllThatItDid) {
   EXPECT_EQ(added.applied, Applied::changed);
   EXPECT_FALSE(added.wrote_rules);
   EXPECT_THAT(added.routing_removed, IsEmpty());
+}
+
+TEST_F(ConvergeTest, SaysWhyThatBackend) {
+  kernel.legacy_in_use = true;
+  const std::string why = choose(options, wanted.ruleset, true).because;
+  EXPECT_NE(why, "");
+  EXPECT_EQ(check(request(), kernel).because, why);
+  EXPECT_EQ(apply().because, why);
+  kernel.legacy_in_use = false;
+  options.backend = iptables_legacy;
+  EXPECT_EQ(apply().because, "");
 }
 
 TEST_F(ConvergeTest, APlannerIsAskedAnewOfEachSurvey) {
