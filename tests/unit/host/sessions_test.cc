@@ -130,6 +130,7 @@ std::string above(const Held& held) {
 class SessionsHere : public ::testing::Test {
  protected:
   void SetUp() override {
+    if (geteuid() != 0) GTEST_SKIP() << "it takes root to look at the processes above";
     if (apart([] { return std::string(enter_network() ? "" : "skip"); }) == "skip")
       GTEST_SKIP() << "it takes a network namespace";
   }

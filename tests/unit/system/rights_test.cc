@@ -25,7 +25,8 @@ namespace sidetrack {
 namespace {
 
 using testing::apart;
-using testing::enter_new;
+using testing::Ids;
+using testing::map_ids;
 
 std::string read_text(const char* path) {
   std::ostringstream text;
@@ -115,18 +116,6 @@ TEST(Capabilities, AreListedForDoctor) {
 }
 
 // ---- Ids
-
-struct Ids {
-  unsigned uid;
-  unsigned gid;
-};
-
-// What the caller was outside of its new user namespace is this inside.
-void map_ids(Ids outside, Ids inside) {
-  std::ofstream("/proc/self/setgroups") << "deny";
-  std::ofstream("/proc/self/uid_map") << fmt::format("{} {} 1\n", inside.uid, outside.uid);
-  std::ofstream("/proc/self/gid_map") << fmt::format("{} {} 1\n", inside.gid, outside.gid);
-}
 
 TEST(IdMap, IsThatOfTheUserNamespace) {
   const auto text = [](const std::vector<IdMapping>& ids) {
