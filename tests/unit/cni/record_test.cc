@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "cni/record.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,6 +13,7 @@
 #include <fstream>
 
 #include "model/error.h"
+#include "unit/apart.h"
 #include "unit/temporary_folder.h"
 
 namespace sidetrack::cni {
@@ -219,6 +222,57 @@ TEST_F(RecordTest, OneThatIsCutOffIsNone) {
   EXPECT_EQ(trial, "cannot write to the folder " + folder + ": File too large (EFBIG)");
   EXPECT_THAT(files(), ElementsAre("0123abc"));
   EXPECT_EQ(read("0123abc", folder), record);
+}
+
+// ---- Faults, in a process of its own
+
+template <typename Act>
+std::string failure_of(Act act) {
+  try {
+    act();
+  } catch (const Error& error) {
+    return fmt::format("{}: {}; {}", static_cast<int>(error.code()), error.what(), error.hint());
+  }
+  return "none";
+}
+
+TEST_F(RecordTest, OnAFullFileSystemThereIsNoRoom) {
+  Record large = record;
+  large.options = {"--istio-inbound-ports=" + std::string(20000, '1')};
+  const std::string said = testing::apart([&]() -> std::string {
+    std::filesystem::create_directories(folder);
+    if (!testing::enter_new(CLONE_NEWNS) || mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        mount("none", folder.c_str(), "tmpfs", 0, "size=8k,mode=0700") != 0)
+      return "skip";
+    std::string all = failure_of([&] { write(large, folder); });
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) all += "; " + entry.path().string();
+    return all;
+  });
+  if (said == "skip") GTEST_SKIP() << "it takes a mount namespace";
+  EXPECT_EQ(said, "1: cannot write the record " + folder +
+                      "/0123abc: No space left on device (ENOSPC); make room on its file system");
+}
+
+TEST_F(RecordTest, WhatMayNotBeReadIsNotPermitted) {
+  write(record, folder);
+  ASSERT_EQ(chmod(folder.c_str(), 0755), 0);
+  ASSERT_EQ(chmod(above.c_str(), 0755), 0);
+  ASSERT_EQ(chmod((folder + "/0123abc").c_str(), 0), 0);
+  const std::string said = testing::apart([&]() -> std::string {
+    if (geteuid() == 0 && setresuid(65533, 65533, 65533) != 0) return "skip";
+    return failure_of([&] { static_cast<void>(read("0123abc", folder)); });
+  });
+  if (said == "skip") GTEST_SKIP();
+  EXPECT_EQ(said, "4: cannot read the record " + folder + "/0123abc: Permission denied (EACCES); ");
+}
+
+TEST_F(RecordTest, OfAFolderThatIsNotThereNothingIsRemoved) {
+  remove("0123abc", folder);
+  EXPECT_FALSE(std::filesystem::exists(folder));
+  std::ofstream(above + "/file") << "text";
+  EXPECT_EQ(failure_of([&] { static_cast<void>(read_all(above + "/file")); }),
+            "1: cannot read the folder " + above +
+                "/file: Not a directory (ENOTDIR); the folder must be root's, on a file system that can be written");
 }
 
 TEST(ContainerId, IsNoPath) {

@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <fstream>
 
+#include "unit/apart.h"
 #include "unit/options_text.h"
 #include "unit/temporary_file.h"
 
@@ -244,6 +245,27 @@ TEST(GatherNameServers, UnreadableIsAnError) {
       EXPECT_FALSE(error.hint().empty());
     }
   }
+}
+
+// It takes a right to read it, where there is one.
+TEST(GatherNameServers, ThatMayNotBeReadAreNotPermitted) {
+  const TemporaryFile file("nameserver 10.0.0.1\n");
+  ASSERT_EQ(chmod(file.path().c_str(), 0), 0);
+  const std::string said = testing::apart([&]() -> std::string {
+    if (geteuid() == 0 && setresuid(65533, 65533, 65533) != 0) return "skip";
+    Config config;
+    config.redirect_dns = true;
+    Host host = pod();
+    host.resolv_conf = file.path();
+    try {
+      static_cast<void>(gather(config, {}, host));
+    } catch (const Error& error) {
+      return fmt::format("{}: {}", static_cast<int>(error.code()), error.what());
+    }
+    return "was accepted";
+  });
+  if (said == "skip") GTEST_SKIP() << "no other user may be taken";
+  EXPECT_EQ(said, "4: cannot read the name servers of " + file.path() + ": Permission denied (EACCES)");
 }
 
 // ---- Files that are none
