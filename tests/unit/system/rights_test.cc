@@ -5,9 +5,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <linux/capability.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -196,6 +198,26 @@ TEST(HostState, IsThatOfTheNamespacesOfTheCaller) {
             "user namespace of its own lo down ipv6 on off\n"
             "user namespace of its own lo down ipv6 off off\n"
             "user namespace of another lo down ipv6 off off");
+}
+
+TEST(HostState, KnowsTheKernelAndARootThatCannotBeWritten) {
+  utsname name{};
+  ASSERT_EQ(uname(&name), 0);
+  const HostState here = inspect_host({{"CAP_X", true, false}});
+  EXPECT_EQ(here.kernel, name.release);
+  EXPECT_EQ(here.machine, name.machine);
+  ASSERT_EQ(here.capabilities.size(), 1U);
+  EXPECT_EQ(here.capabilities.front().name, "CAP_X");
+  const std::string said = apart([]() -> std::string {
+    if (!testing::enter_new(CLONE_NEWNS) || mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        mount(nullptr, "/", nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY, nullptr) != 0)
+      return "skip";
+    const bool after = inspect_host({}).read_only_root;
+    if (mount(nullptr, "/", nullptr, MS_REMOUNT | MS_BIND, nullptr) != 0) return "skip";
+    return fmt::format("{} {}", after, inspect_host({}).read_only_root);
+  });
+  if (said == "skip") GTEST_SKIP() << "it takes a mount namespace";
+  EXPECT_EQ(said, "true false");
 }
 
 // ---- The sandbox
