@@ -123,6 +123,13 @@ struct TruthOf {
   Truth operator()(const UnknownMatch&) const { return Truth::unknown; }
 };
 
+// Why connection tracking knows nothing of the packet; nullptr: it knows its connection.
+const char* without_connection(const PacketAtHook& packet) {
+  if (packet.untracked) return "it is not tracked";
+  if (packet.state == ConnectionState::invalid) return state_words(packet.state);
+  return packet.tracked ? nullptr : "it is not tracked yet";
+}
+
 // What the packet has, where a match does not hold.
 struct WhyNot {
   const PacketAtHook& packet;
@@ -157,21 +164,18 @@ struct WhyNot {
     return fmt::format("its {} is {}", kind, m.kind == OwnerKind::uid ? packet.owner->uid : packet.owner->gid);
   }
   std::string operator()(const ConntrackStateMatch&) const {
-    if (packet.untracked) return "it is not tracked";
-    return packet.tracked ? state_words(packet.state) : "it is not tracked yet";
+    const char* without = without_connection(packet);
+    return without != nullptr ? without : state_words(packet.state);
   }
   std::string operator()(const ConntrackDirectionMatch& m) const {
-    if (packet.untracked) return "it is not tracked";
-    if (!packet.tracked) return "it is not tracked yet";
-    if (packet.state == ConnectionState::invalid) return state_words(packet.state);
+    if (const char* without = without_connection(packet)) return without;
     return m.reply ? "it is no answer" : "it is an answer";
   }
   std::string operator()(const MarkMatch&) const {
     return packet.mark == 0 ? "it has no mark" : fmt::format("its mark is {}", packet.mark);
   }
   std::string operator()(const ConnmarkMatch&) const {
-    if (!packet.connmark) return "it belongs to no known connection";
-    if (!packet.tracked) return "it is not tracked yet";
+    if (const char* without = without_connection(packet)) return without;
     return *packet.connmark == 0 ? "its connection has no mark"
                                  : fmt::format("its connection's mark is {}", *packet.connmark);
   }

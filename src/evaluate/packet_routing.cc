@@ -69,7 +69,8 @@ Route PacketWalk::look_up(const std::string& in, const std::string& bound, bool 
 
 void PacketWalk::take_way(const std::string& in, const std::string& bound, bool with_source) {
   way_ = look_up(in, bound, with_source);
-  if (way_.route == nullptr || !way_.route->has_other_devices || asked_.state == ConnectionState::reply) return;
+  if (way_.kind == Route::Kind::unknown || asked_.state == ConnectionState::reply) return;
+  if (way_.route == nullptr || !way_.route->has_other_devices) return;
   packet_.doubt(
       fmt::format("`{}` has next hops by other interfaces, too, of which each connection gets one; {} is followed",
                   ip_words(way_), way_.device));

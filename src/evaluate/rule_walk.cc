@@ -455,11 +455,15 @@ class RuleWalk {
     return {};
   }
 
+  [[nodiscard]] bool has_connection() const { return packet_.now.tracked && packet_.now.connmark.has_value(); }
+  // No match of a connection's mark would hold either, for the same reason.
+  void say_without_connection(std::size_t place) {
+    say(place, Step::Kind::matched, [&] { return "no effect: " + why_not(ConnmarkMatch{}, packet_.now); });
+  }
+
   std::optional<Ended> apply(Connmark connmark, const LiveChain&, const LiveRule&, std::size_t place) {
-    if (!packet_.now.connmark) {
-      say(place, Step::Kind::matched, "no effect: it belongs to no known connection");
-    } else if (!packet_.now.tracked) {
-      say(place, Step::Kind::matched, "no effect: it is not tracked yet");
+    if (!has_connection()) {
+      say_without_connection(place);
     } else if (connmark == Connmark::save) {
       if (packet_.now.observer != nullptr) packet_.now.observer->mark();
       packet_.meets_state = true;
@@ -474,8 +478,8 @@ class RuleWalk {
   }
 
   std::optional<Ended> apply(const SetConnmark& set, const LiveChain&, const LiveRule&, std::size_t place) {
-    if (!packet_.now.connmark || !packet_.now.tracked) {
-      say(place, Step::Kind::matched, "no effect: it belongs to no known connection");
+    if (!has_connection()) {
+      say_without_connection(place);
     } else {
       packet_.meets_state = true;
       packet_.now.connmark = (*packet_.now.connmark & ~set.mask) ^ set.mark;

@@ -1,11 +1,48 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "unit/live_rules.h"
 
+#include <algorithm>
+
 #include "mesh/rule_words.h"
+#include "render/read_rule.h"
 
 namespace sidetrack {
 
 using namespace words;
+
+namespace {
+
+Target target_of_others(const Rule& rule) {
+  const auto* unknown = std::get_if<UnknownTarget>(&rule.target);
+  const auto* jump = std::get_if<Jump>(&rule.target);
+  if (jump != nullptr && jump->chain == "MASQUERADE") return Nat{End::source, {}, {}, "-j MASQUERADE"};
+  if (unknown == nullptr) return rule.target;
+  const auto address = AddressRange::parse(unknown->words.substr(unknown->words.rfind(' ') + 1));
+  if (unknown->words.starts_with("-j SNAT")) return Nat{End::source, address, {}, unknown->words};
+  if (unknown->words.starts_with("-j DNAT")) return Nat{End::destination, address, {}, unknown->words};
+  return rule.target;
+}
+
+}  // namespace
+
+Live rules_of_others(BackendKind backend, Family family, std::initializer_list<std::string_view> rules) {
+  constexpr Table tables[] = {Table::raw, Table::mangle, Table::nat, Table::filter, Table::security};
+  Live live;
+  live.backend = backend;
+  for (const std::string_view words : rules) {
+    const std::size_t blank = words.find(' ');
+    Rule rule = read_rule(words.substr(blank + 1));
+    rule.families = family;
+    rule.table = *std::ranges::find(tables, words.substr(0, blank), [](Table table) { return name(table); });
+    rule.target = target_of_others(rule);
+    auto found = std::ranges::find_if(
+        live.chains, [&](const LiveChain& one) { return one.table == rule.table && one.name == rule.chain; });
+    if (found == live.chains.end())
+      found = live.chains.insert(found, chain(family, rule.table, rule.chain.c_str(), false, {}));
+    found->rules.push_back({rule, {}, false, 0});
+  }
+  return live;
+}
 
 Live istio_1_1() {
   const AddressRange loopback = *AddressRange::parse("127.0.0.1/32");

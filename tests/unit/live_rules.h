@@ -2,6 +2,8 @@
 // Live rules written by hand, as a backend would read them.
 #pragma once
 
+#include <initializer_list>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -23,6 +25,11 @@ inline LiveChain chain(Families families, Table table, const char* name, bool ou
   }
   return made;
 }
+
+// Rules of other programs in iptables' words, each after its table: "filter -A OUTPUT -p tcp -j DROP". Of the targets
+// that read_rule() does not take, `-j SNAT --to-source A`, `-j DNAT --to-destination A` and `-j MASQUERADE` are
+// understood.
+Live rules_of_others(BackendKind backend, Family family, std::initializer_list<std::string_view> rules);
 
 // What Istio 1.1 left in a pod.
 Live istio_1_1();
