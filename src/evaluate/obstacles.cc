@@ -303,7 +303,6 @@ class Search {
     std::string ours;  // met what others did before
     for (auto step = trace.decisive.rbegin(); step != trace.decisive.rend(); ++step) {
       const Step& decisive = trace.steps[*step];
-      if (decisive.kind < Step::Kind::passed) continue;
       const std::string which = decisive.number == 0 ? "the policy" : fmt::format("rule {}", decisive.number);
       std::string rule =
           fmt::format("{} of {} {}: {}", which, decisive.table, decisive.chain, iptables_words(decisive));

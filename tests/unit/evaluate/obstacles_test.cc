@@ -72,6 +72,9 @@ TEST(Obstacles, AreRulesOfOthersThatDecideOtherwise) {
            {Table::filter, "-A OUTPUT -p tcp -m owner --uid-owner 7 -j DROP"},
            {Table::filter, "-A OUTPUT -p tcp -m owner --gid-owner 8 -j DROP"},
            {Table::filter, "-A OUTPUT -p tcp -m mark --mark 5 -j DROP"},
+           {Table::filter, "-A OUTPUT -p tcp ! --dport 80 -m owner --uid-owner 7 -j DROP"},
+           {Table::filter, "-A OUTPUT -p tcp ! --dport 70:90 -m owner --uid-owner 7 -j DROP"},
+           {Table::filter, "-A OUTPUT -p tcp ! --dport 443 -m owner --uid-owner 7 -j DROP"},
            {Table::filter, "-A OUTPUT -p udp -j DROP"},
            {Table::filter, "-A INPUT -p tcp --dport 15006 -j DROP"},
            {Table::filter, "-A INPUT -p tcp --dport 9999 -j DROP"},
@@ -110,6 +113,15 @@ return path: whether `-m owner --gid-owner 8` of rule 1 of filter OUTPUT holds (
 rule 1 of filter OUTPUT: -A OUTPUT -p tcp -m owner --gid-owner 8 -j DROP: `out tcp 198.51.100.1:80 --uid 1000 --gid 8` dropped: by rule 1 of filter OUTPUT; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:80
 # filter -A OUTPUT -p tcp -m mark --mark 5 -j DROP
 rule 1 of filter OUTPUT: -A OUTPUT -p tcp -m mark --mark 5 -j DROP: `out tcp 198.51.100.1:80 --uid 1000 --gid 1000 --mark 5` dropped: by rule 1 of filter OUTPUT; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:80
+# filter -A OUTPUT -p tcp ! --dport 80 -m owner --uid-owner 7 -j DROP
+return path: whether `-m owner --uid-owner 7` of rule 1 of filter OUTPUT holds (if it does not: they arrive; if it does: dropped: by rule 1 of filter OUTPUT): `out tcp 198.51.100.1:15008 --uid 1000 --gid 1000` lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:15008; cannot know what becomes of its answers: whether `-m owner --uid-owner 7` of rule 1 of filter OUTPUT holds (if it does not: they arrive; if it does: dropped: by rule 1 of filter OUTPUT); as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:15008
+rule 1 of filter OUTPUT: -A OUTPUT -p tcp ! --dport 80 -m owner --uid-owner 7 -j DROP: `out tcp 198.51.100.1:81 --uid 7 --gid 1000` dropped: by rule 1 of filter OUTPUT; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:81
+# filter -A OUTPUT -p tcp ! --dport 70:90 -m owner --uid-owner 7 -j DROP
+return path: whether `-m owner --uid-owner 7` of rule 1 of filter OUTPUT holds (if it does not: they arrive; if it does: dropped: by rule 1 of filter OUTPUT): `out tcp 198.51.100.1:15008 --uid 1000 --gid 1000` lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:15008; cannot know what becomes of its answers: whether `-m owner --uid-owner 7` of rule 1 of filter OUTPUT holds (if it does not: they arrive; if it does: dropped: by rule 1 of filter OUTPUT); as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:15008
+rule 1 of filter OUTPUT: -A OUTPUT -p tcp ! --dport 70:90 -m owner --uid-owner 7 -j DROP: `out tcp 198.51.100.1:91 --uid 7 --gid 1000` dropped: by rule 1 of filter OUTPUT; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:91
+# filter -A OUTPUT -p tcp ! --dport 443 -m owner --uid-owner 7 -j DROP
+return path: whether `-m owner --uid-owner 7` of rule 1 of filter OUTPUT holds (if it does not: they arrive; if it does: dropped: by rule 1 of filter OUTPUT): `out tcp 198.51.100.1:15008 --uid 1000 --gid 1000` lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:15008; cannot know what becomes of its answers: whether `-m owner --uid-owner 7` of rule 1 of filter OUTPUT holds (if it does not: they arrive; if it does: dropped: by rule 1 of filter OUTPUT); as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:15008
+rule 1 of filter OUTPUT: -A OUTPUT -p tcp ! --dport 443 -m owner --uid-owner 7 -j DROP: `out tcp 198.51.100.1:80 --uid 7 --gid 1000` dropped: by rule 1 of filter OUTPUT; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:80
 # filter -A OUTPUT -p udp -j DROP
 # filter -A INPUT -p tcp --dport 15006 -j DROP
 rule 1 of filter INPUT: -A INPUT -p tcp --dport 15006 -j DROP: `in tcp 192.0.2.2:80 --from 203.0.113.1` dropped: by rule 1 of filter INPUT; as requested it lands on 192.0.2.2:15006 (Envoy inbound); original destination 192.0.2.2:80
@@ -214,6 +226,19 @@ TEST(Obstacles, ArePartsOfThePod) {
     };
   };
   add_line("one that refuses a network", usual, refusing(RoutingRule::Action::blackhole, ""));
+  const auto of_addresses = [](const char* from, const char* to, bool inverted) {
+    return [from, to, inverted](PodView& pod) {
+      RoutingRule rule;
+      rule.priority = 1000;
+      rule.action = RoutingRule::Action::blackhole;
+      rule.from = AddressRange::parse(from);
+      rule.to = AddressRange::parse(to);
+      rule.inverted = inverted;
+      pod.rules.insert(pod.rules.begin() + 1, rule);
+    };
+  };
+  add_line("of some addresses", usual, of_addresses("192.0.2.2", "203.0.113.0/24", false));
+  add_line("of all others", usual, of_addresses("10.0.0.0/8", "192.0.2.0/24", true));
   add_line("one that refuses who knows what", usual, refusing(RoutingRule::Action::prohibit, "uidrange 1000-1000"));
   add_line("one that goes elsewhere", usual, refusing(RoutingRule::Action::unknown, ""));
   add_line("one that refuses what others mark", usual, [](PodView& pod) {
@@ -258,6 +283,13 @@ ip rule 1: to 203.0.113.0/24 unreachable: `out tcp 203.0.113.255:80 --uid 1000 -
 # one that refuses a network
 return path: never sent: no route to 203.0.113.1 (ip rule 1000: to 203.0.113.0/24 blackhole): `in tcp 192.0.2.2:15008 --from 203.0.113.1` lands on 192.0.2.2:15008 (HBONE tunnel), untouched; its answers are lost: never sent: no route to 203.0.113.1 (ip rule 1000: to 203.0.113.0/24 blackhole); as requested it lands on 192.0.2.2:15008 (HBONE tunnel), untouched
 ip rule 1000: to 203.0.113.0/24 blackhole: `out tcp 203.0.113.255:80 --uid 1000 --gid 1000` never sent: no route to 203.0.113.255 (ip rule 1000: to 203.0.113.0/24 blackhole); as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 203.0.113.255:80
+# of some addresses
+return path: never sent: no route to 203.0.113.1 (ip rule 1000: from 192.0.2.2/32 to 203.0.113.0/24 blackhole): `in tcp 192.0.2.2:15008 --from 203.0.113.1` lands on 192.0.2.2:15008 (HBONE tunnel), untouched; its answers are lost: never sent: no route to 203.0.113.1 (ip rule 1000: from 192.0.2.2/32 to 203.0.113.0/24 blackhole); as requested it lands on 192.0.2.2:15008 (HBONE tunnel), untouched
+ip rule 1000: from 192.0.2.2/32 to 203.0.113.0/24 blackhole: `out tcp 203.0.113.255:80 --uid 1000 --gid 1000` never sent: no route to 203.0.113.255 (ip rule 1000: from 192.0.2.2/32 to 203.0.113.0/24 blackhole); as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 203.0.113.255:80
+# of all others
+no route to 198.51.100.1 (ip rule 1000: not from 10.0.0.0/8 to 192.0.2.0/24 blackhole): `out tcp 198.51.100.1:15008 --uid 1000 --gid 1000` never sent: no route to 198.51.100.1 (ip rule 1000: not from 10.0.0.0/8 to 192.0.2.0/24 blackhole); as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:15008
+return path: never sent: no route to 203.0.113.1 (ip rule 1000: not from 10.0.0.0/8 to 192.0.2.0/24 blackhole): `in tcp 192.0.2.2:15008 --from 203.0.113.1` lands on 192.0.2.2:15008 (HBONE tunnel), untouched; its answers are lost: never sent: no route to 203.0.113.1 (ip rule 1000: not from 10.0.0.0/8 to 192.0.2.0/24 blackhole); as requested it lands on 192.0.2.2:15008 (HBONE tunnel), untouched
+no route to 10.99.0.0 (ip rule 1000: not from 10.0.0.0/8 to 192.0.2.0/24 blackhole): `out tcp 10.99.0.0:80 --uid 1000 --gid 1000` never sent: no route to 10.99.0.0 (ip rule 1000: not from 10.0.0.0/8 to 192.0.2.0/24 blackhole); as requested it leaves the pod by eth0 to 10.99.0.0:80, untouched
 # one that refuses who knows what
 the route to 198.51.100.1: `ip rule 1000: uidrange 1000-1000 prohibit`: `out tcp 198.51.100.1:15008 --uid 1000 --gid 1000` cannot know the route to 198.51.100.1: `ip rule 1000: uidrange 1000-1000 prohibit`; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:15008
 return path: the route to 203.0.113.1: `ip rule 1000: uidrange 1000-1000 prohibit`: `in tcp 192.0.2.2:15008 --from 203.0.113.1` lands on 192.0.2.2:15008 (HBONE tunnel), untouched; cannot know what becomes of its answers: the route to 203.0.113.1: `ip rule 1000: uidrange 1000-1000 prohibit`; as requested it lands on 192.0.2.2:15008 (HBONE tunnel), untouched
@@ -281,6 +313,41 @@ ip route 203.0.113.0/24 dev eth0 table 133: `out tcp 203.0.113.255:80 --mark 133
 # an unknown one
 ip route 203.0.113.0/24 dev eth0 table 133: `out tcp 203.0.113.255:80 --mark 1337` takes a route that cannot be predicted; as requested it stays in the pod
 )");
+}
+
+// What comes in by a bridge meets rules for frames.
+TEST(Obstacles, AreRulesForFrames) {
+  const Plan plan = planned(usual);
+  PodView pod = assumed_pod(plan);
+  pod.interface("eth0")->is_bridge = true;
+  std::vector<Live> live{as_live(plan.ruleset, BackendKind::iptables_nft), {}};
+  live.back().backend = BackendKind::nftables;
+  LiveChain frames = chain({}, Table::other, "forward", false, {{{}, Verdict::drop}});
+  frames.table_name = "bridge b";
+  frames.hook = HookPoint{Hook::forward, 0, ChainType::filter, {}};
+  live.back().chains = {frames};
+  std::string all = "\n";
+  for (const Obstacle& one : obstacles(plan, BackendKind::iptables_nft, pod, live)) all += text(one) + "\n";
+  EXPECT_EQ(all, R"(
+whether it gets in by eth0: rule 1 of bridge b forward: `in tcp 192.0.2.2:15008 --from 203.0.113.1` cannot know whether it gets in by eth0: rule 1 of bridge b forward; as requested it lands on 192.0.2.2:15008 (HBONE tunnel), untouched
+whether it gets out by eth0: rule 1 of bridge b forward: `out tcp 198.51.100.1:80 --uid 1337 --gid 1000` cannot know whether it gets out by eth0: rule 1 of bridge b forward; as requested it leaves the pod by eth0 to 198.51.100.1:80, untouched
+)");
+  pod.interface("eth0")->is_bridge = false;
+  EXPECT_TRUE(obstacles(plan, BackendKind::iptables_nft, pod, live).empty());
+}
+
+// What is there already is the plan.
+TEST(Obstacles, OfLiveRulesAreThoseOfTheirPlan) {
+  const Plan plan = planned(usual);
+  std::vector<Live> live{as_live(plan.ruleset, BackendKind::iptables_nft)};
+  EXPECT_TRUE(obstacles(live, plan.routing, assumed_pod(plan)).empty());
+  add(live, Family::ipv4, Table::filter, "-A OUTPUT -p tcp --dport 15001 -j DROP");
+  std::string all;
+  for (const Obstacle& one : obstacles(live, plan.routing, assumed_pod(plan))) all += text(one) + "\n";
+  EXPECT_EQ(all, found(usual, {{Table::filter, "-A OUTPUT -p tcp --dport 15001 -j DROP"}}));
+  EXPECT_NE(all, "");
+  for (LiveChain& each : live.front().chains) std::erase_if(each.rules, &LiveRule::ours);
+  EXPECT_TRUE(obstacles(live, plan.routing, assumed_pod(plan)).empty());
 }
 
 // ---- What is there after apply.

@@ -119,5 +119,21 @@ TEST_F(SourceFilterOf, ASourceThatARouteCallsLocalIsRefused) {
   EXPECT_EQ(end(by_net1), lands);
 }
 
+TEST_F(SourceFilterOf, WithoutAWayBack) {
+  std::erase_if(pod_.routes, [](const NetworkRoute& route) { return route.device == "eth0"; });
+  EXPECT_EQ(end(by_eth0), lands);
+  for (const SourceFilter filter : {SourceFilter::strict, SourceFilter::loose}) {
+    set_all(filter);
+    EXPECT_EQ(end(by_eth0), filter == SourceFilter::strict
+                                ? "dropped: rp_filter of eth0 is 1, and there is no route to 10.1.2.3"
+                                : "dropped: rp_filter of eth0 is 2, and there is no route to 10.1.2.3");
+    EXPECT_EQ(end("in tcp 192.0.2.2:8080 --from 198.51.100.7 --in-interface net1"), lands);
+  }
+  add_route("10.0.0.0/8", "", NetworkRoute::Kind::rejected);
+  EXPECT_EQ(end(by_eth0),
+            "dropped: rp_filter of eth0 is 2, and there is no route to 10.1.2.3 (ip route unreachable 10.0.0.0/8 table "
+            "main)");
+}
+
 }  // namespace
 }  // namespace sidetrack
