@@ -18,6 +18,7 @@ void add(StateKey& key, const Outcome& outcome) {
   key.add(outcome.kind);
   key.add(outcome.at);
   key.add(outcome.interface);
+  key.add(outcome.source);
   key.add(outcome.transparent);
   key.add(outcome.transparent_port);
 }

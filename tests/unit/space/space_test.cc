@@ -359,6 +359,24 @@ TEST(Space, EveryPacketOfTheScenariosEndsAsExplainSays) {
   }
 }
 
+// Small ones, each of its own: rules of others and settings, and few of ours.
+class SpaceOfOthers : public ::testing::TestWithParam<unsigned> {};
+
+TEST_P(SpaceOfOthers, EveryPacketEndsAsExplainSays) {
+  static const char* const few[] = {"-m NONE", "-b 80", "-m TPROXY -b 80", "-q 443"};
+  Random random(GetParam());
+  const Plan plan = planned(fmt::format("{} --ip-families ipv4", random.of(few)));
+  const BackendKind backend = random.of(all_backends);
+  Side side{assumed_pod(plan), {as_live(plan.ruleset, backend), {}}};
+  side.live.back().backend =
+      backend == BackendKind::iptables_nft ? BackendKind::iptables_legacy : BackendKind::iptables_nft;
+  add_others(random, side.live.back());
+  if (GetParam() % 2 == 0) add_settings(random, side.pod);
+  check(std::move(side), random, 150);
+}
+
+INSTANTIATE_TEST_SUITE_P(, SpaceOfOthers, ::testing::Values(1U, 2U, 3U, 4U, 6U, 7U, 8U, 9U, 11U, 12U, 13U, 15U));
+
 // ---- Rules of others that were answered wrongly once
 
 void push(Side& side, Table table, const char* name, std::vector<Match> matches, Target target) {
@@ -403,6 +421,15 @@ TEST(Space, NewSourcesAreSaid) {
   EXPECT_THAT(endings, ::testing::Contains("leaves untouched, by eth0"));
   Random random(1);
   check(std::move(side), random, 400);
+}
+
+// What is redirected, and leaves all the same, may have the new source or another.
+TEST(Space, NewSourcesAreThoseOfEachPacket) {
+  Side side = side_of("-q 443 --ip-families ipv4", BackendKind::iptables_legacy);
+  push(side, Table::nat, "POSTROUTING", {},
+       Nat{End::source, AddressRange::parse("192.0.2.2"), {}, "-j SNAT --to-source 192.0.2.2"});
+  Random random(1);
+  check(std::move(side), random, 100);
 }
 
 TEST(Space, RedirectedWithoutAPort) {
