@@ -39,12 +39,13 @@ class Comparing {
     std::string decides;            // the option that decides about the witness; empty: none, or it is not to be said
   };
 
-  // Two options that say the same are each without effect while the other is there: that which decides stays.
+  // Options that say the same, in part at least, are each without effect while the other is there: that which decides
+  // stays.
   static bool has_to_stay(const Found& one, const std::vector<Found>& all) {
     if (one.decides != one.option->flag) return false;
     return std::ranges::any_of(all, [&](const Found& other) {
-      const bool is_other = other.option->flag != one.option->flag && other.option->field == one.option->field;
-      return is_other && other.decides == one.option->flag && overlap(one.values, other.values);
+      return other.option->flag != one.option->flag && other.option->field == one.option->field &&
+             overlap(one.values, other.values);
     });
   }
 
@@ -235,6 +236,18 @@ class Comparing {
     return cover == value ? "it is given twice" : fmt::format("{} covers it", cover);
   }
 
+  // Those that an option for interfaces names, as far as the pod has them.
+  Sets::Id interfaces_of(const Option& option) {
+    Intervals named;
+    if (option.field == Field::interface) {
+      const std::vector<std::string>& all = regions_.universe().interfaces;
+      for (std::size_t i = unbound + 1; i < all.size(); ++i) {
+        if (matches_interface(option.value, all[i])) named.push_back({i, i});
+      }
+    }
+    return regions_.sets().of(normal(std::move(named)));
+  }
+
   Found of_option(const Option& option) {
     Found found{{}, &option, option.values, {}};
     Finding& made = found.finding;
@@ -259,6 +272,7 @@ class Comparing {
         Box& box = boxes.emplace_back(regions_.everything(way, Family::ipv4));
         if (option.port) box[index(Field::destination_port)] = regions_.sets().single(*option.port);
         for (const auto& [field, values] : option.about) box[index(field)] = regions_.sets().of({values});
+        if (const Sets::Id named = interfaces_of(option); named != Sets::empty) box[index(Field::interface)] = named;
         const std::vector<std::string>& cgroups = regions_.universe().cgroups;
         const auto cgroup = std::ranges::find(cgroups, option.value);
         if (option.flag == "--bypass-cgroup" && cgroup != cgroups.end())
