@@ -50,6 +50,7 @@ struct PacketState {
   bool meets_state = false;      // a rule was evaluated that may treat later packets otherwise, or make others do so
   std::optional<Outcome> first;  // of the connection's first packet, if this one is a later one
   std::vector<const void*> to_come;  // the base chains of this priority that are not asked yet
+  std::vector<PacketState> request;  // what this one answers, if it is an answer: what is said of it depends on both
   friend bool operator==(const PacketState&, const PacketState&) = default;
 };
 

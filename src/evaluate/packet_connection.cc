@@ -220,6 +220,7 @@ PacketWalk PacketWalk::answer_to(const Outcome& outcome) const {
   walk.packet_.now.source = packet_.now.destination;
   walk.packet_.now.destination = packet_.now.source;
   walk.packet_.connection = packet_.connection;
+  walk.packet_.request.push_back(packet_);
   walk.packet_.now.chosen_ports = packet_.now.chosen_ports;
   walk.packet_.now.owner_known = !lands || !by_socket;  // the listener's
   return walk;

@@ -139,17 +139,17 @@ FoundCgroup find_cgroup(const std::string& given) {
   return found;
 }
 
+std::optional<std::string> cgroup_in(std::string_view text) {
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    if (line.starts_with("0::")) return trimmed(line.substr(3));
+  }
+  return std::nullopt;
+}
+
 std::optional<std::string> own_cgroup() {
-  static const std::optional<std::string> own = []() -> std::optional<std::string> {
-    const host::FileText read = host::read_file(-1, "/proc/self/cgroup");
-    std::string_view text = read.text ? std::string_view(*read.text) : std::string_view();
-    while (!text.empty()) {
-      const std::string_view line = text.substr(0, text.find('\n'));
-      text.remove_prefix(std::min(line.size() + 1, text.size()));
-      if (line.starts_with("0::")) return trimmed(line.substr(3));
-    }
-    return std::nullopt;
-  }();
+  static const std::optional<std::string> own = cgroup_in(host::read_file(-1, "/proc/self/cgroup").text.value_or(""));
   return own;
 }
 

@@ -17,6 +17,9 @@ struct FoundCgroup {
 // A path within the hierarchy, or that of the directory; slashes at its ends do not count.
 [[nodiscard]] FoundCgroup find_cgroup(const std::string& path);
 
+// The one of the second version in the text of /proc/PID/cgroup, as own_cgroup().
+[[nodiscard]] std::optional<std::string> cgroup_in(std::string_view text);
+
 // That of this process; nothing: it is not known.
 [[nodiscard]] std::optional<std::string> own_cgroup();
 

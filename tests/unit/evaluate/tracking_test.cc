@@ -63,5 +63,21 @@ TEST(Tracking, IsNotKnownWhereARuleThatIsNotUnderstoodMayNeedIt) {
   }
 }
 
+// A rule may exempt the request, and another is not known of the answer: each of the four ways counts.
+TEST(Tracking, OfARequestDecidesAboutItsAnswersWhateverElseIsNotKnown) {
+  const OwnerMatch somebody{OwnerKind::uid, {{1000, 1000}}, false};
+  for (const bool second : {false, true}) {
+    Live live;
+    live.backend = BackendKind::iptables_legacy;
+    live.chains = {
+        chain(Families::both(), Table::nat, "OUTPUT", false, {{{ProtocolMatch{Protocol::tcp, false}}, Redirect{83}}}),
+        chain(Families::both(), Table::raw, "PREROUTING", false, {{{UnknownMatch{"-m x"}}, Notrack{}}})};
+    if (second)
+      live.chains.push_back(chain(Families::both(), Table::filter, "OUTPUT", false, {{{somebody}, Verdict::return_}}));
+    const Outcome found = explain(packet_of("in tcp :80"), assumed_pod(planned("")), {&live, 1}).outcome;
+    EXPECT_EQ(found.answers, Outcome::Answers::unknown) << second;
+  }
+}
+
 }  // namespace
 }  // namespace sidetrack

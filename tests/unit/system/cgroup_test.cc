@@ -30,16 +30,14 @@ class Cgroups : public ::testing::Test {
     if (in_mounts("", [] { return std::string("entered"); }) != "entered") GTEST_SKIP() << "it takes a mount namespace";
   }
 
-  // What `act` says where /proc lists these mounts, and this process in that cgroup.
-  [[nodiscard]] static std::string in_mounts(const std::string& mounts, const std::function<std::string()>& act,
-                                             const std::string& own = "") {
+  // What `act` says where /proc lists these mounts.
+  [[nodiscard]] static std::string in_mounts(const std::string& mounts, const std::function<std::string()>& act) {
     return apart([&]() -> std::string {
       if (!testing::enter_new(CLONE_NEWNS) || mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
           mount("none", "/proc", "tmpfs", 0, nullptr) != 0)
         return "skip";
       fs::create_directory("/proc/self");
       std::ofstream("/proc/self/mountinfo") << mounts;
-      std::ofstream("/proc/self/cgroup") << own;
       return act();
     });
   }
@@ -145,16 +143,12 @@ TEST_F(Cgroups, HaveAPathByTheirNumber) {
             "|new");
 }
 
-TEST_F(Cgroups, OfThisProcessIsThatOfTheSecondVersion) {
-  const auto own = [](const std::string& text) {
-    return in_mounts(
-        "", [] { return own_cgroup().value_or("not known"); }, text);
-  };
-  EXPECT_EQ(own("0::/kubepods/app\n"), "kubepods/app");
-  EXPECT_EQ(own("12:memory:/of/v1\n1:name=systemd:/x\n0::/user.slice/\n"), "user.slice");
-  EXPECT_EQ(own("0::/\n"), "");
-  EXPECT_EQ(own("1:name=systemd:/x\n"), "not known");
-  EXPECT_EQ(own(""), "not known");
+TEST_F(Cgroups, OfAProcessIsThatOfTheSecondVersion) {
+  EXPECT_EQ(cgroup_in("0::/kubepods/app\n"), "kubepods/app");
+  EXPECT_EQ(cgroup_in("12:memory:/of/v1\n1:name=systemd:/x\n0::/user.slice/\n"), "user.slice");
+  EXPECT_EQ(cgroup_in("0::/\n"), "");
+  EXPECT_EQ(cgroup_in("1:name=systemd:/x\n"), std::nullopt);
+  EXPECT_EQ(cgroup_in(""), std::nullopt);
 }
 
 }  // namespace
