@@ -34,6 +34,7 @@ std::vector<std::string> folded(std::vector<Rule> rules) {
   std::vector<std::string> texts;
   const Ruleset once = fold({std::move(rules)});
   for (const Rule& each : once.rules) texts.push_back(iptables_words(each));
+  EXPECT_TRUE(once.folded);
   EXPECT_EQ(fold(once).rules, once.rules) << "folding again changes nothing";
   return texts;
 }
@@ -172,6 +173,9 @@ TEST(Fold, JoinsAcrossAnotherTargetOnlyIfNoPacketMatchesBoth) {
           {rule({tcp, dport(80)}, divert), rule({owner(OwnerKind::uid, 7)}, proxy), rule({tcp, dport(443)}, divert)}),
       ElementsAre("-A OUTPUT -p tcp --dport 80 -j ISTIO_DIVERT", "-A OUTPUT -m owner --uid-owner 7 -j ISTIO_TPROXY",
                   "-A OUTPUT -p tcp --dport 443 -j ISTIO_DIVERT"));
+  EXPECT_THAT(folded({rule({udp, dport(80)}, divert), rule({except(tcp)}, proxy), rule({udp, dport(443)}, divert)}),
+              ElementsAre("-A OUTPUT -p udp --dport 80 -j ISTIO_DIVERT", "-A OUTPUT ! -p tcp -j ISTIO_TPROXY",
+                          "-A OUTPUT -p udp --dport 443 -j ISTIO_DIVERT"));
 }
 
 TEST(Fold, JoinsAProductOfValuesStepByStep) {

@@ -400,5 +400,10 @@ TEST(Ownership, AMarkWithAMaskIsSomebodyElse) {
   EXPECT_FALSE(known("ISTIO_TPROXY", {elsewhere, tcp}, Tproxy{15006, 77, 0xff}));
 }
 
+TEST(Ownership, OfIstioOrCiliumIsNothingAfterRouting) {
+  for (const char* chain : {"POSTROUTING", "ISTIO_POSTRT"})
+    EXPECT_FALSE(is_of_istio({Family::ipv4, Table::nat, chain, {}, Verdict::return_, {}, {}})) << chain;
+}
+
 }  // namespace
 }  // namespace sidetrack
