@@ -260,11 +260,12 @@ class Plugin {
     if (!line.no_sandbox) confine_(Sandbox::read);
     const Comparison comparison = compare({.plan = &plan, .options = &line.applying}, kernel->survey());
     if (comparison.as_requested()) return say(Level::debug, verified(comparison));
-    const std::string what =
-        comparison.equal() ? verified(comparison) : "the pod differs from what was recorded by ADD";
-    throw CniError(Error(
-        ExitCode::differs, fmt::format("{}: {}", what, first_difference(comparison)),
-        "'sidetrack pods --repair' on the node programs it again\n" + printable_lines(diff_text(comparison, false))));
+    const bool others = comparison.equal();  // the rules are as recorded
+    const std::string what = others ? verified(comparison) : "the pod differs from what was recorded by ADD";
+    const std::string remedy = others ? "'sidetrack show' in the pod's network namespace lists what is there\n"
+                                      : "'sidetrack pods --repair' on the node programs it again\n";
+    throw CniError(Error(ExitCode::differs, fmt::format("{}: {}", what, first_difference(comparison)),
+                         remedy + printable_lines(diff_text(comparison, false))));
   }
 
   // ---- DEL

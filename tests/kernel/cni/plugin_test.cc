@@ -129,9 +129,16 @@ TEST_P(CniBackend, CheckNamesTheRuleThatDiffers) {
   EXPECT_EQ(checked.exit_code, 1);
   EXPECT_EQ(code_of(checked), 106);
   EXPECT_THAT(message_of(checked), HasSubstr("missing: -A ISTIO_REDIRECT -p tcp -j REDIRECT --to-ports 15001"));
+  EXPECT_THAT(message_of(checked), HasSubstr("'sidetrack pods --repair' on the node programs it again"));
   EXPECT_EQ(listing(pod), before);
   node.must(call("ADD"));
   node.must(call("CHECK"));
+  // What is not ours cannot be repaired.
+  pod.must({"nft", "add table ip others; add chain ip others c { type filter hook output priority 0; policy drop; }"});
+  const Output of_others = node.call(call("CHECK"));
+  EXPECT_EQ(code_of(of_others), 106);
+  EXPECT_THAT(message_of(of_others), AllOf(HasSubstr("the policy of ip others c"), HasSubstr("'sidetrack show'"),
+                                           ::testing::Not(HasSubstr("--repair"))));
 }
 
 TEST_P(CniBackend, DelRemovesAllAgainAndAgain) {
