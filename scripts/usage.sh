@@ -6,6 +6,12 @@ case ${1-} in
     ;;
 esac
 
+# take_seed NAME N: the value of --seed, for all that takes random numbers.
+take_seed() {
+  [[ $2 =~ ^[0-9]+$ ]] || { echo "scripts/$1: --seed: '$2': expected a number" >&2; exit 2; }
+  export SIDETRACK_SEED=$2
+}
+
 # refuse_words NAME MOST WORD…: words beyond the first MOST are not ignored.
 refuse_words() {
   local name=$1 most=$2

@@ -8,7 +8,6 @@
 #include <memory>
 #include <new>
 #include <optional>
-#include <utility>
 
 #include "cni/call.h"
 #include "cni/cni_error.h"
@@ -186,10 +185,11 @@ class Plugin {
     CommandLine line = parse_apply(options);
     const Place target = place();
     const RecordFolder folder(records_folder);
-    Record asked = record(options);
+    const std::optional<Record> former = former_record();
+    Record asked = record(options, former);
     of_variable([&] { enter(target); });
-    const std::string former = std::exchange(asked.network_namespace, own_network_namespace());
-    if (!former.empty() && former != asked.network_namespace) {
+    asked.network_namespace = own_network_namespace();
+    if (former && !former->network_namespace.empty() && former->network_namespace != asked.network_namespace) {
       say(Level::warn, "ADD was called before for another network namespace: the rules stay there");
     }
     const Plan plan = planned(line, target);
@@ -206,16 +206,15 @@ class Plugin {
     say(Level::info, applied(result, Clock::now() - start));
   }
 
-  [[nodiscard]] Record record(const std::vector<std::string>& options) const {
+  [[nodiscard]] Record record(const std::vector<std::string>& options, const std::optional<Record>& former) const {
     Record made{call_.container_id,  call_.interface_name,
                 call_.netns,         call_.pod_namespace,
                 call_.pod_name,      options,
                 configuration_.name, {}};
     // The rules are the container's: they go with its first attachment.
-    if (const std::optional<Record> former = former_record()) {
+    if (former) {
       made.interface_name = former->interface_name;
       made.network = former->network;
-      made.network_namespace = former->network_namespace;
     }
     return made;
   }

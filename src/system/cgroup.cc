@@ -11,6 +11,7 @@
 
 #include "model/error.h"
 #include "model/printable.h"
+#include "model/scan.h"
 #include "system/file.h"
 #include "system/folder.h"
 #include "system/sandbox.h"
@@ -140,9 +141,7 @@ FoundCgroup find_cgroup(const std::string& given) {
 }
 
 std::optional<std::string> cgroup_in(std::string_view text) {
-  while (!text.empty()) {
-    const std::string_view line = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(line.size() + 1, text.size()));
+  for (const std::string_view line : split_lines(text)) {
     if (line.starts_with("0::")) return trimmed(line.substr(3));
   }
   return std::nullopt;

@@ -4,8 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <cstdlib>
-#include <string_view>
+#include "support/cannot_run.h"
 
 namespace sidetrack::netns {
 
@@ -13,11 +12,7 @@ namespace sidetrack::netns {
 class KernelTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (geteuid() == 0) return;
-    const char* required = std::getenv("SIDETRACK_REQUIRE_KERNEL");
-    constexpr auto reason = "making network namespaces needs root";
-    if (required != nullptr && std::string_view(required) == "1") FAIL() << reason;
-    GTEST_SKIP() << reason;
+    if (geteuid() != 0) cannot_run("making network namespaces needs root");
   }
 };
 

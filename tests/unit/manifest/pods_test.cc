@@ -9,28 +9,20 @@
 #include "manifest/arguments.h"
 #include "manifest/facts.h"
 #include "model/error.h"
+#include "unit/error_text.h"
 #include "unit/temporary_file.h"
 
 namespace sidetrack::manifest {
 namespace {
 
+using sidetrack::testing::error_text;
 using sidetrack::testing::TemporaryFile;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-std::string said_by(const std::function<void()>& what) {
-  try {
-    what();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::usage);
-    return error.what() + (error.hint().empty() ? "" : "; " + error.hint());
-  }
-  return "no error";
-}
-
 // What `args` says of a wrong manifest.
 std::string error_of(const std::string& manifest) {
-  return said_by([&] {
+  return error_text([&] {
     Documents documents = parse_documents(manifest, "a.yaml");
     std::vector<std::string> skipped;
     for (const PodTemplate& pod : pod_templates(documents, skipped)) static_cast<void>(init_arguments(pod, {}));
@@ -180,7 +172,7 @@ TEST(Pods, OfSeveralFilesAreOneStream) {
     missing.files = {first.path()};
     missing.*file = "/no/such/file";
     read = 0;
-    EXPECT_THAT(said_by([&] { static_cast<void>(injected(missing, notes, warnings, [&] { ++read; })); }),
+    EXPECT_THAT(error_text([&] { static_cast<void>(injected(missing, notes, warnings, [&] { ++read; })); }),
                 ::testing::StartsWith("/no/such/file: cannot be read"));
     return read == 0;
   };
@@ -204,7 +196,7 @@ ManifestOptions of_pod(const TemporaryFile& file) {
 
 std::string error_of_pod(const std::string& manifest) {
   const TemporaryFile file(manifest);
-  std::string said = said_by([&] { static_cast<void>(options_of_pod(of_pod(file))); });
+  std::string said = error_text([&] { static_cast<void>(options_of_pod(of_pod(file))); });
   if (const auto at = said.find(file.path()); at != std::string::npos) said.replace(at, file.path().size(), "FILE");
   return said;
 }
@@ -288,7 +280,7 @@ spec:
 
 TEST(Facts, RefuseWhatTheApiServerRefuses) {
   const auto said = [](const std::string& container) {
-    return said_by(
+    return error_text(
         [&] { static_cast<void>(facts_text("kind: Pod\nspec: {containers: [{name: web, " + container + "}]}\n")); });
   };
   EXPECT_EQ(said("securityContext: {runAsUser: root}"),

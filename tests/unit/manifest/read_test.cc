@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "model/error.h"
+#include "unit/error_text.h"
 #include "unit/temporary_file.h"
 
 namespace sidetrack::manifest {
@@ -20,13 +21,7 @@ Node one(std::string_view text) {
 }
 
 std::string error_of(std::string_view text) {
-  try {
-    (void)parse_documents(std::string(text), "a.yaml");
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::usage);
-    return error.what() + (error.hint().empty() ? "" : "; " + error.hint());
-  }
-  return "no error";
+  return sidetrack::testing::error_text([&] { (void)parse_documents(std::string(text), "a.yaml"); });
 }
 
 TEST(Read, KeepsOrderTypesAndQuotes) {

@@ -8,6 +8,7 @@
 
 #include "manifest/arguments.h"
 #include "model/error.h"
+#include "unit/error_text.h"
 #include "unit/options_text.h"
 #include "unit/temporary_file.h"
 
@@ -15,31 +16,17 @@ namespace sidetrack {
 namespace {
 
 using ::testing::ElementsAre;
+using testing::error_text;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::parse_arguments;
 using ::testing::SizeIs;
 using testing::TemporaryFile;
 
-std::string said(const Error& error) {
-  EXPECT_EQ(error.code(), ExitCode::usage);
-  return error.what() + (error.hint().empty() ? "" : "; " + error.hint());
-}
-
-template <typename Act>
-std::string error_of(Act act) {
-  try {
-    act();
-  } catch (const Error& error) {
-    return said(error);
-  }
-  return "no error";
-}
-
 std::string error_of_manifest(const std::string& text) {
   const TemporaryFile file(text);
   std::vector<std::string> warnings;
-  std::string error = error_of([&] {
+  std::string error = error_text([&] {
     ManifestOptions options;
     options.files = {file.path()};
     (void)manifest::arguments(options, warnings);
@@ -183,7 +170,7 @@ TEST(HelmValues, AreSetAsHelmAndIstioctlDo) {
 
 TEST(HelmValues, ThatAreNotKnownAreRefused) {
   HelmValues values;
-  const auto set = [&](std::string_view text) { return error_of([&] { set_helm_values(values, text); }); };
+  const auto set = [&](std::string_view text) { return error_text([&] { set_helm_values(values, text); }); };
   EXPECT_EQ(set("global.proxy.includeIPranges=*"),
             "--set: 'global.proxy.includeIPranges': not a value that istio-init's arguments depend on; did you mean "
             "global.proxy.includeIPRanges?");
@@ -196,7 +183,7 @@ TEST(HelmValues, ThatAreNotKnownAreRefused) {
 std::string error_with(const std::string& set) {
   HelmValues values;
   set_helm_values(values, set);
-  return error_of([&] { (void)istio_init_arguments({}, values); });
+  return error_text([&] { (void)istio_init_arguments({}, values); });
 }
 
 TEST(HelmValues, AreCheckedAsTheOptionsAre) {
@@ -213,7 +200,7 @@ TEST(HelmValues, OfAFileAreStringsOrNumbers) {
   ManifestOptions options;
   options.values = {file.path()};
   std::vector<std::string> warnings;
-  EXPECT_THAT(error_of([&] { (void)manifest::arguments(options, warnings); }),
+  EXPECT_THAT(error_text([&] { (void)manifest::arguments(options, warnings); }),
               HasSubstr("line 3: global.proxy.includeIPRanges: a boolean 'true': expected a string or a number"));
 }
 
@@ -246,7 +233,7 @@ TEST(HelmValues, OfNullAreTakenBack) {
 
 TEST(HelmValues, ThatNoPodCouldHaveAreRefusedWithoutOne) {
   const auto error = [](const std::vector<std::string>& files, const std::string& set = "") {
-    return error_of([&] { (void)arguments_with(files, set); });
+    return error_text([&] { (void)arguments_with(files, set); });
   };
   EXPECT_EQ(
       error({}, "global.proxy.includeInboundPorts=http"),
@@ -300,7 +287,7 @@ TEST(Pod, ExplainsItsPlan) {
 
 TEST(Pod, IsOneThatIsInjectedAndStandsAlone) {
   const auto error = [](const std::string& manifest, std::vector<std::string_view> arguments) {
-    return error_of([&] { (void)parse_with_pod(manifest, arguments); });
+    return error_text([&] { (void)parse_with_pod(manifest, arguments); });
   };
   EXPECT_THAT(error(pod, {"sidetrack", "render", "-b", "80"}),
               HasSubstr("-b, --istio-inbound-ports: the manifest of --pod says it"));
@@ -311,17 +298,17 @@ TEST(Pod, IsOneThatIsInjectedAndStandsAlone) {
   EXPECT_THAT(error("kind: Service\n", {"sidetrack", "render"}), HasSubstr("no pod: expected a Pod"));
   EXPECT_THAT(error("kind: Pod\nspec: {hostNetwork: true}\n", {"sidetrack", "render"}),
               HasSubstr("not injected: spec.hostNetwork is true; it has no rules to show"));
-  EXPECT_THAT(error_of([] {
+  EXPECT_THAT(error_text([] {
                 (void)parse_arguments({"sidetrack", "render", "--set", "global.proxy.statusPort=0"});
               }),
               HasSubstr("Helm values without a pod"));
-  EXPECT_THAT(error_of([] { (void)parse_arguments({"sidetrack", "args"}); }), HasSubstr("args: no file given"));
-  EXPECT_THAT(error_of([] {
+  EXPECT_THAT(error_text([] { (void)parse_arguments({"sidetrack", "args"}); }), HasSubstr("args: no file given"));
+  EXPECT_THAT(error_text([] {
                 (void)parse_arguments({"sidetrack", "inject", "-f", "c", "--template", "a", "--template", "b"});
               }),
               HasSubstr("--template: 'b': expected one file, and 'a' is given already"));
   EXPECT_THAT(error(pod, {"sidetrack", "render", "--pod", "a"}), HasSubstr("expected one file, and 'a' is given"));
-  EXPECT_THAT(error_of([] {
+  EXPECT_THAT(error_text([] {
                 (void)parse_arguments({"sidetrack", "render", "--pod", "-"});
               }),
               HasSubstr("manifests are read by the program alone"));

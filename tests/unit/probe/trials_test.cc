@@ -6,6 +6,7 @@
 
 #include "model/iptables.h"
 #include "probe/trial.h"
+#include "support/cannot_run.h"
 #include "unit/asking.h"
 
 namespace sidetrack::probe {
@@ -36,7 +37,7 @@ std::string tried(const char* options, Family family = Family::ipv4) {
 }
 
 TEST(Trials, AreOfWhatTheOptionsAskFor) {
-  if (geteuid() != 0) GTEST_SKIP() << "it takes root to act as the proxy";
+  if (geteuid() != 0) return cannot_run("it takes root to act as the proxy");
   std::string all = "\n";
   for (const char* options : {"-b 80 -d 22",
                               "-i *",

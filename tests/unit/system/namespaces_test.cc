@@ -17,6 +17,7 @@
 #include <csignal>
 
 #include "model/error.h"
+#include "support/cannot_run.h"
 #include "system/descriptor.h"
 #include "system/network_namespaces.h"
 #include "unit/apart.h"
@@ -158,7 +159,7 @@ TEST(OwnNetworkNamespace, HasANameOfItsOwn) {
   EXPECT_EQ(own_network_namespace(), here);
   EXPECT_EQ(apart([] { return own_network_namespace(); }), here);
   const std::string there = apart([] { return enter_new(CLONE_NEWNET) ? own_network_namespace() : ""; });
-  if (there.empty()) GTEST_SKIP() << "no namespace may be made";
+  if (there.empty()) return cannot_run("no namespace may be made");
   EXPECT_NE(there, here);
 }
 
@@ -173,7 +174,7 @@ TEST(OwnNetworkNamespace, IsEnteredByItsPlace) {
     enter(place);
     return own_network_namespace() == there ? "it stayed" : own_network_namespace();
   });
-  if (said == "skip") GTEST_SKIP() << "it takes root";
+  if (said == "skip") return cannot_run("it takes root");
   EXPECT_EQ(said, own_network_namespace());
 }
 
@@ -205,7 +206,8 @@ TEST(NetworkNamespaces, AreThoseOfOtherProcessesEachOnce) {
   kill(first, SIGKILL);
   waitpid(first, nullptr, 0);
   close(ends[0]);
-  if (letter == '-' || !refused.empty()) GTEST_SKIP() << refused;
+  if (letter == '-') return cannot_run("no namespace may be made");
+  if (!refused.empty()) return cannot_run(refused);
   EXPECT_EQ(std::ranges::count(found, id, &ProcessesOfNamespace::id), 1);
   const auto ours = std::ranges::find(found, id, &ProcessesOfNamespace::id);
   ASSERT_NE(ours, found.end());
@@ -223,7 +225,7 @@ TEST(NetworkNamespaces, OfProcessesThatMayNotBeLookedAtAreNamed) {
     if (!found.empty()) return std::string("something is found");
     return problems.size() == 1 ? problems.front() : fmt::format("{} problems", problems.size());
   });
-  if (said == "skip") GTEST_SKIP() << "it takes root";
+  if (said == "skip") return cannot_run("it takes root");
   EXPECT_THAT(said, StartsWith("the network namespaces of these processes cannot be looked at: 1 ("));
   EXPECT_THAT(said, HasSubstr("), "));
   EXPECT_THAT(said, HasSubstr(": Permission denied (EACCES); it takes CAP_SYS_PTRACE: run as root on the node"));

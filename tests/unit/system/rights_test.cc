@@ -17,6 +17,7 @@
 #include <sstream>
 
 #include "doctor/doctor.h"
+#include "support/cannot_run.h"
 #include "system/capabilities.h"
 #include "system/id_map.h"
 #include "system/known_file.h"
@@ -63,7 +64,7 @@ TEST(Capabilities, AreKeptAsNamedAndGoForEver) {
       return error == 0 ? effective() : fmt::format("error {}", error);
     });
   };
-  if (kept({CAP_NET_RAW}) == "skip") GTEST_SKIP() << "it takes a user namespace";
+  if (kept({CAP_NET_RAW}) == "skip") return cannot_run("it takes a user namespace");
   EXPECT_EQ(kept({}), "");
   EXPECT_EQ(kept({CAP_NET_RAW}), "NET_RAW");
   EXPECT_EQ(kept({CAP_SYSLOG, CAP_CHOWN}), "CHOWN SYSLOG");
@@ -93,7 +94,7 @@ TEST(Capabilities, DoNotCountForAWhile) {
     }
     return all + effective();
   });
-  if (said == "skip") GTEST_SKIP() << "it takes a user namespace";
+  if (said == "skip") return cannot_run("it takes a user namespace");
   EXPECT_EQ(said, fmt::format("; {}; ; NET_RAW SYSLOG", everything));
 }
 
@@ -109,7 +110,7 @@ TEST(Capabilities, AreListedForDoctor) {
     static_cast<void>(keep_only({CAP_NET_RAW}));
     return before + "| " + text();
   });
-  if (said == "skip") GTEST_SKIP() << "it takes a user namespace";
+  if (said == "skip") return cannot_run("it takes a user namespace");
   EXPECT_EQ(said,
             "CAP_NET_ADMIN=true CAP_NET_RAW=true CAP_SYS_ADMIN=true | CAP_NET_ADMIN=false CAP_NET_RAW=true "
             "CAP_SYS_ADMIN=false ");
@@ -132,7 +133,7 @@ TEST(IdMap, IsThatOfTheUserNamespace) {
     map_ids(ids, {7, 9});
     return fmt::format("{}|{}{}", before, text(mapped_uids()), text(mapped_gids()));
   });
-  if (said == "skip") GTEST_SKIP() << "it takes a user namespace";
+  if (said == "skip") return cannot_run("it takes a user namespace");
   EXPECT_EQ(said, fmt::format("|7 {} 1;9 {} 1;", geteuid(), getegid()));
 }
 
@@ -192,7 +193,8 @@ TEST(HostState, IsThatOfTheNamespacesOfTheCaller) {
     if (unshare(CLONE_NEWUSER) != 0) return std::string("skip");
     return all + "\n" + text(inspect_host({}));
   });
-  if (said == "skip" || read_text("/proc/sys/net/ipv6/conf/all/disable_ipv6").empty()) GTEST_SKIP() << said;
+  if (said == "skip" || read_text("/proc/sys/net/ipv6/conf/all/disable_ipv6").empty())
+    return cannot_run("it takes a network namespace with IPv6");
   EXPECT_EQ(said,
             "user namespace of its own lo down ipv6 on on\n"
             "user namespace of its own lo down ipv6 on off\n"
@@ -216,7 +218,7 @@ TEST(HostState, KnowsTheKernelAndARootThatCannotBeWritten) {
     if (mount(nullptr, "/", nullptr, MS_REMOUNT | MS_BIND, nullptr) != 0) return "skip";
     return fmt::format("{} {}", after, inspect_host({}).read_only_root);
   });
-  if (said == "skip") GTEST_SKIP() << "it takes a mount namespace";
+  if (said == "skip") return cannot_run("it takes a mount namespace");
   EXPECT_EQ(said, "true false");
 }
 
@@ -233,7 +235,7 @@ TEST(SandboxOf, EachKindKeepsWhatItNeeds) {
       return all + effective();
     });
   };
-  if (kept(Sandbox::read) == "skip") GTEST_SKIP() << "it takes a user namespace";
+  if (kept(Sandbox::read) == "skip") return cannot_run("it takes a user namespace");
   EXPECT_EQ(kept(Sandbox::compute), "; ");
   for (const Sandbox kind : {Sandbox::read, Sandbox::write, Sandbox::plugin, Sandbox::look})
     EXPECT_EQ(kept(kind), "NET_ADMIN NET_RAW; ");
