@@ -93,7 +93,8 @@ ExitCode keep(const CommandLine& line, const Action& action) {
       saying.problem(error);
       failed = true;
     }
-    if (watch.wait(failed ? try_again : look_again) == FolderWatch::Woken::asked_to_end) return ExitCode::done;
+    const bool ends = watch.wait(failed ? try_again : look_again) == FolderWatch::Woken::asked_to_end;
+    if (ends || refused_call()) return ExitCode::done;
   }
 }
 
@@ -137,7 +138,9 @@ std::string status_text(const cni::Status& status) {
 }
 
 ExitCode show_status(const CommandLine& line) {
-  const cni::Status status = cni::status(folders_of(line), cni::running_program(true));
+  const std::string program = cni::running_program(true);
+  confine(line, Sandbox::inspect);
+  const cni::Status status = cni::status(folders_of(line), program);
   print(line.format == Format::json ? status_json(status) : status_text(status));
   if (status.problems.empty()) return ExitCode::done;
   for (const std::string& problem : status.problems) error(problem);
@@ -150,6 +153,7 @@ ExitCode show_status(const CommandLine& line) {
 ExitCode run_cni(CommandLine& line) {
   if (line.cni.action == CniAction::status) return show_status(line);
   const Action action(line);
+  confine(line, Sandbox::install);
   if (line.watch) return keep(line, action);
   const Outcome outcome = action.run();
   Saying().outcome(outcome);

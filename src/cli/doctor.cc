@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include "doctor/doctor.h"
+
 #include "cli/commands.h"
 #include "render/diagnosis.h"
-#include "system/capabilities.h"
 
 namespace sidetrack::cli {
 
 ExitCode run_doctor(CommandLine& line) {
   enter_target(line);
-  const std::vector<Capability> had = capabilities();
-  const auto routes = [] {
-    const WithoutCapabilities readable;  // as in LinuxKernel: what it opens can read alone
-    return open_routes();
-  }();
-  confine(line, Sandbox::look);
-  const Diagnosis diagnosis = diagnose(open_backend, in_own_pod(line) ? "" : namespace_lock, *routes, had);
+  const Diagnosis diagnosis =
+      diagnose_here(in_own_pod(line) ? "" : namespace_lock, [&] { confine(line, Sandbox::read); });
   print(line.format == Format::json ? diagnosis_json(diagnosis) : diagnosis_text(diagnosis, colored(line)));
   return ExitCode::done;
 }

@@ -89,6 +89,11 @@ bool has_rules_of_ambient(const Survey& survey) {
   });
 }
 
+Plan recorded(const Record& record, CommandLine& line) {
+  line = parse_apply(record.options);
+  return plan_for(line.config, line.names, nullptr, false);
+}
+
 void look(const Subject& subject, const NodeOptions& options, PodReport& report) {
   enter_subject(subject);
   if (subject.record && own_network_namespace() != subject.record->network_namespace) {
@@ -96,37 +101,32 @@ void look(const Subject& subject, const NodeOptions& options, PodReport& report)
     report.detail = fmt::format("{} leads to another network namespace than ADD programmed", report.netns);
     return;
   }
-  const auto wait = options.pod_timeout / 2;
   CommandLine line;
-  const auto open = [&](bool write) {
-    return open_kernel({.write = write,
-                        .wait = wait,
-                        .xtables_lock = false,
-                        .reads_once = !options.repair,
-                        .claim = claim_of(line.config)});
-  };
   Plan plan;
-  if (subject.record) {
-    line = parse_apply(subject.record->options);
-    plan = plan_for(line.config, line.names, nullptr, false);
-  }
-  const auto seen = open(false);
-  if (!options.repair) options.confine(Sandbox::read);  // to repair, the record is read again
-  Survey survey = seen->survey();
+  if (subject.record) plan = recorded(*subject.record, line);
+  const auto kernel = open_kernel(
+      {.wait = options.pod_timeout / 2, .xtables_lock = false, .reads_once = true, .claim = claim_of(line.config)});
+  options.confine(Sandbox::read);
+  const Survey survey = kernel->survey();
   describe(report, survey);
   report.ambient = has_rules_of_ambient(survey);
-  report.addresses = addresses_of(survey.pod ? *survey.pod : seen->pod());
+  report.addresses = addresses_of(survey.pod ? *survey.pod : kernel->pod());
   if (!subject.record) {
     report.state = PodState::not_recorded;
     return;
   }
-  const Request request{.plan = &plan, .options = &line.applying};
-  const Comparison comparison = compare(request, survey);
+  const Comparison comparison = compare({.plan = &plan, .options = &line.applying}, survey);
   report.state = comparison.as_requested() ? PodState::as_recorded : PodState::differs;
-  if (comparison.as_requested()) return;
-  report.detail = first_difference(comparison);
-  if (!options.repair) return;
-  const auto kernel = open(true);
+  if (!comparison.as_requested()) report.detail = first_difference(comparison);
+}
+
+// Of a pod that differed when it was looked at.
+void repair(const Subject& subject, const NodeOptions& options, PodReport& report) {
+  enter_subject(subject);
+  CommandLine line;
+  const Plan plan = recorded(*subject.record, line);
+  const auto kernel = open_kernel(
+      {.write = true, .wait = options.pod_timeout / 2, .xtables_lock = false, .claim = claim_of(line.config)});
   // ADD writes the record, and DEL removes it, while they hold the lock that we hold now.
   const auto record = read(subject.record->container_id, options.records);
   if (record != subject.record) {
@@ -134,12 +134,16 @@ void look(const Subject& subject, const NodeOptions& options, PodReport& report)
     report.detail = record ? "its record was changed meanwhile: run it again" : "it has ended";
     return;
   }
+  options.confine(Sandbox::write);
+  const Request request{.plan = &plan, .options = &line.applying};
   const ApplyResult result = converge(request, *kernel);
-  survey = open(false)->survey();
+  const Survey survey = kernel->survey();
   report.backends.clear();
   describe(report, survey);
   const Comparison after = compare(request, survey);
-  report.state = after.as_requested() ? PodState::repaired : PodState::differs;
+  report.state = !after.as_requested()                  ? PodState::differs
+                 : result.applied == Applied::unchanged ? PodState::as_recorded  // somebody else repaired it
+                                                        : PodState::repaired;
   report.detail = after.as_requested() ? applied(result) : first_difference(after);
 }
 
@@ -149,11 +153,13 @@ std::vector<std::string> texts_of(const std::vector<Address>& addresses) {
   return texts;
 }
 
+using Act = void (*)(const Subject& subject, const NodeOptions& options, PodReport& report);
+
 // What is told to the process that asked.
-std::string answer(const Subject& subject, const NodeOptions& options) {
-  PodReport report;
+std::string answer(const Subject& subject, const NodeOptions& options, Act act) {
+  PodReport report = subject.report;
   try {
-    look(subject, options, report);
+    act(subject, options, report);
   } catch (const std::bad_alloc&) {
     report.state = PodState::unknown;
     report.detail = "it takes more memory than a pod may";
@@ -177,7 +183,8 @@ std::string answer(const Subject& subject, const NodeOptions& options) {
 }
 
 void take_answer(PodReport& report, const WorkerResult& result, std::chrono::milliseconds timeout) {
-  report.took = std::chrono::duration_cast<std::chrono::microseconds>(result.took);
+  report.took += std::chrono::duration_cast<std::chrono::microseconds>(result.took);
+  report.state = PodState::unknown;
   if (result.timed_out) {
     report.detail = fmt::format("not read within {} ms", timeout.count());
     return;
@@ -192,11 +199,20 @@ void take_answer(PodReport& report, const WorkerResult& result, std::chrono::mil
   report.state = told["state"].get<PodState>();
   report.backends = told["backends"].get<std::vector<std::string>>();
   report.captured = told["captured"].get<std::string>();
+  report.addresses.clear();
   for (const Json& text : told["addresses"]) {
     if (const auto address = Address::parse(text.get<std::string>())) report.addresses.push_back(*address);
   }
   report.ambient = told["ambient"].get<bool>();
   report.detail = told["detail"].get<std::string>();
+}
+
+// Each in a process of its own, at most as long as `options` say.
+void send_workers(const std::vector<Subject*>& subjects, const NodeOptions& options, Act act) {
+  std::vector<std::function<std::string()>> tasks;
+  for (const Subject* subject : subjects) tasks.emplace_back([=, &options] { return answer(*subject, options, act); });
+  const std::vector<WorkerResult> results = in_workers(tasks, options.pod_timeout);
+  for (std::size_t i = 0; i < subjects.size(); ++i) take_answer(subjects[i]->report, results[i], options.pod_timeout);
 }
 
 // ---- Whom to look at
@@ -265,14 +281,14 @@ Node survey_node(const NodeOptions& options) {
   add_found(subjects, found);
 
   std::vector<Subject*> there;
-  std::vector<std::function<std::string()>> tasks;
   for (Subject& subject : subjects) {
-    if (!subject.network) continue;
-    there.push_back(&subject);
-    tasks.emplace_back([&] { return answer(subject, options); });
+    if (subject.network) there.push_back(&subject);
   }
-  const std::vector<WorkerResult> results = in_workers(tasks, options.pod_timeout);
-  for (std::size_t i = 0; i < there.size(); ++i) take_answer(there[i]->report, results[i], options.pod_timeout);
+  send_workers(there, options, look);
+  if (options.repair) {
+    std::erase_if(there, [](const Subject* subject) { return subject->report.state != PodState::differs; });
+    send_workers(there, options, repair);
+  }
   for (Subject& subject : subjects) {
     if (subject.record || subject.report.state != PodState::gone) node.pods.push_back(std::move(subject.report));
   }

@@ -59,7 +59,7 @@ class Plugin {
         collect();
         break;
       case Verb::status:
-        require_available(configuration_);
+        require_available(configuration_, confine_);
         break;
       case Verb::version:
         break;

@@ -34,11 +34,6 @@ void require_records() {
   }
 }
 
-// The backends that the configuration leaves.
-std::vector<BackendKind> backends_of(const NetworkConfiguration& configuration) {
-  return choose(parse_apply(configuration.options).applying, {}, false).order;
-}
-
 std::string problem_of(const BackendState& backend) {
   const std::string prefix = fmt::format("{}: ", name(backend.kind));
   if (!backend.problem.empty()) return backend.problem.starts_with(prefix) ? backend.problem : prefix + backend.problem;
@@ -50,15 +45,18 @@ std::string problem_of(const BackendState& backend) {
   return "";
 }
 
-void require_backend(const NetworkConfiguration& configuration) {
+void require_backend(const NetworkConfiguration& configuration, const Confine& confine) {
+  const CommandLine line = parse_apply(configuration.options);
   if (unshare(CLONE_NEWNET) != 0) {
     not_available(fmt::format("cannot make a network namespace to try the rules in: {}", errno_words(errno)),
                   std::string(missing_rights));
   }
-  const Diagnosis diagnosis = diagnose(open_backend, namespace_lock, *open_routes(), capabilities());
+  const Diagnosis diagnosis = diagnose_here(namespace_lock, [&] {
+    if (!line.no_sandbox) confine(Sandbox::read);
+  });
   std::string problems;
   std::string remedy;
-  for (const BackendKind kind : backends_of(configuration)) {
+  for (const BackendKind kind : choose(line.applying, {}, false).order) {  // those that the configuration leaves
     const auto state = std::ranges::find(diagnosis.backends, kind, &BackendState::kind);
     if (usable(*state)) return;
     problems += (problems.empty() ? "" : "; ") + problem_of(*state);
@@ -108,10 +106,10 @@ void require_last_place(const NetworkConfiguration& configuration) {
 
 }  // namespace
 
-void require_available(const NetworkConfiguration& configuration) {
+void require_available(const NetworkConfiguration& configuration, const Confine& confine) {
   require_last_place(configuration);
   require_records();
-  require_backend(configuration);
+  require_backend(configuration, confine);
 }
 
 }  // namespace sidetrack::cni

@@ -7,6 +7,8 @@
 #include "mesh/rule_words.h"
 #include "model/error.h"
 #include "state/choice.h"
+#include "system/capabilities.h"
+#include "system/known_file.h"
 
 namespace sidetrack {
 namespace {
@@ -169,10 +171,10 @@ bool may_hide_rules(const Diagnosis& diagnosis) {
          });
 }
 
-Diagnosis diagnose(const OpenBackend& open, const std::string& lock_file, Routes& routes, std::vector<Capability> had) {
+Diagnosis diagnose(const OpenBackend& open, HostState host, LockFile lock, Routes& routes) {
   Diagnosis diagnosis;
-  diagnosis.host = inspect_host(std::move(had));
-  diagnosis.lock = inspect_lock(lock_file);
+  diagnosis.host = std::move(host);
+  diagnosis.lock = std::move(lock);
   diagnosis.families = diagnosis.host.ipv6.in_kernel ? Families::both() : Family::ipv4;
   for (BackendKind kind : all_backends) {
     diagnosis.backends.push_back(inspect_backend(kind, open, diagnosis.families));
@@ -188,6 +190,18 @@ Diagnosis diagnose(const OpenBackend& open, const std::string& lock_file, Routes
   diagnosis.nf_tables = nf_tables();
   diagnosis.routing = routes.read().ours;
   return diagnosis;
+}
+
+Diagnosis diagnose_here(const std::string& lock_file, const std::function<void()>& confine) {
+  HostState host = inspect_host();
+  LockFile lock = inspect_lock(lock_file);
+  const auto routes = [] {
+    const WithoutCapabilities readable;  // as in LinuxKernel: what it opens can read alone
+    return open_routes();
+  }();
+  hold_known_files(KnownFilesFor::all);  // rules are asked about, too
+  confine();
+  return diagnose(open_backend, std::move(host), std::move(lock), *routes);
 }
 
 }  // namespace sidetrack

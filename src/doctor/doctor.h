@@ -48,9 +48,8 @@ struct HostState {
   bool loopback_up = true;
   bool read_only_root = false;
 };
-// Those of this process now: to be asked before a sandbox takes them.
-[[nodiscard]] std::vector<Capability> capabilities();
-[[nodiscard]] HostState inspect_host(std::vector<Capability> had);
+[[nodiscard]] std::vector<Capability> capabilities();  // of this process now
+[[nodiscard]] HostState inspect_host();                // opens files: to be asked before a sandbox is entered
 
 // ---- The backends.
 
@@ -95,10 +94,12 @@ struct Diagnosis {
 // Opens a backend, to read. Throws what the backend throws.
 using OpenBackend = std::function<std::unique_ptr<Backend>(BackendKind kind)>;
 
-// `lock_file` as in LegacyOptions, `had` from capabilities(). Throws only if the kernel does not answer what every
-// process may ask.
-[[nodiscard]] Diagnosis diagnose(const OpenBackend& open, const std::string& lock_file, Routes& routes,
-                                 std::vector<Capability> had);
+// Throws only if the kernel does not answer what every process may ask.
+[[nodiscard]] Diagnosis diagnose(const OpenBackend& open, HostState host, LockFile lock, Routes& routes);
+
+// That of this process, in its namespaces. `lock_file` as in LegacyOptions. `confine` is called when all files are
+// open, before any rule is read: what it enters may be Sandbox::read.
+[[nodiscard]] Diagnosis diagnose_here(const std::string& lock_file, const std::function<void()>& confine);
 
 // What is not as it should be, the gravest first.
 struct Finding {

@@ -79,14 +79,14 @@ std::vector<Capability> capabilities() {
   return list;
 }
 
-HostState inspect_host(std::vector<Capability> had) {
+HostState inspect_host() {
   HostState state;
   utsname name{};
   if (uname(&name) == 0) {
     state.kernel = name.release;
     state.machine = name.machine;
   }
-  state.capabilities = std::move(had);
+  state.capabilities = capabilities();
   state.user_namespace = user_namespace();
   state.ipv6 = {has_ipv6(), reads_1("/proc/sys/net/ipv6/conf/all/disable_ipv6"),
                 reads_1("/proc/sys/net/ipv6/conf/lo/disable_ipv6")};

@@ -23,6 +23,7 @@
 #include "model/error.h"
 #include "model/printable.h"
 #include "system/folder_watch.h"
+#include "system/sandbox.h"
 
 namespace sidetrack::injector {
 namespace {
@@ -38,6 +39,7 @@ struct Options {
   std::vector<std::string> values;
   std::vector<std::string> set;
   bool verbose = false;
+  bool no_sandbox = false;
 };
 
 struct Endpoint {
@@ -79,7 +81,9 @@ std::string folder(const std::string& path) { return path.substr(0, std::max<std
 void keep_certificate(FolderWatch& watch, Server& server, const CertificateFiles& files, CertificateTexts known) {
   const std::vector<std::string> folders{folder(files.certificate), folder(files.key)};
   std::string problem;
+  bool told = false;
   while (true) {
+    if (refused_call() && !std::exchange(told, true)) error(refusal_words(*refused_call()));
     try {
       do {
         watch.arm(folders);
@@ -100,6 +104,13 @@ void keep_certificate(FolderWatch& watch, Server& server, const CertificateFiles
   }
 }
 
+// Before the other thread is there: it holds for both.
+void confine(const Options& options) {
+  if (options.no_sandbox) return info("not in a sandbox: --no-sandbox");
+  const std::string problem = enter_sandbox(Sandbox::serve);
+  if (!problem.empty()) warn(fmt::format("not all of the sandbox: {}", problem));
+}
+
 void serve(const Options& options) {
   std::vector<std::string> warnings;
   Service service(manifest::read_template(manifest::read_documents(options.injected), warnings), helm_values(options));
@@ -109,6 +120,7 @@ void serve(const Options& options) {
   const Endpoint where = endpoint(options.listen);
   Server server(service, where.address, where.port, load(known, files));
   FolderWatch watch({SIGHUP});  // before the other thread is there: it holds the signals in both
+  confine(options);
   info(fmt::format("sidetrack-injector {} listens on {} port {}", version, where.address, server.port()));
   std::thread serving([&] {
     try {
@@ -122,6 +134,7 @@ void serve(const Options& options) {
   info("shutting down: draining requests");
   server.drain();
   serving.join();
+  if (const auto call = refused_call()) throw Error(ExitCode::failed, refusal_words(*call));
   info("ended");
 }
 
@@ -143,6 +156,7 @@ int main(int argc, char** argv) {
   app.add_option("--values", options.values, "a file of Istio's Helm values; may be repeated");
   app.add_option("--set", options.set, "one of Istio's Helm values, NAME=VALUE; may be repeated");
   app.add_flag("--verbose", options.verbose, "log every pod");
+  app.add_flag("--no-sandbox", options.no_sandbox, "keep capabilities and system calls that are not needed");
   try {
     app.parse(argc, argv);
     if (options.verbose) injector::log_debug_too();

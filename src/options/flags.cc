@@ -657,7 +657,7 @@ constexpr Flag flag_table[] = {
      "keep capabilities and system calls that are not needed", Group::place, sandboxed,
      boolean<&CommandLine::no_sandbox>},
     {"no-sandbox", '\0', {}, Kind::boolean, "", "", "",
-     "keep capabilities and system calls that are not needed", Group::run, of_manifest,
+     "keep capabilities and system calls that are not needed", Group::run, of_manifest | cni,
      boolean<&CommandLine::no_sandbox>},
 
     {"format", '\0', {}, Kind::choice, "FORMAT", "text|nft|json|mermaid|dot|svg", "text",

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "probe/socket_table.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <cerrno>
@@ -9,17 +8,14 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "model/error.h"
 #include "model/scan.h"
-#include "system/descriptor.h"
+#include "system/known_file.h"
 
 namespace sidetrack::probe {
 namespace {
-
-// Those of this thread: /proc/net would be those of the process's first one.
-constexpr const char* tcp = "/proc/thread-self/net/tcp";
-constexpr const char* tcp6 = "/proc/thread-self/net/tcp6";
 
 // proc_net_tcp(5): each 32 bits of an address as a number of this machine, in hexadecimal.
 std::string hexadecimal(std::span<const std::uint8_t> address) {
@@ -56,22 +52,15 @@ Endpoint endpoint_of(std::string_view text) {
   return result;
 }
 
-std::string read_all(const char* path) {
-  const Descriptor file(open(path, O_RDONLY | O_CLOEXEC));
-  if (!file.valid()) {
-    if (errno == ENOENT) return {};  // tcp6 without IPv6 in the kernel
-    throw system_error(errno, fmt::format("cannot read {}", path));
-  }
-  std::string text;
-  char buffer[16384];
-  ssize_t size = 0;
-  while ((size = read(file.get(), buffer, sizeof buffer)) > 0) text.append(buffer, static_cast<std::size_t>(size));
-  return text;
+std::string read_table(KnownFile file) {
+  KnownText read = read_known_file(file);
+  if (read.error == 0 || read.error == ENOENT) return std::move(read.text);
+  throw system_error(read.error, fmt::format("cannot read {}", path_of(file)));
 }
 
 // "  0: LOCAL REMOTE STATE …"
-std::optional<Endpoint> find(const char* path, const std::string& remote) {
-  const std::string table = read_all(path);
+std::optional<Endpoint> find(KnownFile file, const std::string& remote) {
+  const std::string table = read_table(file);
   const std::string column = " " + remote + " ";
   for (std::size_t at = 0; (at = table.find(column, at)) != std::string::npos; ++at) {
     if (table[at - 1] == ':') continue;  // the client itself: after the number of the line comes LOCAL
@@ -85,15 +74,15 @@ std::optional<Endpoint> find(const char* path, const std::string& remote) {
 
 std::optional<Endpoint> other_end(const Endpoint& client) {
   const std::string remote = hexadecimal(client);
-  if (client.address.family == Family::ipv6) return find(tcp6, remote);
-  const auto found = find(tcp, remote);
-  return found ? found : find(tcp6, mapped() + remote);
+  if (client.address.family == Family::ipv6) return find(KnownFile::tcp6_sockets, remote);
+  const auto found = find(KnownFile::tcp_sockets, remote);
+  return found ? found : find(KnownFile::tcp6_sockets, mapped() + remote);
 }
 
 std::set<std::uint16_t> peer_ports() {
   std::set<std::uint16_t> ports;
-  for (const char* path : {tcp, tcp6}) {
-    const std::string table = read_all(path);
+  for (const KnownFile file : {KnownFile::tcp_sockets, KnownFile::tcp6_sockets}) {
+    const std::string table = read_table(file);
     for (const std::string_view line : split_lines(table)) {
       const auto columns = split_words(line);
       if (columns.size() > 2 && columns[0] != "sl") ports.insert(endpoint_of(columns[2]).port);

@@ -5,23 +5,25 @@
 ARCHITECTURE is that of the program, as `uname -m` names it. What no rule allows raises SIGSYS, whose handler
 makes it fail with EPERM.
 """
+import errno
 import sys
 import tempfile
 
-from seccomp import ALLOW, EQ, MASKED_EQ, TRAP, Arch, Arg, Attr, SyscallFilter
+from seccomp import ALLOW, EQ, ERRNO, MASKED_EQ, TRAP, Arch, Arg, Attr, SyscallFilter
 
 PROT_EXEC = 4
 MAP_ANONYMOUS = 0x20
-TCGETS, TIOCGWINSZ, SIOCGIFNAME, SIOCGIFFLAGS, NS_GET_USERNS = 0x5401, 0x5413, 0x8910, 0x8913, 0xB701
+CLONE_THREAD = 0x10000
+TCGETS, TIOCGWINSZ, FIONBIO, SIOCGIFNAME, SIOCGIFFLAGS = 0x5401, 0x5413, 0x5421, 0x8910, 0x8913
 F_GETFD, F_SETFD, F_GETFL, F_OFD_GETLK, F_OFD_SETLK = 1, 2, 3, 36, 37
 AF_INET, AF_INET6, AF_NETLINK = 2, 10, 16
 SOCK_STREAM, SOCK_DGRAM, SOCK_RAW = 1, 2, 3
 SOCK_TYPE = 0xFFFFFFFF & ~0o2004000  # all but SOCK_NONBLOCK and SOCK_CLOEXEC
-IPPROTO_RAW, NETLINK_NETFILTER, PR_CAPBSET_READ = 255, 12, 23
-SOL_IP, SOL_SOCKET, SOL_IPV6, SOL_NETLINK = 0, 1, 41, 270
+IPPROTO_RAW, NETLINK_NETFILTER = 255, 12
+SOL_IP, SOL_SOCKET, SOL_TCP, SOL_IPV6, SOL_NETLINK = 0, 1, 6, 41, 270
 IPT_SO_SET_REPLACE, IPT_SO_SET_ADD_COUNTERS = 64, 65
-SOCKADDR_NL = 12  # bytes; every address of another family is longer, and is refused by the kernel if it is cut
 O_WRITES = 0o1 | 0o2 | 0o100 | 0o1000 | 0o20000000  # O_WRONLY, O_RDWR, O_CREAT, O_TRUNC, the bit of O_TMPFILE
+SOCKADDR_NL = 12  # bytes; every address of another family is longer, and is refused by the kernel if it is cut
 
 
 def arg(number, value, how=EQ):
@@ -79,22 +81,33 @@ WRITE = READ + [
 # The CNI plugin, which removes the record of a pod when the rules are gone.
 PLUGIN = WRITE + every("unlinkat fsync")
 
-FILES = [("open", without(1, O_WRITES)), ("openat", without(2, O_WRITES))]
-
-# What looks around: files that are read.
-LOOK = READ + FILES + [
-    ("ioctl", arg(1, NS_GET_USERNS)),
-    ("prctl", arg(0, PR_CAPBSET_READ)),
-    *every("flock readlink readlinkat getdents64"),
-]
-
 # What makes connections to try the rules, as the proxy's user too.
-PROBE = WRITE + FILES + [
+PROBE = WRITE + [
     *[("socket", arg(0, domain)) for domain in (AF_INET, AF_INET6, AF_NETLINK)],
     *every("bind connect listen accept4 getpeername sendto sendmsg shutdown setsockopt setfsuid setfsgid"),
 ]
 
-FILTERS = {"compute": COMPUTE, "read": READ, "write": WRITE, "plugin": PLUGIN, "look": LOOK, "probe": PROBE}
+# What reads files, whichever: the CNI plugins of a node, and their configurations with the links that lead to them.
+INSPECT = COMPUTE + [("open", without(1, O_WRITES)), ("openat", without(2, O_WRITES))] + every("readlink readlinkat getdents64")
+
+# What replaces, removes and watches them.
+INSTALL = INSPECT + every(
+    "open openat flock ftruncate fchmod fsync rename renameat renameat2 unlink unlinkat"
+    " inotify_init1 inotify_add_watch inotify_rm_watch signalfd4")
+
+# The webhook: connections to a socket that listens already, and certificates that are read again. Threads of its own are no
+# processes.
+SERVE = INSPECT + [
+    ("clone", Arg(0, MASKED_EQ, CLONE_THREAD, CLONE_THREAD)),
+    *every("set_robust_list rseq gettid"),
+    *every("accept accept4 getsockname getsockopt recvfrom recvmsg sendto sendmsg shutdown"),
+    *[("setsockopt", arg(1, level)) for level in (SOL_SOCKET, SOL_TCP)],
+    ("ioctl", arg(1, FIONBIO)),
+    *every("epoll_ctl epoll_wait epoll_pwait timerfd_settime"),
+    *every("inotify_init1 inotify_add_watch inotify_rm_watch signalfd4"),
+]
+
+FILTERS = {"compute": COMPUTE, "read": READ, "write": WRITE, "plugin": PLUGIN, "probe": PROBE, "inspect": INSPECT, "install": INSTALL, "serve": SERVE}
 
 
 def uncached(order):
@@ -119,6 +132,11 @@ def instructions(rules, architecture, order):
             continue
         if name == "mmap" and architecture == "s390x":
             conditions = []  # there its arguments are in memory
+        if name == "clone":
+            # libc tries clone3 first, whose arguments are in memory.
+            made.add_rule(ERRNO(errno.ENOSYS), "clone3")
+            if architecture == "s390x":
+                conditions = [Arg(1, MASKED_EQ, CLONE_THREAD, CLONE_THREAD)]
         made.add_rule(ALLOW, name, *conditions)
     with tempfile.TemporaryFile() as file:
         made.export_bpf(file)

@@ -31,9 +31,11 @@ constexpr const char* paths[] = {
     "/proc/thread-self/uid_map",
     "/proc/thread-self/gid_map",
     "/proc/locks",
+    "/proc/thread-self/net/tcp",
+    "/proc/thread-self/net/tcp6",
 };
 
-constexpr std::size_t most = 1U << 24;  // locks of a large node are 60 bytes each
+constexpr std::size_t most = 1U << 26;  // sockets of a large node are 150 bytes each
 
 struct Opened {
   Descriptor file;
@@ -68,14 +70,12 @@ KnownText read_known_file(KnownFile file) {
 
 void hold_known_files(KnownFilesFor what) {
   if (!held().empty()) return;
-  constexpr auto first_for_answers = static_cast<std::size_t>(KnownFile::takes_own_source);
-  constexpr auto first_for_changes = static_cast<std::size_t>(KnownFile::uid_map);
   for (std::size_t i = 0; i < std::size(paths); ++i) {
-    const bool is_for_changes = i >= first_for_changes;
-    const bool is_for_answers = i >= first_for_answers && !is_for_changes;
-    const bool left_out =
-        (is_for_answers && what == KnownFilesFor::changes) || (is_for_changes && what == KnownFilesFor::answers);
-    held().push_back(left_out ? Opened{Descriptor(), ENOENT} : open_path(paths[i]));
+    const auto file = static_cast<KnownFile>(i);
+    const bool wanted = what == KnownFilesFor::all || file < KnownFile::takes_own_source ||
+                        (file < KnownFile::uid_map ? what == KnownFilesFor::answers
+                                                   : file < KnownFile::tcp_sockets && what == KnownFilesFor::changes);
+    held().push_back(wanted ? open_path(paths[i]) : Opened{Descriptor(), ENOENT});
   }
 }
 

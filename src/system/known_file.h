@@ -20,10 +20,13 @@ enum class KnownFile : std::uint8_t {
   takes_own_source,  // net.ipv4.conf.all.accept_local
   echoes_mark_ipv4,  // net.ipv4.fwmark_reflect
   echoes_mark_ipv6,  // net.ipv6.fwmark_reflect; not there without IPv6 in the kernel
-  // Only who changes rules reads those below.
+  // Only who changes rules reads these.
   uid_map,
   gid_map,
   locks,
+  // Only who makes connections reads these: proc_net_tcp(5).
+  tcp_sockets,
+  tcp6_sockets,  // not there without IPv6 in the kernel
 };
 
 [[nodiscard]] const char* path_of(KnownFile file);
@@ -37,7 +40,7 @@ struct KnownText {
 
 // Opens them: from then on they are read anew, but not opened again. For a process that cannot open files any more. In
 // a new network namespace each setting takes 30 microseconds.
-enum class KnownFilesFor : std::uint8_t { answers, changes, both };
+enum class KnownFilesFor : std::uint8_t { answers, changes, all };
 void hold_known_files(KnownFilesFor what);
 
 }  // namespace sidetrack

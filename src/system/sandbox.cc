@@ -42,12 +42,16 @@ std::span<const sock_filter> filter_of(Sandbox kind) {
       return write_filter;
     case Sandbox::plugin:
       return plugin_filter;
-    case Sandbox::look:
-      return look_filter;
     case Sandbox::probe:
+      return probe_filter;
+    case Sandbox::inspect:
+      return inspect_filter;
+    case Sandbox::install:
+      return install_filter;
+    case Sandbox::serve:
       break;
   }
-  return probe_filter;
+  return serve_filter;
 }
 
 volatile std::sig_atomic_t refused = -1;
@@ -82,10 +86,25 @@ std::optional<Sandbox> entered;
 bool takes_capabilities = false;
 
 int keep_capabilities(Sandbox kind) {
-  if (kind == Sandbox::compute) return keep_only({});
-  if (kind == Sandbox::probe) return keep_only({CAP_NET_ADMIN, CAP_NET_RAW, CAP_SETUID, CAP_SETGID});
+  switch (kind) {
+    case Sandbox::compute:
+      return keep_only({});
+    case Sandbox::read:
+    case Sandbox::write:
+    case Sandbox::plugin:
+      break;
+    case Sandbox::probe:
+      return keep_only({CAP_NET_ADMIN, CAP_NET_RAW, CAP_SETUID, CAP_SETGID});
+    case Sandbox::inspect:
+    case Sandbox::serve:
+      return keep_only({CAP_DAC_READ_SEARCH});
+    case Sandbox::install:
+      return keep_only({CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_FOWNER});
+  }
   return keep_only({CAP_NET_ADMIN, CAP_NET_RAW});
 }
+
+bool asks_kernel(Sandbox kind) { return kind != Sandbox::compute && kind < Sandbox::inspect; }
 
 int install(std::span<const sock_filter> filter) {
   // The kernel only reads it.
@@ -117,13 +136,12 @@ std::optional<int> refused_call() { return refused < 0 ? std::nullopt : std::opt
 std::string enter_sandbox(Sandbox kind) {
   if (sanitized || entered) return "";
   entered = kind;
-  if (kind == Sandbox::read || kind == Sandbox::look) hold_cgroups();
+  if (kind == Sandbox::read) hold_cgroups();
   if (kind == Sandbox::probe) static_cast<void>(own_cgroup());
-  if (kind != Sandbox::compute) {
-    const bool opens_files = kind == Sandbox::look || kind == Sandbox::probe;
-    hold_known_files(kind == Sandbox::read ? KnownFilesFor::answers
-                     : opens_files         ? KnownFilesFor::both
-                                           : KnownFilesFor::changes);
+  if (asks_kernel(kind)) {
+    hold_known_files(kind == Sandbox::read    ? KnownFilesFor::answers
+                     : kind == Sandbox::probe ? KnownFilesFor::all
+                                              : KnownFilesFor::changes);
   }
   std::string problems;
   const auto note = [&](const char* what, int error) {

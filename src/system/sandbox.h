@@ -10,19 +10,23 @@
 namespace sidetrack {
 
 // The seccomp(2) filters of filters.py. A system call that one does not allow fails with EPERM, and is remembered: see
-// refused_call(). None allows another program, another process, a namespace or ptrace(2); all but `look` open no file.
+// refused_call(). None allows another program, another process, a namespace or ptrace(2); all but
+// the last three open no file.
 enum class Sandbox : std::uint8_t {
   compute,  // writes its result
   read,     // and reads the rules and routes: it cannot change any
   write,    // and changes them
   plugin,   // and removes files: of a record
-  look,     // reads rules and files: doctor, which asks the kernel about rules that it does not commit
-  probe,    // changes rules, reads files and makes connections, also as the proxy's user
+  probe,    // changes rules and makes connections, also as the proxy's user
+  inspect,  // reads files, and asks the kernel about nothing
+  install,  // replaces and watches them: on the node
+  serve,    // reads files, and answers on a socket that listens already: the webhook, which may have threads
 };
 
 // Has the last word on what the process can do, and there is no way back. Keeps of its capabilities those over the
-// network, CAP_NET_ADMIN and CAP_NET_RAW (`compute`: none; `probe`: CAP_SETUID and CAP_SETGID, too). To be
-// called by a process of one thread, once all is open. Returns what could not be done, as words; empty if all was done.
+// network, CAP_NET_ADMIN and CAP_NET_RAW (`compute`: none; `probe`: CAP_SETUID and CAP_SETGID, too; the last three:
+// those over files instead). To be called by a process of one thread, once all is open. Returns what could not be done,
+// as words; empty if all was done.
 [[nodiscard]] std::string enter_sandbox(Sandbox kind);
 
 // Which one has been entered.

@@ -60,6 +60,9 @@ class Injector:
              "--listen", listen, *options], stderr=subprocess.PIPE, text=True, preexec_fn=prepare)
         self.lines = queue.Queue()
         first = self.process.stderr.readline()
+        if "--no-sandbox" in options:
+            check("it says that it is in no sandbox", first.endswith("not in a sandbox: --no-sandbox\n"), first)
+            first = self.process.stderr.readline()
         if "listens on" not in first:
             sys.exit("it does not start: " + first)
         self.port = int(re.search(r"port (\d+)", first)[1])
@@ -90,6 +93,13 @@ class Injector:
 
     def open_files(self):
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+
+
+def rights(process):
+    """Of each thread: its filter of system calls, its no_new_privs and its capabilities."""
+    for thread in os.listdir(f"/proc/{process.pid}/task"):
+        with open(f"/proc/{process.pid}/task/{thread}/status", encoding="ascii") as file:
+            yield re.findall(r"^(?:CapPrm|CapEff|NoNewPrivs|Seccomp):\s+(\w+)", file.read(), re.M)
 
 
 def trust(*names):
@@ -161,6 +171,19 @@ def answers(injector, context):
                  "sidetrack_injector_request_seconds_count 9", "sidetrack_injector_connections 1"):
         check(f"the metrics have {line}", line + "\n" in metrics, metrics)
     connection.close()
+
+
+def least_privilege(injector, context):
+    if sanitized:
+        return
+    CAP_DAC_READ_SEARCH = 2
+    held = list(rights(injector.process))
+    check("each thread is in the sandbox", len(held) == 2 and
+          all(int(permitted, 16) | int(effective, 16) in (0, 1 << CAP_DAC_READ_SEARCH) and rest == ["1", "2"]
+              for permitted, effective, *rest in held), held)
+    with Injector("--no-sandbox") as other:
+        check("--no-sandbox leaves it out", [rest for _, _, *rest in rights(other.process)] == [["0", "0"]] * 2)
+        check("and pods are injected", is_injected(post(connect(other, context), review()), "1"))
 
 
 def rules_of_http(injector, context):
@@ -604,6 +627,7 @@ def main():
     try:
         context = trust("first")
         answers(injector, context)
+        least_privilege(injector, context)
         rules_of_http(injector, context)
         versions_of_tls(injector, context)
         many_connections(injector, context)

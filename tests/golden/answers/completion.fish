@@ -163,7 +163,7 @@ complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff ver
 complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify show explain map lint clean doctor host-probes' -l pid -d 'work in this process\'s namespaces' -x -a '(__fish_complete_pids)'
 complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify show explain map lint clean doctor host-probes' -l host -d 'allow the caller\'s own network namespace'
 complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify show explain map lint clean doctor pods host-probes' -l no-sandbox -d 'keep capabilities and system calls that are not needed'
-complete -c sidetrack -n '__sidetrack_is args inject' -l no-sandbox -d 'keep capabilities and system calls that are not needed'
+complete -c sidetrack -n '__sidetrack_is args inject cni' -l no-sandbox -d 'keep capabilities and system calls that are not needed'
 complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render' -l format -d 'the format of the result' -x -a 'text nft json mermaid dot svg'
 complete -c sidetrack -n '__sidetrack_is diff verify show explain lint doctor pods host-probes args cni' -l format -d 'the format of the result' -x -a 'text json'
 complete -c sidetrack -n '__sidetrack_is map' -l format -d 'the format of the result' -x -a 'text json dot svg'

@@ -628,6 +628,7 @@ _sidetrack_cni() {
     '*--plugin-log=[install\: where the plugin logs]:PATH:_files' \
     '--allow-dynamic[install\: allow a program that needs libraries]' \
     '--backend=[which backend holds the rules]:BACKEND:(auto nftables iptables-nft iptables-legacy)' \
+    '--no-sandbox[keep capabilities and system calls that are not needed]' \
     '--format=[the format of the result]:FORMAT:(text json)' \
     '--json[--format json]' \
     '*--log_output_level=[debug, info, warn, error, fatal or none]:\[SCOPE\:\]LEVEL: _sidetrack_items debug info warn error fatal none' \

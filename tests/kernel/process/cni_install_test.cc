@@ -178,6 +178,7 @@ TEST_F(CniInstall, TheOptionsAreThePlugins) {
                       "16006",
                       "--redirect-dns",
                       "--dual-stack",
+                      "--no-sandbox",
                       "--exclude-namespaces",
                       "kube-system,monitoring",
                       "--backend",
@@ -190,7 +191,8 @@ TEST_F(CniInstall, TheOptionsAreThePlugins) {
   EXPECT_EQ(plugins[1], nlohmann::json::parse(R"({
       "type": "sidetrack-cni", "capabilities": {"io.kubernetes.cri.pod-annotations": true},
       "uid": 1000, "gid": 1001, "envoyPort": 16001, "inboundCapturePort": 16006, "dns": true, "dualStack": true,
-      "excludeNamespaces": ["kube-system", "monitoring"], "backend": "nftables", "logFile": "/var/log/cni.log",
+      "excludeNamespaces": ["kube-system", "monitoring"], "backend": "nftables", "noSandbox": true,
+      "logFile": "/var/log/cni.log",
       "confDir": ")" + net().string() + R"("})"));
 }
 

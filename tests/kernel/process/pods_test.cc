@@ -169,7 +169,9 @@ TEST_F(Pods, AreRepaired) {
     for name in a b c; do pod $name; record $name "${options[@]}"; done
     apply a "${options[@]}"
     apply b "${options[@]}" -p 16001 --backend nftables
-    pods --repair --json >"$work/first" || echo failed
+    strace -f -qq -e trace=seccomp -o "$work/calls" "$sidetrack" pods --records "$work/records" --repair --json >"$work/first" ||
+      echo failed
+    grep -c SECCOMP_SET_MODE_FILTER "$work/calls" | sed 's/^/sandboxes: /'
     pods --json >"$work/second" || echo failed
     pods)");
   EXPECT_EQ(output.exit_code, 0) << output.err;
@@ -183,6 +185,9 @@ TEST_F(Pods, AreRepaired) {
   EXPECT_EQ(states(texts[1]), (States{{"pod-a", "as_recorded"}, {"pod-b", "as_recorded"}, {"pod-c", "as_recorded"}}));
   EXPECT_THAT(output.out,
               AllOf(Not(HasSubstr("failed")), HasSubstr("default/pod-b  -  "), HasSubstr("[as recorded]\n")));
+#ifndef SIDETRACK_SANITIZED
+  EXPECT_THAT(output.out, HasSubstr("sandboxes: 5\n")) << "to look at three, and to repair two";
+#endif
 }
 
 // Who repairs waits for another writer. The runtime may have made another pod of it meanwhile, or none.

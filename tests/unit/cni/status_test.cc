@@ -37,7 +37,7 @@ class CniStatus : public ::testing::Test {
       configuration.type = "sidetrack-cni";
       configuration.conf_dir = conf_dir.empty() ? net.string() : conf_dir;
       try {
-        require_available(configuration);
+        require_available(configuration, [](Sandbox) {});
       } catch (const CniError& error) {
         if (error.code() != Code::not_available) return fmt::format("code {}", static_cast<unsigned>(error.code()));
         const std::string words = error.what();
