@@ -825,6 +825,7 @@ tomorrow: tomorrow
   EXPECT_EQ(read(expression("notrack", number(1, 5))), " notrack [1:00000005]");
   EXPECT_EQ(read(tcp + expression("redir", number(9, 5)) + accept), " -p tcp redir [9:00000005]");
   EXPECT_EQ(read(expression("notrack", number(40, 5))), " notrack");  // and one of a later kernel's numbers
+  EXPECT_EQ(read(expression("notrack", number(0x3fff, 5))), " notrack");
   EXPECT_EQ(read(expression("notrack", number(31, 5))), " notrack [31:00000005]");
   EXPECT_EQ(read(nested(NFTA_LIST_ELEM, attribute(NFTA_EXPR_NAME, std::string("notrack", 8)) + number(3, 5)) + accept),
             " notrack");

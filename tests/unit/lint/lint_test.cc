@@ -618,6 +618,47 @@ INSTANTIATE_TEST_SUITE_P(
         "-i * -b * ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE=888 -u 2000 -g 3000", "-i 127.0.0.0/8,10.0.0.0/8 -b *",
         "-i * -b * -m NONE", "-i * -b * --drop-invalid ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR=127.0.0.0/8"));
 
+// What is asked for, and that it is the rules that give it.
+TEST(Promises, AreBrokenWithoutTheRules) {
+  const auto unkept_by_none = [](const char* options) {
+    CommandLine line;
+    const HostFacts facts = asked(options, line);
+    const Plan real = plan(line.config, facts);
+    std::string all = "\n";
+    for (const std::string& each :
+         words(unkept(line.config, real, {assumed_pod(real), {as_live({}, BackendKind::nftables)}})))
+      all += each + "\n";
+    return all;
+  };
+  EXPECT_EQ(unkept_by_none("-i * -b * -u 1,2 --redirect-dns --capture-all-dns"), R"(
+ST004 outbound tcp, IPv4
+ST004 inbound tcp, IPv4
+ST004 DNS by tcp, IPv4
+ST004 DNS by udp, IPv4
+ST004 tcp of a proxy to this pod itself, IPv4
+ST004 outbound tcp, IPv6
+ST004 inbound tcp, IPv6
+ST004 DNS by tcp, IPv6
+ST004 DNS by udp, IPv6
+ST004 tcp of a proxy to this pod itself, IPv6
+)");
+  EXPECT_EQ(unkept_by_none("-i * -b 80 -m TPROXY --redirect-dns --dns-server 10.96.0.10 --ip-families ipv4"), R"(
+ST004 outbound tcp, IPv4
+ST004 inbound tcp, IPv4
+ST004 DNS by tcp, IPv4
+ST004 DNS by udp, IPv4
+ST005 outbound tcp, IPv6
+ST005 inbound tcp, IPv6
+)");
+  EXPECT_EQ(unkept_by_none("--dataplane ambient --ip-families ipv4"), R"(
+ST010 tcp of ztunnel to the app from its client's address, IPv4
+ST004 outbound tcp, IPv4
+ST004 inbound tcp, IPv4
+ST005 outbound tcp, IPv6
+ST005 inbound tcp, IPv6
+)");
+}
+
 // Hosts elsewhere get no answer from it, with rules or without.
 TEST(Promises, AreKeptInAPodWithoutADefaultRoute) {
   CommandLine line;
