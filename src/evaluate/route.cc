@@ -20,8 +20,9 @@ bool counts(const std::string& device, const RouteKey& key) {
 
 // In IPv4, what rejects is asked before the device is (fib_table_lookup); in IPv6 it is a route by lo.
 bool counts(const NetworkRoute& route, const RouteKey& key) {
-  if (route.kind == NetworkRoute::Kind::unknown) return true;
-  const bool rejects = route.kind == NetworkRoute::Kind::rejected || route.kind == NetworkRoute::Kind::next;
+  using Kind = NetworkRoute::Kind;
+  if (route.kind == Kind::unknown) return true;
+  const bool rejects = route.kind != Kind::onward && route.kind != Kind::local;
   if (rejects && key.destination.family == Family::ipv4) return true;
   return counts(rejects ? "lo" : route.device, key);
 }
@@ -95,7 +96,9 @@ std::optional<Route> found(const PodView& pod, const RoutingRule& rule, const Ro
     case NetworkRoute::Kind::unknown:
       result.kind = Route::Kind::unknown;
       break;
-    case NetworkRoute::Kind::rejected:
+    case NetworkRoute::Kind::blackhole:
+    case NetworkRoute::Kind::unreachable:
+    case NetworkRoute::Kind::prohibit:
     case NetworkRoute::Kind::next:
       break;
   }

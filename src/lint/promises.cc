@@ -566,7 +566,7 @@ Finding finding_of(Regions& regions, const Broken& broken) {
   made.ending = text(decision.ending);
   made.remedy = promise.remedy;
   made.message = promise.asked;
-  if (!broken.is_known && !decision.ending.unknowns.empty()) {
+  if (!decision.ending.unknowns.empty()) {
     made.message += fmt::format("; what is not known: {}", unknown_words(decision.ending));
   } else if (decision.step != nullptr) {
     const Step& step = *decision.step;

@@ -49,11 +49,13 @@ inline constexpr std::uint32_t default_table = 253;
 // ip route add [KIND] TO dev DEVICE table TABLE
 struct NetworkRoute {
   enum class Kind : std::uint8_t {
-    onward,    // unicast
-    local,     // stays here
-    rejected,  // blackhole, unreachable, prohibit
-    next,      // throw: the next policy rule is asked
-    unknown,   // asks for more than the destination
+    onward,  // unicast
+    local,   // stays here
+    blackhole,
+    unreachable,
+    prohibit,
+    next,     // throw: the next policy rule is asked
+    unknown,  // asks for more than the destination
   };
   AddressRange to;  // a CIDR
   std::string device;

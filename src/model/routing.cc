@@ -51,7 +51,7 @@ Routing whoever_made(Routing routing) {
 std::string mark_words(const PolicyRule& rule) { return mark_words(rule.mark, rule.mask); }
 
 std::string ip_words(const NetworkRoute& route) {
-  static constexpr const char* kinds[] = {"", "local ", "unreachable ", "throw ", ""};
+  static constexpr const char* kinds[] = {"", "local ", "blackhole ", "unreachable ", "prohibit ", "throw ", ""};
   return fmt::format("ip{} route {}{}{} table {}", route.to.family() == Family::ipv6 ? " -6" : "",
                      kinds[static_cast<std::size_t>(route.kind)], words(route.to),
                      route.device.empty() ? "" : " dev " + route.device, table_name(route.table));

@@ -163,9 +163,11 @@ std::optional<NetworkRoute::Kind> kind_of(unsigned char type) {
     case RTN_LOCAL:
       return NetworkRoute::Kind::local;
     case RTN_BLACKHOLE:
+      return NetworkRoute::Kind::blackhole;
     case RTN_UNREACHABLE:
+      return NetworkRoute::Kind::unreachable;
     case RTN_PROHIBIT:
-      return NetworkRoute::Kind::rejected;
+      return NetworkRoute::Kind::prohibit;
     case RTN_THROW:
       return NetworkRoute::Kind::next;
     default:  // broadcast, multicast, anycast

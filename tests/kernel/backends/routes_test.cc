@@ -383,7 +383,7 @@ TEST_F(RoutesTest, EveryKindOfRouteIsRead) {
       "ip route add blackhole 10.1.0.0/16; ip route add unreachable 10.2.0.0/16; ip route add prohibit 10.3.0.0/16;"
       "ip route add throw 10.4.0.0/16; ip route add local 10.5.0.0/16 dev lo table 77;"
       "ip route add 10.6.0.0/16 nexthop via 10.0.0.2 dev eth0 nexthop dev other;"
-      "ip -6 route add unreachable fd02::/16");
+      "ip -6 route add unreachable fd02::/16; ip -6 route add prohibit fd03::/16");
   std::vector<std::string> words;
   for (const NetworkRoute& route : space.run([] { return read_pod(); }).routes) {
     if (route.table == local_table || route.device == "other" || route.to.first.is_link_local()) continue;
@@ -392,14 +392,15 @@ TEST_F(RoutesTest, EveryKindOfRouteIsRead) {
                     (route.has_other_devices ? " and others" : ""));
   }
   EXPECT_THAT(
-      words, ::testing::UnorderedElementsAre(
-                 "ip route default dev eth0 table main via 10.0.0.254",
-                 "ip route 10.0.0.0/24 dev eth0 table main src 10.0.0.1",
-                 "ip route 10.9.0.0/16 dev eth0 table main src 10.0.0.1", "ip route unreachable 10.1.0.0/16 table main",
-                 "ip route unreachable 10.2.0.0/16 table main", "ip route unreachable 10.3.0.0/16 table main",
-                 "ip route throw 10.4.0.0/16 table main", "ip route local 10.5.0.0/16 dev lo table 77",
-                 "ip route 10.6.0.0/16 dev eth0 table main via 10.0.0.2 and others",
-                 "ip -6 route unreachable fd02::/16 dev lo table main"));
+      words,
+      ::testing::UnorderedElementsAre(
+          "ip route default dev eth0 table main via 10.0.0.254",
+          "ip route 10.0.0.0/24 dev eth0 table main src 10.0.0.1",
+          "ip route 10.9.0.0/16 dev eth0 table main src 10.0.0.1", "ip route blackhole 10.1.0.0/16 table main",
+          "ip route unreachable 10.2.0.0/16 table main", "ip route prohibit 10.3.0.0/16 table main",
+          "ip route throw 10.4.0.0/16 table main", "ip route local 10.5.0.0/16 dev lo table 77",
+          "ip route 10.6.0.0/16 dev eth0 table main via 10.0.0.2 and others",
+          "ip -6 route unreachable fd02::/16 dev lo table main", "ip -6 route prohibit fd03::/16 dev lo table main"));
 }
 
 // Of two to the same network the one with the lower metric counts; what asks for more than the destination is not

@@ -146,8 +146,9 @@ TEST_F(Seen, WhatKeepsTheSourcesThatAreCapturedFromTheProxy) {
 TEST_F(Seen, RoutesAndTheLoopbackInterface) {
   const char* app = "out tcp 10.96.0.10:443";
   const Edit edits[] = {
-      {"ip route add blackhole 10.96.0.0/16", "ip route del blackhole 10.96.0.0/16", "10.96.0.0/16 table main", app,
-       "never sent: no route to 10.96.0.10 (ip route "},
+      {"ip route add blackhole 10.96.0.0/16", "ip route del blackhole 10.96.0.0/16",
+       "ip route blackhole 10.96.0.0/16 table main", app,
+       "never sent: no route to 10.96.0.10 (ip route blackhole 10.96.0.0/16 table main)"},
       {"ip route add local 10.96.0.10 dev lo", "ip route del local 10.96.0.10 dev lo", "ip route local 10.96.0.10", app,
        "lands on 10.96.0.10:443 (the app), untouched"},
       {"ip link set lo down", "ip link set lo up", "interface lo is down", app, "dropped: interface lo is down"},

@@ -195,7 +195,7 @@ TEST(Obstacles, ArePartsOfThePod) {
   add_line("lo is down", usual, [](PodView& pod) { pod.interface("lo")->up = false; });
   add_line("lo has no address", usual, [](PodView& pod) { pod.interface("lo")->addresses.clear(); });
   add_line("a blackhole", usual, [&](PodView& pod) {
-    pod.routes.insert(pod.routes.begin(), route("203.0.113.0/24", "", Kind::rejected, main_table));
+    pod.routes.insert(pod.routes.begin(), route("203.0.113.0/24", "", Kind::blackhole, main_table));
   });
   add_line("a local route", usual, [&](PodView& pod) {
     pod.routes.insert(pod.routes.begin(), route("203.0.113.0/24", "lo", Kind::local, main_table));
@@ -270,8 +270,8 @@ interface lo is down: `out tcp 198.51.100.1:15008 --uid 1000 --gid 1000` dropped
 # lo has no address
 lo has no address 127.0.0.1: `out tcp 198.51.100.1:15008 --uid 1000 --gid 1000` leaves the pod by eth0 to 127.0.0.1:15001; original destination 198.51.100.1:15008; its answers are lost: no host takes what comes from outside to 127.0.0.1; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:15008
 # a blackhole
-return path: never sent: no route to 203.0.113.1 (ip route unreachable 203.0.113.0/24 table main): `in tcp 192.0.2.2:15008 --from 203.0.113.1` lands on 192.0.2.2:15008 (HBONE tunnel), untouched; its answers are lost: never sent: no route to 203.0.113.1 (ip route unreachable 203.0.113.0/24 table main); as requested it lands on 192.0.2.2:15008 (HBONE tunnel), untouched
-ip route unreachable 203.0.113.0/24 table main: `out tcp 203.0.113.255:80 --uid 1000 --gid 1000` never sent: no route to 203.0.113.255 (ip route unreachable 203.0.113.0/24 table main); as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 203.0.113.255:80
+return path: never sent: no route to 203.0.113.1 (ip route blackhole 203.0.113.0/24 table main): `in tcp 192.0.2.2:15008 --from 203.0.113.1` lands on 192.0.2.2:15008 (HBONE tunnel), untouched; its answers are lost: never sent: no route to 203.0.113.1 (ip route blackhole 203.0.113.0/24 table main); as requested it lands on 192.0.2.2:15008 (HBONE tunnel), untouched
+ip route blackhole 203.0.113.0/24 table main: `out tcp 203.0.113.255:80 --uid 1000 --gid 1000` never sent: no route to 203.0.113.255 (ip route blackhole 203.0.113.0/24 table main); as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 203.0.113.255:80
 # a local route
 203.0.113.1 cannot come in by eth0 (martian): `in tcp 192.0.2.2:15008 --from 203.0.113.1` dropped: 203.0.113.1 cannot come in by eth0 (martian); as requested it lands on 192.0.2.2:15008 (HBONE tunnel), untouched
 ip route local 203.0.113.0/24 dev lo table main: `out tcp 203.0.113.255:80 --uid 1000 --gid 1000` never sent: the route to 203.0.113.255 gives it no source address of the pod; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 203.0.113.255:80

@@ -68,7 +68,7 @@ TEST_F(SourceFilterOf, RoutesBack) {
   add_route("10.1.2.0/24", "net1", NetworkRoute::Kind::onward);
   EXPECT_EQ(end(by_net1), lands);
   EXPECT_EQ(end(by_eth0), "dropped: rp_filter of eth0 is 1, and the way back to 10.1.2.3 is by net1");
-  pod_.routes.front() = {*AddressRange::parse("10.1.2.0/24"), "", NetworkRoute::Kind::rejected};
+  pod_.routes.front() = {*AddressRange::parse("10.1.2.0/24"), "", NetworkRoute::Kind::unreachable};
   for (const SourceFilter filter : {SourceFilter::strict, SourceFilter::loose}) {
     set_all(filter);
     const std::string number = filter == SourceFilter::strict ? "1" : "2";
@@ -129,7 +129,7 @@ TEST_F(SourceFilterOf, WithoutAWayBack) {
                                 : "dropped: rp_filter of eth0 is 2, and there is no route to 10.1.2.3");
     EXPECT_EQ(end("in tcp 192.0.2.2:8080 --from 198.51.100.7 --in-interface net1"), lands);
   }
-  add_route("10.0.0.0/8", "", NetworkRoute::Kind::rejected);
+  add_route("10.0.0.0/8", "", NetworkRoute::Kind::unreachable);
   EXPECT_EQ(end(by_eth0),
             "dropped: rp_filter of eth0 is 2, and there is no route to 10.1.2.3 (ip route unreachable 10.0.0.0/8 table "
             "main)");

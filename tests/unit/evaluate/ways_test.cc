@@ -1008,7 +1008,7 @@ TEST(Ways, OfWhatPassesThroughThePodOrNeverGetsIn) {
   const Edit edit = [](PodView& pod) {
     assume_interface(pod, "net1");
     pod.interface("net1")->up = false;
-    pod.routes.insert(pod.routes.begin(), {{*AddressRange::parse("10.2.0.0/16"), "", NetworkRoute::Kind::rejected},
+    pod.routes.insert(pod.routes.begin(), {{*AddressRange::parse("10.2.0.0/16"), "", NetworkRoute::Kind::unreachable},
                                            {*AddressRange::parse("10.3.0.0/16"), "eth0", NetworkRoute::Kind::unknown},
                                            {*AddressRange::parse("10.4.0.0/16"), "net1"}});
   };

@@ -183,7 +183,9 @@ TEST(IpWords, OfRoutes) {
   for (const NetworkRoute& route :
        std::initializer_list<NetworkRoute>{{range("0.0.0.0/0"), "eth0"},
                                            {range("::/0"), "lo", Kind::local, 133},
-                                           {range("10.0.0.0/8"), "", Kind::rejected, local_table},
+                                           {range("10.0.0.0/8"), "", Kind::unreachable, local_table},
+                                           {range("10.2.0.0/16"), "", Kind::blackhole},
+                                           {range("10.3.0.0/16"), "", Kind::prohibit},
                                            {range("fd00::/8"), "", Kind::next, default_table},
                                            {range("10.1.2.3"), "eth0", Kind::unknown, 7}})
     all += ip_words(route) + "\n";
@@ -191,6 +193,8 @@ TEST(IpWords, OfRoutes) {
 ip route default dev eth0 table main
 ip -6 route local default dev lo table 133
 ip route unreachable 10.0.0.0/8 table local
+ip route blackhole 10.2.0.0/16 table main
+ip route prohibit 10.3.0.0/16 table main
 ip -6 route throw fd00::/8 table default
 ip route 10.1.2.3/32 dev eth0 table 7
 )");

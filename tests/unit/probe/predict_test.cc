@@ -40,7 +40,7 @@ TEST(Predict, WhatIsNotKnownIsNotTried) {
   other.table = 9;
   other.more = "uidrange 7-9";
   pod.rules.insert(pod.rules.begin(), other);
-  pod.routes.push_back({*AddressRange::parse("0.0.0.0/0"), "", NetworkRoute::Kind::rejected, 9});
+  pod.routes.push_back({*AddressRange::parse("0.0.0.0/0"), "", NetworkRoute::Kind::unreachable, 9});
   const Trial trial = predict({plan, pod}, to("192.0.2.1", 80));
   EXPECT_EQ(
       trial.unknown,

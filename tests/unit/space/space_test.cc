@@ -176,7 +176,7 @@ void add_others(Random& random, Live& live) {
 // Two interfaces, and settings of the kernel beside the rules.
 void add_settings(Random& random, PodView& pod) {
   assume_interface(pod, "net1");
-  const auto kind = random.one_in(3) ? NetworkRoute::Kind::rejected : NetworkRoute::Kind::onward;
+  const auto kind = random.one_in(3) ? NetworkRoute::Kind::unreachable : NetworkRoute::Kind::onward;
   pod.routes.insert(pod.routes.begin(), {*AddressRange::parse("10.0.0.0/8"), "net1", kind});
   pod.interfaces.back().source_filter = random.one_in(2) ? SourceFilter::strict : SourceFilter::loose;
   const bool strict = random.one_in(2);
