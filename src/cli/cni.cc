@@ -80,15 +80,27 @@ ExitCode keep(const CommandLine& line, const Action& action) {
   const Folders folders = folders_of(line);
   FolderWatch watch;
   Saying saying;
+  Saying of_watches;
   bool told = false;
   while (true) {
     bool failed = false;
+    const auto arm = [&] {
+      const std::vector<std::string> all = cni::folders_to_watch(folders);
+      try {
+        return watch.arm(all);
+      } catch (const Error& error) {  // the rest is done all the same
+        of_watches.problem(error);
+        failed = true;
+        return false;
+      }
+    };
     try {
       do {
-        watch.arm(cni::folders_to_watch(folders));
+        arm();
         saying.outcome(action.run());
-      } while (watch.arm(cni::folders_to_watch(folders)));
-      if (!std::exchange(told, true)) info(fmt::format("watching {} and {}", folders.configurations, folders.programs));
+      } while (arm());
+      if (!failed && !std::exchange(told, true))
+        info(fmt::format("watching {} and {}", folders.configurations, folders.programs));
     } catch (const Error& error) {
       saying.problem(error);
       failed = true;
@@ -143,9 +155,10 @@ ExitCode show_status(const CommandLine& line) {
   const cni::Status status = cni::status(folders_of(line), program);
   print(line.format == Format::json ? status_json(status) : status_text(status));
   if (status.problems.empty()) return ExitCode::done;
+  const ExitCode code = status.is_permitted ? ExitCode::differs : ExitCode::not_permitted;
   for (const std::string& problem : status.problems) error(problem);
   if (status.configuration) info("'sidetrack cni install' with the options of the installation repairs it");
-  return ExitCode::differs;
+  return code;
 }
 
 }  // namespace
@@ -153,7 +166,7 @@ ExitCode show_status(const CommandLine& line) {
 ExitCode run_cni(CommandLine& line) {
   if (line.cni.action == CniAction::status) return show_status(line);
   const Action action(line);
-  confine(line, Sandbox::install);
+  confine(line, Sandbox::install, cni::folders_to_write(folders_of(line)));
   if (line.watch) return keep(line, action);
   const Outcome outcome = action.run();
   Saying().outcome(outcome);

@@ -73,7 +73,7 @@ std::optional<Place> enter_target(const CommandLine& line);
 [[nodiscard]] bool in_own_pod(const CommandLine& line);
 
 // From here on the process can do no more than that; with --no-sandbox, and where the kernel cannot, the log says so.
-void confine(const CommandLine& line, Sandbox kind);
+void confine(const CommandLine& line, Sandbox kind, const std::vector<std::string>& folders = {});
 
 // The kernel's state, with the options of the command line. To write: under the lock of the namespace. Then the sandbox
 // is entered: nothing else can be opened any more.

@@ -93,9 +93,9 @@ bool may_choose_legacy(const CommandLine& line) {
 
 }  // namespace
 
-void confine(const CommandLine& line, Sandbox kind) {
+void confine(const CommandLine& line, Sandbox kind, const std::vector<std::string>& folders) {
   if (line.no_sandbox) return info("not in a sandbox: --no-sandbox");
-  const std::string problem = enter_sandbox(kind);
+  const std::string problem = enter_sandbox(kind, folders);
   if (!problem.empty()) warn("not all of the sandbox: " + problem);
 }
 

@@ -11,6 +11,7 @@
 #include "cli/standard_streams.h"
 #include "cni/cni_error.h"
 #include "cni/network_configuration.h"
+#include "cni/record.h"
 #include "system/read_all.h"
 #include "system/write_all.h"
 
@@ -37,7 +38,7 @@ cni::Answer answer() {
   const cni::Log log_of_node{start_plugin_log,
                              [](LogOptions::Level level, std::string_view line) { log(level, line); }};
   const cni::Confine confine = [](Sandbox kind) {
-    const std::string problem = enter_sandbox(kind);
+    const std::string problem = enter_sandbox(kind, {cni::records_folder});
     if (!problem.empty()) warn("not all of the sandbox: " + problem);
   };
   return cni::serve(input, process_environment, log_of_node, confine);

@@ -223,6 +223,7 @@ Descriptor lock(const std::string& folder) {
 }
 
 bool remove_file(const std::string& path) {
+  if (!exists(path)) return false;  // a file system that is read-only would say that first
   if (unlink(path.c_str()) == 0) return true;
   if (errno == ENOENT || errno == ENOTDIR) return false;
   throw system_error(errno, fmt::format("cannot remove '{}'", excerpt(path)));
@@ -391,6 +392,24 @@ std::vector<std::string> folders_to_watch(const Folders& folders) {
   return all;
 }
 
+std::vector<std::string> folders_to_write(const Folders& folders) {
+  const auto above = [](const std::string& path) { return path.substr(0, std::max<std::size_t>(path.rfind('/'), 1)); };
+  std::vector<std::string> inner{folders.programs, folders.configurations};
+  try {
+    inner = folders_to_watch(folders);
+  } catch (const Error&) {  // who installs says it
+  }
+  std::vector<std::string> all;
+  for (const std::string& folder : inner) {
+    const std::string path = resolved(folder);
+    std::string outer = above(path);
+    if (outer == "/" && access(path.c_str(), F_OK) == 0) outer = path;
+    while (access(outer.c_str(), F_OK) != 0 && outer != "/") outer = above(outer);
+    all.push_back(outer);
+  }
+  return all;
+}
+
 Status status(const Folders& folders, const std::string& program) {
   Status status;
   status.program.path = program_path(folders);
@@ -409,7 +428,9 @@ Status status(const Folders& folders, const std::string& program) {
       status.problems.push_back(fmt::format("'{}': expected a file of mode 0755", shown));
     }
   } else {
-    status.problems.push_back(fmt::format("'{}' cannot be read: {}", shown, errno_words(errno)));
+    const Error error = system_error(errno, fmt::format("'{}' cannot be read", shown));
+    status.is_permitted = error.code() != ExitCode::not_permitted;
+    status.problems.emplace_back(error.what());
   }
 
   try {
@@ -429,6 +450,7 @@ Status status(const Folders& folders, const std::string& program) {
                                             excerpt(found.path), plugin_name));
     }
   } catch (const Error& error) {
+    if (error.code() == ExitCode::not_permitted) status.is_permitted = false;
     status.problems.emplace_back(error.what());
   }
   return status;

@@ -56,8 +56,13 @@ struct Status {
   };
   Program program;
   std::optional<Configuration> configuration;  // that the runtimes use
+  bool is_permitted = true;                    // false: not all could be read
   std::vector<std::string> problems;           // why it is not installed as it should be, a sentence each; none: it is
 };
+// Below which all is that install() and uninstall() write: the folders above, which outlive one that is made anew; of
+// one at the root itself; and those that links lead to now.
+[[nodiscard]] std::vector<std::string> folders_to_write(const Folders& folders);
+
 [[nodiscard]] Status status(const Folders& folders, const std::string& program);
 
 }  // namespace sidetrack::cni

@@ -77,13 +77,21 @@ std::string absolute(const std::string& path) {
 
 std::string folder(const std::string& path) { return path.substr(0, std::max<std::size_t>(path.rfind('/'), 1)); }
 
+// Waits for a change, so long at most.
+bool is_to_end(FolderWatch& watch, std::chrono::seconds longest) {
+  for (; longest.count() > 0; --longest) {
+    const FolderWatch::Woken woken = watch.wait(std::chrono::seconds(1));
+    if (refused_call() || woken == FolderWatch::Woken::asked_to_end) return true;  // by the other thread, perhaps
+    if (woken == FolderWatch::Woken::changed) return false;
+  }
+  return false;
+}
+
 // Serves new connections with the certificate as it is, until SIGTERM or SIGINT.
 void keep_certificate(FolderWatch& watch, Server& server, const CertificateFiles& files, CertificateTexts known) {
   const std::vector<std::string> folders{folder(files.certificate), folder(files.key)};
   std::string problem;
-  bool told = false;
   while (true) {
-    if (refused_call() && !std::exchange(told, true)) error(refusal_words(*refused_call()));
     try {
       do {
         watch.arm(folders);
@@ -100,7 +108,7 @@ void keep_certificate(FolderWatch& watch, Server& server, const CertificateFiles
       problem = what.what();
       server.count_failed_reload();
     }
-    if (watch.wait(problem.empty() ? look_again : try_again) == FolderWatch::Woken::asked_to_end) return;
+    if (is_to_end(watch, problem.empty() ? look_again : try_again)) return;
   }
 }
 

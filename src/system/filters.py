@@ -9,17 +9,18 @@ import errno
 import sys
 import tempfile
 
-from seccomp import ALLOW, EQ, ERRNO, MASKED_EQ, TRAP, Arch, Arg, Attr, SyscallFilter
+from seccomp import ALLOW, EQ, ERRNO, KILL_PROCESS, MASKED_EQ, TRAP, Arch, Arg, Attr, SyscallFilter
 
 PROT_EXEC = 4
 MAP_ANONYMOUS = 0x20
 CLONE_THREAD = 0x10000
+CLONE_NEW = 0x7E020000  # namespaces: CLONE_NEWNS, _NEWCGROUP, _NEWUTS, _NEWIPC, _NEWUSER, _NEWPID, _NEWNET
 TCGETS, TIOCGWINSZ, FIONBIO, SIOCGIFNAME, SIOCGIFFLAGS = 0x5401, 0x5413, 0x5421, 0x8910, 0x8913
 F_GETFD, F_SETFD, F_GETFL, F_OFD_GETLK, F_OFD_SETLK = 1, 2, 3, 36, 37
 AF_INET, AF_INET6, AF_NETLINK = 2, 10, 16
 SOCK_STREAM, SOCK_DGRAM, SOCK_RAW = 1, 2, 3
 SOCK_TYPE = 0xFFFFFFFF & ~0o2004000  # all but SOCK_NONBLOCK and SOCK_CLOEXEC
-IPPROTO_RAW, NETLINK_NETFILTER = 255, 12
+IPPROTO_RAW, NETLINK_NETFILTER, MSG_FASTOPEN = 255, 12, 0x20000000
 SOL_IP, SOL_SOCKET, SOL_TCP, SOL_IPV6, SOL_NETLINK = 0, 1, 6, 41, 270
 IPT_SO_SET_REPLACE, IPT_SO_SET_ADD_COUNTERS = 64, 65
 O_WRITES = 0o1 | 0o2 | 0o100 | 0o1000 | 0o20000000  # O_WRONLY, O_RDWR, O_CREAT, O_TRUNC, the bit of O_TMPFILE
@@ -79,7 +80,7 @@ WRITE = READ + [
 ]
 
 # The CNI plugin, which removes the record of a pod when the rules are gone.
-PLUGIN = WRITE + every("unlinkat fsync")
+PLUGIN = WRITE + [("unlinkat", arg(2, 0)), *every("fsync")]  # no AT_REMOVEDIR
 
 # What makes connections to try the rules, as the proxy's user too.
 PROBE = WRITE + [
@@ -98,9 +99,10 @@ INSTALL = INSPECT + every(
 # The webhook: connections to a socket that listens already, and certificates that are read again. Threads of its own are no
 # processes.
 SERVE = INSPECT + [
-    ("clone", Arg(0, MASKED_EQ, CLONE_THREAD, CLONE_THREAD)),
+    ("clone", Arg(0, MASKED_EQ, CLONE_THREAD | CLONE_NEW, CLONE_THREAD)),
     *every("set_robust_list rseq gettid"),
-    *every("accept accept4 getsockname getsockopt recvfrom recvmsg sendto sendmsg shutdown"),
+    *every("accept accept4 getsockname getsockopt recvfrom recvmsg"),
+    ("sendmsg", without(2, MSG_FASTOPEN)),  # it would connect; and so would sendto with an address
     *[("setsockopt", arg(1, level)) for level in (SOL_SOCKET, SOL_TCP)],
     ("ioctl", arg(1, FIONBIO)),
     *every("epoll_ctl epoll_wait epoll_pwait timerfd_settime"),
@@ -122,6 +124,7 @@ def uncached(order):
 
 def instructions(rules, architecture, order):
     made = SyscallFilter(TRAP)
+    made.set_attr(Attr.ACT_BADARCH, KILL_PROCESS)  # system calls of another ABI
     if not made.exist_arch(Arch(architecture)):
         made.remove_arch(Arch())
         made.add_arch(Arch(architecture))
@@ -136,7 +139,7 @@ def instructions(rules, architecture, order):
             # libc tries clone3 first, whose arguments are in memory.
             made.add_rule(ERRNO(errno.ENOSYS), "clone3")
             if architecture == "s390x":
-                conditions = [Arg(1, MASKED_EQ, CLONE_THREAD, CLONE_THREAD)]
+                conditions = [Arg(1, MASKED_EQ, CLONE_THREAD | CLONE_NEW, CLONE_THREAD)]
         made.add_rule(ALLOW, name, *conditions)
     with tempfile.TemporaryFile() as file:
         made.export_bpf(file)

@@ -19,6 +19,7 @@
 #include "system/capabilities.h"
 #include "system/cgroup.h"
 #include "system/known_file.h"
+#include "system/landlock.h"
 
 namespace sidetrack {
 namespace {
@@ -133,7 +134,7 @@ std::string refusal_words(int call) {
 
 std::optional<int> refused_call() { return refused < 0 ? std::nullopt : std::optional<int>(refused); }
 
-std::string enter_sandbox(Sandbox kind) {
+std::string enter_sandbox(Sandbox kind, const std::vector<std::string>& folders) {
   if (sanitized || entered) return "";
   entered = kind;
   if (kind == Sandbox::read) hold_cgroups();
@@ -150,6 +151,8 @@ std::string enter_sandbox(Sandbox kind) {
   };
   takes_capabilities = note("capabilities stay (capset)", keep_capabilities(kind));
   note("no no_new_privs (prctl)", prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 ? 0 : errno);
+  if (kind == Sandbox::plugin || kind == Sandbox::install)
+    note("files can be written anywhere (landlock)", write_only_below(folders));
   // Without the handler the filter would kill the process.
   if (note("no filter of system calls (sigaction)", handle_refused_calls()))
     note("no filter of system calls (seccomp)", install(filter_of(kind)));

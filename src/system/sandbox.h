@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace sidetrack {
 
@@ -25,9 +26,10 @@ enum class Sandbox : std::uint8_t {
 
 // Has the last word on what the process can do, and there is no way back. Keeps of its capabilities those over the
 // network, CAP_NET_ADMIN and CAP_NET_RAW (`compute`: none; `probe`: CAP_SETUID and CAP_SETGID, too; the last three:
-// those over files instead). To be called by a process of one thread, once all is open. Returns what could not be done,
-// as words; empty if all was done.
-[[nodiscard]] std::string enter_sandbox(Sandbox kind);
+// those over files instead). `plugin` and `install` write and remove files below `folders` alone, where the kernel has
+// Landlock. To be called by a process of one thread, once all is open. Returns what could not be done, as words; empty
+// if all was done.
+[[nodiscard]] std::string enter_sandbox(Sandbox kind, const std::vector<std::string>& folders = {});
 
 // Which one has been entered.
 [[nodiscard]] std::optional<Sandbox> entered_sandbox();

@@ -16,6 +16,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "support/cannot_run.h"
 #include "support/kernel_test.h"
 #include "support/namespace.h"
 #include "support/traffic.h"
@@ -85,9 +86,9 @@ class CniInstall : public KernelTest {
   }
   void must(const std::string& action, const Words& more = {}) const { ns.must(words(action, more)); }
   // By status, which says so.
-  void must_fail_to_read(const Words& more, const std::string& said, Identity identity = {}) const {
+  void must_fail_to_read(const Words& more, const std::string& said, int code = 6, Identity identity = {}) const {
     const Output output = ns.program(words("status", more), {}, {}, identity);
-    EXPECT_EQ(output.exit_code, 6) << output.err;
+    EXPECT_EQ(output.exit_code, code) << output.err;
     EXPECT_THAT(output.err, HasSubstr(said));
     EXPECT_THAT(output.out, HasSubstr("configuration  none\n"));
   }
@@ -194,6 +195,33 @@ TEST_F(CniInstall, TheOptionsAreThePlugins) {
       "excludeNamespaces": ["kube-system", "monitoring"], "backend": "nftables", "noSandbox": true,
       "logFile": "/var/log/cni.log",
       "confDir": ")" + net().string() + R"("})"));
+}
+
+// Then it looks again and again.
+TEST_F(CniInstall, WhatCannotBeWatchedIsInstalledAllTheSame) {
+  write_text(net() / "10-net.conflist", conflist);
+  const Output output = ns.program({"unshare", "--user", "--map-root-user", "bash", "-c", R"(
+        echo 2 >/proc/sys/user/max_inotify_watches || exit 77
+        "$0" cni install --watch --allow-dynamic --net-dir "$1" --bin-dir "$2" &
+        until grep -q sidetrack-cni "$1/10-net.conflist"; do :; done
+        kill $!
+        wait $!)",
+                                    program_under_test(), net().string(), bin().string()});
+  if (output.exit_code == 77) return cannot_run("the kernel does not limit watches");
+  EXPECT_EQ(output.exit_code, 0) << output.err;
+  EXPECT_THAT(output.err, AllOf(HasSubstr("cannot watch the folder"), HasSubstr("is the last plugin"),
+                                Not(HasSubstr("watching "))));
+}
+
+// Nothing is there that a temporary file could be of.
+TEST_F(CniInstall, WithoutItNothingIsRemovedWhereNothingCanBe) {
+  write_text(net() / "10-net.conflist", conflist);
+  const Output output = ns.program({"unshare", "--mount", "bash", "-c", R"(
+        mount --bind "$1" "$1" && mount -o remount,bind,ro "$1"
+        exec "$0" cni uninstall --net-dir "$1" --bin-dir "$1")",
+                                    program_under_test(), net().string()});
+  EXPECT_EQ(output.exit_code, 0) << output.err;
+  EXPECT_THAT(output.err, HasSubstr("nothing was changed"));
 }
 
 TEST_F(CniInstall, TheFirstValidFileByNameIsTheOneThatCounts) {
@@ -360,7 +388,7 @@ TEST_F(CniInstall, StatusSaysWhatItCannotRead) {
   write_text(net() / "10-net.conflist", conflist);
   fs::permissions(net() / "05-net.conflist", fs::perms::none);
   fs::permissions(root, fs::perms::owner_all | fs::perms::others_exec | fs::perms::others_read);
-  must_fail_to_read({}, "cannot read '" + (net() / "05-net.conflist").string() + "': Permission denied (EACCES)",
+  must_fail_to_read({}, "cannot read '" + (net() / "05-net.conflist").string() + "': Permission denied (EACCES)", 4,
                     {.uid = 1000, .gid = 1000});
 }
 

@@ -9,6 +9,8 @@
 #include <linux/netfilter/nf_tables.h>
 #include <linux/netfilter/nfnetlink.h>
 #include <linux/netlink.h>
+#include <netinet/in.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
@@ -19,9 +21,12 @@
 #include <array>
 #include <cerrno>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 
 #include "kernel/kernel.h"
+#include "model/error.h"
+#include "support/cannot_run.h"
 #include "support/kernel_test.h"
 #include "support/network.h"
 #include "support/traffic.h"
@@ -79,6 +84,8 @@ long open_writable() { return open("/tmp/sidetrack-sandbox-test", O_WRONLY | O_C
 
 const Attempt never[] = {
     {"fork", [] { return syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0); }},
+    {"a thread in another namespace",
+     [] { return syscall(SYS_clone, CLONE_VM | CLONE_SIGHAND | CLONE_THREAD | CLONE_NEWNET, 0, 0, 0, 0); }},
     {"clone3", [] { return syscall(SYS_clone3, nullptr, 0); }},
     {"execve", [] { return syscall(SYS_execve, "/bin/true", nullptr, nullptr); }},
     {"execveat", [] { return syscall(SYS_execveat, AT_FDCWD, "/bin/true", nullptr, nullptr, 0); }},
@@ -114,6 +121,13 @@ const Attempt only_connected[] = {
 const Attempt only_probing[] = {
     {"a TCP socket", [] { return long{socket(AF_INET, SOCK_STREAM, 0)}; }},
     {"to connect", [] { return long{::connect(0, nullptr, 0)}; }},
+    {"to connect by sendto",
+     [] {
+       const sockaddr_in to{AF_INET, 0, {}, {}};
+       return syscall(SYS_sendto, -1, "", 0, MSG_FASTOPEN, &to, sizeof to);
+     }},
+    {"to connect by sendmsg", [] { return syscall(SYS_sendmsg, -1, nullptr, MSG_FASTOPEN); }},
+    {"to use a listening socket anew", [] { return long{shutdown(-1, SHUT_RDWR)}; }},
     {"to listen", [] { return long{::listen(0, 1)}; }},
     {"a socket to rtnetlink", [] { return long{socket(AF_NETLINK, SOCK_RAW, NETLINK_ROUTE)}; }},
 };
@@ -189,6 +203,47 @@ INSTANTIATE_TEST_SUITE_P(, InSandbox,
                                            Kind{"install", Sandbox::install, "1 2 3 "},  // CAP_DAC_OVERRIDE, CAP_FOWNER
                                            Kind{"serve", Sandbox::serve, "2 "}),
                          [](const auto& test) { return test.param.name; });
+
+// ---- Where files may be written and removed
+
+class InSandboxWithFiles : public KernelTest {
+ protected:
+  Namespace space;
+};
+
+TEST_F(InSandboxWithFiles, NoneButThoseOfItsFolders) {
+  if (syscall(SYS_landlock_create_ruleset, nullptr, 0, 1 /* LANDLOCK_CREATE_RULESET_VERSION */) < 0)
+    return cannot_run("the kernel has no Landlock");
+  const testing::TemporaryFolder folder;
+  const fs::path inside = folder.path() / "inside";
+  fs::create_directory(inside);
+  const auto tried = [&](Sandbox kind) {
+    for (const char* name : {"a", "inside/a"}) std::ofstream(folder.path() / name);
+    fs::create_directory(inside / "b");
+    const std::string said = in_child(space, [&] {
+      std::string all = enter_sandbox(kind, {inside.string(), "/nonexistent"});
+      const auto add = [&](long result) { all += (result >= 0 ? "done" : errno_words(errno)) + "; "; };
+      const std::string outer = folder.path().string();
+      add(syscall(SYS_unlinkat, AT_FDCWD, (outer + "/a").c_str(), 0));
+      add(syscall(SYS_unlinkat, AT_FDCWD, (outer + "/inside/../a").c_str(), 0));
+      add(syscall(SYS_unlinkat, AT_FDCWD, (outer + "/inside/a").c_str(), 0));
+      add(syscall(SYS_unlinkat, AT_FDCWD, (outer + "/inside/b").c_str(), AT_REMOVEDIR));
+      if (kind != Sandbox::install) return all;
+      add(open((outer + "/a").c_str(), O_WRONLY | O_CLOEXEC));
+      add(open("/proc/self/mem", O_RDWR | O_CLOEXEC));
+      add(open((outer + "/inside/c").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+      add(rename((outer + "/inside/c").c_str(), (outer + "/d").c_str()));
+      add(rename((outer + "/inside/c").c_str(), (outer + "/inside/d").c_str()));
+      return all;
+    });
+    fs::remove_all(inside / "b");
+    return said;
+  };
+  const std::string refused = "Permission denied (EACCES); ";
+  EXPECT_EQ(tried(Sandbox::plugin), refused + refused + "done; Operation not permitted (EPERM); ");
+  const std::string done = "done; ";
+  EXPECT_EQ(tried(Sandbox::install), refused + refused + done + done + refused + refused + done + refused + done);
+}
 
 // ---- Reading cannot write
 
@@ -385,7 +440,7 @@ TEST_F(SandboxOfReaders, IsWhatRefuses) {
       in_child(space,
                [] {
                  unlink("/tmp/sidetrack-sandbox-test");
-                 const std::array harmless{never[6], never[7], never[13], never[14], never[15]};
+                 const std::array harmless{never[7], never[8], never[14], never[15], never[16]};
                  return not_refused(harmless) + not_refused(only_with_files) + not_refused(only_installing) +
                         not_refused(only_probing);
                }),
