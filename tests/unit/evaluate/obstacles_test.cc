@@ -366,6 +366,27 @@ std::string chains_of(const std::vector<Live>& all) {
   return text;
 }
 
+// Chains that are added are in the tables that the kernel calls so.
+TEST(AfterApply, WhatIsAddedIsInTheTableOfWhatIsThere) {
+  for (const BackendKind backend : {BackendKind::iptables_nft, BackendKind::iptables_legacy}) {
+    const bool nft = backend == BackendKind::iptables_nft;
+    const Ruleset wanted = canonical(backend, planned("-i * --ip-families ipv4,ipv6").ruleset);
+    Live live;
+    live.backend = backend;
+    std::vector<Live> all{live};
+    add(all, Family::ipv4, Table::nat, "-A OUTPUT -p udp -j ACCEPT");
+    if (nft) all.front().chains.front().table_name = "ip nat";
+    std::string tables;
+    for (const LiveChain& each : after_apply(wanted, backend, false, all).front().chains) {
+      if (each.name.ends_with("OUTPUT"))
+        tables += fmt::format("{} {} {}; ", names(each.families), each.table_name, each.name);
+    }
+    EXPECT_EQ(tables,
+              nft ? "ipv4 ip nat OUTPUT; ipv4 ip nat ISTIO_OUTPUT; ipv6 ip6 nat OUTPUT; ipv6 ip6 nat ISTIO_OUTPUT; "
+                  : "ipv4 nat OUTPUT; ipv4 nat ISTIO_OUTPUT; ipv6 nat OUTPUT; ipv6 nat ISTIO_OUTPUT; ");
+  }
+}
+
 TEST(AfterApply, OursStandWhereTheyAreAskedForAndOthersWhereTheyStood) {
   const Ruleset before = planned("-i * -b 80 --ip-families ipv4").ruleset;
   const Ruleset wanted = canonical(BackendKind::iptables_nft, planned("-i 10.0.0.0/8 -b * --ip-families ipv4").ruleset);
