@@ -152,6 +152,8 @@ TEST(Nodes, AreNoMoreThanAllowed) {
   };
   EXPECT_EQ(error_of(around(100, "x")), "no error");
   EXPECT_EQ(error_of(around(101, "x")), "a.yaml, line 1: lists and mappings nested deeper than 100");
+  EXPECT_EQ(error_of(around(99, "{a: x}")), "no error");
+  EXPECT_EQ(error_of(around(100, "{a: x}")), "a.yaml, line 1: lists and mappings nested deeper than 100");
   // What an alias stands for is as deep as it was.
   const auto aliased = [&](std::size_t depth) {
     return "- &a " + around(60, "x") + "\n- " + around(depth, "*a") + "\n";
