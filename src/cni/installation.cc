@@ -381,19 +381,23 @@ Outcome uninstall(const Folders& folders) {
   });
 }
 
+namespace {
+
+std::string folder_of(const std::string& path) { return path.substr(0, std::max<std::size_t>(path.rfind('/'), 1)); }
+
+}  // namespace
+
 std::vector<std::string> folders_to_watch(const Folders& folders) {
   std::vector<std::string> all{folders.programs, folders.configurations};
   if (!exists(folders.configurations)) return all;
   for (const std::string& name : configuration_names(folders.configurations)) {
-    const std::string path = resolved(folders.configurations + "/" + name);
-    const std::string folder = path.substr(0, std::max<std::size_t>(path.rfind('/'), 1));
+    const std::string folder = folder_of(resolved(folders.configurations + "/" + name));
     if (std::ranges::find(all, folder) == all.end()) all.push_back(folder);
   }
   return all;
 }
 
 std::vector<std::string> folders_to_write(const Folders& folders) {
-  const auto above = [](const std::string& path) { return path.substr(0, std::max<std::size_t>(path.rfind('/'), 1)); };
   std::vector<std::string> inner{folders.programs, folders.configurations};
   try {
     inner = folders_to_watch(folders);
@@ -402,9 +406,9 @@ std::vector<std::string> folders_to_write(const Folders& folders) {
   std::vector<std::string> all;
   for (const std::string& folder : inner) {
     const std::string path = resolved(folder);
-    std::string outer = above(path);
+    std::string outer = folder_of(path);
     if (outer == "/" && access(path.c_str(), F_OK) == 0) outer = path;
-    while (access(outer.c_str(), F_OK) != 0 && outer != "/") outer = above(outer);
+    while (access(outer.c_str(), F_OK) != 0 && outer != "/") outer = folder_of(outer);
     all.push_back(outer);
   }
   return all;

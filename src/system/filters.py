@@ -20,7 +20,7 @@ F_GETFD, F_SETFD, F_GETFL, F_OFD_GETLK, F_OFD_SETLK = 1, 2, 3, 36, 37
 AF_INET, AF_INET6, AF_NETLINK = 2, 10, 16
 SOCK_STREAM, SOCK_DGRAM, SOCK_RAW = 1, 2, 3
 SOCK_TYPE = 0xFFFFFFFF & ~0o2004000  # all but SOCK_NONBLOCK and SOCK_CLOEXEC
-IPPROTO_RAW, NETLINK_NETFILTER, MSG_FASTOPEN = 255, 12, 0x20000000
+IPPROTO_RAW, NETLINK_NETFILTER, TCP_NODELAY, MSG_FASTOPEN = 255, 12, 1, 0x20000000
 SOL_IP, SOL_SOCKET, SOL_TCP, SOL_IPV6, SOL_NETLINK = 0, 1, 6, 41, 270
 IPT_SO_SET_REPLACE, IPT_SO_SET_ADD_COUNTERS = 64, 65
 O_WRITES = 0o1 | 0o2 | 0o100 | 0o1000 | 0o20000000  # O_WRONLY, O_RDWR, O_CREAT, O_TRUNC, the bit of O_TMPFILE
@@ -103,7 +103,8 @@ SERVE = INSPECT + [
     *every("set_robust_list rseq gettid"),
     *every("accept accept4 getsockname getsockopt recvfrom recvmsg"),
     ("sendmsg", without(2, MSG_FASTOPEN)),  # it would connect; and so would sendto with an address
-    *[("setsockopt", arg(1, level)) for level in (SOL_SOCKET, SOL_TCP)],
+    ("setsockopt", arg(1, SOL_SOCKET)),
+    ("setsockopt", arg(1, SOL_TCP), arg(2, TCP_NODELAY)),
     ("ioctl", arg(1, FIONBIO)),
     *every("epoll_ctl epoll_wait epoll_pwait timerfd_settime"),
     *every("inotify_init1 inotify_add_watch inotify_rm_watch signalfd4"),
