@@ -376,8 +376,9 @@ TEST(AfterApply, WhatIsAddedIsInTheTableOfWhatIsThere) {
     std::vector<Live> all{live};
     add(all, Family::ipv4, Table::nat, "-A OUTPUT -p udp -j ACCEPT");
     if (nft) all.front().chains.front().table_name = "ip nat";
+    const std::vector<Live> after = after_apply(wanted, backend, false, all);
     std::string tables;
-    for (const LiveChain& each : after_apply(wanted, backend, false, all).front().chains) {
+    for (const LiveChain& each : after.front().chains) {
       if (each.name.ends_with("OUTPUT"))
         tables += fmt::format("{} {} {}; ", names(each.families), each.table_name, each.name);
     }
