@@ -439,10 +439,11 @@ TEST_F(SandboxOfReaders, IsWhatRefuses) {
   EXPECT_THAT(
       in_child(space,
                [] {
-                 unlink("/tmp/sidetrack-sandbox-test");
                  const std::array harmless{never[7], never[8], never[14], never[15], never[16]};
-                 return not_refused(harmless) + not_refused(only_with_files) + not_refused(only_installing) +
-                        not_refused(only_probing);
+                 const std::string all = not_refused(harmless) + not_refused(only_with_files) +
+                                         not_refused(only_installing) + not_refused(only_probing);
+                 unlink("/tmp/sidetrack-sandbox-test");
+                 return all;
                }),
       AllOf(HasSubstr("kill, unshare, a packet socket, a Unix socket, memory to execute, a file, a folder's content, "
                       "a file to write, to rename, to change a mode, a TCP socket"),
