@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -78,8 +79,14 @@ class Saying {
 // Until SIGTERM or SIGINT. What cannot be done now may be possible later.
 ExitCode keep(const CommandLine& line, const Action& action) {
   const Folders folders = folders_of(line);
-  FolderWatch watch;
   Saying saying;
+  std::optional<FolderWatch> watch;
+  try {
+    watch.emplace();
+  } catch (const Error&) {  // what can be done once is done
+    saying.outcome(action.run());
+    throw;
+  }
   Saying of_watches;
   bool told = false;
   while (true) {
@@ -87,7 +94,7 @@ ExitCode keep(const CommandLine& line, const Action& action) {
     const auto arm = [&] {
       const std::vector<std::string> all = cni::folders_to_watch(folders);
       try {
-        return watch.arm(all);
+        return watch->arm(all);
       } catch (const Error& error) {  // the rest is done all the same
         of_watches.problem(error);
         failed = true;
@@ -105,7 +112,7 @@ ExitCode keep(const CommandLine& line, const Action& action) {
       saying.problem(error);
       failed = true;
     }
-    const bool ends = watch.wait(failed ? try_again : look_again) == FolderWatch::Woken::asked_to_end;
+    const bool ends = watch->wait(failed ? try_again : look_again) == FolderWatch::Woken::asked_to_end;
     if (ends || refused_call()) return ExitCode::done;
   }
 }

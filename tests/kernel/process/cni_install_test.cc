@@ -213,6 +213,18 @@ TEST_F(CniInstall, WhatCannotBeWatchedIsInstalledAllTheSame) {
                                 Not(HasSubstr("watching "))));
 }
 
+TEST_F(CniInstall, WhatCannotWatchAtAllIsInstalledOnce) {
+  write_text(net() / "10-net.conflist", conflist);
+  const Output output = ns.program({"unshare", "--user", "--map-root-user", "bash", "-c", R"(
+        echo 0 >/proc/sys/user/max_inotify_instances || exit 77
+        exec "$0" cni install --watch --allow-dynamic --net-dir "$1" --bin-dir "$2")",
+                                    program_under_test(), net().string(), bin().string()});
+  if (output.exit_code == 77) return cannot_run("the kernel does not limit instances of inotify");
+  EXPECT_EQ(output.exit_code, 1);
+  EXPECT_THAT(output.err, AllOf(HasSubstr("is the last plugin"), HasSubstr("cannot watch folders")));
+  EXPECT_EQ(used(), with_us());
+}
+
 // Nothing is there that a temporary file could be of.
 TEST_F(CniInstall, WithoutItNothingIsRemovedWhereNothingCanBe) {
   write_text(net() / "10-net.conflist", conflist);
