@@ -162,10 +162,9 @@ ExitCode show_status(const CommandLine& line) {
   const cni::Status status = cni::status(folders_of(line), program);
   print(line.format == Format::json ? status_json(status) : status_text(status));
   if (status.problems.empty()) return ExitCode::done;
-  const ExitCode code = status.is_permitted ? ExitCode::differs : ExitCode::not_permitted;
   for (const std::string& problem : status.problems) error(problem);
   if (status.configuration) info("'sidetrack cni install' with the options of the installation repairs it");
-  return code;
+  return status.is_permitted ? ExitCode::differs : ExitCode::not_permitted;
 }
 
 }  // namespace

@@ -96,7 +96,7 @@ bool may_choose_legacy(const CommandLine& line) {
 void confine(const CommandLine& line, Sandbox kind, const std::vector<std::string>& folders) {
   if (line.no_sandbox) return info("not in a sandbox: --no-sandbox");
   const std::string problem = enter_sandbox(kind, folders);
-  if (!problem.empty()) warn("not all of the sandbox: " + problem);
+  if (!problem.empty()) warn(problem);
 }
 
 std::unique_ptr<Kernel> open_kernel(const CommandLine& line, bool write) {

@@ -39,7 +39,7 @@ cni::Answer answer() {
                              [](LogOptions::Level level, std::string_view line) { log(level, line); }};
   const cni::Confine confine = [](Sandbox kind) {
     const std::string problem = enter_sandbox(kind, {cni::records_folder});
-    if (!problem.empty()) warn("not all of the sandbox: " + problem);
+    if (!problem.empty()) warn(problem);
   };
   return cni::serve(input, process_environment, log_of_node, confine);
 }

@@ -381,17 +381,11 @@ Outcome uninstall(const Folders& folders) {
   });
 }
 
-namespace {
-
-std::string folder_of(const std::string& path) { return path.substr(0, std::max<std::size_t>(path.rfind('/'), 1)); }
-
-}  // namespace
-
 std::vector<std::string> folders_to_watch(const Folders& folders) {
   std::vector<std::string> all{folders.programs, folders.configurations};
   if (!exists(folders.configurations)) return all;
   for (const std::string& name : configuration_names(folders.configurations)) {
-    const std::string folder = folder_of(resolved(folders.configurations + "/" + name));
+    const std::string folder = folder_above(resolved(folders.configurations + "/" + name));
     if (std::ranges::find(all, folder) == all.end()) all.push_back(folder);
   }
   return all;
@@ -406,9 +400,9 @@ std::vector<std::string> folders_to_write(const Folders& folders) {
   std::vector<std::string> all;
   for (const std::string& folder : inner) {
     const std::string path = resolved(folder);
-    std::string outer = folder_of(path);
+    std::string outer = folder_above(path);
     if (outer == "/" && access(path.c_str(), F_OK) == 0) outer = path;
-    while (access(outer.c_str(), F_OK) != 0 && outer != "/") outer = folder_of(outer);
+    while (access(outer.c_str(), F_OK) != 0 && outer != "/") outer = folder_above(outer);
     all.push_back(outer);
   }
   return all;

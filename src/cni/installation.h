@@ -39,6 +39,10 @@ struct Outcome {
 // Where install() and uninstall() look, and where the files are that links there lead to.
 [[nodiscard]] std::vector<std::string> folders_to_watch(const Folders& folders);
 
+// Below which all is that install() and uninstall() write: the folders above those, which outlive one that is made
+// anew; one at the root itself.
+[[nodiscard]] std::vector<std::string> folders_to_write(const Folders& folders);
+
 // What is installed.
 struct Status {
   struct Program {
@@ -59,10 +63,6 @@ struct Status {
   bool is_permitted = true;                    // false: not all could be read
   std::vector<std::string> problems;           // why it is not installed as it should be, a sentence each; none: it is
 };
-// Below which all is that install() and uninstall() write: the folders above, which outlive one that is made anew; of
-// one at the root itself; and those that links lead to now.
-[[nodiscard]] std::vector<std::string> folders_to_write(const Folders& folders);
-
 [[nodiscard]] Status status(const Folders& folders, const std::string& program);
 
 }  // namespace sidetrack::cni

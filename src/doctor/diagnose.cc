@@ -7,7 +7,6 @@
 #include "mesh/rule_words.h"
 #include "model/error.h"
 #include "state/choice.h"
-#include "system/capabilities.h"
 #include "system/known_file.h"
 
 namespace sidetrack {
@@ -195,10 +194,7 @@ Diagnosis diagnose(const OpenBackend& open, HostState host, LockFile lock, Route
 Diagnosis diagnose_here(const std::string& lock_file, const std::function<void()>& confine) {
   HostState host = inspect_host();
   LockFile lock = inspect_lock(lock_file);
-  const auto routes = [] {
-    const WithoutCapabilities readable;  // as in LinuxKernel: what it opens can read alone
-    return open_routes();
-  }();
+  const auto routes = open_routes_to_read();
   hold_known_files(KnownFilesFor::all);  // rules are asked about, too
   confine();
   return diagnose(open_backend, std::move(host), std::move(lock), *routes);

@@ -22,6 +22,7 @@
 #include "manifest/arguments.h"
 #include "model/error.h"
 #include "model/printable.h"
+#include "system/folder.h"
 #include "system/folder_watch.h"
 #include "system/sandbox.h"
 
@@ -75,8 +76,6 @@ std::string absolute(const std::string& path) {
   return path.starts_with('/') ? path : fmt::format("{}/{}", std::filesystem::current_path().string(), path);
 }
 
-std::string folder(const std::string& path) { return path.substr(0, std::max<std::size_t>(path.rfind('/'), 1)); }
-
 // Waits for a change, so long at most.
 bool is_to_end(FolderWatch& watch, std::chrono::seconds longest) {
   for (; longest.count() > 0; --longest) {
@@ -89,7 +88,7 @@ bool is_to_end(FolderWatch& watch, std::chrono::seconds longest) {
 
 // Serves new connections with the certificate as it is, until SIGTERM or SIGINT.
 void keep_certificate(FolderWatch& watch, Server& server, const CertificateFiles& files, CertificateTexts known) {
-  const std::vector<std::string> folders{folder(files.certificate), folder(files.key)};
+  const std::vector<std::string> folders{folder_above(files.certificate), folder_above(files.key)};
   std::string problem;
   while (true) {
     try {
@@ -116,7 +115,7 @@ void keep_certificate(FolderWatch& watch, Server& server, const CertificateFiles
 void confine(const Options& options) {
   if (options.no_sandbox) return info("not in a sandbox: --no-sandbox");
   const std::string problem = enter_sandbox(Sandbox::serve);
-  if (!problem.empty()) warn(fmt::format("not all of the sandbox: {}", problem));
+  if (!problem.empty()) warn(problem);
 }
 
 void serve(const Options& options) {

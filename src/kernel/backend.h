@@ -113,6 +113,8 @@ class Routes {
   virtual void remove(const Routing& unwanted) = 0;  // what is gone already is no error
 };
 [[nodiscard]] std::unique_ptr<Routes> open_routes(Claim claim = Claim::own);
+// By a socket that can read, and never write: it is opened without capabilities.
+[[nodiscard]] std::unique_ptr<Routes> open_routes_to_read(Claim claim = Claim::own);
 
 // The network namespace that this process is in. Throws Error (failed) if the kernel refuses the listing.
 [[nodiscard]] PodView read_pod();

@@ -20,7 +20,6 @@
 #include "mesh/catalogue.h"
 #include "mesh/ownership.h"
 #include "model/error.h"
-#include "system/capabilities.h"
 #include "system/known_file.h"
 #include "system/sandbox.h"
 
@@ -81,8 +80,7 @@ class LinuxKernel final : public Kernel {
       if (options.xtables_lock && writes_legacy()) lock_file_ = open_lock_file();
       routes_ = open_routes(options.claim);
     } else {
-      const WithoutCapabilities readable;  // the routes can be read, and never written, by this socket
-      routes_ = open_routes(options.claim);
+      routes_ = open_routes_to_read(options.claim);
     }
   }
 

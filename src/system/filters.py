@@ -91,14 +91,15 @@ PROBE = WRITE + [
 # What reads files, whichever: the CNI plugins of a node, and their configurations with the links that lead to them.
 INSPECT = COMPUTE + [("open", without(1, O_WRITES)), ("openat", without(2, O_WRITES))] + every("readlink readlinkat getdents64")
 
-# What replaces, removes and watches them.
-INSTALL = INSPECT + every(
-    "open openat flock ftruncate fchmod fsync rename renameat renameat2 unlink unlinkat"
-    " inotify_init1 inotify_add_watch inotify_rm_watch signalfd4")
+# What waits for changes of them.
+WATCH = INSPECT + every("inotify_init1 inotify_add_watch inotify_rm_watch signalfd4")
+
+# What replaces and removes them, too.
+INSTALL = WATCH + every("open openat flock ftruncate fchmod fsync rename renameat renameat2 unlink unlinkat")
 
 # The webhook: connections to a socket that listens already, and certificates that are read again. Threads of its own are no
 # processes.
-SERVE = INSPECT + [
+SERVE = WATCH + [
     ("clone", Arg(0, MASKED_EQ, CLONE_THREAD | CLONE_NEW, CLONE_THREAD)),
     *every("set_robust_list rseq gettid"),
     *every("accept accept4 getsockname getsockopt recvfrom recvmsg"),
@@ -107,10 +108,10 @@ SERVE = INSPECT + [
     ("setsockopt", arg(1, SOL_TCP), arg(2, TCP_NODELAY)),
     ("ioctl", arg(1, FIONBIO)),
     *every("epoll_ctl epoll_wait epoll_pwait timerfd_settime"),
-    *every("inotify_init1 inotify_add_watch inotify_rm_watch signalfd4"),
 ]
 
-FILTERS = {"compute": COMPUTE, "read": READ, "write": WRITE, "plugin": PLUGIN, "probe": PROBE, "inspect": INSPECT, "install": INSTALL, "serve": SERVE}
+FILTERS = {"compute": COMPUTE, "read": READ, "write": WRITE, "plugin": PLUGIN, "probe": PROBE, "inspect": INSPECT,
+           "install": INSTALL, "serve": SERVE}
 
 
 def uncached(order):

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <memory>
 
 namespace sidetrack {
@@ -23,5 +24,7 @@ std::optional<std::vector<FolderEntry>> entries_of(const std::string& folder) {
   std::ranges::sort(entries, {}, &FolderEntry::name);
   return entries;
 }
+
+std::string folder_above(const std::string& path) { return path.substr(0, std::max<std::size_t>(path.rfind('/'), 1)); }
 
 }  // namespace sidetrack

@@ -6,7 +6,7 @@
 
 #include <cerrno>
 #include <cstddef>
-#include <iterator>
+#include <optional>
 #include <vector>
 
 #include "system/descriptor.h"
@@ -16,23 +16,28 @@ namespace sidetrack {
 namespace {
 
 // /proc/net would be the namespace of the first thread. That of /proc/sys/net is the one of the thread that opens it.
-constexpr const char* paths[] = {
-    "/proc/thread-self/net/ip_tables_names",
-    "/proc/thread-self/net/ip6_tables_names",
-    "/proc/thread-self/net/ip_tables_matches",
-    "/proc/sys/net/ipv4/ip_local_port_range",
-    "/proc/sys/net/ipv4/conf/all/rp_filter",
-    "/proc/sys/net/ipv4/conf/all/src_valid_mark",
-    "/proc/sys/net/ipv4/conf/all/route_localnet",
-    "/proc/sys/net/ipv4/tcp_fwmark_accept",
-    "/proc/sys/net/ipv4/conf/all/accept_local",
-    "/proc/sys/net/ipv4/fwmark_reflect",
-    "/proc/sys/net/ipv6/fwmark_reflect",
-    "/proc/thread-self/uid_map",
-    "/proc/thread-self/gid_map",
-    "/proc/locks",
-    "/proc/thread-self/net/tcp",
-    "/proc/thread-self/net/tcp6",
+struct Row {
+  const char* path;
+  std::optional<KnownFilesFor> only_for = {};  // nothing: for each
+};
+// In the order of KnownFile.
+constexpr Row files[] = {
+    {"/proc/thread-self/net/ip_tables_names"},
+    {"/proc/thread-self/net/ip6_tables_names"},
+    {"/proc/thread-self/net/ip_tables_matches"},
+    {"/proc/sys/net/ipv4/ip_local_port_range"},
+    {"/proc/sys/net/ipv4/conf/all/rp_filter"},
+    {"/proc/sys/net/ipv4/conf/all/src_valid_mark"},
+    {"/proc/sys/net/ipv4/conf/all/route_localnet"},
+    {"/proc/sys/net/ipv4/tcp_fwmark_accept"},
+    {"/proc/sys/net/ipv4/conf/all/accept_local", KnownFilesFor::answers},
+    {"/proc/sys/net/ipv4/fwmark_reflect", KnownFilesFor::answers},
+    {"/proc/sys/net/ipv6/fwmark_reflect", KnownFilesFor::answers},
+    {"/proc/thread-self/uid_map", KnownFilesFor::changes},
+    {"/proc/thread-self/gid_map", KnownFilesFor::changes},
+    {"/proc/locks", KnownFilesFor::changes},
+    {"/proc/thread-self/net/tcp", KnownFilesFor::all},
+    {"/proc/thread-self/net/tcp6", KnownFilesFor::all},
 };
 
 constexpr std::size_t most = 1U << 26;  // sockets of a large node are 150 bytes each
@@ -48,8 +53,8 @@ Opened open_path(const char* path) {
 }
 
 std::vector<Opened>& held() {
-  static std::vector<Opened> files;
-  return files;
+  static std::vector<Opened> all;
+  return all;
 }
 
 KnownText text_of(const Opened& opened) {
@@ -61,21 +66,18 @@ KnownText text_of(const Opened& opened) {
 
 }  // namespace
 
-const char* path_of(KnownFile file) { return paths[static_cast<std::size_t>(file)]; }
+const char* path_of(KnownFile file) { return files[static_cast<std::size_t>(file)].path; }
 
 KnownText read_known_file(KnownFile file) {
   const auto index = static_cast<std::size_t>(file);
-  return index < held().size() ? text_of(held()[index]) : text_of(open_path(paths[index]));
+  return index < held().size() ? text_of(held()[index]) : text_of(open_path(files[index].path));
 }
 
 void hold_known_files(KnownFilesFor what) {
   if (!held().empty()) return;
-  for (std::size_t i = 0; i < std::size(paths); ++i) {
-    const auto file = static_cast<KnownFile>(i);
-    const bool wanted = what == KnownFilesFor::all || file < KnownFile::takes_own_source ||
-                        (file < KnownFile::uid_map ? what == KnownFilesFor::answers
-                                                   : file < KnownFile::tcp_sockets && what == KnownFilesFor::changes);
-    held().push_back(wanted ? open_path(paths[i]) : Opened{Descriptor(), ENOENT});
+  for (const Row& file : files) {
+    const bool wanted = !file.only_for || what == KnownFilesFor::all || what == *file.only_for;
+    held().push_back(wanted ? open_path(file.path) : Opened{Descriptor(), ENOENT});
   }
 }
 

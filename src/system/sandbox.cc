@@ -10,8 +10,10 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <initializer_list>
 #include <span>
 #include <type_traits>
 
@@ -33,27 +35,30 @@ constexpr bool sanitized = true;
 constexpr bool sanitized = false;
 #endif
 
-std::span<const sock_filter> filter_of(Sandbox kind) {
-  switch (kind) {
-    case Sandbox::compute:
-      return compute_filter;
-    case Sandbox::read:
-      return read_filter;
-    case Sandbox::write:
-      return write_filter;
-    case Sandbox::plugin:
-      return plugin_filter;
-    case Sandbox::probe:
-      return probe_filter;
-    case Sandbox::inspect:
-      return inspect_filter;
-    case Sandbox::install:
-      return install_filter;
-    case Sandbox::serve:
-      break;
-  }
-  return serve_filter;
-}
+using Capabilities = std::initializer_list<unsigned>;
+constexpr Capabilities no_capability = {};
+constexpr Capabilities over_network = {CAP_NET_ADMIN, CAP_NET_RAW};
+constexpr Capabilities as_the_proxy = {CAP_NET_ADMIN, CAP_NET_RAW, CAP_SETUID, CAP_SETGID};
+constexpr Capabilities over_reading = {CAP_DAC_READ_SEARCH};
+constexpr Capabilities over_files = {CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_FOWNER};
+
+struct Confinement {
+  Sandbox kind;
+  std::span<const sock_filter> filter;
+  Capabilities capabilities;
+  std::optional<KnownFilesFor> files;  // that are read beside the rules; nothing: it asks for no rules
+  bool has_folders = false;            // below which alone it writes
+};
+constexpr Confinement confinements[] = {
+    {Sandbox::compute, compute_filter, no_capability, {}},
+    {Sandbox::read, read_filter, over_network, KnownFilesFor::answers},
+    {Sandbox::write, write_filter, over_network, KnownFilesFor::changes},
+    {Sandbox::plugin, plugin_filter, over_network, KnownFilesFor::changes, true},
+    {Sandbox::probe, probe_filter, as_the_proxy, KnownFilesFor::all},
+    {Sandbox::inspect, inspect_filter, over_reading, {}},
+    {Sandbox::install, install_filter, over_files, {}, true},
+    {Sandbox::serve, serve_filter, over_reading, {}},
+};
 
 volatile std::sig_atomic_t refused = -1;
 
@@ -86,27 +91,6 @@ int handle_refused_calls() {
 std::optional<Sandbox> entered;
 bool takes_capabilities = false;
 
-int keep_capabilities(Sandbox kind) {
-  switch (kind) {
-    case Sandbox::compute:
-      return keep_only({});
-    case Sandbox::read:
-    case Sandbox::write:
-    case Sandbox::plugin:
-      break;
-    case Sandbox::probe:
-      return keep_only({CAP_NET_ADMIN, CAP_NET_RAW, CAP_SETUID, CAP_SETGID});
-    case Sandbox::inspect:
-    case Sandbox::serve:
-      return keep_only({CAP_DAC_READ_SEARCH});
-    case Sandbox::install:
-      return keep_only({CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_FOWNER});
-  }
-  return keep_only({CAP_NET_ADMIN, CAP_NET_RAW});
-}
-
-bool asks_kernel(Sandbox kind) { return kind != Sandbox::compute && kind < Sandbox::inspect; }
-
 int install(std::span<const sock_filter> filter) {
   // The kernel only reads it.
   const sock_fprog program{static_cast<unsigned short>(filter.size()), const_cast<sock_filter*>(filter.data())};
@@ -137,25 +121,23 @@ std::optional<int> refused_call() { return refused < 0 ? std::nullopt : std::opt
 std::string enter_sandbox(Sandbox kind, const std::vector<std::string>& folders) {
   if (sanitized || entered) return "";
   entered = kind;
+  const Confinement& confinement = *std::ranges::find(confinements, kind, &Confinement::kind);
   if (kind == Sandbox::read) hold_cgroups();
   if (kind == Sandbox::probe) static_cast<void>(own_cgroup());
-  if (asks_kernel(kind)) {
-    hold_known_files(kind == Sandbox::read    ? KnownFilesFor::answers
-                     : kind == Sandbox::probe ? KnownFilesFor::all
-                                              : KnownFilesFor::changes);
-  }
+  if (confinement.files) hold_known_files(*confinement.files);
   std::string problems;
   const auto note = [&](const char* what, int error) {
-    if (error != 0) problems += fmt::format("{}{}: {}", problems.empty() ? "" : "; ", what, errno_words(error));
+    if (error != 0)
+      problems +=
+          fmt::format("{}{}: {}", problems.empty() ? "not all of the sandbox: " : "; ", what, errno_words(error));
     return error == 0;
   };
-  takes_capabilities = note("capabilities stay (capset)", keep_capabilities(kind));
+  takes_capabilities = note("capabilities stay (capset)", keep_only(confinement.capabilities));
   note("no no_new_privs (prctl)", prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 ? 0 : errno);
-  if (kind == Sandbox::plugin || kind == Sandbox::install)
-    note("files can be written anywhere (landlock)", write_only_below(folders));
+  if (confinement.has_folders) note("files can be written anywhere (landlock)", write_only_below(folders));
   // Without the handler the filter would kill the process.
   if (note("no filter of system calls (sigaction)", handle_refused_calls()))
-    note("no filter of system calls (seccomp)", install(filter_of(kind)));
+    note("no filter of system calls (seccomp)", install(confinement.filter));
   return problems;
 }
 

@@ -11,8 +11,8 @@
 namespace sidetrack {
 
 // The seccomp(2) filters of filters.py. A system call that one does not allow fails with EPERM, and is remembered: see
-// refused_call(). None allows another program, another process, a namespace or ptrace(2); all but
-// the last three open no file.
+// refused_call(). None allows another program, another process, a namespace or ptrace(2); all but the last three open
+// no file.
 enum class Sandbox : std::uint8_t {
   compute,  // writes its result
   read,     // and reads the rules and routes: it cannot change any
@@ -27,8 +27,8 @@ enum class Sandbox : std::uint8_t {
 // Has the last word on what the process can do, and there is no way back. Keeps of its capabilities those over the
 // network, CAP_NET_ADMIN and CAP_NET_RAW (`compute`: none; `probe`: CAP_SETUID and CAP_SETGID, too; the last three:
 // those over files instead). `plugin` and `install` write and remove files below `folders` alone, where the kernel has
-// Landlock. To be called by a process of one thread, once all is open. Returns what could not be done, as words; empty
-// if all was done.
+// Landlock. To be called by a process of one thread, once all is open. Returns what could not be done: "not all of the
+// sandbox: …"; empty if all was done.
 [[nodiscard]] std::string enter_sandbox(Sandbox kind, const std::vector<std::string>& folders = {});
 
 // Which one has been entered.

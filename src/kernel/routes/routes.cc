@@ -29,6 +29,7 @@
 #include "kernel/routes/live.h"
 #include "kernel/routes/protocol.h"
 #include "model/error.h"
+#include "system/capabilities.h"
 
 namespace sidetrack {
 namespace routes {
@@ -334,5 +335,10 @@ class KernelRoutes : public Routes {
 }  // namespace routes
 
 std::unique_ptr<Routes> open_routes(Claim claim) { return std::make_unique<routes::KernelRoutes>(claim); }
+
+std::unique_ptr<Routes> open_routes_to_read(Claim claim) {
+  const WithoutCapabilities opening;
+  return open_routes(claim);
+}
 
 }  // namespace sidetrack
