@@ -1,10 +1,8 @@
 # sidetrack-injector, the admission webhook: a program of its own, by OpenSSL and Boost.Beast.
 find_package(OpenSSL 3 QUIET COMPONENTS SSL Crypto)
 find_package(Boost 1.81 QUIET)
-find_package(CLI11 QUIET)
-find_package(spdlog QUIET)
-if(NOT OPENSSL_FOUND OR NOT Boost_FOUND OR NOT CLI11_FOUND OR NOT spdlog_FOUND)
-  message(STATUS "sidetrack-injector is not built: it needs OpenSSL 3, Boost 1.81, CLI11 and spdlog, which `scripts/setup injector` installs; "
+if(NOT OPENSSL_FOUND OR NOT Boost_FOUND)
+  message(STATUS "sidetrack-injector is not built: it needs OpenSSL 3 and Boost 1.81, which `scripts/setup injector` installs; "
     "-DSIDETRACK_INJECTOR=OFF says that it is not wanted")
   return()
 endif()

@@ -9,6 +9,16 @@
 #include <syslog.h>
 #include <unistd.h>
 
+// Istio's names of the levels. Nothing prints the id of a thread.
+#define SPDLOG_LEVEL_NAMES \
+  { "trace", "debug", "info", "warn", "error", "fatal", "off" }
+#define SPDLOG_NO_THREAD_ID
+#define SPDLOG_NO_TLS
+#include <spdlog/details/null_mutex.h>
+#include <spdlog/logger.h>
+#include <spdlog/pattern_formatter.h>
+#include <spdlog/sinks/base_sink.h>
+
 #include <cerrno>
 #include <chrono>
 #include <memory>
@@ -24,85 +34,110 @@
 namespace sidetrack::cli {
 namespace {
 
-using Level = LogOptions::Level;
+using spdlog::memory_buf_t;
+using LogMessage = spdlog::details::log_msg;
 
 struct LevelNames {
-  std::string_view istio;
+  spdlog::level::level_enum spdlog;
   std::string_view plain;
   int syslog;
 };
 
-const LevelNames& names(Level level) {
-  static constexpr LevelNames all[] = {{"debug", "", LOG_DEBUG},
-                                       {"info", "", LOG_INFO},
-                                       {"warn", "warning: ", LOG_WARNING},
-                                       {"error", "error: ", LOG_ERR},
-                                       {"fatal", "fatal: ", LOG_ERR}};
-  return all[static_cast<std::size_t>(level)];
+// Returns what a level is called, in the order of LogOptions::Level.
+const LevelNames& names(std::size_t level) {
+  static constexpr LevelNames all[] = {
+      {spdlog::level::debug, "", LOG_DEBUG},           {spdlog::level::info, "", LOG_INFO},
+      {spdlog::level::warn, "warning: ", LOG_WARNING}, {spdlog::level::err, "error: ", LOG_ERR},
+      {spdlog::level::critical, "fatal: ", LOG_ERR},   {spdlog::level::off, "", LOG_ERR}};
+  return all[level];
 }
 
-struct Message {
-  Level level;
-  std::string_view text;
-  From from;
-};
-
-// "plan.cc:42", as --log_caller asks for it
-std::string caller(const From& from) {
-  const std::string_view file = from.file;
-  return std::string(file.substr(file.rfind('/') + 1)) + ":" + std::to_string(from.line);
+spdlog::level::level_enum spdlog_level(LogOptions::Level level) {
+  return names(static_cast<std::size_t>(level)).spdlog;
 }
 
-std::string now() {
+const LevelNames& names(spdlog::level::level_enum level) {
+  return names(static_cast<std::size_t>(level) - static_cast<std::size_t>(spdlog::level::debug));
+}
+
+std::string_view text_of(const LogMessage& message) { return {message.payload.data(), message.payload.size()}; }
+
+void append(memory_buf_t& to, std::string_view text) { to.append(text.data(), text.data() + text.size()); }
+
+// ---- Lines: by spdlog's patterns, with flags of ours
+
+// Appends "2026-01-31T12:00:00.000000Z". spdlog's own flags ask gmtime_r, which reads /etc/localtime: a sandbox would
+// refuse that, and the static program is to need no file.
+void append_time(const LogMessage& message, memory_buf_t& to) {
   using namespace std::chrono;
-  // Not gmtime_r, which reads /etc/localtime.
-  const auto time = system_clock::now();
+  const auto time = message.time;
   const auto midnight = floor<days>(time);
   const year_month_day date(midnight);
   const hh_mm_ss clock(floor<microseconds>(time - midnight));
-  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}Z", static_cast<int>(date.year()),
-                     static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()), clock.hours().count(),
-                     clock.minutes().count(), clock.seconds().count(), clock.subseconds().count());
+  append(to, fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}Z", static_cast<int>(date.year()),
+                         static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()), clock.hours().count(),
+                         clock.minutes().count(), clock.seconds().count(), clock.subseconds().count()));
 }
 
-// A line in one of our three forms.
-std::string line_of(const Message& message, LogForm form, const LogOptions& options) {
-  const std::string where = options.caller ? caller(message.from) : "";
-  if (options.json) {
-    Json object{{"time", now()}, {"level", names(message.level).istio}, {"scope", "default"}, {"msg", message.text}};
-    if (options.caller) object["caller"] = where;
-    return dumped(std::move(object), Lines::one);
-  }
-  if (form == LogForm::istio)
-    return fmt::format("{}\t{}\t{}{}{}\n", now(), names(message.level).istio, where, options.caller ? "\t" : "",
-                       printable_lines(message.text));
-  return fmt::format("sidetrack: {}{}{}{}\n", names(message.level).plain, where, options.caller ? ": " : "",
-                     printable_lines(message.text));
+void append_plain_level(const LogMessage& message, memory_buf_t& to) { append(to, names(message.level).plain); }
+
+// Appends the text as a terminal may show it.
+void append_printable(const LogMessage& message, memory_buf_t& to) { append(to, printable_lines(text_of(message))); }
+
+void append_json(const LogMessage& message, memory_buf_t& to) {
+  std::string text = dumped(Json(text_of(message)), Lines::one);
+  text.pop_back();  // the end of the line
+  append(to, text);
 }
 
-// Where messages go.
-class Target {
+template <void (*append_to)(const LogMessage&, memory_buf_t&)>
+class PatternFlag : public spdlog::custom_flag_formatter {
  public:
-  Target() = default;
-  Target(const Target&) = delete;
-  Target& operator=(const Target&) = delete;
-  virtual ~Target() = default;
-  virtual void write(const Message& message) = 0;
+  void format(const LogMessage& message, const std::tm&, memory_buf_t& to) override { append_to(message, to); }
+  [[nodiscard]] std::unique_ptr<spdlog::custom_flag_formatter> clone() const override {
+    return std::make_unique<PatternFlag>();
+  }
 };
 
+// Returns the pattern of a line in one of our three forms.
+std::string pattern(LogForm form, const LogOptions& options) {
+  if (options.json) {
+    return fmt::format(R"({{"time":"%T","level":"%l","scope":"default","msg":%J{}}})",
+                       options.caller ? R"(,"caller":"%s:%#")" : "");
+  }
+  if (form == LogForm::istio) return options.caller ? "%T\t%l\t%s:%#\t%P" : "%T\t%l\t%P";
+  return options.caller ? "sidetrack: %L%s:%#: %P" : "sidetrack: %L%P";
+}
+
+std::unique_ptr<spdlog::formatter> formatter(LogForm form, const LogOptions& options) {
+  auto lines = std::make_unique<spdlog::pattern_formatter>("", spdlog::pattern_time_type::utc, "\n");
+  lines->add_flag<PatternFlag<append_time>>('T');
+  lines->add_flag<PatternFlag<append_plain_level>>('L');
+  lines->add_flag<PatternFlag<append_printable>>('P');
+  lines->add_flag<PatternFlag<append_json>>('J');
+  lines->set_pattern(pattern(form, options));
+  return lines;
+}
+
+// ---- Targets: sinks of ours, since spdlog's own write by stdio and syslog(3)
+
+using Sink = spdlog::sinks::base_sink<spdlog::details::null_mutex>;
+
 // Writes each line at once, so that a program killed in the middle has said all it did. What cannot be written goes to
-// standard error from then on: no line is lost silently, and no full disk stops apply.
-class Stream : public Target {
+// standard error from then on: no line is lost silently, and no full disk stops apply. spdlog's sinks of standard
+// output say nothing of a write that failed, and its sink of a file waits for the reader of a FIFO.
+class DescriptorSink : public Sink {
  public:
-  Stream(std::string name, int descriptor, LogForm form, const LogOptions& options)
-      : name_(std::move(name)), descriptor_(descriptor), form_(form), options_(options) {}
-  Stream(std::string name, Descriptor file, LogForm form, const LogOptions& options)
-      : Stream(std::move(name), file.get(), form, options) {
+  DescriptorSink(std::string name, int descriptor) : name_(std::move(name)), descriptor_(descriptor) {}
+  DescriptorSink(std::string name, Descriptor file) : DescriptorSink(std::move(name), file.get()) {
     file_ = std::move(file);
   }
 
-  void write(const Message& message) override {
-    const std::string text = line_of(message, form_, options_);
+ protected:
+  void sink_it_(const LogMessage& message) override {
+    memory_buf_t line;
+    formatter_->format(message, line);
+    const std::string_view text(line.data(), line.size());
     const int error = write_all(descriptor_, text);
     if (error == 0 || descriptor_ == STDERR_FILENO) return;
     descriptor_ = STDERR_FILENO;
@@ -111,20 +146,19 @@ class Stream : public Target {
                                 errno_words(error)));
     (void)write_all(descriptor_, text);
   }
+  void flush_() override {}
 
  private:
   std::string name_;
   Descriptor file_;
   int descriptor_;
-  LogForm form_;
-  LogOptions options_;
 };
 
-// To /dev/log, as syslog(3) writes, but never waiting: with a journal that does not read any more that would be for
-// ever. What cannot be sent is lost.
-class Syslog : public Target {
+// Writes to /dev/log, as syslog(3) does, but never waits: with a journal that reads no more, spdlog's syslog_sink would
+// wait for ever. What cannot be sent is lost.
+class SyslogSink : public Sink {
  public:
-  Syslog() {
+  SyslogSink() {
     sockaddr_un address{.sun_family = AF_UNIX, .sun_path = _PATH_LOG};
     for (const int type : {SOCK_DGRAM, SOCK_STREAM}) {
       is_stream_ = type == SOCK_STREAM;
@@ -135,12 +169,14 @@ class Syslog : public Target {
     }
   }
 
-  void write(const Message& message) override {
+ protected:
+  void sink_it_(const LogMessage& message) override {
     std::string line = fmt::format("<{}>sidetrack-cni[{}]: {}", LOG_DAEMON | names(message.level).syslog, getpid(),
-                                   printable_lines(message.text));
+                                   printable_lines(text_of(message)));
     if (is_stream_) line += '\0';  // by which the end of a message is told
     (void)send(socket_.get(), line.data(), line.size(), MSG_NOSIGNAL);
   }
+  void flush_() override {}
 
  private:
   Descriptor socket_;
@@ -151,10 +187,9 @@ class Syslog : public Target {
 enum class Reader : bool { awaited, ignored };
 
 // `option`: that which names the target.
-std::unique_ptr<Target> open_target(const std::string& target, std::string_view option, Reader reader, LogForm form,
-                                    const LogOptions& options) {
-  if (target == "stdout") return std::make_unique<Stream>(target, STDOUT_FILENO, form, options);
-  if (target == "stderr") return std::make_unique<Stream>(target, STDERR_FILENO, form, options);
+spdlog::sink_ptr open_target(const std::string& target, std::string_view option, Reader reader) {
+  if (target == "stdout") return std::make_shared<DescriptorSink>(target, STDOUT_FILENO);
+  if (target == "stderr") return std::make_shared<DescriptorSink>(target, STDERR_FILENO);
   // Without O_NONBLOCK, opening a FIFO that has no reader would hang here.
   Descriptor file(open(target.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0666));
   if (!file.valid()) {
@@ -163,24 +198,27 @@ std::unique_ptr<Target> open_target(const std::string& target, std::string_view 
                 "give the path of a file that can be written");
   }
   if (reader == Reader::awaited) fcntl(file.get(), F_SETFL, O_APPEND);
-  return std::make_unique<Stream>("'" + target + "'", std::move(file), form, options);
+  return std::make_shared<DescriptorSink>("'" + target + "'", std::move(file));
 }
 
-struct Log {
-  Level level;
-  std::vector<std::unique_ptr<Target>> targets;
-};
-
-Log make(const LogOptions& options, LogForm form, const std::vector<std::string>& targets,
-         std::string_view option = "--log_target", Reader reader = Reader::awaited) {
-  Log made{options.level, {}};
-  for (const std::string& target : targets) made.targets.push_back(open_target(target, option, reader, form, options));
+spdlog::logger make(const std::vector<spdlog::sink_ptr>& sinks, const LogOptions& options, LogForm form) {
+  spdlog::logger made("", sinks.begin(), sinks.end());
+  made.set_formatter(formatter(form, options));
+  made.set_level(spdlog_level(options.level));
+  made.set_error_handler([](const std::string&) { throw; });  // no memory: main says so
   return made;
 }
 
-Log& current() {
-  static Log log = make({}, LogForm::plain, {"stderr"});
+spdlog::logger& current() {
+  static spdlog::logger log = make({open_target("stderr", "", Reader::awaited)}, {}, LogForm::plain);
   return log;
+}
+
+void start(const std::vector<std::string>& targets, const LogOptions& options, LogForm form, std::string_view option,
+           Reader reader) {
+  std::vector<spdlog::sink_ptr> sinks;
+  for (const std::string& target : targets) sinks.push_back(open_target(target, option, reader));
+  current() = make(sinks, options, form);
 }
 
 }  // namespace
@@ -188,24 +226,19 @@ Log& current() {
 void start_log(const LogOptions& options, LogForm form, bool standard_output_is_taken) {
   std::vector<std::string> targets = options.targets;
   if (targets.empty()) targets.emplace_back(form == LogForm::istio && !standard_output_is_taken ? "stdout" : "stderr");
-  current() = make(options, form, targets);
+  start(targets, options, form, "--log_target", Reader::awaited);
 }
 
 void start_plugin_log(const LogOptions& options) {
-  if (!options.targets.empty()) {
-    current() = make(options, LogForm::istio, options.targets, "logFile", Reader::ignored);
-    return;
-  }
-  Log made{options.level, {}};
-  made.targets.push_back(std::make_unique<Syslog>());
-  current() = std::move(made);
+  if (!options.targets.empty()) return start(options.targets, options, LogForm::istio, "logFile", Reader::ignored);
+  current() = make({std::make_shared<SyslogSink>()}, options, LogForm::plain);
 }
 
 void log(LogOptions::Level level, std::string_view message, From from) {
-  if (!logs(level)) return;
-  for (const auto& target : current().targets) target->write({level, message, from});
+  current().log(spdlog::source_loc{from.file, from.line, ""}, spdlog_level(level),
+                spdlog::string_view_t(message.data(), message.size()));
 }
 
-bool logs(LogOptions::Level level) { return level >= current().level; }
+bool logs(LogOptions::Level level) { return current().should_log(spdlog_level(level)); }
 
 }  // namespace sidetrack::cli

@@ -11,8 +11,8 @@
 
 #include "library/values.h"
 #include "model/error.h"
+#include "options/command_words.h"
 #include "options/flags.h"
-#include "options/tokens.h"
 #include "options/values.h"
 
 namespace sidetrack {
@@ -60,11 +60,12 @@ const Elsewhere* find_elsewhere(std::string_view option) {
   return found != std::end(elsewhere) ? found : nullptr;
 }
 
-// Refuses what the program takes there and the library does not: by what is given, whatever its value.
+// Refuses what the program takes there and the library does not: by what is given, whatever its value. The arguments
+// begin with the name of the command.
 void check_arguments(Command command, std::span<const std::string_view> arguments) {
   if (std::ranges::find(arguments, "--version") != arguments.end()) refuse(*find_elsewhere("version"));
-  const options::Tokens tokens = options::tokenize(arguments, command);
-  for (const auto& [flag, values] : tokens.flags) {
+  const options::CommandWords given = options::read_words(arguments);
+  for (const auto& [flag, values] : given.flags) {
     const bool is_off = flag->kind == Kind::boolean && !options::boolean({{*flag, values.back(), {}}, values.back()});
     if (is_off) continue;
     if (const Elsewhere* option = find_elsewhere(flag->name)) refuse(*option);
@@ -73,10 +74,10 @@ void check_arguments(Command command, std::span<const std::string_view> argument
                   "give it to sidetrack::Options::parse");
     }
   }
-  const bool names_command = !tokens.words.empty() && std::ranges::find(commands(), tokens.words.front(),
-                                                                        &CommandInfo::name) != commands().end();
+  const bool names_command = !given.words.empty() &&
+                             std::ranges::find(commands(), given.words.front(), &CommandInfo::name) != commands().end();
   if (names_command) {
-    throw Error(ExitCode::usage, fmt::format("'{}': not expected here", tokens.words.front()),
+    throw Error(ExitCode::usage, fmt::format("'{}': not expected here", given.words.front()),
                 "give only the arguments after the command");
   }
 }
@@ -84,7 +85,7 @@ void check_arguments(Command command, std::span<const std::string_view> argument
 CommandLine parsed(Command command, const std::vector<std::string>& arguments, const Environment& environment) {
   std::vector<std::string_view> words{"sidetrack", name(command)};
   words.insert(words.end(), arguments.begin(), arguments.end());
-  check_arguments(command, std::span(words).subspan(2));
+  check_arguments(command, std::span(words).subspan(1));
   const auto nothing = [](std::string_view) { return std::optional<std::string_view>(); };
   CommandLine line = parse(words, environment ? environment : nothing);
   for (const Elsewhere& option : elsewhere) {

@@ -7,76 +7,36 @@
 #include "model/error.h"
 #include "model/printable.h"
 #include "options/annotations.h"
+#include "options/command_words.h"
 #include "options/flags.h"
-#include "options/suggest.h"
-#include "options/tokens.h"
 
 namespace sidetrack {
 namespace {
 
-using options::Tokens;
+using options::CommandWords;
 using Arguments = std::span<const std::string_view>;
 
-constexpr std::string_view drop_in_name = "istio-iptables";
-
-std::optional<Command> find_command(std::string_view word) {
-  const auto found = std::ranges::find(commands(), word, &CommandInfo::name);
-  return found != commands().end() ? std::optional(found->command) : std::nullopt;
+bool is_command(std::string_view word) {
+  return std::ranges::find(commands(), word, &CommandInfo::name) != commands().end();
 }
 
-Command command_named(std::string_view word) {
-  if (const auto command = find_command(word)) return *command;
-  std::vector<std::string_view> names = {drop_in_name, "help", "version"};
-  for (const CommandInfo& command : commands()) names.push_back(command.name);
-  const auto meant = options::nearest(word, names);
-  throw Error(ExitCode::usage, fmt::format("'{}' is not a command", excerpt(word)),
-              meant ? fmt::format("did you mean {}?", *meant) : "sidetrack --help lists the commands");
-}
+bool asks_for_version(std::string_view word) { return word == "--version" || word == "version"; }
 
-// What the word help is followed by: a command, or nothing for the program.
-std::optional<Command> command_to_explain(Arguments words) {
-  if (words.empty() || words[0] == "help" || words[0] == "version" || words[0].starts_with('-')) return {};
-  if (words.size() > 1) {
-    throw Error(ExitCode::usage, fmt::format("'{}': not expected after '{}'", excerpt(words[1]), excerpt(words[0])),
-                "help shows one command");
-  }
-  return words[0] == drop_in_name ? Command::apply : command_named(words[0]);
-}
-
-// Takes the words that choose the command off the arguments.
-CommandLine choose_command(Arguments& arguments) {
-  const auto take = [&] { arguments = arguments.subspan(1); };
-  CommandLine line;
-  const std::string_view program = arguments.empty() ? "" : arguments.front();
-  if (!arguments.empty()) take();
-  if (arguments.empty()) {
-    line.help = true;
-    return line;
-  }
+// Returns the words by which CLI11 tells the command, which has no command that options alone mean. Sets drop_in.
+std::vector<std::string_view> with_command(Arguments arguments, CommandLine& line) {
+  using options::drop_in_name;
+  const std::string_view program = arguments.front();
+  arguments = arguments.subspan(1);
   line.drop_in = program.substr(program.rfind('/') + 1) == drop_in_name;
   if (arguments.front() == drop_in_name) {
     line.drop_in = true;
-    take();
+    arguments = arguments.subspan(1);
   }
   const std::string_view first = arguments.empty() ? "" : arguments.front();
-  if (!line.drop_in && (first == "--help" || first == "-h" || first == "help")) {
-    line.help = true;
-    take();
-    line.command = command_to_explain(arguments);
-  } else if (first == "--version" || first == "version") {
-    line.version = true;
-    if (arguments.size() > 1) {
-      throw Error(ExitCode::usage, fmt::format("'{}': not expected after '{}'", excerpt(arguments[1]), first),
-                  "the version takes no options");
-    }
-  } else if (line.drop_in || first.starts_with('-')) {
-    line.drop_in = true;
-    line.command = Command::apply;
-  } else {
-    line.command = command_named(first);
-    take();
-  }
-  return line;
+  if (!asks_for_version(first) && first != "--help" && first != "-h") line.drop_in |= first.starts_with('-');
+  std::vector<std::string_view> words(arguments.begin(), arguments.end());
+  if (line.drop_in && !asks_for_version(first)) words.insert(words.begin(), drop_in_name);
+  return words;
 }
 
 // Whether the options that make rules have a meaning for the command, from wherever they come.
@@ -120,9 +80,9 @@ void set_from_environment(CommandLine& line, const Flag& flag, const Environment
 }
 
 // What the command line leaves open.
-void set_from_environment(CommandLine& line, const Tokens& tokens, const Environment& environment) {
+void set_from_environment(CommandLine& line, const CommandWords& given, const Environment& environment) {
   for (const Flag& flag : flags()) {
-    if (flag.commands.contains(*line.command) && tokens.find(flag) == nullptr)
+    if (flag.commands.contains(*line.command) && given.find(flag) == nullptr)
       set_from_environment(line, flag, environment);
   }
 }
@@ -147,13 +107,13 @@ bool takes_words(const CommandLine& line) {
          line.command == Command::host_probes || (line.command == Command::diff && line.effect);
 }
 
-void refuse_words(const CommandLine& line, const Tokens& tokens, Arguments arguments) {
-  if (takes_words(line) || tokens.words.empty()) return;
-  const std::string& word = tokens.words.front();
+void refuse_words(const CommandLine& line, const CommandWords& given, Arguments arguments) {
+  if (takes_words(line) || given.words.empty()) return;
+  const std::string& word = given.words.front();
   const auto place = std::find(arguments.rbegin(), arguments.rend(), word);
   const std::string before = arguments.rend() - place > 1 ? std::string(place[1]) : "";
   std::string hint;
-  if (find_command(word)) {
+  if (is_command(word)) {
     hint = fmt::format("the command comes first: sidetrack {} ...", word);
   } else if (word == "help" || !takes_options_of_rules(line)) {
     hint = fmt::format("sidetrack {} --help lists the options", name(*line.command));
@@ -172,10 +132,10 @@ void refuse_words(const CommandLine& line, const Tokens& tokens, Arguments argum
   throw Error(ExitCode::usage, message, std::move(hint));
 }
 
-void check_cni(const CommandLine& line, const Tokens& tokens) {
+void check_cni(const CommandLine& line, const CommandWords& given) {
   const std::string_view action = each_choice(info(Command::cni).words[0])[static_cast<std::size_t>(line.cni.action)];
   constexpr std::string_view of_install[] = {"backend", "exclude-namespaces", "plugin-log", "allow-dynamic"};
-  for (const auto& [flag, values] : tokens.flags) {
+  for (const auto& [flag, values] : given.flags) {
     if (line.cni.action != CniAction::install &&
         (makes_rules(flag->group) || std::ranges::find(of_install, flag->name) != std::end(of_install)))
       refuse_combination(fmt::format("{}: without effect on cni {}", spelled(*flag), action), "it is for cni install");
@@ -188,8 +148,8 @@ void check_cni(const CommandLine& line, const Tokens& tokens) {
 }
 
 // What the manifest says is not to be said again.
-void check_pod(const Tokens& tokens, const OptionsOfPod& of_pod) {
-  for (const auto& [flag, values] : tokens.flags) {
+void check_pod(const CommandWords& given, const OptionsOfPod& of_pod) {
+  for (const auto& [flag, values] : given.flags) {
     if (flag->group != Group::traffic) continue;
     const bool is_of_pod = std::ranges::find(of_pod.arguments, short_name(*flag)) != of_pod.arguments.end();
     const bool is_annotated =
@@ -256,15 +216,15 @@ bool is_default(const Flag& flag, const CommandLine& line) {
 }
 
 // What gives an option its value: "-u, --proxy-uid", or the variable.
-std::string source_of(const Flag& flag, const Tokens& tokens, const Environment& environment) {
-  if (!flag.name.empty() && tokens.find(flag) != nullptr) return spelled(flag);
+std::string source_of(const Flag& flag, const CommandWords& given, const Environment& environment) {
+  if (!flag.name.empty() && given.find(flag) != nullptr) return spelled(flag);
   for (auto variable = flag.variables.rbegin(); variable != flag.variables.rend(); ++variable) {
     if (!variable->empty() && environment(*variable)) return std::string(*variable);
   }
   return spelled(flag);
 }
 
-void check_dataplane(const CommandLine& line, const Tokens& tokens, const Environment& environment) {
+void check_dataplane(const CommandLine& line, const CommandWords& given, const Environment& environment) {
   const bool ambient = line.config.dataplane == Dataplane::ambient;
   if (ambient && line.run_validation) {
     refuse_combination("--run-validation: not with --dataplane ambient: it connects as a sidecar does",
@@ -273,7 +233,7 @@ void check_dataplane(const CommandLine& line, const Tokens& tokens, const Enviro
   for (const Flag& flag : flags()) {
     if (!flag.commands.contains(*line.command) || is_among(of_both, flag.name)) continue;
     if (is_among(of_ambient_alone, flag.name) == ambient || is_default(flag, line)) continue;
-    const std::string source = source_of(flag, tokens, environment);
+    const std::string source = source_of(flag, given, environment);
     if (ambient)
       refuse_combination(fmt::format("{}: not with --dataplane ambient, whose rules do not depend on it", source),
                          "leave it out; ztunnel is known by the mark of its sockets, and captures all TCP");
@@ -282,22 +242,17 @@ void check_dataplane(const CommandLine& line, const Tokens& tokens, const Enviro
   }
 }
 
-const options::Occurrence* occurrence(const Tokens& tokens, std::string_view name) {
-  const auto found = std::ranges::find(tokens.flags, name, [](const auto& each) { return each.flag->name; });
-  return found == tokens.flags.end() ? nullptr : &*found;
-}
-
 // --json stands behind --format in the table: it has the last word.
-void check_format(const CommandLine& line, const Tokens& tokens) {
-  const options::Occurrence* format = occurrence(tokens, "format");
+void check_format(const CommandLine& line, const CommandWords& given) {
+  const options::Occurrence* format = given.find("format");
   if (format == nullptr || line.format != Format::json || format->values.back() == "json") return;
   refuse_combination(fmt::format("--json and --format {} exclude each other: give one of them", format->values.back()));
 }
 
-void check_host_probes(const CommandLine& line, const Tokens& tokens) {
+void check_host_probes(const CommandLine& line, const CommandWords& given) {
   const HostProbesOptions& asked = line.host_probes;
   constexpr std::string_view of_clean[] = {"netns", "pid", "host", "no-sandbox", "wait", "color"};
-  for (const auto& [flag, values] : tokens.flags) {
+  for (const auto& [flag, values] : given.flags) {
     const bool is_result = flag->name == "json" || flag->name == "format";
     if (is_result && asked.action != HostProbesAction::verify)
       refuse_combination(fmt::format("{}: only host-probes verify prints a result", spelled(*flag)));
@@ -322,17 +277,17 @@ void check_host_probes(const CommandLine& line, const Tokens& tokens) {
 }
 
 // What would be ignored without a word is refused.
-void check_combinations(const CommandLine& line, const Tokens& tokens) {
+void check_combinations(const CommandLine& line, const CommandWords& given) {
   check_manifest(line);
   check_compared(line);
-  check_format(line, tokens);
+  check_format(line, given);
   const int places = (line.netns.empty() ? 0 : 1) + (line.pid ? 1 : 0) + (line.network_namespace.empty() ? 0 : 1);
   if (places > 1) refuse_combination("--netns, --pid and --network-namespace exclude each other: give one of them");
 
   if (line.config.families && !line.config.families->contains(Family::ipv4)) {
-    refuse_combination(fmt::format("--ip-families: '{}': expected ipv4, or ipv4,ipv6",
-                                   occurrence(tokens, "ip-families")->values.back()),
-                       "the rules for IPv4 are always built, as istio-iptables does: give ipv4,ipv6");
+    refuse_combination(
+        fmt::format("--ip-families: '{}': expected ipv4, or ipv4,ipv6", given.find("ip-families")->values.back()),
+        "the rules for IPv4 are always built, as istio-iptables does: give ipv4,ipv6");
   }
 
   if (!line.config.capture_udp.empty() && line.config.mode != Mode::tproxy) {
@@ -381,11 +336,11 @@ void check_combinations(const CommandLine& line, const Tokens& tokens) {
   if (line.command == Command::explain && line.packet.words.empty()) {
     refuse_combination("explain: no packet given", fmt::format("for example: {}", info(Command::explain).example));
   }
-  if (line.command == Command::host_probes) check_host_probes(line, tokens);
+  if (line.command == Command::host_probes) check_host_probes(line, given);
   if (line.command == Command::cni) {
-    check_cni(line, tokens);
+    check_cni(line, given);
   } else if (!takes_options_of_rules(line) && line.command != Command::host_probes) {
-    for (const auto& [flag, values] : tokens.flags) {
+    for (const auto& [flag, values] : given.flags) {
       // As clean's: whether an agent's rules count, too.
       const bool tells_whose = line.command == Command::diff && line.clean && flag->name == "dataplane";
       if (!makes_rules(flag->group) || tells_whose) continue;
@@ -398,16 +353,17 @@ void check_combinations(const CommandLine& line, const Tokens& tokens) {
 }
 
 // The options of a pod's manifest, as if they were given here.
-void take_pod(CommandLine& line, const Tokens& tokens, const PodReader& read_pod) {
+void take_pod(CommandLine& line, const CommandWords& given, const PodReader& read_pod) {
   if (!read_pod) refuse_combination("--pod: manifests are read by the program alone");
   const OptionsOfPod of_pod = read_pod(line.manifest);
-  check_pod(tokens, of_pod);
-  const std::vector<std::string_view> arguments(of_pod.arguments.begin(), of_pod.arguments.end());
-  Tokens together = options::tokenize(arguments, *line.command);
+  check_pod(given, of_pod);
+  std::vector<std::string_view> words{name(*line.command)};
+  words.insert(words.end(), of_pod.arguments.begin(), of_pod.arguments.end());
+  CommandWords together = options::read_words(words);
   for (const auto& [flag, values] : together.flags) {
     for (const std::string& value : values) flag->set(line, {*flag, value, {}});
   }
-  together.flags.insert(together.flags.end(), tokens.flags.begin(), tokens.flags.end());
+  together.flags.insert(together.flags.end(), given.flags.begin(), given.flags.end());
   set_from_environment(line, together, [&](std::string_view name) -> std::optional<std::string_view> {
     const auto found = of_pod.environment.find(name);
     return found != of_pod.environment.end() ? std::optional<std::string_view>(found->second) : std::nullopt;
@@ -431,36 +387,37 @@ CommandLine parse_apply(std::span<const std::string> options) {
 }
 
 CommandLine parse(Arguments arguments, const Environment& environment, const PodReader& read_pod) {
-  CommandLine line = choose_command(arguments);
+  CommandLine line;
+  line.help = arguments.size() < 2;
+  if (line.help) return line;
+  const std::vector<std::string_view> words = with_command(arguments, line);
+  const CommandWords given = options::read_words(words);
+  line.command = given.command;
+  line.help = given.help;
+  line.version = given.version;
   if (!line.command || line.help) return line;
-  const Tokens tokens = options::tokenize(arguments, *line.command);
-  if (std::ranges::any_of(tokens.flags, [](const auto& given) { return given.flag->name == "help"; })) {
-    line.help = true;
-    return line;
-  }
 
-  for (const auto& [flag, values] : tokens.flags) {
+  for (const auto& [flag, values] : given.flags) {
     for (const std::string& value : values) flag->set(line, {*flag, value, {}});
   }
-  if (line.command == Command::completion)
-    line.shell = static_cast<Shell>(choice_of_words(line, tokens.words, "shell"));
+  if (line.command == Command::completion) line.shell = static_cast<Shell>(choice_of_words(line, given.words, "shell"));
   if (line.command == Command::cni)
-    line.cni.action = static_cast<CniAction>(choice_of_words(line, tokens.words, "action"));
+    line.cni.action = static_cast<CniAction>(choice_of_words(line, given.words, "action"));
   if (line.command == Command::host_probes)
-    line.host_probes.action = static_cast<HostProbesAction>(choice_of_words(line, tokens.words, "action"));
+    line.host_probes.action = static_cast<HostProbesAction>(choice_of_words(line, given.words, "action"));
   // What is asked about options is not asked about the live rules.
   line.plan |= line.command == Command::lint &&
-               std::ranges::any_of(tokens.flags, [](const auto& given) { return makes_rules(given.flag->group); });
-  line.packet.words = tokens.words;
-  if (line.command == Command::diff) line.compared = tokens.words;
-  refuse_words(line, tokens, arguments);
+               std::ranges::any_of(given.flags, [](const auto& each) { return makes_rules(each.flag->group); });
+  line.packet.words = given.words;
+  if (line.command == Command::diff) line.compared = given.words;
+  refuse_words(line, given, Arguments(words).subspan(1));
   if (!line.manifest.pod.empty()) {
-    take_pod(line, tokens, read_pod);
+    take_pod(line, given, read_pod);
   } else if (takes_options_of_rules(line)) {
-    set_from_environment(line, tokens, environment);
+    set_from_environment(line, given, environment);
   }
-  if (takes_options_of_rules(line) || line.command == Command::cni) check_dataplane(line, tokens, environment);
-  check_combinations(line, tokens);
+  if (takes_options_of_rules(line) || line.command == Command::cni) check_dataplane(line, given, environment);
+  check_combinations(line, given);
   // Neither touches anything: they need no address of the pod.
   line.dry_run |= line.command == Command::render || line.plan;
   return line;

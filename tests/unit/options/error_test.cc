@@ -272,6 +272,11 @@ TEST(ParseError, WordsThatDoNotBelong) {
       "quote '*' so that the shell does not expand it; separate the items of a list with commas only";
   expect({
       {"sidetrack apply now", "'now': not expected here", quote},
+      {"sidetrack apply ++", "'++': not expected here", "sidetrack apply --help lists the options"},
+      {"sidetrack apply -x -- -b", "'-b': not expected after '--'", quote},
+      {"sidetrack apply -x 10.0.0.0/8 -- -b", "'-b': not expected after '--'", quote},
+      {"sidetrack apply -x= -- -b", "'-b': not expected after '--'", quote},
+      {"sidetrack apply -d=80 -- -n", "'-n': not expected after '--'", quote},
       {"sidetrack -n false", "'false': not expected after '-n'", "write it as -n=false"},
       {"sidetrack --dual-stack true -p 1", "'true': not expected after '--dual-stack'",
        "write it as --dual-stack=true"},
@@ -347,6 +352,8 @@ TEST(ParseError, UnknownOptionsSuggestTheNearest) {
        "sidetrack apply --help lists the options"},
       {"sidetrack show -Q", "-Q: not an option of show", "sidetrack show --help lists the options"},
       {"sidetrack -7", "-7: not an option of apply", "sidetrack apply --help lists the options"},
+      {"sidetrack -n7", "-7: not an option of apply", "sidetrack apply --help lists the options"},
+      {"sidetrack -n-x", "--x: not an option of apply", "sidetrack apply --help lists the options"},
       {"sidetrack -nQ", "-Q: not an option of apply", "sidetrack apply --help lists the options"},
   });
 }

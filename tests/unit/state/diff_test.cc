@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <random>
+
 #include "model/iptables.h"
 #include "unit/fake_backend.h"
 #include "unit/usual_config.h"
@@ -77,6 +79,78 @@ TEST(Diff, MissingExtraAndDoubledRules) {
   EXPECT_THAT(changes(diff(live, asked)), ElementsAre("--A OUTPUT -j ISTIO_OUTPUT"));
   output.clear();
   EXPECT_THAT(changes(diff(live, asked)), ElementsAre("+-A OUTPUT -j ISTIO_OUTPUT"));
+}
+
+// ---- The lines between two lists of rules
+
+constexpr const char* list_chain = "ISTIO_OUTPUT";
+
+// Makes a rule of each letter.
+Ruleset rules_of(const std::string& letters) {
+  Ruleset made;
+  for (const char letter : letters)
+    made.rules.push_back({Family::ipv4, Table::nat, list_chain, {}, Jump{std::string("ISTIO_") + letter}, {}, {}});
+  return made;
+}
+
+struct Sides {
+  std::string live;   // what stays and what is extra
+  std::string asked;  // what stays and what is missing
+  std::size_t changes = 0;
+};
+
+Sides sides_of(const std::string& live, const std::string& asked) {
+  Sides sides;
+  for (const ChainDiff& c : diff(programmed(rules_of(live)), rules_of(asked)).chains) {
+    if (c.name != list_chain) continue;
+    for (const DiffLine& line : c.lines) {
+      const char letter = std::get<Jump>(line.rule.target).chain.back();
+      if (line.kind != DiffLine::Kind::missing) sides.live += letter;
+      if (line.kind != DiffLine::Kind::extra) sides.asked += letter;
+      sides.changes += line.kind == DiffLine::Kind::same ? 0 : 1;
+    }
+  }
+  return sides;
+}
+
+// By the longest common subsequence, one table entry for each pair.
+std::size_t fewest_changes(const std::string& before, const std::string& after) {
+  std::vector<std::vector<std::size_t>> common(before.size() + 1, std::vector<std::size_t>(after.size() + 1));
+  for (std::size_t x = 0; x < before.size(); ++x) {
+    for (std::size_t y = 0; y < after.size(); ++y)
+      common[x + 1][y + 1] = before[x] == after[y] ? common[x][y] + 1 : std::max(common[x][y + 1], common[x + 1][y]);
+  }
+  return before.size() + after.size() - 2 * common[before.size()][after.size()];
+}
+
+TEST(Diff, HasTheFewestLinesThatMakeOneListOfTheOther) {
+  std::mt19937 random(1);
+  for (int round = 0; round < 1000; ++round) {
+    std::string lists[2];
+    for (std::string& list : lists) {
+      list.resize(random() % 12);
+      for (char& letter : list) letter = static_cast<char>('A' + random() % 3);
+    }
+    const auto& [live, asked] = lists;
+    if (live == asked) continue;
+    const Sides sides = sides_of(live, asked);
+    ASSERT_EQ(sides.live, live) << asked;
+    ASSERT_EQ(sides.asked, asked) << live;
+    ASSERT_EQ(sides.changes, fewest_changes(live, asked)) << live << " " << asked;
+  }
+}
+
+TEST(Diff, OfThousandsOfChangesIsWhole) {
+  std::mt19937 random(1);
+  std::string live, asked;
+  for (int i = 0; i < 3000; ++i) {
+    live += static_cast<char>('A' + random() % 26);
+    asked += static_cast<char>('A' + random() % 26);
+  }
+  const Sides sides = sides_of(live, asked);
+  EXPECT_EQ(sides.live, live);
+  EXPECT_EQ(sides.asked, asked);
+  EXPECT_LT(sides.changes, 5600U);  // of 6,000
 }
 
 TEST(Diff, NothingProgrammedMissesEverything) {
