@@ -3,8 +3,11 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
+
+#include "model/without_stream_init.h"
+// after it
+#include <CLI/CLI.hpp>
 
 #include "model/error.h"
 #include "model/printable.h"
@@ -225,10 +228,7 @@ class Parser {
     for (const CommandInfo& command : commands()) {
       if (command_named(first_) == command.command) add(command);
     }
-    CLI::App* help = app_.add_subcommand("help")->alias("--help")->alias("-h")->allow_extras();
-    CLI::Option* words = add_words(*help);
-    help->final_callback([this, words] { ask_for_help(words->results()); });
-    app_.add_subcommand("version")->alias("--version")->final_callback([this] { result_.version = true; });
+    if (!command_named(first_)) add_help_and_version();
   }
 
   CommandWords parse() {
@@ -262,6 +262,13 @@ class Parser {
   [[nodiscard]] std::vector<std::string> words_for_cli11() const {
     if (const auto command = command_named(first_)) return WordsForCli11(arguments_, *command).rewritten();
     return {arguments_.begin(), arguments_.end()};
+  }
+
+  void add_help_and_version() {
+    CLI::App* help = app_.add_subcommand("help")->alias("--help")->alias("-h")->allow_extras();
+    CLI::Option* words = add_words(*help);
+    help->final_callback([this, words] { ask_for_help(words->results()); });
+    app_.add_subcommand("version")->alias("--version")->final_callback([this] { result_.version = true; });
   }
 
   void add(const CommandInfo& info) {

@@ -4,9 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <dtl/dtl.hpp>
 #include <map>
 #include <tuple>
+
+#include "model/without_stream_init.h"
+// after it
+#include <dtl/dtl.hpp>
 
 #include "mesh/ownership.h"
 #include "model/iptables.h"
