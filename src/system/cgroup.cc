@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <map>
+#include <mutex>
 #include <vector>
 
 #include "model/error.h"
@@ -79,14 +80,21 @@ const Mount* hierarchy(const std::vector<Mount>& mounts) {
   return found;
 }
 
-std::map<std::uint64_t, std::string>& known() {
-  static std::map<std::uint64_t, std::string> paths;
-  return paths;
-}
-bool all_known = false;
+using Paths = std::map<std::uint64_t, std::string>;
 
-void read_below(const std::string& folder, const std::string& path) {
-  if (known().size() > most_cgroups) return;
+// What a process knows that may open no file by then.
+struct KnownCgroups {
+  std::mutex mutex;
+  std::optional<Paths> all;
+  Paths found;
+};
+KnownCgroups& held() {
+  static KnownCgroups known;
+  return known;
+}
+
+void read_below(const std::string& folder, const std::string& path, Paths& paths) {
+  if (paths.size() > most_cgroups) return;
   const auto entries = entries_of(folder);
   if (!entries) return;  // gone in the meantime
   for (const FolderEntry& entry : *entries) {
@@ -95,9 +103,34 @@ void read_below(const std::string& folder, const std::string& path) {
     const std::string own = path.empty() ? entry.name : path + "/" + entry.name;
     struct stat status {};
     if (stat(inner.c_str(), &status) != 0) continue;
-    known()[status.st_ino] = own;
-    read_below(inner, own);
+    paths[status.st_ino] = own;
+    read_below(inner, own, paths);
   }
+}
+
+Paths read_paths() {
+  Paths paths;
+  const std::vector<Mount> mounts = cgroup_mounts();
+  if (const Mount* mount = hierarchy(mounts)) read_below(mount->point, trimmed(mount->root), paths);
+  return paths;
+}
+
+// Notes a cgroup for the time when no file can be opened any more.
+void note(std::uint64_t id, const std::string& path) {
+  const std::lock_guard lock(held().mutex);
+  if (held().found.size() < most_cgroups) held().found[id] = path;
+}
+
+Paths known_paths() {
+  {
+    const std::lock_guard lock(held().mutex);
+    if (held().all || entered_sandbox()) {
+      Paths known = held().found;
+      if (held().all) known.insert(held().all->begin(), held().all->end());
+      return known;
+    }
+  }
+  return read_paths();
 }
 
 }  // namespace
@@ -136,7 +169,7 @@ FoundCgroup find_cgroup(const std::string& given) {
     return found;
   }
   found.id = status.st_ino;
-  known()[found.id] = found.path;
+  note(found.id, found.path);
   return found;
 }
 
@@ -152,18 +185,16 @@ std::optional<std::string> own_cgroup() {
   return own;
 }
 
-std::string cgroup_path(std::uint64_t id, std::uint32_t level) {
-  if (!known().contains(id) && !all_known && !entered_sandbox()) hold_cgroups();
-  const auto found = known().find(id);
-  if (found == known().end() || std::ranges::count(found->second, '/') + 1 != std::int64_t{level}) return "";
+std::string CgroupPaths::path(std::uint64_t id, std::uint32_t level) const {
+  if (!paths_) paths_ = known_paths();
+  const auto found = paths_->find(id);
+  if (found == paths_->end() || std::ranges::count(found->second, '/') + 1 != std::int64_t{level}) return "";
   return found->second;
 }
 
 void hold_cgroups() {
-  if (all_known) return;
-  all_known = true;
-  const std::vector<Mount> mounts = cgroup_mounts();
-  if (const Mount* mount = hierarchy(mounts)) read_below(mount->point, trimmed(mount->root));
+  const std::lock_guard lock(held().mutex);
+  if (!held().all) held().all = read_paths();
 }
 
 }  // namespace sidetrack

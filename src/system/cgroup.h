@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace sidetrack {
 
@@ -23,9 +25,17 @@ struct FoundCgroup {
 // That of this process; nothing: it is not known.
 [[nodiscard]] std::optional<std::string> own_cgroup();
 
-// The path of a cgroup that is so many levels below the root. Empty: there is none, or it is not known: looked for are
-// those that find_cgroup() has found, and all if hold_cgroups() was called or the process may still open files.
-[[nodiscard]] std::string cgroup_path(std::uint64_t id, std::uint32_t level);
+// Which path each cgroup has, read once, when the first is asked for: the cgroups of one moment. A process that has
+// called hold_cgroups(), or is in a sandbox, which opens no file, knows those that were there then, and those that
+// find_cgroup() has found. One thread at a time may use an object.
+class CgroupPaths {
+ public:
+  // Returns the path of a cgroup that is so many levels below the root; empty if there is none, or it is not known.
+  [[nodiscard]] std::string path(std::uint64_t id, std::uint32_t level) const;
+
+ private:
+  mutable std::optional<std::map<std::uint64_t, std::string>> paths_;
+};
 
 // Reads which cgroups there are. For a process that cannot open files any more.
 void hold_cgroups();

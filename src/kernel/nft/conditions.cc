@@ -10,7 +10,6 @@
 #include <cstring>
 
 #include "kernel/nft/fields.h"
-#include "system/cgroup.h"
 #include "system/interface_name.h"
 
 namespace sidetrack::nft {
@@ -248,11 +247,14 @@ std::optional<Alternatives> owners(OwnerKind kind, const Value& value, std::span
 }
 
 // socket cgroupv2 level 2 "kubepods/pod1": the kernel has the number of the cgroup alone.
-std::optional<Alternatives> cgroup(const Value& value, std::span<const Bounds> bounds, bool negated) {
-  if (value.changed() || bounds.size() != 1 || bounds.front().first != bounds.front().second) return std::nullopt;
+std::optional<Alternatives> cgroup(const Value& value, std::span<const Bounds> bounds, bool negated,
+                                   const Surroundings& around) {
   CgroupMatch match{"", 0, negated};
-  std::memcpy(&match.id, bounds.front().first.data(), sizeof match.id);
-  match.path = cgroup_path(match.id, value.offset);
+  const std::string& id = bounds.front().first;
+  if (value.changed() || bounds.size() != 1 || id != bounds.front().second || id.size() != sizeof match.id)
+    return std::nullopt;  // several of them, or a part of the number
+  std::memcpy(&match.id, id.data(), sizeof match.id);
+  if (around.cgroups != nullptr) match.path = around.cgroups->path(match.id, value.offset);
   return only(std::move(match));
 }
 
@@ -419,7 +421,7 @@ std::optional<Alternatives> condition(const Value& value, std::span<const Bounds
       if (value.key == NFT_CT_DIRECTION) return direction(value, bounds, negated);
       return value.key == NFT_CT_STATE ? states(value, bounds, negated) : std::nullopt;
     case Value::Of::socket:
-      return cgroup(value, bounds, negated);
+      return cgroup(value, bounds, negated, around);
     case Value::Of::constant:
     case Value::Of::unknown:
       break;

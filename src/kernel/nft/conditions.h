@@ -10,6 +10,7 @@
 
 #include "kernel/nft/registers.h"
 #include "model/ruleset.h"
+#include "system/cgroup.h"
 
 namespace sidetrack::nft {
 
@@ -23,6 +24,7 @@ using Alternatives = std::vector<std::vector<Match>>;
 struct Surroundings {
   Families families;   // of the packets that come here: a network header is of a known family or none
   bool native = true;  // false among the rules of iptables, where a packet without a socket has another meaning
+  const CgroupPaths* cgroups = nullptr;  // nullptr: none has a path
 };
 
 // When the value lies within one of the bounds (or, negated, in none); nothing if the model cannot say it.

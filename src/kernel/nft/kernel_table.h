@@ -11,6 +11,7 @@
 
 #include "kernel/nft/native.h"
 #include "model/live.h"
+#include "system/cgroup.h"
 
 namespace sidetrack::nft {
 
@@ -58,10 +59,10 @@ struct KernelTable {
 };
 
 // The chains of a native table that is ours, as the rules of iptables that they stand for; all are marked as ours.
-[[nodiscard]] std::vector<LiveChain> rules_of(const KernelTable& table);
+[[nodiscard]] std::vector<LiveChain> rules_of(const KernelTable& table, const CgroupPaths& cgroups = {});
 
 // The chains of any other native table, under the names that they have there.
-[[nodiscard]] std::vector<LiveChain> foreign_rules_of(const KernelTable& table);
+[[nodiscard]] std::vector<LiveChain> foreign_rules_of(const KernelTable& table, const CgroupPaths& cgroups);
 
 [[nodiscard]] LiveTable live_table(const KernelTable& table);
 

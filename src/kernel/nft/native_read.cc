@@ -103,11 +103,11 @@ LiveTable live_table(const KernelTable& table) {
           table.jumps};
 }
 
-std::vector<LiveChain> foreign_rules_of(const KernelTable& table) {
+std::vector<LiveChain> foreign_rules_of(const KernelTable& table, const CgroupPaths& cgroups) {
   std::vector<LiveChain> chains;
   for (const KernelChain& chain : table.chains) {
-    const RuleContext context{families_of(table.key), Table::other, chain.name, {}, table.sets, true,
-                              is_of_frames(table.key)};
+    const RuleContext context{families_of(table.key),  Table::other, chain.name, {}, table.sets, true,
+                              is_of_frames(table.key), &cgroups};
     LiveChain live = read_chain(table, chain, context);
     // One at several devices is as many chains.
     for (std::size_t i = 1; i < chain.devices.size(); ++i) {
@@ -120,13 +120,13 @@ std::vector<LiveChain> foreign_rules_of(const KernelTable& table) {
   return chains;
 }
 
-std::vector<LiveChain> rules_of(const KernelTable& table) {
+std::vector<LiveChain> rules_of(const KernelTable& table, const CgroupPaths& cgroups) {
   std::vector<LiveChain> chains;
   for (const KernelChain& chain : table.chains) {
     const Table in = table_of(table, chain.name);
     std::string name = model_chain(table, chain, in);
     if (is_sidetracks(table) && chain.hook != builtin_hook(in, name)) name = chain.name;
-    const RuleContext context{Families::both(), in, name, prefix_of(table, in), table.sets};
+    const RuleContext context{Families::both(), in, name, prefix_of(table, in), table.sets, true, false, &cgroups};
     LiveChain& live = chains.emplace_back(read_chain(table, chain, context));
     live.ours = is_known(table, chain, in);
     for (LiveRule& rule : live.rules) rule.ours = live.ours && is_known(table, rule.rule);

@@ -60,12 +60,14 @@ bool is_native(const TableKey& table) { return of_pods(table) && !is_of_iptables
 Live native_live(const Dump& seen, RulesOf whose) {
   Live live{BackendKind::nftables, {}, seen.generation, {}};
   live.rules_of = whose;
+  const CgroupPaths cgroups;
   for (const KernelTable& table : seen.tables) {
     if (!is_native(table.key)) continue;
     const bool own = is_own(table.key, whose);
     if (own) live.own_tables.push_back(text(table.key));
     live.tables.push_back(live_table(table));
-    std::ranges::move(own ? rules_of(table) : foreign_rules_of(table), std::back_inserter(live.chains));
+    std::ranges::move(own ? rules_of(table, cgroups) : foreign_rules_of(table, cgroups),
+                      std::back_inserter(live.chains));
   }
   return live;
 }

@@ -17,7 +17,8 @@
 namespace sidetrack::nft {
 namespace {
 
-constexpr std::size_t most_rules = 1024;  // that one rule of the kernel may become
+constexpr std::size_t most_rules = 1024;       // that one rule of the kernel may become
+constexpr std::size_t most_values = 1U << 20;  // in the lists of their matches, if they are several
 
 bool has_ports(Protocol protocol) {
   constexpr std::uint8_t with[] = {6, 17, 33, 132, 136};  // tcp, udp, dccp, sctp, udplite: ports stand first
@@ -25,16 +26,28 @@ bool has_ports(Protocol protocol) {
 }
 
 // What packets see changed by the target of a rule, where it goes on.
-bool changes(const Target& target, const Match& match) {
-  if (std::holds_alternative<UnknownTarget>(target)) return true;
-  if (std::holds_alternative<SetMark>(target)) return std::holds_alternative<MarkMatch>(match);
-  if (const auto* copied = std::get_if<Connmark>(&target)) {
-    return *copied == Connmark::save ? std::holds_alternative<ConnmarkMatch>(match)
-                                     : std::holds_alternative<MarkMatch>(match);
-  }
-  if (std::holds_alternative<SetConnmark>(target)) return std::holds_alternative<ConnmarkMatch>(match);
-  return (std::holds_alternative<Notrack>(target) || std::holds_alternative<CtZone>(target)) && asks_connection(match);
-}
+struct Changes {
+  const Match& match;
+
+  [[nodiscard]] bool is_of_mark() const { return std::holds_alternative<MarkMatch>(match); }
+  [[nodiscard]] bool is_of_connmark() const { return std::holds_alternative<ConnmarkMatch>(match); }
+
+  bool operator()(const SetMark&) const { return is_of_mark(); }
+  bool operator()(Connmark copied) const { return copied == Connmark::save ? is_of_connmark() : is_of_mark(); }
+  bool operator()(const SetConnmark&) const { return is_of_connmark(); }
+  bool operator()(const Notrack&) const { return asks_connection(match); }
+  bool operator()(const CtZone&) const { return asks_connection(match); }
+  bool operator()(const UnknownTarget&) const { return true; }
+  bool operator()(const Continue&) const { return false; }
+  // They end the rule, but for what an extension of xtables may go on after.
+  bool operator()(Verdict) const { return false; }
+  bool operator()(const Jump&) const { return false; }
+  bool operator()(const Redirect&) const { return false; }
+  bool operator()(const Tproxy&) const { return is_of_mark(); }
+  bool operator()(const Reject&) const { return false; }
+  bool operator()(const Nat&) const { return false; }
+};
+bool changes(const Target& target, const Match& match) { return std::visit(Changes{match}, target); }
 
 class Reader {
  public:
@@ -86,8 +99,19 @@ class Reader {
 
   // ---- What comes of it.
 
-  // A rule for each way in which all matches so far can hold.
+  // A rule for each way in which all matches so far can hold. Where they become too many, nothing is known of the rest.
   void emit(const Target& target) {
+    made_values_ += branches_.size() * values_of(branches_);
+    if (made_.size() + branches_.size() > most_rules || (!made_.empty() && made_values_ > most_values)) {
+      branches_ = {{UnknownMatch{"a rule of too many parts"}}};
+      families_ = context_.families;
+      emit_each(UnknownTarget{"a rule of too many parts"});
+      done_ = true;
+    } else {
+      emit_each(target);
+    }
+  }
+  void emit_each(const Target& target) {
     for (const Branch& branch : branches_) {
       LiveRule& live = made_.emplace_back();
       live.rule = {families_, context_.table, context_.chain, branch, target, {}, {}};
@@ -119,8 +143,11 @@ class Reader {
 
   void match(const Alternatives& ways) {
     if (tproxy_) return opaque("a match after tproxy");
+    const std::size_t count = branches_.size() * ways.size();
+    if (count > most_rules || (count > 1 && count * std::max(values_of(branches_), values_of(ways)) > most_values))
+      return unknown("a condition of too many parts");
     std::vector<Branch> longer;
-    const bool few = branches_.size() * ways.size() <= 32;  // they cannot become too many: no copy is kept
+    const bool few = count <= 32;  // they cannot become too many: no copy is kept
     for (Branch& branch : branches_) {
       for (const std::vector<Match>& way : ways) {
         std::vector<Branch> grown;
@@ -132,6 +159,22 @@ class Reader {
     if (longer.size() > most_rules) return unknown("a condition of too many parts");
     branches_ = std::move(longer);
     if (branches_.empty()) end_never("a condition that never holds");
+  }
+  // The longest list that one of the ways has.
+  static std::size_t values_of(const Alternatives& ways) {
+    std::size_t most = 0;
+    for (const std::vector<Match>& way : ways) {
+      for (const Match& match : way) {
+        const auto* address = std::get_if<AddressMatch>(&match);
+        const auto* ports = std::get_if<PortMatch>(&match);
+        const auto* owner = std::get_if<OwnerMatch>(&match);
+        most = std::max(most, address != nullptr ? address->ranges.size()
+                              : ports != nullptr ? ports->ports.size()
+                              : owner != nullptr ? owner->ids.size()
+                                                 : 1);
+      }
+    }
+    return most;
   }
   void unknown(const std::string& words) {
     if (tproxy_) return opaque("a match after tproxy");
@@ -320,10 +363,10 @@ class Reader {
   // The ways in which the values, as one key, lie within the bounds; nothing if that is not known.
   std::optional<Alternatives> within(const std::vector<Value>& values, const std::vector<Bounds>& bounds,
                                      bool negated) {
-    const Surroundings around{families_, context_.native};
+    const Surroundings around{families_, context_.native, context_.cgroups};
     if (values.size() == 1) {
       for (const Bounds& each : bounds) {
-        if (each.first.size() != values.front().size) return std::nullopt;
+        if (each.first.size() != values.front().size || each.second.size() != values.front().size) return std::nullopt;
       }
       if (is_stale(values.front())) return std::nullopt;
       if (const auto families = family_condition(values.front(), bounds, negated)) return narrow(*families);
@@ -333,7 +376,7 @@ class Reader {
     Alternatives all;
     for (const Bounds& each : bounds) {
       const auto ways = concatenated(values, each, around);
-      if (!ways) return std::nullopt;
+      if (!ways || all.size() + ways->size() > most_rules) return std::nullopt;
       std::ranges::copy(*ways, std::back_inserter(all));
     }
     return all;
@@ -348,7 +391,7 @@ class Reader {
       const Bounds part{bounds.first.substr(at, value.size), bounds.second.substr(at, value.size)};
       at += (value.size + 3) / 4 * 4;
       const auto of_part = condition(value, std::span(&part, 1), false, around);
-      if (!of_part) return std::nullopt;
+      if (!of_part || ways.size() * of_part->size() > most_rules) return std::nullopt;
       Alternatives longer;
       for (const auto& way : ways) {
         for (const auto& more : *of_part) {
@@ -429,6 +472,7 @@ class Reader {
     }
     const std::vector<Branch> before = branches_;
     const Families families_before = families_;
+    const auto made_before = static_cast<std::ptrdiff_t>(made_.size());
     for (const KernelElement& element : set.elements) {
       const std::vector<Bounds> bounds{{element.first, element.last}};
       branches_ = before;
@@ -443,6 +487,13 @@ class Reader {
         unknown(fmt::format("{} in @{}", what, e.text(NFTA_LOOKUP_SET)));
       }
       emit(target_of(element.verdict, element.chain));
+      if (!done_) continue;
+      // Too many: nothing is known of what it looks up, but when.
+      made_.erase(made_.begin() + made_before, made_.end());
+      made_values_ = 0;
+      branches_ = before;
+      families_ = families_before;
+      return opaque("vmap @" + e.text(NFTA_LOOKUP_SET));
     }
     if (set.any_other) {
       branches_ = before;
@@ -676,6 +727,7 @@ class Reader {
   std::vector<Branch> branches_{1};
   std::vector<LiveRule> made_;
   std::vector<Target> changed_;  // what the rule has done so far
+  std::size_t made_values_ = 0;
   Counters counters_;
   std::optional<Tproxy> tproxy_;
   bool tproxy_marked_ = false;

@@ -7,6 +7,7 @@
 
 #include "kernel/nft/kernel_table.h"
 #include "model/live.h"
+#include "system/cgroup.h"
 
 namespace sidetrack::nft {
 
@@ -19,6 +20,7 @@ struct RuleContext {
   const std::map<std::string, KernelSet>& sets;
   bool native = true;   // false in a table of iptables
   bool frames = false;  // of a table of family arp or bridge: the packet is one of Ethernet, which the model has not
+  const CgroupPaths* cgroups = nullptr;  // nullptr: none has a path
 };
 
 // The rules of iptables that this one stands for, native or of iptables-nft: one, unless it does several things or

@@ -153,6 +153,15 @@ const std::map<std::string, KernelSet>& sets() {
       KernelSet& names = made[fmt::format("{} names", size)] = set_of(16, {});
       for (std::size_t i = 0; i < size; ++i) names.elements.push_back(single(name16(fmt::format("eth{}", i))));
     }
+    KernelSet& many = made["1024 ports"] = map_of(2, {});
+    KernelSet& keys = made["1024 keys"] = map_of(20, {});
+    for (std::uint16_t i = 0; i < 1024; ++i) {
+      many.elements.push_back(single(port(i), NF_ACCEPT));
+      keys.elements.push_back(element(std::string(4, '\0') + name16(fmt::format("eth{}", i)),
+                                      std::string("\x1f\0\0\0", 4) + name16(fmt::format("eth{}", i)), NF_ACCEPT));
+    }
+    KernelSet& addresses = made["4096 addresses"] = set_of(4, {});
+    for (std::uint32_t i = 0; i < 4096; ++i) addresses.elements.push_back(single(net(0x0a000000 + 2 * i)));
     made["protocol.port"] = set_of(8, {single(std::string("\6\0\0\0", 4) + port(22) + std::string(2, '\0')),
                                        single(std::string("\21\0\0\0", 4) + port(53) + std::string(2, '\0'))});
     made["decide"] = map_of(2, {single(port(22), NF_ACCEPT), element(port(80), port(81), NFT_GOTO, "p-web")});
@@ -389,6 +398,15 @@ TEST(NftReader, Cgroups) {
             " [cgroup 9, whose path is not known] -j ACCEPT");
   EXPECT_TRUE(read(cgroup(3) + range(NFT_RANGE_EQ, ninth, host(10) + host(0)) + accept)
                   .starts_with(" socket cgroupv2 level 3: range ["));
+  // A part of the number is of no cgroup: the kernel compares as many bytes as it is given.
+  for (const std::size_t size : {1U, 4U, 7U, 9U, 12U, 16U}) {
+    const std::string part = std::string(size, '\1');
+    EXPECT_TRUE(read(cgroup(3) + eq(part) + accept).find("[cgroup") == std::string::npos) << size;
+    EXPECT_TRUE(read(cgroup(3) + neq(part) + accept).find("[cgroup") == std::string::npos) << size;
+    EXPECT_TRUE(read(cgroup(3) + range(NFT_RANGE_EQ, part, part) + accept).find("[cgroup") == std::string::npos)
+        << size;
+  }
+  EXPECT_TRUE(read(cgroup(3) + range(NFT_RANGE_EQ, ninth, "\1") + accept).find("[cgroup") == std::string::npos);
   // Of a socket other things may be asked.
   const std::string transparent =
       expression("socket", number(NFTA_SOCKET_KEY, NFT_SOCKET_TRANSPARENT) + number(NFTA_SOCKET_DREG, 1));
@@ -887,6 +905,54 @@ TEST(NftReader, AsManyAlternativesAsThereMayBe) {
   ASSERT_EQ(too_many.size(), 1024U);
   EXPECT_EQ(words({too_many.front()}), " -p 0 -i eth0 a condition of too many parts -j ACCEPT");
   EXPECT_EQ(read(meta(NFT_META_IIFNAME) + lookup("33 names") + accept), " meta iifname @33 names -j ACCEPT");
+}
+
+// However the parts are put together.
+TEST(NftReader, NoRuleBecomesMoreThanThereMayBe) {
+  const std::string protocols = meta(NFT_META_L4PROTO) + cmp(NFT_CMP_LT, "\x20");
+  const std::string in = meta(NFT_META_IIFNAME) + lookup("32 names");
+  const std::string out = meta(NFT_META_OIFNAME) + lookup("32 names");
+  const std::string decide = transport(2, 2) + lookup("1024 ports", to_verdict);
+  const auto of_map = rules_of(protocols + in + decide);
+  EXPECT_EQ(of_map.size(), 1024U);
+  EXPECT_EQ(words({of_map.front()}), " -p 0 -i eth0 vmap @1024 ports");
+  // A map alone is as many rules as it has elements.
+  EXPECT_EQ(rules_of(tcp + decide).size(), 1024U);
+  EXPECT_EQ(read(tcp + decide).substr(0, 34), " -p tcp --dport 0 -j ACCEPT |  -p ");
+  // Alternatives of each element.
+  const std::string two =
+      meta(NFT_META_L4PROTO) + meta(NFT_META_IIFNAME, NFT_REG32_01) + lookup("1024 keys", to_verdict);
+  EXPECT_LE(rules_of(protocols + two).size(), 1024U);
+  const std::string member = meta(NFT_META_L4PROTO) + meta(NFT_META_IIFNAME, NFT_REG32_01) + lookup("1024 keys");
+  EXPECT_LE(rules_of(protocols + out + member + accept).size(), 1024U);
+  // What the rule does on the way is a rule each time.
+  std::string marks = protocols + in;
+  for (int i = 0; i < 20; ++i) marks += load(host(7)) + meta_set(NFT_META_MARK);
+  const auto marked = rules_of(marks + accept);
+  EXPECT_EQ(marked.size(), 1025U);
+  EXPECT_EQ(words({marked.back()}), " a rule of too many parts a rule of too many parts");
+}
+
+// Each alternative has all values of the rule's lists: some are too long to be there a thousand times.
+TEST(NftReader, LongListsAreNotCopiedOften) {
+  const std::string protocols = meta(NFT_META_L4PROTO) + cmp(NFT_CMP_LT, "\x20");
+  const std::string in = meta(NFT_META_IIFNAME) + lookup("32 names");
+  const std::string big = network(12, 4) + lookup("4096 addresses");
+  const auto values = [](const std::vector<LiveRule>& rules) {
+    std::size_t count = 0;
+    for (const LiveRule& live : rules) {
+      for (const Match& match : live.rule.matches) {
+        if (const auto* address = std::get_if<AddressMatch>(&match)) count += address->ranges.size();
+      }
+    }
+    return count;
+  };
+  EXPECT_EQ(values(rules_of(big + accept, Family::ipv4)), 4096U);
+  EXPECT_EQ(values(rules_of(in + big + accept, Family::ipv4)), 32U * 4096);
+  for (const std::string& rule :
+       {protocols + in + big + accept, big + protocols + in + accept, protocols + big + in + accept,
+        big + transport(2, 2) + lookup("1024 ports", to_verdict)})
+    EXPECT_LE(values(rules_of(rule, Family::ipv4)), 1U << 20);
 }
 
 TEST(NftReader, CountersAreOfTheFirstRuleThatItStandsFor) {

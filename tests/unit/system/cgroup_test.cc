@@ -124,13 +124,17 @@ TEST_F(Cgroups, HaveAPathByTheirNumber) {
     EXPECT_EQ(in_mounts(mounted("/part"),
                         [&] {
                           if (held) hold_cgroups();
-                          return fmt::format("{}|{}|{}|{}|{}|{}", cgroup_path(system, 2), cgroup_path(app, 4),
-                                             cgroup_path(app, 3), cgroup_path(system, 1), cgroup_path(file, 3),
-                                             cgroup_path(1, 1));
+                          const CgroupPaths all;
+                          return fmt::format("{}|{}|{}|{}|{}|{}", all.path(system, 2), all.path(app, 4),
+                                             all.path(app, 3), all.path(system, 1), all.path(file, 3), all.path(1, 1));
                         }),
               "part/system|part/kubepods/pod 7/app||||");
   }
-  EXPECT_EQ(in_mounts(mounted(), [&] { return cgroup_path(system, 1) + "|" + cgroup_path(app, 3); }),
+  EXPECT_EQ(in_mounts(mounted(),
+                      [&] {
+                        const CgroupPaths all;
+                        return all.path(system, 1) + "|" + all.path(app, 3);
+                      }),
             "system|kubepods/pod 7/app");
   // What was made after all were read is known if it was asked for.
   EXPECT_EQ(in_mounts(mounted(),
@@ -138,11 +142,31 @@ TEST_F(Cgroups, HaveAPathByTheirNumber) {
                         hold_cgroups();
                         fs::create_directory(folder / "new");
                         const auto made = number("new");
-                        std::string all = cgroup_path(made, 1) + "|";
+                        std::string all = CgroupPaths().path(made, 1) + "|";
                         static_cast<void>(find_cgroup("new"));
-                        return all + cgroup_path(made, 1);
+                        return all + CgroupPaths().path(made, 1);
                       }),
             "|new");
+}
+
+// A program that lives on sees those that were made after it has asked for the first time, and none that has gone.
+TEST_F(Cgroups, AreThoseOfTheMoment) {
+  EXPECT_EQ(in_mounts(mounted(),
+                      [&] {
+                        struct stat status {};
+                        const CgroupPaths before;
+                        std::string all = before.path(1, 1);
+                        static_cast<void>(find_cgroup("system"));
+                        const bool known = stat((folder / "system").c_str(), &status) == 0;
+                        const auto system = status.st_ino;
+                        fs::rename(folder / "system", folder / "other");
+                        fs::create_directory(folder / "new");
+                        if (!known || stat((folder / "new").c_str(), &status) != 0) return std::string("none");
+                        const CgroupPaths after;
+                        return fmt::format("{}|{}|{}", before.path(status.st_ino, 1), after.path(status.st_ino, 1),
+                                           after.path(system, 1));
+                      }),
+            "|new|other");
 }
 
 TEST_F(Cgroups, OfAProcessIsThatOfTheSecondVersion) {
