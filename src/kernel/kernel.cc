@@ -195,6 +195,8 @@ class LinuxKernel final : public Kernel {
 
   [[nodiscard]] const Patience& patience() const override { return patience_; }
 
+  [[nodiscard]] HeldSignals::Which held_signals() const override { return options_.held_signals; }
+
   [[nodiscard]] std::vector<std::string> warnings() const override {
     std::vector<std::string> all;
     if (lock_ && !lock_->warning().empty()) all.push_back(lock_->warning());

@@ -12,6 +12,7 @@
 #include "kernel/patience.h"
 #include "kernel/survey.h"
 #include "model/live.h"
+#include "system/held_signals.h"
 
 namespace sidetrack {
 
@@ -58,6 +59,9 @@ class Kernel {
   // As long as it lasts, a change is begun anew when another program changes the rules in between.
   [[nodiscard]] virtual const Patience& patience() const = 0;
 
+  // Which signals wait from the first change to the last.
+  [[nodiscard]] virtual HeldSignals::Which held_signals() const { return HeldSignals::Which::all; }
+
   // What the user should know and is no error, a sentence each.
   [[nodiscard]] virtual std::vector<std::string> warnings() const = 0;
 };
@@ -79,6 +83,7 @@ struct KernelOptions {
   RulesOf rules_of{};
   // Whether what agents of the node, Istio's or Cilium's, made of an ambient pod is ours to replace and to remove.
   Claim claim = Claim::own;
+  HeldSignals::Which held_signals = HeldSignals::Which::all;
 };
 
 // The network namespace of the calling thread.

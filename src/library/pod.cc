@@ -25,7 +25,8 @@ namespace {
 std::mutex one_at_a_time;  // libiptc keeps what it does in variables of its own
 
 // Calls `act` in the place, and returns what it returns or throws what it throws. A place is entered in a thread that
-// ends with it: a thread that has entered other namespaces may not be allowed back.
+// ends with it: a thread that has entered other namespaces may not be allowed back. Handlers of signals, which are the
+// program's, run in threads of its own.
 template <typename Act>
 std::invoke_result_t<Act> in_place(const std::optional<Place>& place, Act act) {
   const std::lock_guard lock(one_at_a_time);
@@ -35,7 +36,11 @@ std::invoke_result_t<Act> in_place(const std::optional<Place>& place, Act act) {
     return act();
   });
   auto result = task.get_future();
-  std::thread(std::move(task)).join();
+  std::thread thread = [&] {
+    const HeldSignals held(HeldSignals::Which::all);
+    return std::thread(std::move(task));
+  }();
+  thread.join();
   return result.get();
 }
 
@@ -43,7 +48,11 @@ const Place* address_of(const std::optional<Place>& place) { return place ? &*pl
 
 std::unique_ptr<Kernel> open(const std::optional<Place>& place, bool write, std::chrono::milliseconds wait, bool cni,
                              Claim claim = Claim::own) {
-  return open_kernel({.write = write, .wait = wait, .xtables_lock = !place && !cni, .claim = claim});
+  return open_kernel({.write = write,
+                      .wait = wait,
+                      .xtables_lock = !place && !cni,
+                      .claim = claim,
+                      .held_signals = HeldSignals::Which::polite});
 }
 
 std::vector<std::string> printable_each(std::vector<std::string> sentences) {
@@ -77,7 +86,7 @@ Pod Pod::of_namespace(const std::string& path_or_name) {
 Pod Pod::own() { return Pod(std::make_shared<const Values>()); }
 
 Pod::Applied Pod::apply(const Options& options) const {
-  const HeldSignals held;
+  const HeldSignals held(HeldSignals::Which::polite);
   return in_place(values_->place, [&] {
     Config config = options.values_->config;
     const Plan plan = plan_for(config, options.values_->names, address_of(values_->place), false);
@@ -128,7 +137,7 @@ Pod::Difference Pod::verify(const Options& options) const {
 }
 
 Pod::Cleaned Pod::clean(std::chrono::milliseconds wait) const {
-  const HeldSignals held;
+  const HeldSignals held(HeldSignals::Which::polite);
   return in_place(values_->place, [&] {
     const ApplyResult made = converge({}, *open(values_->place, true, wait, false));
     Cleaned result;

@@ -16,7 +16,6 @@
 #include "model/routing.h"
 #include "state/apply.h"
 #include "state/diff.h"
-#include "system/held_signals.h"
 
 namespace sidetrack {
 namespace {
@@ -63,7 +62,7 @@ class Executor {
 
   void execute(const Decision& decision) {
     if (!decision.attempts.empty()) require_promises(decision.attempts.front());
-    const HeldSignals held;
+    const HeldSignals held(kernel_.held_signals());
     const Routing added = kernel_.add(decision.add);
     bool changed = added != Routing{};
     std::optional<BackendKind> backend;

@@ -73,6 +73,8 @@ class FakeKernel : public Kernel {
   }
   Patience lasts{std::chrono::milliseconds(0)};
   [[nodiscard]] const Patience& patience() const override { return lasts; }
+  HeldSignals::Which held = HeldSignals::Which::all;
+  [[nodiscard]] HeldSignals::Which held_signals() const override { return held; }
   [[nodiscard]] std::vector<std::string> warnings() const override { return warned; }
 };
 

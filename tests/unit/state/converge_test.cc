@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
+#include <set>
+
 #include "library/sentences.h"
 #include "state/apply.h"
 #include "state/choice.h"
@@ -89,6 +92,25 @@ TEST_F(ConvergeTest, TheSecondTimeChangesNothing) {
 }
 
 // -m NONE
+// In a program of others four signals wait, and no other: it may live by its timers.
+TEST_F(ConvergeTest, HoldsTheSignalsThatItIsToHold) {
+  std::set<int> held;
+  kernel.after_commit = [&] {
+    sigset_t mask;
+    pthread_sigmask(SIG_BLOCK, nullptr, &mask);
+    for (int signal = 1; signal < SIGRTMAX; ++signal) {
+      if (sigismember(&mask, signal) == 1) held.insert(signal);
+    }
+  };
+  apply();
+  EXPECT_TRUE(held.contains(SIGALRM) && held.contains(SIGCHLD) && held.contains(SIGTERM) && !held.contains(SIGSYS));
+  clean();
+  held.clear();
+  kernel.held = HeldSignals::Which::polite;
+  apply();
+  EXPECT_EQ(held, (std::set<int>{SIGTERM, SIGINT, SIGHUP, SIGQUIT}));
+}
+
 TEST_F(ConvergeTest, PassesOnWhatTheKernelWarnsOf) {
   kernel.warned = {"the lock is held"};
   EXPECT_THAT(apply().warnings, ElementsAre("the lock is held"));
