@@ -40,17 +40,6 @@ std::string program_of(std::uint32_t pid) {
   return printable(line.substr(0, line.find('\n')));
 }
 
-Descriptor open_namespace() {
-  Descriptor file(open(namespace_lock, O_RDONLY | O_CLOEXEC));
-  if (file.valid()) return file;
-  // Without /proc: SIOCGSKNS (Linux 4.10) opens the namespace of a socket, for those that have CAP_NET_ADMIN in it.
-  const int error = errno;
-  const Descriptor any(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  Descriptor by_socket(any.valid() ? ioctl(any.get(), SIOCGSKNS) : -1);
-  errno = error;
-  return by_socket;
-}
-
 }  // namespace
 
 // Of /proc/locks: "1: FLOCK  ADVISORY  WRITE 4711 00:19:1234 0 EOF".
@@ -90,21 +79,33 @@ void lock_file(int fd, const std::string& name, const Patience& patience) {
   }
 }
 
-NamespaceLock::NamespaceLock(const Patience& patience) : file_(open_namespace()) { take(patience); }
+NamespaceLock::File NamespaceLock::open_file() {
+  File opened{Descriptor(open(namespace_lock, O_RDONLY | O_CLOEXEC)), 0};
+  if (opened.file.valid()) return opened;
+  opened.error = errno;
+  // Without /proc: SIOCGSKNS (Linux 4.10) opens the namespace of a socket, for those that have CAP_NET_ADMIN in it.
+  const Descriptor any(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  opened.file = Descriptor(any.valid() ? ioctl(any.get(), SIOCGSKNS) : -1);
+  return opened;
+}
+
+NamespaceLock::NamespaceLock(const Patience& patience) : file_(open_file()) { take(patience); }
 
 void NamespaceLock::release() {
-  if (file_.valid()) flock(file_.get(), LOCK_UN);
+  if (file_.file.valid()) flock(file_.file.get(), LOCK_UN);
 }
 
 void NamespaceLock::take(const Patience& patience) {
-  const bool is_free = file_.valid() && flock(file_.get(), LOCK_EX | LOCK_NB) == 0;
-  if (!is_free && (!file_.valid() || errno != EWOULDBLOCK)) {
+  int error = file_.error;
+  if (file_.file.valid()) error = flock(file_.file.get(), LOCK_EX | LOCK_NB) == 0 ? 0 : errno;
+  const bool is_free = error == 0;
+  if (!file_.file.valid() || (!is_free && error != EWOULDBLOCK)) {
     // Kernels that only resemble Linux may have no such file, or no locks on it.
     warning_ =
-        fmt::format("continuing without the lock of the network namespace: {}: {}", namespace_lock, errno_words(errno));
+        fmt::format("continuing without the lock of the network namespace: {}: {}", namespace_lock, errno_words(error));
     return;
   }
-  if (!is_free) lock_file(file_.get(), "the lock of the network namespace", patience);
+  if (!is_free) lock_file(file_.file.get(), "the lock of the network namespace", patience);
   warning_ = is_confirmation_open() ? "another 'apply --confirm' waits here for its confirmation: unless it is "
                                       "confirmed, it puts back what was there before it, whatever was made of that "
                                       "meanwhile"
@@ -120,13 +121,13 @@ void NamespaceLock::begin_confirmation() {
   }
   struct flock shared {};
   shared.l_type = F_RDLCK;
-  if (file_.valid()) static_cast<void>(fcntl(file_.get(), F_OFD_SETLK, &shared));
+  if (file_.file.valid()) static_cast<void>(fcntl(file_.file.get(), F_OFD_SETLK, &shared));
 }
 
 bool NamespaceLock::is_confirmation_open() const {
   struct flock any {};
   any.l_type = F_WRLCK;
-  return file_.valid() && fcntl(file_.get(), F_OFD_GETLK, &any) == 0 && any.l_type != F_UNLCK;
+  return file_.file.valid() && fcntl(file_.file.get(), F_OFD_GETLK, &any) == 0 && any.l_type != F_UNLCK;
 }
 
 }  // namespace sidetrack

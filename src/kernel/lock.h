@@ -33,7 +33,13 @@ class NamespaceLock {
  private:
   [[nodiscard]] bool is_confirmation_open() const;  // another one's
 
-  Descriptor file_;
+  struct File {
+    Descriptor file;
+    int error = 0;  // why there is none
+  };
+  static File open_file();
+
+  File file_;
   std::string warning_;
 };
 

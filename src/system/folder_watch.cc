@@ -23,23 +23,35 @@ constexpr std::uint32_t mask = IN_CLOSE_WRITE | IN_CREATE | IN_DELETE | IN_MOVED
 
 bool asks_to_end(std::uint32_t signal) { return signal == SIGTERM || signal == SIGINT; }
 
-Descriptor held_signals(std::initializer_list<int> others) {
-  sigset_t set;
-  sigemptyset(&set);
-  for (const auto& signals : {std::initializer_list<int>{SIGTERM, SIGINT}, others}) {
-    for (const int signal : signals) sigaddset(&set, signal);
-  }
-  sigprocmask(SIG_BLOCK, &set, nullptr);
-  return Descriptor(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+Error cannot_watch(int error) {
+  return system_error(error, "cannot watch folders", ExitCode::failed,
+                      "a user may have so many watches: sysctl fs.inotify.max_user_instances");
 }
 
 }  // namespace
 
+FolderWatch::Signals::Signals(std::initializer_list<int> changes) {
+  sigset_t held;
+  sigemptyset(&held);
+  for (const auto& signals : {std::initializer_list<int>{SIGTERM, SIGINT}, changes}) {
+    for (const int signal : signals) sigaddset(&held, signal);
+  }
+  file_ = Descriptor(signalfd(-1, &held, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!file_.valid()) throw cannot_watch(errno);
+  pthread_sigmask(SIG_BLOCK, &held, &before_);
+}
+
+// One that has come by now asked for what ends with this object.
+FolderWatch::Signals::~Signals() {
+  signalfd_siginfo heard{};
+  while (read(file_.get(), &heard, sizeof heard) == sizeof heard) {
+  }
+  pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+}
+
 FolderWatch::FolderWatch(std::initializer_list<int> changes)
-    : inotify_(inotify_init1(IN_CLOEXEC | IN_NONBLOCK)), signals_(held_signals(changes)) {
-  if (inotify_.valid() && signals_.valid()) return;
-  throw system_error(errno, "cannot watch folders", ExitCode::failed,
-                     "a user may have so many watches: sysctl fs.inotify.max_user_instances");
+    : signals_(changes), inotify_(inotify_init1(IN_CLOEXEC | IN_NONBLOCK)) {
+  if (!inotify_.valid()) throw cannot_watch(errno);
 }
 
 bool FolderWatch::arm(const std::vector<std::string>& folders) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <initializer_list>
 #include <map>
@@ -14,7 +15,8 @@
 namespace sidetrack {
 
 // Waits until something changes in folders, which may be missing, made later, renamed and made anew (inotify(7)), or
-// until the process is asked to end: while it lives, SIGTERM and SIGINT are held and end wait() instead.
+// until the process is asked to end: while it lives, SIGTERM and SIGINT are held in the thread that
+// made it, and in those that it starts, and end wait() instead. To be made and destroyed by one thread.
 class FolderWatch {
  public:
   // `changes`: signals that are held, too, and count as a change. Throws Error (failed) if the kernel has no more
@@ -34,8 +36,22 @@ class FolderWatch {
   // Whether the events that are pending are of the folders or of what leads there.
   bool take_events();
 
+  // Holds them, and lets them go again.
+  class Signals {
+   public:
+    explicit Signals(std::initializer_list<int> changes);
+    ~Signals();
+    Signals(const Signals&) = delete;
+    Signals& operator=(const Signals&) = delete;
+    [[nodiscard]] int get() const { return file_.get(); }
+
+   private:
+    sigset_t before_{};
+    Descriptor file_;
+  };
+
+  Signals signals_;
   Descriptor inotify_;
-  Descriptor signals_;
   // By the number of the watch: the names in that folder that count; the empty one stands for all.
   std::map<int, std::set<std::string>> watched_;
 };

@@ -5,7 +5,9 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
+#include <sched.h>
 #include <sys/file.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,6 +18,9 @@
 #include "kernel/inspect.h"
 #include "kernel/legacy/lock.h"
 #include "model/error.h"
+#include "support/cannot_run.h"
+#include "system/capabilities.h"
+#include "unit/apart.h"
 #include "unit/temporary_folder.h"
 
 namespace sidetrack {
@@ -23,6 +28,25 @@ namespace {
 
 using std::chrono::milliseconds;
 using ::testing::HasSubstr;
+
+// Without /proc and CAP_NET_ADMIN no file stands for the namespace: each time the reason is said, not what failed last.
+TEST(NamespaceLocks, SayWhyThereIsNone) {
+  const std::string said = testing::apart([]() -> std::string {
+    if (!testing::enter_new(CLONE_NEWNS) || mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        mount("none", "/proc", "tmpfs", 0, nullptr) != 0 || keep_only({}) != 0)
+      return "skip";
+    const Patience patience(milliseconds(0));
+    NamespaceLock lock(patience);
+    const std::string first = lock.warning();
+    errno = EXDEV;
+    lock.take(patience);
+    return first == lock.warning() ? first : first + "; then " + lock.warning();
+  });
+  if (said == "skip") return cannot_run("it takes a mount namespace");
+  EXPECT_EQ(said,
+            "continuing without the lock of the network namespace: /proc/thread-self/ns/net: No such file or directory "
+            "(ENOENT)");
+}
 
 class LockFiles : public ::testing::Test {
  protected:

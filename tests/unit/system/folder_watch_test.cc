@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Which changes end the waiting. Each watch is in a process of its own: it holds signals as long as the process lives.
+// Which changes end the waiting. Each watch is in a process of its own: it holds signals as long as it lives.
 #include "system/folder_watch.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <csignal>
 #include <fstream>
 
+#include "model/error.h"
 #include "unit/apart.h"
 #include "unit/temporary_folder.h"
 
@@ -149,6 +151,39 @@ TEST_F(FolderWatched, SignalsEndTheWaitingOrCountAsAChange) {
               return std::string("it is not held");
             }),
             fmt::format("signal {}", SIGUSR1));
+}
+
+std::string held() {
+  sigset_t mask;
+  pthread_sigmask(SIG_BLOCK, nullptr, &mask);
+  std::string all;
+  for (int signal = 1; signal < SIGRTMIN; ++signal) all += sigismember(&mask, signal) == 1 ? "x" : "";
+  return all;
+}
+
+TEST_F(FolderWatched, SignalsAreAsBeforeAfterwards) {
+  EXPECT_EQ(apart([] {
+              std::string all = held();
+              {
+                const FolderWatch watch{SIGUSR1};
+                all += held() + ";";
+                for (const int signal : {SIGTERM, SIGUSR1}) raise(signal);  // heard, not acted upon
+              }
+              return all + held();
+            }),
+            "xxx;");
+  // Also if none can be made.
+  EXPECT_EQ(apart([] {
+              rlimit none{};
+              setrlimit(RLIMIT_NOFILE, &none);
+              try {
+                const FolderWatch watch;
+              } catch (const Error& error) {
+                return held() + error.what();
+              }
+              return std::string("made");
+            }),
+            "cannot watch folders: Too many open files (EMFILE)");
 }
 
 }  // namespace
