@@ -7,7 +7,6 @@
 #include <poll.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,6 +17,8 @@
 #include <cstring>
 
 #include "model/error.h"
+#include "system/child.h"
+#include "system/held_signals.h"
 #include "system/read_all.h"
 #include "system/write_all.h"
 
@@ -27,7 +28,12 @@ namespace {
 constexpr std::chrono::milliseconds patience(5000);
 
 int open_below(int root, const std::string& path, int flags) {
-  if (root < 0) return open(path.c_str(), flags | O_CLOEXEC);
+  if (root < 0) {
+    int fd = -1;
+    do fd = open(path.c_str(), flags | O_CLOEXEC);
+    while (fd < 0 && errno == EINTR);
+    return fd;
+  }
   open_how how{};
   how.flags = static_cast<std::uint64_t>(flags) | O_CLOEXEC;
   how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS;
@@ -69,11 +75,12 @@ FileText read_whole(int root, const std::string& path) {
 
 // ---- With a time limit: in a child, since a process that waits for a file system cannot be woken, only left behind.
 
-// What the child says: this, then the problem or the text, up to the end of the pipe.
-struct Answer {
-  int error = 0;
-  bool found = false;
+// What the child says: this, then the text, or the problem.
+struct Head {
+  std::int32_t error;  // an errno; 0: the text follows
+  std::uint32_t size;  // of what follows, in bytes
 };
+constexpr std::size_t longest_answer = sizeof(Head) + largest_file;
 
 // Should the child be left behind, no process must wait for the other end of its pipes, or for a lock.
 void close_all_but(int a, int b) {
@@ -88,8 +95,8 @@ void close_all_but(int a, int b) {
   close_all_but(to, root);
   try {
     const FileText read = read_whole(root, path);
-    const Answer head{read.error, read.text.has_value()};
     const std::string& words = read.text ? *read.text : read.problem;
+    const Head head{read.text ? 0 : read.error, static_cast<std::uint32_t>(words.size())};
     write_all(to, {reinterpret_cast<const char*>(&head), sizeof head});
     write_all(to, words);
   } catch (...) {  // no memory: the answer is cut
@@ -97,7 +104,7 @@ void close_all_but(int a, int b) {
   _exit(0);
 }
 
-// All of it, or nothing once the time is over.
+// All of it, cut if it is longer than any; nothing once the time is over.
 std::optional<std::string> read_answer(int from, std::chrono::steady_clock::time_point deadline) {
   using namespace std::chrono;
   std::string answer;
@@ -110,9 +117,27 @@ std::optional<std::string> read_answer(int from, std::chrono::steady_clock::time
     char buffer[1 << 14];
     const ssize_t got = read(from, buffer, sizeof buffer);
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return answer;
+    if (got <= 0 || answer.size() > longest_answer) return answer;
     answer.append(buffer, static_cast<std::size_t>(got));
   }
+}
+
+// Starts the child, which runs no handler of signals that the program has.
+pid_t start(int to, int root, const std::string& path) {
+  const HeldSignals held(HeldSignals::Which::all);
+  const pid_t pid = fork();
+  if (pid == 0) answer(to, root, path);
+  return pid;
+}
+
+// Understands an answer that is whole.
+FileText understood(std::string_view said) {
+  Head head{EIO, 0};
+  if (said.size() >= sizeof head) std::memcpy(&head, said.data(), sizeof head);
+  if (said.size() != sizeof head + head.size) return {{}, EIO, errno_words(EIO)};
+  std::string words(said.substr(sizeof head));
+  if (head.error == 0) return {std::move(words), 0, {}};
+  return {{}, head.error, std::move(words)};
 }
 
 FileText read_in_time(int root, const std::string& path) {
@@ -120,22 +145,15 @@ FileText read_in_time(int root, const std::string& path) {
   if (pipe2(ends, O_CLOEXEC) != 0) return {{}, errno, errno_words(errno)};
   const Descriptor from(ends[0]);
   Descriptor to(ends[1]);
-  const pid_t child = fork();
-  if (child < 0) return {{}, errno, errno_words(errno)};
-  if (child == 0) answer(to.get(), root, path);
+  const pid_t pid = start(to.get(), root, path);
+  if (pid < 0) return {{}, errno, errno_words(errno)};
+  Child child(pid);
   to = Descriptor();
-  const auto said = read_answer(from.get(), std::chrono::steady_clock::now() + patience);
-  if (!said) {
-    kill(child, SIGKILL);
-    return {{}, ETIMEDOUT, fmt::format("no answer within {} s", patience.count() / 1000)};
-  }
-  while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) continue;
-  Answer head;
-  if (said->size() < sizeof head) return {{}, EIO, errno_words(EIO)};
-  std::memcpy(&head, said->data(), sizeof head);
-  std::string words = said->substr(sizeof head);
-  if (head.found) return {std::move(words), 0, {}};
-  return {{}, head.error, std::move(words)};
+  const auto deadline = Child::Clock::now() + patience;
+  const auto said = read_answer(from.get(), deadline);
+  if (!said) return {{}, ETIMEDOUT, fmt::format("no answer within {} s", patience.count() / 1000)};
+  static_cast<void>(child.wait(deadline));
+  return understood(*said);
 }
 
 }  // namespace

@@ -11,13 +11,14 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
-#include <exception>
+#include <string>
 #include <string_view>
 #include <thread>
 #include <utility>
 
 #include "model/error.h"
 #include "model/scan.h"
+#include "system/child.h"
 #include "system/descriptor.h"
 #include "system/sandbox.h"
 #include "system/write_all.h"
@@ -30,10 +31,15 @@ using Clock = std::chrono::steady_clock;
 [[maybe_unused]] constexpr rlim_t most_memory = 512U << 20;
 constexpr std::size_t longest_answer = 1U << 20;
 constexpr unsigned most_workers = 8;
-constexpr int status_of_refused = 3;  // its answer is the number of a system call
+constexpr std::chrono::seconds to_end{1};  // once it has closed its end of the pipe
 
+// What a worker says begins with one of these; nothing of it is believed beyond that.
+constexpr char answers = 'a';  // its answer follows
+constexpr char refused = 'r';  // the number of a system call that its sandbox refused follows
+
+// Ends with this object.
 struct Worker {
-  pid_t pid = 0;
+  Child child;
   Descriptor answer;
   std::size_t task = 0;
   Clock::time_point start;
@@ -50,33 +56,41 @@ struct Worker {
   try {
     const std::string answered = task();
     const auto call = refused_call();
-    static_cast<void>(write_all(answer, call ? std::to_string(*call) : answered));
-    if (call) _exit(status_of_refused);
+    static_cast<void>(write_all(answer, call ? refused + std::to_string(*call) : answers + answered));
   } catch (...) {  // the answer is cut
   }
   _exit(0);
 }
 
-Worker start(const std::vector<std::function<std::string()>>& tasks, std::size_t task) {
+// `running`: those beside it, whose answers are not its own to read.
+Worker start(const std::vector<std::function<std::string()>>& tasks, std::size_t task, std::vector<Worker>& running) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) throw system_error(errno, "cannot make a pipe");
-  Worker worker{0, Descriptor(ends[0]), task, Clock::now()};
+  Descriptor ours(ends[0]);
   const Descriptor theirs(ends[1]);
+  const auto begin = Clock::now();
   const pid_t parent = getpid();
-  worker.pid = fork();
-  if (worker.pid < 0) throw system_error(errno, "cannot make a process");
-  if (worker.pid == 0) work(tasks[task], theirs.get(), parent);
-  return worker;
+  const pid_t pid = fork();
+  if (pid < 0) throw system_error(errno, "cannot make a process");
+  if (pid == 0) {
+    ours = Descriptor();
+    for (Worker& other : running) other.answer = Descriptor();
+    work(tasks[task], theirs.get(), parent);
+  }
+  return {Child(pid), std::move(ours), task, begin};
 }
 
-// One that waits for a file system that never answers cannot be waited for: it is left to init.
-void stop(const Worker& worker) {
-  kill(worker.pid, SIGKILL);
-  waitpid(worker.pid, nullptr, WNOHANG);
+// Takes what it has said in the end.
+void finish(Worker& worker, WorkerResult& result) {
+  const auto status = worker.child.wait(Clock::now() + to_end);
+  if (status && WIFSIGNALED(*status)) result.signal = WTERMSIG(*status);
+  const std::string said = std::exchange(result.answer, "");
+  if (said.starts_with(answers)) result.answer = said.substr(1);
+  if (said.starts_with(refused)) result.refused_call = to_number<int>(std::string_view(said).substr(1));
 }
 
-// Whether it has ended.
-bool read_answer(const Worker& worker, WorkerResult& result) {
+// Returns whether it has ended. One that says too much has said nothing.
+bool read_answer(Worker& worker, WorkerResult& result) {
   char buffer[1 << 14];
   const ssize_t size = read(worker.answer.get(), buffer, sizeof buffer);
   if (size < 0 && errno == EINTR) return false;
@@ -84,13 +98,11 @@ bool read_answer(const Worker& worker, WorkerResult& result) {
     result.answer.append(buffer, static_cast<std::size_t>(size));
     return false;
   }
-  if (size > 0) kill(worker.pid, SIGKILL);
-  int status = 0;
-  while (waitpid(worker.pid, &status, 0) < 0 && errno == EINTR) {
+  if (size > 0) {
+    worker.child.end();
+    result.answer.clear();
   }
-  if (WIFSIGNALED(status)) result.signal = WTERMSIG(status);
-  if (WIFEXITED(status) && WEXITSTATUS(status) == status_of_refused)
-    result.refused_call = to_number<int>(std::exchange(result.answer, ""));
+  finish(worker, result);
   return true;
 }
 
@@ -104,12 +116,7 @@ std::vector<WorkerResult> in_workers(const std::vector<std::function<std::string
   std::size_t next = 0;
   while (next < tasks.size() || !running.empty()) {
     while (next < tasks.size() && running.size() < at_a_time) {
-      try {
-        running.push_back(start(tasks, next));
-      } catch (const std::exception&) {
-        std::ranges::for_each(running, stop);
-        throw;
-      }
+      running.push_back(start(tasks, next, running));
       ++next;
     }
     // They have begun in this order.
@@ -123,8 +130,8 @@ std::vector<WorkerResult> in_workers(const std::vector<std::function<std::string
       const bool ended = count > 0 && ready[i].revents != 0 && read_answer(running[i], result);
       const auto took = Clock::now() - running[i].start;
       if (!ended && took >= timeout) {
-        stop(running[i]);
         result.timed_out = true;
+        result.answer.clear();
       }
       if (!ended && !result.timed_out) continue;
       result.took = took;
