@@ -56,27 +56,42 @@ Place place_of(const std::string& word) {
   return place_of_process(*pid);
 }
 
-// The rules of a pod, as `show --json` has them. In a process of its own: whoever has entered the user namespace of one
-// pod does not get into the next.
+// What the process that reads a pod's rules says: this and the rules, as `show --json` has them, or that and the
+// message.
+constexpr char read_whole = '=';
+constexpr char not_read = '!';
+
+// An error as one process tells it to another: the digit of its exit code, and its message.
+std::string error_words(const Error& error) {
+  return fmt::format("{}{}", static_cast<int>(error.code()), error.what());
+}
+Error told_error(std::string_view words, const std::string& whose) {
+  constexpr ExitCode codes[] = {ExitCode::failed, ExitCode::usage, ExitCode::kernel_lacks, ExitCode::not_permitted,
+                                ExitCode::busy};
+  const auto code = to_number<int>(words.substr(0, 1));
+  const auto* known = std::ranges::find(codes, code.value_or(-1), [](ExitCode each) { return static_cast<int>(each); });
+  return {known != std::end(codes) ? *known : ExitCode::failed,
+          fmt::format("'{}': {}", whose, printable_lines(words.substr(std::min<std::size_t>(1, words.size()))))};
+}
+
+// The rules of a pod. In a process of its own: whoever has entered the user namespace of one pod does not get into the
+// next. What it says is not understood before this one is in its sandbox, too.
 RulesText rules_of_pod(const CommandLine& line, const std::string& word) {
-  constexpr char refused = '!';  // then the exit code and the message; else it is JSON
   const auto task = [&]() -> std::string {
     try {
       enter(place_of(word));
       const LiveRules live = read_live(*open_kernel(line, false));
-      return show_json(live.rules, live.routing, {});
+      return read_whole + show_json(live.rules, live.routing, {});
     } catch (const Error& error) {
-      return fmt::format("{}{}{}", refused, static_cast<char>(error.code()), error.what());
+      return not_read + error_words(error);
     }
   };
   const WorkerResult result = in_workers({task}, std::chrono::seconds(60)).front();
   if (result.refused_call) throw Error(ExitCode::failed, refusal_words(*result.refused_call));
-  if (result.answer.empty())
-    throw Error(ExitCode::failed, fmt::format("'{}': its rules could not be read", excerpt(word)));
-  if (result.answer.front() == refused)
-    throw Error(static_cast<ExitCode>(result.answer.at(1)),
-                fmt::format("'{}': {}", excerpt(word), result.answer.substr(2)));
-  return {word, result.answer};
+  const std::string_view said = result.answer;
+  if (said.starts_with(not_read)) throw told_error(said.substr(1), excerpt(word));
+  if (said.starts_with(read_whole)) return {word, std::string(said.substr(1))};
+  throw Error(ExitCode::failed, fmt::format("'{}': its rules could not be read", excerpt(word)));
 }
 
 RulesText rules_of(const CommandLine& line, const std::string& word) {
@@ -86,10 +101,11 @@ RulesText rules_of(const CommandLine& line, const std::string& word) {
 std::vector<space::Side> sides_of(CommandLine& line) {
   std::vector<space::Side> sides;
   if (!line.compared.empty()) {
-    auto [one, other] = read_sides(rules_of(line, line.compared[0]), rules_of(line, line.compared[1]));
+    const RulesText texts[] = {rules_of(line, line.compared[0]), rules_of(line, line.compared[1])};
+    confine(line, Sandbox::compute);
+    auto [one, other] = read_sides(texts[0], texts[1]);
     sides.push_back(std::move(one));
     sides.push_back(std::move(other));
-    confine(line, Sandbox::compute);
     return sides;
   }
   const auto place = enter_target(line);

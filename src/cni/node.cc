@@ -8,7 +8,6 @@
 #include <exception>
 #include <iterator>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <span>
 #include <tuple>
 #include <utility>
@@ -31,10 +30,7 @@
 namespace sidetrack::cni {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
-
-constexpr std::string_view state_names[] = {"as_recorded", "repaired", "differs", "not_recorded", "gone", "unknown"};
 
 // A pod that is to be looked at.
 struct Subject {
@@ -147,12 +143,6 @@ void repair(const Subject& subject, const NodeOptions& options, PodReport& repor
   report.detail = after.as_requested() ? applied(result) : first_difference(after);
 }
 
-std::vector<std::string> texts_of(const std::vector<Address>& addresses) {
-  std::vector<std::string> texts;
-  std::ranges::transform(addresses, std::back_inserter(texts), &Address::text);
-  return texts;
-}
-
 using Act = void (*)(const Subject& subject, const NodeOptions& options, PodReport& report);
 
 // What is told to the process that asked.
@@ -176,10 +166,7 @@ std::string answer(const Subject& subject, const NodeOptions& options, Act act) 
     }
     report.detail += (report.detail.empty() ? "" : "; not repaired: ") + std::string(error.what());
   }
-  return Json{{"state", report.state},       {"backends", report.backends},
-              {"captured", report.captured}, {"addresses", texts_of(report.addresses)},
-              {"ambient", report.ambient},   {"detail", report.detail}}
-      .dump(-1, ' ', false, Json::error_handler_t::replace);
+  return text_of(report);
 }
 
 void take_answer(PodReport& report, const WorkerResult& result, std::chrono::milliseconds timeout) {
@@ -189,22 +176,13 @@ void take_answer(PodReport& report, const WorkerResult& result, std::chrono::mil
     report.detail = fmt::format("not read within {} ms", timeout.count());
     return;
   }
-  const Json told = Json::parse(result.answer, nullptr, false);
-  if (!told.is_object()) {
-    report.detail = result.refused_call  ? refusal_words(*result.refused_call)
-                    : result.signal != 0 ? fmt::format("the process that read it was ended by signal {}", result.signal)
-                                         : "the process that read it did not say what it found";
+  if (auto findings = findings_of(result.answer)) {
+    static_cast<Findings&>(report) = *std::move(findings);
     return;
   }
-  report.state = told["state"].get<PodState>();
-  report.backends = told["backends"].get<std::vector<std::string>>();
-  report.captured = told["captured"].get<std::string>();
-  report.addresses.clear();
-  for (const Json& text : told["addresses"]) {
-    if (const auto address = Address::parse(text.get<std::string>())) report.addresses.push_back(*address);
-  }
-  report.ambient = told["ambient"].get<bool>();
-  report.detail = told["detail"].get<std::string>();
+  report.detail = result.refused_call  ? refusal_words(*result.refused_call)
+                  : result.signal != 0 ? fmt::format("the process that read it was ended by signal {}", result.signal)
+                                       : "the process that read it did not say what it found";
 }
 
 // Each in a process of its own, at most as long as `options` say.
@@ -259,8 +237,6 @@ void add_found(std::vector<Subject>& subjects, const std::vector<ProcessesOfName
 }
 
 }  // namespace
-
-std::string_view name(PodState state) { return state_names[static_cast<std::size_t>(state)]; }
 
 bool Node::as_recorded() const {
   return problems.empty() && std::ranges::all_of(pods, [](const PodReport& pod) {

@@ -7,38 +7,20 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "model/address.h"
+#include "cni/findings.h"
 #include "system/sandbox.h"
 
 namespace sidetrack::cni {
 
-enum class PodState : std::uint8_t {
-  as_recorded,
-  repaired,      // it was not, and is now
-  differs,       // from what is recorded
-  not_recorded,  // the plugin was not asked about it
-  gone,          // recorded; its network namespace is not there any more
-  unknown,       // it cannot be read, or not in time
-};
-[[nodiscard]] std::string_view name(PodState state);  // "as_recorded"
-
-// Text from the pod is as it is: not printable.
-struct PodReport {
-  std::string pod_namespace;          // of the record; else empty
-  std::string pod_name;               // the same
-  std::string container_id;           // the same
-  std::string netns;                  // the same: a path
-  std::optional<std::uint32_t> pid;   // the lowest that is in its network namespace
-  std::string process;                // the name of that process
-  std::vector<std::string> backends;  // that hold rules of ours
-  std::string captured;               // in words; empty: nothing, or not known
-  std::vector<Address> addresses{};   // of its interfaces, but those that are its own affair: of lo, link-local ones
-  bool ambient = false;               // it has the rules of a pod in ambient mode, whichever program made them
-  PodState state = PodState::unknown;
-  std::string detail;  // what differs, was repaired or cannot be read
+struct PodReport : Findings {
+  std::string pod_namespace;         // of the record; else empty
+  std::string pod_name;              // the same
+  std::string container_id;          // the same
+  std::string netns;                 // the same: a path
+  std::optional<std::uint32_t> pid;  // the lowest that is in its network namespace
+  std::string process;               // the name of that process; as it is: not printable
   std::chrono::microseconds took{};
 };
 

@@ -76,6 +76,7 @@ auto& returned(ucontext_t& context) {
 }
 
 extern "C" void on_refused_call(int /*SIGSYS*/, siginfo_t* info, void* context) {
+  if (info->si_syscall < 0) return;  // no call: a tracer (strace --inject) has left it out, and says what it returns
   refused = info->si_syscall;
   using Register = std::remove_reference_t<decltype(returned(*static_cast<ucontext_t*>(context)))>;
   returned(*static_cast<ucontext_t*>(context)) = static_cast<Register>(-EPERM);

@@ -397,6 +397,41 @@ TEST_F(SandboxOfReaders, ManifestsAreUnderstoodInOne) {
   }
 }
 
+// The rules of others, too: those of a file, and those that a process of its own has read of a pod. What is wrong with
+// them is found out in the sandbox.
+TEST_F(SandboxOfReaders, RulesAreUnderstoodInOne) {
+  const testing::TemporaryFolder folder;
+  const std::string rules = folder.path() / "rules.json";
+  const std::string wrong = folder.path() / "wrong.json";
+  std::ofstream(rules) << space.must({program_under_test(), "render", "--format", "json", "--ip-families", "ipv4"});
+  std::ofstream(wrong) << "{\"rules\":7}";
+  const Namespace other;
+  const std::string pod = fmt::format("netns:/proc/{}/fd/{}", getpid(), other.fd());
+  for (const auto& [one, two, code] :
+       {std::tuple(rules, rules, 0), {rules, wrong, 2}, {wrong, rules, 2}, {pod, pod, 0}, {pod, wrong, 2}}) {
+    const Output output = space.program({"strace", "-qq", "-e", "trace=openat,read,seccomp,write", "-o", "/dev/stderr",
+                                         program_under_test(), "diff", "--effect", one, two});
+    EXPECT_EQ(output.exit_code, code) << output.err;
+    const std::size_t entered = output.err.rfind("seccomp(SECCOMP_SET_MODE_FILTER");
+    ASSERT_NE(entered, std::string::npos) << one << " " << two << "\n" << output.err;
+    EXPECT_THAT(output.err.substr(entered), Not(AnyOf(HasSubstr("openat("), HasSubstr("read(")))) << one << " " << two;
+    if (code != 2) continue;
+    EXPECT_THAT(output.err.substr(entered), HasSubstr("wrong.json"));
+  }
+}
+
+// A tracer that lets a call fail says why: that the sandbox allows no call of its number is not the reason.
+TEST_F(SandboxOfReaders, AnErrorThatATracerMakesIsTheOneThatIsSaid) {
+  for (const char* error : {"ENOMEM", "EMFILE"}) {
+    const Output output =
+        space.program({"strace", "-qq", "-o", "/dev/null", "-e", fmt::format("inject=recvfrom:error={}:when=3", error),
+                       program_under_test(), "show"});
+    EXPECT_EQ(output.exit_code, 1) << output.err;
+    EXPECT_THAT(output.err, HasSubstr(fmt::format("({})", error)));
+    EXPECT_THAT(output.err, Not(HasSubstr("EPERM")));
+  }
+}
+
 // strace makes another call of one: a call that no filter allows.
 const std::vector<std::string> refused_call_in_reading{
     "strace", "-qq", "-f", "-o", "/dev/null", "-e", "inject=recvfrom:error=EPERM:syscall=getpgrp:when=2"};
