@@ -44,7 +44,18 @@ struct OfMatch {
     const Field own = match.kind == OwnerKind::uid ? Field::uid : Field::gid;
     return own == field && !match.negated ? each_value(match.ids) : std::vector<ListValue>{};
   }
-  std::vector<ListValue> operator()(const auto&) const { return {}; }
+  // In no list of an option.
+  std::vector<ListValue> operator()(const InterfaceMatch&) const { return {}; }
+  std::vector<ListValue> operator()(const ProtocolMatch&) const { return {}; }
+  std::vector<ListValue> operator()(const ConntrackStateMatch&) const { return {}; }
+  std::vector<ListValue> operator()(const ConntrackDirectionMatch&) const { return {}; }
+  std::vector<ListValue> operator()(const MarkMatch&) const { return {}; }
+  std::vector<ListValue> operator()(const ConnmarkMatch&) const { return {}; }
+  std::vector<ListValue> operator()(const SocketMatch&) const { return {}; }
+  std::vector<ListValue> operator()(const SetMatch&) const { return {}; }
+  std::vector<ListValue> operator()(const CgroupMatch&) const { return {}; }
+  std::vector<ListValue> operator()(const CommentMatch&) const { return {}; }
+  std::vector<ListValue> operator()(const UnknownMatch&) const { return {}; }
 };
 
 }  // namespace

@@ -260,29 +260,43 @@ std::vector<Row> make_rows() {
 
 // ---- Whether a rule is of a row
 
-// The value of an open match.
+// Puts the value of a match into the open one of a row. Each kind is named: one whose value is not taken would be of no
+// row.
 struct TakeValue {
   Hole hole;
+  const Match& from;
 
-  void operator()(InterfaceMatch& open, const InterfaceMatch& from) const { open.name = from.name; }
-  void operator()(AddressMatch& open, const AddressMatch& from) const { open.ranges = from.ranges; }
-  void operator()(PortMatch& open, const PortMatch& from) const { open.ports = from.ports; }
-  void operator()(OwnerMatch& open, const OwnerMatch& from) const {
-    if (hole == Hole::any_owner) open.kind = from.kind;
-    open.ids = from.ids;
+  template <typename M>
+  const M& of(const M&) const {
+    return std::get<M>(from);
   }
-  void operator()(CgroupMatch& open, const CgroupMatch& from) const {
-    open.path = from.path;
-    open.id = from.id;
+  void operator()(InterfaceMatch& open) const { open.name = of(open).name; }
+  void operator()(AddressMatch& open) const { open.ranges = of(open).ranges; }
+  void operator()(PortMatch& open) const { open.ports = of(open).ports; }
+  void operator()(OwnerMatch& open) const {
+    if (hole == Hole::any_owner) open.kind = of(open).kind;
+    open.ids = of(open).ids;
   }
-  void operator()(MarkMatch& open, const MarkMatch& from) const { open.value = from.value; }
-  void operator()(ConnmarkMatch& open, const ConnmarkMatch& from) const { open.value = from.value; }
-  void operator()(const auto&, const auto&) const {}
+  void operator()(CgroupMatch& open) const {
+    open.path = of(open).path;
+    open.id = of(open).id;
+  }
+  void operator()(MarkMatch& open) const { open.value = of(open).value; }
+  void operator()(ConnmarkMatch& open) const { open.value = of(open).value; }
+  // In no row open: they have no value that an option gives.
+  void operator()(ProtocolMatch&) const {}
+  void operator()(ConntrackStateMatch&) const {}
+  void operator()(ConntrackDirectionMatch&) const {}
+  void operator()(SocketMatch&) const {}
+  void operator()(SetMatch&) const {}
+  void operator()(CommentMatch&) const {}
+  void operator()(UnknownMatch&) const {}
 };
 
+// Of a match of the same kind.
 Match with_value(const RowMatch& row, const Match& from) {
   Match match = row.match;
-  if (row.hole != Hole::none) std::visit(TakeValue{row.hole}, match, from);
+  if (row.hole != Hole::none) std::visit(TakeValue{row.hole, from}, match);
   return match;
 }
 

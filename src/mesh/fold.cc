@@ -2,6 +2,8 @@
 #include "mesh/fold.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <type_traits>
 
 #include "mesh/catalogue.h"
 #include "model/reach.h"
@@ -22,12 +24,36 @@ struct Folded {
   std::optional<std::size_t> varying;  // the match that holds the values of all
 };
 
-// The values of those matches that can hold several.
+// ---- The values of a match that can hold several. Each kind is named: what has no values is never joined.
+
+struct ValuesOf {
+  auto* operator()(AddressMatch& match) const { return &match.ranges; }
+  auto* operator()(PortMatch& match) const { return &match.ports; }
+  auto* operator()(OwnerMatch& match) const { return &match.ids; }
+  const auto* operator()(const AddressMatch& match) const { return &match.ranges; }
+  const auto* operator()(const PortMatch& match) const { return &match.ports; }
+  const auto* operator()(const OwnerMatch& match) const { return &match.ids; }
+  std::nullptr_t operator()(const InterfaceMatch&) const { return nullptr; }
+  std::nullptr_t operator()(const ProtocolMatch&) const { return nullptr; }
+  std::nullptr_t operator()(const ConntrackStateMatch&) const { return nullptr; }
+  std::nullptr_t operator()(const ConntrackDirectionMatch&) const { return nullptr; }
+  std::nullptr_t operator()(const MarkMatch&) const { return nullptr; }
+  std::nullptr_t operator()(const ConnmarkMatch&) const { return nullptr; }
+  std::nullptr_t operator()(const SocketMatch&) const { return nullptr; }
+  std::nullptr_t operator()(const SetMatch&) const { return nullptr; }
+  std::nullptr_t operator()(const CgroupMatch&) const { return nullptr; }
+  std::nullptr_t operator()(const CommentMatch&) const { return nullptr; }
+  std::nullptr_t operator()(const UnknownMatch&) const { return nullptr; }
+};
+
 template <typename M, typename Visitor>
-auto with_values(M& match, Visitor visit) {
-  if (auto* address = std::get_if<AddressMatch>(&match)) return visit(address->ranges);
-  if (auto* port = std::get_if<PortMatch>(&match)) return visit(port->ports);
-  if (auto* owner = std::get_if<OwnerMatch>(&match)) return visit(owner->ids);
+void with_values(M& match, Visitor visit) {
+  std::visit(
+      [&](auto& one) {
+        const auto values = ValuesOf{}(one);
+        if constexpr (!std::is_null_pointer_v<std::decay_t<decltype(values)>>) visit(*values);
+      },
+      match);
 }
 
 // ---- Which matches differ in their values alone.
@@ -37,10 +63,16 @@ bool same_but_values(const AddressMatch& a, const AddressMatch& b) {
 }
 bool same_but_values(const PortMatch& a, const PortMatch& b) { return a.end == b.end && a.negated == b.negated; }
 bool same_but_values(const OwnerMatch& a, const OwnerMatch& b) { return a.kind == b.kind && a.negated == b.negated; }
-bool same_but_values(const auto&, const auto&) { return false; }
 
 bool same_but_values(const Match& a, const Match& b) {
-  return std::visit([](const auto& x, const auto& y) { return same_but_values(x, y); }, a, b);
+  return a.index() == b.index() && std::visit(
+                                       [&]<typename M>(const M& one) {
+                                         if constexpr (std::is_null_pointer_v<decltype(ValuesOf{}(one))>)
+                                           return false;
+                                         else
+                                           return same_but_values(one, std::get<M>(b));
+                                       },
+                                       a);
 }
 
 void take_values(Match& into, const Match& from) {
@@ -141,10 +173,13 @@ bool disjoint(const Match& a, const Match& b) {
     return protocol->protocol != std::get<ProtocolMatch>(b).protocol;
   }
   if (!same_but_values(a, b)) return false;
-  if (const auto* address = std::get_if<AddressMatch>(&a))
-    return apart(address->ranges, std::get<AddressMatch>(b).ranges);
-  if (const auto* port = std::get_if<PortMatch>(&a)) return apart(port->ports, std::get<PortMatch>(b).ports);
-  return apart(std::get<OwnerMatch>(a).ids, std::get<OwnerMatch>(b).ids);
+  bool are_apart = false;
+  with_values(a, [&](const auto& values) {
+    with_values(b, [&](const auto& others) {
+      if constexpr (std::is_same_v<decltype(values), decltype(others)>) are_apart = apart(values, others);
+    });
+  });
+  return are_apart;
 }
 
 // Two neighbours whose order does not matter.

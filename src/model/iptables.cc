@@ -148,7 +148,11 @@ struct TargetWords {
     return fmt::format("-j CONNMARK --set-xmark {:#x}/{:#x}", t.mark, t.mask);
   }
   std::string operator()(const Notrack&) const { return "-j CT --notrack"; }
-  std::string operator()(const auto& t) const { return printable(t.words); }  // those that are only read
+  std::string operator()(const Nat& t) const { return printable(t.words); }
+  // Those that are only read.
+  std::string operator()(const Continue& t) const { return printable(t.words); }
+  std::string operator()(const Reject& t) const { return printable(t.words); }
+  std::string operator()(const UnknownTarget& t) const { return printable(t.words); }
 };
 
 }  // namespace

@@ -58,10 +58,28 @@ std::optional<std::uint16_t> listening_port(const Target& target) {
   return std::nullopt;
 }
 
-bool asks_connection(const Match& match) {
-  return std::holds_alternative<ConntrackStateMatch>(match) || std::holds_alternative<ConntrackDirectionMatch>(match) ||
-         std::holds_alternative<ConnmarkMatch>(match);
-}
+namespace {
+
+struct AsksConnection {
+  bool operator()(const ConntrackStateMatch&) const { return true; }
+  bool operator()(const ConntrackDirectionMatch&) const { return true; }
+  bool operator()(const ConnmarkMatch&) const { return true; }
+  bool operator()(const InterfaceMatch&) const { return false; }
+  bool operator()(const AddressMatch&) const { return false; }
+  bool operator()(const ProtocolMatch&) const { return false; }
+  bool operator()(const PortMatch&) const { return false; }
+  bool operator()(const OwnerMatch&) const { return false; }
+  bool operator()(const MarkMatch&) const { return false; }
+  bool operator()(const SocketMatch&) const { return false; }
+  bool operator()(const SetMatch&) const { return false; }
+  bool operator()(const CgroupMatch&) const { return false; }
+  bool operator()(const CommentMatch&) const { return false; }
+  bool operator()(const UnknownMatch&) const { return false; }
+};
+
+}  // namespace
+
+bool asks_connection(const Match& match) { return std::visit(AsksConnection{}, match); }
 
 bool matches_everything(const Match& match) {
   if (is_negated(match)) return false;

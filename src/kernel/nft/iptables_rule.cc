@@ -100,8 +100,9 @@ class Translation {
   }
 
   void native(const Match& match) {
-    if (const auto* port = std::get_if<PortMatch>(&match)) ports(*port);
-    if (const auto* packet = std::get_if<MarkMatch>(&match)) mark(*packet);
+    if (const auto* port = std::get_if<PortMatch>(&match)) return ports(*port);
+    if (const auto* packet = std::get_if<MarkMatch>(&match)) return mark(*packet);
+    throw std::logic_error("not a match of tcp, udp or mark: " + iptables_words(match));
   }
 
   // --dport 80, --sport 1000:2000
@@ -136,7 +137,17 @@ class Translation {
   void target(const Continue& none) {
     if (!none.words.empty()) throw std::logic_error("a target that is only read cannot be sent: " + none.words);
   }
-  void target(const auto&) {
+  void target(const Redirect&) { extension(); }
+  void target(const Tproxy&) { extension(); }
+  void target(const SetMark&) { extension(); }
+  void target(Connmark) { extension(); }
+  void target(const CtZone&) { extension(); }
+  void target(const SetConnmark&) { extension(); }
+  void target(const Nat&) { extension(); }
+  void target(const Notrack&) { extension(); }
+  void target(const Reject&) { extension(); }         // throws: it is only read
+  void target(const UnknownTarget&) { extension(); }  // the same
+  void extension() {
     extension_ = true;
     add(XtTarget{xt::target_of(rule_.target, family_)});
   }

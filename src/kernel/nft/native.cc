@@ -318,7 +318,10 @@ class RuleTranslation {
     match(OwnerMatch{OwnerKind::uid, {every_id}, false});
   }
 
-  [[noreturn]] void match(const auto&) { unknown(); }  // those that are only read
+  // Only read, or only of iptables.
+  [[noreturn]] void match(const SetMatch&) { unknown(); }
+  [[noreturn]] void match(const CommentMatch&) { unknown(); }
+  [[noreturn]] void match(const UnknownMatch&) { unknown(); }
 
   void target(Verdict verdict) {
     switch (verdict) {
@@ -386,7 +389,10 @@ class RuleTranslation {
   void target(const Continue& t) {
     if (!t.words.empty()) unknown();
   }
-  [[noreturn]] void target(const auto&) { unknown(); }  // those that are only read
+  // Only read.
+  [[noreturn]] void target(const Notrack&) { unknown(); }
+  [[noreturn]] void target(const Reject&) { unknown(); }
+  [[noreturn]] void target(const UnknownTarget&) { unknown(); }
 
   [[noreturn]] void unknown() const {
     throw Error(ExitCode::failed, "a rule that is not understood cannot be programmed: " + iptables_words(rule_));

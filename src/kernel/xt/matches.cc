@@ -360,55 +360,67 @@ std::optional<std::vector<Match>> one(const std::optional<Match>& match) {
   return std::vector<Match>{*match};
 }
 
+// Each kind of match as extensions: one that is passed over would make the rule match more.
+class MatchEncoder {
+ public:
+  explicit MatchEncoder(const Rule& rule) : rule_(rule) {}
+
+  std::vector<Extension> encode() && {
+    for (const Match& match : rule_.matches) std::visit(*this, match);
+    return std::move(extensions_);
+  }
+
+  // These are in the header of the rule: encode_header(), nft/iptables_rule.cc.
+  void operator()(const InterfaceMatch&) const {}
+  void operator()(const AddressMatch&) const {}
+  void operator()(const ProtocolMatch&) const {}
+
+  void operator()(const PortMatch& match) {
+    if (match.ports.empty()) throw std::logic_error("a port match without a port");
+    if (match.ports.size() > 1) return add(encode_multiport(match));
+    port_protocol(rule_) == Protocol::tcp ? add_port(tcp, any_ports<xt_tcp>(), match)
+                                          : add_port(udp, any_ports<xt_udp>(), match);
+  }
+  void operator()(const OwnerMatch& match) { add(encode_owner(match)); }
+  void operator()(const ConntrackStateMatch& match) { add(encode_conntrack(match)); }
+  void operator()(const ConntrackDirectionMatch& match) { add(encode_direction(match)); }
+  void operator()(const MarkMatch& match) { add(mark.encode(marked<xt_mark_mtinfo1>(match))); }
+  void operator()(const ConnmarkMatch& match) { add(connmark.encode(marked<xt_connmark_mtinfo1>(match))); }
+  void operator()(const SocketMatch& match) { add(encode_socket(match)); }
+  void operator()(const SetMatch& match) { add(encode_set(match)); }
+  void operator()(const CgroupMatch& match) { add(encode_cgroup(match)); }
+  void operator()(const CommentMatch& match) const { refuse(match); }
+  void operator()(const UnknownMatch& match) const { refuse(match); }
+
+ private:
+  void add(Extension extension) {
+    extensions_.push_back(std::move(extension));
+    has_source_port_ = false;
+  }
+
+  // `--sport 53 --dport 53` is one extension.
+  template <typename Info>
+  void add_port(const Spec<Info>& spec, Info info, const PortMatch& match) {
+    if (has_source_port_ && match.end == End::destination) {
+      info = *spec.decode(extensions_.back());
+      extensions_.pop_back();
+    }
+    add(spec.encode(with_ports(info, match)));
+    has_source_port_ = match.end == End::source;
+  }
+
+  [[noreturn]] static void refuse(const Match& match) {
+    throw std::logic_error("a match that is only read cannot be sent: " + iptables_words(match));
+  }
+
+  const Rule& rule_;
+  std::vector<Extension> extensions_;
+  bool has_source_port_ = false;  // the last extension is tcp or udp and holds a source port alone
+};
+
 }  // namespace
 
-std::vector<Extension> matches_of(const Rule& rule) {
-  std::vector<Extension> extensions;
-  bool source_port_before = false;  // the last extension is tcp or udp and holds a source port alone
-  for (const Match& match : rule.matches) {
-    bool source_port = false;
-    if (const auto* ports = std::get_if<PortMatch>(&match)) {
-      if (ports->ports.empty()) throw std::logic_error("a port match without a port");
-      if (ports->ports.size() > 1) {
-        extensions.push_back(encode_multiport(*ports));
-      } else {
-        // `--sport 53 --dport 53` is one extension.
-        const bool joined = source_port_before && ports->end == End::destination;
-        const auto add = [&](const auto& spec, auto info) {
-          if (joined) {
-            info = *spec.decode(extensions.back());
-            extensions.pop_back();
-          }
-          extensions.push_back(spec.encode(with_ports(info, *ports)));
-        };
-        port_protocol(rule) == Protocol::tcp ? add(tcp, any_ports<xt_tcp>()) : add(udp, any_ports<xt_udp>());
-        source_port = ports->end == End::source;
-      }
-    } else if (const auto* owners = std::get_if<OwnerMatch>(&match)) {
-      extensions.push_back(encode_owner(*owners));
-    } else if (const auto* state = std::get_if<ConntrackStateMatch>(&match)) {
-      extensions.push_back(encode_conntrack(*state));
-    } else if (const auto* direction = std::get_if<ConntrackDirectionMatch>(&match)) {
-      extensions.push_back(encode_direction(*direction));
-    } else if (const auto* packet = std::get_if<MarkMatch>(&match)) {
-      extensions.push_back(mark.encode(marked<xt_mark_mtinfo1>(*packet)));
-    } else if (const auto* connection = std::get_if<ConnmarkMatch>(&match)) {
-      extensions.push_back(connmark.encode(marked<xt_connmark_mtinfo1>(*connection)));
-    } else if (const auto* socket = std::get_if<SocketMatch>(&match)) {
-      extensions.push_back(encode_socket(*socket));
-    } else if (const auto* in_set = std::get_if<SetMatch>(&match)) {
-      extensions.push_back(encode_set(*in_set));
-    } else if (const auto* sender = std::get_if<CgroupMatch>(&match)) {
-      extensions.push_back(encode_cgroup(*sender));
-    } else if (std::holds_alternative<UnknownMatch>(match) || std::holds_alternative<CommentMatch>(match)) {
-      throw std::logic_error("a match that is only read cannot be sent: " + iptables_words(match));
-    } else {
-      continue;  // interface, address, protocol: in the header
-    }
-    source_port_before = source_port;
-  }
-  return extensions;
-}
+std::vector<Extension> matches_of(const Rule& rule) { return MatchEncoder(rule).encode(); }
 
 std::vector<Match> decode_match(const ExtensionView& extension, Family family) {
   std::optional<std::vector<Match>> matches;

@@ -267,20 +267,33 @@ std::optional<Target> decode_known(const ExtensionView& extension, Family family
   return std::nullopt;
 }
 
+// Each kind of target as an extension.
+struct TargetEncoder {
+  Family family;
+
+  Extension operator()(const Redirect& target) const { return encode_redirect(target, family); }
+  Extension operator()(const Tproxy& target) const { return encode_tproxy(target); }
+  Extension operator()(const SetMark& target) const { return set_mark.encode({target.mark, target.mask}); }
+  Extension operator()(Connmark target) const { return encode_connmark(target); }
+  Extension operator()(const CtZone& target) const { return encode_zone(target); }
+  Extension operator()(const SetConnmark& target) const { return encode_connmark(target); }
+  Extension operator()(const Nat& target) const { return encode_source_nat(target, family); }
+  Extension operator()(const Notrack&) const { return encode_notrack(); }
+  // No extensions, or only read.
+  Extension operator()(Verdict target) const { refuse(target); }
+  Extension operator()(const Jump& target) const { refuse(target); }
+  Extension operator()(const Continue& target) const { refuse(target); }
+  Extension operator()(const Reject& target) const { refuse(target); }
+  Extension operator()(const UnknownTarget& target) const { refuse(target); }
+
+  [[noreturn]] static void refuse(const Target& target) {
+    throw std::logic_error("not an extension that can be sent: " + iptables_words(target));
+  }
+};
+
 }  // namespace
 
-Extension target_of(const Target& target, Family family) {
-  if (const auto* redirect = std::get_if<Redirect>(&target)) return encode_redirect(*redirect, family);
-  if (const auto* proxy = std::get_if<Tproxy>(&target)) return encode_tproxy(*proxy);
-  if (const auto* mark_target = std::get_if<SetMark>(&target))
-    return set_mark.encode({mark_target->mark, mark_target->mask});
-  if (const auto* action = std::get_if<Connmark>(&target)) return encode_connmark(*action);
-  if (const auto* zone = std::get_if<CtZone>(&target)) return encode_zone(*zone);
-  if (const auto* connection = std::get_if<SetConnmark>(&target)) return encode_connmark(*connection);
-  if (const auto* nat = std::get_if<Nat>(&target)) return encode_source_nat(*nat, family);
-  if (std::holds_alternative<Notrack>(target)) return encode_notrack();
-  throw std::logic_error("not an extension that can be sent: " + iptables_words(target));
-}
+Extension target_of(const Target& target, Family family) { return std::visit(TargetEncoder{family}, target); }
 
 Target decode_target(const ExtensionView& extension, Family family) {
   if (auto target = decode_known(extension, family)) return *std::move(target);
