@@ -169,17 +169,16 @@ const Rule* first_unmapped_owner(Family family, const Ruleset& wanted, std::opti
 // ---- tables
 
 struct TableSource {
-  std::string_view module;
-  std::string_view config;
+  std::string module;
+  std::string config;
 };
+// "iptable_nat", "CONFIG_IP_NF_NAT"; of IPv6 "ip6table_nat", "CONFIG_IP6_NF_NAT". For each table of iptables.
 TableSource source_of(Family family, Table table) {
-  static constexpr TableSource v4[] = {{"iptable_raw", "CONFIG_IP_NF_RAW"},
-                                       {"iptable_mangle", "CONFIG_IP_NF_MANGLE"},
-                                       {"iptable_nat", "CONFIG_IP_NF_NAT"}};
-  static constexpr TableSource v6[] = {{"ip6table_raw", "CONFIG_IP6_NF_RAW"},
-                                       {"ip6table_mangle", "CONFIG_IP6_NF_MANGLE"},
-                                       {"ip6table_nat", "CONFIG_IP6_NF_NAT"}};
-  return (family == Family::ipv4 ? v4 : v6)[static_cast<std::size_t>(table)];
+  const bool v4 = family == Family::ipv4;
+  std::string capitals(name(table));
+  for (char& c : capitals) c = static_cast<char>(c - 'a' + 'A');
+  return {fmt::format("{}_{}", v4 ? "iptable" : "ip6table", name(table)),
+          fmt::format("CONFIG_{}_NF_{}", v4 ? "IP" : "IP6", capitals)};
 }
 
 }  // namespace

@@ -31,6 +31,8 @@ using NftnlTable = std::unique_ptr<nftnl_table, Free<nftnl_table_free>>;
 using NftnlChain = std::unique_ptr<nftnl_chain, Free<nftnl_chain_free>>;
 using NftnlRule = std::unique_ptr<nftnl_rule, Free<nftnl_rule_free>>;
 using NftnlSet = std::unique_ptr<nftnl_set, Free<nftnl_set_free>>;
+using NftnlElement = std::unique_ptr<nftnl_set_elem, Free<nftnl_set_elem_free>>;
+using NftnlExpression = std::unique_ptr<nftnl_expr, Free<nftnl_expr_free>>;
 
 // libnftnl allocates and fails only for want of memory.
 template <typename T>
@@ -39,8 +41,13 @@ T* allocated(T* object) {
   return object;
 }
 
+// What its functions say that copy a text or bytes. Without a name, a message is about more than was meant.
+inline void require_copied(int result) {
+  if (result < 0) throw std::bad_alloc();
+}
+
 // For the kernel; the caller gives it to a rule, which owns it then.
-[[nodiscard]] nftnl_expr* encode(const Expression& expression);
+[[nodiscard]] NftnlExpression encode(const Expression& expression);
 
 // The comment of a rule, as nft stores and shows it; empty if there is none.
 void set_comment(nftnl_rule* rule, const std::string& comment);

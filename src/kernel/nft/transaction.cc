@@ -39,17 +39,17 @@ std::optional<Data> successor(Data value) {
 }
 
 void add_element(nftnl_set* set, const Data& key, std::uint32_t flags) {
-  nftnl_set_elem* element = allocated(nftnl_set_elem_alloc());
-  nftnl_set_elem_set(element, NFTNL_SET_ELEM_KEY, key.bytes.data(), key.size);
-  if (flags != 0) nftnl_set_elem_set_u32(element, NFTNL_SET_ELEM_FLAGS, flags);
-  nftnl_set_elem_add(set, element);  // the set owns it now
+  NftnlElement element(allocated(nftnl_set_elem_alloc()));
+  require_copied(nftnl_set_elem_set(element.get(), NFTNL_SET_ELEM_KEY, key.bytes.data(), key.size));
+  if (flags != 0) nftnl_set_elem_set_u32(element.get(), NFTNL_SET_ELEM_FLAGS, flags);
+  nftnl_set_elem_add(set, element.release());  // the set owns it now
 }
 
 NftnlSet set_header(const TableKey& table, const Set& set) {
   NftnlSet made(allocated(nftnl_set_alloc()));
   nftnl_set_set_u32(made.get(), NFTNL_SET_FAMILY, table.family);
-  nftnl_set_set_str(made.get(), NFTNL_SET_TABLE, table.name.c_str());
-  nftnl_set_set_str(made.get(), NFTNL_SET_NAME, set.name.c_str());
+  require_copied(nftnl_set_set_str(made.get(), NFTNL_SET_TABLE, table.name.c_str()));
+  require_copied(nftnl_set_set_str(made.get(), NFTNL_SET_NAME, set.name.c_str()));
   nftnl_set_set_u32(made.get(), NFTNL_SET_ID, set.id);
   return made;
 }
@@ -59,7 +59,8 @@ void say_host_order(nftnl_set* set) {
   constexpr std::uint32_t host_endian = 1;  // nft's BYTEORDER_HOST_ENDIAN
   const std::unique_ptr<nftnl_udata_buf, Free<nftnl_udata_buf_free>> data(allocated(nftnl_udata_buf_alloc(16)));
   nftnl_udata_put_u32(data.get(), NFTNL_UDATA_SET_KEYBYTEORDER, host_endian);
-  nftnl_set_set_data(set, NFTNL_SET_USERDATA, nftnl_udata_buf_data(data.get()), nftnl_udata_buf_len(data.get()));
+  require_copied(
+      nftnl_set_set_data(set, NFTNL_SET_USERDATA, nftnl_udata_buf_data(data.get()), nftnl_udata_buf_len(data.get())));
 }
 
 }  // namespace
@@ -94,7 +95,7 @@ void Transaction::add_table(const TableKey& table) {
   // Without flags: those of a table that is there already stay as they are.
   message(NFT_MSG_NEWTABLE, table.family, NLM_F_CREATE, "the table " + text(table), nullptr, [&](nlmsghdr* header) {
     const NftnlTable made(allocated(nftnl_table_alloc()));
-    nftnl_table_set_str(made.get(), NFTNL_TABLE_NAME, table.name.c_str());
+    require_copied(nftnl_table_set_str(made.get(), NFTNL_TABLE_NAME, table.name.c_str()));
     nftnl_table_nlmsg_build_payload(header, made.get());
   });
 }
@@ -102,7 +103,7 @@ void Transaction::add_table(const TableKey& table) {
 void Transaction::delete_table(const TableKey& table) {
   message(NFT_MSG_DELTABLE, table.family, 0, "to delete the table " + text(table), nullptr, [&](nlmsghdr* header) {
     const NftnlTable made(allocated(nftnl_table_alloc()));
-    nftnl_table_set_str(made.get(), NFTNL_TABLE_NAME, table.name.c_str());
+    require_copied(nftnl_table_set_str(made.get(), NFTNL_TABLE_NAME, table.name.c_str()));
     nftnl_table_nlmsg_build_payload(header, made.get());
   });
 }
@@ -112,10 +113,10 @@ void Transaction::add_chain(const TableKey& table, const std::string& chain, con
   if (hook) what += fmt::format(" ({})", hook_text(*hook));
   message(NFT_MSG_NEWCHAIN, table.family, NLM_F_CREATE, std::move(what), nullptr, [&](nlmsghdr* header) {
     const NftnlChain made(allocated(nftnl_chain_alloc()));
-    nftnl_chain_set_str(made.get(), NFTNL_CHAIN_TABLE, table.name.c_str());
-    nftnl_chain_set_str(made.get(), NFTNL_CHAIN_NAME, chain.c_str());
+    require_copied(nftnl_chain_set_str(made.get(), NFTNL_CHAIN_TABLE, table.name.c_str()));
+    require_copied(nftnl_chain_set_str(made.get(), NFTNL_CHAIN_NAME, chain.c_str()));
     if (hook) {
-      nftnl_chain_set_str(made.get(), NFTNL_CHAIN_TYPE, name(hook->type).data());
+      require_copied(nftnl_chain_set_str(made.get(), NFTNL_CHAIN_TYPE, name(hook->type).data()));
       nftnl_chain_set_u32(made.get(), NFTNL_CHAIN_HOOKNUM, hook_number(hook->hook));
       nftnl_chain_set_s32(made.get(), NFTNL_CHAIN_PRIO, hook->priority);
       nftnl_chain_set_u32(made.get(), NFTNL_CHAIN_POLICY, NF_ACCEPT);
@@ -128,8 +129,8 @@ void Transaction::delete_chain(const TableKey& table, const std::string& chain) 
   std::string what = "to delete " + words("chain", chain, table);
   message(NFT_MSG_DELCHAIN, table.family, 0, std::move(what), nullptr, [&](nlmsghdr* header) {
     const NftnlChain made(allocated(nftnl_chain_alloc()));
-    nftnl_chain_set_str(made.get(), NFTNL_CHAIN_TABLE, table.name.c_str());
-    nftnl_chain_set_str(made.get(), NFTNL_CHAIN_NAME, chain.c_str());
+    require_copied(nftnl_chain_set_str(made.get(), NFTNL_CHAIN_TABLE, table.name.c_str()));
+    require_copied(nftnl_chain_set_str(made.get(), NFTNL_CHAIN_NAME, chain.c_str()));
     nftnl_chain_nlmsg_build_payload(header, made.get());
   });
 }
@@ -165,14 +166,14 @@ void Transaction::add_rule(const Position& position, std::span<const Expression>
   const auto flags = static_cast<std::uint16_t>(NLM_F_CREATE | (position.before == 0 ? NLM_F_APPEND : 0));
   message(NFT_MSG_NEWRULE, position.table.family, flags, {}, &source, [&](nlmsghdr* header) {
     const NftnlRule made(allocated(nftnl_rule_alloc()));
-    nftnl_rule_set_str(made.get(), NFTNL_RULE_TABLE, position.table.name.c_str());
-    nftnl_rule_set_str(made.get(), NFTNL_RULE_CHAIN, position.chain.c_str());
+    require_copied(nftnl_rule_set_str(made.get(), NFTNL_RULE_TABLE, position.table.name.c_str()));
+    require_copied(nftnl_rule_set_str(made.get(), NFTNL_RULE_CHAIN, position.chain.c_str()));
     if (position.before != 0) nftnl_rule_set_u64(made.get(), NFTNL_RULE_POSITION, position.before);
     if (compat) {
       nftnl_rule_set_u32(made.get(), NFTNL_RULE_COMPAT_PROTO, compat->protocol);
       nftnl_rule_set_u32(made.get(), NFTNL_RULE_COMPAT_FLAGS, compat->flags);
     }
-    for (const Expression& expression : expressions) nftnl_rule_add_expr(made.get(), encode(expression));
+    for (const Expression& expression : expressions) nftnl_rule_add_expr(made.get(), encode(expression).release());
     set_comment(made.get(), comment);
     nftnl_rule_nlmsg_build_payload(header, made.get());
   });
@@ -182,8 +183,8 @@ void Transaction::delete_rule(const TableKey& table, const std::string& chain, s
   std::string what = fmt::format("to delete a rule of {}", words("chain", chain, table));
   message(NFT_MSG_DELRULE, table.family, 0, std::move(what), nullptr, [&](nlmsghdr* header) {
     const NftnlRule made(allocated(nftnl_rule_alloc()));
-    nftnl_rule_set_str(made.get(), NFTNL_RULE_TABLE, table.name.c_str());
-    nftnl_rule_set_str(made.get(), NFTNL_RULE_CHAIN, chain.c_str());
+    require_copied(nftnl_rule_set_str(made.get(), NFTNL_RULE_TABLE, table.name.c_str()));
+    require_copied(nftnl_rule_set_str(made.get(), NFTNL_RULE_CHAIN, chain.c_str()));
     nftnl_rule_set_u64(made.get(), NFTNL_RULE_HANDLE, handle);
     nftnl_rule_nlmsg_build_payload(header, made.get());
   });
@@ -193,8 +194,8 @@ void Transaction::delete_rules(const TableKey& table, const std::string& chain) 
   std::string what = "to delete the rules of " + words("chain", chain, table);
   message(NFT_MSG_DELRULE, table.family, 0, std::move(what), nullptr, [&](nlmsghdr* header) {
     const NftnlRule made(allocated(nftnl_rule_alloc()));
-    nftnl_rule_set_str(made.get(), NFTNL_RULE_TABLE, table.name.c_str());
-    nftnl_rule_set_str(made.get(), NFTNL_RULE_CHAIN, chain.c_str());
+    require_copied(nftnl_rule_set_str(made.get(), NFTNL_RULE_TABLE, table.name.c_str()));
+    require_copied(nftnl_rule_set_str(made.get(), NFTNL_RULE_CHAIN, chain.c_str()));
     nftnl_rule_nlmsg_build_payload(header, made.get());
   });
 }

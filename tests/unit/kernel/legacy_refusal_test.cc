@@ -20,7 +20,8 @@ std::string text(const Error& error) {
 TEST(LegacyRefusal, WhatTheKernelLacksIsNamed) {
   std::string all = "\n";
   for (const Family family : {Family::ipv4, Family::ipv6}) {
-    for (const Table table : {Table::raw, Table::mangle, Table::nat}) all += text(cannot_open(ENOENT, family, table));
+    for (const Table table : {Table::raw, Table::mangle, Table::nat, Table::filter, Table::security})
+      all += text(cannot_open(ENOENT, family, table));
     for (const int error : {EAFNOSUPPORT, ENOPROTOOPT, EPROTONOSUPPORT, EIO})
       all += text(cannot_open(error, family, Table::nat));
   }
@@ -28,6 +29,8 @@ TEST(LegacyRefusal, WhatTheKernelLacksIsNamed) {
 3 of one backend: iptables-legacy, table raw (ipv4): the kernel has no such table; load module iptable_raw on the node (modprobe iptable_raw), or build the kernel with CONFIG_IP_NF_RAW
 3 of one backend: iptables-legacy, table mangle (ipv4): the kernel has no such table; load module iptable_mangle on the node (modprobe iptable_mangle), or build the kernel with CONFIG_IP_NF_MANGLE
 3 of one backend: iptables-legacy, table nat (ipv4): the kernel has no such table; load module iptable_nat on the node (modprobe iptable_nat), or build the kernel with CONFIG_IP_NF_NAT
+3 of one backend: iptables-legacy, table filter (ipv4): the kernel has no such table; load module iptable_filter on the node (modprobe iptable_filter), or build the kernel with CONFIG_IP_NF_FILTER
+3 of one backend: iptables-legacy, table security (ipv4): the kernel has no such table; load module iptable_security on the node (modprobe iptable_security), or build the kernel with CONFIG_IP_NF_SECURITY
 3 of one backend: iptables-legacy, table nat (ipv4): the kernel has no IPv4
 3 of one backend: iptables-legacy, table nat (ipv4): the kernel has no legacy iptables; load module ip_tables on the node (modprobe ip_tables), or build the kernel with CONFIG_IP_NF_IPTABLES_LEGACY, or use an nf_tables backend
 3 of one backend: iptables-legacy, table nat (ipv4): the kernel has no legacy iptables; load module ip_tables on the node (modprobe ip_tables), or build the kernel with CONFIG_IP_NF_IPTABLES_LEGACY, or use an nf_tables backend
@@ -35,6 +38,8 @@ TEST(LegacyRefusal, WhatTheKernelLacksIsNamed) {
 3 of one backend: iptables-legacy, table raw (ipv6): the kernel has no such table; load module ip6table_raw on the node (modprobe ip6table_raw), or build the kernel with CONFIG_IP6_NF_RAW
 3 of one backend: iptables-legacy, table mangle (ipv6): the kernel has no such table; load module ip6table_mangle on the node (modprobe ip6table_mangle), or build the kernel with CONFIG_IP6_NF_MANGLE
 3 of one backend: iptables-legacy, table nat (ipv6): the kernel has no such table; load module ip6table_nat on the node (modprobe ip6table_nat), or build the kernel with CONFIG_IP6_NF_NAT
+3 of one backend: iptables-legacy, table filter (ipv6): the kernel has no such table; load module ip6table_filter on the node (modprobe ip6table_filter), or build the kernel with CONFIG_IP6_NF_FILTER
+3 of one backend: iptables-legacy, table security (ipv6): the kernel has no such table; load module ip6table_security on the node (modprobe ip6table_security), or build the kernel with CONFIG_IP6_NF_SECURITY
 3 of one backend: iptables-legacy, table nat (ipv6): the kernel has no IPv6; IPv6 may be switched off at boot (ipv6.disable=1); --ip-families ipv4 leaves it out
 3 of one backend: iptables-legacy, table nat (ipv6): the kernel has no legacy iptables; load module ip6_tables on the node (modprobe ip6_tables), or build the kernel with CONFIG_IP6_NF_IPTABLES_LEGACY, or use an nf_tables backend
 3 of one backend: iptables-legacy, table nat (ipv6): the kernel has no legacy iptables; load module ip6_tables on the node (modprobe ip6_tables), or build the kernel with CONFIG_IP6_NF_IPTABLES_LEGACY, or use an nf_tables backend
