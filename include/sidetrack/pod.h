@@ -17,10 +17,12 @@ namespace sidetrack {
 // Threads. Any thread may call anything; calls that work in a pod wait for each other (libiptc has global state). For a
 // pod that was named, the work is done in a thread of its own, which enters the pod's namespaces: those of the caller
 // stay as they are. A thread cannot enter another user namespace: a pod whose network namespace belongs to one is
-// refused (not_permitted); the program can work there. Files of a process's root are read by a short-lived child.
+// refused (not_permitted); the program can work there. Files of a process's root are read by a short-lived child, which
+// is waited for before the call returns; the program's own handler of SIGCHLD may wait for it, too.
 //
 // Signals. apply() and clean() hold back SIGTERM, SIGINT, SIGHUP and SIGQUIT in the calling thread, so that a change is
-// finished or rolled back first. A program with further threads blocks these signals in them.
+// finished or rolled back first, and no other signal; the mask is as before when they return. A program with further
+// threads blocks these signals in them. Handlers run in the threads of the program alone, and may interrupt any call.
 //
 // Errors. Error, with the codes of the program: usage, failed, kernel_lacks, not_permitted (CAP_NET_ADMIN is needed for
 // everything, CAP_SYS_ADMIN to enter a pod), busy. When a function throws, the pod holds what it held, or the message
