@@ -19,8 +19,6 @@
 namespace sidetrack::cni {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 constexpr const char* fix_it = "correct the file, or remove it if no runtime is to use it";
 
 [[noreturn]] void refuse_list(std::string_view where, const std::string& what, std::string hint = fix_it) {
@@ -29,7 +27,7 @@ constexpr const char* fix_it = "correct the file, or remove it if no runtime is 
 
 // ---- Reading
 
-Json parsed(std::string_view where, std::string_view text) {
+Parsed parsed(std::string_view where, std::string_view text) {
   try {
     return parse_object(text);
   } catch (const Error& error) {
@@ -55,19 +53,19 @@ std::string as_list(std::string_view where, std::string_view text) {
   return list + fmt::format("  \"plugins\": [\n    {}\n  ]\n}}\n", text.substr(begin, end - begin));
 }
 
-std::string text_of(std::string_view where, const Json& value, std::string_view key) {
+std::string text_of(std::string_view where, const Parsed& value, std::string_view key) {
   if (!value.is_string() || value.get_ref<const std::string&>().empty())
     refuse_list(where, fmt::format("\"{}\": {}: expected a string", key, excerpt(value.dump())));
   return value.get<std::string>();
 }
 
-std::vector<std::string> versions_of(std::string_view where, const Json& document) {
+std::vector<std::string> versions_of(std::string_view where, const Parsed& document) {
   std::vector<std::string> versions;
   if (const auto found = document.find("cniVersion"); found != document.end())
     versions.push_back(text_of(where, *found, "cniVersion"));
   if (const auto found = document.find("cniVersions"); found != document.end()) {
     if (!found->is_array()) refuse_list(where, "\"cniVersions\": expected a list");
-    for (const Json& version : *found) versions.push_back(text_of(where, version, "cniVersions"));
+    for (const Parsed& version : *found) versions.push_back(text_of(where, version, "cniVersions"));
   }
   return versions;
 }
@@ -113,7 +111,7 @@ std::string_view Conflist::entry_at_end() const {
 }
 
 Conflist read_conflist(std::string_view where, std::string text, Form form) {
-  Json document = parsed(where, text);
+  Parsed document = parsed(where, text);
   if (form == Form::single) {
     if (document.contains("plugins"))
       refuse_list(where, "a list of plugins", "a runtime takes lists from files whose name ends in .conflist alone");
@@ -126,12 +124,12 @@ Conflist read_conflist(std::string_view where, std::string text, Form form) {
   if (!document.contains("name")) refuse_list(where, "expected the key \"name\", the name of the network");
   list.network = text_of(where, document["name"], "name");
   list.cni_versions = versions_of(where, document);
-  list.only_inlined = document.value("loadOnlyInlinedPlugins", Json()) == Json(true);
+  list.only_inlined = document.value("loadOnlyInlinedPlugins", Parsed()) == Parsed(true);
   const auto place = find_value(where, text, "plugins");
   if (!place || !document["plugins"].is_array() || document["plugins"].empty())
     refuse_list(where, "expected the key \"plugins\", a list of at least one plugin");
   each_value(text, place->begin, [&](std::string_view, TextRange value) {
-    const Json& plugin = document["plugins"][list.plugins.size()];
+    const Parsed& plugin = document["plugins"][list.plugins.size()];
     if (!plugin.is_object() || !plugin.contains("type"))
       refuse_list(where, fmt::format("plugin {}: expected an object with the key \"type\"", list.plugins.size() + 1));
     list.plugins.push_back({text_of(where, plugin["type"], "type"), value.begin, value.end});

@@ -103,12 +103,12 @@ void require_depth(std::string_view text) {
 
 }  // namespace
 
-nlohmann::ordered_json parse_object(std::string_view text) {
+Parsed parse_object(std::string_view text) {
   require_depth(text);
   if (const auto zero = text.find('\0'); zero != std::string_view::npos)  // to the parser the text ends there
     throw Error(ExitCode::failed, fmt::format("invalid JSON in {}", line_and_column(text, zero + 1)));
   try {
-    auto document = nlohmann::ordered_json::parse(text);
+    auto document = Parsed::parse(text);
     // A byte order mark, which the parser skips, is none of JSON to the runtimes.
     if (!document.is_object() || text.starts_with("\xEF\xBB\xBF"))
       throw Error(ExitCode::failed, "expected a JSON object");

@@ -19,9 +19,12 @@ struct TextRange {
   [[nodiscard]] std::string_view of(std::string_view text) const { return text.substr(begin, end - begin); }
 };
 
+// A document with its keys sorted: nlohmann's ordered_json, which keeps their order, compares each with all before it.
+using Parsed = nlohmann::json;
+
 // The text as a document. Throws Error (failed) that tells what was expected and the line and column where it is not
 // so: "invalid JSON in line 3, column 7", "expected a JSON object".
-[[nodiscard]] nlohmann::ordered_json parse_object(std::string_view text);
+[[nodiscard]] Parsed parse_object(std::string_view text);
 
 // Of the object or array that begins at `at` of a text that parse_object() has taken: each value, with its key as it is
 // written, which is empty in an array.

@@ -58,20 +58,20 @@ constexpr std::string_view reserved_prefix = "cni.dev/";  // for what the specif
 // The second is what libcni 1.2.0 wrote.
 constexpr const char* attachments_keys[] = {"cni.dev/valid-attachments", "cni.dev/attachments"};
 
-[[noreturn]] void refuse(std::string_view key, const Json* value, std::string_view expected, std::string hint = {}) {
+[[noreturn]] void refuse(std::string_view key, const Parsed* value, std::string_view expected, std::string hint = {}) {
   const std::string what =
-      value == nullptr ? "missing" : excerpt(value->dump(-1, ' ', false, Json::error_handler_t::replace));
+      value == nullptr ? "missing" : excerpt(value->dump(-1, ' ', false, Parsed::error_handler_t::replace));
   throw CniError(Code::configuration, fmt::format("{}: {}: expected {}", excerpt(key), what, expected),
                  std::move(hint));
 }
 
-const Json* find(const Json& document, std::string_view key) {
+const Parsed* find(const Parsed& document, std::string_view key) {
   const auto found = document.find(key);
   return found != document.end() ? &*found : nullptr;
 }
 
-std::string text_of(const Json& document, const char* key, const char* expected) {
-  const Json* value = find(document, key);
+std::string text_of(const Parsed& document, const char* key, const char* expected) {
+  const Parsed* value = find(document, key);
   if (value == nullptr || !value->is_string() || value->get_ref<const std::string&>().empty()) {
     refuse(key, value, expected);
   }
@@ -93,17 +93,17 @@ void check(std::string_view key, std::string_view flag, const std::string& text,
   as_of_key([&] { given.flag.set(line, given); });
 }
 
-std::string path_of(const Json& value, const char* key, const char* expected) {
+std::string path_of(const Parsed& value, const char* key, const char* expected) {
   if (!value.is_string() || !value.get_ref<const std::string&>().starts_with('/'))
     refuse(key, &value, fmt::format("the absolute path of {}", expected));
   return value.get<std::string>();
 }
 
-std::vector<std::string> namespaces_of(const Json& value) {
+std::vector<std::string> namespaces_of(const Parsed& value) {
   constexpr const char* key = "excludeNamespaces";
   if (!value.is_array()) refuse(key, &value, "a list of the names of namespaces");
   std::vector<std::string> names;
-  for (const Json& item : value) {
+  for (const Parsed& item : value) {
     if (!item.is_string()) refuse(key, &item, "a string");
     names.push_back(item.get<std::string>());
     as_of_key([&] {
@@ -114,7 +114,7 @@ std::vector<std::string> namespaces_of(const Json& value) {
   return names;
 }
 
-Json parsed(std::string_view text) {
+Parsed parsed(std::string_view text) {
   if (text.empty()) throw CniError(Code::decoding, "standard input: empty: expected a network configuration as JSON");
   try {
     return parse_object(text);
@@ -123,8 +123,8 @@ Json parsed(std::string_view text) {
   }
 }
 
-std::string version_of(const Json& document) {
-  const Json* version = find(document, "cniVersion");
+std::string version_of(const Parsed& document) {
+  const Parsed* version = find(document, "cniVersion");
   const std::string text = version != nullptr && version->is_string() ? version->get<std::string>() : "";
   if (std::ranges::find(supported_versions, text) != std::end(supported_versions)) return text;
   throw CniError(Code::incompatible_version, fmt::format("cniVersion: {}: expected one of {}",
@@ -132,14 +132,14 @@ std::string version_of(const Json& document) {
                                                          fmt::join(supported_versions, ", ")));
 }
 
-std::vector<Attachment> attachments_of(const char* key, const Json& value) {
+std::vector<Attachment> attachments_of(const char* key, const Parsed& value) {
   constexpr const char* expected = R"(a list of {"containerID": …, "ifname": …})";
   if (value.is_null()) return {};  // an empty list of Go's
   if (!value.is_array()) refuse(key, &value, expected);
   std::vector<Attachment> all;
-  for (const Json& item : value) {
-    const Json* container = item.is_object() ? find(item, "containerID") : nullptr;
-    const Json* interface = item.is_object() ? find(item, "ifname") : nullptr;
+  for (const Parsed& item : value) {
+    const Parsed* container = item.is_object() ? find(item, "containerID") : nullptr;
+    const Parsed* interface = item.is_object() ? find(item, "ifname") : nullptr;
     if (container == nullptr || interface == nullptr || !container->is_string() || !interface->is_string()) {
       refuse(key, &value, expected);
     }
@@ -148,7 +148,7 @@ std::vector<Attachment> attachments_of(const char* key, const Json& value) {
   return all;
 }
 
-void refuse_unknown_keys(const Json& document) {
+void refuse_unknown_keys(const Parsed& document) {
   std::vector<std::string_view> known(std::begin(other_keys), std::end(other_keys));
   for (const OptionKey& row : option_keys) known.emplace_back(row.key);
   for (const auto& [key, value] : document.items()) {
@@ -162,7 +162,7 @@ void refuse_unknown_keys(const Json& document) {
   }
 }
 
-std::string value_of(const OptionKey& row, const Json& value) {
+std::string value_of(const OptionKey& row, const Parsed& value) {
   switch (row.type) {
     case Type::number:
       if (!value.is_number_integer()) refuse(row.key, &value, "a whole number");
@@ -178,10 +178,10 @@ std::string value_of(const OptionKey& row, const Json& value) {
 }
 
 // Sets those of both dataplanes in `line`; returns those of one.
-std::vector<std::string> options_of(const Json& document, Dataplane dataplane, CommandLine& line) {
+std::vector<std::string> options_of(const Parsed& document, Dataplane dataplane, CommandLine& line) {
   std::vector<std::string> options;
   for (const OptionKey& row : option_keys) {
-    const Json* value = find(document, row.key);
+    const Parsed* value = find(document, row.key);
     if (value == nullptr && row.preset.empty()) continue;
     const std::string text = value != nullptr ? value_of(row, *value) : std::string(row.preset);
     check(row.key, row.flag, text, line);
@@ -191,12 +191,12 @@ std::vector<std::string> options_of(const Json& document, Dataplane dataplane, C
   return options;
 }
 
-LogOptions log_of(const Json& document) {
+LogOptions log_of(const Parsed& document) {
   CommandLine line;
-  if (const Json* file = find(document, "logFile")) {
+  if (const Parsed* file = find(document, "logFile")) {
     line.log.targets = {path_of(*file, "logFile", "a file")};
   }
-  if (const Json* level = find(document, "logLevel")) {
+  if (const Parsed* level = find(document, "logLevel")) {
     if (!level->is_string()) refuse("logLevel", level, "a string such as debug, info, warn or error");
     check("logLevel", "log_output_level", level->get<std::string>(), line);
   }
@@ -205,22 +205,22 @@ LogOptions log_of(const Json& document) {
 
 // Without it every pod would pass unseen. A runtime may take the key out of what it passes to the plugin, and give the
 // annotations all the same.
-void require_capability(const Json& document) {
+void require_capability(const Parsed& document) {
   constexpr const char* expected = R"({"io.kubernetes.cri.pod-annotations": true})";
-  const Json* capabilities = find(document, "capabilities");
+  const Parsed* capabilities = find(document, "capabilities");
   if (capabilities == nullptr || !capabilities->is_object()) refuse("capabilities", capabilities, expected);
   for (const auto& [name, declared] : capabilities->items()) {
     if (name != annotations_capability) refuse("capabilities", capabilities, expected);
   }
-  const Json* declared = find(*capabilities, annotations_capability);
-  if (declared == nullptr || *declared != Json(true)) refuse("capabilities", capabilities, expected);
+  const Parsed* declared = find(*capabilities, annotations_capability);
+  if (declared == nullptr || *declared != Parsed(true)) refuse("capabilities", capabilities, expected);
 }
 
-std::optional<Annotations> annotations_of(const Json& document) {
-  const Json* runtime = find(document, "runtimeConfig");
+std::optional<Annotations> annotations_of(const Parsed& document) {
+  const Parsed* runtime = find(document, "runtimeConfig");
   if (runtime == nullptr) return std::nullopt;
   if (!runtime->is_object()) refuse("runtimeConfig", runtime, "an object");
-  const Json* given = find(*runtime, annotations_capability);
+  const Parsed* given = find(*runtime, annotations_capability);
   if (given == nullptr) return std::nullopt;
   Annotations annotations;
   if (given->is_null()) return annotations;  // a pod without any
@@ -233,7 +233,7 @@ std::optional<Annotations> annotations_of(const Json& document) {
   return annotations;
 }
 
-void read_own_keys(const Json& document, NetworkConfiguration& made) {
+void read_own_keys(const Parsed& document, NetworkConfiguration& made) {
   refuse_unknown_keys(document);
   CommandLine line;
   made.options = options_of(document, Dataplane::sidecar, line);
@@ -242,11 +242,11 @@ void read_own_keys(const Json& document, NetworkConfiguration& made) {
     CommandLine again;
     made.ambient_options = options_of(document, Dataplane::ambient, again);
   }
-  if (const Json* excluded = find(document, "excludeNamespaces")) {
+  if (const Parsed* excluded = find(document, "excludeNamespaces")) {
     made.exclude_namespaces = namespaces_of(*excluded);
   }
-  if (const Json* folder = find(document, "confDir")) made.conf_dir = path_of(*folder, "confDir", "a folder");
-  if (const Json* args = find(document, "args"); args != nullptr && !args->is_object())
+  if (const Parsed* folder = find(document, "confDir")) made.conf_dir = path_of(*folder, "confDir", "a folder");
+  if (const Parsed* args = find(document, "args"); args != nullptr && !args->is_object())
     refuse("args", args, "an object");
   made.log = log_of(document);
   made.annotations = annotations_of(document);
@@ -256,13 +256,13 @@ void read_own_keys(const Json& document, NetworkConfiguration& made) {
 }  // namespace
 
 NetworkConfiguration read_configuration(std::string_view text, Keys keys) {
-  const Json document = parsed(text);
+  const Parsed document = parsed(text);
   NetworkConfiguration made;
   made.cni_version = version_of(document);
   made.name = text_of(document, "name", "the name of the network");
   made.type = text_of(document, "type", "the name of the plugin");
   for (const char* key : attachments_keys) {
-    const Json* valid = find(document, key);
+    const Parsed* valid = find(document, key);
     if (valid == nullptr) continue;
     made.valid_attachments = attachments_of(key, *valid);
     break;
@@ -271,7 +271,7 @@ NetworkConfiguration read_configuration(std::string_view text, Keys keys) {
     if (const auto key = repeated_key(text, "prevResult"))  // which is handed on as it was written
       throw CniError(Code::configuration,
                      fmt::format("{}: is there more than once: expected each key once", excerpt(*key)));
-    if (const Json* previous = find(document, "prevResult")) {
+    if (const Parsed* previous = find(document, "prevResult")) {
       if (!previous->is_object()) refuse("prevResult", previous, "the result of the plugin before");
       made.previous_result = values_of(text, "prevResult").back().of(text);
     }
@@ -294,8 +294,8 @@ std::string version_to_answer_in(std::string_view text) {
 }
 
 std::string version_answer(std::string_view text) {
-  const Json document = text.empty() ? Json::object() : parsed(text);
-  const Json* version = find(document, "cniVersion");
+  const Parsed document = text.empty() ? Parsed::object() : parsed(text);
+  const Parsed* version = find(document, "cniVersion");
   return dumped(
       {{"cniVersion", version != nullptr && version->is_string() ? version->get<std::string>() : current_version},
        {"supportedVersions", supported_versions}},
