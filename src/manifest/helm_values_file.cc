@@ -60,7 +60,7 @@ class ValuesReader {
   }
 
   void set(std::string name, std::string text, bool is_null) {
-    std::string from = fmt::format("{}: {}", excerpt(file_.name), name);
+    std::string from = fmt::format("{}: {}", excerpt(file_.name), excerpt(name));
     values_.insert_or_assign(std::move(name), HelmValue{std::move(text), std::move(from), is_null});
   }
 

@@ -5,7 +5,11 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
+#include <set>
+#include <utility>
 
+#include "manifest/key_index.h"
 #include "manifest/write.h"
 #include "model/error.h"
 #include "model/printable.h"
@@ -47,9 +51,9 @@ Node text_node(std::string_view text) {
 
 // A member of a mapping, made if it is not there, or null.
 Node& member(Node& mapping, std::string_view key, Node::Type type) {
-  auto found = std::ranges::find(mapping.entries, key, &Entry::key);
-  if (found == mapping.entries.end())
-    found = mapping.entries.insert(found, {std::string(key), Node::Style::plain, empty_node(type)});
+  auto& entries = mapping.entries.own();
+  auto found = std::ranges::find(entries, key, &Entry::key);
+  if (found == entries.end()) found = entries.insert(found, {std::string(key), Node::Style::plain, empty_node(type)});
   if (found->value.is_null()) found->value = empty_node(type);
   return found->value;
 }
@@ -57,12 +61,30 @@ Node& member(Node& mapping, std::string_view key, Node::Type type) {
 void put(Node& mapping, std::string_view key, Node value) { member(mapping, key, Node::Type::null) = std::move(value); }
 
 void erase(Node& mapping, std::string_view key) {
-  std::erase_if(mapping.entries, [&](const Entry& entry) { return entry.key == key; });
+  if (std::ranges::find(mapping.entries, key, &Entry::key) == mapping.entries.end()) return;
+  std::erase_if(mapping.entries.own(), [&](const Entry& entry) { return entry.key == key; });
 }
 
-Node* find_named(std::vector<Node>& nodes, std::string_view name) {
-  const auto found = std::ranges::find(nodes, name, name_of);
-  return found == nodes.end() ? nullptr : &*found;
+const Node* find_named(const Node* list, std::string_view name) {
+  if (list == nullptr || name.empty()) return nullptr;
+  const auto found = std::ranges::find(list->items, name, name_of);
+  return found == list->items.end() ? nullptr : &*found;
+}
+
+const Node* find_named(const Node& mapping, std::array<std::string_view, 2> where, std::string_view name) {
+  for (const std::string_view list : where) {
+    if (const Node* found = find_named(mapping.find(list), name)) return found;
+  }
+  return nullptr;
+}
+
+using Names = std::set<std::string_view>;
+
+Names names_of(const Node* list) {
+  Names names;
+  if (list == nullptr) return names;
+  for (const Node& name : list->items) names.insert(name.text);
+  return names;
 }
 
 class Injection {
@@ -72,20 +94,29 @@ class Injection {
 
   // What is no pod is refused before anything is put into it.
   void check() const {
-    check_type(&pod_, "metadata", Node::Type::mapping);
-    check_type(pod_.find("metadata"), "annotations", Node::Type::mapping);
-    check_type(&pod_, "spec", Node::Type::mapping);
-    for (const std::string_view list : lists) check_type(pod_.find("spec"), list, Node::Type::list);
+    const Node& pod = pod_;
+    check_type(&pod, "metadata", Node::Type::mapping);
+    check_type(pod.find("metadata"), "annotations", Node::Type::mapping);
+    check_type(&pod, "spec", Node::Type::mapping);
+    for (const std::string_view list : lists) check_type(pod.find("spec"), list, Node::Type::list);
   }
 
-  // The pod as it was before an earlier injection.
+  // The pod as it was before an earlier injection, with what its annotation says of containers of the template.
   void undo() {
-    Node* metadata = pod_.find("metadata");
-    Node* annotations = metadata == nullptr ? nullptr : metadata->find("annotations");
+    const Node* metadata = std::as_const(pod_).find("metadata");
+    const Node* annotations = metadata == nullptr ? nullptr : metadata->find("annotations");
     if (annotations == nullptr) return;
-    if (const Node* status = annotations->find(status_annotation)) take_out(read(status_annotation, status->text));
-    if (const Node* overrides = annotations->find(overrides_annotation))
-      put_back(read(overrides_annotation, overrides->text));
+    if (const Node* status = annotations->find(status_annotation)) {
+      status_ = read(status_annotation, status->text);
+      take_out();
+    }
+    if (const Node* overrides = annotations->find(overrides_annotation)) {
+      overrides_ = read(overrides_annotation, overrides->text);
+      put_back();
+      for (const Node& container : injected_.init_containers)
+        put_over(container, {init_containers_key, containers_key});
+      for (const Node& container : injected_.containers) put_over(container, {containers_key, init_containers_key});
+    }
   }
 
   void run(const InitArguments& init, const Variables& environment) {
@@ -93,28 +124,29 @@ class Injection {
     Node overrides = empty_node(Node::Type::mapping);
 
     std::vector<Node> first{init_container(init, environment)};
-    auto& own_init = member(spec, init_containers_key, Node::Type::list).items;
+    auto& own_init = member(spec, init_containers_key, Node::Type::list).items.own();
     std::erase_if(own_init, [](const Node& container) { return name_of(container) == init_container_name; });
     // A native sidecar of the template may stand among the containers of a pod that was made for the other kind.
     for (const Node& container : injected_.init_containers)
       first.push_back(taken(container, spec, {init_containers_key, containers_key}, overrides));
     names_[0] = first;
-    own_init.insert(own_init.begin(), first.begin(), first.end());
+    auto& before = member(spec, init_containers_key, Node::Type::list).items.own();
+    before.insert(before.begin(), first.begin(), first.end());
 
     if (!injected_.containers.empty()) {
-      auto& own = member(spec, containers_key, Node::Type::list).items;
       for (const Node& container : injected_.containers)
         names_[1].push_back(taken(container, spec, {containers_key, init_containers_key}, overrides));
+      auto& own = member(spec, containers_key, Node::Type::list).items.own();
       own.insert(own.end(), names_[1].begin(), names_[1].end());
     }
     names_[2] = added(spec, volumes_key, injected_.volumes);
     names_[3] = added(spec, image_pull_secrets_key, injected_.image_pull_secrets);
 
     Node& annotations = member(member(pod_, "metadata", Node::Type::mapping), "annotations", Node::Type::mapping);
-    if (overrides.entries.empty()) {
-      erase(annotations, overrides_annotation);
-    } else {
+    if (!overrides.entries.empty()) {
       put(annotations, overrides_annotation, annotation(json_text(overrides)));
+    } else if (is_put_back_) {
+      erase(annotations, overrides_annotation);
     }
     put(annotations, status_annotation, annotation(status()));
   }
@@ -141,7 +173,7 @@ class Injection {
                   "remove the annotation if the pod is not injected");
     };
     try {
-      Node root = parse_json(text, name, most_nodes_of_annotation)[0].root;
+      Node root = parse_json(text, name, limits_of_annotation)[0].root;
       for (const std::string_view list : lists) {
         const Node* found = root.find(list);
         if (found != nullptr && found->type != Node::Type::list) refuse();
@@ -153,59 +185,111 @@ class Injection {
     return {};
   }
 
-  void take_out(const Node& status) {
-    Node* spec = pod_.find("spec");
+  void take_out() {
+    const Node& status = status_;
     for (const std::string_view list : lists) {
-      const Node* names = status.find(list);
-      Node* present = spec == nullptr ? nullptr : spec->find(list);
-      if (names == nullptr || present == nullptr) continue;
-      std::erase_if(present->items, [&](const Node& item) {
-        return std::ranges::find(names->items, name_of(item), &Node::text) != names->items.end();
-      });
+      const Names names = names_of(status.find(list));
+      const Node* spec = std::as_const(pod_).find("spec");
+      if (names.empty() || spec == nullptr || spec->find(list) == nullptr) continue;
+      std::erase_if(pod_.find("spec")->find(list)->items.own(),
+                    [&](const Node& item) { return names.contains(name_of(item)); });
+    }
+    for (const std::string_view list : {init_containers_key, containers_key})
+      taken_out_.merge(names_of(status.find(list)));
+  }
+
+  // The pod's own containers that were merged into those that are taken out. Others of the annotation are not: as for
+  // Istio, the pod's own stay as they are.
+  void put_back() {
+    for (const std::string_view list : {init_containers_key, containers_key}) {
+      const std::vector<Node> own = own_containers(list);
+      is_put_back_ = is_put_back_ || !own.empty();
+      const Names missing = names_without(own, std::as_const(pod_).find("spec"), list);
+      if (missing.empty()) continue;
+      auto& present = member(member(pod_, "spec", Node::Type::mapping), list, Node::Type::list).items.own();
+      std::ranges::copy_if(own, std::back_inserter(present),
+                           [&](const Node& container) { return missing.contains(name_of(container)); });
     }
   }
 
-  // They count before a container that the pod has, as for Istio, also where no status says that it was injected.
-  void put_back(const Node& overrides) {
-    for (const std::string_view list : {init_containers_key, containers_key}) {
-      const Node* own = overrides.find(list);
-      if (own == nullptr) continue;
-      auto& present = member(member(pod_, "spec", Node::Type::mapping), list, Node::Type::list).items;
-      std::erase_if(present, [&](const Node& item) {
-        return std::ranges::find(own->items, name_of(item), name_of) != own->items.end();
-      });
-      present.insert(present.end(), own->items.begin(), own->items.end());
+  // Those in the annotation of which one is taken out, the first of each name. istio-init is the template's alone.
+  [[nodiscard]] std::vector<Node> own_containers(std::string_view list) const {
+    std::vector<Node> own;
+    Names known;
+    const Node* all = overrides_.find(list);
+    if (all == nullptr) return own;
+    for (const Node& container : all->items) {
+      const std::string_view name = name_of(container);
+      if (name.empty() || name == init_container_name || !taken_out_.contains(name)) continue;
+      if (known.insert(name).second) own.push_back(container);
     }
+    return own;
+  }
+
+  // The names that no container in that list of the spec has.
+  static Names names_without(const std::vector<Node>& containers, const Node* spec, std::string_view list) {
+    Names names;
+    for (const Node& container : containers) names.insert(name_of(container));
+    const Node* present = spec == nullptr ? nullptr : spec->find(list);
+    if (present == nullptr) return names;
+    for (const Node& container : present->items) names.erase(name_of(container));
+    return names;
+  }
+
+  // What the annotation says of a container of the template: over it, and the pod's own of that name below it.
+  void put_over(const Node& container, std::array<std::string_view, 2> where) {
+    const std::string_view name = name_of(container);
+    const Node* said = taken_out_.contains(name) ? nullptr : find_named(overrides_, where, name);
+    if (said == nullptr) return;
+    Node& spec = member(pod_, "spec", Node::Type::mapping);
+    for (const std::string_view list : where) {
+      if (find_named(std::as_const(spec).find(list), name) == nullptr) continue;
+      auto& items = spec.find(list)->items.own();
+      Node& own = *std::ranges::find(items, name, name_of);
+      own = merged(without(own, container), *said);
+      return;
+    }
+    member(spec, where[0], Node::Type::list).items.own().push_back(*said);
   }
 
   // The template's container, with what the pod's own of that name says; that is taken out, and kept in `overrides`.
-  static Node taken(const Node& container, Node& spec, std::array<std::string_view, 2> where, Node& overrides) {
+  Node taken(const Node& container, Node& spec, std::array<std::string_view, 2> where, Node& overrides) const {
+    const std::string_view name = name_of(container);
     for (const std::string_view list : where) {
-      Node* own = spec.find(list);
-      const Node* same = own == nullptr ? nullptr : find_named(own->items, name_of(container));
-      if (same != nullptr) return taken(container, own->items, same, list, overrides);
+      const Node* own = find_named(std::as_const(spec).find(list), name);
+      if (own == nullptr) continue;
+      Node said = read_again(*own);
+      auto& items = spec.find(list)->items.own();
+      items.erase(std::ranges::find(items, name, name_of));
+      Node made = merged(container, said);
+      member(overrides, list, Node::Type::list).items.own().push_back(std::move(said));
+      return made;
     }
     return container;
   }
-  static Node taken(const Node& container, std::vector<Node>& own, const Node* same, std::string_view list,
-                    Node& overrides) {
-    // As it will be read from the annotation by the next injection, which has to write the same bytes.
-    Node of_pod = parse_json(json_text(*same), list)[0].root;
-    const Node* image = of_pod.find("image");
-    if (image != nullptr && image->text == template_image) erase(of_pod, "image");
-    Node made = merged(container, of_pod);
-    member(overrides, list, Node::Type::list).items.push_back(std::move(of_pod));
-    own.erase(own.begin() + (same - own.data()));
-    return made;
+
+  // As it will be read from the annotation by the next injection, which has to write the same bytes.
+  [[nodiscard]] Node read_again(const Node& container) const {
+    const std::string text = json_text(container);
+    if (text.size() > largest_annotations)
+      throw Error(
+          ExitCode::usage,
+          fmt::format("{}: container {}: {} bytes of JSON: expected at most {}, as it is kept in the annotation {}",
+                      title_, excerpt(name_of(container)), text.size(), largest_annotations, overrides_annotation));
+    Node again = parse_json(text, "a container")[0].root;
+    const Node* image = again.find("image");
+    if (image != nullptr && image->text == template_image) erase(again, "image");
+    return again;
   }
 
   // Those of the template that the pod has none of that name of.
   static std::vector<Node> added(Node& spec, std::string_view list, const std::vector<Node>& wanted) {
     std::vector<Node> made;
     if (wanted.empty()) return made;
-    auto& own = member(spec, list, Node::Type::list).items;
+    auto& own = member(spec, list, Node::Type::list).items.own();
+    const KeyIndex present(own, name_of);
     for (const Node& node : wanted) {
-      if (find_named(own, name_of(node)) == nullptr) made.push_back(node);
+      if (!present.contains(name_of(node))) made.push_back(node);
     }
     own.insert(own.end(), made.begin(), made.end());
     return made;
@@ -217,14 +301,14 @@ class Injection {
     std::vector<Node> all{text_node(program_word)};
     for (const std::string& word : words(init)) all.push_back(text_node(word));
     args.flow = false;
-    args.items.insert(args.items.begin(), all.begin(), all.end());
+    args.items.own().insert(args.items.own().begin(), all.begin(), all.end());
     if (environment.empty()) return made;
-    auto& variables = member(made, "env", Node::Type::list).items;
+    auto& variables = member(made, "env", Node::Type::list).items.own();
+    std::erase_if(variables, [&](const Node& other) { return environment.contains(name_of(other)); });
     for (const auto& [name, value] : environment) {
       Node variable = empty_node(Node::Type::mapping);
       put(variable, "name", text_node(name));
       put(variable, "value", text_node(value));
-      std::erase_if(variables, [&](const Node& other) { return name_of(other) == name; });
       variables.push_back(std::move(variable));
     }
     return made;
@@ -235,16 +319,20 @@ class Injection {
     Node document = empty_node(Node::Type::mapping);
     for (std::size_t i = 0; i < lists.size(); ++i) {
       Node names = empty_node(names_[i].empty() ? Node::Type::null : Node::Type::list);
-      for (const Node& node : names_[i]) names.items.push_back(Node::string(name_of(node)));
-      document.entries.push_back({std::string(lists[i]), Node::Style::double_quoted, std::move(names)});
+      for (const Node& node : names_[i]) names.items.own().push_back(Node::string(name_of(node)));
+      document.entries.own().push_back({std::string(lists[i]), Node::Style::double_quoted, std::move(names)});
     }
-    document.entries.push_back({"revision", Node::Style::double_quoted, Node::string(revision)});
+    document.entries.own().push_back({"revision", Node::Style::double_quoted, Node::string(revision)});
     return json_text(document);
   }
 
   Node& pod_;
   const InjectionTemplate& injected_;
   std::string title_;
+  Node status_;      // of an earlier injection
+  Node overrides_;   // the annotation; null: there is none
+  Names taken_out_;  // containers; of the status
+  bool is_put_back_ = false;
   std::array<std::vector<Node>, lists.size()> names_;  // what is injected, by list
 };
 
@@ -256,6 +344,7 @@ Injected inject(const PodTemplate& pod, const InjectionTemplate& injected, const
   before.pod = &made;
   Injection injection(made, injected, title_with_place(pod));
   injection.check();
+  check_annotations(pod);
   injection.undo();
   const InitArguments init = init_arguments(before, helm, injected.proxy_name, injected.proxy_uid);
   if (!init.not_injected.empty()) return {init.reason, init.not_injected, false, {}, init.warnings};

@@ -3,10 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <utility>
 
+#include "manifest/key_index.h"
 #include "manifest/read.h"
 #include "model/error.h"
 #include "model/printable.h"
@@ -16,7 +17,8 @@ namespace {
 
 class Builder : public nlohmann::json_sax<nlohmann::json> {
  public:
-  explicit Builder(std::size_t most) : most_(most) {}
+  // `nodes`: how many are read already, which grows.
+  Builder(std::size_t most, std::size_t& nodes) : most_(most), nodes_(nodes) {}
 
   bool null() override { return add(Node::Type::null, "null"); }
   bool boolean(bool value) override { return add(Node::Type::boolean, value ? "true" : "false"); }
@@ -31,7 +33,6 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   bool end_object() override { return close(); }
   bool end_array() override { return close(); }
   bool key(string_t& text) override {
-    if (!open_.back().is_new(text)) return fail(fmt::format("'{}': duplicate key", excerpt(text)));
     open_.back().key = std::move(text);
     return true;
   }
@@ -48,19 +49,10 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
 
  private:
   struct Open {
-    Node node;
-    std::string key;                          // of the value to come, in a mapping
-    std::set<std::string, std::less<>> keys;  // of a large mapping, which is not searched
-
-    bool is_new(const std::string& text) {
-      constexpr std::size_t large = 16;
-      const auto& entries = node.entries;
-      if (entries.size() < large) return std::ranges::find(entries, text, &Entry::key) == entries.end();
-      if (keys.empty()) {
-        for (const Entry& entry : entries) keys.insert(entry.key);
-      }
-      return keys.insert(text).second;
-    }
+    Node::Type type;
+    std::vector<Node> items;     // of a list
+    std::vector<Entry> entries;  // of a mapping
+    std::string key;             // of the value to come, in a mapping
   };
 
   bool fail(std::string what) {
@@ -81,10 +73,10 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   bool put(Node node) {
     if (open_.empty()) {
       root = std::move(node);
-    } else if (Open& parent = open_.back(); parent.node.type == Node::Type::list) {
-      parent.node.items.push_back(std::move(node));
+    } else if (Open& parent = open_.back(); parent.type == Node::Type::list) {
+      parent.items.push_back(std::move(node));
     } else {
-      parent.node.entries.push_back({std::move(parent.key), Node::Style::double_quoted, std::move(node)});
+      parent.entries.push_back({std::move(parent.key), Node::Style::double_quoted, std::move(node)});
     }
     return true;
   }
@@ -92,36 +84,40 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   bool open(Node::Type type) {
     if (open_.size() >= deepest_node)
       return fail(fmt::format("lists and mappings nested deeper than {}", deepest_node));
-    Open made;
-    made.node.type = type;
-    made.node.flow = true;
-    open_.push_back(std::move(made));
+    open_.push_back({type, {}, {}, {}});
     return count();
   }
 
   bool close() {
-    Node node = std::move(open_.back().node);
+    Open closed = std::move(open_.back());
     open_.pop_back();
+    if (const auto again = KeyIndex(closed.entries, &Entry::key).repeated())
+      return fail(fmt::format("'{}': duplicate key", excerpt(closed.entries[*again].key)));
+    Node node;
+    node.type = closed.type;
+    node.flow = true;
+    node.items = std::move(closed.items);
+    node.entries = std::move(closed.entries);
     return put(std::move(node));
   }
 
   std::vector<Open> open_;
-  std::size_t nodes_ = 0;
   std::size_t most_;
+  std::size_t& nodes_;
 };
 
-// The texts of a stream: one after the other, or separated by lines of "---", as kubectl takes both. Whether each is
-// JSON is the parser's to say.
-std::vector<std::string_view> texts_of(std::string_view all) {
+// Goes through the texts of a stream: one after the other, or separated by lines of "---", as kubectl takes both.
+// Whether each is JSON is the parser's to say.
+void each_text(std::string_view all, const std::function<void(std::string_view text)>& use) {
   constexpr std::string_view separator = "---";
-  std::vector<std::string_view> texts;
+  bool any = false;
   std::size_t begin = std::string_view::npos;
   std::size_t depth = 0;
   for (std::size_t at = 0; at < all.size(); ++at) {
     const char c = all[at];
     if (begin == std::string_view::npos) {
       const bool is_blank = c == ' ' || c == '\t' || c == '\r' || c == '\n';
-      const bool separates = !texts.empty() && all.substr(at).starts_with(separator) && all[at - 1] == '\n';
+      const bool separates = any && all.substr(at).starts_with(separator) && all[at - 1] == '\n';
       if (separates) at += separator.size() - 1;
       if (is_blank || separates) continue;
       begin = at;
@@ -132,25 +128,26 @@ std::vector<std::string_view> texts_of(std::string_view all) {
     if (c == '{' || c == '[') ++depth;
     const bool ends = (c == '}' || c == ']') && depth > 0 && --depth == 0;
     if (!ends) continue;
-    texts.push_back(all.substr(begin, at + 1 - begin));
+    use(all.substr(begin, at + 1 - begin));
+    any = true;
     begin = std::string_view::npos;
   }
-  if (begin != std::string_view::npos || texts.empty()) texts.push_back(all.substr(std::min(begin, all.size())));
-  return texts;
+  if (begin != std::string_view::npos || !any) use(all.substr(std::min(begin, all.size())));
 }
 
 }  // namespace
 
-std::vector<Document> parse_json(std::string_view text, std::string_view name, std::size_t most) {
+std::vector<Document> parse_json(std::string_view text, std::string_view name, const Limits& limits) {
   if (text.find('\0') != std::string_view::npos)  // to the parser the text ends there
     throw Error(ExitCode::usage, fmt::format("{}: not JSON: it has a zero byte", place(name, 0)));
   std::vector<Document> made;
-  for (const std::string_view each : texts_of(text)) {
-    Builder builder(most);
+  std::size_t nodes = 0;
+  each_text(text, [&](std::string_view each) {
+    Builder builder(limits.nodes, nodes);
     const bool parsed = nlohmann::json::sax_parse(each.begin(), each.end(), &builder);
     if (!parsed) throw Error(ExitCode::usage, fmt::format("{}: {}", place(name, 0), builder.problem));
     made.push_back({std::move(builder.root), made.size() + 1});
-  }
+  });
   return made;
 }
 

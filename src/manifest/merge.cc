@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <algorithm>
+#include <iterator>
+#include <optional>
 
+#include "manifest/key_index.h"
 #include "manifest/template.h"
 
 namespace sidetrack::manifest {
@@ -14,24 +17,41 @@ struct ListKey {
 constexpr ListKey list_keys[] = {
     {"env", "name"}, {"ports", "containerPort"}, {"volumeMounts", "mountPath"}, {"volumeDevices", "devicePath"}};
 
-// Items of `own` in their place, then those that `base` alone has.
-Node merged_list(const Node& base, const Node& own, std::string_view key) {
-  Node made = own;
-  const auto own_size = static_cast<std::ptrdiff_t>(own.items.size());
-  const auto known_by = [&](const Node& item) {
+// The key by which the items of both values are known; nullopt: they are no lists of named things.
+std::optional<std::string_view> key_of_items(std::string_view list, const Node& a, const Node& b) {
+  const auto* const known = std::ranges::find(list_keys, list, &ListKey::list);
+  const bool are_lists = a.type == Node::Type::list && b.type == Node::Type::list;
+  return known != std::end(list_keys) && are_lists ? std::optional(known->key) : std::nullopt;
+}
+
+auto known_by(std::string_view key) {
+  return [key](const Node& item) {
     const Node* id = item.find(key);
-    return id == nullptr ? std::string() : id->text;
+    return id == nullptr ? std::string_view() : std::string_view(id->text);
   };
-  for (const Node& item : base.items) {
-    const std::string id = known_by(item);
-    const auto own_end = made.items.begin() + own_size;
-    const auto same = std::ranges::find(made.items.begin(), own_end, id, known_by);
-    if (same == own_end) {
-      made.items.push_back(item);
+}
+
+// Items of `own` in their place, then those that `base` alone has.
+Shared<Node> merged_list(const Shared<Node>& base, const Shared<Node>& own, std::string_view key) {
+  const auto id_of = known_by(key);
+  const KeyIndex known(own, id_of);
+  std::vector<Node> made = own.get();
+  for (const Node& item : base) {
+    if (const auto same = known.find(id_of(item))) {
+      made[*same] = merged(item, made[*same]);
     } else {
-      *same = merged(item, *same);
+      made.push_back(item);
     }
   }
+  return made;
+}
+
+// Items of `own` of which `base` has none.
+std::vector<Node> items_without(const Shared<Node>& own, const Shared<Node>& base, std::string_view key) {
+  const auto id_of = known_by(key);
+  const KeyIndex known(base, id_of);
+  std::vector<Node> made;
+  std::ranges::copy_if(own, std::back_inserter(made), [&](const Node& item) { return !known.contains(id_of(item)); });
   return made;
 }
 
@@ -39,18 +59,48 @@ Node merged_list(const Node& base, const Node& own, std::string_view key) {
 
 Node merged(const Node& base, const Node& own) {
   if (base.type != Node::Type::mapping || own.type != Node::Type::mapping) return own;
-  Node made = own;
+  const KeyIndex known(own.entries, &Entry::key);
+  std::vector<Entry> entries = own.entries.get();
   for (const Entry& entry : base.entries) {
-    const auto same = std::ranges::find(made.entries, entry.key, &Entry::key);
-    if (same == made.entries.end()) {
-      made.entries.push_back(entry);
+    const auto same = known.find(entry.key);
+    if (!same) {
+      entries.push_back(entry);
       continue;
     }
-    const auto* const list = std::ranges::find(list_keys, entry.key, &ListKey::list);
-    const bool of_named =
-        list != std::end(list_keys) && entry.value.type == Node::Type::list && same->value.type == Node::Type::list;
-    same->value = of_named ? merged_list(entry.value, same->value, list->key) : merged(entry.value, same->value);
+    Node& value = entries[*same].value;
+    if (const auto key = key_of_items(entry.key, entry.value, value)) {
+      value.items = merged_list(entry.value.items, value.items, *key);
+    } else {
+      value = merged(entry.value, value);
+    }
   }
+  Node made = own;
+  made.entries = std::move(entries);
+  return made;
+}
+
+Node without(const Node& own, const Node& base) {
+  const KeyIndex known(base.entries, &Entry::key);
+  std::vector<Entry> entries;
+  for (const Entry& entry : own.entries) {
+    const auto same = known.find(entry.key);
+    if (!same) {
+      entries.push_back(entry);
+      continue;
+    }
+    const Node& value = base.entries[*same].value;
+    Node rest = entry.value;
+    if (const auto key = key_of_items(entry.key, entry.value, value)) {
+      rest.items = items_without(entry.value.items, value.items, *key);
+    } else if (entry.value.type == Node::Type::mapping && value.type == Node::Type::mapping) {
+      rest = without(entry.value, value);
+    } else {
+      continue;
+    }
+    if (!rest.items.empty() || !rest.entries.empty()) entries.push_back({entry.key, entry.style, std::move(rest)});
+  }
+  Node made = own;
+  made.entries = std::move(entries);
   return made;
 }
 

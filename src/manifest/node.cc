@@ -2,6 +2,7 @@
 #include "manifest/node.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "manifest/scalar.h"
 
@@ -21,8 +22,10 @@ const Node* Node::find(std::string_view key) const {
 }
 
 Node* Node::find(std::string_view key) {
-  const auto found = std::ranges::find(entries, key, &Entry::key);
-  return found != entries.end() && !found->value.is_null() ? &found->value : nullptr;
+  const Node* found = std::as_const(*this).find(key);
+  if (found == nullptr) return nullptr;
+  auto& own = entries.own();
+  return &std::ranges::find(own, key, &Entry::key)->value;
 }
 
 bool Node::is_true() const { return type == Type::boolean && manifest::is_true(text); }

@@ -6,7 +6,8 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
+
+#include "manifest/shared.h"
 
 namespace sidetrack::manifest {
 
@@ -14,10 +15,13 @@ namespace sidetrack::manifest {
 // is within them.
 inline constexpr std::size_t largest_document = 32U << 20;  // bytes
 inline constexpr std::size_t deepest_node = 100;            // how deep lists and mappings nest
-inline constexpr std::size_t most_nodes = 2'000'000;        // with each alias counted as what it stands for
-inline constexpr std::size_t most_aliased = 100'000;        // of them: a few bytes each, whatever they stand for
+inline constexpr std::size_t most_aliased = 100'000;  // nodes that aliases stand for: a few bytes each of the text
+struct Limits {
+  std::size_t nodes = 2'000'000;                 // with each alias counted as what it stands for
+  std::size_t aliased_bytes = largest_document;  // of the texts that aliases stand for
+};
 // What an annotation holds is small, and anybody who may make pods may write it.
-inline constexpr std::size_t most_nodes_of_annotation = 50'000;
+inline constexpr Limits limits_of_annotation{.nodes = 50'000, .aliased_bytes = 1U << 20};
 
 struct Entry;
 
@@ -30,8 +34,8 @@ struct Node {
   bool flow = false;           // a list or mapping in brackets
   std::uint32_t line = 0;      // counts from 1; 0: not known
   std::string text;            // of a scalar, as written: "yes", "0x1F", "~"; of a string what it says
-  std::vector<Node> items;     // of a list
-  std::vector<Entry> entries;  // of a mapping, in order; no two of one key
+  Shared<Node> items;          // of a list
+  Shared<Entry> entries;       // of a mapping, in order; no two of one key
 
   [[nodiscard]] static Node string(std::string_view text);
   [[nodiscard]] bool is_null() const { return type == Type::null; }

@@ -5,8 +5,11 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <optional>
+#include <set>
 #include <string_view>
+#include <utility>
 
 #include "manifest/scalar.h"
 #include "model/error.h"
@@ -82,9 +85,9 @@ const Node* member(const Node* mapping, std::string_view key, Node::Type type, c
   return found;
 }
 
-std::string text_of(const Node* mapping, std::string_view key, const Where& where) {
+std::string_view text_of(const Node* mapping, std::string_view key, const Where& where) {
   const Node* found = member(mapping, key, Node::Type::string, where);
-  return found == nullptr ? "" : found->text;
+  return found == nullptr ? std::string_view() : found->text;
 }
 
 Node* at(Node& object, const Path& path) {
@@ -107,18 +110,23 @@ class Finder {
 
  private:
   // `kind`: of an item of a typed list, which need not say it.
-  void object(Node& object, const Where& place, std::string kind = {}) {
+  void object(Node& object, const Where& place, std::string_view kind = {}) {
     if (object.type != Node::Type::mapping) refuse(place, "the document", &object, "a Kubernetes object");
-    if (const std::string own = text_of(&object, "kind", place); !own.empty()) kind = own;
-    if (kind.empty()) refuse(place, "kind", object.find("kind"), "a Kubernetes object, which has a kind");
+    if (const std::string_view own = text_of(&object, "kind", place); !own.empty()) kind = own;
+    if (kind.empty())
+      refuse(place, "kind", std::as_const(object).find("kind"), "a Kubernetes object, which has a kind");
     Node* items = object.find("items");
     if (kind.ends_with(list_suffix) && items != nullptr) return list(*items, place, kind);
     const auto* const known = std::ranges::find(kind_table, kind, &KindInfo::kind);
     if (known == std::end(kind_table)) return other(object, kind);
 
     const Node* metadata = member(&object, "metadata", Node::Type::mapping, place);
-    PodTemplate made{
-        kind, text_of(metadata, "name", place), text_of(metadata, "namespace", place), place.place, document_, nullptr};
+    PodTemplate made{std::string(kind),
+                     std::string(text_of(metadata, "name", place)),
+                     std::string(text_of(metadata, "namespace", place)),
+                     place.place,
+                     document_,
+                     nullptr};
     if (made.name.empty()) made.name = text_of(metadata, "generateName", place);
     made.pod = at(object, known->pod);
     if (made.pod == nullptr || made.pod->type != Node::Type::mapping)
@@ -128,41 +136,63 @@ class Finder {
 
   static constexpr std::string_view list_suffix = "List";
 
-  void list(Node& items, const Where& place, const std::string& kind) {
+  void list(Node& items, const Where& place, std::string_view kind) {
     if (items.type != Node::Type::list) refuse(place, "items", &items, "a list");
     std::size_t number = 0;
-    for (Node& item : items.items)
+    for (Node& item : items.items.own())
       object(item, {fmt::format("{}, item {}", place.place, ++number), ""},
              kind.substr(0, kind.size() - list_suffix.size()));
   }
 
-  void other(Node& object, const std::string& kind) {
+  void other(Node& object, std::string_view kind) {
     const Node* pod = at(object, usual_path);
     const Node* spec = pod == nullptr ? nullptr : pod->find("spec");
     if (spec == nullptr || spec->find("containers") == nullptr) return;
-    if (std::ranges::find(skipped_, kind) == skipped_.end()) skipped_.push_back(kind);
+    if (const auto [known, is_new] = kinds_.emplace(kind); is_new) skipped_.push_back(*known);
   }
 
   std::vector<PodTemplate>& found_;
   std::vector<std::string>& skipped_;
+  std::set<std::string, std::less<>> kinds_;  // of `skipped_`
   std::size_t document_ = 1;
 };
 
-// Annotations, labels or variables. Of anything but strings the API server says that it cannot unmarshal it.
-Annotations strings_of(const Node* metadata, std::string_view key, const Where& where) {
-  Annotations made;
+// Annotations, labels or variables; nullptr if there are none. Of anything but strings the API server says that it
+// cannot unmarshal it.
+const Node* strings(const Node* metadata, std::string_view key, const Where& where) {
   const Node* mapping = member(metadata, key, Node::Type::mapping, where);
-  if (mapping == nullptr) return made;
+  if (mapping == nullptr) return mapping;
   for (const Entry& entry : mapping->entries) {
-    if (entry.value.type != Node::Type::string) {
-      refuse(where, excerpt(entry.key), &entry.value, "a string",
-             entry.value.is_scalar() ? fmt::format("write it in quotes: {}: \"{}\"", excerpt(entry.key),
-                                                   entry.value.is_null() ? "" : excerpt(entry.value.text))
-                                     : "");
-    }
-    made.insert_or_assign(entry.key, entry.value.text);
+    if (entry.value.type == Node::Type::string) continue;
+    refuse(where, excerpt(entry.key), &entry.value, "a string",
+           entry.value.is_scalar() ? fmt::format("write it in quotes: {}: \"{}\"", excerpt(entry.key),
+                                                 entry.value.is_null() ? "" : excerpt(entry.value.text))
+                                   : "");
   }
+  return mapping;
+}
+
+Annotations strings_of(const Node* mapping) {
+  Annotations made;
+  if (mapping == nullptr) return made;
+  for (const Entry& entry : mapping->entries) made.insert_or_assign(entry.key, entry.value.text);
   return made;
+}
+
+// All that reads an annotation takes time and memory by its length.
+const Node* annotations_node(const Node* metadata, const Where& where) {
+  constexpr std::string_view key = "annotations";
+  const Node* annotations = strings(metadata, key, where);
+  std::size_t bytes = 0;
+  if (annotations != nullptr) {
+    for (const Entry& entry : annotations->entries) bytes += entry.key.size() + entry.value.text.size();
+  }
+  if (bytes > largest_annotations)
+    throw Error(ExitCode::usage,
+                fmt::format("{}: {}: {} bytes: expected at most {}", where.text(annotations->line), key, bytes,
+                            largest_annotations),
+                "Kubernetes takes no more, names and values together");
+  return annotations;
 }
 
 // Its own runAsUser, wherever it is: among the init containers it is a native sidecar.
@@ -186,7 +216,7 @@ std::string proxy_of(const Annotations& annotations) {
   const auto status = sidetrack::find(annotations, status_annotation);
   if (!status) return std::string(proxy_container);
   try {
-    const Node document = parse_json(*status, status_annotation)[0].root;
+    const Node document = parse_json(*status, status_annotation, limits_of_annotation)[0].root;
     for (const std::string_view key : {"containers", "initContainers"}) {
       const Node* names = document.find(key);
       if (names == nullptr) continue;
@@ -212,7 +242,7 @@ ProxyConfig proxy_config(const Annotations& annotations, const Where& where) {
   ProxyConfig made{{fmt::format("{}: {}", where.text(), proxy_config_annotation), ""}, std::nullopt};
   const auto text = sidetrack::find(annotations, proxy_config_annotation);
   if (!text) return made;
-  Documents documents = parse_documents(std::string(*text), made.where.place, most_nodes_of_annotation);
+  Documents documents = parse_documents(std::string(*text), made.where.place, limits_of_annotation);
   if (documents.empty()) return made;
   if (documents.list.size() > 1 || documents.list[0].root.type != Node::Type::mapping)
     refuse(made.where, "the document", &documents.list[0].root, "one mapping, Istio's ProxyConfig");
@@ -247,32 +277,35 @@ std::vector<PodTemplate> pod_templates(Documents& documents, std::vector<std::st
   return found;
 }
 
+void check_annotations(const PodTemplate& pod) { static_cast<void>(annotations_node(metadata_node(pod), where(pod))); }
+
 PodMetadata metadata_of(const PodTemplate& pod, HelmValues& helm, std::string_view proxy) {
   const Where here = where(pod);
   const Node* metadata = metadata_node(pod);
   const Node* spec = member(pod.pod, "spec", Node::Type::mapping, here);
   PodMetadata made;
   made.namespace_ = pod.namespace_;
-  made.annotations = strings_of(metadata, "annotations", here);
-  const Annotations labels = strings_of(metadata, "labels", here);
-  if (const auto label = sidetrack::find(labels, inject_annotation)) made.inject_label = *label;
+  made.annotations = strings_of(annotations_node(metadata, here));
+  const Node* labels = strings(metadata, "labels", here);
+  if (const Node* label = labels == nullptr ? nullptr : labels->find(inject_annotation))
+    made.inject_label = label->text;
   const Node* host_network = member(spec, "hostNetwork", Node::Type::boolean, here);
   made.host_network = host_network != nullptr && host_network->is_true();
   made.proxy = proxy.empty() ? proxy_of(made.annotations) : std::string(proxy);
   made.proxy_uid = uid_of(made.proxy, spec, here);
   const ProxyConfig config = proxy_config(made.annotations, here);
-  const std::string mode = text_of(config.node(), "interceptionMode", config.where);
+  const std::string_view mode = text_of(config.node(), "interceptionMode", config.where);
   if (!mode.empty())
     helm.insert_or_assign("meshConfig.defaultConfig.interceptionMode",
-                          HelmValue{mode, fmt::format("{}: interceptionMode", proxy_config_annotation)});
+                          HelmValue{std::string(mode), fmt::format("{}: interceptionMode", proxy_config_annotation)});
   return made;
 }
 
 Variables init_environment(const PodTemplate& pod, const HelmValues& helm) {
   constexpr std::string_view key = "proxyMetadata";
   const Where here = where(pod);
-  const ProxyConfig config = proxy_config(strings_of(metadata_node(pod), "annotations", here), here);
-  const Variables variables = strings_of(config.node(), key, config.where);
+  const ProxyConfig config = proxy_config(strings_of(annotations_node(metadata_node(pod), here)), here);
+  const Variables variables = strings_of(strings(config.node(), key, config.where));
   return init_variables(helm, variables, fmt::format("{}: {}", config.where.text(), key));
 }
 

@@ -31,6 +31,9 @@ struct PodTemplate {
 // to have one, too. Throws Error (usage) for what is no object of Kubernetes.
 [[nodiscard]] std::vector<PodTemplate> pod_templates(Documents& documents, std::vector<std::string>& skipped);
 
+// Throws Error (usage) for annotations that are no strings, and for more of them than Kubernetes takes.
+void check_annotations(const PodTemplate& pod);
+
 // What the injector looks at; `proxy` is the name of the proxy's container, empty: the one that the pod says it was
 // injected with, else istio-proxy. `helm` gets what the annotation proxy.istio.io/config says in place of the mesh's.
 // Throws Error (usage) that names the object, what is wrong, and what was expected.

@@ -33,22 +33,22 @@ bool Documents::empty() const {
   return std::ranges::all_of(list, [](const Document& document) { return document.root.is_null(); });
 }
 
-Documents parse_documents(std::string text, std::string name, std::size_t most) {
+Documents parse_documents(std::string text, std::string name, const Limits& limits) {
   // libyaml takes it, but kubectl does not, and what is written is UTF-8.
   if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF"))
     throw Error(ExitCode::usage, fmt::format("{}: UTF-16: expected UTF-8", excerpt(name)),
                 "iconv -f UTF-16 -t UTF-8 converts it");
   Documents made{std::move(name), Form::yaml, std::move(text), {}};
   if (!begins_as_json(made.text)) {
-    made.list = parse_yaml(made.text, made.name, most);
+    made.list = parse_yaml(made.text, made.name, limits);
     return made;
   }
   try {
-    made.list = parse_json(made.text, made.name, most);
+    made.list = parse_json(made.text, made.name, limits);
     made.form = Form::json;
   } catch (const Error&) {
     // YAML has braces, too, and says in which line something is wrong.
-    made.list = parse_yaml(made.text, made.name, most);
+    made.list = parse_yaml(made.text, made.name, limits);
   }
   return made;
 }

@@ -41,16 +41,14 @@ struct Text {
 
 // The same of a text, as kubectl reads it: JSON if it begins as JSON does, else YAML. Anchors, aliases and merge keys
 // are resolved; a key that is there twice, or that is a list or mapping, is refused.
-[[nodiscard]] Documents parse_documents(std::string text, std::string name, std::size_t most = most_nodes);
+[[nodiscard]] Documents parse_documents(std::string text, std::string name, const Limits& limits = {});
 [[nodiscard]] Documents parse_documents(Text of);
 
 // "web.yaml", "web.yaml, line 12": where a message points to.
 [[nodiscard]] std::string place(std::string_view name, std::size_t line);
 
 // The two forms, each of one document or several.
-[[nodiscard]] std::vector<Document> parse_yaml(std::string_view text, std::string_view name,
-                                               std::size_t most = most_nodes);
-[[nodiscard]] std::vector<Document> parse_json(std::string_view text, std::string_view name,
-                                               std::size_t most = most_nodes);
+[[nodiscard]] std::vector<Document> parse_yaml(std::string_view text, std::string_view name, const Limits& limits = {});
+[[nodiscard]] std::vector<Document> parse_json(std::string_view text, std::string_view name, const Limits& limits = {});
 
 }  // namespace sidetrack::manifest

@@ -14,8 +14,10 @@
 namespace sidetrack::manifest {
 namespace {
 
-// A pod with a thousand containers has fewer.
-constexpr std::size_t most_nodes_of_review = 200'000;
+// A pod with some hundred containers has fewer. As many take 30 MiB of memory, with the longest texts that a request
+// may have.
+constexpr Limits limits_of_review{.nodes = 100'000};
+constexpr std::size_t longest_uid = 128;  // bytes; of Kubernetes it is a UUID, of 36
 constexpr std::string_view versions[] = {"admission.k8s.io/v1", "admission.k8s.io/v1beta1"};
 constexpr std::string_view kind_of_review = "AdmissionReview";
 
@@ -61,7 +63,7 @@ class Mapping {
  public:
   Mapping() { node_.type = Node::Type::mapping; }
   Mapping& with(std::string_view key, Node value) {
-    node_.entries.push_back({std::string(key), Node::Style::double_quoted, std::move(value)});
+    node_.entries.own().push_back({std::string(key), Node::Style::double_quoted, std::move(value)});
     return *this;
   }
   Mapping& with(std::string_view key, std::string_view value) { return with(key, Node::string(value)); }
@@ -74,7 +76,7 @@ class Mapping {
 Node strings(const std::vector<std::string>& texts) {
   Node list;
   list.type = Node::Type::list;
-  for (const std::string& text : texts) list.items.push_back(Node::string(text));
+  for (const std::string& text : texts) list.items.own().push_back(Node::string(text));
   return list;
 }
 
@@ -100,7 +102,7 @@ bool is_about_a_new_pod(const Node& request) {
 }  // namespace
 
 ReviewAnswer review(std::string_view text, const InjectionTemplate& injected, const HelmValues& helm) {
-  std::vector<Document> documents = parse_json(text, "the request", most_nodes_of_review);
+  std::vector<Document> documents = parse_json(text, "the request", limits_of_review);
   if (documents.size() != 1) refuse_document(fmt::format("{} JSON documents: expected one", documents.size()));
   Node& root = documents.front().root;
   if (root.type != Node::Type::mapping) refuse_document("expected an AdmissionReview");
@@ -113,6 +115,8 @@ ReviewAnswer review(std::string_view text, const InjectionTemplate& injected, co
   if (request == nullptr || request->type != Node::Type::mapping) refuse_document("no request: expected a mapping");
   const std::string uid = text_at(request, "uid");
   if (uid.empty()) refuse_document("request: no uid");
+  if (uid.size() > longest_uid)
+    refuse_document(fmt::format("request.uid: '{}': expected at most {} bytes", excerpt(uid), longest_uid));
 
   ReviewAnswer answer;
   const auto respond = [&] { return std::move(Mapping().with("uid", uid)); };
@@ -131,10 +135,13 @@ ReviewAnswer review(std::string_view text, const InjectionTemplate& injected, co
     const Injected result = inject(pod, injected, helm);
     if (!result.not_injected.empty()) return skip(result.reason);
     // The order of keys, which the API server has changed since it was injected, is no change.
-    const std::string steps = result.changed ? patch(result.before, *object) : std::string(no_patch);
-    answer.verdict = steps == no_patch ? Verdict::unchanged : Verdict::injected;
+    const auto steps = result.changed ? patch(result.before, *object) : std::string(no_patch);
+    if (!steps)
+      throw Error(ExitCode::usage, fmt::format("{}: its patch has more than {} bytes: expected no pod that large",
+                                               answer.pod, largest_patch));
+    answer.verdict = *steps == no_patch ? Verdict::unchanged : Verdict::injected;
     Mapping response = respond().with("allowed", boolean(true));
-    if (steps != no_patch) response.with("patchType", "JSONPatch").with("patch", base64(steps));
+    if (*steps != no_patch) response.with("patchType", "JSONPatch").with("patch", base64(*steps));
     if (!result.warnings.empty()) response.with("warnings", strings(result.warnings));  // which kubectl prints
     answer.document = document(version, std::move(response));
   } catch (const Error& error) {

@@ -5,9 +5,12 @@
 #include <sidetrack/version.h>
 
 #include <algorithm>
+#include <set>
 
+#include "manifest/key_index.h"
 #include "manifest/pods.h"
 #include "manifest/scalar.h"
+#include "manifest/write.h"
 #include "model/error.h"
 #include "model/printable.h"
 #include "options/values.h"
@@ -36,6 +39,9 @@ securityContext:
     add: [NET_ADMIN, NET_RAW]
     drop: [ALL]
 )";
+
+// A ConfigMap holds no more, and every pod gets it.
+constexpr std::size_t largest_template = 1U << 20;  // bytes of JSON
 
 constexpr std::string_view keys_of_pod[] = {"apiVersion", "kind", "metadata", "spec"};
 
@@ -79,6 +85,8 @@ class TemplateReader {
       spec_ = spec;
     }
     if (spec_->type != Node::Type::mapping) refuse(spec_->line, "spec: expected a mapping");
+    if (const std::size_t size = json_text(*spec_).size(); size > largest_template)
+      refuse(0, fmt::format("{} bytes of JSON: expected at most {}", size, largest_template), "every pod gets them");
   }
 
   InjectionTemplate read() {
@@ -158,22 +166,21 @@ class TemplateReader {
   }
 
   void check_once(const Node& list, const std::string& title, std::string_view key) const {
-    std::vector<std::string> known;
+    std::set<std::string> known;
     for (const Node& item : list.items) {
-      std::string id = item.type == Node::Type::mapping ? text_of(&item, key) : "";
+      const std::string id = item.type == Node::Type::mapping ? text_of(&item, key) : "";
       if (id.empty()) refuse(item.line, fmt::format("{}: expected a {}", title, key));
-      if (std::ranges::find(known, id) != known.end())
-        refuse(item.line, fmt::format("{}: '{}' is there already", title, excerpt(id)));
-      known.push_back(std::move(id));
+      if (!known.insert(id).second) refuse(item.line, fmt::format("{}: '{}' is there already", title, excerpt(id)));
     }
   }
 
   void check_names(const InjectionTemplate& made) const {
+    const KeyIndex init_containers(made.init_containers, name_of);
     for (const Node& container : made.containers) {
-      const std::string name = name_of(container);
+      const std::string_view name = name_of(container);
       if (name == init_container_name)
         refuse(container.line, fmt::format("containers: '{}': expected it among the initContainers", name));
-      if (std::ranges::find(made.init_containers, name, name_of) != made.init_containers.end())
+      if (init_containers.contains(name))
         refuse(container.line, fmt::format("containers: '{}' is among the initContainers already", excerpt(name)));
     }
   }
@@ -200,14 +207,15 @@ class TemplateReader {
   std::vector<Node> named(const Entry& list) const {
     if (list.value.is_null()) return {};
     if (list.value.type != Node::Type::list) refuse(list.value.line, fmt::format("{}: expected a list", list.key));
-    std::vector<Node> made;
-    for (const Node& item : list.value.items) {
+    const auto& items = list.value.items;
+    for (const Node& item : items) {
       if (name_of(item).empty()) refuse(item.line, fmt::format("{}: expected a name", list.key));
-      if (std::ranges::find(made, name_of(item), name_of) != made.end())
-        refuse(item.line, fmt::format("{}: '{}' is there already", list.key, excerpt(name_of(item))));
-      made.push_back(item);
     }
-    return made;
+    if (const auto again = KeyIndex(items, name_of).repeated()) {
+      const Node& item = items[*again];
+      refuse(item.line, fmt::format("{}: '{}' is there already", list.key, excerpt(name_of(item))));
+    }
+    return items.get();
   }
 
   // Of istio-proxy, if there is one, else of the first that runs beside the app.
@@ -251,9 +259,9 @@ class TemplateReader {
 
 }  // namespace
 
-std::string name_of(const Node& named) {
+std::string_view name_of(const Node& named) {
   const Node* name = named.type == Node::Type::mapping ? named.find("name") : nullptr;
-  return name == nullptr || name->type != Node::Type::string ? "" : name->text;
+  return name == nullptr || name->type != Node::Type::string ? std::string_view() : name->text;
 }
 
 InjectionTemplate read_template(const Documents& documents, std::vector<std::string>& warnings) {

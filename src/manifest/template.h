@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "manifest/node.h"
@@ -26,9 +27,12 @@ struct InjectionTemplate {
 [[nodiscard]] InjectionTemplate read_template(const Documents& documents, std::vector<std::string>& warnings);
 
 // The member `name` of each, "" if there is none.
-[[nodiscard]] std::string name_of(const Node& named);
+[[nodiscard]] std::string_view name_of(const Node& named);
 
 // `own` over `base`: mappings key by key, lists of named things (env, ports, volumeMounts) item by item.
 [[nodiscard]] Node merged(const Node& base, const Node& own);
+
+// What `own` has beside `base`, by the same keys: merged() of it and anything is as if `base` had come over `own`.
+[[nodiscard]] Node without(const Node& own, const Node& base);
 
 }  // namespace sidetrack::manifest

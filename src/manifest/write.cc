@@ -104,7 +104,7 @@ std::string written(const Documents& documents, std::span<const std::size_t> cha
   std::string text;
   for (std::size_t i = 0; i < documents.list.size(); ++i) {
     const Document& document = documents.list[i];
-    const bool is_changed = std::ranges::find(changed, document.number) != changed.end();
+    const bool is_changed = std::ranges::binary_search(changed, document.number);
     // What is before the first, comments, is its own.
     const std::size_t begin = i == 0 ? 0 : document.begin;
     const std::size_t end = i + 1 < documents.list.size() ? documents.list[i + 1].begin : all.size();

@@ -15,7 +15,8 @@ namespace sidetrack::manifest {
 enum class Layout : bool { one_line, indented };
 [[nodiscard]] std::string json_text(const Node& root, Layout layout = Layout::one_line);
 
-// The file with the documents as they are now, in its form. Those whose number is not in `changed` keep every byte.
+// The file with the documents as they are now, in its form. Those whose number is not in `changed`, which is in order,
+// keep every byte.
 [[nodiscard]] std::string written(const Documents& documents, std::span<const std::size_t> changed);
 
 }  // namespace sidetrack::manifest

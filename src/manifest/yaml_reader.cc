@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <new>
+#include <set>
 #include <utility>
 
 #include "manifest/read.h"
@@ -21,6 +22,7 @@ namespace {
 struct Anchored {
   Node node;
   std::size_t nodes = 0;
+  std::size_t bytes = 0;  // of their texts
   std::size_t depth = 0;
 };
 
@@ -69,7 +71,8 @@ constexpr Tag tag_table[] = {{YAML_NULL_TAG, Node::Type::null},  {YAML_BOOL_TAG,
 
 class Reader {
  public:
-  Reader(std::string_view text, std::string_view name, std::size_t most) : text_(text), name_(name), most_(most) {
+  Reader(std::string_view text, std::string_view name, const Limits& limits)
+      : text_(text), name_(name), limits_(limits) {
     if (yaml_parser_initialize(&parser_) == 0) throw std::bad_alloc();
     yaml_parser_set_input_string(&parser_, reinterpret_cast<const unsigned char*>(text.data()), text.size());
   }
@@ -78,6 +81,7 @@ class Reader {
   ~Reader() { yaml_parser_delete(&parser_); }
 
   std::vector<Document> documents() {
+    refuse_many_tags();
     std::vector<Document> made;
     std::size_t number = 0;
     while (true) {
@@ -95,6 +99,18 @@ class Reader {
  private:
   [[noreturn]] void refuse(std::size_t line, const std::string& problem, std::string hint = {}) const {
     throw Error(ExitCode::usage, fmt::format("{}: {}", place(name_, line), problem), std::move(hint));
+  }
+
+  // libyaml compares each directive with all before it.
+  void refuse_many_tags() const {
+    constexpr std::string_view directive = "%TAG";
+    constexpr std::string_view ends_of_lines = "\n\r\x85\xA8\xA9";  // of U+0085, U+2028 and U+2029 the last byte
+    constexpr std::size_t most = 100;
+    std::size_t count = 0;
+    for (auto at = text_.find(directive); at != std::string_view::npos; at = text_.find(directive, at + 1)) {
+      if (at > 0 && ends_of_lines.find(text_[at - 1]) == std::string_view::npos) continue;
+      if (++count > most) refuse(0, fmt::format("more than {} directives {}", most, directive), "leave them out");
+    }
   }
 
   void next(Event& event) {
@@ -139,7 +155,8 @@ class Reader {
   Node node(Event& event, std::size_t depth) {
     if (event->type == YAML_ALIAS_EVENT) return alias(event, depth);
     count(event, 1, depth);
-    const std::size_t before = nodes_ - 1;
+    const std::size_t nodes_before = nodes_ - 1;
+    const std::size_t bytes_before = bytes_;
     const std::size_t deepest_before = std::exchange(deepest_, depth);
     std::string anchor;
     Node made;
@@ -155,9 +172,12 @@ class Reader {
       default:
         anchor = text_of(event->data.scalar.anchor);
         made = scalar(event);
+        bytes_ += made.text.size();
         break;
     }
-    if (!anchor.empty()) anchors_.insert_or_assign(anchor, Anchored{made, nodes_ - before, deepest_ - depth});
+    if (!anchor.empty()) {
+      anchors_.insert_or_assign(anchor, Anchored{made, nodes_ - nodes_before, bytes_ - bytes_before, deepest_ - depth});
+    }
     deepest_ = std::max(deepest_, deepest_before);
     return made;
   }
@@ -167,8 +187,8 @@ class Reader {
     deepest_ = std::max(deepest_, depth);
     if (depth > deepest_node)
       refuse(event.line(), fmt::format("lists and mappings nested deeper than {}", deepest_node));
-    if (nodes_ > most_)
-      refuse(event.line(), fmt::format("more than {} values, with those that aliases stand for", most_));
+    if (nodes_ > limits_.nodes)
+      refuse(event.line(), fmt::format("more than {} values, with those that aliases stand for", limits_.nodes));
   }
 
   Node alias(const Event& event, std::size_t depth) {
@@ -179,6 +199,10 @@ class Reader {
     aliased_ += found->second.nodes;
     if (aliased_ > most_aliased)
       refuse(event.line(), fmt::format("more than {} values that aliases stand for", most_aliased));
+    bytes_ += found->second.bytes;
+    aliased_bytes_ += found->second.bytes;
+    if (aliased_bytes_ > limits_.aliased_bytes)
+      refuse(event.line(), fmt::format("more than {} bytes that aliases stand for", limits_.aliased_bytes));
     count(event, found->second.nodes, depth + found->second.depth);
     return found->second.node;
   }
@@ -217,12 +241,15 @@ class Reader {
     made.type = type(event, event->data.sequence_start.tag, Node::Type::list);
     made.flow = event->data.sequence_start.style == YAML_FLOW_SEQUENCE_STYLE;
     made.line = event.line();
+    std::vector<Node> items;
     while (true) {
       Event item;
       next(item);
-      if (item->type == YAML_SEQUENCE_END_EVENT) return made;
-      made.items.push_back(node(item, depth + 1));
+      if (item->type == YAML_SEQUENCE_END_EVENT) break;
+      items.push_back(node(item, depth + 1));
     }
+    made.items = std::move(items);
+    return made;
   }
 
   Node mapping(const Event& event, std::size_t depth) {
@@ -231,38 +258,39 @@ class Reader {
     made.flow = event->data.mapping_start.style == YAML_FLOW_MAPPING_STYLE;
     made.line = event.line();
     std::vector<Node> merged;
-    // Where each key is: a mapping of a thousand keys must not take a million comparisons.
-    std::map<std::string, std::size_t, std::less<>> keys;
+    std::vector<Entry> entries;
+    std::set<std::string, std::less<>> keys;
     while (true) {
       Event event_of_key;
       next(event_of_key);
       if (event_of_key->type == YAML_MAPPING_END_EVENT) break;
-      const Node key = node(event_of_key, depth + 1);
+      Node key = node(event_of_key, depth + 1);
       if (key.type == Node::Type::string && key.style == Node::Style::plain && key.text == "<<") {
         add_merged(merged, next_node(depth + 1), key.line);
         continue;
       }
       if (!key.is_scalar() || key.is_null())
         refuse(key.line, fmt::format("{} as a key: expected a string", name_of(key)));
-      Entry entry = entry_of(key);
-      if (!keys.emplace(entry.key, made.entries.size()).second)
-        refuse(key.line, fmt::format("'{}': duplicate key", excerpt(entry.key)));
+      const std::uint32_t line = key.line;
+      Entry entry = entry_of(std::move(key));
+      if (!keys.insert(entry.key).second) refuse(line, fmt::format("'{}': duplicate key", excerpt(entry.key)));
       entry.value = next_node(depth + 1);
-      made.entries.push_back(std::move(entry));
+      entries.push_back(std::move(entry));
     }
     // A key of its own counts before a merged one, an earlier merged one before a later one.
-    for (Node& source : merged) {
-      for (Entry& entry : source.entries) {
-        if (keys.emplace(entry.key, made.entries.size()).second) made.entries.push_back(std::move(entry));
+    for (const Node& source : merged) {
+      for (const Entry& entry : source.entries) {
+        if (keys.insert(entry.key).second) entries.push_back(entry);
       }
     }
+    made.entries = std::move(entries);
     return made;
   }
 
   static std::string name_of(const Node& node) { return std::string(manifest::name(node.type)); }
 
-  static Entry entry_of(const Node& key) {
-    if (key.type == Node::Type::string) return {key.text, key.style, {}};
+  static Entry entry_of(Node key) {
+    if (key.type == Node::Type::string) return {std::move(key.text), key.style, {}};
     std::string text = key_of_plain(key.text);
     const auto style = text == key.text ? Node::Style::plain : Node::Style::double_quoted;
     return {std::move(text), style, {}};
@@ -276,7 +304,7 @@ class Reader {
     const auto is_mapping = [](const Node& item) { return item.type == Node::Type::mapping; };
     if (value.type != Node::Type::list || !std::ranges::all_of(value.items, is_mapping))
       refuse(line, fmt::format("'<<': {}: expected a mapping, or a list of mappings", name_of(value)));
-    std::ranges::move(value.items, std::back_inserter(merged));
+    std::ranges::copy(value.items, std::back_inserter(merged));
   }
 
   yaml_parser_t parser_{};
@@ -288,16 +316,18 @@ class Reader {
   };
   Position known_;  // of byte_at()
   std::map<std::string, Anchored, std::less<>> anchors_;
-  std::size_t most_;
+  Limits limits_;
   std::size_t nodes_ = 0;
+  std::size_t bytes_ = 0;  // of the texts of those
   std::size_t aliased_ = 0;
+  std::size_t aliased_bytes_ = 0;
   std::size_t deepest_ = 0;  // of what is being read
 };
 
 }  // namespace
 
-std::vector<Document> parse_yaml(std::string_view text, std::string_view name, std::size_t most) {
-  return Reader(text, name, most).documents();
+std::vector<Document> parse_yaml(std::string_view text, std::string_view name, const Limits& limits) {
+  return Reader(text, name, limits).documents();
 }
 
 }  // namespace sidetrack::manifest

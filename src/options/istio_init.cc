@@ -87,6 +87,11 @@ InitArgument proxy_uid(const PodMetadata& pod, Mode mode) {
   return {"", *pod.proxy_uid, std::move(from)};
 }
 
+bool is_read(std::string_view variable) {
+  return std::ranges::any_of(
+      flags(), [&](const Flag& flag) { return std::ranges::find(flag.variables, variable) != flag.variables.end(); });
+}
+
 // As istio-init takes it, which has no other.
 void check_variable(std::string_view name, std::string_view value, std::string_view from) {
   const auto refuse = [&](std::string_view words) { throw Error(ExitCode::usage, fmt::format("{}: {}", from, words)); };
@@ -95,6 +100,7 @@ void check_variable(std::string_view name, std::string_view value, std::string_v
   if (value.starts_with('@'))
     refuse(
         fmt::format("{}: '{}': expected the values themselves, not the name of a file", excerpt(name), excerpt(value)));
+  if (!is_read(name)) return;
   constexpr std::string_view apply[] = {"sidetrack", "apply"};
   try {
     static_cast<void>(parse(apply, [&](std::string_view asked) {
@@ -156,6 +162,11 @@ Variables init_variables(const HelmValues& helm, const Variables& of_pod, std::s
 }
 
 void check_helm_values(const HelmValues& helm) {
+  std::size_t bytes = 0;
+  for (const auto& [name, value] : helm) bytes += name.size() + value.text.size();
+  if (bytes > largest_annotations)
+    throw Error(ExitCode::usage, fmt::format("Helm values: {} bytes: expected at most {}", bytes, largest_annotations),
+                "every pod gets them");
   CommandLine line;
   for (const AnnotationInfo& row : annotation_table()) static_cast<void>(setting(row, {}, helm, line));
   static_cast<void>(status_port({}, helm));

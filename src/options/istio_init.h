@@ -3,6 +3,7 @@
 // -p -z -u -m -i -x -b -d [-q] [-o] [-k] [-c], then options of our own.
 #pragma once
 
+#include <cstddef>
 #include <map>
 #include <optional>
 #include <string>
@@ -11,6 +12,10 @@
 #include "options/annotations.h"
 
 namespace sidetrack {
+
+// Bytes of a pod's annotations, names and values together: Kubernetes takes no more (TotalAnnotationSizeLimitB). So
+// much may also be what is said for all pods in place of annotations.
+inline constexpr std::size_t largest_annotations = 256U << 10;
 
 // What of a pod the injector looks at.
 struct PodMetadata {

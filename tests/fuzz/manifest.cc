@@ -53,7 +53,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string text(fuzz::text_of(data, size));
   Documents documents;
   try {
-    documents = parse_documents(text, "manifest", most);
+    documents = parse_documents(text, "manifest", {.nodes = most});
   } catch (const Error& error) {
     fuzz::require_readable(error);
     fuzz::require(error.code() == ExitCode::usage, error.what());

@@ -55,7 +55,7 @@ std::vector<std::string> names(const Node& pod, std::string_view list) {
   std::vector<std::string> made;
   const Node* found = pod.find("spec")->find(list);
   if (found == nullptr) return made;
-  for (const Node& item : found->items) made.push_back(name_of(item));
+  for (const Node& item : found->items) made.emplace_back(name_of(item));
   return made;
 }
 
@@ -220,6 +220,105 @@ TEST(Inject, OverridesCountBeforeThePodsOwnContainerWithoutAStatus) {
     EXPECT_THAT(annotation(pod, "proxy.istio.io/overrides"), HasSubstr("mine"));
     EXPECT_EQ(inject_into(once).text, once);
   }
+}
+
+// As Istio's injector has it (reapplyOverwrittenContainers): what the annotation says of a container is for the
+// template's, and the pod's own of another name stay.
+TEST(Inject, OverridesAreOfTheTemplatesContainersAlone) {
+  const auto pod = [](const std::string& overrides, const std::string& spec) {
+    return "kind: Pod\nmetadata:\n  annotations:\n    proxy.istio.io/overrides: '" + overrides + "'\nspec: {" + spec +
+           "}\n";
+  };
+  const auto injected = [](const std::string& manifest) {
+    const std::string once = inject_into(manifest).text;
+    EXPECT_EQ(inject_into(once).text, once);
+    return parse_documents(once, "once").list[0].root;
+  };
+  const std::string web = R"({"containers":[{"name":"web","image":"evil"}]})";
+  Node made = injected(pod(web, "containers: [{name: web, image: good}]"));
+  EXPECT_THAT(names(made, "containers"), ElementsAre("web", "istio-proxy"));
+  EXPECT_EQ(json_text(container(made, "containers", "web")), R"({"name":"web","image":"good"})");
+  EXPECT_EQ(annotation(made, "proxy.istio.io/overrides"), web) << "which is not ours to remove";
+  // In the other list, of istio-init, and of one that the pod has not.
+  made = injected(pod(R"({"initContainers":[{"name":"web","image":"evil"},{"name":"istio-init","image":"evil"},)"
+                      R"({"name":"more"}],"containers":[{"name":"other"}]})",
+                      "containers: [{name: web, image: good}]"));
+  EXPECT_THAT(names(made, "containers"), ElementsAre("web", "istio-proxy"));
+  EXPECT_THAT(names(made, "initContainers"), ElementsAre("istio-init"));
+  EXPECT_THAT(json_text(*made.find("spec")), Not(HasSubstr("evil")));
+  // Of what is used, that alone is kept.
+  made = injected(pod(R"({"containers":[{"name":"web","image":"evil"},{"name":"istio-proxy","image":"mine"}]})",
+                      "containers: [{name: web, image: good}]"));
+  EXPECT_EQ(container(made, "containers", "istio-proxy").find("image")->text, "mine");
+  EXPECT_EQ(container(made, "containers", "web").find("image")->text, "good");
+  EXPECT_EQ(annotation(made, "proxy.istio.io/overrides"), R"({"containers":[{"name":"istio-proxy","image":"mine"}]})");
+  // The pod's own below the template's, and over both what the annotation says.
+  made = injected(
+      pod(R"({"containers":[{"name":"istio-proxy","tty":true,"securityContext":{"runAsGroup":1}}]})",
+          "containers: [{name: istio-proxy, image: own, stdin: true, args: [a], env: [{name: LEVEL, value: own}, "
+          "{name: OWN, value: x}], securityContext: {runAsUser: 3000, privileged: true}}]"));
+  EXPECT_EQ(json_text(container(made, "containers", "istio-proxy")),
+            R"({"name":"istio-proxy","tty":true,"securityContext":{"runAsGroup":1,"privileged":true,"runAsUser":2000},)"
+            R"("stdin":true,"args":["a"],"env":[{"name":"OWN","value":"x"},{"name":"LEVEL","value":"info"}],)"
+            R"("image":"envoy:1"})");
+  EXPECT_EQ(annotation(made, "proxy.istio.io/overrides"),
+            R"({"containers":[{"name":"istio-proxy","tty":true,"securityContext":{"runAsGroup":1,"privileged":true},)"
+            R"("stdin":true,"args":["a"],"env":[{"name":"OWN","value":"x"}]}]})");
+  EXPECT_EQ(container(made, "initContainers", "istio-init").find("args")->items[6].text, "2000");
+  made = injected(pod(R"({"containers":[{"name":"istio-proxy","securityContext":{"runAsUser":4000}}]})",
+                      "containers: [{name: istio-proxy, securityContext: {runAsUser: 3000}}]"));
+  EXPECT_EQ(container(made, "initContainers", "istio-init").find("args")->items[6].text, "4000");
+  // The image auto is the template's there, too.
+  made = injected(pod(R"({"containers":[{"name":"istio-proxy","image":"auto"}]})",
+                      "containers: [{name: istio-proxy, image: auto}]"));
+  EXPECT_EQ(container(made, "containers", "istio-proxy").find("image")->text, "envoy:1");
+}
+
+// What an earlier injection merged is the pod's own again, unless the pod has one of that name.
+TEST(Inject, OverridesOfAnInjectedPodAreThePodsOwn) {
+  const auto injected = [](const std::string& names_of_status, const std::string& spec) {
+    const std::string once =
+        inject_into("kind: Pod\nmetadata:\n  annotations:\n    sidecar.istio.io/status: '" + names_of_status +
+                    "'\n    proxy.istio.io/overrides: '{\"containers\":[{\"name\":\"old\",\"image\":"
+                    "\"own\"},{\"name\":\"web\",\"image\":\"evil\"}]}'\nspec: {" +
+                    spec + "}\n")
+            .text;
+    EXPECT_EQ(inject_into(once).text, once);
+    return parse_documents(once, "once").list[0].root;
+  };
+  Node made =
+      injected(R"({"containers":["old"]})", "containers: [{name: old, image: merged}, {name: web, image: good}]");
+  EXPECT_THAT(names(made, "containers"), ElementsAre("web", "old", "istio-proxy"));
+  EXPECT_EQ(container(made, "containers", "old").find("image")->text, "own");
+  EXPECT_EQ(container(made, "containers", "web").find("image")->text, "good");
+  EXPECT_EQ(annotation(made, "proxy.istio.io/overrides"), "");
+  made = injected(R"({"initContainers":["old"]})", "containers: [{name: old, image: new}]");
+  EXPECT_THAT(names(made, "containers"), ElementsAre("old", "istio-proxy"));
+  EXPECT_EQ(container(made, "containers", "old").find("image")->text, "new");
+}
+
+TEST(Inject, WhatIsKeptInAnAnnotationHasToFitThere) {
+  const auto pod = [](std::size_t size) {
+    return "kind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: istio-proxy, image: " +
+           std::string(size, 'x') + "}]}\n";
+  };
+  EXPECT_EQ(error_of(pod(262'144 - 33)), "no error");
+  EXPECT_THAT(
+      error_of(pod(262'144 - 32)),
+      HasSubstr("Pod web: container istio-proxy: 262145 bytes of JSON: expected at most 262144, as it is kept in the "
+                "annotation proxy.istio.io/overrides"));
+}
+
+TEST(Inject, TakesNoMoreAnnotationsThanKubernetes) {
+  const auto pod = [](std::size_t size) {
+    return "kind: Pod\nmetadata:\n  name: web\n  annotations:\n    a: " + std::string(size, 'x') +
+           "\n    b: ''\nspec: {}\n";
+  };
+  EXPECT_EQ(error_of(pod(262'142)), "no error");
+  EXPECT_THAT(
+      error_of(pod(262'143)),
+      HasSubstr("line 5: Pod web: annotations: 262145 bytes: expected at most 262144; Kubernetes takes no more, names "
+                "and values together"));
 }
 
 TEST(Inject, PortsOfOneNumberAreKept) {

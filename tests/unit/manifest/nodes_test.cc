@@ -30,9 +30,9 @@ std::string said_of(const Node& node, const std::string& indent = "") {
   return said;
 }
 
-std::string error_of(const std::string& text, std::size_t most = most_nodes) {
+std::string error_of(const std::string& text, std::size_t most = Limits{}.nodes) {
   try {
-    static_cast<void>(parse_documents(text, "a.yaml", most));
+    static_cast<void>(parse_documents(text, "a.yaml", {.nodes = most}));
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::usage);
     return error.what() + (error.hint().empty() ? "" : "; " + error.hint());
@@ -135,7 +135,7 @@ TEST(Nodes, AreNoMoreThanAllowed) {
             "a.yaml, line 1: more than 7 values, with those that aliases stand for");
   const auto json_error = [](const std::string& text, std::size_t most) -> std::string {
     try {
-      static_cast<void>(parse_json(text, "a.json", most));
+      static_cast<void>(parse_json(text, "a.json", {.nodes = most}));
     } catch (const Error& error) {
       return error.what();
     }
@@ -256,7 +256,7 @@ TEST(Written, KeepsWhatIsNotChanged) {
   const auto write = [](const std::string& text, std::vector<std::size_t> changed) {
     Documents documents = parse_documents(text, "a.yaml");
     for (Document& document : documents.list) {
-      for (Entry& entry : document.root.entries) entry.value.text += "!";
+      for (Entry& entry : document.root.entries.own()) entry.value.text += "!";
     }
     return written(documents, changed);
   };

@@ -41,10 +41,32 @@ TEST(Patch, MakesTheOneToTheOther) {
       {"[1, 2]", "[2, 3, 1]"},
   };
   for (const auto& [before, after] : all) {
-    const Json steps = Json::parse(patch(node(before), node(after)));
+    const Json steps = Json::parse(patch(node(before), node(after)).value());
     EXPECT_EQ(Json::parse(json_text(node(before))).patch(steps), Json::parse(json_text(node(after))))
         << before << " " << after << " " << steps;
   }
+}
+
+// Ten levels below the root what differs is replaced as a whole.
+TEST(Patch, GoesTenLevelsDown) {
+  const auto steps = [](int depth) {
+    std::string begin;
+    for (int i = 0; i < depth; ++i) begin += "{a: ";
+    const std::string end(static_cast<std::size_t>(depth), '}');
+    return patch(node(begin + "{b: 1, c: 2}" + end), node(begin + "{b: 3, c: 2}" + end)).value();
+  };
+  EXPECT_EQ(steps(9), R"([{"op":"replace","path":"/a/a/a/a/a/a/a/a/a/b","value":3}])");
+  EXPECT_EQ(steps(10), R"([{"op":"replace","path":"/a/a/a/a/a/a/a/a/a/a","value":{"b":3,"c":2}}])");
+}
+
+TEST(Patch, IsNoLongerThanAllowed) {
+  const std::string expected = R"([{"op":"replace","path":"/a","value":2}])";
+  EXPECT_EQ(patch(node("{a: 1}"), node("{a: 2}"), expected.size()), expected);
+  EXPECT_EQ(patch(node("{a: 1}"), node("{a: 2}"), expected.size() - 1), std::nullopt);
+  for (const auto& [before, after] :
+       {std::pair("{a: 1}", "{}"), {"{}", "{a: 1}"}, {"[1]", "[]"}, {"[]", "[1]"}, {"[1]", "[2]"}})
+    EXPECT_EQ(patch(node(before), node(after), 20), std::nullopt) << before;
+  EXPECT_EQ(patch(node("{a: 1}"), node("{a: 1}"), 2), "[]");
 }
 
 TEST(Patch, SaysNoMoreThanItHasTo) {

@@ -31,7 +31,7 @@ std::string said_of(const std::string& text) {
   try {
     const InjectionTemplate made = read(text, warnings);
     for (const auto* list : {&made.init_containers, &made.containers, &made.volumes, &made.image_pull_secrets}) {
-      for (const Node& each : *list) said += name_of(each) + " ";
+      for (const Node& each : *list) said += std::string(name_of(each)) + " ";
       said += "| ";
     }
     said += made.proxy_name + " " + made.proxy_uid.value_or("none") + "\n";
@@ -170,6 +170,30 @@ TEST(Template, IsMergedKeyByKey) {
             R"({"volumeDevices":[{"devicePath":"b"},{"devicePath":"a"}]})");
 }
 
+// Aliases count as what they stand for.
+TEST(Template, IsNoLargerThanAConfigMap) {
+  const auto template_of = [](std::size_t size) {
+    return "containers:\n- name: a\n  securityContext: {runAsUser: 1}\n  a: &a " + std::string(size, 'x') +
+           "\n  b: *a\n";
+  };
+  EXPECT_EQ(said_of(template_of(524'200)), "| a | | | a 1\n");
+  const std::string large = template_of(524'260);
+  EXPECT_EQ(json_text(node(large)).size(), 1'048'597U);
+  EXPECT_EQ(said_of(large), "proxy.yaml: 1048597 bytes of JSON: expected at most 1048576; every pod gets them\n");
+}
+
+TEST(Template, WithoutIsWhatAnotherHasBeside) {
+  const auto rest = [](std::string_view own, std::string_view base) {
+    return json_text(without(node(own), node(base)));
+  };
+  EXPECT_EQ(rest("{a: 1, b: 2}", "{b: 3, c: 4}"), R"({"a":1})");
+  EXPECT_EQ(rest("{a: {b: 1, c: 2}, d: {e: 1}}", "{a: {b: 3}, d: {e: 2}}"), R"({"a":{"c":2}})");
+  EXPECT_EQ(rest("{a: {b: 1}, c: 1}", "{a: 2, c: {d: 1}}"), "{}");
+  EXPECT_EQ(rest("{args: [a, b]}", "{args: []}"), "{}");
+  EXPECT_EQ(rest("{env: [{name: a}, {name: b}]}", "{env: [{name: b, value: x}]}"), R"({"env":[{"name":"a"}]})");
+  EXPECT_EQ(rest("{env: [{name: b}]}", "{env: [{name: b}]}"), "{}");
+}
+
 // The whole pod, byte by byte.
 TEST(Inject, WritesThis) {
   std::vector<std::string> warnings;
@@ -238,14 +262,15 @@ TEST(Inject, QuotesWhatMayBeTakenForSomethingElse) {
   const auto style = [&](const std::string& value) {
     Node variables;
     variables.type = Node::Type::mapping;
-    variables.entries.push_back({"A", Node::Style::double_quoted, Node::string(value)});
+    variables.entries.own().push_back({"A", Node::Style::double_quoted, Node::string(value)});
     Node config;
     config.type = Node::Type::mapping;
-    config.entries.push_back({"proxyMetadata", Node::Style::double_quoted, std::move(variables)});
+    config.entries.own().push_back({"proxyMetadata", Node::Style::double_quoted, std::move(variables)});
     Node pod = node("{kind: Pod, metadata: {annotations: {}}}");
     pod.find("metadata")
         ->find("annotations")
-        ->entries.push_back({"proxy.istio.io/config", Node::Style::plain, Node::string(json_text(config))});
+        ->entries.own()
+        .push_back({"proxy.istio.io/config", Node::Style::plain, Node::string(json_text(config))});
     PodTemplate of{"Pod", "", "", "", 1, &pod};
     static_cast<void>(inject(of, wanted, {}));
     const Node& variable = pod.find("spec")->find("initContainers")->items.front().find("env")->items.front();

@@ -247,6 +247,17 @@ TEST(HelmValues, ThatNoPodCouldHaveAreRefusedWithoutOne) {
               HasSubstr("meshConfig.defaultConfig.proxyMetadata.A: a boolean 'true': expected a string"));
 }
 
+// What counts for all pods may be as long as a pod's annotations.
+TEST(HelmValues, AreNoLongerThanAnnotations) {
+  const auto error = [](std::size_t size) {
+    const std::string values = "meshConfig: {defaultConfig: {proxyMetadata: {A: " + std::string(size, 'x') + "}}}\n";
+    return error_text([&] { (void)arguments_with({values}, ""); });
+  };
+  const std::size_t most = 262'144 - std::string_view("meshConfig.defaultConfig.proxyMetadata.A").size();
+  EXPECT_EQ(error(most), "no error");
+  EXPECT_THAT(error(most + 1), HasSubstr("Helm values: 262145 bytes: expected at most 262144; every pod gets them"));
+}
+
 // ---- --pod
 
 CommandLine parse_with_pod(const std::string& manifest, std::vector<std::string_view> arguments) {
