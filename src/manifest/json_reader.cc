@@ -24,7 +24,12 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   bool boolean(bool value) override { return add(Node::Type::boolean, value ? "true" : "false"); }
   bool number_integer(number_integer_t value) override { return add(Node::Type::number, std::to_string(value)); }
   bool number_unsigned(number_unsigned_t value) override { return add(Node::Type::number, std::to_string(value)); }
-  bool number_float(number_float_t, const string_t& text) override { return add(Node::Type::number, text); }
+  bool number_float(number_float_t, const string_t& text) override {
+    constexpr std::size_t longest = 1000;
+    if (text.size() > longest)
+      return fail(fmt::format("a number of {} characters: expected at most {}", text.size(), longest));
+    return add(Node::Type::number, text);
+  }
   bool string(string_t& text) override { return add(Node::Type::string, std::move(text)); }
   bool binary(binary_t&) override { return fail("binary data"); }
 

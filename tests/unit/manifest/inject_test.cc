@@ -3,11 +3,16 @@
 // another parser.
 #include "manifest/inject.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
+
+#include <functional>
+#include <random>
 
 #include "manifest/arguments.h"
 #include "manifest/write.h"
 #include "model/error.h"
+#include "support/amount.h"
 #include "unit/temporary_file.h"
 
 namespace sidetrack::manifest {
@@ -295,6 +300,44 @@ TEST(Inject, OverridesOfAnInjectedPodAreThePodsOwn) {
   made = injected(R"({"initContainers":["old"]})", "containers: [{name: old, image: new}]");
   EXPECT_THAT(names(made, "containers"), ElementsAre("old", "istio-proxy"));
   EXPECT_EQ(container(made, "containers", "old").find("image")->text, "new");
+}
+
+// Whatever status and overrides say, and wherever containers of these names stand, of each name one.
+TEST(Inject, AgainChangesNothingWhateverTheAnnotationsSay) {
+  const unsigned seed = amount("SIDETRACK_SEED", 7);
+  std::mt19937 random(seed);
+  const auto below = [&](std::size_t end) { return std::uniform_int_distribution<std::size_t>(0, end - 1)(random); };
+  std::vector<std::string> all{"istio-proxy", "istio-init", "first", "web", "other", "more"};
+  const auto container = [&](const std::string& name) {
+    return fmt::format(R"({{"name":"{}","image":"{}","a{}":{{"b{}":{}}},"env":[{{"name":"E{}","value":"{}"}}]}})", name,
+                       below(4) == 0 ? "auto" : "own", below(3), below(3), below(9), below(3), below(9));
+  };
+  const auto quoted = [](const std::string& name) { return "\"" + name + "\""; };
+  // Some of the names in each list.
+  const auto lists = [&](const std::function<std::string(const std::string&)>& each) {
+    std::ranges::shuffle(all, random);
+    const std::size_t first = below(all.size());
+    const std::size_t second = first + below(all.size() - first + 1);
+    std::vector<std::string> texts;
+    std::ranges::transform(all, std::back_inserter(texts), each);
+    const auto begin = texts.begin();
+    const auto at = [&](std::size_t place) { return begin + static_cast<std::ptrdiff_t>(place); };
+    return fmt::format(R"({{"initContainers":[{}],"containers":[{}]}})", fmt::join(begin, at(first), ","),
+                       fmt::join(at(first), at(second), ","));
+  };
+  const std::string injected =
+      "initContainers: [{name: first, image: f, a0: {b0: t}}]\ncontainers: [{name: istio-proxy, image: e, a0: {b0: t}, "
+      "env: "
+      "[{name: E0, value: t}], securityContext: {runAsUser: 1}}]\n";
+  for (int i = 0; i < 500; ++i) {
+    std::string annotations;
+    if (below(2) == 0) annotations += fmt::format("\n    sidecar.istio.io/status: '{}'", lists(quoted));
+    if (below(4) != 0) annotations += fmt::format("\n    proxy.istio.io/overrides: '{}'", lists(container));
+    const std::string pod =
+        fmt::format("kind: Pod\nmetadata:\n  annotations:{}\nspec: {}\n", annotations, lists(container));
+    const std::string once = inject_into(pod, injected).text;
+    ASSERT_EQ(inject_into(once, injected).text, once) << pod << "\nSIDETRACK_SEED=" << seed;
+  }
 }
 
 TEST(Inject, WhatIsKeptInAnAnnotationHasToFitThere) {
