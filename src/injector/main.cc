@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // sidetrack-injector: the admission webhook that puts istio-init and a proxy of one's own into pods.
 #include <fmt/format.h>
+#include <malloc.h>
 #include <sidetrack/version.h>
 
 #include <CLI/CLI.hpp>
@@ -151,6 +152,8 @@ void serve(const Options& options) {
 int main(int argc, char** argv) {
   using namespace sidetrack;
   std::signal(SIGPIPE, SIG_IGN);  // of a log that nobody reads any more
+  // What is larger goes back to the kernel at once: glibc keeps more and more of it otherwise, in pieces.
+  mallopt(M_MMAP_THRESHOLD, 256 << 10);
   injector::Options options;
   CLI::App app("Puts istio-init and a proxy of your own into pods, as admission webhook of Kubernetes.",
                "sidetrack-injector");

@@ -34,7 +34,9 @@ using Code = beast::error_code;
 
 constexpr std::chrono::milliseconds try_again(100);
 constexpr std::size_t largest_buffer = 64U << 10;  // bytes that are read and not parsed yet
+constexpr int socket_buffer = 128 << 10;           // bytes, each way
 constexpr unsigned version = 11;                   // HTTP/1.1
+constexpr const char* too_many_large = "too many large requests at once\n";
 
 // As many as the process may open, but for those that it needs of its own.
 std::size_t most_connections(std::size_t wanted) {
@@ -64,6 +66,7 @@ struct Server::State {
   void accept();
   void accept_later();
   bool make_room();
+  bool make_large_room();
   void ended(Sessions::iterator session);
   void drain();
   void close();
@@ -110,9 +113,11 @@ class Server::State::Session : public std::enable_shared_from_this<Session> {
   [[nodiscard]] bool is_busy_for(std::chrono::seconds time) const {
     return !is_idle_ && !is_ending_ && std::chrono::steady_clock::now() - since_ >= time;
   }
+  [[nodiscard]] bool holds_large() const { return holds_large_; }
   void end() {
     is_ending_ = true;
     is_idle_ = false;
+    release_large();
     socket().close();
   }
 
@@ -151,12 +156,8 @@ class Server::State::Session : public std::enable_shared_from_this<Session> {
 
   void read_body() {
     const auto size = parser_->content_length();
-    if (!parser_->is_done() && (!size || *size > state_.limits.small_body)) {
-      if (state_.large_bodies == state_.limits.large_bodies)
-        return refuse(http::status::service_unavailable, "too many large requests at once\n");
-      ++state_.large_bodies;
-      holds_large_ = true;
-    }
+    if (!parser_->is_done() && (!size || *size > state_.limits.small_body) && !take_large())
+      return refuse(http::status::service_unavailable, too_many_large);
     if (!parser_->is_done() && is_asked_to_continue()) return say_continue();
     read_rest();
   }
@@ -187,7 +188,14 @@ class Server::State::Session : public std::enable_shared_from_this<Session> {
                                                .content_type = view(request[http::field::content_type]),
                                                .body = request.body()},
                                               state_.sessions.size());
-    write(std::move(response), request.keep_alive() && !state_.is_draining);
+    const bool keeps = request.keep_alive() && !state_.is_draining;
+    // An answer waits in memory until its reader takes it.
+    if (response.body.size() <= state_.limits.small_body) {
+      release_large();
+    } else if (!take_large()) {
+      return refuse(http::status::service_unavailable, too_many_large);
+    }
+    write(std::move(response), keeps);
   }
 
   // What is too large, or no request, gets an answer. Who is gone, or too slow, gets none.
@@ -204,12 +212,12 @@ class Server::State::Session : public std::enable_shared_from_this<Session> {
   }
 
   void refuse(http::status status, std::string text) {
+    release_large();
     state_.service.count_refused(static_cast<unsigned>(status));
     write({static_cast<unsigned>(status), {}, std::move(text)}, false);
   }
 
   void write(Response response, bool keeps) {
-    release_large();
     const bool has_body = !parser_ || parser_->get().method() != http::verb::head;
     answer_.emplace(static_cast<http::status>(response.status), version);
     const std::string_view type = response.content_type.empty() ? Response{}.content_type : response.content_type;
@@ -224,6 +232,7 @@ class Server::State::Session : public std::enable_shared_from_this<Session> {
     socket().expires_after(state_.limits.request);
     http::async_write(stream_, *answer_, [self = this->shared_from_this(), keeps](Code error, std::size_t) {
       self->answer_.reset();
+      self->release_large();
       if (error) return;
       keeps ? self->wait() : self->shut_down();
     });
@@ -234,6 +243,13 @@ class Server::State::Session : public std::enable_shared_from_this<Session> {
     stream_.async_shutdown([self = this->shared_from_this()](Code) {});
   }
 
+  // Of the few places for large requests and answers; false: there is none.
+  bool take_large() {
+    if (holds_large_) return true;
+    if (state_.large_bodies == state_.limits.large_bodies && !state_.make_large_room()) return false;
+    ++state_.large_bodies;
+    return holds_large_ = true;
+  }
   void release_large() {
     if (std::exchange(holds_large_, false)) --state_.large_bodies;
   }
@@ -266,6 +282,9 @@ void Server::State::listen(const std::string& address, std::uint16_t port) {
     if (error) throw boost::system::system_error(error);
     acceptor.set_option(tcp::acceptor::reuse_address(true));
     if (endpoint.address().is_v6()) acceptor.set_option(asio::ip::v6_only(false));
+    // Of each connection that it accepts: else the kernel keeps megabytes of what a client sends, or does not read.
+    acceptor.set_option(asio::socket_base::receive_buffer_size(socket_buffer));
+    acceptor.set_option(asio::socket_base::send_buffer_size(socket_buffer));
     acceptor.bind(endpoint);
     acceptor.listen();
   } catch (const boost::system::system_error& failed) {
@@ -307,6 +326,15 @@ bool Server::State::make_room() {
   auto found = std::ranges::find_if(sessions, [](const Session* session) { return session->is_idle(); });
   if (found == sessions.end())
     found = std::ranges::find_if(sessions, [&](const Session* session) { return session->is_busy_for(limits.busy); });
+  if (found == sessions.end()) return false;
+  (*found)->end();
+  return true;
+}
+
+// The same of the places for what is large.
+bool Server::State::make_large_room() {
+  const auto found = std::ranges::find_if(
+      sessions, [&](const Session* session) { return session->holds_large() && session->is_busy_for(limits.busy); });
   if (found == sessions.end()) return false;
   (*found)->end();
   return true;

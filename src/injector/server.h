@@ -17,7 +17,8 @@ namespace sidetrack::injector {
 struct Limits {
   std::size_t connections = 128;        // fewer if the process may open fewer files
   std::size_t body = 8U << 20;          // bytes
-  std::size_t small_body = 128U << 10;  // of larger ones, or of those that do not say how large they are, few at once
+  std::size_t small_body = 128U << 10;  // of larger ones, or of those that do not say how large they are, few at once,
+                                        // until their answer is taken; and of larger answers
   std::size_t large_bodies = 2;         // more are answered 503
   std::size_t header = 16U << 10;       // bytes
   std::chrono::seconds handshake{5};

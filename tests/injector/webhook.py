@@ -19,6 +19,8 @@ import threading
 import time
 import types
 
+import hostile as hostile_reviews
+
 program, work = sys.argv[1:]
 failed = 0
 MIB = 1 << 20
@@ -274,6 +276,18 @@ def hostile(injector, context):
     check("9 MiB are 413", status_of(injector, context, request(b"", 9 * MIB)) == 413)
     chunks = b"POST /inject HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" + (b"100000\r\n" + b" " * MIB + b"\r\n") * 9
     check("9 MiB in chunks are 413", status_of(injector, context, chunks, 20) == 413)
+    small = b"POST /inject HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" + (b"40\r\n" + b" " * 64 + b"\r\n") * (9 * MIB // 64)
+    check("9 MiB in small chunks are 413", status_of(injector, context, small, 20) == 413)
+    extended = b"POST /inject HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1;" + b"a" * MIB + b"\r\n"
+    check("an endless extension of a chunk is 400", status_of(injector, context, extended) == 400)
+    trailed = b"POST /inject HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n" + b"a: b\r\n" * 20_000
+    check("endless trailers are refused", status_of(injector, context, trailed) in (400, 431))
+    with raw(injector, context) as client:
+        client.sendall(b"GET /ready HTTP/1.1\r\nHost: a\r\n\r\n" * 5000)
+        answers = b""
+        while answers.count(b"\r\n\r\nready\n") < 5000 and (more := client.recv(65536)):
+            answers += more
+        check("5,000 requests sent at once are answered one by one", answers.count(b"\r\n\r\nready\n") == 5000, len(answers))
     check("8 MiB are read", status_of(injector, context, request(b" " * (8 * MIB)), 20) == 400)
     # Nothing at all, and no TLS.
     with socket.create_connection(("127.0.0.1", injector.port)) as client:
@@ -286,6 +300,69 @@ def hostile(injector, context):
         except ConnectionError:
             ended = True
         check("who speaks no TLS is sent away", ended)
+
+
+def attacked(context):
+    """Reviews that are to hurt, several at a time: SIDETRACK_HOSTILE_REVIEWS of them, in an order by SIDETRACK_SEED."""
+    asked = os.environ.get("SIDETRACK_HOSTILE_REVIEWS")
+    count = int(asked or "100")
+    seed = int(os.environ.get("SIDETRACK_SEED", "1"))
+    with Injector() as injector:
+        before = injector.peak()
+        attack = hostile_reviews.Attack(lambda: connect(injector, context), review(uid="1"), count, 6, seed)
+        print(f"\n| {count} hostile reviews, seed {seed} | | median | 99th percentile | longest |\n|---|--:|--:|--:|--:|",
+              *attack.table(), f"Peak memory: {injector.peak() / MIB:.0f} MiB, {before / MIB:.0f} before\n", sep="\n", flush=True)
+        check("each hostile review is answered, and the others' pods are injected", not attack.problems and injector.process.poll() is None,
+              (attack.statuses, attack.problems[:3]))
+        if not sanitized:
+            check("with at most 96 MiB, two large requests at a time", injector.peak() <= 96 * MIB, injector.peak() // 1024)
+        connection = connect(injector, context)
+        connection.request("GET", "/metrics")
+        within = dict(re.findall(r'request_seconds_bucket{le="(1|0.1|\+Inf)"} (\d+)', connection.getresponse().read().decode()))
+        print(f"Of {within['+Inf']} answers {within['0.1']} took at most 0.1 s, {within['1']} a second\n", flush=True)
+        if asked:  # of a program that is compiled for speed
+            check("none takes longer than a second", within["1"] == within["+Inf"], within)
+
+
+def answered(injector, context):
+    connection = connect(injector, context)
+    connection.request("GET", "/metrics")
+    counts = re.findall(r"requests_total{.*} (\d+)", connection.getresponse().read().decode())
+    connection.close()
+    return sum(map(int, counts))
+
+
+def slow_readers(context):
+    """Large answers that nobody takes: no more of them wait than there may be large requests."""
+    body = json.loads(review({"sidecar.istio.io/status": '{"containers": ["web-0"]}'}, containers=1000))
+    for i, container in enumerate(body["request"]["object"]["spec"]["containers"]):
+        container["image"] = f"{i:1200}"  # each moves up by one: the patch names it
+    data = request(json.dumps(body).encode())
+    count = 40
+    with Injector() as injector:
+        before = injector.open_files()
+        clients = []
+        for _ in range(count):
+            client = socket.socket()
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            client.connect(("127.0.0.1", injector.port))
+            client = context.wrap_socket(client, server_hostname="localhost")
+            try:
+                client.sendall(data)
+            except (ssl.SSLError, OSError):
+                pass  # refused before it was sent
+            clients.append(client)
+        end = time.monotonic() + 60
+        while answered(injector, context) < count and time.monotonic() < end:
+            pass
+        check("who does not read large answers keeps none from being served", *is_served_within(5, injector, context))
+        end = time.monotonic() + 5
+        while (open_now := injector.open_files() - before) > 4 and time.monotonic() < end:
+            pass
+        check("only some of them wait for it", open_now <= 4, open_now)
+        check("and takes little memory", sanitized or injector.peak() <= 40 * MIB, injector.peak() // 1024)
+        for client in clients:
+            client.close()
 
 
 def slow(injector, context):
@@ -623,6 +700,8 @@ def main():
     unread_log(trust("first"))
     few_files(trust("first"))
     kernel_without_ipv6(trust("first"))
+    attacked(trust("first"))
+    slow_readers(trust("first"))
     injector = Injector()
     try:
         context = trust("first")
