@@ -12,7 +12,6 @@
 #include "render/read_rules.h"
 #include "render/render.h"
 #include "render/show.h"
-#include "state/choice.h"
 #include "state/decide.h"
 #include "system/sandbox.h"
 #include "system/worker.h"
@@ -115,7 +114,7 @@ std::vector<space::Side> sides_of(CommandLine& line) {
   if (const Unreadable* unreadable = unseen(survey)) throw unreadable->why;
   if (!survey.pod) survey.pod = kernel->pod();
   warn_of_settings();
-  const BackendKind backend = choose(line.applying, wanted.ruleset, survey.legacy_in_use).order.front();
+  const BackendKind backend = holding_backend({.plan = &wanted, .options = &line.applying}, survey);
   sides.push_back({*survey.pod, deciding(survey)});
   sides.push_back(after_apply(wanted, backend, survey));
   return sides;

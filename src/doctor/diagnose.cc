@@ -153,6 +153,14 @@ BackendState inspect_backend(BackendKind kind, const OpenBackend& open, Families
   return state;
 }
 
+std::vector<BackendKind> holders_of(const std::vector<BackendState>& backends) {
+  std::vector<BackendKind> holders;
+  for (const BackendState& state : backends) {
+    if (state.rules_of_sidecar > 0) holders.push_back(state.kind);
+  }
+  return holders;
+}
+
 }  // namespace
 
 bool usable(const BackendState& backend) {
@@ -178,7 +186,7 @@ Diagnosis diagnose(const OpenBackend& open, HostState host, LockFile lock, Route
   for (BackendKind kind : all_backends) {
     diagnosis.backends.push_back(inspect_backend(kind, open, diagnosis.families));
   }
-  const Choice choice = choose({}, {}, iptables_legacy_in_use());
+  const Choice choice = choose({}, {}, iptables_legacy_in_use(), holders_of(diagnosis.backends));
   diagnosis.because = choice.because;
   diagnosis.legacy_tables = legacy_tables();
   const bool refuses = may_hide_rules(diagnosis);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "state/choice.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace sidetrack {
@@ -18,6 +20,16 @@ std::size_t longest_chain(const Ruleset& asked) {
   return longest;
 }
 
+// Where nothing of the sidecar is there yet.
+Choice for_new_rules(std::size_t longest, bool legacy_in_use) {
+  if (legacy_in_use) return {{iptables_legacy}, "legacy tables are in use here"};
+  if (longest > long_chain) {
+    return {{nftables, iptables_nft, iptables_legacy},
+            fmt::format("a list of {} rules would slow every new connection, a set does not", longest)};
+  }
+  return {{iptables_nft, nftables, iptables_legacy}, {}};
+}
+
 }  // namespace
 
 std::optional<BackendKind> named_backend(const ApplyOptions& options) {
@@ -26,15 +38,18 @@ std::optional<BackendKind> named_backend(const ApplyOptions& options) {
   return options.force_iptables_binary;
 }
 
-Choice choose(const ApplyOptions& options, const Ruleset& asked, bool legacy_in_use) {
+Choice choose(const ApplyOptions& options, const Ruleset& asked, bool legacy_in_use,
+              const std::vector<BackendKind>& holders) {
   if (const auto one = named_backend(options)) return {{*one}, {}};
-  if (legacy_in_use) return {{iptables_legacy}, "legacy tables are in use here"};
   const std::size_t longest = longest_chain(asked);
-  if (longest > long_chain) {
-    return {{nftables, iptables_nft, iptables_legacy},
-            "a list of " + std::to_string(longest) + " rules would slow every new connection, a set does not"};
-  }
-  return {{iptables_nft, nftables, iptables_legacy}, {}};
+  Choice choice = for_new_rules(longest, legacy_in_use);
+  if (holders.size() != 1 || choice.order.front() == holders.front()) return choice;
+  const BackendKind holder = holders.front();
+  if (holder == iptables_nft && longest > long_chain) return for_new_rules(longest, false);
+  std::erase(choice.order, holder);
+  choice.order.insert(choice.order.begin(), holder);
+  choice.because = fmt::format("{} holds rules of the sidecar already", name(holder));
+  return choice;
 }
 
 }  // namespace sidetrack

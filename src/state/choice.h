@@ -22,9 +22,12 @@ struct Choice {
 [[nodiscard]] std::optional<BackendKind> named_backend(const ApplyOptions& options);
 
 // --native-nftables and --backend decide alone, then --force-iptables-binary; else:
+//   the one that holds rules of the sidecar, if only one does (`holders`); then
 //   iptables-legacy if it is in use here; iptables-nft; nftables; iptables-legacy.
-// nftables changes places with iptables-nft when lists are so long that linear rules would slow every new connection.
-[[nodiscard]] Choice choose(const ApplyOptions& options, const Ruleset& asked, bool legacy_in_use);
+// nftables comes before iptables-nft when lists are so long that linear rules would slow every new connection, also
+// where iptables-nft holds the rules: both change together.
+[[nodiscard]] Choice choose(const ApplyOptions& options, const Ruleset& asked, bool legacy_in_use,
+                            const std::vector<BackendKind>& holders = {});
 
 // From how many rules in one chain on a set is worth it: each costs a new connection about 30 ns (measured on kernel
 // 6.18), and a connection over loopback about 30 µs.

@@ -49,9 +49,10 @@ Attempt attempt(std::optional<BackendKind> backend, bool put, const std::vector<
   return made;
 }
 
-// The one that holds exactly the rules that are asked for, if one does.
-std::optional<BackendKind> already_in(const std::vector<BackendKind>& order, const Ruleset& asked,
-                                      const Survey& survey) {
+// The one that holds exactly the rules that are asked for, if one does: of the choice, or any if none is named.
+std::optional<BackendKind> already_in(std::vector<BackendKind> order, const Request& request, const Survey& survey) {
+  if (!named_backend(*request.options)) order.insert(order.end(), std::begin(all_backends), std::end(all_backends));
+  const Ruleset& asked = request.plan->ruleset;
   const auto found =
       std::ranges::find_if(order, [&](BackendKind kind) { return is_as_requested(survey, kind, asked); });
   return found != order.end() ? std::optional(*found) : std::nullopt;
@@ -80,7 +81,7 @@ Error refusal(const Unreadable& place, const std::string& unknown = "whether rul
 }
 
 Choice choice_of(const Request& request, const Survey& survey) {
-  return choose(*request.options, request.plan->ruleset, survey.legacy_in_use);
+  return choose(*request.options, request.plan->ruleset, survey.legacy_in_use, holders(survey));
 }
 
 bool asks(const Rule& rule, const std::string& set) {
@@ -270,7 +271,7 @@ std::variant<Decision, Error> decide(const Request& request, const Survey& surve
   const Choice choice = choice_of(request, survey);
   decision.because = choice.because;
   const std::vector<BackendKind> order = candidates(choice, survey, decision.skipped);
-  const auto there = request.options->force_apply ? std::nullopt : already_in(order, plan.ruleset, survey);
+  const auto there = request.options->force_apply ? std::nullopt : already_in(order, request, survey);
   if (there) {
     decision.skipped.clear();
     decision.attempts.push_back(attempt(there, false, holding));
@@ -289,6 +290,12 @@ std::variant<Decision, Error> decide(const Request& request, const Survey& surve
   return possible(std::move(decision), survey);
 }
 
+BackendKind holding_backend(const Request& request, const Survey& survey) {
+  const Choice choice = choice_of(request, survey);
+  const auto there = request.plan->ruleset.rules.empty() ? std::nullopt : already_in(choice.order, request, survey);
+  return there.value_or(choice.order.front());
+}
+
 Comparison compare(const Request& request, const Survey& survey) {
   if (const Unreadable* place = unseen(survey)) throw refusal(*place);
   for (const BackendKind kind : all_backends) {
@@ -301,24 +308,14 @@ Comparison compare(const Request& request, const Survey& survey) {
   const Routing held = whoever_made(survey.routing);  // what an agent made is as good as ours
   comparison.missing = missing_of(request.plan->routing, held, survey);
   comparison.extra = without(held, request.plan->routing);
-  const Choice choice = choice_of(request, survey);
-  // The one that holds the rules as asked; else the one that holds any of ours, if it is among those that would do;
-  // else the one that comes first.
-  std::optional<BackendKind> compared;
-  if (!request.plan->ruleset.rules.empty()) compared = already_in(choice.order, request.plan->ruleset, survey);
-  if (!compared) {
-    std::vector<BackendKind> would_do;
-    std::ranges::copy_if(holding, std::back_inserter(would_do),
-                         [&](BackendKind kind) { return std::ranges::find(choice.order, kind) != choice.order.end(); });
-    compared = would_do.size() == 1 ? would_do.front() : choice.order.front();
-  }
+  const BackendKind compared = holding_backend(request, survey);
   Live nothing;
-  nothing.backend = *compared;
-  const Live* live = survey.live(*compared);
-  comparison.backends.push_back(diff(live != nullptr ? *live : nothing, canonical(*compared, request.plan->ruleset)));
+  nothing.backend = compared;
+  const Live* live = survey.live(compared);
+  comparison.backends.push_back(diff(live != nullptr ? *live : nothing, canonical(compared, request.plan->ruleset)));
   if (!request.plan->ruleset.rules.empty()) {
     comparison.backend = compared;
-    comparison.obstacles = obstacles(*request.plan, *compared, survey);
+    comparison.obstacles = obstacles(*request.plan, compared, survey);
   }
   for (BackendKind kind : holding) {
     if (kind != compared) comparison.backends.push_back(diff(*survey.live(kind), {}));

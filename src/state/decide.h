@@ -80,6 +80,9 @@ struct Decision {
 // No backend can hold the rules.
 [[nodiscard]] Error none_left(const std::vector<Skipped>& skipped);
 
+// The backend that holds the rules as the plan has them, or else the first that they are to be put into.
+[[nodiscard]] BackendKind holding_backend(const Request& request, const Survey& survey);
+
 // What differs between the survey and what is asked, which is a plan. Throws what `decide` would refuse with.
 [[nodiscard]] Comparison compare(const Request& request, const Survey& survey);
 

@@ -86,6 +86,19 @@ class DecideTest : public ::testing::Test {
     }
     return found;
   }
+  // What `auto` tries, in this order, where legacy iptables is not in use.
+  static std::vector<BackendKind> tried_by_auto(const Case& one) {
+    std::vector<BackendKind> order{iptables_nft, nftables, iptables_legacy};
+    const std::vector<BackendKind> holding = holders(one);
+    if (holding.size() == 1) {
+      std::erase(order, holding.front());
+      order.insert(order.begin(), holding.front());
+    }
+    std::erase_if(order, [&](BackendKind kind) {
+      return one.of(kind) == Held::lacking || one.of(kind) == Held::others_unreadable;
+    });
+    return order;
+  }
   static std::vector<BackendKind> removed(const Attempt& attempt) {
     std::vector<BackendKind> found;
     for (const Commit& commit : attempt.commits) {
@@ -144,17 +157,13 @@ TEST_F(DecideTest, CleanRemovesFromWhereverOursAre) {
 }
 
 TEST_F(DecideTest, ApplyTriesEveryBackendThatMayDo) {
-  const std::vector<BackendKind> order{iptables_nft, nftables, iptables_legacy};
   for_each_case([&](const Case& one) {
     if (blind(one)) return;
     const auto decided = decide(request(), survey(one));
-    std::vector<BackendKind> able;
+    const std::vector<BackendKind> able = tried_by_auto(one);
     std::vector<BackendKind> equal;
-    for (BackendKind kind : order) {
-      if (one.of(kind) == Held::lacking || one.of(kind) == Held::others_unreadable) continue;
-      able.push_back(kind);
-      if (one.of(kind) == Held::equal) equal.push_back(kind);
-    }
+    std::ranges::copy_if(able, std::back_inserter(equal),
+                         [&](BackendKind kind) { return one.of(kind) == Held::equal; });
     if (able.empty()) {
       EXPECT_EQ(std::get<Error>(decided).code(), ExitCode::kernel_lacks);
       return;
@@ -176,9 +185,38 @@ TEST_F(DecideTest, ApplyTriesEveryBackendThatMayDo) {
 TEST_F(DecideTest, ForceWritesEvenWhatIsAsAsked) {
   options.force_apply = true;
   for_each_case([&](const Case& one) {
-    if (blind(one) || one.iptables_nft == Held::lacking || one.iptables_nft == Held::others_unreadable) return;
+    if (blind(one) || tried_by_auto(one).empty()) return;
     const auto decision = std::get<Decision>(decide(request(), survey(one)));
-    EXPECT_EQ(decision.attempts.front().commits[0][0], (Write{iptables_nft, Write::Kind::put}));
+    EXPECT_EQ(decision.attempts.front().commits[0][0], (Write{tried_by_auto(one).front(), Write::Kind::put}));
+  });
+}
+
+// Another program that begins to use legacy iptables moves nothing: whatever holds the rules as requested keeps them,
+// and rules of other options are replaced where they are. What is named is what is taken.
+TEST_F(DecideTest, LegacyTablesThatComeIntoUseMoveNothing) {
+  for_each_case([&](const Case& one) {
+    if (blind(one) || one.of(iptables_legacy) != Held::nothing) return;
+    Survey seen = survey(one);
+    seen.legacy_in_use = true;
+    const std::vector<BackendKind> able = tried_by_auto(one);
+    const auto equal = std::ranges::find(able, Held::equal, [&](BackendKind kind) { return one.of(kind); });
+    const std::vector<BackendKind> holding = holders(one);
+    const auto first = [&] { return std::get<Decision>(decide(request(), seen)).attempts.front(); };
+    const BackendKind kept = equal != able.end() ? *equal : holding.size() == 1 ? holding.front() : iptables_legacy;
+    EXPECT_EQ(first().backend, kept);
+    EXPECT_EQ(holding_backend(request(), seen), kept);
+    expect_sound(first(), one);
+    const Comparison compared = compare(request(), seen);
+    EXPECT_EQ(compared.backends.front().backend, kept);
+    EXPECT_EQ(compared.equal(), first().commits.empty());
+    EXPECT_EQ(compared.equal(), equal != able.end() && holding.size() == 1);
+    for (const BackendKind named : all_backends) {
+      if (std::ranges::find(able, named) == able.end()) continue;
+      options.backend = named;
+      EXPECT_EQ(first().backend, named);
+      EXPECT_EQ(holding_backend(request(), seen), named);
+      options.backend.reset();
+    }
   });
 }
 
