@@ -40,8 +40,8 @@ struct Connection {
 struct PacketState {
   PacketAtHook now;
   Connection connection;
-  std::optional<std::uint16_t> zone;
-  bool zone_of_others = false;               // a rule that is not ours chose the zone
+  std::optional<std::uint16_t> zone;         // nothing: no rule chose one, which is zone 0
+  bool zone_apart = false;                   // it answers what was tracked in another zone: its connection is not known
   std::optional<Endpoint> original;          // the destination before it was translated
   std::optional<std::uint16_t> transparent;  // the port of the socket that TPROXY chose
   bool by_lo = false;                        // it went out by lo and came in again
@@ -61,6 +61,7 @@ struct InFlight : PacketState {
   Trace trace;
   std::vector<std::size_t> capture;     // the steps of the trace that took the packet
   std::vector<std::size_t> left_alone;  // RETURN and ACCEPT
+  std::vector<std::size_t> zoned;       // the rule that chose the zone, if one did
   bool mark_written = false;            // by a rule, be it to what it was
   bool seen = false;                    // another walk went on from here: this one has no outcome of its own
 

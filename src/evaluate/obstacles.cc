@@ -92,6 +92,11 @@ bool decides_by_state(const LiveRule& live) {
   });
 }
 
+// -s SERVER -p udp --sport 53 -j CT --zone 1: nothing begins so, and the replies to what does begin are followed.
+bool is_for_replies(const Rule& rule) {
+  return is_of(rule, MeshRule::dns_answer) || is_of(rule, MeshRule::ambient_dns_answer);
+}
+
 // The rule for the answers of what this one speaks of: what comes from port 443 answers what went to it.
 Rule answered(Rule rule) {
   const auto other = [](End end) { return end == End::source ? End::destination : End::source; };
@@ -180,6 +185,7 @@ class Search {
     std::set<std::string> kinds;
     for (const Rule& rule : plan_.ruleset.rules) {
       if (kinds.size() == most) break;
+      if (is_for_replies(rule)) continue;
       if (kinds.insert(kind(rule)).second) ask(rule, false, loopback);
     }
     for (const Interface& interface : pod_.interfaces) {

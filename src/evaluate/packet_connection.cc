@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <utility>
 
 #include "evaluate/observer.h"
@@ -23,6 +25,10 @@ void PacketWalk::conntrack() {
   }
   if (packet_.now.untracked) return packet_.kernel("conntrack: not tracked");
   if (rules_.tracking() == RulesOfFamily::Tracking::no) return packet_.kernel("conntrack: off, as no rule needs it");
+  if (packet_.now.state == ConnectionState::reply && !packet_.request.empty() &&
+      packet_.zone.value_or(0) != packet_.request.back().zone.value_or(0)) {
+    leave_connection();
+  }
   switch (packet_.now.state) {
     case ConnectionState::new_:
       packet_.kernel([&] {
@@ -41,6 +47,33 @@ void PacketWalk::conntrack() {
       return;
   }
   packet_.now.tracked = true;
+}
+
+// Neither tcp (a SYN-ACK) nor icmp (a reply) begins a connection with what answers another.
+void PacketWalk::leave_connection() {
+  packet_.zone_apart = true;
+  packet_.connection = {};
+  const bool begins_one =
+      std::ranges::none_of(std::array{Protocol::tcp, Protocol::icmp, Protocol::icmpv6}, [&](Protocol protocol) {
+        return holds_observed(ProtocolMatch{protocol, false}, packet_.now);
+      });
+  packet_.now.state = begins_one ? ConnectionState::new_ : ConnectionState::invalid;
+  packet_.now.connmark = begins_one ? std::optional<std::uint32_t>(0) : std::nullopt;
+}
+
+bool PacketWalk::is_another(const std::optional<Translation>& made) const {
+  if (!made) return false;
+  if (!made->after_known || made->after.port != made->before.port) return true;
+  return !contains(AddressRange::single(made->after.address), made->before.address, observer());
+}
+
+std::string PacketWalk::zones_of(const PacketWalk& answer) const {
+  const auto zone = [](const InFlight& packet) {
+    if (packet.zoned.empty()) return fmt::format("zone {}", packet.zone.value_or(0));
+    return fmt::format("zone {} ({})", *packet.zone, rule_of(packet.trace.steps[packet.zoned.back()]));
+  };
+  if (observer() != nullptr) return {};
+  return fmt::format("they are tracked in conntrack {}, the request in {}", zone(answer.packet_), zone(packet_));
 }
 
 bool PacketWalk::first_packet() {
@@ -153,9 +186,11 @@ std::optional<Outcome> PacketWalk::with_answers() {
   if (now.untracked || answer.packet_.now.untracked) {
     return end(Outcome::Answers::unknown, "a rule exempts them from connection tracking");
   }
-  const bool other_zone = answer.packet_.zone != packet_.zone;
-  if (other_zone && (answer.packet_.zone_of_others || packet_.zone_of_others)) {
-    return end(Outcome::Answers::unknown, "they are tracked in another conntrack zone than the request");
+  const bool apart = answer.packet_.zone_apart;
+  const std::string zones = apart ? zones_of(answer) : "";
+  // Its later packets would be picked up as connections of their own (nf_conntrack_tcp_loose).
+  if (apart && holds_observed(ProtocolMatch{Protocol::tcp, false}, packet_.now)) {
+    return end(Outcome::Answers::unknown, zones);
   }
   const Outcome::Kind expected = forwarded                                    ? Outcome::Kind::forwarded
                                  : lands && asked_.direction == Direction::in ? Outcome::Kind::leaves
@@ -165,11 +200,18 @@ std::optional<Outcome> PacketWalk::with_answers() {
     return end(Outcome::Answers::lost,
                fmt::format("they go to the listener on port {}{}", back.outcome.transparent_port, by_rule(back)));
   }
+  // What was translated is not translated back.
+  const bool from_elsewhere =
+      apart && (is_another(packet_.connection.destination) || is_another(packet_.connection.source) ||
+                is_another(answer.packet_.connection.destination) || is_another(answer.packet_.connection.source));
+  if (back.outcome.kind == expected && from_elsewhere) {
+    return end(Outcome::Answers::lost, zones + ": they come from another address or port than the request went to");
+  }
   if (back.outcome.kind == expected) return with_later_packets(outcome, answer.packet_.now.connmark);
   if (back.outcome.kind == Outcome::Kind::unknown) return end(Outcome::Answers::unknown, back.outcome.why);
-  std::string because;
+  std::string because = apart ? zones + ": " : "";
   if (lands && answer.asked_.mark != 0) {
-    because =
+    because +=
         fmt::format("{} is 1, so they have the mark {:#x}: ", has_ports() ? "tcp_fwmark_accept" : "fwmark_reflect",
                     answer.asked_.mark);
   }

@@ -114,6 +114,8 @@ class PacketWalk {
 
   // ---- packet_connection.cc: what the kernel knows of the connection
   void conntrack();
+  // An answer in another conntrack zone than its request begins a connection of its own, if it can.
+  void leave_connection();
   // What its first packet made of the connection: an established one is not decided about again. False: that cannot be
   // known, or was seen.
   bool first_packet();
@@ -121,6 +123,10 @@ class PacketWalk {
   void translate(bool of_destination);
   // An answer, back.
   void translate_answer(bool of_destination);
+  // Whether a packet has other addresses or ports than it was sent with, by that.
+  [[nodiscard]] bool is_another(const std::optional<Translation>& made) const;
+  // "they are tracked in conntrack zone 1 (rule 1 of raw ISTIO_INBOUND), the request in zone 0"
+  [[nodiscard]] std::string zones_of(const PacketWalk& answer) const;
   // Whether the later packets of a TCP connection, which meet the rules as such, end where its first one did: else
   // nothing is answered. Nothing: seen.
   std::optional<Outcome> with_later_packets(Outcome outcome, std::optional<std::uint32_t> connmark);

@@ -200,8 +200,23 @@ class RuleWalk {
     return truth(match, packet_.now);
   }
 
+  // -p udp --sport 15053 -m owner --uid-owner 1337 -j CT --zone 2: such a rule is there for the answers of whoever
+  // listens on the port that queries were redirected to, and says as whom that runs.
+  [[nodiscard]] bool names_listener(const Rule& rule, const Match& unknown) const {
+    const auto* owner = std::get_if<OwnerMatch>(&unknown);
+    const bool answers_redirected =
+        packet_.now.state == ConnectionState::reply && !packet_.request.empty() && packet_.request.back().original;
+    if (owner == nullptr || owner->negated || !answers_redirected || !std::holds_alternative<CtZone>(rule.target))
+      return false;
+    return std::ranges::any_of(rule.matches, [](const Match& match) {
+      const auto* ports = std::get_if<PortMatch>(&match);  // one that matches
+      return ports != nullptr && ports->end == End::source && !ports->negated;
+    });
+  }
+
   // Whether this walk takes the rule for one that matches; nothing: another walk has been here.
   std::optional<bool> is_taken(const LiveRule& entry, const Match& unknown, const Step& step) {
+    if (names_listener(entry.rule, unknown)) return true;
     const std::string subject = fmt::format("`{}`", iptables_words(unknown));
     Step noted = step;
     noted.kind = Step::Kind::unknown;
@@ -359,7 +374,7 @@ class RuleWalk {
   Ended to_source(const Nat& nat, bool one_address, bool one_port, std::size_t place) {
     Translation made{packet_.now.source, packet_.now.source, one_address};
     if (one_address) made.after = with_address(made.after, nat.addresses->first);
-    if (!nat.addresses && !nat.ports && packet_.now.out != "lo") {  // masquerade
+    if (!nat.addresses && !nat.ports) {  // masquerade
       const PacketAtHook& now = packet_.now;
       const Address& to = now.destination.address;
       Route way = route(pod_, {to, now.source.address, now.mark, now.in.empty() ? "lo" : now.in, "", now.observer});
@@ -500,7 +515,7 @@ class RuleWalk {
   }
 
   // The first one decides (xt_ct_target, nft_ct_set_zone_eval), and none does once the packet is tracked.
-  std::optional<Ended> apply(const CtZone& zone, const LiveChain&, const LiveRule& entry, std::size_t place) {
+  std::optional<Ended> apply(const CtZone& zone, const LiveChain&, const LiveRule&, std::size_t place) {
     if (packet_.now.tracked) {
       say(place, Step::Kind::matched, "no effect: it is tracked already");
     } else if (packet_.now.untracked) {
@@ -509,7 +524,7 @@ class RuleWalk {
       say(place, Step::Kind::matched, [&] { return fmt::format("no effect: its zone is {} already", *packet_.zone); });
     } else {
       packet_.zone = zone.zone;
-      packet_.zone_of_others = !entry.ours && !entry.of_agent;
+      packet_.zoned = {place};
       say(place, Step::Kind::matched, [&] { return fmt::format("tracked in zone {}", zone.zone); });
     }
     return {};

@@ -469,6 +469,8 @@ std::vector<Promise> promises_of_proxy(Regions& regions, const PodView& pod, con
       all.push_back({Code::loop, about, "comes back to the proxy, which would send it again", remedy_of_loop(proxy),
                      box, kept.not_taken_by(proxy.outbound_ports)});
       box[index(Field::state)] = regions.sets().of({{0, 1}});  // later packets, too
+      // Replies to what is bound to an address that others translate may be in another zone: nobody binds for DNS.
+      if (protocol == udp) boxes.only(box, Field::source, regions.sets().single(0));
       Promise leaves{Code::proxy_hindered,
                      about,
                      "must leave the pod unchanged",

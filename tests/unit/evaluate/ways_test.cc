@@ -772,7 +772,7 @@ OUTPUT, out by eth0
   mangle OUTPUT 3: yes: its connection is marked 0
   mangle OUTPUT 4: yes: its connection is marked 1
   nat OUTPUT 1: no: it is udp
-= leaves the pod by eth0 to 10.1.0.1:53, untouched; cannot know what becomes of its answers: they are tracked in another conntrack zone than the request
+= leaves the pod by eth0 to 10.1.0.1:53, untouched
 # out udp 10.1.0.1:54
 OUTPUT, out by eth0
   raw OUTPUT 1: no: its destination port is 54
@@ -786,7 +786,7 @@ OUTPUT, out by eth0
   mangle OUTPUT 3: yes: its connection is marked 0
   mangle OUTPUT 4: yes: its connection is marked 1
   nat OUTPUT 1: no: it is udp
-= leaves the pod by eth0 to 10.1.0.1:54, untouched; cannot know what becomes of its answers: they are tracked in another conntrack zone than the request
+= leaves the pod by eth0 to 10.1.0.1:54, untouched
 # out tcp 10.9.0.1:80
 OUTPUT, out by eth0
   raw OUTPUT 1: no: it is tcp
