@@ -20,7 +20,7 @@ install(FILES ${PROJECT_BINARY_DIR}/istio-iptables DESTINATION ${CMAKE_INSTALL_S
 # The licence, and those of what the program has in it, as Debian says them.
 set(copyright "")
 foreach(package gcc-12-base libc6-dev libnftnl-dev libmnl-dev libip4tc-dev libyaml-dev libcli11-dev libfmt-dev libspdlog-dev
-    nlohmann-json3-dev libdtl-dev)
+    nlohmann-json3-dev)
   if(EXISTS /usr/share/doc/${package}/copyright)
     file(READ /usr/share/doc/${package}/copyright text)
     string(APPEND copyright "\n---- Parts of the program are from Debian's ${package}:\n\n${text}")

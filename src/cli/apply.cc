@@ -205,6 +205,7 @@ void program(CommandLine& line, const std::optional<Place>& place, const Plan& p
   if (line.confirm) return program_until_confirmed(line, asked, ready, *kernel);
   if (ready.watch) start = Clock::now();
   const ApplyResult result = reporting(plan, [&] { return converge(asked, *kernel); });
+  kernel->release_locks();  // before the log, which somebody may not read
   say(result);
   info(applied(result, Clock::now() - start) + waited(line, ready.watch));
 }

@@ -8,7 +8,9 @@ namespace sidetrack::cli {
 
 ExitCode run_clean(CommandLine& line) {
   enter_target(line);
-  const ApplyResult result = converge({}, *open_kernel(line, true));
+  const auto kernel = open_kernel(line, true);
+  const ApplyResult result = converge({}, *kernel);
+  kernel->release_locks();  // before the log, which somebody may not read
   for (const std::string& warning : result.warnings) warn(warning);
   info(cleaned(result));
   return ExitCode::done;

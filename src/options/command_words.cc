@@ -309,7 +309,8 @@ class Parser {
     for (const auto& [flag, option] : options_) {
       if (option->count() == 0) continue;
       result_.flags.push_back({flag, option->results()});
-      result_.help |= flag->name == "help";
+      if (flag->name == "help")
+        result_.help = boolean({{*flag, option->results().back(), ""}, option->results().back()});
     }
     result_.words = std::move(words);
   }

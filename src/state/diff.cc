@@ -7,13 +7,10 @@
 #include <map>
 #include <tuple>
 
-#include "model/without_stream_init.h"
-// after it
-#include <dtl/dtl.hpp>
-
 #include "mesh/ownership.h"
 #include "model/iptables.h"
 #include "model/printable.h"
+#include "state/edit_script.h"
 
 namespace sidetrack {
 namespace {
@@ -96,24 +93,13 @@ bool equal_pair(Families scope, const Key& key, const Pair& pair) {
   return std::ranges::equal(asked, live, [&](const Rule* a, const Rule* b) { return same_in(scope, *a, *b); });
 }
 
-class SameRule : public dtl::Compare<const Rule*> {
- public:
-  explicit SameRule(Families scope) : scope_(scope) {}
-  // dtl asks with either side first.
-  bool impl(const Rule* const& a, const Rule* const& b) const override {
-    return same_in(scope_, *a, *b) || same_in(scope_, *b, *a);
-  }
-
- private:
-  Families scope_;
-};
-
-// Returns both sides in one sequence; others' rules of a built-in chain where they stand among ours.
+// Both sides in one sequence; others' rules of a built-in chain where they stand among ours.
 std::vector<DiffLine> lines(Families scope, const Pair& pair) {
   const std::vector<const Rule*> live = our_rules(pair.live);
   const std::vector<const Rule*> asked = pair.asked != nullptr ? pair.asked->rules : std::vector<const Rule*>{};
-  dtl::Diff<const Rule*, std::vector<const Rule*>, SameRule> difference(live, asked, SameRule(scope));
-  difference.compose();
+  const std::vector<Edit> edits = edit_script(live.size(), asked.size(), [&](std::size_t before, std::size_t after) {
+    return same_in(scope, *asked[after], *live[before]) || same_in(scope, *live[before], *asked[after]);
+  });
 
   std::vector<DiffLine> result;
   auto place = pair.live != nullptr ? pair.live->rules.begin() : std::vector<LiveRule>::const_iterator{};
@@ -129,14 +115,15 @@ std::vector<DiffLine> lines(Families scope, const Pair& pair) {
     for (const Rule* rule : coming) result.push_back({DiffLine::Kind::missing, *rule});
     coming.clear();
   };
-  for (const auto& [rule, info] : difference.getSes().getSequence()) {
-    if (info.type == dtl::SES_ADD) {
-      coming.push_back(rule);
+  for (const Edit& edit : edits) {
+    if (edit.kind == Edit::Kind::added) {
+      coming.push_back(asked[edit.after]);
       continue;
     }
-    if (info.type == dtl::SES_COMMON) flush();
-    others_until(live[static_cast<std::size_t>(info.beforeIdx - 1)]);
-    result.push_back({info.type == dtl::SES_DELETE ? DiffLine::Kind::extra : DiffLine::Kind::same, *rule});
+    if (edit.kind == Edit::Kind::same) flush();
+    others_until(live[edit.before]);
+    result.push_back(
+        {edit.kind == Edit::Kind::removed ? DiffLine::Kind::extra : DiffLine::Kind::same, *live[edit.before]});
   }
   flush();
   others_until(nullptr);

@@ -188,6 +188,21 @@ TEST_F(LogTarget, AFileIsAddedTo) {
   EXPECT_THAT(text, StartsWith("before\nsidetrack: programmed "));
 }
 
+// Another program goes on, though the first one waits for the reader of its log.
+TEST_F(Streams, ALogThatNobodyReadsHoldsNoLock) {
+  const std::string script = R"(
+    fifo=$(mktemp -u); mkfifo "$fifo"; exec 3<>"$fifo"; rm "$fifo"
+    dd if=/dev/zero bs=4096 oflag=nonblock of=/proc/self/fd/3 2>/dev/null
+    "$0" "$@" >&3 & first=$!
+    until "$0" verify --ip-families ipv4 -b '*' --backend iptables-legacy 2>/dev/null; do kill -0 $first || exit 9; done
+    "$0" clean --wait 10s; code=$?
+    kill -0 $first || code=8 # it has not waited
+    kill -9 $first; exit $code)";
+  const Output output = ns.program({"bash", "-c", script, program_under_test(), "istio-iptables", "--ip-families",
+                                    "ipv4", "-b", "*", "--backend", "iptables-legacy"});
+  EXPECT_EQ(output.exit_code, 0) << output.err;
+}
+
 // ---- --log_caller
 
 TEST_F(Streams, TheLineThatSaysSoIsNamedInEachForm) {

@@ -212,6 +212,7 @@ TEST(ParseError, Booleans) {
     expect_refused(flag, flag, "true or false", {"yes", "no", "2", "tRUE", "on", ""});
   }
   expect_refused("-n", "-n, --dry-run", "true or false", {"yes", ""});
+  expect_refused("--help", "-h, --help", "true or false", {"yes", "", "{}"});
 }
 
 TEST(ParseError, Addresses) {

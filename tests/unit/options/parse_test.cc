@@ -202,6 +202,8 @@ TEST(Parse, KnowsTheDropInForms) {
       {"istio-iptables istio-iptables -p 4", "proxy_port", "4"},
       {"istio-iptables --help", "command", "apply"},
       {"istio-iptables --help", "help", "true"},
+      {"istio-iptables --help=false -p 1", "help", "false"},
+      {"istio-iptables --help=false -p 1", "proxy_port", "1"},
   });
 }
 
