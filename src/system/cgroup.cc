@@ -88,7 +88,7 @@ struct KnownCgroups {
   std::optional<Paths> all;
   Paths found;
 };
-KnownCgroups& held() {
+KnownCgroups& known_cgroups() {
   static KnownCgroups known;
   return known;
 }
@@ -117,16 +117,16 @@ Paths read_paths() {
 
 // Notes a cgroup for the time when no file can be opened any more.
 void note(std::uint64_t id, const std::string& path) {
-  const std::lock_guard lock(held().mutex);
-  if (held().found.size() < most_cgroups) held().found[id] = path;
+  const std::lock_guard lock(known_cgroups().mutex);
+  if (known_cgroups().found.size() < most_cgroups) known_cgroups().found[id] = path;
 }
 
 Paths known_paths() {
   {
-    const std::lock_guard lock(held().mutex);
-    if (held().all || entered_sandbox()) {
-      Paths known = held().found;
-      if (held().all) known.insert(held().all->begin(), held().all->end());
+    const std::lock_guard lock(known_cgroups().mutex);
+    if (known_cgroups().all || entered_sandbox()) {
+      Paths known = known_cgroups().found;
+      if (known_cgroups().all) known.insert(known_cgroups().all->begin(), known_cgroups().all->end());
       return known;
     }
   }
@@ -193,8 +193,8 @@ std::string CgroupPaths::path(std::uint64_t id, std::uint32_t level) const {
 }
 
 void hold_cgroups() {
-  const std::lock_guard lock(held().mutex);
-  if (!held().all) held().all = read_paths();
+  const std::lock_guard lock(known_cgroups().mutex);
+  if (!known_cgroups().all) known_cgroups().all = read_paths();
 }
 
 }  // namespace sidetrack

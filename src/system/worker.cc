@@ -34,8 +34,8 @@ constexpr unsigned most_workers = 8;
 constexpr std::chrono::seconds to_end{1};  // once it has closed its end of the pipe
 
 // What a worker says begins with one of these; nothing of it is believed beyond that.
-constexpr char answers = 'a';  // its answer follows
-constexpr char refused = 'r';  // the number of a system call that its sandbox refused follows
+constexpr char of_answer = 'a';   // its answer follows
+constexpr char of_refusal = 'r';  // the number of a system call that its sandbox refused follows
 
 // Ends with this object.
 struct Worker {
@@ -56,14 +56,14 @@ struct Worker {
   try {
     const std::string answered = task();
     const auto call = refused_call();
-    static_cast<void>(write_all(answer, call ? refused + std::to_string(*call) : answers + answered));
+    static_cast<void>(write_all(answer, call ? of_refusal + std::to_string(*call) : of_answer + answered));
   } catch (...) {  // the answer is cut
   }
   _exit(0);
 }
 
-// `running`: those beside it, whose answers are not its own to read.
-Worker start(const std::vector<std::function<std::string()>>& tasks, std::size_t task, std::vector<Worker>& running) {
+// `beside`: those that run beside it, whose answers are not its own to read.
+Worker start(const std::vector<std::function<std::string()>>& tasks, std::size_t task, std::vector<Worker>& beside) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) throw system_error(errno, "cannot make a pipe");
   Descriptor ours(ends[0]);
@@ -74,7 +74,7 @@ Worker start(const std::vector<std::function<std::string()>>& tasks, std::size_t
   if (pid < 0) throw system_error(errno, "cannot make a process");
   if (pid == 0) {
     ours = Descriptor();
-    for (Worker& other : running) other.answer = Descriptor();
+    for (Worker& other : beside) other.answer = Descriptor();
     work(tasks[task], theirs.get(), parent);
   }
   return {Child(pid), std::move(ours), task, begin};
@@ -85,8 +85,8 @@ void finish(Worker& worker, WorkerResult& result) {
   const auto status = worker.child.wait(Clock::now() + to_end);
   if (status && WIFSIGNALED(*status)) result.signal = WTERMSIG(*status);
   const std::string said = std::exchange(result.answer, "");
-  if (said.starts_with(answers)) result.answer = said.substr(1);
-  if (said.starts_with(refused)) result.refused_call = to_number<int>(std::string_view(said).substr(1));
+  if (said.starts_with(of_answer)) result.answer = said.substr(1);
+  if (said.starts_with(of_refusal)) result.refused_call = to_number<int>(std::string_view(said).substr(1));
 }
 
 // Returns whether it has ended. One that says too much has said nothing.
