@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
 #include <set>
@@ -92,9 +93,13 @@ bool decides_by_state(const LiveRule& live) {
   });
 }
 
-// -s SERVER -p udp --sport 53 -j CT --zone 1: nothing begins so, and the replies to what does begin are followed.
-bool is_for_replies(const Rule& rule) {
-  return is_of(rule, MeshRule::dns_answer) || is_of(rule, MeshRule::ambient_dns_answer);
+// -s SERVER -p udp --sport 53 -j CT --zone 1, -i docker0 -p udp --dport 53 -j CT --zone 1: nothing that the pod sends
+// or gets begins so, and the replies to what does begin are followed.
+bool is_of_replies_or_forwarded(const Rule& rule) {
+  using enum MeshRule;
+  return std::ranges::any_of(
+      std::array{dns_answer, ambient_dns_answer, dns_forwarded_query, ambient_dns_forwarded_query},
+      [&](MeshRule id) { return is_of(rule, id); });
 }
 
 // The rule for the answers of what this one speaks of: what comes from port 443 answers what went to it.
@@ -185,7 +190,7 @@ class Search {
     std::set<std::string> kinds;
     for (const Rule& rule : plan_.ruleset.rules) {
       if (kinds.size() == most) break;
-      if (is_for_replies(rule)) continue;
+      if (is_of_replies_or_forwarded(rule)) continue;
       if (kinds.insert(kind(rule)).second) ask(rule, false, loopback);
     }
     for (const Interface& interface : pod_.interfaces) {

@@ -53,7 +53,6 @@ void PacketWalk::add_to(StateKey& key) const {
   key.add(packet_.transparent);
   key.add(packet_.zone);
   key.add(packet_.zone_apart);
-  add_rule(key, packet_.zoned);
   add_rule(key, packet_.capture);
   if (outer_ != nullptr) add_rule(key, packet_.left_alone);
   add(key, packet_.connection.destination);

@@ -58,8 +58,9 @@ std::string moved(std::string_view verb, const std::vector<Address>& of, const s
   return fmt::format("{} {}{}; ", verb, named, all.size() > most_named ? " addresses" : "");
 }
 
-void append(std::vector<std::string>& warnings, const std::vector<Obstacle>& obstacles) {
-  std::ranges::transform(obstacles, std::back_inserter(warnings), [](const Obstacle& each) { return text(each); });
+template <typename Each>
+void append(std::vector<std::string>& warnings, const std::vector<Each>& all) {
+  std::ranges::transform(all, std::back_inserter(warnings), [](const Each& each) { return text(each); });
 }
 
 }  // namespace
@@ -126,6 +127,7 @@ std::string verified_node(const Comparison& comparison, bool moves) {
 std::vector<std::string> warnings(const ApplyResult& result) {
   std::vector<std::string> all = result.warnings;
   append(all, result.obstacles);
+  append(all, result.lost_replies);
   return all;
 }
 
@@ -134,6 +136,7 @@ std::vector<std::string> warnings(const Comparison& comparison) {
   for (const Difference& difference : comparison.backends)
     std::ranges::copy(difference.warnings, std::back_inserter(all));
   append(all, comparison.obstacles);
+  append(all, comparison.lost_replies);
   if (!comparison.refusal.empty()) all.push_back("apply would refuse: " + comparison.refusal);
   return all;
 }

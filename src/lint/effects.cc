@@ -42,6 +42,7 @@ constexpr WholeInfo wholes[] = {
     {"--ingress", false, Direction::in},
     {"--redirect-dns", false, Direction::out, dns_port},
     {"--capture-all-dns", false, Direction::out, dns_port},
+    {"--track-forwarded-dns", true, Direction::in, dns_port},  // where sources are translated, which others do
     {"--dns-server", false, Direction::out, dns_port,
      [](const Config& config) { return config.redirect_dns && !config.capture_all_dns; }},
     {"--dual-stack", false, Direction::out, {}, [](const Config& config) { return !config.families.has_value(); }},

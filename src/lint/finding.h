@@ -22,6 +22,7 @@ enum class Code : std::uint8_t {
   taken_by_others,
   proxy_hindered,
   not_known,
+  forwarded_replies_lost,
 };
 
 struct CodeInfo {

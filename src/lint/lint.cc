@@ -12,6 +12,7 @@
 #include "mesh/catalogue.h"
 #include "mesh/describe.h"
 #include "model/ports.h"
+#include "space/forwarded.h"
 
 namespace sidetrack::lint {
 namespace {
@@ -210,31 +211,42 @@ std::vector<Live> ours_alone(std::vector<Live> live) {
   return live;
 }
 
-// What is captured by our rules alone, and not by all.
-Findings taken_by_others(Regions& regions, const Proxy& proxy) {
-  std::vector<std::uint16_t> ports = proxy.outbound_ports;
-  ports.insert(ports.end(), proxy.inbound_ports.begin(), proxy.inbound_ports.end());
+// Calls `use` with the packets that end by `a` on the first side and by `b` on the second one.
+template <typename Use>
+void for_each_pair(Regions& regions, Regions::Node first, Regions::Node second, const Use& use) {
   std::map<std::pair<Leaf, Leaf>, Leaf> pairs;
   std::vector<std::pair<Leaf, Leaf>> leaves{{}, {}};
-  const Regions::Node all = regions.of(0, Scope::ordinary);
-  const Regions::Node ours = regions.of(1, Scope::ordinary);
-  const Regions::Node both = regions.diagrams().combined(all, ours, [&](Leaf a, Leaf b) {
+  const Regions::Node both = regions.diagrams().combined(first, second, [&](Leaf a, Leaf b) {
     if (a == no_such_packet) return no_such_packet;
     const auto [found, added] = pairs.try_emplace({a, b}, static_cast<Leaf>(leaves.size()));
     if (added) leaves.emplace_back(a, b);
     return found->second;
   });
+  regions.for_each(both, [&](const Box& box, const Box& whole, Leaf leaf) {
+    if (leaf != no_such_packet) use(box, whole, leaves[leaf].first, leaves[leaf].second);
+  });
+}
+
+double share_of(Regions& regions, const Box& box, const Box& whole) {
+  double share = 1;
+  for (std::size_t i = 0; i < field_count; ++i) share *= regions.sets().share(box[i], whole[i]);
+  return share;
+}
+
+// What is captured by our rules alone, and not by all.
+Findings taken_by_others(Regions& regions, const Proxy& proxy) {
+  std::vector<std::uint16_t> ports = proxy.outbound_ports;
+  ports.insert(ports.end(), proxy.inbound_ports.begin(), proxy.inbound_ports.end());
+  const Regions::Node all = regions.of(0, Scope::ordinary);
+  const Regions::Node ours = regions.of(1, Scope::ordinary);
   Promise promise;
   promise.code = Code::taken_by_others;
   promise.remedy = "make an exception in the rule of the other program, or leave this traffic out";
   std::map<std::pair<Value, Leaf>, Broken> found;  // by way and how it ends
-  regions.for_each(both, [&](const Box& box, const Box& whole, Leaf leaf) {
-    if (leaf == no_such_packet) return;
-    const auto& [a, b] = leaves[leaf];
+  for_each_pair(regions, all, ours, [&](const Box& box, const Box& whole, Leaf a, Leaf b) {
     const auto taken = [&](Leaf one) { return is_taken(regions.decision(one).ending, box, ports, regions.sets()); };
     if (regions.by_ending(a) == regions.by_ending(b) || !taken(b) || taken(a)) return;
-    double share = 1;
-    for (std::size_t i = 0; i < field_count; ++i) share *= regions.sets().share(box[i], whole[i]);
+    const double share = share_of(regions, box, whole);
     const Value way = regions.sets().intervals(box[index(Field::way)]).front().first;
     Broken& known = found[{way, a}];
     if (known.promise != nullptr && known.share >= share) return;
@@ -247,6 +259,50 @@ Findings taken_by_others(Regions& regions, const Proxy& proxy) {
     const char* colon = way == static_cast<Value>(Direction::lo) ? ":" : "";
     promise.about = fmt::format("{}{} {}", way_words(way), colon, protocol_words(value(Field::protocol)));
     promise.asked = "the sidecar's rules alone capture it";
+    findings.push_back(finding_of(regions, one));
+  }
+  return findings;
+}
+
+// What the rules would do without conntrack zones.
+std::vector<Live> without_zones(std::vector<Live> live) {
+  for (Live& one : live) {
+    for (LiveChain& chain : one.chains)
+      std::erase_if(chain.rules, [](const LiveRule& rule) { return std::holds_alternative<CtZone>(rule.rule.target); });
+  }
+  return live;
+}
+
+// DNS of hosts behind the pod, as containers in it are. One of each interface and family.
+Findings lost_forwarded_replies(const PodView& pod, const std::vector<Live>& live) {
+  const bool has_zones = std::ranges::any_of(live, [](const Live& one) {
+    return std::ranges::any_of(one.chains, [](const LiveChain& chain) {
+      return std::ranges::any_of(chain.rules,
+                                 [](const LiveRule& rule) { return std::holds_alternative<CtZone>(rule.rule.target); });
+    });
+  });
+  if (!has_zones) return {};
+  Regions regions({{pod, live}, {pod, without_zones(live)}});
+  const std::vector<Box> queries = forwarded_dns(regions, pod);
+  Promise promise;
+  promise.code = Code::forwarded_replies_lost;
+  promise.asked = "the replies are tracked in another conntrack zone than the queries";
+  promise.remedy = "give --track-forwarded-dns, and the interface in -k";
+  std::map<std::pair<Value, Family>, Broken> found;
+  for_each_pair(regions, regions.of(0, queries), regions.of(1, queries),
+                [&](const Box& box, const Box& whole, Leaf a, Leaf b) {
+                  if (!loses_forwarded_replies(regions.decision(a).ending) ||
+                      regions.decision(b).ending.answers != Outcome::Answers::arrive)
+                    return;
+                  const Value interface = regions.sets().intervals(box[index(Field::interface)]).front().first;
+                  const double share = share_of(regions, box, whole);
+                  Broken& known = found[{interface, family_of(regions.sets(), box)}];
+                  if (known.promise == nullptr || known.share < share) known = {&promise, box, a, share, true};
+                });
+  Findings findings;
+  for (const auto& [key, one] : found) {
+    const std::string& interface = regions.universe().interfaces.at(static_cast<std::size_t>(key.first));
+    promise.about = fmt::format("DNS by udp from {}, {}", interface, title(key.second));
     findings.push_back(finding_of(regions, one));
   }
   return findings;
@@ -331,6 +387,7 @@ Findings lint_live(const PodView& pod, const std::vector<Live>& live) {
   append(all, taken_by_others(regions, proxy));
   append(all, missing_family(regions, root, pod, proxy));
   append(all, captured_ports_of_proxy(regions, root, pod, proxy));
+  append(all, lost_forwarded_replies(pod, live));
   return all;
 }
 

@@ -570,12 +570,12 @@ Finding finding_of(Regions& regions, const Broken& broken) {
   made.message = promise.asked;
   if (!decision.ending.unknowns.empty()) {
     made.message += fmt::format("; what is not known: {}", unknown_words(decision.ending));
-  } else if (decision.step != nullptr) {
+  } else if (decision.step != nullptr && promise.code != Code::forwarded_replies_lost) {
     const Step& step = *decision.step;
     const std::string rule =
         step.live != nullptr ? iptables_words(step.live->rule) : fmt::format("-P {} DROP", step.chain);
     made.message += fmt::format("; what decides: {}: {}", step.table, rule);
-  } else if (promise.code != Code::family_not_captured) {
+  } else if (promise.code != Code::family_not_captured && promise.code != Code::forwarded_replies_lost) {
     made.message += "; no rule decides about it";
   }
   return made;

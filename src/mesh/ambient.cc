@@ -46,6 +46,9 @@ void dns_to_ztunnel(Builder& build) {
   }
   build.add(MeshRule::ambient_dns_query);
   build.add(MeshRule::ambient_dns_answer);
+  if (!build.config.track_forwarded_dns) return;
+  for (const std::string& name : build.config.virtual_interfaces)
+    build.add(MeshRule::ambient_dns_forwarded_query, {in(name)});
 }
 
 }  // namespace

@@ -50,6 +50,8 @@ std::vector<Row> make_rows() {
   const char* app_text = "the app talking to itself (not {owner}) bypasses the proxy";
   const char* query_text = "the app's queries to {address} are tracked in zone 2";
   const char* excluded_query_text = "queries of {sender}, which bypass the proxy, are tracked as their answers: zone 1";
+  const char* forwarded_query_text =
+      "queries from {interface} to {address} are tracked in the zone of their answers, 1";
   const char* answer_text = "answers of {address} to the proxy belong to zone 1";
 
   std::vector<Row> rows;
@@ -159,6 +161,10 @@ std::vector<Row> make_rows() {
   add(dns_query, raw, istio_output_dns, {udp, dport(dns_port)}, CtZone{2}, "--capture-all-dns", query_text);
   add(dns_answer, raw, istio_inbound, {udp, sport(53), from}, CtZone{1}, "--redirect-dns", answer_text);
   add(dns_answer, raw, istio_inbound, {udp, sport(53)}, CtZone{1}, "--capture-all-dns", answer_text);
+  add(dns_forwarded_query, raw, istio_inbound, {in_any, udp, dport(dns_port), to}, CtZone{1}, "--track-forwarded-dns",
+      forwarded_query_text);
+  add(dns_forwarded_query, raw, istio_inbound, {in_any, udp, dport(dns_port)}, CtZone{1}, "--track-forwarded-dns",
+      forwarded_query_text);
 
   add(loopback_return, nat, istio_output, {usual(AddressMatch{End::destination, either(Address::loopback), false})},
       returns, "", "loopback is never captured");
@@ -255,6 +261,8 @@ std::vector<Row> make_rows() {
       "ztunnel's own queries are tracked apart, in zone 1");
   add(ambient_dns_answer, raw, istio_prert, {udp, others, sport(dns_port)}, CtZone{1}, "--redirect-dns",
       "answers of DNS servers to ztunnel belong to zone 1");
+  add(ambient_dns_forwarded_query, raw, istio_prert, {in_any, udp, dport(dns_port)}, CtZone{1}, "--track-forwarded-dns",
+      forwarded_query_text);
   return rows;
 }
 
@@ -519,7 +527,9 @@ bool is_of(const Rule& rule, MeshRule id) {
   return std::ranges::any_of(catalogue(), [&](const Row& row) { return row.id == id && is_of(rule, row); });
 }
 
-bool is_of_ambient(MeshRule id) { return id >= MeshRule::ambient_inbound_jump && id <= MeshRule::ambient_dns_answer; }
+bool is_of_ambient(MeshRule id) {
+  return id >= MeshRule::ambient_inbound_jump && id <= MeshRule::ambient_dns_forwarded_query;
+}
 
 MeshRule kind_of(const Rule& rule) {
   const Row* row = row_of(rule);

@@ -59,6 +59,7 @@ enum class MeshRule : std::uint8_t {
   dns_answer_jump,
   dns_query,
   dns_answer,
+  dns_forwarded_query,
   // outbound, after DNS
   loopback_return,
   outbound_excluded_range,
@@ -96,6 +97,7 @@ enum class MeshRule : std::uint8_t {
   ambient_outbound,
   ambient_dns_query,
   ambient_dns_answer,
+  ambient_dns_forwarded_query,
 };
 
 // Of the node, not of a pod.

@@ -38,6 +38,16 @@ void zones_of_excluded(Builder& build, const std::vector<AddressRange>& servers)
   }
 }
 
+// Answers come back in zone 1 (dns_answer): tracked in another one, the query's source would not be translated back.
+void zones_of_forwarded(Builder& build, const std::vector<AddressRange>& servers) {
+  if (!build.config.track_forwarded_dns) return;
+  for (const std::string& name : build.config.virtual_interfaces) {
+    if (build.config.capture_all_dns) build.add(MeshRule::dns_forwarded_query, {in(name)});
+    for (const AddressRange& server : servers)
+      build.add(MeshRule::dns_forwarded_query, {in(name), destination(server)});
+  }
+}
+
 }  // namespace
 
 void dns(Builder& build) {
@@ -70,6 +80,7 @@ void dns(Builder& build) {
     build.add(MeshRule::dns_query, {destination(server)});
     build.add(MeshRule::dns_answer, {source(server)});
   }
+  zones_of_forwarded(build, servers);
 }
 
 }  // namespace sidetrack

@@ -86,6 +86,9 @@ std::vector<std::string> surprises(const Builder& build) {
   if (config.capture_all_dns && !config.redirect_dns) {
     found.emplace_back("--capture-all-dns has no effect without --redirect-dns");
   }
+  if (config.track_forwarded_dns && (!config.redirect_dns || config.virtual_interfaces.empty())) {
+    found.emplace_back("--track-forwarded-dns has no effect without --redirect-dns and --kube-virt-interfaces");
+  }
   if (!config.owner_groups.all && !config.owner_groups_exclude.empty()) {
     found.emplace_back(
         "ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE has no effect: ISTIO_OUTBOUND_OWNER_GROUPS lists the groups");

@@ -79,6 +79,7 @@ struct Config {
   std::vector<PortRange> capture_udp;       // --capture-udp; mode TPROXY alone
   bool redirect_dns = false;
   bool capture_all_dns = false;
+  bool track_forwarded_dns = false;  // of the interfaces of -k
   bool drop_invalid = false;
   bool dual_stack = false;
   Dataplane dataplane = Dataplane::sidecar;

@@ -192,7 +192,7 @@ void check_compared(const CommandLine& line) {
 
 constexpr std::string_view of_ambient_alone[] = {"probe-address", "probe-address6", "ingress"};
 constexpr std::string_view of_both[] = {"dataplane",  "envoy-port",   "inbound-capture-port", "inbound-tunnel-port",
-                                        "dual-stack", "redirect-dns", "kube-virt-interfaces"};
+                                        "dual-stack", "redirect-dns", "track-forwarded-dns",  "kube-virt-interfaces"};
 
 bool is_among(std::span<const std::string_view> names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();

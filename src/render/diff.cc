@@ -116,6 +116,17 @@ std::string diff_text(const Comparison& comparison, bool color) {
   return out.text;
 }
 
+namespace {
+
+Json lost_replies_json(const std::vector<LostReplies>& all) {
+  Json made = Json::array();
+  for (const LostReplies& lost : all)
+    made.push_back({{"packet", lost.packet}, {"interface", lost.interface}, {"why", lost.why}});
+  return made;
+}
+
+}  // namespace
+
 Json comparison_json(const Comparison& comparison) {
   static constexpr const char* kinds[] = {"same", "missing", "extra", "foreign"};
   Json backends = Json::array();
@@ -143,6 +154,7 @@ Json comparison_json(const Comparison& comparison) {
   }
   return {{"equal", comparison.equal()},
           {"obstacles", obstacles_json(comparison.obstacles)},
+          {"lost_replies", lost_replies_json(comparison.lost_replies)},
           {"backends", std::move(backends)},
           {"routing", {{"missing", routing_json(comparison.missing)}, {"extra", routing_json(comparison.extra)}}}};
 }

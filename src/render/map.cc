@@ -15,6 +15,7 @@
 #include "render/layout.h"
 #include "render/map_parts.h"
 #include "render/style.h"
+#include "space/forwarded.h"
 
 namespace sidetrack {
 namespace {
@@ -288,6 +289,29 @@ std::vector<MapSection> map_sections(Regions& regions, std::size_t side, const M
   return all;
 }
 
+namespace {
+
+// DNS of hosts behind the pod, as far as its replies are lost.
+std::string lost_forwarded_dns(Regions& regions, std::size_t side, const MapOptions& options) {
+  if (std::ranges::find(options.ways, Direction::in) == options.ways.end()) return {};
+  std::string text;
+  for (const Box& queries : forwarded_dns(regions, regions.side(side).pod)) {
+    const Family family = family_of(regions.sets(), queries);
+    if (!options.families.contains(family)) continue;
+    Box whole = queries;
+    for (const Field field : {Field::source, Field::interface})
+      whole[index(field)] = regions.everything(Direction::in, family)[index(field)];
+    regions.for_each(regions.of(side, {&queries, 1}), [&](const Box& box, const Box&, Leaf leaf) {
+      if (leaf == no_such_packet || !loses_forwarded_replies(regions.decision(leaf).ending)) return;
+      text += fmt::format("  {}  -> {}\n", box_words(regions, box, whole), space::text(regions.decision(leaf).ending));
+    });
+  }
+  if (text.empty()) return {};
+  return "\n" + styled("forwarded DNS by udp", Style::bold, options.color) + "\n" + text;
+}
+
+}  // namespace
+
 std::string map_text(Regions& regions, std::size_t side, const MapOptions& options) {
   bool left_out = false;
   const std::vector<MapSection> all = map_sections(regions, side, options, left_out);
@@ -302,6 +326,7 @@ std::string map_text(Regions& regions, std::size_t side, const MapOptions& optio
       text += "\n";
     }
   }
+  text += lost_forwarded_dns(regions, side, options);
   if (left_out) {
     text +=
         "\nLeft out: what the kernel itself does not deliver, whatever the rules say, and multicast and broadcast "

@@ -24,7 +24,8 @@ struct ApplyResult {
   std::vector<std::string> skipped;            // why backends that come first were not used, a line each
   std::vector<std::string> warnings;
   std::vector<Obstacle> obstacles;
-  std::string because;  // Decision::because
+  std::vector<LostReplies> lost_replies;  // Comparison::lost_replies
+  std::string because;                    // Decision::because
 };
 
 // Makes the namespace hold what is asked: through the first backend whose kernel side takes the rules, and through no

@@ -229,6 +229,12 @@ std::vector<Obstacle> obstacles(const Plan& plan, BackendKind backend, const Sur
   return obstacles(plan, backend, after.pod, after.live);
 }
 
+std::vector<LostReplies> lost_forwarded_dns(const Plan& plan, BackendKind backend, const Survey& survey) {
+  if (!survey.pod || !may_lose_forwarded_dns(plan, *survey.pod)) return {};
+  const space::Side after = after_apply(plan, backend, survey);
+  return lost_forwarded_dns(plan, after.pod, after.live);
+}
+
 std::string words(const Skipped& skipped) {
   const std::string backend = std::string(name(skipped.backend)) + ": ";
   const std::string why = skipped.why.what();
@@ -316,6 +322,7 @@ Comparison compare(const Request& request, const Survey& survey) {
   if (!request.plan->ruleset.rules.empty()) {
     comparison.backend = compared;
     comparison.obstacles = obstacles(*request.plan, compared, survey);
+    comparison.lost_replies = lost_forwarded_dns(*request.plan, compared, survey);
   }
   for (BackendKind kind : holding) {
     if (kind != compared) comparison.backends.push_back(diff(*survey.live(kind), {}));

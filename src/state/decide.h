@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "evaluate/forwarded_dns.h"
 #include "evaluate/obstacles.h"
 #include "kernel/survey.h"
 #include "mesh/plan.h"
@@ -74,6 +75,9 @@ struct Decision {
 // decides about probes before its rules, which are put in their places anew if they are to be rewritten.
 [[nodiscard]] std::vector<Obstacle> obstacles(const Plan& plan, BackendKind backend, const Survey& survey,
                                               EqualRules equal = EqualRules::keep);
+// Of queries that the pod forwards, those whose replies the plan loses once it is applied so. The plan may ask for
+// that, so it differs from nothing that is requested, and no other program is in the way.
+[[nodiscard]] std::vector<LostReplies> lost_forwarded_dns(const Plan& plan, BackendKind backend, const Survey& survey);
 // The pod and its rules as they would stand once the plan is applied; the survey knows the pod.
 [[nodiscard]] space::Side after_apply(const Plan& plan, BackendKind backend, const Survey& survey);
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "evaluate/forwarded_dns.h"
 #include "evaluate/obstacles.h"
 #include "model/live.h"
 #include "model/routing.h"
@@ -45,10 +46,11 @@ struct Comparison {
   std::vector<Difference> backends;  // the one that is asked for first
   Routing missing;
   Routing extra;
-  std::vector<Obstacle> obstacles{};     // of others: what applying cannot mend
-  std::string refusal{};                 // why applying would change nothing, if it would refuse to
-  std::optional<BackendKind> backend{};  // that holds the rules, or is to; nothing: no rules are requested
-  [[nodiscard]] bool equal() const;      // the rules and routes; obstacles apart
+  std::vector<Obstacle> obstacles{};        // of others: what applying cannot mend
+  std::vector<LostReplies> lost_replies{};  // by the requested rules themselves: said, and no difference
+  std::string refusal{};                    // why applying would change nothing, if it would refuse to
+  std::optional<BackendKind> backend{};     // that holds the rules, or is to; nothing: no rules are requested
+  [[nodiscard]] bool equal() const;         // the rules and routes; obstacles apart
   [[nodiscard]] bool as_requested() const { return equal() && obstacles.empty(); }
 };
 

@@ -145,6 +145,7 @@ class Executor {
     if (request_.plan == nullptr || !attempt.backend) return;
     const EqualRules equal = request_.options->force_apply ? EqualRules::rewrite : EqualRules::keep;
     result_.obstacles = obstacles(*request_.plan, *attempt.backend, survey_, equal);
+    result_.lost_replies = lost_forwarded_dns(*request_.plan, *attempt.backend, survey_);
     if (!request_.options->strict || result_.obstacles.empty()) return;
     std::string all;
     for (const Obstacle& obstacle : result_.obstacles) all += "\n  " + text(obstacle);

@@ -109,6 +109,7 @@ complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff ver
 complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify explain map lint' -l capture-udp -d 'inbound: these UDP ports, too, with -m TPROXY' -x -a '(__sidetrack_items )'
 complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify explain map lint cni' -l redirect-dns -d 'capture DNS to resolv.conf\'s servers'
 complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify explain map lint' -l capture-all-dns -d 'with --redirect-dns: to any server'
+complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify explain map lint' -l track-forwarded-dns -d 'with --redirect-dns: replies reach hosts behind -k'
 complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify explain map lint cni' -l drop-invalid -d 'drop packets of unknown connections'
 complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify explain map lint cni' -l dual-stack -d 'IPv6 too, if the pod has it'
 complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify explain map lint cni' -l dataplane -d 'the proxy in the pod, or the node\'s ztunnel' -x -a 'sidecar ambient'

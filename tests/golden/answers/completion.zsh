@@ -58,6 +58,7 @@ _sidetrack_apply() {
     '*--capture-udp=[inbound\: these UDP ports, too, with -m TPROXY]:PORTS: _sidetrack_items' \
     '--redirect-dns[capture DNS to resolv.conf'\''s servers]' \
     '--capture-all-dns[with --redirect-dns\: to any server]' \
+    '--track-forwarded-dns[with --redirect-dns\: replies reach hosts behind -k]' \
     '--drop-invalid[drop packets of unknown connections]' \
     '--dual-stack[IPv6 too, if the pod has it]' \
     '--dataplane=[the proxy in the pod, or the node'\''s ztunnel]:MODE:(sidecar ambient)' \
@@ -129,6 +130,7 @@ _sidetrack_render() {
     '*--capture-udp=[inbound\: these UDP ports, too, with -m TPROXY]:PORTS: _sidetrack_items' \
     '--redirect-dns[capture DNS to resolv.conf'\''s servers]' \
     '--capture-all-dns[with --redirect-dns\: to any server]' \
+    '--track-forwarded-dns[with --redirect-dns\: replies reach hosts behind -k]' \
     '--drop-invalid[drop packets of unknown connections]' \
     '--dual-stack[IPv6 too, if the pod has it]' \
     '--dataplane=[the proxy in the pod, or the node'\''s ztunnel]:MODE:(sidecar ambient)' \
@@ -187,6 +189,7 @@ _sidetrack_diff() {
     '*--capture-udp=[inbound\: these UDP ports, too, with -m TPROXY]:PORTS: _sidetrack_items' \
     '--redirect-dns[capture DNS to resolv.conf'\''s servers]' \
     '--capture-all-dns[with --redirect-dns\: to any server]' \
+    '--track-forwarded-dns[with --redirect-dns\: replies reach hosts behind -k]' \
     '--drop-invalid[drop packets of unknown connections]' \
     '--dual-stack[IPv6 too, if the pod has it]' \
     '--dataplane=[the proxy in the pod, or the node'\''s ztunnel]:MODE:(sidecar ambient)' \
@@ -246,6 +249,7 @@ _sidetrack_verify() {
     '*--capture-udp=[inbound\: these UDP ports, too, with -m TPROXY]:PORTS: _sidetrack_items' \
     '--redirect-dns[capture DNS to resolv.conf'\''s servers]' \
     '--capture-all-dns[with --redirect-dns\: to any server]' \
+    '--track-forwarded-dns[with --redirect-dns\: replies reach hosts behind -k]' \
     '--drop-invalid[drop packets of unknown connections]' \
     '--dual-stack[IPv6 too, if the pod has it]' \
     '--dataplane=[the proxy in the pod, or the node'\''s ztunnel]:MODE:(sidecar ambient)' \
@@ -329,6 +333,7 @@ _sidetrack_explain() {
     '*--capture-udp=[inbound\: these UDP ports, too, with -m TPROXY]:PORTS: _sidetrack_items' \
     '--redirect-dns[capture DNS to resolv.conf'\''s servers]' \
     '--capture-all-dns[with --redirect-dns\: to any server]' \
+    '--track-forwarded-dns[with --redirect-dns\: replies reach hosts behind -k]' \
     '--drop-invalid[drop packets of unknown connections]' \
     '--dual-stack[IPv6 too, if the pod has it]' \
     '--dataplane=[the proxy in the pod, or the node'\''s ztunnel]:MODE:(sidecar ambient)' \
@@ -397,6 +402,7 @@ _sidetrack_map() {
     '*--capture-udp=[inbound\: these UDP ports, too, with -m TPROXY]:PORTS: _sidetrack_items' \
     '--redirect-dns[capture DNS to resolv.conf'\''s servers]' \
     '--capture-all-dns[with --redirect-dns\: to any server]' \
+    '--track-forwarded-dns[with --redirect-dns\: replies reach hosts behind -k]' \
     '--drop-invalid[drop packets of unknown connections]' \
     '--dual-stack[IPv6 too, if the pod has it]' \
     '--dataplane=[the proxy in the pod, or the node'\''s ztunnel]:MODE:(sidecar ambient)' \
@@ -457,6 +463,7 @@ _sidetrack_lint() {
     '*--capture-udp=[inbound\: these UDP ports, too, with -m TPROXY]:PORTS: _sidetrack_items' \
     '--redirect-dns[capture DNS to resolv.conf'\''s servers]' \
     '--capture-all-dns[with --redirect-dns\: to any server]' \
+    '--track-forwarded-dns[with --redirect-dns\: replies reach hosts behind -k]' \
     '--drop-invalid[drop packets of unknown connections]' \
     '--dual-stack[IPv6 too, if the pod has it]' \
     '--dataplane=[the proxy in the pod, or the node'\''s ztunnel]:MODE:(sidecar ambient)' \

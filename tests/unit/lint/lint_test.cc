@@ -549,6 +549,28 @@ TEST(LintLive, FindsRulesOfOthersThatDecide) {
   EXPECT_THAT(not_known[0].message, HasSubstr("-m bpf --bytecode"));
 }
 
+// Containers behind docker0, whose source another program translates.
+TEST(LintLive, FindsForwardedDnsWhoseRepliesAreLost) {
+  const Live masquerade =
+      rules_of_others(BackendKind::iptables_nft, Family::ipv4, {"nat -A POSTROUTING -s 198.18.2.0/24 -j MASQUERADE"});
+  const std::string dns = "-i * -b 80 --redirect-dns --dns-server 10.96.0.10 -k docker0";
+  const auto found = [&](const std::string& options, bool translated) {
+    const Plan plan = planned(options);
+    std::vector<Live> live{as_live(plan.ruleset, BackendKind::nftables)};
+    if (translated) live.push_back(masquerade);
+    Findings all = lint_live(assumed_pod(plan), live);
+    std::erase_if(all, [](const Finding& one) { return one.code != Code::forwarded_replies_lost; });
+    return all;
+  };
+  const Findings lost = found(dns, true);
+  ASSERT_THAT(words(lost), ElementsAre("ST012 DNS by udp from docker0, IPv4"));
+  EXPECT_THAT(lost.front().ending, HasSubstr("its answers are lost"));
+  EXPECT_THAT(lost.front().witness, HasSubstr("in udp 10.96.0.10:53"));
+  EXPECT_THAT(lost.front().witness, HasSubstr("--in-interface docker0"));
+  EXPECT_THAT(found(dns, false), IsEmpty());
+  EXPECT_THAT(found(dns + " --track-forwarded-dns", true), IsEmpty());
+}
+
 TEST(LintLive, FindsValuesThatOthersCover) {
   EXPECT_THAT(words(lint_live(assumed_pod(planned("-i *")), live_of("-i * -b 80 -x 10.0.0.0/8,10.1.0.0/16"))),
               ElementsAre("ST002 -x 10.1.0.0/16"));

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// What hosts behind the pod send, such as containers in it: no part of Scope::ordinary.
+#pragma once
+
+#include <vector>
+
+#include "space/regions.h"
+
+namespace sidetrack::space {
+
+// New DNS queries by udp that come in by an interface from networks that the pod reaches by it: one box of each.
+[[nodiscard]] std::vector<Box> forwarded_dns(Regions& regions, const PodView& pod);
+
+// Whether such packets are forwarded, and no reply comes back.
+[[nodiscard]] bool loses_forwarded_replies(const Ending& ending);
+
+}  // namespace sidetrack::space
