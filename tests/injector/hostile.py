@@ -10,7 +10,7 @@ MIB = 1 << 20
 LARGEST = 8 * MIB
 OF_ANNOTATIONS = 256 << 10
 SIZES = 6  # of each shape, each four times the one before
-SMALL = 128 << 10  # larger ones are served PLACES at a time
+SMALL = 16 << 10  # larger ones, whose answers may be eight times as long, are served PLACES at a time
 PLACES = 2
 TRIES = 50
 
