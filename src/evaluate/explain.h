@@ -30,6 +30,8 @@ class RulesOfFamily;
 [[nodiscard]] Packet parse_packet(const PacketOptions& options);
 // The same the other way round: what stands after `sidetrack explain`.
 [[nodiscard]] std::string explain_words(const Packet& packet);
+// The packet that these words ask about. Nothing: they ask about none.
+[[nodiscard]] std::optional<Packet> as_asked(const Packet& packet);
 
 // The rules of a plan as a backend holds them: -I resolved; iptables keeps the families apart, nftables folds lists.
 [[nodiscard]] Live as_live(const Ruleset& ruleset, BackendKind backend);

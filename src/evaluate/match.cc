@@ -81,8 +81,8 @@ struct TruthOf {
     if (packet.protocol != Protocol::tcp && packet.protocol != Protocol::udp) {
       return packet.native ? Truth::unknown : Truth::no;
     }
-    const std::uint16_t port = m.end == End::source ? packet.source.port : packet.destination.port;
-    if (port != 0) return known(any_contains(m.ports, port) != m.negated);
+    const std::optional<std::uint16_t>& port = (m.end == End::source ? packet.source : packet.destination).port;
+    if (port) return known(any_contains(m.ports, *port) != m.negated);
     const Truth found = contains_chosen(m.ports, packet.chosen_ports);
     return found == Truth::unknown ? found : known((found == Truth::yes) != m.negated);
   }
@@ -153,10 +153,10 @@ struct WhyNot {
   std::string operator()(const ProtocolMatch&) const { return fmt::format("it is {}", name(packet.protocol)); }
   std::string operator()(const PortMatch& m) const {
     if (packet.protocol != Protocol::tcp && packet.protocol != Protocol::udp) return "it has no ports";
-    const std::uint16_t port = m.end == End::source ? packet.source.port : packet.destination.port;
+    const std::optional<std::uint16_t>& port = (m.end == End::source ? packet.source : packet.destination).port;
     const char* which = m.end == End::source ? "source" : "destination";
-    if (port == 0) return fmt::format("its {} port is one that the kernel chose", which);
-    return fmt::format("its {} port is {}", which, port);
+    if (!port) return fmt::format("its {} port is one that the kernel chose", which);
+    return fmt::format("its {} port is {}", which, *port);
   }
   std::string operator()(const OwnerMatch& m) const {
     const char* kind = m.kind == OwnerKind::uid ? "uid" : "gid";

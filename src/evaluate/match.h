@@ -14,7 +14,7 @@ class Observer;
 // A packet as a rule sees it at one hook.
 struct PacketAtHook {
   Protocol protocol = Protocol::tcp;
-  Endpoint source;  // port 0: one of `chosen_ports`
+  Endpoint source;  // without a port: it is one of `chosen_ports`
   Endpoint destination;
   PortRange chosen_ports{1, 65535};
   std::string in;   // empty in OUTPUT and POSTROUTING

@@ -5,10 +5,14 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 
+#include "evaluate/chain_index.h"
+#include "evaluate/examples.h"
 #include "evaluate/explain.h"
 #include "evaluate/frames.h"
 #include "evaluate/route.h"
@@ -25,53 +29,7 @@ namespace {
 constexpr std::size_t most_packets = 512;
 constexpr std::size_t most_steps = 100'000;
 constexpr std::size_t fewest_packets = 4;
-
-// ---- Packets that a rule speaks of.
-
-Packet example(const Rule& rule, Direction direction, Family family) {
-  Packet packet;
-  packet.direction = direction;
-  packet.owner = direction == Direction::in ? std::nullopt : std::optional<Owner>({1000, 1000});
-  packet.cgroup = "";  // in none that a rule speaks of
-  packet.destination_port = 80;
-  packet.source_port =
-      40'000;  // any of those that kernels choose: what others say of a well-known one is no matter here
-  for (const Match& match : rule.matches) {
-    if (const auto* protocol = std::get_if<ProtocolMatch>(&match); protocol != nullptr && !protocol->negated) {
-      packet.protocol = protocol->protocol;
-    } else if (const auto* ports = std::get_if<PortMatch>(&match); ports != nullptr && !ports->ports.empty()) {
-      const PortRange& range = ports->ports.front();
-      std::uint16_t port = range.first;
-      if (ports->negated) port = range.contains(80) ? static_cast<std::uint16_t>(range.last + 1) : 80;
-      (ports->end == End::source ? packet.source_port : packet.destination_port) = port;
-    } else if (const auto* address = std::get_if<AddressMatch>(&match); address != nullptr && !address->negated &&
-                                                                        !address->ranges.empty() &&
-                                                                        address->ranges.front().family() == family) {
-      (address->end == End::source ? packet.source : packet.destination) = address->ranges.front().first;
-    } else if (const auto* owner = std::get_if<OwnerMatch>(&match);
-               owner != nullptr && !owner->negated && !owner->ids.empty() && packet.owner) {
-      (owner->kind == OwnerKind::uid ? packet.owner->uid : packet.owner->gid) = owner->ids.front().first;
-    } else if (const auto* cgroup = std::get_if<CgroupMatch>(&match); cgroup != nullptr && !cgroup->negated) {
-      packet.cgroup = cgroup->path;
-    } else if (const auto* mark = std::get_if<MarkMatch>(&match);
-               mark != nullptr && !mark->negated && direction != Direction::in) {
-      packet.mark = mark->value;
-    }
-  }
-  if (!packet.destination && direction == Direction::out) {  // a host outside: addresses set aside for documentation
-    packet.destination = Address::parse(family == Family::ipv4 ? "198.51.100.1" : "2001:db8:ffff::1");
-  }
-  return packet;
-}
-
-// Without what makes no difference to most readers: which source it has, unless it comes from outside.
-std::string shown(Packet packet) {
-  if (packet.direction != Direction::in) packet.source.reset();
-  packet.source_port = 0;
-  if (packet.cgroup == "") packet.cgroup.reset();
-  packet.interface.clear();
-  return explain_words(packet);
-}
+constexpr std::size_t most_jumps = 16;
 
 // What rules have in common that differ in their values alone: of thousands of excluded ranges one is asked about.
 std::string kind(const Rule& rule) {
@@ -102,14 +60,48 @@ bool is_of_replies_or_forwarded(const Rule& rule) {
       [&](MeshRule id) { return is_of(rule, id); });
 }
 
-// The rule for the answers of what this one speaks of: what comes from port 443 answers what went to it.
-Rule answered(Rule rule) {
+Conditions conditions_of(const std::vector<Match>& matches) {
+  Conditions all;
+  for (const Match& match : matches) all.push_back(&match);
+  return all;
+}
+
+// What is asked of the requests whose answers these conditions are about: what comes from port 443 answers what went to
+// it, and who sent it is nobody's matter.
+std::vector<Match> of_requests(const Conditions& conditions) {
   const auto other = [](End end) { return end == End::source ? End::destination : End::source; };
-  for (Match& match : rule.matches) {
-    if (auto* ports = std::get_if<PortMatch>(&match)) ports->end = other(ports->end);
-    if (auto* address = std::get_if<AddressMatch>(&match)) address->end = other(address->end);
+  std::vector<Match> all;
+  for (const Match* match : conditions) {
+    const bool is_of_sender = std::holds_alternative<OwnerMatch>(*match) || std::holds_alternative<MarkMatch>(*match) ||
+                              std::holds_alternative<CgroupMatch>(*match);
+    if (is_of_sender || std::holds_alternative<InterfaceMatch>(*match)) continue;
+    all.push_back(*match);
+    if (auto* ports = std::get_if<PortMatch>(&all.back())) ports->end = other(ports->end);
+    if (auto* address = std::get_if<AddressMatch>(&all.back())) address->end = other(address->end);
+    if (auto* set = std::get_if<SetMatch>(&all.back())) set->end = other(set->end);
   }
-  return rule;
+  return all;
+}
+
+// What is asked of a packet before its destination is translated.
+std::vector<Match> before_translation(const Conditions& conditions) {
+  std::vector<Match> all;
+  for (const Match* match : conditions) {
+    const auto* ports = std::get_if<PortMatch>(match);
+    const auto* address = std::get_if<AddressMatch>(match);
+    const bool is_of_destination = (ports != nullptr && ports->end == End::destination) ||
+                                   (address != nullptr && address->end == End::destination) ||
+                                   std::holds_alternative<InterfaceMatch>(*match);
+    if (!is_of_destination) all.push_back(*match);
+  }
+  return all;
+}
+
+bool names_loopback(const Conditions& conditions) {
+  return std::ranges::any_of(conditions, [](const Match* match) {
+    const auto* interface = std::get_if<InterfaceMatch>(match);
+    return interface != nullptr && interface->name == "lo" && !interface->negated;
+  });
 }
 
 // A route that does not decide whether a packet gets to the proxy.
@@ -138,45 +130,64 @@ bool refuses(const RoutingRule& rule) {
 // It decides about packets alone that have a mark: whoever marks them means it.
 bool is_of_marked(const RoutingRule& rule) { return !rule.inverted && (rule.mark & rule.mask) != 0; }
 
-// One that matches packets as the policy rule does, as far as that can be said of packets.
-Rule matched(const RoutingRule& rule) {
-  Rule made;
-  made.families = rule.family;
+// What the policy rule asks of packets, as far as that can be said of packets.
+std::vector<Match> matches_of(const RoutingRule& rule) {
+  std::vector<Match> all;
   const auto add = [&](End end, const std::optional<AddressRange>& range) {
-    if (range && !rule.inverted) made.matches.emplace_back(AddressMatch{end, {{range->last, range->last}}, false});
+    if (range && !rule.inverted) all.emplace_back(AddressMatch{end, {{range->last, range->last}}, false});
   };
   add(End::source, rule.from);
   add(End::destination, rule.to);
-  return made;
+  return all;
 }
 
-// The pod without what other programs did to its loopback interface, policy rules, routes and checks of sources.
-PodView usual(PodView pod, const Plan& plan) {
-  std::erase_if(pod.rules, refuses);
-  pod.accepts_with_mark = false;
-  for (Interface& interface : pod.interfaces) interface.source_by_mark = false;
-  std::erase_if(pod.routes, [&](const NetworkRoute& route) { return !is_usual(route, plan); });
-  Interface* lo = pod.interface("lo");
-  if (lo == nullptr) return pod;
-  lo->up = true;
-  for (const Family family : plan.families.list()) {
-    const Address address = Address::loopback(family);
-    const bool has_family = family == Family::ipv4 || own_address(pod, family);
-    const auto there = std::ranges::find(lo->addresses, address, &InterfaceAddress::address);
-    if (has_family && there == lo->addresses.end()) {
-      lo->addresses.insert(lo->addresses.begin(), {address, family == Family::ipv4 ? 8 : 128});
+// Calls `ask` for each rule of others with what it asks, and with what leads to its chain, for each way there.
+class OthersRules {
+ public:
+  using Ask = std::function<void(const LiveRule& rule, const Conditions& conditions)>;
+  OthersRules(std::span<const Live> live, Ask ask) : ask_(std::move(ask)) {
+    for (const Live& one : live) {
+      ChainIndex ipv4(one, Family::ipv4);
+      ChainIndex ipv6(one, Family::ipv6);
+      for (const LiveChain& chain : one.chains) {
+        if (chain.hook) follow(chain.families.contains(Family::ipv4) ? ipv4 : ipv6, chain, 0);
+      }
     }
   }
-  return pod;
-}
+
+  // Whether there are more ways than are followed.
+  [[nodiscard]] bool has_more() const { return looked_at_ > most_steps; }
+
+ private:
+  void follow(ChainIndex& chains, const LiveChain& chain, std::size_t depth) {
+    for (const LiveRule& one : chain.rules) {
+      if (++looked_at_ > most_steps) return;
+      const std::size_t before = conditions_.size();
+      for (const Match& match : one.rule.matches) conditions_.push_back(&match);
+      if (!one.ours && !std::holds_alternative<Continue>(one.rule.target)) ask_(one, conditions_);
+      const auto* jump = std::get_if<Jump>(&one.rule.target);
+      const LiveChain* to = jump != nullptr ? chains.find(chain, jump->chain) : nullptr;
+      if (to != nullptr && depth < most_jumps) follow(chains, *to, depth + 1);
+      conditions_.resize(before);
+    }
+  }
+
+  const Ask ask_;
+  Conditions conditions_;
+  std::size_t looked_at_ = 0;
+};
 
 class Search {
  public:
   Search(const Plan& plan, BackendKind backend, const PodView& pod, std::span<const Live> live)
-      : plan_(plan), pod_(pod), usual_(usual(pod, plan)), live_(live), planned_{as_live(plan.ruleset, backend)} {}
+      : plan_(plan),
+        pod_(pod),
+        usual_(without_others(pod, plan)),
+        live_(live),
+        planned_{as_live(plan.ruleset, backend)},
+        examples_(usual_, plan.ruleset) {}
 
-  std::vector<Obstacle> run() {
-    for (const Family family : plan_.families.list()) captured_sources_[family] = captured_source(family);
+  std::vector<Obstacle> run(std::span<const Packet> more) {
     std::size_t rules = 1;
     for (const Live& one : live_) {
       for (const LiveChain& chain : one.chains) {
@@ -185,45 +196,47 @@ class Search {
       }
     }
     const std::size_t most = std::clamp<std::size_t>(most_steps / rules, fewest_packets, most_packets);
+    most_others_ = most;
     // What each rule of the plan decides about: as `verify --probe` tries it.
     const std::string loopback = fault_of_loopback(pod_, plan_);
     std::set<std::string> kinds;
     for (const Rule& rule : plan_.ruleset.rules) {
       if (kinds.size() == most) break;
       if (is_of_replies_or_forwarded(rule)) continue;
-      if (kinds.insert(kind(rule)).second) ask(rule, false, loopback);
+      if (kinds.insert(kind(rule)).second) ask(rule.families, conditions_of(rule.matches), Whose::plan, loopback);
     }
     for (const Interface& interface : pod_.interfaces) {
       if (lies_upon(interface)) ask_by(interface);
     }
     std::size_t asked = 0;
-    for (const Live& one : live_) {
-      for (const LiveChain& chain : one.chains) {
-        for (const LiveRule& live : chain.rules) {
-          if (live.ours || std::holds_alternative<Continue>(live.rule.target)) continue;
-          if (asked++ == most) return not_all(most);
-          ask(live.rule, true);
-          ask(answered(live.rule), true);
-        }
-      }
-    }
+    const OthersRules others(live_, [&](const LiveRule& live, const Conditions& conditions) {
+      if (asked++ >= most) return;
+      ask(live.rule.families, conditions, Whose::others);
+      for (const std::vector<Match>& matches : {of_requests(conditions), before_translation(conditions)})
+        ask(live.rule.families, conditions_of(matches), Whose::others);
+    });
+    if (asked > most || others.has_more()) return not_all(most);
     for (const RoutingRule& rule : pod_.rules) {
       if (!refuses(rule) || is_of_marked(rule)) continue;
       if (asked++ == most) return not_all(most);
-      ask(matched(rule), true, ip_words(rule));
+      const std::vector<Match> matches = matches_of(rule);
+      ask(rule.family, conditions_of(matches), Whose::others, ip_words(rule));
     }
     for (const NetworkRoute& route : pod_.routes) {
       if (is_usual(route, plan_)) continue;
       if (asked++ == most) return not_all(most);
-      Rule rule;
-      rule.families = route.to.family();
-      rule.matches = {AddressMatch{End::destination, {{route.to.last, route.to.last}}, false}};
-      ask(rule, true, ip_words(route));
+      const Match to = AddressMatch{End::destination, {{route.to.last, route.to.last}}, false};
+      ask(route.to.family(), {&to}, Whose::others, ip_words(route));
     }
+    for (const Packet& packet : more) ask(packet, Whose::others, {});
     return std::move(found_);
   }
 
  private:
+  // Rules of the plan matter for all that they are about, those of others for what the plan captures.
+  enum class Whose : std::uint8_t { plan, others };
+  enum class Answer : std::uint8_t { not_captured, as_planned, otherwise };
+
   std::vector<Obstacle> not_all(std::size_t followed) {
     if (found_.empty())
       found_.push_back({fmt::format("rules and routes of other programs beyond the first {}", followed), {}, {}, {}});
@@ -234,75 +247,109 @@ class Search {
   void ask_by(const Interface& interface) {
     for (const InterfaceAddress& own : interface.addresses) {
       if (!plan_.families.contains(own.address.family)) continue;
-      Packet packet = example({}, Direction::in, own.address.family);
-      packet.destination = own.address;
-      packet.interface = interface.name;
-      ask(packet, false, {});
+      const Match in = InterfaceMatch{InterfaceDirection::in, interface.name, false};
+      const Match to = AddressMatch{End::destination, {AddressRange::single(own.address)}, false};
+      const std::vector<Packet> packets = examples_.of({&in, &to}, Direction::in, own.address.family);
+      if (!packets.empty()) ask(packets.front(), Whose::plan, {});
     }
   }
 
-  void ask(const Rule& rule, bool captured_alone, const std::string& because = {}) {
-    for (const Family family : (rule.families & plan_.families).list()) {
-      for (const Direction direction : {Direction::out, Direction::in}) {
-        Packet packet = example(rule, direction, family);
-        if (direction == Direction::in && !packet.destination) {
-          const auto own = own_address(pod_, family);
-          if (!own) continue;
-          packet.destination = own->address;
+  // About a usual packet; of what others ask, if the plan leaves that alone, about others until it captures one.
+  void ask(Families families, const Conditions& conditions, Whose whose, const std::string& because = {}) {
+    for (const Family family : (families & plan_.families).list()) {
+      for (const Direction direction : {Direction::out, Direction::in, Direction::lo}) {
+        if (direction == Direction::lo && whose == Whose::plan && !names_loopback(conditions)) continue;
+        for (const Packet& packet : examples_.of(conditions, direction, family)) {
+          if (ask(packet, whose, because) != Answer::not_captured || whose == Whose::plan) break;
+          if (++others_ > most_others_) break;
         }
-        if (direction == Direction::in && !packet.source) packet.source = captured_sources_.at(family);
-        if (asked_.insert(shown(packet)).second) ask(packet, captured_alone, because);
       }
     }
   }
 
-  // Of a plan that captures inbound traffic of some sources alone, one of these: rules of others mostly leave open
-  // whose traffic they are about. Nothing: whatever source will do.
-  [[nodiscard]] std::optional<Address> captured_source(Family family) const {
-    const auto ranges_of = [&](MeshRule id) {
-      std::vector<AddressRange> all;
-      for (const Rule& rule : plan_.ruleset.rules) {
-        if (!is_of(rule, id)) continue;
-        for (const Match& match : rule.matches) {
-          const auto* address = std::get_if<AddressMatch>(&match);
-          if (address != nullptr && address->ranges.front().family() == family)
-            all.insert(all.end(), address->ranges.begin(), address->ranges.end());
-        }
+  Answer ask(const Packet& packet, Whose whose, const std::string& because) {
+    const auto [known, is_new] = asked_.try_emplace(explain_words(packet), Answer::not_captured);
+    if (is_new) known->second = answer(packet, whose, because);
+    return known->second;
+  }
+
+  Answer answer(const Packet& packet, Whose whose, const std::string& because) {
+    const auto both = explained(packet, whose);
+    if (!both) return Answer::not_captured;
+    const Outcome& planned = both->planned.outcome;
+    const Outcome& there = both->there.outcome;
+    if (same_place(there, planned)) {
+      // Of a connection that is captured the later packets are asked about, too: they name the rule.
+      if (packet.state == ConnectionState::new_ && ask_for_state_ && is_captured(planned)) {
+        Packet later = packet;
+        later.state = ConnectionState::established;
+        if (ask(later, whose, because) == Answer::otherwise) return Answer::otherwise;
       }
-      return all;
-    };
-    const std::vector<AddressRange> excluded = ranges_of(MeshRule::inbound_excluded_range);
-    for (const AddressRange& range : ranges_of(MeshRule::inbound_jump)) {
-      const bool is_captured =
-          std::ranges::none_of(excluded, [&](const AddressRange& one) { return one.contains(range.first); });
-      if (is_captured) return range.first;
+      if (there == planned || !has_usual_source_port(packet))
+        return is_captured(planned) ? Answer::as_planned : Answer::not_captured;
+    }
+    report(packet, *both, because);
+    return Answer::otherwise;
+  }
+
+  // Whether its answers go to a port that kernels choose: what others say of well-known ones is about servers.
+  [[nodiscard]] bool has_usual_source_port(const Packet& packet) const {
+    return !packet.source_port || pod_.chosen_ports.contains(*packet.source_port);
+  }
+
+  struct Explained {
+    Trace planned;
+    Trace there;
+  };
+  // Nothing: this pod cannot have such a packet, or it does not matter.
+  [[nodiscard]] std::optional<Explained> explained(const Packet& packet, Whose whose) const {
+    try {
+      Trace planned = explain(packet, usual_, planned_);
+      if (whose == Whose::others && !is_captured(planned.outcome)) return std::nullopt;
+      return Explained{std::move(planned), explain(packet, pod_, live_)};
+    } catch (const Error&) {
+      return std::nullopt;
+    }
+  }
+
+  void report(const Packet& packet, const Explained& both, const std::string& because) {
+    std::string rule = because.empty() ? reason(both.there, both.planned.outcome) : because;
+    if (reasons_.contains(rule)) return;
+    const auto witness = witness_of(packet, both);
+    if (!witness) return;
+    reasons_.insert(rule);
+    found_.push_back({std::move(rule), explain_words(witness->there.packet), sentence(witness->planned.outcome),
+                      sentence(witness->there.outcome)});
+  }
+
+  // The packet as `explain` is asked about it, with no more of its values than the answers need, and what explain says
+  // of it then. Nothing: it says something else.
+  [[nodiscard]] std::optional<Explained> witness_of(const Packet& packet, const Explained& both) const {
+    Packet whole = packet;
+    if (packet.direction == Direction::in) whole.source = both.there.packet.source;
+    Packet bare = whole;
+    bare.source_port.reset();
+    bare.interface.clear();
+    if (bare.direction != Direction::in) bare.source.reset();
+    if (bare.cgroup == "") bare.cgroup.reset();
+    std::vector<Packet> candidates(6, bare);
+    candidates[1].source_port = whole.source_port;
+    candidates[2].source = whole.source;
+    candidates[3].interface = whole.interface;
+    candidates[4].cgroup = whole.cgroup;
+    candidates[5] = whole;
+    for (const Packet& candidate : candidates) {
+      if (as_asked(candidate) != candidate) continue;
+      auto found = explained(candidate, Whose::plan);
+      if (!found || !ends_alike(found->planned, both.planned) || !ends_alike(found->there, both.there)) continue;
+      found->there.packet = candidate;
+      return found;
     }
     return std::nullopt;
   }
 
-  // Whether something is in its way.
-  bool ask(const Packet& packet, bool captured_alone, const std::string& because) {
-    std::optional<Trace> planned;
-    try {
-      planned = explain(packet, usual_, planned_);
-    } catch (const Error&) {  // this pod cannot have such a packet
-      return false;
-    }
-    if (captured_alone && !is_captured(planned->outcome)) return false;
-    const Trace there = explain(packet, pod_, live_);
-    if (same_place(there.outcome, planned->outcome)) {
-      // Of a connection that is captured the later packets are asked about, too: they name the rule.
-      if (packet.state == ConnectionState::new_ && ask_for_state_ && is_captured(planned->outcome)) {
-        Packet later = packet;
-        later.state = ConnectionState::established;
-        if (ask(later, captured_alone, because)) return true;
-      }
-      if (there.outcome == planned->outcome) return false;
-    }
-    std::string rule = because.empty() ? reason(there, planned->outcome) : because;
-    if (!reasons_.insert(rule).second) return true;
-    found_.push_back({std::move(rule), shown(there.packet), sentence(planned->outcome), sentence(there.outcome)});
-    return true;
+  static bool ends_alike(const Trace& a, const Trace& b) {
+    return same_place(a.outcome, b.outcome) && a.outcome.answers == b.outcome.answers;
   }
 
   // The last rule of another program among those that are the reason; else what the answer says.
@@ -329,11 +376,13 @@ class Search {
   const Plan& plan_;
   const PodView& pod_;
   const PodView usual_;
-  std::map<Family, std::optional<Address>> captured_sources_;
-  bool ask_for_state_ = false;  // rules of others decide by the state of the connection
   std::span<const Live> live_;
   std::vector<Live> planned_;
-  std::set<std::string> asked_;
+  const Examples examples_;
+  bool ask_for_state_ = false;  // rules of others decide by the state of the connection
+  std::size_t others_ = 0;      // packets with other values than the usual ones
+  std::size_t most_others_ = 0;
+  std::map<std::string, Answer> asked_;  // by their words
   std::set<std::string> reasons_;
   std::vector<Obstacle> found_;
 };
@@ -344,7 +393,7 @@ class Search {
 std::vector<RouteKey> marked_packets(const PolicyRule& marked, const PodView& pod) {
   std::vector<Address> destinations{
       *Address::parse(marked.family == Family::ipv4 ? "198.51.100.1" : "2001:db8:ffff::1")};
-  std::vector<std::optional<Address>> sources{std::nullopt};
+  std::vector<std::optional<Address>> sources;
   for (const RoutingRule& rule : pod.rules) {
     if (!may_take(rule, marked)) continue;
     if (rule.to) destinations.push_back(rule.to->first);
@@ -353,7 +402,8 @@ std::vector<RouteKey> marked_packets(const PolicyRule& marked, const PodView& po
   for (const NetworkRoute& route : pod.routes) {
     if (route.to.family() == marked.family && destinations.size() < most_packets) destinations.push_back(route.to.last);
   }
-  if (const auto own = own_address(pod, marked.family)) sources.emplace_back(own->address);
+  if (const auto own = own_address(pod, marked.family)) sources.insert(sources.begin(), own->address);
+  if (sources.empty()) sources.emplace_back(std::nullopt);
   std::vector<RouteKey> keys;
   for (const Address& destination : destinations) {
     if (destination == Address::any(destination.family)) continue;
@@ -362,25 +412,43 @@ std::vector<RouteKey> marked_packets(const PolicyRule& marked, const PodView& po
   return keys;
 }
 
-std::string where(const Route& way) {
-  switch (way.kind) {
-    case Route::Kind::none:
-      return "has no route";
-    case Route::Kind::onward:
-      return "goes out by " + way.device;
-    case Route::Kind::unknown:
-      return "takes a route that cannot be predicted";
-    case Route::Kind::local:
-    case Route::Kind::by_rule:
-      break;
+// The pod with no policy rules but ours and the usual ones, and no routes of others beside ours.
+PodView with_our_routing(PodView pod, const Plan& plan) {
+  const std::vector<RoutingRule> usual_rules = default_rules();
+  std::erase_if(pod.rules, [&](const RoutingRule& rule) {
+    return !rule.ours && std::ranges::find(usual_rules, rule) == usual_rules.end();
+  });
+  std::erase_if(pod.routes, [&](const NetworkRoute& route) {
+    return route.kind != NetworkRoute::Kind::local &&
+           std::ranges::any_of(plan.routing.local_routes, [&](const LocalRoute& ours) {
+             return ours.family == route.to.family() && ours.table == route.table;
+           });
+  });
+  return pod;
+}
+
+// Of the plan's proxy, whose packets no rule turns elsewhere.
+Owner proxy_of(const Plan& plan) {
+  Owner owner{1000, 1000};
+  for (const Rule& rule : plan.ruleset.rules) {
+    if (!is_of(rule, MeshRule::proxy_return)) continue;
+    for (const Match& match : rule.matches) {
+      const auto* asked = std::get_if<OwnerMatch>(&match);
+      if (asked == nullptr || asked->negated || asked->ids.empty()) continue;
+      (asked->kind == OwnerKind::uid ? owner.uid : owner.gid) = asked->ids.front().first;
+    }
   }
-  return "stays in the pod";
+  return owner;
 }
 
 // A policy rule or a route of another program takes marked packets away.
-void inspect_routing(const Plan& plan, const PodView& pod, std::vector<Obstacle>& found) {
+void inspect_routing(const Plan& plan, BackendKind backend, const PodView& pod, std::span<const Live> live,
+                     std::vector<Obstacle>& found) {
+  if (plan.routing.policy_rules.empty()) return;
   std::set<std::string> reasons;
   for (const Obstacle& known : found) reasons.insert(known.rule);
+  const PodView usual = with_our_routing(pod, plan);
+  const Live planned_rules[] = {as_live(plan.ruleset, backend)};
   for (const PolicyRule& marked : plan.routing.policy_rules) {
     for (const RouteKey& key : marked_packets(marked, pod)) {
       const Route way = route(pod, key);
@@ -389,12 +457,18 @@ void inspect_routing(const Plan& plan, const PodView& pod, std::vector<Obstacle>
       const std::string reason = way.rule == nullptr                   ? "routing"
                                  : by_our_rule && way.route != nullptr ? ip_words(*way.route)
                                                                        : ip_words(*way.rule);
-      if (!reasons.insert(reason).second) continue;
+      if (reasons.contains(reason)) continue;
       Packet packet;
+      packet.source = key.source;
       packet.destination = key.destination;
       packet.destination_port = 80;
+      packet.owner = proxy_of(plan);
       packet.mark = marked.mark;
-      found.push_back({reason, shown(packet), "stays in the pod", where(way)});
+      const Outcome planned = explain(packet, usual, planned_rules).outcome;
+      const Outcome there = explain(packet, pod, live).outcome;
+      if (same_place(planned, there)) continue;
+      reasons.insert(reason);
+      found.push_back({reason, explain_words(packet), sentence(planned), sentence(there)});
     }
   }
 }
@@ -453,6 +527,25 @@ void put_ours(Live& live, const Ruleset& canonical) {
 
 }  // namespace
 
+PodView without_others(PodView pod, const Plan& plan) {
+  std::erase_if(pod.rules, refuses);
+  pod.accepts_with_mark = false;
+  for (Interface& interface : pod.interfaces) interface.source_by_mark = false;
+  std::erase_if(pod.routes, [&](const NetworkRoute& route) { return !is_usual(route, plan); });
+  Interface* lo = pod.interface("lo");
+  if (lo == nullptr) return pod;
+  lo->up = true;
+  for (const Family family : plan.families.list()) {
+    const Address address = Address::loopback(family);
+    const bool has_family = family == Family::ipv4 || own_address(pod, family);
+    const auto there = std::ranges::find(lo->addresses, address, &InterfaceAddress::address);
+    if (has_family && there == lo->addresses.end()) {
+      lo->addresses.insert(lo->addresses.begin(), {address, family == Family::ipv4 ? 8 : 128});
+    }
+  }
+  return pod;
+}
+
 std::string text(const Obstacle& obstacle) {
   if (obstacle.is_unknown()) {
     return fmt::format("{}: there are too many to follow what each of them speaks of: cannot know whether they {}",
@@ -473,13 +566,17 @@ std::vector<Live> after_apply(const Ruleset& canonical, BackendKind backend, boo
       drop_ours(one);
     }
   }
-  if (!put) after.push_back(as_live(canonical, backend));
+  if (!put) {  // in the order of a survey
+    const auto next = std::ranges::find_if(after, [&](const Live& one) { return one.backend > backend; });
+    after.insert(next, as_live(canonical, backend));
+  }
   return after;
 }
 
-std::vector<Obstacle> obstacles(const Plan& plan, BackendKind backend, const PodView& pod, std::span<const Live> live) {
-  std::vector<Obstacle> found = Search(plan, backend, pod, live).run();
-  inspect_routing(plan, pod, found);
+std::vector<Obstacle> obstacles(const Plan& plan, BackendKind backend, const PodView& pod, std::span<const Live> live,
+                                std::span<const Packet> more) {
+  std::vector<Obstacle> found = Search(plan, backend, pod, live).run(more);
+  inspect_routing(plan, backend, pod, live, found);
   return found;
 }
 

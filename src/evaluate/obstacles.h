@@ -9,6 +9,7 @@
 
 #include "mesh/plan.h"
 #include "model/live.h"
+#include "model/packet.h"
 #include "model/pod.h"
 
 namespace sidetrack {
@@ -31,12 +32,16 @@ struct Obstacle {
 [[nodiscard]] std::vector<Live> after_apply(const Ruleset& canonical, BackendKind backend, bool there,
                                             std::vector<Live> live);
 
+// The pod without what other programs did to its loopback interface, policy rules, routes and checks of sources.
+[[nodiscard]] PodView without_others(PodView pod, const Plan& plan);
+
 // Packets that the plan decides about, and packets that others' rules speak of, are followed through the rules of the
 // plan alone and through `live`, which is what is there or after_apply(). One obstacle for each place that decides
-// otherwise, the first packet that met it; none if `live` holds nothing of others. The number of packets is bounded
-// (see obstacles.cc).
+// otherwise, with the first packet that met it and of which explain() says the same, asked by the obstacle's words;
+// none if `live` holds nothing of others. The number of packets is bounded (see obstacles.cc). `more`: further packets
+// to ask about.
 [[nodiscard]] std::vector<Obstacle> obstacles(const Plan& plan, BackendKind backend, const PodView& pod,
-                                              std::span<const Live> live);
+                                              std::span<const Live> live, std::span<const Packet> more = {});
 
 // The same of rules that are there already: what is ours of them is the plan.
 [[nodiscard]] std::vector<Obstacle> obstacles(std::span<const Live> live, const Routing& ours, const PodView& pod);

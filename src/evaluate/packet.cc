@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -96,9 +97,9 @@ void check_direction(const PacketOptions& options, Direction direction) {
 }  // namespace
 
 std::string Endpoint::text() const {
-  if (port == 0) return address.text();
-  return address.family == Family::ipv6 ? fmt::format("[{}]:{}", address.text(), port)
-                                        : fmt::format("{}:{}", address.text(), port);
+  if (!port) return address.text();
+  return address.family == Family::ipv6 ? fmt::format("[{}]:{}", address.text(), *port)
+                                        : fmt::format("{}:{}", address.text(), *port);
 }
 
 Packet parse_packet(const PacketOptions& options) {
@@ -139,15 +140,15 @@ Packet parse_packet(const PacketOptions& options) {
     return address && address->unmapped() ? address->unmapped() : address;  // an IPv6 socket sends it as IPv4
   };
   packet.destination = as_sent(to.address);
-  packet.destination_port = to.port.value_or(0);
+  packet.destination_port = to.port;
   packet.source = as_sent(options.from);
   if (packet.source && *packet.source == Address::any(packet.source->family)) {
     if (packet.direction == Direction::in)
       refuse("--from", options.from->text(), "the address of a host: nothing comes from no address");
     packet.source.reset();  // a socket that is bound to none has the one that the kernel chooses
   }
-  if (options.from_port != 0 && !has_ports)
-    refuse("--from-port", fmt::format("{}", options.from_port), "no port: icmp has none");
+  if (options.from_port && !has_ports)
+    refuse("--from-port", fmt::format("{}", *options.from_port), "no port: icmp has none");
   packet.source_port = options.from_port;
   packet.interface = packet.direction == Direction::in ? options.in_interface : options.out_interface;
   packet.mark = options.mark;
@@ -160,20 +161,54 @@ Packet parse_packet(const PacketOptions& options) {
   return packet;
 }
 
-std::string explain_words(const Packet& packet) {
+namespace {
+
+// What `explain` is asked by: what it has no words for is left out.
+PacketOptions options_of(const Packet& packet) {
   const auto protocol = packet.protocol == Protocol::icmpv6 ? Protocol::icmp : packet.protocol;
-  std::string text = fmt::format("{} {} ", name(packet.direction), name(protocol));
-  text += Endpoint{packet.destination.value_or(Address{}), packet.destination_port}.text();
-  if (packet.source) text += fmt::format(" --from {}", packet.source->text());
-  if (packet.source_port != 0) text += fmt::format(" --from-port {}", packet.source_port);
-  if (packet.owner) text += fmt::format(" --uid {} --gid {}", packet.owner->uid, packet.owner->gid);
-  if (packet.cgroup) text += fmt::format(" --cgroup /{}", *packet.cgroup);
-  if (!packet.interface.empty())
-    text += fmt::format(" --{}-interface {}", packet.direction == Direction::in ? "in" : "out", packet.interface);
-  if (packet.mark != 0) text += fmt::format(" --mark {}", packet.mark);
+  PacketOptions options;
+  const std::string to = packet.destination        ? Endpoint{*packet.destination, packet.destination_port}.text()
+                         : packet.destination_port ? fmt::format(":{}", *packet.destination_port)
+                                                   : "";
+  options.words = {std::string(name(packet.direction)), std::string(name(protocol)), to};
+  options.from = packet.source;
+  options.from_port = packet.source_port;
+  if (packet.owner) {
+    options.uid = packet.owner->uid;
+    options.gid = packet.owner->gid;
+  }
+  options.cgroup = packet.cgroup;
+  (packet.direction == Direction::in ? options.in_interface : options.out_interface) = packet.interface;
+  options.mark = packet.mark;
+  options.state = packet.state;
+  return options;
+}
+
+}  // namespace
+
+std::optional<Packet> as_asked(const Packet& packet) {
+  try {
+    Packet asked = parse_packet(options_of(packet));
+    if (packet.protocol == Protocol::icmpv6 && asked.protocol == Protocol::icmp) asked.protocol = packet.protocol;
+    return asked;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+std::string explain_words(const Packet& packet) {
+  const PacketOptions options = options_of(packet);
+  std::string text = fmt::format("{}", fmt::join(options.words, " "));
+  if (options.from) text += fmt::format(" --from {}", options.from->text());
+  if (options.from_port) text += fmt::format(" --from-port {}", *options.from_port);
+  if (options.uid) text += fmt::format(" --uid {} --gid {}", *options.uid, *options.gid);
+  if (options.cgroup) text += fmt::format(" --cgroup /{}", *options.cgroup);
+  if (!options.in_interface.empty()) text += fmt::format(" --in-interface {}", options.in_interface);
+  if (!options.out_interface.empty()) text += fmt::format(" --out-interface {}", options.out_interface);
+  if (options.mark != 0) text += fmt::format(" --mark {}", options.mark);
   constexpr std::string_view states[] = {"new", "established", "reply", "invalid"};
-  if (packet.state != ConnectionState::new_)
-    text += fmt::format(" --state {}", states[static_cast<std::size_t>(packet.state)]);
+  if (options.state != ConnectionState::new_)
+    text += fmt::format(" --state {}", states[static_cast<std::size_t>(options.state)]);
   return text;
 }
 

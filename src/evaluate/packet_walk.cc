@@ -186,8 +186,8 @@ void PacketWalk::land() {
     outcome.listener = "the kernel";
   } else if (packet_.now.state == ConnectionState::reply) {
     outcome.listener = "the socket that opened the connection";
-  } else {
-    outcome.listener = listener_of(packet_.now.destination.port);
+  } else if (packet_.now.destination.port) {
+    outcome.listener = listener_of(*packet_.now.destination.port);
   }
 }
 

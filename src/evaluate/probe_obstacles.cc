@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 
+#include "evaluate/examples.h"
 #include "evaluate/fill_in.h"
 #include "evaluate/forks.h"
 #include "evaluate/hook_calls.h"
@@ -54,7 +55,7 @@ bool is_in(const Address& address, const std::vector<AddressRange>& ranges) {
 }
 
 // Whether these matches leave open that a packet goes there.
-bool may_go_to(const Address& pod, const std::vector<const Match*>& matches) {
+bool may_go_to(const Address& pod, const Conditions& matches) {
   return std::ranges::all_of(matches, [&](const Match* match) {
     if (const auto* address = std::get_if<AddressMatch>(match))
       return address->end == End::source || is_in(pod, address->ranges) != address->negated;
@@ -65,29 +66,18 @@ bool may_go_to(const Address& pod, const std::vector<const Match*>& matches) {
 }
 
 // A probe of which these matches speak, as far as it is a probe of the kubelet at all.
-std::optional<Packet> probe_of(const std::vector<const Match*>& matches, const Probed& probed) {
+std::optional<Packet> probe_of(const Conditions& matches, const Probed& probed) {
   const auto pod =
       std::ranges::find_if(probed.pods, [&](const AddressRange& one) { return may_go_to(one.first, matches); });
-  if (pod == probed.pods.end()) return std::nullopt;
+  const auto ports = ports_of(matches, End::destination, 80);
+  const auto uids = ids_of(matches, OwnerKind::uid, 0);
+  const auto gids = ids_of(matches, OwnerKind::gid, 0);
+  if (pod == probed.pods.end() || ports.empty() || uids.empty() || gids.empty()) return std::nullopt;
   Packet packet;
-  packet.owner = Owner{0, 0};
-  packet.cgroup = "";  // in none that a rule speaks of
+  packet.owner = Owner{uids.front(), gids.front()};
+  packet.cgroup = cgroup_of(matches);
   packet.destination = pod->first;
-  packet.destination_port = 80;
-  for (const Match* match : matches) {
-    if (const auto* ports = std::get_if<PortMatch>(match);
-        ports != nullptr && ports->end == End::destination && !ports->ports.empty()) {
-      const PortRange& range = ports->ports.front();
-      packet.destination_port = !ports->negated      ? range.first
-                                : range.contains(80) ? static_cast<std::uint16_t>(range.last + 1)
-                                                     : std::uint16_t{80};
-    } else if (const auto* owner = std::get_if<OwnerMatch>(match);
-               owner != nullptr && !owner->negated && !owner->ids.empty()) {
-      (owner->kind == OwnerKind::uid ? packet.owner->uid : packet.owner->gid) = owner->ids.front().first;
-    } else if (const auto* cgroup = std::get_if<CgroupMatch>(match); cgroup != nullptr && !cgroup->negated) {
-      packet.cgroup = cgroup->path;
-    }
-  }
+  packet.destination_port = ports.front();
   return packet;
 }
 
@@ -158,11 +148,7 @@ class ProbeSearch {
   void ask() {
     const Probed& probed = probed_.at(family_);
     const auto packet = probe_of(matches_, probed);
-    if (!packet) return;
-    Packet shown = *packet;
-    if (shown.cgroup == "") shown.cgroup.reset();
-    const std::string words = explain_words(shown);
-    if (!asked_.insert(words).second) return;
+    if (!packet || !asked_.insert(explain_words(*packet)).second) return;
     if (asked_.size() > most_) {
       not_all_ = true;
       return;
@@ -178,9 +164,22 @@ class ProbeSearch {
       if (first == nullptr) continue;
       const std::string rule = fmt::format("{}: {}", rule_of(*first), iptables_words(*first));
       if (!rules_found_.insert(rule).second) continue;
-      found_.push_back({rule, words, fmt::format("comes from {}", probed.source->text()),
+      found_.push_back({rule, explain_words(witness_of(*packet, *first)),
+                        fmt::format("comes from {}", probed.source->text()),
                         fmt::format("{} decided about there ({})", always ? "is" : "may be", first->text)});
     }
+  }
+
+  // Without its cgroup, unless that makes a difference.
+  [[nodiscard]] Packet witness_of(const Packet& packet, const Step& decides) const {
+    Packet bare = packet;
+    if (bare.cgroup == "") bare.cgroup.reset();
+    const std::vector<Trace> ways = all_ways(bare, nullptr);
+    const bool is_enough = std::ranges::any_of(ways, [&](const Trace& way) {
+      const Step* first = is_as_planned(way) ? nullptr : decides_first(way);
+      return first != nullptr && first->live == decides.live && first->kind == decides.kind;
+    });
+    return is_enough ? bare : packet;
   }
 
   [[nodiscard]] std::vector<Trace> all_ways(const Packet& packet, Observer* observer) const {
@@ -226,7 +225,7 @@ class ProbeSearch {
   std::size_t most_ = 0;
   Family family_ = Family::ipv4;
   RulesOfFamily* rules_ = nullptr;
-  std::vector<const Match*> matches_;
+  Conditions matches_;
   std::set<const LiveChain*> chains_;  // that packets may pass where their source is decided about
   std::size_t looked_at_ = 0;
   bool not_all_ = false;

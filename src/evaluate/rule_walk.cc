@@ -26,7 +26,7 @@ Endpoint with_address(Endpoint endpoint, const Address& address) {
   return endpoint;
 }
 
-Endpoint with_port(Endpoint endpoint, std::uint16_t port) {
+Endpoint with_port(Endpoint endpoint, std::optional<std::uint16_t> port) {
   endpoint.port = port;
   endpoint.port_origin = Origin::constant;
   return endpoint;
@@ -385,7 +385,7 @@ class RuleWalk {
       }
     }
     if (nat.ports) {
-      made.after = with_port(made.after, one_port ? nat.ports->first : std::uint16_t{0});
+      made.after = with_port(made.after, one_port ? std::optional(nat.ports->first) : std::nullopt);
       packet_.now.chosen_ports = {1, 65535};
     }
     say(place, Step::Kind::decided, [&] {

@@ -113,7 +113,7 @@ void find(std::string_view ssh_connection, Sessions& found) {
   });
   if (connections.empty()) return;
   std::set<std::uint16_t> listening;
-  for (const TcpSocket& socket : sockets.listening(0)) listening.insert(socket.local.port);
+  for (const TcpSocket& socket : sockets.listening(0)) listening.insert(socket.local.port.value());
 
   std::map<std::uint32_t, Process> of_ssh;
   std::map<std::uint32_t, Process> of_ancestors;
@@ -139,7 +139,7 @@ void find(std::string_view ssh_connection, Sessions& found) {
     return fmt::format("{}, process {}", printable(process.name), process.pid);
   };
   for (const TcpSocket& socket : connections) {
-    Session session{socket, listening.contains(socket.local.port) || socket.local.port == ssh_port, ""};
+    Session session{socket, listening.contains(socket.local.port.value()) || socket.local.port == ssh_port, ""};
     const auto ssh = of_ssh.find(socket.inode);
     const auto ancestor = of_ancestors.find(socket.inode);
     if (own && own->local == socket.local && own->remote == socket.remote) {

@@ -32,7 +32,7 @@ Explanation explanation(const Trace& trace) {
   if (arrives(made.result)) {
     made.address = trace.outcome.at.address.text();
     // By TPROXY the socket sees the packet's own destination as its address, and has another port.
-    made.port = trace.outcome.transparent ? trace.outcome.transparent_port : trace.outcome.at.port;
+    made.port = trace.outcome.transparent ? trace.outcome.transparent_port : trace.outcome.at.port.value_or(0);
   }
   made.sentence = printable(sentence(trace.outcome));
   for (const std::string& doubt : trace.doubts) made.doubts.push_back(printable(doubt));

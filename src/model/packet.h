@@ -20,7 +20,7 @@ enum class Origin : std::uint8_t {
 
 struct Endpoint {
   Address address;
-  std::uint16_t port = 0;  // host byte order; 0: none (icmp), or not known
+  std::optional<std::uint16_t> port;  // host byte order; nothing: none (icmp), or not known
   Origin address_origin = Origin::constant;
   Origin port_origin = Origin::constant;
   [[nodiscard]] std::string text() const;  // "10.96.0.10:443", "[fd00::1]:53", without a port "10.96.0.10"
@@ -53,11 +53,11 @@ struct Owner {
 struct Packet {
   Direction direction = Direction::out;
   Protocol protocol = Protocol::tcp;
-  std::optional<Address> destination;  // nothing: in: the pod's address; lo: the loopback address
-  std::uint16_t destination_port = 0;
-  std::optional<Address> source;  // nothing: the one that the kernel chooses; in: a host outside
-  std::uint16_t source_port = 0;  // 0: one that the kernel chooses
-  std::optional<Owner> owner;     // of the socket; nothing: sent by the kernel itself (a reset, an ICMP error), or `in`
+  std::optional<Address> destination;             // nothing: in: the pod's address; lo: the loopback address
+  std::optional<std::uint16_t> destination_port;  // nothing: icmp has none
+  std::optional<Address> source;                  // nothing: the one that the kernel chooses; in: a host outside
+  std::optional<std::uint16_t> source_port;       // nothing: one that the kernel chooses, or none
+  std::optional<Owner> owner;  // of the socket; nothing: sent by the kernel itself (a reset, an ICMP error), or `in`
   std::optional<std::string> cgroup;      // of the socket: a path as CgroupMatch has it; nothing: not known
   std::string interface;                  // in: it comes by this one; out: it is bound to this one; empty: as routed
   std::uint32_t mark = 0;                 // SO_MARK

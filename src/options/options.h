@@ -55,7 +55,7 @@ struct PacketOptions {
   std::optional<std::string> cgroup;  // without a slash at its ends; empty: the root
   std::string given_cgroup;           // as it was written, for messages
   std::optional<Address> from;
-  std::uint16_t from_port = 0;  // 0: one that the kernel chooses
+  std::optional<std::uint16_t> from_port;  // nothing: one that the kernel chooses
   std::string in_interface;
   std::string out_interface;
   std::uint32_t mark = 0;

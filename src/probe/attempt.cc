@@ -69,7 +69,7 @@ Descriptor bound(const Attempt& attempt) {
     set(fd, v6 ? SOL_IPV6 : SOL_IP, v6 ? IPV6_RECVERR : IP_RECVERR, 1);
     if (!read_from_inside_only(fd)) return Descriptor();
   }
-  const SocketAddress from(Endpoint{attempt.from.value_or(Address::any(family)), 0});
+  const SocketAddress from(Endpoint{attempt.from.value_or(Address::any(family)), std::nullopt});
   if (bind(fd.get(), from.get(), SocketAddress::size()) != 0) return Descriptor();
   return fd;
 }
@@ -85,7 +85,7 @@ Descriptor bound(const Attempt& attempt, SourcePorts& ports) {
       if (others.empty() || leaves_traces) return fd;
       return std::move(others.front());
     }
-    const std::uint16_t port = own_end(fd.get()).port;
+    const std::uint16_t port = own_end(fd.get()).port.value();
     if (port != attempt.to.port && ports.take(port)) return fd;
     others.push_back(std::move(fd));
   }
@@ -178,7 +178,7 @@ Landing land_tcp(const Descriptor& client, const Attempt& attempt, const std::ve
     if (const int error = error_of(client); error != 0) return came_back(error);
     // Ours are known by accepting, which tells more.
     if (const auto at = other_end(own)) {
-      const Listener* ours = ours_at(listeners, Protocol::tcp, at->port);
+      const Listener* ours = ours_at(listeners, Protocol::tcp, at->port.value());
       if (ours == nullptr || !attempt.complete)
         return {.kind = Landing::Kind::seen, .at = *at, .listener = ours != nullptr ? ours->port : std::uint16_t{0}};
     }

@@ -10,12 +10,12 @@ SocketAddress::SocketAddress(const Endpoint& endpoint) {
   if (address.family == Family::ipv4) {
     auto& to = reinterpret_cast<sockaddr_in&>(storage_);
     to.sin_family = AF_INET;
-    to.sin_port = htons(endpoint.port);
+    to.sin_port = htons(endpoint.port.value_or(0));
     std::memcpy(&to.sin_addr, address.bytes.data(), sizeof to.sin_addr);
   } else {
     auto& to = reinterpret_cast<sockaddr_in6&>(storage_);
     to.sin6_family = AF_INET6;
-    to.sin6_port = htons(endpoint.port);
+    to.sin6_port = htons(endpoint.port.value_or(0));
     std::memcpy(&to.sin6_addr, address.bytes.data(), sizeof to.sin6_addr);
   }
 }

@@ -25,7 +25,7 @@ Judgement unknown(std::string finding) { return {Verdict_::unknown, std::move(fi
 // Whether it is an address of this pod.
 bool is_own(const Address& address) {
   const Descriptor socket = open_socket(Protocol::udp, address.family);
-  const SocketAddress any_port(Endpoint{address, 0});
+  const SocketAddress any_port(Endpoint{address, std::nullopt});
   return bind(socket.get(), any_port.get(), SocketAddress::size()) == 0;
 }
 
@@ -42,7 +42,7 @@ std::string instead(const Trial& trial) {
   return by_route(trial) ? "instead of being delivered in this pod unchanged" : "instead of being left alone";
 }
 
-bool redirected(const Trial& trial, std::uint16_t port) {
+bool redirected(const Trial& trial, std::optional<std::uint16_t> port) {
   const auto* redirect = std::get_if<Redirect>(&trial.end);
   return redirect != nullptr && (port == redirect->port || port == trial.or_port);
 }
@@ -79,8 +79,8 @@ Judgement seen(const Trial& trial, const Landing& landing) {
                            : ", where the proxy listens (only the proxy can read the original destination)"));
   }
   if (landing.at == to && !std::holds_alternative<Redirect>(trial.end)) {
-    return ok(captured_at(trial) == 0 ? left_alone(trial)
-                                      : trial.attempt.text() + " reaches the proxy's transparent socket unchanged");
+    return ok(!captured_at(trial) ? left_alone(trial)
+                                  : trial.attempt.text() + " reaches the proxy's transparent socket unchanged");
   }
   return failed((landing.at == to ? left_alone(trial) : lands) + " " + instead(trial));
 }
@@ -97,7 +97,7 @@ Judgement not_sent(const Trial& trial, int error) {
 
 Judgement judgement(const Trial& trial, const Landing& landing) {
   const std::string what = trial.attempt.text();
-  const bool captured = captured_at(trial) != 0;
+  const bool captured = captured_at(trial).has_value();
   switch (landing.kind) {
     case Landing::Kind::taken:
       return taken(trial, landing);
@@ -150,7 +150,7 @@ ProbeResult carry_out(Trial trial, const std::vector<Listener>& listeners, Sourc
     if (listener.protocol != trial.attempt.protocol || listener.port != landing_port(trial)) continue;
     if (listener.state != Listener::State::refused) continue;
     // What is to be left alone may as well be refused, which a connection that is never completed does not hear.
-    if (captured_at(trial) == 0 && !held) continue;
+    if (!captured_at(trial) && !held) continue;
     return result(Verdict_::unknown,
                   fmt::format("cannot listen at port {}: {}", listener.port, errno_words(listener.error)));
   }

@@ -30,7 +30,7 @@ Descriptor bound(Protocol protocol, const Binding& binding, bool shared) {
 }  // namespace
 
 Listener listen_at(Protocol protocol, const Binding& binding, Sharing sharing) {
-  Listener listener{protocol, binding.at.port, Listener::State::refused, 0, Descriptor()};
+  Listener listener{protocol, binding.at.port.value_or(0), Listener::State::refused, 0, Descriptor()};
   const auto failed = [&]() -> Listener&& {
     listener.error = errno;
     listener.state = errno == EADDRINUSE ? Listener::State::held : Listener::State::refused;

@@ -65,10 +65,10 @@ std::vector<Listener> listeners(const Config& config, Family family, const std::
   std::set<std::pair<Protocol, std::uint16_t>> proxy_ports{{Protocol::tcp, config.proxy_port}};
   std::set<std::uint16_t> other_ports;
   for (const Trial& trial : trials) {
-    if (const std::uint16_t port = captured_at(trial); port != 0) {
-      proxy_ports.emplace(trial.attempt.protocol, port);
+    if (const auto port = captured_at(trial)) {
+      proxy_ports.emplace(trial.attempt.protocol, *port);
     } else if (trial.unknown.empty()) {
-      other_ports.insert(trial.attempt.to.port);
+      other_ports.insert(trial.attempt.to.port.value());
     }
   }
   proxy_ports.erase({Protocol::tcp, config.inbound_port});

@@ -53,7 +53,7 @@ Trial predict(const Planned& planned, const Attempt& attempt) {
   if (outcome.transparent) {
     trial.end = Tproxy{.port = outcome.transparent_port};
   } else if (outcome.kind == Outcome::Kind::lands && outcome.original) {
-    trial.end = Redirect{outcome.at.port};
+    trial.end = Redirect{outcome.at.port.value()};
   } else if (outcome.kind == Outcome::Kind::unknown) {
     trial.unknown = fmt::format("{}: {}: not tried", attempt.text(), sentence(outcome));
     return trial;
@@ -68,11 +68,8 @@ Trial predict(const Planned& planned, const Attempt& attempt) {
   return trial;
 }
 
-std::uint16_t captured_at(const Trial& trial) { return listening_port(trial.end).value_or(0); }
+std::optional<std::uint16_t> captured_at(const Trial& trial) { return listening_port(trial.end); }
 
-std::uint16_t landing_port(const Trial& trial) {
-  const std::uint16_t proxy = captured_at(trial);
-  return proxy != 0 ? proxy : trial.attempt.to.port;
-}
+std::uint16_t landing_port(const Trial& trial) { return captured_at(trial).value_or(trial.attempt.to.port.value()); }
 
 }  // namespace sidetrack::probe

@@ -36,7 +36,7 @@ const std::string& mapped() {
 }
 
 std::string hexadecimal(const Endpoint& endpoint) {
-  return hexadecimal(endpoint.address.view()) + fmt::format(":{:04X}", endpoint.port);
+  return hexadecimal(endpoint.address.view()) + fmt::format(":{:04X}", endpoint.port.value_or(0));
 }
 
 Endpoint endpoint_of(std::string_view text) {
@@ -85,7 +85,7 @@ std::set<std::uint16_t> peer_ports() {
     const std::string table = read_table(file);
     for (const std::string_view line : split_lines(table)) {
       const auto columns = split_words(line);
-      if (columns.size() > 2 && columns[0] != "sl") ports.insert(endpoint_of(columns[2]).port);
+      if (columns.size() > 2 && columns[0] != "sl") ports.insert(endpoint_of(columns[2]).port.value());
     }
   }
   return ports;

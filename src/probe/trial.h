@@ -33,8 +33,8 @@ struct Planned {
 
 [[nodiscard]] Trial predict(const Planned& planned, const Attempt& attempt);
 
-// The port of the proxy where it ends; 0: none.
-[[nodiscard]] std::uint16_t captured_at(const Trial& trial);
+// The port of the proxy where it ends, if it does.
+[[nodiscard]] std::optional<std::uint16_t> captured_at(const Trial& trial);
 
 // The port where it lands: one of the proxy's, or the one that it was meant for.
 [[nodiscard]] std::uint16_t landing_port(const Trial& trial);

@@ -95,7 +95,7 @@ std::vector<Trial> dns(const Config& config, const Planned& planned, Family fami
   const bool to_any = config.capture_all_dns || config.dataplane == Dataplane::ambient;
   if (config.redirect_dns && to_any) servers = documentation_addresses(family);
   return first(planned, "dns", attempts(protocol, app_identities(config), servers, {53}),
-               [&](const Trial& trial) { return captured_at(trial) != 0 && captured_at(trial) != config.proxy_port; });
+               [&](const Trial& trial) { return captured_at(trial) && captured_at(trial) != config.proxy_port; });
 }
 
 // From loopback to the address that the proxy passes inbound traffic on from. (To ::6 the kernel would choose ::6
@@ -119,7 +119,7 @@ std::vector<Trial> excluded_outbound(const Config& config, const Planned& planne
   auto found = first(planned, what, over_lo(proxy_identities(config), family, ports, mark), [&](const Trial& trial) {
     Attempt not_excluded = trial.attempt;
     not_excluded.to.port = config.probe_port;
-    return captured_at(trial) == 0 && captured_at(predict(planned, not_excluded)) != 0;
+    return !captured_at(trial) && captured_at(predict(planned, not_excluded));
   });
   if (found.empty()) {
     found.push_back({.name = fmt::format("{} tcp {}", what, name(family)),
@@ -131,7 +131,7 @@ std::vector<Trial> excluded_outbound(const Config& config, const Planned& planne
 
 std::vector<Trial> app_to_itself(const Config& config, const Planned& planned, Family family) {
   return first(planned, "app to itself", over_lo(app_identities(config), family, {config.probe_port}),
-               [](const Trial& trial) { return captured_at(trial) == 0; });
+               [](const Trial& trial) { return !captured_at(trial); });
 }
 
 // ---- TPROXY: what carries the mark of the proxy's calls to its own pod counts as inbound on lo.
@@ -144,7 +144,8 @@ std::uint32_t inbound_mark(const Plan& plan) {
 }
 
 std::uint16_t free_port(Family family) {
-  return own_end(listen_at(Protocol::tcp, {{Address::any(family), 0}}, Sharing::if_free).socket.get()).port;
+  return own_end(listen_at(Protocol::tcp, {{Address::any(family), std::nullopt}}, Sharing::if_free).socket.get())
+      .port.value();
 }
 
 bool nobody_listens(const Endpoint& at) {
@@ -196,7 +197,7 @@ std::vector<Trial> tproxy_route(const Config& config, const Planned& planned, co
   // The kernel would choose the destination itself as the source, and then find no route for that.
   for (Attempt& attempt : tries) attempt.from = own;
   auto found = first(planned, "tproxy route", tries, [](const Trial& trial) {
-    return captured_at(trial) == 0 &&
+    return !captured_at(trial) &&
            nobody_listens({Address::any(trial.attempt.to.address.family), trial.attempt.to.port});
   });
   for (Trial& trial : found) {

@@ -28,7 +28,7 @@ std::vector<Listener> listeners(const Config& config, Family family, const Owner
 
 void check_validation(const Config& config, const Plan& plan, Family family) {
   const Trial trial = inbound(config, plan, family);
-  if (captured_at(trial) != 0) return;
+  if (captured_at(trial)) return;
   const Rule* rule = trial.rules.empty() ? nullptr : &trial.rules.back();
   throw Error(ExitCode::usage,
               fmt::format("--run-validation cannot succeed: with these options the connection to {} is left alone{}",

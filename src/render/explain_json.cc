@@ -6,7 +6,7 @@
 namespace sidetrack {
 namespace {
 
-Json endpoint(const Endpoint& end) { return {{"address", end.address.text()}, {"port", end.port}}; }
+Json endpoint(const Endpoint& end) { return {{"address", end.address.text()}, {"port", end.port.value_or(0)}}; }
 
 Json packet(const Packet& p) {
   static constexpr const char* states[] = {"new", "established", "reply", "invalid"};

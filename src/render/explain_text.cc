@@ -19,7 +19,9 @@ constexpr std::size_t longest_passed_run =
 std::string packet_line(const Packet& packet) {
   static constexpr const char* states[] = {"the first packet of a connection", "a later packet of a connection",
                                            "an answer", "a packet of an unknown connection"};
-  const auto end = [](const Address& address, std::uint16_t port) { return Endpoint{address, port}.text(); };
+  const auto end = [](const Address& address, std::optional<std::uint16_t> port) {
+    return Endpoint{address, port}.text();
+  };
   std::string line = fmt::format("{} from {} to {}", name(packet.protocol), end(*packet.source, packet.source_port),
                                  end(*packet.destination, packet.destination_port));
   if (packet.owner) line += fmt::format(", sent by uid {} gid {}", packet.owner->uid, packet.owner->gid);

@@ -188,12 +188,12 @@ struct Cell::Asked {
   void operator()(const PortMatch& m) {
     result.push_back({Field::protocol, cell.with_ports()});
     if (packet.protocol != Protocol::tcp && packet.protocol != Protocol::udp) return;
-    const std::uint16_t port = m.end == End::source ? packet.source.port : packet.destination.port;
-    const Sets::Id values = port == 0 ? cell.sets_.single(0) : cell.set_of(match);
+    const std::optional<std::uint16_t>& port = (m.end == End::source ? packet.source : packet.destination).port;
+    const Sets::Id values = port ? cell.set_of(match) : cell.sets_.single(by_kernel);
     if (port == cell.packet_.destination_port) result.push_back({Field::destination_port, values});
     if (port == cell.packet_.source_port) {
       result.push_back({Field::source_port, values});
-      if (port != 0) result.push_back({Field::source_port, cell.sets_.single(by_kernel)});
+      if (port) result.push_back({Field::source_port, cell.sets_.single(by_kernel)});
     }
   }
   void operator()(const OwnerMatch& m) {

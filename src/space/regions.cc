@@ -73,8 +73,11 @@ Universe Regions::universe_of(const std::vector<Side>& sides) {
   return {pods, lives};
 }
 
-Regions::Regions(std::vector<Side> sides)
-    : sides_(with_joined_rules(std::move(sides))), universe_(universe_of(sides_)), diagrams_(universe_, sets_) {
+Regions::Regions(std::vector<Side> sides, std::size_t most)
+    : sides_(with_joined_rules(std::move(sides))),
+      universe_(universe_of(sides_)),
+      diagrams_(universe_, sets_),
+      most_followed_(most) {
   decisions_.resize(2);
   endings_ = {uncovered, no_such_packet};
   for (const Direction way : {Direction::out, Direction::in, Direction::lo}) {
@@ -120,10 +123,8 @@ Leaf Regions::leaf_of(const Leg& leg, const std::vector<Possibility>& all) {
 
 Regions::Followed Regions::follow(const Point& point, Pod& pod) {
   ++followed_;
-  Packet packet = universe_.packet(point);
   // Those of icmp too, for whose nobody asks: so it comes to the states of others.
-  packet.source_port = static_cast<std::uint16_t>(point[index(Field::source_port)]);
-  packet.destination_port = static_cast<std::uint16_t>(point[index(Field::destination_port)]);
+  const Packet packet = universe_.packet_with_ports(point);
   Cell cell(universe_, sets_, diagrams_, known_, pod.states, point, packet);
   const Side& side = pod.side;
   const auto way = packet.direction;
@@ -241,8 +242,8 @@ Regions::Node Regions::outside_ordinary(const PodView& pod, Scope scope) {
 }
 
 void Regions::require_room() const {
-  if (sets_.bytes() + diagrams_.bytes() <= most_bytes) return;
-  throw Error(
+  if (sets_.bytes() + diagrams_.bytes() <= most_bytes && followed_ < most_followed_) return;
+  throw TooManyRegions(
       ExitCode::failed,
       fmt::format("the rules part traffic into more regions than fit in {} MiB: cannot know what becomes of all "
                   "packets",

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "model/error.h"
 #include "model/live.h"
 #include "model/pod.h"
 #include "space/cell.h"
@@ -42,10 +43,17 @@ enum class Scope : std::uint8_t {
   any_state,  // the same, of every state of a connection
 };
 
+// The rules part traffic into more regions than there is room for, or time.
+class TooManyRegions : public Error {
+ public:
+  using Error::Error;
+};
+
 // Regions of one side or of two, over one universe.
 class Regions {
  public:
-  explicit Regions(std::vector<Side> sides);
+  // Throws TooManyRegions, as all that follows packets does, once more than `most` packets would have to be followed.
+  explicit Regions(std::vector<Side> sides, std::size_t most = ~std::size_t{0});
   Regions(const Regions&) = delete;
   Regions& operator=(const Regions&) = delete;
   ~Regions();
@@ -106,6 +114,7 @@ class Regions {
   std::vector<Decision> decisions_;
   std::vector<Leaf> endings_;
   std::size_t followed_ = 0;
+  std::size_t most_followed_;
 };
 
 }  // namespace sidetrack::space

@@ -279,6 +279,13 @@ Interval Universe::domain(Field field, Family family) const {
 }
 
 Packet Universe::packet(const Point& point) const {
+  Packet packet = packet_with_ports(point);
+  if (packet.protocol != Protocol::tcp && packet.protocol != Protocol::udp)
+    packet.source_port = packet.destination_port = std::nullopt;
+  return packet;
+}
+
+Packet Universe::packet_with_ports(const Point& point) const {
   const auto of = [&](Field field) { return point[index(field)]; };
   const Family family = family_of(of(Field::family));
   const Protocol protocols[protocol_count] = {Protocol::tcp, Protocol::udp,
@@ -289,10 +296,8 @@ Packet Universe::packet(const Point& point) const {
   packet.state = connection_states[static_cast<std::size_t>(of(Field::state))];
   packet.destination = address_of(family, of(Field::destination));
   if (of(Field::source) != 0) packet.source = address_of(family, of(Field::source));
-  if (packet.protocol == Protocol::tcp || packet.protocol == Protocol::udp) {
-    packet.source_port = static_cast<std::uint16_t>(of(Field::source_port));
-    packet.destination_port = static_cast<std::uint16_t>(of(Field::destination_port));
-  }
+  if (of(Field::source_port) != by_kernel) packet.source_port = static_cast<std::uint16_t>(of(Field::source_port));
+  packet.destination_port = static_cast<std::uint16_t>(of(Field::destination_port));
   if (packet.direction != Direction::in) {
     packet.owner = Owner{static_cast<std::uint32_t>(of(Field::uid)), static_cast<std::uint32_t>(of(Field::gid))};
     if (cgroups.size() > 1) packet.cgroup = cgroups[static_cast<std::size_t>(of(Field::cgroup))];

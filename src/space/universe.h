@@ -60,6 +60,8 @@ class Universe {
 
   [[nodiscard]] Interval domain(Field field, Family family) const;
   [[nodiscard]] Packet packet(const Point& point) const;
+  // The same, with ports whatever the protocol.
+  [[nodiscard]] Packet packet_with_ports(const Point& point) const;
   // Whether such a packet can be: `in` comes by an interface that is not lo, the others are bound to none or to one.
   [[nodiscard]] bool can_be(Direction way, Value interface) const;
 

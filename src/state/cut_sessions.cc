@@ -172,8 +172,8 @@ struct Remedy {
 
 // What might do, what takes least first.
 std::vector<Remedy> candidates(const Session& session, const std::string& interface) {
-  const std::set<std::uint16_t> own{session.socket.local.port};
-  const std::set<std::uint16_t> other{session.socket.remote.port};
+  const std::set<std::uint16_t> own{session.socket.local.port.value()};
+  const std::set<std::uint16_t> other{session.socket.remote.port.value()};
   const std::set<AddressRange> peer{AddressRange::single(session.socket.remote.address)};
   std::vector<Remedy> all;
   if (session.inbound) {

@@ -74,14 +74,14 @@ Probe random_probe(Dice& dice, bool has_ipv6_source) {
 
 Landing predicted(const Outcome& outcome, Protocol protocol, const Pod& pod) {
   if (outcome.answers != Outcome::Answers::arrive) return landed(Role::no_answer);
-  const Endpoint at(outcome.at.address.text(), outcome.at.port);
+  const Endpoint at(outcome.at.address.text(), outcome.at.port.value_or(0));
   switch (outcome.kind) {
     case Outcome::Kind::lands: {
       const Role role = pod.listener(Place::pod, protocol, outcome.transparent ? outcome.transparent_port : at.port);
       if (role == Role::refused) return landed(role);
       const bool translated = outcome.original && *outcome.original != outcome.at;
       if (!translated || protocol == Protocol::udp) return landed(role, local(at));
-      return landed(role, original(Endpoint(outcome.original->address.text(), outcome.original->port)));
+      return landed(role, original(Endpoint(outcome.original->address.text(), outcome.original->port.value_or(0))));
     }
     case Outcome::Kind::leaves:
     case Outcome::Kind::forwarded: {

@@ -87,7 +87,7 @@ Probe probe_of(const Packet& packet) {
   if (packet.owner) made.actor.identity = {packet.owner->uid, packet.owner->gid, packet.mark != 0};
   if (packet.mark != 0) made.request.mark = packet.mark;
   made.request.protocol = packet.protocol;
-  made.request.to = Endpoint(packet.destination->text(), packet.destination_port);
+  made.request.to = Endpoint(packet.destination->text(), packet.destination_port.value_or(0));
   return made;
 }
 
@@ -98,7 +98,7 @@ Outcome outcome_of(const space::Ending& ending, const Packet& packet) {
   made.at = {*packet.destination, packet.destination_port};
   if (ending.translated) {
     made.original = made.at;
-    made.at = {*ending.to, ending.port.value_or(packet.destination_port)};
+    made.at = {*ending.to, ending.port ? ending.port : packet.destination_port};
   }
   made.transparent = ending.transparent;
   made.transparent_port = ending.transparent_port;

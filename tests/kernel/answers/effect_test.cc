@@ -60,8 +60,7 @@ TEST_F(TwoPods, DifferWhereTheWitnessLandsDifferently) {
     const Packet packet = packet_of(region.at("witness").get<std::string>());
     const bool can_be_sent = packet.direction == Direction::out && packet.protocol == Protocol::tcp &&
                              packet.mark == 0 && packet.state == ConnectionState::new_ && !packet.source &&
-                             packet.source_port == 0 && packet.interface.empty() &&
-                             packet.destination->text() == service;
+                             !packet.source_port && packet.interface.empty() && packet.destination->text() == service;
     if (!can_be_sent) continue;
     Request request;
     request.to = Endpoint(service, 80);

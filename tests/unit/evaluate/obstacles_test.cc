@@ -49,7 +49,10 @@ std::string found(const char* options, const std::vector<Others>& others, const 
   PodView pod = assumed_pod(plan);
   if (edit) edit(pod);
   std::string all;
-  for (const Obstacle& obstacle : obstacles(plan, BackendKind::iptables_nft, pod, live)) all += text(obstacle) + "\n";
+  for (const Obstacle& obstacle : obstacles(plan, BackendKind::iptables_nft, pod, live)) {
+    EXPECT_EQ(sentence(explain(packet_of(obstacle.packet), pod, live).outcome), obstacle.instead) << text(obstacle);
+    all += text(obstacle) + "\n";
+  }
   return all;
 }
 
@@ -75,6 +78,8 @@ TEST(Obstacles, AreRulesOfOthersThatDecideOtherwise) {
            {Table::filter, "-A OUTPUT -p tcp ! --dport 80 -m owner --uid-owner 7 -j DROP"},
            {Table::filter, "-A OUTPUT -p tcp ! --dport 70:90 -m owner --uid-owner 7 -j DROP"},
            {Table::filter, "-A OUTPUT -p tcp ! --dport 443 -m owner --uid-owner 7 -j DROP"},
+           {Table::mangle, "-A OUTPUT -p tcp --dport 0:79 -j DROP"},
+           {Table::mangle, "-A OUTPUT -p tcp ! --dport 80:65535 -j DROP"},
            {Table::filter, "-A OUTPUT -p udp -j DROP"},
            {Table::filter, "-A INPUT -p tcp --dport 15006 -j DROP"},
            {Table::filter, "-A INPUT -p tcp --dport 9999 -j DROP"},
@@ -122,6 +127,10 @@ rule 1 of filter OUTPUT: -A OUTPUT -p tcp ! --dport 70:90 -m owner --uid-owner 7
 # filter -A OUTPUT -p tcp ! --dport 443 -m owner --uid-owner 7 -j DROP
 return path: whether `-m owner --uid-owner 7` of rule 1 of filter OUTPUT holds (if it does not: they arrive; if it does: dropped: by rule 1 of filter OUTPUT): `out tcp 198.51.100.1:15008 --uid 1000 --gid 1000` lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:15008; cannot know what becomes of its answers: whether `-m owner --uid-owner 7` of rule 1 of filter OUTPUT holds (if it does not: they arrive; if it does: dropped: by rule 1 of filter OUTPUT); as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:15008
 rule 1 of filter OUTPUT: -A OUTPUT -p tcp ! --dport 443 -m owner --uid-owner 7 -j DROP: `out tcp 198.51.100.1:80 --uid 7 --gid 1000` dropped: by rule 1 of filter OUTPUT; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:80
+# mangle -A OUTPUT -p tcp --dport 0:79 -j DROP
+rule 1 of mangle OUTPUT: -A OUTPUT -p tcp --dport 0:79 -j DROP: `out tcp 198.51.100.1:79 --uid 1000 --gid 1000` dropped: by rule 1 of mangle OUTPUT; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:79
+# mangle -A OUTPUT -p tcp ! --dport 80:65535 -j DROP
+rule 1 of mangle OUTPUT: -A OUTPUT -p tcp ! --dport 80:65535 -j DROP: `out tcp 198.51.100.1:79 --uid 1000 --gid 1000` dropped: by rule 1 of mangle OUTPUT; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:79
 # filter -A OUTPUT -p udp -j DROP
 # filter -A INPUT -p tcp --dport 15006 -j DROP
 rule 1 of filter INPUT: -A INPUT -p tcp --dport 15006 -j DROP: `in tcp 192.0.2.2:80 --from 203.0.113.1` dropped: by rule 1 of filter INPUT; as requested it lands on 192.0.2.2:15006 (Envoy inbound); original destination 192.0.2.2:80
@@ -130,6 +139,7 @@ rule 1 of filter INPUT: -A INPUT -p tcp --dport 15006 -j DROP: `in tcp 192.0.2.2
 rule 1 of filter INPUT: -A INPUT -s 198.51.100.9/32 -p tcp -j DROP: `in tcp 192.0.2.2:80 --from 198.51.100.9` dropped: by rule 1 of filter INPUT; as requested it lands on 192.0.2.2:15006 (Envoy inbound); original destination 192.0.2.2:80
 return path: dropped: by rule 1 of filter INPUT: `out tcp 198.51.100.9:80 --uid 1000 --gid 1000` lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.9:80; its answers are lost: dropped: by rule 1 of filter INPUT; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.9:80
 # filter -A INPUT -p tcp --sport 443 -j DROP
+rule 1 of filter INPUT: -A INPUT -p tcp --sport 443 -j DROP: `out tcp 198.51.100.1:80 --from-port 443 --uid 1000 --gid 1000` dropped: by rule 1 of filter INPUT; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:80
 return path: dropped: by rule 1 of filter INPUT: `out tcp 198.51.100.1:443 --uid 1000 --gid 1000` lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:443; its answers are lost: dropped: by rule 1 of filter INPUT; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:443
 # filter -A OUTPUT -p tcp -m conntrack --ctstate ESTABLISHED -j DROP
 rule 1 of filter OUTPUT: -A OUTPUT -p tcp -m conntrack --ctstate ESTABLISHED -j DROP: `out tcp 198.51.100.1:15008 --uid 1000 --gid 1000 --state established` dropped: by rule 1 of filter OUTPUT; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:15008
@@ -152,6 +162,40 @@ return path: dropped: by rule 1 of mangle OUTPUT: `in tcp 192.0.2.2:15008 --from
 rule 1 of raw PREROUTING: -A PREROUTING -p tcp -j DROP: `out tcp 198.51.100.1:15008 --uid 1000 --gid 1000` dropped: by rule 1 of raw PREROUTING; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:15008
 return path: dropped: by rule 1 of raw PREROUTING: `out tcp 198.51.100.1:80 --uid 1337 --gid 1000` leaves the pod by eth0 to 198.51.100.1:80, untouched; its answers are lost: dropped: by rule 1 of raw PREROUTING; as requested it leaves the pod by eth0 to 198.51.100.1:80, untouched
 )");
+}
+
+// A rule of the plan for the answers of a name server is about packets that come in: nothing here has that source.
+TEST(Obstacles, AreNotPacketsThatNobodySends) {
+  const Plan plan = planned("-i * -b * --redirect-dns --dns-server 10.96.0.10 --ip-families ipv4");
+  const std::vector<Live> live{
+      as_live(plan.ruleset, BackendKind::iptables_nft),
+      rules_of_others(BackendKind::iptables_legacy, Family::ipv4, {"nat -A POSTROUTING -o eth0 -j MASQUERADE"})};
+  for (const Obstacle& one : obstacles(plan, BackendKind::iptables_nft, assumed_pod(plan), live))
+    ADD_FAILURE() << text(one);
+}
+
+TEST(Obstacles, AreFoundByHostsThatThePodHasARouteTo) {
+  const auto connected = [](const char* own, const char* network) {
+    return [own, network](PodView& pod) {
+      const Address address = *Address::parse(own);
+      const AddressRange range = *AddressRange::parse(network);
+      std::erase_if(pod.interface("eth0")->addresses,
+                    [&](const InterfaceAddress& each) { return each.address.family == address.family; });
+      pod.interface("eth0")->addresses.push_back({address, *range.prefix_length()});
+      std::erase_if(pod.routes, [&](const NetworkRoute& route) { return route.to.family() == address.family; });
+      pod.routes.push_back({range, "eth0"});
+    };
+  };
+  constexpr const char* both = "-i * -b * --ip-families ipv4,ipv6";
+  const char* all = "-A OUTPUT -j RETURN";
+  EXPECT_EQ(found(both, {{Table::nat, all, Family::ipv6}}, connected("fd00::5", "fd00::/64")),
+            "rule 1 of nat OUTPUT: -A OUTPUT -j RETURN: `out tcp [fd00::1]:15008 --uid 1000 --gid 1000` leaves the pod "
+            "by eth0 to [fd00::1]:15008, untouched; as requested it lands on [::1]:15001 (Envoy outbound); original "
+            "destination [fd00::1]:15008\n");
+  EXPECT_EQ(found(both, {{Table::nat, all, Family::ipv4}}, connected("10.1.0.1", "10.1.0.0/24")),
+            "rule 1 of nat OUTPUT: -A OUTPUT -j RETURN: `out tcp 10.1.0.2:15008 --uid 1000 --gid 1000` leaves the pod "
+            "by eth0 to 10.1.0.2:15008, untouched; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original "
+            "destination 10.1.0.2:15008\n");
 }
 
 TEST(Obstacles, OfTheOtherFamilyAreAskedAboutThere) {
@@ -276,7 +320,7 @@ ip route blackhole 203.0.113.0/24 table main: `out tcp 203.0.113.255:80 --uid 10
 203.0.113.1 cannot come in by eth0 (martian): `in tcp 192.0.2.2:15008 --from 203.0.113.1` dropped: 203.0.113.1 cannot come in by eth0 (martian); as requested it lands on 192.0.2.2:15008 (HBONE tunnel), untouched
 ip route local 203.0.113.0/24 dev lo table main: `out tcp 203.0.113.255:80 --uid 1000 --gid 1000` never sent: the route to 203.0.113.255 gives it no source address of the pod; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 203.0.113.255:80
 # an earlier policy rule takes what is marked
-ip rule 1: fwmark 1337 lookup main: `out tcp 198.51.100.1:80 --mark 1337` goes out by eth0; as requested it stays in the pod
+ip rule 1: fwmark 1337 lookup main: `out tcp 198.51.100.1:80 --from 192.0.2.2 --uid 1337 --gid 1337 --mark 1337` leaves the pod by eth0 to 198.51.100.1:80, untouched; as requested it lands on 127.0.0.1:15006 (Envoy inbound); original destination 198.51.100.1:80
 # one that takes a network
 return path: never sent: no route to 203.0.113.1 (ip rule 1: to 203.0.113.0/24 unreachable): `in tcp 192.0.2.2:15008 --from 203.0.113.1` lands on port 15006 (Envoy inbound) by TPROXY; original destination 192.0.2.2:15008; its answers are lost: never sent: no route to 203.0.113.1 (ip rule 1: to 203.0.113.0/24 unreachable); as requested it lands on port 15006 (Envoy inbound) by TPROXY; original destination 192.0.2.2:15008
 ip rule 1: to 203.0.113.0/24 unreachable: `out tcp 203.0.113.255:80 --uid 1000 --gid 1000` never sent: no route to 203.0.113.255 (ip rule 1: to 203.0.113.0/24 unreachable); as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 203.0.113.255:80
@@ -309,9 +353,9 @@ return path: dropped: src_valid_mark of eth0 is 1: by the mark 0x539 its source 
 return path: tcp_fwmark_accept is 1, so they have the mark 0x539: they stay in the pod, by rule 1 of mangle ISTIO_INBOUND: `in tcp 192.0.2.2:15008 --from 203.0.113.1` lands on port 15006 (Envoy inbound) by TPROXY; original destination 192.0.2.2:15008; its answers are lost: tcp_fwmark_accept is 1, so they have the mark 0x539: they stay in the pod, by rule 1 of mangle ISTIO_INBOUND; as requested it lands on port 15006 (Envoy inbound) by TPROXY; original destination 192.0.2.2:15008
 # connections without one, too
 # a route beside ours
-ip route 203.0.113.0/24 dev eth0 table 133: `out tcp 203.0.113.255:80 --mark 1337` goes out by eth0; as requested it stays in the pod
+ip route 203.0.113.0/24 dev eth0 table 133: `out tcp 203.0.113.255:80 --from 192.0.2.2 --uid 1337 --gid 1337 --mark 1337` leaves the pod by eth0 to 203.0.113.255:80, untouched; as requested it lands on 127.0.0.1:15006 (Envoy inbound); original destination 203.0.113.255:80
 # an unknown one
-ip route 203.0.113.0/24 dev eth0 table 133: `out tcp 203.0.113.255:80 --mark 1337` takes a route that cannot be predicted; as requested it stays in the pod
+ip route 203.0.113.0/24 dev eth0 table 133: `out tcp 203.0.113.255:80 --from 192.0.2.2 --uid 1337 --gid 1337 --mark 1337` cannot know the route to 203.0.113.255: `ip route 203.0.113.0/24 dev eth0 table 133`; as requested it lands on 127.0.0.1:15006 (Envoy inbound); original destination 203.0.113.255:80
 )");
 }
 

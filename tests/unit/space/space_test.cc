@@ -237,8 +237,8 @@ bool agrees(const Ending& ending, const Outcome& outcome) {
     case Outcome::Kind::lands:
     case Outcome::Kind::leaves:
       return ending.answers == outcome.answers && ending.translated == outcome.original.has_value() &&
-             (!ending.translated ||
-              (ending.to == outcome.at.address && ending.port.value_or(outcome.at.port) == outcome.at.port)) &&
+             (!ending.translated || (ending.to == outcome.at.address && ending.port.value_or(outcome.at.port.value_or(
+                                                                            0)) == outcome.at.port.value_or(0))) &&
              ending.transparent == outcome.transparent && ending.transparent_port == outcome.transparent_port &&
              ending.interface == outcome.interface;
     case Outcome::Kind::forwarded:
