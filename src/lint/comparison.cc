@@ -10,6 +10,7 @@
 #include "evaluate/explain.h"
 #include "mesh/describe.h"
 #include "model/interface_pattern.h"
+#include "space/witness.h"
 
 namespace sidetrack::lint {
 namespace {
@@ -218,9 +219,11 @@ class Comparing {
     Point point = witness(boxes, option.protocol);
     Leaf leaf = regions_.diagrams().at(base(Scope::ordinary), point);
     if (leaf == no_such_packet) leaf = regions_.diagrams().at(base(Scope::everything), point);
-    finding.witness = explain_words(regions_.universe().packet(point));
     if (leaf == no_such_packet) return;
     const Decision& decision = regions_.decision(leaf);
+    const auto packet = space::witness(regions_, 0, point, decision.ending);
+    if (!packet) return;
+    finding.witness = explain_words(*packet);
     finding.ending = text(decision.ending);
     if (decision.step == nullptr || decision.step->live == nullptr) return;
     const Reason reason = describe(decision.step->live->rule);

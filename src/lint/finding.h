@@ -38,8 +38,8 @@ struct Finding {
   Code code{};
   std::string subject;  // what it is about: "-x 10.1.0.0/16", "outbound tcp, IPv6", "container web"
   std::string message;  // what is wrong with it
-  std::string witness;  // a packet that shows it: what stands after `sidetrack explain`
-  std::string ending;   // what becomes of that: "leaves untouched, by eth0"
+  std::string witness;  // a packet that shows it: what stands after `sidetrack explain`; empty: there is none
+  std::string ending;   // what becomes of that, and what explain says: "leaves untouched, by eth0"
   std::string remedy;   // what to do
 };
 using Findings = std::vector<Finding>;

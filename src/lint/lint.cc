@@ -13,6 +13,7 @@
 #include "mesh/describe.h"
 #include "model/ports.h"
 #include "space/forwarded.h"
+#include "space/witness.h"
 
 namespace sidetrack::lint {
 namespace {
@@ -28,7 +29,9 @@ void append(Findings& all, Findings more) { std::ranges::move(more, std::back_in
 
 Findings findings_of(Regions& regions, Regions::Node root, const std::vector<Promise>& promises) {
   Findings all;
-  for (const Broken& one : broken(regions, root, promises)) all.push_back(finding_of(regions, one));
+  for (const Broken& one : broken(regions, root, promises)) {
+    if (auto finding = finding_of(regions, one)) all.push_back(*std::move(finding));
+  }
   return all;
 }
 
@@ -41,8 +44,8 @@ Findings unkept(Regions& regions, const std::vector<Promise>& promises) {
 
 // Of two families that end alike the first is enough.
 void add_first(Findings& all, Regions& regions, Regions::Node root, const std::vector<Promise>& promises) {
-  const std::vector<Broken> found = broken(regions, root, promises);
-  if (!found.empty()) all.push_back(finding_of(regions, found.front()));
+  Findings found = findings_of(regions, root, promises);
+  if (!found.empty()) all.push_back(std::move(found.front()));
 }
 
 // A port of the pod that answers without the proxy's inbound listener.
@@ -122,14 +125,16 @@ Findings running_as_proxy(Regions& regions, Regions::Node root, const PodView& p
     only(Field::uid, container.uid);
     only(Field::gid, container.gid);
     box[index(Field::protocol)] = regions.sets().single(tcp);
-    const Point point = regions.example(box);
+    const Ending& ending = regions.decision(regions.diagrams().at(root, regions.example(box))).ending;
+    const auto packet = witness(regions, 0, box, ending);
+    if (!packet) continue;
     Finding made;
     made.code = Code::runs_as_proxy;
     made.subject = fmt::format("container {}", container.name);
     made.message = fmt::format("runs with {} {}, which is the proxy's: nothing that it sends is captured",
                                by_uid ? "uid" : "gid", by_uid ? *container.uid : *container.gid);
-    made.witness = explain_words(regions.universe().packet(point));
-    made.ending = text(regions.decision(regions.diagrams().at(root, point)).ending);
+    made.witness = explain_words(*packet);
+    made.ending = text(ending);
     made.remedy = fmt::format("give it another {} in its securityContext", by_uid ? "runAsUser" : "runAsGroup");
     all.push_back(std::move(made));
   }
@@ -259,7 +264,7 @@ Findings taken_by_others(Regions& regions, const Proxy& proxy) {
     const char* colon = way == static_cast<Value>(Direction::lo) ? ":" : "";
     promise.about = fmt::format("{}{} {}", way_words(way), colon, protocol_words(value(Field::protocol)));
     promise.asked = "the sidecar's rules alone capture it";
-    findings.push_back(finding_of(regions, one));
+    if (auto finding = finding_of(regions, one)) findings.push_back(*std::move(finding));
   }
   return findings;
 }
@@ -303,7 +308,7 @@ Findings lost_forwarded_replies(const PodView& pod, const std::vector<Live>& liv
   for (const auto& [key, one] : found) {
     const std::string& interface = regions.universe().interfaces.at(static_cast<std::size_t>(key.first));
     promise.about = fmt::format("DNS by udp from {}, {}", interface, title(key.second));
-    findings.push_back(finding_of(regions, one));
+    if (auto finding = finding_of(regions, one)) findings.push_back(*std::move(finding));
   }
   return findings;
 }

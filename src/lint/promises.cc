@@ -14,6 +14,7 @@
 #include "model/iptables.h"
 #include "model/ports.h"
 #include "options/flags.h"
+#include "space/witness.h"
 
 namespace sidetrack::lint {
 namespace {
@@ -558,13 +559,15 @@ std::vector<Broken> broken(Regions& regions, Regions::Node root, const std::vect
   return all;
 }
 
-Finding finding_of(Regions& regions, const Broken& broken) {
+std::optional<Finding> finding_of(Regions& regions, const Broken& broken) {
   const Promise& promise = *broken.promise;
   const Decision& decision = regions.decision(broken.leaf);
+  const auto packet = witness(regions, 0, broken.box, decision.ending);
+  if (!packet) return std::nullopt;
   Finding made;
   made.code = broken.is_known ? promise.code : Code::not_known;
   made.subject = promise.about;
-  made.witness = explain_words(regions.universe().packet(regions.example(broken.box)));
+  made.witness = explain_words(*packet);
   made.ending = text(decision.ending);
   made.remedy = promise.remedy;
   made.message = promise.asked;

@@ -55,7 +55,8 @@ struct Broken {
 // `root`: a diagram that has all packets of the promises. The largest part first, one of each decision.
 [[nodiscard]] std::vector<Broken> broken(space::Regions& regions, space::Regions::Node root,
                                          const std::vector<Promise>& promises);
-[[nodiscard]] Finding finding_of(space::Regions& regions, const Broken& broken);
+// With a packet of which explain() says the same; nothing if it does not.
+[[nodiscard]] std::optional<Finding> finding_of(space::Regions& regions, const Broken& broken);
 
 // Whether it lands on one of these ports of the proxy; the box has the packets.
 [[nodiscard]] bool is_taken(const space::Ending& ending, const space::Box& box, const std::vector<std::uint16_t>& ports,

@@ -17,8 +17,8 @@ std::string lint_text(const lint::Findings& findings, bool color) {
     text += fmt::format("{} {}: {}\n", styled(std::string(code.name), Style::bold, color), code.title,
                         styled(printable(one.subject), Style::bold, color));
     text += fmt::format("  why      {}\n", printable(one.message));
-    text += fmt::format("  witness  sidetrack explain {}\n", one.witness);
-    if (!one.ending.empty()) text += fmt::format("           -> {}\n", one.ending);
+    if (!one.witness.empty())
+      text += fmt::format("  witness  sidetrack explain {}\n           -> {}\n", one.witness, one.ending);
     text += fmt::format("  remedy   {}\n", printable(one.remedy));
   }
   return text;
