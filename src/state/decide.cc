@@ -10,12 +10,16 @@
 #include "mesh/ownership.h"
 #include "model/iptables.h"
 #include "model/printable.h"
+#include "space/captured.h"
 #include "state/choice.h"
 
 namespace sidetrack {
 namespace {
 
 using Kind = Write::Kind;
+
+constexpr std::size_t most_rules_of_others = 64;
+constexpr std::size_t most_followed = 1500;  // packets
 
 bool same_commit(BackendKind a, BackendKind b) { return traits(a).of_nf_tables == traits(b).of_nf_tables; }
 
@@ -170,6 +174,34 @@ void hold_pods_of(const Plan& plan, std::vector<Live>& after) {
   }
 }
 
+// Of others that could decide: at least one, and so few that all packets can be followed in a moment.
+bool has_few_rules_of_others(const std::vector<Live>& all) {
+  std::size_t count = 0;
+  for (const Live& live : all) {
+    for (const LiveChain& chain : live.chains) {
+      count += chain.policy == Verdict::accept ? 0 : 1;
+      count += static_cast<std::size_t>(std::ranges::count_if(chain.rules, [](const LiveRule& rule) {
+        return !rule.ours && !std::holds_alternative<Continue>(rule.rule.target);
+      }));
+    }
+  }
+  return count > 0 && count <= most_rules_of_others;
+}
+
+// Whether rules of others treat later packets of a connection otherwise than its first one.
+bool tells_later_packets(const std::vector<Live>& all) {
+  const auto tells = [](const LiveRule& rule) {
+    return !rule.ours && std::ranges::any_of(rule.rule.matches, [](const Match& match) {
+      return std::holds_alternative<ConntrackStateMatch>(match) ||
+             std::holds_alternative<ConntrackDirectionMatch>(match) || std::holds_alternative<ConnmarkMatch>(match);
+    });
+  };
+  return std::ranges::any_of(all, [&](const Live& live) {
+    return std::ranges::any_of(live.chains,
+                               [&](const LiveChain& chain) { return std::ranges::any_of(chain.rules, tells); });
+  });
+}
+
 }  // namespace
 
 std::optional<Error> set_in_use(const Request& request, const Survey& survey) {
@@ -226,7 +258,13 @@ std::vector<Obstacle> obstacles(const Plan& plan, BackendKind backend, const Sur
     return probe_obstacles(plan, after.pod, after.live);
   }
   const space::Side after = after_apply(plan, backend, survey);
-  return obstacles(plan, backend, after.pod, after.live);
+  std::vector<Obstacle> found = obstacles(plan, backend, after.pod, after.live);
+  if (!found.empty() || !has_few_rules_of_others(after.live)) return found;
+  const space::Side alone{without_others(after.pod, plan), {as_live(plan.ruleset, backend)}};
+  const auto scope = tells_later_packets(after.live) ? space::Scope::any_state : space::Scope::ordinary;
+  const auto packets = space::captured_otherwise(alone, after, scope, most_followed);
+  if (!packets || packets->empty()) return found;
+  return obstacles(plan, backend, after.pod, after.live, *packets);
 }
 
 std::vector<LostReplies> lost_forwarded_dns(const Plan& plan, BackendKind backend, const Survey& survey) {
