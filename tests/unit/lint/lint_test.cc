@@ -236,6 +236,7 @@ TEST(LintOptions, KnowsEachFlagOfThePlan) {
       {"--capture-udp", "-m TPROXY --capture-udp 443,443"},
       {"--redirect-dns", "-m NONE --redirect-dns"},
       {"--capture-all-dns", "--capture-all-dns"},
+      {"--track-forwarded-dns", "--track-forwarded-dns"},
       {"--drop-invalid", "-m NONE --drop-invalid"},
       {"--dual-stack", "--dual-stack --ip-families ipv4"},
       {"--probe-address6", "--dataplane ambient --probe-address6 fd00::9 --ip-families ipv4"},

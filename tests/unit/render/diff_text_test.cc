@@ -213,10 +213,12 @@ TEST(DiffJson, HasEachField) {
   comparison.missing.local_routes = {{Family::ipv4, 2}};
   comparison.extra.policy_rules = {{Family::ipv6, 3, 4, 5, 0xff}};
   comparison.obstacles = {{"a rule", "a packet", "lands", "is dropped"}};
+  comparison.lost_replies = {{"a query", "docker0", "another zone"}};
   comparison.backend = BackendKind::nftables;
   const std::string expected = R"({
     "equal": false,
     "obstacles": [{"rule": "a rule", "packet": "a packet", "planned": "lands", "instead": "is dropped"}],
+    "lost_replies": [{"packet": "a query", "interface": "docker0", "why": "another zone"}],
     "backends": [
       {"backend": "nftables", "equal": false, "chains": [
         {"families": ["ipv4"], "table": "nat", "chain": "C", "missing": false, "extra": true, "policy_drop": false,

@@ -183,6 +183,7 @@ TEST_F(ConvergeTest, BothBackendsOfNfTablesChangeTogetherOrNotAtAll) {
 }
 
 TEST_F(ConvergeTest, BetweenLegacyAndNfTablesTheNewRulesComeFirst) {
+  options.backend = iptables_nft;  // auto would leave them where they are
   program(iptables_legacy, older());
   kernel.backends[iptables_legacy].before_replace = [&] { EXPECT_TRUE(holds(iptables_nft, wanted)); };
   EXPECT_THAT(apply().left, ElementsAre(iptables_legacy));
@@ -242,6 +243,7 @@ TEST_F(ConvergeTest, AMoveThatWasRolledBackIsBegunAnewAsLongAsItIsToWait) {
 }
 
 TEST_F(ConvergeTest, SaysWhatStandsIfTheNewRulesCannotGoEither) {
+  options.backend = iptables_nft;  // auto would leave them where they are
   program(iptables_legacy, older());
   kernel.backends[iptables_legacy].before_replace = [this] {
     kernel.backends[iptables_nft].before_replace = [] { throw Error(ExitCode::failed, "no memory again"); };
@@ -274,6 +276,7 @@ TEST_F(ConvergeTest, NewRulesStayIfTheyReplacedOlderOnes) {
 }
 
 TEST_F(ConvergeTest, TellsAllThatItDid) {
+  options.backend = iptables_nft;  // auto would leave them where they are
   program(iptables_legacy, older());
   const PolicyRule unwanted{Family::ipv4, 7, 133};
   kernel.routes.routing.policy_rules = {unwanted};
@@ -451,6 +454,7 @@ TEST_F(ConvergeTest, KeepsTheRoutesOfRulesThatWereCommitted) {
 }
 
 TEST_F(ConvergeTest, FailsWhenTheKernelHoldsOtherRulesThanWereSent) {
+  options.backend = iptables_nft;  // auto would leave them where they are
   program(iptables_legacy, older());
   kernel.backends[iptables_nft].after_replace = [](Live& live) { live.chains.front().rules.clear(); };
   EXPECT_THAT(failure(ExitCode::failed),
@@ -508,11 +512,12 @@ TEST_F(ConvergeTest, CompareSaysWhatConvergeWouldDo) {
 TEST_F(ConvergeTest, CheckSaysWhatConvergeWouldDoAndChangesNothing) {
   lacks(iptables_nft, "no compat");
   program(iptables_legacy, older());
+  lacks(iptables_legacy, "no owner");  // where they are, and would stay
   const ApplyResult result = check(request(), kernel);
   EXPECT_EQ(result.backend, nftables);
   EXPECT_EQ(result.applied, Applied::changed);
   EXPECT_THAT(result.left, ElementsAre(iptables_legacy));
-  EXPECT_THAT(result.skipped, ElementsAre("not used: iptables-nft: no compat"));
+  EXPECT_THAT(result.skipped, ElementsAre("not used: iptables-legacy: no owner", "not used: iptables-nft: no compat"));
   EXPECT_THAT(result.warnings,
               ::testing::IsSupersetOf(
                   {::testing::Matcher<std::string>("not checked: whether it rains"),
