@@ -305,6 +305,8 @@ class Search {
   [[nodiscard]] std::optional<Explained> explained(const Packet& packet, Whose whose) const {
     try {
       Trace planned = explain(packet, usual_, planned_);
+      // What only passes through is no matter of the plan: of lost replies to forwarded DNS apply warns itself.
+      if (planned.outcome.kind == Outcome::Kind::forwarded) return std::nullopt;
       if (whose == Whose::others && !is_captured(planned.outcome)) return std::nullopt;
       return Explained{std::move(planned), explain(packet, pod_, live_)};
     } catch (const Error&) {

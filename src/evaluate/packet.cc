@@ -73,9 +73,9 @@ AddressAndPort address_and_port(const std::string& what, const std::string& text
   return result;
 }
 
-[[noreturn]] void refuse_direction(const std::string& option, const std::string& value, const char* directions,
+[[noreturn]] void refuse_direction(const std::string& option, const std::string& value, const char* allowed,
                                    const std::string& hint) {
-  throw Error(ExitCode::usage, fmt::format("{} '{}': only valid with {}", option, excerpt(value), directions), hint);
+  throw Error(ExitCode::usage, fmt::format("{} '{}': only valid with {}", option, excerpt(value), allowed), hint);
 }
 
 // What has no meaning for the packet's direction is refused, not ignored.

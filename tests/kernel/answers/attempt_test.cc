@@ -74,8 +74,8 @@ TEST_F(AttemptTest, TheTableOfSocketsTellsTheOtherEnd) {
       EXPECT_EQ(probe::other_end({own.address, 1}), std::nullopt);
       EXPECT_EQ(probe::other_end({*Address::parse("10.1.2.4"), own.port}), std::nullopt);
       const std::set<std::uint16_t> ports = probe::peer_ports();
-      EXPECT_TRUE(ports.contains(own.port));
-      EXPECT_TRUE(ports.contains(server.port));
+      EXPECT_TRUE(ports.contains(own.port.value()));
+      EXPECT_TRUE(ports.contains(server.port.value()));
     }
   });
 }
@@ -94,7 +94,7 @@ TEST_F(AttemptTest, TheTableOfSocketsTellsTheOtherEndOfMappedAddresses) {
     const Endpoint own = probe::own_end(client.get());
     EXPECT_EQ(probe::other_end(own), server);
     EXPECT_EQ(probe::other_end(server), own);
-    EXPECT_TRUE(probe::peer_ports().contains(own.port));
+    EXPECT_TRUE(probe::peer_ports().contains(own.port.value()));
   });
 }
 
@@ -112,7 +112,7 @@ TEST_F(AttemptTest, WhereItLands) {
       std::vector<probe::Listener> listeners;
       for (const Protocol protocol : {Protocol::tcp, Protocol::udp}) {
         listeners.push_back(listening(protocol, family));
-        listeners.back().port = probe::own_end(listeners.back().socket.get()).port;
+        listeners.back().port = probe::own_end(listeners.back().socket.get()).port.value();
         ASSERT_EQ(listeners.back().state, probe::Listener::State::ours);
       }
       const probe::Listener of_others = listening(Protocol::tcp, family);

@@ -238,7 +238,7 @@ TEST(Judge, RulesAreOfWhatFailed) {
 }
 
 TEST(Judge, ThePortWhereItLands) {
-  EXPECT_EQ(captured_at(trial(Verdict::accept)), 0);
+  EXPECT_EQ(captured_at(trial(Verdict::accept)), std::nullopt);
   EXPECT_EQ(captured_at(trial(Redirect{15001})), 15001);
   EXPECT_EQ(captured_at(trial(Tproxy{.port = 15006})), 15006);
   EXPECT_EQ(landing_port(trial(Verdict::accept)), 80);

@@ -17,9 +17,9 @@ std::string text(const Trial& trial) {
   const Attempt& attempt = trial.attempt;
   std::string line = fmt::format("{}: {}:{}", trial.name, attempt.as.uid, attempt.as.gid);
   if (attempt.from) line += fmt::format(" from {}", attempt.from->text());
-  line += fmt::format(" to {}:{}", attempt.to.address.text(), attempt.to.port);
+  line += fmt::format(" to {}:{}", attempt.to.address.text(), attempt.to.port.value_or(0));
   if (attempt.mark != 0) line += fmt::format(" mark {}", attempt.mark);
-  line += fmt::format(" -> {}", captured_at(trial) == 0 ? "left alone" : fmt::format("{}", captured_at(trial)));
+  line += fmt::format(" -> {}", captured_at(trial) ? fmt::format("{}", *captured_at(trial)) : "left alone");
   if (trial.or_port != 0) line += fmt::format(" or {}", trial.or_port);
   line += fmt::format(", port {} by", landing_port(trial));
   for (const Rule& rule : trial.rules) line += fmt::format(" {}", rule.chain);
