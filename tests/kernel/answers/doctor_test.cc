@@ -115,8 +115,10 @@ TEST_F(Doctor, SeesWhoseRulesAreWhere) {
       EXPECT_EQ(d["backends"][i]["rules"]["others"], 0);
     }
     EXPECT_EQ(d["routing"]["rules"].size(), 2U);
-    EXPECT_EQ(d["automatic"], at == 0 ? "iptables-legacy" : "iptables-nft");
-    EXPECT_EQ(d["because"], at == 0 ? "legacy tables are in use here" : "");
+    constexpr const char* because[] = {"legacy tables are in use here", "",
+                                       "nftables holds rules of the sidecar already"};
+    EXPECT_EQ(d["automatic"], backends[at]);
+    EXPECT_EQ(d["because"], because[at]);
     unlink(lock.c_str());
   }
 }
