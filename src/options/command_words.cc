@@ -228,7 +228,7 @@ class Parser {
     for (const CommandInfo& command : commands()) {
       if (command_named(first_) == command.command) add(command);
     }
-    if (!command_named(first_)) add_help_and_version();
+    if (!command_named(first_)) add_help_or_version();
   }
 
   CommandWords parse() {
@@ -264,11 +264,14 @@ class Parser {
     return {arguments_.begin(), arguments_.end()};
   }
 
-  void add_help_and_version() {
+  void add_help_or_version() {
+    if (first_.ends_with("version")) {
+      app_.add_subcommand("version")->alias("--version")->final_callback([this] { result_.version = true; });
+      return;
+    }
     CLI::App* help = app_.add_subcommand("help")->alias("--help")->alias("-h")->allow_extras();
     CLI::Option* words = add_words(*help);
     help->final_callback([this, words] { ask_for_help(words->results()); });
-    app_.add_subcommand("version")->alias("--version")->final_callback([this] { result_.version = true; });
   }
 
   void add(const CommandInfo& info) {
@@ -277,23 +280,26 @@ class Parser {
     // When the command is met, and of its options those in use.
     app->preparse_callback([this, app, command = info.command](std::size_t) {
       for (const Flag& flag : flags()) {
-        if (!flag.name.empty() && flag.commands.contains(command) && is_mentioned(flag)) add(flag, *app);
+        if (!flag.name.empty() && flag.commands.contains(command)) add(flag, *app);
       }
       CLI::Option* words = add_words(*app);
       app->final_callback([this, command, words] { take(command, words->results()); });
     });
   }
 
-  // Returns whether a word may be the flag: "--envoy-port=15001", "-p15001", "-np".
-  [[nodiscard]] bool is_mentioned(const Flag& flag) const {
+  // Returns the names by which words may mean the flag, as CLI11 wants to hear them: "--envoy-port,-p". Each costs.
+  [[nodiscard]] std::string names_in_use(const Flag& flag) const {
     const auto begins = [&](std::string_view word) { return word.substr(0, flag.name.size()) == flag.name; };
-    return (flag.letter != '\0' && letters_.find(flag.letter) != std::string::npos) ||
-           std::ranges::any_of(names_, begins);
+    std::string names;
+    if (std::ranges::any_of(names_, begins)) names = fmt::format("--{}", flag.name);
+    if (flag.letter != '\0' && letters_.find(flag.letter) != std::string::npos)
+      names += fmt::format("{}-{}", names.empty() ? "" : ",", flag.letter);
+    return names;
   }
 
   void add(const Flag& flag, CLI::App& app) {
-    std::string names = fmt::format("--{}", flag.name);
-    if (flag.letter != '\0') names += fmt::format(",-{}", flag.letter);
+    const std::string names = names_in_use(flag);
+    if (names.empty()) return;
     CLI::Option* option = flag.kind == Kind::boolean ? app.add_flag(names) : app.add_option(names);
     option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     if (is_short_list(flag)) option->expected(0, 1);  // -x -b '*'
