@@ -223,12 +223,14 @@ constexpr int any_number = CLI::detail::expected_max_vector_size - 1;
 // which for all of them takes longer than everything else that happens to the command line.
 class Parser {
  public:
-  explicit Parser(Arguments arguments) : first_(arguments.front()), arguments_(arguments.subspan(1)) {
+  explicit Parser(Arguments arguments)
+      : first_(arguments.front()), command_(command_named(first_)), arguments_(arguments.subspan(1)) {
     app_.require_subcommand(0, 1);
-    for (const CommandInfo& command : commands()) {
-      if (command_named(first_) == command.command) add(command);
+    if (command_) {
+      add(info(*command_));
+    } else {
+      add_help_or_version();
     }
-    if (!command_named(first_)) add_help_or_version();
   }
 
   CommandWords parse() {
@@ -260,7 +262,7 @@ class Parser {
   }
 
   [[nodiscard]] std::vector<std::string> words_for_cli11() const {
-    if (const auto command = command_named(first_)) return WordsForCli11(arguments_, *command).rewritten();
+    if (command_) return WordsForCli11(arguments_, *command_).rewritten();
     return {arguments_.begin(), arguments_.end()};
   }
 
@@ -337,13 +339,14 @@ class Parser {
     if (app_.get_subcommands().empty() || !app_.remaining().empty()) refuse_command(first_);
     std::vector<std::string> left = app_.get_subcommands().front()->remaining();
     std::erase(left, "--");
-    if (const auto command = command_named(first_)) refuse_option(*command, left.front());
+    if (command_) refuse_option(*command_, left.front());
     throw Error(ExitCode::usage, fmt::format("'{}': not expected after '{}'", excerpt(left.front()), first_),
                 "the version takes no options");
   }
 
   App app_;
   std::string_view first_;
+  std::optional<Command> command_;  // that the first word names
   Arguments arguments_;             // after the first
   std::vector<std::string> names_;  // of the words that begin with two dashes, without them
   std::string letters_;             // of those that begin with one

@@ -9,6 +9,7 @@
 
 #include "model/iptables.h"
 #include "unit/fake_backend.h"
+#include "unit/fewest_changes.h"
 #include "unit/usual_config.h"
 
 namespace sidetrack {
@@ -113,16 +114,6 @@ Sides sides_of(const std::string& live, const std::string& asked) {
   return sides;
 }
 
-// By the longest common subsequence, one table entry for each pair.
-std::size_t fewest_changes(const std::string& before, const std::string& after) {
-  std::vector<std::vector<std::size_t>> common(before.size() + 1, std::vector<std::size_t>(after.size() + 1));
-  for (std::size_t x = 0; x < before.size(); ++x) {
-    for (std::size_t y = 0; y < after.size(); ++y)
-      common[x + 1][y + 1] = before[x] == after[y] ? common[x][y] + 1 : std::max(common[x][y + 1], common[x + 1][y]);
-  }
-  return before.size() + after.size() - 2 * common[before.size()][after.size()];
-}
-
 TEST(Diff, HasTheFewestLinesThatMakeOneListOfTheOther) {
   std::mt19937 random(1);
   for (int round = 0; round < 1000; ++round) {
@@ -136,7 +127,7 @@ TEST(Diff, HasTheFewestLinesThatMakeOneListOfTheOther) {
     const Sides sides = sides_of(live, asked);
     ASSERT_EQ(sides.live, live) << asked;
     ASSERT_EQ(sides.asked, asked) << live;
-    ASSERT_EQ(sides.changes, fewest_changes(live, asked)) << live << " " << asked;
+    ASSERT_EQ(sides.changes, testing::fewest_changes(live, asked)) << live << " " << asked;
   }
 }
 

@@ -6,6 +6,8 @@
 #include <random>
 #include <string>
 
+#include "unit/fewest_changes.h"
+
 namespace sidetrack {
 namespace {
 
@@ -34,16 +36,6 @@ std::string applied(const std::vector<Edit>& script, const std::string& before, 
   return x == before.size() ? made : "not all";
 }
 
-// By the longest common subsequence, one table entry for each pair.
-std::size_t fewest_changes(const std::string& before, const std::string& after) {
-  std::vector<std::vector<std::size_t>> common(before.size() + 1, std::vector<std::size_t>(after.size() + 1));
-  for (std::size_t x = 0; x < before.size(); ++x) {
-    for (std::size_t y = 0; y < after.size(); ++y)
-      common[x + 1][y + 1] = before[x] == after[y] ? common[x][y] + 1 : std::max(common[x][y + 1], common[x + 1][y]);
-  }
-  return before.size() + after.size() - 2 * common[before.size()][after.size()];
-}
-
 TEST(EditScript, OfNothingIsEmpty) { EXPECT_THAT(between("", ""), IsEmpty()); }
 
 TEST(EditScript, IsTheShortestThatMakesOneOfTheOther) {
@@ -56,7 +48,7 @@ TEST(EditScript, IsTheShortestThatMakesOneOfTheOther) {
     }
     const auto script = between(sides[0], sides[1]);
     ASSERT_EQ(applied(script, sides[0], sides[1]), sides[1]) << sides[0];
-    ASSERT_EQ(changes_of(script), fewest_changes(sides[0], sides[1])) << sides[0] << " " << sides[1];
+    ASSERT_EQ(changes_of(script), testing::fewest_changes(sides[0], sides[1])) << sides[0] << " " << sides[1];
   }
 }
 
