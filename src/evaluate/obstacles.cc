@@ -141,6 +141,27 @@ std::vector<Match> matches_of(const RoutingRule& rule) {
   return all;
 }
 
+bool decides(const LiveChain& chain) { return !chain.rules.empty() || chain.policy != Verdict::accept; }
+
+// Whether packets meet there what they meet in `planned`, in the same order, and nothing else.
+bool is_alone(const Live& planned, std::span<const Live> live) {
+  std::ptrdiff_t met = 0;
+  for (const Live& one : live) {
+    for (const LiveChain& chain : one.chains) {
+      if (!decides(chain)) continue;
+      const auto same = std::ranges::find_if(planned.chains, [&](const LiveChain& asked) {
+        return asked.families == chain.families && asked.table == chain.table && asked.name == chain.name;
+      });
+      if (one.backend != planned.backend || same == planned.chains.end() || chain.dormant || chain.hook != same->hook ||
+          chain.policy != same->policy ||
+          !std::ranges::equal(chain.rules, same->rules, {}, &LiveRule::rule, &LiveRule::rule))
+        return false;
+      ++met;
+    }
+  }
+  return met == std::ranges::count_if(planned.chains, decides);
+}
+
 // Calls `ask` for each rule of others with what it asks, and with what leads to its chain, for each way there.
 class OthersRules {
  public:
@@ -179,12 +200,12 @@ class OthersRules {
 
 class Search {
  public:
-  Search(const Plan& plan, BackendKind backend, const PodView& pod, std::span<const Live> live)
+  Search(const Plan& plan, const PodView& pod, PodView usual, std::span<const Live> live, Live planned)
       : plan_(plan),
         pod_(pod),
-        usual_(without_others(pod, plan)),
+        usual_(std::move(usual)),
         live_(live),
-        planned_{as_live(plan.ruleset, backend)},
+        planned_{std::move(planned)},
         examples_(usual_, plan.ruleset) {}
 
   std::vector<Obstacle> run(std::span<const Packet> more) {
@@ -249,8 +270,9 @@ class Search {
       if (!plan_.families.contains(own.address.family)) continue;
       const Match in = InterfaceMatch{InterfaceDirection::in, interface.name, false};
       const Match to = AddressMatch{End::destination, {AddressRange::single(own.address)}, false};
-      const std::vector<Packet> packets = examples_.of({&in, &to}, Direction::in, own.address.family);
-      if (!packets.empty()) ask(packets.front(), Whose::plan, {});
+      for (const Packet& packet : examples_.of({&in, &to}, Direction::in, own.address.family)) {
+        if (ask(packet, Whose::others, {}) != Answer::not_captured) break;
+      }
     }
   }
 
@@ -577,7 +599,11 @@ std::vector<Live> after_apply(const Ruleset& canonical, BackendKind backend, boo
 
 std::vector<Obstacle> obstacles(const Plan& plan, BackendKind backend, const PodView& pod, std::span<const Live> live,
                                 std::span<const Packet> more) {
-  std::vector<Obstacle> found = Search(plan, backend, pod, live).run(more);
+  PodView usual = without_others(pod, plan);
+  Live planned = as_live(plan.ruleset, backend);
+  std::vector<Obstacle> found;
+  if (usual != pod || !is_alone(planned, live))  // else each packet would be followed twice through the same
+    found = Search(plan, pod, std::move(usual), live, std::move(planned)).run(more);
   inspect_routing(plan, backend, pod, live, found);
   return found;
 }

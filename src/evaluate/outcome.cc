@@ -50,13 +50,18 @@ std::string sentence_of(const Outcome& outcome) {
   return "";
 }
 
+// DNAT to where it goes anyway changes nothing of what TPROXY has taken.
+std::optional<Endpoint> original(const Outcome& outcome) {
+  return outcome.transparent ? outcome.original.value_or(outcome.at) : outcome.original;
+}
+
 }  // namespace
 
 bool same_place(const Outcome& a, const Outcome& b) {
   if (a.kind != b.kind) return false;
   // What is gone is nowhere: whether it was translated before is no matter.
   if (a.kind == Outcome::Kind::dropped || a.kind == Outcome::Kind::unroutable) return true;
-  return a.at == b.at && a.interface == b.interface && a.original == b.original && a.transparent == b.transparent &&
+  return a.at == b.at && a.interface == b.interface && original(a) == original(b) && a.transparent == b.transparent &&
          a.transparent_port == b.transparent_port;
 }
 

@@ -19,6 +19,7 @@ struct InterfaceAddress {
   bool deprecated = false;  // not for new connections (ip address change … preferred_lft 0)
   // Of IPv4 (ip address add … scope link): who may be told of it. <linux/rtnetlink.h>: rt_scope_t; 0 is universe.
   std::uint8_t scope = 0;
+  friend bool operator==(const InterfaceAddress&, const InterfaceAddress&) = default;
 };
 
 // net.ipv4.conf.*.rp_filter: what comes in is dropped if answers to its source would leave by another interface
@@ -39,6 +40,7 @@ struct Interface {
   bool takes_own_source = false;  // accept_local: what comes in may be from one of the pod's own addresses
   // The names of those that carry its packets: the ports of a bridge, what a macvlan, a VLAN or a bond lies upon.
   std::vector<std::string> lower{};
+  friend bool operator==(const Interface&, const Interface&) = default;
 };
 
 // <linux/rtnetlink.h>: RT_TABLE_LOCAL, RT_TABLE_MAIN, RT_TABLE_DEFAULT
@@ -64,6 +66,7 @@ struct NetworkRoute {
   std::optional<Address> gateway{};
   std::optional<Address> source{};  // src: of what is sent by it
   bool has_other_devices = false;   // it has several next hops; `device` is that of the first one
+  friend bool operator==(const NetworkRoute&, const NetworkRoute&) = default;
 };
 [[nodiscard]] std::string ip_words(const NetworkRoute& route);  // "ip route local default dev lo table 133"
 
@@ -112,6 +115,7 @@ struct PodView {
   bool accepts_with_mark = false;
   bool first_is_broadcast = false;  // the first address of a network, as on Linux before 5.14
   Families echoes_mark{};  // net.FAMILY.fwmark_reflect: what the kernel itself answers has the mark of the request
+  friend bool operator==(const PodView&, const PodView&) = default;
 
   // By its name; nullptr if the pod has none of that name.
   [[nodiscard]] const Interface* interface(const std::string& name) const;

@@ -3,6 +3,8 @@
 // client's address.
 #include <gmock/gmock.h>
 
+#include <nlohmann/json.hpp>
+
 #include "support/network.h"
 #include "support/traffic.h"
 
@@ -141,6 +143,27 @@ TEST_P(Ambient, QueriesFromOnePortAreApart) {
   const Endpoint from(at().pod, 42000);
   EXPECT_EQ(pod_->connect(as_app, {.to = server, .protocol = Protocol::udp, .from = from}).role, Role::dns);
   EXPECT_EQ(as_marked(server, Protocol::udp, ztunnel_mark, from), landed(Role::outside, local(server)));
+}
+
+// A client that sends from port 53: the app's reply looks like a query. explain says what the kernel does.
+TEST_P(Ambient, RepliesToPort53AreTakenForQueries) {
+  const auto arrives = [&] {
+    const Landing landing = pod_->connect(from_outside, {.to = pod(8080),
+                                                         .protocol = Protocol::udp,
+                                                         .from = Endpoint(at().client, 53),
+                                                         .patience = std::chrono::milliseconds(1000)});
+    const Output said = sidetrack(
+        {"explain", "--json", "in", "udp", pod(8080).text(), "--from", std::string(at().client), "--from-port", "53"});
+    EXPECT_EQ(said.exit_code, 0) << said.err;
+    const auto outcome = nlohmann::json::parse(said.out).at("outcome");
+    EXPECT_EQ(outcome.value("answers", "arrive"), landing.role == Role::app ? "arrive" : "lost") << outcome;
+    return landing.role == Role::app;
+  };
+  EXPECT_TRUE(arrives());
+  apply(ambient);
+  EXPECT_TRUE(arrives());
+  apply("--dataplane ambient --redirect-dns");
+  EXPECT_FALSE(arrives());
 }
 
 TEST_P(Ambient, WhatAVirtualMachineSendsIsOutbound) {

@@ -187,6 +187,8 @@ TEST_P(ForwardedAmbientDns, IsLostUnlessItIsTrackedWithItsAnswers) {
   EXPECT_EQ(explained(at().dns), "arrive");
   EXPECT_EQ(query(as_app, at().dns), Role::dns);
   EXPECT_EQ(query(as_ztunnel, at().dns), Role::dns) << "without its mark";
+  const Output verified = with_backend("verify", options + Words{"--track-forwarded-dns"});
+  EXPECT_EQ(verified.exit_code, 0) << verified.out << verified.err;
 }
 
 }  // namespace

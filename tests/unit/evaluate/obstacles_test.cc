@@ -63,6 +63,12 @@ TEST(Obstacles, NothingIsInTheWayOfWhatStandsAlone) {
   EXPECT_EQ(found("-m TPROXY -i * -b * --redirect-dns --capture-all-dns", {}), "");
 }
 
+TEST(Obstacles, IsNoTranslationToWhereAPacketGoesAnyway) {
+  for (const char* rule : {"-A PREROUTING -p tcp --dport 8000:65535 -j DNAT --to-destination 192.0.2.2",
+                           "-A PREROUTING -p tcp --dport 8080 -j REDIRECT --to-ports 8080"})
+    EXPECT_EQ(found("-m TPROXY -i * -b * -d 15021 --ip-families ipv4", {{Table::nat, rule}}), "") << rule;
+}
+
 TEST(Obstacles, AreRulesOfOthersThatDecideOtherwise) {
   std::string all = "\n";
   for (const Others& one : std::initializer_list<Others>{
