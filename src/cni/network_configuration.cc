@@ -94,8 +94,9 @@ void check(std::string_view key, std::string_view flag, const std::string& text,
 }
 
 std::string path_of(const Parsed& value, const char* key, const char* expected) {
-  if (!value.is_string() || !value.get_ref<const std::string&>().starts_with('/'))
-    refuse(key, &value, fmt::format("the absolute path of {}", expected));
+  const bool is_path = value.is_string() && value.get_ref<const std::string&>().starts_with('/') &&
+                       value.get_ref<const std::string&>().find('\0') == std::string::npos;
+  if (!is_path) refuse(key, &value, fmt::format("the absolute path of {}", expected));
   return value.get<std::string>();
 }
 

@@ -117,8 +117,11 @@ std::string fault_of_loopback(const PodView& pod, const Plan& plan) {
   const Interface* lo = pod.interface("lo");
   if (lo == nullptr) return {};
   if (!lo->up) return "interface lo is down";
-  const Address address = Address::loopback(Family::ipv4);
-  if (plan.families.contains(Family::ipv4) && !is_local(pod, address)) return "lo has no address 127.0.0.1";
+  for (const Family family : plan.families.list()) {
+    const bool has_family = family == Family::ipv4 || own_address(pod, family);
+    const Address address = Address::loopback(family);
+    if (has_family && !is_local(pod, address)) return fmt::format("lo has no address {}", address.text());
+  }
   return {};
 }
 
@@ -160,6 +163,28 @@ bool is_alone(const Live& planned, std::span<const Live> live) {
     }
   }
   return met == std::ranges::count_if(planned.chains, decides);
+}
+
+// Whether packets of that direction get to the rule: what comes in meets none of OUTPUT.
+bool is_met_by(Direction direction, const Rule& rule, const Live& plan) {
+  std::vector<const LiveChain*> met;
+  for (const LiveChain& chain : plan.chains) {
+    if (!chain.hook) continue;
+    const bool is_of_out = chain.hook->hook == Hook::output || chain.hook->hook == Hook::postrouting;
+    if (direction == Direction::lo || is_of_out == (direction == Direction::out)) met.push_back(&chain);
+  }
+  for (std::size_t i = 0; i < met.size(); ++i) {
+    if (met[i]->table == rule.table && met[i]->name == rule.chain) return true;
+    for (const LiveRule& one : met[i]->rules) {
+      const auto* jump = std::get_if<Jump>(&one.rule.target);
+      if (jump == nullptr) continue;
+      for (const LiveChain& to : plan.chains) {
+        const bool is_led_to = to.table == met[i]->table && to.families == met[i]->families && to.name == jump->chain;
+        if (is_led_to && std::ranges::find(met, &to) == met.end()) met.push_back(&to);
+      }
+    }
+  }
+  return false;
 }
 
 // Calls `ask` for each rule of others with what it asks, and with what leads to its chain, for each way there.
@@ -224,11 +249,18 @@ class Search {
     for (const Rule& rule : plan_.ruleset.rules) {
       if (kinds.size() == most) break;
       if (is_of_replies_or_forwarded(rule)) continue;
-      if (kinds.insert(kind(rule)).second) ask(rule.families, conditions_of(rule.matches), Whose::plan, loopback);
+      if (!kinds.insert(kind(rule)).second) continue;
+      for (const Direction direction : {Direction::out, Direction::in, Direction::lo}) {
+        const Conditions conditions = conditions_of(rule.matches);
+        if (direction == Direction::lo && !names_loopback(conditions)) continue;
+        if (is_met_by(direction, rule, planned_.front()))
+          ask(rule.families, direction, conditions, Whose::plan, loopback);
+      }
     }
     for (const Interface& interface : pod_.interfaces) {
       if (lies_upon(interface)) ask_by(interface);
     }
+    for (const Packet& packet : more) ask(packet, Whose::others, {});
     std::size_t asked = 0;
     const OthersRules others(live_, [&](const LiveRule& live, const Conditions& conditions) {
       if (asked++ >= most) return;
@@ -249,7 +281,6 @@ class Search {
       const Match to = AddressMatch{End::destination, {{route.to.last, route.to.last}}, false};
       ask(route.to.family(), {&to}, Whose::others, ip_words(route));
     }
-    for (const Packet& packet : more) ask(packet, Whose::others, {});
     return std::move(found_);
   }
 
@@ -278,13 +309,15 @@ class Search {
 
   // About a usual packet; of what others ask, if the plan leaves that alone, about others until it captures one.
   void ask(Families families, const Conditions& conditions, Whose whose, const std::string& because = {}) {
+    for (const Direction direction : {Direction::out, Direction::in, Direction::lo})
+      ask(families, direction, conditions, whose, because);
+  }
+  void ask(Families families, Direction direction, const Conditions& conditions, Whose whose,
+           const std::string& because) {
     for (const Family family : (families & plan_.families).list()) {
-      for (const Direction direction : {Direction::out, Direction::in, Direction::lo}) {
-        if (direction == Direction::lo && whose == Whose::plan && !names_loopback(conditions)) continue;
-        for (const Packet& packet : examples_.of(conditions, direction, family)) {
-          if (ask(packet, whose, because) != Answer::not_captured || whose == Whose::plan) break;
-          if (++others_ > most_others_) break;
-        }
+      for (const Packet& packet : examples_.of(conditions, direction, family)) {
+        if (ask(packet, whose, because) != Answer::not_captured || whose == Whose::plan) break;
+        if (++others_ > most_others_) break;
       }
     }
   }
@@ -553,6 +586,10 @@ void put_ours(Live& live, const Ruleset& canonical) {
 
 PodView without_others(PodView pod, const Plan& plan) {
   std::erase_if(pod.rules, refuses);
+  for (const RoutingRule& rule : default_rules()) {  // those that somebody deleted
+    if (std::ranges::find(pod.rules, rule) != pod.rules.end()) continue;
+    pod.rules.insert(std::ranges::upper_bound(pod.rules, rule.priority, {}, &RoutingRule::priority), rule);
+  }
   pod.accepts_with_mark = false;
   for (Interface& interface : pod.interfaces) interface.source_by_mark = false;
   std::erase_if(pod.routes, [&](const NetworkRoute& route) { return !is_usual(route, plan); });

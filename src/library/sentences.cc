@@ -124,9 +124,18 @@ std::string verified_node(const Comparison& comparison, bool moves) {
   return what + "Sidetrack must not change them: let that program leave out the addresses of pods in ambient mode";
 }
 
+namespace {
+
+constexpr const char* tried_by_examples =
+    "rules of other programs: too many to follow every packet that is captured; none of the packets that were tried is "
+    "kept from the proxy. 'sidetrack map' follows all";
+
+}  // namespace
+
 std::vector<std::string> warnings(const ApplyResult& result) {
   std::vector<std::string> all = result.warnings;
   append(all, result.obstacles);
+  if (result.by_examples) all.emplace_back(tried_by_examples);
   append(all, result.lost_replies);
   return all;
 }
@@ -136,6 +145,7 @@ std::vector<std::string> warnings(const Comparison& comparison) {
   for (const Difference& difference : comparison.backends)
     std::ranges::copy(difference.warnings, std::back_inserter(all));
   append(all, comparison.obstacles);
+  if (comparison.by_examples) all.emplace_back(tried_by_examples);
   append(all, comparison.lost_replies);
   if (!comparison.refusal.empty()) all.push_back("apply would refuse: " + comparison.refusal);
   return all;

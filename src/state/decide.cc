@@ -18,8 +18,10 @@ namespace {
 
 using Kind = Write::Kind;
 
-constexpr std::size_t most_rules_of_others = 64;
-constexpr std::size_t most_followed = 1500;  // packets
+// All packets are followed through all rules: so many, and so many of both multiplied. It takes half a second at most.
+constexpr std::size_t most_rules_of_others = 512;
+constexpr std::size_t most_followed = 20'000;  // packets
+constexpr std::size_t most_steps = 2'000'000;
 
 bool same_commit(BackendKind a, BackendKind b) { return traits(a).of_nf_tables == traits(b).of_nf_tables; }
 
@@ -174,8 +176,8 @@ void hold_pods_of(const Plan& plan, std::vector<Live>& after) {
   }
 }
 
-// Of others that could decide: at least one, and so few that all packets can be followed in a moment.
-bool has_few_rules_of_others(const std::vector<Live>& all) {
+// Of others that could decide.
+std::size_t rules_of_others(const std::vector<Live>& all) {
   std::size_t count = 0;
   for (const Live& live : all) {
     for (const LiveChain& chain : live.chains) {
@@ -185,7 +187,7 @@ bool has_few_rules_of_others(const std::vector<Live>& all) {
       }));
     }
   }
-  return count > 0 && count <= most_rules_of_others;
+  return count;
 }
 
 // Whether rules of others treat later packets of a connection otherwise than its first one.
@@ -248,23 +250,28 @@ space::Side after_apply(const Plan& plan, BackendKind backend, const Survey& sur
   return {std::move(pod), after_apply(plan.ruleset, backend, there, deciding(survey))};
 }
 
-std::vector<Obstacle> obstacles(const Plan& plan, BackendKind backend, const Survey& survey, EqualRules equal) {
+InTheWay obstacles(const Plan& plan, BackendKind backend, const Survey& survey, EqualRules equal) {
   if (!survey.pod) return {};
   if (is_of_node(plan)) {
     std::optional<Survey> emptied;
     if (equal == EqualRules::rewrite) drop_our_rules(emptied.emplace(survey));
     space::Side after = after_apply(plan, backend, emptied ? *emptied : survey);
     hold_pods_of(plan, after.live);
-    return probe_obstacles(plan, after.pod, after.live);
+    return {probe_obstacles(plan, after.pod, after.live)};
   }
   const space::Side after = after_apply(plan, backend, survey);
   std::vector<Obstacle> found = obstacles(plan, backend, after.pod, after.live);
-  if (!found.empty() || !has_few_rules_of_others(after.live)) return found;
+  const std::size_t others = rules_of_others(after.live);
+  const bool is_known = std::ranges::none_of(found, &Obstacle::is_unknown);
+  if (others == 0 || (is_known && !found.empty())) return {std::move(found)};
+  if (others > most_rules_of_others) return {std::move(found), is_known};
   const space::Side alone{without_others(after.pod, plan), {as_live(plan.ruleset, backend)}};
   const auto scope = tells_later_packets(after.live) ? space::Scope::any_state : space::Scope::ordinary;
-  const auto packets = space::captured_otherwise(alone, after, scope, most_followed);
-  if (!packets || packets->empty()) return found;
-  return obstacles(plan, backend, after.pod, after.live, *packets);
+  const std::size_t most = std::min(most_followed, most_steps / (others + plan.ruleset.rules.size()));
+  const auto packets = space::captured_otherwise(alone, after, scope, most);
+  if (!packets) return {std::move(found), is_known};
+  if (packets->empty()) return {};
+  return {obstacles(plan, backend, after.pod, after.live, *packets)};
 }
 
 std::vector<LostReplies> lost_forwarded_dns(const Plan& plan, BackendKind backend, const Survey& survey) {
@@ -359,7 +366,9 @@ Comparison compare(const Request& request, const Survey& survey) {
   comparison.backends.push_back(diff(live != nullptr ? *live : nothing, canonical(compared, request.plan->ruleset)));
   if (!request.plan->ruleset.rules.empty()) {
     comparison.backend = compared;
-    comparison.obstacles = obstacles(*request.plan, compared, survey);
+    InTheWay others = obstacles(*request.plan, compared, survey);
+    comparison.obstacles = std::move(others.obstacles);
+    comparison.by_examples = others.by_examples;
     comparison.lost_replies = lost_forwarded_dns(*request.plan, compared, survey);
   }
   for (BackendKind kind : holding) {

@@ -71,10 +71,16 @@ struct Decision {
 // "iptables-nft: the kernel lacks …"
 [[nodiscard]] std::string words(const Skipped& skipped);
 
+struct InTheWay {
+  std::vector<Obstacle> obstacles;
+  // None of the packets that were tried met one, and there are too many rules of others to follow all packets.
+  bool by_examples = false;
+};
+
 // What of others will keep traffic from the proxy, once this backend holds its rules; of a plan of `host-probes`: what
 // decides about probes before its rules, which are put in their places anew if they are to be rewritten.
-[[nodiscard]] std::vector<Obstacle> obstacles(const Plan& plan, BackendKind backend, const Survey& survey,
-                                              EqualRules equal = EqualRules::keep);
+[[nodiscard]] InTheWay obstacles(const Plan& plan, BackendKind backend, const Survey& survey,
+                                 EqualRules equal = EqualRules::keep);
 // Of queries that the pod forwards, those whose replies the plan loses once it is applied so. The plan may ask for
 // that, so it differs from nothing that is requested, and no other program is in the way.
 [[nodiscard]] std::vector<LostReplies> lost_forwarded_dns(const Plan& plan, BackendKind backend, const Survey& survey);

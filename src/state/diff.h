@@ -47,6 +47,7 @@ struct Comparison {
   Routing missing;
   Routing extra;
   std::vector<Obstacle> obstacles{};        // of others: what applying cannot mend
+  bool by_examples = false;                 // InTheWay::by_examples
   std::vector<LostReplies> lost_replies{};  // by the requested rules themselves: said, and no difference
   std::string refusal{};                    // why applying would change nothing, if it would refuse to
   std::optional<BackendKind> backend{};     // that holds the rules, or is to; nothing: no rules are requested

@@ -144,7 +144,9 @@ class Executor {
   void require_no_obstacles(const Attempt& attempt) {
     if (request_.plan == nullptr || !attempt.backend) return;
     const EqualRules equal = request_.options->force_apply ? EqualRules::rewrite : EqualRules::keep;
-    result_.obstacles = obstacles(*request_.plan, *attempt.backend, survey_, equal);
+    InTheWay others = obstacles(*request_.plan, *attempt.backend, survey_, equal);
+    result_.obstacles = std::move(others.obstacles);
+    result_.by_examples = others.by_examples;
     result_.lost_replies = lost_forwarded_dns(*request_.plan, *attempt.backend, survey_);
     if (!request_.options->strict || result_.obstacles.empty()) return;
     std::string all;

@@ -109,7 +109,7 @@ Asked host_probes(HostProbes asked, const std::vector<Address>& add, const std::
   made.plan = host_probes_plan(asked, *made.options.backend);
   // Behind another program's rule that decides first the jump is of no use: -I POSTROUTING 1, again.
   const auto in_the_way = [&](EqualRules equal) {
-    return obstacles(made.plan, *made.options.backend, survey, equal).size();
+    return obstacles(made.plan, *made.options.backend, survey, equal).obstacles.size();
   };
   const std::size_t now = in_the_way(EqualRules::keep);
   if (now > 0 && in_the_way(EqualRules::rewrite) < now) made.options.force_apply = true;

@@ -149,12 +149,24 @@ bool is_unusual(const Everything& all) {
     if (live.protocol == RTPROT_KERNEL || all.is_ours(live)) return false;
     return live.route.table != main_table || live.route.kind != NetworkRoute::Kind::onward;
   };
-  const Address loopback = Address::loopback(Family::ipv4);
-  const auto reaches_loopback = [&](const ListedRoute& live) {
-    return live.route.table == local_table && live.device == loopback_index && live.route.to.contains(loopback);
+  const auto lacks_loopback = [&](Family family) {
+    const Address loopback = Address::loopback(family);
+    const bool found = std::ranges::any_of(all.routes, [&](const ListedRoute& live) {
+      return live.route.table == local_table && live.device == loopback_index && live.route.to.contains(loopback);
+    });
+    const bool has_rule = std::ranges::any_of(all.rules, [&](const ListedRule& live) {
+      return std::ranges::find(usual, live.rule) != usual.end() && live.rule.family == family &&
+             live.rule.table == local_table;
+    });
+    return !found || !has_rule;
   };
+  // A pod may be without IPv6.
+  const bool has_ipv6 = std::ranges::any_of(all.routes, [](const ListedRoute& live) {
+    return live.route.table == local_table && live.route.kind == NetworkRoute::Kind::local &&
+           live.device != loopback_index && live.route.to.family() == Family::ipv6;
+  });
   return !all.loopback_is_up || std::ranges::any_of(all.rules, is_other) || std::ranges::any_of(all.routes, decides) ||
-         std::ranges::none_of(all.routes, reaches_loopback) || marks_reach_further();
+         lacks_loopback(Family::ipv4) || (has_ipv6 && lacks_loopback(Family::ipv6)) || marks_reach_further();
 }
 
 // ---- the interface

@@ -64,9 +64,16 @@ TEST(Obstacles, NothingIsInTheWayOfWhatStandsAlone) {
 }
 
 TEST(Obstacles, IsNoTranslationToWhereAPacketGoesAnyway) {
-  for (const char* rule : {"-A PREROUTING -p tcp --dport 8000:65535 -j DNAT --to-destination 192.0.2.2",
-                           "-A PREROUTING -p tcp --dport 8080 -j REDIRECT --to-ports 8080"})
-    EXPECT_EQ(found("-m TPROXY -i * -b * -d 15021 --ip-families ipv4", {{Table::nat, rule}}), "") << rule;
+  EXPECT_EQ(found("-m TPROXY -i * -b * -d 15021 --ip-families ipv4",
+                  {{Table::nat, "-A PREROUTING -p tcp --dport 8080 -j REDIRECT --to-ports 8080"}}),
+            "");
+}
+
+// The rules about what the pod asks are not met by what others ask it.
+TEST(Obstacles, AreNotForPacketsThatNoOptionCaptures) {
+  for (const char* rule : {"-A INPUT -p udp --dport 53 -j DROP", "-A OUTPUT -p udp --sport 53 -j DROP"})
+    EXPECT_EQ(found("-i * -b * --redirect-dns --dns-server 10.96.0.10 --ip-families ipv4", {{Table::filter, rule}}), "")
+        << rule;
 }
 
 TEST(Obstacles, AreRulesOfOthersThatDecideOtherwise) {
@@ -103,35 +110,35 @@ TEST(Obstacles, AreRulesOfOthersThatDecideOtherwise) {
     all += fmt::format("# {} {}\n{}", name(one.table), one.rule, found(usual, {one}));
   EXPECT_EQ(all, R"(
 # filter -A OUTPUT -p tcp -j DROP
-rule 1 of filter OUTPUT: -A OUTPUT -p tcp -j DROP: `out tcp 198.51.100.1:15008 --uid 1000 --gid 1000` dropped: by rule 1 of filter OUTPUT; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:15008
 return path: dropped: by rule 1 of filter OUTPUT: `in tcp 192.0.2.2:15008 --from 203.0.113.1` lands on 192.0.2.2:15008 (HBONE tunnel), untouched; its answers are lost: dropped: by rule 1 of filter OUTPUT; as requested it lands on 192.0.2.2:15008 (HBONE tunnel), untouched
+rule 1 of filter OUTPUT: -A OUTPUT -p tcp -j DROP: `out tcp 198.51.100.1:80 --uid 1000 --gid 1000` dropped: by rule 1 of filter OUTPUT; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:80
 # filter -A OUTPUT -p tcp --dport 443 -j DROP
 # filter -A OUTPUT -p tcp --dport 15001 -j REJECT --reject-with tcp-reset
-rule 1 of filter OUTPUT: -A OUTPUT -p tcp --dport 15001 -j REJECT --reject-with tcp-reset: `out tcp 198.51.100.1:15008 --uid 1000 --gid 1000` dropped: by rule 1 of filter OUTPUT; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:15008
+rule 1 of filter OUTPUT: -A OUTPUT -p tcp --dport 15001 -j REJECT --reject-with tcp-reset: `out tcp 198.51.100.1:80 --uid 1000 --gid 1000` dropped: by rule 1 of filter OUTPUT; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:80
 # filter -A OUTPUT -p tcp ! --dport 80 -j DROP
-rule 1 of filter OUTPUT: -A OUTPUT -p tcp ! --dport 80 -j DROP: `out tcp 198.51.100.1:15008 --uid 1000 --gid 1000` dropped: by rule 1 of filter OUTPUT; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:15008
 return path: dropped: by rule 1 of filter OUTPUT: `in tcp 192.0.2.2:15008 --from 203.0.113.1` lands on 192.0.2.2:15008 (HBONE tunnel), untouched; its answers are lost: dropped: by rule 1 of filter OUTPUT; as requested it lands on 192.0.2.2:15008 (HBONE tunnel), untouched
+rule 1 of filter OUTPUT: -A OUTPUT -p tcp ! --dport 80 -j DROP: `out tcp 198.51.100.1:80 --uid 1000 --gid 1000` dropped: by rule 1 of filter OUTPUT; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:80
 # filter -A OUTPUT -p tcp ! --dport 443 -j DROP
-rule 1 of filter OUTPUT: -A OUTPUT -p tcp ! --dport 443 -j DROP: `out tcp 198.51.100.1:15008 --uid 1000 --gid 1000` dropped: by rule 1 of filter OUTPUT; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:15008
 return path: dropped: by rule 1 of filter OUTPUT: `in tcp 192.0.2.2:15008 --from 203.0.113.1` lands on 192.0.2.2:15008 (HBONE tunnel), untouched; its answers are lost: dropped: by rule 1 of filter OUTPUT; as requested it lands on 192.0.2.2:15008 (HBONE tunnel), untouched
+rule 1 of filter OUTPUT: -A OUTPUT -p tcp ! --dport 443 -j DROP: `out tcp 198.51.100.1:80 --uid 1000 --gid 1000` dropped: by rule 1 of filter OUTPUT; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:80
 # filter -A OUTPUT -d 203.0.113.7/32 -p tcp -j DROP
 return path: dropped: by rule 1 of filter OUTPUT: `in tcp 192.0.2.2:80 --from 203.0.113.7` lands on 192.0.2.2:15006 (Envoy inbound); original destination 192.0.2.2:80; its answers are lost: dropped: by rule 1 of filter OUTPUT; as requested it lands on 192.0.2.2:15006 (Envoy inbound); original destination 192.0.2.2:80
 # filter -A OUTPUT -p tcp -m owner --uid-owner 7 -j DROP
-return path: whether `-m owner --uid-owner 7` of rule 1 of filter OUTPUT holds (if it does not: they arrive; if it does: dropped: by rule 1 of filter OUTPUT): `out tcp 198.51.100.1:15008 --uid 1000 --gid 1000` lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:15008; cannot know what becomes of its answers: whether `-m owner --uid-owner 7` of rule 1 of filter OUTPUT holds (if it does not: they arrive; if it does: dropped: by rule 1 of filter OUTPUT); as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:15008
+return path: whether `-m owner --uid-owner 7` of rule 1 of filter OUTPUT holds (if it does not: they arrive; if it does: dropped: by rule 1 of filter OUTPUT): `in tcp 192.0.2.2:15008 --from 203.0.113.1` lands on 192.0.2.2:15008 (HBONE tunnel), untouched; cannot know what becomes of its answers: whether `-m owner --uid-owner 7` of rule 1 of filter OUTPUT holds (if it does not: they arrive; if it does: dropped: by rule 1 of filter OUTPUT); as requested it lands on 192.0.2.2:15008 (HBONE tunnel), untouched
 rule 1 of filter OUTPUT: -A OUTPUT -p tcp -m owner --uid-owner 7 -j DROP: `out tcp 198.51.100.1:80 --uid 7 --gid 1000` dropped: by rule 1 of filter OUTPUT; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:80
 # filter -A OUTPUT -p tcp -m owner --gid-owner 8 -j DROP
-return path: whether `-m owner --gid-owner 8` of rule 1 of filter OUTPUT holds (if it does not: they arrive; if it does: dropped: by rule 1 of filter OUTPUT): `out tcp 198.51.100.1:15008 --uid 1000 --gid 1000` lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:15008; cannot know what becomes of its answers: whether `-m owner --gid-owner 8` of rule 1 of filter OUTPUT holds (if it does not: they arrive; if it does: dropped: by rule 1 of filter OUTPUT); as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:15008
+return path: whether `-m owner --gid-owner 8` of rule 1 of filter OUTPUT holds (if it does not: they arrive; if it does: dropped: by rule 1 of filter OUTPUT): `in tcp 192.0.2.2:15008 --from 203.0.113.1` lands on 192.0.2.2:15008 (HBONE tunnel), untouched; cannot know what becomes of its answers: whether `-m owner --gid-owner 8` of rule 1 of filter OUTPUT holds (if it does not: they arrive; if it does: dropped: by rule 1 of filter OUTPUT); as requested it lands on 192.0.2.2:15008 (HBONE tunnel), untouched
 rule 1 of filter OUTPUT: -A OUTPUT -p tcp -m owner --gid-owner 8 -j DROP: `out tcp 198.51.100.1:80 --uid 1000 --gid 8` dropped: by rule 1 of filter OUTPUT; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:80
 # filter -A OUTPUT -p tcp -m mark --mark 5 -j DROP
 rule 1 of filter OUTPUT: -A OUTPUT -p tcp -m mark --mark 5 -j DROP: `out tcp 198.51.100.1:80 --uid 1000 --gid 1000 --mark 5` dropped: by rule 1 of filter OUTPUT; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:80
 # filter -A OUTPUT -p tcp ! --dport 80 -m owner --uid-owner 7 -j DROP
-return path: whether `-m owner --uid-owner 7` of rule 1 of filter OUTPUT holds (if it does not: they arrive; if it does: dropped: by rule 1 of filter OUTPUT): `out tcp 198.51.100.1:15008 --uid 1000 --gid 1000` lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:15008; cannot know what becomes of its answers: whether `-m owner --uid-owner 7` of rule 1 of filter OUTPUT holds (if it does not: they arrive; if it does: dropped: by rule 1 of filter OUTPUT); as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:15008
+return path: whether `-m owner --uid-owner 7` of rule 1 of filter OUTPUT holds (if it does not: they arrive; if it does: dropped: by rule 1 of filter OUTPUT): `in tcp 192.0.2.2:15008 --from 203.0.113.1` lands on 192.0.2.2:15008 (HBONE tunnel), untouched; cannot know what becomes of its answers: whether `-m owner --uid-owner 7` of rule 1 of filter OUTPUT holds (if it does not: they arrive; if it does: dropped: by rule 1 of filter OUTPUT); as requested it lands on 192.0.2.2:15008 (HBONE tunnel), untouched
 rule 1 of filter OUTPUT: -A OUTPUT -p tcp ! --dport 80 -m owner --uid-owner 7 -j DROP: `out tcp 198.51.100.1:81 --uid 7 --gid 1000` dropped: by rule 1 of filter OUTPUT; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:81
 # filter -A OUTPUT -p tcp ! --dport 70:90 -m owner --uid-owner 7 -j DROP
-return path: whether `-m owner --uid-owner 7` of rule 1 of filter OUTPUT holds (if it does not: they arrive; if it does: dropped: by rule 1 of filter OUTPUT): `out tcp 198.51.100.1:15008 --uid 1000 --gid 1000` lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:15008; cannot know what becomes of its answers: whether `-m owner --uid-owner 7` of rule 1 of filter OUTPUT holds (if it does not: they arrive; if it does: dropped: by rule 1 of filter OUTPUT); as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:15008
+return path: whether `-m owner --uid-owner 7` of rule 1 of filter OUTPUT holds (if it does not: they arrive; if it does: dropped: by rule 1 of filter OUTPUT): `in tcp 192.0.2.2:15008 --from 203.0.113.1` lands on 192.0.2.2:15008 (HBONE tunnel), untouched; cannot know what becomes of its answers: whether `-m owner --uid-owner 7` of rule 1 of filter OUTPUT holds (if it does not: they arrive; if it does: dropped: by rule 1 of filter OUTPUT); as requested it lands on 192.0.2.2:15008 (HBONE tunnel), untouched
 rule 1 of filter OUTPUT: -A OUTPUT -p tcp ! --dport 70:90 -m owner --uid-owner 7 -j DROP: `out tcp 198.51.100.1:91 --uid 7 --gid 1000` dropped: by rule 1 of filter OUTPUT; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:91
 # filter -A OUTPUT -p tcp ! --dport 443 -m owner --uid-owner 7 -j DROP
-return path: whether `-m owner --uid-owner 7` of rule 1 of filter OUTPUT holds (if it does not: they arrive; if it does: dropped: by rule 1 of filter OUTPUT): `out tcp 198.51.100.1:15008 --uid 1000 --gid 1000` lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:15008; cannot know what becomes of its answers: whether `-m owner --uid-owner 7` of rule 1 of filter OUTPUT holds (if it does not: they arrive; if it does: dropped: by rule 1 of filter OUTPUT); as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:15008
+return path: whether `-m owner --uid-owner 7` of rule 1 of filter OUTPUT holds (if it does not: they arrive; if it does: dropped: by rule 1 of filter OUTPUT): `in tcp 192.0.2.2:15008 --from 203.0.113.1` lands on 192.0.2.2:15008 (HBONE tunnel), untouched; cannot know what becomes of its answers: whether `-m owner --uid-owner 7` of rule 1 of filter OUTPUT holds (if it does not: they arrive; if it does: dropped: by rule 1 of filter OUTPUT); as requested it lands on 192.0.2.2:15008 (HBONE tunnel), untouched
 rule 1 of filter OUTPUT: -A OUTPUT -p tcp ! --dport 443 -m owner --uid-owner 7 -j DROP: `out tcp 198.51.100.1:80 --uid 7 --gid 1000` dropped: by rule 1 of filter OUTPUT; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:80
 # mangle -A OUTPUT -p tcp --dport 0:79 -j DROP
 rule 1 of mangle OUTPUT: -A OUTPUT -p tcp --dport 0:79 -j DROP: `out tcp 198.51.100.1:79 --uid 1000 --gid 1000` dropped: by rule 1 of mangle OUTPUT; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:79
@@ -148,13 +155,13 @@ return path: dropped: by rule 1 of filter INPUT: `out tcp 198.51.100.9:80 --uid 
 rule 1 of filter INPUT: -A INPUT -p tcp --sport 443 -j DROP: `out tcp 198.51.100.1:80 --from-port 443 --uid 1000 --gid 1000` dropped: by rule 1 of filter INPUT; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:80
 return path: dropped: by rule 1 of filter INPUT: `out tcp 198.51.100.1:443 --uid 1000 --gid 1000` lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:443; its answers are lost: dropped: by rule 1 of filter INPUT; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:443
 # filter -A OUTPUT -p tcp -m conntrack --ctstate ESTABLISHED -j DROP
-rule 1 of filter OUTPUT: -A OUTPUT -p tcp -m conntrack --ctstate ESTABLISHED -j DROP: `out tcp 198.51.100.1:15008 --uid 1000 --gid 1000 --state established` dropped: by rule 1 of filter OUTPUT; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:15008
 return path: dropped: by rule 1 of filter OUTPUT: `in tcp 192.0.2.2:15008 --from 203.0.113.1` lands on 192.0.2.2:15008 (HBONE tunnel), untouched; its answers are lost: dropped: by rule 1 of filter OUTPUT; as requested it lands on 192.0.2.2:15008 (HBONE tunnel), untouched
+rule 1 of filter OUTPUT: -A OUTPUT -p tcp -m conntrack --ctstate ESTABLISHED -j DROP: `out tcp 198.51.100.1:80 --uid 1000 --gid 1000 --state established` dropped: by rule 1 of filter OUTPUT; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:80
 return path: the later packets of its connection end elsewhere: dropped: by rule 1 of filter OUTPUT: `out tcp 198.51.100.1:80 --uid 1337 --gid 1000` leaves the pod by eth0 to 198.51.100.1:80, untouched; its answers are lost: the later packets of its connection end elsewhere: dropped: by rule 1 of filter OUTPUT; as requested it leaves the pod by eth0 to 198.51.100.1:80, untouched
 # filter -A OUTPUT -p tcp -j ACCEPT
 # filter -A OUTPUT -p tcp -m bpf --bytecode x -j DROP
-rule 1 of filter OUTPUT: -A OUTPUT -p tcp -m bpf --bytecode x -j DROP: `out tcp 198.51.100.1:15008 --uid 1000 --gid 1000` cannot know whether `-m bpf --bytecode x` of rule 1 of filter OUTPUT holds (if it does not: lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:15008; if it does: dropped: by rule 1 of filter OUTPUT); as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:15008
 return path: whether `-m bpf --bytecode x` of rule 1 of filter OUTPUT holds (if it does not: they arrive; if it does: dropped: by rule 1 of filter OUTPUT): `in tcp 192.0.2.2:15008 --from 203.0.113.1` lands on 192.0.2.2:15008 (HBONE tunnel), untouched; cannot know what becomes of its answers: whether `-m bpf --bytecode x` of rule 1 of filter OUTPUT holds (if it does not: they arrive; if it does: dropped: by rule 1 of filter OUTPUT); as requested it lands on 192.0.2.2:15008 (HBONE tunnel), untouched
+rule 1 of filter OUTPUT: -A OUTPUT -p tcp -m bpf --bytecode x -j DROP: `out tcp 198.51.100.1:80 --uid 1000 --gid 1000` cannot know whether `-m bpf --bytecode x` of rule 1 of filter OUTPUT holds (if it does not: lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:80; if it does: dropped: by rule 1 of filter OUTPUT); as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:80
 # nat -A OUTPUT -p tcp --dport 8080 -j RETURN
 rule 1 of nat OUTPUT: -A OUTPUT -p tcp --dport 8080 -j RETURN: `out tcp 198.51.100.1:8080 --uid 1000 --gid 1000` leaves the pod by eth0 to 198.51.100.1:8080, untouched; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:8080
 # nat -A OUTPUT -p tcp --dport 8080 -j REDIRECT --to-ports 9000
@@ -162,10 +169,10 @@ rule 1 of nat OUTPUT: -A OUTPUT -p tcp --dport 8080 -j REDIRECT --to-ports 9000:
 # nat -A PREROUTING -p tcp --dport 8080 -j ACCEPT
 rule 1 of nat PREROUTING: -A PREROUTING -p tcp --dport 8080 -j ACCEPT: `in tcp 192.0.2.2:8080 --from 203.0.113.1` lands on 192.0.2.2:8080 (the app), untouched; as requested it lands on 192.0.2.2:15006 (Envoy inbound); original destination 192.0.2.2:8080
 # mangle -A OUTPUT -p tcp -j DROP
-rule 1 of mangle OUTPUT: -A OUTPUT -p tcp -j DROP: `out tcp 198.51.100.1:15008 --uid 1000 --gid 1000` dropped: by rule 1 of mangle OUTPUT; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:15008
 return path: dropped: by rule 1 of mangle OUTPUT: `in tcp 192.0.2.2:15008 --from 203.0.113.1` lands on 192.0.2.2:15008 (HBONE tunnel), untouched; its answers are lost: dropped: by rule 1 of mangle OUTPUT; as requested it lands on 192.0.2.2:15008 (HBONE tunnel), untouched
+rule 1 of mangle OUTPUT: -A OUTPUT -p tcp -j DROP: `out tcp 198.51.100.1:80 --uid 1000 --gid 1000` dropped: by rule 1 of mangle OUTPUT; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:80
 # raw -A PREROUTING -p tcp -j DROP
-rule 1 of raw PREROUTING: -A PREROUTING -p tcp -j DROP: `out tcp 198.51.100.1:15008 --uid 1000 --gid 1000` dropped: by rule 1 of raw PREROUTING; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:15008
+rule 1 of raw PREROUTING: -A PREROUTING -p tcp -j DROP: `in tcp 192.0.2.2:15008 --from 203.0.113.1` dropped: by rule 1 of raw PREROUTING; as requested it lands on 192.0.2.2:15008 (HBONE tunnel), untouched
 return path: dropped: by rule 1 of raw PREROUTING: `out tcp 198.51.100.1:80 --uid 1337 --gid 1000` leaves the pod by eth0 to 198.51.100.1:80, untouched; its answers are lost: dropped: by rule 1 of raw PREROUTING; as requested it leaves the pod by eth0 to 198.51.100.1:80, untouched
 )");
 }
@@ -195,20 +202,20 @@ TEST(Obstacles, AreFoundByHostsThatThePodHasARouteTo) {
   constexpr const char* both = "-i * -b * --ip-families ipv4,ipv6";
   const char* all = "-A OUTPUT -j RETURN";
   EXPECT_EQ(found(both, {{Table::nat, all, Family::ipv6}}, connected("fd00::5", "fd00::/64")),
-            "rule 1 of nat OUTPUT: -A OUTPUT -j RETURN: `out tcp [fd00::1]:15008 --uid 1000 --gid 1000` leaves the pod "
-            "by eth0 to [fd00::1]:15008, untouched; as requested it lands on [::1]:15001 (Envoy outbound); original "
-            "destination [fd00::1]:15008\n");
+            "rule 1 of nat OUTPUT: -A OUTPUT -j RETURN: `out tcp [fd00::1]:80 --uid 1000 --gid 1000` leaves the pod "
+            "by eth0 to [fd00::1]:80, untouched; as requested it lands on [::1]:15001 (Envoy outbound); original "
+            "destination [fd00::1]:80\n");
   EXPECT_EQ(found(both, {{Table::nat, all, Family::ipv4}}, connected("10.1.0.1", "10.1.0.0/24")),
-            "rule 1 of nat OUTPUT: -A OUTPUT -j RETURN: `out tcp 10.1.0.2:15008 --uid 1000 --gid 1000` leaves the pod "
-            "by eth0 to 10.1.0.2:15008, untouched; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original "
-            "destination 10.1.0.2:15008\n");
+            "rule 1 of nat OUTPUT: -A OUTPUT -j RETURN: `out tcp 10.1.0.2:80 --uid 1000 --gid 1000` leaves the pod "
+            "by eth0 to 10.1.0.2:80, untouched; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original "
+            "destination 10.1.0.2:80\n");
 }
 
 TEST(Obstacles, OfTheOtherFamilyAreAskedAboutThere) {
   constexpr const char* both = "-i * -b * --ip-families ipv4,ipv6";
   EXPECT_EQ("\n" + found(both, {{Table::filter, "-A OUTPUT -p tcp -j DROP", Family::ipv6}}), R"(
-rule 1 of filter OUTPUT: -A OUTPUT -p tcp -j DROP: `out tcp [2001:db8:ffff::1]:15008 --uid 1000 --gid 1000` dropped: by rule 1 of filter OUTPUT; as requested it lands on [::1]:15001 (Envoy outbound); original destination [2001:db8:ffff::1]:15008
 return path: dropped: by rule 1 of filter OUTPUT: `in tcp [2001:db8::2]:15008 --from 2001:db8:ffff::1` lands on [2001:db8::2]:15008 (HBONE tunnel), untouched; its answers are lost: dropped: by rule 1 of filter OUTPUT; as requested it lands on [2001:db8::2]:15008 (HBONE tunnel), untouched
+rule 1 of filter OUTPUT: -A OUTPUT -p tcp -j DROP: `out tcp [2001:db8:ffff::1]:80 --uid 1000 --gid 1000` dropped: by rule 1 of filter OUTPUT; as requested it lands on [::1]:15001 (Envoy outbound); original destination [2001:db8:ffff::1]:80
 )");
   EXPECT_EQ(found(usual, {{Table::filter, "-A OUTPUT -p tcp -j DROP", Family::ipv6}}), "");
 }
@@ -316,9 +323,9 @@ TEST(Obstacles, ArePartsOfThePod) {
   });
   EXPECT_EQ(all, R"(
 # lo is down
-interface lo is down: `out tcp 198.51.100.1:15008 --uid 1000 --gid 1000` dropped: interface lo is down; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:15008
+interface lo is down: `out tcp 198.51.100.1:80 --uid 1000 --gid 1000` dropped: interface lo is down; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:80
 # lo has no address
-lo has no address 127.0.0.1: `out tcp 198.51.100.1:15008 --uid 1000 --gid 1000` leaves the pod by eth0 to 127.0.0.1:15001; original destination 198.51.100.1:15008; its answers are lost: no host takes what comes from outside to 127.0.0.1; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:15008
+lo has no address 127.0.0.1: `out tcp 198.51.100.1:80 --uid 1000 --gid 1000` leaves the pod by eth0 to 127.0.0.1:15001; original destination 198.51.100.1:80; its answers are lost: no host takes what comes from outside to 127.0.0.1; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:80
 # a blackhole
 return path: never sent: no route to 203.0.113.1 (ip route blackhole 203.0.113.0/24 table main): `in tcp 192.0.2.2:15008 --from 203.0.113.1` lands on 192.0.2.2:15008 (HBONE tunnel), untouched; its answers are lost: never sent: no route to 203.0.113.1 (ip route blackhole 203.0.113.0/24 table main); as requested it lands on 192.0.2.2:15008 (HBONE tunnel), untouched
 ip route blackhole 203.0.113.0/24 table main: `out tcp 203.0.113.255:80 --uid 1000 --gid 1000` never sent: no route to 203.0.113.255 (ip route blackhole 203.0.113.0/24 table main); as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 203.0.113.255:80
@@ -328,7 +335,7 @@ ip route local 203.0.113.0/24 dev lo table main: `out tcp 203.0.113.255:80 --uid
 # an earlier policy rule takes what is marked
 ip rule 1: fwmark 1337 lookup main: `out tcp 198.51.100.1:80 --from 192.0.2.2 --uid 1337 --gid 1337 --mark 1337` leaves the pod by eth0 to 198.51.100.1:80, untouched; as requested it lands on 127.0.0.1:15006 (Envoy inbound); original destination 198.51.100.1:80
 # one that takes a network
-return path: never sent: no route to 203.0.113.1 (ip rule 1: to 203.0.113.0/24 unreachable): `in tcp 192.0.2.2:15008 --from 203.0.113.1` lands on port 15006 (Envoy inbound) by TPROXY; original destination 192.0.2.2:15008; its answers are lost: never sent: no route to 203.0.113.1 (ip rule 1: to 203.0.113.0/24 unreachable); as requested it lands on port 15006 (Envoy inbound) by TPROXY; original destination 192.0.2.2:15008
+return path: never sent: no route to 203.0.113.1 (ip rule 1: to 203.0.113.0/24 unreachable): `in tcp 192.0.2.2:80 --from 203.0.113.1` lands on port 15006 (Envoy inbound) by TPROXY; original destination 192.0.2.2:80; its answers are lost: never sent: no route to 203.0.113.1 (ip rule 1: to 203.0.113.0/24 unreachable); as requested it lands on port 15006 (Envoy inbound) by TPROXY; original destination 192.0.2.2:80
 ip rule 1: to 203.0.113.0/24 unreachable: `out tcp 203.0.113.255:80 --uid 1000 --gid 1000` never sent: no route to 203.0.113.255 (ip rule 1: to 203.0.113.0/24 unreachable); as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 203.0.113.255:80
 # one that refuses a network
 return path: never sent: no route to 203.0.113.1 (ip rule 1000: to 203.0.113.0/24 blackhole): `in tcp 192.0.2.2:15008 --from 203.0.113.1` lands on 192.0.2.2:15008 (HBONE tunnel), untouched; its answers are lost: never sent: no route to 203.0.113.1 (ip rule 1000: to 203.0.113.0/24 blackhole); as requested it lands on 192.0.2.2:15008 (HBONE tunnel), untouched
@@ -337,26 +344,26 @@ ip rule 1000: to 203.0.113.0/24 blackhole: `out tcp 203.0.113.255:80 --uid 1000 
 return path: never sent: no route to 203.0.113.1 (ip rule 1000: from 192.0.2.2/32 to 203.0.113.0/24 blackhole): `in tcp 192.0.2.2:15008 --from 203.0.113.1` lands on 192.0.2.2:15008 (HBONE tunnel), untouched; its answers are lost: never sent: no route to 203.0.113.1 (ip rule 1000: from 192.0.2.2/32 to 203.0.113.0/24 blackhole); as requested it lands on 192.0.2.2:15008 (HBONE tunnel), untouched
 ip rule 1000: from 192.0.2.2/32 to 203.0.113.0/24 blackhole: `out tcp 203.0.113.255:80 --uid 1000 --gid 1000` never sent: no route to 203.0.113.255 (ip rule 1000: from 192.0.2.2/32 to 203.0.113.0/24 blackhole); as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 203.0.113.255:80
 # of all others
-no route to 198.51.100.1 (ip rule 1000: not from 10.0.0.0/8 to 192.0.2.0/24 blackhole): `out tcp 198.51.100.1:15008 --uid 1000 --gid 1000` never sent: no route to 198.51.100.1 (ip rule 1000: not from 10.0.0.0/8 to 192.0.2.0/24 blackhole); as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:15008
 return path: never sent: no route to 203.0.113.1 (ip rule 1000: not from 10.0.0.0/8 to 192.0.2.0/24 blackhole): `in tcp 192.0.2.2:15008 --from 203.0.113.1` lands on 192.0.2.2:15008 (HBONE tunnel), untouched; its answers are lost: never sent: no route to 203.0.113.1 (ip rule 1000: not from 10.0.0.0/8 to 192.0.2.0/24 blackhole); as requested it lands on 192.0.2.2:15008 (HBONE tunnel), untouched
+no route to 198.51.100.1 (ip rule 1000: not from 10.0.0.0/8 to 192.0.2.0/24 blackhole): `out tcp 198.51.100.1:80 --uid 1000 --gid 1000` never sent: no route to 198.51.100.1 (ip rule 1000: not from 10.0.0.0/8 to 192.0.2.0/24 blackhole); as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:80
 no route to 10.99.0.0 (ip rule 1000: not from 10.0.0.0/8 to 192.0.2.0/24 blackhole): `out tcp 10.99.0.0:80 --uid 1000 --gid 1000` never sent: no route to 10.99.0.0 (ip rule 1000: not from 10.0.0.0/8 to 192.0.2.0/24 blackhole); as requested it leaves the pod by eth0 to 10.99.0.0:80, untouched
 # one that refuses who knows what
-the route to 198.51.100.1: `ip rule 1000: uidrange 1000-1000 prohibit`: `out tcp 198.51.100.1:15008 --uid 1000 --gid 1000` cannot know the route to 198.51.100.1: `ip rule 1000: uidrange 1000-1000 prohibit`; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:15008
 return path: the route to 203.0.113.1: `ip rule 1000: uidrange 1000-1000 prohibit`: `in tcp 192.0.2.2:15008 --from 203.0.113.1` lands on 192.0.2.2:15008 (HBONE tunnel), untouched; cannot know what becomes of its answers: the route to 203.0.113.1: `ip rule 1000: uidrange 1000-1000 prohibit`; as requested it lands on 192.0.2.2:15008 (HBONE tunnel), untouched
+the route to 198.51.100.1: `ip rule 1000: uidrange 1000-1000 prohibit`: `out tcp 198.51.100.1:80 --uid 1000 --gid 1000` cannot know the route to 198.51.100.1: `ip rule 1000: uidrange 1000-1000 prohibit`; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:80
 the route to 10.99.0.0: `ip rule 1000: uidrange 1000-1000 prohibit`: `out tcp 10.99.0.0:80 --uid 1000 --gid 1000` cannot know the route to 10.99.0.0: `ip rule 1000: uidrange 1000-1000 prohibit`; as requested it leaves the pod by eth0 to 10.99.0.0:80, untouched
 # one that goes elsewhere
 return path: the route to 203.0.113.1: `ip rule 1000: to 203.0.113.0/24 an action that is not followed`: `in tcp 192.0.2.2:15008 --from 203.0.113.1` lands on 192.0.2.2:15008 (HBONE tunnel), untouched; cannot know what becomes of its answers: the route to 203.0.113.1: `ip rule 1000: to 203.0.113.0/24 an action that is not followed`; as requested it lands on 192.0.2.2:15008 (HBONE tunnel), untouched
 ip rule 1000: to 203.0.113.0/24 an action that is not followed: `out tcp 203.0.113.255:80 --uid 1000 --gid 1000` cannot know the route to 203.0.113.255: `ip rule 1000: to 203.0.113.0/24 an action that is not followed`; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 203.0.113.255:80
 # one that refuses what others mark
 # sources are looked up by mark
-src_valid_mark of eth0 is 1: by the mark 0x539 its source is local (martian): `in tcp 192.0.2.2:15008 --from 203.0.113.1` dropped: src_valid_mark of eth0 is 1: by the mark 0x539 its source is local (martian); as requested it lands on port 15006 (Envoy inbound) by TPROXY; original destination 192.0.2.2:15008
+src_valid_mark of eth0 is 1: by the mark 0x539 its source is local (martian): `in tcp 192.0.2.2:80 --from 203.0.113.1` dropped: src_valid_mark of eth0 is 1: by the mark 0x539 its source is local (martian); as requested it lands on port 15006 (Envoy inbound) by TPROXY; original destination 192.0.2.2:80
 return path: dropped: src_valid_mark of eth0 is 1: by the mark 0x539 its source is local (martian): `out tcp 198.51.100.1:80 --uid 1337 --gid 1000` leaves the pod by eth0 to 198.51.100.1:80, untouched; its answers are lost: dropped: src_valid_mark of eth0 is 1: by the mark 0x539 its source is local (martian); as requested it leaves the pod by eth0 to 198.51.100.1:80, untouched
 # of one interface
-src_valid_mark of eth0 is 1: by the mark 0x539 its source is local (martian): `in tcp 192.0.2.2:15008 --from 203.0.113.1` dropped: src_valid_mark of eth0 is 1: by the mark 0x539 its source is local (martian); as requested it lands on port 15006 (Envoy inbound) by TPROXY; original destination 192.0.2.2:15008
+src_valid_mark of eth0 is 1: by the mark 0x539 its source is local (martian): `in tcp 192.0.2.2:80 --from 203.0.113.1` dropped: src_valid_mark of eth0 is 1: by the mark 0x539 its source is local (martian); as requested it lands on port 15006 (Envoy inbound) by TPROXY; original destination 192.0.2.2:80
 return path: dropped: src_valid_mark of eth0 is 1: by the mark 0x539 its source is local (martian): `out tcp 198.51.100.1:80 --uid 1337 --gid 1000` leaves the pod by eth0 to 198.51.100.1:80, untouched; its answers are lost: dropped: src_valid_mark of eth0 is 1: by the mark 0x539 its source is local (martian); as requested it leaves the pod by eth0 to 198.51.100.1:80, untouched
 # but nothing is marked
 # connections are accepted with the mark
-return path: tcp_fwmark_accept is 1, so they have the mark 0x539: they stay in the pod, by rule 1 of mangle ISTIO_INBOUND: `in tcp 192.0.2.2:15008 --from 203.0.113.1` lands on port 15006 (Envoy inbound) by TPROXY; original destination 192.0.2.2:15008; its answers are lost: tcp_fwmark_accept is 1, so they have the mark 0x539: they stay in the pod, by rule 1 of mangle ISTIO_INBOUND; as requested it lands on port 15006 (Envoy inbound) by TPROXY; original destination 192.0.2.2:15008
+return path: tcp_fwmark_accept is 1, so they have the mark 0x539: they stay in the pod, by rule 1 of mangle ISTIO_INBOUND: `in tcp 192.0.2.2:80 --from 203.0.113.1` lands on port 15006 (Envoy inbound) by TPROXY; original destination 192.0.2.2:80; its answers are lost: tcp_fwmark_accept is 1, so they have the mark 0x539: they stay in the pod, by rule 1 of mangle ISTIO_INBOUND; as requested it lands on port 15006 (Envoy inbound) by TPROXY; original destination 192.0.2.2:80
 # connections without one, too
 # a route beside ours
 ip route 203.0.113.0/24 dev eth0 table 133: `out tcp 203.0.113.255:80 --from 192.0.2.2 --uid 1337 --gid 1337 --mark 1337` leaves the pod by eth0 to 203.0.113.255:80, untouched; as requested it lands on 127.0.0.1:15006 (Envoy inbound); original destination 203.0.113.255:80

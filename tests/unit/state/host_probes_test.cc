@@ -242,7 +242,7 @@ TEST(HostProbes, PutTheirJumpBeforeARuleThatDecidesFirst) {
   EXPECT_TRUE(comparison.equal());
   ASSERT_EQ(comparison.obstacles.size(), 1U);
   EXPECT_THAT(text(comparison.obstacles.front()), ::testing::HasSubstr("MASQUERADE"));
-  EXPECT_THAT(obstacles(asked.plan, iptables_nft, survey, EqualRules::rewrite), IsEmpty());
+  EXPECT_THAT(obstacles(asked.plan, iptables_nft, survey, EqualRules::rewrite).obstacles, IsEmpty());
 }
 
 TEST(HostProbes, StayWhereTheyAreWhenThatWouldNotHelp) {
