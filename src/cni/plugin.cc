@@ -17,6 +17,7 @@
 #include "kernel/kernel.h"
 #include "library/planning.h"
 #include "library/sentences.h"
+#include "manifest/pods.h"
 #include "model/printable.h"
 #include "options/annotations.h"
 #include "options/options.h"
@@ -35,6 +36,22 @@ using Level = LogOptions::Level;
 // For which DEL waits for those who hold the lock of the pod's namespace, or keep changing its rules: its own processes
 // can, for as long as they want.
 constexpr std::chrono::seconds patience_with_pods{2};
+
+// "--proxy-uid" of "--proxy-uid=1337"
+std::string_view flag_of(std::string_view option) { return option.substr(0, option.find('=')); }
+
+// What the pod says counts more than what the conflist says of all. Of a proxy with an id of its own the group is the
+// same, as OpenShift has it, unless the pod says another.
+std::vector<std::string> joined(std::vector<std::string> configured, std::vector<std::string> of_pod) {
+  const auto says = [&](std::string_view flag) {
+    return std::ranges::any_of(of_pod, [&](const std::string& option) { return flag_of(option) == flag; });
+  };
+  std::erase_if(configured, [&](const std::string& option) {
+    return says(flag_of(option)) || (flag_of(option) == "--proxy-gid" && says("--proxy-uid"));
+  });
+  std::ranges::move(of_pod, std::back_inserter(configured));
+  return configured;
+}
 
 Keys keys_of(Verb verb) { return verb == Verb::del || verb == Verb::gc ? Keys::protocol : Keys::all; }
 
@@ -127,15 +144,19 @@ class Plugin {
     const bool ambient =
         configuration_.dataplane == Dataplane::ambient && !find(*configuration_.annotations, status_annotation);
     Interception asked =
-        ambient ? ambient_interception(*configuration_.annotations) : interception(*configuration_.annotations);
+        ambient ? ambient_interception(*configuration_.annotations) : asked_by(*configuration_.annotations);
     if (!asked.left_alone.empty()) {
       say(Level::debug, "left alone: " + asked.left_alone);
       return std::nullopt;
     }
     for (const std::string& warning : asked.warnings) say(Level::warn, warning);
-    std::vector<std::string> options = ambient ? configuration_.ambient_options : configuration_.options;
-    options.insert(options.end(), asked.options.begin(), asked.options.end());
-    return options;
+    return joined(ambient ? configuration_.ambient_options : configuration_.options, std::move(asked.options));
+  }
+
+  // The other annotations of a pod that is left alone need not be right.
+  static Interception asked_by(const Annotations& annotations) {
+    const bool read = why_left_alone(annotations).empty();
+    return interception(annotations, read ? manifest::proxy_config(annotations) : ProxyConfig());
   }
 
   // That of CNI_NETNS, not that of the node.

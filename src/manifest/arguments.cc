@@ -42,6 +42,16 @@ std::vector<Text> read_texts(const std::vector<std::string>& files) {
   return texts;
 }
 
+// With what their namespaces say of the pods in any of them.
+std::vector<Documents> parsed(std::vector<Text> files, ProxyUids& uids) {
+  std::vector<Documents> all;
+  for (Text& file : files) {
+    all.push_back(parse_documents(std::move(file)));
+    read_namespaces(all.back(), uids);
+  }
+  return all;
+}
+
 HelmValues parsed_values(std::vector<Text> files, const HelmValues& set) {
   HelmValues values;
   for (Text& file : files) read_helm_values(values, parse_documents(std::move(file)));
@@ -63,10 +73,11 @@ std::vector<PodArguments> arguments(const ManifestOptions& options, std::vector<
   all_is_read();
   const HelmValues values = parsed_values(std::move(of_values), options.set);
   std::vector<PodArguments> made;
-  for (Text& file : files) {
-    Documents documents = parse_documents(std::move(file));
+  ProxyUids uids;
+  std::vector<Documents> all = parsed(std::move(files), uids);
+  for (Documents& documents : all) {
     for (const PodTemplate& pod : pods_of(documents, warnings)) {
-      made.push_back({pod, init_arguments(pod, values)});
+      made.push_back({pod, init_arguments(pod, values, {}, {}, uids)});
       add(warnings, pod, made.back().init.warnings);
       made.back().pod.pod = nullptr;  // it ends with the documents
     }
@@ -83,11 +94,12 @@ std::string injected(const ManifestOptions& options, std::vector<std::string>& n
   const HelmValues values = parsed_values(std::move(of_values), options.set);
   const InjectionTemplate wanted = read_template(parse_documents(std::move(injected)), warnings);
   std::string text;
-  for (Text& file : files) {
-    Documents documents = parse_documents(std::move(file));
+  ProxyUids uids;
+  std::vector<Documents> all = parsed(std::move(files), uids);
+  for (Documents& documents : all) {
     std::vector<std::size_t> changed;
     for (const PodTemplate& pod : pods_of(documents, warnings)) {
-      const Injected result = inject(pod, wanted, values);
+      const Injected result = inject(pod, wanted, values, uids);
       if (!result.not_injected.empty()) notes.push_back(not_injected(pod, result.not_injected));
       add(warnings, pod, result.warnings);
       if (result.changed) changed.push_back(pod.document);
@@ -105,6 +117,8 @@ namespace {
 PodArguments the_pod(Documents& documents, const HelmValues& values) {
   std::vector<std::string> skipped;
   const auto pods = pod_templates(documents, skipped);
+  ProxyUids uids;
+  read_namespaces(documents, uids);
   const auto refuse = [&](const std::string& what, std::string hint) {
     throw Error(ExitCode::usage, fmt::format("{}: {}", excerpt(documents.name), what), std::move(hint));
   };
@@ -112,7 +126,7 @@ PodArguments the_pod(Documents& documents, const HelmValues& values) {
   std::vector<PodArguments> with_rules;
   std::string without_rules;
   for (const PodTemplate& pod : pods) {
-    PodArguments made{pod, init_arguments(pod, values)};
+    PodArguments made{pod, init_arguments(pod, values, {}, {}, uids)};
     const std::string& why = made.init.not_injected;
     if (why.empty()) {
       with_rules.push_back(std::move(made));

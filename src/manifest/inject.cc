@@ -338,7 +338,8 @@ class Injection {
 
 }  // namespace
 
-Injected inject(const PodTemplate& pod, const InjectionTemplate& injected, const HelmValues& helm) {
+Injected inject(const PodTemplate& pod, const InjectionTemplate& injected, const HelmValues& helm,
+                const ProxyUids& of_namespaces) {
   Node made = *pod.pod;
   PodTemplate before = pod;
   before.pod = &made;
@@ -346,7 +347,7 @@ Injected inject(const PodTemplate& pod, const InjectionTemplate& injected, const
   injection.check();
   check_annotations(pod);
   injection.undo();
-  const InitArguments init = init_arguments(before, helm, injected.proxy_name, injected.proxy_uid);
+  const InitArguments init = init_arguments(before, helm, injected.proxy_name, injected.proxy_uid, of_namespaces);
   if (!init.not_injected.empty()) return {init.reason, init.not_injected, false, {}, init.warnings};
   injection.run(init, init_environment(before, helm));
   if (made == *pod.pod) return {{}, {}, false, {}, init.warnings};

@@ -23,6 +23,7 @@ struct Injected {
 // of the pod's own that has the name of one of the template's is merged into that, and kept in the annotation
 // proxy.istio.io/overrides.
 // Throws Error (usage) as init_arguments() does, with nothing changed.
-[[nodiscard]] Injected inject(const PodTemplate& pod, const InjectionTemplate& injected, const HelmValues& helm);
+[[nodiscard]] Injected inject(const PodTemplate& pod, const InjectionTemplate& injected, const HelmValues& helm,
+                              const ProxyUids& of_namespaces = {});
 
 }  // namespace sidetrack::manifest

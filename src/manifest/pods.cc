@@ -14,9 +14,13 @@
 #include "manifest/scalar.h"
 #include "model/error.h"
 #include "model/printable.h"
+#include "model/scan.h"
 
 namespace sidetrack::manifest {
 namespace {
+
+constexpr std::string_view proxy_metadata_key = "proxyMetadata";
+constexpr std::string_view uid_range_annotation = "openshift.io/sa.scc.uid-range";
 
 using Path = std::array<std::string_view, 4>;  // of keys; empty ones at its end
 
@@ -37,8 +41,6 @@ constexpr KindInfo kind_table[] = {
     {"CronJob", {"spec", "jobTemplate", "spec", "template"}},
     {"PodTemplate", {"template"}},
 };
-
-constexpr std::string_view proxy_config_annotation = "proxy.istio.io/config";
 
 std::string joined(const Path& path) {
   std::string text;
@@ -232,14 +234,16 @@ std::string proxy_of(const Annotations& annotations) {
 }
 
 // The document in the annotation; nothing if there is none. Its lines are those of the annotation.
-struct ProxyConfig {
+struct ConfigDocument {
   Where where;
   std::optional<Node> root;
 
   [[nodiscard]] const Node* node() const { return root ? &*root : nullptr; }
 };
-ProxyConfig proxy_config(const Annotations& annotations, const Where& where) {
-  ProxyConfig made{{fmt::format("{}: {}", where.text(), proxy_config_annotation), ""}, std::nullopt};
+ConfigDocument config_document(const Annotations& annotations, const Where& where) {
+  const std::string place = where.text();
+  ConfigDocument made{{fmt::format("{}{}{}", place, place.empty() ? "" : ": ", proxy_config_annotation), ""},
+                      std::nullopt};
   const auto text = sidetrack::find(annotations, proxy_config_annotation);
   if (!text) return made;
   Documents documents = parse_documents(std::string(*text), made.where.place, limits_of_annotation);
@@ -252,6 +256,34 @@ ProxyConfig proxy_config(const Annotations& annotations, const Where& where) {
 
 const Node* metadata_node(const PodTemplate& pod) {
   return member(pod.pod, "metadata", Node::Type::mapping, where(pod));
+}
+
+// "1000670000/10000", "1000670000-1000679999": the last one.
+std::string last_uid(const Node& range, const Where& where) {
+  const std::string_view text = range.text;
+  const auto mark = text.find_first_of("/-");
+  const auto first = to_number<std::uint32_t>(text.substr(0, mark));
+  const auto second = mark < text.size() ? to_number<std::uint32_t>(text.substr(mark + 1)) : std::nullopt;
+  if (first && second) {
+    const std::uint64_t last = text[mark] == '-' ? *second : std::uint64_t{*first} + *second - 1;
+    if (last >= *first && last < UINT32_MAX) return std::to_string(last);
+  }
+  refuse(where, uid_range_annotation, &range, "START/SIZE or START-END, as OpenShift writes it");
+}
+
+void add_namespaces(const Node& object, const Where& place, ProxyUids& uids) {
+  const Node* kind = object.find("kind");
+  const Node* items = object.find("items");
+  if (items != nullptr && items->type == Node::Type::list) {
+    for (const Node& item : items->items) add_namespaces(item, place, uids);
+  }
+  if (kind == nullptr || kind->text != "Namespace") return;
+  const Node* metadata = member(&object, "metadata", Node::Type::mapping, place);
+  const std::string name(text_of(metadata, "name", place));
+  const Where here{place.place, fmt::format("Namespace {}", excerpt(name))};
+  const Node* annotations = strings(metadata, "annotations", here);
+  const Node* range = annotations == nullptr ? nullptr : annotations->find(uid_range_annotation);
+  if (range != nullptr) uids.insert_or_assign(name, last_uid(*range, here));
 }
 
 }  // namespace
@@ -277,6 +309,10 @@ std::vector<PodTemplate> pod_templates(Documents& documents, std::vector<std::st
   return found;
 }
 
+void read_namespaces(const Documents& documents, ProxyUids& uids) {
+  for (const Document& document : documents.list) add_namespaces(document.root, {excerpt(documents.name), ""}, uids);
+}
+
 void check_annotations(const PodTemplate& pod) { static_cast<void>(annotations_node(metadata_node(pod), where(pod))); }
 
 PodMetadata metadata_of(const PodTemplate& pod, HelmValues& helm, std::string_view proxy) {
@@ -293,7 +329,7 @@ PodMetadata metadata_of(const PodTemplate& pod, HelmValues& helm, std::string_vi
   made.host_network = host_network != nullptr && host_network->is_true();
   made.proxy = proxy.empty() ? proxy_of(made.annotations) : std::string(proxy);
   made.proxy_uid = uid_of(made.proxy, spec, here);
-  const ProxyConfig config = proxy_config(made.annotations, here);
+  const ConfigDocument config = config_document(made.annotations, here);
   const std::string_view mode = text_of(config.node(), "interceptionMode", config.where);
   if (!mode.empty())
     helm.insert_or_assign("meshConfig.defaultConfig.interceptionMode",
@@ -301,19 +337,26 @@ PodMetadata metadata_of(const PodTemplate& pod, HelmValues& helm, std::string_vi
   return made;
 }
 
+ProxyConfig proxy_config(const Annotations& annotations) {
+  const ConfigDocument config = config_document(annotations, {});
+  return {std::string(text_of(config.node(), "interceptionMode", config.where)),
+          strings_of(strings(config.node(), proxy_metadata_key, config.where))};
+}
+
 Variables init_environment(const PodTemplate& pod, const HelmValues& helm) {
-  constexpr std::string_view key = "proxyMetadata";
   const Where here = where(pod);
-  const ProxyConfig config = proxy_config(strings_of(annotations_node(metadata_node(pod), here)), here);
-  const Variables variables = strings_of(strings(config.node(), key, config.where));
-  return init_variables(helm, variables, fmt::format("{}: {}", config.where.text(), key));
+  const ConfigDocument config = config_document(strings_of(annotations_node(metadata_node(pod), here)), here);
+  const Variables variables = strings_of(strings(config.node(), proxy_metadata_key, config.where));
+  return init_variables(helm, variables, fmt::format("{}: {}", config.where.text(), proxy_metadata_key));
 }
 
 InitArguments init_arguments(const PodTemplate& pod, const HelmValues& helm, std::string_view proxy,
-                             const std::optional<std::string>& proxy_uid) {
+                             const std::optional<std::string>& proxy_uid, const ProxyUids& of_namespaces) {
   HelmValues values = helm;
   PodMetadata metadata = metadata_of(pod, values, proxy);
   if (!metadata.proxy_uid) metadata.proxy_uid = proxy_uid;
+  if (const auto uid = of_namespaces.find(pod.namespace_); uid != of_namespaces.end())
+    metadata.namespace_uid = uid->second;
   InitArguments made;
   try {
     made = istio_init_arguments(metadata, values);

@@ -31,6 +31,13 @@ struct PodTemplate {
 // to have one, too. Throws Error (usage) for what is no object of Kubernetes.
 [[nodiscard]] std::vector<PodTemplate> pod_templates(Documents& documents, std::vector<std::string>& skipped);
 
+// The uid that Istio gives to the proxy in pods of a namespace, by its name: the last one of the range that OpenShift
+// has written into the Namespace, openshift.io/sa.scc.uid-range.
+using ProxyUids = std::map<std::string, std::string, std::less<>>;
+
+// Of each Namespace among the documents that has a range. Throws Error (usage) for what is no range.
+void read_namespaces(const Documents& documents, ProxyUids& uids);
+
 // Throws Error (usage) for annotations that are no strings, and for more of them than Kubernetes takes.
 void check_annotations(const PodTemplate& pod);
 
@@ -39,13 +46,18 @@ void check_annotations(const PodTemplate& pod);
 // Throws Error (usage) that names the object, what is wrong, and what was expected.
 [[nodiscard]] PodMetadata metadata_of(const PodTemplate& pod, HelmValues& helm, std::string_view proxy = {});
 
+// What the annotation proxy.istio.io/config says, which is YAML; empty if it is not there. Throws Error (usage) that
+// names the annotation for what is no mapping, or of another type.
+[[nodiscard]] ProxyConfig proxy_config(const Annotations& annotations);
+
 // The variables that istio-init has by proxyMetadata: of the mesh, and of the annotation proxy.istio.io/config. Throws
 // as init_variables() does.
 [[nodiscard]] Variables init_environment(const PodTemplate& pod, const HelmValues& helm);
 
-// What istio-init gets; `proxy_uid` counts if the pod's container `proxy` does not say its own. Throws as metadata_of()
-// and init_environment() do.
+// What istio-init gets; `proxy_uid` counts if the pod's container `proxy` does not say its own, and `of_namespaces` if
+// neither does. Throws as metadata_of() and init_environment() do.
 [[nodiscard]] InitArguments init_arguments(const PodTemplate& pod, const HelmValues& helm, std::string_view proxy = {},
-                                           const std::optional<std::string>& proxy_uid = std::nullopt);
+                                           const std::optional<std::string>& proxy_uid = std::nullopt,
+                                           const ProxyUids& of_namespaces = {});
 
 }  // namespace sidetrack::manifest

@@ -18,6 +18,9 @@ namespace sidetrack {
 namespace {
 
 constexpr std::string_view init_container = "istio-init";
+constexpr std::string_view validation_container = "istio-validation";
+constexpr std::string_view proxy_container = "istio-proxy";
+constexpr std::string_view template_with_init_container = "sidecar";  // of Istio's own the only one
 
 constexpr std::uint16_t ports_of_proxy[] = {15021, 15090};  // readiness, Prometheus
 
@@ -52,6 +55,8 @@ constexpr AnnotationInfo table[] = {
      if_asked,
      ""},
     {{"traffic.sidecar.istio.io/excludeInterfaces"}, "istio-exclude-interfaces", if_asked, ""},
+    {{proxy_uid_annotation}, "proxy-uid", if_asked, ""},
+    {{"sidetrack/proxy-gid"}, "proxy-gid", if_asked, ""},
     {{"sidetrack/exclude-uids"}, "exclude-uids", if_asked, ""},
     {{"sidetrack/exclude-gids"}, "exclude-gids", if_asked, ""},
     {{"sidetrack/exclude-uid-ports"}, "exclude-uid-ports", if_asked, ""},
@@ -120,24 +125,36 @@ bool is_false(std::string_view inject) {
 }
 
 // {"initContainers": ["istio-init"], "containers": ["istio-proxy"], …}; either may be null.
-bool lists_init_container(std::string_view status) {
-  const auto refuse = [&](std::string_view expected) {
-    options::refuse(given_by(status_annotation, status), expected);
-  };
-  const auto document = nlohmann::json::parse(status, nullptr, false);
-  if (!document.is_object() || status.find('\0') != std::string_view::npos)
+struct InjectionStatus {
+  std::set<std::string, std::less<>> init_containers;
+  std::set<std::string, std::less<>> containers;
+
+  [[nodiscard]] bool lists(std::string_view name) const {
+    return init_containers.contains(name) || containers.contains(name);
+  }
+  // One that says nothing of containers may be anybody's.
+  [[nodiscard]] bool has_proxy() const {
+    return !containers.empty() || init_containers.empty() || init_containers.contains(proxy_container);
+  }
+};
+
+InjectionStatus status_of(std::string_view text) {
+  const auto refuse = [&](std::string_view expected) { options::refuse(given_by(status_annotation, text), expected); };
+  const auto document = nlohmann::json::parse(text, nullptr, false);
+  if (!document.is_object() || text.find('\0') != std::string_view::npos)
     refuse("a JSON object, as the sidecar injector writes it");
-  bool listed = false;
-  for (const char* key : {"initContainers", "containers"}) {
+  InjectionStatus status;
+  for (const auto& [key, names] :
+       {std::pair("initContainers", &status.init_containers), std::pair("containers", &status.containers)}) {
     const auto list = document.find(key);
     if (list == document.end() || list->is_null()) continue;
     if (!list->is_array()) refuse(fmt::format("a list of names as its \"{}\"", key));
     for (const auto& name : *list) {
       if (!name.is_string()) refuse(fmt::format("a list of names as its \"{}\"", key));
-      listed = listed || name.get_ref<const std::string&>() == init_container;
+      names->insert(name.get<std::string>());
     }
   }
-  return listed;
+  return status;
 }
 
 // The pod's ports, then those of the proxy that are not among them; none twice.
@@ -228,24 +245,107 @@ std::vector<std::string> unknown_annotations(const Annotations& annotations) {
   return unread(annotations, read, prefixes, "");
 }
 
-Interception interception(const Annotations& annotations) {
-  const auto status = find(annotations, status_annotation);
-  if (!status) return {fmt::format("it has no annotation {}", status_annotation), {}};
+namespace {
+
+constexpr std::string_view no_envoy_variable = "DISABLE_ENVOY";
+
+std::string of_metadata(std::string_view variable) {
+  return fmt::format("{}: proxyMetadata: {}", proxy_config_annotation, variable);
+}
+
+// The template passes the option itself, and an option counts more than a variable.
+bool is_passed_by_template(const Flag& flag) {
+  constexpr std::string_view of_no_annotation[] = {"envoy-port", "inbound-capture-port", "proxy-uid"};
+  return std::ranges::find(of_no_annotation, flag.name) != std::end(of_no_annotation) ||
+         std::ranges::any_of(table,
+                             [&](const AnnotationInfo& row) { return row.flag == flag.name && row.passed == always; });
+}
+
+bool has_option(const Interception& of, std::string_view flag) {
+  const std::string words = fmt::format("--{}=", flag);
+  return std::ranges::any_of(of.options, [&](const std::string& option) { return option.starts_with(words); });
+}
+
+// Whoever writes a pod says which traffic is intercepted, not how the plugin goes about it.
+void add_variable(const Flag& flag, std::string_view name, std::string_view value, Interception& result) {
+  if (is_passed_by_template(flag) || has_option(result, flag.name)) return;
+  const std::string from = of_metadata(name);
+  if (flag.name.empty() || !makes_rules(flag.group)) {
+    result.warnings.push_back(fmt::format("{}: without effect: the CNI plugin does not read it", from));
+    return;
+  }
+  const Given given{flag, value, from};
+  if (value.starts_with('@')) options::refuse(given, "the values themselves, not the name of a file");
+  CommandLine line;
+  flag.set(line, given);
+  result.options.push_back(fmt::format("--{}={}", flag.name, value));
+  // Which servers the pod is to ask is not known yet when it is given its network.
+  if (flag.name == "redirect-dns") result.options.push_back(fmt::format("--capture-all-dns={}", value));
+}
+
+void add_variables(const Variables& metadata, Interception& result) {
+  for (const Flag& flag : flags()) {
+    for (const std::string_view name : flag.variables) {
+      const auto value = find(metadata, name);
+      if (!value) continue;
+      add_variable(flag, name, *value, result);
+      break;
+    }
+  }
+}
+
+}  // namespace
+
+std::string without_init_container(const Annotations& annotations) {
+  const auto text = find(annotations, templates_annotation);
+  if (!text) return {};
+  std::vector<std::string_view> names;
+  for (std::string_view left = *text;;) {
+    const auto comma = std::min(left.find(','), left.size());
+    names.push_back(options::without_blanks(left.substr(0, comma)));
+    if (names.back() == template_with_init_container) return {};
+    if (comma == left.size()) break;
+    left.remove_prefix(comma + 1);
+  }
+  return fmt::format("{} is {}: not {}, the template with an init container", templates_annotation,
+                     excerpt(fmt::format("{}", fmt::join(names, ","))), template_with_init_container);
+}
+
+std::string why_left_alone(const Annotations& annotations) {
+  const auto status_text = find(annotations, status_annotation);
+  if (!status_text) return fmt::format("it has no annotation {}", status_annotation);
   const auto inject = find(annotations, inject_annotation);
-  if (inject && is_false(*inject)) return {fmt::format("{} is {}", inject_annotation, *inject), {}};
-  if (lists_init_container(*status)) return {fmt::format("its init container {} programs it", init_container), {}};
+  if (inject && is_false(*inject)) return fmt::format("{} is {}", inject_annotation, *inject);
+  const InjectionStatus status = status_of(*status_text);
+  if (status.lists(init_container)) return fmt::format("its init container {} programs it", init_container);
+  if (status.lists(validation_container)) return {};
+  if (!status.has_proxy()) return fmt::format("{} lists no proxy", status_annotation);
+  return without_init_container(annotations);
+}
+
+Interception interception(const Annotations& annotations, const ProxyConfig& config) {
+  if (std::string why = why_left_alone(annotations); !why.empty()) return {std::move(why), {}};
+  if (const auto disabled = find(config.metadata, no_envoy_variable)) {
+    const std::string from = of_metadata(no_envoy_variable);
+    if (options::boolean({given_by(from, *disabled), *disabled})) return {fmt::format("{} is {}", from, *disabled), {}};
+  }
 
   Interception result;
   result.warnings = unknown_annotations(annotations);
   CommandLine line;
+  HelmValues helm;
+  if (!config.interception_mode.empty())
+    helm["meshConfig.defaultConfig.interceptionMode"] = {config.interception_mode,
+                                                         std::string(proxy_config_annotation)};
   for (const AnnotationInfo& row : table) {
-    std::string value(setting(row, annotations, {}, line).value);
+    std::string value(setting(row, annotations, helm, line).value);
     if (row.flag == excluded_ports_flag) value = excluded_ports(line.config.inbound_exclude_ports, annotations);
     // One word: a value may begin with a dash, as the name of an interface may.
     if (!value.empty()) result.options.push_back(fmt::format("--{}={}", row.flag, value));
   }
   if (line.config.mode == Mode::none) return {fmt::format("{} is NONE", mode_annotation), {}};
   check_combined(line.config, annotations);
+  add_variables(config.metadata, result);
   return result;
 }
 

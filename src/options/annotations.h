@@ -36,6 +36,9 @@ struct AnnotationInfo {
 inline constexpr std::string_view inject_annotation = "sidecar.istio.io/inject";  // newer: a label of this name
 inline constexpr std::string_view status_annotation = "sidecar.istio.io/status";  // of a pod that is injected
 inline constexpr std::string_view mode_annotation = "sidecar.istio.io/interceptionMode";
+inline constexpr std::string_view proxy_uid_annotation = "sidetrack/proxy-uid";
+inline constexpr std::string_view templates_annotation = "inject.istio.io/templates";
+inline constexpr std::string_view proxy_config_annotation = "proxy.istio.io/config";
 // Of an ambient pod. The first is a label in Istio, which no plugin gets.
 inline constexpr std::string_view dataplane_annotation = "istio.io/dataplane-mode";
 inline constexpr std::string_view excluded_ports_flag = "istio-local-exclude-ports";
@@ -76,9 +79,28 @@ struct Interception {
 // mind them. Throws Error (usage) for one under sidetrack/.
 [[nodiscard]] std::vector<std::string> unknown_annotations(const Annotations& annotations);
 
-// A pod is intercepted if it carries sidecar.istio.io/status, unless sidecar.istio.io/inject is false, istio-init is
-// among the containers of the status, or the mode is NONE. Throws as setting() does.
-[[nodiscard]] Interception interception(const Annotations& annotations);
+using Variables = std::map<std::string, std::string, std::less<>>;
+
+// What istio-init depends on in the annotation proxy.istio.io/config, which manifest/pods.h reads.
+struct ProxyConfig {
+  std::string interception_mode;  // empty: not said
+  Variables metadata{};           // proxyMetadata
+};
+
+// Why the injector's templates have no init container for this pod: the annotation inject.istio.io/templates names
+// some, and "sidecar" is none of them (gateway, grpc-agent, one of the user). Empty: they have one.
+[[nodiscard]] std::string without_init_container(const Annotations& annotations);
+
+// Why no rules are for this pod, whatever the others ask for: it has no sidecar.istio.io/status, its
+// sidecar.istio.io/inject is false, or istio-init is among the containers of the status; or istio-validation is not,
+// and no template with an init container was used, or no proxy was injected. Empty: it is to be intercepted, unless its
+// mode is NONE. Throws as setting() does.
+[[nodiscard]] std::string why_left_alone(const Annotations& annotations);
+
+// A pod is left alone for that, or if its mode is NONE, or if its variables say that its proxy has no Envoy. What a
+// variable of the pod asks for comes after the options of annotations, as "--redirect-dns=true"; one of which the
+// injector itself passes the option counts for nothing, as for istio-init. Throws as setting() does.
+[[nodiscard]] Interception interception(const Annotations& annotations, const ProxyConfig& config = {});
 
 // The same of a pod where those without a sidecar are ambient: it is, unless the annotation istio.io/dataplane-mode is
 // none. Without what makes it ambient: "--ingress=true". Throws for one under sidetrack/, unless it is an empty list:

@@ -42,6 +42,8 @@ InitArguments why_not(const PodMetadata& pod) {
     return not_injected("inject_false", fmt::format("{} {} is false", pod.inject_label ? "the label" : "the annotation",
                                                     inject_annotation));
   }
+  if (std::string why = without_init_container(pod.annotations); !why.empty())
+    return not_injected("template", std::move(why));
   return {};
 }
 
@@ -81,7 +83,12 @@ InitArgument port(const HelmValues& helm, std::string_view name) {
 
 // TPROXY's proxy runs as root: 1337 stands for its group then.
 InitArgument proxy_uid(const PodMetadata& pod, Mode mode) {
-  if (!pod.proxy_uid || mode == Mode::tproxy) return {"", std::string(usual_uid), ""};
+  if (const auto asked = find(pod.annotations, proxy_uid_annotation))
+    return {"", std::string(*asked), std::string(proxy_uid_annotation)};
+  if (mode == Mode::tproxy) return {"", std::string(usual_uid), ""};
+  if (!pod.proxy_uid && pod.namespace_uid)
+    return {"", *pod.namespace_uid, fmt::format("uid range of namespace {}", excerpt(pod.namespace_))};
+  if (!pod.proxy_uid) return {"", std::string(usual_uid), ""};
   std::string from = fmt::format("runAsUser of {}", excerpt(pod.proxy));
   static_cast<void>(options::id({given_by(from, *pod.proxy_uid), *pod.proxy_uid}));
   return {"", *pod.proxy_uid, std::move(from)};
@@ -132,7 +139,7 @@ InitArguments istio_init_arguments(const PodMetadata& pod, const HelmValues& hel
   for (const AnnotationInfo& row : annotation_table()) {
     const Setting asked = setting(row, pod.annotations, helm, line);
     if (line.config.mode == Mode::none) return not_injected("mode_none", fmt::format("{} is NONE", asked.from));
-    if (!is_passed(row, asked)) continue;
+    if (!is_passed(row, asked) || asked.from == proxy_uid_annotation) continue;
     add(of_rows, short_name(flag_named(row.flag)),
         row.flag == excluded_ports_flag ? excluded_ports(asked, status_port(pod.annotations, helm))
                                         : InitArgument{"", std::string(asked.value), std::string(asked.from)});

@@ -23,8 +23,9 @@ struct PodMetadata {
   Annotations annotations;
   std::optional<std::string> inject_label;  // sidecar.istio.io/inject; it wins over the annotation
   bool host_network = false;
-  std::string proxy = "istio-proxy";     // the name of the proxy's container, for messages
-  std::optional<std::string> proxy_uid;  // its runAsUser
+  std::string proxy = "istio-proxy";           // the name of the proxy's container, for messages
+  std::optional<std::string> proxy_uid;        // its runAsUser
+  std::optional<std::string> namespace_uid{};  // the one that Istio gives to a proxy there (OpenShift), if it is known
 };
 
 struct InitArgument {
@@ -34,7 +35,8 @@ struct InitArgument {
 };
 
 struct InitArguments {
-  std::string_view reason;   // a word for not_injected: "host_network", "system_namespace", "inject_false", "mode_none"
+  std::string_view reason;   // a word for not_injected: "host_network", "system_namespace", "inject_false", "template",
+                             // "mode_none"
   std::string not_injected;  // why the pod gets no istio-init; empty: it gets it
   std::vector<InitArgument> arguments;
   std::vector<std::string> warnings{};  // unknown_annotations()
@@ -42,8 +44,6 @@ struct InitArguments {
 
 // Values are passed on as they are written. Throws Error (usage) as setting() does for what the option would refuse.
 [[nodiscard]] InitArguments istio_init_arguments(const PodMetadata& pod, const HelmValues& helm);
-
-using Variables = std::map<std::string, std::string, std::less<>>;
 
 // The variables of istio-init: the mesh's, by its Helm values, and over them `of_pod`, which come from `from`. Throws
 // Error (usage) that names what it comes from, for what is no name of a variable, and for a value that istio-init would

@@ -154,7 +154,7 @@ void check_pod(const CommandWords& given, const OptionsOfPod& of_pod) {
     const bool is_of_pod = std::ranges::find(of_pod.arguments, short_name(*flag)) != of_pod.arguments.end();
     const bool is_annotated =
         std::ranges::find(annotation_table(), flag->name, &AnnotationInfo::flag) != annotation_table().end();
-    if (is_of_pod || is_annotated)
+    if (is_of_pod || (is_annotated && flag->name != "proxy-gid"))  // a manifest of Istio's does not say that one
       refuse_combination(fmt::format("{}: the manifest of --pod says it", spelled(*flag)), "leave one of them out");
   }
 }

@@ -116,6 +116,44 @@ TEST_P(CniBackend, AddProgramsAmbientPods) {
   EXPECT_THAT(listing(pod), ::testing::Not(HasSubstr("ISTIO")));
 }
 
+// What the pod says counts more than what the conflist says of all.
+TEST_P(CniBackend, AddProgramsWhatTheProxyConfigAsksFor) {
+  const std::string keys = backend_key(GetParam()) + R"(, "dns": false, "dropInvalid": true)";
+  const CniCall add{.verb = "ADD",
+                    .pod = &pod,
+                    .annotations = {{"sidecar.istio.io/status", R"({"initContainers":["istio-validation"]})"},
+                                    {"sidetrack/proxy-uid", "1000670001"},
+                                    {"proxy.istio.io/config",
+                                     "interceptionMode: TPROXY\nproxyMetadata:\n  ISTIO_META_DNS_CAPTURE: \"true\"\n"
+                                     "  INVALID_DROP: \"false\"\n  ISTIO_DUAL_STACK: \"false\"\n"}},
+                    .keys = keys};
+  const Words options{"--backend",
+                      GetParam(),
+                      "-u",
+                      "1000670001",
+                      "-m",
+                      "TPROXY",
+                      "-i",
+                      "*",
+                      "-b",
+                      "*",
+                      "-d",
+                      "15020,15021,15090",
+                      "--redirect-dns",
+                      "--capture-all-dns"};
+  const Namespace other = pod_of_cni();
+  other.must(Words{program_under_test(), "apply"} + options);
+
+  node.must(add);
+  EXPECT_EQ(state(pod), state(other));
+  CniCall again = add;
+  again.verb = "CHECK";
+  node.must(again);
+  again.verb = "DEL";
+  node.must(again);
+  EXPECT_THAT(listing(pod), ::testing::Not(HasSubstr("ISTIO")));
+}
+
 TEST_P(CniBackend, CheckNamesTheRuleThatDiffers) {
   node.must(call("ADD"));
   if (std::string_view(GetParam()) == "nftables") {
@@ -286,6 +324,14 @@ TEST_F(CniPlugin, LeavesOthersAlone) {
   const std::string before = trace(pod);
   node.must({.pod = &pod, .annotations = {}});
   node.must({.pod = &pod, .annotations = {{"sidecar.istio.io/status", R"({"initContainers":["istio-init"]})"}}});
+  const std::string without_init = R"({"initContainers":null,"containers":["istio-proxy"]})";
+  for (const char* name : {"gateway", "grpc-agent", "waypoint"}) {
+    node.must(
+        {.pod = &pod, .annotations = {{"sidecar.istio.io/status", without_init}, {"inject.istio.io/templates", name}}});
+  }
+  node.must({.pod = &pod,
+             .annotations = {{"sidecar.istio.io/status", without_init},
+                             {"proxy.istio.io/config", "proxyMetadata: {DISABLE_ENVOY: \"true\"}"}}});
   node.must({.pod = &pod, .keys = R"("excludeNamespaces": ["default"])"});
   node.must({.verb = "CHECK", .pod = &pod, .annotations = {}});
   node.must({.verb = "DEL", .pod = &pod, .annotations = {}});

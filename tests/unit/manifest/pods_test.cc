@@ -201,6 +201,26 @@ std::string error_of_pod(const std::string& manifest) {
   return said;
 }
 
+TEST(Namespaces, GiveTheLastUidOfTheirRange) {
+  const auto uid = [](const std::string& range) {
+    ProxyUids uids;
+    read_namespaces(
+        parse_documents("kind: Namespace\nmetadata: {name: shop, annotations: {openshift.io/sa.scc.uid-range: \"" +
+                            range + "\"}}\n",
+                        "a.yaml"),
+        uids);
+    return uids["shop"];
+  };
+  EXPECT_EQ(uid("1000670000/10000"), "1000679999");
+  EXPECT_EQ(uid("5/1"), "5");
+  EXPECT_EQ(uid("1000-1999"), "1999");
+  for (const char* wrong : {"", "5", "/", "5/0", "5-4", "5/x", "-1/5", "4294967290/6", "1/2/3"}) {
+    EXPECT_EQ(error_text([&] { (void)uid(wrong); }),
+              std::string("a.yaml, line 2: Namespace shop: openshift.io/sa.scc.uid-range: a string '") + wrong +
+                  "': expected START/SIZE or START-END, as OpenShift writes it");
+  }
+}
+
 TEST(PodOption, IsTheOnePodThatHasRules) {
   const TemporaryFile file(R"(
 kind: Pod

@@ -227,6 +227,7 @@ TEST(Review, LeavesAloneWhatIsNotToBeInjected) {
   EXPECT_EQ(skipped(request(host)), "host_network");
   EXPECT_EQ(skipped(request(pod({{"sidecar.istio.io/inject", "false"}}))), "inject_false");
   EXPECT_EQ(skipped(request(pod({{"sidecar.istio.io/interceptionMode", "NONE"}}))), "mode_none");
+  EXPECT_EQ(skipped(request(pod({{"inject.istio.io/templates", "gateway"}}))), "template");
   Json system = request(pod());
   system["request"]["namespace"] = "kube-system";
   EXPECT_EQ(skipped(system), "system_namespace");

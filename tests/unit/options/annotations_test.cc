@@ -104,7 +104,7 @@ TEST(Annotations, OfAnAmbientPodThatHasNoneOfOurs) {
               name + ": '" + value + "': not for an ambient pod, whose rules do not depend on it");
     EXPECT_EQ(refused(name, ""), "accepted");
   }
-  EXPECT_EQ(ours, 7U);
+  EXPECT_EQ(ours, 9U);
   for (const char* name : {"sidetrack/excude-uidz", "sidetrack/ingress", "sidetrack/exclude-uid"})
     EXPECT_EQ(refused(name, "true"), std::string("annotation ") + name + ": unknown");
   EXPECT_EQ(ambient_interception({{"istio.io/dataplane-mode", "none"}, {"sidetrack/exclude-uids", "101"}}).left_alone,
@@ -223,6 +223,86 @@ TEST(Annotations, WhoIsLeftAlone) {
     const std::string text = std::string(R"({")") + key + R"(":["istio-proxy","istio-init"]})";
     EXPECT_THAT(interception({{"sidecar.istio.io/status", text}}).left_alone, HasSubstr("istio-init"));
   }
+}
+
+// A gateway, a proxyless gRPC pod, one of the user's own templates: their proxies have no init container beside them.
+TEST(Annotations, ATemplateWithoutAnInitContainerIsLeftAlone) {
+  const auto left_alone = [](const char* templates, const char* lists) {
+    Annotations all{{"sidecar.istio.io/status", lists}};
+    if (templates != nullptr) all["inject.istio.io/templates"] = templates;
+    return interception(all).left_alone;
+  };
+  constexpr const char* no_init = R"({"initContainers":null,"containers":["istio-proxy"]})";
+  constexpr const char* native = R"({"initContainers":["istio-proxy"],"containers":null})";
+  constexpr const char* validated = R"({"initContainers":["istio-validation","istio-proxy"],"containers":null})";
+  for (const char* templates : {"gateway", "grpc-agent", "mine", "gateway,mine", " gateway ", "Sidecar", ""}) {
+    for (const char* lists : {no_init, native, R"({"initContainers":[],"containers":["istio-proxy"]})", "{}"}) {
+      EXPECT_THAT(left_alone(templates, lists), StartsWith("inject.istio.io/templates is ")) << templates << lists;
+    }
+    EXPECT_EQ(left_alone(templates, validated), "") << "one that validates needs rules";
+    EXPECT_THAT(left_alone(templates, R"({"initContainers":["istio-init"]})"), HasSubstr("istio-init"));
+  }
+  for (const char* templates : {"sidecar", "sidecar,mine", "mine, sidecar ", static_cast<const char*>(nullptr)}) {
+    for (const char* lists : {no_init, native, validated}) EXPECT_EQ(left_alone(templates, lists), "");
+  }
+  // grpc-simple: whether the pod names it or the mesh.
+  for (const char* templates : {"grpc-simple", "sidecar", static_cast<const char*>(nullptr)}) {
+    EXPECT_THAT(left_alone(templates, R"({"initContainers":["grpc-bootstrap-init"],"containers":null})"),
+                HasSubstr("lists no proxy"));
+  }
+}
+
+TEST(Annotations, VariablesOfTheProxyConfigAreOptions) {
+  const auto asked = [](const Variables& metadata, const Annotations& more = {}) {
+    return interception(injected(more), {"", metadata});
+  };
+  const auto options = [&](const Variables& metadata, const Annotations& more = {}) {
+    std::vector<std::string> all = asked(metadata, more).options;
+    all.erase(all.begin(), all.begin() + 4);  // what every pod has: -m, -i, -b, -d
+    return all;
+  };
+  EXPECT_THAT(options({{"ISTIO_META_DNS_CAPTURE", "true"}, {"INVALID_DROP", "1"}, {"ISTIO_DUAL_STACK", "false"}}),
+              ElementsAre("--redirect-dns=true", "--capture-all-dns=true", "--drop-invalid=1", "--dual-stack=false"));
+  EXPECT_THAT(options({{"ISTIO_META_DNS_CAPTURE", "false"}}),
+              ElementsAre("--redirect-dns=false", "--capture-all-dns=false"));
+  // Of what the template passes itself, and of an annotation's option, the variable counts for nothing.
+  EXPECT_THAT(options({{"PROXY_UID", "5"}, {"ENVOY_PORT", "5"}, {"ISTIO_SERVICE_CIDR", ""}, {"UNKNOWN", "x"}}),
+              IsEmpty());
+  EXPECT_THAT(options({{"ISTIO_OUTBOUND_PORTS", "1"}}, {{"traffic.sidecar.istio.io/includeOutboundPorts", "2"}}),
+              ElementsAre("--istio-outbound-ports=2"));
+  EXPECT_THAT(options({{"ISTIO_OUTBOUND_PORTS", "1"}}), ElementsAre("--istio-outbound-ports=1"));
+  // A pod says nothing of how the plugin works.
+  for (const char* name : {"NETWORK_NAMESPACE", "DRY_RUN", "CLEANUP_ONLY", "SKIP_RULE_APPLY", "ENVOY_USER",
+                           "ISTIO_OUTBOUND_OWNER_GROUPS", "FORCE_IPTABLES_BINARY"}) {
+    EXPECT_THAT(options({{name, "legacy"}}), IsEmpty()) << name;
+    EXPECT_THAT(asked({{name, "legacy"}}).warnings, ElementsAre(HasSubstr(name))) << name;
+  }
+  for (const auto& [name, value] :
+       Variables{{"ISTIO_META_DNS_CAPTURE", "perhaps"}, {"ISTIO_OUTBOUND_PORTS", "@/etc/x"}}) {
+    try {
+      static_cast<void>(asked({{name, value}}));
+      ADD_FAILURE() << name;
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), StartsWith("proxy.istio.io/config: proxyMetadata: " + name + ": '" + value + "'"));
+    }
+  }
+}
+
+TEST(Annotations, AProxyWithoutEnvoyIsLeftAlone) {
+  const auto left_alone = [](const char* value) {
+    return interception(injected(), {"", {{"DISABLE_ENVOY", value}}}).left_alone;
+  };
+  EXPECT_EQ(left_alone("true"), "proxy.istio.io/config: proxyMetadata: DISABLE_ENVOY is true");
+  EXPECT_EQ(left_alone("false"), "");
+  EXPECT_THROW(static_cast<void>(left_alone("perhaps")), Error);
+}
+
+TEST(Annotations, TheModeOfTheProxyConfigCountsIfNoAnnotationSaysIt) {
+  EXPECT_THAT(interception(injected(), {"TPROXY"}).options,
+              ::testing::Contains("--istio-inbound-interception-mode=TPROXY"));
+  EXPECT_THAT(interception(injected(), {"NONE"}).left_alone, HasSubstr("is NONE"));
+  EXPECT_THAT(interception(injected({{"sidecar.istio.io/interceptionMode", "REDIRECT"}}), {"NONE"}).options,
+              ::testing::Contains("--istio-inbound-interception-mode=REDIRECT"));
 }
 
 TEST(Annotations, ThatNobodyReadsAreSaidOfAnInjectedPod) {
