@@ -4,10 +4,8 @@ plugins_are() { is "$(jq -r '[.plugins[].type] | join(" ")' "$conflist")" "$1"; 
 is_otherwise_unchanged() { # but for the plugin's entry
   is "$(jq --sort-keys '.plugins |= map(select(.type != "sidetrack-cni"))' "$conflist")" "$(jq --sort-keys . "$node/conflist")"
 }
-start_daemon() { # FILE, of a DaemonSet: its pod, since there is no controller here
-  manifests=container namespace=kube-system manifest "$1" '{apiVersion: "v1", kind: "Pod", metadata: (.spec.template.metadata + {name: .metadata.name}),
-    spec: .spec.template.spec}' | namespace=kube-system start
-}
+daemon_pod() { kubectl get pods --selector "app=$1" -o 'jsonpath={.items[0].metadata.name}'; }
+daemon_is_ready() { is "$(kubectl get daemonset "$1" -o 'jsonpath={.status.desiredNumberScheduled} {.status.numberReady}')" "1 1"; }
 without_sidecar='.spec.containers |= map(select(.name == "app") | del(.startupProbe, .livenessProbe))'
 all_wait_with() { # POD REASON: its containers
   is "$(field "$1" '[.status.containerStatuses[].state.waiting.reason] | unique | join(" ")')" "$2"
@@ -32,11 +30,11 @@ tproxy_sources=(127.0.0.6 ::6)
 cni=$(manifest pod-cni.yaml -r .metadata.name) cni_tproxy=$(manifest pod-cni-tproxy.yaml -r .metadata.name)
 cp "$conflist" "$node/conflist"
 programs=$(ls /opt/cni/bin)
-start_daemon cni.yaml
-namespace=kube-system check "cni.yaml: becomes ready" becomes_ready sidetrack-cni
+command kubectl apply -f container/cni.yaml >/dev/null
+namespace=kube-system check "cni.yaml: becomes ready" eventually 120 daemon_is_ready sidetrack-cni
 check "cni.yaml: the plugin is the last of the conflist" plugins_are "bridge sidetrack-cni"
 check "cni.yaml: the conflist is unchanged otherwise" is_otherwise_unchanged
-check "cni.yaml: its container had no capability" had_no_capability sidetrack-cni
+check "cni.yaml: its container had no capability" had_no_capability "$(namespace=kube-system daemon_pod sidetrack-cni)"
 
 manifest pod-cni.yaml . | start
 manifest pod-cni-tproxy.yaml . | start
@@ -95,10 +93,14 @@ done
 check "cni-bad: still waits in ContainerCreating" all_wait_with cni-bad ContainerCreating
 
 # ---- uninstalled
-namespace=kube-system kubectl delete --now pod sidetrack-cni >/dev/null
 kubectl delete --now pod cni-bad >/dev/null
-start_daemon cni-uninstall.yaml
-namespace=kube-system check "cni-uninstall.yaml: becomes ready" becomes_ready sidetrack-cni
+uninstalls() { # the commands at the head of the file
+  local command
+  sed -n 's/^#   kubectl //p' container/cni-uninstall.yaml | sed 's,cni-uninstall.yaml,container/&,' >"$node/uninstall"
+  is "$(wc -l <"$node/uninstall")" 3 || return
+  while read -r command; do timeout 120 kubectl $command || return; done <"$node/uninstall"
+}
+namespace=kube-system check "cni-uninstall.yaml: the commands at its head succeed" uninstalls
 check "cni-uninstall.yaml: the plugin is not in the conflist" plugins_are bridge
 check "cni-uninstall.yaml: the conflist is unchanged otherwise" is_otherwise_unchanged
 check "cni-uninstall.yaml: the program is gone" is "$(ls /opt/cni/bin)" "$programs"

@@ -1,26 +1,8 @@
-# Sourced by kubernetes.sh: pods that the admission webhook changes, asked by kube-apiserver. There is no controller and no
-# kube-proxy on this node: the injector is a process of the node, and the webhook has a URL in place of its Service.
-webhook_url=https://sidetrack-injector.sidetrack.svc:9443/inject
-objects() { # FILE [jq options] FILTER: of YAML whatever this version of kubectl knows of it
-  local file=$1
-  shift
-  python3 -c 'import json, sys, yaml; [print(json.dumps(each)) for each in yaml.safe_load_all(sys.stdin) if each]' <"$file" | jq "$@"
-}
-write_certificate() { # of the manifests that container/injector-certificate has made
-  local key
-  for key in crt key; do
-    objects "$webhook/manifests.yaml" -r --arg key "tls.$key" 'select(.kind == "Secret").data[$key] | @base64d' >"$webhook/tls.$key.new"
-    mv "$webhook/tls.$key.new" "$webhook/tls.$key"
-  done
-}
-install_webhook() {
-  container/injector-certificate >"$webhook/manifests.new" && mv "$webhook/manifests.new" "$webhook/manifests.yaml" &&
-    objects "$webhook/manifests.yaml" --arg url "$webhook_url" 'if .kind == "MutatingWebhookConfiguration"
-      then .webhooks[0].clientConfig |= (del(.service) | .url = $url) else . end' | command kubectl apply -f -
-}
-injector_answers() { curl -fsS --cacert <(objects "$webhook/manifests.yaml" -r 'select(.kind == "MutatingWebhookConfiguration") |
-  .webhooks[0].clientConfig.caBundle | @base64d') "${webhook_url%/*}/ready"; }
-injector_ended() { ! kill -0 "$injector_process" 2>/dev/null; }
+# Sourced by kubernetes.sh: pods that the admission webhook changes, as container/README.md says it is installed.
+install_webhook() { container/injector-certificate >"$webhook/manifests.yaml" && command kubectl apply -f "$webhook/manifests.yaml"; }
+injector() { command kubectl --namespace sidetrack "$@"; }
+ready_injectors() { is "$(injector get deployment sidetrack-injector -o 'jsonpath={.status.readyReplicas}')" "$1"; }
+injectors_ended() { is "$(injector get pods -o name)" ''; }
 plain() { # NAME [jq options] FILTER: a pod with the app alone
   local name=$1
   shift
@@ -41,18 +23,12 @@ none_without_sidecar() { # of the pods of this namespace
 
 webhook=$node/webhook
 mkdir "$webhook"
-echo '127.0.0.1 sidetrack-injector.sidetrack.svc' >>/etc/hosts
-objects container/injector.yaml -r 'select(.kind == "ConfigMap").data["template.yaml"]' >"$webhook/template.yaml"
+check "scripts/image injector: makes the image" scripts/image injector --program "$injector" --output "$webhook/image"
+ctr --namespace k8s.io images import "$webhook/image/sidetrack-injector.oci.tar" >/dev/null
 check "injector-certificate: what it prints is accepted" install_webhook
-write_certificate
-start_injector() {
-  "$injector" --cert "$webhook/tls.crt" --key "$webhook/tls.key" --template "$webhook/template.yaml" --listen 127.0.0.1:9443 >"$webhook/log" 2>&1 &
-  injector_process=$!
-}
-start_injector
-check "sidetrack-injector: answers" eventually 30 injector_answers
-command kubectl create namespace shop >/dev/null
-command kubectl label namespace shop sidetrack-injection=enabled >/dev/null
+check "injector.yaml: is accepted" command kubectl apply -f container/injector.yaml
+check "injector.yaml: both replicas become ready" eventually 120 ready_injectors 2
+make_namespace shop sidetrack-injection=enabled
 namespace=shop kubectl apply -f container/config.yaml >/dev/null
 kubectl apply -f container/config.yaml >/dev/null
 
@@ -66,24 +42,31 @@ plain wrong '.metadata.annotations["traffic.sidecar.istio.io/includeInboundPorts
 namespace=shop check "a wrong annotation: kubectl says its name, its value and what was expected" refused injector.sidetrack.io "Pod shop/wrong" \
   "traffic.sidecar.istio.io/includeInboundPorts: 'http': expected a port" -- <"$webhook/wrong.json"
 
-# ---- certificates change under load: each request of kube-apiserver must find the one or the other
+# ---- certificates change under load: kube-apiserver must trust what the injector presents at each moment
 dry_runs() {
   local i
   for i in $(seq 60); do namespace=shop kubectl create --dry-run=server -f "$webhook/plain.json" || return 1; done
 }
 plain again . >"$webhook/plain.json"
 { dry_runs >"$webhook/load" 2>&1 && echo all >"$webhook/succeeded" || echo "not all: $(tail -n 1 "$webhook/load")" >"$webhook/succeeded"; } &
-renewed() { install_webhook && write_certificate && eventually 60 test -s "$webhook/succeeded" && is "$(cat "$webhook/succeeded")" all; }
+renewed() { install_webhook && eventually 60 test -s "$webhook/succeeded" && is "$(cat "$webhook/succeeded")" all; }
 check "certificates that change: no request fails" renewed
+# By the authority of the new certificate alone: the webhook's configuration trusts the one before, too.
+presents() {
+  injector get secret sidetrack-injector -o 'jsonpath={.data.tls\.crt}' | base64 -d | openssl x509 -noout -serial >"$webhook/serial"
+  is "$(openssl s_client -connect "$(injector get service sidetrack-injector -o 'jsonpath={.spec.clusterIP}'):443" </dev/null 2>/dev/null |
+    openssl x509 -noout -serial)" "$(cat "$webhook/serial")"
+}
+check "certificates that change: the injector presents the new one" eventually 120 presents
 
 # ---- the webhook away
-kill "$injector_process"
-check "sidetrack-injector: SIGTERM ends it" eventually 30 injector_ended
+injector scale deployment sidetrack-injector --replicas=0 >/dev/null
+check "sidetrack-injector: ends when it is told to" eventually 40 injectors_ended
 namespace=shop check "the webhook away: no pod slips through" refused "failed calling webhook" injector.sidetrack.io -- <"$webhook/plain.json"
 namespace=shop check "the webhook away: all pods of the namespace have a sidecar" none_without_sidecar
-start_injector
-check "sidetrack-injector: is back" eventually 30 injector_answers
+injector scale deployment sidetrack-injector --replicas=2 >/dev/null
+check "sidetrack-injector: is back" eventually 60 ready_injectors 2
 namespace=shop check "the webhook back: pods are made again" eventually 30 eval 'kubectl create --dry-run=server -f "$webhook/plain.json"'
-kill "$injector_process"
 command kubectl delete mutatingwebhookconfiguration sidetrack-injector >/dev/null
+injector scale deployment sidetrack-injector --replicas=0 >/dev/null
 namespace=shop kubectl delete pods --all --now --wait=false >/dev/null

@@ -1,12 +1,11 @@
 #!/usr/bin/env bash
-# What scripts/test-kubernetes checks, run on the node:  kubernetes.sh PROGRAM IMAGES
+# The manifests of container/ on the Kubernetes of scripts/test-istio, without Istio; run on its node:  kubernetes.sh PROGRAM IMAGES
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . scripts/container.sh
 . tests/pod/checks.sh
 . tests/pod/pods.sh
 program=$1 images=$2
-version=$(kubectl version -o json | jq -r .serverVersion.gitVersion)
 
 serve_target "$images/nginx"
 mkdir "$node/bin"
@@ -19,14 +18,14 @@ if [ ! -f "$images/envoy.tar" ]; then
   echo "NOT RUN: the pods with Envoy, which cannot be downloaded; their checks run with HAProxy"
   manifests=$node/haproxy pod=sidetrack-example-haproxy envoy=''
 fi
-tproxy=$(manifest pod-tproxy.yaml -r .metadata.name) validation=$(manifest pod-validation.yaml -r .metadata.name)
+tproxy=$(manifest pod-tproxy.yaml -r .metadata.name) native=$(manifest pod-native-sidecar.yaml -r .metadata.name) validation=$(manifest pod-validation.yaml -r .metadata.name)
 
 # All at once: what they wait for, they wait for together.
 kubectl apply -f tests/pod/haproxy.yaml >/dev/null
 check "container/README.md, Use it with your own pod: its commands succeed" page container/README.md "Use it with your own pod" \
   -e "s,container/\([^/]*\.yaml\),$manifests/\1,g"
-bind "$pod"
 manifest pod-tproxy.yaml . | start
+manifest pod-native-sidecar.yaml . | start
 [ -z "$envoy" ] || with_haproxy pod-tproxy.yaml . | start
 with_haproxy pod.yaml '.metadata.name = "least-privilege" | .spec.initContainers[0].securityContext |= (
   .readOnlyRootFilesystem = true | .capabilities.add = ["NET_ADMIN"])' | start
@@ -61,7 +60,7 @@ mkdir -p "$node/home/.config/containers"
 printf '[[registry]]\nlocation = "%s"\ninsecure = true\n' "$registry" >"$node/home/.config/containers/registries.conf"
 docker-registry serve "$node/registry.yaml" >"$node/registry.log" 2>&1 &
 eventually 30 curl -fsS "http://$registry/v2/" || true
-kubectl create namespace istio-system >/dev/null
+make_namespace istio-system
 kubectl create configmap istio-sidecar-injector --namespace istio-system --from-literal=config=untouched \
   --from-literal=values='{"global": {"hub": "docker.io/istio", "proxy_init": {"image": "proxyv2", "forceApplyIptables": false}}}' >/dev/null
 SIDETRACK_CACHE=$cache HOME=$node/home check "README.md, Use it with Istio: its commands succeed" \
@@ -113,8 +112,7 @@ check "not-intercepted: istio-validation ends with 126" eventually 60 init_ended
 check "not-intercepted: the app does not start" app_never_started not-intercepted
 check "not-intercepted: kubectl logs says why in one line" eventually 60 logs_say not-intercepted istio-validation "validation failed" redirected
 
-# ---- istio-init again, while traffic flows
-cri() { command cri "unix://$node/containerd.sock" "$@"; }
+# ---- istio-init's rules again, while traffic flows
 load() { # requests, each by a connection of its own, until the file is gone: what was answered, or why nothing was
   while [ -e "$node/load" ]; do
     request "http://$four:8080/" || true
@@ -122,11 +120,6 @@ load() { # requests, each by a connection of its own, until the file is gone: wh
   done >"$node/load.$1" 2>&1
 }
 requests() { cat "$node"/load.? | wc -l; }
-init_ran_again() {
-  local now
-  now=$(cri list "$pod" istio-init | awk '$2 == "CONTAINER_EXITED" && $5 == 0 { print $1 }')
-  [ -n "$now" ] && [ "$now" != "$before" ]
-}
 more_requests() { [ "$(requests)" -ge "$1" ]; }
 touch "$node/load"
 workers=()
@@ -134,9 +127,15 @@ for worker in 1 2 3; do load "$worker" & workers+=($!); done
 request "http://$four:8080/[1-2000]" --no-globoff -o /dev/null -w '%{num_connects} %{http_code}\n' >"$node/kept" 2>&1 &
 kept=$!
 eventually 30 more_requests 50 || true
-before=$(cri list "$pod" istio-init | awk '{ print $1 }')
-restarts() { cri remove "$before" && eventually 90 init_ran_again; }
-check "$pod: a removed istio-init is run again by the kubelet, and ends with 0" restarts
+programs_again() { # in an ephemeral container: the kubelet runs istio-init only once while the app is there
+  local args
+  mapfile -t args < <(field "$pod" '.spec.initContainers[] | select(.name == "istio-init").args[]')
+  kubectl debug "$pod" --profile=netadmin --image=localhost/sidetrack:0.1.0 --container=again --env=ISTIO_DUAL_STACK=true -- \
+    sidetrack "${args[@]}" >/dev/null 2>&1
+  eventually 60 ephemeral_ended_with 0 again
+}
+ephemeral_ended_with() { is "$(field "$pod" ".status.ephemeralContainerStatuses[] | select(.name == \"$2\").state.terminated.exitCode")" "$1"; }
+check "$pod: istio-init's arguments once more, in an ephemeral container, end with 0" programs_again
 eventually 30 more_requests $(($(requests) + 100)) || true
 rm "$node/load"
 wait "$kept" "${workers[@]}" || true
@@ -149,6 +148,25 @@ check "$pod: meanwhile none of $(requests) connections was lost, and none passed
 check "$pod: meanwhile a connection stayed open over 2000 requests" connection_kept
 check "$pod: a client's request still passes the sidecar" answers "http://$four:8080/" "app on 8080: from 127.0.0.6, sidecar: inbound"
 
+# ---- istio-init itself again, in the same sandbox: all containers of the pod end, and the runtime has forgotten istio-init
+cri() { command cri "unix://$node/containerd.sock" "$@"; }
+init_ran_again() {
+  local now
+  now=$(cri list injected istio-init | awk '$2 == "CONTAINER_EXITED" && $5 == 0 { print $1 }')
+  [ -n "$now" ] && [ "$now" != "$1" ]
+}
+runs_again() {
+  local before address id
+  before=$(cri list injected istio-init | awk '{ print $1 }') address=$(address injected 0)
+  cri remove "$before"
+  for id in $(field injected '.status.containerStatuses[].containerID | split("/")[2]'); do
+    ctr --namespace k8s.io tasks kill --signal SIGKILL "$id"
+  done
+  eventually 90 init_ran_again "$before" && becomes_ready injected && is "$(address injected 0)" "$address"
+}
+check "injected: istio-init that is run again in the same sandbox ends with 0" runs_again
+check "injected: a client's request still passes the sidecar" answers "http://$(address injected 0):8080/" "app on 8080: from 127.0.0.6, sidecar: inbound"
+
 # ---- from the node, and from an ephemeral container
 debugged() { says ISTIO_INBOUND 15006 ISTIO_OUTPUT "lands on 127.0.0.1:15001" -- page docs/debugging.md "Debug a pod on a node" -e "s/POD/$pod/g"; }
 check "docs/debugging.md, Debug a pod on a node: its commands tell the rules of the pod, and where the app's request goes" debugged
@@ -157,25 +175,25 @@ check "node: sidetrack explain --pid: TPROXY takes a client's request to $tproxy
   "$program" explain --pid "$(process "$tproxy")" in tcp :8080 --from 198.51.100.10
 check "node: sidetrack explain --pid: a client's request" says 15006 -- "$program" explain --pid "$pid" in tcp :8080 --from 198.51.100.10 --brief
 check "node: nsenter and sidetrack show" says ISTIO_INBOUND 15006 -- nsenter -t "$pid" -n "$program" show
-debugger() { # NET_ADMIN, which `kubectl debug --profile=netadmin` asks for, is refused to such a container on this version
-  jq -n --arg name "$pod" '{apiVersion: "v1", kind: "EphemeralContainers", metadata: {$name}, ephemeralContainers: [{
-      name: "debugger", image: "localhost/sidetrack:0.1.0", imagePullPolicy: "IfNotPresent", args: ["show"], targetContainerName: "app",
-      terminationMessagePolicy: "File"}]}' |
-    kubectl replace --raw "/api/v1/namespaces/default/pods/$pod/ephemeralcontainers" -f - >/dev/null &&
-    eventually 60 logs_say "$pod" debugger NET_ADMIN
+debugged_with() { # PROFILE WORDS…: what an ephemeral container of that profile says
+  local profile=$1
+  shift
+  kubectl debug "$pod" --profile="$profile" --image=localhost/sidetrack:0.1.0 --container="debugger-$profile" --target=app -- sidetrack show >/dev/null 2>&1
+  eventually 60 says "$@" -- kubectl logs "$pod" -c "debugger-$profile"
 }
-check "ephemeral container: without NET_ADMIN sidetrack show says that it needs it; NOT RUN with it on $version" debugger
+check "ephemeral container: with the profile netadmin sidetrack show tells the rules" debugged_with netadmin ISTIO_INBOUND 15006
+check "ephemeral container: with another one it says that it needs NET_ADMIN" debugged_with general NET_ADMIN
 
-# ---- what cannot be run on this version
-native_sidecar() {
-  manifest pod-native-sidecar.yaml . | jq -e '[.spec.initContainers[] | [.name, .restartPolicy]] == [["istio-init", null], ["istio-proxy", "Always"]]' &&
-    manifest pod-native-sidecar.yaml 'del(.spec.initContainers[1] | .restartPolicy, .startupProbe)' | kubectl create --dry-run=server -f -
-}
-check "pod-native-sidecar.yaml: accepted but for what needs Kubernetes 1.28; NOT RUN on $version" \
-  native_sidecar
+# ---- the sidecar as native sidecar container
+check "$native: becomes ready" becomes_ready "$native"
+intercepted "$native" 127.0.0.6 ::6 "$envoy"
+check "$native: its proxy is an init container that goes on" is "$(field "$native" '[.spec.initContainers[] | [.name, .restartPolicy] | join(" ")] | join(", ")')" \
+  "istio-init , istio-proxy Always"
+rm "$node/process-$native"
+kubectl delete --now --wait=false pod "$native" >/dev/null
 
 names_the_image() { grep -Pzoq '( *)global:\n\1  proxy_init:\n\1    image: \S+/\S+' "container/$1"; }
-check "istio-values.yaml names the image as global.proxy_init.image; NOT RUN, there is no Istio here" names_the_image istio-values.yaml
+check "istio-values.yaml names the image as global.proxy_init.image" names_the_image istio-values.yaml
 check "istio-operator.yaml does too" names_the_image istio-operator.yaml
 
 # ---- measured

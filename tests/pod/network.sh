@@ -27,7 +27,7 @@ make_network() {
 # pod_network FOLDER: the CNI configuration of the bridge, whose address files go into FOLDER.
 pod_network() {
   cat <<K
-{"cniVersion": "0.4.0", "name": "pods", "plugins": [{"type": "bridge", "bridge": "pods0", "isGateway": true,
+{"cniVersion": "0.4.0", "name": "pods", "plugins": [{"type": "bridge", "bridge": "pods0", "isGateway": true, "hairpinMode": true,
   "ipam": {"type": "host-local", "dataDir": "$1",
     "ranges": [[{"subnet": "10.244.0.0/24"}], [{"subnet": "fd00:244::/64"}]], "routes": [{"dst": "0.0.0.0/0"}, {"dst": "::/0"}]}}]}
 K

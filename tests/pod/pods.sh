@@ -9,15 +9,11 @@ manifest() { # FILE [jq options] FILTER: the pod of a file of the folder $manife
   kubectl create --dry-run=client --validate=false -o json -f "$manifests/$file" | jq "$@"
 }
 with_haproxy() { manifests=$node/haproxy manifest "$@"; }
-bind() { # there is no scheduler here
-  jq -n --arg name "$1" '{apiVersion: "v1", kind: "Binding", metadata: {$name}, target: {apiVersion: "v1", kind: "Node", name: "node1"}}' |
-    kubectl create --raw "/api/v1/namespaces/$namespace/pods/$1/binding" -f - >/dev/null
-}
-start() { # a pod on standard input
-  local pod
-  pod=$(cat)
-  kubectl create -f - <<<"$pod" >/dev/null
-  bind "$(jq -r .metadata.name <<<"$pod")"
+start() { kubectl create -f - >/dev/null; } # pods on standard input
+make_namespace() { # NAME [LABEL=VALUE]: with its account, without which it takes no pods
+  command kubectl create namespace "$1" >/dev/null
+  [ -z "${2:-}" ] || command kubectl label namespace "$1" "$2" >/dev/null
+  eventually 30 command kubectl --namespace "$1" get serviceaccount default >/dev/null
 }
 field() { kubectl get pod "$1" -o json | jq -r "$2"; }
 address() { field "$1" ".status.podIPs[$2].ip"; }
