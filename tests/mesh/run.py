@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Istio's scenarios on the node of scripts/kubernetes:  run.py [--short] [--only PHASE] IMAGE PROGRAM
 
-PHASE: init (istio-init of both), cni. IMAGE holds the PROGRAM. Prints a line for each thing that is checked."""
+PHASE: init (istio-init of both), cni, kubectl. IMAGE holds the PROGRAM. Prints a line for each thing that is checked."""
 import argparse
 import concurrent.futures
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -270,7 +271,48 @@ def captured_again(pods):
         raise RuntimeError(str(said))
 
 
-PHASES = {"init": phase_init, "cni": phase_cni}
+def phase_kubectl(phase, image, _):
+    """kubectl-sidetrack, as from a laptop."""
+    checks = phase.checks
+    apply([objects.namespace("laptop")])
+    eventually(30, lambda: get("serviceaccount", "default", "--namespace", "laptop"))
+    apply(objects.mesh("laptop", []))
+    refuses_root = objects.pod("laptop", "web")
+    refuses_root["metadata"]["name"] = "refuses-root"
+    refuses_root["spec"]["securityContext"] = {"runAsNonRoot": True, "runAsUser": 1000}
+    apply([objects.pod("laptop", name) for name in ("client", "tproxy", "web")] + [refuses_root])
+    ready_pods(["laptop"])
+
+    def says(what, code, words, *arguments):
+        """A check of the exit code of `kubectl sidetrack`, and that it says all the words."""
+        environment = {**os.environ, "PATH": f"{HERE.parents[1] / 'container'}:{os.environ['PATH']}", "SIDETRACK_IMAGE": image}
+        done = subprocess.run(("kubectl", "sidetrack", *arguments), env=environment, capture_output=True, text=True, timeout=180, check=False)
+        said = done.stdout + done.stderr
+        missing = [word for word in words if word not in said]
+        checks.check(f"kubectl sidetrack: {what}", f"exit code {done.returncode}, expected {code}; missing: {missing}\n{said}"
+                     if done.returncode != code or missing else "")
+
+    pod = ("--namespace", "laptop")
+    says("show tells the rules", 0, ["ISTIO_INBOUND", "15006"], *pod, "show", "web")
+    says("explain follows a packet", 0, ["lands on 127.0.0.1:15001"], *pod, "explain", "web", "out", "tcp", "10.96.0.10:443", "--uid", "1000")
+    says("map says it of all packets", 0, ["outbound tcp", "127.0.0.1:15001"], *pod, "map", "web")
+    says("verify --as-init: as requested", 0, ["as requested"], *pod, "verify", "--as-init", "web")
+    says("verify --as-init of a pod with TPROXY", 0, ["as requested"], *pod, "--as-init", "verify", "tproxy")
+    says("verify --as-init of a pod with DNS capture", 0, ["as requested"], *pod, "--as-init", "verify", "client")
+    says("verify with other options ends with 6", 6, ["ISTIO_"], *pod, "verify", "--as-init", "web", "-o", "22")
+    says("lint --as-init", 0, [], *pod, "lint", "--as-init", "web")
+    says("a pod that refuses root", 0, ["ISTIO_INBOUND"], "-n", "laptop", "show", "refuses-root")
+    says("another context is passed on", 1, ["nowhere"], *pod, "--context", "nowhere", "show", "web")
+    says("a pod that is not there", 1, ["none-such"], *pod, "show", "none-such")
+    says("an image that is not there", 1, ["localhost/none-such:1", "ImagePull"], *pod, "--image", "localhost/none-such:1", "show", "web")
+    says("an argument of sidetrack that is wrong", 2, ["70000"], *pod, "verify", "web", "-p", "70000")
+    says("a command that changes rules", 2, ["'clean'", "expected"], *pod, "clean", "web")
+    says("an option that is none", 2, ["'--frob'"], *pod, "--frob", "show", "web")
+    says("no pod", 2, ["expected the name of a pod"], *pod, "show")
+    kubectl("delete", "namespace", "laptop", "--wait=false")
+
+
+PHASES = {"init": phase_init, "cni": phase_cni, "kubectl": phase_kubectl}
 
 
 class List(argparse.Action):
