@@ -5,7 +5,9 @@
   client.py tcp HOST PORT                  connects, and says nothing: what the server says first
   client.py dns NAME udp|tcp|udp6|tcp6 ADDRESS
                                            the addresses of a name, asked of the server at that address
+  client.py load URL FILE                  requests, one after the other, as long as the file is there: how many had which result
 """
+import collections
 import ipaddress
 import json
 import os
@@ -107,8 +109,18 @@ def tcp(host, port):
         return {"port": own, "said": read_all(connection).decode().strip()}
 
 
+def load(url, file):
+    seen = collections.Counter()
+    while os.path.exists(file):
+        try:
+            seen[http(url)["code"]] += 1
+        except OSError as error:
+            seen[error.strerror or str(error)] += 1
+    return seen
+
+
 def main(arguments):
-    kinds = {"http": http, "tcp": tcp, "dns": ask}
+    kinds = {"http": http, "tcp": tcp, "dns": ask, "load": load}
     try:
         result = kinds[arguments[0]](*arguments[1:])
     except socket.timeout:

@@ -101,7 +101,7 @@ class Pod:
 
     def inside(self, *command, user=0):
         """Runs a command in the network namespace of the pod."""
-        return run("nsenter", f"--net=/proc/{self.process}/ns/net", f"--setuid={user}", f"--setgid={user}", "--", *command, check=False)
+        return run("nsenter", f"--net=/proc/{self.process}/ns/net", f"--setuid={user}", f"--setgid={user}", "--", *command, check=False, timeout=900)
 
     def client(self, *words, user=1000):
         said = self.inside("python3", str(HERE / "client.py"), *words, user=user)

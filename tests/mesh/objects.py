@@ -59,6 +59,20 @@ def pod(namespace_name, name, template=None):
             "spec": spec}
 
 
+def deployment(namespace_name, name, replicas):
+    """A deployment of the app that lets clients go before it ends."""
+    made = pod(namespace_name, "web")
+    app = made["spec"]["containers"][0]
+    app["readinessProbe"] = {"httpGet": {"path": "/", "port": 8080}, "periodSeconds": 1}
+    app["lifecycle"] = {"preStop": {"sleep": {"seconds": 5}}}
+    made["spec"]["terminationGracePeriodSeconds"] = 20
+    labels = {"app": name}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"namespace": namespace_name, "name": name},
+            "spec": {"replicas": replicas, "selector": {"matchLabels": labels},
+                     "strategy": {"rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}},
+                     "template": {"metadata": {"labels": labels, "annotations": made["metadata"]["annotations"]}, "spec": made["spec"]}}}
+
+
 def service(namespace_name, name, selector, **more):
     ports = [{"name": "http", "port": 80, "targetPort": 8080}, {"name": "tcp", "port": 7070, "targetPort": 7070}]
     return {"apiVersion": "v1", "kind": "Service", "metadata": {"namespace": namespace_name, "name": name},
