@@ -43,7 +43,7 @@ def pod(namespace_name, name, template=None):
         labels["sidecar.istio.io/inject"] = "true"
         containers, volumes = [{"name": "istio-proxy", "image": "auto", "imagePullPolicy": "IfNotPresent"}], []
     else:
-        if template:
+        if template and name != "none": # whose istio-init is nobody's
             annotations["inject.istio.io/templates"] = f"sidecar,{template}"
         app = {"name": "app", "image": "nginx:1.22", "command": ["nginx", "-e", "stderr", "-c", "/etc/app/nginx.conf"],
                "securityContext": {"runAsUser": 1000, "runAsGroup": 1000},

@@ -174,7 +174,41 @@ def captured_like_the_reference(phase, pods, sides):
             phase.checks.check(f"{name}: {'has' if expected else 'has no'} rules", "" if set(found.values()) == {expected} else f"rules: {found}")
 
 
-def phase_init(phase, image, _):
+def init_words(pod):
+    """The arguments of a pod's istio-init, and its variables for `env`."""
+    init = pod.init_container("istio-init")
+    return init["args"][1:], [f"{each['name']}={each.get('value', '')}" for each in init.get("env", [])]
+
+
+def rules_agree(phase, pods, program):
+    """To Sidetrack, the rules of both are what istio-init's arguments ask for."""
+    for side, name in sorted(pods):
+        pod = pods[side, name]
+        if not pod.init_container("istio-init"):
+            continue
+        words, variables = init_words(pod)
+        done = subprocess.run(("env", *variables, program, "verify", "--pid", str(pod.process), *words), capture_output=True, text=True, check=False)
+        phase.checks.check(f"{name}: sidetrack verify says that the rules of {side} are as requested",
+                           f"exit code {done.returncode}\n{done.stdout}{done.stderr}" if done.returncode else "")
+
+
+def take_over(pods, program):
+    """Each istio-init once more in the pods of the other, as if a container were run again after an upgrade."""
+    for (side, _), pod in pods.items():
+        if not pod.init_container("istio-init"):
+            continue
+        words, variables = init_words(pod)
+        if side == "reference":
+            run("env", *variables, program, "istio-iptables", "--pid", str(pod.process), *words)
+        else:
+            # It reads the pod's name servers where a container has them.
+            servers = NODE / "resolv.conf.of-pod"
+            servers.write_bytes(pathlib.Path(f"/proc/{pod.process}/root/etc/resolv.conf").read_bytes())
+            run("unshare", "--mount", "nsenter", f"--net=/proc/{pod.process}/ns/net", "sh", "-c",
+                f'mount --bind {servers} /etc/resolv.conf && exec env "$@"', "sh", *variables, "pilot-agent", "istio-iptables", *words)
+
+
+def phase_init(phase, image, program):
     """Each pod twice: with the reference's own istio-init, and with Sidetrack as istio-init."""
     apply([objects.namespace(side) for side in SIDES])
     names = phase.pods()
@@ -188,8 +222,12 @@ def phase_init(phase, image, _):
     phase.checks.check("istio-init is the reference's in one namespace, and Sidetrack in the other",
                        differs(images, {"reference": {f"localhost/istio/proxyv2:{VERSION}"}, "sidetrack": {image}}))
     captured_like_the_reference(phase, pods, list(SIDES))
+    rules_agree(phase, pods, program)
     compare(phase, pods, list(SIDES))
-    return pods
+    if not phase.short:
+        if phase.checks.attempt("each istio-init is run in the pods of the other", lambda: take_over(pods, program)):
+            rules_agree(phase, pods, program)
+            compare(phase, pods, list(SIDES), prefix="taken over: ")
 
 
 def ended(namespace, name, container):
