@@ -43,7 +43,7 @@ def pod(namespace_name, name, template=None):
         labels["sidecar.istio.io/inject"] = "true"
         containers, volumes = [{"name": "istio-proxy", "image": "auto", "imagePullPolicy": "IfNotPresent"}], []
     else:
-        if template and name != "none": # whose istio-init is nobody's
+        if template and "inject.istio.io/templates" not in annotations and name != "none": # whose istio-init is nobody's
             annotations["inject.istio.io/templates"] = f"sidecar,{template}"
         app = {"name": "app", "image": "nginx:1.22", "command": ["nginx", "-e", "stderr", "-c", "/etc/app/nginx.conf"],
                "securityContext": {"runAsUser": 1000, "runAsGroup": 1000},
@@ -57,6 +57,24 @@ def pod(namespace_name, name, template=None):
         spec |= {"hostNetwork": True, "containers": [{"name": "app", "image": "busybox:1", "command": ["sleep", "86400"]}], "volumes": []}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": namespace_name, "name": name, "labels": labels, "annotations": annotations},
             "spec": spec}
+
+
+def short_lived(namespace_name, kind, native, template):
+    """A Job or a pod whose init container asks the mesh once, and whose app asks until there is an answer."""
+    name = "job" if kind == "Job" else "pod-native" if native else "pod-regular"
+    url = f"http://web.{namespace_name}.svc.cluster.local/{name}"
+    annotations = {"sidecar.istio.io/nativeSidecar": str(native).lower()}
+    if template:
+        annotations["inject.istio.io/templates"] = f"sidecar,{template}"
+    once, until = f"wget -q -O - {url} 2>/dev/null || echo no answer", f"until wget -q -O - {url}; do sleep 1; done 2>/dev/null"
+    spec = {"restartPolicy": "Never",
+            "initContainers": [{"name": "before-the-app", "image": "busybox:1", "command": ["sh", "-c", once]}],
+            "containers": [{"name": "app", "image": "busybox:1", "command": ["sh", "-c", until]}]}
+    metadata = {"labels": {"app": name}, "annotations": annotations}
+    if kind == "Pod":
+        return {"apiVersion": "v1", "kind": "Pod", "metadata": {**metadata, "namespace": namespace_name, "name": name}, "spec": spec}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"namespace": namespace_name, "name": name},
+            "spec": {"backoffLimit": 0, "template": {"metadata": metadata, "spec": spec}}}
 
 
 def deployment(namespace_name, name, replicas):

@@ -22,7 +22,7 @@ PODS = {
     "client": {"short": True, "annotations": metadata(ISTIO_META_DNS_CAPTURE="true")},
     "web": {"short": True},
     "tproxy": {"short": True, "annotations": {SIDECAR + "interceptionMode": "TPROXY"}},
-    "gateway": {"short": True, "gateway": True, "annotations": {"inject.istio.io/templates": "gateway"}},
+    "gateway": {"short": True, "gateway": True, "uncaptured": True, "annotations": {"inject.istio.io/templates": "gateway"}},
     "open": {"permissive": True},
     "regular": {"annotations": {SIDECAR + "nativeSidecar": "false"}},
     "hold": {"annotations": {SIDECAR + "nativeSidecar": "false", "proxy.istio.io/config": "holdApplicationUntilProxyStarts: true"}},
@@ -34,10 +34,11 @@ PODS = {
     "virtual": {"annotations": {"istio.io/reroute-virtual-interfaces": "tap0"}},
     "dual": {"permissive": True, "annotations": metadata(ISTIO_DUAL_STACK="true")},
     "drop": {"annotations": metadata(INVALID_DROP="true")},
-    "none": {"annotations": {SIDECAR + "interceptionMode": "NONE"}},
-    "plain": {"labels": {SIDECAR + "inject": "false"}, "permissive": True},
+    "none": {"uncaptured": True, "annotations": {SIDECAR + "interceptionMode": "NONE"}},
+    "plain": {"uncaptured": True, "labels": {SIDECAR + "inject": "false"}, "permissive": True},
     "host": {"host_network": True},
     "probed": {"probes": True},
+    "grpc": {"permissive": True, "uncaptured": True, "annotations": {"inject.istio.io/templates": "grpc-agent"}},
 }
 
 # What a client's own proxy and the server's proxy write of a connection: "out" and "in". None: it is in no access log.
@@ -131,6 +132,7 @@ SCENARIOS = {
     "a regular sidecar": http("client", "regular", "app regular:8080 from 127.0.0.6 mtls", out=OUT_HTTP, into=IN_HTTP),
     "a regular sidecar, outbound": http("regular", "web", "app web:8080 from 127.0.0.6 mtls", out=OUT_HTTP, into=IN_HTTP),
     "holdApplicationUntilProxyStarts": http("hold", "web", "app web:8080 from 127.0.0.6 mtls", out=OUT_HTTP, into=IN_HTTP),
+    "a gRPC agent's pod": {"client": "grpc", "http": f"http://{WORLD}:8000/{{id}}", "expect": {"said": f"world {WORLD}:8000 from <grpc>"}},
     'inject: "false"': {"client": "plain", "http": f"http://{WORLD}:8000/{{id}}", "expect": {"said": f"world {WORLD}:8000 from <plain>"}},
     'inject: "false", to a STRICT pod': {"client": "plain", "http": "http://web.{ns}.svc.cluster.local/{id}", "expect": {"error": "Connection reset by peer"}},
 }

@@ -1,0 +1,67 @@
+"""Istio on the node: how it is installed, what its injector does, and the host outside of the cluster."""
+import json
+import os
+import pathlib
+import subprocess
+
+import yaml
+
+from cluster import HERE, NODE, eventually, get, kubectl, run
+
+CONTROL = pathlib.Path(os.environ.get("SIDETRACK_NODE", "/tmp/sidetrack-node")) # the node's control folder
+VERSION = (HERE / "modules/istio/version").read_text().strip()
+REFERENCE = f"localhost/istio/proxyv2:{VERSION}"
+INJECTOR = ("configmap", "istio-sidecar-injector", "--namespace", "istio-system")
+
+
+def in_world(*command):
+    return ("ip", "netns", "exec", "world", *command)
+
+
+def start_world():
+    world = subprocess.Popen(in_world("python3", str(HERE / "world.py")), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    if not world.stdout.readline():
+        raise RuntimeError("the host outside of the cluster does not start")
+    return world
+
+
+def install_istio(image):
+    operator = (HERE / "istio.yaml").read_text().replace("TAG", VERSION).replace("localhost/sidetrack:VERSION", image)
+    (NODE / "istio.yaml").write_text(operator)
+    run("istioctl", "install", "--skip-confirmation", "--filename", str(NODE / "istio.yaml"), timeout=300)
+    wait_for_istiod()
+
+
+def wait_for_istiod():
+    """Until the istiod that was installed last is the only one: its webhooks are called then, and not those of one that ends."""
+    kubectl("--namespace", "istio-system", "rollout", "status", "deployment/istiod", "--timeout=120s")
+    def alone():
+        """the istiod before it has ended"""
+        return len(get("pods", "--namespace", "istio-system", "--selector", "app=istiod")["items"]) == 1
+    eventually(60, alone)
+
+
+def values():
+    return json.loads(get(*INJECTOR)["data"]["values"])
+
+
+def set_values(**paths):
+    """Changes values of the injector's ConfigMap, by path, and waits until istiod injects by them: what it writes shows them."""
+    changed = values()
+    for path, value in paths.items():
+        *parents, last = path.split("__")
+        place = changed
+        for parent in parents:
+            place = place.setdefault(parent, {})
+        place[last] = value
+    kubectl("patch", *INJECTOR, "--patch", json.dumps({"data": {"values": json.dumps(changed)}}))
+
+
+def injected(pod):
+    """What the API server would make of a pod, under a name that none has."""
+    pod["metadata"]["name"] = "none-yet"
+    return json.loads(kubectl("create", "--dry-run=server", "-o", "json", "-f", "-", data=yaml.safe_dump(pod)))
+
+
+def first_container(pod):
+    return injected(pod)["spec"]["initContainers"][0]

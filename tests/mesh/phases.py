@@ -1,0 +1,342 @@
+"""The phases of scripts/test-istio. Each makes its namespaces, and prints a line for each thing that is checked."""
+import concurrent.futures
+import json
+import os
+import pathlib
+import subprocess
+
+import bench
+import objects
+from cluster import HERE, NODE, apply, differs, eventually, get, kubectl, ready_pods, run
+from compare import captured_like_the_reference, compare
+from mesh import CONTROL, REFERENCE, first_container, install_istio, set_values, wait_for_istiod
+from scenarios import PASSTHROUGH, PODS, SCENARIOS
+
+SIDES = {"reference": "reference", "sidetrack": None} # namespace: the template that is injected after Istio's own
+
+
+class Phase:
+    def __init__(self, checks, short):
+        self.checks, self.short = checks, short
+
+    def pods(self):
+        return [name for name, pod in PODS.items() if pod.get("short") or not self.short]
+
+    def scenarios(self):
+        return {name: scenario for name, scenario in SCENARIOS.items() if scenario.get("short") or not self.short}
+
+
+def init_words(pod):
+    """The arguments of a pod's istio-init, and its variables for `env`."""
+    init = pod.init_container("istio-init")
+    return init["args"][1:], [f"{each['name']}={each.get('value', '')}" for each in init.get("env", [])]
+
+
+def rules_agree(phase, pods, program):
+    """To Sidetrack, the rules of both are what istio-init's arguments ask for."""
+    for side, name in sorted(pods):
+        pod = pods[side, name]
+        if not pod.init_container("istio-init"):
+            continue
+        words, variables = init_words(pod)
+        done = subprocess.run(("env", *variables, program, "verify", "--pid", str(pod.process), *words), capture_output=True, text=True, check=False)
+        phase.checks.check(f"{name}: sidetrack verify says that the rules of {side} are as requested",
+                           f"exit code {done.returncode}\n{done.stdout}{done.stderr}" if done.returncode else "")
+
+
+def take_over(pods, program):
+    """Each istio-init once more in the pods of the other, as if a container were run again after an upgrade."""
+    for (side, _), pod in pods.items():
+        if not pod.init_container("istio-init"):
+            continue
+        words, variables = init_words(pod)
+        if side == "reference":
+            run("env", *variables, program, "istio-iptables", "--pid", str(pod.process), *words)
+        else:
+            # It reads the pod's name servers where a container has them.
+            servers = NODE / "resolv.conf.of-pod"
+            servers.write_bytes(pathlib.Path(f"/proc/{pod.process}/root/etc/resolv.conf").read_bytes())
+            run("unshare", "--mount", "nsenter", f"--net=/proc/{pod.process}/ns/net", "sh", "-c",
+                f'mount --bind {servers} /etc/resolv.conf && exec env "$@"', "sh", *variables, "pilot-agent", "istio-iptables", *words)
+
+
+def make_both(phase, image, names, suffix="", annotations=None):
+    """The pods of those names, with the reference's istio-init and with Sidetrack; returns the two namespaces, and the pods."""
+    sides = {side + suffix: template for side, template in SIDES.items()}
+    apply([objects.namespace(side, annotations=annotations) for side in sides])
+    for side in sides:
+        eventually(30, lambda side=side: get("serviceaccount", "default", "--namespace", side))
+        apply(objects.mesh(side, names))
+    apply([objects.pod(side, name, template) for side, template in sides.items() for name in names])
+    pods = ready_pods(sides)
+    images = {side: {each.init_container("istio-init")["image"] for (where, _), each in pods.items()
+                     if where == side and each.init_container("istio-init")} for side in sides}
+    phase.checks.check(f"istio-init is the reference's in {' and Sidetrack in '.join(sides)}",
+                       differs(images, {side: {REFERENCE if template else image} for side, template in sides.items()}))
+    return list(sides), pods
+
+
+def phase_init(phase, image, program):
+    """Each pod twice: with the reference's own istio-init, and with Sidetrack as istio-init."""
+    sides, pods = make_both(phase, image, phase.pods())
+    captured_like_the_reference(phase, pods, sides)
+    rules_agree(phase, pods, program)
+    compare(phase, pods, sides)
+    if phase.short:
+        return
+    if phase.checks.attempt("each istio-init is run in the pods of the other", lambda: take_over(pods, program)):
+        rules_agree(phase, pods, program)
+        compare(phase, pods, sides, prefix="taken over: ")
+    restarts = {name: sum(each.get("restartCount", 0) for each in get("pod", "probed", "--namespace", name)["status"]["containerStatuses"]) for name in sides}
+    phase.checks.check("probed: the kubelet's probes, by HTTP and TCP, which Istio rewrites, succeed", differs(restarts, dict.fromkeys(sides, 0)))
+    on_the_node = run("nft", "list", "ruleset")
+    phase.checks.check("host, of the node's own network: the node has no rules of it", "" if "ISTIO_" not in on_the_node and "table inet sidetrack" not in on_the_node else on_the_node)
+
+
+def set_platform(variable):
+    """Sets a variable of istiod, or unsets it, and waits for the istiod that has it."""
+    kubectl("--namespace", "istio-system", "set", "env", "deployment/istiod", variable)
+    wait_for_istiod()
+
+
+def phase_uid(phase, image, program):
+    """A proxy of another uid and gid: Istio takes them from OpenShift's annotations of a namespace."""
+    set_platform("PLATFORM=openshift")
+    sides, pods = make_both(phase, image, ["client", "web", "tproxy"], "-uid", {
+        "openshift.io/sa.scc.uid-range": "1000700000/10000", "openshift.io/sa.scc.supplemental-groups": "1000700000/10000"})
+    users = {pod.name: pod.init_container("istio-init")["args"][6] for (side, _), pod in pods.items() if side == sides[1]}
+    phase.checks.check("another uid: istio-init is told which", differs(users, {"client": "1000709999", "web": "1000709999", "tproxy": "1337"}))
+    rules_agree(phase, pods, program)
+    compare(phase, pods, sides, prefix="another uid: ")
+    set_platform("PLATFORM-")
+
+
+def phase_nft(phase, image, _):
+    """global.nativeNftables: both program tables of their own in nftables."""
+    def told():
+        """istiod passes --native-nftables to istio-init"""
+        return "--native-nftables" in first_container(objects.pod("default", "web")).get("args", [])
+    kubectl("label", "namespace", "default", "istio-injection=enabled", "--overwrite")
+    set_values(global__nativeNftables=True)
+    eventually(60, told)
+    sides, pods = make_both(phase, image, ["client", "web", "tproxy", "excluded", "dual", "drop"], "-nft")
+    tables = {side: pods[side, "web"].inside("nft", "list", "tables").split() for side in sides}
+    phase.checks.check("nativeNftables: the tables are of nftables alone", "" if all("inet" in each and "ip" not in each for each in tables.values()) else str(tables))
+    ipv6 = "no ISTIO_DUAL_STACK: outside, IPv6"
+    compare(phase, pods, sides, prefix="nativeNftables: ", explained={ipv6: (
+        {"out": {**PASSTHROUGH, "client": "<web>"}}, "its tables of family inet capture IPv6 without being asked to, Sidetrack's as in iptables")})
+    set_values(global__nativeNftables=False)
+    kubectl("label", "namespace", "default", "istio-injection-")
+
+
+def phase_life(phase, image, _):
+    """A Job, and init containers of the app, with a native sidecar and with a regular one."""
+    names = ["web"]
+    sides, _ = make_both(phase, image, names, "-life")
+    templates = dict(zip(sides, SIDES.values()))
+    apply([objects.short_lived(side, kind, native, templates[side]) for side in sides
+           for kind, native in (("Job", True), ("Pod", True), ("Pod", False))])
+    said = {side: {} for side in sides}
+    for side in sides:
+        def job_is_done(side=side):
+            """the Job is complete"""
+            return get("job", "job", "--namespace", side)["status"].get("succeeded")
+        eventually(120, job_is_done)
+        for name in ("pod-native", "pod-regular"):
+            def app_ended(side=side, name=name):
+                """the app has ended"""
+                return ended(side, name, "app", "containerStatuses")
+            eventually(120, app_ended)
+        for name in ("job", "pod-native", "pod-regular"):
+            pod = get("pods", "--namespace", side, "--selector", f"app={name}")["items"][0]["metadata"]["name"]
+            for container in ("before-the-app", "app"):
+                said[side][f"{name}: {container}"] = kubectl("logs", pod, "--namespace", side, "--container", container).strip().splitlines()[-1]
+    mesh = "app web:8080 from 127.0.0.6 mtls"
+    expected = {"job: before-the-app": mesh, "job: app": mesh, "pod-native: before-the-app": mesh, "pod-native: app": mesh,
+                "pod-regular: before-the-app": "no answer", "pod-regular: app": mesh}
+    for name, value in expected.items():
+        phase.checks.check(f"{name} {'reaches the mesh' if value == mesh else 'reaches nothing: its sidecar has not started yet'}",
+                           differs({side: said[side][name] for side in sides}, dict.fromkeys(sides, value)))
+
+
+def ended(namespace, name, container, kind="initContainerStatuses"):
+    """How a container ended last: exit code, and what it said."""
+    status = next(each for each in get("pod", name, "--namespace", namespace)["status"].get(kind, []) if each["name"] == container)
+    terminated = status["state"].get("terminated") or status.get("lastState", {}).get("terminated")
+    if not terminated:
+        raise RuntimeError(f"{container} has not ended: {status['state']}")
+    previous = [] if "terminated" in status["state"] else ["--previous"]
+    return terminated["exitCode"], kubectl("logs", name, "--namespace", namespace, "--container", container, *previous)
+
+
+def injects(kind):
+    """Waits until istiod injects an init container of that name."""
+    def by_the_values():
+        """istiod injects by the changed values"""
+        return first_container(objects.pod("cni", "web"))["name"] == kind
+    eventually(60, by_the_values)
+
+
+def state_of(program, namespace, name):
+    """What `sidetrack pods` says of a pod."""
+    said = run(program, "pods", "--json", check=False)
+    return next(each["state"] for each in json.loads(said)["pods"] if each["pod"] == name and each["namespace"] == namespace)
+
+
+def phase_cni(phase, image, program):
+    """Pods whose rules Sidetrack's CNI plugin programs; istio-validation, Sidetrack as well, says whether they are there."""
+    checks = phase.checks
+    apply([objects.namespace("cni")])
+    eventually(30, lambda: get("serviceaccount", "default", "--namespace", "cni"))
+    set_values(pilot__cni__enabled=True)
+    injects("istio-validation")
+    apply(objects.mesh("cni", phase.pods()))
+    # ---- without the plugin
+    unplugged = objects.pod("cni", "web")
+    unplugged["metadata"]["name"] = "unplugged"
+    apply([unplugged])
+    said = ""
+    def is_red():
+        """istio-validation ends with 126"""
+        nonlocal said
+        code, said = ended("cni", "unplugged", "istio-validation")
+        if code != 126 or "validation failed" not in said:
+            raise RuntimeError(f"it ends with {code}: {said}")
+        return True
+    checks.attempt("without the plugin: istio-validation ends with 126, and says that validation failed", lambda: eventually(60, is_red))
+    checks.check("without the plugin: the message says what to do", "" if "plugin" in said else f"it names no plugin: {said.splitlines()[-1:]}",
+                 "the message names the rules that are missing, not the plugin that is to program them")
+    kubectl("delete", "pod", "unplugged", "--namespace", "cni", "--now", "--wait=false")
+    # ---- with it
+    run(program, "cni", "install", "--exclude-namespaces", "kube-system,istio-system")
+    apply([objects.pod("cni", name) for name in phase.pods()])
+    kubectl("wait", "--for=delete", "pod/unplugged", "--namespace", "cni", "--timeout=60s")
+    pods = ready_pods(["cni"])
+    checks.check("istio-validation ends with 0", differs(ended("cni", "web", "istio-validation")[0], 0))
+    added = [(pod.name, container["name"]) for pod in pods.values() for kind in ("initContainers", "containers") for container in pod.spec.get(kind, [])
+             if container.get("securityContext", {}).get("capabilities", {}).get("add")]
+    checks.check("no container asks for a capability, but for Envoy that keeps the source", differs(added, [("tproxy", "istio-proxy")]))
+    gateway = "the plugin captures gateway pods"
+    dns = "the plugin does not read proxy.istio.io/config"
+    compare(phase, pods, ["cni"], {
+        "from outside through the gateway": gateway, "a gateway's own connections are not captured": gateway,
+        "DNS capture, udp": dns, "DNS capture, tcp": dns, "a ServiceEntry's name, resolved by the agent": dns}, "CNI: ")
+    # ---- the pods of the node
+    checks.check("CNI: sidetrack pods says that web is as recorded", differs(state_of(program, "cni", "web"), "as_recorded"))
+    run(program, "clean", "--pid", str(pods["cni", "web"].process))
+    checks.check("CNI: without its rules it differs", differs(state_of(program, "cni", "web"), "differs"))
+    run(program, "pods", "--repair", check=False)
+    checks.check("CNI: sidetrack pods --repair puts them back", differs(state_of(program, "cni", "web"), "as_recorded"))
+    checks.attempt("CNI: a new connection is captured again", lambda: captured_again(pods))
+    run(program, "cni", "uninstall")
+    kubectl("delete", "namespace", "cni", "--wait=false")
+    set_values(pilot__cni__enabled=False)
+
+
+def captured_again(pods):
+    said = pods["cni", "client"].client("http", "http://web.cni.svc.cluster.local/again")
+    if said.get("said") != "app web:8080 from 127.0.0.6 mtls":
+        raise RuntimeError(str(said))
+
+
+def phase_kubectl(phase, image, _):
+    """kubectl-sidetrack, as from a laptop."""
+    checks = phase.checks
+    apply([objects.namespace("laptop")])
+    eventually(30, lambda: get("serviceaccount", "default", "--namespace", "laptop"))
+    apply(objects.mesh("laptop", []))
+    refuses_root = objects.pod("laptop", "web")
+    refuses_root["metadata"]["name"] = "refuses-root"
+    refuses_root["spec"]["securityContext"] = {"runAsNonRoot": True, "runAsUser": 1000}
+    apply([objects.pod("laptop", name) for name in ("client", "tproxy", "web")] + [refuses_root])
+    ready_pods(["laptop"])
+
+    def says(what, code, words, *arguments):
+        """A check of the exit code of `kubectl sidetrack`, and that it says all the words."""
+        environment = {**os.environ, "PATH": f"{HERE.parents[1] / 'container'}:{os.environ['PATH']}", "SIDETRACK_IMAGE": image}
+        done = subprocess.run(("kubectl", "sidetrack", *arguments), env=environment, capture_output=True, text=True, timeout=180, check=False)
+        said = done.stdout + done.stderr
+        missing = [word for word in words if word not in said]
+        checks.check(f"kubectl sidetrack: {what}", f"exit code {done.returncode}, expected {code}; missing: {missing}\n{said}"
+                     if done.returncode != code or missing else "")
+
+    pod = ("--namespace", "laptop")
+    says("show tells the rules", 0, ["ISTIO_INBOUND", "15006"], *pod, "show", "web")
+    says("explain follows a packet", 0, ["lands on 127.0.0.1:15001"], *pod, "explain", "web", "out", "tcp", "10.96.0.10:443", "--uid", "1000")
+    says("map says it of all packets", 0, ["outbound tcp", "127.0.0.1:15001"], *pod, "map", "web")
+    says("verify --as-init: as requested", 0, ["as requested"], *pod, "verify", "--as-init", "web")
+    says("verify --as-init of a pod with TPROXY", 0, ["as requested"], *pod, "--as-init", "verify", "tproxy")
+    says("verify --as-init of a pod with DNS capture", 0, ["as requested"], *pod, "--as-init", "verify", "client")
+    says("verify with other options ends with 6", 6, ["ISTIO_"], *pod, "verify", "--as-init", "web", "-o", "22")
+    says("lint --as-init", 0, [], *pod, "lint", "--as-init", "web")
+    says("a pod that refuses root", 0, ["ISTIO_INBOUND"], "-n", "laptop", "show", "refuses-root")
+    says("another context is passed on", 1, ["nowhere"], *pod, "--context", "nowhere", "show", "web")
+    says("a pod that is not there", 1, ["none-such"], *pod, "show", "none-such")
+    says("an image that is not there", 1, ["localhost/none-such:1", "ImagePull"], *pod, "--image", "localhost/none-such:1", "show", "web")
+    says("an argument of sidetrack that is wrong", 2, ["70000"], *pod, "verify", "web", "-p", "70000")
+    says("a command that changes rules", 2, ["'clean'", "expected"], *pod, "clean", "web")
+    says("an option that is none", 2, ["'--frob'"], *pod, "--frob", "show", "web")
+    says("no pod", 2, ["expected the name of a pod"], *pod, "show")
+    kubectl("delete", "namespace", "laptop", "--wait=false")
+
+
+def phase_upgrade(phase, image, _):
+    """From the reference's init container to Sidetrack and back, each way that Istio has, while a client sends."""
+    checks = phase.checks
+    apply([objects.namespace("roll")])
+    eventually(30, lambda: get("serviceaccount", "default", "--namespace", "roll"))
+    apply(objects.mesh("roll", ["web"]))
+    set_values(global__proxy_init__image="proxyv2")
+    deployments = {"web": 2, "other": 1}
+
+    def injects_image(expected):
+        """istiod injects the changed image"""
+        return first_container(objects.pod("roll", "client"))["image"] == expected
+
+    def rolled_out(expected):
+        """Restarts the deployments; all their pods have the image then."""
+        eventually(60, lambda: injects_image(expected))
+        kubectl("--namespace", "roll", "rollout", "restart", *(f"deployment/{name}" for name in deployments))
+        for name in deployments:
+            kubectl("--namespace", "roll", "rollout", "status", f"deployment/{name}", "--timeout=150s")
+        images = {each["spec"]["initContainers"][0]["image"] for each in get("pods", "--namespace", "roll")["items"]
+                  if each["metadata"]["labels"]["app"] in deployments and "deletionTimestamp" not in each["metadata"]}
+        if problem := differs(images, {expected}):
+            raise RuntimeError(problem)
+
+    eventually(60, lambda: injects_image(REFERENCE))
+    apply([objects.deployment("roll", name, replicas) for name, replicas in deployments.items()] + [objects.pod("roll", "client")])
+    pods = ready_pods(["roll"])
+    running = NODE / "load"
+    running.touch()
+    with concurrent.futures.ThreadPoolExecutor() as workers:
+        loads = [workers.submit(pods["roll", "client"].client, "load", "http://web.roll.svc.cluster.local/load", str(running)) for _ in range(3)]
+        try:
+            checks.attempt("upgrade: by the ConfigMap, to Sidetrack", lambda: (set_values(global__proxy_init__image=image), rolled_out(image)))
+            checks.attempt("upgrade: by the ConfigMap, and back", lambda: (set_values(global__proxy_init__image="proxyv2"), rolled_out(REFERENCE)))
+            checks.attempt("upgrade: by an IstioOperator, to Sidetrack", lambda: (install_istio(image), rolled_out(image)))
+            checks.attempt("upgrade: by an IstioOperator, and back", lambda: (install_istio(REFERENCE), rolled_out(REFERENCE)))
+        finally:
+            running.unlink()
+        results = [each.result() for each in loads]
+    total = sum(sum(each.values()) for each in results)
+    seen = {code for each in results for code in each}
+    checks.check(f"upgrade: none of {total} requests failed meanwhile", differs(seen, {"200"}) and f"{differs(seen, {'200'})}: {results}")
+    print("NOT RUN: the same by Helm, which is not built here; its values are those of the IstioOperator")
+    install_istio(image)
+    kubectl("delete", "namespace", "roll", "--wait=false")
+
+
+PHASES = {"init": phase_init, "life": phase_life, "uid": phase_uid, "nft": phase_nft, "cni": phase_cni, "kubectl": phase_kubectl,
+          "upgrade": phase_upgrade}
+
+
+def phase_bench(phase, image, _):
+    """Measures; nothing is checked."""
+    reference = pathlib.Path((CONTROL / "mesh-images").read_text().strip()) / "proxyv2.tar"
+    bench.bench({"reference": REFERENCE, "sidetrack": image},
+                {"reference": reference, "sidetrack": CONTROL / "image/sidetrack.oci.tar"}, phase.pods_to_measure)
+
+
+ASKED = {"bench": phase_bench} # run by name alone
+LONG = {"life", "uid", "nft", "upgrade"} # left out of the short form
