@@ -204,8 +204,7 @@ def phase_cni(phase, image, program):
             raise RuntimeError(f"it ends with {code}: {said}")
         return True
     checks.attempt("without the plugin: istio-validation ends with 126, and says that validation failed", lambda: eventually(60, is_red))
-    checks.check("without the plugin: the message says what to do", "" if "plugin" in said else f"it names no plugin: {said.splitlines()[-1:]}",
-                 "the message names the rules that are missing, not the plugin that is to program them")
+    checks.check("without the plugin: the message says what to do", "" if "plugin" in said else f"it names no plugin: {said.splitlines()[-1:]}")
     kubectl("delete", "pod", "unplugged", "--namespace", "cni", "--now", "--wait=false")
     # ---- with it
     run(program, "cni", "install", "--exclude-namespaces", "kube-system,istio-system")
@@ -216,11 +215,7 @@ def phase_cni(phase, image, program):
     added = [(pod.name, container["name"]) for pod in pods.values() for kind in ("initContainers", "containers") for container in pod.spec.get(kind, [])
              if container.get("securityContext", {}).get("capabilities", {}).get("add")]
     checks.check("no container asks for a capability, but for Envoy that keeps the source", differs(added, [("tproxy", "istio-proxy")]))
-    gateway = "the plugin captures gateway pods"
-    dns = "the plugin does not read proxy.istio.io/config"
-    compare(phase, pods, ["cni"], {
-        "from outside through the gateway": gateway, "a gateway's own connections are not captured": gateway,
-        "DNS capture, udp": dns, "DNS capture, tcp": dns, "a ServiceEntry's name, resolved by the agent": dns}, "CNI: ")
+    compare(phase, pods, ["cni"], prefix="CNI: ")
     # ---- the pods of the node
     checks.check("CNI: sidetrack pods says that web is as recorded", differs(state_of(program, "cni", "web"), "as_recorded"))
     run(program, "clean", "--pid", str(pods["cni", "web"].process))

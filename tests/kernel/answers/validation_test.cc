@@ -157,6 +157,7 @@ TEST_P(Validation, GivesUpWhenToldTo) {
   const auto took = std::chrono::steady_clock::now() - start;
   EXPECT_EQ(output.exit_code, 126);
   EXPECT_THAT(output.out, HasSubstr("validation failed after 1.2 s"));
+  EXPECT_THAT(output.out, HasSubstr("see 'sidetrack cni status' there"));
   EXPECT_GE(took, std::chrono::milliseconds(1200));
   EXPECT_LT(took, std::chrono::seconds(4));  // a guard: the default is 5 s
 }
