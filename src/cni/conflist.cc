@@ -158,7 +158,7 @@ std::string with_entry(std::string_view where, const Conflist& list, std::string
                 fmt::format("\"cniVersion\": {}: expected one of {}",
                             list.cni_versions.empty() ? "none" : excerpt(list.cni_versions.front()),
                             fmt::join(supported_versions, ", ")),
-                "chained plugins need one of these versions: let the primary plugin write one of them");
+                "versions before 0.3.0 have no lists of plugins: let the primary plugin write one of these");
   }
   Conflist others = list;
   if (list.has_entry()) others = read_conflist(where, without_entry(where, list), Form::list);

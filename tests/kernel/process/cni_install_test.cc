@@ -462,7 +462,7 @@ TEST_F(CniInstall, WhatCannotBeInstalledTouchesNothing) {
              R"({"cniVersion": "0.2.0", "name": "n", "plugins": [{"type": "a"}]})",
              {},
              1,
-             "\"cniVersion\": 0.2.0: expected one of 0.3.1"},
+             "\"cniVersion\": 0.2.0: expected one of 0.3.0"},
         Case{"10-net.conflist", "", {}, 1, "holds no network configuration that can be used: "},
         Case{"readme", "", {}, 1, "holds no network configuration; install the primary network plugin first"},
         Case{"10-net.conflist", conflist, {"-u", "1,2"}, 2, "-u, --proxy-uid: expected one number"},

@@ -145,7 +145,7 @@ TEST(Conflist, AVersionWithoutChainsIsRefused) {
     }
   };
   EXPECT_EQ(added(R"("cniVersion": "0.2.0", )"),
-            "10-net.conflist: \"cniVersion\": 0.2.0: expected one of 0.3.1, 0.4.0, 1.0.0, 1.1.0");
+            "10-net.conflist: \"cniVersion\": 0.2.0: expected one of 0.3.0, 0.3.1, 0.4.0, 1.0.0, 1.1.0");
   EXPECT_THAT(added(""), HasSubstr("\"cniVersion\": none: expected one of"));
   EXPECT_THAT(added(R"("cniVersion": "0.2.0", "cniVersions": ["0.2.0", "1.1.0"], )"), HasSubstr(entry));
 }

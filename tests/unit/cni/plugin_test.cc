@@ -209,10 +209,10 @@ TEST(CniConfiguration, EachKeyIsThereOnce) {
 }
 
 TEST(CniConfiguration, VersionsThatAreNotSupportedAreRefused) {
-  for (const Json& version : {Json("0.2.0"), Json("1.2.0"), Json(""), Json(1), Json()}) {
+  for (const Json& version : {Json("0.1.0"), Json("0.2.0"), Json("1.2.0"), Json(""), Json(1), Json()}) {
     const Failure wrong = failure(with(usual(), "cniVersion", version));
     EXPECT_EQ(wrong.code, 1U) << version;
-    EXPECT_THAT(wrong.text, HasSubstr("expected one of 0.3.1, 0.4.0, 1.0.0, 1.1.0"));
+    EXPECT_THAT(wrong.text, HasSubstr("expected one of 0.3.0, 0.3.1, 0.4.0, 1.0.0, 1.1.0"));
   }
   EXPECT_THAT(failure(without(usual(), "cniVersion")).text, HasSubstr("cniVersion: missing"));
 }
@@ -221,7 +221,8 @@ TEST(CniConfiguration, ErrorsAnswerInTheVersionOfTheCall) {
   const auto version_of_error = [](const Json& input) {
     return Json::parse(answer(input.dump(), add).output)["cniVersion"].get<std::string>();
   };
-  EXPECT_EQ(version_of_error(with(with(usual(), "uid", "x"), "cniVersion", "0.3.1")), "0.3.1");
+  for (const char* served : {"0.3.0", "0.3.1"})
+    EXPECT_EQ(version_of_error(with(with(usual(), "uid", "x"), "cniVersion", served)), served);
   EXPECT_EQ(version_of_error(with(usual(), "cniVersion", "9.9.9")), "1.1.0");
   EXPECT_EQ(Json::parse(answer("no JSON", add).output)["cniVersion"], "1.1.0");
 }
@@ -231,7 +232,7 @@ TEST(CniConfiguration, CallsOfLaterVersionsAreRefused) {
     const char* command;
     const char* version;
   };
-  for (const auto& [command, version] : {Row{"CHECK", "0.3.1"}, Row{"GC", "1.0.0"}, Row{"STATUS", "1.0.0"}}) {
+  for (const auto& [command, version] : {Row{"CHECK", "0.3.0"}, Row{"CHECK", "0.3.1"}, Row{"GC", "1.0.0"}, Row{"STATUS", "1.0.0"}}) {
     const Variables variables = variables_with(variables_with(add, "CNI_PATH", "/opt/cni/bin"), "CNI_COMMAND", command);
     const Failure wrong = failure(with(usual(), "cniVersion", version), variables);
     EXPECT_EQ(wrong.code, 1U);
@@ -565,7 +566,7 @@ TEST(CniAdd, ANamespaceThatIsNotThereIsNamed) {
 TEST(CniVersion, ListsWhatIsSupported) {
   const Variables version{{"CNI_COMMAND", "VERSION"}};
   EXPECT_EQ(answer(R"({"cniVersion":"0.4.0"})", version).output,
-            R"({"cniVersion":"0.4.0","supportedVersions":["0.3.1","0.4.0","1.0.0","1.1.0"]})"
+            R"({"cniVersion":"0.4.0","supportedVersions":["0.3.0","0.3.1","0.4.0","1.0.0","1.1.0"]})"
             "\n");
   EXPECT_EQ(Json::parse(answer("", version).output)["cniVersion"], "1.1.0");
   for (const char* unknown : {"{}", R"({"cniVersion":1})"})
