@@ -141,4 +141,3 @@ def bench(images, archives, pods):
     least_memory(images)
     image_bytes(archives)
     print()
-    kubectl("delete", "namespace", "bench", "--wait=false")

@@ -29,9 +29,9 @@ stream {
 """
 
 
-def namespace(name, labels=None, annotations=None):
+def namespace(name, annotations=None):
     return {"apiVersion": "v1", "kind": "Namespace",
-            "metadata": {"name": name, "labels": labels or {"istio-injection": "enabled"}, "annotations": annotations or {}}}
+            "metadata": {"name": name, "labels": {"istio-injection": "enabled", "sidetrack-test": "yes"}, "annotations": annotations or {}}}
 
 
 def pod(namespace_name, name, template=None):

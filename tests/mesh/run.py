@@ -10,7 +10,7 @@ sys.dont_write_bytecode = True # the tree stays as it is
 
 from cluster import Checks
 from mesh import install_istio, start_world
-from phases import ASKED, LONG, PHASES, Phase
+from phases import ASKED, LONG, PHASES, Phase, remove_namespaces
 
 
 class List(argparse.Action):
@@ -39,6 +39,7 @@ def main():
         if arguments.only == name or arguments.only is None and name in PHASES and not (arguments.short and name in LONG):
             started = time.monotonic()
             checks.attempt(f"phase {name} runs to its end", lambda action=action: action(phase, arguments.image, arguments.program))
+            checks.attempt(f"the namespaces of phase {name} can be removed", remove_namespaces)
             print(f"phase {name}: {time.monotonic() - started:.0f} s", flush=True)
     world.terminate()
     return 0 if checks.summary() else 1
