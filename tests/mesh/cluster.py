@@ -95,13 +95,14 @@ class Pod:
                            for kind in ("initContainerStatuses", "containerStatuses")
                            for each in found["status"].get(kind, []) if each.get("containerID")}
         self.process = None
+        self.network = None # the file of its network namespace; default: that of its process
 
     def init_container(self, name):
         return next((each for each in self.spec.get("initContainers", []) if each["name"] == name), None)
 
     def inside(self, *command, user=0):
         """Runs a command in the network namespace of the pod."""
-        return run("nsenter", f"--net=/proc/{self.process}/ns/net", f"--setuid={user}", f"--setgid={user}", "--", *command, check=False, timeout=900)
+        return run("nsenter", f"--net={self.network or f'/proc/{self.process}/ns/net'}", f"--setuid={user}", f"--setgid={user}", "--", *command, check=False, timeout=900)
 
     def client(self, *words, user=1000):
         said = self.inside("python3", str(HERE / "client.py"), *words, user=user)
@@ -118,6 +119,14 @@ class Pod:
             if text.startswith('{"') and '"original_destination"' in text:
                 entries.append(json.loads(text))
         return entries
+
+
+def network_of(address):
+    """The file of the network namespace that has an address: of a pod whose containers do not run, too."""
+    for file in pathlib.Path("/run/netns").glob("cni-*"):
+        if f" {address}/" in run("ip", "-netns", file.name, "-brief", "address", check=False):
+            return str(file)
+    raise RuntimeError(f"no network namespace has {address}")
 
 
 def processes():

@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 
 import yaml
@@ -9,6 +10,7 @@ import yaml
 from cluster import HERE, NODE, eventually, get, kubectl, run
 
 CONTROL = pathlib.Path(os.environ.get("SIDETRACK_NODE", "/tmp/sidetrack-node")) # the node's control folder
+MESH = pathlib.Path(shutil.which("kubelet") or ".").parent # what scripts/kubernetes/build has made
 VERSION = (HERE / "modules/istio/version").read_text().strip()
 REFERENCE = f"localhost/istio/proxyv2:{VERSION}"
 INJECTOR = ("configmap", "istio-sidecar-injector", "--namespace", "istio-system")

@@ -82,8 +82,8 @@ def deployment(namespace_name, name, replicas):
     made = pod(namespace_name, "web")
     app = made["spec"]["containers"][0]
     app["readinessProbe"] = {"httpGet": {"path": "/", "port": 8080}, "periodSeconds": 1}
-    app["lifecycle"] = {"preStop": {"sleep": {"seconds": 5}}}
-    made["spec"]["terminationGracePeriodSeconds"] = 20
+    app["lifecycle"] = {"preStop": {"sleep": {"seconds": 15}}} # until a busy istiod has told all clients
+    made["spec"]["terminationGracePeriodSeconds"] = 40
     labels = {"app": name}
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"namespace": namespace_name, "name": name},
             "spec": {"replicas": replicas, "selector": {"matchLabels": labels},
@@ -95,6 +95,14 @@ def service(namespace_name, name, selector, **more):
     ports = [{"name": "http", "port": 80, "targetPort": 8080}, {"name": "tcp", "port": 7070, "targetPort": 7070}]
     return {"apiVersion": "v1", "kind": "Service", "metadata": {"namespace": namespace_name, "name": name},
             "spec": {"selector": {"app": selector}, "ports": ports, **more}}
+
+
+def gateway(namespace_name, name, gateway_class):
+    """A Gateway of the Gateway API, of which istiod makes a deployment."""
+    listener = {"name": "mesh", "port": 15008, "protocol": "HBONE"} if "waypoint" in gateway_class else {"name": "http", "port": 8080, "protocol": "HTTP"}
+    return {"apiVersion": "gateway.networking.k8s.io/v1", "kind": "Gateway",
+            "metadata": {"namespace": namespace_name, "name": name, "annotations": {"networking.istio.io/service-type": "ClusterIP"}},
+            "spec": {"gatewayClassName": gateway_class, "listeners": [listener]}}
 
 
 def istio(group, kind, namespace_name, name, **spec):
