@@ -46,36 +46,33 @@ def eventually(seconds, condition):
 
 
 class Checks:
-    """Prints a line for each check. One that is known to fail is listed as NOT YET, and says so once it passes."""
+    """Prints a line for each check."""
 
     def __init__(self):
-        self.passed = self.failed = self.not_yet = 0
+        self.passed = self.failed = 0
 
-    def check(self, what, problem, not_yet=None):
+    def check(self, what, problem):
         """The problem: empty if the check passes, else what is wrong."""
-        if not_yet and problem:
-            self.not_yet += 1
-            print(f"NOT YET: {what}: {not_yet}: {problem}")
-        elif problem:
+        if problem:
             self.failed += 1
             print(f"FAILED  {what}")
             for line in str(problem).splitlines():
                 print(f"        {line}")
         else:
             self.passed += 1
-            print(f"ok      {what}" + (f" (take it off the list of what fails: {not_yet})" if not_yet else ""))
+            print(f"ok      {what}")
         return not problem
 
-    def attempt(self, what, action, not_yet=None):
+    def attempt(self, what, action):
         """A check that passes if the action does not raise."""
         try:
             action()
-            return self.check(what, "", not_yet)
+            return self.check(what, "")
         except (RuntimeError, OSError, KeyError, IndexError, ValueError) as error:
-            return self.check(what, str(error) or repr(error), not_yet)
+            return self.check(what, str(error) or repr(error))
 
     def summary(self):
-        print(f"{self.passed} passed, {self.failed} failed" + (f", {self.not_yet} not yet" if self.not_yet else ""))
+        print(f"{self.passed} passed, {self.failed} failed")
         return self.failed == 0
 
 

@@ -58,10 +58,10 @@ def facts_of(namespace, scenario, pods, names, result, number):
     return of_connection(names, result, client, server, addresses, path)
 
 
-def compare(phase, pods, sides, not_yet=None, prefix="", explained=None):
+def compare(phase, pods, sides, prefix="", explained=None):
     """Runs the scenarios in each namespace; prints for each whether the facts are as expected, and the same in all of them.
 
-    not_yet: those that are known to fail, and why. explained: those in which the reference differs: what is expected of it, and why."""
+    explained: those in which the reference differs: what is expected of it, and why."""
     scenarios = {name: each for name, each in phase.scenarios().items()
                  if all(each.get(role) is None or all((side, each[role]) in pods for side in sides) for role in ("client", "server", "via"))}
     names = {side: names_of(side, pods) for side in sides}
@@ -92,7 +92,7 @@ def compare(phase, pods, sides, not_yet=None, prefix="", explained=None):
             label += f" (the reference differs: {explained[name][1]})"
         elif not problems and len(sides) == 2:
             problems.append(differs(facts[sides[1]], facts[sides[0]]))
-        phase.checks.check(label, "\n".join(filter(None, problems)), (not_yet or {}).get(name))
+        phase.checks.check(label, "\n".join(filter(None, problems)))
 
 
 def rules_of(pod):

@@ -282,7 +282,7 @@ def phase_gateways(phase, _, program):
     names = {"edge": "istio", "waypoint": "istio-waypoint"}
     apply([objects.gateway("gateways", name, gateway_class) for name, gateway_class in names.items()])
 
-    def are_left_alone(when, not_yet=None):
+    def are_left_alone(when):
         def both():
             """both pods are there, and the one at the edge is ready"""
             found = [each for each in get("pods", "--namespace", "gateways")["items"] if "deletionTimestamp" not in each["metadata"]]
@@ -291,17 +291,17 @@ def phase_gateways(phase, _, program):
         for pod in map(Pod, eventually(120, both)):
             name = next(each for each in names if pod.name.startswith(each))
             pod.network = network_of(pod.addresses[0])
-            checks.check(f"{when}{name}, a pod of a Gateway: has no rules", differs(rules_of(pod), []), not_yet)
+            checks.check(f"{when}{name}, a pod of a Gateway: has no rules", differs(rules_of(pod), []))
             if name == "waypoint":
                 print(f"NOT RUN: {when}{name}: its connections: the Envoy of PyPI lacks what a waypoint needs")
                 continue
             checks.check(f"{when}{name}, a pod of a Gateway: its own connections are not captured", differs(
-                pod.client("http", f"http://{WORLD}:8000/").get("said"), f"world {WORLD}:8000 from {pod.addresses[0]}"), not_yet)
+                pod.client("http", f"http://{WORLD}:8000/").get("said"), f"world {WORLD}:8000 from {pod.addresses[0]}"))
 
     are_left_alone("")
     run(program, "cni", "install", "--exclude-namespaces", "kube-system,istio-system")
     kubectl("delete", "pods", "--all", "--namespace", "gateways")
-    are_left_alone("CNI: ", "the plugin captures gateway pods")
+    are_left_alone("CNI: ")
     run(program, "cni", "uninstall")
     set_variable("PILOT_ENABLE_AMBIENT-")
 
