@@ -67,7 +67,8 @@ TEST_P(Validation, FailsWithoutRulesAndNamesThem) {
   const Output output = run(only_validate_briefly);
   EXPECT_EQ(output.exit_code, 126);
   if (family() == Family::ipv6) {
-    EXPECT_THAT(output.out, HasSubstr("::6 is not an address of this pod; missing:\n  ip -6 addr add ::6/128 dev lo"));
+    EXPECT_THAT(output.out, AllOf(HasSubstr("::6 is not an address of this pod; "),
+                                  HasSubstr("; missing:\n  ip -6 addr add ::6/128 dev lo")));
     ip(pod_->ns(), "addr add ::6/128 dev lo nodad\n");
   }
   const Output refused = run(only_validate_briefly);
