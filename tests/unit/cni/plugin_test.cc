@@ -232,7 +232,8 @@ TEST(CniConfiguration, CallsOfLaterVersionsAreRefused) {
     const char* command;
     const char* version;
   };
-  for (const auto& [command, version] : {Row{"CHECK", "0.3.0"}, Row{"CHECK", "0.3.1"}, Row{"GC", "1.0.0"}, Row{"STATUS", "1.0.0"}}) {
+  for (const auto& [command, version] :
+       {Row{"CHECK", "0.3.0"}, Row{"CHECK", "0.3.1"}, Row{"GC", "1.0.0"}, Row{"STATUS", "1.0.0"}}) {
     const Variables variables = variables_with(variables_with(add, "CNI_PATH", "/opt/cni/bin"), "CNI_COMMAND", command);
     const Failure wrong = failure(with(usual(), "cniVersion", version), variables);
     EXPECT_EQ(wrong.code, 1U);
