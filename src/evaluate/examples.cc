@@ -313,11 +313,9 @@ std::vector<Address> Examples::usual_destinations(Direction direction, const Con
   if (direction != Direction::in)
     std::ranges::copy(address_edges(of_plan, End::destination, most_of_plan), std::back_inserter(all));
   std::erase_if(all, [&](const Address& address) { return !can_be_destination(address, direction); });
-  if (direction == Direction::in)  // first where the rest of the world comes in, whose answers go back the same way
+  if (direction == Direction::in)  // first those of the interface by which answers to any host leave
     std::ranges::stable_partition(all, [&](const Address& address) {
-      const Interface* way = pod_.interface(route(pod_, {outside(address.family, direction), {}, 0, "lo", ""}).device);
-      return way != nullptr &&
-             std::ranges::find(way->addresses, address, &InterfaceAddress::address) != way->addresses.end();
+      return interface_of(pod_, address) == route(pod_, {outside(address.family, direction), {}, 0, "lo", ""}).device;
     });
   return all;
 }

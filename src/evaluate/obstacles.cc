@@ -112,15 +112,18 @@ bool is_usual(const NetworkRoute& route, const Plan& plan) {
   });
 }
 
+bool has_family(const PodView& pod, Family family) {
+  return family == Family::ipv4 || own_address(pod, family).has_value();
+}
+
 // What keeps lo from carrying what is redirected, if anything does.
 std::string fault_of_loopback(const PodView& pod, const Plan& plan) {
   const Interface* lo = pod.interface("lo");
   if (lo == nullptr) return {};
   if (!lo->up) return "interface lo is down";
   for (const Family family : plan.families.list()) {
-    const bool has_family = family == Family::ipv4 || own_address(pod, family);
     const Address address = Address::loopback(family);
-    if (has_family && !is_local(pod, address)) return fmt::format("lo has no address {}", address.text());
+    if (has_family(pod, family) && !is_local(pod, address)) return fmt::format("lo has no address {}", address.text());
   }
   return {};
 }
@@ -250,8 +253,8 @@ class Search {
       if (kinds.size() == most) break;
       if (is_of_replies_or_forwarded(rule)) continue;
       if (!kinds.insert(kind(rule)).second) continue;
+      const Conditions conditions = conditions_of(rule.matches);
       for (const Direction direction : {Direction::out, Direction::in, Direction::lo}) {
-        const Conditions conditions = conditions_of(rule.matches);
         if (direction == Direction::lo && !names_loopback(conditions)) continue;
         if (is_met_by(direction, rule, planned_.front()))
           ask(rule.families, direction, conditions, Whose::plan, loopback);
@@ -586,7 +589,7 @@ void put_ours(Live& live, const Ruleset& canonical) {
 
 PodView without_others(PodView pod, const Plan& plan) {
   std::erase_if(pod.rules, refuses);
-  for (const RoutingRule& rule : default_rules()) {  // those that somebody deleted
+  for (const RoutingRule& rule : default_rules()) {  // put back what was deleted
     if (std::ranges::find(pod.rules, rule) != pod.rules.end()) continue;
     pod.rules.insert(std::ranges::upper_bound(pod.rules, rule.priority, {}, &RoutingRule::priority), rule);
   }
@@ -598,9 +601,8 @@ PodView without_others(PodView pod, const Plan& plan) {
   lo->up = true;
   for (const Family family : plan.families.list()) {
     const Address address = Address::loopback(family);
-    const bool has_family = family == Family::ipv4 || own_address(pod, family);
     const auto there = std::ranges::find(lo->addresses, address, &InterfaceAddress::address);
-    if (has_family && there == lo->addresses.end()) {
+    if (has_family(pod, family) && there == lo->addresses.end()) {
       lo->addresses.insert(lo->addresses.begin(), {address, family == Family::ipv4 ? 8 : 128});
     }
   }

@@ -81,17 +81,19 @@ InitArgument port(const HelmValues& helm, std::string_view name) {
   return {"", std::string(asked.value), std::string(asked.from)};
 }
 
-// TPROXY's proxy runs as root: 1337 stands for its group then.
 InitArgument proxy_uid(const PodMetadata& pod, Mode mode) {
   if (const auto asked = find(pod.annotations, proxy_uid_annotation))
     return {"", std::string(*asked), std::string(proxy_uid_annotation)};
+  // TPROXY's proxy runs as root: 1337 stands for its group then.
   if (mode == Mode::tproxy) return {"", std::string(usual_uid), ""};
-  if (!pod.proxy_uid && pod.namespace_uid)
+  if (pod.proxy_uid) {
+    std::string from = fmt::format("runAsUser of {}", excerpt(pod.proxy));
+    static_cast<void>(options::id({given_by(from, *pod.proxy_uid), *pod.proxy_uid}));
+    return {"", *pod.proxy_uid, std::move(from)};
+  }
+  if (pod.namespace_uid)
     return {"", *pod.namespace_uid, fmt::format("uid range of namespace {}", excerpt(pod.namespace_))};
-  if (!pod.proxy_uid) return {"", std::string(usual_uid), ""};
-  std::string from = fmt::format("runAsUser of {}", excerpt(pod.proxy));
-  static_cast<void>(options::id({given_by(from, *pod.proxy_uid), *pod.proxy_uid}));
-  return {"", *pod.proxy_uid, std::move(from)};
+  return {"", std::string(usual_uid), ""};
 }
 
 bool is_read(std::string_view variable) {
