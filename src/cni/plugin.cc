@@ -40,8 +40,8 @@ constexpr std::chrono::seconds patience_with_pods{2};
 // "--proxy-uid" of "--proxy-uid=1337"
 std::string_view flag_of(std::string_view option) { return option.substr(0, option.find('=')); }
 
-// What the pod says counts more than what the conflist says of all. Of a proxy with an id of its own the group is the
-// same, as OpenShift has it, unless the pod says another.
+// Returns the options of the conflist that the pod does not override, then the pod's. A uid of the pod's own overrides
+// the gid, too, which is then the same number, as on OpenShift.
 std::vector<std::string> joined(std::vector<std::string> configured, std::vector<std::string> of_pod) {
   const auto says = [&](std::string_view flag) {
     return std::ranges::any_of(of_pod, [&](const std::string& option) { return flag_of(option) == flag; });

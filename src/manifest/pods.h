@@ -35,7 +35,7 @@ struct PodTemplate {
 // has written into the Namespace, openshift.io/sa.scc.uid-range.
 using ProxyUids = std::map<std::string, std::string, std::less<>>;
 
-// Of each Namespace among the documents that has a range. Throws Error (usage) for what is no range.
+// Reads the range of each Namespace among the documents that has one. Throws Error (usage) for what is no range.
 void read_namespaces(const Documents& documents, ProxyUids& uids);
 
 // Throws Error (usage) for annotations that are no strings, and for more of them than Kubernetes takes.
@@ -46,16 +46,16 @@ void check_annotations(const PodTemplate& pod);
 // Throws Error (usage) that names the object, what is wrong, and what was expected.
 [[nodiscard]] PodMetadata metadata_of(const PodTemplate& pod, HelmValues& helm, std::string_view proxy = {});
 
-// What the annotation proxy.istio.io/config says, which is YAML; empty if it is not there. Throws Error (usage) that
-// names the annotation for what is no mapping, or of another type.
+// Reads the annotation proxy.istio.io/config, which is YAML; empty if it is not there. Throws Error (usage) that names
+// the annotation for what is no mapping, or of another type.
 [[nodiscard]] ProxyConfig proxy_config(const Annotations& annotations);
 
 // The variables that istio-init has by proxyMetadata: of the mesh, and of the annotation proxy.istio.io/config. Throws
 // as init_variables() does.
 [[nodiscard]] Variables init_environment(const PodTemplate& pod, const HelmValues& helm);
 
-// What istio-init gets; `proxy_uid` counts if the pod's container `proxy` does not say its own, and `of_namespaces` if
-// neither does. Throws as metadata_of() and init_environment() do.
+// Returns what istio-init gets; `proxy_uid` counts if the pod's container `proxy` does not say its own, and
+// `of_namespaces` if neither does. Throws as metadata_of() and init_environment() do.
 [[nodiscard]] InitArguments init_arguments(const PodTemplate& pod, const HelmValues& helm, std::string_view proxy = {},
                                            const std::optional<std::string>& proxy_uid = std::nullopt,
                                            const ProxyUids& of_namespaces = {});

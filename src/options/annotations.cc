@@ -266,7 +266,7 @@ bool has_option(const Interception& of, std::string_view flag) {
   return std::ranges::any_of(of.options, [&](const std::string& option) { return option.starts_with(words); });
 }
 
-// Whoever writes a pod says which traffic is intercepted, not how the plugin goes about it.
+// Takes options that make rules alone: a pod must not choose how the plugin works.
 void add_variable(const Flag& flag, std::string_view name, std::string_view value, Interception& result) {
   if (is_passed_by_template(flag) || has_option(result, flag.name)) return;
   const std::string from = of_metadata(name);

@@ -81,7 +81,7 @@ struct Interception {
 
 using Variables = std::map<std::string, std::string, std::less<>>;
 
-// What istio-init depends on in the annotation proxy.istio.io/config, which manifest/pods.h reads.
+// Holds what istio-init takes from the annotation proxy.istio.io/config; manifest/pods.h reads it.
 struct ProxyConfig {
   std::string interception_mode;  // empty: not said
   Variables metadata{};           // proxyMetadata

@@ -176,7 +176,7 @@ void hold_pods_of(const Plan& plan, std::vector<Live>& after) {
   }
 }
 
-// Of others that could decide.
+// Counts the rules and policies of other programs that can decide about a packet.
 std::size_t rules_of_others(const std::vector<Live>& all) {
   std::size_t count = 0;
   for (const Live& live : all) {

@@ -73,7 +73,7 @@ struct Decision {
 
 struct InTheWay {
   std::vector<Obstacle> obstacles;
-  // None of the packets that were tried met one, and there are too many rules of others to follow all packets.
+  // No example met an obstacle, and other programs have too many rules to follow every packet.
   bool by_examples = false;
 };
 
