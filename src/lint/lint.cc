@@ -296,7 +296,7 @@ Findings lost_forwarded_replies(const PodView& pod, const std::vector<Live>& liv
   std::map<std::pair<Value, Family>, Broken> found;
   for_each_pair(regions, regions.of(0, queries), regions.of(1, queries),
                 [&](const Box& box, const Box& whole, Leaf a, Leaf b) {
-                  if (!loses_forwarded_replies(regions.decision(a).ending) ||
+                  if (!loses_forwarded_replies(regions, box, regions.decision(a).ending) ||
                       regions.decision(b).ending.answers != Outcome::Answers::arrive)
                     return;
                   const Value interface = regions.sets().intervals(box[index(Field::interface)]).front().first;

@@ -302,7 +302,7 @@ std::string lost_forwarded_dns(Regions& regions, std::size_t side, const MapOpti
     for (const Field field : {Field::source, Field::interface})
       whole[index(field)] = regions.everything(Direction::in, family)[index(field)];
     regions.for_each(regions.of(side, {&queries, 1}), [&](const Box& box, const Box&, Leaf leaf) {
-      if (leaf == no_such_packet || !loses_forwarded_replies(regions.decision(leaf).ending)) return;
+      if (leaf == no_such_packet || !loses_forwarded_replies(regions, box, regions.decision(leaf).ending)) return;
       text += fmt::format("  {}  -> {}\n", box_words(regions, box, whole), space::text(regions.decision(leaf).ending));
     });
   }

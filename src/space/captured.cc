@@ -42,8 +42,7 @@ std::optional<std::vector<Packet>> captured_otherwise(Side planned, Side there, 
     std::map<Leaf, bool> by_answers;
     for (const auto& [pair, leaf] : kinds)
       by_answers[leaf] = differ_by_answers(regions.decision(pair.first).ending, regions.decision(pair.second).ending);
-    const PortRange chosen = regions.side(1).pod.chosen_ports;
-    const Sets::Id client_ports = regions.sets().of({{by_kernel, by_kernel}, {chosen.first, chosen.last}});
+    const Sets::Id client_ports = regions.client_ports(regions.side(1).pod);
     std::set<Leaf> seen;
     regions.for_each(both, [&](Box box, const Box&, Leaf leaf) {
       if (leaf == no_such_packet || seen.contains(leaf)) return;

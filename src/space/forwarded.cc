@@ -36,6 +36,7 @@ std::vector<Box> forwarded_dns(Regions& regions, const PodView& pod) {
     only(Field::mark, sets.single(regions.universe().mark_class(0)));
     only(Field::protocol, sets.single(udp));
     only(Field::destination_port, sets.single(dns_port));
+    only(Field::source_port, regions.client_ports(pod));
     only(Field::interface, sets.single(static_cast<Value>(interface - interfaces.begin())));
     only(Field::source, sets.of({{value_of(route.to.first), value_of(route.to.last)}}));
     Sets::Id& source = box[index(Field::source)];
@@ -45,8 +46,10 @@ std::vector<Box> forwarded_dns(Regions& regions, const PodView& pod) {
   return boxes;
 }
 
-bool loses_forwarded_replies(const Ending& ending) {
-  return ending.kind == Outcome::Kind::forwarded && ending.answers == Outcome::Answers::lost;
+bool loses_forwarded_replies(Regions& regions, const Box& queries, const Ending& ending) {
+  const Value in = regions.sets().intervals(queries[index(Field::interface)]).front().first;
+  return ending.kind == Outcome::Kind::forwarded && ending.answers == Outcome::Answers::lost &&
+         ending.interface != regions.universe().interfaces.at(static_cast<std::size_t>(in));
 }
 
 }  // namespace sidetrack::space

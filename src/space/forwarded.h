@@ -11,7 +11,7 @@ namespace sidetrack::space {
 // New DNS queries by udp that come in by an interface from networks that the pod reaches by it: one box of each.
 [[nodiscard]] std::vector<Box> forwarded_dns(Regions& regions, const PodView& pod);
 
-// Whether such packets are forwarded, and no reply comes back.
-[[nodiscard]] bool loses_forwarded_replies(const Ending& ending);
+// Whether such packets go on by another interface than they came in by, and no reply comes back.
+[[nodiscard]] bool loses_forwarded_replies(Regions& regions, const Box& queries, const Ending& ending);
 
 }  // namespace sidetrack::space

@@ -81,6 +81,10 @@ class Regions {
   // All of them, one of each way and family.
   [[nodiscard]] const std::vector<Box>& wholes() const { return wholes_; }
   [[nodiscard]] Box ordinary(const PodView& pod, Direction way, Family family);
+  // The source ports of clients: what kernels choose.
+  [[nodiscard]] Sets::Id client_ports(const PodView& pod) {
+    return sets_.of({{by_kernel, by_kernel}, {pod.chosen_ports.first, pod.chosen_ports.last}});
+  }
   [[nodiscard]] std::size_t followed() const { return followed_; }  // packets
 
   // Each region once, as disjoint boxes of one way and family, with all packets of that.

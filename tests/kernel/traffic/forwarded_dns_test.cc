@@ -115,6 +115,18 @@ TEST_P(ForwardedDns, IsFoundByMapAndLint) {
   EXPECT_THAT(map(), AllOf(HasSubstr("forwarded DNS by udp"), HasSubstr(fmt::format("  to {}; from ", at().dns))));
 }
 
+// A query from port 53 looks like a reply: clients have ports that the kernel chooses.
+TEST_P(ForwardedDns, OfAClientWithTheServersPortIsNoMatter) {
+  const char* table = family() == Family::ipv4 ? "ip" : "ip6";
+  pod_->ns().must(
+      {"nft",
+       fmt::format("add table {0} others; add chain {0} others out {{ type nat hook postrouting priority 100; }};"
+                   "add rule {0} others out masquerade",
+                   table)});
+  ASSERT_EQ(with_backend("apply", dns_options({"-k", "docker0", "--track-forwarded-dns"})).exit_code, 0);
+  EXPECT_THAT(lint().out, Not(HasSubstr("ST012")));
+}
+
 TEST_P(ForwardedDns, ArrivesTrackedInTheZoneOfItsAnswers) {
   masquerade();
   const Words options = dns_options({"-k", "docker0", "--track-forwarded-dns"});
