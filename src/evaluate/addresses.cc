@@ -11,7 +11,7 @@ namespace {
 // A prefix on lo is local as a whole in IPv4 (fib_add_ifaddr), so all of 127.0.0.0/8 is; in IPv6 each address alone.
 void add_own_ranges(std::vector<AddressRange>& all, const Interface& interface, Family family) {
   for (const InterfaceAddress& own : interface.addresses) {
-    if (own.address.family != family) continue;
+    if (own.address.family != family || !own.is_local) continue;
     const bool whole = interface.name == "lo" && family == Family::ipv4;
     all.push_back(whole ? AddressRange::prefix(own.address, own.prefix_length) : AddressRange::single(own.address));
   }

@@ -93,7 +93,8 @@ struct Outcome {
   std::optional<Address> source;     // leaves, forwarded: from where, if that was translated to what is known
   bool transparent = false;          // lands: by TPROXY at `port`; `at` is what the socket sees as its own address
   std::uint16_t transparent_port = 0;
-  std::string why;      // dropped, unroutable; unknown: the rule that is the reason, and what else may happen
+  std::string why;  // dropped, unroutable; lands, if not where TPROXY sent it; unknown: the rule that is the reason,
+                    // and what else may happen
   std::string subject;  // unknown: what it is about, whichever packet: "`-j CUSTOM`", "a route that is not followed"
   Answers answers = Answers::arrive;  // lands, leaves, forwarded
   std::string answers_why;            // unless they arrive

@@ -106,7 +106,7 @@ bool names_loopback(const Conditions& conditions) {
 
 // A route that does not decide whether a packet gets to the proxy.
 bool is_usual(const NetworkRoute& route, const Plan& plan) {
-  if (route.kind == NetworkRoute::Kind::onward) return true;
+  if (route.kind == NetworkRoute::Kind::onward) return route.device != "lo";
   return std::ranges::any_of(plan.routing.local_routes, [&](const LocalRoute& ours) {
     return ours.family == route.to.family() && ours.table == route.table;  // see inspect_routing
   });
@@ -276,13 +276,13 @@ class Search {
       if (!refuses(rule) || is_of_marked(rule)) continue;
       if (asked++ == most) return not_all(most);
       const std::vector<Match> matches = matches_of(rule);
-      ask(rule.family, conditions_of(matches), Whose::others, ip_words(rule));
+      ask_both_ways(rule.family, conditions_of(matches), ip_words(rule));
     }
     for (const NetworkRoute& route : pod_.routes) {
       if (is_usual(route, plan_)) continue;
       if (asked++ == most) return not_all(most);
       const Match to = AddressMatch{End::destination, {{route.to.last, route.to.last}}, false};
-      ask(route.to.family(), {&to}, Whose::others, ip_words(route));
+      ask_both_ways(route.to.family(), {&to}, ip_words(route));
     }
     return std::move(found_);
   }
@@ -314,6 +314,11 @@ class Search {
   void ask(Families families, const Conditions& conditions, Whose whose, const std::string& because = {}) {
     for (const Direction direction : {Direction::out, Direction::in, Direction::lo})
       ask(families, direction, conditions, whose, because);
+  }
+  // Of packets for which the conditions hold, and of those whose answers they hold for.
+  void ask_both_ways(Families families, const Conditions& conditions, const std::string& because) {
+    ask(families, conditions, Whose::others, because);
+    ask(families, conditions_of(of_requests(conditions)), Whose::others, because);
   }
   void ask(Families families, Direction direction, const Conditions& conditions, Whose whose,
            const std::string& because) {
@@ -590,11 +595,14 @@ void put_ours(Live& live, const Ruleset& canonical) {
 PodView without_others(PodView pod, const Plan& plan) {
   std::erase_if(pod.rules, refuses);
   for (const RoutingRule& rule : default_rules()) {  // put back what was deleted
-    if (std::ranges::find(pod.rules, rule) != pod.rules.end()) continue;
-    pod.rules.insert(std::ranges::upper_bound(pod.rules, rule.priority, {}, &RoutingRule::priority), rule);
+    if (std::ranges::find(pod.rules, rule) == pod.rules.end()) pod.insert(rule);
   }
   pod.accepts_with_mark = false;
-  for (Interface& interface : pod.interfaces) interface.source_by_mark = false;
+  for (Interface& interface : pod.interfaces) {
+    interface.source_by_mark = false;
+    interface.rules_of_frames = {};
+    for (InterfaceAddress& own : interface.addresses) own.is_local = true;
+  }
   std::erase_if(pod.routes, [&](const NetworkRoute& route) { return !is_usual(route, plan); });
   Interface* lo = pod.interface("lo");
   if (lo == nullptr) return pod;

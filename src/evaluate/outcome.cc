@@ -33,7 +33,8 @@ std::string sentence_of(const Outcome& outcome) {
         return fmt::format("lands on port {}{} by TPROXY; original destination {}{}", outcome.transparent_port, who, at,
                            answers);
       }
-      return fmt::format("lands on {}{}{}{}{}", at, who, original, untouched, answers);
+      return fmt::format("lands on {}{}{}{}{}{}", at, who, original, untouched,
+                         outcome.why.empty() ? "" : ": " + outcome.why, answers);
     case Outcome::Kind::leaves:
       return fmt::format("leaves the pod by {} to {}{}{}{}{}", outcome.interface, at, source, original, untouched,
                          answers);

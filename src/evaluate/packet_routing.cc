@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <fmt/format.h>
 
+#include "evaluate/addresses.h"
 #include "evaluate/observer.h"
 #include "evaluate/packet_walk.h"
 
@@ -14,24 +15,36 @@ std::optional<std::string> PacketWalk::first_route() {
   if (!chosen && ipv4 && observer() != nullptr) observer()->protocol();
   if (chosen || (ipv4 && asked_.protocol == Protocol::tcp)) return route_out();
   take_way("lo", asked_.interface, false);
-  if (ipv4 ? is_connected() : !way_.exists()) return route_out();
-  return cannot_be_sent();
+  if (!ipv4 || look_up("lo", asked_.interface) == way_) return way_.exists() ? cannot_be_sent() : route_out();
+  const auto connected = is_connected();
+  return connected == true ? route_out() : cannot_be_sent();
 }
 
-// Whether the socket is one of connect(), where that makes a difference.
-bool PacketWalk::is_connected() {
-  const Route again = look_up("lo", asked_.interface);
-  if (again == way_) return false;
+// Where that makes a difference. Nothing: seen.
+std::optional<bool> PacketWalk::is_connected() {
   const char* subject = "whether its socket is connected";
   const auto way = question_.forks.choose({subject, subject, {"if it is not", "if it is"}, packet_.trace.steps.size()},
                                           {{&pod_}, packet_});
   packet_.seen = !way;
-  return way == 1;
+  return way ? std::optional(*way == 1) : std::nullopt;
 }
 
-std::optional<std::string> PacketWalk::route_out() {
-  take_way("lo", asked_.interface);
+std::optional<std::string> PacketWalk::route_out(const std::string& bound) {
+  take_way("lo", bound);
   return cannot_be_sent();
+}
+
+// connect() to a link-local address binds the socket to the interface of its scope (tcp_v6_connect,
+// __ip6_datagram_connect), and so it stays when the packet is sent elsewhere.
+std::optional<std::string> PacketWalk::bound_again() {
+  const Address& asked = *asked_.destination;
+  const bool by_socket = asked_.interface.empty() && asked_.state != ConnectionState::reply && !discovery_;
+  if (!by_socket || asked.family == Family::ipv4 || !is_link_local(asked, observer())) return asked_.interface;
+  const std::string scope = way_.stays() ? interface_of(pod_, asked).value_or("") : way_.device;
+  if (asked_.protocol == Protocol::tcp || look_up("lo", scope) == look_up("lo", "")) return scope;
+  const auto connected = is_connected();
+  if (!connected) return std::nullopt;
+  return *connected ? scope : "";
 }
 
 std::optional<std::string> PacketWalk::cannot_be_sent() const {
@@ -46,7 +59,9 @@ std::optional<std::string> PacketWalk::cannot_be_sent() const {
 }
 
 bool PacketWalk::reroute(const std::string& because) {
-  if (const auto fault = route_out()) {
+  const auto bound = bound_again();
+  if (!bound) return false;
+  if (const auto fault = route_out(*bound)) {
     packet_.drop(fmt::format("{}, and {}{}", because, way_.exists() ? "" : "there is ", *fault));
     return false;
   }

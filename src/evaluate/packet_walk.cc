@@ -91,7 +91,22 @@ void PacketWalk::prerouting() {
     return packet_.drop("loopback addresses do not come in by " + packet_.now.in);
   }
   if (!calls(Hook::prerouting)) return;
+  if (packet_.transparent && bridge_calls_rules()) {
+    lost_socket_ = fmt::format("the bridge {} calls the rules (bridge-nf-call-{}tables), and what TPROXY gives is lost",
+                               packet_.now.in, packet_.family == Family::ipv4 ? "ip" : "ip6");
+    packet_.kernel([&] { return lost_socket_; });
+    packet_.transparent.reset();
+    packet_.capture.clear();
+  }
   routing();
+}
+
+bool PacketWalk::bridge_calls_rules() const {
+  const auto calls_rules = [&](const Interface& each) { return each.rules_of_frames.contains(packet_.family); };
+  if (packet_.by_lo || std::ranges::none_of(pod_.interfaces, calls_rules)) return false;
+  if (observer() != nullptr) observer()->interface();
+  const Interface* found = pod_.interface(packet_.now.in);
+  return found != nullptr && calls_rules(*found);
 }
 
 void PacketWalk::routing() {
@@ -176,6 +191,7 @@ void PacketWalk::land() {
   packet_.end(Outcome::Kind::lands, "");
   Outcome& outcome = packet_.trace.outcome;
   outcome.original = original;
+  outcome.why = lost_socket_;
   if (packet_.transparent) {
     outcome.transparent = true;
     outcome.transparent_port = *packet_.transparent;

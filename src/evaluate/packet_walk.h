@@ -65,7 +65,9 @@ class PacketWalk {
   void land();
   // By its number, or else by the chain that sent the packet there.
   [[nodiscard]] std::string listener_of(std::uint16_t port) const;
-  // Of the interface of that name; `setting` is one of those that are off unless somebody sets them.
+  // Whether PREROUTING was called while the frame passed the bridge by which it comes in.
+  [[nodiscard]] bool bridge_calls_rules() const;
+  // Of the interface of that name; `setting` is one of those that are off unless they are set.
   [[nodiscard]] bool has_setting(bool Interface::*setting, const std::string& interface) const;
   [[nodiscard]] bool has_ports() const;
   [[nodiscard]] bool has_rules_of_nat(Hook at) const;
@@ -73,9 +75,12 @@ class PacketWalk {
 
   // ---- packet_routing.cc
   // Looks up the way of what is sent here, again or first. Why it cannot be sent, if it cannot.
-  std::optional<std::string> route_out();
+  std::optional<std::string> route_out() { return route_out(asked_.interface); }
+  std::optional<std::string> route_out(const std::string& bound);
   std::optional<std::string> first_route();
-  bool is_connected();
+  std::optional<bool> is_connected();
+  // The interface that its socket is bound to when it is routed again. Nothing: seen.
+  std::optional<std::string> bound_again();
   // ip_route_me_harder. False: there is no route, the packet is gone.
   bool reroute(const std::string& because);
   [[nodiscard]] Route look_up(const std::string& in, const std::string& bound, bool with_source = true) const;
@@ -159,6 +164,7 @@ class PacketWalk {
   bool discovery_ = false;  // this packet looks for a neighbour itself
   InFlight packet_;
   Route way_;
+  std::string lost_socket_;    // why what TPROXY gave is lost
   std::string translated_by_;  // by the rule that decided about the first packet
 };
 

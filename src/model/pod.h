@@ -19,6 +19,7 @@ struct InterfaceAddress {
   bool deprecated = false;  // not for new connections (ip address change … preferred_lft 0)
   // Of IPv4 (ip address add … scope link): who may be told of it. <linux/rtnetlink.h>: rt_scope_t; 0 is universe.
   std::uint8_t scope = 0;
+  bool is_local = true;  // false: the kernel's route was deleted (ip route del local ADDRESS table local)
   friend bool operator==(const InterfaceAddress&, const InterfaceAddress&) = default;
 };
 
@@ -38,6 +39,9 @@ struct Interface {
   bool source_by_mark = false;
   bool takes_loopback = false;    // route_localnet: 127.0.0.0/8 comes in and goes out by it
   bool takes_own_source = false;  // accept_local: what comes in may be from one of the pod's own addresses
+  // Of a bridge: net.bridge.bridge-nf-call-iptables, -ip6tables, or its own nf_call_iptables. PREROUTING is called
+  // while a frame passes the bridge, and a socket that TPROXY assigns there is lost.
+  Families rules_of_frames{};
   // The names of those that carry its packets: the ports of a bridge, what a macvlan, a VLAN or a bond lies upon.
   std::vector<std::string> lower{};
   friend bool operator==(const Interface&, const Interface&) = default;
@@ -120,6 +124,9 @@ struct PodView {
   // By its name; nullptr if the pod has none of that name.
   [[nodiscard]] const Interface* interface(const std::string& name) const;
   [[nodiscard]] Interface* interface(const std::string& name);
+
+  // Adds the rule as the kernel does: behind those of its family that have its priority.
+  void insert(const RoutingRule& rule);
 };
 
 // As the kernel would stand with `added` in it.

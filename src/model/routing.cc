@@ -126,6 +126,12 @@ auto* named(auto& interfaces, const std::string& name) {
 const Interface* PodView::interface(const std::string& name) const { return named(interfaces, name); }
 Interface* PodView::interface(const std::string& name) { return named(interfaces, name); }
 
+void PodView::insert(const RoutingRule& rule) {
+  const auto next = std::ranges::find_if(
+      rules, [&](const RoutingRule& there) { return there.family == rule.family && there.priority > rule.priority; });
+  rules.insert(next, rule);
+}
+
 bool may_take(const RoutingRule& rule, const PolicyRule& marked) {
   if (rule.family != marked.family || rule.action == RoutingRule::Action::none) return false;
   const bool other_mark = ((rule.mark ^ marked.mark) & rule.mask & marked.mask) != 0;
@@ -155,9 +161,7 @@ void add(PodView& pod, const Routing& added) {
         std::ranges::find_if(pod.rules, [&](const RoutingRule& there) { return goes_before(one, there); });
     rule.priority =
         place_before(one, before != pod.rules.end() ? std::optional(before->priority) : std::nullopt).value_or(32765);
-    const auto next =
-        std::ranges::find_if(pod.rules, [&](const RoutingRule& there) { return there.priority > rule.priority; });
-    pod.rules.insert(std::min(before, next), rule);
+    pod.insert(rule);
   }
   for (const LocalRoute& one : added.local_routes) {
     pod.routes.push_back(

@@ -30,6 +30,8 @@ constexpr Row files[] = {
     {"/proc/sys/net/ipv4/conf/all/src_valid_mark"},
     {"/proc/sys/net/ipv4/conf/all/route_localnet"},
     {"/proc/sys/net/ipv4/tcp_fwmark_accept"},
+    {"/proc/sys/net/bridge/bridge-nf-call-iptables"},
+    {"/proc/sys/net/bridge/bridge-nf-call-ip6tables"},
     {"/proc/sys/net/ipv4/conf/all/accept_local", KnownFilesFor::answers},
     {"/proc/sys/net/ipv4/fwmark_reflect", KnownFilesFor::answers},
     {"/proc/sys/net/ipv6/fwmark_reflect", KnownFilesFor::answers},

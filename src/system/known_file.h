@@ -8,14 +8,16 @@
 namespace sidetrack {
 
 enum class KnownFile : std::uint8_t {
-  ip_tables_names,    // the tables of legacy iptables, a line each; not there without it in the kernel
-  ip6_tables_names,   // the same of IPv6
-  ip_tables_matches,  // the matches of xtables that the kernel has loaded, a line each
-  chosen_ports,       // net.ipv4.ip_local_port_range
-  source_filter,      // net.ipv4.conf.all.rp_filter
-  source_by_mark,     // net.ipv4.conf.all.src_valid_mark
-  takes_loopback,     // net.ipv4.conf.all.route_localnet
-  accepts_with_mark,  // net.ipv4.tcp_fwmark_accept
+  ip_tables_names,       // the tables of legacy iptables, a line each; not there without it in the kernel
+  ip6_tables_names,      // the same of IPv6
+  ip_tables_matches,     // the matches of xtables that the kernel has loaded, a line each
+  chosen_ports,          // net.ipv4.ip_local_port_range
+  source_filter,         // net.ipv4.conf.all.rp_filter
+  source_by_mark,        // net.ipv4.conf.all.src_valid_mark
+  takes_loopback,        // net.ipv4.conf.all.route_localnet
+  accepts_with_mark,     // net.ipv4.tcp_fwmark_accept
+  rules_of_frames_ipv4,  // net.bridge.bridge-nf-call-iptables; not there without br_netfilter in the kernel
+  rules_of_frames_ipv6,  // net.bridge.bridge-nf-call-ip6tables; likewise
   // Who changes rules does not read these: by none of them does a rule come in the way of what is captured.
   takes_own_source,  // net.ipv4.conf.all.accept_local
   echoes_mark_ipv4,  // net.ipv4.fwmark_reflect

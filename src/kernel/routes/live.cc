@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 #include <string>
 
 #include "kernel/routes/protocol.h"
@@ -311,7 +312,9 @@ bool is_of_agent(const Everything& all, const Listed& one) {
 std::optional<PolicyRule> Everything::marked(std::size_t i) const {
   auto marked = rules[i].marked();
   if (!marked) return {};
-  const auto takes = [&](const ListedRule& live) { return goes_before(*marked, live.rule); };
+  const auto takes = [&](const ListedRule& live) {
+    return goes_before(*marked, live.rule) && (live.rule.action != RoutingRule::Action::lookup || has_routes(live));
+  };
   if (std::any_of(rules.begin(), rules.begin() + static_cast<std::ptrdiff_t>(i), takes)) {
     marked->after_others = rules[i].rule.priority;
   }
@@ -325,6 +328,13 @@ std::optional<LocalRoute> Everything::local_default(const ListedRoute& route) co
   auto local = route.local_default();
   if (local) local->by_agent = local->table == ztunnel_route_table && is_of_agent(*this, route);
   return local;
+}
+
+bool Everything::has_routes(const ListedRule& rule) const {
+  return std::ranges::any_of(routes, [&](const ListedRoute& live) {
+    return live.route.table == rule.rule.table && live.route.to.family() == rule.rule.family &&
+           live.route.kind != NetworkRoute::Kind::next;
+  });
 }
 
 bool Everything::holds(const PolicyRule& rule) const {
@@ -351,6 +361,31 @@ std::vector<Address> Everything::loopback_hosts() const {
   return hosts;
 }
 
+namespace {
+
+// Tells of each address whether table local has a route to it. To ours, ::6, the kernel makes it some time after the
+// address was added.
+void look_for_routes(std::vector<ListedAddress>& addresses, const std::vector<ListedRoute>& routes) {
+  std::set<Address> hosts{Address::passthrough(Family::ipv6)};
+  std::vector<AddressRange> networks;
+  for (const ListedRoute& live : routes) {
+    if (live.route.table != local_table || live.route.kind != NetworkRoute::Kind::local) continue;
+    const AddressRange& to = live.route.to;
+    if (to.prefix_length() == to.first.bits()) {
+      hosts.insert(to.first);
+    } else {
+      networks.push_back(to);
+    }
+  }
+  for (ListedAddress& live : addresses) {
+    live.is_local = hosts.contains(live.address) || std::ranges::any_of(networks, [&](const AddressRange& network) {
+                      return network.contains(live.address);
+                    });
+  }
+}
+
+}  // namespace
+
 Everything list_everything(netlink::Socket& socket, Claim claim) {
   std::vector<Address> broadcasts;
   const auto route = [&](const Message& message) {
@@ -364,6 +399,7 @@ Everything list_everything(netlink::Socket& socket, Claim claim) {
                  claim,
                  std::move(broadcasts)};
   for (ListedRule& live : all.rules) live.rule.ours = all.is_ours(live);
+  look_for_routes(all.addresses, all.routes);
   std::ranges::stable_sort(all.routes, {}, &ListedRoute::metric);
   return all;
 }

@@ -50,6 +50,9 @@ struct Everything {
   [[nodiscard]] std::optional<PolicyRule> marked(std::size_t i) const;
   [[nodiscard]] std::optional<LocalRoute> local_default(const ListedRoute& route) const;
 
+  // Whether the table that it looks up can decide.
+  [[nodiscard]] bool has_routes(const ListedRule& rule) const;
+
   [[nodiscard]] bool holds(const PolicyRule& rule) const;
   [[nodiscard]] bool holds(const LocalRoute& route) const;
   [[nodiscard]] bool holds(const Address& address) const;
@@ -63,7 +66,8 @@ struct Everything {
 // Whether a mark decides about more than the packet that has it: net.ipv4.conf.all.src_valid_mark or
 // net.ipv4.tcp_fwmark_accept is set; see PodView.
 [[nodiscard]] bool marks_reach_further();
-// net.ipv4.conf.NAME.src_valid_mark of any interface.
-[[nodiscard]] bool is_source_by_mark_somewhere(netlink::Socket& socket);
+// Whether packets that are marked, or given to a socket by TPROXY, fare otherwise on any interface: by
+// net.ipv4.conf.NAME.src_valid_mark, or on a bridge that calls the rules.
+[[nodiscard]] bool interfaces_matter_to_marked(netlink::Socket& socket);
 
 }  // namespace sidetrack::routes

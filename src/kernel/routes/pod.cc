@@ -47,6 +47,20 @@ std::uint32_t own_setting(const nlattr* of_families, int which) {
   return routes::setting(of_families, Family::ipv4, static_cast<std::size_t>(which - 1)).value_or(0);
 }
 
+// ip link set br0 type bridge nf_call_iptables 1 nf_call_ip6tables 1
+Families rules_of_frames(const nlattr* link_info) {
+  Families found;
+  const nlattr* data = netlink::Attributes(link_info).find(IFLA_INFO_DATA);
+  if (data == nullptr) return found;
+  const auto add = [&](int which, Family family) {
+    const nlattr* set = netlink::Attributes(data).find(which);
+    if (set != nullptr && netlink::host_order<std::uint8_t>(set) != 0) found = found | family;
+  };
+  add(IFLA_BR_NF_CALL_IPTABLES, Family::ipv4);
+  add(IFLA_BR_NF_CALL_IP6TABLES, Family::ipv6);
+  return found;
+}
+
 std::optional<std::pair<std::uint32_t, ListedInterface>> listed_interface(const netlink::Message& message) {
   const auto& header = message.header<ifinfomsg>();
   ListedInterface made;
@@ -75,6 +89,7 @@ std::optional<std::pair<std::uint32_t, ListedInterface>> listed_interface(const 
         break;
       case IFLA_LINKINFO:
         if (const nlattr* found = netlink::Attributes(attribute).find(IFLA_INFO_KIND)) kind = netlink::string(found);
+        if (kind == "bridge") made.interface.rules_of_frames = rules_of_frames(attribute);
         break;
       default:
         break;
@@ -99,6 +114,11 @@ std::map<std::uint32_t, Interface> list_interfaces(netlink::Socket& socket) {
     put(number, listed.lower);
     put(listed.upper, number);
   }
+  for (auto& [number, interface] : interfaces) {
+    if (!interface.is_bridge) continue;
+    if (is_set(KnownFile::rules_of_frames_ipv4)) interface.rules_of_frames = interface.rules_of_frames | Family::ipv4;
+    if (is_set(KnownFile::rules_of_frames_ipv6)) interface.rules_of_frames = interface.rules_of_frames | Family::ipv6;
+  }
   return interfaces;
 }
 
@@ -108,9 +128,31 @@ namespace routes {
 
 bool marks_reach_further() { return is_set(KnownFile::source_by_mark) || is_set(KnownFile::accepts_with_mark); }
 
-bool is_source_by_mark_somewhere(netlink::Socket& socket) {
-  return std::ranges::any_of(list_interfaces(socket), [](const auto& each) { return each.second.source_by_mark; });
+bool interfaces_matter_to_marked(netlink::Socket& socket) {
+  return std::ranges::any_of(list_interfaces(socket), [](const auto& each) {
+    return each.second.source_by_mark || !each.second.rules_of_frames.empty();
+  });
 }
+
+namespace {
+
+// IPv6 asks the rules once one was added (fib6_has_custom_rules); before, and none tells whether that was so, a default
+// one is there even if it was deleted.
+void add_rules_that_may_count(PodView& pod) {
+  std::vector<RoutingRule> deleted;
+  for (const RoutingRule& rule : default_rules()) {
+    if (rule.family == Family::ipv6) deleted.push_back(rule);
+  }
+  for (const RoutingRule& rule : pod.rules) {
+    if (rule.family == Family::ipv6 && std::erase(deleted, rule) == 0) return;
+  }
+  for (RoutingRule& rule : deleted) {
+    rule.more = "deleted, if another was ever added,";
+    pod.insert(rule);
+  }
+}
+
+}  // namespace
 
 PodView pod_of(netlink::Socket& socket, Claim claim) {
   const SourceFilter filter_of_all = source_filter(number_in(KnownFile::source_filter));
@@ -123,8 +165,10 @@ PodView pod_of(netlink::Socket& socket, Claim claim) {
   bool first_is_broadcast = false;
   for (const routes::ListedAddress& live : all.addresses) {
     const auto found = interfaces.find(live.device);
-    if (found != interfaces.end() && live.usable)
-      found->second.addresses.push_back({live.address, live.prefix_length, live.deprecated, live.scope});
+    if (found != interfaces.end() && live.usable) {
+      const bool is_local = live.is_local || !found->second.up;  // with the interface its routes are down
+      found->second.addresses.push_back({live.address, live.prefix_length, live.deprecated, live.scope, is_local});
+    }
     const Address first = AddressRange::prefix(live.address, live.prefix_length).first;
     first_is_broadcast |= first != live.address && std::ranges::find(all.broadcasts, first) != all.broadcasts.end();
   }
@@ -141,9 +185,11 @@ PodView pod_of(netlink::Socket& socket, Claim claim) {
   if (is_set(KnownFile::echoes_mark_ipv6)) pod.echoes_mark = pod.echoes_mark | Family::ipv6;
   pod.rules.clear();
   for (routes::ListedRule& live : all.rules) pod.rules.push_back(std::move(live.rule));
+  add_rules_that_may_count(pod);
   for (routes::ListedRoute& live : all.routes) {
     // The kernel's own: what interface_address() says, too.
-    if (live.route.table == local_table && live.protocol == RTPROT_KERNEL) continue;
+    const bool is_of_own = live.route.table == local_table || live.device == routes::loopback_index;
+    if (is_of_own && live.protocol == RTPROT_KERNEL) continue;
     const auto interface = interfaces.find(live.device);
     if (interface != interfaces.end()) live.route.device = interface->second.name;
     if (interface == interfaces.end() && live.route.kind == NetworkRoute::Kind::onward) continue;

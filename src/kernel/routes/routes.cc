@@ -147,7 +147,8 @@ bool is_unusual(const Everything& all) {
   };
   const auto decides = [&](const ListedRoute& live) {
     if (live.protocol == RTPROT_KERNEL || all.is_ours(live)) return false;
-    return live.route.table != main_table || live.route.kind != NetworkRoute::Kind::onward;
+    return live.route.table != main_table || live.route.kind != NetworkRoute::Kind::onward ||
+           live.device == loopback_index;
   };
   const auto lacks_loopback = [&](Family family) {
     const Address loopback = Address::loopback(family);
@@ -165,8 +166,11 @@ bool is_unusual(const Everything& all) {
     return live.route.table == local_table && live.route.kind == NetworkRoute::Kind::local &&
            live.device != loopback_index && live.route.to.family() == Family::ipv6;
   });
-  return !all.loopback_is_up || std::ranges::any_of(all.rules, is_other) || std::ranges::any_of(all.routes, decides) ||
-         lacks_loopback(Family::ipv4) || (has_ipv6 && lacks_loopback(Family::ipv6)) || marks_reach_further();
+  const bool lacks_own =
+      std::ranges::any_of(all.addresses, [](const ListedAddress& live) { return live.usable && !live.is_local; });
+  return !all.loopback_is_up || lacks_own || std::ranges::any_of(all.rules, is_other) ||
+         std::ranges::any_of(all.routes, decides) || lacks_loopback(Family::ipv4) ||
+         (has_ipv6 && lacks_loopback(Family::ipv6)) || marks_reach_further();
 }
 
 // ---- the interface
@@ -196,7 +200,7 @@ class KernelRoutes : public Routes {
     for (const Address& address : all.loopback_hosts()) {
       if (is_ours(address)) state.ours.loopback_addresses.push_back(address);
     }
-    state.unusual = is_unusual(all) || (!state.ours.policy_rules.empty() && is_source_by_mark_somewhere(socket_));
+    state.unusual = is_unusual(all) || (!state.ours.policy_rules.empty() && interfaces_matter_to_marked(socket_));
     return state;
   }
 

@@ -47,6 +47,7 @@ struct ListedAddress {
   bool usable = true;        // false as long as another host may have it
   bool deprecated = false;   // not for new connections
   std::uint8_t scope = 0;    // RT_SCOPE_*
+  bool is_local = true;      // table local has a route to it
 };
 [[nodiscard]] std::vector<ListedAddress> list_addresses(netlink::Socket& socket);
 

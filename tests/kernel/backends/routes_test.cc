@@ -235,6 +235,10 @@ TEST_F(RoutesTest, TellsWhatAnotherProgramMadeAlike) {
   shell("ip rule add pref 200 fwmark 5 lookup 100; ip route add local default dev lo table 100");
   EXPECT_EQ(of_others(), (Routing{{{Family::ipv4, 5, 100}}, {{Family::ipv4, 100}}, {}}));
   shell("ip rule add pref 100 lookup 77");
+  EXPECT_EQ(of_others(), (Routing{{{Family::ipv4, 5, 100}}, {{Family::ipv4, 100}}, {}})) << "of an empty table";
+  shell("ip route add throw 10.1.0.0/16 table 77");
+  EXPECT_EQ(of_others(), (Routing{{{Family::ipv4, 5, 100}}, {{Family::ipv4, 100}}, {}})) << "that goes on";
+  shell("ip route add blackhole 10.2.0.0/16 table 77");
   EXPECT_EQ(of_others(), (Routing{{}, {{Family::ipv4, 100}}, {}})) << "another rule is asked before";
 }
 
@@ -246,7 +250,10 @@ TEST_F(RoutesTest, WhatIsUnusualIsTold) {
     const char* undone;
     bool unusual;
   } all[] = {
-      {"ip route add 10.1.0.0/16 dev lo", "ip route del 10.1.0.0/16", false},
+      {"ip route add 10.1.0.0/16 dev lo", "ip route del 10.1.0.0/16", true},
+      {"ip address add 10.1.0.1/32 dev lo", "ip address del 10.1.0.1/32 dev lo", false},
+      {"ip address add 10.1.0.1/32 dev lo; ip route del local 10.1.0.1 table local",
+       "ip address del 10.1.0.1/32 dev lo", true},
       {"ip route add 10.1.0.0/16 dev lo table 77", "ip route del 10.1.0.0/16 table 77", true},
       {"ip route add blackhole 10.1.0.0/16", "ip route del blackhole 10.1.0.0/16", true},
       {"ip route add local 10.1.0.0/16 dev lo", "ip route del local 10.1.0.0/16", true},

@@ -89,7 +89,7 @@ TEST_F(PolicyRouting, OursBehindOthersIsMovedBeforeThem) {
     const char* place;
   } edits[] = {
       {"ip rule del fwmark 1337 lookup 133; ip rule add pref 40000 fwmark 1337 lookup 133 protocol 137", "40000"},
-      {"ip rule add pref 100 lookup 100", "32765"},
+      {"ip rule add pref 100 lookup main", "32765"},
       {"ip rule add pref 50 fwmark 1/1 unreachable", "99"},
       {"ip rule add pref 20 lookup main suppress_prefixlength 0", "49"},
   };

@@ -3,6 +3,7 @@
 // lo, what they send leaves instead. Each packet is counted where explain says that it goes.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
+#include <net/if.h>
 #include <sys/socket.h>
 
 #include <chrono>
@@ -99,6 +100,39 @@ TEST_P(Bound, AnOwnAddressIsReachedByItsInterfaceAlone) {
   EXPECT_THAT(explained("net1", pod(9999)), HasSubstr("leaves the pod by net1 to " + loopback_text(15001)));
   EXPECT_EQ(send_bound("net1", pod(9999)), 0);
   expect_redirected(Place::guest);
+}
+
+// connect() to a link-local address binds the socket to the interface of its scope.
+TEST_P(Bound, WhatGoesToALinkLocalAddressIsNotRedirected) {
+  if (family() == Family::ipv4) return;
+  const std::string peer =
+      pod_->at(Place::outside)
+          .must({"sh", "-ec", "ip -6 -o address show dev pod0 scope link | grep -o 'fe80[^/]*' | tr -d '\n'"});
+  const auto connected = [&] {
+    return pod_->ns().run(
+        [&] {
+          const FileDescriptor socket(check(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0), "socket"));
+          const timeval guard{0, 500'000};
+          check(setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &guard, sizeof guard), "SO_SNDTIMEO");
+          sockaddr_storage address = Endpoint(peer, 80).socket_address();
+          reinterpret_cast<sockaddr_in6&>(address).sin6_scope_id = if_nametoindex("eth0");
+          return ::connect(socket.get(), pointer(address), socket_address_size) == 0;
+        },
+        app_identity);
+  };
+  const auto said = [&] {
+    return pod_->ns()
+        .program({program_under_test(), "explain", "out", "tcp", Endpoint(peer, 80).text(), "--uid", "1000", "--gid",
+                  "1000"})
+        .out;
+  };
+  EXPECT_FALSE(connected());
+  EXPECT_THAT(said(), HasSubstr("leaves the pod by eth0 to [::1]:15001"));
+  pod_->ns().must({"nft",
+                   "add table ip6 others; add chain ip6 others out { type nat hook output priority -110; };"
+                   "add rule ip6 others out ip6 daddr fe80::/10 accept"});
+  // Of nat the first chain decides, whichever table it is in.
+  EXPECT_EQ(connected(), said().starts_with("leaves the pod by eth0"));
 }
 
 // Answers come in by the interface that has their destination.

@@ -66,10 +66,10 @@ ip route local default dev lo table 133
 ip -6 route local default dev lo table 133
 ip rule 0: from all lookup local
 ip rule 32765: fwmark 1337 lookup 133
-ip -6 rule 32765: fwmark 1337 lookup 133
 ip rule 32766: from all lookup main
 ip rule 32767: from all lookup default
 ip -6 rule 0: from all lookup local
+ip -6 rule 32765: fwmark 1337 lookup 133
 ip -6 rule 32766: from all lookup main
 )");
 }

@@ -306,6 +306,15 @@ TEST(Obstacles, ArePartsOfThePod) {
     rule.mask = 0xffffffff;
     pod.rules.insert(pod.rules.begin() + 1, rule);
   });
+  const auto without_table_local = [](Family family) {
+    return [family](PodView& pod) {
+      std::erase_if(pod.rules, [&](const RoutingRule& rule) { return rule.family == family && rule.priority == 0; });
+    };
+  };
+  add_line("table local is not looked up", usual, without_table_local(Family::ipv4));
+  add_line("of a family that is not captured", usual, without_table_local(Family::ipv6));
+  add_line("the pod's address is not local", usual,
+           [](PodView& pod) { pod.interface("eth0")->addresses.front().is_local = false; });
   const Edit sources_by_mark = [](PodView& pod) {
     for (Interface& interface : pod.interfaces) interface.source_by_mark = true;
   };
@@ -355,6 +364,19 @@ the route to 10.99.0.0: `ip rule 1000: uidrange 1000-1000 prohibit`: `out tcp 10
 return path: the route to 203.0.113.1: `ip rule 1000: to 203.0.113.0/24 an action that is not followed`: `in tcp 192.0.2.2:15008 --from 203.0.113.1` lands on 192.0.2.2:15008 (HBONE tunnel), untouched; cannot know what becomes of its answers: the route to 203.0.113.1: `ip rule 1000: to 203.0.113.0/24 an action that is not followed`; as requested it lands on 192.0.2.2:15008 (HBONE tunnel), untouched
 ip rule 1000: to 203.0.113.0/24 an action that is not followed: `out tcp 203.0.113.255:80 --uid 1000 --gid 1000` cannot know the route to 203.0.113.255: `ip rule 1000: to 203.0.113.0/24 an action that is not followed`; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 203.0.113.255:80
 # one that refuses what others mark
+# table local is not looked up
+dropped: 192.0.2.2 cannot come in by eth0 (martian): `in tcp 192.0.2.2:15008 --from 203.0.113.1` is not for this pod: goes on by eth0 to 192.0.2.2:15008 if the pod forwards, else it is dropped; its answers are lost: dropped: 192.0.2.2 cannot come in by eth0 (martian); as requested it lands on 192.0.2.2:15008 (HBONE tunnel), untouched
+no host takes what comes from outside to 127.0.0.1: `out tcp 198.51.100.1:80 --uid 1000 --gid 1000` leaves the pod by eth0 to 127.0.0.1:15001; original destination 198.51.100.1:80; its answers are lost: no host takes what comes from outside to 127.0.0.1; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:80
+the host that the packet came from may answer without passing the pod: `in tcp 192.0.2.2:80 --from 203.0.113.1` is not for this pod: goes on by eth0 to 192.0.2.2:15006 if the pod forwards, else it is dropped; cannot know what becomes of its answers: the host that the packet came from may answer without passing the pod; as requested it lands on 192.0.2.2:15006 (Envoy inbound); original destination 192.0.2.2:80
+what is sent from 127.0.0.6 cannot go out by eth0: `lo tcp 192.0.2.2:80 --from 127.0.0.6 --uid 1000 --gid 1000` never sent: what is sent from 127.0.0.6 cannot go out by eth0; as requested it lands on 192.0.2.2:80 (the app), untouched
+return path: is not for this pod: goes on by eth0 to 192.0.2.2:40000 if the pod forwards, else it is dropped: `out tcp 198.51.100.1:80 --uid 1337 --gid 1000` leaves the pod by eth0 to 198.51.100.1:80, untouched; its answers are lost: is not for this pod: goes on by eth0 to 192.0.2.2 if the pod forwards, else it is dropped; as requested it leaves the pod by eth0 to 198.51.100.1:80, untouched
+# of a family that is not captured
+# the pod's address is not local
+rule 1 of nat ISTIO_INBOUND: -A ISTIO_INBOUND -p tcp --dport 15008 -j RETURN: `in tcp 192.0.2.2:15008 --from 203.0.113.1` is not for this pod: goes on by eth0 to 192.0.2.2:15008 if the pod forwards, else it is dropped; as requested it lands on 192.0.2.2:15008 (HBONE tunnel), untouched
+return path: never sent: what is sent from 127.0.0.1 cannot go out by eth0: `out tcp 198.51.100.1:80 --uid 1000 --gid 1000` lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:80; its answers are lost: never sent: what is sent from 127.0.0.1 cannot go out by eth0; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:80
+the host that the packet came from may answer without passing the pod: `in tcp 192.0.2.2:80 --from 203.0.113.1` is not for this pod: goes on by eth0 to 192.0.2.2:15006 if the pod forwards, else it is dropped; cannot know what becomes of its answers: the host that the packet came from may answer without passing the pod; as requested it lands on 192.0.2.2:15006 (Envoy inbound); original destination 192.0.2.2:80
+rule 2 of nat ISTIO_INBOUND: -A ISTIO_INBOUND -p tcp --dport 15090 -j RETURN: `in tcp 192.0.2.2:15090 --from 203.0.113.1` is not for this pod: goes on by eth0 to 192.0.2.2:15090 if the pod forwards, else it is dropped; as requested it lands on 192.0.2.2:15090 (Envoy Prometheus telemetry), untouched
+return path: replies to 192.0.2.2 go to whichever host has that address: `out tcp 198.51.100.1:80 --uid 1337 --gid 1000` leaves the pod by eth0 to 198.51.100.1:80, untouched; cannot know what becomes of its answers: replies to 192.0.2.2 go to whichever host has that address; as requested it leaves the pod by eth0 to 198.51.100.1:80, untouched
 # sources are looked up by mark
 src_valid_mark of eth0 is 1: by the mark 0x539 its source is local (martian): `in tcp 192.0.2.2:80 --from 203.0.113.1` dropped: src_valid_mark of eth0 is 1: by the mark 0x539 its source is local (martian); as requested it lands on port 15006 (Envoy inbound) by TPROXY; original destination 192.0.2.2:80
 return path: dropped: src_valid_mark of eth0 is 1: by the mark 0x539 its source is local (martian): `out tcp 198.51.100.1:80 --uid 1337 --gid 1000` leaves the pod by eth0 to 198.51.100.1:80, untouched; its answers are lost: dropped: src_valid_mark of eth0 is 1: by the mark 0x539 its source is local (martian); as requested it leaves the pod by eth0 to 198.51.100.1:80, untouched

@@ -144,6 +144,10 @@ TEST(Everything, TellsWhatIsThereAsItWouldBeAskedFor) {
   EXPECT_EQ(all.marked(0)->after_others, std::nullopt);
   EXPECT_EQ(all.marked(1), std::nullopt);
   ASSERT_TRUE(all.marked(2));
+  EXPECT_EQ(all.marked(2)->after_others, std::nullopt) << "of an empty table";
+  ListedRoute of_other;
+  of_other.route = {*AddressRange::parse("0.0.0.0/0"), "", NetworkRoute::Kind::onward, 77};
+  all.routes = {of_other};
   EXPECT_EQ(all.marked(2)->after_others, 200U);
   EXPECT_TRUE(all.holds(*all.marked(0)));
   EXPECT_TRUE(all.holds(*all.marked(2)));

@@ -373,10 +373,10 @@ ip rule 60: fwmark 7 lookup 9 (ours)
 ip rule 90: from all lookup local
 ip rule 99: fwmark 1337 lookup 133 (ours)
 ip rule 100: from all lookup main
-ip -6 rule 32764: fwmark 0x111/0xfff lookup 100 (ours)
 ip rule 32766: from all lookup main
 ip rule 32767: from all lookup default
 ip -6 rule 0: from all lookup local
+ip -6 rule 32764: fwmark 0x111/0xfff lookup 100 (ours)
 ip -6 rule 32766: from all lookup main
 ip route local default dev lo table 133
 ip -6 route local default dev lo table 100
