@@ -14,7 +14,17 @@ std::optional<std::size_t> Forks::choose(Fork fork, Situation situation) {
   return 0;
 }
 
+std::optional<std::size_t> Forks::choose_once(const void* what, const Address& address, Fork fork,
+                                              Situation situation) {
+  const auto known = once_.find({what, address});
+  if (known != once_.end()) return known->second;
+  const auto taken = choose(std::move(fork), std::move(situation));
+  if (taken) once_.emplace(std::pair(what, address), *taken);
+  return taken;
+}
+
 bool Forks::next() {
+  once_.clear();
   while (!made_.empty() && made_.back().taken + 1 == made_.back().options.size()) made_.pop_back();
   if (made_.empty()) return false;
   ++made_.back().taken;

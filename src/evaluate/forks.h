@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -36,6 +37,9 @@ class Forks {
   // need not go on.
   std::optional<std::size_t> choose(Fork fork, Situation situation);
 
+  // The same for all that asks about `what` for this address within one walk.
+  std::optional<std::size_t> choose_once(const void* what, const Address& address, Fork fork, Situation situation);
+
   // To the next walk; false if there is none.
   bool next();
 
@@ -50,6 +54,7 @@ class Forks {
   std::size_t again_ = 0;  // so many of them are to be made as before
   std::size_t at_ = 0;
   std::vector<Situation> seen_;
+  std::map<std::pair<const void*, Address>, std::size_t> once_;
 };
 
 }  // namespace sidetrack

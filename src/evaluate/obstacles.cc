@@ -106,7 +106,8 @@ bool names_loopback(const Conditions& conditions) {
 
 // A route that does not decide whether a packet gets to the proxy.
 bool is_usual(const NetworkRoute& route, const Plan& plan) {
-  if (route.kind == NetworkRoute::Kind::onward) return route.device != "lo";
+  if (route.kind == NetworkRoute::Kind::onward)
+    return route.device != "lo" && std::ranges::find(route.other_devices, "lo") == route.other_devices.end();
   return std::ranges::any_of(plan.routing.local_routes, [&](const LocalRoute& ours) {
     return ours.family == route.to.family() && ours.table == route.table;  // see inspect_routing
   });

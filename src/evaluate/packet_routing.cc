@@ -84,11 +84,23 @@ Route PacketWalk::look_up(const std::string& in, const std::string& bound, bool 
 
 void PacketWalk::take_way(const std::string& in, const std::string& bound, bool with_source) {
   way_ = look_up(in, bound, with_source);
-  if (way_.kind == Route::Kind::unknown || asked_.state == ConnectionState::reply) return;
-  if (way_.route == nullptr || !way_.route->has_other_devices) return;
-  packet_.doubt(
-      fmt::format("`{}` has next hops by other interfaces, too, of which each connection gets one; {} is followed",
-                  ip_words(way_), way_.device));
+  if (way_.kind != Route::Kind::onward || way_.route == nullptr || way_.route->other_devices.empty()) return;
+  if (!bound.empty()) return;
+  const std::string route = fmt::format("`{}`", ip_words(way_));
+  if (asked_.state != ConnectionState::reply) {
+    packet_.doubt(
+        fmt::format("{} has next hops by other interfaces, too, of which each connection gets one; {} is followed",
+                    route, way_.device));
+  }
+  if (observer() != nullptr) return;  // who asks about all packets asks about each hop: see by_each_hop()
+  const std::string subject = "the next hop by " + route;
+  Fork fork{subject, "which next hop it gets by " + route, {}, packet_.trace.steps.size(), 0};
+  fork.options.push_back("if that by " + way_.device);
+  for (const std::string& other : way_.route->other_devices) fork.options.push_back("if that by " + other);
+  const auto taken = question_.forks.choose_once(way_.route, packet_.now.destination.address, std::move(fork),
+                                                 {{&pod_, way_.route}, packet_});
+  packet_.seen = !taken;
+  if (taken.value_or(0) > 0) way_.device = way_.route->other_devices[*taken - 1];
 }
 
 bool PacketWalk::is_up(const std::string& device) const {

@@ -78,7 +78,7 @@ void PacketWalk::output() {
   } else {
     packet_.end(Outcome::Kind::leaves, "");
     packet_.trace.outcome.original = packet_.original;
-    packet_.trace.outcome.interface = way_.device;
+    packet_.trace.outcome.interface = device_of_first_hop();
   }
 }
 
@@ -148,7 +148,7 @@ void PacketWalk::routing() {
   packet_.now.out = way_.device;
   if (!calls(Hook::forward) || !postrouting(way_.device)) return;
   packet_.end(Outcome::Kind::forwarded, "");
-  packet_.trace.outcome.interface = way_.device;
+  packet_.trace.outcome.interface = device_of_first_hop();
 }
 
 bool PacketWalk::postrouting(const std::string& device) {

@@ -84,9 +84,15 @@ class PacketWalk {
   // ip_route_me_harder. False: there is no route, the packet is gone.
   bool reroute(const std::string& because);
   [[nodiscard]] Route look_up(const std::string& in, const std::string& bound, bool with_source = true) const;
-  // The route that it takes. Of several next hops the kernel takes one for each connection; the first one is followed.
+  // The route that it takes. Of several next hops the kernel takes one for each connection; each is followed, for
+  // who observes the first one.
   void take_way(const std::string& in, const std::string& bound, bool with_source = true);
   std::optional<std::string> cannot_be_sent() const;
+  // By which it leaves, as it is said: which hop it gets is doubted (see take_way), and no other end.
+  [[nodiscard]] const std::string& device_of_first_hop() const {
+    return way_.route != nullptr && !way_.route->other_devices.empty() && asked_.interface.empty() ? way_.route->device
+                                                                                                   : way_.device;
+  }
   [[nodiscard]] bool is_up(const std::string& device) const;
   // ": the destination is the pod itself"; empty of what goes on.
   [[nodiscard]] std::string why_it_stays() const;

@@ -24,7 +24,9 @@ bool counts(const NetworkRoute& route, const RouteKey& key) {
   if (route.kind == Kind::unknown) return true;
   const bool rejects = route.kind != Kind::onward && route.kind != Kind::local;
   if (rejects && key.destination.family == Family::ipv4) return true;
-  return counts(rejects ? "lo" : route.device, key);
+  const bool by_other =
+      !key.bound.empty() && std::ranges::find(route.other_devices, key.bound) != route.other_devices.end();
+  return by_other || counts(rejects ? "lo" : route.device, key);
 }
 
 bool is_own(const PodView& pod, const RouteKey& key) {
@@ -87,7 +89,7 @@ std::optional<Route> found(const PodView& pod, const RoutingRule& rule, const Ro
   switch (result.route->kind) {
     case NetworkRoute::Kind::onward:
       result.kind = Route::Kind::onward;
-      result.device = result.route->device;
+      result.device = key.bound.empty() ? result.route->device : key.bound;
       break;
     case NetworkRoute::Kind::local:
       result.kind = Route::Kind::by_rule;

@@ -14,9 +14,9 @@
 namespace sidetrack::manifest {
 namespace {
 
-// A pod with some hundred containers has fewer. As many take 30 MiB of memory, with the longest texts that a request
+// A pod with some hundred containers has fewer. As many take 40 MiB of memory, with the longest texts that a request
 // may have.
-constexpr Limits limits_of_review{.nodes = 100'000};
+constexpr Limits limits_of_review{.nodes = 50'000};
 constexpr std::size_t longest_uid = 128;  // bytes; of Kubernetes it is a UUID, of 36
 constexpr std::string_view versions[] = {"admission.k8s.io/v1", "admission.k8s.io/v1beta1"};
 constexpr std::string_view kind_of_review = "AdmissionReview";

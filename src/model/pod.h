@@ -69,7 +69,8 @@ struct NetworkRoute {
   std::uint32_t table = main_table;
   std::optional<Address> gateway{};
   std::optional<Address> source{};  // src: of what is sent by it
-  bool has_other_devices = false;   // it has several next hops; `device` is that of the first one
+  // It has several next hops, of which each connection gets one: `device` is that of the first one, these are the rest.
+  std::vector<std::string> other_devices{};
   friend bool operator==(const NetworkRoute&, const NetworkRoute&) = default;
 };
 [[nodiscard]] std::string ip_words(const NetworkRoute& route);  // "ip route local default dev lo table 133"
@@ -106,6 +107,10 @@ struct RoutingRule {
 // The priority with which it is added: before the one of `other`, and no later than asked. Nothing: the kernel's
 // choice.
 [[nodiscard]] std::optional<std::uint32_t> place_before(const PolicyRule& rule, std::optional<std::uint32_t> other);
+
+struct PodView;
+// The pod, and as often as it takes with the next ones of all that routes have as their first hop.
+[[nodiscard]] std::vector<PodView> by_each_hop(const PodView& pod);
 
 struct PodView {
   std::vector<Interface> interfaces;  // lo is one of them

@@ -132,6 +132,21 @@ void PodView::insert(const RoutingRule& rule) {
   rules.insert(next, rule);
 }
 
+std::vector<PodView> by_each_hop(const PodView& pod) {
+  std::vector<PodView> all{pod};
+  for (std::size_t hop = 0;; ++hop) {
+    PodView next = pod;
+    bool any = false;
+    for (NetworkRoute& route : next.routes) {
+      if (hop >= route.other_devices.size()) continue;
+      route.device = route.other_devices[hop];
+      any = true;
+    }
+    if (!any) return all;
+    all.push_back(std::move(next));
+  }
+}
+
 bool may_take(const RoutingRule& rule, const PolicyRule& marked) {
   if (rule.family != marked.family || rule.action == RoutingRule::Action::none) return false;
   const bool other_mark = ((rule.mark ^ marked.mark) & rule.mask & marked.mask) != 0;

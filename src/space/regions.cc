@@ -235,6 +235,7 @@ Regions::Node Regions::outside_ordinary(const PodView& pod, Scope scope) {
   for (const Family family : {Family::ipv4, Family::ipv6}) {
     for (const Direction way : {Direction::out, Direction::in, Direction::lo}) {
       Box& box = boxes.emplace_back(ordinary(pod, way, family));
+      if (scope == Scope::connections) box[index(Field::state)] = sets_.of({{0, 1}});  // of connection_states
       if (scope == Scope::any_state) box[index(Field::state)] = everything(way, family)[index(Field::state)];
     }
   }

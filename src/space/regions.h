@@ -40,7 +40,8 @@ enum class Scope : std::uint8_t {
   // What programs do and networks carry: new connections, from addresses that the sender has, by sockets that are not
   // bound to an interface, to hosts; inbound, to addresses of the pod.
   ordinary,
-  any_state,  // the same, of every state of a connection
+  connections,  // the same, and later packets of a connection
+  any_state,    // the same, and invalid ones
 };
 
 // The rules part traffic into more regions than there is room for, or time.

@@ -279,13 +279,17 @@ InTheWay obstacles(const Plan& plan, BackendKind backend, const Survey& survey, 
   const bool is_known = std::ranges::none_of(found, &Obstacle::is_unknown);
   if (others == 0 || (is_known && !found.empty())) return {std::move(found)};
   if (others > most_rules_of_others) return {std::move(found), is_known};
-  const space::Side alone{without_others(after.pod, plan), {as_live(plan.ruleset, backend)}};
-  const auto scope = tells_later_packets(after.live) ? space::Scope::any_state : space::Scope::ordinary;
+  const auto scope = tells_later_packets(after.live) ? space::Scope::connections : space::Scope::ordinary;
   const std::size_t most = std::min(most_followed, most_steps / (others + plan.ruleset.rules.size()));
-  const auto packets = space::captured_otherwise(alone, after, scope, most);
-  if (!packets) return {std::move(found), is_known};
-  if (packets->empty()) return {};
-  return {obstacles(plan, backend, after.pod, after.live, *packets)};
+  std::vector<Packet> packets;
+  for (const PodView& pod : by_each_hop(after.pod)) {
+    const space::Side alone{without_others(pod, plan), {as_live(plan.ruleset, backend)}};
+    const auto more = space::captured_otherwise(alone, {pod, after.live}, scope, most);
+    if (!more) return {std::move(found), is_known};
+    packets.insert(packets.end(), more->begin(), more->end());
+  }
+  if (packets.empty()) return {};
+  return {obstacles(plan, backend, after.pod, after.live, packets)};
 }
 
 std::vector<LostReplies> lost_forwarded_dns(const Plan& plan, BackendKind backend, const Survey& survey) {
@@ -339,6 +343,7 @@ std::variant<Decision, Error> decide(const Request& request, const Survey& surve
   const auto there = request.options->force_apply ? std::nullopt : already_in(order, request, survey);
   if (there) {
     decision.skipped.clear();
+    if (*there != choice.order.front()) decision.because.clear();  // it stays where it is
     decision.attempts.push_back(attempt(there, false, deciding_beside(*there, holding, survey)));
     // An agent's rules that are as asked stay the agent's, with their routes. As soon as one thing is changed all is
     // ours, so that `clean` removes all.

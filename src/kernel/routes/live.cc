@@ -171,8 +171,8 @@ std::optional<NetworkRoute::Kind> kind_of(unsigned char type) {
       return NetworkRoute::Kind::prohibit;
     case RTN_THROW:
       return NetworkRoute::Kind::next;
-    default:  // broadcast, multicast, anycast
-      return {};
+    default:  // broadcast, multicast, anycast: what connections do there is not followed
+      return NetworkRoute::Kind::unknown;
   }
 }
 
@@ -199,7 +199,8 @@ void add_next_hops(ListedRoute& live, const nlattr* attribute, Family family) {
       live.device = device;
       live.route.gateway = gateway_of(*hop, family);
     }
-    live.route.has_other_devices |= device != live.device;
+    if (device != live.device && std::ranges::find(live.other_devices, device) == live.other_devices.end())
+      live.other_devices.push_back(device);
   }
 }
 

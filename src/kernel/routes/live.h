@@ -25,6 +25,7 @@ struct ListedRule {
 struct ListedRoute {
   NetworkRoute route;        // without the name of its device
   std::uint32_t device = 0;  // its number, of several the first one
+  std::vector<std::uint32_t> other_devices{};
   std::uint32_t metric = 0;
   std::uint8_t protocol = 0;
   // Its value, if it is just `ip route add local default dev lo table TABLE`.

@@ -192,6 +192,10 @@ PodView pod_of(netlink::Socket& socket, Claim claim) {
     if (is_of_own && live.protocol == RTPROT_KERNEL) continue;
     const auto interface = interfaces.find(live.device);
     if (interface != interfaces.end()) live.route.device = interface->second.name;
+    for (const std::uint32_t other : live.other_devices) {
+      if (const auto found = interfaces.find(other); found != interfaces.end())
+        live.route.other_devices.push_back(found->second.name);
+    }
     if (interface == interfaces.end() && live.route.kind == NetworkRoute::Kind::onward) continue;
     pod.routes.push_back(std::move(live.route));
   }

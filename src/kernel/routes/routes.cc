@@ -147,8 +147,9 @@ bool is_unusual(const Everything& all) {
   };
   const auto decides = [&](const ListedRoute& live) {
     if (live.protocol == RTPROT_KERNEL || all.is_ours(live)) return false;
-    return live.route.table != main_table || live.route.kind != NetworkRoute::Kind::onward ||
-           live.device == loopback_index;
+    const bool by_lo = live.device == loopback_index ||
+                       std::ranges::find(live.other_devices, loopback_index) != live.other_devices.end();
+    return live.route.table != main_table || live.route.kind != NetworkRoute::Kind::onward || by_lo;
   };
   const auto lacks_loopback = [&](Family family) {
     const Address loopback = Address::loopback(family);

@@ -284,6 +284,18 @@ TEST_P(Source, OfSeveralNextHopsIsDoubted) {
   EXPECT_EQ(explained("tcp", service(80)).find("not certain"), std::string::npos);
   replace(both + std::string(at().guest) + " dev net1");
   EXPECT_THAT(explained("tcp", service(80)), HasSubstr("has next hops by other interfaces, too"));
+  // Each of them counts where it makes a difference.
+  const auto verified = [&] {
+    return pod_->ns().program({program_under_test(), "verify", "--ip-families", "ipv4,ipv6", "-i", "*", "-b", "*"});
+  };
+  apply("-i * -b *");
+  EXPECT_EQ(verified().exit_code, 0) << verified().err;
+  pod_->ns().must({"nft",
+                   "add table inet others; add chain inet others out { type filter hook output priority -300; };"
+                   "add rule inet others out oifname net1 tcp dport 80 drop"});
+  EXPECT_THAT(explained("tcp", service(80)), HasSubstr("cannot know which next hop it gets by `ip"));
+  EXPECT_EQ(verified().exit_code, 6);
+  EXPECT_THAT(verified().err, HasSubstr("if that by net1: dropped"));
 }
 
 // The first address of a network is one as any other, but on Linux before 5.14; the last one is for all of it.

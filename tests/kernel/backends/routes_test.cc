@@ -396,7 +396,7 @@ TEST_F(RoutesTest, EveryKindOfRouteIsRead) {
     if (route.table == local_table || route.device == "other" || route.to.first.is_link_local()) continue;
     words.push_back(ip_words(route) + (route.gateway ? " via " + route.gateway->text() : "") +
                     (route.source ? " src " + route.source->text() : "") +
-                    (route.has_other_devices ? " and others" : ""));
+                    (route.other_devices.empty() ? "" : " and others"));
   }
   EXPECT_THAT(
       words,

@@ -101,6 +101,17 @@ TEST_P(RoutingEditsOfMarked, WhatDecidesNothingIsNoDifference) {
   EXPECT_EQ(verified(tproxy).exit_code, 6);
 }
 
+// A packet of no connection is nobody's to capture, though TPROXY would take it.
+TEST_P(RoutingEditsOfMarked, InvalidPacketsMayBeDropped) {
+  apply(tproxy);
+  pod_->ns().must({"nft",
+                   "add table inet others; add chain inet others in { type filter hook input priority 0; };"
+                   "add rule inet others in ct state invalid drop"});
+  EXPECT_EQ(connect(from_outside, pod(8080)), landed(Role::proxy_inbound, local(pod(8080))));
+  const Output verify = verified(tproxy);
+  EXPECT_EQ(verify.exit_code, 0) << verify.err;
+}
+
 // With br_netfilter rules are called while a frame passes the bridge, before the pod takes it.
 TEST_P(RoutingEditsOfMarked, ABridgeThatCallsTheRulesLosesWhatTproxyGives) {
   edit(

@@ -873,7 +873,7 @@ TEST(Ways, OfMarksThatTakeAnotherRoute) {
   const Edit edit = [&](PodView& pod) {
     assume_interface(pod, "net1");
     pod.routes.push_back({*AddressRange::parse("0.0.0.0/0"), "net1", NetworkRoute::Kind::onward, 200});
-    pod.routes.back().has_other_devices = true;
+    pod.routes.back().other_devices = {"eth0"};
     pod.rules.insert(pod.rules.begin() + 1,
                      {rule(1, RoutingRule::Action::lookup, ""), rule(2, RoutingRule::Action::unreachable, ""),
                       rule(3, RoutingRule::Action::lookup, "uidrange 1-1")});

@@ -142,8 +142,7 @@ TEST(Nodes, AreNoMoreThanAllowed) {
     return "no error";
   };
   EXPECT_EQ(json_error("[0." + std::string(998, '1') + "]", 4), "no error");
-  EXPECT_EQ(json_error("[0." + std::string(999, '1') + "]", 4),
-            "a.json: a number of 1001 characters: expected at most 1000");
+  EXPECT_EQ(json_error("[0." + std::string(999, '1') + "]", 4), "a.json: a number of more than 1000 characters");
   EXPECT_EQ(json_error("[1, 2, {}]", 4), "no error");
   EXPECT_EQ(json_error("[1, 2, {}]", 3), "a.json: more than 3 values");
   EXPECT_EQ(json_error("[1, 2, 3]", 3), "a.json: more than 3 values");

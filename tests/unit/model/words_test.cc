@@ -389,6 +389,19 @@ lo 127.0.0.6/32
   EXPECT_EQ(pod.interface("eth1"), nullptr);
 }
 
+TEST(PodView, HasEachNextHopAsTheFirstOneInTurn) {
+  PodView pod;
+  pod.routes = {{*AddressRange::parse("0.0.0.0/0"), "eth0"}, {*AddressRange::parse("10.0.0.0/8"), "eth0"}};
+  EXPECT_EQ(by_each_hop(pod), std::vector{pod});
+  pod.routes[0].other_devices = {"net1", "net2"};
+  pod.routes[1].other_devices = {"net3"};
+  std::string all;
+  for (const PodView& each : by_each_hop(pod)) {
+    for (const NetworkRoute& route : each.routes) all += route.device + " ";
+  }
+  EXPECT_EQ(all, "eth0 eth0 net1 net3 net2 eth0 ");
+}
+
 TEST(Hook, OfEachBuiltInChain) {
   std::string all = "\n";
   for (const Table table : {Table::raw, Table::mangle, Table::nat, Table::filter, Table::security, Table::other}) {
