@@ -87,12 +87,15 @@ void find_cgroups(Config& config, const Host& host) {
   }
 }
 
-// IPv6 is on if the first address of the pod is IPv6, with --dual-stack if any is.
+// IPv6 is on if the first address of the pod is IPv6, with --dual-stack if any is. In an ambient pod it is on where the
+// kernel has it, as Istio's agent has it: then lo has an address of it.
 Families families(const Config& config, const Host& host) {
   if (config.families) return *config.families | Family::ipv4;
   std::vector<Address> addresses = host.addresses();
-  std::erase_if(addresses, [](const Address& address) { return address.is_loopback() || address.is_link_local(); });
   const auto is_ipv6 = [](const Address& address) { return address.family == Family::ipv6; };
+  if (config.dataplane == Dataplane::ambient && !addresses.empty())
+    return std::ranges::any_of(addresses, is_ipv6) ? Families::both() : Family::ipv4;
+  std::erase_if(addresses, [](const Address& address) { return address.is_loopback() || address.is_link_local(); });
 
   if (addresses.empty()) {
     if (host.may_lack_addresses) return config.dual_stack ? Families::both() : Family::ipv4;

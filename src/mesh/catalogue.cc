@@ -247,6 +247,16 @@ std::vector<Row> make_rows() {
       "what goes to {address}, the address of the kubelet's probes, goes out as it is");
   add(ambient_inbound, nat, istio_prert, {not_to, tcp, not_to_port, others}, Redirect{}, {"-z", "{to}"},
       "inbound TCP but that to HBONE, port {port}, goes to ztunnel's plaintext listener, port {to}");
+  // Istio 1.21 to 1.23, and later ones that are asked for it, have TPROXY.
+  const Tproxy to_ztunnel{0, ztunnel_connection_mark, ztunnel_mask};
+  add(ambient_over_lo, mangle, istio_prert, {not_to, in("lo"), tcp}, Verdict::accept, {in_ambient, "ambient"},
+      "the app calling this pod's own address bypasses ztunnel's inbound listener");
+  add(ambient_established, mangle, istio_prert, {tcp, established}, Verdict::accept, {in_ambient, "ambient"},
+      "packets of a connection that is there already go on as they are");
+  add(ambient_inbound, mangle, istio_prert, {tcp, to_port, others}, to_ztunnel, {"-e", "{port}"},
+      "HBONE, port {port}, goes to ztunnel's listener, port {to}");
+  add(ambient_inbound, mangle, istio_prert, {not_to, tcp, others}, to_ztunnel, {"-z", "{to}"},
+      "other inbound TCP goes to ztunnel's plaintext listener, port {to}");
   add(ambient_dns_redirect, nat, istio_output, {except(out("lo")), udp, others, dport(dns_port)}, Redirect{},
       "--redirect-dns", "DNS over udp goes to ztunnel's resolver, port {to}");
   add(ambient_dns_redirect, nat, istio_output, {not_to, tcp, dport(dns_port), others}, Redirect{}, "--redirect-dns",
@@ -339,7 +349,10 @@ bool is_open(const Target& row) {
 
 bool is_of(const Target& row, const Target& target) {
   if (row.index() != target.index() || !is_open(row)) return row == target;
-  if (const auto* tproxy = std::get_if<Tproxy>(&target)) return tproxy->mask == std::get<Tproxy>(row).mask;
+  if (const auto* tproxy = std::get_if<Tproxy>(&target)) {
+    const auto& open = std::get<Tproxy>(row);
+    return tproxy->mask == open.mask && (open.mark == 0 || tproxy->mark == open.mark);
+  }
   if (const auto* nat = std::get_if<Nat>(&target))
     return nat->addresses && *nat == source_nat(nat->addresses->first) && nat->end == std::get<Nat>(row).end;
   const auto* mark = std::get_if<SetMark>(&target);

@@ -91,6 +91,8 @@ enum class MeshRule : std::uint8_t {
   ambient_probe,
   ambient_probe_answer,
   ambient_inbound,
+  ambient_over_lo,
+  ambient_established,
   ambient_dns_redirect,
   ambient_answer,
   ambient_app_to_itself,

@@ -44,6 +44,40 @@ COMMIT
 COMMIT
 )";
 
+// Istio 1.21 to 1.23, of TPROXY
+constexpr const char* of_istio_1_22 = R"(*mangle
+-N ISTIO_PRERT
+-N ISTIO_OUTPUT
+-A PREROUTING -j ISTIO_PRERT
+-A OUTPUT -j ISTIO_OUTPUT
+-A ISTIO_PRERT -m mark --mark 0x539/0xfff -j CONNMARK --set-xmark 0x111/0xfff
+-A ISTIO_PRERT -s {1} -p tcp -m tcp -j ACCEPT
+-A ISTIO_PRERT ! -d {0} -p tcp -i lo -j ACCEPT
+-A ISTIO_PRERT -p tcp -m tcp --dport 15008 -m mark ! --mark 0x539/0xfff -j TPROXY --on-port 15008 --tproxy-mark 0x111/0xfff
+-A ISTIO_PRERT -p tcp -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT
+-A ISTIO_PRERT ! -d {0} -p tcp -m mark ! --mark 0x539/0xfff -j TPROXY --on-port 15006 --tproxy-mark 0x111/0xfff
+-A ISTIO_OUTPUT -m connmark --mark 0x111/0xfff -j CONNMARK --restore-mark --nfmask 0xffffffff --ctmask 0xffffffff
+COMMIT
+*nat
+-N ISTIO_OUTPUT
+-A OUTPUT -j ISTIO_OUTPUT
+-A ISTIO_OUTPUT -d {1} -p tcp -m tcp -j ACCEPT
+-A ISTIO_OUTPUT ! -o lo -p udp -m mark ! --mark 0x539/0xfff -m udp --dport 53 -j REDIRECT --to-port 15053
+-A ISTIO_OUTPUT ! -d {0} -p tcp --dport 53 -m mark ! --mark 0x539/0xfff -j REDIRECT --to-ports 15053
+-A ISTIO_OUTPUT -p tcp -m mark --mark 0x111/0xfff -j ACCEPT
+-A ISTIO_OUTPUT ! -d {0} -o lo -j ACCEPT
+-A ISTIO_OUTPUT ! -d {0} -p tcp -m mark ! --mark 0x539/0xfff -j REDIRECT --to-ports 15001
+COMMIT
+*raw
+-N ISTIO_OUTPUT
+-N ISTIO_PRERT
+-A PREROUTING -j ISTIO_PRERT
+-A OUTPUT -j ISTIO_OUTPUT
+-A ISTIO_OUTPUT -p udp -m mark --mark 0x539/0xfff -m udp --dport 53 -j CT --zone 1
+-A ISTIO_PRERT -p udp -m mark ! --mark 0x539/0xfff -m udp --sport 53 -j CT --zone 1
+COMMIT
+)";
+
 constexpr const char* of_cilium = R"(*mangle
 -N CILIUM_PREROUTING
 -N CILIUM_OUTPUT
@@ -122,6 +156,9 @@ const std::vector<Agent>& agents() {
   static const std::vector<Agent> all{
       {"istio_legacy", "Istio", [](const Namespace& where) { restore(where, "legacy", of_istio); }, "iptables-legacy"},
       {"istio_nft", "Istio", [](const Namespace& where) { restore(where, "nft", of_istio); }, "iptables-nft"},
+      {"istio_tproxy_legacy", "Istio", [](const Namespace& where) { restore(where, "legacy", of_istio_1_22); },
+       nullptr},
+      {"istio_tproxy_nft", "Istio", [](const Namespace& where) { restore(where, "nft", of_istio_1_22); }, nullptr},
       {"istio_nftables", "Istio",
        [](const Namespace& where) {
          where.must({"nft", "-f", "-"}, of_istio_in_nftables);

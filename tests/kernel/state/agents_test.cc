@@ -52,8 +52,9 @@ TEST_P(Agents, AreShownAndExplained) {
   EXPECT_THAT(explained({"in", "tcp", "10.1.0.2:8080", "--brief"}), HasSubstr("15006"));
   EXPECT_THAT(explained({"out", "tcp", "10.96.0.10:80"}), HasSubstr("ztunnel's outbound listener"));
   EXPECT_EQ(explained({"out", "udp", "10.96.0.10:53", "--brief"}).find("15053") != std::string::npos, has_dns());
-  EXPECT_THAT(sidetrack({"map"}).out, AllOf(HasSubstr("-> 127.0.0.1:15001 (ztunnel outbound)  (-p 15001)"),
-                                            HasSubstr("with mark 0x539/0xfff"), HasSubstr("10.1.0.2:15006")));
+  EXPECT_THAT(sidetrack({"map"}).out,
+              AllOf(HasSubstr("-> 127.0.0.1:15001 (ztunnel outbound)  (-p 15001)"), HasSubstr("with mark 0x539/0xfff"),
+                    HasSubstr("15006 (ztunnel inbound plaintext)")));
 }
 
 TEST_P(Agents, AreLeftAloneByClean) {
@@ -101,8 +102,7 @@ TEST_P(Agents, AreRemovedWhenThatIsAsked) {
 // What an agent made is what we would make: asked for the same, apply changes nothing; else it replaces it.
 TEST_P(Agents, AreTheRulesThatAreAskedFor) {
   for (const char* backend : backends) {
-    const std::vector<std::string> options{"--backend", backend,          "--dataplane",
-                                           "ambient",   "--redirect-dns", "--dual-stack"};
+    const std::vector<std::string> options{"--backend", backend, "--dataplane", "ambient", "--redirect-dns"};
     const auto call = [&](const char* command) {
       std::vector<std::string> words{command};
       words.insert(words.end(), options.begin(), options.end());
@@ -115,9 +115,9 @@ TEST_P(Agents, AreTheRulesThatAreAskedFor) {
     }
   }
   for (const char* backend : backends) {
-    const Output applied = sidetrack({"apply", "--backend", backend, "--dataplane", "ambient", "--dual-stack"});
+    const Output applied = sidetrack({"apply", "--backend", backend, "--dataplane", "ambient"});
     ASSERT_EQ(applied.exit_code, 0) << applied.err;
-    EXPECT_EQ(sidetrack({"verify", "--backend", backend, "--dataplane", "ambient", "--dual-stack"}).exit_code, 0);
+    EXPECT_EQ(sidetrack({"verify", "--backend", backend, "--dataplane", "ambient"}).exit_code, 0);
     EXPECT_THAT(everything(ns_), AllOf(Not(HasSubstr("CILIUM")), Not(HasSubstr("istio-ambient"))));
   }
 }
@@ -127,7 +127,7 @@ TEST_P(Agents, AreOursAfterAChange) {
   for (const char* backend : backends) {
     ASSERT_EQ(sidetrack({"clean", "--dataplane", "ambient"}).exit_code, 0);
     GetParam().make(ns_);
-    const Output applied = sidetrack({"apply", "--backend", backend, "--dataplane", "ambient", "--dual-stack"});
+    const Output applied = sidetrack({"apply", "--backend", backend, "--dataplane", "ambient"});
     ASSERT_EQ(applied.exit_code, 0) << applied.err;
     EXPECT_THAT(applied.err, Not(HasSubstr("rule del")));
     for (const char* family : {"-4", "-6"}) {
@@ -136,7 +136,7 @@ TEST_P(Agents, AreOursAfterAChange) {
       EXPECT_THAT(ns_.must({"ip", family, "route", "list", "table", "100"}),
                   ::testing::MatchesRegex("local default dev lo proto 137 [^\n]*\n"));
     }
-    EXPECT_THAT(sidetrack({"apply", "--backend", backend, "--dataplane", "ambient", "--dual-stack"}).err,
+    EXPECT_THAT(sidetrack({"apply", "--backend", backend, "--dataplane", "ambient"}).err,
                 HasSubstr("nothing to change"));
     const Output cleaned = sidetrack({"clean"});
     EXPECT_THAT(cleaned.err, AllOf(HasSubstr("removed all"), Not(HasSubstr("left as they are"))));
@@ -150,7 +150,7 @@ TEST_P(Agents, AreOursAfterAChange) {
 TEST_P(Agents, OursAreNoAgentsWithoutTheirPolicyRule) {
   for (const char* backend : backends) {
     ASSERT_EQ(sidetrack({"clean", "--dataplane", "ambient"}).exit_code, 0);
-    const std::vector<std::string> ours{"apply", "--backend", backend, "--dataplane", "ambient", "--dual-stack"};
+    const std::vector<std::string> ours{"apply", "--backend", backend, "--dataplane", "ambient"};
     ASSERT_EQ(sidetrack(ours).exit_code, 0);
     for (const char* family : {"-4", "-6"}) ns_.must({"ip", family, "rule", "del", "pref", "32764"});
     const Output cleaned = sidetrack({"clean"});
@@ -186,7 +186,7 @@ TEST_P(Agents, OfOneFamilyAreOursWhenTheOtherIsAdded) {
     const std::string iptables = std::string("ip6") + (GetParam().backend + std::string_view("ip").size());
     for (const char* table : {"nat", "mangle", "raw"}) ns_.must({iptables, "-t", table, "-F"});
   }
-  ASSERT_EQ(sidetrack({"apply", "--dataplane", "ambient", "--dual-stack", "--redirect-dns"}).exit_code, 0);
+  ASSERT_EQ(sidetrack({"apply", "--dataplane", "ambient", "--redirect-dns"}).exit_code, 0);
   EXPECT_EQ(sidetrack({"clean"}).exit_code, 0);
   const std::string left = everything(ns_);
   for (const char* what : {"ISTIO", "CILIUM", "istio", "0x539", "0x111", "local default"})
@@ -196,8 +196,7 @@ TEST_P(Agents, OfOneFamilyAreOursWhenTheOtherIsAdded) {
 // Rolled back, they are the agent's again.
 TEST_P(Agents, AreTheAgentsAgainAfterARollBack) {
   for (const char* backend : backends) {
-    const Output applied =
-        sidetrack({"apply", "--backend", backend, "--dataplane", "ambient", "--dual-stack", "--confirm", "1ms"});
+    const Output applied = sidetrack({"apply", "--backend", backend, "--dataplane", "ambient", "--confirm", "1ms"});
     EXPECT_EQ(applied.exit_code, 1);
     const bool in_own_tables = GetParam().name == std::string_view("istio_nftables");
     EXPECT_THAT(applied.err, HasSubstr(in_own_tables ? "of an agent could not be put back" : "rolled back; "));

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "support/agents.h"
 #include "support/network.h"
 #include "support/traffic.h"
 
@@ -106,6 +107,30 @@ TEST_P(Ambient, TheKubeletsProbesReachTheApp) {
   apply(ambient);
   EXPECT_EQ(probe(usual_probe_address(), 8080), landed(Role::app, local(pod(8080))));
   EXPECT_EQ(connect(from_outside, pod(8080)), landed(Role::proxy_inbound, original(pod(8080))));
+}
+
+// Istio 1.21 to 1.23: what replaces or removes their rules leaves nothing of TPROXY, which would take the probes.
+TEST_P(Ambient, TheRulesOfTproxyGoWhole) {
+  const Landing at_the_app = landed(Role::app, local(pod(8080)));
+  EXPECT_EQ(probe(usual_probe_address(), 8080), at_the_app);
+  const auto probed = [&] {
+    return pod_->connect(from_outside,
+                         {.to = pod(8080), .protocol = Protocol::tcp, .from = Endpoint(usual_probe_address(), 0)});
+  };
+  for (const Agent& agent : agents()) {
+    if (!std::string_view(agent.name).starts_with("istio_tproxy")) continue;
+    agent.make(pod_->ns());
+    EXPECT_EQ(probed(), at_the_app) << agent.name;
+    apply(ambient);
+    EXPECT_EQ(probed(), at_the_app) << agent.name;
+    EXPECT_EQ(connect(from_outside, pod(8080)), landed(Role::proxy_inbound, original(pod(8080)))) << agent.name;
+    EXPECT_EQ(connect(from_outside, pod(15008)), landed(Role::tunnel, local(pod(15008)))) << agent.name;
+    EXPECT_EQ(sidetrack({"clean"}).exit_code, 0);
+    agent.make(pod_->ns());
+    EXPECT_EQ(sidetrack({"clean", "--dataplane", "ambient"}).exit_code, 0);
+    EXPECT_EQ(connect(from_outside, pod(8080)), at_the_app) << agent.name;
+    EXPECT_THAT(everything(pod_->ns()), ::testing::Not(HasSubstr("TPROXY"))) << agent.name;
+  }
 }
 
 TEST_P(Ambient, TheAddressOfProbesMayBeAnother) {

@@ -97,6 +97,19 @@ TEST(GatherFamilies, WithoutAnAddressIsAnErrorUnlessNothingIsDone) {
   EXPECT_EQ(families_of({"fd00::1"}, false, true), Families::both());
 }
 
+// As Istio's agent has them, which asks no addresses of the pod: where the kernel has IPv6, lo has an address of it.
+TEST(GatherFamilies, OfAnAmbientPodAreThoseOfTheKernel) {
+  const auto families_of_ambient = [](const std::vector<std::string_view>& addresses) {
+    Config config;
+    config.dataplane = Dataplane::ambient;
+    return gather(config, {}, pod(addresses)).families;
+  };
+  EXPECT_EQ(families_of_ambient({"127.0.0.1", "10.0.0.1", "::1"}), Families::both());
+  EXPECT_EQ(families_of_ambient({"10.0.0.1", "fe80::1"}), Families::both());
+  EXPECT_EQ(families_of_ambient({"127.0.0.1", "10.0.0.1"}), Family::ipv4);
+  EXPECT_THROW(families_of_ambient({}), Error);
+}
+
 TEST(GatherFamilies, AreNotAskedForIfGiven) {
   Host host = pod();
   host.addresses = []() -> std::vector<Address> { throw std::logic_error("asked"); };
