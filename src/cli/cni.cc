@@ -25,20 +25,20 @@ using cni::Outcome;
 constexpr std::chrono::seconds look_again(60);
 constexpr std::chrono::seconds try_again(5);
 
-Folders folders_of(const CommandLine& line) { return {line.cni.bin_dir, line.cni.net_dir}; }
+Folders folders_of(const CommandLine& line) { return {line.cni.bin_dir, line.cni.net_dir, line.pods.records}; }
 
 // One of the two actions, with everything that it takes.
 class Action {
  public:
   explicit Action(const CommandLine& line)
-      : folders_(folders_of(line)), installs_(line.cni.action == CniAction::install) {
+      : folders_(folders_of(line)), installs_(line.cni.action == CniAction::install), at_once_(line.cni.now) {
     if (!installs_) return;
     program_ = cni::running_program(line.cni.allow_dynamic);
     entry_ = cni::entry(line);
   }
 
   [[nodiscard]] Outcome run() const {
-    return installs_ ? cni::install(folders_, program_, entry_) : cni::uninstall(folders_);
+    return installs_ ? cni::install(folders_, program_, entry_) : cni::uninstall(folders_, at_once_);
   }
   [[nodiscard]] std::string nothing_done() const {
     return fmt::format("{} is {}: nothing was changed", cni::plugin_name,
@@ -48,6 +48,7 @@ class Action {
  private:
   Folders folders_;
   bool installs_;
+  bool at_once_;
   std::string program_;
   std::string entry_;
 };
@@ -133,6 +134,7 @@ std::string status_json(const cni::Status& status) {
                                  {"plugins", configuration->plugins},
                                  {"entry", configuration->entry.empty() ? Json() : Json::parse(configuration->entry)}};
   }
+  document["attached"] = status.attached;
   document["problems"] = status.problems;
   return dumped(std::move(document));
 }
@@ -153,6 +155,7 @@ std::string status_text(const cni::Status& status) {
   } else {
     text += "configuration  none\n";
   }
+  if (!status.attached.empty()) text += fmt::format("pods           {} made with it\n", status.attached.size());
   return printable_lines(text);
 }
 
@@ -176,7 +179,7 @@ ExitCode run_cni(CommandLine& line) {
   if (line.watch) return keep(line, action);
   const Outcome outcome = action.run();
   Saying().outcome(outcome);
-  if (outcome.done.empty()) info(action.nothing_done());
+  if (outcome.done.empty() && outcome.warnings.empty()) info(action.nothing_done());
   return outcome.problems.empty() ? ExitCode::done : ExitCode::differs;
 }
 

@@ -355,7 +355,7 @@ Outcome install(const Folders& folders, const std::string& program, const std::s
   });
 }
 
-Outcome uninstall(const Folders& folders) {
+Outcome uninstall(const Folders& folders, bool at_once) {
   return undisturbed([&] {
     Outcome outcome;
     if (exists(folders.configurations)) {
@@ -375,6 +375,13 @@ Outcome uninstall(const Folders& folders) {
       }
     }
     const std::string path = program_path(folders);
+    if (!at_once && exists(path) && !attached_containers(folders.records, folders.cache).empty()) {
+      outcome.warnings.push_back(
+          fmt::format("'{}' stays for the pods that were made with it, which CRI-O could not end without it: run it "
+                      "again when they are gone; --now removes it at once",
+                      excerpt(path)));
+      return outcome;
+    }
     if (remove_file(path)) outcome.done.push_back(fmt::format("removed '{}'", excerpt(path)));
     remove_file(temporary_name(path));
     return outcome;
@@ -428,6 +435,13 @@ Status status(const Folders& folders, const std::string& program) {
   } else {
     const Error error = system_error(errno, fmt::format("'{}' cannot be read", shown));
     status.is_permitted = error.code() != ExitCode::not_permitted;
+    status.problems.emplace_back(error.what());
+  }
+
+  try {
+    status.attached = attached_containers(folders.records, folders.cache);
+  } catch (const Error& error) {
+    if (error.code() == ExitCode::not_permitted) status.is_permitted = false;
     status.problems.emplace_back(error.what());
   }
 

@@ -9,11 +9,15 @@
 #include <string>
 #include <vector>
 
+#include "cni/attachments.h"
+
 namespace sidetrack::cni {
 
 struct Folders {
   std::string programs = "/opt/cni/bin";
   std::string configurations = "/etc/cni/net.d";
+  std::string records = records_folder;
+  std::string cache = libcni_cache;
 };
 
 // The content of the program that is running. Throws Error (usage) if it needs shared libraries, unless they are
@@ -32,9 +36,10 @@ struct Outcome {
 // NAME.sidetrack-saved.
 [[nodiscard]] Outcome install(const Folders& folders, const std::string& program, const std::string& entry);
 
-// Takes the entry out of every configuration, then removes the program. A list that install() made of a single plugin
-// becomes that again, unless somebody has changed it since. Folders that are not there hold nothing of ours.
-[[nodiscard]] Outcome uninstall(const Folders& folders);
+// Takes the entry out of every configuration, then removes the program, which serves DEL until then: unless it is to go
+// at once, it stays as long as attached_containers() are there, with a warning. A list that install() made of a single
+// plugin becomes that again, unless somebody has changed it since. Folders that are not there hold nothing of ours.
+[[nodiscard]] Outcome uninstall(const Folders& folders, bool at_once = false);
 
 // Where install() and uninstall() look, and where the files are that links there lead to.
 [[nodiscard]] std::vector<std::string> folders_to_watch(const Folders& folders);
@@ -60,6 +65,7 @@ struct Status {
   };
   Program program;
   std::optional<Configuration> configuration;  // that the runtimes use
+  std::vector<std::string> attached;           // attached_containers()
   bool is_permitted = true;                    // false: not all could be read
   std::vector<std::string> problems;           // why it is not installed as it should be, a sentence each; none: it is
 };

@@ -174,7 +174,9 @@ in
 .Pa /etc/cni/net.d ;
 the options of the rules become the plugin's.
 .Cm uninstall
-takes both away again; the pods that run keep their rules.
+takes both away again; the pods that run keep their rules, and the program stays while a pod that was made with it may need it to end, unless
+.Fl -now
+is given.
 .Cm status
 says what is installed; exit status 6 if it is not as
 .Cm install

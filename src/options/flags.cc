@@ -604,6 +604,8 @@ constexpr Flag flag_table[] = {
      "install: where the plugin logs", Group::run, cni, absolute_path<&CniOptions::plugin_log>},
     {"allow-dynamic", '\0', {}, Kind::boolean, "", "", "",
      "install: allow a program that needs libraries", Group::run, cni, boolean<&CniOptions::allow_dynamic>},
+    {"now", '\0', {}, Kind::boolean, "", "", "",
+     "uninstall: remove the program, whichever pods need it", Group::run, cni, boolean<&CniOptions::now>},
     {"plan", '\0', {}, Kind::boolean, "", "", "",
      "the rules of the given options, not the live ones", Group::run, asking, boolean<&CommandLine::plan>},
     {"backend", '\0', {}, Kind::choice, "BACKEND", backend_choices, "auto",
@@ -627,7 +629,7 @@ constexpr Flag flag_table[] = {
     {"pod-timeout", '\0', {}, Kind::scalar, "DURATION", "", "5s",
      "time limit for each pod", Group::run, pods, set_pod_timeout},
     {"records", '\0', {}, Kind::text, "PATH", "", "/run/sidetrack/pods",
-     "the CNI plugin's records", Group::run, pods, absolute_path<&PodsOptions::records>},
+     "the CNI plugin's records", Group::run, CommandSet(pods) | cni, absolute_path<&PodsOptions::records>},
     {"wait", '\0', {}, Kind::scalar, "DURATION", "", "30s",
      "how long to wait for other writers", Group::run, CommandSet(apply) | clean | host_probes, set_wait},
 

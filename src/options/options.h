@@ -71,6 +71,7 @@ struct CniOptions {
   std::vector<std::string> exclude_namespaces;
   std::string plugin_log;  // absolute; empty: not given
   bool allow_dynamic = false;
+  bool now = false;
 };
 
 enum class HostProbesAction : std::uint8_t { apply, verify, clean };  // host-probes ACTION

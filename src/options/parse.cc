@@ -139,6 +139,8 @@ void check_cni(const CommandLine& line, const CommandWords& given) {
     if (line.cni.action != CniAction::install &&
         (makes_rules(flag->group) || std::ranges::find(of_install, flag->name) != std::end(of_install)))
       refuse_combination(fmt::format("{}: without effect on cni {}", spelled(*flag), action), "it is for cni install");
+    if (line.cni.action != CniAction::uninstall && flag->name == "now")
+      refuse_combination(fmt::format("--now: without effect on cni {}", action), "it is for cni uninstall");
     if (line.cni.action == CniAction::status && flag->name == "watch")
       refuse_combination("--watch: not for cni status, which looks once",
                          "--watch goes with cni install and cni uninstall");

@@ -3,6 +3,7 @@
 // Calls the plugins of a conflist as a container runtime does, by libcni:
 //
 //	client ADD|CHECK|DEL CONFLIST NETNS CONTAINER INTERFACE [ANNOTATION=VALUE]…
+//	client DEL-CACHED NETWORK NETNS CONTAINER INTERFACE        as CRI-O: with the configuration of ADD
 //	client GC CONFLIST [CONTAINER:INTERFACE]…      the attachments that are valid
 //	client STATUS|VERSION CONFLIST
 //
@@ -49,17 +50,32 @@ func gcArgsOf(arguments []string) *libcni.GCArgs {
 	return &libcni.GCArgs{ValidAttachments: valid}
 }
 
+func delCached(ctx context.Context, cni *libcni.CNIConfig, network string, runtime *libcni.RuntimeConf) error {
+	cached, runtime, err := cni.GetNetworkListCachedConfig(&libcni.NetworkConfigList{Name: network}, runtime)
+	if err != nil {
+		return err
+	}
+	list, err := libcni.ConfListFromBytes(cached)
+	if err != nil {
+		return err
+	}
+	return cni.DelNetworkList(ctx, list, runtime)
+}
+
 func call(arguments []string) error {
 	if len(arguments) < 2 {
 		return errors.New("no verb, or no conflist")
 	}
 	ctx := context.Background()
 	verb, rest := arguments[0], arguments[2:]
+	cni := libcni.NewCNIConfigWithCacheDir(filepath.SplitList(os.Getenv("CNI_PATH")), os.Getenv("CNI_CACHE"), nil)
+	if verb == "DEL-CACHED" {
+		return delCached(ctx, cni, arguments[1], runtimeOf(rest))
+	}
 	list, err := libcni.ConfListFromFile(arguments[1])
 	if err != nil {
 		return err
 	}
-	cni := libcni.NewCNIConfigWithCacheDir(filepath.SplitList(os.Getenv("CNI_PATH")), os.Getenv("CNI_CACHE"), nil)
 	switch verb {
 	case "STATUS":
 		return cni.GetStatusNetworkList(ctx, list)

@@ -138,6 +138,7 @@ complete -c sidetrack -n '__sidetrack_is cni' -l net-dir -d 'the runtime\'s CNI 
 complete -c sidetrack -n '__sidetrack_is cni' -l exclude-namespaces -d 'install: do not intercept pods of these' -x -a '(__sidetrack_items (__sidetrack_names /sys/class/net))'
 complete -c sidetrack -n '__sidetrack_is cni' -l plugin-log -d 'install: where the plugin logs' -r -F
 complete -c sidetrack -n '__sidetrack_is cni' -l allow-dynamic -d 'install: allow a program that needs libraries'
+complete -c sidetrack -n '__sidetrack_is cni' -l now -d 'uninstall: remove the program, whichever pods need it'
 complete -c sidetrack -n '__sidetrack_is explain map lint' -l plan -d 'the rules of the given options, not the live ones'
 complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify show explain map lint clean doctor host-probes cni' -l backend -d 'which backend holds the rules' -x -a 'auto nftables iptables-nft iptables-legacy'
 complete -c sidetrack -n '__sidetrack_is args inject' -s f -l filename -d 'the manifest, YAML or JSON; - for standard input' -r -F
@@ -149,7 +150,7 @@ complete -c sidetrack -n '__sidetrack_is args' -l why -d 'which annotation or de
 complete -c sidetrack -n '__sidetrack_is pods' -l repair -d 'apply what is recorded where it differs'
 complete -c sidetrack -n '__sidetrack_is pods' -l metrics -d 'write metrics for node_exporter\'s textfiles' -r -F
 complete -c sidetrack -n '__sidetrack_is pods' -l pod-timeout -d 'time limit for each pod' -x
-complete -c sidetrack -n '__sidetrack_is pods' -l records -d 'the CNI plugin\'s records' -r -F
+complete -c sidetrack -n '__sidetrack_is pods cni' -l records -d 'the CNI plugin\'s records' -r -F
 complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply clean host-probes' -l wait -d 'how long to wait for other writers' -x
 complete -c sidetrack -n '__sidetrack_is explain' -l uid -d 'uid of the sender' -x
 complete -c sidetrack -n '__sidetrack_is explain' -l gid -d 'the group that sends it' -x

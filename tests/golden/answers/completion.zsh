@@ -634,7 +634,9 @@ _sidetrack_cni() {
     '*--exclude-namespaces=[install\: do not intercept pods of these]:NAMES: _sidetrack_interfaces list' \
     '*--plugin-log=[install\: where the plugin logs]:PATH:_files' \
     '--allow-dynamic[install\: allow a program that needs libraries]' \
+    '--now[uninstall\: remove the program, whichever pods need it]' \
     '--backend=[which backend holds the rules]:BACKEND:(auto nftables iptables-nft iptables-legacy)' \
+    '*--records=[the CNI plugin'\''s records]:PATH:_files' \
     '--no-sandbox[keep capabilities and system calls that are not needed]' \
     '--format=[the format of the result]:FORMAT:(text json)' \
     '--json[--format json]' \

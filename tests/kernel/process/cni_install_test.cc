@@ -77,7 +77,8 @@ class CniInstall : public KernelTest {
 
   // The program under test may be a dynamic one.
   [[nodiscard]] Words words(const std::string& action, const Words& more = {}) const {
-    Words all{program_under_test(), "cni", action, "--bin-dir", bin(), "--net-dir", net()};
+    Words all{program_under_test(), "cni", action,      "--bin-dir",     bin(),
+              "--net-dir",          net(), "--records", root / "records"};
     if (action == "install") all.emplace_back("--allow-dynamic");
     return all + more;
   }

@@ -42,7 +42,7 @@ class CniInstallation : public ::testing::Test {
   }
 
   testing::TemporaryFolder root;
-  Folders folders{root.path() / "bin", root.path() / "net.d"};
+  Folders folders{root.path() / "bin", root.path() / "net.d", root.path() / "records", root.path() / "results"};
   const fs::path net = folders.configurations;
   const fs::path path = fs::path(folders.programs) / "sidetrack-cni";
 
@@ -267,6 +267,44 @@ TEST_F(CniInstallation, LeavesNothingOfItsOwnBehind) {
                          {"10-net.conflist", bridge}, {"20-net.conf", single}, {"30-net.conflist", "{"}}));
   fs::remove_all(net);
   put(path, program, 0755);
+  EXPECT_EQ(lines(uninstall(folders).done), "removed 'sidetrack-cni'");
+}
+
+// CRI-O calls DEL with the configuration of ADD.
+TEST_F(CniInstallation, TheProgramStaysForPodsThatWereMadeWithIt) {
+  put(net / "10-net.conflist", bridge);
+  const std::string stays =
+      "'sidetrack-cni' stays for the pods that were made with it, which CRI-O could not end without it: run it again "
+      "when they are gone; --now removes it at once";
+  const auto uninstalled = [&](bool at_once = false) {
+    static_cast<void>(install(folders, program, entry));
+    const Outcome outcome = uninstall(folders, at_once);
+    EXPECT_EQ(files()["10-net.conflist"], bridge);
+    EXPECT_EQ(fs::exists(path), !outcome.warnings.empty());
+    return lines(outcome.warnings);
+  };
+  Record web;
+  web.container_id = "web";
+  web.netns = "/run/netns/web";
+  write(web, folders.records);
+  EXPECT_EQ(uninstalled(), stays);
+  EXPECT_EQ(uninstalled(true), "");
+  EXPECT_THAT(status(folders, program).attached, ElementsAre("web"));
+
+  // Without a record: of a pod without a sidecar.
+  fs::create_directory(folders.cache);
+  const auto cache = [&](const char* name, const char* config) {
+    put(fs::path(folders.cache) / name,
+        fmt::format(R"({{"kind": "cniCacheV1", "containerId": "{}", "config": "{}"}})", name, config));
+  };
+  cache("plain", "eyJwbHVnaW5zIjogW3sidHlwZSI6ICJicmlkZ2UifSwgeyJ0eXBlIjogInNpZGV0cmFjay1jbmkifV19");
+  cache("other", "eyJwbHVnaW5zIjogW3sidHlwZSI6ICJicmlkZ2UifV19");
+  put(fs::path(folders.cache) / "broken", "{");
+  EXPECT_THAT(status(folders, program).attached, ElementsAre("plain", "web"));
+  remove("web", folders.records);
+  EXPECT_EQ(uninstalled(), stays);
+  EXPECT_EQ(lines(uninstall(folders).warnings), stays) << "again";
+  fs::remove(fs::path(folders.cache) / "plain");
   EXPECT_EQ(lines(uninstall(folders).done), "removed 'sidetrack-cni'");
 }
 

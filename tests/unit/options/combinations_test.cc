@@ -238,7 +238,9 @@ TEST(Combinations, OfThePluginOfTheNode) {
                             std::string_view(option).substr(0, std::string_view(option).find(' ')), action));
     EXPECT_EQ(said_of(fmt::format("cni {} --watch --bin-dir /a --net-dir /b", action)), "accepted");
   }
-  expect({{"cni status --watch",
+  expect({{"cni install --now", "--now: without effect on cni install; it is for cni uninstall"},
+          {"cni uninstall --now --records /a"},
+          {"cni status --watch",
            "--watch: not for cni status, which looks once; --watch goes with cni install and cni uninstall"},
           {"cni status --json"},
           {"cni status --bin-dir /a --net-dir /b"},
