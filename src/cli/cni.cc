@@ -89,6 +89,7 @@ ExitCode keep(const CommandLine& line, const Action& action) {
     throw;
   }
   Saying of_watches;
+  Descriptor held;
   bool told = false;
   while (true) {
     bool failed = false;
@@ -103,6 +104,7 @@ ExitCode keep(const CommandLine& line, const Action& action) {
       }
     };
     try {
+      cni::hold_watch(folders, held);
       do {
         arm();
         saying.outcome(action.run());

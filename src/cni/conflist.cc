@@ -150,10 +150,7 @@ std::vector<std::string> plugins_beside(const std::string& folder, const Conflis
 }
 
 std::string with_entry(std::string_view where, const Conflist& list, std::string_view entry) {
-  const bool served = std::ranges::any_of(list.cni_versions, [](const std::string& version) {
-    return std::ranges::find(supported_versions, version) != std::end(supported_versions);
-  });
-  if (!served) {
+  if (std::ranges::none_of(list.cni_versions, is_served)) {
     refuse_list(where,
                 fmt::format("\"cniVersion\": {}: expected one of {}",
                             list.cni_versions.empty() ? "none" : excerpt(list.cni_versions.front()),

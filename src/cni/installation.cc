@@ -16,9 +16,13 @@
 #include <cstdlib>
 #include <iterator>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "cni/cni_error.h"
 #include "cni/conflist.h"
+#include "cni/json_text.h"
+#include "cni/network_configuration.h"
 #include "cni/plugin.h"
 #include "model/error.h"
 #include "model/printable.h"
@@ -192,9 +196,58 @@ const Found& used(const Search& all, const std::string& folder) {
       "install the primary network plugin first; --watch waits for it");
 }
 
-// Why the runtime may use another chain than the one with our entry at its end.
-std::vector<std::string> problems_of(const Search& all, const std::string& folder, const Found& found) {
+// Plugins of other meshes, which intercept pods themselves.
+constexpr std::string_view other_meshes[] = {"consul-cni", "istio-cni", "kuma-cni", "linkerd-cni"};
+
+// The runtime looks for all plugins of a chain in the same folders, of which most runtimes have one.
+std::string wrong_folder(const Folders& folders, const Found& found) {
+  std::string others;
+  for (const ListedPlugin& plugin : found.list.plugins) {
+    if (plugin.type == plugin_name) continue;
+    if (exists(folders.programs + "/" + plugin.type)) return "";
+    others += (others.empty() ? "" : ", ") + excerpt(plugin.type);
+  }
+  if (others.empty() || !exists(folders.programs)) return "";
+  return fmt::format(
+      "'{}' holds no other plugin of '{}' ({}): the runtime looks for them elsewhere, give that folder "
+      "with --bin-dir",
+      excerpt(folders.programs), excerpt(found.path), others);
+}
+
+// What the plugin answers for every pod, of its entry as libcni passes it on.
+std::string refused_entry(const Found& found) {
+  const Conflist& list = found.list;
+  const std::string_view entry = list.entry_at_end();
+  if (entry.empty()) return "";
+  const auto served = std::ranges::find_if(list.cni_versions, is_served);
+  std::string passed = "{";
+  const auto pass = [&](const char* key, const std::string& value) {
+    if (values_of(entry, key).empty()) passed += fmt::format("\"{}\": {}, ", key, Parsed(value).dump());
+  };
+  pass("cniVersion", served != list.cni_versions.end() ? *served
+                     : list.cni_versions.empty()       ? ""
+                                                       : list.cni_versions.front());
+  pass("name", list.network);
+  try {
+    static_cast<void>(read_configuration(passed.append(entry.substr(1)), Keys::all));
+  } catch (const CniError& error) {
+    return fmt::format("'{}': the plugin refuses its entry for every pod: {}", excerpt(found.path), error.what());
+  }
+  return "";
+}
+
+// Why the runtime may use another chain than the one with our entry at its end, or the chain may not work.
+std::vector<std::string> problems_of(const Search& all, const Folders& folders, const Found& found) {
+  const std::string& folder = folders.configurations;
   std::vector<std::string> problems;
+  for (std::string problem : {wrong_folder(folders, found), refused_entry(found)}) {
+    if (!problem.empty()) problems.push_back(std::move(problem));
+  }
+  for (const ListedPlugin& plugin : found.list.plugins) {
+    if (std::ranges::find(other_meshes, plugin.type) != std::end(other_meshes))
+      problems.push_back(fmt::format("'{}': {} is in the chain, too: both intercept pods; uninstall one of them",
+                                     excerpt(found.path), plugin.type));
+  }
   for (const std::string& each : all.before) {
     problems.push_back(each + "; the runtime may still load it, or, like containerd, none of the files after it");
   }
@@ -350,7 +403,7 @@ Outcome install(const Folders& folders, const std::string& program, const std::s
     if (found.form == Form::single) check_free(list_path(found));
     put_program(folders, program, outcome);
     put_entry(found, text, outcome);
-    outcome.problems = problems_of(all, folders.configurations, found);
+    outcome.problems = problems_of(all, folders, found);
     return outcome;
   });
 }
@@ -386,6 +439,19 @@ Outcome uninstall(const Folders& folders, bool at_once) {
     remove_file(temporary_name(path));
     return outcome;
   });
+}
+
+void hold_watch(const Folders& folders, Descriptor& held) {
+  struct stat of_held {
+  }, now{};
+  const bool is_there = stat(folders.programs.c_str(), &now) == 0;
+  const bool is_held = held.valid() && fstat(held.get(), &of_held) == 0;
+  if (!is_there || (is_held && of_held.st_dev == now.st_dev && of_held.st_ino == now.st_ino)) return;
+  held = Descriptor(open(folders.programs.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!held.valid() || flock(held.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
+  held = Descriptor();
+  throw Error(ExitCode::busy, fmt::format("another process watches '{}' already", excerpt(folders.programs)),
+              "this one waits until that ends: each would undo what the other does");
 }
 
 std::vector<std::string> folders_to_watch(const Folders& folders) {
@@ -448,7 +514,7 @@ Status status(const Folders& folders, const std::string& program) {
   try {
     const Search all = search(folders.configurations);
     const Found& found = used(all, folders.configurations);
-    std::ranges::move(problems_of(all, folders.configurations, found), std::back_inserter(status.problems));
+    std::ranges::move(problems_of(all, folders, found), std::back_inserter(status.problems));
     Status::Configuration& configuration = status.configuration.emplace();
     configuration.path = found.path;
     configuration.network = found.list.network;

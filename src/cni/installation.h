@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cni/attachments.h"
+#include "system/descriptor.h"
 
 namespace sidetrack::cni {
 
@@ -40,6 +41,10 @@ struct Outcome {
 // at once, it stays as long as attached_containers() are there, with a warning. A list that install() made of a single
 // plugin becomes that again, unless somebody has changed it since. Folders that are not there hold nothing of ours.
 [[nodiscard]] Outcome uninstall(const Folders& folders, bool at_once = false);
+
+// Makes `held` the lock of the one process that keeps these folders as they are; two would undo each other's work. Does
+// nothing where there is no folder yet. Throws Error (busy) if another process holds it.
+void hold_watch(const Folders& folders, Descriptor& held);
 
 // Where install() and uninstall() look, and where the files are that links there lead to.
 [[nodiscard]] std::vector<std::string> folders_to_watch(const Folders& folders);

@@ -127,7 +127,7 @@ Parsed parsed(std::string_view text) {
 std::string version_of(const Parsed& document) {
   const Parsed* version = find(document, "cniVersion");
   const std::string text = version != nullptr && version->is_string() ? version->get<std::string>() : "";
-  if (std::ranges::find(supported_versions, text) != std::end(supported_versions)) return text;
+  if (is_served(text)) return text;
   throw CniError(Code::incompatible_version, fmt::format("cniVersion: {}: expected one of {}",
                                                          version == nullptr ? "missing" : excerpt(version->dump()),
                                                          fmt::join(supported_versions, ", ")));
@@ -255,6 +255,10 @@ void read_own_keys(const Parsed& document, NetworkConfiguration& made) {
 }
 
 }  // namespace
+
+bool is_served(std::string_view version) {
+  return std::ranges::find(supported_versions, version) != std::end(supported_versions);
+}
 
 NetworkConfiguration read_configuration(std::string_view text, Keys keys) {
   const Parsed document = parsed(text);

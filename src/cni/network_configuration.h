@@ -14,6 +14,7 @@ namespace sidetrack::cni {
 
 inline constexpr std::string_view supported_versions[] = {"0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0"};
 inline constexpr std::string_view current_version = supported_versions[4];
+[[nodiscard]] bool is_served(std::string_view version);
 
 // The capability by which containerd and CRI-O pass a pod's annotations.
 inline constexpr const char* annotations_capability = "io.kubernetes.cri.pod-annotations";

@@ -62,6 +62,7 @@ class CniInstall : public KernelTest {
     if (IsSkipped() || HasFatalFailure()) return;
     fs::create_directory(bin());
     fs::create_directory(net());
+    write_text(bin() / "bridge", "");
   }
   [[nodiscard]] fs::path bin() const { return root / "bin"; }
   [[nodiscard]] fs::path net() const { return root / "net.d"; }
@@ -100,7 +101,7 @@ class CniInstall : public KernelTest {
       for (const auto& entry : fs::directory_iterator(folder)) {
         const std::string name = entry.path().filename();
         // What a process that was killed leaves: no name that a runtime knows.
-        if (name.starts_with('.') && name.ends_with(".sidetrack-new")) continue;
+        if (name == "bridge" || (name.starts_with('.') && name.ends_with(".sidetrack-new"))) continue;
         const std::string text = read_file(entry.path());
         all[name] = name != "sidetrack-cni" ? text : text == own_program() ? "ours" : "another";
       }
@@ -528,6 +529,7 @@ class CniInstallFaults : public CniInstall, public ::testing::WithParamInterface
     for (const fs::path& folder : {bin(), net()}) {
       for (const auto& entry : fs::directory_iterator(folder)) fs::remove_all(entry.path());
     }
+    write_text(bin() / "bridge", "");
     const bool is_single = std::string_view(GetParam()).ends_with(".conf");
     write_text(net() / GetParam(), is_single ? single : conflist);
     if (action == "uninstall") must("install");
@@ -809,6 +811,18 @@ TEST_F(CniWatch, AnOverflowOfEventsIsNoticed) {
   watch.expect(mended);
   EXPECT_EQ(read_file(list), with_us());
   EXPECT_EQ(watch.end(SIGTERM), 0);
+}
+
+TEST_F(CniWatch, TwoTakeTurns) {
+  write_text(net() / "10-net.conflist", conflist);
+  Running first(words("install", {"--watch"}));
+  first.expect("watching " + net().string());
+  Running second(words("uninstall", {"--watch"}));
+  second.expect(fmt::format("another process watches '{}' already", bin().string()));
+  EXPECT_EQ(run("status").exit_code, 0);
+  EXPECT_EQ(first.end(SIGTERM), 0);
+  second.expect("sidetrack-cni is removed from network 'net'");
+  EXPECT_EQ(second.end(SIGTERM), 0);
 }
 
 TEST_F(CniWatch, UninstallKeepsItAway) {

@@ -24,7 +24,8 @@ namespace fs = std::filesystem;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-constexpr const char* entry = R"({"type": "sidetrack-cni"})";
+constexpr const char* entry =
+    R"({"type": "sidetrack-cni", "capabilities": {"io.kubernetes.cri.pod-annotations": true}})";
 const std::string program = "the program";
 
 std::string list(const std::string& plugins, const char* network = "net") {
@@ -39,6 +40,7 @@ class CniInstallation : public ::testing::Test {
   CniInstallation() {
     fs::create_directory(folders.programs);
     fs::create_directory(folders.configurations);
+    for (const char* name : {"bridge", "ptp"}) put(fs::path(folders.programs) / name, "");
   }
 
   testing::TemporaryFolder root;
@@ -50,6 +52,7 @@ class CniInstallation : public ::testing::Test {
     std::ofstream(file) << text;
     chmod(file.c_str(), mode);
   }
+  static bool is_of_others(const fs::path& name) { return name == "bridge" || name == "ptp"; }
   // Without the folders' names.
   [[nodiscard]] std::string shortened(std::string text) const {
     for (const std::string& name : {folders.programs, folders.configurations}) {
@@ -65,6 +68,7 @@ class CniInstallation : public ::testing::Test {
     std::map<std::string, std::string> found;
     for (const fs::path& folder : {fs::path(folders.programs), net}) {
       for (const fs::directory_entry& each : fs::directory_iterator(folder)) {
+        if (is_of_others(each.path().filename())) continue;
         std::ifstream file(each.path());
         found[each.path().filename()] = {std::istreambuf_iterator<char>(file), {}};
       }
@@ -205,6 +209,71 @@ TEST_F(CniInstallation, SaysWhyTheEntryDoesNotCount) {
                                           net.string()));
   fs::remove(net / "90-new.conf");
   EXPECT_EQ(said_by_status(), fmt::format("'{}' holds no network configuration", net.string()));
+}
+
+// As libcni passes it on, and the plugin reads it.
+TEST_F(CniInstallation, SaysWhatThePluginWouldRefuse) {
+  put(path, program, 0755);
+  const auto found = [&](const std::string& keys, const char* version = "1.0.0") {
+    put(net / "10-net.conflist",
+        fmt::format(
+            R"({{"cniVersion": "{}", "name": "n\"t", "plugins": [{{"type": "bridge"}}, {{"type": "sidetrack-cni"{}}}]}})",
+            version, keys));
+    return said_by_status();
+  };
+  const std::string refused = "'10-net.conflist': the plugin refuses its entry for every pod: ";
+  const std::string annotations = R"(, "capabilities": {"io.kubernetes.cri.pod-annotations": true})";
+  EXPECT_EQ(found(annotations), "");
+  EXPECT_EQ(found(annotations + R"(, "uid": 1000, "dns": true)"), "");
+  EXPECT_EQ(found(R"(, "capabilities": {})"),
+            refused + R"(capabilities: {}: expected {"io.kubernetes.cri.pod-annotations": true})");
+  EXPECT_EQ(found(""), refused + R"(capabilities: missing: expected {"io.kubernetes.cri.pod-annotations": true})");
+  EXPECT_EQ(found(annotations + R"(, "uid": "1337")"), refused + R"(uid: "1337": expected a whole number)");
+  EXPECT_EQ(found(annotations + R"(, "uuid": 7)").substr(0, refused.size() + 18), refused + "uuid: unknown key:");
+  EXPECT_EQ(found(annotations, "0.2.0").substr(0, refused.size() + 29), refused + "cniVersion: \"0.2.0\": expected");
+}
+
+TEST_F(CniInstallation, SaysThatTheFolderIsAnotherOrTheChainAnotherMeshs) {
+  const auto both = [&](const std::string& plugins) {
+    put(net / "10-net.conflist", list(plugins));
+    const Outcome installed = install(folders, program, entry);
+    EXPECT_EQ(lines(installed.problems), said_by_status());
+    return said_by_status();
+  };
+  EXPECT_EQ(both(R"({"type": "a-cni"}, {"type": "b-cni"})"),
+            fmt::format("'{}' holds no other plugin of '10-net.conflist' (a-cni, b-cni): the runtime looks for them "
+                        "elsewhere, give that folder with --bin-dir",
+                        folders.programs));
+  EXPECT_EQ(both(R"({"type": "a-cni"}, {"type": "bridge"})"), "") << "some runtimes have several folders";
+  EXPECT_EQ(both(R"({"type": "bridge"}, {"type": "istio-cni"})"),
+            "'10-net.conflist': istio-cni is in the chain, too: both intercept pods; uninstall one of them");
+}
+
+TEST_F(CniInstallation, OneProcessWatches) {
+  Descriptor first;
+  Descriptor second;
+  hold_watch(folders, first);
+  hold_watch(folders, first);
+  EXPECT_EQ(
+      refusal([&] {
+        hold_watch(folders, second);
+        return 0;
+      }),
+      fmt::format("another process watches '{}' already; this one waits until that ends: each would undo what the "
+                  "other does",
+                  folders.programs));
+  fs::rename(folders.programs, root.path() / "former");
+  fs::create_directory(folders.programs);
+  hold_watch(folders, first);
+  EXPECT_NE(refusal([&] {
+              hold_watch(folders, second);
+              return 0;
+            }),
+            "")
+      << "of the folder that is there now";
+  first = Descriptor();
+  hold_watch(folders, second);
+  EXPECT_TRUE(second.valid());
 }
 
 // A directory of such a name is none, nor is a link that leads nowhere; of those that can be read the first counts.
