@@ -111,7 +111,8 @@ struct Found {
 };
 
 struct Search {
-  std::vector<Found> valid;         // by name
+  std::vector<Found> valid;         // by name, but for the next
+  std::vector<std::string> made;    // paths of the lists that install() made beside a single plugin
   std::vector<std::string> before;  // the first valid one: those that no runtime would load, a sentence each
   std::vector<std::string> after;   // it
   std::string may_name_ours;        // one of those two
@@ -164,9 +165,17 @@ bool may_name_ours(const std::string& path) {
   return !text || text->find(plugin_name) != std::string::npos;
 }
 
+// A single plugin stays as its owner wrote it: what tests for the file finds it, and its owner can take it away. Sorted
+// before it is the list that is made of it: '-' comes before '.'.
+constexpr const char* made_ending = "-sidetrack.conflist";
+
 Search search(const std::string& folder) {
   Search all;
   for (const std::string& name : configuration_names(folder)) {
+    if (name.ends_with(made_ending) && may_name_ours(folder + "/" + name)) {
+      all.made.push_back(folder + "/" + name);
+      continue;
+    }
     try {
       all.valid.push_back(read_configuration(folder, name));
     } catch (const NotValid& error) {
@@ -178,11 +187,19 @@ Search search(const std::string& folder) {
 }
 
 std::string without_ending(const std::string& path) { return path.substr(0, path.rfind('.')); }
-std::string list_path(const Found& found) {
-  return found.form == Form::list ? found.path : without_ending(found.path) + ".conflist";
+
+// Multus takes the first file by name that does not begin with that of its own, 00-multus.conf, for the network that it
+// hands pods on to: a list with another name it would hand on to itself. So its file becomes the list.
+bool is_moved(const Found& found) {
+  return found.form == Form::single && found.list.plugins.front().type.starts_with("multus");
 }
 
-// The first one. But a list that we made of a single plugin hides what the primary plugin writes to its .json later.
+std::string list_path(const Found& found) {
+  return found.form == Form::list ? found.path
+                                  : without_ending(found.path) + (is_moved(found) ? ".conflist" : made_ending);
+}
+
+// The first one. But a list that we moved a single plugin to hides what the primary plugin writes to its .json later.
 const Found& used(const Search& all, const std::string& folder) {
   for (const Found& found : all.valid) {
     const Found& first = all.valid.front();
@@ -315,15 +332,43 @@ void check_free(const std::string& path) {
 
 void put_entry(const Found& found, const std::string& text, Outcome& outcome) {
   const std::string path = list_path(found);
-  if (found.form == Form::list && found.list.text == text && is_file_of_mode(found.version, configuration_mode)) return;
+  std::string problem;
+  const bool is_there = found.form == Form::list ? found.list.text == text
+                                                 : !is_moved(found) && exists(path) && read_text(path, problem) == text;
+  if (is_there && is_file_of_mode(file_version(path), configuration_mode)) return;
   replace_file(path, text,
                {.mode = configuration_mode,
                 .hint = about_configurations,
                 .links = true,
                 .instead_of = found.form == Form::list ? found.version : std::nullopt});
-  if (found.form == Form::single) rename_file(found.path, found.path + saved_ending);
-  outcome.done.push_back(fmt::format("'{}': {} is the last plugin of network '{}'", excerpt(path), plugin_name,
-                                     excerpt(found.list.network)));
+  std::string more;
+  if (is_moved(found)) {
+    rename_file(found.path, found.path + saved_ending);
+    more = fmt::format("; '{0}' is moved to '{0}{1}'", excerpt(found.path), saved_ending);
+  } else if (found.form == Form::single) {
+    more = fmt::format("; '{}', of which it is made, stays as it is", excerpt(found.path));
+  }
+  outcome.done.push_back(fmt::format("'{}': {} is the last plugin of network '{}'{}", excerpt(path), plugin_name,
+                                     excerpt(found.list.network), more));
+}
+
+// Lists that were made of a single plugin which is gone, or not the first any more; `but` the one that is right.
+void remove_made(const std::vector<std::string>& made, const std::string& but, Outcome& outcome) {
+  for (const std::string& path : made) {
+    if (path == but || !remove_file(path)) continue;
+    flush_folder_of(path);
+    outcome.done.push_back(fmt::format("removed '{}'", excerpt(path)));
+  }
+}
+
+// Those whose single plugin its owner has taken away.
+std::vector<std::string> orphans(const Search& all) {
+  std::vector<std::string> found = all.made;
+  std::erase_if(found, [](const std::string& path) {
+    const std::string stem = path.substr(0, path.size() - std::string_view(made_ending).size());
+    return exists(stem + ".conf") || exists(stem + ".json");
+  });
+  return found;
 }
 
 // The text of the list that is made of the single plugin in a file; empty if there is none.
@@ -398,11 +443,13 @@ Outcome install(const Folders& folders, const std::string& program, const std::s
     Outcome outcome;
     const Descriptor locked = lock(folders.configurations);
     const Search all = search(folders.configurations);
+    if (all.valid.empty()) remove_made(orphans(all), "", outcome);
     const Found& found = used(all, folders.configurations);
     const std::string text = with_entry(found.path, found.list, entry);
-    if (found.form == Form::single) check_free(list_path(found));
+    if (is_moved(found)) check_free(list_path(found));
     put_program(folders, program, outcome);
     put_entry(found, text, outcome);
+    remove_made(all.made, list_path(found), outcome);
     outcome.problems = problems_of(all, folders, found);
     return outcome;
   });
@@ -418,6 +465,7 @@ Outcome uninstall(const Folders& folders, bool at_once) {
         if (found.list.has_entry()) remove_entry(found, outcome);
         remove_file(temporary_name(list_path(found)));
       }
+      remove_made(all.made, "", outcome);
       if (!all.may_name_ours.empty()) {
         throw Error(ExitCode::failed,
                     fmt::format("{}; it may name {}, so the program is not removed", all.may_name_ours, plugin_name),
@@ -442,8 +490,8 @@ Outcome uninstall(const Folders& folders, bool at_once) {
 }
 
 void hold_watch(const Folders& folders, Descriptor& held) {
-  struct stat of_held {
-  }, now{};
+  struct stat of_held {};
+  struct stat now {};
   const bool is_there = stat(folders.programs.c_str(), &now) == 0;
   const bool is_held = held.valid() && fstat(held.get(), &of_held) == 0;
   if (!is_there || (is_held && of_held.st_dev == now.st_dev && of_held.st_ino == now.st_ino)) return;
@@ -513,7 +561,16 @@ Status status(const Folders& folders, const std::string& program) {
 
   try {
     const Search all = search(folders.configurations);
-    const Found& found = used(all, folders.configurations);
+    for (const std::string& path : orphans(all))
+      status.problems.push_back(
+          fmt::format("'{}' stayed when the file was taken away that it is made of", excerpt(path)));
+    Found found = used(all, folders.configurations);
+    if (const std::string made = list_path(found); found.form == Form::single && !is_moved(found) && exists(made)) {
+      const std::string of = found.list.text;
+      found = read_configuration(folders.configurations, made.substr(made.rfind('/') + 1));
+      if (found.list.has_entry() && without_entry(made, found.list) != of)
+        status.problems.push_back(fmt::format("'{}' is not made of its single plugin as that is now", excerpt(made)));
+    }
     std::ranges::move(problems_of(all, folders, found), std::back_inserter(status.problems));
     Status::Configuration& configuration = status.configuration.emplace();
     configuration.path = found.path;

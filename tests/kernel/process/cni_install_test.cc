@@ -42,6 +42,7 @@ constexpr const char* conflist = R"({
 }
 )";
 constexpr const char* single = R"({"type": "bridge", "name": "net", "cniVersion": "0.4.0"})";
+constexpr const char* multus = R"({"type": "multus", "name": "net", "cniVersion": "0.4.0"})";
 
 void write_text(const fs::path& path, std::string_view text) { std::ofstream(path, std::ios::binary) << text; }
 
@@ -62,7 +63,10 @@ class CniInstall : public KernelTest {
     if (IsSkipped() || HasFatalFailure()) return;
     fs::create_directory(bin());
     fs::create_directory(net());
-    write_text(bin() / "bridge", "");
+    put_plugins();
+  }
+  void put_plugins() const {
+    for (const char* plugin : {"bridge", "multus"}) write_text(bin() / plugin, "");
   }
   [[nodiscard]] fs::path bin() const { return root / "bin"; }
   [[nodiscard]] fs::path net() const { return root / "net.d"; }
@@ -101,7 +105,8 @@ class CniInstall : public KernelTest {
       for (const auto& entry : fs::directory_iterator(folder)) {
         const std::string name = entry.path().filename();
         // What a process that was killed leaves: no name that a runtime knows.
-        if (name == "bridge" || (name.starts_with('.') && name.ends_with(".sidetrack-new"))) continue;
+        if (name == "bridge" || name == "multus" || (name.starts_with('.') && name.ends_with(".sidetrack-new")))
+          continue;
         const std::string text = read_file(entry.path());
         all[name] = name != "sidetrack-cni" ? text : text == own_program() ? "ours" : "another";
       }
@@ -278,7 +283,7 @@ TEST_F(CniInstall, PluginsOfAFolderComeAfterIt) {
   must("uninstall");
 }
 
-TEST_F(CniInstall, ASinglePluginBecomesAListAndASinglePluginAgain) {
+TEST_F(CniInstall, ASinglePluginStaysBehindAList) {
   for (const char* ending : {".conf", ".json"}) {
     SCOPED_TRACE(ending);
     const std::string name = std::string("10-net") + ending;
@@ -286,8 +291,8 @@ TEST_F(CniInstall, ASinglePluginBecomesAListAndASinglePluginAgain) {
     must("install");
     const State installed = state();
     EXPECT_EQ(installed.size(), 3U);
-    EXPECT_EQ(installed.at(name + ".sidetrack-saved"), single);
-    const auto list = nlohmann::json::parse(installed.at("10-net.conflist"));
+    EXPECT_EQ(installed.at(name), single);
+    const auto list = nlohmann::json::parse(used());
     EXPECT_EQ(list["plugins"][0], nlohmann::json::parse(single));
     EXPECT_EQ(list["plugins"][1]["type"], "sidetrack-cni");
     EXPECT_EQ(list["cniVersion"], "0.4.0");
@@ -298,21 +303,35 @@ TEST_F(CniInstall, ASinglePluginBecomesAListAndASinglePluginAgain) {
     EXPECT_EQ(state(), installed);
     const Output gone = run("uninstall");
     EXPECT_EQ(gone.exit_code, 0);
-    EXPECT_THAT(gone.err, HasSubstr("10-net.conflist': sidetrack-cni is removed from network 'net'\n"));
+    EXPECT_THAT(gone.err, HasSubstr("removed '" + (net() / "10-net-sidetrack.conflist").string()));
     EXPECT_EQ(state(), (State{{name, single}}));
     fs::remove(net() / name);
   }
 }
 
-TEST_F(CniInstall, AListThatSomebodyChangedSinceStaysAList) {
-  write_text(net() / "10-net.conf", single);
+TEST_F(CniInstall, MultusBecomesAListAndASinglePluginAgain) {
+  write_text(net() / "00-multus.conf", multus);
+  const Output output = run("install");
+  EXPECT_THAT(output.err, HasSubstr("00-multus.conf.sidetrack-saved'"));
+  const State installed = state();
+  EXPECT_EQ(installed.size(), 3U);
+  EXPECT_EQ(installed.at("00-multus.conf.sidetrack-saved"), multus);
+  write_text(net() / "00-multus.conf", multus);
   must("install");
-  std::string changed = read_file(net() / "10-net.conflist");
+  EXPECT_EQ(state(), installed);
+  must("uninstall");
+  EXPECT_EQ(state(), (State{{"00-multus.conf", multus}}));
+}
+
+TEST_F(CniInstall, AListThatHasBeenChangedSinceStaysAList) {
+  write_text(net() / "00-multus.conf", multus);
+  must("install");
+  std::string changed = read_file(net() / "00-multus.conflist");
   changed.replace(changed.find("\"net\""), 5, "\"other\"");
-  write_text(net() / "10-net.conflist", changed);
+  write_text(net() / "00-multus.conflist", changed);
   must("uninstall");
   EXPECT_EQ(state().size(), 1U);
-  EXPECT_THAT(state().at("10-net.conflist"), AllOf(HasSubstr("\"other\""), Not(HasSubstr("sidetrack"))));
+  EXPECT_THAT(state().at("00-multus.conflist"), AllOf(HasSubstr("\"other\""), Not(HasSubstr("sidetrack"))));
 }
 
 TEST_F(CniInstall, WhatALinkLeadsToIsWritten) {
@@ -327,13 +346,13 @@ TEST_F(CniInstall, WhatALinkLeadsToIsWritten) {
 // Without what was kept of it, or with something else by now, nothing tells that it was a single plugin.
 TEST_F(CniInstall, AListWhoseSinglePluginIsLostStaysAList) {
   for (const char* saved : {"{", "[]", R"({"type": "other", "name": "net", "cniVersion": "0.4.0"})"}) {
-    write_text(net() / "10-net.conf", single);
+    write_text(net() / "00-multus.conf", multus);
     must("install");
-    write_text(net() / "10-net.conf.sidetrack-saved", saved);
+    write_text(net() / "00-multus.conf.sidetrack-saved", saved);
     must("uninstall");
     EXPECT_EQ(state().size(), 1U) << saved;
-    EXPECT_THAT(state()["10-net.conflist"], AllOf(HasSubstr("bridge"), Not(HasSubstr("sidetrack")))) << saved;
-    fs::remove(net() / "10-net.conflist");
+    EXPECT_THAT(state()["00-multus.conflist"], AllOf(HasSubstr("multus"), Not(HasSubstr("sidetrack")))) << saved;
+    fs::remove(net() / "00-multus.conflist");
   }
 }
 
@@ -410,26 +429,27 @@ TEST_F(CniInstall, StatusSaysWhatItCannotRead) {
 
 TEST_F(CniInstall, WhatIsInTheWayIsNamedAndLeft) {
   // A list beside the single plugin that is none.
-  write_text(net() / "10-net.conf", single);
-  write_text(net() / "10-net.conflist", "{");
+  write_text(net() / "00-multus.conf", multus);
+  write_text(net() / "00-multus.conflist", "{");
   const State before = state();
   const Output list = run("install");
   EXPECT_EQ(list.exit_code, 1);
-  EXPECT_THAT(list.err, HasSubstr("10-net.conflist' is in the way of the list that is to replace the single plugin"));
+  EXPECT_THAT(list.err,
+              HasSubstr("00-multus.conflist' is in the way of the list that is to replace the single plugin"));
   EXPECT_EQ(state(), before);
-  fs::remove(net() / "10-net.conflist");
+  fs::remove(net() / "00-multus.conflist");
 
-  const fs::path saved = net() / "10-net.conf.sidetrack-saved";
+  const fs::path saved = net() / "00-multus.conf.sidetrack-saved";
   fs::create_directory(saved);
   const Output kept = run("install");
   EXPECT_EQ(kept.exit_code, 1);
   EXPECT_THAT(kept.err, HasSubstr(fmt::format("cannot rename '{}' to '{}': Is a directory (EISDIR)",
-                                              (net() / "10-net.conf").string(), saved.string())));
+                                              (net() / "00-multus.conf").string(), saved.string())));
   fs::remove(saved);
   must("install");
   EXPECT_EQ(run("status").exit_code, 0);
   must("uninstall");
-  EXPECT_EQ(state(), (State{{"10-net.conf", single}}));
+  EXPECT_EQ(state(), (State{{"00-multus.conf", multus}}));
 }
 
 // It is another program's matter whether its file is to name the plugin: it may be loaded.
@@ -488,12 +508,12 @@ TEST_F(CniInstall, WhatCannotBeInstalledTouchesNothing) {
     EXPECT_EQ(state(), before);
     fs::remove(net() / each.name);
   }
-  write_text(net() / "10-net.conf", single);
-  write_text(net() / "10-net.conflist", conflist);
+  write_text(net() / "00-multus.conf", multus);
+  write_text(net() / "00-multus.conflist", conflist);
   const Output both = run("install");
   EXPECT_EQ(both.exit_code, 1);
   EXPECT_THAT(both.err, HasSubstr("is in the way of the list that is to replace the single plugin"));
-  EXPECT_EQ(state(), (State{{"10-net.conf", single}, {"10-net.conflist", conflist}}));
+  EXPECT_EQ(state(), (State{{"00-multus.conf", multus}, {"00-multus.conflist", conflist}}));
 }
 
 TEST_F(CniInstall, OptionsOfInstallAreRefusedElsewhere) {
@@ -529,9 +549,9 @@ class CniInstallFaults : public CniInstall, public ::testing::WithParamInterface
     for (const fs::path& folder : {bin(), net()}) {
       for (const auto& entry : fs::directory_iterator(folder)) fs::remove_all(entry.path());
     }
-    write_text(bin() / "bridge", "");
-    const bool is_single = std::string_view(GetParam()).ends_with(".conf");
-    write_text(net() / GetParam(), is_single ? single : conflist);
+    put_plugins();
+    const std::string_view name = GetParam();
+    write_text(net() / name, name.starts_with("00-multus") ? multus : name.ends_with(".conf") ? single : conflist);
     if (action == "uninstall") must("install");
   }
 
@@ -618,8 +638,11 @@ TEST_P(CniInstallFaults, EveryCallFailingIsSaid) {
     EXPECT_GT(failures, 5);
   }
 }
-INSTANTIATE_TEST_SUITE_P(, CniInstallFaults, ::testing::Values("10-net.conflist", "10-net.conf"),
-                         [](const auto& tested) { return std::string(tested.param).substr(7); });
+INSTANTIATE_TEST_SUITE_P(, CniInstallFaults, ::testing::Values("10-net.conflist", "10-net.conf", "00-multus.conf"),
+                         [](const auto& tested) {
+                           const std::string name = tested.param;
+                           return name.starts_with("00") ? "multus" : name.substr(7);
+                         });
 
 TEST_F(CniInstall, SeveralAtATimeEndAsOne) {
   write_text(net() / "10-net.conf", single);
@@ -718,8 +741,13 @@ TEST_F(CniWatch, MendsWhatOthersWriteAndEndsWhenAsked) {
   // Another configuration comes first, this one goes.
   write_text(net() / "05-net.conf", single);
   watch.expect(mended);
-  EXPECT_TRUE(fs::exists(net() / "05-net.conflist"));
-  fs::remove(net() / "05-net.conflist");
+  EXPECT_TRUE(fs::exists(net() / "05-net-sidetrack.conflist"));
+  // Its owner takes it away.
+  rename_over(list, conflist);
+  fs::remove(net() / "05-net.conf");
+  watch.expect("removed '" + (net() / "05-net-sidetrack.conflist").string());
+  EXPECT_EQ(read_file(list), with_us());
+  EXPECT_FALSE(fs::exists(net() / "05-net.conf"));
   fs::remove(list);
   watch.expect("holds no network configuration");
   write_text(list, conflist);

@@ -293,33 +293,85 @@ TEST_F(CniInstallation, LooksAtWhatARuntimeLooksAt) {
             "program is not removed; correct the file or remove it, then run it again");
 }
 
-TEST_F(CniInstallation, ASinglePluginIsKeptBesideItsList) {
+// Its owner's file stays; what is made of it follows it.
+TEST_F(CniInstallation, AListIsMadeBesideASinglePlugin) {
   for (const char* ending : {".conf", ".json"}) {
     const std::string name = std::string("10-net") + ending;
+    const std::string made = "10-net-sidetrack.conflist";
+    const std::string is_last =
+        "'10-net-sidetrack.conflist': sidetrack-cni is the last plugin of network '{}'; '{}', of "
+        "which it is made, stays as it is";
     put(net / name, single);
     EXPECT_EQ(lines(install(folders, program, entry).done),
-              fmt::format("installed 'sidetrack-cni', version {}\n"
-                          "'10-net.conflist': sidetrack-cni is the last plugin of network 'one'",
-                          version));
+              fmt::format("installed 'sidetrack-cni', version {}\n", version) +
+                  fmt::format(fmt::runtime(is_last), "one", name));
     auto now = files();
     EXPECT_EQ(now.size(), 3U);
-    EXPECT_EQ(now[name + ".sidetrack-saved"], single);
+    EXPECT_EQ(now[name], single);
+    EXPECT_LT(made, name) << "a runtime takes the first one";
     EXPECT_EQ(said_by_status(), "");
+    EXPECT_EQ(status(folders, program).configuration->path, net / made);
     EXPECT_THAT(install(folders, program, entry).done, IsEmpty());
-    // Whoever gives the network its configuration writes it again: then that counts, and is kept again.
+    // Its owner writes it anew.
     const std::string newer = R"({"cniVersion": "0.4.0", "name": "two", "type": "bridge"})";
     put(net / name, newer);
-    EXPECT_EQ(lines(install(folders, program, entry).done),
-              "'10-net.conflist': sidetrack-cni is the last plugin of network 'two'");
-    EXPECT_EQ(files()[name + ".sidetrack-saved"], newer);
-    EXPECT_EQ(files().count(name), 0U);
-    // Put back by hand, it is not lost.
-    fs::rename(net / (name + ".sidetrack-saved"), net / name);
-    put(net / (name + ".sidetrack-saved"), "older");
-    static_cast<void>(uninstall(folders));
-    EXPECT_EQ(files(), (std::map<std::string, std::string>{{name, newer}}));
+    EXPECT_EQ(said_by_status(), "'10-net-sidetrack.conflist' is not made of its single plugin as that is now");
+    EXPECT_EQ(lines(install(folders, program, entry).done), fmt::format(fmt::runtime(is_last), "two", name));
+    EXPECT_EQ(files()[name], newer);
+    // Its owner takes it away, for good: it does not come back.
+    put(net / "20-net.conflist", bridge);
     fs::remove(net / name);
+    EXPECT_EQ(said_by_status(),
+              "'10-net-sidetrack.conflist' stayed when the file was taken away that it is made of\n"
+              "'20-net.conflist': sidetrack-cni is not among the plugins");
+    EXPECT_EQ(lines(install(folders, program, entry).done),
+              "'20-net.conflist': sidetrack-cni is the last plugin of network 'net'\n"
+              "removed '10-net-sidetrack.conflist'");
+    put(net / name, single);
+    static_cast<void>(install(folders, program, entry));
+    EXPECT_EQ(said_by_status(), "") << "it is back";
+    static_cast<void>(uninstall(folders));
+    EXPECT_EQ(files(), (std::map<std::string, std::string>{{name, single}, {"20-net.conflist", bridge}}));
+    fs::remove(net / "20-net.conflist");
+    static_cast<void>(install(folders, program, entry));
+    fs::remove(net / name);
+    EXPECT_NE(refusal([&] { return install(folders, program, entry); }), "") << "nothing is left to be the last of";
+    EXPECT_EQ(files(), (std::map<std::string, std::string>{{"sidetrack-cni", program}}));
+    fs::remove(path);
   }
+}
+
+TEST_F(CniInstallation, AnotherListOfSuchANameIsNone) {
+  put(net / "10-net-sidetrack.conflist", bridge);
+  EXPECT_EQ(status(folders, program).configuration->path, net / "10-net-sidetrack.conflist");
+  static_cast<void>(uninstall(folders));
+  EXPECT_EQ(files(), (std::map<std::string, std::string>{{"10-net-sidetrack.conflist", bridge}}));
+}
+
+// Multus would take another name for that of the network to hand on to.
+TEST_F(CniInstallation, MultusIsMoved) {
+  const std::string multus = R"({"cniVersion": "0.3.1", "name": "multus-cni-network", "type": "multus-shim"})";
+  put(fs::path(folders.programs) / "bridge", "");
+  put(net / "00-multus.conf", multus);
+  put(net / "10-net.conflist", bridge);
+  EXPECT_EQ(lines(install(folders, program, entry).done),
+            fmt::format("installed 'sidetrack-cni', version {}\n"
+                        "'00-multus.conflist': sidetrack-cni is the last plugin of network 'multus-cni-network'; "
+                        "'00-multus.conf' is moved to '00-multus.conf.sidetrack-saved'",
+                        version));
+  EXPECT_EQ(files()["00-multus.conf.sidetrack-saved"], multus);
+  EXPECT_THAT(install(folders, program, entry).done, IsEmpty());
+  const std::string newer = R"({"cniVersion": "0.3.1", "name": "two", "type": "multus-shim"})";
+  put(net / "00-multus.conf", newer);
+  EXPECT_EQ(lines(install(folders, program, entry).done).substr(0, 72),
+            "'00-multus.conflist': sidetrack-cni is the last plugin of network 'two';");
+  EXPECT_EQ(files()["00-multus.conf.sidetrack-saved"], newer);
+  EXPECT_EQ(files().count("00-multus.conf"), 0U);
+  // Put back by hand, it is not lost.
+  fs::rename(net / "00-multus.conf.sidetrack-saved", net / "00-multus.conf");
+  put(net / "00-multus.conf.sidetrack-saved", "older");
+  static_cast<void>(uninstall(folders));
+  EXPECT_EQ(files(), (std::map<std::string, std::string>{{"00-multus.conf", newer}, {"10-net.conflist", bridge}}));
 }
 
 TEST_F(CniInstallation, LeavesNothingOfItsOwnBehind) {
@@ -327,7 +379,7 @@ TEST_F(CniInstallation, LeavesNothingOfItsOwnBehind) {
   put(net / "20-net.conf", single);
   put(path, program, 0755);
   put(net / ".10-net.conflist.sidetrack-new", "half a li");
-  put(net / ".20-net.conflist.sidetrack-new", "half a li");
+  put(net / ".20-net-sidetrack.conflist.sidetrack-new", "half a li");
   put(fs::path(folders.programs) / ".sidetrack-cni.sidetrack-new", "half a pro");
   put(net / "30-net.conflist", "{");
   const Outcome done = uninstall(folders);
@@ -382,20 +434,21 @@ TEST_F(CniInstallation, RefusesWhatItCannotDoBeforeItDoesAnything) {
   EXPECT_EQ(refused(), fmt::format("'{}' holds no network configuration; install the primary network plugin first; "
                                    "--watch waits for it",
                                    net.string()));
-  put(net / "10-net.conf", single);
-  put(net / "10-net.conflist", "{");
+  const std::string multus = R"({"cniVersion": "0.3.1", "name": "one", "type": "multus"})";
+  put(net / "00-multus.conf", multus);
+  put(net / "00-multus.conflist", "{");
   EXPECT_EQ(refused(),
-            "'10-net.conflist' is in the way of the list that is to replace the single plugin beside it; remove one of "
-            "the two");
-  put(net / "10-net.conflist", bridge);
-  EXPECT_EQ(refused().substr(0, 31), "'10-net.conflist' is in the way");
+            "'00-multus.conflist' is in the way of the list that is to replace the single plugin beside it; remove one "
+            "of the two");
+  put(net / "00-multus.conflist", bridge);
+  EXPECT_EQ(refused().substr(0, 34), "'00-multus.conflist' is in the way");
   EXPECT_EQ(files().size(), 2U);
-  fs::remove(net / "10-net.conf");
-  fs::remove(folders.programs);
+  fs::remove(net / "00-multus.conf");
+  fs::remove_all(folders.programs);
   EXPECT_EQ(refused(), fmt::format("there is no folder '{}'; --bin-dir names the folder in which the runtime looks for "
                                    "plugins",
                                    folders.programs));
-  EXPECT_EQ(fs::file_size(net / "10-net.conflist"), bridge.size());
+  EXPECT_EQ(fs::file_size(net / "00-multus.conflist"), bridge.size());
   fs::remove_all(net);
   EXPECT_EQ(refused(),
             fmt::format("cannot open the folder '{}': No such file or directory (ENOENT); --net-dir names the "
