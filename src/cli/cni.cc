@@ -25,7 +25,9 @@ using cni::Outcome;
 constexpr std::chrono::seconds look_again(60);
 constexpr std::chrono::seconds try_again(5);
 
-Folders folders_of(const CommandLine& line) { return {line.cni.bin_dir, line.cni.net_dir, line.pods.records}; }
+Folders folders_of(const CommandLine& line) {
+  return {line.cni.bin_dir, line.cni.net_dir, line.pods.records, cni::libcni_cache, line.cni.standalone};
+}
 
 // One of the two actions, with everything that it takes.
 class Action {

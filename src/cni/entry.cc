@@ -51,6 +51,7 @@ std::string entry(const CommandLine& line) {
   add(made, "excludeNamespaces", line.cni.exclude_namespaces, {});
   if (line.applying.backend) made["backend"] = name(*line.applying.backend);
   add(made, "noSandbox", line.no_sandbox, false);
+  add(made, "standalone", line.cni.standalone, false);
   add(made, "confDir", line.cni.net_dir, CniOptions().net_dir);
   add(made, "logFile", line.cni.plugin_log, {});
   return made.dump();

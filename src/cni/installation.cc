@@ -26,6 +26,7 @@
 #include "cni/plugin.h"
 #include "model/error.h"
 #include "model/printable.h"
+#include "options/options.h"
 #include "system/descriptor.h"
 #include "system/file.h"
 #include "system/folder.h"
@@ -225,10 +226,15 @@ std::string wrong_folder(const Folders& folders, const Found& found) {
     others += (others.empty() ? "" : ", ") + excerpt(plugin.type);
   }
   if (others.empty() || !exists(folders.programs)) return "";
+  std::string elsewhere;
+  for (const Platform& platform : platforms) {
+    const std::string path = fmt::format("{}/{}", platform.programs, found.list.plugins.front().type);
+    if (access(path.c_str(), F_OK) == 0) elsewhere = fmt::format(": they are in '{}'", platform.programs);
+  }
   return fmt::format(
       "'{}' holds no other plugin of '{}' ({}): the runtime looks for them elsewhere, give that folder "
-      "with --bin-dir",
-      excerpt(folders.programs), excerpt(found.path), others);
+      "with --bin-dir{}",
+      excerpt(folders.programs), excerpt(found.path), others, elsewhere);
 }
 
 // What the plugin answers for every pod, of its entry as libcni passes it on.
@@ -411,6 +417,37 @@ void remove_entry(const Found& found, Outcome& outcome) {
                                      excerpt(found.list.network)));
 }
 
+// ---- A network of its own, for Multus
+
+std::string standalone_path(const Folders& folders) {
+  return fmt::format("{}/{}.conf", folders.configurations, plugin_name);
+}
+
+// With the name by which pods, and a NetworkAttachmentDefinition, name it.
+std::string standalone_text(std::string_view entry) {
+  return fmt::format("{{\"cniVersion\": \"0.3.1\", \"name\": \"{}\", {}\n", plugin_name, entry.substr(1));
+}
+
+void put_standalone(const Folders& folders, const std::string& entry, Outcome& outcome) {
+  const std::string path = standalone_path(folders);
+  const std::string text = standalone_text(entry);
+  std::string problem;
+  if (read_text(path, problem) == text && is_file_of_mode(file_version(path), configuration_mode)) return;
+  replace_file(path, text, {.mode = configuration_mode, .hint = about_configurations, .links = true});
+  outcome.done.push_back(fmt::format("'{}': the network {} of Multus", excerpt(path), plugin_name));
+}
+
+Status::Configuration configuration_of(const Found& found) {
+  const Conflist& list = found.list;
+  Status::Configuration configuration{.path = found.path,
+                                      .network = list.network,
+                                      .cni_version = list.cni_versions.empty() ? "" : list.cni_versions.front(),
+                                      .plugins = {},
+                                      .entry = std::string(list.entry_at_end())};
+  for (const ListedPlugin& plugin : list.plugins) configuration.plugins.push_back(plugin.type);
+  return configuration;
+}
+
 // Others may write to the folder at the same time: then everything is looked at again.
 template <typename Act>
 Outcome undisturbed(Act act) {
@@ -442,6 +479,11 @@ Outcome install(const Folders& folders, const std::string& program, const std::s
   return undisturbed([&] {
     Outcome outcome;
     const Descriptor locked = lock(folders.configurations);
+    if (folders.standalone) {
+      put_program(folders, program, outcome);
+      put_standalone(folders, entry, outcome);
+      return outcome;
+    }
     const Search all = search(folders.configurations);
     if (all.valid.empty()) remove_made(orphans(all), "", outcome);
     const Found& found = used(all, folders.configurations);
@@ -460,6 +502,8 @@ Outcome uninstall(const Folders& folders, bool at_once) {
     Outcome outcome;
     if (exists(folders.configurations)) {
       const Descriptor locked = lock(folders.configurations);
+      const std::string alone = standalone_path(folders);
+      if (remove_file(alone)) outcome.done.push_back(fmt::format("removed '{}'", excerpt(alone)));
       const Search all = search(folders.configurations);
       for (const Found& found : all.valid) {
         if (found.list.has_entry()) remove_entry(found, outcome);
@@ -560,6 +604,12 @@ Status status(const Folders& folders, const std::string& program) {
   }
 
   try {
+    if (folders.standalone) {
+      const Found found = read_configuration(folders.configurations, fmt::format("{}.conf", plugin_name));
+      status.configuration = configuration_of(found);
+      if (std::string problem = refused_entry(found); !problem.empty()) status.problems.push_back(std::move(problem));
+      return status;
+    }
     const Search all = search(folders.configurations);
     for (const std::string& path : orphans(all))
       status.problems.push_back(
@@ -572,12 +622,7 @@ Status status(const Folders& folders, const std::string& program) {
         status.problems.push_back(fmt::format("'{}' is not made of its single plugin as that is now", excerpt(made)));
     }
     std::ranges::move(problems_of(all, folders, found), std::back_inserter(status.problems));
-    Status::Configuration& configuration = status.configuration.emplace();
-    configuration.path = found.path;
-    configuration.network = found.list.network;
-    configuration.cni_version = found.list.cni_versions.empty() ? "" : found.list.cni_versions.front();
-    for (const ListedPlugin& plugin : found.list.plugins) configuration.plugins.push_back(plugin.type);
-    configuration.entry = found.list.entry_at_end();
+    const Status::Configuration& configuration = status.configuration.emplace(configuration_of(found));
     if (!found.list.has_entry()) {
       status.problems.push_back(fmt::format("'{}': {} is not among the plugins", excerpt(found.path), plugin_name));
     } else if (configuration.entry.empty()) {

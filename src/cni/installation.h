@@ -19,6 +19,7 @@ struct Folders {
   std::string configurations = "/etc/cni/net.d";
   std::string records = records_folder;
   std::string cache = libcni_cache;
+  bool standalone = false;  // those of Multus: the plugin has a configuration of its own, sidetrack-cni.conf
 };
 
 // The content of the program that is running. Throws Error (usage) if it needs shared libraries, unless they are
@@ -35,7 +36,7 @@ struct Outcome {
 // Puts the program there, and the entry, a JSON object, last into the first valid configuration by name, which is what
 // the runtimes use. A single plugin (.conf, .json) stays, with a list before it that is made of it, NAME-sidetrack, and
 // goes when the single plugin does; but that of Multus becomes a list of the same name, and is kept as
-// NAME.sidetrack-saved.
+// NAME.sidetrack-saved. In a folder of Multus the entry has a file of its own.
 [[nodiscard]] Outcome install(const Folders& folders, const std::string& program, const std::string& entry);
 
 // Takes the entry out of every configuration, then removes the program, which serves DEL until then: unless it is to go

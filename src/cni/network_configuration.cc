@@ -53,7 +53,7 @@ constexpr OptionKey option_keys[] = {
 // The other keys that a configuration may have: the specification's, and ours that no option takes.
 constexpr std::string_view other_keys[] = {"cniVersion", "name",          "type",       "capabilities",
                                            "args",       "runtimeConfig", "prevResult", "excludeNamespaces",
-                                           "confDir",    "logFile",       "logLevel"};
+                                           "confDir",    "logFile",       "logLevel",   "standalone"};
 constexpr std::string_view reserved_prefix = "cni.dev/";  // for what the specification may add
 // The second is what libcni 1.2.0 wrote.
 constexpr const char* attachments_keys[] = {"cni.dev/valid-attachments", "cni.dev/attachments"};
@@ -217,20 +217,34 @@ void require_capability(const Parsed& document) {
   if (declared == nullptr || *declared != Parsed(true)) refuse("capabilities", capabilities, expected);
 }
 
-std::optional<Annotations> annotations_of(const Parsed& document) {
+Annotations annotations_of(const Parsed& given, const char* key, const char* expected) {
+  Annotations annotations;
+  if (given.is_null()) return annotations;  // a pod without any
+  if (!given.is_object()) refuse(key, &given, expected);
+  for (const auto& [name, value] : given.items()) {
+    if (!value.is_string()) refuse(key, &given, expected);
+    annotations.emplace(name, value.get<std::string>());
+  }
+  return annotations;
+}
+
+std::optional<Annotations> annotations_of_runtime(const Parsed& document) {
   const Parsed* runtime = find(document, "runtimeConfig");
   if (runtime == nullptr) return std::nullopt;
   if (!runtime->is_object()) refuse("runtimeConfig", runtime, "an object");
   const Parsed* given = find(*runtime, annotations_capability);
   if (given == nullptr) return std::nullopt;
-  Annotations annotations;
-  if (given->is_null()) return annotations;  // a pod without any
-  constexpr const char* expected = "an object of strings, the pod's annotations";
-  if (!given->is_object()) refuse(annotations_capability, given, expected);
-  for (const auto& [name, value] : given->items()) {
-    if (!value.is_string()) refuse(annotations_capability, given, expected);
-    annotations.emplace(name, value.get<std::string>());
-  }
+  return annotations_of(*given, annotations_capability, "an object of strings, the pod's annotations");
+}
+
+// Multus passes no annotations, but "cni-args" of the pod's annotation k8s.v1.cni.cncf.io/networks. It calls the plugin
+// for pods alone that name this network, as the injector makes them.
+Annotations annotations_of_multus(const Parsed* args) {
+  const Parsed* given = args != nullptr ? find(*args, "cni") : nullptr;
+  Annotations annotations = given != nullptr
+                                ? annotations_of(*given, "args.cni", "an object of strings, as the pod's annotations")
+                                : Annotations();
+  annotations.emplace(status_annotation, R"({"initContainers": ["istio-validation"], "containers": ["istio-proxy"]})");
   return annotations;
 }
 
@@ -247,10 +261,15 @@ void read_own_keys(const Parsed& document, NetworkConfiguration& made) {
     made.exclude_namespaces = namespaces_of(*excluded);
   }
   if (const Parsed* folder = find(document, "confDir")) made.conf_dir = path_of(*folder, "confDir", "a folder");
-  if (const Parsed* args = find(document, "args"); args != nullptr && !args->is_object())
-    refuse("args", args, "an object");
+  const Parsed* args = find(document, "args");
+  if (args != nullptr && !args->is_object()) refuse("args", args, "an object");
+  if (const Parsed* standalone = find(document, "standalone")) {
+    if (!standalone->is_boolean()) refuse("standalone", standalone, "true or false");
+    made.standalone = standalone->get<bool>();
+  }
   made.log = log_of(document);
-  made.annotations = annotations_of(document);
+  made.annotations = annotations_of_runtime(document);
+  if (!made.annotations && made.standalone) made.annotations = annotations_of_multus(args);
   if (!made.annotations || find(document, "capabilities") != nullptr) require_capability(document);
 }
 

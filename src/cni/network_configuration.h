@@ -37,6 +37,7 @@ struct NetworkConfiguration {
   Dataplane dataplane = Dataplane::sidecar;  // of pods without a sidecar: ambient, or none
   std::vector<std::string> ambient_options;  // of such pods, if they are ambient
   std::vector<std::string> exclude_namespaces;
+  bool standalone = false;                  // a network of its own, of Multus, not the last of a chain
   std::string conf_dir = "/etc/cni/net.d";  // where the runtime finds its conflists
   LogOptions log;                           // its targets are the log file; none: syslog
 

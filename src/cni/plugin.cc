@@ -120,6 +120,8 @@ class Plugin {
   // It comes first in no chain: there is nothing to intercept yet.
   [[nodiscard]] std::string previous_result() const {
     if (configuration_.previous_result) return *configuration_.previous_result + "\n";
+    if (configuration_.standalone)  // it gives the pod no network
+      return fmt::format("{{\"cniVersion\": \"{}\", \"dns\": {{}}}}\n", configuration_.cni_version);
     throw CniError(Code::configuration, "prevResult: missing: expected the result of the plugin before",
                    fmt::format("{} is a chained plugin: it must be the last of a conflist, not alone",
                                excerpt(configuration_.type)));

@@ -80,6 +80,7 @@ std::optional<Conflist> list_in(const std::string& path) {
 // What others do after the plugin could undo it, and is not seen by CHECK. The runtime passes only the plugin's own
 // entry: the list is looked up by its name. One that is not there says nothing.
 void require_last_place(const NetworkConfiguration& configuration) {
+  if (configuration.standalone) return;
   const auto entries = entries_of(configuration.conf_dir);
   if (!entries) return;
   for (const FolderEntry& entry : *entries) {

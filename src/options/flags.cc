@@ -238,6 +238,14 @@ void set_dns_servers(CommandLine& line, const Given& given) {
 
 Family family(const Item& item) { return options::choice(item, "ipv4|ipv6") == 0 ? Family::ipv4 : Family::ipv6; }
 
+// Folders that are named count wherever they stand: see parse.cc.
+void set_platform(CommandLine& line, const Given& given) {
+  const Platform& platform = platforms[options::choice({given, given.text}, given.flag.choices)];
+  line.cni.bin_dir = platform.programs;
+  line.cni.net_dir = platform.configurations;
+  line.cni.standalone = platform.standalone;
+}
+
 // Of several the union; check_combinations() refuses IPv6 alone.
 void set_ip_families(CommandLine& line, const Given& given) {
   bool any = false;
@@ -593,6 +601,8 @@ constexpr Flag flag_table[] = {
      "refresh every second, and mark the counters that move", Group::run, show, boolean<&CommandLine::watch>},
     {"watch", '\0', {}, Kind::boolean, "", "", "",
      "keep running, and repeat it whenever it is undone", Group::run, cni, boolean<&CommandLine::watch>},
+    {"platform", '\0', {}, Kind::choice, "NAME", platform_names, "",
+     "the folders of this platform", Group::run, cni, set_platform},
     {"bin-dir", '\0', {}, Kind::text, "PATH", "", "/opt/cni/bin",
      "where the runtime looks for plugins", Group::run, cni, absolute_path<&CniOptions::bin_dir>},
     {"net-dir", '\0', {}, Kind::text, "PATH", "", "/etc/cni/net.d",

@@ -62,6 +62,27 @@ struct PacketOptions {
   ConnectionState state = ConnectionState::new_;
 };
 
+// Where the container runtime of a platform looks.
+struct Platform {
+  std::string_view name;
+  std::string_view programs;
+  std::string_view configurations;
+  // Multus calls each network that a pod names: the plugin is one of its own, not the last of a chain.
+  bool standalone = false;
+};
+inline constexpr Platform platforms[] = {
+    {"aks", "/opt/cni/bin", "/etc/cni/net.d"},
+    {"eks", "/opt/cni/bin", "/etc/cni/net.d"},
+    {"gke", "/home/kubernetes/bin", "/etc/cni/net.d"},
+    {"k3s", "/var/lib/rancher/k3s/data/cni", "/var/lib/rancher/k3s/agent/etc/cni/net.d"},
+    {"kind", "/opt/cni/bin", "/etc/cni/net.d"},
+    {"microk8s", "/var/snap/microk8s/current/opt/cni/bin", "/var/snap/microk8s/current/args/cni-network"},
+    {"minikube", "/opt/cni/bin", "/etc/cni/net.d"},
+    {"openshift", "/var/lib/cni/bin", "/etc/cni/multus/net.d", true},
+    {"rke2", "/opt/cni/bin", "/etc/cni/net.d"},
+};
+inline constexpr const char* platform_names = "aks|eks|gke|k3s|kind|microk8s|minikube|openshift|rke2";
+
 // `cni`. What the plugin is to do with every pod is in Config and ApplyOptions: what is left at its default is left out
 // of the configuration.
 struct CniOptions {
@@ -72,6 +93,7 @@ struct CniOptions {
   std::string plugin_log;  // absolute; empty: not given
   bool allow_dynamic = false;
   bool now = false;
+  bool standalone = false;
 };
 
 enum class HostProbesAction : std::uint8_t { apply, verify, clean };  // host-probes ACTION

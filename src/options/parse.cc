@@ -399,9 +399,14 @@ CommandLine parse(Arguments arguments, const Environment& environment, const Pod
   line.version = given.version;
   if (!line.command || line.help) return line;
 
-  for (const auto& [flag, values] : given.flags) {
-    for (const std::string& value : values) flag->set(line, {*flag, value, {}});
-  }
+  const auto set = [&](bool platform) {
+    for (const auto& [flag, values] : given.flags) {
+      if ((flag->name == "platform") != platform) continue;
+      for (const std::string& value : values) flag->set(line, {*flag, value, {}});
+    }
+  };
+  set(true);  // of its folders those are overridden that are named
+  set(false);
   if (line.command == Command::completion) line.shell = static_cast<Shell>(choice_of_words(line, given.words, "shell"));
   if (line.command == Command::cni)
     line.cni.action = static_cast<CniAction>(choice_of_words(line, given.words, "action"));

@@ -66,6 +66,7 @@ _sidetrack_value() { # OPTION
     *:--dns-server) _sidetrack_items ;;
     *:--when-ready) : ;;
     *:--confirm) : ;;
+    *:--platform) _sidetrack_words aks eks gke k3s kind microk8s minikube openshift rke2 ;;
     *:--bin-dir) _sidetrack_files ;;
     *:--net-dir) _sidetrack_files ;;
     *:--exclude-namespaces) set -- /sys/class/net/*; _sidetrack_items "${@##*/}" ;;
@@ -161,7 +162,7 @@ _sidetrack() {
     host-probes) _sidetrack_words --probe-address --probe-address6 --ip-families --add --remove --pods --backend --wait --netns --pid --host --no-sandbox --format --json --color --log_output_level --log_as_json --log_target --log_caller --log_stacktrace_level --vklog --help -h ;;
     args) _sidetrack_words --filename -f --set --values --why --no-sandbox --format --json --log_output_level --log_as_json --log_target --log_caller --log_stacktrace_level --vklog --help -h ;;
     inject) _sidetrack_words --filename -f --template --set --values --no-sandbox --log_output_level --log_as_json --log_target --log_caller --log_stacktrace_level --vklog --help -h ;;
-    cni) _sidetrack_words --envoy-port -p --inbound-capture-port -z --inbound-tunnel-port -e --proxy-uid -u --proxy-gid -g --istio-inbound-tproxy-mark -t --istio-inbound-tproxy-route-table -r --redirect-dns --drop-invalid --dual-stack --dataplane --probe-address --probe-address6 --watch --bin-dir --net-dir --exclude-namespaces --plugin-log --allow-dynamic --now --backend --records --no-sandbox --format --json --log_output_level --log_as_json --log_target --log_caller --log_stacktrace_level --vklog --help -h ;;
+    cni) _sidetrack_words --envoy-port -p --inbound-capture-port -z --inbound-tunnel-port -e --proxy-uid -u --proxy-gid -g --istio-inbound-tproxy-mark -t --istio-inbound-tproxy-route-table -r --redirect-dns --drop-invalid --dual-stack --dataplane --probe-address --probe-address6 --watch --platform --bin-dir --net-dir --exclude-namespaces --plugin-log --allow-dynamic --now --backend --records --no-sandbox --format --json --log_output_level --log_as_json --log_target --log_caller --log_stacktrace_level --vklog --help -h ;;
     completion) _sidetrack_words --help -h ;;
   esac
   if ((COMP_CWORD == 1)) && [[ ${COMP_WORDS[0]##*/} != istio-iptables ]]; then _sidetrack_words --version; fi

@@ -133,6 +133,7 @@ complete -c sidetrack -n '__sidetrack_is verify' -l probe -d 'try real connectio
 complete -c sidetrack -n '__sidetrack_is diff' -l clean -d 'what clean would remove instead'
 complete -c sidetrack -n '__sidetrack_is show' -l watch -d 'refresh every second, and mark the counters that move'
 complete -c sidetrack -n '__sidetrack_is cni' -l watch -d 'keep running, and repeat it whenever it is undone'
+complete -c sidetrack -n '__sidetrack_is cni' -l platform -d 'the folders of this platform' -x -a 'aks eks gke k3s kind microk8s minikube openshift rke2'
 complete -c sidetrack -n '__sidetrack_is cni' -l bin-dir -d 'where the runtime looks for plugins' -r -F
 complete -c sidetrack -n '__sidetrack_is cni' -l net-dir -d 'the runtime\'s CNI configuration' -r -F
 complete -c sidetrack -n '__sidetrack_is cni' -l exclude-namespaces -d 'install: do not intercept pods of these' -x -a '(__sidetrack_items (__sidetrack_names /sys/class/net))'

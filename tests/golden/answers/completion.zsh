@@ -629,6 +629,7 @@ _sidetrack_cni() {
     '--probe-address=[where the kubelet'\''s probes come from]:ADDRESS: ' \
     '--probe-address6=[where they come from in IPv6]:ADDRESS: ' \
     '--watch[keep running, and repeat it whenever it is undone]' \
+    '--platform=[the folders of this platform]:NAME:(aks eks gke k3s kind microk8s minikube openshift rke2)' \
     '*--bin-dir=[where the runtime looks for plugins]:PATH:_files' \
     '*--net-dir=[the runtime'\''s CNI configuration]:PATH:_files' \
     '*--exclude-namespaces=[install\: do not intercept pods of these]:NAMES: _sidetrack_interfaces list' \

@@ -249,6 +249,31 @@ TEST_F(CniInstallation, SaysThatTheFolderIsAnotherOrTheChainAnotherMeshs) {
             "'10-net.conflist': istio-cni is in the chain, too: both intercept pods; uninstall one of them");
 }
 
+// OpenShift's folder: Multus calls each network by its own file.
+TEST_F(CniInstallation, ANetworkOfItsOwnForMultus) {
+  folders.standalone = true;
+  const std::string of_multus = R"({"type": "sidetrack-cni", "standalone": true})";
+  const std::string text =
+      "{\"cniVersion\": \"0.3.1\", \"name\": \"sidetrack-cni\", \"type\": \"sidetrack-cni\", \"standalone\": true}\n";
+  put(net / "10-other.conf", single);
+  EXPECT_EQ(lines(install(folders, program, of_multus).done),
+            fmt::format("installed 'sidetrack-cni', version {}\n"
+                        "'sidetrack-cni.conf': the network sidetrack-cni of Multus",
+                        version));
+  EXPECT_THAT(install(folders, program, of_multus).done, IsEmpty());
+  const std::map<std::string, std::string> all{
+      {"10-other.conf", single}, {"sidetrack-cni", program}, {"sidetrack-cni.conf", text}};
+  EXPECT_EQ(files(), all);
+  EXPECT_EQ(said_by_status(), "");
+  put(net / "sidetrack-cni.conf", list(of_multus));
+  EXPECT_NE(said_by_status(), "");
+  fs::remove(net / "sidetrack-cni.conf");
+  EXPECT_NE(said_by_status(), "");
+  static_cast<void>(install(folders, program, of_multus));
+  EXPECT_EQ(lines(uninstall(folders).done), "removed 'sidetrack-cni.conf'\nremoved 'sidetrack-cni'");
+  EXPECT_EQ(files(), (std::map<std::string, std::string>{{"10-other.conf", single}}));
+}
+
 TEST_F(CniInstallation, OneProcessWatches) {
   Descriptor first;
   Descriptor second;

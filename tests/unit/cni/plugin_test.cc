@@ -284,8 +284,9 @@ TEST(CniConfiguration, AnErrorNamesKeyValueAndExpectation) {
       {"dnss", true,
        "unknown key: expected one of args, backend, capabilities, cniVersion, confDir, dataplane, dns, dropInvalid, "
        "dualStack, envoyPort, excludeNamespaces, gid, inboundCapturePort, inboundTunnelPort, logFile, logLevel, name, "
-       "noSandbox, prevResult, probeAddress, probeAddress6, runtimeConfig, tproxyMark, tproxyRouteTable, type, uid; "
-       "did you mean dns?"},
+       "noSandbox, prevResult, probeAddress, probeAddress6, runtimeConfig, standalone, tproxyMark, tproxyRouteTable, "
+       "type, uid; did you mean dns?"},
+      {"standalone", 1, "true or false"},
       {"ipam", Json::object(), "unknown key: expected one of"},
   };
   for (const auto& [key, value, expected] : all) {

@@ -257,6 +257,19 @@ TEST(Combinations, OfThePluginOfTheNode) {
   EXPECT_TRUE(line.cni.allow_dynamic);
   EXPECT_TRUE(line.watch);
   EXPECT_EQ(parse_text("sidetrack cni status").cni.action, CniAction::status);
+  std::string names;
+  for (const Platform& platform : platforms) {
+    names += (names.empty() ? "" : "|") + std::string(platform.name);
+    const CniOptions cni = parse_text(fmt::format("sidetrack cni install --platform {}", platform.name)).cni;
+    EXPECT_EQ(cni.bin_dir, platform.programs);
+    EXPECT_EQ(cni.net_dir, platform.configurations);
+    EXPECT_EQ(cni.standalone, platform.standalone);
+  }
+  EXPECT_EQ(names, platform_names);
+  const CniOptions mixed = parse_text("sidetrack cni install --bin-dir /b --platform k3s").cni;
+  EXPECT_EQ(mixed.bin_dir, "/b") << "what is named counts, wherever it stands";
+  EXPECT_EQ(mixed.net_dir, "/var/lib/rancher/k3s/agent/etc/cni/net.d");
+  EXPECT_EQ(said_of("cni install --platform openshft").substr(0, 22), "--platform: 'openshft'");
   EXPECT_EQ(said_of("cni install --bin-dir a/"), "--bin-dir: 'a/': expected an absolute path");
   EXPECT_EQ(said_of("cni install --bin-dir ''"), "--bin-dir: no value: expected an absolute path");
 }
