@@ -79,6 +79,21 @@ class Saying {
   std::vector<std::string> warnings_;
 };
 
+// Cilium by default takes what others write to its file away again. Its own start does so once.
+class CiliumWatch {
+ public:
+  void see(const Outcome& outcome) {
+    if (outcome.placed_for != "cilium-cni" || ++placed_ != at_most_usual + 1) return;
+    cli::error(
+        "Cilium writes its configuration anew without the plugin, time and again: install Cilium with "
+        "cni.exclusive=false (Helm); until then pods may start without rules");
+  }
+
+ private:
+  static constexpr int at_most_usual = 2;
+  int placed_ = 0;
+};
+
 // Until SIGTERM or SIGINT. What cannot be done now may be possible later.
 ExitCode keep(const CommandLine& line, const Action& action) {
   const Folders folders = folders_of(line);
@@ -92,6 +107,7 @@ ExitCode keep(const CommandLine& line, const Action& action) {
   }
   Saying of_watches;
   Descriptor held;
+  CiliumWatch cilium;
   bool told = false;
   while (true) {
     bool failed = false;
@@ -109,7 +125,9 @@ ExitCode keep(const CommandLine& line, const Action& action) {
       cni::hold_watch(folders, held);
       do {
         arm();
-        saying.outcome(action.run());
+        const Outcome outcome = action.run();
+        saying.outcome(outcome);
+        cilium.see(outcome);
       } while (arm());
       if (!failed && !std::exchange(told, true))
         info(fmt::format("watching {} and {}", folders.configurations, folders.programs));

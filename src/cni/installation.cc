@@ -347,6 +347,7 @@ void put_entry(const Found& found, const std::string& text, Outcome& outcome) {
                 .hint = about_configurations,
                 .links = true,
                 .instead_of = found.form == Form::list ? found.version : std::nullopt});
+  outcome.placed_for = found.list.plugins.front().type;
   std::string more;
   if (is_moved(found)) {
     rename_file(found.path, found.path + saved_ending);

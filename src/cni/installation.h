@@ -31,6 +31,7 @@ struct Outcome {
   std::vector<std::string> done;
   std::vector<std::string> problems;  // why the runtime may not use it all the same
   std::vector<std::string> warnings;
+  std::string placed_for;  // the first plugin of the chain that the entry was put into, if it was not there
 };
 
 // Puts the program there, and the entry, a JSON object, last into the first valid configuration by name, which is what

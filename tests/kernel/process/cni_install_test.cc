@@ -700,6 +700,13 @@ class Running {
       said_.append(buffer, static_cast<std::size_t>(size));
     }
   }
+  // What it has said since, once it has ended.
+  [[nodiscard]] std::string rest() {
+    char buffer[4096];
+    for (ssize_t size = 0; (size = read(read_, buffer, sizeof buffer)) > 0;)
+      said_.append(buffer, static_cast<std::size_t>(size));
+    return said_;
+  }
   void send(int signal) const { kill(pid_, signal); }
   [[nodiscard]] int end(int signal) {
     kill(pid_, signal);
@@ -839,6 +846,23 @@ TEST_F(CniWatch, AnOverflowOfEventsIsNoticed) {
   watch.expect(mended);
   EXPECT_EQ(read_file(list), with_us());
   EXPECT_EQ(watch.end(SIGTERM), 0);
+}
+
+TEST_F(CniWatch, SaysOnceWhatCiliumDoes) {
+  const fs::path list = net() / "05-cilium.conflist";
+  const std::string cilium = R"({"cniVersion": "0.3.1", "name": "net", "plugins": [{"type": "cilium-cni"}]})";
+  write_text(bin() / "cilium-cni", "");
+  write_text(list, cilium);
+  Running watch(words("install", {"--watch"}));
+  watch.expect("watching");
+  rename_over(list, cilium);
+  watch.expect(mended);
+  rename_over(list, cilium);
+  watch.expect("cni.exclusive=false");
+  rename_over(list, cilium);
+  watch.expect(mended);
+  EXPECT_EQ(watch.end(SIGTERM), 0);
+  EXPECT_THAT(watch.rest(), Not(HasSubstr("cni.exclusive")));
 }
 
 TEST_F(CniWatch, TwoTakeTurns) {
