@@ -31,7 +31,6 @@ ExitCode run_explain(CommandLine& line);
 ExitCode run_map(CommandLine& line);
 ExitCode run_lint(CommandLine& line);
 ExitCode run_pods(CommandLine& line);
-ExitCode run_host_probes(CommandLine& line);
 ExitCode run_args(CommandLine& line);
 ExitCode run_inject(CommandLine& line);
 ExitCode run_cni(CommandLine& line);
@@ -46,14 +45,11 @@ struct Run {
   ExitCode (*run)(CommandLine& line);
 };
 inline constexpr Run runs[] = {
-    {Command::apply, run_apply}, {Command::render, run_render},
-    {Command::diff, run_diff},   {Command::verify, run_verify},
-    {Command::show, run_show},   {Command::explain, run_explain},
-    {Command::map, run_map},     {Command::lint, run_lint},
-    {Command::clean, run_clean}, {Command::doctor, run_doctor},
-    {Command::pods, run_pods},   {Command::host_probes, run_host_probes},
-    {Command::args, run_args},   {Command::inject, run_inject},
-    {Command::cni, run_cni},     {Command::completion, run_completion},
+    {Command::apply, run_apply},   {Command::render, run_render}, {Command::diff, run_diff},
+    {Command::verify, run_verify}, {Command::show, run_show},     {Command::explain, run_explain},
+    {Command::map, run_map},       {Command::lint, run_lint},     {Command::clean, run_clean},
+    {Command::doctor, run_doctor}, {Command::pods, run_pods},     {Command::args, run_args},
+    {Command::inject, run_inject}, {Command::cni, run_cni},       {Command::completion, run_completion},
 };
 
 // ---- What they share.

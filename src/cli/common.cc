@@ -25,8 +25,6 @@ bool writes(const CommandLine& line) {
       return !line.check && !line.dry_run && !line.skip_rule_apply;
     case Command::clean:
       return true;
-    case Command::host_probes:
-      return line.host_probes.action != HostProbesAction::verify;
     default:
       return false;
   }
@@ -84,9 +82,7 @@ namespace {
 
 // Whether apply may write rules into tables of legacy iptables that are not there.
 bool may_choose_legacy(const CommandLine& line) {
-  const bool applies = line.command == Command::host_probes ? line.host_probes.action == HostProbesAction::apply
-                                                            : line.command == Command::apply;
-  if (!applies || line.cleanup_only) return false;
+  if (line.command != Command::apply || line.cleanup_only) return false;
   const auto named = named_backend(line.applying);
   return !named || *named == BackendKind::iptables_legacy;
 }
@@ -103,14 +99,12 @@ std::unique_ptr<Kernel> open_kernel(const CommandLine& line, bool write) {
   const bool connects = line.probe || line.run_validation;
   const bool changes = line.command == Command::apply || writes(line);  // apply --check asks the kernel, too
   const Sandbox kind = connects ? Sandbox::probe : changes ? Sandbox::write : Sandbox::read;
-  auto kernel = sidetrack::open_kernel(
-      {.write = write,
-       .wait = line.applying.lock_wait,
-       .xtables_lock = in_own_pod(line),
-       .reads_once = kind == Sandbox::read && !line.watch,
-       .makes_legacy_tables = may_choose_legacy(line),
-       .rules_of = line.command == Command::host_probes ? RulesOf::host_probes : RulesOf::sidecar,
-       .claim = claim_of(line.config)});
+  auto kernel = sidetrack::open_kernel({.write = write,
+                                        .wait = line.applying.lock_wait,
+                                        .xtables_lock = in_own_pod(line),
+                                        .reads_once = kind == Sandbox::read && !line.watch,
+                                        .makes_legacy_tables = may_choose_legacy(line),
+                                        .claim = claim_of(line.config)});
   confine(line, kind);
   return kernel;
 }

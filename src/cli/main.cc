@@ -37,10 +37,8 @@ ExitCode run(const std::vector<std::string_view>& args, CommandLine& line) {
 
 // What is known of the pod after an unexpected error. Nothing is allocated: there may be no memory.
 const char* what_stands(const CommandLine& line) {
-  if (!writes(line)) return "nothing was changed";
-  return line.command == Command::host_probes
-             ? "'sidetrack host-probes verify' with the same options tells whether the node is as requested"
-             : "'sidetrack verify' with the same options tells whether the pod is as requested";
+  return writes(line) ? "'sidetrack verify' with the same options tells whether the pod is as requested"
+                      : "nothing was changed";
 }
 
 ExitCode out_of_memory(const CommandLine& line) {

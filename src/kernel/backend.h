@@ -65,7 +65,6 @@ struct OpenedLockFile {
 struct LegacyOptions {
   std::shared_ptr<const OpenedLockFile> lock{};
   Patience patience{std::chrono::seconds(30)};
-  RulesOf rules_of{};
   const KnownSets* sets = nullptr;  // names those that rules ask, and outlives the backend
 };
 inline constexpr const char* namespace_lock = "/proc/thread-self/ns/net";

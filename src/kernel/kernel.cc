@@ -7,9 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <list>
 #include <optional>
-#include <thread>
 #include <type_traits>
 
 #include "kernel/ipset/ipset.h"
@@ -100,13 +98,6 @@ class LinuxKernel final : public Kernel {
       const Live* live = survey.live(kind);
       return live != nullptr && holds_others(*live);
     };
-    if (of_host()) {
-      await_released_sets(survey);
-      survey_sets(survey);
-      other_set_ = survey.other_set;
-      if (std::ranges::any_of(all_backends, others)) survey.pod = pod();
-      return survey;
-    }
     Routes::State routing = routes_->read();
     survey.routing = std::move(routing.ours);
     survey.others_routing = std::move(routing.others);
@@ -146,9 +137,7 @@ class LinuxKernel final : public Kernel {
     return after;
   }
 
-  void commit(std::span<const Change> asked) override {
-    const Numbered numbered = with_numbers_of_sets(asked);
-    const std::span<const Change> changes = numbered.changes;
+  void commit(std::span<const Change> changes) override {
     if (is_legacy(changes)) {
       open_legacy(true);
       const auto& [seen, wanted, equal] = changes.front();
@@ -158,9 +147,7 @@ class LinuxKernel final : public Kernel {
     }
   }
 
-  std::vector<std::string> check(std::span<const Change> asked) override {
-    const Numbered numbered = with_numbers_of_sets(asked);
-    const std::span<const Change> changes = numbered.changes;
+  std::vector<std::string> check(std::span<const Change> changes) override {
     if (!is_legacy(changes)) {
       nf_tables_->check(changes);
       return {};
@@ -169,14 +156,8 @@ class LinuxKernel final : public Kernel {
     return legacy_->check(*changes.front().seen, *changes.front().wanted);
   }
 
-  Routing add(const Routing& wanted) override {
-    if (!of_host()) return routes_->add(wanted);
-    return wanted == Routing{} ? Routing{} : ip_set().add(wanted);
-  }
-  void remove(const Routing& unwanted) override {
-    if (!of_host()) return routes_->remove(unwanted);
-    if (unwanted != Routing{}) ip_set().remove(unwanted);
-  }
+  Routing add(const Routing& wanted) override { return routes_->add(wanted); }
+  void remove(const Routing& unwanted) override { routes_->remove(unwanted); }
 
   void release_locks() override {
     legacy_.reset();
@@ -203,7 +184,6 @@ class LinuxKernel final : public Kernel {
     if (legacy_) std::ranges::copy(legacy_->warnings(), std::back_inserter(all));
     if (std::string problem = has_looked_at_pod_ ? settings_problem() : ""; !problem.empty())
       all.push_back(std::move(problem));
-    if (other_set_) all.push_back(fmt::format("{}; it is left as it is", other_set_->what()));
     if (!of_agents_.empty()) {
       std::vector<std::string_view> places;
       for (const BackendKind kind : of_agents_) places.push_back(name(kind));
@@ -225,108 +205,24 @@ class LinuxKernel final : public Kernel {
 
   // ---- Sets of ip_set.
 
-  [[nodiscard]] bool of_host() const { return options_.rules_of == RulesOf::host_probes; }
-
-  ipset::Sets& ip_set() {
-    if (!ip_set_) ip_set_.emplace();
-    return *ip_set_;
-  }
-
   // Only where a rule of iptables may ask one: the question would load the module. Without an answer no rule's set has
   // a name.
   std::optional<ipset::Sets::Fetched> fetch_sets() {
     sets_.clear();
     if (!may_ask_sets()) return {};
     try {
-      no_sets_.reset();
-      return ip_set().fetch();
+      if (!ip_set_) ip_set_.emplace();
+      return ip_set_->fetch();
     } catch (const Error& error) {
       if (error.code() == ExitCode::busy) throw;
-      no_sets_ = error;
       return {};
     }
   }
 
   [[nodiscard]] bool may_ask_sets() const {
-    if (of_host()) return true;
     if (!found_tables_) return false;
     const KnownText matches = read_known_file(KnownFile::ip_tables_matches);
     return matches.error == 0 && ("\n" + matches.text).find("\nset\n") != std::string::npos;
-  }
-
-  // nf_tables lets go of the sets of deleted rules some milliseconds after the commit, perhaps of one just before.
-  void await_released_sets(const Survey& survey) {
-    constexpr int looks = 20;
-    constexpr std::chrono::milliseconds pause{5};
-    if (options_.reads_once) return;
-    const auto rules_that_ask = [&](std::uint16_t set) {
-      std::uint32_t count = 0;
-      for (const BackendKind kind : all_backends) {
-        const Live* live = survey.live(kind);
-        if (live == nullptr) continue;
-        for (const LiveChain& chain : live->chains) {
-          for (const LiveRule& rule : chain.rules) {
-            count += static_cast<std::uint32_t>(std::ranges::count_if(rule.rule.matches, [&](const Match& match) {
-              const auto* asked = std::get_if<SetMatch>(&match);
-              return asked != nullptr && asked->index == set;
-            }));
-          }
-        }
-      }
-      return count;
-    };
-    const auto is_held_by_more = [&](const auto& each) {
-      const auto& [number, set] = each;
-      const bool is_ours = set.name == probe_set(Family::ipv4) || set.name == probe_set(Family::ipv6);
-      return is_ours && set.references > rules_that_ask(number);
-    };
-    for (int i = 0; i < looks && std::ranges::any_of(sets_, is_held_by_more); ++i) {
-      std::this_thread::sleep_for(pause);
-      sets_ = ip_set().list();
-    }
-  }
-
-  static Error other_set(const KnownSet& set, Family expected) {
-    const std::string of = set.family ? " of " + std::string(title(*set.family)) : "";
-    const bool alike = set.of_single_addresses && set.more.empty() && set.family == expected;
-    return {
-        ExitCode::failed,
-        fmt::format("the set {} is another one than expected: {}{}{}{}, not hash:ip of {}", set.name, set.type, of,
-                    set.more, alike ? " with elements that are not understood" : "", title(expected)),
-        fmt::format("see 'ipset list {0}'; rename it (ipset rename {0} NAME), or choose --backend nftables", set.name)};
-  }
-
-  // Those of our names are ours, whichever program made them.
-  void survey_sets(Survey& survey) const {
-    if (no_sets_ && no_sets_->code() != ExitCode::kernel_lacks) throw *no_sets_;
-    survey.no_sets = no_sets_;
-    for (const Family family : {Family::ipv4, Family::ipv6}) {
-      const std::string name = probe_set(family);
-      const auto found = std::ranges::find(sets_, name, [](const auto& each) { return each.second.name; });
-      if (found == sets_.end()) continue;
-      const KnownSet& set = found->second;
-      if (!set.of_single_addresses || !set.members || set.family != family) {
-        survey.other_set = other_set(set, family);
-        continue;
-      }
-      survey.routing.sets.push_back({name, family});
-      survey.set_references[name] = set.references;
-      for (const AddressRange& member : *set.members) survey.routing.set_entries.push_back({name, member.first});
-    }
-  }
-
-  struct Numbered {
-    std::list<Ruleset> rules;
-    std::vector<Change> changes;
-  };
-  Numbered with_numbers_of_sets(std::span<const Change> asked) {
-    Numbered made{{}, {asked.begin(), asked.end()}};
-    for (Change& change : made.changes) {
-      if (!asks_sets(*change.wanted)) continue;
-      sets_ = ip_set().list();
-      change.wanted = &made.rules.emplace_back(with_numbers(*change.wanted, sets_));
-    }
-    return made;
   }
 
   // With the lock, if it is to write.
@@ -339,8 +235,7 @@ class LinuxKernel final : public Kernel {
       throw Error(ExitCode::busy, "legacy iptables has come into use meanwhile", "run it again");
     }
     legacy_.reset();
-    legacy_ = open_iptables_legacy(
-        {.lock = lock ? lock_file_ : nullptr, .patience = patience_, .rules_of = options_.rules_of, .sets = &sets_});
+    legacy_ = open_iptables_legacy({.lock = lock ? lock_file_ : nullptr, .patience = patience_, .sets = &sets_});
     legacy_locked_ = lock;
   }
 
@@ -382,7 +277,7 @@ class LinuxKernel final : public Kernel {
 
   Sight<nft::Dump> fetch_nf_tables() {
     return sight([&] {
-      if (!nf_tables_) nf_tables_.emplace(options_.rules_of, sets_);
+      if (!nf_tables_) nf_tables_.emplace(sets_);
       return nf_tables_->fetch();
     });
   }
@@ -426,8 +321,6 @@ class LinuxKernel final : public Kernel {
   std::shared_ptr<const OpenedLockFile> lock_file_;  // nullptr: none is taken
   bool found_tables_ = false;                        // at the last survey: without any, no rule asks a set
   KnownSets sets_;
-  std::optional<Error> no_sets_;
-  std::optional<Error> other_set_;
   std::optional<ipset::Sets> ip_set_;
   std::unique_ptr<Routes> routes_;
   std::unique_ptr<Backend> legacy_;

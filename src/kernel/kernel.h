@@ -79,8 +79,6 @@ struct KernelOptions {
   bool reads_once = false;
   // Whether tables of legacy iptables may be written where there are none: then the file of that lock is made.
   bool makes_legacy_tables = true;
-  // What counts as ours, of rules and of what they need beside them.
-  RulesOf rules_of{};
   // Whether what agents of the node, Istio's or Cilium's, made of an ambient pod is ours to replace and to remove.
   Claim claim = Claim::own;
   HeldSignals::Which held_signals = HeldSignals::Which::all;

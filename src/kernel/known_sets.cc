@@ -31,24 +31,4 @@ void name_sets(std::vector<LiveChain>& chains, const KnownSets& sets) {
   }
 }
 
-Ruleset with_numbers(Ruleset ruleset, const KnownSets& sets) {
-  for (Rule& rule : ruleset.rules) {
-    each_set(rule, [&](SetMatch& match) {
-      const auto found = std::ranges::find(sets, match.name, [](const auto& each) { return each.second.name; });
-      if (found == sets.end())
-        throw Error(ExitCode::busy, "the set " + match.name + " is gone: another program destroyed it meanwhile",
-                    "run it again");
-      match.index = found->first;
-    });
-  }
-  return ruleset;
-}
-
-bool asks_sets(const Ruleset& ruleset) {
-  return std::ranges::any_of(ruleset.rules, [](const Rule& rule) {
-    return std::ranges::any_of(rule.matches,
-                               [](const Match& match) { return std::holds_alternative<SetMatch>(match); });
-  });
-}
-
 }  // namespace sidetrack

@@ -16,19 +16,13 @@ struct KnownSet {
   std::string name;
   std::string type;  // "hash:ip"
   std::optional<Family> family{};
-  std::uint32_t references = 0;  // of rules, and of other objects of the kernel
   // Of hash:ip, hash:net and bitmap:ip; nothing of other types, and where addresses expire or are left out again.
   std::optional<std::vector<AddressRange>> members{};
-  bool of_single_addresses = false;  // hash:ip without a netmask
-  std::string more;                  // what it was created with beside that: " with a timeout"; empty: nothing
+  std::string more;  // what it was created with beside that: " with a timeout"; empty: nothing
 };
 using KnownSets = std::map<std::uint16_t, KnownSet>;
 
 // The sets by their names, and what they hold, where rules ask them.
 void name_sets(std::vector<LiveChain>& chains, const KnownSets& sets);
-
-// The rules with the sets' numbers, as the kernel takes them. Throws busy if there is no set of such a name.
-[[nodiscard]] Ruleset with_numbers(Ruleset ruleset, const KnownSets& sets);
-[[nodiscard]] bool asks_sets(const Ruleset& ruleset);
 
 }  // namespace sidetrack

@@ -38,11 +38,6 @@ struct Survey {
   Routing routing;             // what is ours of what rules need beside them, each as often as it is there
   Routing others_routing;      // of others and just as a plan asks for it: it need not be added, and is not removed
 
-  // Of `host-probes`: how many rules and other objects of the kernel use a set of ours.
-  std::map<std::string, std::uint32_t> set_references{};
-  std::optional<Error> no_sets{};  // why the kernel has no sets of ip_set
-  // A set of ip_set has one of our names and is another one than expected, which names it: it is none of ours.
-  std::optional<Error> other_set{};
   // Where agents of the node hold rules of an ambient pod, which are not ours (see leave_to_agents()).
   std::vector<BackendKind> of_agents{};
 

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 #include <iterator>
 #include <string_view>
 
@@ -48,16 +47,6 @@ std::string unchanged(const ApplyResult& result) {
   return fmt::format("nothing to change: {} already as requested", summary(result));
 }
 
-// "added 10.244.1.7, 10.244.1.8; ": those of `of` that are not among `others`, both in order
-std::string moved(std::string_view verb, const std::vector<Address>& of, const std::vector<Address>& others) {
-  constexpr std::size_t most_named = 8;
-  std::vector<Address> all;
-  std::ranges::set_difference(of, others, std::back_inserter(all));
-  if (all.empty()) return {};
-  const std::string named = some(all, std::mem_fn(&Address::text), most_named);
-  return fmt::format("{} {}{}; ", verb, named, all.size() > most_named ? " addresses" : "");
-}
-
 template <typename Each>
 void append(std::vector<std::string>& warnings, const std::vector<Each>& all) {
   std::ranges::transform(all, std::back_inserter(warnings), [](const Each& each) { return text(each); });
@@ -71,13 +60,6 @@ std::string applied(const ApplyResult& result, std::optional<Milliseconds> took)
   if (!result.backend) return fmt::format("{}{}: none are requested", cleaned(result), time);
   const std::string because = result.because.empty() ? "" : fmt::format(" ({})", result.because);
   return fmt::format("programmed {}{}{}{}", summary(result), time, because, removed(result, "removed"));
-}
-
-std::string applied_node(const ApplyResult& result, const std::vector<Address>& before,
-                         const std::vector<Address>& after, Milliseconds took) {
-  const std::string addresses = moved("added", after, before) + moved("removed", before, after);
-  if (result.wrote_rules || result.applied == Applied::unchanged) return addresses + applied(result, took);
-  return fmt::format("{}{} already as requested; in {:.1f} ms", addresses, summary(result), took.count());
 }
 
 std::string checked(const ApplyResult& result) {
@@ -109,19 +91,6 @@ std::string verified(const Comparison& comparison, std::string_view options) {
   const std::string what = "the pod differs from the requested rules; ";
   if (!comparison.refusal.empty()) return what + "'sidetrack apply' would refuse to change that";
   return what + fmt::format("'sidetrack apply' with {} would program them", options);
-}
-
-std::string verified_node(const Comparison& comparison, bool moves) {
-  if (!comparison.refusal.empty())
-    return "the node differs from what is requested; 'sidetrack host-probes apply' would refuse to change that";
-  if (!comparison.equal())
-    return "the node differs from what is requested; 'sidetrack host-probes apply' with these options would program it";
-  if (std::ranges::all_of(comparison.obstacles, &Obstacle::is_unknown))
-    return "rules and sets are as requested, but it is not known whether others decide about the probes first";
-  const std::string what =
-      "rules and sets are as requested, but another program's rules decide about the probes first; ";
-  if (moves) return what + "'sidetrack host-probes apply' would put its jump before them";
-  return what + "Sidetrack must not change them: let that program leave out the addresses of pods in ambient mode";
 }
 
 namespace {

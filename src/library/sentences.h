@@ -16,17 +16,12 @@ using Milliseconds = std::chrono::duration<double, std::milli>;
 
 // apply: "programmed 18 rules in nat (ipv4) through iptables-nft in 0.8 ms". Without a time it is left out.
 [[nodiscard]] std::string applied(const ApplyResult& result, std::optional<Milliseconds> took = {});
-// host-probes apply: "added 10.244.1.7; programmed 4 rules in nat …", with the addresses of pods before and after.
-[[nodiscard]] std::string applied_node(const ApplyResult& result, const std::vector<Address>& before,
-                                       const std::vector<Address>& after, Milliseconds took);
 // apply --check: "the kernel would accept 18 rules in nat (ipv4) through iptables-nft; nothing was changed"
 [[nodiscard]] std::string checked(const ApplyResult& result);
 // clean: "removed all rules and routes of the mesh from nftables"
 [[nodiscard]] std::string cleaned(const ApplyResult& result);
 // verify: "rules and routes are as requested, through iptables-nft"
 [[nodiscard]] std::string verified(const Comparison& comparison, std::string_view options = "these options");
-// host-probes verify, of what is not as requested; `moves`: apply would put its jump before the rules of others.
-[[nodiscard]] std::string verified_node(const Comparison& comparison, bool moves);
 
 // What the user should know and is no error, a sentence each.
 [[nodiscard]] std::vector<std::string> warnings(const ApplyResult& result);

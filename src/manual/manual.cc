@@ -140,18 +140,6 @@ every pod that the CNI plugin has recorded in
 .Pa /run/sidetrack/pods .
 A pod that exceeds the time limit is reported, and does not delay the others.
 )"},
-    {Command::host_probes,
-     R"(What a process of the node sends to a pod in ambient mode by TCP is to come from an address that
-the pod lets pass.
-.Cm apply
-programs the rules, with sets of addresses, in the network namespace of the node; the addresses of pods are added and
-removed, or found by
-.Fl -pods .
-.Cm verify
-prints what that would change, or the addresses; exit status 6 if it is not as requested.
-.Cm clean
-removes the rules and sets, also those that Istio's agent made under the same names.
-)"},
     {Command::args,
      R"(A line for each pod template of the files, of the arguments as Istio's injector writes them, quoted for a shell.
 Pods that are not injected are named with the reason.

@@ -16,7 +16,14 @@ namespace {
 
 using namespace words;
 
-SetMatch in_probe_set(Family family) { return {End::destination, probe_set(family), unknown_set, {}, false}; }
+// The sets of ip_set in which Istio's agent keeps the addresses of the node's pods in ambient mode.
+SetMatch in_probe_set(Family family) {
+  return {End::destination,
+          family == Family::ipv4 ? "istio-inpod-probes-v4" : "istio-inpod-probes-v6",
+          unknown_set,
+          {},
+          false};
+}
 
 RowMatch any(Match match) { return {std::move(match), Hole::any}; }
 RowMatch usual(Match match) { return {std::move(match), Hole::usual}; }
@@ -209,7 +216,7 @@ std::vector<Row> make_rows() {
   captured(inbound_redirect, nat, istio_in_redirect);
   captured(inbound_tproxy, mangle, istio_tproxy);
   // ip_set, or in nftables the set's addresses.
-  add(host_probe_jump, nat, postrouting, {}, Jump{istio_postrouting}, "host-probes",
+  add(host_probe_jump, nat, postrouting, {}, Jump{istio_postrouting}, "",
       "what leaves the node is checked: are they probes of the kubelet?", 1);
   for (const RowMatch& pods : {RowMatch(in_probe_set(Family::ipv4)), RowMatch(in_probe_set(Family::ipv6)), to}) {
     add(host_probe_source, nat, istio_postrouting, {SocketMatch{}, tcp, pods}, Nat{End::source, {}, {}, {}},
@@ -499,10 +506,6 @@ std::optional<std::vector<Match>> filled(const Row& row, const std::vector<Match
 }
 
 }  // namespace
-
-std::string probe_set(Family family) {
-  return family == Family::ipv4 ? "istio-inpod-probes-v4" : "istio-inpod-probes-v6";
-}
 
 const std::vector<Row>& catalogue() {
   static const std::vector<Row> rows = make_rows();

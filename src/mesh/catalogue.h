@@ -79,7 +79,7 @@ enum class MeshRule : std::uint8_t {
   inbound_udp_over_lo,
   inbound_udp_answer,
   inbound_udp_tproxy,
-  // of `host-probes`, on the node
+  // of Istio's agent, on the node of ambient pods
   host_probe_jump,
   host_probe_source,
   // ambient pods
@@ -106,9 +106,6 @@ enum class MeshRule : std::uint8_t {
 [[nodiscard]] constexpr bool is_of_host(MeshRule rule) {
   return rule == MeshRule::host_probe_jump || rule == MeshRule::host_probe_source;
 }
-
-// The sets of ip_set that hold the addresses of pods in ambient mode, by the names that Istio's agent gives them.
-[[nodiscard]] std::string probe_set(Family family);
 
 // A match of a row, and what of it is left open. A row has at most one open match of a kind.
 enum class Hole : std::uint8_t {

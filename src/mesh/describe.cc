@@ -113,17 +113,15 @@ std::string short_words(const Rule& rule) {
 
 namespace {
 
-// What `host-probes` makes, or Istio's agent of the node in its place, is not of the pod.
-Maker maker_of_others(const Live& live, const LiveChain& chain, bool is_of_host) {
-  if (traits(live.backend).in_own_table)
-    return chain.table_name == "inet sidetrack-host" ? Maker::sidetrack : Maker::other;
-  return is_of_host ? Maker::istio_or_sidetrack : Maker::other;
+// What Istio's agent makes on the node is not of a pod.
+Maker maker_of_others(const Live& live, bool is_of_host) {
+  return is_of_host && !traits(live.backend).in_own_table ? Maker::istio : Maker::other;
 }
 
 }  // namespace
 
 Maker maker_of(const Live& live, const LiveChain& chain) {
-  if (!chain.ours && !chain.of_agent) return maker_of_others(live, chain, chain.name == words::istio_postrouting);
+  if (!chain.ours && !chain.of_agent) return maker_of_others(live, chain.name == words::istio_postrouting);
   if (is_cilium_chain(chain.name)) return Maker::cilium;
   if (chain.of_agent) return Maker::istio;
   if (!traits(live.backend).in_own_table) return Maker::istio_or_sidetrack;  // the same names
@@ -131,7 +129,7 @@ Maker maker_of(const Live& live, const LiveChain& chain) {
 }
 
 Maker maker_of(const Live& live, const LiveChain& chain, const LiveRule& rule) {
-  if (!rule.ours && !rule.of_agent) return maker_of_others(live, chain, is_of_host(describe(rule.rule).rule));
+  if (!rule.ours && !rule.of_agent) return maker_of_others(live, is_of_host(describe(rule.rule).rule));
   const auto* jump = std::get_if<Jump>(&rule.rule.target);
   if (is_cilium_chain(chain.name) || (jump != nullptr && is_cilium_chain(jump->chain))) return Maker::cilium;
   if (rule.of_agent) return Maker::istio;

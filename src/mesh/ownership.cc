@@ -127,17 +127,9 @@ void leave_others_of_cilium(std::vector<LiveChain>& chains) {
   }
 }
 
-void mark_host_probes(std::vector<LiveChain>& chains) {
-  for (LiveChain& chain : chains) {
-    chain.ours = chain.table == Table::nat && chain.name == words::istio_postrouting;
-    for (LiveRule& live : chain.rules) live.ours = chain.table == Table::nat && is_of_host(kind_of(live.rule));
-  }
-}
-
 }  // namespace
 
-void mark_ours(std::vector<LiveChain>& chains, RulesOf rules_of) {
-  if (rules_of == RulesOf::host_probes) return mark_host_probes(chains);
+void mark_ours(std::vector<LiveChain>& chains) {
   for (LiveChain& chain : chains) {
     const bool our_table = chain.table == Table::raw || chain.table == Table::mangle || chain.table == Table::nat;
     chain.ours = our_table && is_known_chain(chain.name);

@@ -40,12 +40,9 @@ namespace sidetrack {
 // Nothing in the kernel says who wrote a rule: another program's rule of exactly one of these shapes, beside ISTIO_
 // chains, is taken for ours. The same rule with a comment, or any other word more, is not.
 //
-// Of `host-probes`, on the node: the chain ISTIO_POSTRT of nat and the rules of POSTROUTING that lead to it. The agent
-// of Istio makes the same, and nothing tells which of the two did.
-//
 // The rules of ambient pods, Cilium's among them, are marked as well: who made them the rules do not tell. See
 // leave_to_agents().
-void mark_ours(std::vector<LiveChain>& chains, RulesOf rules_of = RulesOf::sidecar);
+void mark_ours(std::vector<LiveChain>& chains);
 
 // The tables of Istio's agent for ambient pods, "inet istio-ambient-nat" and the like.
 [[nodiscard]] bool is_ambient_table(std::string_view table);

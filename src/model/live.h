@@ -14,9 +14,6 @@
 
 namespace sidetrack {
 
-// Whose rules count as ours: those of the sidecar in a pod, or those of `host-probes` on the node.
-enum class RulesOf : std::uint8_t { sidecar, host_probes };
-
 // The families that share a table: each its own (iptables), or both one (the inet table of nftables).
 [[nodiscard]] std::vector<Families> scopes(BackendKind kind);
 
@@ -85,7 +82,6 @@ struct Live {
   // nf_tables: the tables that hold nothing but ours ("inet sidetrack", "ip nat"), even empty ones: they go with it.
   std::vector<std::string> own_tables;
   std::vector<LiveTable> tables{};  // nf_tables: all that hold these chains, and those that hold none
-  RulesOf rules_of{};               // what `ours` means here
 
   // The chain of that name that packets of the family pass; nullptr if there is none.
   [[nodiscard]] const LiveChain* find(Family family, Table table, std::string_view chain) const;

@@ -107,12 +107,6 @@ std::vector<std::string> ip_commands(const Routing& routing, std::string_view ve
   for (const Address& a : routing.loopback_addresses) {
     lines.push_back(fmt::format("{} addr {} {} dev lo", ip(a.family), verb, AddressRange::single(a).text()));
   }
-  for (const AddressSet& s : routing.sets) {
-    lines.push_back(
-        fmt::format("ipset create {} hash:ip family {} comment", s.name, s.family == Family::ipv4 ? "inet" : "inet6"));
-  }
-  for (const SetEntry& e : routing.set_entries)
-    lines.push_back(fmt::format("ipset add {} {}", e.set, e.address.text()));
   return lines;
 }
 

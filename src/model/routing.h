@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// What rules need beside them: policy rules, routes, addresses, and sets of addresses.
+// What rules need beside them: policy rules, routes and addresses.
 #pragma once
 
 #include <cstdint>
@@ -38,28 +38,11 @@ struct LocalRoute {
   friend bool operator==(const LocalRoute&, const LocalRoute&) = default;
 };
 
-// ipset create NAME hash:ip family inet comment
-struct AddressSet {
-  std::string name;
-  Family family = Family::ipv4;
-  friend bool operator==(const AddressSet&, const AddressSet&) = default;
-};
-
-// ipset add NAME ADDRESS
-struct SetEntry {
-  std::string set;
-  Address address;
-  friend bool operator==(const SetEntry&, const SetEntry&) = default;
-};
-
 // What rules need beside them.
 struct Routing {
   std::vector<PolicyRule> policy_rules;
   std::vector<LocalRoute> local_routes;
   std::vector<Address> loopback_addresses;  // ip addr add ADDRESS dev lo, as a single host
-  // Of `host-probes` alone.
-  std::vector<AddressSet> sets{};
-  std::vector<SetEntry> set_entries{};
   friend bool operator==(const Routing&, const Routing&) = default;
 };
 
@@ -83,7 +66,7 @@ inline constexpr std::uint32_t ztunnel_preference = 32764;
 // "1337", "0x111/0xfff"
 [[nodiscard]] std::string mark_words(const PolicyRule& rule);
 
-// The commands of ip(8) and ipset(8) that add them, a line each; of ip(8) alone those that `del` them.
+// The commands of ip(8) that add them, a line each, or that `del` them.
 [[nodiscard]] std::vector<std::string> ip_commands(const Routing& routing, std::string_view verb = "add");
 
 }  // namespace sidetrack

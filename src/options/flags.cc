@@ -42,10 +42,6 @@ Value& member(CommandLine& line, Value PodsOptions::*which) {
   return line.pods.*which;
 }
 template <typename Value>
-Value& member(CommandLine& line, Value HostProbesOptions::*which) {
-  return line.host_probes.*which;
-}
-template <typename Value>
 Value& member(CommandLine& line, Value ManifestOptions::*which) {
   return line.manifest.*which;
 }
@@ -265,15 +261,6 @@ bool is_of_one_host(const Address& address) {
          (ipv4 || !address.is_link_local());
 }
 
-Address pod_address(const Item& item) {
-  const Address given = options::address(item);
-  const Address address = given.unmapped().value_or(given);
-  if (!is_of_one_host(address)) {
-    refuse(item, "the address of a pod, not loopback, multicast, unspecified or, in IPv6, link-local");
-  }
-  return address;
-}
-
 template <Family Of>
 Address probe_source(const Item& item) {
   const auto address = Address::parse(item.text);
@@ -410,12 +397,12 @@ void set_owner_groups_exclude(CommandLine& line, const Given& given) {
 using enum Command;
 constexpr CommandSet asking =
     CommandSet(explain) | Command::map | Command::lint;  // about live rules, or those of a plan
-constexpr CommandSet all = asking | apply | render | diff | verify | show | clean | doctor | host_probes;
+constexpr CommandSet all = asking | apply | render | diff | verify | show | clean | doctor;
 constexpr CommandSet planned = asking | apply | render | diff | verify;
-constexpr CommandSet sandboxed = planned | Command::clean | show | doctor | pods | host_probes;
+constexpr CommandSet sandboxed = planned | Command::clean | show | doctor | pods;
 constexpr CommandSet in_pictures = CommandSet(Command::map);
-constexpr CommandSet printing = CommandSet(explain) | Command::lint | diff | verify | show | doctor | pods |
-                                host_probes | args | cni;  // as text or as JSON
+constexpr CommandSet printing =
+    CommandSet(explain) | Command::lint | diff | verify | show | doctor | pods | args | cni;  // as text or as JSON
 constexpr CommandSet with_pod_file =
     asking | render | diff | verify;  // of one that is not there yet, or as it should be
 constexpr CommandSet of_manifest = CommandSet(args) | inject;
@@ -445,8 +432,6 @@ constexpr CommandInfo command_table[] = {
      "sidetrack doctor --json"},
     {pods, "pods", "[options]", {}, "the node's pods: what is captured, and whether as recorded",
      "sidetrack pods --repair"},
-    {host_probes, "host-probes", "apply|verify|clean [options]", {"apply|verify|clean"}, "let the kubelet's probes reach the pods in ambient mode",
-     "sidetrack host-probes apply --add 10.244.1.7"},
     {args, "args", "-f FILE [options]", {}, "what istio-init gets for a pod's manifest, and why",
      "sidetrack args -f deployment.yaml --why"},
     {inject, "inject", "-f FILE --template FILE [options]", {}, "put istio-init and a proxy of your own into a pod's manifest",
@@ -560,25 +545,16 @@ constexpr Flag flag_table[] = {
     {"dataplane", '\0', {}, Kind::choice, "MODE", "sidecar|ambient", "sidecar",
      "ambient: an agent's rules count, too", Group::run, CommandSet(clean) | show, choice<&Config::dataplane>},
     {"probe-address", '\0', {}, Kind::scalar, "ADDRESS", "", "169.254.7.127",
-     "where the kubelet's probes come from", Group::ambient, planned | cni | host_probes,
+     "where the kubelet's probes come from", Group::ambient, planned | cni,
      value<&Config::probe_address, probe_source<Family::ipv4>>},
     {"probe-address6", '\0', {}, Kind::scalar, "ADDRESS", "", "fd16:9254:7127:1337:ffff:ffff:ffff:ffff",
-     "where they come from in IPv6", Group::ambient, planned | cni | host_probes,
+     "where they come from in IPv6", Group::ambient, planned | cni,
      value<&Config::probe_address6, probe_source<Family::ipv6>>},
     {"ingress", '\0', {}, Kind::boolean, "", "", "",
      "leave inbound alone: a gateway", Group::ambient, planned, boolean<&Config::ingress>},
 
     {"ip-families", '\0', {}, Kind::list, "FAMILIES", "ipv4|ipv6", "as the pod's addresses",
      "ipv4 or ipv4,ipv6", Group::run, planned, set_ip_families},
-    {"ip-families", '\0', {}, Kind::list, "FAMILIES", "ipv4|ipv6", "as the kernel has them",
-     "ipv4 or ipv4,ipv6", Group::run, host_probes, set_ip_families},
-    {"add", '\0', {}, Kind::list, "ADDRESSES", "", "",
-     "of pods that are in ambient mode now", Group::run, host_probes, list<&HostProbesOptions::add, pod_address>},
-    {"remove", '\0', {}, Kind::list, "ADDRESSES", "", "",
-     "of pods that are not any more", Group::run, host_probes, list<&HostProbesOptions::remove, pod_address>},
-    {"pods", '\0', {}, Kind::boolean, "", "", "",
-     "all pods of this node in ambient mode, no others", Group::run, host_probes,
-     boolean<&HostProbesOptions::pods>},
     {"dns-server", '\0', {}, Kind::list, "ADDRESSES", "", "of /etc/resolv.conf",
      "servers for --redirect-dns", Group::run, planned, setter<&Config::dns_servers>(set_dns_servers)},
     {"dry-run", 'n', {"DRY_RUN"}, Kind::boolean, "", "", "",
@@ -641,7 +617,7 @@ constexpr Flag flag_table[] = {
     {"records", '\0', {}, Kind::text, "PATH", "", "/run/sidetrack/pods",
      "the CNI plugin's records", Group::run, CommandSet(pods) | cni, absolute_path<&PodsOptions::records>},
     {"wait", '\0', {}, Kind::scalar, "DURATION", "", "30s",
-     "how long to wait for other writers", Group::run, CommandSet(apply) | clean | host_probes, set_wait},
+     "how long to wait for other writers", Group::run, CommandSet(apply) | clean, set_wait},
 
     {"uid", '\0', {}, Kind::scalar, "UID", "", "0",
      "uid of the sender", Group::packet, explain, value<&PacketOptions::uid, options::id>},

@@ -34,7 +34,6 @@ enum class Command : std::uint8_t {
   clean,
   doctor,
   pods,
-  host_probes,
   args,
   inject,
   cni,
@@ -94,16 +93,6 @@ struct CniOptions {
   bool allow_dynamic = false;
   bool now = false;
   bool standalone = false;
-};
-
-enum class HostProbesAction : std::uint8_t { apply, verify, clean };  // host-probes ACTION
-
-// `host-probes`
-struct HostProbesOptions {
-  HostProbesAction action = HostProbesAction::apply;
-  std::vector<Address> add;
-  std::vector<Address> remove;
-  bool pods = false;  // those of the node's pods that are in ambient mode, and no others
 };
 
 // `pods`
@@ -168,7 +157,6 @@ struct CommandLine {
   std::optional<Direction> way;                     // map --way
   PacketOptions packet;                             // explain
   PodsOptions pods;                                 // pods
-  HostProbesOptions host_probes;                    // host-probes
   ManifestOptions manifest;                         // args; --pod
   CniOptions cni;                                   // cni
   Shell shell = Shell::bash;                        // completion

@@ -104,7 +104,7 @@ std::size_t choice_of_words(const CommandLine& line, const std::vector<std::stri
 
 bool takes_words(const CommandLine& line) {
   return line.command == Command::explain || line.command == Command::completion || line.command == Command::cni ||
-         line.command == Command::host_probes || (line.command == Command::diff && line.effect);
+         (line.command == Command::diff && line.effect);
 }
 
 void refuse_words(const CommandLine& line, const CommandWords& given, Arguments arguments) {
@@ -251,33 +251,6 @@ void check_format(const CommandLine& line, const CommandWords& given) {
   refuse_combination(fmt::format("--json and --format {} exclude each other: give one of them", format->values.back()));
 }
 
-void check_host_probes(const CommandLine& line, const CommandWords& given) {
-  const HostProbesOptions& asked = line.host_probes;
-  constexpr std::string_view of_clean[] = {"netns", "pid", "host", "no-sandbox", "wait", "color"};
-  for (const auto& [flag, values] : given.flags) {
-    const bool is_result = flag->name == "json" || flag->name == "format";
-    if (is_result && asked.action != HostProbesAction::verify)
-      refuse_combination(fmt::format("{}: only host-probes verify prints a result", spelled(*flag)));
-    if (flag->name == "wait" && asked.action == HostProbesAction::verify)
-      refuse_combination("--wait: host-probes verify waits for nobody", "it goes with apply and clean");
-    if (asked.action != HostProbesAction::clean || flag->group == Group::log) continue;
-    if (std::ranges::find(of_clean, flag->name) == std::end(of_clean))
-      refuse_combination(fmt::format("{}: without effect on host-probes clean, which removes all", spelled(*flag)));
-  }
-  if (asked.pods && (!asked.add.empty() || !asked.remove.empty()))
-    refuse_combination("--pods looks for all addresses itself", "leave out --add and --remove, or --pods");
-  for (const Address& address : asked.add) {
-    if (std::ranges::find(asked.remove, address) != asked.remove.end())
-      refuse_combination(fmt::format("{}: in both --add and --remove", address.text()), "leave one of them out");
-    if (address == line.config.probe_address || address == line.config.probe_address6)
-      refuse_combination(fmt::format("--add: {} is the address that probes are to come from", address.text()),
-                         "expected the address of a pod");
-    if (line.config.families && !line.config.families->contains(address.family))
-      refuse_combination(fmt::format("--add: {} is an address of {}, which --ip-families leaves out", address.text(),
-                                     title(address.family)));
-  }
-}
-
 // What would be ignored without a word is refused.
 void check_combinations(const CommandLine& line, const CommandWords& given) {
   check_manifest(line);
@@ -338,10 +311,9 @@ void check_combinations(const CommandLine& line, const CommandWords& given) {
   if (line.command == Command::explain && line.packet.words.empty()) {
     refuse_combination("explain: no packet given", fmt::format("for example: {}", info(Command::explain).example));
   }
-  if (line.command == Command::host_probes) check_host_probes(line, given);
   if (line.command == Command::cni) {
     check_cni(line, given);
-  } else if (!takes_options_of_rules(line) && line.command != Command::host_probes) {
+  } else if (!takes_options_of_rules(line)) {
     for (const auto& [flag, values] : given.flags) {
       // As clean's: whether an agent's rules count, too.
       const bool tells_whose = line.command == Command::diff && line.clean && flag->name == "dataplane";
@@ -410,8 +382,6 @@ CommandLine parse(Arguments arguments, const Environment& environment, const Pod
   if (line.command == Command::completion) line.shell = static_cast<Shell>(choice_of_words(line, given.words, "shell"));
   if (line.command == Command::cni)
     line.cni.action = static_cast<CniAction>(choice_of_words(line, given.words, "action"));
-  if (line.command == Command::host_probes)
-    line.host_probes.action = static_cast<HostProbesAction>(choice_of_words(line, given.words, "action"));
   // What is asked about options is not asked about the live rules.
   line.plan |= line.command == Command::lint &&
                std::ranges::any_of(given.flags, [](const auto& each) { return makes_rules(each.flag->group); });

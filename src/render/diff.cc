@@ -159,22 +159,6 @@ Json comparison_json(const Comparison& comparison) {
           {"routing", {{"missing", routing_json(comparison.missing)}, {"extra", routing_json(comparison.extra)}}}};
 }
 
-std::string host_probes_text(const Comparison& comparison, const std::vector<Address>& pods, bool color) {
-  std::string text = diff_text(comparison, color);
-  if (comparison.equal()) {
-    for (const Address& pod : pods) text += pod.text() + "\n";
-  }
-  return text;
-}
-
-std::string host_probes_json(const Comparison& comparison, const std::vector<Address>& pods) {
-  Json document = comparison_json(comparison);
-  document["backend"] = comparison.backend ? Json(name(*comparison.backend)) : Json(nullptr);
-  document["addresses"] = Json::array();
-  for (const Address& pod : pods) document["addresses"].push_back(pod.text());
-  return dumped(std::move(document));
-}
-
 std::string diff_json(const Comparison& comparison) { return dumped(comparison_json(comparison)); }
 
 }  // namespace sidetrack

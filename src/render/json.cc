@@ -152,11 +152,6 @@ Json routing_json(const Routing& routing) {
     addresses.push_back({{"address", AddressRange::single(address).text()}, {"dev", "lo"}});
   }
   Json made = {{"rules", std::move(rules)}, {"routes", std::move(routes)}, {"addresses", std::move(addresses)}};
-  if (routing.sets.empty() && routing.set_entries.empty()) return made;
-  for (const AddressSet& set : routing.sets)
-    made["sets"].push_back({{"name", set.name}, {"type", "hash:ip"}, {"family", name(set.family)}});
-  for (const SetEntry& entry : routing.set_entries)
-    made["set_entries"].push_back({{"set", entry.set}, {"address", entry.address.text()}});
   return made;
 }
 

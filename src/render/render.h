@@ -18,9 +18,6 @@ namespace sidetrack {
 // A unified diff from what is live to what is asked, chain by chain; empty if there is no difference.
 [[nodiscard]] std::string diff_text(const Comparison& comparison, bool color);
 [[nodiscard]] std::string diff_json(const Comparison& comparison);
-// Of `host-probes verify`: what differs, and the addresses in the set.
-[[nodiscard]] std::string host_probes_text(const Comparison& comparison, const std::vector<Address>& pods, bool color);
-[[nodiscard]] std::string host_probes_json(const Comparison& comparison, const std::vector<Address>& pods);
 
 // What a failed probe points to, a line each: the rules of its way that are missing; if `compared` is null, all of its
 // rules, as what is likely missing.

@@ -2,7 +2,6 @@
 // Survey, decide, execute: the only writer.
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,7 +15,7 @@ enum class Applied : std::uint8_t { unchanged, changed };
 
 struct ApplyResult {
   Applied applied = Applied::unchanged;
-  bool wrote_rules = false;                    // else what changed is beside them: routes, addresses, sets
+  bool wrote_rules = false;                    // else what changed is beside them: routes, addresses
   std::optional<BackendKind> backend;          // that holds the rules; nothing: clean, or no rules are requested
   Ruleset canonical;                           // the rules as that backend holds them
   std::vector<BackendKind> left;               // other backends, whose rules of ours are gone now
@@ -37,14 +36,6 @@ struct ApplyResult {
 // survey, a bounded number of times, then by busy. Throws kernel_lacks with what each backend lacks if none takes the
 // rules.
 ApplyResult converge(const Request& request, Kernel& kernel);
-
-// What is asked may depend on what is there: it is made of every survey anew.
-struct Asked {
-  Plan plan;
-  ApplyOptions options;
-};
-using Planner = std::function<Asked(const Survey& survey)>;
-ApplyResult converge_by(const Planner& planner, Kernel& kernel);
 
 // What `converge` would return or throw, without changing anything: `left` are those whose rules of ours would go. What
 // could not be checked is among the warnings.

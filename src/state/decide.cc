@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "evaluate/probe_obstacles.h"
 #include "mesh/catalogue.h"
 #include "mesh/ownership.h"
 #include "model/iptables.h"
@@ -104,13 +103,6 @@ Choice choice_of(const Request& request, const Survey& survey) {
   return choose(*request.options, request.plan->ruleset, survey.legacy_in_use, holders(survey));
 }
 
-bool asks(const Rule& rule, const std::string& set) {
-  return std::ranges::any_of(rule.matches, [&](const Match& match) {
-    const auto* one = std::get_if<SetMatch>(&match);
-    return one != nullptr && one->name == set;
-  });
-}
-
 // What of others is in the way of what goes by this attempt: of all that is ours in a backend that is left.
 std::optional<Error> cannot_leave(const Attempt& attempt, const Survey& survey) {
   for (const Commit& commit : attempt.commits) {
@@ -165,31 +157,6 @@ std::optional<Error> cannot_go(const Request& request, const Survey& survey) {
   return std::nullopt;
 }
 
-bool is_of_node(const Plan& plan) {
-  return std::ranges::any_of(plan.ruleset.rules, [](const Rule& rule) { return is_of_host(kind_of(rule)); });
-}
-
-void drop_our_rules(Survey& survey) {
-  for (auto& seen : survey.sights) {
-    auto* live = std::get_if<Live>(&seen);
-    if (live == nullptr) continue;
-    for (LiveChain& chain : live->chains) std::erase_if(chain.rules, &LiveRule::ours);
-  }
-}
-
-// Rules that stay ask the sets of ip_set, which will hold what the plan's hold.
-void hold_pods_of(const Plan& plan, std::vector<Live>& after) {
-  for (const Rule& asked : plan.ruleset.rules) {
-    for (Live& live : after) {
-      for (LiveChain& chain : live.chains) {
-        for (LiveRule& rule : chain.rules) {
-          if (rule.ours && same_effect(rule.rule, asked)) rule.rule.matches = asked.matches;
-        }
-      }
-    }
-  }
-}
-
 // Counts the rules and policies of other programs that can decide about a packet.
 std::size_t rules_of_others(const std::vector<Live>& all) {
   std::size_t count = 0;
@@ -220,39 +187,6 @@ bool tells_later_packets(const std::vector<Live>& all) {
 
 }  // namespace
 
-std::optional<Error> set_in_use(const Request& request, const Survey& survey) {
-  const std::vector<AddressSet> kept = request.plan != nullptr ? request.plan->routing.sets : std::vector<AddressSet>{};
-  for (const AddressSet& set : survey.routing.sets) {
-    if (std::ranges::find(kept, set) != kept.end()) continue;
-    const std::string what = fmt::format("the set {} cannot be destroyed: ", set.name);
-    std::uint32_t of_ours = 0;
-    for (const BackendKind kind : all_backends) {
-      const Live* live = survey.live(kind);
-      if (live == nullptr) continue;
-      for (const LiveChain& chain : live->chains) {
-        for (const LiveRule& rule : chain.rules) {
-          if (!asks(rule.rule, set.name)) continue;
-          if (rule.ours) {
-            ++of_ours;
-            continue;
-          }
-          return Error(ExitCode::failed,
-                       fmt::format("{}another program's rule asks it: {}, table {} ({}): {}", what, name(kind),
-                                   name(chain.table), names(chain.families), printable(iptables_words(rule.rule))),
-                       "delete that rule first; nothing was changed");
-        }
-      }
-    }
-    const auto references = survey.set_references.find(set.name);
-    if (references == survey.set_references.end() || references->second <= of_ours) continue;
-    return Error(ExitCode::failed,
-                 fmt::format("{}{} of the kernel's objects use it, and {} of them are rules of ours", what,
-                             references->second, of_ours),
-                 "'ipset list' shows sets of sets, 'tc filter show' filters; nothing was changed");
-  }
-  return std::nullopt;
-}
-
 space::Side after_apply(const Plan& plan, BackendKind backend, const Survey& survey) {
   PodView pod = *survey.pod;
   drop_our_rules(pod);
@@ -264,15 +198,8 @@ space::Side after_apply(const Plan& plan, BackendKind backend, const Survey& sur
   return {std::move(pod), after_apply(plan.ruleset, backend, there, deciding(survey))};
 }
 
-InTheWay obstacles(const Plan& plan, BackendKind backend, const Survey& survey, EqualRules equal) {
+InTheWay obstacles(const Plan& plan, BackendKind backend, const Survey& survey) {
   if (!survey.pod) return {};
-  if (is_of_node(plan)) {
-    std::optional<Survey> emptied;
-    if (equal == EqualRules::rewrite) drop_our_rules(emptied.emplace(survey));
-    space::Side after = after_apply(plan, backend, emptied ? *emptied : survey);
-    hold_pods_of(plan, after.live);
-    return {probe_obstacles(plan, after.pod, after.live)};
-  }
   const space::Side after = after_apply(plan, backend, survey);
   std::vector<Obstacle> found = obstacles(plan, backend, after.pod, after.live);
   const std::size_t others = rules_of_others(after.live);
@@ -321,7 +248,6 @@ std::variant<Decision, Error> decide(const Request& request, const Survey& surve
   if (const Unreadable* place = unseen(survey)) return refusal(*place);
   const std::vector<BackendKind> holding = holders(survey);
   if (const auto refused = cannot_go(request, survey)) return *refused;
-  if (const auto refused = set_in_use(request, survey)) return *refused;
   Decision decision;
   if (request.plan == nullptr) {
     Attempt clean = attempt({}, false, holding);

@@ -62,9 +62,6 @@ struct Decision {
 // have in our tables, and tables that their processes own.
 [[nodiscard]] bool kept_by_others(const Survey& survey);
 
-// Of `host-probes`: a set that has to go, and that others use.
-[[nodiscard]] std::optional<Error> set_in_use(const Request& request, const Survey& survey);
-
 // Error: a refusal, nothing may be done.
 [[nodiscard]] std::variant<Decision, Error> decide(const Request& request, const Survey& survey);
 
@@ -77,10 +74,8 @@ struct InTheWay {
   bool by_examples = false;
 };
 
-// What of others will keep traffic from the proxy, once this backend holds its rules; of a plan of `host-probes`: what
-// decides about probes before its rules, which are put in their places anew if they are to be rewritten.
-[[nodiscard]] InTheWay obstacles(const Plan& plan, BackendKind backend, const Survey& survey,
-                                 EqualRules equal = EqualRules::keep);
+// What of others will keep traffic from the proxy, once this backend holds its rules.
+[[nodiscard]] InTheWay obstacles(const Plan& plan, BackendKind backend, const Survey& survey);
 // Of queries that the pod forwards, those whose replies the plan loses once it is applied so. The plan may ask for
 // that, so it differs from nothing that is requested, and no other program is in the way.
 [[nodiscard]] std::vector<LostReplies> lost_forwarded_dns(const Plan& plan, BackendKind backend, const Survey& survey);

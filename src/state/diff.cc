@@ -225,8 +225,7 @@ std::string first_difference(const Comparison& comparison) {
 
 Routing without(const Routing& a, const Routing& b) {
   return {without(a.policy_rules, b.policy_rules), without(a.local_routes, b.local_routes),
-          without(a.loopback_addresses, b.loopback_addresses), without(a.sets, b.sets),
-          without(a.set_entries, b.set_entries)};
+          without(a.loopback_addresses, b.loopback_addresses)};
 }
 
 }  // namespace sidetrack

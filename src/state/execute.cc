@@ -81,10 +81,8 @@ class Executor {
     }
     changed = changed || decision.remove != Routing{};
     // What an agent made is ours now, and is still there.
-    Routing named =
+    const Routing named =
         request_.plan == nullptr ? decision.remove : without(whoever_made(decision.remove), request_.plan->routing);
-    named.sets.clear();  // of host-probes, which says what its sets hold
-    named.set_entries.clear();
     result_.routing_removed = ip_commands(named, "del");
     if (changed) result_.applied = Applied::changed;
     result_.backend = backend;
@@ -143,8 +141,7 @@ class Executor {
   // They are warned of; --strict applies nothing.
   void require_no_obstacles(const Attempt& attempt) {
     if (request_.plan == nullptr || !attempt.backend) return;
-    const EqualRules equal = request_.options->force_apply ? EqualRules::rewrite : EqualRules::keep;
-    InTheWay others = obstacles(*request_.plan, *attempt.backend, survey_, equal);
+    InTheWay others = obstacles(*request_.plan, *attempt.backend, survey_);
     result_.obstacles = std::move(others.obstacles);
     result_.by_examples = others.by_examples;
     result_.lost_replies = lost_forwarded_dns(*request_.plan, *attempt.backend, survey_);
@@ -332,16 +329,15 @@ Decision decided(const Request& request, const Survey& survey) {
 // Calls `act` with a survey and the decision about it; again if another program changes the rules in between. What was
 // said of an attempt that was begun anew, for instance what it committed, is part of the error if the next one fails.
 // With a program that takes away what was committed nobody wins by patience.
-template <typename Ask, typename Act>
-void until_undisturbed(const Ask& ask, Kernel& kernel, const ApplyResult& result, Act act) {
+template <typename Act>
+void until_undisturbed(const Request& request, Kernel& kernel, const ApplyResult& result, Act act) {
   std::vector<std::string> before;
   for (int attempt = 1;; ++attempt) {
     try {
       const Survey survey = kernel.survey();
-      const Request request = ask(survey);
       const Decision decision = decided(request, survey);
       try {
-        return act(request, survey, decision);
+        return act(survey, decision);
       } catch (const Error& error) {
         if (error.code() != ExitCode::busy) throw;
         if (attempt >= attempts) {
@@ -360,39 +356,20 @@ void until_undisturbed(const Ask& ask, Kernel& kernel, const ApplyResult& result
 
 }  // namespace
 
-namespace {
-
-template <typename Ask>
-ApplyResult converge_on(const Ask& ask, Kernel& kernel) {
+ApplyResult converge(const Request& request, Kernel& kernel) {
   ApplyResult result;
-  until_undisturbed(ask, kernel, result, [&](const Request& request, const Survey& survey, const Decision& decision) {
+  const auto execute = [&](const Survey& survey, const Decision& decision) {
     Executor(request, survey, kernel, result).execute(decision);
     result.because = decision.because;
-  });
+  };
+  until_undisturbed(request, kernel, result, execute);
   result.warnings = kernel.warnings();
   return result;
 }
 
-}  // namespace
-
-ApplyResult converge(const Request& request, Kernel& kernel) {
-  return converge_on([&](const Survey&) { return request; }, kernel);
-}
-
-ApplyResult converge_by(const Planner& planner, Kernel& kernel) {
-  Asked asked;
-  return converge_on(
-      [&](const Survey& survey) {
-        asked = planner(survey);
-        return Request{.plan = &asked.plan, .options = &asked.options};
-      },
-      kernel);
-}
-
 ApplyResult check(const Request& request, Kernel& kernel) {
   ApplyResult result;
-  const auto ask = [&](const Survey&) { return request; };
-  until_undisturbed(ask, kernel, result, [&](const Request&, const Survey& survey, const Decision& decision) {
+  until_undisturbed(request, kernel, result, [&](const Survey& survey, const Decision& decision) {
     ApplyResult checked;
     std::vector<std::string> unchecked = Executor(request, survey, kernel, checked).check(decision);
     for (const std::string& command : ip_commands(decision.add)) {

@@ -6,7 +6,6 @@
 
 #include "kernel/known_sets.h"
 #include "kernel/netlink/ask.h"
-#include "model/routing.h"
 
 namespace sidetrack::ipset {
 
@@ -19,17 +18,7 @@ class Sets {
   [[nodiscard]] Fetched fetch();
   [[nodiscard]] static KnownSets decoded(const Fetched& messages);
 
-  // Sets first, then what they hold. What is there already, or comes meanwhile, is left alone. All is undone again if
-  // one fails. Returns what it added.
-  Routing add(const Routing& wanted);
-  // What is gone already is no error.
-  void remove(const Routing& unwanted);
-
  private:
-  int request(netlink::Request& request);
-  bool create(const AddressSet& set);
-  void destroy(const std::string& name);
-
   netlink::Socket socket_ = open_socket();
   static netlink::Socket open_socket();
 };

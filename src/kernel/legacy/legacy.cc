@@ -129,7 +129,7 @@ std::string roll_back(std::span<const PlannedTable> committed, const Live& seen)
 
 class LegacyBackend : public Backend {
  public:
-  explicit LegacyBackend(const LegacyOptions& options) : rules_of_(options.rules_of), sets_(options.sets) {
+  explicit LegacyBackend(const LegacyOptions& options) : sets_(options.sets) {
     if (options.lock) lock_.emplace(options.lock, options.patience);
   }
 
@@ -153,7 +153,6 @@ class LegacyBackend : public Backend {
     fetched_ = false;
     Live live;
     live.backend = kind();
-    live.rules_of = rules_of_;
     std::vector<LiveChain> others;  // none of us writes to filter and security: their snapshots are not kept
     for (const TablePointer& table : tables_)
       std::ranges::move(table->read(), std::back_inserter(is_written(table->table()) ? live.chains : others));
@@ -162,7 +161,7 @@ class LegacyBackend : public Backend {
       name_sets(live.chains, *sets_);
       name_sets(others, *sets_);
     }
-    mark_ours(live.chains, rules_of_);
+    mark_ours(live.chains);
     std::ranges::move(others, std::back_inserter(live.chains));
     return live;
   }
@@ -252,7 +251,6 @@ class LegacyBackend : public Backend {
     }
   }
 
-  RulesOf rules_of_;
   const KnownSets* sets_;
   std::optional<XtablesLock> lock_;
   std::vector<TablePointer> tables_;

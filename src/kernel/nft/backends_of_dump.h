@@ -13,7 +13,7 @@ namespace sidetrack::nft {
 [[nodiscard]] bool is_native(const TableKey& table);
 
 // Rules that ask a set get its name from `sets`, where it is known.
-[[nodiscard]] Live iptables_live(const Dump& seen, RulesOf whose, const KnownSets& sets);
-[[nodiscard]] Live native_live(const Dump& seen, RulesOf whose);
+[[nodiscard]] Live iptables_live(const Dump& seen, const KnownSets& sets);
+[[nodiscard]] Live native_live(const Dump& seen);
 
 }  // namespace sidetrack::nft

@@ -226,9 +226,8 @@ namespace nft {
 
 bool is_of_iptables(const TableKey& table) { return iptables_table_of(table).has_value(); }
 
-Live iptables_live(const Dump& seen, RulesOf whose, const KnownSets& sets) {
+Live iptables_live(const Dump& seen, const KnownSets& sets) {
   Live live{BackendKind::iptables_nft, {}, seen.generation, {}};
-  live.rules_of = whose;
   const CgroupPaths cgroups;
   std::vector<LiveChain> others;
   for (const KernelTable& table : seen.tables) {
@@ -240,7 +239,7 @@ Live iptables_live(const Dump& seen, RulesOf whose, const KnownSets& sets) {
   }
   name_sets(live.chains, sets);
   name_sets(others, sets);
-  mark_ours(live.chains, whose);
+  mark_ours(live.chains);
   std::ranges::for_each(live.chains, keep_divided);
   std::size_t first = 0;
   for (const KernelTable& table : seen.tables) {

@@ -44,7 +44,6 @@ std::string set_name(const Rule& rule, const std::string& suffix) {
       {MeshRule::proxy_to_itself, "proxy"},
       {MeshRule::proxy_return, "proxy"},
       {MeshRule::tproxy_mark_proxy, "proxy"},
-      {MeshRule::host_probe_source, "pods"},
   };
   const auto* found = std::ranges::find(names, rule.origin.rule, [](const auto& name) { return name.first; });
   if (found == std::end(names)) return chain_name(rule.table, rule.chain) + suffix;
@@ -56,14 +55,11 @@ std::string set_name(const Rule& rule, const std::string& suffix) {
   return found->second + suffix;
 }
 
-// The addresses of pods come and go: a name to look them up by.
-bool is_always_named(const Rule& rule) { return rule.origin.rule == MeshRule::host_probe_source; }
-
 class Sets {
  public:
   // The set of these values: "{ 15020, 15090 }" or "@excluded-ranges-ipv4".
   std::pair<std::string, Lookup> holding(Set set, bool negated, const Rule& rule, const std::string& suffix) {
-    set.anonymous = !is_always_named(rule) && set.values.size() <= longest_in_a_rule;
+    set.anonymous = set.values.size() <= longest_in_a_rule;
     if (!set.anonymous) {
       const auto same = std::ranges::find_if(
           all_, [&](const Set& other) { return other.type.number == set.type.number && other.values == set.values; });
@@ -208,7 +204,7 @@ class RuleTranslation {
     std::vector<Expression> expressions;
     require_family(family, expressions);
     std::string text;
-    if (m.ranges.size() == 1 && !is_always_named(rule_)) {
+    if (m.ranges.size() == 1) {
       text = text_of(m.ranges.front());
       compare_address(m.ranges.front(), field, m.negated, expressions);
     } else {
@@ -409,7 +405,7 @@ class RuleTranslation {
   // it enlarges in the background while we read back: a dump then lacks some and shows others twice. Ports it would
   // keep in a bitmap with a list that it walks for each new one: 32,768 take five seconds (Linux 6.18).
   std::string look_up(Set set, bool negated, const std::string& suffix, std::vector<Expression>& expressions) {
-    set.interval = set.interval || is_always_named(rule_) || set.values.size() > longest_in_a_rule;
+    set.interval = set.interval || set.values.size() > longest_in_a_rule;
     auto [text, lookup] = sets_.holding(std::move(set), negated, rule_, suffix);
     expressions.emplace_back(std::move(lookup));
     return text;

@@ -15,8 +15,7 @@
 
 namespace sidetrack::nft {
 
-inline constexpr const char* own_table = "sidetrack";        // table inet sidetrack
-inline constexpr const char* host_table = "sidetrack-host";  // the same of `host-probes`
+inline constexpr const char* own_table = "sidetrack";  // table inet sidetrack
 
 // A table, with its family as nf_tables numbers it (NFPROTO_INET, NFPROTO_IPV4, NFPROTO_IPV6).
 struct TableKey {

@@ -16,7 +16,7 @@
 namespace sidetrack::nft {
 namespace {
 
-bool is_sidetracks(const KernelTable& table) { return table.key.name == own_table || table.key.name == host_table; }
+bool is_sidetracks(const KernelTable& table) { return table.key.name == own_table; }
 
 // Istio's own native tables: istio-proxy-nat and the like hold the chains of one table each.
 Table table_of(const KernelTable& table, const std::string& chain) {
@@ -61,14 +61,10 @@ bool is_known(const KernelTable& table, const KernelChain& chain, Table in) {
   } else {
     name_of = in_iptables_names(std::move(name_of));
   }
-  return is_builtin(name_of) ||
-         (table.key.name == host_table ? name_of == words::istio_postrouting : is_istio_chain(name_of));
+  return is_builtin(name_of) || is_istio_chain(name_of);
 }
 
-bool is_known(const KernelTable& table, const Rule& rule) {
-  if (table.key.name == host_table) return is_of_host(kind_of(rule));
-  return table.key.name != own_table || is_of_istio(rule);
-}
+bool is_known(const KernelTable& table, const Rule& rule) { return table.key.name != own_table || is_of_istio(rule); }
 
 LiveChain read_chain(const KernelTable& table, const KernelChain& chain, const RuleContext& context) {
   LiveChain live{context.families, context.table, context.chain, false, {}, chain.policy, chain.hook, text(table.key)};

@@ -52,12 +52,12 @@ const KnownSets NfTables::no_sets;
 Dump NfTables::fetch() { return dump(socket_, of_pods); }
 
 LiveNfTables NfTables::decoded(const Dump& fetched) const {
-  return {iptables_live(fetched, rules_of_, sets_), native_live(fetched, rules_of_)};
+  return {iptables_live(fetched, sets_), native_live(fetched)};
 }
 
 Live NfTables::read(BackendKind kind) {
-  return kind == BackendKind::nftables ? native_live(dump(socket_, is_native), rules_of_)
-                                       : iptables_live(dump(socket_, is_of_iptables), rules_of_, sets_);
+  return kind == BackendKind::nftables ? native_live(dump(socket_, is_native))
+                                       : iptables_live(dump(socket_, is_of_iptables), sets_);
 }
 
 void NfTables::commit(std::span<const Change> changes) { transaction_of(changes).commit(socket_); }

@@ -24,8 +24,7 @@ void change_nftables(const Live& seen, const Ruleset& wanted, Transaction& trans
 class NfTables {
  public:
   // `sets` names those that rules ask, and outlives this.
-  explicit NfTables(RulesOf rules_of = RulesOf::sidecar, const KnownSets& sets = no_sets)
-      : rules_of_(rules_of), sets_(sets) {}
+  explicit NfTables(const KnownSets& sets = no_sets) : sets_(sets) {}
   [[nodiscard]] LiveNfTables read() { return decoded(fetch()); }
   // The two parts of it: what is there, with the rules' bytes as they are; what they mean, for which no right is
   // needed.
@@ -38,7 +37,6 @@ class NfTables {
 
  private:
   static const KnownSets no_sets;
-  RulesOf rules_of_;
   const KnownSets& sets_;
   netlink::Socket socket_ = open_socket();
 };

@@ -33,9 +33,8 @@ std::vector<Expression> expressions_of(const NativeRule& rule) {
 }
 
 // The tables whose rules are ours.
-bool is_own(const TableKey& key, RulesOf rules_of) {
+bool is_own(const TableKey& key) {
   if (key.family != NFPROTO_INET) return false;
-  if (rules_of == RulesOf::host_probes) return key.name == host_table;
   return std::ranges::find(own_tables, key.name) != own_tables.end();
 }
 
@@ -57,13 +56,12 @@ namespace nft {
 
 bool is_native(const TableKey& table) { return of_pods(table) && !is_of_iptables(table); }
 
-Live native_live(const Dump& seen, RulesOf whose) {
+Live native_live(const Dump& seen) {
   Live live{BackendKind::nftables, {}, seen.generation, {}};
-  live.rules_of = whose;
   const CgroupPaths cgroups;
   for (const KernelTable& table : seen.tables) {
     if (!is_native(table.key)) continue;
-    const bool own = is_own(table.key, whose);
+    const bool own = is_own(table.key);
     if (own) live.own_tables.push_back(text(table.key));
     live.tables.push_back(live_table(table));
     std::ranges::move(own ? rules_of(table, cgroups) : foreign_rules_of(table, cgroups),
@@ -77,15 +75,12 @@ Live native_live(const Dump& seen, RulesOf whose) {
 void change_nftables(const Live& seen, const Ruleset& wanted, Transaction& transaction) {
   transaction.begin(BackendKind::nftables);
   if (const auto refused = others_in_own_tables(seen)) throw *refused;
-  const bool of_host = seen.rules_of == RulesOf::host_probes;
-  std::vector<std::string_view> before(own_tables.begin(), own_tables.end());
-  if (of_host) before = {host_table};
-  for (const std::string_view name : before) {
+  for (const std::string_view name : own_tables) {
     const TableKey key = inet(std::string(name));
     if (std::ranges::find(seen.own_tables, text(key)) != seen.own_tables.end()) transaction.delete_table(key);
   }
   const NativeTable table = native(transaction.keep(fold(wanted)));
-  if (!table.chains.empty()) add(transaction, inet(of_host ? host_table : own_table), table);
+  if (!table.chains.empty()) add(transaction, inet(own_table), table);
 }
 
 }  // namespace nft

@@ -59,10 +59,7 @@ _sidetrack_value() { # OPTION
     show:--dataplane | clean:--dataplane) _sidetrack_words sidecar ambient ;;
     *:--probe-address) : ;;
     *:--probe-address6) : ;;
-    apply:--ip-families | render:--ip-families | diff:--ip-families | verify:--ip-families | explain:--ip-families | map:--ip-families | lint:--ip-families) _sidetrack_items ipv4 ipv6 ;;
-    host-probes:--ip-families) _sidetrack_items ipv4 ipv6 ;;
-    *:--add) _sidetrack_items ;;
-    *:--remove) _sidetrack_items ;;
+    *:--ip-families) _sidetrack_items ipv4 ipv6 ;;
     *:--dns-server) _sidetrack_items ;;
     *:--when-ready) : ;;
     *:--confirm) : ;;
@@ -93,7 +90,7 @@ _sidetrack_value() { # OPTION
     *:--netns) _sidetrack_names /run/netns/*; _sidetrack_files ;;
     *:--pid) _sidetrack_names /proc/[0-9]* ;;
     apply:--format | render:--format) _sidetrack_words text nft json mermaid dot svg ;;
-    diff:--format | verify:--format | show:--format | explain:--format | lint:--format | doctor:--format | pods:--format | host-probes:--format | args:--format | cni:--format) _sidetrack_words text json ;;
+    diff:--format | verify:--format | show:--format | explain:--format | lint:--format | doctor:--format | pods:--format | args:--format | cni:--format) _sidetrack_words text json ;;
     map:--format) _sidetrack_words text json dot svg ;;
     *:--family) _sidetrack_words ipv4 ipv6 ;;
     *:--way) _sidetrack_words out in lo ;;
@@ -131,7 +128,7 @@ _sidetrack() {
   elif [[ ${COMP_WORDS[1]} == -* ]]; then
     command=apply
   elif ((COMP_CWORD == 1)); then
-    _sidetrack_words istio-iptables help version apply render diff verify show explain map lint clean doctor pods host-probes args inject cni completion
+    _sidetrack_words istio-iptables help version apply render diff verify show explain map lint clean doctor pods args inject cni completion
     return
   else
     command=${COMP_WORDS[1]} first=2
@@ -139,10 +136,9 @@ _sidetrack() {
 
   if [[ $current != -* ]] && _sidetrack_value "$command:$previous"; then return; fi
   case $command:$((COMP_CWORD - first + 1)) in
-    help:1) _sidetrack_words apply render diff verify show explain map lint clean doctor pods host-probes args inject cni completion ;;
+    help:1) _sidetrack_words apply render diff verify show explain map lint clean doctor pods args inject cni completion ;;
     explain:1) _sidetrack_words out in lo ;;
     explain:2) _sidetrack_words tcp udp icmp ;;
-    host-probes:1) _sidetrack_words apply verify clean ;;
     cni:1) _sidetrack_words install uninstall status ;;
     completion:1) _sidetrack_words bash zsh fish ;;
   esac
@@ -159,7 +155,6 @@ _sidetrack() {
     clean) _sidetrack_words --dataplane --backend --wait --netns --pid --host --no-sandbox --color --log_output_level --log_as_json --log_target --log_caller --log_stacktrace_level --vklog --help -h ;;
     doctor) _sidetrack_words --backend --netns --pid --host --no-sandbox --format --json --color --log_output_level --log_as_json --log_target --log_caller --log_stacktrace_level --vklog --help -h ;;
     pods) _sidetrack_words --repair --metrics --pod-timeout --records --no-sandbox --format --json --log_output_level --log_as_json --log_target --log_caller --log_stacktrace_level --vklog --help -h ;;
-    host-probes) _sidetrack_words --probe-address --probe-address6 --ip-families --add --remove --pods --backend --wait --netns --pid --host --no-sandbox --format --json --color --log_output_level --log_as_json --log_target --log_caller --log_stacktrace_level --vklog --help -h ;;
     args) _sidetrack_words --filename -f --set --values --why --no-sandbox --format --json --log_output_level --log_as_json --log_target --log_caller --log_stacktrace_level --vklog --help -h ;;
     inject) _sidetrack_words --filename -f --template --set --values --no-sandbox --log_output_level --log_as_json --log_target --log_caller --log_stacktrace_level --vklog --help -h ;;
     cni) _sidetrack_words --envoy-port -p --inbound-capture-port -z --inbound-tunnel-port -e --proxy-uid -u --proxy-gid -g --istio-inbound-tproxy-mark -t --istio-inbound-tproxy-route-table -r --redirect-dns --drop-invalid --dual-stack --dataplane --probe-address --probe-address6 --watch --platform --bin-dir --net-dir --exclude-namespaces --plugin-log --allow-dynamic --now --backend --records --no-sandbox --format --json --log_output_level --log_as_json --log_target --log_caller --log_stacktrace_level --vklog --help -h ;;

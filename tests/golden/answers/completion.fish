@@ -70,9 +70,6 @@ complete -c sidetrack -n "__sidetrack_is ''" -a doctor -d 'what this kernel and 
 complete -c sidetrack -n '__sidetrack_word 1 help' -a doctor -d 'what this kernel and container allow, and what is missing'
 complete -c sidetrack -n "__sidetrack_is ''" -a pods -d 'the node\'s pods: what is captured, and whether as recorded'
 complete -c sidetrack -n '__sidetrack_word 1 help' -a pods -d 'the node\'s pods: what is captured, and whether as recorded'
-complete -c sidetrack -n "__sidetrack_is ''" -a host-probes -d 'let the kubelet\'s probes reach the pods in ambient mode'
-complete -c sidetrack -n '__sidetrack_word 1 help' -a host-probes -d 'let the kubelet\'s probes reach the pods in ambient mode'
-complete -c sidetrack -n '__sidetrack_word 1 host-probes' -a 'apply verify clean'
 complete -c sidetrack -n "__sidetrack_is ''" -a args -d 'what istio-init gets for a pod\'s manifest, and why'
 complete -c sidetrack -n '__sidetrack_word 1 help' -a args -d 'what istio-init gets for a pod\'s manifest, and why'
 complete -c sidetrack -n "__sidetrack_is ''" -a inject -d 'put istio-init and a proxy of your own into a pod\'s manifest'
@@ -114,14 +111,10 @@ complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff ver
 complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify explain map lint cni' -l dual-stack -d 'IPv6 too, if the pod has it'
 complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify explain map lint cni' -l dataplane -d 'the proxy in the pod, or the node\'s ztunnel' -x -a 'sidecar ambient'
 complete -c sidetrack -n '__sidetrack_is show clean' -l dataplane -d 'ambient: an agent\'s rules count, too' -x -a 'sidecar ambient'
-complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify explain map lint host-probes cni' -l probe-address -d 'where the kubelet\'s probes come from' -x
-complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify explain map lint host-probes cni' -l probe-address6 -d 'where they come from in IPv6' -x
+complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify explain map lint cni' -l probe-address -d 'where the kubelet\'s probes come from' -x
+complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify explain map lint cni' -l probe-address6 -d 'where they come from in IPv6' -x
 complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify explain map lint' -l ingress -d 'leave inbound alone: a gateway'
 complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify explain map lint' -l ip-families -d 'ipv4 or ipv4,ipv6' -x -a '(__sidetrack_items ipv4 ipv6)'
-complete -c sidetrack -n '__sidetrack_is host-probes' -l ip-families -d 'ipv4 or ipv4,ipv6' -x -a '(__sidetrack_items ipv4 ipv6)'
-complete -c sidetrack -n '__sidetrack_is host-probes' -l add -d 'of pods that are in ambient mode now' -x -a '(__sidetrack_items )'
-complete -c sidetrack -n '__sidetrack_is host-probes' -l remove -d 'of pods that are not any more' -x -a '(__sidetrack_items )'
-complete -c sidetrack -n '__sidetrack_is host-probes' -l pods -d 'all pods of this node in ambient mode, no others'
 complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify explain map lint' -l dns-server -d 'servers for --redirect-dns' -x -a '(__sidetrack_items )'
 complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply' -s n -l dry-run -d 'print the rules, touch nothing (render)'
 complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply' -l strict -d 'fail if other programs\' rules interfere'
@@ -141,7 +134,7 @@ complete -c sidetrack -n '__sidetrack_is cni' -l plugin-log -d 'install: where t
 complete -c sidetrack -n '__sidetrack_is cni' -l allow-dynamic -d 'install: allow a program that needs libraries'
 complete -c sidetrack -n '__sidetrack_is cni' -l now -d 'uninstall: remove the program, whichever pods need it'
 complete -c sidetrack -n '__sidetrack_is explain map lint' -l plan -d 'the rules of the given options, not the live ones'
-complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify show explain map lint clean doctor host-probes cni' -l backend -d 'which backend holds the rules' -x -a 'auto nftables iptables-nft iptables-legacy'
+complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify show explain map lint clean doctor cni' -l backend -d 'which backend holds the rules' -x -a 'auto nftables iptables-nft iptables-legacy'
 complete -c sidetrack -n '__sidetrack_is args inject' -s f -l filename -d 'the manifest, YAML or JSON; - for standard input' -r -F
 complete -c sidetrack -n '__sidetrack_is inject' -l template -d 'the containers and volumes to put into pods' -r -F
 complete -c sidetrack -n '__sidetrack_is render diff verify explain map lint' -l pod -d 'a pod\'s manifest in place of options' -r -F
@@ -152,7 +145,7 @@ complete -c sidetrack -n '__sidetrack_is pods' -l repair -d 'apply what is recor
 complete -c sidetrack -n '__sidetrack_is pods' -l metrics -d 'write metrics for node_exporter\'s textfiles' -r -F
 complete -c sidetrack -n '__sidetrack_is pods' -l pod-timeout -d 'time limit for each pod' -x
 complete -c sidetrack -n '__sidetrack_is pods cni' -l records -d 'the CNI plugin\'s records' -r -F
-complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply clean host-probes' -l wait -d 'how long to wait for other writers' -x
+complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply clean' -l wait -d 'how long to wait for other writers' -x
 complete -c sidetrack -n '__sidetrack_is explain' -l uid -d 'uid of the sender' -x
 complete -c sidetrack -n '__sidetrack_is explain' -l gid -d 'the group that sends it' -x
 complete -c sidetrack -n '__sidetrack_is explain' -l cgroup -d 'the sender\'s cgroup' -r -F
@@ -162,20 +155,20 @@ complete -c sidetrack -n '__sidetrack_is explain' -l in-interface -d 'the interf
 complete -c sidetrack -n '__sidetrack_is explain' -l out-interface -d 'the interface it leaves by' -x -a '(__sidetrack_names /sys/class/net)'
 complete -c sidetrack -n '__sidetrack_is explain' -l mark -d 'the mark of its socket' -x
 complete -c sidetrack -n '__sidetrack_is explain' -l state -d 'the state of its connection' -x -a 'new established reply invalid'
-complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify show explain map lint clean doctor host-probes' -l netns -d 'work in this network namespace' -r -F -a '(__sidetrack_names /run/netns)'
-complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify show explain map lint clean doctor host-probes' -l pid -d 'work in this process\'s namespaces' -x -a '(__fish_complete_pids)'
-complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify show explain map lint clean doctor host-probes' -l host -d 'allow the caller\'s own network namespace'
-complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify show explain map lint clean doctor pods host-probes' -l no-sandbox -d 'keep capabilities and system calls that are not needed'
+complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify show explain map lint clean doctor' -l netns -d 'work in this network namespace' -r -F -a '(__sidetrack_names /run/netns)'
+complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify show explain map lint clean doctor' -l pid -d 'work in this process\'s namespaces' -x -a '(__fish_complete_pids)'
+complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify show explain map lint clean doctor' -l host -d 'allow the caller\'s own network namespace'
+complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify show explain map lint clean doctor pods' -l no-sandbox -d 'keep capabilities and system calls that are not needed'
 complete -c sidetrack -n '__sidetrack_is args inject cni' -l no-sandbox -d 'keep capabilities and system calls that are not needed'
 complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render' -l format -d 'the format of the result' -x -a 'text nft json mermaid dot svg'
-complete -c sidetrack -n '__sidetrack_is diff verify show explain lint doctor pods host-probes args cni' -l format -d 'the format of the result' -x -a 'text json'
+complete -c sidetrack -n '__sidetrack_is diff verify show explain lint doctor pods args cni' -l format -d 'the format of the result' -x -a 'text json'
 complete -c sidetrack -n '__sidetrack_is map' -l format -d 'the format of the result' -x -a 'text json dot svg'
-complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify show explain map lint doctor pods host-probes args cni' -l json -d '--format json'
+complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify show explain map lint doctor pods args cni' -l json -d '--format json'
 complete -c sidetrack -n '__sidetrack_is diff' -l effect -d 'compare by effect: which packets end otherwise'
 complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render map' -l family -d 'print only this family\'s rules' -x -a 'ipv4 ipv6'
 complete -c sidetrack -n '__sidetrack_is map' -l way -d 'only what goes out, comes in, or goes over lo' -x -a 'out in lo'
 complete -c sidetrack -n '__sidetrack_is explain' -l brief -d 'only the outcome'
-complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify show explain map lint clean doctor host-probes' -l color -d 'whether to colour the result' -x -a 'auto always never'
+complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify show explain map lint clean doctor' -l color -d 'whether to colour the result' -x -a 'auto always never'
 complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply verify' -l iptables-probe-port -d 'the port that validation connects to' -x
 complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply verify' -l probe-timeout -d 'the time limit of validation' -x
 complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply' -l skip-rule-apply -d 'program nothing'
@@ -187,10 +180,10 @@ complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply' -l cleanup-onl
 complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply' -l force-apply -d 'rewrite even equal rules'
 complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify explain map lint' -l native-nftables -d 'as --backend nftables'
 complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify explain map lint' -l force-iptables-binary -d 'as --backend iptables-legacy, iptables-nft' -x -a 'legacy nft'
-complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify show explain map lint clean doctor pods host-probes args inject cni' -l log_output_level -d 'debug, info, warn, error, fatal or none' -x -a '(__sidetrack_items debug info warn error fatal none)'
-complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify show explain map lint clean doctor pods host-probes args inject cni' -l log_as_json -d 'one JSON object per line'
-complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify show explain map lint clean doctor pods host-probes args inject cni' -l log_target -d 'stdout, stderr or a path; may be repeated' -r -F -a 'stdout stderr'
-complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify show explain map lint clean doctor pods host-probes args inject cni' -l log_caller -d 'add the source line of each message' -x -a '(__sidetrack_items )'
-complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify show explain map lint clean doctor pods host-probes args inject cni' -l log_stacktrace_level -d 'accepted, without effect' -x -a '(__sidetrack_items debug info warn error fatal none)'
-complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify show explain map lint clean doctor pods host-probes args inject cni' -l vklog -d 'accepted, without effect' -x
-complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify show explain map lint clean doctor pods host-probes args inject cni completion' -s h -l help -d 'this text'
+complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify show explain map lint clean doctor pods args inject cni' -l log_output_level -d 'debug, info, warn, error, fatal or none' -x -a '(__sidetrack_items debug info warn error fatal none)'
+complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify show explain map lint clean doctor pods args inject cni' -l log_as_json -d 'one JSON object per line'
+complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify show explain map lint clean doctor pods args inject cni' -l log_target -d 'stdout, stderr or a path; may be repeated' -r -F -a 'stdout stderr'
+complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify show explain map lint clean doctor pods args inject cni' -l log_caller -d 'add the source line of each message' -x -a '(__sidetrack_items )'
+complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify show explain map lint clean doctor pods args inject cni' -l log_stacktrace_level -d 'accepted, without effect' -x -a '(__sidetrack_items debug info warn error fatal none)'
+complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify show explain map lint clean doctor pods args inject cni' -l vklog -d 'accepted, without effect' -x
+complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify show explain map lint clean doctor pods args inject cni completion' -s h -l help -d 'this text'

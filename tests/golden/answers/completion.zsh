@@ -551,33 +551,6 @@ _sidetrack_pods() {
     '(-h --help)'{-h,--help}'[this text]'
 }
 
-_sidetrack_host-probes() {
-  _arguments -s -S : \
-    '1:apply|verify|clean:(apply verify clean)' \
-    '--probe-address=[where the kubelet'\''s probes come from]:ADDRESS: ' \
-    '--probe-address6=[where they come from in IPv6]:ADDRESS: ' \
-    '*--ip-families=[ipv4 or ipv4,ipv6]:FAMILIES: _sidetrack_items ipv4 ipv6' \
-    '*--add=[of pods that are in ambient mode now]:ADDRESSES: _sidetrack_items' \
-    '*--remove=[of pods that are not any more]:ADDRESSES: _sidetrack_items' \
-    '--pods[all pods of this node in ambient mode, no others]' \
-    '--backend=[which backend holds the rules]:BACKEND:(auto nftables iptables-nft iptables-legacy)' \
-    '--wait=[how long to wait for other writers]:DURATION: ' \
-    '*--netns=[work in this network namespace]:PATH|NAME: _sidetrack_namespaces' \
-    '--pid=[work in this process'\''s namespaces]:PID: _sidetrack_processes' \
-    '--host[allow the caller'\''s own network namespace]' \
-    '--no-sandbox[keep capabilities and system calls that are not needed]' \
-    '--format=[the format of the result]:FORMAT:(text json)' \
-    '--json[--format json]' \
-    '--color=[whether to colour the result]:WHEN:(auto always never)' \
-    '*--log_output_level=[debug, info, warn, error, fatal or none]:\[SCOPE\:\]LEVEL: _sidetrack_items debug info warn error fatal none' \
-    '--log_as_json[one JSON object per line]' \
-    '*--log_target=[stdout, stderr or a path; may be repeated]:TARGET: _sidetrack_targets stdout stderr' \
-    '*--log_caller=[add the source line of each message]:SCOPES: _sidetrack_items' \
-    '*--log_stacktrace_level=[accepted, without effect]:\[SCOPE\:\]LEVEL: _sidetrack_items debug info warn error fatal none' \
-    '--vklog=[accepted, without effect]:N: ' \
-    '(-h --help)'{-h,--help}'[this text]'
-}
-
 _sidetrack_args() {
   _arguments -s -S : \
     '*'{-f+,--filename=}'[the manifest, YAML or JSON; - for standard input]:FILE:_files' \
@@ -669,7 +642,6 @@ _sidetrack() {
     'clean:remove every trace, whichever version, flags or backend left it'
     'doctor:what this kernel and container allow, and what is missing'
     'pods:the node'\''s pods\: what is captured, and whether as recorded'
-    'host-probes:let the kubelet'\''s probes reach the pods in ambient mode'
     'args:what istio-init gets for a pod'\''s manifest, and why'
     'inject:put istio-init and a proxy of your own into a pod'\''s manifest'
     'cni:the CNI plugin of this node'

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Sets of ip_set, made by ipset(8) and read, and made here and listed by it.
+// Sets of ip_set, made by ipset(8) and read.
 #include "kernel/ipset/ipset.h"
 
 #include <fmt/format.h>
@@ -12,24 +12,11 @@ namespace {
 
 using ::testing::HasSubstr;
 
-const Address one = *Address::parse("10.0.0.1");
-const Address two = *Address::parse("10.0.0.2");
-const Address six = *Address::parse("fd00::1");
-
 struct IpsetTest : KernelTest {
   Namespace space;
 
   void ipset(const std::string& lines) const { space.must({"ipset", "restore"}, lines); }
   [[nodiscard]] std::string saved() const { return space.must({"ipset", "save", "-sorted"}); }
-  [[nodiscard]] Routing add(const Routing& wanted) const {
-    return space.run([&] { return ipset::Sets().add(wanted); });
-  }
-  [[nodiscard]] Error error_of_adding(const Routing& wanted) const {
-    return error_in(space, [&] { static_cast<void>(ipset::Sets().add(wanted)); });
-  }
-  [[nodiscard]] Error error_of_removing(const Routing& unwanted) const {
-    return error_in(space, [&] { ipset::Sets().remove(unwanted); });
-  }
   // "hash:ip ipv4 10.0.0.1/32": its type, and what it holds, or "?" if that is not known.
   [[nodiscard]] std::string read(const std::string& name) const {
     for (const auto& [number, set] : space.run([] { return ipset::Sets().list(); })) {
@@ -42,12 +29,6 @@ struct IpsetTest : KernelTest {
     return "none";
   }
 };
-
-Routing entries(const std::string& set, const std::vector<Address>& addresses) {
-  Routing made;
-  for (const Address& each : addresses) made.set_entries.push_back({set, each});
-  return made;
-}
 
 TEST_F(IpsetTest, EveryTypeThatHoldsAddressesIsRead) {
   const std::tuple<const char*, std::vector<const char*>, const char*> all[] = {
@@ -86,69 +67,7 @@ TEST_F(IpsetTest, ALargeSetIsReadWhole) {
   ASSERT_TRUE(sets.at(0).members);
   EXPECT_EQ(sets.at(0).members->size(), 20'000U);
   EXPECT_TRUE(std::ranges::is_sorted(*sets.at(0).members));
-  EXPECT_TRUE(sets.at(0).of_single_addresses);
   EXPECT_EQ(read("after"), "hash:ip ipv4 10.9.9.9/32");
-}
-
-TEST_F(IpsetTest, SaysHowManyUseIt) {
-  ipset("create s hash:ip\ncreate outer list:set\nadd outer s\n");
-  const KnownSets sets = space.run([] { return ipset::Sets().list(); });
-  EXPECT_EQ(sets.at(0).references, 1U);
-  EXPECT_EQ(sets.at(1).references, 0U);
-}
-
-TEST_F(IpsetTest, AddsAndRemoves) {
-  Routing wanted = entries("v4", {one, two});
-  wanted.sets = {{"v4", Family::ipv4}, {"v6", Family::ipv6}};
-  wanted.set_entries.push_back({"v6", six});
-  EXPECT_EQ(add(wanted), wanted);
-  EXPECT_EQ(read("v4"), "hash:ip ipv4 10.0.0.1/32 10.0.0.2/32");
-  EXPECT_EQ(read("v6"), "hash:ip ipv6 fd00::1/128");
-  EXPECT_THAT(saved(), HasSubstr("create v6 hash:ip family inet6 "));
-  EXPECT_THAT(saved(), HasSubstr(" comment"));
-  EXPECT_EQ(error_of_removing(entries("v4", {one})).code(), ExitCode::done);
-  EXPECT_EQ(read("v4"), "hash:ip ipv4 10.0.0.2/32");
-  EXPECT_EQ(error_of_removing(wanted).code(), ExitCode::done);
-  EXPECT_EQ(saved(), "");
-  EXPECT_EQ(error_of_removing(wanted).code(), ExitCode::done) << "gone already";
-  EXPECT_EQ(error_of_removing(entries("v4", {one})).code(), ExitCode::done) << "gone already, with its set";
-}
-
-// By another program, since it was looked at: it is that program's, and not ours to undo.
-TEST_F(IpsetTest, WhatIsThereAlreadyIsNotAdded) {
-  ipset("create s hash:ip\nadd s 10.0.0.1\n");
-  Routing wanted = entries("s", {one, two});
-  wanted.sets = {{"s", Family::ipv4}};
-  EXPECT_EQ(add(wanted), entries("s", {two}));
-  EXPECT_EQ(read("s"), "hash:ip ipv4 10.0.0.1/32 10.0.0.2/32");
-}
-
-TEST_F(IpsetTest, AFailedAdditionIsUndone) {
-  ipset("create s hash:ip\nadd s 10.0.0.1\n");
-  const std::string before = saved();
-  Routing wanted = entries("s", {two});
-  wanted.sets = {{"s", Family::ipv4}, {"new", Family::ipv4}};
-  wanted.set_entries.push_back({"new", one});
-  wanted.set_entries.push_back({"missing", one});
-  const Error error = error_of_adding(wanted);
-  EXPECT_EQ(error.code(), ExitCode::failed);
-  EXPECT_STREQ(error.what(), "cannot add 10.0.0.1 to the set missing: No such file or directory (ENOENT)");
-  EXPECT_EQ(saved(), before);
-}
-
-// Another one than it was when it was looked at.
-TEST_F(IpsetTest, WhatASetDoesNotTakeIsSaid) {
-  ipset("create s hash:ip\ncreate ports hash:ip,port\n");
-  for (const Routing& other : {entries("s", {six}), entries("ports", {one})}) {
-    const SetEntry& entry = other.set_entries.front();
-    const std::string set = " the set " + entry.set + ": it holds something else (IPSET_ERR_PROTOCOL)";
-    const Error added = error_of_adding(other);
-    EXPECT_EQ(added.code(), ExitCode::failed);
-    EXPECT_EQ(added.what(), "cannot add " + entry.address.text() + " to" + set);
-    const Error removed = error_of_removing(other);
-    EXPECT_EQ(removed.code(), ExitCode::failed);
-    EXPECT_EQ(removed.what(), "cannot remove " + entry.address.text() + " from" + set);
-  }
 }
 
 TEST_F(IpsetTest, NeedsTheCapability) {
@@ -157,8 +76,6 @@ TEST_F(IpsetTest, NeedsTheCapability) {
   EXPECT_EQ(read.code(), ExitCode::not_permitted);
   EXPECT_THAT(read.what(), HasSubstr("cannot list the sets of ip_set: "));
   EXPECT_THAT(read.hint(), HasSubstr("CAP_NET_ADMIN"));
-  EXPECT_EQ(unprivileged([] { static_cast<void>(ipset::Sets().add(entries("s", {one}))); }).code(),
-            ExitCode::not_permitted);
 }
 
 }  // namespace

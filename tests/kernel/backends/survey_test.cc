@@ -134,12 +134,6 @@ TEST_F(SurveyTest, ThePodIsLookedAtIfOthersMayMatter) {
     shell(undone);
     EXPECT_FALSE(survey().pod) << undone;
   }
-  // Of the node, its routes are not asked for.
-  EXPECT_FALSE(survey({.rules_of = RulesOf::host_probes}).pod);
-  shell("ip rule add pref 100 lookup 77");
-  EXPECT_FALSE(survey({.rules_of = RulesOf::host_probes}).pod);
-  shell("iptables-nft -A OUTPUT -p udp -j DROP");
-  EXPECT_TRUE(survey({.rules_of = RulesOf::host_probes}).pod);
 }
 
 // From one place to the other, in one step.

@@ -125,7 +125,7 @@ TEST_F(Pods, AreAllListedWithWhatTheyHold) {
   EXPECT_THAT(output.err, HasSubstr("2 of 5 pods are not as recorded"));
 }
 
-TEST_F(Pods, InAmbientModeHaveTheirAddressesInTheSetOfTheNode) {
+TEST_F(Pods, InAmbientModeAreToldWithTheirAddresses) {
   const Output output = run(R"(
     for name in a b; do
       pod $name
@@ -138,23 +138,8 @@ TEST_F(Pods, InAmbientModeHaveTheirAddressesInTheSetOfTheNode) {
     nsenter --net="$work/a" ip address add fd10:244::7/64 dev eth0 nodad
     nsenter --net="$work/b" ip address add 10.244.0.8/24 dev eth0
     nsenter --net="$work/a" iptables-nft -t nat -N ISTIO_PRERT
-    "$sidetrack" host-probes verify --pods || echo "differs: $?"
-    "$sidetrack" host-probes apply --pods --add 10.244.0.9 || echo "refused: $?"
-    "$sidetrack" host-probes apply --add 10.244.0.8
-    "$sidetrack" host-probes verify --pods >/dev/null || echo "differs: $?"
-    "$sidetrack" host-probes apply --pods
-    "$sidetrack" host-probes verify --pods
-    nsenter --net="$work/a" iptables-nft -t nat -X ISTIO_PRERT
-    "$sidetrack" host-probes verify --pods --json >/dev/null || echo "differs: $?"
-    nsenter --net="$work/a" iptables-nft -t nat -N ISTIO_PRERT
     pods --json >"$work/pods")");
   EXPECT_EQ(output.exit_code, 0) << output.err;
-  EXPECT_THAT(output.out, AllOf(HasSubstr("+ipset add istio-inpod-probes-v4 10.244.0.7\n"),
-                                HasSubstr("+ipset add istio-inpod-probes-v6 fd10:244::7\n"),
-                                HasSubstr("refused: 2\ndiffers: 6\n10.244.0.7\nfd10:244::7\ndiffers: 6\n")));
-  EXPECT_THAT(output.err,
-              AllOf(ContainsRegex("missing: 10\\.244\\.0\\.7 of [0-9]+ app"), HasSubstr("too many: 10.244.0.8"),
-                    HasSubstr("too many: 10.244.0.7"), Not(HasSubstr("fe80"))));
   std::ifstream file(work / "pods");
   const Json all = Json::parse(file)["pods"];
   ASSERT_EQ(all.size(), 2U);
@@ -354,32 +339,6 @@ TEST_F(Pods, AreNotKnownWhereProcIsNotThereOrHidesProcesses) {
     setpriv --reuid=1000 --regid=1000 --clear-groups "$sidetrack" pods --records /nonexistent || echo "ended with $?")");
   EXPECT_EQ(hidden.out, "ended with 1\n");
   EXPECT_THAT(hidden.err, HasSubstr(said));
-}
-
-// Addresses are taken out of the set only if it is known which pods there are.
-TEST_F(Pods, OfWhichOneIsUnknownChangeNothingOnTheNode) {
-  const Output output = run(R"(
-    mount -t tmpfs none /run
-    mkdir -p -m 700 /run/sidetrack/pods
-    mount --bind "$work/records" /run/sidetrack/pods
-    probes() { "$sidetrack" host-probes "$1" --pods || echo "$1 ended with $?"; }
-    pod a; record a --no-such-option=1
-    probes apply; probes verify
-    rm "$work/records/a"
-    echo '{' >"$work/records/b"
-    probes apply
-    nft list ruleset
-    # What is known of pods is read, not mended.
-    rm "$work/records/b"; record a "${options[@]}"
-    probes apply
-    nsenter --net="$work/a" nft list ruleset)");
-  EXPECT_EQ(output.exit_code, 0) << output.err;
-  EXPECT_EQ(output.out, "apply ended with 1\nverify ended with 1\napply ended with 1\n");
-  const std::string unknown = "error: which pods are in ambient mode is not known: ";
-  EXPECT_THAT(output.err,
-              AllOf(HasSubstr(unknown + "default/pod-a: --no-such-option: not an option of apply"),
-                    HasSubstr(unknown + "cannot read the record "),
-                    HasSubstr("; 'sidetrack pods' says more; or name the addresses by --add and --remove")));
 }
 
 // The machine's own namespace, and its processes, are no pod.

@@ -43,7 +43,7 @@ KernelTable istios(Verdict policy = Verdict::accept) {
                 {"ISTIO_OUTPUT", {}, {}, Verdict::accept, {written("ISTIO_OUTPUT", {}, Verdict::return_)}}});
 }
 
-Live live(std::vector<KernelTable> tables) { return iptables_live({7, std::move(tables)}, RulesOf::sidecar, {}); }
+Live live(std::vector<KernelTable> tables) { return iptables_live({7, std::move(tables)}, {}); }
 
 // "ip nat OUTPUT ours: -p tcp -j X*", * marks what is ours.
 std::vector<std::string> listed(const Live& live) {
@@ -139,20 +139,6 @@ TEST(Dump, ADividedRuleIsNotOurs) {
                           "ip nat ISTIO_OUTPUT ours: -j RETURN*"));
 }
 
-// Of the node's own rules: those of a sidecar are another's there.
-TEST(Dump, WhoseRulesAreOursIsSaid) {
-  for (const RulesOf whose : {RulesOf::sidecar, RulesOf::host_probes}) {
-    const KernelTable own = table(NFPROTO_INET, "sidetrack", {});
-    const KernelTable of_host = table(NFPROTO_INET, "sidetrack-host", {});
-    const Live native = native_live({7, {own, of_host}}, whose);
-    EXPECT_EQ(native.rules_of, whose);
-    EXPECT_THAT(native.own_tables, ElementsAre(whose == RulesOf::sidecar ? "inet sidetrack" : "inet sidetrack-host"));
-    const Live of_iptables = iptables_live({7, {istios()}}, whose, {});
-    EXPECT_EQ(of_iptables.rules_of, whose);
-    EXPECT_EQ(of_iptables.chains.at(1).ours, whose == RulesOf::sidecar);
-  }
-}
-
 TEST(Dump, WhatIsSaidOfATable) {
   KernelTable one = table(NFPROTO_INET, "t", {{"a", {}, {}, Verdict::accept, {}}, {"b", {}, {}, Verdict::accept, {}}});
   one.sets["s"] = {};
@@ -191,7 +177,7 @@ TEST(Dump, NativeTables) {
                             {"mangle-OUTPUT", builtin_hook(Table::mangle, "OUTPUT"), {}, Verdict::accept, {}},
                             {"raw-ISTIO_OUTPUT", {}, {}, Verdict::accept, {}},
                             {"others", {}, {}, Verdict::accept, {}}});
-  const Live read = native_live({7, {devices, frames, own, ours, istios()}}, RulesOf::sidecar);
+  const Live read = native_live({7, {devices, frames, own, ours, istios()}});
   EXPECT_EQ(read.backend, BackendKind::nftables);
   EXPECT_EQ(read.generation, 7U);
   EXPECT_THAT(read.own_tables, ElementsAre("inet istio-proxy-nat", "inet sidetrack"));

@@ -51,22 +51,5 @@ TEST(KnownSets, OneThatIsNotKnownHasNoName) {
   }
 }
 
-TEST(KnownSets, GiveRulesTheirNumbers) {
-  SetMatch by_name;
-  by_name.name = "pods";
-  const Ruleset asked{{asking({by_name}).front().rules.front().rule}};
-  EXPECT_TRUE(asks_sets(asked));
-  EXPECT_EQ(set_of(with_numbers(asked, pods()).rules.front()).index, 4);
-  try {
-    static_cast<void>(with_numbers(asked, {}));
-    FAIL() << "a rule for a set that is gone";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::busy);
-    EXPECT_STREQ(error.what(), "the set pods is gone: another program destroyed it meanwhile");
-    EXPECT_EQ(error.hint(), "run it again");
-  }
-  EXPECT_FALSE(asks_sets({{Rule{Family::ipv4, Table::nat, "OUTPUT", {ProtocolMatch{}}, Verdict::drop, {}, {}}}}));
-}
-
 }  // namespace
 }  // namespace sidetrack

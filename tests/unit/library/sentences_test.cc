@@ -5,7 +5,6 @@
 #include <gmock/gmock.h>
 
 #include "kernel/survey.h"
-#include "mesh/host_probes.h"
 #include "unit/asking.h"
 
 namespace sidetrack {
@@ -46,43 +45,6 @@ TEST(Sentences, OfApply) {
   same.applied = Applied::unchanged;
   EXPECT_EQ(applied(same), "nothing to change: 15 rules in nat (ipv4) through iptables-nft already as requested");
   EXPECT_EQ(checked(same), applied(same));
-}
-
-TEST(Sentences, OfHostProbes) {
-  const auto address = [](const char* text) { return *Address::parse(text); };
-  const auto said = [&](const std::vector<Address>& pods, bool wrote_rules, const std::vector<Address>& before) {
-    HostProbes asked{address("169.254.7.127"), address("fd16::1"), Families::both(), pods};
-    ApplyResult made;
-    made.applied = Applied::changed;
-    made.wrote_rules = wrote_rules;
-    made.backend = BackendKind::nftables;
-    made.canonical = canonical(BackendKind::nftables, host_probes_plan(asked, BackendKind::nftables).ruleset);
-    return applied_node(made, before, pods, Milliseconds(1));
-  };
-  const std::vector<Address> two{address("10.0.0.1"), address("10.0.0.2")};
-  EXPECT_EQ(said({}, true, {}), "programmed 1 rule in nat (ipv4, ipv6) through nftables in 1.0 ms");
-  EXPECT_EQ(said(two, true, {address("10.0.0.3")}),
-            "added 10.0.0.1, 10.0.0.2; removed 10.0.0.3; programmed 2 rules in nat (ipv4, ipv6) through nftables in "
-            "1.0 ms");
-  EXPECT_EQ(said(two, false, {two.front()}),
-            "added 10.0.0.2; 2 rules in nat (ipv4, ipv6) through nftables already as requested; in 1.0 ms");
-  std::vector<Address> many = two;
-  for (const char* text :
-       {"10.0.0.3", "10.0.0.4", "10.0.0.5", "10.0.0.6", "10.0.0.7", "10.0.0.8", "10.0.0.9", "fd00::1"})
-    many.push_back(address(text));
-  EXPECT_THAT(said(many, true, {}), HasSubstr("10.0.0.8 and 2 more addresses; programmed"));
-  Comparison comparison;
-  comparison.obstacles = {{"rules beyond", {}, "decide about the probes first", {}}};
-  EXPECT_THAT(verified_node(comparison, false), HasSubstr("it is not known whether others decide"));
-  comparison.obstacles = {{"rule 1", "out tcp 10.0.0.1:80", "comes from", "is decided"}};
-  EXPECT_THAT(verified_node(comparison, true), HasSubstr("would put its jump before them"));
-  EXPECT_THAT(verified_node(comparison, false), HasSubstr("Sidetrack must not change them"));
-  comparison.missing.sets = {{"istio-inpod-probes-v4", Family::ipv4}};
-  EXPECT_EQ(
-      verified_node(comparison, true),
-      "the node differs from what is requested; 'sidetrack host-probes apply' with these options would program it");
-  comparison.refusal = "a set is in use";
-  EXPECT_THAT(verified_node(comparison, true), HasSubstr("'sidetrack host-probes apply' would refuse to change that"));
 }
 
 TEST(Sentences, OfNoRules) {

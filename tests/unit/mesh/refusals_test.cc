@@ -131,24 +131,6 @@ TEST(Refusals, AChainStaysThatOthersLeadTo) {
   EXPECT_EQ(said(leads_to_removed(made, {})), "nothing");
 }
 
-TEST(Ownership, OfTheNodesProbesIsItsChainInNatAlone) {
-  std::vector<LiveChain> chains = {
-      chain(Family::ipv4, Table::nat, "POSTROUTING", false, {{{}, Jump{"ISTIO_POSTRT"}}, {{}, Jump{"MINE"}}}),
-      chain(Family::ipv4, Table::nat, "ISTIO_POSTRT", false, {}),
-      chain(Family::ipv4, Table::mangle, "ISTIO_POSTRT", false, {}),
-      chain(Family::ipv4, Table::mangle, "POSTROUTING", false, {{{}, Jump{"ISTIO_POSTRT"}}}),
-      chain(Family::ipv4, Table::nat, "ISTIO_OUTPUT", false, {{{tcp}, Verdict::return_}})};
-  mark_ours(chains, RulesOf::host_probes);
-  std::vector<std::string> ours;
-  for (const LiveChain& each : chains) {
-    if (each.ours) ours.push_back(fmt::format("{} {}", name(each.table), each.name));
-    for (std::size_t i = 0; i < each.rules.size(); ++i) {
-      if (each.rules[i].ours) ours.push_back(fmt::format("{} {} {}", name(each.table), each.name, i));
-    }
-  }
-  EXPECT_THAT(ours, ElementsAre("nat POSTROUTING 0", "nat ISTIO_POSTRT"));
-}
-
 // Of chains of Cilium's names that hold none of an ambient pod's rules, neither they nor the jumps to them are ours: in
 // their own table and family.
 TEST(Ownership, OfCiliumsChainsGoesByWhatTheyHold) {
@@ -235,13 +217,9 @@ TEST(Whose, AreTheChainsOfTheNode) {
                                          sidetrack::name(maker_of(live, made, made.rules[0])),
                                          sidetrack::name(maker_of(live, made, made.rules[1]))};
   };
-  EXPECT_THAT(of(BackendKind::nftables, "inet sidetrack-host", "ISTIO_POSTRT"),
-              ElementsAre("Sidetrack", "Sidetrack", "Sidetrack"));
   EXPECT_THAT(of(BackendKind::nftables, "inet mine", "ISTIO_POSTRT"), ElementsAre("other", "other", "other"));
-  EXPECT_THAT(of(BackendKind::iptables_nft, "ip nat", "ISTIO_POSTRT"),
-              ElementsAre("Istio or Sidetrack", "other", "other"));
-  EXPECT_THAT(of(BackendKind::iptables_nft, "ip nat", "POSTROUTING"),
-              ElementsAre("other", "Istio or Sidetrack", "other"));
+  EXPECT_THAT(of(BackendKind::iptables_nft, "ip nat", "ISTIO_POSTRT"), ElementsAre("Istio", "other", "other"));
+  EXPECT_THAT(of(BackendKind::iptables_nft, "ip nat", "POSTROUTING"), ElementsAre("other", "Istio", "other"));
 }
 
 TEST(Describe, SaysInShortLongWords) {

@@ -256,18 +256,13 @@ Routing much() {
   routing.policy_rules.push_back({Family::ipv4, 7, 9, 50, ~0U, 60});
   routing.local_routes = {{Family::ipv4, 133}, {Family::ipv6, 100}};
   routing.loopback_addresses = {*Address::parse("::6"), *Address::parse("127.0.0.6")};
-  routing.sets = {{"probes-v4", Family::ipv4}, {"probes-v6", Family::ipv6}};
-  routing.set_entries = {{"probes-v4", *Address::parse("10.0.0.1")}, {"probes-v6", *Address::parse("fd00::1")}};
   return routing;
 }
 
 TEST(IpWords, OfCommands) {
   std::string all = "\n";
   for (const std::string& line : ip_commands(much())) all += line + "\n";
-  Routing ip_alone = much();
-  ip_alone.sets.clear();
-  ip_alone.set_entries.clear();
-  for (const std::string& line : ip_commands(ip_alone, "del")) all += line + "\n";
+  for (const std::string& line : ip_commands(much(), "del")) all += line + "\n";
   EXPECT_EQ(all, R"(
 ip rule add fwmark 1337 lookup 133
 ip -6 rule add pref 32764 fwmark 0x111/0xfff lookup 100
@@ -276,10 +271,6 @@ ip route add local default dev lo table 133
 ip -6 route add local default dev lo table 100
 ip -6 addr add ::6/128 dev lo
 ip addr add 127.0.0.6/32 dev lo
-ipset create probes-v4 hash:ip family inet comment
-ipset create probes-v6 hash:ip family inet6 comment
-ipset add probes-v4 10.0.0.1
-ipset add probes-v6 fd00::1
 ip rule del fwmark 1337 lookup 133
 ip -6 rule del pref 32764 fwmark 0x111/0xfff lookup 100
 ip rule del pref 50 fwmark 7 lookup 9

@@ -16,6 +16,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::parse_arguments;
 using testing::parse_text;
@@ -154,62 +155,20 @@ TEST(Combinations, OfRulesThatAreThere) {
   EXPECT_THAT(parse_text("sidetrack explain out tcp :80").compared, IsEmpty());
 }
 
-TEST(Combinations, OfProbesOfTheNode) {
-  const std::string removes = ": without effect on host-probes clean, which removes all";
-  expect({
-      {"host-probes",
-       "host-probes: no action given: expected one of apply, verify, clean; for example: sidetrack "
-       "host-probes apply --add 10.244.1.7"},
-      {"host-probes apply --add 10.0.0.1 --remove 10.0.0.2"},
-      {"host-probes apply --add 10.0.0.1 --remove 10.0.0.1",
-       "10.0.0.1: in both --add and --remove; leave one of them out"},
-      {"host-probes apply --pods"},
-      {"host-probes apply --pods --add 10.0.0.1",
-       "--pods looks for all addresses itself; leave out --add and --remove, or --pods"},
-      {"host-probes apply --pods --remove 10.0.0.1",
-       "--pods looks for all addresses itself; leave out --add and --remove, or --pods"},
-      {"host-probes apply --add 169.254.7.127",
-       "--add: 169.254.7.127 is the address that probes are to come from; expected the address of a pod"},
-      {"host-probes apply --add fd16:9254:7127:1337:ffff:ffff:ffff:ffff",
-       "--add: fd16:9254:7127:1337:ffff:ffff:ffff:ffff is the address that probes are to come from; expected the "
-       "address of a pod"},
-      {"host-probes apply --remove 169.254.7.127"},
-      {"host-probes apply --ip-families ipv4 --add fd00::1",
-       "--add: fd00::1 is an address of IPv6, which --ip-families leaves out"},
-      {"host-probes apply --ip-families ipv4 --add 10.0.0.1"},
-      {"host-probes apply --ip-families ipv4,ipv6 --add fd00::1"},
-      {"host-probes apply --json", "--json: only host-probes verify prints a result"},
-      {"host-probes clean --format json", "--format: only host-probes verify prints a result"},
-      {"host-probes verify --format json"},
-      {"host-probes verify --json"},
-      {"host-probes verify --wait 1s", "--wait: host-probes verify waits for nobody; it goes with apply and clean"},
-      {"host-probes apply --wait 1s"},
-      {"host-probes clean --wait 1s --netns a --host --no-sandbox --color always --log_as_json"},
-      {"host-probes clean --pid 1"},
-      {"host-probes clean --pods", "--pods" + removes},
-      {"host-probes clean --backend nftables", "--backend" + removes},
-      {"host-probes clean --ip-families ipv4", "--ip-families" + removes},
-  });
-  EXPECT_EQ(parse_text("sidetrack host-probes verify").host_probes.action, HostProbesAction::verify);
-  EXPECT_TRUE(parse_text("sidetrack host-probes apply --pods").host_probes.pods);
-  EXPECT_THAT(parse_text("sidetrack host-probes apply --add ::ffff:10.0.0.1,fd00::1").host_probes.add,
-              ElementsAre(*Address::parse("10.0.0.1"), *Address::parse("fd00::1")));
-  EXPECT_THAT(parse_text("sidetrack host-probes apply --remove 10.0.0.1").host_probes.remove,
-              ElementsAre(*Address::parse("10.0.0.1")));
-}
-
 // Of one host: no multicast, nothing reserved, nothing that is the same everywhere.
-TEST(Combinations, AddressesOfPods) {
+TEST(Combinations, AddressesOfProbes) {
+  const auto said = [](const char* option, const char* address) {
+    return said_of(fmt::format("apply --dataplane ambient --{} {}", option, address));
+  };
+  for (const char* address : {"1.0.0.0", "223.255.255.255", "169.254.0.1", "10.0.0.1"})
+    EXPECT_EQ(said("probe-address", address), "accepted") << address;
+  for (const char* address : {"fd00::1", "2001:db8::1", "fec0::1", "fe00::1", "::2"})
+    EXPECT_EQ(said("probe-address6", address), "accepted") << address;
   for (const char* address :
-       {"1.0.0.0", "223.255.255.255", "169.254.0.1", "10.0.0.1", "fd00::1", "2001:db8::1", "fec0::1", "fe00::1", "::2"})
-    EXPECT_EQ(said_of(fmt::format("host-probes apply --add {}", address)), "accepted") << address;
-  for (const char* address :
-       {"0.0.0.0", "127.0.0.1", "127.255.255.255", "224.0.0.0", "239.1.1.1", "240.0.0.1", "255.255.255.255",
-        "::", "::1", "ff00::1", "ff02::1", "fe80::1", "febf::1", "::ffff:127.0.0.1"})
-    EXPECT_EQ(said_of(fmt::format("host-probes apply --add {}", address)),
-              fmt::format("--add: '{}': expected the address of a pod, not loopback, multicast, unspecified or, in "
-                          "IPv6, link-local",
-                          address));
+       {"0.0.0.0", "127.0.0.1", "127.255.255.255", "224.0.0.0", "239.1.1.1", "240.0.0.1", "255.255.255.255"})
+    EXPECT_THAT(said("probe-address", address), HasSubstr("expected an IPv4 address, not loopback")) << address;
+  for (const char* address : {"::", "::1", "ff00::1", "ff02::1", "fe80::1", "febf::1", "::ffff:127.0.0.1"})
+    EXPECT_THAT(said("probe-address6", address), HasSubstr("expected an IPv6 address, not loopback")) << address;
   EXPECT_EQ(
       said_of("apply --dataplane ambient --probe-address ::ffff:10.0.0.1"),
       "--probe-address: '::ffff:10.0.0.1': expected an IPv4 address, not loopback, multicast or unspecified; that "

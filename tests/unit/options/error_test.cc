@@ -418,7 +418,7 @@ TEST(ParseError, OptionsOfOtherCommandsNameThem) {
       {"sidetrack show --envoy-port=15001", "--envoy-port: not an option of show",
        "it belongs to: apply, render, diff, verify, explain, map, lint, cni"},
       {"sidetrack clean --force-apply", "--force-apply: not an option of clean", "it belongs to: apply"},
-      {"sidetrack render --wait 5s", "--wait: not an option of render", "it belongs to: apply, clean, host-probes"},
+      {"sidetrack render --wait 5s", "--wait: not an option of render", "it belongs to: apply, clean"},
       {"sidetrack diff --family ipv4", "--family: not an option of diff", "it belongs to: apply, render, map"},
       {"sidetrack render --dry-run", "--dry-run: not an option of render", "it belongs to: apply"},
   });
@@ -456,16 +456,12 @@ TEST(ParseError, CombinationsWithoutEffect) {
        "--format and --json go with render and --dry-run"},
       {"sidetrack apply --json", "--format: apply prints no rules", "--format and --json go with render and --dry-run"},
       {"sidetrack clean --json", "--json: not an option of clean",
-       "it belongs to: apply, render, diff, verify, show, explain, map, lint, doctor, pods, host-probes, args, cni"},
+       "it belongs to: apply, render, diff, verify, show, explain, map, lint, doctor, pods, args, cni"},
       {"sidetrack explain out tcp :80 -b 80", "-b, --istio-inbound-ports: without effect on the live rules",
        "--plan asks about the rules of the given options"},
       {"sidetrack diff --clean -p 1", "-p, --envoy-port: without effect on the live rules",
        "diff --clean takes no options of the rules but --dataplane"},
       {"sidetrack show --netns ''", "--netns: no value: expected the path or the name of a network namespace"},
-      {"sidetrack host-probes verify --wait 1s", "--wait: host-probes verify waits for nobody",
-       "it goes with apply and clean"},
-      {"sidetrack host-probes apply --json", "--json: only host-probes verify prints a result"},
-      {"sidetrack host-probes clean --add 10.0.0.1", "--add: without effect on host-probes clean, which removes all"},
   });
   const std::string sides =
       "each is a file that `sidetrack render --format json` or `sidetrack show --json` has written, or a pod: pid:PID, "
@@ -532,15 +528,9 @@ TEST(ParseError, OptionsOfTheOtherDataplane) {
   EXPECT_THAT(refused("sidetrack apply --dataplane ambient --probe-address 10.0.0.0/24"),
               HasSubstr("--probe-address: '10.0.0.0/24': expected an IPv4 address"));
   EXPECT_THAT(
-      refused("sidetrack host-probes apply --probe-address6 fe80::1"),
+      refused("sidetrack apply --dataplane ambient --probe-address6 fe80::1"),
       HasSubstr(
           "'fe80::1': expected an IPv6 address, not loopback, multicast, unspecified, link-local or of ::ffff:0:0/96"));
-  EXPECT_THAT(refused("sidetrack host-probes apply --add febf::1"),
-              HasSubstr("--add: 'febf::1': expected the address of a pod, not loopback, multicast, unspecified"));
-  EXPECT_EQ(refused("sidetrack host-probes apply --add fd00::1,169.254.0.9"), "accepted");
-  for (const char* action : {"apply", "verify"}) {
-    EXPECT_EQ(refused("sidetrack host-probes " + std::string(action) + " --probe-address 169.254.7.128"), "accepted");
-  }
   EXPECT_EQ(refused("sidetrack apply --dataplane ambient --probe-address6 10.0.0.1"),
             "--probe-address6: '10.0.0.1': expected an IPv6 address, not loopback, multicast, unspecified, link-local "
             "or of ::ffff:0:0/96");
@@ -582,7 +572,6 @@ TEST(ParseError, NoOptionLacksItsValue) {
       {"sidetrack apply -m -b *",
        "-m, --istio-inbound-interception-mode: no value: expected one of REDIRECT|TPROXY|NONE",
        "'-b' begins another option"},
-      {"sidetrack host-probes apply --add", "--add: no value: expected ADDRESSES", "--add '' is the empty list"},
       {"sidetrack show --netns", "--netns: no value: expected the path or the name of a network namespace"},
       {"sidetrack --network-namespace", "--network-namespace: no value: expected PATH"},
   });

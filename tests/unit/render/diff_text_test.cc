@@ -236,15 +236,6 @@ TEST(DiffJson, HasEachField) {
       "extra": {"rules": [{"family": "ipv6", "fwmark": 3, "lookup": 4, "fwmask": 255, "priority": 5}], "routes": [],
                 "addresses": []}}})";
   EXPECT_EQ(nlohmann::json::parse(diff_json(comparison)), nlohmann::json::parse(expected));
-  nlohmann::json of_node = nlohmann::json::parse(expected);
-  of_node["backend"] = "nftables";
-  of_node["addresses"] = {"10.0.0.1", "fd00::1"};
-  const std::vector<Address> pods = {*Address::parse("10.0.0.1"), *Address::parse("fd00::1")};
-  EXPECT_EQ(nlohmann::json::parse(host_probes_json(comparison, pods)), of_node);
-  EXPECT_EQ(host_probes_text(comparison, pods, false), diff_text(comparison, false));
-  EXPECT_EQ(host_probes_text({}, pods, false), "10.0.0.1\nfd00::1\n");
-  EXPECT_TRUE(nlohmann::json::parse(host_probes_json({}, {}))["backend"].is_null());
-  EXPECT_EQ(nlohmann::json::parse(host_probes_json({}, {}))["addresses"], nlohmann::json::array());
 }
 
 TEST(DiffJson, SaysWhatEachLineIs) {

@@ -318,22 +318,6 @@ TEST_F(ConvergeTest, SaysWhyThatBackend) {
   EXPECT_EQ(apply().because, "");
 }
 
-TEST_F(ConvergeTest, APlannerIsAskedAnewOfEachSurvey) {
-  int asked = 0;
-  kernel.backends[iptables_nft].before_replace = [&] {
-    if (asked < 3) throw Error(ExitCode::busy, "changed meanwhile");
-  };
-  const ApplyResult result = converge_by(
-      [&](const Survey&) {
-        ++asked;
-        return Asked{wanted, options};
-      },
-      kernel);
-  EXPECT_EQ(asked, 3);
-  EXPECT_EQ(result.backend, iptables_nft);
-  EXPECT_TRUE(holds(iptables_nft, wanted));
-}
-
 // What was said of the attempts before is part of the error, each thing once.
 TEST_F(ConvergeTest, SaysWhyItBeganAnew) {
   int attempt = 0;

@@ -433,40 +433,6 @@ TEST_F(DecideTest, OnlyWhatOthersHoldIsAnObstacle) {
   EXPECT_TRUE(obstacles(wanted, nftables, seen).obstacles.empty());
 }
 
-TEST_F(DecideTest, ASetThatIsUsedIsNotDestroyed) {
-  const AddressSet set{"pods", Family::ipv4};
-  Survey seen = survey({Held::nothing, Held::nothing, Held::older});
-  seen.routing.sets = {set};
-  const auto said = [&](const Request& asked) {
-    const auto error = set_in_use(asked, seen);
-    return error ? error->what() + ("; " + error->hint()) : "";
-  };
-  EXPECT_EQ(said({}), "") << "nothing is known of references";
-  seen.set_references = {{"pods", 0}, {"other", 9}};
-  EXPECT_EQ(said({}), "");
-  seen.set_references["pods"] = 1;
-  EXPECT_EQ(
-      said({}),
-      "the set pods cannot be destroyed: 1 of the kernel's objects use it, and 0 of them are rules of ours; 'ipset "
-      "list' shows sets of sets, 'tc filter show' filters; nothing was changed");
-  EXPECT_EQ(refusal(decide({}, seen)), said({}));
-  auto& chain = std::get<Live>(seen.of(nftables)).chains.front();
-  chain.rules.push_back(
-      {{Family::ipv4, Table::nat, "OUTPUT", {SetMatch{End::source, "pods"}}, Verdict::accept, {}, {}}, {}, true});
-  EXPECT_EQ(said({}), "") << "our rules go with it";
-  LiveRule& rule = chain.rules.back();
-  rule.ours = false;
-  EXPECT_EQ(said({}),
-            "the set pods cannot be destroyed: another program's rule asks it: nftables, table nat (ipv4, ipv6): -A "
-            "OUTPUT -m set --match-set pods src -j ACCEPT; delete that rule first; nothing was changed");
-  std::get<SetMatch>(rule.rule.matches.front()).name = "pods2";
-  seen.set_references.clear();
-  EXPECT_EQ(said({}), "");
-  std::get<SetMatch>(rule.rule.matches.front()).name = "pods";
-  wanted.routing.sets = {set};
-  EXPECT_EQ(said(request()), "") << "it stays";
-}
-
 TEST_F(DecideTest, ADormantTableIsNotAsAsked) {
   Survey seen = survey({Held::nothing, Held::nothing, Held::equal});
   for (LiveChain& chain : std::get<Live>(seen.of(nftables)).chains) chain.dormant = true;
