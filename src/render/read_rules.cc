@@ -8,8 +8,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <ranges>
+#include <utility>
 
 #include "mesh/describe.h"
 #include "mesh/ownership.h"
@@ -38,28 +40,89 @@ std::string content_of(const std::string& path) {
   return text;
 }
 
+constexpr Family all_families[] = {Family::ipv4, Family::ipv6};
+
 // As `show --json` writes it.
 using Policy = std::pair<std::string_view, Verdict>;
 std::string_view name(const Policy& policy) { return policy.first; }
 
-template <typename Value, std::size_t N>
-Value one_of(const std::string& word, const Value (&all)[N]) {
-  const auto* found = std::ranges::find(all, word, [](const Value& value) { return name(value); });
-  if (found == std::end(all))
-    throw Error(
-        ExitCode::usage,
-        fmt::format("'{}': expected {}", excerpt(word),
-                    fmt::join(all | std::views::transform([](const Value& value) { return name(value); }), ", ")));
-  return *found;
+[[noreturn]] void refuse(const std::string& place, const json* value, std::string_view expected) {
+  const std::string what =
+      value == nullptr ? "missing" : excerpt(value->dump(-1, ' ', false, json::error_handler_t::replace));
+  throw Error(ExitCode::usage, fmt::format("{}: {}: expected {}", place, what, expected));
 }
 
-constexpr Family all_families[] = {Family::ipv4, Family::ipv6};
+// An object of the document that knows where it stands: "routing.rules[0]". Errors name the place, the value and what
+// was expected.
+class Object {
+ public:
+  Object(const json& value, std::string place) : value_(value), place_(std::move(place)) {
+    if (!value.is_object()) refuse(place_.empty() ? "document" : place_, &value, "an object");
+  }
 
-Families families_of(const json& list) {
-  Families families;
-  for (const auto& one : list) families = families | one_of(one.get<std::string>(), all_families);
-  return families;
-}
+  [[nodiscard]] bool has(const char* key) const { return value_.contains(key); }
+  [[nodiscard]] std::string text(const char* key) const { return get(key, "a string", &json::is_string); }
+  [[nodiscard]] bool truth(const char* key) const { return get(key, "true or false", &json::is_boolean); }
+
+  template <typename Number>
+  [[nodiscard]] Number number(const char* key) const {
+    using Limits = std::numeric_limits<Number>;
+    const std::string expected = fmt::format("a whole number from {} to {}", Limits::min(), Limits::max());
+    const json& found = get(key, expected, &json::is_number_integer);
+    const auto number = found.get<std::int64_t>();
+    const bool is_huge = found.is_number_unsigned() && found.get<std::uint64_t>() > INT64_MAX;
+    if (is_huge || !std::in_range<Number>(number)) refuse(inside(key), &found, expected);
+    return static_cast<Number>(number);
+  }
+
+  [[nodiscard]] Object object(const char* key) const { return {get(key, "an object", &json::is_object), inside(key)}; }
+  [[nodiscard]] std::vector<Object> objects(const char* key) const {
+    std::vector<Object> all;
+    for (const json& one : get(key, "a list of objects", &json::is_array))
+      all.emplace_back(one, fmt::format("{}[{}]", inside(key), all.size()));
+    return all;
+  }
+
+  // The value of that name; `all` have names.
+  template <typename Value, std::size_t N>
+  [[nodiscard]] Value one_of(const char* key, const Value (&all)[N]) const {
+    return one_of(get(key, "a string", &json::is_string), inside(key), all);
+  }
+  [[nodiscard]] Families families() const {
+    Families families;
+    std::size_t i = 0;
+    for (const json& one : get("families", "a list of ipv4, ipv6", &json::is_array))
+      families = families | one_of(one, fmt::format("{}[{}]", inside("families"), i++), all_families);
+    return families;
+  }
+
+  [[noreturn]] void refuse_value(const char* key, std::string_view expected) const {
+    refuse(inside(key), &value_.at(key), expected);
+  }
+
+ private:
+  [[nodiscard]] std::string inside(const char* key) const { return place_.empty() ? key : place_ + "." + key; }
+
+  [[nodiscard]] const json& get(const char* key, std::string_view expected,
+                                bool (json::*is_right)() const noexcept) const {
+    const auto found = value_.find(key);
+    if (found == value_.end()) refuse(inside(key), nullptr, expected);
+    if (!((*found).*is_right)()) refuse(inside(key), &*found, expected);
+    return *found;
+  }
+
+  template <typename Value, std::size_t N>
+  static Value one_of(const json& word, const std::string& place, const Value (&all)[N]) {
+    const auto* found = std::ranges::find(all, word, [](const Value& value) { return json(name(value)); });
+    if (found != std::end(all)) return *found;
+    refuse(place, &word,
+           fmt::format("{}",
+                       fmt::join(all | std::views::transform([](const Value& value) { return name(value); }), ", ")));
+  }
+
+  const json& value_;
+  std::string place_;
+};
 
 Table table_of(const std::string& word) {
   for (const Table table : {Table::raw, Table::mangle, Table::nat, Table::filter, Table::security}) {
@@ -68,23 +131,24 @@ Table table_of(const std::string& word) {
   return Table::other;
 }
 
-Rule rule_of(const json& object, Table table) {
-  Rule rule = read_rule(object.at("rule").get<std::string>());
-  rule.families = families_of(object.at("families"));
+Rule rule_of(const Object& object, Table table) {
+  Rule rule = read_rule(object.text("rule"));
+  rule.families = object.families();
   rule.table = table;
   return rule;
 }
 
 // `show` has words of its own for what it does not understand; nothing is known of such a rule, then.
-Rule rule_as_shown(const json& object, const LiveChain& chain) {
+Rule rule_as_shown(const Object& object, const LiveChain& chain) {
+  const std::string text = object.text("rule");
+  const Families families = object.families();
   try {
     return rule_of(object, chain.table);
   } catch (const Error&) {
-    const auto text = object.at("rule").get<std::string>();
     const std::string start = fmt::format("-A {} ", printable(chain.name));
     if (!text.starts_with(start)) throw;
     Rule rule;
-    rule.families = families_of(object.at("families"));
+    rule.families = families;
     rule.table = chain.table;
     rule.chain = chain.name;
     rule.matches = {UnknownMatch{text.substr(start.size())}};
@@ -93,58 +157,55 @@ Rule rule_as_shown(const json& object, const LiveChain& chain) {
   }
 }
 
-Routing routing_of(const json& object) {
+Routing routing_of(const Object& object) {
   Routing routing;
-  const auto family = [](const json& one) { return one_of(one.at("family").get<std::string>(), all_families); };
-  for (const auto& one : object.at("rules")) {
+  for (const Object& one : object.objects("rules")) {
     PolicyRule rule;
-    rule.family = family(one);
-    rule.mark = one.at("fwmark").get<std::uint32_t>();
-    rule.mask = one.value("fwmask", rule.mask);
-    rule.table = one.at("lookup").get<std::uint32_t>();
+    rule.family = one.one_of("family", all_families);
+    rule.mark = one.number<std::uint32_t>("fwmark");
+    if (one.has("fwmask")) rule.mask = one.number<std::uint32_t>("fwmask");
+    rule.table = one.number<std::uint32_t>("lookup");
     routing.policy_rules.push_back(rule);
   }
-  for (const auto& one : object.at("routes")) {
+  for (const Object& one : object.objects("routes")) {
     LocalRoute route;
-    route.family = family(one);
-    route.table = one.at("table").get<std::uint32_t>();
+    route.family = one.one_of("family", all_families);
+    route.table = one.number<std::uint32_t>("table");
     routing.local_routes.push_back(route);
   }
-  if (!object.contains("addresses")) return routing;
-  for (const auto& one : object.at("addresses")) {
-    const auto word = one.at("address").get<std::string>();
-    const auto range = AddressRange::parse(word);
-    if (!range || range->first != range->last)
-      throw Error(ExitCode::usage, fmt::format("'{}': expected a single address", excerpt(word)));
+  if (!object.has("addresses")) return routing;
+  for (const Object& one : object.objects("addresses")) {
+    const auto range = AddressRange::parse(one.text("address"));
+    if (!range || range->first != range->last) one.refuse_value("address", "a single address");
     routing.loopback_addresses.push_back(range->first);
   }
   return routing;
 }
 
-LiveChain chain_of(const json& object) {
+LiveChain chain_of(const Object& object) {
   LiveChain chain;
-  chain.families = families_of(object.at("families"));
-  chain.table_name = object.at("table").get<std::string>();
+  chain.families = object.families();
+  chain.table_name = object.text("table");
   chain.table = table_of(chain.table_name);
-  chain.name = object.at("chain").get<std::string>();
-  if (object.contains("hook")) {
+  chain.name = object.text("chain");
+  if (object.has("hook")) {
     constexpr Hook hooks[] = {Hook::prerouting,  Hook::input,   Hook::forward, Hook::output,
                               Hook::postrouting, Hook::ingress, Hook::egress};
     HookPoint point;
-    point.hook = one_of(object.at("hook").get<std::string>(), hooks);
-    point.priority = object.at("priority").get<std::int32_t>();
-    point.type = one_of(object.at("type").get<std::string>(), all_chain_types);
-    point.device = object.value("device", "");
+    point.hook = object.one_of("hook", hooks);
+    point.priority = object.number<std::int32_t>("priority");
+    point.type = object.one_of("type", all_chain_types);
+    if (object.has("device")) point.device = object.text("device");
     chain.hook = point;
     constexpr Policy policies[] = {{"accept", Verdict::accept}, {"drop", Verdict::drop}};
-    chain.policy = one_of(object.at("policy").get<std::string>(), policies).second;
-    chain.dormant = object.at("dormant").get<bool>();
+    chain.policy = object.one_of("policy", policies).second;
+    chain.dormant = object.truth("dormant");
   }
-  for (const auto& one : object.at("rules")) {
+  for (const Object& one : object.objects("rules")) {
     LiveRule& rule = chain.rules.emplace_back();
     rule.rule = rule_as_shown(one, chain);
     rule.rule.insert_at.reset();
-    rule.ours = one_of(one.at("whose").get<std::string>(), all_makers) != Maker::other;
+    rule.ours = one.one_of("whose", all_makers) != Maker::other;
   }
   return chain;
 }
@@ -154,16 +215,16 @@ struct Read {
   std::vector<Live> live;
 };
 
-// Those that a backend would hold if these were asked for.
-void hold(Read& read) { read.live.push_back(as_live(read.plan.ruleset, BackendKind::iptables_nft)); }
-
-Read read_document(const json& document) {
+Read read_document(const Object& document) {
   Read read;
-  read.plan.routing = routing_of(document.at("routing"));
+  read.plan.routing = routing_of(document.object("routing"));
   read.plan.families = Families::both();
-  if (document.contains("chains")) {
-    for (const auto& one : document.at("chains")) {
-      const BackendKind backend = one_of(one.at("backend").get<std::string>(), all_backends);
+  // A plan is of none; but who writes one means something by it.
+  const BackendKind usual =
+      document.has("backend") ? document.one_of("backend", all_backends) : BackendKind::iptables_nft;
+  if (document.has("chains")) {
+    for (const Object& one : document.objects("chains")) {
+      const BackendKind backend = one.one_of("backend", all_backends);
       auto live = std::ranges::find(read.live, backend, &Live::backend);
       if (live == read.live.end()) {
         live = read.live.emplace(live);
@@ -174,14 +235,14 @@ Read read_document(const json& document) {
     }
     return read;
   }
-  for (const auto& one : document.at("rules")) {
-    const auto word = one.at("table").get<std::string>();
-    const Table table = table_of(word);
-    if (table == Table::other)
-      throw Error(ExitCode::usage, fmt::format("'{}': expected raw, mangle, nat, filter or security", excerpt(word)));
+  for (const Object& one : document.objects("rules")) {
+    const Table table = table_of(one.text("table"));
+    if (table == Table::other) one.refuse_value("table", "raw, mangle, nat, filter or security");
+    if (one.has("backend")) static_cast<void>(one.one_of("backend", all_backends));
     read.plan.ruleset.rules.push_back(rule_of(one, table));
   }
-  hold(read);
+  // Those that a backend would hold if these were asked for.
+  read.live.push_back(as_live(read.plan.ruleset, usual));
   return read;
 }
 
@@ -214,8 +275,7 @@ Read read_rules(const RulesText& rules) {
     if (rules.text.find('\0') != std::string::npos)  // to the parser the text ends there
       throw Error(ExitCode::usage, "is not JSON: it has a zero byte");
     const json document = json::parse(rules.text);
-    if (!document.is_object()) throw Error(ExitCode::usage, fmt::format("is {}, no object", document.type_name()));
-    Read read = read_document(document);
+    Read read = read_document(Object(document, ""));
     for (Live& live : read.live) forget_missing_chains(live, !document.contains("chains"));
     return read;
   } catch (const json::exception& error) {

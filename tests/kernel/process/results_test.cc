@@ -119,7 +119,7 @@ TEST_F(Results, OfDiffEffectOfFiles) {
   EXPECT_THAT(compared(2, file.path(), "/no/such/file").err,
               HasSubstr("/no/such/file: No such file or directory (ENOENT)"));
   for (const auto& [content, problem] :
-       {std::pair{"[]", "is array, no object"}, std::pair{"{}", "key 'routing' not found"},
+       {std::pair{"[]", "document: []: expected an object"}, std::pair{"{}", "routing: missing: expected an object"},
         std::pair{"kind", "parse error at line 1"}}) {
     const TemporaryFile wrong(content);
     EXPECT_THAT(compared(2, wrong.path(), file.path()).err,

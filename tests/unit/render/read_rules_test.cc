@@ -177,17 +177,82 @@ TEST(ReadRules, RefuseWhatIsNoSuchDocument) {
     }
     return "";
   };
-  EXPECT_EQ(said("[]"), "a.json: is array, no object");
+  EXPECT_EQ(said("[]"), "a.json: document: []: expected an object");
   EXPECT_THAT(said("{"), ::testing::StartsWith("a.json: parse error at line 1, column 2"));
-  EXPECT_THAT(said("{}"), ::testing::AllOf(HasSubstr("key 'routing' not found"), ::testing::Not(HasSubstr("["))));
+  EXPECT_EQ(said("{}"), "a.json: routing: missing: expected an object");
+  EXPECT_EQ(said(R"({"routing": 7})"), "a.json: routing: 7: expected an object");
   const auto with_address = [&](const char* address) {
     return said(fmt::format(
         R"({{"rules": [], "routing": {{"rules": [], "routes": [], "addresses": [{{"address": "{}"}}]}}}})", address));
   };
   EXPECT_EQ(with_address("::6"), "");
   EXPECT_EQ(with_address("::6/128"), "");
-  EXPECT_EQ(with_address("10.0.0.0/8"), "a.json: '10.0.0.0/8': expected a single address");
-  EXPECT_EQ(with_address("here"), "a.json: 'here': expected a single address");
+  EXPECT_EQ(with_address("10.0.0.0/8"),
+            "a.json: routing.addresses[0].address: \"10.0.0.0/8\": expected a single address");
+  EXPECT_EQ(with_address("here"), "a.json: routing.addresses[0].address: \"here\": expected a single address");
+}
+
+// Every value of another type, one that is unknown, and one that is missing is named with its place.
+TEST(ReadRules, NameTheValueThatIsWrong) {
+  const auto said = [](const nlohmann::json& document) -> std::string {
+    try {
+      static_cast<void>(side_of(document.dump()));
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const nlohmann::json shown = nlohmann::json::parse(R"({
+    "backend": "nftables",
+    "routing": {"rules": [{"family": "ipv4", "fwmark": 1, "fwmask": 2, "lookup": 3}],
+                "routes": [{"family": "ipv6", "table": 4}], "addresses": [{"address": "::6"}]},
+    "chains": [{"backend": "nftables", "families": ["ipv4"], "table": "inet mine", "chain": "C", "hook": "INPUT",
+                "priority": -7, "type": "filter", "device": "eth7", "policy": "drop", "dormant": false,
+                "rules": [{"families": ["ipv4"], "rule": "-A C -j DROP", "whose": "other"}]}]})");
+  nlohmann::json rendered = shown;
+  rendered.erase("chains");
+  rendered["rules"] = {
+      {{"table", "nat"}, {"backend", "nftables"}, {"families", {"ipv4"}}, {"rule", "-A OUTPUT -j DROP"}}};
+  std::size_t values = 0;
+  for (const nlohmann::json& document : {shown, rendered}) {
+    ASSERT_EQ(said(document), "");
+    const nlohmann::json flat = document.flatten();
+    for (const auto& [place, value] : flat.items()) {
+      if (!value.is_primitive()) continue;
+      ++values;
+      std::string name = place.substr(1);  // "routing/rules/0/fwmark"
+      for (std::size_t at = name.find('/'); at != std::string::npos; at = name.find('/')) {
+        const std::size_t end = std::min(name.find('/', at + 1), name.size());
+        const bool is_index = std::isdigit(static_cast<unsigned char>(name[at + 1])) != 0;
+        name = name.substr(0, at) + (is_index ? "[" : ".") + name.substr(at + 1, end - at - 1) + (is_index ? "]" : "") +
+               name.substr(end);
+      }
+      for (const nlohmann::json& wrong : {nlohmann::json({{"a", 1}}), nlohmann::json(1.5)}) {
+        nlohmann::json changed = document;
+        changed[nlohmann::json::json_pointer(place)] = wrong;
+        EXPECT_THAT(said(changed), ::testing::StartsWith("a.json: " + name + ": " + wrong.dump() + ": expected "));
+      }
+      nlohmann::json changed = document;
+      nlohmann::json::json_pointer parent(place);
+      const std::string key = parent.back();
+      parent.pop_back();
+      if (!changed[parent].is_object()) continue;
+      changed[parent].erase(key);
+      const bool is_optional = key == "fwmask" || key == "device" || key == "hook" ||
+                               (key == "backend" && document == rendered) || parent.empty();
+      EXPECT_THAT(said(changed), is_optional ? ::testing::StartsWith("")
+                                             : ::testing::StartsWith("a.json: " + name + ": missing: expected "));
+    }
+  }
+  EXPECT_GT(values, 25U);
+  nlohmann::json changed = rendered;
+  changed["backend"] = "nftable";
+  EXPECT_EQ(said(changed), "a.json: backend: \"nftable\": expected iptables-legacy, iptables-nft, nftables");
+  changed = shown;
+  changed["routing"]["rules"][0]["fwmark"] = 4294967296;
+  EXPECT_EQ(said(changed), "a.json: routing.rules[0].fwmark: 4294967296: expected a whole number from 0 to 4294967295");
+  changed["routing"]["rules"] = {{"a", 1}};
+  EXPECT_EQ(said(changed), "a.json: routing.rules: {\"a\":1}: expected a list of objects");
 }
 
 TEST(ReadRules, AreReadFromAFile) {

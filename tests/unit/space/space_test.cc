@@ -844,7 +844,7 @@ TEST(ReadRules, WhatShowDoesNotUnderstandIsNotKnown) {
   RulesText wrong = text;
   wrong.text.replace(wrong.text.find("\"accept\""), 8, "\"DROP\"");
   EXPECT_THAT([&] { static_cast<void>(read_sides(wrong, wrong)); },
-              ::testing::ThrowsMessage<Error>(HasSubstr("'DROP': expected accept, drop")));
+              ::testing::ThrowsMessage<Error>(HasSubstr("policy: \"DROP\": expected accept, drop")));
 }
 
 // Rules of a file, which a person may have edited.
@@ -902,8 +902,9 @@ TEST(ReadRules, GuessesNothing) {
         static_cast<void>(read_sides({"a", nothing + std::string("\0x", 2)}, {"b", nothing}));
       },
       ::testing::ThrowsMessage<Error>(HasSubstr("a: is not JSON: it has a zero byte")));
-  EXPECT_THAT(refused("nut", "ipv4", "-A OUTPUT -j DROP"), HasSubstr("'nut': expected raw, mangle"));
-  EXPECT_THAT(refused("nat", "ipv9", "-A OUTPUT -j DROP"), HasSubstr("'ipv9'"));
+  EXPECT_THAT(refused("nut", "ipv4", "-A OUTPUT -j DROP"), HasSubstr("rules[0].table: \"nut\": expected raw, mangle"));
+  EXPECT_THAT(refused("nat", "ipv9", "-A OUTPUT -j DROP"),
+              HasSubstr("rules[0].families[0]: \"ipv9\": expected ipv4, ipv6"));
   EXPECT_THAT(refused("nat", "ipv4", "-A OUTPUT garbage here"), HasSubstr("expected a rule as iptables -S writes it"));
 }
 
