@@ -9,6 +9,7 @@
 #include "manifest/write.h"
 #include "model/error.h"
 #include "model/printable.h"
+#include "options/flags.h"
 
 namespace sidetrack::manifest {
 namespace {
@@ -34,6 +35,13 @@ std::vector<PodTemplate> pods_of(Documents& documents, std::vector<std::string>&
   if (pods.empty() && skipped.empty())
     warnings.push_back(fmt::format("{}: no pod: looked for {}", excerpt(documents.name), kinds_with_pods));
   return pods;
+}
+
+// Of one that is injected already what stands there.
+InitArguments arguments_of(const PodTemplate& pod, const HelmValues& values, const ProxyUids& uids, Injector injector) {
+  if (auto present = present_init(pod)) return std::move(present->init);
+  return injector == Injector::istio ? arguments_by_istio(pod, values, uids)
+                                     : init_arguments(pod, values, {}, {}, uids);
 }
 
 std::vector<Text> read_texts(const std::vector<std::string>& files) {
@@ -77,8 +85,10 @@ std::vector<PodArguments> arguments(const ManifestOptions& options, std::vector<
   std::vector<Documents> all = parsed(std::move(files), uids);
   for (Documents& documents : all) {
     for (const PodTemplate& pod : pods_of(documents, warnings)) {
-      made.push_back({pod, init_arguments(pod, values, {}, {}, uids)});
+      made.push_back({pod, arguments_of(pod, values, uids, options.injector)});
       add(warnings, pod, made.back().init.warnings);
+      if (const std::string& why = made.back().init.refused; !why.empty())
+        add(warnings, pod, {fmt::format("istio-init would end with an error: {}", why)});
       made.back().pod.pod = nullptr;  // it ends with the documents
     }
   }
@@ -114,7 +124,7 @@ std::string injected(const ManifestOptions& options, std::vector<std::string>& n
 namespace {
 
 // The one pod of --pod, which is a part of the documents.
-PodArguments the_pod(Documents& documents, const HelmValues& values) {
+PodArguments the_pod(Documents& documents, const HelmValues& values, Injector injector) {
   std::vector<std::string> skipped;
   const auto pods = pod_templates(documents, skipped);
   ProxyUids uids;
@@ -126,7 +136,7 @@ PodArguments the_pod(Documents& documents, const HelmValues& values) {
   std::vector<PodArguments> with_rules;
   std::string without_rules;
   for (const PodTemplate& pod : pods) {
-    PodArguments made{pod, init_arguments(pod, values, {}, {}, uids)};
+    PodArguments made{pod, arguments_of(pod, values, uids, injector)};
     const std::string& why = made.init.not_injected;
     if (why.empty()) {
       with_rules.push_back(std::move(made));
@@ -144,19 +154,47 @@ PodArguments the_pod(Documents& documents, const HelmValues& values) {
   return std::move(with_rules.front());
 }
 
+// Those that make rules, by their short names: not how istio-init logs, nor that istio-validation programs none.
+std::vector<std::string> words_of_rules(const InitArguments& init) {
+  InitArguments kept;
+  for (InitArgument argument : init.arguments) {
+    if (const Flag* flag = flag_of(argument.option)) {
+      if (flag->group == Group::log || !flag->commands.contains(Command::render)) continue;
+      argument.option = short_name(*flag);
+      argument.form = flag->kind == Kind::boolean ? argument.form : InitArgument::Form::two_words;
+    }
+    kept.arguments.push_back(std::move(argument));
+  }
+  return words(kept);
+}
+
+[[noreturn]] void refuse_pod(const PodTemplate& pod, const std::string& why) {
+  throw Error(ExitCode::usage, fmt::format("{}: {}", title_with_place(pod), why));
+}
+
 }  // namespace
 
 OptionsOfPod options_of_pod(const ManifestOptions& options) {
   Documents documents = read_documents(options.pod);
   const HelmValues values = helm_values(options);
-  const PodArguments pod = the_pod(documents, values);
-  return {words(pod.init), init_environment(pod.pod, values)};
+  const PodArguments pod = the_pod(documents, values, options.injector);
+  const auto present = present_init(pod.pod);
+  OptionsOfPod made{words_of_rules(pod.init), present ? present->environment : init_environment(pod.pod, values)};
+  // A pod must not name files of whoever reads its manifest.
+  const auto names_file = [](const std::string& word) {
+    return word.starts_with('@') || word.find("=@") != std::string::npos || word.find('@') == 2;
+  };
+  if (!pod.init.refused.empty()) refuse_pod(pod.pod, pod.init.refused);
+  if (std::ranges::any_of(made.arguments, names_file))
+    refuse_pod(pod.pod, "expected values themselves, not the name of a file");
+  add(made.warnings, pod.pod, pod.init.warnings);
+  return made;
 }
 
 lint::PodFacts facts_of_pod(const ManifestOptions& options) {
   Documents documents = read_documents(options.pod);
   HelmValues values = helm_values(options);
-  const PodTemplate pod = the_pod(documents, values).pod;
+  const PodTemplate pod = the_pod(documents, values, options.injector).pod;
   return facts_of(pod, metadata_of(pod, values).proxy);
 }
 

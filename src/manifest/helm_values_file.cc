@@ -31,7 +31,7 @@ class ValuesReader {
     if (kind != nullptr && !is_operator) refuse(file_, *kind, "kind", "Helm values, or an IstioOperator");
     const auto found = [&](std::string_view name) { return is_operator ? of_operator(root, name) : at(root, name); };
     for (const HelmValueInfo& known : helm_value_table()) {
-      if (const Node* value = found(known.name)) take(std::string(known.name), *value);
+      if (const Node* value = found(known.name)) take(known, *value);
     }
     if (const Node* variables = found(proxy_metadata_value)) take_variables(*variables);
   }
@@ -64,11 +64,15 @@ class ValuesReader {
     values_.insert_or_assign(std::move(name), HelmValue{std::move(text), std::move(from), is_null});
   }
 
-  void take(std::string name, const Node& value) {
-    const bool is_number = value.type == Node::Type::number;
-    if (!is_number && value.type != Node::Type::string && !value.is_null())
-      refuse(file_, value, name, "a string or a number");
-    set(std::move(name), is_number ? json_number(value.text) : value.text, value.is_null());
+  void take(const HelmValueInfo& known, const Node& value) {
+    const bool is_number = value.type == Node::Type::number && !known.is_switch;
+    if (!is_number && value.type != (known.is_switch ? Node::Type::boolean : Node::Type::string) && !value.is_null())
+      refuse(file_, value, known.name, known.is_switch ? "true or false" : "a string or a number");
+    set(std::string(known.name),
+        known.is_switch ? (value.is_true() ? "true" : "false")
+        : is_number     ? json_number(value.text)
+                        : value.text,
+        value.is_null());
   }
 
   void take_variables(const Node& variables) {

@@ -19,7 +19,6 @@ namespace {
 
 constexpr std::string_view overrides_annotation = "proxy.istio.io/overrides";
 constexpr std::string_view revision = "default";
-constexpr std::string_view program_word = "istio-iptables";
 constexpr std::string_view template_image = "auto";  // the image of the template counts
 
 constexpr std::string_view init_containers_key = "initContainers";

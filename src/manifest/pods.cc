@@ -239,6 +239,15 @@ struct ConfigDocument {
   std::optional<Node> root;
 
   [[nodiscard]] const Node* node() const { return root ? &*root : nullptr; }
+  // Either name of a field is right, that of JSON or that of protobuf.
+  [[nodiscard]] std::string_view text(std::string_view field, std::string_view other) const {
+    const std::string_view found = text_of(node(), field, where);
+    return found.empty() ? text_of(node(), other, where) : found;
+  }
+  [[nodiscard]] const Node* metadata() const {
+    const Node* found = strings(node(), proxy_metadata_key, where);
+    return found != nullptr ? found : strings(node(), "proxy_metadata", where);
+  }
 };
 ConfigDocument config_document(const Annotations& annotations, const Where& where) {
   const std::string place = where.text();
@@ -256,6 +265,50 @@ ConfigDocument config_document(const Annotations& annotations, const Where& wher
 
 const Node* metadata_node(const PodTemplate& pod) {
   return member(pod.pod, "metadata", Node::Type::mapping, where(pod));
+}
+
+// Whether the word may be the value of an option that has none yet: no option itself, unless of a name.
+bool may_be_value(std::string_view word, std::string_view option) {
+  const Flag* flag = flag_of(option);
+  if (flag != nullptr && (flag->name == "istio-exclude-interfaces" || flag->name == "kube-virt-interfaces"))
+    return true;
+  return !word.starts_with('-') && (flag == nullptr || flag->kind != Kind::boolean);
+}
+
+InitArguments arguments_of(const Node& args, std::string_view container, const Where& where) {
+  InitArguments made;
+  const std::string from = fmt::format("container {}", container);
+  bool waits = false;  // the last one for its value
+  for (const Node& word : args.items) {
+    if (word.type != Node::Type::string) refuse(where, fmt::format("{}: args", from), &word, "a string");
+    const bool is_first = &word == &args.items.front();
+    if (is_first && word.text == program_word) continue;
+    auto& all = made.arguments;
+    if (waits && may_be_value(word.text, all.back().option)) {
+      all.back().value = word.text;
+      all.back().form = InitArgument::Form::two_words;
+      waits = false;
+      continue;
+    }
+    const auto equals = word.text.starts_with("--") ? word.text.find('=') : std::string::npos;
+    waits = equals == std::string::npos;
+    all.push_back({word.text.substr(0, equals), waits ? "" : word.text.substr(equals + 1), from,
+                   waits ? InitArgument::Form::alone : InitArgument::Form::joined});
+  }
+  return made;
+}
+
+// Those that have a value of their own.
+Variables variables_of(const Node& container, const Where& where) {
+  Variables made;
+  const Node* variables = member(&container, "env", Node::Type::list, where);
+  if (variables == nullptr) return made;
+  for (const Node& variable : variables->items) {
+    if (variable.type != Node::Type::mapping) refuse(where, "env", &variable, "a list of variables");
+    if (variable.find("value") != nullptr)
+      made.insert_or_assign(std::string(text_of(&variable, "name", where)), text_of(&variable, "value", where));
+  }
+  return made;
 }
 
 // "1000670000/10000", "1000670000-1000679999": the last one.
@@ -284,6 +337,62 @@ void add_namespaces(const Node& object, const Where& place, ProxyUids& uids) {
   const Node* annotations = strings(metadata, "annotations", here);
   const Node* range = annotations == nullptr ? nullptr : annotations->find(uid_range_annotation);
   if (range != nullptr) uids.insert_or_assign(name, last_uid(*range, here));
+}
+
+// All but what the annotation proxy.istio.io/config says.
+PodMetadata bare_metadata(const PodTemplate& pod, std::string_view proxy) {
+  const Where here = where(pod);
+  const Node* metadata = metadata_node(pod);
+  const Node* spec = member(pod.pod, "spec", Node::Type::mapping, here);
+  PodMetadata made;
+  made.namespace_ = pod.namespace_;
+  made.annotations = strings_of(annotations_node(metadata, here));
+  const Node* labels = strings(metadata, "labels", here);
+  if (const Node* label = labels == nullptr ? nullptr : labels->find(inject_annotation))
+    made.inject_label = label->text;
+  const Node* host_network = member(spec, "hostNetwork", Node::Type::boolean, here);
+  made.host_network = host_network != nullptr && host_network->is_true();
+  made.proxy = proxy.empty() ? proxy_of(made.annotations) : std::string(proxy);
+  made.proxy_uid = uid_of(made.proxy, spec, here);
+  return made;
+}
+
+void take_mode(const ConfigDocument& config, HelmValues& helm) {
+  const std::string_view mode = config.text("interceptionMode", "interception_mode");
+  if (!mode.empty())
+    helm.insert_or_assign("meshConfig.defaultConfig.interceptionMode",
+                          HelmValue{std::string(mode), fmt::format("{}: interceptionMode", proxy_config_annotation)});
+}
+
+// OpenShift gives every container of a pod that says none the same uid. Istio does not take that for the proxy's.
+bool is_uid_of_app(std::string_view uid, const Node* spec, const Where& where) {
+  std::string of_app;
+  for (const std::string_view key : {"containers", "initContainers"}) {
+    const Node* containers = member(spec, key, Node::Type::list, where);
+    if (containers == nullptr) continue;
+    for (const Node& container : containers->items) {
+      const std::string_view name = text_of(&container, "name", where);
+      if (name == proxy_container || name == init_container_name || name == validation_container_name) continue;
+      const Node* context = member(&container, "securityContext", Node::Type::mapping, where);
+      const Node* its = member(context, "runAsUser", Node::Type::number, where);
+      if (its != nullptr) of_app = json_number(its->text);
+    }
+  }
+  return uid == of_app;
+}
+
+// Adds the place of the pod to an error of `make`.
+InitArguments with_place(const PodTemplate& pod, const std::function<InitArguments()>& make) {
+  try {
+    return make();
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("{}: {}", where(pod).text(), error.what()), error.hint());
+  }
+}
+
+void take_namespace(const PodTemplate& pod, const ProxyUids& of_namespaces, PodMetadata& metadata) {
+  if (const auto uid = of_namespaces.find(pod.namespace_); uid != of_namespaces.end())
+    metadata.namespace_uid = uid->second;
 }
 
 }  // namespace
@@ -316,38 +425,38 @@ void read_namespaces(const Documents& documents, ProxyUids& uids) {
 void check_annotations(const PodTemplate& pod) { static_cast<void>(annotations_node(metadata_node(pod), where(pod))); }
 
 PodMetadata metadata_of(const PodTemplate& pod, HelmValues& helm, std::string_view proxy) {
-  const Where here = where(pod);
-  const Node* metadata = metadata_node(pod);
-  const Node* spec = member(pod.pod, "spec", Node::Type::mapping, here);
-  PodMetadata made;
-  made.namespace_ = pod.namespace_;
-  made.annotations = strings_of(annotations_node(metadata, here));
-  const Node* labels = strings(metadata, "labels", here);
-  if (const Node* label = labels == nullptr ? nullptr : labels->find(inject_annotation))
-    made.inject_label = label->text;
-  const Node* host_network = member(spec, "hostNetwork", Node::Type::boolean, here);
-  made.host_network = host_network != nullptr && host_network->is_true();
-  made.proxy = proxy.empty() ? proxy_of(made.annotations) : std::string(proxy);
-  made.proxy_uid = uid_of(made.proxy, spec, here);
-  const ConfigDocument config = config_document(made.annotations, here);
-  const std::string_view mode = text_of(config.node(), "interceptionMode", config.where);
-  if (!mode.empty())
-    helm.insert_or_assign("meshConfig.defaultConfig.interceptionMode",
-                          HelmValue{std::string(mode), fmt::format("{}: interceptionMode", proxy_config_annotation)});
+  PodMetadata made = bare_metadata(pod, proxy);
+  take_mode(config_document(made.annotations, where(pod)), helm);
   return made;
 }
 
 ProxyConfig proxy_config(const Annotations& annotations) {
   const ConfigDocument config = config_document(annotations, {});
-  return {std::string(text_of(config.node(), "interceptionMode", config.where)),
-          strings_of(strings(config.node(), proxy_metadata_key, config.where))};
+  return {std::string(config.text("interceptionMode", "interception_mode")), strings_of(config.metadata())};
 }
 
 Variables init_environment(const PodTemplate& pod, const HelmValues& helm) {
   const Where here = where(pod);
   const ConfigDocument config = config_document(strings_of(annotations_node(metadata_node(pod), here)), here);
-  const Variables variables = strings_of(strings(config.node(), proxy_metadata_key, config.where));
+  const Variables variables = strings_of(config.metadata());
   return init_variables(helm, variables, fmt::format("{}: {}", config.where.text(), proxy_metadata_key));
+}
+
+std::optional<PresentInit> present_init(const PodTemplate& pod) {
+  const Where here = where(pod);
+  const Node* spec = member(pod.pod, "spec", Node::Type::mapping, here);
+  const Node* containers = member(spec, "initContainers", Node::Type::list, here);
+  if (containers == nullptr) return std::nullopt;
+  for (const std::string_view name : {init_container_name, validation_container_name}) {
+    for (const Node& container : containers->items) {
+      if (container.type != Node::Type::mapping || text_of(&container, "name", here) != name) continue;
+      const Node* args = member(&container, "args", Node::Type::list, here);
+      // Without any, it says something of the injector's own container: its image, its resources.
+      if (args != nullptr && !args->items.empty())
+        return PresentInit{arguments_of(*args, name, here), variables_of(container, here)};
+    }
+  }
+  return std::nullopt;
 }
 
 InitArguments init_arguments(const PodTemplate& pod, const HelmValues& helm, std::string_view proxy,
@@ -355,15 +464,33 @@ InitArguments init_arguments(const PodTemplate& pod, const HelmValues& helm, std
   HelmValues values = helm;
   PodMetadata metadata = metadata_of(pod, values, proxy);
   if (!metadata.proxy_uid) metadata.proxy_uid = proxy_uid;
-  if (const auto uid = of_namespaces.find(pod.namespace_); uid != of_namespaces.end())
-    metadata.namespace_uid = uid->second;
-  InitArguments made;
-  try {
-    made = istio_init_arguments(metadata, values);
-  } catch (const Error& error) {
-    throw Error(error.code(), fmt::format("{}: {}", where(pod).text(), error.what()), error.hint());
-  }
+  take_namespace(pod, of_namespaces, metadata);
+  InitArguments made = with_place(pod, [&] { return istio_init_arguments(metadata, values); });
   if (made.not_injected.empty()) static_cast<void>(init_environment(pod, helm));
+  return made;
+}
+
+InitArguments arguments_by_istio(const PodTemplate& pod, const HelmValues& helm, const ProxyUids& of_namespaces) {
+  const Where here = where(pod);
+  HelmValues values = helm;
+  PodMetadata metadata = bare_metadata(pod, proxy_container);
+  InitArguments why = with_place(pod, [&] { return why_not_injected(metadata, values, Injector::istio); });
+  if (!why.not_injected.empty() && why.reason != "template") return why;
+  const ConfigDocument config = config_document(metadata.annotations, here);
+  static_cast<void>(config.metadata());
+  take_mode(config, values);
+  if (!why.not_injected.empty()) return why;
+  take_namespace(pod, of_namespaces, metadata);
+  if (metadata.namespace_uid && metadata.proxy_uid &&
+      is_uid_of_app(*metadata.proxy_uid, member(pod.pod, "spec", Node::Type::mapping, here), here))
+    metadata.proxy_uid.reset();
+  InitArguments made = with_place(pod, [&] { return istio_init_arguments(metadata, values, Injector::istio); });
+  if (!made.not_injected.empty() || !made.refused.empty()) return made;
+  try {
+    static_cast<void>(init_environment(pod, helm));
+  } catch (const Error& error) {
+    made.refused = error.what();
+  }
   return made;
 }
 

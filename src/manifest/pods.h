@@ -12,6 +12,8 @@ namespace sidetrack::manifest {
 
 inline constexpr std::string_view proxy_container = "istio-proxy";
 inline constexpr std::string_view init_container_name = "istio-init";
+inline constexpr std::string_view validation_container_name = "istio-validation";
+inline constexpr std::string_view program_word = "istio-iptables";  // with which the arguments of both begin
 
 struct PodTemplate {
   std::string kind;          // of the object: "Deployment"
@@ -54,10 +56,24 @@ void check_annotations(const PodTemplate& pod);
 // as init_variables() does.
 [[nodiscard]] Variables init_environment(const PodTemplate& pod, const HelmValues& helm);
 
-// Returns what istio-init gets; `proxy_uid` counts if the pod's container `proxy` does not say its own, and
-// `of_namespaces` if neither does. Throws as metadata_of() and init_environment() do.
+// Returns what istio-init gets from Sidetrack's injector; `proxy_uid` counts if the pod's container `proxy` does not
+// say its own, and `of_namespaces` if neither does. Throws as metadata_of() and init_environment() do.
 [[nodiscard]] InitArguments init_arguments(const PodTemplate& pod, const HelmValues& helm, std::string_view proxy = {},
                                            const std::optional<std::string>& proxy_uid = std::nullopt,
                                            const ProxyUids& of_namespaces = {});
+
+// The same of Istio's injector. Throws Error (usage) for what that refuses.
+[[nodiscard]] InitArguments arguments_by_istio(const PodTemplate& pod, const HelmValues& helm,
+                                               const ProxyUids& of_namespaces);
+
+// What istio-init of a pod gets that is injected already, or istio-validation, which tests the rules of a CNI plugin:
+// the arguments that stand in its container, and its variables.
+struct PresentInit {
+  InitArguments init;
+  Variables environment;
+};
+
+// Nothing if the pod has no such container. Throws Error (usage) for arguments that are no strings.
+[[nodiscard]] std::optional<PresentInit> present_init(const PodTemplate& pod);
 
 }  // namespace sidetrack::manifest

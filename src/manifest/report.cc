@@ -18,16 +18,20 @@ std::string_view origin(const InitArgument& argument) {
   return argument.from.empty() ? by_default : std::string_view(argument.from);
 }
 
+std::string value_text(const InitArgument& argument) {
+  return argument.form == InitArgument::Form::alone ? "" : shell_quoted(argument.value);
+}
+
 std::string table(const InitArguments& init) {
   std::size_t widest_option = 0;
   std::size_t widest = 0;
   for (const InitArgument& argument : init.arguments) {
     widest_option = std::max(widest_option, argument.option.size());
-    widest = std::max(widest, shell_quoted(argument.value).size());
+    widest = std::max(widest, value_text(argument).size());
   }
   std::string text;
   for (const InitArgument& argument : init.arguments) {
-    text += fmt::format("  {:<{}}  {:<{}}  {}\n", argument.option, widest_option, shell_quoted(argument.value), widest,
+    text += fmt::format("  {:<{}}  {:<{}}  {}\n", argument.option, widest_option, value_text(argument), widest,
                         origin(argument));
   }
   return text;

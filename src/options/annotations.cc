@@ -73,7 +73,7 @@ constexpr AnnotationInfo table_of_ambient[] = {
     {{"istio.io/reroute-virtual-interfaces"}, "kube-virt-interfaces", if_asked, ""},
 };
 
-constexpr std::string_view own_prefix = "sidetrack/", traffic_prefix = "traffic.sidecar.istio.io/";
+constexpr std::string_view traffic_prefix = "traffic.sidecar.istio.io/";
 
 // What becomes of an annotation that nobody reads, by how its name begins. Where Istio has many others it is warned of
 // if it is written almost as one that is read.
@@ -190,14 +190,15 @@ std::optional<std::string_view> find(const Annotations& annotations, std::string
   return found != annotations.end() ? std::optional<std::string_view>(found->second) : std::nullopt;
 }
 
-Setting setting(const AnnotationInfo& row, const Annotations& annotations, const HelmValues& helm, CommandLine& line) {
-  Setting asked = row.helm_value.empty() ? Setting{} : helm_setting(helm, row.helm_value);
+Setting asked_for(const AnnotationInfo& row, const Annotations& annotations, const HelmValues& helm) {
   for (const std::string_view name : row.names) {
-    const auto text = name.empty() ? std::nullopt : find(annotations, name);
-    if (!text) continue;
-    asked = {*text, name};
-    break;
+    if (const auto text = name.empty() ? std::nullopt : find(annotations, name)) return {*text, name};
   }
+  return row.helm_value.empty() ? Setting{} : helm_setting(helm, row.helm_value);
+}
+
+Setting setting(const AnnotationInfo& row, const Annotations& annotations, const HelmValues& helm, CommandLine& line) {
+  const Setting asked = asked_for(row, annotations, helm);
   const Given value{flag_named(row.flag), asked.value, asked.from};
   if (asked.value.starts_with('@')) options::refuse(value, "the values themselves, not the name of a file");
   try {
@@ -226,10 +227,10 @@ std::string in_words_of(const Annotations& annotations, std::string text) {
   return text;
 }
 
-Setting status_port(const Annotations& annotations, const HelmValues& helm) {
+Setting status_port(const Annotations& annotations, const HelmValues& helm, Injector injector) {
   const auto text = find(annotations, status_port_annotation);
   const Setting asked = text ? Setting{*text, status_port_annotation} : helm_setting(helm, "global.proxy.statusPort");
-  if (asked.value.empty() || asked.value == "0") return asked;
+  if (asked.value.empty() || asked.value == "0" || injector == Injector::istio) return asked;
   const Given value = given_by(asked.from, asked.value);
   try {
     static_cast<void>(options::port({value, asked.value}));
@@ -299,14 +300,9 @@ void add_variables(const Variables& metadata, Interception& result) {
 std::string without_init_container(const Annotations& annotations) {
   const auto text = find(annotations, templates_annotation);
   if (!text) return {};
-  std::vector<std::string_view> names;
-  for (std::string_view left = *text;;) {
-    const auto comma = std::min(left.find(','), left.size());
-    names.push_back(options::without_blanks(left.substr(0, comma)));
-    if (names.back() == template_with_init_container) return {};
-    if (comma == left.size()) break;
-    left.remove_prefix(comma + 1);
-  }
+  std::vector<std::string_view> names = options::list_items(*text);
+  for (std::string_view& name : names) name = options::without_blanks(name);
+  if (std::ranges::find(names, template_with_init_container) != names.end()) return {};
   return fmt::format("{} is {}: not {}, the template with an init container", templates_annotation,
                      excerpt(fmt::format("{}", fmt::join(names, ","))), template_with_init_container);
 }

@@ -37,6 +37,7 @@ inline constexpr std::string_view inject_annotation = "sidecar.istio.io/inject";
 inline constexpr std::string_view status_annotation = "sidecar.istio.io/status";  // of a pod that is injected
 inline constexpr std::string_view mode_annotation = "sidecar.istio.io/interceptionMode";
 inline constexpr std::string_view proxy_uid_annotation = "sidetrack/proxy-uid";
+inline constexpr std::string_view own_prefix = "sidetrack/";  // of the annotations that Istio has not
 inline constexpr std::string_view templates_annotation = "inject.istio.io/templates";
 inline constexpr std::string_view proxy_config_annotation = "proxy.istio.io/config";
 // Of an ambient pod. The first is a label in Istio, which no plugin gets.
@@ -45,7 +46,10 @@ inline constexpr std::string_view excluded_ports_flag = "istio-local-exclude-por
 // The port that the kubelet's probes are sent to; not intercepted.
 inline constexpr std::string_view status_port_annotation = "status.sidecar.istio.io/port";
 
-// What counts for a row; checked by its option, which stores it in `line`. Nothing is read but the text: that of a pod
+// What counts for a row, as it is written.
+[[nodiscard]] Setting asked_for(const AnnotationInfo& row, const Annotations& annotations, const HelmValues& helm);
+
+// The same, checked by its option, which stores it in `line`. Nothing is read but the text: that of a pod
 // must not name files (@FILE) of whoever reads it. Throws Error (usage) that names the annotation or the Helm value,
 // the value, and what was expected.
 [[nodiscard]] Setting setting(const AnnotationInfo& row, const Annotations& annotations, const HelmValues& helm,
@@ -61,8 +65,10 @@ void check_combined(const Config& config, const Annotations& annotations);
 // The annotation of that name.
 [[nodiscard]] std::optional<std::string_view> find(const Annotations& annotations, std::string_view name);
 
-// The port of probes, as it is written; none if it is "0" or empty. Throws as setting() does.
-[[nodiscard]] Setting status_port(const Annotations& annotations, const HelmValues& helm);
+// The port of probes, as it is written; none if it is "0" or empty. Throws as setting() does, unless it is Istio's
+// injector that looks at it.
+[[nodiscard]] Setting status_port(const Annotations& annotations, const HelmValues& helm,
+                                  Injector injector = Injector::sidetrack);
 
 // A value that is no option's alone, for messages.
 [[nodiscard]] Given given_by(std::string_view annotation, std::string_view text);

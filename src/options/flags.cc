@@ -606,6 +606,8 @@ constexpr Flag flag_table[] = {
      "one of Istio's Helm values", Group::run, with_pod_file | of_manifest, set_helm},
     {"values", '\0', {}, Kind::text, "FILE", "", "",
      "a file of Istio's Helm values", Group::run, with_pod_file | of_manifest, files<&ManifestOptions::values>},
+    {"injector", '\0', {}, Kind::choice, "WHO", "istio|sidetrack", "istio",
+     "whose webhook injects the pod", Group::run, with_pod_file | args, choice<&ManifestOptions::injector>},
     {"why", '\0', {}, Kind::boolean, "", "", "",
      "which annotation or default gives each argument", Group::output, args, boolean<&ManifestOptions::why>},
     {"repair", '\0', {}, Kind::boolean, "", "", "",
@@ -735,6 +737,13 @@ const CommandInfo& info(Command command) { return command_table[static_cast<std:
 std::span<const Flag> flags() { return flag_table; }
 
 const Flag& flag_named(std::string_view name) { return *std::ranges::find(flag_table, name, &Flag::name); }
+
+const Flag* flag_of(std::string_view word) {
+  const auto* const found = std::ranges::find_if(flag_table, [&](const Flag& flag) {
+    return !flag.name.empty() && (word == short_name(flag) || word == fmt::format("--{}", flag.name));
+  });
+  return found != std::end(flag_table) ? found : nullptr;
+}
 
 std::span<const ExitMeaning> exit_codes() { return exit_code_table; }
 

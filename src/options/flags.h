@@ -161,6 +161,9 @@ struct Flag {
 // That of this name, which there is.
 [[nodiscard]] const Flag& flag_named(std::string_view name);
 
+// The one that a word names, "-p" or "--envoy-port"; nullptr: none.
+[[nodiscard]] const Flag* flag_of(std::string_view word);
+
 struct ExitMeaning {
   ExitCode code;
   std::string_view brief;

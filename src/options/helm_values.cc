@@ -19,6 +19,9 @@ constexpr HelmValueInfo values_of_chart[] = {
     {"global.proxy.includeOutboundPorts", ""}, {"global.proxy.excludeOutboundPorts", ""},
     {"global.proxy.statusPort", "15020"},      {"meshConfig.defaultConfig.interceptionMode", "REDIRECT"},
     {"meshConfig.proxyListenPort", "15001"},   {"meshConfig.proxyInboundListenPort", "15006"},
+    {"global.proxy.autoInject", "enabled"},    {"global.logging.level", "default:info"},
+    {"global.logAsJson", "false", true},       {"global.nativeNftables", "false", true},
+    {"pilot.cni.enabled", "false", true},      {"global.proxy_init.forceApplyIptables", "false", true},
 };
 
 // "meshConfig.defaultConfig.proxyMetadata.ISTIO_META_DNS_CAPTURE"
@@ -69,6 +72,13 @@ Setting helm_setting(const HelmValues& values, std::string_view name) {
   const auto found = values.find(name);
   if (found != values.end() && !found->second.is_null) return {found->second.text, found->second.from};
   return {std::ranges::find(values_of_chart, name, &HelmValueInfo::name)->preset, {}};
+}
+
+bool is_on(const HelmValues& values, std::string_view name) {
+  const Setting asked = helm_setting(values, name);
+  if (asked.value != "true" && asked.value != "false")
+    throw Error(ExitCode::usage, fmt::format("{}: '{}': expected true or false", asked.from, excerpt(asked.value)));
+  return asked.value == "true";
 }
 
 void set_helm_values(HelmValues& values, std::string_view text) {

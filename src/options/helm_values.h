@@ -13,6 +13,7 @@ namespace sidetrack {
 struct HelmValueInfo {
   std::string_view name;
   std::string_view preset;  // in Istio's chart
+  bool is_switch = false;   // true or false
 };
 [[nodiscard]] std::span<const HelmValueInfo> helm_value_table();
 
@@ -34,6 +35,9 @@ struct Setting {
 
 // What is set, else what the chart has.
 [[nodiscard]] Setting helm_setting(const HelmValues& values, std::string_view name);
+
+// Whether a switch is on. Throws Error (usage) for what is neither true nor false.
+[[nodiscard]] bool is_on(const HelmValues& values, std::string_view name);
 
 // "NAME=VALUE[,NAME=VALUE]…" of --set, as Helm and istioctl take it: `values.` may be before a name, a comma that no
 // name follows is the value's, with or without a backslash before it, and null is no value. Throws Error (usage) for a

@@ -7,6 +7,7 @@
 
 #include "model/error.h"
 #include "model/printable.h"
+#include "options/istio_checks.h"
 #include "options/options.h"
 #include "options/values.h"
 
@@ -15,53 +16,55 @@ namespace {
 
 constexpr std::string_view ports_of_envoy = "15090,15021";
 constexpr std::string_view usual_uid = "1337";
+constexpr std::string_view log_level_annotation = "sidecar.istio.io/agentLogLevel";
 constexpr std::string_view inject_label = "label sidecar.istio.io/inject";
 
 // Istio's webhook never injects there.
 constexpr std::string_view system_namespaces[] = {"kube-system", "kube-public", "kube-node-lease",
                                                   "local-path-storage"};
 
-// The webhook takes any word but "false" for the namespace's default, and the user for whatever it seems to say.
-bool is_refused_by_pod(const PodMetadata& pod) {
-  const auto annotation = find(pod.annotations, inject_annotation);
-  const std::string_view word = pod.inject_label ? *pod.inject_label : annotation.value_or("");
-  if (word == "false") return true;
-  if (word != "true" && !word.empty())
-    options::refuse(given_by(pod.inject_label ? inject_label : inject_annotation, word), "true or false");
-  return false;
-}
-
 InitArguments not_injected(std::string_view reason, std::string sentence) { return {reason, std::move(sentence), {}}; }
 
-InitArguments why_not(const PodMetadata& pod) {
+}  // namespace
+
+InitArguments why_not_injected(const PodMetadata& pod, const HelmValues& helm, Injector injector) {
   if (pod.host_network) return not_injected("host_network", "spec.hostNetwork is true");
   if (std::ranges::find(system_namespaces, pod.namespace_) != std::end(system_namespaces)) {
     return not_injected("system_namespace", fmt::format("nothing is injected in the namespace {}", pod.namespace_));
   }
-  if (is_refused_by_pod(pod)) {
+  const auto annotation = find(pod.annotations, inject_annotation);
+  const std::string_view word = pod.inject_label ? *pod.inject_label : annotation.value_or("");
+  if (word == "false") {
     return not_injected("inject_false", fmt::format("{} {} is false", pod.inject_label ? "the label" : "the annotation",
                                                     inject_annotation));
   }
+  // The webhook takes any other word for the default, and the user for whatever it seems to say.
+  const bool is_word = word != "true" && !word.empty();
+  const std::string_view from = pod.inject_label ? inject_label : inject_annotation;
+  if (is_word && injector == Injector::sidetrack) options::refuse(given_by(from, word), "true or false");
+  InitArguments made;
+  if (is_word)
+    made.warnings.push_back(
+        fmt::format("{}: '{}': neither true nor false: as if it were not there", from, excerpt(word)));
+  const Setting automatic = helm_setting(helm, "global.proxy.autoInject");
+  if (word != "true" && automatic.value == "disabled") {
+    made = not_injected("auto_inject", fmt::format("{} is disabled, and the pod does not ask for it", automatic.from));
+    return made;
+  }
+  if (injector == Injector::istio) check_as_istio(pod.annotations);
   if (std::string why = without_init_container(pod.annotations); !why.empty())
     return not_injected("template", std::move(why));
-  return {};
+  return made;
 }
 
-std::vector<std::string_view> split(std::string_view list) {
-  std::vector<std::string_view> items;
-  for (std::size_t comma = 0; comma != std::string_view::npos;) {
-    comma = list.find(',');
-    items.push_back(list.substr(0, comma));
-    list.remove_prefix(comma == std::string_view::npos ? list.size() : comma + 1);
-  }
-  return items;
-}
+namespace {
 
 // As written, unless the port of probes has to be added: then without blanks and empty items.
 std::string with_status_port(std::string_view of_pod, std::string_view port) {
+  port = options::without_blanks(port);
   if (port.empty() || port == "0") return std::string(of_pod);
   std::string joined;
-  for (const std::string_view item : split(of_pod)) {
+  for (const std::string_view item : options::list_items(of_pod)) {
     if (item == port) return std::string(of_pod);
     if (const auto bare = options::without_blanks(item); !bare.empty()) joined += fmt::format("{},", bare);
   }
@@ -81,15 +84,18 @@ InitArgument port(const HelmValues& helm, std::string_view name) {
   return {"", std::string(asked.value), std::string(asked.from)};
 }
 
-InitArgument proxy_uid(const PodMetadata& pod, Mode mode) {
-  if (const auto asked = find(pod.annotations, proxy_uid_annotation))
+InitArgument proxy_uid(const PodMetadata& pod, bool is_tproxy, Injector injector) {
+  const bool is_istio = injector == Injector::istio;
+  std::string of_container = fmt::format("runAsUser of {}", excerpt(pod.proxy));
+  // It takes that of a container of the pod's own in every mode.
+  if (is_istio && pod.proxy_uid && *pod.proxy_uid != "0") return {"", *pod.proxy_uid, std::move(of_container)};
+  if (const auto asked = find(pod.annotations, proxy_uid_annotation); asked && !is_istio)
     return {"", std::string(*asked), std::string(proxy_uid_annotation)};
   // TPROXY's proxy runs as root: 1337 stands for its group then.
-  if (mode == Mode::tproxy) return {"", std::string(usual_uid), ""};
-  if (pod.proxy_uid) {
-    std::string from = fmt::format("runAsUser of {}", excerpt(pod.proxy));
-    static_cast<void>(options::id({given_by(from, *pod.proxy_uid), *pod.proxy_uid}));
-    return {"", *pod.proxy_uid, std::move(from)};
+  if (is_tproxy) return {"", std::string(usual_uid), ""};
+  if (pod.proxy_uid && !is_istio) {
+    static_cast<void>(options::id({given_by(of_container, *pod.proxy_uid), *pod.proxy_uid}));
+    return {"", *pod.proxy_uid, std::move(of_container)};
   }
   if (pod.namespace_uid)
     return {"", *pod.namespace_uid, fmt::format("uid range of namespace {}", excerpt(pod.namespace_))};
@@ -125,32 +131,102 @@ bool is_passed(const AnnotationInfo& row, const Setting& asked) {
   return std::ranges::find(row.names, asked.from) != row.names.end() && !asked.from.empty();
 }
 
+bool is_own(std::string_view annotation) { return annotation.starts_with(own_prefix); }
+
+// How it logs, and what is without a value. Sidetrack's istio-init has its own way to log unless it is told.
+void add_switches(InitArguments& made, const PodMetadata& pod, const HelmValues& helm, Injector injector) {
+  struct Switch {
+    std::string_view helm_value;
+    std::string_view option;
+  };
+  constexpr std::string_view cni = "pilot.cni.enabled", force = "global.proxy_init.forceApplyIptables";
+  constexpr Switch switches[] = {{"global.logAsJson", "--log_as_json"},
+                                 {cni, "--run-validation"},
+                                 {cni, "--skip-rule-apply"},
+                                 {force, "--force-apply"},
+                                 {"global.nativeNftables", "--native-nftables"}};
+  const auto annotation = find(pod.annotations, log_level_annotation);
+  const Setting level =
+      annotation ? Setting{*annotation, log_level_annotation} : helm_setting(helm, "global.logging.level");
+  if (injector == Injector::istio || !level.from.empty())
+    made.arguments.push_back({"--log_output_level", in_template(level.from, level.value), std::string(level.from),
+                              InitArgument::Form::joined});
+  const bool by_plugin = is_on(helm, cni);
+  if (by_plugin && injector == Injector::sidetrack)
+    made.warnings.push_back(
+        fmt::format("{}: without effect: istio-init is put into the pod all the same", helm_setting(helm, cni).from));
+  for (const auto& [name, option] : switches) {
+    const bool is_ignored =
+        name == cni ? injector == Injector::sidetrack : name == force && by_plugin && injector == Injector::istio;
+    if (is_on(helm, name) && !is_ignored)
+      made.arguments.push_back(
+          {std::string(option), "", std::string(helm_setting(helm, name).from), InitArgument::Form::alone});
+  }
+}
+
+// Why istio-init would end with an error: the injector passes on more than it takes.
+std::string why_refused(const InitArguments& made) {
+  CommandLine line;
+  for (const InitArgument& argument : made.arguments) {
+    const Flag& flag = *flag_of(argument.option);
+    const std::string_view value = flag.kind == Kind::boolean ? "true" : std::string_view(argument.value);
+    const Given given{flag, value, argument.from};
+    try {
+      if (value.starts_with('@')) options::refuse(given, "the values themselves, not the name of a file");
+      flag.set(line, given);
+    } catch (const Error& error) {
+      return error.what();
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
-InitArguments istio_init_arguments(const PodMetadata& pod, const HelmValues& helm) {
-  InitArguments made = why_not(pod);
+InitArguments istio_init_arguments(const PodMetadata& pod, const HelmValues& helm, Injector injector) {
+  InitArguments made = why_not_injected(pod, helm, injector);
   if (!made.not_injected.empty()) return made;
-  made.warnings = unknown_annotations(pod.annotations);
+  const bool is_istio = injector == Injector::istio;
+  Annotations annotations = pod.annotations;
+  if (is_istio) {
+    std::erase_if(annotations, [&](const auto& annotation) {
+      if (!is_own(annotation.first)) return false;
+      made.warnings.push_back(
+          fmt::format("annotation {}: without effect on Istio's injector; --injector sidetrack answers for Sidetrack's",
+                      excerpt(annotation.first)));
+      return true;
+    });
+  }
+  std::ranges::move(unknown_annotations(annotations), std::back_inserter(made.warnings));
 
   const auto add = [](std::vector<InitArgument>& list, std::string option, InitArgument argument) {
     argument.option = std::move(option);
     list.push_back(std::move(argument));
   };
   CommandLine line;
+  bool is_tproxy = false;
   std::vector<InitArgument> of_rows;
   for (const AnnotationInfo& row : annotation_table()) {
-    const Setting asked = setting(row, pod.annotations, helm, line);
-    if (line.config.mode == Mode::none) return not_injected("mode_none", fmt::format("{} is NONE", asked.from));
+    if (is_istio && is_own(row.names[0])) continue;
+    const Setting asked = is_istio && row.names[0] != mode_annotation ? asked_for(row, annotations, helm)
+                                                                      : setting(row, annotations, helm, line);
+    if (row.names[0] == mode_annotation && asked.value == "NONE")
+      return not_injected("mode_none", fmt::format("{} is NONE", asked.from));
+    is_tproxy |= row.names[0] == mode_annotation && asked.value == "TPROXY";
     if (!is_passed(row, asked) || asked.from == proxy_uid_annotation) continue;
-    add(of_rows, short_name(flag_named(row.flag)),
-        row.flag == excluded_ports_flag ? excluded_ports(asked, status_port(pod.annotations, helm))
-                                        : InitArgument{"", std::string(asked.value), std::string(asked.from)});
+    InitArgument argument = row.flag == excluded_ports_flag
+                                ? excluded_ports(asked, status_port(annotations, helm, injector))
+                                : InitArgument{"", std::string(asked.value), std::string(asked.from)};
+    if (is_istio) argument.value = in_template(asked.from, argument.value);
+    add(of_rows, short_name(flag_named(row.flag)), std::move(argument));
   }
-  check_combined(line.config, pod.annotations);
+  check_combined(line.config, annotations);
   add(made.arguments, "-p", port(helm, "meshConfig.proxyListenPort"));
   add(made.arguments, "-z", port(helm, "meshConfig.proxyInboundListenPort"));
-  add(made.arguments, "-u", proxy_uid(pod, line.config.mode));
+  add(made.arguments, "-u", proxy_uid(pod, is_tproxy, injector));
   std::ranges::move(of_rows, std::back_inserter(made.arguments));
+  add_switches(made, pod, helm, injector);
+  if (is_istio) made.refused = why_refused(made);
   return made;
 }
 
@@ -179,6 +255,9 @@ void check_helm_values(const HelmValues& helm) {
   CommandLine line;
   for (const AnnotationInfo& row : annotation_table()) static_cast<void>(setting(row, {}, helm, line));
   static_cast<void>(status_port({}, helm));
+  for (const HelmValueInfo& known : helm_value_table()) {
+    if (known.is_switch) static_cast<void>(is_on(helm, known.name));
+  }
   for (const std::string_view name : {"meshConfig.proxyListenPort", "meshConfig.proxyInboundListenPort"})
     static_cast<void>(port(helm, name));
   static_cast<void>(init_variables(helm, {}, {}));
@@ -188,7 +267,8 @@ std::vector<std::string> words(const InitArguments& init) {
   std::vector<std::string> made;
   for (const InitArgument& argument : init.arguments) {
     made.push_back(argument.option);
-    made.push_back(argument.value);
+    if (argument.form == InitArgument::Form::two_words) made.push_back(argument.value);
+    if (argument.form == InitArgument::Form::joined) made.back() += "=" + argument.value;
   }
   return made;
 }

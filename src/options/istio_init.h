@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // The arguments with which Istio's injector starts istio-init in a pod, in its order and with its words:
-// -p -z -u -m -i -x -b -d [-q] [-o] [-k] [-c], then options of our own.
+// -p -z -u -m -i -x -b -d [-q] [-o] [-k] [-c], how it logs, switches. Sidetrack's has options of its own after -c.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "options/annotations.h"
+#include "options/options.h"
 
 namespace sidetrack {
 
@@ -29,21 +31,30 @@ struct PodMetadata {
 };
 
 struct InitArgument {
+  // As words: "-p" "15001"; "--log_output_level=default:info"; "--run-validation".
+  enum class Form : std::uint8_t { two_words, joined, alone };
   std::string option;  // "-p"
   std::string value;   // as written
   std::string from;    // what it comes from, several separated by ", "; empty: the default
+  Form form = Form::two_words;
 };
 
 struct InitArguments {
-  std::string_view reason;   // a word for not_injected: "host_network", "system_namespace", "inject_false", "template",
-                             // "mode_none"
+  std::string_view reason;   // a word for not_injected: "host_network", "system_namespace", "inject_false",
+                             // "auto_inject", "template", "mode_none"
   std::string not_injected;  // why the pod gets no istio-init; empty: it gets it
   std::vector<InitArgument> arguments;
-  std::vector<std::string> warnings{};  // unknown_annotations()
+  std::vector<std::string> warnings{};  // unknown_annotations(), and what is without effect
+  std::string refused{};                // why istio-init ends with an error; empty: it takes the arguments
 };
 
-// Values are passed on as they are written. Throws Error (usage) as setting() does for what the option would refuse.
-[[nodiscard]] InitArguments istio_init_arguments(const PodMetadata& pod, const HelmValues& helm);
+// Whether the pod gets an istio-init at all, unless its mode is NONE: without arguments. Throws as the next one does.
+[[nodiscard]] InitArguments why_not_injected(const PodMetadata& pod, const HelmValues& helm, Injector injector);
+
+// Values are passed on as they are written. Of Sidetrack's injector: throws Error (usage) as setting() does for what
+// the option would refuse. Of Istio's: throws as check_as_istio() does.
+[[nodiscard]] InitArguments istio_init_arguments(const PodMetadata& pod, const HelmValues& helm,
+                                                 Injector injector = Injector::sidetrack);
 
 // The variables of istio-init: the mesh's, by its Helm values, and over them `of_pod`, which come from `from`. Throws
 // Error (usage) that names what it comes from, for what is no name of a variable, and for a value that istio-init would

@@ -103,6 +103,9 @@ struct PodsOptions {
   bool repair = false;
 };
 
+// Who puts istio-init into pods: Istio's webhook, or Sidetrack's, whose annotations the CNI plugin reads, too.
+enum class Injector : std::uint8_t { istio, sidetrack };  // --injector
+
 // `args`, `inject`, and commands that take --pod in place of options.
 struct ManifestOptions {
   std::vector<std::string> files;   // "-" is standard input
@@ -110,7 +113,9 @@ struct ManifestOptions {
   HelmValues set;                   // of --set
   std::vector<std::string> values;  // files of Helm values
   std::string injected;             // the file of --template
+  Injector injector = Injector::istio;
   bool why = false;
+  std::vector<std::string> warnings;  // of the pod of --pod
 };
 
 // apply --when-ready
@@ -166,6 +171,7 @@ struct CommandLine {
 struct OptionsOfPod {
   std::vector<std::string> arguments;
   std::map<std::string, std::string, std::less<>> environment;
+  std::vector<std::string> warnings{};
 };
 using PodReader = std::function<OptionsOfPod(const ManifestOptions&)>;
 

@@ -171,8 +171,11 @@ void check_manifest(const CommandLine& line) {
     if (line.command == Command::inject && line.manifest.injected.empty()) missing("template");
     return;
   }
-  if (!line.manifest.pod.empty() || (line.manifest.set.empty() && line.manifest.values.empty())) return;
-  refuse_combination("--set, --values: Helm values without a pod", "they go with --pod");
+  if (!line.manifest.pod.empty()) return;
+  if (!line.manifest.set.empty() || !line.manifest.values.empty())
+    refuse_combination("--set, --values: Helm values without a pod", "they go with --pod");
+  if (line.manifest.injector != Injector::istio)
+    refuse_combination("--injector: which injector, without a pod", "it goes with --pod");
 }
 
 void check_compared(const CommandLine& line) {
@@ -331,6 +334,7 @@ void take_pod(CommandLine& line, const CommandWords& given, const PodReader& rea
   if (!read_pod) refuse_combination("--pod: manifests are read by the program alone");
   const OptionsOfPod of_pod = read_pod(line.manifest);
   check_pod(given, of_pod);
+  line.manifest.warnings = of_pod.warnings;
   std::vector<std::string_view> words{name(*line.command)};
   words.insert(words.end(), of_pod.arguments.begin(), of_pod.arguments.end());
   CommandWords together = options::read_words(words);

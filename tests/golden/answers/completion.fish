@@ -140,6 +140,7 @@ complete -c sidetrack -n '__sidetrack_is inject' -l template -d 'the containers 
 complete -c sidetrack -n '__sidetrack_is render diff verify explain map lint' -l pod -d 'a pod\'s manifest in place of options' -r -F
 complete -c sidetrack -n '__sidetrack_is render diff verify explain map lint args inject' -l set -d 'one of Istio\'s Helm values' -x
 complete -c sidetrack -n '__sidetrack_is render diff verify explain map lint args inject' -l values -d 'a file of Istio\'s Helm values' -r -F
+complete -c sidetrack -n '__sidetrack_is render diff verify explain map lint args' -l injector -d 'whose webhook injects the pod' -x -a 'istio sidetrack'
 complete -c sidetrack -n '__sidetrack_is args' -l why -d 'which annotation or default gives each argument'
 complete -c sidetrack -n '__sidetrack_is pods' -l repair -d 'apply what is recorded where it differs'
 complete -c sidetrack -n '__sidetrack_is pods' -l metrics -d 'write metrics for node_exporter\'s textfiles' -r -F

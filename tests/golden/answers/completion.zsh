@@ -143,6 +143,7 @@ _sidetrack_render() {
     '*--pod=[a pod'\''s manifest in place of options]:FILE:_files' \
     '*--set=[one of Istio'\''s Helm values]:NAME=VALUE: ' \
     '*--values=[a file of Istio'\''s Helm values]:FILE:_files' \
+    '--injector=[whose webhook injects the pod]:WHO:(istio sidetrack)' \
     '*--netns=[work in this network namespace]:PATH|NAME: _sidetrack_namespaces' \
     '--pid=[work in this process'\''s namespaces]:PID: _sidetrack_processes' \
     '--host[allow the caller'\''s own network namespace]' \
@@ -203,6 +204,7 @@ _sidetrack_diff() {
     '*--pod=[a pod'\''s manifest in place of options]:FILE:_files' \
     '*--set=[one of Istio'\''s Helm values]:NAME=VALUE: ' \
     '*--values=[a file of Istio'\''s Helm values]:FILE:_files' \
+    '--injector=[whose webhook injects the pod]:WHO:(istio sidetrack)' \
     '*--netns=[work in this network namespace]:PATH|NAME: _sidetrack_namespaces' \
     '--pid=[work in this process'\''s namespaces]:PID: _sidetrack_processes' \
     '--host[allow the caller'\''s own network namespace]' \
@@ -263,6 +265,7 @@ _sidetrack_verify() {
     '*--pod=[a pod'\''s manifest in place of options]:FILE:_files' \
     '*--set=[one of Istio'\''s Helm values]:NAME=VALUE: ' \
     '*--values=[a file of Istio'\''s Helm values]:FILE:_files' \
+    '--injector=[whose webhook injects the pod]:WHO:(istio sidetrack)' \
     '*--netns=[work in this network namespace]:PATH|NAME: _sidetrack_namespaces' \
     '--pid=[work in this process'\''s namespaces]:PID: _sidetrack_processes' \
     '--host[allow the caller'\''s own network namespace]' \
@@ -347,6 +350,7 @@ _sidetrack_explain() {
     '*--pod=[a pod'\''s manifest in place of options]:FILE:_files' \
     '*--set=[one of Istio'\''s Helm values]:NAME=VALUE: ' \
     '*--values=[a file of Istio'\''s Helm values]:FILE:_files' \
+    '--injector=[whose webhook injects the pod]:WHO:(istio sidetrack)' \
     '--uid=[uid of the sender]:UID: ' \
     '--gid=[the group that sends it]:GID: ' \
     '*--cgroup=[the sender'\''s cgroup]:PATH:_files' \
@@ -416,6 +420,7 @@ _sidetrack_map() {
     '*--pod=[a pod'\''s manifest in place of options]:FILE:_files' \
     '*--set=[one of Istio'\''s Helm values]:NAME=VALUE: ' \
     '*--values=[a file of Istio'\''s Helm values]:FILE:_files' \
+    '--injector=[whose webhook injects the pod]:WHO:(istio sidetrack)' \
     '*--netns=[work in this network namespace]:PATH|NAME: _sidetrack_namespaces' \
     '--pid=[work in this process'\''s namespaces]:PID: _sidetrack_processes' \
     '--host[allow the caller'\''s own network namespace]' \
@@ -477,6 +482,7 @@ _sidetrack_lint() {
     '*--pod=[a pod'\''s manifest in place of options]:FILE:_files' \
     '*--set=[one of Istio'\''s Helm values]:NAME=VALUE: ' \
     '*--values=[a file of Istio'\''s Helm values]:FILE:_files' \
+    '--injector=[whose webhook injects the pod]:WHO:(istio sidetrack)' \
     '*--netns=[work in this network namespace]:PATH|NAME: _sidetrack_namespaces' \
     '--pid=[work in this process'\''s namespaces]:PID: _sidetrack_processes' \
     '--host[allow the caller'\''s own network namespace]' \
@@ -556,6 +562,7 @@ _sidetrack_args() {
     '*'{-f+,--filename=}'[the manifest, YAML or JSON; - for standard input]:FILE:_files' \
     '*--set=[one of Istio'\''s Helm values]:NAME=VALUE: ' \
     '*--values=[a file of Istio'\''s Helm values]:FILE:_files' \
+    '--injector=[whose webhook injects the pod]:WHO:(istio sidetrack)' \
     '--why[which annotation or default gives each argument]' \
     '--no-sandbox[keep capabilities and system calls that are not needed]' \
     '--format=[the format of the result]:FORMAT:(text json)' \

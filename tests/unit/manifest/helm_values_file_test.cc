@@ -52,6 +52,7 @@ meshConfig:
   // A null takes all of a mapping back; of variables each.
   EXPECT_EQ(
       values_of({chart, "meshConfig: {defaultConfig: {proxyMetadata: }, proxyListenPort: 8}\nglobal: {proxy: }\n"}),
+      "global.proxy.autoInject = - of values.yaml: global.proxy.autoInject\n"
       "global.proxy.excludeIPRanges = - of values.yaml: global.proxy.excludeIPRanges\n"
       "global.proxy.excludeInboundPorts = - of values.yaml: global.proxy.excludeInboundPorts\n"
       "global.proxy.excludeOutboundPorts = - of values.yaml: global.proxy.excludeOutboundPorts\n"

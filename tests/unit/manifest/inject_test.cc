@@ -466,6 +466,7 @@ spec:
 )");
     ManifestOptions options;
     options.files = {file.path()};
+    options.injector = Injector::sidetrack;
     std::vector<std::string> warnings;
     const std::vector<PodArguments> pods = arguments(options, warnings);
     for (const InitArgument& argument : pods.at(0).init.arguments) {

@@ -2,6 +2,8 @@
 // What the goldens of tests/golden/manifests do not show: what is refused, and how.
 #include "options/istio_init.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gmock/gmock.h>
 
 #include <memory>
@@ -23,12 +25,13 @@ using testing::parse_arguments;
 using ::testing::SizeIs;
 using testing::TemporaryFile;
 
-std::string error_of_manifest(const std::string& text) {
+std::string error_of_manifest(const std::string& text, Injector injector = Injector::sidetrack) {
   const TemporaryFile file(text);
   std::vector<std::string> warnings;
   std::string error = error_text([&] {
     ManifestOptions options;
     options.files = {file.path()};
+    options.injector = injector;
     (void)manifest::arguments(options, warnings);
   });
   const auto path = error.find(file.path());
@@ -157,6 +160,156 @@ TEST(IstioInit, OtherObjectsAreLeftOutAndThoseWithAPodTemplateAreSaid) {
   EXPECT_THAT(warnings, ElementsAre(HasSubstr("no pod: looked for")));
 }
 
+// ---- By Istio's injector
+
+struct Said {
+  std::string words;
+  std::vector<std::string> warnings;
+};
+
+// What `args` says of a pod with these annotations, each a line of YAML.
+Said by_istio(const std::vector<std::string>& annotations, const std::string& set = "",
+              const std::string& spec = "{}") {
+  std::string text = "kind: Pod\nspec: " + spec + "\nmetadata:\n  name: web\n  annotations:\n    a: b\n";
+  for (const std::string& line : annotations) text += "    " + line + "\n";
+  const TemporaryFile file(text);
+  ManifestOptions options;
+  options.files = {file.path()};
+  if (!set.empty()) set_helm_values(options.set, set);
+  Said said;
+  for (const manifest::PodArguments& pod : manifest::arguments(options, said.warnings))
+    said.words =
+        pod.init.not_injected.empty() ? fmt::format("{}", fmt::join(words(pod.init), " ")) : pod.init.not_injected;
+  return said;
+}
+
+TEST(ByIstio, RefusesWhatItsInjectorRefuses) {
+  const std::pair<std::string, std::string> all[] = {
+      {"traffic.sidecar.istio.io/includeOutboundIPRanges: 10.0.0.0", "address ranges with their lengths"},
+      {"traffic.sidecar.istio.io/excludeOutboundIPRanges: '10.0.0.0/8, 11.0.0.0/8'", "without blanks"},
+      {"traffic.sidecar.istio.io/excludeOutboundIPRanges: '*'", "address ranges"},
+      {"traffic.sidecar.istio.io/includeInboundPorts: 1-5", "ports from 0 to 65535"},
+      {"traffic.sidecar.istio.io/includeInboundPorts: '80,'", "ports from 0 to 65535"},
+      {"traffic.sidecar.istio.io/excludeInterfaces: 0eth", "names of interfaces"},
+      {"sidecar.istio.io/interceptionMode: ''", "one of REDIRECT|TPROXY|NONE"},
+      {"status.sidecar.istio.io/port: ''", "a port from 0 to 65535"},
+      {"sidecar.istio.io/proxyCPU: 1 core", "a quantity"},
+      {"prometheus.istio.io/merge-metrics: 'yes'", "true or false"},
+      {"readiness.status.sidecar.istio.io/periodSeconds: '-1'", "a number from 0"},
+      {"proxy.istio.io/config: 'interceptionMode: tproxy'", "one of REDIRECT|TPROXY|NONE"},
+      {"traffic.sidecar.istio.io/includeOutboundPorts: 'a\"b'", "neither quotes nor backslashes"},
+  };
+  for (const auto& [line, expected] : all) {
+    const std::string error = error_of_manifest(with_annotation(line), Injector::istio);
+    EXPECT_THAT(error, HasSubstr("FILE: Deployment shop/web: " + line.substr(0, line.find(':')))) << line;
+    EXPECT_THAT(error, HasSubstr(expected)) << line;
+  }
+  EXPECT_THAT(error_of_manifest("kind: Pod\nspec: {hostNetwork: true}\nmetadata: {annotations: "
+                                "{sidecar.istio.io/interceptionMode: '', proxy.istio.io/config: '['}}\n",
+                                Injector::istio),
+              "no error");
+  // A bad port beside a mode without rules.
+  EXPECT_THAT(error_of_manifest(with_annotation("sidecar.istio.io/interceptionMode: NONE\n        "
+                                                "traffic.sidecar.istio.io/includeInboundPorts: http"),
+                                Injector::istio),
+              HasSubstr("'http'"));
+}
+
+TEST(ByIstio, PassesOnWhatIstioInitRefusesAndSaysSo) {
+  const std::pair<std::string, std::string> all[] = {
+      {"traffic.sidecar.istio.io/includeInboundPorts: '0'", "-b 0 "},
+      {"traffic.sidecar.istio.io/includeOutboundPorts: any thing", "-q any thing "},
+      {"traffic.sidecar.istio.io/includeOutboundPorts: '@/etc/passwd'", "-q @/etc/passwd "},
+      {"sidecar.istio.io/agentLogLevel: loud", "--log_output_level=loud"},
+      {"proxy.istio.io/config: 'proxyMetadata: {ISTIO_DUAL_STACK: maybe}'", "-p 15001 "},
+  };
+  for (const auto& [line, expected] : all) {
+    const Said said = by_istio({line});
+    EXPECT_THAT(said.words, HasSubstr(expected)) << line;
+    EXPECT_THAT(said.warnings, ElementsAre(HasSubstr("Pod web: istio-init would end with an error: "))) << line;
+  }
+}
+
+TEST(ByIstio, InjectsByDefaultForAnyOtherWord) {
+  const Said said = by_istio({"sidecar.istio.io/inject: 'False'"});
+  EXPECT_THAT(said.words, HasSubstr("-p 15001"));
+  EXPECT_THAT(said.warnings, ElementsAre(HasSubstr("sidecar.istio.io/inject: 'False': neither true nor false")));
+  const std::string disabled = "global.proxy.autoInject=disabled";
+  EXPECT_THAT(by_istio({}, disabled).words, HasSubstr("global.proxy.autoInject is disabled"));
+  EXPECT_THAT(by_istio({"sidecar.istio.io/inject: 'true'"}, disabled).words, HasSubstr("-p 15001"));
+}
+
+TEST(ByIstio, LeavesOutWhatItsTemplateDoesNotPass) {
+  const Said said = by_istio({"sidetrack/proxy-uid: '5'", "sidetrack/unknown: x"});
+  EXPECT_THAT(said.words, HasSubstr("-u 1337 "));
+  EXPECT_THAT(said.warnings, ElementsAre(HasSubstr("sidetrack/proxy-uid: without effect on Istio's injector"),
+                                         HasSubstr("sidetrack/unknown: without effect")));
+}
+
+// It takes the uid of the pod's own proxy, if that is not root's, in every mode.
+TEST(ByIstio, TakesTheUidOfThePodsOwnProxy) {
+  const auto with_uid = [](const std::string& uid) {
+    return by_istio({"sidecar.istio.io/interceptionMode: TPROXY"}, "",
+                    "{containers: [{name: istio-proxy, securityContext: {runAsUser: " + uid + "}}]}")
+        .words;
+  };
+  EXPECT_THAT(with_uid("1234"), HasSubstr("-u 1234 "));
+  EXPECT_THAT(with_uid("0"), HasSubstr("-u 1337 "));
+}
+
+// The template writes values between double quotes of YAML.
+TEST(ByIstio, FoldsLines) {
+  EXPECT_THAT(by_istio({"traffic.sidecar.istio.io/includeInboundPorts: \"80\\n\""}).words, HasSubstr("-b 80  -d"));
+  EXPECT_THAT(by_istio({"traffic.sidecar.istio.io/excludeInboundPorts: \"80\\n\""}).words, HasSubstr("15021,80,15020"));
+  EXPECT_THAT(by_istio({"traffic.sidecar.istio.io/includeOutboundPorts: \"x\\n\\n y z \""}).words,
+              HasSubstr("-q x\ny z  --log"));
+}
+
+TEST(ByIstio, TakesEveryValueOfTheTemplate) {
+  const std::string usual =
+      "-p 15001 -z 15006 -u 1337 -m REDIRECT -i * -x  -b * -d 15090,15021,15020 --log_output_level=";
+  EXPECT_EQ(by_istio({}).words, usual + "default:info");
+  EXPECT_EQ(by_istio({}, "global.logging.level=default:debug,global.logAsJson=true").words,
+            usual + "default:debug --log_as_json");
+  EXPECT_EQ(
+      by_istio({}, "pilot.cni.enabled=true,global.nativeNftables=true,global.proxy_init.forceApplyIptables=true").words,
+      usual + "default:info --run-validation --skip-rule-apply --native-nftables");
+  EXPECT_EQ(by_istio({}, "global.proxy_init.forceApplyIptables=true").words, usual + "default:info --force-apply");
+  EXPECT_THAT(error_text([] { (void)by_istio({}, "global.logAsJson=maybe"); }),
+              HasSubstr("'maybe': expected true or false"));
+}
+
+// ---- Of a pod that is injected already
+
+constexpr const char* injected_pod =
+    "kind: Pod\nmetadata: {name: web, annotations: {traffic.sidecar.istio.io/includeInboundPorts: '80'}}\nspec:\n"
+    "  initContainers:\n  - name: other\n  - name: istio-validation\n    args: [istio-iptables, -p, '16001', -u, "
+    "'1337', -m, TPROXY, -i, "
+    "'*', -x, '', -b, '*', -d, '15090,15021,123', '--log_output_level=default:info', --run-validation, "
+    "--skip-rule-apply]\n"
+    "    env: [{name: ISTIO_DUAL_STACK, value: 'true'}, {name: POD, valueFrom: {fieldRef: {fieldPath: "
+    "metadata.name}}}]\n";
+
+TEST(PresentInit, SaysItsArguments) {
+  const TemporaryFile file(injected_pod);
+  ManifestOptions options;
+  options.files = {file.path()};
+  std::vector<std::string> warnings;
+  for (options.injector = Injector::istio;; options.injector = Injector::sidetrack) {
+    const auto pods = manifest::arguments(options, warnings);
+    EXPECT_EQ(
+        fmt::format("{}", fmt::join(words(pods.at(0).init), " ")),
+        "-p 16001 -u 1337 -m TPROXY -i * -x  -b * -d 15090,15021,123 --log_output_level=default:info --run-validation "
+        "--skip-rule-apply");
+    EXPECT_THAT(manifest::why_text(pods),
+                HasSubstr("  -m                  TPROXY           container istio-validation\n"));
+    EXPECT_THAT(manifest::why_text(pods),
+                HasSubstr("  --skip-rule-apply                    container istio-validation\n"));
+    if (options.injector == Injector::sidetrack) break;
+  }
+  EXPECT_THAT(warnings, IsEmpty());
+}
+
 // ---- Helm values
 
 TEST(HelmValues, AreSetAsHelmAndIstioctlDo) {
@@ -209,6 +362,7 @@ std::vector<InitArgument> arguments_with(const std::vector<std::string>& files, 
   std::vector<std::unique_ptr<TemporaryFile>> values;
   ManifestOptions options;
   options.files = {file.path()};
+  options.injector = Injector::sidetrack;
   for (const std::string& text : files) {
     values.push_back(std::make_unique<TemporaryFile>(text));
     options.values.push_back(values.back()->path());
@@ -280,6 +434,36 @@ TEST(Pod, StandsForItsOptionsAndItsVariables) {
   EXPECT_TRUE(line.config.redirect_dns);
   EXPECT_EQ(line.config.tunnel_port, 15008) << "of this program's environment";
   EXPECT_TRUE(line.dry_run);
+}
+
+TEST(Pod, ThatIsInjectedStandsForItsContainer) {
+  const CommandLine line = parse_with_pod(injected_pod, {"sidetrack", "render"});
+  EXPECT_EQ(line.config.mode, Mode::tproxy);
+  EXPECT_EQ(line.config.proxy_port, 16001);
+  EXPECT_TRUE(line.config.inbound_ports.all);
+  EXPECT_THAT(line.config.inbound_exclude_ports, ElementsAre(15090, 15021, 123));
+  EXPECT_TRUE(line.config.dual_stack);
+  EXPECT_FALSE(line.run_validation);
+}
+
+TEST(Pod, NamesNoFilesOfItsReader) {
+  for (const std::string word :
+       {"-d, '@/etc/passwd'", "'-d@/etc/passwd'", "'--istio-local-exclude-ports=@/etc/passwd'"}) {
+    const std::string text =
+        "kind: Pod\nspec: {initContainers: [{name: istio-init, args: [istio-iptables, " + word + "]}]}\n";
+    EXPECT_THAT(error_text([&] {
+                  (void)parse_with_pod(text, {"sidetrack", "render"});
+                }),
+                HasSubstr("not the name of a file"))
+        << word;
+  }
+  EXPECT_THAT(
+      error_text([] {
+        (void)parse_with_pod(
+            "kind: Pod\nmetadata: {annotations: {traffic.sidecar.istio.io/includeOutboundPorts: '@/etc/passwd'}}\n",
+            {"sidetrack", "render"});
+      }),
+      HasSubstr("traffic.sidecar.istio.io/includeOutboundPorts: '@/etc/passwd': expected the values themselves"));
 }
 
 TEST(Pod, TakesWhatItDoesNotSay) {
