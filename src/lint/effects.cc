@@ -13,6 +13,7 @@
 #include "mesh/catalogue.h"
 #include "model/interface_pattern.h"
 #include "model/ports.h"
+#include "options/annotations.h"
 #include "options/flags.h"
 
 namespace sidetrack::lint {
@@ -166,13 +167,9 @@ class OfConfig {
                   meaning.field, meaning.protocol};
     option.only_covered = only_covered;
     // The injector adds these ports of the proxy to those that it is told.
-    if (subject_.manifest != nullptr && meaning.role == Role::leaves_out && meaning.field == Field::destination_port &&
-        option.ways == std::vector{Direction::in}) {
+    if (flag.name == excluded_ports_flag && are_excluded_unasked(subject_.config.inbound_exclude_ports)) return;
+    if (subject_.manifest != nullptr && flag.name == excluded_ports_flag) {
       for (const std::uint16_t port : ports_of_proxy) option.usual.push_back(fmt::format("{}", port));
-      const auto is_usual = [&](const ListValue& one) {
-        return std::ranges::find(option.usual, one.text) != option.usual.end();
-      };
-      if (std::ranges::all_of(option.values, is_usual)) return;
     }
     Config config = subject_.config;
     if (!only_covered) flag.value_of.reset(config);

@@ -357,8 +357,32 @@ Findings unkept(const Config& config, const Plan& plan, Side after) {
   return unkept(regions, promises(regions, regions.side(0).pod, config, plan));
 }
 
+namespace {
+
+// -x with all addresses of a family is more than an option without effect, if it is one at all.
+void say_that_nothing_is_captured(Findings& all, const Config& config) {
+  if (config.outbound_ranges.empty()) return;
+  for (const AddressRange& range : config.outbound_exclude_ranges) {
+    if (range.prefix_length() != 0) continue;
+    auto found = std::ranges::find_if(all, [](const Finding& finding) {
+      return finding.code == Code::option_without_effect && finding.subject.starts_with("-i");
+    });
+    if (found == all.end()) {
+      found = all.insert(all.begin(), Finding{});
+      found->code = Code::option_without_effect;
+      found->subject = fmt::format("-i, {}", title(range.family()));
+    }
+    found->message =
+        fmt::format("-x {} leaves out all of {}: nothing outbound is captured", range.text(), title(range.family()));
+    found->remedy = fmt::format("leave {} out of -x, or say -i ''", range.text());
+  }
+}
+
+}  // namespace
+
 Findings lint_options(const Subject& subject) {
   Findings all = without_effect(subject);
+  say_that_nothing_is_captured(all, subject.config);
   const Plan asked = plan(subject.config, subject.facts);
   PodView pod = subject.pod ? *subject.pod : assumed_pod(asked);
   drop_our_rules(pod);

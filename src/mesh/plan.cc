@@ -67,6 +67,18 @@ std::string unused(const std::vector<AddressRange>& ranges) {
   return std::to_string(count) + " IPv6 range(s) not used: no rules are built for IPv6 here (see --dual-stack)";
 }
 
+}  // namespace
+
+bool are_excluded_unasked(const std::vector<PortRange>& ports) {
+  const auto has = [&](std::uint16_t port) { return std::ranges::find(ports, PortRange(port)) != ports.end(); };
+  constexpr std::size_t most = 3;  // the status port may be another one
+  return (ports.size() <= most && has(15021) && has(15090)) || std::ranges::all_of(ports, [](const PortRange& range) {
+           return std::ranges::any_of(ports_of_proxy, [&](std::uint16_t port) { return range == PortRange(port); });
+         });
+}
+
+namespace {
+
 // What the reference's rules do with these options that the person who gave them will not expect.
 std::vector<std::string> surprises(const Builder& build) {
   std::vector<std::string> found;
@@ -93,8 +105,16 @@ std::vector<std::string> surprises(const Builder& build) {
     found.emplace_back(
         "ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE has no effect: ISTIO_OUTBOUND_OWNER_GROUPS lists the groups");
   }
-  if (!config.inbound_ports.all && !config.inbound_exclude_ports.empty()) {
+  if (!config.inbound_ports.all && !config.inbound_exclude_ports.empty() &&
+      !are_excluded_unasked(config.inbound_exclude_ports)) {
     found.emplace_back("--istio-local-exclude-ports has no effect: it is for --istio-inbound-ports '*'");
+  }
+  if (!config.outbound_ranges.empty()) {
+    for (const AddressRange& range : config.outbound_exclude_ranges) {
+      if (range.prefix_length() == 0)
+        found.push_back("--istio-service-exclude-cidr " + range.text() + " leaves out all of " +
+                        std::string(title(range.family())) + ": nothing outbound is captured");
+    }
   }
   std::vector<std::string> by_source;
   if (!config.inbound_ranges.list.empty()) by_source.emplace_back("--include-inbound-ranges");

@@ -25,4 +25,8 @@ struct Plan {
 // gives the same plan everywhere. Mode::none plans nothing.
 [[nodiscard]] Plan plan(const Config& config, const HostFacts& facts);
 
+// Whether -d has the ports alone that injectors exclude in every pod without being asked: those of the proxy, and the
+// status port. Without effect, they are not worth a warning.
+[[nodiscard]] bool are_excluded_unasked(const std::vector<PortRange>& ports);
+
 }  // namespace sidetrack

@@ -69,6 +69,19 @@ INSTANTIATE_TEST_SUITE_P(
                       " -m TPROXY --capture-udp 443,8000-8100 --exclude-uids 101", " -u 1337 -g 2337",
                       " -p 16001 -z 16006"));
 
+// An injector excludes ports of the proxy in every pod; what a person adds is without effect.
+TEST(LintOptions, SaysNothingOfWhatAnInjectorPassesUnasked) {
+  EXPECT_THAT(words(of_options("-u 1337 -i * -b 80 -d 15090,15021,123")), IsEmpty());
+  EXPECT_THAT(words(of_options("-u 1337 -i * -b 80 -d 15090,15021,99,15020")),
+              ElementsAre("ST001 -d 15090,15021,99,15020"));
+}
+
+TEST(LintOptions, SaysThatNothingIsCaptured) {
+  const Findings found = of_options("-u 1337 -i * -x 0.0.0.0/0");
+  ASSERT_FALSE(found.empty());
+  EXPECT_EQ(found[0].message, "-x 0.0.0.0/0 leaves out all of IPv4: nothing outbound is captured");
+}
+
 TEST(LintOptions, FindsNothingInThoseOfAnAmbientPod) {
   for (const char* more : {"", " --redirect-dns", " --ingress", " -k net1", " -p 16001 -z 16006 -e 16008",
                            " --probe-address 10.9.9.9 --probe-address6 fd00::9"}) {
