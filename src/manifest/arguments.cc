@@ -16,8 +16,16 @@ namespace {
 
 constexpr std::string_view kinds_with_pods = "a Pod, Deployment, StatefulSet, DaemonSet, ReplicaSet, Job or CronJob";
 
-std::string not_known(const std::string& kind) {
-  return fmt::format("kind {}: not known, and left out though it seems to have a pod template", excerpt(kind));
+// Annotations of the object that the pod is made of say nothing of the pod.
+void add_misplaced(std::vector<std::string>& warnings, const PodTemplate& pod) {
+  const Node* annotations = pod.of_object == nullptr ? nullptr : pod.of_object->find("annotations");
+  if (annotations == nullptr || annotations->type != Node::Type::mapping) return;
+  for (const Entry& entry : annotations->entries) {
+    if (!is_read_of_pod(entry.key)) continue;
+    warnings.push_back(
+        fmt::format("{}: annotation {}: without effect: it is the {}'s own, not that of its pod template", title(pod),
+                    excerpt(entry.key), pod.kind));
+  }
 }
 
 void add(std::vector<std::string>& warnings, const PodTemplate& pod, const std::vector<std::string>& of_pod) {
@@ -30,8 +38,8 @@ std::vector<PodTemplate> pods_of(Documents& documents, std::vector<std::string>&
     throw Error(ExitCode::usage, fmt::format("{}: empty: expected {}", excerpt(documents.name), kinds_with_pods));
   std::vector<std::string> skipped;
   auto pods = pod_templates(documents, skipped);
-  for (const std::string& kind : skipped)
-    warnings.push_back(fmt::format("{}: {}", excerpt(documents.name), not_known(kind)));
+  for (const std::string& why : skipped)
+    warnings.push_back(why.starts_with(documents.name) ? why : fmt::format("{}: {}", excerpt(documents.name), why));
   if (pods.empty() && skipped.empty())
     warnings.push_back(fmt::format("{}: no pod: looked for {}", excerpt(documents.name), kinds_with_pods));
   return pods;
@@ -86,10 +94,12 @@ std::vector<PodArguments> arguments(const ManifestOptions& options, std::vector<
   for (Documents& documents : all) {
     for (const PodTemplate& pod : pods_of(documents, warnings)) {
       made.push_back({pod, arguments_of(pod, values, uids, options.injector)});
+      add_misplaced(warnings, pod);
       add(warnings, pod, made.back().init.warnings);
       if (const std::string& why = made.back().init.refused; !why.empty())
         add(warnings, pod, {fmt::format("istio-init would end with an error: {}", why)});
-      made.back().pod.pod = nullptr;  // it ends with the documents
+      made.back().pod.pod = nullptr;  // they end with the documents
+      made.back().pod.of_object = nullptr;
     }
   }
   return made;
@@ -109,6 +119,12 @@ std::string injected(const ManifestOptions& options, std::vector<std::string>& n
   for (Documents& documents : all) {
     std::vector<std::size_t> changed;
     for (const PodTemplate& pod : pods_of(documents, warnings)) {
+      if (!pod.has_pod_spec) {
+        notes.push_back(
+            not_injected(pod, "it has no containers yet: the webhook injects the pods that are made of it"));
+        continue;
+      }
+      add_misplaced(warnings, pod);
       const Injected result = inject(pod, wanted, values, uids);
       if (!result.not_injected.empty()) notes.push_back(not_injected(pod, result.not_injected));
       add(warnings, pod, result.warnings);
@@ -187,6 +203,7 @@ OptionsOfPod options_of_pod(const ManifestOptions& options) {
   if (!pod.init.refused.empty()) refuse_pod(pod.pod, pod.init.refused);
   if (std::ranges::any_of(made.arguments, names_file))
     refuse_pod(pod.pod, "expected values themselves, not the name of a file");
+  add_misplaced(made.warnings, pod.pod);
   add(made.warnings, pod.pod, pod.init.warnings);
   return made;
 }

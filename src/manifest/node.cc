@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "manifest/node.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
 #include "manifest/scalar.h"
+#include "model/error.h"
+#include "model/printable.h"
 
 namespace sidetrack::manifest {
 
@@ -18,6 +22,8 @@ Node Node::string(std::string_view text) {
 
 const Node* Node::find(std::string_view key) const {
   const auto found = std::ranges::find(entries, key, &Entry::key);
+  if (found != entries.end() && found->value.repeated)
+    throw Error(ExitCode::usage, fmt::format("line {}: '{}': duplicate key", found->value.line, excerpt(key)));
   return found != entries.end() && !found->value.is_null() ? &found->value : nullptr;
 }
 

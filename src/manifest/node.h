@@ -32,6 +32,7 @@ struct Node {
   Type type = Type::null;
   Style style = Style::plain;  // of a scalar
   bool flow = false;           // a list or mapping in brackets
+  bool repeated = false;       // of a mapping's value: its key is there more than once, and this is the last
   std::uint32_t line = 0;      // counts from 1; 0: not known
   std::string text;            // of a scalar, as written: "yes", "0x1F", "~"; of a string what it says
   Shared<Node> items;          // of a list
@@ -41,7 +42,8 @@ struct Node {
   [[nodiscard]] bool is_null() const { return type == Type::null; }
   [[nodiscard]] bool is_scalar() const { return type != Type::list && type != Type::mapping; }
 
-  // Of a mapping; nullptr if there is none. A value of null counts as none, as it does for Kubernetes.
+  // Of a mapping; nullptr if there is none. A value of null counts as none, as it does for Kubernetes. Throws Error
+  // (usage) if the key is there more than once: what is read must not depend on who reads it.
   [[nodiscard]] const Node* find(std::string_view key) const;
   [[nodiscard]] Node* find(std::string_view key);
 

@@ -8,6 +8,7 @@
 #include <functional>
 #include <optional>
 #include <set>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -22,24 +23,50 @@ namespace {
 constexpr std::string_view proxy_metadata_key = "proxyMetadata";
 constexpr std::string_view uid_range_annotation = "openshift.io/sa.scc.uid-range";
 
-using Path = std::array<std::string_view, 4>;  // of keys; empty ones at its end
+using Path = std::array<std::string_view, 5>;  // of keys; empty ones at its end
+constexpr std::string_view each = "*";         // of a path: every item of the list, or every value of the mapping
 
 struct KindInfo {
   std::string_view kind;
-  Path pod;  // where the object has its pod template
+  std::array<std::string_view, 3> groups;  // of apiVersion, without the version; "core": it has none
+  Path pod;                                // where the object has its pod template
+  bool has_pod_spec = true;                // there: containers can be put into it
 };
+constexpr std::string_view core = "core";
 constexpr Path usual_path = {"spec", "template"};
 constexpr KindInfo kind_table[] = {
-    {"Pod", {}},
-    {"Deployment", usual_path},
-    {"StatefulSet", usual_path},
-    {"DaemonSet", usual_path},
-    {"ReplicaSet", usual_path},
-    {"ReplicationController", usual_path},
-    {"DeploymentConfig", usual_path},  // of OpenShift
-    {"Job", usual_path},
-    {"CronJob", {"spec", "jobTemplate", "spec", "template"}},
-    {"PodTemplate", {"template"}},
+    {"Pod", {core}, {}},
+    {"Deployment", {"apps", "extensions"}, usual_path},
+    {"StatefulSet", {"apps", "apps.kruise.io"}, usual_path},
+    {"DaemonSet", {"apps", "extensions", "apps.kruise.io"}, usual_path},
+    {"ReplicaSet", {"apps", "extensions"}, usual_path},
+    {"ReplicationController", {core}, usual_path},
+    {"Job", {"batch"}, usual_path},
+    {"CronJob", {"batch"}, {"spec", "jobTemplate", "spec", "template"}},
+    {"PodTemplate", {core}, {"template"}},
+    {"DeploymentConfig", {"apps.openshift.io", core}, usual_path},
+    {"Rollout", {"argoproj.io"}, usual_path},
+    {"CloneSet", {"apps.kruise.io"}, usual_path},
+    {"Service", {"serving.knative.dev"}, usual_path},
+    {"Configuration", {"serving.knative.dev"}, usual_path},
+    {"Job", {"batch.volcano.sh"}, {"spec", "tasks", each, "template"}},
+    {"JobSet", {"jobset.x-k8s.io"}, {"spec", "replicatedJobs", each, "template", "spec"}},
+    {"VirtualMachine", {"kubevirt.io"}, usual_path, false},
+    {"VirtualMachineInstanceReplicaSet", {"kubevirt.io"}, usual_path, false},
+    {"VirtualMachineInstance", {"kubevirt.io"}, {}, false},
+};
+
+// Where objects say what the pods get that a controller makes of them: no pod template, so they are left out.
+struct ElsewhereInfo {
+  Path path;
+  std::string_view said;
+};
+constexpr ElsewhereInfo elsewhere_table[] = {
+    {{"spec", "template", "spec", "containers"}, "it seems to have a pod template"},
+    {{"spec", "podTemplate"}, "its controller makes pods of spec.podTemplate"},
+    {{"spec", "podMetadata"}, "its controller makes pods with the annotations of spec.podMetadata"},
+    {{"spec", "templates"}, "its controller makes a pod for each of spec.templates"},
+    {{"spec", "workflowSpec", "templates"}, "its controller makes a pod for each of spec.workflowSpec.templates"},
 };
 
 std::string joined(const Path& path) {
@@ -82,7 +109,12 @@ std::string described(const Node* found) {
 
 // A member of a mapping, if it is there and of this type.
 const Node* member(const Node* mapping, std::string_view key, Node::Type type, const Where& where) {
-  const Node* found = mapping == nullptr ? nullptr : mapping->find(key);
+  const Node* found = nullptr;
+  try {
+    if (mapping != nullptr) found = mapping->find(key);
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("{}: {}", where.text(), error.what()));
+  }
   if (found != nullptr && found->type != type) refuse(where, key, found, name(type));
   return found;
 }
@@ -92,13 +124,13 @@ std::string_view text_of(const Node* mapping, std::string_view key, const Where&
   return found == nullptr ? std::string_view() : found->text;
 }
 
-Node* at(Node& object, const Path& path) {
-  Node* node = &object;
-  for (const std::string_view key : path) {
-    if (key.empty() || node == nullptr) break;
-    node = node->find(key);
-  }
-  return node;
+// Calls `use` with what stands there; with nullptr if nothing does.
+void each_at(Node* node, std::span<const std::string_view> path, const std::function<void(Node*)>& use) {
+  if (node == nullptr || path.empty() || path[0].empty()) return use(node);
+  if (path[0] != each)
+    return each_at(node->type == Node::Type::mapping ? node->find(path[0]) : nullptr, path.subspan(1), use);
+  for (Node& item : node->items.own()) each_at(&item, path.subspan(1), use);
+  for (Entry& entry : node->entries.own()) each_at(&entry.value, path.subspan(1), use);
 }
 
 class Finder {
@@ -107,20 +139,43 @@ class Finder {
 
   void document(Document& document, const std::string& place) {
     document_ = document.number;
-    object(document.root, {place, ""});
+    take(document.root, {place, ""});
+  }
+
+  // Throws the first error if there is no pod at all.
+  void finish() {
+    if (found_.empty() && skipped_.empty() && !not_understood_.empty()) throw not_understood_.front();
+    for (const Error& error : not_understood_) skipped_.push_back(fmt::format("{}: left out", error.what()));
   }
 
  private:
+  // One that is not understood does not keep the others from being read.
+  void take(Node& any, const Where& place, std::string_view kind = {}) {
+    try {
+      object(any, place, kind);
+    } catch (const Error& error) {
+      not_understood_.push_back(error);
+    }
+  }
+
   // `kind`: of an item of a typed list, which need not say it.
   void object(Node& object, const Where& place, std::string_view kind = {}) {
     if (object.type != Node::Type::mapping) refuse(place, "the document", &object, "a Kubernetes object");
     if (const std::string_view own = text_of(&object, "kind", place); !own.empty()) kind = own;
     if (kind.empty())
       refuse(place, "kind", std::as_const(object).find("kind"), "a Kubernetes object, which has a kind");
+    const std::string_view version = text_of(&object, "apiVersion", place);
+    const std::string_view group =
+        version.find('/') == std::string_view::npos ? core : version.substr(0, version.find('/'));
     Node* items = object.find("items");
     if (kind.ends_with(list_suffix) && items != nullptr) return list(*items, place, kind);
-    const auto* const known = std::ranges::find(kind_table, kind, &KindInfo::kind);
-    if (known == std::end(kind_table)) return other(object, kind);
+    Node* objects = object.find("objects");
+    if (kind == "Template" && group == "template.openshift.io" && objects != nullptr) return list(*objects, place, {});
+    const auto* const known = std::ranges::find_if(kind_table, [&](const KindInfo& info) {
+      return info.kind == kind && (version.empty() ? info.groups[0].find('.') == std::string_view::npos
+                                                   : std::ranges::find(info.groups, group) != info.groups.end());
+    });
+    if (known == std::end(kind_table)) return other(object, kind, group);
 
     const Node* metadata = member(&object, "metadata", Node::Type::mapping, place);
     PodTemplate made{std::string(kind),
@@ -128,12 +183,19 @@ class Finder {
                      std::string(text_of(metadata, "namespace", place)),
                      place.place,
                      document_,
-                     nullptr};
+                     nullptr,
+                     known->has_pod_spec};
     if (made.name.empty()) made.name = text_of(metadata, "generateName", place);
-    made.pod = at(object, known->pod);
-    if (made.pod == nullptr || made.pod->type != Node::Type::mapping)
-      refuse(where(made), joined(known->pod), made.pod, "a pod template");
-    found_.push_back(std::move(made));
+    each_at(&object, known->pod, [&](Node* pod) {
+      if (pod == nullptr && std::as_const(object).find("spec") != nullptr &&
+          std::as_const(object).find("spec")->find("workloadRef") != nullptr)
+        return;  // a Rollout of another object's
+      if (pod == nullptr || pod->type != Node::Type::mapping)
+        refuse(where(made), joined(known->pod), pod, "a pod template");
+      made.pod = pod;
+      made.of_object = pod == &object ? nullptr : metadata;
+      found_.push_back(made);
+    });
   }
 
   static constexpr std::string_view list_suffix = "List";
@@ -142,30 +204,39 @@ class Finder {
     if (items.type != Node::Type::list) refuse(place, "items", &items, "a list");
     std::size_t number = 0;
     for (Node& item : items.items.own())
-      object(item, {fmt::format("{}, item {}", place.place, ++number), ""},
-             kind.substr(0, kind.size() - list_suffix.size()));
+      take(item, {fmt::format("{}, item {}", place.place, ++number), ""},
+           kind.substr(0, kind.size() - std::min(kind.size(), list_suffix.size())));
   }
 
-  void other(Node& object, std::string_view kind) {
-    const Node* pod = at(object, usual_path);
-    const Node* spec = pod == nullptr ? nullptr : pod->find("spec");
-    if (spec == nullptr || spec->find("containers") == nullptr) return;
-    if (const auto [known, is_new] = kinds_.emplace(kind); is_new) skipped_.push_back(*known);
+  void other(Node& object, std::string_view kind, std::string_view group) {
+    for (const auto& [path, said] : elsewhere_table) {
+      bool is_there = false;
+      each_at(&object, path, [&](Node* found) { is_there = found != nullptr; });
+      if (!is_there) continue;
+      const std::string of_group = group == core ? "" : fmt::format(" of {}", excerpt(group));
+      if (kinds_.insert(fmt::format("{}{}", kind, of_group)).second)
+        skipped_.push_back(fmt::format("kind {}{}: not known, and left out: {}", excerpt(kind), of_group, said));
+      return;
+    }
   }
 
   std::vector<PodTemplate>& found_;
   std::vector<std::string>& skipped_;
+  std::vector<Error> not_understood_;
   std::set<std::string, std::less<>> kinds_;  // of `skipped_`
   std::size_t document_ = 1;
 };
 
 // Annotations, labels or variables; nullptr if there are none. Of anything but strings the API server says that it
-// cannot unmarshal it.
-const Node* strings(const Node* metadata, std::string_view key, const Where& where) {
+// cannot unmarshal it; null is an empty one, unless of a variable.
+const Node* strings(const Node* metadata, std::string_view key, const Where& where, bool takes_null = true) {
   const Node* mapping = member(metadata, key, Node::Type::mapping, where);
   if (mapping == nullptr) return mapping;
   for (const Entry& entry : mapping->entries) {
-    if (entry.value.type == Node::Type::string) continue;
+    if (entry.value.repeated)
+      throw Error(ExitCode::usage,
+                  fmt::format("{}: '{}': duplicate key", where.text(entry.value.line), excerpt(entry.key)));
+    if (entry.value.type == Node::Type::string || (takes_null && entry.value.is_null())) continue;
     refuse(where, excerpt(entry.key), &entry.value, "a string",
            entry.value.is_scalar() ? fmt::format("write it in quotes: {}: \"{}\"", excerpt(entry.key),
                                                  entry.value.is_null() ? "" : excerpt(entry.value.text))
@@ -177,7 +248,8 @@ const Node* strings(const Node* metadata, std::string_view key, const Where& whe
 Annotations strings_of(const Node* mapping) {
   Annotations made;
   if (mapping == nullptr) return made;
-  for (const Entry& entry : mapping->entries) made.insert_or_assign(entry.key, entry.value.text);
+  for (const Entry& entry : mapping->entries)
+    made.insert_or_assign(entry.key, entry.value.is_null() ? "" : entry.value.text);
   return made;
 }
 
@@ -245,8 +317,8 @@ struct ConfigDocument {
     return found.empty() ? text_of(node(), other, where) : found;
   }
   [[nodiscard]] const Node* metadata() const {
-    const Node* found = strings(node(), proxy_metadata_key, where);
-    return found != nullptr ? found : strings(node(), "proxy_metadata", where);
+    const Node* found = strings(node(), proxy_metadata_key, where, false);
+    return found != nullptr ? found : strings(node(), "proxy_metadata", where, false);
   }
 };
 ConfigDocument config_document(const Annotations& annotations, const Where& where) {
@@ -364,6 +436,17 @@ void take_mode(const ConfigDocument& config, HelmValues& helm) {
                           HelmValue{std::string(mode), fmt::format("{}: interceptionMode", proxy_config_annotation)});
 }
 
+// Istio's injector does, even where an annotation says another one.
+void check_mode(const ConfigDocument& config) {
+  const std::string_view choices = flag_named("istio-inbound-interception-mode").choices;
+  const auto known = each_choice(choices);
+  for (const std::string_view field : {"interceptionMode", "interception_mode"}) {
+    const Node* mode = member(config.node(), field, Node::Type::string, config.where);
+    if (mode != nullptr && std::ranges::find(known, mode->text) == known.end())
+      refuse(config.where, field, mode, fmt::format("one of {}", choices));
+  }
+}
+
 // OpenShift gives every container of a pod that says none the same uid. Istio does not take that for the proxy's.
 bool is_uid_of_app(std::string_view uid, const Node* spec, const Where& where) {
   std::string of_app;
@@ -415,6 +498,7 @@ std::vector<PodTemplate> pod_templates(Documents& documents, std::vector<std::st
     finder.document(document, one ? excerpt(documents.name)
                                   : fmt::format("{}, document {}", excerpt(documents.name), document.number));
   }
+  finder.finish();
   return found;
 }
 
@@ -479,6 +563,7 @@ InitArguments arguments_by_istio(const PodTemplate& pod, const HelmValues& helm,
   const ConfigDocument config = config_document(metadata.annotations, here);
   static_cast<void>(config.metadata());
   take_mode(config, values);
+  check_mode(config);
   if (!why.not_injected.empty()) return why;
   take_namespace(pod, of_namespaces, metadata);
   if (metadata.namespace_uid && metadata.proxy_uid &&

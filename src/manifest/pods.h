@@ -16,12 +16,14 @@ inline constexpr std::string_view validation_container_name = "istio-validation"
 inline constexpr std::string_view program_word = "istio-iptables";  // with which the arguments of both begin
 
 struct PodTemplate {
-  std::string kind;          // of the object: "Deployment"
-  std::string name;          // of the object, or its generateName; may be empty
-  std::string namespace_;    // of the object; empty: the one that kubectl is told
-  std::string place;         // "web.yaml, document 2": where the object is
-  std::size_t document = 1;  // its number
-  Node* pod = nullptr;       // the mapping that has the pod's metadata and spec; a part of the documents
+  std::string kind;                 // of the object: "Deployment"
+  std::string name;                 // of the object, or its generateName; may be empty
+  std::string namespace_;           // of the object; empty: the one that kubectl is told
+  std::string place;                // "web.yaml, document 2": where the object is
+  std::size_t document = 1;         // its number
+  Node* pod = nullptr;              // the mapping that has the pod's metadata and spec; a part of the documents
+  bool has_pod_spec = true;         // not of KubeVirt, which makes the containers: an injector looks at its pods alone
+  const Node* of_object = nullptr;  // the object's own metadata, if it is another one
 };
 
 // "Deployment shop/web"
@@ -29,8 +31,9 @@ struct PodTemplate {
 // "web.yaml, document 2: Deployment shop/web"
 [[nodiscard]] std::string title_with_place(const PodTemplate& pod);
 
-// Of each object that has a pod template, also in lists, in order. `skipped` gets the kinds of other objects that seem
-// to have one, too. Throws Error (usage) for what is no object of Kubernetes.
+// Of each object that has a pod template, also in lists, in order. `skipped` gets a sentence for each kind of other
+// objects that pods are made of, and for each document that is no object of Kubernetes. Throws Error (usage) if there
+// is nothing but such documents.
 [[nodiscard]] std::vector<PodTemplate> pod_templates(Documents& documents, std::vector<std::string>& skipped);
 
 // The uid that Istio gives to the proxy in pods of a namespace, by its name: the last one of the range that OpenShift

@@ -69,10 +69,19 @@ constexpr Tag tag_table[] = {{YAML_NULL_TAG, Node::Type::null},  {YAML_BOOL_TAG,
                              {YAML_STR_TAG, Node::Type::string}, {"!", Node::Type::string},
                              {YAML_SEQ_TAG, Node::Type::list},   {YAML_MAP_TAG, Node::Type::mapping}};
 
+// Where libyaml refuses what YAML 1.1 allows and kubectl takes: a plain scalar in brackets that ends with a colon, as
+// in [fd00::].
+constexpr char in_place_of_colon = 'x';
+struct ColonRefused {
+  std::size_t character;
+  std::size_t byte;
+};
+
 class Reader {
  public:
-  Reader(std::string_view text, std::string_view name, const Limits& limits)
-      : text_(text), name_(name), limits_(limits) {
+  // `colons`: the characters of `text` that stand for colons, in order.
+  Reader(std::string_view text, std::string_view name, const Limits& limits, const std::set<std::size_t>& colons)
+      : text_(text), name_(name), limits_(limits), colons_(colons) {
     if (yaml_parser_initialize(&parser_) == 0) throw std::bad_alloc();
     yaml_parser_set_input_string(&parser_, reinterpret_cast<const unsigned char*>(text.data()), text.size());
   }
@@ -117,6 +126,7 @@ class Reader {
     if (yaml_parser_parse(&parser_, event.get()) != 0) return;
     if (parser_.error == YAML_MEMORY_ERROR) throw std::bad_alloc();
     const std::string_view problem = parser_.problem == nullptr ? "it cannot be parsed" : parser_.problem;
+    if (problem == "found unexpected ':'") throw ColonRefused{parser_.mark.index, byte_at(parser_.mark.index)};
     const std::size_t line = parser_.error == YAML_READER_ERROR ? parser_.mark.line : parser_.problem_mark.line;
     refuse(line + 1, fmt::format("not YAML: {}", problem), hint_at(byte_at(parser_.problem_mark.index)));
   }
@@ -226,6 +236,7 @@ class Reader {
     made.line = event.line();
     made.text.assign(reinterpret_cast<const char*>(given.value), given.length);
     made.style = style_of(given.style);
+    if (made.style == Node::Style::plain) put_colons(event, made.text);
     // A number in quotes with the tag !!int is a number.
     const bool is_tagged = !text_of(given.tag).empty();
     made.type = made.style == Node::Style::plain || is_tagged ? type_of_plain(made.text) : Node::Type::string;
@@ -234,6 +245,20 @@ class Reader {
       made.style = made.type == Node::Type::string ? Node::Style::double_quoted : Node::Style::plain;
     }
     return made;
+  }
+
+  void put_colons(const Event& event, std::string& text) const {
+    const std::size_t begin = event->start_mark.index;
+    for (auto colon = colons_.lower_bound(begin); colon != colons_.end() && *colon < event->end_mark.index; ++colon) {
+      std::size_t byte = 0;
+      for (std::size_t character = begin; byte < text.size(); ++byte) {
+        const bool continues = (static_cast<unsigned char>(text[byte]) & 0xC0U) == 0x80U;
+        if (!continues && character++ == *colon) break;
+      }
+      if (byte >= text.size() || text[byte] != in_place_of_colon || event->start_mark.line != event->end_mark.line)
+        refuse(event.line(), "not YAML: found unexpected ':'", "write the value in quotes");
+      text[byte] = ':';
+    }
   }
 
   Node list(const Event& event, std::size_t depth) {
@@ -259,7 +284,7 @@ class Reader {
     made.line = event.line();
     std::vector<Node> merged;
     std::vector<Entry> entries;
-    std::set<std::string, std::less<>> keys;
+    std::map<std::string, std::size_t, std::less<>> keys;  // their places among the entries
     while (true) {
       Event event_of_key;
       next(event_of_key);
@@ -273,14 +298,20 @@ class Reader {
         refuse(key.line, fmt::format("{} as a key: expected a string", name_of(key)));
       const std::uint32_t line = key.line;
       Entry entry = entry_of(std::move(key));
-      if (!keys.insert(entry.key).second) refuse(line, fmt::format("'{}': duplicate key", excerpt(entry.key)));
       entry.value = next_node(depth + 1);
-      entries.push_back(std::move(entry));
+      const auto [known, is_new] = keys.emplace(entry.key, entries.size());
+      if (is_new) {
+        entries.push_back(std::move(entry));
+      } else {
+        entry.value.repeated = true;
+        entry.value.line = line;
+        entries[known->second] = std::move(entry);
+      }
     }
     // A key of its own counts before a merged one, an earlier merged one before a later one.
     for (const Node& source : merged) {
       for (const Entry& entry : source.entries) {
-        if (keys.insert(entry.key).second) entries.push_back(entry);
+        if (keys.emplace(entry.key, entries.size()).second) entries.push_back(entry);
       }
     }
     made.entries = std::move(entries);
@@ -317,6 +348,7 @@ class Reader {
   Position known_;  // of byte_at()
   std::map<std::string, Anchored, std::less<>> anchors_;
   Limits limits_;
+  const std::set<std::size_t>& colons_;
   std::size_t nodes_ = 0;
   std::size_t bytes_ = 0;  // of the texts of those
   std::size_t aliased_ = 0;
@@ -327,7 +359,24 @@ class Reader {
 }  // namespace
 
 std::vector<Document> parse_yaml(std::string_view text, std::string_view name, const Limits& limits) {
-  return Reader(text, name, limits).documents();
+  constexpr std::size_t most_bytes = 64U << 20;  // that are read again
+  std::set<std::size_t> colons;
+  std::string patched;
+  while (true) {
+    try {
+      return Reader(patched.empty() ? text : patched, name, limits, colons).documents();
+    } catch (const ColonRefused& found) {
+      if (!colons.insert(found.character).second || colons.size() * text.size() > most_bytes)
+        throw Error(
+            ExitCode::usage,
+            fmt::format(
+                "{}: not YAML: found unexpected ':'",
+                place(name, 1 + static_cast<std::size_t>(std::ranges::count(text.substr(0, found.byte), '\n')))),
+            "write the value in quotes");
+      if (patched.empty()) patched = text;
+      patched[found.byte] = in_place_of_colon;
+    }
+  }
 }
 
 }  // namespace sidetrack::manifest

@@ -55,8 +55,8 @@ constexpr AnnotationInfo table[] = {
      if_asked,
      ""},
     {{"traffic.sidecar.istio.io/excludeInterfaces"}, "istio-exclude-interfaces", if_asked, ""},
-    {{proxy_uid_annotation}, "proxy-uid", if_asked, ""},
-    {{"sidetrack/proxy-gid"}, "proxy-gid", if_asked, ""},
+    {{proxy_uid_annotation}, "proxy-uid", before_all, ""},
+    {{"sidetrack/proxy-gid"}, "proxy-gid", if_annotated, ""},
     {{"sidetrack/exclude-uids"}, "exclude-uids", if_asked, ""},
     {{"sidetrack/exclude-gids"}, "exclude-gids", if_asked, ""},
     {{"sidetrack/exclude-uid-ports"}, "exclude-uid-ports", if_asked, ""},
@@ -240,9 +240,23 @@ Setting status_port(const Annotations& annotations, const HelmValues& helm, Inje
   return asked;
 }
 
-std::vector<std::string> unknown_annotations(const Annotations& annotations) {
+namespace {
+
+AnnotationNames read_of_pod() {
   AnnotationNames read{inject_annotation, status_annotation, status_port_annotation};
   add_names(read, table);
+  return read;
+}
+
+}  // namespace
+
+bool is_read_of_pod(std::string_view name) {
+  static const AnnotationNames read = read_of_pod();
+  return name != status_annotation && std::ranges::find(read, name) != read.end();
+}
+
+std::vector<std::string> unknown_annotations(const Annotations& annotations) {
+  static const AnnotationNames read = read_of_pod();
   return unread(annotations, read, prefixes, "");
 }
 

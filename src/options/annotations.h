@@ -21,8 +21,13 @@ namespace sidetrack {
 
 using Annotations = std::map<std::string, std::string, std::less<>>;
 
-// Whether Istio's injector writes an option that the pod does not ask for.
-enum class Passed : std::uint8_t { always, if_asked };
+// When an injector writes the option.
+enum class Passed : std::uint8_t {
+  always,
+  if_asked,
+  if_annotated,  // nothing else says it: beside --pod it may be given as an option
+  before_all,    // -u, which the pod may say in other ways, too
+};
 
 // In the order in which istio-init gets the options.
 struct AnnotationInfo {
@@ -79,6 +84,9 @@ struct Interception {
       options;  // if it is: "--istio-service-cidr=*", one word each, as `sidetrack apply` takes them
   std::vector<std::string> warnings{};  // see unknown_annotations()
 };
+
+// Whether an annotation of that name says something of a pod's traffic, or whether it is injected.
+[[nodiscard]] bool is_read_of_pod(std::string_view name);
 
 // Those that nobody reads: under traffic.sidecar.istio.io/ all, under sidecar.istio.io/ and istio.io/, where Istio has
 // many others, those that are written almost as one that is read. A sentence each, to be warned of: upstream does not

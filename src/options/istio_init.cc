@@ -127,6 +127,7 @@ void check_variable(std::string_view name, std::string_view value, std::string_v
 }
 
 bool is_passed(const AnnotationInfo& row, const Setting& asked) {
+  if (row.passed == Passed::before_all) return false;
   if (row.passed == Passed::always || !asked.value.empty()) return true;
   return std::ranges::find(row.names, asked.from) != row.names.end() && !asked.from.empty();
 }
@@ -164,9 +165,8 @@ void add_switches(InitArguments& made, const PodMetadata& pod, const HelmValues&
   }
 }
 
-// Why istio-init would end with an error: the injector passes on more than it takes.
-std::string why_refused(const InitArguments& made) {
-  CommandLine line;
+// Why istio-init would end with an error: the injector passes on more than it takes. `line` gets the options.
+std::string why_refused(const InitArguments& made, CommandLine& line) {
   for (const InitArgument& argument : made.arguments) {
     const Flag& flag = *flag_of(argument.option);
     const std::string_view value = flag.kind == Kind::boolean ? "true" : std::string_view(argument.value);
@@ -179,6 +179,20 @@ std::string why_refused(const InitArguments& made) {
     }
   }
   return {};
+}
+
+// What the person who wrote the annotations will not expect.
+void add_surprises(InitArguments& made, const Annotations& annotations, const Config& config) {
+  constexpr std::string_view excluded = "traffic.sidecar.istio.io/excludeInboundPorts";
+  if (const auto value = find(annotations, excluded); value && !value->empty() && !config.inbound_ports.all)
+    made.warnings.push_back(
+        fmt::format("{}: without effect: it is for traffic.sidecar.istio.io/includeInboundPorts '*'", excluded));
+  if (config.outbound_ranges.empty()) return;
+  for (const AddressRange& range : config.outbound_exclude_ranges) {
+    if (range.prefix_length() == 0)
+      made.warnings.push_back(
+          fmt::format("-x {} leaves out all of {}: nothing outbound is captured", range.text(), title(range.family())));
+  }
 }
 
 }  // namespace
@@ -213,7 +227,7 @@ InitArguments istio_init_arguments(const PodMetadata& pod, const HelmValues& hel
     if (row.names[0] == mode_annotation && asked.value == "NONE")
       return not_injected("mode_none", fmt::format("{} is NONE", asked.from));
     is_tproxy |= row.names[0] == mode_annotation && asked.value == "TPROXY";
-    if (!is_passed(row, asked) || asked.from == proxy_uid_annotation) continue;
+    if (!is_passed(row, asked)) continue;
     InitArgument argument = row.flag == excluded_ports_flag
                                 ? excluded_ports(asked, status_port(annotations, helm, injector))
                                 : InitArgument{"", std::string(asked.value), std::string(asked.from)};
@@ -226,7 +240,8 @@ InitArguments istio_init_arguments(const PodMetadata& pod, const HelmValues& hel
   add(made.arguments, "-u", proxy_uid(pod, is_tproxy, injector));
   std::ranges::move(of_rows, std::back_inserter(made.arguments));
   add_switches(made, pod, helm, injector);
-  if (is_istio) made.refused = why_refused(made);
+  if (is_istio) made.refused = why_refused(made, line);
+  add_surprises(made, annotations, line.config);
   return made;
 }
 

@@ -154,9 +154,8 @@ void check_pod(const CommandWords& given, const OptionsOfPod& of_pod) {
   for (const auto& [flag, values] : given.flags) {
     if (flag->group != Group::traffic) continue;
     const bool is_of_pod = std::ranges::find(of_pod.arguments, short_name(*flag)) != of_pod.arguments.end();
-    const bool is_annotated =
-        std::ranges::find(annotation_table(), flag->name, &AnnotationInfo::flag) != annotation_table().end();
-    if (is_of_pod || (is_annotated && flag->name != "proxy-gid"))  // a manifest of Istio's does not say that one
+    const auto row = std::ranges::find(annotation_table(), flag->name, &AnnotationInfo::flag);
+    if (is_of_pod || (row != annotation_table().end() && row->passed != Passed::if_annotated))
       refuse_combination(fmt::format("{}: the manifest of --pod says it", spelled(*flag)), "leave one of them out");
   }
 }

@@ -191,7 +191,6 @@ TEST(Nodes, SayWhereAndWhatIsWrong) {
       {"a: 1\n\n[b]: 2", "a.yaml, line 3: a list as a key: expected a string"},
       {"\n{a: b}: 2", "a.yaml, line 2: a mapping as a key: expected a string"},
       {"\n~: 2", "a.yaml, line 2: null as a key: expected a string"},
-      {"a: 1\nb: 2\na: 3", "a.yaml, line 3: 'a': duplicate key"},
       {"\na: *b", "a.yaml, line 2: '*b': there is no such anchor before it"},
       {"\n<<: 5", "a.yaml, line 2: '<<': a number: expected a mapping, or a list of mappings"},
       {"\n<<: [{}, 5]", "a.yaml, line 2: '<<': a list: expected a mapping, or a list of mappings"},

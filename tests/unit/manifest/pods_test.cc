@@ -73,7 +73,7 @@ kind: Service
   EXPECT_THAT(found, ElementsAre("a.yaml, document 1: Pod shop/a 1", "a.yaml, document 2: Deployment b- 2",
                                  "a.yaml, document 3: CronJob mail/ 3", "a.yaml, document 4: PodTemplate 4",
                                  "a.yaml, document 5, item 1: Pod c 5", "a.yaml, document 5, item 2: Job 5"));
-  EXPECT_THAT(skipped, ElementsAre("Rollout"));
+  EXPECT_THAT(skipped, ElementsAre("kind Rollout: not known, and left out: it seems to have a pod template"));
   Documents one = parse_documents("kind: Pod\n", "a.yaml");
   EXPECT_EQ(title_with_place(pod_templates(one, skipped).at(0)), "a.yaml: Pod");
 }
@@ -83,19 +83,22 @@ TEST(Pods, OfWhatIsWrongItIsSaidWhere) {
   const std::pair<std::string, std::string> all[] = {
       {"5\n", "a.yaml, line 1: the document: a number '5': expected a Kubernetes object"},
       {"a: 1\n", "a.yaml: kind: missing: expected a Kubernetes object, which has a kind"},
-      {"---\nkind: Pod\n---\nkind: 5\n", "a.yaml, document 2, line 4: kind: a number '5': expected a string"},
+      {"---\nkind: Service\n---\nkind: 5\n", "a.yaml, document 2, line 4: kind: a number '5': expected a string"},
       {"kind: Deployment\n", "a.yaml: Deployment: spec.template: missing: expected a pod template"},
       {"kind: CronJob\nspec: {jobTemplate: {spec: {template: x}}}\n",
        "a.yaml, line 2: CronJob: spec.jobTemplate.spec.template: a string 'x': expected a pod template"},
       {"kind: PodTemplate\ntemplate: []\n", "a.yaml, line 2: PodTemplate: template: a list: expected a pod template"},
       {"kind: PodList\nitems: {}\n", "a.yaml, line 2: items: a mapping: expected a list"},
-      {"kind: PodList\nitems: [{}, 5]\n",
+      {"kind: List\nitems: [{kind: Service}, 5]\n",
        "a.yaml, item 2, line 2: the document: a number '5': expected a Kubernetes object"},
       {"kind: Pod\nmetadata: {name: [a]}\n", "a.yaml, line 2: name: a list: expected a string"},
       {"kind: Pod\nmetadata: {name: a, annotations: {b: 5}}\n",
        "a.yaml, line 2: Pod a: b: a number '5': expected a string; write it in quotes: b: \"5\""},
-      {"kind: Pod\nmetadata: {labels: {b: }}\n",
-       "a.yaml, line 2: Pod: b: null: expected a string; write it in quotes: b: \"\""},
+      {"kind: Pod\nmetadata: {labels: {b: }, annotations: {c: ~}}\n", "no error"},
+      {"kind: Pod\nmetadata: {labels: {b: c, b: d}}\n", "a.yaml, line 2: Pod: 'b': duplicate key"},
+      {"kind: Pod\nmetadata: {annotations: {b: c, b: d}}\n", "a.yaml, line 2: Pod: 'b': duplicate key"},
+      {"kind: Pod\nmetadata: {name: a}\nmetadata: {name: b}\n", "a.yaml: line 3: 'metadata': duplicate key"},
+      {"kind: Pod\nspec: {containers: [{name: web, image: a, image: b}]}\n", "no error"},
       {"kind: Pod\nmetadata: {labels: {b: []}}\n", "a.yaml, line 2: Pod: b: a list: expected a string"},
       {"kind: Pod\nspec: {hostNetwork: 'true'}\n",
        "a.yaml, line 2: Pod: hostNetwork: a string 'true': expected a boolean"},
@@ -144,7 +147,7 @@ TEST(Pods, ThatAreNotThereAreMissed) {
               ElementsAre("FILE: no pod: looked for a Pod, Deployment, StatefulSet, DaemonSet, ReplicaSet, Job or "
                           "CronJob"));
   EXPECT_THAT(arguments_of("kind: Rollout\nspec: {template: {spec: {containers: []}}}\n").warnings,
-              ElementsAre("FILE: kind Rollout: not known, and left out though it seems to have a pod template"));
+              ElementsAre("FILE: kind Rollout: not known, and left out: it seems to have a pod template"));
   EXPECT_THAT(arguments_of("kind: Pod\n").warnings, IsEmpty());
 }
 

@@ -1,0 +1,81 @@
+"""Compares how manifests are read with how kubectl reads them; run by ./run:  manifests.py PROGRAM KUBECTL WORK
+
+A manifest with random changes is turned into JSON by kubectl, which asks no cluster for that. What `args` says of that JSON, it must say
+of the manifest. A key that is there twice is refused where `args` reads it; kubectl takes the last one. What comes after a line of "..." is refused, if it
+is no document; kubectl leaves it out.
+"""
+
+import json
+import os
+import pathlib
+import random
+import re
+import subprocess
+import sys
+
+TOKENS = ["", "~", "null", "yes", "on", "No", "0x10", "1_000", "010", "1e3", ".inf", "'a'", '"80\\n"', "[1.2.3.4, 001:db8::]", "[fd00::]", "{a: fd00::}",
+          "{a: b, c: [d::, e]}", "[a, b]", "|\n            80", ">-\n            80\n            443", "'10.0.0.0/8'", "!!str 80", "!!int '80'", "&a x", "*a",
+          "2026-01-01", "a: b", "- a", "# comment", "'*'", "*", "@x", "%x", "\"\\u00e9\"", "é", "a #b", "a#b", "::1", "[::1]", "[a:b]", "{a}", "+1", "-0", "0o17"]
+LINES = ["  checksum/config:", "a: b", "  a: b", "    x: [fd00::, 2001:db8::]", "---", "...", "# comment", "", "\t", "spec:", "    sidecar.istio.io/inject: \"true\"",
+         "  labels: {a: null, b: ''}", "  annotations:"]
+
+
+def changed(text):
+    lines = text.split("\n")
+    for _ in range(random.choice([1, 1, 2, 3])):
+        at = random.randrange(len(lines))
+        what = random.randrange(6)
+        if what == 0:
+            lines.insert(at, random.choice(LINES))
+        elif what == 1:
+            lines.insert(at, lines[at])
+        elif what == 2:
+            del lines[at]
+            lines = lines or [""]
+        elif what == 3:
+            lines[at] = random.choice(["", " ", "  "]) + lines[at] if random.random() < 0.5 else lines[at][1:]
+        else:
+            lines[at] = re.sub(r":( .*|)$", lambda _: ": " + random.choice(TOKENS), lines[at])
+    return "\n".join(lines)
+
+
+def said(program, file):
+    ran = subprocess.run([program, "args", "--json", "--injector", "sidetrack", "-f", str(file)], capture_output=True, text=True)
+    if ran.returncode not in (0, 2):
+        raise SystemExit(f"FAILED: args ended with {ran.returncode}: {ran.stderr}\n{file.read_text()}")
+    return (json.loads(ran.stdout)["pods"] if ran.returncode == 0 else "refused"), ran.stderr
+
+
+def main():
+    program, kubectl, work = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3])
+    random.seed(int(os.environ.get("SIDETRACK_SEED") or 20))
+    count = int(os.environ.get("SIDETRACK_PODS") or 200)
+    here = pathlib.Path(__file__).parent
+    sources = [path.read_text() for path in sorted((here / "../golden/manifests").glob("*.yaml"))]
+    environment = {**os.environ, "KUBECONFIG": "/dev/null", "HOME": str(work)}
+    different = alike = twice = refused = 0
+    for _ in range(count):
+        text = changed(random.choice(sources))
+        manifest, as_json = work / "manifest.yaml", work / "manifest.json"
+        manifest.write_text(text)
+        ran = subprocess.run([kubectl, "annotate", "--local", "-o", "json", "-f", str(manifest), "example.com/a=b"], capture_output=True, text=True,
+                             stdin=subprocess.DEVNULL, env=environment, timeout=60)
+        if ran.returncode != 0:
+            refused += 1
+            said(program, manifest)
+            continue
+        as_json.write_text(ran.stdout)
+        (ours, why), (theirs, why_json) = said(program, manifest), said(program, as_json)
+        if ours == theirs:
+            alike += 1
+        elif "duplicate key" in why or "expected <document start>" in why:
+            twice += 1
+        else:
+            different += 1
+            print(f"FAILED:\n{text}\n  args of the manifest: {ours} {why}\n  args of kubectl's JSON: {theirs} {why_json}")
+    print(f"{count} manifests: {alike} read as kubectl reads them, {twice} refused for what kubectl leaves out, "
+          f"{refused} refused by kubectl; {different} different")
+    sys.exit(different != 0 or alike < count // 10)
+
+
+main()
