@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -13,11 +14,14 @@
 #include "manifest/write.h"
 #include "model/error.h"
 #include "model/printable.h"
+#include "options/istio_checks.h"
+#include "options/values.h"
 
 namespace sidetrack::manifest {
 namespace {
 
 constexpr std::string_view overrides_annotation = "proxy.istio.io/overrides";
+constexpr std::string_view native_annotation = "sidecar.istio.io/nativeSidecar";
 constexpr std::string_view revision = "default";
 constexpr std::string_view template_image = "auto";  // the image of the template counts
 
@@ -335,18 +339,140 @@ class Injection {
   std::array<std::vector<Node>, lists.size()> names_;  // what is injected, by list
 };
 
+// ---- What annotations of Istio's say of the proxy.
+
+std::optional<std::string_view> annotation_of(const Node& pod, std::string_view name) {
+  const Node* metadata = pod.find("metadata");
+  const Node* annotations = metadata == nullptr ? nullptr : metadata->find("annotations");
+  const Node* found = annotations == nullptr ? nullptr : annotations->find(name);
+  return found == nullptr ? std::nullopt : std::optional<std::string_view>(found->text);
+}
+
+// "true": the proxy is a native sidecar, which ends with the app: else a Job never does. "false": it is none.
+void take_native(InjectionTemplate& made, std::string_view word) {
+  const bool native = word == "true";
+  if (!native && word != "false") return;  // as the template has it
+  auto& from = native ? made.containers : made.init_containers;
+  auto& to = native ? made.init_containers : made.containers;
+  const auto proxy = std::ranges::find(from, made.proxy_name, name_of);
+  if (proxy == from.end()) return;
+  Node moved = std::move(*proxy);
+  from.erase(proxy);
+  erase(moved, "restartPolicy");
+  if (native) put(moved, "restartPolicy", text_node("Always"));
+  to.insert(to.begin(), std::move(moved));
+}
+
+Node* proxy_in(InjectionTemplate& made) {
+  for (auto* list : {&made.containers, &made.init_containers}) {
+    const auto proxy = std::ranges::find(*list, made.proxy_name, name_of);
+    if (proxy != list->end()) return &*proxy;
+  }
+  return nullptr;
+}
+
+struct ResourceInfo {
+  std::string_view annotation;
+  std::string_view list;
+  std::string_view name;
+};
+constexpr ResourceInfo resources_table[] = {{"sidecar.istio.io/proxyCPU", "requests", "cpu"},
+                                            {"sidecar.istio.io/proxyMemory", "requests", "memory"},
+                                            {"sidecar.istio.io/proxyCPULimit", "limits", "cpu"},
+                                            {"sidecar.istio.io/proxyMemoryLimit", "limits", "memory"}};
+
+// As Istio's template: what the annotations say alone, not what they do not.
+void take_resources(Node& proxy, const Node& pod) {
+  Node resources = empty_node(Node::Type::mapping);
+  for (const auto& [annotation, list, name] : resources_table) {
+    const auto value = annotation_of(pod, annotation);
+    if (!value) continue;
+    if (!is_quantity(*value)) options::refuse(given_by(annotation, *value), "a quantity, as 100m or 1Gi");
+    put(member(resources, list, Node::Type::mapping), name, Node::string(*value));
+  }
+  if (!resources.entries.empty()) put(proxy, "resources", std::move(resources));
+}
+
+// {"NAME": {…}}: each with its name, if no other has it.
+void take_volumes(std::vector<Node>& volumes, const Node& pod, std::string_view annotation) {
+  const auto text = annotation_of(pod, annotation);
+  if (!text) return;
+  const auto refuse = [&] {
+    options::refuse(given_by(annotation, *text), "a JSON object of objects, by the names of volumes");
+  };
+  Node document;
+  try {
+    document = parse_json(*text, annotation, limits_of_annotation)[0].root;
+  } catch (const Error&) {
+    refuse();
+  }
+  if (document.type != Node::Type::mapping) refuse();
+  for (const Entry& entry : document.entries) {
+    if (entry.value.type != Node::Type::mapping) refuse();
+    Node volume = empty_node(Node::Type::mapping);
+    put(volume, "name", Node::string(entry.key));
+    for (const Entry& said : entry.value.entries) {
+      if (said.key != "name") put(volume, said.key, said.value);
+    }
+    volumes.push_back(std::move(volume));
+  }
+}
+
+// The template for this pod. Throws Error (usage) for annotations that are not what they should be.
+InjectionTemplate for_pod(InjectionTemplate made, const Node& pod, std::vector<std::string>& warnings) {
+  take_native(made, annotation_of(pod, native_annotation).value_or(""));
+  if (Node* proxy = proxy_in(made)) {
+    take_resources(*proxy, pod);
+    std::vector<Node> mounts;
+    take_volumes(mounts, pod, "sidecar.istio.io/userVolumeMount");
+    if (!mounts.empty()) {
+      auto& all = member(*proxy, "volumeMounts", Node::Type::list).items.own();
+      all.insert(all.end(), mounts.begin(), mounts.end());
+    }
+  }
+  take_volumes(made.volumes, pod, "sidecar.istio.io/userVolume");
+  constexpr std::string_view hold = "holdApplicationUntilProxyStarts";
+  const auto config = annotation_of(pod, proxy_config_annotation);
+  if (config && config->find(hold) != std::string_view::npos)
+    warnings.push_back(
+        fmt::format("{}: {}: without effect: what waits for a proxy is its startupProbe, as a native sidecar, or its "
+                    "postStart hook, in the template",
+                    proxy_config_annotation, hold));
+  return made;
+}
+
+// Whether an annotation asks for another template.
+bool changes_template(const Node& pod) {
+  constexpr std::string_view others[] = {native_annotation, proxy_config_annotation, "sidecar.istio.io/userVolume",
+                                         "sidecar.istio.io/userVolumeMount"};
+  const auto is_there = [&](std::string_view name) { return annotation_of(pod, name).has_value(); };
+  return std::ranges::any_of(others, is_there) ||
+         std::ranges::any_of(resources_table, is_there, &ResourceInfo::annotation);
+}
+
 }  // namespace
 
-Injected inject(const PodTemplate& pod, const InjectionTemplate& injected, const HelmValues& helm,
+Injected inject(const PodTemplate& pod, const InjectionTemplate& given, const HelmValues& helm,
                 const ProxyUids& of_namespaces) {
+  std::vector<std::string> warnings;
+  std::optional<InjectionTemplate> of_pod;  // a copy only if it is another one
+  check_annotations(pod);
+  if (changes_template(*pod.pod)) {
+    try {
+      of_pod = for_pod(given, *pod.pod, warnings);
+    } catch (const Error& error) {
+      throw Error(error.code(), fmt::format("{}: {}", title_with_place(pod), error.what()), error.hint());
+    }
+  }
+  const InjectionTemplate& injected = of_pod ? *of_pod : given;
   Node made = *pod.pod;
   PodTemplate before = pod;
   before.pod = &made;
   Injection injection(made, injected, title_with_place(pod));
   injection.check();
-  check_annotations(pod);
   injection.undo();
-  const InitArguments init = init_arguments(before, helm, injected.proxy_name, injected.proxy_uid, of_namespaces);
+  InitArguments init = init_arguments(before, helm, injected.proxy_name, injected.proxy_uid, of_namespaces);
+  std::ranges::move(warnings, std::back_inserter(init.warnings));
   if (!init.not_injected.empty()) return {init.reason, init.not_injected, false, {}, init.warnings};
   injection.run(init, init_environment(before, helm));
   if (made == *pod.pod) return {{}, {}, false, {}, init.warnings};

@@ -47,7 +47,8 @@ bool is_boolean(std::string_view text) {
   return std::ranges::find(known, text) != std::end(known);
 }
 
-// "100m", "1.5Gi", "2e3"
+}  // namespace
+
 bool is_quantity(std::string_view text) {
   constexpr std::string_view digits = "0123456789";
   if (text.starts_with('+') || text.starts_with('-')) text.remove_prefix(1);
@@ -70,6 +71,8 @@ bool is_quantity(std::string_view text) {
   if (text.starts_with('+') || text.starts_with('-')) text.remove_prefix(1);
   return take_digits() > 0 && text.empty();
 }
+
+namespace {
 
 struct Check {
   std::string_view annotation;

@@ -102,6 +102,52 @@ TEST(Inject, PutsTheProxyLastAndIstioInitFirst) {
       << "the template's user is the proxy's";
 }
 
+std::string pod_with(const std::string& annotations) {
+  return "kind: Pod\nmetadata: {name: web, annotations: {" + annotations +
+         "}}\nspec: {containers: [{name: web, image: web}]}\n";
+}
+
+// Else a Job never ends.
+TEST(Inject, MakesTheProxyANativeSidecarWhereThePodAsksForIt) {
+  const std::string asks = pod_with("sidecar.istio.io/nativeSidecar: 'true'");
+  const std::string once = inject_into(asks).text;
+  const Node pod = pod_of(asks);
+  EXPECT_THAT(names(pod, "initContainers"), ElementsAre("istio-init", "istio-proxy"));
+  EXPECT_THAT(names(pod, "containers"), ElementsAre("web"));
+  EXPECT_EQ(container(pod, "initContainers", "istio-proxy").find("restartPolicy")->text, "Always");
+  EXPECT_EQ(inject_into(once).text, once);
+  const std::string native = "initContainers: [{name: istio-proxy, image: x, restartPolicy: Always}]\n";
+  EXPECT_THAT(names(pod_of(asks, native), "initContainers"), ElementsAre("istio-init", "istio-proxy"));
+  const Node other = pod_of(pod_with("sidecar.istio.io/nativeSidecar: 'false'"), native);
+  EXPECT_THAT(names(other, "initContainers"), ElementsAre("istio-init"));
+  EXPECT_EQ(container(other, "containers", "istio-proxy").find("restartPolicy"), nullptr);
+}
+
+TEST(Inject, GivesTheProxyTheResourcesAndVolumesOfThePodsAnnotations) {
+  const std::string text = pod_with(
+      "sidecar.istio.io/proxyCPU: 100m, sidecar.istio.io/proxyMemoryLimit: 1Gi, "
+      "sidecar.istio.io/userVolume: '{\"mine\": {\"emptyDir\": {}}}', "
+      "sidecar.istio.io/userVolumeMount: '{\"mine\": {\"mountPath\": \"/mine\", \"name\": \"x\"}}'");
+  const Node pod = pod_of(text);
+  const Node& made = container(pod, "containers", "istio-proxy");
+  const Node& resources = *made.find("resources");
+  EXPECT_EQ(resources.find("requests")->find("cpu")->text, "100m");
+  EXPECT_EQ(resources.find("requests")->find("memory"), nullptr) << "as Istio: what the annotations say alone";
+  EXPECT_EQ(resources.find("limits")->find("memory")->text, "1Gi");
+  const Node& mount = made.find("volumeMounts")->items.back();
+  EXPECT_EQ(mount.find("name")->text, "mine");
+  EXPECT_EQ(mount.find("mountPath")->text, "/mine");
+  EXPECT_THAT(names(pod, "volumes"), ElementsAre("sidecar", "mine"));
+  const std::string once = inject_into(text).text;
+  EXPECT_EQ(inject_into(once).text, once);
+  EXPECT_THAT(error_of(pod_with("sidecar.istio.io/proxyCPU: much")),
+              HasSubstr("sidecar.istio.io/proxyCPU: 'much': expected a quantity"));
+  for (const std::string wrong : {"x", "[]", "{\"a\": 5}"})
+    EXPECT_THAT(error_of(pod_with("sidecar.istio.io/userVolume: '" + wrong + "'")),
+                HasSubstr("expected a JSON object of objects"))
+        << wrong;
+}
+
 TEST(Inject, WritesTheStatusAsIstioDoes) {
   EXPECT_EQ(annotation(pod_of(plain_pod), "sidecar.istio.io/status"),
             R"({"initContainers":["istio-init"],"containers":["istio-proxy"],"volumes":["sidecar"],)"
