@@ -27,10 +27,17 @@ def start_world():
     return world
 
 
-def install_istio(image):
+def import_image(name):
+    """An image that not every node needs."""
+    archive = pathlib.Path((CONTROL / "mesh-images").read_text().strip()) / "more" / f"{name}.tar"
+    run("ctr", "--namespace", "k8s.io", "images", "import", str(archive))
+
+
+def install_istio(image, *settings):
+    """As istio.yaml says, but for what is set here (PATH=VALUE)."""
     operator = (HERE / "istio.yaml").read_text().replace("TAG", VERSION).replace("localhost/sidetrack:VERSION", image)
     (NODE / "istio.yaml").write_text(operator)
-    run("istioctl", "install", "--skip-confirmation", "--filename", str(NODE / "istio.yaml"), timeout=300)
+    run("istioctl", "install", "--skip-confirmation", "--filename", str(NODE / "istio.yaml"), *(f"--set={each}" for each in settings), timeout=300)
     wait_for_istiod()
 
 

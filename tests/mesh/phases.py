@@ -7,6 +7,7 @@ import subprocess
 
 import bench
 import objects
+from ambient import phase_ambient
 from cluster import HERE, NODE, Pod, apply, differs, eventually, get, is_ready, kubectl, network_of, ready_pods, run
 from compare import captured_like_the_reference, compare, rules_of
 from mesh import CONTROL, MESH, REFERENCE, first_container, install_istio, set_values, wait_for_istiod
@@ -360,7 +361,7 @@ def phase_upgrade(phase, image, _):
 
 
 PHASES = {"init": phase_init, "life": phase_life, "uid": phase_uid, "nft": phase_nft, "gateways": phase_gateways, "cni": phase_cni,
-          "kubectl": phase_kubectl, "upgrade": phase_upgrade}
+          "kubectl": phase_kubectl, "upgrade": phase_upgrade, "ambient": phase_ambient}
 
 
 def remove_namespaces():
@@ -376,4 +377,4 @@ def phase_bench(phase, image, _):
 
 
 ASKED = {"bench": phase_bench} # run by name alone
-LONG = {"life", "uid", "nft", "gateways", "upgrade"} # left out of the short form
+LONG = {"life", "uid", "nft", "gateways", "upgrade", "ambient"} # left out of the short form

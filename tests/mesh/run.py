@@ -42,7 +42,7 @@ def main():
             checks.attempt(f"the namespaces of phase {name} can be removed", remove_namespaces)
             print(f"phase {name}: {time.monotonic() - started:.0f} s", flush=True)
     if arguments.only is None and not arguments.short:
-        print("NOT RUN: ambient, which needs ztunnel; the rules of Istio's own CNI plugin")
+        print("NOT RUN: the rules of Istio's own CNI plugin")
     world.terminate()
     return 0 if checks.summary() else 1
 
