@@ -246,32 +246,35 @@ def phase_kubectl(phase, image, _):
     apply([objects.pod("laptop", name) for name in ("client", "tproxy", "web")] + [refuses_root])
     ready_pods(["laptop"])
 
-    def says(what, code, words, *arguments):
-        """A check of the exit code of `kubectl sidetrack`, and that it says all the words."""
+    def said(arguments):
+        """The exit code of `kubectl sidetrack`, and what it prints."""
         environment = {**os.environ, "PATH": f"{HERE.parents[1] / 'container'}:{os.environ['PATH']}", "SIDETRACK_IMAGE": image}
         done = subprocess.run(("kubectl", "sidetrack", *arguments), env=environment, capture_output=True, text=True, timeout=180, check=False)
-        said = done.stdout + done.stderr
-        missing = [word for word in words if word not in said]
-        checks.check(f"kubectl sidetrack: {what}", f"exit code {done.returncode}, expected {code}; missing: {missing}\n{said}"
-                     if done.returncode != code or missing else "")
+        return done.returncode, done.stdout + done.stderr
 
     pod = ("--namespace", "laptop")
-    says("show tells the rules", 0, ["ISTIO_INBOUND", "15006"], *pod, "show", "web")
-    says("explain follows a packet", 0, ["lands on 127.0.0.1:15001"], *pod, "explain", "web", "out", "tcp", "10.96.0.10:443", "--uid", "1000")
-    says("map says it of all packets", 0, ["outbound tcp", "127.0.0.1:15001"], *pod, "map", "web")
-    says("verify --as-init: as requested", 0, ["as requested"], *pod, "verify", "--as-init", "web")
-    says("verify --as-init of a pod with TPROXY", 0, ["as requested"], *pod, "--as-init", "verify", "tproxy")
-    says("verify --as-init of a pod with DNS capture", 0, ["as requested"], *pod, "--as-init", "verify", "client")
-    says("verify with other options ends with 6", 6, ["ISTIO_"], *pod, "verify", "--as-init", "web", "-o", "22")
-    says("lint --as-init", 0, [], *pod, "lint", "--as-init", "web")
-    says("a pod that refuses root", 0, ["ISTIO_INBOUND"], "-n", "laptop", "show", "refuses-root")
-    says("another context is passed on", 1, ["nowhere"], *pod, "--context", "nowhere", "show", "web")
-    says("a pod that is not there", 1, ["none-such"], *pod, "show", "none-such")
-    says("an image that is not there", 1, ["localhost/none-such:1", "ImagePull"], *pod, "--image", "localhost/none-such:1", "show", "web")
-    says("an argument of sidetrack that is wrong", 2, ["70000"], *pod, "verify", "web", "-p", "70000")
-    says("a command that changes rules", 2, ["'clean'", "expected"], *pod, "clean", "web")
-    says("an option that is none", 2, ["'--frob'"], *pod, "--frob", "show", "web")
-    says("no pod", 2, ["expected the name of a pod"], *pod, "show")
+    asked = [ # what, the exit code, words of the output, the arguments
+        ("show tells the rules", 0, ["ISTIO_INBOUND", "15006"], *pod, "show", "web"),
+        ("explain follows a packet", 0, ["lands on 127.0.0.1:15001"], *pod, "explain", "web", "out", "tcp", "10.96.0.10:443", "--uid", "1000"),
+        ("map says it of all packets", 0, ["outbound tcp", "127.0.0.1:15001"], *pod, "map", "web"),
+        ("verify --as-init: as requested", 0, ["as requested"], *pod, "verify", "--as-init", "web"),
+        ("verify --as-init of a pod with TPROXY", 0, ["as requested"], *pod, "--as-init", "verify", "tproxy"),
+        ("verify --as-init of a pod with DNS capture", 0, ["as requested"], *pod, "--as-init", "verify", "client"),
+        ("verify with other options ends with 6", 6, ["ISTIO_"], *pod, "verify", "--as-init", "web", "-o", "22"),
+        ("lint --as-init", 0, [], *pod, "lint", "--as-init", "web"),
+        ("a pod that refuses root", 0, ["ISTIO_INBOUND"], "-n", "laptop", "show", "refuses-root"),
+        ("another context is passed on", 1, ["nowhere"], *pod, "--context", "nowhere", "show", "web"),
+        ("a pod that is not there", 1, ["none-such"], *pod, "show", "none-such"),
+        ("an image that is not there", 1, ["localhost/none-such:1", "ImagePull"], *pod, "--image", "localhost/none-such:1", "show", "web"),
+        ("an argument of sidetrack that is wrong", 2, ["70000"], *pod, "verify", "web", "-p", "70000"),
+        ("a command that changes rules", 2, ["'clean'", "expected"], *pod, "clean", "web"),
+        ("an option that is none", 2, ["'--frob'"], *pod, "--frob", "show", "web"),
+        ("no pod", 2, ["expected the name of a pod"], *pod, "show"),
+    ]
+    with concurrent.futures.ThreadPoolExecutor() as workers: # they mostly wait for the kubelet
+        for (what, code, words, *_), (got, text) in zip(asked, workers.map(said, (arguments for _, _, _, *arguments in asked))):
+            missing = [word for word in words if word not in text]
+            checks.check(f"kubectl sidetrack: {what}", f"exit code {got}, expected {code}; missing: {missing}\n{text}" if got != code or missing else "")
 
 
 def phase_gateways(phase, _, program):
@@ -364,9 +367,9 @@ PHASES = {"init": phase_init, "life": phase_life, "uid": phase_uid, "nft": phase
           "kubectl": phase_kubectl, "upgrade": phase_upgrade, "ambient": phase_ambient}
 
 
-def remove_namespaces():
-    """Those of a phase. Each agent has descriptors of inotify, of which a machine allows a user 128."""
-    kubectl("delete", "namespaces", "--selector", "sidetrack-test=yes", "--timeout=150s")
+def remove_namespaces(wait):
+    """Those of a phase. Each agent has descriptors of inotify, of which a machine allows a user 128: so wait where there are many."""
+    kubectl("delete", "namespaces", "--selector", "sidetrack-test=yes", *(["--timeout=150s"] if wait else ["--wait=false"]))
 
 
 def phase_bench(phase, image, _):
