@@ -27,7 +27,18 @@ def get(*words):
 
 
 def apply(objects):
-    kubectl("apply", "-f", "-", data=yaml.safe_dump_all(objects))
+    """Applies them. Of those for which a busy istiod has not answered in time, creates what is missing, up to four times."""
+    text = yaml.safe_dump_all(objects)
+    for attempt in range(5):
+        try:
+            kubectl(*(("create", "-f", "-") if attempt else ("apply", "-f", "-")), data=text)
+            return
+        except RuntimeError as error:
+            missing = [line for line in str(error).splitlines() if line.startswith("Error") and "AlreadyExists" not in line]
+            if attempt and not missing:
+                return
+            if attempt == 4 or not all("failed calling webhook" in line for line in missing):
+                raise
 
 
 def eventually(seconds, condition):

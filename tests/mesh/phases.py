@@ -7,10 +7,10 @@ import subprocess
 
 import bench
 import objects
-from ambient import phase_ambient
+from ambient import ends_with, exit_code, phase_ambient, says
 from cluster import HERE, NODE, Pod, apply, differs, eventually, get, is_ready, kubectl, network_of, ready_pods, run
 from compare import captured_like_the_reference, compare, rules_of
-from mesh import CONTROL, MESH, REFERENCE, first_container, install_istio, set_values, wait_for_istiod
+from mesh import CONTROL, MESH, REFERENCE, first_container, import_image, install_istio, set_values, wait_for_istiod
 from scenarios import PASSTHROUGH, PODS, SCENARIOS, WORLD
 
 SIDES = {"reference": "reference", "sidetrack": None} # namespace: the template that is injected after Istio's own
@@ -234,6 +234,56 @@ def captured_again(pods):
         raise RuntimeError(str(said))
 
 
+def plugins():
+    """The chain that the runtime calls for a pod."""
+    return [each["type"] for each in json.loads(pathlib.Path("/etc/cni/net.d/10-pods.conflist").read_text())["plugins"]]
+
+
+def phase_plugins(phase, image, program):
+    """Istio's own CNI plugin and Sidetrack's in one chain: each programs the pods of a namespace of its own."""
+    checks = phase.checks
+    sides = {"plugin-reference": "reference-cni", "plugin-sidetrack": None}
+    others = ["kube-system", "istio-system"]
+    import_image("install-cni")
+    with_agent = ["components.cni.enabled=true", *(f"values.cni.excludeNamespaces[{number}]={name}" for number, name in enumerate([*others, "plugin-sidetrack"]))]
+    install_istio(image, *with_agent)
+    run(program, "cni", "install", "--exclude-namespaces", ",".join([*others, "plugin-reference"]))
+    checks.check("both plugins: Sidetrack's is after Istio's", differs(plugins(), ["bridge", "istio-cni", "sidetrack-cni"]))
+    checks.check("both plugins: cni status has nothing to say against it", ends_with(0, exit_code(program, "cni", "status")))
+    names = [name for name in phase.pods() if name not in ("regular", "hold", "probed", "host", "none")] # Istio's plugin refuses "none"; the rest are alike to a plugin
+    apply([objects.namespace(side) for side in sides])
+    for side in sides:
+        eventually(30, lambda side=side: get("serviceaccount", "default", "--namespace", side))
+        apply(objects.mesh(side, names))
+    apply([objects.pod(side, name, template) for side, template in sides.items() for name in names])
+    pods = ready_pods(sides)
+    images = {side: {each.init_container("istio-validation")["image"] for (where, _), each in pods.items()
+                     if where == side and each.init_container("istio-validation")} for side in sides}
+    checks.check("both plugins: istio-validation is of the same program as the plugin, and ends well",
+                 differs(images, dict(zip(sides, ({REFERENCE}, {image})))))
+    captured_like_the_reference(phase, pods, list(sides))
+    compare(phase, pods, list(sides), prefix="both plugins: ")
+    # ---- the order in which Istio's agent installs its own where Sidetrack's is there before
+    run(program, "cni", "uninstall")
+    install_istio(image)
+    checks.check("Istio's agent leaves: its plugin goes", differs(plugins(), ["bridge"]))
+    run(program, "cni", "install", "--exclude-namespaces", ",".join([*others, "plugin-reference"]))
+    install_istio(image, *with_agent)
+    checks.check("Istio's agent comes after Sidetrack: its plugin is the last", differs(plugins(), ["bridge", "sidetrack-cni", "istio-cni"]))
+    checks.check("Istio's agent comes after Sidetrack: cni status says so", says(["last"], exit_code(program, "cni", "status"), 6))
+    for side, template in sides.items():
+        late = objects.pod(side, "web", template)
+        late["metadata"]["name"] = "late"
+        apply([late])
+    pods = ready_pods(sides)
+    for side in sides:
+        checks.check(f"Istio's agent comes after Sidetrack: a pod of {side} is captured", "" if rules_of(pods[side, "late"]) else "it has no rules")
+    run(program, "cni", "install", "--exclude-namespaces", ",".join([*others, "plugin-reference"]))
+    checks.check("cni install once more: Sidetrack's is the last again", differs(plugins(), ["bridge", "istio-cni", "sidetrack-cni"]))
+    run(program, "cni", "uninstall")
+    install_istio(image)
+
+
 def phase_kubectl(phase, image, _):
     """kubectl-sidetrack, as from a laptop."""
     checks = phase.checks
@@ -363,7 +413,7 @@ def phase_upgrade(phase, image, _):
     install_istio(image)
 
 
-PHASES = {"init": phase_init, "life": phase_life, "uid": phase_uid, "nft": phase_nft, "gateways": phase_gateways, "cni": phase_cni,
+PHASES = {"init": phase_init, "life": phase_life, "uid": phase_uid, "nft": phase_nft, "gateways": phase_gateways, "cni": phase_cni, "plugins": phase_plugins,
           "kubectl": phase_kubectl, "upgrade": phase_upgrade, "ambient": phase_ambient}
 
 
@@ -380,4 +430,4 @@ def phase_bench(phase, image, _):
 
 
 ASKED = {"bench": phase_bench} # run by name alone
-LONG = {"life", "uid", "nft", "gateways", "upgrade", "ambient"} # left out of the short form
+LONG = {"life", "uid", "nft", "gateways", "plugins", "upgrade", "ambient"} # left out of the short form
