@@ -1,12 +1,15 @@
 """Runs the scenarios in several namespaces, and compares what became of each connection."""
 import concurrent.futures
 import json
+import re
 import time
 
 from cluster import HERE, differs, get, run
 from facts import Names, of_connection, unlike
 from mesh import in_world
-from scenarios import PODS, WORLD, WORLD6
+from scenarios import LISTENERS, PODS, WORLD, WORLD6
+
+CONNECTIONS = 8
 
 
 def names_of(namespace, pods):
@@ -93,6 +96,29 @@ def compare(phase, pods, sides, prefix="", explained=None):
         elif not problems and len(sides) == 2:
             problems.append(differs(facts[sides[1]], facts[sides[0]]))
         phase.checks.check(label, "\n".join(filter(None, problems)))
+
+
+def taken_by(pod):
+    """How many connections each listener of a pod's Envoy has taken."""
+    said = pod.inside("pilot-agent", "request", "GET", "stats?filter=^listener.*downstream_cx_total$")
+    return dict(re.findall(r"^listener\.(.+)\.downstream_cx_total: (\d+)$", said, re.MULTILINE))
+
+
+def listeners(phase, pods, sides):
+    """Which listeners take the connections of some scenarios; the kubelet's probes come near none of these numbers."""
+    for name, role, expected in LISTENERS:
+        scenario = phase.scenarios().get(name)
+        if not scenario:
+            continue
+        grown = {}
+        for side in sides:
+            pod = pods[side, scenario[role]]
+            before = taken_by(pod)
+            for _ in range(CONNECTIONS):
+                request(side, scenario, pods, 0)
+            grown[side] = [re.sub(r"^10\.96\.[0-9.]+_", "service_", listener) for listener, count in taken_by(pod).items()
+                           if int(count) - int(before.get(listener, 0)) >= CONNECTIONS]
+        phase.checks.check(f"{name}: the {role}'s listeners: {', '.join(expected) or 'none'}", differs(grown, dict.fromkeys(sides, expected)))
 
 
 def rules_of(pod):

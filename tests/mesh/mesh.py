@@ -41,6 +41,22 @@ def install_istio(image, *settings):
     wait_for_istiod()
 
 
+def install_by_helm(folder, image):
+    """The chart of istiod in the folder of scripts/helm, over what istioctl has installed; its values are those of istio.yaml, and then those of
+    container/istio-values.yaml."""
+    operator = yaml.safe_load((NODE / "istio.yaml").read_text())["spec"]
+    chart_values = operator["values"] | {"meshConfig": operator["meshConfig"]}
+    chart_values["global"] |= {"hub": operator["hub"], "tag": operator["tag"]}
+    del chart_values["global"]["proxy_init"]
+    chart_values |= chart_values.pop("pilot")
+    (NODE / "helm-values.yaml").write_text(yaml.safe_dump(chart_values))
+    shipped = (HERE.parents[1] / "container/istio-values.yaml").read_text()
+    (NODE / "istio-values.yaml").write_text(shipped.replace("localhost/sidetrack:0.1.0", image))
+    run(f"{folder}/helm", "upgrade", "istiod", f"{folder}/istiod", "--install", "--take-ownership", "--force-conflicts", "--namespace", "istio-system",
+        "--values", str(NODE / "helm-values.yaml"), "--values", str(NODE / "istio-values.yaml"))
+    wait_for_istiod()
+
+
 def wait_for_istiod():
     """Until the istiod that was installed last is the only one: its webhooks are called then, and not those of one that ends."""
     kubectl("--namespace", "istio-system", "rollout", "status", "deployment/istiod", "--timeout=120s")

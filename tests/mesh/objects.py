@@ -60,7 +60,7 @@ def pod(namespace_name, name, template=None):
 
 
 def short_lived(namespace_name, kind, native, template):
-    """A Job or a pod whose init container asks the mesh once, and whose app asks until there is an answer."""
+    """A Job or a pod whose init containers ask the mesh and the host outside once, and whose app asks the mesh until there is an answer."""
     name = "job" if kind == "Job" else "pod-native" if native else "pod-regular"
     url = f"http://web.{namespace_name}.svc.cluster.local/{name}"
     annotations = {"sidecar.istio.io/nativeSidecar": str(native).lower()}
@@ -68,7 +68,8 @@ def short_lived(namespace_name, kind, native, template):
         annotations["inject.istio.io/templates"] = f"sidecar,{template}"
     once, until = f"wget -q -O - {url} 2>/dev/null || echo no answer", f"until wget -q -O - {url}; do sleep 1; done 2>/dev/null"
     spec = {"restartPolicy": "Never",
-            "initContainers": [{"name": "before-the-app", "image": "busybox:1", "command": ["sh", "-c", once]}],
+            "initContainers": [{"name": name, "image": "busybox:1", "command": ["sh", "-c", command]}
+                               for name, command in (("before-the-app", once), ("outside", once.replace(url, f"http://{WORLD}:8000/")))],
             "containers": [{"name": "app", "image": "busybox:1", "command": ["sh", "-c", until]}]}
     metadata = {"labels": {"app": name}, "annotations": annotations}
     if kind == "Pod":

@@ -136,3 +136,17 @@ SCENARIOS = {
     'inject: "false"': {"client": "plain", "http": f"http://{WORLD}:8000/{{id}}", "expect": {"said": f"world {WORLD}:8000 from <plain>"}},
     'inject: "false", to a STRICT pod': {"client": "plain", "http": "http://web.{ns}.svc.cluster.local/{id}", "expect": {"error": "Connection reset by peer"}},
 }
+
+# Of a scenario: the pod that is asked by `pilot-agent request GET`, and which of its listeners take the connections; "service" stands for the
+# address of one. Of HTTP between proxies, the server's listener takes one connection for many requests.
+LISTENERS = [
+    ("STRICT mTLS", "client", ["0.0.0.0_80"]),
+    ("outside", "client", ["0.0.0.0_15001"]),
+    ("TCP where the server speaks first", "client", ["service_7070"]),
+    ("TCP where the server speaks first", "server", ["0.0.0.0_15006"]),
+    ("a pod's own IP", "server", []),
+    ("an excluded inbound port", "server", []),
+    ("beside the excluded inbound port", "server", ["0.0.0.0_15006"]),
+    ("an excluded outbound port", "client", []),
+    ("ISTIO_DUAL_STACK: from outside, IPv6", "server", ["0.0.0.0_15006"]),
+]
