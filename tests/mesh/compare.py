@@ -42,6 +42,16 @@ def request(namespace, scenario, pods, number):
     return pods[namespace, scenario["client"]].client(*words)
 
 
+def settled_request(*arguments):
+    """The same; again while istiod has not yet told the client's proxy of the server."""
+    end = time.monotonic() + 30
+    while True:
+        result = request(*arguments)
+        if result.get("said") != "no healthy upstream" or time.monotonic() > end:
+            return result
+        time.sleep(0.2)
+
+
 def expectation(scenario, names):
     """What a scenario expects, in the words of the facts."""
     def filled(value):
@@ -69,7 +79,7 @@ def compare(phase, pods, sides, prefix="", explained=None):
                  if all(each.get(role) is None or all((side, each[role]) in pods for side in sides) for role in ("client", "server", "via"))}
     names = {side: names_of(side, pods) for side in sides}
     def side_results(side):
-        return {name: request(side, scenario, pods, number) for number, (name, scenario) in enumerate(scenarios.items(), 1)}
+        return {name: settled_request(side, scenario, pods, number) for number, (name, scenario) in enumerate(scenarios.items(), 1)}
     with concurrent.futures.ThreadPoolExecutor() as workers:
         results = dict(zip(sides, workers.map(side_results, sides)))
     flushed = time.monotonic() + 3 # Envoy writes its access log once a second: until then nothing in it says nothing

@@ -61,20 +61,25 @@ def take_over(pods, program):
                 f'mount --bind {servers} /etc/resolv.conf && exec env "$@"', "sh", *variables, "pilot-agent", "istio-iptables", *words)
 
 
-def make_both(phase, image, names, suffix="", annotations=None):
-    """The pods of those names, with the reference's istio-init and with Sidetrack; returns the two namespaces, and the pods."""
-    sides = {side + suffix: template for side, template in SIDES.items()}
+def make(phase, image, names, sides, container, annotations=None):
+    """The pods of those names in each namespace (of which is said which template is injected after Istio's own), as soon as they are ready."""
     apply([objects.namespace(side, annotations) for side in sides])
     for side in sides:
         eventually(30, lambda side=side: get("serviceaccount", "default", "--namespace", side))
         apply(objects.mesh(side, names))
     apply([objects.pod(side, name, template) for side, template in sides.items() for name in names])
     pods = ready_pods(sides)
-    images = {side: {each.init_container("istio-init")["image"] for (where, _), each in pods.items()
-                     if where == side and each.init_container("istio-init")} for side in sides}
-    phase.checks.check(f"istio-init is the reference's in {' and Sidetrack in '.join(sides)}",
+    images = {side: {each.init_container(container)["image"] for (where, _), each in pods.items()
+                     if where == side and each.init_container(container)} for side in sides}
+    phase.checks.check(f"{container} is the reference's in {' and Sidetrack in '.join(sides)}",
                        differs(images, {side: {REFERENCE if template else image} for side, template in sides.items()}))
-    return list(sides), pods
+    return pods
+
+
+def make_both(phase, image, names, suffix="", annotations=None):
+    """The pods with the reference's istio-init and with Sidetrack; returns the two namespaces, and the pods."""
+    sides = {side + suffix: template for side, template in SIDES.items()}
+    return list(sides), make(phase, image, names, sides, "istio-init", annotations)
 
 
 def phase_init(phase, image, program):
@@ -257,17 +262,10 @@ def phase_plugins(phase, image, program):
     run(program, "cni", "install", "--exclude-namespaces", ",".join([*others, "plugin-reference"]))
     checks.check("both plugins: Sidetrack's is after Istio's", differs(plugins(), ["bridge", "istio-cni", "sidetrack-cni"]))
     checks.check("both plugins: cni status has nothing to say against it", ends_with(0, exit_code(program, "cni", "status")))
-    names = [name for name in phase.pods() if name not in ("regular", "hold", "probed", "host", "none")] # Istio's plugin refuses "none"; the rest are alike to a plugin
-    apply([objects.namespace(side) for side in sides])
-    for side in sides:
-        eventually(30, lambda side=side: get("serviceaccount", "default", "--namespace", side))
-        apply(objects.mesh(side, names))
-    apply([objects.pod(side, name, template) for side, template in sides.items() for name in names])
-    pods = ready_pods(sides)
-    images = {side: {each.init_container("istio-validation")["image"] for (where, _), each in pods.items()
-                     if where == side and each.init_container("istio-validation")} for side in sides}
-    checks.check("both plugins: istio-validation is of the same program as the plugin, and ends well",
-                 differs(images, dict(zip(sides, ({REFERENCE}, {image})))))
+    names = [name for name in phase.pods() if name not in (
+        "none", # which Istio's plugin refuses
+        "regular", "hold", "probed", "host")] # which are like others to a plugin
+    pods = make(phase, image, names, sides, "istio-validation")
     captured_like_the_reference(phase, pods, list(sides))
     compare(phase, pods, list(sides), prefix="both plugins: ")
     # ---- the order in which Istio's agent installs its own where Sidetrack's is there before
