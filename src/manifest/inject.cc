@@ -393,18 +393,27 @@ void take_resources(Node& proxy, const Node& pod) {
   if (!resources.entries.empty()) put(proxy, "resources", std::move(resources));
 }
 
-// {"NAME": {…}}: each with its name, if no other has it.
+// {"NAME": {…}}: each with its name; or [{"name": "NAME", …}].
 void take_volumes(std::vector<Node>& volumes, const Node& pod, std::string_view annotation) {
   const auto text = annotation_of(pod, annotation);
   if (!text) return;
   const auto refuse = [&] {
-    options::refuse(given_by(annotation, *text), "a JSON object of objects, by the names of volumes");
+    options::refuse(given_by(annotation, *text),
+                    "a JSON object of objects, by the names of volumes, or a list of them");
   };
   Node document;
   try {
     document = parse_json(*text, annotation, limits_of_annotation)[0].root;
   } catch (const Error&) {
     refuse();
+  }
+  if (document.type == Node::Type::list && !document.items.empty()) {
+    for (const Node& item : document.items) {
+      const Node* name = item.type == Node::Type::mapping ? item.find("name") : nullptr;
+      if (name == nullptr || name->type != Node::Type::string) refuse();
+      volumes.push_back(item);
+    }
+    return;
   }
   if (document.type != Node::Type::mapping) refuse();
   for (const Entry& entry : document.entries) {

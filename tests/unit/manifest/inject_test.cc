@@ -138,11 +138,15 @@ TEST(Inject, GivesTheProxyTheResourcesAndVolumesOfThePodsAnnotations) {
   EXPECT_EQ(mount.find("name")->text, "mine");
   EXPECT_EQ(mount.find("mountPath")->text, "/mine");
   EXPECT_THAT(names(pod, "volumes"), ElementsAre("sidecar", "mine"));
+  const Node listed =
+      pod_of(pod_with("sidecar.istio.io/userVolumeMount: '[{\"name\": \"certs\", \"mountPath\": \"/c\"}]'"));
+  EXPECT_EQ(container(listed, "containers", "istio-proxy").find("volumeMounts")->items.back().find("name")->text,
+            "certs");
   const std::string once = inject_into(text).text;
   EXPECT_EQ(inject_into(once).text, once);
   EXPECT_THAT(error_of(pod_with("sidecar.istio.io/proxyCPU: much")),
               HasSubstr("sidecar.istio.io/proxyCPU: 'much': expected a quantity"));
-  for (const std::string wrong : {"x", "[]", "{\"a\": 5}"})
+  for (const std::string wrong : {"x", "[]", "[{}]", "{\"a\": 5}"})
     EXPECT_THAT(error_of(pod_with("sidecar.istio.io/userVolume: '" + wrong + "'")),
                 HasSubstr("expected a JSON object of objects"))
         << wrong;
