@@ -300,10 +300,11 @@ void add_variable(const Flag& flag, std::string_view name, std::string_view valu
 
 void add_variables(const Variables& metadata, Interception& result) {
   for (const Flag& flag : flags()) {
-    for (const std::string_view name : flag.variables) {
-      const auto value = find(metadata, name);
-      if (!value) continue;
-      add_variable(flag, name, *value, result);
+    // Of two names the second counts, as for istio-init, and an empty value is none.
+    for (auto name = flag.variables.rbegin(); name != flag.variables.rend(); ++name) {
+      const auto value = name->empty() ? std::nullopt : find(metadata, *name);
+      if (!value || (value->empty() && flag.kind == Kind::boolean)) continue;
+      add_variable(flag, *name, *value, result);
       break;
     }
   }
@@ -342,6 +343,13 @@ Interception interception(const Annotations& annotations, const ProxyConfig& con
 
   Interception result;
   result.warnings = unknown_annotations(annotations);
+  if (!find(annotations, templates_annotation) &&
+      !status_of(find(annotations, status_annotation).value_or("")).lists(validation_container)) {
+    result.warnings.push_back(fmt::format(
+        "{} lists neither {} nor {}, and there is no annotation {}: taken for a sidecar; if it is a gateway "
+        "or a waypoint, set {}: gateway",
+        status_annotation, init_container, validation_container, templates_annotation, templates_annotation));
+  }
   CommandLine line;
   HelmValues helm;
   if (!config.interception_mode.empty())

@@ -263,6 +263,9 @@ TEST(Annotations, VariablesOfTheProxyConfigAreOptions) {
   };
   EXPECT_THAT(options({{"ISTIO_META_DNS_CAPTURE", "true"}, {"INVALID_DROP", "1"}, {"ISTIO_DUAL_STACK", "false"}}),
               ElementsAre("--redirect-dns=true", "--capture-all-dns=true", "--drop-invalid=1", "--dual-stack=false"));
+  EXPECT_THAT(options({{"ISTIO_META_DNS_CAPTURE", "true"}, {"REDIRECT_DNS", "false"}, {"INVALID_DROP", ""}}),
+              ElementsAre("--redirect-dns=true", "--capture-all-dns=true"));
+  EXPECT_THAT(options({{"DROP_INVALID", "false"}, {"INVALID_DROP", "true"}}), ElementsAre("--drop-invalid=true"));
   EXPECT_THAT(options({{"ISTIO_META_DNS_CAPTURE", "false"}}),
               ElementsAre("--redirect-dns=false", "--capture-all-dns=false"));
   // Of what the template passes itself, and of an annotation's option, the variable counts for nothing.
