@@ -104,10 +104,22 @@ bool names_loopback(const Conditions& conditions) {
   });
 }
 
+bool is_by_lo(const NetworkRoute& route) {
+  return route.device == "lo" || std::ranges::find(route.other_devices, "lo") != route.other_devices.end();
+}
+
+// The kernel's route to the network of an address that lo has.
+bool is_of_loopback(const NetworkRoute& route, const PodView& pod) {
+  const Interface* lo = pod.interface("lo");
+  return lo != nullptr && std::ranges::any_of(lo->addresses, [&](const InterfaceAddress& own) {
+           return own.address.family == route.to.family() &&
+                  AddressRange::prefix(own.address, own.prefix_length) == route.to;
+         });
+}
+
 // A route that does not decide whether a packet gets to the proxy.
-bool is_usual(const NetworkRoute& route, const Plan& plan) {
-  if (route.kind == NetworkRoute::Kind::onward)
-    return route.device != "lo" && std::ranges::find(route.other_devices, "lo") == route.other_devices.end();
+bool is_usual(const NetworkRoute& route, const Plan& plan, const PodView& pod) {
+  if (route.kind == NetworkRoute::Kind::onward) return !is_by_lo(route) || is_of_loopback(route, pod);
   return std::ranges::any_of(plan.routing.local_routes, [&](const LocalRoute& ours) {
     return ours.family == route.to.family() && ours.table == route.table;  // see inspect_routing
   });
@@ -280,7 +292,7 @@ class Search {
       ask_both_ways(rule.family, conditions_of(matches), ip_words(rule));
     }
     for (const NetworkRoute& route : pod_.routes) {
-      if (is_usual(route, plan_)) continue;
+      if (is_usual(route, plan_, pod_)) continue;
       if (asked++ == most) return not_all(most);
       const Match to = AddressMatch{End::destination, {{route.to.last, route.to.last}}, false};
       ask_both_ways(route.to.family(), {&to}, ip_words(route));
@@ -604,7 +616,7 @@ PodView without_others(PodView pod, const Plan& plan) {
     interface.rules_of_frames = {};
     for (InterfaceAddress& own : interface.addresses) own.is_local = true;
   }
-  std::erase_if(pod.routes, [&](const NetworkRoute& route) { return !is_usual(route, plan); });
+  std::erase_if(pod.routes, [&](const NetworkRoute& route) { return !is_usual(route, plan, pod); });
   Interface* lo = pod.interface("lo");
   if (lo == nullptr) return pod;
   lo->up = true;

@@ -188,8 +188,7 @@ PodView pod_of(netlink::Socket& socket, Claim claim) {
   add_rules_that_may_count(pod);
   for (routes::ListedRoute& live : all.routes) {
     // The kernel's own: what interface_address() says, too.
-    const bool is_of_own = live.route.table == local_table || live.device == routes::loopback_index;
-    if (is_of_own && live.protocol == RTPROT_KERNEL) continue;
+    if (live.route.table == local_table && live.protocol == RTPROT_KERNEL) continue;
     const auto interface = interfaces.find(live.device);
     if (interface != interfaces.end()) live.route.device = interface->second.name;
     for (const std::uint32_t other : live.other_devices) {
