@@ -33,20 +33,6 @@ std::vector<BackendKind> holders(const Survey& survey) {
   return found;
 }
 
-// Whether a packet can meet what is ours there: an empty chain, and a table without chains, decide nothing.
-bool decides(const Survey& survey, BackendKind kind) {
-  return std::ranges::any_of(survey.live(kind)->chains, [](const LiveChain& chain) {
-    const bool drops = chain.ours && chain.policy != Verdict::accept;
-    return drops || std::ranges::any_of(chain.rules, &LiveRule::ours);
-  });
-}
-
-// Those of `holding` that are to be emptied beside `kept`, which is as requested: what decides nothing may stay.
-std::vector<BackendKind> deciding_beside(BackendKind kept, std::vector<BackendKind> holding, const Survey& survey) {
-  std::erase_if(holding, [&](BackendKind kind) { return kind == kept || !decides(survey, kind); });
-  return holding;
-}
-
 // Of nothing the order of rules does not matter, and to compare costs time.
 bool is_as_requested(const Survey& survey, BackendKind kind, const Ruleset& asked) {
   const Live* live = survey.live(kind);
@@ -270,7 +256,7 @@ std::variant<Decision, Error> decide(const Request& request, const Survey& surve
   if (there) {
     decision.skipped.clear();
     if (*there != choice.order.front()) decision.because.clear();  // it stays where it is
-    decision.attempts.push_back(attempt(there, false, deciding_beside(*there, holding, survey)));
+    decision.attempts.push_back(attempt(there, false, holding));
     // An agent's rules that are as asked stay the agent's, with their routes. As soon as one thing is changed all is
     // ours, so that `clean` removes all.
     const Routing held = whoever_made(survey.routing);
@@ -316,8 +302,7 @@ Comparison compare(const Request& request, const Survey& survey) {
     comparison.by_examples = others.by_examples;
     comparison.lost_replies = lost_forwarded_dns(*request.plan, compared, survey);
   }
-  const bool asks_for_none = request.plan->ruleset.rules.empty();
-  for (BackendKind kind : asks_for_none ? holding : deciding_beside(compared, holding, survey)) {
+  for (BackendKind kind : holding) {
     if (kind != compared) comparison.backends.push_back(diff(*survey.live(kind), {}));
   }
   if (!comparison.equal()) {

@@ -43,23 +43,6 @@ class KeptBackend : public KernelTest, public ::testing::WithParamInterface<cons
 };
 INSTANTIATE_TEST_SUITE_P(, KeptBackend, ::testing::Values("iptables-nft", "nftables"), backend_name);
 
-// An empty chain of Istio's name, which a pod's earlier rules left, decides nothing.
-TEST_P(KeptBackend, EmptyChainsInAnotherBackendAreNoDifference) {
-  ASSERT_EQ(sidetrack("apply", Words{"--backend", GetParam()} + usual).exit_code, 0);
-  ns_.must({"iptables-legacy", "-t", "nat", "-N", "ISTIO_OUTPUT"});
-  if (held() == "iptables-nft ") ns_.must({"nft", "add table inet sidetrack"});
-  const std::string before = listing(ns_);
-  const Output verified = sidetrack("verify", usual);
-  EXPECT_EQ(verified.exit_code, 0) << verified.out << verified.err;
-  EXPECT_EQ(sidetrack("diff", usual).exit_code, 0);
-  EXPECT_THAT(sidetrack("apply", usual).err, HasSubstr("nothing to change"));
-  EXPECT_EQ(listing(ns_), before);
-  ns_.must({"iptables-legacy", "-t", "nat", "-A", "ISTIO_OUTPUT", "-d", "127.0.0.1/32", "-j", "RETURN"});
-  EXPECT_EQ(sidetrack("verify", usual).exit_code, 6);
-  EXPECT_EQ(sidetrack("clean", {}).exit_code, 0);
-  EXPECT_EQ(holders(), "");
-}
-
 TEST_P(KeptBackend, ALegacyTableOfAnotherProgramMovesNothing) {
   ASSERT_EQ(sidetrack("apply", Words{"--backend", GetParam()} + usual).exit_code, 0);
   begin_to_use_legacy();
