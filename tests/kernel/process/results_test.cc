@@ -138,13 +138,16 @@ metadata: {name: left, annotations: {sidecar.istio.io/inject: "false"}}
 spec: {containers: [{name: app, image: app}]}
 )");
   const Output plain = run(0, {"args", "-f", pod.path()});
-  EXPECT_EQ(plain.out, "-p 15001 -z 15006 -u 1337 -m REDIRECT -i '*' -x '' -b '*' -d 15090,15021,15020 -o 5432\n");
+  EXPECT_EQ(plain.out,
+            "-p 15001 -z 15006 -u 1337 -m REDIRECT -i '*' -x '' -b '*' -d 15090,15021,15020 -o 5432 "
+            "--log_output_level=default:info\n");
   EXPECT_THAT(plain.err, HasSubstr("Pod left: not injected: "));
-  EXPECT_THAT(out(0, {"args", "-f", pod.path(), "--why"}),
-              AllOf(StartsWith("Pod web\n  -p  15001 "), HasSubstr(" traffic.sidecar.istio.io/excludeOutboundPorts\n"),
-                    HasSubstr("\n\nPod left: not injected: ")));
+  EXPECT_THAT(
+      out(0, {"args", "-f", pod.path(), "--why"}),
+      AllOf(StartsWith("Pod web\n  -p                  15001 "),
+            HasSubstr(" traffic.sidecar.istio.io/excludeOutboundPorts\n"), HasSubstr("\n\nPod left: not injected: ")));
   const Json json = Json::parse(out(0, {"args", "-f", pod.path(), "--json"}));
-  EXPECT_EQ(json["pods"][0]["args"].back(), "5432");
+  EXPECT_EQ(json["pods"][0]["args"].back(), "--log_output_level=default:info");
   EXPECT_EQ(json["pods"][1]["inject"], false);
 }
 
