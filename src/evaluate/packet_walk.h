@@ -90,8 +90,9 @@ class PacketWalk {
   std::optional<std::string> cannot_be_sent() const;
   // By which it leaves, as it is said: which hop it gets is doubted (see take_way), and no other end.
   [[nodiscard]] const std::string& device_of_first_hop() const {
-    return way_.route != nullptr && !way_.route->other_devices.empty() && asked_.interface.empty() ? way_.route->device
-                                                                                                   : way_.device;
+    const bool is_bound = asked_.direction != Direction::in && !asked_.interface.empty();
+    const bool has_hops = way_.route != nullptr && !way_.route->other_devices.empty();
+    return has_hops && !is_bound ? way_.route->device : way_.device;
   }
   [[nodiscard]] bool is_up(const std::string& device) const;
   // ": the destination is the pod itself"; empty of what goes on.

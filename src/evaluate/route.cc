@@ -24,9 +24,11 @@ bool counts(const NetworkRoute& route, const RouteKey& key) {
   if (route.kind == Kind::unknown) return true;
   const bool rejects = route.kind != Kind::onward && route.kind != Kind::local;
   if (rejects && key.destination.family == Family::ipv4) return true;
-  const bool by_other =
-      !key.bound.empty() && std::ranges::find(route.other_devices, key.bound) != route.other_devices.end();
-  return by_other || counts(rejects ? "lo" : route.device, key);
+  if (!route.other_devices.empty()) {
+    key.ask_bound();
+    if (std::ranges::find(route.other_devices, key.bound) != route.other_devices.end()) return true;
+  }
+  return counts(rejects ? "lo" : route.device, key);
 }
 
 bool is_own(const PodView& pod, const RouteKey& key) {

@@ -133,7 +133,7 @@ std::vector<PodView> by_each_hop(const PodView& pod) {
     bool any = false;
     for (NetworkRoute& route : next.routes) {
       if (hop >= route.other_devices.size()) continue;
-      route.device = route.other_devices[hop];
+      std::swap(route.device, route.other_devices[hop]);
       any = true;
     }
     if (!any) return all;

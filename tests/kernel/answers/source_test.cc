@@ -292,7 +292,9 @@ TEST_P(Source, OfSeveralNextHopsIsDoubted) {
   EXPECT_EQ(verified().exit_code, 0) << verified().err;
   pod_->ns().must({"nft",
                    "add table inet others; add chain inet others out { type filter hook output priority -300; };"
-                   "add rule inet others out oifname net1 tcp dport 80 drop"});
+                   "add rule inet others out oifname net1 udp dport 9 drop"});
+  EXPECT_EQ(verified().exit_code, 0) << verified().err;
+  pod_->ns().must({"nft", "add rule inet others out oifname net1 tcp dport 80 drop"});
   EXPECT_THAT(explained("tcp", service(80)), HasSubstr("cannot know which next hop it gets by `ip"));
   EXPECT_EQ(verified().exit_code, 6);
   EXPECT_THAT(verified().err, HasSubstr("if that by net1: dropped"));
