@@ -104,11 +104,7 @@ bool names_loopback(const Conditions& conditions) {
   });
 }
 
-bool is_by_lo(const NetworkRoute& route) {
-  return route.device == "lo" || std::ranges::find(route.other_devices, "lo") != route.other_devices.end();
-}
-
-// The kernel's route to the network of an address that lo has.
+// Tells the kernel's route to the network of an address that lo has.
 bool is_of_loopback(const NetworkRoute& route, const PodView& pod) {
   const Interface* lo = pod.interface("lo");
   return lo != nullptr && std::ranges::any_of(lo->addresses, [&](const InterfaceAddress& own) {
@@ -119,7 +115,7 @@ bool is_of_loopback(const NetworkRoute& route, const PodView& pod) {
 
 // A route that does not decide whether a packet gets to the proxy.
 bool is_usual(const NetworkRoute& route, const Plan& plan, const PodView& pod) {
-  if (route.kind == NetworkRoute::Kind::onward) return !is_by_lo(route) || is_of_loopback(route, pod);
+  if (route.kind == NetworkRoute::Kind::onward) return !route.has_hop_by("lo") || is_of_loopback(route, pod);
   return std::ranges::any_of(plan.routing.local_routes, [&](const LocalRoute& ours) {
     return ours.family == route.to.family() && ours.table == route.table;  // see inspect_routing
   });
@@ -328,7 +324,7 @@ class Search {
     for (const Direction direction : {Direction::out, Direction::in, Direction::lo})
       ask(families, direction, conditions, whose, because);
   }
-  // Of packets for which the conditions hold, and of those whose answers they hold for.
+  // Asks about packets for which the conditions hold, and about those whose replies they hold for.
   void ask_both_ways(Families families, const Conditions& conditions, const std::string& because) {
     ask(families, conditions, Whose::others, because);
     ask(families, conditions_of(of_requests(conditions)), Whose::others, because);

@@ -11,26 +11,20 @@
 namespace sidetrack {
 namespace {
 
-// Whether a route by this device counts: a socket that is bound to one takes no other (fib_lookup_good_nhc, and
-// rt6_score_route with RT6_LOOKUP_F_IFACE). The kernel's route to an own address is one by the device that has it.
-bool counts(const std::string& device, const RouteKey& key) {
-  key.ask_bound();
-  return key.bound.empty() || device == key.bound;
-}
-
-// In IPv4, what rejects is asked before the device is (fib_table_lookup); in IPv6 it is a route by lo.
+// Returns whether the route counts: a socket that is bound to an interface takes no route by another one
+// (fib_lookup_good_nhc, and rt6_score_route with RT6_LOOKUP_F_IFACE). In IPv4, what rejects is asked before the device
+// is (fib_table_lookup); in IPv6 it is a route by lo.
 bool counts(const NetworkRoute& route, const RouteKey& key) {
   using Kind = NetworkRoute::Kind;
   if (route.kind == Kind::unknown) return true;
   const bool rejects = route.kind != Kind::onward && route.kind != Kind::local;
   if (rejects && key.destination.family == Family::ipv4) return true;
-  if (!route.other_devices.empty()) {
-    key.ask_bound();
-    if (std::ranges::find(route.other_devices, key.bound) != route.other_devices.end()) return true;
-  }
-  return counts(rejects ? "lo" : route.device, key);
+  key.ask_bound();
+  if (key.bound.empty()) return true;
+  return rejects ? key.bound == "lo" : route.has_hop_by(key.bound);
 }
 
+// The kernel's route to an own address is one by the device that has it.
 bool is_own(const PodView& pod, const RouteKey& key) {
   if (!is_own(pod, key.destination, key.observer)) return false;
   key.ask_bound();

@@ -2,6 +2,7 @@
 // A pod's interfaces and routes, as far as they decide about where a packet goes.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -71,6 +72,10 @@ struct NetworkRoute {
   std::optional<Address> source{};  // src: of what is sent by it
   // It has several next hops, of which each connection gets one: `device` is that of the first one, these are the rest.
   std::vector<std::string> other_devices{};
+  // Returns whether one of its next hops is by this interface.
+  [[nodiscard]] bool has_hop_by(const std::string& name) const {
+    return device == name || std::ranges::find(other_devices, name) != other_devices.end();
+  }
   friend bool operator==(const NetworkRoute&, const NetworkRoute&) = default;
 };
 [[nodiscard]] std::string ip_words(const NetworkRoute& route);  // "ip route local default dev lo table 133"

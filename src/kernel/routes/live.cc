@@ -157,7 +157,7 @@ std::optional<ListedRule> policy_rule(const Message& message) {
   return live;
 }
 
-std::optional<NetworkRoute::Kind> kind_of(unsigned char type) {
+NetworkRoute::Kind kind_of(unsigned char type) {
   switch (type) {
     case RTN_UNICAST:
       return NetworkRoute::Kind::onward;
@@ -207,10 +207,10 @@ void add_next_hops(ListedRoute& live, const nlattr* attribute, Family family) {
 std::optional<ListedRoute> network_route(const Message& message) {
   const auto& header = message.header<rtmsg>();
   const auto family = family_of(header.rtm_family);
-  const auto kind = kind_of(header.rtm_type);
-  if (!family || !kind || (header.rtm_flags & (RTNH_F_DEAD | RTM_F_CLONED)) != 0) return {};
+  if (!family || (header.rtm_flags & (RTNH_F_DEAD | RTM_F_CLONED)) != 0) return {};
   ListedRoute live;
-  live.route.kind = header.rtm_src_len != 0 || header.rtm_tos != 0 ? NetworkRoute::Kind::unknown : *kind;
+  live.route.kind =
+      header.rtm_src_len != 0 || header.rtm_tos != 0 ? NetworkRoute::Kind::unknown : kind_of(header.rtm_type);
   live.protocol = header.rtm_protocol;
   Address to = Address::any(*family);
   for (const nlattr* attribute : message.attributes<rtmsg>()) {

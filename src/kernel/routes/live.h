@@ -34,7 +34,7 @@ struct ListedRoute {
 
 struct Everything {
   std::vector<ListedRule> rules;    // in the order in which they are asked
-  std::vector<ListedRoute> routes;  // those with the lowest metric first; not of broadcasts and multicast
+  std::vector<ListedRoute> routes;  // those with the lowest metric first
   std::vector<ListedAddress> addresses;
   bool loopback_is_up = true;
   Claim claim = Claim::own;

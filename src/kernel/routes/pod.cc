@@ -37,6 +37,11 @@ std::uint32_t number_in(KnownFile file) {
 
 bool is_set(KnownFile file) { return number_in(file) != 0; }
 
+// Returns the families whose setting is not 0.
+Families families_set(KnownFile ipv4, KnownFile ipv6) {
+  return (is_set(ipv4) ? Families(Family::ipv4) : Families()) | (is_set(ipv6) ? Families(Family::ipv6) : Families());
+}
+
 SourceFilter source_filter(std::uint32_t value) {
   if (value == 0) return SourceFilter::off;
   return value == 1 ? SourceFilter::strict : SourceFilter::loose;
@@ -114,10 +119,11 @@ std::map<std::uint32_t, Interface> list_interfaces(netlink::Socket& socket) {
     put(number, listed.lower);
     put(listed.upper, number);
   }
+  const auto is_bridge = [](const auto& each) { return each.second.is_bridge; };
+  if (std::ranges::none_of(interfaces, is_bridge)) return interfaces;
+  const Families of_all = families_set(KnownFile::rules_of_frames_ipv4, KnownFile::rules_of_frames_ipv6);
   for (auto& [number, interface] : interfaces) {
-    if (!interface.is_bridge) continue;
-    if (is_set(KnownFile::rules_of_frames_ipv4)) interface.rules_of_frames = interface.rules_of_frames | Family::ipv4;
-    if (is_set(KnownFile::rules_of_frames_ipv6)) interface.rules_of_frames = interface.rules_of_frames | Family::ipv6;
+    if (interface.is_bridge) interface.rules_of_frames = interface.rules_of_frames | of_all;
   }
   return interfaces;
 }
@@ -181,8 +187,7 @@ PodView pod_of(netlink::Socket& socket, Claim claim) {
     if (first && last) pod.chosen_ports = {*first, *last};
   }
   pod.accepts_with_mark = is_set(KnownFile::accepts_with_mark);
-  if (is_set(KnownFile::echoes_mark_ipv4)) pod.echoes_mark = pod.echoes_mark | Family::ipv4;
-  if (is_set(KnownFile::echoes_mark_ipv6)) pod.echoes_mark = pod.echoes_mark | Family::ipv6;
+  pod.echoes_mark = families_set(KnownFile::echoes_mark_ipv4, KnownFile::echoes_mark_ipv6);
   pod.rules.clear();
   for (routes::ListedRule& live : all.rules) pod.rules.push_back(std::move(live.rule));
   add_rules_that_may_count(pod);
