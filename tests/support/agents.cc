@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <regex>
+#include <string>
 
 #include "support/listing.h"
 #include "support/network.h"
@@ -12,22 +13,9 @@ namespace sidetrack::netns {
 namespace {
 
 // {0}: the loopback address; {1}: that of the kubelet's probes
-constexpr const char* of_istio = R"(*mangle
--N ISTIO_PRERT
--N ISTIO_OUTPUT
--A PREROUTING -j ISTIO_PRERT
--A OUTPUT -j ISTIO_OUTPUT
--A ISTIO_PRERT -m mark --mark 0x539/0xfff -j CONNMARK --set-xmark 0x111/0xfff
--A ISTIO_OUTPUT -m connmark --mark 0x111/0xfff -j CONNMARK --restore-mark --nfmask 0xffffffff --ctmask 0xffffffff
-COMMIT
-*nat
--N ISTIO_PRERT
--N ISTIO_OUTPUT
--A OUTPUT -j ISTIO_OUTPUT
--A PREROUTING -j ISTIO_PRERT
--A ISTIO_PRERT -s {1} -p tcp -m tcp -j ACCEPT
--A ISTIO_OUTPUT -d {1} -p tcp -m tcp -j ACCEPT
--A ISTIO_PRERT ! -d {0} -p tcp ! --dport 15008 -m mark ! --mark 0x539/0xfff -j REDIRECT --to-ports 15006
+
+// What all releases that have iptables rules program alike: the rest of table nat, and table raw.
+const std::string nat_output_and_raw = R"(-A ISTIO_OUTPUT -d {1} -p tcp -m tcp -j ACCEPT
 -A ISTIO_OUTPUT ! -o lo -p udp -m mark ! --mark 0x539/0xfff -m udp --dport 53 -j REDIRECT --to-port 15053
 -A ISTIO_OUTPUT ! -d {0} -p tcp --dport 53 -m mark ! --mark 0x539/0xfff -j REDIRECT --to-ports 15053
 -A ISTIO_OUTPUT -p tcp -m mark --mark 0x111/0xfff -j ACCEPT
@@ -44,8 +32,25 @@ COMMIT
 COMMIT
 )";
 
+const std::string of_istio = R"(*mangle
+-N ISTIO_PRERT
+-N ISTIO_OUTPUT
+-A PREROUTING -j ISTIO_PRERT
+-A OUTPUT -j ISTIO_OUTPUT
+-A ISTIO_PRERT -m mark --mark 0x539/0xfff -j CONNMARK --set-xmark 0x111/0xfff
+-A ISTIO_OUTPUT -m connmark --mark 0x111/0xfff -j CONNMARK --restore-mark --nfmask 0xffffffff --ctmask 0xffffffff
+COMMIT
+*nat
+-N ISTIO_PRERT
+-N ISTIO_OUTPUT
+-A OUTPUT -j ISTIO_OUTPUT
+-A PREROUTING -j ISTIO_PRERT
+-A ISTIO_PRERT -s {1} -p tcp -m tcp -j ACCEPT
+-A ISTIO_PRERT ! -d {0} -p tcp ! --dport 15008 -m mark ! --mark 0x539/0xfff -j REDIRECT --to-ports 15006
+)" + nat_output_and_raw;
+
 // Istio 1.21 to 1.23, of TPROXY
-constexpr const char* of_istio_1_22 = R"(*mangle
+const std::string of_istio_1_22 = R"(*mangle
 -N ISTIO_PRERT
 -N ISTIO_OUTPUT
 -A PREROUTING -j ISTIO_PRERT
@@ -61,22 +66,7 @@ COMMIT
 *nat
 -N ISTIO_OUTPUT
 -A OUTPUT -j ISTIO_OUTPUT
--A ISTIO_OUTPUT -d {1} -p tcp -m tcp -j ACCEPT
--A ISTIO_OUTPUT ! -o lo -p udp -m mark ! --mark 0x539/0xfff -m udp --dport 53 -j REDIRECT --to-port 15053
--A ISTIO_OUTPUT ! -d {0} -p tcp --dport 53 -m mark ! --mark 0x539/0xfff -j REDIRECT --to-ports 15053
--A ISTIO_OUTPUT -p tcp -m mark --mark 0x111/0xfff -j ACCEPT
--A ISTIO_OUTPUT ! -d {0} -o lo -j ACCEPT
--A ISTIO_OUTPUT ! -d {0} -p tcp -m mark ! --mark 0x539/0xfff -j REDIRECT --to-ports 15001
-COMMIT
-*raw
--N ISTIO_OUTPUT
--N ISTIO_PRERT
--A PREROUTING -j ISTIO_PRERT
--A OUTPUT -j ISTIO_OUTPUT
--A ISTIO_OUTPUT -p udp -m mark --mark 0x539/0xfff -m udp --dport 53 -j CT --zone 1
--A ISTIO_PRERT -p udp -m mark ! --mark 0x539/0xfff -m udp --sport 53 -j CT --zone 1
-COMMIT
-)";
+)" + nat_output_and_raw;
 
 constexpr const char* of_cilium = R"(*mangle
 -N CILIUM_PREROUTING
@@ -142,7 +132,7 @@ void routes(const Namespace& where) {
   }
 }
 
-void restore(const Namespace& where, const std::string& variant, const char* rules) {
+void restore(const Namespace& where, const std::string& variant, const std::string& rules) {
   where.must({"iptables-" + variant + "-restore", "--noflush"},
              fmt::format(fmt::runtime(rules), "127.0.0.1/32", "169.254.7.127"));
   where.must({"ip6tables-" + variant + "-restore", "--noflush"},

@@ -44,6 +44,20 @@ std::string with_annotation(const std::string& line) {
          line + "\n";
 }
 
+struct Answer {
+  std::vector<manifest::PodArguments> pods;
+  std::vector<std::string> warnings;
+};
+
+// Returns what `args` finds in a file with this text.
+Answer answer_for(const std::string& text, ManifestOptions options = {}) {
+  const TemporaryFile file(text);
+  options.files = {file.path()};
+  Answer answer;
+  answer.pods = manifest::arguments(options, answer.warnings);
+  return answer;
+}
+
 struct Said {
   std::string words;
   std::vector<std::string> warnings;
@@ -54,12 +68,11 @@ Said by_istio(const std::vector<std::string>& annotations, const std::string& se
               const std::string& spec = "{}") {
   std::string text = "kind: Pod\nspec: " + spec + "\nmetadata:\n  name: web\n  annotations:\n    a: b\n";
   for (const std::string& line : annotations) text += "    " + line + "\n";
-  const TemporaryFile file(text);
   ManifestOptions options;
-  options.files = {file.path()};
   if (!set.empty()) set_helm_values(options.set, set);
-  Said said;
-  for (const manifest::PodArguments& pod : manifest::arguments(options, said.warnings))
+  const Answer answer = answer_for(text, options);
+  Said said{{}, answer.warnings};
+  for (const manifest::PodArguments& pod : answer.pods)
     said.words =
         pod.init.not_injected.empty() ? fmt::format("{}", fmt::join(words(pod.init), " ")) : pod.init.not_injected;
   return said;
@@ -168,19 +181,15 @@ TEST(IstioInit, AnAnnotationIsSmall) {
 }
 
 TEST(IstioInit, WhatIsNotUnderstoodDoesNotTakeTheOthersWithIt) {
-  const TemporaryFile file(
+  const Answer answer = answer_for(
       "kind: Deployment\nmetadata: {name: a}\n---\n- b\n---\nkind: List\nitems: [5, {kind: Pod, metadata: {name: "
       "c}}]\n---\n"
       "apiVersion: monitoring.coreos.com/v1\nkind: Prometheus\nspec: {podMetadata: {}}\n---\n"
       "apiVersion: monitoring.coreos.com/v1\nkind: Prometheus\nspec: {podMetadata: {}}\n");
-  ManifestOptions options;
-  options.files = {file.path()};
-  std::vector<std::string> warnings;
-  const auto pods = manifest::arguments(options, warnings);
-  ASSERT_THAT(pods, SizeIs(1));
-  EXPECT_EQ(pods[0].pod.name, "c");
+  ASSERT_THAT(answer.pods, SizeIs(1));
+  EXPECT_EQ(answer.pods[0].pod.name, "c");
   EXPECT_THAT(
-      warnings,
+      answer.warnings,
       ElementsAre(HasSubstr("kind Prometheus of monitoring.coreos.com: not known, and left out"),
                   HasSubstr("document 1: Deployment a: spec.template: missing: expected a pod template: left out"),
                   HasSubstr("document 2, line 4: the document: a list: expected a Kubernetes object: left out"),
@@ -188,16 +197,13 @@ TEST(IstioInit, WhatIsNotUnderstoodDoesNotTakeTheOthersWithIt) {
 }
 
 TEST(IstioInit, AnnotationsOfTheObjectItselfAreWarnedOf) {
-  const TemporaryFile file(
+  const Answer answer = answer_for(
       "kind: Deployment\nmetadata: {name: a, annotations: {traffic.sidecar.istio.io/excludeOutboundPorts: '22', other: "
       "x}}\n"
       "spec: {template: {}}\n");
-  ManifestOptions options;
-  options.files = {file.path()};
-  std::vector<std::string> warnings;
-  EXPECT_THAT(manifest::arguments(options, warnings), SizeIs(1));
+  EXPECT_THAT(answer.pods, SizeIs(1));
   EXPECT_THAT(
-      warnings,
+      answer.warnings,
       ElementsAre("Deployment a: annotation traffic.sidecar.istio.io/excludeOutboundPorts: without effect: it is the "
                   "Deployment's own, not that of its pod template"));
 }
@@ -226,36 +232,24 @@ TEST(IstioInit, KindsArePodsByTheirApiGroup) {
                                                      {"kind: Job", 1},
                                                      {"kind: Service", 0}};
   for (const auto& [head, count] : all) {
-    const TemporaryFile file(head + spec);
-    ManifestOptions options;
-    options.files = {file.path()};
-    std::vector<std::string> warnings;
-    EXPECT_THAT(manifest::arguments(options, warnings), SizeIs(count)) << head;
+    EXPECT_THAT(answer_for(head + spec).pods, SizeIs(count)) << head;
   }
-  const TemporaryFile file(
+  const Answer answer = answer_for(
       "apiVersion: template.openshift.io/v1\nkind: Template\nobjects: [{apiVersion: v1, kind: Pod}, {apiVersion: v1, "
       "kind: Service}]\n");
-  ManifestOptions options;
-  options.files = {file.path()};
-  std::vector<std::string> warnings;
-  EXPECT_THAT(manifest::arguments(options, warnings), SizeIs(1));
+  EXPECT_THAT(answer.pods, SizeIs(1));
 }
 
 TEST(IstioInit, OtherObjectsAreLeftOutAndThoseWithAPodTemplateAreSaid) {
-  const TemporaryFile file(
+  const Answer answer = answer_for(
       "kind: Service\n---\nkind: Rollout\nspec: {template: {spec: {containers: [{name: web}]}}}\n---\nkind: "
       "Rollout\nspec: {template: {spec: {containers: []}}}\n");
-  ManifestOptions options;
-  options.files = {file.path()};
-  std::vector<std::string> warnings;
-  EXPECT_THAT(manifest::arguments(options, warnings), IsEmpty());
-  EXPECT_THAT(warnings,
+  EXPECT_THAT(answer.pods, IsEmpty());
+  EXPECT_THAT(answer.warnings,
               ElementsAre(HasSubstr("kind Rollout: not known, and left out: it seems to have a pod template")));
-  const TemporaryFile service("kind: Service\n");
-  options.files = {service.path()};
-  warnings.clear();
-  EXPECT_THAT(manifest::arguments(options, warnings), IsEmpty());
-  EXPECT_THAT(warnings, ElementsAre(HasSubstr("no pod: looked for")));
+  const Answer of_service = answer_for("kind: Service\n");
+  EXPECT_THAT(of_service.pods, IsEmpty());
+  EXPECT_THAT(of_service.warnings, ElementsAre(HasSubstr("no pod: looked for")));
 }
 
 // ---- By Istio's injector
