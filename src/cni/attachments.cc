@@ -34,7 +34,8 @@ std::string decode_base64(std::string_view text) {
   return bytes;
 }
 
-// Of a file of libcni's: {"kind": "cniCacheV1", "containerId": …, "config": BASE64, …}.
+// Returns the container of a file of libcni's cache, if its configuration names us: {"kind": "cniCacheV1",
+// "containerId": …, "config": BASE64, …}.
 std::string container_in(const std::string& text) {
   const auto document = nlohmann::json::parse(text, nullptr, false);
   if (!document.is_object()) return "";

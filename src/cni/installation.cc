@@ -237,7 +237,7 @@ std::string wrong_folder(const Folders& folders, const Found& found) {
       excerpt(folders.programs), excerpt(found.path), others, elsewhere);
 }
 
-// What the plugin answers for every pod, of its entry as libcni passes it on.
+// Returns why the plugin would refuse its entry, as libcni passes it on, for every pod; empty if it would not.
 std::string refused_entry(const Found& found) {
   const Conflist& list = found.list;
   const std::string_view entry = list.entry_at_end();
@@ -368,7 +368,7 @@ void remove_made(const std::vector<std::string>& made, const std::string& but, O
   }
 }
 
-// Those whose single plugin its owner has taken away.
+// Returns the lists whose single plugin was removed by its owner.
 std::vector<std::string> orphans(const Search& all) {
   std::vector<std::string> found = all.made;
   std::erase_if(found, [](const std::string& path) {

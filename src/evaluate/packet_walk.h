@@ -67,7 +67,7 @@ class PacketWalk {
   [[nodiscard]] std::string listener_of(std::uint16_t port) const;
   // Whether PREROUTING was called while the frame passed the bridge by which it comes in.
   [[nodiscard]] bool bridge_calls_rules() const;
-  // Of the interface of that name; `setting` is one of those that are off unless they are set.
+  // Returns the setting of the interface of that name; `setting` is one of those that are off unless they are set.
   [[nodiscard]] bool has_setting(bool Interface::*setting, const std::string& interface) const;
   [[nodiscard]] bool has_ports() const;
   [[nodiscard]] bool has_rules_of_nat(Hook at) const;

@@ -45,7 +45,7 @@ std::vector<PodTemplate> pods_of(Documents& documents, std::vector<std::string>&
   return pods;
 }
 
-// Of one that is injected already what stands there.
+// Returns the arguments of a pod: those that are there, if it is injected already.
 InitArguments arguments_of(const PodTemplate& pod, const HelmValues& values, const ProxyUids& uids, Injector injector) {
   if (auto present = present_init(pod)) return std::move(present->init);
   return injector == Injector::istio ? arguments_by_istio(pod, values, uids)
@@ -170,7 +170,7 @@ PodArguments the_pod(Documents& documents, const HelmValues& values, Injector in
   return std::move(with_rules.front());
 }
 
-// Those that make rules, by their short names: not how istio-init logs, nor that istio-validation programs none.
+// Returns the words that make rules, by their short names: without options of the log and of istio-validation.
 std::vector<std::string> words_of_rules(const InitArguments& init) {
   InitArguments kept;
   for (InitArgument argument : init.arguments) {
@@ -196,7 +196,7 @@ OptionsOfPod options_of_pod(const ManifestOptions& options) {
   const PodArguments pod = the_pod(documents, values, options.injector);
   const auto present = present_init(pod.pod);
   OptionsOfPod made{words_of_rules(pod.init), present ? present->environment : init_environment(pod.pod, values)};
-  // A pod must not name files of whoever reads its manifest.
+  // Refuse names of files: a pod must not read files of the user.
   const auto names_file = [](const std::string& word) {
     return word.starts_with('@') || word.find("=@") != std::string::npos || word.find('@') == 2;
   };

@@ -42,8 +42,8 @@ struct Node {
   [[nodiscard]] bool is_null() const { return type == Type::null; }
   [[nodiscard]] bool is_scalar() const { return type != Type::list && type != Type::mapping; }
 
-  // Of a mapping; nullptr if there is none. A value of null counts as none, as it does for Kubernetes. Throws Error
-  // (usage) if the key is there more than once: what is read must not depend on who reads it.
+  // Returns the value of a mapping's key; nullptr if there is none. A value of null counts as none, as it does for
+  // Kubernetes. Throws Error (usage) if the key is there more than once: what is read must not depend on who reads it.
   [[nodiscard]] const Node* find(std::string_view key) const;
   [[nodiscard]] Node* find(std::string_view key);
 

@@ -56,7 +56,7 @@ constexpr KindInfo kind_table[] = {
     {"VirtualMachineInstance", {"kubevirt.io"}, {}, false},
 };
 
-// Where objects say what the pods get that a controller makes of them: no pod template, so they are left out.
+// Lists where objects describe pods that a controller makes, other than by a pod template: they are not read.
 struct ElsewhereInfo {
   Path path;
   std::string_view said;

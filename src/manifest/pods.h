@@ -18,7 +18,7 @@ inline constexpr std::string_view program_word = "istio-iptables";  // with whic
 struct PodTemplate {
   std::string kind;                 // of the object: "Deployment"
   std::string name;                 // of the object, or its generateName; may be empty
-  std::string namespace_;           // of the object; empty: the one that kubectl is told
+  std::string namespace_;           // of the object; empty: that of the kubectl command
   std::string place;                // "web.yaml, document 2": where the object is
   std::size_t document = 1;         // its number
   Node* pod = nullptr;              // the mapping that has the pod's metadata and spec; a part of the documents
