@@ -60,12 +60,13 @@ class Checks:
     """Prints a line for each check."""
 
     def __init__(self):
-        self.passed = self.failed = 0
+        self.passed = 0
+        self.failures = []
 
     def check(self, what, problem):
         """The problem: empty if the check passes, else what is wrong."""
         if problem:
-            self.failed += 1
+            self.failures.append(what)
             print(f"FAILED  {what}")
             for line in str(problem).splitlines():
                 print(f"        {line}")
@@ -83,8 +84,11 @@ class Checks:
             return self.check(what, str(error) or repr(error))
 
     def summary(self):
-        print(f"{self.passed} passed, {self.failed} failed")
-        return self.failed == 0
+        """Names what failed once more: of a long output often the end alone is kept."""
+        for what in self.failures:
+            print(f"FAILED  {what}")
+        print(f"{self.passed} passed, {len(self.failures)} failed")
+        return not self.failures
 
 
 def differs(got, expected):

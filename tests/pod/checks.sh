@@ -1,5 +1,5 @@
 # Sourced by what runs pods: one line for each thing that is checked, and what a client and a server outside the pods see.
-passed=0 failed=0
+passed=0 failed=0 failures=()
 
 skip() {
   echo "skipped: $*"
@@ -37,11 +37,14 @@ check() {
     echo "ok      $what"
   else
     failed=$((failed + 1))
+    failures+=("$what")
     echo "FAILED  $what"
     sed 's/^/        /' <<<"$said"
   fi
 }
+# Names what failed once more: of a long output often the end alone is kept.
 summary() {
+  [ "$failed" = 0 ] || printf 'FAILED  %s\n' "${failures[@]}"
   echo "$passed passed, $failed failed"
   [ "$failed" = 0 ]
 }

@@ -760,15 +760,16 @@ sys.exit(status)
 TEST_F(CniPlugin, LogsToSyslogOfEitherKind) {
   const CniNode node;
   const Namespace pod = pod_of_cni();
+  const Annotations sidecar{{"sidecar.istio.io/status", R"({"initContainers":["istio-validation"]})"}};
   for (const char* kind : {"DGRAM", "STREAM"}) {
-    const Output added = with_syslog(node, {.pod = &pod}, kind);
+    const Output added = with_syslog(node, {.pod = &pod, .annotations = sidecar}, kind);
     EXPECT_EQ(added.exit_code, 0) << added.out << added.err;
     EXPECT_THAT(added.err, StartsWith("b'<30>sidetrack-cni["));  // a daemon's, info
     EXPECT_THAT(added.err, HasSubstr("]: ADD default/web-1 c1 eth0: programmed "));
     // In a stream nothing else tells where a message ends.
     EXPECT_THAT(added.err, EndsWith(std::string_view(kind) == "STREAM" ? "ms\\x00'\n" : "ms'\n"));
     node.must({.verb = "DEL", .pod = &pod});
-    const Output failed = with_syslog(node, {.netns = "/etc/passwd"}, kind);
+    const Output failed = with_syslog(node, {.netns = "/etc/passwd", .annotations = sidecar}, kind);
     EXPECT_EQ(failed.exit_code, 1);
     EXPECT_THAT(failed.err,
                 AllOf(StartsWith("b\"<27>sidetrack-cni["), HasSubstr("ADD default/web-1 c1 eth0: CNI_NETNS")));

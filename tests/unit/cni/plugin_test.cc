@@ -496,7 +496,12 @@ TEST(CniLog, SaysOfWhichPodAndWhy) {
   EXPECT_THAT(logged(usual(Json::object()), variables_with(add, "CNI_ARGS", "")).lines,
               ElementsAre(HasSubstr("debug: ADD c1 eth0: left alone: ")));
   EXPECT_THAT(logged(with(usual(), "logFile", "/l"), add).started, ElementsAre("/l"));
-  EXPECT_THAT(logged(usual(), add).lines, ElementsAre(HasSubstr("error: ADD default/web-1 c1 eth0: CNI_NETNS: ")));
+  const std::string sidecar = R"({"initContainers": ["istio-validation"]})";
+  EXPECT_THAT(logged(usual(Json{{"sidecar.istio.io/status", sidecar}}), add).lines,
+              ElementsAre(HasSubstr("error: ADD default/web-1 c1 eth0: CNI_NETNS: ")));
+  EXPECT_THAT(logged(usual(), add).lines,  // lists nothing: it may be a gateway
+              ElementsAre(HasSubstr("warn: ADD default/web-1 c1 eth0: sidecar.istio.io/status lists neither istio-init"),
+                          HasSubstr("error: ADD default/web-1 c1 eth0: CNI_NETNS: ")));
   EXPECT_THAT(
       logged(usual(Json{{"sidecar.istio.io/status", "{}"}, {"sidecar.istio.io/interceptionMode", "WHAT"}}), add).lines,
       ElementsAre(HasSubstr("error: ADD default/web-1 c1 eth0: sidecar.istio.io/interceptionMode: ")));
