@@ -156,8 +156,6 @@ def phase_ambient(phase, image, program):
     for pod in pods.values():
         answers_about(checks, program, pod)
     if with_ztunnel:
-        checks.check("ambient: host-probes verify says that the agent's rules of the node are as requested",
-                     ends_with(0, exit_code(program, "host-probes", "verify", "--pods")))
         connections(checks, pods)
     else:
         print("NOT RUN: ambient: connections, which need a ztunnel: ZTUNNEL=PROGRAM names one; see CONTRIBUTING.md")
