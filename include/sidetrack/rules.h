@@ -46,9 +46,7 @@ class Rules {
   [[nodiscard]] std::string nft() const;
   // Every rule with its flag and its reason, policy routing, and the configuration.
   [[nodiscard]] std::string json() const;
-  // Drawings of the chains, both families.
-  [[nodiscard]] std::string mermaid() const;
-  [[nodiscard]] std::string dot() const;
+  // A drawing of the chains, both families.
   [[nodiscard]] std::string svg() const;
 
   // For instance "no name server in /etc/resolv.conf: DNS is not captured".

@@ -140,8 +140,6 @@ void write_out(std::string_view text) {
 std::string rendered(const CommandLine& line, const Plan& plan) {
   if (line.format == Format::json) return json(plan, line.config);
   if (line.format == Format::nft) return nft_script(plan.ruleset);
-  if (line.format == Format::mermaid) return mermaid(plan.ruleset, line.printed);
-  if (line.format == Format::dot) return dot(plan.ruleset, line.printed);
   if (line.format == Format::svg) return svg(plan.ruleset, line.printed);
   std::string text;
   for (Family family : line.printed.list()) text += iptables_restore(plan.ruleset, family);

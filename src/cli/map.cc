@@ -29,9 +29,6 @@ ExitCode run_map(CommandLine& line) {
     case Format::json:
       print(map_json(regions, 0, options));
       break;
-    case Format::dot:
-      print(map_dot(regions, 0, options));
-      break;
     case Format::svg:
       print(map_svg(regions, 0, options));
       break;

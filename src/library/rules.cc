@@ -24,8 +24,6 @@ std::string Rules::ip6tables_restore() const {
 }
 std::string Rules::nft() const { return nft_script(values_->plan.ruleset); }
 std::string Rules::json() const { return sidetrack::json(values_->plan, values_->config); }
-std::string Rules::mermaid() const { return sidetrack::mermaid(values_->plan.ruleset, Families::both()); }
-std::string Rules::dot() const { return sidetrack::dot(values_->plan.ruleset, Families::both()); }
 std::string Rules::svg() const { return sidetrack::svg(values_->plan.ruleset, Families::both()); }
 
 const std::vector<std::string>& Rules::warnings() const noexcept { return values_->plan.warnings; }

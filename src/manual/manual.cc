@@ -82,12 +82,8 @@ and
 load;
 .Cm json
 has the flag and the reason of every rule;
-.Cm mermaid
-and
-.Cm dot
-are graphs of the chains, and
 .Cm svg
-is a drawing of them with every rule in its order.
+is a drawing of the chains with every rule in its order.
 Needs no privilege.
 )"},
     {Command::diff, R"(Compares rule by rule, in their order, and the routes.

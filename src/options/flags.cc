@@ -320,7 +320,7 @@ void set_wait(CommandLine& line, const Given& given) {
 
 // One of the choices that the flag has here.
 void set_map_format(CommandLine& line, const Given& given) {
-  constexpr Format formats[] = {Format::text, Format::json, Format::dot, Format::svg};
+  constexpr Format formats[] = {Format::text, Format::json, Format::svg};
   line.format = formats[options::choice({given, given.text}, given.flag.choices)];
 }
 
@@ -653,11 +653,11 @@ constexpr Flag flag_table[] = {
      "keep capabilities and system calls that are not needed", Group::run, of_manifest | cni,
      boolean<&CommandLine::no_sandbox>},
 
-    {"format", '\0', {}, Kind::choice, "FORMAT", "text|nft|json|mermaid|dot|svg", "text",
+    {"format", '\0', {}, Kind::choice, "FORMAT", "text|nft|json|svg", "text",
      "the format of the result", Group::output, CommandSet(apply) | render, choice<&CommandLine::format>},
     {"format", '\0', {}, Kind::choice, "FORMAT", "text|json", "text",
      "the format of the result", Group::output, printing, set_text_or_json},
-    {"format", '\0', {}, Kind::choice, "FORMAT", "text|json|dot|svg", "text",
+    {"format", '\0', {}, Kind::choice, "FORMAT", "text|json|svg", "text",
      "the format of the result", Group::output, in_pictures, set_map_format},
     {"json", '\0', {}, Kind::boolean, "", "", "", "--format json", Group::output, CommandSet(apply) | render | in_pictures | printing, set_json},
     {"effect", '\0', {}, Kind::boolean, "", "", "",

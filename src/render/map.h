@@ -17,8 +17,7 @@ struct MapOptions {
 
 // A section for each way and protocol, a line for each part of it that does not end as the rest does.
 [[nodiscard]] std::string map_text(space::Regions& regions, std::size_t side, const MapOptions& options);
-// The same as pictures: from each part an arrow to where it ends.
-[[nodiscard]] std::string map_dot(space::Regions& regions, std::size_t side, const MapOptions& options);
+// The same as a drawing: from each part an arrow to where it ends.
 [[nodiscard]] std::string map_svg(space::Regions& regions, std::size_t side, const MapOptions& options);
 // The exact regions, disjoint, in no order.
 [[nodiscard]] std::string map_json(space::Regions& regions, std::size_t side, const MapOptions& options);

@@ -62,35 +62,6 @@ std::string rectangle(double x, double y, double width, double height, Fate fate
 
 }  // namespace
 
-std::string map_dot(space::Regions& regions, std::size_t side, const MapOptions& options) {
-  bool left_out = false;
-  const std::vector<MapSection> sections = map_sections(regions, side, options, left_out);
-  std::string text =
-      "digraph map {\n"
-      "  rankdir=LR;\n"
-      "  node [fontname=\"sans-serif\", fontsize=11, style=filled];\n"
-      "  edge [fontname=\"sans-serif\", fontsize=9];\n";
-  const std::vector<Destination> ends = ends_of(sections);
-  for (std::size_t i = 0; i < ends.size(); ++i) {
-    text += fmt::format("  end{} [label=\"{}\", shape=oval, fillcolor=\"{}\", color=\"{}\"];\n", i,
-                        dot_text(ends[i].text), fill(ends[i].fate), stroke(ends[i].fate));
-  }
-  for (std::size_t i = 0; i < sections.size(); ++i) {
-    text += fmt::format("  subgraph cluster_{} {{\n    label=\"{}\"; labeljust=l;\n", i, dot_text(sections[i].title));
-    for (std::size_t j = 0; j < sections[i].rows.size(); ++j) {
-      std::string label;
-      for (const std::string& line : lines_of(sections[i].rows[j])) label += dot_text(line) + "\\l";  // to the left
-      text += fmt::format("    row{}_{} [label=\"{}\", shape=box, fillcolor=white];\n", i, j, label);
-    }
-    text += "  }\n";
-    for (std::size_t j = 0; j < sections[i].rows.size(); ++j) {
-      const auto end = std::ranges::find(ends, sections[i].rows[j].end, &Destination::text) - ends.begin();
-      text += fmt::format("  row{}_{} -> end{};\n", i, j, end);
-    }
-  }
-  return text + "}\n";
-}
-
 std::string map_svg(space::Regions& regions, std::size_t side, const MapOptions& options) {
   bool left_out = false;
   const std::vector<MapSection> sections = map_sections(regions, side, options, left_out);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// What the pictures of rules share, whichever language they are drawn in.
+// What the drawings of rules and of the map share.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,7 @@ enum class Fate : std::uint8_t { onward, proxy, call, change, drop };
 [[nodiscard]] std::string_view stroke(Fate fate);  // colours
 [[nodiscard]] std::string_view fill(Fate fate);
 
-[[nodiscard]] std::string escaped(std::string_view text);   // for SVG
-[[nodiscard]] std::string dot_text(std::string_view text);  // within quotes of DOT
+[[nodiscard]] std::string escaped(std::string_view text);  // for SVG
 
 // Lines of at most `width` characters, where words are no longer; broken at blanks.
 [[nodiscard]] std::vector<std::string> wrapped(const std::string& sentence, std::size_t width);

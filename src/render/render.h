@@ -28,12 +28,8 @@ namespace sidetrack {
 // The document of diff_json, with "probes"; "equal" is null if the rules could not be read.
 [[nodiscard]] std::string probe_json(const std::vector<ProbeResult>& results, const Comparison* compared);
 
-// The chains and jumps as a graph, rules that lead the same way gathered in one arrow, what nothing leads to left out:
-// a flowchart that GitHub shows in a page (```mermaid), and graphviz' language (dot -Tsvg).
-[[nodiscard]] std::string mermaid(const Ruleset& ruleset, Families families);
-[[nodiscard]] std::string dot(const Ruleset& ruleset, Families families);
-// The same as a drawing: every chain with its rules in their order, and where each of them leads. The same on every
-// machine: no font is measured.
+// Draws every chain with its rules in their order, and where each of them leads; chains that nothing leads to are left
+// out. The same on every machine: no font is measured.
 [[nodiscard]] std::string svg(const Ruleset& ruleset, Families families);
 
 }  // namespace sidetrack

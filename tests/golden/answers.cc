@@ -128,10 +128,7 @@ std::map<std::filesystem::path, std::string> pages_and_drawings() {
   for (const CommandInfo& command : commands()) all += "\n" + help(command.command);
   return {{folder / "help", all},
           {folder / "manual", manual()},
-          {folder / "map.dot", map_dot(regions, 0, {})},
           {folder / "map.svg", map_svg(regions, 0, {})},
-          {folder / "rules.dot", dot(drawn, Families::both())},
-          {folder / "rules.mermaid", mermaid(drawn, Families::both())},
           {folder / "rules.svg", svg(drawn, Families::both())},
           {folder / "completion.bash", completion(Shell::bash)},
           {folder / "completion.zsh", completion(Shell::zsh)},

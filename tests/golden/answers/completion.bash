@@ -90,9 +90,9 @@ _sidetrack_value() { # OPTION
     *:--state) _sidetrack_words new established reply invalid ;;
     *:--netns) _sidetrack_names /run/netns/*; _sidetrack_files ;;
     *:--pid) _sidetrack_names /proc/[0-9]* ;;
-    apply:--format | render:--format) _sidetrack_words text nft json mermaid dot svg ;;
+    apply:--format | render:--format) _sidetrack_words text nft json svg ;;
     diff:--format | verify:--format | show:--format | explain:--format | lint:--format | doctor:--format | pods:--format | args:--format | cni:--format) _sidetrack_words text json ;;
-    map:--format) _sidetrack_words text json dot svg ;;
+    map:--format) _sidetrack_words text json svg ;;
     *:--family) _sidetrack_words ipv4 ipv6 ;;
     *:--way) _sidetrack_words out in lo ;;
     *:--color) _sidetrack_words auto always never ;;

@@ -79,7 +79,7 @@ _sidetrack_apply() {
     '--pid=[work in this process'\''s namespaces]:PID: _sidetrack_processes' \
     '--host[allow the caller'\''s own network namespace]' \
     '--no-sandbox[keep capabilities and system calls that are not needed]' \
-    '--format=[the format of the result]:FORMAT:(text nft json mermaid dot svg)' \
+    '--format=[the format of the result]:FORMAT:(text nft json svg)' \
     '--json[--format json]' \
     '--family=[print only this family'\''s rules]:FAMILY:(ipv4 ipv6)' \
     '--color=[whether to colour the result]:WHEN:(auto always never)' \
@@ -148,7 +148,7 @@ _sidetrack_render() {
     '--pid=[work in this process'\''s namespaces]:PID: _sidetrack_processes' \
     '--host[allow the caller'\''s own network namespace]' \
     '--no-sandbox[keep capabilities and system calls that are not needed]' \
-    '--format=[the format of the result]:FORMAT:(text nft json mermaid dot svg)' \
+    '--format=[the format of the result]:FORMAT:(text nft json svg)' \
     '--json[--format json]' \
     '--family=[print only this family'\''s rules]:FAMILY:(ipv4 ipv6)' \
     '--color=[whether to colour the result]:WHEN:(auto always never)' \
@@ -425,7 +425,7 @@ _sidetrack_map() {
     '--pid=[work in this process'\''s namespaces]:PID: _sidetrack_processes' \
     '--host[allow the caller'\''s own network namespace]' \
     '--no-sandbox[keep capabilities and system calls that are not needed]' \
-    '--format=[the format of the result]:FORMAT:(text json dot svg)' \
+    '--format=[the format of the result]:FORMAT:(text json svg)' \
     '--json[--format json]' \
     '--family=[print only this family'\''s rules]:FAMILY:(ipv4 ipv6)' \
     '--way=[only what goes out, comes in, or goes over lo]:WAY:(out in lo)' \

@@ -153,8 +153,6 @@ spec: {containers: [{name: app, image: app}]}
 
 TEST_F(Results, OfRender) {
   const std::map<std::string, std::string> begins{{"nft", "# One transaction: "},
-                                                  {"mermaid", "%%{init: "},
-                                                  {"dot", "digraph sidetrack {\n"},
                                                   {"svg", "<svg xmlns="},
                                                   {"json", "{\n  \"configuration\": {"}};
   const Words render{"render", "-b", "80", "--ip-families"};
@@ -183,7 +181,6 @@ TEST_F(Results, OfMap) {
   for (const Words& plan : {Words{}, Words{"--plan"} + options}) {
     EXPECT_THAT(out(0, Words{"map"} + plan), HasSubstr("leaves untouched, by eth0"));
     EXPECT_FALSE(Json::parse(out(0, Words{"map", "--json"} + plan))["regions"].empty());
-    EXPECT_THAT(out(0, Words{"map", "--format", "dot"} + plan), StartsWith("digraph map {\n"));
     EXPECT_THAT(out(0, Words{"map", "--format", "svg"} + plan), StartsWith("<svg "));
   }
   EXPECT_THAT(out(0, Words{"map", "--plan"} + options), HasSubstr("127.0.0.1:15001"));

@@ -54,7 +54,7 @@ const std::vector<Words> results = {
     {"render", "--ip-families", "ipv4", "-b", "*"},
     {"render", "--ip-families", "ipv4", "-b", "*", "--format", "nft"},
     {"render", "--ip-families", "ipv4", "-b", "*", "--format", "json"},
-    {"render", "--ip-families", "ipv4", "-b", "*", "--format", "mermaid"},
+    {"render", "--ip-families", "ipv4", "-b", "*", "--format", "svg"},
     {"render", "--ip-families", "ipv4", "-b", "*", "--format", "svg"},
     {"apply", "--ip-families", "ipv4", "-b", "*", "--dry-run"},
     {"-n", "--ip-families", "ipv4", "-b", "*"},

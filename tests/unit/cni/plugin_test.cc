@@ -499,9 +499,10 @@ TEST(CniLog, SaysOfWhichPodAndWhy) {
   const std::string sidecar = R"({"initContainers": ["istio-validation"]})";
   EXPECT_THAT(logged(usual(Json{{"sidecar.istio.io/status", sidecar}}), add).lines,
               ElementsAre(HasSubstr("error: ADD default/web-1 c1 eth0: CNI_NETNS: ")));
-  EXPECT_THAT(logged(usual(), add).lines,  // lists nothing: it may be a gateway
-              ElementsAre(HasSubstr("warn: ADD default/web-1 c1 eth0: sidecar.istio.io/status lists neither istio-init"),
-                          HasSubstr("error: ADD default/web-1 c1 eth0: CNI_NETNS: ")));
+  EXPECT_THAT(
+      logged(usual(), add).lines,  // lists nothing: it may be a gateway
+      ElementsAre(HasSubstr("warn: ADD default/web-1 c1 eth0: sidecar.istio.io/status lists neither istio-init"),
+                  HasSubstr("error: ADD default/web-1 c1 eth0: CNI_NETNS: ")));
   EXPECT_THAT(
       logged(usual(Json{{"sidecar.istio.io/status", "{}"}, {"sidecar.istio.io/interceptionMode", "WHAT"}}), add).lines,
       ElementsAre(HasSubstr("error: ADD default/web-1 c1 eth0: sidecar.istio.io/interceptionMode: ")));

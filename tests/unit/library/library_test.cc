@@ -125,8 +125,6 @@ TEST(LibraryRules, AreGivenInEachForm) {
   EXPECT_THAT(rules.ip6tables_restore(), IsEmpty());
   EXPECT_THAT(rules.nft(), HasSubstr("table inet sidetrack"));
   EXPECT_THAT(rules.json(), StartsWith("{"));
-  EXPECT_THAT(rules.mermaid(), HasSubstr("flowchart"));
-  EXPECT_THAT(rules.dot(), StartsWith("digraph"));
   EXPECT_THAT(rules.svg(), StartsWith("<svg"));
   EXPECT_THAT(rules.warnings(), IsEmpty());
   EXPECT_THAT(Rules(Options::parse({"-b", "*", "--ip-families", "ipv4,ipv6"})).ip6tables_restore(),

@@ -103,7 +103,7 @@ TEST(Combinations, OfWhatIsPrinted) {
       {"apply --json", format},
       {"apply --json=false"},
       {"apply --json -n"},
-      {"map --json --format dot", "--json and --format dot exclude each other: give one of them"},
+      {"map --json --format svg", "--json and --format svg exclude each other: give one of them"},
       {"map --format svg --json", "--json and --format svg exclude each other: give one of them"},
       {"show --json --format json"},
       {"show --json --format text --format json"},
@@ -308,7 +308,7 @@ TEST(Combinations, WhatCommandsAskForAlone) {
     EXPECT_EQ(parse_text("sidetrack map --way " + std::string(word)).way, way);
   EXPECT_FALSE(parse_text("sidetrack map").way);
   for (const auto& [word, format] :
-       {std::pair{"text", Format::text}, {"json", Format::json}, {"dot", Format::dot}, {"svg", Format::svg}})
+       {std::pair{"text", Format::text}, {"json", Format::json}, {"svg", Format::svg}})
     EXPECT_EQ(parse_text("sidetrack map --format " + std::string(word)).format, format);
   for (const auto& [word, shell] : {std::pair{"bash", Shell::bash}, {"zsh", Shell::zsh}, {"fish", Shell::fish}})
     EXPECT_EQ(parse_text("sidetrack completion " + std::string(word)).shell, shell);

@@ -184,8 +184,8 @@ TEST(ParseError, Choices) {
                  {"redirect", "TPROX", "*", "REDIRECT|TPROXY", "|"});
   expect_refused("--backend", "--backend", "one of auto|nftables|iptables-nft|iptables-legacy", {"nft", "", "legacy"});
   expect_refused("--force-iptables-binary", "--force-iptables-binary", "one of legacy|nft", {"auto", "NFT"});
-  expect_refused("--format", "--format", "one of text|nft|json|mermaid|dot|svg", {"yaml", ""}, "render");
-  expect_refused("--format", "--format", "one of text|json", {"nft", "dot", ""}, "show");
+  expect_refused("--format", "--format", "one of text|nft|json|svg", {"yaml", "mermaid", ""}, "render");
+  expect_refused("--format", "--format", "one of text|json", {"nft", "svg", ""}, "show");
   expect_refused("--color", "--color", "one of auto|always|never", {"yes", ""}, "show");
   expect_refused("--family", "--family", "one of ipv4|ipv6", {"4", "ipv4,ipv6", ""}, "render");
   expect_refused("--ip-families", "--ip-families", "one of ipv4|ipv6", {"4", "inet"});
@@ -446,13 +446,13 @@ TEST(ParseError, CombinationsWithoutEffect) {
       {"sidetrack apply --confirm 60s --dry-run",
        "--confirm rolls back what was programmed, --dry-run programs nothing", "leave one of them out"},
       {"sidetrack apply --check --dry-run", "--check and --dry-run exclude each other: give one of them"},
-      {"sidetrack map --json --format dot", "--json and --format dot exclude each other: give one of them"},
+      {"sidetrack map --json --format svg", "--json and --format svg exclude each other: give one of them"},
       {"sidetrack show --format text --json", "--json and --format text exclude each other: give one of them"},
       {"sidetrack apply --check --cleanup-only",
        "--check asks about rules to be programmed, --cleanup-only programs none: give one of them"},
       {"sidetrack apply --family ipv4", "--family: apply programs both families",
        "--family goes with render and --dry-run; to program only IPv4: --ip-families ipv4"},
-      {"sidetrack apply --format dot", "--format: apply prints no rules",
+      {"sidetrack apply --format svg", "--format: apply prints no rules",
        "--format and --json go with render and --dry-run"},
       {"sidetrack apply --json", "--format: apply prints no rules", "--format and --json go with render and --dry-run"},
       {"sidetrack clean --json", "--json: not an option of clean",

@@ -161,10 +161,10 @@ TEST(MapPicture, ColoursTheEnds) {
   const Nat from_elsewhere{End::source, AddressRange::parse("192.0.2.77"), {}, "-j SNAT --to-source 192.0.2.77"};
   const Nat to_elsewhere{
       End::destination, AddressRange::parse("192.0.2.77"), {}, "-j DNAT --to-destination 192.0.2.77"};
-  const std::string lost = "fillcolor=\"#ffebe9\", color=\"#cf222e\"";
-  const std::string as_it_is = "fillcolor=\"#dafbe1\", color=\"#2da44e\"";
-  const std::string proxy = "fillcolor=\"#ddf4ff\", color=\"#0969da\"";
-  const std::string changed = "fillcolor=\"#fff8c5\", color=\"#9a6700\"";
+  const std::string lost = "fill=\"#ffebe9\" stroke=\"#cf222e\"";
+  const std::string as_it_is = "fill=\"#dafbe1\" stroke=\"#2da44e\"";
+  const std::string proxy = "fill=\"#ddf4ff\" stroke=\"#0969da\"";
+  const std::string changed = "fill=\"#fff8c5\" stroke=\"#9a6700\"";
   for (const auto& [side, end, color] : std::vector<std::tuple<Side, std::string, std::string>>{
            {with(Table::filter, "OUTPUT", Verdict::drop), "dropped", lost},
            {with(Table::filter, "OUTPUT", Verdict::drop), "leaves untouched, by eth0", as_it_is},
@@ -176,10 +176,12 @@ TEST(MapPicture, ColoursTheEnds) {
            {with(Table::filter, "OUTPUT", UnknownTarget{"-j X"}), "cannot be known", changed},
        }) {
     Regions regions({side});
-    const std::string dot = map_dot(regions, 0, {.families = Family::ipv4});
-    const std::size_t label = dot.find("[label=\"" + end);
-    ASSERT_NE(label, std::string::npos) << end << "\n" << dot;
-    EXPECT_THAT(dot.substr(label, dot.find('\n', label) - label), HasSubstr(color)) << end;
+    // A rectangle, and in the line after it the words.
+    const std::string svg = map_svg(regions, 0, {.families = Family::ipv4});
+    const std::size_t words = svg.find(">" + end);
+    ASSERT_NE(words, std::string::npos) << end << "\n" << svg;
+    const std::size_t line = svg.rfind("<rect", words);
+    EXPECT_THAT(svg.substr(line, svg.find('\n', line) - line), HasSubstr(color)) << end;
   }
 }
 
