@@ -41,6 +41,18 @@ def install_istio(image, *settings):
     wait_for_istiod()
 
 
+def mesh_config():
+    return get("configmap", "istio", "--namespace", "istio-system")["data"]["mesh"]
+
+
+def install_by_operator():
+    """The reference's istio.yaml, and after it container/istio-operator.yaml, as that says."""
+    install_istio(REFERENCE)
+    run("istioctl", "install", "--skip-confirmation", "--filename", str(NODE / "istio.yaml"),
+        "--filename", str(HERE.parents[1] / "container/istio-operator.yaml"), timeout=300)
+    wait_for_istiod()
+
+
 def install_by_helm(folder, image):
     """The chart of istiod in the folder of scripts/helm, over what istioctl has installed; its values are those of istio.yaml, and then those of
     container/istio-values.yaml."""

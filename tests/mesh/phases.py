@@ -10,7 +10,7 @@ import objects
 from ambient import exit_code, phase_ambient, says
 from cluster import HERE, NODE, Pod, apply, differs, eventually, get, is_ready, kubectl, network_of, ready_pods, run
 from compare import captured_like_the_reference, compare, listeners, rules_of
-from mesh import CONTROL, MESH, REFERENCE, first_container, import_image, install_by_helm, install_istio, set_values, wait_for_istiod
+from mesh import CONTROL, MESH, REFERENCE, first_container, import_image, install_by_helm, install_by_operator, install_istio, mesh_config, set_values, wait_for_istiod
 from scenarios import PASSTHROUGH, PODS, SCENARIOS, WORLD
 
 SIDES = {"reference": "reference", "sidetrack": None} # namespace: the template that is injected after Istio's own
@@ -118,7 +118,7 @@ def phase_uid(phase, image, program):
     set_variable("PLATFORM-")
 
 
-def phase_nft(phase, image, _):
+def phase_nft(phase, image, program):
     """global.nativeNftables: both program tables of their own in nftables."""
     def told():
         """istiod passes --native-nftables to istio-init"""
@@ -129,6 +129,10 @@ def phase_nft(phase, image, _):
     sides, pods = make_both(phase, image, ["client", "web", "tproxy", "excluded", "dual", "drop"], "-nft")
     tables = {side: pods[side, "web"].inside("nft", "list", "tables").split() for side in sides}
     phase.checks.check("nativeNftables: the tables are of nftables alone", "" if all("inet" in each and "ip" not in each for each in tables.values()) else str(tables))
+    for side in sides:
+        rules = pods[side, "drop"].inside("nft", "list", "ruleset")
+        phase.checks.check(f"nativeNftables: INVALID_DROP: {side} drops what is INVALID", "" if "ct state invalid" in rules else rules)
+    rules_agree(phase, {key: pod for key, pod in pods.items() if key[0].startswith("sidetrack")}, program) # the reference's tables are others
     ipv6 = "no ISTIO_DUAL_STACK: outside, IPv6"
     compare(phase, pods, sides, prefix="nativeNftables: ", explained={ipv6: (
         {"out": {**PASSTHROUGH, "client": "<web>"}}, "its tables of family inet capture IPv6 without being asked to, Sidetrack's as in iptables")})
@@ -325,6 +329,7 @@ def phase_kubectl(phase, image, _):
         ("verify --as-init of a pod with DNS capture", 0, ["as requested"], *pod, "--as-init", "verify", "client"),
         ("verify with other options ends with 6", 6, ["ISTIO_"], *pod, "verify", "--as-init", "web", "-o", "22"),
         ("lint --as-init", 0, [], *pod, "lint", "--as-init", "web"),
+        ("kubectl's options behind the pod are refused", 2, ["expected before the command"], "show", "web", "-n", "laptop"),
         ("a pod that refuses root", 0, ["ISTIO_INBOUND"], "-n", "laptop", "show", "refuses-root"),
         ("another context is passed on", 1, ["nowhere"], *pod, "--context", "nowhere", "show", "web"),
         ("a pod that is not there", 1, ["none-such"], *pod, "show", "none-such"),
@@ -405,6 +410,7 @@ def phase_upgrade(phase, image, _):
         if problem := differs(images, {expected}):
             raise RuntimeError(problem)
 
+    config_before = mesh_config()
     eventually(60, lambda: injects_image(REFERENCE))
     apply([objects.deployment("roll", name, replicas) for name, replicas in deployments.items()] + [objects.pod("roll", "client")])
     pods = ready_pods(["roll"])
@@ -415,7 +421,8 @@ def phase_upgrade(phase, image, _):
         try:
             checks.attempt("upgrade: by the ConfigMap, as README.md says, to Sidetrack", lambda: (as_in_the_readme(image), rolled_out(image)))
             checks.attempt("upgrade: by the ConfigMap, and back", lambda: (set_values(global__proxy_init__image="proxyv2"), rolled_out(REFERENCE)))
-            checks.attempt("upgrade: by an IstioOperator, to Sidetrack", lambda: (install_istio(image), rolled_out(image)))
+            checks.attempt("upgrade: by an IstioOperator, to Sidetrack", lambda: (install_by_operator(), rolled_out(image)))
+            checks.check("upgrade: by an IstioOperator: MeshConfig stays as it was", differs(mesh_config(), config_before))
             checks.attempt("upgrade: by an IstioOperator, and back", lambda: (install_istio(REFERENCE), rolled_out(REFERENCE)))
             if helm:
                 checks.attempt("upgrade: by Helm's values, to Sidetrack", lambda: (install_by_helm(helm, image), rolled_out(image)))
