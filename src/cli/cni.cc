@@ -56,7 +56,7 @@ class Action {
 };
 
 // What is said once, and again only after something else was.
-class Saying {
+class DedupLog {
  public:
   void problem(const Error& error) {
     const std::string text = error.hint().empty() ? error.what() : fmt::format("{}; {}", error.what(), error.hint());
@@ -97,7 +97,7 @@ class CiliumWatch {
 // Until SIGTERM or SIGINT. What cannot be done now may be possible later.
 ExitCode keep(const CommandLine& line, const Action& action) {
   const Folders folders = folders_of(line);
-  Saying saying;
+  DedupLog saying;
   std::optional<FolderWatch> watch;
   try {
     watch.emplace();
@@ -105,7 +105,7 @@ ExitCode keep(const CommandLine& line, const Action& action) {
     saying.outcome(action.run());
     throw;
   }
-  Saying of_watches;
+  DedupLog of_watches;
   Descriptor held;
   CiliumWatch cilium;
   bool told = false;
@@ -200,7 +200,7 @@ ExitCode run_cni(CommandLine& line) {
   confine(line, Sandbox::install, cni::folders_to_write(folders_of(line)));
   if (line.watch) return keep(line, action);
   const Outcome outcome = action.run();
-  Saying().outcome(outcome);
+  DedupLog().outcome(outcome);
   if (outcome.done.empty() && outcome.warnings.empty()) info(action.nothing_done());
   return outcome.problems.empty() ? ExitCode::done : ExitCode::differs;
 }

@@ -104,7 +104,7 @@ std::unique_ptr<Kernel> open_kernel(const CommandLine& line, bool write) {
                                         .xtables_lock = in_own_pod(line),
                                         .reads_once = kind == Sandbox::read && !line.watch,
                                         .makes_legacy_tables = may_choose_legacy(line),
-                                        .claim = claim_of(line.config)});
+                                        .agent_rules = agent_rules_of(line.config)});
   confine(line, kind);
   return kernel;
 }

@@ -85,7 +85,7 @@ RulesText rules_of_pod(const CommandLine& line, const std::string& word) {
       return not_read + error_words(error);
     }
   };
-  const WorkerResult result = in_workers({task}, std::chrono::seconds(60)).front();
+  const WorkerResult result = run_in_children({task}, std::chrono::seconds(60)).front();
   if (result.refused_call) throw Error(ExitCode::failed, refusal_words(*result.refused_call));
   const std::string_view said = result.answer;
   if (said.starts_with(not_read)) throw told_error(said.substr(1), excerpt(word));
@@ -111,11 +111,11 @@ std::vector<space::Side> sides_of(CommandLine& line) {
   const Plan wanted = line.clean ? Plan{} : make_plan(line, place);
   const auto kernel = open_kernel(line, false);
   Survey survey = kernel->survey();
-  if (const Unreadable* unreadable = unseen(survey)) throw unreadable->why;
+  if (const Unreadable* unreadable = first_unreadable(survey)) throw unreadable->why;
   if (!survey.pod) survey.pod = kernel->pod();
   warn_of_settings();
   const BackendKind backend = holding_backend({.plan = &wanted, .options = &line.applying}, survey);
-  sides.push_back({*survey.pod, deciding(survey)});
+  sides.push_back({*survey.pod, effective_rulesets(survey)});
   sides.push_back(after_apply(wanted, backend, survey));
   return sides;
 }

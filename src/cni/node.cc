@@ -100,8 +100,10 @@ void look(const Subject& subject, const NodeOptions& options, PodReport& report)
   CommandLine line;
   Plan plan;
   if (subject.record) plan = recorded(*subject.record, line);
-  const auto kernel = open_kernel(
-      {.wait = options.pod_timeout / 2, .xtables_lock = false, .reads_once = true, .claim = claim_of(line.config)});
+  const auto kernel = open_kernel({.wait = options.pod_timeout / 2,
+                                   .xtables_lock = false,
+                                   .reads_once = true,
+                                   .agent_rules = agent_rules_of(line.config)});
   options.confine(Sandbox::read);
   const Survey survey = kernel->survey();
   describe(report, survey);
@@ -121,8 +123,10 @@ void repair(const Subject& subject, const NodeOptions& options, PodReport& repor
   enter_subject(subject);
   CommandLine line;
   const Plan plan = recorded(*subject.record, line);
-  const auto kernel = open_kernel(
-      {.write = true, .wait = options.pod_timeout / 2, .xtables_lock = false, .claim = claim_of(line.config)});
+  const auto kernel = open_kernel({.write = true,
+                                   .wait = options.pod_timeout / 2,
+                                   .xtables_lock = false,
+                                   .agent_rules = agent_rules_of(line.config)});
   // ADD writes the record, and DEL removes it, while they hold the lock that we hold now.
   const auto record = read(subject.record->container_id, options.records);
   if (record != subject.record) {
@@ -189,7 +193,7 @@ void take_answer(PodReport& report, const WorkerResult& result, std::chrono::mil
 void send_workers(const std::vector<Subject*>& subjects, const NodeOptions& options, Act act) {
   std::vector<std::function<std::string()>> tasks;
   for (const Subject* subject : subjects) tasks.emplace_back([=, &options] { return answer(*subject, options, act); });
-  const std::vector<WorkerResult> results = in_workers(tasks, options.pod_timeout);
+  const std::vector<WorkerResult> results = run_in_children(tasks, options.pod_timeout);
   for (std::size_t i = 0; i < subjects.size(); ++i) take_answer(subjects[i]->report, results[i], options.pod_timeout);
 }
 

@@ -35,7 +35,7 @@ using Level = LogOptions::Level;
 
 // For which DEL waits for those who hold the lock of the pod's namespace, or keep changing its rules: its own processes
 // can, for as long as they want.
-constexpr std::chrono::seconds patience_with_pods{2};
+constexpr std::chrono::seconds del_lock_timeout{2};
 
 // "--proxy-uid" of "--proxy-uid=1337"
 std::string_view flag_of(std::string_view option) { return option.substr(0, option.find('=')); }
@@ -216,8 +216,10 @@ class Plugin {
       say(Level::warn, "ADD was called before for another network namespace: the rules stay there");
     }
     const Plan plan = planned(line, target);
-    const auto kernel = open_kernel(
-        {.write = true, .wait = line.applying.lock_wait, .xtables_lock = false, .claim = claim_of(line.config)});
+    const auto kernel = open_kernel({.write = true,
+                                     .wait = line.applying.lock_wait,
+                                     .xtables_lock = false,
+                                     .agent_rules = agent_rules_of(line.config)});
     // Before anything is changed: killed or failing at any moment, ADD leaves DEL the knowledge of what may be there.
     // And under the lock under which DEL removes both.
     folder.write(asked);
@@ -278,7 +280,7 @@ class Plugin {
                                      .wait = line.applying.lock_wait,
                                      .xtables_lock = false,
                                      .reads_once = true,
-                                     .claim = claim_of(line.config)});
+                                     .agent_rules = agent_rules_of(line.config)});
     if (!line.no_sandbox) confine_(Sandbox::read);
     const Comparison comparison = compare({.plan = &plan, .options = &line.applying}, kernel->survey());
     if (comparison.as_requested()) return say(Level::debug, verified(comparison));
@@ -329,7 +331,7 @@ class Plugin {
     // What processes of a pod can bring about must not keep it from ending: its rules go with its network namespace.
     try {
       kernel = open_kernel(
-          {.write = true, .wait = patience_with_pods, .xtables_lock = false, .claim = claim_of(line.config)});
+          {.write = true, .wait = del_lock_timeout, .xtables_lock = false, .agent_rules = agent_rules_of(line.config)});
       if (!line.no_sandbox) confine_(Sandbox::plugin);
       const ApplyResult result = converge({}, *kernel);
       for (const std::string& warning : result.warnings) say(Level::warn, warning);

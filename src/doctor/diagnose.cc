@@ -203,7 +203,7 @@ Diagnosis diagnose_here(const std::string& lock_file, const std::function<void()
   HostState host = inspect_host();
   LockFile lock = inspect_lock(lock_file);
   const auto routes = open_routes_to_read();
-  hold_known_files(KnownFilesFor::all);  // rules are asked about, too
+  preopen_proc_files(KnownFilesFor::all);  // rules are asked about, too
   confine();
   return diagnose(open_backend, std::move(host), std::move(lock), *routes);
 }

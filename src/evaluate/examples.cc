@@ -259,7 +259,7 @@ Examples::Examples(const PodView& pod, const Ruleset& plan) : pod_(pod) {
 }
 
 bool Examples::has_way_to(const Address& address) const {
-  return route(pod_, {address, {}, 0, "lo", ""}).kind == Route::Kind::onward;
+  return route(pod_, {address, {}, 0, "lo", ""}).kind == Route::Kind::unicast;
 }
 
 bool Examples::can_be_destination(const Address& address, Direction direction) const {
@@ -290,7 +290,7 @@ std::vector<Address> Examples::hosts() const {
   };
   for (const NetworkRoute& route : pod_.routes) {
     if (all.size() >= most_of_plan) break;
-    if (route.kind != NetworkRoute::Kind::onward) continue;
+    if (route.kind != NetworkRoute::Kind::unicast) continue;
     if (route.gateway) add_once(all, *route.gateway);
     if (route.to.prefix_length() != 0) add(route.to);
   }

@@ -83,16 +83,16 @@ Trace explain(const Packet& packet, const PodView& pod, std::span<const Live> li
     trace.outcome = *outcome;
     return trace;
   }
-  RulesOfFamily rules(live, asked.destination->family);
-  Question question(pod, rules, nullptr);
-  question.source_chosen = packet.source.has_value();
-  Forks& forks = question.forks;
+  FamilyRules rules(live, asked.destination->family);
+  WalkContext context(pod, rules, nullptr);
+  context.source_chosen = packet.source.has_value();
+  Forks& forks = context.forks;
   std::vector<Fork> made;  // by the first walk, whose trace this is
   bool answered = false;
   std::size_t walks = 0;
   std::vector<Outcome> ends;  // once two walks ended differently: each place
   do {
-    PacketWalk walk(asked, question);
+    PacketWalk walk(asked, context);
     walk.run();
     if (++walks > most_walks) {
       trace.outcome = too_many_walks(asked);
@@ -138,7 +138,7 @@ Trace explain(const Packet& packet, const PodView& pod, std::span<const Live> li
   return trace;
 }
 
-std::vector<Possibility> possibilities(const Packet& packet, const PodView& pod, RulesOfFamily& rules,
+std::vector<Possibility> possibilities(const Packet& packet, const PodView& pod, FamilyRules& rules,
                                        Observer& observer) {
   const Packet asked = filled_in(packet, pod, &observer);
   Trace nothing;
@@ -147,31 +147,31 @@ std::vector<Possibility> possibilities(const Packet& packet, const PodView& pod,
     nothing.outcome = *outcome;
     return {{std::move(nothing), {}, true}};
   }
-  Question question(pod, rules, &observer);
-  question.source_chosen = packet.source.has_value();
+  WalkContext context(pod, rules, &observer);
+  context.source_chosen = packet.source.has_value();
   if (asked.destination != packet.destination) {  // see filled_in()
     const bool is_source = packet.source && asked.destination->family == Family::ipv4;
-    question.destination = is_source ? Origin::source : Origin::constant;
+    context.destination = is_source ? Origin::source : Origin::constant;
   }
   const bool to_itself = packet.direction != Direction::in && asked.source == asked.destination;
-  if (!packet.source) question.source = to_itself ? question.destination : Origin::constant;
+  if (!packet.source) context.source = to_itself ? context.destination : Origin::constant;
   std::vector<Possibility> all;
   do {
     observer.begins();
-    PacketWalk walk(asked, question);
+    PacketWalk walk(asked, context);
     walk.run();
-    if (question.known) return {};
+    if (context.known) return {};
     if (walk.seen()) continue;
     if (all.size() == most_walks) {
       nothing.outcome = too_many_walks(asked);
       return {{std::move(nothing), {}, true}};
     }
     const auto with_answers = walk.with_answers();
-    if (question.known) return {};
+    if (context.known) return {};
     Possibility& made = all.emplace_back(Possibility{walk.trace(), {}, with_answers.has_value()});
     if (with_answers) made.trace.outcome = *with_answers;
-    for (const Fork& fork : question.forks.made()) made.unknowns.push_back(fork.subject);
-  } while (question.forks.next());
+    for (const Fork& fork : context.forks.made()) made.unknowns.push_back(fork.subject);
+  } while (context.forks.next());
   return all;
 }
 

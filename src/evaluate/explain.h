@@ -23,7 +23,7 @@
 namespace sidetrack {
 
 class Observer;
-class RulesOfFamily;
+class FamilyRules;
 
 // The packet of the command line: `out tcp 10.96.0.10:443`, `in tcp :8080`, `out udp [fd00::1]:53`, `lo tcp :8080`,
 // `out icmp 10.0.0.1`. Strict: throws usage, naming the value and what was expected.
@@ -140,7 +140,7 @@ struct Possibility {
 // All the ways that it may go, each to its end; one, if all is known; none, if the observer knows them. The traces hold
 // no rule that does not match, and no texts: the observer is told what was asked of the packet. `rules`: of the
 // packet's family.
-[[nodiscard]] std::vector<Possibility> possibilities(const Packet& packet, const PodView& pod, RulesOfFamily& rules,
+[[nodiscard]] std::vector<Possibility> possibilities(const Packet& packet, const PodView& pod, FamilyRules& rules,
                                                      Observer& observer);
 
 // For a plan without a pod: lo, and eth0 with the addresses that are set aside for documentation (192.0.2.2/24,

@@ -19,7 +19,7 @@ std::string entrance(const PodView& pod, const Address& destination) {
   if (const auto name = interface_of(pod, destination)) return *name;
   const AddressRange anywhere = AddressRange::prefix(Address::any(destination.family), 0);
   const auto found = std::ranges::find_if(pod.routes, [&](const NetworkRoute& route) {
-    return route.to == anywhere && route.table == main_table && route.kind == NetworkRoute::Kind::onward;
+    return route.to == anywhere && route.table == main_table && route.kind == NetworkRoute::Kind::unicast;
   });
   return found != pod.routes.end() ? found->device : pod.interfaces.back().name;
 }

@@ -5,20 +5,20 @@
 
 namespace sidetrack {
 
-std::optional<std::size_t> Forks::choose(Fork fork, Situation situation) {
+std::optional<std::size_t> Forks::choose(Fork fork, ChoiceState choice_state) {
   if (at_ < again_) return made_[at_++].taken;
-  if (std::ranges::find(seen_, situation) != seen_.end()) return {};
-  seen_.push_back(std::move(situation));
+  if (std::ranges::find(seen_, choice_state) != seen_.end()) return {};
+  seen_.push_back(std::move(choice_state));
   made_.push_back(std::move(fork));
   again_ = at_ = made_.size();
   return 0;
 }
 
 std::optional<std::size_t> Forks::choose_once(const void* what, const Address& address, Fork fork,
-                                              Situation situation) {
+                                              ChoiceState choice_state) {
   const auto known = once_.find({what, address});
   if (known != once_.end()) return known->second;
-  const auto taken = choose(std::move(fork), std::move(situation));
+  const auto taken = choose(std::move(fork), std::move(choice_state));
   if (taken) once_.emplace(std::pair(what, address), *taken);
   return taken;
 }

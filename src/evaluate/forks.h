@@ -17,10 +17,10 @@
 namespace sidetrack {
 
 // Where a walk stands when it has to choose. From equal ones on all walks are alike.
-struct Situation {
+struct ChoiceState {
   std::vector<const void*> place;  // the rules on the way there, or the chains that are left to be asked
   PacketState packet;
-  friend bool operator==(const Situation&, const Situation&) = default;
+  friend bool operator==(const ChoiceState&, const ChoiceState&) = default;
 };
 
 struct Fork {
@@ -35,10 +35,10 @@ class Forks {
  public:
   // Which option this walk takes: the first one, until `next`. Nothing: a walk has stood there before, so that this one
   // need not go on.
-  std::optional<std::size_t> choose(Fork fork, Situation situation);
+  std::optional<std::size_t> choose(Fork fork, ChoiceState choice_state);
 
   // The same for all that asks about `what` for this address within one walk.
-  std::optional<std::size_t> choose_once(const void* what, const Address& address, Fork fork, Situation situation);
+  std::optional<std::size_t> choose_once(const void* what, const Address& address, Fork fork, ChoiceState choice_state);
 
   // To the next walk; false if there is none.
   bool next();
@@ -53,7 +53,7 @@ class Forks {
   std::vector<Fork> made_;
   std::size_t again_ = 0;  // so many of them are to be made as before
   std::size_t at_ = 0;
-  std::vector<Situation> seen_;
+  std::vector<ChoiceState> seen_;
   std::map<std::pair<const void*, Address>, std::size_t> once_;
 };
 

@@ -42,7 +42,7 @@ std::string first_that_may_stop(std::span<const Live> live, const Concerns& conc
 
 std::string may_stop(const LiveChain& chain) {
   const auto passes = [](const LiveRule& live) {
-    return live.rule.target == Target(Verdict::accept) || std::holds_alternative<Continue>(live.rule.target);
+    return live.rule.target == Target(Verdict::accept) || std::holds_alternative<NonTerminating>(live.rule.target);
   };
   if (chain.policy != Verdict::accept) return fmt::format("the policy of {} {}", chain.table_name, chain.name);
   const auto found = std::ranges::find_if_not(chain.rules, passes);

@@ -11,7 +11,7 @@ constexpr std::int32_t conntrack_priority = -200;
 constexpr std::int32_t nat_destination_priority = -100;
 constexpr std::int32_t nat_source_priority = 100;
 
-using Tracking = RulesOfFamily::Tracking;
+using Tracking = FamilyRules::Tracking;
 
 bool may_do_something(const LiveChain& chain, Family family) {
   return chain.policy != Verdict::accept ||
@@ -28,7 +28,7 @@ bool marks_connections(const LiveChain& chain) {
 // Whether it needs connection tracking. Unknown: it is not understood, or has a statement that is only not followed.
 Tracking needed_by(const Rule& rule) {
   const Target& target = rule.target;
-  const auto* more = std::get_if<Continue>(&target);
+  const auto* more = std::get_if<NonTerminating>(&target);
   const bool is_unknown = std::holds_alternative<UnknownTarget>(target) || (more != nullptr && !more->words.empty());
   const bool is_without = more != nullptr || std::holds_alternative<Verdict>(target) ||
                           std::holds_alternative<Jump>(target) || std::holds_alternative<Tproxy>(target) ||
@@ -79,7 +79,7 @@ std::vector<Call> nat_chains_at(std::span<const Live> live, Family family, Hook 
 
 }  // namespace
 
-RulesOfFamily::RulesOfFamily(std::span<const Live> live, Family family) : live_(live), family_(family) {
+FamilyRules::FamilyRules(std::span<const Live> live, Family family) : live_(live), family_(family) {
   for (const Live& one : live) {
     chains_.emplace_back(one, family);
     of_devices_ = of_devices_ || std::ranges::any_of(one.chains, [](const LiveChain& chain) {
@@ -95,13 +95,13 @@ RulesOfFamily::RulesOfFamily(std::span<const Live> live, Family family) : live_(
   }
 }
 
-const std::vector<Call>& RulesOfFamily::at(Hook hook, const std::string& device) {
+const std::vector<Call>& FamilyRules::at(Hook hook, const std::string& device) {
   const auto [found, added] = at_.try_emplace({hook, of_devices_ ? device : std::string()});
   if (added) found->second = calls_at(live_, family_, hook, device);
   return found->second;
 }
 
-const std::vector<Call>& RulesOfFamily::of_nat(Hook hook) {
+const std::vector<Call>& FamilyRules::of_nat(Hook hook) {
   const auto [found, added] = of_nat_.try_emplace(hook);
   if (added) found->second = nat_chains_at(live_, family_, hook);
   return found->second;

@@ -25,9 +25,9 @@ struct Call {
 };
 
 // The rules that packets of one family meet. Of many packets each hook is asked often, and looked up once.
-class RulesOfFamily {
+class FamilyRules {
  public:
-  RulesOfFamily(std::span<const Live> live, Family family);
+  FamilyRules(std::span<const Live> live, Family family);
 
   // By priority; chains that could do nothing are left out. Those of type nat are one call for the nat core, which asks
   // them at its own priority (nf_nat_register_fn). `device` is that of ingress and egress.

@@ -55,7 +55,7 @@ struct PacketState {
 };
 
 // A packet on its way through the kernel, and what is noted of it.
-struct InFlight : PacketState {
+struct WalkState : PacketState {
   Family family = Family::ipv4;
 
   Trace trace;

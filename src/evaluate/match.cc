@@ -83,7 +83,7 @@ struct TruthOf {
     }
     const std::optional<std::uint16_t>& port = (m.end == End::source ? packet.source : packet.destination).port;
     if (port) return known(any_contains(m.ports, *port) != m.negated);
-    const Truth found = contains_chosen(m.ports, packet.chosen_ports);
+    const Truth found = contains_chosen(m.ports, packet.ephemeral_ports);
     return found == Truth::unknown ? found : known((found == Truth::yes) != m.negated);
   }
   // No socket, no owner: `! --uid-owner` holds then in xt (net/netfilter/xt_owner.c), while `meta skuid != ` of

@@ -14,9 +14,9 @@ class Observer;
 // A packet as a rule sees it at one hook.
 struct PacketAtHook {
   Protocol protocol = Protocol::tcp;
-  Endpoint source;  // without a port: it is one of `chosen_ports`
+  Endpoint source;  // without a port: it is one of `ephemeral_ports`
   Endpoint destination;
-  PortRange chosen_ports{1, 65535};
+  PortRange ephemeral_ports{1, 65535};
   std::string in;   // empty in OUTPUT and POSTROUTING
   std::string out;  // empty in PREROUTING and INPUT
   std::uint32_t mark = 0;

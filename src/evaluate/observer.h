@@ -18,7 +18,7 @@ struct PacketAtHook;
 struct Trace;
 
 // A place between two rules' tables, where a packet's way so far is told by its state alone.
-struct Milestone {
+struct Checkpoint {
   // All that decides about its further way beside its own fields, as bytes: packets that come here with the same ones
   // and answer alike from here on go the same way.
   std::string state;
@@ -53,7 +53,7 @@ class Observer {
   // A walk begins. Where something cannot be known there is more than one, which are alike up to there.
   virtual void begins() = 0;
   // False: what becomes of the packet from here on is known, and it need not be followed further.
-  virtual bool milestone(const Milestone& milestone) = 0;
+  virtual bool checkpoint(const Checkpoint& checkpoint) = 0;
 };
 
 }  // namespace sidetrack

@@ -115,7 +115,7 @@ bool is_of_loopback(const NetworkRoute& route, const PodView& pod) {
 
 // A route that does not decide whether a packet gets to the proxy.
 bool is_usual(const NetworkRoute& route, const Plan& plan, const PodView& pod) {
-  if (route.kind == NetworkRoute::Kind::onward) return !route.has_hop_by("lo") || is_of_loopback(route, pod);
+  if (route.kind == NetworkRoute::Kind::unicast) return !route.has_hop_by("lo") || is_of_loopback(route, pod);
   return std::ranges::any_of(plan.routing.local_routes, [&](const LocalRoute& ours) {
     return ours.family == route.to.family() && ours.table == route.table;  // see inspect_routing
   });
@@ -222,7 +222,7 @@ class OthersRules {
       if (++looked_at_ > most_steps) return;
       const std::size_t before = conditions_.size();
       for (const Match& match : one.rule.matches) conditions_.push_back(&match);
-      if (!one.ours && !std::holds_alternative<Continue>(one.rule.target)) ask_(one, conditions_);
+      if (!one.ours && !std::holds_alternative<NonTerminating>(one.rule.target)) ask_(one, conditions_);
       const auto* jump = std::get_if<Jump>(&one.rule.target);
       const LiveChain* to = jump != nullptr ? chains.find(chain, jump->chain) : nullptr;
       if (to != nullptr && depth < most_jumps) follow(chains, *to, depth + 1);
@@ -366,7 +366,7 @@ class Search {
 
   // Whether its answers go to a port that kernels choose: what others say of well-known ones is about servers.
   [[nodiscard]] bool has_usual_source_port(const Packet& packet) const {
-    return !packet.source_port || pod_.chosen_ports.contains(*packet.source_port);
+    return !packet.source_port || pod_.ephemeral_ports.contains(*packet.source_port);
   }
 
   struct Explained {
@@ -469,7 +469,7 @@ std::vector<RouteKey> marked_packets(const PolicyRule& marked, const PodView& po
       *Address::parse(marked.family == Family::ipv4 ? "198.51.100.1" : "2001:db8:ffff::1")};
   std::vector<std::optional<Address>> sources;
   for (const RoutingRule& rule : pod.rules) {
-    if (!may_take(rule, marked)) continue;
+    if (!may_divert(rule, marked)) continue;
     if (rule.to) destinations.push_back(rule.to->first);
     if (rule.from) sources.emplace_back(rule.from->first);
   }
@@ -606,9 +606,9 @@ PodView without_others(PodView pod, const Plan& plan) {
   for (const RoutingRule& rule : default_rules()) {  // put back what was deleted
     if (std::ranges::find(pod.rules, rule) == pod.rules.end()) pod.insert(rule);
   }
-  pod.accepts_with_mark = false;
+  pod.tcp_fwmark_accept = false;
   for (Interface& interface : pod.interfaces) {
-    interface.source_by_mark = false;
+    interface.src_valid_mark = false;
     interface.rules_of_frames = {};
     for (InterfaceAddress& own : interface.addresses) own.is_local = true;
   }

@@ -24,7 +24,7 @@ void PacketWalk::conntrack() {
     return;
   }
   if (packet_.now.untracked) return packet_.kernel("conntrack: not tracked");
-  if (rules_.tracking() == RulesOfFamily::Tracking::no) return packet_.kernel("conntrack: off, as no rule needs it");
+  if (rules_.tracking() == FamilyRules::Tracking::no) return packet_.kernel("conntrack: off, as no rule needs it");
   if (packet_.now.state == ConnectionState::reply && !packet_.request.empty() &&
       packet_.zone.value_or(0) != packet_.request.back().zone.value_or(0)) {
     leave_connection();
@@ -68,7 +68,7 @@ bool PacketWalk::is_another(const std::optional<Translation>& made) const {
 }
 
 std::string PacketWalk::zones_of(const PacketWalk& answer) const {
-  const auto zone = [](const InFlight& packet) {
+  const auto zone = [](const WalkState& packet) {
     if (packet.zoned.empty()) return fmt::format("zone {}", packet.zone.value_or(0));
     return fmt::format("zone {} ({})", *packet.zone, rule_of(packet.trace.steps[packet.zoned.back()]));
   };
@@ -79,7 +79,7 @@ std::string PacketWalk::zones_of(const PacketWalk& answer) const {
 bool PacketWalk::first_packet() {
   Packet first = asked_;
   first.state = ConnectionState::new_;
-  PacketWalk walk(first, question_, this);
+  PacketWalk walk(first, context_, this);
   walk.run();
   packet_.seen = walk.seen();
   if (walk.seen()) return false;
@@ -147,7 +147,7 @@ std::optional<Outcome> PacketWalk::with_answers() {
   if (!lands && !forwarded && outcome.kind != Outcome::Kind::leaves) return outcome;
   if (asked_.state != ConnectionState::new_) return outcome;
   has_ended_ = true;
-  if (!milestone({})) return {};
+  if (!checkpoint({})) return {};
   const PacketAtHook& now = packet_.now;
   const Address& from = now.source.address;
   const bool foreign_source =
@@ -226,7 +226,7 @@ std::optional<Outcome> PacketWalk::with_later_packets(Outcome outcome, std::opti
   if (!holds_observed(ProtocolMatch{Protocol::tcp, false}, packet_.now)) return outcome;
   Packet packet = asked_;
   packet.state = ConnectionState::established;
-  PacketWalk later(packet, question_, this);
+  PacketWalk later(packet, context_, this);
   later.packet_.first = outcome;
   later.packet_.connection = packet_.connection;
   later.packet_.now.connmark = connmark;
@@ -255,15 +255,15 @@ PacketWalk PacketWalk::answer_to(const Outcome& outcome) const {
   answer.connmark = packet_.now.connmark;
   const bool by_socket = has_ports();  // else the kernel itself answers
   const bool is_tcp = holds_observed(ProtocolMatch{Protocol::tcp, false}, packet_.now);
-  const bool keeps_mark = by_socket ? is_tcp && pod_.accepts_with_mark : pod_.echoes_mark.contains(packet_.family);
+  const bool keeps_mark = by_socket ? is_tcp && pod_.tcp_fwmark_accept : pod_.fwmark_reflect.contains(packet_.family);
   if (lands && keeps_mark) answer.mark = packet_.now.mark;
-  PacketWalk walk(answer, question_, this);
+  PacketWalk walk(answer, context_, this);
   walk.has_own_mark_ = lands && keeps_mark && has_own_mark_ && packet_.now.mark == asked_.mark;
   walk.packet_.now.source = packet_.now.destination;
   walk.packet_.now.destination = packet_.now.source;
   walk.packet_.connection = packet_.connection;
   walk.packet_.request.push_back(packet_);
-  walk.packet_.now.chosen_ports = packet_.now.chosen_ports;
+  walk.packet_.now.ephemeral_ports = packet_.now.ephemeral_ports;
   walk.packet_.now.owner_known = !lands || !by_socket;  // the listener's
   return walk;
 }

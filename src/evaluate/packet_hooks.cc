@@ -31,17 +31,17 @@ bool PacketWalk::calls(Hook at, const std::string& device) {
         conntrack();
         return Passed::on;
       case Call::Kind::nat:
-        return nat(at) && milestone(at, &call) ? Passed::on : Passed::gone;
+        return nat(at) && checkpoint(at, &call) ? Passed::on : Passed::gone;
       case Call::Kind::rules: {
         const Passed passed = rules(call, at);
-        return passed == Passed::gone || milestone(at, &call) ? passed : Passed::gone;
+        return passed == Passed::gone || checkpoint(at, &call) ? passed : Passed::gone;
       }
     }
     return Passed::on;
   };
   const std::vector<Call>& all = rules_.at(at, device);
   const bool asks = std::ranges::any_of(all, [](const Call& call) { return call.kind != Call::Kind::conntrack; });
-  if (asks && !milestone(at)) return false;
+  if (asks && !checkpoint(at)) return false;
   return in_order(all, one) != Passed::gone;
 }
 
@@ -84,15 +84,15 @@ Passed PacketWalk::in_any_order(std::vector<Call> equal, const One& one) {
 std::optional<std::size_t> PacketWalk::next_of(const std::vector<Call>& equal) {
   if (equal.size() == 1) return 0;
   Fork fork{"chains of equal priority", "which is asked first of", {}, packet_.trace.steps.size(), 0};
-  Situation situation{{}, packet_};
+  ChoiceState choice_state{{}, packet_};
   for (const Call& call : equal) {
     const std::string words = name_of(call);
     fork.what += fmt::format("{} {}", fork.options.empty() ? "" : " and", words);
     fork.options.push_back(fmt::format("if {}", words));
-    situation.place.push_back(call.base.chain);
+    choice_state.place.push_back(call.base.chain);
   }
   fork.what += fmt::format(" (all at priority {})", equal.front().priority);
-  const auto next = question_.forks.choose(std::move(fork), std::move(situation));
+  const auto next = context_.forks.choose(std::move(fork), std::move(choice_state));
   packet_.seen = !next;
   return next;
 }
@@ -109,7 +109,7 @@ bool PacketWalk::nat(Hook at) {
     const std::uint32_t mark = packet_.now.mark;
     const bool gone = in_order(rules_.of_nat(at), chain) == Passed::gone;
     // Where a rule translates, connections are tracked; here one may do something else.
-    if (rules_.tracking() == RulesOfFamily::Tracking::unknown && !packet_.seen && (gone || packet_.now.mark != mark)) {
+    if (rules_.tracking() == FamilyRules::Tracking::unknown && !packet_.seen && (gone || packet_.now.mark != mark)) {
       packet_.not_known(
           "whether the kernel tracks connections: it asks nat only then, and no rule that is understood needs it",
           "whether connections are tracked");
@@ -138,7 +138,7 @@ bool PacketWalk::not_asked(Hook at, const char* because) {
 
 Passed PacketWalk::ask(const BaseChain& base) {
   packet_.mark_written = false;
-  const Passed passed = walk_chain(packet_, pod_, base, rules_.chains(*base.live), question_.forks);
+  const Passed passed = walk_chain(packet_, pod_, base, rules_.chains(*base.live), context_.forks);
   if (packet_.mark_written && observer() != nullptr) observer()->mark();
   return passed;
 }

@@ -25,8 +25,8 @@ void add(StateKey& key, const Outcome& outcome) {
 
 }  // namespace
 
-bool PacketWalk::milestone(std::optional<Hook> at, const Call* after) {
-  if (observer() == nullptr || question_.forks.any()) return true;
+bool PacketWalk::checkpoint(std::optional<Hook> at, const Call* after) {
+  if (observer() == nullptr || context_.forks.any()) return true;
   StateKey key;
   const PacketWalk* asked = this;  // the walk of what is asked about
   for (; asked->outer_ != nullptr; asked = asked->outer_) asked->outer_->add_to(key);
@@ -37,12 +37,12 @@ bool PacketWalk::milestone(std::optional<Hook> at, const Call* after) {
     key.add(after->base.chain);
   }
   const bool of_first = asked != this && !asked->has_ended_;  // what it notes is the other's only if it is the end
-  const InFlight& packet = asked->packet_;
+  const WalkState& packet = asked->packet_;
   std::optional<std::size_t> left_alone;
   if (!packet.left_alone.empty()) left_alone = packet.left_alone.back();
-  question_.known = !observer()->milestone({key.take(), packet.trace, left_alone, of_first || !packet.capture.empty()});
-  packet_.seen = question_.known;
-  return !question_.known;
+  context_.known = !observer()->checkpoint({key.take(), packet.trace, left_alone, of_first || !packet.capture.empty()});
+  packet_.seen = context_.known;
+  return !context_.known;
 }
 
 void PacketWalk::add_to(StateKey& key) const {
@@ -60,8 +60,8 @@ void PacketWalk::add_to(StateKey& key) const {
   const PacketAtHook& now = packet_.now;
   key.add(now.source);
   key.add(now.destination);
-  key.add(now.chosen_ports.first);
-  key.add(now.chosen_ports.last);
+  key.add(now.ephemeral_ports.first);
+  key.add(now.ephemeral_ports.last);
   key.add(now.source_known);
   key.add(now.untracked);
   key.add(now.connmark);
@@ -72,7 +72,7 @@ void PacketWalk::add_to(StateKey& key) const {
     if (!own_mark) key.add(now.mark);
   };
   if (has_ended_) {
-    if (pod_.accepts_with_mark || !pod_.echoes_mark.empty()) add_mark();
+    if (pod_.tcp_fwmark_accept || !pod_.fwmark_reflect.empty()) add_mark();
     key.add(packet_.meets_state);
     // A later packet comes in by it again; of what goes out the observer hears of it.
     if (packet_.meets_state && asked_.direction == Direction::in) key.add(asked_.interface);

@@ -43,16 +43,16 @@ std::string PacketWalk::outcome_of_discovery(const std::string& device) {
   received.source = Address::parse("fe80::1");
   received.destination = own->address;
   for (const Packet& packet : {sent, received}) {
-    Question question(pod_, rules_, nullptr);  // of its own: nothing of it is what was asked about
+    WalkContext context(pod_, rules_, nullptr);  // of its own: nothing of it is what was asked about
     do {
-      PacketWalk walk(packet, question);
+      PacketWalk walk(packet, context);
       walk.discovery_ = true;
       walk.packet_.now.untracked = true;  // as nf_conntrack_icmpv6_error() makes it
       walk.run();
       const Outcome& outcome = walk.trace().outcome;
       const bool may_be_lost = outcome.kind == Outcome::Kind::dropped || outcome.kind == Outcome::Kind::unknown;
       if (!walk.seen() && may_be_lost) return sentence(outcome);
-    } while (question.forks.next());
+    } while (context.forks.next());
   }
   return {};
 }

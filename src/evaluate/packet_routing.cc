@@ -11,7 +11,7 @@ namespace sidetrack {
 // alone (ip_route_connect), IPv6 where there is none without (ip6_dst_lookup_tail).
 std::optional<std::string> PacketWalk::first_route() {
   const bool ipv4 = packet_.family == Family::ipv4;
-  const bool chosen = question_.source_chosen || asked_.state == ConnectionState::reply;
+  const bool chosen = context_.source_chosen || asked_.state == ConnectionState::reply;
   if (!chosen && ipv4 && observer() != nullptr) observer()->protocol();
   if (chosen || (ipv4 && asked_.protocol == Protocol::tcp)) return route_out();
   take_way("lo", asked_.interface, false);
@@ -23,8 +23,8 @@ std::optional<std::string> PacketWalk::first_route() {
 // Where that makes a difference. Nothing: seen.
 std::optional<bool> PacketWalk::is_connected() {
   const char* subject = "whether its socket is connected";
-  const auto way = question_.forks.choose({subject, subject, {"if it is not", "if it is"}, packet_.trace.steps.size()},
-                                          {{&pod_}, packet_});
+  const auto way = context_.forks.choose({subject, subject, {"if it is not", "if it is"}, packet_.trace.steps.size()},
+                                         {{&pod_}, packet_});
   packet_.seen = !way;
   return way ? std::optional(*way == 1) : std::nullopt;
 }
@@ -52,7 +52,7 @@ std::optional<std::string> PacketWalk::cannot_be_sent() const {
   const Address& from = packet_.now.source.address;
   const bool goes_out = !way_.stays() && way_.kind != Route::Kind::unknown && way_.device != "lo";
   if (goes_out && from.family == Family::ipv4 && is_loopback(from, observer()) &&
-      !has_setting(&Interface::takes_loopback, way_.device)) {  // __mkroute_output
+      !has_setting(&Interface::route_localnet, way_.device)) {  // __mkroute_output
     return fmt::format("what is sent from {} cannot go out by {}", from.text(), way_.device);
   }
   return {};
@@ -84,7 +84,7 @@ Route PacketWalk::look_up(const std::string& in, const std::string& bound, bool 
 
 void PacketWalk::take_way(const std::string& in, const std::string& bound, bool with_source) {
   way_ = look_up(in, bound, with_source);
-  if (way_.kind != Route::Kind::onward || way_.route == nullptr || way_.route->other_devices.empty()) return;
+  if (way_.kind != Route::Kind::unicast || way_.route == nullptr || way_.route->other_devices.empty()) return;
   if (!bound.empty()) return;
   const std::string route = fmt::format("`{}`", ip_words(way_));
   if (asked_.state != ConnectionState::reply) {
@@ -97,8 +97,8 @@ void PacketWalk::take_way(const std::string& in, const std::string& bound, bool 
   Fork fork{subject, "which next hop it gets by " + route, {}, packet_.trace.steps.size(), 0};
   fork.options.push_back("if that by " + way_.device);
   for (const std::string& other : way_.route->other_devices) fork.options.push_back("if that by " + other);
-  const auto taken = question_.forks.choose_once(way_.route, packet_.now.destination.address, std::move(fork),
-                                                 {{&pod_, way_.route}, packet_});
+  const auto taken = context_.forks.choose_once(way_.route, packet_.now.destination.address, std::move(fork),
+                                                {{&pod_, way_.route}, packet_});
   packet_.seen = !taken;
   if (taken.value_or(0) > 0) way_.device = way_.route->other_devices[*taken - 1];
 }

@@ -28,10 +28,10 @@ bool PacketWalk::takes_source() {
   if (packet_.family != Family::ipv4) return true;
   const PacketAtHook& now = packet_.now;
   const Interface* in = pod_.interface(now.in);
-  const bool by_mark = has_setting(&Interface::source_by_mark, now.in);
-  const SourceFilter filter = in != nullptr ? in->source_filter : SourceFilter::off;
+  const bool by_mark = has_setting(&Interface::src_valid_mark, now.in);
+  const RpFilter filter = in != nullptr ? in->rp_filter : RpFilter::off;
   // Else only own addresses are refused, which was asked before.
-  if (!by_mark && filter == SourceFilter::off && !has_local_routes(pod_)) return true;
+  if (!by_mark && filter == RpFilter::off && !has_local_routes(pod_)) return true;
 
   const Address& source = now.source.address;
   const std::uint32_t mark = by_mark ? now.mark : 0;
@@ -42,8 +42,8 @@ bool PacketWalk::takes_source() {
     return false;
   };
   if (back.stays()) {
-    if (has_setting(&Interface::takes_own_source, now.in)) {
-      if (filter == SourceFilter::off) return true;
+    if (has_setting(&Interface::accept_local, now.in)) {
+      if (filter == RpFilter::off) return true;
       packet_.not_known(
           fmt::format("whether {} can come in by {}: accept_local and rp_filter are both set", source.text(), now.in),
           "whether accept_local goes before rp_filter");
@@ -54,9 +54,9 @@ bool PacketWalk::takes_source() {
                   : fmt::format("{} cannot come in by {}", source.text(), now.in);
     return drop(because + " (martian)");
   }
-  if (filter == SourceFilter::off || (back.kind == Route::Kind::onward && back.device == now.in)) return true;
+  if (filter == RpFilter::off || (back.kind == Route::Kind::unicast && back.device == now.in)) return true;
   const bool has_address = in != nullptr && has_ipv4(*in);
-  if (filter == SourceFilter::loose && has_address && back.kind == Route::Kind::onward) return true;
+  if (filter == RpFilter::loose && has_address && back.kind == Route::Kind::unicast) return true;
   const std::string setting = fmt::format("rp_filter of {} is {}", now.in, static_cast<int>(filter));
   if (back.kind == Route::Kind::unknown) {
     const std::string words = fmt::format("`{}`", ip_words(back));

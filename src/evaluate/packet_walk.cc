@@ -12,30 +12,30 @@
 
 namespace sidetrack {
 
-PacketWalk::PacketWalk(const Packet& asked, Question& question, const PacketWalk* outer)
-    : question_(question),
-      pod_(question.pod),
-      rules_(question.rules),
+PacketWalk::PacketWalk(const Packet& asked, WalkContext& context, const PacketWalk* outer)
+    : context_(context),
+      pod_(context.pod),
+      rules_(context.rules),
       outer_(outer),
       asked_(asked),
       has_own_mark_(asked.state != ConnectionState::reply) {
   packet_.family = asked_.destination->family;
   packet_.trace.packet = asked_;
   packet_.now.protocol = asked_.protocol;
-  packet_.now.source = {*asked_.source, asked_.source_port, question_.source, Origin::source};
-  packet_.now.destination = {*asked_.destination, asked_.destination_port, question_.destination, Origin::destination};
+  packet_.now.source = {*asked_.source, asked_.source_port, context_.source, Origin::source};
+  packet_.now.destination = {*asked_.destination, asked_.destination_port, context_.destination, Origin::destination};
   packet_.now.mark = asked_.mark;
   packet_.now.owner = asked_.owner;
   packet_.now.cgroup = asked_.cgroup;
   packet_.now.state = asked_.state;
   packet_.now.tracked = false;
-  packet_.now.chosen_ports = pod_.chosen_ports;
-  packet_.now.observer = question_.observer;
+  packet_.now.ephemeral_ports = pod_.ephemeral_ports;
+  packet_.now.observer = context_.observer;
   if (asked_.state != ConnectionState::invalid) packet_.now.connmark = asked_.connmark.value_or(0);
 }
 
 void PacketWalk::run() {
-  if (!milestone({})) return;
+  if (!checkpoint({})) return;
   if (asked_.state == ConnectionState::established && !packet_.first) {
     if (asked_.began_before) {
       packet_.first = Outcome{};
@@ -115,17 +115,17 @@ void PacketWalk::routing() {
   const Address& destination = packet_.now.destination.address;
   const Address& source = packet_.now.source.address;
   if (destination.family == Family::ipv4) {  // ip_route_input_slow
-    const bool takes_loopback = has_setting(&Interface::takes_loopback, packet_.now.in);
-    const bool takes_own_source = has_setting(&Interface::takes_own_source, packet_.now.in);
+    const bool route_localnet = has_setting(&Interface::route_localnet, packet_.now.in);
+    const bool accept_local = has_setting(&Interface::accept_local, packet_.now.in);
     const bool to_loopback = is_loopback(destination, observer());
     const bool from_loopback = is_loopback(source, observer());
-    if (takes_loopback && from_loopback && !takes_own_source) {  // by the address itself, or by all of its network
+    if (route_localnet && from_loopback && !accept_local) {  // by the address itself, or by all of its network
       return packet_.not_known(fmt::format("whether {} can come in by {}: route_localnet is set, accept_local is not",
                                            source.text(), packet_.now.in),
                                "whether loopback addresses are own ones");
     }
-    const bool refuses_loopback = !takes_loopback && (to_loopback || from_loopback);
-    if (refuses_loopback || (!takes_own_source && is_local(pod_, source, observer()))) {
+    const bool refuses_loopback = !route_localnet && (to_loopback || from_loopback);
+    if (refuses_loopback || (!accept_local && is_local(pod_, source, observer()))) {
       const Address& martian = refuses_loopback && to_loopback ? destination : source;
       return packet_.drop(fmt::format("{} cannot come in by {} (martian)", martian.text(), packet_.now.in));
     }

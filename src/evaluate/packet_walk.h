@@ -20,23 +20,23 @@ class Observer;
 class StateKey;
 
 // What all walks that answer one question have in common.
-struct Question {
-  Question(const PodView& pod_, RulesOfFamily& rules_, Observer* observer_)
+struct WalkContext {
+  WalkContext(const PodView& pod_, FamilyRules& rules_, Observer* observer_)
       : pod(pod_), rules(rules_), observer(observer_) {}
   const PodView& pod;
-  RulesOfFamily& rules;
+  FamilyRules& rules;
   Observer* observer;
   Forks forks;
   bool source_chosen = true;       // by the sender, before the first route is looked up
   Origin source = Origin::source;  // of the addresses, with what was left out filled in
   Origin destination = Origin::destination;
-  bool known = false;  // the observer knows what becomes of the packet: see Observer::milestone
+  bool known = false;  // the observer knows what becomes of the packet: see Observer::checkpoint
 };
 
 class PacketWalk {
  public:
   // `asked` has nothing left out. `outer`: the walk for which this one is made; it outlives this one.
-  PacketWalk(const Packet& asked, Question& question, const PacketWalk* outer = nullptr);
+  PacketWalk(const Packet& asked, WalkContext& context, const PacketWalk* outer = nullptr);
 
   void run();
 
@@ -155,21 +155,21 @@ class PacketWalk {
   // ---- packet_key.cc: for who observes
   // After this call of the hook; none: before the first one; no hook: before all or at the end. False: the packet need
   // not be followed.
-  bool milestone(std::optional<Hook> at, const Call* after = nullptr);
+  bool checkpoint(std::optional<Hook> at, const Call* after = nullptr);
   // What of this walk decides about the rest of it, or of those that it waits for.
   void add_to(StateKey& key) const;
   void add_rule(StateKey& key, const std::vector<std::size_t>& reasons) const;
 
-  Question& question_;
+  WalkContext& context_;
   const PodView& pod_;
-  RulesOfFamily& rules_;
+  FamilyRules& rules_;
   const PacketWalk* outer_;
   const Packet asked_;
 
   bool has_ended_ = false;  // what its answers meet is asked
   bool has_own_mark_;       // it set out with the mark of the packet that is asked about
   bool discovery_ = false;  // this packet looks for a neighbour itself
-  InFlight packet_;
+  WalkState packet_;
   Route way_;
   std::string lost_socket_;    // why what TPROXY gave is lost
   std::string translated_by_;  // by the rule that decided about the first packet

@@ -17,7 +17,7 @@ namespace {
 bool counts(const NetworkRoute& route, const RouteKey& key) {
   using Kind = NetworkRoute::Kind;
   if (route.kind == Kind::unknown) return true;
-  const bool rejects = route.kind != Kind::onward && route.kind != Kind::local;
+  const bool rejects = route.kind != Kind::unicast && route.kind != Kind::local;
   if (rejects && key.destination.family == Family::ipv4) return true;
   key.ask_bound();
   if (key.bound.empty()) return true;
@@ -80,11 +80,11 @@ std::optional<Route> found(const PodView& pod, const RoutingRule& rule, const Ro
     return result;
   }
   result.route = longest(pod, rule.table, key);
-  if (result.route == nullptr || result.route->kind == NetworkRoute::Kind::next) return {};
+  if (result.route == nullptr || result.route->kind == NetworkRoute::Kind::throw_) return {};
   if (rule.suppressed && result.route->to.prefix_length() <= *rule.suppressed) return {};
   switch (result.route->kind) {
-    case NetworkRoute::Kind::onward:
-      result.kind = Route::Kind::onward;
+    case NetworkRoute::Kind::unicast:
+      result.kind = Route::Kind::unicast;
       result.device = key.bound.empty() ? result.route->device : key.bound;
       break;
     case NetworkRoute::Kind::local:
@@ -97,7 +97,7 @@ std::optional<Route> found(const PodView& pod, const RoutingRule& rule, const Ro
     case NetworkRoute::Kind::blackhole:
     case NetworkRoute::Kind::unreachable:
     case NetworkRoute::Kind::prohibit:
-    case NetworkRoute::Kind::next:
+    case NetworkRoute::Kind::throw_:
       break;
   }
   return result;
@@ -135,7 +135,7 @@ Route route(const PodView& pod, const RouteKey& key) {
   // An IPv4 socket that is bound to an interface sends by it all the same (ip_route_output_key_hash_rcu).
   key.ask_bound();
   if (!key.bound.empty()) {
-    found.kind = Route::Kind::onward;
+    found.kind = Route::Kind::unicast;
     found.device = key.bound;
   }
   return found;

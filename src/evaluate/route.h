@@ -31,7 +31,7 @@ struct Route {
     none,     // there is none
     local,    // an own address
     by_rule,  // stays here, by a route of type local
-    onward,
+    unicast,
     unknown,  // a policy rule or a route asks for what is not followed
   };
   Kind kind = Kind::none;

@@ -42,7 +42,7 @@ bool tells_later_packets(const Match& match) {
 
 class RuleWalk {
  public:
-  RuleWalk(InFlight& packet, const PodView& pod, const BaseChain& base, ChainIndex& chains, Forks& forks)
+  RuleWalk(WalkState& packet, const PodView& pod, const BaseChain& base, ChainIndex& chains, Forks& forks)
       : packet_(packet),
         pod_(pod),
         live_(*base.live),
@@ -117,7 +117,7 @@ class RuleWalk {
         ++number;
       }
       // Who observes wants to know what makes a difference: whether such a rule matches makes none.
-      if (packet_.now.observer != nullptr && std::holds_alternative<Continue>(rule.target)) {
+      if (packet_.now.observer != nullptr && std::holds_alternative<NonTerminating>(rule.target)) {
         before.clear();
         continue;
       }
@@ -149,7 +149,7 @@ class RuleWalk {
         continue;
       }
       if (const auto unknown = std::ranges::find(truths, Truth::unknown); unknown != truths.end()) {
-        const bool is_continue = std::holds_alternative<Continue>(rule.target);
+        const bool is_continue = std::holds_alternative<NonTerminating>(rule.target);
         const auto taken = is_taken(entry, rule.matches[static_cast<std::size_t>(unknown - truths.begin())], step);
         if (!taken) return Ended::gone;
         if (!is_continue && std::ranges::count(truths, Truth::unknown) == 1) *unknown = *taken ? Truth::yes : Truth::no;
@@ -223,7 +223,7 @@ class RuleWalk {
     if (packet_.now.observer == nullptr)
       noted.text = fmt::format("whether {} holds cannot be known", in_short(subject));
     packet_.trace.steps.push_back(std::move(noted));
-    if (std::holds_alternative<Continue>(entry.rule.target)) return false;  // makes no difference
+    if (std::holds_alternative<NonTerminating>(entry.rule.target)) return false;  // makes no difference
     const auto taken = forks_.choose(
         {subject,
          packet_.now.observer == nullptr ? fmt::format("whether {} of {} holds", in_short(subject), rule_of(step)) : "",
@@ -267,7 +267,7 @@ class RuleWalk {
   std::optional<Ended> apply(const Jump& jump, const LiveChain& in, const LiveRule& entry, std::size_t place) {
     say(place, Step::Kind::matched, [&] { return fmt::format("on to {}", jump.chain); });
     const Ended ended = enter(jump.chain, in, entry, place);
-    if (ended == Ended::back && !jump.goes) return {};
+    if (ended == Ended::back && !jump.is_goto) return {};
     return ended;
   }
 
@@ -378,7 +378,7 @@ class RuleWalk {
       const PacketAtHook& now = packet_.now;
       const Address& to = now.destination.address;
       Route way = route(pod_, {to, now.source.address, now.mark, now.in.empty() ? "lo" : now.in, "", now.observer});
-      if (way.kind != Route::Kind::onward || way.device != now.out) way = {Route::Kind::onward, now.out};
+      if (way.kind != Route::Kind::unicast || way.device != now.out) way = {Route::Kind::unicast, now.out};
       if (const auto own = masquerading(pod_, way, to, now.observer)) {
         made.after = with_address(made.after, *own);
         made.after_known = true;
@@ -386,7 +386,7 @@ class RuleWalk {
     }
     if (nat.ports) {
       made.after = with_port(made.after, one_port ? std::optional(nat.ports->first) : std::nullopt);
-      packet_.now.chosen_ports = {1, 65535};
+      packet_.now.ephemeral_ports = {1, 65535};
     }
     say(place, Step::Kind::decided, [&] {
       return made.after_known ? fmt::format("its source is now {}", made.after.text())
@@ -530,7 +530,7 @@ class RuleWalk {
     return {};
   }
 
-  std::optional<Ended> apply(const Continue&, const LiveChain&, const LiveRule&, std::size_t place) {
+  std::optional<Ended> apply(const NonTerminating&, const LiveChain&, const LiveRule&, std::size_t place) {
     say(place, Step::Kind::matched, "goes on");
     return {};
   }
@@ -559,7 +559,7 @@ class RuleWalk {
     packet_.capture.push_back(place);
   }
 
-  InFlight& packet_;
+  WalkState& packet_;
   const PodView& pod_;
   const Live& live_;
   const LiveChain& base_;
@@ -584,7 +584,7 @@ void name_chain(Step& step) {
 
 std::string BaseChain::name() const { return fmt::format("{} {}", table_words(*chain), chain->name); }
 
-Passed walk_chain(InFlight& packet, const PodView& pod, const BaseChain& base, ChainIndex& chains, Forks& forks) {
+Passed walk_chain(WalkState& packet, const PodView& pod, const BaseChain& base, ChainIndex& chains, Forks& forks) {
   return RuleWalk(packet, pod, base, chains, forks).run();
 }
 

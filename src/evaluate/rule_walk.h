@@ -27,7 +27,7 @@ enum class Passed : std::uint8_t {
 
 // Walks the packet through a base chain at its hook, noting every rule that it meets, up to the policy. `chains` are
 // those that packets of its family pass.
-[[nodiscard]] Passed walk_chain(InFlight& packet, const PodView& pod, const BaseChain& base, ChainIndex& chains,
+[[nodiscard]] Passed walk_chain(WalkState& packet, const PodView& pod, const BaseChain& base, ChainIndex& chains,
                                 Forks& forks);
 
 }  // namespace sidetrack

@@ -19,7 +19,7 @@ std::uint8_t scope_in_ipv4(const InterfaceAddress& own) {
 // of another interface (inet_select_addr).
 std::optional<Address> near(const PodView& pod, const Interface& interface, const std::optional<Address>& next,
                             std::uint8_t scope, Observer* observer = nullptr) {
-  const std::uint8_t narrowest = interface.takes_loopback ? RT_SCOPE_LINK : RT_SCOPE_HOST;
+  const std::uint8_t narrowest = interface.route_localnet ? RT_SCOPE_LINK : RT_SCOPE_HOST;
   std::optional<Address> first;
   for (const InterfaceAddress& own : interface.addresses) {
     if (own.address.family != Family::ipv4 || std::min(scope_in_ipv4(own), narrowest) > scope) continue;

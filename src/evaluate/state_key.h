@@ -11,7 +11,7 @@
 
 namespace sidetrack {
 
-// The bytes of Milestone::state. A value of the packet's own is written as which one it is, any other as it is.
+// The bytes of Checkpoint::state. A value of the packet's own is written as which one it is, any other as it is.
 class StateKey {
  public:
   StateKey() { bytes_.reserve(usual_size); }

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "kernel/deadline.h"
 #include "kernel/known_sets.h"
-#include "kernel/patience.h"
 #include "model/config.h"
 #include "model/live.h"
 #include "model/pod.h"
@@ -61,10 +61,10 @@ struct OpenedLockFile {
 [[nodiscard]] std::shared_ptr<const OpenedLockFile> open_lock_file(const std::string& named = "");
 
 // The tables of legacy iptables, by libiptc. With a file, takes the xtables lock for as long as it lives; waits as
-// long as the patience lasts, then throws busy, naming the holder if the kernel tells. Without one it is only to read.
+// long as the deadline allows, then throws busy, naming the holder if the kernel tells. Without one it is only to read.
 struct LegacyOptions {
   std::shared_ptr<const OpenedLockFile> lock{};
-  Patience patience{std::chrono::seconds(30)};
+  Deadline deadline{std::chrono::seconds(30)};
   const KnownSets* sets = nullptr;  // names those that rules ask, and outlives the backend
 };
 inline constexpr const char* namespace_lock = "/proc/thread-self/ns/net";
@@ -87,11 +87,11 @@ struct LiveNfTables {
 };
 [[nodiscard]] LiveNfTables read_nf_tables();
 
-// Of the rules and routes of an ambient pod, those that Sidetrack made are ours; with Claim::agents those of the agents
-// of Istio and Cilium, too.
-enum class Claim : std::uint8_t { own, agents };
-[[nodiscard]] constexpr Claim claim_of(const Config& config) {
-  return config.dataplane == Dataplane::ambient ? Claim::agents : Claim::own;
+// Of the rules and routes of an ambient pod, those that Sidetrack made are ours; with AgentRules::ours those of the
+// agents of Istio and Cilium, too.
+enum class AgentRules : std::uint8_t { foreign, ours };
+[[nodiscard]] constexpr AgentRules agent_rules_of(const Config& config) {
+  return config.dataplane == Dataplane::ambient ? AgentRules::ours : AgentRules::foreign;
 }
 
 // Policy rules, routes and addresses, over rtnetlink. Ours are tagged by their protocol number.
@@ -111,9 +111,9 @@ class Routes {
   virtual Routing add(const Routing& wanted) = 0;
   virtual void remove(const Routing& unwanted) = 0;  // what is gone already is no error
 };
-[[nodiscard]] std::unique_ptr<Routes> open_routes(Claim claim = Claim::own);
+[[nodiscard]] std::unique_ptr<Routes> open_routes(AgentRules agent_rules = AgentRules::foreign);
 // By a socket that can read, and never write: it is opened without capabilities.
-[[nodiscard]] std::unique_ptr<Routes> open_routes_to_read(Claim claim = Claim::own);
+[[nodiscard]] std::unique_ptr<Routes> open_routes_to_read(AgentRules agent_rules = AgentRules::foreign);
 
 // The network namespace that this process is in. Throws Error (failed) if the kernel refuses the listing.
 [[nodiscard]] PodView read_pod();

@@ -26,7 +26,7 @@ namespace {
 
 // What `read` gives; that the kernel lacks it, or that it may not be read.
 template <typename Read>
-Sight<std::invoke_result_t<Read>> sight(Read read) {
+ReadResult<std::invoke_result_t<Read>> read_result(Read read) {
   try {
     return read();
   } catch (const Error& error) {
@@ -38,10 +38,10 @@ Sight<std::invoke_result_t<Read>> sight(Read read) {
 
 // The same, of what has been seen already.
 template <typename Seen, typename Next>
-Sight<std::invoke_result_t<Next, const Seen&>> then(const Sight<Seen>& seen, Next next) {
+ReadResult<std::invoke_result_t<Next, const Seen&>> then(const ReadResult<Seen>& seen, Next next) {
   if (const auto* absent = std::get_if<Absent>(&seen)) return *absent;
   if (const auto* unreadable = std::get_if<Unreadable>(&seen)) return *unreadable;
-  return sight([&] { return next(std::get<Seen>(seen)); });
+  return read_result([&] { return next(std::get<Seen>(seen)); });
 }
 
 // The built-in chains of the tables of legacy iptables that exist, each with a rule that may do anything.
@@ -72,20 +72,20 @@ std::vector<LiveChain> unknown_chains(const Error& why) {
 
 class LinuxKernel final : public Kernel {
  public:
-  explicit LinuxKernel(const KernelOptions& options) : options_(options), patience_(options.wait) {
+  explicit LinuxKernel(const KernelOptions& options) : options_(options), deadline_(options.wait) {
     if (options.write) {
-      lock_.emplace(patience_);
+      lock_.emplace(deadline_);
       if (options.xtables_lock && writes_legacy()) lock_file_ = open_lock_file();
-      routes_ = open_routes(options.claim);
+      routes_ = open_routes(options.agent_rules);
     } else {
-      routes_ = open_routes_to_read(options.claim);
+      routes_ = open_routes_to_read(options.agent_rules);
     }
   }
 
   Survey survey() override {
     Survey survey;
-    const Sight<LegacyFetched> legacy = fetch_legacy();
-    const Sight<nft::Dump> nf_tables = fetch_nf_tables();
+    const ReadResult<LegacyFetched> legacy = fetch_legacy();
+    const ReadResult<nft::Dump> nf_tables = fetch_nf_tables();
     found_tables_ = has_tables(legacy, nf_tables);
     const auto sets = fetch_sets();
     if (options_.reads_once) give_up_capabilities();
@@ -170,11 +170,11 @@ class LinuxKernel final : public Kernel {
   }
 
   void take_locks() override {
-    patience_ = Patience(options_.wait);
-    if (lock_) lock_->take(patience_);
+    deadline_ = Deadline(options_.wait);
+    if (lock_) lock_->take(deadline_);
   }
 
-  [[nodiscard]] const Patience& patience() const override { return patience_; }
+  [[nodiscard]] const Deadline& deadline() const override { return deadline_; }
 
   [[nodiscard]] HeldSignals::Which held_signals() const override { return options_.held_signals; }
 
@@ -198,7 +198,7 @@ class LinuxKernel final : public Kernel {
  private:
   // Whether there are any rules that an agent made, which are none of ours then.
   [[nodiscard]] bool left_to_agents(Live& live) const {
-    return options_.claim == Claim::own && leave_to_agents(live, made_by_us_);
+    return options_.agent_rules == AgentRules::foreign && leave_to_agents(live, made_by_us_);
   }
 
   static bool is_legacy(std::span<const Change> changes) { return !traits(changes.front().seen->backend).of_nf_tables; }
@@ -235,7 +235,7 @@ class LinuxKernel final : public Kernel {
       throw Error(ExitCode::busy, "legacy iptables has come into use meanwhile", "run it again");
     }
     legacy_.reset();
-    legacy_ = open_iptables_legacy({.lock = lock ? lock_file_ : nullptr, .patience = patience_, .sets = &sets_});
+    legacy_ = open_iptables_legacy({.lock = lock ? lock_file_ : nullptr, .deadline = deadline_, .sets = &sets_});
     legacy_locked_ = lock;
   }
 
@@ -244,16 +244,16 @@ class LinuxKernel final : public Kernel {
     bool may_hold_ours = false;  // one that plans are about
   };
 
-  static bool has_tables(const Sight<LegacyFetched>& legacy, const Sight<nft::Dump>& nf_tables) {
+  static bool has_tables(const ReadResult<LegacyFetched>& legacy, const ReadResult<nft::Dump>& nf_tables) {
     const auto* of_legacy = std::get_if<LegacyFetched>(&legacy);
     const auto* of_nf_tables = std::get_if<nft::Dump>(&nf_tables);
     return (of_legacy != nullptr && of_legacy->any) || (of_nf_tables != nullptr && !of_nf_tables->tables.empty());
   }
 
   // What is there, undecoded.
-  Sight<LegacyFetched> fetch_legacy() {
+  ReadResult<LegacyFetched> fetch_legacy() {
     LegacyFetched fetched{false, true};  // as long as the names are not known
-    Sight<LegacyFetched> seen = sight([&] {
+    ReadResult<LegacyFetched> seen = read_result([&] {
       bool of_plans = false;
       for (Family family : {Family::ipv4, Family::ipv6}) {
         for (const std::string& table : legacy::table_names(family)) {
@@ -275,15 +275,15 @@ class LinuxKernel final : public Kernel {
     return seen;
   }
 
-  Sight<nft::Dump> fetch_nf_tables() {
-    return sight([&] {
+  ReadResult<nft::Dump> fetch_nf_tables() {
+    return read_result([&] {
       if (!nf_tables_) nf_tables_.emplace(sets_);
       return nf_tables_->fetch();
     });
   }
 
-  void survey_legacy(const Sight<LegacyFetched>& fetched, Survey& survey) {
-    Sight<Live>& seen = survey.of(BackendKind::iptables_legacy);
+  void survey_legacy(const ReadResult<LegacyFetched>& fetched, Survey& survey) {
+    ReadResult<Live>& seen = survey.of(BackendKind::iptables_legacy);
     seen = then(fetched, [&](const LegacyFetched& there) {
       if (there.any) return legacy_->read();
       Live nothing;
@@ -297,7 +297,7 @@ class LinuxKernel final : public Kernel {
     if (names != nullptr && !names->any) seen = Absent{};
   }
 
-  void survey_nf_tables(const Sight<nft::Dump>& fetched, Survey& survey) {
+  void survey_nf_tables(const ReadResult<nft::Dump>& fetched, Survey& survey) {
     LiveNfTables both;
     survey.of(BackendKind::iptables_nft) = then(fetched, [&](const nft::Dump& dump) {
       both = nf_tables_->decoded(dump);
@@ -316,7 +316,7 @@ class LinuxKernel final : public Kernel {
   }
 
   KernelOptions options_;
-  Patience patience_;
+  Deadline deadline_;
   std::optional<NamespaceLock> lock_;                // released last
   std::shared_ptr<const OpenedLockFile> lock_file_;  // nullptr: none is taken
   bool found_tables_ = false;                        // at the last survey: without any, no rule asks a set

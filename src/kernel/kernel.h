@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "kernel/backend.h"
-#include "kernel/patience.h"
+#include "kernel/deadline.h"
 #include "kernel/survey.h"
 #include "model/live.h"
 #include "system/held_signals.h"
@@ -47,7 +47,7 @@ class Kernel {
   virtual Routing add(const Routing& wanted) = 0;  // as Routes::add
   virtual void remove(const Routing& unwanted) = 0;
 
-  // Gives up what keeps other writers waiting, and gets it again: with new patience, as when it was opened. What was
+  // Gives up what keeps other writers waiting, and gets it again: with a new deadline, as when it was opened. What was
   // surveyed before is not to be relied on then.
   virtual void release_locks() {}
   virtual void take_locks() {}
@@ -57,7 +57,7 @@ class Kernel {
   virtual void begin_confirmation() {}
 
   // As long as it lasts, a change is begun anew when another program changes the rules in between.
-  [[nodiscard]] virtual const Patience& patience() const = 0;
+  [[nodiscard]] virtual const Deadline& deadline() const = 0;
 
   // Which signals wait from the first change to the last.
   [[nodiscard]] virtual HeldSignals::Which held_signals() const { return HeldSignals::Which::all; }
@@ -80,7 +80,7 @@ struct KernelOptions {
   // Whether tables of legacy iptables may be written where there are none: then the file of that lock is made.
   bool makes_legacy_tables = true;
   // Whether what agents of the node, Istio's or Cilium's, made of an ambient pod is ours to replace and to remove.
-  Claim claim = Claim::own;
+  AgentRules agent_rules = AgentRules::foreign;
   HeldSignals::Which held_signals = HeldSignals::Which::all;
 };
 

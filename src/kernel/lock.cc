@@ -60,13 +60,13 @@ std::string lock_holder(int fd) {
   return "";
 }
 
-void lock_file(int fd, const std::string& name, const Patience& patience) {
+void lock_file(int fd, const std::string& name, const Deadline& deadline) {
   // As iptables does, ask again and again: flock(2) has no time-out, and a signal is not a library's to take.
   while (flock(fd, LOCK_EX | LOCK_NB) != 0) {
     const int error = errno;
     if (error == EINTR) continue;
     if (error != EWOULDBLOCK) throw system_error(error, "cannot lock " + name);
-    const auto left = std::chrono::duration_cast<milliseconds>(patience.until() - Patience::Clock::now());
+    const auto left = std::chrono::duration_cast<milliseconds>(deadline.until() - Deadline::Clock::now());
     if (left.count() > 0) {
       std::this_thread::sleep_for(std::min(left, milliseconds(10)));
       continue;
@@ -74,7 +74,7 @@ void lock_file(int fd, const std::string& name, const Patience& patience) {
     const std::string who = lock_holder(fd);
     throw Error(ExitCode::busy,
                 fmt::format("{} is still {} after {:.1f} s", name, who.empty() ? "held by another process" : who,
-                            static_cast<double>(patience.wait().count()) / 1000),
+                            static_cast<double>(deadline.wait().count()) / 1000),
                 "wait for it to end, or wait longer with --wait");
   }
 }
@@ -89,13 +89,13 @@ NamespaceLock::File NamespaceLock::open_file() {
   return opened;
 }
 
-NamespaceLock::NamespaceLock(const Patience& patience) : file_(open_file()) { take(patience); }
+NamespaceLock::NamespaceLock(const Deadline& deadline) : file_(open_file()) { take(deadline); }
 
 void NamespaceLock::release() {
   if (file_.file.valid()) flock(file_.file.get(), LOCK_UN);
 }
 
-void NamespaceLock::take(const Patience& patience) {
+void NamespaceLock::take(const Deadline& deadline) {
   int error = file_.error;
   if (file_.file.valid()) error = flock(file_.file.get(), LOCK_EX | LOCK_NB) == 0 ? 0 : errno;
   const bool is_free = error == 0;
@@ -105,7 +105,7 @@ void NamespaceLock::take(const Patience& patience) {
         fmt::format("continuing without the lock of the network namespace: {}: {}", namespace_lock, errno_words(error));
     return;
   }
-  if (!is_free) lock_file(file_.file.get(), "the lock of the network namespace", patience);
+  if (!is_free) lock_file(file_.file.get(), "the lock of the network namespace", deadline);
   warning_ = is_confirmation_open() ? "another 'apply --confirm' waits here for its confirmation: unless it is "
                                       "confirmed, it puts back what was there before it, whatever was made of that "
                                       "meanwhile"

@@ -4,14 +4,14 @@
 
 #include <string>
 
-#include "kernel/patience.h"
+#include "kernel/deadline.h"
 #include "system/descriptor.h"
 
 namespace sidetrack {
 
 // Takes the lock of the open file `fd`; `name` is what errors call it by. Waits as long as
-// the patience lasts, then throws busy, naming the holder if the kernel tells.
-void lock_file(int fd, const std::string& name, const Patience& patience);
+// the deadline lasts, then throws busy, naming the holder if the kernel tells.
+void lock_file(int fd, const std::string& name, const Deadline& deadline);
 
 // "held by iptables (pid 4711)". Empty if no process holds it, or the holder is in another pid namespace, or the file
 // system numbers its files otherwise there.
@@ -21,11 +21,11 @@ void lock_file(int fd, const std::string& name, const Patience& patience);
 // object.
 class NamespaceLock {
  public:
-  explicit NamespaceLock(const Patience& patience);
+  explicit NamespaceLock(const Deadline& deadline);
   [[nodiscard]] const std::string& warning() const { return warning_; }  // empty: there is none
 
   void release();
-  void take(const Patience& patience);  // again
+  void take(const Deadline& deadline);  // again
 
   // See Kernel::begin_confirmation. By a lock of another kind on the same file, which others can see and hold, too.
   void begin_confirmation();

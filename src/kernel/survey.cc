@@ -10,7 +10,7 @@
 
 namespace sidetrack {
 
-const Unreadable* unseen(const Survey& survey) {
+const Unreadable* first_unreadable(const Survey& survey) {
   // nf_tables first: it needs the fewer capabilities, which are the ones to be named.
   for (BackendKind kind : {BackendKind::iptables_nft, BackendKind::nftables, BackendKind::iptables_legacy}) {
     const auto* unreadable = std::get_if<Unreadable>(&survey.of(kind));
@@ -19,12 +19,12 @@ const Unreadable* unseen(const Survey& survey) {
   return nullptr;
 }
 
-std::vector<Live> deciding(Survey survey) {
+std::vector<Live> effective_rulesets(Survey survey) {
   std::vector<Live> all;
   for (const BackendKind kind : all_backends) {
-    Sight<Live>& sight = survey.of(kind);
-    if (auto* live = std::get_if<Live>(&sight)) all.push_back(std::move(*live));
-    auto* unreadable = std::get_if<Unreadable>(&sight);
+    ReadResult<Live>& result = survey.of(kind);
+    if (auto* live = std::get_if<Live>(&result)) all.push_back(std::move(*live));
+    auto* unreadable = std::get_if<Unreadable>(&result);
     if (unreadable != nullptr && !unreadable->chains.empty()) {
       Live unknown;
       unknown.backend = kind;

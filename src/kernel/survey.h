@@ -30,10 +30,10 @@ struct Unreadable {
 };
 
 template <typename T>
-using Sight = std::variant<Absent, Unreadable, T>;
+using ReadResult = std::variant<Absent, Unreadable, T>;
 
 struct Survey {
-  std::array<Sight<Live>, std::size(all_backends)> sights;  // by kind
+  std::array<ReadResult<Live>, std::size(all_backends)> results;  // by kind
   bool legacy_in_use = false;  // a table of legacy iptables holds rules, whichever program wrote them
   Routing routing;             // what is ours of what rules need beside them, each as often as it is there
   Routing others_routing;      // of others and just as a plan asks for it: it need not be added, and is not removed
@@ -45,16 +45,16 @@ struct Survey {
   // for it.
   std::optional<PodView> pod{};
 
-  [[nodiscard]] const Sight<Live>& of(BackendKind kind) const { return sights[static_cast<std::size_t>(kind)]; }
-  [[nodiscard]] Sight<Live>& of(BackendKind kind) { return sights[static_cast<std::size_t>(kind)]; }
+  [[nodiscard]] const ReadResult<Live>& of(BackendKind kind) const { return results[static_cast<std::size_t>(kind)]; }
+  [[nodiscard]] ReadResult<Live>& of(BackendKind kind) { return results[static_cast<std::size_t>(kind)]; }
   [[nodiscard]] const Live* live(BackendKind kind) const { return std::get_if<Live>(&of(kind)); }
 };
 
 // What may decide about packets, as far as it can be seen: what is there, and the unknown rules of unreadable tables.
-[[nodiscard]] std::vector<Live> deciding(Survey survey);
+[[nodiscard]] std::vector<Live> effective_rulesets(Survey survey);
 
 // The first place that is not seen and may hold something of ours: nothing can be said or changed without it.
-[[nodiscard]] const Unreadable* unseen(const Survey& survey);
+[[nodiscard]] const Unreadable* first_unreadable(const Survey& survey);
 
 // Whether any of it is ours.
 [[nodiscard]] bool holds_ours(const Live& live);

@@ -59,7 +59,7 @@ std::vector<TcpSocket> TcpSockets::listening(std::uint16_t port) { return list(1
 std::vector<TcpSocket> TcpSockets::established() { return list(1U << TCP_ESTABLISHED, 0); }
 
 std::vector<TcpSocket> TcpSockets::list(std::uint32_t states, std::uint16_t port) {
-  return netlink::read_undisturbed(*socket_, [&]() -> std::optional<std::vector<TcpSocket>> {
+  return netlink::read_consistent(*socket_, [&]() -> std::optional<std::vector<TcpSocket>> {
     std::vector<TcpSocket> found;
     for (const int domain : {AF_INET, AF_INET6}) {
       inet_diag_req_v2 wanted{};

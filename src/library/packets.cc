@@ -38,7 +38,7 @@ space::Side planned_side(const ApplyOptions& options, const Plan& plan, std::opt
 
 std::vector<Live> live_rules(Survey survey, std::vector<std::string>& warnings) {
   // "No rules" would be a guess.
-  if (const Unreadable* place = unseen(survey)) throw place->why;
+  if (const Unreadable* place = first_unreadable(survey)) throw place->why;
   for (const BackendKind kind : all_backends) {
     const auto* unreadable = std::get_if<Unreadable>(&survey.of(kind));
     if (unreadable != nullptr) {
@@ -47,7 +47,7 @@ std::vector<Live> live_rules(Survey survey, std::vector<std::string>& warnings) 
     }
   }
   if (std::string problem = settings_problem(); !problem.empty()) warnings.push_back(std::move(problem));
-  std::vector<Live> found = deciding(std::move(survey));
+  std::vector<Live> found = effective_rulesets(std::move(survey));
   std::erase_if(found, [](const Live& live) { return !holds_rules(live); });
   std::ranges::reverse(found);  // the backends as people think of them: what comes first is the newest
   return found;

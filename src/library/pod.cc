@@ -47,11 +47,11 @@ std::invoke_result_t<Act> in_place(const std::optional<Place>& place, Act act) {
 const Place* address_of(const std::optional<Place>& place) { return place ? &*place : nullptr; }
 
 std::unique_ptr<Kernel> open(const std::optional<Place>& place, bool write, std::chrono::milliseconds wait, bool cni,
-                             Claim claim = Claim::own) {
+                             AgentRules agent_rules = AgentRules::foreign) {
   return open_kernel({.write = write,
                       .wait = wait,
                       .xtables_lock = !place && !cni,
-                      .claim = claim,
+                      .agent_rules = agent_rules,
                       .held_signals = HeldSignals::Which::polite});
 }
 
@@ -91,7 +91,7 @@ Pod::Applied Pod::apply(const Options& options) const {
     Config config = options.values_->config;
     const Plan plan = plan_for(config, options.values_->names, address_of(values_->place), false);
     const auto kernel = open(values_->place, true, options.values_->applying.lock_wait,
-                             options.values_->applying.cni_mode, claim_of(config));
+                             options.values_->applying.cni_mode, agent_rules_of(config));
     const ApplyResult made = converge({.plan = &plan, .options = &options.values_->applying}, *kernel);
     Applied result;
     result.changed = made.applied == sidetrack::Applied::changed;
@@ -110,7 +110,7 @@ Pod::Difference Pod::diff(const Options& options) const {
     Config config = options.values_->config;
     const Plan plan = plan_for(config, options.values_->names, address_of(values_->place), false);
     const auto kernel = open(values_->place, false, options.values_->applying.lock_wait,
-                             options.values_->applying.cni_mode, claim_of(config));
+                             options.values_->applying.cni_mode, agent_rules_of(config));
     const Comparison comparison = compare({.plan = &plan, .options = &options.values_->applying}, kernel->survey());
     Difference result;
     result.equal = comparison.equal();

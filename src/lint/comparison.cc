@@ -92,7 +92,7 @@ class Comparing {
     regions_.for_each(base(scope), [&](const Box& region, const Box&, Leaf leaf) {
       if (shown || leaf == no_such_packet) return;
       for (const Box& box : boxes) {
-        const Box part = both(regions_.sets(), region, box);
+        const Box part = intersection(regions_.sets(), region, box);
         if (shown || is_empty(part)) continue;
         const Point point = regions_.example(part);
         Box one{};
@@ -112,7 +112,7 @@ class Comparing {
         if (value.family && value.family != family) continue;
         Box box = regions_.everything(way, family);
         Sets::Id& of_field = box[index(option.field)];
-        of_field = regions_.sets().both(of_field, values);
+        of_field = regions_.sets().intersection(of_field, values);
         if (of_field != Sets::empty) all.push_back(box);
       }
     }
@@ -205,8 +205,8 @@ class Comparing {
     for (const Box& box : boxes) {
       const auto way = static_cast<Direction>(regions_.sets().intervals(box[index(Field::way)]).front().first);
       const Family family = space::family_of(regions_.sets(), box);
-      Box usual = both(regions_.sets(), regions_.ordinary(regions_.side(0).pod, way, family), box);
-      usual[index(Field::protocol)] = regions_.sets().both(
+      Box usual = intersection(regions_.sets(), regions_.ordinary(regions_.side(0).pod, way, family), box);
+      usual[index(Field::protocol)] = regions_.sets().intersection(
           usual[index(Field::protocol)], regions_.sets().single(protocol == Protocol::udp ? udp : tcp));
       if (!is_empty(usual)) return regions_.example(usual);
     }

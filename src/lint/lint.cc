@@ -8,7 +8,7 @@
 
 #include "evaluate/explain.h"
 #include "lint/effects.h"
-#include "lint/promises.h"
+#include "lint/invariants.h"
 #include "mesh/catalogue.h"
 #include "mesh/describe.h"
 #include "model/ports.h"
@@ -27,24 +27,24 @@ std::string name_of(std::uint16_t port) {
 
 void append(Findings& all, Findings more) { std::ranges::move(more, std::back_inserter(all)); }
 
-Findings findings_of(Regions& regions, Regions::Node root, const std::vector<Promise>& promises) {
+Findings findings_of(Regions& regions, Regions::Node root, const std::vector<Invariant>& invariants) {
   Findings all;
-  for (const Broken& one : broken(regions, root, promises)) {
+  for (const Violation& one : violations(regions, root, invariants)) {
     if (auto finding = finding_of(regions, one)) all.push_back(*std::move(finding));
   }
   return all;
 }
 
 // Of all packets that they are about, usual ones or not.
-Findings unkept(Regions& regions, const std::vector<Promise>& promises) {
+Findings violations_of(Regions& regions, const std::vector<Invariant>& invariants) {
   std::vector<Box> boxes;
-  for (const Promise& one : promises) boxes.push_back(one.box);
-  return findings_of(regions, regions.of(0, boxes), promises);
+  for (const Invariant& one : invariants) boxes.push_back(one.box);
+  return findings_of(regions, regions.of(0, boxes), invariants);
 }
 
 // Of two families that end alike the first is enough.
-void add_first(Findings& all, Regions& regions, Regions::Node root, const std::vector<Promise>& promises) {
-  Findings found = findings_of(regions, root, promises);
+void add_first(Findings& all, Regions& regions, Regions::Node root, const std::vector<Invariant>& invariants) {
+  Findings found = findings_of(regions, root, invariants);
   if (!found.empty()) all.push_back(std::move(found.front()));
 }
 
@@ -59,9 +59,9 @@ struct UncapturedPort {
 
 void add_if_captured(Findings& all, Regions& regions, Regions::Node root, const PodView& pod, const Proxy& proxy,
                      const UncapturedPort& wanted) {
-  std::vector<Promise> promises;
+  std::vector<Invariant> invariants;
   for (const Family family : {Family::ipv4, Family::ipv6}) {
-    Promise made;
+    Invariant made;
     made.code = wanted.code;
     made.about = wanted.about;
     made.asked = wanted.asked;
@@ -72,9 +72,9 @@ void add_if_captured(Findings& all, Regions& regions, Regions::Node root, const 
     made.kept = [ports = proxy.inbound_ports, sets = &regions.sets()](const Ending& ending, const Box& box) {
       return !is_taken(ending, box, ports, *sets);
     };
-    promises.push_back(std::move(made));
+    invariants.push_back(std::move(made));
   }
-  add_first(all, regions, root, promises);
+  add_first(all, regions, root, invariants);
 }
 
 Findings captured_ports_of_proxy(Regions& regions, Regions::Node root, const PodView& pod, const Proxy& proxy) {
@@ -244,26 +244,26 @@ Findings taken_by_others(Regions& regions, const Proxy& proxy) {
   ports.insert(ports.end(), proxy.inbound_ports.begin(), proxy.inbound_ports.end());
   const Regions::Node all = regions.of(0, Scope::ordinary);
   const Regions::Node ours = regions.of(1, Scope::ordinary);
-  Promise promise;
-  promise.code = Code::taken_by_others;
-  promise.remedy = "make an exception in the rule of the other program, or leave this traffic out";
-  std::map<std::pair<Value, Leaf>, Broken> found;  // by way and how it ends
+  Invariant invariant;
+  invariant.code = Code::taken_by_others;
+  invariant.remedy = "make an exception in the rule of the other program, or leave this traffic out";
+  std::map<std::pair<Value, Leaf>, Violation> found;  // by way and how it ends
   for_each_pair(regions, all, ours, [&](const Box& box, const Box& whole, Leaf a, Leaf b) {
     const auto taken = [&](Leaf one) { return is_taken(regions.decision(one).ending, box, ports, regions.sets()); };
     if (regions.by_ending(a) == regions.by_ending(b) || !taken(b) || taken(a)) return;
     const double share = share_of(regions, box, whole);
     const Value way = regions.sets().intervals(box[index(Field::way)]).front().first;
-    Broken& known = found[{way, a}];
-    if (known.promise != nullptr && known.share >= share) return;
-    known = {&promise, box, a, share, regions.decision(a).ending.kind != Outcome::Kind::unknown};
+    Violation& known = found[{way, a}];
+    if (known.invariant != nullptr && known.share >= share) return;
+    known = {&invariant, box, a, share, regions.decision(a).ending.kind != Outcome::Kind::unknown};
   });
   Findings findings;
   for (const auto& [key, one] : found) {
     const auto value = [&](Field field) { return regions.sets().intervals(one.box[index(field)]).front().first; };
     const Value way = value(Field::way);
     const char* colon = way == static_cast<Value>(Direction::lo) ? ":" : "";
-    promise.about = fmt::format("{}{} {}", way_words(way), colon, protocol_words(value(Field::protocol)));
-    promise.asked = "the sidecar's rules alone capture it";
+    invariant.about = fmt::format("{}{} {}", way_words(way), colon, protocol_words(value(Field::protocol)));
+    invariant.asked = "the sidecar's rules alone capture it";
     if (auto finding = finding_of(regions, one)) findings.push_back(*std::move(finding));
   }
   return findings;
@@ -289,11 +289,11 @@ Findings lost_forwarded_replies(const PodView& pod, const std::vector<Live>& liv
   if (!has_zones) return {};
   Regions regions({{pod, live}, {pod, without_zones(live)}});
   const std::vector<Box> queries = forwarded_dns(regions, pod);
-  Promise promise;
-  promise.code = Code::forwarded_replies_lost;
-  promise.asked = "the replies are tracked in another conntrack zone than the queries";
-  promise.remedy = "give --track-forwarded-dns, and the interface in -k";
-  std::map<std::pair<Value, Family>, Broken> found;
+  Invariant invariant;
+  invariant.code = Code::forwarded_replies_lost;
+  invariant.asked = "the replies are tracked in another conntrack zone than the queries";
+  invariant.remedy = "give --track-forwarded-dns, and the interface in -k";
+  std::map<std::pair<Value, Family>, Violation> found;
   for_each_pair(regions, regions.of(0, queries), regions.of(1, queries),
                 [&](const Box& box, const Box& whole, Leaf a, Leaf b) {
                   if (!loses_forwarded_replies(regions, box, regions.decision(a).ending) ||
@@ -301,13 +301,13 @@ Findings lost_forwarded_replies(const PodView& pod, const std::vector<Live>& liv
                     return;
                   const Value interface = regions.sets().intervals(box[index(Field::interface)]).front().first;
                   const double share = share_of(regions, box, whole);
-                  Broken& known = found[{interface, family_of(regions.sets(), box)}];
-                  if (known.promise == nullptr || known.share < share) known = {&promise, box, a, share, true};
+                  Violation& known = found[{interface, family_of(regions.sets(), box)}];
+                  if (known.invariant == nullptr || known.share < share) known = {&invariant, box, a, share, true};
                 });
   Findings findings;
   for (const auto& [key, one] : found) {
     const std::string& interface = regions.universe().interfaces.at(static_cast<std::size_t>(key.first));
-    promise.about = fmt::format("DNS by udp from {}, {}", interface, title(key.second));
+    invariant.about = fmt::format("DNS by udp from {}, {}", interface, title(key.second));
     if (auto finding = finding_of(regions, one)) findings.push_back(*std::move(finding));
   }
   return findings;
@@ -336,25 +336,25 @@ Findings missing_family(Regions& regions, Regions::Node root, const PodView& pod
       });
     };
     if (!is_captured(Family::ipv4) || is_captured(Family::ipv6)) continue;
-    Promise promise;
-    promise.code = Code::family_not_captured;
-    promise.about = fmt::format("{} tcp, IPv6", way == Direction::out ? "outbound" : "inbound");
-    promise.asked = "IPv4 is captured, IPv6 is not";
-    promise.remedy = "apply with --dual-stack, or remove the pod's IPv6 address";
-    promise.box = box_of(Family::ipv6);
-    promise.kept = [](const Ending& ending, const Box&) { return ending.kind == Outcome::Kind::unroutable; };
-    add_first(all, regions, root, {promise});
+    Invariant invariant;
+    invariant.code = Code::family_not_captured;
+    invariant.about = fmt::format("{} tcp, IPv6", way == Direction::out ? "outbound" : "inbound");
+    invariant.asked = "IPv4 is captured, IPv6 is not";
+    invariant.remedy = "apply with --dual-stack, or remove the pod's IPv6 address";
+    invariant.box = box_of(Family::ipv6);
+    invariant.kept = [](const Ending& ending, const Box&) { return ending.kind == Outcome::Kind::unroutable; };
+    add_first(all, regions, root, {invariant});
   }
   return all;
 }
 
 }  // namespace
 
-Findings unkept(const Config& config, const Plan& plan, Side after) {
+Findings violations_of(const Config& config, const Plan& plan, Side after) {
   std::vector<Side> sides;
   sides.push_back(std::move(after));
   Regions regions(std::move(sides));
-  return unkept(regions, promises(regions, regions.side(0).pod, config, plan));
+  return violations_of(regions, invariants(regions, regions.side(0).pod, config, plan));
 }
 
 namespace {
@@ -396,7 +396,7 @@ Findings lint_options(const Subject& subject) {
   sides.push_back({pod, {as_live(asked.ruleset, BackendKind::iptables_nft)}});
   Regions regions(std::move(sides));
   const Regions::Node root = regions.of(0, Scope::ordinary);
-  append(all, findings_of(regions, root, promises(regions, pod, subject.config, asked)));
+  append(all, findings_of(regions, root, invariants(regions, pod, subject.config, asked)));
   const Proxy proxy = proxy_of(subject.config);
   append(all, captured_ports_of_proxy(regions, root, pod, proxy));
   // What the kubelet asks an ambient pod comes from an address that is left alone.
@@ -412,7 +412,7 @@ Findings lint_live(const PodView& pod, const std::vector<Live>& live) {
   Findings all = without_effect(pod, live);
   Regions regions({{pod, live}, {pod, ours_alone(live)}});
   const Regions::Node root = regions.of(0, Scope::ordinary);
-  append(all, unkept(regions, promises_of_proxy(regions, pod, proxy, Families::both())));
+  append(all, violations_of(regions, invariants_of_proxy(regions, pod, proxy, Families::both())));
   append(all, taken_by_others(regions, proxy));
   append(all, missing_family(regions, root, pod, proxy));
   append(all, captured_ports_of_proxy(regions, root, pod, proxy));

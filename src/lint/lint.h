@@ -43,7 +43,7 @@ struct Subject {
 // Of what is there.
 [[nodiscard]] Findings lint_live(const PodView& pod, const std::vector<Live>& live);
 
-// The promises of the plan, which `after` holds in that pod: those that are broken; see promises.h.
-[[nodiscard]] Findings unkept(const Config& config, const Plan& plan, space::Side after);
+// The promises of the plan, which `after` holds in that pod: those that are broken; see invariants.h.
+[[nodiscard]] Findings violations_of(const Config& config, const Plan& plan, space::Side after);
 
 }  // namespace sidetrack::lint

@@ -125,7 +125,7 @@ ReviewAnswer review(std::string_view text, const InjectionTemplate& injected, co
     answer.document = document(version, respond().with("allowed", boolean(true)));
     return answer;
   };
-  if (!is_about_a_new_pod(*request)) return skip("no_new_pod");
+  if (!is_about_a_new_pod(*request)) return skip("not_pod_create");
   Node* object = request->find("object");
   if (object == nullptr || object->type != Node::Type::mapping) refuse_document("request.object: expected a pod");
 

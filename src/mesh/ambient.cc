@@ -14,7 +14,9 @@ const Address& probe_address(const Config& config, Family family) {
 }
 
 // ! -d LOOPBACK
-AddressMatch beside_loopback(Family family) { return destination(AddressRange::single(Address::loopback(family))); }
+AddressMatch loopback_destination(Family family) {
+  return destination(AddressRange::single(Address::loopback(family)));
+}
 
 // -t nat -A ISTIO_PRERT -i INTERFACE -p tcp -j REDIRECT --to-ports 15001; … -j RETURN
 void virtual_machines(Builder& build) {
@@ -33,16 +35,16 @@ void probes(Builder& build, MeshRule id, End end) {
 
 void inbound_to_ztunnel(Builder& build) {
   for (Family family : build.facts.families.list()) {
-    build.add(MeshRule::ambient_inbound, {beside_loopback(family), dport(build.config.tunnel_port)},
+    build.add(MeshRule::ambient_inbound, {loopback_destination(family), dport(build.config.tunnel_port)},
               {.target = Redirect{build.config.inbound_port}});
   }
 }
 
 void dns_to_ztunnel(Builder& build) {
-  const Instead to_resolver{.target = Redirect{proxy_dns_port}};
+  const RowOverrides to_resolver{.target = Redirect{proxy_dns_port}};
   build.add(MeshRule::ambient_dns_redirect, {udp}, to_resolver);
   for (Family family : build.facts.families.list()) {
-    build.add(MeshRule::ambient_dns_redirect, {beside_loopback(family), tcp}, to_resolver);
+    build.add(MeshRule::ambient_dns_redirect, {loopback_destination(family), tcp}, to_resolver);
   }
   build.add(MeshRule::ambient_dns_query);
   build.add(MeshRule::ambient_dns_answer);
@@ -72,10 +74,10 @@ void ambient(Builder& build) {
   if (config.redirect_dns) dns_to_ztunnel(build);
   build.add(MeshRule::ambient_answer);
   for (Family family : build.facts.families.list()) {
-    build.add(MeshRule::ambient_app_to_itself, {beside_loopback(family)});
+    build.add(MeshRule::ambient_app_to_itself, {loopback_destination(family)});
   }
   for (Family family : build.facts.families.list()) {
-    build.add(MeshRule::ambient_outbound, {beside_loopback(family)}, {.target = Redirect{config.proxy_port}});
+    build.add(MeshRule::ambient_outbound, {loopback_destination(family)}, {.target = Redirect{config.proxy_port}});
   }
 }
 

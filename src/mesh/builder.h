@@ -21,8 +21,8 @@ class Builder {
   const HostFacts& facts;
 
   // The rule of a row of the catalogue, to each of its families that the pod has.
-  void add(MeshRule id, const std::vector<Match>& values = {}, const Instead& instead = {}) {
-    Rule rule = instantiate(id, values, instead);
+  void add(MeshRule id, const std::vector<Match>& values = {}, const RowOverrides& overrides = {}) {
+    Rule rule = instantiate(id, values, overrides);
     rule.families = rule.families & facts.families;
     if (!rule.families.empty()) ruleset.rules.push_back(std::move(rule));
   }

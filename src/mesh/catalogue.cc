@@ -25,8 +25,8 @@ SetMatch in_probe_set(Family family) {
           false};
 }
 
-RowMatch any(Match match) { return {std::move(match), Hole::any}; }
-RowMatch usual(Match match) { return {std::move(match), Hole::usual}; }
+RowMatch any(Match match) { return {std::move(match), Placeholder::any}; }
+RowMatch usual(Match match) { return {std::move(match), Placeholder::usual}; }
 
 // One of each family.
 std::vector<AddressRange> either(Address (*address)(Family)) {
@@ -45,8 +45,8 @@ std::vector<Row> make_rows() {
   const RowMatch from = any(AddressMatch{End::source, {}, false});
   const RowMatch to_port = any(PortMatch{End::destination, {}, false});
   const RowMatch not_to_port = any(PortMatch{End::destination, {}, true});
-  const RowMatch owned{OwnerMatch{}, Hole::any_owner};
-  const RowMatch not_owned{except(OwnerMatch{}), Hole::any_owner};
+  const RowMatch owned{OwnerMatch{}, Placeholder::any_owner};
+  const RowMatch not_owned{except(OwnerMatch{}), Placeholder::any_owner};
   const RowMatch mark_any = any(MarkMatch{});
   const RowMatch from_passthrough = usual(AddressMatch{End::source, either(Address::passthrough), false});
   const ConntrackStateMatch established = ctstate(ConntrackStateMatch::related | ConntrackStateMatch::established);
@@ -64,7 +64,7 @@ std::vector<Row> make_rows() {
   std::vector<Row> rows;
   rows.reserve(100);
   const auto add = [&](MeshRule id, Table table, const char* chain, std::vector<RowMatch> matches, Target target,
-                       AskedBy flag, const char* sentence, std::optional<unsigned> insert_at = {}) {
+                       FlagText flag, const char* sentence, std::optional<unsigned> insert_at = {}) {
     rows.push_back({id, table, chain, std::move(matches), std::move(target), flag, sentence, insert_at});
   };
   add(excluded_interface_in, nat, prerouting, {in_any}, returns, {"-c", "{interface}"},
@@ -127,7 +127,7 @@ std::vector<Row> make_rows() {
       "the proxy's own traffic ({owner}) goes out as it is");
   add(group_return, nat, istio_output, {owned}, returns, {"ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE", "{id}", "="},
       "outbound of group {id} bypasses the proxy");
-  add(only_groups, nat, istio_output, {{OwnerMatch{OwnerKind::gid, {}, true}, Hole::each}}, returns,
+  add(only_groups, nat, istio_output, {{OwnerMatch{OwnerKind::gid, {}, true}, Placeholder::each}}, returns,
       {"ISTIO_OUTBOUND_OWNER_GROUPS", "{id}", "="}, "only groups {id} go to the proxy");
   add(only_groups, nat, istio_output, {}, returns,
       "ISTIO_OUTBOUND_OWNER_GROUPS=", "no group's outbound goes to the proxy");
@@ -288,7 +288,7 @@ std::vector<Row> make_rows() {
 // Puts the value of a match into the open one of a row. Each kind is named: one whose value is not taken would be of no
 // row.
 struct TakeValue {
-  Hole hole;
+  Placeholder placeholder;
   const Match& from;
 
   template <typename M>
@@ -299,7 +299,7 @@ struct TakeValue {
   void operator()(AddressMatch& open) const { open.ranges = of(open).ranges; }
   void operator()(PortMatch& open) const { open.ports = of(open).ports; }
   void operator()(OwnerMatch& open) const {
-    if (hole == Hole::any_owner) open.kind = of(open).kind;
+    if (placeholder == Placeholder::any_owner) open.kind = of(open).kind;
     open.ids = of(open).ids;
   }
   void operator()(CgroupMatch& open) const {
@@ -321,7 +321,7 @@ struct TakeValue {
 // Of a match of the same kind.
 Match with_value(const RowMatch& row, const Match& from) {
   Match match = row.match;
-  if (row.hole != Hole::none) std::visit(TakeValue{row.hole, from}, match);
+  if (row.placeholder != Placeholder::none) std::visit(TakeValue{row.placeholder, from}, match);
   return match;
 }
 
@@ -340,7 +340,7 @@ enum class Values : std::uint8_t { any, usual };
 
 bool is_of(const RowMatch& row, const Match& match, Values values) {
   return row.match.index() == match.index() && with_value(row, match) == match &&
-         (row.hole != Hole::usual || values == Values::any || has_usual_value(row.match, match));
+         (row.placeholder != Placeholder::usual || values == Values::any || has_usual_value(row.match, match));
 }
 
 // The port or mark of a target.
@@ -367,7 +367,7 @@ bool is_of(const Target& row, const Target& target) {
 }
 
 bool has_matches_of(const Rule& rule, const Row& row, Values values) {
-  if (row.matches.size() == 1 && row.matches.front().hole == Hole::each) {
+  if (row.matches.size() == 1 && row.matches.front().placeholder == Placeholder::each) {
     const auto known = [&](const Match& match) { return is_of(row.matches.front(), match, values); };
     return !rule.matches.empty() && std::ranges::all_of(rule.matches, known);
   }
@@ -444,31 +444,31 @@ std::string ids_text(const Rule& rule, Place place) {
 
 bool has_uids(const Rule& rule) { return find<OwnerMatch>(rule)->kind == OwnerKind::uid; }
 
-std::string value(std::string_view hole, const Rule& rule, Place place) {
-  if (hole == "interface") return find<InterfaceMatch>(rule)->name;
-  if (hole == "range") return ranges_text(rule, place);
-  if (hole == "address") return servers_text(rule, place);
-  if (hole == "port") return listed(find<PortMatch>(rule)->ports, place, "ports", text<std::uint16_t>);
-  if (hole == "owner") return (has_uids(rule) ? "uid " : "gid ") + ids_text(rule, place);
-  if (hole == "cgroup") {
+std::string value(std::string_view placeholder, const Rule& rule, Place place) {
+  if (placeholder == "interface") return find<InterfaceMatch>(rule)->name;
+  if (placeholder == "range") return ranges_text(rule, place);
+  if (placeholder == "address") return servers_text(rule, place);
+  if (placeholder == "port") return listed(find<PortMatch>(rule)->ports, place, "ports", text<std::uint16_t>);
+  if (placeholder == "owner") return (has_uids(rule) ? "uid " : "gid ") + ids_text(rule, place);
+  if (placeholder == "cgroup") {
     const auto& cgroup = *find<CgroupMatch>(rule);
     return cgroup.path.empty() ? std::to_string(cgroup.id) : printable(cgroup.path);
   }
-  if (hole == "sender")
+  if (placeholder == "sender")
     return find<OwnerMatch>(rule) == nullptr ? "cgroup " + value("cgroup", rule, place) : value("owner", rule, place);
-  if (hole == "owner_flag") return has_uids(rule) ? "-u" : "-g";
-  if (hole == "id") return ids_text(rule, place);
-  if (hole == "mark") return std::to_string(mark_of(rule));
-  if (hole == "protocol") return std::string(name(find<ProtocolMatch>(rule)->protocol));
+  if (placeholder == "owner_flag") return has_uids(rule) ? "-u" : "-g";
+  if (placeholder == "id") return ids_text(rule, place);
+  if (placeholder == "mark") return std::to_string(mark_of(rule));
+  if (placeholder == "protocol") return std::string(name(find<ProtocolMatch>(rule)->protocol));
   const auto* nat = std::get_if<Nat>(&rule.target);
-  if (hole == "to" && nat != nullptr) return nat->addresses->first.text();
-  if (hole == "to") return std::to_string(value_of(rule.target).value());
-  if (hole == "probe_flag") {
+  if (placeholder == "to" && nat != nullptr) return nat->addresses->first.text();
+  if (placeholder == "to") return std::to_string(value_of(rule.target).value());
+  if (placeholder == "probe_flag") {
     const bool is_ipv4 =
         nat != nullptr ? nat->addresses->family() == Family::ipv4 : rule.families.contains(Family::ipv4);
     return is_ipv4 ? "--probe-address" : "--probe-address6";
   }
-  throw std::logic_error(fmt::format("a row's text has the unknown value {}", hole));
+  throw std::logic_error(fmt::format("a row's text has the unknown value {}", placeholder));
 }
 
 std::string filled(std::string_view text, const Rule& rule, Place place) {
@@ -487,19 +487,20 @@ std::string filled(std::string_view text, const Rule& rule, Place place) {
 // A row of uids is not for gids.
 bool is_for(const RowMatch& row, const Match& value) {
   const auto* owner = std::get_if<OwnerMatch>(&row.match);
-  return owner == nullptr || row.hole == Hole::any_owner || owner->kind == std::get<OwnerMatch>(value).kind;
+  return owner == nullptr || row.placeholder == Placeholder::any_owner ||
+         owner->kind == std::get<OwnerMatch>(value).kind;
 }
 
 // The matches of a row with these values; nothing unless they fill all its holes, and no more.
 std::optional<std::vector<Match>> filled(const Row& row, const std::vector<Match>& values) {
-  if (!row.matches.empty() && row.matches.front().hole == Hole::each && !values.empty()) return values;
+  if (!row.matches.empty() && row.matches.front().placeholder == Placeholder::each && !values.empty()) return values;
   std::vector<Match> matches;
   std::size_t used = 0;
   for (const RowMatch& each : row.matches) {
     const auto value = std::ranges::find(values, each.match.index(), &Match::index);
-    if (value == values.end() ? each.hole != Hole::none : !is_for(each, *value)) return {};
+    if (value == values.end() ? each.placeholder != Placeholder::none : !is_for(each, *value)) return {};
     matches.push_back(value != values.end() ? with_value(each, *value) : each.match);
-    if (each.hole != Hole::none || (value != values.end() && *value == each.match)) ++used;
+    if (each.placeholder != Placeholder::none || (value != values.end() && *value == each.match)) ++used;
   }
   if (used != values.size()) return {};
   return matches;
@@ -512,21 +513,21 @@ const std::vector<Row>& catalogue() {
   return rows;
 }
 
-Rule instantiate(MeshRule id, const std::vector<Match>& values, const Instead& instead) {
+Rule instantiate(MeshRule id, const std::vector<Match>& values, const RowOverrides& overrides) {
   for (const Row& row : catalogue()) {
-    if (row.id != id || is_open(row.target) != instead.target.has_value()) continue;
+    if (row.id != id || is_open(row.target) != overrides.target.has_value()) continue;
     auto matches = filled(row, values);
     if (!matches) continue;
-    Rule rule{instead.families.value_or(Families::both()),
-              instead.table.value_or(row.table),
+    Rule rule{overrides.families.value_or(Families::both()),
+              overrides.table.value_or(row.table),
               row.chain,
               std::move(*matches),
-              instead.target.value_or(row.target),
+              overrides.target.value_or(row.target),
               {},
               row.insert_at};
     if (const auto* address = find<AddressMatch>(rule)) rule.families = address->ranges.front().family();
     if (const auto* nat = std::get_if<Nat>(&rule.target)) rule.families = nat->addresses->family();
-    rule.origin = {id, instead.flag, {}};
+    rule.origin = {id, overrides.flag, {}};
     return rule;
   }
   throw std::logic_error(fmt::format("no row of the mesh's rule {} has these values", static_cast<int>(id)));

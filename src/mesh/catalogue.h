@@ -108,7 +108,7 @@ enum class MeshRule : std::uint8_t {
 }
 
 // A match of a row, and what of it is left open. A row has at most one open match of a kind.
-enum class Hole : std::uint8_t {
+enum class Placeholder : std::uint8_t {
   none,       // nothing
   any,        // the value
   any_owner,  // the value, and whether it is a uid or a gid
@@ -117,14 +117,14 @@ enum class Hole : std::uint8_t {
 };
 struct RowMatch {
   template <typename M>
-  RowMatch(M of, Hole open = Hole::none) : match(std::move(of)), hole(open) {}
+  RowMatch(M of, Placeholder open = Placeholder::none) : match(std::move(of)), placeholder(open) {}
   Match match;
-  Hole hole;
+  Placeholder placeholder;
 };
 
 // The words of the command line that ask for a rule: an option and its values.
-struct AskedBy {
-  AskedBy(const char* name, const char* of = "", const char* written_between = " ")
+struct FlagText {
+  FlagText(const char* name, const char* of = "", const char* written_between = " ")
       : option(name), values(of), between(written_between) {}
   const char* option;
   const char* values;
@@ -140,7 +140,7 @@ struct Row {
   // Texts with the values of the rule: {interface}, {port}, {range}, {address} ("any server" without one), {owner},
   // {owner_flag} (-u or -g), {id}, {mark}, {protocol}, {probe_flag} (--probe-address or --probe-address6); {to}: the
   // port, mark or address of the target.
-  AskedBy flag;
+  FlagText flag;
   const char* sentence;
   std::optional<unsigned> insert_at{};
 };
@@ -149,7 +149,7 @@ struct Row {
 [[nodiscard]] const std::vector<Row>& catalogue();
 
 // What a rule has instead of what its row says. The target must be given if the row leaves it open.
-struct Instead {
+struct RowOverrides {
   std::optional<Target> target{};
   std::optional<Table> table{};
   const char* flag = nullptr;
@@ -161,7 +161,7 @@ inline constexpr std::uint32_t outbound_mark = 1338;
 
 // The rule of the first row of that id whose open matches are those of `values`, by their kind; a value for a match
 // that is not open, as the protocol, chooses the row that has it. Throws std::logic_error if there is none.
-[[nodiscard]] Rule instantiate(MeshRule id, const std::vector<Match>& values, const Instead& instead = {});
+[[nodiscard]] Rule instantiate(MeshRule id, const std::vector<Match>& values, const RowOverrides& overrides = {});
 
 // The first row that a rule is of, in whatever table; nullptr: it is none of Istio's.
 [[nodiscard]] const Row* row_of(const Rule& rule);

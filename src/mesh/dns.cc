@@ -61,7 +61,7 @@ void dns(Builder& build) {
   build.add(MeshRule::dns_zone_jump, {}, {.flag = flag});
   build.add(MeshRule::dns_jump, {}, {.flag = flag, .families = build.dns_families()});
   for (const ProtocolMatch& protocol : {tcp, udp}) {
-    const Instead to_proxy{.target = Redirect{proxy_dns_port}};
+    const RowOverrides to_proxy{.target = Redirect{proxy_dns_port}};
     if (config.capture_all_dns) build.add(MeshRule::dns_redirect, {protocol}, to_proxy);
     for (const AddressRange& server : servers) {
       build.add(MeshRule::dns_redirect, {protocol, destination(server)}, to_proxy);

@@ -51,7 +51,7 @@ void inbound(Builder& build) {
   const Config& config = build.config;
   if (config.inbound_ports.empty()) return;
   if (build.tproxy()) tproxy_chains(build);
-  const Instead in_its_table{.table = build.inbound_table()};
+  const RowOverrides in_its_table{.table = build.inbound_table()};
   if (config.inbound_ranges.list.empty()) build.add(MeshRule::inbound_jump, {}, in_its_table);
   for (const AddressRange& range : config.inbound_ranges.list)
     build.add(MeshRule::inbound_jump, {source(range)}, in_its_table);

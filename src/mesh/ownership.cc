@@ -58,11 +58,11 @@ const std::string* returned_interface(const Rule& rule, InterfaceDirection direc
 
 // Of the rules that mark the proxy's traffic, those with the mark and a loopback range that Istio gives them.
 bool marks_proxy(const Rule& rule) {
-  const auto beside_loopback = [](const Match& match) {
+  const auto loopback_destination = [](const Match& match) {
     const auto* address = std::get_if<AddressMatch>(&match);
     return address != nullptr && address->ranges.front().first.is_loopback();
   };
-  return rule.target == Target(SetMark{outbound_mark}) && std::ranges::any_of(rule.matches, beside_loopback);
+  return rule.target == Target(SetMark{outbound_mark}) && std::ranges::any_of(rule.matches, loopback_destination);
 }
 
 // Rules that Istio has in built-in chains, but for those of interfaces, which others have too.

@@ -80,7 +80,7 @@ bool are_excluded_unasked(const std::vector<PortRange>& ports) {
 namespace {
 
 // What the reference's rules do with these options that the person who gave them will not expect.
-std::vector<std::string> surprises(const Builder& build) {
+std::vector<std::string> config_warnings(const Builder& build) {
   std::vector<std::string> found;
   const Config& config = build.config;
   const auto several = [&](const std::vector<std::uint32_t>& ids, const char* flag, const char* what) {
@@ -183,7 +183,7 @@ Plan plan(const Config& config, const HostFacts& facts) {
   inbound_udp(build);
 
   plan.routing = routing(build);
-  std::ranges::move(surprises(build), std::back_inserter(plan.warnings));
+  std::ranges::move(config_warnings(build), std::back_inserter(plan.warnings));
   plan.ruleset = std::move(build.ruleset);
   return plan;
 }

@@ -131,7 +131,7 @@ struct TargetWords {
     }
     return "";
   }
-  std::string operator()(const Jump& t) const { return (t.goes ? "-g " : "-j ") + printable(t.chain); }
+  std::string operator()(const Jump& t) const { return (t.is_goto ? "-g " : "-j ") + printable(t.chain); }
   std::string operator()(const Redirect& t) const { return fmt::format("-j REDIRECT --to-ports {}", t.port); }
   std::string operator()(const Tproxy& t) const {
     return fmt::format("-j TPROXY --tproxy-mark {}/{:#x} --on-port {}", t.mark, t.mask, t.port);
@@ -150,7 +150,7 @@ struct TargetWords {
   std::string operator()(const Notrack&) const { return "-j CT --notrack"; }
   std::string operator()(const Nat& t) const { return printable(t.words); }
   // Those that are only read.
-  std::string operator()(const Continue& t) const { return printable(t.words); }
+  std::string operator()(const NonTerminating& t) const { return printable(t.words); }
   std::string operator()(const Reject& t) const { return printable(t.words); }
   std::string operator()(const UnknownTarget& t) const { return printable(t.words); }
 };

@@ -26,7 +26,7 @@ struct InterfaceAddress {
 
 // net.ipv4.conf.*.rp_filter: what comes in is dropped if answers to its source would leave by another interface
 // (strict), or if there is no route to it at all (loose).
-enum class SourceFilter : std::uint8_t { off, strict, loose };
+enum class RpFilter : std::uint8_t { off, strict, loose };
 
 struct Interface {
   std::string name;
@@ -34,12 +34,12 @@ struct Interface {
   bool up = true;
   bool is_bridge = false;
   // net.ipv4.conf.NAME.*, or that of `all` if it is larger. IPv6 has none of them.
-  SourceFilter source_filter = SourceFilter::off;  // rp_filter
+  RpFilter rp_filter = RpFilter::off;  // rp_filter
   // src_valid_mark: what comes in is dropped if its source, looked up with the mark that it has by then, is local
   // (IN_DEV_SRC_VMARK in __fib_validate_source).
-  bool source_by_mark = false;
-  bool takes_loopback = false;    // route_localnet: 127.0.0.0/8 comes in and goes out by it
-  bool takes_own_source = false;  // accept_local: what comes in may be from one of the pod's own addresses
+  bool src_valid_mark = false;
+  bool route_localnet = false;  // route_localnet: 127.0.0.0/8 comes in and goes out by it
+  bool accept_local = false;    // accept_local: what comes in may be from one of the pod's own addresses
   // Of a bridge: net.bridge.bridge-nf-call-iptables, -ip6tables, or its own nf_call_iptables. PREROUTING is called
   // while a frame passes the bridge, and a socket that TPROXY assigns there is lost.
   Families rules_of_frames{};
@@ -56,17 +56,17 @@ inline constexpr std::uint32_t default_table = 253;
 // ip route add [KIND] TO dev DEVICE table TABLE
 struct NetworkRoute {
   enum class Kind : std::uint8_t {
-    onward,  // unicast
-    local,   // stays here
+    unicast,
+    local,  // stays here
     blackhole,
     unreachable,
     prohibit,
-    next,     // throw: the next policy rule is asked
+    throw_,   // the next policy rule is asked
     unknown,  // asks for more than the destination
   };
   AddressRange to;  // a CIDR
   std::string device;
-  Kind kind = Kind::onward;
+  Kind kind = Kind::unicast;
   std::uint32_t table = main_table;
   std::optional<Address> gateway{};
   std::optional<Address> source{};  // src: of what is sent by it
@@ -106,7 +106,7 @@ struct RoutingRule {
 [[nodiscard]] std::vector<RoutingRule> default_rules();
 
 // Whether the rule could decide about packets that `marked` is there for, and take them elsewhere.
-[[nodiscard]] bool may_take(const RoutingRule& rule, const PolicyRule& marked);
+[[nodiscard]] bool may_divert(const RoutingRule& rule, const PolicyRule& marked);
 // Whether `marked` has to stand before that rule. None can stand before one at 0: what is added comes after it, too.
 [[nodiscard]] bool goes_before(const PolicyRule& marked, const RoutingRule& rule);
 // The priority with which it is added: before the one of `other`, and no later than asked. Nothing: the kernel's
@@ -123,12 +123,12 @@ struct PodView {
   std::vector<RoutingRule> rules = default_rules();  // in the kernel's order
   // What the kernel chooses a source port from: net.ipv4.ip_local_port_range, for IPv6, too. Others' hosts are taken to
   // be alike.
-  PortRange chosen_ports{32768, 60999};
+  PortRange ephemeral_ports{32768, 60999};
   // net.ipv4.tcp_fwmark_accept, for IPv6, too: an accepted connection has the mark that its first packet has at the
   // end, unless its listener has one (inet_request_mark).
-  bool accepts_with_mark = false;
+  bool tcp_fwmark_accept = false;
   bool first_is_broadcast = false;  // the first address of a network, as on Linux before 5.14
-  Families echoes_mark{};  // net.FAMILY.fwmark_reflect: what the kernel itself answers has the mark of the request
+  Families fwmark_reflect{};  // net.FAMILY.fwmark_reflect: what the kernel itself answers has the mark of the request
   friend bool operator==(const PodView&, const PodView&) = default;
 
   // By its name; nullptr if the pod has none of that name.

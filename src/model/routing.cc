@@ -42,7 +42,7 @@ bool is_of_ambient(const Routing& routing) {
                              [](const LocalRoute& route) { return route.table == ztunnel_route_table; });
 }
 
-Routing whoever_made(Routing routing) {
+Routing without_origin(Routing routing) {
   for (PolicyRule& rule : routing.policy_rules) rule.by_agent = false;
   for (LocalRoute& route : routing.local_routes) route.by_agent = false;
   return routing;
@@ -141,7 +141,7 @@ std::vector<PodView> by_each_hop(const PodView& pod) {
   }
 }
 
-bool may_take(const RoutingRule& rule, const PolicyRule& marked) {
+bool may_divert(const RoutingRule& rule, const PolicyRule& marked) {
   if (rule.family != marked.family || rule.action == RoutingRule::Action::none) return false;
   const bool other_mark = ((rule.mark ^ marked.mark) & rule.mask & marked.mask) != 0;
   if (other_mark && !rule.inverted) return false;
@@ -155,7 +155,7 @@ std::optional<std::uint32_t> place_before(const PolicyRule& rule, std::optional<
 }
 
 bool goes_before(const PolicyRule& marked, const RoutingRule& rule) {
-  return rule.priority > 0 && may_take(rule, marked);
+  return rule.priority > 0 && may_divert(rule, marked);
 }
 
 void add(PodView& pod, const Routing& added) {

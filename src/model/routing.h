@@ -61,7 +61,7 @@ inline constexpr std::uint32_t ztunnel_preference = 32764;
 [[nodiscard]] bool is_of_ambient(const Routing& routing);
 
 // The same, whoever made it.
-[[nodiscard]] Routing whoever_made(Routing routing);
+[[nodiscard]] Routing without_origin(Routing routing);
 
 // "1337", "0x111/0xfff"
 [[nodiscard]] std::string mark_words(const PolicyRule& rule);

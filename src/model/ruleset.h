@@ -142,7 +142,7 @@ enum class Verdict : std::uint8_t { accept, drop, return_ };
 
 struct Jump {
   std::string chain;
-  bool goes = false;  // -g, goto: what returns from there returns from here, too
+  bool is_goto = false;  // -g, goto: what returns from there returns from here, too
   friend bool operator==(const Jump&, const Jump&) = default;
 };
 struct Redirect {  // REDIRECT --to-ports
@@ -181,9 +181,10 @@ struct Nat {  // DNAT, SNAT, MASQUERADE, REDIRECT to several ports; what is not 
 
 // Read back from the kernel, and in no plan, as the matches of that kind. `words` are those of iptables or nft.
 
-struct Continue {     // no target, LOG, NFLOG, TRACE, CLASSIFY …: the next rule is looked at, the packet goes its way
-  std::string words;  // empty: a rule without a target, which only counts
-  friend bool operator==(const Continue&, const Continue&) = default;
+struct NonTerminating {  // no target, LOG, NFLOG, TRACE, CLASSIFY …: the next rule is looked at, the packet goes its
+                         // way
+  std::string words;     // empty: a rule without a target, which only counts
+  friend bool operator==(const NonTerminating&, const NonTerminating&) = default;
 };
 struct Notrack {  // CT --notrack: conntrack and nat leave the packet alone, if they have not seen it yet
   friend bool operator==(const Notrack&, const Notrack&) = default;
@@ -197,8 +198,8 @@ struct UnknownTarget {  // one that is not understood entirely: what becomes of 
   friend bool operator==(const UnknownTarget&, const UnknownTarget&) = default;
 };
 
-using Target = std::variant<Verdict, Jump, Redirect, Tproxy, SetMark, Connmark, CtZone, Continue, SetConnmark, Notrack,
-                            Reject, Nat, UnknownTarget>;
+using Target = std::variant<Verdict, Jump, Redirect, Tproxy, SetMark, Connmark, CtZone, NonTerminating, SetConnmark,
+                            Notrack, Reject, Nat, UnknownTarget>;
 
 // SNAT --to-source ADDRESS
 [[nodiscard]] Nat source_nat(const Address& address);

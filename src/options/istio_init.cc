@@ -182,7 +182,7 @@ std::string why_refused(const InitArguments& made, CommandLine& line) {
 }
 
 // What the person who wrote the annotations will not expect.
-void add_surprises(InitArguments& made, const Annotations& annotations, const Config& config) {
+void add_config_warnings(InitArguments& made, const Annotations& annotations, const Config& config) {
   constexpr std::string_view excluded = "traffic.sidecar.istio.io/excludeInboundPorts";
   if (const auto value = find(annotations, excluded); value && !value->empty() && !config.inbound_ports.all)
     made.warnings.push_back(
@@ -241,7 +241,7 @@ InitArguments istio_init_arguments(const PodMetadata& pod, const HelmValues& hel
   std::ranges::move(of_rows, std::back_inserter(made.arguments));
   add_switches(made, pod, helm, injector);
   if (is_istio) made.refused = why_refused(made, line);
-  add_surprises(made, annotations, line.config);
+  add_config_warnings(made, annotations, line.config);
   return made;
 }
 

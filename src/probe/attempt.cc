@@ -26,7 +26,7 @@ bool stay_near(const Descriptor& socket, Family family) {
 
 // Takes in nothing, since whatever is sent in this pod starts with less: the connection is answered at the other end's
 // socket, and never completed. (A filter would need CAP_NET_ADMIN on a tcp socket: tried on 6.18.)
-bool hear_nothing(const Descriptor& socket, Family family) {
+bool drop_replies(const Descriptor& socket, Family family) {
   return family == Family::ipv4 ? set(socket, SOL_IP, IP_MINTTL, 255) : set(socket, SOL_IPV6, IPV6_MINHOPCOUNT, 255);
 }
 
@@ -62,7 +62,7 @@ Descriptor bound(const Attempt& attempt) {
   if (!fd.valid() || !stay_near(fd, family)) return Descriptor();
   if (attempt.mark != 0 && !set(fd, SOL_SOCKET, SO_MARK, attempt.mark)) return Descriptor();
   if (tcp) {
-    if (!attempt.complete && !hear_nothing(fd, family)) return Descriptor();
+    if (!attempt.complete && !drop_replies(fd, family)) return Descriptor();
     set(fd, SOL_SOCKET, SO_LINGER, linger{.l_onoff = 1, .l_linger = 0});  // leaves nothing behind
   } else {
     const bool v6 = family == Family::ipv6;

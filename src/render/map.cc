@@ -103,7 +103,7 @@ std::string some_of(const std::vector<std::string>& all) {
 std::string condition(Regions& regions, Field field, Sets::Id values, Sets::Id whole, Family family, bool is_inbound) {
   Sets& sets = regions.sets();
   const bool is_address = field == Field::source || field == Field::destination;
-  const Sets::Id others = sets.without(whole, values);
+  const Sets::Id others = sets.difference(whole, values);
   const bool but = sets.share(values, whole) > 0.5 && others != Sets::empty;
   const Sets::Id named = but ? others : values;
   const auto list = [&](Sets::Id set) {

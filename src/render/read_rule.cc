@@ -223,7 +223,7 @@ std::optional<Target> target_of(std::span<const std::string> words) {
   }
   if (name == "CT" && options.size() == 1 && is(0, "--notrack")) return Notrack{};
   if (name == "REJECT") return Reject{joined(words)};
-  if (name == "LOG" || name == "NFLOG" || name == "TRACE") return Continue{joined(words)};
+  if (name == "LOG" || name == "NFLOG" || name == "TRACE") return NonTerminating{joined(words)};
   // A chain has no options. Extensions have names of capitals, too: whoever holds the chains decides.
   if (options.empty()) return Jump{std::string(name), words[0] == "-g"};
   return {};
@@ -253,7 +253,7 @@ Rule read_rule(std::string_view text) {
   if (before > 0 && !words[0].starts_with('-') && words[0] != "!") refuse();
   rule.matches = matches(words.first(before));
   if (target == words.end()) {
-    rule.target = Continue{};
+    rule.target = NonTerminating{};
   } else {
     const auto after = words.subspan(before);
     const auto known = after.size() > 1 ? target_of(after) : std::nullopt;

@@ -47,7 +47,7 @@ std::optional<std::vector<Packet>> captured_otherwise(Side planned, Side there, 
     regions.for_each(both, [&](Box box, const Box&, Leaf leaf) {
       if (leaf == no_such_packet || seen.contains(leaf)) return;
       Sets::Id& ports = box[index(Field::source_port)];
-      if (by_answers.at(leaf)) ports = regions.sets().both(ports, client_ports);
+      if (by_answers.at(leaf)) ports = regions.sets().intersection(ports, client_ports);
       if (ports == Sets::empty) return;
       seen.insert(leaf);
       found.push_back(regions.universe().packet(regions.example(box)));

@@ -41,19 +41,19 @@ Cell::Cell(const Universe& universe, Sets& sets, Diagrams& diagrams, Known& know
   first.decided = true;
 }
 
-bool Cell::milestone(const Milestone& milestone) {
+bool Cell::checkpoint(const Checkpoint& checkpoint) {
   exclude_all();
-  const States::Number state = states_.of(milestone.state);
+  const States::Number state = states_.of(checkpoint.state);
   ++leg_;
   if (leg_ == legs_.size()) {
     Leg& before = legs_.back();
-    const bool left_alone = milestone.left_alone && *milestone.left_alone >= before.steps;
-    if (left_alone) before.left_alone = milestone.trace.steps[*milestone.left_alone];
+    const bool left_alone = checkpoint.left_alone && *checkpoint.left_alone >= before.steps;
+    if (left_alone) before.left_alone = checkpoint.trace.steps[*checkpoint.left_alone];
     Leg& leg = legs_.emplace_back();
     leg.from = state;
     leg.box = whole_;
-    leg.steps = milestone.trace.steps.size();
-    leg.decided = milestone.decided;
+    leg.steps = checkpoint.trace.steps.size();
+    leg.decided = checkpoint.decided;
   }
   return diagrams_.at(states_.further(state), point_) == uncovered;
 }
@@ -62,9 +62,9 @@ void Cell::narrow(const Narrowing& narrowing) {
   const std::size_t field = index(narrowing.field);
   Sets::Id& now = box()[field];
   if (is_one(narrowing)) {
-    now = sets_.both(now, narrowing.values);
+    now = sets_.intersection(now, narrowing.values);
   } else if (sets_.intervals(now).size() < few_intervals) {
-    now = sets_.without(now, narrowing.values);
+    now = sets_.difference(now, narrowing.values);
   } else {
     excluded_[field].push_back(narrowing.values);
     if (excluded_[field].size() >= sets_.intervals(now).size()) exclude(field);
@@ -73,7 +73,7 @@ void Cell::narrow(const Narrowing& narrowing) {
 
 void Cell::exclude(std::size_t field) {
   if (excluded_[field].empty()) return;
-  box()[field] = sets_.without(box()[field], excluded_[field]);
+  box()[field] = sets_.difference(box()[field], excluded_[field]);
   excluded_[field].clear();
 }
 

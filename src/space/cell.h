@@ -13,13 +13,13 @@
 
 namespace sidetrack::space {
 
-// A part of a packet's way, from one milestone to the next.
+// A part of a packet's way, from one checkpoint to the next.
 struct Leg {
   States::Number from = States::start;
   Box box{};                       // all packets that go from there to the same state
   std::size_t steps = 0;           // of the trace, before it
   std::optional<Step> left_alone;  // by the last rule of it that does so
-  bool decided = false;            // see Milestone, where it begins
+  bool decided = false;            // see Checkpoint, where it begins
 };
 
 // Hears what is asked of a packet that is followed: those that answer alike go the same way. Its way, family and state
@@ -55,7 +55,7 @@ class Cell : public Observer {
     exclude_all();
     leg_ = 0;
   }
-  bool milestone(const Milestone& milestone) override;
+  bool checkpoint(const Checkpoint& checkpoint) override;
 
  private:
   // What one answer says of the packet.

@@ -36,7 +36,7 @@ class Cover {
     std::map<Leaf, double> shares;
     for (const Part& part : all) {
       Part own = part;
-      own.box = both(regions_.sets(), part.box, whole_);
+      own.box = intersection(regions_.sets(), part.box, whole_);
       own.share = share_of(own.box);
       if (own.share == 0) continue;
       shares[own.leaf] += own.share;
@@ -72,11 +72,11 @@ class Cover {
   double share_of(const Box& box) {
     double share = 1;
     for (std::size_t i = 0; i < field_count; ++i)
-      share *= regions_.sets().share(regions_.sets().both(box[i], whole_[i]), whole_[i]);
+      share *= regions_.sets().share(regions_.sets().intersection(box[i], whole_[i]), whole_[i]);
     return share;
   }
 
-  bool is_within(const Box& part, const Box& whole) { return both(regions_.sets(), part, whole) == part; }
+  bool is_within(const Box& part, const Box& whole) { return intersection(regions_.sets(), part, whole) == part; }
 
   // The rules that decide about no small part of it; none where no small part ends so by itself.
   std::vector<const Step*> deciding(const Line& line, Leaf leaf, const std::vector<Part>& parts) {
@@ -84,7 +84,7 @@ class Cover {
     std::vector<const Step*> steps;
     for (const Part& part : parts) {  // the largest first
       if (part.leaf != leaf) continue;
-      if (share_of(both(regions_.sets(), part.box, line.box)) < small * line.share) continue;
+      if (share_of(intersection(regions_.sets(), part.box, line.box)) < small * line.share) continue;
       if (part.step == nullptr) return {};
       if (std::ranges::find(steps, part.step) == steps.end()) steps.push_back(part.step);
     }
@@ -108,7 +108,7 @@ Box widened(Regions& regions, Regions::Node root, Box box, const Box& whole, con
   for (const Field field : in_order) {
     Sets::Id& values = box[index(field)];
     if (values == whole[index(field)]) continue;
-    values = regions.sets().both(regions.diagrams().allowed(root, box, field, passes), whole[index(field)]);
+    values = regions.sets().intersection(regions.diagrams().allowed(root, box, field, passes), whole[index(field)]);
   }
   return box;
 }

@@ -76,7 +76,7 @@ Diagrams::Node Diagrams::node_of(std::size_t level, std::size_t base) {
     for (; edge != scratch_.end() && edge->to == to; ++edge) {
       if (edge->values != Sets::empty) joined_.push_back(edge->values);
     }
-    if (!joined_.empty()) *last++ = {sets_.either(joined_), to};
+    if (!joined_.empty()) *last++ = {sets_.set_union(joined_), to};
   }
   const std::span<const Edge> edges(first, last);
   const std::size_t hash = hash_of(level, edges);
@@ -135,16 +135,16 @@ bool Diagrams::with_few(std::span<const Edge> before, std::span<const Edge> more
   bool changes = false;
   for (const Edge& edge : before) {
     Sets::Id rest = edge.values;
-    const Sets::Id inside = sets_.both(edge.values, overlay.box[level]);
+    const Sets::Id inside = sets_.intersection(edge.values, overlay.box[level]);
     if (inside != Sets::empty) {
       for (const Edge& one : more) {
-        const Sets::Id part = sets_.both(inside, one.values);
+        const Sets::Id part = sets_.intersection(inside, one.values);
         if (part == Sets::empty) continue;
         const Node to = with(edge.to, one.to, level + 1, overlay);
         if (to == edge.to) continue;
         changes = true;
         scratch_.push_back({part, to});
-        rest = sets_.without(rest, part);
+        rest = sets_.difference(rest, part);
       }
     }
     scratch_.push_back({rest, edge.to});
@@ -156,12 +156,12 @@ bool Diagrams::with_few(std::span<const Edge> before, std::span<const Edge> more
 bool Diagrams::with_many(std::span<const Edge> before, std::span<const Edge> more, std::size_t level,
                          const Overlay& overlay) {
   std::vector<Sets::Id> inside = values_of(before), taken;
-  for (Sets::Id& each : inside) each = sets_.both(each, overlay.box[level]);
+  for (Sets::Id& each : inside) each = sets_.intersection(each, overlay.box[level]);
   bool changes = false;
   std::size_t at = 0;
   const auto leave_up_to = [&](std::size_t end) {
     for (; at < end; ++at) {
-      scratch_.push_back({sets_.without(before[at].values, taken), before[at].to});
+      scratch_.push_back({sets_.difference(before[at].values, taken), before[at].to});
       taken.clear();
     }
   };
@@ -188,7 +188,7 @@ bool Diagrams::find(Node node, std::size_t level, const Box& within, Box& box) {
   if (level == field_count) return node == uncovered;
   if (done_.find(node) != nullptr) return false;
   for (const Edge& edge : edges(node)) {
-    box[level] = sets_.both(edge.values, within[level]);
+    box[level] = sets_.intersection(edge.values, within[level]);
     if (box[level] != Sets::empty && find(edge.to, level + 1, within, box)) return true;
   }
   done_.add(node, 0);
@@ -228,7 +228,7 @@ Diagrams::Node Diagrams::combined(Node a, Node b, const std::function<Leaf(Leaf,
     } else {
       for (const Edge& left : lefts) {
         for (const Edge& right : rights) {
-          const Sets::Id values = sets_.both(left.values, right.values);
+          const Sets::Id values = sets_.intersection(left.values, right.values);
           if (values == Sets::empty) continue;
           const Node to = self(self, left.to, right.to, level + 1);
           scratch_.push_back({values, to});
@@ -274,7 +274,7 @@ bool Diagrams::is_within(Node node, std::size_t level, const Box& box, const std
   if (level == field_count) return passes(node);
   if (const auto* known = done_.find(node)) return *known != 0;
   const bool result = std::ranges::all_of(edges(node), [&](const Edge& edge) {
-    return sets_.both(edge.values, box[level]) == Sets::empty || is_within(edge.to, level + 1, box, passes);
+    return sets_.intersection(edge.values, box[level]) == Sets::empty || is_within(edge.to, level + 1, box, passes);
   });
   done_.add(node, result ? 1 : 0);
   return result;
@@ -289,10 +289,10 @@ Sets::Id Diagrams::allowed(Node root, const Box& box, Field field, const std::fu
     for (const Edge& edge : edges(node)) {
       if (level == index(field)) {
         if (is_within(edge.to, level + 1, box, passes))
-          result = sets_.either(result.value_or(Sets::empty), edge.values);
-      } else if (sets_.both(edge.values, box[level]) != Sets::empty) {
+          result = sets_.set_union(result.value_or(Sets::empty), edge.values);
+      } else if (sets_.intersection(edge.values, box[level]) != Sets::empty) {
         const Sets::Id more = self(self, edge.to, level + 1);
-        result = result ? sets_.both(*result, more) : more;
+        result = result ? sets_.intersection(*result, more) : more;
       }
     }
     values_.add(node, result.value_or(Sets::empty));

@@ -27,11 +27,13 @@ std::vector<Box> forwarded_dns(Regions& regions, const PodView& pod) {
   for (const NetworkRoute& route : pod.routes) {
     const auto interface = std::ranges::find(interfaces, route.device);
     const bool leads_everywhere = route.to == AddressRange::prefix(Address::any(route.to.family()), 0);
-    if (route.kind != NetworkRoute::Kind::onward || leads_everywhere || route.to.first.is_link_local() ||
+    if (route.kind != NetworkRoute::Kind::unicast || leads_everywhere || route.to.first.is_link_local() ||
         route.device == "lo" || interface == interfaces.end())
       continue;
     Box box = regions.everything(Direction::in, route.to.family());
-    const auto only = [&](Field field, Sets::Id values) { box[index(field)] = sets.both(box[index(field)], values); };
+    const auto only = [&](Field field, Sets::Id values) {
+      box[index(field)] = sets.intersection(box[index(field)], values);
+    };
     only(Field::state, sets.single(0));
     only(Field::mark, sets.single(regions.universe().mark_class(0)));
     only(Field::protocol, sets.single(udp));
@@ -40,7 +42,7 @@ std::vector<Box> forwarded_dns(Regions& regions, const PodView& pod) {
     only(Field::interface, sets.single(static_cast<Value>(interface - interfaces.begin())));
     only(Field::source, sets.of({{value_of(route.to.first), value_of(route.to.last)}}));
     Sets::Id& source = box[index(Field::source)];
-    source = sets.without(source, own_addresses(regions, pod, route.to.family()));
+    source = sets.difference(source, own_addresses(regions, pod, route.to.family()));
     if (source != Sets::empty) boxes.push_back(box);
   }
   return boxes;

@@ -28,13 +28,13 @@ void for_each_common(const Intervals& a, const Intervals& b, const One& one) {
   }
 }
 
-Intervals common(const Intervals& a, const Intervals& b) {
+Intervals intersection_of(const Intervals& a, const Intervals& b) {
   Intervals result;
   for_each_common(a, b, [&](const Interval& each) { result.push_back(each); });
   return result;
 }
 
-Intervals difference(const Intervals& a, const Intervals& b) {
+Intervals difference_of(const Intervals& a, const Intervals& b) {
   Intervals result;
   if (a.empty()) return result;
   auto taken = first_from(b, a.front().first);
@@ -105,13 +105,13 @@ Sets::Id Sets::worked_out(Operation operation, Id a, Id b) {
   if (const auto* found = known.find(key)) return *found;
   Intervals made;
   switch (operation) {
-    case Operation::both:
-      made = common(*sets_[a], *sets_[b]);
+    case Operation::intersection:
+      made = intersection_of(*sets_[a], *sets_[b]);
       break;
-    case Operation::without:
-      made = difference(*sets_[a], *sets_[b]);
+    case Operation::difference:
+      made = difference_of(*sets_[a], *sets_[b]);
       break;
-    case Operation::either:
+    case Operation::set_union:
       made = *sets_[a];
       made.insert(made.end(), sets_[b]->begin(), sets_[b]->end());
       made = normal(std::move(made));
@@ -123,19 +123,19 @@ Sets::Id Sets::worked_out(Operation operation, Id a, Id b) {
   return result;
 }
 
-Sets::Id Sets::both(Id a, Id b) {
+Sets::Id Sets::intersection(Id a, Id b) {
   if (a == b || a == empty || b == empty) return a == b ? a : empty;
-  return worked_out(Operation::both, std::min(a, b), std::max(a, b));
+  return worked_out(Operation::intersection, std::min(a, b), std::max(a, b));
 }
 
-Sets::Id Sets::without(Id a, Id b) {
+Sets::Id Sets::difference(Id a, Id b) {
   if (a == b || a == empty || b == empty) return b == empty ? a : empty;
-  return worked_out(Operation::without, a, b);
+  return worked_out(Operation::difference, a, b);
 }
 
-Sets::Id Sets::either(Id a, Id b) {
+Sets::Id Sets::set_union(Id a, Id b) {
   if (a == b || a == empty || b == empty) return a == empty ? b : a;
-  return worked_out(Operation::either, std::min(a, b), std::max(a, b));
+  return worked_out(Operation::set_union, std::min(a, b), std::max(a, b));
 }
 
 bool Sets::contains(Id set, Value value) const {
@@ -150,15 +150,15 @@ Intervals Sets::together(std::span<const Id> all) const {
   return normal(std::move(any));
 }
 
-Sets::Id Sets::without(Id a, std::span<const Id> all) {
+Sets::Id Sets::difference(Id a, std::span<const Id> all) {
   if (all.empty()) return a;
-  if (all.size() == 1) return without(a, all.front());
-  return of(difference(*sets_[a], together(all)));
+  if (all.size() == 1) return difference(a, all.front());
+  return of(difference_of(*sets_[a], together(all)));
 }
 
-Sets::Id Sets::either(std::span<const Id> all) {
+Sets::Id Sets::set_union(std::span<const Id> all) {
   if (all.size() == 1) return all.front();
-  if (all.size() == 2) return either(all[0], all[1]);
+  if (all.size() == 2) return set_union(all[0], all[1]);
   return of(together(all));
 }
 

@@ -35,16 +35,16 @@ class Sets {
   Id single(Value value) { return of({{value, value}}); }
   [[nodiscard]] const Intervals& intervals(Id set) const { return *sets_[set]; }
 
-  Id both(Id a, Id b);     // what is in both
-  Id without(Id a, Id b);  // what is in a alone
-  Id either(Id a, Id b);   // what is in one of them
+  Id intersection(Id a, Id b);  // what is in both
+  Id difference(Id a, Id b);    // what is in a alone
+  Id set_union(Id a, Id b);     // what is in one of them
 
   [[nodiscard]] bool contains(Id set, Value value) const;
-  [[nodiscard]] bool is_within(Id part, Id whole) { return both(part, whole) == part; }
+  [[nodiscard]] bool is_within(Id part, Id whole) { return intersection(part, whole) == part; }
 
   // The same with many at once, which makes no set for each.
-  Id without(Id a, std::span<const Id> all);
-  Id either(std::span<const Id> all);
+  Id difference(Id a, std::span<const Id> all);
+  Id set_union(std::span<const Id> all);
 
   struct Common {
     std::uint32_t left;  // which of the first list
@@ -61,7 +61,7 @@ class Sets {
   [[nodiscard]] std::size_t bytes() const { return bytes_; }  // what the sets take
 
  private:
-  enum class Operation : std::uint8_t { both, without, either };
+  enum class Operation : std::uint8_t { intersection, difference, set_union };
   Id worked_out(Operation operation, Id a, Id b);
   [[nodiscard]] Intervals together(std::span<const Id> all) const;
   static std::size_t hash(const Intervals& set);

@@ -51,8 +51,8 @@ void forget_marks(Side& side) {
 
 struct Regions::Pod {
   const Side& side;
-  RulesOfFamily ipv4{side.live, Family::ipv4};
-  RulesOfFamily ipv6{side.live, Family::ipv6};
+  FamilyRules ipv4{side.live, Family::ipv4};
+  FamilyRules ipv6{side.live, Family::ipv6};
   States states;
 
   Pod(const Side& of, Node unknown) : side(of), states(unknown) {}
@@ -151,10 +151,10 @@ Regions::Followed Regions::follow(const Point& point, Pod& pod) {
     if (way == Direction::lo) return none();
     const Value bound = point[index(Field::interface)];
     const Sets::Id no_device = sets_.single(unbound);
-    cell.interface(bound == unbound ? no_device : sets_.without(interfaces, no_device));
+    cell.interface(bound == unbound ? no_device : sets_.difference(interfaces, no_device));
     if (bound == unbound) return none();
   }
-  RulesOfFamily& rules = packet.destination->family == Family::ipv4 ? pod.ipv4 : pod.ipv6;
+  FamilyRules& rules = packet.destination->family == Family::ipv4 ? pod.ipv4 : pod.ipv6;
   const auto all = possibilities(packet, side.pod, rules, cell);
   return {cell.legs(), all.empty() ? uncovered : leaf_of(cell.legs().back(), all)};
 }
@@ -196,23 +196,23 @@ Box Regions::ordinary(const PodView& pod, Direction way, Family family) {
   const auto at = [&](Field field) -> Sets::Id& { return box[index(field)]; };
   at(Field::state) = usual;
   if (way == Direction::in) at(Field::cgroup) = usual;
-  const Sets::Id hosts = sets_.without(at(Field::destination), set(not_hosts));
-  const Sets::Id others = sets_.without(hosts, set(local));
+  const Sets::Id hosts = sets_.difference(at(Field::destination), set(not_hosts));
+  const Sets::Id others = sets_.difference(hosts, set(local));
   switch (way) {
     case Direction::out:
       at(Field::interface) =
           usual;  // a bound socket takes no route to lo: what is redirected to lo leaves, and is lost
-      at(Field::source) = sets_.either(usual, set(own));
+      at(Field::source) = sets_.set_union(usual, set(own));
       at(Field::destination) = others;
       break;
     case Direction::lo:
       at(Field::interface) = usual;
-      at(Field::source) = sets_.either(usual, set(local));
-      at(Field::destination) = sets_.both(hosts, set(local));
+      at(Field::source) = sets_.set_union(usual, set(local));
+      at(Field::destination) = sets_.intersection(hosts, set(local));
       break;
     case Direction::in:
-      at(Field::interface) = sets_.without(set(ways_out), usual);
-      at(Field::source) = sets_.either(usual, others);
+      at(Field::interface) = sets_.difference(set(ways_out), usual);
+      at(Field::source) = sets_.set_union(usual, others);
       at(Field::destination) = set(own);
       at(Field::mark) = sets_.single(universe_.mark_class(0));
       break;
@@ -278,7 +278,7 @@ void Regions::learn(Pod& pod, const Followed& followed, std::size_t number, cons
     return;
   }
   const Leg& next = followed.legs[number + 1];
-  const Box inside = both(sets_, within, leg.box);
+  const Box inside = intersection(sets_, within, leg.box);
   learn(pod, followed, number + 1, inside);
   complete(pod, next.from, inside);
   const bool passes_on = !leg.left_alone && !leg.decided;
@@ -315,7 +315,7 @@ void Regions::for_each(Node root, const std::function<void(const Box&, const Box
     for (const Box& whole : wholes_) {
       Box part = box;
       for (const Field field : {Field::way, Field::family})
-        part[index(field)] = sets_.both(box[index(field)], whole[index(field)]);
+        part[index(field)] = sets_.intersection(box[index(field)], whole[index(field)]);
       if (part[index(Field::way)] != Sets::empty && part[index(Field::family)] != Sets::empty) one(part, whole, leaf);
     }
   });

@@ -84,7 +84,7 @@ class Regions {
   [[nodiscard]] Box ordinary(const PodView& pod, Direction way, Family family);
   // The source ports of clients: what kernels choose.
   [[nodiscard]] Sets::Id client_ports(const PodView& pod) {
-    return sets_.of({{by_kernel, by_kernel}, {pod.chosen_ports.first, pod.chosen_ports.last}});
+    return sets_.of({{by_kernel, by_kernel}, {pod.ephemeral_ports.first, pod.ephemeral_ports.last}});
   }
   [[nodiscard]] std::size_t followed() const { return followed_; }  // packets
 

@@ -101,9 +101,9 @@ bool close(std::vector<Cube>& asked, const std::vector<Change>& changes) {
 
 }  // namespace
 
-Box both(Sets& sets, const Box& a, const Box& b) {
+Box intersection(Sets& sets, const Box& a, const Box& b) {
   Box made{};
-  for (std::size_t i = 0; i < field_count; ++i) made[i] = sets.both(a[i], b[i]);
+  for (std::size_t i = 0; i < field_count; ++i) made[i] = sets.intersection(a[i], b[i]);
   return made;
 }
 

@@ -10,7 +10,7 @@
 
 #include "evaluate/explain.h"
 #include "evaluate/hook_calls.h"
-#include "evaluate/unobserved.h"
+#include "evaluate/null_observer.h"
 #include "model/error.h"
 
 namespace sidetrack {
@@ -48,10 +48,10 @@ space::Side without_nat(space::Side side) {
 
 // All ways that it may end.
 std::vector<Outcome> ends_of(const Packet& packet, const space::Side& side) {
-  Unobserved unobserved;
-  RulesOfFamily rules(side.live, packet.destination->family);
+  NullObserver observer;
+  FamilyRules rules(side.live, packet.destination->family);
   std::vector<Outcome> ends;
-  for (Possibility& one : possibilities(packet, side.pod, rules, unobserved))
+  for (Possibility& one : possibilities(packet, side.pod, rules, observer))
     ends.push_back(std::move(one.trace.outcome));
   return ends;
 }
@@ -90,9 +90,9 @@ struct Sides {
 };
 
 Sides sides_of(const Plan& plan, BackendKind backend, const Survey& survey, bool taken_up) {
-  Sides sides{{*survey.pod, deciding(survey)}, after_apply(plan, backend, survey)};
+  Sides sides{{*survey.pod, effective_rulesets(survey)}, after_apply(plan, backend, survey)};
   for (const Family family : {Family::ipv4, Family::ipv6}) {
-    const bool tracks = RulesOfFamily(sides.before.live, family).tracking() != RulesOfFamily::Tracking::no;
+    const bool tracks = FamilyRules(sides.before.live, family).tracking() != FamilyRules::Tracking::no;
     sides.tracked[static_cast<std::size_t>(family == Family::ipv6)] = tracks     ? Tracked::yes
                                                                       : taken_up ? Tracked::no
                                                                                  : Tracked::never;
@@ -215,7 +215,7 @@ class Search {
 
   // The words of what keeps them all; empty: nothing does.
   [[nodiscard]] std::string remedy(const std::vector<const Session*>& sessions) const {
-    const space::Side before{*survey_.pod, deciding(survey_)};
+    const space::Side before{*survey_.pod, effective_rulesets(survey_)};
     Remedy together;
     for (const Session* session : sessions) {
       const auto all = candidates(*session, interface_of(*session, before));

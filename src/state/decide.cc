@@ -150,7 +150,7 @@ std::size_t rules_of_others(const std::vector<Live>& all) {
     for (const LiveChain& chain : live.chains) {
       count += chain.policy == Verdict::accept ? 0 : 1;
       count += static_cast<std::size_t>(std::ranges::count_if(chain.rules, [](const LiveRule& rule) {
-        return !rule.ours && !std::holds_alternative<Continue>(rule.rule.target);
+        return !rule.ours && !std::holds_alternative<NonTerminating>(rule.rule.target);
       }));
     }
   }
@@ -181,7 +181,7 @@ space::Side after_apply(const Plan& plan, BackendKind backend, const Survey& sur
   // asked.
   const Live* live = survey.live(backend);
   const bool there = live != nullptr && others_in_own_tables(*live) && is_as_requested(survey, backend, plan.ruleset);
-  return {std::move(pod), after_apply(plan.ruleset, backend, there, deciding(survey))};
+  return {std::move(pod), after_apply(plan.ruleset, backend, there, effective_rulesets(survey))};
 }
 
 InTheWay obstacles(const Plan& plan, BackendKind backend, const Survey& survey) {
@@ -227,11 +227,11 @@ Error none_left(const std::vector<Skipped>& skipped) {
 }
 
 bool kept_by_others(const Survey& survey) {
-  return unseen(survey) == nullptr && std::holds_alternative<Error>(decide({}, survey));
+  return first_unreadable(survey) == nullptr && std::holds_alternative<Error>(decide({}, survey));
 }
 
 std::variant<Decision, Error> decide(const Request& request, const Survey& survey) {
-  if (const Unreadable* place = unseen(survey)) return refusal(*place);
+  if (const Unreadable* place = first_unreadable(survey)) return refusal(*place);
   const std::vector<BackendKind> holding = holders(survey);
   if (const auto refused = cannot_go(request, survey)) return *refused;
   Decision decision;
@@ -259,7 +259,7 @@ std::variant<Decision, Error> decide(const Request& request, const Survey& surve
     decision.attempts.push_back(attempt(there, false, holding));
     // An agent's rules that are as asked stay the agent's, with their routes. As soon as one thing is changed all is
     // ours, so that `clean` removes all.
-    const Routing held = whoever_made(survey.routing);
+    const Routing held = without_origin(survey.routing);
     const bool all_there = decision.attempts.front().commits.empty() &&
                            missing_of(plan.routing, held, survey) == Routing{} &&
                            without(held, plan.routing) == Routing{};
@@ -279,7 +279,7 @@ BackendKind holding_backend(const Request& request, const Survey& survey) {
 }
 
 Comparison compare(const Request& request, const Survey& survey) {
-  if (const Unreadable* place = unseen(survey)) throw refusal(*place);
+  if (const Unreadable* place = first_unreadable(survey)) throw refusal(*place);
   for (const BackendKind kind : all_backends) {
     const auto* place = std::get_if<Unreadable>(&survey.of(kind));
     if (place == nullptr || place->chains.empty() || request.plan->ruleset.rules.empty()) continue;
@@ -287,7 +287,7 @@ Comparison compare(const Request& request, const Survey& survey) {
   }
   const std::vector<BackendKind> holding = holders(survey);
   Comparison comparison;
-  const Routing held = whoever_made(survey.routing);  // what an agent made is as good as ours
+  const Routing held = without_origin(survey.routing);  // what an agent made is as good as ours
   comparison.missing = missing_of(request.plan->routing, held, survey);
   comparison.extra = without(held, request.plan->routing);
   const BackendKind compared = holding_backend(request, survey);

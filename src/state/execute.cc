@@ -21,7 +21,7 @@ namespace sidetrack {
 namespace {
 
 constexpr int attempts = 10;  // each lost only if another program committed in the milliseconds between read and commit
-constexpr std::chrono::milliseconds pause{10};  // before each one more, as long as Kernel::patience lasts
+constexpr std::chrono::milliseconds pause{10};  // before each one more, until Kernel::deadline is over
 
 const Ruleset no_rules;
 
@@ -82,7 +82,7 @@ class Executor {
     changed = changed || decision.remove != Routing{};
     // What an agent made is ours now, and is still there.
     const Routing named =
-        request_.plan == nullptr ? decision.remove : without(whoever_made(decision.remove), request_.plan->routing);
+        request_.plan == nullptr ? decision.remove : without(without_origin(decision.remove), request_.plan->routing);
     result_.routing_removed = ip_commands(named, "del");
     if (changed) result_.applied = Applied::changed;
     result_.backend = backend;
@@ -130,7 +130,7 @@ class Executor {
     Survey survey = survey_;
     if (!survey.pod) survey.pod = kernel_.pod();
     const lint::Findings broken =
-        lint::unkept(*request_.to_prove, *request_.plan, after_apply(*request_.plan, *attempt.backend, survey));
+        lint::violations_of(*request_.to_prove, *request_.plan, after_apply(*request_.plan, *attempt.backend, survey));
     if (broken.empty()) return;
     std::string all;
     for (const lint::Finding& one : broken) all += "\n  " + lint::one_line(one);
@@ -328,7 +328,7 @@ Decision decided(const Request& request, const Survey& survey) {
 
 // Calls `act` with a survey and the decision about it; again if another program changes the rules in between. What was
 // said of an attempt that was begun anew, for instance what it committed, is part of the error if the next one fails.
-// With a program that takes away what was committed nobody wins by patience.
+// With a program that takes away what was committed nobody wins by waiting.
 template <typename Act>
 void until_undisturbed(const Request& request, Kernel& kernel, const ApplyResult& result, Act act) {
   std::vector<std::string> before;
@@ -341,7 +341,7 @@ void until_undisturbed(const Request& request, Kernel& kernel, const ApplyResult
       } catch (const Error& error) {
         if (error.code() != ExitCode::busy) throw;
         if (attempt >= attempts) {
-          if (result.applied == Applied::changed || kernel.patience().over()) throw;
+          if (result.applied == Applied::changed || kernel.deadline().over()) throw;
           std::this_thread::sleep_for(pause);
         }
         const std::string what = error.what();

@@ -83,7 +83,7 @@ bool any_in(const Snapshot& before, bool of_nf_tables) {
 
 void put_back(const Snapshot& before, Kernel& kernel) {
   const Survey survey = kernel.survey();
-  if (const Unreadable* place = unseen(survey)) throw place->why;
+  if (const Unreadable* place = first_unreadable(survey)) throw place->why;
   const HeldSignals held(kernel.held_signals());
   static_cast<void>(kernel.add(without(without(before.routing, survey.routing), survey.others_routing)));
   // First what holds rules again, then what loses them.

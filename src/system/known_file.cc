@@ -75,7 +75,7 @@ KnownText read_known_file(KnownFile file) {
   return index < held().size() ? text_of(held()[index]) : text_of(open_path(files[index].path));
 }
 
-void hold_known_files(KnownFilesFor what) {
+void preopen_proc_files(KnownFilesFor what) {
   if (!held().empty()) return;
   for (const Row& file : files) {
     const bool wanted = !file.only_for || what == KnownFilesFor::all || what == *file.only_for;

@@ -11,17 +11,17 @@ enum class KnownFile : std::uint8_t {
   ip_tables_names,       // the tables of legacy iptables, a line each; not there without it in the kernel
   ip6_tables_names,      // the same of IPv6
   ip_tables_matches,     // the matches of xtables that the kernel has loaded, a line each
-  chosen_ports,          // net.ipv4.ip_local_port_range
-  source_filter,         // net.ipv4.conf.all.rp_filter
-  source_by_mark,        // net.ipv4.conf.all.src_valid_mark
-  takes_loopback,        // net.ipv4.conf.all.route_localnet
-  accepts_with_mark,     // net.ipv4.tcp_fwmark_accept
+  ephemeral_ports,       // net.ipv4.ip_local_port_range
+  rp_filter,             // net.ipv4.conf.all.rp_filter
+  src_valid_mark,        // net.ipv4.conf.all.src_valid_mark
+  route_localnet,        // net.ipv4.conf.all.route_localnet
+  tcp_fwmark_accept,     // net.ipv4.tcp_fwmark_accept
   rules_of_frames_ipv4,  // net.bridge.bridge-nf-call-iptables; not there without br_netfilter in the kernel
   rules_of_frames_ipv6,  // net.bridge.bridge-nf-call-ip6tables; likewise
   // Who changes rules does not read these: by none of them does a rule come in the way of what is captured.
-  takes_own_source,  // net.ipv4.conf.all.accept_local
-  echoes_mark_ipv4,  // net.ipv4.fwmark_reflect
-  echoes_mark_ipv6,  // net.ipv6.fwmark_reflect; not there without IPv6 in the kernel
+  accept_local,         // net.ipv4.conf.all.accept_local
+  fwmark_reflect_ipv4,  // net.ipv4.fwmark_reflect
+  fwmark_reflect_ipv6,  // net.ipv6.fwmark_reflect; not there without IPv6 in the kernel
   // Only who changes rules reads these.
   uid_map,
   gid_map,
@@ -43,6 +43,6 @@ struct KnownText {
 // Opens them: from then on they are read anew, but not opened again. For a process that cannot open files any more. In
 // a new network namespace each setting takes 30 microseconds.
 enum class KnownFilesFor : std::uint8_t { answers, changes, all };
-void hold_known_files(KnownFilesFor what);
+void preopen_proc_files(KnownFilesFor what);
 
 }  // namespace sidetrack

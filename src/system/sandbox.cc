@@ -125,7 +125,7 @@ std::string enter_sandbox(Sandbox kind, const std::vector<std::string>& folders)
   const Confinement& confinement = *std::ranges::find(confinements, kind, &Confinement::kind);
   if (kind == Sandbox::read) hold_cgroups();
   if (kind == Sandbox::probe) static_cast<void>(own_cgroup());
-  if (confinement.files) hold_known_files(*confinement.files);
+  if (confinement.files) preopen_proc_files(*confinement.files);
   std::string problems;
   const auto note = [&](const char* what, int error) {
     if (error != 0)

@@ -108,8 +108,8 @@ bool read_answer(Worker& worker, WorkerResult& result) {
 
 }  // namespace
 
-std::vector<WorkerResult> in_workers(const std::vector<std::function<std::string()>>& tasks,
-                                     std::chrono::milliseconds timeout) {
+std::vector<WorkerResult> run_in_children(const std::vector<std::function<std::string()>>& tasks,
+                                          std::chrono::milliseconds timeout) {
   const std::size_t at_a_time = std::clamp(std::thread::hardware_concurrency(), 1U, most_workers);
   std::vector<WorkerResult> results(tasks.size());
   std::vector<Worker> running;

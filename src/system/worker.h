@@ -21,7 +21,7 @@ struct WorkerResult {
 // take more memory than a machine has: none may take longer than `timeout`, or more than half a gigabyte. To be called
 // by a process of one thread. The results are in the order of the tasks. Throws Error (failed) if no process can be
 // made.
-[[nodiscard]] std::vector<WorkerResult> in_workers(const std::vector<std::function<std::string()>>& tasks,
-                                                   std::chrono::milliseconds timeout);
+[[nodiscard]] std::vector<WorkerResult> run_in_children(const std::vector<std::function<std::string()>>& tasks,
+                                                        std::chrono::milliseconds timeout);
 
 }  // namespace sidetrack

@@ -36,7 +36,7 @@ class Limits {
  private:
   void only(space::Field field, space::Value one) { box_[space::index(field)] = sets_.single(one); }
   void limit(space::Field field, space::Value first, space::Value last) {
-    box_[space::index(field)] = sets_.both(box_[space::index(field)], sets_.of({{first, last}}));
+    box_[space::index(field)] = sets_.intersection(box_[space::index(field)], sets_.of({{first, last}}));
   }
 
   space::Regions& regions_;

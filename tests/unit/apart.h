@@ -17,7 +17,7 @@ namespace sidetrack::testing {
 
 // What `act` returns there; or the signal that ended it, or the system call that its sandbox refused.
 inline std::string apart(const std::function<std::string()>& act) {
-  const WorkerResult result = in_workers({act}, std::chrono::minutes(1)).front();
+  const WorkerResult result = run_in_children({act}, std::chrono::minutes(1)).front();
   if (result.refused_call) return fmt::format("refused call {}", *result.refused_call);
   return result.signal != 0 ? fmt::format("signal {}", result.signal) : result.answer;
 }

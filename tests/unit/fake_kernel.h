@@ -18,7 +18,7 @@ class FakeKernel : public Kernel {
   }
 
   std::map<BackendKind, FakeBackend> backends;
-  std::map<BackendKind, Sight<Live>> instead;  // what the survey finds in the place of the backend
+  std::map<BackendKind, ReadResult<Live>> instead;  // what the survey finds in the place of the backend
   FakeRoutes routes;
   bool legacy_in_use = false;
   std::vector<std::string> warned;  // of warnings()
@@ -29,11 +29,11 @@ class FakeKernel : public Kernel {
 
   Survey survey() override {
     ++surveys;
-    const auto sight = [&](BackendKind kind) -> Sight<Live> {
+    const auto result = [&](BackendKind kind) -> ReadResult<Live> {
       const auto found = instead.find(kind);
       return found != instead.end() ? found->second : backends[kind].live;
     };
-    return {{sight(BackendKind::iptables_legacy), sight(BackendKind::iptables_nft), sight(BackendKind::nftables)},
+    return {{result(BackendKind::iptables_legacy), result(BackendKind::iptables_nft), result(BackendKind::nftables)},
             legacy_in_use,
             routes.read().ours,
             {}};
@@ -71,8 +71,8 @@ class FakeKernel : public Kernel {
     if (unwanted != Routing{}) before_remove();
     routes.remove(unwanted);
   }
-  Patience lasts{std::chrono::milliseconds(0)};
-  [[nodiscard]] const Patience& patience() const override { return lasts; }
+  Deadline lasts{std::chrono::milliseconds(0)};
+  [[nodiscard]] const Deadline& deadline() const override { return lasts; }
   HeldSignals::Which held = HeldSignals::Which::all;
   [[nodiscard]] HeldSignals::Which held_signals() const override { return held; }
   [[nodiscard]] std::vector<std::string> warnings() const override { return warned; }

@@ -119,7 +119,7 @@ void take_elements(KnownSet& set, const netlink::Attributes& attributes) {
 netlink::Socket Sets::open_socket() { return netlink::Socket(ip_set); }
 
 Sets::Fetched Sets::fetch() {
-  return netlink::read_undisturbed(socket_, [&]() -> std::optional<Fetched> {
+  return netlink::read_consistent(socket_, [&]() -> std::optional<Fetched> {
     Fetched messages;
     SetRequest question(IPSET_CMD_LIST, NLM_F_DUMP);
     const auto answer = netlink::read_whole(socket_, question, [&](const netlink::Message& message) {

@@ -130,7 +130,7 @@ std::string roll_back(std::span<const PlannedTable> committed, const Live& seen)
 class LegacyBackend : public Backend {
  public:
   explicit LegacyBackend(const LegacyOptions& options) : sets_(options.sets) {
-    if (options.lock) lock_.emplace(options.lock, options.patience);
+    if (options.lock) lock_.emplace(options.lock, options.deadline);
   }
 
   [[nodiscard]] BackendKind kind() const override { return BackendKind::iptables_legacy; }

@@ -35,7 +35,7 @@ std::string other_than_a_file(int file) {
 
 }  // namespace
 
-XtablesLock::XtablesLock(std::shared_ptr<const OpenedLockFile> file, const Patience& patience)
+XtablesLock::XtablesLock(std::shared_ptr<const OpenedLockFile> file, const Deadline& deadline)
     : file_(std::move(file)) {
   const auto& [path, opened, error] = *file_;
   if (opened.valid()) {
@@ -43,7 +43,7 @@ XtablesLock::XtablesLock(std::shared_ptr<const OpenedLockFile> file, const Patie
       throw Error(ExitCode::usage, fmt::format("lock file {} is {}", printable(path), other),
                   "XTABLES_LOCKFILE must name a regular file, or one that can be made");
     }
-    lock_file(opened.get(), printable(path), patience);
+    lock_file(opened.get(), printable(path), deadline);
   } else if (error == EROFS || error == ENOENT || error == EACCES) {
     warning_ = fmt::format("continuing without xtables.lock: {}: {}", path, errno_words(error));
   } else {

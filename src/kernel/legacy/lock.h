@@ -5,7 +5,7 @@
 #include <string>
 
 #include "kernel/backend.h"
-#include "kernel/patience.h"
+#include "kernel/deadline.h"
 #include "system/descriptor.h"
 
 namespace sidetrack::legacy {
@@ -14,9 +14,9 @@ namespace sidetrack::legacy {
 // none. Released with the object.
 class XtablesLock {
  public:
-  // Waits as long as the patience lasts, then throws busy, naming the holder if the kernel tells. Where the file cannot
+  // Waits until the deadline, then throws busy, naming the holder if the kernel tells. Where the file cannot
   // be made (no /run, a read-only file system) it goes on without a lock and says so in warning().
-  XtablesLock(std::shared_ptr<const OpenedLockFile> file, const Patience& patience);
+  XtablesLock(std::shared_ptr<const OpenedLockFile> file, const Deadline& deadline);
   ~XtablesLock();
   XtablesLock(const XtablesLock&) = delete;
   XtablesLock& operator=(const XtablesLock&) = delete;

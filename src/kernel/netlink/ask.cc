@@ -7,7 +7,7 @@
 
 namespace sidetrack::netlink {
 
-const char* Answer::disturbance() const {
+const char* Answer::inconsistency() const {
   if (lost != nullptr) return lost;
   const int error = end.error;
   if (error == EINTR || error == ENOBUFS || error == EAGAIN || error == EBUSY) return "the kernel aborted the dump";
@@ -74,7 +74,7 @@ void drain(Socket& socket) {
 
 Answer read_whole(Socket& socket, Request& request, const std::function<void(const Message&)>& take) {
   Answer answer = ask(socket, request, take);
-  if (const char* why = answer.disturbance()) {
+  if (const char* why = answer.inconsistency()) {
     throw Error(ExitCode::busy, fmt::format("cannot read {}: {}", socket.subsystem().contents, why), "run it again");
   }
   return answer;

@@ -23,7 +23,7 @@ struct Answer {
   bool interrupted = false;    // what was being listed changed meanwhile (NLM_F_DUMP_INTR)
 
   // Why it is not what the kernel held at one moment; nullptr if it is, or if the kernel refused to say.
-  [[nodiscard]] const char* disturbance() const;
+  [[nodiscard]] const char* inconsistency() const;
 };
 
 // In bytes: a million rules are within it. What is longer is refused, for it would not fit into memory.
@@ -50,7 +50,7 @@ inline constexpr int attempts = 10;  // to read what others keep changing
 // Reads by calling `attempt` until it returns something: not if it throws busy, as `read_whole` does, nor if it finds
 // by itself that what it read does not fit together. Throws busy after so many attempts.
 template <typename Attempt>
-auto read_undisturbed(Socket& socket, Attempt attempt) -> typename std::invoke_result_t<Attempt>::value_type {
+auto read_consistent(Socket& socket, Attempt attempt) -> typename std::invoke_result_t<Attempt>::value_type {
   for (int i = 0; i < attempts; ++i) {
     try {
       if (auto whole = attempt()) return *std::move(whole);

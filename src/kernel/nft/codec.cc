@@ -86,7 +86,7 @@ struct Encode {
         .u32(NFTNL_EXPR_BITWISE_OP, NFT_BITWISE_BOOL)
         .u32(NFTNL_EXPR_BITWISE_LEN, e.mask.size)
         .data(NFTNL_EXPR_BITWISE_MASK, e.mask)
-        .data(NFTNL_EXPR_BITWISE_XOR, e.flip);
+        .data(NFTNL_EXPR_BITWISE_XOR, e.xor_value);
   }
   NftnlExpression operator()(const ToNetworkOrder&) const {
     return Encoder("byteorder")

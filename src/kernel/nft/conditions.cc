@@ -185,14 +185,14 @@ std::optional<Alternatives> marks(const Value& value, std::span<const Bounds> bo
   Mark match{number_of(value, bounds.front().first), 0xffffffff, negated};
   if (value.changed()) {
     match.mask = number_of(value, value.mask);
-    match.value ^= number_of(value, value.flip);
+    match.value ^= number_of(value, value.xor_value);
   }
   return only(match);
 }
 
 std::optional<Alternatives> states(const Value& value, std::span<const Bounds> bounds, bool negated) {
   ConntrackStateMatch match;
-  const bool masked = value.changed() && number_of(value, value.flip) == 0;
+  const bool masked = value.changed() && number_of(value, value.xor_value) == 0;
   // ct state & bits == 0, as it is written; "!= 0" is the same negated.
   if (masked && bounds.size() == 1 && bounds.front().first == bounds.front().second &&
       number_of(value, bounds.front().first) == 0) {
@@ -209,7 +209,7 @@ std::optional<Alternatives> states(const Value& value, std::span<const Bounds> b
   // A packet is in one of five states: each is tried.
   for (const ConntrackState& each : conntrack_states) {
     std::uint32_t state = each.kernel;
-    if (value.changed()) state = (state & number_of(value, value.mask)) ^ number_of(value, value.flip);
+    if (value.changed()) state = (state & number_of(value, value.mask)) ^ number_of(value, value.xor_value);
     bool within = false;
     for (const auto& [first, last] : bounds) {
       if (first != last && !value.ordered()) return std::nullopt;
@@ -237,24 +237,24 @@ std::optional<Alternatives> direction(const Value& value, std::span<const Bounds
 }
 
 std::optional<Alternatives> owners(OwnerKind kind, const Value& value, std::span<const Bounds> bounds, bool negated,
-                                   const Surroundings& around) {
+                                   const DecodeContext& context) {
   auto ranges = ranges_of<std::uint32_t>(value, bounds);
   // Without a socket `meta skuid !=` does not hold, but `-m owner !` does: among rules of iptables it would be taken
   // for the latter.
-  if (value.changed() || !ranges || ranges->empty() || (negated && !around.native)) return std::nullopt;
+  if (value.changed() || !ranges || ranges->empty() || (negated && !context.native)) return std::nullopt;
   if (!negated && *ranges == std::vector{every_id}) return only(SocketMatch{});
   return only(OwnerMatch{kind, *std::move(ranges), negated});
 }
 
 // socket cgroupv2 level 2 "kubepods/pod1": the kernel has the number of the cgroup alone.
 std::optional<Alternatives> cgroup(const Value& value, std::span<const Bounds> bounds, bool negated,
-                                   const Surroundings& around) {
+                                   const DecodeContext& context) {
   CgroupMatch match{"", 0, negated};
   const std::string& id = bounds.front().first;
   if (value.changed() || bounds.size() != 1 || id != bounds.front().second || id.size() != sizeof match.id)
     return std::nullopt;  // several of them, or a part of the number
   std::memcpy(&match.id, id.data(), sizeof match.id);
-  if (around.cgroups != nullptr) match.path = around.cgroups->path(match.id, value.offset);
+  if (context.cgroups != nullptr) match.path = context.cgroups->path(match.id, value.offset);
   return only(std::move(match));
 }
 
@@ -277,7 +277,7 @@ std::optional<Alternatives> masked_address(End end, Family family, const Value& 
                                            bool negated) {
   if (bounds.size() != 1 || bounds.front().first != bounds.front().second) return std::nullopt;
   std::string compared = bounds.front().first;
-  for (std::size_t i = 0; i < compared.size(); ++i) compared[i] = static_cast<char>(compared[i] ^ value.flip[i]);
+  for (std::size_t i = 0; i < compared.size(); ++i) compared[i] = static_cast<char>(compared[i] ^ value.xor_value[i]);
   int length = 0;
   for (const char byte : value.mask) length += std::popcount(static_cast<unsigned char>(byte));
   const AddressRange range = AddressRange::prefix(address_of(family, compared, '\0'), length);
@@ -353,7 +353,7 @@ std::optional<Alternatives> fields_condition(const Value& value, const std::stri
     part.size = field != nullptr ? std::min(field->size, value.size - at) : 1;
     if (value.changed()) {
       part.mask = value.mask.substr(at, part.size);
-      part.flip = value.flip.substr(at, part.size);
+      part.xor_value = value.xor_value.substr(at, part.size);
     }
     const Bounds same{bytes.substr(at, part.size), bytes.substr(at, part.size)};
     at += part.size;
@@ -370,8 +370,8 @@ std::optional<Alternatives> fields_condition(const Value& value, const std::stri
 }
 
 std::optional<Alternatives> payload_condition(const Value& value, std::span<const Bounds> bounds, bool negated,
-                                              const Surroundings& around) {
-  const std::optional<Family> family = one(around.families);
+                                              const DecodeContext& context) {
+  const std::optional<Family> family = one(context.families);
   if (auto known = field_condition(value, bounds, negated, family)) return known;
   const bool equal = bounds.size() == 1 && bounds.front().first == bounds.front().second && !negated;
   if (!equal || value.swapped || (!family && value.key != NFT_PAYLOAD_TRANSPORT_HEADER)) return std::nullopt;
@@ -379,7 +379,7 @@ std::optional<Alternatives> payload_condition(const Value& value, std::span<cons
 }
 
 std::optional<Alternatives> meta_condition(const Value& value, std::span<const Bounds> bounds, bool negated,
-                                           const Surroundings& around) {
+                                           const DecodeContext& context) {
   const bool name = value.key == NFT_META_IIFNAME || value.key == NFT_META_OIFNAME;
   if (!name && value.size != meta_size(value.key)) return std::nullopt;  // a part of it is compared
   switch (value.key) {
@@ -396,9 +396,9 @@ std::optional<Alternatives> meta_condition(const Value& value, std::span<const B
     case NFT_META_MARK:
       return marks<MarkMatch>(value, bounds, negated);
     case NFT_META_SKUID:
-      return owners(OwnerKind::uid, value, bounds, negated, around);
+      return owners(OwnerKind::uid, value, bounds, negated, context);
     case NFT_META_SKGID:
-      return owners(OwnerKind::gid, value, bounds, negated, around);
+      return owners(OwnerKind::gid, value, bounds, negated, context);
     default:
       return std::nullopt;
   }
@@ -407,13 +407,13 @@ std::optional<Alternatives> meta_condition(const Value& value, std::span<const B
 }  // namespace
 
 std::optional<Alternatives> condition(const Value& value, std::span<const Bounds> bounds, bool negated,
-                                      const Surroundings& around) {
+                                      const DecodeContext& context) {
   if (bounds.empty()) return negated ? always() : never();
   switch (value.of) {
     case Value::Of::meta:
-      return meta_condition(value, bounds, negated, around);
+      return meta_condition(value, bounds, negated, context);
     case Value::Of::payload:
-      return payload_condition(value, bounds, negated, around);
+      return payload_condition(value, bounds, negated, context);
     case Value::Of::ct:
       if (value.size != ct_size(value.key)) return std::nullopt;
       // Without a connection neither holds; -m connmark does the same.
@@ -421,7 +421,7 @@ std::optional<Alternatives> condition(const Value& value, std::span<const Bounds
       if (value.key == NFT_CT_DIRECTION) return direction(value, bounds, negated);
       return value.key == NFT_CT_STATE ? states(value, bounds, negated) : std::nullopt;
     case Value::Of::socket:
-      return cgroup(value, bounds, negated, around);
+      return cgroup(value, bounds, negated, context);
     case Value::Of::constant:
     case Value::Of::unknown:
       break;
@@ -473,7 +473,7 @@ std::string words(const Value& value) {
   } else if (value.of == Value::Of::constant) {
     text = hex(value.constant);
   }
-  if (value.changed()) text += fmt::format(" & {} ^ {}", hex(value.mask), hex(value.flip));
+  if (value.changed()) text += fmt::format(" & {} ^ {}", hex(value.mask), hex(value.xor_value));
   return text;
 }
 

@@ -21,7 +21,7 @@ using Bounds = std::pair<std::string, std::string>;
 // never holds. One without matches: it always holds.
 using Alternatives = std::vector<std::vector<Match>>;
 
-struct Surroundings {
+struct DecodeContext {
   Families families;   // of the packets that come here: a network header is of a known family or none
   bool native = true;  // false among the rules of iptables, where a packet without a socket has another meaning
   const CgroupPaths* cgroups = nullptr;  // nullptr: none has a path
@@ -29,7 +29,7 @@ struct Surroundings {
 
 // When the value lies within one of the bounds (or, negated, in none); nothing if the model cannot say it.
 [[nodiscard]] std::optional<Alternatives> condition(const Value& value, std::span<const Bounds> bounds, bool negated,
-                                                    const Surroundings& around);
+                                                    const DecodeContext& context);
 
 // The family that a comparison of `meta nfproto` or `meta protocol` leaves; nothing if it is another comparison.
 [[nodiscard]] std::optional<Families> family_condition(const Value& value, std::span<const Bounds> bounds,

@@ -331,7 +331,7 @@ Dump read_all(Socket& socket, const std::function<bool(const TableKey&)>& wanted
 
 Dump dump(Socket& socket, const std::function<bool(const TableKey&)>& wanted) {
   std::optional<std::uint32_t> generation_seen;
-  return netlink::read_undisturbed(socket, [&]() -> std::optional<Dump> {
+  return netlink::read_consistent(socket, [&]() -> std::optional<Dump> {
     const std::uint32_t before = generation_seen ? *generation_seen : generation(socket);
     generation_seen.reset();
     Dump result = read_all(socket, wanted);

@@ -94,9 +94,9 @@ struct CgroupLoad {     // socket load cgroupv2 level 2 => reg 1
   std::uint32_t level;  // of the sender's cgroups from the root on, counted from 1
   friend bool operator==(const CgroupLoad&, const CgroupLoad&) = default;
 };
-struct Bitwise {  // bitwise reg 1 = ( reg 1 & mask ) ^ flip
+struct Bitwise {  // bitwise reg 1 = ( reg 1 & mask ) ^ xor_value
   Data mask;
-  Data flip;
+  Data xor_value;
   friend bool operator==(const Bitwise&, const Bitwise&) = default;
 };
 struct ToNetworkOrder {  // byteorder reg 1 = hton(reg 1, 4, 4)

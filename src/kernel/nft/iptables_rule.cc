@@ -133,8 +133,8 @@ class Translation {
         return add(Decide{NFT_RETURN, {}});
     }
   }
-  void target(const Jump& jump) { add(Decide{jump.goes ? NFT_GOTO : NFT_JUMP, jump.chain}); }
-  void target(const Continue& none) {
+  void target(const Jump& jump) { add(Decide{jump.is_goto ? NFT_GOTO : NFT_JUMP, jump.chain}); }
+  void target(const NonTerminating& none) {
     if (!none.words.empty()) throw std::logic_error("a target that is only read cannot be sent: " + none.words);
   }
   void target(const Redirect&) { extension(); }

@@ -331,7 +331,7 @@ class RuleTranslation {
   }
   void target(const Jump& t) {
     const std::string chain = chain_name(rule_.table, t.chain);
-    add((t.goes ? "goto " : "jump ") + chain, {Decide{t.goes ? NFT_GOTO : NFT_JUMP, chain}});
+    add((t.is_goto ? "goto " : "jump ") + chain, {Decide{t.is_goto ? NFT_GOTO : NFT_JUMP, chain}});
   }
   // redirect to :15001
   void target(const Redirect& t) {
@@ -382,7 +382,7 @@ class RuleTranslation {
     add(fmt::format("snat {} to {}", to.family == Family::ipv4 ? "ip" : "ip6", to.text()),
         {Load{Data(to.view())}, SnatTo{nfproto(to.family)}});
   }
-  void target(const Continue& t) {
+  void target(const NonTerminating& t) {
     if (!t.words.empty()) unknown();
   }
   // Only read.

@@ -49,7 +49,7 @@ std::vector<Value> Registers::read(std::uint32_t number, std::uint32_t size) con
       value.size = size;
       if (value.changed()) {
         value.mask.resize(size);
-        value.flip.resize(size);
+        value.xor_value.resize(size);
       }
     }
     size -= std::min(size, words * 4);

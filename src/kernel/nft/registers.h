@@ -18,9 +18,9 @@ struct Value {
   std::uint32_t offset = 0;  // of a payload; of a cgroup, its level
   std::uint32_t size = 0;
   std::string constant{};  // as it stands in memory
-  // Changed to (value & mask) ^ flip; both as long as the value. Empty: as it was loaded.
+  // Changed to (value & mask) ^ xor_value; both as long as the value. Empty: as it was loaded.
   std::string mask{};
-  std::string flip{};
+  std::string xor_value{};
   bool swapped = false;   // from host to network order, or back
   std::size_t epoch = 0;  // how many things the rule had changed when it was loaded
   std::string words{};    // for what is not understood

@@ -38,7 +38,7 @@ struct Changes {
   bool operator()(const Notrack&) const { return asks_connection(match); }
   bool operator()(const CtZone&) const { return asks_connection(match); }
   bool operator()(const UnknownTarget&) const { return true; }
-  bool operator()(const Continue&) const { return false; }
+  bool operator()(const NonTerminating&) const { return false; }
   // They end the rule, but for what an extension of xtables may go on after.
   bool operator()(Verdict) const { return false; }
   bool operator()(const Jump&) const { return false; }
@@ -57,7 +57,7 @@ class Reader {
   std::vector<LiveRule> read() && {
     while (next_ < expressions_.size() && !done_) take(expressions_[next_++]);
     if (tproxy_ && !done_) decide(UnknownTarget{fmt::format("tproxy to :{} without accept", tproxy_->port)});
-    if (!done_ && made_.empty()) emit(Continue{});
+    if (!done_ && made_.empty()) emit(NonTerminating{});
     made_.front().counters = counters_;
     return std::move(made_);
   }
@@ -182,7 +182,7 @@ class Reader {
   }
   void end_never(const std::string& words) {
     branches_.clear();
-    if (made_.empty()) emit(Continue{words});
+    if (made_.empty()) emit(NonTerminating{words});
     done_ = true;
   }
 
@@ -261,21 +261,21 @@ class Reader {
   void take_bitwise(const RawExpression& e) {
     const std::uint32_t size = e.u32(NFTA_BITWISE_LEN);
     const std::string mask = e.data(NFTA_BITWISE_MASK);
-    const std::string flip = e.data(NFTA_BITWISE_XOR);
+    const std::string xor_value = e.data(NFTA_BITWISE_XOR);
     const std::vector<Value> from = registers_.read(e.u32(NFTA_BITWISE_SREG), size);
     const bool plain = e.u32(NFTA_BITWISE_OP) == std::uint32_t{NFT_BITWISE_BOOL} && from.size() == 1 &&
-                       from.front().size == size && mask.size() == size && flip.size() == size;
+                       from.front().size == size && mask.size() == size && xor_value.size() == size;
     if (!plain || from.front().of == Value::Of::constant || from.front().of == Value::Of::unknown) {
       return calculated(e, NFTA_BITWISE_DREG, size);
     }
     Value value = from.front();
     if (!value.changed()) {
       value.mask.assign(size, '\xff');
-      value.flip.assign(size, '\0');
+      value.xor_value.assign(size, '\0');
     }
     for (std::uint32_t i = 0; i < size; ++i) {
       value.mask[i] = static_cast<char>(value.mask[i] & mask[i]);
-      value.flip[i] = static_cast<char>((value.flip[i] & mask[i]) ^ flip[i]);
+      value.xor_value[i] = static_cast<char>((value.xor_value[i] & mask[i]) ^ xor_value[i]);
     }
     load(e, NFTA_BITWISE_DREG, std::move(value));
   }
@@ -363,19 +363,19 @@ class Reader {
   // The ways in which the values, as one key, lie within the bounds; nothing if that is not known.
   std::optional<Alternatives> within(const std::vector<Value>& values, const std::vector<Bounds>& bounds,
                                      bool negated) {
-    const Surroundings around{families_, context_.native, context_.cgroups};
+    const DecodeContext context{families_, context_.native, context_.cgroups};
     if (values.size() == 1) {
       for (const Bounds& each : bounds) {
         if (each.first.size() != values.front().size || each.second.size() != values.front().size) return std::nullopt;
       }
       if (is_stale(values.front())) return std::nullopt;
       if (const auto families = family_condition(values.front(), bounds, negated)) return narrow(*families);
-      return condition(values.front(), bounds, negated, around);
+      return condition(values.front(), bounds, negated, context);
     }
     if (values.empty() || negated || bounds.size() > most_rules) return std::nullopt;
     Alternatives all;
     for (const Bounds& each : bounds) {
-      const auto ways = concatenated(values, each, around);
+      const auto ways = concatenated(values, each, context);
       if (!ways || all.size() + ways->size() > most_rules) return std::nullopt;
       std::ranges::copy(*ways, std::back_inserter(all));
     }
@@ -383,14 +383,14 @@ class Reader {
   }
 
   std::optional<Alternatives> concatenated(const std::vector<Value>& values, const Bounds& bounds,
-                                           const Surroundings& around) {
+                                           const DecodeContext& context) {
     Alternatives ways{{}};
     std::size_t at = 0;
     for (const Value& value : values) {
       if (is_stale(value)) return std::nullopt;
       const Bounds part{bounds.first.substr(at, value.size), bounds.second.substr(at, value.size)};
       at += (value.size + 3) / 4 * 4;
-      const auto of_part = condition(value, std::span(&part, 1), false, around);
+      const auto of_part = condition(value, std::span(&part, 1), false, context);
       if (!of_part || ways.size() * of_part->size() > most_rules) return std::nullopt;
       Alternatives longer;
       for (const auto& way : ways) {
@@ -528,7 +528,7 @@ class Reader {
       case NFT_RETURN:
         return Verdict::return_;
       case NFT_CONTINUE:
-        return Continue{};
+        return NonTerminating{};
       case NFT_JUMP:
         return Jump{model_name(chain)};
       case NFT_GOTO:
@@ -557,7 +557,7 @@ class Reader {
     if (key != NFT_META_MARK) {
       // Of these nothing is matched that the model knows.
       if (key == NFT_META_PRIORITY || key == NFT_META_NFTRACE || key == NFT_META_PKTTYPE || key == NFT_META_SECMARK) {
-        return effect(Continue{e.words()});
+        return effect(NonTerminating{e.words()});
       }
       return opaque(e.words());
     }
@@ -569,7 +569,7 @@ class Reader {
                           !from->changed() && !from->swapped && !is_stale(*from);
     std::optional<SetMark> mark;
     if (set) mark = SetMark{*set, 0xffffffff};
-    if (itself) mark = SetMark{host_number(from->flip), ~host_number(from->mask)};
+    if (itself) mark = SetMark{host_number(from->xor_value), ~host_number(from->mask)};
     if (mark && tproxy_ && !tproxy_marked_) {
       tproxy_->mark = mark->mark;
       tproxy_->mask = mark->mask;
@@ -594,7 +594,7 @@ class Reader {
       const bool packet = from->of == Value::Of::meta && from->key == NFT_META_MARK;
       const bool itself = from->of == Value::Of::ct && from->key == NFT_CT_MARK;
       if (packet && !from->changed()) return effect(Connmark::save);
-      if (itself && from->changed()) return effect(SetConnmark{host_number(from->flip), ~host_number(from->mask)});
+      if (itself && from->changed()) return effect(SetConnmark{host_number(from->xor_value), ~host_number(from->mask)});
       if (const auto mark = constant<std::uint32_t>(source, false)) return effect(SetConnmark{*mark, 0xffffffff});
     }
     opaque(e.words());
@@ -695,7 +695,7 @@ class Reader {
   // Those that are opaque: whether the rule goes on after it is not known …
   void take_condition(const RawExpression& e) { unknown(e.words()); }
   // … or it certainly does.
-  void take_side_effect(const RawExpression& e) { effect(Continue{e.words()}); }
+  void take_side_effect(const RawExpression& e) { effect(NonTerminating{e.words()}); }
   void take_unknown_load(const RawExpression& e) { forget(e); }
   void take_unknown_end(const RawExpression& e) { opaque(e.words()); }
   void take_object(const RawExpression& e) {

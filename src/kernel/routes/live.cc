@@ -160,7 +160,7 @@ std::optional<ListedRule> policy_rule(const Message& message) {
 NetworkRoute::Kind kind_of(unsigned char type) {
   switch (type) {
     case RTN_UNICAST:
-      return NetworkRoute::Kind::onward;
+      return NetworkRoute::Kind::unicast;
     case RTN_LOCAL:
       return NetworkRoute::Kind::local;
     case RTN_BLACKHOLE:
@@ -170,7 +170,7 @@ NetworkRoute::Kind kind_of(unsigned char type) {
     case RTN_PROHIBIT:
       return NetworkRoute::Kind::prohibit;
     case RTN_THROW:
-      return NetworkRoute::Kind::next;
+      return NetworkRoute::Kind::throw_;
     default:  // broadcast, multicast, anycast: what connections do there is not followed
       return NetworkRoute::Kind::unknown;
   }
@@ -264,12 +264,12 @@ bool untagged(std::uint8_t protocol) {
   return protocol == RTPROT_UNSPEC || protocol == RTPROT_BOOT || protocol == RTPROT_STATIC;
 }
 
-bool is_istio_pair(const ListedRule& rule, const ListedRoute& route, Claim claim) {
+bool is_istio_pair(const ListedRule& rule, const ListedRoute& route, AgentRules agent_rules) {
   if (!untagged(rule.protocol) || !untagged(route.protocol)) return false;
   const auto marked = rule.marked();
   const auto local = route.local_default();
   if (!marked || !local || marked->family != local->family || marked->table != local->table) return false;
-  if (is_of_ambient(*marked)) return claim == Claim::agents;
+  if (is_of_ambient(*marked)) return agent_rules == AgentRules::ours;
   return marked->mask == 0xffffffff && (marked->mark == istio_mark || marked->table == istio_table);
 }
 
@@ -291,13 +291,13 @@ std::optional<LocalRoute> ListedRoute::local_default() const {
 bool Everything::is_ours(const ListedRule& rule) const {
   if (!rule.marked()) return false;
   return rule.protocol == our_protocol ||
-         std::ranges::any_of(routes, [&](const ListedRoute& route) { return is_istio_pair(rule, route, claim); });
+         std::ranges::any_of(routes, [&](const ListedRoute& route) { return is_istio_pair(rule, route, agent_rules); });
 }
 
 bool Everything::is_ours(const ListedRoute& route) const {
   if (!route.local_default()) return false;
   return route.protocol == our_protocol ||
-         std::ranges::any_of(rules, [&](const ListedRule& rule) { return is_istio_pair(rule, route, claim); });
+         std::ranges::any_of(rules, [&](const ListedRule& rule) { return is_istio_pair(rule, route, agent_rules); });
 }
 
 namespace {
@@ -305,7 +305,7 @@ namespace {
 // It counts as ours, and has no tag of ours.
 template <typename Listed>
 bool is_of_agent(const Everything& all, const Listed& one) {
-  return all.claim == Claim::agents && one.protocol != our_protocol && all.is_ours(one);
+  return all.agent_rules == AgentRules::ours && one.protocol != our_protocol && all.is_ours(one);
 }
 
 }  // namespace
@@ -334,7 +334,7 @@ std::optional<LocalRoute> Everything::local_default(const ListedRoute& route) co
 bool Everything::has_routes(const ListedRule& rule) const {
   return std::ranges::any_of(routes, [&](const ListedRoute& live) {
     return live.route.table == rule.rule.table && live.route.to.family() == rule.rule.family &&
-           live.route.kind != NetworkRoute::Kind::next;
+           live.route.kind != NetworkRoute::Kind::throw_;
   });
 }
 
@@ -387,7 +387,7 @@ void look_for_routes(std::vector<ListedAddress>& addresses, const std::vector<Li
 
 }  // namespace
 
-Everything list_everything(netlink::Socket& socket, Claim claim) {
+Everything list_everything(netlink::Socket& socket, AgentRules agent_rules) {
   std::vector<Address> broadcasts;
   const auto route = [&](const Message& message) {
     if (const auto address = broadcast(message)) broadcasts.push_back(*address);
@@ -397,7 +397,7 @@ Everything list_everything(netlink::Socket& socket, Claim claim) {
                  list<rtmsg>(socket, RTM_GETROUTE, route),
                  list_addresses(socket),
                  loopback_is_up(socket),
-                 claim,
+                 agent_rules,
                  std::move(broadcasts)};
   for (ListedRule& live : all.rules) live.rule.ours = all.is_ours(live);
   look_for_routes(all.addresses, all.routes);

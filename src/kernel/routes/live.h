@@ -37,7 +37,7 @@ struct Everything {
   std::vector<ListedRoute> routes;  // those with the lowest metric first
   std::vector<ListedAddress> addresses;
   bool loopback_is_up = true;
-  Claim claim = Claim::own;
+  AgentRules agent_rules = AgentRules::foreign;
   std::vector<Address> broadcasts;  // that have a route of type broadcast
 
   // Those of lo that are single hosts.
@@ -59,10 +59,10 @@ struct Everything {
   [[nodiscard]] bool holds(const Address& address) const;
 };
 
-[[nodiscard]] Everything list_everything(netlink::Socket& socket, Claim claim = Claim::own);
+[[nodiscard]] Everything list_everything(netlink::Socket& socket, AgentRules agent_rules = AgentRules::foreign);
 
 // What read_pod() gives.
-[[nodiscard]] PodView pod_of(netlink::Socket& socket, Claim claim = Claim::own);
+[[nodiscard]] PodView pod_of(netlink::Socket& socket, AgentRules agent_rules = AgentRules::foreign);
 
 // Whether a mark decides about more than the packet that has it: net.ipv4.conf.all.src_valid_mark or
 // net.ipv4.tcp_fwmark_accept is set; see PodView.

@@ -42,9 +42,9 @@ Families families_set(KnownFile ipv4, KnownFile ipv6) {
   return (is_set(ipv4) ? Families(Family::ipv4) : Families()) | (is_set(ipv6) ? Families(Family::ipv6) : Families());
 }
 
-SourceFilter source_filter(std::uint32_t value) {
-  if (value == 0) return SourceFilter::off;
-  return value == 1 ? SourceFilter::strict : SourceFilter::loose;
+RpFilter rp_filter(std::uint32_t value) {
+  if (value == 0) return RpFilter::off;
+  return value == 1 ? RpFilter::strict : RpFilter::loose;
 }
 
 // One of <linux/ip.h>: IPV4_DEVCONF_*, which are counted from 1.
@@ -87,10 +87,10 @@ std::optional<std::pair<std::uint32_t, ListedInterface>> listed_interface(const 
         made.upper = netlink::host_order<std::uint32_t>(attribute);
         break;
       case IFLA_AF_SPEC:
-        made.interface.source_filter = source_filter(own_setting(attribute, IPV4_DEVCONF_RP_FILTER));
-        made.interface.source_by_mark = own_setting(attribute, IPV4_DEVCONF_SRC_VMARK) != 0;
-        made.interface.takes_loopback = own_setting(attribute, IPV4_DEVCONF_ROUTE_LOCALNET) != 0;
-        made.interface.takes_own_source = own_setting(attribute, IPV4_DEVCONF_ACCEPT_LOCAL) != 0;
+        made.interface.rp_filter = rp_filter(own_setting(attribute, IPV4_DEVCONF_RP_FILTER));
+        made.interface.src_valid_mark = own_setting(attribute, IPV4_DEVCONF_SRC_VMARK) != 0;
+        made.interface.route_localnet = own_setting(attribute, IPV4_DEVCONF_ROUTE_LOCALNET) != 0;
+        made.interface.accept_local = own_setting(attribute, IPV4_DEVCONF_ACCEPT_LOCAL) != 0;
         break;
       case IFLA_LINKINFO:
         if (const nlattr* found = netlink::Attributes(attribute).find(IFLA_INFO_KIND)) kind = netlink::string(found);
@@ -132,11 +132,11 @@ std::map<std::uint32_t, Interface> list_interfaces(netlink::Socket& socket) {
 
 namespace routes {
 
-bool marks_reach_further() { return is_set(KnownFile::source_by_mark) || is_set(KnownFile::accepts_with_mark); }
+bool marks_reach_further() { return is_set(KnownFile::src_valid_mark) || is_set(KnownFile::tcp_fwmark_accept); }
 
 bool interfaces_matter_to_marked(netlink::Socket& socket) {
   return std::ranges::any_of(list_interfaces(socket), [](const auto& each) {
-    return each.second.source_by_mark || !each.second.rules_of_frames.empty();
+    return each.second.src_valid_mark || !each.second.rules_of_frames.empty();
   });
 }
 
@@ -160,14 +160,14 @@ void add_rules_that_may_count(PodView& pod) {
 
 }  // namespace
 
-PodView pod_of(netlink::Socket& socket, Claim claim) {
-  const SourceFilter filter_of_all = source_filter(number_in(KnownFile::source_filter));
-  const bool by_mark = is_set(KnownFile::source_by_mark);
-  const bool loopback = is_set(KnownFile::takes_loopback);
-  const bool own_source = is_set(KnownFile::takes_own_source);
+PodView pod_of(netlink::Socket& socket, AgentRules agent_rules) {
+  const RpFilter filter_of_all = rp_filter(number_in(KnownFile::rp_filter));
+  const bool by_mark = is_set(KnownFile::src_valid_mark);
+  const bool loopback = is_set(KnownFile::route_localnet);
+  const bool own_source = is_set(KnownFile::accept_local);
 
   std::map<std::uint32_t, Interface> interfaces = list_interfaces(socket);
-  routes::Everything all = routes::list_everything(socket, claim);
+  routes::Everything all = routes::list_everything(socket, agent_rules);
   bool first_is_broadcast = false;
   for (const routes::ListedAddress& live : all.addresses) {
     const auto found = interfaces.find(live.device);
@@ -181,13 +181,13 @@ PodView pod_of(netlink::Socket& socket, Claim claim) {
 
   PodView pod;
   pod.first_is_broadcast = first_is_broadcast;
-  const KnownText range = read_known_file(KnownFile::chosen_ports);
+  const KnownText range = read_known_file(KnownFile::ephemeral_ports);
   if (const auto ends = split_words(range.text); ends.size() == 2) {
     const auto first = to_number<std::uint16_t>(ends[0]), last = to_number<std::uint16_t>(ends[1]);
-    if (first && last) pod.chosen_ports = {*first, *last};
+    if (first && last) pod.ephemeral_ports = {*first, *last};
   }
-  pod.accepts_with_mark = is_set(KnownFile::accepts_with_mark);
-  pod.echoes_mark = families_set(KnownFile::echoes_mark_ipv4, KnownFile::echoes_mark_ipv6);
+  pod.tcp_fwmark_accept = is_set(KnownFile::tcp_fwmark_accept);
+  pod.fwmark_reflect = families_set(KnownFile::fwmark_reflect_ipv4, KnownFile::fwmark_reflect_ipv6);
   pod.rules.clear();
   for (routes::ListedRule& live : all.rules) pod.rules.push_back(std::move(live.rule));
   add_rules_that_may_count(pod);
@@ -200,14 +200,14 @@ PodView pod_of(netlink::Socket& socket, Claim claim) {
       if (const auto found = interfaces.find(other); found != interfaces.end())
         live.route.other_devices.push_back(found->second.name);
     }
-    if (interface == interfaces.end() && live.route.kind == NetworkRoute::Kind::onward) continue;
+    if (interface == interfaces.end() && live.route.kind == NetworkRoute::Kind::unicast) continue;
     pod.routes.push_back(std::move(live.route));
   }
   for (auto& [index, interface] : interfaces) {
-    interface.source_filter = std::max(interface.source_filter, filter_of_all);
-    interface.source_by_mark |= by_mark;
-    interface.takes_loopback |= loopback;
-    interface.takes_own_source |= own_source;
+    interface.rp_filter = std::max(interface.rp_filter, filter_of_all);
+    interface.src_valid_mark |= by_mark;
+    interface.route_localnet |= loopback;
+    interface.accept_local |= own_source;
     pod.interfaces.push_back(std::move(interface));
   }
   return pod;
@@ -217,7 +217,7 @@ PodView pod_of(netlink::Socket& socket, Claim claim) {
 
 // The one that every kernel has stands for all: of the others, what is not there the kernel does not know.
 std::string settings_problem() {
-  const int error = read_known_file(KnownFile::chosen_ports).error;
+  const int error = read_known_file(KnownFile::ephemeral_ports).error;
   if (error == 0) return {};
   return fmt::format(
       "the network settings below /proc/sys/net cannot be read: {}: what depends on them is taken as in a new "

@@ -149,7 +149,7 @@ bool is_unusual(const Everything& all) {
     if (live.protocol == RTPROT_KERNEL || all.is_ours(live)) return false;
     const bool by_lo = live.device == loopback_index ||
                        std::ranges::find(live.other_devices, loopback_index) != live.other_devices.end();
-    return live.route.table != main_table || live.route.kind != NetworkRoute::Kind::onward || by_lo;
+    return live.route.table != main_table || live.route.kind != NetworkRoute::Kind::unicast || by_lo;
   };
   const auto lacks_loopback = [&](Family family) {
     const Address loopback = Address::loopback(family);
@@ -178,10 +178,10 @@ bool is_unusual(const Everything& all) {
 
 class KernelRoutes : public Routes {
  public:
-  explicit KernelRoutes(Claim claim) : claim_(claim) {}
+  explicit KernelRoutes(AgentRules agent_rules) : agent_rules_(agent_rules) {}
 
   State read() override {
-    const Everything all = list_everything(socket_, claim_);
+    const Everything all = list_everything(socket_, agent_rules_);
     State state;
     // As often as it is there: Istio's second run doubles the rules.
     for (std::size_t i = 0; i < all.rules.size(); ++i) {
@@ -205,11 +205,11 @@ class KernelRoutes : public Routes {
     return state;
   }
 
-  PodView pod() override { return pod_of(socket_, claim_); }
+  PodView pod() override { return pod_of(socket_, agent_rules_); }
 
   Routing add(const Routing& wanted) override {
     if (wanted == Routing{}) return {};
-    const Everything there = list_everything(socket_, claim_);
+    const Everything there = list_everything(socket_, agent_rules_);
     Routing added;
     try {
       // Routes before the rules that lead to them: a packet sent to an empty table goes on to the next rule.
@@ -225,7 +225,7 @@ class KernelRoutes : public Routes {
 
   void remove(const Routing& unwanted) override {
     if (unwanted == Routing{}) return;
-    const Everything all = list_everything(socket_, claim_);
+    const Everything all = list_everything(socket_, agent_rules_);
     Routing left = unwanted;
     const auto taken_from = [](auto& list, const auto& one) {
       const auto found = std::ranges::find(list, one);
@@ -257,7 +257,7 @@ class KernelRoutes : public Routes {
       if (reply.error == 0) continue;
       added.pop_back();
       // Added by another program since `there` was listed, a second run of this program for one.
-      if (reply.error == EEXIST && list_everything(socket_, claim_).holds(one)) continue;
+      if (reply.error == EEXIST && list_everything(socket_, agent_rules_).holds(one)) continue;
       throw refusal(socket_, reply, "add", one);
     }
   }
@@ -345,17 +345,19 @@ class KernelRoutes : public Routes {
   }
 
   netlink::Socket socket_ = open_socket();
-  Claim claim_;
+  AgentRules agent_rules_;
 };
 
 }  // namespace
 }  // namespace routes
 
-std::unique_ptr<Routes> open_routes(Claim claim) { return std::make_unique<routes::KernelRoutes>(claim); }
+std::unique_ptr<Routes> open_routes(AgentRules agent_rules) {
+  return std::make_unique<routes::KernelRoutes>(agent_rules);
+}
 
-std::unique_ptr<Routes> open_routes_to_read(Claim claim) {
+std::unique_ptr<Routes> open_routes_to_read(AgentRules agent_rules) {
   const WithoutCapabilities opening;
-  return open_routes(claim);
+  return open_routes(agent_rules);
 }
 
 }  // namespace sidetrack

@@ -19,7 +19,7 @@ void dump(netlink::Socket& socket, netlink::Request& request, const std::functio
 template <typename Header, typename Parse>
 auto list(netlink::Socket& socket, int type, Parse parse) {
   using Found = std::vector<typename std::invoke_result_t<Parse, const netlink::Message&>::value_type>;
-  return netlink::read_undisturbed(socket, [&]() -> std::optional<Found> {
+  return netlink::read_consistent(socket, [&]() -> std::optional<Found> {
     netlink::Request request(type, NLM_F_DUMP, Header{});  // AF_UNSPEC
     Found found;
     dump(socket, request, [&](const netlink::Message& message) {

@@ -224,7 +224,7 @@ Target decode_label(std::string_view label, bool goes_to) {
   for (Verdict verdict : {Verdict::accept, Verdict::drop, Verdict::return_}) {
     if (label == label_of(verdict)) return verdict;
   }
-  if (label.empty()) return Continue{};
+  if (label.empty()) return NonTerminating{};
   if (label == "QUEUE") return UnknownTarget{"-j QUEUE"};
   return Jump{std::string(label), goes_to};
 }

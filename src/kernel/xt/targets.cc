@@ -246,7 +246,7 @@ std::optional<Target> decode_ct(const ExtensionView& extension) {
 // ---- What lets the packet go on, to the next rule. What some of these change (TOS, TTL, MSS) no match of the model
 // sees. TEE is none of them: the host that gets the copy may answer it, with a reset for one.
 
-constexpr std::string_view going_on[] = {
+constexpr std::string_view non_terminating[] = {
     "LOG", "NFLOG",  "ULOG",        "TRACE",    "AUDIT",   "CLASSIFY",    "TOS", "DSCP",    "ECN",       "TTL",
     "HL",  "TCPMSS", "TCPOPTSTRIP", "CHECKSUM", "SECMARK", "CONNSECMARK", "LED", "RATEEST", "IDLETIMER",
 };
@@ -261,8 +261,8 @@ std::optional<Target> decode_known(const ExtensionView& extension, Family family
   if (extension.name == "TPROXY") return decode_tproxy(extension, family);
   if (extension.name == "MARK") return decode_mark(extension);
   if (extension.name == "REJECT") return Reject{unknown_words(ExtensionKind::target, extension)};
-  if (std::ranges::find(going_on, extension.name) != std::end(going_on)) {
-    return Continue{unknown_words(ExtensionKind::target, extension)};
+  if (std::ranges::find(non_terminating, extension.name) != std::end(non_terminating)) {
+    return NonTerminating{unknown_words(ExtensionKind::target, extension)};
   }
   return std::nullopt;
 }
@@ -282,7 +282,7 @@ struct TargetEncoder {
   // No extensions, or only read.
   Extension operator()(Verdict target) const { refuse(target); }
   Extension operator()(const Jump& target) const { refuse(target); }
-  Extension operator()(const Continue& target) const { refuse(target); }
+  Extension operator()(const NonTerminating& target) const { refuse(target); }
   Extension operator()(const Reject& target) const { refuse(target); }
   Extension operator()(const UnknownTarget& target) const { refuse(target); }
 

@@ -612,7 +612,7 @@ TEST_F(LegacyLockTest, HeldByAnotherIsBusyAndNamesTheHolder) {
   const FileDescriptor held(::open(path.c_str(), O_CREAT | O_RDONLY | O_CLOEXEC, 0600));
   ASSERT_EQ(flock(held.get(), LOCK_EX), 0);
   const Error error = error_in(space, [] {
-    (void)open_iptables_legacy({.lock = open_lock_file(), .patience = Patience(std::chrono::milliseconds(30))});
+    (void)open_iptables_legacy({.lock = open_lock_file(), .deadline = Deadline(std::chrono::milliseconds(30))});
   });
   EXPECT_EQ(error.code(), ExitCode::busy);
   EXPECT_THAT(error.what(), AllOf(HasSubstr(path), HasSubstr("(pid " + std::to_string(getpid()) + ")")));

@@ -182,10 +182,10 @@ TEST_F(RoutesTest, OfAnAmbientPod) {
   remove(wanted);
   EXPECT_EQ(listed(), of_agent);
   space.run([&] {
-    const Routing theirs = open_routes(Claim::agents)->read().ours;
+    const Routing theirs = open_routes(AgentRules::ours)->read().ours;
     EXPECT_NE(theirs, wanted);
-    EXPECT_EQ(whoever_made(theirs), wanted);
-    open_routes(Claim::agents)->remove(theirs);
+    EXPECT_EQ(without_origin(theirs), wanted);
+    open_routes(AgentRules::ours)->remove(theirs);
   });
   EXPECT_EQ(listed(), before);
 }
@@ -201,12 +201,12 @@ TEST_F(RoutesTest, OursIsPutBesideAnAgents) {
                     "ip $f route add local default dev lo table 100 {}; done",
                     metric));
     space.run([&] {
-      EXPECT_EQ(open_routes(Claim::agents)->add(wanted), wanted);
-      Routing theirs = open_routes(Claim::agents)->read().ours;
+      EXPECT_EQ(open_routes(AgentRules::ours)->add(wanted), wanted);
+      Routing theirs = open_routes(AgentRules::ours)->read().ours;
       std::erase_if(theirs.policy_rules, [](const PolicyRule& rule) { return !rule.by_agent; });
       std::erase_if(theirs.local_routes, [](const LocalRoute& route) { return !route.by_agent; });
       EXPECT_EQ(theirs.policy_rules.size(), 2U);
-      open_routes(Claim::agents)->remove(theirs);
+      open_routes(AgentRules::ours)->remove(theirs);
     });
     EXPECT_EQ(read(), wanted);
     const std::string text = listed();
@@ -462,11 +462,10 @@ TEST_F(RoutesTest, EveryInterfaceIsRead) {
                             one.scope != 0 ? fmt::format(" scope {}", one.scope) : "");
       }
       for (const std::string& below : each.lower) line += " on " + below;
-      if (each.source_filter != SourceFilter::off)
-        line += each.source_filter == SourceFilter::strict ? " strict" : " loose";
-      if (each.source_by_mark) line += " by mark";
-      if (each.takes_loopback) line += " takes loopback";
-      if (each.takes_own_source) line += " takes own source";
+      if (each.rp_filter != RpFilter::off) line += each.rp_filter == RpFilter::strict ? " strict" : " loose";
+      if (each.src_valid_mark) line += " by mark";
+      if (each.route_localnet) line += " takes loopback";
+      if (each.accept_local) line += " takes own source";
       lines.push_back(line);
     }
     return lines;
@@ -486,15 +485,15 @@ TEST_F(RoutesTest, EveryInterfaceIsRead) {
 
 TEST_F(RoutesTest, SettingsOfTheNamespaceAreRead) {
   const auto pod = [&] { return space.run([] { return read_pod(); }); };
-  EXPECT_FALSE(pod().accepts_with_mark);
-  EXPECT_EQ(pod().echoes_mark, Families{});
+  EXPECT_FALSE(pod().tcp_fwmark_accept);
+  EXPECT_EQ(pod().fwmark_reflect, Families{});
   EXPECT_FALSE(pod().first_is_broadcast);
   shell("sysctl -qw net.ipv4.ip_local_port_range='40000 50001' net.ipv4.tcp_fwmark_accept=1 net.ipv4.fwmark_reflect=1");
-  EXPECT_EQ(pod().chosen_ports, (PortRange{40000, 50001}));
-  EXPECT_TRUE(pod().accepts_with_mark);
-  EXPECT_EQ(pod().echoes_mark, Families(Family::ipv4));
+  EXPECT_EQ(pod().ephemeral_ports, (PortRange{40000, 50001}));
+  EXPECT_TRUE(pod().tcp_fwmark_accept);
+  EXPECT_EQ(pod().fwmark_reflect, Families(Family::ipv4));
   shell("sysctl -qw net.ipv4.fwmark_reflect=0 net.ipv6.fwmark_reflect=1");
-  EXPECT_EQ(pod().echoes_mark, Families(Family::ipv6));
+  EXPECT_EQ(pod().fwmark_reflect, Families(Family::ipv6));
   // Of table local, what others put there.
   const auto local = [&] {
     std::vector<std::string> words;

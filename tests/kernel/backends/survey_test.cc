@@ -60,7 +60,7 @@ TEST_F(SurveyTest, OfANewNamespace) {
   EXPECT_FALSE(seen.legacy_in_use);
   EXPECT_EQ(seen.routing, Routing{});
   EXPECT_FALSE(seen.pod);
-  EXPECT_EQ(unseen(seen), nullptr);
+  EXPECT_EQ(first_unreadable(seen), nullptr);
   EXPECT_THAT(seen.of_agents, IsEmpty());
 }
 
@@ -99,7 +99,7 @@ TEST_F(SurveyTest, RulesOfAnAmbientPodAreOursByTheirPolicyRule) {
     EXPECT_THAT(kernel->warnings(),
                 ElementsAre(HasSubstr("iptables-nft: the rules of an ambient pod, which an agent")));
   });
-  const Survey claimed = survey({.claim = Claim::agents});
+  const Survey claimed = survey({.agent_rules = AgentRules::ours});
   EXPECT_THAT(claimed.of_agents, IsEmpty());
   EXPECT_TRUE(holds_ours(*claimed.live(BackendKind::iptables_nft)));
 }
@@ -235,14 +235,14 @@ TEST_F(SurveyTest, TheNamespaceIsLockedToWrite) {
       }
     };
     const auto kernel = open_kernel(writing);
-    EXPECT_EQ(kernel->patience().wait(), milliseconds(20));
+    EXPECT_EQ(kernel->deadline().wait(), milliseconds(20));
     EXPECT_EQ(code(), ExitCode::busy);
     EXPECT_NO_THROW(static_cast<void>(open_kernel({})->survey()));
     kernel->release_locks();
     EXPECT_EQ(code(), ExitCode::done);
-    const auto until = kernel->patience().until();
+    const auto until = kernel->deadline().until();
     kernel->take_locks();
-    EXPECT_GT(kernel->patience().until(), until) << "new patience";
+    EXPECT_GT(kernel->deadline().until(), until) << "a new deadline";
     EXPECT_EQ(code(), ExitCode::busy);
     kernel->begin_confirmation();
     kernel->release_locks();

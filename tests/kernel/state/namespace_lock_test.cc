@@ -22,7 +22,7 @@ struct NamespaceLockTest : KernelTest {
   [[nodiscard]] Error error_of_taking() const {
     return error_in(space, [] {
       without_proc();
-      EXPECT_EQ(NamespaceLock(Patience(std::chrono::milliseconds(20))).warning(), "");
+      EXPECT_EQ(NamespaceLock(Deadline(std::chrono::milliseconds(20))).warning(), "");
     });
   }
 };
@@ -45,13 +45,13 @@ TEST_F(NamespaceLockTest, ThatCannotBeHadIsSaid) {
   space.run([] {
     without_proc();
     refuse_call(SYS_socket, 0, AF_UNIX, EMFILE);
-    EXPECT_EQ(NamespaceLock(Patience(std::chrono::milliseconds(20))).warning(),
+    EXPECT_EQ(NamespaceLock(Deadline(std::chrono::milliseconds(20))).warning(),
               "continuing without the lock of the network namespace: /proc/thread-self/ns/net: No such file or "
               "directory (ENOENT)");
   });
   space.run([] {
     refuse_call(SYS_flock, 1, LOCK_EX | LOCK_NB, EOPNOTSUPP);
-    EXPECT_THAT(NamespaceLock(Patience(std::chrono::milliseconds(20))).warning(), HasSubstr("(EOPNOTSUPP)"));
+    EXPECT_THAT(NamespaceLock(Deadline(std::chrono::milliseconds(20))).warning(), HasSubstr("(EOPNOTSUPP)"));
   });
 }
 

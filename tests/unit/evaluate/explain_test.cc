@@ -497,7 +497,7 @@ TEST(Explain, KnowsNotWhatItDoesNotUnderstand) {
                 "; if it does: cannot know what `-j QUEUE` of rule 1 of inet f out does)");
   // What makes no difference need not be known.
   EXPECT_EQ(end({limit}, Verdict::accept), lands);
-  EXPECT_EQ(end({limit}, Continue{"-j LOG"}), lands);
+  EXPECT_EQ(end({limit}, NonTerminating{"-j LOG"}), lands);
   EXPECT_EQ(end({limit, ProtocolMatch{Protocol::udp}}, Verdict::drop), lands);
   EXPECT_EQ(end({PortMatch{End::destination, {{15001, 15001}}}}, Verdict::drop), "dropped: by rule 1 of inet f out");
   // A port that the kernel chooses may be any.
@@ -810,14 +810,14 @@ TEST(Explain, SaysIfThereAreTooManyWays) {
   }
   // What makes the kernel track connections: without, no chain of type nat is asked.
   all.front().chains.push_back(chain(Family::ipv4, Table::filter, "unused", false,
-                                     {{{ConntrackStateMatch{ConntrackStateMatch::new_}}, Continue{}}}));
+                                     {{{ConntrackStateMatch{ConntrackStateMatch::new_}}, NonTerminating{}}}));
   const Trace trace = explain(packet_of("out tcp 10.96.0.10:443"), assumed_pod(planned("")), all);
   EXPECT_EQ(trace.outcome.kind, Outcome::Kind::unknown);
   EXPECT_THAT(sentence(trace.outcome), HasSubstr("too many paths to follow them all"));
 }
 
 TEST(Explain, NamesArePrintable) {
-  std::vector<Live> all{layered({{}, {}, {}, {}}, Continue{"-j LOG --log-prefix \"\x1b[2J\""})};
+  std::vector<Live> all{layered({{}, {}, {}, {}}, NonTerminating{"-j LOG --log-prefix \"\x1b[2J\""})};
   for (LiveChain& each : all.front().chains) {
     for (LiveRule& entry : each.rules) {
       if (auto* jump = std::get_if<Jump>(&entry.rule.target)) jump->chain += "\x1b]0;\n\xff";

@@ -316,16 +316,16 @@ TEST(Obstacles, ArePartsOfThePod) {
   add_line("the pod's address is not local", usual,
            [](PodView& pod) { pod.interface("eth0")->addresses.front().is_local = false; });
   const Edit sources_by_mark = [](PodView& pod) {
-    for (Interface& interface : pod.interfaces) interface.source_by_mark = true;
+    for (Interface& interface : pod.interfaces) interface.src_valid_mark = true;
   };
   add_line("sources are looked up by mark", tproxy, sources_by_mark);
-  add_line("of one interface", tproxy, [](PodView& pod) { pod.interface("eth0")->source_by_mark = true; });
+  add_line("of one interface", tproxy, [](PodView& pod) { pod.interface("eth0")->src_valid_mark = true; });
   add_line("but nothing is marked", usual, sources_by_mark);
-  const Edit accepts_with_mark = [](PodView& pod) { pod.accepts_with_mark = true; };
-  add_line("connections are accepted with the mark", tproxy, accepts_with_mark);
-  add_line("connections without one, too", usual, accepts_with_mark);
+  const Edit tcp_fwmark_accept = [](PodView& pod) { pod.tcp_fwmark_accept = true; };
+  add_line("connections are accepted with the mark", tproxy, tcp_fwmark_accept);
+  add_line("connections without one, too", usual, tcp_fwmark_accept);
   add_line("a route beside ours", tproxy, [&](PodView& pod) {
-    pod.routes.insert(pod.routes.begin(), route("203.0.113.0/24", "eth0", Kind::onward, 133));
+    pod.routes.insert(pod.routes.begin(), route("203.0.113.0/24", "eth0", Kind::unicast, 133));
   });
   add_line("an unknown one", tproxy, [&](PodView& pod) {
     pod.routes.insert(pod.routes.begin(), route("203.0.113.0/24", "eth0", Kind::unknown, 133));

@@ -30,7 +30,7 @@ Interface interface(const std::string& name, std::vector<InterfaceAddress> addre
   return made;
 }
 
-Route by(const std::string& device, Route::Kind kind = Route::Kind::onward) {
+Route by(const std::string& device, Route::Kind kind = Route::Kind::unicast) {
   Route made;
   made.kind = kind;
   made.device = device;

@@ -28,8 +28,8 @@ class SourceFilterOf : public ::testing::Test {
     const std::string said = sentence(explain(packet_of(packet), pod_, live).outcome);
     return said.substr(0, said.find("; "));
   }
-  void set_all(SourceFilter filter) {
-    for (Interface& interface : pod_.interfaces) interface.source_filter = filter;
+  void set_all(RpFilter filter) {
+    for (Interface& interface : pod_.interfaces) interface.rp_filter = filter;
   }
   Interface& net1() { return *pod_.interface("net1"); }
   NetworkRoute& add_route(const char* to, const char* device, NetworkRoute::Kind kind,
@@ -50,12 +50,12 @@ class SourceFilterOf : public ::testing::Test {
 
 TEST_F(SourceFilterOf, Settings) {
   EXPECT_EQ(end(by_net1), lands);
-  net1().source_filter = SourceFilter::strict;
+  net1().rp_filter = RpFilter::strict;
   EXPECT_EQ(end(by_net1), "dropped: rp_filter of net1 is 1, and the way back to 10.1.2.3 is by eth0");
   EXPECT_EQ(end(by_eth0), lands);
-  set_all(SourceFilter::loose);
+  set_all(RpFilter::loose);
   EXPECT_EQ(end(by_net1), lands);
-  set_all(SourceFilter::strict);
+  set_all(RpFilter::strict);
   EXPECT_EQ(end(by_net1), "dropped: rp_filter of net1 is 1, and the way back to 10.1.2.3 is by eth0");
   EXPECT_EQ(end(by_eth0), lands);
   EXPECT_EQ(end("in udp 192.0.2.2:8080 --from 198.51.100.7 --in-interface net1"), lands) << "of its own network";
@@ -64,20 +64,20 @@ TEST_F(SourceFilterOf, Settings) {
 }
 
 TEST_F(SourceFilterOf, RoutesBack) {
-  set_all(SourceFilter::strict);
-  add_route("10.1.2.0/24", "net1", NetworkRoute::Kind::onward);
+  set_all(RpFilter::strict);
+  add_route("10.1.2.0/24", "net1", NetworkRoute::Kind::unicast);
   EXPECT_EQ(end(by_net1), lands);
   EXPECT_EQ(end(by_eth0), "dropped: rp_filter of eth0 is 1, and the way back to 10.1.2.3 is by net1");
   pod_.routes.front() = {*AddressRange::parse("10.1.2.0/24"), "", NetworkRoute::Kind::unreachable};
-  for (const SourceFilter filter : {SourceFilter::strict, SourceFilter::loose}) {
+  for (const RpFilter filter : {RpFilter::strict, RpFilter::loose}) {
     set_all(filter);
-    const std::string number = filter == SourceFilter::strict ? "1" : "2";
+    const std::string number = filter == RpFilter::strict ? "1" : "2";
     EXPECT_EQ(end(by_net1), "dropped: rp_filter of net1 is " + number +
                                 ", and there is no route to 10.1.2.3 (ip route unreachable 10.1.2.0/24 table main)");
   }
-  set_all(SourceFilter::off);
+  set_all(RpFilter::off);
   EXPECT_EQ(end(by_net1), lands);
-  set_all(SourceFilter::loose);
+  set_all(RpFilter::loose);
   pod_.routes.front().kind = NetworkRoute::Kind::unknown;
   EXPECT_EQ(end(by_net1),
             "cannot know the route back to 10.1.2.3, and rp_filter of net1 is 2: `ip route 10.1.2.0/24 table main`");
@@ -85,16 +85,16 @@ TEST_F(SourceFilterOf, RoutesBack) {
 
 TEST_F(SourceFilterOf, AnInterfaceWithoutAnAddressTakesNoOther) {
   net1().addresses.clear();
-  net1().source_filter = SourceFilter::loose;
+  net1().rp_filter = RpFilter::loose;
   EXPECT_EQ(end(by_net1), "dropped: rp_filter of net1 is 2, and the way back to 10.1.2.3 is by eth0");
-  add_route("10.1.2.0/24", "net1", NetworkRoute::Kind::onward);
+  add_route("10.1.2.0/24", "net1", NetworkRoute::Kind::unicast);
   EXPECT_EQ(end(by_net1), lands);
 }
 
 // The source is looked up without the packet's mark, unless src_valid_mark is set; from the packet's destination.
 TEST_F(SourceFilterOf, PolicyRules) {
-  set_all(SourceFilter::strict);
-  add_route("0.0.0.0/0", "net1", NetworkRoute::Kind::onward, 200);
+  set_all(RpFilter::strict);
+  add_route("0.0.0.0/0", "net1", NetworkRoute::Kind::unicast, 200);
   RoutingRule& rule = add_rule();
   rule.from = AddressRange::parse("192.0.2.2/32");
   EXPECT_EQ(end(by_net1), lands);
@@ -104,7 +104,7 @@ TEST_F(SourceFilterOf, PolicyRules) {
   rule.mark = rule.mask = 7;
   const std::string marked = std::string(by_net1) + " --mark 7";
   EXPECT_EQ(end(marked.c_str()), "dropped: rp_filter of net1 is 1, and the way back to 10.1.2.3 is by eth0");
-  net1().source_by_mark = true;
+  net1().src_valid_mark = true;
   EXPECT_EQ(end(marked.c_str()), lands);
   EXPECT_EQ(end(by_net1), "dropped: rp_filter of net1 is 1, and the way back to 10.1.2.3 is by eth0");
 }
@@ -122,9 +122,9 @@ TEST_F(SourceFilterOf, ASourceThatARouteCallsLocalIsRefused) {
 TEST_F(SourceFilterOf, WithoutAWayBack) {
   std::erase_if(pod_.routes, [](const NetworkRoute& route) { return route.device == "eth0"; });
   EXPECT_EQ(end(by_eth0), lands);
-  for (const SourceFilter filter : {SourceFilter::strict, SourceFilter::loose}) {
+  for (const RpFilter filter : {RpFilter::strict, RpFilter::loose}) {
     set_all(filter);
-    EXPECT_EQ(end(by_eth0), filter == SourceFilter::strict
+    EXPECT_EQ(end(by_eth0), filter == RpFilter::strict
                                 ? "dropped: rp_filter of eth0 is 1, and there is no route to 10.1.2.3"
                                 : "dropped: rp_filter of eth0 is 2, and there is no route to 10.1.2.3");
     EXPECT_EQ(end("in tcp 192.0.2.2:8080 --from 198.51.100.7 --in-interface net1"), lands);

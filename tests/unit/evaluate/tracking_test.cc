@@ -32,7 +32,7 @@ TEST(Tracking, NatIsAskedWhereARuleNeedsIt) {
       {{}, CtZone{1}},
       {{}, SetConnmark{1, ~0U}},
       {{}, Notrack{}},
-      {{ConnmarkMatch{}}, Continue{}},
+      {{ConnmarkMatch{}}, NonTerminating{}},
       {{UnknownMatch{"-m x"}, established}, UnknownTarget{"-j X"}}};
   for (const auto& [matches, target] : needs) {
     const Outcome found = outcome(Verdict::drop, matches, target);
@@ -42,15 +42,15 @@ TEST(Tracking, NatIsAskedWhereARuleNeedsIt) {
 
 TEST(Tracking, NatIsNotAskedWhereNoRuleNeedsIt) {
   const std::vector<std::pair<std::vector<Match>, Target>> harmless{
-      {{}, Verdict::accept}, {{}, Jump{"OTHER"}}, {{}, Tproxy{1, 1, 1}}, {{MarkMatch{}}, SetMark{1, ~0U}},
-      {{}, Continue{}},      {{}, Reject{}}};
+      {{}, Verdict::accept},  {{}, Jump{"OTHER"}}, {{}, Tproxy{1, 1, 1}}, {{MarkMatch{}}, SetMark{1, ~0U}},
+      {{}, NonTerminating{}}, {{}, Reject{}}};
   for (const auto& [matches, target] : harmless)
     EXPECT_EQ(outcome(Verdict::drop, matches, target).kind, Kind::leaves) << target.index();
 }
 
 TEST(Tracking, IsNotKnownWhereARuleThatIsNotUnderstoodMayNeedIt) {
   const std::vector<std::pair<std::vector<Match>, Target>> may{
-      {{UnknownMatch{"-m x"}}, Verdict::drop}, {{}, UnknownTarget{"-j X"}}, {{}, Continue{"-j LOG"}}};
+      {{UnknownMatch{"-m x"}}, Verdict::drop}, {{}, UnknownTarget{"-j X"}}, {{}, NonTerminating{"-j LOG"}}};
   for (const auto& [matches, target] : may) {
     const Outcome dropped = outcome(Verdict::drop, matches, target);
     EXPECT_EQ(dropped.kind, Kind::unknown) << target.index();

@@ -872,7 +872,7 @@ TEST(Ways, OfMarksThatTakeAnotherRoute) {
   };
   const Edit edit = [&](PodView& pod) {
     assume_interface(pod, "net1");
-    pod.routes.push_back({*AddressRange::parse("0.0.0.0/0"), "net1", NetworkRoute::Kind::onward, 200});
+    pod.routes.push_back({*AddressRange::parse("0.0.0.0/0"), "net1", NetworkRoute::Kind::unicast, 200});
     pod.routes.back().other_devices = {"eth0"};
     pod.rules.insert(pod.rules.begin() + 1,
                      {rule(1, RoutingRule::Action::lookup, ""), rule(2, RoutingRule::Action::unreachable, ""),
@@ -1127,7 +1127,7 @@ TEST(Ways, OfSocketsThatMayBeConnected) {
   const Live nothing = rules_of_others(BackendKind::iptables_legacy, Family::ipv4, {});
   const Edit by_source = [](PodView& pod) {
     assume_interface(pod, "net1");
-    pod.routes.push_back({*AddressRange::parse("0.0.0.0/0"), "net1", NetworkRoute::Kind::onward, 200});
+    pod.routes.push_back({*AddressRange::parse("0.0.0.0/0"), "net1", NetworkRoute::Kind::unicast, 200});
     RoutingRule rule;
     rule.priority = 100;
     rule.from = AddressRange::parse("192.0.2.2");

@@ -26,8 +26,8 @@ TEST(IptablesRule, RefusesWhatIptablesCannotHold) {
   EXPECT_THROW(written({to("fd00::/8")}), std::logic_error);
   EXPECT_NO_THROW(written({to("10.0.0.0/8")}));
   EXPECT_THROW(written({InterfaceMatch{InterfaceDirection::out, "+", true}}), std::logic_error);
-  EXPECT_THROW(written({}, Continue{"-j LOG"}), std::logic_error);
-  EXPECT_NO_THROW(written({}, Continue{}));
+  EXPECT_THROW(written({}, NonTerminating{"-j LOG"}), std::logic_error);
+  EXPECT_NO_THROW(written({}, NonTerminating{}));
 }
 
 // Any interface, any address: iptables writes nothing for it.

@@ -62,7 +62,7 @@ TEST(ListedRoute, IsALocalDefaultByLoAlone) {
   other.device = 2;
   EXPECT_FALSE(other.local_default());
   other = route;
-  other.route.kind = NetworkRoute::Kind::onward;
+  other.route.kind = NetworkRoute::Kind::unicast;
   EXPECT_FALSE(other.local_default());
   other = route;
   other.route.to = *AddressRange::parse("0.0.0.0/1");
@@ -72,10 +72,10 @@ TEST(ListedRoute, IsALocalDefaultByLoAlone) {
 // Istio's pair: without a tag, with its mark or its table.
 TEST(ListedRule, IsIstiosWithItsMarkOrItsTable) {
   const auto is_ours = [](std::uint32_t mark, std::uint32_t mask, std::uint32_t table, std::uint32_t route_table,
-                          std::uint8_t protocol = 0, std::uint8_t route_protocol = 0, Claim claim = Claim::own,
-                          Family family = Family::ipv4) {
+                          std::uint8_t protocol = 0, std::uint8_t route_protocol = 0,
+                          AgentRules agent_rules = AgentRules::foreign, Family family = Family::ipv4) {
     Everything all;
-    all.claim = claim;
+    all.agent_rules = agent_rules;
     ListedRule rule;
     rule.rule.mark = mark;
     rule.rule.mask = mask;
@@ -102,11 +102,11 @@ TEST(ListedRule, IsIstiosWithItsMarkOrItsTable) {
   EXPECT_TRUE(is_ours(1337, 0xffffffff, 133, 133, RTPROT_BOOT, RTPROT_STATIC));
   EXPECT_TRUE(is_ours(1337, 0xffffffff, 133, 133, RTPROT_STATIC, RTPROT_BOOT));
   EXPECT_FALSE(is_ours(1337, 0xffffffff, 133, 133, RTPROT_KERNEL, 0));
-  EXPECT_FALSE(is_ours(1337, 0xffffffff, 133, 133, 0, 0, Claim::own, Family::ipv6)) << "of two families";
-  EXPECT_TRUE(is_ours(1337, 0xffffffff, 133, 133, 0, 0, Claim::agents));
+  EXPECT_FALSE(is_ours(1337, 0xffffffff, 133, 133, 0, 0, AgentRules::foreign, Family::ipv6)) << "of two families";
+  EXPECT_TRUE(is_ours(1337, 0xffffffff, 133, 133, 0, 0, AgentRules::ours));
   EXPECT_FALSE(is_ours(0x111, 0xfff, 100, 100)) << "an agent's";
-  EXPECT_TRUE(is_ours(0x111, 0xfff, 100, 100, 0, 0, Claim::agents));
-  EXPECT_FALSE(is_ours(0x111, 0xfff, 100, 100, 0, 17, Claim::agents));
+  EXPECT_TRUE(is_ours(0x111, 0xfff, 100, 100, 0, 0, AgentRules::ours));
+  EXPECT_FALSE(is_ours(0x111, 0xfff, 100, 100, 0, 17, AgentRules::ours));
 }
 
 // What somebody made with our protocol is ours only if it is what Sidetrack makes.
@@ -117,7 +117,7 @@ TEST(ListedRoute, OfOurProtocolIsOursIfItIsALocalDefault) {
   route.device = loopback_index;
   route.protocol = our_protocol;
   EXPECT_TRUE(all.is_ours(route));
-  route.route.kind = NetworkRoute::Kind::onward;
+  route.route.kind = NetworkRoute::Kind::unicast;
   EXPECT_FALSE(all.is_ours(route));
   ListedRule rule;
   rule.rule.mark = 7;
@@ -146,7 +146,7 @@ TEST(Everything, TellsWhatIsThereAsItWouldBeAskedFor) {
   ASSERT_TRUE(all.marked(2));
   EXPECT_EQ(all.marked(2)->after_others, std::nullopt) << "of an empty table";
   ListedRoute of_other;
-  of_other.route = {*AddressRange::parse("0.0.0.0/0"), "", NetworkRoute::Kind::onward, 77};
+  of_other.route = {*AddressRange::parse("0.0.0.0/0"), "", NetworkRoute::Kind::unicast, 77};
   all.routes = {of_other};
   EXPECT_EQ(all.marked(2)->after_others, 200U);
   EXPECT_TRUE(all.holds(*all.marked(0)));

@@ -35,11 +35,11 @@ TEST(NamespaceLocks, SayWhyThereIsNone) {
     if (!testing::enter_new(CLONE_NEWNS) || mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
         mount("none", "/proc", "tmpfs", 0, nullptr) != 0 || keep_only({}) != 0)
       return "skip";
-    const Patience patience(milliseconds(0));
-    NamespaceLock lock(patience);
+    const Deadline deadline(milliseconds(0));
+    NamespaceLock lock(deadline);
     const std::string first = lock.warning();
     errno = EXDEV;
-    lock.take(patience);
+    lock.take(deadline);
     return first == lock.warning() ? first : first + "; then " + lock.warning();
   });
   if (said == "skip") return cannot_run("it takes a mount namespace");
@@ -62,7 +62,7 @@ class LockFiles : public ::testing::Test {
     try {
       const legacy::XtablesLock lock(
           std::make_shared<OpenedLockFile>(OpenedLockFile{file.path, Descriptor(dup(file.file.get())), file.error}),
-          Patience(milliseconds(0)));
+          Deadline(milliseconds(0)));
       return Error(ExitCode::done, lock.warning());
     } catch (const Error& error) {
       return error;
@@ -92,7 +92,7 @@ TEST_F(LockFiles, OneThatIsHeldIsWaitedForAsLongAsThePatienceLasts) {
   const auto start = std::chrono::steady_clock::now();
   const Descriptor other = opened();
   try {
-    lock_file(other.get(), "the lock", Patience(milliseconds(1200)));
+    lock_file(other.get(), "the lock", Deadline(milliseconds(1200)));
     ADD_FAILURE();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::busy);
@@ -101,14 +101,14 @@ TEST_F(LockFiles, OneThatIsHeldIsWaitedForAsLongAsThePatienceLasts) {
   }
   EXPECT_GE(std::chrono::steady_clock::now() - start, milliseconds(1200));
   flock(held.get(), LOCK_UN);
-  EXPECT_NO_THROW(lock_file(other.get(), "the lock", Patience(milliseconds(0))));
+  EXPECT_NO_THROW(lock_file(other.get(), "the lock", Deadline(milliseconds(0))));
   EXPECT_FALSE(is_free());
-  EXPECT_THROW(lock_file(-1, "the lock", Patience(milliseconds(0))), Error);
+  EXPECT_THROW(lock_file(-1, "the lock", Deadline(milliseconds(0))), Error);
 }
 
 TEST_F(LockFiles, ALockOfXtablesLastsAsLongAsTheObject) {
   {
-    const legacy::XtablesLock lock(open_lock_file(path_), Patience(milliseconds(0)));
+    const legacy::XtablesLock lock(open_lock_file(path_), Deadline(milliseconds(0)));
     EXPECT_EQ(lock.warning(), "");
     EXPECT_FALSE(is_free());
   }

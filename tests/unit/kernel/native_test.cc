@@ -155,8 +155,8 @@ TEST(Native, RefusesWhatItCannotSay) {
   EXPECT_EQ(refused(rule({SocketMatch{true}})), unknown + "-m owner ! --socket-exists -j RETURN");
   EXPECT_EQ(refused(rule({SocketMatch{false}})), "taken");
   EXPECT_EQ(refused(rule({}, UnknownTarget{"-j QUEUE"})), unknown + "-j QUEUE");
-  EXPECT_EQ(refused(rule({}, Continue{"-j LOG"})), unknown + "-j LOG");
-  EXPECT_EQ(refused(rule({}, Continue{})), "taken");
+  EXPECT_EQ(refused(rule({}, NonTerminating{"-j LOG"})), unknown + "-j LOG");
+  EXPECT_EQ(refused(rule({}, NonTerminating{})), "taken");
   EXPECT_EQ(refused(rule({}, Nat{End::source, {}, {}, "-j MASQUERADE"})), unknown + "-j MASQUERADE");
   EXPECT_EQ(refused(rule({}, source_nat(*Address::parse("10.0.0.1")))), "taken");
 }

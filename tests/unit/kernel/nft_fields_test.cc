@@ -70,7 +70,7 @@ TEST(NftFields, APrefixIsComparedByWholeBytesOrWithItsMask) {
         text += fmt::format("{}:{:02x} ", compare->operation == NFT_CMP_EQ ? "eq" : "neq",
                             fmt::join(compare->with.view(), ""));
       if (const auto* bits = std::get_if<Bitwise>(&each))
-        text += fmt::format("{:02x}^{:02x} ", fmt::join(bits->mask.view(), ""), fmt::join(bits->flip.view(), ""));
+        text += fmt::format("{:02x}^{:02x} ", fmt::join(bits->mask.view(), ""), fmt::join(bits->xor_value.view(), ""));
     }
     return text;
   };

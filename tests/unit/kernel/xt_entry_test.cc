@@ -110,7 +110,7 @@ TEST(XtEntry, WordsOfOthers) {
   const DecodedEntry decoded = decode_entry(bytes, "OTHERS", Family::ipv4);
   EXPECT_EQ(iptables_words(rule(Family::ipv4, decoded.matches, decoded.target)),
             "-A ISTIO_OUTPUT -d 10.0.0.1/255.0.0.255 ! -p 132 ! -f -g OTHERS");
-  EXPECT_EQ(decode_entry(bytes, "", Family::ipv4).target, Target(Continue{}));
+  EXPECT_EQ(decode_entry(bytes, "", Family::ipv4).target, Target(NonTerminating{}));
 }
 
 TEST(XtEntry, WordsOfOthersOfIpv6) {

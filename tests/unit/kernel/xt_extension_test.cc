@@ -455,7 +455,7 @@ TEST(XtTarget, BytesAndBack) {
 TEST(XtTarget, RefusesWhatIsNoExtension) {
   EXPECT_THROW((void)target_of(Verdict::accept, Family::ipv4), std::logic_error);
   EXPECT_THROW((void)target_of(Jump{"ISTIO_OUTPUT"}, Family::ipv4), std::logic_error);
-  EXPECT_THROW((void)target_of(Continue{"-j LOG"}, Family::ipv4), std::logic_error);
+  EXPECT_THROW((void)target_of(NonTerminating{"-j LOG"}, Family::ipv4), std::logic_error);
   EXPECT_THROW((void)target_of(Nat{End::source, {}, {}, "-j MASQUERADE"}, Family::ipv4), std::logic_error);
   const Nat to_one = source_nat(*Address::parse("10.0.0.1"));
   EXPECT_NO_THROW((void)target_of(to_one, Family::ipv4));
@@ -650,7 +650,7 @@ TEST(XtTarget, WhatBecomesOfThePacket) {
   };
   EXPECT_TRUE(std::holds_alternative<Reject>(decoded("REJECT")));
   for (const char* name : {"LOG", "NFLOG", "TRACE"})
-    EXPECT_TRUE(std::holds_alternative<Continue>(decoded(name))) << name;
+    EXPECT_TRUE(std::holds_alternative<NonTerminating>(decoded(name))) << name;
   for (const char* name : {"SYNPROXY", "NFQUEUE", "REJECTED"})
     EXPECT_TRUE(std::holds_alternative<UnknownTarget>(decoded(name))) << name;
 }

@@ -11,7 +11,7 @@
 
 #include "evaluate/explain.h"
 #include "host/host.h"
-#include "lint/promises.h"
+#include "lint/invariants.h"
 #include "manifest/facts.h"
 #include "manifest/read.h"
 #include "options/flags.h"
@@ -531,7 +531,7 @@ TEST(LintLive, FindsAnAmbientPodWhoseAnswersAreLost) {
     EXPECT_THAT(words(lint_live(pod, live)), ElementsAre(StartsWith("ST010 tcp of ztunnel to the app")))
         << name(backend);
     pod = whole;
-    pod.routes.push_back({*AddressRange::parse("198.51.100.0/24"), "eth0", NetworkRoute::Kind::onward, 100});
+    pod.routes.push_back({*AddressRange::parse("198.51.100.0/24"), "eth0", NetworkRoute::Kind::unicast, 100});
     EXPECT_THAT(words(lint_live(pod, live)), ElementsAre(StartsWith("ST010 tcp of ztunnel to the app")))
         << name(backend);
   }
@@ -637,7 +637,8 @@ TEST_P(PromisesOf, APlanAreKeptByIt) {
   const HostFacts facts = asked(GetParam(), line);
   const Plan real = plan(line.config, facts);
   for (const BackendKind backend : all_backends)
-    EXPECT_THAT(words(unkept(line.config, real, {assumed_pod(real), {as_live(real.ruleset, backend)}})), IsEmpty());
+    EXPECT_THAT(words(violations_of(line.config, real, {assumed_pod(real), {as_live(real.ruleset, backend)}})),
+                IsEmpty());
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -662,7 +663,7 @@ TEST(Promises, AreBrokenWithoutTheRules) {
     const Plan real = plan(line.config, facts);
     std::string all = "\n";
     for (const std::string& each :
-         words(unkept(line.config, real, {assumed_pod(real), {as_live({}, BackendKind::nftables)}})))
+         words(violations_of(line.config, real, {assumed_pod(real), {as_live({}, BackendKind::nftables)}})))
       all += each + "\n";
     return all;
   };
@@ -705,13 +706,14 @@ TEST(Promises, AreKeptInAPodWithoutADefaultRoute) {
     std::erase_if(pod.routes, [](const NetworkRoute& route) { return route.device == "eth0"; });
     if (*beside != '\0') pod.routes.push_back({*AddressRange::parse(beside), "eth0"});
     for (const BackendKind backend : all_backends)
-      EXPECT_THAT(words(unkept(line.config, real, {pod, {as_live(real.ruleset, backend)}})), IsEmpty()) << beside;
+      EXPECT_THAT(words(violations_of(line.config, real, {pod, {as_live(real.ruleset, backend)}})), IsEmpty())
+          << beside;
   }
   // What its neighbours send is captured all the same.
   pod.routes.push_back({*AddressRange::parse("192.0.2.0/24"), "eth0"});
   std::vector<Live> live{as_live(real.ruleset, BackendKind::iptables_legacy)};
   std::erase_if(live[0].chains, [](const LiveChain& chain) { return chain.name == "PREROUTING"; });
-  EXPECT_THAT(words(unkept(line.config, real, {pod, std::move(live)})), Contains("ST004 inbound tcp, IPv4"));
+  EXPECT_THAT(words(violations_of(line.config, real, {pod, std::move(live)})), Contains("ST004 inbound tcp, IPv4"));
 }
 
 // Others' rules that let the first packet pass.
@@ -723,7 +725,7 @@ TEST(Promises, AreOfLaterPacketsAndAnswersToo) {
     std::vector<Live> live{as_live(real.ruleset, BackendKind::iptables_legacy)};
     matches.emplace_back(ConntrackStateMatch{ConntrackStateMatch::established, false});
     live[0].chains.push_back(chain(Family::ipv4, Table::filter, hook, false, {{matches, Verdict::drop}}));
-    return words(unkept(line.config, real, {assumed_pod(real), std::move(live)}));
+    return words(violations_of(line.config, real, {assumed_pod(real), std::move(live)}));
   };
   EXPECT_THAT(unkept_with("OUTPUT", {OwnerMatch{OwnerKind::uid, {{1337, 1337}}, false}}),
               ::testing::IsSupersetOf({"ST010 outbound tcp of the proxy, IPv4"}));

@@ -233,13 +233,13 @@ TEST(Review, LeavesAloneWhatIsNotToBeInjected) {
   EXPECT_EQ(skipped(system), "system_namespace");
   Json update = request(pod());
   update["request"]["operation"] = "UPDATE";
-  EXPECT_EQ(skipped(update), "no_new_pod");
+  EXPECT_EQ(skipped(update), "not_pod_create");
   Json deployment = request(pod());
   deployment["request"]["kind"]["kind"] = "Deployment";
-  EXPECT_EQ(skipped(deployment), "no_new_pod");
+  EXPECT_EQ(skipped(deployment), "not_pod_create");
   Json other = request(pod());
   other["request"]["kind"]["group"] = "metrics.k8s.io";
-  EXPECT_EQ(skipped(other), "no_new_pod");
+  EXPECT_EQ(skipped(other), "not_pod_create");
 }
 
 TEST(Review, WhatIsNoneIsAnError) {

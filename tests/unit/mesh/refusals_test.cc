@@ -230,8 +230,8 @@ TEST(Describe, SaysInShortLongWords) {
   const auto of = [](std::vector<Match> matches, Target target) {
     return short_words({Family::ipv4, Table::nat, "OUTPUT", std::move(matches), std::move(target), {}, {}});
   };
-  EXPECT_EQ(of({}, Continue{}), "");
-  EXPECT_EQ(of({tcp}, Continue{}), "-p tcp");
+  EXPECT_EQ(of({}, NonTerminating{}), "");
+  EXPECT_EQ(of({tcp}, NonTerminating{}), "-p tcp");
   EXPECT_EQ(of({}, Verdict::drop), "-j DROP");
   EXPECT_EQ(of({tcp, dport(80)}, Verdict::drop), "-p tcp --dport 80 -j DROP");
   EXPECT_EQ(of({OwnerMatch{OwnerKind::uid, {1, 3, 5, 7, 9, 11}, false}}, Verdict::drop),

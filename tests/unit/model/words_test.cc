@@ -105,7 +105,7 @@ TEST(IptablesWords, OfEachTarget) {
                                                             Connmark::save,
                                                             Connmark::restore,
                                                             CtZone{2},
-                                                            Continue{"-j LOG"},
+                                                            NonTerminating{"-j LOG"},
                                                             SetConnmark{1, 0xff},
                                                             SetConnmark{7, ~0U},
                                                             Notrack{},
@@ -138,7 +138,7 @@ TEST(IptablesWords, OfEachTarget) {
 }
 
 TEST(IptablesWords, OfRules) {
-  Rule rule{Families::both(), Table::nat, "C\n", {ProtocolMatch{Protocol::tcp, false}}, Continue{}, {}, {}};
+  Rule rule{Families::both(), Table::nat, "C\n", {ProtocolMatch{Protocol::tcp, false}}, NonTerminating{}, {}, {}};
   EXPECT_EQ(iptables_words(rule), "-A C\\x0a -p tcp");
   rule.insert_at = 3;
   rule.matches.emplace_back(PortMatch{End::destination, {{80, 80}}, false});
@@ -186,7 +186,7 @@ TEST(IpWords, OfRoutes) {
                                            {range("10.0.0.0/8"), "", Kind::unreachable, local_table},
                                            {range("10.2.0.0/16"), "", Kind::blackhole},
                                            {range("10.3.0.0/16"), "", Kind::prohibit},
-                                           {range("fd00::/8"), "", Kind::next, default_table},
+                                           {range("fd00::/8"), "", Kind::throw_, default_table},
                                            {range("10.1.2.3"), "eth0", Kind::unknown, 7}})
     all += ip_words(route) + "\n";
   EXPECT_EQ(all, R"(
@@ -303,7 +303,7 @@ TEST(Routing, OfAmbientPodsHasZtunnelsMarkAndTable) {
   const Routing by_us = by_agent;
   by_agent.policy_rules[0].by_agent = by_agent.local_routes[0].by_agent = true;
   EXPECT_NE(by_agent, by_us);
-  EXPECT_EQ(whoever_made(by_agent), by_us);
+  EXPECT_EQ(without_origin(by_agent), by_us);
 }
 
 TEST(Routing, APolicyRuleMayTakeWhatAnotherIsThereFor) {
@@ -314,7 +314,7 @@ TEST(Routing, APolicyRuleMayTakeWhatAnotherIsThereFor) {
     rule.mark = mark;
     rule.mask = mask;
     rule.inverted = inverted;
-    return may_take(rule, marked);
+    return may_divert(rule, marked);
   };
   EXPECT_TRUE(may(0, 0, Action::lookup, main_table, false));
   EXPECT_TRUE(may(1, ~0U, Action::lookup, main_table, false));
@@ -329,7 +329,7 @@ TEST(Routing, APolicyRuleMayTakeWhatAnotherIsThereFor) {
   RoutingRule rule = rule_of(10, Action::lookup, main_table);
   EXPECT_TRUE(goes_before(marked, rule));
   rule.family = Family::ipv6;
-  EXPECT_FALSE(may_take(rule, marked));
+  EXPECT_FALSE(may_divert(rule, marked));
   EXPECT_FALSE(goes_before(marked, rule));
   rule = rule_of(0, Action::lookup, main_table);
   EXPECT_FALSE(goes_before(marked, rule)) << "nothing can stand before it";

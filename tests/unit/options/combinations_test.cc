@@ -307,8 +307,7 @@ TEST(Combinations, WhatCommandsAskForAlone) {
   for (const auto& [word, way] : {std::pair{"out", Direction::out}, {"in", Direction::in}, {"lo", Direction::lo}})
     EXPECT_EQ(parse_text("sidetrack map --way " + std::string(word)).way, way);
   EXPECT_FALSE(parse_text("sidetrack map").way);
-  for (const auto& [word, format] :
-       {std::pair{"text", Format::text}, {"json", Format::json}, {"svg", Format::svg}})
+  for (const auto& [word, format] : {std::pair{"text", Format::text}, {"json", Format::json}, {"svg", Format::svg}})
     EXPECT_EQ(parse_text("sidetrack map --format " + std::string(word)).format, format);
   for (const auto& [word, shell] : {std::pair{"bash", Shell::bash}, {"zsh", Shell::zsh}, {"fish", Shell::fish}})
     EXPECT_EQ(parse_text("sidetrack completion " + std::string(word)).shell, shell);

@@ -58,12 +58,12 @@ TEST(Values, CharactersOfACommentThatNeedNoQuotes) {
     const std::string text = with(byte);
     const bool quoted = plain.find(static_cast<char>(byte)) == std::string_view::npos;
     const bool escaped = byte == '"' || byte == '\'' || byte == '\\';
-    const Rule rule{{}, Table::nat, "C", {CommentMatch{text}}, Continue{}, {}, {}};
+    const Rule rule{{}, Table::nat, "C", {CommentMatch{text}}, NonTerminating{}, {}, {}};
     EXPECT_EQ(iptables_words(rule), "-A C -m comment --comment " + (!quoted   ? text
                                                                     : escaped ? "\"a\\" + text.substr(1) + "\""
                                                                               : "\"" + text + "\""));
   }
-  EXPECT_EQ(iptables_words(Rule{{}, Table::nat, "C", {CommentMatch{""}}, Continue{}, {}, {}}),
+  EXPECT_EQ(iptables_words(Rule{{}, Table::nat, "C", {CommentMatch{""}}, NonTerminating{}, {}, {}}),
             "-A C -m comment --comment \"\"");
 }
 

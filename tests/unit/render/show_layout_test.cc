@@ -192,7 +192,7 @@ TEST(ShowLayout, AlignsWhatIsNotTooLong) {
   const auto shown = [](std::size_t length) {
     Live live;
     live.chains = {chain(Family::ipv4, Table::nat, "OUTPUT", false,
-                         {{{UnknownMatch{std::string(length, 'x')}}, Continue{}}, {{tcp}, Verdict::accept}})};
+                         {{{UnknownMatch{std::string(length, 'x')}}, NonTerminating{}}, {{tcp}, Verdict::accept}})};
     const std::vector<Live> all{live};
     return show(all, {}, {});
   };

@@ -56,9 +56,9 @@ TEST(IntervalSet, OperationsAreThoseOfBits) {
     for (unsigned value = 0; value < 18; ++value)
       EXPECT_EQ(sets.contains(id(a), value), value < 16 && (a >> value & 1) != 0);
     for (const Bits b : some()) {
-      EXPECT_EQ(sets.both(id(a), id(b)), id(a & b)) << a << " " << b;
-      EXPECT_EQ(sets.without(id(a), id(b)), id(a & ~b)) << a << " " << b;
-      EXPECT_EQ(sets.either(id(a), id(b)), id(a | b)) << a << " " << b;
+      EXPECT_EQ(sets.intersection(id(a), id(b)), id(a & b)) << a << " " << b;
+      EXPECT_EQ(sets.difference(id(a), id(b)), id(a & ~b)) << a << " " << b;
+      EXPECT_EQ(sets.set_union(id(a), id(b)), id(a | b)) << a << " " << b;
       EXPECT_EQ(sets.is_within(id(a), id(b)), (a & ~b) == 0) << a << " " << b;
       if (b != 0) {
         EXPECT_DOUBLE_EQ(sets.share(id(a), id(b)),
@@ -85,8 +85,8 @@ TEST(IntervalSet, ManyAtOnceAreAsOneAfterTheOther) {
       ids.push_back(sets.of(of(all[i])));
       together = static_cast<Bits>(together | all[i]);
     }
-    EXPECT_EQ(sets.either(ids), sets.of(of(together)));
-    EXPECT_EQ(sets.without(sets.of(of(all[first])), ids), sets.of(of(static_cast<Bits>(all[first] & ~together))));
+    EXPECT_EQ(sets.set_union(ids), sets.of(of(together)));
+    EXPECT_EQ(sets.difference(sets.of(of(all[first])), ids), sets.of(of(static_cast<Bits>(all[first] & ~together))));
   }
 }
 

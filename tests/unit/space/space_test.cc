@@ -131,7 +131,7 @@ Target random_target(Random& random) {
     case 8:
       return random.one_in(2) ? Connmark::save : Connmark::restore;
     case 9:
-      return Continue{};
+      return NonTerminating{};
     case 10:
       return random.one_in(2) ? Target(Notrack{}) : Target(SetConnmark{1, 1});
     default:
@@ -176,19 +176,19 @@ void add_others(Random& random, Live& live) {
 // Two interfaces, and settings of the kernel beside the rules.
 void add_settings(Random& random, PodView& pod) {
   assume_interface(pod, "net1");
-  const auto kind = random.one_in(3) ? NetworkRoute::Kind::unreachable : NetworkRoute::Kind::onward;
+  const auto kind = random.one_in(3) ? NetworkRoute::Kind::unreachable : NetworkRoute::Kind::unicast;
   pod.routes.insert(pod.routes.begin(), {*AddressRange::parse("10.0.0.0/8"), "net1", kind});
-  pod.interfaces.back().source_filter = random.one_in(2) ? SourceFilter::strict : SourceFilter::loose;
+  pod.interfaces.back().rp_filter = random.one_in(2) ? RpFilter::strict : RpFilter::loose;
   const bool strict = random.one_in(2);
   const bool by_mark = random.one_in(3);
   for (Interface& each : pod.interfaces) {
-    if (strict) each.source_filter = std::max(each.source_filter, SourceFilter::strict);
-    each.source_by_mark = by_mark;
-    each.takes_loopback = random.one_in(3);
-    each.takes_own_source = random.one_in(3);
+    if (strict) each.rp_filter = std::max(each.rp_filter, RpFilter::strict);
+    each.src_valid_mark = by_mark;
+    each.route_localnet = random.one_in(3);
+    each.accept_local = random.one_in(3);
   }
-  pod.accepts_with_mark = random.one_in(3);
-  if (random.one_in(3)) pod.echoes_mark = Families::both();
+  pod.tcp_fwmark_accept = random.one_in(3);
+  if (random.one_in(3)) pod.fwmark_reflect = Families::both();
 }
 
 Side random_side(Random& random, std::string& what) {
@@ -219,8 +219,8 @@ void expect_partition(Regions& regions, Regions::Node root) {
     if (!seen.insert({level * 2 + (family == Family::ipv4 ? 0 : 1), node}).second) return;
     Sets::Id all = Sets::empty;
     for (const auto& edge : regions.diagrams().edges(node)) {
-      EXPECT_EQ(regions.sets().both(all, edge.values), Sets::empty);
-      all = regions.sets().either(all, edge.values);
+      EXPECT_EQ(regions.sets().intersection(all, edge.values), Sets::empty);
+      all = regions.sets().set_union(all, edge.values);
       const bool is_family = level == index(Field::family);
       if (is_family && regions.sets().contains(edge.values, 0)) walk(edge.to, level + 1, Family::ipv4);
       if (is_family && regions.sets().contains(edge.values, 1)) walk(edge.to, level + 1, Family::ipv6);
@@ -457,7 +457,7 @@ TEST(Map, SaysWhichRouteCannotBeKnown) {
   by_uid.table = 77;
   by_uid.more = "uidrange";
   side.pod.rules.insert(side.pod.rules.begin() + 1, by_uid);
-  side.pod.routes.push_back({*AddressRange::parse("0.0.0.0/0"), "net1", NetworkRoute::Kind::onward, 77});
+  side.pod.routes.push_back({*AddressRange::parse("0.0.0.0/0"), "net1", NetworkRoute::Kind::unicast, 77});
   Regions regions({std::move(side)});
   EXPECT_THAT(map_text(regions, 0, {.families = Family::ipv4, .ways = {Direction::out}}),
               HasSubstr("cannot be known: the route by `ip rule 100: uidrange lookup 77`"));
@@ -715,7 +715,7 @@ TEST(Regions, OfRulesThatOnlyCountNothingIsAsked) {
   LiveChain& chain = side.live.front().chains.front();
   for (std::uint16_t port = 1000; port < 1100; port += 10) {
     LiveRule only_counts;
-    only_counts.rule = {chain.families, chain.table, chain.name, {}, Continue{"-j LOG"}, {}, {}};
+    only_counts.rule = {chain.families, chain.table, chain.name, {}, NonTerminating{"-j LOG"}, {}, {}};
     only_counts.rule.matches = {ProtocolMatch{Protocol::tcp, false},
                                 PortMatch{End::destination, {{port, port}}, false}};
     chain.rules.insert(chain.rules.begin(), only_counts);

@@ -230,7 +230,7 @@ TEST_F(ConvergeTest, WhatLeadsToTheRulesOfABackendThatIsLeftIsNamedFirst) {
 }
 
 TEST_F(ConvergeTest, AMoveThatWasRolledBackIsBegunAnewAsLongAsItIsToWait) {
-  kernel.lasts = Patience(std::chrono::minutes(10));
+  kernel.lasts = Deadline(std::chrono::minutes(10));
   options.backend = iptables_legacy;
   program(iptables_nft, older());
   int disturbances = 12;
@@ -408,7 +408,7 @@ TEST_F(ConvergeTest, GivesUpAsBusyWhenTheChangesDoNotEnd) {
 }
 
 TEST_F(ConvergeTest, BeginsAnewAsLongAsItIsToWait) {
-  kernel.lasts = Patience(std::chrono::minutes(10));
+  kernel.lasts = Deadline(std::chrono::minutes(10));
   int disturbances = 12;
   kernel.backends[iptables_nft].before_replace = [&] {
     if (disturbances-- > 0) ++kernel.backends[iptables_nft].live.generation;
@@ -419,7 +419,7 @@ TEST_F(ConvergeTest, BeginsAnewAsLongAsItIsToWait) {
 }
 
 TEST_F(ConvergeTest, DoesNotFightWithAProgramThatTakesAwayWhatWasCommitted) {
-  kernel.lasts = Patience(std::chrono::minutes(10));
+  kernel.lasts = Deadline(std::chrono::minutes(10));
   kernel.backends[iptables_nft].after_replace = [](Live& live) {
     live.chains.front().rules.clear();
     live.generation += 2;

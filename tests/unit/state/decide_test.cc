@@ -47,11 +47,11 @@ class DecideTest : public ::testing::Test {
   Plan wanted = plan(config, dual_stack());
 
   // ---- each is made once: 216 cases share them.
-  std::map<std::pair<BackendKind, Held>, Sight<Live>> sights = [this] {
+  std::map<std::pair<BackendKind, Held>, ReadResult<Live>> results = [this] {
     Config other = injected();
     other.proxy_port = 16001;
     const Plan older = plan(other, dual_stack());
-    std::map<std::pair<BackendKind, Held>, Sight<Live>> made;
+    std::map<std::pair<BackendKind, Held>, ReadResult<Live>> made;
     for (BackendKind kind : all_backends) {
       made[{kind, Held::nothing}] = Absent{};
       made[{kind, Held::lacking}] = Absent{Error(ExitCode::kernel_lacks, "lacks").as_of_one_backend()};
@@ -68,8 +68,8 @@ class DecideTest : public ::testing::Test {
   }();
 
   Survey survey(const Case& one) {
-    return {{sights[{iptables_legacy, one.legacy}], sights[{iptables_nft, one.iptables_nft}],
-             sights[{nftables, one.nftables}]},
+    return {{results[{iptables_legacy, one.legacy}], results[{iptables_nft, one.iptables_nft}],
+             results[{nftables, one.nftables}]},
             false,
             wanted.routing,
             {}};
@@ -287,7 +287,7 @@ TEST_F(DecideTest, RulesOfAnAmbientPodAreNotJoinedByASidecars) {
   EXPECT_EQ(refusal(decide(request(), survey({Held::nothing, Held::nothing, Held::older}))), "");
   const Plan none;
   EXPECT_EQ(refusal(decide({.plan = &none, .options = &options}, seen)), "");
-  seen.of(nftables) = sights[{nftables, Held::equal}];
+  seen.of(nftables) = results[{nftables, Held::equal}];
   EXPECT_EQ(refusal(decide(request(), seen)), "") << "there is nothing to change";
 }
 
@@ -310,7 +310,7 @@ TEST_F(DecideTest, OfBackendsThatCannotBeLeftOthersAreTried) {
             "leads to it: -A mine -j ISTIO_OUTPUT; delete that rule first; nothing was changed");
   EXPECT_EQ(refusal(decide({}, seen)), said);
   EXPECT_TRUE(kept_by_others(seen));
-  seen.of(iptables_legacy) = sights[{iptables_legacy, Held::unreadable}];
+  seen.of(iptables_legacy) = results[{iptables_legacy, Held::unreadable}];
   EXPECT_FALSE(kept_by_others(seen)) << "that is not known";
   EXPECT_EQ(std::string(compare(request(), survey({Held::older, Held::nothing, Held::nothing})).refusal), "");
 }

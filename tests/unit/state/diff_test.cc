@@ -244,7 +244,7 @@ TEST(Diff, AChainOfOthersAloneIsNoDifference) {
 TEST(Diff, ShowsWhatStandsAroundAChange) {
   Live live = programmed(small());
   auto& output = chain(live, "OUTPUT").rules;
-  output.insert(output.begin(), LiveRule{foreign("OUTPUT", Continue{}), {}, false});
+  output.insert(output.begin(), LiveRule{foreign("OUTPUT", NonTerminating{}), {}, false});
   output.push_back(LiveRule{foreign("OUTPUT", Verdict::drop), {}, false});
   auto& ours = chain(live, "ISTIO_OUTPUT").rules;
   ours[1].rule.target = Redirect{16001};
@@ -301,7 +301,8 @@ TEST(Diff, AnEmptyTableOfOursGoesUnlessRulesAreAsked) {
 TEST(Diff, WarnsOfEachRuleThatDecidesBeforeOursAndOfNoOther) {
   const std::vector<Target> deciding = {Verdict::accept, Verdict::drop, Jump{"KUBE-SERVICES"}, Redirect{1}, Tproxy{},
                                         Reject{},        Nat{},         UnknownTarget{"DSCP"}};
-  const std::vector<Target> others = {Verdict::return_, Continue{}, SetMark{}, SetConnmark{}, Notrack{}, CtZone{}};
+  const std::vector<Target> others = {Verdict::return_, NonTerminating{}, SetMark{},
+                                      SetConnmark{},    Notrack{},        CtZone{}};
   Live live = programmed(small());
   auto& output = chain(live, "OUTPUT").rules;
   for (const auto* targets : {&deciding, &others}) {

@@ -96,15 +96,16 @@ TEST(Children, MayBeWaitedForByOthers) {
             "none");
 }
 
-// ---- Those of in_workers()
+// ---- Those of run_in_children()
 
 TEST(Workers, LeaveNoChildBehind) {
   const auto hang_for_ever = []() -> std::string { hang(); };
-  EXPECT_EQ(apart([&] {
-              const auto results = in_workers({hang_for_ever, [] { return std::string("a"); }, hang_for_ever}, 100ms);
-              return results[1].answer + " " + children();
-            }),
-            "a none");
+  EXPECT_EQ(
+      apart([&] {
+        const auto results = run_in_children({hang_for_ever, [] { return std::string("a"); }, hang_for_ever}, 100ms);
+        return results[1].answer + " " + children();
+      }),
+      "a none");
 }
 
 // One that a pod has taken over may close its end of the pipe, and go on.
@@ -115,7 +116,7 @@ TEST(Workers, OneThatIsSilentAndStaysIsEnded) {
                 hang();
               };
               const auto start = Child::Clock::now();
-              const auto results = in_workers({silent}, 1min);
+              const auto results = run_in_children({silent}, 1min);
               const bool soon = Child::Clock::now() - start < 30s;
               return results[0].answer + (soon ? "soon " : "late ") + children();
             }),
@@ -131,7 +132,7 @@ TEST(Workers, NothingButAWholeAnswerIsBelieved) {
       _exit(3);
     };
   };
-  const auto results = in_workers({says("56"), says("rx"), says("r56"), says("agood"), says("")}, 1min);
+  const auto results = run_in_children({says("56"), says("rx"), says("r56"), says("agood"), says("")}, 1min);
   for (const auto& result : results) EXPECT_EQ(result.answer, &result == &results[3] ? "good" : "");
   EXPECT_EQ(results[0].refused_call, std::nullopt);
   EXPECT_EQ(results[1].refused_call, std::nullopt);
@@ -146,8 +147,8 @@ TEST(Workers, HaveNoAnswersOfOthersToRead) {
     for (int file = 3; file < 64; ++file) count += fstat(file, &status) == 0 && S_ISFIFO(status.st_mode) ? 1 : 0;
     return std::to_string(count);
   };
-  const std::string alone = in_workers({pipes}, 1min)[0].answer;
-  for (const auto& result : in_workers({pipes, pipes, pipes, pipes}, 1min)) EXPECT_EQ(result.answer, alone);
+  const std::string alone = run_in_children({pipes}, 1min)[0].answer;
+  for (const auto& result : run_in_children({pipes, pipes, pipes, pipes}, 1min)) EXPECT_EQ(result.answer, alone);
 }
 
 }  // namespace

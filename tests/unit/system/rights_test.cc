@@ -142,10 +142,10 @@ TEST(IdMap, IsThatOfTheUserNamespace) {
 TEST(KnownFiles, AreHeldForWhatIsDone) {
   const auto held = [](KnownFilesFor what) {
     return apart([what] {
-      hold_known_files(what);
+      preopen_proc_files(what);
       std::string all;
       for (const KnownFile file :
-           {KnownFile::chosen_ports, KnownFile::source_filter, KnownFile::takes_own_source, KnownFile::echoes_mark_ipv4,
+           {KnownFile::ephemeral_ports, KnownFile::rp_filter, KnownFile::accept_local, KnownFile::fwmark_reflect_ipv4,
             KnownFile::uid_map, KnownFile::locks, KnownFile::tcp_sockets}) {
         const KnownText first = read_known_file(file);
         const KnownText again = read_known_file(file);
@@ -164,9 +164,9 @@ TEST(KnownFiles, AreHeldForWhatIsDone) {
 }
 
 TEST(KnownFiles, AreReadWhole) {
-  EXPECT_STREQ(path_of(KnownFile::chosen_ports), "/proc/sys/net/ipv4/ip_local_port_range");
+  EXPECT_STREQ(path_of(KnownFile::ephemeral_ports), "/proc/sys/net/ipv4/ip_local_port_range");
   EXPECT_STREQ(path_of(KnownFile::locks), "/proc/locks");
-  for (const KnownFile file : {KnownFile::chosen_ports, KnownFile::gid_map}) {
+  for (const KnownFile file : {KnownFile::ephemeral_ports, KnownFile::gid_map}) {
     const KnownText read = read_known_file(file);
     EXPECT_EQ(read.error, 0);
     EXPECT_EQ(read.text, read_text(path_of(file)));

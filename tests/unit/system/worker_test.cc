@@ -20,7 +20,7 @@ TEST(Workers, AnswerInTheOrderOfTheTasks) {
   std::vector<std::function<std::string()>> tasks;
   for (int i = 0; i < 20; ++i)
     tasks.emplace_back([i] { return std::string(static_cast<std::size_t>(i) * 10'000, 'x'); });
-  const auto results = in_workers(tasks, 60s);
+  const auto results = run_in_children(tasks, 60s);
   ASSERT_EQ(results.size(), 20U);
   for (std::size_t i = 0; i < results.size(); ++i) {
     EXPECT_EQ(results[i].answer.size(), i * 10'000);
@@ -28,7 +28,7 @@ TEST(Workers, AnswerInTheOrderOfTheTasks) {
     EXPECT_EQ(results[i].signal, 0);
     EXPECT_GT(results[i].took, 0ns);
   }
-  EXPECT_TRUE(in_workers({}, 1s).empty());
+  EXPECT_TRUE(run_in_children({}, 1s).empty());
 }
 
 TEST(Workers, OneThatHangsIsEndedAndTheOthersAnswer) {
@@ -36,7 +36,7 @@ TEST(Workers, OneThatHangsIsEndedAndTheOthersAnswer) {
     while (true) pause();
   };
   const auto results =
-      in_workers({hang, [] { return std::string("a"); }, hang, hang, [] { return std::string("b"); }}, 2s);
+      run_in_children({hang, [] { return std::string("a"); }, hang, hang, [] { return std::string("b"); }}, 2s);
   for (const std::size_t i : {0U, 2U, 3U}) {
     EXPECT_TRUE(results[i].timed_out);
     EXPECT_EQ(results[i].answer, "");
@@ -48,13 +48,13 @@ TEST(Workers, OneThatHangsIsEndedAndTheOthersAnswer) {
 
 TEST(Workers, WhatGoesWrongInOneStaysThere) {
   const auto results =
-      in_workers({[]() -> std::string {
-                    raise(SIGKILL);
-                    return "no";
-                  },
-                  []() -> std::string { throw std::runtime_error("no"); }, []() -> std::string { _exit(3); },
-                  [] { return std::string(64U << 20, 'x'); }, [] { return std::string("good"); }},
-                 60s);
+      run_in_children({[]() -> std::string {
+                         raise(SIGKILL);
+                         return "no";
+                       },
+                       []() -> std::string { throw std::runtime_error("no"); }, []() -> std::string { _exit(3); },
+                       [] { return std::string(64U << 20, 'x'); }, [] { return std::string("good"); }},
+                      60s);
   EXPECT_EQ(results[0].signal, SIGKILL);
   for (const std::size_t i : {0U, 1U, 2U}) EXPECT_EQ(results[i].answer, "");
   EXPECT_LT(results[3].answer.size(), 8U << 20) << "more is not taken";
@@ -75,7 +75,7 @@ TEST(Workers, ThatCannotAllBeginAreEnded) {
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &two_more), 0);
   std::string said = "no error";
   try {
-    static_cast<void>(in_workers({hang, hang}, std::chrono::hours(1)));
+    static_cast<void>(run_in_children({hang, hang}, std::chrono::hours(1)));
   } catch (const std::exception& error) {
     said = error.what();
   }
@@ -89,9 +89,9 @@ TEST(Workers, ThatCannotAllBeginAreEnded) {
 
 #if !defined(SIDETRACK_SANITIZED)
 TEST(Workers, AreGivenHalfAGigabyte) {
-  const auto results = in_workers({[] { return std::to_string(std::string(1U << 30, 'x').size()); },
-                                   [] { return std::to_string(std::string(1U << 20, 'x').size()); }},
-                                  60s);
+  const auto results = run_in_children({[] { return std::to_string(std::string(1U << 30, 'x').size()); },
+                                        [] { return std::to_string(std::string(1U << 20, 'x').size()); }},
+                                       60s);
   EXPECT_EQ(results[0].answer, "");
   EXPECT_EQ(results[1].answer, "1048576");
 }

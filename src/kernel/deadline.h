@@ -6,11 +6,11 @@
 namespace sidetrack {
 
 // How long to wait for other programs, from now on: for all of them together, however often one is met again.
-class Patience {
+class Deadline {
  public:
   using Clock = std::chrono::steady_clock;
 
-  explicit Patience(std::chrono::milliseconds wait) : wait_(wait), until_(Clock::now() + wait) {}
+  explicit Deadline(std::chrono::milliseconds wait) : wait_(wait), until_(Clock::now() + wait) {}
 
   [[nodiscard]] std::chrono::milliseconds wait() const { return wait_; }
   [[nodiscard]] Clock::time_point until() const { return until_; }

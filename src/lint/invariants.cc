@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "lint/promises.h"
+#include "lint/invariants.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -46,8 +46,8 @@ class Boxes {
   }
 
   static Sets::Id& at(Box& box, Field field) { return box[index(field)]; }
-  void only(Box& box, Field field, Sets::Id values) { at(box, field) = sets_.both(at(box, field), values); }
-  void but(Box& box, Field field, Sets::Id values) { at(box, field) = sets_.without(at(box, field), values); }
+  void only(Box& box, Field field, Sets::Id values) { at(box, field) = sets_.intersection(at(box, field), values); }
+  void but(Box& box, Field field, Sets::Id values) { at(box, field) = sets_.difference(at(box, field), values); }
 
   template <typename Numbers>
   Sets::Id numbers(const Numbers& list) {
@@ -89,7 +89,7 @@ class Boxes {
   void only_answerable(Box& box, Family family) {
     Intervals all;
     for (const NetworkRoute& route : pod_.routes) {
-      const bool leads_out = route.kind == NetworkRoute::Kind::onward || route.kind == NetworkRoute::Kind::unknown;
+      const bool leads_out = route.kind == NetworkRoute::Kind::unicast || route.kind == NetworkRoute::Kind::unknown;
       if (leads_out && route.to.family() == family) all.push_back({value_of(route.to.first), value_of(route.to.last)});
     }
     const Intervals reachable = normal(std::move(all));
@@ -224,7 +224,7 @@ std::optional<Wanted> wanted_in(const Asked& asked, Family family) {
   return Wanted{Code::family_not_captured, "give --dual-stack, or remove the pod's IPv6 address"};
 }
 
-void add_outbound(std::vector<Promise>& all, const Asked& asked, Family family) {
+void add_outbound(std::vector<Invariant>& all, const Asked& asked, Family family) {
   const Config& config = asked.config;
   const auto wanted = wanted_in(asked, family);
   if (!captures_outbound(config) || !wanted) return;
@@ -235,15 +235,15 @@ void add_outbound(std::vector<Promise>& all, const Asked& asked, Family family) 
   leave_out(boxes, box, config, Direction::out, family, Order::after_addresses);
   boxes.but(box, Field::destination, boxes.addresses({config.loopback_ipv4}, family));
   const auto add = [&](const Box& of) {
-    Promise promise{wanted->code,
-                    fmt::format("outbound tcp, {}", title(family)),
-                    fmt::format("asked to be captured by {}", asked_by(config)),
-                    wanted->remedy,
-                    of,
-                    {}};
-    promise.kept =
+    Invariant invariant{wanted->code,
+                        fmt::format("outbound tcp, {}", title(family)),
+                        fmt::format("asked to be captured by {}", asked_by(config)),
+                        wanted->remedy,
+                        of,
+                        {}};
+    invariant.kept =
         or_excluded(boxes, asked, Kept(asked.regions).taken_by(proxy.outbound_ports, config.exclude_interfaces));
-    all.push_back(std::move(promise));
+    all.push_back(std::move(invariant));
   };
   if (!config.outbound_ranges.empty()) {
     Box by_range = box;
@@ -257,7 +257,7 @@ void add_outbound(std::vector<Promise>& all, const Asked& asked, Family family) 
   }
 }
 
-void add_inbound(std::vector<Promise>& all, const Asked& asked, Family family) {
+void add_inbound(std::vector<Invariant>& all, const Asked& asked, Family family) {
   const Config& config = asked.config;
   const auto wanted = wanted_in(asked, family);
   if (config.inbound_ports.empty() || !wanted) return;
@@ -269,17 +269,17 @@ void add_inbound(std::vector<Promise>& all, const Asked& asked, Family family) {
   boxes.but(box, Field::destination_port, boxes.numbers(std::vector{config.tunnel_port}));
   boxes.but(box, Field::interface, boxes.interfaces(config.virtual_interfaces));
   boxes.only_answerable(box, family);
-  Promise promise{wanted->code,
-                  fmt::format("inbound tcp, {}", title(family)),
-                  fmt::format("asked to be captured by -b{}", config.inbound_ports.all ? " '*'" : ""),
-                  wanted->remedy,
-                  box,
-                  {}};
-  promise.kept = Kept(asked.regions).taken_by({config.inbound_port}, {});
-  all.push_back(std::move(promise));
+  Invariant invariant{wanted->code,
+                      fmt::format("inbound tcp, {}", title(family)),
+                      fmt::format("asked to be captured by -b{}", config.inbound_ports.all ? " '*'" : ""),
+                      wanted->remedy,
+                      box,
+                      {}};
+  invariant.kept = Kept(asked.regions).taken_by({config.inbound_port}, {});
+  all.push_back(std::move(invariant));
 }
 
-void add_inbound_udp(std::vector<Promise>& all, const Asked& asked, Family family) {
+void add_inbound_udp(std::vector<Invariant>& all, const Asked& asked, Family family) {
   const Config& config = asked.config;
   const auto wanted = wanted_in(asked, family);
   if (config.mode != Mode::tproxy || config.capture_udp.empty() || !wanted) return;
@@ -288,17 +288,17 @@ void add_inbound_udp(std::vector<Promise>& all, const Asked& asked, Family famil
   boxes.only(box, Field::destination_port, boxes.numbers(config.capture_udp));
   boxes.but(box, Field::interface, boxes.interfaces(config.exclude_interfaces));
   boxes.only_answerable(box, family);
-  Promise promise{wanted->code,
-                  fmt::format("inbound udp, {}", title(family)),
-                  "asked to be captured by --capture-udp",
-                  wanted->remedy,
-                  box,
-                  {}};
-  promise.kept = Kept(asked.regions).taken_by({config.inbound_port}, {});
-  all.push_back(std::move(promise));
+  Invariant invariant{wanted->code,
+                      fmt::format("inbound udp, {}", title(family)),
+                      "asked to be captured by --capture-udp",
+                      wanted->remedy,
+                      box,
+                      {}};
+  invariant.kept = Kept(asked.regions).taken_by({config.inbound_port}, {});
+  all.push_back(std::move(invariant));
 }
 
-void add_dns(std::vector<Promise>& all, const Asked& asked, Family family) {
+void add_dns(std::vector<Invariant>& all, const Asked& asked, Family family) {
   const Config& config = asked.config;
   const bool to_any = config.capture_all_dns;
   if (!config.redirect_dns || (!to_any && asked.plan.dns_servers.empty()) || !asked.plan.families.contains(family))
@@ -312,19 +312,20 @@ void add_dns(std::vector<Promise>& all, const Asked& asked, Family family) {
     std::vector<AddressRange> servers;
     std::ranges::transform(asked.plan.dns_servers, std::back_inserter(servers), AddressRange::single);
     if (!to_any) boxes.only(box, Field::destination, boxes.addresses(servers, family));
-    Promise promise{Code::escape,
-                    fmt::format("DNS by {}, {}", protocol == tcp ? "tcp" : "udp", title(family)),
-                    fmt::format("asked to be captured by {}", to_any ? "--capture-all-dns" : "--redirect-dns"),
-                    "change the rule that decides, or leave out the option that asks for it",
-                    box,
-                    {}};
-    promise.kept = or_excluded(boxes, asked, Kept(asked.regions).taken_by({proxy_dns_port}, config.exclude_interfaces));
-    all.push_back(std::move(promise));
+    Invariant invariant{Code::escape,
+                        fmt::format("DNS by {}, {}", protocol == tcp ? "tcp" : "udp", title(family)),
+                        fmt::format("asked to be captured by {}", to_any ? "--capture-all-dns" : "--redirect-dns"),
+                        "change the rule that decides, or leave out the option that asks for it",
+                        box,
+                        {}};
+    invariant.kept =
+        or_excluded(boxes, asked, Kept(asked.regions).taken_by({proxy_dns_port}, config.exclude_interfaces));
+    all.push_back(std::move(invariant));
   }
 }
 
 // What one proxy sends to this pod's own address. Of several uids, the rules of the first decide about the others, too.
-void add_other_proxies(std::vector<Promise>& all, const Asked& asked, Family family) {
+void add_other_proxies(std::vector<Invariant>& all, const Asked& asked, Family family) {
   const Config& config = asked.config;
   if (config.proxy_uids.size() < 2 || config.inbound_ports.empty() || !asked.plan.families.contains(family)) return;
   Boxes boxes(asked.regions, asked.pod);
@@ -337,14 +338,14 @@ void add_other_proxies(std::vector<Promise>& all, const Asked& asked, Family fam
                       family));
   boxes.but(box, Field::destination_port, boxes.numbers(std::vector{config.tunnel_port, dns_port}));
   leave_out(boxes, box, config, Direction::lo, family, Order::before_addresses);
-  Promise promise{Code::escape,
-                  fmt::format("tcp of a proxy to this pod itself, {}", title(family)),
-                  "must go through the inbound listener, as that of the first uid of -u does",
-                  "give one uid: the rules of the first return what the others send",
-                  box,
-                  {}};
-  promise.kept = Kept(asked.regions).taken_by({config.inbound_port}, {});
-  all.push_back(std::move(promise));
+  Invariant invariant{Code::escape,
+                      fmt::format("tcp of a proxy to this pod itself, {}", title(family)),
+                      "must go through the inbound listener, as that of the first uid of -u does",
+                      "give one uid: the rules of the first return what the others send",
+                      box,
+                      {}};
+  invariant.kept = Kept(asked.regions).taken_by({config.inbound_port}, {});
+  all.push_back(std::move(invariant));
 }
 
 // ---- Of an ambient pod.
@@ -353,23 +354,23 @@ AddressRange probes_from(const Config& config, Family family) {
   return AddressRange::single(family == Family::ipv4 ? config.probe_address : config.probe_address6);
 }
 
-Promise promise_of_ambient(const Wanted& wanted, std::string about, const char* asked_by_flags, const Box& box) {
+Invariant invariant_of_ambient(const Wanted& wanted, std::string about, const char* asked_by_flags, const Box& box) {
   return {wanted.code, std::move(about), fmt::format("asked to be captured by {}", asked_by_flags), wanted.remedy, box,
           {}};
 }
 
-void add_ambient_outbound(std::vector<Promise>& all, const Asked& asked, Family family, const Wanted& wanted) {
+void add_ambient_outbound(std::vector<Invariant>& all, const Asked& asked, Family family, const Wanted& wanted) {
   Boxes boxes(asked.regions, asked.pod);
   Box box = boxes.usual(Direction::out, family, tcp);
   boxes.but(box, Field::destination, boxes.addresses({probes_from(asked.config, family)}, family));
   boxes.but(box, Field::destination, boxes.addresses({AddressRange::single(Address::loopback(family))}, family));
-  Promise promise =
-      promise_of_ambient(wanted, fmt::format("outbound tcp, {}", title(family)), "--dataplane ambient", box);
-  promise.kept = Kept(asked.regions).taken_by(proxy_of(asked.config).outbound_ports, {});
-  all.push_back(std::move(promise));
+  Invariant invariant =
+      invariant_of_ambient(wanted, fmt::format("outbound tcp, {}", title(family)), "--dataplane ambient", box);
+  invariant.kept = Kept(asked.regions).taken_by(proxy_of(asked.config).outbound_ports, {});
+  all.push_back(std::move(invariant));
 }
 
-void add_ambient_inbound(std::vector<Promise>& all, const Asked& asked, Family family, const Wanted& wanted) {
+void add_ambient_inbound(std::vector<Invariant>& all, const Asked& asked, Family family, const Wanted& wanted) {
   const Config& config = asked.config;
   if (config.ingress) return;
   Boxes boxes(asked.regions, asked.pod);
@@ -378,13 +379,13 @@ void add_ambient_inbound(std::vector<Promise>& all, const Asked& asked, Family f
   boxes.but(box, Field::source, boxes.addresses({probes_from(config, family)}, family));
   boxes.but(box, Field::interface, boxes.interfaces(config.virtual_interfaces));
   boxes.only_answerable(box, family);
-  Promise promise =
-      promise_of_ambient(wanted, fmt::format("inbound tcp, {}", title(family)), "--dataplane ambient", box);
-  promise.kept = Kept(asked.regions).taken_by({config.inbound_port}, {});
-  all.push_back(std::move(promise));
+  Invariant invariant =
+      invariant_of_ambient(wanted, fmt::format("inbound tcp, {}", title(family)), "--dataplane ambient", box);
+  invariant.kept = Kept(asked.regions).taken_by({config.inbound_port}, {});
+  all.push_back(std::move(invariant));
 }
 
-void add_ambient_dns(std::vector<Promise>& all, const Asked& asked, Family family, const Wanted& wanted) {
+void add_ambient_dns(std::vector<Invariant>& all, const Asked& asked, Family family, const Wanted& wanted) {
   if (!asked.config.redirect_dns || !asked.plan.families.contains(family)) return;
   Boxes boxes(asked.regions, asked.pod);
   for (const Value protocol : {tcp, udp}) {
@@ -393,14 +394,14 @@ void add_ambient_dns(std::vector<Promise>& all, const Asked& asked, Family famil
     boxes.but(
         box, Field::destination,
         boxes.addresses({probes_from(asked.config, family), AddressRange::single(Address::loopback(family))}, family));
-    Promise promise = promise_of_ambient(
+    Invariant invariant = invariant_of_ambient(
         wanted, fmt::format("DNS by {}, {}", protocol == tcp ? "tcp" : "udp", title(family)), "--redirect-dns", box);
-    promise.kept = Kept(asked.regions).taken_by({proxy_dns_port}, {});
-    all.push_back(std::move(promise));
+    invariant.kept = Kept(asked.regions).taken_by({proxy_dns_port}, {});
+    all.push_back(std::move(invariant));
   }
 }
 
-void add_ambient(std::vector<Promise>& all, const Asked& asked, Family family) {
+void add_ambient(std::vector<Invariant>& all, const Asked& asked, Family family) {
   const auto wanted = wanted_in(asked, family);
   if (!wanted) return;
   add_ambient_outbound(all, asked, family, *wanted);
@@ -440,11 +441,11 @@ bool is_taken(const Ending& ending, const Box& box, const std::vector<std::uint1
 namespace {
 
 // What ztunnel sends on to the app has the address of its client.
-Promise promise_of_answers(Regions& regions, const PodView& pod, Box box, Family family) {
+Invariant invariant_of_answers(Regions& regions, const PodView& pod, Box box, Family family) {
   const Box from_outside = regions.ordinary(pod, Direction::in, family);
   for (const Field field : {Field::source, Field::destination}) box[index(field)] = from_outside[index(field)];
   Sets::Id& source = box[index(Field::source)];
-  source = regions.sets().without(source, regions.sets().single(0));  // one that the kernel chooses
+  source = regions.sets().difference(source, regions.sets().single(0));  // one that the kernel chooses
   return {Code::proxy_hindered,
           fmt::format("tcp of ztunnel to the app from its client's address, {}", title(family)),
           "the app's answers must come back to it, by the policy rule of their mark and the route of table 100",
@@ -457,8 +458,9 @@ Promise promise_of_answers(Regions& regions, const PodView& pod, Box box, Family
 
 }  // namespace
 
-std::vector<Promise> promises_of_proxy(Regions& regions, const PodView& pod, const Proxy& proxy, Families families) {
-  std::vector<Promise> all;
+std::vector<Invariant> invariants_of_proxy(Regions& regions, const PodView& pod, const Proxy& proxy,
+                                           Families families) {
+  std::vector<Invariant> all;
   Boxes boxes(regions, pod);
   const Kept kept(regions);
   for (const Family family : families.list()) {
@@ -472,12 +474,12 @@ std::vector<Promise> promises_of_proxy(Regions& regions, const PodView& pod, con
       box[index(Field::state)] = regions.sets().of({{0, 1}});  // later packets, too
       // Replies to what is bound to an address that others translate may be in another zone: nobody binds for DNS.
       if (protocol == udp) boxes.only(box, Field::source, regions.sets().single(0));
-      Promise leaves{Code::proxy_hindered,
-                     about,
-                     "must leave the pod unchanged",
-                     proxy.is_ztunnel ? remedy_of_loop(proxy) : "let what the proxy's uid and gid send pass",
-                     box,
-                     {}};
+      Invariant leaves{Code::proxy_hindered,
+                       about,
+                       "must leave the pod unchanged",
+                       proxy.is_ztunnel ? remedy_of_loop(proxy) : "let what the proxy's uid and gid send pass",
+                       box,
+                       {}};
       leaves.kept = [sets = &regions.sets(), ports = proxy.outbound_ports](const Ending& ending, const Box& of) {
         const bool as_it_is =
             ending.kind == Outcome::Kind::leaves && is_untouched(ending) && ending.answers != Outcome::Answers::lost;
@@ -494,7 +496,7 @@ std::vector<Promise> promises_of_proxy(Regions& regions, const PodView& pod, con
       all.push_back({Code::loop, fmt::format("tcp of ztunnel to the app, {}", title(family)),
                      "comes back to the inbound listener, which would send it again", remedy_of_loop(proxy), own,
                      kept.not_taken_by(proxy.inbound_ports)});
-      if (proxy.rules_in.contains(family)) all.push_back(promise_of_answers(regions, pod, own, family));
+      if (proxy.rules_in.contains(family)) all.push_back(invariant_of_answers(regions, pod, own, family));
       continue;
     }
     Box to_app = own;
@@ -508,10 +510,10 @@ std::vector<Promise> promises_of_proxy(Regions& regions, const PodView& pod, con
   return all;
 }
 
-std::vector<Promise> promises(Regions& regions, const PodView& pod, const Config& config, const Plan& plan) {
+std::vector<Invariant> invariants(Regions& regions, const PodView& pod, const Config& config, const Plan& plan) {
   if (config.mode == Mode::none) return {};
   const Asked asked{regions, pod, config, plan};
-  std::vector<Promise> all = promises_of_proxy(regions, pod, proxy_of(config), plan.families);
+  std::vector<Invariant> all = invariants_of_proxy(regions, pod, proxy_of(config), plan.families);
   for (const Family family : {Family::ipv4, Family::ipv6}) {
     if (config.dataplane == Dataplane::ambient) {
       add_ambient(all, asked, family);
@@ -526,59 +528,59 @@ std::vector<Promise> promises(Regions& regions, const PodView& pod, const Config
   return all;
 }
 
-std::vector<Broken> broken(Regions& regions, Regions::Node root, const std::vector<Promise>& promises) {
+std::vector<Violation> violations(Regions& regions, Regions::Node root, const std::vector<Invariant>& invariants) {
   Sets& sets = regions.sets();
-  std::map<std::pair<const Promise*, Leaf>, Broken> found;
+  std::map<std::pair<const Invariant*, Leaf>, Violation> found;
   regions.for_each(root, [&](const Box& box, const Box&, Leaf leaf) {
     if (leaf == no_such_packet) return;
     const std::vector<Ending> endings = each_of(regions.decision(leaf).ending);
-    for (const Promise& promise : promises) {
+    for (const Invariant& invariant : invariants) {
       Box part{};
       double share = 1;
       for (std::size_t i = 0; i < field_count && share > 0; ++i) {
-        part[i] = sets.both(box[i], promise.box[i]);
-        share *= part[i] == Sets::empty ? 0 : sets.share(part[i], promise.box[i]);
+        part[i] = sets.intersection(box[i], invariant.box[i]);
+        share *= part[i] == Sets::empty ? 0 : sets.share(part[i], invariant.box[i]);
       }
       if (share == 0) continue;
       const auto broken_by =
-          std::ranges::count_if(endings, [&](const Ending& one) { return !promise.kept(one, part); });
+          std::ranges::count_if(endings, [&](const Ending& one) { return !invariant.kept(one, part); });
       if (broken_by == 0) continue;
-      Broken& known = found[{&promise, leaf}];
-      if (known.promise == nullptr || share > known.share) known.box = part;
-      known.promise = &promise;
+      Violation& known = found[{&invariant, leaf}];
+      if (known.invariant == nullptr || share > known.share) known.box = part;
+      known.invariant = &invariant;
       known.leaf = leaf;
       known.share += share;
       known.is_known = std::cmp_equal(broken_by, endings.size()) && regions.decision(leaf).ending.unknowns.empty();
     }
   });
-  std::vector<Broken> all;
+  std::vector<Violation> all;
   for (const auto& [key, one] : found) all.push_back(one);
-  std::ranges::stable_sort(all, [](const Broken& a, const Broken& b) {
-    return a.promise != b.promise ? a.promise < b.promise : a.share > b.share;
+  std::ranges::stable_sort(all, [](const Violation& a, const Violation& b) {
+    return a.invariant != b.invariant ? a.invariant < b.invariant : a.share > b.share;
   });
   return all;
 }
 
-std::optional<Finding> finding_of(Regions& regions, const Broken& broken) {
-  const Promise& promise = *broken.promise;
+std::optional<Finding> finding_of(Regions& regions, const Violation& broken) {
+  const Invariant& invariant = *broken.invariant;
   const Decision& decision = regions.decision(broken.leaf);
   const auto packet = witness(regions, 0, broken.box, decision.ending);
   if (!packet) return std::nullopt;
   Finding made;
-  made.code = broken.is_known ? promise.code : Code::not_known;
-  made.subject = promise.about;
+  made.code = broken.is_known ? invariant.code : Code::not_known;
+  made.subject = invariant.about;
   made.witness = explain_words(*packet);
   made.ending = text(decision.ending);
-  made.remedy = promise.remedy;
-  made.message = promise.asked;
+  made.remedy = invariant.remedy;
+  made.message = invariant.asked;
   if (!decision.ending.unknowns.empty()) {
     made.message += fmt::format("; what is not known: {}", unknown_words(decision.ending));
-  } else if (decision.step != nullptr && promise.code != Code::forwarded_replies_lost) {
+  } else if (decision.step != nullptr && invariant.code != Code::forwarded_replies_lost) {
     const Step& step = *decision.step;
     const std::string rule =
         step.live != nullptr ? iptables_words(step.live->rule) : fmt::format("-P {} DROP", step.chain);
     made.message += fmt::format("; what decides: {}: {}", step.table, rule);
-  } else if (promise.code != Code::family_not_captured && promise.code != Code::forwarded_replies_lost) {
+  } else if (invariant.code != Code::family_not_captured && invariant.code != Code::forwarded_replies_lost) {
     made.message += "; no rule decides about it";
   }
   return made;

@@ -26,7 +26,7 @@ struct Proxy {
 [[nodiscard]] Proxy proxy_of(const Config& config);
 
 // Every packet of the box has to end so.
-struct Promise {
+struct Invariant {
   Code code{};        // of the finding if one does not
   std::string about;  // "outbound tcp, IPv4"
   std::string asked;  // what was asked for, and by which option: "-i '*' captures it"
@@ -36,8 +36,8 @@ struct Promise {
 };
 
 // Packets that break one: they all end alike, by one decision.
-struct Broken {
-  const Promise* promise = nullptr;
+struct Violation {
+  const Invariant* invariant = nullptr;
   space::Box box{};
   space::Leaf leaf = 0;
   double share = 0;      // of the promise's packets
@@ -46,17 +46,17 @@ struct Broken {
 
 // Of the options: the proxy's own traffic leaves and does not come back to it, and what is asked for is captured. In
 // that pod, which has the interfaces of `regions`.
-[[nodiscard]] std::vector<Promise> promises(space::Regions& regions, const PodView& pod, const Config& config,
-                                            const Plan& plan);
+[[nodiscard]] std::vector<Invariant> invariants(space::Regions& regions, const PodView& pod, const Config& config,
+                                                const Plan& plan);
 // Of rules alone, whatever they were asked by: the proxy's traffic.
-[[nodiscard]] std::vector<Promise> promises_of_proxy(space::Regions& regions, const PodView& pod, const Proxy& proxy,
-                                                     Families families);
+[[nodiscard]] std::vector<Invariant> invariants_of_proxy(space::Regions& regions, const PodView& pod,
+                                                         const Proxy& proxy, Families families);
 
-// `root`: a diagram that has all packets of the promises. The largest part first, one of each decision.
-[[nodiscard]] std::vector<Broken> broken(space::Regions& regions, space::Regions::Node root,
-                                         const std::vector<Promise>& promises);
+// `root`: a diagram that has all packets of the invariants. The largest part first, one of each decision.
+[[nodiscard]] std::vector<Violation> violations(space::Regions& regions, space::Regions::Node root,
+                                                const std::vector<Invariant>& invariants);
 // With a packet of which explain() says the same; nothing if it does not.
-[[nodiscard]] std::optional<Finding> finding_of(space::Regions& regions, const Broken& broken);
+[[nodiscard]] std::optional<Finding> finding_of(space::Regions& regions, const Violation& broken);
 
 // Whether it lands on one of these ports of the proxy; the box has the packets.
 [[nodiscard]] bool is_taken(const space::Ending& ending, const space::Box& box, const std::vector<std::uint16_t>& ports,

@@ -6,7 +6,7 @@
 namespace sidetrack {
 
 // Wants to be told nothing. A walk with an observer makes no texts, which among thousands of rules take the most time.
-class Unobserved final : public Observer {
+class NullObserver final : public Observer {
  public:
   void match(const Match& /*match*/, const PacketAtHook& /*packet*/) override {}
   void no_match(std::span<const Match* const> /*failing*/, const PacketAtHook& /*packet*/) override {}
@@ -18,7 +18,7 @@ class Unobserved final : public Observer {
   void mark() override {}
   void mark(std::uint32_t /*now*/, std::uint32_t /*value*/, std::uint32_t /*mask*/) override {}
   void begins() override {}
-  bool milestone(const Milestone& /*milestone*/) override { return true; }
+  bool checkpoint(const Checkpoint& /*checkpoint*/) override { return true; }
 };
 
 }  // namespace sidetrack
