@@ -21,7 +21,6 @@ namespace sidetrack::manifest {
 namespace {
 
 constexpr std::string_view overrides_annotation = "proxy.istio.io/overrides";
-constexpr std::string_view native_annotation = "sidecar.istio.io/nativeSidecar";
 constexpr std::string_view revision = "default";
 constexpr std::string_view template_image = "auto";  // the image of the template counts
 

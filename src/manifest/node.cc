@@ -22,8 +22,7 @@ Node Node::string(std::string_view text) {
 
 const Node* Node::find(std::string_view key) const {
   const auto found = std::ranges::find(entries, key, &Entry::key);
-  if (found != entries.end() && found->value.repeated)
-    throw Error(ExitCode::usage, fmt::format("line {}: '{}': duplicate key", found->value.line, excerpt(key)));
+  if (found != entries.end()) found->value.check_fault(key);
   return found != entries.end() && !found->value.is_null() ? &found->value : nullptr;
 }
 
@@ -32,6 +31,12 @@ Node* Node::find(std::string_view key) {
   if (found == nullptr) return nullptr;
   auto& own = entries.own();
   return &std::ranges::find(own, key, &Entry::key)->value;
+}
+
+void Node::check_fault(std::string_view key, std::string_view where) const {
+  if (fault == Fault::none) return;
+  throw Error(ExitCode::usage, fmt::format("{}line {}: '{}': {}", where, line, excerpt(key),
+                                           fault == Fault::repeated ? "duplicate key" : "!!binary: expected text"));
 }
 
 bool Node::is_true() const { return type == Type::boolean && manifest::is_true(text); }

@@ -32,20 +32,26 @@ struct Node {
   Type type = Type::null;
   Style style = Style::plain;  // of a scalar
   bool flow = false;           // a list or mapping in brackets
-  bool repeated = false;       // of a mapping's value: its key is there more than once, and this is the last
-  std::uint32_t line = 0;      // counts from 1; 0: not known
-  std::string text;            // of a scalar, as written: "yes", "0x1F", "~"; of a string what it says
-  Shared<Node> items;          // of a list
-  Shared<Entry> entries;       // of a mapping, in order; no two of one key
+  // Of a mapping's value: its key is there more than once, and this is the last; or its bytes are in base64, by a tag.
+  enum class Fault : std::uint8_t { none, repeated, binary };
+  Fault fault = Fault::none;
+  std::uint32_t line = 0;  // counts from 1; 0: not known
+  std::string text;        // of a scalar, as written: "yes", "0x1F", "~"; of a string what it says
+  Shared<Node> items;      // of a list
+  Shared<Entry> entries;   // of a mapping, in order; no two of one key
 
   [[nodiscard]] static Node string(std::string_view text);
   [[nodiscard]] bool is_null() const { return type == Type::null; }
   [[nodiscard]] bool is_scalar() const { return type != Type::list && type != Type::mapping; }
 
   // Returns the value of a mapping's key; nullptr if there is none. A value of null counts as none, as it does for
-  // Kubernetes. Throws Error (usage) if the key is there more than once: what is read must not depend on who reads it.
+  // Kubernetes. Throws as check_fault() does.
   [[nodiscard]] const Node* find(std::string_view key) const;
   [[nodiscard]] Node* find(std::string_view key);
+
+  // Throws Error (usage) that begins with `where` for a value that is not read, whose key is `key`: what is read must
+  // not depend on who reads it.
+  void check_fault(std::string_view key, std::string_view where = {}) const;
 
   // Of a boolean.
   [[nodiscard]] bool is_true() const;

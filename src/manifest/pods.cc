@@ -233,9 +233,9 @@ const Node* strings(const Node* metadata, std::string_view key, const Where& whe
   const Node* mapping = member(metadata, key, Node::Type::mapping, where);
   if (mapping == nullptr) return mapping;
   for (const Entry& entry : mapping->entries) {
-    if (entry.value.repeated)
-      throw Error(ExitCode::usage,
-                  fmt::format("{}: '{}': duplicate key", where.text(entry.value.line), excerpt(entry.key)));
+    // kubectl takes the last of keys that nothing here depends on.
+    if (is_read_of_pod(entry.key) || key == proxy_metadata_key)
+      entry.value.check_fault(entry.key, fmt::format("{}: ", where.text()));
     if (entry.value.type == Node::Type::string || (takes_null && entry.value.is_null())) continue;
     refuse(where, excerpt(entry.key), &entry.value, "a string",
            entry.value.is_scalar() ? fmt::format("write it in quotes: {}: \"{}\"", excerpt(entry.key),

@@ -30,10 +30,11 @@ std::string place(std::string_view name, std::size_t line) {
 }
 
 bool Documents::empty() const {
-  return std::ranges::all_of(list, [](const Document& document) { return document.root.is_null(); });
+  return std::ranges::all_of(list,
+                             [](const Document& document) { return document.root.is_null() && !document.problem; });
 }
 
-Documents parse_documents(std::string text, std::string name, const Limits& limits) {
+Documents parse_each_document(std::string text, std::string name, const Limits& limits) {
   // libyaml takes it, but kubectl does not, and what is written is UTF-8.
   if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF"))
     throw Error(ExitCode::usage, fmt::format("{}: UTF-16: expected UTF-8", excerpt(name)),
@@ -49,6 +50,14 @@ Documents parse_documents(std::string text, std::string name, const Limits& limi
   } catch (const Error&) {
     // YAML has braces, too, and says in which line something is wrong.
     made.list = parse_yaml(made.text, made.name, limits);
+  }
+  return made;
+}
+
+Documents parse_documents(std::string text, std::string name, const Limits& limits) {
+  Documents made = parse_each_document(std::move(text), std::move(name), limits);
+  for (const Document& document : made.list) {
+    if (document.problem) throw *document.problem;
   }
   return made;
 }

@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "manifest/node.h"
+#include "model/error.h"
 
 namespace sidetrack::manifest {
 
 struct Document {
   Node root;
-  std::size_t number = 1;  // of those of the file, from 1
-  std::size_t begin = 0;   // the byte of its directives or its "---", or where it begins without
-  bool marked = false;     // it begins with "---"
+  std::size_t number = 1;          // of those of the file, from 1
+  std::size_t begin = 0;           // the byte of its directives or its "---", or where it begins without
+  bool marked = false;             // it begins with "---"
+  std::optional<Error> problem{};  // why it is not understood; its root is null then
 };
 
 enum class Form : std::uint8_t { yaml, json };
@@ -43,6 +46,8 @@ struct Text {
 // are resolved; a key that is there twice, or that is a list or mapping, is refused.
 [[nodiscard]] Documents parse_documents(std::string text, std::string name, const Limits& limits = {});
 [[nodiscard]] Documents parse_documents(Text of);
+// The same, but that documents may have a problem: those after them are read all the same.
+[[nodiscard]] Documents parse_each_document(std::string text, std::string name, const Limits& limits = {});
 
 // "web.yaml", "web.yaml, line 12": where a message points to.
 [[nodiscard]] std::string place(std::string_view name, std::size_t line);

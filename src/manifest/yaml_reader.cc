@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <new>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -34,7 +35,6 @@ class Event {
   ~Event() { yaml_event_delete(&event_); }
   yaml_event_t* get() { return &event_; }
   const yaml_event_t* operator->() const { return &event_; }
-  [[nodiscard]] std::uint32_t line() const { return static_cast<std::uint32_t>(event_.start_mark.line + 1); }
 
  private:
   yaml_event_t event_{};
@@ -59,31 +59,38 @@ Node::Style style_of(yaml_scalar_style_t style) {
   }
 }
 
-// The tags that say no more than the types of JSON.
+// The tags that choose a type of a scalar. Any other makes it a string, as kubectl's reader has it, which looks at none
+// of a list or mapping.
 struct Tag {
   std::string_view name;
   Node::Type type;
 };
-constexpr Tag tag_table[] = {{YAML_NULL_TAG, Node::Type::null},  {YAML_BOOL_TAG, Node::Type::boolean},
-                             {YAML_INT_TAG, Node::Type::number}, {YAML_FLOAT_TAG, Node::Type::number},
-                             {YAML_STR_TAG, Node::Type::string}, {"!", Node::Type::string},
-                             {YAML_SEQ_TAG, Node::Type::list},   {YAML_MAP_TAG, Node::Type::mapping}};
+constexpr Tag tag_table[] = {{YAML_NULL_TAG, Node::Type::null},
+                             {YAML_BOOL_TAG, Node::Type::boolean},
+                             {YAML_INT_TAG, Node::Type::number},
+                             {YAML_FLOAT_TAG, Node::Type::number}};
+constexpr std::string_view binary_tag = "tag:yaml.org,2002:binary";
 
 // Where libyaml refuses what YAML 1.1 allows and kubectl takes: a plain scalar in brackets that ends with a colon, as
 // in [fd00::].
 constexpr char in_place_of_colon = 'x';
 struct ColonRefused {
-  std::size_t character;
   std::size_t byte;
 };
 
+// What libyaml says of the text. It cannot go on in that document.
+struct SyntaxError {
+  Error error;
+  std::size_t byte;
+};
+constexpr std::size_t most_broken_documents = 100;
+
 class Reader {
  public:
-  // `colons`: the characters of `text` that stand for colons, in order.
+  // `colons`: the bytes of `text` that stand for colons, in order.
   Reader(std::string_view text, std::string_view name, const Limits& limits, const std::set<std::size_t>& colons)
       : text_(text), name_(name), limits_(limits), colons_(colons) {
-    if (yaml_parser_initialize(&parser_) == 0) throw std::bad_alloc();
-    yaml_parser_set_input_string(&parser_, reinterpret_cast<const unsigned char*>(text.data()), text.size());
+    begin_at(0);
   }
   Reader(const Reader&) = delete;
   Reader& operator=(const Reader&) = delete;
@@ -92,20 +99,76 @@ class Reader {
   std::vector<Document> documents() {
     refuse_many_tags();
     std::vector<Document> made;
-    std::size_t number = 0;
+    std::size_t broken = 0;
     while (true) {
-      Event event;
-      next(event);
-      if (event->type == YAML_STREAM_END_EVENT) return made;
-      if (event->type != YAML_DOCUMENT_START_EVENT) continue;  // the start of the stream, the end of a document
-      anchors_.clear();
-      const bool marked = event->data.document_start.implicit == 0;
-      const std::size_t begin = byte_at(event->start_mark.index);
-      made.push_back({next_node(0), ++number, begin, marked});
+      const std::size_t complete = made.size();
+      try {
+        if (!read_document(made)) return made;
+      } catch (const SyntaxError& found) {
+        if (++broken > most_broken_documents) throw found.error;
+        // Outside of any document it is what follows the last one, unless another begins before it.
+        if (made.empty() || (made.size() == complete && next_marker(made.back().begin + 1) <= found.byte))
+          made.push_back({{}, complete + 1, base_, false});
+        made.back().root = {};
+        made.back().problem = found.error;
+        const std::size_t next = next_marker(std::max(found.byte, base_ + 1));
+        if (next == std::string_view::npos) return made;
+        yaml_parser_delete(&parser_);
+        begin_at(next);
+      }
     }
   }
 
  private:
+  // The parser counts characters and lines from there.
+  void begin_at(std::size_t byte) {
+    if (yaml_parser_initialize(&parser_) == 0) throw std::bad_alloc();
+    const std::string_view text = text_.substr(byte);
+    yaml_parser_set_input_string(&parser_, reinterpret_cast<const unsigned char*>(text.data()), text.size());
+    lines_before_ += static_cast<std::size_t>(std::ranges::count(text_.substr(base_, byte - base_), '\n'));
+    base_ = byte;
+    known_ = first_character();
+  }
+
+  // The next line that begins a document, as kubectl takes files apart before it reads them.
+  [[nodiscard]] std::size_t next_marker(std::size_t from) const {
+    constexpr std::string_view marker = "---", blanks = " \t\r\n";
+    for (std::size_t at = text_.find(marker, from); at != std::string_view::npos; at = text_.find(marker, at + 1)) {
+      const std::size_t end = at + marker.size();
+      if ((at == 0 || text_[at - 1] == '\n') && (end == text_.size() || blanks.find(text_[end]) != blanks.npos))
+        return at;
+    }
+    return std::string_view::npos;
+  }
+
+  // Adds the next one, if there is one.
+  bool read_document(std::vector<Document>& made) {
+    Event event;
+    do {
+      yaml_event_delete(event.get());
+      next(event);
+      if (event->type == YAML_STREAM_END_EVENT) return false;
+    } while (event->type != YAML_DOCUMENT_START_EVENT);  // the start of the stream, the end of a document
+    anchors_.clear();
+    problem_.reset();
+    const bool marked = event->data.document_start.implicit == 0;
+    made.push_back({{}, made.size() + 1, byte_at(event->start_mark.index), marked});
+    Node root = next_node(0);
+    if (!problem_) made.back().root = std::move(root);
+    made.back().problem = problem_;
+    return true;
+  }
+
+  [[nodiscard]] std::uint32_t line(const Event& event) const {
+    return static_cast<std::uint32_t>(lines_before_ + event->start_mark.line + 1);
+  }
+
+  // What is wrong with the document that is being read. The others are read all the same.
+  void note(std::size_t line, const std::string& problem, std::string hint = {}) {
+    if (!problem_)
+      problem_.emplace(ExitCode::usage, fmt::format("{}: {}", place(name_, line), problem), std::move(hint));
+  }
+
   [[noreturn]] void refuse(std::size_t line, const std::string& problem, std::string hint = {}) const {
     throw Error(ExitCode::usage, fmt::format("{}: {}", place(name_, line), problem), std::move(hint));
   }
@@ -126,16 +189,30 @@ class Reader {
     if (yaml_parser_parse(&parser_, event.get()) != 0) return;
     if (parser_.error == YAML_MEMORY_ERROR) throw std::bad_alloc();
     const std::string_view problem = parser_.problem == nullptr ? "it cannot be parsed" : parser_.problem;
-    if (problem == "found unexpected ':'") throw ColonRefused{parser_.mark.index, byte_at(parser_.mark.index)};
-    const std::size_t line = parser_.error == YAML_READER_ERROR ? parser_.mark.line : parser_.problem_mark.line;
-    refuse(line + 1, fmt::format("not YAML: {}", problem), hint_at(byte_at(parser_.problem_mark.index)));
+    if (problem == "found unexpected ':'") throw ColonRefused{byte_at(parser_.mark.index)};
+    const std::string words = fmt::format("not YAML: {}", problem);
+    if (parser_.error == YAML_READER_ERROR) refuse(lines_before_ + parser_.mark.line + 1, words);
+    const std::size_t byte = byte_at(parser_.problem_mark.index);
+    throw SyntaxError{
+        Error(ExitCode::usage,
+              fmt::format("{}: {}", place(name_, lines_before_ + parser_.problem_mark.line + 1), words), hint_at(byte)),
+        byte};
   }
 
-  // libyaml counts characters, without the byte order mark. What is asked for comes in order but for an error.
-  [[nodiscard]] std::size_t byte_at(std::size_t character) {
+  struct Position {
+    std::size_t character = 0;
+    std::size_t byte = 0;
+  };
+
+  // libyaml counts characters, without the byte order mark.
+  [[nodiscard]] Position first_character() const {
     constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
-    if (character < known_.character || known_.byte == 0)
-      known_ = {0, text_.starts_with(byte_order_mark) ? byte_order_mark.size() : 0};
+    return {0, base_ + (text_.substr(base_).starts_with(byte_order_mark) ? byte_order_mark.size() : 0)};
+  }
+
+  // What is asked for comes in order but for an error.
+  [[nodiscard]] std::size_t byte_at(std::size_t character) {
+    if (character < known_.character) known_ = first_character();
     const auto continues = [&](std::size_t byte) { return (static_cast<unsigned char>(text_[byte]) & 0xC0U) == 0x80U; };
     while (known_.character < character && known_.byte < text_.size()) {
       ++known_.character;
@@ -196,44 +273,43 @@ class Reader {
     nodes_ += nodes;
     deepest_ = std::max(deepest_, depth);
     if (depth > deepest_node)
-      refuse(event.line(), fmt::format("lists and mappings nested deeper than {}", deepest_node));
+      refuse(line(event), fmt::format("lists and mappings nested deeper than {}", deepest_node));
     if (nodes_ > limits_.nodes)
-      refuse(event.line(), fmt::format("more than {} values, with those that aliases stand for", limits_.nodes));
+      refuse(line(event), fmt::format("more than {} values, with those that aliases stand for", limits_.nodes));
   }
 
   Node alias(const Event& event, std::size_t depth) {
     const std::string name(text_of(event->data.alias.anchor));
     const auto found = anchors_.find(name);
-    if (found == anchors_.end())
-      refuse(event.line(), fmt::format("'*{}': there is no such anchor before it", excerpt(name)));
+    if (found == anchors_.end()) {
+      note(line(event), fmt::format("'*{}': there is no such anchor before it", excerpt(name)));
+      return {};
+    }
     aliased_ += found->second.nodes;
     if (aliased_ > most_aliased)
-      refuse(event.line(), fmt::format("more than {} values that aliases stand for", most_aliased));
+      refuse(line(event), fmt::format("more than {} values that aliases stand for", most_aliased));
     bytes_ += found->second.bytes;
     aliased_bytes_ += found->second.bytes;
     if (aliased_bytes_ > limits_.aliased_bytes)
-      refuse(event.line(), fmt::format("more than {} bytes that aliases stand for", limits_.aliased_bytes));
+      refuse(line(event), fmt::format("more than {} bytes that aliases stand for", limits_.aliased_bytes));
     count(event, found->second.nodes, depth + found->second.depth);
     return found->second.node;
   }
 
-  // The type that a tag says, or the one without a tag.
-  Node::Type type(const Event& event, const yaml_char_t* tag, Node::Type without) const {
-    const std::string_view name = text_of(tag);
-    if (name.empty()) return without;
-    const auto* const found = std::ranges::find(tag_table, name, &Tag::name);
-    const bool is_string = found != std::end(tag_table) && found->type == Node::Type::string;
-    const bool fits =
-        found != std::end(tag_table) && (found->type == without || (is_string && without < Node::Type::list));
-    if (!fits)
-      refuse(event.line(), fmt::format("the tag '{}': expected the types of JSON", excerpt(name)), "leave it out");
+  // The type that a tag of a scalar says; `without`: the one that it has without a tag.
+  Node::Type tagged_type(const Event& event, std::string_view tag, Node::Type without) {
+    const auto* const found = std::ranges::find(tag_table, tag, &Tag::name);
+    if (found == std::end(tag_table)) return Node::Type::string;
+    if (found->type != without)
+      note(line(event), fmt::format("the tag '{}': not what the value is, {}", excerpt(tag), manifest::name(without)),
+           "leave it out");
     return found->type;
   }
 
-  Node scalar(const Event& event) const {
+  Node scalar(const Event& event) {
     const auto& given = event->data.scalar;
     Node made;
-    made.line = event.line();
+    made.line = line(event);
     made.text.assign(reinterpret_cast<const char*>(given.value), given.length);
     made.style = style_of(given.style);
     if (made.style == Node::Style::plain) put_colons(event, made.text);
@@ -241,31 +317,31 @@ class Reader {
     const bool is_tagged = !text_of(given.tag).empty();
     made.type = made.style == Node::Style::plain || is_tagged ? type_of_plain(made.text) : Node::Type::string;
     if (is_tagged) {
-      made.type = type(event, given.tag, made.type);
+      made.type = tagged_type(event, text_of(given.tag), made.type);
+      if (text_of(given.tag) == binary_tag) made.fault = Node::Fault::binary;
       made.style = made.type == Node::Type::string ? Node::Style::double_quoted : Node::Style::plain;
     }
     return made;
   }
 
-  void put_colons(const Event& event, std::string& text) const {
-    const std::size_t begin = event->start_mark.index;
-    for (auto colon = colons_.lower_bound(begin); colon != colons_.end() && *colon < event->end_mark.index; ++colon) {
-      std::size_t byte = 0;
-      for (std::size_t character = begin; byte < text.size(); ++byte) {
-        const bool continues = (static_cast<unsigned char>(text[byte]) & 0xC0U) == 0x80U;
-        if (!continues && character++ == *colon) break;
-      }
-      if (byte >= text.size() || text[byte] != in_place_of_colon || event->start_mark.line != event->end_mark.line)
-        refuse(event.line(), "not YAML: found unexpected ':'", "write the value in quotes");
-      text[byte] = ':';
+  // A tag or an anchor may stand before the text, which ends where the event does.
+  void put_colons(const Event& event, std::string& text) {
+    if (colons_.empty()) return;
+    const std::size_t end = byte_at(event->end_mark.index);
+    const std::size_t begin = end - std::min(end, text.size());
+    const bool on_one_line = text_.substr(begin, end - begin) == text;
+    const auto first = colons_.lower_bound(on_one_line ? begin : byte_at(event->start_mark.index));
+    for (auto colon = first; colon != colons_.end() && *colon < end; ++colon) {
+      if (!on_one_line) return note(line(event), "not YAML: found unexpected ':'", "write the value in quotes");
+      text[*colon - begin] = ':';
     }
   }
 
   Node list(const Event& event, std::size_t depth) {
     Node made;
-    made.type = type(event, event->data.sequence_start.tag, Node::Type::list);
+    made.type = Node::Type::list;
     made.flow = event->data.sequence_start.style == YAML_FLOW_SEQUENCE_STYLE;
-    made.line = event.line();
+    made.line = line(event);
     std::vector<Node> items;
     while (true) {
       Event item;
@@ -279,9 +355,9 @@ class Reader {
 
   Node mapping(const Event& event, std::size_t depth) {
     Node made;
-    made.type = type(event, event->data.mapping_start.tag, Node::Type::mapping);
+    made.type = Node::Type::mapping;
     made.flow = event->data.mapping_start.style == YAML_FLOW_MAPPING_STYLE;
-    made.line = event.line();
+    made.line = line(event);
     std::vector<Node> merged;
     std::vector<Entry> entries;
     std::map<std::string, std::size_t, std::less<>> keys;  // their places among the entries
@@ -295,7 +371,7 @@ class Reader {
         continue;
       }
       if (!key.is_scalar() || key.is_null())
-        refuse(key.line, fmt::format("{} as a key: expected a string", name_of(key)));
+        note(key.line, fmt::format("{} as a key: expected a string", name_of(key)));
       const std::uint32_t line = key.line;
       Entry entry = entry_of(std::move(key));
       entry.value = next_node(depth + 1);
@@ -303,7 +379,7 @@ class Reader {
       if (is_new) {
         entries.push_back(std::move(entry));
       } else {
-        entry.value.repeated = true;
+        entry.value.fault = Node::Fault::repeated;
         entry.value.line = line;
         entries[known->second] = std::move(entry);
       }
@@ -327,25 +403,24 @@ class Reader {
     return {std::move(text), style, {}};
   }
 
-  void add_merged(std::vector<Node>& merged, Node value, std::uint32_t line) const {
+  void add_merged(std::vector<Node>& merged, Node value, std::uint32_t line) {
     if (value.type == Node::Type::mapping) {
       merged.push_back(std::move(value));
       return;
     }
     const auto is_mapping = [](const Node& item) { return item.type == Node::Type::mapping; };
     if (value.type != Node::Type::list || !std::ranges::all_of(value.items, is_mapping))
-      refuse(line, fmt::format("'<<': {}: expected a mapping, or a list of mappings", name_of(value)));
+      return note(line, fmt::format("'<<': {}: expected a mapping, or a list of mappings", name_of(value)));
     std::ranges::copy(value.items, std::back_inserter(merged));
   }
 
   yaml_parser_t parser_{};
   std::string_view text_;
   std::string_view name_;
-  struct Position {
-    std::size_t character = 0;
-    std::size_t byte = 0;
-  };
-  Position known_;  // of byte_at()
+  std::size_t base_ = 0;          // the byte where the parser began
+  std::size_t lines_before_ = 0;  // that
+  Position known_;                // of byte_at()
+  std::optional<Error> problem_;  // of the document that is being read
   std::map<std::string, Anchored, std::less<>> anchors_;
   Limits limits_;
   const std::set<std::size_t>& colons_;
@@ -366,7 +441,7 @@ std::vector<Document> parse_yaml(std::string_view text, std::string_view name, c
     try {
       return Reader(patched.empty() ? text : patched, name, limits, colons).documents();
     } catch (const ColonRefused& found) {
-      if (!colons.insert(found.character).second || colons.size() * text.size() > most_bytes)
+      if (!colons.insert(found.byte).second || colons.size() * text.size() > most_bytes)
         throw Error(
             ExitCode::usage,
             fmt::format(

@@ -243,7 +243,8 @@ Setting status_port(const Annotations& annotations, const HelmValues& helm, Inje
 namespace {
 
 AnnotationNames read_of_pod() {
-  AnnotationNames read{inject_annotation, status_annotation, status_port_annotation};
+  AnnotationNames read{inject_annotation,    status_annotation,       status_port_annotation, log_level_annotation,
+                       templates_annotation, proxy_config_annotation, native_annotation};
   add_names(read, table);
   return read;
 }

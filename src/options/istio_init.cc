@@ -16,7 +16,6 @@ namespace {
 
 constexpr std::string_view ports_of_envoy = "15090,15021";
 constexpr std::string_view usual_uid = "1337";
-constexpr std::string_view log_level_annotation = "sidecar.istio.io/agentLogLevel";
 constexpr std::string_view inject_label = "label sidecar.istio.io/inject";
 
 // Istio's webhook never injects there.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "manifest/read.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "model/error.h"
@@ -101,6 +102,55 @@ TEST(Read, TagsOfJsonTypesAreTaken) {
   EXPECT_EQ(one("a: !!map {b: !!seq [1]}"), one("a: {b: [1]}"));
 }
 
+// As kubectl's reader: of a scalar that it does not know the text counts, of a list or mapping the parts.
+TEST(Read, OtherTagsAreTakenForNone) {
+  EXPECT_EQ(one("a: !Ref 80"), one("a: '80'"));
+  EXPECT_EQ(one("a: !Sub \"${b}\""), one("a: '${b}'"));
+  EXPECT_EQ(one("a: !Join [!GetAtt b, c]"), one("a: [b, c]"));
+  EXPECT_EQ(one("a: !!timestamp 2001-01-01\nb: !<mine> {c: !!set d}"), one("a: '2001-01-01'\nb: {c: d}"));
+  const Node binary = one("a: !!binary aGk=\nb: c");
+  EXPECT_EQ(binary.find("b")->text, "c");
+  EXPECT_EQ(sidetrack::testing::error_text([&] { (void)binary.find("a"); }), "line 1: 'a': !!binary: expected text");
+}
+
+// What is said of each document: its keys, or its problem.
+std::string documents_of(const std::string& text) {
+  std::string said;
+  const Documents documents = parse_each_document(text, "a.yaml");
+  for (const Document& document : documents.list) {
+    said += fmt::format("{}", document.number);
+    for (const Entry& entry : document.root.entries) said += fmt::format(" {}:{}", entry.key, entry.value.line);
+    said += document.problem ? fmt::format(" {}\n", document.problem->what()) : "\n";
+  }
+  return said;
+}
+
+TEST(Read, ADocumentWithAProblemDoesNotEndTheOthers) {
+  EXPECT_EQ(documents_of("a: 1\n---\nb: [\n---\nc: 1\n"),
+            "1 a:1\n2 a.yaml, line 4: not YAML: did not find expected node content\n3 c:5\n");
+  EXPECT_EQ(documents_of("a: \"x\n---\nb: *c\n--- # d\n\né: [d::]\n"),
+            "1 a.yaml, line 2: not YAML: found unexpected document indicator\n2 a.yaml, line 3: '*c': there is no such "
+            "anchor before it\n3 é:6\n");
+  // What cannot follow a document is a part of it.
+  EXPECT_EQ(documents_of("a: b\n- c\n---\nd: e\n"), "1 a.yaml, line 2: not YAML: did not find expected key\n2 d:4\n");
+  EXPECT_EQ(documents_of("a: b\n...\n%X\n@\n---\nd: e\n--- [\n---\n---\n\t@\n"),
+            documents_of("a: b\n...\n%X\n@\n---\nd: e\n--- [\n---\n---\n\t@\n"));
+  EXPECT_EQ(documents_of("a: &x 1\n---\nb: [\n---\nc: *x\n").back(), '\n');
+  std::string many;
+  for (int i = 0; i < 100; ++i) many += "---\n[\n";
+  EXPECT_EQ(parse_each_document(many + "---\na: b\n", "a.yaml").list.size(), 101U);
+  EXPECT_THROW((void)parse_each_document(many + "---\n[\n", "a.yaml"), Error);
+  EXPECT_EQ(error_of("a: 1\n---\nb: [\n---\nc: 1\n"), "a.yaml, line 4: not YAML: did not find expected node content");
+}
+
+// However many of them are broken, the values of all together are bounded.
+TEST(Read, BrokenDocumentsCountForTheLimits) {
+  std::string text;
+  for (int i = 0; i < 5; ++i) text += "---\n[1, 2, 3, 4\n";
+  EXPECT_THROW((void)parse_each_document(text, "a.yaml", {.nodes = 20}), Error);
+  EXPECT_EQ(parse_each_document(text, "a.yaml", {.nodes = 25}).list.size(), 5U);
+}
+
 TEST(Read, KeysAreStrings) { EXPECT_EQ(one("8080: a\non: b\n"), one("'8080': a\n'true': b\n")); }
 
 // As kubectl takes it, the last one counts, but not for what is read here.
@@ -124,10 +174,12 @@ TEST(Read, ColonsInBracketsAreTheirs) {
       {"a: [fd00::]", "fd00::"},
       {"\xEF\xBB\xBFé: x\na: [é::, 'b::', b:c, é:é::]", "é::|b::|b:c|é:é::"},
       {"{a: [x::, fd00::], b: c::}", "x::|fd00::"},
-      {"# [fd00::]\na: [fd00::, 'fd00::x]'] # [fd00::]", "fd00::|fd00::x]"}};
+      {"# [fd00::]\na: [fd00::, 'fd00::x]'] # [fd00::]", "fd00::|fd00::x]"},
+      {"é: [x::]\na: [!!str fd00::, &x fd01::,\n  fd02::, *x]", "fd00::|fd01::|fd02::|fd01::"},
+      {"b: [\n---\na: [é::, !y fd00::]", "é::|fd00::"}};
   for (const auto& [text, expected] : all) {
     std::string said;
-    const Node root = parse_documents(text, "a.yaml").list[0].root;
+    const Node root = parse_each_document(text, "a.yaml").list.back().root;
     for (const Node& item : root.find("a")->items) said += (said.empty() ? "" : "|") + item.text;
     EXPECT_EQ(said, expected) << text;
   }
@@ -146,9 +198,7 @@ TEST(Read, SaysWhereWhatIsWrong) {
       {"[1, 2]: 3\n", "line 1: a list as a key: expected a string"},
       {"~: 3\n", "line 1: null as a key: expected a string"},
       {"a: {<<: 5}\n", "'<<': a number: expected a mapping, or a list of mappings"},
-      {"a: !!binary aGk=\n", "the tag 'tag:yaml.org,2002:binary': expected the types of JSON; leave it out"},
-      {"a: !!int x\n", "the tag 'tag:yaml.org,2002:int': expected the types of JSON"},
-      {"a: !mine {}\n", "the tag '!mine'"},
+      {"a: !!int x\n", "the tag 'tag:yaml.org,2002:int': not what the value is, a string; leave it out"},
       {"a: \"\\x\n", "a.yaml, line"},
       {"a: \x01\n", "not YAML: control characters are not allowed"},
       {"a: \xff\n", "not YAML: "},
