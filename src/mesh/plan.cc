@@ -110,7 +110,7 @@ std::vector<std::string> config_warnings(const Builder& build) {
     found.emplace_back("--istio-local-exclude-ports has no effect: it is for --istio-inbound-ports '*'");
   }
   if (!config.outbound_ranges.empty()) {
-    for (const AddressRange& range : config.outbound_exclude_ranges) {
+    for (const AddressRange& range : merged(config.outbound_exclude_ranges)) {
       if (range.prefix_length() == 0)
         found.push_back("--istio-service-exclude-cidr " + range.text() + " leaves out all of " +
                         std::string(title(range.family())) + ": nothing outbound is captured");

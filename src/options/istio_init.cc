@@ -187,7 +187,7 @@ void add_config_warnings(InitArguments& made, const Annotations& annotations, co
     made.warnings.push_back(
         fmt::format("{}: without effect: it is for traffic.sidecar.istio.io/includeInboundPorts '*'", excluded));
   if (config.outbound_ranges.empty()) return;
-  for (const AddressRange& range : config.outbound_exclude_ranges) {
+  for (const AddressRange& range : merged(config.outbound_exclude_ranges)) {
     if (range.prefix_length() == 0)
       made.warnings.push_back(
           fmt::format("-x {} leaves out all of {}: nothing outbound is captured", range.text(), title(range.family())));

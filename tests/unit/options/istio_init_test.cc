@@ -217,6 +217,8 @@ TEST(ByIstio, SaysWhatHasNoEffect) {
   EXPECT_THAT(by_istio({"traffic.sidecar.istio.io/excludeOutboundIPRanges: '0.0.0.0/0'"}).warnings,
               ElementsAre("Pod web: -x 0.0.0.0/0 leaves out all of IPv4: nothing outbound is captured"));
 }
+  EXPECT_THAT(by_istio({"traffic.sidecar.istio.io/excludeOutboundIPRanges: '128.0.0.0/1,::1/128,0.0.0.0/1'"}).warnings,
+              ElementsAre("Pod web: -x 0.0.0.0/0 leaves out all of IPv4: nothing outbound is captured"));
 
 TEST(IstioInit, KindsArePodsByTheirApiGroup) {
   const std::string spec = "\nmetadata: {name: a}\nspec: {template: {}, tasks: [{template: {}}, {template: {}}]}\n";
