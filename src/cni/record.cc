@@ -15,6 +15,7 @@
 
 #include "model/error.h"
 #include "model/printable.h"
+#include "options/flags.h"
 #include "system/file.h"
 #include "system/folder.h"
 #include "system/write_all.h"
@@ -58,10 +59,12 @@ std::string text_of(const Record& record) {
   return document.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-// "--proxy-uid=1337": with its value in the same word, and the value itself, not the name of a file.
+// "--proxy-uid=1337", or "ISTIO_OUTBOUND_OWNER_GROUPS=5" of what is no option: with its value in the same word, and the
+// value itself, not the name of a file.
 bool is_as_written(std::string_view option) {
   const auto equals = option.find('=');
-  return option.starts_with("--") && equals != std::string_view::npos && !option.substr(equals).starts_with("=@");
+  return (option.starts_with("--") || flag_of_variable(option.substr(0, equals)) != nullptr) &&
+         equals != std::string_view::npos && !option.substr(equals).starts_with("=@");
 }
 
 Record record_of(const std::string& text, const std::string& container_id) {

@@ -10,6 +10,7 @@
 
 #include "model/error.h"
 #include "model/printable.h"
+#include "model/scan.h"
 #include "options/flags.h"
 #include "options/suggest.h"
 #include "options/values.h"
@@ -286,7 +287,10 @@ bool has_option(const Interception& of, std::string_view flag) {
 void add_variable(const Flag& flag, std::string_view name, std::string_view value, Interception& result) {
   if (is_passed_by_template(flag) || has_option(result, flag.name)) return;
   const std::string from = of_metadata(name);
-  if (flag.name.empty() || !makes_rules(flag.group)) {
+  const std::string option = flag.name.empty() ? std::string(name) : fmt::format("--{}", flag.name);
+  const bool is_read =
+      makes_rules(flag.group) || (flag.group == Group::environment && name != "ENVOY_USER");  // beside -u
+  if (!is_read) {
     result.warnings.push_back(fmt::format("{}: without effect: the CNI plugin does not read it", from));
     return;
   }
@@ -294,7 +298,11 @@ void add_variable(const Flag& flag, std::string_view name, std::string_view valu
   if (value.starts_with('@')) options::refuse(given, "the values themselves, not the name of a file");
   CommandLine line;
   flag.set(line, given);
-  result.options.push_back(fmt::format("--{}={}", flag.name, value));
+  const auto is_number = [](const std::string& group) { return to_number<std::uint32_t>(group).has_value(); };
+  if (!std::ranges::all_of(line.names.owner_groups.list, is_number) ||
+      !std::ranges::all_of(line.names.owner_groups_exclude, is_number))
+    options::refuse(given, "gids: the names of groups are known in the image of the pod alone");
+  result.options.push_back(fmt::format("{}={}", option, value));
   // Which servers the pod is to ask is not known yet when it is given its network.
   if (flag.name == "redirect-dns") result.options.push_back(fmt::format("--capture-all-dns={}", value));
 }
@@ -357,10 +365,14 @@ Interception interception(const Annotations& annotations, const ProxyConfig& con
     helm["meshConfig.defaultConfig.interceptionMode"] = {config.interception_mode,
                                                          std::string(proxy_config_annotation)};
   for (const AnnotationInfo& row : table) {
-    std::string value(setting(row, annotations, helm, line).value);
+    const Setting asked = setting(row, annotations, helm, line);
+    std::string value(asked.value);
     if (row.flag == excluded_ports_flag) value = excluded_ports(line.config.inbound_exclude_ports, annotations);
     // One word: a value may begin with a dash, as the name of an interface may.
-    if (!value.empty()) result.options.push_back(fmt::format("--{}={}", row.flag, value));
+    // An annotation that is there and empty counts more than a variable.
+    const bool says_nothing =
+        row.passed == if_asked && !asked.from.empty() && !flag_named(row.flag).variables[0].empty();
+    if (!value.empty() || says_nothing) result.options.push_back(fmt::format("--{}={}", row.flag, value));
   }
   if (line.config.mode == Mode::none) return {fmt::format("{} is NONE", mode_annotation), {}};
   check_combined(line.config, annotations);

@@ -114,8 +114,9 @@ struct ProxyConfig {
 [[nodiscard]] std::string why_left_alone(const Annotations& annotations);
 
 // A pod is left alone for that, or if its mode is NONE, or if its variables say that its proxy has no Envoy. What a
-// variable of the pod asks for comes after the options of annotations, as "--redirect-dns=true"; one of which the
-// injector itself passes the option counts for nothing, as for istio-init. Throws as setting() does.
+// variable of the pod asks for comes after the options of annotations, as "--redirect-dns=true", or as
+// "ISTIO_OUTBOUND_OWNER_GROUPS=5" if there is no option for it; one of which the injector itself passes the option
+// counts for nothing, as for istio-init. Throws as setting() does.
 [[nodiscard]] Interception interception(const Annotations& annotations, const ProxyConfig& config = {});
 
 // The same of a pod where those without a sidecar are ambient: it is, unless the annotation istio.io/dataplane-mode is

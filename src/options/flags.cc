@@ -745,6 +745,12 @@ const Flag* flag_of(std::string_view word) {
   return found != std::end(flag_table) ? found : nullptr;
 }
 
+const Flag* flag_of_variable(std::string_view name) {
+  const auto* const found = std::ranges::find_if(
+      flag_table, [&](const Flag& flag) { return flag.name.empty() && flag.variables[0] == name; });
+  return found != std::end(flag_table) ? found : nullptr;
+}
+
 std::span<const ExitMeaning> exit_codes() { return exit_code_table; }
 
 std::vector<std::string_view> each_choice(std::string_view choices) {

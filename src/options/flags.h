@@ -164,6 +164,9 @@ struct Flag {
 // The one that a word names, "-p" or "--envoy-port"; nullptr: none.
 [[nodiscard]] const Flag* flag_of(std::string_view word);
 
+// The one that no word names, but this environment variable; nullptr: none.
+[[nodiscard]] const Flag* flag_of_variable(std::string_view name);
+
 struct ExitMeaning {
   ExitCode code;
   std::string_view brief;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <map>
 
 #include "model/error.h"
 #include "model/printable.h"
@@ -359,8 +360,19 @@ bool works_by_plan(const CommandLine& line) { return takes_options_of_rules(line
 
 CommandLine parse_apply(std::span<const std::string> options) {
   std::vector<std::string_view> words{"sidetrack", "apply"};
-  words.insert(words.end(), options.begin(), options.end());
-  return parse(words, [](std::string_view) { return std::optional<std::string_view>(); });
+  std::map<std::string_view, std::string_view> variables;
+  for (const std::string_view option : options) {
+    const auto equals = std::min(option.find('='), option.size());
+    if (flag_of_variable(option.substr(0, equals)) == nullptr) {
+      words.push_back(option);
+    } else {
+      variables[option.substr(0, equals)] = option.substr(std::min(equals + 1, option.size()));
+    }
+  }
+  return parse(words, [&](std::string_view name) {
+    const auto found = variables.find(name);
+    return found != variables.end() ? std::optional(found->second) : std::nullopt;
+  });
 }
 
 CommandLine parse(Arguments arguments, const Environment& environment, const PodReader& read_pod) {

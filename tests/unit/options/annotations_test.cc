@@ -275,13 +275,16 @@ TEST(Annotations, VariablesOfTheProxyConfigAreOptions) {
               ElementsAre("--istio-outbound-ports=2"));
   EXPECT_THAT(options({{"ISTIO_OUTBOUND_PORTS", "1"}}), ElementsAre("--istio-outbound-ports=1"));
   // A pod says nothing of how the plugin works.
-  for (const char* name : {"NETWORK_NAMESPACE", "DRY_RUN", "CLEANUP_ONLY", "SKIP_RULE_APPLY", "ENVOY_USER",
-                           "ISTIO_OUTBOUND_OWNER_GROUPS", "FORCE_IPTABLES_BINARY"}) {
+  for (const char* name :
+       {"NETWORK_NAMESPACE", "DRY_RUN", "CLEANUP_ONLY", "SKIP_RULE_APPLY", "ENVOY_USER", "FORCE_IPTABLES_BINARY"}) {
     EXPECT_THAT(options({{name, "legacy"}}), IsEmpty()) << name;
     EXPECT_THAT(asked({{name, "legacy"}}).warnings, ElementsAre(HasSubstr(name))) << name;
   }
-  for (const auto& [name, value] :
-       Variables{{"ISTIO_META_DNS_CAPTURE", "perhaps"}, {"ISTIO_OUTBOUND_PORTS", "@/etc/x"}}) {
+  for (const auto& [name, value] : Variables{{"ISTIO_META_DNS_CAPTURE", "perhaps"},
+                                             {"ISTIO_OUTBOUND_PORTS", "@/etc/x"},
+                                             {"ISTIO_OUTBOUND_OWNER_GROUPS", "5,app"},
+                                             {"ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE", "app"},
+                                             {"ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR", "10.0.0.0/8"}}) {
     try {
       static_cast<void>(asked({{name, value}}));
       ADD_FAILURE() << name;
@@ -289,6 +292,29 @@ TEST(Annotations, VariablesOfTheProxyConfigAreOptions) {
       EXPECT_THAT(error.what(), StartsWith("proxy.istio.io/config: proxyMetadata: " + name + ": '" + value + "'"));
     }
   }
+}
+
+// istio-init has no options for them.
+TEST(Annotations, VariablesWithoutAnOptionCountForThePlugin) {
+  const Interception asked = interception(injected(), {"",
+                                                       {{"ISTIO_OUTBOUND_OWNER_GROUPS", "5,6"},
+                                                        {"ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE", "7"},
+                                                        {"ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR", "127.0.0.0/8"}}});
+  EXPECT_THAT(asked.warnings, IsEmpty());
+  const CommandLine line = parse_apply(asked.options);
+  EXPECT_EQ(line.config.loopback_ipv4.text(), "127.0.0.0/8");
+  EXPECT_THAT(line.names.owner_groups.list, ElementsAre("5", "6"));
+  EXPECT_FALSE(line.names.owner_groups.all);
+  EXPECT_THAT(line.names.owner_groups_exclude, ElementsAre("7"));
+}
+
+TEST(Annotations, AnEmptyOneCountsMoreThanAVariable) {
+  const auto ports = [](const Annotations& annotations) {
+    const auto asked = interception(injected(annotations), {"", {{"ISTIO_OUTBOUND_PORTS", "5"}}});
+    return parse_apply(asked.options).config.outbound_ports.size();
+  };
+  EXPECT_EQ(ports({}), 1U);
+  EXPECT_EQ(ports({{"traffic.sidecar.istio.io/includeOutboundPorts", ""}}), 0U);
 }
 
 TEST(Annotations, AProxyWithoutEnvoyIsLeftAlone) {
