@@ -66,11 +66,12 @@ Endpoint endpoint(const std::string& text) {
   return made;
 }
 
-HelmValues helm_values(const Options& options) {
+HelmValues helm_values(const Options& options, std::vector<std::string>& warnings) {
   ManifestOptions given;
   given.values = options.values;
+  given.injector = Injector::sidetrack;
   for (const std::string& text : options.set) set_helm_values(given.set, text);
-  return manifest::helm_values(given);
+  return manifest::helm_values(given, warnings);
 }
 
 std::string absolute(const std::string& path) {
@@ -121,7 +122,8 @@ void confine(const Options& options) {
 
 void serve(const Options& options) {
   std::vector<std::string> warnings;
-  Service service(manifest::read_template(manifest::read_documents(options.injected), warnings), helm_values(options));
+  Service service(manifest::read_template(manifest::read_documents(options.injected), warnings),
+                  helm_values(options, warnings));
   for (const std::string& warning : warnings) warn(warning);
   const CertificateFiles files{absolute(options.files.certificate), absolute(options.files.key)};
   CertificateTexts known = read(files);

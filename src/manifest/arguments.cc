@@ -3,6 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
 #include "manifest/facts.h"
 #include "manifest/helm_values_file.h"
 #include "manifest/inject.h"
@@ -16,15 +20,33 @@ namespace {
 
 constexpr std::string_view kinds_with_pods = "a Pod, Deployment, StatefulSet, DaemonSet, ReplicaSet, Job or CronJob";
 
-// Annotations of the object that the pod is made of say nothing of the pod.
+// Annotations and labels of what the pod is made of say nothing of the pod.
 void add_misplaced(std::vector<std::string>& warnings, const PodTemplate& pod) {
-  const Node* annotations = pod.of_object == nullptr ? nullptr : pod.of_object->find("annotations");
-  if (annotations == nullptr || annotations->type != Node::Type::mapping) return;
-  for (const Entry& entry : annotations->entries) {
-    if (!is_read_of_pod(entry.key)) continue;
-    warnings.push_back(
-        fmt::format("{}: annotation {}: without effect: it is the {}'s own, not that of its pod template", title(pod),
-                    excerpt(entry.key), pod.kind));
+  for (const auto& [whose, metadata] : pod.above) {
+    for (const auto& [key, word] : {std::pair("annotations", "annotation"), std::pair("labels", "label")}) {
+      const Node* named = metadata->find(key);
+      if (named == nullptr || named->type != Node::Type::mapping) continue;
+      for (const Entry& entry : named->entries) {
+        if (word == std::string_view("label") ? entry.key != inject_annotation : !is_read_of_pod(entry.key)) continue;
+        warnings.push_back(fmt::format("{}: {} {}: without effect: it is {}, not that of its pod template", title(pod),
+                                       word, excerpt(entry.key), whose));
+      }
+    }
+  }
+}
+
+void add(std::vector<std::string>& errors, const Error& error) {
+  errors.push_back(error.hint().empty() ? error.what() : fmt::format("{}; {}", error.what(), error.hint()));
+}
+
+// Calls `act`; what is wrong with a part of the input does not end the rest.
+template <typename Act>
+void collect(std::vector<std::string>& errors, const Act& act) {
+  try {
+    act();
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::usage) throw;
+    add(errors, error);
   }
 }
 
@@ -40,7 +62,9 @@ std::vector<PodTemplate> pods_of(Documents& documents, std::vector<std::string>&
   auto pods = pod_templates(documents, skipped);
   for (const std::string& why : skipped)
     warnings.push_back(why.starts_with(documents.name) ? why : fmt::format("{}: {}", excerpt(documents.name), why));
-  if (pods.empty() && skipped.empty())
+  const bool is_understood =
+      std::ranges::none_of(documents.list, [](const Document& document) { return document.problem.has_value(); });
+  if (pods.empty() && skipped.empty() && is_understood)
     warnings.push_back(fmt::format("{}: no pod: looked for {}", excerpt(documents.name), kinds_with_pods));
   return pods;
 }
@@ -58,48 +82,58 @@ std::vector<Text> read_texts(const std::vector<std::string>& files) {
   return texts;
 }
 
-// With what their namespaces say of the pods in any of them.
-std::vector<Documents> parsed(std::vector<Text> files, ProxyUids& uids) {
-  std::vector<Documents> all;
-  for (Text& file : files) {
-    all.push_back(parse_documents(std::move(file)));
-    read_namespaces(all.back(), uids);
-  }
-  return all;
-}
-
-HelmValues parsed_values(std::vector<Text> files, const HelmValues& set) {
+// Sidetrack's injector has a template of its own.
+HelmValues parsed_values(std::vector<Text> files, const HelmValues& set, Injector injector,
+                         std::vector<std::string>& warnings) {
   HelmValues values;
-  for (Text& file : files) read_helm_values(values, parse_documents(std::move(file)));
+  std::vector<std::string> of_istio;
+  for (Text& file : files) read_helm_values(values, parse_documents(std::move(file)), of_istio);
   for (const auto& [name, value] : set) values.insert_or_assign(name, value);
+  apply_profiles(values, warnings);
   check_helm_values(values);
+  if (injector == Injector::istio) std::ranges::move(of_istio, std::back_inserter(warnings));
   return values;
 }
 
 }  // namespace
 
-HelmValues helm_values(const ManifestOptions& options) {
-  return parsed_values(read_texts(options.values), options.set);
+HelmValues helm_values(const ManifestOptions& options, std::vector<std::string>& warnings) {
+  return parsed_values(read_texts(options.values), options.set, options.injector, warnings);
 }
 
 std::vector<PodArguments> arguments(const ManifestOptions& options, std::vector<std::string>& warnings,
-                                    const AllIsRead& all_is_read) {
+                                    std::vector<std::string>& errors, const AllIsRead& all_is_read) {
   std::vector<Text> of_values = read_texts(options.values);
   std::vector<Text> files = read_texts(options.files);
   all_is_read();
-  const HelmValues values = parsed_values(std::move(of_values), options.set);
+  const HelmValues values = parsed_values(std::move(of_values), options.set, options.injector, warnings);
   std::vector<PodArguments> made;
   ProxyUids uids;
-  std::vector<Documents> all = parsed(std::move(files), uids);
+  std::vector<Documents> all;
+  for (Text& file : files) {
+    collect(errors, [&] {
+      all.push_back(parse_each_document(std::move(file.text), std::move(file.name)));
+      set_parameters(all.back());
+      read_namespaces(all.back(), uids);
+    });
+  }
   for (Documents& documents : all) {
-    for (const PodTemplate& pod : pods_of(documents, warnings)) {
-      made.push_back({pod, arguments_of(pod, values, uids, options.injector)});
-      add_misplaced(warnings, pod);
-      add(warnings, pod, made.back().init.warnings);
-      if (const std::string& why = made.back().init.refused; !why.empty())
-        add(warnings, pod, {fmt::format("istio-init would end with an error: {}", why)});
-      made.back().pod.pod = nullptr;  // they end with the documents
-      made.back().pod.of_object = nullptr;
+    for (const Document& document : documents.list) {
+      if (document.problem) add(errors, *document.problem);
+    }
+    std::vector<PodTemplate> pods;
+    collect(errors, [&] { pods = pods_of(documents, warnings); });
+    for (PodTemplate& pod : pods) {
+      collect(errors, [&] {
+        add_misplaced(warnings, pod);
+        InitArguments init = arguments_of(pod, values, uids, options.injector);
+        add(warnings, pod, init.warnings);
+        if (!init.refused.empty())
+          add(warnings, pod, {fmt::format("istio-init would end with an error: {}", init.refused)});
+        pod.pod = nullptr;  // they end with the documents
+        pod.above.clear();
+        made.push_back({std::move(pod), std::move(init)});
+      });
     }
   }
   return made;
@@ -111,11 +145,15 @@ std::string injected(const ManifestOptions& options, std::vector<std::string>& n
   Text injected = read_text(options.injected);
   std::vector<Text> files = read_texts(options.files);
   all_is_read();
-  const HelmValues values = parsed_values(std::move(of_values), options.set);
+  const HelmValues values = parsed_values(std::move(of_values), options.set, Injector::sidetrack, warnings);
   const InjectionTemplate wanted = read_template(parse_documents(std::move(injected)), warnings);
   std::string text;
   ProxyUids uids;
-  std::vector<Documents> all = parsed(std::move(files), uids);
+  std::vector<Documents> all;
+  for (Text& file : files) {
+    all.push_back(parse_documents(std::move(file)));
+    read_namespaces(all.back(), uids);
+  }
   for (Documents& documents : all) {
     std::vector<std::size_t> changed;
     for (const PodTemplate& pod : pods_of(documents, warnings)) {
@@ -148,6 +186,9 @@ PodArguments the_pod(Documents& documents, const HelmValues& values, Injector in
   const auto refuse = [&](const std::string& what, std::string hint) {
     throw Error(ExitCode::usage, fmt::format("{}: {}", excerpt(documents.name), what), std::move(hint));
   };
+  for (const Document& document : documents.list) {
+    if (document.problem && pods.empty()) throw *document.problem;
+  }
   if (pods.empty()) refuse(fmt::format("no pod: expected {}", kinds_with_pods), "");
   std::vector<PodArguments> with_rules;
   std::string without_rules;
@@ -184,6 +225,13 @@ std::vector<std::string> words_of_rules(const InitArguments& init) {
   return words(kept);
 }
 
+Documents documents_of_pod(const ManifestOptions& options) {
+  Text file = read_text(options.pod);
+  Documents documents = parse_each_document(std::move(file.text), std::move(file.name));
+  set_parameters(documents);
+  return documents;
+}
+
 [[noreturn]] void refuse_pod(const PodTemplate& pod, const std::string& why) {
   throw Error(ExitCode::usage, fmt::format("{}: {}", title_with_place(pod), why));
 }
@@ -191,11 +239,13 @@ std::vector<std::string> words_of_rules(const InitArguments& init) {
 }  // namespace
 
 OptionsOfPod options_of_pod(const ManifestOptions& options) {
-  Documents documents = read_documents(options.pod);
-  const HelmValues values = helm_values(options);
+  Documents documents = documents_of_pod(options);
+  std::vector<std::string> warnings;
+  const HelmValues values = helm_values(options, warnings);
   const PodArguments pod = the_pod(documents, values, options.injector);
   const auto present = present_init(pod.pod);
-  OptionsOfPod made{words_of_rules(pod.init), present ? present->environment : init_environment(pod.pod, values)};
+  OptionsOfPod made{words_of_rules(pod.init), present ? present->environment : init_environment(pod.pod, values),
+                    std::move(warnings)};
   // Refuse names of files: a pod must not read files of the user.
   const auto names_file = [](const std::string& word) {
     return word.starts_with('@') || word.find("=@") != std::string::npos || word.find('@') == 2;
@@ -203,14 +253,18 @@ OptionsOfPod options_of_pod(const ManifestOptions& options) {
   if (!pod.init.refused.empty()) refuse_pod(pod.pod, pod.init.refused);
   if (std::ranges::any_of(made.arguments, names_file))
     refuse_pod(pod.pod, "expected values themselves, not the name of a file");
+  for (const Document& document : documents.list) {
+    if (document.problem) made.warnings.push_back(fmt::format("{}: left out", document.problem->what()));
+  }
   add_misplaced(made.warnings, pod.pod);
   add(made.warnings, pod.pod, pod.init.warnings);
   return made;
 }
 
 lint::PodFacts facts_of_pod(const ManifestOptions& options) {
-  Documents documents = read_documents(options.pod);
-  HelmValues values = helm_values(options);
+  Documents documents = documents_of_pod(options);
+  std::vector<std::string> warnings;  // said with the options
+  HelmValues values = helm_values(options, warnings);
   const PodTemplate pod = the_pod(documents, values, options.injector).pod;
   return facts_of(pod, metadata_of(pod, values).proxy);
 }

@@ -11,16 +11,18 @@
 
 namespace sidetrack::manifest {
 
-// The files of --values in their order, then --set, as Helm does. Throws Error (usage) for values that no pod could be
-// injected with.
-[[nodiscard]] HelmValues helm_values(const ManifestOptions& options);
+// The files of --values in their order, then --set, as Helm does, over what profiles set. `warnings` gets what counts
+// and is not taken into account. Throws Error (usage) for values that no pod could be injected with.
+[[nodiscard]] HelmValues helm_values(const ManifestOptions& options, std::vector<std::string>& warnings);
 
 // Called once all files are read, before anything of them is understood.
 using AllIsRead = std::function<void()>;
 
-// What the pods of the files ask for. `warnings` gets what a reader of the result should know.
+// What the pods of the files ask for. `warnings` gets what a reader of the result should know, `errors` what is wrong
+// with files, documents and pods, which are left out.
 [[nodiscard]] std::vector<PodArguments> arguments(
-    const ManifestOptions& options, std::vector<std::string>& warnings, const AllIsRead& all_is_read = [] {});
+    const ManifestOptions& options, std::vector<std::string>& warnings, std::vector<std::string>& errors,
+    const AllIsRead& all_is_read = [] {});
 
 // The files with the template put into their pods, one after the other; `notes` gets why some are left as they are.
 // Throws Error (usage) before anything is returned.

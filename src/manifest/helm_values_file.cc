@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "manifest/pods.h"
 #include "manifest/read.h"
 #include "manifest/scalar.h"
 #include "model/error.h"
@@ -22,7 +23,8 @@ namespace {
 
 class ValuesReader {
  public:
-  ValuesReader(HelmValues& values, const Documents& file) : values_(values), file_(file) {}
+  ValuesReader(HelmValues& values, const Documents& file, std::vector<std::string>& warnings)
+      : values_(values), file_(file), warnings_(warnings) {}
 
   void document(const Node& root) {
     if (root.type != Node::Type::mapping) refuse(file_, root, "the document", "a mapping of Helm values");
@@ -30,10 +32,12 @@ class ValuesReader {
     const bool is_operator = kind != nullptr && kind->text == "IstioOperator";
     if (kind != nullptr && !is_operator) refuse(file_, *kind, "kind", "Helm values, or an IstioOperator");
     const auto found = [&](std::string_view name) { return is_operator ? of_operator(root, name) : at(root, name); };
+    if (is_operator) take_operator(root);
     for (const HelmValueInfo& known : helm_value_table()) {
       if (const Node* value = found(known.name)) take(known, *value);
     }
     if (const Node* variables = found(proxy_metadata_value)) take_variables(*variables);
+    if (const Node* templates = found(templates_value)) warn_of_templates(*templates);
   }
 
  private:
@@ -48,31 +52,125 @@ class ValuesReader {
       const auto entry = std::ranges::find(node->entries, left.substr(0, dot), &Entry::key);
       if (entry == node->entries.end()) return nullptr;
       node = &entry->value;
+      node->check_fault(path.substr(0, path.size() - left.size() + std::min(dot, left.size())),
+                        fmt::format("{}, ", excerpt(file_.name)));
       left.remove_prefix(dot == std::string_view::npos ? left.size() : dot + 1);
     }
     return node;
   }
 
-  // An IstioOperator has the chart's values below one key, the mesh's configuration beside them.
+  // An IstioOperator has the chart's values below two keys, the mesh's configuration and the plugin beside them, where
+  // they count before the second.
   [[nodiscard]] const Node* of_operator(const Node& root, std::string_view name) const {
-    const Node* beside = at(root, fmt::format("spec.{}", name));
+    if (const Node* unvalidated = at(root, fmt::format("spec.unvalidatedValues.{}", name))) return unvalidated;
+    if (name == cni_value) return at(root, components_cni);
+    const Node* beside = name.starts_with("meshConfig.") ? at(root, fmt::format("spec.{}", name)) : nullptr;
     return beside != nullptr ? beside : at(root, fmt::format("spec.values.{}", name));
   }
 
-  void set(std::string name, std::string text, bool is_null) {
+  void take_operator(const Node& root) {
+    const Node* profile = at(root, operator_profile_value);
+    if (profile != nullptr && !profile->is_null()) {
+      take({operator_profile_value, ""}, *profile);
+    } else {
+      values_.try_emplace(std::string(operator_profile_value),
+                          HelmValue{"default", fmt::format("{}: {}", excerpt(file_.name), operator_profile_value)});
+    }
+    if (const Node* ignored = at(root, fmt::format("spec.values.{}", cni_value)); ignored != nullptr)
+      warnings_.push_back(fmt::format("{}: spec.values.{}: without effect: an IstioOperator says it by {}",
+                                      place(file_.name, ignored->line), cni_value, components_cni));
+  }
+
+  // Their text is a program in Go's template language. Those without an init container's name do not change it.
+  void warn_of_templates(const Node& templates) {
+    if (templates.is_null()) return;
+    if (templates.type != Node::Type::mapping) refuse(file_, templates, templates_value, "a mapping");
+    for (const Entry& entry : templates.entries) {
+      const std::string& text = entry.value.text;
+      if (entry.key == "sidecar" || text.find(init_container_name) != std::string::npos ||
+          text.find(validation_container_name) != std::string::npos)
+        warnings_.push_back(fmt::format("{}: {}.{}: not evaluated: the arguments are those of Istio's own template",
+                                        place(file_.name, entry.value.line), templates_value, excerpt(entry.key)));
+    }
+  }
+
+  HelmValue& set(std::string name, std::string text, bool is_null) {
     std::string from = fmt::format("{}: {}", excerpt(file_.name), excerpt(name));
-    values_.insert_or_assign(std::move(name), HelmValue{std::move(text), std::move(from), is_null});
+    return values_.insert_or_assign(std::move(name), HelmValue{std::move(text), std::move(from), is_null})
+        .first->second;
   }
 
   void take(const HelmValueInfo& known, const Node& value) {
-    const bool is_number = value.type == Node::Type::number && !known.is_switch;
-    if (!is_number && value.type != (known.is_switch ? Node::Type::boolean : Node::Type::string) && !value.is_null())
-      refuse(file_, value, known.name, known.is_switch ? "true or false" : "a string or a number");
-    set(std::string(known.name),
-        known.is_switch ? (value.is_true() ? "true" : "false")
-        : is_number     ? json_number(value.text)
-                        : value.text,
-        value.is_null());
+    HelmValue& made = set(std::string(known.name), "", value.is_null());
+    if (made.is_null) return;
+    const auto require = [&](bool is_right, std::string_view expected) {
+      if (!is_right) refuse(file_, value, known.name, expected);
+    };
+    const bool is_number = value.type == Node::Type::number;
+    switch (known.kind) {
+      case HelmValueInfo::Kind::text:
+        require(is_number || value.type == Node::Type::string, "a string or a number");
+        made.text = is_number ? json_number(value.text) : value.text;
+        if (is_number && known.name == mode_value) made.text = mode_of_number(made.text);
+        break;
+      case HelmValueInfo::Kind::boolean:
+        require(value.type == Node::Type::boolean, "true or false");
+        made.text = value.is_true() ? "true" : "false";
+        break;
+      case HelmValueInfo::Kind::list:
+        made.text = fmt::format("{}", fmt::join(strings(value, known.name), ","));
+        break;
+      case HelmValueInfo::Kind::selectors:
+        require(value.type == Node::Type::list, "a list of label selectors");
+        for (const Node& item : value.items) made.selectors.push_back(selector(item, known.name));
+        break;
+    }
+  }
+
+  [[nodiscard]] std::vector<std::string> strings(const Node& list, std::string_view what) const {
+    if (list.type != Node::Type::list) refuse(file_, list, what, "a list of strings");
+    std::vector<std::string> made;
+    for (const Node& item : list.items) {
+      if (item.type != Node::Type::string) refuse(file_, item, what, "a list of strings");
+      made.push_back(item.text);
+    }
+    return made;
+  }
+
+  // {matchLabels: {app: web}, matchExpressions: [{key: tier, operator: In, values: [a]}]}
+  [[nodiscard]] LabelSelector selector(const Node& node, std::string_view what) const {
+    using Operator = LabelRequirement::Operator;
+    constexpr std::string_view operators[] = {"In", "NotIn", "Exists", "DoesNotExist"};  // as in the enumeration
+    if (node.type != Node::Type::mapping) refuse(file_, node, what, "a list of label selectors");
+    LabelSelector made;
+    for (const Entry& part : node.entries) {
+      if (part.key == "matchLabels" && part.value.type == Node::Type::mapping) {
+        for (const Entry& label : part.value.entries) {
+          if (label.value.type != Node::Type::string) refuse(file_, label.value, what, "labels, which are strings");
+          made.push_back({label.key, Operator::in, {label.value.text}});
+        }
+      } else if (part.key == "matchExpressions" && part.value.type == Node::Type::list) {
+        for (const Node& expression : part.value.items) {
+          const auto member = [&](std::string_view key) {
+            return expression.type == Node::Type::mapping ? expression.find(key) : nullptr;
+          };
+          const Node* key = member("key");
+          const Node* word = member("operator");
+          const Node* values = member("values");
+          const auto* const known = std::ranges::find(operators, word == nullptr ? "" : word->text);
+          const bool has_values = values != nullptr && !values->items.empty();
+          if (key == nullptr || known == std::end(operators) || has_values != (known - operators < 2))
+            refuse(file_, expression, what,
+                   "key, operator (In, NotIn, Exists or DoesNotExist) and, for the first two, values");
+          made.push_back({key->text, static_cast<Operator>(known - operators),
+                          has_values ? strings(*values, what) : std::vector<std::string>()});
+        }
+      } else if (!part.value.is_null()) {
+        refuse(file_, part.value, fmt::format("{}: {}", what, excerpt(part.key)),
+               "a mapping matchLabels, or a list matchExpressions");
+      }
+    }
+    return made;
   }
 
   void take_variables(const Node& variables) {
@@ -89,15 +187,19 @@ class ValuesReader {
     }
   }
 
+  static constexpr std::string_view templates_value = "sidecarInjectorWebhook.templates";
+  static constexpr std::string_view components_cni = "spec.components.cni.enabled";
+
   HelmValues& values_;
   const Documents& file_;
+  std::vector<std::string>& warnings_;
 };
 
 }  // namespace
 
-void read_helm_values(HelmValues& values, const Documents& file) {
+void read_helm_values(HelmValues& values, const Documents& file, std::vector<std::string>& warnings) {
   for (const Document& document : file.list) {
-    if (!document.root.is_null()) ValuesReader(values, file).document(document.root);
+    if (!document.root.is_null()) ValuesReader(values, file, warnings).document(document.root);
   }
 }
 

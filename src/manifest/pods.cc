@@ -31,7 +31,10 @@ struct KindInfo {
   std::array<std::string_view, 3> groups;  // of apiVersion, without the version; "core": it has none
   Path pod;                                // where the object has its pod template
   bool has_pod_spec = true;                // there: containers can be put into it
+  bool required = true;                    // the pod template; of a kind with several places each is for itself
 };
+constexpr bool without_containers = false;
+constexpr bool optional = false;
 constexpr std::string_view core = "core";
 constexpr Path usual_path = {"spec", "template"};
 constexpr KindInfo kind_table[] = {
@@ -51,18 +54,65 @@ constexpr KindInfo kind_table[] = {
     {"Configuration", {"serving.knative.dev"}, usual_path},
     {"Job", {"batch.volcano.sh"}, {"spec", "tasks", each, "template"}},
     {"JobSet", {"jobset.x-k8s.io"}, {"spec", "replicatedJobs", each, "template", "spec"}},
-    {"VirtualMachine", {"kubevirt.io"}, usual_path, false},
-    {"VirtualMachineInstanceReplicaSet", {"kubevirt.io"}, usual_path, false},
-    {"VirtualMachineInstance", {"kubevirt.io"}, {}, false},
+    {"VirtualMachine", {"kubevirt.io"}, usual_path, without_containers},
+    {"VirtualMachineInstanceReplicaSet", {"kubevirt.io"}, usual_path, without_containers},
+    {"VirtualMachineInstance", {"kubevirt.io"}, {}, without_containers},
+    {"BroadcastJob", {"apps.kruise.io"}, usual_path},
+    {"ScaledJob", {"keda.sh"}, {"spec", "jobTargetRef", "template"}},
+    {"LeaderWorkerSet", {"leaderworkerset.x-k8s.io"}, {"spec", "leaderWorkerTemplate", "workerTemplate"}},
+    {"LeaderWorkerSet",
+     {"leaderworkerset.x-k8s.io"},
+     {"spec", "leaderWorkerTemplate", "leaderTemplate"},
+     true,
+     optional},
+    {"GameServer", {"agones.dev"}, usual_path},
+    {"GameServerSet", {"agones.dev"}, {"spec", "template", "spec", "template"}},
+    {"Fleet", {"agones.dev"}, {"spec", "template", "spec", "template"}},
+    {"AutoscalingRunnerSet", {"actions.github.com"}, usual_path},
+    {"RayCluster", {"ray.io"}, {"spec", "headGroupSpec", "template"}},
+    {"RayCluster", {"ray.io"}, {"spec", "workerGroupSpecs", each, "template"}, true, optional},
+    {"RayJob", {"ray.io"}, {"spec", "rayClusterSpec", "headGroupSpec", "template"}, true, optional},
+    {"RayJob", {"ray.io"}, {"spec", "rayClusterSpec", "workerGroupSpecs", each, "template"}, true, optional},
+    {"RayService", {"ray.io"}, {"spec", "rayClusterConfig", "headGroupSpec", "template"}},
+    {"RayService", {"ray.io"}, {"spec", "rayClusterConfig", "workerGroupSpecs", each, "template"}, true, optional},
+    {"TFJob", {"kubeflow.org"}, {"spec", "tfReplicaSpecs", each, "template"}},
+    {"PyTorchJob", {"kubeflow.org"}, {"spec", "pytorchReplicaSpecs", each, "template"}},
+    {"MPIJob", {"kubeflow.org"}, {"spec", "mpiReplicaSpecs", each, "template"}},
+    {"XGBoostJob", {"kubeflow.org"}, {"spec", "xgbReplicaSpecs", each, "template"}},
+    {"Notebook", {"kubeflow.org"}, usual_path},
+    {"Pooler", {"postgresql.cnpg.io"}, usual_path, without_containers, optional},
+    {"Elasticsearch",
+     {"elasticsearch.k8s.elastic.co"},
+     {"spec", "nodeSets", each, "podTemplate"},
+     without_containers,
+     optional},
+    {"Kibana", {"kibana.k8s.elastic.co"}, {"spec", "podTemplate"}, without_containers, optional},
+    {"Logstash", {"logstash.k8s.elastic.co"}, {"spec", "podTemplate"}, without_containers, optional},
+    {"ApmServer", {"apm.k8s.elastic.co"}, {"spec", "podTemplate"}, without_containers, optional},
+    {"Beat", {"beat.k8s.elastic.co"}, {"spec", "deployment", "podTemplate"}, without_containers, optional},
+    {"Beat", {"beat.k8s.elastic.co"}, {"spec", "daemonSet", "podTemplate"}, without_containers, optional},
+    {"Agent", {"agent.k8s.elastic.co"}, {"spec", "deployment", "podTemplate"}, without_containers, optional},
+    {"Agent", {"agent.k8s.elastic.co"}, {"spec", "daemonSet", "podTemplate"}, without_containers, optional},
+    {"Agent", {"agent.k8s.elastic.co"}, {"spec", "statefulSet", "podTemplate"}, without_containers, optional},
+    {"Kafka", {"kafka.strimzi.io"}, {"spec", "kafka", "template", "pod"}, without_containers, optional},
+    {"Kafka", {"kafka.strimzi.io"}, {"spec", "zookeeper", "template", "pod"}, without_containers, optional},
+    {"Kafka", {"kafka.strimzi.io"}, {"spec", "entityOperator", "template", "pod"}, without_containers, optional},
+    {"KafkaNodePool", {"kafka.strimzi.io"}, {"spec", "template", "pod"}, without_containers, optional},
+    {"KafkaConnect", {"kafka.strimzi.io"}, {"spec", "template", "pod"}, without_containers, optional},
+    {"KafkaMirrorMaker2", {"kafka.strimzi.io"}, {"spec", "template", "pod"}, without_containers, optional},
+    {"KafkaBridge", {"kafka.strimzi.io"}, {"spec", "template", "pod"}, without_containers, optional},
 };
 
 // Lists where objects describe pods that a controller makes, other than by a pod template: they are not read.
 struct ElsewhereInfo {
   Path path;
   std::string_view said;
+  std::string_view group = {};  // of no other
 };
 constexpr ElsewhereInfo elsewhere_table[] = {
-    {{"spec", "template", "spec", "containers"}, "it seems to have a pod template"},
+    {{"spec"}, "its controller makes a pod for each task", "tekton.dev"},
+    {{"spec", "driver"}, "its controller makes pods of spec.driver and spec.executor", "sparkoperator.k8s.io"},
+    {{"spec", "inheritedMetadata"}, "its controller makes pods with the annotations of spec.inheritedMetadata"},
     {{"spec", "podTemplate"}, "its controller makes pods of spec.podTemplate"},
     {{"spec", "podMetadata"}, "its controller makes pods with the annotations of spec.podMetadata"},
     {{"spec", "templates"}, "its controller makes a pod for each of spec.templates"},
@@ -124,13 +174,43 @@ std::string_view text_of(const Node* mapping, std::string_view key, const Where&
   return found == nullptr ? std::string_view() : found->text;
 }
 
-// Calls `use` with what stands there; with nullptr if nothing does.
-void each_at(Node* node, std::span<const std::string_view> path, const std::function<void(Node*)>& use) {
-  if (node == nullptr || path.empty() || path[0].empty()) return use(node);
-  if (path[0] != each)
-    return each_at(node->type == Node::Type::mapping ? node->find(path[0]) : nullptr, path.subspan(1), use);
-  for (Node& item : node->items.own()) each_at(&item, path.subspan(1), use);
-  for (Entry& entry : node->entries.own()) each_at(&entry.value, path.subspan(1), use);
+using Above = std::vector<std::pair<std::string, const Node*>>;  // PodTemplate::above
+
+// Calls `use` with what stands there, and with the metadata on the way; with nullptr if nothing does.
+void each_at(Node* node, std::span<const std::string_view> path, const std::function<void(Node*, const Above&)>& use,
+             const std::string& at = {}, Above above = {}) {
+  if (node == nullptr || path.empty() || path[0].empty()) return use(node, above);
+  const auto below = [&](std::string_view key) { return fmt::format("{}{}{}", at, at.empty() ? "" : ".", key); };
+  if (path[0] == each) {
+    for (Node& item : node->items.own()) each_at(&item, path.subspan(1), use, below("*"), above);
+    for (Entry& entry : node->entries.own()) each_at(&entry.value, path.subspan(1), use, below(entry.key), above);
+    return;
+  }
+  if (node->type != Node::Type::mapping) return use(nullptr, above);
+  if (const Node* metadata = node->find("metadata"); metadata != nullptr && metadata->type == Node::Type::mapping)
+    above.emplace_back(fmt::format("that of {}", at), metadata);
+  each_at(node->find(path[0]), path.subspan(1), use, below(path[0]), std::move(above));
+}
+
+// Where an object of a kind that is not known has a pod template; "": nowhere.
+std::string pod_template_in(const Node& node, const std::string& at) {
+  constexpr std::string_view words[] = {"podTemplate", "podTemplateSpec", "podMetadata"};
+  const auto child = [](const Node* parent, std::string_view key) -> const Node* {
+    if (parent == nullptr) return nullptr;
+    const auto found = std::ranges::find(parent->entries, key, &Entry::key);
+    return found == parent->entries.end() ? nullptr : &found->value;
+  };
+  for (const Entry& entry : node.entries) {
+    const std::string here = fmt::format("{}{}{}", at, at.empty() ? "" : ".", entry.key);
+    const Node* containers = entry.key == "template" ? child(child(&entry.value, "spec"), "containers") : nullptr;
+    if (containers != nullptr && containers->type == Node::Type::list) return here;
+    if (!entry.value.is_scalar() && std::ranges::find(words, entry.key) != std::end(words)) return here;
+    if (std::string found = pod_template_in(entry.value, here); !found.empty()) return found;
+  }
+  for (const Node& item : node.items) {
+    if (std::string found = pod_template_in(item, at + ".*"); !found.empty()) return found;
+  }
+  return {};
 }
 
 class Finder {
@@ -171,11 +251,12 @@ class Finder {
     if (kind.ends_with(list_suffix) && items != nullptr) return list(*items, place, kind);
     Node* objects = object.find("objects");
     if (kind == "Template" && group == "template.openshift.io" && objects != nullptr) return list(*objects, place, {});
-    const auto* const known = std::ranges::find_if(kind_table, [&](const KindInfo& info) {
+    std::vector<KindInfo> known;
+    std::ranges::copy_if(kind_table, std::back_inserter(known), [&](const KindInfo& info) {
       return info.kind == kind && (version.empty() ? info.groups[0].find('.') == std::string_view::npos
                                                    : std::ranges::find(info.groups, group) != info.groups.end());
     });
-    if (known == std::end(kind_table)) return other(object, kind, group);
+    if (known.empty()) return other(object, kind, group);
 
     const Node* metadata = member(&object, "metadata", Node::Type::mapping, place);
     PodTemplate made{std::string(kind),
@@ -183,19 +264,33 @@ class Finder {
                      std::string(text_of(metadata, "namespace", place)),
                      place.place,
                      document_,
-                     nullptr,
-                     known->has_pod_spec};
+                     nullptr};
     if (made.name.empty()) made.name = text_of(metadata, "generateName", place);
-    each_at(&object, known->pod, [&](Node* pod) {
-      if (pod == nullptr && std::as_const(object).find("spec") != nullptr &&
-          std::as_const(object).find("spec")->find("workloadRef") != nullptr)
-        return;  // a Rollout of another object's
-      if (pod == nullptr || pod->type != Node::Type::mapping)
-        refuse(where(made), joined(known->pod), pod, "a pod template");
-      made.pod = pod;
-      made.of_object = pod == &object ? nullptr : metadata;
-      found_.push_back(made);
-    });
+    const std::size_t before = found_.size();
+    for (const KindInfo& info : known) {
+      made.has_pod_spec = info.has_pod_spec;
+      each_at(&object, info.pod, [&](Node* pod, const Above& above) {
+        if (pod == nullptr && !info.required) return;
+        if (pod == nullptr && std::as_const(object).find("spec") != nullptr &&
+            std::as_const(object).find("spec")->find("workloadRef") != nullptr)
+          return;  // a Rollout of another object's
+        if (pod == nullptr || pod->type != Node::Type::mapping)
+          refuse(where(made), joined(info.pod), pod, "a pod template");
+        made.pod = pod;
+        made.above = above;
+        if (!made.above.empty() && made.above[0].second == metadata)
+          made.above[0].first = fmt::format("the {}'s own", excerpt(kind));
+        found_.push_back(made);
+      });
+    }
+    if (found_.size() == before && !known[0].required)
+      skip(kind, group, fmt::format("no {}: its controller makes pods all the same", joined(known[0].pod)));
+  }
+
+  void skip(std::string_view kind, std::string_view group, std::string_view why) {
+    const std::string of_group = group == core ? "" : fmt::format(" of {}", excerpt(group));
+    if (kinds_.insert(fmt::format("{}{}", kind, of_group)).second)
+      skipped_.push_back(fmt::format("kind {}{}: {}", excerpt(kind), of_group, why));
   }
 
   static constexpr std::string_view list_suffix = "List";
@@ -209,15 +304,16 @@ class Finder {
   }
 
   void other(Node& object, std::string_view kind, std::string_view group) {
-    for (const auto& [path, said] : elsewhere_table) {
+    if (kind == "CustomResourceDefinition") return;  // it describes objects
+    constexpr std::string_view not_known = "not known, and left out: ";
+    for (const auto& [path, said, of_group] : elsewhere_table) {
       bool is_there = false;
-      each_at(&object, path, [&](Node* found) { is_there = found != nullptr; });
-      if (!is_there) continue;
-      const std::string of_group = group == core ? "" : fmt::format(" of {}", excerpt(group));
-      if (kinds_.insert(fmt::format("{}{}", kind, of_group)).second)
-        skipped_.push_back(fmt::format("kind {}{}: not known, and left out: {}", excerpt(kind), of_group, said));
-      return;
+      each_at(&object, path, [&](Node* found, const Above&) { is_there = found != nullptr && !found->is_scalar(); });
+      if (is_there && (of_group.empty() || of_group == group))
+        return skip(kind, group, fmt::format("{}{}", not_known, said));
     }
+    if (const std::string at = pod_template_in(object, ""); !at.empty())
+      skip(kind, group, fmt::format("{}it seems to have a pod template, {}", not_known, excerpt(at)));
   }
 
   std::vector<PodTemplate>& found_;
@@ -315,6 +411,15 @@ struct ConfigDocument {
   [[nodiscard]] std::string_view text(std::string_view field, std::string_view other) const {
     const std::string_view found = text_of(node(), field, where);
     return found.empty() ? text_of(node(), other, where) : found;
+  }
+  // An enumeration may be given by number. Throws for what is neither.
+  [[nodiscard]] std::string mode() const {
+    for (const std::string_view field : {"interceptionMode", "interception_mode"}) {
+      const Node* found = node() == nullptr ? nullptr : node()->find(field);
+      if (found != nullptr && found->type == Node::Type::number)
+        return std::string(mode_of_number(json_number(found->text)));
+    }
+    return std::string(text("interceptionMode", "interception_mode"));
   }
   [[nodiscard]] const Node* metadata() const {
     const Node* found = strings(node(), proxy_metadata_key, where, false);
@@ -419,9 +524,7 @@ PodMetadata bare_metadata(const PodTemplate& pod, std::string_view proxy) {
   PodMetadata made;
   made.namespace_ = pod.namespace_;
   made.annotations = strings_of(annotations_node(metadata, here));
-  const Node* labels = strings(metadata, "labels", here);
-  if (const Node* label = labels == nullptr ? nullptr : labels->find(inject_annotation))
-    made.inject_label = label->text;
+  made.labels = strings_of(strings(metadata, "labels", here));
   const Node* host_network = member(spec, "hostNetwork", Node::Type::boolean, here);
   made.host_network = host_network != nullptr && host_network->is_true();
   made.proxy = proxy.empty() ? proxy_of(made.annotations) : std::string(proxy);
@@ -430,10 +533,10 @@ PodMetadata bare_metadata(const PodTemplate& pod, std::string_view proxy) {
 }
 
 void take_mode(const ConfigDocument& config, HelmValues& helm) {
-  const std::string_view mode = config.text("interceptionMode", "interception_mode");
+  std::string mode = config.mode();
   if (!mode.empty())
-    helm.insert_or_assign("meshConfig.defaultConfig.interceptionMode",
-                          HelmValue{std::string(mode), fmt::format("{}: interceptionMode", proxy_config_annotation)});
+    helm.insert_or_assign(std::string(mode_value),
+                          HelmValue{std::move(mode), fmt::format("{}: interceptionMode", proxy_config_annotation)});
 }
 
 // Istio's injector does, even where an annotation says another one.
@@ -441,8 +544,11 @@ void check_mode(const ConfigDocument& config) {
   const std::string_view choices = flag_named("istio-inbound-interception-mode").choices;
   const auto known = each_choice(choices);
   for (const std::string_view field : {"interceptionMode", "interception_mode"}) {
-    const Node* mode = member(config.node(), field, Node::Type::string, config.where);
-    if (mode != nullptr && std::ranges::find(known, mode->text) == known.end())
+    const Node* mode = config.node() == nullptr ? nullptr : config.node()->find(field);
+    if (mode == nullptr) continue;
+    const bool is_number = mode->type == Node::Type::number;
+    if (!is_number) mode = member(config.node(), field, Node::Type::string, config.where);
+    if (std::ranges::find(known, is_number ? mode_of_number(json_number(mode->text)) : mode->text) == known.end())
       refuse(config.where, field, mode, fmt::format("one of {}", choices));
   }
 }
@@ -471,6 +577,37 @@ InitArguments with_place(const PodTemplate& pod, const std::function<InitArgumen
   } catch (const Error& error) {
     throw Error(error.code(), fmt::format("{}: {}", where(pod).text(), error.what()), error.hint());
   }
+}
+
+// "${NAME}" anywhere in a text, "${{NAME}}" in place of any value.
+void put_values(Node& node, const Variables& values) {
+  if (!node.items.empty()) {
+    for (Node& item : node.items.own()) put_values(item, values);
+  }
+  if (!node.entries.empty()) {
+    for (Entry& entry : node.entries.own()) put_values(entry.value, values);
+  }
+  constexpr std::string_view open = "${";
+  if (node.type != Node::Type::string || node.text.find(open) == std::string::npos) return;
+  if (node.text.starts_with("${{") && node.text.ends_with("}}")) {
+    const auto value = sidetrack::find(values, std::string_view(node.text).substr(3, node.text.size() - 5));
+    if (!value) return;
+    node.text = *value;
+    node.type = type_of_plain(node.text);
+    return;
+  }
+  std::string made;
+  for (std::string_view left = node.text; !left.empty();) {
+    const auto begin = std::min(left.find(open), left.size());
+    const auto end = left.find('}', begin);
+    const bool is_whole = begin < left.size() && end != std::string_view::npos;
+    const auto value =
+        is_whole ? sidetrack::find(values, left.substr(begin + open.size(), end - begin - open.size())) : std::nullopt;
+    made += value ? fmt::format("{}{}", left.substr(0, begin), *value)
+                  : std::string(left.substr(0, is_whole ? end + 1 : left.size()));
+    left.remove_prefix(is_whole ? end + 1 : left.size());
+  }
+  node.text = made;
 }
 
 void take_namespace(const PodTemplate& pod, const ProxyUids& of_namespaces, PodMetadata& metadata) {
@@ -506,6 +643,27 @@ void read_namespaces(const Documents& documents, ProxyUids& uids) {
   for (const Document& document : documents.list) add_namespaces(document.root, {excerpt(documents.name), ""}, uids);
 }
 
+void set_parameters(Documents& documents) {
+  for (Document& document : documents.list) {
+    Node& root = document.root;
+    const Node* kind = root.type == Node::Type::mapping ? std::as_const(root).find("kind") : nullptr;
+    const Node* parameters =
+        kind != nullptr && kind->text == "Template" ? std::as_const(root).find("parameters") : nullptr;
+    if (parameters == nullptr || std::as_const(root).find("objects") == nullptr) continue;
+    Variables values;
+    for (const Node& parameter : parameters->items) {
+      const auto text = [&](std::string_view key) {
+        const Node* found = parameter.type == Node::Type::mapping ? parameter.find(key) : nullptr;
+        return found != nullptr && found->is_scalar() ? std::optional<std::string>(found->text) : std::nullopt;
+      };
+      const auto value = text("value");
+      if (value || (!text("generate") && text("required") != "true"))
+        values.insert_or_assign(text("name").value_or(""), value.value_or(""));
+    }
+    put_values(*root.find("objects"), values);
+  }
+}
+
 void check_annotations(const PodTemplate& pod) { static_cast<void>(annotations_node(metadata_node(pod), where(pod))); }
 
 PodMetadata metadata_of(const PodTemplate& pod, HelmValues& helm, std::string_view proxy) {
@@ -516,7 +674,7 @@ PodMetadata metadata_of(const PodTemplate& pod, HelmValues& helm, std::string_vi
 
 ProxyConfig proxy_config(const Annotations& annotations) {
   const ConfigDocument config = config_document(annotations, {});
-  return {std::string(config.text("interceptionMode", "interception_mode")), strings_of(config.metadata())};
+  return {config.mode(), strings_of(config.metadata())};
 }
 
 Variables init_environment(const PodTemplate& pod, const HelmValues& helm) {
@@ -550,8 +708,13 @@ InitArguments init_arguments(const PodTemplate& pod, const HelmValues& helm, std
   if (!metadata.proxy_uid) metadata.proxy_uid = proxy_uid;
   take_namespace(pod, of_namespaces, metadata);
   InitArguments made = with_place(pod, [&] { return istio_init_arguments(metadata, values); });
-  if (made.not_injected.empty()) static_cast<void>(init_environment(pod, helm));
-  return made;
+  if (!made.not_injected.empty()) return made;
+  const Variables variables = init_environment(pod, helm);
+  return with_place(pod, [&] {
+    if (std::string why = without_envoy(variables, proxy_metadata_key); !why.empty())
+      return InitArguments{"no_envoy", std::move(why), {}};
+    return std::move(made);
+  });
 }
 
 InitArguments arguments_by_istio(const PodTemplate& pod, const HelmValues& helm, const ProxyUids& of_namespaces) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "manifest/read.h"
@@ -16,14 +17,15 @@ inline constexpr std::string_view validation_container_name = "istio-validation"
 inline constexpr std::string_view program_word = "istio-iptables";  // with which the arguments of both begin
 
 struct PodTemplate {
-  std::string kind;                 // of the object: "Deployment"
-  std::string name;                 // of the object, or its generateName; may be empty
-  std::string namespace_;           // of the object; empty: that of the kubectl command
-  std::string place;                // "web.yaml, document 2": where the object is
-  std::size_t document = 1;         // its number
-  Node* pod = nullptr;              // the mapping that has the pod's metadata and spec; a part of the documents
-  bool has_pod_spec = true;         // not of KubeVirt, which makes the containers: an injector looks at its pods alone
-  const Node* of_object = nullptr;  // the object's own metadata, if it is another one
+  std::string kind;          // of the object: "Deployment"
+  std::string name;          // of the object, or its generateName; may be empty
+  std::string namespace_;    // of the object; empty: that of the kubectl command
+  std::string place;         // "web.yaml, document 2": where the object is
+  std::size_t document = 1;  // its number
+  Node* pod = nullptr;       // the mapping that has the pod's metadata and spec; a part of the documents
+  bool has_pod_spec = true;  // not of KubeVirt, which makes the containers: an injector looks at its pods alone
+  // What is between the object and the pod, from the outside: where it is, and its own metadata.
+  std::vector<std::pair<std::string, const Node*>> above{};
 };
 
 // "Deployment shop/web"
@@ -35,6 +37,10 @@ struct PodTemplate {
 // objects that pods are made of, and for each document that is no object of Kubernetes. Throws Error (usage) if there
 // is nothing but such documents.
 [[nodiscard]] std::vector<PodTemplate> pod_templates(Documents& documents, std::vector<std::string>& skipped);
+
+// Puts the values of their parameters into the objects of OpenShift's Templates, as `oc process` does without options.
+// One that has no value, as it is required or generated, stays as it is written.
+void set_parameters(Documents& documents);
 
 // The uid that Istio gives to the proxy in pods of a namespace, by its name: the last one of the range that OpenShift
 // has written into the Namespace, openshift.io/sa.scc.uid-range.

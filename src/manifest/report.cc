@@ -76,8 +76,8 @@ std::string why_text(std::span<const PodArguments> pods) {
   return text;
 }
 
-std::string arguments_json(std::span<const PodArguments> pods) {
-  Json document{{"pods", Json::array()}};
+std::string arguments_json(std::span<const PodArguments> pods, const std::vector<std::string>& errors) {
+  Json document{{"pods", Json::array()}, {"errors", errors}};
   for (const PodArguments& pod : pods) document["pods"].push_back(json(pod));
   return dumped(std::move(document));
 }

@@ -20,7 +20,8 @@ struct PodArguments {
 // A table for each pod: argument, value, what it comes from.
 [[nodiscard]] std::string why_text(std::span<const PodArguments> pods);
 
-[[nodiscard]] std::string arguments_json(std::span<const PodArguments> pods);
+// `errors`: of arguments().
+[[nodiscard]] std::string arguments_json(std::span<const PodArguments> pods, const std::vector<std::string>& errors);
 
 // "Deployment shop/web: not injected: spec.hostNetwork is true"
 [[nodiscard]] std::string not_injected(const PodTemplate& pod, std::string_view reason);

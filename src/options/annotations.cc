@@ -29,7 +29,7 @@ constexpr std::string_view capture_udp_annotation = "sidetrack/capture-udp";
 
 using enum Passed;
 constexpr AnnotationInfo table[] = {
-    {{mode_annotation}, "istio-inbound-interception-mode", always, "meshConfig.defaultConfig.interceptionMode"},
+    {{mode_annotation}, "istio-inbound-interception-mode", always, mode_value},
     {{"traffic.sidecar.istio.io/includeOutboundIPRanges"},
      "istio-service-cidr",
      always,
@@ -321,13 +321,29 @@ void add_variables(const Variables& metadata, Interception& result) {
 
 }  // namespace
 
-std::string without_init_container(const Annotations& annotations) {
+std::string without_envoy(const Variables& metadata, std::string_view from) {
+  const auto disabled = find(metadata, no_envoy_variable);
+  if (!disabled) return {};
+  const std::string variable = fmt::format("{}: {}", from, no_envoy_variable);
+  return options::boolean({given_by(variable, *disabled), *disabled}) ? fmt::format("{} is {}", variable, *disabled)
+                                                                      : "";
+}
+
+std::string_view mode_of_number(std::string_view text) {
+  static const std::vector<std::string_view> modes = each_choice(flag_named("istio-inbound-interception-mode").choices);
+  const auto number = to_number<std::size_t>(text);
+  return number && *number < modes.size() ? modes[*number] : text;
+}
+
+std::string without_init_container(const Annotations& annotations, const HelmValues& helm) {
   const auto text = find(annotations, templates_annotation);
-  if (!text) return {};
-  std::vector<std::string_view> names = options::list_items(*text);
+  const Setting of_mesh = helm_setting(helm, default_templates_value);
+  const Setting asked = text ? Setting{*text, templates_annotation} : of_mesh;
+  if (asked.from.empty() || (!text && asked.value.empty())) return {};
+  std::vector<std::string_view> names = options::list_items(asked.value);
   for (std::string_view& name : names) name = options::without_blanks(name);
   if (std::ranges::find(names, template_with_init_container) != names.end()) return {};
-  return fmt::format("{} is {}: not {}, the template with an init container", templates_annotation,
+  return fmt::format("{} is {}: not {}, the template with an init container", asked.from,
                      excerpt(fmt::format("{}", fmt::join(names, ","))), template_with_init_container);
 }
 
@@ -345,10 +361,9 @@ std::string why_left_alone(const Annotations& annotations) {
 
 Interception interception(const Annotations& annotations, const ProxyConfig& config) {
   if (std::string why = why_left_alone(annotations); !why.empty()) return {std::move(why), {}};
-  if (const auto disabled = find(config.metadata, no_envoy_variable)) {
-    const std::string from = of_metadata(no_envoy_variable);
-    if (options::boolean({given_by(from, *disabled), *disabled})) return {fmt::format("{} is {}", from, *disabled), {}};
-  }
+  if (std::string why = without_envoy(config.metadata, fmt::format("{}: proxyMetadata", proxy_config_annotation));
+      !why.empty())
+    return {std::move(why), {}};
 
   Interception result;
   result.warnings = unknown_annotations(annotations);
@@ -362,8 +377,7 @@ Interception interception(const Annotations& annotations, const ProxyConfig& con
   CommandLine line;
   HelmValues helm;
   if (!config.interception_mode.empty())
-    helm["meshConfig.defaultConfig.interceptionMode"] = {config.interception_mode,
-                                                         std::string(proxy_config_annotation)};
+    helm[std::string(mode_value)] = {config.interception_mode, std::string(proxy_config_annotation)};
   for (const AnnotationInfo& row : table) {
     const Setting asked = setting(row, annotations, helm, line);
     std::string value(asked.value);

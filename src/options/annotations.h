@@ -103,9 +103,16 @@ struct ProxyConfig {
   Variables metadata{};           // proxyMetadata
 };
 
-// Why the injector's templates have no init container for this pod: the annotation inject.istio.io/templates names
-// some, and "sidecar" is none of them (gateway, grpc-agent, one of the user). Empty: they have one.
-[[nodiscard]] std::string without_init_container(const Annotations& annotations);
+// Returns why a proxy with these variables has no Envoy to which traffic could go; empty: it has one. `from` says whose
+// they are. Throws as setting() does.
+[[nodiscard]] std::string without_envoy(const Variables& metadata, std::string_view from);
+
+// Returns the mode that a number stands for in Istio's configuration, "1": TPROXY; any other text as it is.
+[[nodiscard]] std::string_view mode_of_number(std::string_view text);
+
+// Why the injector's templates have no init container for this pod: the annotation inject.istio.io/templates, or else
+// the mesh, names some, and "sidecar" is none of them (gateway, grpc-agent, one of the user). Empty: they have one.
+[[nodiscard]] std::string without_init_container(const Annotations& annotations, const HelmValues& helm = {});
 
 // Why no rules are for this pod, whatever the others ask for: it has no sidecar.istio.io/status, its
 // sidecar.istio.io/inject is false, or istio-init is among the containers of the status; or istio-validation is not,

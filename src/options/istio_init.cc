@@ -32,26 +32,37 @@ InitArguments why_not_injected(const PodMetadata& pod, const HelmValues& helm, I
     return not_injected("system_namespace", fmt::format("nothing is injected in the namespace {}", pod.namespace_));
   }
   const auto annotation = find(pod.annotations, inject_annotation);
-  const std::string_view word = pod.inject_label ? *pod.inject_label : annotation.value_or("");
+  const auto label = find(pod.labels, inject_annotation);
+  const std::string_view word = label ? *label : annotation.value_or("");
   if (word == "false") {
-    return not_injected("inject_false", fmt::format("{} {} is false", pod.inject_label ? "the label" : "the annotation",
-                                                    inject_annotation));
+    return not_injected("inject_false",
+                        fmt::format("{} {} is false", label ? "the label" : "the annotation", inject_annotation));
   }
   // The webhook takes any other word for the default, and the user for whatever it seems to say.
   const bool is_word = word != "true" && !word.empty();
-  const std::string_view from = pod.inject_label ? inject_label : inject_annotation;
+  const std::string_view from = label ? inject_label : inject_annotation;
   if (is_word && injector == Injector::sidetrack) options::refuse(given_by(from, word), "true or false");
   InitArguments made;
   if (is_word)
     made.warnings.push_back(
         fmt::format("{}: '{}': neither true nor false: as if it were not there", from, excerpt(word)));
-  const Setting automatic = helm_setting(helm, "global.proxy.autoInject");
-  if (word != "true" && automatic.value == "disabled") {
-    made = not_injected("auto_inject", fmt::format("{} is disabled, and the pod does not ask for it", automatic.from));
-    return made;
+  if (word != "true") {
+    const auto selected = [&](std::string_view name) {
+      const auto found = helm.find(name);
+      return found != helm.end() && std::ranges::any_of(found->second.selectors, [&](const LabelSelector& selector) {
+               return selects(selector, pod.labels);
+             });
+    };
+    if (selected(never_inject_value))
+      return not_injected("selector",
+                          fmt::format("{} selects its labels", helm_setting(helm, never_inject_value).from));
+    const Setting automatic = helm_setting(helm, "global.proxy.autoInject");
+    if (automatic.value == "disabled" && !selected(always_inject_value))
+      return not_injected("auto_inject",
+                          fmt::format("{} is disabled, and the pod does not ask for it", automatic.from));
   }
   if (injector == Injector::istio) check_as_istio(pod.annotations);
-  if (std::string why = without_init_container(pod.annotations); !why.empty())
+  if (std::string why = without_init_container(pod.annotations, helm); !why.empty())
     return not_injected("template", std::move(why));
   return made;
 }
@@ -139,7 +150,7 @@ void add_switches(InitArguments& made, const PodMetadata& pod, const HelmValues&
     std::string_view helm_value;
     std::string_view option;
   };
-  constexpr std::string_view cni = "pilot.cni.enabled", force = "global.proxy_init.forceApplyIptables";
+  constexpr std::string_view cni = cni_value, force = "global.proxy_init.forceApplyIptables";
   constexpr Switch switches[] = {{"global.logAsJson", "--log_as_json"},
                                  {cni, "--run-validation"},
                                  {cni, "--skip-rule-apply"},
@@ -270,8 +281,11 @@ void check_helm_values(const HelmValues& helm) {
   for (const AnnotationInfo& row : annotation_table()) static_cast<void>(setting(row, {}, helm, line));
   static_cast<void>(status_port({}, helm));
   for (const HelmValueInfo& known : helm_value_table()) {
-    if (known.is_switch) static_cast<void>(is_on(helm, known.name));
+    if (known.kind == HelmValueInfo::Kind::boolean) static_cast<void>(is_on(helm, known.name));
   }
+  const Setting automatic = helm_setting(helm, "global.proxy.autoInject");
+  if (automatic.value != "enabled" && automatic.value != "disabled")
+    options::refuse(given_by(automatic.from, automatic.value), "enabled or disabled");
   for (const std::string_view name : {"meshConfig.proxyListenPort", "meshConfig.proxyInboundListenPort"})
     static_cast<void>(port(helm, name));
   static_cast<void>(init_variables(helm, {}, {}));

@@ -23,7 +23,7 @@ inline constexpr std::size_t largest_annotations = 256U << 10;
 struct PodMetadata {
   std::string namespace_;
   Annotations annotations;
-  std::optional<std::string> inject_label;  // sidecar.istio.io/inject; it wins over the annotation
+  Labels labels;  // sidecar.istio.io/inject wins over the annotation
   bool host_network = false;
   std::string proxy = "istio-proxy";           // the name of the proxy's container, for messages
   std::optional<std::string> proxy_uid;        // its runAsUser
@@ -41,7 +41,7 @@ struct InitArgument {
 
 struct InitArguments {
   std::string_view reason;   // a word for not_injected: "host_network", "system_namespace", "inject_false",
-                             // "auto_inject", "template", "mode_none"
+                             // "selector", "auto_inject", "template", "mode_none", "no_envoy"
   std::string not_injected;  // why the pod gets no istio-init; empty: it gets it
   std::vector<InitArgument> arguments;
   std::vector<std::string> warnings{};  // unknown_annotations(), and what is without effect

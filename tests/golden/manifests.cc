@@ -41,11 +41,12 @@ std::string said_of(const Manifest& manifest) {
   const auto given = arguments_for(manifest);
   const std::vector<std::string_view> views(given.begin(), given.end());
   const CommandLine line = parse(views, [](std::string_view) { return std::optional<std::string_view>(); });
-  std::vector<std::string> warnings;
-  const auto pods = manifest::arguments(line.manifest, warnings);
+  std::vector<std::string> warnings, errors;
+  const auto pods = manifest::arguments(line.manifest, warnings, errors);
   std::string text =
-      manifest::arguments_text(pods) + "\n" + manifest::why_text(pods) + "\n" + manifest::arguments_json(pods);
+      manifest::arguments_text(pods) + "\n" + manifest::why_text(pods) + "\n" + manifest::arguments_json(pods, errors);
   for (const std::string& warning : warnings) text += "\nwarning: " + warning + "\n";
+  for (const std::string& error : errors) text += "\nerror: " + error + "\n";
   for (std::size_t at = 0; (at = text.find(source.string() + "/")) != std::string::npos;)
     text.erase(at, source.string().size() + 1);
   return text;

@@ -165,9 +165,12 @@ HELM = {
     "global.proxy_init.forceApplyIptables": [True, False],
     "meshConfig.proxyListenPort": [16001],
     "meshConfig.proxyInboundListenPort": [16006],
-    "meshConfig.defaultConfig.interceptionMode": ["TPROXY", "REDIRECT", "NONE"],
+    "meshConfig.defaultConfig.interceptionMode": ["TPROXY", "REDIRECT", "NONE", 1],
     "meshConfig.defaultConfig.proxyMetadata": [{"ISTIO_META_DNS_CAPTURE": "true"}],
+    "sidecarInjectorWebhook.defaultTemplates": [["sidecar"], ["gateway"], ["grpc-agent", "sidecar"], []],
 }
+# What the chart writes into the injector's own configuration, by its name there. kube-inject asks neither the policy nor the selectors.
+CONFIG = {"sidecarInjectorWebhook.defaultTemplates": "defaultTemplates"}
 
 
 def put(mapping, name, value):
@@ -185,7 +188,7 @@ class Reference:
         self.work = work
         generated = subprocess.run([istioctl, "manifest", "generate"], capture_output=True, text=True, check=True).stdout
         maps = {item["metadata"]["name"]: item["data"] for item in documents(generated) if item["kind"] == "ConfigMap"}
-        (work / "config").write_text(maps["istio-sidecar-injector"]["config"])
+        self.config = yaml.load(maps["istio-sidecar-injector"]["config"], Loader=LOADER)
         self.values = json.loads(maps["istio-sidecar-injector"]["values"])
         self.mesh = yaml.load(maps["istio"]["mesh"], Loader=LOADER)
         (work / "kubeconfig").write_text(json.dumps({
@@ -195,12 +198,16 @@ class Reference:
         self.set({})
 
     def set(self, helm):
-        values, mesh = json.loads(json.dumps(self.values)), json.loads(json.dumps(self.mesh))
+        values, mesh, config = (json.loads(json.dumps(each)) for each in (self.values, self.mesh, self.config))
         for name, value in helm.items():
+            if name in CONFIG:
+                config[CONFIG[name]] = value
+                continue
             is_of_mesh = name.startswith("meshConfig.")
             put(mesh if is_of_mesh else values, name.removeprefix("meshConfig."), value)
         (self.work / "values").write_text(json.dumps(values))
         (self.work / "mesh").write_text(yaml.safe_dump(mesh))
+        (self.work / "config").write_text(json.dumps(config))
 
     def inject(self, pods):
         """The arguments of each, by kind and name; REFUSED if it refuses one of them."""

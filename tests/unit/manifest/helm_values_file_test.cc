@@ -16,15 +16,17 @@ namespace {
 // Each value, where it is from; a null is "-".
 std::string values_of(const std::vector<std::string>& files) {
   HelmValues values;
+  std::vector<std::string> warnings;
   std::string said;
   try {
-    for (const std::string& file : files) read_helm_values(values, parse_documents(file, "values.yaml"));
+    for (const std::string& file : files) read_helm_values(values, parse_documents(file, "values.yaml"), warnings);
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::usage);
     return error.what();
   }
   for (const auto& [name, value] : values)
     said += fmt::format("{} = {} of {}\n", name, value.is_null ? "-" : value.text, value.from);
+  for (const std::string& warning : warnings) said += warning + "\n";
   return said;
 }
 
@@ -72,7 +74,60 @@ TEST(HelmValuesFile, MayBeAnIstioOperator) {
                        "{proxy: {statusPort: 5}}\n"}),
             "global.proxy.statusPort = 4 of values.yaml: global.proxy.statusPort\n"
             "meshConfig.proxyInboundListenPort = 3 of values.yaml: meshConfig.proxyInboundListenPort\n"
-            "meshConfig.proxyListenPort = 1 of values.yaml: meshConfig.proxyListenPort\n");
+            "meshConfig.proxyListenPort = 1 of values.yaml: meshConfig.proxyListenPort\n"
+            "spec.profile = default of values.yaml: spec.profile\n");
+}
+
+// As `istioctl manifest generate` has it: the component turns the plugin on, and nothing is before unvalidatedValues.
+TEST(HelmValuesFile, OfAnIstioOperatorHasItsOwnOrder) {
+  const std::string start = "kind: IstioOperator\nspec:\n  profile: empty\n";
+  const std::string profile = "spec.profile = empty of values.yaml: spec.profile\n";
+  EXPECT_EQ(values_of({start + "  components: {cni: {enabled: true}}\n"}),
+            "pilot.cni.enabled = true of values.yaml: pilot.cni.enabled\n" + profile);
+  EXPECT_EQ(values_of({start + "  values: {pilot: {cni: {enabled: true}}}\n"}),
+            profile +
+                "values.yaml, line 4: spec.values.pilot.cni.enabled: without effect: an IstioOperator says it by "
+                "spec.components.cni.enabled\n");
+  EXPECT_EQ(
+      values_of({start + "  meshConfig: {proxyListenPort: 1}\n  components: {cni: {enabled: true}}\n  "
+                         "unvalidatedValues: {pilot: {cni: {enabled: false}}, meshConfig: {proxyListenPort: 2}}\n"}),
+      "meshConfig.proxyListenPort = 2 of values.yaml: meshConfig.proxyListenPort\n"
+      "pilot.cni.enabled = false of values.yaml: pilot.cni.enabled\n" +
+          profile);
+  // Its profile is not the chart's.
+  EXPECT_EQ(values_of({start + "  values: {profile: demo}\n"}), "profile = demo of values.yaml: profile\n" + profile);
+}
+
+TEST(HelmValuesFile, HasLists) {
+  EXPECT_EQ(values_of({"sidecarInjectorWebhook: {defaultTemplates: [sidecar, mine]}\n"}),
+            "sidecarInjectorWebhook.defaultTemplates = sidecar,mine of values.yaml: "
+            "sidecarInjectorWebhook.defaultTemplates\n");
+  HelmValues values;
+  std::vector<std::string> warnings;
+  read_helm_values(values,
+                   parse_documents("sidecarInjectorWebhook:\n  neverInjectSelector:\n  - matchLabels: {a: b}\n    "
+                                   "matchExpressions: [{key: c, operator: NotIn, values: [d, e]}]\n  - {}\n"
+                                   "  - matchExpressions: [{key: f, operator: Exists}]\n",
+                                   "values.yaml"),
+                   warnings);
+  const auto& selectors = values.at("sidecarInjectorWebhook.neverInjectSelector").selectors;
+  ASSERT_EQ(selectors.size(), 3U);
+  EXPECT_TRUE(selects(selectors[0], {{"a", "b"}}));
+  EXPECT_TRUE(selects(selectors[0], {{"a", "b"}, {"c", "f"}}));
+  EXPECT_FALSE(selects(selectors[0], {{"a", "b"}, {"c", "e"}}));
+  EXPECT_FALSE(selects(selectors[0], {{"a", "c"}}));
+  EXPECT_FALSE(selects(selectors[1], {{"a", "b"}}));
+  EXPECT_TRUE(selects(selectors[2], {{"f", ""}}));
+  EXPECT_FALSE(selects(selectors[2], {{"a", "b"}}));
+}
+
+// The text of a template of the user's own is not evaluated.
+TEST(HelmValuesFile, WarnsOfTemplatesThatMayChangeIstioInit) {
+  EXPECT_EQ(values_of({"sidecarInjectorWebhook:\n  templates:\n    mine: |\n      metadata: {}\n    sidecar: |\n      "
+                       "a: b\n    init: |\n      - name: istio-init\n"}),
+            "values.yaml, line 5: sidecarInjectorWebhook.templates.sidecar: not evaluated: the arguments are those of "
+            "Istio's own template\nvalues.yaml, line 7: sidecarInjectorWebhook.templates.init: not evaluated: the "
+            "arguments are those of Istio's own template\n");
 }
 
 TEST(HelmValuesFile, SaysInWhichLineWhatIsWrong) {
@@ -90,6 +145,15 @@ TEST(HelmValuesFile, SaysInWhichLineWhatIsWrong) {
       {"meshConfig:\n  defaultConfig:\n    proxyMetadata: {A: 5}\n",
        "values.yaml, line 3: meshConfig.defaultConfig.proxyMetadata.A: a number '5': expected a string"},
       {"kind: IstioOperator\nspec: a\n", "values.yaml, line 2: spec: a string 'a': expected a mapping"},
+      {"global: {proxy: {}}\nglobal: {}\n", "values.yaml, line 2: 'global': duplicate key"},
+      {"sidecarInjectorWebhook: {defaultTemplates: a}\n",
+       "values.yaml, line 1: sidecarInjectorWebhook.defaultTemplates: a string 'a': expected a list of strings"},
+      {"sidecarInjectorWebhook: {neverInjectSelector: [{matchExpressions: [{key: a, operator: in, values: [b]}]}]}\n",
+       "values.yaml, line 1: sidecarInjectorWebhook.neverInjectSelector: a mapping: expected key, operator (In, NotIn, "
+       "Exists or DoesNotExist) and, for the first two, values"},
+      {"sidecarInjectorWebhook: {alwaysInjectSelector: [{app: a}]}\n",
+       "values.yaml, line 1: sidecarInjectorWebhook.alwaysInjectSelector: app: a string 'a': expected a mapping "
+       "matchLabels, or a list matchExpressions"},
   };
   for (const auto& [text, expected] : all) EXPECT_EQ(values_of({text}), expected) << text;
 }

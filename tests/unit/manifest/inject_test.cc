@@ -13,6 +13,7 @@
 #include "manifest/write.h"
 #include "model/error.h"
 #include "support/amount.h"
+#include "unit/all_arguments.h"
 #include "unit/temporary_file.h"
 
 namespace sidetrack::manifest {
@@ -518,7 +519,7 @@ spec:
     options.files = {file.path()};
     options.injector = Injector::sidetrack;
     std::vector<std::string> warnings;
-    const std::vector<PodArguments> pods = arguments(options, warnings);
+    const std::vector<PodArguments> pods = sidetrack::testing::all_arguments(options, warnings);
     for (const InitArgument& argument : pods.at(0).init.arguments) {
       if (argument.option == "-u") return argument.value;
     }

@@ -9,6 +9,7 @@
 #include "manifest/arguments.h"
 #include "manifest/facts.h"
 #include "model/error.h"
+#include "unit/all_arguments.h"
 #include "unit/error_text.h"
 #include "unit/temporary_file.h"
 
@@ -73,7 +74,8 @@ kind: Service
   EXPECT_THAT(found, ElementsAre("a.yaml, document 1: Pod shop/a 1", "a.yaml, document 2: Deployment b- 2",
                                  "a.yaml, document 3: CronJob mail/ 3", "a.yaml, document 4: PodTemplate 4",
                                  "a.yaml, document 5, item 1: Pod c 5", "a.yaml, document 5, item 2: Job 5"));
-  EXPECT_THAT(skipped, ElementsAre("kind Rollout: not known, and left out: it seems to have a pod template"));
+  EXPECT_THAT(skipped,
+              ElementsAre("kind Rollout: not known, and left out: it seems to have a pod template, spec.template"));
   Documents one = parse_documents("kind: Pod\n", "a.yaml");
   EXPECT_EQ(title_with_place(pod_templates(one, skipped).at(0)), "a.yaml: Pod");
 }
@@ -118,7 +120,7 @@ TEST(Pods, OfWhatIsWrongItIsSaidWhere) {
        "a.yaml: Pod: proxy.istio.io/config, line 1: the document: a mapping: expected one mapping, Istio's "
        "ProxyConfig"},
       {"kind: Pod\nmetadata: {annotations: {proxy.istio.io/config: 'interceptionMode: 5'}}\n",
-       "a.yaml: Pod: proxy.istio.io/config, line 1: interceptionMode: a number '5': expected a string"},
+       "a.yaml: Pod: proxy.istio.io/config: interceptionMode: '5': expected one of REDIRECT|TPROXY|NONE"},
       {"kind: Pod\nmetadata: {annotations: {proxy.istio.io/config: ''}}\n", "no error"},
       {"kind: Pod\nspec: {initContainers: [{name: a}]}\n", "no error"},
       {"kind: Pod\nspec: {hostNetwork: true}\nmetadata: {annotations: {proxy.istio.io/config: 'proxyMetadata: 5'}}\n",
@@ -136,7 +138,7 @@ Arguments arguments_of(const std::string& manifest) {
   ManifestOptions options;
   options.files = {file.path()};
   Arguments made;
-  const auto pods = arguments(options, made.warnings);
+  const auto pods = sidetrack::testing::all_arguments(options, made.warnings);
   made.text = arguments_text(pods);
   for (std::string& warning : made.warnings) {
     if (const auto at = warning.find(file.path()); at != std::string::npos)
@@ -149,9 +151,139 @@ TEST(Pods, ThatAreNotThereAreMissed) {
   EXPECT_THAT(arguments_of("kind: Service\n").warnings,
               ElementsAre("FILE: no pod: looked for a Pod, Deployment, StatefulSet, DaemonSet, ReplicaSet, Job or "
                           "CronJob"));
-  EXPECT_THAT(arguments_of("kind: Rollout\nspec: {template: {spec: {containers: []}}}\n").warnings,
-              ElementsAre("FILE: kind Rollout: not known, and left out: it seems to have a pod template"));
+  EXPECT_THAT(
+      arguments_of("kind: Rollout\nspec: {template: {spec: {containers: []}}}\n").warnings,
+      ElementsAre("FILE: kind Rollout: not known, and left out: it seems to have a pod template, spec.template"));
   EXPECT_THAT(arguments_of("kind: Pod\n").warnings, IsEmpty());
+}
+
+// A wrong part is left out, and said; the others are answered.
+TEST(Pods, ThatAreWrongDoNotEndTheOthers) {
+  const TemporaryFile file(R"(
+kind: Pod
+metadata: {name: one, annotations: {sidecar.istio.io/interceptionMode: no}}
+---
+kind: Pod
+metadata: {name: two
+---
+kind: Pod
+metadata: {name: three, annotations: {a: !Ref b}}
+---
+kind: Deployment
+metadata: {name: four, annotations: {traffic.sidecar.istio.io/includeInboundPorts: "1"}}
+spec: {template: {metadata: {annotations: {traffic.sidecar.istio.io/includeInboundPorts: "http"}}}}
+)");
+  const TemporaryFile empty("# nothing\n");
+  ManifestOptions options;
+  options.files = {empty.path(), file.path()};
+  std::vector<std::string> warnings, errors;
+  const auto pods = arguments(options, warnings, errors);
+  ASSERT_EQ(pods.size(), 1U);
+  EXPECT_EQ(title(pods[0].pod), "Pod three");
+  for (std::string& error : errors) error = error.substr(error.find_first_of(",:"));
+  EXPECT_THAT(errors,
+              ElementsAre(::testing::StartsWith(": empty: expected a Pod"),
+                          ", line 7: not YAML: did not find expected ',' or '}'",
+                          ::testing::HasSubstr(", document 1, line 3: Pod one: sidecar.istio.io/interceptionMode: "),
+                          ::testing::StartsWith(", document 4: Deployment four: traffic.sidecar.istio.io/include")));
+  EXPECT_THAT(warnings, ElementsAre(::testing::HasSubstr("it is the Deployment's own")));
+  EXPECT_THAT(arguments_json(pods, errors), ::testing::HasSubstr("\"errors\": [\n"));
+}
+
+TEST(Pods, WhatIsAboveThemSaysNothingOfThem) {
+  EXPECT_THAT(arguments_of(R"(kind: CronJob
+metadata: {name: a, labels: {sidecar.istio.io/inject: 'false', b: c}, annotations: {proxy.istio.io/config: '', b: c}}
+spec:
+  jobTemplate:
+    metadata: {annotations: {inject.istio.io/templates: gateway, sidecar.istio.io/nativeSidecar: 'true'}}
+    spec: {template: {}}
+)")
+                  .warnings,
+              ElementsAre("CronJob a: annotation proxy.istio.io/config: without effect: it is the CronJob's own, not "
+                          "that of its pod template",
+                          "CronJob a: label sidecar.istio.io/inject: without effect: it is the CronJob's own, not that "
+                          "of its pod template",
+                          "CronJob a: annotation inject.istio.io/templates: without effect: it is that of "
+                          "spec.jobTemplate, not that of its pod template",
+                          "CronJob a: annotation sidecar.istio.io/nativeSidecar: without effect: it is that of "
+                          "spec.jobTemplate, not that of its pod template"));
+}
+
+// Their pod templates are deeper, there may be several, or none.
+TEST(Pods, OfOperatorsAreFound) {
+  Documents documents = parse_documents(R"(
+apiVersion: elasticsearch.k8s.elastic.co/v1
+kind: Elasticsearch
+metadata: {name: a}
+spec: {nodeSets: [{name: a}, {podTemplate: {}}]}
+---
+apiVersion: ray.io/v1
+kind: RayCluster
+metadata: {name: b}
+spec: {headGroupSpec: {template: {}}, workerGroupSpecs: [{template: {}}, {template: {}}]}
+---
+apiVersion: keda.sh/v1alpha1
+kind: ScaledJob
+metadata: {name: c}
+spec: {jobTargetRef: {template: {}}}
+---
+apiVersion: kafka.strimzi.io/v1beta2
+kind: Kafka
+metadata: {name: d}
+spec: {kafka: {template: {pod: {metadata: {}}}}}
+---
+apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+metadata: {name: e}
+spec: {pytorchReplicaSpecs: {Master: {template: {}}, Worker: {template: {}}}}
+---
+apiVersion: kibana.k8s.elastic.co/v1
+kind: Kibana
+spec: {}
+---
+{apiVersion: tekton.dev/v1, kind: Task, spec: {steps: []}}
+---
+{apiVersion: sparkoperator.k8s.io/v1beta2, kind: SparkApplication, spec: {driver: {}}}
+---
+{apiVersion: postgresql.cnpg.io/v1, kind: Cluster, spec: {inheritedMetadata: {annotations: {}}}}
+---
+{apiVersion: x.y/v1, kind: Odd, spec: {a: [{b: {template: {spec: {containers: []}}}}]}}
+---
+{apiVersion: x.y/v1, kind: Plain, spec: {driver: x, template: {spec: {containers: 5}}}}
+---
+{apiVersion: v1, kind: CustomResourceDefinition, spec: {podTemplate: {}}}
+)",
+                                        "a.yaml");
+  std::vector<std::string> skipped, found;
+  for (const PodTemplate& pod : pod_templates(documents, skipped))
+    found.push_back(fmt::format("{}{}", title(pod), pod.has_pod_spec ? "" : " without containers"));
+  EXPECT_THAT(found, ElementsAre("Elasticsearch a without containers", "RayCluster b", "RayCluster b", "RayCluster b",
+                                 "ScaledJob c", "Kafka d without containers", "PyTorchJob e", "PyTorchJob e"));
+  EXPECT_THAT(
+      skipped,
+      ElementsAre(
+          "kind Kibana of kibana.k8s.elastic.co: no spec.podTemplate: its controller makes pods all the same",
+          "kind Task of tekton.dev: not known, and left out: its controller makes a pod for each task",
+          "kind SparkApplication of sparkoperator.k8s.io: not known, and left out: its controller makes pods of "
+          "spec.driver and spec.executor",
+          "kind Cluster of postgresql.cnpg.io: not known, and left out: its controller makes pods with the "
+          "annotations of spec.inheritedMetadata",
+          "kind Odd of x.y: not known, and left out: it seems to have a pod template, spec.a.*.b.template"));
+}
+
+TEST(Pods, OfATemplateOfOpenShiftHaveItsParameters) {
+  const Arguments said = arguments_of(R"(apiVersion: template.openshift.io/v1
+kind: Template
+parameters: [{name: PORT, value: '80'}, {name: NONE}, {name: ALL, value: '90'}, {name: SECRET, generate: expression}]
+objects:
+- kind: Pod
+  metadata: {annotations: {traffic.sidecar.istio.io/includeInboundPorts: '${PORT},${ALL}${NONE}'}}
+  spec: {hostNetwork: '${{NONE}}'}
+- kind: Pod
+  metadata: {annotations: {traffic.sidecar.istio.io/includeOutboundPorts: '${SECRET}${PORT}$'}}
+)");
+  EXPECT_THAT(said.text,
+              ::testing::AllOf(::testing::HasSubstr("-b 80,90 -d"), ::testing::HasSubstr("-q '${SECRET}80$'")));
 }
 
 // The files one after the other, as documents of one stream; nothing is understood before all of them are read.
@@ -171,7 +303,7 @@ TEST(Pods, OfSeveralFilesAreOneStream) {
   EXPECT_EQ(read, 1);
   EXPECT_THAT(notes, ElementsAre("Pod: not injected: spec.hostNetwork is true"));
   EXPECT_EQ(warnings.size(), 2U) << "of the files without a pod";
-  EXPECT_EQ(arguments(options, warnings, [&] { ++read; }).size(), 1U);
+  EXPECT_EQ(sidetrack::testing::all_arguments(options, warnings, [&] { ++read; }).size(), 1U);
   EXPECT_EQ(read, 2);
   const auto is_read_first = [&](std::string ManifestOptions::*file) {
     ManifestOptions missing = options;
@@ -187,7 +319,7 @@ TEST(Pods, OfSeveralFilesAreOneStream) {
   const TemporaryFile values("global: {proxy: {statusPort: 5, includeIPRanges: 10.0.0.0/8}}");
   options.values = {values.path()};
   set_helm_values(options.set, "global.proxy.statusPort=6");
-  const HelmValues all = helm_values(options);
+  const HelmValues all = helm_values(options, warnings);
   EXPECT_EQ(all.at("global.proxy.statusPort").text, "6");
   EXPECT_EQ(all.at("global.proxy.includeIPRanges").text, "10.0.0.0/8");
 }

@@ -10,6 +10,7 @@
 
 #include "manifest/arguments.h"
 #include "model/error.h"
+#include "unit/all_arguments.h"
 #include "unit/error_text.h"
 #include "unit/options_text.h"
 #include "unit/temporary_file.h"
@@ -32,7 +33,7 @@ std::string error_of_manifest(const std::string& text, Injector injector = Injec
     ManifestOptions options;
     options.files = {file.path()};
     options.injector = injector;
-    (void)manifest::arguments(options, warnings);
+    (void)testing::all_arguments(options, warnings);
   });
   const auto path = error.find(file.path());
   return path == std::string::npos ? error : error.replace(path, file.path().size(), "FILE");
@@ -54,7 +55,7 @@ Answer answer_for(const std::string& text, ManifestOptions options = {}) {
   const TemporaryFile file(text);
   options.files = {file.path()};
   Answer answer;
-  answer.pods = manifest::arguments(options, answer.warnings);
+  answer.pods = testing::all_arguments(options, answer.warnings);
   return answer;
 }
 
@@ -119,7 +120,7 @@ TEST(IstioInit, AnAnnotationIsAString) {
 TEST(IstioInit, WhatIsWrongInAnAnnotationsDocumentIsRefusedWithItsPlaceThere) {
   const std::pair<std::string, std::string> all[] = {
       {"proxyMetadata: {A: true}", ", line 1: A: a boolean 'true': expected a string"},
-      {"interceptionMode: 5", ", line 1: interceptionMode: a number '5': expected a string"},
+      {"interceptionMode: 5", ": interceptionMode: '5': expected one of REDIRECT|TPROXY|NONE"},
       {"x", ", line 1: the document: a string 'x': expected one mapping"},
       {"proxyMetadata: {A: '@/etc/passwd'}", ": proxyMetadata: A: '@/etc/passwd': expected the values themselves"},
       {"proxyMetadata: {'': x}", ": proxyMetadata: '': expected the name of a variable"},
@@ -162,7 +163,7 @@ TEST(IstioInit, WhatIsNoObjectIsRefused) {
       {"kind: Pod\nmetadata: {annotations: {proxy.istio.io/config: 'a: ['}}\n",
        "proxy.istio.io/config, line 2: not YAML"},
       {"kind: Pod\nmetadata: {annotations: {proxy.istio.io/config: 'interceptionMode: 5'}}\n",
-       "interceptionMode: a number '5': expected a string"},
+       "interceptionMode: '5': expected one of REDIRECT|TPROXY|NONE"},
       {"", "FILE: empty: expected a Pod, Deployment"},
   };
   for (const auto& [text, expected] : all) EXPECT_THAT(error_of_manifest(text), HasSubstr(expected)) << text;
@@ -216,9 +217,9 @@ TEST(ByIstio, SaysWhatHasNoEffect) {
               ElementsAre(HasSubstr("traffic.sidecar.istio.io/excludeInboundPorts: without effect")));
   EXPECT_THAT(by_istio({"traffic.sidecar.istio.io/excludeOutboundIPRanges: '0.0.0.0/0'"}).warnings,
               ElementsAre("Pod web: -x 0.0.0.0/0 leaves out all of IPv4: nothing outbound is captured"));
-}
   EXPECT_THAT(by_istio({"traffic.sidecar.istio.io/excludeOutboundIPRanges: '128.0.0.0/1,::1/128,0.0.0.0/1'"}).warnings,
               ElementsAre("Pod web: -x 0.0.0.0/0 leaves out all of IPv4: nothing outbound is captured"));
+}
 
 TEST(IstioInit, KindsArePodsByTheirApiGroup) {
   const std::string spec = "\nmetadata: {name: a}\nspec: {template: {}, tasks: [{template: {}}, {template: {}}]}\n";
@@ -369,7 +370,7 @@ TEST(PresentInit, SaysItsArguments) {
   options.files = {file.path()};
   std::vector<std::string> warnings;
   for (options.injector = Injector::istio;; options.injector = Injector::sidetrack) {
-    const auto pods = manifest::arguments(options, warnings);
+    const auto pods = testing::all_arguments(options, warnings);
     EXPECT_EQ(
         fmt::format("{}", fmt::join(words(pods.at(0).init), " ")),
         "-p 16001 -u 1337 -m TPROXY -i * -x  -b * -d 15090,15021,123 --log_output_level=default:info --run-validation "
@@ -392,6 +393,86 @@ TEST(HelmValues, AreSetAsHelmAndIstioctlDo) {
   set_helm_values(values, R"(values.global.proxy.includeIPRanges=10.0.0.0/8\,11.0.0.0/8,global.proxy.statusPort=)");
   EXPECT_EQ(values.at("global.proxy.includeIPRanges").text, "10.0.0.0/8,11.0.0.0/8");
   EXPECT_EQ(values.at("global.proxy.statusPort").text, "");
+}
+
+// What a profile or a platform sets, unless something else does.
+TEST(HelmValues, OfProfilesCountLast) {
+  std::vector<std::string> warnings;
+  const auto with = [&](const std::string& set, const std::string& profile = "") {
+    HelmValues values;
+    if (!profile.empty()) values["spec.profile"] = {profile, "a: spec.profile"};
+    if (!set.empty()) set_helm_values(values, set);
+    apply_profiles(values, warnings);
+    const auto text = [&](std::string_view name) {
+      const auto found = values.find(name);
+      return found == values.end() ? std::string("-") : found->second.text;
+    };
+    return text("pilot.cni.enabled") + " " + text("meshConfig.defaultConfig.proxyMetadata.ISTIO_META_DNS_CAPTURE") +
+           " " + text("meshConfig.defaultConfig.proxyMetadata.ISTIO_META_ENABLE_HBONE");
+  };
+  EXPECT_EQ(with(""), "- - -");
+  EXPECT_EQ(with("profile=preview"), "- true -");
+  EXPECT_EQ(with("global.profile=preview"), "- true -");
+  EXPECT_EQ(with("values.profile=ambient"), "- - true");
+  EXPECT_EQ(with("platform=openshift"), "true - -");
+  EXPECT_EQ(with("global.platform=openshift,pilot.cni.enabled=false"), "false - -");
+  EXPECT_EQ(with("profile=openshift"), "true - -") << "istioctl's: the chart has none";
+  // Of an IstioOperator, which turns the plugin on or off itself.
+  EXPECT_EQ(with("", "default"), "false - -");
+  EXPECT_EQ(with("", "ambient"), "true - true");
+  EXPECT_EQ(with("", "openshift-ambient"), "true - true");
+  EXPECT_EQ(with("profile=ambient", "default"), "true - true");
+  EXPECT_EQ(with("components.cni.enabled=false", "openshift"), "false - -");
+  EXPECT_EQ(with("global.platform=openshift", "default"), "false - -");
+  EXPECT_EQ(with("meshConfig.defaultConfig.proxyMetadata.ISTIO_META_DNS_CAPTURE=false", "preview"), "false false -");
+  EXPECT_THAT(warnings, IsEmpty());
+  EXPECT_EQ(with("platform=moon"), "- - -");
+  EXPECT_THAT(warnings, ElementsAre("--set platform moon: not known, and what it sets is not taken into account"));
+}
+
+TEST(HelmValues, SayWhichPodsAreInjected) {
+  const auto why = [](const HelmValues& values, const PodMetadata& pod) {
+    return why_not_injected(pod, values, Injector::istio).not_injected;
+  };
+  using Operator = LabelRequirement::Operator;
+  const std::vector<LabelSelector> web{{}, {{"app", Operator::in, {"web"}}}};
+  PodMetadata pod;
+  pod.labels = {{"app", "web"}};
+  PodMetadata asks = pod;
+  asks.annotations = {{"sidecar.istio.io/inject", "true"}};
+  const HelmValues never{{"sidecarInjectorWebhook.neverInjectSelector", {"", "a: never", false, web}}};
+  EXPECT_EQ(why(never, pod), "a: never selects its labels");
+  EXPECT_EQ(why(never, asks), "");
+  EXPECT_EQ(why(never, {}), "");
+  HelmValues always{{"sidecarInjectorWebhook.alwaysInjectSelector", {"", "a: always", false, web}},
+                    {"global.proxy.autoInject", {"disabled", "a: auto"}}};
+  EXPECT_EQ(why(always, pod), "");
+  EXPECT_EQ(why(always, {}), "a: auto is disabled, and the pod does not ask for it");
+  always.insert(never.begin(), never.end());
+  EXPECT_EQ(why(always, pod), "a: never selects its labels");
+  HelmValues templates;
+  set_helm_values(templates, "sidecarInjectorWebhook.defaultTemplates={gateway,mine}");
+  EXPECT_EQ(why(templates, {}),
+            "--set sidecarInjectorWebhook.defaultTemplates is gateway,mine: not sidecar, the template with an init "
+            "container");
+  asks.annotations = {{"inject.istio.io/templates", "sidecar"}};
+  EXPECT_EQ(why(templates, asks), "");
+  set_helm_values(templates, "sidecarInjectorWebhook.defaultTemplates=");
+  EXPECT_EQ(why(templates, {}), "");
+  EXPECT_THAT(error_text([&] { set_helm_values(templates, "sidecarInjectorWebhook.neverInjectSelector[0].a=b"); }),
+              HasSubstr("expected it in a file of --values"));
+  set_helm_values(templates, "global.proxy.autoInject=off");
+  EXPECT_THAT(error_text([&] { check_helm_values(templates); }), HasSubstr("'off': expected enabled or disabled"));
+}
+
+// An enumeration of Istio's configuration may be given by its number.
+TEST(HelmValues, TheModeMayBeANumber) {
+  HelmValues values;
+  set_helm_values(values, "meshConfig.defaultConfig.interceptionMode=1");
+  EXPECT_EQ(values.at("meshConfig.defaultConfig.interceptionMode").text, "TPROXY");
+  EXPECT_THAT(by_istio({"proxy.istio.io/config: '{interceptionMode: 1}'"}).words, HasSubstr("-m TPROXY"));
+  EXPECT_THAT(error_of_manifest(with_annotation("proxy.istio.io/config: '{interceptionMode: 3}'"), Injector::istio),
+              HasSubstr("interceptionMode: a number '3': expected one of REDIRECT|TPROXY|NONE"));
 }
 
 TEST(HelmValues, ThatAreNotKnownAreRefused) {
@@ -426,7 +507,7 @@ TEST(HelmValues, OfAFileAreStringsOrNumbers) {
   ManifestOptions options;
   options.values = {file.path()};
   std::vector<std::string> warnings;
-  EXPECT_THAT(error_text([&] { (void)manifest::arguments(options, warnings); }),
+  EXPECT_THAT(error_text([&] { (void)testing::all_arguments(options, warnings); }),
               HasSubstr("line 3: global.proxy.includeIPRanges: a boolean 'true': expected a string or a number"));
 }
 
@@ -442,7 +523,7 @@ std::vector<InitArgument> arguments_with(const std::vector<std::string>& files, 
   }
   if (!set.empty()) set_helm_values(options.set, set);
   std::vector<std::string> warnings;
-  return manifest::arguments(options, warnings)[0].init.arguments;
+  return testing::all_arguments(options, warnings)[0].init.arguments;
 }
 
 TEST(HelmValues, OfNullAreTakenBack) {
