@@ -92,7 +92,7 @@ Names names_of(const Node* list) {
 class Injection {
  public:
   Injection(Node& pod, const InjectionTemplate& injected, const std::string& title)
-      : pod_(pod), injected_(injected), title_(title) {}
+      : pod_(pod), injected_(&injected), title_(title) {}
 
   // What is no pod is refused before anything is put into it.
   void check() const {
@@ -115,11 +115,21 @@ class Injection {
     if (const Node* overrides = annotations->find(overrides_annotation)) {
       overrides_ = read(overrides_annotation, overrides->text);
       put_back();
-      for (const Node& container : injected_.init_containers)
+      for (const Node& container : injected_->init_containers)
         put_over(container, {init_containers_key, containers_key});
-      for (const Node& container : injected_.containers) put_over(container, {containers_key, init_containers_key});
+      for (const Node& container : injected_->containers) put_over(container, {containers_key, init_containers_key});
     }
   }
+
+  // Whether a container of the pod's own, of that name, is a native sidecar.
+  [[nodiscard]] bool has_native(std::string_view name) const {
+    const Node* spec = std::as_const(pod_).find("spec");
+    const Node* own = spec == nullptr ? nullptr : find_named(spec->find(init_containers_key), name);
+    const Node* policy = own == nullptr ? nullptr : own->find("restartPolicy");
+    return policy != nullptr && policy->text == "Always";
+  }
+
+  void use(const InjectionTemplate& injected) { injected_ = &injected; }
 
   void run(const InitArguments& init, const Variables& environment) {
     Node& spec = member(pod_, "spec", Node::Type::mapping);
@@ -129,20 +139,20 @@ class Injection {
     auto& own_init = member(spec, init_containers_key, Node::Type::list).items.own();
     std::erase_if(own_init, [](const Node& container) { return name_of(container) == init_container_name; });
     // A native sidecar of the template may stand among the containers of a pod that was made for the other kind.
-    for (const Node& container : injected_.init_containers)
+    for (const Node& container : injected_->init_containers)
       first.push_back(taken(container, spec, {init_containers_key, containers_key}, overrides));
     names_[0] = first;
     auto& before = member(spec, init_containers_key, Node::Type::list).items.own();
     before.insert(before.begin(), first.begin(), first.end());
 
-    if (!injected_.containers.empty()) {
-      for (const Node& container : injected_.containers)
+    if (!injected_->containers.empty()) {
+      for (const Node& container : injected_->containers)
         names_[1].push_back(taken(container, spec, {containers_key, init_containers_key}, overrides));
       auto& own = member(spec, containers_key, Node::Type::list).items.own();
       own.insert(own.end(), names_[1].begin(), names_[1].end());
     }
-    names_[2] = added(spec, volumes_key, injected_.volumes);
-    names_[3] = added(spec, image_pull_secrets_key, injected_.image_pull_secrets);
+    names_[2] = added(spec, volumes_key, injected_->volumes);
+    names_[3] = added(spec, image_pull_secrets_key, injected_->image_pull_secrets);
 
     Node& annotations = member(member(pod_, "metadata", Node::Type::mapping), "annotations", Node::Type::mapping);
     if (!overrides.entries.empty()) {
@@ -298,7 +308,7 @@ class Injection {
   }
 
   [[nodiscard]] Node init_container(const InitArguments& init, const Variables& environment) const {
-    Node made = injected_.init;
+    Node made = injected_->init;
     Node& args = member(made, "args", Node::Type::list);
     std::vector<Node> all{text_node(program_word)};
     for (const std::string& word : words(init)) all.push_back(text_node(word));
@@ -329,7 +339,7 @@ class Injection {
   }
 
   Node& pod_;
-  const InjectionTemplate& injected_;
+  const InjectionTemplate* injected_;
   std::string title_;
   Node status_;      // of an earlier injection
   Node overrides_;   // the annotation; null: there is none
@@ -472,14 +482,18 @@ Injected inject(const PodTemplate& pod, const InjectionTemplate& given, const He
       throw Error(error.code(), fmt::format("{}: {}", title_with_place(pod), error.what()), error.hint());
     }
   }
-  const InjectionTemplate& injected = of_pod ? *of_pod : given;
   Node made = *pod.pod;
   PodTemplate before = pod;
   before.pod = &made;
-  Injection injection(made, injected, title_with_place(pod));
+  Injection injection(made, of_pod ? *of_pod : given, title_with_place(pod));
   injection.check();
   injection.undo();
-  InitArguments init = init_arguments(before, helm, injected.proxy_name, injected.proxy_uid, of_namespaces);
+  if (injection.has_native(given.proxy_name) && !annotation_of(*pod.pod, native_annotation)) {
+    if (!of_pod) of_pod = given;
+    take_native(*of_pod, "true");
+    injection.use(*of_pod);
+  }
+  InitArguments init = init_arguments(before, helm, given.proxy_name, given.proxy_uid, of_namespaces);
   std::ranges::move(warnings, std::back_inserter(init.warnings));
   if (!init.not_injected.empty()) return {init.reason, init.not_injected, false, {}, init.warnings};
   injection.run(init, init_environment(before, helm));

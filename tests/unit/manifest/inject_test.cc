@@ -124,6 +124,24 @@ TEST(Inject, MakesTheProxyANativeSidecarWhereThePodAsksForIt) {
   EXPECT_EQ(container(other, "containers", "istio-proxy").find("restartPolicy"), nullptr);
 }
 
+// As a pod that overrides something of the proxy is written for native sidecars.
+TEST(Inject, LeavesTheProxyThatThePodHasAsANativeSidecarAmongThem) {
+  const std::string own =
+      "kind: Pod\nmetadata: {name: a}\nspec:\n  initContainers: [{name: istio-proxy, image: auto, restartPolicy: "
+      "Always}]\n  containers: [{name: web, image: web}]\n";
+  const Node pod = pod_of(own);
+  EXPECT_THAT(names(pod, "initContainers"), ElementsAre("istio-init", "istio-proxy"));
+  EXPECT_THAT(names(pod, "containers"), ElementsAre("web"));
+  EXPECT_EQ(container(pod, "initContainers", "istio-proxy").find("image")->text, "envoy:1");
+  const std::string once = inject_into(own).text;
+  EXPECT_EQ(inject_into(once).text, once);
+}
+
+TEST(Inject, LeavesAProxyWithoutEnvoyAlone) {
+  const Result result = inject_into(pod_with("proxy.istio.io/config: '{proxyMetadata: {DISABLE_ENVOY: \"true\"}}'"));
+  EXPECT_THAT(result.notes, ElementsAre(HasSubstr("not injected: proxyMetadata: DISABLE_ENVOY is true")));
+}
+
 TEST(Inject, GivesTheProxyTheResourcesAndVolumesOfThePodsAnnotations) {
   const std::string text = pod_with(
       "sidecar.istio.io/proxyCPU: 100m, sidecar.istio.io/proxyMemoryLimit: 1Gi, "
