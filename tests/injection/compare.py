@@ -1,6 +1,7 @@
 """Compares what `args` says with what Istio's injector writes; run by ./run.
 
 compare.py random PROGRAM ISTIOCTL WORK: random pods, with random Helm values for each hundred of them.
+compare.py operators PROGRAM ISTIOCTL WORK: a pod where random IstioOperators installed Istio.
 compare.py reference PROGRAM FOLDER WORK: the inputs and outputs of Istio's own tests, in its folder pkg/kube/inject.
 """
 
@@ -167,10 +168,7 @@ HELM = {
     "meshConfig.proxyInboundListenPort": [16006],
     "meshConfig.defaultConfig.interceptionMode": ["TPROXY", "REDIRECT", "NONE", 1],
     "meshConfig.defaultConfig.proxyMetadata": [{"ISTIO_META_DNS_CAPTURE": "true"}],
-    "sidecarInjectorWebhook.defaultTemplates": [["sidecar"], ["gateway"], ["grpc-agent", "sidecar"], []],
 }
-# What the chart writes into the injector's own configuration, by its name there. kube-inject asks neither the policy nor the selectors.
-CONFIG = {"sidecarInjectorWebhook.defaultTemplates": "defaultTemplates"}
 
 
 def put(mapping, name, value):
@@ -183,12 +181,12 @@ def put(mapping, name, value):
 class Reference:
     """Istio's injector with some Helm values, offline."""
 
-    def __init__(self, istioctl, work):
+    def __init__(self, istioctl, work, *options):
         self.istioctl = istioctl
         self.work = work
-        generated = subprocess.run([istioctl, "manifest", "generate"], capture_output=True, text=True, check=True).stdout
+        generated = subprocess.run([istioctl, "manifest", "generate", *options], capture_output=True, text=True, check=True).stdout
         maps = {item["metadata"]["name"]: item["data"] for item in documents(generated) if item["kind"] == "ConfigMap"}
-        self.config = yaml.load(maps["istio-sidecar-injector"]["config"], Loader=LOADER)
+        (work / "config").write_text(maps["istio-sidecar-injector"]["config"])
         self.values = json.loads(maps["istio-sidecar-injector"]["values"])
         self.mesh = yaml.load(maps["istio"]["mesh"], Loader=LOADER)
         (work / "kubeconfig").write_text(json.dumps({
@@ -198,16 +196,12 @@ class Reference:
         self.set({})
 
     def set(self, helm):
-        values, mesh, config = (json.loads(json.dumps(each)) for each in (self.values, self.mesh, self.config))
+        values, mesh = json.loads(json.dumps(self.values)), json.loads(json.dumps(self.mesh))
         for name, value in helm.items():
-            if name in CONFIG:
-                config[CONFIG[name]] = value
-                continue
             is_of_mesh = name.startswith("meshConfig.")
             put(mesh if is_of_mesh else values, name.removeprefix("meshConfig."), value)
         (self.work / "values").write_text(json.dumps(values))
         (self.work / "mesh").write_text(yaml.safe_dump(mesh))
-        (self.work / "config").write_text(json.dumps(config))
 
     def inject(self, pods):
         """The arguments of each, by kind and name; REFUSED if it refuses one of them."""
@@ -274,6 +268,48 @@ def compare_random(program, istioctl, work):
     if count >= 200 and min(counts.values()) < count // 20:
         different += 1
         print("FAILED: too few pods of one kind")
+    return different == 0
+
+
+# ---- IstioOperators.
+
+# By the place in the spec: the values. kube-inject asks neither for default templates nor for selectors of labels.
+OPERATOR = {
+    "profile": ["default", "demo", "minimal", "ambient", "openshift", "openshift-ambient", "preview", "stable"],
+    "components.cni.enabled": [True, False],
+    "meshConfig.proxyListenPort": [16001],
+    "meshConfig.defaultConfig.interceptionMode": ["TPROXY"],
+    "values.meshConfig.proxyListenPort": [16002],
+    "values.meshConfig.proxyInboundListenPort": [16003],
+    "values.pilot.cni.enabled": [True, False],
+    "values.profile": ["ambient", "preview"],
+    "values.global.platform": ["openshift", "gke"],
+    "values.global.proxy.includeIPRanges": ["10.0.0.0/8"],
+    "unvalidatedValues.meshConfig.proxyListenPort": [16004],
+    "unvalidatedValues.pilot.cni.enabled": [True, False],
+    "unvalidatedValues.global.logAsJson": [True],
+}
+
+
+def compare_operators(program, istioctl, work):
+    seed = int(os.environ.get("SIDETRACK_SEED") or 20)
+    count = int(os.environ.get("SIDETRACK_OPERATORS") or 12)
+    random.seed(seed)
+    different = 0
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"}, "spec": {"containers": [{"name": "web", "image": "web"}]}}
+    (work / "pod").write_text(json.dumps(pod))
+    for _ in range(count):
+        spec = {}
+        for place in random.sample(sorted(OPERATOR), random.randint(1, 5)):
+            put(spec, place, random.choice(OPERATOR[place]))
+        operator = work / "operator"
+        operator.write_text(json.dumps({"apiVersion": "install.istio.io/v1alpha1", "kind": "IstioOperator", "spec": spec}))
+        theirs = Reference(istioctl, work, "--force", "-f", str(operator)).inject([pod])
+        ours, why = said(program, "-f", str(work / "pod"), "--values", str(operator))
+        if ours != theirs:
+            different += 1
+            print(f"FAILED: {json.dumps(spec)}\n  args:  {ours} {why}\n  Istio: {theirs}")
+    print(f"{count} IstioOperators, seed {seed}; {different} different")
     return different == 0
 
 
@@ -350,5 +386,5 @@ def compare_reference(program, folder, work):
 
 
 what, program, of, work = sys.argv[1:]
-compare = compare_random if what == "random" else compare_reference
+compare = {"random": compare_random, "operators": compare_operators, "reference": compare_reference}[what]
 sys.exit(0 if compare(program, pathlib.Path(of) if what == "reference" else of, pathlib.Path(work)) else 1)
