@@ -52,7 +52,7 @@ struct Text {
 // "web.yaml", "web.yaml, line 12": where a message points to.
 [[nodiscard]] std::string place(std::string_view name, std::size_t line);
 
-// The two forms, each of one document or several.
+// The two forms, each of one document or several. A document of YAML may have a problem; JSON that is wrong throws.
 [[nodiscard]] std::vector<Document> parse_yaml(std::string_view text, std::string_view name, const Limits& limits = {});
 [[nodiscard]] std::vector<Document> parse_json(std::string_view text, std::string_view name, const Limits& limits = {});
 

@@ -103,7 +103,7 @@ class Writer {
 bool reads_back(const std::string& text, const Node& root) {
   try {
     const auto documents = parse_yaml(text, "");
-    return documents.size() == 1 && documents[0].root == root;
+    return documents.size() == 1 && !documents[0].problem && documents[0].root == root;
   } catch (const Error&) {
     return false;
   }
