@@ -152,9 +152,8 @@ spec: {containers: [{name: app, image: app}]}
 }
 
 TEST_F(Results, OfRender) {
-  const std::map<std::string, std::string> begins{{"nft", "# One transaction: "},
-                                                  {"svg", "<svg xmlns="},
-                                                  {"json", "{\n  \"configuration\": {"}};
+  const std::map<std::string, std::string> begins{
+      {"nft", "# One transaction: "}, {"svg", "<svg xmlns="}, {"json", "{\n  \"configuration\": {"}};
   const Words render{"render", "-b", "80", "--ip-families"};
   for (const auto& [format, begin] : begins)
     EXPECT_THAT(out(0, render + Words{"ipv4", "--format", format}), StartsWith(begin)) << format;
