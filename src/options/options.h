@@ -41,10 +41,10 @@ enum class Command : std::uint8_t {
 };
 [[nodiscard]] std::string_view name(Command command);
 
-enum class Format : std::uint8_t { text, nft, json, svg };  // --format
-enum class Color : std::uint8_t { automatic, always, never };             // --color
-enum class Shell : std::uint8_t { bash, zsh, fish };                      // completion SHELL
-enum class CniAction : std::uint8_t { install, uninstall, status };       // cni ACTION
+enum class Format : std::uint8_t { text, nft, json, svg };           // --format
+enum class Color : std::uint8_t { automatic, always, never };        // --color
+enum class Shell : std::uint8_t { bash, zsh, fish };                 // completion SHELL
+enum class CniAction : std::uint8_t { install, uninstall, status };  // cni ACTION
 
 // The packet that `explain` is asked about.
 struct PacketOptions {
