@@ -29,13 +29,13 @@ namespace sidetrack {
 // says what it holds. Also std::bad_alloc, and std::system_error if no thread can be made.
 class Pod {
  public:
-  // That of a process, whose /etc/passwd, /etc/group and /etc/resolv.conf count. By path, or by the name that
-  // `ip netns` gave it: then those files of this process count. Throws usage if it does not exist, or if it is the
-  // calling thread's own namespace, not_permitted if it cannot be opened. That a file is no network namespace, the
-  // first call that works in it says.
+  // Opens the network namespace of a process, whose /etc/passwd, /etc/group and /etc/resolv.conf count. Throws usage if
+  // there is no such process, or if it is in the calling thread's own namespace, not_permitted if it cannot be opened.
   [[nodiscard]] static Pod of_process(std::uint32_t pid);
+  // Opens a network namespace by its path, or by the name that `ip netns` gave it; the files of this process count.
+  // Throws as of_process(). That a file is no network namespace, the first call that works in it says.
   [[nodiscard]] static Pod of_namespace(const std::string& path_or_name);
-  // The network namespace that the calling thread is in at each call: outside of a pod, the machine's.
+  // Returns the network namespace that the calling thread is in at each call: outside of a pod, the machine's.
   [[nodiscard]] static Pod own();
 
   struct Applied {

@@ -96,7 +96,7 @@ void keep_sessions(const CommandLine& line, const Request& asked, const std::opt
                    Kernel& kernel) {
   if (!known) return;
   for (const std::string& sentence : known->sessions.unknown)
-    warn("cannot know whether the rules cut a session of ssh: " + sentence);
+    warn("unknown: whether the rules cut a session of ssh: " + sentence);
   const Replan replan = [&](const Config& config) { return plan(config, known->facts); };
   const CutSessions cut = cut_sessions(known->sessions, asked, line.config, replan, kernel);
   if (cut.list.empty()) return;
@@ -104,11 +104,9 @@ void keep_sessions(const CommandLine& line, const Request& asked, const std::opt
   for (const CutSession& one : cut.list) all += "\n  " + one.words;
   const std::string remedy =
       cut.remedy.empty() ? "no option leaves all of them alone" : "to leave them alone " + cut.remedy;
-  if (line.confirm || line.drop_in)
-    return warn(fmt::format("the rules cut connections by which somebody works here:{}\n{}", all, remedy));
+  if (line.confirm || line.drop_in) return warn(fmt::format("the rules cut active SSH sessions:{}\n{}", all, remedy));
   throw Error(ExitCode::differs,
-              fmt::format("the rules would cut connections by which somebody works here; nothing was changed:{}\n{}",
-                          all, remedy),
+              fmt::format("the rules would cut active SSH sessions; nothing was changed:{}\n{}", all, remedy),
               "with --confirm 60s the rules are applied, and rolled back unless you confirm them");
 }
 

@@ -38,7 +38,7 @@ Parsed parsed(std::string_view where, std::string_view text) {
 // The text of a value of the object; of a key that is there twice it is not clear which of them counts.
 std::optional<TextRange> find_value(std::string_view where, std::string_view text, std::string_view wanted) {
   const std::vector<TextRange> found = values_of(text, wanted);
-  if (found.size() > 1) refuse_list(where, fmt::format("the key \"{}\" is there more than once", wanted));
+  if (found.size() > 1) refuse_list(where, fmt::format("duplicate key \"{}\"", wanted));
   return found.empty() ? std::nullopt : std::optional(found.front());
 }
 

@@ -293,8 +293,7 @@ NetworkConfiguration read_configuration(std::string_view text, Keys keys) {
   }
   if (keys == Keys::all) {
     if (const auto key = repeated_key(text, "prevResult"))  // which is handed on as it was written
-      throw CniError(Code::configuration,
-                     fmt::format("{}: is there more than once: expected each key once", excerpt(*key)));
+      throw CniError(Code::configuration, fmt::format("{}: duplicate key: expected each once", excerpt(*key)));
     if (const Parsed* previous = find(document, "prevResult")) {
       if (!previous->is_object()) refuse("prevResult", previous, "the result of the plugin before");
       made.previous_result = values_of(text, "prevResult").back().of(text);

@@ -156,7 +156,7 @@ std::string answer(const Subject& subject, const NodeOptions& options, Act act) 
     act(subject, options, report);
   } catch (const std::bad_alloc&) {
     report.state = PodState::unknown;
-    report.detail = "it takes more memory than a pod may";
+    report.detail = "memory limit exceeded";
   } catch (const std::exception& error) {
     // One that was found by a process which has ended meanwhile is no pod any more.
     const bool has_ended =
@@ -186,7 +186,7 @@ void take_answer(PodReport& report, const WorkerResult& result, std::chrono::mil
   }
   report.detail = result.refused_call  ? refusal_words(*result.refused_call)
                   : result.signal != 0 ? fmt::format("the process that read it was ended by signal {}", result.signal)
-                                       : "the process that read it did not say what it found";
+                                       : "the worker returned no result";
 }
 
 // Each in a process of its own, at most as long as `options` say.

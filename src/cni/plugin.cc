@@ -304,7 +304,7 @@ class Plugin {
       say(Level::warn, error.what());
     }
     if (record && record->interface_name != call_.interface_name) {
-      return say(Level::info, "the rules stay: they go with " + printable(record->interface_name));
+      return say(Level::info, "rules kept: owned by attachment " + printable(record->interface_name));
     }
     const RecordFolder folder(records_folder);
     // The runtime may have removed it, or left an empty file where it was bound to.
@@ -362,7 +362,7 @@ class Plugin {
       const Attachment attachment{record.container_id, record.interface_name};
       if (record.network != configuration_.name || std::ranges::find(valid, attachment) != valid.end()) continue;
       folder.remove(record.container_id);
-      say(Level::info, fmt::format("{} {} is not valid any more: its record is removed", record.container_id,
+      say(Level::info, fmt::format("{} {}: stale attachment; record removed", record.container_id,
                                    printable(record.interface_name)));
     }
     folder.remove_leftovers();

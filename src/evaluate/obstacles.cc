@@ -628,7 +628,7 @@ PodView without_others(PodView pod, const Plan& plan) {
 
 std::string text(const Obstacle& obstacle) {
   if (obstacle.is_unknown()) {
-    return fmt::format("{}: there are too many to follow what each of them speaks of: cannot know whether they {}",
+    return fmt::format("{}: there are too many to follow what each of them speaks of: unknown whether they {}",
                        obstacle.rule, obstacle.planned.empty() ? "keep traffic from the proxy" : obstacle.planned);
   }
   return fmt::format("{}: `{}` {}; as requested it {}", obstacle.rule, obstacle.packet, obstacle.instead,

@@ -12,9 +12,9 @@ std::string answers_of(const Outcome& outcome) {
     case Outcome::Answers::arrive:
       return "";
     case Outcome::Answers::lost:
-      return "; its answers are lost: " + outcome.answers_why;
+      return "; replies are lost: " + outcome.answers_why;
     case Outcome::Answers::unknown:
-      return "; cannot know what becomes of its answers: " + outcome.answers_why;
+      return "; unknown whether replies arrive: " + outcome.answers_why;
   }
   return "";
 }
@@ -46,7 +46,7 @@ std::string sentence_of(const Outcome& outcome) {
     case Outcome::Kind::unroutable:
       return fmt::format("never sent: {}", outcome.why);
     case Outcome::Kind::unknown:
-      return fmt::format("cannot know {}", outcome.why);
+      return fmt::format("unknown: {}", outcome.why);
   }
   return "";
 }

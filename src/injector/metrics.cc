@@ -62,8 +62,7 @@ std::string Metrics::text(std::size_t connections) const {
   }
   text += fmt::format("{0}request_seconds_sum {1:.6f}\n{0}request_seconds_count {2}\n", prefix, seconds_, below);
   text += counter("certificate_reloads_total", "How often a new certificate was loaded.", reloads_);
-  text += counter("certificate_reload_failures_total", "Changes of the certificate that could not be taken over.",
-                  failed_reloads_);
+  text += counter("certificate_reload_failures_total", "Failed reloads of the certificate.", failed_reloads_);
   text += fmt::format("{}{}connections {}\n", head("connections", "gauge", "Connections that are open."), prefix,
                       connections);
   return text;

@@ -232,7 +232,7 @@ class LinuxKernel final : public Kernel {
     if (lock && !lock_file_) {
       // No module of legacy iptables is loaded by what asks for its tables.
       if (!legacy::kernel_has_tables(Family::ipv4)) throw legacy::cannot_open(ENOPROTOOPT, Family::ipv4, Table::nat);
-      throw Error(ExitCode::busy, "legacy iptables has come into use meanwhile", "run it again");
+      throw Error(ExitCode::busy, "another program started using legacy iptables", "run it again");
     }
     legacy_.reset();
     legacy_ = open_iptables_legacy({.lock = lock ? lock_file_ : nullptr, .deadline = deadline_, .sets = &sets_});

@@ -122,7 +122,7 @@ struct RowMatch {
   Placeholder placeholder;
 };
 
-// The words of the command line that ask for a rule: an option and its values.
+// The words of the command line that ask for a rule: an option and its values. String literals: nothing is copied.
 struct FlagText {
   FlagText(const char* name, const char* of = "", const char* written_between = " ")
       : option(name), values(of), between(written_between) {}
@@ -131,6 +131,7 @@ struct FlagText {
   const char* between;  // "=" of a variable of the environment
 };
 
+// The texts are string literals.
 struct Row {
   MeshRule id;
   Table table;  // where the plan writes it; a rule is known in any
@@ -157,6 +158,7 @@ struct RowOverrides {
 };
 
 // The mark of what the proxy sends to this pod's own address, over lo: the one kind of traffic on lo that is inbound.
+// Host byte order. Istio, tools/istio-iptables/pkg/constants/constants.go: OutboundMark.
 inline constexpr std::uint32_t outbound_mark = 1338;
 
 // The rule of the first row of that id whose open matches are those of `values`, by their kind; a value for a match

@@ -83,7 +83,8 @@ struct Config {
   bool drop_invalid = false;
   bool dual_stack = false;
   Dataplane dataplane = Dataplane::sidecar;
-  // Of ambient pods alone: whom the node makes of the kubelet's probes, and whether inbound traffic is left alone.
+  // Of ambient pods alone: the source that the node gives the kubelet's probes (Istio, HostProbeSNATAddress of its CNI
+  // agent), and whether inbound traffic is left alone.
   Address probe_address = {Family::ipv4, {169, 254, 7, 127}};
   Address probe_address6 = {
       Family::ipv6, {0xfd, 0x16, 0x92, 0x54, 0x71, 0x27, 0x13, 0x37, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}};

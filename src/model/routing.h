@@ -46,11 +46,12 @@ struct Routing {
   friend bool operator==(const Routing&, const Routing&) = default;
 };
 
-// Of ambient pods, which have them in common: ztunnel's sockets have the first mark, and connections that it opened
-// the second, by which their answers come back to it.
-inline constexpr std::uint32_t ztunnel_mark = 0x539;
-inline constexpr std::uint32_t ztunnel_connection_mark = 0x111;
-inline constexpr std::uint32_t ztunnel_mask = 0xfff;
+// The constants of ambient pods, in host byte order. Istio, cni/pkg/config/config.go: InpodMark, InpodTProxyMark (with
+// their masks) and RouteTableInbound; cni/pkg/iptables/iptables_linux.go: the preference of the policy rule.
+inline constexpr std::uint32_t ztunnel_mark = 0x539;  // of ztunnel's sockets
+inline constexpr std::uint32_t ztunnel_connection_mark =
+    0x111;                                            // of connections that it opened: replies reach it by it
+inline constexpr std::uint32_t ztunnel_mask = 0xfff;  // of both
 inline constexpr std::uint32_t ztunnel_route_table = 100;
 inline constexpr std::uint32_t ztunnel_preference = 32764;
 

@@ -72,6 +72,7 @@ struct ConntrackDirectionMatch {  // -m conntrack --ctdir REPLY: against the dir
   bool reply = true;
   friend bool operator==(const ConntrackDirectionMatch&, const ConntrackDirectionMatch&) = default;
 };
+// Marks and masks are in host byte order, here and in the targets below.
 struct MarkMatch {  // -m mark --mark 1337
   std::uint32_t value = 0;
   std::uint32_t mask = 0xffffffff;
@@ -215,7 +216,7 @@ struct Rule;
 enum class MeshRule : std::uint8_t;  // mesh/catalogue.h
 struct RuleOrigin {
   MeshRule rule{};             // which of Istio's rules it was made as; 0: not known
-  const char* flag = nullptr;  // what asked for it, if another than usual
+  const char* flag = nullptr;  // what asked for it, if another than usual: a string literal
   std::string comment;         // that another program gave it
 };
 

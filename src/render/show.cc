@@ -295,9 +295,10 @@ std::string show(std::span<const Live> live, const Routing& routing, const ShowO
   if (text.empty()) text = "no rules\n\n";
   text += routing_text(routing, options.color) + "\n";
   const Summary all = summary(live);
-  text += fmt::format("inbound   {}\noutbound  {}\nleft out  {}\n", all.inbound, all.outbound, all.left_out);
+  text +=
+      fmt::format("inbound       {}\noutbound      {}\nnot captured  {}\n", all.inbound, all.outbound, all.left_out);
   for (const Obstacle& obstacle : options.obstacles) {
-    text += styled("but       ", Style::yellow, options.color) + sidetrack::text(obstacle) + "\n";
+    text += styled("but           ", Style::yellow, options.color) + sidetrack::text(obstacle) + "\n";
   }
   return text;
 }

@@ -396,8 +396,8 @@ std::string of_both(const Of& of, const char* nothing) {
   };
   std::vector<std::string> parts;
   if (const std::string both = those(ipv4, ipv6, true); !both.empty()) parts.push_back(both);
-  if (const std::string only = those(ipv4, ipv6, false); !only.empty()) parts.push_back("ipv4 alone: " + only);
-  if (const std::string only = those(ipv6, ipv4, false); !only.empty()) parts.push_back("ipv6 alone: " + only);
+  if (const std::string only = those(ipv4, ipv6, false); !only.empty()) parts.push_back("IPv4 only: " + only);
+  if (const std::string only = those(ipv6, ipv4, false); !only.empty()) parts.push_back("IPv6 only: " + only);
   return parts.empty() ? nothing : fmt::format("{}", fmt::join(parts, "; "));
 }
 

@@ -57,9 +57,9 @@ std::string answers_of(const Ending& ending) {
     case Outcome::Answers::arrive:
       return "";
     case Outcome::Answers::lost:
-      return "; its answers are lost";
+      return "; replies are lost";
     case Outcome::Answers::unknown:
-      return "; whether its answers arrive cannot be known";
+      return "; whether replies arrive cannot be known";
   }
   return "";
 }

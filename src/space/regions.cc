@@ -244,12 +244,8 @@ Regions::Node Regions::outside_ordinary(const PodView& pod, Scope scope) {
 
 void Regions::require_room() const {
   if (sets_.bytes() + diagrams_.bytes() <= most_bytes && followed_ < most_followed_) return;
-  throw TooManyRegions(
-      ExitCode::failed,
-      fmt::format("the rules part traffic into more regions than fit in {} MiB: cannot know what becomes of all "
-                  "packets",
-                  most_bytes >> 20),
-      "ask for one packet: sidetrack explain");
+  throw TooManyRegions(ExitCode::failed, fmt::format("the analysis of all packets exceeds {} MiB", most_bytes >> 20),
+                       "ask for one packet: sidetrack explain");
 }
 
 // Packets that come to the state are followed until what becomes of all in the box is known. The box holds only packets

@@ -44,7 +44,7 @@ enum class Scope : std::uint8_t {
   any_state,    // the same, and invalid ones
 };
 
-// The rules part traffic into more regions than there is room for, or time.
+// Thrown if the rules part traffic into more regions than there is room for, or time.
 class TooManyRegions : public Error {
  public:
   using Error::Error;

@@ -51,6 +51,17 @@ std::string inject_all(Documents& documents) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string text(fuzz::text_of(data, size));
+  try {
+    Documents each = parse_each_document(text, "manifest", {.nodes = most});
+    for (const Document& document : each.list) {
+      if (document.problem) fuzz::require_readable(*document.problem);
+    }
+    std::vector<std::string> skipped;
+    static_cast<void>(pod_templates(each, skipped));
+  } catch (const Error& error) {
+    fuzz::require_readable(error);
+    fuzz::require(error.code() == ExitCode::usage, error.what());
+  }
   Documents documents;
   try {
     documents = parse_documents(text, "manifest", {.nodes = most});
@@ -68,7 +79,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     for (const PodTemplate& pod : pod_templates(documents, skipped)) pods.push_back({pod, init_arguments(pod, {})});
     static_cast<void>(arguments_text(pods));
     static_cast<void>(why_text(pods));
-    static_cast<void>(arguments_json(pods));
+    static_cast<void>(arguments_json(pods, {}));
     for (const PodArguments& pod : pods) {
       HelmValues helm;
       static_cast<void>(interception(metadata_of(pod.pod, helm).annotations));

@@ -26,7 +26,7 @@ namespace sidetrack::netlink {
 template <typename Number>
 [[nodiscard]] Number host_order(const nlattr* attribute) {
   const auto bytes = payload(attribute);
-  if (bytes.size() != sizeof(Number)) throw Error(ExitCode::failed, "netlink: a number of another size");
+  if (bytes.size() != sizeof(Number)) throw Error(ExitCode::failed, "netlink: an attribute has an unexpected length");
   Number number{};
   std::memcpy(&number, bytes.data(), sizeof number);
   return number;

@@ -56,7 +56,7 @@ struct Set {
 struct NativeRule {
   std::vector<Statement> statements;
   std::string comment;
-  const Rule* source = nullptr;
+  const Rule* source = nullptr;  // not owned: of the ruleset that it was made of, which outlives it; nullptr: of none
 };
 
 struct NativeChain {

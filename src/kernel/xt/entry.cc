@@ -245,7 +245,8 @@ std::vector<std::byte> encode(const Rule& rule) {
 }
 
 void require_fit(bool fits) {
-  if (!fits) throw Error(ExitCode::failed, "iptables-legacy: the kernel has a rule whose parts do not fit into it");
+  if (!fits)
+    throw Error(ExitCode::failed, "iptables-legacy: the kernel has a malformed entry: an offset is out of bounds");
 }
 
 // Its target lies within `bytes`.

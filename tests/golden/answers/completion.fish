@@ -99,11 +99,11 @@ complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff ver
 complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify explain map lint' -s k -l kube-virt-interfaces -d 'traffic from them is outbound' -x -a '(__sidetrack_items (__sidetrack_names /sys/class/net))'
 complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify explain map lint cni' -s t -l istio-inbound-tproxy-mark -d 'the mark of TPROXY\'s packets' -x
 complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify explain map lint cni' -s r -l istio-inbound-tproxy-route-table -d 'TPROXY\'s routing table' -x
-complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify explain map lint' -l exclude-uids -d 'outbound: not of these users' -x -a '(__sidetrack_items )'
+complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify explain map lint' -l exclude-uids -d 'outbound: skip traffic from these UIDs' -x -a '(__sidetrack_items )'
 complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify explain map lint' -l exclude-gids -d 'outbound: not of these groups' -x -a '(__sidetrack_items )'
-complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify explain map lint' -l exclude-uid-ports -d 'outbound: not of these users to these ports' -x -a '(__sidetrack_items )'
+complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify explain map lint' -l exclude-uid-ports -d 'outbound: skip traffic from these UIDs to these ports' -x -a '(__sidetrack_items )'
 complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify explain map lint' -l bypass-cgroup -d 'outbound: not from these cgroups (v2)' -x -a '(__sidetrack_items )'
-complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify explain map lint' -l capture-udp -d 'inbound: these UDP ports, too, with -m TPROXY' -x -a '(__sidetrack_items )'
+complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify explain map lint' -l capture-udp -d 'inbound: also capture these UDP ports, with -m TPROXY' -x -a '(__sidetrack_items )'
 complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify explain map lint cni' -l redirect-dns -d 'capture DNS to resolv.conf\'s servers'
 complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify explain map lint' -l capture-all-dns -d 'with --redirect-dns: to any server'
 complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply render diff verify explain map lint' -l track-forwarded-dns -d 'with --redirect-dns: replies reach hosts behind -k'
@@ -123,9 +123,9 @@ complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply' -l prove -d 'r
 complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply' -l when-ready -d 'first wait, 60s, until proxy or ztunnel listens' -x
 complete -c istio-iptables -c sidetrack -n '__sidetrack_is apply' -l confirm -d 'roll back unless confirmed in that time' -x
 complete -c sidetrack -n '__sidetrack_is verify' -l probe -d 'try real connections, too'
-complete -c sidetrack -n '__sidetrack_is diff' -l clean -d 'what clean would remove instead'
+complete -c sidetrack -n '__sidetrack_is diff' -l clean -d 'show what clean would remove'
 complete -c sidetrack -n '__sidetrack_is show' -l watch -d 'refresh every second, and mark the counters that move'
-complete -c sidetrack -n '__sidetrack_is cni' -l watch -d 'keep running, and repeat it whenever it is undone'
+complete -c sidetrack -n '__sidetrack_is cni' -l watch -d 'keep running, and reinstall when removed'
 complete -c sidetrack -n '__sidetrack_is cni' -l platform -d 'the folders of this platform' -x -a 'aks eks gke k3s kind microk8s minikube openshift rke2'
 complete -c sidetrack -n '__sidetrack_is cni' -l bin-dir -d 'where the runtime looks for plugins' -r -F
 complete -c sidetrack -n '__sidetrack_is cni' -l net-dir -d 'the runtime\'s CNI configuration' -r -F

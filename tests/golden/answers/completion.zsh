@@ -51,11 +51,11 @@ _sidetrack_apply() {
     '*'{-k+,--kube-virt-interfaces=}'[traffic from them is outbound]:NAMES: _sidetrack_interfaces list' \
     '(-t --istio-inbound-tproxy-mark)'{-t+,--istio-inbound-tproxy-mark=}'[the mark of TPROXY'\''s packets]:MARK: ' \
     '(-r --istio-inbound-tproxy-route-table)'{-r+,--istio-inbound-tproxy-route-table=}'[TPROXY'\''s routing table]:TABLE: ' \
-    '*--exclude-uids=[outbound\: not of these users]:UIDS: _sidetrack_items' \
+    '*--exclude-uids=[outbound\: skip traffic from these UIDs]:UIDS: _sidetrack_items' \
     '*--exclude-gids=[outbound\: not of these groups]:GIDS: _sidetrack_items' \
-    '*--exclude-uid-ports=[outbound\: not of these users to these ports]:UIDS\:PORTS: _sidetrack_items' \
+    '*--exclude-uid-ports=[outbound\: skip traffic from these UIDs to these ports]:UIDS\:PORTS: _sidetrack_items' \
     '*--bypass-cgroup=[outbound\: not from these cgroups (v2)]:PATHS: _sidetrack_items' \
-    '*--capture-udp=[inbound\: these UDP ports, too, with -m TPROXY]:PORTS: _sidetrack_items' \
+    '*--capture-udp=[inbound\: also capture these UDP ports, with -m TPROXY]:PORTS: _sidetrack_items' \
     '--redirect-dns[capture DNS to resolv.conf'\''s servers]' \
     '--capture-all-dns[with --redirect-dns\: to any server]' \
     '--track-forwarded-dns[with --redirect-dns\: replies reach hosts behind -k]' \
@@ -123,11 +123,11 @@ _sidetrack_render() {
     '*'{-k+,--kube-virt-interfaces=}'[traffic from them is outbound]:NAMES: _sidetrack_interfaces list' \
     '(-t --istio-inbound-tproxy-mark)'{-t+,--istio-inbound-tproxy-mark=}'[the mark of TPROXY'\''s packets]:MARK: ' \
     '(-r --istio-inbound-tproxy-route-table)'{-r+,--istio-inbound-tproxy-route-table=}'[TPROXY'\''s routing table]:TABLE: ' \
-    '*--exclude-uids=[outbound\: not of these users]:UIDS: _sidetrack_items' \
+    '*--exclude-uids=[outbound\: skip traffic from these UIDs]:UIDS: _sidetrack_items' \
     '*--exclude-gids=[outbound\: not of these groups]:GIDS: _sidetrack_items' \
-    '*--exclude-uid-ports=[outbound\: not of these users to these ports]:UIDS\:PORTS: _sidetrack_items' \
+    '*--exclude-uid-ports=[outbound\: skip traffic from these UIDs to these ports]:UIDS\:PORTS: _sidetrack_items' \
     '*--bypass-cgroup=[outbound\: not from these cgroups (v2)]:PATHS: _sidetrack_items' \
-    '*--capture-udp=[inbound\: these UDP ports, too, with -m TPROXY]:PORTS: _sidetrack_items' \
+    '*--capture-udp=[inbound\: also capture these UDP ports, with -m TPROXY]:PORTS: _sidetrack_items' \
     '--redirect-dns[capture DNS to resolv.conf'\''s servers]' \
     '--capture-all-dns[with --redirect-dns\: to any server]' \
     '--track-forwarded-dns[with --redirect-dns\: replies reach hosts behind -k]' \
@@ -183,11 +183,11 @@ _sidetrack_diff() {
     '*'{-k+,--kube-virt-interfaces=}'[traffic from them is outbound]:NAMES: _sidetrack_interfaces list' \
     '(-t --istio-inbound-tproxy-mark)'{-t+,--istio-inbound-tproxy-mark=}'[the mark of TPROXY'\''s packets]:MARK: ' \
     '(-r --istio-inbound-tproxy-route-table)'{-r+,--istio-inbound-tproxy-route-table=}'[TPROXY'\''s routing table]:TABLE: ' \
-    '*--exclude-uids=[outbound\: not of these users]:UIDS: _sidetrack_items' \
+    '*--exclude-uids=[outbound\: skip traffic from these UIDs]:UIDS: _sidetrack_items' \
     '*--exclude-gids=[outbound\: not of these groups]:GIDS: _sidetrack_items' \
-    '*--exclude-uid-ports=[outbound\: not of these users to these ports]:UIDS\:PORTS: _sidetrack_items' \
+    '*--exclude-uid-ports=[outbound\: skip traffic from these UIDs to these ports]:UIDS\:PORTS: _sidetrack_items' \
     '*--bypass-cgroup=[outbound\: not from these cgroups (v2)]:PATHS: _sidetrack_items' \
-    '*--capture-udp=[inbound\: these UDP ports, too, with -m TPROXY]:PORTS: _sidetrack_items' \
+    '*--capture-udp=[inbound\: also capture these UDP ports, with -m TPROXY]:PORTS: _sidetrack_items' \
     '--redirect-dns[capture DNS to resolv.conf'\''s servers]' \
     '--capture-all-dns[with --redirect-dns\: to any server]' \
     '--track-forwarded-dns[with --redirect-dns\: replies reach hosts behind -k]' \
@@ -199,7 +199,7 @@ _sidetrack_diff() {
     '--ingress[leave inbound alone\: a gateway]' \
     '*--ip-families=[ipv4 or ipv4,ipv6]:FAMILIES: _sidetrack_items ipv4 ipv6' \
     '*--dns-server=[servers for --redirect-dns]:ADDRESSES: _sidetrack_items' \
-    '--clean[what clean would remove instead]' \
+    '--clean[show what clean would remove]' \
     '--backend=[which backend holds the rules]:BACKEND:(auto nftables iptables-nft iptables-legacy)' \
     '*--pod=[a pod'\''s manifest in place of options]:FILE:_files' \
     '*--set=[one of Istio'\''s Helm values]:NAME=VALUE: ' \
@@ -244,11 +244,11 @@ _sidetrack_verify() {
     '*'{-k+,--kube-virt-interfaces=}'[traffic from them is outbound]:NAMES: _sidetrack_interfaces list' \
     '(-t --istio-inbound-tproxy-mark)'{-t+,--istio-inbound-tproxy-mark=}'[the mark of TPROXY'\''s packets]:MARK: ' \
     '(-r --istio-inbound-tproxy-route-table)'{-r+,--istio-inbound-tproxy-route-table=}'[TPROXY'\''s routing table]:TABLE: ' \
-    '*--exclude-uids=[outbound\: not of these users]:UIDS: _sidetrack_items' \
+    '*--exclude-uids=[outbound\: skip traffic from these UIDs]:UIDS: _sidetrack_items' \
     '*--exclude-gids=[outbound\: not of these groups]:GIDS: _sidetrack_items' \
-    '*--exclude-uid-ports=[outbound\: not of these users to these ports]:UIDS\:PORTS: _sidetrack_items' \
+    '*--exclude-uid-ports=[outbound\: skip traffic from these UIDs to these ports]:UIDS\:PORTS: _sidetrack_items' \
     '*--bypass-cgroup=[outbound\: not from these cgroups (v2)]:PATHS: _sidetrack_items' \
-    '*--capture-udp=[inbound\: these UDP ports, too, with -m TPROXY]:PORTS: _sidetrack_items' \
+    '*--capture-udp=[inbound\: also capture these UDP ports, with -m TPROXY]:PORTS: _sidetrack_items' \
     '--redirect-dns[capture DNS to resolv.conf'\''s servers]' \
     '--capture-all-dns[with --redirect-dns\: to any server]' \
     '--track-forwarded-dns[with --redirect-dns\: replies reach hosts behind -k]' \
@@ -329,11 +329,11 @@ _sidetrack_explain() {
     '*'{-k+,--kube-virt-interfaces=}'[traffic from them is outbound]:NAMES: _sidetrack_interfaces list' \
     '(-t --istio-inbound-tproxy-mark)'{-t+,--istio-inbound-tproxy-mark=}'[the mark of TPROXY'\''s packets]:MARK: ' \
     '(-r --istio-inbound-tproxy-route-table)'{-r+,--istio-inbound-tproxy-route-table=}'[TPROXY'\''s routing table]:TABLE: ' \
-    '*--exclude-uids=[outbound\: not of these users]:UIDS: _sidetrack_items' \
+    '*--exclude-uids=[outbound\: skip traffic from these UIDs]:UIDS: _sidetrack_items' \
     '*--exclude-gids=[outbound\: not of these groups]:GIDS: _sidetrack_items' \
-    '*--exclude-uid-ports=[outbound\: not of these users to these ports]:UIDS\:PORTS: _sidetrack_items' \
+    '*--exclude-uid-ports=[outbound\: skip traffic from these UIDs to these ports]:UIDS\:PORTS: _sidetrack_items' \
     '*--bypass-cgroup=[outbound\: not from these cgroups (v2)]:PATHS: _sidetrack_items' \
-    '*--capture-udp=[inbound\: these UDP ports, too, with -m TPROXY]:PORTS: _sidetrack_items' \
+    '*--capture-udp=[inbound\: also capture these UDP ports, with -m TPROXY]:PORTS: _sidetrack_items' \
     '--redirect-dns[capture DNS to resolv.conf'\''s servers]' \
     '--capture-all-dns[with --redirect-dns\: to any server]' \
     '--track-forwarded-dns[with --redirect-dns\: replies reach hosts behind -k]' \
@@ -399,11 +399,11 @@ _sidetrack_map() {
     '*'{-k+,--kube-virt-interfaces=}'[traffic from them is outbound]:NAMES: _sidetrack_interfaces list' \
     '(-t --istio-inbound-tproxy-mark)'{-t+,--istio-inbound-tproxy-mark=}'[the mark of TPROXY'\''s packets]:MARK: ' \
     '(-r --istio-inbound-tproxy-route-table)'{-r+,--istio-inbound-tproxy-route-table=}'[TPROXY'\''s routing table]:TABLE: ' \
-    '*--exclude-uids=[outbound\: not of these users]:UIDS: _sidetrack_items' \
+    '*--exclude-uids=[outbound\: skip traffic from these UIDs]:UIDS: _sidetrack_items' \
     '*--exclude-gids=[outbound\: not of these groups]:GIDS: _sidetrack_items' \
-    '*--exclude-uid-ports=[outbound\: not of these users to these ports]:UIDS\:PORTS: _sidetrack_items' \
+    '*--exclude-uid-ports=[outbound\: skip traffic from these UIDs to these ports]:UIDS\:PORTS: _sidetrack_items' \
     '*--bypass-cgroup=[outbound\: not from these cgroups (v2)]:PATHS: _sidetrack_items' \
-    '*--capture-udp=[inbound\: these UDP ports, too, with -m TPROXY]:PORTS: _sidetrack_items' \
+    '*--capture-udp=[inbound\: also capture these UDP ports, with -m TPROXY]:PORTS: _sidetrack_items' \
     '--redirect-dns[capture DNS to resolv.conf'\''s servers]' \
     '--capture-all-dns[with --redirect-dns\: to any server]' \
     '--track-forwarded-dns[with --redirect-dns\: replies reach hosts behind -k]' \
@@ -461,11 +461,11 @@ _sidetrack_lint() {
     '*'{-k+,--kube-virt-interfaces=}'[traffic from them is outbound]:NAMES: _sidetrack_interfaces list' \
     '(-t --istio-inbound-tproxy-mark)'{-t+,--istio-inbound-tproxy-mark=}'[the mark of TPROXY'\''s packets]:MARK: ' \
     '(-r --istio-inbound-tproxy-route-table)'{-r+,--istio-inbound-tproxy-route-table=}'[TPROXY'\''s routing table]:TABLE: ' \
-    '*--exclude-uids=[outbound\: not of these users]:UIDS: _sidetrack_items' \
+    '*--exclude-uids=[outbound\: skip traffic from these UIDs]:UIDS: _sidetrack_items' \
     '*--exclude-gids=[outbound\: not of these groups]:GIDS: _sidetrack_items' \
-    '*--exclude-uid-ports=[outbound\: not of these users to these ports]:UIDS\:PORTS: _sidetrack_items' \
+    '*--exclude-uid-ports=[outbound\: skip traffic from these UIDs to these ports]:UIDS\:PORTS: _sidetrack_items' \
     '*--bypass-cgroup=[outbound\: not from these cgroups (v2)]:PATHS: _sidetrack_items' \
-    '*--capture-udp=[inbound\: these UDP ports, too, with -m TPROXY]:PORTS: _sidetrack_items' \
+    '*--capture-udp=[inbound\: also capture these UDP ports, with -m TPROXY]:PORTS: _sidetrack_items' \
     '--redirect-dns[capture DNS to resolv.conf'\''s servers]' \
     '--capture-all-dns[with --redirect-dns\: to any server]' \
     '--track-forwarded-dns[with --redirect-dns\: replies reach hosts behind -k]' \
@@ -608,7 +608,7 @@ _sidetrack_cni() {
     '--dataplane=[the proxy in the pod, or the node'\''s ztunnel]:MODE:(sidecar ambient)' \
     '--probe-address=[where the kubelet'\''s probes come from]:ADDRESS: ' \
     '--probe-address6=[where they come from in IPv6]:ADDRESS: ' \
-    '--watch[keep running, and repeat it whenever it is undone]' \
+    '--watch[keep running, and reinstall when removed]' \
     '--platform=[the folders of this platform]:NAME:(aks eks gke k3s kind microk8s minikube openshift rke2)' \
     '*--bin-dir=[where the runtime looks for plugins]:PATH:_files' \
     '*--net-dir=[the runtime'\''s CNI configuration]:PATH:_files' \

@@ -103,7 +103,7 @@ TEST_F(OthersTest, DecideOtherwiseThanTheSummary) {
     apply(ns, {"--backend", "iptables-nft", "--ip-families", "ipv4"});
     EXPECT_THAT(ns.must({program_under_test(), "show"}), Not(HasSubstr("\nbut ")));
     ns.must({"sh", "-c", std::string("iptables-nft -t ") + rule});
-    EXPECT_THAT(ns.must({program_under_test(), "show"}), HasSubstr("\nbut       rule 1 of ")) << rule;
+    EXPECT_THAT(ns.must({program_under_test(), "show"}), HasSubstr("\nbut           rule 1 of ")) << rule;
     const auto json = nlohmann::json::parse(ns.must({program_under_test(), "show", "--json"}));
     ASSERT_FALSE(json["obstacles"].empty()) << rule;
     for (const auto& obstacle : json["obstacles"]) {
@@ -163,14 +163,14 @@ TEST_F(WatchTest, MarksTheCountersThatMove) {
 }
 
 TEST_F(WatchTest, MarksNothingWhereNothingMoves) {
-  const Output seen = watch(R"(/ \+[0-9]/ { print } /^left out/ && ++frames == 2 { exit })");
+  const Output seen = watch(R"(/ \+[0-9]/ { print } /^not captured/ && ++frames == 2 { exit })");
   EXPECT_EQ(seen.out, "");
 }
 
 TEST_F(WatchTest, ClearsATerminalBeforeEachFrame) {
   const std::string clear = "\033[H\033[2J\033[3J";
   Background watching(ns, {program_under_test(), "show", "--watch"}, {}, true);
-  watching.wait_for("\nleft out", 2);
+  watching.wait_for("\nnot captured", 2);
   watching.signal(SIGTERM);
   const std::string seen = watching.end().err;
   EXPECT_THAT(seen, ::testing::StartsWith(clear));

@@ -88,7 +88,7 @@ TEST_P(Source, IsChosenBeforeOrAfterTheRoute) {
     const char* device;
     const char* said;
   };
-  const char* unknown = "cannot know whether its socket is connected (if it is not: leaves the pod by eth0";
+  const char* unknown = "unknown: whether its socket is connected (if it is not: leaves the pod by eth0";
   const Case cases[] = {
       {"tcp", How::connected, false, ipv4 ? "net1" : "eth0",
        ipv4 ? "leaves the pod by net1" : "leaves the pod by eth0"},
@@ -238,7 +238,7 @@ TEST_P(Source, IsOneOfAnotherInterfaceIfItsOwnHasNone) {
     EXPECT_EQ(connect(as_app, service(80)), landed(Role::proxy_outbound, original(service(80))));
     const std::string said =
         inside.must({program_under_test(), "explain", "out", "tcp", service(80).text(), "--uid", "1000", "--brief"});
-    EXPECT_THAT(said, ::testing::Not(HasSubstr("answers"))) << said;
+    EXPECT_THAT(said, ::testing::Not(HasSubstr("replies"))) << said;
     EXPECT_EQ(inside.must({program_under_test(), "explain", "out", "tcp", service(80).text(), "--uid", "1000", "--from",
                            "0.0.0.0", "--brief"}),
               said);
@@ -295,7 +295,7 @@ TEST_P(Source, OfSeveralNextHopsIsDoubted) {
                    "add rule inet others out oifname net1 udp dport 9 drop"});
   EXPECT_EQ(verified().exit_code, 0) << verified().err;
   pod_->ns().must({"nft", "add rule inet others out oifname net1 tcp dport 80 drop"});
-  EXPECT_THAT(explained("tcp", service(80)), HasSubstr("cannot know which next hop it gets by `ip"));
+  EXPECT_THAT(explained("tcp", service(80)), HasSubstr("unknown: which next hop it gets by `ip"));
   EXPECT_EQ(verified().exit_code, 6);
   EXPECT_THAT(verified().err, HasSubstr("if that by net1: dropped"));
 }

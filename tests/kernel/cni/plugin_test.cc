@@ -600,7 +600,7 @@ TEST_F(CniPlugin, GcRemovesTheRecordsOfAttachmentsThatAreNotValid) {
   EXPECT_THAT(node.records(), ElementsAre(Key("c1"), Key("c3")));
   const std::string log = node.folder() + "/log";
   node.must({.verb = "GC", .keys = fmt::format(R"("logFile": "{}", "cni.dev/valid-attachments": [])", log)});
-  EXPECT_THAT(read_file(log), HasSubstr("c1 eth0 is not valid any more: its record is removed"));
+  EXPECT_THAT(read_file(log), HasSubstr("c1 eth0: stale attachment; record removed"));
   EXPECT_THAT(node.records(), ElementsAre(Key("c3")));
   for (const char* attachments : {R"("cni.dev/valid-attachments": null)", R"("cni.dev/attachments": [])"}) {
     node.must({.pod = &pod});

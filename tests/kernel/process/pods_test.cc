@@ -311,7 +311,7 @@ TEST_F(Pods, OneWhoseReaderEndsIsUnknown) {
   EXPECT_THAT(output.out,
               ContainsRegex("^default/pod-a .*\\[unknown: the process that read it was ended by signal 9\\]\n"
                             "default/pod-a .*\\[unknown: .*the sandbox refused system call .*\\]\n"
-                            "default/pod-a .*\\[unknown: the process that read it did not say what it found\\]\n$"));
+                            "default/pod-a .*\\[unknown: the worker returned no result\\]\n$"));
 }
 
 // Who is not root sees some of the processes alone.

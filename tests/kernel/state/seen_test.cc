@@ -114,7 +114,7 @@ TEST_F(Seen, LegacyRulesThatCannotBeReadMayDoAnything) {
     EXPECT_THAT(output.err, HasSubstr("CAP_NET_RAW")) << command;
   }
   EXPECT_THAT(explained("out tcp 10.96.0.10:443", net_admin_alone),
-              AllOf(StartsWith("cannot know"), HasSubstr("CAP_NET_RAW")));
+              AllOf(StartsWith("unknown: "), HasSubstr("CAP_NET_RAW")));
   EXPECT_THAT(explained("out tcp 10.96.0.10:443"), AllOf(StartsWith("dropped"), HasSubstr("policy")));
   EXPECT_EQ(run("clean", net_admin_alone).exit_code, 0);
   EXPECT_EQ(listed(), before);
@@ -124,7 +124,7 @@ TEST_F(Seen, LegacyRulesThatCannotBeReadMayDoAnything) {
 TEST_F(Seen, AnswersAndLaterPackets) {
   const Edit edits[] = {
       {"iptables-legacy -A INPUT -p tcp --sport 443 -j DROP", "iptables-legacy -F INPUT", "rule 1 of filter INPUT",
-       "out tcp 10.96.0.10:443", "its answers are lost"},
+       "out tcp 10.96.0.10:443", "replies are lost"},
       {"iptables-legacy -A INPUT -p tcp --dport 15001 -m conntrack --ctstate ESTABLISHED -j DROP",
        "iptables-legacy -F INPUT",
        "rule 1 of filter INPUT: -A INPUT -p tcp --dport 15001 -m conntrack --ctstate ESTABLISHED -j DROP",
@@ -240,19 +240,19 @@ TEST_F(Seen, Neighbours) {
   const Edit edits[] = {
       {"ip6tables-nft -P INPUT DROP; ip6tables-nft -A INPUT -p tcp -j ACCEPT",
        "ip6tables-nft -P INPUT ACCEPT; ip6tables-nft -F INPUT", "INPUT", "in tcp [fd00:1::2]:8080",
-       "cannot know whether a neighbour at eth0 is found"},
+       "unknown: whether a neighbour at eth0 is found"},
       {"ip6tables-legacy -P INPUT DROP; ip6tables-legacy -A INPUT -p tcp -j ACCEPT",
        "ip6tables-legacy -P INPUT ACCEPT; ip6tables-legacy -F INPUT", "INPUT", "in tcp [fd00:1::2]:8080",
-       "cannot know whether a neighbour at eth0 is found"},
+       "unknown: whether a neighbour at eth0 is found"},
       {"nft 'table arp t { chain c { type filter hook input priority 0; policy drop; }; }'", "nft delete table arp t",
-       "the policy of arp t c", "in tcp 10.1.0.2:8080", "cannot know whether a neighbour at eth0 is found"},
+       "the policy of arp t c", "in tcp 10.1.0.2:8080", "unknown: whether a neighbour at eth0 is found"},
       {"nft 'table arp t { chain c { type filter hook output priority 0; arp operation request drop; }; }'",
        "nft delete table arp t", "rule 1 of arp t c", "out tcp 10.96.0.10:443 --uid 1337",
-       "cannot know whether a neighbour at eth0 is found"},
+       "unknown: whether a neighbour at eth0 is found"},
   };
   for (const auto& [edit, undo, named, packet, says] : edits) {
     SCOPED_TRACE(edit);
-    EXPECT_THAT(explained(packet), Not(HasSubstr("cannot know")));
+    EXPECT_THAT(explained(packet), Not(HasSubstr("unknown: ")));
     shell(edit);
     expect_in_the_way(options, named);
     EXPECT_THAT(explained(packet), HasSubstr(says));
@@ -286,7 +286,7 @@ TEST_F(Seen, RulesForFrames) {
     EXPECT_TRUE(connects());
     shell("nft delete table bridge b");
   }
-  const char* says = "cannot know whether it gets in by br0";
+  const char* says = "unknown: whether it gets in by br0";
   const char* gone = "nft delete table bridge b";
   const std::string edits[] = {
       fmt::format(fmt::runtime(of_bridge), "output priority 0; counter drop"),
@@ -296,7 +296,7 @@ TEST_F(Seen, RulesForFrames) {
   for (const std::string& edit : edits) {
     expect_each_in_the_way(
         std::array{Edit{edit.c_str(), gone, "rule 1 of bridge b c", "in tcp 10.9.0.2:99", says},
-                   Edit{edit.c_str(), gone, "rule 1 of bridge b c", "out tcp 10.9.0.7:99 --uid 1337", "cannot know"}});
+                   Edit{edit.c_str(), gone, "rule 1 of bridge b c", "out tcp 10.9.0.7:99 --uid 1337", "unknown: "}});
     shell(edit);
     EXPECT_FALSE(connects()) << edit;
     EXPECT_THAT(run("show").out, HasSubstr("bridge b c"));
@@ -306,8 +306,7 @@ TEST_F(Seen, RulesForFrames) {
       {"nft 'table netdev b { chain c { type filter hook ingress device v1 priority 0; counter drop; }; }'",
        "nft delete table netdev b", "rule 1 of netdev b c", "in tcp 10.9.0.2:99", says},
       {"nft 'table netdev b { chain c { type filter hook ingress device eth0 priority 0; ip daddr 10.8.0.2 drop; }; }'",
-       "nft delete table netdev b", "rule 1 of netdev b c", "in tcp 10.8.0.2:99",
-       "cannot know whether it gets in by t0"},
+       "nft delete table netdev b", "rule 1 of netdev b c", "in tcp 10.8.0.2:99", "unknown: whether it gets in by t0"},
   };
   expect_each_in_the_way(below);
 }

@@ -81,7 +81,7 @@ TEST_P(Bound, WhatIsRedirectedLeavesAndIsLost) {
   EXPECT_EQ(connect(as_app, service(9999)), landed(Role::proxy_outbound, original(service(9999))));
   EXPECT_THAT(explained("eth0", service(9999)),
               ::testing::AllOf(HasSubstr(fmt::format("leaves the pod by eth0 to {}", loopback_text(15001))),
-                               HasSubstr(fmt::format("answers are lost: no host takes what comes from outside to {}",
+                               HasSubstr(fmt::format("replies are lost: no host takes what comes from outside to {}",
                                                      at().any_loopback))));
   EXPECT_EQ(send_bound("eth0", service(9999)), 0);
   expect_redirected(Place::outside);
@@ -144,9 +144,9 @@ TEST_P(Bound, FromAnAddressOfAnotherInterfaceThereIsNoAnswer) {
       "--out-interface",    "eth0"};
   const std::string without = pod_->ns().program(words).out;
   EXPECT_THAT(without, HasSubstr("lands on " + pod(8080).text()));
-  EXPECT_THAT(without, ::testing::Not(HasSubstr("answers are lost")));
+  EXPECT_THAT(without, ::testing::Not(HasSubstr("replies are lost")));
   words.insert(words.end(), {"--from", from});
-  EXPECT_THAT(pod_->ns().program(words).out, HasSubstr("answers are lost: they do not come in by eth0"));
+  EXPECT_THAT(pod_->ns().program(words).out, HasSubstr("replies are lost: they do not come in by eth0"));
   Request request;
   request.to = pod(8080);
   request.interface = "eth0";

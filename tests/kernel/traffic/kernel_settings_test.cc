@@ -44,7 +44,7 @@ TEST_P(KernelSettings, LoopbackAddressesComeInWhereRouteLocalnetIsSet) {
     EXPECT_EQ(connect(from_outside, pod(8080)), landed(Role::app, original(pod(8080))));
     const std::string said = from_client(pod(8080));
     EXPECT_THAT(said, HasSubstr("lands on 127.0.0.1:8081"));
-    EXPECT_THAT(said, Not(HasSubstr("answers")));
+    EXPECT_THAT(said, Not(HasSubstr("replies")));
     set_sysctl(pod_->ns(), fmt::format("ipv4/conf/{}/route_localnet", of), "0");
   }
   set_sysctl(pod_->ns(), "ipv4/conf/net1/route_localnet", "1");  // of another interface
@@ -116,9 +116,8 @@ TEST_P(KernelSettings, AcceptedConnectionsHaveTheMarkWhereItIsSet) {
   EXPECT_THAT(from_client(pod(8080)), Not(HasSubstr("lost")));
   set_sysctl(inside, "ipv4/tcp_fwmark_accept", "1");
   EXPECT_EQ(connect(from_outside, pod(8080)), landed(Role::no_answer));
-  EXPECT_THAT(
-      from_client(pod(8080)),
-      HasSubstr("its answers are lost: tcp_fwmark_accept is 1, so they have the mark 0x7: dropped: by rule 1 of"));
+  EXPECT_THAT(from_client(pod(8080)),
+              HasSubstr("replies are lost: tcp_fwmark_accept is 1, so they have the mark 0x7: dropped: by rule 1 of"));
   inside.must({"nft", fmt::format("flush chain {} marks out", of)});
   EXPECT_EQ(connect(from_outside, pod(8080)), lands);
   EXPECT_THAT(from_client(pod(8080)), Not(HasSubstr("lost")));
@@ -174,7 +173,7 @@ TEST_P(KernelSettings, PingsAreAnsweredWithTheirMarkWhereItIsSet) {
   inside.must({"nft", fmt::format("flush chain {0} marks in; add rule {0} marks in meta mark set 7", of)});
   const auto said = [&] { return explained("in", "icmp", std::string(at().pod), std::string(at().client)); };
   EXPECT_THAT(said(),
-              HasSubstr("its answers are lost: fwmark_reflect is 1, so they have the mark 0x7: dropped: by rule 1 of"));
+              HasSubstr("replies are lost: fwmark_reflect is 1, so they have the mark 0x7: dropped: by rule 1 of"));
   EXPECT_THAT(explained("in", "udp", pod(5000).text(), std::string(at().client)), Not(HasSubstr("lost")));
   for (const char* version : {"ipv4", "ipv6"}) set_sysctl(inside, fmt::format("{}/fwmark_reflect", version), "0");
   EXPECT_THAT(said(), Not(HasSubstr("lost")));

@@ -73,8 +73,8 @@ TEST_P(RoutingEdits, VerifyIsZeroIfBothWaysLeadToTheProxy) {
     EXPECT_EQ(lands(from_outside, pod(8080), Role::proxy_inbound), !one.is_lost_in);
     const std::string out = explained("out", service(80));
     const std::string in = explained("in", pod(8080));
-    EXPECT_EQ(out.find("lands on") == 0 && out.find("answers") == std::string::npos, !one.is_lost_out) << out;
-    EXPECT_EQ(in.find("lands on") == 0 && in.find("answers") == std::string::npos, !one.is_lost_in) << in;
+    EXPECT_EQ(out.find("lands on") == 0 && out.find("replies") == std::string::npos, !one.is_lost_out) << out;
+    EXPECT_EQ(in.find("lands on") == 0 && in.find("replies") == std::string::npos, !one.is_lost_in) << in;
     const Output verify = verified(injected);
     EXPECT_EQ(verify.exit_code, one.is_lost_out || one.is_lost_in ? 6 : 0) << verify.err;
     edit(one.undone);

@@ -106,9 +106,8 @@ TEST_P(TproxyOfMarks, AcceptedConnectionsThatHaveTheMarkAreAnObstacle) {
   EXPECT_THAT(explained(), Not(HasSubstr("lost")));
   set_sysctl(pod_->ns(), "ipv4/tcp_fwmark_accept", "1");
   EXPECT_EQ(connect(from_outside, pod(8080)), landed(Role::no_answer));
-  EXPECT_THAT(
-      explained(),
-      HasSubstr("its answers are lost: tcp_fwmark_accept is 1, so they have the mark 0x539: they stay in the pod"));
+  EXPECT_THAT(explained(),
+              HasSubstr("replies are lost: tcp_fwmark_accept is 1, so they have the mark 0x539: they stay in the pod"));
   const Output refused = verified();
   EXPECT_EQ(refused.exit_code, 6);
   EXPECT_THAT(refused.err, HasSubstr("tcp_fwmark_accept is 1, so they have the mark 0x539: they stay in the pod"));

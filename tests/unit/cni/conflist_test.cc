@@ -131,7 +131,7 @@ TEST(Conflist, WhatARuntimeWouldNotLoadIsRefused) {
   EXPECT_THAT(refusal(R"({"name": "n", "plugins": [{"type": 1}]})"), HasSubstr("\"type\": 1: expected a string"));
   EXPECT_THAT(refusal(R"({"name": "n", "cniVersion": 1, "plugins": [{"type": "a"}]})"), HasSubstr("\"cniVersion\": 1"));
   EXPECT_THAT(refusal(R"({"name": "n", "plugins": [{"type": "a"}], "plug\u0069ns": [{"type": "b"}]})"),
-              HasSubstr("the key \"plugins\" is there more than once"));
+              HasSubstr("duplicate key \"plugins\""));
   EXPECT_THAT(refusal(good, Form::single), HasSubstr("a list of plugins"));
   EXPECT_THAT(refusal(R"({"name": "n"})", Form::single), HasSubstr("expected the key \"type\""));
 }

@@ -196,16 +196,16 @@ TEST(CniConfiguration, EachKeyIsThereOnce) {
   EXPECT_EQ(repeated(text), "");
   std::string twice = text;
   twice.insert(1, R"("backend":"bogus","backend":"auto",)");
-  EXPECT_EQ(repeated(twice), "backend: is there more than once: expected each key once");
+  EXPECT_EQ(repeated(twice), "backend: duplicate key: expected each once");
   EXPECT_EQ(read_configuration(twice, Keys::protocol).name, "pods");
   twice = text;
   twice.insert(twice.find(R"("a":"1")"), R"("\u0061":"2",)");
-  EXPECT_EQ(repeated(twice), "a: is there more than once: expected each key once");
+  EXPECT_EQ(repeated(twice), "a: duplicate key: expected each once");
   twice = text;
   twice.insert(1, R"("prevResult":{"a":1,"a":2},"prevResult":{"a":{"b":1,"b":2}},)");
   EXPECT_EQ(repeated(twice), "");
   twice.insert(1, R"("backend":"auto","prevResult":{},"backend":"auto",)");
-  EXPECT_EQ(repeated(twice), "backend: is there more than once: expected each key once");
+  EXPECT_EQ(repeated(twice), "backend: duplicate key: expected each once");
 }
 
 TEST(CniConfiguration, VersionsThatAreNotSupportedAreRefused) {

@@ -211,7 +211,7 @@ const Row rows[] = {
     {"-m TPROXY -i * -b * -c eth1", "out tcp $SERVICE:443 --out-interface eth1",
      "leaves the pod by eth1 to $SERVICE:443, untouched"},
     {"-m TPROXY -b * -t 7 -r 99", "out tcp $ELSEWHERE:80 --mark 7 --from $POD",
-     "lands on $ELSEWHERE:80 (the app), untouched; cannot know what becomes of its answers: only a transparent socket "
+     "lands on $ELSEWHERE:80 (the app), untouched; unknown whether replies arrive: only a transparent socket "
      "answers from $ELSEWHERE, which is not the pod's"},  // by the policy rule for fwmark 7
 };
 
@@ -364,12 +364,11 @@ TEST(Explain, SaysWhenTheAnswersAreLost) {
     const Live live[] = {as_live(plan.ruleset, BackendKind::iptables_nft)};
     return sentence(explain(packet_of(packet), pod, live).outcome);
   };
-  EXPECT_EQ(
-      end("-m TPROXY -b * -c net1", passing),
-      "is not for this pod: goes on by eth0 to 10.96.0.10:443 if the pod forwards, else it is dropped; its answers "
-      "are lost: they stay in the pod, by rule 2 of mangle ISTIO_DIVERT");
-  EXPECT_THAT(end("-b * -c net1", passing), Not(HasSubstr("answers")));
-  EXPECT_THAT(end("-m TPROXY -b * -c net1", "out tcp 10.96.0.10:443"), Not(HasSubstr("answers")));
+  EXPECT_EQ(end("-m TPROXY -b * -c net1", passing),
+            "is not for this pod: goes on by eth0 to 10.96.0.10:443 if the pod forwards, else it is dropped; replies "
+            "are lost: they stay in the pod, by rule 2 of mangle ISTIO_DIVERT");
+  EXPECT_THAT(end("-b * -c net1", passing), Not(HasSubstr("replies")));
+  EXPECT_THAT(end("-m TPROXY -b * -c net1", "out tcp 10.96.0.10:443"), Not(HasSubstr("replies")));
 }
 
 TEST(Explain, WhatCannotComeInOrGoOut) {
@@ -433,7 +432,7 @@ TEST(Explain, SaysWhenTheOrderOfTheBackendsMatters) {
   const Packet packet = packet_of("out tcp 10.96.0.10:443");
   const Trace trace = explain(packet, assumed_pod(newer), live);
   EXPECT_THAT(sentence(trace.outcome),
-              AllOf(HasSubstr("cannot know which is asked first of nat OUTPUT (nftables) and nat OUTPUT "
+              AllOf(HasSubstr("unknown: which is asked first of nat OUTPUT (nftables) and nat OUTPUT "
                               "(iptables-legacy) (all at priority -100)"),
                     HasSubstr("if nat OUTPUT (nftables): lands on 127.0.0.1:16001"),
                     HasSubstr("if nat OUTPUT (iptables-legacy): lands on 127.0.0.1:15001")));
@@ -488,27 +487,27 @@ TEST(Explain, KnowsNotWhatItDoesNotUnderstand) {
   };
   const std::string lands = "lands on 127.0.0.1:15001 (Envoy outbound); original destination 10.96.0.10:443";
   EXPECT_EQ(end({limit}, Verdict::drop),
-            "cannot know whether `-m limit --limit 5/sec` of rule 1 of inet f out holds "
+            "unknown: whether `-m limit --limit 5/sec` of rule 1 of inet f out holds "
             "(if it does not: " +
                 lands + "; if it does: dropped: by rule 1 of inet f out)");
-  EXPECT_EQ(end({}, UnknownTarget{"-j QUEUE"}), "cannot know what `-j QUEUE` of rule 1 of inet f out does");
+  EXPECT_EQ(end({}, UnknownTarget{"-j QUEUE"}), "unknown: what `-j QUEUE` of rule 1 of inet f out does");
   EXPECT_EQ(end({limit}, UnknownTarget{"-j QUEUE"}),
-            "cannot know whether `-m limit --limit 5/sec` of rule 1 of inet f out holds (if it does not: " + lands +
-                "; if it does: cannot know what `-j QUEUE` of rule 1 of inet f out does)");
+            "unknown: whether `-m limit --limit 5/sec` of rule 1 of inet f out holds (if it does not: " + lands +
+                "; if it does: unknown: what `-j QUEUE` of rule 1 of inet f out does)");
   // What makes no difference need not be known.
   EXPECT_EQ(end({limit}, Verdict::accept), lands);
   EXPECT_EQ(end({limit}, NonTerminating{"-j LOG"}), lands);
   EXPECT_EQ(end({limit, ProtocolMatch{Protocol::udp}}, Verdict::drop), lands);
   EXPECT_EQ(end({PortMatch{End::destination, {{15001, 15001}}}}, Verdict::drop), "dropped: by rule 1 of inet f out");
   // A port that the kernel chooses may be any.
-  EXPECT_THAT(end({PortMatch{End::source, {{40000, 50000}}}}, Verdict::drop), HasSubstr("cannot know whether"));
-  EXPECT_THAT(end({PortMatch{End::source, {{40000, 50000}}, true}}, Verdict::drop), HasSubstr("cannot know whether"));
+  EXPECT_THAT(end({PortMatch{End::source, {{40000, 50000}}}}, Verdict::drop), HasSubstr("unknown: whether"));
+  EXPECT_THAT(end({PortMatch{End::source, {{40000, 50000}}, true}}, Verdict::drop), HasSubstr("unknown: whether"));
   EXPECT_EQ(end({PortMatch{End::source, {{1024, 65535}}}}, Verdict::drop), "dropped: by rule 1 of inet f out");
   EXPECT_THAT(end({PortMatch{End::source, {{443, 443}}}}, Verdict::drop), HasSubstr("lands on 127.0.0.1:15001"));
   // To the port: net.ipv4.ip_local_port_range is 32768 to 60999.
   EXPECT_EQ(end({PortMatch{End::source, {{32768, 60999}}}}, Verdict::drop), "dropped: by rule 1 of inet f out");
   for (const PortRange part : {PortRange{32769, 60999}, {32768, 60998}, {1, 32768}, {60999, 65535}})
-    EXPECT_THAT(end({PortMatch{End::source, {part}}}, Verdict::drop), HasSubstr("cannot know whether")) << part.first;
+    EXPECT_THAT(end({PortMatch{End::source, {part}}}, Verdict::drop), HasSubstr("unknown: whether")) << part.first;
   for (const PortRange part : {PortRange{1, 32767}, {61000, 65535}})
     EXPECT_THAT(end({PortMatch{End::source, {part}}}, Verdict::drop), StartsWith(lands)) << part.first;
 }
@@ -537,9 +536,9 @@ TEST(Explain, SaysInShortWhatItDoesNotUnderstand) {
     return end_beside(others({base("inet f", "out", output, Verdict::accept, {{matches, target}})}), "-i *", a_service);
   };
   EXPECT_THAT(end({UnknownMatch{words}}, Verdict::drop),
-              StartsWith("cannot know whether `" + words.substr(0, 99) + "...(+1830)` of rule 1"));
+              StartsWith("unknown: whether `" + words.substr(0, 99) + "...(+1830)` of rule 1"));
   EXPECT_THAT(end({}, UnknownTarget{words}),
-              StartsWith("cannot know what `" + words.substr(0, 100) + "...(+1828)` of rule 1"));
+              StartsWith("unknown: what `" + words.substr(0, 100) + "...(+1828)` of rule 1"));
 }
 
 TEST(Explain, UnknownMatchesTogetherAreTriedOnceEach) {
@@ -560,9 +559,9 @@ TEST(Explain, TproxyDropsAnswersToOrdinarySockets) {
   const HookPoint mangle{Hook::prerouting, -150, ChainType::filter, {}};
   const ProtocolMatch of_tcp{Protocol::tcp, false};
   Live rules = others({base("inet m", "pre", mangle, Verdict::accept, {{{of_tcp}, Tproxy{15006, 1, 0xffffffff}}})});
-  EXPECT_THAT(end_beside(rules, "", a_service), ::testing::Not(HasSubstr("its answers are lost")));
+  EXPECT_THAT(end_beside(rules, "", a_service), ::testing::Not(HasSubstr("replies are lost")));
   rules.backend = BackendKind::iptables_legacy;
-  EXPECT_THAT(end_beside(rules, "", a_service), HasSubstr("its answers are lost: dropped: by rule 1 of"));
+  EXPECT_THAT(end_beside(rules, "", a_service), HasSubstr("replies are lost: dropped: by rule 1 of"));
 }
 
 // A TCP connection whose later packets end elsewhere than its first one is never answered.
@@ -573,17 +572,16 @@ TEST(Explain, SaysWhenLaterPacketsEndElsewhere) {
   const HookPoint input{Hook::input, 0, ChainType::filter, {}};
   const char* connection = "in tcp 192.0.2.2:8080 --from 192.0.2.9";
   const Live drop = others({base("inet f", "in", input, Verdict::accept, {{{later}, Verdict::drop}})});
-  EXPECT_EQ(
-      end_beside(drop, "", connection),
-      "lands on 192.0.2.2:8080 (the app), untouched; its answers are lost: the later packets of its connection end "
-      "elsewhere: dropped: by rule 1 of inet f in");
+  EXPECT_EQ(end_beside(drop, "", connection),
+            "lands on 192.0.2.2:8080 (the app), untouched; replies are lost: the later packets of its connection end "
+            "elsewhere: dropped: by rule 1 of inet f in");
   EXPECT_EQ(end_beside(drop, "", "in udp 192.0.2.2:8080 --from 192.0.2.9"),
             "lands on 192.0.2.2:8080 (the app), untouched");
   const Live spare = others({base("inet f", "in", input, Verdict::accept, {{{later}, Verdict::accept}})});
   EXPECT_EQ(end_beside(spare, "", connection), "lands on 192.0.2.2:8080 (the app), untouched");
   const Live odd =
       others({base("inet f", "in", input, Verdict::accept, {{{later, UnknownMatch{"quota 9"}}, Verdict::drop}})});
-  EXPECT_THAT(end_beside(odd, "", connection), HasSubstr("cannot know what becomes of its answers: whether `quota 9`"));
+  EXPECT_THAT(end_beside(odd, "", connection), HasSubstr("unknown whether replies arrive: whether `quota 9`"));
 
   // What TPROXY looks for is the socket of the connection: the app's is not transparent.
   Live transparent =
@@ -592,16 +590,16 @@ TEST(Explain, SaysWhenLaterPacketsEndElsewhere) {
       << "native: no effect";
   transparent.backend = BackendKind::iptables_legacy;
   EXPECT_THAT(end_beside(transparent, "", connection), HasSubstr("end elsewhere: dropped: by rule 1 of"));
-  EXPECT_THAT(end_beside(transparent, "", "in tcp 192.0.2.2:15006 --from 192.0.2.9"), Not(HasSubstr("answers")));
+  EXPECT_THAT(end_beside(transparent, "", "in tcp 192.0.2.2:15006 --from 192.0.2.9"), Not(HasSubstr("replies")));
 
   // UDP: answers to a query of the pod's own. The native statement leaves those of a connected socket alone.
   Live queries = others(
       {base("inet m", "pre", mangle, Verdict::accept, {{{ProtocolMatch{Protocol::udp}}, Tproxy{15006, 1, ~0U}}})});
   const char* query = "out udp 10.96.0.10:53 --uid 1000";
-  EXPECT_THAT(end_beside(queries, "", query), HasSubstr("cannot know what becomes of its answers: whether the socket"));
+  EXPECT_THAT(end_beside(queries, "", query), HasSubstr("unknown whether replies arrive: whether the socket"));
   queries.backend = BackendKind::iptables_legacy;
   EXPECT_THAT(end_beside(queries, "", query),
-              HasSubstr("its answers are lost: they go to the listener on port 15006, by rule 1 of inet m pre"));
+              HasSubstr("replies are lost: they go to the listener on port 15006, by rule 1 of inet m pre"));
   // Of ours none is asked.
   EXPECT_THAT(ask("-m TPROXY -b * --capture-udp 1-65535", query, BackendKind::iptables_legacy).outcome.answers,
               Outcome::Answers::arrive);
@@ -610,10 +608,9 @@ TEST(Explain, SaysWhenLaterPacketsEndElsewhere) {
   const HookPoint nat{Hook::prerouting, -100, ChainType::nat, {}};
   Live both = others({base("inet m", "pre", mangle, Verdict::accept, {{{of_tcp}, Tproxy{15006, 1, 0xffffffff}}}),
                       base("inet n", "pre", nat, Verdict::accept, {{{of_tcp}, Redirect{15001}}})});
-  EXPECT_THAT(
-      end_beside(both, "", connection),
-      HasSubstr("by TPROXY; original destination 192.0.2.2:15001; its answers are lost: the later packets of its "
-                "connection end elsewhere: dropped: by rule 1 of inet m pre"));
+  EXPECT_THAT(end_beside(both, "", connection),
+              HasSubstr("by TPROXY; original destination 192.0.2.2:15001; replies are lost: the later packets of its "
+                        "connection end elsewhere: dropped: by rule 1 of inet m pre"));
 }
 
 // Neighbour discovery passes the same rules; what it meets there is nothing that the packet has met.
@@ -624,7 +621,7 @@ TEST(Explain, DoubtsOfNeighbourDiscoveryAreItsOwn) {
   const Live rules = others({base("inet m", "out", mangle, Verdict::accept, {{{limit}, Verdict::return_}}),
                              base("inet n", "post", postrouting, Verdict::accept, {{{limit}, snat}})});
   EXPECT_THAT(end_beside(rules, "", "out tcp [2001:db8:9::1]:80 --uid 1000"),
-              StartsWith("cannot know whether `-m limit --limit 5/sec` of rule 1 of inet n post holds"));
+              StartsWith("unknown: whether `-m limit --limit 5/sec` of rule 1 of inet n post holds"));
 }
 
 TEST(Explain, SaysFromWhereAPacketLeaves) {
@@ -633,7 +630,7 @@ TEST(Explain, SaysFromWhereAPacketLeaves) {
     return end_beside(others({base("inet n", "post", postrouting, Verdict::accept, {{{}, nat}})}), "", packet);
   };
   const Nat snat{End::source, AddressRange::parse("192.0.2.77"), {}, "snat to 192.0.2.77"};
-  EXPECT_THAT(ends(snat, a_service), HasSubstr("leaves the pod by eth0 to 10.96.0.10:443, from 192.0.2.77; cannot"));
+  EXPECT_THAT(ends(snat, a_service), HasSubstr("leaves the pod by eth0 to 10.96.0.10:443, from 192.0.2.77; unknown"));
   EXPECT_THAT(ends(snat, "in tcp 10.9.9.9:80"),
               HasSubstr("goes on by eth0 to 10.9.9.9:80, from 192.0.2.77 if the pod"));
   // As it was, or unknown.
@@ -653,7 +650,7 @@ TEST(Explain, WalksBaseChainsByPriority) {
   };
   EXPECT_EQ(first(-99, "-i *"), "dropped: by rule 1 of inet f out");
   EXPECT_THAT(first(-101, "-i *"), HasSubstr("lands on 127.0.0.1:15001"));
-  EXPECT_THAT(first(-100, "-i *"), HasSubstr("cannot know which is asked first of inet f out (nftables) and nat"));
+  EXPECT_THAT(first(-100, "-i *"), HasSubstr("unknown: which is asked first of inet f out (nftables) and nat"));
   EXPECT_THAT(first(-100, ""), HasSubstr("leaves the pod"));
 
   // Before conntrack every packet is of no connection.
@@ -689,7 +686,7 @@ TEST(Explain, FollowsTranslationsOfOthers) {
   EXPECT_THAT(dnat(-99, {End::destination, to("10.7.7.7"), PortRange{80, 80}, "dnat"}), HasSubstr("15001"));
   EXPECT_EQ(dnat(-99, {End::destination, to("10.7.7.7"), PortRange{80, 80}, "dnat"}, ""), other);
   EXPECT_EQ(dnat(-101, {End::destination, to("10.7.7.0/24"), {}, "dnat to 10.7.7.0/24"}),
-            "cannot know what `dnat to 10.7.7.0/24` of rule 1 of inet n out does");
+            "unknown: what `dnat to 10.7.7.0/24` of rule 1 of inet n out does");
   EXPECT_EQ(dnat(-101, {End::destination, to("192.0.2.2"), PortRange{80, 80}, "dnat"}),
             "lands on 192.0.2.2:80; original destination 10.96.0.10:443");
 }
@@ -702,19 +699,19 @@ TEST(Explain, SaysWhetherTheAnswersOfWhatLandsGetOut) {
   const Match from_inbound = PortMatch{End::source, {{15006, 15006}}};
   const std::string lands = "lands on 192.0.2.2:15006 (Envoy inbound); original destination 192.0.2.2:80";
   EXPECT_EQ(end({from_inbound}, Verdict::drop, "in tcp :80"),
-            lands + "; its answers are lost: dropped: by rule 1 of inet f out");
+            lands + "; replies are lost: dropped: by rule 1 of inet f out");
   EXPECT_EQ(end({from_inbound, OwnerMatch{OwnerKind::uid, {{1337, 1337}}}}, Verdict::drop, "in tcp :80"),
             lands +
-                "; cannot know what becomes of its answers: whether `-m owner --uid-owner 1337` of rule 1 of inet "
+                "; unknown whether replies arrive: whether `-m owner --uid-owner 1337` of rule 1 of inet "
                 "f out holds (if it does not: they arrive; if it does: dropped: by rule 1 of inet f out)");
   EXPECT_EQ(end({from_inbound}, Verdict::accept, "in tcp :80"), lands);
   // They go to the port that the packet came from.
   EXPECT_THAT(end({PortMatch{End::destination, {{5555, 5555}}}}, Verdict::drop, "in tcp :80 --from-port 5555"),
-              HasSubstr("answers are lost"));
+              HasSubstr("replies are lost"));
   EXPECT_EQ(end({PortMatch{End::destination, {{5555, 5555}}}}, Verdict::drop, "in tcp :80 --from-port 5556"), lands);
   // The source is that of the connection again after POSTROUTING's address translation, not before.
-  EXPECT_THAT(end({PortMatch{End::source, {{15001, 15001}}}}, Verdict::drop, a_service), HasSubstr("answers are lost"));
-  EXPECT_THAT(end({PortMatch{End::source, {{443, 443}}}}, Verdict::drop, a_service), Not(HasSubstr("answers")));
+  EXPECT_THAT(end({PortMatch{End::source, {{15001, 15001}}}}, Verdict::drop, a_service), HasSubstr("replies are lost"));
+  EXPECT_THAT(end({PortMatch{End::source, {{443, 443}}}}, Verdict::drop, a_service), Not(HasSubstr("replies")));
 }
 
 // Why something is not known counts where it is all that is known.
@@ -743,10 +740,10 @@ TEST(Explain, DestinationsThatAreNoneOrMany) {
   EXPECT_EQ(end("out tcp [::]:80"), "lands on [::1]:80 (the app), untouched");
   EXPECT_EQ(end("out tcp 224.0.0.1:80"), "never sent: no tcp connection to 224.0.0.1, a multicast address");
   EXPECT_EQ(end("out udp 192.0.2.255:53"),
-            "cannot know which hosts receive what is sent to 192.0.2.255, a broadcast address");
+            "unknown: which hosts receive what is sent to 192.0.2.255, a broadcast address");
   EXPECT_EQ(end("in udp 255.255.255.255:67"),
-            "cannot know which hosts receive what is sent to 255.255.255.255, a broadcast address");
-  EXPECT_EQ(end("in udp [ff02::1]:53"), "cannot know which hosts receive what is sent to ff02::1, a multicast address");
+            "unknown: which hosts receive what is sent to 255.255.255.255, a broadcast address");
+  EXPECT_EQ(end("in udp [ff02::1]:53"), "unknown: which hosts receive what is sent to ff02::1, a multicast address");
 }
 
 TEST(Explain, FollowsGoto) {

@@ -80,7 +80,7 @@ TEST_F(SourceFilterOf, RoutesBack) {
   set_all(RpFilter::loose);
   pod_.routes.front().kind = NetworkRoute::Kind::unknown;
   EXPECT_EQ(end(by_net1),
-            "cannot know the route back to 10.1.2.3, and rp_filter of net1 is 2: `ip route 10.1.2.0/24 table main`");
+            "unknown: the route back to 10.1.2.3, and rp_filter of net1 is 2: `ip route 10.1.2.0/24 table main`");
 }
 
 TEST_F(SourceFilterOf, AnInterfaceWithoutAnAddressTakesNoOther) {

@@ -224,7 +224,7 @@ OUTPUT, out by eth0
   mangle OUTPUT 34: no: its destination is 198.51.100.1
   mangle OUTPUT 35: yes: goes on
   mangle OUTPUT 36: unknown: whether `-m set --match-set u dst` holds cannot be known
-= leaves the pod by eth0 to 198.51.100.1, untouched; cannot know what becomes of its answers: a rule exempts them from connection tracking
+= leaves the pod by eth0 to 198.51.100.1, untouched; unknown whether replies arrive: a rule exempts them from connection tracking
 # lo tcp :443 --state established connmark 6 --cgroup /a
 OUTPUT, out by lo: the destination is the pod itself
   raw OUTPUT 1: yes: goes on
@@ -407,7 +407,7 @@ OUTPUT, out by eth0
 POSTROUTING, out by eth0
   nat POSTROUTING 1: no: its destination is 10.2.0.1
   nat POSTROUTING 2: yes: its source is now 192.0.2.77:4000
-= leaves the pod by eth0 to 10.2.0.1:80, from 192.0.2.77; cannot know what becomes of its answers: replies to 192.0.2.77 go to whichever host has that address
+= leaves the pod by eth0 to 10.2.0.1:80, from 192.0.2.77; unknown whether replies arrive: replies to 192.0.2.77 go to whichever host has that address
 # out tcp 10.2.0.1:80 --state established
 OUTPUT, out by eth0
   conntrack: an established connection
@@ -435,7 +435,7 @@ POSTROUTING, out by eth0
   nat POSTROUTING 1: no: its destination is 10.3.0.1
   nat POSTROUTING 2: no: its destination is 10.3.0.1
   nat POSTROUTING 3: yes: the kernel chooses its source
-= leaves the pod by eth0 to 10.3.0.1:80, untouched; cannot know what becomes of its answers: replies to an address that the kernel chooses go to whichever host has that address
+= leaves the pod by eth0 to 10.3.0.1:80, untouched; unknown whether replies arrive: replies to an address that the kernel chooses go to whichever host has that address
 # out tcp 10.4.0.1:80
 OUTPUT, out by eth0
   conntrack: a new connection
@@ -444,7 +444,7 @@ OUTPUT, out by eth0
 POSTROUTING, out by eth0
   nat POSTROUTING 1: no: its destination is 10.2.0.9
   nat POSTROUTING 2: yes: its source is now 192.0.2.77
-= leaves the pod by eth0 to 10.2.0.9:80, from 192.0.2.77; original destination 10.4.0.1:80; cannot know what becomes of its answers: replies to 192.0.2.77 go to whichever host has that address
+= leaves the pod by eth0 to 10.2.0.9:80, from 192.0.2.77; original destination 10.4.0.1:80; unknown whether replies arrive: replies to 192.0.2.77 go to whichever host has that address
 # out tcp 10.4.0.1:80 --state established
 OUTPUT, out by eth0
   conntrack: an established connection
@@ -500,13 +500,13 @@ OUTPUT, out by eth0
   conntrack: a new connection
   nat OUTPUT 1: no: its destination is 10.7.0.1
   nat OUTPUT 2: unknown: what becomes of the packet then cannot be known
-= cannot know what `-j DNAT --to-destination 10.2.0.0/31` of rule 2 of nat OUTPUT does
+= unknown: what `-j DNAT --to-destination 10.2.0.0/31` of rule 2 of nat OUTPUT does
 # out tcp 10.7.0.1:80 --state established
 OUTPUT, out by eth0
   conntrack: a new connection
   nat OUTPUT 1: no: its destination is 10.7.0.1
   nat OUTPUT 2: unknown: what becomes of the packet then cannot be known
-= cannot know what `-j DNAT --to-destination 10.2.0.0/31` of rule 2 of nat OUTPUT does
+= unknown: what `-j DNAT --to-destination 10.2.0.0/31` of rule 2 of nat OUTPUT does
 # out tcp 10.4.0.1:80 --state invalid
 OUTPUT, out by eth0
   conntrack: invalid: it belongs to no known connection
@@ -608,13 +608,13 @@ OUTPUT, out by eth0
   conntrack: a new connection
 POSTROUTING, out by eth0
   nat POSTROUTING 1: no: its destination is 10.1.0.1
-= leaves the pod by eth0 to 10.1.0.1:80, untouched; its answers are lost: dropped: by rule 1 of mangle PREROUTING
+= leaves the pod by eth0 to 10.1.0.1:80, untouched; replies are lost: dropped: by rule 1 of mangle PREROUTING
 # out tcp 10.2.0.1:80
 OUTPUT, out by eth0
   conntrack: a new connection
 POSTROUTING, out by eth0
   nat POSTROUTING 1: yes: its source is now 192.0.2.77
-= leaves the pod by eth0 to 10.2.0.1:80, from 192.0.2.77; cannot know what becomes of its answers: replies to 192.0.2.77 go to whichever host has that address
+= leaves the pod by eth0 to 10.2.0.1:80, from 192.0.2.77; unknown whether replies arrive: replies to 192.0.2.77 go to whichever host has that address
 # lo tcp :80
 OUTPUT, out by lo: the destination is the pod itself
   conntrack: a new connection
@@ -624,13 +624,13 @@ PREROUTING, in by lo
   conntrack: tracked already, in OUTPUT
   mangle PREROUTING 1: yes: given to the transparent listener on port 15006, marked 1
   nat PREROUTING is skipped: nat has already decided about this connection in OUTPUT
-= lands on port 15006 (Envoy inbound) by TPROXY; original destination 127.0.0.1:80; its answers are lost: dropped: by rule 1 of mangle PREROUTING
+= lands on port 15006 (Envoy inbound) by TPROXY; original destination 127.0.0.1:80; replies are lost: dropped: by rule 1 of mangle PREROUTING
 # out udp 10.1.0.1:80
 OUTPUT, out by eth0
   conntrack: a new connection
 POSTROUTING, out by eth0
   nat POSTROUTING 1: no: its destination is 10.1.0.1
-= leaves the pod by eth0 to 10.1.0.1:80, untouched; its answers are lost: they go to the listener on port 15006, by rule 1 of mangle PREROUTING
+= leaves the pod by eth0 to 10.1.0.1:80, untouched; replies are lost: they go to the listener on port 15006, by rule 1 of mangle PREROUTING
 # in icmp 192.0.2.2
 PREROUTING, in by eth0
   conntrack: a new connection
@@ -690,7 +690,7 @@ PREROUTING, in by eth0
 PREROUTING, in by eth0
   conntrack: a reply of an established connection
   mangle PREROUTING 1: unknown: whether the socket that it answers is connected cannot be known
-= cannot know whether the socket that it answers is connected, which `-j TPROXY --tproxy-mark 1/0xffffffff --on-port 15006` of rule 1 of mangle PREROUTING leaves alone
+= unknown: whether the socket that it answers is connected, which `-j TPROXY --tproxy-mark 1/0xffffffff --on-port 15006` of rule 1 of mangle PREROUTING leaves alone
 # in tcp 10.9.0.1:80
 PREROUTING, in by eth0
   conntrack: a new connection
@@ -717,7 +717,7 @@ OUTPUT, out by eth0
   conntrack: a new connection
 POSTROUTING, out by eth0
   nat POSTROUTING 1: yes: its source is now 192.0.2.77
-= leaves the pod by eth0 to 10.2.0.1:80, from 192.0.2.77; cannot know what becomes of its answers: replies to 192.0.2.77 go to whichever host has that address
+= leaves the pod by eth0 to 10.2.0.1:80, from 192.0.2.77; unknown whether replies arrive: replies to 192.0.2.77 go to whichever host has that address
 # lo tcp :80
 OUTPUT, out by lo: the destination is the pod itself
   conntrack: a new connection
@@ -733,7 +733,7 @@ OUTPUT, out by eth0
   conntrack: a new connection
 POSTROUTING, out by eth0
   nat POSTROUTING 1: no: its destination is 10.1.0.1
-= leaves the pod by eth0 to 10.1.0.1:80, untouched; cannot know what becomes of its answers: whether the socket that it answers is connected, which `-j TPROXY --tproxy-mark 1/0xffffffff --on-port 15006` of rule 1 of mangle PREROUTING leaves alone
+= leaves the pod by eth0 to 10.1.0.1:80, untouched; unknown whether replies arrive: whether the socket that it answers is connected, which `-j TPROXY --tproxy-mark 1/0xffffffff --on-port 15006` of rule 1 of mangle PREROUTING leaves alone
 # in icmp 192.0.2.2
 PREROUTING, in by eth0
   conntrack: a new connection
@@ -800,7 +800,7 @@ OUTPUT, out by eth0
   mangle OUTPUT 3: yes: no effect: it is not tracked
   mangle OUTPUT 4: yes: no effect: it is not tracked
   nat OUTPUT is skipped: an untracked packet is not translated
-= leaves the pod by eth0 to 10.9.0.1:80, untouched; cannot know what becomes of its answers: a rule exempts them from connection tracking
+= leaves the pod by eth0 to 10.9.0.1:80, untouched; unknown whether replies arrive: a rule exempts them from connection tracking
 # out tcp 10.1.0.1:80
 OUTPUT, out by eth0
   raw OUTPUT 1: no: it is tcp
@@ -832,7 +832,7 @@ OUTPUT, out by eth0
   mangle OUTPUT 3: yes: its connection is marked 0
   mangle OUTPUT 4: yes: its connection is marked 1
   nat OUTPUT 1: no: its destination is 172.16.0.1
-= leaves the pod by eth0 to 172.16.0.1:8080, untouched; cannot know what becomes of its answers: a rule exempts them from connection tracking
+= leaves the pod by eth0 to 172.16.0.1:8080, untouched; unknown whether replies arrive: a rule exempts them from connection tracking
 # out tcp 10.1.0.1:80 --state invalid
 OUTPUT, out by eth0
   raw OUTPUT 1: no: it is tcp
@@ -920,7 +920,7 @@ OUTPUT, out by eth0
   mangle OUTPUT 5: no: its connection has no mark
   mangle OUTPUT 6: no: its destination is 10.3.0.1
   mangle OUTPUT 7: no: its destination is 10.3.0.1
-= cannot know the route to 10.3.0.1: `ip rule 103: fwmark 0x3/0xf uidrange 1-1 lookup 200`
+= unknown: the route to 10.3.0.1: `ip rule 103: fwmark 0x3/0xf uidrange 1-1 lookup 200`
 # out tcp 10.4.0.1:80 --mark 16
 OUTPUT, out by eth0
   conntrack: a new connection
@@ -1043,9 +1043,9 @@ PREROUTING, in by eth0
 # in tcp 10.3.0.1:80
 PREROUTING, in by eth0
   conntrack: a new connection
-= cannot know the route to 10.3.0.1: `ip route 10.3.0.0/16 dev eth0 table main`
+= unknown: the route to 10.3.0.1: `ip route 10.3.0.0/16 dev eth0 table main`
 # out tcp 10.3.0.1:80
-= cannot know the route to 10.3.0.1: `ip route 10.3.0.0/16 dev eth0 table main`
+= unknown: the route to 10.3.0.1: `ip route 10.3.0.0/16 dev eth0 table main`
 # out tcp 10.2.0.1:80
 = never sent: no route to 10.2.0.1 (ip route unreachable 10.2.0.0/16 table main)
 # out tcp 10.4.0.1:80
@@ -1082,7 +1082,7 @@ INPUT, in by eth0
     filter CHAIN 1: yes: on to OTHER
       filter OTHER 1: no: it is tcp
   filter INPUT 3: unknown: what becomes of the packet then cannot be known
-= cannot know what `-j NFQUEUE --queue-num 1` of rule 3 of filter INPUT does
+= unknown: what `-j NFQUEUE --queue-num 1` of rule 3 of filter INPUT does
 # in tcp :80
 PREROUTING, in by eth0
   conntrack: a new connection
@@ -1096,7 +1096,7 @@ INPUT, in by eth0
     filter CHAIN 3: yes: on to OTHER: it was asked before, and no rule there decides
     filter CHAIN 4: no: its destination port is 80
   filter INPUT 3: unknown: what becomes of the packet then cannot be known
-= cannot know what `-j NFQUEUE --queue-num 1` of rule 3 of filter INPUT does
+= unknown: what `-j NFQUEUE --queue-num 1` of rule 3 of filter INPUT does
 # in udp :80
 PREROUTING, in by eth0
   conntrack: a new connection
@@ -1110,7 +1110,7 @@ INPUT, in by eth0
       filter OTHER 1: yes: back to CHAIN
     filter CHAIN 4: no: it is udp
   filter INPUT 3: unknown: what becomes of the packet then cannot be known
-= cannot know what `-j NFQUEUE --queue-num 1` of rule 3 of filter INPUT does
+= unknown: what `-j NFQUEUE --queue-num 1` of rule 3 of filter INPUT does
 # in tcp 10.0.0.1:80 --in-interface eth0 --from 192.0.2.7
 PREROUTING, in by eth0
   conntrack: a new connection
@@ -1140,7 +1140,7 @@ TEST(Ways, OfSocketsThatMayBeConnected) {
     all += way(nothing, packet, by_source);
   EXPECT_EQ(all, R"(
 # out udp 10.1.0.1:80
-= cannot know whether its socket is connected (if it is not: leaves the pod by eth0 to 10.1.0.1:80, untouched; if it is: leaves the pod by net1 to 10.1.0.1:80, untouched)
+= unknown: whether its socket is connected (if it is not: leaves the pod by eth0 to 10.1.0.1:80, untouched; if it is: leaves the pod by net1 to 10.1.0.1:80, untouched)
 # out tcp 10.1.0.1:80
 OUTPUT, out by net1
   conntrack: off, as no rule needs it
@@ -1150,7 +1150,7 @@ OUTPUT, out by net1
   conntrack: off, as no rule needs it
 = leaves the pod by net1 to 10.1.0.1:80, untouched
 # out icmp 10.1.0.1
-= cannot know whether its socket is connected (if it is not: leaves the pod by eth0 to 10.1.0.1, untouched; if it is: leaves the pod by net1 to 10.1.0.1, untouched)
+= unknown: whether its socket is connected (if it is not: leaves the pod by eth0 to 10.1.0.1, untouched; if it is: leaves the pod by net1 to 10.1.0.1, untouched)
 )");
 }
 
@@ -1169,8 +1169,8 @@ TEST(Ways, ThatAreMoreThanAreFollowed) {
   };
   EXPECT_EQ(
       end(2),
-      R"(cannot know whether `-m bpf 0` of rule 1 of mangle OUTPUT holds (if it does not: leaves the pod by eth0 to 10.1.0.1:80, untouched; if it does: dropped: by rule 3 of mangle OUTPUT))");
-  EXPECT_EQ(end(10), "cannot know where it ends: more than 500 possible paths");
+      R"(unknown: whether `-m bpf 0` of rule 1 of mangle OUTPUT holds (if it does not: leaves the pod by eth0 to 10.1.0.1:80, untouched; if it does: dropped: by rule 3 of mangle OUTPUT))");
+  EXPECT_EQ(end(10), "unknown: where it ends: more than 500 possible paths");
 }
 
 }  // namespace

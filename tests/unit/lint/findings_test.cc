@@ -579,7 +579,7 @@ TEST(Findings, OfZtunnelBesideOthers) {
 ST010 the proxy's own traffic is blocked or changed: tcp of ztunnel to the app from its client's address, IPv4
   why      the app's answers must come back to it, by the policy rule of their mark and the route of table 100; what decides: nat: -A OUTPUT -p tcp -j ACCEPT
   witness  sidetrack explain lo tcp 192.0.2.2:80 --from 42.85.85.85 --uid 1000 --gid 1000 --mark 1337
-           -> reaches the pod untouched; its answers are lost
+           -> reaches the pod untouched; replies are lost
   remedy   'sidetrack verify --dataplane ambient' names what is missing or in the way
 ST009 rules of others decide: outbound tcp
   why      the sidecar's rules alone capture it; what decides: nat: -A OUTPUT -p tcp -j ACCEPT
@@ -602,7 +602,7 @@ TEST(Findings, OfZtunnelsMarkThatOthersTakeAway) {
 ST010 the proxy's own traffic is blocked or changed: tcp of ztunnel to the app from its client's address, IPv4
   why      the app's answers must come back to it, by the policy rule of their mark and the route of table 100; what decides: nat: -A ISTIO_OUTPUT ! -d 127.0.0.1/32 -o lo -j ACCEPT
   witness  sidetrack explain lo tcp 192.0.2.2:80 --from 42.85.85.85 --uid 1000 --gid 1000 --mark 1337
-           -> reaches the pod untouched; its answers are lost
+           -> reaches the pod untouched; replies are lost
   remedy   'sidetrack verify --dataplane ambient' names what is missing or in the way
 ST005 family not captured: outbound tcp, IPv6
   why      IPv4 is captured, IPv6 is not

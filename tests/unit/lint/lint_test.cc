@@ -520,7 +520,7 @@ TEST(LintLive, FindsAnAmbientPodWhoseAnswersAreLost) {
     EXPECT_THAT(words(found), ElementsAre("ST010 tcp of ztunnel to the app from its client's address, IPv4",
                                           "ST010 tcp of ztunnel to the app from its client's address, IPv6"));
     EXPECT_THAT(found.at(0).witness, AllOf(StartsWith("lo tcp 192.0.2.2:80 "), HasSubstr(" --mark ")));
-    EXPECT_THAT(found.at(0).ending, HasSubstr("its answers are lost"));
+    EXPECT_THAT(found.at(0).ending, HasSubstr("replies are lost"));
     pod = whole;
     RoutingRule other;
     other.priority = 50;
@@ -578,7 +578,7 @@ TEST(LintLive, FindsForwardedDnsWhoseRepliesAreLost) {
   };
   const Findings lost = found(dns, true);
   ASSERT_THAT(words(lost), ElementsAre("ST012 DNS by udp from docker0, IPv4"));
-  EXPECT_THAT(lost.front().ending, HasSubstr("its answers are lost"));
+  EXPECT_THAT(lost.front().ending, HasSubstr("replies are lost"));
   EXPECT_THAT(lost.front().witness, HasSubstr("in udp 10.96.0.10:53"));
   EXPECT_THAT(lost.front().witness, HasSubstr("--in-interface docker0"));
   EXPECT_THAT(found(dns, false), IsEmpty());

@@ -165,7 +165,7 @@ TEST(Review, AnswersSo) {
   EXPECT_EQ(answered(request(host)), begin + "true}}\nhost_network");
   Json update = request(pod());
   update["request"]["subResource"] = "ephemeralcontainers";
-  EXPECT_EQ(answered(update), begin + "true}}\nno_new_pod");
+  EXPECT_EQ(answered(update), begin + "true}}\nnot_pod_create");
   const std::string why =
       "Pod shop/web-: sidecar.istio.io/status: 'x': expected a JSON object of lists, as the sidecar injector writes "
       "it; "

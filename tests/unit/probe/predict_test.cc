@@ -44,7 +44,7 @@ TEST(Predict, WhatIsNotKnownIsNotTried) {
   const Trial trial = predict({plan, pod}, to("192.0.2.1", 80));
   EXPECT_EQ(
       trial.unknown,
-      "uid 1000 to 192.0.2.1:80: cannot know the route to 192.0.2.1: `ip rule 100: uidrange 7-9 lookup 9`: not tried");
+      "uid 1000 to 192.0.2.1:80: unknown: the route to 192.0.2.1: `ip rule 100: uidrange 7-9 lookup 9`: not tried");
   EXPECT_TRUE(trial.rules.empty());
   EXPECT_EQ(captured_at(trial), std::nullopt);
 }

@@ -102,7 +102,7 @@ TEST(MapWords, JoinWhatReadsAlike) {
             "\n"
             "inbound tcp\n"
             "  everything but what follows  -> reaches the pod untouched\n"
-            "  from port 80                 -> reaches the pod untouched; its answers are lost\n"
+            "  from port 80                 -> reaches the pod untouched; replies are lost\n"
             "\n"
             "inbound udp, icmp\n"
             "  everything  -> reaches the pod untouched\n"
@@ -110,7 +110,7 @@ TEST(MapWords, JoinWhatReadsAlike) {
             "to itself tcp\n"
             "  everything but what follows       -> reaches the pod untouched\n"
             "  to port 80                        -> dropped\n"
-            "  to any port but 80; from port 80  -> reaches the pod untouched; its answers are lost\n"
+            "  to any port but 80; from port 80  -> reaches the pod untouched; replies are lost\n"
             "\n"
             "to itself udp, icmp\n"
             "  everything  -> reaches the pod untouched\n");
@@ -170,8 +170,8 @@ TEST(MapPicture, ColoursTheEnds) {
            {with(Table::filter, "OUTPUT", Verdict::drop), "leaves untouched, by eth0", as_it_is},
            {with(Table::filter, "OUTPUT", Verdict::accept), "reaches the pod untouched", as_it_is},
            {with(Table::nat, "OUTPUT", Redirect{15001}), "127.0.0.1:15001 (Envoy outbound)", proxy},
-           {with(Table::nat, "POSTROUTING", from_elsewhere),
-            "leaves from 192.0.2.77, by eth0; whether its answers arrive", changed},
+           {with(Table::nat, "POSTROUTING", from_elsewhere), "leaves from 192.0.2.77, by eth0; whether replies arrive",
+            changed},
            {with(Table::nat, "OUTPUT", to_elsewhere), "leaves by eth0 to 192.0.2.77", changed},
            {with(Table::filter, "OUTPUT", UnknownTarget{"-j X"}), "cannot be known", changed},
        }) {
@@ -221,11 +221,11 @@ TEST(EffectWords, SayWhatDiffersBeforeAndAfter) {
   EXPECT_EQ(effect_text(found, false),
             "inbound tcp, IPv4: from port 80\n"
             "  before   reaches the pod untouched\n"
-            "  after    reaches the pod untouched; whether its answers arrive cannot be known\n"
+            "  after    reaches the pod untouched; whether replies arrive cannot be known\n"
             "  witness  sidetrack explain in tcp 192.0.2.2:80 --from-port 80 --in-interface eth0\n"
             "to itself tcp, IPv4: from port 80; sent by any uid but 7\n"
             "  before   reaches the pod untouched\n"
-            "  after    reaches the pod untouched; whether its answers arrive cannot be known\n"
+            "  after    reaches the pod untouched; whether replies arrive cannot be known\n"
             "  witness  sidetrack explain lo tcp 127.127.255.255:80 --from-port 80 --uid 1000 --gid 1000\n"
             "outbound tcp, IPv4: to port 80; sent by uid 7\n"
             "  before   leaves untouched, by eth0\n"
@@ -237,7 +237,7 @@ TEST(EffectWords, SayWhatDiffersBeforeAndAfter) {
             "  witness  sidetrack explain lo tcp 127.127.255.255:80 --uid 7 --gid 1000\n"
             "to itself tcp, IPv4: to any port but 80; from port 80\n"
             "  before   reaches the pod untouched\n"
-            "  after    reaches the pod untouched; whether its answers arrive cannot be known\n"
+            "  after    reaches the pod untouched; whether replies arrive cannot be known\n"
             "  witness  sidetrack explain lo tcp 127.127.255.255:8080 --from-port 80 --uid 7 --gid 1000\n"
             "and 42 more regions, of later packets of connections and of packets that are not usual (--json has "
             "them)\n");

@@ -231,14 +231,14 @@ policy rules, routes, addresses
   ipv6  route local default dev lo table 100
   ipv4  address 127.0.0.6/32 dev lo: the proxy's source towards the app
 
-inbound   nothing is captured
-outbound  nothing is captured
-left out  nothing
-but       a rule: `a packet` is dropped; as requested it lands
-but       many rules: there are too many to follow what each of them speaks of: cannot know whether they keep traffic from the proxy
+inbound       nothing is captured
+outbound      nothing is captured
+not captured  nothing
+but           a rule: `a packet` is dropped; as requested it lands
+but           many rules: there are too many to follow what each of them speaks of: unknown whether they keep traffic from the proxy
 )");
   EXPECT_THAT(show(none, routing, {.color = true, .all = false, .before = {}, .obstacles = obstacles}),
-              HasSubstr("\033[33mbut       \033[0ma rule"));
+              HasSubstr("\033[33mbut           \033[0ma rule"));
 }
 
 TEST(ShowLayout, IsColoured) {

@@ -71,9 +71,9 @@ no rules
 policy rules, routes, addresses
   none of ours
 
-inbound   nothing is captured
-outbound  nothing is captured
-left out  nothing
+inbound       nothing is captured
+outbound      nothing is captured
+not captured  nothing
 )");
 }
 
@@ -84,9 +84,9 @@ TEST(Show, Istio11) {
 policy rules, routes, addresses
   none of ours
 
-inbound   ipv4 alone: TCP to port 80 goes to port 15001 (Envoy outbound)
-outbound  ipv4 alone: TCP goes to port 15001 (Envoy outbound)
-left out  ipv4 alone: sent by uid 1337, gid 1337
+inbound       IPv4 only: TCP to port 80 goes to port 15001 (Envoy outbound)
+outbound      IPv4 only: TCP goes to port 15001 (Envoy outbound)
+not captured  IPv4 only: sent by uid 1337, gid 1337
 )");
 }
 
@@ -97,9 +97,9 @@ TEST(Show, ForeignRulesAlone) {
 policy rules, routes, addresses
   none of ours
 
-inbound   nothing is captured
-outbound  nothing is captured
-left out  nothing
+inbound       nothing is captured
+outbound      nothing is captured
+not captured  nothing
 )");
 }
 
@@ -114,9 +114,9 @@ policy rules, routes, addresses
   ipv4  route local default dev lo table 133
   ipv6  address ::6/128 dev lo: the proxy's source towards the app
 
-inbound   ipv4 alone: TCP to port 80 goes to port 15001 (Envoy outbound)
-outbound  ipv4 alone: TCP goes to port 15001 (Envoy outbound)
-left out  ipv4 alone: sent by uid 1337, gid 1337
+inbound       IPv4 only: TCP to port 80 goes to port 15001 (Envoy outbound)
+outbound      IPv4 only: TCP goes to port 15001 (Envoy outbound)
+not captured  IPv4 only: sent by uid 1337, gid 1337
 )");
 }
 
@@ -155,9 +155,9 @@ packets  bytes  iptables-nft, ipv4
 policy rules, routes, addresses
   none of ours
 
-inbound   ipv4 alone: TCP goes to port 15006 (Envoy inbound)
-outbound  ipv4 alone: TCP to 10.0.0.0/8 goes to port 15001 (Envoy outbound)
-left out  ipv4 alone: inbound to port 15008, 15021; sent by uid 1337, gid 1337; outbound to 10.1.0.0/16
+inbound       IPv4 only: TCP goes to port 15006 (Envoy inbound)
+outbound      IPv4 only: TCP to 10.0.0.0/8 goes to port 15001 (Envoy outbound)
+not captured  IPv4 only: inbound to port 15008, 15021; sent by uid 1337, gid 1337; outbound to 10.1.0.0/16
 )");
 }
 
@@ -168,7 +168,7 @@ TEST(Show, SaysFromWhomInboundIsCaptured) {
   };
   const std::string some =
       said("-b * --include-inbound-ranges 10.0.0.0/8 --exclude-inbound-ranges 10.9.0.0/16 --ip-families ipv4");
-  EXPECT_THAT(some, HasSubstr("inbound   ipv4 alone: TCP from 10.0.0.0/8 goes to port 15006 (Envoy inbound)\n"));
+  EXPECT_THAT(some, HasSubstr("inbound       IPv4 only: TCP from 10.0.0.0/8 goes to port 15006 (Envoy inbound)\n"));
   EXPECT_THAT(some, HasSubstr("inbound from 10.9.0.0/16"));
   const std::string tproxy = said("-m TPROXY -b 80 --include-inbound-ranges 10.0.0.0/8 --ip-families ipv4");
   EXPECT_THAT(tproxy, HasSubstr("TCP from 10.0.0.0/8 to port 80 goes to port 15006 (Envoy inbound) by TPROXY"));
@@ -231,9 +231,9 @@ packets  bytes  nftables, ipv4 and ipv6
 policy rules, routes, addresses
   none of ours
 
-inbound   TCP to ports 80, 443 goes to port 15006 (Envoy inbound) by TPROXY
-outbound  nothing is captured
-left out  sent by uid 1337, gid 1337
+inbound       TCP to ports 80, 443 goes to port 15006 (Envoy inbound) by TPROXY
+outbound      nothing is captured
+not captured  sent by uid 1337, gid 1337
 )");
 }
 
@@ -264,7 +264,7 @@ TEST(Show, AsJsonHoldsEveryRuleAndTheSummary) {
   const std::string text = show_json(live, {}, {});
   EXPECT_THAT(text, HasSubstr(R"("rule": "-A ISTIO_OUTPUT -d 127.0.0.1/32 -j RETURN")"));
   EXPECT_THAT(text, HasSubstr(R"("reason": "loopback is never captured")"));
-  EXPECT_THAT(text, HasSubstr(R"x("inbound": "ipv4 alone: TCP to port 80 goes to port 15001 (Envoy outbound)")x"));
+  EXPECT_THAT(text, HasSubstr(R"x("inbound": "IPv4 only: TCP to port 80 goes to port 15001 (Envoy outbound)")x"));
 }
 
 std::string_view name_of(Maker maker) { return name(maker); }
@@ -346,7 +346,7 @@ TEST(Show, ChainsThatJumpToEachOtherAreShownOnce) {
   const std::vector<Live> live{layered({{}, {}, {}, {}}, Redirect{15001})};
   const std::string shown = show(live, {}, {});
   for (int layer = 0; layer < 14; ++layer) EXPECT_EQ(count(shown, "nat L" + std::to_string(layer) + "-0 ["), 1U);
-  EXPECT_THAT(shown, HasSubstr("outbound  ipv4 alone: TCP goes to port 15001 (Envoy outbound)\n"));
+  EXPECT_THAT(shown, HasSubstr("outbound      IPv4 only: TCP goes to port 15001 (Envoy outbound)\n"));
 }
 
 // What an earlier rule has ended is not said of a later one; of a list, the rest is.
@@ -358,11 +358,11 @@ TEST(Summary, SaysWhatIsReachedAlone) {
     };
     EXPECT_EQ(outbound("-o 443 -q 443 --ip-families ipv4"), "nothing is captured");
     EXPECT_EQ(outbound("-o 443 -q 443,444 --ip-families ipv4"),
-              "ipv4 alone: TCP to port 444 goes to port 15001 (Envoy outbound)");
+              "IPv4 only: TCP to port 444 goes to port 15001 (Envoy outbound)");
     EXPECT_EQ(outbound("-x 10.0.0.0/8 -i 10.1.0.0/16,192.168.0.0/16 --ip-families ipv4"),
-              "ipv4 alone: TCP to 192.168.0.0/16 goes to port 15001 (Envoy outbound)");
+              "IPv4 only: TCP to 192.168.0.0/16 goes to port 15001 (Envoy outbound)");
     EXPECT_EQ(outbound("-x 10.1.0.0/16 -i 10.0.0.0/8 --ip-families ipv4"),
-              "ipv4 alone: TCP to 10.0.0.0/8 goes to port 15001 (Envoy outbound)");
+              "IPv4 only: TCP to 10.0.0.0/8 goes to port 15001 (Envoy outbound)");
   }
 }
 
@@ -375,9 +375,9 @@ TEST(Summary, KnowsWhatAChainHasEndedThatARuleJumpedTo) {
                    chain(Family::ipv4, Table::nat, "OTHERS", false, {{{}, last}})};
     return summary({{live}}).outbound;
   };
-  EXPECT_EQ(outbound(Verdict::accept), "ipv4 alone: TCP goes to port 15006 (Envoy inbound)");
+  EXPECT_EQ(outbound(Verdict::accept), "IPv4 only: TCP goes to port 15006 (Envoy inbound)");
   EXPECT_EQ(outbound(Verdict::return_),
-            "ipv4 alone: TCP to port 22 goes to port 15001 (Envoy outbound); TCP goes to port 15006 (Envoy inbound)");
+            "IPv4 only: TCP to port 22 goes to port 15001 (Envoy outbound); TCP goes to port 15006 (Envoy inbound)");
 }
 
 TEST(Summary, SaysOfWhichPortsAndProtocols) {
@@ -386,7 +386,7 @@ TEST(Summary, SaysOfWhichPortsAndProtocols) {
     return summary(live);
   };
   EXPECT_EQ(of("-m TPROXY -b * --capture-udp 443,8000-8100 --ip-families ipv4").inbound,
-            "ipv4 alone: TCP, UDP to port 443, UDP to ports 8000-8100 goes to port 15006 (Envoy inbound) by TPROXY");
+            "IPv4 only: TCP, UDP to port 443, UDP to ports 8000-8100 goes to port 15006 (Envoy inbound) by TPROXY");
   EXPECT_THAT(of("-i * --exclude-uid-ports 101:443 --exclude-uids 102").left_out,
               HasSubstr("uid 102, uid 101 to port 443"));
   EXPECT_THAT(of("-i * ISTIO_OUTBOUND_OWNER_GROUPS=1000,2000").left_out, HasSubstr("; groups other than 1000, 2000"));
@@ -399,12 +399,12 @@ TEST(Summary, SaysWhomAJumpLeavesOut) {
   live.backend = legacy;
   live.chains = {
       chain(Family::ipv4, Table::nat, "OUTPUT", false, {{{not_root}, Verdict::return_}, {{tcp}, Redirect{15001}}})};
-  EXPECT_EQ(summary({{live}}).left_out, "ipv4 alone: groups other than 0");
+  EXPECT_EQ(summary({{live}}).left_out, "IPv4 only: groups other than 0");
 }
 
 TEST(Summary, FollowsEachConditionOnce) {
   const std::vector<Live> live{layered({{tcp}, {tcp}, {tcp, out("eth0")}, {tcp}}, Redirect{15001})};
-  EXPECT_EQ(summary(live).outbound, "ipv4 alone: TCP goes to port 15001 (Envoy outbound)");
+  EXPECT_EQ(summary(live).outbound, "IPv4 only: TCP goes to port 15001 (Envoy outbound)");
   const std::vector<Live> ports{layered({{dport(1)}, {dport(2)}, {dport(1)}, {dport(2)}}, Redirect{15001})};
   EXPECT_THAT(summary(ports).outbound, HasSubstr("TCP to port 1"));
 }

@@ -33,11 +33,11 @@ Summary summary_of(const char* hook, const Rules& rules, Table table = Table::na
 // Of IPv4 alone, without these words.
 std::string outbound(const Rules& rules) {
   const std::string text = summary_of("OUTPUT", rules).outbound;
-  return text.starts_with("ipv4 alone: ") ? text.substr(12) : text;
+  return text.starts_with("IPv4 only: ") ? text.substr(11) : text;
 }
 std::string left_out(const char* hook, const Rules& rules, Table table = Table::nat) {
   const std::string text = summary_of(hook, rules, table).left_out;
-  return text.starts_with("ipv4 alone: ") ? text.substr(12) : text;
+  return text.starts_with("IPv4 only: ") ? text.substr(11) : text;
 }
 
 Match ports(std::vector<PortRange> ranges) { return PortMatch{End::destination, std::move(ranges), false}; }
@@ -98,13 +98,13 @@ TEST(Summary, SaysWhatHoldsForOneFamilyAlone) {
             {{{tcp, dport(1)}, to_proxy}, {{tcp, dport(2)}, Redirect{2}}, {{tcp, dport(4)}, Redirect{4}}}),
       chain(Family::ipv6, Table::nat, "OUTPUT", false, {{{tcp, dport(1)}, to_proxy}, {{tcp, dport(3)}, Redirect{3}}})};
   EXPECT_EQ(summary({{live}}).outbound,
-            "TCP to port 1 goes to port 15001 (Envoy outbound); ipv4 alone: TCP to port 2 goes to port 2; TCP to port "
-            "4 goes to port 4; ipv6 alone: TCP to port 3 goes to port 3");
+            "TCP to port 1 goes to port 15001 (Envoy outbound); IPv4 only: TCP to port 2 goes to port 2; TCP to port "
+            "4 goes to port 4; IPv6 only: TCP to port 3 goes to port 3");
   // A rule for one family in a chain of both.
   live.chains = {chain(Families::both(), Table::nat, "OUTPUT", false, {{{tcp}, to_proxy}})};
   EXPECT_EQ(summary({{live}}).outbound, "TCP goes to port 15001 (Envoy outbound)");
   live.chains.front().rules.front().rule.families = Family::ipv6;
-  EXPECT_EQ(summary({{live}}).outbound, "ipv6 alone: TCP goes to port 15001 (Envoy outbound)");
+  EXPECT_EQ(summary({{live}}).outbound, "IPv6 only: TCP goes to port 15001 (Envoy outbound)");
 }
 
 TEST(Summary, NamesWhatIsLeftOut) {
@@ -216,8 +216,8 @@ TEST(Summary, SaysNothingOfConditionsThatContradictEachOther) {
     return summary({{live}}).outbound;
   };
   EXPECT_EQ(through({tcp}, {udp}), "nothing is captured");
-  EXPECT_EQ(through({tcp}, {tcp}), "ipv4 alone: TCP goes to port 15001 (Envoy outbound)");
-  EXPECT_EQ(through({except(tcp)}, {udp}), "ipv4 alone: UDP goes to port 15001 (Envoy outbound)");
+  EXPECT_EQ(through({tcp}, {tcp}), "IPv4 only: TCP goes to port 15001 (Envoy outbound)");
+  EXPECT_EQ(through({except(tcp)}, {udp}), "IPv4 only: UDP goes to port 15001 (Envoy outbound)");
   EXPECT_EQ(through({tcp, dport(80)}, {udp}), "nothing is captured");
 }
 
@@ -228,7 +228,7 @@ TEST(Summary, FollowsWhatTheKernelCalls) {
                  chain(Family::ipv4, Table::nat, "C", false, {{{tcp}, Verdict::return_}, {{}, Jump{"D"}}}),
                  chain(Family::ipv4, Table::nat, "D", false, {{{udp}, to_proxy}}),
                  chain(Family::ipv4, Table::nat, "UNUSED", false, {{{}, Redirect{7}}})};
-  EXPECT_EQ(summary({{live}}).outbound, "ipv4 alone: UDP goes to port 15001 (Envoy outbound)");
+  EXPECT_EQ(summary({{live}}).outbound, "IPv4 only: UDP goes to port 15001 (Envoy outbound)");
   live.chains.front().dormant = true;
   EXPECT_EQ(summary({{live}}).outbound, "nothing is captured");
 }

@@ -50,9 +50,9 @@ TEST(Ending, OfOneWay) {
   EXPECT_EQ(text({unknown("`-j QUEUE`")}), "cannot be known: `-j QUEUE`");
   EXPECT_EQ(text({redirected(15001, "Envoy outbound")}), "127.0.0.1:15001 (Envoy outbound)");
   EXPECT_EQ(text({redirected(15001)}), "127.0.0.1:15001");
-  EXPECT_EQ(text({way(Kind::lands, "", Answers::lost)}), "reaches the pod untouched; its answers are lost");
+  EXPECT_EQ(text({way(Kind::lands, "", Answers::lost)}), "reaches the pod untouched; replies are lost");
   EXPECT_EQ(text({way(Kind::leaves, "eth0", Answers::unknown)}),
-            "leaves untouched, by eth0; whether its answers arrive cannot be known");
+            "leaves untouched, by eth0; whether replies arrive cannot be known");
 }
 
 TEST(Ending, OfOneThatIsTranslated) {
@@ -82,13 +82,13 @@ TEST(Ending, OfOneThatIsTranslated) {
 TEST(Ending, OfSeveralWaysIsKnownIfTheyEndAlike) {
   EXPECT_EQ(text({redirected(15001), redirected(15001)}), "127.0.0.1:15001");
   EXPECT_EQ(text({way(Kind::lands), way(Kind::lands, "", Answers::lost)}),
-            "reaches the pod untouched; whether its answers arrive cannot be known");
+            "reaches the pod untouched; whether replies arrive cannot be known");
   // What becomes of the answers of one that was not followed so far is that of another that ends there.
   Possibility not_answered = way(Kind::lands, "", Answers::arrive);
   not_answered.answered = false;
   const Possibility lost = way(Kind::lands, "", Answers::lost);
-  EXPECT_EQ(text({not_answered, lost}), "reaches the pod untouched; its answers are lost");
-  EXPECT_EQ(text({lost, not_answered}), "reaches the pod untouched; its answers are lost");
+  EXPECT_EQ(text({not_answered, lost}), "reaches the pod untouched; replies are lost");
+  EXPECT_EQ(text({lost, not_answered}), "reaches the pod untouched; replies are lost");
 }
 
 TEST(Ending, OfSeveralWaysIsOneOfThem) {

@@ -416,8 +416,7 @@ TEST(Space, NewSourcesAreSaid) {
   regions.for_each(regions.of(0), [&](const Box&, const Box&, Leaf leaf) {
     if (leaf != no_such_packet) endings.insert(text(regions.decision(leaf).ending));
   });
-  EXPECT_THAT(endings,
-              ::testing::Contains("leaves from 192.0.2.77, by eth0; whether its answers arrive cannot be known"));
+  EXPECT_THAT(endings, ::testing::Contains("leaves from 192.0.2.77, by eth0; whether replies arrive cannot be known"));
   EXPECT_THAT(endings, ::testing::Contains("leaves untouched, by eth0"));
   Random random(1);
   check(std::move(side), random, 400);
@@ -754,7 +753,7 @@ TEST(Regions, ThatAreTooManyAreNotGuessed) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::failed);
-    EXPECT_THAT(error.what(), ::testing::HasSubstr("more regions than fit in 512 MiB"));
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("exceeds 512 MiB"));
   }
 }
 
