@@ -23,7 +23,7 @@ namespace {
 constexpr std::string_view proxy_metadata_key = "proxyMetadata";
 constexpr std::string_view uid_range_annotation = "openshift.io/sa.scc.uid-range";
 
-using Path = std::array<std::string_view, 5>;  // of keys; empty ones at its end
+using Path = std::array<std::string_view, 6>;  // of keys; empty ones at its end
 constexpr std::string_view each = "*";         // of a path: every item of the list, or every value of the mapping
 
 struct KindInfo {
@@ -53,7 +53,7 @@ constexpr KindInfo kind_table[] = {
     {"Service", {"serving.knative.dev"}, usual_path},
     {"Configuration", {"serving.knative.dev"}, usual_path},
     {"Job", {"batch.volcano.sh"}, {"spec", "tasks", each, "template"}},
-    {"JobSet", {"jobset.x-k8s.io"}, {"spec", "replicatedJobs", each, "template", "spec"}},
+    {"JobSet", {"jobset.x-k8s.io"}, {"spec", "replicatedJobs", each, "template", "spec", "template"}},
     {"VirtualMachine", {"kubevirt.io"}, usual_path, without_containers},
     {"VirtualMachineInstanceReplicaSet", {"kubevirt.io"}, usual_path, without_containers},
     {"VirtualMachineInstance", {"kubevirt.io"}, {}, without_containers},
@@ -579,18 +579,30 @@ InitArguments with_place(const PodTemplate& pod, const std::function<InitArgumen
   }
 }
 
-// "${NAME}" anywhere in a text, "${{NAME}}" in place of any value.
-void put_values(Node& node, const Variables& values) {
+constexpr std::size_t most_put_in = 32U << 20;  // bytes, as of a file
+
+// Puts the values in place of "${NAME}" anywhere in a text, and of "${{NAME}}" as any value. `room`: how many bytes
+// they may still take; throws usage beyond.
+void put_values(Node& node, const Variables& values, std::size_t& room) {
+  const auto value_of = [&](std::string_view name) {
+    auto value = sidetrack::find(values, name);
+    if (value && value->size() > room) {
+      throw Error(ExitCode::usage,
+                  fmt::format("parameter {}: its values take more than {} MiB", excerpt(name), most_put_in >> 20));
+    }
+    if (value) room -= value->size();
+    return value;
+  };
   if (!node.items.empty()) {
-    for (Node& item : node.items.own()) put_values(item, values);
+    for (Node& item : node.items.own()) put_values(item, values, room);
   }
   if (!node.entries.empty()) {
-    for (Entry& entry : node.entries.own()) put_values(entry.value, values);
+    for (Entry& entry : node.entries.own()) put_values(entry.value, values, room);
   }
   constexpr std::string_view open = "${";
   if (node.type != Node::Type::string || node.text.find(open) == std::string::npos) return;
   if (node.text.starts_with("${{") && node.text.ends_with("}}")) {
-    const auto value = sidetrack::find(values, std::string_view(node.text).substr(3, node.text.size() - 5));
+    const auto value = value_of(std::string_view(node.text).substr(3, node.text.size() - 5));
     if (!value) return;
     node.text = *value;
     node.type = type_of_plain(node.text);
@@ -601,8 +613,7 @@ void put_values(Node& node, const Variables& values) {
     const auto begin = std::min(left.find(open), left.size());
     const auto end = left.find('}', begin);
     const bool is_whole = begin < left.size() && end != std::string_view::npos;
-    const auto value =
-        is_whole ? sidetrack::find(values, left.substr(begin + open.size(), end - begin - open.size())) : std::nullopt;
+    const auto value = is_whole ? value_of(left.substr(begin + open.size(), end - begin - open.size())) : std::nullopt;
     made += value ? fmt::format("{}{}", left.substr(0, begin), *value)
                   : std::string(left.substr(0, is_whole ? end + 1 : left.size()));
     left.remove_prefix(is_whole ? end + 1 : left.size());
@@ -660,7 +671,8 @@ void set_parameters(Documents& documents) {
       if (value || (!text("generate") && text("required") != "true"))
         values.insert_or_assign(text("name").value_or(""), value.value_or(""));
     }
-    put_values(*root.find("objects"), values);
+    std::size_t room = most_put_in;
+    put_values(*root.find("objects"), values, room);
   }
 }
 

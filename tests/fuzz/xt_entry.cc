@@ -35,7 +35,7 @@ void write_and_read(const xt::DecodedEntry& decoded, Family family) {
   } catch (const std::logic_error&) {  // what is only read
     return;
   }
-  if (const auto* jump = std::get_if<Jump>(&rule.target); jump != nullptr && jump->goes) return;  // no plan has it
+  if (const auto* jump = std::get_if<Jump>(&rule.target); jump != nullptr && jump->is_goto) return;  // no plan has it
   // The kernel has no name in a standard target.
   const std::string label = label_of(rule.target);
   if (!label.empty()) std::fill(bytes.end() - 40 + 2, bytes.end() - 40 + 2 + 29, std::byte{});

@@ -271,6 +271,31 @@ spec: {}
           "kind Odd of x.y: not known, and left out: it seems to have a pod template, spec.a.*.b.template"));
 }
 
+// A JobSet has Jobs, and those have pods.
+TEST(Pods, OfAJobSetAreThoseOfItsJobs) {
+  const Arguments said = arguments_of(R"(apiVersion: jobset.x-k8s.io/v1alpha2
+kind: JobSet
+metadata: {name: a}
+spec:
+  replicatedJobs:
+  - template:
+      spec: {template: {metadata: {annotations: {traffic.sidecar.istio.io/includeInboundPorts: '81'}}, spec: {}}}
+)");
+  EXPECT_THAT(said.text, ::testing::HasSubstr("-b 81 -d"));
+}
+
+// Values that are put in a thousand times take memory, whatever the size of the file.
+TEST(Pods, OfATemplateOfOpenShiftAreBounded) {
+  std::string names;
+  for (int i = 0; i < 100; ++i) names += "${A}";
+  Documents documents = parse_documents(
+      fmt::format("{{kind: Template, parameters: [{{name: A, value: '{}'}}], objects: [{{kind: Pod, x: '{}'}}]}}",
+                  std::string(1U << 20, 'x'), names),
+      "a.yaml");
+  EXPECT_THAT([&] { set_parameters(documents); },
+              ::testing::ThrowsMessage<Error>(::testing::HasSubstr("parameter A: its values take more than 32 MiB")));
+}
+
 TEST(Pods, OfATemplateOfOpenShiftHaveItsParameters) {
   const Arguments said = arguments_of(R"(apiVersion: template.openshift.io/v1
 kind: Template
