@@ -202,8 +202,8 @@ TEST_P(VirtualMachine, TheFormOfIstioIptablesWarns) {
   EXPECT_EQ(shell->end().exit_code, 255);
   std::ifstream file(log);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
-  EXPECT_THAT(text,
-              AllOf(HasSubstr("warn\tthe rules cut connections"), HasSubstr(remedy_words()), HasSubstr("programmed ")));
+  EXPECT_THAT(text, AllOf(HasSubstr("warn\tthe rules cut active SSH sessions"), HasSubstr(remedy_words()),
+                          HasSubstr("programmed ")));
   EXPECT_EQ(verify(), 0);
 }
 
