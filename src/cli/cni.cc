@@ -11,6 +11,7 @@
 #include "cni/entry.h"
 #include "cni/installation.h"
 #include "cni/plugin.h"
+#include "model/error.h"
 #include "model/printable.h"
 #include "render/json_parts.h"
 #include "system/folder_watch.h"
@@ -59,7 +60,7 @@ class Action {
 class DedupLog {
  public:
   void problem(const Error& error) {
-    const std::string text = error.hint().empty() ? error.what() : fmt::format("{}; {}", error.what(), error.hint());
+    const std::string text = text_with_hint(error);
     if (std::exchange(problem_, text) != text) cli::error(text);
   }
   void outcome(const Outcome& outcome) {

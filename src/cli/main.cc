@@ -14,6 +14,7 @@
 #include "cli/log.h"
 #include "cli/standard_streams.h"
 #include "manifest/arguments.h"
+#include "model/error.h"
 #include "options/options.h"
 #include "system/sandbox.h"
 #include "system/write_all.h"
@@ -75,8 +76,7 @@ int run_program(int argc, char** argv) {
       return static_cast<int>(cli::run({argv, argv + argc}, line));
     } catch (const Error& error) {
       // An error by a refused call says what the kernel would mean by it.
-      if (!refused_call())
-        cli::error(error.hint().empty() ? error.what() : std::string(error.what()) + "; " + error.hint());
+      if (!refused_call()) cli::error(text_with_hint(error));
       return static_cast<int>(error.code());
     } catch (const std::bad_alloc&) {
       throw;

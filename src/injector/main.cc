@@ -176,7 +176,7 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? static_cast<int>(ExitCode::done) : static_cast<int>(ExitCode::usage);
   } catch (const Error& error) {
-    injector::error(error.hint().empty() ? error.what() : fmt::format("{}; {}", error.what(), error.hint()));
+    injector::error(text_with_hint(error));
     return static_cast<int>(error.code());
   } catch (const std::exception& error) {
     injector::error(fmt::format("internal error: {}", error.what()));

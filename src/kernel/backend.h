@@ -87,8 +87,8 @@ struct LiveNfTables {
 };
 [[nodiscard]] LiveNfTables read_nf_tables();
 
-// Of the rules and routes of an ambient pod, those that Sidetrack made are ours; with AgentRules::ours those of the
-// agents of Istio and Cilium, too.
+// Says whose the rules and routes of an ambient pod are that the agents of Istio and Cilium made; those that Sidetrack
+// made are ours.
 enum class AgentRules : std::uint8_t { foreign, ours };
 [[nodiscard]] constexpr AgentRules agent_rules_of(const Config& config) {
   return config.dataplane == Dataplane::ambient ? AgentRules::ours : AgentRules::foreign;

@@ -235,15 +235,10 @@ void add_outbound(std::vector<Invariant>& all, const Asked& asked, Family family
   leave_out(boxes, box, config, Direction::out, family, Order::after_addresses);
   boxes.but(box, Field::destination, boxes.addresses({config.loopback_ipv4}, family));
   const auto add = [&](const Box& of) {
-    Invariant invariant{wanted->code,
-                        fmt::format("outbound tcp, {}", title(family)),
-                        fmt::format("asked to be captured by {}", asked_by(config)),
-                        wanted->remedy,
-                        of,
-                        {}};
-    invariant.kept =
-        or_excluded(boxes, asked, Kept(asked.regions).taken_by(proxy.outbound_ports, config.exclude_interfaces));
-    all.push_back(std::move(invariant));
+    all.push_back(
+        {wanted->code, fmt::format("outbound tcp, {}", title(family)),
+         fmt::format("asked to be captured by {}", asked_by(config)), wanted->remedy, of,
+         or_excluded(boxes, asked, Kept(asked.regions).taken_by(proxy.outbound_ports, config.exclude_interfaces))});
   };
   if (!config.outbound_ranges.empty()) {
     Box by_range = box;
@@ -269,14 +264,9 @@ void add_inbound(std::vector<Invariant>& all, const Asked& asked, Family family)
   boxes.but(box, Field::destination_port, boxes.numbers(std::vector{config.tunnel_port}));
   boxes.but(box, Field::interface, boxes.interfaces(config.virtual_interfaces));
   boxes.only_answerable(box, family);
-  Invariant invariant{wanted->code,
-                      fmt::format("inbound tcp, {}", title(family)),
-                      fmt::format("asked to be captured by -b{}", config.inbound_ports.all ? " '*'" : ""),
-                      wanted->remedy,
-                      box,
-                      {}};
-  invariant.kept = Kept(asked.regions).taken_by({config.inbound_port}, {});
-  all.push_back(std::move(invariant));
+  all.push_back({wanted->code, fmt::format("inbound tcp, {}", title(family)),
+                 fmt::format("asked to be captured by -b{}", config.inbound_ports.all ? " '*'" : ""), wanted->remedy,
+                 box, Kept(asked.regions).taken_by({config.inbound_port}, {})});
 }
 
 void add_inbound_udp(std::vector<Invariant>& all, const Asked& asked, Family family) {
@@ -288,14 +278,8 @@ void add_inbound_udp(std::vector<Invariant>& all, const Asked& asked, Family fam
   boxes.only(box, Field::destination_port, boxes.numbers(config.capture_udp));
   boxes.but(box, Field::interface, boxes.interfaces(config.exclude_interfaces));
   boxes.only_answerable(box, family);
-  Invariant invariant{wanted->code,
-                      fmt::format("inbound udp, {}", title(family)),
-                      "asked to be captured by --capture-udp",
-                      wanted->remedy,
-                      box,
-                      {}};
-  invariant.kept = Kept(asked.regions).taken_by({config.inbound_port}, {});
-  all.push_back(std::move(invariant));
+  all.push_back({wanted->code, fmt::format("inbound udp, {}", title(family)), "asked to be captured by --capture-udp",
+                 wanted->remedy, box, Kept(asked.regions).taken_by({config.inbound_port}, {})});
 }
 
 void add_dns(std::vector<Invariant>& all, const Asked& asked, Family family) {
@@ -312,15 +296,11 @@ void add_dns(std::vector<Invariant>& all, const Asked& asked, Family family) {
     std::vector<AddressRange> servers;
     std::ranges::transform(asked.plan.dns_servers, std::back_inserter(servers), AddressRange::single);
     if (!to_any) boxes.only(box, Field::destination, boxes.addresses(servers, family));
-    Invariant invariant{Code::escape,
-                        fmt::format("DNS by {}, {}", protocol == tcp ? "tcp" : "udp", title(family)),
-                        fmt::format("asked to be captured by {}", to_any ? "--capture-all-dns" : "--redirect-dns"),
-                        "change the rule that decides, or leave out the option that asks for it",
-                        box,
-                        {}};
-    invariant.kept =
-        or_excluded(boxes, asked, Kept(asked.regions).taken_by({proxy_dns_port}, config.exclude_interfaces));
-    all.push_back(std::move(invariant));
+    all.push_back(
+        {Code::escape, fmt::format("DNS by {}, {}", protocol == tcp ? "tcp" : "udp", title(family)),
+         fmt::format("asked to be captured by {}", to_any ? "--capture-all-dns" : "--redirect-dns"),
+         "change the rule that decides, or leave out the option that asks for it", box,
+         or_excluded(boxes, asked, Kept(asked.regions).taken_by({proxy_dns_port}, config.exclude_interfaces))});
   }
 }
 
@@ -338,14 +318,10 @@ void add_other_proxies(std::vector<Invariant>& all, const Asked& asked, Family f
                       family));
   boxes.but(box, Field::destination_port, boxes.numbers(std::vector{config.tunnel_port, dns_port}));
   leave_out(boxes, box, config, Direction::lo, family, Order::before_addresses);
-  Invariant invariant{Code::escape,
-                      fmt::format("tcp of a proxy to this pod itself, {}", title(family)),
-                      "must go through the inbound listener, as that of the first uid of -u does",
-                      "give one uid: the rules of the first return what the others send",
-                      box,
-                      {}};
-  invariant.kept = Kept(asked.regions).taken_by({config.inbound_port}, {});
-  all.push_back(std::move(invariant));
+  all.push_back({Code::escape, fmt::format("tcp of a proxy to this pod itself, {}", title(family)),
+                 "must go through the inbound listener, as that of the first uid of -u does",
+                 "give one uid: the rules of the first return what the others send", box,
+                 Kept(asked.regions).taken_by({config.inbound_port}, {})});
 }
 
 // ---- Of an ambient pod.
@@ -354,9 +330,10 @@ AddressRange probes_from(const Config& config, Family family) {
   return AddressRange::single(family == Family::ipv4 ? config.probe_address : config.probe_address6);
 }
 
-Invariant invariant_of_ambient(const Wanted& wanted, std::string about, const char* asked_by_flags, const Box& box) {
-  return {wanted.code, std::move(about), fmt::format("asked to be captured by {}", asked_by_flags), wanted.remedy, box,
-          {}};
+Invariant invariant_of_ambient(const Wanted& wanted, std::string about, const char* asked_by_flags, const Box& box,
+                               decltype(Invariant::kept) kept) {
+  return {wanted.code, std::move(about), fmt::format("asked to be captured by {}", asked_by_flags), wanted.remedy,
+          box,         std::move(kept)};
 }
 
 void add_ambient_outbound(std::vector<Invariant>& all, const Asked& asked, Family family, const Wanted& wanted) {
@@ -364,10 +341,8 @@ void add_ambient_outbound(std::vector<Invariant>& all, const Asked& asked, Famil
   Box box = boxes.usual(Direction::out, family, tcp);
   boxes.but(box, Field::destination, boxes.addresses({probes_from(asked.config, family)}, family));
   boxes.but(box, Field::destination, boxes.addresses({AddressRange::single(Address::loopback(family))}, family));
-  Invariant invariant =
-      invariant_of_ambient(wanted, fmt::format("outbound tcp, {}", title(family)), "--dataplane ambient", box);
-  invariant.kept = Kept(asked.regions).taken_by(proxy_of(asked.config).outbound_ports, {});
-  all.push_back(std::move(invariant));
+  all.push_back(invariant_of_ambient(wanted, fmt::format("outbound tcp, {}", title(family)), "--dataplane ambient", box,
+                                     Kept(asked.regions).taken_by(proxy_of(asked.config).outbound_ports, {})));
 }
 
 void add_ambient_inbound(std::vector<Invariant>& all, const Asked& asked, Family family, const Wanted& wanted) {
@@ -379,10 +354,8 @@ void add_ambient_inbound(std::vector<Invariant>& all, const Asked& asked, Family
   boxes.but(box, Field::source, boxes.addresses({probes_from(config, family)}, family));
   boxes.but(box, Field::interface, boxes.interfaces(config.virtual_interfaces));
   boxes.only_answerable(box, family);
-  Invariant invariant =
-      invariant_of_ambient(wanted, fmt::format("inbound tcp, {}", title(family)), "--dataplane ambient", box);
-  invariant.kept = Kept(asked.regions).taken_by({config.inbound_port}, {});
-  all.push_back(std::move(invariant));
+  all.push_back(invariant_of_ambient(wanted, fmt::format("inbound tcp, {}", title(family)), "--dataplane ambient", box,
+                                     Kept(asked.regions).taken_by({config.inbound_port}, {})));
 }
 
 void add_ambient_dns(std::vector<Invariant>& all, const Asked& asked, Family family, const Wanted& wanted) {
@@ -394,10 +367,9 @@ void add_ambient_dns(std::vector<Invariant>& all, const Asked& asked, Family fam
     boxes.but(
         box, Field::destination,
         boxes.addresses({probes_from(asked.config, family), AddressRange::single(Address::loopback(family))}, family));
-    Invariant invariant = invariant_of_ambient(
-        wanted, fmt::format("DNS by {}, {}", protocol == tcp ? "tcp" : "udp", title(family)), "--redirect-dns", box);
-    invariant.kept = Kept(asked.regions).taken_by({proxy_dns_port}, {});
-    all.push_back(std::move(invariant));
+    all.push_back(invariant_of_ambient(wanted,
+                                       fmt::format("DNS by {}, {}", protocol == tcp ? "tcp" : "udp", title(family)),
+                                       "--redirect-dns", box, Kept(asked.regions).taken_by({proxy_dns_port}, {})));
   }
 }
 

@@ -35,12 +35,12 @@ struct Invariant {
   std::function<bool(const space::Ending&, const space::Box&)> kept;
 };
 
-// Packets that break one: they all end alike, by one decision.
+// Packets that violate one: they all end alike, by one decision.
 struct Violation {
   const Invariant* invariant = nullptr;
   space::Box box{};
   space::Leaf leaf = 0;
-  double share = 0;      // of the promise's packets
+  double share = 0;      // of the invariant's packets
   bool is_known = true;  // false: they may break it
 };
 

@@ -35,10 +35,6 @@ void add_misplaced(std::vector<std::string>& warnings, const PodTemplate& pod) {
   }
 }
 
-void add(std::vector<std::string>& errors, const Error& error) {
-  errors.push_back(error.hint().empty() ? error.what() : fmt::format("{}; {}", error.what(), error.hint()));
-}
-
 // Calls `act`; what is wrong with a part of the input does not end the rest.
 template <typename Act>
 void collect(std::vector<std::string>& errors, const Act& act) {
@@ -46,7 +42,7 @@ void collect(std::vector<std::string>& errors, const Act& act) {
     act();
   } catch (const Error& error) {
     if (error.code() != ExitCode::usage) throw;
-    add(errors, error);
+    errors.push_back(text_with_hint(error));
   }
 }
 
@@ -119,7 +115,7 @@ std::vector<PodArguments> arguments(const ManifestOptions& options, std::vector<
   }
   for (Documents& documents : all) {
     for (const Document& document : documents.list) {
-      if (document.problem) add(errors, *document.problem);
+      if (document.problem) errors.push_back(text_with_hint(*document.problem));
     }
     std::vector<PodTemplate> pods;
     collect(errors, [&] { pods = pods_of(documents, warnings); });

@@ -18,8 +18,8 @@ namespace sidetrack::manifest {
 // Called once all files are read, before anything of them is understood.
 using AllIsRead = std::function<void()>;
 
-// What the pods of the files ask for. `warnings` gets what a reader of the result should know, `errors` what is wrong
-// with files, documents and pods, which are left out.
+// Returns what the pods of the files ask for. `warnings` gets what a reader of the result should know, `errors` what is
+// wrong with files, documents and pods, which are skipped.
 [[nodiscard]] std::vector<PodArguments> arguments(
     const ManifestOptions& options, std::vector<std::string>& warnings, std::vector<std::string>& errors,
     const AllIsRead& all_is_read = [] {});

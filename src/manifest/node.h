@@ -32,7 +32,8 @@ struct Node {
   Type type = Type::null;
   Style style = Style::plain;  // of a scalar
   bool flow = false;           // a list or mapping in brackets
-  // Of a mapping's value: its key is there more than once, and this is the last; or its bytes are in base64, by a tag.
+  // Says what is wrong with a mapping's value: its key is a duplicate, and this is the last; or its bytes are in
+  // base64.
   enum class Fault : std::uint8_t { none, repeated, binary };
   Fault fault = Fault::none;
   std::uint32_t line = 0;  // counts from 1; 0: not known

@@ -195,6 +195,7 @@ void each_at(Node* node, std::span<const std::string_view> path, const std::func
 // Where an object of a kind that is not known has a pod template; "": nowhere.
 std::string pod_template_in(const Node& node, const std::string& at) {
   constexpr std::string_view words[] = {"podTemplate", "podTemplateSpec", "podMetadata"};
+  // Node::find would refuse duplicate keys, which do not matter here.
   const auto child = [](const Node* parent, std::string_view key) -> const Node* {
     if (parent == nullptr) return nullptr;
     const auto found = std::ranges::find(parent->entries, key, &Entry::key);
@@ -401,6 +402,15 @@ std::string proxy_of(const Annotations& annotations) {
   return std::string(proxy_container);
 }
 
+constexpr std::string_view mode_fields[] = {"interceptionMode", "interception_mode"};
+
+// Returns the mode of a field, which may be given by number, as that of any enumeration; nothing if it is not given so.
+std::optional<std::string> mode_by_number(const Node* config, std::string_view field) {
+  const Node* found = config == nullptr ? nullptr : config->find(field);
+  if (found == nullptr || found->type != Node::Type::number) return std::nullopt;
+  return std::string(mode_of_number(json_number(found->text)));
+}
+
 // The document in the annotation; nothing if there is none. Its lines are those of the annotation.
 struct ConfigDocument {
   Where where;
@@ -412,14 +422,12 @@ struct ConfigDocument {
     const std::string_view found = text_of(node(), field, where);
     return found.empty() ? text_of(node(), other, where) : found;
   }
-  // An enumeration may be given by number. Throws for what is neither.
+  // Throws for what is neither text nor a number.
   [[nodiscard]] std::string mode() const {
-    for (const std::string_view field : {"interceptionMode", "interception_mode"}) {
-      const Node* found = node() == nullptr ? nullptr : node()->find(field);
-      if (found != nullptr && found->type == Node::Type::number)
-        return std::string(mode_of_number(json_number(found->text)));
+    for (const std::string_view field : mode_fields) {
+      if (auto mode = mode_by_number(node(), field)) return *mode;
     }
-    return std::string(text("interceptionMode", "interception_mode"));
+    return std::string(text(mode_fields[0], mode_fields[1]));
   }
   [[nodiscard]] const Node* metadata() const {
     const Node* found = strings(node(), proxy_metadata_key, where, false);
@@ -543,13 +551,13 @@ void take_mode(const ConfigDocument& config, HelmValues& helm) {
 void check_mode(const ConfigDocument& config) {
   const std::string_view choices = flag_named("istio-inbound-interception-mode").choices;
   const auto known = each_choice(choices);
-  for (const std::string_view field : {"interceptionMode", "interception_mode"}) {
-    const Node* mode = config.node() == nullptr ? nullptr : config.node()->find(field);
-    if (mode == nullptr) continue;
-    const bool is_number = mode->type == Node::Type::number;
-    if (!is_number) mode = member(config.node(), field, Node::Type::string, config.where);
-    if (std::ranges::find(known, is_number ? mode_of_number(json_number(mode->text)) : mode->text) == known.end())
-      refuse(config.where, field, mode, fmt::format("one of {}", choices));
+  for (const std::string_view field : mode_fields) {
+    const Node* given = config.node() == nullptr ? nullptr : config.node()->find(field);
+    if (given == nullptr) continue;
+    const auto by_number = mode_by_number(config.node(), field);
+    const std::string_view mode = by_number ? *by_number : text_of(config.node(), field, config.where);
+    if (std::ranges::find(known, mode) == known.end())
+      refuse(config.where, field, given, fmt::format("one of {}", choices));
   }
 }
 

@@ -24,7 +24,7 @@ struct PodTemplate {
   std::size_t document = 1;  // its number
   Node* pod = nullptr;       // the mapping that has the pod's metadata and spec; a part of the documents
   bool has_pod_spec = true;  // not of KubeVirt, which makes the containers: an injector looks at its pods alone
-  // What is between the object and the pod, from the outside: where it is, and its own metadata.
+  // Lists what is between the object and the pod, from the outside: where it is, and its own metadata.
   std::vector<std::pair<std::string, const Node*>> above{};
 };
 

@@ -146,7 +146,7 @@ ReviewAnswer review(std::string_view text, const InjectionTemplate& injected, co
     answer.document = document(version, std::move(response));
   } catch (const Error& error) {
     answer.verdict = Verdict::refused;
-    answer.reason = error.hint().empty() ? error.what() : fmt::format("{}; {}", error.what(), error.hint());
+    answer.reason = text_with_hint(error);
     constexpr int bad_request = 400;  // of 422 (Invalid), kubectl shows the message of no webhook
     answer.document = document(version, respond()
                                             .with("allowed", boolean(false))

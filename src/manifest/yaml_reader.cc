@@ -59,8 +59,8 @@ Node::Style style_of(yaml_scalar_style_t style) {
   }
 }
 
-// The tags that choose a type of a scalar. Any other makes it a string, as kubectl's reader has it, which looks at none
-// of a list or mapping.
+// Lists the tags that choose the type of a scalar. Any other makes it a string, as in kubectl's reader, which ignores
+// those of a list or mapping.
 struct Tag {
   std::string_view name;
   Node::Type type;
@@ -78,7 +78,7 @@ struct ColonRefused {
   std::size_t byte;
 };
 
-// What libyaml says of the text. It cannot go on in that document.
+// Reports what libyaml says of the text. It cannot go on in that document.
 struct SyntaxError {
   Error error;
   std::size_t byte;
@@ -163,7 +163,7 @@ class Reader {
     return static_cast<std::uint32_t>(lines_before_ + event->start_mark.line + 1);
   }
 
-  // What is wrong with the document that is being read. The others are read all the same.
+  // Notes what is wrong with the document that is being read. The others are read all the same.
   void note(std::size_t line, const std::string& problem, std::string hint = {}) {
     if (!problem_)
       problem_.emplace(ExitCode::usage, fmt::format("{}: {}", place(name_, line), problem), std::move(hint));
@@ -210,7 +210,7 @@ class Reader {
     return {0, base_ + (text_.substr(base_).starts_with(byte_order_mark) ? byte_order_mark.size() : 0)};
   }
 
-  // What is asked for comes in order but for an error.
+  // Goes on from the last answer: what is asked for comes in order but for an error.
   [[nodiscard]] std::size_t byte_at(std::size_t character) {
     if (character < known_.character) known_ = first_character();
     const auto continues = [&](std::size_t byte) { return (static_cast<unsigned char>(text_[byte]) & 0xC0U) == 0x80U; };

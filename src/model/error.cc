@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "model/error.h"
 
+#include <fmt/format.h>
+
 #include <cerrno>
 #include <cstring>
 
@@ -21,6 +23,10 @@ Error system_error(int errno_value, const std::string& message, ExitCode code, s
           : passes ? ExitCode::busy
                    : code,
           message + ": " + errno_words(errno_value), std::move(hint)};
+}
+
+std::string text_with_hint(const Error& error) {
+  return error.hint().empty() ? error.what() : fmt::format("{}; {}", error.what(), error.hint());
 }
 
 }  // namespace sidetrack

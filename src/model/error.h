@@ -12,6 +12,9 @@ namespace sidetrack {
 [[nodiscard]] Error system_error(int errno_value, const std::string& message, ExitCode code = ExitCode::failed,
                                  std::string hint = {});
 
+// Returns what() with the hint: "'x': expected a port; give one". Without a hint what() alone.
+[[nodiscard]] std::string text_with_hint(const Error& error);
+
 // "Operation not permitted (EPERM)"
 [[nodiscard]] std::string errno_words(int errno_value);
 

@@ -11,12 +11,41 @@
 
 #include "mesh/catalogue.h"
 #include "mesh/describe.h"
+#include "mesh/fold.h"
 #include "model/iptables.h"
 #include "render/picture_parts.h"
 #include "render/render.h"
 
 namespace sidetrack {
 namespace {
+
+// ---- Words
+
+// Returns the rules of these families, folded as the backend nftables programs them.
+Ruleset of_families(const Ruleset& ruleset, Families families) {
+  Ruleset result;
+  for (const Rule& rule : ruleset.rules) {
+    if (!(rule.families & families).empty()) result.rules.push_back(rule);
+  }
+  return fold(result);
+}
+
+// Returns the matches of a rule, each in iptables' words: "-p tcp", "! -d 10.0.0.0/8"; "everything" if it has none.
+std::vector<std::string> condition(const Rule& rule) {
+  std::vector<std::string> matches = short_matches(rule);
+  if (matches.empty()) matches.emplace_back("everything");
+  if (std::holds_alternative<Tproxy>(rule.target)) matches.emplace_back("(TPROXY)");
+  return matches;
+}
+
+// Returns what a rule does that decides nothing, in iptables' words: "MARK --set-mark 1337"
+std::string action_label(const Target& target) { return iptables_words(target).substr(std::string_view("-j ").size()); }
+
+// Returns "port 15001: Envoy outbound", of the rule that leads there.
+std::string listener_label(std::uint16_t port, const Rule& rule) {
+  const auto known = port_name(port, rule);
+  return known.empty() ? fmt::format("port {}", port) : fmt::format("port {}: {}", port, known);
+}
 
 // ---- Sizes, in pixels. No font is asked: a character is as wide as the widest usual font has it on average,
 // in eighths, which doubles hold exactly: the drawing is the same on every processor.
@@ -138,7 +167,7 @@ class Band {
     double y = header;
     double width = items[at].width;
     for (const Rule* rule : chain.rules) {
-      Row row{wrapped(describe(*rule).sentence, widest_text), broken(condition(*rule, true), widest_text),
+      Row row{wrapped(describe(*rule).sentence, widest_text), wrapped(condition(*rule), widest_text),
               target(*rule, column), y};
       y += row.height();
       width = std::max({width, width_of(row.sentence, sentence_character) + 2 * padding,
@@ -203,7 +232,7 @@ class Drawing {
   }
 
   std::string text() {
-    if (bands_.empty()) return framed(220, 60, words(margin, 34, "sentence", nothing_captured));
+    if (bands_.empty()) return framed(220, 60, words(margin, 34, "sentence", "nothing is captured"));
     std::size_t pill_column = 0;
     for (const Placed& placed : bands_) pill_column = std::max(pill_column, placed.band.last_column() + 1);
     std::vector<double> widths(pill_column + 1, 0);
