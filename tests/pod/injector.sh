@@ -32,6 +32,9 @@ make_namespace shop sidetrack-injection=enabled
 namespace=shop kubectl apply -f container/config.yaml >/dev/null
 kubectl apply -f container/config.yaml >/dev/null
 
+plain again . >"$webhook/plain.json"
+answers_requests() { namespace=shop kubectl create --dry-run=server -f "$webhook/plain.json"; }
+check "the webhook: answers, once kube-proxy knows where it is" eventually 30 answers_requests
 plain web . | namespace=shop start
 plain web-unlabelled 'del(.spec.containers[].startupProbe, .spec.containers[].livenessProbe)' | start
 namespace=shop check "a plain pod of a labelled namespace: gets istio-init first and the proxy last" is "$(namespace=shop injected_containers web)" "istio-init istio-proxy"
@@ -47,9 +50,9 @@ dry_runs() {
   local i
   for i in $(seq 60); do namespace=shop kubectl create --dry-run=server -f "$webhook/plain.json" || return 1; done
 }
-plain again . >"$webhook/plain.json"
 { dry_runs >"$webhook/load" 2>&1 && echo all >"$webhook/succeeded" || echo "not all: $(tail -n 1 "$webhook/load")" >"$webhook/succeeded"; } &
-renewed() { install_webhook && eventually 60 test -s "$webhook/succeeded" && is "$(cat "$webhook/succeeded")" all; }
+loaded() { [ -s "$webhook/succeeded" ] || { echo "60 requests have not ended yet"; return 1; }; }
+renewed() { install_webhook && eventually 150 loaded && is "$(cat "$webhook/succeeded")" all; }
 check "certificates that change: no request fails" renewed
 # By the authority of the new certificate alone: the webhook's configuration trusts the one before, too.
 presents() {
@@ -66,7 +69,7 @@ namespace=shop check "the webhook away: no pod slips through" refused "failed ca
 namespace=shop check "the webhook away: all pods of the namespace have a sidecar" none_without_sidecar
 injector scale deployment sidetrack-injector --replicas=2 >/dev/null
 check "sidetrack-injector: is back" eventually 60 ready_injectors 2
-namespace=shop check "the webhook back: pods are made again" eventually 30 eval 'kubectl create --dry-run=server -f "$webhook/plain.json"'
+check "the webhook back: pods are made again" eventually 30 answers_requests
 command kubectl delete mutatingwebhookconfiguration sidetrack-injector >/dev/null
 injector scale deployment sidetrack-injector --replicas=0 >/dev/null
 namespace=shop kubectl delete pods --all --now --wait=false >/dev/null

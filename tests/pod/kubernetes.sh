@@ -232,4 +232,5 @@ else
   echo "NOT RUN: the pods that the webhook changes, which need sidetrack-injector beside the program, and Envoy"
 fi
 . tests/pod/cni.sh
+[ "$failed" = 0 ] || printf 'FAILED  %s\n' "${failures[@]}" >"${SIDETRACK_NODE:-$node}/failures"
 summary
