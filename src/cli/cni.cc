@@ -200,7 +200,14 @@ ExitCode run_cni(CommandLine& line) {
   const Action action(line);
   confine(line, Sandbox::install, cni::folders_to_write(folders_of(line)));
   if (line.watch) return keep(line, action);
-  const Outcome outcome = action.run();
+  Outcome outcome = action.run();
+  const Folders folders = folders_of(line);
+  if (line.cni.action == CniAction::uninstall && !outcome.done.empty() && cni::is_watched(folders)) {
+    outcome.warnings.push_back(fmt::format(
+        "another process watches '{}': if it is 'cni install --watch', it installs the plugin again; end it, "
+        "then run this again",
+        excerpt(folders.programs)));
+  }
   DedupLog().outcome(outcome);
   if (outcome.done.empty() && outcome.warnings.empty()) info(action.nothing_done());
   return outcome.problems.empty() ? ExitCode::done : ExitCode::differs;

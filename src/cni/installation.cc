@@ -547,6 +547,11 @@ void hold_watch(const Folders& folders, Descriptor& held) {
               "this one waits until that ends: each would undo what the other does");
 }
 
+bool is_watched(const Folders& folders) {
+  const Descriptor folder(open(folders.programs.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  return folder.valid() && flock(folder.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+}
+
 std::vector<std::string> folders_to_watch(const Folders& folders) {
   std::vector<std::string> all{folders.programs, folders.configurations};
   if (!exists(folders.configurations)) return all;

@@ -50,6 +50,9 @@ struct Outcome {
 // nothing where there is no folder yet. Throws Error (busy) if another process holds it.
 void hold_watch(const Folders& folders, Descriptor& held);
 
+// Whether a process, this one too, holds that lock.
+[[nodiscard]] bool is_watched(const Folders& folders);
+
 // Where install() and uninstall() look, and where the files are that links there lead to.
 [[nodiscard]] std::vector<std::string> folders_to_watch(const Folders& folders);
 

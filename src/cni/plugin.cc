@@ -37,6 +37,9 @@ using Level = LogOptions::Level;
 // can, for as long as they want.
 constexpr std::chrono::seconds del_lock_timeout{2};
 
+// What a pod may ask of its node: they are programmed in a quarter of a second, beside a runtime that waits.
+constexpr std::size_t most_rules_of_pod = 16'384;
+
 // "--proxy-uid" of "--proxy-uid=1337"
 std::string_view flag_of(std::string_view option) { return option.substr(0, option.find('=')); }
 
@@ -147,11 +150,11 @@ class Plugin {
         configuration_.dataplane == Dataplane::ambient && !find(*configuration_.annotations, status_annotation);
     Interception asked =
         ambient ? ambient_interception(*configuration_.annotations) : asked_by(*configuration_.annotations);
+    for (const std::string& warning : asked.warnings) say(Level::warn, warning);
     if (!asked.left_alone.empty()) {
       say(Level::debug, "left alone: " + asked.left_alone);
       return std::nullopt;
     }
-    for (const std::string& warning : asked.warnings) say(Level::warn, warning);
     return joined(ambient ? configuration_.ambient_options : configuration_.options, std::move(asked.options));
   }
 
@@ -182,6 +185,7 @@ class Plugin {
     const auto reworded = [&](std::string text) {
       return configuration_.annotations ? in_words_of(*configuration_.annotations, std::move(text)) : text;
     };
+    line.config.most_rules = most_rules_of_pod;
     try {
       Plan made = plan_for(line.config, line.names, &target, false);
       std::ranges::transform(made.warnings, made.warnings.begin(), reworded);

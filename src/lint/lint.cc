@@ -373,7 +373,7 @@ void say_that_nothing_is_captured(Findings& all, const Config& config) {
       found->subject = fmt::format("-i, {}", title(range.family()));
     }
     found->message =
-        fmt::format("-x {} leaves out all of {}: nothing outbound is captured", range.text(), title(range.family()));
+        fmt::format("-x {0} excludes all of {1}: no outbound {1} is captured", range.text(), title(range.family()));
     found->remedy = fmt::format("leave {} out of -x, or say -i ''", range.text());
   }
 }

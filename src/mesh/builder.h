@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #pragma once
 
-#include <utility>
 #include <vector>
 
 #include "mesh/catalogue.h"
@@ -20,12 +19,9 @@ class Builder {
   const Config& config;
   const HostFacts& facts;
 
-  // The rule of a row of the catalogue, to each of its families that the pod has.
-  void add(MeshRule id, const std::vector<Match>& values = {}, const RowOverrides& overrides = {}) {
-    Rule rule = instantiate(id, values, overrides);
-    rule.families = rule.families & facts.families;
-    if (!rule.families.empty()) ruleset.rules.push_back(std::move(rule));
-  }
+  // Adds the rule of a row of the catalogue, to each of its families that the pod has. Throws Error (usage) beyond
+  // Config::most_rules.
+  void add(MeshRule id, const std::vector<Match>& values = {}, const RowOverrides& overrides = {});
 
   // What counts as loopback.
   [[nodiscard]] AddressRange loopback(Family family) const;

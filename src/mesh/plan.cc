@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "mesh/plan.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <utility>
 
 #include "mesh/builder.h"
+#include "model/error.h"
 
 namespace sidetrack {
 namespace {
@@ -112,8 +116,8 @@ std::vector<std::string> config_warnings(const Builder& build) {
   if (!config.outbound_ranges.empty()) {
     for (const AddressRange& range : merged(config.outbound_exclude_ranges)) {
       if (range.prefix_length() == 0)
-        found.push_back("--istio-service-exclude-cidr " + range.text() + " leaves out all of " +
-                        std::string(title(range.family())) + ": nothing outbound is captured");
+        found.push_back(fmt::format("--istio-service-exclude-cidr {0} excludes all of {1}: no outbound {1} is captured",
+                                    range.text(), title(range.family())));
     }
   }
   std::vector<std::string> by_source;
@@ -186,6 +190,19 @@ Plan plan(const Config& config, const HostFacts& facts) {
   std::ranges::move(config_warnings(build), std::back_inserter(plan.warnings));
   plan.ruleset = std::move(build.ruleset);
   return plan;
+}
+
+void Builder::add(MeshRule id, const std::vector<Match>& values, const RowOverrides& overrides) {
+  Rule rule = instantiate(id, values, overrides);
+  rule.families = rule.families & facts.families;
+  if (rule.families.empty()) return;
+  if (ruleset.rules.size() == config.most_rules) {
+    throw Error(ExitCode::usage,
+                fmt::format("more than {} rules are asked for: expected fewer ranges, ports, interfaces or users",
+                            config.most_rules),
+                "each outbound range is a rule for each virtual interface, too; wider ranges are fewer");
+  }
+  ruleset.rules.push_back(std::move(rule));
 }
 
 AddressRange Builder::loopback(Family family) const {

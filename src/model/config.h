@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -97,6 +98,10 @@ struct Config {
   // What --run-validation and verify --probe connect to, and for how long they try.
   std::uint16_t probe_port = 15002;
   std::chrono::nanoseconds probe_timeout = std::chrono::seconds(5);
+
+  // A plan with more rules is refused: of interfaces and ranges each pair is one, so that few words may ask for
+  // millions.
+  std::size_t most_rules = 100'000;
 };
 
 // How the rules are programmed, whatever they are.

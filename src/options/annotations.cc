@@ -360,7 +360,18 @@ std::string why_left_alone(const Annotations& annotations) {
 }
 
 Interception interception(const Annotations& annotations, const ProxyConfig& config) {
-  if (std::string why = why_left_alone(annotations); !why.empty()) return {std::move(why), {}};
+  if (std::string why = why_left_alone(annotations); !why.empty()) {
+    Interception none{std::move(why), {}};
+    // A label counts more for the injector than the annotation, and no runtime passes labels.
+    const auto inject = find(annotations, inject_annotation), status = find(annotations, status_annotation);
+    if (inject && status && status->find(validation_container) != std::string_view::npos && is_false(*inject)) {
+      none.warnings.push_back(fmt::format(
+          "{} is {}, and {} lists {}: left alone; if a label had it injected, remove the annotation, by which alone a "
+          "plugin can tell",
+          inject_annotation, excerpt(*inject), status_annotation, validation_container));
+    }
+    return none;
+  }
   if (std::string why = without_envoy(config.metadata, fmt::format("{}: proxyMetadata", proxy_config_annotation));
       !why.empty())
     return {std::move(why), {}};

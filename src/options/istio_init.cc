@@ -201,7 +201,7 @@ void add_config_warnings(InitArguments& made, const Annotations& annotations, co
   for (const AddressRange& range : merged(config.outbound_exclude_ranges)) {
     if (range.prefix_length() == 0)
       made.warnings.push_back(
-          fmt::format("-x {} leaves out all of {}: nothing outbound is captured", range.text(), title(range.family())));
+          fmt::format("-x {0} excludes all of {1}: no outbound {1} is captured", range.text(), title(range.family())));
   }
 }
 

@@ -402,6 +402,30 @@ TEST_F(CniPlugin, TouchesNothingThatIsNotUnderstood) {
   EXPECT_THAT(node.records(), IsEmpty());
 }
 
+// What a pod asks for must not cost its node more than a moment.
+TEST_F(CniPlugin, RefusesMoreRulesThanAPodMayHave) {
+  const CniNode node;
+  const Namespace pod = pod_of_cni();
+  const std::string before = trace(pod);
+  const auto numbered = [](const char* format, int count) {
+    std::string list;
+    for (int i = 0; i < count; ++i) list += (i == 0 ? "" : ",") + fmt::format(fmt::runtime(format), i);
+    return list;
+  };
+  const std::map<std::string, std::string> asking[] = {
+      {{"istio.io/reroute-virtual-interfaces", numbered("e{}", 3'000)},
+       {"traffic.sidecar.istio.io/includeOutboundIPRanges", numbered("10.0.0.{0}/32,10.1.0.{0}/32", 200)}},
+      {{"sidetrack/proxy-uid", numbered("{}", 30'000)}}};
+  for (auto annotations : asking) {
+    annotations["sidecar.istio.io/status"] = "{}";
+    const Output output = node.call({.pod = &pod, .annotations = annotations});
+    EXPECT_EQ(code_of(output), 102);
+    EXPECT_THAT(message_of(output), HasSubstr("more than 16384 rules are asked for"));
+  }
+  EXPECT_EQ(trace(pod), before);
+  EXPECT_THAT(node.records(), IsEmpty());
+}
+
 TEST_F(CniPlugin, FailsIfThePodHasNoAddressYet) {
   const CniNode node;
   const Namespace pod;

@@ -877,6 +877,20 @@ TEST_F(CniWatch, TwoTakeTurns) {
   EXPECT_EQ(second.end(SIGTERM), 0);
 }
 
+TEST_F(CniWatch, UninstallSaysThatAnotherPutsItBack) {
+  const fs::path list = net() / "10-net.conflist";
+  write_text(list, conflist);
+  Running watch(words("install", {"--watch"}));
+  watch.expect("watching");
+  const Output output = run("uninstall");
+  EXPECT_EQ(output.exit_code, 0);
+  EXPECT_THAT(output.err, HasSubstr(fmt::format("another process watches '{}'", bin().string())));
+  watch.expect(mended);
+  EXPECT_EQ(read_file(list), with_us());
+  EXPECT_EQ(watch.end(SIGTERM), 0);
+  EXPECT_THAT(run("uninstall").err, Not(HasSubstr("another process")));
+}
+
 TEST_F(CniWatch, UninstallKeepsItAway) {
   const fs::path list = net() / "10-net.conflist";
   write_text(list, conflist);

@@ -79,7 +79,7 @@ TEST(LintOptions, SaysNothingOfWhatAnInjectorPassesUnasked) {
 TEST(LintOptions, SaysThatNothingIsCaptured) {
   const Findings found = of_options("-u 1337 -i * -x 0.0.0.0/0");
   ASSERT_FALSE(found.empty());
-  EXPECT_EQ(found[0].message, "-x 0.0.0.0/0 leaves out all of IPv4: nothing outbound is captured");
+  EXPECT_EQ(found[0].message, "-x 0.0.0.0/0 excludes all of IPv4: no outbound IPv4 is captured");
 }
 
 TEST(LintOptions, FindsNothingInThoseOfAnAmbientPod) {

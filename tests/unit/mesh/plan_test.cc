@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "model/error.h"
 #include "model/iptables.h"
 #include "unit/asking.h"
 #include "unit/usual_config.h"
@@ -58,6 +59,31 @@ TEST(Plan, NoneIsNothing) {
   const Plan nothing = plan(config, dual_stack());
   EXPECT_THAT(nothing.ruleset.rules, IsEmpty());
   EXPECT_EQ(nothing.routing, Routing{});
+}
+
+// Of interfaces and ranges each pair is a rule: few words may ask for more than any memory holds.
+TEST(Plan, TooManyRulesAreRefusedBeforeTheyAreBuilt) {
+  Config config = usual();
+  config.most_rules = 1'000;
+  for (std::size_t i = 0; i < 100'000; ++i) {
+    config.virtual_interfaces.push_back(fmt::format("e{}", i));
+    config.outbound_ranges.list.push_back(AddressRange::single({Family::ipv4, {10, 0, 0, 1}}));
+  }
+  try {
+    (void)plan(config, {});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    EXPECT_THAT(error.what(), HasSubstr("more than 1000 rules"));
+  }
+  config.most_rules = 20;
+  config.virtual_interfaces.clear();
+  config.outbound_ranges.list.resize(1);
+  const std::size_t rules = plan(config, {}).ruleset.rules.size();
+  config.most_rules = rules;
+  EXPECT_EQ(plan(config, {}).ruleset.rules.size(), rules);
+  config.most_rules = rules - 1;
+  EXPECT_THROW((void)plan(config, {}), Error);
 }
 
 TEST(Plan, EachFamilyHasItsOwnLoopback) {
@@ -342,7 +368,7 @@ TEST(Plan, WarnsOfSurprises) {
            {"-d 15090,15021,123 -b 81", {}},
            {"-d 15020,15021,15090 -b 81", {}},
            {"-i * -x 0.0.0.0/0",
-            {"--istio-service-exclude-cidr 0.0.0.0/0 leaves out all of IPv4: nothing outbound is captured"}},
+            {"--istio-service-exclude-cidr 0.0.0.0/0 excludes all of IPv4: no outbound IPv4 is captured"}},
            {"-x 0.0.0.0/0", {}},
            {"-d 15090,15021,80,15020 -b 81",
             {"--istio-local-exclude-ports has no effect: it is for --istio-inbound-ports '*'"}},

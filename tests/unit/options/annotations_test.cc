@@ -11,6 +11,7 @@
 namespace sidetrack {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
@@ -218,6 +219,14 @@ TEST(Annotations, WhoIsLeftAlone) {
   EXPECT_THAT(interception({}).left_alone, HasSubstr("no annotation sidecar.istio.io/status"));
   EXPECT_THAT(interception({{"sidecar.istio.io/inject", "nonsense"}}).left_alone, HasSubstr("no annotation"));
   EXPECT_THAT(interception(injected({{"sidecar.istio.io/inject", "false"}})).left_alone, HasSubstr("is false"));
+  EXPECT_THAT(interception({{"sidecar.istio.io/inject", "false"}, {"sidecar.istio.io/status", "{}"}}).warnings,
+              IsEmpty());
+  const Interception contradicts =
+      interception({{"sidecar.istio.io/inject", "False"},
+                    {"sidecar.istio.io/status", R"({"initContainers":["istio-validation"]})"}});
+  EXPECT_THAT(contradicts.left_alone, HasSubstr("is False"));
+  EXPECT_THAT(contradicts.warnings,
+              ElementsAre(AllOf(HasSubstr("lists istio-validation"), HasSubstr("remove the annotation"))));
   EXPECT_THAT(interception(injected({{"sidecar.istio.io/interceptionMode", "NONE"}})).left_alone, HasSubstr("is NONE"));
   for (const char* key : {"initContainers", "containers"}) {
     const std::string text = std::string(R"({")") + key + R"(":["istio-proxy","istio-init"]})";

@@ -216,9 +216,9 @@ TEST(ByIstio, SaysWhatHasNoEffect) {
                   .warnings,
               ElementsAre(HasSubstr("traffic.sidecar.istio.io/excludeInboundPorts: without effect")));
   EXPECT_THAT(by_istio({"traffic.sidecar.istio.io/excludeOutboundIPRanges: '0.0.0.0/0'"}).warnings,
-              ElementsAre("Pod web: -x 0.0.0.0/0 leaves out all of IPv4: nothing outbound is captured"));
+              ElementsAre("Pod web: -x 0.0.0.0/0 excludes all of IPv4: no outbound IPv4 is captured"));
   EXPECT_THAT(by_istio({"traffic.sidecar.istio.io/excludeOutboundIPRanges: '128.0.0.0/1,::1/128,0.0.0.0/1'"}).warnings,
-              ElementsAre("Pod web: -x 0.0.0.0/0 leaves out all of IPv4: nothing outbound is captured"));
+              ElementsAre("Pod web: -x 0.0.0.0/0 excludes all of IPv4: no outbound IPv4 is captured"));
 }
 
 TEST(IstioInit, KindsArePodsByTheirApiGroup) {
