@@ -70,6 +70,7 @@ constexpr Tag tag_table[] = {{YAML_NULL_TAG, Node::Type::null},
                              {YAML_INT_TAG, Node::Type::number},
                              {YAML_FLOAT_TAG, Node::Type::number}};
 constexpr std::string_view binary_tag = "tag:yaml.org,2002:binary";
+constexpr std::string_view merge_tag = "tag:yaml.org,2002:merge";
 
 // Where libyaml refuses what YAML 1.1 allows and kubectl takes: a plain scalar in brackets that ends with a colon, as
 // in [fd00::].
@@ -78,95 +79,79 @@ struct ColonRefused {
   std::size_t byte;
 };
 
-// Reports what libyaml says of the text. It cannot go on in that document.
-struct SyntaxError {
-  Error error;
-  std::size_t byte;
-};
 constexpr std::size_t most_broken_documents = 100;
+
+// What all documents of a file have together.
+struct Counts {
+  std::size_t nodes = 0;
+  std::size_t bytes = 0;  // of the texts of those
+  std::size_t aliased = 0;
+  std::size_t aliased_bytes = 0;
+};
+
+// The part of a file that has one document.
+struct Part {
+  std::string_view text;
+  std::size_t begin = 0;         // its byte in the file
+  std::size_t lines_before = 0;  // in the file
+};
+
+// Whether a byte of UTF-8 is not the first of its character.
+bool continues(char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80U; }
+
+Error not_yaml(const Part& part, std::string_view name, std::size_t byte, std::string_view problem, std::string hint) {
+  const std::string_view before = part.text.substr(0, byte);
+  const std::string_view of_line = before.substr(before.find_last_of('\n') + 1);
+  const auto line = 1 + part.lines_before + static_cast<std::size_t>(std::ranges::count(before, '\n'));
+  const auto column = 1 + of_line.size() - static_cast<std::size_t>(std::ranges::count_if(of_line, continues));
+  return {ExitCode::usage, fmt::format("{}, column {}: not YAML: {}", place(name, line), column, problem),
+          std::move(hint)};
+}
 
 class Reader {
  public:
-  // `colons`: the bytes of `text` that stand for colons, in order.
-  Reader(std::string_view text, std::string_view name, const Limits& limits, const std::set<std::size_t>& colons)
-      : text_(text), name_(name), limits_(limits), colons_(colons) {
-    begin_at(0);
+  // `colons`: the bytes of the text that stand for colons, in order. `counts` grow.
+  Reader(const Part& part, std::string_view name, const Limits& limits, const std::set<std::size_t>& colons,
+         Counts& counts)
+      : part_(part), text_(part.text), name_(name), limits_(limits), colons_(colons), counts_(counts) {
+    if (yaml_parser_initialize(&parser_) == 0) throw std::bad_alloc();
+    yaml_parser_set_input_string(&parser_, reinterpret_cast<const unsigned char*>(text_.data()), text_.size());
+    known_ = first_character();
   }
   Reader(const Reader&) = delete;
   Reader& operator=(const Reader&) = delete;
   ~Reader() { yaml_parser_delete(&parser_); }
 
-  std::vector<Document> documents() {
-    refuse_many_tags();
-    std::vector<Document> made;
-    std::size_t broken = 0;
-    while (true) {
-      const std::size_t complete = made.size();
-      try {
-        if (!read_document(made)) return made;
-      } catch (const SyntaxError& found) {
-        if (++broken > most_broken_documents) throw found.error;
-        // Outside of any document it is what follows the last one, unless another begins before it.
-        if (made.empty() || (made.size() == complete && next_marker(made.back().begin + 1) <= found.byte))
-          made.push_back({{}, complete + 1, base_, false});
-        made.back().root = {};
-        made.back().problem = found.error;
-        const std::size_t next = next_marker(std::max(found.byte, base_ + 1));
-        if (next == std::string_view::npos) return made;
-        yaml_parser_delete(&parser_);
-        begin_at(next);
-      }
+  // The document; nothing if there are only comments. What cannot follow a document is a part of it.
+  std::optional<Document> document() {
+    constexpr std::string_view marker = "---";
+    Document made{{}, 0, part_.begin, text_.starts_with(marker)};
+    try {
+      refuse_many_tags();
+      Event event;
+      skip_to(event, YAML_DOCUMENT_START_EVENT);
+      if (event->type == YAML_STREAM_END_EVENT) return std::nullopt;
+      made.begin = part_.begin + byte_at(event->start_mark.index);
+      made.marked = event->data.document_start.implicit == 0;
+      Node root = next_node(0);
+      skip_to(event, YAML_STREAM_END_EVENT);
+      made.root = std::move(root);
+    } catch (const Error& error) {
+      made.problem = error;
     }
+    return made;
   }
 
  private:
-  // The parser counts characters and lines from there.
-  void begin_at(std::size_t byte) {
-    if (yaml_parser_initialize(&parser_) == 0) throw std::bad_alloc();
-    const std::string_view text = text_.substr(byte);
-    yaml_parser_set_input_string(&parser_, reinterpret_cast<const unsigned char*>(text.data()), text.size());
-    lines_before_ += static_cast<std::size_t>(std::ranges::count(text_.substr(base_, byte - base_), '\n'));
-    base_ = byte;
-    known_ = first_character();
-  }
-
-  // The next line that begins a document, as kubectl takes files apart before it reads them.
-  [[nodiscard]] std::size_t next_marker(std::size_t from) const {
-    constexpr std::string_view marker = "---", blanks = " \t\r\n";
-    for (std::size_t at = text_.find(marker, from); at != std::string_view::npos; at = text_.find(marker, at + 1)) {
-      const std::size_t end = at + marker.size();
-      if ((at == 0 || text_[at - 1] == '\n') && (end == text_.size() || blanks.find(text_[end]) != blanks.npos))
-        return at;
-    }
-    return std::string_view::npos;
-  }
-
-  // Adds the next one, if there is one.
-  bool read_document(std::vector<Document>& made) {
-    Event event;
+  void skip_to(Event& event, yaml_event_type_t type) {
     do {
       yaml_event_delete(event.get());
       next(event);
-      if (event->type == YAML_STREAM_END_EVENT) return false;
-    } while (event->type != YAML_DOCUMENT_START_EVENT);  // the start of the stream, the end of a document
-    anchors_.clear();
-    problem_.reset();
-    const bool marked = event->data.document_start.implicit == 0;
-    made.push_back({{}, made.size() + 1, byte_at(event->start_mark.index), marked});
-    Node root = next_node(0);
-    if (!problem_) made.back().root = std::move(root);
-    made.back().problem = problem_;
-    return true;
+    } while (event->type != type && event->type != YAML_STREAM_END_EVENT);
   }
 
   [[nodiscard]] std::uint32_t line(const Event& event) const {
-    return static_cast<std::uint32_t>(lines_before_ + event->start_mark.line + 1);
-  }
-
-  // Notes what is wrong with the document that is being read. The others are read all the same.
-  void note(std::size_t line, const std::string& problem, std::string hint = {}) {
-    if (!problem_)
-      problem_.emplace(ExitCode::usage, fmt::format("{}: {}", place(name_, line), problem), std::move(hint));
+    return static_cast<std::uint32_t>(part_.lines_before + event->start_mark.line + 1);
   }
 
   [[noreturn]] void refuse(std::size_t line, const std::string& problem, std::string hint = {}) const {
@@ -190,13 +175,9 @@ class Reader {
     if (parser_.error == YAML_MEMORY_ERROR) throw std::bad_alloc();
     const std::string_view problem = parser_.problem == nullptr ? "it cannot be parsed" : parser_.problem;
     if (problem == "found unexpected ':'") throw ColonRefused{byte_at(parser_.mark.index)};
-    const std::string words = fmt::format("not YAML: {}", problem);
-    if (parser_.error == YAML_READER_ERROR) refuse(lines_before_ + parser_.mark.line + 1, words);
-    const std::size_t byte = byte_at(parser_.problem_mark.index);
-    throw SyntaxError{
-        Error(ExitCode::usage,
-              fmt::format("{}: {}", place(name_, lines_before_ + parser_.problem_mark.line + 1), words), hint_at(byte)),
-        byte};
+    const bool is_of_reader = parser_.error == YAML_READER_ERROR;
+    const std::size_t byte = is_of_reader ? parser_.problem_offset : byte_at(parser_.problem_mark.index);
+    throw not_yaml(part_, name_, byte, problem, hint_at(byte));
   }
 
   struct Position {
@@ -207,17 +188,16 @@ class Reader {
   // libyaml counts characters, without the byte order mark.
   [[nodiscard]] Position first_character() const {
     constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
-    return {0, base_ + (text_.substr(base_).starts_with(byte_order_mark) ? byte_order_mark.size() : 0)};
+    return {0, text_.starts_with(byte_order_mark) ? byte_order_mark.size() : 0};
   }
 
   // Goes on from the last answer: what is asked for comes in order but for an error.
   [[nodiscard]] std::size_t byte_at(std::size_t character) {
     if (character < known_.character) known_ = first_character();
-    const auto continues = [&](std::size_t byte) { return (static_cast<unsigned char>(text_[byte]) & 0xC0U) == 0x80U; };
     while (known_.character < character && known_.byte < text_.size()) {
       ++known_.character;
       do ++known_.byte;
-      while (known_.byte < text_.size() && continues(known_.byte));
+      while (known_.byte < text_.size() && continues(text_[known_.byte]));
     }
     return known_.byte;
   }
@@ -242,55 +222,56 @@ class Reader {
   Node node(Event& event, std::size_t depth) {
     if (event->type == YAML_ALIAS_EVENT) return alias(event, depth);
     count(event, 1, depth);
-    const std::size_t nodes_before = nodes_ - 1;
-    const std::size_t bytes_before = bytes_;
+    const std::size_t nodes_before = counts_.nodes - 1;
+    const std::size_t bytes_before = counts_.bytes;
     const std::size_t deepest_before = std::exchange(deepest_, depth);
     std::string anchor;
     Node made;
     switch (event->type) {
       case YAML_SEQUENCE_START_EVENT:
         anchor = text_of(event->data.sequence_start.anchor);
+        anchors_.erase(anchor);  // none of its own parts can be an alias of it, or of an earlier one of the name
         made = list(event, depth);
         break;
       case YAML_MAPPING_START_EVENT:
         anchor = text_of(event->data.mapping_start.anchor);
+        anchors_.erase(anchor);
         made = mapping(event, depth);
         break;
       default:
         anchor = text_of(event->data.scalar.anchor);
         made = scalar(event);
-        bytes_ += made.text.size();
+        counts_.bytes += made.text.size();
         break;
     }
     if (!anchor.empty()) {
-      anchors_.insert_or_assign(anchor, Anchored{made, nodes_ - nodes_before, bytes_ - bytes_before, deepest_ - depth});
+      anchors_.insert_or_assign(
+          anchor, Anchored{made, counts_.nodes - nodes_before, counts_.bytes - bytes_before, deepest_ - depth});
     }
     deepest_ = std::max(deepest_, deepest_before);
     return made;
   }
 
   void count(const Event& event, std::size_t nodes, std::size_t depth) {
-    nodes_ += nodes;
+    counts_.nodes += nodes;
     deepest_ = std::max(deepest_, depth);
     if (depth > deepest_node)
       refuse(line(event), fmt::format("lists and mappings nested deeper than {}", deepest_node));
-    if (nodes_ > limits_.nodes)
+    if (counts_.nodes > limits_.nodes)
       refuse(line(event), fmt::format("more than {} values, with those that aliases stand for", limits_.nodes));
   }
 
   Node alias(const Event& event, std::size_t depth) {
     const std::string name(text_of(event->data.alias.anchor));
     const auto found = anchors_.find(name);
-    if (found == anchors_.end()) {
-      note(line(event), fmt::format("'*{}': there is no such anchor before it", excerpt(name)));
-      return {};
-    }
-    aliased_ += found->second.nodes;
-    if (aliased_ > most_aliased)
+    if (found == anchors_.end())
+      refuse(line(event), fmt::format("'*{}': there is no such anchor before it", excerpt(name)));
+    counts_.aliased += found->second.nodes;
+    if (counts_.aliased > most_aliased)
       refuse(line(event), fmt::format("more than {} values that aliases stand for", most_aliased));
-    bytes_ += found->second.bytes;
-    aliased_bytes_ += found->second.bytes;
-    if (aliased_bytes_ > limits_.aliased_bytes)
+    counts_.bytes += found->second.bytes;
+    counts_.aliased_bytes += found->second.bytes;
+    if (counts_.aliased_bytes > limits_.aliased_bytes)
       refuse(line(event), fmt::format("more than {} bytes that aliases stand for", limits_.aliased_bytes));
     count(event, found->second.nodes, depth + found->second.depth);
     return found->second.node;
@@ -301,8 +282,8 @@ class Reader {
     const auto* const found = std::ranges::find(tag_table, tag, &Tag::name);
     if (found == std::end(tag_table)) return Node::Type::string;
     if (found->type != without)
-      note(line(event), fmt::format("the tag '{}': not what the value is, {}", excerpt(tag), manifest::name(without)),
-           "leave it out");
+      refuse(line(event), fmt::format("the tag '{}': not what the value is, {}", excerpt(tag), manifest::name(without)),
+             "leave it out");
     return found->type;
   }
 
@@ -332,7 +313,7 @@ class Reader {
     const bool on_one_line = text_.substr(begin, end - begin) == text;
     const auto first = colons_.lower_bound(on_one_line ? begin : byte_at(event->start_mark.index));
     for (auto colon = first; colon != colons_.end() && *colon < end; ++colon) {
-      if (!on_one_line) return note(line(event), "not YAML: found unexpected ':'", "write the value in quotes");
+      if (!on_one_line) refuse(line(event), "not YAML: found unexpected ':'", "write the value in quotes");
       text[*colon - begin] = ':';
     }
   }
@@ -358,37 +339,42 @@ class Reader {
     made.type = Node::Type::mapping;
     made.flow = event->data.mapping_start.style == YAML_FLOW_MAPPING_STYLE;
     made.line = line(event);
-    std::vector<Node> merged;
     std::vector<Entry> entries;
-    std::map<std::string, std::size_t, std::less<>> keys;  // their places among the entries
+    struct Known {
+      std::size_t place;  // among the entries
+      bool is_merged;
+    };
+    std::map<std::string, Known, std::less<>> keys;
+    // The last one counts, as for kubectl.
+    const auto put = [&](Entry entry, bool is_merged, std::uint32_t line) {
+      const auto [found, is_new] = keys.emplace(entry.key, Known{entries.size(), is_merged});
+      if (is_new) return entries.push_back(std::move(entry));
+      auto& known = found->second;
+      if (!is_merged && !known.is_merged) {
+        entry.value.fault = Node::Fault::repeated;
+        entry.value.line = line;
+      }
+      known.is_merged &= is_merged;
+      entries[known.place] = std::move(entry);
+    };
     while (true) {
       Event event_of_key;
       next(event_of_key);
       if (event_of_key->type == YAML_MAPPING_END_EVENT) break;
+      const bool is_merge = is_merge_key(event_of_key);
       Node key = node(event_of_key, depth + 1);
-      if (key.type == Node::Type::string && key.style == Node::Style::plain && key.text == "<<") {
-        add_merged(merged, next_node(depth + 1), key.line);
+      if (is_merge) {
+        for (const Node& source : merged(depth + 1, key.line)) {
+          for (const Entry& entry : source.entries) put(entry, true, key.line);
+        }
         continue;
       }
       if (!key.is_scalar() || key.is_null())
-        note(key.line, fmt::format("{} as a key: expected a string", name_of(key)));
+        refuse(key.line, fmt::format("{} as a key: expected a string", name_of(key)));
       const std::uint32_t line = key.line;
       Entry entry = entry_of(std::move(key));
       entry.value = next_node(depth + 1);
-      const auto [known, is_new] = keys.emplace(entry.key, entries.size());
-      if (is_new) {
-        entries.push_back(std::move(entry));
-      } else {
-        entry.value.fault = Node::Fault::repeated;
-        entry.value.line = line;
-        entries[known->second] = std::move(entry);
-      }
-    }
-    // A key of its own counts before a merged one, an earlier merged one before a later one.
-    for (const Node& source : merged) {
-      for (const Entry& entry : source.entries) {
-        if (keys.emplace(entry.key, entries.size()).second) entries.push_back(entry);
-      }
+      put(std::move(entry), false, line);
     }
     made.entries = std::move(entries);
     return made;
@@ -403,55 +389,129 @@ class Reader {
     return {std::move(text), style, {}};
   }
 
-  void add_merged(std::vector<Node>& merged, Node value, std::uint32_t line) {
-    if (value.type == Node::Type::mapping) {
-      merged.push_back(std::move(value));
-      return;
-    }
+  // As kubectl's reader has it.
+  static bool is_merge_key(const Event& event) {
+    if (event->type != YAML_SCALAR_EVENT) return false;
+    const auto& key = event->data.scalar;
+    return text_of(key.value) == "<<" && (key.plain_implicit != 0 || text_of(key.tag) == merge_tag);
+  }
+
+  // The mappings of a merge key, which counts for the keys after it and before it, the one that counts most at the end.
+  std::vector<Node> merged(std::size_t depth, std::uint32_t line) {
+    Event event;
+    next(event);
+    const bool is_alias = event->type == YAML_ALIAS_EVENT;
+    Node value = node(event, depth);
+    if (value.type == Node::Type::mapping) return {std::move(value)};
     const auto is_mapping = [](const Node& item) { return item.type == Node::Type::mapping; };
-    if (value.type != Node::Type::list || !std::ranges::all_of(value.items, is_mapping))
-      return note(line, fmt::format("'<<': {}: expected a mapping, or a list of mappings", name_of(value)));
-    std::ranges::copy(value.items, std::back_inserter(merged));
+    if (value.type != Node::Type::list || is_alias || !std::ranges::all_of(value.items, is_mapping))
+      refuse(line, fmt::format("'<<': {}: expected a mapping, or a list of mappings",
+                               is_alias ? "an alias of " + name_of(value) : name_of(value)));
+    return {value.items.get().rbegin(), value.items.get().rend()};
   }
 
   yaml_parser_t parser_{};
+  Part part_;
   std::string_view text_;
   std::string_view name_;
-  std::size_t base_ = 0;          // the byte where the parser began
-  std::size_t lines_before_ = 0;  // that
-  Position known_;                // of byte_at()
-  std::optional<Error> problem_;  // of the document that is being read
+  Position known_;  // of byte_at()
   std::map<std::string, Anchored, std::less<>> anchors_;
   Limits limits_;
   const std::set<std::size_t>& colons_;
-  std::size_t nodes_ = 0;
-  std::size_t bytes_ = 0;  // of the texts of those
-  std::size_t aliased_ = 0;
-  std::size_t aliased_bytes_ = 0;
+  Counts& counts_;
   std::size_t deepest_ = 0;  // of what is being read
 };
 
-}  // namespace
+constexpr std::string_view ends_of_lines[] = {"\n", "\r", "\u0085", "\u2028", "\u2029"};
 
-std::vector<Document> parse_yaml(std::string_view text, std::string_view name, const Limits& limits) {
-  constexpr std::size_t most_bytes = 64U << 20;  // that are read again
+// The next line that begins a document, from a byte on: kubectl takes files apart there before it reads them.
+std::size_t next_marker(std::string_view text, std::size_t from) {
+  constexpr std::string_view marker = "---";
+  for (std::size_t at = text.find(marker, from); at != std::string_view::npos; at = text.find(marker, at + 1)) {
+    const std::string_view before = text.substr(0, at), after = text.substr(at + marker.size());
+    const auto is_before = [&](std::string_view end) { return before.ends_with(end); };
+    const auto is_after = [&](std::string_view blank) { return after.starts_with(blank); };
+    if ((before.empty() || std::ranges::any_of(ends_of_lines, is_before)) &&
+        (after.empty() || is_after(" ") || is_after("\t") || std::ranges::any_of(ends_of_lines, is_after)))
+      return at;
+  }
+  return text.size();
+}
+
+// Where the directives of the document begin that has its "---" there. They are those of the document, if they stand
+// at the beginning, or after a line of "...".
+std::size_t begin_of_directives(std::string_view text, std::size_t begin, std::size_t marker) {
+  std::size_t first = marker;
+  for (std::size_t end = marker; end > begin;) {
+    const std::size_t line = end < 2 ? 0 : text.find_last_of('\n', end - 2) + 1;
+    const std::string_view words = text.substr(line, end - line);
+    if (words.starts_with('%')) {
+      first = line;
+    } else if (const auto word = words.find_first_not_of(" \t\r\n"); word != words.npos && words[word] != '#') {
+      return words.starts_with("...") ? first : marker;
+    }
+    end = line;
+  }
+  return first;
+}
+
+std::size_t end_of_document(std::string_view text, std::size_t begin) {
+  std::size_t marker = begin;
+  do marker = next_marker(text, marker + 1);
+  while (marker < text.size() && begin_of_directives(text, begin, marker) == begin);
+  return marker == text.size() ? marker : begin_of_directives(text, begin, marker);
+}
+
+// `again`: the bytes that were read once more, of all documents.
+std::optional<Document> read(const Part& part, std::string_view name, const Limits& limits, Counts& counts,
+                             std::size_t& again) {
+  constexpr std::size_t most_again = 64U << 20;
+  const Counts before = counts;
   std::set<std::size_t> colons;
   std::string patched;
   while (true) {
     try {
-      return Reader(patched.empty() ? text : patched, name, limits, colons).documents();
+      return Reader({patched.empty() ? part.text : patched, part.begin, part.lines_before}, name, limits, colons,
+                    counts)
+          .document();
     } catch (const ColonRefused& found) {
-      if (!colons.insert(found.byte).second || colons.size() * text.size() > most_bytes)
-        throw Error(
-            ExitCode::usage,
-            fmt::format(
-                "{}: not YAML: found unexpected ':'",
-                place(name, 1 + static_cast<std::size_t>(std::ranges::count(text.substr(0, found.byte), '\n')))),
-            "write the value in quotes");
-      if (patched.empty()) patched = text;
+      counts = before;
+      again += part.text.size();
+      if (!colons.insert(found.byte).second || again > most_again)
+        return Document{
+            .root = {},
+            .begin = part.begin,
+            .problem = not_yaml(part, name, found.byte, "found unexpected ':'", "write the value in quotes")};
+      if (patched.empty()) patched = part.text;
       patched[found.byte] = in_place_of_colon;
     }
   }
+}
+
+}  // namespace
+
+std::vector<Document> parse_yaml(std::string_view text, std::string_view name, const Limits& limits) {
+  std::vector<Document> made;
+  Counts counts;
+  std::size_t again = 0, broken = 0;
+  for (Part part; part.begin < text.size();) {
+    part.text = text.substr(part.begin, end_of_document(text, part.begin) - part.begin);
+    const Counts before = counts;
+    if (auto document = read(part, name, limits, counts, again)) {
+      document->number = made.size() + 1;
+      const bool is_broken = document->problem.has_value();
+      if (is_broken) counts = before;  // what was read of it is gone
+      if (is_broken && ++broken > most_broken_documents)
+        document->problem.emplace(ExitCode::usage,
+                                  fmt::format("{}: more than {} documents with an error: the rest is not read",
+                                              place(name, part.lines_before + 1), most_broken_documents));
+      made.push_back(*std::move(document));
+      if (broken > most_broken_documents) break;
+    }
+    part.lines_before += static_cast<std::size_t>(std::ranges::count(part.text, '\n'));
+    part.begin += part.text.size();
+  }
+  return made;
 }
 
 }  // namespace sidetrack::manifest

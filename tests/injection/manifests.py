@@ -17,9 +17,13 @@ TOKENS = ["", "~", "null", "yes", "on", "No", "0x10", "1_000", "010", "1e3", ".i
           "{a: b, c: [d::, e]}", "[a, b]", "|\n            80", ">-\n            80\n            443", "'10.0.0.0/8'", "!!str 80", "!!int '80'", "&a x", "*a",
           "2026-01-01", "a: b", "- a", "# comment", "'*'", "*", "@x", "%x", "\"\\u00e9\"", "é", "a #b", "a#b", "::1", "[::1]", "[a:b]", "{a}", "+1", "-0", "0o17",
           "!Ref 80", "!Sub '${a}'", "!Join [a, !x b]", "!!timestamp 2026-01-01", "!!float 5", "!!set {a}", "!!binary ODA=", "[!!str fd00::, &b fd01::]",
-          "[fd00::,\n            fd01::]"]
+          "[fd00::,\n            fd01::]", "{<<: *a}", "{<<: [*a, {x: y}]}", "&a {sidecar.istio.io/inject: 'false'}", "<<"]
 LINES = ["  checksum/config:", "a: b", "  a: b", "    x: [fd00::, 2001:db8::]", "---", "...", "# comment", "", "\t", "spec:", "    sidecar.istio.io/inject: \"true\"",
-         "  labels: {a: null, b: ''}", "  annotations:"]
+         "  labels: {a: null, b: ''}", "  annotations:",
+         "    <<: {sidecar.istio.io/inject: 'false'}", "    !!merge <<: {sidecar.istio.io/inject: 'false'}", "    '<<': a",
+         "    <<: [{traffic.sidecar.istio.io/excludeInboundPorts: '1'}, {traffic.sidecar.istio.io/excludeInboundPorts: '2', a: b}]",
+         "    ! <<: {traffic.sidecar.istio.io/includeInboundPorts: '1'}", "  <<: {labels: {a: b}, name: merged}", "<<: {metadata: {name: merged}}",
+         "    traffic.sidecar.istio.io/excludeInboundPorts: '3'", "...\n%YAML 1.1\n---"]
 
 
 def changed(text):
@@ -41,6 +45,18 @@ def changed(text):
     return "\n".join(lines)
 
 
+IN, OUT = "traffic.sidecar.istio.io/includeInboundPorts", "traffic.sidecar.istio.io/excludeOutboundPorts"
+MERGES = [f"{IN}: '1'", f"{OUT}: '2'", "<<: *a", "<<: *b", "<<: [*a, *b]", "!!merge <<: *b", f"!!merge '<<': {{{IN}: '3'}}", "! <<: *a", "'<<': x",
+          f"<<: {{{OUT}: '4', <<: *a}}", f"<<: [{{{IN}: '5'}}, *c]", "<<: *d", "<<: ", "<<: []"]
+
+
+def with_merges():
+    """A pod whose annotations are merged."""
+    lines = [f"x: [&a {{{IN}: '80'}}, &b {{{OUT}: '22', <<: *a}}, &c {{{IN}: '90', {OUT}: '9'}}]", "d: &d [*a]", "apiVersion: v1", "kind: Pod",
+             "metadata:", "  annotations:"]
+    return "\n".join(lines + [f"    {line}" for line in random.sample(MERGES, random.randint(1, 4))]) + "\n"
+
+
 def said(program, file):
     ran = subprocess.run([program, "args", "--json", "--injector", "sidetrack", "-f", str(file)], capture_output=True, text=True)
     if ran.returncode not in (0, 2):
@@ -57,7 +73,7 @@ def main():
     environment = {**os.environ, "KUBECONFIG": "/dev/null", "HOME": str(work)}
     different = alike = twice = refused = 0
     for _ in range(count):
-        text = changed(random.choice(sources))
+        text = with_merges() if random.random() < 0.2 else changed(random.choice(sources))
         manifest, as_json = work / "manifest.yaml", work / "manifest.json"
         manifest.write_text(text)
         ran = subprocess.run([kubectl, "annotate", "--local", "-o", "json", "-f", str(manifest), "example.com/a=b"], capture_output=True, text=True,

@@ -174,20 +174,20 @@ TEST(Nodes, AreNoMoreThanAllowed) {
 TEST(Nodes, SayWhereAndWhatIsWrong) {
   const std::pair<std::string, std::string> all[] = {
       {"a:\n\tb",
-       "a.yaml, line 2: not YAML: found character that cannot start any token; indent with spaces, not tabs"},
+       "a.yaml, line 2, column 1: not YAML: found character that cannot start any token; indent with spaces, not tabs"},
       {"a: *",
-       "a.yaml, line 1: not YAML: did not find expected alphabetic or numeric character; a value that begins "
+       "a.yaml, line 1, column 5: not YAML: did not find expected alphabetic or numeric character; a value that begins "
        "with * is written in quotes: '*'"},
       {"a: @b",
-       "a.yaml, line 1: not YAML: found character that cannot start any token; a value that begins with @ is "
+       "a.yaml, line 1, column 4: not YAML: found character that cannot start any token; a value that begins with @ is "
        "written in quotes"},
       {"é: %b",
-       "a.yaml, line 1: not YAML: found character that cannot start any token; a value that begins with % is "
+       "a.yaml, line 1, column 4: not YAML: found character that cannot start any token; a value that begins with % is "
        "written in quotes"},
       {"a: `b",
-       "a.yaml, line 1: not YAML: found character that cannot start any token; a value that begins with ` is "
+       "a.yaml, line 1, column 4: not YAML: found character that cannot start any token; a value that begins with ` is "
        "written in quotes"},
-      {"\na: b: c", "a.yaml, line 2: not YAML: mapping values are not allowed in this context"},
+      {"\na: b: c", "a.yaml, line 2, column 5: not YAML: mapping values are not allowed in this context"},
       {"a: 1\n\n[b]: 2", "a.yaml, line 3: a list as a key: expected a string"},
       {"\n{a: b}: 2", "a.yaml, line 2: a mapping as a key: expected a string"},
       {"\n~: 2", "a.yaml, line 2: null as a key: expected a string"},
@@ -208,7 +208,7 @@ TEST(Nodes, SayWhereAndWhatIsWrong) {
 TEST(Nodes, MergeKeysInTheirOrder) {
   const auto merged = [](const char* text) { return json_text(parse_yaml(text, "a")[0].root.entries.back().value); };
   EXPECT_EQ(merged("a: &a {k: 1, l: 2}\nb: &b {l: 3, m: 4}\nc: {<<: *a, x: 5, <<: *b}"),
-            R"({"x":5,"k":1,"l":2,"m":4})");
+            R"({"k":1,"l":3,"x":5,"m":4})");
   EXPECT_EQ(merged("a: &a {k: 1, l: 2}\nb: &b {l: 3, m: 4}\nc: {<<: [*b, *a], k: 5}"), R"({"k":5,"l":3,"m":4})");
   EXPECT_EQ(merged("c: {<<: {a: 1}}"), R"({"a":1})");
 }

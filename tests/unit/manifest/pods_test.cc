@@ -112,7 +112,8 @@ TEST(Pods, OfWhatIsWrongItIsSaidWhere) {
       {"kind: Pod\nspec: {containers: [{name: istio-proxy, securityContext: {runAsUser: x}}]}\n",
        "a.yaml, line 2: Pod: runAsUser: a string 'x': expected a number"},
       {"kind: Pod\nmetadata: {annotations: {proxy.istio.io/config: \"a: 1\\n\\tb: 2\"}}\n",
-       "a.yaml: Pod: proxy.istio.io/config, line 2: not YAML: found a tab character that violates indentation; indent "
+       "a.yaml: Pod: proxy.istio.io/config, line 2, column 1: not YAML: found a tab character that violates "
+       "indentation; indent "
        "with spaces, not tabs"},
       {"kind: Pod\nmetadata: {annotations: {proxy.istio.io/config: '[]'}}\n",
        "a.yaml: Pod: proxy.istio.io/config, line 1: the document: a list: expected one mapping, Istio's ProxyConfig"},
@@ -183,7 +184,7 @@ spec: {template: {metadata: {annotations: {traffic.sidecar.istio.io/includeInbou
   for (std::string& error : errors) error = error.substr(error.find_first_of(",:"));
   EXPECT_THAT(errors,
               ElementsAre(::testing::StartsWith(": empty: expected a Pod"),
-                          ", line 7: not YAML: did not find expected ',' or '}'",
+                          ", line 7, column 1: not YAML: did not find expected ',' or '}'",
                           ::testing::HasSubstr(", document 1, line 3: Pod one: sidecar.istio.io/interceptionMode: "),
                           ::testing::StartsWith(", document 4: Deployment four: traffic.sidecar.istio.io/include")));
   EXPECT_THAT(warnings, ElementsAre(::testing::HasSubstr("it is the Deployment's own")));

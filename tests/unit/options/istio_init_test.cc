@@ -161,7 +161,7 @@ TEST(IstioInit, WhatIsNoObjectIsRefused) {
        "runAsUser of istio-proxy: '-5': expected a number from 0 to 4294967294"},
       {"kind: Pod\nspec: {containers: [a]}\n", "containers: a string 'a': expected a list of containers"},
       {"kind: Pod\nmetadata: {annotations: {proxy.istio.io/config: 'a: ['}}\n",
-       "proxy.istio.io/config, line 2: not YAML"},
+       "proxy.istio.io/config, line 1, column 5: not YAML"},
       {"kind: Pod\nmetadata: {annotations: {proxy.istio.io/config: 'interceptionMode: 5'}}\n",
        "interceptionMode: '5': expected one of REDIRECT|TPROXY|NONE"},
       {"", "FILE: empty: expected a Pod, Deployment"},
