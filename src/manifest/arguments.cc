@@ -65,11 +65,14 @@ std::vector<PodTemplate> pods_of(Documents& documents, std::vector<std::string>&
   return pods;
 }
 
-// Returns the arguments of a pod: those that are there, if it is injected already.
+// Returns the arguments of a pod: those that are there, if it is injected already, or if an injector leaves it as it
+// is.
 InitArguments arguments_of(const PodTemplate& pod, const HelmValues& values, const ProxyUids& uids, Injector injector) {
-  if (auto present = present_init(pod)) return std::move(present->init);
-  return injector == Injector::istio ? arguments_by_istio(pod, values, uids)
-                                     : init_arguments(pod, values, {}, {}, uids);
+  auto present = present_init(pod);
+  if (present && is_injected(pod)) return std::move(present->init);
+  InitArguments made =
+      injector == Injector::istio ? arguments_by_istio(pod, values, uids) : arguments_by_inject(pod, values, uids);
+  return present && !made.not_injected.empty() ? std::move(present->init) : std::move(made);
 }
 
 std::vector<Text> read_texts(const std::vector<std::string>& files) {
@@ -86,7 +89,7 @@ HelmValues parsed_values(std::vector<Text> files, const HelmValues& set, Injecto
   for (Text& file : files) read_helm_values(values, parse_documents(std::move(file)), of_istio);
   for (const auto& [name, value] : set) values.insert_or_assign(name, value);
   apply_profiles(values, warnings);
-  check_helm_values(values);
+  check_helm_values(values, injector);
   if (injector == Injector::istio) std::ranges::move(of_istio, std::back_inserter(warnings));
   return values;
 }
@@ -239,7 +242,7 @@ OptionsOfPod options_of_pod(const ManifestOptions& options) {
   std::vector<std::string> warnings;
   const HelmValues values = helm_values(options, warnings);
   const PodArguments pod = the_pod(documents, values, options.injector);
-  const auto present = present_init(pod.pod);
+  const auto present = is_injected(pod.pod) ? present_init(pod.pod) : std::nullopt;
   OptionsOfPod made{words_of_rules(pod.init), present ? present->environment : init_environment(pod.pod, values),
                     std::move(warnings)};
   // Refuse names of files: a pod must not read files of the user.

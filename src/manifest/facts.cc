@@ -31,10 +31,6 @@ std::optional<Number> number_of(const Node* node, const std::string& what) {
   return value;
 }
 
-const Node* child(const Node* mapping, std::string_view key) {
-  return mapping != nullptr && mapping->type == Node::Type::mapping ? mapping->find(key) : nullptr;
-}
-
 std::string text_of(const Node* node) { return node != nullptr && node->is_scalar() ? node->text : ""; }
 
 // A number, or the name of one of the container's ports.

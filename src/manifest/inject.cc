@@ -20,7 +20,6 @@
 namespace sidetrack::manifest {
 namespace {
 
-constexpr std::string_view overrides_annotation = "proxy.istio.io/overrides";
 constexpr std::string_view revision = "default";
 constexpr std::string_view template_image = "auto";  // the image of the template counts
 
@@ -475,6 +474,8 @@ Injected inject(const PodTemplate& pod, const InjectionTemplate& given, const He
   std::vector<std::string> warnings;
   std::optional<InjectionTemplate> of_pod;  // a copy only if it is another one
   check_annotations(pod);
+  if (InitArguments why = left_alone(pod, helm); !why.not_injected.empty())
+    return {why.reason, why.not_injected, false, {}, why.warnings};
   if (changes_template(*pod.pod)) {
     try {
       of_pod = for_pod(given, *pod.pod, warnings);
@@ -495,11 +496,28 @@ Injected inject(const PodTemplate& pod, const InjectionTemplate& given, const He
   }
   InitArguments init = init_arguments(before, helm, given.proxy_name, given.proxy_uid, of_namespaces);
   std::ranges::move(warnings, std::back_inserter(init.warnings));
-  if (!init.not_injected.empty()) return {init.reason, init.not_injected, false, {}, init.warnings};
   injection.run(init, init_environment(before, helm));
-  if (made == *pod.pod) return {{}, {}, false, {}, init.warnings};
-  std::swap(*pod.pod, made);
-  return {{}, {}, true, std::move(made), init.warnings};
+  const bool is_changed = made != *pod.pod;
+  if (is_changed) std::swap(*pod.pod, made);
+  return {{}, {}, is_changed, is_changed ? std::move(made) : Node(), init.warnings, init};
+}
+
+InitArguments arguments_by_inject(const PodTemplate& pod, const HelmValues& helm, const ProxyUids& of_namespaces) {
+  if (!pod.has_pod_spec) return init_arguments(pod, helm, {}, {}, of_namespaces);
+  const PodMetadata metadata = bare_metadata(pod);
+  InjectionTemplate stand_in;
+  stand_in.init = empty_node(Node::Type::mapping);
+  stand_in.proxy_name = metadata.proxy;
+  stand_in.proxy_uid = metadata.proxy_uid;
+  Node proxy = empty_node(Node::Type::mapping);
+  put(proxy, "name", Node::string(metadata.proxy));
+  stand_in.containers.push_back(std::move(proxy));
+  Node copy = *pod.pod;
+  PodTemplate of_copy = pod;
+  of_copy.pod = &copy;
+  Injected result = inject(of_copy, stand_in, helm, of_namespaces);
+  if (result.not_injected.empty()) return std::move(result.init);
+  return {result.reason, std::move(result.not_injected), {}, std::move(result.warnings)};
 }
 
 }  // namespace sidetrack::manifest

@@ -15,6 +15,7 @@ struct Injected {
   bool changed = false;                 // it was not as it is now, but
   Node before;                          // so; of one that is changed
   std::vector<std::string> warnings{};  // InitArguments::warnings
+  InitArguments init{};                 // what istio-init gets
 };
 
 // Puts the template into the pod: istio-init with the arguments that the pod's annotations ask for, first; then the
@@ -25,5 +26,10 @@ struct Injected {
 // Throws Error (usage) as init_arguments() does, with nothing changed.
 [[nodiscard]] Injected inject(const PodTemplate& pod, const InjectionTemplate& injected, const HelmValues& helm,
                               const ProxyUids& of_namespaces = {});
+
+// Returns what istio-init gets by inject() with the template of an earlier injection, or with one whose proxy is called
+// istio-proxy. Throws as that does, with the pod as it is.
+[[nodiscard]] InitArguments arguments_by_inject(const PodTemplate& pod, const HelmValues& helm,
+                                                const ProxyUids& of_namespaces);
 
 }  // namespace sidetrack::manifest

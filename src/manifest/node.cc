@@ -20,10 +20,15 @@ Node Node::string(std::string_view text) {
   return node;
 }
 
-const Node* Node::find(std::string_view key) const {
+const Node* Node::find_any(std::string_view key) const {
   const auto found = std::ranges::find(entries, key, &Entry::key);
-  if (found != entries.end()) found->value.check_fault(key);
-  return found != entries.end() && !found->value.is_null() ? &found->value : nullptr;
+  return found == entries.end() ? nullptr : &found->value;
+}
+
+const Node* Node::find(std::string_view key) const {
+  const Node* found = find_any(key);
+  if (found != nullptr) found->check_fault(key);
+  return found != nullptr && !found->is_null() ? found : nullptr;
 }
 
 Node* Node::find(std::string_view key) {
@@ -37,6 +42,10 @@ void Node::check_fault(std::string_view key, std::string_view where) const {
   if (fault == Fault::none) return;
   throw Error(ExitCode::usage, fmt::format("{}line {}: '{}': {}", where, line, excerpt(key),
                                            fault == Fault::repeated ? "duplicate key" : "!!binary: expected text"));
+}
+
+const Node* child(const Node* mapping, std::string_view key) {
+  return mapping != nullptr && mapping->type == Node::Type::mapping ? mapping->find(key) : nullptr;
 }
 
 bool Node::is_true() const { return type == Type::boolean && manifest::is_true(text); }

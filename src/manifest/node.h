@@ -50,6 +50,9 @@ struct Node {
   [[nodiscard]] const Node* find(std::string_view key) const;
   [[nodiscard]] Node* find(std::string_view key);
 
+  // The same without a look at what is wrong with the value.
+  [[nodiscard]] const Node* find_any(std::string_view key) const;
+
   // Throws Error (usage) that begins with `where` for a value that is not read, whose key is `key`: what is read must
   // not depend on who reads it.
   void check_fault(std::string_view key, std::string_view where = {}) const;
@@ -63,6 +66,9 @@ struct Entry {
   Node::Style style = Node::Style::plain;  // of the key
   Node value;
 };
+
+// Returns the value of a key; nullptr if there is none, or nothing that has keys. Throws as Node::find() does.
+[[nodiscard]] const Node* child(const Node* mapping, std::string_view key);
 
 // Equal in meaning: the same types, values and order, however they are written.
 [[nodiscard]] bool operator==(const Node& a, const Node& b);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <functional>
 #include <optional>
 #include <set>
@@ -12,6 +13,7 @@
 #include <string_view>
 #include <utility>
 
+#include "manifest/istio_template.h"
 #include "manifest/scalar.h"
 #include "model/error.h"
 #include "model/printable.h"
@@ -195,11 +197,8 @@ void each_at(Node* node, std::span<const std::string_view> path, const std::func
 // Where an object of a kind that is not known has a pod template; "": nowhere.
 std::string pod_template_in(const Node& node, const std::string& at) {
   constexpr std::string_view words[] = {"podTemplate", "podTemplateSpec", "podMetadata"};
-  // Node::find would refuse duplicate keys, which do not matter here.
-  const auto child = [](const Node* parent, std::string_view key) -> const Node* {
-    if (parent == nullptr) return nullptr;
-    const auto found = std::ranges::find(parent->entries, key, &Entry::key);
-    return found == parent->entries.end() ? nullptr : &found->value;
+  const auto child = [](const Node* parent, std::string_view key) {
+    return parent == nullptr ? nullptr : parent->find_any(key);
   };
   for (const Entry& entry : node.entries) {
     const std::string here = fmt::format("{}{}{}", at, at.empty() ? "" : ".", entry.key);
@@ -325,19 +324,19 @@ class Finder {
 };
 
 // Annotations, labels or variables; nullptr if there are none. Of anything but strings the API server says that it
-// cannot unmarshal it; null is an empty one, unless of a variable.
-const Node* strings(const Node* metadata, std::string_view key, const Where& where, bool takes_null = true) {
+// cannot unmarshal it; null is an empty one.
+const Node* strings(const Node* metadata, std::string_view key, const Where& where) {
   const Node* mapping = member(metadata, key, Node::Type::mapping, where);
   if (mapping == nullptr) return mapping;
   for (const Entry& entry : mapping->entries) {
     // kubectl takes the last of keys that nothing here depends on.
     if (is_read_of_pod(entry.key) || key == proxy_metadata_key)
       entry.value.check_fault(entry.key, fmt::format("{}: ", where.text()));
-    if (entry.value.type == Node::Type::string || (takes_null && entry.value.is_null())) continue;
+    if (entry.value.type == Node::Type::string || entry.value.is_null()) continue;
     refuse(where, excerpt(entry.key), &entry.value, "a string",
-           entry.value.is_scalar() ? fmt::format("write it in quotes: {}: \"{}\"", excerpt(entry.key),
-                                                 entry.value.is_null() ? "" : excerpt(entry.value.text))
-                                   : "");
+           entry.value.is_scalar()
+               ? fmt::format("write it in quotes: {}: \"{}\"", excerpt(entry.key), excerpt(entry.value.text))
+               : "");
   }
   return mapping;
 }
@@ -408,7 +407,9 @@ constexpr std::string_view mode_fields[] = {"interceptionMode", "interception_mo
 std::optional<std::string> mode_by_number(const Node* config, std::string_view field) {
   const Node* found = config == nullptr ? nullptr : config->find(field);
   if (found == nullptr || found->type != Node::Type::number) return std::nullopt;
-  return std::string(mode_of_number(json_number(found->text)));
+  const double number = std::strtod(json_number(found->text).c_str(), nullptr);
+  const auto whole = static_cast<std::int32_t>(std::clamp<double>(number, INT32_MIN, INT32_MAX));
+  return whole == number ? std::optional(std::string(mode_of_number(std::to_string(whole)))) : std::nullopt;
 }
 
 // The document in the annotation; nothing if there is none. Its lines are those of the annotation.
@@ -430,8 +431,8 @@ struct ConfigDocument {
     return std::string(text(mode_fields[0], mode_fields[1]));
   }
   [[nodiscard]] const Node* metadata() const {
-    const Node* found = strings(node(), proxy_metadata_key, where, false);
-    return found != nullptr ? found : strings(node(), "proxy_metadata", where, false);
+    const Node* found = strings(node(), proxy_metadata_key, where);
+    return found != nullptr ? found : strings(node(), "proxy_metadata", where);
   }
 };
 ConfigDocument config_document(const Annotations& annotations, const Where& where) {
@@ -483,6 +484,21 @@ InitArguments arguments_of(const Node& args, std::string_view container, const W
   return made;
 }
 
+// An init container of the pod, and its arguments; nullptr if it has none of that name with arguments. Without any, it
+// says something of the injector's own container: its image, its resources.
+std::pair<const Node*, const Node*> own_init(const PodTemplate& pod, std::string_view name) {
+  const Where here = where(pod);
+  const Node* spec = member(pod.pod, "spec", Node::Type::mapping, here);
+  const Node* containers = member(spec, "initContainers", Node::Type::list, here);
+  if (containers == nullptr) return {};
+  for (const Node& container : containers->items) {
+    if (container.type != Node::Type::mapping || text_of(&container, "name", here) != name) continue;
+    const Node* args = member(&container, "args", Node::Type::list, here);
+    if (args != nullptr && !args->items.empty()) return {&container, args};
+  }
+  return {};
+}
+
 // Those that have a value of their own.
 Variables variables_of(const Node& container, const Where& where) {
   Variables made;
@@ -496,7 +512,7 @@ Variables variables_of(const Node& container, const Where& where) {
   return made;
 }
 
-// "1000670000/10000", "1000670000-1000679999": the last one.
+// "1000670000/10000", "1000670000-1000679999": the last one. Empty for 0, which Istio's template takes for none.
 std::string last_uid(const Node& range, const Where& where) {
   const std::string_view text = range.text;
   const auto mark = text.find_first_of("/-");
@@ -504,40 +520,25 @@ std::string last_uid(const Node& range, const Where& where) {
   const auto second = mark < text.size() ? to_number<std::uint32_t>(text.substr(mark + 1)) : std::nullopt;
   if (first && second) {
     const std::uint64_t last = text[mark] == '-' ? *second : std::uint64_t{*first} + *second - 1;
-    if (last >= *first && last < UINT32_MAX) return std::to_string(last);
+    if (last >= *first && last < UINT32_MAX) return last == 0 ? "" : std::to_string(last);
   }
   refuse(where, uid_range_annotation, &range, "START/SIZE or START-END, as OpenShift writes it");
 }
 
 void add_namespaces(const Node& object, const Where& place, ProxyUids& uids) {
-  const Node* kind = object.find("kind");
-  const Node* items = object.find("items");
+  const Node* kind = object.find_any("kind");
+  const Node* items = object.find_any("items");
   if (items != nullptr && items->type == Node::Type::list) {
     for (const Node& item : items->items) add_namespaces(item, place, uids);
   }
   if (kind == nullptr || kind->text != "Namespace") return;
   const Node* metadata = member(&object, "metadata", Node::Type::mapping, place);
   const std::string name(text_of(metadata, "name", place));
-  const Where here{place.place, fmt::format("Namespace {}", excerpt(name))};
+  const Where here{place.place, fmt::format("{} {}", kind->text, excerpt(name))};
   const Node* annotations = strings(metadata, "annotations", here);
   const Node* range = annotations == nullptr ? nullptr : annotations->find(uid_range_annotation);
-  if (range != nullptr) uids.insert_or_assign(name, last_uid(*range, here));
-}
-
-// All but what the annotation proxy.istio.io/config says.
-PodMetadata bare_metadata(const PodTemplate& pod, std::string_view proxy) {
-  const Where here = where(pod);
-  const Node* metadata = metadata_node(pod);
-  const Node* spec = member(pod.pod, "spec", Node::Type::mapping, here);
-  PodMetadata made;
-  made.namespace_ = pod.namespace_;
-  made.annotations = strings_of(annotations_node(metadata, here));
-  made.labels = strings_of(strings(metadata, "labels", here));
-  const Node* host_network = member(spec, "hostNetwork", Node::Type::boolean, here);
-  made.host_network = host_network != nullptr && host_network->is_true();
-  made.proxy = proxy.empty() ? proxy_of(made.annotations) : std::string(proxy);
-  made.proxy_uid = uid_of(made.proxy, spec, here);
-  return made;
+  const std::string uid = range == nullptr ? "" : last_uid(*range, here);
+  if (!uid.empty()) uids.insert_or_assign(name, uid);
 }
 
 void take_mode(const ConfigDocument& config, HelmValues& helm) {
@@ -547,16 +548,14 @@ void take_mode(const ConfigDocument& config, HelmValues& helm) {
                           HelmValue{std::move(mode), fmt::format("{}: interceptionMode", proxy_config_annotation)});
 }
 
-// Istio's injector does, even where an annotation says another one.
+// Istio's injector does, even where an annotation says another one. It takes any number.
 void check_mode(const ConfigDocument& config) {
   const std::string_view choices = flag_named("istio-inbound-interception-mode").choices;
   const auto known = each_choice(choices);
   for (const std::string_view field : mode_fields) {
     const Node* given = config.node() == nullptr ? nullptr : config.node()->find(field);
-    if (given == nullptr) continue;
-    const auto by_number = mode_by_number(config.node(), field);
-    const std::string_view mode = by_number ? *by_number : text_of(config.node(), field, config.where);
-    if (std::ranges::find(known, mode) == known.end())
+    if (given == nullptr || mode_by_number(config.node(), field)) continue;
+    if (std::ranges::find(known, text_of(config.node(), field, config.where)) == known.end())
       refuse(config.where, field, given, fmt::format("one of {}", choices));
   }
 }
@@ -665,26 +664,42 @@ void read_namespaces(const Documents& documents, ProxyUids& uids) {
 void set_parameters(Documents& documents) {
   for (Document& document : documents.list) {
     Node& root = document.root;
-    const Node* kind = root.type == Node::Type::mapping ? std::as_const(root).find("kind") : nullptr;
-    const Node* parameters =
-        kind != nullptr && kind->text == "Template" ? std::as_const(root).find("parameters") : nullptr;
-    if (parameters == nullptr || std::as_const(root).find("objects") == nullptr) continue;
+    const Node* kind = root.find_any("kind");
+    const Node* parameters = kind != nullptr && kind->text == "Template" ? root.find_any("parameters") : nullptr;
+    if (parameters == nullptr || root.find_any("objects") == nullptr) continue;
     Variables values;
     for (const Node& parameter : parameters->items) {
       const auto text = [&](std::string_view key) {
-        const Node* found = parameter.type == Node::Type::mapping ? parameter.find(key) : nullptr;
-        return found != nullptr && found->is_scalar() ? std::optional<std::string>(found->text) : std::nullopt;
+        const Node* found = parameter.find_any(key);
+        return found != nullptr && !found->is_null() && found->is_scalar() ? std::optional<std::string>(found->text)
+                                                                           : std::nullopt;
       };
       const auto value = text("value");
       if (value || (!text("generate") && text("required") != "true"))
         values.insert_or_assign(text("name").value_or(""), value.value_or(""));
     }
     std::size_t room = most_put_in;
-    put_values(*root.find("objects"), values, room);
+    auto& entries = root.entries.own();
+    put_values(std::ranges::find(entries, "objects", &Entry::key)->value, values, room);
   }
 }
 
 void check_annotations(const PodTemplate& pod) { static_cast<void>(annotations_node(metadata_node(pod), where(pod))); }
+
+PodMetadata bare_metadata(const PodTemplate& pod, std::string_view proxy) {
+  const Where here = where(pod);
+  const Node* metadata = metadata_node(pod);
+  const Node* spec = member(pod.pod, "spec", Node::Type::mapping, here);
+  PodMetadata made;
+  made.namespace_ = pod.namespace_;
+  made.annotations = strings_of(annotations_node(metadata, here));
+  made.labels = strings_of(strings(metadata, "labels", here));
+  const Node* host_network = member(spec, "hostNetwork", Node::Type::boolean, here);
+  made.host_network = host_network != nullptr && host_network->is_true();
+  made.proxy = proxy.empty() ? proxy_of(made.annotations) : std::string(proxy);
+  made.proxy_uid = uid_of(made.proxy, spec, here);
+  return made;
+}
 
 PodMetadata metadata_of(const PodTemplate& pod, HelmValues& helm, std::string_view proxy) {
   PodMetadata made = bare_metadata(pod, proxy);
@@ -704,38 +719,89 @@ Variables init_environment(const PodTemplate& pod, const HelmValues& helm) {
   return init_variables(helm, variables, fmt::format("{}: {}", config.where.text(), proxy_metadata_key));
 }
 
+bool is_injected(const PodTemplate& pod) {
+  return child(member(metadata_node(pod), "annotations", Node::Type::mapping, where(pod)), status_annotation) !=
+         nullptr;
+}
+
 std::optional<PresentInit> present_init(const PodTemplate& pod) {
   const Where here = where(pod);
-  const Node* spec = member(pod.pod, "spec", Node::Type::mapping, here);
-  const Node* containers = member(spec, "initContainers", Node::Type::list, here);
-  if (containers == nullptr) return std::nullopt;
   for (const std::string_view name : {init_container_name, validation_container_name}) {
-    for (const Node& container : containers->items) {
-      if (container.type != Node::Type::mapping || text_of(&container, "name", here) != name) continue;
-      const Node* args = member(&container, "args", Node::Type::list, here);
-      // Without any, it says something of the injector's own container: its image, its resources.
-      if (args != nullptr && !args->items.empty())
-        return PresentInit{arguments_of(*args, name, here), variables_of(container, here)};
-    }
+    const auto [container, args] = own_init(pod, name);
+    if (args != nullptr) return PresentInit{arguments_of(*args, name, here), variables_of(*container, here)};
   }
   return std::nullopt;
 }
 
+InitArguments left_alone(const PodTemplate& pod, const HelmValues& helm) {
+  const PodMetadata metadata = bare_metadata(pod);
+  InitArguments made = with_place(pod, [&] { return why_not_injected(metadata, helm, Injector::sidetrack); });
+  if (!made.not_injected.empty()) return made;
+  HelmValues values = helm;
+  const ConfigDocument config = config_document(metadata.annotations, where(pod));
+  take_mode(config, values);
+  made = with_place(pod, [&] { return why_not_injected_by_mode(metadata.annotations, values); });
+  if (!made.not_injected.empty()) return made;
+  Variables variables = strings_of(config.metadata());
+  for (const auto& [name, value] : helm) {
+    if (name.starts_with(proxy_metadata_value) && !value.is_null)
+      variables.try_emplace(name.substr(proxy_metadata_value.size() + 1), value.text);
+  }
+  return with_place(pod, [&] {
+    std::string why = without_envoy(variables, proxy_metadata_key);
+    return why.empty() ? InitArguments{} : InitArguments{"no_envoy", std::move(why), {}};
+  });
+}
+
 InitArguments init_arguments(const PodTemplate& pod, const HelmValues& helm, std::string_view proxy,
                              const std::optional<std::string>& proxy_uid, const ProxyUids& of_namespaces) {
+  if (InitArguments made = left_alone(pod, helm); !made.not_injected.empty()) return made;
   HelmValues values = helm;
   PodMetadata metadata = metadata_of(pod, values, proxy);
   if (!metadata.proxy_uid) metadata.proxy_uid = proxy_uid;
   take_namespace(pod, of_namespaces, metadata);
   InitArguments made = with_place(pod, [&] { return istio_init_arguments(metadata, values); });
-  if (!made.not_injected.empty()) return made;
-  const Variables variables = init_environment(pod, helm);
-  return with_place(pod, [&] {
-    if (std::string why = without_envoy(variables, proxy_metadata_key); !why.empty())
-      return InitArguments{"no_envoy", std::move(why), {}};
-    return std::move(made);
-  });
+  static_cast<void>(init_environment(pod, helm));
+  return made;
 }
+
+namespace {
+
+// As they are between the double quotes of Istio's template.
+void put_in_template(Annotations& annotations, HelmValues& values) {
+  const auto put = [&](std::string_view annotation, std::string_view helm_value) {
+    if (const auto text = annotations.find(annotation); text != annotations.end())
+      text->second = in_template(annotation, text->second);
+    if (const auto value = values.find(helm_value); value != values.end() && !value->second.is_null)
+      value->second.text = in_template(value->second.from, value->second.text);
+  };
+  for (const AnnotationInfo& row : annotation_table()) {
+    if (row.flag == excluded_ports_flag) continue;  // written with the port of probes
+    for (const std::string_view name : row.names) put(name, row.helm_value);
+  }
+  put(log_level_annotation, "global.logging.level");
+}
+
+// The arguments that the pod itself has for the container; the injector puts them in place of its own.
+std::optional<InitArguments> own_arguments(const PodTemplate& pod, const Annotations& annotations, bool by_plugin) {
+  const Where here = where(pod);
+  const std::string_view name = by_plugin ? validation_container_name : init_container_name;
+  Node said;
+  static_cast<void>(with_place(pod, [&] {
+    said = args_in_overrides(annotations, name);
+    return InitArguments{};
+  }));
+  if (annotations.contains(status_annotation)) return std::nullopt;  // it is the injector's
+  if (by_plugin) {
+    // One of this name beside it stays, and runs.
+    if (const Node* args = own_init(pod, init_container_name).second)
+      return arguments_of(*args, init_container_name, here);
+  }
+  const Node* args = said.items.empty() ? own_init(pod, name).second : &said;
+  return args == nullptr ? std::nullopt : std::optional(arguments_of(*args, name, here));
+}
+
+}  // namespace
 
 InitArguments arguments_by_istio(const PodTemplate& pod, const HelmValues& helm, const ProxyUids& of_namespaces) {
   const Where here = where(pod);
@@ -744,15 +810,32 @@ InitArguments arguments_by_istio(const PodTemplate& pod, const HelmValues& helm,
   InitArguments why = with_place(pod, [&] { return why_not_injected(metadata, values, Injector::istio); });
   if (!why.not_injected.empty() && why.reason != "template") return why;
   const ConfigDocument config = config_document(metadata.annotations, here);
-  static_cast<void>(config.metadata());
+  Variables variables = strings_of(config.metadata());
   take_mode(config, values);
   check_mode(config);
+  const auto own = own_arguments(pod, metadata.annotations, is_on(values, cni_value));
   if (!why.not_injected.empty()) return why;
   take_namespace(pod, of_namespaces, metadata);
   if (metadata.namespace_uid && metadata.proxy_uid &&
       is_uid_of_app(*metadata.proxy_uid, member(pod.pod, "spec", Node::Type::mapping, here), here))
     metadata.proxy_uid.reset();
-  InitArguments made = with_place(pod, [&] { return istio_init_arguments(metadata, values, Injector::istio); });
+  InitArguments made = with_place(pod, [&] {
+    check_in_template(metadata.annotations, values, variables);
+    put_in_template(metadata.annotations, values);
+    InitArguments by_template = istio_init_arguments(metadata, values, Injector::istio);
+    const std::string excluded = short_name(flag_named(excluded_ports_flag));
+    for (InitArgument& argument : by_template.arguments) {
+      if (argument.option == excluded) argument.value = in_template(argument.from, argument.value);
+    }
+    if (!by_template.not_injected.empty() || !own) return by_template;
+    by_template.arguments = own->arguments;
+    by_template.refused.clear();
+    for (InitArgument& argument : by_template.arguments) {
+      if (argument.option == "-u" && metadata.proxy_uid && *metadata.proxy_uid != "0")
+        argument.value = *metadata.proxy_uid;
+    }
+    return by_template;
+  });
   if (!made.not_injected.empty() || !made.refused.empty()) return made;
   try {
     static_cast<void>(init_environment(pod, helm));

@@ -52,7 +52,10 @@ void read_namespaces(const Documents& documents, ProxyUids& uids);
 // Throws Error (usage) for annotations that are no strings, and for more of them than Kubernetes takes.
 void check_annotations(const PodTemplate& pod);
 
-// What the injector looks at; `proxy` is the name of the proxy's container, empty: the one that the pod says it was
+// What the injector looks at, without a look into the annotation proxy.istio.io/config. Throws as the next one does.
+[[nodiscard]] PodMetadata bare_metadata(const PodTemplate& pod, std::string_view proxy = {});
+
+// The same; `proxy` is the name of the proxy's container, empty: the one that the pod says it was
 // injected with, else istio-proxy. `helm` gets what the annotation proxy.istio.io/config says in place of the mesh's.
 // Throws Error (usage) that names the object, what is wrong, and what was expected.
 [[nodiscard]] PodMetadata metadata_of(const PodTemplate& pod, HelmValues& helm, std::string_view proxy = {});
@@ -65,6 +68,10 @@ void check_annotations(const PodTemplate& pod);
 // as init_variables() does.
 [[nodiscard]] Variables init_environment(const PodTemplate& pod, const HelmValues& helm);
 
+// Returns why a pod gets no istio-init from Sidetrack's injector, whatever else it asks for; without arguments. Throws
+// Error (usage) for what says neither yes nor no.
+[[nodiscard]] InitArguments left_alone(const PodTemplate& pod, const HelmValues& helm);
+
 // Returns what istio-init gets from Sidetrack's injector; `proxy_uid` counts if the pod's container `proxy` does not
 // say its own, and `of_namespaces` if neither does. Throws as metadata_of() and init_environment() do.
 [[nodiscard]] InitArguments init_arguments(const PodTemplate& pod, const HelmValues& helm, std::string_view proxy = {},
@@ -75,6 +82,9 @@ void check_annotations(const PodTemplate& pod);
 [[nodiscard]] InitArguments arguments_by_istio(const PodTemplate& pod, const HelmValues& helm,
                                                const ProxyUids& of_namespaces);
 
+// Whether an injector has written into the pod that it was there.
+[[nodiscard]] bool is_injected(const PodTemplate& pod);
+
 // What istio-init of a pod gets that is injected already, or istio-validation, which tests the rules of a CNI plugin:
 // the arguments that stand in its container, and its variables.
 struct PresentInit {
@@ -82,7 +92,8 @@ struct PresentInit {
   Variables environment;
 };
 
-// Nothing if the pod has no such container. Throws Error (usage) for arguments that are no strings.
+// Nothing if the pod has no such container. Throws Error
+// (usage) for arguments that are no strings.
 [[nodiscard]] std::optional<PresentInit> present_init(const PodTemplate& pod);
 
 }  // namespace sidetrack::manifest

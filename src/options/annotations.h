@@ -45,6 +45,7 @@ inline constexpr std::string_view proxy_uid_annotation = "sidetrack/proxy-uid";
 inline constexpr std::string_view own_prefix = "sidetrack/";  // of the annotations that Istio has not
 inline constexpr std::string_view templates_annotation = "inject.istio.io/templates";
 inline constexpr std::string_view proxy_config_annotation = "proxy.istio.io/config";
+inline constexpr std::string_view overrides_annotation = "proxy.istio.io/overrides";
 inline constexpr std::string_view native_annotation = "sidecar.istio.io/nativeSidecar";
 inline constexpr std::string_view log_level_annotation = "sidecar.istio.io/agentLogLevel";
 // Of an ambient pod. The first is a label in Istio, which no plugin gets.

@@ -25,19 +25,22 @@ bool is_range(std::string_view text) {
 bool are_ranges(std::string_view text) { return text.empty() || all_items(text, is_range); }
 bool are_ranges_or_all(std::string_view text) { return text == "*" || are_ranges(text); }
 
-bool is_port(std::string_view text) { return to_number<std::uint16_t>(options::without_blanks(text)).has_value(); }
-bool are_ports(std::string_view text) { return options::without_blanks(text).empty() || all_items(text, is_port); }
+bool is_port(std::string_view text) { return to_number<std::uint16_t>(trimmed(text)).has_value(); }
+bool are_ports(std::string_view text) { return trimmed(text).empty() || all_items(text, is_port); }
 bool are_ports_or_all(std::string_view text) { return text == "*" || are_ports(text); }
 
 bool is_interface(std::string_view text) {
   constexpr std::size_t longest = 15;
   const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
-  const std::string_view name = options::without_blanks(text);
+  const std::string_view name = trimmed(text);
   return !name.empty() && name.size() <= longest && is_letter(name[0]) && std::ranges::all_of(name, [&](char c) {
     return is_letter(c) || (c >= '0' && c <= '9') || c == '_' || c == '.' || c == '-';
   });
 }
 bool are_interfaces(std::string_view text) { return text.empty() || all_items(text, is_interface); }
+
+bool is_template(std::string_view text) { return !trimmed(text).empty(); }
+bool are_templates(std::string_view text) { return all_items(text, is_template); }
 
 bool is_number(std::string_view text) { return to_number<std::uint32_t>(text).has_value(); }
 
@@ -98,6 +101,7 @@ constexpr Check checks[] = {
     {"traffic.sidecar.istio.io/excludeInterfaces", are_interfaces, interfaces},
     {"traffic.sidecar.istio.io/kubevirtInterfaces", are_interfaces, interfaces},
     {"istio.io/reroute-virtual-interfaces", are_interfaces, interfaces},
+    {templates_annotation, are_templates, "names of templates, separated by commas"},
     {"prometheus.istio.io/merge-metrics", is_boolean, "true or false"},
     {"sidecar.istio.io/proxyCPU", is_quantity, quantity},
     {"sidecar.istio.io/proxyMemory", is_quantity, quantity},
@@ -116,28 +120,19 @@ void check_as_istio(const Annotations& annotations) {
   }
 }
 
-std::string in_template(std::string_view annotation, std::string_view value) {
-  if (value.find_first_of("\"\\") != std::string_view::npos)
-    options::refuse(given_by(annotation, value),
-                    "neither quotes nor backslashes: Istio's template writes it in quotes");
-  constexpr std::string_view blanks = " \t";
-  const std::vector<std::string_view> lines = options::list_items(value, '\n');
-  std::string made;
-  std::size_t breaks = 0;
-  for (std::size_t i = 0; i < lines.size(); ++i) {
-    std::string_view text = lines[i];
-    const bool is_last = i + 1 == lines.size();
-    if (!is_last) text = text.substr(0, text.find_last_not_of(blanks) + 1);
-    if (i > 0) {
-      ++breaks;
-      text.remove_prefix(std::min(text.find_first_not_of(blanks), text.size()));
-      if (text.empty() && !is_last) continue;
-      made += breaks == 1 ? " " : std::string(breaks - 1, '\n');
-      breaks = 0;
-    }
-    made += text;
-  }
-  return made;
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view blanks[] = {" ",      "\t",     "\n",     "\v",     "\f",     "\r",     "\u0085",
+                                         "\u00A0", "\u1680", "\u2000", "\u2001", "\u2002", "\u2003", "\u2004",
+                                         "\u2005", "\u2006", "\u2007", "\u2008", "\u2009", "\u200A", "\u2028",
+                                         "\u2029", "\u202F", "\u205F", "\u3000"};
+  const auto* const end = std::end(blanks);
+  const auto at_begin = [&](std::string_view blank) { return text.starts_with(blank); };
+  const auto at_end = [&](std::string_view blank) { return text.ends_with(blank); };
+  for (const auto* found = blanks; (found = std::ranges::find_if(blanks, at_begin)) != end;)
+    text.remove_prefix(found->size());
+  for (const auto* found = blanks; (found = std::ranges::find_if(blanks, at_end)) != end;)
+    text.remove_suffix(found->size());
+  return text;
 }
 
 }  // namespace sidetrack

@@ -15,8 +15,7 @@ void check_as_istio(const Annotations& annotations);
 // Whether it is one of Kubernetes, as "100m", "1.5Gi", "2e3".
 [[nodiscard]] bool is_quantity(std::string_view text);
 
-// Returns the value as istio-init gets it: the template writes it between double quotes, where YAML folds lines.
-// Throws Error (usage) for quotes and backslashes, with which the template is another one.
-[[nodiscard]] std::string in_template(std::string_view annotation, std::string_view value);
+// As strings.TrimSpace of Go: without the blanks of Unicode around it, of which some are more than a byte.
+[[nodiscard]] std::string_view trimmed(std::string_view text);
 
 }  // namespace sidetrack

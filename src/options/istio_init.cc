@@ -7,6 +7,7 @@
 
 #include "model/error.h"
 #include "model/printable.h"
+#include "model/scan.h"
 #include "options/istio_checks.h"
 #include "options/options.h"
 #include "options/values.h"
@@ -67,16 +68,25 @@ InitArguments why_not_injected(const PodMetadata& pod, const HelmValues& helm, I
   return made;
 }
 
+InitArguments why_not_injected_by_mode(const Annotations& annotations, const HelmValues& helm) {
+  const auto row = std::ranges::find_if(annotation_table(),
+                                        [](const AnnotationInfo& each) { return each.names[0] == mode_annotation; });
+  CommandLine line;
+  const Setting asked = setting(*row, annotations, helm, line);
+  return line.config.mode == Mode::none ? not_injected("mode_none", fmt::format("{} is NONE", asked.from))
+                                        : InitArguments{};
+}
+
 namespace {
 
 // As written, unless the port of probes has to be added: then without blanks and empty items.
 std::string with_status_port(std::string_view of_pod, std::string_view port) {
-  port = options::without_blanks(port);
+  port = trimmed(port);
   if (port.empty() || port == "0") return std::string(of_pod);
   std::string joined;
   for (const std::string_view item : options::list_items(of_pod)) {
     if (item == port) return std::string(of_pod);
-    if (const auto bare = options::without_blanks(item); !bare.empty()) joined += fmt::format("{},", bare);
+    if (const auto bare = trimmed(item); !bare.empty()) joined += fmt::format("{},", bare);
   }
   return joined += port;
 }
@@ -88,8 +98,13 @@ InitArgument excluded_ports(const Setting& of_pod, const Setting& status_port) {
   return {"", more.empty() ? std::string(ports_of_envoy) : fmt::format("{},{}", ports_of_envoy, more), std::move(from)};
 }
 
-InitArgument port(const HelmValues& helm, std::string_view name) {
-  const Setting asked = helm_setting(helm, name);
+constexpr std::string_view outbound_port_value = "meshConfig.proxyListenPort";
+constexpr std::string_view inbound_port_value = "meshConfig.proxyInboundListenPort";
+
+InitArgument port(const HelmValues& helm, std::string_view name, Injector injector) {
+  Setting asked = helm_setting(helm, name);
+  // Its template takes 0 for none, and istiod refuses it of the other port.
+  if (injector == Injector::istio && name == inbound_port_value && asked.value == "0") asked = helm_setting({}, name);
   static_cast<void>(options::port({given_by(asked.from, asked.value), asked.value}));
   return {"", std::string(asked.value), std::string(asked.from)};
 }
@@ -160,8 +175,8 @@ void add_switches(InitArguments& made, const PodMetadata& pod, const HelmValues&
   const Setting level =
       annotation ? Setting{*annotation, log_level_annotation} : helm_setting(helm, "global.logging.level");
   if (injector == Injector::istio || !level.from.empty())
-    made.arguments.push_back({"--log_output_level", in_template(level.from, level.value), std::string(level.from),
-                              InitArgument::Form::joined});
+    made.arguments.push_back(
+        {"--log_output_level", std::string(level.value), std::string(level.from), InitArgument::Form::joined});
   const bool by_plugin = is_on(helm, cni);
   if (by_plugin && injector == Injector::sidetrack)
     made.warnings.push_back(
@@ -221,8 +236,6 @@ InitArguments istio_init_arguments(const PodMetadata& pod, const HelmValues& hel
       return true;
     });
   }
-  std::ranges::move(unknown_annotations(annotations), std::back_inserter(made.warnings));
-
   const auto add = [](std::vector<InitArgument>& list, std::string option, InitArgument argument) {
     argument.option = std::move(option);
     list.push_back(std::move(argument));
@@ -232,8 +245,7 @@ InitArguments istio_init_arguments(const PodMetadata& pod, const HelmValues& hel
   std::vector<InitArgument> of_rows;
   for (const AnnotationInfo& row : annotation_table()) {
     if (is_istio && is_own(row.names[0])) continue;
-    const Setting asked = is_istio && row.names[0] != mode_annotation ? asked_for(row, annotations, helm)
-                                                                      : setting(row, annotations, helm, line);
+    const Setting asked = is_istio ? asked_for(row, annotations, helm) : setting(row, annotations, helm, line);
     if (row.names[0] == mode_annotation && asked.value == "NONE")
       return not_injected("mode_none", fmt::format("{} is NONE", asked.from));
     is_tproxy |= row.names[0] == mode_annotation && asked.value == "TPROXY";
@@ -241,12 +253,12 @@ InitArguments istio_init_arguments(const PodMetadata& pod, const HelmValues& hel
     InitArgument argument = row.flag == excluded_ports_flag
                                 ? excluded_ports(asked, status_port(annotations, helm, injector))
                                 : InitArgument{"", std::string(asked.value), std::string(asked.from)};
-    if (is_istio) argument.value = in_template(asked.from, argument.value);
     add(of_rows, short_name(flag_named(row.flag)), std::move(argument));
   }
+  std::ranges::move(unknown_annotations(annotations), std::back_inserter(made.warnings));
   check_combined(line.config, annotations);
-  add(made.arguments, "-p", port(helm, "meshConfig.proxyListenPort"));
-  add(made.arguments, "-z", port(helm, "meshConfig.proxyInboundListenPort"));
+  add(made.arguments, "-p", port(helm, outbound_port_value, injector));
+  add(made.arguments, "-z", port(helm, inbound_port_value, injector));
   add(made.arguments, "-u", proxy_uid(pod, is_tproxy, injector));
   std::ranges::move(of_rows, std::back_inserter(made.arguments));
   add_switches(made, pod, helm, injector);
@@ -271,24 +283,43 @@ Variables init_variables(const HelmValues& helm, const Variables& of_pod, std::s
   return made;
 }
 
-void check_helm_values(const HelmValues& helm) {
+namespace {
+
+// istiod looks at their types alone. What istio-init does not take, it refuses in each pod.
+void check_types(const HelmValues& helm) {
+  const Setting mode = helm_setting(helm, mode_value);
+  const auto modes = each_choice(flag_named("istio-inbound-interception-mode").choices);
+  if (!to_number<std::int32_t>(mode.value) && std::ranges::find(modes, mode.value) == modes.end())
+    options::refuse(given_by(mode.from, mode.value), fmt::format("one of {}", fmt::join(modes, "|")));
+  const Setting status = helm_setting(helm, "global.proxy.statusPort");
+  if (!to_number<std::uint32_t>(status.value))
+    options::refuse(given_by(status.from, status.value), "a port, or 0 for none");
+}
+
+}  // namespace
+
+void check_helm_values(const HelmValues& helm, Injector injector) {
   std::size_t bytes = 0;
   for (const auto& [name, value] : helm) bytes += name.size() + value.text.size();
   if (bytes > largest_annotations)
     throw Error(ExitCode::usage, fmt::format("Helm values: {} bytes: expected at most {}", bytes, largest_annotations),
                 "every pod gets them");
-  CommandLine line;
-  for (const AnnotationInfo& row : annotation_table()) static_cast<void>(setting(row, {}, helm, line));
-  static_cast<void>(status_port({}, helm));
+  if (injector == Injector::istio) {
+    check_types(helm);
+  } else {
+    CommandLine line;
+    for (const AnnotationInfo& row : annotation_table()) static_cast<void>(setting(row, {}, helm, line));
+    static_cast<void>(status_port({}, helm));
+    static_cast<void>(init_variables(helm, {}, {}));
+  }
   for (const HelmValueInfo& known : helm_value_table()) {
     if (known.kind == HelmValueInfo::Kind::boolean) static_cast<void>(is_on(helm, known.name));
   }
   const Setting automatic = helm_setting(helm, "global.proxy.autoInject");
   if (automatic.value != "enabled" && automatic.value != "disabled")
     options::refuse(given_by(automatic.from, automatic.value), "enabled or disabled");
-  for (const std::string_view name : {"meshConfig.proxyListenPort", "meshConfig.proxyInboundListenPort"})
-    static_cast<void>(port(helm, name));
-  static_cast<void>(init_variables(helm, {}, {}));
+  for (const std::string_view name : {outbound_port_value, inbound_port_value})
+    static_cast<void>(port(helm, name, injector));
 }
 
 std::vector<std::string> words(const InitArguments& init) {

@@ -50,9 +50,11 @@ struct InitArguments {
 
 // Whether the pod gets an istio-init at all, unless its mode is NONE: without arguments. Throws as the next one does.
 [[nodiscard]] InitArguments why_not_injected(const PodMetadata& pod, const HelmValues& helm, Injector injector);
+// The same of the mode. Throws as setting() does.
+[[nodiscard]] InitArguments why_not_injected_by_mode(const Annotations& annotations, const HelmValues& helm);
 
-// Values are passed on as they are written. Of Sidetrack's injector: throws Error (usage) as setting() does for what
-// the option would refuse. Of Istio's: throws as check_as_istio() does.
+// Values are passed on as they are given: of Istio's injector, that of in_template(). Of Sidetrack's injector: throws
+// Error (usage) as setting() does for what the option would refuse. Of Istio's: throws as check_as_istio() does.
 [[nodiscard]] InitArguments istio_init_arguments(const PodMetadata& pod, const HelmValues& helm,
                                                  Injector injector = Injector::sidetrack);
 
@@ -62,7 +64,7 @@ struct InitArguments {
 [[nodiscard]] Variables init_variables(const HelmValues& helm, const Variables& of_pod, std::string_view from);
 
 // Throws Error (usage) for values that pods without annotations would be refused for.
-void check_helm_values(const HelmValues& helm);
+void check_helm_values(const HelmValues& helm, Injector injector = Injector::sidetrack);
 
 // "-p", "15001", …
 [[nodiscard]] std::vector<std::string> words(const InitArguments& init);

@@ -59,13 +59,15 @@ def said(program, *options):
 # ---- Random pods.
 
 PORTS = ["", "*", "80", "80,443", " 80 , 443", "80,", ",", "0", "080", "65535", "65536", "80-90", "http", "80\n", "\n", "+80", "-1", "15020",
-         "443,15020", "15021", "1e3", "80;443", "9000, 15020"]
+         "443,15020", "15021", "1e3", "80;443", "9000, 15020", "\v80", "80\f", "80\r", "80\r\n,81", "\u00a080,\u200381", "80\u2028", "\u0085"]
 RANGES = ["", "*", "10.0.0.0/8", "10.0.0.0", "10.1.2.3/8,172.16.0.0/12", "10.0.0.0/8, 172.16.0.0/12", "10.0.0.0/33", "fd00::/8", "::/0",
           "10.0.0.0/08", "0.0.0.0/0", "*,10.0.0.0/8", "10.0.0.0/8,", "::ffff:10.0.0.0/104", "fe80::1%eth0/64", "010.0.0.0/8", "a/8", "/8",
           "10.0.0.0/", "127.0.0.1/32", "fd00::/0129"]
 INTERFACES = ["", "eth0", "eth0,net1", " eth0", "eth0, net1", "0eth", "eth0,", "abcdefghijklmnop", "net+", "net1\n", "eth0.100", "a/b", "*"]
 QUANTITIES = ["100m", "1", "1Gi", "", "x", "1.5", "2e3", "1e", ".5", "-1", "1 Gi", "1Zi", "5E", "1\n"]
 NUMBERS = ["1", "0", "-1", "x", "", "4294967296", "10"]
+LEVELS = ["debug", "default:info,ads:debug", "", "loud", "a: b", "a:", "a #b", "- a", "{a}", "a'b", 'a"b', "a\\bc", "a\nb", "a\tb", "*a", "\x01"]
+VOLUMES = ["{}", "[]", "null", "", "x", "5", '"a"', '{"a": {}}', '{"a": {"emptyDir": {}}}', '[{"name": "a"}]', "[5]", '{"a": null}', "{} x"]
 WORDS = ["true", "false", "True", "False", "yes", "no", "", "1", "0", "enabled"]
 TRAFFIC = "traffic.sidecar.istio.io/"
 VALUES = {
@@ -80,9 +82,18 @@ VALUES = {
     TRAFFIC + "excludeInterfaces": INTERFACES,
     TRAFFIC + "kubevirtInterfaces": INTERFACES,
     "istio.io/reroute-virtual-interfaces": INTERFACES,
-    "sidecar.istio.io/agentLogLevel": ["debug", "default:info,ads:debug", "", "loud"],
+    "sidecar.istio.io/agentLogLevel": LEVELS,
+    "sidecar.istio.io/logLevel": LEVELS,
+    "sidecar.istio.io/componentLogLevel": LEVELS,
+    "sidecar.istio.io/userVolume": VOLUMES,
+    "sidecar.istio.io/userVolumeMount": VOLUMES,
+    "proxy.istio.io/overrides": [
+        "{}", "null", "[]", "", '{"initContainers": 5}', '{"containers": [{"name": "istio-proxy", "securityContext": {"runAsUser": 55}}]}',
+        '{"initContainers": [{"name": "istio-init", "args": ["istio-iptables", "-p", "5", "-u", "6"]}]}',
+        '{"InitContainers": [{"name": "istio-init", "Args": ["-z", "8"]}]}', '{"initContainers": [{"name": "istio-init", "image": "x"}]}',
+        '{"initContainers": [{"name": "istio-validation", "args": ["-p", "7"]}]}', '{"initContainers": [{"name": "istio-init", "args": [5]}]}'],
     "sidecar.istio.io/inject": WORDS,
-    "inject.istio.io/templates": ["sidecar", "gateway", "grpc-agent", "grpc-simple", "sidecar, gateway", " sidecar "],
+    "inject.istio.io/templates": ["sidecar", "gateway", "grpc-agent", "grpc-simple", "sidecar, gateway", " sidecar ", "", "sidecar,", " "],
     "sidecar.istio.io/proxyCPU": QUANTITIES,
     "sidecar.istio.io/proxyMemoryLimit": QUANTITIES,
     "readiness.status.sidecar.istio.io/periodSeconds": NUMBERS,
@@ -94,7 +105,8 @@ VALUES = {
         "interceptionMode: TPROXY", "interceptionMode: NONE", "interceptionMode: tproxy", "interceptionmode: TPROXY", "interception_mode: TPROXY", "{}",
         'proxyMetadata: {ISTIO_META_DNS_CAPTURE: "true"}', "proxyMetadata: {ISTIO_META_DNS_CAPTURE: true}", "proxyMetadata: {A: 5}",
         "proxyMetadata: {ISTIO_DUAL_STACK: maybe}", "holdApplicationUntilProxyStarts: true", "hold_application_until_proxy_starts: true",
-        "concurrency: 2", "unknown: 1", "a: [", "- a", "proxy_metadata: {A: b}", "proxyMetadata: {A: null}", "statusPort: 123"],
+        "interceptionMode: 9", "interceptionMode: 1.0", "interceptionMode: 1.5", "interceptionMode: -1", "proxyMetadata: {A: 'x\"y'}",
+        "proxyMetadata: {5: x}", "concurrency: 2", "unknown: 1", "a: [", "- a", "proxy_metadata: {A: b}", "proxyMetadata: {A: null}", "statusPort: 123"],
     "example.com/other": ["x"],
 }
 # What most pods have: values that are right, so that not every pod is refused for one of many.
@@ -102,6 +114,8 @@ USUAL = {name: [value for value in values if value in (
     "80", "80,443", "*", "10.0.0.0/8", "10.1.2.3/8,172.16.0.0/12", "eth0", "eth0,net1", "100m", "1Gi", "10", "true", "sidecar", "REDIRECT",
     "TPROXY", "123", "0", "debug", "", "interceptionMode: TPROXY", " 80 , 443", "080", "443,15020", "9000, 15020", "80\n")]
          for name, values in VALUES.items()}
+for name in ("sidecar.istio.io/userVolume", "sidecar.istio.io/userVolumeMount", "proxy.istio.io/overrides", "inject.istio.io/templates"):
+    USUAL[name] = VALUES[name][:1]
 KINDS = ["Pod", "Pod", "Deployment", "StatefulSet", "DaemonSet", "Job", "ReplicaSet", "ReplicationController"]
 API = {"Pod": "v1", "Job": "batch/v1", "ReplicationController": "v1"}
 
@@ -129,6 +143,9 @@ def random_pod(number):
     if random.random() < 0.05:
         spec.setdefault("initContainers", [])
         spec["initContainers"] = [{"name": "istio-init", "image": "mine"}, *spec["initContainers"]]
+    if random.random() < 0.05:
+        own = {"name": random.choice(["istio-init", "istio-validation"]), "image": "mine", "args": ["istio-iptables", "-p", "5", "-u", "6"]}
+        spec["initContainers"] = [own, *(each for each in spec.get("initContainers", []) if each["name"] != own["name"])]
     if "initContainers" in spec:
         names = {container["name"] for container in spec["initContainers"]}
         spec["containers"] = [container for container in spec["containers"] if container["name"] not in names] or [
@@ -155,8 +172,8 @@ HELM = {
     "global.proxy.includeIPRanges": ["10.0.0.0/8", "*", ""],
     "global.proxy.excludeIPRanges": ["10.96.0.1/24", ""],
     "global.proxy.includeInboundPorts": ["80", "*", ""],
-    "global.proxy.excludeInboundPorts": ["4,5", ""],
-    "global.proxy.includeOutboundPorts": ["5432", ""],
+    "global.proxy.excludeInboundPorts": ["4,5", "", "a"],
+    "global.proxy.includeOutboundPorts": ["5432", "", "a"],
     "global.proxy.excludeOutboundPorts": ["22,25", ""],
     "global.proxy.statusPort": [0, 123, 15020],
     "global.logging.level": ["default:debug", "default:info"],
@@ -165,8 +182,8 @@ HELM = {
     "pilot.cni.enabled": [True, False],
     "global.proxy_init.forceApplyIptables": [True, False],
     "meshConfig.proxyListenPort": [16001],
-    "meshConfig.proxyInboundListenPort": [16006],
-    "meshConfig.defaultConfig.interceptionMode": ["TPROXY", "REDIRECT", "NONE", 1],
+    "meshConfig.proxyInboundListenPort": [16006, 0],
+    "meshConfig.defaultConfig.interceptionMode": ["TPROXY", "REDIRECT", "NONE", 1, 9],
     "meshConfig.defaultConfig.proxyMetadata": [{"ISTIO_META_DNS_CAPTURE": "true"}],
 }
 

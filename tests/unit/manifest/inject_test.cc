@@ -678,5 +678,104 @@ TEST(Write, JsonHasJsonsNumbers) {
             R"({"a":15,"b":true,"c":null,"d":"\u0001é","e":[".inf",1000],"f":{}})");
 }
 
+// What `args --injector sidetrack` says of a pod is what `inject` does with it.
+TEST(Inject, DoesWhatArgsSays) {
+  struct Choice {
+    std::string_view annotation;
+    std::vector<std::string_view> values;
+  };
+  const std::vector<Choice> choices{
+      {"sidecar.istio.io/inject", {"true", "false", "no", ""}},
+      {"sidecar.istio.io/interceptionMode", {"TPROXY", "NONE", "x", ""}},
+      {"sidecar.istio.io/proxyCPU", {"1", "1Zi", ""}},
+      {"sidecar.istio.io/userVolume", {"{}", "x", "[5]"}},
+      {"sidecar.istio.io/userVolumeMount", {R"({"a": {"mountPath": "/a"}})", "", "5"}},
+      {"proxy.istio.io/overrides",
+       {"", "{}", R"({"containers": [{"name": "istio-proxy", "securityContext": {"runAsUser": 55}}]})",
+        R"({"initContainers": 5})"}},
+      {"sidecar.istio.io/status", {"", "{}", R"({"containers": ["istio-proxy"]})", "x"}},
+      {"proxy.istio.io/config",
+       {"interceptionMode: NONE", "proxyMetadata: {DISABLE_ENVOY: 'true'}", "a: [",
+        "proxyMetadata: {ISTIO_DUAL_STACK: maybe}", "- a", "proxyMetadata: {A: null}"}},
+      {"inject.istio.io/templates", {"gateway", "sidecar", ""}},
+      {"traffic.sidecar.istio.io/includeInboundPorts", {"80", "http"}},
+      {"sidetrack/unknown", {"x"}},
+      {"sidecar.istio.io/nativeSidecar", {"true", "x"}},
+  };
+  const TemporaryFile template_file(
+      "containers: [{name: istio-proxy, image: envoy, securityContext: {runAsUser: 1337}}]\n");
+  std::mt19937 random(amount("SIDETRACK_SEED", 41));
+  const unsigned count = amount("SIDETRACK_PODS", 1'500);
+  const auto chance = [&](unsigned one_in) { return random() % one_in == 0; };
+  std::size_t refused = 0, left_alone = 0, injected_pods = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    std::string annotations;
+    bool has_status = false;
+    for (unsigned many = random() % 4; many > 0; --many) {
+      const Choice& choice = choices[random() % choices.size()];
+      if (annotations.find(choice.annotation) != std::string::npos) continue;
+      has_status |= choice.annotation == "sidecar.istio.io/status";
+      annotations += fmt::format("{}\"{}\": {}", annotations.empty() ? "" : ", ", choice.annotation,
+                                 json_text(Node::string(choice.values[random() % choice.values.size()])));
+    }
+    std::string spec = chance(8) ? "hostNetwork: true, " : "";
+    if (!has_status && chance(4))
+      spec += fmt::format("initContainers: [{{name: istio-proxy, {}securityContext: {{runAsUser: 7}}}}], ",
+                          chance(2) ? "restartPolicy: Always, " : "");
+    const std::string own = !has_status && chance(4) ? ", {name: istio-proxy, securityContext: {runAsUser: 8}}" : "";
+    const TemporaryFile file(fmt::format(
+        "kind: Pod\nmetadata: {{name: web, annotations: {{{}}}}}\nspec: {{{}containers: [{{name: web}}{}]}}\n",
+        annotations, spec, own));
+    ManifestOptions options;
+    options.files = {file.path()};
+    options.injected = template_file.path();
+    options.injector = Injector::sidetrack;
+    std::vector<std::string> warnings, errors, notes;
+    const auto said = arguments(options, warnings, errors);
+    std::string text, error;
+    try {
+      text = injected(options, notes, warnings);
+    } catch (const Error& what) {
+      error = text_with_hint(what);
+    }
+    SCOPED_TRACE(annotations + "\n" + spec + own);
+    if (!error.empty()) {
+      ++refused;
+      ASSERT_THAT(errors, ElementsAre(error));
+      continue;
+    }
+    ASSERT_THAT(errors, IsEmpty());
+    ASSERT_EQ(said.size(), 1U);
+    if (!notes.empty()) {
+      ++left_alone;
+      ASSERT_THAT(notes, ElementsAre(not_injected(said[0].pod, said[0].init.not_injected)));
+      continue;
+    }
+    ++injected_pods;
+    const Node pod = parse_documents(text, "result").list[0].root;
+    std::vector<std::string> words_there;
+    for (const Node& word : container(pod, "initContainers", "istio-init").find("args")->items)
+      words_there.push_back(word.text);
+    std::vector<std::string> expected = words(said[0].init);
+    expected.insert(expected.begin(), "istio-iptables");
+    ASSERT_EQ(words_there, expected);
+  }
+  EXPECT_GT(std::min({refused, left_alone, injected_pods}), count / 10);
+}
+
+// A bad annotation of a pod that nothing is put into takes no other with it.
+TEST(Inject, LooksNoFurtherAtPodsThatItLeavesAlone) {
+  const std::string other = "\n---\n" + std::string(plain_pod);
+  for (const std::string annotation :
+       {"sidecar.istio.io/proxyCPU: 1Zi", "sidecar.istio.io/userVolume: x", "proxy.istio.io/overrides: x",
+        "sidecar.istio.io/status: ''", "proxy.istio.io/config: '['", "sidetrack/unknown: x",
+        "traffic.sidecar.istio.io/includeInboundPorts: http"}) {
+    EXPECT_THAT(inject_into(pod_with(annotation + ", sidecar.istio.io/inject: 'false'") + other).text,
+                HasSubstr("istio-iptables"))
+        << annotation;
+    EXPECT_NE(error_of(pod_with(annotation) + other), "no error") << annotation;
+  }
+}
+
 }  // namespace
 }  // namespace sidetrack::manifest

@@ -272,6 +272,50 @@ spec: {}
           "kind Odd of x.y: not known, and left out: it seems to have a pod template, spec.a.*.b.template"));
 }
 
+TEST(Pods, OfANamespaceHaveItsUids) {
+  ProxyUids uids;
+  const Documents documents = parse_documents(R"(
+kind: Namespace
+metadata: {name: a, annotations: {openshift.io/sa.scc.uid-range: 1000/10}}
+---
+kind: Namespace
+metadata: {name: b, annotations: {openshift.io/sa.scc.uid-range: 0/1}}
+)",
+                                              "a.yaml");
+  read_namespaces(documents, uids);
+  EXPECT_EQ(uids, (ProxyUids{{"a", "1009"}})) << "Istio's template takes 0 for none";
+}
+
+// Those beside it are there, and each is said once.
+TEST(Pods, BesideADocumentThatCannotBeReadAreFound) {
+  const TemporaryFile injected_file("containers: [{name: a, image: a, securityContext: {runAsUser: 1}}]");
+  const std::pair<std::string_view, std::string_view> all[] = {
+      {"kind: Pod\nmetadata: {name: é\xff}\n", ", line 6, column 19: not YAML: invalid leading UTF-8 octet"},
+      {"kind: Pod\n\x02\n", ", line 6, column 1: not YAML: control characters are not allowed"},
+      {"kind: Pod\nkind: Pod\n", ", document 2: line 6: 'kind': duplicate key: left out"},
+      {"kind: Namespace\nkind: Namespace\n", ", document 2: line 6: 'kind': duplicate key: left out"},
+      {"kind: Template\nparameters: []\nobjects: []\nkind: Template\n",
+       ", document 2: line 8: 'kind': duplicate key: left out"},
+  };
+  for (const auto& [text, expected] : all) {
+    const TemporaryFile file(
+        fmt::format("kind: Pod\nmetadata:\n  name: one\n---\n{}---\nkind: Pod\nmetadata: {{name: three}}\n", text));
+    ManifestOptions options;
+    options.files = {file.path()};
+    options.injected = injected_file.path();
+    std::vector<std::string> warnings, errors, notes;
+    const auto pods = arguments(options, warnings, errors);
+    ASSERT_EQ(pods.size(), 2U) << text;
+    EXPECT_EQ(title(pods[0].pod) + title(pods[1].pod), "Pod onePod three");
+    std::vector<std::string> said = errors;
+    said.insert(said.end(), warnings.begin(), warnings.end());
+    ASSERT_THAT(said, ElementsAre(file.path() + std::string(expected))) << text;
+    if (errors.empty()) continue;
+    EXPECT_THAT([&] { (void)injected(options, notes, warnings); },
+                ::testing::ThrowsMessage<Error>(file.path() + std::string(expected)));
+  }
+}
+
 // A JobSet has Jobs, and those have pods.
 TEST(Pods, OfAJobSetAreThoseOfItsJobs) {
   const Arguments said = arguments_of(R"(apiVersion: jobset.x-k8s.io/v1alpha2

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 
 #include <memory>
+#include <regex>
 
 #include "manifest/arguments.h"
 #include "model/error.h"
@@ -271,13 +272,42 @@ TEST(ByIstio, RefusesWhatItsInjectorRefuses) {
       {"prometheus.istio.io/merge-metrics: 'yes'", "true or false"},
       {"readiness.status.sidecar.istio.io/periodSeconds: '-1'", "a number from 0"},
       {"proxy.istio.io/config: 'interceptionMode: tproxy'", "one of REDIRECT|TPROXY|NONE"},
-      {"traffic.sidecar.istio.io/includeOutboundPorts: 'a\"b'", "neither quotes nor backslashes"},
+      {"traffic.sidecar.istio.io/includeOutboundPorts: 'a\"b'", "text that stays as it is between the double quotes"},
+      {"traffic.sidecar.istio.io/includeInboundPorts: \"80\\v\"", "text that stays as it is between the double quotes"},
+      {"sidecar.istio.io/agentLogLevel: 'a: b'", "a word that is one in YAML, too"},
+      {"sidecar.istio.io/agentLogLevel: \"a\\nb\"", "a word that is one in YAML, too"},
+      {"sidecar.istio.io/logLevel: 'a:'", "a word that is one in YAML, too"},
+      {"sidecar.istio.io/componentLogLevel: \"a\\x01\"", "a word that is one in YAML, too"},
+      {"sidecar.istio.io/userVolume: x", "a JSON object of objects, by the names of volumes, or a list of them"},
+      {"sidecar.istio.io/userVolumeMount: '{\"a\": {}}'", "a JSON object of objects"},
+      {"sidecar.istio.io/userVolume: '5'", "a JSON object of objects"},
+      {"proxy.istio.io/overrides: ''", "a JSON object of lists of containers"},
+      {"proxy.istio.io/overrides: '[]'", "a JSON object of lists of containers"},
+      {"proxy.istio.io/overrides: '{\"containers\": [5]}'", "a JSON object of lists of containers"},
+      {"inject.istio.io/templates: ''", "names of templates"},
+      {"inject.istio.io/templates: 'sidecar,'", "names of templates"},
   };
   for (const auto& [line, expected] : all) {
     const std::string error = error_of_manifest(with_annotation(line), Injector::istio);
     EXPECT_THAT(error, HasSubstr("FILE: Deployment shop/web: " + line.substr(0, line.find(':')))) << line;
     EXPECT_THAT(error, HasSubstr(expected)) << line;
   }
+  // Whatever the template is.
+  EXPECT_THAT(
+      error_of_manifest(with_annotation("proxy.istio.io/overrides: x\n        inject.istio.io/templates: gateway"),
+                        Injector::istio),
+      HasSubstr("FILE: Deployment shop/web: proxy.istio.io/overrides: 'x'"));
+  // With its place in the annotation, or in the mesh's configuration.
+  for (const std::string_view variable : {"5: x", "A: 'x\"y'", "'a: b': x"}) {
+    EXPECT_THAT(error_of_manifest(
+                    with_annotation(fmt::format("proxy.istio.io/config: \"proxyMetadata: {{{}}}\"",
+                                                std::regex_replace(std::string(variable), std::regex("\""), "\\\""))),
+                    Injector::istio),
+                HasSubstr("FILE: Deployment shop/web: proxyMetadata: "))
+        << variable;
+  }
+  EXPECT_THAT(error_text([] { (void)by_istio({}, "global.logging.level=a: b"); }),
+              HasSubstr("--set global.logging.level: 'a: b': expected a word that is one in YAML"));
   EXPECT_THAT(error_of_manifest("kind: Pod\nspec: {hostNetwork: true}\nmetadata: {annotations: "
                                 "{sidecar.istio.io/interceptionMode: '', proxy.istio.io/config: '['}}\n",
                                 Injector::istio),
@@ -296,6 +326,8 @@ TEST(ByIstio, PassesOnWhatIstioInitRefusesAndSaysSo) {
       {"traffic.sidecar.istio.io/includeOutboundPorts: '@/etc/passwd'", "-q @/etc/passwd "},
       {"sidecar.istio.io/agentLogLevel: loud", "--log_output_level=loud"},
       {"proxy.istio.io/config: 'proxyMetadata: {ISTIO_DUAL_STACK: maybe}'", "-p 15001 "},
+      {"proxy.istio.io/config: 'interceptionMode: 9'", "-m 9 "},
+      {"traffic.sidecar.istio.io/excludeOutboundPorts: \"\\u00a022\"", "-o \u00a022 "},
   };
   for (const auto& [line, expected] : all) {
     const Said said = by_istio({line});
@@ -337,6 +369,49 @@ TEST(ByIstio, FoldsLines) {
   EXPECT_THAT(by_istio({"traffic.sidecar.istio.io/excludeInboundPorts: \"80\\n\""}).words, HasSubstr("15021,80,15020"));
   EXPECT_THAT(by_istio({"traffic.sidecar.istio.io/includeOutboundPorts: \"x\\n\\n y z \""}).words,
               HasSubstr("-q x\ny z  --log"));
+  EXPECT_THAT(by_istio({"traffic.sidecar.istio.io/includeInboundPorts: \"80\\r\\n,81\""}).words,
+              HasSubstr("-b 80 ,81 -d"));
+  EXPECT_THAT(by_istio({"traffic.sidecar.istio.io/excludeInboundPorts: \"80,\\u200381\\u00a0\""}).words,
+              HasSubstr("15021,80,81,15020"));
+  EXPECT_THAT(by_istio({"sidecar.istio.io/agentLogLevel: 'a\\bc'"}).words, HasSubstr("--log_output_level=a\bc"));
+}
+
+// What the pod says of the container itself comes in place of the template's.
+TEST(ByIstio, TakesTheArgumentsOfThePodsOwnContainers) {
+  const auto with = [](const std::string& annotation, const std::string& spec, const std::string& set = "") {
+    return by_istio({annotation}, set, spec).words;
+  };
+  const std::string own = "{name: NAME, args: [istio-iptables, -p, '5', -u, '6']}";
+  const std::string proxy = "containers: [{name: istio-proxy, securityContext: {runAsUser: 7}}]";
+  const auto spec = [&](const std::string& name, const std::string& more = "") {
+    return "{initContainers: [" + std::regex_replace(own, std::regex("NAME"), name) + "]" +
+           (more.empty() ? "" : ", " + more) + "}";
+  };
+  const std::string cni = "pilot.cni.enabled=true";
+  EXPECT_EQ(with("a: b", spec("istio-init")), "-p 5 -u 6");
+  EXPECT_EQ(with("a: b", spec("istio-init", proxy)), "-p 5 -u 7");
+  EXPECT_EQ(with("a: b", spec("istio-init"), cni), "-p 5 -u 6");
+  EXPECT_EQ(with("a: b", spec("istio-validation"), cni), "-p 5 -u 6");
+  EXPECT_THAT(with("a: b", spec("istio-validation")), HasSubstr("-p 15001 "));
+  const std::string overrides =
+      R"(proxy.istio.io/overrides: '{"initContainers": [{"name": "istio-init", "args": ["-p", "8"]}]}')";
+  EXPECT_EQ(with(overrides, "{}"), "-p 8");
+  EXPECT_EQ(with(overrides, spec("istio-init")), "-p 8");
+  EXPECT_THAT(with(overrides, "{}", cni), HasSubstr("-p 15001 "));
+  EXPECT_THAT(
+      with("proxy.istio.io/overrides: '{\"containers\": [{\"name\": \"istio-init\", \"args\": [\"x\"]}]}'", "{}"),
+      HasSubstr("-p 15001 "));
+}
+
+// istiod looks at their types alone.
+TEST(ByIstio, PassesOnHelmValues) {
+  EXPECT_THAT(by_istio({}, "global.proxy.includeOutboundPorts=a").words, HasSubstr("-q a --log"));
+  EXPECT_THAT(by_istio({}, "global.proxy.includeIPRanges=x").words, HasSubstr("-i x "));
+  EXPECT_THAT(by_istio({}, "global.proxy.excludeInboundPorts=a").words, HasSubstr("15021,a,15020"));
+  EXPECT_THAT(by_istio({}, "meshConfig.proxyInboundListenPort=0").words, HasSubstr("-z 15006 "));
+  for (const std::string set : {"meshConfig.proxyListenPort=0", "global.proxy.statusPort=", "global.proxy.statusPort=x",
+                                "global.logAsJson=yes", "meshConfig.defaultConfig.interceptionMode=x"})
+    EXPECT_THAT(error_text([&] { (void)by_istio({}, set); }), HasSubstr(": expected ")) << set;
 }
 
 TEST(ByIstio, TakesEveryValueOfTheTemplate) {
@@ -356,7 +431,8 @@ TEST(ByIstio, TakesEveryValueOfTheTemplate) {
 // ---- Of a pod that is injected already
 
 constexpr const char* injected_pod =
-    "kind: Pod\nmetadata: {name: web, annotations: {traffic.sidecar.istio.io/includeInboundPorts: '80'}}\nspec:\n"
+    "kind: Pod\nmetadata: {name: web, annotations: {traffic.sidecar.istio.io/includeInboundPorts: '80', "
+    "sidecar.istio.io/status: '{\"initContainers\": [\"istio-validation\"]}'}}\nspec:\n"
     "  initContainers:\n  - name: other\n  - name: istio-validation\n    args: [istio-iptables, -p, '16001', -u, "
     "'1337', -m, TPROXY, -i, "
     "'*', -x, '', -b, '*', -d, '15090,15021,123', '--log_output_level=default:info', --run-validation, "
@@ -471,8 +547,11 @@ TEST(HelmValues, TheModeMayBeANumber) {
   set_helm_values(values, "meshConfig.defaultConfig.interceptionMode=1");
   EXPECT_EQ(values.at("meshConfig.defaultConfig.interceptionMode").text, "TPROXY");
   EXPECT_THAT(by_istio({"proxy.istio.io/config: '{interceptionMode: 1}'"}).words, HasSubstr("-m TPROXY"));
-  EXPECT_THAT(error_of_manifest(with_annotation("proxy.istio.io/config: '{interceptionMode: 3}'"), Injector::istio),
-              HasSubstr("interceptionMode: a number '3': expected one of REDIRECT|TPROXY|NONE"));
+  EXPECT_THAT(by_istio({"proxy.istio.io/config: '{interceptionMode: 1.0}'"}).words, HasSubstr("-m TPROXY"));
+  EXPECT_THAT(error_of_manifest(with_annotation("proxy.istio.io/config: '{interceptionMode: 1.5}'"), Injector::istio),
+              HasSubstr("interceptionMode: a number '1.5': expected a string"));
+  EXPECT_THAT(error_of_manifest(with_annotation("proxy.istio.io/config: '{interceptionMode: 3}'")),
+              HasSubstr("interceptionMode: '3': expected one of REDIRECT|TPROXY|NONE"));
 }
 
 TEST(HelmValues, ThatAreNotKnownAreRefused) {
