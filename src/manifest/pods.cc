@@ -54,12 +54,44 @@ constexpr KindInfo kind_table[] = {
     {"CloneSet", {"apps.kruise.io"}, usual_path},
     {"Service", {"serving.knative.dev"}, usual_path},
     {"Configuration", {"serving.knative.dev"}, usual_path},
+    {"Revision", {"serving.knative.dev"}, {}},
+    {"ContainerSource", {"sources.knative.dev"}, usual_path},
     {"Job", {"batch.volcano.sh"}, {"spec", "tasks", each, "template"}},
     {"JobSet", {"jobset.x-k8s.io"}, {"spec", "replicatedJobs", each, "template", "spec", "template"}},
     {"VirtualMachine", {"kubevirt.io"}, usual_path, without_containers},
     {"VirtualMachineInstanceReplicaSet", {"kubevirt.io"}, usual_path, without_containers},
     {"VirtualMachineInstance", {"kubevirt.io"}, {}, without_containers},
+    {"VirtualMachinePool",
+     {"pool.kubevirt.io"},
+     {"spec", "virtualMachineTemplate", "spec", "template"},
+     without_containers},
     {"BroadcastJob", {"apps.kruise.io"}, usual_path},
+    {"AdvancedCronJob", {"apps.kruise.io"}, {"spec", "template", "jobTemplate", "spec", "template"}, true, optional},
+    {"AdvancedCronJob",
+     {"apps.kruise.io"},
+     {"spec", "template", "broadcastJobTemplate", "spec", "template"},
+     true,
+     optional},
+    {"UnitedDeployment",
+     {"apps.kruise.io"},
+     {"spec", "template", "statefulSetTemplate", "spec", "template"},
+     true,
+     optional},
+    {"UnitedDeployment",
+     {"apps.kruise.io"},
+     {"spec", "template", "advancedStatefulSetTemplate", "spec", "template"},
+     true,
+     optional},
+    {"UnitedDeployment",
+     {"apps.kruise.io"},
+     {"spec", "template", "cloneSetTemplate", "spec", "template"},
+     true,
+     optional},
+    {"UnitedDeployment",
+     {"apps.kruise.io"},
+     {"spec", "template", "deploymentTemplate", "spec", "template"},
+     true,
+     optional},
     {"ScaledJob", {"keda.sh"}, {"spec", "jobTargetRef", "template"}},
     {"LeaderWorkerSet", {"leaderworkerset.x-k8s.io"}, {"spec", "leaderWorkerTemplate", "workerTemplate"}},
     {"LeaderWorkerSet",
@@ -71,6 +103,10 @@ constexpr KindInfo kind_table[] = {
     {"GameServerSet", {"agones.dev"}, {"spec", "template", "spec", "template"}},
     {"Fleet", {"agones.dev"}, {"spec", "template", "spec", "template"}},
     {"AutoscalingRunnerSet", {"actions.github.com"}, usual_path},
+    {"RunnerDeployment", {"actions.summerwind.dev"}, usual_path, without_containers},
+    {"RunnerReplicaSet", {"actions.summerwind.dev"}, usual_path, without_containers},
+    {"RunnerSet", {"actions.summerwind.dev"}, usual_path, without_containers},
+    {"Runner", {"actions.summerwind.dev"}, {}, without_containers},
     {"RayCluster", {"ray.io"}, {"spec", "headGroupSpec", "template"}},
     {"RayCluster", {"ray.io"}, {"spec", "workerGroupSpecs", each, "template"}, true, optional},
     {"RayJob", {"ray.io"}, {"spec", "rayClusterSpec", "headGroupSpec", "template"}, true, optional},
@@ -81,7 +117,37 @@ constexpr KindInfo kind_table[] = {
     {"PyTorchJob", {"kubeflow.org"}, {"spec", "pytorchReplicaSpecs", each, "template"}},
     {"MPIJob", {"kubeflow.org"}, {"spec", "mpiReplicaSpecs", each, "template"}},
     {"XGBoostJob", {"kubeflow.org"}, {"spec", "xgbReplicaSpecs", each, "template"}},
+    {"PaddleJob", {"kubeflow.org"}, {"spec", "paddleReplicaSpecs", each, "template"}},
+    {"MXJob", {"kubeflow.org"}, {"spec", "mxReplicaSpecs", each, "template"}},
     {"Notebook", {"kubeflow.org"}, usual_path},
+    {"SeldonDeployment",
+     {"machinelearning.seldon.io"},
+     {"spec", "predictors", each, "componentSpecs", each},
+     without_containers,
+     optional},
+    {"Sensor", {"argoproj.io"}, usual_path, without_containers, optional},
+    {"EventSource", {"argoproj.io"}, usual_path, without_containers, optional},
+    {"FlinkDeployment", {"flink.apache.org"}, {"spec", "podTemplate"}, without_containers, optional},
+    {"FlinkDeployment", {"flink.apache.org"}, {"spec", "jobManager", "podTemplate"}, without_containers, optional},
+    {"FlinkDeployment", {"flink.apache.org"}, {"spec", "taskManager", "podTemplate"}, without_containers, optional},
+    {"MongoDBCommunity",
+     {"mongodbcommunity.mongodb.com"},
+     {"spec", "statefulSet", "spec", "template"},
+     without_containers,
+     optional},
+    {"RabbitmqCluster",
+     {"rabbitmq.com"},
+     {"spec", "override", "statefulSet", "spec", "template"},
+     without_containers,
+     optional},
+    {"CassandraDatacenter", {"cassandra.datastax.com"}, {"spec", "podTemplateSpec"}, without_containers, optional},
+    {"ClickHouseInstallation",
+     {"clickhouse.altinity.com"},
+     {"spec", "templates", "podTemplates", each},
+     without_containers,
+     optional},
+    {"Grafana", {"grafana.integreatly.org"}, {"spec", "deployment", "spec", "template"}, without_containers, optional},
+    {"Keycloak", {"k8s.keycloak.org"}, {"spec", "unsupported", "podTemplate"}, without_containers, optional},
     {"Pooler", {"postgresql.cnpg.io"}, usual_path, without_containers, optional},
     {"Elasticsearch",
      {"elasticsearch.k8s.elastic.co"},
@@ -91,6 +157,8 @@ constexpr KindInfo kind_table[] = {
     {"Kibana", {"kibana.k8s.elastic.co"}, {"spec", "podTemplate"}, without_containers, optional},
     {"Logstash", {"logstash.k8s.elastic.co"}, {"spec", "podTemplate"}, without_containers, optional},
     {"ApmServer", {"apm.k8s.elastic.co"}, {"spec", "podTemplate"}, without_containers, optional},
+    {"EnterpriseSearch", {"enterprisesearch.k8s.elastic.co"}, {"spec", "podTemplate"}, without_containers, optional},
+    {"ElasticMapsServer", {"maps.k8s.elastic.co"}, {"spec", "podTemplate"}, without_containers, optional},
     {"Beat", {"beat.k8s.elastic.co"}, {"spec", "deployment", "podTemplate"}, without_containers, optional},
     {"Beat", {"beat.k8s.elastic.co"}, {"spec", "daemonSet", "podTemplate"}, without_containers, optional},
     {"Agent", {"agent.k8s.elastic.co"}, {"spec", "deployment", "podTemplate"}, without_containers, optional},
@@ -101,6 +169,9 @@ constexpr KindInfo kind_table[] = {
     {"Kafka", {"kafka.strimzi.io"}, {"spec", "entityOperator", "template", "pod"}, without_containers, optional},
     {"KafkaNodePool", {"kafka.strimzi.io"}, {"spec", "template", "pod"}, without_containers, optional},
     {"KafkaConnect", {"kafka.strimzi.io"}, {"spec", "template", "pod"}, without_containers, optional},
+    {"Kafka", {"kafka.strimzi.io"}, {"spec", "cruiseControl", "template", "pod"}, without_containers, optional},
+    {"Kafka", {"kafka.strimzi.io"}, {"spec", "kafkaExporter", "template", "pod"}, without_containers, optional},
+    {"KafkaMirrorMaker", {"kafka.strimzi.io"}, {"spec", "template", "pod"}, without_containers, optional},
     {"KafkaMirrorMaker2", {"kafka.strimzi.io"}, {"spec", "template", "pod"}, without_containers, optional},
     {"KafkaBridge", {"kafka.strimzi.io"}, {"spec", "template", "pod"}, without_containers, optional},
 };
@@ -110,11 +181,43 @@ struct ElsewhereInfo {
   Path path;
   std::string_view said;
   std::string_view group = {};  // of no other
+  std::string_view kind = {};   // of no other
 };
+constexpr std::string_view of_its_own = "its controller makes pods of it";
 constexpr ElsewhereInfo elsewhere_table[] = {
     {{"spec"}, "its controller makes a pod for each task", "tekton.dev"},
+    {{"spec"}, "its controller makes a pod for each build", "build.openshift.io"},
     {{"spec", "driver"}, "its controller makes pods of spec.driver and spec.executor", "sparkoperator.k8s.io"},
+    {{"spec", "predictor"},
+     "its controller makes pods of spec.predictor, spec.transformer and spec.explainer",
+     "serving.kserve.io"},
+    {{"spec", "jobManager"}, "its controller makes pods of spec.jobManager and spec.taskManager"},
+    {{"spec"}, "its controller makes pods of spec.nats, spec.jetstream or spec.kafka", "argoproj.io", "EventBus"},
+    {{"spec"}, "its controller makes pods with the annotations of spec.podAnnotations", "acid.zalan.do", "postgresql"},
+    {{"spec"},
+     "its controller makes pods with the annotations of spec.podAnnotations",
+     "opentelemetry.io",
+     "OpenTelemetryCollector"},
+    {{"spec"},
+     "its controller makes pods with the annotations of spec.podAnnotations",
+     "opentelemetry.io",
+     "TargetAllocator"},
+    {{"spec", "instances"}, of_its_own, "postgres-operator.crunchydata.com"},
+    {{"spec"}, of_its_own, "pxc.percona.com", "PerconaXtraDBCluster"},
+    {{"spec"}, of_its_own, "psmdb.percona.com", "PerconaServerMongoDB"},
+    {{"spec"}, of_its_own, "pgv2.percona.com", "PerconaPGCluster"},
+    {{"spec"}, of_its_own, "redis.redis.opstreelabs.in"},
+    {{"spec"}, of_its_own, "minio.min.io", "Tenant"},
+    {{"spec"}, of_its_own, "jaegertracing.io", "Jaeger"},
+    {{"spec"}, of_its_own, "opensearch.opster.io", "OpenSearchCluster"},
+    {{"spec"}, of_its_own, "solr.apache.org", "SolrCloud"},
+    {{"spec"}, of_its_own, "zookeeper.pravega.io", "ZookeeperCluster"},
+    {{"spec"}, of_its_own, "kubernetes.dask.org"},
+    {{"spec"}, of_its_own, "openfaas.com", "Function"},
+    {{"spec"}, of_its_own, "nuclio.io", "NuclioFunction"},
     {{"spec", "inheritedMetadata"}, "its controller makes pods with the annotations of spec.inheritedMetadata"},
+    {{"spec"}, of_its_own, "postgresql.cnpg.io", "Cluster"},
+    {{"spec", "podAnnotations"}, "its controller makes pods with the annotations of spec.podAnnotations"},
     {{"spec", "podTemplate"}, "its controller makes pods of spec.podTemplate"},
     {{"spec", "podMetadata"}, "its controller makes pods with the annotations of spec.podMetadata"},
     {{"spec", "templates"}, "its controller makes a pod for each of spec.templates"},
@@ -196,7 +299,7 @@ void each_at(Node* node, std::span<const std::string_view> path, const std::func
 
 // Where an object of a kind that is not known has a pod template; "": nowhere.
 std::string pod_template_in(const Node& node, const std::string& at) {
-  constexpr std::string_view words[] = {"podTemplate", "podTemplateSpec", "podMetadata"};
+  constexpr std::string_view words[] = {"podTemplate", "podTemplateSpec", "podMetadata", "podAnnotations"};
   const auto child = [](const Node* parent, std::string_view key) {
     return parent == nullptr ? nullptr : parent->find_any(key);
   };
@@ -306,10 +409,10 @@ class Finder {
   void other(Node& object, std::string_view kind, std::string_view group) {
     if (kind == "CustomResourceDefinition") return;  // it describes objects
     constexpr std::string_view not_known = "not known, and left out: ";
-    for (const auto& [path, said, of_group] : elsewhere_table) {
+    for (const auto& [path, said, of_group, of_kind] : elsewhere_table) {
       bool is_there = false;
       each_at(&object, path, [&](Node* found, const Above&) { is_there = found != nullptr && !found->is_scalar(); });
-      if (is_there && (of_group.empty() || of_group == group))
+      if (is_there && (of_group.empty() || of_group == group) && (of_kind.empty() || of_kind == kind))
         return skip(kind, group, fmt::format("{}{}", not_known, said));
     }
     if (const std::string at = pod_template_in(object, ""); !at.empty())
@@ -531,7 +634,8 @@ void add_namespaces(const Node& object, const Where& place, ProxyUids& uids) {
   if (items != nullptr && items->type == Node::Type::list) {
     for (const Node& item : items->items) add_namespaces(item, place, uids);
   }
-  if (kind == nullptr || kind->text != "Namespace") return;
+  constexpr std::string_view kinds[] = {"Namespace", "Project"};  // of OpenShift, which is one
+  if (kind == nullptr || std::ranges::find(kinds, kind->text) == std::end(kinds)) return;
   const Node* metadata = member(&object, "metadata", Node::Type::mapping, place);
   const std::string name(text_of(metadata, "name", place));
   const Where here{place.place, fmt::format("{} {}", kind->text, excerpt(name))};

@@ -272,10 +272,60 @@ spec: {}
           "kind Odd of x.y: not known, and left out: it seems to have a pod template, spec.a.*.b.template"));
 }
 
-TEST(Pods, OfANamespaceHaveItsUids) {
+// "Kind, group, spec": what is found of it, "-" for a pod whose containers its controller makes, or what is said.
+TEST(Pods, OfMoreKindsAreFoundOrNamed) {
+  const std::pair<std::string_view, std::string_view> all[] = {
+      {"VirtualMachinePool, pool.kubevirt.io, {virtualMachineTemplate: {spec: {template: {}}}}", "-"},
+      {"Revision, serving.knative.dev, {}", "+"},
+      {"ContainerSource, sources.knative.dev, {template: {}}", "+"},
+      {"AdvancedCronJob, apps.kruise.io, {template: {broadcastJobTemplate: {spec: {template: {}}}}}", "+"},
+      {"UnitedDeployment, apps.kruise.io, {template: {cloneSetTemplate: {spec: {template: {}}}}}", "+"},
+      {"BroadcastJob, apps.kruise.io, {template: {}}", "+"},
+      {"SeldonDeployment, machinelearning.seldon.io, {predictors: [{componentSpecs: [{}, {}]}]}", "--"},
+      {"Sensor, argoproj.io, {template: {}}", "-"},
+      {"EventSource, argoproj.io, {}", "no spec.template: its controller makes pods all the same"},
+      {"EventBus, argoproj.io, {nats: {}}", "spec.nats, spec.jetstream or spec.kafka"},
+      {"RunnerDeployment, actions.summerwind.dev, {template: {}}", "-"},
+      {"RunnerSet, actions.summerwind.dev, {template: {}}", "-"},
+      {"Runner, actions.summerwind.dev, {}", "-"},
+      {"KafkaMirrorMaker, kafka.strimzi.io, {template: {pod: {}}}", "-"},
+      {"Kafka, kafka.strimzi.io, {cruiseControl: {template: {pod: {}}}, kafkaExporter: {template: {pod: {}}}}", "--"},
+      {"FlinkDeployment, flink.apache.org, {podTemplate: {}, taskManager: {podTemplate: {}}}", "--"},
+      {"FlinkCluster, flinkoperator.k8s.io, {jobManager: {}}", "pods of spec.jobManager and spec.taskManager"},
+      {"MongoDBCommunity, mongodbcommunity.mongodb.com, {statefulSet: {spec: {template: {}}}}", "-"},
+      {"RabbitmqCluster, rabbitmq.com, {}", "no spec.override.statefulSet.spec.template"},
+      {"ClickHouseInstallation, clickhouse.altinity.com, {templates: {podTemplates: [{}]}}", "-"},
+      {"InferenceService, serving.kserve.io, {predictor: {}}", "spec.predictor, spec.transformer and spec.explainer"},
+      {"postgresql, acid.zalan.do, {}", "annotations of spec.podAnnotations"},
+      {"OpenTelemetryCollector, opentelemetry.io, {}", "annotations of spec.podAnnotations"},
+      {"Instrumentation, opentelemetry.io, {}", ""},
+      {"BuildConfig, build.openshift.io, {}", "a pod for each build"},
+      {"PostgresCluster, postgres-operator.crunchydata.com, {instances: []}", "its controller makes pods of it"},
+      {"Tenant, minio.min.io, {}", "its controller makes pods of it"},
+      {"Cluster, postgresql.cnpg.io, {}", "its controller makes pods of it"},
+      {"Odd, x.y, {podAnnotations: {}}", "annotations of spec.podAnnotations"},
+      {"Odd, x.y, {a: {podAnnotations: {}}}", "it seems to have a pod template, spec.a.podAnnotations"},
+  };
+  for (const auto& [text, expected] : all) {
+    const auto first = text.find(", ");
+    const auto second = text.find(", ", first + 1);
+    Documents documents =
+        parse_documents(fmt::format("{{kind: {}, apiVersion: {}/v1, spec: {}}}", text.substr(0, first),
+                                    text.substr(first + 2, second - first - 2), text.substr(second + 2)),
+                        "a.yaml");
+    std::vector<std::string> skipped;
+    std::string found;
+    for (const PodTemplate& pod : pod_templates(documents, skipped)) found += pod.has_pod_spec ? "+" : "-";
+    for (const std::string& why : skipped) found += why;
+    EXPECT_THAT(found, ::testing::HasSubstr(expected)) << text;
+    EXPECT_EQ(found.empty(), expected.empty()) << text << found;
+  }
+}
+
+TEST(Pods, OfAProjectHaveItsUids) {
   ProxyUids uids;
   const Documents documents = parse_documents(R"(
-kind: Namespace
+kind: Project
 metadata: {name: a, annotations: {openshift.io/sa.scc.uid-range: 1000/10}}
 ---
 kind: Namespace
