@@ -86,6 +86,9 @@ struct Prefix {
 constexpr Prefix prefixes[] = {{own_prefix, Unread::refused},
                                {traffic_prefix, Unread::warned_of},
                                {"sidecar.istio.io/", Unread::warned_of_if_alike},
+                               {"status.sidecar.istio.io/", Unread::warned_of_if_alike},
+                               {"inject.istio.io/", Unread::warned_of_if_alike},
+                               {"proxy.istio.io/", Unread::warned_of_if_alike},
                                {"istio.io/", Unread::warned_of_if_alike}};
 constexpr Prefix prefixes_of_ambient[] = {{own_prefix, Unread::refused},
                                           {"ambient.istio.io/", Unread::warned_of_if_alike},
@@ -245,7 +248,7 @@ namespace {
 
 AnnotationNames read_of_pod() {
   AnnotationNames read{inject_annotation,    status_annotation,       status_port_annotation, log_level_annotation,
-                       templates_annotation, proxy_config_annotation, native_annotation};
+                       templates_annotation, proxy_config_annotation, native_annotation,      overrides_annotation};
   add_names(read, table);
   return read;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "options/annotations.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <set>
@@ -115,6 +116,21 @@ TEST(Annotations, OfAnAmbientPodThatHasNoneOfOurs) {
         static_cast<void>(ambient_interception({{"sidetrack/exclude-uids", "@/etc/passwd"}}));
       },
       ::testing::ThrowsMessage<Error>(HasSubstr("not the name of a file")));
+}
+
+TEST(Annotations, WrittenAlmostAsOneThatIsReadAreWarnedOf) {
+  const std::pair<std::string, std::string> all[] = {
+      {"inject.istio.io/template", "inject.istio.io/templates"},
+      {"proxy.istio.io/confg", "proxy.istio.io/config"},
+      {"proxy.istio.io/override", "proxy.istio.io/overrides"},
+      {"status.sidecar.istio.io/prt", "status.sidecar.istio.io/port"},
+      {"sidecar.istio.io/injct", "sidecar.istio.io/inject"},
+  };
+  for (const auto& [name, meant] : all)
+    EXPECT_THAT(unknown_annotations({{name, "x"}}),
+                ElementsAre(fmt::format("annotation {}: unknown; did you mean {}?", name, meant)));
+  for (const std::string name : {"inject.istio.io/other", "proxy.istio.io/config", "proxy.istio.io/overrides"})
+    EXPECT_THAT(unknown_annotations({{name, "x"}}), ::testing::IsEmpty()) << name;
 }
 
 TEST(Annotations, OfAnAmbientPodThatAreNotReadAreWarnedOf) {
