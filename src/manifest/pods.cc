@@ -886,6 +886,13 @@ void put_in_template(Annotations& annotations, HelmValues& values) {
   put(log_level_annotation, "global.logging.level");
 }
 
+// Istio's injector puts the uid of the pod's own proxy into the arguments of whatever istio-init is there.
+void put_uid(InitArguments& init, const PodMetadata& metadata) {
+  if (!metadata.proxy_uid || *metadata.proxy_uid == "0") return;
+  const auto uid = std::ranges::find(init.arguments, "-u", &InitArgument::option);
+  if (uid != init.arguments.end()) uid->value = *metadata.proxy_uid;
+}
+
 // The arguments that the pod itself has for the container; the injector puts them in place of its own.
 std::optional<InitArguments> own_arguments(const PodTemplate& pod, const Annotations& annotations, bool by_plugin) {
   const Where here = where(pod);
@@ -918,7 +925,14 @@ InitArguments arguments_by_istio(const PodTemplate& pod, const HelmValues& helm,
   take_mode(config, values);
   check_mode(config);
   const auto own = own_arguments(pod, metadata.annotations, is_on(values, cni_value));
-  if (!why.not_injected.empty()) return why;
+  // A container of its own stays.
+  const auto without_template = [&](InitArguments left_alone) {
+    auto present = present_init(pod);
+    if (!present) return left_alone;
+    put_uid(present->init, metadata);
+    return std::move(present->init);
+  };
+  if (!why.not_injected.empty()) return without_template(std::move(why));
   take_namespace(pod, of_namespaces, metadata);
   if (metadata.namespace_uid && metadata.proxy_uid &&
       is_uid_of_app(*metadata.proxy_uid, member(pod.pod, "spec", Node::Type::mapping, here), here))
@@ -931,13 +945,11 @@ InitArguments arguments_by_istio(const PodTemplate& pod, const HelmValues& helm,
     for (InitArgument& argument : by_template.arguments) {
       if (argument.option == excluded) argument.value = in_template(argument.from, argument.value);
     }
-    if (!by_template.not_injected.empty() || !own) return by_template;
+    if (!by_template.not_injected.empty()) return without_template(std::move(by_template));
+    if (!own) return by_template;
     by_template.arguments = own->arguments;
     by_template.refused.clear();
-    for (InitArgument& argument : by_template.arguments) {
-      if (argument.option == "-u" && metadata.proxy_uid && *metadata.proxy_uid != "0")
-        argument.value = *metadata.proxy_uid;
-    }
+    put_uid(by_template, metadata);
     return by_template;
   });
   if (!made.not_injected.empty() || !made.refused.empty()) return made;

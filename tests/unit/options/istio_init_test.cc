@@ -393,6 +393,10 @@ TEST(ByIstio, TakesTheArgumentsOfThePodsOwnContainers) {
   EXPECT_EQ(with("a: b", spec("istio-init"), cni), "-p 5 -u 6");
   EXPECT_EQ(with("a: b", spec("istio-validation"), cni), "-p 5 -u 6");
   EXPECT_THAT(with("a: b", spec("istio-validation")), HasSubstr("-p 15001 "));
+  // Without one of the template's, too.
+  EXPECT_EQ(with("sidecar.istio.io/interceptionMode: NONE", spec("istio-validation", proxy)), "-p 5 -u 7");
+  EXPECT_EQ(with("inject.istio.io/templates: gateway", spec("istio-init", proxy)), "-p 5 -u 7");
+  EXPECT_EQ(with("sidecar.istio.io/inject: 'false'", spec("istio-init", proxy)), "-p 5 -u 6");
   const std::string overrides =
       R"(proxy.istio.io/overrides: '{"initContainers": [{"name": "istio-init", "args": ["-p", "8"]}]}')";
   EXPECT_EQ(with(overrides, "{}"), "-p 8");
