@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "completion/completion.h"
+#include <completions.h>
 
 #include "cli/commands.h"
 
 namespace sidetrack::cli {
 
 ExitCode run_completion(CommandLine& line) {
-  print(completion(line.shell));
+  print(completion_scripts[static_cast<std::size_t>(line.shell)]);
   return ExitCode::done;
 }
 

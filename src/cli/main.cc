@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <exception>
 #include <new>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "cli/standard_streams.h"
 #include "manifest/arguments.h"
 #include "model/error.h"
+#include "options/complete.h"
 #include "options/options.h"
 #include "system/sandbox.h"
 #include "system/write_all.h"
@@ -23,6 +25,10 @@ namespace sidetrack::cli {
 namespace {
 
 ExitCode run(const std::vector<std::string_view>& args, CommandLine& line) {
+  if (args.size() > 1 && args[1] == "__complete") {
+    print(complete(std::span(args).subspan(2)));
+    return ExitCode::done;
+  }
   line = parse(args, process_environment, manifest::options_of_pod);
   if (line.version) {
     print("sidetrack " + std::string(version) + "\n");

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <sstream>
 
-#include "completion/completion.h"
 #include "evaluate/explain.h"
 #include "golden/renderings.h"
 #include "host/host.h"
@@ -127,12 +126,9 @@ std::map<std::filesystem::path, std::string> pages_and_drawings() {
   std::string all = help();
   for (const CommandInfo& command : commands()) all += "\n" + help(command.command);
   return {{folder / "help", all},
-          {folder / "manual", manual()},
+          {folder / "manual", manual(read_file(SIDETRACK_SOURCE_DIR "/docs/sidetrack.8.in"))},
           {folder / "map.svg", map_svg(regions, 0, {})},
-          {folder / "rules.svg", svg(drawn, Families::both())},
-          {folder / "completion.bash", completion(Shell::bash)},
-          {folder / "completion.zsh", completion(Shell::zsh)},
-          {folder / "completion.fish", completion(Shell::fish)}};
+          {folder / "rules.svg", svg(drawn, Families::both())}};
 }
 
 }  // namespace sidetrack

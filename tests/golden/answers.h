@@ -16,7 +16,7 @@ namespace sidetrack {
 [[nodiscard]] std::filesystem::path answers_file(const Scenario& scenario);
 [[nodiscard]] std::string answers(const Scenario& scenario);
 
-// What the table of options becomes, by the name of its file there: help, the manual page, completion; and what is
+// What the table of options becomes, by the name of its file there: help and the manual page; and what is
 // drawn.
 [[nodiscard]] std::map<std::filesystem::path, std::string> pages_and_drawings();
 
