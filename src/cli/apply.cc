@@ -74,39 +74,25 @@ std::string waited(const CommandLine& line, const std::optional<ProxyWatch>& wat
 
 // ---- Sessions
 
-// Those that must not be cut, and the plan of other options, as long as files can still be opened: none in the sandbox.
-struct KnownSessions {
-  Sessions sessions;
-  HostFacts facts;
-};
-
-std::optional<KnownSessions> known_sessions(CommandLine& line, const std::optional<Place>& place) {
+// Those that must not be cut, as long as files can still be opened: none in the sandbox.
+Sessions known_sessions(const std::optional<Place>& place) {
   const char* variable = std::getenv("SSH_CONNECTION");
-  const std::string_view ssh_connection = variable != nullptr ? variable : "";
-  if (!place && !may_have_sessions()) return std::nullopt;
-  KnownSessions known{find_sessions(ssh_connection), {}};
-  if (known.sessions.empty()) return std::nullopt;
-  if (!known.sessions.list.empty()) known.facts = facts_for(line.config, line.names, place ? &*place : nullptr, false);
-  return known;
+  if (!place && !may_have_sessions()) return {};
+  return find_sessions(variable != nullptr ? variable : "");
 }
 
 // Throws differs if the rules would cut one. With --confirm, and in the drop-in form, which does what istio-iptables
 // does, it is only said.
-void keep_sessions(const CommandLine& line, const Request& asked, const std::optional<KnownSessions>& known,
-                   Kernel& kernel) {
-  if (!known) return;
-  for (const std::string& sentence : known->sessions.unknown)
+void keep_sessions(const CommandLine& line, const Request& asked, const Sessions& sessions, Kernel& kernel) {
+  for (const std::string& sentence : sessions.unknown)
     warn("unknown: whether the rules cut a session of ssh: " + sentence);
-  const Replan replan = [&](const Config& config) { return plan(config, known->facts); };
-  const CutSessions cut = cut_sessions(known->sessions, asked, line.config, replan, kernel);
+  const CutSessions cut = cut_sessions(sessions, asked, line.config, kernel);
   if (cut.list.empty()) return;
-  std::string all;
-  for (const CutSession& one : cut.list) all += "\n  " + one.words;
-  const std::string remedy =
-      cut.remedy.empty() ? "no option leaves all of them alone" : "to leave them alone " + cut.remedy;
-  if (line.confirm || line.drop_in) return warn(fmt::format("the rules cut active SSH sessions:{}\n{}", all, remedy));
-  throw Error(ExitCode::differs,
-              fmt::format("the rules would cut active SSH sessions; nothing was changed:{}\n{}", all, remedy),
+  const std::string all = fmt::format(
+      "\n  {}\n{}", fmt::join(cut.list, "\n  "),
+      cut.remedy.empty() ? "no option is known that leaves all of them alone" : "to leave them alone " + cut.remedy);
+  if (line.confirm || line.drop_in) return warn("the rules cut active SSH sessions:" + all);
+  throw Error(ExitCode::differs, "the rules would cut active SSH sessions; nothing was changed:" + all,
               "with --confirm 60s the rules are applied, and rolled back unless you confirm them");
 }
 
@@ -114,12 +100,12 @@ void keep_sessions(const CommandLine& line, const Request& asked, const std::opt
 
 struct Ready {
   std::optional<ProxyWatch> watch;
-  std::optional<KnownSessions> sessions;
+  Sessions sessions;
 };
 
 // What has to be opened before the sandbox.
-Ready get_ready(CommandLine& line, const std::optional<Place>& place, const Plan& plan) {
-  return {proxy_watch(line, plan), known_sessions(line, place)};
+Ready get_ready(const CommandLine& line, const std::optional<Place>& place, const Plan& plan) {
+  return {proxy_watch(line, plan), known_sessions(place)};
 }
 
 void be_ready(const CommandLine& line, const Request& asked, Ready& ready, Kernel& kernel) {
@@ -164,7 +150,7 @@ void program_until_confirmed(const CommandLine& line, const Request& asked, cons
         fmt::format("the rules are programmed now, and rolled back unless you confirm them: press Enter within {}, or "
                     "'kill -USR1 {}' from another session",
                     words(*line.confirm), getpid()));
-    if (ready.sessions) std::this_thread::sleep_for(to_get_out);
+    if (!ready.sessions.empty()) std::this_thread::sleep_for(to_get_out);
   }
   const auto start = Clock::now();
   const ApplyResult result = reporting(*asked.plan, [&] { return converge(asked, kernel); });

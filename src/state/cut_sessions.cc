@@ -5,7 +5,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <iterator>
 #include <set>
 
 #include "evaluate/explain.h"
@@ -56,36 +55,24 @@ std::vector<Outcome> ends_of(const Packet& packet, const space::Side& side) {
   return ends;
 }
 
-// The first end that the packet has not had before.
-std::optional<Outcome> new_end(const Packet& packet, const space::Side& before, const space::Side& after) {
-  const std::vector<Outcome> known = ends_of(packet, before);
-  for (const Outcome& end : ends_of(packet, after)) {
-    const bool is_known = std::ranges::any_of(
-        known, [&](const Outcome& one) { return same_place(one, end) && one.answers == end.answers; });
-    if (!is_known) return end;
-  }
-  return std::nullopt;
-}
-
 // Before and after a change of the rules, of new connections and of those that are tracked.
 struct Sides {
   space::Side before;
   space::Side after;
   Tracked tracked[2] = {Tracked::no, Tracked::no};  // of IPv4 and IPv6
 
-  [[nodiscard]] std::string harm(const Session& session) const {
-    const Family family = session.socket.local.address.family;
-    const Tracked is = tracked[static_cast<std::size_t>(family == Family::ipv6)];
-    std::string words;
-    for (const bool comes_in : {true, false}) {
-      const Packet packet = next_packet(session, comes_in, is);
-      const auto end = is == Tracked::yes ? new_end(packet, without_nat(before), without_nat(after))
-                                          : new_end(packet, before, after);
-      if (!end) continue;
-      words +=
-          fmt::format("{}what {}: {}", words.empty() ? "" : "; ", comes_in ? "comes in" : "goes out", sentence(*end));
+  // Where the session's next packet of one way ends, if it has not ended there before.
+  [[nodiscard]] std::optional<Outcome> new_end(const Session& session, bool comes_in) const {
+    const Tracked is = tracked[static_cast<std::size_t>(session.socket.local.address.family == Family::ipv6)];
+    const Packet packet = next_packet(session, comes_in, is);
+    const bool asks_nat = is != Tracked::yes;
+    const std::vector<Outcome> known = ends_of(packet, asks_nat ? before : without_nat(before));
+    for (const Outcome& end : ends_of(packet, asks_nat ? after : without_nat(after))) {
+      const bool is_known = std::ranges::any_of(
+          known, [&](const Outcome& one) { return same_place(one, end) && one.answers == end.answers; });
+      if (!is_known) return end;
     }
-    return words;
+    return std::nullopt;
   }
 };
 
@@ -100,144 +87,43 @@ Sides sides_of(const Plan& plan, BackendKind backend, const Survey& survey, bool
   return sides;
 }
 
-// ---- What leaves a session alone
-
-// The same ports without one of them.
-std::vector<PortRange> without(const std::vector<PortRange>& all, std::uint16_t port) {
-  std::vector<PortRange> left;
-  for (const PortRange& ports : all) {
-    if (!ports.contains(port)) left.push_back(ports);
-    if (ports.contains(port) && ports.first < port)
-      left.emplace_back(ports.first, static_cast<std::uint16_t>(port - 1));
-    if (ports.contains(port) && port < ports.last) left.emplace_back(static_cast<std::uint16_t>(port + 1), ports.last);
-  }
-  return left;
-}
-
-// "80,20-21", as -b takes it.
-std::string port_texts(const std::vector<PortRange>& ports) {
-  std::vector<std::string> texts;
-  std::ranges::transform(ports, std::back_inserter(texts), [](const PortRange& range) { return text(range); });
-  return fmt::format("{}", fmt::join(texts, ","));
-}
-
+// Options that leave sessions alone.
 struct Remedy {
-  std::set<std::uint16_t> ports;         // -d
-  std::set<AddressRange> ranges;         // -x
-  std::set<std::uint16_t> out_ports;     // -o
-  std::set<std::uint16_t> not_captured;  // out of -b
-  std::set<std::string> interfaces;      // -c
+  std::set<std::uint16_t> inbound_ports;   // -d; or out of -b
+  std::set<std::string> peers;             // -x
+  std::set<std::uint16_t> outbound_ports;  // -o
+  bool is_known = true;
 
-  void add(const Remedy& other) {
-    ports.insert(other.ports.begin(), other.ports.end());
-    ranges.insert(other.ranges.begin(), other.ranges.end());
-    out_ports.insert(other.out_ports.begin(), other.out_ports.end());
-    not_captured.insert(other.not_captured.begin(), other.not_captured.end());
-    interfaces.insert(other.interfaces.begin(), other.interfaces.end());
-  }
-
-  [[nodiscard]] Config applied_to(Config config) const {
-    const auto append = [](auto& list, const auto& more) { list.insert(list.end(), more.begin(), more.end()); };
-    append(config.inbound_exclude_ports, ports);
-    append(config.outbound_exclude_ranges, ranges);
-    append(config.outbound_exclude_ports, out_ports);
-    append(config.exclude_interfaces, interfaces);
-    for (const std::uint16_t port : not_captured) config.inbound_ports.list = without(config.inbound_ports.list, port);
-    return config;
-  }
-
-  // `config` is what it is to be applied to.
-  [[nodiscard]] std::string words(const Config& config) const {
-    std::vector<std::string> all;
-    const auto option = [&](const char* name, const auto& values) {
-      if (!values.empty()) all.push_back(fmt::format("{} {}", name, fmt::join(values, ",")));
-    };
-    std::vector<std::string> texts;
-    for (const AddressRange& range : ranges) texts.push_back(range.text());
-    option("-d", ports);
-    option("-x", texts);
-    option("-o", out_ports);
-    option("-c", interfaces);
-    const std::string added = all.empty() ? "" : fmt::format("add {}", fmt::join(all, " "));
-    if (not_captured.empty()) return added;
-    const bool in_range = std::ranges::any_of(config.inbound_ports.list, [&](const PortRange& range) {
-      return range.first != range.last &&
-             std::ranges::any_of(not_captured, [&](auto port) { return range.contains(port); });
-    });
-    const std::string captured = in_range ? "give -b " + port_texts(applied_to(config).inbound_ports.list)
-                                          : fmt::format("leave {} out of -b", fmt::join(not_captured, ", "));
-    return captured + (added.empty() ? "" : ", and " + added);
-  }
-};
-
-// What might do, what takes least first.
-std::vector<Remedy> candidates(const Session& session, const std::string& interface) {
-  const std::set<std::uint16_t> own{session.socket.local.port.value()};
-  const std::set<std::uint16_t> other{session.socket.remote.port.value()};
-  const std::set<AddressRange> peer{AddressRange::single(session.socket.remote.address)};
-  std::vector<Remedy> all;
-  if (session.inbound) {
-    all.push_back({.ports = own, .ranges = {}, .out_ports = {}, .not_captured = {}, .interfaces = {}});
-    all.push_back({.ports = {}, .ranges = peer, .out_ports = {}, .not_captured = {}, .interfaces = {}});
-    all.push_back({.ports = {}, .ranges = {}, .out_ports = {}, .not_captured = own, .interfaces = {}});
-    all.push_back({.ports = own, .ranges = peer, .out_ports = {}, .not_captured = {}, .interfaces = {}});
-    all.push_back({.ports = {}, .ranges = peer, .out_ports = {}, .not_captured = own, .interfaces = {}});
-  } else {
-    all.push_back({.ports = own, .ranges = {}, .out_ports = {}, .not_captured = {}, .interfaces = {}});
-    all.push_back({.ports = {}, .ranges = {}, .out_ports = other, .not_captured = {}, .interfaces = {}});
-    all.push_back({.ports = {}, .ranges = peer, .out_ports = {}, .not_captured = {}, .interfaces = {}});
-    all.push_back({.ports = own, .ranges = {}, .out_ports = other, .not_captured = {}, .interfaces = {}});
-    all.push_back({.ports = own, .ranges = peer, .out_ports = {}, .not_captured = {}, .interfaces = {}});
-  }
-  if (!interface.empty())
-    all.push_back({.ports = {}, .ranges = {}, .out_ports = {}, .not_captured = {}, .interfaces = {interface}});
-  return all;
-}
-
-// By which it leaves as it is.
-std::string interface_of(const Session& session, const space::Side& before) {
-  for (const Outcome& end : ends_of(next_packet(session, false, Tracked::no), before)) {
-    if (end.kind == Outcome::Kind::leaves) return end.interface;
-  }
-  return "";
-}
-
-// How the change is looked at with other options.
-class Search {
- public:
-  Search(const Config& config, const Replan& replan, BackendKind backend, const Survey& survey, bool taken_up)
-      : config_(config), replan_(replan), backend_(backend), survey_(survey), taken_up_(taken_up) {}
-
-  [[nodiscard]] bool keeps(const Remedy& remedy, const std::vector<const Session*>& sessions) const {
-    const Sides sides = sides_of(replan_(remedy.applied_to(config_)), backend_, survey_, taken_up_);
-    return std::ranges::all_of(sessions, [&](const Session* session) { return sides.harm(*session).empty(); });
-  }
-
-  // The words of what keeps them all; empty: nothing does.
-  [[nodiscard]] std::string remedy(const std::vector<const Session*>& sessions) const {
-    const space::Side before{*survey_.pod, effective_rulesets(survey_)};
-    Remedy together;
-    for (const Session* session : sessions) {
-      const auto all = candidates(*session, interface_of(*session, before));
-      const auto found = std::ranges::find_if(all, [&](const Remedy& one) { return keeps(one, {session}); });
-      if (found == all.end()) return "";
-      together.add(*found);
+  // For a packet that ends otherwise. What is not captured, but dropped, no such option helps.
+  void add(const Session& session, bool comes_in, const Outcome& end) {
+    if (end.kind != Outcome::Kind::lands) is_known = false;
+    if (comes_in) {
+      inbound_ports.insert(session.socket.local.port.value());
+    } else if (session.inbound) {
+      peers.insert(AddressRange::single(session.socket.remote.address).text());
+    } else {
+      outbound_ports.insert(session.socket.remote.port.value());
     }
-    return keeps(together, sessions) ? together.words(config_) : "";
   }
 
- private:
-  const Config& config_;
-  const Replan& replan_;
-  BackendKind backend_;
-  const Survey& survey_;
-  bool taken_up_;
+  [[nodiscard]] std::string words(const Config& config) const {
+    if (!is_known) return "";
+    std::vector<std::string> added;
+    const auto option = [&](const char* name, const auto& values) {
+      if (!values.empty()) added.push_back(fmt::format("{} {}", name, fmt::join(values, ",")));
+    };
+    if (config.inbound_ports.all) option("-d", inbound_ports);
+    option("-x", peers);
+    option("-o", outbound_ports);
+    const std::string rest = added.empty() ? "" : fmt::format("add {}", fmt::join(added, " "));
+    if (config.inbound_ports.all || inbound_ports.empty()) return rest;
+    return fmt::format("leave {} out of -b{}{}", fmt::join(inbound_ports, ", "), rest.empty() ? "" : ", and ", rest);
+  }
 };
 
 }  // namespace
 
-CutSessions cut_sessions(const Sessions& sessions, const Request& request, const Config& config, const Replan& replan,
-                         Kernel& kernel) {
+CutSessions cut_sessions(const Sessions& sessions, const Request& request, const Config& config, Kernel& kernel) {
   CutSessions cut;
   if (sessions.list.empty()) return cut;
   Survey survey = kernel.survey();
@@ -247,17 +133,21 @@ CutSessions cut_sessions(const Sessions& sessions, const Request& request, const
   const bool changes_rules = !decision->attempts.front().commits.empty();
   if (!changes_rules && decision->add == Routing{} && decision->remove == Routing{}) return cut;
   if (!survey.pod) survey.pod = kernel.pod();
-  const BackendKind backend = *decision->attempts.front().backend;
-  const Sides sides = sides_of(*request.plan, backend, survey, sessions.taken_up);
-  std::vector<const Session*> harmed;
+  const Sides sides = sides_of(*request.plan, *decision->attempts.front().backend, survey, sessions.taken_up);
+  Remedy remedy;
   for (const Session& session : sessions.list) {
-    const std::string harm = sides.harm(session);
+    std::vector<std::string> harm;
+    for (const bool comes_in : {true, false}) {
+      const auto end = sides.new_end(session, comes_in);
+      if (!end) continue;
+      harm.push_back(fmt::format("what {}: {}", comes_in ? "comes in" : "goes out", sentence(*end)));
+      remedy.add(session, comes_in, *end);
+    }
     if (harm.empty()) continue;
-    harmed.push_back(&session);
-    cut.list.push_back({fmt::format("{} {} {} ({}): {}", session.socket.local.text(), session.inbound ? "from" : "to",
-                                    session.socket.remote.text(), session.holder, harm)});
+    cut.list.push_back(fmt::format("{} {} {} ({}): {}", session.socket.local.text(), session.inbound ? "from" : "to",
+                                   session.socket.remote.text(), session.holder, fmt::join(harm, "; ")));
   }
-  if (!harmed.empty()) cut.remedy = Search(config, replan, backend, survey, sessions.taken_up).remedy(harmed);
+  cut.remedy = remedy.words(config);
   return cut;
 }
 
