@@ -67,7 +67,7 @@ std::string need(const Question& question) {
 // One backend, asked again and again. Others' changes in between are met by reading again.
 class Inquiry {
  public:
-  explicit Inquiry(Backend& backend) : backend_(backend), seen_(backend.read()) {}
+  Inquiry(Kernel& kernel, BackendKind kind) : kernel_(kernel), kind_(kind) { read(); }
 
   [[nodiscard]] const Live& seen() const { return seen_; }
 
@@ -77,16 +77,30 @@ class Inquiry {
     constexpr int attempts = 10;
     for (int attempt = 1;; ++attempt) {
       try {
-        return backend_.check(seen_, rules);
+        const Change change{&seen_, &rules, EqualRules::keep};
+        return kernel_.check({&change, 1});
       } catch (const Error& error) {
         if (error.code() != ExitCode::busy || attempt == attempts) throw;
-        seen_ = backend_.read();
+        read();
       }
     }
   }
 
  private:
-  Backend& backend_;
+  void read() {
+    Survey survey = kernel_.survey();
+    ReadResult<Live>& result = survey.of(kind_);
+    if (const auto* unreadable = std::get_if<Unreadable>(&result)) throw unreadable->why;
+    if (const auto* absent = std::get_if<Absent>(&result)) {
+      if (absent->lacking) throw *absent->lacking;
+      seen_.backend = kind_;
+    } else {
+      seen_ = std::get<Live>(std::move(result));
+    }
+  }
+
+  Kernel& kernel_;
+  BackendKind kind_;
   Live seen_;
 };
 
@@ -136,12 +150,11 @@ void count_rules(const Live& live, BackendState& state) {
   }
 }
 
-BackendState inspect_backend(BackendKind kind, const OpenBackend& open, Families families) {
+BackendState inspect_backend(BackendKind kind, Kernel& kernel, Families families) {
   BackendState state;
   state.kind = kind;
   try {
-    const auto backend = open(kind);
-    Inquiry inquiry(*backend);
+    Inquiry inquiry(kernel, kind);
     count_rules(inquiry.seen(), state);
     ask_features(inquiry, families, state);
   } catch (const Error& error) {
@@ -178,13 +191,13 @@ bool may_hide_rules(const Diagnosis& diagnosis) {
          });
 }
 
-Diagnosis diagnose(const OpenBackend& open, HostState host, LockFile lock, Routes& routes) {
+Diagnosis diagnose(Kernel& kernel, HostState host, LockFile lock, Routes& routes) {
   Diagnosis diagnosis;
   diagnosis.host = std::move(host);
   diagnosis.lock = std::move(lock);
   diagnosis.families = diagnosis.host.ipv6.in_kernel ? Families::both() : Family::ipv4;
   for (BackendKind kind : all_backends) {
-    diagnosis.backends.push_back(inspect_backend(kind, open, diagnosis.families));
+    diagnosis.backends.push_back(inspect_backend(kind, kernel, diagnosis.families));
   }
   const Choice choice = choose({}, {}, iptables_legacy_in_use(), holders_of(diagnosis.backends));
   diagnosis.because = choice.because;
@@ -203,9 +216,10 @@ Diagnosis diagnose_here(const std::string& lock_file, const std::function<void()
   HostState host = inspect_host();
   LockFile lock = inspect_lock(lock_file);
   const auto routes = open_routes_to_read();
-  preopen_proc_files(KnownFilesFor::all);  // rules are asked about, too
+  const auto kernel = open_kernel({.agent_rules = AgentRules::ours});  // whoever made them, they are a sidecar's
+  preopen_proc_files(KnownFilesFor::all);                              // rules are asked about, too
   confine();
-  return diagnose(open_backend, std::move(host), std::move(lock), *routes);
+  return diagnose(*kernel, std::move(host), std::move(lock), *routes);
 }
 
 }  // namespace sidetrack

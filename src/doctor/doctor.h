@@ -5,14 +5,13 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "kernel/backend.h"
 #include "kernel/inspect.h"
+#include "kernel/kernel.h"
 #include "model/routing.h"
 #include "system/id_map.h"
 
@@ -91,13 +90,10 @@ struct Diagnosis {
 // Whether rules may be in legacy tables that we may not read: then apply refuses, whichever backend it is to take.
 [[nodiscard]] bool may_hide_rules(const Diagnosis& diagnosis);
 
-// Opens a backend, to read. Throws what the backend throws.
-using OpenBackend = std::function<std::unique_ptr<Backend>(BackendKind kind)>;
-
 // Throws only if the kernel does not answer what every process may ask.
-[[nodiscard]] Diagnosis diagnose(const OpenBackend& open, HostState host, LockFile lock, Routes& routes);
+[[nodiscard]] Diagnosis diagnose(Kernel& kernel, HostState host, LockFile lock, Routes& routes);
 
-// That of this process, in its namespaces. `lock_file` as in LegacyOptions. `confine` is called when all files are
+// That of this process, in its namespaces. `lock_file` as for open_lock_file(). `confine` is called when all files are
 // open, before any rule is read: what it enters may be Sandbox::read.
 [[nodiscard]] Diagnosis diagnose_here(const std::string& lock_file, const std::function<void()>& confine);
 

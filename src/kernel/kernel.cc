@@ -11,7 +11,7 @@
 #include <type_traits>
 
 #include "kernel/ipset/ipset.h"
-#include "kernel/legacy/iptc_table.h"
+#include "kernel/legacy/legacy.h"
 #include "kernel/legacy/refusal.h"
 #include "kernel/lock.h"
 #include "kernel/nft/nf_tables.h"
@@ -127,7 +127,7 @@ class LinuxKernel final : public Kernel {
     } else if (committed.size() == 1) {
       after.push_back(nf_tables_->read(committed.front().seen->backend));
     } else {
-      LiveNfTables both = nf_tables_->read();
+      nft::LiveNfTables both = nf_tables_->read();
       for (const Change& change : committed) {
         after.push_back(change.seen->backend == BackendKind::nftables ? std::move(both.nftables)
                                                                       : std::move(both.iptables_nft));
@@ -181,7 +181,7 @@ class LinuxKernel final : public Kernel {
   [[nodiscard]] std::vector<std::string> warnings() const override {
     std::vector<std::string> all;
     if (lock_ && !lock_->warning().empty()) all.push_back(lock_->warning());
-    if (legacy_) std::ranges::copy(legacy_->warnings(), std::back_inserter(all));
+    if (legacy_ && !legacy_->warning().empty()) all.push_back(legacy_->warning());
     if (std::string problem = has_looked_at_pod_ ? settings_problem() : ""; !problem.empty())
       all.push_back(std::move(problem));
     if (!of_agents_.empty()) {
@@ -235,7 +235,7 @@ class LinuxKernel final : public Kernel {
       throw Error(ExitCode::busy, "another program started using legacy iptables", "run it again");
     }
     legacy_.reset();
-    legacy_ = open_iptables_legacy({.lock = lock ? lock_file_ : nullptr, .deadline = deadline_, .sets = &sets_});
+    legacy_.emplace(legacy::Tables::Options{lock ? lock_file_ : nullptr, deadline_, &sets_});
     legacy_locked_ = lock;
   }
 
@@ -298,7 +298,7 @@ class LinuxKernel final : public Kernel {
   }
 
   void survey_nf_tables(const ReadResult<nft::Dump>& fetched, Survey& survey) {
-    LiveNfTables both;
+    nft::LiveNfTables both;
     survey.of(BackendKind::iptables_nft) = then(fetched, [&](const nft::Dump& dump) {
       both = nf_tables_->decoded(dump);
       return std::move(both.iptables_nft);
@@ -323,7 +323,7 @@ class LinuxKernel final : public Kernel {
   KnownSets sets_;
   std::optional<ipset::Sets> ip_set_;
   std::unique_ptr<Routes> routes_;
-  std::unique_ptr<Backend> legacy_;
+  std::optional<legacy::Tables> legacy_;
   bool legacy_locked_ = false;
   std::optional<nft::NfTables> nf_tables_;
   bool made_by_us_ = false;  // the rules of an ambient pod, as the survey saw it
@@ -332,18 +332,6 @@ class LinuxKernel final : public Kernel {
 };
 
 }  // namespace
-
-std::unique_ptr<Backend> open_backend(BackendKind kind) {
-  switch (kind) {
-    case BackendKind::iptables_nft:
-      return open_iptables_nft();
-    case BackendKind::nftables:
-      return open_nftables();
-    case BackendKind::iptables_legacy:
-      break;
-  }
-  return open_iptables_legacy({});
-}
 
 std::unique_ptr<Kernel> open_kernel(const KernelOptions& options) { return std::make_unique<LinuxKernel>(options); }
 

@@ -8,15 +8,17 @@
 #include <string>
 #include <vector>
 
-#include "kernel/backend.h"
 #include "kernel/deadline.h"
+#include "kernel/routes.h"
 #include "kernel/survey.h"
 #include "model/live.h"
 #include "system/held_signals.h"
 
 namespace sidetrack {
 
-// What Backend::replace takes. The pointers are to live as long as the call.
+// Makes a backend hold `wanted` in the place of all that is ours in `seen`; others' rules, chains and counters stay.
+// Rules of ours that are equal already stay, with their counters, or are written anew like the rest. The pointers are
+// to live as long as the call.
 struct Change {
   const Live* seen = nullptr;       // tells the backend
   const Ruleset* wanted = nullptr;  // empty: ours are removed
@@ -38,8 +40,11 @@ class Kernel {
   // The backend's rules once more, after a commit. Both of nf_tables are read at once.
   virtual std::vector<Live> read(std::span<const Change> committed) = 0;
 
-  // All of it or nothing: either iptables-legacy alone, or both backends of nf_tables in one transaction. Throws as
-  // Backend::replace does.
+  // All of it or nothing: either iptables-legacy alone, or both backends of nf_tables in one transaction. When it
+  // throws, the kernel holds what it held:
+  //   busy            if the kernel's rules are no longer `seen`: read again and retry
+  //   kernel_lacks    naming the rule, the extension and what to load
+  //   not_permitted   naming the capability
   virtual void commit(std::span<const Change> changes) = 0;
   // What `commit` would throw, without changing anything. Returns what could not be checked, a sentence each.
   virtual std::vector<std::string> check(std::span<const Change> changes) = 0;

@@ -16,7 +16,7 @@
 #include <memory>
 #include <thread>
 
-#include "kernel/backend.h"
+#include "kernel/inspect.h"
 #include "model/error.h"
 #include "model/printable.h"
 #include "model/scan.h"

@@ -2,6 +2,7 @@
 // flock(2) with a timeout.
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "kernel/deadline.h"
@@ -42,5 +43,15 @@ class NamespaceLock {
   File file_;
   std::string warning_;
 };
+
+// The file of the xtables lock, opened and not yet locked: $XTABLES_LOCKFILE or /run/xtables.lock, which is made if it
+// is not there. `named`: another file. For another pod's namespace that is the namespace itself, namespace_lock: the
+// lock file of the node has nothing to do with it, and waiting for it has blocked pods for hours.
+struct OpenedLockFile {
+  std::string path{};
+  Descriptor file{};
+  int error = 0;  // an errno, if it could not be opened
+};
+[[nodiscard]] std::shared_ptr<const OpenedLockFile> open_lock_file(const std::string& named = "");
 
 }  // namespace sidetrack

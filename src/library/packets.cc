@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "kernel/backend.h"
+#include "kernel/routes.h"
 #include "state/choice.h"
 
 namespace sidetrack {

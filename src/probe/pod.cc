@@ -5,7 +5,7 @@
 #include <set>
 
 #include "evaluate/explain.h"
-#include "kernel/backend.h"
+#include "kernel/routes.h"
 #include "model/ports.h"
 #include "probe/trial.h"
 

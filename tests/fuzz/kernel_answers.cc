@@ -23,8 +23,9 @@
 #include "evaluate/explain.h"
 #include "evaluate/obstacles.h"
 #include "fuzz.h"
-#include "kernel/backend.h"
 #include "kernel/netlink/message.h"
+#include "kernel/nft/nf_tables.h"
+#include "kernel/routes.h"
 #include "render/explain.h"
 #include "render/show.h"
 
@@ -488,7 +489,7 @@ void look_at(std::vector<Live> live, const PodView& pod) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   fake_kernel.start({data, size});
   try {
-    LiveNfTables both = read_nf_tables();
+    nft::LiveNfTables both = nft::NfTables().read();
     std::vector<Live> live;
     live.push_back(std::move(both.iptables_nft));
     live.push_back(std::move(both.nftables));

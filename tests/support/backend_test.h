@@ -4,8 +4,8 @@
 
 #include <memory>
 
-#include "kernel/backend.h"
 #include "model/error.h"
+#include "support/backends.h"
 #include "support/kernel_test.h"
 #include "support/namespace.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "support/packets.h"
 
-#include "kernel/backend.h"
 #include "support/amount.h"
+#include "support/backends.h"
 
 namespace sidetrack::netns {
 namespace {

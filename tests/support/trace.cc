@@ -3,7 +3,7 @@
 
 #include <unistd.h>
 
-#include "kernel/backend.h"
+#include "support/backends.h"
 #include "support/listing.h"
 
 namespace sidetrack::netns {

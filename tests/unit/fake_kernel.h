@@ -53,7 +53,7 @@ class FakeKernel : public Kernel {
     for (const Change& change : changes) before.push_back(backends[change.seen->backend].live);
     try {
       for (const auto& [seen, wanted, equal] : changes) {
-        backends[seen->backend].replace(*seen, canonical(seen->backend, *wanted), equal);
+        backends[seen->backend].replace(*seen, canonical(seen->backend, *wanted));
       }
     } catch (...) {
       for (Live& live : before) backends[live.backend].live = std::move(live);

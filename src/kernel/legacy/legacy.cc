@@ -1,22 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Backend iptables-legacy.
+#include "kernel/legacy/legacy.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <optional>
 
-#include "kernel/backend.h"
-#include "kernel/legacy/iptc_table.h"
-#include "kernel/legacy/lock.h"
 #include "kernel/legacy/refusal.h"
 #include "kernel/xt/entry.h"
 #include "mesh/ownership.h"
 #include "mesh/splice.h"
 #include "model/error.h"
 
-namespace sidetrack {
-namespace legacy {
+namespace sidetrack::legacy {
 namespace {
 
 using TablePointer = std::unique_ptr<IptcTable>;
@@ -127,141 +123,118 @@ std::string roll_back(std::span<const PlannedTable> committed, const Live& seen)
   return failures;
 }
 
-class LegacyBackend : public Backend {
- public:
-  explicit LegacyBackend(const LegacyOptions& options) : sets_(options.sets) {
-    if (options.lock) lock_.emplace(options.lock, options.deadline);
+// A table is created when it is opened, and stays. So what the kernel certainly lacks is met before.
+void require_before_opening(const Ruleset& wanted) {
+  for (Family family : {Family::ipv4, Family::ipv6}) {
+    const std::vector<Table> alive = existing_tables(family);
+    const bool opens = std::ranges::any_of(wanted.rules, [&](const Rule& rule) {
+      return rule.families.contains(family) && std::ranges::find(alive, rule.table) == alive.end();
+    });
+    if (opens) require_extensions(family, wanted);
   }
-
-  [[nodiscard]] BackendKind kind() const override { return BackendKind::iptables_legacy; }
-
-  [[nodiscard]] std::vector<std::string> warnings() const override {
-    if (!lock_ || lock_->warning().empty()) return {};
-    return {lock_->warning()};
-  }
-
-  void fetch() override {
-    tables_.clear();
-    for (Family family : {Family::ipv4, Family::ipv6}) {
-      for (Table table : existing_tables(family)) tables_.push_back(open_table(family, table));
-    }
-    fetched_ = true;
-  }
-
-  Live read() override {
-    if (!fetched_) fetch();
-    fetched_ = false;
-    Live live;
-    live.backend = kind();
-    std::vector<LiveChain> others;  // none of us writes to filter and security: their snapshots are not kept
-    for (const TablePointer& table : tables_)
-      std::ranges::move(table->read(), std::back_inserter(is_written(table->table()) ? live.chains : others));
-    std::erase_if(tables_, [](const TablePointer& table) { return !is_written(table->table()); });
-    if (sets_ != nullptr) {
-      name_sets(live.chains, *sets_);
-      name_sets(others, *sets_);
-    }
-    mark_ours(live.chains);
-    std::ranges::move(others, std::back_inserter(live.chains));
-    return live;
-  }
-
-  using Backend::replace;
-  void replace(const Live& seen, const Ruleset& wanted, EqualRules equal) override {
-    require_before_opening(wanted);
-    // The snapshots of read() are used up. The commit of one fails if the table has another number of rules by now.
-    std::vector<TablePointer> tables = std::move(tables_);
-    tables_.clear();
-    const auto snapshot = [&](Family family, Table table) -> IptcTable& {
-      for (const TablePointer& open : tables) {
-        if (open->family() == family && open->table() == table) return *open;
-      }
-      IptcTable& opened = *tables.emplace_back(open_table(family, table));
-      if (!is_as_seen(opened, seen)) throw refused(EAGAIN, family, table, wanted);
-      return opened;
-    };
-
-    struct Change {
-      Family family;
-      Table table;
-      std::vector<ChainEdit> edits;
-    };
-    std::vector<Change> changes;
-    for (Table table : commit_order(wanted)) {
-      for (Family family : {Family::ipv4, Family::ipv6}) {
-        std::vector<ChainEdit> edits = edits_of(seen, wanted, family, table, equal);
-        if (!edits.empty()) changes.push_back({family, table, std::move(edits)});
-      }
-    }
-    // A table is created when it is opened, and stays. Of them kernels lack nat most often.
-    for (const Change& change : changes) {
-      if (change.table == Table::nat) static_cast<void>(snapshot(change.family, change.table));
-    }
-    // Everything of every table is edited before the first commit.
-    std::vector<PlannedTable> planned;
-    for (const auto& [family, table, edits] : changes) {
-      IptcTable& open = snapshot(family, table);
-      planned.push_back({&open, open.inverse(edits)});
-      open.edit(edits);
-    }
-    for (std::size_t i = 0; i < planned.size(); ++i) {
-      const int error = planned[i].table->commit();
-      if (error == 0) continue;
-      const Error first = refused(error, planned[i].table->family(), planned[i].table->table(), wanted);
-      const std::string failures = roll_back(std::span(planned).first(i + 1), seen);
-      if (failures.empty()) throw first;
-      throw Error(first.code() == ExitCode::busy ? ExitCode::failed : first.code(), first.what() + failures,
-                  first.hint());
-    }
-  }
-
-  std::vector<std::string> check(const Live& seen, const Ruleset& wanted) override {
-    require_capabilities();
-    std::vector<std::string> unchecked;
-    for (Family family : {Family::ipv4, Family::ipv6}) {
-      const std::vector<Table> alive = existing_tables(family);
-      bool any = false;
-      std::vector<std::string_view> unseen;
-      for (Table table : all_tables) {
-        if (edits_of(seen, wanted, family, table).empty()) continue;
-        any = true;
-        if (std::ranges::find(alive, table) == alive.end()) unseen.push_back(name(table));
-      }
-      if (!unseen.empty()) {
-        unchecked.push_back(
-            fmt::format("iptables-legacy: whether the kernel has {} ({}): asking for a table creates it",
-                        fmt::join(unseen, ", "), name(family)));
-      }
-      if (any && !wanted.rules.empty()) require_extensions(family, wanted);
-    }
-    unchecked.emplace_back(
-        "iptables-legacy: whether the kernel accepts each rule in its place: only a commit shows that");
-    return unchecked;
-  }
-
- private:
-  // A table is created when it is opened, and stays. So what the kernel certainly lacks is met before.
-  static void require_before_opening(const Ruleset& wanted) {
-    for (Family family : {Family::ipv4, Family::ipv6}) {
-      const std::vector<Table> alive = existing_tables(family);
-      const bool opens = std::ranges::any_of(wanted.rules, [&](const Rule& rule) {
-        return rule.families.contains(family) && std::ranges::find(alive, rule.table) == alive.end();
-      });
-      if (opens) require_extensions(family, wanted);
-    }
-  }
-
-  const KnownSets* sets_;
-  std::optional<XtablesLock> lock_;
-  std::vector<TablePointer> tables_;
-  bool fetched_ = false;  // and not read yet
-};
-
-}  // namespace
-}  // namespace legacy
-
-std::unique_ptr<Backend> open_iptables_legacy(const LegacyOptions& options) {
-  return std::make_unique<legacy::LegacyBackend>(options);
 }
 
-}  // namespace sidetrack
+}  // namespace
+
+Tables::Tables(const Options& options) : sets_(options.sets) {
+  if (options.lock) lock_.emplace(options.lock, options.deadline);
+}
+
+void Tables::fetch() {
+  tables_.clear();
+  for (Family family : {Family::ipv4, Family::ipv6}) {
+    for (Table table : existing_tables(family)) tables_.push_back(open_table(family, table));
+  }
+  fetched_ = true;
+}
+
+Live Tables::read() {
+  if (!fetched_) fetch();
+  fetched_ = false;
+  Live live;
+  live.backend = BackendKind::iptables_legacy;
+  std::vector<LiveChain> others;  // none of us writes to filter and security: their snapshots are not kept
+  for (const TablePointer& table : tables_)
+    std::ranges::move(table->read(), std::back_inserter(is_written(table->table()) ? live.chains : others));
+  std::erase_if(tables_, [](const TablePointer& table) { return !is_written(table->table()); });
+  if (sets_ != nullptr) {
+    name_sets(live.chains, *sets_);
+    name_sets(others, *sets_);
+  }
+  mark_ours(live.chains);
+  std::ranges::move(others, std::back_inserter(live.chains));
+  return live;
+}
+
+void Tables::replace(const Live& seen, const Ruleset& wanted, EqualRules equal) {
+  require_before_opening(wanted);
+  // The snapshots of read() are used up. The commit of one fails if the table has another number of rules by now.
+  std::vector<TablePointer> tables = std::move(tables_);
+  tables_.clear();
+  const auto snapshot = [&](Family family, Table table) -> IptcTable& {
+    for (const TablePointer& open : tables) {
+      if (open->family() == family && open->table() == table) return *open;
+    }
+    IptcTable& opened = *tables.emplace_back(open_table(family, table));
+    if (!is_as_seen(opened, seen)) throw refused(EAGAIN, family, table, wanted);
+    return opened;
+  };
+
+  struct Change {
+    Family family;
+    Table table;
+    std::vector<ChainEdit> edits;
+  };
+  std::vector<Change> changes;
+  for (Table table : commit_order(wanted)) {
+    for (Family family : {Family::ipv4, Family::ipv6}) {
+      std::vector<ChainEdit> edits = edits_of(seen, wanted, family, table, equal);
+      if (!edits.empty()) changes.push_back({family, table, std::move(edits)});
+    }
+  }
+  // A table is created when it is opened, and stays. Of them kernels lack nat most often.
+  for (const Change& change : changes) {
+    if (change.table == Table::nat) static_cast<void>(snapshot(change.family, change.table));
+  }
+  // Everything of every table is edited before the first commit.
+  std::vector<PlannedTable> planned;
+  for (const auto& [family, table, edits] : changes) {
+    IptcTable& open = snapshot(family, table);
+    planned.push_back({&open, open.inverse(edits)});
+    open.edit(edits);
+  }
+  for (std::size_t i = 0; i < planned.size(); ++i) {
+    const int error = planned[i].table->commit();
+    if (error == 0) continue;
+    const Error first = refused(error, planned[i].table->family(), planned[i].table->table(), wanted);
+    const std::string failures = roll_back(std::span(planned).first(i + 1), seen);
+    if (failures.empty()) throw first;
+    throw Error(first.code() == ExitCode::busy ? ExitCode::failed : first.code(), first.what() + failures,
+                first.hint());
+  }
+}
+
+std::vector<std::string> Tables::check(const Live& seen, const Ruleset& wanted) const {
+  require_capabilities();
+  std::vector<std::string> unchecked;
+  for (Family family : {Family::ipv4, Family::ipv6}) {
+    const std::vector<Table> alive = existing_tables(family);
+    bool any = false;
+    std::vector<std::string_view> unseen;
+    for (Table table : all_tables) {
+      if (edits_of(seen, wanted, family, table).empty()) continue;
+      any = true;
+      if (std::ranges::find(alive, table) == alive.end()) unseen.push_back(name(table));
+    }
+    if (!unseen.empty()) {
+      unchecked.push_back(fmt::format("iptables-legacy: whether the kernel has {} ({}): asking for a table creates it",
+                                      fmt::join(unseen, ", "), name(family)));
+    }
+    if (any && !wanted.rules.empty()) require_extensions(family, wanted);
+  }
+  unchecked.emplace_back(
+      "iptables-legacy: whether the kernel accepts each rule in its place: only a commit shows that");
+  return unchecked;
+}
+
+}  // namespace sidetrack::legacy

@@ -4,9 +4,8 @@
 #include <memory>
 #include <string>
 
-#include "kernel/backend.h"
 #include "kernel/deadline.h"
-#include "system/descriptor.h"
+#include "kernel/lock.h"
 
 namespace sidetrack::legacy {
 

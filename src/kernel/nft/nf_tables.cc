@@ -3,8 +3,7 @@
 
 #include "kernel/nft/backends_of_dump.h"
 
-namespace sidetrack {
-namespace nft {
+namespace sidetrack::nft {
 namespace {
 
 Transaction transaction_of(std::span<const Change> changes) {
@@ -18,32 +17,6 @@ Transaction transaction_of(std::span<const Change> changes) {
   }
   return transaction;
 }
-
-// One of the two backends alone.
-class NftBackend final : public Backend {
- public:
-  explicit NftBackend(BackendKind kind) : kind_(kind) {}
-
-  [[nodiscard]] BackendKind kind() const override { return kind_; }
-
-  Live read() override { return tables_.read(kind_); }
-
-  using Backend::replace;
-  void replace(const Live& seen, const Ruleset& wanted, EqualRules equal) override {
-    const Change change{&seen, &wanted, equal};
-    tables_.commit(std::span(&change, 1));
-  }
-
-  std::vector<std::string> check(const Live& seen, const Ruleset& wanted) override {
-    const Change change{&seen, &wanted, EqualRules::keep};
-    tables_.check(std::span(&change, 1));
-    return {};
-  }
-
- private:
-  BackendKind kind_;
-  NfTables tables_;
-};
 
 }  // namespace
 
@@ -64,11 +37,4 @@ void NfTables::commit(std::span<const Change> changes) { transaction_of(changes)
 
 void NfTables::check(std::span<const Change> changes) { transaction_of(changes).check(socket_); }
 
-}  // namespace nft
-
-std::unique_ptr<Backend> open_iptables_nft() { return std::make_unique<nft::NftBackend>(BackendKind::iptables_nft); }
-LiveNfTables read_nf_tables() { return nft::NfTables().read(); }
-
-std::unique_ptr<Backend> open_nftables() { return std::make_unique<nft::NftBackend>(BackendKind::nftables); }
-
-}  // namespace sidetrack
+}  // namespace sidetrack::nft

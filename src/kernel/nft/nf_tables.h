@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "kernel/backend.h"
 #include "kernel/kernel.h"
+#include "kernel/known_sets.h"
 #include "kernel/nft/dump.h"
 #include "kernel/nft/nfnetlink.h"
 #include "kernel/nft/transaction.h"
@@ -20,7 +20,13 @@ void change_iptables_nft(const Live& seen, const Ruleset& wanted, EqualRules equ
 // The backend nftables: table inet sidetrack, which is ours alone, and Istio's. Written anew as a whole.
 void change_nftables(const Live& seen, const Ruleset& wanted, Transaction& transaction);
 
-// Throws as Kernel and Backend say.
+// What both hold, of one moment.
+struct LiveNfTables {
+  Live iptables_nft;
+  Live nftables;
+};
+
+// Throws as Kernel says.
 class NfTables {
  public:
   // `sets` names those that rules ask, and outlives this.

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "kernel/backend.h"
+#include "kernel/routes.h"
 #include "kernel/routes/rtnetlink.h"
 #include "model/pod.h"
 #include "model/routing.h"

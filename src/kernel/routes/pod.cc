@@ -13,7 +13,7 @@
 #include <string>
 #include <utility>
 
-#include "kernel/backend.h"
+#include "kernel/routes.h"
 #include "kernel/routes/live.h"
 #include "model/scan.h"
 #include "system/known_file.h"

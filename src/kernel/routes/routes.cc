@@ -25,7 +25,7 @@
 #include <memory>
 #include <optional>
 
-#include "kernel/backend.h"
+#include "kernel/routes.h"
 #include "kernel/routes/live.h"
 #include "kernel/routes/protocol.h"
 #include "model/error.h"

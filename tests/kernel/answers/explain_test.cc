@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "kernel/backend.h"
+#include "kernel/routes.h"
 #include "render/explain.h"
 #include "support/packets.h"
 #include "support/random_options.h"

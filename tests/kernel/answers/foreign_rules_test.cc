@@ -11,7 +11,7 @@
 #include <cstdlib>
 #include <sstream>
 
-#include "kernel/backend.h"
+#include "kernel/routes.h"
 #include "render/explain.h"
 #include "support/amount.h"
 #include "support/packets.h"

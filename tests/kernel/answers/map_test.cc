@@ -9,7 +9,7 @@
 #include <sstream>
 
 #include "evaluate/explain.h"
-#include "kernel/backend.h"
+#include "kernel/routes.h"
 #include "render/effect.h"
 #include "support/amount.h"
 #include "support/random_options.h"

@@ -12,12 +12,12 @@
 #include <functional>
 #include <regex>
 
-#include "kernel/backend.h"
 #include "kernel/inspect.h"
 #include "mesh/catalogue.h"
 #include "model/error.h"
 #include "model/iptables.h"
 #include "support/backend_test.h"
+#include "support/backends.h"
 #include "support/read_back.h"
 #include "support/refused_call.h"
 #include "support/starting_states.h"
@@ -633,14 +633,14 @@ TEST_F(LegacyLockTest, IsHeldWhileTheBackendLives) {
   const auto backend = open_iptables_legacy({.lock = open_lock_file()});
   const FileDescriptor other(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   EXPECT_NE(flock(other.get(), LOCK_EX | LOCK_NB), 0);
-  EXPECT_THAT(backend->warnings(), IsEmpty());
+  EXPECT_THAT(backend->warning(), "");
 }
 
 TEST_F(LegacyLockTest, WithoutAPlaceForItGoesOnAndWarns) {
   setenv("XTABLES_LOCKFILE", (folder / "missing" / "lock").c_str(), 1);
   space.run([&] {
     const auto backend = open_iptables_legacy({.lock = open_lock_file()});
-    EXPECT_THAT(backend->warnings(), ElementsAre(HasSubstr("without xtables.lock")));
+    EXPECT_THAT(backend->warning(), HasSubstr("without xtables.lock"));
     backend->replace(backend->read(), redirect_to(1));
   });
   EXPECT_THAT(listed(space), HasSubstr("--to-ports 1\n"));

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
-#include "kernel/backend.h"
 #include "model/iptables.h"
+#include "support/backends.h"
 #include "support/kernel_test.h"
 #include "support/namespace.h"
 
@@ -29,8 +29,8 @@ class Read : public KernelTest {
     }
     return lines;
   }
-  static LiveNfTables read(const Namespace& space) {
-    return space.run([] { return read_nf_tables(); });
+  static nft::LiveNfTables read(const Namespace& space) {
+    return space.run([] { return nft::NfTables().read(); });
   }
   static Live legacy(const Namespace& space) {
     return space.run([] { return open_iptables_legacy({})->read(); });
@@ -364,7 +364,7 @@ table ip filter {
   chain FORWARD { type filter hook forward priority 0; policy drop; }
 }
 )");
-  const LiveNfTables both = read(space);
+  const nft::LiveNfTables both = read(space);
   const LiveChain& output = chain(both.nftables, "inet f", "o");
   EXPECT_EQ(output.hook, (HookPoint{Hook::output, -7, ChainType::filter, {}}));
   EXPECT_EQ(output.policy, Verdict::drop);
@@ -434,7 +434,7 @@ TEST_F(Read, UnusualHeadersOfIptables) {
     for (const std::string tool : {"iptables-legacy", "iptables-nft"})
       space.must({"sh", "-ec", tool + " -A INPUT " + of + " -j DROP"});
   }
-  const LiveNfTables both = read(space);
+  const nft::LiveNfTables both = read(space);
   EXPECT_THAT(rules(chain(legacy(space), "filter", "INPUT")),
               ElementsAre("! -i + -j DROP", "-f -j DROP", "! -f -j DROP", "-i e -j DROP", "-i eth0.100+ -j DROP",
                           "-s 10.0.0.1/255.0.0.255 -j DROP", "! -p 47 -j DROP"));
@@ -447,7 +447,7 @@ TEST_F(Read, UnusualHeadersOfIptables) {
 
 TEST_F(Read, NothingIsNothing) {
   const Namespace space;
-  const LiveNfTables both = read(space);
+  const nft::LiveNfTables both = read(space);
   EXPECT_THAT(both.nftables.chains, IsEmpty());
   EXPECT_THAT(both.iptables_nft.chains, IsEmpty());
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Policy rules, routes and addresses, made by rtnetlink and listed by iproute2.
+#include "kernel/routes.h"
+
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <linux/rtnetlink.h>
@@ -9,7 +11,6 @@
 #include <barrier>
 #include <thread>
 
-#include "kernel/backend.h"
 #include "kernel/kernel.h"
 #include "model/error.h"
 #include "support/backend_test.h"

@@ -8,7 +8,7 @@
 
 #include "doctor/doctor.h"
 #include "model/iptables.h"
-#include "unit/fake_backend.h"
+#include "unit/fake_kernel.h"
 
 namespace sidetrack {
 namespace {
@@ -19,40 +19,37 @@ using ::testing::Field;
 using ::testing::IsEmpty;
 
 // Says what it is told to of the rules that it is asked about.
-class Answering : public FakeBackend {
+class Answering : public FakeKernel {
  public:
-  using Answer = std::function<void(const Ruleset&)>;  // may throw
+  using Answer = std::function<void(BackendKind, const Ruleset&)>;  // may throw
   explicit Answering(Answer answer) : answer_(std::move(answer)) {}
-  std::vector<std::string> check(const Live& seen, const Ruleset& wanted) override {
-    answer_(wanted);
-    return FakeBackend::check(seen, wanted);
+  std::vector<std::string> check(std::span<const Change> changes) override {
+    answer_(changes.front().seen->backend, *changes.front().wanted);
+    return FakeKernel::check(changes);
   }
 
  private:
   Answer answer_;
 };
 
-// Of iptables-nft, with a rule of ours and two of others; the other backends cannot be opened.
-Diagnosis diagnosed(const Answering::Answer& answer) {
-  FakeRoutes routes;
-  routes.routing.policy_rules = {{Family::ipv4, 1337, 133}};
-  const OpenBackend open = [&](BackendKind kind) -> std::unique_ptr<Backend> {
-    if (kind == BackendKind::nftables) throw Error(ExitCode::not_permitted, "not allowed", "allow it");
-    if (kind == BackendKind::iptables_legacy) throw Error(ExitCode::kernel_lacks, "not there", "load it");
-    auto made = std::make_unique<Answering>(answer);
-    made->live.backend = kind;
-    LiveChain chain;
-    chain.rules.resize(3);
-    chain.rules.front().ours = true;
-    made->live.chains = {chain};
-    return made;
-  };
+using Answer = std::function<void(const Ruleset&)>;
+
+// Of iptables-nft, with a rule of ours and two of others; the other backends cannot be asked.
+Diagnosis diagnosed(const Answer& answer) {
+  Answering kernel([&](BackendKind, const Ruleset& rules) { answer(rules); });
+  kernel.routes.routing.policy_rules = {{Family::ipv4, 1337, 133}};
+  kernel.instead[BackendKind::nftables] = Unreadable{Error(ExitCode::not_permitted, "not allowed", "allow it")};
+  kernel.instead[BackendKind::iptables_legacy] = Absent{Error(ExitCode::kernel_lacks, "not there", "load it")};
+  LiveChain chain;
+  chain.rules.resize(3);
+  chain.rules.front().ours = true;
+  kernel.backends[BackendKind::iptables_nft].live.chains = {chain};
   HostState host;
   host.kernel = "6.1";
   host.ipv6.in_kernel = true;
-  return diagnose(open, host, {"/run/lock", "held by nobody", ""}, routes);
+  return diagnose(kernel, host, {"/run/lock", "held by nobody", ""}, kernel.routes);
 }
-BackendState asked(const Answering::Answer& answer) { return diagnosed(answer).backends.at(1); }
+BackendState asked(const Answer& answer) { return diagnosed(answer).backends.at(1); }
 
 bool is_about(const Ruleset& rules, const Target& target) {
   return std::ranges::any_of(rules.rules, [&](const Rule& rule) { return rule.target == target; });
@@ -82,13 +79,9 @@ TEST(Diagnose, WhatIsThereAndWhatIsNot) {
 // What is asked of each, and what it costs if it is missing.
 TEST(Diagnose, AsksEachBackendForWhatItsRulesNeed) {
   std::map<BackendKind, Ruleset> wanted;
-  FakeRoutes routes;
-  const OpenBackend open = [&](BackendKind kind) {
-    auto made = std::make_unique<Answering>([&wanted, kind](const Ruleset& rules) { wanted[kind] = rules; });
-    made->live.backend = kind;
-    return made;
-  };
-  const Diagnosis found = diagnose(open, HostState(), {}, routes);
+  Answering kernel([&](BackendKind kind, const Ruleset& rules) { wanted[kind] = rules; });
+  kernel.instead[BackendKind::iptables_legacy] = Absent{};  // no table of it exists, and it could be used
+  const Diagnosis found = diagnose(kernel, HostState(), {}, kernel.routes);
   const auto text = [&](BackendKind kind) {
     const BackendState& state = *std::ranges::find(found.backends, kind, &BackendState::kind);
     std::string all = "\n";
