@@ -12,27 +12,20 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
-#include <memory>
 #include <utility>
 
 #include "doctor/doctor.h"
 #include "system/capabilities.h"
 #include "system/descriptor.h"
+#include "system/read_all.h"
 
 namespace sidetrack {
 namespace {
 
 constexpr ino_t initial_user_namespace = 0xEFFFFFFD;  // PROC_USER_INIT_INO (Linux 3.8)
 
-using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
-File open_text(const char* path) { return {std::fopen(path, "re"), std::fclose}; }
-
-bool reads_1(const char* path) {
-  const File file = open_text(path);
-  return file && std::fgetc(file.get()) == '1';
-}
+bool reads_1(const char* path) { return read_small(path).starts_with('1'); }
 
 // NS_GET_USERNS (Linux 4.9) is refused with EPERM if the owner is none of ours.
 bool owns_network_namespace(const struct stat& user_namespace) {

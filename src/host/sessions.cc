@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "host/sessions.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -14,7 +13,6 @@
 #include "model/error.h"
 #include "model/printable.h"
 #include "model/scan.h"
-#include "system/descriptor.h"
 #include "system/folder.h"
 #include "system/read_all.h"
 
@@ -27,42 +25,26 @@ constexpr std::uint16_t ssh_port = 22;
 
 bool is_ssh_server(std::string_view name) { return std::ranges::find(ssh_servers, name) != std::end(ssh_servers); }
 
-std::string small_file(const std::string& path) {
-  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  std::string text;
-  if (!file.valid() || read_all(file.get(), 1U << 12, text) != 0) return {};
-  return text;
-}
-
 struct Process {
-  std::string pid;
+  std::uint32_t pid = 0;
   std::string name;
 };
 
-// Nothing: it is gone, or not to be seen.
-std::optional<Process> process_of(const std::string& pid) {
-  std::string name = small_file("/proc/" + pid + "/comm");
-  if (name.empty()) return std::nullopt;
-  return Process{pid, name.substr(0, name.find('\n'))};
-}
-
-// Of "/proc/PID/stat": "4711 (name) S PARENT …": the name may hold blanks and brackets.
-std::string parent_of(const std::string& pid) {
-  const std::string stat = small_file("/proc/" + pid + "/stat");
+// Of "/proc/PID/stat": "4711 (name) S PARENT …": the name may hold blanks and brackets. 0: it has none.
+std::uint32_t parent_of(std::uint32_t pid) {
+  const std::string stat = read_small(fmt::format("/proc/{}/stat", pid));
   const auto columns = split_words(std::string_view(stat).substr(std::min(stat.rfind(')') + 1, stat.size())));
-  return columns.size() > 1 && columns[1] != "0" ? std::string(columns[1]) : std::string();
+  return columns.size() > 1 ? to_number<std::uint32_t>(columns[1]).value_or(0) : 0;
 }
 
 // The nearest first. A container's first process has none.
 std::vector<Process> ancestors() {
   constexpr std::size_t most = 64;
   std::vector<Process> all;
-  const pid_t first = getppid();
-  for (std::string pid = first > 0 ? std::to_string(first) : ""; !pid.empty() && all.size() < most;
-       pid = parent_of(pid)) {
-    const auto process = process_of(pid);
-    if (!process) break;
-    all.push_back(*process);
+  for (auto pid = static_cast<std::uint32_t>(getppid()); pid != 0 && all.size() < most; pid = parent_of(pid)) {
+    std::string name = process_name(pid);
+    if (name.empty()) break;
+    all.push_back({pid, std::move(name)});
   }
   return all;
 }
@@ -90,7 +72,7 @@ std::optional<Ends> ends_of(std::string_view ssh_connection) {
 // "socket:[4711]", as /proc/PID/fd/N names a socket. False: this process may not look.
 bool collect_sockets(const Process& process, std::map<std::uint32_t, Process>& holders) {
   constexpr std::string_view head = "socket:[";
-  const std::string folder = "/proc/" + process.pid + "/fd";
+  const std::string folder = fmt::format("/proc/{}/fd", process.pid);
   const auto entries = entries_of(folder);
   if (!entries) return errno == ENOENT;
   for (const FolderEntry& entry : *entries) {
@@ -125,15 +107,15 @@ void find(std::string_view ssh_connection, Sessions& found) {
   for (const Process& process : ancestors()) collect(process, of_ancestors);
   const auto processes = entries_of("/proc");
   for (const FolderEntry& entry : processes.value_or(std::vector<FolderEntry>())) {
-    if (!to_number<std::uint32_t>(entry.name)) continue;
-    const auto process = process_of(entry.name);
-    if (process && is_ssh_server(process->name)) collect(*process, of_ssh);
+    const auto pid = to_number<std::uint32_t>(entry.name);
+    const Process process{pid.value_or(0), pid ? process_name(*pid) : ""};
+    if (is_ssh_server(process.name)) collect(process, of_ssh);
   }
   if (!unseen.empty())
     found.unknown.push_back(fmt::format("the connections of {} cannot be seen: that takes root", unseen));
 
   // Not there until connection tracking is loaded: then it is 1.
-  found.taken_up = small_file("/proc/sys/net/netfilter/nf_conntrack_tcp_loose") != "0\n";
+  found.taken_up = read_small("/proc/sys/net/netfilter/nf_conntrack_tcp_loose") != "0\n";
   const auto own = ends_of(ssh_connection);
   const auto said = [](const Process& process) {
     return fmt::format("{}, process {}", printable(process.name), process.pid);
@@ -166,8 +148,8 @@ bool may_have_sessions() {
     const std::size_t at = text.find(before);
     return at == std::string::npos || text.compare(at + before.size(), 1, "0") != 0;
   };
-  if (holds_some(small_file("/proc/thread-self/net/sockstat"), "\nTCP: inuse ")) return true;
-  const std::string of_ipv6 = small_file("/proc/thread-self/net/sockstat6");
+  if (holds_some(read_small("/proc/thread-self/net/sockstat"), "\nTCP: inuse ")) return true;
+  const std::string of_ipv6 = read_small("/proc/thread-self/net/sockstat6");
   return !of_ipv6.empty() && holds_some(of_ipv6, "TCP6: inuse ");  // no such file: the kernel has no IPv6
 }
 

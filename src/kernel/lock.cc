@@ -12,8 +12,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
-#include <memory>
 #include <thread>
 
 #include "kernel/inspect.h"
@@ -21,6 +19,7 @@
 #include "model/printable.h"
 #include "model/scan.h"
 #include "system/known_file.h"
+#include "system/read_all.h"
 #include "system/sandbox.h"
 
 namespace sidetrack {
@@ -28,16 +27,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
-File open_text(const std::string& path) { return {std::fopen(path.c_str(), "re"), std::fclose}; }
-
 std::string program_of(std::uint32_t pid) {
-  if (entered_sandbox()) return "";  // it opens no file
-  const File file = open_text(fmt::format("/proc/{}/comm", pid));
-  char name[64] = "";
-  if (!file || std::fgets(name, sizeof name, file.get()) == nullptr) return "";
-  const std::string_view line(name);
-  return printable(line.substr(0, line.find('\n')));
+  return entered_sandbox() ? "" : printable(process_name(pid));  // it opens no file
 }
 
 }  // namespace

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "manifest/read.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 
 #include "model/error.h"
 #include "model/printable.h"
-#include "system/descriptor.h"
 #include "system/read_all.h"
 
 namespace sidetrack::manifest {
@@ -69,12 +66,9 @@ Text read_text(const std::string& file) {
     throw Error(ExitCode::usage, fmt::format("{}: cannot be read: {}", excerpt(name), errno_words(error)),
                 error == EFBIG ? fmt::format("at most {} MiB are read", largest_document >> 20U) : "");
   };
-  Descriptor opened(is_standard_input ? -1 : open(file.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!is_standard_input && !opened.valid()) refuse(errno);
   static std::string of_standard_input;  // it can be read once, and a manifest may be asked for more than its options
   std::string text;
-  const int error = read_all(is_standard_input ? STDIN_FILENO : opened.get(), largest_document, text);
-  if (error != 0) refuse(error);
+  if (const int error = read_named(file, largest_document, text); error != 0) refuse(error);
   if (is_standard_input) text = of_standard_input += text;
   return {name, std::move(text)};
 }

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <cerrno>
@@ -7,7 +6,6 @@
 #include "model/error.h"
 #include "model/printable.h"
 #include "options/values.h"
-#include "system/descriptor.h"
 #include "system/read_all.h"
 
 namespace sidetrack::options {
@@ -20,14 +18,11 @@ constexpr std::size_t largest_file = 32U << 20;
 constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
 
 std::string read_file(const Given& given, const std::string& path) {
-  const auto unreadable = [&](int error) {
-    return Error(ExitCode::usage,
-                 fmt::format("{}: cannot read the list {}: {}", name_of(given), excerpt(path), errno_words(error)));
-  };
-  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file.valid()) throw unreadable(errno);
   std::string text;
-  if (const int error = read_all(file.get(), largest_file, text); error != 0) throw unreadable(error);
+  if (const int error = read_named(path == "-" ? "./-" : path, largest_file, text); error != 0) {
+    throw Error(ExitCode::usage,
+                fmt::format("{}: cannot read the list {}: {}", name_of(given), excerpt(path), errno_words(error)));
+  }
   return text;
 }
 

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "render/read_rules.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <ranges>
@@ -19,7 +16,6 @@
 #include "model/error.h"
 #include "model/printable.h"
 #include "render/read_rule.h"
-#include "system/descriptor.h"
 #include "system/read_all.h"
 
 namespace sidetrack {
@@ -28,17 +24,6 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t largest = 64U << 20;
-
-std::string content_of(const std::string& path) {
-  std::string text;
-  Descriptor opened;
-  if (path != "-") opened = Descriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (path != "-" && !opened.valid())
-    throw Error(ExitCode::usage, fmt::format("{}: {}", excerpt(path), errno_words(errno)));
-  const int error = read_all(path == "-" ? STDIN_FILENO : opened.get(), largest, text);
-  if (error != 0) throw Error(ExitCode::usage, fmt::format("{}: {}", excerpt(path), errno_words(error)));
-  return text;
-}
 
 constexpr Family all_families[] = {Family::ipv4, Family::ipv6};
 
@@ -288,7 +273,12 @@ Read read_rules(const RulesText& rules) {
 
 }  // namespace
 
-RulesText rules_of_file(const std::string& path) { return {path, content_of(path)}; }
+RulesText rules_of_file(const std::string& path) {
+  RulesText rules{path, ""};
+  if (const int error = read_named(path, largest, rules.text); error != 0)
+    throw Error(ExitCode::usage, fmt::format("{}: {}", excerpt(path), errno_words(error)));
+  return rules;
+}
 
 std::pair<space::Side, space::Side> read_sides(const RulesText& one, const RulesText& other) {
   Read a = read_rules(one);

@@ -18,6 +18,7 @@
 #include "model/scan.h"
 #include "system/descriptor.h"
 #include "system/folder.h"
+#include "system/read_all.h"
 
 namespace sidetrack {
 namespace {
@@ -36,14 +37,6 @@ std::vector<std::uint32_t> processes() {
   }
   std::ranges::sort(all);
   return all;
-}
-
-std::string process_name(std::uint32_t pid) {
-  const Descriptor file(open(fmt::format("/proc/{}/comm", pid).c_str(), O_RDONLY | O_CLOEXEC));
-  char buffer[64];
-  const ssize_t size = file.valid() ? read(file.get(), buffer, sizeof buffer) : 0;
-  const std::string_view name(buffer, size > 0 ? static_cast<std::size_t>(size) : 0);
-  return std::string(name.substr(0, name.rfind('\n')));
 }
 
 }  // namespace

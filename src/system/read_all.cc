@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "system/read_all.h"
 
+#include <fcntl.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+
+#include "system/descriptor.h"
 
 namespace sidetrack {
 
@@ -22,6 +26,23 @@ int read_all(int file, std::size_t most, std::string& text) {
   }
   text.resize(size);
   return 0;
+}
+
+int read_named(const std::string& path, std::size_t most, std::string& text) {
+  if (path == "-") return read_all(STDIN_FILENO, most, text);
+  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  return file.valid() ? read_all(file.get(), most, text) : errno;
+}
+
+std::string read_small(const std::string& path) {
+  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  std::string text;
+  return file.valid() && read_all(file.get(), 1U << 12, text) == 0 ? text : "";
+}
+
+std::string process_name(std::uint32_t pid) {
+  const std::string line = read_small(fmt::format("/proc/{}/comm", pid));
+  return line.substr(0, line.rfind('\n'));
 }
 
 }  // namespace sidetrack

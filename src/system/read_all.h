@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 namespace sidetrack {
@@ -9,5 +10,14 @@ namespace sidetrack {
 // Everything up to the end of the file, pipe or terminal behind the descriptor, at most `most` bytes. Returns 0, or
 // errno; EFBIG if there is more.
 [[nodiscard]] int read_all(int file, std::size_t most, std::string& text);
+
+// The same of the file that the user names by a path; "-": standard input.
+[[nodiscard]] int read_named(const std::string& path, std::size_t most, std::string& text);
+
+// The text of a file of /proc; empty if it cannot be read.
+[[nodiscard]] std::string read_small(const std::string& path);
+
+// The name of a process, /proc/PID/comm; empty if it is gone or not to be seen.
+[[nodiscard]] std::string process_name(std::uint32_t pid);
 
 }  // namespace sidetrack
