@@ -30,6 +30,16 @@ template <typename Number>
   }
   return all;
 }
+// Its parts between these separators, empty ones, too: at least one.
+[[nodiscard]] inline std::vector<std::string_view> split_at_each(std::string_view text, char separator) {
+  std::vector<std::string_view> all;
+  for (std::size_t end = 0; end != std::string_view::npos;) {
+    end = text.find(separator);
+    all.push_back(text.substr(0, end));
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  }
+  return all;
+}
 [[nodiscard]] inline std::vector<std::string_view> split_words(std::string_view text) { return split(text, " \t\n"); }
 [[nodiscard]] inline std::vector<std::string_view> split_lines(std::string_view text) { return split(text, "\n"); }
 

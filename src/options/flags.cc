@@ -753,15 +753,7 @@ const Flag* flag_of_variable(std::string_view name) {
 
 std::span<const ExitMeaning> exit_codes() { return exit_code_table; }
 
-std::vector<std::string_view> each_choice(std::string_view choices) {
-  std::vector<std::string_view> result;
-  while (!choices.empty()) {
-    const auto bar = std::min(choices.find('|'), choices.size());
-    result.push_back(choices.substr(0, bar));
-    choices.remove_prefix(std::min(bar + 1, choices.size()));
-  }
-  return result;
-}
+std::vector<std::string_view> each_choice(std::string_view choices) { return split(choices, "|"); }
 
 std::string short_name(const Flag& flag) {
   if (flag.name.empty()) return std::string(flag.variables[0]);

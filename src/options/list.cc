@@ -36,16 +36,6 @@ std::string_view take_until(std::string_view& text, char separator) {
 
 }  // namespace
 
-std::vector<std::string_view> list_items(std::string_view list, char separator) {
-  std::vector<std::string_view> items;
-  for (std::size_t end = 0; end != std::string_view::npos;) {
-    end = list.find(separator);
-    items.push_back(list.substr(0, end));
-    list.remove_prefix(end == std::string_view::npos ? list.size() : end + 1);
-  }
-  return items;
-}
-
 std::string_view without_blanks(std::string_view text) {
   constexpr std::string_view blanks = " \t\n\v\f\r";
   const auto first = text.find_first_not_of(blanks);

@@ -254,12 +254,8 @@ std::string cgroup(const Item& item) {
   while (path.ends_with('/')) path.remove_suffix(1);
   const auto bad = [](char c) { return c <= ' ' || c > '~' || c == '"' || c == '\\'; };
   bool odd = item.text.empty() || path.size() > longest || std::ranges::any_of(path, bad);
-  for (std::string_view rest = path; !rest.empty();) {
-    const auto slash = std::min(rest.find('/'), rest.size());
-    const std::string_view name = rest.substr(0, slash);
-    odd = odd || name.empty() || name == "." || name == "..";
-    rest.remove_prefix(std::min(slash + 1, rest.size()));
-  }
+  for (const std::string_view name : split_at_each(path, '/'))
+    odd = odd || (name.empty() && !path.empty()) || name == "." || name == "..";
   if (odd) {
     refuse(item,
            "the path of a cgroup, as kubepods/pod1, of at most 511 printable ASCII characters, no spaces, no \" or \\, "

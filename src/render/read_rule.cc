@@ -46,21 +46,11 @@ std::optional<Number> number(std::string_view text) {
   return text.starts_with("0x") ? to_number<Number>(text.substr(2), 16) : to_number<Number>(text);
 }
 
-std::vector<std::string_view> items(std::string_view list) {
-  std::vector<std::string_view> all;
-  while (true) {
-    const auto comma = std::min(list.find(','), list.size());
-    all.push_back(list.substr(0, comma));
-    if (comma == list.size()) return all;
-    list.remove_prefix(comma + 1);
-  }
-}
-
 // Each item, or nothing if one of them is not understood.
 template <typename Value, typename Read>
 std::optional<std::vector<Value>> each(std::string_view list, const Read& read) {
   std::vector<Value> values;
-  for (const std::string_view item : items(list)) {
+  for (const std::string_view item : split_at_each(list, ',')) {
     const std::optional<Value> value = read(item);
     if (!value) return {};
     values.push_back(*value);
@@ -116,7 +106,7 @@ std::optional<std::uint8_t> states(std::string_view list) {
       {"UNTRACKED", ConntrackStateMatch::untracked},
   };
   std::uint8_t bits = 0;
-  for (const std::string_view item : items(list)) {
+  for (const std::string_view item : split_at_each(list, ',')) {
     const auto* found = std::ranges::find(names, item, &std::pair<std::string_view, std::uint8_t>::first);
     if (found == std::end(names)) return {};
     bits |= found->second;

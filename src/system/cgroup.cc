@@ -29,31 +29,16 @@ struct Mount {
   std::string options;
 };
 
-std::string_view next_word(std::string_view& line) {
-  const auto end = std::min(line.find(' '), line.size());
-  const std::string_view word = line.substr(0, end);
-  line.remove_prefix(std::min(end + 1, line.size()));
-  return word;
-}
-
 // "36 35 98:0 /root /point rw,noatime … - kind source options"
 std::vector<Mount> cgroup_mounts() {
   std::vector<Mount> all;
-  const host::FileText read = host::read_file(-1, "/proc/self/mountinfo");
-  std::string_view text = read.text ? std::string_view(*read.text) : std::string_view();
-  while (!text.empty()) {
-    std::string_view line = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(line.size() + 1, text.size()));
-    Mount mount;
-    for (int i = 0; i < 3; ++i) next_word(line);
-    mount.root = next_word(line);
-    mount.point = next_word(line);
-    while (!line.empty() && next_word(line) != "-") {
-    }
-    mount.kind = next_word(line);
-    next_word(line);
-    mount.options = line;
-    if (mount.kind == "cgroup2" || mount.kind == "cgroup") all.push_back(std::move(mount));
+  const std::string text = host::read_file(-1, "/proc/self/mountinfo").text.value_or("");
+  for (const std::string_view line : split_lines(text)) {
+    const auto words = split_words(line);
+    const auto dash = std::ranges::find(words, "-");
+    if (words.end() - dash < 3 || dash - words.begin() < 6) continue;
+    if (dash[1] == "cgroup2" || dash[1] == "cgroup")
+      all.push_back({std::string(words[3]), std::string(words[4]), std::string(dash[1]), std::string(words.back())});
   }
   return all;
 }

@@ -17,6 +17,7 @@ extern "C" {  // unlike libiptc.h, this header does not say so
 #include "kernel/legacy/refusal.h"
 #include "kernel/xt/entry.h"
 #include "model/error.h"
+#include "model/scan.h"
 #include "system/known_file.h"
 
 namespace sidetrack::legacy {
@@ -243,17 +244,9 @@ void require_none(int error, KnownFile names, Family family) {
 std::vector<std::string> table_names(Family family) {
   const KnownFile file = family == Family::ipv4 ? KnownFile::ip_tables_names : KnownFile::ip6_tables_names;
   const KnownText listed = read_known_file(file);
-  std::vector<std::string> names;
-  if (listed.error != 0) {
-    require_none(listed.error, file, family);
-    return names;
-  }
-  std::string_view text(listed.text);
-  for (std::size_t end = text.find('\n'); end != std::string_view::npos; end = text.find('\n')) {
-    names.emplace_back(text.substr(0, end));
-    text.remove_prefix(end + 1);
-  }
-  return names;
+  if (listed.error != 0) require_none(listed.error, file, family);
+  const auto lines = split_lines(listed.text);
+  return {lines.begin(), lines.end()};
 }
 
 std::vector<Table> existing_tables(Family family) {
