@@ -20,7 +20,7 @@
 #include "state/decide.h"
 #include "state/restore.h"
 #include "state/when_ready.h"
-#include "system/awaited_signals.h"
+#include "system/signals.h"
 
 namespace sidetrack::cli {
 namespace {

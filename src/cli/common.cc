@@ -9,13 +9,14 @@
 #include "cli/log.h"
 #include "cli/standard_streams.h"
 #include "kernel/nft/script.h"
+#include "library/packets.h"
 #include "library/planning.h"
 #include "model/iptables.h"
 #include "model/printable.h"
 #include "render/render.h"
 #include "state/choice.h"
 #include "system/namespaces.h"
-#include "system/write_all.h"
+#include "system/read_write.h"
 
 namespace sidetrack::cli {
 
@@ -144,6 +145,21 @@ std::string rendered(const CommandLine& line, const Plan& plan) {
   std::string text;
   for (Family family : line.printed.list()) text += iptables_restore(plan.ruleset, family);
   return text;
+}
+
+LiveRules read_live(Kernel& kernel) {
+  Survey survey = kernel.survey();
+  LiveRules live{{}, survey.routing};
+  if (!survey.of_agents.empty()) {  // what belongs to an agent's rules
+    std::ranges::copy_if(survey.others_routing.policy_rules, std::back_inserter(live.routing.policy_rules),
+                         [](const PolicyRule& rule) { return is_of_ambient(rule); });
+    std::ranges::copy_if(survey.others_routing.local_routes, std::back_inserter(live.routing.local_routes),
+                         [](const LocalRoute& route) { return route.table == ztunnel_route_table; });
+  }
+  std::vector<std::string> unseen;
+  live.rules = live_rules(std::move(survey), unseen);
+  for (const std::string& warning : unseen) warn(warning);
+  return live;
 }
 
 }  // namespace sidetrack::cli

@@ -2,7 +2,7 @@
 #include "doctor/doctor.h"
 
 #include "cli/commands.h"
-#include "render/diagnosis.h"
+#include "render/render.h"
 
 namespace sidetrack::cli {
 

@@ -5,7 +5,7 @@
 #include "host/host.h"
 #include "library/packets.h"
 #include "model/printable.h"
-#include "render/explain.h"
+#include "render/render.h"
 
 namespace sidetrack::cli {
 namespace {

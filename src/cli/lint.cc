@@ -8,7 +8,7 @@
 #include "library/planning.h"
 #include "manifest/arguments.h"
 #include "mesh/ownership.h"
-#include "render/lint.h"
+#include "render/render.h"
 
 namespace sidetrack::cli {
 namespace {

@@ -29,7 +29,7 @@
 #include "model/printable.h"
 #include "render/json_parts.h"
 #include "system/descriptor.h"
-#include "system/write_all.h"
+#include "system/read_write.h"
 
 namespace sidetrack::cli {
 namespace {

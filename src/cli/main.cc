@@ -18,8 +18,8 @@
 #include "model/error.h"
 #include "options/complete.h"
 #include "options/options.h"
+#include "system/read_write.h"
 #include "system/sandbox.h"
-#include "system/write_all.h"
 
 namespace sidetrack::cli {
 namespace {

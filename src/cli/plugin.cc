@@ -12,8 +12,7 @@
 #include "cni/cni_error.h"
 #include "cni/network_configuration.h"
 #include "cni/record.h"
-#include "system/read_all.h"
-#include "system/write_all.h"
+#include "system/read_write.h"
 
 namespace sidetrack::cli {
 namespace {

@@ -30,7 +30,7 @@
 #include "system/descriptor.h"
 #include "system/file.h"
 #include "system/folder.h"
-#include "system/read_all.h"
+#include "system/read_write.h"
 #include "system/replace_file.h"
 
 namespace sidetrack::cni {

@@ -18,7 +18,7 @@
 #include "options/flags.h"
 #include "system/file.h"
 #include "system/folder.h"
-#include "system/write_all.h"
+#include "system/read_write.h"
 
 namespace sidetrack::cni {
 namespace {

@@ -18,7 +18,7 @@
 #include "doctor/doctor.h"
 #include "system/capabilities.h"
 #include "system/descriptor.h"
-#include "system/read_all.h"
+#include "system/read_write.h"
 
 namespace sidetrack {
 namespace {

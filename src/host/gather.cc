@@ -5,8 +5,8 @@
 #include <cerrno>
 
 #include "host/host.h"
-#include "host/ids.h"
 #include "host/resolv_conf.h"
+#include "kernel/routes/rtnetlink.h"
 #include "model/error.h"
 #include "model/printable.h"
 #include "model/scan.h"
@@ -30,10 +30,25 @@ std::string database(const std::string& path, const Host& host, const char* hint
   throw unreadable("cannot read " + name_of(path, host), read, hint);
 }
 
+// Returns what stands for the id of that name in the text of a passwd(5) or group(5) file, NAME:PASSWORD:ID:…: it may
+// be no number. fgetpwent(3) would take -1 and numbers beyond 32 bits for some uid; getpwnam(3) would ask the name
+// service switch, that is load modules and perhaps ask a server.
+std::optional<std::string_view> id_of(std::string_view name, std::string_view database) {
+  for (std::string_view line : split_lines(database)) {
+    if (line.substr(0, line.find(':')) != name || line.size() == name.size()) continue;
+    line.remove_prefix(name.size() + 1);
+    const std::size_t password = line.find(':');
+    if (password == std::string_view::npos) return "";
+    line.remove_prefix(password + 1);
+    return line.substr(0, line.find(':'));
+  }
+  return std::nullopt;
+}
+
 // Of a user or a group; nothing if there is none of that name.
 std::optional<std::uint32_t> id(const std::string& name, const std::string& path, const Host& host, const char* hint) {
   const std::string text = database(path, host, hint);
-  const auto found = host::id_of(name, text);
+  const auto found = id_of(name, text);
   if (!found) return std::nullopt;
   const auto number = to_number<std::uint32_t>(*found);
   if (number && *number != UINT32_MAX) return number;  // (uid_t)-1: none
@@ -129,6 +144,13 @@ std::vector<Address> dns_servers(const Config& config, const Host& host, std::ve
 Error unknown_cgroup(std::string_view option, std::string_view given, const std::string& problem) {
   return {ExitCode::usage, fmt::format("{}: '{}': {}", option, excerpt(given), problem),
           "give the path that /proc/PID/cgroup of a process in it shows behind 0::"};
+}
+
+std::vector<Address> interface_addresses() {
+  netlink::Socket socket = routes::open_socket();
+  std::vector<Address> addresses;
+  for (const routes::ListedAddress& live : routes::list_addresses(socket)) addresses.push_back(live.address);
+  return addresses;
 }
 
 HostFacts gather(Config& config, const Names& names, const Host& host) {

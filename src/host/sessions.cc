@@ -14,7 +14,7 @@
 #include "model/printable.h"
 #include "model/scan.h"
 #include "system/folder.h"
-#include "system/read_all.h"
+#include "system/read_write.h"
 
 namespace sidetrack {
 namespace {

@@ -12,7 +12,7 @@
 #include "kernel/routes.h"
 #include "kernel/survey.h"
 #include "model/live.h"
-#include "system/held_signals.h"
+#include "system/signals.h"
 
 namespace sidetrack {
 

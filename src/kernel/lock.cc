@@ -19,7 +19,7 @@
 #include "model/printable.h"
 #include "model/scan.h"
 #include "system/known_file.h"
-#include "system/read_all.h"
+#include "system/read_write.h"
 #include "system/sandbox.h"
 
 namespace sidetrack {

@@ -3,7 +3,7 @@
 
 #include "library/values.h"
 #include "model/printable.h"
-#include "render/explain.h"
+#include "render/render.h"
 
 namespace sidetrack {
 namespace {

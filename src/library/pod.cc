@@ -17,7 +17,7 @@
 #include "model/printable.h"
 #include "render/render.h"
 #include "state/apply.h"
-#include "system/held_signals.h"
+#include "system/signals.h"
 
 namespace sidetrack {
 namespace {

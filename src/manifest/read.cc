@@ -8,7 +8,7 @@
 
 #include "model/error.h"
 #include "model/printable.h"
-#include "system/read_all.h"
+#include "system/read_write.h"
 
 namespace sidetrack::manifest {
 namespace {

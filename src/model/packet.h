@@ -69,4 +69,21 @@ struct Packet {
   friend bool operator==(const Packet&, const Packet&) = default;
 };
 
+// What rules tell packets apart by.
+enum class PacketField : std::uint8_t {
+  way,  // Direction
+  family,
+  state,
+  protocol,
+  interface,  // in: by which it comes; out: to which its socket is bound
+  uid,        // of out and lo
+  gid,
+  source,
+  source_port,
+  destination,
+  destination_port,
+  mark,
+  cgroup,  // of out and lo
+};
+
 }  // namespace sidetrack

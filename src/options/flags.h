@@ -13,7 +13,6 @@
 #include "model/address.h"
 #include "model/error.h"
 #include "model/packet.h"
-#include "model/packet_field.h"
 #include "options/options.h"
 
 namespace sidetrack {

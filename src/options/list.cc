@@ -6,7 +6,7 @@
 #include "model/error.h"
 #include "model/printable.h"
 #include "options/values.h"
-#include "system/read_all.h"
+#include "system/read_write.h"
 
 namespace sidetrack::options {
 namespace {

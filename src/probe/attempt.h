@@ -4,16 +4,30 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "model/ruleset.h"
 #include "probe/endpoint.h"
 #include "probe/identity.h"
 #include "probe/listeners.h"
-#include "probe/source_ports.h"
 
 namespace sidetrack::probe {
+
+// The ports that attempts are made from, each from one of its own: what an earlier attempt or another connection has
+// left in the table of sockets would be taken for what became of a later one from the same port.
+class SourcePorts {
+ public:
+  explicit SourcePorts(std::set<std::uint16_t> used = {}) : used_(std::move(used)) {}
+
+  // False if it has been used before.
+  [[nodiscard]] bool take(std::uint16_t port) { return used_.insert(port).second; }
+
+ private:
+  std::set<std::uint16_t> used_;
+};
 
 using Clock = std::chrono::steady_clock;
 

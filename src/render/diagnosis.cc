@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "render/diagnosis.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,7 +7,8 @@
 #include "model/printable.h"
 #include "model/routing.h"
 #include "render/json_parts.h"
-#include "render/style.h"
+#include "render/layout.h"
+#include "render/render.h"
 
 namespace sidetrack {
 namespace {

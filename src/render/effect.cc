@@ -12,7 +12,6 @@
 #include "render/layout.h"
 #include "render/map.h"
 #include "render/map_parts.h"
-#include "render/style.h"
 #include "space/cover.h"
 
 namespace sidetrack {

@@ -5,9 +5,8 @@
 
 #include "evaluate/explain.h"
 #include "model/printable.h"
-#include "render/explain.h"
 #include "render/layout.h"
-#include "render/style.h"
+#include "render/render.h"
 
 namespace sidetrack {
 namespace {

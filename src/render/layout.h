@@ -18,4 +18,9 @@ namespace sidetrack {
 // "-x 10.0.0.0/8", as it is given in a shell: a bare * in quotes.
 [[nodiscard]] std::string shell_words(const Reason& reason);
 
+enum class Style : unsigned char { plain, bold, dim, green, red, yellow, cyan };
+
+// ANSI escapes around the text, if `color`.
+[[nodiscard]] std::string styled(std::string_view text, Style style, bool color);
+
 }  // namespace sidetrack

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "render/lint.h"
-
 #include <fmt/format.h>
 
 #include "model/printable.h"
 #include "render/json_parts.h"
-#include "render/style.h"
+#include "render/layout.h"
+#include "render/render.h"
 
 namespace sidetrack {
 

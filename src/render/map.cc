@@ -14,7 +14,6 @@
 #include "render/json_parts.h"
 #include "render/layout.h"
 #include "render/map_parts.h"
-#include "render/style.h"
 #include "space/forwarded.h"
 
 namespace sidetrack {

@@ -10,8 +10,8 @@
 #include "model/iptables.h"
 #include "model/routing.h"
 #include "render/json_parts.h"
+#include "render/layout.h"
 #include "render/render.h"
-#include "render/style.h"
 
 namespace sidetrack {
 namespace {

@@ -16,7 +16,7 @@
 #include "model/error.h"
 #include "model/printable.h"
 #include "render/read_rule.h"
-#include "system/read_all.h"
+#include "system/read_write.h"
 
 namespace sidetrack {
 namespace {

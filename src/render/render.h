@@ -5,6 +5,9 @@
 #include <string_view>
 #include <vector>
 
+#include "doctor/doctor.h"
+#include "evaluate/explain.h"
+#include "lint/finding.h"
 #include "mesh/plan.h"
 #include "model/config.h"
 #include "probe/probe.h"
@@ -31,5 +34,19 @@ namespace sidetrack {
 // Draws every chain with its rules in their order, and where each of them leads; chains that nothing leads to are left
 // out. The same on every machine: no font is measured.
 [[nodiscard]] std::string svg(const Ruleset& ruleset, Families families);
+
+struct TextOptions {
+  bool color = false;
+  bool all = false;  // every rule; otherwise long runs of rules that do not match for the same reason are one line
+};
+[[nodiscard]] std::string text(const Trace& trace, const TextOptions& options);
+[[nodiscard]] std::string json(const Trace& trace);
+
+[[nodiscard]] std::string lint_text(const lint::Findings& findings, bool color);
+[[nodiscard]] std::string lint_json(const lint::Findings& findings);
+
+// A table that a person reads at a glance; the whole as indented JSON.
+[[nodiscard]] std::string diagnosis_text(const Diagnosis& diagnosis, bool color);
+[[nodiscard]] std::string diagnosis_json(const Diagnosis& diagnosis);
 
 }  // namespace sidetrack

@@ -15,7 +15,6 @@
 #include "model/ports.h"
 #include "model/printable.h"
 #include "render/layout.h"
-#include "render/style.h"
 
 namespace sidetrack {
 namespace {

@@ -12,7 +12,6 @@
 
 #include "model/live.h"
 #include "model/packet.h"
-#include "model/packet_field.h"
 #include "model/pod.h"
 #include "space/interval_set.h"
 

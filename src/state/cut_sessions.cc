@@ -9,7 +9,7 @@
 
 #include "evaluate/explain.h"
 #include "evaluate/hook_calls.h"
-#include "evaluate/null_observer.h"
+#include "evaluate/observer.h"
 #include "model/error.h"
 
 namespace sidetrack {

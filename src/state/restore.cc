@@ -17,7 +17,7 @@
 #include "model/error.h"
 #include "model/printable.h"
 #include "state/diff.h"
-#include "system/held_signals.h"
+#include "system/signals.h"
 
 namespace sidetrack {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "kernel/kernel.h"
-#include "system/awaited_signals.h"
+#include "system/signals.h"
 
 namespace sidetrack {
 

@@ -11,7 +11,7 @@
 
 #include "model/duration.h"
 #include "model/error.h"
-#include "system/awaited_signals.h"
+#include "system/signals.h"
 
 namespace sidetrack {
 namespace {

@@ -18,9 +18,8 @@
 
 #include "model/error.h"
 #include "system/child.h"
-#include "system/held_signals.h"
-#include "system/read_all.h"
-#include "system/write_all.h"
+#include "system/read_write.h"
+#include "system/signals.h"
 
 namespace sidetrack::host {
 namespace {

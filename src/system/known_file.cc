@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "system/descriptor.h"
-#include "system/read_all.h"
+#include "system/read_write.h"
 
 namespace sidetrack {
 namespace {

@@ -18,7 +18,7 @@
 #include "model/scan.h"
 #include "system/descriptor.h"
 #include "system/folder.h"
-#include "system/read_all.h"
+#include "system/read_write.h"
 
 namespace sidetrack {
 namespace {

@@ -14,7 +14,7 @@
 #include "model/printable.h"
 #include "system/descriptor.h"
 #include "system/file.h"
-#include "system/write_all.h"
+#include "system/read_write.h"
 
 namespace sidetrack {
 namespace {

@@ -20,8 +20,8 @@
 #include "model/scan.h"
 #include "system/child.h"
 #include "system/descriptor.h"
+#include "system/read_write.h"
 #include "system/sandbox.h"
-#include "system/write_all.h"
 
 namespace sidetrack {
 namespace {

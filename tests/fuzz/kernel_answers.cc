@@ -26,7 +26,7 @@
 #include "kernel/netlink/message.h"
 #include "kernel/nft/nf_tables.h"
 #include "kernel/routes.h"
-#include "render/explain.h"
+#include "render/render.h"
 #include "render/show.h"
 
 namespace {

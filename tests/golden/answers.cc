@@ -14,8 +14,6 @@
 #include "manual/manual.h"
 #include "options/flags.h"
 #include "render/effect.h"
-#include "render/explain.h"
-#include "render/lint.h"
 #include "render/map.h"
 #include "render/render.h"
 #include "render/show.h"

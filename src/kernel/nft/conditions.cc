@@ -4,13 +4,15 @@
 #include <fmt/format.h>
 #include <linux/netfilter/nf_conntrack_tuple_common.h>
 #include <net/if.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <bit>
 #include <cstring>
 
 #include "kernel/nft/fields.h"
-#include "system/interface_name.h"
+#include "system/descriptor.h"
 
 namespace sidetrack::nft {
 namespace {
@@ -136,6 +138,15 @@ std::optional<Alternatives> protocols(const Value& value, std::span<const Bounds
   return each(std::move(matches), negated == listed);
 }
 
+// Asks as if_indextoname(3), by a socket that every sandbox that reads rules allows.
+std::optional<std::string> name_of_interface(std::uint32_t number) {
+  const Descriptor any(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  ifreq request{};
+  request.ifr_ifindex = static_cast<int>(number);
+  if (!any.valid() || ioctl(any.get(), SIOCGIFNAME, &request) != 0) return std::nullopt;
+  return request.ifr_name;
+}
+
 // "eth0" for the name with its final zero, "eth+" where a name is compared only so far.
 std::optional<std::string> interface_name(const Bounds& bounds) {
   const auto& [first, last] = bounds;
@@ -171,7 +182,7 @@ std::optional<Alternatives> interface_indexes(InterfaceDirection direction, cons
   for (const auto& [first, last] : bounds) {
     if (first != last) return std::nullopt;
     const std::uint32_t index = number_of(value, first);
-    const auto name = index == loopback_index ? "lo" : sidetrack::interface_name(index);
+    const auto name = index == loopback_index ? "lo" : name_of_interface(index);
     if (!name) return std::nullopt;
     matches.push_back({direction, *name, negated});
   }

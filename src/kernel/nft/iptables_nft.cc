@@ -7,7 +7,6 @@
 #include <map>
 #include <optional>
 
-#include "kernel/nft/backends_of_dump.h"
 #include "kernel/nft/fields.h"
 #include "kernel/nft/iptables_rule.h"
 #include "kernel/nft/nf_tables.h"

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "kernel/nft/nf_tables.h"
 
-#include "kernel/nft/backends_of_dump.h"
+#include <set>
+
+#include "kernel/inspect.h"
+#include "model/error.h"
 
 namespace sidetrack::nft {
 namespace {
@@ -38,3 +41,22 @@ void NfTables::commit(std::span<const Change> changes) { transaction_of(changes)
 void NfTables::check(std::span<const Change> changes) { transaction_of(changes).check(socket_); }
 
 }  // namespace sidetrack::nft
+
+namespace sidetrack {
+
+TableNames nf_tables() {
+  try {
+    netlink::Socket socket = nft::open_socket();
+    std::set<std::string> names;  // a set: a disturbed dump is begun anew
+    static_cast<void>(nft::dump(socket, [&](const nft::TableKey& key) {
+      names.insert(text(key));
+      return false;
+    }));
+    return TableNames(std::in_place, names.begin(), names.end());
+  } catch (const Error& error) {
+    if (error.code() == ExitCode::kernel_lacks) return TableNames(std::in_place);
+    return std::nullopt;
+  }
+}
+
+}  // namespace sidetrack

@@ -20,6 +20,14 @@ void change_iptables_nft(const Live& seen, const Ruleset& wanted, EqualRules equ
 // The backend nftables: table inet sidetrack, which is ours alone, and Istio's. Written anew as a whole.
 void change_nftables(const Live& seen, const Ruleset& wanted, Transaction& transaction);
 
+// The tables of iptables: ip and ip6 raw, mangle, nat, filter, security. All others that pods' packets pass are native.
+[[nodiscard]] bool is_of_iptables(const TableKey& table);
+[[nodiscard]] bool is_native(const TableKey& table);
+
+// Rules that ask a set get its name from `sets`, where it is known.
+[[nodiscard]] Live iptables_live(const Dump& seen, const KnownSets& sets);
+[[nodiscard]] Live native_live(const Dump& seen);
+
 // What both hold, of one moment.
 struct LiveNfTables {
   Live iptables_nft;

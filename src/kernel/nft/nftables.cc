@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 
-#include "kernel/nft/backends_of_dump.h"
 #include "kernel/nft/native.h"
 #include "kernel/nft/nf_tables.h"
 #include "mesh/fold.h"

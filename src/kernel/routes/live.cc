@@ -13,8 +13,6 @@
 #include <set>
 #include <string>
 
-#include "kernel/routes/protocol.h"
-
 namespace sidetrack::routes {
 
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Policy rules, local default routes and addresses of the loopback interface.
 //
-// Ours are tagged by our protocol number (protocol.h). Istio tags nothing: a rule and a route of exactly its shape,
+// Ours are tagged by our protocol number (live.h). Istio tags nothing: a rule and a route of exactly its shape,
 //     ip rule add fwmark M lookup T        without a protocol (or boot, static), and nothing more in it
 //     ip route add local default dev lo table T
 // in pairs, are taken for Istio's, and so for ours to replace, if M or T is its default (1337, 133). With other
@@ -11,6 +11,8 @@
 // unless what is theirs is to be taken for ours (by_agent). Ours is put beside it then, behind it, before it is
 // removed: at no moment is there none. Addresses carry no tag before kernel 5.18: ::6/128 on lo is known by
 // itself.
+#include "kernel/routes.h"
+
 #include <fmt/format.h>
 #include <linux/fib_rules.h>
 #include <linux/if_addr.h>
@@ -25,9 +27,7 @@
 #include <memory>
 #include <optional>
 
-#include "kernel/routes.h"
 #include "kernel/routes/live.h"
-#include "kernel/routes/protocol.h"
 #include "model/error.h"
 #include "system/capabilities.h"
 

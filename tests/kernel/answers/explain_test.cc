@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include "kernel/routes.h"
-#include "render/explain.h"
+#include "render/render.h"
 #include "support/packets.h"
 #include "support/random_options.h"
 #include "support/traffic.h"

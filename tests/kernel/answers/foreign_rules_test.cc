@@ -12,7 +12,7 @@
 #include <sstream>
 
 #include "kernel/routes.h"
-#include "render/explain.h"
+#include "render/render.h"
 #include "support/amount.h"
 #include "support/packets.h"
 #include "support/traffic.h"

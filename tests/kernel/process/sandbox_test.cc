@@ -31,8 +31,7 @@
 #include "support/network.h"
 #include "support/traffic.h"
 #include "system/capabilities.h"
-#include "system/read_all.h"
-#include "system/write_all.h"
+#include "system/read_write.h"
 #include "unit/temporary_folder.h"
 
 namespace sidetrack::netns {

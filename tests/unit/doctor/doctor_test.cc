@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "render/diagnosis.h"
+#include "render/render.h"
 
 namespace sidetrack {
 namespace {

@@ -12,7 +12,6 @@
 #include "model/error.h"
 #include "model/iptables.h"
 #include "model/printable.h"
-#include "render/explain.h"
 #include "render/render.h"
 #include "unit/asking.h"
 #include "unit/live_rules.h"

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <linux/netfilter/nf_tables.h>
 
-#include "kernel/nft/backends_of_dump.h"
+#include "kernel/nft/nf_tables.h"
 #include "unit/kernel/round_trip.h"
 
 namespace sidetrack::nft {

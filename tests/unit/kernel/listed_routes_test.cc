@@ -5,7 +5,6 @@
 #include <functional>
 
 #include "kernel/routes/live.h"
-#include "kernel/routes/protocol.h"
 
 namespace sidetrack::routes {
 namespace {

@@ -9,7 +9,7 @@
 #include "lint/lint.h"
 #include "manifest/facts.h"
 #include "manifest/read.h"
-#include "render/lint.h"
+#include "render/render.h"
 #include "unit/asking.h"
 #include "unit/live_rules.h"
 

@@ -16,7 +16,7 @@
 #include "manifest/read.h"
 #include "options/flags.h"
 #include "render/effect.h"
-#include "render/lint.h"
+#include "render/render.h"
 #include "unit/asking.h"
 #include "unit/live_rules.h"
 #include "unit/usual_config.h"

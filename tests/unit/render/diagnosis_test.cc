@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // What `doctor` prints, line by line.
-#include "render/diagnosis.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
+
+#include "render/render.h"
 
 namespace sidetrack {
 namespace {

@@ -8,7 +8,7 @@
 #include <tuple>
 #include <vector>
 
-#include "render/explain.h"
+#include "render/render.h"
 
 namespace sidetrack {
 namespace {

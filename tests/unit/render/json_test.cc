@@ -6,8 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include "probe/probe.h"
-#include "render/diagnosis.h"
-#include "render/explain.h"
 #include "render/json_parts.h"
 #include "render/render.h"
 #include "render/show.h"

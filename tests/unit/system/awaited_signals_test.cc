@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "system/awaited_signals.h"
-
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <csignal>
 #include <string>
+
+#include "system/signals.h"
 
 namespace sidetrack {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "system/descriptor.h"
 #include "system/folder.h"
-#include "system/read_all.h"
+#include "system/read_write.h"
 
 namespace sidetrack {
 namespace {

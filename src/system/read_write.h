@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace sidetrack {
 
@@ -19,5 +20,8 @@ namespace sidetrack {
 
 // The name of a process, /proc/PID/comm; empty if it is gone or not to be seen.
 [[nodiscard]] std::string process_name(std::uint32_t pid);
+
+// All of the bytes to a descriptor, in as many writes as it takes. Returns 0, or the errno of the write that failed.
+int write_all(int descriptor, std::string_view bytes);
 
 }  // namespace sidetrack

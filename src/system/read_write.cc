@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "system/read_all.h"
+#include "system/read_write.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -43,6 +43,16 @@ std::string read_small(const std::string& path) {
 std::string process_name(std::uint32_t pid) {
   const std::string line = read_small(fmt::format("/proc/{}/comm", pid));
   return line.substr(0, line.rfind('\n'));
+}
+
+int write_all(int descriptor, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = write(descriptor, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return errno;
+    bytes.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return 0;
 }
 
 }  // namespace sidetrack

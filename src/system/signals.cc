@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "system/awaited_signals.h"
+#include "system/signals.h"
 
 #include <fmt/format.h>
 #include <poll.h>
