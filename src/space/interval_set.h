@@ -31,7 +31,6 @@ class Sets {
 
   Sets();
   Id of(Intervals normal);
-  Id all_up_to(Value last) { return of({{0, last}}); }
   Id single(Value value) { return of({{value, value}}); }
   [[nodiscard]] const Intervals& intervals(Id set) const { return *sets_[set]; }
 

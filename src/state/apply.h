@@ -15,7 +15,6 @@ enum class Applied : std::uint8_t { unchanged, changed };
 
 struct ApplyResult {
   Applied applied = Applied::unchanged;
-  bool wrote_rules = false;                    // else what changed is beside them: routes, addresses
   std::optional<BackendKind> backend;          // that holds the rules; nothing: clean, or no rules are requested
   Ruleset canonical;                           // the rules as that backend holds them
   std::vector<BackendKind> left;               // other backends, whose rules of ours are gone now

@@ -207,7 +207,6 @@ class Executor {
         if (refused) throw second_failed(attempt, i, error);
       }
       rules_stand_ = true;
-      result_.wrote_rules = true;
       result_.applied = Applied::changed;
       read_back(made, attempt, i);
       for (const Write& write : commit) {

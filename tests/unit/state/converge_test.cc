@@ -285,12 +285,13 @@ TEST_F(ConvergeTest, TellsAllThatItDid) {
   EXPECT_EQ(first.backend, iptables_nft);
   EXPECT_THAT(first.left, ElementsAre(iptables_legacy));
   EXPECT_THAT(first.routing_removed, ElementsAre("ip rule del fwmark 7 lookup 133"));
-  EXPECT_TRUE(first.wrote_rules);
+  const int writes = kernel.backends[iptables_nft].replaced;
+  EXPECT_GT(writes, 0);
   EXPECT_EQ(first.canonical.rules, canonical(iptables_nft, wanted.ruleset).rules);
   const ApplyResult again = apply();
   EXPECT_EQ(again.applied, Applied::unchanged);
   EXPECT_EQ(again.backend, iptables_nft);
-  EXPECT_FALSE(again.wrote_rules);
+  EXPECT_EQ(kernel.backends[iptables_nft].replaced, writes);
   EXPECT_THAT(again.left, IsEmpty());
   EXPECT_THAT(again.routing_removed, IsEmpty());
   EXPECT_EQ(again.canonical.rules, canonical(iptables_nft, wanted.ruleset).rules);
@@ -298,12 +299,12 @@ TEST_F(ConvergeTest, TellsAllThatItDid) {
   kernel.routes.routing.policy_rules.push_back(unwanted);
   const ApplyResult routes = apply();
   EXPECT_EQ(routes.applied, Applied::changed);
-  EXPECT_FALSE(routes.wrote_rules);
+  EXPECT_EQ(kernel.backends[iptables_nft].replaced, writes);
   EXPECT_THAT(routes.routing_removed, ElementsAre("ip rule del fwmark 7 lookup 133"));
   kernel.routes.routing = {};
   const ApplyResult added = apply();
   EXPECT_EQ(added.applied, Applied::changed);
-  EXPECT_FALSE(added.wrote_rules);
+  EXPECT_EQ(kernel.backends[iptables_nft].replaced, writes);
   EXPECT_THAT(added.routing_removed, IsEmpty());
 }
 
