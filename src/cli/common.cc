@@ -11,6 +11,7 @@
 #include "kernel/nft/script.h"
 #include "library/packets.h"
 #include "library/planning.h"
+#include "mesh/istio_rules.h"
 #include "model/iptables.h"
 #include "model/printable.h"
 #include "render/render.h"
@@ -100,12 +101,12 @@ std::unique_ptr<Kernel> open_kernel(const CommandLine& line, bool write) {
   const bool connects = line.probe || line.run_validation;
   const bool changes = line.command == Command::apply || writes(line);  // apply --check asks the kernel, too
   const Sandbox kind = connects ? Sandbox::probe : changes ? Sandbox::write : Sandbox::read;
-  auto kernel = sidetrack::open_kernel({.write = write,
-                                        .wait = line.applying.lock_wait,
-                                        .xtables_lock = in_own_pod(line),
-                                        .reads_once = kind == Sandbox::read && !line.watch,
-                                        .makes_legacy_tables = may_choose_legacy(line),
-                                        .agent_rules = agent_rules_of(line.config)});
+  auto kernel = sidetrack::open_kernel(istio_rules, {.write = write,
+                                                     .wait = line.applying.lock_wait,
+                                                     .xtables_lock = in_own_pod(line),
+                                                     .reads_once = kind == Sandbox::read && !line.watch,
+                                                     .makes_legacy_tables = may_choose_legacy(line),
+                                                     .agent_rules = agent_rules_of(line.config)});
   confine(line, kind);
   return kernel;
 }
@@ -140,7 +141,7 @@ void write_out(std::string_view text) {
 
 std::string rendered(const CommandLine& line, const Plan& plan) {
   if (line.format == Format::json) return json(plan, line.config);
-  if (line.format == Format::nft) return nft_script(plan.ruleset);
+  if (line.format == Format::nft) return nft_script(plan.ruleset, istio_rules);
   if (line.format == Format::svg) return svg(plan.ruleset, line.printed);
   std::string text;
   for (Family family : line.printed.list()) text += iptables_restore(plan.ruleset, family);

@@ -7,7 +7,7 @@
 #include "cli/log.h"
 #include "library/planning.h"
 #include "manifest/arguments.h"
-#include "mesh/ownership.h"
+#include "model/ours.h"
 #include "render/render.h"
 
 namespace sidetrack::cli {

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "cli/commands.h"
-#include "mesh/ownership.h"
+#include "model/ours.h"
 
 namespace sidetrack::cli {
 namespace {

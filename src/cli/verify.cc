@@ -7,8 +7,8 @@
 #include "cli/commands.h"
 #include "cli/log.h"
 #include "library/sentences.h"
-#include "mesh/fold.h"
 #include "model/error.h"
+#include "model/fold.h"
 #include "probe/probe.h"
 #include "render/render.h"
 

@@ -17,6 +17,7 @@
 #include "library/packets.h"
 #include "library/planning.h"
 #include "library/sentences.h"
+#include "mesh/istio_rules.h"
 #include "model/error.h"
 #include "options/options.h"
 #include "render/show.h"
@@ -100,10 +101,10 @@ void look(const Subject& subject, const NodeOptions& options, PodReport& report)
   CommandLine line;
   Plan plan;
   if (subject.record) plan = recorded(*subject.record, line);
-  const auto kernel = open_kernel({.wait = options.pod_timeout / 2,
-                                   .xtables_lock = false,
-                                   .reads_once = true,
-                                   .agent_rules = agent_rules_of(line.config)});
+  const auto kernel = open_kernel(istio_rules, {.wait = options.pod_timeout / 2,
+                                                .xtables_lock = false,
+                                                .reads_once = true,
+                                                .agent_rules = agent_rules_of(line.config)});
   options.confine(Sandbox::read);
   const Survey survey = kernel->survey();
   describe(report, survey);
@@ -123,10 +124,10 @@ void repair(const Subject& subject, const NodeOptions& options, PodReport& repor
   enter_subject(subject);
   CommandLine line;
   const Plan plan = recorded(*subject.record, line);
-  const auto kernel = open_kernel({.write = true,
-                                   .wait = options.pod_timeout / 2,
-                                   .xtables_lock = false,
-                                   .agent_rules = agent_rules_of(line.config)});
+  const auto kernel = open_kernel(istio_rules, {.write = true,
+                                                .wait = options.pod_timeout / 2,
+                                                .xtables_lock = false,
+                                                .agent_rules = agent_rules_of(line.config)});
   // ADD writes the record, and DEL removes it, while they hold the lock that we hold now.
   const auto record = read(subject.record->container_id, options.records);
   if (record != subject.record) {

@@ -18,6 +18,7 @@
 #include "library/planning.h"
 #include "library/sentences.h"
 #include "manifest/pods.h"
+#include "mesh/istio_rules.h"
 #include "model/printable.h"
 #include "options/annotations.h"
 #include "options/options.h"
@@ -220,10 +221,10 @@ class Plugin {
       say(Level::warn, "ADD was called before for another network namespace: the rules stay there");
     }
     const Plan plan = planned(line, target);
-    const auto kernel = open_kernel({.write = true,
-                                     .wait = line.applying.lock_wait,
-                                     .xtables_lock = false,
-                                     .agent_rules = agent_rules_of(line.config)});
+    const auto kernel = open_kernel(istio_rules, {.write = true,
+                                                  .wait = line.applying.lock_wait,
+                                                  .xtables_lock = false,
+                                                  .agent_rules = agent_rules_of(line.config)});
     // Before anything is changed: killed or failing at any moment, ADD leaves DEL the knowledge of what may be there.
     // And under the lock under which DEL removes both.
     folder.write(asked);
@@ -280,11 +281,11 @@ class Plugin {
                            "recreate the pod"));
     }
     const Plan plan = planned(line, target);
-    const auto kernel = open_kernel({.write = false,
-                                     .wait = line.applying.lock_wait,
-                                     .xtables_lock = false,
-                                     .reads_once = true,
-                                     .agent_rules = agent_rules_of(line.config)});
+    const auto kernel = open_kernel(istio_rules, {.write = false,
+                                                  .wait = line.applying.lock_wait,
+                                                  .xtables_lock = false,
+                                                  .reads_once = true,
+                                                  .agent_rules = agent_rules_of(line.config)});
     if (!line.no_sandbox) confine_(Sandbox::read);
     const Comparison comparison = compare({.plan = &plan, .options = &line.applying}, kernel->survey());
     if (comparison.as_requested()) return say(Level::debug, verified(comparison));
@@ -335,6 +336,7 @@ class Plugin {
     // What processes of a pod can bring about must not keep it from ending: its rules go with its network namespace.
     try {
       kernel = open_kernel(
+          istio_rules,
           {.write = true, .wait = del_lock_timeout, .xtables_lock = false, .agent_rules = agent_rules_of(line.config)});
       if (!line.no_sandbox) confine_(Sandbox::plugin);
       const ApplyResult result = converge({}, *kernel);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "doctor/doctor.h"
+#include "mesh/istio_rules.h"
 #include "mesh/rule_words.h"
 #include "model/error.h"
 #include "state/choice.h"
@@ -216,8 +217,9 @@ Diagnosis diagnose_here(const std::string& lock_file, const std::function<void()
   HostState host = inspect_host();
   LockFile lock = inspect_lock(lock_file);
   const auto routes = open_routes_to_read();
-  const auto kernel = open_kernel({.agent_rules = AgentRules::ours});  // whoever made them, they are a sidecar's
-  preopen_proc_files(KnownFilesFor::all);                              // rules are asked about, too
+  const auto kernel =
+      open_kernel(istio_rules, {.agent_rules = AgentRules::ours});  // whoever made them, they are a sidecar's
+  preopen_proc_files(KnownFilesFor::all);                           // rules are asked about, too
   confine();
   return diagnose(*kernel, std::move(host), std::move(lock), *routes);
 }

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "evaluate/explain.h"
-#include "mesh/fold.h"
+#include "model/fold.h"
 
 namespace sidetrack {
 

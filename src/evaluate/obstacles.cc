@@ -17,9 +17,10 @@
 #include "evaluate/frames.h"
 #include "evaluate/route.h"
 #include "mesh/catalogue.h"
-#include "mesh/ownership.h"
-#include "mesh/splice.h"
+#include "mesh/istio_rules.h"
 #include "model/error.h"
+#include "model/ours.h"
+#include "model/splice.h"
 
 namespace sidetrack {
 namespace {
@@ -565,7 +566,7 @@ std::vector<LiveRule> spliced(const std::vector<LiveRule>& there, const std::vec
   std::vector<const Rule*> rules;
   std::ranges::transform(placed, std::back_inserter(rules), [](const Rule& rule) { return &rule; });
   std::vector<LiveRule> result;
-  for (const Slot& slot : splice(there, rules)) {
+  for (const Slot& slot : splice(there, rules, came_by_insert)) {
     result.push_back(slot.kept ? there[*slot.kept] : LiveRule{*slot.fresh, {}, true, 0});
     result.back().rule.insert_at.reset();
   }

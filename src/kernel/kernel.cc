@@ -15,9 +15,8 @@
 #include "kernel/legacy/refusal.h"
 #include "kernel/lock.h"
 #include "kernel/nft/nf_tables.h"
-#include "mesh/catalogue.h"
-#include "mesh/ownership.h"
 #include "model/error.h"
+#include "model/ours.h"
 #include "system/known_file.h"
 #include "system/sandbox.h"
 
@@ -72,7 +71,8 @@ std::vector<LiveChain> unknown_chains(const Error& why) {
 
 class LinuxKernel final : public Kernel {
  public:
-  explicit LinuxKernel(const KernelOptions& options) : options_(options), deadline_(options.wait) {
+  LinuxKernel(const MeshRules& mesh, const KernelOptions& options)
+      : mesh_(mesh), options_(options), deadline_(options.wait) {
     if (options.write) {
       lock_.emplace(deadline_);
       if (options.xtables_lock && writes_legacy()) lock_file_ = open_lock_file();
@@ -198,7 +198,7 @@ class LinuxKernel final : public Kernel {
  private:
   // Whether there are any rules that an agent made, which are none of ours then.
   [[nodiscard]] bool left_to_agents(Live& live) const {
-    return options_.agent_rules == AgentRules::foreign && leave_to_agents(live, made_by_us_);
+    return options_.agent_rules == AgentRules::foreign && mesh_.leave_to_agents(live, made_by_us_);
   }
 
   static bool is_legacy(std::span<const Change> changes) { return !traits(changes.front().seen->backend).of_nf_tables; }
@@ -235,7 +235,7 @@ class LinuxKernel final : public Kernel {
       throw Error(ExitCode::busy, "another program started using legacy iptables", "run it again");
     }
     legacy_.reset();
-    legacy_.emplace(legacy::Tables::Options{lock ? lock_file_ : nullptr, deadline_, &sets_});
+    legacy_.emplace(mesh_, legacy::Tables::Options{lock ? lock_file_ : nullptr, deadline_, &sets_});
     legacy_locked_ = lock;
   }
 
@@ -277,7 +277,7 @@ class LinuxKernel final : public Kernel {
 
   ReadResult<nft::Dump> fetch_nf_tables() {
     return read_result([&] {
-      if (!nf_tables_) nf_tables_.emplace(sets_);
+      if (!nf_tables_) nf_tables_.emplace(mesh_, sets_);
       return nf_tables_->fetch();
     });
   }
@@ -315,6 +315,7 @@ class LinuxKernel final : public Kernel {
                                });
   }
 
+  const MeshRules& mesh_;
   KernelOptions options_;
   Deadline deadline_;
   std::optional<NamespaceLock> lock_;                // released last
@@ -333,6 +334,8 @@ class LinuxKernel final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> open_kernel(const KernelOptions& options) { return std::make_unique<LinuxKernel>(options); }
+std::unique_ptr<Kernel> open_kernel(const MeshRules& mesh, const KernelOptions& options) {
+  return std::make_unique<LinuxKernel>(mesh, options);
+}
 
 }  // namespace sidetrack

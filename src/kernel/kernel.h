@@ -12,6 +12,7 @@
 #include "kernel/routes.h"
 #include "kernel/survey.h"
 #include "model/live.h"
+#include "model/mesh_rules.h"
 #include "system/signals.h"
 
 namespace sidetrack {
@@ -89,7 +90,7 @@ struct KernelOptions {
   HeldSignals::Which held_signals = HeldSignals::Which::all;
 };
 
-// The network namespace of the calling thread.
-[[nodiscard]] std::unique_ptr<Kernel> open_kernel(const KernelOptions& options);
+// Of the network namespace of the calling thread. `mesh` outlives it.
+[[nodiscard]] std::unique_ptr<Kernel> open_kernel(const MeshRules& mesh, const KernelOptions& options);
 
 }  // namespace sidetrack

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "mesh/fold.h"
-#include "mesh/iptables_order.h"
-#include "mesh/ownership.h"
+#include "model/fold.h"
+#include "model/iptables_order.h"
+#include "model/ours.h"
 
 namespace sidetrack {
 

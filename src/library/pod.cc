@@ -13,6 +13,7 @@
 #include "library/planning.h"
 #include "library/sentences.h"
 #include "library/values.h"
+#include "mesh/istio_rules.h"
 #include "model/error.h"
 #include "model/printable.h"
 #include "render/render.h"
@@ -48,11 +49,11 @@ const Place* address_of(const std::optional<Place>& place) { return place ? &*pl
 
 std::unique_ptr<Kernel> open(const std::optional<Place>& place, bool write, std::chrono::milliseconds wait, bool cni,
                              AgentRules agent_rules = AgentRules::foreign) {
-  return open_kernel({.write = write,
-                      .wait = wait,
-                      .xtables_lock = !place && !cni,
-                      .agent_rules = agent_rules,
-                      .held_signals = HeldSignals::Which::polite});
+  return open_kernel(istio_rules, {.write = write,
+                                   .wait = wait,
+                                   .xtables_lock = !place && !cni,
+                                   .agent_rules = agent_rules,
+                                   .held_signals = HeldSignals::Which::polite});
 }
 
 std::vector<std::string> printable_each(std::vector<std::string> sentences) {

@@ -7,6 +7,7 @@
 #include "library/packets.h"
 #include "library/planning.h"
 #include "library/values.h"
+#include "mesh/istio_rules.h"
 #include "model/iptables.h"
 #include "render/render.h"
 
@@ -22,7 +23,7 @@ std::string Rules::iptables_restore() const { return sidetrack::iptables_restore
 std::string Rules::ip6tables_restore() const {
   return sidetrack::iptables_restore(values_->plan.ruleset, Family::ipv6);
 }
-std::string Rules::nft() const { return nft_script(values_->plan.ruleset); }
+std::string Rules::nft() const { return nft_script(values_->plan.ruleset, istio_rules); }
 std::string Rules::json() const { return sidetrack::json(values_->plan, values_->config); }
 std::string Rules::svg() const { return sidetrack::svg(values_->plan.ruleset, Families::both()); }
 

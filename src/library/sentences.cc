@@ -7,7 +7,7 @@
 #include <iterator>
 #include <string_view>
 
-#include "mesh/list_text.h"
+#include "model/list_text.h"
 
 namespace sidetrack {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "mesh/list_text.h"
 #include "model/iptables.h"
+#include "model/list_text.h"
 
 namespace sidetrack::lint {
 namespace {

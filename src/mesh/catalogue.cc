@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "mesh/list_text.h"
 #include "mesh/rule_words.h"
+#include "model/list_text.h"
 #include "model/ports.h"
 #include "model/printable.h"
 

@@ -8,10 +8,10 @@
 #include <cctype>
 
 #include "mesh/catalogue.h"
-#include "mesh/list_text.h"
 #include "mesh/ownership.h"
 #include "mesh/rule_words.h"
 #include "model/iptables.h"
+#include "model/list_text.h"
 #include "model/ports.h"
 #include "model/printable.h"
 

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #pragma once
 
-#include <optional>
 #include <string_view>
 #include <vector>
 
-#include "model/error.h"
 #include "model/live.h"
 
 namespace sidetrack {
@@ -51,24 +49,5 @@ void mark_ours(std::vector<LiveChain>& chains);
 // of Istio's shape in iptables are an agent's unless `made_by_us`, which the policy route tells: ours is tagged.
 // Returns whether there are any.
 bool leave_to_agents(Live& live, bool made_by_us);
-
-// Whether the chain may go with what is ours: one of ours without a rule of another program.
-[[nodiscard]] bool is_wholly_ours(const LiveChain& chain);
-// Whether anything of it is ours to change. A chain of ours that holds only another program's rules is kept for them.
-[[nodiscard]] bool concerns_us(const LiveChain& chain);
-
-// Whether there is anything of others that the kernel would ask: rules, policies, tables that are switched off.
-[[nodiscard]] bool holds_others(const Live& live);
-
-// The refusal that names what of another program leads to a chain of ours which would have to go: a rule, or an element
-// of a map. Nothing if none does.
-[[nodiscard]] std::optional<Error> leads_to_removed(const Live& seen, const Ruleset& wanted);
-
-// The refusal that names a table with rules of ours that belongs to another process, which alone may change it.
-[[nodiscard]] std::optional<Error> owned_by_another(const Live& seen);
-
-// The refusal that names a chain, rule or set of another program in a table of our own of nftables; nothing if there is
-// none.
-[[nodiscard]] std::optional<Error> others_in_own_tables(const Live& seen);
 
 }  // namespace sidetrack

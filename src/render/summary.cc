@@ -13,8 +13,8 @@
 
 #include "evaluate/chain_index.h"
 #include "mesh/describe.h"
-#include "mesh/list_text.h"
 #include "model/iptables.h"
+#include "model/list_text.h"
 #include "model/printable.h"
 #include "render/show.h"
 

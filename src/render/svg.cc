@@ -11,7 +11,7 @@
 
 #include "mesh/catalogue.h"
 #include "mesh/describe.h"
-#include "mesh/fold.h"
+#include "model/fold.h"
 #include "model/iptables.h"
 #include "render/picture_parts.h"
 #include "render/render.h"

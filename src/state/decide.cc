@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "mesh/catalogue.h"
-#include "mesh/ownership.h"
 #include "model/iptables.h"
+#include "model/ours.h"
 #include "model/printable.h"
 #include "space/captured.h"
 #include "state/choice.h"

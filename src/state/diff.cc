@@ -7,8 +7,8 @@
 #include <map>
 #include <tuple>
 
-#include "mesh/ownership.h"
 #include "model/iptables.h"
+#include "model/ours.h"
 #include "model/printable.h"
 #include "state/edit_script.h"
 

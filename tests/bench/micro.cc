@@ -11,8 +11,9 @@
 #include "host/host.h"
 #include "kernel/nft/native.h"
 #include "kernel/xt/entry.h"
-#include "mesh/fold.h"
+#include "mesh/istio_rules.h"
 #include "mesh/plan.h"
+#include "model/fold.h"
 #include "model/iptables.h"
 #include "options/options.h"
 
@@ -69,7 +70,7 @@ void BM_encode_xt(benchmark::State& state) {
 
 void BM_encode_native(benchmark::State& state) {
   const Ruleset folded = fold(planned(state.range(0)).ruleset);
-  for (auto _ : state) benchmark::DoNotOptimize(nft::native(folded));
+  for (auto _ : state) benchmark::DoNotOptimize(nft::native(folded, istio_rules));
 }
 
 void BM_render(benchmark::State& state) {

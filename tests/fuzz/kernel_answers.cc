@@ -26,6 +26,7 @@
 #include "kernel/netlink/message.h"
 #include "kernel/nft/nf_tables.h"
 #include "kernel/routes.h"
+#include "mesh/istio_rules.h"
 #include "render/render.h"
 #include "render/show.h"
 
@@ -489,7 +490,7 @@ void look_at(std::vector<Live> live, const PodView& pod) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   fake_kernel.start({data, size});
   try {
-    nft::LiveNfTables both = nft::NfTables().read();
+    nft::LiveNfTables both = nft::NfTables(istio_rules).read();
     std::vector<Live> live;
     live.push_back(std::move(both.iptables_nft));
     live.push_back(std::move(both.nftables));

@@ -3,6 +3,7 @@
 
 #include "host/host.h"
 #include "kernel/nft/script.h"
+#include "mesh/istio_rules.h"
 #include "model/iptables.h"
 #include "render/render.h"
 
@@ -28,7 +29,7 @@ std::map<std::string, std::string> renderings(const Scenario& scenario) {
   std::map<std::string, std::string> files{
       {"ipv4.rules", iptables_restore(plan.ruleset, Family::ipv4)},
       {"ipv6.rules", iptables_restore(plan.ruleset, Family::ipv6)},
-      {"rules.nft", plan.ruleset.rules.empty() ? "" : nft_script(plan.ruleset)},
+      {"rules.nft", plan.ruleset.rules.empty() ? "" : nft_script(plan.ruleset, istio_rules)},
       {"plan.json", json(plan, line.config)},
   };
   std::erase_if(files, [](const auto& file) { return file.second.empty(); });

@@ -6,6 +6,7 @@
 
 #include "kernel/legacy/legacy.h"
 #include "kernel/nft/nf_tables.h"
+#include "mesh/istio_rules.h"
 
 namespace sidetrack {
 
@@ -35,12 +36,12 @@ class NftBackend : public Backend {
 
  private:
   BackendKind kind_;
-  nft::NfTables tables_;
+  nft::NfTables tables_{istio_rules};
 };
 
 class LegacyBackend : public Backend {
  public:
-  explicit LegacyBackend(const legacy::Tables::Options& options) : tables_(options) {}
+  explicit LegacyBackend(const legacy::Tables::Options& options) : tables_(istio_rules, options) {}
   using Backend::replace;
   Live read() override { return tables_.read(); }
   void replace(const Live& seen, const Ruleset& wanted, EqualRules equal) override {

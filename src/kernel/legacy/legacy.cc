@@ -8,9 +8,9 @@
 
 #include "kernel/legacy/refusal.h"
 #include "kernel/xt/entry.h"
-#include "mesh/ownership.h"
-#include "mesh/splice.h"
 #include "model/error.h"
+#include "model/ours.h"
+#include "model/splice.h"
 
 namespace sidetrack::legacy {
 namespace {
@@ -37,10 +37,10 @@ bool is_as_seen(const IptcTable& table, const Live& seen) {
 }
 
 ChainEdit edit_of(const std::string& name, const LiveChain* there, std::span<const Rule* const> wanted, Family family,
-                  EqualRules equal) {
+                  const MeshRules& mesh, EqualRules equal) {
   static const std::vector<LiveRule> none;
   ChainEdit edit{name, there == nullptr && !is_builtin(name), false, {}};
-  for (const Slot& slot : splice(there != nullptr ? there->rules : none, wanted, equal)) {
+  for (const Slot& slot : splice(there != nullptr ? there->rules : none, wanted, mesh.came_by_insert, equal)) {
     edit.rules.push_back({slot.kept, slot.kept ? std::vector<std::byte>{} : xt::encode_entry(*slot.fresh, family)});
   }
   return edit;
@@ -54,7 +54,7 @@ bool changes(const ChainEdit& edit, const LiveChain* there) {
 
 // What makes one table of one family hold `wanted` in the place of all that is ours; empty if it does already.
 std::vector<ChainEdit> edits_of(const Live& seen, const Ruleset& wanted, Family family, Table table,
-                                EqualRules equal = EqualRules::keep) {
+                                const MeshRules& mesh, EqualRules equal = EqualRules::keep) {
   std::vector<ChainEdit> edits;
   const auto add = [&](ChainEdit edit, const LiveChain* there) {
     if (changes(edit, there)) edits.push_back(std::move(edit));
@@ -62,12 +62,12 @@ std::vector<ChainEdit> edits_of(const Live& seen, const Ruleset& wanted, Family 
   const std::vector<Chain> asked = chains(wanted, table, family);
   for (const Chain& chain : asked) {
     const LiveChain* there = seen.find(family, table, chain.name);
-    add(edit_of(chain.name, there, chain.rules, family, equal), there);
+    add(edit_of(chain.name, there, chain.rules, family, mesh, equal), there);
   }
   for (const LiveChain& there : seen.chains) {
     if (there.families != family || there.table != table || !concerns_us(there)) continue;
     if (std::ranges::find(asked, there.name, &Chain::name) != asked.end()) continue;
-    ChainEdit edit = edit_of(there.name, &there, {}, family, equal);
+    ChainEdit edit = edit_of(there.name, &there, {}, family, mesh, equal);
     edit.remove = is_wholly_ours(there);
     add(std::move(edit), &there);
   }
@@ -124,19 +124,19 @@ std::string roll_back(std::span<const PlannedTable> committed, const Live& seen)
 }
 
 // A table is created when it is opened, and stays. So what the kernel certainly lacks is met before.
-void require_before_opening(const Ruleset& wanted) {
+void require_before_opening(const Ruleset& wanted, const MeshRules& mesh) {
   for (Family family : {Family::ipv4, Family::ipv6}) {
     const std::vector<Table> alive = existing_tables(family);
     const bool opens = std::ranges::any_of(wanted.rules, [&](const Rule& rule) {
       return rule.families.contains(family) && std::ranges::find(alive, rule.table) == alive.end();
     });
-    if (opens) require_extensions(family, wanted);
+    if (opens) require_extensions(family, wanted, mesh);
   }
 }
 
 }  // namespace
 
-Tables::Tables(const Options& options) : sets_(options.sets) {
+Tables::Tables(const MeshRules& mesh, const Options& options) : mesh_(mesh), sets_(options.sets) {
   if (options.lock) lock_.emplace(options.lock, options.deadline);
 }
 
@@ -161,13 +161,13 @@ Live Tables::read() {
     name_sets(live.chains, *sets_);
     name_sets(others, *sets_);
   }
-  mark_ours(live.chains);
+  mesh_.mark_ours(live.chains);
   std::ranges::move(others, std::back_inserter(live.chains));
   return live;
 }
 
 void Tables::replace(const Live& seen, const Ruleset& wanted, EqualRules equal) {
-  require_before_opening(wanted);
+  require_before_opening(wanted, mesh_);
   // The snapshots of read() are used up. The commit of one fails if the table has another number of rules by now.
   std::vector<TablePointer> tables = std::move(tables_);
   tables_.clear();
@@ -176,7 +176,7 @@ void Tables::replace(const Live& seen, const Ruleset& wanted, EqualRules equal) 
       if (open->family() == family && open->table() == table) return *open;
     }
     IptcTable& opened = *tables.emplace_back(open_table(family, table));
-    if (!is_as_seen(opened, seen)) throw refused(EAGAIN, family, table, wanted);
+    if (!is_as_seen(opened, seen)) throw refused(EAGAIN, family, table, wanted, mesh_);
     return opened;
   };
 
@@ -188,7 +188,7 @@ void Tables::replace(const Live& seen, const Ruleset& wanted, EqualRules equal) 
   std::vector<Change> changes;
   for (Table table : commit_order(wanted)) {
     for (Family family : {Family::ipv4, Family::ipv6}) {
-      std::vector<ChainEdit> edits = edits_of(seen, wanted, family, table, equal);
+      std::vector<ChainEdit> edits = edits_of(seen, wanted, family, table, mesh_, equal);
       if (!edits.empty()) changes.push_back({family, table, std::move(edits)});
     }
   }
@@ -206,7 +206,7 @@ void Tables::replace(const Live& seen, const Ruleset& wanted, EqualRules equal) 
   for (std::size_t i = 0; i < planned.size(); ++i) {
     const int error = planned[i].table->commit();
     if (error == 0) continue;
-    const Error first = refused(error, planned[i].table->family(), planned[i].table->table(), wanted);
+    const Error first = refused(error, planned[i].table->family(), planned[i].table->table(), wanted, mesh_);
     const std::string failures = roll_back(std::span(planned).first(i + 1), seen);
     if (failures.empty()) throw first;
     throw Error(first.code() == ExitCode::busy ? ExitCode::failed : first.code(), first.what() + failures,
@@ -222,7 +222,7 @@ std::vector<std::string> Tables::check(const Live& seen, const Ruleset& wanted) 
     bool any = false;
     std::vector<std::string_view> unseen;
     for (Table table : all_tables) {
-      if (edits_of(seen, wanted, family, table).empty()) continue;
+      if (edits_of(seen, wanted, family, table, mesh_).empty()) continue;
       any = true;
       if (std::ranges::find(alive, table) == alive.end()) unseen.push_back(name(table));
     }
@@ -230,7 +230,7 @@ std::vector<std::string> Tables::check(const Live& seen, const Ruleset& wanted) 
       unchecked.push_back(fmt::format("iptables-legacy: whether the kernel has {} ({}): asking for a table creates it",
                                       fmt::join(unseen, ", "), name(family)));
     }
-    if (any && !wanted.rules.empty()) require_extensions(family, wanted);
+    if (any && !wanted.rules.empty()) require_extensions(family, wanted, mesh_);
   }
   unchecked.emplace_back(
       "iptables-legacy: whether the kernel accepts each rule in its place: only a commit shows that");

@@ -11,6 +11,7 @@
 #include "kernel/legacy/iptc_table.h"
 #include "kernel/legacy/lock.h"
 #include "model/live.h"
+#include "model/mesh_rules.h"
 #include "model/ruleset.h"
 
 namespace sidetrack::legacy {
@@ -24,7 +25,8 @@ class Tables {
     Deadline deadline{std::chrono::seconds(30)};
     const KnownSets* sets = nullptr;  // names those that rules ask, and outlives the tables
   };
-  explicit Tables(const Options& options);
+  // `mesh` outlives the tables.
+  Tables(const MeshRules& mesh, const Options& options);
 
   // A sentence if the lock could not be taken: "continuing without …"; else empty.
   [[nodiscard]] std::string warning() const { return lock_ ? lock_->warning() : ""; }
@@ -38,6 +40,7 @@ class Tables {
   [[nodiscard]] std::vector<std::string> check(const Live& seen, const Ruleset& wanted) const;
 
  private:
+  const MeshRules& mesh_;
   const KnownSets* sets_;
   std::optional<XtablesLock> lock_;
   std::vector<std::unique_ptr<IptcTable>> tables_;

@@ -14,7 +14,6 @@
 
 #include "kernel/legacy/iptc_table.h"
 #include "kernel/xt/extension.h"
-#include "mesh/catalogue.h"
 #include "model/iptables.h"
 #include "system/capabilities.h"
 #include "system/descriptor.h"
@@ -125,13 +124,13 @@ std::optional<Lacking> first_lacking(const ExtensionProbe& probe, Family family,
 }
 
 // "-A ISTIO_OUTPUT -m owner --uid-owner 1337 -j RETURN (from -u 1337)"
-std::string words_of(const Rule& rule) {
+std::string words_of(const Rule& rule, const MeshRules& mesh) {
   const std::string words = iptables_words(rule);
-  const std::string flag = reason_of(rule).flag;
+  const std::string flag = mesh.notes(rule).flag;
   return flag.empty() ? words : fmt::format("{} (from {})", words, flag);
 }
 
-Error lacks(Family family, const Lacking& lacking) {
+Error lacks(Family family, const Lacking& lacking, const MeshRules& mesh) {
   const auto& [rule, kind, extension, presence] = lacking;
   const xt::Source source = xt::source_of(kind, extension.name);
   const char* what = kind == xt::ExtensionKind::match ? "match" : "target";
@@ -140,7 +139,7 @@ Error lacks(Family family, const Lacking& lacking) {
              fmt::format("{}: the kernel has no {} '{}'{}, which this rule needs: {}", place(family, rule->table), what,
                          extension.name,
                          presence == Presence::other_revision ? fmt::format(" of revision {}", extension.revision) : "",
-                         words_of(*rule)),
+                         words_of(*rule, mesh)),
              fmt::format("load module {} on the node (modprobe {}), or build the kernel with {}", source.module,
                          source.module, source.config))
       .as_of_one_backend();
@@ -220,15 +219,17 @@ Error cannot_open(int errno_value, Family family, Table table) {
   return system_error(errno_value, where + ": cannot read it");
 }
 
-Error refused(int errno_value, Family family, Table table, const Ruleset& wanted) {
+Error refused(int errno_value, Family family, Table table, const Ruleset& wanted, const MeshRules& mesh) {
   const std::string where = place(family, table);
   if (errno_value == EAGAIN) return {ExitCode::busy, where + ": another program changed it meanwhile", "run it again"};
   if (errno_value == EPERM || errno_value == EACCES) return not_permitted(where);
   if (errno_value == ENOMEM) return system_error(errno_value, where + ": the kernel has no memory for the rules");
-  if (const auto lacking = first_lacking(ExtensionProbe(family), family, wanted, table)) return lacks(family, *lacking);
+  if (const auto lacking = first_lacking(ExtensionProbe(family), family, wanted, table))
+    return lacks(family, *lacking, mesh);
   if (const Rule* rule = first_unmapped_owner(family, wanted, table)) {
     return Error(ExitCode::failed,
-                 fmt::format("{}: the user or group does not exist in this user namespace: {}", where, words_of(*rule)),
+                 fmt::format("{}: the user or group does not exist in this user namespace: {}", where,
+                             words_of(*rule, mesh)),
                  "map the id into the namespace (see /proc/self/uid_map and gid_map), or name one that is")
         .as_of_one_backend();
   }
@@ -237,12 +238,12 @@ Error refused(int errno_value, Family family, Table table, const Ruleset& wanted
                       "user namespace");
 }
 
-void require_extensions(Family family, const Ruleset& wanted) {
+void require_extensions(Family family, const Ruleset& wanted, const MeshRules& mesh) {
   const ExtensionProbe probe(family);
   if (const int error = probe.no_answer()) throw cannot_open(error, family, wanted.rules.front().table);
-  if (const auto lacking = first_lacking(probe, family, wanted, std::nullopt)) throw lacks(family, *lacking);
+  if (const auto lacking = first_lacking(probe, family, wanted, std::nullopt)) throw lacks(family, *lacking, mesh);
   if (const Rule* rule = first_unmapped_owner(family, wanted, std::nullopt))
-    throw refused(EINVAL, family, rule->table, wanted);
+    throw refused(EINVAL, family, rule->table, wanted, mesh);
 }
 
 bool kernel_has_tables(Family family) { return ExtensionProbe(family).no_answer() != ENOPROTOOPT; }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "model/error.h"
+#include "model/mesh_rules.h"
 #include "model/ruleset.h"
 
 namespace sidetrack::legacy {
@@ -15,10 +16,10 @@ namespace sidetrack::legacy {
 
 // The kernel refused the table with these rules in it (others are not looked at). It never says which rule it was:
 // the extensions are asked for one by one.
-[[nodiscard]] Error refused(int errno_value, Family family, Table table, const Ruleset& wanted);
+[[nodiscard]] Error refused(int errno_value, Family family, Table table, const Ruleset& wanted, const MeshRules& mesh);
 
 // What of these rules, which are not none, the kernel certainly lacks or forbids; throws it. Creates no table.
-void require_extensions(Family family, const Ruleset& wanted);
+void require_extensions(Family family, const Ruleset& wanted, const MeshRules& mesh);
 void require_capabilities();
 
 // False: the kernel certainly has no legacy iptables for the family by now, so no table either.

@@ -11,11 +11,11 @@
 #include "kernel/nft/iptables_rule.h"
 #include "kernel/nft/nf_tables.h"
 #include "kernel/nft/rule_reader.h"
-#include "mesh/iptables_order.h"
-#include "mesh/ownership.h"
-#include "mesh/splice.h"
 #include "model/error.h"
+#include "model/iptables_order.h"
 #include "model/live.h"
+#include "model/ours.h"
+#include "model/splice.h"
 
 namespace sidetrack {
 namespace {
@@ -123,20 +123,21 @@ void require_called(const IptablesTable& place, const LiveChain& there) {
 }
 
 std::vector<ChainChange> changes_of(const Live& seen, const Ruleset& wanted, const IptablesTable& place,
-                                    EqualRules equal) {
+                                    EqualRules equal, const MeshRules& mesh) {
   static const std::vector<LiveRule> none;
   std::vector<ChainChange> changes;
   const std::vector<Chain> asked = chains(wanted, place.table, place.family);
   for (const Chain& chain : asked) {
     const LiveChain* there = seen.find(place.family, place.table, chain.name);
     if (there != nullptr) require_called(place, *there);
-    changes.push_back({chain.name, there, splice(there != nullptr ? there->rules : none, chain.rules, equal)});
+    changes.push_back(
+        {chain.name, there, splice(there != nullptr ? there->rules : none, chain.rules, mesh.came_by_insert, equal)});
   }
   for (const LiveChain& there : seen.chains) {
     if (there.families != place.family || there.table != place.table) continue;
     if (std::ranges::find(asked, there.name, &Chain::name) != asked.end()) continue;
     if (concerns_us(there)) {
-      changes.push_back({there.name, &there, splice(there.rules, {}), !is_own(there)});
+      changes.push_back({there.name, &there, splice(there.rules, {}, mesh.came_by_insert), !is_own(there)});
     }
   }
   std::erase_if(changes, &ChainChange::unchanged);
@@ -225,7 +226,7 @@ namespace nft {
 
 bool is_of_iptables(const TableKey& table) { return iptables_table_of(table).has_value(); }
 
-Live iptables_live(const Dump& seen, const KnownSets& sets) {
+Live iptables_live(const Dump& seen, const KnownSets& sets, const MeshRules& mesh) {
   Live live{BackendKind::iptables_nft, {}, seen.generation, {}};
   const CgroupPaths cgroups;
   std::vector<LiveChain> others;
@@ -238,7 +239,7 @@ Live iptables_live(const Dump& seen, const KnownSets& sets) {
   }
   name_sets(live.chains, sets);
   name_sets(others, sets);
-  mark_ours(live.chains);
+  mesh.mark_ours(live.chains);
   std::ranges::for_each(live.chains, keep_divided);
   std::size_t first = 0;
   for (const KernelTable& table : seen.tables) {
@@ -261,7 +262,7 @@ void change_iptables_nft(const Live& seen, const Ruleset& wanted, EqualRules equ
       continue;
     }
     if (used) require_awake(place, seen);
-    const std::vector<ChainChange> changes = changes_of(seen, wanted, place, equal);
+    const std::vector<ChainChange> changes = changes_of(seen, wanted, place, equal, transaction.mesh());
     if (changes.empty()) continue;
     transaction.add_table(place.key());
     Writer(transaction, place, wanted).write(changes);

@@ -11,6 +11,7 @@
 
 #include "kernel/nft/native.h"
 #include "model/live.h"
+#include "model/mesh_rules.h"
 #include "system/cgroup.h"
 
 namespace sidetrack::nft {
@@ -58,8 +59,10 @@ struct KernelTable {
   std::vector<MapJump> jumps;             // of all maps, used or not
 };
 
-// The chains of a native table that is ours, as the rules of iptables that they stand for; all are marked as ours.
-[[nodiscard]] std::vector<LiveChain> rules_of(const KernelTable& table, const CgroupPaths& cgroups = {});
+// The chains of a native table that is ours, as the rules of iptables that they stand for; what the mesh does not know
+// is another program's.
+[[nodiscard]] std::vector<LiveChain> rules_of(const KernelTable& table, const CgroupPaths& cgroups,
+                                              const MeshRules& mesh);
 
 // The chains of any other native table, under the names that they have there.
 [[nodiscard]] std::vector<LiveChain> foreign_rules_of(const KernelTable& table, const CgroupPaths& cgroups);

@@ -11,9 +11,8 @@
 #include <set>
 
 #include "kernel/nft/fields.h"
-#include "mesh/catalogue.h"
-#include "mesh/fold.h"
 #include "model/error.h"
+#include "model/fold.h"
 #include "model/iptables.h"
 #include "model/reach.h"
 
@@ -22,43 +21,21 @@ namespace {
 
 // ---- Sets.
 
-// What the named sets are called, by the rule whose values they hold.
-std::string set_name(const Rule& rule, const std::string& suffix) {
-  static constexpr std::pair<MeshRule, const char*> names[] = {
-      {MeshRule::outbound_excluded_range, "excluded-ranges"},
-      {MeshRule::outbound_included_range, "included-ranges"},
-      {MeshRule::virtual_machine_outbound, "virtual-machine-ranges"},
-      {MeshRule::inbound_jump, "included-inbound-ranges"},
-      {MeshRule::inbound_excluded_range, "excluded-inbound-ranges"},
-      {MeshRule::inbound_redirect, "inbound-ports"},
-      {MeshRule::inbound_established, "inbound-ports"},
-      {MeshRule::inbound_tproxy, "inbound-ports"},
-      {MeshRule::inbound_excluded_port, "excluded-inbound-ports"},
-      {MeshRule::outbound_included_port, "outbound-ports"},
-      {MeshRule::outbound_excluded_port, "excluded-outbound-ports"},
-      {MeshRule::outbound_excluded_owner, "excluded"},
-      {MeshRule::outbound_excluded_owner_port, "excluded-outbound-ports"},
-      {MeshRule::dns_excluded_over_lo, "excluded"},
-      {MeshRule::dns_excluded_query, "excluded"},
-      {MeshRule::inbound_udp_tproxy, "inbound-udp-ports"},
-      {MeshRule::proxy_to_itself, "proxy"},
-      {MeshRule::proxy_return, "proxy"},
-      {MeshRule::tproxy_mark_proxy, "proxy"},
-  };
-  const auto* found = std::ranges::find(names, rule.origin.rule, [](const auto& name) { return name.first; });
-  if (found == std::end(names)) return chain_name(rule.table, rule.chain) + suffix;
+// What the named set with a rule's values is called.
+std::string set_name(const Rule& rule, const char* name, const std::string& suffix) {
+  if (name == nullptr) return chain_name(rule.table, rule.chain) + suffix;
   for (const Match& match : rule.matches) {
     const auto* owner = std::get_if<OwnerMatch>(&match);
-    if (owner != nullptr)
-      return fmt::format("{}-{}s{}", found->second, owner->kind == OwnerKind::uid ? "uid" : "gid", suffix);
+    if (owner != nullptr) return fmt::format("{}-{}s{}", name, owner->kind == OwnerKind::uid ? "uid" : "gid", suffix);
   }
-  return found->second + suffix;
+  return name + suffix;
 }
 
 class Sets {
  public:
   // The set of these values: "{ 15020, 15090 }" or "@excluded-ranges-ipv4".
-  std::pair<std::string, Lookup> holding(Set set, bool negated, const Rule& rule, const std::string& suffix) {
+  std::pair<std::string, Lookup> holding(Set set, bool negated, const Rule& rule, const char* name,
+                                         const std::string& suffix) {
     set.anonymous = set.values.size() <= longest_in_a_rule;
     if (!set.anonymous) {
       const auto same = std::ranges::find_if(
@@ -66,7 +43,7 @@ class Sets {
       if (same != all_.end()) return {"@" + same->name, {same->name, negated, same->id}};
     }
     set.id = static_cast<std::uint32_t>(all_.size() + 1);
-    set.name = set.anonymous ? "__set%d" : unused(set_name(rule, suffix));
+    set.name = set.anonymous ? "__set%d" : unused(set_name(rule, name, suffix));
     std::string text = set.anonymous ? fmt::format("{{ {} }}", fmt::join(set.texts(), ", ")) : "@" + set.name;
     Lookup lookup{set.name, negated, set.id};
     all_.push_back(std::move(set));
@@ -127,7 +104,8 @@ std::function<std::vector<std::string>()> texts_of(const std::vector<Item>& item
 
 class RuleTranslation {
  public:
-  RuleTranslation(const Rule& rule, Families arriving, Sets& sets) : rule_(rule), sets_(sets) {
+  RuleTranslation(const Rule& rule, RuleNotes notes, Families arriving, Sets& sets)
+      : rule_(rule), notes_(std::move(notes)), sets_(sets) {
     for (const Match& match : rule.matches) {
       has_address_ = has_address_ || std::holds_alternative<AddressMatch>(match);
       has_port_ = has_port_ || std::holds_alternative<PortMatch>(match);
@@ -150,11 +128,10 @@ class RuleTranslation {
     std::visit([this](const auto& t) { this->target(t); }, rule_.target);
 
     std::vector<NativeRule> rules;
-    const Reason reason = reason_of(rule_);
-    rules.push_back({std::move(statements_), comment(reason.flag, reason.sentence), &rule_});
+    rules.push_back({std::move(statements_), comment(notes_.flag, notes_.sentence), &rule_});
     if (std::holds_alternative<Tproxy>(rule_.target)) {
       // The xtables target drops what no transparent socket takes; the native statement ends the rule and lets it pass.
-      NativeRule drop{matched, comment(reason.flag, "dropped if no transparent socket takes it"), &rule_};
+      NativeRule drop{matched, comment(notes_.flag, "dropped if no transparent socket takes it"), &rule_};
       drop.statements.push_back({"counter", {Count{0, 0}}});
       drop.statements.push_back({"drop", {Decide{NF_DROP, {}}}});
       rules.push_back(std::move(drop));
@@ -406,7 +383,7 @@ class RuleTranslation {
   // keep in a bitmap with a list that it walks for each new one: 32,768 take five seconds (Linux 6.18).
   std::string look_up(Set set, bool negated, const std::string& suffix, std::vector<Expression>& expressions) {
     set.interval = set.interval || set.values.size() > longest_in_a_rule;
-    auto [text, lookup] = sets_.holding(std::move(set), negated, rule_, suffix);
+    auto [text, lookup] = sets_.holding(std::move(set), negated, rule_, notes_.set, suffix);
     expressions.emplace_back(std::move(lookup));
     return text;
   }
@@ -434,6 +411,7 @@ class RuleTranslation {
   }
 
   const Rule& rule_;
+  RuleNotes notes_;
   Sets& sets_;
   std::vector<Statement> statements_;
   std::optional<Protocol> protocol_;
@@ -448,7 +426,7 @@ class RuleTranslation {
 
 std::string chain_name(Table table, const std::string& chain) { return fmt::format("{}-{}", name(table), chain); }
 
-NativeTable native(const Ruleset& ruleset) {
+NativeTable native(const Ruleset& ruleset, const MeshRules& mesh) {
   NativeTable table;
   Sets sets;
   const Reach reach(ruleset);
@@ -457,7 +435,7 @@ NativeTable native(const Ruleset& ruleset) {
       table.chains.push_back({chain_name(each, chain.name), builtin_hook(each, chain.name), {}});
       NativeChain& made = table.chains.back();
       for (const Rule* rule : chain.rules) {
-        for (NativeRule& part : RuleTranslation(*rule, reach(each, chain.name), sets).translate()) {
+        for (NativeRule& part : RuleTranslation(*rule, mesh.notes(*rule), reach(each, chain.name), sets).translate()) {
           made.rules.push_back(std::move(part));
         }
       }

@@ -11,6 +11,7 @@
 
 #include "kernel/nft/expression.h"
 #include "model/live.h"
+#include "model/mesh_rules.h"
 #include "model/ruleset.h"
 
 namespace sidetrack::nft {
@@ -71,7 +72,7 @@ struct NativeTable {
 };
 
 // `ruleset` is folded. The result points into it.
-[[nodiscard]] NativeTable native(const Ruleset& ruleset);
+[[nodiscard]] NativeTable native(const Ruleset& ruleset, const MeshRules& mesh);
 
 // nat-ISTIO_OUTPUT: raw, mangle and nat share one table.
 [[nodiscard]] std::string chain_name(Table table, const std::string& chain);

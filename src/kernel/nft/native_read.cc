@@ -7,10 +7,6 @@
 #include "kernel/nft/fields.h"
 #include "kernel/nft/kernel_table.h"
 #include "kernel/nft/rule_reader.h"
-#include "mesh/catalogue.h"
-#include "mesh/describe.h"
-#include "mesh/ownership.h"
-#include "mesh/rule_words.h"
 #include "model/reach.h"
 
 namespace sidetrack::nft {
@@ -52,19 +48,17 @@ void join_tproxy(std::vector<LiveRule>& rules) {
 }
 
 // Whether the chain is one that Sidetrack or Istio makes in this table; others in it are another program's.
-bool is_known(const KernelTable& table, const KernelChain& chain, Table in) {
+bool is_known(const KernelTable& table, const KernelChain& chain, Table in, const MeshRules& mesh) {
   std::string name_of = chain.name;
   if (is_sidetracks(table)) {
     const std::string prefix = prefix_of(table, in);
     if (!name_of.starts_with(prefix)) return false;
     name_of.erase(0, prefix.size());
   } else {
-    name_of = in_iptables_names(std::move(name_of));
+    name_of = mesh.iptables_name(std::move(name_of));
   }
-  return is_builtin(name_of) || is_istio_chain(name_of);
+  return is_builtin(name_of) || mesh.has_chain(name_of);
 }
-
-bool is_known(const KernelTable& table, const Rule& rule) { return table.key.name != own_table || is_of_istio(rule); }
 
 LiveChain read_chain(const KernelTable& table, const KernelChain& chain, const RuleContext& context) {
   LiveChain live{context.families, context.table, context.chain, false, {}, chain.policy, chain.hook, text(table.key)};
@@ -116,7 +110,7 @@ std::vector<LiveChain> foreign_rules_of(const KernelTable& table, const CgroupPa
   return chains;
 }
 
-std::vector<LiveChain> rules_of(const KernelTable& table, const CgroupPaths& cgroups) {
+std::vector<LiveChain> rules_of(const KernelTable& table, const CgroupPaths& cgroups, const MeshRules& mesh) {
   std::vector<LiveChain> chains;
   for (const KernelChain& chain : table.chains) {
     const Table in = table_of(table, chain.name);
@@ -124,8 +118,8 @@ std::vector<LiveChain> rules_of(const KernelTable& table, const CgroupPaths& cgr
     if (is_sidetracks(table) && chain.hook != builtin_hook(in, name)) name = chain.name;
     const RuleContext context{Families::both(), in, name, prefix_of(table, in), table.sets, true, false, &cgroups};
     LiveChain& live = chains.emplace_back(read_chain(table, chain, context));
-    live.ours = is_known(table, chain, in);
-    for (LiveRule& rule : live.rules) rule.ours = live.ours && is_known(table, rule.rule);
+    live.ours = is_known(table, chain, in, mesh);
+    for (LiveRule& rule : live.rules) rule.ours = live.ours && (!is_sidetracks(table) || mesh.has_rule(rule.rule));
   }
 
   // Which families a rule is for, where it does not say so itself: those that come to its chain.

@@ -7,10 +7,11 @@
 #include "model/error.h"
 
 namespace sidetrack::nft {
-namespace {
 
-Transaction transaction_of(std::span<const Change> changes) {
-  Transaction transaction(changes.front().seen->generation);
+const KnownSets NfTables::no_sets;
+
+Transaction NfTables::transaction_of(std::span<const Change> changes) const {
+  Transaction transaction(changes.front().seen->generation, mesh_);
   for (const auto& [seen, wanted, equal] : changes) {
     if (seen->backend == BackendKind::nftables) {
       change_nftables(*seen, *wanted, transaction);
@@ -21,19 +22,15 @@ Transaction transaction_of(std::span<const Change> changes) {
   return transaction;
 }
 
-}  // namespace
-
-const KnownSets NfTables::no_sets;
-
 Dump NfTables::fetch() { return dump(socket_, of_pods); }
 
 LiveNfTables NfTables::decoded(const Dump& fetched) const {
-  return {iptables_live(fetched, sets_), native_live(fetched)};
+  return {iptables_live(fetched, sets_, mesh_), native_live(fetched, mesh_)};
 }
 
 Live NfTables::read(BackendKind kind) {
-  return kind == BackendKind::nftables ? native_live(dump(socket_, is_native))
-                                       : iptables_live(dump(socket_, is_of_iptables), sets_);
+  return kind == BackendKind::nftables ? native_live(dump(socket_, is_native), mesh_)
+                                       : iptables_live(dump(socket_, is_of_iptables), sets_, mesh_);
 }
 
 void NfTables::commit(std::span<const Change> changes) { transaction_of(changes).commit(socket_); }

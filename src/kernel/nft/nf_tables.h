@@ -11,6 +11,7 @@
 #include "kernel/nft/dump.h"
 #include "kernel/nft/nfnetlink.h"
 #include "kernel/nft/transaction.h"
+#include "model/mesh_rules.h"
 
 namespace sidetrack::nft {
 
@@ -25,8 +26,8 @@ void change_nftables(const Live& seen, const Ruleset& wanted, Transaction& trans
 [[nodiscard]] bool is_native(const TableKey& table);
 
 // Rules that ask a set get its name from `sets`, where it is known.
-[[nodiscard]] Live iptables_live(const Dump& seen, const KnownSets& sets);
-[[nodiscard]] Live native_live(const Dump& seen);
+[[nodiscard]] Live iptables_live(const Dump& seen, const KnownSets& sets, const MeshRules& mesh);
+[[nodiscard]] Live native_live(const Dump& seen, const MeshRules& mesh);
 
 // What both hold, of one moment.
 struct LiveNfTables {
@@ -37,8 +38,8 @@ struct LiveNfTables {
 // Throws as Kernel says.
 class NfTables {
  public:
-  // `sets` names those that rules ask, and outlives this.
-  explicit NfTables(const KnownSets& sets = no_sets) : sets_(sets) {}
+  // Both outlive this; `sets` names those that rules ask.
+  explicit NfTables(const MeshRules& mesh, const KnownSets& sets = no_sets) : mesh_(mesh), sets_(sets) {}
   [[nodiscard]] LiveNfTables read() { return decoded(fetch()); }
   // The two parts of it: what is there, with the rules' bytes as they are; what they mean, for which no right is
   // needed.
@@ -50,7 +51,10 @@ class NfTables {
   void check(std::span<const Change> changes);
 
  private:
+  [[nodiscard]] Transaction transaction_of(std::span<const Change> changes) const;
+
   static const KnownSets no_sets;
+  const MeshRules& mesh_;
   const KnownSets& sets_;
   netlink::Socket socket_ = open_socket();
 };

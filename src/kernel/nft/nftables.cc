@@ -7,9 +7,9 @@
 
 #include "kernel/nft/native.h"
 #include "kernel/nft/nf_tables.h"
-#include "mesh/fold.h"
-#include "mesh/ownership.h"
+#include "model/fold.h"
 #include "model/live.h"
+#include "model/ours.h"
 
 namespace sidetrack {
 namespace {
@@ -55,7 +55,7 @@ namespace nft {
 
 bool is_native(const TableKey& table) { return of_pods(table) && !is_of_iptables(table); }
 
-Live native_live(const Dump& seen) {
+Live native_live(const Dump& seen, const MeshRules& mesh) {
   Live live{BackendKind::nftables, {}, seen.generation, {}};
   const CgroupPaths cgroups;
   for (const KernelTable& table : seen.tables) {
@@ -63,7 +63,7 @@ Live native_live(const Dump& seen) {
     const bool own = is_own(table.key);
     if (own) live.own_tables.push_back(text(table.key));
     live.tables.push_back(live_table(table));
-    std::ranges::move(own ? rules_of(table, cgroups) : foreign_rules_of(table, cgroups),
+    std::ranges::move(own ? rules_of(table, cgroups, mesh) : foreign_rules_of(table, cgroups),
                       std::back_inserter(live.chains));
   }
   return live;
@@ -78,7 +78,7 @@ void change_nftables(const Live& seen, const Ruleset& wanted, Transaction& trans
     const TableKey key = inet(std::string(name));
     if (std::ranges::find(seen.own_tables, text(key)) != seen.own_tables.end()) transaction.delete_table(key);
   }
-  const NativeTable table = native(transaction.keep(fold(wanted)));
+  const NativeTable table = native(transaction.keep(fold(wanted)), transaction.mesh());
   if (!table.chains.empty()) add(transaction, inet(own_table), table);
 }
 

@@ -13,7 +13,6 @@
 
 #include "kernel/netlink/attributes.h"
 #include "kernel/xt/extension.h"
-#include "mesh/catalogue.h"
 #include "model/iptables.h"
 
 namespace sidetrack::nft {
@@ -122,7 +121,7 @@ Error refused_rule(const Refused& refused) {
                                     lacking(refused.error) ? "lacks something for" : "refuses", name(rule.table),
                                     iptables_words(rule), families(rule.families));
   if (!what.empty()) message += ": " + what;
-  if (const std::string flag = reason_of(rule).flag; !flag.empty()) message += ", from " + flag;
+  if (!refused.flag.empty()) message += ", from " + refused.flag;
   if (lacking(refused.error)) {
     const std::string remedy = joined(parts, &Part::remedy);
     return system_error(refused.error, message, ExitCode::kernel_lacks,

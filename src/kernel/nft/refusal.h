@@ -20,6 +20,7 @@ struct Refused {
   const Rule* rule = nullptr;           // if it was one
   const nlmsghdr* message = nullptr;    // as it was sent
   std::optional<std::uint32_t> offset;  // of the attribute at fault, if the kernel said it
+  std::string flag{};                   // that asked for the rule: "-d 15020"
 };
 
 // An Error that names the rule, the expression or extension in it, the option that asked for it, and what to load.

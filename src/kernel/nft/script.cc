@@ -8,7 +8,7 @@
 
 #include "kernel/nft/fields.h"
 #include "kernel/nft/native.h"
-#include "mesh/fold.h"
+#include "model/fold.h"
 
 namespace sidetrack {
 namespace {
@@ -47,9 +47,9 @@ void print(const NativeChain& chain, Text text) {
 
 }  // namespace
 
-std::string nft_script(const Ruleset& ruleset) {
+std::string nft_script(const Ruleset& ruleset, const MeshRules& mesh) {
   const Ruleset folded = fold(ruleset);
-  const NativeTable table = native(folded);
+  const NativeTable table = native(folded, mesh);
   std::string script;
   const Text text(script);
   fmt::format_to(text, "# One transaction: the table is replaced whole, whether it is there or not.\n");

@@ -3,12 +3,13 @@
 
 #include <string>
 
+#include "model/mesh_rules.h"
 #include "model/ruleset.h"
 
 namespace sidetrack {
 
 // What `nft -f` loads: the whole of `table inet sidetrack` in the place of the one that may be there, in one
 // transaction. It is what the backend nftables programs, and lists alike.
-[[nodiscard]] std::string nft_script(const Ruleset& ruleset);
+[[nodiscard]] std::string nft_script(const Ruleset& ruleset, const MeshRules& mesh);
 
 }  // namespace sidetrack

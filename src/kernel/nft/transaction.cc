@@ -65,8 +65,8 @@ void say_host_order(nftnl_set* set) {
 
 }  // namespace
 
-Transaction::Transaction(std::uint32_t generation)
-    : generation_(generation), draft_(allocated(static_cast<char*>(std::calloc(longest_message, 1)))) {
+Transaction::Transaction(std::uint32_t generation, const MeshRules& mesh)
+    : generation_(generation), mesh_(mesh), draft_(allocated(static_cast<char*>(std::calloc(longest_message, 1)))) {
   // Sequence 0: errors of the commit itself are reported under it.
   nlmsghdr* begin = nftnl_batch_begin(draft_.get(), 0);
   // NFNL_BATCH_GENID (Linux 4.12): only if no other program has committed meanwhile
@@ -256,7 +256,8 @@ void Transaction::refused(const netlink::Reply& reply) const {
                  .step = step.words,
                  .rule = step.rule,
                  .message = reinterpret_cast<const nlmsghdr*>(bytes_.data() + step.offset),
-                 .offset = reply.offset});
+                 .offset = reply.offset,
+                 .flag = step.rule != nullptr ? mesh_.notes(*step.rule).flag : ""});
 }
 
 }  // namespace sidetrack::nft

@@ -14,6 +14,7 @@
 #include "kernel/nft/codec.h"
 #include "kernel/nft/native.h"
 #include "model/live.h"
+#include "model/mesh_rules.h"
 
 namespace sidetrack::nft {
 
@@ -32,7 +33,10 @@ class Transaction {
   };
 
   // `generation`: what the namespace is expected to hold. If it changed meanwhile, nothing happens but `busy`.
-  explicit Transaction(std::uint32_t generation);
+  // `mesh` outlives this.
+  Transaction(std::uint32_t generation, const MeshRules& mesh);
+
+  [[nodiscard]] const MeshRules& mesh() const { return mesh_; }
 
   // The backend that the following changes are part of, for errors.
   void begin(BackendKind backend) { backend_ = backend; }
@@ -75,6 +79,7 @@ class Transaction {
 
   BackendKind backend_ = BackendKind::nftables;
   std::uint32_t generation_;
+  const MeshRules& mesh_;
   std::list<Ruleset> kept_;
   // The message that is being written, apart from the others, which a vector would have to clear room for in advance:
   // each page of that would cost a page fault. Zeros beyond it, since libmnl 1.0.4 leaves what pads an attribute as it

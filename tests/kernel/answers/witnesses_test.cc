@@ -18,6 +18,7 @@
 #include "kernel/kernel.h"
 #include "kernel/survey.h"
 #include "lint/lint.h"
+#include "mesh/istio_rules.h"
 #include "space/ending.h"
 #include "state/apply.h"
 #include "support/amount.h"
@@ -188,9 +189,9 @@ class Witnesses : public KernelTest, public ::testing::WithParamInterface<const 
     const sidetrack::Request request{.plan = &made.plan, .options = &applying};
     try {
       if (others_first) load_others();
-      made.by_apply = converge(request, *open_kernel({.write = true})).obstacles;
+      made.by_apply = converge(request, *open_kernel(istio_rules, {.write = true})).obstacles;
       if (!others_first) load_others();
-      const auto kernel = open_kernel({});
+      const auto kernel = open_kernel(istio_rules, {});
       Survey survey = kernel->survey();
       survey.pod = kernel->pod();
       made.verified = compare(request, survey);

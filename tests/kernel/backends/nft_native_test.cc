@@ -10,8 +10,9 @@
 #include "kernel/nft/script.h"
 #include "mesh/catalogue.h"
 #include "mesh/describe.h"
-#include "mesh/fold.h"
+#include "mesh/istio_rules.h"
 #include "model/error.h"
+#include "model/fold.h"
 #include "model/iptables.h"
 #include "support/backend_test.h"
 #include "support/every_word.h"
@@ -70,7 +71,7 @@ Ruleset excluded_ports(int first, int step) {
 TEST_F(NftNative, ListsAsTheScriptDoes) {
   const Ruleset rules = every_word();
   const Namespace by_script;
-  by_script.must({"nft", "-f", "-"}, nft_script(rules));
+  by_script.must({"nft", "-f", "-"}, nft_script(rules, istio_rules));
   const Namespace by_us;
   commit(by_us, rules);
   EXPECT_EQ(list(by_us), list(by_script));
@@ -84,7 +85,7 @@ TEST_F(NftNative, ReadsBackWhatItWrote) {
 
 TEST_F(NftNative, ReadsBackWhatTheScriptWrote) {
   const Namespace space;
-  space.must({"nft", "-f", "-"}, nft_script(every_word()));
+  space.must({"nft", "-f", "-"}, nft_script(every_word(), istio_rules));
   expect_read_back(whoever_wrote(read(space)), every_word());
 }
 
@@ -94,7 +95,7 @@ TEST_F(NftNative, KnowsItsOwnRules) {
     commit(space, asked(families));
     expect_read_back(space, asked(families));
     const Namespace by_script;
-    by_script.must({"nft", "-f", "-"}, nft_script(asked(families)));
+    by_script.must({"nft", "-f", "-"}, nft_script(asked(families), istio_rules));
     EXPECT_EQ(list(space), list(by_script));
     expect_read_back(by_script, asked(families));
   }
@@ -105,7 +106,7 @@ TEST_F(NftNative, OneFamilyAlone) {
   for (Rule& each : rules.rules) each.families = each.families & Family::ipv4;
   std::erase_if(rules.rules, [](const Rule& each) { return each.families.empty(); });
   const Namespace by_script;
-  by_script.must({"nft", "-f", "-"}, nft_script(rules));
+  by_script.must({"nft", "-f", "-"}, nft_script(rules, istio_rules));
   const Namespace by_us;
   commit(by_us, rules);
   EXPECT_EQ(list(by_us), list(by_script));
@@ -114,12 +115,12 @@ TEST_F(NftNative, OneFamilyAlone) {
 
 TEST_F(NftNative, ScriptReplacesWhatIsThere) {
   const Namespace space;
-  space.must({"nft", "-f", "-"}, nft_script({excluded(100, 2)}));
-  space.must({"nft", "-f", "-"}, nft_script(every_word()));
+  space.must({"nft", "-f", "-"}, nft_script({excluded(100, 2)}, istio_rules));
+  space.must({"nft", "-f", "-"}, nft_script(every_word(), istio_rules));
   const Namespace fresh;
-  fresh.must({"nft", "-f", "-"}, nft_script(every_word()));
+  fresh.must({"nft", "-f", "-"}, nft_script(every_word(), istio_rules));
   EXPECT_EQ(list(space), list(fresh));
-  space.must({"nft", "-f", "-"}, nft_script({}));
+  space.must({"nft", "-f", "-"}, nft_script({}, istio_rules));
   EXPECT_EQ(list(space), "");
 }
 
@@ -230,7 +231,7 @@ TEST_F(NftNative, WithoutTheCapabilityItIsNotPermitted) {
 
 TEST_F(NftNative, LongListsAreNamedSets) {
   const Namespace by_script;
-  by_script.must({"nft", "-f", "-"}, nft_script({excluded(5000, 2)}));
+  by_script.must({"nft", "-f", "-"}, nft_script({excluded(5000, 2)}, istio_rules));
   const Namespace by_us;
   commit(by_us, {excluded(5000, 2)});
   EXPECT_EQ(list(by_us), list(by_script));
@@ -245,7 +246,7 @@ TEST_F(NftNative, ManyPortsAreRangesWhereTheyTouch) {
                                       std::pair(excluded_ports(65531, 2), "tcp dport { 65531, 65533, 65535 } counter"),
                                       std::pair(excluded_ports(1, 1000), "flags interval")}) {
     const Namespace by_script;
-    by_script.must({"nft", "-f", "-"}, nft_script(rules));
+    by_script.must({"nft", "-f", "-"}, nft_script(rules, istio_rules));
     const Namespace by_us;
     commit(by_us, rules);
     EXPECT_EQ(list(by_us), list(by_script));
@@ -263,7 +264,7 @@ TEST_F(NftNative, ManyIds) {
           rule(Table::nat, "ISTIO_OUTPUT", {OwnerMatch{OwnerKind::uid, {{id, id}}, false}}, Verdict::return_));
     }
     const Namespace by_script;
-    by_script.must({"nft", "-f", "-"}, nft_script({rules}));
+    by_script.must({"nft", "-f", "-"}, nft_script({rules}, istio_rules));
     const Namespace by_us;
     commit(by_us, {rules});
     EXPECT_EQ(list(by_us), list(by_script));

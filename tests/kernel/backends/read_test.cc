@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include "mesh/istio_rules.h"
 #include "model/iptables.h"
 #include "support/backends.h"
 #include "support/kernel_test.h"
@@ -30,7 +31,7 @@ class Read : public KernelTest {
     return lines;
   }
   static nft::LiveNfTables read(const Namespace& space) {
-    return space.run([] { return nft::NfTables().read(); });
+    return space.run([] { return nft::NfTables(istio_rules).read(); });
   }
   static Live legacy(const Namespace& space) {
     return space.run([] { return open_iptables_legacy({})->read(); });

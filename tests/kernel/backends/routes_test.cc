@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "kernel/kernel.h"
+#include "mesh/istio_rules.h"
 #include "model/error.h"
 #include "support/backend_test.h"
 
@@ -82,8 +83,8 @@ TEST_F(RoutesTest, TwoAtOnceDisturbNeitherOfThem) {
     const auto add_at_once = [&] {
       space.run([&] {
         start.arrive_and_wait();
-        EXPECT_NO_THROW(
-            open_kernel({.write = true})->add(everything));  // one after the other: the kernel doubles rules
+        EXPECT_NO_THROW(open_kernel(istio_rules, {.write = true})
+                            ->add(everything));  // one after the other: the kernel doubles rules
       });
     };
     std::jthread other(add_at_once);

@@ -8,7 +8,7 @@
 #include <cstdlib>
 
 #include "kernel/kernel.h"
-#include "mesh/ownership.h"
+#include "mesh/istio_rules.h"
 #include "model/error.h"
 #include "model/iptables.h"
 #include "support/backend_test.h"
@@ -40,7 +40,7 @@ struct SurveyTest : KernelTest {
 
   void shell(const std::string& commands) const { space.must({"sh", "-ec", commands}); }
   [[nodiscard]] Survey survey(const KernelOptions& options = {}) const {
-    return space.run([&] { return open_kernel(options)->survey(); });
+    return space.run([&] { return open_kernel(istio_rules, options)->survey(); });
   }
   // Whether another program could take it.
   [[nodiscard]] bool is_locked() const {
@@ -81,7 +81,7 @@ TEST_F(SurveyTest, RulesOfAnAmbientPodAreOursByTheirPolicyRule) {
   const Plan plan = planned("--dataplane ambient --ip-families ipv4");
   const Ruleset wanted = canonical(BackendKind::iptables_nft, plan.ruleset);
   space.run([&] {
-    const auto kernel = open_kernel({.write = true});
+    const auto kernel = open_kernel(istio_rules, {.write = true});
     const Survey before = kernel->survey();
     EXPECT_EQ(kernel->add(plan.routing), plan.routing);
     const Change change[] = {{before.live(BackendKind::iptables_nft), &wanted, EqualRules::keep}};
@@ -111,7 +111,7 @@ TEST_F(SurveyTest, TheSetsThatRulesAskAreNamed) {
     inside.must({"sh", "-ec",
                  "ipset create other hash:ip; ipset create nets hash:net; ipset add nets 10.1.0.0/16;" + tool +
                      " -A OUTPUT -m set ! --match-set nets dst -j DROP"});
-    const Survey seen = inside.run([] { return open_kernel({})->survey(); });
+    const Survey seen = inside.run([] { return open_kernel(istio_rules, {})->survey(); });
     const BackendKind kind = tool == "iptables-nft" ? BackendKind::iptables_nft : BackendKind::iptables_legacy;
     const LiveChain* output = seen.live(kind)->find(Family::ipv4, Table::filter, "OUTPUT");
     ASSERT_NE(output, nullptr) << tool;
@@ -140,7 +140,7 @@ TEST_F(SurveyTest, ThePodIsLookedAtIfOthersMayMatter) {
 TEST_F(SurveyTest, ReadsWhatItCommitted) {
   const Ruleset wanted = planned("-i * --ip-families ipv4").ruleset;
   space.run([&] {
-    const auto kernel = open_kernel({.write = true});
+    const auto kernel = open_kernel(istio_rules, {.write = true});
     const Survey before = kernel->survey();
     const auto change = [&](const Survey& seen, BackendKind kind, const Ruleset& rules) {
       return Change{seen.live(kind), &rules, EqualRules::keep};
@@ -173,7 +173,7 @@ TEST_F(SurveyTest, ReadsWhatItCommitted) {
 TEST_F(SurveyTest, LegacyRulesAreCheckedAndWritten) {
   const Ruleset wanted = canonical(BackendKind::iptables_legacy, planned("-i * --ip-families ipv4").ruleset);
   space.run([&] {
-    const auto kernel = open_kernel({.write = true});
+    const auto kernel = open_kernel(istio_rules, {.write = true});
     static_cast<void>(kernel->survey());
     Live none;
     none.backend = BackendKind::iptables_legacy;
@@ -192,10 +192,10 @@ TEST_F(SurveyTest, LegacyRulesAreCheckedAndWritten) {
   EXPECT_TRUE(survey().legacy_in_use);
   EXPECT_FALSE(is_locked()) << "to read takes none";
   space.run([&] {
-    const auto kernel = open_kernel({.write = true});
+    const auto kernel = open_kernel(istio_rules, {.write = true});
     static_cast<void>(kernel->survey());
     EXPECT_TRUE(is_locked()) << "what is seen is to be written";
-    const auto without = open_kernel({.xtables_lock = false});
+    const auto without = open_kernel(istio_rules, {.xtables_lock = false});
     EXPECT_NO_THROW(static_cast<void>(without->survey()));
   });
 }
@@ -206,7 +206,7 @@ TEST_F(SurveyTest, TheLockOfXtablesIsWaitedForWhereItsTablesAreWritten) {
   ASSERT_EQ(flock(held.get(), LOCK_EX), 0);
   const auto commit = [&](const KernelOptions& options) {
     return error_in(space, [&] {
-      const auto kernel = open_kernel(options);
+      const auto kernel = open_kernel(istio_rules, options);
       static_cast<void>(kernel->survey());
       Live none;
       none.backend = BackendKind::iptables_legacy;
@@ -229,15 +229,15 @@ TEST_F(SurveyTest, TheNamespaceIsLockedToWrite) {
     const KernelOptions writing{.write = true, .wait = milliseconds(20)};
     const auto code = [&] {
       try {
-        return open_kernel(writing)->warnings().empty() ? ExitCode::done : ExitCode::failed;
+        return open_kernel(istio_rules, writing)->warnings().empty() ? ExitCode::done : ExitCode::failed;
       } catch (const Error& error) {
         return error.code();
       }
     };
-    const auto kernel = open_kernel(writing);
+    const auto kernel = open_kernel(istio_rules, writing);
     EXPECT_EQ(kernel->deadline().wait(), milliseconds(20));
     EXPECT_EQ(code(), ExitCode::busy);
-    EXPECT_NO_THROW(static_cast<void>(open_kernel({})->survey()));
+    EXPECT_NO_THROW(static_cast<void>(open_kernel(istio_rules, {})->survey()));
     kernel->release_locks();
     EXPECT_EQ(code(), ExitCode::done);
     const auto until = kernel->deadline().until();
@@ -246,7 +246,7 @@ TEST_F(SurveyTest, TheNamespaceIsLockedToWrite) {
     EXPECT_EQ(code(), ExitCode::busy);
     kernel->begin_confirmation();
     kernel->release_locks();
-    const auto other = open_kernel(writing);
+    const auto other = open_kernel(istio_rules, writing);
     EXPECT_THAT(other->warnings(), ElementsAre(HasSubstr("another 'apply --confirm' waits here")));
     EXPECT_THROW(other->begin_confirmation(), Error);
     EXPECT_THAT(kernel->warnings(), IsEmpty());

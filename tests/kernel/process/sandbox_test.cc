@@ -25,6 +25,7 @@
 #include <functional>
 
 #include "kernel/kernel.h"
+#include "mesh/istio_rules.h"
 #include "model/error.h"
 #include "support/cannot_run.h"
 #include "support/kernel_test.h"
@@ -276,7 +277,8 @@ class SandboxOfReaders : public KernelTest {
 
   // What comes of changing nf_tables once the rules have been read.
   static std::string flushed(Sandbox kind, long (*send_flush)(int socket, const Flush& flush)) {
-    const auto kernel = open_kernel({.write = kind == Sandbox::write, .reads_once = kind == Sandbox::read});
+    const auto kernel =
+        open_kernel(istio_rules, {.write = kind == Sandbox::write, .reads_once = kind == Sandbox::read});
     const std::string problem = enter_sandbox(kind);
     static_cast<void>(kernel->survey());
     const FileDescriptor socket(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_NETFILTER));
@@ -323,7 +325,7 @@ TEST_F(SandboxOfReaders, CannotChangeRoutes) {
   const Routing wanted{{}, {{Family::ipv4, 133}}, {}};
   const auto add = [&](Sandbox kind) {
     return in_child(space, [&] {
-      const auto kernel = open_kernel({.write = kind == Sandbox::write});
+      const auto kernel = open_kernel(istio_rules, {.write = kind == Sandbox::write});
       const std::string problem = enter_sandbox(kind);
       try {
         static_cast<void>(kernel->add(wanted));

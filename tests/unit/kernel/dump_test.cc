@@ -4,6 +4,7 @@
 #include <linux/netfilter/nf_tables.h>
 
 #include "kernel/nft/nf_tables.h"
+#include "mesh/istio_rules.h"
 #include "unit/kernel/round_trip.h"
 
 namespace sidetrack::nft {
@@ -43,7 +44,7 @@ KernelTable istios(Verdict policy = Verdict::accept) {
                 {"ISTIO_OUTPUT", {}, {}, Verdict::accept, {written("ISTIO_OUTPUT", {}, Verdict::return_)}}});
 }
 
-Live live(std::vector<KernelTable> tables) { return iptables_live({7, std::move(tables)}, {}); }
+Live live(std::vector<KernelTable> tables) { return iptables_live({7, std::move(tables)}, {}, istio_rules); }
 
 // "ip nat OUTPUT ours: -p tcp -j X*", * marks what is ours.
 std::vector<std::string> listed(const Live& live) {
@@ -177,7 +178,7 @@ TEST(Dump, NativeTables) {
                             {"mangle-OUTPUT", builtin_hook(Table::mangle, "OUTPUT"), {}, Verdict::accept, {}},
                             {"raw-ISTIO_OUTPUT", {}, {}, Verdict::accept, {}},
                             {"others", {}, {}, Verdict::accept, {}}});
-  const Live read = native_live({7, {devices, frames, own, ours, istios()}});
+  const Live read = native_live({7, {devices, frames, own, ours, istios()}}, istio_rules);
   EXPECT_EQ(read.backend, BackendKind::nftables);
   EXPECT_EQ(read.generation, 7U);
   EXPECT_THAT(read.own_tables, ElementsAre("inet istio-proxy-nat", "inet sidetrack"));

@@ -6,6 +6,7 @@
 #include <cerrno>
 
 #include "kernel/legacy/refusal.h"
+#include "mesh/istio_rules.h"
 #include "model/error.h"
 
 namespace sidetrack::legacy {
@@ -48,9 +49,9 @@ TEST(LegacyRefusal, WhatTheKernelLacksIsNamed) {
 }
 
 TEST(LegacyRefusal, OfRules) {
-  EXPECT_EQ(text(refused(EAGAIN, Family::ipv4, Table::mangle, {})),
+  EXPECT_EQ(text(refused(EAGAIN, Family::ipv4, Table::mangle, {}, istio_rules)),
             "5: iptables-legacy, table mangle (ipv4): another program changed it meanwhile; run it again\n");
-  EXPECT_EQ(text(refused(ENOMEM, Family::ipv6, Table::nat, {})),
+  EXPECT_EQ(text(refused(ENOMEM, Family::ipv6, Table::nat, {}, istio_rules)),
             "1: iptables-legacy, table nat (ipv6): the kernel has no memory for the rules: Cannot allocate memory "
             "(ENOMEM)\n");
 }

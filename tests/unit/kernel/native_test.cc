@@ -4,6 +4,7 @@
 
 #include "kernel/nft/script.h"
 #include "kernel/survey.h"
+#include "mesh/istio_rules.h"
 #include "model/error.h"
 #include "unit/asking.h"
 #include "unit/kernel/round_trip.h"
@@ -16,7 +17,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 std::string script(std::string_view options) {
-  return nft_script(canonical(BackendKind::nftables, planned(options).ruleset));
+  return nft_script(canonical(BackendKind::nftables, planned(options).ruleset), istio_rules);
 }
 
 // More values than are read at a glance are a set with a name, which says whose they are.
@@ -84,14 +85,14 @@ TEST(Native, EveryMatchAndTargetHasItsWords) {
         std::ranges::any_of(matches, [](const Match& each) { return std::holds_alternative<AddressMatch>(each); });
     const Families families = ipv4 ? Families(Family::ipv4) : Families::both();
     const Ruleset asked{{{families, Table::nat, "ISTIO_OUTPUT", matches, target, {}, {}}}, {}};
-    const nft::NativeTable table = nft::native(asked);
+    const nft::NativeTable table = nft::native(asked, istio_rules);
     for (const nft::NativeRule& each : table.chains.at(0).rules) {
       std::string line;
       for (const nft::Statement& statement : each.statements)
         line += (line.empty() ? "" : " ") + (statement.text == "counter" ? "|" : statement.text);
       text += line + "\n";
     }
-    const std::vector<LiveChain> read = nft::rules_of(nft::stored(table));
+    const std::vector<LiveChain> read = nft::rules_of(nft::stored(table), {}, istio_rules);
     ASSERT_EQ(read.at(0).rules.size(), 1U) << text;
     if (std::holds_alternative<Nat>(target)) continue;  // the kernel adds a flag, by which it is read
     EXPECT_EQ(iptables_words(read[0].rules[0].rule), iptables_words(asked.rules[0]));
@@ -136,7 +137,7 @@ meta l4proto tcp | drop
 TEST(Native, RefusesWhatItCannotSay) {
   const auto refused = [](const Rule& one) -> std::string {
     try {
-      static_cast<void>(nft_script({{one}}));
+      static_cast<void>(nft_script({{one}}, istio_rules));
     } catch (const Error& error) {
       return error.what();
     }

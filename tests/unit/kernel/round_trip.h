@@ -21,7 +21,8 @@
 #include "kernel/nft/rule_reader.h"
 #include "kernel/survey.h"
 #include "kernel/xt/entry.h"
-#include "mesh/fold.h"
+#include "mesh/istio_rules.h"
+#include "model/fold.h"
 #include "model/iptables.h"
 #include "state/diff.h"
 
@@ -110,7 +111,7 @@ inline std::string lost_in_iptables_nft(const Rule& rule, Family family) {
 inline std::string lost_in_nftables(const Ruleset& wanted) {
   Live live;
   live.backend = BackendKind::nftables;
-  live.chains = nft::rules_of(nft::stored(nft::native(wanted)));
+  live.chains = nft::rules_of(nft::stored(nft::native(wanted, istio_rules)), {}, istio_rules);
   for (LiveChain& chain : live.chains) {
     for (LiveRule& rule : chain.rules) rule.ours = true;
   }

@@ -8,8 +8,8 @@
 
 #include "mesh/catalogue.h"
 #include "mesh/describe.h"
-#include "mesh/fold.h"
 #include "mesh/plan.h"
+#include "model/fold.h"
 #include "model/iptables.h"
 #include "unit/usual_config.h"
 

@@ -10,11 +10,12 @@
 #include <random>
 
 #include "evaluate/explain.h"
-#include "mesh/fold.h"
-#include "mesh/iptables_order.h"
 #include "mesh/plan.h"
 #include "model/error.h"
+#include "model/fold.h"
 #include "model/iptables.h"
+#include "model/iptables_order.h"
+#include "model/ours.h"
 #include "unit/usual_config.h"
 
 namespace sidetrack {

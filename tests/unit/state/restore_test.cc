@@ -11,7 +11,6 @@
 
 #include <csignal>
 
-#include "mesh/ownership.h"
 #include "state/diff.h"
 #include "unit/fake_kernel.h"
 #include "unit/usual_config.h"

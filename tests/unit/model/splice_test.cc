@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "mesh/splice.h"
+#include "model/splice.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
+
+#include "mesh/istio_rules.h"
 
 namespace sidetrack {
 namespace {
@@ -56,7 +58,7 @@ std::string spliced(const std::string& there, const std::string& wanted, EqualRu
   std::vector<const Rule*> pointers;
   for (const Rule& r : rules) pointers.push_back(&r);
   std::string result;
-  for (const Slot& slot : splice(live, pointers, equal)) {
+  for (const Slot& slot : splice(live, pointers, came_by_insert, equal)) {
     if (!result.empty()) result += ' ';
     result +=
         slot.kept ? names[*slot.kept] : "[" + wanted_names[static_cast<std::size_t>(slot.fresh - rules.data())] + "]";

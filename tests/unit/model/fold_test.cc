@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "mesh/fold.h"
+#include "model/fold.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

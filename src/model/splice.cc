@@ -1,17 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "mesh/splice.h"
+#include "model/splice.h"
 
 #include <algorithm>
 
-#include "mesh/catalogue.h"
-
 namespace sidetrack {
-
-bool came_by_insert(const Rule& rule) {
-  return std::ranges::any_of(
-      catalogue(), [&](const Row& row) { return row.insert_at && row.table == rule.table && is_of(rule, row); });
-}
-
 namespace {
 
 // Each rule where it stood among those of others, as far as these are still there.
@@ -46,7 +38,8 @@ std::vector<Slot> put_back(std::span<const LiveRule> there, std::span<const Rule
 
 }  // namespace
 
-std::vector<Slot> splice(std::span<const LiveRule> there, std::span<const Rule* const> wanted, EqualRules equal) {
+std::vector<Slot> splice(std::span<const LiveRule> there, std::span<const Rule* const> wanted,
+                         bool (*came_by_insert)(const Rule& rule), EqualRules equal) {
   if (!wanted.empty() && wanted.front()->after_others) return put_back(there, wanted);
   std::vector<std::size_t> ours;
   for (std::size_t i = 0; i < there.size(); ++i) {

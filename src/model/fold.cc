@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "mesh/fold.h"
+#include "model/fold.h"
 
 #include <algorithm>
 #include <cstddef>
 #include <type_traits>
 
-#include "mesh/catalogue.h"
 #include "model/reach.h"
 
 namespace sidetrack {

@@ -22,12 +22,10 @@ struct Slot {
 //   - appended ones (-A) to where the ones that they replace stand; else beside those of ours that stay, else to
 //     the end: a rule of another program that came before ours still does, one that came after as well.
 // `wanted` is in the order of the kernel, -I resolved, as chains() gives it. Linear in the number of rules. Rules that
-// are put back go to where they stood (Rule::after_others); the first ones that are there already stay.
+// are put back go to where they stood (Rule::after_others); the first ones that are there already stay. Of rules that
+// are there `came_by_insert` tells which are inserted ones: the kernel does not keep it.
 [[nodiscard]] std::vector<Slot> splice(std::span<const LiveRule> there, std::span<const Rule* const> wanted,
-                                       EqualRules equal = EqualRules::keep);
-
-// Whether a rule of ours goes to the front of its chain (-I). What the kernel does not keep, its row tells.
-[[nodiscard]] bool came_by_insert(const Rule& rule);
+                                       bool (*came_by_insert)(const Rule& rule), EqualRules equal = EqualRules::keep);
 
 // Whether these slots leave a chain of `count` rules as it is.
 [[nodiscard]] bool changes_nothing(std::span<const Slot> slots, std::size_t count);

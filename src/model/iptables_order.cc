@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "mesh/iptables_order.h"
+#include "model/iptables_order.h"
 
 #include <algorithm>
 
