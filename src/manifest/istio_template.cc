@@ -8,6 +8,7 @@
 
 #include "manifest/read.h"
 #include "model/error.h"
+#include "options/istio_checks.h"
 #include "options/values.h"
 
 namespace sidetrack::manifest {
@@ -39,19 +40,27 @@ std::optional<std::string> item_of(std::string_view line) {
 
 std::string quoted(std::string_view text) { return fmt::format("\"{}\"", text); }
 
-// Lists what the template writes of pods beside the arguments of istio-init.
+// Lists what the templates write of pods beside the arguments of istio-init.
 struct Written {
   std::string_view annotation;
   std::string_view helm_value;  // counts if the annotation is not there; empty: none
   std::string_view before;      // on the line; a quote: there is another one after it
+  std::string_view only_with = {};
 };
 constexpr Written written_table[] = {
     {log_level_annotation, "global.logging.level", "--log_output_level="},
     {"sidecar.istio.io/logLevel", "", "--proxyLogLevel="},
     {"sidecar.istio.io/componentLogLevel", "", "--proxyComponentLogLevel="},
-    {"sidecar.istio.io/proxyImage", "", "\""},
+    {"sidecar.istio.io/proxyImage", "", "\"", "/"},
     {"sidecar.istio.io/proxyImageType", "", "\""},
 };
+
+// Lists the templates that write it. Others of Istio's write nothing of it, or as JSON.
+struct TemplateInfo {
+  std::string_view name;
+  bool has_volumes;
+};
+constexpr TemplateInfo template_table[] = {{"sidecar", true}, {"gateway", false}, {"grpc-agent", true}};
 
 // An item of a list, or the value of a key, is written on lines of its own.
 void check_volumes(const Annotations& annotations, std::string_view name) {
@@ -101,22 +110,31 @@ std::string in_template(std::string_view from, std::string_view text) {
 }
 
 void check_in_template(const Annotations& annotations, const HelmValues& helm, const Variables& variables) {
-  for (const auto& [annotation, helm_value, before] : written_table) {
+  const auto templates = options::list_items(
+      find(annotations, templates_annotation).value_or(helm_setting(helm, default_templates_value).value));
+  const auto is_used = [&](const TemplateInfo& info) {
+    return std::ranges::find(templates, info.name, trimmed) != templates.end();
+  };
+  if (std::ranges::none_of(template_table, is_used)) return;
+  for (const auto& [annotation, helm_value, before, only_with] : written_table) {
     const auto text = find(annotations, annotation);
     const Setting asked = text                 ? Setting{*text, annotation}
                           : helm_value.empty() ? Setting{}
                                                : helm_setting(helm, helm_value);
-    if (asked.from.empty()) continue;
+    if (asked.from.empty() || asked.value.find(only_with) == std::string_view::npos) continue;
     const std::string line = before == "\"" ? quoted(asked.value) : fmt::format("{}{}", before, asked.value);
     if (!item_of(line)) refuse(asked.from, asked.value, "a word that is one in YAML, too");
   }
-  for (const std::string_view name : {"sidecar.istio.io/userVolume", "sidecar.istio.io/userVolumeMount"})
-    check_volumes(annotations, name);
   for (const auto& [name, value] : variables) {
     if (!name.empty() && !item_of(name)) refuse("proxyMetadata", name, "the name of a variable");
     if (!item_of(quoted(value)))
       refuse(fmt::format("proxyMetadata: {}", name), value, "text without double quotes and backslashes");
   }
+  const bool has_volumes =
+      std::ranges::any_of(template_table, [&](const TemplateInfo& info) { return info.has_volumes && is_used(info); });
+  if (!has_volumes) return;
+  for (const std::string_view name : {"sidecar.istio.io/userVolume", "sidecar.istio.io/userVolumeMount"})
+    check_volumes(annotations, name);
 }
 
 Node args_in_overrides(const Annotations& annotations, std::string_view name) {

@@ -652,6 +652,16 @@ void take_mode(const ConfigDocument& config, HelmValues& helm) {
                           HelmValue{std::move(mode), fmt::format("{}: interceptionMode", proxy_config_annotation)});
 }
 
+// Those of init_environment(), whatever their values are.
+Variables unchecked_variables(const ConfigDocument& config, const HelmValues& helm) {
+  Variables made = strings_of(config.metadata());
+  for (const auto& [name, value] : helm) {
+    if (name.starts_with(proxy_metadata_value) && !value.is_null)
+      made.try_emplace(name.substr(proxy_metadata_value.size() + 1), value.text);
+  }
+  return made;
+}
+
 // Istio's injector does, even where an annotation says another one. It takes any number.
 void check_mode(const ConfigDocument& config) {
   const std::string_view choices = flag_named("istio-inbound-interception-mode").choices;
@@ -846,11 +856,7 @@ InitArguments left_alone(const PodTemplate& pod, const HelmValues& helm) {
   take_mode(config, values);
   made = with_place(pod, [&] { return why_not_injected_by_mode(metadata.annotations, values); });
   if (!made.not_injected.empty()) return made;
-  Variables variables = strings_of(config.metadata());
-  for (const auto& [name, value] : helm) {
-    if (name.starts_with(proxy_metadata_value) && !value.is_null)
-      variables.try_emplace(name.substr(proxy_metadata_value.size() + 1), value.text);
-  }
+  const Variables variables = unchecked_variables(config, helm);
   return with_place(pod, [&] {
     std::string why = without_envoy(variables, proxy_metadata_key);
     return why.empty() ? InitArguments{} : InitArguments{"no_envoy", std::move(why), {}};
@@ -921,7 +927,7 @@ InitArguments arguments_by_istio(const PodTemplate& pod, const HelmValues& helm,
   InitArguments why = with_place(pod, [&] { return why_not_injected(metadata, values, Injector::istio); });
   if (!why.not_injected.empty() && why.reason != "template") return why;
   const ConfigDocument config = config_document(metadata.annotations, here);
-  Variables variables = strings_of(config.metadata());
+  const Variables variables = unchecked_variables(config, helm);
   take_mode(config, values);
   check_mode(config);
   const auto own = own_arguments(pod, metadata.annotations, is_on(values, cni_value));
@@ -932,13 +938,16 @@ InitArguments arguments_by_istio(const PodTemplate& pod, const HelmValues& helm,
     put_uid(present->init, metadata);
     return std::move(present->init);
   };
+  why = with_place(pod, [&] {
+    check_in_template(metadata.annotations, values, variables);
+    return std::move(why);
+  });
   if (!why.not_injected.empty()) return without_template(std::move(why));
   take_namespace(pod, of_namespaces, metadata);
   if (metadata.namespace_uid && metadata.proxy_uid &&
       is_uid_of_app(*metadata.proxy_uid, member(pod.pod, "spec", Node::Type::mapping, here), here))
     metadata.proxy_uid.reset();
   InitArguments made = with_place(pod, [&] {
-    check_in_template(metadata.annotations, values, variables);
     put_in_template(metadata.annotations, values);
     InitArguments by_template = istio_init_arguments(metadata, values, Injector::istio);
     const std::string excluded = short_name(flag_named(excluded_ports_flag));

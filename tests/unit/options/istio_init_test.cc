@@ -292,6 +292,16 @@ TEST(ByIstio, RefusesWhatItsInjectorRefuses) {
     EXPECT_THAT(error, HasSubstr("FILE: Deployment shop/web: " + line.substr(0, line.find(':')))) << line;
     EXPECT_THAT(error, HasSubstr(expected)) << line;
   }
+  // By another template of Istio's, too.
+  const auto error_of_template = [](const std::string& name, const std::string& line) {
+    return error_of_manifest(with_annotation(line + "\n        inject.istio.io/templates: " + name), Injector::istio);
+  };
+  EXPECT_THAT(error_of_template("gateway", "sidecar.istio.io/logLevel: 'a:'"), HasSubstr("a word that is one in YAML"));
+  EXPECT_EQ(error_of_template("grpc-simple", "sidecar.istio.io/logLevel: 'a:'"), "no error");
+  EXPECT_EQ(error_of_template("gateway", "sidecar.istio.io/userVolume: x"), "no error");
+  EXPECT_THAT(error_of_template("grpc-agent", "sidecar.istio.io/userVolume: x"), HasSubstr("a JSON object of objects"));
+  EXPECT_THAT(error_of_template("sidecar", "sidecar.istio.io/proxyImage: 'a/b\"'"), HasSubstr("a word that is one"));
+  EXPECT_EQ(error_of_template("sidecar", "sidecar.istio.io/proxyImage: 'ab\"'"), "no error");
   // Whatever the template is.
   EXPECT_THAT(
       error_of_manifest(with_annotation("proxy.istio.io/overrides: x\n        inject.istio.io/templates: gateway"),
@@ -308,6 +318,8 @@ TEST(ByIstio, RefusesWhatItsInjectorRefuses) {
   }
   EXPECT_THAT(error_text([] { (void)by_istio({}, "global.logging.level=a: b"); }),
               HasSubstr("--set global.logging.level: 'a: b': expected a word that is one in YAML"));
+  EXPECT_THAT(error_text([] { (void)by_istio({}, "meshConfig.defaultConfig.proxyMetadata.A=x\"y"); }),
+              HasSubstr("proxyMetadata: A: 'x\"y'"));
   EXPECT_THAT(error_of_manifest("kind: Pod\nspec: {hostNetwork: true}\nmetadata: {annotations: "
                                 "{sidecar.istio.io/interceptionMode: '', proxy.istio.io/config: '['}}\n",
                                 Injector::istio),
