@@ -151,11 +151,13 @@ std::vector<std::string> plugins_beside(const std::string& folder, const Conflis
 
 std::string with_entry(std::string_view where, const Conflist& list, std::string_view entry) {
   if (std::ranges::none_of(list.cni_versions, is_served)) {
-    refuse_list(where,
-                fmt::format("\"cniVersion\": {}: expected one of {}",
-                            list.cni_versions.empty() ? "none" : excerpt(list.cni_versions.front()),
-                            fmt::join(supported_versions, ", ")),
-                "versions before 0.3.0 have no lists of plugins: let the primary plugin write one of these");
+    refuse_list(
+        where,
+        fmt::format("\"cniVersion\": {}: expected one of {}",
+                    list.cni_versions.empty() ? "none" : excerpt(list.cni_versions.front()),
+                    fmt::join(supported_versions, ", ")),
+        "earlier versions have no lists of plugins, and later ones are not known: let the primary plugin write one of "
+        "these");
   }
   Conflist others = list;
   if (list.has_entry()) others = read_conflist(where, without_entry(where, list), Form::list);

@@ -34,6 +34,11 @@ void add(Json& entry, const char* key, const Value& value, const Value& preset) 
 std::string entry(const CommandLine& line) {
   const Config preset;
   const Config& config = line.config;
+  if (config.dataplane == Dataplane::ambient && line.cni.standalone) {
+    throw Error(ExitCode::usage,
+                "--dataplane: 'ambient': not for a network of Multus, whose pods get a sidecar's rules",
+                "on OpenShift, Istio's own agent programs ambient pods");
+  }
   Json made{{"type", plugin_name}, {"capabilities", {{annotations_capability, true}}}};
   add_id(made, "uid", config.proxy_uids, "-u, --proxy-uid");
   add_id(made, "gid", config.proxy_gids, "-g, --proxy-gid");

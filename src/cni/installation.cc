@@ -215,7 +215,7 @@ const Found& used(const Search& all, const std::string& folder) {
 }
 
 // Plugins of other meshes, which intercept pods themselves.
-constexpr std::string_view other_meshes[] = {"consul-cni", "istio-cni", "kuma-cni", "linkerd-cni"};
+constexpr std::string_view other_meshes[] = {"consul-cni", "istio-cni", "kuma-cni", "linkerd-cni", "merbridge-cni"};
 
 // The runtime looks for all plugins of a chain in the same folders, of which most runtimes have one.
 std::string wrong_folder(const Folders& folders, const Found& found) {
@@ -243,16 +243,17 @@ std::string refused_entry(const Found& found) {
   const std::string_view entry = list.entry_at_end();
   if (entry.empty()) return "";
   const auto served = std::ranges::find_if(list.cni_versions, is_served);
-  std::string passed = "{";
-  const auto pass = [&](const char* key, const std::string& value) {
-    if (values_of(entry, key).empty()) passed += fmt::format("\"{}\": {}, ", key, Parsed(value).dump());
-  };
-  pass("cniVersion", served != list.cni_versions.end() ? *served
-                     : list.cni_versions.empty()       ? ""
-                                                       : list.cni_versions.front());
-  pass("name", list.network);
+  const std::string version = served != list.cni_versions.end() ? *served
+                              : list.cni_versions.empty()       ? ""
+                                                                : list.cni_versions.front();
+  std::string passed =
+      fmt::format(R"({{"cniVersion": {}, "name": {})", Parsed(version).dump(), Parsed(list.network).dump());
+  each_value(entry, 0, [&](std::string_view key, TextRange value) {
+    if (key == R"("cniVersion")" || key == R"("name")") return;  // those of the list count
+    passed += fmt::format(", {}: {}", key, value.of(entry));
+  });
   try {
-    static_cast<void>(read_configuration(passed.append(entry.substr(1)), Keys::all));
+    static_cast<void>(read_configuration(passed += '}', Keys::all));
   } catch (const CniError& error) {
     return fmt::format("'{}': the plugin refuses its entry for every pod: {}", excerpt(found.path), error.what());
   }

@@ -244,7 +244,13 @@ Annotations annotations_of_multus(const Parsed* args) {
   Annotations annotations = given != nullptr
                                 ? annotations_of(*given, "args.cni", "an object of strings, as the pod's annotations")
                                 : Annotations();
-  annotations.emplace(status_annotation, R"({"initContainers": ["istio-validation"], "containers": ["istio-proxy"]})");
+  // Where the pod says itself which template it has, or that it has none, that decides.
+  const auto inject = annotations.find(inject_annotation);
+  const bool decides =
+      annotations.contains(templates_annotation) || (inject != annotations.end() && inject->second != "true");
+  annotations.emplace(status_annotation,
+                      decides ? R"({"containers": ["istio-proxy"]})"
+                              : R"({"initContainers": ["istio-validation"], "containers": ["istio-proxy"]})");
   return annotations;
 }
 

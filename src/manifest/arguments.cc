@@ -72,7 +72,14 @@ InitArguments arguments_of(const PodTemplate& pod, const HelmValues& values, con
   if (present && is_injected(pod)) return std::move(present->init);
   InitArguments made =
       injector == Injector::istio ? arguments_by_istio(pod, values, uids) : arguments_by_inject(pod, values, uids);
-  return present && !made.not_injected.empty() ? std::move(present->init) : std::move(made);
+  if (present && !made.not_injected.empty()) return std::move(present->init);
+  if (is_injected(pod) && made.not_injected.empty()) {
+    made.warnings.push_back(
+        fmt::format("{}: injected already, with neither {} nor {}: these are the arguments that the "
+                    "injector would give it now",
+                    status_annotation, init_container_name, validation_container_name));
+  }
+  return made;
 }
 
 std::vector<Text> read_texts(const std::vector<std::string>& files) {

@@ -21,6 +21,16 @@ namespace {
               fmt::format("{}: {}: {}: expected {}", place(file.name, node.line), what, given, expected));
 }
 
+// "proxy_listen_port": protobuf takes this form of the names of its fields, too.
+std::string in_snake_case(std::string_view name) {
+  std::string made;
+  for (const char c : name) {
+    if (c >= 'A' && c <= 'Z') made += '_';
+    made += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  }
+  return made;
+}
+
 class ValuesReader {
  public:
   ValuesReader(HelmValues& values, const Documents& file, std::vector<std::string>& warnings)
@@ -31,7 +41,9 @@ class ValuesReader {
     const Node* kind = root.find("kind");
     const bool is_operator = kind != nullptr && kind->text == "IstioOperator";
     if (kind != nullptr && !is_operator) refuse(file_, *kind, "kind", "Helm values, or an IstioOperator");
-    const auto found = [&](std::string_view name) { return is_operator ? of_operator(root, name) : at(root, name); };
+    const auto found = [&](std::string_view name) {
+      return is_operator ? of_operator(root, name) : of_chart(root, name);
+    };
     if (is_operator) take_operator(root);
     for (const HelmValueInfo& known : helm_value_table()) {
       if (const Node* value = found(known.name)) take(known, *value);
@@ -49,7 +61,10 @@ class ValuesReader {
       if (node->type != Node::Type::mapping)
         refuse(file_, *node, path.substr(0, path.size() - left.size() - 1), "a mapping");
       const auto dot = left.find('.');
-      const auto entry = std::ranges::find(node->entries, left.substr(0, dot), &Entry::key);
+      const std::string_view key = left.substr(0, dot);
+      auto entry = std::ranges::find(node->entries, key, &Entry::key);
+      if (entry == node->entries.end() && path.find("meshConfig.") != std::string_view::npos)
+        entry = std::ranges::find(node->entries, in_snake_case(key), &Entry::key);
       if (entry == node->entries.end()) return nullptr;
       node = &entry->value;
       node->check_fault(path.substr(0, path.size() - left.size() + std::min(dot, left.size())),
@@ -57,6 +72,11 @@ class ValuesReader {
       left.remove_prefix(dot == std::string_view::npos ? left.size() : dot + 1);
     }
     return node;
+  }
+
+  [[nodiscard]] const Node* of_chart(const Node& root, std::string_view name) const {
+    const Node* value = at(root, name);
+    return value == nullptr && name == cni_value ? at(root, cni_value_of_chart) : value;
   }
 
   // An IstioOperator has the chart's values below two keys, the mesh's configuration and the plugin beside them, where
@@ -108,6 +128,12 @@ class ValuesReader {
     };
     const bool is_number = value.type == Node::Type::number;
     switch (known.kind) {
+      case HelmValueInfo::Kind::string:
+        if (is_number)
+          warnings_.push_back(
+              fmt::format("{}: {}: a number: Istio's injector then refuses every pod; write it in quotes",
+                          place(file_.name, value.line), known.name));
+        [[fallthrough]];
       case HelmValueInfo::Kind::text:
         require(is_number || value.type == Node::Type::string, "a string or a number");
         made.text = is_number ? json_number(value.text) : value.text;

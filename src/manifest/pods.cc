@@ -103,6 +103,7 @@ constexpr KindInfo kind_table[] = {
     {"GameServerSet", {"agones.dev"}, {"spec", "template", "spec", "template"}},
     {"Fleet", {"agones.dev"}, {"spec", "template", "spec", "template"}},
     {"AutoscalingRunnerSet", {"actions.github.com"}, usual_path},
+    {"EphemeralRunner", {"actions.github.com"}, {"spec"}},
     {"RunnerDeployment", {"actions.summerwind.dev"}, usual_path, without_containers},
     {"RunnerReplicaSet", {"actions.summerwind.dev"}, usual_path, without_containers},
     {"RunnerSet", {"actions.summerwind.dev"}, usual_path, without_containers},
@@ -505,6 +506,7 @@ std::string proxy_of(const Annotations& annotations) {
 }
 
 constexpr std::string_view mode_fields[] = {"interceptionMode", "interception_mode"};
+constexpr std::string_view proxy_metadata_fields[] = {proxy_metadata_key, "proxy_metadata"};
 
 // Returns the mode of a field, which may be given by number, as that of any enumeration; nothing if it is not given so.
 std::optional<std::string> mode_by_number(const Node* config, std::string_view field) {
@@ -534,8 +536,8 @@ struct ConfigDocument {
     return std::string(text(mode_fields[0], mode_fields[1]));
   }
   [[nodiscard]] const Node* metadata() const {
-    const Node* found = strings(node(), proxy_metadata_key, where);
-    return found != nullptr ? found : strings(node(), "proxy_metadata", where);
+    const Node* found = strings(node(), proxy_metadata_fields[0], where);
+    return found != nullptr ? found : strings(node(), proxy_metadata_fields[1], where);
   }
 };
 ConfigDocument config_document(const Annotations& annotations, const Where& where) {
@@ -549,6 +551,11 @@ ConfigDocument config_document(const Annotations& annotations, const Where& wher
   if (documents.list.size() > 1 || documents.list[0].root.type != Node::Type::mapping)
     refuse(made.where, "the document", &documents.list[0].root, "one mapping, Istio's ProxyConfig");
   made.root = std::move(documents.list[0].root);
+  for (const Entry& entry : made.root->entries) {
+    const auto is_read = [&](std::string_view field) { return entry.key == field; };
+    if (std::ranges::any_of(mode_fields, is_read) || std::ranges::any_of(proxy_metadata_fields, is_read))
+      entry.value.check_fault(entry.key, fmt::format("{}: ", made.where.text()));
+  }
   return made;
 }
 

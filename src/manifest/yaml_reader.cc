@@ -122,6 +122,9 @@ class Reader {
   Reader& operator=(const Reader&) = delete;
   ~Reader() { yaml_parser_delete(&parser_); }
 
+  // Whether each of those colons was in a plain scalar.
+  [[nodiscard]] bool has_put_all_colons() const { return colons_put_ == colons_.size(); }
+
   // The document; nothing if there are only comments. What cannot follow a document is a part of it.
   std::optional<Document> document() {
     constexpr std::string_view marker = "---";
@@ -315,6 +318,7 @@ class Reader {
     for (auto colon = first; colon != colons_.end() && *colon < end; ++colon) {
       if (!on_one_line) refuse(line(event), "not YAML: found unexpected ':'", "write the value in quotes");
       text[*colon - begin] = ':';
+      ++colons_put_;
     }
   }
 
@@ -418,6 +422,7 @@ class Reader {
   std::map<std::string, Anchored, std::less<>> anchors_;
   Limits limits_;
   const std::set<std::size_t>& colons_;
+  std::size_t colons_put_ = 0;
   Counts& counts_;
   std::size_t deepest_ = 0;  // of what is being read
 };
@@ -462,6 +467,21 @@ std::size_t end_of_document(std::string_view text, std::size_t begin) {
   return marker == text.size() ? marker : begin_of_directives(text, begin, marker);
 }
 
+// The colons that libyaml would refuse in what looks like lists of addresses: [fd00::, 10.0.0.1].
+std::set<std::size_t> colons_of_addresses(std::string_view text) {
+  constexpr std::string_view of_addresses = "0123456789abcdefABCDEF:./, \t\r\n";
+  constexpr std::string_view ends_of_items = ",] \t\r\n";
+  std::set<std::size_t> found;
+  for (std::size_t begin = text.find('['); begin != text.npos; begin = text.find('[', begin + 1)) {
+    const std::size_t end = text.find_first_not_of(of_addresses, begin + 1);
+    if (end == text.npos || text[end] != ']') continue;
+    for (std::size_t at = text.find(':', begin); at < end; at = text.find(':', at + 1)) {
+      if (ends_of_items.find(text[at + 1]) != ends_of_items.npos) found.insert(found.end(), at);
+    }
+  }
+  return found;
+}
+
 // `again`: the bytes that were read once more, of all documents.
 std::optional<Document> read(const Part& part, std::string_view name, const Limits& limits, Counts& counts,
                              std::size_t& again) {
@@ -469,14 +489,26 @@ std::optional<Document> read(const Part& part, std::string_view name, const Limi
   const Counts before = counts;
   std::set<std::size_t> colons;
   std::string patched;
+  bool at_once = true;  // all that look alike; but some of them may be in quotes
   while (true) {
     try {
-      return Reader({patched.empty() ? part.text : patched, part.begin, part.lines_before}, name, limits, colons,
-                    counts)
-          .document();
+      Reader reader({patched.empty() ? part.text : patched, part.begin, part.lines_before}, name, limits, colons,
+                    counts);
+      auto document = reader.document();
+      if (!at_once || reader.has_put_all_colons()) return document;
+      at_once = false;
+      colons.clear();
+      patched.clear();
+      counts = before;
     } catch (const ColonRefused& found) {
       counts = before;
       again += part.text.size();
+      if (at_once && colons.empty()) {
+        patched = part.text;
+        colons = colons_of_addresses(part.text);
+        for (const std::size_t colon : colons) patched[colon] = in_place_of_colon;
+        if (colons.contains(found.byte)) continue;
+      }
       if (!colons.insert(found.byte).second || again > most_again)
         return Document{
             .root = {},

@@ -362,6 +362,14 @@ std::string why_left_alone(const Annotations& annotations) {
   return without_init_container(annotations);
 }
 
+std::string why_mode_none(const Annotations& annotations, const HelmValues& helm) {
+  const auto* const row =
+      std::ranges::find_if(table, [](const AnnotationInfo& each) { return each.names[0] == mode_annotation; });
+  CommandLine line;
+  const Setting asked = setting(*row, annotations, helm, line);
+  return line.config.mode == Mode::none ? fmt::format("{} is NONE", asked.from) : "";
+}
+
 Interception interception(const Annotations& annotations, const ProxyConfig& config) {
   if (std::string why = why_left_alone(annotations); !why.empty()) {
     Interception none{std::move(why), {}};
@@ -378,6 +386,11 @@ Interception interception(const Annotations& annotations, const ProxyConfig& con
   if (std::string why = without_envoy(config.metadata, fmt::format("{}: proxyMetadata", proxy_config_annotation));
       !why.empty())
     return {std::move(why), {}};
+  HelmValues helm;
+  if (!config.interception_mode.empty())
+    helm[std::string(mode_value)] = {config.interception_mode,
+                                     fmt::format("{}: interceptionMode", proxy_config_annotation)};
+  if (std::string why = why_mode_none(annotations, helm); !why.empty()) return {std::move(why), {}};
 
   Interception result;
   result.warnings = unknown_annotations(annotations);
@@ -389,9 +402,6 @@ Interception interception(const Annotations& annotations, const ProxyConfig& con
         status_annotation, init_container, validation_container, templates_annotation, templates_annotation));
   }
   CommandLine line;
-  HelmValues helm;
-  if (!config.interception_mode.empty())
-    helm[std::string(mode_value)] = {config.interception_mode, std::string(proxy_config_annotation)};
   for (const AnnotationInfo& row : table) {
     const Setting asked = setting(row, annotations, helm, line);
     std::string value(asked.value);
@@ -402,7 +412,6 @@ Interception interception(const Annotations& annotations, const ProxyConfig& con
         row.passed == if_asked && !asked.from.empty() && !flag_named(row.flag).variables[0].empty();
     if (!value.empty() || says_nothing) result.options.push_back(fmt::format("--{}={}", row.flag, value));
   }
-  if (line.config.mode == Mode::none) return {fmt::format("{} is NONE", mode_annotation), {}};
   check_combined(line.config, annotations);
   add_variables(config.metadata, result);
   return result;

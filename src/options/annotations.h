@@ -120,6 +120,8 @@ struct ProxyConfig {
 // and no template with an init container was used, or no proxy was injected. Empty: it is to be intercepted, unless its
 // mode is NONE. Throws as setting() does.
 [[nodiscard]] std::string why_left_alone(const Annotations& annotations);
+// The same of the mode NONE, which an annotation says, or a value; empty: it is another one.
+[[nodiscard]] std::string why_mode_none(const Annotations& annotations, const HelmValues& helm);
 
 // A pod is left alone for that, or if its mode is NONE, or if its variables say that its proxy has no Envoy. What a
 // variable of the pod asks for comes after the options of annotations, as "--redirect-dns=true", or as

@@ -16,16 +16,17 @@
 namespace sidetrack {
 namespace {
 
+constexpr auto string_value = HelmValueInfo::Kind::string;
 constexpr auto boolean_value = HelmValueInfo::Kind::boolean;
 constexpr auto list_value = HelmValueInfo::Kind::list;
 constexpr auto selectors_value = HelmValueInfo::Kind::selectors;
 constexpr HelmValueInfo values_of_chart[] = {
-    {"global.proxy.includeIPRanges", "*"},
-    {"global.proxy.excludeIPRanges", ""},
-    {"global.proxy.includeInboundPorts", "*"},
-    {"global.proxy.excludeInboundPorts", ""},
-    {"global.proxy.includeOutboundPorts", ""},
-    {"global.proxy.excludeOutboundPorts", ""},
+    {"global.proxy.includeIPRanges", "*", string_value},
+    {"global.proxy.excludeIPRanges", "", string_value},
+    {"global.proxy.includeInboundPorts", "*", string_value},
+    {"global.proxy.excludeInboundPorts", "", string_value},
+    {"global.proxy.includeOutboundPorts", "", string_value},
+    {"global.proxy.excludeOutboundPorts", "", string_value},
     {"global.proxy.statusPort", "15020"},
     {mode_value, "REDIRECT"},
     {"meshConfig.proxyListenPort", "15001"},
@@ -114,7 +115,7 @@ std::string_view known_name(std::string_view name) {
   constexpr std::string_view of_istioctl = "values.";
   std::string_view bare = name;
   if (bare.starts_with(of_istioctl)) bare.remove_prefix(of_istioctl.size());
-  if (bare == "components.cni.enabled") return cni_value;
+  if (bare == "components.cni.enabled" || bare == cni_value_of_chart) return cni_value;
   if (is_variable(bare)) return bare;
   const auto* const found = std::ranges::find(values_of_chart, bare, &HelmValueInfo::name);
   if (found != std::end(values_of_chart) && found->kind != selectors_value) return found->name;

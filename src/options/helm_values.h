@@ -14,6 +14,7 @@ namespace sidetrack {
 struct HelmValueInfo {
   enum class Kind : std::uint8_t {
     text,
+    string,     // no number, which Istio's injector refuses
     boolean,    // true or false
     list,       // of names, without commas
     selectors,  // of labels; in a file alone
@@ -49,6 +50,7 @@ using HelmValues = std::map<std::string, HelmValue, std::less<>>;
 inline constexpr std::string_view proxy_metadata_value = "meshConfig.defaultConfig.proxyMetadata";
 inline constexpr std::string_view mode_value = "meshConfig.defaultConfig.interceptionMode";
 inline constexpr std::string_view cni_value = "pilot.cni.enabled";
+inline constexpr std::string_view cni_value_of_chart = "cni.enabled";  // the same, of Helm's chart alone
 inline constexpr std::string_view default_templates_value = "sidecarInjectorWebhook.defaultTemplates";
 inline constexpr std::string_view never_inject_value = "sidecarInjectorWebhook.neverInjectSelector";
 inline constexpr std::string_view always_inject_value = "sidecarInjectorWebhook.alwaysInjectSelector";

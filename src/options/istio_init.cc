@@ -69,12 +69,8 @@ InitArguments why_not_injected(const PodMetadata& pod, const HelmValues& helm, I
 }
 
 InitArguments why_not_injected_by_mode(const Annotations& annotations, const HelmValues& helm) {
-  const auto row = std::ranges::find_if(annotation_table(),
-                                        [](const AnnotationInfo& each) { return each.names[0] == mode_annotation; });
-  CommandLine line;
-  const Setting asked = setting(*row, annotations, helm, line);
-  return line.config.mode == Mode::none ? not_injected("mode_none", fmt::format("{} is NONE", asked.from))
-                                        : InitArguments{};
+  std::string why = why_mode_none(annotations, helm);
+  return why.empty() ? InitArguments{} : not_injected("mode_none", std::move(why));
 }
 
 namespace {

@@ -70,6 +70,12 @@ TEST(CniEntry, OfEachBackendIsItsName) {
   }
 }
 
+// It would be a sidecar's all the same: those who name the network are no ambient pods.
+TEST(CniEntry, OfMultusIsNotAmbient) {
+  EXPECT_THROW(static_cast<void>(entry_for("--platform openshift --dataplane ambient")), Error);
+  EXPECT_THAT(entry_for("--platform openshift"), HasSubstr("standalone"));
+}
+
 TEST(CniEntry, KnowsTheProxyByOneNumber) {
   try {
     static_cast<void>(entry_for("-u 1,2"));

@@ -230,6 +230,7 @@ TEST_F(CniInstallation, SaysWhatThePluginWouldRefuse) {
   EXPECT_EQ(found(""), refused + R"(capabilities: missing: expected {"io.kubernetes.cri.pod-annotations": true})");
   EXPECT_EQ(found(annotations + R"(, "uid": "1337")"), refused + R"(uid: "1337": expected a whole number)");
   EXPECT_EQ(found(annotations + R"(, "uuid": 7)").substr(0, refused.size() + 18), refused + "uuid: unknown key:");
+  EXPECT_EQ(found(annotations + R"(, "cniVersion": "0.2.0", "name": 5)"), "");
   EXPECT_EQ(found(annotations, "0.2.0").substr(0, refused.size() + 29), refused + "cniVersion: \"0.2.0\": expected");
 }
 

@@ -67,6 +67,23 @@ meshConfig:
       "meshConfig.proxyListenPort = 8 of values.yaml: meshConfig.proxyListenPort\n");
 }
 
+// As protobuf and Helm's chart name them, too.
+TEST(HelmValuesFile, HasOtherNames) {
+  EXPECT_EQ(
+      values_of(
+          {"cni: {enabled: true}\nmeshConfig: {default_config: {proxy_metadata: {A: b}}, proxy_listen_port: 7}\n"}),
+      "meshConfig.defaultConfig.proxyMetadata.A = b of values.yaml: meshConfig.defaultConfig.proxyMetadata.A\n"
+      "meshConfig.proxyListenPort = 7 of values.yaml: meshConfig.proxyListenPort\n"
+      "pilot.cni.enabled = true of values.yaml: pilot.cni.enabled\n");
+  EXPECT_EQ(values_of({"cni: {enabled: true}\npilot: {cni: {enabled: false}}\n"}),
+            "pilot.cni.enabled = false of values.yaml: pilot.cni.enabled\n");
+  EXPECT_EQ(
+      values_of({"global: {proxy: {excludeInboundPorts: 22}}\n"}),
+      "global.proxy.excludeInboundPorts = 22 of values.yaml: global.proxy.excludeInboundPorts\n"
+      "values.yaml, line 1: global.proxy.excludeInboundPorts: a number: Istio's injector then refuses every pod; write "
+      "it in quotes\n");
+}
+
 // It has the chart's values below one key, and the mesh's configuration beside them, which counts.
 TEST(HelmValuesFile, MayBeAnIstioOperator) {
   EXPECT_EQ(values_of({"kind: IstioOperator\nspec:\n  meshConfig: {proxyListenPort: 1}\n  values:\n    meshConfig: "

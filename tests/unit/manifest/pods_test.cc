@@ -102,6 +102,9 @@ TEST(Pods, OfWhatIsWrongItIsSaidWhere) {
        "a.yaml: Pod: line 2: 'sidecar.istio.io/inject': duplicate key"},
       {"kind: Pod\nmetadata: {annotations: {proxy.istio.io/config: c, proxy.istio.io/config: d}}\n",
        "a.yaml: Pod: line 2: 'proxy.istio.io/config': duplicate key"},
+      {"kind: Pod\nmetadata: {annotations: {proxy.istio.io/config: \"interceptionMode: NONE\\ninterceptionMode: "
+       "TPROXY\"}}\n",
+       "a.yaml: Pod: proxy.istio.io/config: line 2: 'interceptionMode': duplicate key"},
       {"kind: Pod\nmetadata: {name: a}\nmetadata: {name: b}\n", "a.yaml: line 3: 'metadata': duplicate key"},
       {"kind: Pod\nspec: {containers: [{name: web, image: a, image: b}]}\n", "no error"},
       {"kind: Pod\nmetadata: {labels: {b: []}}\n", "a.yaml, line 2: Pod: b: a list: expected a string"},

@@ -267,7 +267,9 @@ TEST(Read, ColonsInBracketsAreTheirs) {
       {"{a: [x::, fd00::], b: c::}", "x::|fd00::"},
       {"# [fd00::]\na: [fd00::, 'fd00::x]'] # [fd00::]", "fd00::|fd00::x]"},
       {"é: [x::]\na: [!!str fd00::, &x fd01::,\n  fd02::, *x]", "fd00::|fd01::|fd02::|fd01::"},
-      {"b: [\n---\na: [é::, !y fd00::]", "é::|fd00::"}};
+      {"b: [\n---\na: [é::, !y fd00::]", "é::|fd00::"},
+      {"a: [fd00::, 10.0.0.1]\nb: |\n  [fd01::]\nc: [fd02::]", "fd00::|10.0.0.1"},
+      {"a: [fd00::]\nb: 'x [fd01::]\n\n  y'", "fd00::"}};
   for (const auto& [text, expected] : all) {
     std::string said;
     const Node root = parse_each_document(text, "a.yaml").list.back().root;
@@ -276,6 +278,17 @@ TEST(Read, ColonsInBracketsAreTheirs) {
   }
   EXPECT_THAT(sidetrack::testing::error_text([] { (void)parse_documents("a:\n- [b\n  c::]\n", "a.yaml"); }),
               HasSubstr("a.yaml, line 2: not YAML: found unexpected ':'"));
+  const Node root = parse_each_document("a: [fd00::]\nb: |\n  [fd01::]\n", "a.yaml").list.back().root;
+  EXPECT_EQ(root.find("b")->text, "[fd01::]\n");
+}
+
+// Each is not a reason to begin anew.
+TEST(Read, ColonsInBracketsMayBeMany) {
+  std::string text;
+  for (int i = 0; i < 5'000; ++i) text += fmt::format("a{}: [fd00::, fd01:{:x}::, 10.0.0.1]\n", i, i);
+  const Node root = parse_each_document(text, "a.yaml").list.back().root;
+  ASSERT_EQ(root.entries.size(), 5'000U);
+  EXPECT_EQ(root.entries.back().value.items[1].text, "fd01:1387::");
 }
 
 TEST(Read, SaysWhereWhatIsWrong) {

@@ -241,6 +241,10 @@ TEST(Annotations, WhoIsLeftAlone) {
       interception({{"sidecar.istio.io/inject", "False"},
                     {"sidecar.istio.io/status", R"({"initContainers":["istio-validation"]})"}});
   EXPECT_THAT(contradicts.left_alone, HasSubstr("is False"));
+  // What a pod without a proxy's rules says besides need not be right.
+  EXPECT_EQ(
+      interception(injected({{"sidecar.istio.io/interceptionMode", "NONE"}, {"sidetrack/nonsense", "x"}})).left_alone,
+      "sidecar.istio.io/interceptionMode is NONE");
   EXPECT_THAT(contradicts.warnings,
               ElementsAre(AllOf(HasSubstr("lists istio-validation"), HasSubstr("remove the annotation"))));
   EXPECT_THAT(interception(injected({{"sidecar.istio.io/interceptionMode", "NONE"}})).left_alone, HasSubstr("is NONE"));
