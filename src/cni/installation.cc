@@ -237,6 +237,21 @@ std::string wrong_folder(const Folders& folders, const Found& found) {
       excerpt(folders.programs), excerpt(found.path), others, elsewhere);
 }
 
+// Whether the folder is mounted there, as into a container, whose other paths are not the node's. Linux 5.8.
+bool is_mounted(const std::string& folder) {
+  struct statx status {};
+  return statx(AT_FDCWD, folder.c_str(), 0, STATX_TYPE, &status) == 0 &&
+         (status.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
+}
+
+// Returns an errno, 0 if the file can be written, or made.
+int error_of_writing(const std::string& path) {
+  struct stat status {};
+  if (stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) return EISDIR;
+  if (access(path.c_str(), W_OK) == 0) return 0;
+  return errno == ENOENT && access(folder_above(path).c_str(), W_OK) == 0 ? 0 : errno;
+}
+
 // Returns why the plugin would refuse its entry, as libcni passes it on, for every pod; empty if it would not.
 std::string refused_entry(const Found& found) {
   const Conflist& list = found.list;
@@ -252,10 +267,18 @@ std::string refused_entry(const Found& found) {
     if (key == R"("cniVersion")" || key == R"("name")") return;  // those of the list count
     passed += fmt::format(", {}: {}", key, value.of(entry));
   });
+  const auto refused = [&](std::string_view why) {
+    return fmt::format("'{}': the plugin refuses its entry for every pod: {}", excerpt(found.path), why);
+  };
   try {
-    static_cast<void>(read_configuration(passed += '}', Keys::all));
+    const NetworkConfiguration read = read_configuration(passed += '}', Keys::all);
+    if (is_mounted(folder_above(found.path))) return "";
+    for (const std::string& log : read.log.targets) {
+      if (const int error = error_of_writing(log); error != 0)
+        return refused(fmt::format("logFile: cannot write to '{}': {}", excerpt(log), errno_words(error)));
+    }
   } catch (const CniError& error) {
-    return fmt::format("'{}': the plugin refuses its entry for every pod: {}", excerpt(found.path), error.what());
+    return refused(error.what());
   }
   return "";
 }

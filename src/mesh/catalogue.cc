@@ -55,6 +55,8 @@ std::vector<Row> make_rows() {
   const char* passthrough_text = "the proxy passes inbound traffic on to the app from {address}";
   const char* itself_text = "the proxy ({owner}) calling this pod's own address: inbound through the proxy";
   const char* app_text = "the app talking to itself (not {owner}) bypasses the proxy";
+  const char* proxy_query_text = "the proxy's ({owner}) own queries are tracked apart, in zone 1";
+  const char* proxy_answer_text = "the proxy's ({owner}) answers to the app are tracked in zone 2";
   const char* query_text = "the app's queries to {address} are tracked in zone 2";
   const char* excluded_query_text = "queries of {sender}, which bypass the proxy, are tracked as their answers: zone 1";
   const char* forwarded_query_text =
@@ -150,9 +152,9 @@ std::vector<Row> make_rows() {
   add(dns_zone_jump, raw, output, {}, Jump{istio_output_dns}, "--redirect-dns", "DNS is given its conntrack zones");
   add(dns_jump, nat, istio_output, {}, Jump{istio_output_dns}, "--redirect-dns", "DNS is checked");
   add(dns_proxy_query, raw, istio_output_dns, {udp, dport(dns_port), owned}, CtZone{1}, "--redirect-dns",
-      "the proxy's ({owner}) own queries are tracked apart, in zone 1");
+      proxy_query_text);
   add(dns_proxy_answer, raw, istio_output_dns, {udp, sport(proxy_dns_port), owned}, CtZone{2}, "--redirect-dns",
-      "the proxy's ({owner}) answers to the app are tracked in zone 2");
+      proxy_answer_text);
   for (const RowMatch& sender : {owned, of_cgroup}) {
     add(dns_excluded_over_lo, raw, istio_output_dns, {out("lo"), udp, dport(dns_port), sender}, returns,
         "--redirect-dns",
@@ -280,6 +282,30 @@ std::vector<Row> make_rows() {
       "answers of DNS servers to ztunnel belong to zone 1");
   add(ambient_dns_forwarded_query, raw, istio_prert, {in_any, udp, dport(dns_port)}, CtZone{1}, "--track-forwarded-dns",
       forwarded_query_text);
+
+  // Of Istio 1.9 to 1.22 the rules about UDP are in the built-in chains themselves, of 1.23 and 1.24 in ISTIO_OUTPUT.
+  // Up to 1.18 the answers' zone was given by the wrong end.
+  add(dns_zone_jump, raw, output, {udp}, Jump{istio_output}, "--redirect-dns", "DNS is given its conntrack zones");
+  add(dns_jump, nat, output, {udp}, Jump{istio_output}, "--redirect-dns", "DNS is checked");
+  for (const char* chain : {output, istio_output}) {
+    add(dns_proxy_query, raw, chain, {udp, dport(dns_port), owned}, CtZone{1}, "--redirect-dns", proxy_query_text);
+    add(dns_proxy_answer, raw, chain, {udp, sport(proxy_dns_port), owned}, CtZone{2}, "--redirect-dns",
+        proxy_answer_text);
+    add(dns_query, raw, chain, {udp, dport(dns_port), to}, CtZone{2}, "--redirect-dns", query_text);
+    add(dns_query, raw, chain, {udp, dport(dns_port)}, CtZone{2}, "--capture-all-dns", query_text);
+    add(dns_proxy_return, nat, chain, {udp, dport(dns_port), owned}, returns, "--redirect-dns",
+        "the proxy's ({owner}) own queries go to the server");
+  }
+  const Redirect to_resolver{proxy_dns_port};
+  const char* to_resolver_text = "DNS over udp to {address} goes to the proxy's resolver, port {to}";
+  add(dns_redirect, nat, output, {udp, dport(dns_port), to}, to_resolver, "--redirect-dns", to_resolver_text);
+  add(dns_redirect, nat, output, {udp, dport(dns_port)}, to_resolver, "--capture-all-dns", to_resolver_text);
+  add(dns_answer, raw, prerouting, {udp, sport(53), from}, CtZone{1}, "--redirect-dns", answer_text);
+  add(dns_answer, raw, prerouting, {udp, sport(53), to}, CtZone{1}, "--redirect-dns", answer_text);
+  add(dns_answer, raw, prerouting, {udp, sport(53)}, CtZone{1}, "--capture-all-dns", answer_text);
+  // Up to 1.22.
+  add(invalid_drop, mangle, prerouting, {ctstate(ConntrackStateMatch::invalid)}, Verdict::drop, "--drop-invalid",
+      "what belongs to no connection is dropped");
   return rows;
 }
 

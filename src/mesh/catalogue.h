@@ -54,6 +54,7 @@ enum class MeshRule : std::uint8_t {
   dns_redirect,
   dns_proxy_query,
   dns_proxy_answer,
+  dns_proxy_return,
   dns_excluded_over_lo,
   dns_excluded_query,
   dns_answer_jump,

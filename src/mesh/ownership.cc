@@ -60,11 +60,33 @@ bool marks_proxy(const Rule& rule) {
   return rule.target == Target(SetMark{outbound_mark}) && std::ranges::any_of(rule.matches, loopback_destination);
 }
 
-// Rules that Istio has in built-in chains, but for those of interfaces, which others have too.
-bool is_direct(const Rule& rule, Table table) {
+bool is_of_dns(MeshRule id) { return id >= MeshRule::dns_zone_jump && id <= MeshRule::dns_forwarded_query; }
+
+// Whether OUTPUT has the rules about DNS of Istio before 1.23. Of one kind alone they may be another program's.
+bool has_dns_of_istio(const LiveChain* output, Table table) {
+  using enum MeshRule;
+  const auto has = [&](MeshRule id) {
+    return std::ranges::any_of(output->rules, [&](const LiveRule& live) { return is_of(live.rule, id); });
+  };
+  if (output == nullptr) return false;
+  return table == Table::raw ? has(dns_proxy_query) && has(dns_proxy_answer) && has(dns_query)
+                             : has(dns_proxy_return) && has(dns_redirect);
+}
+
+// Whether the jump to a chain of Istio's is there as well: Istio 1.23 and 1.24 have the rest of DNS in it.
+bool has_dns_jump(const LiveChain* output) {
+  return output != nullptr && std::ranges::any_of(output->rules, [](const LiveRule& live) {
+           return live.ours && is_of(live.rule, MeshRule::dns_zone_jump);
+         });
+}
+
+// Rules that Istio has in built-in chains, but for those of interfaces, which others have too; those about DNS where
+// they are as a whole.
+bool is_direct(const Rule& rule, Table table, bool with_dns) {
   using enum MeshRule;
   return std::ranges::any_of(catalogue(), [&](const Row& row) {
     if (row.table != table || row.id == excluded_interface_in || row.id == excluded_interface_out) return false;
+    if (is_of_dns(row.id) && !with_dns) return false;
     return is_of(rule, row) && (row.id != tproxy_mark_proxy || marks_proxy(rule));
   });
 }
@@ -86,6 +108,7 @@ std::set<std::string> returned_interfaces(const LiveChain* chain, InterfaceDirec
 }
 
 void mark_direct(Table table, const Direct& direct) {
+  const bool with_dns = has_dns_of_istio(direct.output, table) || (table == Table::raw && has_dns_jump(direct.output));
   const auto twins_of = [&](const LiveChain* chain, InterfaceDirection direction) {
     return table == Table::raw ? std::set<std::string>() : returned_interfaces(chain, direction);
   };
@@ -94,7 +117,7 @@ void mark_direct(Table table, const Direct& direct) {
     for (LiveRule& live : direct.prerouting->rules) {
       const std::string* interface = returned_interface(live.rule, InterfaceDirection::in);
       if (interface != nullptr && (table == Table::nat || twins.contains(*interface))) live.ours = true;
-      if (is_direct(live.rule, table)) live.ours = true;
+      if (is_direct(live.rule, table, with_dns)) live.ours = true;
     }
   }
   if (direct.output != nullptr) {
@@ -102,7 +125,7 @@ void mark_direct(Table table, const Direct& direct) {
     for (LiveRule& live : direct.output->rules) {
       const std::string* interface = returned_interface(live.rule, InterfaceDirection::out);
       if (interface != nullptr && twins.contains(*interface)) live.ours = true;
-      if (is_direct(live.rule, table)) live.ours = true;
+      if (is_direct(live.rule, table, with_dns)) live.ours = true;
     }
   }
 }

@@ -34,6 +34,12 @@ namespace sidetrack {
 //       -A OUTPUT -p tcp -o lo -m mark --mark MARK -j RETURN
 //       -A OUTPUT ! -d LOOPBACK -p tcp -o lo -m owner --uid-owner UID -j MARK --set-mark 1338
 //       -A OUTPUT -p tcp -m connmark --mark MARK -j CONNMARK --restore-mark
+//     packets of no connection, in mangle (Istio before 1.23):
+//       -A PREROUTING -m conntrack --ctstate INVALID -j DROP
+//     DNS, in nat and raw (Istio before 1.25), where all kinds of its rules are:
+//       -A OUTPUT -p udp --dport 53 -m owner --uid-owner UID -j RETURN
+//       -A OUTPUT -d SERVER -p udp --dport 53 -j REDIRECT --to-ports 15053
+//       and the rules with -j CT --zone
 //
 // Nothing in the kernel says who wrote a rule: another program's rule of exactly one of these shapes, beside ISTIO_
 // chains, is taken for ours. The same rule with a comment, or any other word more, is not.

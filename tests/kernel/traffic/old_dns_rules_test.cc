@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <tuple>
+#include <vector>
 
 #include "support/traffic.h"
 
@@ -27,10 +28,13 @@ struct RuleSet {
   bool source_translated = false;    // 1.8
   const char* zone_of_answer = "2";  // of what the proxy answers; nullptr: no rule
   bool zones = true;                 // 1.8 had none at first
+  const char* chain = "OUTPUT";      // with the rules about UDP; 1.23, 1.24: ISTIO_OUTPUT
 };
 
 const RuleSet rule_sets[] = {
     {.name = "istio_1_22"},
+    {.name = "istio_1_24", .chain = "ISTIO_OUTPUT"},
+    {.name = "any_server_of_istio_1_24", .by_address = false, .chain = "ISTIO_OUTPUT"},
     {.name = "uid_alone", .by_gid = false},
     {.name = "any_server", .by_address = false},
     {.name = "translated", .target = translated},
@@ -50,16 +54,21 @@ std::string text_of(const RuleSet& set, const std::string& server) {
   std::string nat =
       "*nat\n:ISTIO_OUTPUT - [0:0]\n-A OUTPUT -p tcp -j ISTIO_OUTPUT\n-A ISTIO_OUTPUT -m owner --uid-owner 1337 -j "
       "RETURN\n";
+  if (std::string_view(set.chain) != "OUTPUT") {
+    raw += ":ISTIO_OUTPUT - [0:0]\n-A OUTPUT -p udp -j ISTIO_OUTPUT\n";
+    nat += "-A OUTPUT -p udp -j ISTIO_OUTPUT\n";
+  }
   for (const char* owner : {"--uid-owner 1337", "--gid-owner 1337"}) {
     if (!set.by_gid && std::string_view(owner).starts_with("--gid")) continue;
-    nat += fmt::format("-A OUTPUT -p udp --dport 53 -m owner {} -j RETURN\n", owner);
-    raw += fmt::format("-A OUTPUT -p udp --dport 53 -m owner {} -j CT --zone 1\n", owner);
+    nat += fmt::format("-A {} -p udp --dport 53 -m owner {} -j RETURN\n", set.chain, owner);
+    raw += fmt::format("-A {} -p udp --dport 53 -m owner {} -j CT --zone 1\n", set.chain, owner);
     if (set.zone_of_answer != nullptr)
-      raw += fmt::format("-A OUTPUT -p udp --sport 15053 -m owner {} -j CT --zone {}\n", owner, set.zone_of_answer);
+      raw +=
+          fmt::format("-A {} -p udp --sport 15053 -m owner {} -j CT --zone {}\n", set.chain, owner, set.zone_of_answer);
   }
-  nat += fmt::format("-A OUTPUT -p udp --dport 53 {}-j {}\n", to, set.target);
+  nat += fmt::format("-A {} -p udp --dport 53 {}-j {}\n", set.chain, to, set.target);
   if (set.source_translated) nat += "-A POSTROUTING -p udp --dport 15053 -j SNAT --to-source 127.0.0.1\n";
-  raw += fmt::format("-A OUTPUT -p udp --dport 53 {}-j CT --zone 2\n", to);
+  raw += fmt::format("-A {} -p udp --dport 53 {}-j CT --zone 2\n", set.chain, to);
   raw += fmt::format("-A PREROUTING -p udp --sport 53 {}-j CT --zone 1\n", from);
   return (set.zones ? raw + "COMMIT\n" : "") + nat + "COMMIT\n";
 }
@@ -105,6 +114,50 @@ TEST_P(OldDnsRules, AreExplainedAsTheyAnswer) {
       EXPECT_EQ(answered, !captured || !is_loss);
     }
   }
+}
+
+// Without the proxy the pod would have no DNS. What is not Istio's stays.
+TEST_P(OldDnsRules, AreRemovedAndReplaced) {
+  if (rules().target != redirected || rules().zone_of_answer == nullptr || *rules().zone_of_answer != '2') return;
+  const std::string backend = std::get<const char*>(GetParam());
+  const std::string others =
+      "*raw\n-A OUTPUT -p udp --dport 5353 -j CT --zone 2\nCOMMIT\n"
+      "*nat\n-A OUTPUT -p udp --dport 53 -m owner --uid-owner 7 -j ACCEPT\n"
+      "-A OUTPUT -d 192.0.2.1 -p udp --dport 53 -j REDIRECT --to-ports 5353\nCOMMIT\n";
+  const auto load = [&](const Namespace& pod, const std::string& text) {
+    pod.must({fmt::format("iptables-{}-restore", backend), "--noflush"}, text);
+  };
+  const auto saved = [&](const Namespace& pod) {
+    return pod.must({"bash", "-c", fmt::format("iptables-{}-save | grep '^-A' | sort", backend)});
+  };
+  const Pod with_others;
+  load(with_others.ns(), others);
+  for (const bool replaces : {false, true}) {
+    const Pod pod;
+    load(pod.ns(), text_of(rules(), std::string(addresses(Family::ipv4).dns)));
+    load(pod.ns(), others);
+    std::vector<std::string> words{program_under_test(), "clean"};
+    if (replaces) words = {program_under_test(), "apply", "--ip-families", "ipv4"};
+    pod.ns().must(words);
+    if (!replaces) {
+      EXPECT_EQ(saved(pod.ns()), saved(with_others.ns()));
+    } else {
+      EXPECT_EQ(saved(pod.ns()).find("15053"), std::string::npos) << saved(pod.ns());
+    }
+  }
+}
+
+// Of one kind alone it may be another program's.
+TEST_F(KernelTest, ARedirectOfDnsAloneIsNotIstios) {
+  const Pod pod;
+  pod.ns().must(
+      {"iptables-nft-restore"},
+      "*nat\n:ISTIO_OUTPUT - [0:0]\n-A OUTPUT -p tcp -j ISTIO_OUTPUT\n-A ISTIO_OUTPUT -m owner --uid-owner 1337 -j "
+      "RETURN\n-A OUTPUT -p udp --dport 53 -j REDIRECT --to-ports 15053\nCOMMIT\n");
+  pod.ns().must({program_under_test(), "clean"});
+  const std::string left = pod.ns().must({"iptables-nft-save"});
+  EXPECT_NE(left.find("15053"), std::string::npos);
+  EXPECT_EQ(left.find("ISTIO"), std::string::npos);
 }
 
 }  // namespace

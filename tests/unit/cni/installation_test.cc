@@ -231,6 +231,11 @@ TEST_F(CniInstallation, SaysWhatThePluginWouldRefuse) {
   EXPECT_EQ(found(annotations + R"(, "uid": "1337")"), refused + R"(uid: "1337": expected a whole number)");
   EXPECT_EQ(found(annotations + R"(, "uuid": 7)").substr(0, refused.size() + 18), refused + "uuid: unknown key:");
   EXPECT_EQ(found(annotations + R"(, "cniVersion": "0.2.0", "name": 5)"), "");
+  EXPECT_EQ(found(annotations + fmt::format(R"(, "logFile": "{}")", (net / "log").string())), "");
+  EXPECT_EQ(found(annotations + R"(, "logFile": "/nonexistent/log")"),
+            refused + "logFile: cannot write to '/nonexistent/log': No such file or directory (ENOENT)");
+  EXPECT_EQ(found(annotations + R"(, "logFile": "/proc")"),
+            refused + "logFile: cannot write to '/proc': Is a directory (EISDIR)");
   EXPECT_EQ(found(annotations, "0.2.0").substr(0, refused.size() + 29), refused + "cniVersion: \"0.2.0\": expected");
 }
 

@@ -88,7 +88,8 @@ TEST(Catalogue, KnowsEarlierVersionsOfARule) {
   const Rule jump{Family::ipv4, Table::nat, output, {tcp}, Jump{istio_output}, {}, {}};
   EXPECT_TRUE(is_of(jump, MeshRule::outbound_jump));
   EXPECT_EQ(row_of(jump)->sentence, std::string("outbound TCP is checked"));
-  EXPECT_EQ(row_of({Family::ipv4, Table::nat, output, {udp}, Jump{istio_output}, {}, {}}), nullptr);
+  EXPECT_EQ(kind_of({Family::ipv4, Table::nat, output, {udp}, Jump{istio_output}, {}, {}}), MeshRule::dns_zone_jump);
+  EXPECT_EQ(row_of({Family::ipv4, Table::nat, output, {except(tcp)}, Jump{istio_output}, {}, {}}), nullptr);
 }
 
 }  // namespace

@@ -63,7 +63,8 @@ TEST(Ownership, ChainsByNameAndWhatJumpsThere) {
   add(chains, Table::nat, "OUTPUT", {}, Jump{"ISTIO_CUSTOM"});
   add(chains, Table::nat, "OUTPUT", {ProtocolMatch{Protocol::udp, false}}, Jump{"ISTIO_OUTPUT"});
   add(chains, Table::filter, "ISTIO_OUTPUT", {tcp}, Jump{"ISTIO_REDIRECT"});
-  EXPECT_EQ(ours(chains), (Words{"-A OUTPUT -j ISTIO_OUTPUT", "-A ISTIO_OUTPUT -p tcp --dport 80 -j RETURN"}));
+  EXPECT_EQ(ours(chains), (Words{"-A OUTPUT -j ISTIO_OUTPUT", "-A OUTPUT -p udp -j ISTIO_OUTPUT",
+                                 "-A ISTIO_OUTPUT -p tcp --dport 80 -j RETURN"}));
   mark_ours(chains);
   EXPECT_FALSE(chains[0].ours);
   EXPECT_TRUE(chains[1].ours);
