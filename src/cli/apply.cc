@@ -74,7 +74,7 @@ std::string waited(const CommandLine& line, const std::optional<ProxyWatch>& wat
 
 // ---- Sessions
 
-// Those that must not be cut, as long as files can still be opened: none in the sandbox.
+// Finds the sessions that must not be cut, while files can still be opened: the sandbox opens none.
 Sessions known_sessions(const std::optional<Place>& place) {
   const char* variable = std::getenv("SSH_CONNECTION");
   if (!place && !may_have_sessions()) return {};

@@ -38,7 +38,8 @@ using Level = LogOptions::Level;
 // can, for as long as they want.
 constexpr std::chrono::seconds del_lock_timeout{2};
 
-// What a pod may ask of its node: they are programmed in a quarter of a second, beside a runtime that waits.
+// Limits what a pod may ask of its node: so many rules are programmed in a quarter of a second, while the runtime
+// waits.
 constexpr std::size_t most_rules_of_pod = 16'384;
 
 // "--proxy-uid" of "--proxy-uid=1337"

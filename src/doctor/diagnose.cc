@@ -218,7 +218,7 @@ Diagnosis diagnose_here(const std::string& lock_file, const std::function<void()
   LockFile lock = inspect_lock(lock_file);
   const auto routes = open_routes_to_read();
   const auto kernel =
-      open_kernel(istio_rules, {.agent_rules = AgentRules::ours});  // whoever made them, they are a sidecar's
+      open_kernel(istio_rules, {.agent_rules = AgentRules::ours});  // counts the rules of agents as well
   preopen_proc_files(KnownFilesFor::all);                           // rules are asked about, too
   confine();
   return diagnose(*kernel, std::move(host), std::move(lock), *routes);

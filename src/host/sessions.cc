@@ -30,7 +30,8 @@ struct Process {
   std::string name;
 };
 
-// Of "/proc/PID/stat": "4711 (name) S PARENT …": the name may hold blanks and brackets. 0: it has none.
+// Reads "/proc/PID/stat", "4711 (name) S PARENT …", whose name may hold blanks and brackets. Returns 0 without a
+// parent.
 std::uint32_t parent_of(std::uint32_t pid) {
   const std::string stat = read_small(fmt::format("/proc/{}/stat", pid));
   const auto columns = split_words(std::string_view(stat).substr(std::min(stat.rfind(')') + 1, stat.size())));

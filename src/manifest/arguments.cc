@@ -69,11 +69,12 @@ std::vector<PodTemplate> pods_of(Documents& documents, std::vector<std::string>&
 // is.
 InitArguments arguments_of(const PodTemplate& pod, const HelmValues& values, const ProxyUids& uids, Injector injector) {
   auto present = present_init(pod);
-  if (present && is_injected(pod)) return std::move(present->init);
+  const bool injected = is_injected(pod);
+  if (present && injected) return std::move(present->init);
   InitArguments made =
       injector == Injector::istio ? arguments_by_istio(pod, values, uids) : arguments_by_inject(pod, values, uids);
-  if (present && !made.not_injected.empty()) return std::move(present->init);
-  if (is_injected(pod) && made.not_injected.empty()) {
+  if (!made.not_injected.empty()) return present ? std::move(present->init) : std::move(made);
+  if (injected) {
     made.warnings.push_back(
         fmt::format("{}: injected already, with neither {} nor {}: these are the arguments that the "
                     "injector would give it now",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// What Istio's injection template makes of a pod: it writes texts of others into a document of YAML, some between
-// double quotes, some without.
+// Follows Istio's injection template, which writes the text of annotations and values into a YAML document, some of it
+// between double quotes, some without.
 #pragma once
 
 #include <optional>

@@ -62,22 +62,17 @@ bool marks_proxy(const Rule& rule) {
 
 bool is_of_dns(MeshRule id) { return id >= MeshRule::dns_zone_jump && id <= MeshRule::dns_forwarded_query; }
 
-// Whether OUTPUT has the rules about DNS of Istio before 1.23. Of one kind alone they may be another program's.
+// Returns whether OUTPUT has the rules about DNS of Istio before 1.23, or the jump of later ones to the chain that has
+// them. Of one kind alone they may be another program's.
 bool has_dns_of_istio(const LiveChain* output, Table table) {
   using enum MeshRule;
+  if (output == nullptr) return false;
   const auto has = [&](MeshRule id) {
     return std::ranges::any_of(output->rules, [&](const LiveRule& live) { return is_of(live.rule, id); });
   };
-  if (output == nullptr) return false;
-  return table == Table::raw ? has(dns_proxy_query) && has(dns_proxy_answer) && has(dns_query)
-                             : has(dns_proxy_return) && has(dns_redirect);
-}
-
-// Whether the jump to a chain of Istio's is there as well: Istio 1.23 and 1.24 have the rest of DNS in it.
-bool has_dns_jump(const LiveChain* output) {
-  return output != nullptr && std::ranges::any_of(output->rules, [](const LiveRule& live) {
-           return live.ours && is_of(live.rule, MeshRule::dns_zone_jump);
-         });
+  if (table == Table::nat) return has(dns_proxy_return) && has(dns_redirect);
+  return table == Table::raw &&
+         (has(dns_zone_jump) || (has(dns_proxy_query) && has(dns_proxy_answer) && has(dns_query)));
 }
 
 // Rules that Istio has in built-in chains, but for those of interfaces, which others have too; those about DNS where
@@ -108,7 +103,7 @@ std::set<std::string> returned_interfaces(const LiveChain* chain, InterfaceDirec
 }
 
 void mark_direct(Table table, const Direct& direct) {
-  const bool with_dns = has_dns_of_istio(direct.output, table) || (table == Table::raw && has_dns_jump(direct.output));
+  const bool with_dns = has_dns_of_istio(direct.output, table);
   const auto twins_of = [&](const LiveChain* chain, InterfaceDirection direction) {
     return table == Table::raw ? std::set<std::string>() : returned_interfaces(chain, direction);
   };

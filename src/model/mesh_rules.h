@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// What those who know a mesh's rules say of them, to those who read and write rules: mesh/istio_rules.h has Istio's.
+// Describes a mesh's rules to the code that reads and writes rules: mesh/istio_rules.h has Istio's.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace sidetrack {
 
-// What is told of a rule beside what it does.
+// Names why a rule is there.
 struct RuleNotes {
   std::string flag;           // what asked for it: "-d 15020,15090"; empty if it is always there
   std::string sentence;       // what it does, for people

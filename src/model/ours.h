@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// What follows from what is marked as ours (LiveChain::ours, LiveRule::ours), whoever marked it.
+// Answers questions about chains and rules that are marked as Sidetrack's or Istio's (LiveChain::ours, LiveRule::ours).
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@ namespace sidetrack {
 // Whether anything of it is ours to change. A chain of ours that holds only another program's rules is kept for them.
 [[nodiscard]] bool concerns_us(const LiveChain& chain);
 
-// Whether there is anything of others that the kernel would ask: rules, policies, tables that are switched off.
+// Returns whether another program has rules, policies or dormant tables there that may decide about packets.
 [[nodiscard]] bool holds_others(const Live& live);
 
 // The refusal that names what of another program leads to a chain of ours which would have to go: a rule, or an element

@@ -14,7 +14,8 @@ namespace sidetrack {
 class HeldSignals {
  public:
   enum class Which : std::uint8_t {
-    polite,  // SIGTERM, SIGINT, SIGHUP, SIGQUIT: in a program of others, whose timers and children are its own affair
+    polite,  // SIGTERM, SIGINT, SIGHUP, SIGQUIT: in another program's process, which handles its own timers and
+             // children
     all,     // whatever could end the program: in our own
   };
   explicit HeldSignals(Which which) {

@@ -21,7 +21,7 @@ namespace {
 
 // ---- Sets.
 
-// What the named set with a rule's values is called.
+// Returns the name of the set that holds a rule's values.
 std::string set_name(const Rule& rule, const char* name, const std::string& suffix) {
   if (name == nullptr) return chain_name(rule.table, rule.chain) + suffix;
   for (const Match& match : rule.matches) {

@@ -29,7 +29,7 @@ void change_nftables(const Live& seen, const Ruleset& wanted, Transaction& trans
 [[nodiscard]] Live iptables_live(const Dump& seen, const KnownSets& sets, const MeshRules& mesh);
 [[nodiscard]] Live native_live(const Dump& seen, const MeshRules& mesh);
 
-// What both hold, of one moment.
+// Holds the rules of both backends, read at the same time.
 struct LiveNfTables {
   Live iptables_nft;
   Live nftables;
