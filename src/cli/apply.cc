@@ -15,7 +15,7 @@
 #include "library/planning.h"
 #include "library/sentences.h"
 #include "model/duration.h"
-#include "model/iptables.h"
+#include "rule/iptables.h"
 #include "state/cut_sessions.h"
 #include "state/decide.h"
 #include "state/restore.h"

@@ -11,8 +11,8 @@
 
 #include "mesh/plan.h"
 #include "model/error.h"
-#include "model/live.h"
 #include "options/options.h"
+#include "rule/live.h"
 #include "state/apply.h"
 #include "state/diff.h"
 #include "system/namespaces.h"

@@ -7,8 +7,8 @@
 #include "cli/log.h"
 #include "library/planning.h"
 #include "manifest/arguments.h"
-#include "model/ours.h"
 #include "render/render.h"
+#include "rule/ours.h"
 
 namespace sidetrack::cli {
 namespace {

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "cli/commands.h"
-#include "model/ours.h"
+#include "rule/ours.h"
 
 namespace sidetrack::cli {
 namespace {

@@ -8,9 +8,9 @@
 #include "cli/log.h"
 #include "library/sentences.h"
 #include "model/error.h"
-#include "model/fold.h"
 #include "probe/probe.h"
 #include "render/render.h"
+#include "rule/fold.h"
 
 namespace sidetrack::cli {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "evaluate/explain.h"
-#include "model/fold.h"
+#include "rule/fold.h"
 
 namespace sidetrack {
 

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <tuple>
 
-#include "model/live.h"
+#include "rule/live.h"
 
 namespace sidetrack {
 

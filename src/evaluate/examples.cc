@@ -10,6 +10,75 @@
 #include "model/interface_pattern.h"
 
 namespace sidetrack {
+
+// The values that a match names, and whether they are those that it does not hold for.
+template <typename Values>
+struct Named {
+  const Values* values;  // of the match
+  bool negated;
+};
+template <typename Number>
+using NamedNumbers = Named<std::vector<Range<Number>>>;
+using NamedRanges = Named<std::vector<AddressRange>>;
+
+// What matches ask for, by field.
+class AskedValues : public Asked {
+ public:
+  explicit AskedValues(const Conditions& conditions) {
+    for (const Match* match : conditions) {
+      negated_ = is_negated(*match);
+      ask(*match, *this);
+    }
+  }
+
+  struct Bits {
+    std::uint32_t value;
+    std::uint32_t mask;
+    bool negated;
+  };
+  struct NamedInterface {
+    InterfaceDirection direction;
+    const std::string* name;
+    bool negated;
+  };
+  std::vector<NamedNumbers<std::uint16_t>> ports_at[2];  // by End
+  std::vector<NamedRanges> ranges_at[2];                 // likewise
+  std::vector<NamedNumbers<std::uint32_t>> ids_of[2];    // by OwnerKind
+  std::vector<std::pair<Protocol, bool>> protocols;      // and whether it is negated
+  std::vector<Bits> marks;
+  std::vector<NamedInterface> interfaces;
+  std::string cgroup_path;  // the first one that is asked for; empty: one that no rule speaks of
+
+  void interface(InterfaceDirection direction, const std::string& name) override {
+    interfaces.push_back({direction, &name, negated_});
+  }
+  void addresses(End end, const std::vector<AddressRange>& ranges) override {
+    ranges_at[index(end)].push_back({&ranges, negated_});
+  }
+  void protocol(Protocol protocol) override { protocols.emplace_back(protocol, negated_); }
+  void ports(End end, const std::vector<PortRange>& ports) override {
+    ports_at[index(end)].push_back({&ports, negated_});
+  }
+  void ids(OwnerKind kind, const std::vector<IdRange>& ids) override {
+    ids_of[static_cast<std::size_t>(kind)].push_back({&ids, negated_});
+  }
+  void cgroup(const std::string& path) override {
+    if (!negated_ && cgroup_path.empty()) cgroup_path = path;
+  }
+  void mark(std::uint32_t value, std::uint32_t mask) override { marks.push_back({value, mask, negated_}); }
+  // No sender chooses these.
+  void socket() override {}
+  void connmark(std::uint32_t, std::uint32_t) override {}
+  void connection() override {}
+
+  static std::size_t index(End end) { return static_cast<std::size_t>(end); }
+  [[nodiscard]] const auto& ports(End end) const { return ports_at[index(end)]; }
+  [[nodiscard]] const auto& ranges(End end) const { return ranges_at[index(end)]; }
+
+ private:
+  bool negated_ = false;
+};
+
 namespace {
 
 constexpr std::size_t most_of_match = 16;  // ranges of one match whose edges are taken
@@ -49,102 +118,58 @@ void add_edges(std::vector<Number>& all, const std::vector<Range<Number>>& range
   }
 }
 
-template <typename Number>
-struct NamedNumbers {
-  const std::vector<Range<Number>>* ranges;
-  bool negated;
-};
-
 // Those of the domain for which all of `named` hold. If there are any, one of them is at an edge.
 template <typename Number>
 std::vector<Number> numbers(const std::vector<NamedNumbers<Number>>& named, const std::vector<Number>& others,
                             Number usual, const Range<Number>& domain) {
   std::vector<Number> all{usual};
-  for (const NamedNumbers<Number>& each : named) add_edges(all, *each.ranges, domain);
+  for (const NamedNumbers<Number>& each : named) add_edges(all, *each.values, domain);
   for (const Number number : others) add_once(all, number);
   add_once(all, domain.first);
   add_once(all, domain.last);
   std::erase_if(all, [&](Number number) {
     return std::ranges::any_of(named, [&](const NamedNumbers<Number>& each) {
       const bool is_named =
-          std::ranges::any_of(*each.ranges, [&](const Range<Number>& range) { return range.contains(number); });
+          std::ranges::any_of(*each.values, [&](const Range<Number>& range) { return range.contains(number); });
       return is_named == each.negated;
     });
   });
   return all;
 }
 
-std::vector<NamedNumbers<std::uint16_t>> asked_ports(const Conditions& conditions, End end) {
-  std::vector<NamedNumbers<std::uint16_t>> all;
-  for (const Match* match : conditions) {
-    const auto* ports = std::get_if<PortMatch>(match);
-    if (ports != nullptr && ports->end == end) all.push_back({&ports->ports, ports->negated});
-  }
-  return all;
-}
-
-std::vector<NamedNumbers<std::uint32_t>> asked_ids(const Conditions& conditions, OwnerKind kind) {
-  std::vector<NamedNumbers<std::uint32_t>> all;
-  for (const Match* match : conditions) {
-    const auto* owner = std::get_if<OwnerMatch>(match);
-    if (owner != nullptr && owner->kind == kind) all.push_back({&owner->ids, owner->negated});
-  }
-  return all;
-}
-
-void add_edges(std::vector<std::uint32_t>& marks, const Conditions& conditions) {
-  for (const Match* match : conditions) {
-    const auto* mark = std::get_if<MarkMatch>(match);
-    if (mark == nullptr) continue;
-    add_once(marks, mark->value);
-    add_once(marks, mark->value ^ (mark->mask & -mark->mask));
+void add_edges(std::vector<std::uint32_t>& marks, const AskedValues& asked) {
+  for (const auto& mark : asked.marks) {
+    add_once(marks, mark.value);
+    add_once(marks, mark.value ^ (mark.mask & -mark.mask));
   }
 }
 
-std::vector<std::uint32_t> marks_of(const Conditions& conditions, const std::vector<std::uint32_t>& others) {
+std::vector<std::uint32_t> marks_of(const AskedValues& asked, const std::vector<std::uint32_t>& others) {
   std::vector<std::uint32_t> all{0};
-  add_edges(all, conditions);
+  add_edges(all, asked);
   for (const std::uint32_t mark : others) add_once(all, mark);
   std::erase_if(all, [&](std::uint32_t value) {
-    return std::ranges::any_of(conditions, [&](const Match* match) {
-      const auto* mark = std::get_if<MarkMatch>(match);
-      return mark != nullptr && ((value & mark->mask) == mark->value) == mark->negated;
-    });
+    return std::ranges::any_of(asked.marks,
+                               [&](const auto& mark) { return ((value & mark.mask) == mark.value) == mark.negated; });
   });
   return all;
 }
 
-std::vector<Protocol> protocols_of(const Conditions& conditions, Family family) {
+std::vector<Protocol> protocols_of(const AskedValues& asked, Family family) {
   std::vector<Protocol> all{Protocol::tcp, Protocol::udp};
-  const bool names_ports =
-      std::ranges::any_of(conditions, [](const Match* match) { return std::holds_alternative<PortMatch>(*match); });
-  if (!names_ports) all.push_back(family == Family::ipv4 ? Protocol::icmp : Protocol::icmpv6);
+  if (asked.ports(End::source).empty() && asked.ports(End::destination).empty())
+    all.push_back(family == Family::ipv4 ? Protocol::icmp : Protocol::icmpv6);
   std::erase_if(all, [&](Protocol protocol) {
-    return std::ranges::any_of(conditions, [&](const Match* match) {
-      const auto* asked = std::get_if<ProtocolMatch>(match);
-      return asked != nullptr && (asked->protocol == protocol) == asked->negated;
-    });
+    return std::ranges::any_of(asked.protocols, [&](const auto& one) { return (one.first == protocol) == one.second; });
   });
   return all;
 }
 
 // ---- Addresses
 
-// Those that the match names for this end; nullptr: it is about something else, or they are not known.
-const std::vector<AddressRange>* asked_addresses(const Match& match, End end) {
-  if (const auto* address = std::get_if<AddressMatch>(&match)) return address->end == end ? &address->ranges : nullptr;
-  const auto* set = std::get_if<SetMatch>(&match);
-  return set != nullptr && set->end == end && set->members ? &*set->members : nullptr;
-}
-
-bool asks_address(const Conditions& conditions, End end) {
-  return std::ranges::any_of(conditions, [&](const Match* match) { return asked_addresses(*match, end) != nullptr; });
-}
-
-bool holds(const Conditions& conditions, End end, const Address& address) {
-  return std::ranges::all_of(conditions, [&](const Match* match) {
-    const auto* ranges = asked_addresses(*match, end);
-    return ranges == nullptr || contains(*ranges, address, nullptr) != is_negated(*match);
+bool holds(const AskedValues& asked, End end, const Address& address) {
+  return std::ranges::all_of(asked.ranges(end), [&](const NamedRanges& each) {
+    return contains(*each.values, address, nullptr) != each.negated;
   });
 }
 
@@ -159,13 +184,11 @@ std::optional<Address> previous(Address address) {
   return std::nullopt;
 }
 
-std::vector<Address> address_edges(const Conditions& conditions, End end, std::size_t most = most_of_match) {
+std::vector<Address> address_edges(const AskedValues& asked, End end, std::size_t most = most_of_match) {
   std::vector<Address> all;
-  for (const Match* match : conditions) {
-    const auto* ranges = asked_addresses(*match, end);
-    if (ranges == nullptr) continue;
+  for (const NamedRanges& each : asked.ranges(end)) {
     if (all.size() >= most) break;
-    for (const AddressRange& range : first_of(*ranges)) {
+    for (const AddressRange& range : first_of(*each.values)) {
       for (const std::optional<Address>& edge :
            {std::optional(range.first), std::optional(range.last), next(range.last), previous(range.first)}) {
         if (edge) add_once(all, *edge);
@@ -224,36 +247,23 @@ Conditions conditions_of(const Ruleset& plan, const std::vector<MeshRule>& kinds
 
 }  // namespace
 
-std::vector<std::uint16_t> ports_of(const Conditions& conditions, End end, std::uint16_t usual) {
-  return numbers(asked_ports(conditions, end), {}, usual, every_port);
-}
-
-std::vector<std::uint32_t> ids_of(const Conditions& conditions, OwnerKind kind, std::uint32_t usual) {
-  return numbers(asked_ids(conditions, kind), {}, usual, every_user);
-}
-
-std::string cgroup_of(const Conditions& conditions) {
-  for (const Match* match : conditions) {
-    const auto* cgroup = std::get_if<CgroupMatch>(match);
-    if (cgroup != nullptr && !cgroup->negated) return cgroup->path;
-  }
-  return {};
-}
-
 Examples::Examples(const PodView& pod, const Ruleset& plan) : pod_(pod) {
-  const Conditions of_plan = conditions_of(plan, {});
+  const AskedValues of_plan(conditions_of(plan, {}));
   for (const Direction direction : directions) {
     to_[index(direction)] = usual_destinations(direction, of_plan);
     from_[index(direction)] = usual_sources(direction, plan);
   }
   const auto full = [](const auto& values) { return values.size() >= most_of_plan; };
-  for (const Match* match : of_plan) {
-    const auto* ports = std::get_if<PortMatch>(match);
-    if (ports != nullptr && !full(ports_)) add_edges(ports_, ports->ports, every_port);
-    const auto* owner = std::get_if<OwnerMatch>(match);
-    if (owner == nullptr) continue;
-    std::vector<std::uint32_t>& ids = owner->kind == OwnerKind::uid ? uids_ : gids_;
-    if (!full(ids)) add_edges(ids, owner->ids, every_user);
+  for (const End end : {End::source, End::destination}) {
+    for (const auto& each : of_plan.ports(end)) {
+      if (!full(ports_)) add_edges(ports_, *each.values, every_port);
+    }
+  }
+  for (const OwnerKind kind : {OwnerKind::uid, OwnerKind::gid}) {
+    std::vector<std::uint32_t>& ids = kind == OwnerKind::uid ? uids_ : gids_;
+    for (const auto& each : of_plan.ids_of[static_cast<std::size_t>(kind)]) {
+      if (!full(ids)) add_edges(ids, *each.values, every_user);
+    }
   }
   add_edges(marks_, of_plan);
 }
@@ -300,7 +310,7 @@ std::vector<Address> Examples::hosts() const {
   return all;
 }
 
-std::vector<Address> Examples::usual_destinations(Direction direction, const Conditions& of_plan) const {
+std::vector<Address> Examples::usual_destinations(Direction direction, const AskedValues& of_plan) const {
   std::vector<Address> all;
   if (direction == Direction::out) {
     all = {outside(Family::ipv4, direction), outside(Family::ipv6, direction)};
@@ -324,7 +334,7 @@ std::vector<Address> Examples::usual_destinations(Direction direction, const Con
 std::vector<Address> Examples::usual_sources(Direction direction, const Ruleset& plan) const {
   std::vector<Address> all = own_addresses(pod_);
   if (direction == Direction::in) {
-    const Conditions captured = conditions_of(plan, {MeshRule::inbound_jump, MeshRule::inbound_excluded_range});
+    const AskedValues captured(conditions_of(plan, {MeshRule::inbound_jump, MeshRule::inbound_excluded_range}));
     all = address_edges(captured, End::source, most_of_plan);
     std::erase_if(all, [&](const Address& address) { return !holds(captured, End::source, address); });
     all.insert(all.end(), {outside(Family::ipv4, direction), outside(Family::ipv6, direction)});
@@ -338,43 +348,38 @@ std::vector<Address> Examples::usual_sources(Direction direction, const Ruleset&
   return all;
 }
 
-std::vector<Address> Examples::destinations(const Conditions& conditions, Direction direction, Family family) const {
+std::vector<Address> Examples::destinations(const AskedValues& asked, Direction direction, Family family) const {
   std::vector<Address> all = chosen(
-      to_[index(direction)], address_edges(conditions, End::destination), family,
-      [&](const Address& address) { return holds(conditions, End::destination, address); },
+      to_[index(direction)], address_edges(asked, End::destination), family,
+      [&](const Address& address) { return holds(asked, End::destination, address); },
       [&](const Address& address) { return can_be_destination(address, direction); });
   if (direction != Direction::out) return all;
   std::ranges::stable_partition(all, [&](const Address& address) {
-    return std::ranges::all_of(conditions, [&](const Match* match) {
-      const auto* out = std::get_if<InterfaceMatch>(match);
-      return out == nullptr || out->direction == InterfaceDirection::in ||
-             matches_interface(out->name, route(pod_, {address, {}, 0, "lo", ""}).device) != out->negated;
+    return std::ranges::all_of(asked.interfaces, [&](const auto& one) {
+      return one.direction == InterfaceDirection::in ||
+             matches_interface(*one.name, route(pod_, {address, {}, 0, "lo", ""}).device) != one.negated;
     });
   });
   return all;
 }
 
-std::vector<std::optional<Address>> Examples::sources(const Conditions& conditions, Direction direction,
+std::vector<std::optional<Address>> Examples::sources(const AskedValues& asked, Direction direction,
                                                       Family family) const {
-  if (direction != Direction::in && !asks_address(conditions, End::source)) return {std::nullopt};
+  if (direction != Direction::in && asked.ranges(End::source).empty()) return {std::nullopt};
   const std::vector<Address> all = chosen(
-      from_[index(direction)], address_edges(conditions, End::source), family,
-      [&](const Address& address) { return holds(conditions, End::source, address); },
+      from_[index(direction)], address_edges(asked, End::source), family,
+      [&](const Address& address) { return holds(asked, End::source, address); },
       [&](const Address& address) { return can_be_source(address, direction); });
   return {all.begin(), all.end()};
 }
 
 // By which interface they come in. Nothing: by none of the pod's; empty: by the one that the destination is of.
-std::optional<std::string> Examples::entrance(const Conditions& conditions, Direction direction) const {
-  const auto asked = [](const Match* match) {
-    const auto* interface = std::get_if<InterfaceMatch>(match);
-    return interface != nullptr && interface->direction == InterfaceDirection::in ? interface : nullptr;
-  };
-  if (direction != Direction::in || std::ranges::none_of(conditions, asked)) return "";
+std::optional<std::string> Examples::entrance(const AskedValues& asked, Direction direction) const {
+  const auto is_of_entrance = [](const auto& one) { return one.direction == InterfaceDirection::in; };
+  if (direction != Direction::in || std::ranges::none_of(asked.interfaces, is_of_entrance)) return "";
   for (const Interface& interface : pod_.interfaces) {
-    const bool is_one = std::ranges::all_of(conditions, [&](const Match* match) {
-      const InterfaceMatch* in = asked(match);
-      return in == nullptr || matches_interface(in->name, interface.name) != in->negated;
+    const bool is_one = std::ranges::all_of(asked.interfaces, [&](const auto& one) {
+      return !is_of_entrance(one) || matches_interface(*one.name, interface.name) != one.negated;
     });
     if (is_one && interface.name != "lo") return interface.name;
   }
@@ -382,15 +387,16 @@ std::optional<std::string> Examples::entrance(const Conditions& conditions, Dire
 }
 
 std::vector<Packet> Examples::of(const Conditions& conditions, Direction direction, Family family) const {
-  const auto interface = entrance(conditions, direction);
-  const auto protocols = protocols_of(conditions, family);
-  const auto to = destinations(conditions, direction, family);
-  const auto from = sources(conditions, direction, family);
-  const auto to_ports = numbers(asked_ports(conditions, End::destination), ports_, usual_port, every_port);
-  const auto from_ports = ports_of(conditions, End::source, usual_source_port);
-  const auto uids = numbers(asked_ids(conditions, OwnerKind::uid), uids_, usual_id, every_user);
-  const auto gids = numbers(asked_ids(conditions, OwnerKind::gid), gids_, usual_id, every_user);
-  const auto marks = direction == Direction::in ? std::vector{0U} : marks_of(conditions, marks_);
+  const AskedValues asked(conditions);
+  const auto interface = entrance(asked, direction);
+  const auto protocols = protocols_of(asked, family);
+  const auto to = destinations(asked, direction, family);
+  const auto from = sources(asked, direction, family);
+  const auto to_ports = numbers(asked.ports(End::destination), ports_, usual_port, every_port);
+  const auto from_ports = numbers(asked.ports(End::source), {}, usual_source_port, every_port);
+  const auto uids = numbers(asked.ids_of[0], uids_, usual_id, every_user);
+  const auto gids = numbers(asked.ids_of[1], gids_, usual_id, every_user);
+  const auto marks = direction == Direction::in ? std::vector{0U} : marks_of(asked, marks_);
   const bool are_there = interface && !protocols.empty() && !to.empty() && !from.empty() && !to_ports.empty() &&
                          !from_ports.empty() && !uids.empty() && !gids.empty() && !marks.empty();
   if (!are_there) return {};
@@ -405,7 +411,7 @@ std::vector<Packet> Examples::of(const Conditions& conditions, Direction directi
   usual.mark = marks.front();
   if (direction != Direction::in) {
     usual.owner = Owner{uids.front(), gids.front()};
-    usual.cgroup = cgroup_of(conditions);
+    usual.cgroup = asked.cgroup_path;
   }
   std::vector<Packet> all{usual};
   const auto vary = [&](const auto& values, const auto& set) {
@@ -421,8 +427,7 @@ std::vector<Packet> Examples::of(const Conditions& conditions, Direction directi
   vary(from, [](Packet& packet, const std::optional<Address>& address) { packet.source = address; });
   vary(marks, [](Packet& packet, std::uint32_t mark) { packet.mark = mark; });
   for (Packet& packet : all) {
-    if (packet.protocol != Protocol::tcp && packet.protocol != Protocol::udp)
-      packet.destination_port = packet.source_port = std::nullopt;
+    if (!has_ports(packet.protocol)) packet.destination_port = packet.source_port = std::nullopt;
   }
   return all;
 }

@@ -9,20 +9,14 @@
 
 #include "model/packet.h"
 #include "model/pod.h"
-#include "model/ruleset.h"
+#include "rule/ruleset.h"
 
 namespace sidetrack {
 
 // What is asked of a packet: by a rule, and by the jumps that lead to its chain.
 using Conditions = std::vector<const Match*>;
 
-// Ports from 1 to 65535 for which the conditions hold: the usual one first, if it is one of them; then those at the
-// edges of what they name. Empty: none is left.
-[[nodiscard]] std::vector<std::uint16_t> ports_of(const Conditions& conditions, End end, std::uint16_t usual);
-// Likewise, of all ids but the highest, which stands for none.
-[[nodiscard]] std::vector<std::uint32_t> ids_of(const Conditions& conditions, OwnerKind kind, std::uint32_t usual);
-// The cgroup that the conditions name; empty: one that no rule speaks of.
-[[nodiscard]] std::string cgroup_of(const Conditions& conditions);
+class AskedValues;
 
 class Examples {
  public:
@@ -38,13 +32,12 @@ class Examples {
   [[nodiscard]] bool can_be_source(const Address& address, Direction direction) const;
   [[nodiscard]] bool has_way_to(const Address& address) const;
   [[nodiscard]] std::vector<Address> hosts() const;
-  [[nodiscard]] std::vector<Address> usual_destinations(Direction direction, const Conditions& of_plan) const;
+  [[nodiscard]] std::vector<Address> usual_destinations(Direction direction, const AskedValues& of_plan) const;
   [[nodiscard]] std::vector<Address> usual_sources(Direction direction, const Ruleset& plan) const;
-  [[nodiscard]] std::vector<Address> destinations(const Conditions& conditions, Direction direction,
-                                                  Family family) const;
-  [[nodiscard]] std::vector<std::optional<Address>> sources(const Conditions& conditions, Direction direction,
+  [[nodiscard]] std::vector<Address> destinations(const AskedValues& asked, Direction direction, Family family) const;
+  [[nodiscard]] std::vector<std::optional<Address>> sources(const AskedValues& asked, Direction direction,
                                                             Family family) const;
-  [[nodiscard]] std::optional<std::string> entrance(const Conditions& conditions, Direction direction) const;
+  [[nodiscard]] std::optional<std::string> entrance(const AskedValues& asked, Direction direction) const;
 
   const PodView& pod_;
   std::vector<Address> to_[3];        // by direction, of both families

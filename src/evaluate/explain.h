@@ -13,12 +13,12 @@
 #include "mesh/catalogue.h"
 #include "mesh/plan.h"
 #include "model/address.h"
-#include "model/live.h"
 #include "model/packet.h"
 #include "model/pod.h"
 #include "model/routing.h"
-#include "model/ruleset.h"
 #include "options/options.h"
+#include "rule/live.h"
+#include "rule/ruleset.h"
 
 namespace sidetrack {
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "mesh/plan.h"
-#include "model/live.h"
 #include "model/pod.h"
+#include "rule/live.h"
 
 namespace sidetrack {
 

@@ -6,9 +6,9 @@
 #include <span>
 #include <string>
 
-#include "model/hook.h"
-#include "model/live.h"
 #include "model/pod.h"
+#include "rule/hook.h"
+#include "rule/live.h"
 
 namespace sidetrack {
 

@@ -20,8 +20,7 @@ bool may_do_something(const LiveChain& chain, Family family) {
 
 bool marks_connections(const LiveChain& chain) {
   return std::ranges::any_of(chain.rules, [](const LiveRule& one) {
-    const auto* connmark = std::get_if<Connmark>(&one.rule.target);
-    return std::holds_alternative<SetConnmark>(one.rule.target) || (connmark != nullptr && *connmark == Connmark::save);
+    return !std::holds_alternative<UnknownTarget>(one.rule.target) && (changes(one.rule.target) & facts::connmark) != 0;
   });
 }
 
@@ -30,10 +29,7 @@ Tracking needed_by(const Rule& rule) {
   const Target& target = rule.target;
   const auto* more = std::get_if<NonTerminating>(&target);
   const bool is_unknown = std::holds_alternative<UnknownTarget>(target) || (more != nullptr && !more->words.empty());
-  const bool is_without = more != nullptr || std::holds_alternative<Verdict>(target) ||
-                          std::holds_alternative<Jump>(target) || std::holds_alternative<Tproxy>(target) ||
-                          std::holds_alternative<SetMark>(target) || std::holds_alternative<Reject>(target);
-  if (std::ranges::any_of(rule.matches, asks_connection) || (!is_unknown && !is_without)) return Tracking::yes;
+  if (std::ranges::any_of(rule.matches, asks_connection) || needs_tracking(target)) return Tracking::yes;
   const auto not_understood = [](const Match& match) { return std::holds_alternative<UnknownMatch>(match); };
   return is_unknown || std::ranges::any_of(rule.matches, not_understood) ? Tracking::unknown : Tracking::no;
 }

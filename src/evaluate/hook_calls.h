@@ -12,8 +12,8 @@
 
 #include "evaluate/chain_index.h"
 #include "evaluate/rule_walk.h"
-#include "model/hook.h"
-#include "model/live.h"
+#include "rule/hook.h"
+#include "rule/live.h"
 
 namespace sidetrack {
 

@@ -1,47 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <string>
-
-#include "evaluate/explain.h"
+#include "evaluate/observer.h"
+#include "rule/match.h"
 
 namespace sidetrack {
 
-class Observer;
-
-// A packet as a rule sees it at one hook.
-struct PacketAtHook {
-  Protocol protocol = Protocol::tcp;
-  Endpoint source;  // without a port: it is one of `ephemeral_ports`
-  Endpoint destination;
-  PortRange ephemeral_ports{1, 65535};
-  std::string in;   // empty in OUTPUT and POSTROUTING
-  std::string out;  // empty in PREROUTING and INPUT
-  std::uint32_t mark = 0;
-  std::optional<Owner> owner;  // of the socket; nothing once the packet came in by an interface, lo too (skb_orphan)
-  std::optional<std::string> cgroup;  // of the socket; nothing: not known
-  ConnectionState state = ConnectionState::new_;
-  std::optional<std::uint32_t> connmark;  // nothing: no connection (state invalid)
-  bool native = false;                    // the rule is of native nf_tables expressions, not of xt's
-  bool tracked = true;                    // conntrack has seen it; before that it is invalid, and has no connmark
-  bool untracked = false;                 // a rule keeps conntrack from it
-  bool owner_known = true;                // false: whether there is an owner, and who, is not known
-  bool source_known = true;               // false: its source address is one that the kernel chose
-  Observer* observer = nullptr;           // of the walk; it may be nobody
-  friend bool operator==(const PacketAtHook&, const PacketAtHook&) = default;
-};
-
-enum class Truth : std::uint8_t { no, yes, unknown };
-
-[[nodiscard]] Truth truth(const Match& match, const PacketAtHook& packet);
-[[nodiscard]] inline bool holds(const Match& match, const PacketAtHook& packet) {
-  return truth(match, packet) == Truth::yes;
-}
-// The same, and who observes hears of it.
+// Whether the match holds for the packet, and its observer hears of it.
 [[nodiscard]] bool holds_observed(const Match& match, const PacketAtHook& packet);
-// What a packet has instead that the match does not hold for ("its destination is 10.0.0.1").
-[[nodiscard]] std::string why_not(const Match& match, const PacketAtHook& packet);
 
 }  // namespace sidetrack

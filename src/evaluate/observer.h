@@ -10,7 +10,7 @@
 #include <string>
 
 #include "model/address.h"
-#include "model/ruleset.h"
+#include "rule/ruleset.h"
 
 namespace sidetrack {
 

@@ -19,8 +19,8 @@
 #include "mesh/catalogue.h"
 #include "mesh/istio_rules.h"
 #include "model/error.h"
-#include "model/ours.h"
-#include "model/splice.h"
+#include "rule/ours.h"
+#include "rule/splice.h"
 
 namespace sidetrack {
 namespace {

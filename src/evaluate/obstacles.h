@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "mesh/plan.h"
-#include "model/live.h"
 #include "model/packet.h"
 #include "model/pod.h"
+#include "rule/live.h"
 
 namespace sidetrack {
 

@@ -10,7 +10,7 @@
 #include "evaluate/route.h"
 #include "evaluate/source_address.h"
 #include "mesh/describe.h"
-#include "model/iptables.h"
+#include "rule/iptables.h"
 
 namespace sidetrack {
 namespace {
@@ -297,19 +297,19 @@ class RuleWalk {
   }
 
   std::optional<Ended> apply(Verdict verdict, const LiveChain& in, const LiveRule&, std::size_t place) {
-    switch (verdict) {
-      case Verdict::accept:
+    switch (verdict.kind) {
+      case Verdict::Kind::accept:
         say(place, Step::Kind::decided, "accepted: no further rule of this table is evaluated");
         left_alone_by(in, place);
         return Ended::accepted;
-      case Verdict::return_:
+      case Verdict::Kind::return_:
         say(place, Step::Kind::decided, [&] {
           return jumps_.empty() ? "no further rule of this chain is evaluated"
                                 : fmt::format("back to {}", packet_.trace.steps[jumps_.back()].chain);
         });
         left_alone_by(in, place);
         return Ended::back;
-      case Verdict::drop:
+      case Verdict::Kind::drop:
         return dropped(place, "dropped");
     }
     return {};

@@ -7,8 +7,8 @@
 #include "evaluate/chain_index.h"
 #include "evaluate/forks.h"
 #include "evaluate/in_flight.h"
-#include "model/live.h"
 #include "model/pod.h"
+#include "rule/live.h"
 
 namespace sidetrack {
 

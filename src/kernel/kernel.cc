@@ -16,7 +16,7 @@
 #include "kernel/lock.h"
 #include "kernel/nft/nf_tables.h"
 #include "model/error.h"
-#include "model/ours.h"
+#include "rule/ours.h"
 #include "system/known_file.h"
 #include "system/sandbox.h"
 

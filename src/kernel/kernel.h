@@ -11,8 +11,8 @@
 #include "kernel/deadline.h"
 #include "kernel/routes.h"
 #include "kernel/survey.h"
-#include "model/live.h"
-#include "model/mesh_rules.h"
+#include "rule/live.h"
+#include "rule/mesh_rules.h"
 #include "system/signals.h"
 
 namespace sidetrack {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "model/live.h"
+#include "rule/live.h"
 
 namespace sidetrack {
 

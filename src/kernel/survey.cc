@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "model/fold.h"
-#include "model/iptables_order.h"
-#include "model/ours.h"
+#include "rule/fold.h"
+#include "rule/iptables_order.h"
+#include "rule/ours.h"
 
 namespace sidetrack {
 

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "model/error.h"
-#include "model/live.h"
 #include "model/pod.h"
+#include "rule/live.h"
 
 namespace sidetrack {
 

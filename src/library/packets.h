@@ -10,9 +10,9 @@
 #include "kernel/survey.h"
 #include "mesh/plan.h"
 #include "model/config.h"
-#include "model/live.h"
 #include "model/packet.h"
 #include "model/pod.h"
+#include "rule/live.h"
 #include "space/regions.h"
 
 namespace sidetrack {

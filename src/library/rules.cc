@@ -8,8 +8,8 @@
 #include "library/planning.h"
 #include "library/values.h"
 #include "mesh/istio_rules.h"
-#include "model/iptables.h"
 #include "render/render.h"
+#include "rule/iptables.h"
 
 namespace sidetrack {
 

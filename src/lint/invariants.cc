@@ -11,9 +11,9 @@
 #include "evaluate/explain.h"
 #include "mesh/describe.h"
 #include "model/interface_pattern.h"
-#include "model/iptables.h"
 #include "model/ports.h"
 #include "options/flags.h"
+#include "rule/iptables.h"
 #include "space/witness.h"
 
 namespace sidetrack::lint {

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "model/iptables.h"
 #include "model/list_text.h"
+#include "rule/iptables.h"
 
 namespace sidetrack::lint {
 namespace {
@@ -29,33 +29,38 @@ std::vector<ListValue> each_value(const List& list) {
   return all;
 }
 
-struct OfMatch {
-  Field field;
+// Those that a match asks for in one field.
+class ValuesOf : public sidetrack::Asked {
+ public:
+  explicit ValuesOf(Field field) : field_(field) {}
+  std::vector<ListValue> take() { return std::move(values_); }
 
-  std::vector<ListValue> operator()(const PortMatch& match) const {
-    const Field own = match.end == End::destination ? Field::destination_port : Field::source_port;
-    return own == field && !match.negated ? each_value(match.ports) : std::vector<ListValue>{};
+  void addresses(End end, const std::vector<AddressRange>& ranges) override {
+    add(end == End::destination ? Field::destination : Field::source, ranges);
   }
-  std::vector<ListValue> operator()(const AddressMatch& match) const {
-    const Field own = match.end == End::destination ? Field::destination : Field::source;
-    return own == field && !match.negated ? each_value(match.ranges) : std::vector<ListValue>{};
+  void ports(End end, const std::vector<PortRange>& ports) override {
+    add(end == End::destination ? Field::destination_port : Field::source_port, ports);
   }
-  std::vector<ListValue> operator()(const OwnerMatch& match) const {
-    const Field own = match.kind == OwnerKind::uid ? Field::uid : Field::gid;
-    return own == field && !match.negated ? each_value(match.ids) : std::vector<ListValue>{};
+  void ids(OwnerKind kind, const std::vector<IdRange>& ids) override {
+    add(kind == OwnerKind::uid ? Field::uid : Field::gid, ids);
   }
   // In no list of an option.
-  std::vector<ListValue> operator()(const InterfaceMatch&) const { return {}; }
-  std::vector<ListValue> operator()(const ProtocolMatch&) const { return {}; }
-  std::vector<ListValue> operator()(const ConntrackStateMatch&) const { return {}; }
-  std::vector<ListValue> operator()(const ConntrackDirectionMatch&) const { return {}; }
-  std::vector<ListValue> operator()(const MarkMatch&) const { return {}; }
-  std::vector<ListValue> operator()(const ConnmarkMatch&) const { return {}; }
-  std::vector<ListValue> operator()(const SocketMatch&) const { return {}; }
-  std::vector<ListValue> operator()(const SetMatch&) const { return {}; }
-  std::vector<ListValue> operator()(const CgroupMatch&) const { return {}; }
-  std::vector<ListValue> operator()(const CommentMatch&) const { return {}; }
-  std::vector<ListValue> operator()(const UnknownMatch&) const { return {}; }
+  void interface(InterfaceDirection, const std::string&) override {}
+  void protocol(Protocol) override {}
+  void socket() override {}
+  void cgroup(const std::string&) override {}
+  void mark(std::uint32_t, std::uint32_t) override {}
+  void connmark(std::uint32_t, std::uint32_t) override {}
+  void connection() override {}
+
+ private:
+  template <typename List>
+  void add(Field field, const List& list) {
+    if (field == field_) std::ranges::move(each_value(list), std::back_inserter(values_));
+  }
+
+  Field field_;
+  std::vector<ListValue> values_;
 };
 
 }  // namespace
@@ -76,9 +81,11 @@ std::vector<std::string> names_of(const Flag& flag, const Config& config) {
 }
 
 std::vector<ListValue> values_of(const Rule& rule, Field field) {
-  std::vector<ListValue> all;
-  for (const Match& match : rule.matches) std::ranges::move(std::visit(OfMatch{field}, match), std::back_inserter(all));
-  return all;
+  ValuesOf asked(field);
+  for (const Match& match : rule.matches) {
+    if (!is_negated(match)) ask(match, asked);
+  }
+  return asked.take();
 }
 
 std::string joined(const std::vector<ListValue>& values) {

@@ -311,43 +311,12 @@ std::vector<Row> make_rows() {
 
 // ---- Whether a rule is of a row
 
-// Puts the value of a match into the open one of a row. Each kind is named: one whose value is not taken would be of no
-// row.
-struct TakeValue {
-  Placeholder placeholder;
-  const Match& from;
-
-  template <typename M>
-  const M& of(const M&) const {
-    return std::get<M>(from);
-  }
-  void operator()(InterfaceMatch& open) const { open.name = of(open).name; }
-  void operator()(AddressMatch& open) const { open.ranges = of(open).ranges; }
-  void operator()(PortMatch& open) const { open.ports = of(open).ports; }
-  void operator()(OwnerMatch& open) const {
-    if (placeholder == Placeholder::any_owner) open.kind = of(open).kind;
-    open.ids = of(open).ids;
-  }
-  void operator()(CgroupMatch& open) const {
-    open.path = of(open).path;
-    open.id = of(open).id;
-  }
-  void operator()(MarkMatch& open) const { open.value = of(open).value; }
-  void operator()(ConnmarkMatch& open) const { open.value = of(open).value; }
-  // In no row open: they have no value that an option gives.
-  void operator()(ProtocolMatch&) const {}
-  void operator()(ConntrackStateMatch&) const {}
-  void operator()(ConntrackDirectionMatch&) const {}
-  void operator()(SocketMatch&) const {}
-  void operator()(SetMatch&) const {}
-  void operator()(CommentMatch&) const {}
-  void operator()(UnknownMatch&) const {}
-};
-
-// Of a match of the same kind.
+// Returns the match of a row with the value of `from`, which is of the same kind.
 Match with_value(const RowMatch& row, const Match& from) {
   Match match = row.match;
-  if (row.placeholder != Placeholder::none) std::visit(TakeValue{row.placeholder, from}, match);
+  if (row.placeholder == Placeholder::none) return match;
+  if (row.placeholder == Placeholder::any_owner) std::get<OwnerMatch>(match).kind = std::get<OwnerMatch>(from).kind;
+  std::visit([&]<typename Kind>(Kind& open) { open.take_value(std::get<Kind>(from)); }, match);
   return match;
 }
 

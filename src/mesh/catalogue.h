@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "model/ruleset.h"
+#include "rule/ruleset.h"
 
 namespace sidetrack {
 

@@ -10,10 +10,10 @@
 #include "mesh/catalogue.h"
 #include "mesh/ownership.h"
 #include "mesh/rule_words.h"
-#include "model/iptables.h"
 #include "model/list_text.h"
 #include "model/ports.h"
 #include "model/printable.h"
+#include "rule/iptables.h"
 
 namespace sidetrack {
 namespace {
@@ -85,18 +85,11 @@ std::string in_short(std::string text) {
 }
 
 std::vector<std::string> short_matches(const Rule& rule) {
-  const auto shorten = [](auto& values) -> std::size_t {
-    if (values.size() <= shown_of_list) return 0;
-    const std::size_t more = values.size() - shown_of_list;
-    values.resize(shown_of_list);
-    return more;
-  };
   std::vector<std::string> texts;
   for (Match match : rule.matches) {
-    std::size_t more = 0;
-    if (auto* m = std::get_if<AddressMatch>(&match)) more = shorten(m->ranges);
-    if (auto* m = std::get_if<PortMatch>(&match)) more = shorten(m->ports);
-    if (auto* m = std::get_if<OwnerMatch>(&match)) more = shorten(m->ids);
+    const std::size_t count = count_of_values(match);
+    const std::size_t more = count - std::min(count, shown_of_list);
+    with_list(match, [&](auto& list) { list.resize(list.size() - more); });
     const std::string words = iptables_words(match);
     texts.push_back(std::holds_alternative<UnknownMatch>(match) ? in_short(words) : words);
     if (more > 0) texts.back() += fmt::format(",...(+{})", more);

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "mesh/catalogue.h"
-#include "model/live.h"
-#include "model/ruleset.h"
+#include "rule/live.h"
+#include "rule/ruleset.h"
 
 namespace sidetrack {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #pragma once
 
-#include "model/mesh_rules.h"
+#include "rule/mesh_rules.h"
 
 namespace sidetrack {
 

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "model/live.h"
+#include "rule/live.h"
 
 namespace sidetrack {
 

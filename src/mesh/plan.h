@@ -8,7 +8,7 @@
 
 #include "model/config.h"
 #include "model/routing.h"
-#include "model/ruleset.h"
+#include "rule/ruleset.h"
 
 namespace sidetrack {
 

@@ -7,7 +7,7 @@
 
 #include "model/config.h"
 #include "model/routing.h"
-#include "model/ruleset.h"
+#include "rule/ruleset.h"
 
 namespace sidetrack::words {
 

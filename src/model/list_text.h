@@ -8,7 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "model/ruleset.h"
+#include "model/address.h"
+#include "model/range.h"
 
 namespace sidetrack {
 

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "model/address.h"
-#include "model/ruleset.h"
+#include "model/protocol.h"
 
 namespace sidetrack {
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "model/address.h"
+#include "model/range.h"
 #include "model/routing.h"
-#include "model/ruleset.h"
 
 namespace sidetrack {
 

@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
-#include "model/ruleset.h"
 #include "probe/endpoint.h"
 #include "probe/identity.h"
 #include "probe/listeners.h"
+#include "rule/ruleset.h"
 
 namespace sidetrack::probe {
 

@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
-#include "model/ruleset.h"
 #include "probe/endpoint.h"
+#include "rule/ruleset.h"
 #include "system/descriptor.h"
 
 namespace sidetrack::probe {

@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "mesh/plan.h"
-#include "model/live.h"
 #include "model/pod.h"
 #include "probe/attempt.h"
 #include "probe/probe.h"
+#include "rule/live.h"
 
 namespace sidetrack::probe {
 

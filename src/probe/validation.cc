@@ -6,8 +6,8 @@
 
 #include "mesh/catalogue.h"
 #include "model/error.h"
-#include "model/iptables.h"
 #include "probe/trial.h"
+#include "rule/iptables.h"
 
 namespace sidetrack {
 namespace {

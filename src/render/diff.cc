@@ -5,12 +5,12 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "model/iptables.h"
 #include "model/printable.h"
 #include "model/routing.h"
 #include "render/json_parts.h"
 #include "render/layout.h"
 #include "render/render.h"
+#include "rule/iptables.h"
 
 namespace sidetrack {
 namespace {

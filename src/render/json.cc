@@ -4,11 +4,11 @@
 #include <variant>
 
 #include "mesh/catalogue.h"
-#include "model/iptables.h"
 #include "model/printable.h"
 #include "options/flags.h"
 #include "render/json_parts.h"
 #include "render/render.h"
+#include "rule/iptables.h"
 
 namespace sidetrack {
 namespace {

@@ -9,11 +9,11 @@
 #include "evaluate/in_flight.h"
 #include "mesh/catalogue.h"
 #include "mesh/describe.h"
-#include "model/iptables.h"
 #include "model/printable.h"
 #include "render/json_parts.h"
 #include "render/layout.h"
 #include "render/map_parts.h"
+#include "rule/iptables.h"
 #include "space/forwarded.h"
 
 namespace sidetrack {

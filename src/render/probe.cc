@@ -7,11 +7,11 @@
 #include <nlohmann/json.hpp>
 
 #include "mesh/catalogue.h"
-#include "model/iptables.h"
 #include "model/routing.h"
 #include "render/json_parts.h"
 #include "render/layout.h"
 #include "render/render.h"
+#include "rule/iptables.h"
 
 namespace sidetrack {
 namespace {

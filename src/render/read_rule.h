@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "model/ruleset.h"
+#include "rule/ruleset.h"
 
 namespace sidetrack {
 

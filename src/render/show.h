@@ -6,8 +6,8 @@
 #include <string>
 
 #include "evaluate/obstacles.h"
-#include "model/live.h"
 #include "model/routing.h"
+#include "rule/live.h"
 
 namespace sidetrack {
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "mesh/describe.h"
-#include "model/iptables.h"
 #include "render/json_parts.h"
 #include "render/show.h"
+#include "rule/iptables.h"
 
 namespace sidetrack {
 namespace {

@@ -13,10 +13,10 @@
 
 #include "evaluate/chain_index.h"
 #include "mesh/describe.h"
-#include "model/iptables.h"
 #include "model/list_text.h"
 #include "model/printable.h"
 #include "render/show.h"
+#include "rule/iptables.h"
 
 namespace sidetrack {
 namespace {

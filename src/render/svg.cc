@@ -11,10 +11,10 @@
 
 #include "mesh/catalogue.h"
 #include "mesh/describe.h"
-#include "model/fold.h"
-#include "model/iptables.h"
 #include "render/picture_parts.h"
 #include "render/render.h"
+#include "rule/fold.h"
+#include "rule/iptables.h"
 
 namespace sidetrack {
 namespace {

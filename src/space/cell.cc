@@ -142,85 +142,81 @@ Sets::Id Cell::marks(std::uint32_t now, std::uint32_t value, std::uint32_t mask)
   return sets_.of(normal(std::move(all)));
 }
 
-// Those that the match names, whether it is negated or not.
-Sets::Id Cell::set_of(const Match& match) {
-  const auto [found, added] = known_.try_emplace(&match, Sets::empty);
-  if (!added) return found->second;
-  if (const auto* address = std::get_if<AddressMatch>(&match)) found->second = sets_.of(intervals_of(address->ranges));
-  if (const auto* set = std::get_if<SetMatch>(&match)) found->second = sets_.of(intervals_of(set->members.value()));
-  if (const auto* ports = std::get_if<PortMatch>(&match)) found->second = sets_.of(intervals_of(ports->ports));
-  if (const auto* owner = std::get_if<OwnerMatch>(&match)) found->second = sets_.of(intervals_of(owner->ids));
-  return found->second;
-}
-
 // What truth() reads of the packet, match by match.
-struct Cell::Asked {
-  Cell& cell;
-  const Match& match;
-  const PacketAtHook& packet;
-  Narrowings result{};
+class Cell::AskedOf : public Asked {
+ public:
+  AskedOf(Cell& cell, const Match& match, const PacketAtHook& packet) : cell_(cell), match_(match), packet_(packet) {}
+  Narrowings take() { return std::move(result_); }
 
-  [[nodiscard]] Sets::Id own(Field field) const { return cell.sets_.single(cell.point_[index(field)]); }
-
-  void operator()(const InterfaceMatch& m) {
-    const std::string& name = m.direction == InterfaceDirection::in ? packet.in : packet.out;
-    if (!name.empty() && name == cell.packet_.interface) result.push_back({Field::interface, own(Field::interface)});
+  void interface(InterfaceDirection direction, const std::string&) override {
+    const std::string& name = direction == InterfaceDirection::in ? packet_.in : packet_.out;
+    if (!name.empty() && name == cell_.packet_.interface) add(Field::interface, own(Field::interface));
   }
-  void operator()(const AddressMatch& m) { within(m.end, m.ranges); }
-  void operator()(const SetMatch& m) {
-    if (m.members) within(m.end, *m.members);
-  }
-  void within(End end, const std::vector<AddressRange>& ranges) {
-    const Address& address = end == End::source ? packet.source.address : packet.destination.address;
+  void addresses(End end, const std::vector<AddressRange>& ranges) override {
+    const Address& address = packet_.at(end).address;
     if (!ranges.empty() && ranges.front().family() != address.family) return;
-    if (end == End::source && !packet.source_known) return;
-    if (address == cell.packet_.destination || address == cell.packet_.source)
-      cell.of_address(result, address, cell.set_of(match));
+    if (end == End::source && !packet_.source_known) return;
+    if (address == cell_.packet_.destination || address == cell_.packet_.source)
+      cell_.of_address(result_, address, values(ranges));
   }
-  void operator()(const ProtocolMatch& m) {
-    const bool is_one =
-        m.protocol == Protocol::tcp || m.protocol == Protocol::udp ||
-        m.protocol == (cell.packet_.destination->family == Family::ipv4 ? Protocol::icmp : Protocol::icmpv6);
-    if (!is_one) return;
-    const Value which = m.protocol == Protocol::tcp ? tcp : m.protocol == Protocol::udp ? udp : icmp;
-    result.push_back({Field::protocol, cell.sets_.single(which)});
+  void protocol(Protocol protocol) override {
+    const Protocol icmp_of_family =
+        cell_.packet_.destination->family == Family::ipv4 ? Protocol::icmp : Protocol::icmpv6;
+    if (!sidetrack::has_ports(protocol) && protocol != icmp_of_family) return;
+    const Value which = protocol == Protocol::tcp ? tcp : protocol == Protocol::udp ? udp : icmp;
+    add(Field::protocol, cell_.sets_.single(which));
   }
-  void operator()(const PortMatch& m) {
-    result.push_back({Field::protocol, cell.with_ports()});
-    if (packet.protocol != Protocol::tcp && packet.protocol != Protocol::udp) return;
-    const std::optional<std::uint16_t>& port = (m.end == End::source ? packet.source : packet.destination).port;
-    const Sets::Id values = port ? cell.set_of(match) : cell.sets_.single(by_kernel);
-    if (port == cell.packet_.destination_port) result.push_back({Field::destination_port, values});
-    if (port == cell.packet_.source_port) {
-      result.push_back({Field::source_port, values});
-      if (port) result.push_back({Field::source_port, cell.sets_.single(by_kernel)});
+  void ports(End end, const std::vector<PortRange>& ports) override {
+    add(Field::protocol, cell_.with_ports());
+    if (!sidetrack::has_ports(packet_.protocol)) return;
+    const std::optional<std::uint16_t>& port = packet_.at(end).port;
+    const Sets::Id asked = port ? values(ports) : cell_.sets_.single(by_kernel);
+    if (port == cell_.packet_.destination_port) add(Field::destination_port, asked);
+    if (port == cell_.packet_.source_port) {
+      add(Field::source_port, asked);
+      if (port) add(Field::source_port, cell_.sets_.single(by_kernel));
     }
   }
-  void operator()(const OwnerMatch& m) {
-    if (packet.owner_known && packet.owner)
-      result.push_back({m.kind == OwnerKind::uid ? Field::uid : Field::gid, cell.set_of(match)});
+  void ids(OwnerKind kind, const std::vector<IdRange>& ids) override {
+    if (packet_.owner_known && packet_.owner) add(kind == OwnerKind::uid ? Field::uid : Field::gid, values(ids));
   }
-  void operator()(const SocketMatch&) {}  // of the way, which tells whether a process sends it
-  void operator()(const CgroupMatch& m) {
-    if (!packet.owner_known || !packet.owner || m.path.empty()) return;
+  void socket() override {}  // of the way, which tells whether a process sends it
+  void cgroup(const std::string& path) override {
+    if (!packet_.owner_known || !packet_.owner || path.empty()) return;
     Intervals within;
-    for (std::size_t i = 0; i < cell.universe_.cgroups.size(); ++i) {
-      if (is_within_cgroup(cell.universe_.cgroups[i], m.path)) within.push_back({i, i});
+    for (std::size_t i = 0; i < cell_.universe_.cgroups.size(); ++i) {
+      if (is_within_cgroup(cell_.universe_.cgroups[i], path)) within.push_back({i, i});
     }
-    result.push_back({Field::cgroup, cell.sets_.of(normal(std::move(within)))});
+    add(Field::cgroup, cell_.sets_.of(normal(std::move(within))));
   }
-  void operator()(const ConntrackStateMatch&) {}  // of the state, which all share
-  void operator()(const ConntrackDirectionMatch&) {}
-  void operator()(const MarkMatch& m) { result.push_back({Field::mark, cell.marks(packet.mark, m.value, m.mask)}); }
-  void operator()(const ConnmarkMatch&) {}  // the packet's own mark, if it was saved: that was asked then
-  void operator()(const CommentMatch&) {}
-  void operator()(const UnknownMatch&) {}
+  void mark(std::uint32_t value, std::uint32_t mask) override {
+    add(Field::mark, cell_.marks(packet_.mark, value, mask));
+  }
+  void connmark(std::uint32_t, std::uint32_t) override {
+  }                              // the packet's own mark, if it was saved: that was asked then
+  void connection() override {}  // of the state, which all share
+
+ private:
+  [[nodiscard]] Sets::Id own(Field field) const { return cell_.sets_.single(cell_.point_[index(field)]); }
+  void add(Field field, Sets::Id values) { result_.push_back({field, values}); }
+  // Those that the match names, whether it is negated or not.
+  template <typename List>
+  Sets::Id values(const List& list) {
+    const auto [found, added] = cell_.known_.try_emplace(&match_, Sets::empty);
+    if (added) found->second = cell_.sets_.of(intervals_of(list));
+    return found->second;
+  }
+
+  Cell& cell_;
+  const Match& match_;
+  const PacketAtHook& packet_;
+  Narrowings result_;
 };
 
 Cell::Narrowings Cell::of(const Match& match, const PacketAtHook& packet) {
-  Asked asked{*this, match, packet};
-  std::visit(asked, match);
-  return std::move(asked.result);
+  AskedOf asked(*this, match, packet);
+  ask(match, asked);
+  return asked.take();
 }
 
 }  // namespace sidetrack::space

@@ -64,7 +64,7 @@ class Cell : public Observer {
     Sets::Id values;  // the value is one of these, or none of them
   };
   using Narrowings = std::vector<Narrowing>;
-  struct Asked;
+  class AskedOf;
 
   [[nodiscard]] Narrowings of(const Match& match, const PacketAtHook& packet);
   [[nodiscard]] bool is_one(const Narrowing& narrowing) const {
@@ -76,7 +76,6 @@ class Cell : public Observer {
   void exclude_all();
   [[nodiscard]] double left_by(const Narrowings& narrowings);
   void of_address(Narrowings& result, const Address& value, Sets::Id values);
-  Sets::Id set_of(const Match& match);
   Sets::Id with_ports();
   Sets::Id marks(std::uint32_t now, std::uint32_t value, std::uint32_t mask);
 

@@ -19,24 +19,9 @@ bool may_join(const Rule& rule) {
 
 // Two lists of one kind, of which any value is enough.
 bool are_lists(const Match& a, const Match& b) {
-  if (a.index() != b.index() || is_negated(a) || is_negated(b)) return false;
-  if (const auto* one = std::get_if<AddressMatch>(&a)) {
-    const auto& other = std::get<AddressMatch>(b);
-    return one->end == other.end && !one->ranges.empty() && !other.ranges.empty() &&
-           one->ranges.front().family() == other.ranges.front().family();
-  }
   // Of a source port it may only be known that it is one of many: whether a list has it is known for all or none.
-  if (const auto* one = std::get_if<PortMatch>(&a))
-    return one->end == End::destination && std::get<PortMatch>(b).end == End::destination;
-  if (const auto* one = std::get_if<OwnerMatch>(&a)) return one->kind == std::get<OwnerMatch>(b).kind;
-  return false;
-}
-
-void append(Match& to, const Match& from) {
-  const auto add = [](auto& list, const auto& more) { list.insert(list.end(), more.begin(), more.end()); };
-  if (auto* addresses = std::get_if<AddressMatch>(&to)) add(addresses->ranges, std::get<AddressMatch>(from).ranges);
-  if (auto* ports = std::get_if<PortMatch>(&to)) add(ports->ports, std::get<PortMatch>(from).ports);
-  if (auto* owners = std::get_if<OwnerMatch>(&to)) add(owners->ids, std::get<OwnerMatch>(from).ids);
+  const auto* ports = std::get_if<PortMatch>(&a);
+  return !is_negated(a) && are_alike(a, b) && (ports == nullptr || ports->end == End::destination);
 }
 
 // A rule and those that were joined to it, which differ from it in the list at `place` alone, and are there for the
@@ -63,7 +48,7 @@ struct Joined {
     if (!place) reason = describe(rule.rule).rule;
     if (describe(next.rule).rule != reason) return false;
     place = at;
-    append(rule.rule.matches[*at], others[*at]);
+    take_values(rule.rule.matches[*at], others[*at]);
     return true;
   }
 };

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "model/live.h"
+#include "rule/live.h"
 
 namespace sidetrack::space {
 

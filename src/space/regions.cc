@@ -10,7 +10,7 @@
 #include "evaluate/hook_calls.h"
 #include "evaluate/route.h"
 #include "model/error.h"
-#include "model/iptables.h"
+#include "rule/iptables.h"
 #include "space/join.h"
 
 namespace sidetrack::space {
@@ -34,8 +34,7 @@ void forget_marks(Side& side) {
     for (LiveChain& chain : live.chains) {
       for (LiveRule& rule : chain.rules) {
         for (Match& match : rule.rule.matches) {
-          if (std::holds_alternative<MarkMatch>(match) || std::holds_alternative<ConnmarkMatch>(match))
-            match = UnknownMatch{iptables_words(match)};
+          if ((reads(match) & (facts::mark | facts::connmark)) != 0) match = UnknownMatch{iptables_words(match)};
         }
       }
     }

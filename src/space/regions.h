@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "model/error.h"
-#include "model/live.h"
 #include "model/pod.h"
+#include "rule/live.h"
 #include "space/cell.h"
 #include "space/diagram.h"
 #include "space/ending.h"

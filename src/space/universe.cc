@@ -52,30 +52,42 @@ struct Change {
   std::uint32_t mask;
 };
 
-struct MarkUse {
+// What rules ask of marks and cgroups, and make of marks.
+class Uses : public Asked {
+ public:
   std::vector<Cube> asked;
   std::vector<Change> changes;
+  std::vector<std::string> cgroups;
 
-  void ask(std::uint32_t value, std::uint32_t mask) {
+  void add(const Rule& rule) {
+    for (const Match& match : rule.matches) ask(match, *this);
+    if (const auto* set = std::get_if<SetMark>(&rule.target)) change(set->mark, set->mask);
+    if (const auto* set = std::get_if<SetConnmark>(&rule.target)) change(set->mark, set->mask);
+    if (const auto* set = std::get_if<Tproxy>(&rule.target)) change(set->mark, set->mask);
+  }
+
+  void mark(std::uint32_t value, std::uint32_t mask) override {
     if (mask != 0 && (value & ~mask) == 0) asked.push_back({value, mask});
   }
+  void connmark(std::uint32_t value, std::uint32_t mask) override { mark(value, mask); }
+  void cgroup(const std::string& path) override {
+    if (!path.empty() && std::ranges::find(cgroups, path) == cgroups.end()) cgroups.push_back(path);
+  }
+  // Their values are told apart as they are.
+  void interface(InterfaceDirection, const std::string&) override {}
+  void addresses(End, const std::vector<AddressRange>&) override {}
+  void protocol(Protocol) override {}
+  void ports(End, const std::vector<PortRange>&) override {}
+  void ids(OwnerKind, const std::vector<IdRange>&) override {}
+  void socket() override {}
+  void connection() override {}
+
+ private:
   void change(std::uint32_t value, std::uint32_t mask) {
     changes.push_back({value, mask});
-    ask(value & mask, mask);  // whether it is what it was
+    this->mark(value & mask, mask);  // whether it is what it was
   }
 };
-
-MarkUse use_of(const Rule& rule) {
-  MarkUse use;
-  for (const Match& match : rule.matches) {
-    if (const auto* mark = std::get_if<MarkMatch>(&match)) use.ask(mark->value, mark->mask);
-    if (const auto* mark = std::get_if<ConnmarkMatch>(&match)) use.ask(mark->value, mark->mask);
-  }
-  if (const auto* set = std::get_if<SetMark>(&rule.target)) use.change(set->mark, set->mask);
-  if (const auto* set = std::get_if<SetConnmark>(&rule.target)) use.change(set->mark, set->mask);
-  if (const auto* set = std::get_if<Tproxy>(&rule.target)) use.change(set->mark, set->mask);
-  return use;
-}
 
 // What was asked after a change was, of the mark before it, another question.
 bool close(std::vector<Cube>& asked, const std::vector<Change>& changes) {
@@ -142,39 +154,21 @@ Universe::Universe(std::span<const PodView* const> pods, std::span<const std::sp
       if (std::ranges::find(interfaces, interface.name) == interfaces.end()) interfaces.push_back(interface.name);
     }
   }
+  part_values(lives, pods);
+}
+
+void Universe::part_values(std::span<const std::span<const Live>> lives, std::span<const PodView* const> pods) {
+  Uses all;
   for (const std::span<const Live> live : lives) {
     for (const Live& one : live) {
       for (const LiveChain& chain : one.chains) {
-        for (const LiveRule& rule : chain.rules) add_cgroups(rule.rule);
+        for (const LiveRule& rule : chain.rules) all.add(rule.rule);
       }
     }
   }
-  part_marks(lives, pods);
-}
-
-void Universe::add_cgroups(const Rule& rule) {
-  for (const Match& match : rule.matches) {
-    const auto* cgroup = std::get_if<CgroupMatch>(&match);
-    if (cgroup != nullptr && !cgroup->path.empty() && std::ranges::find(cgroups, cgroup->path) == cgroups.end())
-      cgroups.push_back(cgroup->path);
-  }
-}
-
-void Universe::part_marks(std::span<const std::span<const Live>> lives, std::span<const PodView* const> pods) {
-  MarkUse all;
-  for (const std::span<const Live> live : lives) {
-    for (const Live& one : live) {
-      for (const LiveChain& chain : one.chains) {
-        for (const LiveRule& rule : chain.rules) {
-          const MarkUse use = use_of(rule.rule);
-          std::ranges::copy(use.asked, std::back_inserter(all.asked));
-          std::ranges::copy(use.changes, std::back_inserter(all.changes));
-        }
-      }
-    }
-  }
+  std::ranges::move(all.cgroups, std::back_inserter(cgroups));
   for (const PodView* pod : pods) {
-    for (const RoutingRule& rule : pod->rules) all.ask(rule.mark & rule.mask, rule.mask);
+    for (const RoutingRule& rule : pod->rules) all.mark(rule.mark & rule.mask, rule.mask);
   }
   std::vector<std::vector<Cube>> classes{{Cube{}}};
   marks_known = close(all.asked, all.changes);

@@ -10,9 +10,9 @@
 #include <string_view>
 #include <vector>
 
-#include "model/live.h"
 #include "model/packet.h"
 #include "model/pod.h"
+#include "rule/live.h"
 #include "space/interval_set.h"
 
 namespace sidetrack::space {
@@ -76,8 +76,7 @@ class Universe {
     std::uint32_t value;
     std::uint32_t mask;
   };
-  void add_cgroups(const Rule& rule);
-  void part_marks(std::span<const std::span<const Live>> lives, std::span<const PodView* const> pods);
+  void part_values(std::span<const std::span<const Live>> lives, std::span<const PodView* const> pods);
   [[nodiscard]] std::string words_of(const std::vector<bool>& answers) const;
 
   std::vector<Bits> asked_;  // what is asked of marks: mark & mask == value

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "model/config.h"
-#include "model/live.h"
 #include "model/routing.h"
+#include "rule/live.h"
 
 namespace sidetrack {
 

@@ -6,9 +6,9 @@
 #include <algorithm>
 
 #include "mesh/catalogue.h"
-#include "model/iptables.h"
-#include "model/ours.h"
 #include "model/printable.h"
+#include "rule/iptables.h"
+#include "rule/ours.h"
 #include "space/captured.h"
 #include "state/choice.h"
 
@@ -160,10 +160,7 @@ std::size_t rules_of_others(const std::vector<Live>& all) {
 // Whether rules of others treat later packets of a connection otherwise than its first one.
 bool tells_later_packets(const std::vector<Live>& all) {
   const auto tells = [](const LiveRule& rule) {
-    return !rule.ours && std::ranges::any_of(rule.rule.matches, [](const Match& match) {
-      return std::holds_alternative<ConntrackStateMatch>(match) ||
-             std::holds_alternative<ConntrackDirectionMatch>(match) || std::holds_alternative<ConnmarkMatch>(match);
-    });
+    return !rule.ours && std::ranges::any_of(rule.rule.matches, asks_connection);
   };
   return std::ranges::any_of(all, [&](const Live& live) {
     return std::ranges::any_of(live.chains,

@@ -7,9 +7,9 @@
 #include <map>
 #include <tuple>
 
-#include "model/iptables.h"
-#include "model/ours.h"
 #include "model/printable.h"
+#include "rule/iptables.h"
+#include "rule/ours.h"
 #include "state/edit_script.h"
 
 namespace sidetrack {
@@ -130,13 +130,7 @@ std::vector<DiffLine> lines(Families scope, const Pair& pair) {
   return result;
 }
 
-bool decides(const Rule& rule) {
-  const auto* verdict = std::get_if<Verdict>(&rule.target);
-  return (verdict != nullptr && *verdict != Verdict::return_) || std::holds_alternative<Jump>(rule.target) ||
-         std::holds_alternative<Redirect>(rule.target) || std::holds_alternative<Tproxy>(rule.target) ||
-         std::holds_alternative<Reject>(rule.target) || std::holds_alternative<Nat>(rule.target) ||
-         std::holds_alternative<UnknownTarget>(rule.target);
-}
+bool decides(const Rule& rule) { return !goes_on(rule.target) && rule.target != Target(Verdict::return_); }
 
 // Others' rules before the first of ours in a built-in chain.
 void warn_of_earlier(const Live& live, std::vector<std::string>& warnings) {

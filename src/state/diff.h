@@ -7,8 +7,8 @@
 
 #include "evaluate/forwarded_dns.h"
 #include "evaluate/obstacles.h"
-#include "model/live.h"
 #include "model/routing.h"
+#include "rule/live.h"
 
 namespace sidetrack {
 

@@ -12,8 +12,8 @@
 
 #include "lint/lint.h"
 #include "model/error.h"
-#include "model/iptables.h"
 #include "model/routing.h"
+#include "rule/iptables.h"
 #include "state/apply.h"
 #include "state/diff.h"
 

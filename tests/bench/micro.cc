@@ -13,9 +13,9 @@
 #include "kernel/xt/entry.h"
 #include "mesh/istio_rules.h"
 #include "mesh/plan.h"
-#include "model/fold.h"
-#include "model/iptables.h"
 #include "options/options.h"
+#include "rule/fold.h"
+#include "rule/iptables.h"
 
 namespace sidetrack {
 namespace {

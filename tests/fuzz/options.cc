@@ -12,9 +12,9 @@
 #include "evaluate/explain.h"
 #include "fuzz.h"
 #include "mesh/plan.h"
-#include "model/iptables.h"
 #include "options/flags.h"
 #include "render/render.h"
+#include "rule/iptables.h"
 
 using namespace sidetrack;
 

@@ -6,8 +6,8 @@
 
 #include "fuzz.h"
 #include "kernel/xt/entry.h"
-#include "kernel/xt/extension.h"
-#include "model/iptables.h"
+#include "rule/iptables.h"
+#include "rule/xt/rule_extensions.h"
 
 using namespace sidetrack;
 

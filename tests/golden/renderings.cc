@@ -4,8 +4,8 @@
 #include "host/host.h"
 #include "kernel/nft/script.h"
 #include "mesh/istio_rules.h"
-#include "model/iptables.h"
 #include "render/render.h"
+#include "rule/iptables.h"
 
 namespace sidetrack {
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "model/ruleset.h"
+#include "rule/ruleset.h"
 #include "support/file_descriptor.h"
 #include "support/landing.h"
 #include "support/namespace.h"

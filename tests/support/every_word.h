@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "model/ruleset.h"
+#include "rule/ruleset.h"
 
 namespace sidetrack::netns {
 

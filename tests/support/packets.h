@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "evaluate/explain.h"
-#include "model/live.h"
+#include "rule/live.h"
 #include "support/pod.h"
 
 namespace sidetrack::netns {

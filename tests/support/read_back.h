@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "model/iptables.h"
-#include "model/live.h"
+#include "rule/iptables.h"
+#include "rule/live.h"
 #include "state/diff.h"
 
 namespace sidetrack::netns {

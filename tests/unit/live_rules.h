@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "model/live.h"
+#include "rule/live.h"
 
 namespace sidetrack {
 

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "model/live.h"
+#include "rule/live.h"
 
 namespace sidetrack::legacy {
 

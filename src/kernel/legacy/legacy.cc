@@ -9,8 +9,8 @@
 #include "kernel/legacy/refusal.h"
 #include "kernel/xt/entry.h"
 #include "model/error.h"
-#include "model/ours.h"
-#include "model/splice.h"
+#include "rule/ours.h"
+#include "rule/splice.h"
 
 namespace sidetrack::legacy {
 namespace {

@@ -10,9 +10,9 @@
 #include "kernel/known_sets.h"
 #include "kernel/legacy/iptc_table.h"
 #include "kernel/legacy/lock.h"
-#include "model/live.h"
-#include "model/mesh_rules.h"
-#include "model/ruleset.h"
+#include "rule/live.h"
+#include "rule/mesh_rules.h"
+#include "rule/ruleset.h"
 
 namespace sidetrack::legacy {
 

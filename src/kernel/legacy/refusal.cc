@@ -13,8 +13,8 @@
 #include <string_view>
 
 #include "kernel/legacy/iptc_table.h"
-#include "kernel/xt/extension.h"
-#include "model/iptables.h"
+#include "rule/iptables.h"
+#include "rule/xt/rule_extensions.h"
 #include "system/capabilities.h"
 #include "system/descriptor.h"
 #include "system/id_map.h"

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "model/error.h"
-#include "model/mesh_rules.h"
-#include "model/ruleset.h"
+#include "rule/mesh_rules.h"
+#include "rule/ruleset.h"
 
 namespace sidetrack::legacy {
 

@@ -15,8 +15,8 @@
 #include <utility>
 #include <vector>
 
-#include "kernel/nft/expression.h"
 #include "kernel/nft/native.h"
+#include "rule/nft/expression.h"
 
 namespace sidetrack::nft {
 

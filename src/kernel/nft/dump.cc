@@ -10,7 +10,7 @@
 #include <set>
 
 #include "kernel/nft/codec.h"
-#include "kernel/nft/fields.h"
+#include "kernel/nft/names.h"
 #include "kernel/nft/nfnetlink.h"
 #include "model/error.h"
 

@@ -7,15 +7,15 @@
 #include <map>
 #include <optional>
 
-#include "kernel/nft/fields.h"
 #include "kernel/nft/iptables_rule.h"
+#include "kernel/nft/names.h"
 #include "kernel/nft/nf_tables.h"
 #include "kernel/nft/rule_reader.h"
 #include "model/error.h"
-#include "model/iptables_order.h"
-#include "model/live.h"
-#include "model/ours.h"
-#include "model/splice.h"
+#include "rule/iptables_order.h"
+#include "rule/live.h"
+#include "rule/ours.h"
+#include "rule/splice.h"
 
 namespace sidetrack {
 namespace {

@@ -7,9 +7,9 @@
 
 #include <stdexcept>
 
-#include "kernel/nft/fields.h"
-#include "kernel/xt/extension.h"
-#include "model/iptables.h"
+#include "rule/iptables.h"
+#include "rule/nft/fields.h"
+#include "rule/xt/rule_extensions.h"
 
 namespace sidetrack::nft {
 namespace {
@@ -124,12 +124,12 @@ class Translation {
   }
 
   void target(Verdict verdict) {
-    switch (verdict) {
-      case Verdict::accept:
+    switch (verdict.kind) {
+      case Verdict::Kind::accept:
         return add(Decide{NF_ACCEPT, {}});
-      case Verdict::drop:
+      case Verdict::Kind::drop:
         return add(Decide{NF_DROP, {}});
-      case Verdict::return_:
+      case Verdict::Kind::return_:
         return add(Decide{NFT_RETURN, {}});
     }
   }

@@ -4,9 +4,9 @@
 #include <optional>
 #include <vector>
 
-#include "kernel/nft/expression.h"
 #include "kernel/nft/transaction.h"
-#include "model/ruleset.h"
+#include "rule/nft/expression.h"
+#include "rule/ruleset.h"
 
 namespace sidetrack::nft {
 

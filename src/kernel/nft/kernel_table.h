@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "kernel/nft/native.h"
-#include "model/live.h"
-#include "model/mesh_rules.h"
+#include "rule/live.h"
+#include "rule/mesh_rules.h"
 #include "system/cgroup.h"
 
 namespace sidetrack::nft {

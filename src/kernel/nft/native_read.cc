@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
-#include "kernel/nft/fields.h"
 #include "kernel/nft/kernel_table.h"
+#include "kernel/nft/names.h"
 #include "kernel/nft/rule_reader.h"
-#include "model/reach.h"
+#include "rule/reach.h"
 
 namespace sidetrack::nft {
 namespace {

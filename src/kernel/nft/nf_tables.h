@@ -11,7 +11,7 @@
 #include "kernel/nft/dump.h"
 #include "kernel/nft/nfnetlink.h"
 #include "kernel/nft/transaction.h"
-#include "model/mesh_rules.h"
+#include "rule/mesh_rules.h"
 
 namespace sidetrack::nft {
 

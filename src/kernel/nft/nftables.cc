@@ -7,9 +7,9 @@
 
 #include "kernel/nft/native.h"
 #include "kernel/nft/nf_tables.h"
-#include "model/fold.h"
-#include "model/live.h"
-#include "model/ours.h"
+#include "rule/fold.h"
+#include "rule/live.h"
+#include "rule/ours.h"
 
 namespace sidetrack {
 namespace {

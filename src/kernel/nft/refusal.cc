@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "kernel/netlink/attributes.h"
-#include "kernel/xt/extension.h"
-#include "model/iptables.h"
+#include "rule/iptables.h"
+#include "rule/xt/rule_extensions.h"
 
 namespace sidetrack::nft {
 namespace {

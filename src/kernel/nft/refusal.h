@@ -8,7 +8,7 @@
 #include <string>
 
 #include "model/error.h"
-#include "model/live.h"
+#include "rule/live.h"
 
 namespace sidetrack::nft {
 

@@ -9,26 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "rule/nft/comparison.h"
+
 namespace sidetrack::nft {
-
-struct Value {
-  enum class Of : std::uint8_t { unknown, constant, meta, ct, payload, socket };
-  Of of = Of::unknown;
-  std::uint32_t key = 0;     // NFT_META_…, NFT_CT_…, NFT_PAYLOAD_…_HEADER
-  std::uint32_t offset = 0;  // of a payload; of a cgroup, its level
-  std::uint32_t size = 0;
-  std::string constant{};  // as it stands in memory
-  // Changed to (value & mask) ^ xor_value; both as long as the value. Empty: as it was loaded.
-  std::string mask{};
-  std::string xor_value{};
-  bool swapped = false;   // from host to network order, or back
-  std::size_t epoch = 0;  // how many things the rule had changed when it was loaded
-  std::string words{};    // for what is not understood
-
-  [[nodiscard]] bool changed() const { return !mask.empty(); }
-  // Whether a comparison byte by byte compares numbers.
-  [[nodiscard]] bool ordered() const { return size == 1 || (of == Of::payload) != swapped; }
-};
 
 // 16 registers of 4 bytes, or, by their other numbers, 4 of 16.
 class Registers {

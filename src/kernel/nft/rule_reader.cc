@@ -9,10 +9,11 @@
 #include <algorithm>
 #include <span>
 
-#include "kernel/nft/conditions.h"
-#include "kernel/nft/fields.h"
+#include "kernel/nft/names.h"
 #include "kernel/nft/raw_expression.h"
 #include "kernel/nft/registers.h"
+#include "rule/nft/comparison.h"
+#include "rule/xt/rule_extensions.h"
 
 namespace sidetrack::nft {
 namespace {
@@ -20,34 +21,13 @@ namespace {
 constexpr std::size_t most_rules = 1024;       // that one rule of the kernel may become
 constexpr std::size_t most_values = 1U << 20;  // in the lists of their matches, if they are several
 
-bool has_ports(Protocol protocol) {
+bool begins_with_ports(Protocol protocol) {
   constexpr std::uint8_t with[] = {6, 17, 33, 132, 136};  // tcp, udp, dccp, sctp, udplite: ports stand first
   return std::ranges::find(with, static_cast<std::uint8_t>(protocol)) != std::end(with);
 }
 
-// What packets see changed by the target of a rule, where it goes on.
-struct Changes {
-  const Match& match;
-
-  [[nodiscard]] bool is_of_mark() const { return std::holds_alternative<MarkMatch>(match); }
-  [[nodiscard]] bool is_of_connmark() const { return std::holds_alternative<ConnmarkMatch>(match); }
-
-  bool operator()(const SetMark&) const { return is_of_mark(); }
-  bool operator()(Connmark copied) const { return copied == Connmark::save ? is_of_connmark() : is_of_mark(); }
-  bool operator()(const SetConnmark&) const { return is_of_connmark(); }
-  bool operator()(const Notrack&) const { return asks_connection(match); }
-  bool operator()(const CtZone&) const { return asks_connection(match); }
-  bool operator()(const UnknownTarget&) const { return true; }
-  bool operator()(const NonTerminating&) const { return false; }
-  // They end the rule, but for what an extension of xtables may go on after.
-  bool operator()(Verdict) const { return false; }
-  bool operator()(const Jump&) const { return false; }
-  bool operator()(const Redirect&) const { return false; }
-  bool operator()(const Tproxy&) const { return is_of_mark(); }
-  bool operator()(const Reject&) const { return false; }
-  bool operator()(const Nat&) const { return false; }
-};
-bool changes(const Target& target, const Match& match) { return std::visit(Changes{match}, target); }
+// Whether packets see changed by the target of a rule, where it goes on, what the match is about.
+bool changes(const Target& target, const Match& match) { return (changes(target) & reads(match)) != 0; }
 
 class Reader {
  public:
@@ -164,15 +144,7 @@ class Reader {
   static std::size_t values_of(const Alternatives& ways) {
     std::size_t most = 0;
     for (const std::vector<Match>& way : ways) {
-      for (const Match& match : way) {
-        const auto* address = std::get_if<AddressMatch>(&match);
-        const auto* ports = std::get_if<PortMatch>(&match);
-        const auto* owner = std::get_if<OwnerMatch>(&match);
-        most = std::max(most, address != nullptr ? address->ranges.size()
-                              : ports != nullptr ? ports->ports.size()
-                              : owner != nullptr ? owner->ids.size()
-                                                 : 1);
-      }
+      for (const Match& match : way) most = std::max(most, count_of_values(match));
     }
     return most;
   }
@@ -196,7 +168,7 @@ class Reader {
         const auto* found = std::get_if<ProtocolMatch>(&each);
         if (found != nullptr && !found->negated) protocol = found;
       }
-      if (ports == nullptr || (protocol != nullptr && has_ports(protocol->protocol))) {
+      if (ports == nullptr || (protocol != nullptr && begins_with_ports(protocol->protocol))) {
         branch.push_back(match);
         result.push_back(std::move(branch));
       } else if (protocol != nullptr) {

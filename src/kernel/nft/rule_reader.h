@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "kernel/nft/kernel_table.h"
-#include "model/live.h"
+#include "rule/live.h"
 #include "system/cgroup.h"
 
 namespace sidetrack::nft {

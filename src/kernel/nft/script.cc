@@ -6,9 +6,9 @@
 
 #include <iterator>
 
-#include "kernel/nft/fields.h"
+#include "kernel/nft/names.h"
 #include "kernel/nft/native.h"
-#include "model/fold.h"
+#include "rule/fold.h"
 
 namespace sidetrack {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "model/mesh_rules.h"
-#include "model/ruleset.h"
+#include "rule/mesh_rules.h"
+#include "rule/ruleset.h"
 
 namespace sidetrack {
 

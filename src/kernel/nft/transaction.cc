@@ -14,7 +14,7 @@
 #include <cstring>
 
 #include "kernel/nft/codec.h"
-#include "kernel/nft/fields.h"
+#include "kernel/nft/names.h"
 #include "kernel/nft/nfnetlink.h"
 #include "kernel/nft/refusal.h"
 #include "model/error.h"

@@ -13,8 +13,8 @@
 #include "kernel/netlink/ask.h"
 #include "kernel/nft/codec.h"
 #include "kernel/nft/native.h"
-#include "model/live.h"
-#include "model/mesh_rules.h"
+#include "rule/live.h"
+#include "rule/mesh_rules.h"
 
 namespace sidetrack::nft {
 

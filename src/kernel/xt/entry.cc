@@ -11,8 +11,9 @@
 #include <optional>
 #include <stdexcept>
 
-#include "kernel/xt/catalogue.h"
 #include "model/error.h"
+#include "rule/xt/rule_extensions.h"
+#include "rule/xt/spec.h"
 
 namespace sidetrack::xt {
 namespace {
@@ -196,18 +197,6 @@ std::uint16_t size_of(std::span<const std::byte> bytes) {
   return size;
 }
 
-std::string_view label_of(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::accept:
-      return "ACCEPT";
-    case Verdict::drop:
-      return "DROP";
-    case Verdict::return_:
-      return "RETURN";
-  }
-  return "";
-}
-
 // A standard target: four bytes after the header, which libiptc fills in from the label.
 Extension standard_target(std::string_view label) {
   if (label.size() >= XT_EXTENSION_MAXNAMELEN) throw std::logic_error("a chain's name is too long");
@@ -215,14 +204,14 @@ Extension standard_target(std::string_view label) {
 }
 
 Extension encode_target(const Target& target, Family family) {
-  if (const auto* verdict = std::get_if<Verdict>(&target)) return standard_target(label_of(*verdict));
+  if (const auto* verdict = std::get_if<Verdict>(&target)) return standard_target(verdict->name());
   if (const auto* jump = std::get_if<Jump>(&target)) return standard_target(jump->chain);
   return target_of(target, family);
 }
 
 Target decode_label(std::string_view label, bool goes_to) {
-  for (Verdict verdict : {Verdict::accept, Verdict::drop, Verdict::return_}) {
-    if (label == label_of(verdict)) return verdict;
+  for (const Verdict verdict : {Verdict::accept, Verdict::drop, Verdict::return_}) {
+    if (label == verdict.name()) return verdict;
   }
   if (label.empty()) return NonTerminating{};
   if (label == "QUEUE") return UnknownTarget{"-j QUEUE"};

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "model/ruleset.h"
+#include "rule/ruleset.h"
 
 namespace sidetrack::xt {
 

@@ -15,7 +15,7 @@
 #include "kernel/inspect.h"
 #include "mesh/catalogue.h"
 #include "model/error.h"
-#include "model/iptables.h"
+#include "rule/iptables.h"
 #include "support/backend_test.h"
 #include "support/backends.h"
 #include "support/read_back.h"

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "model/error.h"
-#include "model/iptables.h"
+#include "rule/iptables.h"
 #include "support/backend_test.h"
 #include "support/every_word.h"
 #include "support/read_back.h"

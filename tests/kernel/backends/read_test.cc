@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "mesh/istio_rules.h"
-#include "model/iptables.h"
+#include "rule/iptables.h"
 #include "support/backends.h"
 #include "support/kernel_test.h"
 #include "support/namespace.h"

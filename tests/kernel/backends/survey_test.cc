@@ -10,7 +10,7 @@
 #include "kernel/kernel.h"
 #include "mesh/istio_rules.h"
 #include "model/error.h"
-#include "model/iptables.h"
+#include "rule/iptables.h"
 #include "support/backend_test.h"
 #include "unit/asking.h"
 #include "unit/temporary_folder.h"

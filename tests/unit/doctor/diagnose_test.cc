@@ -7,7 +7,7 @@
 #include <map>
 
 #include "doctor/doctor.h"
-#include "model/iptables.h"
+#include "rule/iptables.h"
 #include "unit/fake_kernel.h"
 
 namespace sidetrack {

@@ -7,9 +7,9 @@
 #include "host/host.h"
 #include "mesh/plan.h"
 #include "model/error.h"
-#include "model/iptables.h"
 #include "render/map.h"
 #include "render/read_rule.h"
+#include "rule/iptables.h"
 #include "space/regions.h"
 #include "unit/usual_config.h"
 

@@ -25,9 +25,21 @@ Conditions of(const Rule& rule) {
   return all;
 }
 
+// The values that packets for which a rule holds have of one field, in their order.
+template <typename Field>
+auto values(const std::string& words, const Field& field) {
+  const Rule rule = read_rule(words);
+  const PodView pod = assumed_pod(planned("-i *"));
+  std::vector<decltype(field(Packet{}))> all;
+  for (const Packet& packet : Examples(pod, {}).of(of(rule), Direction::out, Family::ipv4)) {
+    if (std::ranges::find(all, field(packet)) == all.end()) all.push_back(field(packet));
+  }
+  return all;
+}
+
 std::vector<std::uint16_t> ports(const std::string& words) {
-  const Rule rule = read_rule("-A OUTPUT -p tcp " + words + " -j DROP");
-  return ports_of(of(rule), End::destination, 80);
+  return values("-A OUTPUT -p tcp " + words + " -j DROP",
+                [](const Packet& packet) { return packet.destination_port.value_or(0); });
 }
 
 TEST(Examples, HavePortsAtTheEdges) {
@@ -43,8 +55,8 @@ TEST(Examples, HavePortsAtTheEdges) {
 
 TEST(Examples, HaveIdsAtTheEdges) {
   const auto uids = [](const std::string& words) {
-    const Rule rule = read_rule("-A OUTPUT -m owner " + words + " -j DROP");
-    return ids_of(of(rule), OwnerKind::uid, 1000);
+    return values("-A OUTPUT -p tcp -m owner " + words + " -j DROP",
+                  [](const Packet& packet) { return packet.owner.value_or(Owner{}).uid; });
   };
   EXPECT_THAT(uids("--uid-owner 7"), ElementsAre(7));
   EXPECT_THAT(uids("! --uid-owner 0-4294967293"), ElementsAre(4294967294U));

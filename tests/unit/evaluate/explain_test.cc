@@ -10,9 +10,9 @@
 #include <set>
 
 #include "model/error.h"
-#include "model/iptables.h"
 #include "model/printable.h"
 #include "render/render.h"
+#include "rule/iptables.h"
 #include "unit/asking.h"
 #include "unit/live_rules.h"
 

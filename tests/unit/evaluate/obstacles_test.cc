@@ -9,8 +9,8 @@
 
 #include "evaluate/explain.h"
 #include "kernel/survey.h"
-#include "model/iptables.h"
 #include "render/read_rule.h"
+#include "rule/iptables.h"
 #include "unit/asking.h"
 #include "unit/live_rules.h"
 

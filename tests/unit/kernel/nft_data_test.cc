@@ -6,7 +6,7 @@
 
 #include <bit>
 
-#include "kernel/nft/expression.h"
+#include "rule/nft/expression.h"
 
 namespace sidetrack::nft {
 namespace {

@@ -2,8 +2,10 @@
 // The kernel's numbers for hooks, families and types, and comments within what nft reads.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <linux/netfilter.h>
 
-#include "kernel/nft/fields.h"
+#include "kernel/nft/names.h"
+#include "kernel/nft/native.h"
 
 namespace sidetrack::nft {
 namespace {

@@ -13,7 +13,7 @@
 #include <cstddef>
 
 #include "kernel/nft/rule_reader.h"
-#include "model/iptables.h"
+#include "rule/iptables.h"
 
 namespace sidetrack::nft {
 namespace {

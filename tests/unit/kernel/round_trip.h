@@ -15,15 +15,15 @@
 #include <vector>
 
 #include "kernel/nft/codec.h"
-#include "kernel/nft/fields.h"
 #include "kernel/nft/iptables_rule.h"
 #include "kernel/nft/kernel_table.h"
+#include "kernel/nft/names.h"
 #include "kernel/nft/rule_reader.h"
 #include "kernel/survey.h"
 #include "kernel/xt/entry.h"
 #include "mesh/istio_rules.h"
-#include "model/fold.h"
-#include "model/iptables.h"
+#include "rule/fold.h"
+#include "rule/iptables.h"
 #include "state/diff.h"
 
 namespace sidetrack::nft {

@@ -10,7 +10,7 @@
 
 #include "kernel/xt/entry.h"
 #include "model/error.h"
-#include "model/iptables.h"
+#include "rule/iptables.h"
 
 namespace sidetrack::xt {
 namespace {

@@ -9,8 +9,8 @@
 #include "mesh/catalogue.h"
 #include "mesh/describe.h"
 #include "mesh/plan.h"
-#include "model/fold.h"
-#include "model/iptables.h"
+#include "rule/fold.h"
+#include "rule/iptables.h"
 #include "unit/usual_config.h"
 
 namespace sidetrack {

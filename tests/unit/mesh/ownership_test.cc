@@ -12,10 +12,10 @@
 #include "evaluate/explain.h"
 #include "mesh/plan.h"
 #include "model/error.h"
-#include "model/fold.h"
-#include "model/iptables.h"
-#include "model/iptables_order.h"
-#include "model/ours.h"
+#include "rule/fold.h"
+#include "rule/iptables.h"
+#include "rule/iptables_order.h"
+#include "rule/ours.h"
 #include "unit/usual_config.h"
 
 namespace sidetrack {

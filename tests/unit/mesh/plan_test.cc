@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "model/error.h"
-#include "model/iptables.h"
+#include "rule/iptables.h"
 #include "unit/asking.h"
 #include "unit/usual_config.h"
 

@@ -14,7 +14,7 @@
 #include "mesh/ownership.h"
 #include "mesh/rule_words.h"
 #include "model/error.h"
-#include "model/ours.h"
+#include "rule/ours.h"
 #include "unit/live_rules.h"
 
 namespace sidetrack {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <gtest/gtest.h>
 
-#include "model/ruleset.h"
+#include "rule/ruleset.h"
 
 namespace sidetrack {
 namespace {

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "model/error.h"
-#include "model/iptables.h"
+#include "rule/iptables.h"
 
 namespace sidetrack::options {
 namespace {

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "model/iptables.h"
 #include "probe/trial.h"
+#include "rule/iptables.h"
 #include "support/cannot_run.h"
 #include "unit/asking.h"
 

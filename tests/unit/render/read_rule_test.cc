@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "model/error.h"
-#include "model/iptables.h"
+#include "rule/iptables.h"
 
 namespace sidetrack {
 namespace {
@@ -83,7 +83,7 @@ TEST(ReadRule, IsAsItsWordsAre) {
 
 // Of the matches all from the first that is not understood: where it ends is not known either.
 TEST(ReadRule, SaysWhatIsNotUnderstood) {
-  // A module that is known, and what follows.
+  // With the module that it is of.
   for (const auto& [module, match] : std::vector<std::pair<std::string, std::string>>{
            {"", "-m addrtype --dst-type LOCAL"},
            {"", "-p 256"},
@@ -111,7 +111,7 @@ TEST(ReadRule, SaysWhatIsNotUnderstood) {
            {"-m mark ", "--mark x"},
            {"-m comment ", "! --comment a"},
        }) {
-    EXPECT_THAT(not_understood("-A C -i eth0 " + module + match + " -j DROP"), ElementsAre(match));
+    EXPECT_THAT(not_understood("-A C -i eth0 " + module + match + " -j DROP"), ElementsAre(module + match));
   }
   for (const std::string target :
        {"-j", "-j REDIRECT --to-ports 70000", "-j REDIRECT --random", "-j REDIRECT --to-ports 1 --random",

@@ -11,9 +11,9 @@
 
 #include "mesh/rule_words.h"
 #include "model/error.h"
-#include "model/iptables.h"
 #include "render/render.h"
 #include "render/show.h"
+#include "rule/iptables.h"
 #include "unit/asking.h"
 #include "unit/live_rules.h"
 #include "unit/standard_input.h"

@@ -7,7 +7,7 @@
 #include "mesh/catalogue.h"
 #include "mesh/describe.h"
 #include "mesh/rule_words.h"
-#include "model/iptables.h"
+#include "rule/iptables.h"
 #include "unit/asking.h"
 #include "unit/live_rules.h"
 

@@ -11,11 +11,11 @@
 #include <set>
 
 #include "model/error.h"
-#include "model/iptables.h"
 #include "render/effect.h"
 #include "render/map.h"
 #include "render/read_rule.h"
 #include "render/read_rules.h"
+#include "rule/iptables.h"
 #include "space/regions.h"
 #include "support/amount.h"
 #include "unit/asking.h"

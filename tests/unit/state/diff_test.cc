@@ -7,7 +7,7 @@
 
 #include <random>
 
-#include "model/iptables.h"
+#include "rule/iptables.h"
 #include "unit/fake_backend.h"
 #include "unit/fewest_changes.h"
 #include "unit/usual_config.h"

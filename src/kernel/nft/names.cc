@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "kernel/nft/names.h"
+
+#include <fmt/format.h>
+#include <linux/netfilter.h>
+
+#include <algorithm>
+
+#include "kernel/nft/native.h"
+
+namespace sidetrack::nft {
+namespace {
+
+constexpr std::string_view hooks[] = {"prerouting", "input", "forward", "output", "postrouting", "ingress", "egress"};
+}  // namespace
+
+std::string_view name(const Expression& expression) {
+  struct Names {
+    std::string_view operator()(const MetaLoad&) const { return "meta"; }
+    std::string_view operator()(const MetaStore&) const { return "meta"; }
+    std::string_view operator()(const CtLoad&) const { return "ct"; }
+    std::string_view operator()(const CtStore&) const { return "ct"; }
+    std::string_view operator()(const PayloadLoad&) const { return "payload"; }
+    std::string_view operator()(const CgroupLoad&) const { return "socket"; }
+    std::string_view operator()(const Bitwise&) const { return "bitwise"; }
+    std::string_view operator()(const ToNetworkOrder&) const { return "byteorder"; }
+    std::string_view operator()(const Compare&) const { return "cmp"; }
+    std::string_view operator()(const CompareRange&) const { return "range"; }
+    std::string_view operator()(const Lookup&) const { return "lookup"; }
+    std::string_view operator()(const Load&) const { return "immediate"; }
+    std::string_view operator()(const Decide&) const { return "immediate"; }
+    std::string_view operator()(const Count&) const { return "counter"; }
+    std::string_view operator()(const RedirectTo&) const { return "redir"; }
+    std::string_view operator()(const SnatTo&) const { return "nat"; }
+    std::string_view operator()(const TproxyTo&) const { return "tproxy"; }
+    std::string_view operator()(const XtMatch&) const { return "match"; }
+    std::string_view operator()(const XtTarget&) const { return "target"; }
+  };
+  return std::visit(Names{}, expression);
+}
+
+std::string text(const TableKey& table) {
+  static constexpr std::pair<std::uint8_t, const char*> families[] = {
+      {NFPROTO_INET, "inet"}, {NFPROTO_IPV4, "ip"},       {NFPROTO_IPV6, "ip6"},
+      {NFPROTO_ARP, "arp"},   {NFPROTO_NETDEV, "netdev"}, {NFPROTO_BRIDGE, "bridge"},
+  };
+  const auto* found = std::ranges::find(families, table.family, &std::pair<std::uint8_t, const char*>::first);
+  if (found == std::end(families)) return fmt::format("family {} {}", table.family, table.name);
+  return fmt::format("{} {}", found->second, table.name);
+}
+
+// NF_NETDEV_INGRESS and NF_NETDEV_EGRESS are 0 and 1, NF_ARP_IN and NF_ARP_OUT, too; NF_INET_INGRESS is 5.
+// NF_BR_PRE_ROUTING and those after it have the numbers of NF_INET_PRE_ROUTING …
+std::uint32_t hook_number(Hook hook) { return static_cast<std::uint32_t>(hook); }
+
+std::optional<Hook> hook_of(std::uint8_t family, std::uint32_t number) {
+  if (family == NFPROTO_NETDEV && number <= 1) return number == 0 ? Hook::ingress : Hook::egress;
+  if (family == NFPROTO_ARP && number <= 1) return number == 0 ? Hook::input : Hook::output;
+  if (family == NFPROTO_NETDEV || family == NFPROTO_ARP || number > static_cast<std::uint32_t>(Hook::ingress))
+    return std::nullopt;
+  return static_cast<Hook>(number);
+}
+
+std::optional<ChainType> type_named(std::string_view wanted) {
+  const auto* found = std::ranges::find(all_chain_types, wanted, [](ChainType type) { return name(type); });
+  if (found == std::end(all_chain_types)) return std::nullopt;
+  return *found;
+}
+
+std::string hook_text(const HookPoint& point) {
+  return fmt::format("type {} hook {} priority {}", name(point.type), hooks[static_cast<std::size_t>(point.hook)],
+                     point.priority);
+}
+
+std::string comment(const std::string& flag, const std::string& sentence) {
+  constexpr std::size_t longest = 127;
+  std::string text = flag.empty() ? sentence : flag + ": " + sentence;
+  // nft prints a comment between quotes, and cannot read one that holds some.
+  for (char& c : text) {
+    if (c == '"') c = '\'';
+    if (static_cast<unsigned char>(c) < ' ') c = ' ';
+  }
+  if (text.size() > longest) {
+    constexpr std::string_view rest = " …";
+    const auto end = text.find_last_of(' ', longest - rest.size());  // whole words, and so whole UTF-8 characters
+    text.resize(end == std::string::npos ? 0 : end);
+    text += rest;
+  }
+  return text;
+}
+
+}  // namespace sidetrack::nft

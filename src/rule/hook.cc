@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "rule/hook.h"
+
+#include <algorithm>
+
+namespace sidetrack {
+namespace {
+
+// linux/netfilter_ipv4.h: NF_IP_PRI_RAW, _MANGLE, _NAT_DST, _FILTER, _SECURITY, _NAT_SRC.
+std::int32_t priority_of(Table table, Hook hook) {
+  switch (table) {
+    case Table::raw:
+      return -300;
+    case Table::mangle:
+      return -150;
+    case Table::nat:
+      return hook == Hook::input || hook == Hook::postrouting ? 100 : -100;
+    case Table::filter:
+    case Table::other:
+      return 0;
+    case Table::security:
+      return 50;
+  }
+  return 0;
+}
+
+bool has_chain(Table table, Hook hook) {
+  switch (table) {
+    case Table::raw:
+      return hook == Hook::prerouting || hook == Hook::output;
+    case Table::mangle:
+      return true;
+    case Table::nat:
+      return hook != Hook::forward;
+    case Table::filter:
+    case Table::security:
+      return hook == Hook::input || hook == Hook::forward || hook == Hook::output;
+    case Table::other:
+      return false;
+  }
+  return false;
+}
+
+ChainType type_of(Table table, Hook hook) {
+  if (table == Table::nat) return ChainType::nat;
+  return table == Table::mangle && hook == Hook::output ? ChainType::route : ChainType::filter;
+}
+
+}  // namespace
+
+std::string_view name(Hook hook) {
+  switch (hook) {
+    case Hook::prerouting:
+      return "PREROUTING";
+    case Hook::input:
+      return "INPUT";
+    case Hook::forward:
+      return "FORWARD";
+    case Hook::output:
+      return "OUTPUT";
+    case Hook::postrouting:
+      return "POSTROUTING";
+    case Hook::ingress:
+      return "INGRESS";
+    case Hook::egress:
+      return "EGRESS";
+  }
+  return "";
+}
+
+std::optional<Hook> hook_named(std::string_view name_of) {
+  const auto* found = std::ranges::find(all_hooks, name_of, [](Hook hook) { return name(hook); });
+  if (found == std::end(all_hooks)) return std::nullopt;
+  return *found;
+}
+
+std::optional<HookPoint> builtin_hook(Table table, std::string_view chain) {
+  const auto hook = hook_named(chain);
+  if (!hook || !has_chain(table, *hook)) return std::nullopt;
+  return HookPoint{*hook, priority_of(table, *hook), type_of(table, *hook), {}};
+}
+
+}  // namespace sidetrack

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "rule/iptables.h"
+
+#include <fmt/format.h>
+
+#include "model/printable.h"
+
+namespace sidetrack {
+
+std::string iptables_words(const Match& match) {
+  return std::visit([](const auto& one) { return one.to_iptables(); }, match);
+}
+
+std::string iptables_words(const Target& target) {
+  return std::visit([](const auto& one) { return one.to_iptables(); }, target);
+}
+
+std::string iptables_words(const Rule& rule) {
+  const std::string chain = printable(rule.chain);
+  std::string text = rule.insert_at ? fmt::format("-I {} {}", chain, *rule.insert_at) : "-A " + chain;
+  for (const Match& match : rule.matches) text += " " + iptables_words(match);
+  const std::string target = iptables_words(rule.target);
+  return target.empty() ? text : text + " " + target;
+}
+
+std::string iptables_restore(const Ruleset& ruleset, Family family) {
+  std::string text;
+  for (Table table : {Table::mangle, Table::nat, Table::raw}) {  // in alphabetical order, as upstream
+    const std::vector<Chain> used = chains(ruleset, table, family);
+    if (used.empty()) continue;
+    text += fmt::format("*{}\n", name(table));
+    for (const Chain& chain : used) {
+      if (!is_builtin(chain.name)) text += fmt::format("-N {}\n", chain.name);
+    }
+    for (const Rule& rule : ruleset.rules) {
+      if (rule.table == table && rule.families.contains(family)) text += iptables_words(rule) + "\n";
+    }
+    text += "COMMIT\n";
+  }
+  return text;
+}
+
+}  // namespace sidetrack

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "rule/live.h"
+
+#include <algorithm>
+
+namespace sidetrack {
+
+const LiveChain* Live::find(Family family, Table table, std::string_view chain) const {
+  const auto found = std::ranges::find_if(chains, [&](const LiveChain& one) {
+    return one.families.contains(family) && one.table == table && one.name == chain;
+  });
+  return found != chains.end() ? &*found : nullptr;
+}
+
+std::vector<Families> scopes(BackendKind kind) {
+  if (traits(kind).in_own_table) return {Families::both()};
+  return {Family::ipv4, Family::ipv6};
+}
+
+}  // namespace sidetrack

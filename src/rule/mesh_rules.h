@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Describes a mesh's rules to the code that reads and writes rules: mesh/istio_rules.h has Istio's.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "rule/live.h"
+
+namespace sidetrack {
+
+// Names why a rule is there.
+struct RuleNotes {
+  std::string flag;           // what asked for it: "-d 15020,15090"; empty if it is always there
+  std::string sentence;       // what it does, for people
+  const char* set = nullptr;  // the name of the set of its values: "excluded-ranges"; nullptr: that of its chain
+};
+
+struct MeshRules {
+  // Sets `ours` on chains and rules of iptables.
+  void (*mark_ours)(std::vector<LiveChain>& chains);
+  // Whether a chain, by its name in iptables, or a rule is one that the mesh makes.
+  bool (*has_chain)(std::string_view name);
+  bool (*has_rule)(const Rule& rule);
+  // The name in iptables of a chain of the mesh's own nftables tables.
+  std::string (*iptables_name)(std::string chain);
+  // Whether a rule of ours goes to the front of its chain (-I), which the kernel does not keep.
+  bool (*came_by_insert)(const Rule& rule);
+  // Takes from what is ours the rules of ambient pods that an agent of the node made. Returns whether there are any.
+  bool (*leave_to_agents)(Live& live, bool made_by_us);
+  RuleNotes (*notes)(const Rule& rule);
+};
+
+}  // namespace sidetrack

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "rule/target/nat.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <linux/netfilter.h>
+#include <linux/netfilter/nf_nat.h>
+
+#include <stdexcept>
+
+#include "model/printable.h"
+#include "rule/nft/writer.h"
+#include "rule/xt/spec.h"
+
+namespace sidetrack {
+namespace {
+
+// IPv4 has kept the struct of the first days. Ports in network order.
+constexpr xt::Spec<nf_nat_ipv4_multi_range_compat> snat_ipv4{"SNAT", 0};
+constexpr xt::Spec<nf_nat_range> snat_ipv6{"SNAT", 1};
+constexpr xt::Spec<nf_nat_ipv4_multi_range_compat> redirect_ipv4{"REDIRECT", 0};
+constexpr xt::Spec<nf_nat_range> redirect_ipv6{"REDIRECT", 0};
+static_assert(xt::aligned(sizeof(nf_nat_ipv4_multi_range_compat)) == 24);
+static_assert(xt::aligned(sizeof(nf_nat_range)) == 40);
+
+struct NatRange {
+  unsigned flags;
+  Address first, last;
+  PortRange ports;
+};
+
+Address address_of(Family family, const void* bytes) {
+  Address address{family, {}};
+  std::memcpy(address.bytes.data(), bytes, address.size());
+  return address;
+}
+
+NatRange nat_range(const nf_nat_ipv4_multi_range_compat& info) {
+  const auto& range = info.range[0];
+  return {range.flags,
+          address_of(Family::ipv4, &range.min_ip),
+          address_of(Family::ipv4, &range.max_ip),
+          {ntohs(range.min.all), ntohs(range.max.all)}};
+}
+NatRange nat_range(const nf_nat_range& info, Family family) {
+  return {info.flags,
+          address_of(family, &info.min_addr),
+          address_of(family, &info.max_addr),
+          {ntohs(info.min_proto.all), ntohs(info.max_proto.all)}};
+}
+
+std::optional<NatRange> decode_nat(const xt::ExtensionView& extension, Family family) {
+  if (extension.revision == 0 && family == Family::ipv4) {
+    const xt::Spec<nf_nat_ipv4_multi_range_compat> spec{extension.name, 0};
+    const auto info = spec.decode(extension);
+    if (info && info->rangesize == 1) return nat_range(*info);
+  } else if (extension.revision <= 1) {
+    const xt::Spec<nf_nat_range> spec{extension.name, extension.revision};
+    if (const auto info = spec.decode(extension)) return nat_range(*info, family);
+  } else if (extension.revision == 2) {
+    const xt::Spec<nf_nat_range2> spec{extension.name, 2};
+    if (const auto info = spec.decode(extension); info && info->base_proto.all == 0) {
+      nf_nat_range range;
+      static_assert(offsetof(nf_nat_range2, base_proto) == offsetof(nf_nat_range, max_proto) + sizeof range.max_proto);
+      std::memcpy(&range, &*info, sizeof range);
+      return nat_range(range, family);
+    }
+  }
+  return std::nullopt;
+}
+
+// "-j DNAT --to-destination 10.0.0.1:80 --random"; `to_address` is empty for targets that take ports alone.
+std::optional<Target> decode_nat(const xt::ExtensionView& extension, Family family, End end,
+                                 std::string_view to_address) {
+  const auto range = decode_nat(extension, family);
+  constexpr unsigned known =
+      NF_NAT_RANGE_MAP_IPS | NF_NAT_RANGE_PROTO_SPECIFIED | NF_NAT_RANGE_PROTO_RANDOM_ALL | NF_NAT_RANGE_PERSISTENT;
+  if (!range || (range->flags & ~known) != 0) return std::nullopt;
+  const auto has = [&](unsigned bit) { return (range->flags & bit) != 0; };
+  const Address none{family, {}};
+  if (!has(NF_NAT_RANGE_MAP_IPS) && (range->first != none || range->last != none)) return std::nullopt;
+  if (!has(NF_NAT_RANGE_PROTO_SPECIFIED) && range->ports != PortRange{}) return std::nullopt;
+  if (range->last < range->first || range->ports.last < range->ports.first) return std::nullopt;
+  std::string words = fmt::format("-j {}", extension.name);
+  if (to_address.empty()) {
+    if (has(NF_NAT_RANGE_MAP_IPS)) return std::nullopt;
+    if (has(NF_NAT_RANGE_PROTO_SPECIFIED)) words += " --to-ports " + text(range->ports);
+  } else {
+    words += fmt::format(" {} ", to_address);
+    const bool brackets = family == Family::ipv6 && has(NF_NAT_RANGE_PROTO_SPECIFIED);
+    if (has(NF_NAT_RANGE_MAP_IPS)) {
+      if (brackets) words += '[';
+      words += range->first.text();
+      if (range->first != range->last) words += '-' + range->last.text();
+      if (brackets) words += ']';
+    }
+    if (has(NF_NAT_RANGE_PROTO_SPECIFIED)) words += ':' + text(range->ports);
+  }
+  if (has(NF_NAT_RANGE_PROTO_RANDOM)) words += " --random";
+  if (has(NF_NAT_RANGE_PROTO_RANDOM_FULLY)) words += " --random-fully";
+  if (has(NF_NAT_RANGE_PERSISTENT)) words += " --persistent";
+  Nat nat{end, {}, {}, std::move(words)};
+  if (has(NF_NAT_RANGE_MAP_IPS)) nat.addresses = AddressRange{range->first, range->last};
+  if (has(NF_NAT_RANGE_PROTO_SPECIFIED)) nat.ports = range->ports;
+  return nat;
+}
+
+}  // namespace
+
+std::string Redirect::to_iptables() const { return fmt::format("-j REDIRECT --to-ports {}", port); }
+
+std::optional<Target> Redirect::from_iptables(TargetWords words) {
+  if (words.size() != 4 || words[1] != "REDIRECT" || words[2] != "--to-ports") return {};
+  const auto port = read_number<std::uint16_t>(words[3]);
+  if (!port) return {};
+  return Redirect{*port};
+}
+
+xt::Sources Redirect::sources() {
+  static constexpr xt::Source all[] = {{"REDIRECT", "xt_REDIRECT", "CONFIG_NETFILTER_XT_TARGET_REDIRECT"}};
+  return all;
+}
+
+xt::Extension Redirect::to_xt(Family family) const {
+  if (family == Family::ipv4) {
+    nf_nat_ipv4_multi_range_compat info{};
+    info.rangesize = 1;
+    info.range[0].flags = NF_NAT_RANGE_PROTO_SPECIFIED;
+    info.range[0].min.all = info.range[0].max.all = htons(port);
+    return redirect_ipv4.encode(info);
+  }
+  nf_nat_range info{};
+  info.flags = NF_NAT_RANGE_PROTO_SPECIFIED;
+  info.min_proto.all = info.max_proto.all = htons(port);
+  return redirect_ipv6.encode(info);
+}
+
+std::optional<Target> Redirect::from_xt(const xt::ExtensionView& extension, Family family) {
+  if (extension.name != "REDIRECT") return {};
+  auto target = decode_nat(extension, family, End::destination, "");
+  if (!target) return {};
+  const auto& ports = std::get<Nat>(*target).ports;
+  if (ports && ports->first == ports->last) {
+    const Redirect redirect{ports->first};
+    if (xt::is_exactly(redirect.to_xt(family), extension)) return redirect;
+  }
+  return target;
+}
+
+// redirect to :15001
+void Redirect::to_nft(nft::RuleWriter& writer) const {
+  writer.add(fmt::format("redirect to :{}", port), {nft::Load{nft::Data::network(port)}, nft::RedirectTo{}});
+}
+
+Nat source_nat(const Address& address) {
+  return {End::source, AddressRange::single(address), {}, "-j SNAT --to-source " + address.text()};
+}
+
+std::string Nat::to_iptables() const { return printable(words); }
+std::optional<Target> Nat::from_iptables(TargetWords) { return {}; }
+
+xt::Sources Nat::sources() {
+  static constexpr xt::Source all[] = {{"SNAT", "xt_nat", "CONFIG_NETFILTER_XT_NAT"}};
+  return all;
+}
+
+// SNAT --to-source ADDRESS
+xt::Extension Nat::to_xt(Family family) const {
+  if (!addresses || *this != source_nat(addresses->first) || addresses->family() != family)
+    throw std::logic_error("not a translation that can be sent: " + words);
+  const Address& to = addresses->first;
+  if (family == Family::ipv4) {
+    nf_nat_ipv4_multi_range_compat info{};
+    info.rangesize = 1;
+    info.range[0].flags = NF_NAT_RANGE_MAP_IPS;
+    std::memcpy(&info.range[0].min_ip, to.bytes.data(), to.size());
+    info.range[0].max_ip = info.range[0].min_ip;
+    return snat_ipv4.encode(info);
+  }
+  nf_nat_range info{};
+  info.flags = NF_NAT_RANGE_MAP_IPS;
+  std::memcpy(&info.min_addr, to.bytes.data(), to.size());
+  info.max_addr = info.min_addr;
+  return snat_ipv6.encode(info);
+}
+
+std::optional<Target> Nat::from_xt(const xt::ExtensionView& extension, Family family) {
+  if (extension.name == "MASQUERADE") return decode_nat(extension, family, End::source, "");
+  if (extension.name == "DNAT") return decode_nat(extension, family, End::destination, "--to-destination");
+  if (extension.name == "SNAT") return decode_nat(extension, family, End::source, "--to-source");
+  return {};
+}
+
+// snat ip to 169.254.7.127
+void Nat::to_nft(nft::RuleWriter& writer) const {
+  if (!addresses || *this != source_nat(addresses->first)) writer.refuse();
+  const Address& to = addresses->first;
+  writer.add(fmt::format("snat {} to {}", to.family == Family::ipv4 ? "ip" : "ip6", to.text()),
+             {nft::Load{nft::Data(to.view())}, nft::SnatTo{nft::nfproto(to.family)}});
+}
+
+}  // namespace sidetrack

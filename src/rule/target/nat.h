@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#pragma once
+
+#include "rule/target/kind.h"
+
+namespace sidetrack {
+
+struct Redirect {          // REDIRECT --to-ports
+  std::uint16_t port = 0;  // host byte order
+  friend bool operator==(const Redirect&, const Redirect&) = default;
+
+  static constexpr bool goes_on = false;
+  static constexpr bool needs_tracking = true;
+  [[nodiscard]] std::string to_iptables() const;
+  [[nodiscard]] static std::optional<Target> from_iptables(TargetWords words);
+  [[nodiscard]] static xt::Sources sources();
+  [[nodiscard]] xt::Extension to_xt(Family family) const;
+  [[nodiscard]] static std::optional<Target> from_xt(const xt::ExtensionView& extension, Family family);
+  void to_nft(nft::RuleWriter& writer) const;
+  [[nodiscard]] Facts changes() const { return facts::none; }
+};
+
+struct Nat {  // DNAT, SNAT, MASQUERADE, REDIRECT to several ports; what is not given stays, or is the kernel's choice
+  End end = End::destination;
+  std::optional<AddressRange> addresses;
+  std::optional<PortRange> ports;
+  std::string words;  // those of iptables or nft
+  friend bool operator==(const Nat&, const Nat&) = default;
+
+  static constexpr bool goes_on = false;
+  static constexpr bool needs_tracking = true;
+  [[nodiscard]] std::string to_iptables() const;
+  [[nodiscard]] static std::optional<Target> from_iptables(TargetWords words);
+  [[nodiscard]] static xt::Sources sources();
+  [[nodiscard]] xt::Extension to_xt(Family family) const;
+  [[nodiscard]] static std::optional<Target> from_xt(const xt::ExtensionView& extension, Family family);
+  void to_nft(nft::RuleWriter& writer) const;
+  [[nodiscard]] Facts changes() const { return facts::none; }
+};
+
+// SNAT --to-source ADDRESS
+[[nodiscard]] Nat source_nat(const Address& address);
+
+}  // namespace sidetrack

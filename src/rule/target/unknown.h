@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Read from the kernel, and in no plan. `words` are those of iptables or nft.
+#pragma once
+
+#include "rule/target/kind.h"
+
+namespace sidetrack {
+
+struct NonTerminating {  // no target, LOG, NFLOG, TRACE, CLASSIFY …: the next rule is looked at, the packet goes its
+                         // way
+  std::string words;     // empty: a rule without a target, which only counts
+  friend bool operator==(const NonTerminating&, const NonTerminating&) = default;
+
+  static constexpr bool goes_on = true;
+  static constexpr bool needs_tracking = false;
+  [[nodiscard]] std::string to_iptables() const;
+  [[nodiscard]] static std::optional<Target> from_iptables(TargetWords words);
+  [[nodiscard]] static xt::Sources sources();
+  [[nodiscard]] xt::Extension to_xt(Family family) const;
+  [[nodiscard]] static std::optional<Target> from_xt(const xt::ExtensionView& extension, Family family);
+  void to_nft(nft::RuleWriter& writer) const;
+  [[nodiscard]] Facts changes() const { return facts::none; }
+};
+
+struct Reject {  // REJECT: dropped, and the sender is told
+  std::string words;
+  friend bool operator==(const Reject&, const Reject&) = default;
+
+  static constexpr bool goes_on = false;
+  static constexpr bool needs_tracking = false;
+  [[nodiscard]] std::string to_iptables() const;
+  [[nodiscard]] static std::optional<Target> from_iptables(TargetWords words);
+  [[nodiscard]] static xt::Sources sources();
+  [[nodiscard]] xt::Extension to_xt(Family family) const;
+  [[nodiscard]] static std::optional<Target> from_xt(const xt::ExtensionView& extension, Family family);
+  void to_nft(nft::RuleWriter& writer) const;
+  [[nodiscard]] Facts changes() const { return facts::none; }
+};
+
+struct UnknownTarget {  // one that is not understood entirely: what becomes of the packet cannot be known
+  std::string words;
+  friend bool operator==(const UnknownTarget&, const UnknownTarget&) = default;
+
+  static constexpr bool goes_on = false;
+  static constexpr bool needs_tracking = false;
+  [[nodiscard]] std::string to_iptables() const;
+  [[nodiscard]] static std::optional<Target> from_iptables(TargetWords words);
+  [[nodiscard]] static xt::Sources sources();
+  [[nodiscard]] xt::Extension to_xt(Family family) const;
+  [[nodiscard]] static std::optional<Target> from_xt(const xt::ExtensionView& extension, Family family);
+  void to_nft(nft::RuleWriter& writer) const;
+  [[nodiscard]] Facts changes() const { return facts::all; }
+};
+
+}  // namespace sidetrack

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "rule/words.h"
+
+#include <fmt/ranges.h>
+
+#include "model/printable.h"
+
+namespace sidetrack {
+
+std::string masked(std::uint32_t value, std::uint32_t mask) {
+  return mask == all_bits ? fmt::format("{}", value) : fmt::format("{:#x}/{:#x}", value, mask);
+}
+
+std::string in_quotes(std::string_view text) {
+  std::string quoted;
+  for (const char c : text) {
+    if (c == '"' || c == '\\' || c == '\'') quoted += '\\';
+    quoted += c;
+  }
+  return fmt::format("\"{}\"", printable(quoted));
+}
+
+std::string hex(std::string_view bytes) {
+  std::string text;
+  for (const char byte : bytes) text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  return text;
+}
+
+std::optional<Masked> read_masked(std::string_view text) {
+  const auto slash = text.find('/');
+  const auto value = read_number<std::uint32_t>(text.substr(0, slash));
+  const auto mask = slash == std::string_view::npos ? all_bits : read_number<std::uint32_t>(text.substr(slash + 1));
+  if (!value || !mask) return {};
+  return Masked{*value, *mask};
+}
+
+std::string joined_words(TargetWords words) { return fmt::format("{}", fmt::join(words, " ")); }
+
+}  // namespace sidetrack
