@@ -10,12 +10,12 @@
 
 #include "host/host.h"
 #include "kernel/nft/native.h"
-#include "kernel/xt/entry.h"
 #include "mesh/istio_rules.h"
 #include "mesh/plan.h"
 #include "options/options.h"
 #include "rule/fold.h"
 #include "rule/iptables.h"
+#include "rule/xt/entry.h"
 
 namespace sidetrack {
 namespace {

@@ -5,8 +5,8 @@
 #include <stdexcept>
 
 #include "fuzz.h"
-#include "kernel/xt/entry.h"
 #include "rule/iptables.h"
+#include "rule/xt/entry.h"
 #include "rule/xt/rule_extensions.h"
 
 using namespace sidetrack;

@@ -15,9 +15,9 @@ extern "C" {  // unlike libiptc.h, this header does not say so
 }
 
 #include "kernel/legacy/refusal.h"
-#include "kernel/xt/entry.h"
 #include "model/error.h"
 #include "model/scan.h"
+#include "rule/xt/entry.h"
 #include "system/known_file.h"
 
 namespace sidetrack::legacy {

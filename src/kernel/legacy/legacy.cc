@@ -7,10 +7,10 @@
 #include <cerrno>
 
 #include "kernel/legacy/refusal.h"
-#include "kernel/xt/entry.h"
 #include "model/error.h"
 #include "rule/ours.h"
 #include "rule/splice.h"
+#include "rule/xt/entry.h"
 
 namespace sidetrack::legacy {
 namespace {

@@ -24,7 +24,7 @@ class Translation {
     header();
     matches();
     add(Count{0, 0});
-    std::visit([this](const auto& target) { this->target(target); }, rule_.target);
+    target();
     if (extension_) made_.compat = compat_;
     return std::move(made_);
   }
@@ -123,31 +123,14 @@ class Translation {
     add(Compare{operation(match.negated), Data::host(match.value)});
   }
 
-  void target(Verdict verdict) {
-    switch (verdict.kind) {
-      case Verdict::Kind::accept:
-        return add(Decide{NF_ACCEPT, {}});
-      case Verdict::Kind::drop:
-        return add(Decide{NF_DROP, {}});
-      case Verdict::Kind::return_:
-        return add(Decide{NFT_RETURN, {}});
-    }
-  }
-  void target(const Jump& jump) { add(Decide{jump.is_goto ? NFT_GOTO : NFT_JUMP, jump.chain}); }
-  void target(const NonTerminating& none) {
-    if (!none.words.empty()) throw std::logic_error("a target that is only read cannot be sent: " + none.words);
-  }
-  void target(const Redirect&) { extension(); }
-  void target(const Tproxy&) { extension(); }
-  void target(const SetMark&) { extension(); }
-  void target(Connmark) { extension(); }
-  void target(const CtZone&) { extension(); }
-  void target(const SetConnmark&) { extension(); }
-  void target(const Nat&) { extension(); }
-  void target(const Notrack&) { extension(); }
-  void target(const Reject&) { extension(); }         // throws: it is only read
-  void target(const UnknownTarget&) { extension(); }  // the same
-  void extension() {
+  // A verdict, a jump or nothing; else an extension, which throws for what is only read.
+  void target() {
+    static constexpr std::int32_t verdicts[] = {NF_ACCEPT, NF_DROP, NFT_RETURN};  // as Verdict::Kind
+    if (const auto* verdict = std::get_if<Verdict>(&rule_.target))
+      return add(Decide{verdicts[static_cast<std::size_t>(verdict->kind)], {}});
+    if (const auto* jump = std::get_if<Jump>(&rule_.target))
+      return add(Decide{jump->is_goto ? NFT_GOTO : NFT_JUMP, jump->chain});
+    if (rule_.target == Target(NonTerminating{})) return;
     extension_ = true;
     add(XtTarget{xt::target_of(rule_.target, family_)});
   }

@@ -64,9 +64,6 @@ struct KernelTable {
 [[nodiscard]] std::vector<LiveChain> rules_of(const KernelTable& table, const CgroupPaths& cgroups,
                                               const MeshRules& mesh);
 
-// The chains of any other native table, under the names that they have there.
-[[nodiscard]] std::vector<LiveChain> foreign_rules_of(const KernelTable& table, const CgroupPaths& cgroups);
-
 [[nodiscard]] LiveTable live_table(const KernelTable& table);
 
 }  // namespace sidetrack::nft

@@ -20,10 +20,10 @@
 #include "kernel/nft/names.h"
 #include "kernel/nft/rule_reader.h"
 #include "kernel/survey.h"
-#include "kernel/xt/entry.h"
 #include "mesh/istio_rules.h"
 #include "rule/fold.h"
 #include "rule/iptables.h"
+#include "rule/xt/entry.h"
 #include "state/diff.h"
 
 namespace sidetrack::nft {

@@ -8,9 +8,9 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "kernel/xt/entry.h"
 #include "model/error.h"
 #include "rule/iptables.h"
+#include "rule/xt/entry.h"
 
 namespace sidetrack::xt {
 namespace {

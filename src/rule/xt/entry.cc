@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "kernel/xt/entry.h"
+#include "rule/xt/entry.h"
 
 #include <fmt/format.h>
 #include <linux/netfilter_ipv4/ip_tables.h>
