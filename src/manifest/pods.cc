@@ -4,12 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <functional>
 #include <optional>
 #include <set>
-#include <span>
 #include <string_view>
 #include <utility>
 
@@ -25,212 +23,147 @@ namespace {
 constexpr std::string_view proxy_metadata_key = "proxyMetadata";
 constexpr std::string_view uid_range_annotation = "openshift.io/sa.scc.uid-range";
 
-using Path = std::array<std::string_view, 6>;  // of keys; empty ones at its end
-constexpr std::string_view each = "*";         // of a path: every item of the list, or every value of the mapping
+// Where an object has a pod template: from key to key, as "spec.template"; "": it is one itself.
+constexpr std::string_view each = "*";  // every item of the list, or every value of the mapping
 
-struct KindInfo {
-  std::string_view kind;
-  std::array<std::string_view, 3> groups;  // of apiVersion, without the version; "core": it has none
-  Path pod;                                // where the object has its pod template
-  bool has_pod_spec = true;                // there: containers can be put into it
-  bool required = true;                    // the pod template; of a kind with several places each is for itself
+// What it means if there is none in such a place, and if there is one.
+struct Template {
+  bool has_pod_spec = true;  // containers can be put into it
+  bool required = true;      // it has to be there
 };
-constexpr bool without_containers = false;
-constexpr bool optional = false;
+constexpr Template optional{.required = false};
+constexpr Template without_containers{.has_pod_spec = false};
+constexpr Template overrides{false, false};  // of pods that are made all the same
+
+// Each text is a list of words, apart by blanks.
+struct KindInfo {
+  std::string_view kinds;
+  std::string_view groups;  // of apiVersion, without the version; "core": it has none
+  std::string_view places;
+  Template is{};
+};
 constexpr std::string_view core = "core";
-constexpr Path usual_path = {"spec", "template"};
+constexpr std::string_view usual_path = "spec.template";
 constexpr KindInfo kind_table[] = {
-    {"Pod", {core}, {}},
-    {"Deployment", {"apps", "extensions"}, usual_path},
-    {"StatefulSet", {"apps", "apps.kruise.io"}, usual_path},
-    {"DaemonSet", {"apps", "extensions", "apps.kruise.io"}, usual_path},
-    {"ReplicaSet", {"apps", "extensions"}, usual_path},
-    {"ReplicationController", {core}, usual_path},
-    {"Job", {"batch"}, usual_path},
-    {"CronJob", {"batch"}, {"spec", "jobTemplate", "spec", "template"}},
-    {"PodTemplate", {core}, {"template"}},
-    {"DeploymentConfig", {"apps.openshift.io", core}, usual_path},
-    {"Rollout", {"argoproj.io"}, usual_path},
-    {"CloneSet", {"apps.kruise.io"}, usual_path},
-    {"Service", {"serving.knative.dev"}, usual_path},
-    {"Configuration", {"serving.knative.dev"}, usual_path},
-    {"Revision", {"serving.knative.dev"}, {}},
-    {"ContainerSource", {"sources.knative.dev"}, usual_path},
-    {"Job", {"batch.volcano.sh"}, {"spec", "tasks", each, "template"}},
-    {"JobSet", {"jobset.x-k8s.io"}, {"spec", "replicatedJobs", each, "template", "spec", "template"}},
-    {"VirtualMachine", {"kubevirt.io"}, usual_path, without_containers},
-    {"VirtualMachineInstanceReplicaSet", {"kubevirt.io"}, usual_path, without_containers},
-    {"VirtualMachineInstance", {"kubevirt.io"}, {}, without_containers},
-    {"VirtualMachinePool",
-     {"pool.kubevirt.io"},
-     {"spec", "virtualMachineTemplate", "spec", "template"},
-     without_containers},
-    {"BroadcastJob", {"apps.kruise.io"}, usual_path},
-    {"AdvancedCronJob", {"apps.kruise.io"}, {"spec", "template", "jobTemplate", "spec", "template"}, true, optional},
-    {"AdvancedCronJob",
-     {"apps.kruise.io"},
-     {"spec", "template", "broadcastJobTemplate", "spec", "template"},
-     true,
+    {"Pod", "core", ""},
+    {"Deployment ReplicaSet", "apps extensions", usual_path},
+    {"StatefulSet", "apps apps.kruise.io", usual_path},
+    {"DaemonSet", "apps extensions apps.kruise.io", usual_path},
+    {"ReplicationController", "core", usual_path},
+    {"Job", "batch", usual_path},
+    {"CronJob", "batch", "spec.jobTemplate.spec.template"},
+    {"PodTemplate", "core", "template"},
+    {"DeploymentConfig", "apps.openshift.io core", usual_path},
+    {"Rollout", "argoproj.io", usual_path},
+    {"CloneSet BroadcastJob", "apps.kruise.io", usual_path},
+    {"AdvancedCronJob", "apps.kruise.io",
+     "spec.template.jobTemplate.spec.template spec.template.broadcastJobTemplate.spec.template", optional},
+    {"UnitedDeployment", "apps.kruise.io",
+     "spec.template.statefulSetTemplate.spec.template spec.template.advancedStatefulSetTemplate.spec.template "
+     "spec.template.cloneSetTemplate.spec.template spec.template.deploymentTemplate.spec.template",
      optional},
-    {"UnitedDeployment",
-     {"apps.kruise.io"},
-     {"spec", "template", "statefulSetTemplate", "spec", "template"},
-     true,
+    {"Service Configuration", "serving.knative.dev", usual_path},
+    {"Revision", "serving.knative.dev", ""},
+    {"ContainerSource", "sources.knative.dev", usual_path},
+    {"Job", "batch.volcano.sh", "spec.tasks.*.template"},
+    {"JobSet", "jobset.x-k8s.io", "spec.replicatedJobs.*.template.spec.template"},
+    {"VirtualMachine VirtualMachineInstanceReplicaSet", "kubevirt.io", usual_path, without_containers},
+    {"VirtualMachineInstance", "kubevirt.io", "", without_containers},
+    {"VirtualMachinePool", "pool.kubevirt.io", "spec.virtualMachineTemplate.spec.template", without_containers},
+    {"ScaledJob", "keda.sh", "spec.jobTargetRef.template"},
+    {"LeaderWorkerSet", "leaderworkerset.x-k8s.io", "spec.leaderWorkerTemplate.workerTemplate"},
+    {"LeaderWorkerSet", "leaderworkerset.x-k8s.io", "spec.leaderWorkerTemplate.leaderTemplate", optional},
+    {"GameServer", "agones.dev", usual_path},
+    {"GameServerSet Fleet", "agones.dev", "spec.template.spec.template"},
+    {"AutoscalingRunnerSet", "actions.github.com", usual_path},
+    {"EphemeralRunner", "actions.github.com", "spec"},
+    {"RunnerDeployment RunnerReplicaSet RunnerSet", "actions.summerwind.dev", usual_path, without_containers},
+    {"Runner", "actions.summerwind.dev", "", without_containers},
+    {"RayCluster", "ray.io", "spec.headGroupSpec.template"},
+    {"RayCluster", "ray.io", "spec.workerGroupSpecs.*.template", optional},
+    {"RayJob", "ray.io", "spec.rayClusterSpec.headGroupSpec.template spec.rayClusterSpec.workerGroupSpecs.*.template",
      optional},
-    {"UnitedDeployment",
-     {"apps.kruise.io"},
-     {"spec", "template", "advancedStatefulSetTemplate", "spec", "template"},
-     true,
-     optional},
-    {"UnitedDeployment",
-     {"apps.kruise.io"},
-     {"spec", "template", "cloneSetTemplate", "spec", "template"},
-     true,
-     optional},
-    {"UnitedDeployment",
-     {"apps.kruise.io"},
-     {"spec", "template", "deploymentTemplate", "spec", "template"},
-     true,
-     optional},
-    {"ScaledJob", {"keda.sh"}, {"spec", "jobTargetRef", "template"}},
-    {"LeaderWorkerSet", {"leaderworkerset.x-k8s.io"}, {"spec", "leaderWorkerTemplate", "workerTemplate"}},
-    {"LeaderWorkerSet",
-     {"leaderworkerset.x-k8s.io"},
-     {"spec", "leaderWorkerTemplate", "leaderTemplate"},
-     true,
-     optional},
-    {"GameServer", {"agones.dev"}, usual_path},
-    {"GameServerSet", {"agones.dev"}, {"spec", "template", "spec", "template"}},
-    {"Fleet", {"agones.dev"}, {"spec", "template", "spec", "template"}},
-    {"AutoscalingRunnerSet", {"actions.github.com"}, usual_path},
-    {"EphemeralRunner", {"actions.github.com"}, {"spec"}},
-    {"RunnerDeployment", {"actions.summerwind.dev"}, usual_path, without_containers},
-    {"RunnerReplicaSet", {"actions.summerwind.dev"}, usual_path, without_containers},
-    {"RunnerSet", {"actions.summerwind.dev"}, usual_path, without_containers},
-    {"Runner", {"actions.summerwind.dev"}, {}, without_containers},
-    {"RayCluster", {"ray.io"}, {"spec", "headGroupSpec", "template"}},
-    {"RayCluster", {"ray.io"}, {"spec", "workerGroupSpecs", each, "template"}, true, optional},
-    {"RayJob", {"ray.io"}, {"spec", "rayClusterSpec", "headGroupSpec", "template"}, true, optional},
-    {"RayJob", {"ray.io"}, {"spec", "rayClusterSpec", "workerGroupSpecs", each, "template"}, true, optional},
-    {"RayService", {"ray.io"}, {"spec", "rayClusterConfig", "headGroupSpec", "template"}},
-    {"RayService", {"ray.io"}, {"spec", "rayClusterConfig", "workerGroupSpecs", each, "template"}, true, optional},
-    {"TFJob", {"kubeflow.org"}, {"spec", "tfReplicaSpecs", each, "template"}},
-    {"PyTorchJob", {"kubeflow.org"}, {"spec", "pytorchReplicaSpecs", each, "template"}},
-    {"MPIJob", {"kubeflow.org"}, {"spec", "mpiReplicaSpecs", each, "template"}},
-    {"XGBoostJob", {"kubeflow.org"}, {"spec", "xgbReplicaSpecs", each, "template"}},
-    {"PaddleJob", {"kubeflow.org"}, {"spec", "paddleReplicaSpecs", each, "template"}},
-    {"MXJob", {"kubeflow.org"}, {"spec", "mxReplicaSpecs", each, "template"}},
-    {"Notebook", {"kubeflow.org"}, usual_path},
-    {"SeldonDeployment",
-     {"machinelearning.seldon.io"},
-     {"spec", "predictors", each, "componentSpecs", each},
-     without_containers,
-     optional},
-    {"Sensor", {"argoproj.io"}, usual_path, without_containers, optional},
-    {"EventSource", {"argoproj.io"}, usual_path, without_containers, optional},
-    {"FlinkDeployment", {"flink.apache.org"}, {"spec", "podTemplate"}, without_containers, optional},
-    {"FlinkDeployment", {"flink.apache.org"}, {"spec", "jobManager", "podTemplate"}, without_containers, optional},
-    {"FlinkDeployment", {"flink.apache.org"}, {"spec", "taskManager", "podTemplate"}, without_containers, optional},
-    {"MongoDBCommunity",
-     {"mongodbcommunity.mongodb.com"},
-     {"spec", "statefulSet", "spec", "template"},
-     without_containers,
-     optional},
-    {"RabbitmqCluster",
-     {"rabbitmq.com"},
-     {"spec", "override", "statefulSet", "spec", "template"},
-     without_containers,
-     optional},
-    {"CassandraDatacenter", {"cassandra.datastax.com"}, {"spec", "podTemplateSpec"}, without_containers, optional},
-    {"ClickHouseInstallation",
-     {"clickhouse.altinity.com"},
-     {"spec", "templates", "podTemplates", each},
-     without_containers,
-     optional},
-    {"Grafana", {"grafana.integreatly.org"}, {"spec", "deployment", "spec", "template"}, without_containers, optional},
-    {"Keycloak", {"k8s.keycloak.org"}, {"spec", "unsupported", "podTemplate"}, without_containers, optional},
-    {"Pooler", {"postgresql.cnpg.io"}, usual_path, without_containers, optional},
-    {"Elasticsearch",
-     {"elasticsearch.k8s.elastic.co"},
-     {"spec", "nodeSets", each, "podTemplate"},
-     without_containers,
-     optional},
-    {"Kibana", {"kibana.k8s.elastic.co"}, {"spec", "podTemplate"}, without_containers, optional},
-    {"Logstash", {"logstash.k8s.elastic.co"}, {"spec", "podTemplate"}, without_containers, optional},
-    {"ApmServer", {"apm.k8s.elastic.co"}, {"spec", "podTemplate"}, without_containers, optional},
-    {"EnterpriseSearch", {"enterprisesearch.k8s.elastic.co"}, {"spec", "podTemplate"}, without_containers, optional},
-    {"ElasticMapsServer", {"maps.k8s.elastic.co"}, {"spec", "podTemplate"}, without_containers, optional},
-    {"Beat", {"beat.k8s.elastic.co"}, {"spec", "deployment", "podTemplate"}, without_containers, optional},
-    {"Beat", {"beat.k8s.elastic.co"}, {"spec", "daemonSet", "podTemplate"}, without_containers, optional},
-    {"Agent", {"agent.k8s.elastic.co"}, {"spec", "deployment", "podTemplate"}, without_containers, optional},
-    {"Agent", {"agent.k8s.elastic.co"}, {"spec", "daemonSet", "podTemplate"}, without_containers, optional},
-    {"Agent", {"agent.k8s.elastic.co"}, {"spec", "statefulSet", "podTemplate"}, without_containers, optional},
-    {"Kafka", {"kafka.strimzi.io"}, {"spec", "kafka", "template", "pod"}, without_containers, optional},
-    {"Kafka", {"kafka.strimzi.io"}, {"spec", "zookeeper", "template", "pod"}, without_containers, optional},
-    {"Kafka", {"kafka.strimzi.io"}, {"spec", "entityOperator", "template", "pod"}, without_containers, optional},
-    {"KafkaNodePool", {"kafka.strimzi.io"}, {"spec", "template", "pod"}, without_containers, optional},
-    {"KafkaConnect", {"kafka.strimzi.io"}, {"spec", "template", "pod"}, without_containers, optional},
-    {"Kafka", {"kafka.strimzi.io"}, {"spec", "cruiseControl", "template", "pod"}, without_containers, optional},
-    {"Kafka", {"kafka.strimzi.io"}, {"spec", "kafkaExporter", "template", "pod"}, without_containers, optional},
-    {"KafkaMirrorMaker", {"kafka.strimzi.io"}, {"spec", "template", "pod"}, without_containers, optional},
-    {"KafkaMirrorMaker2", {"kafka.strimzi.io"}, {"spec", "template", "pod"}, without_containers, optional},
-    {"KafkaBridge", {"kafka.strimzi.io"}, {"spec", "template", "pod"}, without_containers, optional},
+    {"RayService", "ray.io", "spec.rayClusterConfig.headGroupSpec.template"},
+    {"RayService", "ray.io", "spec.rayClusterConfig.workerGroupSpecs.*.template", optional},
+    {"TFJob", "kubeflow.org", "spec.tfReplicaSpecs.*.template"},
+    {"PyTorchJob", "kubeflow.org", "spec.pytorchReplicaSpecs.*.template"},
+    {"MPIJob", "kubeflow.org", "spec.mpiReplicaSpecs.*.template"},
+    {"XGBoostJob", "kubeflow.org", "spec.xgbReplicaSpecs.*.template"},
+    {"PaddleJob", "kubeflow.org", "spec.paddleReplicaSpecs.*.template"},
+    {"MXJob", "kubeflow.org", "spec.mxReplicaSpecs.*.template"},
+    {"Notebook", "kubeflow.org", usual_path},
+    {"SeldonDeployment", "machinelearning.seldon.io", "spec.predictors.*.componentSpecs.*", overrides},
+    {"Sensor EventSource", "argoproj.io", usual_path, overrides},
+    {"FlinkDeployment", "flink.apache.org", "spec.podTemplate spec.jobManager.podTemplate spec.taskManager.podTemplate",
+     overrides},
+    {"MongoDBCommunity", "mongodbcommunity.mongodb.com", "spec.statefulSet.spec.template", overrides},
+    {"RabbitmqCluster", "rabbitmq.com", "spec.override.statefulSet.spec.template", overrides},
+    {"CassandraDatacenter", "cassandra.datastax.com", "spec.podTemplateSpec", overrides},
+    {"ClickHouseInstallation", "clickhouse.altinity.com", "spec.templates.podTemplates.*", overrides},
+    {"Grafana", "grafana.integreatly.org", "spec.deployment.spec.template", overrides},
+    {"Keycloak", "k8s.keycloak.org", "spec.unsupported.podTemplate", overrides},
+    {"Pooler", "postgresql.cnpg.io", usual_path, overrides},
+    {"Elasticsearch", "elasticsearch.k8s.elastic.co", "spec.nodeSets.*.podTemplate", overrides},
+    {"Kibana", "kibana.k8s.elastic.co", "spec.podTemplate", overrides},
+    {"Logstash", "logstash.k8s.elastic.co", "spec.podTemplate", overrides},
+    {"ApmServer", "apm.k8s.elastic.co", "spec.podTemplate", overrides},
+    {"EnterpriseSearch", "enterprisesearch.k8s.elastic.co", "spec.podTemplate", overrides},
+    {"ElasticMapsServer", "maps.k8s.elastic.co", "spec.podTemplate", overrides},
+    {"Beat", "beat.k8s.elastic.co", "spec.deployment.podTemplate spec.daemonSet.podTemplate", overrides},
+    {"Agent", "agent.k8s.elastic.co",
+     "spec.deployment.podTemplate spec.daemonSet.podTemplate spec.statefulSet.podTemplate", overrides},
+    {"Kafka", "kafka.strimzi.io",
+     "spec.kafka.template.pod spec.zookeeper.template.pod spec.entityOperator.template.pod "
+     "spec.cruiseControl.template.pod spec.kafkaExporter.template.pod",
+     overrides},
+    {"KafkaNodePool KafkaConnect KafkaMirrorMaker KafkaMirrorMaker2 KafkaBridge", "kafka.strimzi.io",
+     "spec.template.pod", overrides},
 };
 
 // Lists where objects describe pods that a controller makes, other than by a pod template: they are not read.
 struct ElsewhereInfo {
-  Path path;
+  std::string_view path;
   std::string_view said;
   std::string_view group = {};  // of no other
-  std::string_view kind = {};   // of no other
+  std::string_view kinds = {};  // a list of words: of no others
 };
 constexpr std::string_view of_its_own = "its controller makes pods of it";
+constexpr std::string_view with_annotations = "its controller makes pods with the annotations of spec.podAnnotations";
 constexpr ElsewhereInfo elsewhere_table[] = {
-    {{"spec"}, "its controller makes a pod for each task", "tekton.dev"},
-    {{"spec"}, "its controller makes a pod for each build", "build.openshift.io"},
-    {{"spec", "driver"}, "its controller makes pods of spec.driver and spec.executor", "sparkoperator.k8s.io"},
-    {{"spec", "predictor"},
-     "its controller makes pods of spec.predictor, spec.transformer and spec.explainer",
+    {"spec", "its controller makes a pod for each task", "tekton.dev"},
+    {"spec", "its controller makes a pod for each build", "build.openshift.io"},
+    {"spec.driver", "its controller makes pods of spec.driver and spec.executor", "sparkoperator.k8s.io"},
+    {"spec.predictor", "its controller makes pods of spec.predictor, spec.transformer and spec.explainer",
      "serving.kserve.io"},
-    {{"spec", "jobManager"}, "its controller makes pods of spec.jobManager and spec.taskManager"},
-    {{"spec"}, "its controller makes pods of spec.nats, spec.jetstream or spec.kafka", "argoproj.io", "EventBus"},
-    {{"spec"}, "its controller makes pods with the annotations of spec.podAnnotations", "acid.zalan.do", "postgresql"},
-    {{"spec"},
-     "its controller makes pods with the annotations of spec.podAnnotations",
-     "opentelemetry.io",
-     "OpenTelemetryCollector"},
-    {{"spec"},
-     "its controller makes pods with the annotations of spec.podAnnotations",
-     "opentelemetry.io",
-     "TargetAllocator"},
-    {{"spec", "instances"}, of_its_own, "postgres-operator.crunchydata.com"},
-    {{"spec"}, of_its_own, "pxc.percona.com", "PerconaXtraDBCluster"},
-    {{"spec"}, of_its_own, "psmdb.percona.com", "PerconaServerMongoDB"},
-    {{"spec"}, of_its_own, "pgv2.percona.com", "PerconaPGCluster"},
-    {{"spec"}, of_its_own, "redis.redis.opstreelabs.in"},
-    {{"spec"}, of_its_own, "minio.min.io", "Tenant"},
-    {{"spec"}, of_its_own, "jaegertracing.io", "Jaeger"},
-    {{"spec"}, of_its_own, "opensearch.opster.io", "OpenSearchCluster"},
-    {{"spec"}, of_its_own, "solr.apache.org", "SolrCloud"},
-    {{"spec"}, of_its_own, "zookeeper.pravega.io", "ZookeeperCluster"},
-    {{"spec"}, of_its_own, "kubernetes.dask.org"},
-    {{"spec"}, of_its_own, "openfaas.com", "Function"},
-    {{"spec"}, of_its_own, "nuclio.io", "NuclioFunction"},
-    {{"spec", "inheritedMetadata"}, "its controller makes pods with the annotations of spec.inheritedMetadata"},
-    {{"spec"}, of_its_own, "postgresql.cnpg.io", "Cluster"},
-    {{"spec", "podAnnotations"}, "its controller makes pods with the annotations of spec.podAnnotations"},
-    {{"spec", "podTemplate"}, "its controller makes pods of spec.podTemplate"},
-    {{"spec", "podMetadata"}, "its controller makes pods with the annotations of spec.podMetadata"},
-    {{"spec", "templates"}, "its controller makes a pod for each of spec.templates"},
-    {{"spec", "workflowSpec", "templates"}, "its controller makes a pod for each of spec.workflowSpec.templates"},
+    {"spec.jobManager", "its controller makes pods of spec.jobManager and spec.taskManager"},
+    {"spec", "its controller makes pods of spec.nats, spec.jetstream or spec.kafka", "argoproj.io", "EventBus"},
+    {"spec", with_annotations, "acid.zalan.do", "postgresql"},
+    {"spec", with_annotations, "opentelemetry.io", "OpenTelemetryCollector TargetAllocator"},
+    {"spec.instances", of_its_own, "postgres-operator.crunchydata.com"},
+    {"spec", of_its_own, "pxc.percona.com", "PerconaXtraDBCluster"},
+    {"spec", of_its_own, "psmdb.percona.com", "PerconaServerMongoDB"},
+    {"spec", of_its_own, "pgv2.percona.com", "PerconaPGCluster"},
+    {"spec", of_its_own, "redis.redis.opstreelabs.in"},
+    {"spec", of_its_own, "minio.min.io", "Tenant"},
+    {"spec", of_its_own, "jaegertracing.io", "Jaeger"},
+    {"spec", of_its_own, "opensearch.opster.io", "OpenSearchCluster"},
+    {"spec", of_its_own, "solr.apache.org", "SolrCloud"},
+    {"spec", of_its_own, "zookeeper.pravega.io", "ZookeeperCluster"},
+    {"spec", of_its_own, "kubernetes.dask.org"},
+    {"spec", of_its_own, "openfaas.com", "Function"},
+    {"spec", of_its_own, "nuclio.io", "NuclioFunction"},
+    {"spec.inheritedMetadata", "its controller makes pods with the annotations of spec.inheritedMetadata"},
+    {"spec", of_its_own, "postgresql.cnpg.io", "Cluster"},
+    {"spec.podAnnotations", with_annotations},
+    {"spec.podTemplate", "its controller makes pods of spec.podTemplate"},
+    {"spec.podMetadata", "its controller makes pods with the annotations of spec.podMetadata"},
+    {"spec.templates", "its controller makes a pod for each of spec.templates"},
+    {"spec.workflowSpec.templates", "its controller makes a pod for each of spec.workflowSpec.templates"},
 };
 
-std::string joined(const Path& path) {
-  std::string text;
-  for (const std::string_view key : path) {
-    if (!key.empty()) text += fmt::format("{}{}", text.empty() ? "" : ".", key);
-  }
-  return text;
+bool has_word(std::string_view words, std::string_view word) {
+  const auto all = split_words(words);
+  return std::ranges::find(all, word) != all.end();
 }
 
 // What a message points to.
@@ -283,19 +216,21 @@ std::string_view text_of(const Node* mapping, std::string_view key, const Where&
 using Above = std::vector<std::pair<std::string, const Node*>>;  // PodTemplate::above
 
 // Calls `use` with what stands there, and with the metadata on the way; with nullptr if nothing does.
-void each_at(Node* node, std::span<const std::string_view> path, const std::function<void(Node*, const Above&)>& use,
+void each_at(Node* node, std::string_view path, const std::function<void(Node*, const Above&)>& use,
              const std::string& at = {}, Above above = {}) {
-  if (node == nullptr || path.empty() || path[0].empty()) return use(node, above);
-  const auto below = [&](std::string_view key) { return fmt::format("{}{}{}", at, at.empty() ? "" : ".", key); };
-  if (path[0] == each) {
-    for (Node& item : node->items.own()) each_at(&item, path.subspan(1), use, below("*"), above);
-    for (Entry& entry : node->entries.own()) each_at(&entry.value, path.subspan(1), use, below(entry.key), above);
+  if (node == nullptr || path.empty()) return use(node, above);
+  const std::string_view key = path.substr(0, path.find('.'));
+  const std::string_view rest = path.substr(std::min(key.size() + 1, path.size()));
+  const auto below = [&](std::string_view next) { return fmt::format("{}{}{}", at, at.empty() ? "" : ".", next); };
+  if (key == each) {
+    for (Node& item : node->items.own()) each_at(&item, rest, use, below(each), above);
+    for (Entry& entry : node->entries.own()) each_at(&entry.value, rest, use, below(entry.key), above);
     return;
   }
   if (node->type != Node::Type::mapping) return use(nullptr, above);
   if (const Node* metadata = node->find("metadata"); metadata != nullptr && metadata->type == Node::Type::mapping)
     above.emplace_back(fmt::format("that of {}", at), metadata);
-  each_at(node->find(path[0]), path.subspan(1), use, below(path[0]), std::move(above));
+  each_at(node->find(key), rest, use, below(key), std::move(above));
 }
 
 // Where an object of a kind that is not known has a pod template; "": nowhere.
@@ -357,8 +292,8 @@ class Finder {
     if (kind == "Template" && group == "template.openshift.io" && objects != nullptr) return list(*objects, place, {});
     std::vector<KindInfo> known;
     std::ranges::copy_if(kind_table, std::back_inserter(known), [&](const KindInfo& info) {
-      return info.kind == kind && (version.empty() ? info.groups[0].find('.') == std::string_view::npos
-                                                   : std::ranges::find(info.groups, group) != info.groups.end());
+      const bool is_of_kubernetes = split_words(info.groups)[0].find('.') == std::string_view::npos;
+      return has_word(info.kinds, kind) && (version.empty() ? is_of_kubernetes : has_word(info.groups, group));
     });
     if (known.empty()) return other(object, kind, group);
 
@@ -371,24 +306,26 @@ class Finder {
                      nullptr};
     if (made.name.empty()) made.name = text_of(metadata, "generateName", place);
     const std::size_t before = found_.size();
-    for (const KindInfo& info : known) {
-      made.has_pod_spec = info.has_pod_spec;
-      each_at(&object, info.pod, [&](Node* pod, const Above& above) {
-        if (pod == nullptr && !info.required) return;
-        if (pod == nullptr && std::as_const(object).find("spec") != nullptr &&
-            std::as_const(object).find("spec")->find("workloadRef") != nullptr)
-          return;  // a Rollout of another object's
-        if (pod == nullptr || pod->type != Node::Type::mapping)
-          refuse(where(made), joined(info.pod), pod, "a pod template");
-        made.pod = pod;
-        made.above = above;
-        if (!made.above.empty() && made.above[0].second == metadata)
-          made.above[0].first = fmt::format("the {}'s own", excerpt(kind));
-        found_.push_back(made);
-      });
+    for (const auto& [kinds, groups, places, is] : known) {
+      for (const std::string_view path : split_at_each(places, ' '))
+        each_at(&object, path, [&](Node* pod, const Above& above) {
+          if (pod == nullptr && !is.required) return;
+          if (pod == nullptr && std::as_const(object).find("spec") != nullptr &&
+              std::as_const(object).find("spec")->find("workloadRef") != nullptr)
+            return;  // a Rollout of another object's
+          if (pod == nullptr || pod->type != Node::Type::mapping) refuse(where(made), path, pod, "a pod template");
+          made.has_pod_spec = is.has_pod_spec;
+          made.pod = pod;
+          made.above = above;
+          if (!made.above.empty() && made.above[0].second == metadata)
+            made.above[0].first = fmt::format("the {}'s own", excerpt(kind));
+          found_.push_back(made);
+        });
     }
-    if (found_.size() == before && !known[0].required)
-      skip(kind, group, fmt::format("no {}: its controller makes pods all the same", joined(known[0].pod)));
+    if (found_.size() == before && !known[0].is.required) {
+      const std::string_view first = split_words(known[0].places)[0];
+      skip(kind, group, fmt::format("no {}: its controller makes pods all the same", first));
+    }
   }
 
   void skip(std::string_view kind, std::string_view group, std::string_view why) {
@@ -410,10 +347,10 @@ class Finder {
   void other(Node& object, std::string_view kind, std::string_view group) {
     if (kind == "CustomResourceDefinition") return;  // it describes objects
     constexpr std::string_view not_known = "not known, and left out: ";
-    for (const auto& [path, said, of_group, of_kind] : elsewhere_table) {
+    for (const auto& [path, said, of_group, of_kinds] : elsewhere_table) {
       bool is_there = false;
       each_at(&object, path, [&](Node* found, const Above&) { is_there = found != nullptr && !found->is_scalar(); });
-      if (is_there && (of_group.empty() || of_group == group) && (of_kind.empty() || of_kind == kind))
+      if (is_there && (of_group.empty() || of_group == group) && (of_kinds.empty() || has_word(of_kinds, kind)))
         return skip(kind, group, fmt::format("{}{}", not_known, said));
     }
     if (const std::string at = pod_template_in(object, ""); !at.empty())
