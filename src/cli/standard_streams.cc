@@ -5,7 +5,6 @@
 #include <poll.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <csignal>
 
 namespace sidetrack::cli {

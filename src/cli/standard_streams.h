@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #pragma once
 
-#include <string_view>
-
 namespace sidetrack::cli {
 
 // Before anything is opened: descriptors 0 to 2 that are closed become ones that can neither be read nor written

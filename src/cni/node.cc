@@ -8,7 +8,6 @@
 #include <exception>
 #include <iterator>
 #include <map>
-#include <span>
 #include <tuple>
 #include <utility>
 

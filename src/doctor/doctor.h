@@ -3,7 +3,6 @@
 // is asked about, as it would for the rules.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>

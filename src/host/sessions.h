@@ -2,7 +2,6 @@
 // The connections by which somebody works here: on a virtual machine, the first rules may cut the administrator off.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -3,7 +3,6 @@
 // between double quotes, some without.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <fmt/format.h>
 
-#include <cerrno>
-
 #include "model/error.h"
 #include "model/printable.h"
 #include "options/values.h"

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <map>
-#include <tuple>
 
 #include "model/printable.h"
 #include "rule/iptables.h"

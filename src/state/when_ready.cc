@@ -5,9 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <optional>
 #include <string>
-#include <variant>
 
 #include "model/duration.h"
 #include "model/error.h"

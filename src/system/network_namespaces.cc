@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "system/network_namespaces.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/magic.h>
 #include <sys/socket.h>
@@ -11,7 +10,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <set>
-#include <string_view>
 
 #include "model/error.h"
 #include "model/printable.h"

@@ -2,9 +2,6 @@
 // From an errno of legacy iptables to what is missing and what to do about it.
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "model/error.h"
 #include "rule/mesh_rules.h"
 #include "rule/ruleset.h"

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <functional>
-#include <optional>
 #include <type_traits>
 #include <vector>
 
