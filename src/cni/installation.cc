@@ -16,7 +16,6 @@
 #include <cstdlib>
 #include <iterator>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "cni/cni_error.h"
@@ -192,7 +191,7 @@ std::string without_ending(const std::string& path) { return path.substr(0, path
 // Multus takes the first file by name that does not begin with that of its own, 00-multus.conf, for the network that it
 // hands pods on to: a list with another name it would hand on to itself. So its file becomes the list.
 bool is_moved(const Found& found) {
-  return found.form == Form::single && found.list.plugins.front().type.starts_with("multus");
+  return found.form == Form::single && found.list.plugins.front().starts_with("multus");
 }
 
 std::string list_path(const Found& found) {
@@ -220,15 +219,15 @@ constexpr std::string_view other_meshes[] = {"consul-cni", "istio-cni", "kuma-cn
 // The runtime looks for all plugins of a chain in the same folders, of which most runtimes have one.
 std::string wrong_folder(const Folders& folders, const Found& found) {
   std::string others;
-  for (const ListedPlugin& plugin : found.list.plugins) {
-    if (plugin.type == plugin_name) continue;
-    if (exists(folders.programs + "/" + plugin.type)) return "";
-    others += (others.empty() ? "" : ", ") + excerpt(plugin.type);
+  for (const std::string& type : found.list.plugins) {
+    if (type == plugin_name) continue;
+    if (exists(folders.programs + "/" + type)) return "";
+    others += (others.empty() ? "" : ", ") + excerpt(type);
   }
   if (others.empty() || !exists(folders.programs)) return "";
   std::string elsewhere;
   for (const Platform& platform : platforms) {
-    const std::string path = fmt::format("{}/{}", platform.programs, found.list.plugins.front().type);
+    const std::string path = fmt::format("{}/{}", platform.programs, found.list.plugins.front());
     if (access(path.c_str(), F_OK) == 0) elsewhere = fmt::format(": they are in '{}'", platform.programs);
   }
   return fmt::format(
@@ -255,23 +254,18 @@ int error_of_writing(const std::string& path) {
 // Returns why the plugin would refuse its entry, as libcni passes it on, for every pod; empty if it would not.
 std::string refused_entry(const Found& found) {
   const Conflist& list = found.list;
-  const std::string_view entry = list.entry_at_end();
-  if (entry.empty()) return "";
+  Ordered passed = list.entry_at_end();
+  if (passed.is_null()) return "";
   const auto served = std::ranges::find_if(list.cni_versions, is_served);
-  const std::string version = served != list.cni_versions.end() ? *served
-                              : list.cni_versions.empty()       ? ""
-                                                                : list.cni_versions.front();
-  std::string passed =
-      fmt::format(R"({{"cniVersion": {}, "name": {})", Parsed(version).dump(), Parsed(list.network).dump());
-  each_value(entry, 0, [&](std::string_view key, TextRange value) {
-    if (key == R"("cniVersion")" || key == R"("name")") return;  // those of the list count
-    passed += fmt::format(", {}: {}", key, value.of(entry));
-  });
+  passed["name"] = list.network;
+  passed["cniVersion"] = served != list.cni_versions.end() ? *served
+                         : list.cni_versions.empty()       ? ""
+                                                           : list.cni_versions.front();
   const auto refused = [&](std::string_view why) {
     return fmt::format("'{}': the plugin refuses its entry for every pod: {}", excerpt(found.path), why);
   };
   try {
-    const NetworkConfiguration read = read_configuration(passed += '}', Keys::all);
+    const NetworkConfiguration read = read_configuration(passed.dump(), Keys::all);
     if (is_mounted(folder_above(found.path))) return "";
     for (const std::string& log : read.log.targets) {
       if (const int error = error_of_writing(log); error != 0)
@@ -290,10 +284,10 @@ std::vector<std::string> problems_of(const Search& all, const Folders& folders, 
   for (std::string problem : {wrong_folder(folders, found), refused_entry(found)}) {
     if (!problem.empty()) problems.push_back(std::move(problem));
   }
-  for (const ListedPlugin& plugin : found.list.plugins) {
-    if (std::ranges::find(other_meshes, plugin.type) != std::end(other_meshes))
+  for (const std::string& type : found.list.plugins) {
+    if (std::ranges::find(other_meshes, type) != std::end(other_meshes))
       problems.push_back(fmt::format("'{}': {} is in the chain, too: both intercept pods; uninstall one of them",
-                                     excerpt(found.path), plugin.type));
+                                     excerpt(found.path), type));
   }
   for (const std::string& each : all.before) {
     problems.push_back(each + "; the runtime may still load it, or, like containerd, none of the files after it");
@@ -304,7 +298,7 @@ std::vector<std::string> problems_of(const Search& all, const Folders& folders, 
   return problems;
 }
 
-// What install() keeps of a single plugin: no name of a configuration, but beside the list.
+// What install() keeps of a file that it changes, or moves: no name of a configuration, but beside the list.
 constexpr const char* saved_ending = ".sidetrack-saved";
 
 // ---- Steps
@@ -345,33 +339,42 @@ void put_program(const Folders& folders, const std::string& program, Outcome& ou
   outcome.done.push_back(fmt::format("installed '{}', version {}", excerpt(path), version));
 }
 
-// A list of that name that holds our entry is one that we made and were killed over.
-void check_free(const std::string& path) {
-  if (!exists(path)) return;
+// The list in a file, or that is made of the single plugin in it; nothing if there is none.
+std::optional<Conflist> list_in(const std::string& path, Form form) {
   std::string problem;
   const auto text = read_text(path, problem);
   try {
-    if (text && read_conflist(path, *text, Form::list).has_entry()) return;
-  } catch (const Error&) {  // it is no list
+    return text ? std::optional(read_conflist(path, *text, form)) : std::nullopt;
+  } catch (const Error&) {
+    return std::nullopt;
   }
+}
+
+// A list of that name that holds our entry is one that we made and were killed over.
+void check_free(const std::string& path) {
+  if (!exists(path)) return;
+  const auto list = list_in(path, Form::list);
+  if (list && list->has_entry()) return;
   throw Error(
       ExitCode::failed,
       fmt::format("'{}' is in the way of the list that is to replace the single plugin beside it", excerpt(path)),
       "remove one of the two");
 }
 
-void put_entry(const Found& found, const std::string& text, Outcome& outcome) {
+void put_entry(const Found& found, const Ordered& list, Outcome& outcome) {
   const std::string path = list_path(found);
+  const std::string text = file_text(list);
   std::string problem;
-  const bool is_there = found.form == Form::list ? found.list.text == text
+  const bool is_there = found.form == Form::list ? found.list.document == list
                                                  : !is_moved(found) && exists(path) && read_text(path, problem) == text;
   if (is_there && is_file_of_mode(file_version(path), configuration_mode)) return;
-  replace_file(path, text,
-               {.mode = configuration_mode,
-                .hint = about_configurations,
-                .links = true,
-                .instead_of = found.form == Form::list ? found.version : std::nullopt});
-  outcome.placed_for = found.list.plugins.front().type;
+  const Replacement how{.mode = configuration_mode, .hint = about_configurations, .links = true};
+  if (found.form == Form::list && !found.list.has_entry())
+    replace_file(found.path + saved_ending, found.list.text, how);
+  Replacement unless_changed = how;
+  if (found.form == Form::list) unless_changed.instead_of = found.version;
+  replace_file(path, text, unless_changed);
+  outcome.placed_for = found.list.plugins.front();
   std::string more;
   if (is_moved(found)) {
     rename_file(found.path, found.path + saved_ending);
@@ -402,25 +405,15 @@ std::vector<std::string> orphans(const Search& all) {
   return found;
 }
 
-// The text of the list that is made of the single plugin in a file; empty if there is none.
-std::string list_made_of(const std::string& path) {
-  std::string problem;
-  const auto text = read_text(path, problem);
-  try {
-    return text ? read_conflist(path, *text, Form::single).text : "";
-  } catch (const Error&) {
-    return "";
-  }
-}
-
 // The list becomes the single plugin again that it was made of, unless one of them has been changed since.
-bool restore_single(const Found& found, const std::string& text) {
+bool restore_single(const Found& found, const Ordered& list) {
   for (const char* ending : {".conf", ".json"}) {
     const std::string original = without_ending(found.path) + ending;
     const std::string saved = original + saved_ending;
     // Somebody has put it back, or we were killed before the list was removed.
     const bool is_back = exists(original);
-    if (list_made_of(is_back ? original : saved) == text) {
+    const auto single = list_in(is_back ? original : saved, Form::single);
+    if (single && single->document == list) {
       if (!is_back) rename_file(saved, original);
       remove_file(found.path);  // until then both are there, and say the same
       remove_file(saved);
@@ -433,11 +426,14 @@ bool restore_single(const Found& found, const std::string& text) {
 }
 
 void remove_entry(const Found& found, Outcome& outcome) {
-  const std::string text = without_entry(found.path, found.list);
-  if (!restore_single(found, text))
+  const Ordered list = without_entry(found.path, found.list);
+  if (!restore_single(found, list)) {
+    const std::string saved = found.path + saved_ending;
+    const auto before = list_in(saved, Form::list);
     replace_file(
-        found.path, text,
+        found.path, before && before->document == list ? before->text : file_text(list),
         {.mode = configuration_mode, .hint = about_configurations, .links = true, .instead_of = found.version});
+  }
   outcome.done.push_back(fmt::format("'{}': {} is removed from network '{}'", excerpt(found.path), plugin_name,
                                      excerpt(found.list.network)));
 }
@@ -464,13 +460,12 @@ void put_standalone(const Folders& folders, const std::string& entry, Outcome& o
 
 Status::Configuration configuration_of(const Found& found) {
   const Conflist& list = found.list;
-  Status::Configuration configuration{.path = found.path,
-                                      .network = list.network,
-                                      .cni_version = list.cni_versions.empty() ? "" : list.cni_versions.front(),
-                                      .plugins = {},
-                                      .entry = std::string(list.entry_at_end())};
-  for (const ListedPlugin& plugin : list.plugins) configuration.plugins.push_back(plugin.type);
-  return configuration;
+  const Ordered entry = list.entry_at_end();
+  return {.path = found.path,
+          .network = list.network,
+          .cni_version = list.cni_versions.empty() ? "" : list.cni_versions.front(),
+          .plugins = list.plugins,
+          .entry = entry.is_null() ? "" : entry.dump()};
 }
 
 // Others may write to the folder at the same time: then everything is looked at again.
@@ -512,10 +507,10 @@ Outcome install(const Folders& folders, const std::string& program, const std::s
     const Search all = search(folders.configurations);
     if (all.valid.empty()) remove_made(orphans(all), "", outcome);
     const Found& found = used(all, folders.configurations);
-    const std::string text = with_entry(found.path, found.list, entry);
+    const Ordered list = with_entry(found.path, found.list, entry);
     if (is_moved(found)) check_free(list_path(found));
     put_program(folders, program, outcome);
-    put_entry(found, text, outcome);
+    put_entry(found, list, outcome);
     remove_made(all.made, list_path(found), outcome);
     outcome.problems = problems_of(all, folders, found);
     return outcome;
@@ -532,7 +527,10 @@ Outcome uninstall(const Folders& folders, bool at_once) {
       const Search all = search(folders.configurations);
       for (const Found& found : all.valid) {
         if (found.list.has_entry()) remove_entry(found, outcome);
-        remove_file(temporary_name(list_path(found)));
+        const std::string saved = found.path + saved_ending;
+        std::vector<std::string> left{temporary_name(list_path(found))};
+        if (found.form == Form::list) left.insert(left.end(), {saved, temporary_name(saved)});
+        std::ranges::for_each(left, remove_file);
       }
       remove_made(all.made, "", outcome);
       if (!all.may_name_ours.empty()) {
@@ -646,7 +644,7 @@ Status status(const Folders& folders, const std::string& program) {
           fmt::format("'{}' stayed when the file was taken away that it is made of", excerpt(path)));
     Found found = used(all, folders.configurations);
     if (const std::string made = list_path(found); found.form == Form::single && !is_moved(found) && exists(made)) {
-      const std::string of = found.list.text;
+      const Ordered of = found.list.document;
       found = read_configuration(folders.configurations, made.substr(made.rfind('/') + 1));
       if (found.list.has_entry() && without_entry(made, found.list) != of)
         status.problems.push_back(fmt::format("'{}' is not made of its single plugin as that is now", excerpt(made)));

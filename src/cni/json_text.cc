@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -13,64 +14,23 @@
 namespace sidetrack::cni {
 namespace {
 
-// nlohmann's parser has accepted the text, but does not tell where a value stands.
-class Scanner {
- public:
-  Scanner(std::string_view text, std::size_t at) : text_(text), at_(at) {}
+// An iterator over a text that tells how far the parser, which does not say it, has read.
+struct Reading {
+  using iterator_category = std::input_iterator_tag;
+  using value_type = char;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const char*;
+  using reference = const char&;
 
-  // Of the object or array that begins here: each value with its key, which is empty in an array.
-  void each(const std::function<void(std::string_view key, TextRange value)>& use) {
-    skip_blanks();
-    const char end = text_[at_++] == '{' ? '}' : ']';
-    for (skip_blanks(); text_[at_] != end; skip_blanks()) {
-      std::string_view key;
-      if (end == '}') {
-        key = value().of(text_);
-        skip_blanks();
-        ++at_;  // ':'
-      }
-      use(key, value());
-      skip_blanks();
-      if (text_[at_] == ',') ++at_;
-    }
+  const char* at;
+  const char** read;
+
+  reference operator*() const { return *at; }
+  Reading& operator++() {
+    *read = ++at;
+    return *this;
   }
-
- private:
-  void skip_blanks() { at_ = std::min(text_.find_first_not_of(" \t\r\n", at_), text_.size()); }
-
-  TextRange value() {
-    skip_blanks();
-    TextRange range{at_, at_};
-    std::size_t depth = 0;
-    do {
-      const char c = text_[at_];
-      if (c == '"') {
-        skip_string();
-      } else if (c == '{' || c == '[') {
-        ++depth;
-        ++at_;
-      } else if (c == '}' || c == ']') {
-        --depth;
-        ++at_;
-      } else if (depth > 0) {
-        ++at_;
-      } else {  // a number, true, false or null
-        at_ = std::min(text_.find_first_of(" \t\r\n,]}", at_), text_.size());
-      }
-    } while (depth > 0);
-    range.end = at_;
-    return range;
-  }
-
-  void skip_string() {
-    for (++at_; text_[at_] != '"'; ++at_) {
-      if (text_[at_] == '\\') ++at_;
-    }
-    ++at_;
-  }
-
-  std::string_view text_;
-  std::size_t at_;
+  friend bool operator==(const Reading& a, const Reading& b) { return a.at == b.at; }
 };
 
 std::string line_and_column(std::string_view text, std::size_t byte) {
@@ -120,11 +80,6 @@ Parsed parse_object(std::string_view text) {
   }
 }
 
-void each_value(std::string_view text, std::size_t at,
-                const std::function<void(std::string_view key, TextRange value)>& use) {
-  Scanner(text, at).each(use);
-}
-
 std::optional<std::string> repeated_key(std::string_view text, std::string_view but) {
   using Event = nlohmann::json::parse_event_t;
   std::optional<std::string> repeated;
@@ -143,11 +98,22 @@ std::optional<std::string> repeated_key(std::string_view text, std::string_view 
   return repeated;
 }
 
-std::vector<TextRange> values_of(std::string_view text, std::string_view key) {
-  std::vector<TextRange> found;
-  each_value(text, 0, [&](std::string_view name, TextRange value) {
-    if (nlohmann::json::parse(name).get<std::string>() == key) found.push_back(value);
-  });
+std::vector<std::string_view> objects_of(std::string_view text, std::string_view key) {
+  using Event = nlohmann::json::parse_event_t;
+  std::vector<std::string_view> found;
+  const char* read = text.data();
+  const char* begin = read;
+  bool is_wanted = false;
+  const auto hear = [&](int depth, Event event, nlohmann::json& parsed) {
+    if (depth != 1) return true;
+    if (event == Event::key) is_wanted = parsed == key;
+    if (event == Event::key && is_wanted) found.emplace_back();
+    if (event == Event::object_start) begin = read - 1;
+    if (event == Event::object_end && is_wanted) found.back() = {begin, static_cast<std::size_t>(read - begin)};
+    return true;
+  };
+  const char* const end = text.data() + text.size();
+  [[maybe_unused]] const auto document = nlohmann::json::parse(Reading{read, &read}, Reading{end, &read}, hear);
   return found;
 }
 

@@ -302,7 +302,7 @@ NetworkConfiguration read_configuration(std::string_view text, Keys keys) {
       throw CniError(Code::configuration, fmt::format("{}: duplicate key: expected each once", excerpt(*key)));
     if (const Parsed* previous = find(document, "prevResult")) {
       if (!previous->is_object()) refuse("prevResult", previous, "the result of the plugin before");
-      made.previous_result = values_of(text, "prevResult").back().of(text);
+      made.previous_result = objects_of(text, "prevResult").back();
     }
     read_own_keys(document, made);
   } else {

@@ -93,14 +93,14 @@ void require_last_place(const NetworkConfiguration& configuration) {
                                 excerpt(configuration.type), excerpt(beside.front())),
                     "say \"loadOnlyInlinedPlugins\": true there: others could undo what it does");
     }
-    const auto ours = std::ranges::find(list->plugins, configuration.type, &ListedPlugin::type);
+    const auto ours = std::ranges::find(list->plugins, configuration.type);
     if (ours == list->plugins.begin()) {
       not_available(fmt::format("{}: {} is the first plugin of its chain", excerpt(path), excerpt(configuration.type)),
                     "make it the last entry of \"plugins\": those before it give a pod its network");
     }
     if (ours == list->plugins.end() || ours + 1 == list->plugins.end()) continue;
     not_available(fmt::format("{}: {} is not the last plugin of its chain: {} comes after it", excerpt(path),
-                              excerpt(configuration.type), excerpt((ours + 1)->type)),
+                              excerpt(configuration.type), excerpt(*(ours + 1))),
                   "make it the last entry of \"plugins\": others could undo what it does");
   }
 }

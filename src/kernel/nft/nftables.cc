@@ -145,7 +145,7 @@ std::vector<NativeRule> translate(const Rule& rule, const RuleNotes& notes, Fami
 
 TableKey inet(const std::string& name) { return {NFPROTO_INET, name}; }
 
-std::vector<Expression> expressions_of(const NativeRule& rule) {
+std::vector<Expression> expressions_in(const NativeRule& rule) {
   std::vector<Expression> expressions;
   for (const Statement& statement : rule.statements) {
     expressions.insert(expressions.end(), statement.expressions.begin(), statement.expressions.end());
@@ -160,7 +160,7 @@ void add(Transaction& transaction, const TableKey& key, const NativeTable& table
   for (const NativeChain& chain : table.chains) transaction.add_chain(key, chain.name, chain.hook);
   for (const NativeChain& chain : table.chains) {
     for (const NativeRule& rule : chain.rules) {
-      transaction.add_rule({key, chain.name}, expressions_of(rule), rule.comment, *rule.source);
+      transaction.add_rule({key, chain.name}, expressions_in(rule), rule.comment, *rule.source);
     }
   }
 }

@@ -74,10 +74,11 @@ class CniInstall : public KernelTest {
 
   // `conflist` with the entry of an installation without options.
   [[nodiscard]] std::string with_us() const {
-    std::string text = conflist;
-    return text.insert(text.find("\n  ]"), fmt::format(R"(,
-    {{"type":"sidetrack-cni","capabilities":{{"io.kubernetes.cri.pod-annotations":true}},"confDir":"{}"}})",
-                                                       net().string()));
+    auto list = nlohmann::ordered_json::parse(conflist);
+    list["plugins"].push_back({{"type", "sidetrack-cni"},
+                               {"capabilities", {{"io.kubernetes.cri.pod-annotations", true}}},
+                               {"confDir", net().string()}});
+    return list.dump(2) + "\n";
   }
 
   // The program under test may be a dynamic one.
@@ -105,7 +106,8 @@ class CniInstall : public KernelTest {
       for (const auto& entry : fs::directory_iterator(folder)) {
         const std::string name = entry.path().filename();
         // What a process that was killed leaves: no name that a runtime knows.
-        if (name == "bridge" || name == "multus" || (name.starts_with('.') && name.ends_with(".sidetrack-new")))
+        if (name == "bridge" || name == "multus" || (name.starts_with('.') && name.ends_with(".sidetrack-new")) ||
+            name.ends_with(".conflist.sidetrack-saved"))
           continue;
         const std::string text = read_file(entry.path());
         all[name] = name != "sidetrack-cni" ? text : text == own_program() ? "ours" : "another";
@@ -264,7 +266,7 @@ TEST_F(CniInstall, TheFirstValidFileByNameIsTheOneThatCounts) {
   rename_over(net() / "20-b.conflist", with_us());
   must("uninstall");
   EXPECT_EQ(read_file(net() / "10-a.conflist"), conflist);
-  EXPECT_EQ(read_file(net() / "20-b.conflist"), conflist);
+  EXPECT_EQ(nlohmann::json::parse(read_file(net() / "20-b.conflist")), nlohmann::json::parse(conflist));
 }
 
 // libcni 1.3 adds them at the end.
@@ -900,7 +902,7 @@ TEST_F(CniWatch, UninstallKeepsItAway) {
   EXPECT_EQ(state(), (State{{"10-net.conflist", conflist}}));
   rename_over(list, with_us());
   watch.expect("sidetrack-cni is removed from network 'net'");
-  EXPECT_EQ(read_file(list), conflist);
+  EXPECT_EQ(nlohmann::json::parse(read_file(list)), nlohmann::json::parse(conflist));
   EXPECT_EQ(watch.end(SIGTERM), 0);
 }
 

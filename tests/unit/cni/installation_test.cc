@@ -13,6 +13,7 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "model/error.h"
 #include "unit/temporary_folder.h"
@@ -28,8 +29,12 @@ constexpr const char* entry =
     R"({"type": "sidetrack-cni", "capabilities": {"io.kubernetes.cri.pod-annotations": true}})";
 const std::string program = "the program";
 
+// The same for all texts of a JSON document.
+std::string as_value(const std::string& text) {
+  return nlohmann::json::accept(text) ? nlohmann::ordered_json::parse(text).dump() : text;
+}
 std::string list(const std::string& plugins, const char* network = "net") {
-  return fmt::format(R"({{"cniVersion": "1.0.0", "name": "{}", "plugins": [{}]}})", network, plugins);
+  return as_value(fmt::format(R"({{"cniVersion": "1.0.0", "name": "{}", "plugins": [{}]}})", network, plugins));
 }
 const std::string bridge = list(R"({"type": "bridge"})");
 const std::string with_us = list(fmt::format(R"({{"type": "bridge"}},{})", entry));
@@ -68,9 +73,11 @@ class CniInstallation : public ::testing::Test {
     std::map<std::string, std::string> found;
     for (const fs::path& folder : {fs::path(folders.programs), net}) {
       for (const fs::directory_entry& each : fs::directory_iterator(folder)) {
-        if (is_of_others(each.path().filename())) continue;
+        if (is_of_others(each.path().filename()) || each.path().string().ends_with(".conflist.sidetrack-saved"))
+          continue;
         std::ifstream file(each.path());
-        found[each.path().filename()] = {std::istreambuf_iterator<char>(file), {}};
+        const std::string text{std::istreambuf_iterator<char>(file), {}};
+        found[each.path().filename()] = each.path().extension() == ".conflist" ? as_value(text) : text;
       }
     }
     return found;
@@ -111,7 +118,7 @@ TEST_F(CniInstallation, SaysWhatItDoesAndDoesItOnce) {
   EXPECT_EQ(found.configuration->network, "net");
   EXPECT_EQ(found.configuration->cni_version, "1.0.0");
   EXPECT_THAT(found.configuration->plugins, ElementsAre("bridge", "sidetrack-cni"));
-  EXPECT_EQ(found.configuration->entry, entry);
+  EXPECT_EQ(found.configuration->entry, as_value(entry));
   EXPECT_THAT(found.problems, IsEmpty());
 
   const Outcome removed = uninstall(folders);
@@ -120,6 +127,43 @@ TEST_F(CniInstallation, SaysWhatItDoesAndDoesItOnce) {
             "removed 'sidetrack-cni'");
   EXPECT_EQ(files(), (std::map<std::string, std::string>{{"10-net.conflist", bridge}}));
   EXPECT_THAT(uninstall(folders).done, IsEmpty());
+}
+
+// With blanks that no document has, and a key of which the last counts.
+TEST_F(CniInstallation, GivesBackTheTextOfAListThatHasNotBeenChangedSince) {
+  const std::string text =
+      "{ \"name\":\"net\",\n\"cniVersion\": \"1.0.0\",\t\"plugins\": [{\"mtu\": 1.50e1, \"mtu\": 2, \"type\": "
+      "\"bridge\"}] }";
+  const fs::path file = net / "10-net.conflist";
+  const fs::path saved = net / "10-net.conflist.sidetrack-saved";
+  const auto text_of = [](const fs::path& read) {
+    std::ifstream opened(read);
+    return std::string{std::istreambuf_iterator<char>(opened), {}};
+  };
+  put(file, text);
+  static_cast<void>(install(folders, program, entry));
+  EXPECT_EQ(text_of(saved), text);
+  static_cast<void>(install(folders, program, as_value(R"({"type": "sidetrack-cni", "uid": 7})")));
+  EXPECT_EQ(text_of(saved), text) << "not one with an entry of ours";
+  static_cast<void>(uninstall(folders));
+  EXPECT_EQ(text_of(file), text);
+  EXPECT_FALSE(fs::exists(saved));
+
+  static_cast<void>(install(folders, program, entry));
+  auto changed = nlohmann::ordered_json::parse(text_of(file));
+  changed["plugins"][0]["mtu"] = 3;
+  put(file, changed.dump());
+  static_cast<void>(uninstall(folders));
+  changed["plugins"].erase(1);
+  EXPECT_EQ(files(), (std::map<std::string, std::string>{{"10-net.conflist", changed.dump()}}));
+  EXPECT_FALSE(fs::exists(saved));
+
+  // Its owner has taken the entry out already.
+  static_cast<void>(install(folders, program, entry));
+  put(file, bridge);
+  static_cast<void>(uninstall(folders));
+  EXPECT_EQ(text_of(file), bridge);
+  EXPECT_FALSE(fs::exists(saved));
 }
 
 // Another program, another mode, another entry: each is mended alone.
