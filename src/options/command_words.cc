@@ -97,34 +97,31 @@ bool takes_any_word(const Flag& flag) { return is_short_list(flag) && flag.value
   refuse(missing, flag.choices.empty() ? std::string(flag.value) : fmt::format("one of {}", flag.choices), hint);
 }
 
-// ---- Where CLI11 reads a word otherwise than pflag does, it gets one that it reads alike.
+// ---- The forms that pflag takes
 
-class WordsForCli11 {
+// Makes of each option a word by its long name, with its value in it: CLI11 reads other forms otherwise than pflag
+// does.
+class LongForms {
  public:
-  WordsForCli11(Arguments arguments, Command command) : arguments_(arguments), command_(command) {}
+  LongForms(Arguments arguments, Command command) : arguments_(arguments), command_(command) {}
 
   [[nodiscard]] std::vector<std::string> rewritten() {
-    for (; next_ < arguments_.size(); ++next_) {
+    for (; next_ < arguments_.size() && arguments_[next_] != "--"; ++next_) {
       const std::string_view argument = arguments_[next_];
-      if (argument == "--") {
-        if (takes_dashes_) words_.emplace_back("--");
-        break;
-      }
-      takes_dashes_ = false;
       if (argument == "++") refuse_end();
       if (!is_option(argument)) {
         words_.emplace_back(argument);
-      } else if (argument.find('=') != std::string_view::npos) {
-        rewrite_with_value(argument);
+      } else if (argument.starts_with("--")) {
+        rewrite_name(argument);
       } else {
-        check_dashes(argument);
-        words_.emplace_back(argument);
-        if (const Flag* flag = awaiting_value(argument)) rewrite_next(*flag);
+        rewrite_letters(argument);
       }
     }
     for (; next_ < arguments_.size(); ++next_) words_.emplace_back(arguments_[next_]);
     return std::move(words_);
   }
+
+  [[nodiscard]] bool mentions(const Flag& flag) const { return std::ranges::find(flags_, &flag) != flags_.end(); }
 
  private:
   // CLI11 would take what follows for words of the program.
@@ -133,86 +130,69 @@ class WordsForCli11 {
                 fmt::format("sidetrack {} --help lists the options", name(command_)));
   }
 
-  // CLI11 takes "-check" for -c with the interface "heck": the slip of those used to Go's flags; "-7" for a word, and
-  // "-n-help" for -n and --help.
-  void check_dashes(std::string_view argument) const {
-    const bool is_long = argument.starts_with("--");
-    if (!is_long && argument.size() > 2 && by_name(command_, argument.substr(1, argument.find('=') - 1)) != nullptr)
-      refuse_option(command_, argument);
-    std::size_t at = is_long ? 2 : 1;
-    while (!is_long && at < argument.size() && is_flags_alone(argument.substr(at, 1))) ++at;
-    if (at == argument.size()) return;
-    const bool is_digit = argument[at] >= '0' && argument[at] <= '9';
-    if (is_digit || !CLI::detail::valid_first_char(argument[at]))
-      refuse_option(command_, is_long ? std::string(argument) : fmt::format("-{}", argument.substr(at)));
+  // --envoy-port 15001, --envoy-port=15001, --dry-run, --dry-run=false
+  void rewrite_name(std::string_view argument) {
+    const auto equals = argument.find('=');
+    const Flag* flag = by_name(command_, argument.substr(2, equals == argument.npos ? equals : equals - 2));
+    if (flag == nullptr) refuse_option(command_, argument);
+    if (equals != argument.npos) return add(*flag, argument.substr(equals + 1));
+    flag->kind == Kind::boolean ? add(*flag) : add_next(*flag);
   }
 
-  // It takes "=15001" for the value of "-p=15001", the next word for that of "--envoy-port=", and "--dry-run=" and
-  // "--dry-run={}" for true.
-  void rewrite_with_value(std::string_view argument) {
-    check_dashes(argument);
-    const auto equals = argument.find('=');
-    const std::string_view value = argument.substr(equals + 1);
-    // "-np=15001" is -n and -p=15001; -p80=90 has the value "80=90".
-    const Flag* flag = argument[1] == '-' ? by_name(command_, argument.substr(2, equals - 2))
-                       : !is_flags_alone(argument.substr(1, equals - 2)) ? nullptr
-                                                                         : by_letter(command_, argument[equals - 1]);
-    if (flag == nullptr) return words_.emplace_back(argument), void();
-    if (argument[1] != '-' && equals > 2) words_.emplace_back(argument.substr(0, equals - 1));
-    if (flag->kind == Kind::boolean && (value.empty() || value == "{}")) refuse({*flag, value, ""}, "true or false");
-    if (value.empty()) {
-      words_.push_back(fmt::format("--{}", flag->name));
-      words_.emplace_back();
-      takes_dashes_ = is_short_list(*flag);
-    } else {
-      words_.push_back(fmt::format("--{}={}", flag->name, value));
+  // -p 15001, -p15001, -p=15001, -n, -n=false, -np 15001
+  void rewrite_letters(std::string_view argument) {
+    // "-check" would be -c with the interface "heck": the slip of those used to Go's flags.
+    if (argument.size() > 2 && by_name(command_, argument.substr(1, argument.find('=') - 1)) != nullptr)
+      refuse_option(command_, argument);
+    for (std::size_t at = 1; at < argument.size(); ++at) {
+      const Flag* flag = by_letter(command_, argument[at]);
+      if (flag == nullptr) refuse_option(command_, fmt::format("-{}", argument.substr(at)));
+      const std::string_view rest = argument.substr(at + 1);
+      if (rest.starts_with('=')) return add(*flag, rest.substr(1));
+      if (flag->kind != Kind::boolean) return rest.empty() ? add_next(*flag) : add(*flag, rest);
+      add(*flag);
     }
   }
 
-  // To CLI11 an option with a value takes any word, and a list none that looks like an option. What an injector passes
-  // after -k and -c is an annotation of the pod, which must not become --cleanup-only, or an option and its value. A
-  // list takes "--" away too, and "++" ends a command.
-  void rewrite_next(const Flag& flag) {
+  void add(const Flag& flag) {
+    flags_.push_back(&flag);
+    words_.push_back(fmt::format("--{}", flag.name));
+  }
+  // To CLI11 "--dry-run=" and "--dry-run={}" are true, and the value of "--envoy-port=" is the next word.
+  void add(const Flag& flag, std::string_view value) {
+    if (flag.kind == Kind::boolean && (value.empty() || value == "{}")) refuse({flag, value, ""}, "true or false");
+    add(flag);
+    if (value.empty()) {
+      words_.emplace_back();
+    } else {
+      words_.back() += fmt::format("={}", value);
+    }
+  }
+
+  // What an injector passes after -k and -c is an annotation of the pod, which must not become --cleanup-only, or an
+  // option and its value. Another list of istio-iptables' own is empty where an option follows.
+  void add_next(const Flag& flag) {
     const bool at_end = next_ + 1 == arguments_.size();
     const std::string_view next = at_end ? "" : arguments_[next_ + 1];
     const bool begins = begins_option(next) && !(takes_any_word(flag) && !is_option_with_value(next));
     if (at_end || (begins && !is_short_list(flag))) refuse_missing(flag, next);
-    takes_dashes_ = is_short_list(flag);
-    if (begins) return;
-    ++next_;
-    if (next != "++" && !begins_option(next)) return words_.emplace_back(next), void();
-    const std::string letters = std::move(words_.back());
-    words_.pop_back();
-    if (letters[1] != '-' && letters.size() > 2) words_.push_back(letters.substr(0, letters.size() - 1));
-    words_.push_back(fmt::format("--{}={}", flag.name, next));
-    takes_dashes_ = false;
-  }
-
-  // Returns the flag of "-p", "-np" or "--envoy-port", whose value is the next word.
-  [[nodiscard]] const Flag* awaiting_value(std::string_view argument) const {
-    const Flag* flag = argument.starts_with("--")                                ? by_name(command_, argument.substr(2))
-                       : is_flags_alone(argument.substr(1, argument.size() - 2)) ? by_letter(command_, argument.back())
-                                                                                 : nullptr;
-    return flag != nullptr && flag->kind != Kind::boolean ? flag : nullptr;
-  }
-
-  [[nodiscard]] bool is_flags_alone(std::string_view letters) const {
-    return std::ranges::all_of(letters, [&](char letter) {
-      const Flag* flag = by_letter(command_, letter);
-      return flag != nullptr && flag->kind == Kind::boolean;
-    });
+    add(flag, begins ? "" : next);
+    if (!begins) ++next_;
   }
 
   // "-b", "--proxy-uid"
   [[nodiscard]] bool is_option_with_value(std::string_view word) const {
-    return (word.starts_with("--") || word.size() == 2) && awaiting_value(word) != nullptr;
+    const Flag* flag = word.starts_with("--") ? by_name(command_, word.substr(2))
+                       : word.size() == 2     ? by_letter(command_, word[1])
+                                              : nullptr;
+    return flag != nullptr && flag->kind != Kind::boolean;
   }
 
   Arguments arguments_;
   Command command_;
   std::size_t next_ = 0;
-  bool takes_dashes_ = false;  // the last word would take "--" away
   std::vector<std::string> words_;
+  std::vector<const Flag*> flags_;  // those of `words_`
 };
 
 // ---- The commands and their options, as CLI11 knows them
@@ -223,26 +203,22 @@ constexpr int any_number = CLI::detail::expected_max_vector_size - 1;
 // which for all of them takes longer than everything else that happens to the command line.
 class Parser {
  public:
-  explicit Parser(Arguments arguments)
-      : first_(arguments.front()), command_(command_named(first_)), arguments_(arguments.subspan(1)) {
+  explicit Parser(Arguments arguments) : first_(arguments.front()), words_(arguments.begin() + 1, arguments.end()) {
     app_.require_subcommand(0, 1);
-    if (command_) {
-      add(info(*command_));
+    if (const auto command = command_named(first_)) {
+      LongForms forms(arguments.subspan(1), *command);
+      words_ = forms.rewritten();
+      add(info(*command), forms);
     } else {
       add_help_or_version();
     }
   }
 
   CommandWords parse() {
-    std::vector<std::string> words = words_for_cli11();
-    for (const std::string& word : words) {
-      if (is_option(word) && word[1] == '-') names_.push_back(word.substr(2));
-      if (is_option(word) && word[1] != '-') letters_ += word;
-    }
-    words.insert(words.begin(), std::string(first_));
-    std::ranges::reverse(words);  // as App::parse wants them
+    words_.insert(words_.begin(), std::string(first_));
+    std::ranges::reverse(words_);  // as App::parse wants them
     try {
-      app_.parse(std::move(words));
+      app_.parse(std::move(words_));
     } catch (const CLI::ExtrasError&) {
       refuse_extras();
     }
@@ -261,11 +237,6 @@ class Parser {
     return found != commands().end() ? std::optional(found->command) : std::nullopt;
   }
 
-  [[nodiscard]] std::vector<std::string> words_for_cli11() const {
-    if (command_) return WordsForCli11(arguments_, *command_).rewritten();
-    return {arguments_.begin(), arguments_.end()};
-  }
-
   void add_help_or_version() {
     if (first_.ends_with("version")) {
       app_.add_subcommand("version")->alias("--version")->final_callback([this] { result_.version = true; });
@@ -276,36 +247,17 @@ class Parser {
     help->final_callback([this, words] { ask_for_help(words->results()); });
   }
 
-  void add(const CommandInfo& info) {
+  void add(const CommandInfo& info, const LongForms& forms) {
     CLI::App* app = app_.add_subcommand(std::string(info.name));
     if (info.command == Command::apply) app->alias(std::string(drop_in_name));
-    // When the command is met, and of its options those in use.
-    app->preparse_callback([this, app, command = info.command](std::size_t) {
-      for (const Flag& flag : flags()) {
-        if (!flag.name.empty() && flag.commands.contains(command)) add(flag, *app);
-      }
-      CLI::Option* words = add_words(*app);
-      app->final_callback([this, command, words] { take(command, words->results()); });
-    });
-  }
-
-  // Returns the names by which words may mean the flag, as CLI11 wants to hear them: "--envoy-port,-p". Each costs.
-  [[nodiscard]] std::string names_in_use(const Flag& flag) const {
-    const auto begins = [&](std::string_view word) { return word.substr(0, flag.name.size()) == flag.name; };
-    std::string names;
-    if (std::ranges::any_of(names_, begins)) names = fmt::format("--{}", flag.name);
-    if (flag.letter != '\0' && letters_.find(flag.letter) != std::string::npos)
-      names += fmt::format("{}-{}", names.empty() ? "" : ",", flag.letter);
-    return names;
-  }
-
-  void add(const Flag& flag, CLI::App& app) {
-    const std::string names = names_in_use(flag);
-    if (names.empty()) return;
-    CLI::Option* option = flag.kind == Kind::boolean ? app.add_flag(names) : app.add_option(names);
-    option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-    if (is_short_list(flag)) option->expected(0, 1);  // -x -b '*'
-    options_.emplace_back(&flag, option);
+    for (const Flag& flag : flags()) {
+      if (!forms.mentions(flag)) continue;
+      const std::string long_name = fmt::format("--{}", flag.name);
+      CLI::Option* option = flag.kind == Kind::boolean ? app->add_flag(long_name) : app->add_option(long_name);
+      options_.emplace_back(&flag, option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll));
+    }
+    CLI::Option* words = add_words(*app);
+    app->final_callback([this, command = info.command, words] { take(command, words->results()); });
   }
 
   static CLI::Option* add_words(CLI::App& app) {
@@ -315,7 +267,6 @@ class Parser {
   void take(Command command, std::vector<std::string> words) {
     result_.command = command;
     for (const auto& [flag, option] : options_) {
-      if (option->count() == 0) continue;
       result_.flags.push_back({flag, option->results()});
       if (flag->name == "help")
         result_.help = boolean({{*flag, option->results().back(), ""}, option->results().back()});
@@ -339,17 +290,13 @@ class Parser {
     if (app_.get_subcommands().empty() || !app_.remaining().empty()) refuse_command(first_);
     std::vector<std::string> left = app_.get_subcommands().front()->remaining();
     std::erase(left, "--");
-    if (command_) refuse_option(*command_, left.front());
     throw Error(ExitCode::usage, fmt::format("'{}': not expected after '{}'", excerpt(left.front()), first_),
                 "the version takes no options");
   }
 
   App app_;
   std::string_view first_;
-  std::optional<Command> command_;  // that the first word names
-  Arguments arguments_;             // after the first
-  std::vector<std::string> names_;  // of the words that begin with two dashes, without them
-  std::string letters_;             // of those that begin with one
+  std::vector<std::string> words_;  // after the first
   std::vector<std::pair<const Flag*, CLI::Option*>> options_;
   CommandWords result_;
 };
