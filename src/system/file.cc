@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/openat2.h>
-#include <poll.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -13,12 +12,13 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
-#include <cstring>
+#include <utility>
 
 #include "model/error.h"
-#include "system/child.h"
+#include "model/scan.h"
 #include "system/read_write.h"
 #include "system/signals.h"
+#include "system/worker.h"
 
 namespace sidetrack::host {
 namespace {
@@ -71,87 +71,26 @@ FileText read_whole(int root, const std::string& path) {
   return {std::move(text), 0, {}};
 }
 
-// ---- With a time limit: in a child, since a process that waits for a file system cannot be woken, only left behind.
-
-// What the child says: this, then the text, or the problem.
-struct Head {
-  std::int32_t error;  // an errno; 0: the text follows
-  std::uint32_t size;  // of what follows, in bytes
-};
-constexpr std::size_t longest_answer = sizeof(Head) + largest_file;
-
-// Should the child be left behind, no process must wait for the other end of its pipes, or for a lock.
-void close_all_but(int a, int b) {
-  const auto low = static_cast<unsigned>(std::min(a, b));
-  const auto high = static_cast<unsigned>(std::max(a, b));
-  if (low > 0) close_range(0, low - 1, 0);
-  if (high - low > 1) close_range(low + 1, high - 1, 0);
-  close_range(high + 1, ~0U, 0);
-}
-
-[[noreturn]] void answer(int to, int root, const std::string& path) {
-  close_all_but(to, root);
-  try {
-    const FileText read = read_whole(root, path);
-    const std::string& words = read.text ? *read.text : read.problem;
-    const Head head{read.text ? 0 : read.error, static_cast<std::uint32_t>(words.size())};
-    write_all(to, {reinterpret_cast<const char*>(&head), sizeof head});
-    write_all(to, words);
-  } catch (...) {  // no memory: the answer is cut
-  }
-  _exit(0);
-}
-
-// All of it, cut if it is longer than any; nothing once the time is over.
-std::optional<std::string> read_answer(int from, std::chrono::steady_clock::time_point deadline) {
-  using namespace std::chrono;
-  std::string answer;
-  while (true) {
-    const auto left = duration_cast<milliseconds>(deadline - steady_clock::now());
-    pollfd ready{from, POLLIN, 0};
-    const int count = poll(&ready, 1, std::max(0, static_cast<int>(left.count())));
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return std::nullopt;
-    char buffer[1 << 14];
-    const ssize_t got = read(from, buffer, sizeof buffer);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0 || answer.size() > longest_answer) return answer;
-    answer.append(buffer, static_cast<std::size_t>(got));
-  }
-}
-
-// Starts the child, which runs no handler of signals that the program has.
-pid_t start(int to, int root, const std::string& path) {
-  const HeldSignals held(HeldSignals::Which::all);
-  const pid_t pid = fork();
-  if (pid == 0) answer(to, root, path);
-  return pid;
-}
-
-// Understands an answer that is whole.
-FileText understood(std::string_view said) {
-  Head head{EIO, 0};
-  if (said.size() >= sizeof head) std::memcpy(&head, said.data(), sizeof head);
-  if (said.size() != sizeof head + head.size) return {{}, EIO, errno_words(EIO)};
-  std::string words(said.substr(sizeof head));
-  if (head.error == 0) return {std::move(words), 0, {}};
-  return {{}, head.error, std::move(words)};
-}
-
+// With a time limit: in a child, since a process that waits for a file system cannot be woken, only left behind.
 FileText read_in_time(int root, const std::string& path) {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return {{}, errno, errno_words(errno)};
-  const Descriptor from(ends[0]);
-  Descriptor to(ends[1]);
-  const pid_t pid = start(to.get(), root, path);
-  if (pid < 0) return {{}, errno, errno_words(errno)};
-  Child child(pid);
-  to = Descriptor();
-  const auto deadline = Child::Clock::now() + patience;
-  const auto said = read_answer(from.get(), deadline);
-  if (!said) return {{}, ETIMEDOUT, fmt::format("no answer within {} s", patience.count() / 1000)};
-  static_cast<void>(child.wait(deadline));
-  return understood(*said);
+  const auto task = [&] {
+    const FileText read = read_whole(root, path);
+    return fmt::format("{}\n{}", read.error, read.text ? *read.text : read.problem);
+  };
+  WorkerResult result;
+  try {
+    const HeldSignals held(HeldSignals::Which::all);  // the child runs no handler that the program has
+    result = run_in_children({task}, patience, root).front();
+  } catch (const Error& error) {
+    return {{}, EAGAIN, error.what()};
+  }
+  if (result.timed_out) return {{}, ETIMEDOUT, fmt::format("no answer within {} s", patience.count() / 1000)};
+  const std::size_t end = std::min(result.answer.find('\n'), result.answer.size());
+  const auto error = to_number<int>(std::string_view(result.answer).substr(0, end));
+  if (!error || result.signal != 0) return {{}, EIO, errno_words(EIO)};  // it is cut
+  std::string words = result.answer.substr(end + 1);
+  if (*error == 0) return {std::move(words), 0, {}};
+  return {{}, *error, std::move(words)};
 }
 
 }  // namespace

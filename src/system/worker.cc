@@ -29,7 +29,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 [[maybe_unused]] constexpr rlim_t most_memory = 512U << 20;
-constexpr std::size_t longest_answer = 1U << 20;
+constexpr std::size_t longest_answer = 2U << 20;
 constexpr unsigned most_workers = 8;
 constexpr std::chrono::seconds to_end{1};  // once it has closed its end of the pipe
 
@@ -44,6 +44,14 @@ struct Worker {
   std::size_t task = 0;
   Clock::time_point start;
 };
+
+void close_all_but(int a, int b) {
+  const auto low = static_cast<unsigned>(std::min(a, b));
+  const auto high = static_cast<unsigned>(std::max(a, b));
+  if (low > 0) close_range(0, low - 1, 0);
+  if (high - low > 1) close_range(low + 1, high - 1, 0);
+  close_range(high + 1, ~0U, 0);
+}
 
 [[noreturn]] void work(const std::function<std::string()>& task, int answer, pid_t parent) {
   // Should the parent end, nothing is begun any more; what has been begun is finished first (HeldSignals).
@@ -63,7 +71,8 @@ struct Worker {
 }
 
 // `beside`: those that run beside it, whose answers are not its own to read.
-Worker start(const std::vector<std::function<std::string()>>& tasks, std::size_t task, std::vector<Worker>& beside) {
+Worker start(const std::vector<std::function<std::string()>>& tasks, std::size_t task, std::vector<Worker>& beside,
+             std::optional<int> file) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) throw system_error(errno, "cannot make a pipe");
   Descriptor ours(ends[0]);
@@ -75,6 +84,7 @@ Worker start(const std::vector<std::function<std::string()>>& tasks, std::size_t
   if (pid == 0) {
     ours = Descriptor();
     for (Worker& other : beside) other.answer = Descriptor();
+    if (file) close_all_but(theirs.get(), *file);
     work(tasks[task], theirs.get(), parent);
   }
   return {Child(pid), std::move(ours), task, begin};
@@ -109,14 +119,14 @@ bool read_answer(Worker& worker, WorkerResult& result) {
 }  // namespace
 
 std::vector<WorkerResult> run_in_children(const std::vector<std::function<std::string()>>& tasks,
-                                          std::chrono::milliseconds timeout) {
+                                          std::chrono::milliseconds timeout, std::optional<int> file) {
   const std::size_t at_a_time = std::clamp(std::thread::hardware_concurrency(), 1U, most_workers);
   std::vector<WorkerResult> results(tasks.size());
   std::vector<Worker> running;
   std::size_t next = 0;
   while (next < tasks.size() || !running.empty()) {
     while (next < tasks.size() && running.size() < at_a_time) {
-      running.push_back(start(tasks, next, running));
+      running.push_back(start(tasks, next, running, file));
       ++next;
     }
     // They have begun in this order.

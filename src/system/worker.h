@@ -20,8 +20,9 @@ struct WorkerResult {
 // Each task in a process of its own, as many at a time as there are processors, for what may hang, enter namespaces, or
 // take more memory than a machine has: none may take longer than `timeout`, or more than half a gigabyte. To be called
 // by a process of one thread. The results are in the order of the tasks. Throws Error (failed) if no process can be
-// made.
+// made. `file`: the one descriptor that is left to a task which may not end: nobody is to wait for others that it has.
 [[nodiscard]] std::vector<WorkerResult> run_in_children(const std::vector<std::function<std::string()>>& tasks,
-                                                        std::chrono::milliseconds timeout);
+                                                        std::chrono::milliseconds timeout,
+                                                        std::optional<int> file = {});
 
 }  // namespace sidetrack
