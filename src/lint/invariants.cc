@@ -140,13 +140,6 @@ class Kept {
   const Sets* sets_;
 };
 
-struct Asked {
-  Regions& regions;
-  const PodView& pod;
-  const Config& config;
-  const Plan& plan;
-};
-
 std::vector<std::uint16_t> captured_dns_ports(const Config& config) {
   return config.redirect_dns ? std::vector{proxy_dns_port} : std::vector<std::uint16_t>{};
 }
@@ -158,43 +151,6 @@ bool is_listed(const Flag& flag, const Config& config) {
   return ranges != nullptr && !ranges->empty();
 }
 
-// Without what options leave out of it. Rules of DNS and of the proxy are asked before those of addresses.
-enum class Order : std::uint8_t { before_addresses, after_addresses };
-void leave_out(Boxes& boxes, Box& box, const Config& config, Direction way, Family family, Order order) {
-  for (const Flag& flag : flags()) {
-    const ListMeaning& meaning = flag.value_of.meaning;
-    if (std::ranges::find(meaning.ways, way) == meaning.ways.end() ||
-        (meaning.field == Field::destination && order == Order::before_addresses))
-      continue;
-    if (meaning.role == ListMeaning::Role::leaves_out)
-      boxes.but(box, meaning.field, boxes.listed(flag, config, family));
-    if (meaning.role == ListMeaning::Role::narrows && is_listed(flag, config))
-      boxes.only(box, meaning.field, boxes.listed(flag, config, family));
-  }
-}
-
-// By apps: neither of the proxy's ids, and of the groups that are asked for.
-void of_app(Boxes& boxes, Box& box, const Asked& asked, const Proxy& proxy) {
-  boxes.but(box, Field::uid, boxes.numbers(proxy.uids));
-  boxes.but(box, Field::gid, boxes.numbers(proxy.gids));
-  if (!asked.config.owner_groups.all) boxes.only(box, Field::gid, boxes.numbers(asked.config.owner_groups.list));
-}
-
-// Or of users and to ports that --exclude-uid-ports leaves out, however it ends.
-template <typename KeptBy>
-auto or_excluded(Boxes& boxes, const Asked& asked, KeptBy kept) {
-  std::vector<std::pair<Sets::Id, Sets::Id>> excluded;
-  for (const UidPorts& one : asked.config.exclude_uid_ports)
-    excluded.emplace_back(boxes.numbers(std::vector{one.uids}), boxes.numbers(one.ports));
-  return [sets = &asked.regions.sets(), excluded = std::move(excluded), kept = std::move(kept)](const Ending& ending,
-                                                                                                const Box& box) {
-    return kept(ending, box) || std::ranges::any_of(excluded, [&](const auto& one) {
-             return sets->is_within(box[index(Field::uid)], one.first) &&
-                    sets->is_within(box[index(Field::destination_port)], one.second);
-           });
-  };
-}
-
 std::string asked_by(const Config& config) {
   std::vector<std::string> flags;
   if (config.outbound_ranges.all) flags.emplace_back("-i '*'");
@@ -203,183 +159,222 @@ std::string asked_by(const Config& config) {
   return fmt::format("{}", fmt::join(flags, ", "));
 }
 
-bool captures_outbound(const Config& config) {
-  return !config.outbound_ranges.empty() || !config.outbound_ports.empty();
-}
+// What the options promise of one family.
+class Promises {
+ public:
+  Promises(std::vector<Invariant>& all, Regions& regions, const PodView& pod, const Config& config, const Plan& plan,
+           Family family)
+      : all_(all),
+        sets_(regions.sets()),
+        config_(config),
+        plan_(plan),
+        family_(family),
+        proxy_(proxy_of(config)),
+        boxes_(regions, pod),
+        kept_(regions),
+        has_rules_(plan.families.contains(family)) {
+    // A family that has no rules is captured by no option: that is said once.
+    is_wanted_ =
+        has_rules_ || std::ranges::any_of(pod.interfaces, [&](const Interface& interface) {
+          return interface.name != "lo" && std::ranges::any_of(interface.addresses, [&](const InterfaceAddress& one) {
+                   return one.address.family == family && !one.address.is_link_local();
+                 });
+        });
+  }
 
-// A family that has no rules is captured by no option: that is said once.
-struct Wanted {
-  Code code;
-  std::string remedy;
+  void run() {
+    if (config_.dataplane == Dataplane::ambient) {
+      if (!is_wanted_) return;
+      ambient_outbound();
+      if (!config_.ingress) ambient_inbound();
+      ambient_dns();
+      return;
+    }
+    if (is_wanted_) {
+      outbound();
+      inbound();
+      inbound_udp();
+    }
+    dns();
+    other_proxies();
+  }
+
+ private:
+  void add(Code code, std::string about, std::string asked, std::string remedy, const Box& box,
+           decltype(Invariant::kept) kept) {
+    about += fmt::format(", {}", title(family_));
+    all_.push_back({code, std::move(about), std::move(asked), std::move(remedy), box, std::move(kept)});
+  }
+  // What options ask for is to be captured.
+  void add_captured(std::string about, std::string_view flags, const Box& box, decltype(Invariant::kept) kept) {
+    add(has_rules_ ? Code::escape : Code::family_not_captured, std::move(about),
+        fmt::format("asked to be captured by {}", flags),
+        has_rules_ ? "change the rule that decides, or leave out the option that asks for it"
+                   : "give --dual-stack, or remove the pod's IPv6 address",
+        box, std::move(kept));
+  }
+
+  // Without what options leave out of it. Rules of DNS and of the proxy are asked before those of addresses.
+  enum class Order : std::uint8_t { before_addresses, after_addresses };
+  void leave_out(Box& box, Direction way, Order order) {
+    for (const Flag& flag : flags()) {
+      const ListMeaning& meaning = flag.value_of.meaning;
+      if (std::ranges::find(meaning.ways, way) == meaning.ways.end() ||
+          (meaning.field == Field::destination && order == Order::before_addresses))
+        continue;
+      if (meaning.role == ListMeaning::Role::leaves_out)
+        boxes_.but(box, meaning.field, boxes_.listed(flag, config_, family_));
+      if (meaning.role == ListMeaning::Role::narrows && is_listed(flag, config_))
+        boxes_.only(box, meaning.field, boxes_.listed(flag, config_, family_));
+    }
+  }
+
+  // By apps: neither of the proxy's ids, and of the groups that are asked for.
+  void of_app(Box& box) {
+    boxes_.but(box, Field::uid, boxes_.numbers(proxy_.uids));
+    boxes_.but(box, Field::gid, boxes_.numbers(proxy_.gids));
+    if (!config_.owner_groups.all) boxes_.only(box, Field::gid, boxes_.numbers(config_.owner_groups.list));
+  }
+
+  // Or of users and to ports that --exclude-uid-ports leaves out, however it ends.
+  template <typename KeptBy>
+  auto or_excluded(KeptBy kept) {
+    std::vector<std::pair<Sets::Id, Sets::Id>> excluded;
+    for (const UidPorts& one : config_.exclude_uid_ports)
+      excluded.emplace_back(boxes_.numbers(std::vector{one.uids}), boxes_.numbers(one.ports));
+    return
+        [sets = &sets_, excluded = std::move(excluded), kept = std::move(kept)](const Ending& ending, const Box& box) {
+          return kept(ending, box) || std::ranges::any_of(excluded, [&](const auto& one) {
+                   return sets->is_within(box[index(Field::uid)], one.first) &&
+                          sets->is_within(box[index(Field::destination_port)], one.second);
+                 });
+        };
+  }
+
+  void outbound() {
+    Box box = boxes_.usual(Direction::out, family_, tcp);
+    of_app(box);
+    leave_out(box, Direction::out, Order::after_addresses);
+    boxes_.but(box, Field::destination, boxes_.addresses({config_.loopback_ipv4}, family_));
+    const auto add_box = [&](const Box& of) {
+      add_captured("outbound tcp", asked_by(config_), of,
+                   or_excluded(kept_.taken_by(proxy_.outbound_ports, config_.exclude_interfaces)));
+    };
+    if (!config_.outbound_ranges.empty()) {
+      Box by_range = box;
+      if (!config_.outbound_ranges.all)
+        boxes_.only(by_range, Field::destination, boxes_.addresses(config_.outbound_ranges.list, family_));
+      add_box(by_range);
+    }
+    if (!config_.outbound_ports.empty() && !config_.outbound_ranges.all) {
+      boxes_.only(box, Field::destination_port, boxes_.numbers(config_.outbound_ports));
+      add_box(box);
+    }
+  }
+
+  void inbound() {
+    if (config_.inbound_ports.empty()) return;
+    Box box = boxes_.usual(Direction::in, family_, tcp);
+    leave_out(box, Direction::in, Order::after_addresses);
+    // Without '*' -d makes no rule: all ports of the list are asked for.
+    if (!config_.inbound_ports.all)
+      Boxes::at(box, Field::destination_port) = boxes_.numbers(config_.inbound_ports.list);
+    boxes_.but(box, Field::destination_port, boxes_.numbers(std::vector{config_.tunnel_port}));
+    boxes_.but(box, Field::interface, boxes_.interfaces(config_.virtual_interfaces));
+    boxes_.only_answerable(box, family_);
+    add_captured("inbound tcp", config_.inbound_ports.all ? "-b '*'" : "-b", box,
+                 kept_.taken_by({config_.inbound_port}, {}));
+  }
+
+  void inbound_udp() {
+    if (config_.mode != Mode::tproxy || config_.capture_udp.empty()) return;
+    Box box = boxes_.usual(Direction::in, family_, udp);
+    boxes_.only(box, Field::destination_port, boxes_.numbers(config_.capture_udp));
+    boxes_.but(box, Field::interface, boxes_.interfaces(config_.exclude_interfaces));
+    boxes_.only_answerable(box, family_);
+    add_captured("inbound udp", "--capture-udp", box, kept_.taken_by({config_.inbound_port}, {}));
+  }
+
+  void dns() {
+    const bool to_any = config_.capture_all_dns;
+    if (!config_.redirect_dns || (!to_any && plan_.dns_servers.empty()) || !has_rules_) return;
+    for (const Value protocol : {tcp, udp}) {
+      Box box = boxes_.usual(Direction::out, family_, protocol);
+      of_app(box);
+      boxes_.only(box, Field::destination_port, boxes_.numbers(std::vector{dns_port}));
+      leave_out(box, Direction::out, Order::before_addresses);
+      std::vector<AddressRange> servers;
+      std::ranges::transform(plan_.dns_servers, std::back_inserter(servers), AddressRange::single);
+      if (!to_any) boxes_.only(box, Field::destination, boxes_.addresses(servers, family_));
+      add_captured(protocol == tcp ? "DNS by tcp" : "DNS by udp", to_any ? "--capture-all-dns" : "--redirect-dns", box,
+                   or_excluded(kept_.taken_by({proxy_dns_port}, config_.exclude_interfaces)));
+    }
+  }
+
+  // What one proxy sends to this pod's own address. Of several uids, the rules of the first decide about the others,
+  // too.
+  void other_proxies() {
+    if (config_.proxy_uids.size() < 2 || config_.inbound_ports.empty() || !has_rules_) return;
+    Box box = boxes_.usual(Direction::lo, family_, tcp);
+    boxes_.of_proxy(box, proxy_);
+    boxes_.only(box, Field::source, boxes_.numbers(std::vector{0U}));
+    const AddressRange loopback = *AddressRange::parse(family_ == Family::ipv4 ? "127.0.0.0/8" : "::/64");
+    boxes_.but(box, Field::destination, boxes_.addresses({loopback, config_.loopback_ipv4}, family_));
+    boxes_.but(box, Field::destination_port, boxes_.numbers(std::vector{config_.tunnel_port, dns_port}));
+    leave_out(box, Direction::lo, Order::before_addresses);
+    add(Code::escape, "tcp of a proxy to this pod itself",
+        "must go through the inbound listener, as that of the first uid of -u does",
+        "give one uid: the rules of the first return what the others send", box,
+        kept_.taken_by({config_.inbound_port}, {}));
+  }
+
+  // ---- Of an ambient pod.
+
+  [[nodiscard]] AddressRange probes_from() const {
+    return AddressRange::single(family_ == Family::ipv4 ? config_.probe_address : config_.probe_address6);
+  }
+  // Neither the kubelet's probes nor the pod itself.
+  [[nodiscard]] Sets::Id left_alone() {
+    return boxes_.addresses({probes_from(), AddressRange::single(Address::loopback(family_))}, family_);
+  }
+
+  void ambient_outbound() {
+    Box box = boxes_.usual(Direction::out, family_, tcp);
+    boxes_.but(box, Field::destination, left_alone());
+    add_captured("outbound tcp", "--dataplane ambient", box, kept_.taken_by(proxy_.outbound_ports, {}));
+  }
+
+  void ambient_inbound() {
+    Box box = boxes_.usual(Direction::in, family_, tcp);
+    boxes_.but(box, Field::destination_port, boxes_.numbers(std::vector{config_.tunnel_port}));
+    boxes_.but(box, Field::source, boxes_.addresses({probes_from()}, family_));
+    boxes_.but(box, Field::interface, boxes_.interfaces(config_.virtual_interfaces));
+    boxes_.only_answerable(box, family_);
+    add_captured("inbound tcp", "--dataplane ambient", box, kept_.taken_by({config_.inbound_port}, {}));
+  }
+
+  void ambient_dns() {
+    if (!config_.redirect_dns || !has_rules_) return;
+    for (const Value protocol : {tcp, udp}) {
+      Box box = boxes_.usual(Direction::out, family_, protocol);
+      boxes_.only(box, Field::destination_port, boxes_.numbers(std::vector{dns_port}));
+      boxes_.but(box, Field::destination, left_alone());
+      add_captured(protocol == tcp ? "DNS by tcp" : "DNS by udp", "--redirect-dns", box,
+                   kept_.taken_by({proxy_dns_port}, {}));
+    }
+  }
+
+  std::vector<Invariant>& all_;
+  Sets& sets_;
+  const Config& config_;
+  const Plan& plan_;
+  Family family_;
+  Proxy proxy_;
+  Boxes boxes_;
+  Kept kept_;
+  bool has_rules_;
+  bool is_wanted_ = false;
 };
-std::optional<Wanted> wanted_in(const Asked& asked, Family family) {
-  if (asked.plan.families.contains(family))
-    return Wanted{Code::escape, "change the rule that decides, or leave out the option that asks for it"};
-  const auto own = std::ranges::any_of(asked.pod.interfaces, [&](const Interface& interface) {
-    return interface.name != "lo" && std::ranges::any_of(interface.addresses, [&](const InterfaceAddress& one) {
-             return one.address.family == family && !one.address.is_link_local();
-           });
-  });
-  if (!own) return std::nullopt;
-  return Wanted{Code::family_not_captured, "give --dual-stack, or remove the pod's IPv6 address"};
-}
-
-void add_outbound(std::vector<Invariant>& all, const Asked& asked, Family family) {
-  const Config& config = asked.config;
-  const auto wanted = wanted_in(asked, family);
-  if (!captures_outbound(config) || !wanted) return;
-  Boxes boxes(asked.regions, asked.pod);
-  const Proxy proxy = proxy_of(config);
-  Box box = boxes.usual(Direction::out, family, tcp);
-  of_app(boxes, box, asked, proxy);
-  leave_out(boxes, box, config, Direction::out, family, Order::after_addresses);
-  boxes.but(box, Field::destination, boxes.addresses({config.loopback_ipv4}, family));
-  const auto add = [&](const Box& of) {
-    all.push_back(
-        {wanted->code, fmt::format("outbound tcp, {}", title(family)),
-         fmt::format("asked to be captured by {}", asked_by(config)), wanted->remedy, of,
-         or_excluded(boxes, asked, Kept(asked.regions).taken_by(proxy.outbound_ports, config.exclude_interfaces))});
-  };
-  if (!config.outbound_ranges.empty()) {
-    Box by_range = box;
-    if (!config.outbound_ranges.all)
-      boxes.only(by_range, Field::destination, boxes.addresses(config.outbound_ranges.list, family));
-    add(by_range);
-  }
-  if (!config.outbound_ports.empty() && !config.outbound_ranges.all) {
-    boxes.only(box, Field::destination_port, boxes.numbers(config.outbound_ports));
-    add(box);
-  }
-}
-
-void add_inbound(std::vector<Invariant>& all, const Asked& asked, Family family) {
-  const Config& config = asked.config;
-  const auto wanted = wanted_in(asked, family);
-  if (config.inbound_ports.empty() || !wanted) return;
-  Boxes boxes(asked.regions, asked.pod);
-  Box box = boxes.usual(Direction::in, family, tcp);
-  leave_out(boxes, box, config, Direction::in, family, Order::after_addresses);
-  // Without '*' -d makes no rule: all ports of the list are asked for.
-  if (!config.inbound_ports.all) Boxes::at(box, Field::destination_port) = boxes.numbers(config.inbound_ports.list);
-  boxes.but(box, Field::destination_port, boxes.numbers(std::vector{config.tunnel_port}));
-  boxes.but(box, Field::interface, boxes.interfaces(config.virtual_interfaces));
-  boxes.only_answerable(box, family);
-  all.push_back({wanted->code, fmt::format("inbound tcp, {}", title(family)),
-                 fmt::format("asked to be captured by -b{}", config.inbound_ports.all ? " '*'" : ""), wanted->remedy,
-                 box, Kept(asked.regions).taken_by({config.inbound_port}, {})});
-}
-
-void add_inbound_udp(std::vector<Invariant>& all, const Asked& asked, Family family) {
-  const Config& config = asked.config;
-  const auto wanted = wanted_in(asked, family);
-  if (config.mode != Mode::tproxy || config.capture_udp.empty() || !wanted) return;
-  Boxes boxes(asked.regions, asked.pod);
-  Box box = boxes.usual(Direction::in, family, udp);
-  boxes.only(box, Field::destination_port, boxes.numbers(config.capture_udp));
-  boxes.but(box, Field::interface, boxes.interfaces(config.exclude_interfaces));
-  boxes.only_answerable(box, family);
-  all.push_back({wanted->code, fmt::format("inbound udp, {}", title(family)), "asked to be captured by --capture-udp",
-                 wanted->remedy, box, Kept(asked.regions).taken_by({config.inbound_port}, {})});
-}
-
-void add_dns(std::vector<Invariant>& all, const Asked& asked, Family family) {
-  const Config& config = asked.config;
-  const bool to_any = config.capture_all_dns;
-  if (!config.redirect_dns || (!to_any && asked.plan.dns_servers.empty()) || !asked.plan.families.contains(family))
-    return;
-  Boxes boxes(asked.regions, asked.pod);
-  for (const Value protocol : {tcp, udp}) {
-    Box box = boxes.usual(Direction::out, family, protocol);
-    of_app(boxes, box, asked, proxy_of(config));
-    boxes.only(box, Field::destination_port, boxes.numbers(std::vector{dns_port}));
-    leave_out(boxes, box, config, Direction::out, family, Order::before_addresses);
-    std::vector<AddressRange> servers;
-    std::ranges::transform(asked.plan.dns_servers, std::back_inserter(servers), AddressRange::single);
-    if (!to_any) boxes.only(box, Field::destination, boxes.addresses(servers, family));
-    all.push_back(
-        {Code::escape, fmt::format("DNS by {}, {}", protocol == tcp ? "tcp" : "udp", title(family)),
-         fmt::format("asked to be captured by {}", to_any ? "--capture-all-dns" : "--redirect-dns"),
-         "change the rule that decides, or leave out the option that asks for it", box,
-         or_excluded(boxes, asked, Kept(asked.regions).taken_by({proxy_dns_port}, config.exclude_interfaces))});
-  }
-}
-
-// What one proxy sends to this pod's own address. Of several uids, the rules of the first decide about the others, too.
-void add_other_proxies(std::vector<Invariant>& all, const Asked& asked, Family family) {
-  const Config& config = asked.config;
-  if (config.proxy_uids.size() < 2 || config.inbound_ports.empty() || !asked.plan.families.contains(family)) return;
-  Boxes boxes(asked.regions, asked.pod);
-  Box box = boxes.usual(Direction::lo, family, tcp);
-  boxes.of_proxy(box, proxy_of(config));
-  boxes.only(box, Field::source, boxes.numbers(std::vector{0U}));
-  boxes.but(
-      box, Field::destination,
-      boxes.addresses({*AddressRange::parse(family == Family::ipv4 ? "127.0.0.0/8" : "::/64"), config.loopback_ipv4},
-                      family));
-  boxes.but(box, Field::destination_port, boxes.numbers(std::vector{config.tunnel_port, dns_port}));
-  leave_out(boxes, box, config, Direction::lo, family, Order::before_addresses);
-  all.push_back({Code::escape, fmt::format("tcp of a proxy to this pod itself, {}", title(family)),
-                 "must go through the inbound listener, as that of the first uid of -u does",
-                 "give one uid: the rules of the first return what the others send", box,
-                 Kept(asked.regions).taken_by({config.inbound_port}, {})});
-}
-
-// ---- Of an ambient pod.
-
-AddressRange probes_from(const Config& config, Family family) {
-  return AddressRange::single(family == Family::ipv4 ? config.probe_address : config.probe_address6);
-}
-
-Invariant invariant_of_ambient(const Wanted& wanted, std::string about, const char* asked_by_flags, const Box& box,
-                               decltype(Invariant::kept) kept) {
-  return {wanted.code, std::move(about), fmt::format("asked to be captured by {}", asked_by_flags), wanted.remedy,
-          box,         std::move(kept)};
-}
-
-void add_ambient_outbound(std::vector<Invariant>& all, const Asked& asked, Family family, const Wanted& wanted) {
-  Boxes boxes(asked.regions, asked.pod);
-  Box box = boxes.usual(Direction::out, family, tcp);
-  boxes.but(box, Field::destination, boxes.addresses({probes_from(asked.config, family)}, family));
-  boxes.but(box, Field::destination, boxes.addresses({AddressRange::single(Address::loopback(family))}, family));
-  all.push_back(invariant_of_ambient(wanted, fmt::format("outbound tcp, {}", title(family)), "--dataplane ambient", box,
-                                     Kept(asked.regions).taken_by(proxy_of(asked.config).outbound_ports, {})));
-}
-
-void add_ambient_inbound(std::vector<Invariant>& all, const Asked& asked, Family family, const Wanted& wanted) {
-  const Config& config = asked.config;
-  if (config.ingress) return;
-  Boxes boxes(asked.regions, asked.pod);
-  Box box = boxes.usual(Direction::in, family, tcp);
-  boxes.but(box, Field::destination_port, boxes.numbers(std::vector{config.tunnel_port}));
-  boxes.but(box, Field::source, boxes.addresses({probes_from(config, family)}, family));
-  boxes.but(box, Field::interface, boxes.interfaces(config.virtual_interfaces));
-  boxes.only_answerable(box, family);
-  all.push_back(invariant_of_ambient(wanted, fmt::format("inbound tcp, {}", title(family)), "--dataplane ambient", box,
-                                     Kept(asked.regions).taken_by({config.inbound_port}, {})));
-}
-
-void add_ambient_dns(std::vector<Invariant>& all, const Asked& asked, Family family, const Wanted& wanted) {
-  if (!asked.config.redirect_dns || !asked.plan.families.contains(family)) return;
-  Boxes boxes(asked.regions, asked.pod);
-  for (const Value protocol : {tcp, udp}) {
-    Box box = boxes.usual(Direction::out, family, protocol);
-    boxes.only(box, Field::destination_port, boxes.numbers(std::vector{dns_port}));
-    boxes.but(
-        box, Field::destination,
-        boxes.addresses({probes_from(asked.config, family), AddressRange::single(Address::loopback(family))}, family));
-    all.push_back(invariant_of_ambient(wanted,
-                                       fmt::format("DNS by {}, {}", protocol == tcp ? "tcp" : "udp", title(family)),
-                                       "--redirect-dns", box, Kept(asked.regions).taken_by({proxy_dns_port}, {})));
-  }
-}
-
-void add_ambient(std::vector<Invariant>& all, const Asked& asked, Family family) {
-  const auto wanted = wanted_in(asked, family);
-  if (!wanted) return;
-  add_ambient_outbound(all, asked, family, *wanted);
-  add_ambient_inbound(all, asked, family, *wanted);
-  add_ambient_dns(all, asked, family, *wanted);
-}
 
 // What the user can do about it.
 const char* remedy_of_loop(const Proxy& proxy) {
@@ -484,19 +479,8 @@ std::vector<Invariant> invariants_of_proxy(Regions& regions, const PodView& pod,
 
 std::vector<Invariant> invariants(Regions& regions, const PodView& pod, const Config& config, const Plan& plan) {
   if (config.mode == Mode::none) return {};
-  const Asked asked{regions, pod, config, plan};
   std::vector<Invariant> all = invariants_of_proxy(regions, pod, proxy_of(config), plan.families);
-  for (const Family family : {Family::ipv4, Family::ipv6}) {
-    if (config.dataplane == Dataplane::ambient) {
-      add_ambient(all, asked, family);
-      continue;
-    }
-    add_outbound(all, asked, family);
-    add_inbound(all, asked, family);
-    add_inbound_udp(all, asked, family);
-    add_dns(all, asked, family);
-    add_other_proxies(all, asked, family);
-  }
+  for (const Family family : {Family::ipv4, Family::ipv6}) Promises(all, regions, pod, config, plan, family).run();
   return all;
 }
 

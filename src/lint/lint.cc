@@ -48,31 +48,18 @@ void add_first(Findings& all, Regions& regions, Regions::Node root, const std::v
   if (!found.empty()) all.push_back(std::move(found.front()));
 }
 
-// A port of the pod that answers without the proxy's inbound listener.
-struct UncapturedPort {
-  std::uint16_t port;
-  Code code;
-  std::string about;
-  const char* asked;
-  std::string remedy;
-};
-
+// A port of the pod that answers without the proxy's inbound listener. `wanted`: all but its packets.
 void add_if_captured(Findings& all, Regions& regions, Regions::Node root, const PodView& pod, const Proxy& proxy,
-                     const UncapturedPort& wanted) {
+                     std::uint16_t port, Invariant wanted) {
+  wanted.kept = [&](const Ending& ending, const Box& box) {
+    return !is_taken(ending, box, proxy.inbound_ports, regions.sets());
+  };
   std::vector<Invariant> invariants;
   for (const Family family : {Family::ipv4, Family::ipv6}) {
-    Invariant made;
-    made.code = wanted.code;
-    made.about = wanted.about;
-    made.asked = wanted.asked;
-    made.remedy = wanted.remedy;
-    made.box = regions.ordinary(pod, Direction::in, family);
-    made.box[index(Field::protocol)] = regions.sets().single(tcp);
-    made.box[index(Field::destination_port)] = regions.sets().single(wanted.port);
-    made.kept = [ports = proxy.inbound_ports, sets = &regions.sets()](const Ending& ending, const Box& box) {
-      return !is_taken(ending, box, ports, *sets);
-    };
-    invariants.push_back(std::move(made));
+    wanted.box = regions.ordinary(pod, Direction::in, family);
+    wanted.box[index(Field::protocol)] = regions.sets().single(tcp);
+    wanted.box[index(Field::destination_port)] = regions.sets().single(port);
+    invariants.push_back(wanted);
   }
   add_first(all, regions, root, invariants);
 }
@@ -81,10 +68,13 @@ Findings captured_ports_of_proxy(Regions& regions, Regions::Node root, const Pod
   Findings all;
   if (proxy.is_ztunnel) return all;  // it answers there on the node, not in the pod
   for (const std::uint16_t port : ports_of_proxy) {
-    add_if_captured(all, regions, root, pod, proxy,
-                    {port, Code::proxy_port_captured, fmt::format("inbound tcp to port {}{}", port, name_of(port)),
+    add_if_captured(all, regions, root, pod, proxy, port,
+                    {Code::proxy_port_captured,
+                     fmt::format("inbound tcp to port {}{}", port, name_of(port)),
                      "the proxy answers there itself, without its inbound listener",
-                     fmt::format("add {0} to -d; where -b is a list, leave {0} out of that", port)});
+                     fmt::format("add {0} to -d; where -b is a list, leave {0} out of that", port),
+                     {},
+                     {}});
   }
   return all;
 }
@@ -96,14 +86,16 @@ Findings captured_probes(Regions& regions, Regions::Node root, const PodView& po
   Findings all;
   for (const Probe& probe : manifest.probes) {
     add_if_captured(
-        all, regions, root, pod, proxy,
-        {probe.port, Code::probe_port_captured,
+        all, regions, root, pod, proxy, probe.port,
+        {Code::probe_port_captured,
          fmt::format("container {}: {} on port {}", probe.container, probe.kind, probe.port),
          "the kubelet asks without the mutual TLS that the proxy may want",
          fmt::format(
              "let the injector rewrite it (annotation sidecar.istio.io/rewriteAppHTTPProbers: \"true\"), or add {} "
              "to traffic.sidecar.istio.io/excludeInboundPorts",
-             probe.port)});
+             probe.port),
+         {},
+         {}});
   }
   return all;
 }
@@ -193,7 +185,6 @@ Proxy proxy_in(const std::vector<Live>& live) {
       case MeshRule::ambient_dns_redirect:
         return port(rule, made.outbound_ports);
       case MeshRule::tproxy_listener:
-        return port(rule, made.inbound_ports);
       case MeshRule::inbound_listener:
       case MeshRule::ambient_inbound:
         return port(rule, made.inbound_ports);
@@ -204,13 +195,22 @@ Proxy proxy_in(const std::vector<Live>& live) {
   return made;
 }
 
+// Returns how many those were.
+std::size_t remove_rules(std::vector<Live>& live, bool (*is_one)(const LiveRule&)) {
+  std::size_t count = 0;
+  for (Live& one : live) {
+    for (LiveChain& chain : one.chains) count += std::erase_if(chain.rules, is_one);
+  }
+  return count;
+}
+
 // What our rules alone would do.
 std::vector<Live> ours_alone(std::vector<Live> live) {
+  remove_rules(live, [](const LiveRule& rule) { return !is_of_mesh(rule); });
   for (Live& one : live) {
     for (LiveChain& chain : one.chains) {
       chain.policy = Verdict::accept;
       chain.dormant = false;
-      std::erase_if(chain.rules, [](const LiveRule& rule) { return !is_of_mesh(rule); });
     }
   }
   return live;
@@ -269,25 +269,13 @@ Findings taken_by_others(Regions& regions, const Proxy& proxy) {
   return findings;
 }
 
-// What the rules would do without conntrack zones.
-std::vector<Live> without_zones(std::vector<Live> live) {
-  for (Live& one : live) {
-    for (LiveChain& chain : one.chains)
-      std::erase_if(chain.rules, [](const LiveRule& rule) { return std::holds_alternative<CtZone>(rule.rule.target); });
-  }
-  return live;
-}
+bool sets_zone(const LiveRule& rule) { return std::holds_alternative<CtZone>(rule.rule.target); }
 
 // DNS of hosts behind the pod, as containers in it are. One of each interface and family.
 Findings lost_forwarded_replies(const PodView& pod, const std::vector<Live>& live) {
-  const bool has_zones = std::ranges::any_of(live, [](const Live& one) {
-    return std::ranges::any_of(one.chains, [](const LiveChain& chain) {
-      return std::ranges::any_of(chain.rules,
-                                 [](const LiveRule& rule) { return std::holds_alternative<CtZone>(rule.rule.target); });
-    });
-  });
-  if (!has_zones) return {};
-  Regions regions({{pod, live}, {pod, without_zones(live)}});
+  std::vector<Live> without = live;
+  if (remove_rules(without, sets_zone) == 0) return {};
+  Regions regions({{pod, live}, {pod, std::move(without)}});
   const std::vector<Box> queries = forwarded_dns(regions, pod);
   Invariant invariant;
   invariant.code = Code::forwarded_replies_lost;
@@ -336,13 +324,13 @@ Findings missing_family(Regions& regions, Regions::Node root, const PodView& pod
       });
     };
     if (!is_captured(Family::ipv4) || is_captured(Family::ipv6)) continue;
-    Invariant invariant;
-    invariant.code = Code::family_not_captured;
-    invariant.about = fmt::format("{} tcp, IPv6", way == Direction::out ? "outbound" : "inbound");
-    invariant.asked = "IPv4 is captured, IPv6 is not";
-    invariant.remedy = "apply with --dual-stack, or remove the pod's IPv6 address";
-    invariant.box = box_of(Family::ipv6);
-    invariant.kept = [](const Ending& ending, const Box&) { return ending.kind == Outcome::Kind::unroutable; };
+    const Invariant invariant{
+        Code::family_not_captured,
+        fmt::format("{} tcp, IPv6", way == Direction::out ? "outbound" : "inbound"),
+        "IPv4 is captured, IPv6 is not",
+        "apply with --dual-stack, or remove the pod's IPv6 address",
+        box_of(Family::ipv6),
+        [](const Ending& ending, const Box&) { return ending.kind == Outcome::Kind::unroutable; }};
     add_first(all, regions, root, {invariant});
   }
   return all;
