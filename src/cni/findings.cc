@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string>
 #include <utility>
 
 #include "model/backend_kind.h"
@@ -18,51 +20,28 @@ constexpr std::pair<PodState, std::string_view> states[] = {
     {PodState::not_recorded, "not_recorded"}, {PodState::gone, "gone"},         {PodState::unknown, "unknown"},
 };
 
-// ---- Each value of the document; false for what is none of its type.
-
-bool take(const Json& json, std::string& text) {
-  if (!json.is_string()) return false;
-  text = json.get_ref<const std::string&>();
-  return true;
+// Throws std::invalid_argument for what is none.
+PodState state_of(std::string_view word) {
+  const auto* const found = std::ranges::find(states, word, &std::pair<PodState, std::string_view>::second);
+  if (found == std::end(states)) throw std::invalid_argument("a state");
+  return found->first;
+}
+Address address_of(const std::string& word) {
+  const auto parsed = Address::parse(word);
+  if (!parsed) throw std::invalid_argument("an address");
+  return *parsed;
+}
+std::string backend_of(std::string word) {
+  if (std::ranges::find(all_backends, word, [](BackendKind kind) { return name(kind); }) == std::end(all_backends))
+    throw std::invalid_argument("a backend");
+  return word;
 }
 
-bool take(const Json& json, bool& value) {
-  if (!json.is_boolean()) return false;
-  value = json.get<bool>();
-  return true;
-}
-
-bool take(const Json& json, PodState& state) {
-  std::string word;
-  const auto* found = take(json, word) ? std::ranges::find(states, word, [](const auto& each) { return each.second; })
-                                       : std::end(states);
-  if (found == std::end(states)) return false;
-  state = found->first;
-  return true;
-}
-
-struct BackendName : std::string {};
-bool take(const Json& json, BackendName& backend) {
-  std::string& text = backend;
-  return take(json, text) && std::ranges::any_of(all_backends, [&](BackendKind kind) { return name(kind) == text; });
-}
-
-bool take(const Json& json, Address& address) {
-  std::string word;
-  const auto parsed = take(json, word) ? Address::parse(word) : std::nullopt;
-  if (parsed) address = *parsed;
-  return parsed.has_value();
-}
-
-template <typename Item, typename Value>
-bool take_each(const Json& json, std::vector<Value>& values) {
-  if (!json.is_array()) return false;
-  for (const Json& each : json) {
-    Item item{};
-    if (!take(each, item)) return false;
-    values.push_back(std::move(item));
-  }
-  return true;
+template <typename Read>
+auto each(const Json& texts, const Read& read) {
+  std::vector<decltype(read(std::string()))> values;
+  for (std::string& text : texts.get<std::vector<std::string>>()) values.push_back(read(std::move(text)));
+  return values;
 }
 
 }  // namespace
@@ -86,16 +65,18 @@ std::optional<Findings> findings_of(std::string_view text) {
   const Json told = Json::parse(text, is_flat, false);
   constexpr std::size_t keys = 6;
   if (!told.is_object() || told.size() != keys) return std::nullopt;
-  Findings findings;
-  const auto of = [&](const char* key) {
-    const auto found = told.find(key);
-    return found != told.end() ? *found : Json();
-  };
-  const bool whole = take(of("state"), findings.state) && take_each<BackendName>(of("backends"), findings.backends) &&
-                     take(of("captured"), findings.captured) &&
-                     take_each<Address>(of("addresses"), findings.addresses) && take(of("ambient"), findings.ambient) &&
-                     take(of("detail"), findings.detail);
-  return whole ? std::optional(std::move(findings)) : std::nullopt;
+  try {
+    return Findings{.backends = each(told.at("backends"), backend_of),
+                    .captured = told.at("captured").get<std::string>(),
+                    .addresses = each(told.at("addresses"), address_of),
+                    .ambient = told.at("ambient").get<bool>(),
+                    .state = state_of(told.at("state").get<std::string>()),
+                    .detail = told.at("detail").get<std::string>()};
+  } catch (const Json::exception&) {  // a key that is missing, a value of another type
+    return std::nullopt;
+  } catch (const std::invalid_argument&) {
+    return std::nullopt;
+  }
 }
 
 }  // namespace sidetrack::cni

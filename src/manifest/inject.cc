@@ -104,8 +104,7 @@ class Injection {
 
   // The pod as it was before an earlier injection, with what its annotation says of containers of the template.
   void undo() {
-    const Node* metadata = std::as_const(pod_).find("metadata");
-    const Node* annotations = metadata == nullptr ? nullptr : metadata->find("annotations");
+    const Node* annotations = child(child(&pod_, "metadata"), "annotations");
     if (annotations == nullptr) return;
     if (const Node* status = annotations->find(status_annotation)) {
       status_ = read(status_annotation, status->text);
@@ -122,9 +121,8 @@ class Injection {
 
   // Whether a container of the pod's own, of that name, is a native sidecar.
   [[nodiscard]] bool has_native(std::string_view name) const {
-    const Node* spec = std::as_const(pod_).find("spec");
-    const Node* own = spec == nullptr ? nullptr : find_named(spec->find(init_containers_key), name);
-    const Node* policy = own == nullptr ? nullptr : own->find("restartPolicy");
+    const Node* own = find_named(child(child(&pod_, "spec"), init_containers_key), name);
+    const Node* policy = child(own, "restartPolicy");
     return policy != nullptr && policy->text == "Always";
   }
 
@@ -164,7 +162,7 @@ class Injection {
 
  private:
   void check_type(const Node* mapping, std::string_view key, Node::Type type) const {
-    const Node* found = mapping == nullptr ? nullptr : mapping->find(key);
+    const Node* found = child(mapping, key);
     if (found == nullptr || found->type == type) return;
     throw Error(ExitCode::usage, fmt::format("{}: {}: {}: expected {}", title_, key, name(found->type), name(type)));
   }
@@ -241,7 +239,7 @@ class Injection {
   static Names names_without(const std::vector<Node>& containers, const Node* spec, std::string_view list) {
     Names names;
     for (const Node& container : containers) names.insert(name_of(container));
-    const Node* present = spec == nullptr ? nullptr : spec->find(list);
+    const Node* present = child(spec, list);
     if (present == nullptr) return names;
     for (const Node& container : present->items) names.erase(name_of(container));
     return names;
@@ -350,9 +348,7 @@ class Injection {
 // ---- What annotations of Istio's say of the proxy.
 
 std::optional<std::string_view> annotation_of(const Node& pod, std::string_view name) {
-  const Node* metadata = pod.find("metadata");
-  const Node* annotations = metadata == nullptr ? nullptr : metadata->find("annotations");
-  const Node* found = annotations == nullptr ? nullptr : annotations->find(name);
+  const Node* found = child(child(child(&pod, "metadata"), "annotations"), name);
   return found == nullptr ? std::nullopt : std::optional<std::string_view>(found->text);
 }
 

@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "manifest/inject.h"
 #include "manifest/patch.h"
-#include "manifest/write.h"
 #include "model/error.h"
 #include "model/printable.h"
 
@@ -27,7 +27,7 @@ constexpr std::string_view kind_of_review = "AdmissionReview";
 
 // "" if it is not there, or no string.
 std::string text_at(const Node* mapping, std::string_view key) {
-  const Node* found = mapping == nullptr || mapping->type != Node::Type::mapping ? nullptr : mapping->find(key);
+  const Node* found = child(mapping, key);
   return found == nullptr || found->type != Node::Type::string ? "" : found->text;
 }
 
@@ -45,44 +45,11 @@ std::string base64(std::string_view bytes) {
   return text;
 }
 
-Node boolean(bool value) {
-  Node node;
-  node.type = Node::Type::boolean;
-  node.text = value ? "true" : "false";
-  return node;
-}
+using Json = nlohmann::ordered_json;
 
-Node number(int value) {
-  Node node;
-  node.type = Node::Type::number;
-  node.text = std::to_string(value);
-  return node;
-}
-
-class Mapping {
- public:
-  Mapping() { node_.type = Node::Type::mapping; }
-  Mapping& with(std::string_view key, Node value) {
-    node_.entries.own().push_back({std::string(key), Node::Style::double_quoted, std::move(value)});
-    return *this;
-  }
-  Mapping& with(std::string_view key, std::string_view value) { return with(key, Node::string(value)); }
-  Node node() { return std::move(node_); }
-
- private:
-  Node node_;
-};
-
-Node strings(const std::vector<std::string>& texts) {
-  Node list;
-  list.type = Node::Type::list;
-  for (const std::string& text : texts) list.items.own().push_back(Node::string(text));
-  return list;
-}
-
-std::string document(const std::string& version, Mapping response) {
-  return json_text(
-      Mapping().with("apiVersion", version).with("kind", kind_of_review).with("response", response.node()).node());
+std::string document(const std::string& version, const Json& response) {
+  return Json{{"apiVersion", version}, {"kind", kind_of_review}, {"response", response}}.dump(
+      -1, ' ', false, Json::error_handler_t::replace);
 }
 
 PodTemplate pod_of(const Node& request, Node& object) {
@@ -119,10 +86,9 @@ ReviewAnswer review(std::string_view text, const InjectionTemplate& injected, co
     refuse_document(fmt::format("request.uid: '{}': expected at most {} bytes", excerpt(uid), longest_uid));
 
   ReviewAnswer answer;
-  const auto respond = [&] { return std::move(Mapping().with("uid", uid)); };
   const auto skip = [&](std::string_view reason) {
     answer.reason = reason;
-    answer.document = document(version, respond().with("allowed", boolean(true)));
+    answer.document = document(version, {{"uid", uid}, {"allowed", true}});
     return answer;
   };
   if (!is_about_a_new_pod(*request)) return skip("not_pod_create");
@@ -140,21 +106,16 @@ ReviewAnswer review(std::string_view text, const InjectionTemplate& injected, co
       throw Error(ExitCode::usage, fmt::format("{}: its patch has more than {} bytes: expected no pod that large",
                                                answer.pod, largest_patch));
     answer.verdict = *steps == no_patch ? Verdict::unchanged : Verdict::injected;
-    Mapping response = respond().with("allowed", boolean(true));
-    if (*steps != no_patch) response.with("patchType", "JSONPatch").with("patch", base64(*steps));
-    if (!result.warnings.empty()) response.with("warnings", strings(result.warnings));  // which kubectl prints
-    answer.document = document(version, std::move(response));
+    Json response{{"uid", uid}, {"allowed", true}};
+    if (*steps != no_patch) response.update({{"patchType", "JSONPatch"}, {"patch", base64(*steps)}});
+    if (!result.warnings.empty()) response["warnings"] = result.warnings;  // which kubectl prints
+    answer.document = document(version, response);
   } catch (const Error& error) {
     answer.verdict = Verdict::refused;
     answer.reason = text_with_hint(error);
     constexpr int bad_request = 400;  // of 422 (Invalid), kubectl shows the message of no webhook
-    answer.document = document(version, respond()
-                                            .with("allowed", boolean(false))
-                                            .with("status", Mapping()
-                                                                .with("code", number(bad_request))
-                                                                .with("reason", "BadRequest")
-                                                                .with("message", answer.reason)
-                                                                .node()));
+    const Json status{{"code", bad_request}, {"reason", "BadRequest"}, {"message", answer.reason}};
+    answer.document = document(version, {{"uid", uid}, {"allowed", false}, {"status", status}});
   }
   return answer;
 }

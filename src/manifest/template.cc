@@ -61,7 +61,7 @@ constexpr KeyInfo keys_of_container[] = {{"image", Node::Type::string},
                                          {"securityContext", Node::Type::mapping}};
 
 std::string text_of(const Node* mapping, std::string_view key) {
-  const Node* found = mapping == nullptr ? nullptr : mapping->find(key);
+  const Node* found = child(mapping, key);
   return found == nullptr ? "" : found->text;
 }
 
@@ -193,12 +193,11 @@ class TemplateReader {
     const Node* context = init.find("securityContext");
     const std::string user = text_of(context, "runAsUser");
     if (user.empty() || json_number(user) != "0") warn("securityContext does not say runAsUser: 0: rules need root");
-    const Node* not_root = context == nullptr ? nullptr : context->find("runAsNonRoot");
+    const Node* not_root = child(context, "runAsNonRoot");
     if (not_root != nullptr && not_root->is_true()) warn("runAsNonRoot: true: the kubelet will not start it as root");
-    const Node* privileged = context == nullptr ? nullptr : context->find("privileged");
+    const Node* privileged = child(context, "privileged");
     if (privileged != nullptr && privileged->is_true()) return;
-    const Node* capabilities = context == nullptr ? nullptr : context->find("capabilities");
-    const Node* added = capabilities == nullptr ? nullptr : capabilities->find("add");
+    const Node* added = child(child(context, "capabilities"), "add");
     const auto gives = [](const Node& item) { return item.text == "NET_ADMIN" || item.text == "ALL"; };
     if (added == nullptr || std::ranges::none_of(added->items, gives))
       warn("securityContext does not add the capability NET_ADMIN, which rules need");
@@ -231,8 +230,7 @@ class TemplateReader {
     if (proxy == proxies.end()) proxy = proxies.begin();
     if (proxy == proxies.end()) return;
     made.proxy_name = name_of(**proxy);
-    const Node* context = (*proxy)->find("securityContext");
-    const Node* uid = context == nullptr ? nullptr : context->find("runAsUser");
+    const Node* uid = child(child(*proxy, "securityContext"), "runAsUser");
     if (uid == nullptr) {
       warnings_.push_back(fmt::format(
           "{}: container {}: no securityContext.runAsUser: what it sends is sent back to it unless its image "

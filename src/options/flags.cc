@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <concepts>
+#include <tuple>
 
 #include "model/error.h"
 #include "model/printable.h"
@@ -21,37 +22,11 @@ using options::refuse;
 
 // ---- Setters: where a value goes. A member of Config, Names, PacketOptions or of the command line itself.
 
-template <typename Value>
-Value& member(CommandLine& line, Value Config::*which) {
-  return line.config.*which;
-}
-template <typename Value>
-Value& member(CommandLine& line, Value ApplyOptions::*which) {
-  return line.applying.*which;
-}
-template <typename Value>
-Value& member(CommandLine& line, Value Names::*which) {
-  return line.names.*which;
-}
-template <typename Value>
-Value& member(CommandLine& line, Value PacketOptions::*which) {
-  return line.packet.*which;
-}
-template <typename Value>
-Value& member(CommandLine& line, Value PodsOptions::*which) {
-  return line.pods.*which;
-}
-template <typename Value>
-Value& member(CommandLine& line, Value ManifestOptions::*which) {
-  return line.manifest.*which;
-}
-template <typename Value>
-Value& member(CommandLine& line, Value CniOptions::*which) {
-  return line.cni.*which;
-}
-template <typename Value>
-Value& member(CommandLine& line, Value CommandLine::*which) {
-  return line.*which;
+template <typename Value, typename Part>
+Value& member(CommandLine& line, Value Part::*which) {
+  const auto parts =
+      std::tie(line, line.config, line.applying, line.names, line.packet, line.pods, line.manifest, line.cni);
+  return std::get<Part&>(parts).*which;
 }
 
 template <auto Member, auto Parse>

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <map>
+#include <ranges>
 
 #include "model/error.h"
 #include "model/printable.h"
@@ -71,20 +72,16 @@ bool says_something(const Flag& flag, std::string_view value) {
   return !value.empty() && !is_service_link(value);
 }
 
-void set_from_environment(CommandLine& line, const Flag& flag, const Environment& environment) {
-  for (auto variable = flag.variables.rbegin(); variable != flag.variables.rend(); ++variable) {
-    const auto value = variable->empty() ? std::nullopt : environment(*variable);
-    if (!value || !says_something(flag, *value)) continue;
-    flag.set(line, {flag, *value, *variable});
-    return;
-  }
-}
-
 // What the command line leaves open.
 void set_from_environment(CommandLine& line, const CommandWords& given, const Environment& environment) {
   for (const Flag& flag : flags()) {
-    if (flag.commands.contains(*line.command) && given.find(flag) == nullptr)
-      set_from_environment(line, flag, environment);
+    if (!flag.commands.contains(*line.command) || given.find(flag) != nullptr) continue;
+    for (const std::string_view variable : std::views::reverse(flag.variables)) {
+      const auto value = variable.empty() ? std::nullopt : environment(variable);
+      if (!value || !says_something(flag, *value)) continue;
+      flag.set(line, {flag, *value, variable});
+      break;
+    }
   }
 }
 
@@ -223,8 +220,8 @@ bool is_default(const Flag& flag, const CommandLine& line) {
 // What gives an option its value: "-u, --proxy-uid", or the variable.
 std::string source_of(const Flag& flag, const CommandWords& given, const Environment& environment) {
   if (!flag.name.empty() && given.find(flag) != nullptr) return spelled(flag);
-  for (auto variable = flag.variables.rbegin(); variable != flag.variables.rend(); ++variable) {
-    if (!variable->empty() && environment(*variable)) return std::string(*variable);
+  for (const std::string_view variable : std::views::reverse(flag.variables)) {
+    if (!variable.empty() && environment(variable)) return std::string(variable);
   }
   return spelled(flag);
 }
@@ -254,6 +251,14 @@ void check_format(const CommandLine& line, const CommandWords& given) {
   refuse_combination(fmt::format("--json and --format {} exclude each other: give one of them", format->values.back()));
 }
 
+// The option by which apply changes no rules; empty: none is given.
+std::string_view changes_nothing(const CommandLine& line) {
+  return line.dry_run           ? "--dry-run"
+         : line.cleanup_only    ? "--cleanup-only"
+         : line.skip_rule_apply ? "--skip-rule-apply"
+                                : "";
+}
+
 // What would be ignored without a word is refused.
 void check_combinations(const CommandLine& line, const CommandWords& given) {
   check_manifest(line);
@@ -273,29 +278,21 @@ void check_combinations(const CommandLine& line, const CommandWords& given) {
                        "give -m TPROXY, or leave --capture-udp out");
   }
   const bool prints = line.command == Command::render || line.dry_run;
+  const std::string_view unchanged = changes_nothing(line);
   if (line.command == Command::apply && line.check && line.dry_run) {
     refuse_combination("--check and --dry-run exclude each other: give one of them");
   }
-  if (line.command == Command::apply && line.prove && (line.dry_run || line.cleanup_only || line.skip_rule_apply)) {
-    refuse_combination(fmt::format("--prove checks the rules after the change, {} changes no rules",
-                                   line.dry_run        ? "--dry-run"
-                                   : line.cleanup_only ? "--cleanup-only"
-                                                       : "--skip-rule-apply"),
+  if (line.command == Command::apply && line.prove && !unchanged.empty()) {
+    refuse_combination(fmt::format("--prove checks the rules after the change, {} changes no rules", unchanged),
                        "sidetrack lint checks options alone");
   }
-  if (line.when_ready && (line.dry_run || line.cleanup_only || line.skip_rule_apply)) {
-    refuse_combination(fmt::format("--when-ready waits before rules are programmed, {} programs none",
-                                   line.dry_run        ? "--dry-run"
-                                   : line.cleanup_only ? "--cleanup-only"
-                                                       : "--skip-rule-apply"),
+  if (line.when_ready && !unchanged.empty()) {
+    refuse_combination(fmt::format("--when-ready waits before rules are programmed, {} programs none", unchanged),
                        "leave one of them out");
   }
-  if (line.confirm && (line.dry_run || line.cleanup_only || line.skip_rule_apply || line.check)) {
+  if (line.confirm && (line.check || !unchanged.empty())) {
     refuse_combination(fmt::format("--confirm rolls back what was programmed, {} programs nothing",
-                                   line.dry_run        ? "--dry-run"
-                                   : line.cleanup_only ? "--cleanup-only"
-                                   : line.check        ? "--check"
-                                                       : "--skip-rule-apply"),
+                                   unchanged.empty() ? "--check" : unchanged),
                        "leave one of them out");
   }
   if (line.command == Command::apply && line.check && line.cleanup_only) {
