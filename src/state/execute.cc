@@ -38,6 +38,17 @@ Error with(const Error& error, const std::string& more, std::string hint = {}) {
   return {error.code(), error.what() + ("; " + more), hint.empty() ? error.hint() : std::move(hint)};
 }
 
+// The backends whose rules of ours go with these commits.
+std::vector<BackendKind> removals(const Attempt& attempt, std::size_t from, std::size_t to) {
+  std::vector<BackendKind> kinds;
+  for (std::size_t i = from; i < to; ++i) {
+    for (const Write& write : attempt.commits[i]) {
+      if (write.kind == Write::Kind::remove) kinds.push_back(write.backend);
+    }
+  }
+  return kinds;
+}
+
 void require_as_committed(const Live& after, const Change& change) {
   const BackendKind kind = after.backend;
   const Ruleset& sent = *change.wanted;
@@ -209,9 +220,7 @@ class Executor {
       rules_stand_ = true;
       result_.applied = Applied::changed;
       read_back(made, attempt, i);
-      for (const Write& write : commit) {
-        if (write.kind == Write::Kind::remove) result_.left.push_back(write.backend);
-      }
+      std::ranges::copy(removals(attempt, i, i + 1), std::back_inserter(result_.left));
     }
   }
 
@@ -258,17 +267,6 @@ class Executor {
   static std::vector<BackendKind> backends_of(const Commit& commit) {
     std::vector<BackendKind> kinds;
     std::ranges::transform(commit, std::back_inserter(kinds), &Write::backend);
-    return kinds;
-  }
-
-  // The backends whose rules of ours go with these commits.
-  static std::vector<BackendKind> removals(const Attempt& attempt, std::size_t from, std::size_t to) {
-    std::vector<BackendKind> kinds;
-    for (std::size_t i = from; i < to; ++i) {
-      for (const Write& write : attempt.commits[i]) {
-        if (write.kind == Write::Kind::remove) kinds.push_back(write.backend);
-      }
-    }
     return kinds;
   }
 
@@ -379,11 +377,7 @@ ApplyResult check(const Request& request, Kernel& kernel) {
     for (const Attempt& attempt : decision.attempts) {
       if (attempt.backend != checked.backend) continue;
       changes = changes || !attempt.commits.empty();
-      for (const Commit& commit : attempt.commits) {
-        for (const Write& write : commit) {
-          if (write.kind == Write::Kind::remove) checked.left.push_back(write.backend);
-        }
-      }
+      std::ranges::copy(removals(attempt, 0, attempt.commits.size()), std::back_inserter(checked.left));
     }
     if (changes) checked.applied = Applied::changed;
     if (checked.backend) checked.canonical = canonical(*checked.backend, request.plan->ruleset);

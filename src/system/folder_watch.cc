@@ -30,28 +30,24 @@ Error cannot_watch(int error) {
 
 }  // namespace
 
-FolderWatch::Signals::Signals(std::initializer_list<int> changes) {
+FolderWatch::FolderWatch(std::initializer_list<int> changes) : inotify_(inotify_init1(IN_CLOEXEC | IN_NONBLOCK)) {
+  if (!inotify_.valid()) throw cannot_watch(errno);
   sigset_t held;
   sigemptyset(&held);
   for (const auto& signals : {std::initializer_list<int>{SIGTERM, SIGINT}, changes}) {
     for (const int signal : signals) sigaddset(&held, signal);
   }
-  file_ = Descriptor(signalfd(-1, &held, SFD_CLOEXEC | SFD_NONBLOCK));
-  if (!file_.valid()) throw cannot_watch(errno);
+  signals_ = Descriptor(signalfd(-1, &held, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!signals_.valid()) throw cannot_watch(errno);
   pthread_sigmask(SIG_BLOCK, &held, &before_);
 }
 
-// One that has come by now asked for what ends with this object.
-FolderWatch::Signals::~Signals() {
+// A signal that has come by now asked for what ends with this object.
+FolderWatch::~FolderWatch() {
   signalfd_siginfo heard{};
-  while (read(file_.get(), &heard, sizeof heard) == sizeof heard) {
+  while (read(signals_.get(), &heard, sizeof heard) == sizeof heard) {
   }
   pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-}
-
-FolderWatch::FolderWatch(std::initializer_list<int> changes)
-    : signals_(changes), inotify_(inotify_init1(IN_CLOEXEC | IN_NONBLOCK)) {
-  if (!inotify_.valid()) throw cannot_watch(errno);
 }
 
 bool FolderWatch::arm(const std::vector<std::string>& folders) {

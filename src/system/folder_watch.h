@@ -22,6 +22,7 @@ class FolderWatch {
   // `changes`: signals that are held, too, and count as a change. Throws Error (failed) if the kernel has no more
   // watches for this user.
   explicit FolderWatch(std::initializer_list<int> changes = {});
+  ~FolderWatch();
   FolderWatch(const FolderWatch&) = delete;
   FolderWatch& operator=(const FolderWatch&) = delete;
 
@@ -36,21 +37,8 @@ class FolderWatch {
   // Whether the events that are pending are of the folders or of what leads there.
   bool take_events();
 
-  // Holds them, and lets them go again.
-  class Signals {
-   public:
-    explicit Signals(std::initializer_list<int> changes);
-    ~Signals();
-    Signals(const Signals&) = delete;
-    Signals& operator=(const Signals&) = delete;
-    [[nodiscard]] int get() const { return file_.get(); }
-
-   private:
-    sigset_t before_{};
-    Descriptor file_;
-  };
-
-  Signals signals_;
+  sigset_t before_{};   // the signals that were held
+  Descriptor signals_;  // those that are
   Descriptor inotify_;
   // By the number of the watch: the names in that folder that count; the empty one stands for all.
   std::map<int, std::set<std::string>> watched_;

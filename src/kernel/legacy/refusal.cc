@@ -180,10 +180,6 @@ TableSource source_of(Family family, Table table) {
           fmt::format("CONFIG_{}_NF_{}", v4 ? "IP" : "IP6", capitals)};
 }
 
-}  // namespace
-
-namespace {
-
 // What the kernel has not; nothing for other errors.
 std::optional<Error> lacking_table(int errno_value, Family family, Table table) {
   const bool v4 = family == Family::ipv4;
