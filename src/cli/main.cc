@@ -15,7 +15,6 @@
 #include "cli/standard_streams.h"
 #include "manifest/arguments.h"
 #include "model/error.h"
-#include "options/complete.h"
 #include "options/options.h"
 #include "system/read_write.h"
 #include "system/sandbox.h"

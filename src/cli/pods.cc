@@ -6,7 +6,6 @@
 #include "cli/commands.h"
 #include "cli/log.h"
 #include "cni/node.h"
-#include "cni/node_report.h"
 #include "system/replace_file.h"
 
 namespace sidetrack::cli {

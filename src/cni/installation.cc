@@ -90,12 +90,12 @@ bool exists(const std::string& path) {
 
 // The text of a configuration; nothing, with the reason in `problem`, for what is no file that a runtime could read. A
 // fault is an Error: what may hold our entry does not count as without it.
-std::optional<std::string> read_text(const std::string& path, std::string& problem) {
+std::optional<std::string> read_text(const std::string& path, std::string* problem = nullptr) {
   host::FileText file = host::read_file(-1, path);
   if (file.text) return std::move(file.text);
   for (const int error : {ENOENT, ENOTDIR, ELOOP, EISDIR, EINVAL, EFBIG}) {
     if (file.error != error) continue;
-    problem = file.problem;
+    if (problem != nullptr) *problem = file.problem;
     return std::nullopt;
   }
   throw system_error(file.error, fmt::format("cannot read '{}'", excerpt(path)));
@@ -149,7 +149,7 @@ Found read_configuration(const std::string& folder, const std::string& name) {
   if (found.form == Form::list) found.path = resolved(found.path);
   found.version = file_version(found.path);
   std::string problem;
-  auto text = read_text(found.path, problem);
+  auto text = read_text(found.path, &problem);
   if (!text) throw NotValid(ExitCode::failed, fmt::format("'{}': cannot be read: {}", excerpt(found.path), problem));
   try {
     found.list = read_conflist(found.path, *std::move(text), found.form);
@@ -160,8 +160,7 @@ Found read_configuration(const std::string& folder, const std::string& name) {
 }
 
 bool may_name_ours(const std::string& path) {
-  std::string problem;
-  const auto text = read_text(path, problem);
+  const auto text = read_text(path);
   return !text || text->find(plugin_name) != std::string::npos;
 }
 
@@ -329,6 +328,13 @@ void rename_file(const std::string& from, const std::string& to) {
   flush_folder_of(to);
 }
 
+// `instead_of`: the version of the file that was read; without one, whatever is there.
+void write_configuration(const std::string& path, const std::string& text,
+                         const std::optional<FileVersion>& instead_of = {}) {
+  replace_file(path, text,
+               {.mode = configuration_mode, .hint = about_configurations, .links = true, .instead_of = instead_of});
+}
+
 void put_program(const Folders& folders, const std::string& program, Outcome& outcome) {
   const std::string path = program_path(folders);
   if (is_file_of_mode(file_version(path), program_mode) && read_program(path) == program) return;
@@ -341,8 +347,7 @@ void put_program(const Folders& folders, const std::string& program, Outcome& ou
 
 // The list in a file, or that is made of the single plugin in it; nothing if there is none.
 std::optional<Conflist> list_in(const std::string& path, Form form) {
-  std::string problem;
-  const auto text = read_text(path, problem);
+  const auto text = read_text(path);
   try {
     return text ? std::optional(read_conflist(path, *text, form)) : std::nullopt;
   } catch (const Error&) {
@@ -364,16 +369,12 @@ void check_free(const std::string& path) {
 void put_entry(const Found& found, const Ordered& list, Outcome& outcome) {
   const std::string path = list_path(found);
   const std::string text = file_text(list);
-  std::string problem;
   const bool is_there = found.form == Form::list ? found.list.document == list
-                                                 : !is_moved(found) && exists(path) && read_text(path, problem) == text;
+                                                 : !is_moved(found) && exists(path) && read_text(path) == text;
   if (is_there && is_file_of_mode(file_version(path), configuration_mode)) return;
-  const Replacement how{.mode = configuration_mode, .hint = about_configurations, .links = true};
   if (found.form == Form::list && !found.list.has_entry())
-    replace_file(found.path + saved_ending, found.list.text, how);
-  Replacement unless_changed = how;
-  if (found.form == Form::list) unless_changed.instead_of = found.version;
-  replace_file(path, text, unless_changed);
+    write_configuration(found.path + saved_ending, found.list.text);
+  write_configuration(path, text, found.form == Form::list ? found.version : std::nullopt);
   outcome.placed_for = found.list.plugins.front();
   std::string more;
   if (is_moved(found)) {
@@ -430,9 +431,7 @@ void remove_entry(const Found& found, Outcome& outcome) {
   if (!restore_single(found, list)) {
     const std::string saved = found.path + saved_ending;
     const auto before = list_in(saved, Form::list);
-    replace_file(
-        found.path, before && before->document == list ? before->text : file_text(list),
-        {.mode = configuration_mode, .hint = about_configurations, .links = true, .instead_of = found.version});
+    write_configuration(found.path, before && before->document == list ? before->text : file_text(list), found.version);
   }
   outcome.done.push_back(fmt::format("'{}': {} is removed from network '{}'", excerpt(found.path), plugin_name,
                                      excerpt(found.list.network)));
@@ -452,9 +451,8 @@ std::string standalone_text(std::string_view entry) {
 void put_standalone(const Folders& folders, const std::string& entry, Outcome& outcome) {
   const std::string path = standalone_path(folders);
   const std::string text = standalone_text(entry);
-  std::string problem;
-  if (read_text(path, problem) == text && is_file_of_mode(file_version(path), configuration_mode)) return;
-  replace_file(path, text, {.mode = configuration_mode, .hint = about_configurations, .links = true});
+  if (read_text(path) == text && is_file_of_mode(file_version(path), configuration_mode)) return;
+  write_configuration(path, text);
   outcome.done.push_back(fmt::format("'{}': the network {} of Multus", excerpt(path), plugin_name));
 }
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "cni/attachments.h"
+#include "cni/record.h"
 #include "system/descriptor.h"
 
 namespace sidetrack::cni {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "cni/node_report.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 
+#include "cni/node.h"
 #include "model/printable.h"
 #include "render/json_parts.h"
 

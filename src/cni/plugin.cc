@@ -13,7 +13,6 @@
 #include "cni/cni_error.h"
 #include "cni/network_configuration.h"
 #include "cni/record.h"
-#include "cni/status.h"
 #include "kernel/kernel.h"
 #include "library/planning.h"
 #include "library/sentences.h"
@@ -403,10 +402,6 @@ std::string output_of(std::string_view input, const Environment& environment, co
 }
 
 Answer failure(const CniError& error, std::string_view input) { return {json(error, version_to_answer_in(input)), 1}; }
-
-}  // namespace
-
-namespace {
 
 Answer answer_of(std::string_view input, const Environment& environment, const Log& log, const Confine& confine) {
   try {

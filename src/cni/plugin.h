@@ -14,6 +14,8 @@
 
 namespace sidetrack::cni {
 
+struct NetworkConfiguration;
+
 // The program called by this name is the plugin.
 inline constexpr std::string_view plugin_name = "sidetrack-cni";
 
@@ -35,6 +37,11 @@ struct Answer {
 using Confine = std::function<void(Sandbox kind)>;
 [[nodiscard]] Answer serve(
     std::string_view input, const Environment& environment, const Log& log, const Confine& confine = [](Sandbox) {});
+
+// Whether ADD could succeed: by what the kernel and the permissions allow in a network namespace that is made for it
+// (this process stays in it), and by the plugin's place in the conflist of the runtime. Throws CniError (not_available)
+// with the reason.
+void require_available(const NetworkConfiguration& configuration, const Confine& confine);
 
 // An answer that needs no memory to be made.
 inline constexpr std::string_view out_of_memory =

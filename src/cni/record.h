@@ -70,4 +70,13 @@ void remove(const std::string& container_id, const std::string& folder = records
 [[nodiscard]] std::optional<Record> read(const std::string& container_id, const std::string& folder = records_folder);
 [[nodiscard]] Records read_all(const std::string& folder = records_folder);
 
+// Where libcni keeps what ADD was called with. CRI-O calls DEL with that, whatever the configuration says by then.
+inline constexpr const char* libcni_cache = "/var/lib/cni/results";
+
+// The ids of the containers for which a runtime may still call the plugin, each once, sorted: those with a record of
+// ours, and those whose cached configuration names it. A folder that is not there holds none. Throws Error (failed,
+// not_permitted) if one cannot be read.
+[[nodiscard]] std::vector<std::string> attached_containers(const std::string& records = records_folder,
+                                                           const std::string& cache = libcni_cache);
+
 }  // namespace sidetrack::cni

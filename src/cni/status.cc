@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "cni/status.h"
-
 #include <fmt/format.h>
 #include <sched.h>
 
@@ -10,6 +8,8 @@
 
 #include "cni/cni_error.h"
 #include "cni/conflist.h"
+#include "cni/network_configuration.h"
+#include "cni/plugin.h"
 #include "cni/record.h"
 #include "doctor/doctor.h"
 #include "model/printable.h"

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "options/complete.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 #include "options/command_words.h"
 #include "options/flags.h"
 #include "options/log_flags.h"
+#include "options/options.h"
 #include "system/folder.h"
 
 namespace sidetrack {

@@ -192,4 +192,10 @@ using PodReader = std::function<OptionsOfPod(const ManifestOptions&)>;
 [[nodiscard]] std::string help();
 [[nodiscard]] std::string help(Command command);
 
+// Completes a command line for the scripts in completions/, which call `sidetrack __complete WORD...`. Takes the words
+// from the program's name to the one being typed. Returns lines with tabs in them: "words", or "list" if a comma may
+// follow, or "files" if paths are offered too, and the part of the typed word that stays; then what can follow that
+// part, and its description.
+[[nodiscard]] std::string complete(std::span<const std::string_view> words);
+
 }  // namespace sidetrack

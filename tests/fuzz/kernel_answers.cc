@@ -23,7 +23,7 @@
 #include "evaluate/explain.h"
 #include "evaluate/obstacles.h"
 #include "fuzz.h"
-#include "kernel/netlink/message.h"
+#include "kernel/netlink/attributes.h"
 #include "kernel/nft/nf_tables.h"
 #include "kernel/routes.h"
 #include "mesh/istio_rules.h"

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // The text of a resolv.conf: its name servers, written again, are the same ones.
-#include "host/resolv_conf.h"
-
 #include "fuzz.h"
+#include "host/host.h"
 
 using namespace sidetrack;
 

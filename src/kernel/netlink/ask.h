@@ -8,7 +8,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "kernel/netlink/message.h"
+#include "kernel/netlink/attributes.h"
 #include "kernel/netlink/reply.h"
 #include "kernel/netlink/request.h"
 #include "kernel/netlink/socket.h"

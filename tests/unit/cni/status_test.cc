@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // The place of the plugin in its chain. What a node has to have beside that is the matter of
 // tests/kernel/cni/plugin_test.cc.
-#include "cni/status.h"
+#include "cni/network_configuration.h"
+#include "cni/plugin.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

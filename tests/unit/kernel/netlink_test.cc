@@ -17,10 +17,10 @@
 #include <string_view>
 #include <vector>
 
-#include "kernel/netlink/datagram.h"
-#include "kernel/netlink/message.h"
+#include "kernel/netlink/attributes.h"
 #include "kernel/netlink/reply.h"
 #include "kernel/netlink/request.h"
+#include "kernel/netlink/socket.h"
 #include "kernel/nft/codec.h"
 #include "kernel/nft/nfnetlink.h"
 #include "model/error.h"

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // What is offered; tests/words/run lets the shells themselves complete.
-#include "options/complete.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "evaluate/explain.h"
 #include "model/scan.h"
 #include "options/flags.h"
+#include "options/options.h"
 #include "unit/options_text.h"
 
 namespace sidetrack {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Children are waited for, whatever becomes of them. In processes of their own, which count their children.
-#include "system/child.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
