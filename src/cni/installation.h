@@ -35,15 +35,15 @@ struct Outcome {
 };
 
 // Puts the program there, and the entry, a JSON object, last into the first valid configuration by name, which is what
-// the runtimes use. A single plugin (.conf, .json) stays, with a list before it that is made of it, NAME-sidetrack, and
-// goes when the single plugin does; but that of Multus becomes a list of the same name, and is kept as
-// NAME.sidetrack-saved. In a folder of Multus the entry has a file of its own.
+// the runtimes use; the list as it was is kept as NAME.sidetrack-saved. A single plugin (.conf, .json) stays, with a
+// list before it that is made of it, NAME-sidetrack, and goes when the single plugin does; but that of Multus becomes a
+// list of the same name, and is kept in the same way. In a folder of Multus the entry has a file of its own.
 [[nodiscard]] Outcome install(const Folders& folders, const std::string& program, const std::string& entry);
 
-// Takes the entry out of every configuration, then removes the program, which serves DEL until then: unless it is to go
-// at once, it stays as long as attached_containers() are there, with a warning. A list that install() made of a single
-// plugin goes; that of Multus becomes a single plugin again, unless it has been changed since. Folders that are not
-// there hold nothing of ours.
+// Takes the entry out of every configuration, which is again as it was kept unless it has been changed since, then
+// removes the program, which serves DEL until then: unless it is to go at once, it stays as long as
+// attached_containers() are there, with a warning. A list that install() made of a single plugin goes; that of Multus
+// becomes a single plugin again, unless it has been changed since. Folders that are not there hold nothing of ours.
 [[nodiscard]] Outcome uninstall(const Folders& folders, bool at_once = false);
 
 // Makes `held` the lock of the one process that keeps these folders as they are; two would undo each other's work. Does

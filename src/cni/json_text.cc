@@ -40,35 +40,30 @@ std::string line_and_column(std::string_view text, std::size_t byte) {
   return fmt::format("line {}, column {}", line, before.size() - (last == std::string_view::npos ? 0 : last + 1) + 1);
 }
 
-// Documents are copied and written value within value: one that nests without end would end the program.
-void require_depth(std::string_view text) {
-  constexpr std::size_t deepest = 1000;
-  std::size_t depth = 0;
-  bool in_string = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (in_string && c == '\\') {
-      ++i;
-    } else if (c == '"') {
-      in_string = !in_string;
-    } else if (!in_string && (c == '{' || c == '[')) {
-      if (++depth > deepest)
-        throw Error(ExitCode::failed, fmt::format("lists and objects nested deeper than {} in {}", deepest,
-                                                  line_and_column(text, i + 1)));
-    } else if (!in_string && (c == '}' || c == ']') && depth > 0) {
-      --depth;
-    }
-  }
+using Event = Parsed::parse_event_t;
+
+// `hear`: called with each event, and how deep it is.
+Parsed parsed(std::string_view text, const char*& read, const Parsed::parser_callback_t& hear) {
+  read = text.data();
+  return Parsed::parse(Reading{read, &read}, Reading{read + text.size(), &read}, hear);
 }
 
 }  // namespace
 
 Parsed parse_object(std::string_view text) {
-  require_depth(text);
+  constexpr int deepest = 1000;
+  const char* read = nullptr;
+  // Documents are copied and written value within value: one that nests without end would end the program.
+  const auto refuse_deep = [&](int depth, Event event, Parsed&) {
+    if (depth >= deepest && (event == Event::object_start || event == Event::array_start))
+      throw Error(ExitCode::failed, fmt::format("lists and objects nested deeper than {} in {}", deepest,
+                                                line_and_column(text, static_cast<std::size_t>(read - text.data()))));
+    return true;
+  };
   if (const auto zero = text.find('\0'); zero != std::string_view::npos)  // to the parser the text ends there
     throw Error(ExitCode::failed, fmt::format("invalid JSON in {}", line_and_column(text, zero + 1)));
   try {
-    auto document = Parsed::parse(text);
+    auto document = parsed(text, read, refuse_deep);
     // A byte order mark, which the parser skips, is none of JSON to the runtimes.
     if (!document.is_object() || text.starts_with("\xEF\xBB\xBF"))
       throw Error(ExitCode::failed, "expected a JSON object");
@@ -81,39 +76,36 @@ Parsed parse_object(std::string_view text) {
 }
 
 std::optional<std::string> repeated_key(std::string_view text, std::string_view but) {
-  using Event = nlohmann::json::parse_event_t;
   std::optional<std::string> repeated;
   std::vector<std::set<std::string>> open;
   bool left_out = false;
-  const auto hear = [&](int depth, Event event, nlohmann::json& parsed) {
-    if (event == Event::key && depth == 1) left_out = parsed == but;
+  const auto hear = [&](int depth, Event event, Parsed& key_or_value) {
+    if (event == Event::key && depth == 1) left_out = key_or_value == but;
     if (event == Event::object_start) open.emplace_back();
     if (event == Event::object_end) open.pop_back();
     if (event != Event::key || left_out || repeated) return true;
-    const auto [key, is_new] = open.back().insert(parsed.get<std::string>());
+    const auto [key, is_new] = open.back().insert(key_or_value.get<std::string>());
     if (!is_new) repeated = *key;
     return true;
   };
-  [[maybe_unused]] const auto document = nlohmann::json::parse(text, hear);
+  [[maybe_unused]] const auto document = Parsed::parse(text, hear);
   return repeated;
 }
 
 std::vector<std::string_view> objects_of(std::string_view text, std::string_view key) {
-  using Event = nlohmann::json::parse_event_t;
   std::vector<std::string_view> found;
-  const char* read = text.data();
-  const char* begin = read;
+  const char* read = nullptr;
+  const char* begin = nullptr;
   bool is_wanted = false;
-  const auto hear = [&](int depth, Event event, nlohmann::json& parsed) {
+  const auto hear = [&](int depth, Event event, Parsed& key_or_value) {
     if (depth != 1) return true;
-    if (event == Event::key) is_wanted = parsed == key;
+    if (event == Event::key) is_wanted = key_or_value == key;
     if (event == Event::key && is_wanted) found.emplace_back();
     if (event == Event::object_start) begin = read - 1;
     if (event == Event::object_end && is_wanted) found.back() = {begin, static_cast<std::size_t>(read - begin)};
     return true;
   };
-  const char* const end = text.data() + text.size();
-  [[maybe_unused]] const auto document = nlohmann::json::parse(Reading{read, &read}, Reading{end, &read}, hear);
+  [[maybe_unused]] const auto document = parsed(text, read, hear);
   return found;
 }
 

@@ -61,8 +61,8 @@ TEST(JsonText, NestsAThousandLevelsOutsideOfStrings) {
   EXPECT_EQ(refusal("{\"a\": \"\\\"" + std::string(2000, '{') + "\"}"), "");
   EXPECT_EQ(refusal("{\"a\": \"\\\\\", \"b\": " + lists(1000) + "}"), too_deep + "1, column 1017");
   EXPECT_EQ(refusal("{\"a\": \"]]]]\", \"b\": " + lists(1000) + "}"), too_deep + "1, column 1019");
-  // What closes more than is open does not count against what follows.
-  EXPECT_EQ(refusal("]]" + lists(1001)), too_deep + "1, column 1003");
+  // What closes more than is open is wrong before that.
+  EXPECT_EQ(refusal("]]" + lists(1001)), "invalid JSON in line 1, column 1");
 }
 
 TEST(JsonText, ObjectsStandWhereTheyAreWritten) {

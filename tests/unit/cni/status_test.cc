@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // The place of the plugin in its chain. What a node has to have beside that is the matter of
 // tests/kernel/cni/plugin_test.cc.
-#include "cni/network_configuration.h"
-#include "cni/plugin.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -11,6 +9,8 @@
 #include <fstream>
 
 #include "cni/cni_error.h"
+#include "cni/network_configuration.h"
+#include "cni/plugin.h"
 #include "support/cannot_run.h"
 #include "unit/apart.h"
 #include "unit/temporary_folder.h"
