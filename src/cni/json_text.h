@@ -2,8 +2,6 @@
 // A text that is JSON.
 #pragma once
 
-#include <cstddef>
-#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>

@@ -3,13 +3,13 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <limits>
 
 #include "manifest/scalar.h"
 #include "model/error.h"
 #include "model/printable.h"
 #include "model/scan.h"
+#include "options/values.h"
 
 namespace sidetrack::manifest {
 namespace {
@@ -60,8 +60,7 @@ void add_probes(const Node& container, const std::string& name, std::vector<lint
 
 bool rewrites_probes(const Node* metadata) {
   const std::string said = text_of(child(child(metadata, "annotations"), rewrite_annotation));
-  constexpr std::string_view trues[] = {"1", "t", "T", "TRUE", "true", "True"};  // strconv.ParseBool of Go
-  return std::ranges::find(trues, said) != std::end(trues);
+  return options::to_boolean(said).value_or(false);
 }
 
 }  // namespace

@@ -831,7 +831,7 @@ void put_in_template(Annotations& annotations, HelmValues& values) {
   };
   for (const AnnotationInfo& row : annotation_table()) {
     if (row.flag == excluded_ports_flag) continue;  // written with the port of probes
-    for (const std::string_view name : row.names) put(name, row.helm_value);
+    for (const std::string_view name : {row.name, row.older}) put(name, row.helm_value);
   }
   put(log_level_annotation, "global.logging.level");
 }

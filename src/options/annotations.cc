@@ -29,49 +29,35 @@ constexpr std::string_view capture_udp_annotation = "sidetrack/capture-udp";
 
 using enum Passed;
 constexpr AnnotationInfo table[] = {
-    {{mode_annotation}, "istio-inbound-interception-mode", always, mode_value},
-    {{"traffic.sidecar.istio.io/includeOutboundIPRanges"},
-     "istio-service-cidr",
-     always,
-     "global.proxy.includeIPRanges"},
-    {{"traffic.sidecar.istio.io/excludeOutboundIPRanges"},
-     "istio-service-exclude-cidr",
-     always,
+    {mode_annotation, "istio-inbound-interception-mode", always, mode_value},
+    {"traffic.sidecar.istio.io/includeOutboundIPRanges", "istio-service-cidr", always, "global.proxy.includeIPRanges"},
+    {"traffic.sidecar.istio.io/excludeOutboundIPRanges", "istio-service-exclude-cidr", always,
      "global.proxy.excludeIPRanges"},
-    {{"traffic.sidecar.istio.io/includeInboundPorts"},
-     "istio-inbound-ports",
-     always,
-     "global.proxy.includeInboundPorts"},
-    {{"traffic.sidecar.istio.io/excludeInboundPorts"}, excluded_ports_flag, always, "global.proxy.excludeInboundPorts"},
-    {{"traffic.sidecar.istio.io/includeOutboundPorts"},
-     "istio-outbound-ports",
-     if_asked,
+    {"traffic.sidecar.istio.io/includeInboundPorts", "istio-inbound-ports", always, "global.proxy.includeInboundPorts"},
+    {"traffic.sidecar.istio.io/excludeInboundPorts", excluded_ports_flag, always, "global.proxy.excludeInboundPorts"},
+    {"traffic.sidecar.istio.io/includeOutboundPorts", "istio-outbound-ports", if_asked,
      "global.proxy.includeOutboundPorts"},
-    {{"traffic.sidecar.istio.io/excludeOutboundPorts"},
-     "istio-local-outbound-ports-exclude",
-     if_asked,
+    {"traffic.sidecar.istio.io/excludeOutboundPorts", "istio-local-outbound-ports-exclude", if_asked,
      "global.proxy.excludeOutboundPorts"},
-    {{"istio.io/reroute-virtual-interfaces", "traffic.sidecar.istio.io/kubevirtInterfaces"},
-     "kube-virt-interfaces",
-     if_asked,
-     ""},
-    {{"traffic.sidecar.istio.io/excludeInterfaces"}, "istio-exclude-interfaces", if_asked, ""},
-    {{proxy_uid_annotation}, "proxy-uid", before_all, ""},
-    {{"sidetrack/proxy-gid"}, "proxy-gid", if_annotated, ""},
-    {{"sidetrack/exclude-uids"}, "exclude-uids", if_asked, ""},
-    {{"sidetrack/exclude-gids"}, "exclude-gids", if_asked, ""},
-    {{"sidetrack/exclude-uid-ports"}, "exclude-uid-ports", if_asked, ""},
-    {{"sidetrack/bypass-cgroup"}, "bypass-cgroup", if_asked, ""},
-    {{capture_udp_annotation}, "capture-udp", if_asked, ""},
-    {{"sidetrack/include-inbound-ranges"}, "include-inbound-ranges", if_asked, ""},
-    {{"sidetrack/exclude-inbound-ranges"}, "exclude-inbound-ranges", if_asked, ""},
+    {"istio.io/reroute-virtual-interfaces", "kube-virt-interfaces", if_asked, "",
+     "traffic.sidecar.istio.io/kubevirtInterfaces"},
+    {"traffic.sidecar.istio.io/excludeInterfaces", "istio-exclude-interfaces", if_asked},
+    {proxy_uid_annotation, "proxy-uid", before_all},
+    {"sidetrack/proxy-gid", "proxy-gid", if_annotated},
+    {"sidetrack/exclude-uids", "exclude-uids", if_asked},
+    {"sidetrack/exclude-gids", "exclude-gids", if_asked},
+    {"sidetrack/exclude-uid-ports", "exclude-uid-ports", if_asked},
+    {"sidetrack/bypass-cgroup", "bypass-cgroup", if_asked},
+    {capture_udp_annotation, "capture-udp", if_asked},
+    {"sidetrack/include-inbound-ranges", "include-inbound-ranges", if_asked},
+    {"sidetrack/exclude-inbound-ranges", "exclude-inbound-ranges", if_asked},
 };
 
 // As Istio's agent reads them.
 constexpr AnnotationInfo table_of_ambient[] = {
-    {{"ambient.istio.io/bypass-inbound-capture"}, "ingress", if_asked, ""},
-    {{"ambient.istio.io/dns-capture"}, "redirect-dns", if_asked, ""},
-    {{"istio.io/reroute-virtual-interfaces"}, "kube-virt-interfaces", if_asked, ""},
+    {"ambient.istio.io/bypass-inbound-capture", "ingress", if_asked},
+    {"ambient.istio.io/dns-capture", "redirect-dns", if_asked},
+    {"istio.io/reroute-virtual-interfaces", "kube-virt-interfaces", if_asked},
 };
 
 constexpr std::string_view traffic_prefix = "traffic.sidecar.istio.io/";
@@ -97,8 +83,10 @@ constexpr Prefix prefixes_of_ambient[] = {{own_prefix, Unread::refused},
 using AnnotationNames = std::vector<std::string_view>;
 
 void add_names(AnnotationNames& names, std::span<const AnnotationInfo> rows) {
-  for (const AnnotationInfo& row : rows)
-    std::ranges::copy_if(row.names, std::back_inserter(names), [](std::string_view name) { return !name.empty(); });
+  for (const AnnotationInfo& row : rows) {
+    names.push_back(row.name);
+    if (!row.older.empty()) names.push_back(row.older);
+  }
 }
 
 std::vector<std::string> unread(const Annotations& annotations, const AnnotationNames& read,
@@ -195,7 +183,7 @@ std::optional<std::string_view> find(const Annotations& annotations, std::string
 }
 
 Setting asked_for(const AnnotationInfo& row, const Annotations& annotations, const HelmValues& helm) {
-  for (const std::string_view name : row.names) {
+  for (const std::string_view name : {row.name, row.older}) {
     if (const auto text = name.empty() ? std::nullopt : find(annotations, name)) return {*text, name};
   }
   return row.helm_value.empty() ? Setting{} : helm_setting(helm, row.helm_value);
@@ -224,7 +212,7 @@ std::string in_words_of(const Annotations& annotations, std::string text) {
   const std::string option = text.substr(0, text.find_first_of(": ", text.starts_with("--") ? 0 : 4));
   for (const AnnotationInfo& row : table) {
     if (option != spelled(flag_named(row.flag)) && option != fmt::format("--{}", row.flag)) continue;
-    for (const std::string_view name : row.names) {
+    for (const std::string_view name : {row.name, row.older}) {
       if (!name.empty() && find(annotations, name)) return text.replace(0, option.size(), name);
     }
   }
@@ -363,8 +351,7 @@ std::string why_left_alone(const Annotations& annotations) {
 }
 
 std::string why_mode_none(const Annotations& annotations, const HelmValues& helm) {
-  const auto* const row =
-      std::ranges::find_if(table, [](const AnnotationInfo& each) { return each.names[0] == mode_annotation; });
+  const auto* const row = std::ranges::find(table, mode_annotation, &AnnotationInfo::name);
   CommandLine line;
   const Setting asked = setting(*row, annotations, helm, line);
   return line.config.mode == Mode::none ? fmt::format("{} is NONE", asked.from) : "";
@@ -430,7 +417,7 @@ AnnotationNames read_of_ambient() {
 Annotations without_sidecars_own(Annotations annotations, const std::string& hint) {
   CommandLine line;
   for (const AnnotationInfo& row : table) {
-    const std::string_view name = row.names[0];
+    const std::string_view name = row.name;
     if (!name.starts_with(own_prefix) || !find(annotations, name)) continue;
     const Setting asked = setting(row, annotations, {}, line);
     const Flag& flag = flag_named(row.flag);
@@ -463,7 +450,7 @@ Interception ambient_interception(const Annotations& annotations) {
   }
   CommandLine line;
   for (const AnnotationInfo& row : table_of_ambient) {
-    if (!find(annotations, row.names[0])) continue;
+    if (!find(annotations, row.name)) continue;
     const std::string_view value = setting(row, annotations, {}, line).value;
     if (!value.empty()) result.options.push_back(fmt::format("--{}={}", row.flag, value));
   }

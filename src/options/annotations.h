@@ -4,7 +4,6 @@
 // writes.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -31,10 +30,11 @@ enum class Passed : std::uint8_t {
 
 // In the order in which istio-init gets the options.
 struct AnnotationInfo {
-  std::array<std::string_view, 2> names;  // the second counts if the first is not there; it may be empty
-  std::string_view flag;                  // the option that takes the value: Flag::name
+  std::string_view name;
+  std::string_view flag;  // the option that takes the value: Flag::name
   Passed passed;
-  std::string_view helm_value;  // what counts if no annotation is there: HelmValueInfo::name; empty: nothing
+  std::string_view helm_value = {};  // what counts if no annotation is there: HelmValueInfo::name; empty: nothing
+  std::string_view older = {};       // another name, which counts if the first is not there; empty: there is none
 };
 [[nodiscard]] std::span<const AnnotationInfo> annotation_table();
 

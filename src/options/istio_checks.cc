@@ -44,11 +44,7 @@ bool are_templates(std::string_view text) { return all_items(text, is_template);
 
 bool is_number(std::string_view text) { return to_number<std::uint32_t>(text).has_value(); }
 
-bool is_boolean(std::string_view text) {
-  constexpr std::string_view known[] = {"1", "t", "T", "TRUE",  "true",  "True",
-                                        "0", "f", "F", "FALSE", "false", "False"};
-  return std::ranges::find(known, text) != std::end(known);
-}
+bool is_boolean(std::string_view text) { return options::to_boolean(text).has_value(); }
 
 }  // namespace
 

@@ -150,7 +150,7 @@ void check_variable(std::string_view name, std::string_view value, std::string_v
 bool is_passed(const AnnotationInfo& row, const Setting& asked) {
   if (row.passed == Passed::before_all) return false;
   if (row.passed == Passed::always || !asked.value.empty()) return true;
-  return std::ranges::find(row.names, asked.from) != row.names.end() && !asked.from.empty();
+  return !asked.from.empty() && (asked.from == row.name || asked.from == row.older);
 }
 
 bool is_own(std::string_view annotation) { return annotation.starts_with(own_prefix); }
@@ -240,11 +240,11 @@ InitArguments istio_init_arguments(const PodMetadata& pod, const HelmValues& hel
   bool is_tproxy = false;
   std::vector<InitArgument> of_rows;
   for (const AnnotationInfo& row : annotation_table()) {
-    if (is_istio && is_own(row.names[0])) continue;
+    if (is_istio && is_own(row.name)) continue;
     const Setting asked = is_istio ? asked_for(row, annotations, helm) : setting(row, annotations, helm, line);
-    if (row.names[0] == mode_annotation && asked.value == "NONE")
+    if (row.name == mode_annotation && asked.value == "NONE")
       return not_injected("mode_none", fmt::format("{} is NONE", asked.from));
-    is_tproxy |= row.names[0] == mode_annotation && asked.value == "TPROXY";
+    is_tproxy |= row.name == mode_annotation && asked.value == "TPROXY";
     if (!is_passed(row, asked)) continue;
     InitArgument argument = row.flag == excluded_ports_flag
                                 ? excluded_ports(asked, status_port(annotations, helm, injector))

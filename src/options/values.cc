@@ -116,12 +116,17 @@ void refuse(const Given& given, std::string_view expected, std::string hint) {
   refuse(Item{given, given.text}, expected, std::move(hint));
 }
 
-bool boolean(const Item& item) {
+std::optional<bool> to_boolean(std::string_view text) {
   static constexpr std::string_view yes[] = {"1", "t", "T", "true", "TRUE", "True"};
   static constexpr std::string_view no[] = {"0", "f", "F", "false", "FALSE", "False"};
-  if (std::ranges::find(yes, item.text) != std::end(yes)) return true;
-  if (std::ranges::find(no, item.text) != std::end(no)) return false;
-  refuse(item, "true or false");
+  if (std::ranges::find(yes, text) != std::end(yes)) return true;
+  return std::ranges::find(no, text) != std::end(no) ? std::optional(false) : std::nullopt;
+}
+
+bool boolean(const Item& item) {
+  const auto value = to_boolean(item.text);
+  if (!value) refuse(item, "true or false");
+  return *value;
 }
 
 std::uint16_t port(const Item& item) {

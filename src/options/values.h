@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -28,7 +29,8 @@ struct Item {
 [[noreturn]] void refuse(const Item& item, std::string_view expected, std::string hint = {});
 [[noreturn]] void refuse(const Given& given, std::string_view expected, std::string hint = {});
 
-bool boolean(const Item& item);  // as Go's strconv.ParseBool
+[[nodiscard]] std::optional<bool> to_boolean(std::string_view text);  // as Go's strconv.ParseBool
+bool boolean(const Item& item);                                       // the same
 std::uint16_t port(const Item& item);
 PortRange port_range(const Item& item);  // 80, 9000-9100
 std::uint32_t mark(const Item& item);

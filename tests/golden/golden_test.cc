@@ -61,7 +61,7 @@ INSTANTIATE_TEST_SUITE_P(Manifests, OfManifest, ::testing::ValuesIn(manifests())
 
 TEST(Manifests, HaveEachAnnotationAlone) {
   for (const AnnotationInfo& row : annotation_table()) {
-    for (const std::string_view name : row.names) {
+    for (const std::string_view name : {row.name, row.older}) {
       if (name.empty()) continue;
       EXPECT_TRUE(std::ranges::any_of(manifests(), [&](const Manifest& manifest) {
         return read_file(manifest.file).find(name) != std::string::npos;

@@ -95,7 +95,7 @@ TEST(Annotations, OfAnAmbientPodThatHasNoneOfOurs) {
   };
   std::size_t ours = 0;
   for (const AnnotationInfo& row : annotation_table()) {
-    const std::string name(row.names[0]);
+    const std::string name(row.name);
     if (!name.starts_with("sidetrack/")) continue;
     ++ours;
     const std::string value = name.ends_with("ranges")  ? "10.0.0.0/8"
@@ -445,9 +445,9 @@ TEST(Annotations, NameThemselvesWhereTheirOptionsWouldBeNamed) {
 // The text of a pod is read by a program of the node.
 TEST(Annotations, NameNoFiles) {
   for (const AnnotationInfo& row : annotation_table()) {
-    const std::string error = error_of(injected({{std::string(row.names[0]), "@/etc/passwd"}}));
-    EXPECT_THAT(error, HasSubstr("'@/etc/passwd'")) << row.names[0];
-    EXPECT_THAT(error, HasSubstr("not the name of a file")) << row.names[0];
+    const std::string error = error_of(injected({{std::string(row.name), "@/etc/passwd"}}));
+    EXPECT_THAT(error, HasSubstr("'@/etc/passwd'")) << row.name;
+    EXPECT_THAT(error, HasSubstr("not the name of a file")) << row.name;
   }
 }
 
