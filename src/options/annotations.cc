@@ -140,11 +140,10 @@ InjectionStatus status_of(std::string_view text) {
        {std::pair("initContainers", &status.init_containers), std::pair("containers", &status.containers)}) {
     const auto list = document.find(key);
     if (list == document.end() || list->is_null()) continue;
-    if (!list->is_array()) refuse(fmt::format("a list of names as its \"{}\"", key));
-    for (const auto& name : *list) {
-      if (!name.is_string()) refuse(fmt::format("a list of names as its \"{}\"", key));
-      names->insert(name.get<std::string>());
-    }
+    const auto is_name = [](const nlohmann::json& name) { return name.is_string(); };
+    if (!list->is_array() || !std::ranges::all_of(*list, is_name))
+      refuse(fmt::format("a list of names as its \"{}\"", key));
+    *names = list->get<std::set<std::string, std::less<>>>();
   }
   return status;
 }

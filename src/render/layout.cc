@@ -5,14 +5,7 @@
 
 namespace sidetrack {
 
-std::string grouped(std::uint64_t number) {
-  std::string text = std::to_string(number);
-  for (std::size_t place = text.size(); place > 3;) {
-    place -= 3;
-    text.insert(place, ",");
-  }
-  return text;
-}
+std::string grouped(std::uint64_t number) { return fmt::format("{:L}", number); }
 
 std::string shell_quoted(std::string_view word) {
   constexpr std::string_view plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "render/picture_parts.h"
 
-#include <algorithm>
+#include "model/scan.h"
 
 namespace sidetrack {
 
@@ -18,15 +18,7 @@ std::string_view fill(Fate fate) {
 std::string escaped(std::string_view text) {
   std::string result;
   for (const char c : text) {
-    if (c == '&') {
-      result += "&amp;";
-    } else if (c == '<') {
-      result += "&lt;";
-    } else if (c == '>') {
-      result += "&gt;";
-    } else {
-      result += c;
-    }
+    result += c == '&' ? "&amp;" : c == '<' ? "&lt;" : c == '>' ? "&gt;" : std::string_view(&c, 1);
   }
   return result;
 }
@@ -44,13 +36,8 @@ std::vector<std::string> wrapped(const std::vector<std::string>& words, std::siz
 }
 
 std::vector<std::string> wrapped(const std::string& sentence, std::size_t width) {
-  std::vector<std::string> words;
-  for (std::size_t begin = 0; begin < sentence.size();) {
-    const std::size_t end = std::min(sentence.find(' ', begin), sentence.size());
-    words.push_back(sentence.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return wrapped(words, width);
+  const auto words = split(sentence, " ");
+  return wrapped(std::vector<std::string>(words.begin(), words.end()), width);
 }
 
 }  // namespace sidetrack
