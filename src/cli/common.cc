@@ -152,10 +152,9 @@ LiveRules read_live(Kernel& kernel) {
   Survey survey = kernel.survey();
   LiveRules live{{}, survey.routing};
   if (!survey.of_agents.empty()) {  // what belongs to an agent's rules
-    std::ranges::copy_if(survey.others_routing.policy_rules, std::back_inserter(live.routing.policy_rules),
-                         [](const PolicyRule& rule) { return is_of_ambient(rule); });
-    std::ranges::copy_if(survey.others_routing.local_routes, std::back_inserter(live.routing.local_routes),
-                         [](const LocalRoute& route) { return route.table == ztunnel_route_table; });
+    const auto is_of = [](const auto& each) { return is_of_ambient(each); };
+    std::ranges::copy_if(survey.others_routing.policy_rules, std::back_inserter(live.routing.policy_rules), is_of);
+    std::ranges::copy_if(survey.others_routing.local_routes, std::back_inserter(live.routing.local_routes), is_of);
   }
   std::vector<std::string> unseen;
   live.rules = live_rules(std::move(survey), unseen);

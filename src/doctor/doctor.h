@@ -11,7 +11,7 @@
 
 #include "kernel/inspect.h"
 #include "kernel/kernel.h"
-#include "model/routing.h"
+#include "pod/routing.h"
 #include "system/id_map.h"
 
 namespace sidetrack {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "model/address.h"
-#include "model/pod.h"
+#include "pod/pod_view.h"
 
 namespace sidetrack {
 

@@ -269,7 +269,7 @@ Examples::Examples(const PodView& pod, const Ruleset& plan) : pod_(pod) {
 }
 
 bool Examples::has_way_to(const Address& address) const {
-  return route(pod_, {address, {}, 0, "lo", ""}).kind == Route::Kind::unicast;
+  return route(pod_, {address, {}, 0, "lo", ""}).kind == RouteLookup::Kind::unicast;
 }
 
 bool Examples::can_be_destination(const Address& address, Direction direction) const {
@@ -298,9 +298,9 @@ std::vector<Address> Examples::hosts() const {
     std::optional<Address> host = next(network.first);
     for (int i = 0; i < few && host && network.contains(*host); ++i, host = next(*host)) add_once(all, *host);
   };
-  for (const NetworkRoute& route : pod_.routes) {
+  for (const Route& route : pod_.routes) {
     if (all.size() >= most_of_plan) break;
-    if (route.kind != NetworkRoute::Kind::unicast) continue;
+    if (route.kind != Route::Kind::unicast) continue;
     if (route.gateway) add_once(all, *route.gateway);
     if (route.to.prefix_length() != 0) add(route.to);
   }

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "model/packet.h"
-#include "model/pod.h"
+#include "pod/pod_view.h"
 #include "rule/ruleset.h"
 
 namespace sidetrack {

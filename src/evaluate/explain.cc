@@ -77,8 +77,8 @@ std::string answers_words(const Outcome& outcome) {
 std::string entrance(const PodView& pod, const Address& destination) {
   if (const auto name = interface_of(pod, destination)) return *name;
   const AddressRange anywhere = AddressRange::prefix(Address::any(destination.family), 0);
-  const auto found = std::ranges::find_if(pod.routes, [&](const NetworkRoute& route) {
-    return route.to == anywhere && route.table == main_table && route.kind == NetworkRoute::Kind::unicast;
+  const auto found = std::ranges::find_if(pod.routes, [&](const Route& route) {
+    return route.to == anywhere && route.table == main_table && route.kind == Route::Kind::unicast;
   });
   return found != pod.routes.end() ? found->device : pod.interfaces.back().name;
 }
@@ -130,7 +130,7 @@ Packet filled_in(Packet packet, const PodView& pod, Observer* observer = nullptr
   }
   if (observer != nullptr) observer->source();
   if (!packet.source) {
-    const Route way = route(pod, {destination, {}, packet.mark, "lo", packet.interface, observer});
+    const RouteLookup way = route(pod, {destination, {}, packet.mark, "lo", packet.interface, observer});
     if (way.exists()) packet.source = source_for(pod, way, destination, observer);
   }
   if (!packet.source) packet.source = Address::any(destination.family);

@@ -14,9 +14,9 @@
 #include "mesh/plan.h"
 #include "model/address.h"
 #include "model/packet.h"
-#include "model/pod.h"
-#include "model/routing.h"
 #include "options/options.h"
+#include "pod/pod_view.h"
+#include "pod/routing.h"
 #include "rule/live.h"
 #include "rule/ruleset.h"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "mesh/plan.h"
-#include "model/pod.h"
+#include "pod/pod_view.h"
 #include "rule/live.h"
 
 namespace sidetrack {

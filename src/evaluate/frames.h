@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "model/pod.h"
+#include "pod/pod_view.h"
 #include "rule/hook.h"
 #include "rule/live.h"
 

@@ -38,8 +38,8 @@ std::optional<Outcome> without_source(const Packet& packet, const Packet& asked,
                                       Observer* observer) {
   if (packet.source || asked.direction != Direction::out || asked.destination->family != Family::ipv4) return {};
   const Address& to = *asked.destination;
-  const Route way = route(pod, {to, {}, asked.mark, "lo", asked.interface, observer});
-  if (way.kind != Route::Kind::by_rule || is_local(pod, to, observer)) return {};
+  const RouteLookup way = route(pod, {to, {}, asked.mark, "lo", asked.interface, observer});
+  if (way.kind != RouteLookup::Kind::by_rule || is_local(pod, to, observer)) return {};
   if (observer != nullptr) observer->protocol();
   if (asked.protocol != Protocol::tcp) return {};
   Outcome outcome;

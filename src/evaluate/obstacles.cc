@@ -106,7 +106,7 @@ bool names_loopback(const Conditions& conditions) {
 }
 
 // Tells the kernel's route to the network of an address that lo has.
-bool is_of_loopback(const NetworkRoute& route, const PodView& pod) {
+bool is_of_loopback(const Route& route, const PodView& pod) {
   const Interface* lo = pod.interface("lo");
   return lo != nullptr && std::ranges::any_of(lo->addresses, [&](const InterfaceAddress& own) {
            return own.address.family == route.to.family() &&
@@ -115,10 +115,10 @@ bool is_of_loopback(const NetworkRoute& route, const PodView& pod) {
 }
 
 // A route that does not decide whether a packet gets to the proxy.
-bool is_usual(const NetworkRoute& route, const Plan& plan, const PodView& pod) {
-  if (route.kind == NetworkRoute::Kind::unicast) return !route.has_hop_by("lo") || is_of_loopback(route, pod);
-  return std::ranges::any_of(plan.routing.local_routes, [&](const LocalRoute& ours) {
-    return ours.family == route.to.family() && ours.table == route.table;  // see inspect_routing
+bool is_usual(const Route& route, const Plan& plan, const PodView& pod) {
+  if (route.kind == Route::Kind::unicast) return !route.has_hop_by("lo") || is_of_loopback(route, pod);
+  return std::ranges::any_of(plan.routing.local_routes, [&](const Route& ours) {
+    return ours.family() == route.family() && ours.table == route.table;  // see inspect_routing
   });
 }
 
@@ -139,15 +139,15 @@ std::string fault_of_loopback(const PodView& pod, const Plan& plan) {
 }
 
 // A policy rule of another program that decides by itself: what it matches is sent nowhere, or nobody knows where.
-bool refuses(const RoutingRule& rule) {
-  return !rule.ours && rule.action != RoutingRule::Action::lookup && rule.action != RoutingRule::Action::none;
+bool refuses(const PolicyRule& rule) {
+  return !rule.is_ours() && rule.action != PolicyRule::Action::lookup && rule.action != PolicyRule::Action::none;
 }
 
 // It decides about packets alone that have a mark: whoever marks them means it.
-bool is_of_marked(const RoutingRule& rule) { return !rule.inverted && (rule.mark & rule.mask) != 0; }
+bool is_of_marked(const PolicyRule& rule) { return !rule.inverted && (rule.mark & rule.mask) != 0; }
 
 // What the policy rule asks of packets, as far as that can be said of packets.
-std::vector<Match> matches_of(const RoutingRule& rule) {
+std::vector<Match> matches_of(const PolicyRule& rule) {
   std::vector<Match> all;
   const auto add = [&](End end, const std::optional<AddressRange>& range) {
     if (range && !rule.inverted) all.emplace_back(AddressMatch{end, {{range->last, range->last}}, false});
@@ -282,13 +282,13 @@ class Search {
         ask(live.rule.families, conditions_of(matches), Whose::others);
     });
     if (asked > most || others.has_more()) return not_all(most);
-    for (const RoutingRule& rule : pod_.rules) {
+    for (const PolicyRule& rule : pod_.rules) {
       if (!refuses(rule) || is_of_marked(rule)) continue;
       if (asked++ == most) return not_all(most);
       const std::vector<Match> matches = matches_of(rule);
       ask_both_ways(rule.family, conditions_of(matches), ip_words(rule));
     }
-    for (const NetworkRoute& route : pod_.routes) {
+    for (const Route& route : pod_.routes) {
       if (is_usual(route, plan_, pod_)) continue;
       if (asked++ == most) return not_all(most);
       const Match to = AddressMatch{End::destination, {{route.to.last, route.to.last}}, false};
@@ -469,12 +469,12 @@ std::vector<RouteKey> marked_packets(const PolicyRule& marked, const PodView& po
   std::vector<Address> destinations{
       *Address::parse(marked.family == Family::ipv4 ? "198.51.100.1" : "2001:db8:ffff::1")};
   std::vector<std::optional<Address>> sources;
-  for (const RoutingRule& rule : pod.rules) {
+  for (const PolicyRule& rule : pod.rules) {
     if (!may_divert(rule, marked)) continue;
     if (rule.to) destinations.push_back(rule.to->first);
     if (rule.from) sources.emplace_back(rule.from->first);
   }
-  for (const NetworkRoute& route : pod.routes) {
+  for (const Route& route : pod.routes) {
     if (route.to.family() == marked.family && destinations.size() < most_packets) destinations.push_back(route.to.last);
   }
   if (const auto own = own_address(pod, marked.family)) sources.insert(sources.begin(), own->address);
@@ -489,14 +489,13 @@ std::vector<RouteKey> marked_packets(const PolicyRule& marked, const PodView& po
 
 // The pod with no policy rules but ours and the usual ones, and no routes of others beside ours.
 PodView with_our_routing(PodView pod, const Plan& plan) {
-  const std::vector<RoutingRule> usual_rules = default_rules();
-  std::erase_if(pod.rules, [&](const RoutingRule& rule) {
-    return !rule.ours && std::ranges::find(usual_rules, rule) == usual_rules.end();
+  const std::vector<PolicyRule> usual_rules = default_rules();
+  std::erase_if(pod.rules, [&](const PolicyRule& rule) {
+    return !rule.is_ours() && std::ranges::find(usual_rules, rule) == usual_rules.end();
   });
-  std::erase_if(pod.routes, [&](const NetworkRoute& route) {
-    return route.kind != NetworkRoute::Kind::local &&
-           std::ranges::any_of(plan.routing.local_routes, [&](const LocalRoute& ours) {
-             return ours.family == route.to.family() && ours.table == route.table;
+  std::erase_if(pod.routes, [&](const Route& route) {
+    return route.kind != Route::Kind::local && std::ranges::any_of(plan.routing.local_routes, [&](const Route& ours) {
+             return ours.family() == route.family() && ours.table == route.table;
            });
   });
   return pod;
@@ -526,9 +525,9 @@ void inspect_routing(const Plan& plan, BackendKind backend, const PodView& pod, 
   const Live planned_rules[] = {as_live(plan.ruleset, backend)};
   for (const PolicyRule& marked : plan.routing.policy_rules) {
     for (const RouteKey& key : marked_packets(marked, pod)) {
-      const Route way = route(pod, key);
+      const RouteLookup way = route(pod, key);
       if (way.stays()) continue;
-      const bool by_our_rule = way.rule != nullptr && way.rule->ours;
+      const bool by_our_rule = way.rule != nullptr && way.rule->is_ours();
       const std::string reason = way.rule == nullptr                   ? "routing"
                                  : by_our_rule && way.route != nullptr ? ip_words(*way.route)
                                                                        : ip_words(*way.rule);
@@ -604,7 +603,7 @@ void put_ours(Live& live, const Ruleset& canonical) {
 
 PodView without_others(PodView pod, const Plan& plan) {
   std::erase_if(pod.rules, refuses);
-  for (const RoutingRule& rule : default_rules()) {  // put back what was deleted
+  for (const PolicyRule& rule : default_rules()) {  // put back what was deleted
     if (std::ranges::find(pod.rules, rule) == pod.rules.end()) pod.insert(rule);
   }
   pod.tcp_fwmark_accept = false;
@@ -613,7 +612,7 @@ PodView without_others(PodView pod, const Plan& plan) {
     interface.rules_of_frames = {};
     for (InterfaceAddress& own : interface.addresses) own.is_local = true;
   }
-  std::erase_if(pod.routes, [&](const NetworkRoute& route) { return !is_usual(route, plan, pod); });
+  std::erase_if(pod.routes, [&](const Route& route) { return !is_usual(route, plan, pod); });
   Interface* lo = pod.interface("lo");
   if (lo == nullptr) return pod;
   lo->up = true;

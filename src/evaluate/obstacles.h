@@ -9,7 +9,7 @@
 
 #include "mesh/plan.h"
 #include "model/packet.h"
-#include "model/pod.h"
+#include "pod/pod_view.h"
 #include "rule/live.h"
 
 namespace sidetrack {

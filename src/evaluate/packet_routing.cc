@@ -50,7 +50,7 @@ std::optional<std::string> PacketWalk::bound_again() {
 std::optional<std::string> PacketWalk::cannot_be_sent() const {
   if (!way_.exists()) return no_route(way_, packet_.now.destination.address);
   const Address& from = packet_.now.source.address;
-  const bool goes_out = !way_.stays() && way_.kind != Route::Kind::unknown && way_.device != "lo";
+  const bool goes_out = !way_.stays() && way_.kind != RouteLookup::Kind::unknown && way_.device != "lo";
   if (goes_out && from.family == Family::ipv4 && is_loopback(from, observer()) &&
       !has_setting(&Interface::route_localnet, way_.device)) {  // __mkroute_output
     return fmt::format("what is sent from {} cannot go out by {}", from.text(), way_.device);
@@ -65,7 +65,7 @@ bool PacketWalk::reroute(const std::string& because) {
     packet_.drop(fmt::format("{}, and {}{}", because, way_.exists() ? "" : "there is ", *fault));
     return false;
   }
-  if (way_.kind == Route::Kind::unknown) {
+  if (way_.kind == RouteLookup::Kind::unknown) {
     route_not_known();
     return false;
   }
@@ -74,7 +74,7 @@ bool PacketWalk::reroute(const std::string& because) {
   return true;
 }
 
-Route PacketWalk::look_up(const std::string& in, const std::string& bound, bool with_source) const {
+RouteLookup PacketWalk::look_up(const std::string& in, const std::string& bound, bool with_source) const {
   const PacketAtHook& now = packet_.now;
   const bool as_asked = asked_.direction != Direction::in && asked_.state != ConnectionState::reply;
   RouteKey key{now.destination.address, {}, now.mark, in, bound, observer(), as_asked};
@@ -84,7 +84,7 @@ Route PacketWalk::look_up(const std::string& in, const std::string& bound, bool 
 
 void PacketWalk::take_way(const std::string& in, const std::string& bound, bool with_source) {
   way_ = look_up(in, bound, with_source);
-  if (way_.kind != Route::Kind::unicast || way_.route == nullptr || way_.route->other_devices.empty()) return;
+  if (way_.kind != RouteLookup::Kind::unicast || way_.route == nullptr || way_.route->other_devices.empty()) return;
   if (!bound.empty()) return;
   const std::string route = fmt::format("`{}`", ip_words(way_));
   if (asked_.state != ConnectionState::reply) {
@@ -116,10 +116,10 @@ void PacketWalk::route_not_known() {
 
 std::string PacketWalk::why_it_stays() const {
   switch (way_.kind) {
-    case Route::Kind::local:
+    case RouteLookup::Kind::local:
       return ": the destination is the pod itself";
-    case Route::Kind::by_rule:
-      return fmt::format(": {} looks up table {}, local {} dev lo", conditions(*way_.rule), way_.rule->table,
+    case RouteLookup::Kind::by_rule:
+      return fmt::format(": {} looks up table {}, local {} dev lo", selector(*way_.rule), way_.rule->table,
                          way_.route->to.prefix_length() == 0 ? "default" : way_.route->to.text());
     default:
       return "";

@@ -17,8 +17,8 @@ bool has_ipv4(const Interface& interface) {
 
 // Whether sources are looked up although no setting asks for it (fib_has_custom_local_routes).
 bool has_local_routes(const PodView& pod) {
-  return std::ranges::any_of(pod.routes, [](const NetworkRoute& route) {
-    return route.kind == NetworkRoute::Kind::local && route.to.family() == Family::ipv4 && route.table != local_table;
+  return std::ranges::any_of(pod.routes, [](const Route& route) {
+    return route.kind == Route::Kind::local && route.to.family() == Family::ipv4 && route.table != local_table;
   });
 }
 
@@ -36,7 +36,7 @@ bool PacketWalk::takes_source() {
   const Address& source = now.source.address;
   const std::uint32_t mark = by_mark ? now.mark : 0;
   const std::string& way = way_.stays() ? "lo" : way_.device;
-  const Route back = route(pod_, {source, now.destination.address, mark, way, "", observer(), false, by_mark});
+  const RouteLookup back = route(pod_, {source, now.destination.address, mark, way, "", observer(), false, by_mark});
   const auto drop = [&](std::string because) {
     packet_.drop(std::move(because));
     return false;
@@ -54,11 +54,11 @@ bool PacketWalk::takes_source() {
                   : fmt::format("{} cannot come in by {}", source.text(), now.in);
     return drop(because + " (martian)");
   }
-  if (filter == RpFilter::off || (back.kind == Route::Kind::unicast && back.device == now.in)) return true;
+  if (filter == RpFilter::off || (back.kind == RouteLookup::Kind::unicast && back.device == now.in)) return true;
   const bool has_address = in != nullptr && has_ipv4(*in);
-  if (filter == RpFilter::loose && has_address && back.kind == Route::Kind::unicast) return true;
+  if (filter == RpFilter::loose && has_address && back.kind == RouteLookup::Kind::unicast) return true;
   const std::string setting = fmt::format("rp_filter of {} is {}", now.in, static_cast<int>(filter));
-  if (back.kind == Route::Kind::unknown) {
+  if (back.kind == RouteLookup::Kind::unknown) {
     const std::string words = fmt::format("`{}`", ip_words(back));
     packet_.not_known(fmt::format("the route back to {}, and {}: {}", source.text(), setting, words),
                       "the route by " + words);

@@ -60,7 +60,7 @@ void PacketWalk::output() {
   const auto fault = first_route();
   if (packet_.seen) return;
   if (fault) return packet_.end(Outcome::Kind::unroutable, *fault);
-  if (way_.kind == Route::Kind::unknown) return route_not_known();
+  if (way_.kind == RouteLookup::Kind::unknown) return route_not_known();
   // For the whole of OUTPUT: a new route changes it only after the hook (nf_hook_state).
   packet_.now.out = way_.device;
   packet_.hook([&] { return fmt::format("OUTPUT, out by {}{}", way_.device, why_it_stays()); });
@@ -134,7 +134,7 @@ void PacketWalk::routing() {
                              "whether loopback addresses can be reached from outside");
   }
   take_way(packet_.now.in, "");
-  if (way_.kind == Route::Kind::unknown) return route_not_known();
+  if (way_.kind == RouteLookup::Kind::unknown) return route_not_known();
   if (way_.exists() && !takes_source()) return;
   if (way_.stays()) {
     packet_.kernel([&] { return fmt::format("routing: stays here{}", why_it_stays()); });

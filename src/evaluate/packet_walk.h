@@ -83,7 +83,7 @@ class PacketWalk {
   std::optional<std::string> bound_again();
   // ip_route_me_harder. False: there is no route, the packet is gone.
   bool reroute(const std::string& because);
-  [[nodiscard]] Route look_up(const std::string& in, const std::string& bound, bool with_source = true) const;
+  [[nodiscard]] RouteLookup look_up(const std::string& in, const std::string& bound, bool with_source = true) const;
   // The route that it takes. Of several next hops the kernel takes one for each connection; each is followed, for
   // who observes the first one.
   void take_way(const std::string& in, const std::string& bound, bool with_source = true);
@@ -170,7 +170,7 @@ class PacketWalk {
   bool has_own_mark_;       // it set out with the mark of the packet that is asked about
   bool discovery_ = false;  // this packet looks for a neighbour itself
   WalkState packet_;
-  Route way_;
+  RouteLookup way_;
   std::string lost_socket_;    // why what TPROXY gave is lost
   std::string translated_by_;  // by the rule that decided about the first packet
 };

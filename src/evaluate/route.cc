@@ -14,8 +14,8 @@ namespace {
 // Returns whether the route counts: a socket that is bound to an interface takes no route by another one
 // (fib_lookup_good_nhc, and rt6_score_route with RT6_LOOKUP_F_IFACE). In IPv4, what rejects is asked before the device
 // is (fib_table_lookup); in IPv6 it is a route by lo.
-bool counts(const NetworkRoute& route, const RouteKey& key) {
-  using Kind = NetworkRoute::Kind;
+bool counts(const Route& route, const RouteKey& key) {
+  using Kind = Route::Kind;
   if (route.kind == Kind::unknown) return true;
   const bool rejects = route.kind != Kind::unicast && route.kind != Kind::local;
   if (rejects && key.destination.family == Family::ipv4) return true;
@@ -32,9 +32,9 @@ bool is_own(const PodView& pod, const RouteKey& key) {
 }
 
 // The longest prefix of a table that holds the destination.
-const NetworkRoute* longest(const PodView& pod, std::uint32_t table, const RouteKey& key) {
-  const NetworkRoute* best = nullptr;
-  for (const NetworkRoute& route : pod.routes) {
+const Route* longest(const PodView& pod, std::uint32_t table, const RouteKey& key) {
+  const Route* best = nullptr;
+  for (const Route& route : pod.routes) {
     if (route.table != table || !contains(route.to, key.destination, key.observer)) continue;
     if (!counts(route, key)) continue;
     if (best == nullptr || route.to.prefix_length() > best->to.prefix_length()) best = &route;
@@ -43,7 +43,7 @@ const NetworkRoute* longest(const PodView& pod, std::uint32_t table, const Route
 }
 
 // fib_rule_match, fib4_rule_match, fib6_rule_match. A source that is not chosen yet is 0.0.0.0 there.
-Truth truth(const RoutingRule& rule, const RouteKey& key) {
+Truth truth(const PolicyRule& rule, const RouteKey& key) {
   if (key.observer != nullptr && key.mark_of_packet && rule.mask != 0)
     key.observer->mark(key.mark, rule.mark & rule.mask, rule.mask);
   if (key.observer != nullptr && (!rule.in.empty() || !rule.out.empty())) key.observer->interface();
@@ -58,60 +58,60 @@ Truth truth(const RoutingRule& rule, const RouteKey& key) {
 }
 
 // What a rule that matches finds. Nothing: the next one is asked.
-std::optional<Route> found(const PodView& pod, const RoutingRule& rule, const RouteKey& key) {
-  Route result;
+std::optional<RouteLookup> found(const PodView& pod, const PolicyRule& rule, const RouteKey& key) {
+  RouteLookup result;
   result.rule = &rule;
   switch (rule.action) {
-    case RoutingRule::Action::none:
+    case PolicyRule::Action::none:
       return {};
-    case RoutingRule::Action::blackhole:
-    case RoutingRule::Action::unreachable:
-    case RoutingRule::Action::prohibit:
+    case PolicyRule::Action::blackhole:
+    case PolicyRule::Action::unreachable:
+    case PolicyRule::Action::prohibit:
       return result;
-    case RoutingRule::Action::unknown:
-      result.kind = Route::Kind::unknown;
+    case PolicyRule::Action::unknown:
+      result.kind = RouteLookup::Kind::unknown;
       return result;
-    case RoutingRule::Action::lookup:
+    case PolicyRule::Action::lookup:
       break;
   }
   if (rule.table == local_table && is_own(pod, key)) {
-    result.kind = Route::Kind::local;
+    result.kind = RouteLookup::Kind::local;
     result.device = "lo";
     return result;
   }
   result.route = longest(pod, rule.table, key);
-  if (result.route == nullptr || result.route->kind == NetworkRoute::Kind::throw_) return {};
+  if (result.route == nullptr || result.route->kind == Route::Kind::throw_) return {};
   if (rule.suppressed && result.route->to.prefix_length() <= *rule.suppressed) return {};
   switch (result.route->kind) {
-    case NetworkRoute::Kind::unicast:
-      result.kind = Route::Kind::unicast;
+    case Route::Kind::unicast:
+      result.kind = RouteLookup::Kind::unicast;
       result.device = key.bound.empty() ? result.route->device : key.bound;
       break;
-    case NetworkRoute::Kind::local:
-      result.kind = Route::Kind::by_rule;
+    case Route::Kind::local:
+      result.kind = RouteLookup::Kind::by_rule;
       result.device = "lo";
       break;
-    case NetworkRoute::Kind::unknown:
-      result.kind = Route::Kind::unknown;
+    case Route::Kind::unknown:
+      result.kind = RouteLookup::Kind::unknown;
       break;
-    case NetworkRoute::Kind::blackhole:
-    case NetworkRoute::Kind::unreachable:
-    case NetworkRoute::Kind::prohibit:
-    case NetworkRoute::Kind::throw_:
+    case Route::Kind::blackhole:
+    case Route::Kind::unreachable:
+    case Route::Kind::prohibit:
+    case Route::Kind::throw_:
       break;
   }
   return result;
 }
 
-Route from_rule(const PodView& pod, const RouteKey& key, std::size_t first) {
+RouteLookup from_rule(const PodView& pod, const RouteKey& key, std::size_t first) {
   for (std::size_t i = first; i < pod.rules.size(); ++i) {
-    const RoutingRule& rule = pod.rules[i];
+    const PolicyRule& rule = pod.rules[i];
     const Truth matches = rule.family == key.destination.family ? truth(rule, key) : Truth::no;
     if (matches == Truth::no) continue;
-    std::optional<Route> result = found(pod, rule, key);
+    std::optional<RouteLookup> result = found(pod, rule, key);
     if (!result) continue;
     // Whether it matches is no matter if the next ones say the same.
-    if (matches == Truth::unknown && from_rule(pod, key, i + 1) != *result) result->kind = Route::Kind::unknown;
+    if (matches == Truth::unknown && from_rule(pod, key, i + 1) != *result) result->kind = RouteLookup::Kind::unknown;
     return *result;
   }
   return {};
@@ -125,30 +125,30 @@ void RouteKey::ask_bound() const {
 
 bool is_local(const PodView& pod, const Address& address, Observer* observer) {
   if (is_own(pod, address, observer)) return true;
-  const NetworkRoute* route = longest(pod, local_table, {address, {}, 0, "lo", "", observer});
-  return route != nullptr && route->kind == NetworkRoute::Kind::local;
+  const Route* route = longest(pod, local_table, {address, {}, 0, "lo", "", observer});
+  return route != nullptr && route->kind == Route::Kind::local;
 }
 
-Route route(const PodView& pod, const RouteKey& key) {
-  Route found = from_rule(pod, key, 0);
+RouteLookup route(const PodView& pod, const RouteKey& key) {
+  RouteLookup found = from_rule(pod, key, 0);
   if (found.exists() || key.destination.family == Family::ipv6) return found;
   // An IPv4 socket that is bound to an interface sends by it all the same (ip_route_output_key_hash_rcu).
   key.ask_bound();
   if (!key.bound.empty()) {
-    found.kind = Route::Kind::unicast;
+    found.kind = RouteLookup::Kind::unicast;
     found.device = key.bound;
   }
   return found;
 }
 
-std::string ip_words(const Route& route) {
-  const bool is_route = route.route != nullptr &&
-                        (route.kind != Route::Kind::unknown || route.route->kind == NetworkRoute::Kind::unknown);
+std::string ip_words(const RouteLookup& route) {
+  const bool is_route =
+      route.route != nullptr && (route.kind != RouteLookup::Kind::unknown || route.route->kind == Route::Kind::unknown);
   if (is_route) return ip_words(*route.route);
   return route.rule != nullptr ? ip_words(*route.rule) : "";
 }
 
-std::string no_route(const Route& none, const Address& to) {
+std::string no_route(const RouteLookup& none, const Address& to) {
   const std::string words = ip_words(none);
   return fmt::format("no route to {}{}", to.text(), words.empty() ? "" : fmt::format(" ({})", words));
 }

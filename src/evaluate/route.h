@@ -26,7 +26,7 @@ struct RouteKey {
 };
 
 // What it says: by the policy rules, one after the other, and the longest prefix in the tables that they name.
-struct Route {
+struct RouteLookup {
   enum class Kind : std::uint8_t {
     none,     // there is none
     local,    // an own address
@@ -35,20 +35,22 @@ struct Route {
     unknown,  // a policy rule or a route asks for what is not followed
   };
   Kind kind = Kind::none;
-  std::string device;                   // lo if it stays here
-  const RoutingRule* rule = nullptr;    // that led there; of the pod
-  const NetworkRoute* route = nullptr;  // that was found; of the pod
+  std::string device;                // lo if it stays here
+  const PolicyRule* rule = nullptr;  // that led there; of the pod
+  const Route* route = nullptr;      // that was found; of the pod
   [[nodiscard]] bool exists() const { return kind != Kind::none; }
   [[nodiscard]] bool stays() const { return kind == Kind::local || kind == Kind::by_rule; }
-  friend bool operator==(const Route& a, const Route& b) { return a.kind == b.kind && a.device == b.device; }
+  friend bool operator==(const RouteLookup& a, const RouteLookup& b) {
+    return a.kind == b.kind && a.device == b.device;
+  }
 };
 
-[[nodiscard]] Route route(const PodView& pod, const RouteKey& key);
+[[nodiscard]] RouteLookup route(const PodView& pod, const RouteKey& key);
 
 // What decided, as ip(8) has it: "ip route unreachable 10.0.0.0/8 table main". Empty if nothing did.
-[[nodiscard]] std::string ip_words(const Route& route);
+[[nodiscard]] std::string ip_words(const RouteLookup& route);
 // "no route to 10.0.0.1 (ip route unreachable 10.0.0.0/8 table main)"
-[[nodiscard]] std::string no_route(const Route& none, const Address& to);
+[[nodiscard]] std::string no_route(const RouteLookup& none, const Address& to);
 
 // The address that REDIRECT in PREROUTING turns the destination into: of what came in by `interface`. Nothing: it has
 // none of that family, and the packet is dropped (net/netfilter/nf_nat_redirect.c).

@@ -377,8 +377,9 @@ class RuleWalk {
     if (!nat.addresses && !nat.ports) {  // masquerade
       const PacketAtHook& now = packet_.now;
       const Address& to = now.destination.address;
-      Route way = route(pod_, {to, now.source.address, now.mark, now.in.empty() ? "lo" : now.in, "", now.observer});
-      if (way.kind != Route::Kind::unicast || way.device != now.out) way = {Route::Kind::unicast, now.out};
+      RouteLookup way =
+          route(pod_, {to, now.source.address, now.mark, now.in.empty() ? "lo" : now.in, "", now.observer});
+      if (way.kind != RouteLookup::Kind::unicast || way.device != now.out) way = {RouteLookup::Kind::unicast, now.out};
       if (const auto own = masquerading(pod_, way, to, now.observer)) {
         made.after = with_address(made.after, *own);
         made.after_known = true;

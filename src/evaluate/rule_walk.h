@@ -7,7 +7,7 @@
 #include "evaluate/chain_index.h"
 #include "evaluate/forks.h"
 #include "evaluate/in_flight.h"
-#include "model/pod.h"
+#include "pod/pod_view.h"
 #include "rule/live.h"
 
 namespace sidetrack {

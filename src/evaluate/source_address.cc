@@ -181,19 +181,19 @@ std::optional<Address> source_of_ipv6(const PodView& pod, const std::string& dev
 
 }  // namespace
 
-std::optional<Address> source_for(const PodView& pod, const Route& route, const Address& destination,
+std::optional<Address> source_for(const PodView& pod, const RouteLookup& route, const Address& destination,
                                   Observer* observer) {
   if (route.route != nullptr && route.route->source) return route.route->source;
-  if (route.kind == Route::Kind::local) return source_to_itself(pod, destination, observer);
+  if (route.kind == RouteLookup::Kind::local) return source_to_itself(pod, destination, observer);
   if (destination.family == Family::ipv6) return source_of_ipv6(pod, route.device, destination, observer);
-  if (route.kind == Route::Kind::by_rule) return destination;  // without prefsrc, as ip_route_output_key says
+  if (route.kind == RouteLookup::Kind::by_rule) return destination;  // without prefsrc, as ip_route_output_key says
   const Interface* interface = pod.interface(route.device);
   if (interface == nullptr) return {};
   const std::optional<Address> gateway = route.route != nullptr ? route.route->gateway : std::nullopt;
   return near(pod, *interface, gateway, gateway ? RT_SCOPE_UNIVERSE : RT_SCOPE_LINK);
 }
 
-std::optional<Address> masquerading(const PodView& pod, const Route& route, const Address& destination,
+std::optional<Address> masquerading(const PodView& pod, const RouteLookup& route, const Address& destination,
                                     Observer* observer) {
   if (destination.family == Family::ipv6) return source_of_ipv6(pod, route.device, destination, observer);
   const Interface* interface = pod.interface(route.device);

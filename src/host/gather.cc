@@ -148,7 +148,7 @@ Error unknown_cgroup(std::string_view option, std::string_view given, const std:
 std::vector<Address> interface_addresses() {
   netlink::Socket socket = routes::open_socket();
   std::vector<Address> addresses;
-  for (const routes::ListedAddress& live : routes::list_addresses(socket)) addresses.push_back(live.address);
+  for (const routes::ListedAddress& live : routes::list_addresses(socket)) addresses.push_back(live.own.address);
   return addresses;
 }
 

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "model/config.h"
-#include "model/pod.h"
-#include "model/routing.h"
+#include "pod/pod_view.h"
+#include "pod/routing.h"
 
 namespace sidetrack {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "model/error.h"
-#include "model/pod.h"
+#include "pod/pod_view.h"
 #include "rule/live.h"
 
 namespace sidetrack {

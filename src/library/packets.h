@@ -11,7 +11,7 @@
 #include "mesh/plan.h"
 #include "model/config.h"
 #include "model/packet.h"
-#include "model/pod.h"
+#include "pod/pod_view.h"
 #include "rule/live.h"
 #include "space/regions.h"
 

@@ -13,6 +13,7 @@
 #include "model/interface_pattern.h"
 #include "model/ports.h"
 #include "options/flags.h"
+#include "pod/ztunnel.h"
 #include "rule/iptables.h"
 #include "space/witness.h"
 
@@ -88,8 +89,8 @@ class Boxes {
   // Only what comes from hosts that the pod has a route to: others get no answer, with rules or without.
   void only_answerable(Box& box, Family family) {
     Intervals all;
-    for (const NetworkRoute& route : pod_.routes) {
-      const bool leads_out = route.kind == NetworkRoute::Kind::unicast || route.kind == NetworkRoute::Kind::unknown;
+    for (const Route& route : pod_.routes) {
+      const bool leads_out = route.kind == Route::Kind::unicast || route.kind == Route::Kind::unknown;
       if (leads_out && route.to.family() == family) all.push_back({value_of(route.to.first), value_of(route.to.last)});
     }
     const Intervals reachable = normal(std::move(all));

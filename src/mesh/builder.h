@@ -7,7 +7,7 @@
 #include "mesh/rule_words.h"
 #include "model/config.h"
 #include "model/ports.h"
-#include "model/routing.h"
+#include "pod/routing.h"
 
 namespace sidetrack {
 

@@ -8,6 +8,7 @@
 
 #include "mesh/builder.h"
 #include "model/error.h"
+#include "pod/ztunnel.h"
 
 namespace sidetrack {
 namespace {
@@ -16,9 +17,9 @@ namespace {
 Routing ambient_routing(const Builder& build) {
   Routing routing;
   for (Family family : build.facts.families.list()) {
-    routing.policy_rules.push_back(
-        {family, ztunnel_connection_mark, ztunnel_route_table, {}, ztunnel_mask, ztunnel_preference});
-    routing.local_routes.push_back({family, ztunnel_route_table});
+    routing.policy_rules.push_back(fwmark_rule(family, ztunnel_connection_mark, ztunnel_route_table, ztunnel_mask));
+    routing.policy_rules.back().priority = ztunnel_priority;
+    routing.local_routes.push_back(local_default(family, ztunnel_route_table));
   }
   return routing;
 }
@@ -31,8 +32,8 @@ Routing routing(const Builder& build) {
   }
   if (build.tproxy() && !(config.inbound_ports.empty() && config.capture_udp.empty())) {
     for (Family family : build.facts.families.list()) {
-      routing.policy_rules.push_back({family, config.tproxy_mark, config.tproxy_route_table});
-      routing.local_routes.push_back({family, config.tproxy_route_table});
+      routing.policy_rules.push_back(fwmark_rule(family, config.tproxy_mark, config.tproxy_route_table));
+      routing.local_routes.push_back(local_default(family, config.tproxy_route_table));
     }
   }
   return routing;

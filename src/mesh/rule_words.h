@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "model/config.h"
-#include "model/routing.h"
+#include "pod/ztunnel.h"
 #include "rule/ruleset.h"
 
 namespace sidetrack::words {

@@ -32,9 +32,9 @@ PodView pod_for(const Plan& plan) {
   PodView pod = read_pod();
   std::erase_if(pod.interfaces, [](const Interface& interface) { return interface.name == "lo"; });
   pod.interfaces.insert(pod.interfaces.begin(), assumed.interfaces.front());
-  std::erase_if(pod.routes, [](const NetworkRoute& route) { return route.kind != NetworkRoute::Kind::unicast; });
+  std::erase_if(pod.routes, [](const Route& route) { return route.kind != Route::Kind::unicast; });
   std::ranges::copy_if(assumed.routes, std::back_inserter(pod.routes),
-                       [&](const NetworkRoute& route) { return pod.interface(route.device) != nullptr; });
+                       [&](const Route& route) { return pod.interface(route.device) != nullptr; });
   pod.rules = std::move(assumed.rules);
   return pod;
 }

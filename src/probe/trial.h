@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "mesh/plan.h"
-#include "model/pod.h"
+#include "pod/pod_view.h"
 #include "probe/attempt.h"
 #include "probe/probe.h"
 #include "rule/live.h"

@@ -187,9 +187,8 @@ std::vector<Trial> tproxy(const Config& config, const Planned& planned, const Ad
 std::vector<Trial> tproxy_route(const Config& config, const Planned& planned, const Address& own) {
   const Family family = own.family;
   Routing routing = planned.plan.routing;
-  const auto other = [&](const auto& route) { return route.family != family; };
-  std::erase_if(routing.policy_rules, other);
-  std::erase_if(routing.local_routes, other);
+  std::erase_if(routing.policy_rules, [&](const PolicyRule& rule) { return rule.family != family; });
+  std::erase_if(routing.local_routes, [&](const Route& route) { return route.family() != family; });
   routing.loopback_addresses.clear();
   if (routing.local_routes.empty()) return {};
   auto tries = attempts(Protocol::tcp, app_identities(config), documentation_addresses(family), {config.probe_port},

@@ -5,7 +5,7 @@
 
 #include "model/config.h"
 #include "model/printable.h"
-#include "model/routing.h"
+#include "pod/routing.h"
 #include "render/json_parts.h"
 #include "render/layout.h"
 #include "render/render.h"

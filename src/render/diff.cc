@@ -6,7 +6,7 @@
 #include <string>
 
 #include "model/printable.h"
-#include "model/routing.h"
+#include "pod/routing.h"
 #include "render/json_parts.h"
 #include "render/layout.h"
 #include "render/render.h"
@@ -90,7 +90,7 @@ void write(Writer& out, char mark, const Routing& routing) {
   for (const PolicyRule& rule : routing.policy_rules) {
     Routing one;
     one.policy_rules.push_back(rule);
-    const char* comment = rule.after_others ? "   # behind another program's rule that may decide first" : "";
+    const char* comment = rule.before_others ? "" : "   # behind another program's rule that may decide first";
     out.changed(mark, ip_commands(one).front() + comment);
   }
   for (const std::string& line : ip_commands(others)) out.changed(mark, line);

@@ -140,12 +140,12 @@ Json routing_json(const Routing& routing) {
   for (const PolicyRule& r : routing.policy_rules) {
     Json& rule = rules.emplace_back(Json{{"family", name(r.family)}, {"fwmark", r.mark}, {"lookup", r.table}});
     if (r.mask != 0xffffffff) rule["fwmask"] = r.mask;
-    if (const auto place = r.after_others ? r.after_others : r.preference) rule["priority"] = *place;
+    if (r.priority) rule["priority"] = *r.priority;
   }
   Json routes = Json::array();
-  for (const LocalRoute& r : routing.local_routes) {
+  for (const Route& r : routing.local_routes) {
     routes.push_back(
-        {{"family", name(r.family)}, {"type", "local"}, {"to", "default"}, {"dev", "lo"}, {"table", r.table}});
+        {{"family", name(r.family())}, {"type", "local"}, {"to", "default"}, {"dev", "lo"}, {"table", r.table}});
   }
   Json addresses = Json::array();
   for (const Address& address : routing.loopback_addresses) {

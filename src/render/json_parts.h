@@ -6,7 +6,7 @@
 #include <span>
 
 #include "evaluate/obstacles.h"
-#include "model/routing.h"
+#include "pod/routing.h"
 #include "state/diff.h"
 
 namespace sidetrack {

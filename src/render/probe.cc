@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "mesh/catalogue.h"
-#include "model/routing.h"
+#include "pod/routing.h"
 #include "render/json_parts.h"
 #include "render/layout.h"
 #include "render/render.h"

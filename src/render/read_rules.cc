@@ -145,18 +145,14 @@ Rule rule_as_shown(const Object& object, const LiveChain& chain) {
 Routing routing_of(const Object& object) {
   Routing routing;
   for (const Object& one : object.objects("rules")) {
-    PolicyRule rule;
-    rule.family = one.one_of("family", all_families);
-    rule.mark = one.number<std::uint32_t>("fwmark");
-    if (one.has("fwmask")) rule.mask = one.number<std::uint32_t>("fwmask");
-    rule.table = one.number<std::uint32_t>("lookup");
-    routing.policy_rules.push_back(rule);
+    const auto family = one.one_of("family", all_families);
+    const auto mark = one.number<std::uint32_t>("fwmark");
+    const auto mask = one.has("fwmask") ? one.number<std::uint32_t>("fwmask") : 0xffffffff;
+    routing.policy_rules.push_back(fwmark_rule(family, mark, one.number<std::uint32_t>("lookup"), mask));
   }
   for (const Object& one : object.objects("routes")) {
-    LocalRoute route;
-    route.family = one.one_of("family", all_families);
-    route.table = one.number<std::uint32_t>("table");
-    routing.local_routes.push_back(route);
+    const auto family = one.one_of("family", all_families);
+    routing.local_routes.push_back(local_default(family, one.number<std::uint32_t>("table")));
   }
   if (!object.has("addresses")) return routing;
   for (const Object& one : object.objects("addresses")) {

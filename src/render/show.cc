@@ -254,12 +254,11 @@ std::string routing_text(const Routing& routing, bool color) {
     const char* usual = is_of_ambient(rule) ? "answers to what ztunnel sent with a client's address come back to it"
                                             : "what TPROXY has marked stays in the pod";
     const std::string effect =
-        rule.after_others ? fmt::format("at {}, after other programs' rules", *rule.after_others) : usual;
-    text +=
-        fmt::format("  {}  rule fwmark {} lookup {}: {}\n", name(rule.family), mark_words(rule), rule.table, effect);
+        rule.before_others ? usual : fmt::format("at {}, after other programs' rules", rule.priority.value_or(0));
+    text += fmt::format("  {}  rule {}: {}\n", name(rule.family), ip_arguments(rule), effect);
   }
-  for (const LocalRoute& route : routing.local_routes) {
-    text += fmt::format("  {}  route local default dev lo table {}\n", name(route.family), route.table);
+  for (const Route& route : routing.local_routes) {
+    text += fmt::format("  {}  route {}\n", name(route.family()), ip_arguments(route));
   }
   for (const Address& address : routing.loopback_addresses) {
     text += fmt::format("  {}  address {} dev lo: the proxy's source towards the app\n", name(address.family),

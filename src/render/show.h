@@ -6,7 +6,7 @@
 #include <string>
 
 #include "evaluate/obstacles.h"
-#include "model/routing.h"
+#include "pod/routing.h"
 #include "rule/live.h"
 
 namespace sidetrack {

@@ -24,10 +24,10 @@ std::vector<Box> forwarded_dns(Regions& regions, const PodView& pod) {
   std::vector<Box> boxes;
   Sets& sets = regions.sets();
   const std::vector<std::string>& interfaces = regions.universe().interfaces;
-  for (const NetworkRoute& route : pod.routes) {
+  for (const Route& route : pod.routes) {
     const auto interface = std::ranges::find(interfaces, route.device);
     const bool leads_everywhere = route.to == AddressRange::prefix(Address::any(route.to.family()), 0);
-    if (route.kind != NetworkRoute::Kind::unicast || leads_everywhere || route.to.first.is_link_local() ||
+    if (route.kind != Route::Kind::unicast || leads_everywhere || route.to.first.is_link_local() ||
         route.device == "lo" || interface == interfaces.end())
       continue;
     Box box = regions.everything(Direction::in, route.to.family());

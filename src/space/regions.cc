@@ -39,7 +39,7 @@ void forget_marks(Side& side) {
       }
     }
   }
-  for (RoutingRule& rule : side.pod.rules) {
+  for (PolicyRule& rule : side.pod.rules) {
     if (rule.mask == 0) continue;
     rule.more += fmt::format("{}fwmark {:#x}/{:#x}", rule.more.empty() ? "" : " ", rule.mark, rule.mask);
     rule.mark = rule.mask = 0;

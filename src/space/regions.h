@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "model/error.h"
-#include "model/pod.h"
+#include "pod/pod_view.h"
 #include "rule/live.h"
 #include "space/cell.h"
 #include "space/diagram.h"

@@ -168,7 +168,7 @@ void Universe::part_values(std::span<const std::span<const Live>> lives, std::sp
   }
   std::ranges::move(all.cgroups, std::back_inserter(cgroups));
   for (const PodView* pod : pods) {
-    for (const RoutingRule& rule : pod->rules) all.mark(rule.mark & rule.mask, rule.mask);
+    for (const PolicyRule& rule : pod->rules) all.mark(rule.mark & rule.mask, rule.mask);
   }
   std::vector<std::vector<Cube>> classes{{Cube{}}};
   marks_known = close(all.asked, all.changes);

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "model/config.h"
-#include "model/routing.h"
+#include "pod/routing.h"
 #include "rule/live.h"
 
 namespace sidetrack {

@@ -7,7 +7,7 @@
 
 #include "evaluate/forwarded_dns.h"
 #include "evaluate/obstacles.h"
-#include "model/routing.h"
+#include "pod/routing.h"
 #include "rule/live.h"
 
 namespace sidetrack {

@@ -12,7 +12,7 @@
 
 #include "lint/lint.h"
 #include "model/error.h"
-#include "model/routing.h"
+#include "pod/routing.h"
 #include "rule/iptables.h"
 #include "state/apply.h"
 #include "state/diff.h"

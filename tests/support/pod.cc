@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "pod/ztunnel.h"
 #include "support/network.h"
 
 namespace sidetrack::netns {

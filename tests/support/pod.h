@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "model/routing.h"
+#include "pod/routing.h"
 #include "support/client.h"
 #include "support/landing.h"
 #include "support/namespace.h"

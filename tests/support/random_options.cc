@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "pod/ztunnel.h"
 #include "support/traffic.h"
 
 namespace sidetrack::netns {

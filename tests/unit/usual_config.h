@@ -2,7 +2,7 @@
 #pragma once
 
 #include "model/config.h"
-#include "model/routing.h"
+#include "pod/routing.h"
 
 namespace sidetrack {
 
@@ -29,6 +29,13 @@ inline HostFacts dual_stack() {
   HostFacts facts;
   facts.families = Families::both();
   return facts;
+}
+
+// ip rule add pref PRIORITY …
+inline PolicyRule placed(PolicyRule rule, std::uint32_t priority, bool before_others) {
+  rule.priority = priority;
+  rule.before_others = before_others;
+  return rule;
 }
 
 }  // namespace sidetrack

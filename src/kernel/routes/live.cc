@@ -20,20 +20,20 @@ namespace {
 using netlink::host_order;
 using netlink::Message;
 
-RoutingRule::Action action_of(std::uint8_t action) {
+PolicyRule::Action action_of(std::uint8_t action) {
   switch (action) {
     case FR_ACT_TO_TBL:
-      return RoutingRule::Action::lookup;
+      return PolicyRule::Action::lookup;
     case FR_ACT_NOP:
-      return RoutingRule::Action::none;
+      return PolicyRule::Action::none;
     case FR_ACT_BLACKHOLE:
-      return RoutingRule::Action::blackhole;
+      return PolicyRule::Action::blackhole;
     case FR_ACT_UNREACHABLE:
-      return RoutingRule::Action::unreachable;
+      return PolicyRule::Action::unreachable;
     case FR_ACT_PROHIBIT:
-      return RoutingRule::Action::prohibit;
+      return PolicyRule::Action::prohibit;
     default:  // goto
-      return RoutingRule::Action::unknown;
+      return PolicyRule::Action::unknown;
   }
 }
 
@@ -86,14 +86,15 @@ std::optional<ListedRule> policy_rule(const Message& message) {
   const auto family = family_of(header.family);
   if (!family) return std::nullopt;
   ListedRule live;
-  RoutingRule& rule = live.rule;
+  PolicyRule& rule = live.rule;
   const auto ask_more = [&](const std::string& what) { rule.more += (rule.more.empty() ? "" : " ") + what; };
   rule.family = *family;
+  rule.priority = 0;  // which is not listed
   rule.action = action_of(header.action);
   rule.inverted = (header.flags & FIB_RULE_INVERT) != 0;
   // A rule for an interface that is not there matches nothing, whatever else it says.
   if ((header.flags & (FIB_RULE_IIF_DETACHED | FIB_RULE_OIF_DETACHED)) != 0 && !rule.inverted) {
-    rule.action = RoutingRule::Action::none;
+    rule.action = PolicyRule::Action::none;
   }
   if (header.tos != 0) ask_more("tos");
   for (const nlattr* attribute : message.attributes<fib_rule_hdr>()) {
@@ -135,7 +136,7 @@ std::optional<ListedRule> policy_rule(const Message& message) {
       case FRA_PAD:
         break;
       case FRA_GOTO:
-        rule.action = RoutingRule::Action::unknown;
+        rule.action = PolicyRule::Action::unknown;
         break;
       case FRA_L3MDEV:  // listed always: 0 if it is none
         if (host_order<std::uint8_t>(attribute) != 0) ask_more(condition(attribute));
@@ -155,22 +156,22 @@ std::optional<ListedRule> policy_rule(const Message& message) {
   return live;
 }
 
-NetworkRoute::Kind kind_of(unsigned char type) {
+Route::Kind kind_of(unsigned char type) {
   switch (type) {
     case RTN_UNICAST:
-      return NetworkRoute::Kind::unicast;
+      return Route::Kind::unicast;
     case RTN_LOCAL:
-      return NetworkRoute::Kind::local;
+      return Route::Kind::local;
     case RTN_BLACKHOLE:
-      return NetworkRoute::Kind::blackhole;
+      return Route::Kind::blackhole;
     case RTN_UNREACHABLE:
-      return NetworkRoute::Kind::unreachable;
+      return Route::Kind::unreachable;
     case RTN_PROHIBIT:
-      return NetworkRoute::Kind::prohibit;
+      return Route::Kind::prohibit;
     case RTN_THROW:
-      return NetworkRoute::Kind::throw_;
+      return Route::Kind::throw_;
     default:  // broadcast, multicast, anycast: what connections do there is not followed
-      return NetworkRoute::Kind::unknown;
+      return Route::Kind::unknown;
   }
 }
 
@@ -207,8 +208,7 @@ std::optional<ListedRoute> network_route(const Message& message) {
   const auto family = family_of(header.rtm_family);
   if (!family || (header.rtm_flags & (RTNH_F_DEAD | RTM_F_CLONED)) != 0) return {};
   ListedRoute live;
-  live.route.kind =
-      header.rtm_src_len != 0 || header.rtm_tos != 0 ? NetworkRoute::Kind::unknown : kind_of(header.rtm_type);
+  live.route.kind = header.rtm_src_len != 0 || header.rtm_tos != 0 ? Route::Kind::unknown : kind_of(header.rtm_type);
   live.protocol = header.rtm_protocol;
   Address to = Address::any(*family);
   for (const nlattr* attribute : message.attributes<rtmsg>()) {
@@ -243,7 +243,7 @@ std::optional<ListedRoute> network_route(const Message& message) {
 }
 
 bool is_loopback_host(const ListedAddress& live) {
-  return live.device == loopback_index && live.prefix_length == live.address.bits();
+  return live.device == loopback_index && live.own.prefix_length == live.own.address.bits();
 }
 
 // What cannot be asked is taken to be as it should.
@@ -262,100 +262,83 @@ bool untagged(std::uint8_t protocol) {
   return protocol == RTPROT_UNSPEC || protocol == RTPROT_BOOT || protocol == RTPROT_STATIC;
 }
 
-bool is_istio_pair(const ListedRule& rule, const ListedRoute& route, AgentRules agent_rules) {
-  if (!untagged(rule.protocol) || !untagged(route.protocol)) return false;
-  const auto marked = rule.marked();
-  const auto local = route.local_default();
-  if (!marked || !local || marked->family != local->family || marked->table != local->table) return false;
-  if (is_of_ambient(*marked)) return agent_rules == AgentRules::ours;
-  return marked->mask == 0xffffffff && (marked->mark == istio_mark || marked->table == istio_table);
-}
-
-}  // namespace
-
-std::optional<PolicyRule> ListedRule::marked() const {
-  const bool plain = rule.action == RoutingRule::Action::lookup && !rule.inverted && !rule.from && !rule.to &&
-                     rule.mark != 0 && rule.mask != 0 && rule.in.empty() && rule.out.empty() && rule.more.empty() &&
-                     !rule.suppressed;
-  if (!plain) return {};
-  return PolicyRule{rule.family, rule.mark, rule.table, {}, rule.mask, {}};
-}
-
-std::optional<LocalRoute> ListedRoute::local_default() const {
-  if (route.kind != NetworkRoute::Kind::local || route.to.prefix_length() != 0 || device != loopback_index) return {};
-  return LocalRoute{route.to.family(), route.table};
-}
-
-bool Everything::is_ours(const ListedRule& rule) const {
-  if (!rule.marked()) return false;
-  return rule.protocol == our_protocol ||
-         std::ranges::any_of(routes, [&](const ListedRoute& route) { return is_istio_pair(rule, route, agent_rules); });
-}
-
-bool Everything::is_ours(const ListedRoute& route) const {
-  if (!route.local_default()) return false;
-  return route.protocol == our_protocol ||
-         std::ranges::any_of(rules, [&](const ListedRule& rule) { return is_istio_pair(rule, route, agent_rules); });
-}
-
-namespace {
-
-// It counts as ours, and has no tag of ours.
-template <typename Listed>
-bool is_of_agent(const Everything& all, const Listed& one) {
-  return all.agent_rules == AgentRules::ours && one.protocol != our_protocol && all.is_ours(one);
-}
-
-}  // namespace
-
-std::optional<PolicyRule> Everything::marked(std::size_t i) const {
-  auto marked = rules[i].marked();
-  if (!marked) return {};
-  const auto takes = [&](const ListedRule& live) {
-    return goes_before(*marked, live.rule) && (live.rule.action != RoutingRule::Action::lookup || has_routes(live));
-  };
-  if (std::any_of(rules.begin(), rules.begin() + static_cast<std::ptrdiff_t>(i), takes)) {
-    marked->after_others = rules[i].rule.priority;
-  }
-  // To be put back where it was.
-  marked->by_agent = is_of_ambient(*marked) && is_of_agent(*this, rules[i]);
-  if (marked->by_agent) marked->preference = rules[i].rule.priority;
-  return marked;
-}
-
-std::optional<LocalRoute> Everything::local_default(const ListedRoute& route) const {
-  auto local = route.local_default();
-  if (local) local->by_agent = local->table == ztunnel_route_table && is_of_agent(*this, route);
-  return local;
-}
-
-bool Everything::has_routes(const ListedRule& rule) const {
+// Tells whether the table that the rule looks up can decide.
+bool has_routes(const PolicyRule& rule, const std::vector<ListedRoute>& routes) {
   return std::ranges::any_of(routes, [&](const ListedRoute& live) {
-    return live.route.table == rule.rule.table && live.route.to.family() == rule.rule.family &&
-           live.route.kind != NetworkRoute::Kind::throw_;
+    return live.route.table == rule.table && live.route.family() == rule.family &&
+           live.route.kind != Route::Kind::throw_;
   });
 }
 
-bool Everything::holds(const PolicyRule& rule) const {
-  for (std::size_t i = 0; i < rules.size(); ++i) {
-    if (marked(i) == rule) return true;
-  }
-  return false;
+// Tells whether it is just `ip route add local default dev lo table TABLE`.
+bool is_local_default(const ListedRoute& live) {
+  return live.route.kind == Route::Kind::local && live.route.to.prefix_length() == 0 && live.device == loopback_index;
 }
 
-bool Everything::holds(const LocalRoute& route) const {
-  return std::ranges::any_of(routes, [&](const ListedRoute& live) { return local_default(live) == route; });
+// Tells whether a rule of that form and the route are what Istio makes: of an ambient pod only if that is claimed.
+bool is_istio_pair(const ListedRule& rule, const ListedRoute& route, AgentRules agent_rules) {
+  if (!untagged(rule.protocol) || !untagged(route.protocol)) return false;
+  const PolicyRule& marked = rule.rule;
+  if (!is_local_default(route)) return false;
+  if (marked.family != route.route.family() || marked.table != route.route.table) return false;
+  if (is_of_ambient(marked)) return agent_rules == AgentRules::ours;
+  return marked.mask == 0xffffffff && (marked.mark == istio_mark || marked.table == istio_table);
+}
+
+}  // namespace
+
+void Everything::relate() {
+  for (ListedRule& rule : rules) {
+    if (!is_fwmark_rule(rule.rule)) continue;
+    if (rule.protocol == our_protocol) rule.rule.origin = RoutingOrigin::ours;
+    for (ListedRoute& route : routes) {
+      if (!is_istio_pair(rule, route, agent_rules)) continue;
+      const auto origin_of = [&](const auto& one) {
+        return agent_rules == AgentRules::ours && is_of_ambient(one) ? RoutingOrigin::agent : RoutingOrigin::ours;
+      };
+      rule.rule.origin = origin_of(rule.rule);
+      route.route.origin = origin_of(route.route);
+    }
+  }
+  for (ListedRoute& live : routes) {
+    if (!is_local_default(live)) continue;
+    if (live.protocol == our_protocol) live.route.origin = RoutingOrigin::ours;
+    live.planned = local_default(live.route.family(), live.route.table);
+    if (live.route.origin == RoutingOrigin::agent) live.planned->origin = RoutingOrigin::agent;
+  }
+  for (auto live = rules.begin(); live != rules.end(); ++live) {
+    const PolicyRule& rule = live->rule;
+    if (!is_fwmark_rule(rule)) continue;
+    const auto takes = [&](const ListedRule& other) {
+      return goes_before(rule, other.rule) &&
+             (other.rule.action != PolicyRule::Action::lookup || has_routes(other.rule, routes));
+    };
+    PolicyRule planned = fwmark_rule(rule.family, rule.mark, rule.table, rule.mask);
+    planned.before_others = std::none_of(rules.begin(), live, takes);
+    if (rule.origin == RoutingOrigin::agent) planned.origin = RoutingOrigin::agent;
+    // An agent's is to be put back where it was.
+    if (!planned.before_others || planned.origin == RoutingOrigin::agent) planned.priority = rule.priority;
+    live->planned = planned;
+  }
+}
+
+bool Everything::holds(const PolicyRule& rule) const {
+  return std::ranges::any_of(rules, [&](const ListedRule& live) { return live.planned == rule; });
+}
+
+bool Everything::holds(const Route& route) const {
+  return std::ranges::any_of(routes, [&](const ListedRoute& live) { return live.planned == route; });
 }
 
 bool Everything::holds(const Address& address) const {
   return std::ranges::any_of(
-      addresses, [&](const ListedAddress& live) { return is_loopback_host(live) && live.address == address; });
+      addresses, [&](const ListedAddress& live) { return is_loopback_host(live) && live.own.address == address; });
 }
 
 std::vector<Address> Everything::loopback_hosts() const {
   std::vector<Address> hosts;
   for (const ListedAddress& live : addresses) {
-    if (is_loopback_host(live)) hosts.push_back(live.address);
+    if (is_loopback_host(live)) hosts.push_back(live.own.address);
   }
   return hosts;
 }
@@ -368,7 +351,7 @@ void look_for_routes(std::vector<ListedAddress>& addresses, const std::vector<Li
   std::set<Address> hosts{Address::passthrough(Family::ipv6)};
   std::vector<AddressRange> networks;
   for (const ListedRoute& live : routes) {
-    if (live.route.table != local_table || live.route.kind != NetworkRoute::Kind::local) continue;
+    if (live.route.table != local_table || live.route.kind != Route::Kind::local) continue;
     const AddressRange& to = live.route.to;
     if (to.prefix_length() == to.first.bits()) {
       hosts.insert(to.first);
@@ -377,9 +360,8 @@ void look_for_routes(std::vector<ListedAddress>& addresses, const std::vector<Li
     }
   }
   for (ListedAddress& live : addresses) {
-    live.is_local = hosts.contains(live.address) || std::ranges::any_of(networks, [&](const AddressRange& network) {
-                      return network.contains(live.address);
-                    });
+    const auto holds = [&](const AddressRange& network) { return network.contains(live.own.address); };
+    live.own.is_local = hosts.contains(live.own.address) || std::ranges::any_of(networks, holds);
   }
 }
 
@@ -397,7 +379,7 @@ Everything list_everything(netlink::Socket& socket, AgentRules agent_rules) {
                  loopback_is_up(socket),
                  agent_rules,
                  std::move(broadcasts)};
-  for (ListedRule& live : all.rules) live.rule.ours = all.is_ours(live);
+  all.relate();
   look_for_routes(all.addresses, all.routes);
   std::ranges::stable_sort(all.routes, {}, &ListedRoute::metric);
   return all;

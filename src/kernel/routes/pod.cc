@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "model/pod.h"
-
 #include <fmt/format.h>
 #include <linux/if.h>
 #include <linux/if_link.h>
@@ -16,6 +14,7 @@
 #include "kernel/routes.h"
 #include "kernel/routes/live.h"
 #include "model/scan.h"
+#include "pod/pod_view.h"
 #include "system/known_file.h"
 
 namespace sidetrack {
@@ -145,14 +144,14 @@ namespace {
 // IPv6 asks the rules once one was added (fib6_has_custom_rules); before, and none tells whether that was so, a default
 // one is there even if it was deleted.
 void add_rules_that_may_count(PodView& pod) {
-  std::vector<RoutingRule> deleted;
-  for (const RoutingRule& rule : default_rules()) {
+  std::vector<PolicyRule> deleted;
+  for (const PolicyRule& rule : default_rules()) {
     if (rule.family == Family::ipv6) deleted.push_back(rule);
   }
-  for (const RoutingRule& rule : pod.rules) {
+  for (const PolicyRule& rule : pod.rules) {
     if (rule.family == Family::ipv6 && std::erase(deleted, rule) == 0) return;
   }
-  for (RoutingRule& rule : deleted) {
+  for (PolicyRule& rule : deleted) {
     rule.more = "deleted, if another was ever added,";
     pod.insert(rule);
   }
@@ -169,14 +168,14 @@ PodView pod_of(netlink::Socket& socket, AgentRules agent_rules) {
   std::map<std::uint32_t, Interface> interfaces = list_interfaces(socket);
   routes::Everything all = routes::list_everything(socket, agent_rules);
   bool first_is_broadcast = false;
-  for (const routes::ListedAddress& live : all.addresses) {
+  for (routes::ListedAddress& live : all.addresses) {
     const auto found = interfaces.find(live.device);
     if (found != interfaces.end() && live.usable) {
-      const bool is_local = live.is_local || !found->second.up;  // with the interface its routes are down
-      found->second.addresses.push_back({live.address, live.prefix_length, live.deprecated, live.scope, is_local});
+      live.own.is_local |= !found->second.up;  // with the interface its routes are down
+      found->second.addresses.push_back(live.own);
     }
-    const Address first = AddressRange::prefix(live.address, live.prefix_length).first;
-    first_is_broadcast |= first != live.address && std::ranges::find(all.broadcasts, first) != all.broadcasts.end();
+    const Address first = AddressRange::prefix(live.own.address, live.own.prefix_length).first;
+    first_is_broadcast |= first != live.own.address && std::ranges::find(all.broadcasts, first) != all.broadcasts.end();
   }
 
   PodView pod;
@@ -200,7 +199,7 @@ PodView pod_of(netlink::Socket& socket, AgentRules agent_rules) {
       if (const auto found = interfaces.find(other); found != interfaces.end())
         live.route.other_devices.push_back(found->second.name);
     }
-    if (interface == interfaces.end() && live.route.kind == NetworkRoute::Kind::unicast) continue;
+    if (interface == interfaces.end() && live.route.kind == Route::Kind::unicast) continue;
     pod.routes.push_back(std::move(live.route));
   }
   for (auto& [index, interface] : interfaces) {

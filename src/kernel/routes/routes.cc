@@ -8,8 +8,8 @@
 // numbers the same pair is the usual recipe for any transparent proxy, and left alone: without rules that set the
 // mark it does nothing. So is the pair of an ambient pod, by which the agents of Istio and Cilium can be told from us:
 //     ip rule add fwmark 0x111/0xfff pref 32764 lookup 100, and table 100
-// unless what is theirs is to be taken for ours (by_agent). Ours is put beside it then, behind it, before it is
-// removed: at no moment is there none. Addresses carry no tag before kernel 5.18: ::6/128 on lo is known by
+// unless what is theirs is to be taken for ours (RoutingOrigin::agent). Ours is put beside it then, behind it, before
+// it is removed: at no moment is there none. Addresses carry no tag before kernel 5.18: ::6/128 on lo is known by
 // itself.
 #include "kernel/routes.h"
 
@@ -55,11 +55,11 @@ fib_rule_hdr rule_header(const PolicyRule& rule) {
   return header;
 }
 
-rtmsg route_header(const LocalRoute& route, std::uint8_t protocol) {
+rtmsg route_header(const Route& route, std::uint8_t protocol) {
   rtmsg header{};
-  header.rtm_family = header_family(route.family);
+  header.rtm_family = header_family(route.family());
   header.rtm_type = RTN_LOCAL;
-  header.rtm_scope = route.family == Family::ipv4 ? RT_SCOPE_HOST : RT_SCOPE_UNIVERSE;  // IPv6 has none
+  header.rtm_scope = route.family() == Family::ipv4 ? RT_SCOPE_HOST : RT_SCOPE_UNIVERSE;  // IPv6 has none
   header.rtm_protocol = protocol;
   return header;
 }
@@ -75,20 +75,18 @@ ifaddrmsg address_header(const Address& address) {
 
 // ---- words
 
-std::string words_of(const PolicyRule& rule) {
-  return fmt::format("ip{} rule fwmark {} lookup {}", rule.family == Family::ipv6 ? " -6" : "", mark_words(rule),
-                     rule.table);
+// "ip rule fwmark 1337 lookup 133": the place is not what is at fault.
+std::string words_of(PolicyRule rule) {
+  rule.priority.reset();
+  return ip_words(rule);
 }
-std::string words_of(const LocalRoute& route) {
-  return fmt::format("ip{} route local default dev lo table {}", route.family == Family::ipv6 ? " -6" : "",
-                     route.table);
-}
+std::string words_of(const Route& route) { return ip_words(route); }
 std::string words_of(const Address& address) {
   return fmt::format("ip address {} dev lo", AddressRange::single(address).text());
 }
 Family family_in(const Address& address) { return address.family; }
 Family family_in(const PolicyRule& rule) { return rule.family; }
-Family family_in(const LocalRoute& route) { return route.family; }
+Family family_in(const Route& route) { return route.family(); }
 
 // net.ipv6.conf.lo.disable_ipv6
 bool ipv6_is_off_on_lo(netlink::Socket& socket) {
@@ -108,7 +106,7 @@ struct Taken {
   const char* hint;
 };
 Taken taken(const PolicyRule& /*rule*/) { return {"another rule is in its place", "see 'ip rule'"}; }
-Taken taken(const LocalRoute& /*route*/) {
+Taken taken(const Route& /*route*/) {
   return {"the table has another default route already",
           "remove that route, or choose another table with -r (of an ambient pod it is always 100)"};
 }
@@ -141,15 +139,15 @@ Error refusal(netlink::Socket& socket, const netlink::Reply& reply, const std::s
 // Whether there is more than the rules of a new namespace, routes onward in table main, and what is ours; or less than
 // loopback needs; or marks reach further.
 bool is_unusual(const Everything& all) {
-  const std::vector<RoutingRule> usual = default_rules();
+  const std::vector<PolicyRule> usual = default_rules();
   const auto is_other = [&](const ListedRule& live) {
-    return !live.rule.ours && std::ranges::find(usual, live.rule) == usual.end();
+    return !live.rule.is_ours() && std::ranges::find(usual, live.rule) == usual.end();
   };
   const auto decides = [&](const ListedRoute& live) {
-    if (live.protocol == RTPROT_KERNEL || all.is_ours(live)) return false;
+    if (live.protocol == RTPROT_KERNEL || live.route.is_ours()) return false;
     const bool by_lo = live.device == loopback_index ||
                        std::ranges::find(live.other_devices, loopback_index) != live.other_devices.end();
-    return live.route.table != main_table || live.route.kind != NetworkRoute::Kind::unicast || by_lo;
+    return live.route.table != main_table || live.route.kind != Route::Kind::unicast || by_lo;
   };
   const auto lacks_loopback = [&](Family family) {
     const Address loopback = Address::loopback(family);
@@ -164,11 +162,11 @@ bool is_unusual(const Everything& all) {
   };
   // A pod may be without IPv6.
   const bool has_ipv6 = std::ranges::any_of(all.routes, [](const ListedRoute& live) {
-    return live.route.table == local_table && live.route.kind == NetworkRoute::Kind::local &&
-           live.device != loopback_index && live.route.to.family() == Family::ipv6;
+    return live.route.table == local_table && live.route.kind == Route::Kind::local && live.device != loopback_index &&
+           live.route.to.family() == Family::ipv6;
   });
   const bool lacks_own =
-      std::ranges::any_of(all.addresses, [](const ListedAddress& live) { return live.usable && !live.is_local; });
+      std::ranges::any_of(all.addresses, [](const ListedAddress& live) { return live.usable && !live.own.is_local; });
   return !all.loopback_is_up || lacks_own || std::ranges::any_of(all.rules, is_other) ||
          std::ranges::any_of(all.routes, decides) || lacks_loopback(Family::ipv4) ||
          (has_ipv6 && lacks_loopback(Family::ipv6)) || marks_reach_further();
@@ -184,19 +182,12 @@ class KernelRoutes : public Routes {
     const Everything all = list_everything(socket_, agent_rules_);
     State state;
     // As often as it is there: Istio's second run doubles the rules.
-    for (std::size_t i = 0; i < all.rules.size(); ++i) {
-      const auto marked = all.marked(i);
-      if (!marked) continue;
-      if (all.is_ours(all.rules[i])) {
-        state.ours.policy_rules.push_back(*marked);
-      } else if (!marked->after_others) {
-        state.others.policy_rules.push_back(*marked);
-      }
+    for (const ListedRule& live : all.rules) {
+      if (!live.planned || !(live.rule.is_ours() || live.planned->before_others)) continue;
+      (live.rule.is_ours() ? state.ours : state.others).policy_rules.push_back(*live.planned);
     }
     for (const ListedRoute& live : all.routes) {
-      if (const auto local = all.local_default(live)) {
-        (all.is_ours(live) ? state.ours : state.others).local_routes.push_back(*local);
-      }
+      if (live.planned) (live.route.is_ours() ? state.ours : state.others).local_routes.push_back(*live.planned);
     }
     for (const Address& address : all.loopback_hosts()) {
       if (is_ours(address)) state.ours.loopback_addresses.push_back(address);
@@ -233,12 +224,11 @@ class KernelRoutes : public Routes {
       list.erase(found);
       return true;
     };
-    for (std::size_t i = 0; i < all.rules.size(); ++i) {
-      const ListedRule& live = all.rules[i];
-      if (all.is_ours(live) && taken_from(left.policy_rules, all.marked(i))) remove_one(live);
+    for (const ListedRule& live : all.rules) {
+      if (live.rule.is_ours() && taken_from(left.policy_rules, live.planned)) remove_one(live);
     }
     for (const ListedRoute& live : all.routes) {
-      if (all.is_ours(live) && taken_from(left.local_routes, all.local_default(live))) remove_one(live);
+      if (live.route.is_ours() && taken_from(left.local_routes, live.planned)) remove_one(live);
     }
     for (const Address& address : all.loopback_hosts()) {
       if (taken_from(left.loopback_addresses, address)) remove_one(address);
@@ -267,16 +257,15 @@ class KernelRoutes : public Routes {
   netlink::Reply add_one(const PolicyRule& rule, const Everything& there) {
     const bool beside_another = there.holds(by_another(rule));
     netlink::Request request(RTM_NEWRULE, beside_another ? create & ~NLM_F_EXCL : create, rule_header(rule));
-    put_rule(request, rule, protocol_of(rule));
+    put_rule(request, rule, protocol_of(rule.origin, RTPROT_UNSPEC));
     const auto before =
         std::ranges::find_if(there.rules, [&](const ListedRule& live) { return goes_before(rule, live.rule); });
-    const auto place =
-        place_before(rule, before != there.rules.end() ? std::optional(before->rule.priority) : std::nullopt);
+    const auto place = place_before(rule, before != there.rules.end() ? before->rule.priority : std::nullopt);
     if (place) request.put(FRA_PRIORITY, *place);
     return routes::request(socket_, request);
   }
-  netlink::Reply add_one(const LocalRoute& route, const Everything& there) {
-    netlink::Request request(RTM_NEWROUTE, create, route_header(route, protocol_of(route)));
+  netlink::Reply add_one(const Route& route, const Everything& there) {
+    netlink::Request request(RTM_NEWROUTE, create, route_header(route, protocol_of(route.origin, RTPROT_BOOT)));
     request.put(RTA_TABLE, route.table);
     request.put(RTA_OIF, loopback_index);
     if (there.holds(by_another(route))) request.put(RTA_PRIORITY, free_metric(route, there));
@@ -291,37 +280,35 @@ class KernelRoutes : public Routes {
 
   template <typename T>
   static T by_another(T one) {
-    one.by_agent = !one.by_agent;
+    one.origin = one.origin == RoutingOrigin::agent ? RoutingOrigin::ours : RoutingOrigin::agent;
     return one;
   }
   // An agent's as ip(8) makes them.
-  static std::uint8_t protocol_of(const PolicyRule& rule) { return rule.by_agent ? RTPROT_UNSPEC : our_protocol; }
-  static std::uint8_t protocol_of(const LocalRoute& route) { return route.by_agent ? RTPROT_BOOT : our_protocol; }
+  static std::uint8_t protocol_of(RoutingOrigin origin, std::uint8_t of_agent) {
+    return origin == RoutingOrigin::agent ? of_agent : our_protocol;
+  }
   // Of two default routes in a table each has a metric of its own. Where none is given it is 0, of IPv6 1024.
-  static std::uint32_t free_metric(const LocalRoute& route, const Everything& there) {
-    std::uint32_t metric = route.family == Family::ipv4 ? 0 : 1024;
+  static std::uint32_t free_metric(const Route& route, const Everything& there) {
+    std::uint32_t metric = route.family() == Family::ipv4 ? 0 : 1024;
     const auto is_taken = [&](const ListedRoute& live) {
-      return live.route.table == route.table && live.route.to.family() == route.family &&
-             live.route.to.prefix_length() == 0 && live.metric == metric;
+      return live.route.table == route.table && live.route.to == route.to && live.metric == metric;
     };
     while (std::ranges::any_of(there.routes, is_taken)) ++metric;
     return metric;
   }
 
   void remove_one(const ListedRule& live) {
-    const PolicyRule rule = live.marked().value();
-    netlink::Request request(RTM_DELRULE, NLM_F_ACK, rule_header(rule));
-    put_rule(request, rule, live.protocol);
-    request.put(FRA_PRIORITY, live.rule.priority);
-    require_gone(routes::request(socket_, request), rule);
+    netlink::Request request(RTM_DELRULE, NLM_F_ACK, rule_header(live.rule));
+    put_rule(request, live.rule, live.protocol);
+    request.put(FRA_PRIORITY, live.rule.priority.value_or(0));
+    require_gone(routes::request(socket_, request), live.rule);
   }
   void remove_one(const ListedRoute& live) {
-    const LocalRoute route = live.local_default().value();
-    netlink::Request request(RTM_DELROUTE, NLM_F_ACK, route_header(route, live.protocol));
-    request.put(RTA_TABLE, route.table);
+    netlink::Request request(RTM_DELROUTE, NLM_F_ACK, route_header(live.route, live.protocol));
+    request.put(RTA_TABLE, live.route.table);
     request.put(RTA_OIF, loopback_index);
     request.put(RTA_PRIORITY, live.metric);
-    require_gone(routes::request(socket_, request), route);
+    require_gone(routes::request(socket_, request), live.planned.value());
   }
   void remove_one(const Address& address) {
     netlink::Request request(RTM_DELADDR, NLM_F_ACK, address_header(address));

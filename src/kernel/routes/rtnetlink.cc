@@ -30,7 +30,7 @@ std::optional<ListedAddress> live_address(const netlink::Message& message) {
   if (!address) return {};
   const bool usable = (header.ifa_flags & (IFA_F_TENTATIVE | IFA_F_DADFAILED)) == 0;
   const bool deprecated = (header.ifa_flags & IFA_F_DEPRECATED) != 0;
-  return ListedAddress{*address, header.ifa_prefixlen, header.ifa_index, usable, deprecated, header.ifa_scope};
+  return ListedAddress{{*address, header.ifa_prefixlen, deprecated, header.ifa_scope}, header.ifa_index, usable};
 }
 
 }  // namespace

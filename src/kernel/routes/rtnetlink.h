@@ -3,7 +3,7 @@
 #pragma once
 
 #include "kernel/netlink/ask.h"
-#include "model/address.h"
+#include "pod/interface.h"
 
 namespace sidetrack::routes {
 
@@ -41,13 +41,9 @@ auto list(netlink::Socket& socket, int type, Parse parse) {
 
 // ip address
 struct ListedAddress {
-  Address address;  // of a point-to-point link this end's
-  std::uint8_t prefix_length = 0;
+  InterfaceAddress own;      // of a point-to-point link this end's
   std::uint32_t device = 0;  // its number
   bool usable = true;        // false as long as another host may have it
-  bool deprecated = false;   // not for new connections
-  std::uint8_t scope = 0;    // RT_SCOPE_*
-  bool is_local = true;      // table local has a route to it
 };
 [[nodiscard]] std::vector<ListedAddress> list_addresses(netlink::Socket& socket);
 

@@ -10,6 +10,7 @@
 
 #include "evaluate/explain.h"
 #include "kernel/routes.h"
+#include "pod/ztunnel.h"
 #include "render/effect.h"
 #include "support/amount.h"
 #include "support/random_options.h"

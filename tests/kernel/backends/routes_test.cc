@@ -15,6 +15,7 @@
 #include "mesh/istio_rules.h"
 #include "model/error.h"
 #include "support/backend_test.h"
+#include "unit/usual_config.h"
 
 namespace sidetrack::netns {
 namespace {
@@ -25,8 +26,11 @@ using ::testing::Not;
 
 const Address passthrough = *Address::parse("::6");
 
-const Routing everything{
-    {{Family::ipv4, 1337, 133}, {Family::ipv6, 1337, 133}}, {{Family::ipv4, 133}, {Family::ipv6, 133}}, {passthrough}};
+const Routing everything{{fwmark_rule(Family::ipv4, 1337, 133), fwmark_rule(Family::ipv6, 1337, 133)},
+                         {local_default(Family::ipv4, 133), local_default(Family::ipv6, 133)},
+                         {passthrough}};
+
+PolicyRule ambient_rule(Family family) { return placed(fwmark_rule(family, 0x111, 100, 0xfff), 32764, true); }
 
 struct RoutesTest : KernelTest {
   Namespace space;
@@ -154,15 +158,15 @@ TEST_F(RoutesTest, LeavesOthersAlone) {
   EXPECT_EQ(read(), Routing{});
   const std::string before = listed();
   remove(everything);
-  remove({{{Family::ipv4, 1, 100}}, {{Family::ipv4, 100}}, {}});
+  remove({{fwmark_rule(Family::ipv4, 1, 100)}, {local_default(Family::ipv4, 100)}, {}});
   EXPECT_EQ(listed(), before);
 }
 
 // Those of an ambient pod: the rule asks for some bits of the mark, and has its place. An agent's are ours if they are
 // claimed.
 TEST_F(RoutesTest, OfAnAmbientPod) {
-  const Routing wanted{{{Family::ipv4, 0x111, 100, {}, 0xfff, 32764}, {Family::ipv6, 0x111, 100, {}, 0xfff, 32764}},
-                       {{Family::ipv4, 100}, {Family::ipv6, 100}},
+  const Routing wanted{{ambient_rule(Family::ipv4), ambient_rule(Family::ipv6)},
+                       {local_default(Family::ipv4, 100), local_default(Family::ipv6, 100)},
                        {}};
   const std::string before = listed();
   add(wanted);
@@ -194,8 +198,8 @@ TEST_F(RoutesTest, OfAnAmbientPod) {
 
 // Beside an agent's, before that is removed: of two default routes in a table each has a metric of its own.
 TEST_F(RoutesTest, OursIsPutBesideAnAgents) {
-  const Routing wanted{{{Family::ipv4, 0x111, 100, {}, 0xfff, 32764}, {Family::ipv6, 0x111, 100, {}, 0xfff, 32764}},
-                       {{Family::ipv4, 100}, {Family::ipv6, 100}},
+  const Routing wanted{{ambient_rule(Family::ipv4), ambient_rule(Family::ipv6)},
+                       {local_default(Family::ipv4, 100), local_default(Family::ipv6, 100)},
                        {}};
   const auto add_beside = [&](const std::string& metric) {
     shell(
@@ -205,8 +209,8 @@ TEST_F(RoutesTest, OursIsPutBesideAnAgents) {
     space.run([&] {
       EXPECT_EQ(open_routes(AgentRules::ours)->add(wanted), wanted);
       Routing theirs = open_routes(AgentRules::ours)->read().ours;
-      std::erase_if(theirs.policy_rules, [](const PolicyRule& rule) { return !rule.by_agent; });
-      std::erase_if(theirs.local_routes, [](const LocalRoute& route) { return !route.by_agent; });
+      std::erase_if(theirs.policy_rules, [](const PolicyRule& rule) { return rule.origin == RoutingOrigin::ours; });
+      std::erase_if(theirs.local_routes, [](const Route& route) { return route.origin == RoutingOrigin::ours; });
       EXPECT_EQ(theirs.policy_rules.size(), 2U);
       open_routes(AgentRules::ours)->remove(theirs);
     });
@@ -226,7 +230,7 @@ TEST_F(RoutesTest, OursIsPutBesideAnAgents) {
 // It stands before what could take the packets elsewhere, even if it was to come later.
 TEST_F(RoutesTest, APreferenceIsTheLatestPlace) {
   shell("ip rule add pref 100 lookup 77");
-  add({{{Family::ipv4, 0x111, 100, {}, 0xfff, 32764}}, {{Family::ipv4, 100}}, {}});
+  add({{ambient_rule(Family::ipv4)}, {local_default(Family::ipv4, 100)}, {}});
   EXPECT_THAT(listed(), HasSubstr("99:\tfrom all fwmark 0x111/0xfff lookup 100 proto 137"));
 }
 
@@ -235,13 +239,15 @@ TEST_F(RoutesTest, TellsWhatAnotherProgramMadeAlike) {
   const auto of_others = [&] { return space.run([] { return open_routes()->read().others; }); };
   EXPECT_EQ(of_others(), Routing{});
   shell("ip rule add pref 200 fwmark 5 lookup 100; ip route add local default dev lo table 100");
-  EXPECT_EQ(of_others(), (Routing{{{Family::ipv4, 5, 100}}, {{Family::ipv4, 100}}, {}}));
+  EXPECT_EQ(of_others(), (Routing{{fwmark_rule(Family::ipv4, 5, 100)}, {local_default(Family::ipv4, 100)}, {}}));
   shell("ip rule add pref 100 lookup 77");
-  EXPECT_EQ(of_others(), (Routing{{{Family::ipv4, 5, 100}}, {{Family::ipv4, 100}}, {}})) << "of an empty table";
+  EXPECT_EQ(of_others(), (Routing{{fwmark_rule(Family::ipv4, 5, 100)}, {local_default(Family::ipv4, 100)}, {}}))
+      << "of an empty table";
   shell("ip route add throw 10.1.0.0/16 table 77");
-  EXPECT_EQ(of_others(), (Routing{{{Family::ipv4, 5, 100}}, {{Family::ipv4, 100}}, {}})) << "that goes on";
+  EXPECT_EQ(of_others(), (Routing{{fwmark_rule(Family::ipv4, 5, 100)}, {local_default(Family::ipv4, 100)}, {}}))
+      << "that goes on";
   shell("ip route add blackhole 10.2.0.0/16 table 77");
-  EXPECT_EQ(of_others(), (Routing{{}, {{Family::ipv4, 100}}, {}})) << "another rule is asked before";
+  EXPECT_EQ(of_others(), (Routing{{}, {local_default(Family::ipv4, 100)}, {}})) << "another rule is asked before";
 }
 
 // What may keep packets from where the rules send them.
@@ -283,7 +289,7 @@ TEST_F(RoutesTest, WhatIsUnusualIsTold) {
 }
 
 TEST_F(RoutesTest, LargeTableNumbersAndOtherMarks) {
-  const Routing wanted{{{Family::ipv4, 0xdeadbeef, 100000}}, {{Family::ipv4, 100000}}, {}};
+  const Routing wanted{{fwmark_rule(Family::ipv4, 0xdeadbeef, 100000)}, {local_default(Family::ipv4, 100000)}, {}};
   add(wanted);
   EXPECT_EQ(read(), wanted);
   remove(wanted);
@@ -330,7 +336,7 @@ TEST_F(RoutesTest, LoopbackDownIsSaid) {
 
 TEST_F(RoutesTest, SwitchedOffIpv6IsSaid) {
   space.must({"sysctl", "-qw", "net.ipv6.conf.all.disable_ipv6=1"});
-  for (const Routing& wanted : {Routing{{}, {}, {passthrough}}, Routing{{}, {{Family::ipv6, 133}}, {}}}) {
+  for (const Routing& wanted : {Routing{{}, {}, {passthrough}}, Routing{{}, {local_default(Family::ipv6, 133)}, {}}}) {
     const Error error = error_in(space, [&] { open_routes()->add(wanted); });
     EXPECT_EQ(error.code(), ExitCode::kernel_lacks);
     EXPECT_THAT(error.what(), HasSubstr("net.ipv6.conf.lo.disable_ipv6"));
@@ -378,7 +384,7 @@ TEST_F(RoutesTest, EveryConditionOfAPolicyRuleIsRead) {
   shell("ip -6 rule add priority 99 from fd00::/8 to fd01::1 lookup 7");
   expected.emplace_back("ip -6 rule 99: from fd00::/8 to fd01::1/128 lookup 7");
   std::vector<std::string> words;
-  for (const RoutingRule& rule : space.run([] { return read_pod(); }).rules) {
+  for (const PolicyRule& rule : space.run([] { return read_pod(); }).rules) {
     if (rule.priority != 0 && rule.priority < 32766) words.push_back(ip_words(rule));
   }
   EXPECT_EQ(words, expected);
@@ -394,7 +400,7 @@ TEST_F(RoutesTest, EveryKindOfRouteIsRead) {
       "ip route add 10.6.0.0/16 nexthop via 10.0.0.2 dev eth0 nexthop dev other;"
       "ip -6 route add unreachable fd02::/16; ip -6 route add prohibit fd03::/16");
   std::vector<std::string> words;
-  for (const NetworkRoute& route : space.run([] { return read_pod(); }).routes) {
+  for (const Route& route : space.run([] { return read_pod(); }).routes) {
     if (route.table == local_table || route.device == "other" || route.to.first.is_link_local()) continue;
     words.push_back(ip_words(route) + (route.gateway ? " via " + route.gateway->text() : "") +
                     (route.source ? " src " + route.source->text() : "") +
@@ -422,8 +428,8 @@ TEST_F(RoutesTest, WhichRouteCounts) {
       "ip route add 10.8.0.0/16 dev eth0 tos 0x10; ip -6 route add fd03::/16 from fd04::/16 dev eth0");
   const auto pod = [&] { return space.run([] { return read_pod(); }); };
   std::vector<std::string> to_others;
-  for (const NetworkRoute& route : pod().routes) {
-    const bool followed = route.kind != NetworkRoute::Kind::unknown;
+  for (const Route& route : pod().routes) {
+    const bool followed = route.kind != Route::Kind::unknown;
     if (route.to.text() == "10.7.0.0/16" || !followed)
       to_others.push_back(route.to.text() + " " + route.device + (followed ? "" : " not followed"));
   }
@@ -499,7 +505,7 @@ TEST_F(RoutesTest, SettingsOfTheNamespaceAreRead) {
   // Of table local, what others put there.
   const auto local = [&] {
     std::vector<std::string> words;
-    for (const NetworkRoute& route : pod().routes) {
+    for (const Route& route : pod().routes) {
       if (route.table == local_table) words.push_back(ip_words(route));
     }
     return words;

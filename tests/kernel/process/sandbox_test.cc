@@ -322,7 +322,7 @@ TEST_F(SandboxOfReaders, CannotChangeNfTables) {
 
 TEST_F(SandboxOfReaders, CannotChangeRoutes) {
   const std::string before = state();
-  const Routing wanted{{}, {{Family::ipv4, 133}}, {}};
+  const Routing wanted{{}, {local_default(Family::ipv4, 133)}, {}};
   const auto add = [&](Sandbox kind) {
     return in_child(space, [&] {
       const auto kernel = open_kernel(istio_rules, {.write = kind == Sandbox::write});

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "pod/ztunnel.h"
 #include "support/agents.h"
 #include "support/network.h"
 #include "support/traffic.h"

@@ -37,7 +37,7 @@ using Answer = std::function<void(const Ruleset&)>;
 // Of iptables-nft, with a rule of ours and two of others; the other backends cannot be asked.
 Diagnosis diagnosed(const Answer& answer) {
   Answering kernel([&](BackendKind, const Ruleset& rules) { answer(rules); });
-  kernel.routes.routing.policy_rules = {{Family::ipv4, 1337, 133}};
+  kernel.routes.routing.policy_rules = {fwmark_rule(Family::ipv4, 1337, 133)};
   kernel.instead[BackendKind::nftables] = Unreadable{Error(ExitCode::not_permitted, "not allowed", "allow it")};
   kernel.instead[BackendKind::iptables_legacy] = Absent{Error(ExitCode::kernel_lacks, "not there", "load it")};
   LiveChain chain;

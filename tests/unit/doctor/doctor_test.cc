@@ -52,7 +52,7 @@ Diagnosis healthy() {
   d.automatic = BackendKind::iptables_nft;
   d.legacy_tables.emplace();
   d.nf_tables = {"inet filter", "ip nat"};
-  d.routing.policy_rules = {{Family::ipv4, 1337, 133}};
+  d.routing.policy_rules = {fwmark_rule(Family::ipv4, 1337, 133)};
   return d;
 }
 

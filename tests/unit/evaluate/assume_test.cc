@@ -40,8 +40,8 @@ TEST(AssumedPod, IsOnADocumentationNetwork) {
     for (const InterfaceAddress& own : interface.addresses)
       all += fmt::format("{} {}/{}\n", interface.name, own.address.text(), own.prefix_length);
   }
-  for (const NetworkRoute& route : pod.routes) all += ip_words(route) + "\n";
-  for (const RoutingRule& rule : pod.rules) all += ip_words(rule) + "\n";
+  for (const Route& route : pod.routes) all += ip_words(route) + "\n";
+  for (const PolicyRule& rule : pod.rules) all += ip_words(rule) + "\n";
   EXPECT_EQ(all, R"(
 lo 127.0.0.1/8
 lo ::1/128

@@ -80,7 +80,7 @@ TEST(Examples, GoToHostsThatThePodHasARouteTo) {
   PodView pod = assumed_pod(planned("-i *"));
   EXPECT_EQ(first(pod, "-A OUTPUT -p tcp -j DROP", Direction::out), "out tcp 198.51.100.1:80");
   EXPECT_EQ(first(pod, "-A OUTPUT -p tcp -j DROP", Direction::out, Family::ipv6), "out tcp [2001:db8:ffff::1]:80");
-  std::erase_if(pod.routes, [](const NetworkRoute& route) { return route.to.prefix_length() == 0; });
+  std::erase_if(pod.routes, [](const Route& route) { return route.to.prefix_length() == 0; });
   EXPECT_EQ(first(pod, "-A OUTPUT -p tcp -j DROP", Direction::out), "none");
   pod.routes.push_back({*AddressRange::parse("192.0.2.0/24"), "eth0"});
   pod.routes.push_back({*AddressRange::parse("2001:db8::/64"), "eth0"});

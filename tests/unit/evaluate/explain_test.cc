@@ -379,7 +379,7 @@ TEST(Explain, WhatCannotComeInOrGoOut) {
   const Plan plan = planned("");
   const Live live[] = {as_live(plan.ruleset, BackendKind::iptables_legacy)};
   PodView ipv4_only = assumed_pod(plan);
-  std::erase_if(ipv4_only.routes, [](const NetworkRoute& route) { return route.to.family() == Family::ipv6; });
+  std::erase_if(ipv4_only.routes, [](const Route& route) { return route.to.family() == Family::ipv6; });
   EXPECT_EQ(sentence(explain(packet_of("out tcp [fd00::1]:80"), ipv4_only, live).outcome),
             "never sent: no route to fd00::1");
 }
@@ -821,7 +821,7 @@ TEST(Explain, NamesArePrintable) {
     if (each.name != "OUTPUT") each.name += "\x1b]0;\n\xff";
   }
   PodView pod = assumed_pod(planned(""));
-  for (NetworkRoute& route : pod.routes) route.device = "e\x9b\x1b";
+  for (Route& route : pod.routes) route.device = "e\x9b\x1b";
   for (Interface& interface : pod.interfaces) {
     if (interface.name == "eth0") interface.name = "e\x9b\x1b";
   }

@@ -195,7 +195,7 @@ TEST(Obstacles, AreFoundByHostsThatThePodHasARouteTo) {
       std::erase_if(pod.interface("eth0")->addresses,
                     [&](const InterfaceAddress& each) { return each.address.family == address.family; });
       pod.interface("eth0")->addresses.push_back({address, *range.prefix_length()});
-      std::erase_if(pod.routes, [&](const NetworkRoute& route) { return route.to.family() == address.family; });
+      std::erase_if(pod.routes, [&](const Route& route) { return route.to.family() == address.family; });
       pod.routes.push_back({range, "eth0"});
     };
   };
@@ -244,10 +244,10 @@ TEST(Obstacles, ArePartsOfThePod) {
   const auto add_line = [&](const char* what, const char* options, const Edit& edit) {
     all += fmt::format("# {}\n{}", what, found(options, {}, edit));
   };
-  const auto route = [](const char* to, const char* device, NetworkRoute::Kind kind, std::uint32_t table) {
-    return NetworkRoute{*AddressRange::parse(to), device, kind, table};
+  const auto route = [](const char* to, const char* device, Route::Kind kind, std::uint32_t table) {
+    return Route{*AddressRange::parse(to), device, kind, table};
   };
-  using Kind = NetworkRoute::Kind;
+  using Kind = Route::Kind;
   constexpr const char* tproxy = "-m TPROXY -i * -b * --ip-families ipv4";
   add_line("lo is down", usual, [](PodView& pod) { pod.interface("lo")->up = false; });
   add_line("lo has no address", usual, [](PodView& pod) { pod.interface("lo")->addresses.clear(); });
@@ -258,7 +258,7 @@ TEST(Obstacles, ArePartsOfThePod) {
     pod.routes.insert(pod.routes.begin(), route("203.0.113.0/24", "lo", Kind::local, main_table));
   });
   add_line("an earlier policy rule takes what is marked", tproxy, [](PodView& pod) {
-    RoutingRule rule;
+    PolicyRule rule;
     rule.priority = 1;
     rule.table = main_table;
     rule.mark = 1337;
@@ -266,15 +266,15 @@ TEST(Obstacles, ArePartsOfThePod) {
     pod.rules.insert(pod.rules.begin() + 1, rule);
   });
   add_line("one that takes a network", tproxy, [](PodView& pod) {
-    RoutingRule rule;
+    PolicyRule rule;
     rule.priority = 1;
-    rule.action = RoutingRule::Action::unreachable;
+    rule.action = PolicyRule::Action::unreachable;
     rule.to = AddressRange::parse("203.0.113.0/24");
     pod.rules.insert(pod.rules.begin() + 1, rule);
   });
-  const auto refusing = [](RoutingRule::Action action, const char* more) {
+  const auto refusing = [](PolicyRule::Action action, const char* more) {
     return [action, more](PodView& pod) {
-      RoutingRule rule;
+      PolicyRule rule;
       rule.priority = 1000;
       rule.action = action;
       if (*more == '\0') rule.to = AddressRange::parse("203.0.113.0/24");
@@ -282,12 +282,12 @@ TEST(Obstacles, ArePartsOfThePod) {
       pod.rules.insert(pod.rules.begin() + 1, rule);
     };
   };
-  add_line("one that refuses a network", usual, refusing(RoutingRule::Action::blackhole, ""));
+  add_line("one that refuses a network", usual, refusing(PolicyRule::Action::blackhole, ""));
   const auto of_addresses = [](const char* from, const char* to, bool inverted) {
     return [from, to, inverted](PodView& pod) {
-      RoutingRule rule;
+      PolicyRule rule;
       rule.priority = 1000;
-      rule.action = RoutingRule::Action::blackhole;
+      rule.action = PolicyRule::Action::blackhole;
       rule.from = AddressRange::parse(from);
       rule.to = AddressRange::parse(to);
       rule.inverted = inverted;
@@ -296,19 +296,19 @@ TEST(Obstacles, ArePartsOfThePod) {
   };
   add_line("of some addresses", usual, of_addresses("192.0.2.2", "203.0.113.0/24", false));
   add_line("of all others", usual, of_addresses("10.0.0.0/8", "192.0.2.0/24", true));
-  add_line("one that refuses who knows what", usual, refusing(RoutingRule::Action::prohibit, "uidrange 1000-1000"));
-  add_line("one that goes elsewhere", usual, refusing(RoutingRule::Action::unknown, ""));
+  add_line("one that refuses who knows what", usual, refusing(PolicyRule::Action::prohibit, "uidrange 1000-1000"));
+  add_line("one that goes elsewhere", usual, refusing(PolicyRule::Action::unknown, ""));
   add_line("one that refuses what others mark", usual, [](PodView& pod) {
-    RoutingRule rule;
+    PolicyRule rule;
     rule.priority = 1000;
-    rule.action = RoutingRule::Action::unreachable;
+    rule.action = PolicyRule::Action::unreachable;
     rule.mark = 7;
     rule.mask = 0xffffffff;
     pod.rules.insert(pod.rules.begin() + 1, rule);
   });
   const auto without_table_local = [](Family family) {
     return [family](PodView& pod) {
-      std::erase_if(pod.rules, [&](const RoutingRule& rule) { return rule.family == family && rule.priority == 0; });
+      std::erase_if(pod.rules, [&](const PolicyRule& rule) { return rule.family == family && rule.priority == 0; });
     };
   };
   add_line("table local is not looked up", usual, without_table_local(Family::ipv4));

@@ -30,8 +30,8 @@ Interface interface(const std::string& name, std::vector<InterfaceAddress> addre
   return made;
 }
 
-Route by(const std::string& device, Route::Kind kind = Route::Kind::unicast) {
-  Route made;
+RouteLookup by(const std::string& device, RouteLookup::Kind kind = RouteLookup::Kind::unicast) {
+  RouteLookup made;
   made.kind = kind;
   made.device = device;
   return made;
@@ -120,8 +120,8 @@ TEST(SourceAddress, OfIpv4IsTheFirstOfTheNetworkOfTheNextHop) {
   EXPECT_EQ(text(masquerading(pod, by("eth0"), *Address::parse("10.0.1.7"))), "10.0.1.1");
   EXPECT_EQ(text(masquerading(pod, by("eth0"), to)), "10.0.0.1");
 
-  NetworkRoute way{*AddressRange::parse("0.0.0.0/0"), "eth0"};
-  Route found = by("eth0");
+  Route way{*AddressRange::parse("0.0.0.0/0"), "eth0"};
+  RouteLookup found = by("eth0");
   found.route = &way;
   EXPECT_EQ(text(source_for(pod, found, to)), "10.0.0.1");
   way.gateway = Address::parse("10.0.1.254");
@@ -129,7 +129,7 @@ TEST(SourceAddress, OfIpv4IsTheFirstOfTheNetworkOfTheNextHop) {
   EXPECT_EQ(text(masquerading(pod, found, to)), "10.0.1.1");
   way.source = Address::parse("10.0.9.1");
   EXPECT_EQ(text(source_for(pod, found, to)), "10.0.9.1");
-  EXPECT_EQ(text(source_for(pod, by("lo", Route::Kind::by_rule), to)), "192.0.2.9");
+  EXPECT_EQ(text(source_for(pod, by("lo", RouteLookup::Kind::by_rule), to)), "192.0.2.9");
 }
 
 TEST(SourceAddress, OfIpv4HasTheScopeOfTheWay) {
@@ -137,8 +137,8 @@ TEST(SourceAddress, OfIpv4HasTheScopeOfTheWay) {
   pod.interfaces = {interface("eth0", {own("10.0.0.1/24", RT_SCOPE_LINK), own("10.0.0.2/24"), own("10.0.0.3/24")}),
                     interface("eth1", {own("10.0.1.1/24", RT_SCOPE_LINK), own("10.0.1.2/24", RT_SCOPE_HOST)}),
                     interface("lo", {own("127.0.0.1/8")})};
-  NetworkRoute way{*AddressRange::parse("0.0.0.0/0"), "eth0"};
-  Route found = by("eth0");
+  Route way{*AddressRange::parse("0.0.0.0/0"), "eth0"};
+  RouteLookup found = by("eth0");
   found.route = &way;
   EXPECT_EQ(text(source_for(pod, found, *Address::parse("192.0.2.9"))), "10.0.0.1");  // a neighbour
   way.gateway = Address::parse("10.0.0.254");
@@ -153,7 +153,7 @@ TEST(SourceAddress, ToThePodItselfIsTheAddress) {
   pod.interfaces = {interface("lo", {own("127.0.0.1/8"), own("127.1.0.1/16"), own("::1/128")}),
                     interface("eth0", {own("10.0.0.1/24"), own("10.0.0.2/24"), own("fd00::1/64"), own("fd00::2/64")})};
   const auto to = [&](const char* destination) {
-    return text(source_for(pod, by("lo", Route::Kind::local), *Address::parse(destination)));
+    return text(source_for(pod, by("lo", RouteLookup::Kind::local), *Address::parse(destination)));
   };
   EXPECT_EQ(to("10.0.0.1"), "10.0.0.1");
   EXPECT_EQ(to("10.0.0.2"), "10.0.0.1");

@@ -32,13 +32,12 @@ class SourceFilterOf : public ::testing::Test {
     for (Interface& interface : pod_.interfaces) interface.rp_filter = filter;
   }
   Interface& net1() { return *pod_.interface("net1"); }
-  NetworkRoute& add_route(const char* to, const char* device, NetworkRoute::Kind kind,
-                          std::uint32_t table = main_table) {
+  Route& add_route(const char* to, const char* device, Route::Kind kind, std::uint32_t table = main_table) {
     return *pod_.routes.insert(pod_.routes.begin(), {*AddressRange::parse(to), device, kind, table});
   }
   // Before all but the first: which packets look up table 200.
-  RoutingRule& add_rule() {
-    RoutingRule rule;
+  PolicyRule& add_rule() {
+    PolicyRule rule;
     rule.priority = 100;
     rule.table = 200;
     return *pod_.rules.insert(pod_.rules.begin() + 1, rule);
@@ -65,10 +64,10 @@ TEST_F(SourceFilterOf, Settings) {
 
 TEST_F(SourceFilterOf, RoutesBack) {
   set_all(RpFilter::strict);
-  add_route("10.1.2.0/24", "net1", NetworkRoute::Kind::unicast);
+  add_route("10.1.2.0/24", "net1", Route::Kind::unicast);
   EXPECT_EQ(end(by_net1), lands);
   EXPECT_EQ(end(by_eth0), "dropped: rp_filter of eth0 is 1, and the way back to 10.1.2.3 is by net1");
-  pod_.routes.front() = {*AddressRange::parse("10.1.2.0/24"), "", NetworkRoute::Kind::unreachable};
+  pod_.routes.front() = {*AddressRange::parse("10.1.2.0/24"), "", Route::Kind::unreachable};
   for (const RpFilter filter : {RpFilter::strict, RpFilter::loose}) {
     set_all(filter);
     const std::string number = filter == RpFilter::strict ? "1" : "2";
@@ -78,7 +77,7 @@ TEST_F(SourceFilterOf, RoutesBack) {
   set_all(RpFilter::off);
   EXPECT_EQ(end(by_net1), lands);
   set_all(RpFilter::loose);
-  pod_.routes.front().kind = NetworkRoute::Kind::unknown;
+  pod_.routes.front().kind = Route::Kind::unknown;
   EXPECT_EQ(end(by_net1),
             "unknown: the route back to 10.1.2.3, and rp_filter of net1 is 2: `ip route 10.1.2.0/24 table main`");
 }
@@ -87,15 +86,15 @@ TEST_F(SourceFilterOf, AnInterfaceWithoutAnAddressTakesNoOther) {
   net1().addresses.clear();
   net1().rp_filter = RpFilter::loose;
   EXPECT_EQ(end(by_net1), "dropped: rp_filter of net1 is 2, and the way back to 10.1.2.3 is by eth0");
-  add_route("10.1.2.0/24", "net1", NetworkRoute::Kind::unicast);
+  add_route("10.1.2.0/24", "net1", Route::Kind::unicast);
   EXPECT_EQ(end(by_net1), lands);
 }
 
 // The source is looked up without the packet's mark, unless src_valid_mark is set; from the packet's destination.
 TEST_F(SourceFilterOf, PolicyRules) {
   set_all(RpFilter::strict);
-  add_route("0.0.0.0/0", "net1", NetworkRoute::Kind::unicast, 200);
-  RoutingRule& rule = add_rule();
+  add_route("0.0.0.0/0", "net1", Route::Kind::unicast, 200);
+  PolicyRule& rule = add_rule();
   rule.from = AddressRange::parse("192.0.2.2/32");
   EXPECT_EQ(end(by_net1), lands);
   rule.from = AddressRange::parse("10.1.2.3/32");
@@ -111,16 +110,16 @@ TEST_F(SourceFilterOf, PolicyRules) {
 
 // Whatever rp_filter is, if there are routes of type local beside the own addresses.
 TEST_F(SourceFilterOf, ASourceThatARouteCallsLocalIsRefused) {
-  add_route("10.1.2.0/24", "lo", NetworkRoute::Kind::local, 200);
+  add_route("10.1.2.0/24", "lo", Route::Kind::local, 200);
   EXPECT_EQ(end(by_net1), lands);
-  RoutingRule& rule = add_rule();
+  PolicyRule& rule = add_rule();
   EXPECT_EQ(end(by_net1), "dropped: 10.1.2.3 cannot come in by net1 (martian)");
   rule.mark = rule.mask = 7;
   EXPECT_EQ(end(by_net1), lands);
 }
 
 TEST_F(SourceFilterOf, WithoutAWayBack) {
-  std::erase_if(pod_.routes, [](const NetworkRoute& route) { return route.device == "eth0"; });
+  std::erase_if(pod_.routes, [](const Route& route) { return route.device == "eth0"; });
   EXPECT_EQ(end(by_eth0), lands);
   for (const RpFilter filter : {RpFilter::strict, RpFilter::loose}) {
     set_all(filter);
@@ -129,7 +128,7 @@ TEST_F(SourceFilterOf, WithoutAWayBack) {
                                 : "dropped: rp_filter of eth0 is 2, and there is no route to 10.1.2.3");
     EXPECT_EQ(end("in tcp 192.0.2.2:8080 --from 198.51.100.7 --in-interface net1"), lands);
   }
-  add_route("10.0.0.0/8", "", NetworkRoute::Kind::unreachable);
+  add_route("10.0.0.0/8", "", Route::Kind::unreachable);
   EXPECT_EQ(end(by_eth0),
             "dropped: rp_filter of eth0 is 2, and there is no route to 10.1.2.3 (ip route unreachable 10.0.0.0/8 table "
             "main)");

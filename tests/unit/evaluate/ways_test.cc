@@ -860,8 +860,8 @@ TEST(Ways, OfMarksThatTakeAnotherRoute) {
        "mangle -A OUTPUT -m connmark --mark 5/5 -j CONNMARK --restore-mark",
        "mangle -A OUTPUT -d 10.5.0.0/16 -j CONNMARK --set-xmark 5/7",
        "mangle -A OUTPUT -d 10.6.0.0/16 -j CONNMARK --save-mark", "filter -A OUTPUT -m mark --mark 0x13 -j LOG"});
-  const auto rule = [](std::uint32_t mark, RoutingRule::Action action, const char* more) {
-    RoutingRule made;
+  const auto rule = [](std::uint32_t mark, PolicyRule::Action action, const char* more) {
+    PolicyRule made;
     made.priority = 100 + mark;
     made.mark = mark;
     made.mask = 0xf;
@@ -872,11 +872,11 @@ TEST(Ways, OfMarksThatTakeAnotherRoute) {
   };
   const Edit edit = [&](PodView& pod) {
     assume_interface(pod, "net1");
-    pod.routes.push_back({*AddressRange::parse("0.0.0.0/0"), "net1", NetworkRoute::Kind::unicast, 200});
+    pod.routes.push_back({*AddressRange::parse("0.0.0.0/0"), "net1", Route::Kind::unicast, 200});
     pod.routes.back().other_devices = {"eth0"};
     pod.rules.insert(pod.rules.begin() + 1,
-                     {rule(1, RoutingRule::Action::lookup, ""), rule(2, RoutingRule::Action::unreachable, ""),
-                      rule(3, RoutingRule::Action::lookup, "uidrange 1-1")});
+                     {rule(1, PolicyRule::Action::lookup, ""), rule(2, PolicyRule::Action::unreachable, ""),
+                      rule(3, PolicyRule::Action::lookup, "uidrange 1-1")});
   };
   std::string all = "\n";
   for (const char* packet : {"out tcp 10.1.0.1:80", "out tcp 10.2.0.1:80", "out tcp 10.3.0.1:80 --mark 0x10",
@@ -1008,8 +1008,8 @@ TEST(Ways, OfWhatPassesThroughThePodOrNeverGetsIn) {
   const Edit edit = [](PodView& pod) {
     assume_interface(pod, "net1");
     pod.interface("net1")->up = false;
-    pod.routes.insert(pod.routes.begin(), {{*AddressRange::parse("10.2.0.0/16"), "", NetworkRoute::Kind::unreachable},
-                                           {*AddressRange::parse("10.3.0.0/16"), "eth0", NetworkRoute::Kind::unknown},
+    pod.routes.insert(pod.routes.begin(), {{*AddressRange::parse("10.2.0.0/16"), "", Route::Kind::unreachable},
+                                           {*AddressRange::parse("10.3.0.0/16"), "eth0", Route::Kind::unknown},
                                            {*AddressRange::parse("10.4.0.0/16"), "net1"}});
   };
   std::string all = "\n";
@@ -1127,8 +1127,8 @@ TEST(Ways, OfSocketsThatMayBeConnected) {
   const Live nothing = rules_of_others(BackendKind::iptables_legacy, Family::ipv4, {});
   const Edit by_source = [](PodView& pod) {
     assume_interface(pod, "net1");
-    pod.routes.push_back({*AddressRange::parse("0.0.0.0/0"), "net1", NetworkRoute::Kind::unicast, 200});
-    RoutingRule rule;
+    pod.routes.push_back({*AddressRange::parse("0.0.0.0/0"), "net1", Route::Kind::unicast, 200});
+    PolicyRule rule;
     rule.priority = 100;
     rule.from = AddressRange::parse("192.0.2.2");
     rule.table = 200;

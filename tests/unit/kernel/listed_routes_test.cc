@@ -17,55 +17,79 @@ ListedRule plain_rule() {
   return rule;
 }
 
-TEST(ListedRule, IsMarkedIfItAsksForTheMarkAlone) {
-  ASSERT_TRUE(plain_rule().marked());
-  EXPECT_EQ(plain_rule().marked()->mark, 0x111U);
-  EXPECT_EQ(plain_rule().marked()->mask, 0xfffU);
-  EXPECT_EQ(plain_rule().marked()->table, 100U);
+std::optional<PolicyRule> planned(const ListedRule& rule) {
+  Everything all;
+  all.rules = {rule};
+  all.relate();
+  return all.rules.front().planned;
+}
+std::optional<Route> planned(const ListedRoute& route) {
+  Everything all;
+  all.routes = {route};
+  all.relate();
+  return all.routes.front().planned;
+}
+
+RoutingOrigin origin_of(const ListedRule& rule) {
+  Everything all;
+  all.rules = {rule};
+  all.relate();
+  return all.rules.front().rule.origin;
+}
+RoutingOrigin origin_of(const ListedRoute& route) {
+  Everything all;
+  all.routes = {route};
+  all.relate();
+  return all.routes.front().route.origin;
+}
+
+TEST(ListedRule, IsPlannedIfItAsksForTheMarkAlone) {
+  ASSERT_TRUE(planned(plain_rule()));
+  EXPECT_EQ(planned(plain_rule())->mark, 0x111U);
+  EXPECT_EQ(planned(plain_rule())->mask, 0xfffU);
+  EXPECT_EQ(planned(plain_rule())->table, 100U);
   for (const std::uint32_t mark : {1U, 2U}) {
     ListedRule rule = plain_rule();
     rule.rule.mark = mark;
     rule.rule.mask = 3;
-    EXPECT_TRUE(rule.marked()) << mark;
+    EXPECT_TRUE(planned(rule)) << mark;
   }
   ListedRule bit = plain_rule();
   bit.rule.mark = bit.rule.mask = 1;
-  EXPECT_TRUE(bit.marked());
-  const std::function<void(RoutingRule&)> others[] = {
-      [](RoutingRule& rule) { rule.action = RoutingRule::Action::prohibit; },
-      [](RoutingRule& rule) { rule.inverted = true; },
-      [](RoutingRule& rule) { rule.from = AddressRange::parse("10.0.0.0/8"); },
-      [](RoutingRule& rule) { rule.to = AddressRange::parse("10.0.0.0/8"); },
-      [](RoutingRule& rule) { rule.mark = 0; },
-      [](RoutingRule& rule) { rule.mask = 0; },
-      [](RoutingRule& rule) { rule.in = "eth0"; },
-      [](RoutingRule& rule) { rule.out = "eth0"; },
-      [](RoutingRule& rule) { rule.more = "uidrange 1-2"; },
-      [](RoutingRule& rule) { rule.suppressed = 0; },
+  EXPECT_TRUE(planned(bit));
+  const std::function<void(PolicyRule&)> others[] = {
+      [](PolicyRule& rule) { rule.action = PolicyRule::Action::prohibit; },
+      [](PolicyRule& rule) { rule.inverted = true; },
+      [](PolicyRule& rule) { rule.from = AddressRange::parse("10.0.0.0/8"); },
+      [](PolicyRule& rule) { rule.to = AddressRange::parse("10.0.0.0/8"); },
+      [](PolicyRule& rule) { rule.mark = 0; },
+      [](PolicyRule& rule) { rule.mask = 0; },
+      [](PolicyRule& rule) { rule.in = "eth0"; },
+      [](PolicyRule& rule) { rule.out = "eth0"; },
+      [](PolicyRule& rule) { rule.more = "uidrange 1-2"; },
+      [](PolicyRule& rule) { rule.suppressed = 0; },
   };
   for (std::size_t i = 0; i < std::size(others); ++i) {
     ListedRule rule = plain_rule();
     others[i](rule.rule);
-    EXPECT_FALSE(rule.marked()) << i;
+    EXPECT_FALSE(planned(rule)) << i;
   }
 }
 
 TEST(ListedRoute, IsALocalDefaultByLoAlone) {
   ListedRoute route;
-  route.route = {*AddressRange::parse("0.0.0.0/0"), "", NetworkRoute::Kind::local, 133};
+  route.route = {*AddressRange::parse("0.0.0.0/0"), "", Route::Kind::local, 133};
   route.device = loopback_index;
-  ASSERT_TRUE(route.local_default());
-  EXPECT_EQ(route.local_default()->table, 133U);
-  EXPECT_EQ(route.local_default()->family, Family::ipv4);
+  EXPECT_EQ(planned(route), local_default(Family::ipv4, 133));
   ListedRoute other = route;
   other.device = 2;
-  EXPECT_FALSE(other.local_default());
+  EXPECT_FALSE(planned(other));
   other = route;
-  other.route.kind = NetworkRoute::Kind::unicast;
-  EXPECT_FALSE(other.local_default());
+  other.route.kind = Route::Kind::unicast;
+  EXPECT_FALSE(planned(other));
   other = route;
   other.route.to = *AddressRange::parse("0.0.0.0/1");
-  EXPECT_FALSE(other.local_default());
+  EXPECT_FALSE(planned(other));
 }
 
 // Istio's pair: without a tag, with its mark or its table.
@@ -82,13 +106,14 @@ TEST(ListedRule, IsIstiosWithItsMarkOrItsTable) {
     rule.rule.family = family;
     rule.protocol = protocol;
     ListedRoute route;
-    route.route = {*AddressRange::parse("0.0.0.0/0"), "", NetworkRoute::Kind::local, route_table};
+    route.route = {*AddressRange::parse("0.0.0.0/0"), "", Route::Kind::local, route_table};
     route.device = loopback_index;
     route.protocol = route_protocol;
     all.rules.push_back(rule);
     all.routes.push_back(route);
-    EXPECT_EQ(all.is_ours(all.rules.front()), all.is_ours(all.routes.front()));
-    return all.is_ours(all.rules.front());
+    all.relate();
+    EXPECT_EQ(all.rules.front().rule.origin, all.routes.front().route.origin);
+    return all.rules.front().rule.is_ours();
   };
   EXPECT_TRUE(is_ours(1337, 0xffffffff, 133, 133));
   EXPECT_TRUE(is_ours(1, 0xffffffff, 133, 133));
@@ -110,22 +135,21 @@ TEST(ListedRule, IsIstiosWithItsMarkOrItsTable) {
 
 // What somebody made with our protocol is ours only if it is what Sidetrack makes.
 TEST(ListedRoute, OfOurProtocolIsOursIfItIsALocalDefault) {
-  const Everything all;
   ListedRoute route;
-  route.route = {*AddressRange::parse("0.0.0.0/0"), "", NetworkRoute::Kind::local, 133};
+  route.route = {*AddressRange::parse("0.0.0.0/0"), "", Route::Kind::local, 133};
   route.device = loopback_index;
   route.protocol = our_protocol;
-  EXPECT_TRUE(all.is_ours(route));
-  route.route.kind = NetworkRoute::Kind::unicast;
-  EXPECT_FALSE(all.is_ours(route));
+  EXPECT_EQ(origin_of(route), RoutingOrigin::ours);
+  route.route.kind = Route::Kind::unicast;
+  EXPECT_EQ(origin_of(route), RoutingOrigin::other);
   ListedRule rule;
   rule.rule.mark = 7;
   rule.rule.mask = 0xffffffff;
   rule.rule.table = 133;
   rule.protocol = our_protocol;
-  EXPECT_TRUE(all.is_ours(rule));
+  EXPECT_EQ(origin_of(rule), RoutingOrigin::ours);
   rule.rule.mask = 0;
-  EXPECT_FALSE(all.is_ours(rule));
+  EXPECT_EQ(origin_of(rule), RoutingOrigin::other);
 }
 
 // A rule of ours that comes after another one that takes the same packets has no effect there.
@@ -139,32 +163,36 @@ TEST(Everything, TellsWhatIsThereAsItWouldBeAskedFor) {
   ours.rule.priority = 200;
   all.rules = {ours, other, ours};
   all.rules.back().rule.mark = 0x222;
-  ASSERT_TRUE(all.marked(0));
-  EXPECT_EQ(all.marked(0)->after_others, std::nullopt);
-  EXPECT_EQ(all.marked(1), std::nullopt);
-  ASSERT_TRUE(all.marked(2));
-  EXPECT_EQ(all.marked(2)->after_others, std::nullopt) << "of an empty table";
+  all.relate();
+  ASSERT_TRUE(all.rules[0].planned);
+  EXPECT_TRUE(all.rules[0].planned->before_others);
+  EXPECT_EQ(all.rules[1].planned, std::nullopt);
+  ASSERT_TRUE(all.rules[2].planned);
+  EXPECT_TRUE(all.rules[2].planned->before_others) << "of an empty table";
   ListedRoute of_other;
-  of_other.route = {*AddressRange::parse("0.0.0.0/0"), "", NetworkRoute::Kind::unicast, 77};
+  of_other.route = {*AddressRange::parse("0.0.0.0/0"), "", Route::Kind::unicast, 77};
   all.routes = {of_other};
-  EXPECT_EQ(all.marked(2)->after_others, 200U);
-  EXPECT_TRUE(all.holds(*all.marked(0)));
-  EXPECT_TRUE(all.holds(*all.marked(2)));
-  PolicyRule elsewhere = *all.marked(0);
+  all.relate();
+  EXPECT_FALSE(all.rules[2].planned->before_others);
+  EXPECT_EQ(all.rules[2].planned->priority, 200U);
+  EXPECT_TRUE(all.holds(*all.rules[0].planned));
+  EXPECT_TRUE(all.holds(*all.rules[2].planned));
+  PolicyRule elsewhere = *all.rules[0].planned;
   elsewhere.table = 101;
   EXPECT_FALSE(all.holds(elsewhere));
 
   ListedRoute route;
-  route.route = {*AddressRange::parse("::/0"), "", NetworkRoute::Kind::local, 133};
+  route.route = {*AddressRange::parse("::/0"), "", Route::Kind::local, 133};
   route.device = loopback_index;
   all.routes = {route};
-  EXPECT_TRUE(all.holds(LocalRoute{Family::ipv6, 133}));
-  EXPECT_FALSE(all.holds(LocalRoute{Family::ipv4, 133}));
-  EXPECT_FALSE(all.holds(LocalRoute{Family::ipv6, 134}));
+  all.relate();
+  EXPECT_TRUE(all.holds(local_default(Family::ipv6, 133)));
+  EXPECT_FALSE(all.holds(local_default(Family::ipv4, 133)));
+  EXPECT_FALSE(all.holds(local_default(Family::ipv6, 134)));
 
   // Of lo, and of a single host.
   const Address one = *Address::parse("10.0.0.1"), two = *Address::parse("10.0.0.2"), three = *Address::parse("::6");
-  all.addresses = {{one, 32, loopback_index}, {two, 8, loopback_index}, {three, 128, 2}};
+  all.addresses = {{{one, 32}, loopback_index}, {{two, 8}, loopback_index}, {{three, 128}, 2}};
   EXPECT_EQ(all.loopback_hosts(), std::vector{one});
   EXPECT_TRUE(all.holds(one));
   EXPECT_FALSE(all.holds(two));

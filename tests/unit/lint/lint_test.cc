@@ -522,7 +522,7 @@ TEST(LintLive, FindsAnAmbientPodWhoseAnswersAreLost) {
     EXPECT_THAT(found.at(0).witness, AllOf(StartsWith("lo tcp 192.0.2.2:80 "), HasSubstr(" --mark ")));
     EXPECT_THAT(found.at(0).ending, HasSubstr("replies are lost"));
     pod = whole;
-    RoutingRule other;
+    PolicyRule other;
     other.priority = 50;
     other.mark = 0x111;
     other.mask = 0xfff;
@@ -531,7 +531,7 @@ TEST(LintLive, FindsAnAmbientPodWhoseAnswersAreLost) {
     EXPECT_THAT(words(lint_live(pod, live)), ElementsAre(StartsWith("ST010 tcp of ztunnel to the app")))
         << name(backend);
     pod = whole;
-    pod.routes.push_back({*AddressRange::parse("198.51.100.0/24"), "eth0", NetworkRoute::Kind::unicast, 100});
+    pod.routes.push_back({*AddressRange::parse("198.51.100.0/24"), "eth0", Route::Kind::unicast, 100});
     EXPECT_THAT(words(lint_live(pod, live)), ElementsAre(StartsWith("ST010 tcp of ztunnel to the app")))
         << name(backend);
   }
@@ -703,7 +703,7 @@ TEST(Promises, AreKeptInAPodWithoutADefaultRoute) {
   const Plan real = plan(line.config, facts);
   PodView pod = assumed_pod(real);
   for (const char* beside : {"192.0.2.0/24", ""}) {
-    std::erase_if(pod.routes, [](const NetworkRoute& route) { return route.device == "eth0"; });
+    std::erase_if(pod.routes, [](const Route& route) { return route.device == "eth0"; });
     if (*beside != '\0') pod.routes.push_back({*AddressRange::parse(beside), "eth0"});
     for (const BackendKind backend : all_backends)
       EXPECT_THAT(words(violations_of(line.config, real, {pod, {as_live(real.ruleset, backend)}})), IsEmpty())

@@ -176,7 +176,7 @@ TEST(Plan, TproxyMarksAndRoutes) {
                           "-A ISTIO_INBOUND -p tcp -m conntrack --ctstate RELATED,ESTABLISHED -j ISTIO_DIVERT",
                           "-A ISTIO_INBOUND -p tcp -j ISTIO_TPROXY"));
   EXPECT_THAT(made.routing.policy_rules,
-              ElementsAre(PolicyRule{Family::ipv4, 1337, 133}, PolicyRule{Family::ipv6, 1337, 133}));
+              ElementsAre(fwmark_rule(Family::ipv4, 1337, 133), fwmark_rule(Family::ipv6, 1337, 133)));
   config.inbound_ports = {};
   EXPECT_THAT(plan(config, dual_stack()).routing.policy_rules, IsEmpty());
 }

@@ -35,12 +35,12 @@ TEST(Predict, WhereItEndsAndByWhichRules) {
 TEST(Predict, WhatIsNotKnownIsNotTried) {
   const Plan plan = planned("-i *");
   PodView pod = assumed_pod(plan);
-  RoutingRule other;
+  PolicyRule other;
   other.priority = 100;
   other.table = 9;
   other.more = "uidrange 7-9";
   pod.rules.insert(pod.rules.begin(), other);
-  pod.routes.push_back({*AddressRange::parse("0.0.0.0/0"), "", NetworkRoute::Kind::unreachable, 9});
+  pod.routes.push_back({*AddressRange::parse("0.0.0.0/0"), "", Route::Kind::unreachable, 9});
   const Trial trial = predict({plan, pod}, to("192.0.2.1", 80));
   EXPECT_EQ(
       trial.unknown,

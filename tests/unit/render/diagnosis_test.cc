@@ -84,7 +84,7 @@ TEST(Diagnosis, SaysEachFactInAColourThatSaysWhetherItIsWell) {
            {"routing           |none", plain, [](Diagnosis&) {}},
            {"routing           |ip rule add fwmark 1 lookup 2, ip rule add fwmark 3 lookup 4", plain,
             [](Diagnosis& d) {
-              d.routing.policy_rules = {{Family::ipv4, 1, 2}, {Family::ipv4, 3, 4}};
+              d.routing.policy_rules = {fwmark_rule(Family::ipv4, 1, 2), fwmark_rule(Family::ipv4, 3, 4)};
             }},
        }) {
     Diagnosis d = empty_pod();

@@ -65,7 +65,7 @@ TEST(DiffText, OfEqualRulesIsEmpty) {
 
 TEST(DiffText, ShowsRoutes) {
   Comparison comparison;
-  comparison.missing.policy_rules = {{Family::ipv4, 1337, 133}};
+  comparison.missing.policy_rules = {fwmark_rule(Family::ipv4, 1337, 133)};
   comparison.extra.loopback_addresses = {*Address::parse("::6")};
   EXPECT_FALSE(comparison.equal());
   EXPECT_EQ(diff_text(comparison, false),
@@ -82,8 +82,8 @@ TEST(DiffText, SaysWhatDiffersInEqualWords) {
   EXPECT_THAT(narrower, ::testing::HasSubstr("--A PREROUTING -p tcp -j ISTIO_INBOUND   # ipv4, ipv6\n"
                                              "+-A PREROUTING -p tcp -j ISTIO_INBOUND   # ipv4\n"));
   Comparison behind;
-  behind.missing.policy_rules = {{Family::ipv4, 1337, 133, {}, 0xffffffff, 100}};
-  behind.extra.policy_rules = {{Family::ipv4, 1337, 133, 100}};
+  behind.missing.policy_rules = {placed(fwmark_rule(Family::ipv4, 1337, 133), 100, true)};
+  behind.extra.policy_rules = {placed(fwmark_rule(Family::ipv4, 1337, 133), 100, false)};
   EXPECT_EQ(diff_text(behind, false),
             "--- routing, live\n"
             "+++ routing, requested\n"
@@ -182,9 +182,10 @@ TEST(DiffText, SaysNothingOfInsertions) {
 
 TEST(DiffText, ShowsAllRouting) {
   Comparison comparison;
-  comparison.missing.policy_rules = {{Family::ipv4, 1, 2}, {Family::ipv6, 3, 4, 5}};
-  comparison.missing.local_routes = {{Family::ipv4, 2}};
-  comparison.extra.policy_rules = {{Family::ipv6, 3, 4}};
+  comparison.missing.policy_rules = {fwmark_rule(Family::ipv4, 1, 2),
+                                     placed(fwmark_rule(Family::ipv6, 3, 4), 5, false)};
+  comparison.missing.local_routes = {local_default(Family::ipv4, 2)};
+  comparison.extra.policy_rules = {fwmark_rule(Family::ipv6, 3, 4)};
   EXPECT_EQ(diff_text(comparison, true),
             "\033[31m--- routing, live\033[0m\n"
             "\033[32m+++ routing, requested\033[0m\n"
@@ -210,8 +211,8 @@ TEST(DiffJson, HasEachField) {
   Comparison comparison;
   comparison.backends = {{BackendKind::nftables, {chain, other}, {"beware"}, {"inet sidetrack"}},
                          {BackendKind::iptables_nft, {}, {}, {}}};
-  comparison.missing.local_routes = {{Family::ipv4, 2}};
-  comparison.extra.policy_rules = {{Family::ipv6, 3, 4, 5, 0xff}};
+  comparison.missing.local_routes = {local_default(Family::ipv4, 2)};
+  comparison.extra.policy_rules = {placed(fwmark_rule(Family::ipv6, 3, 4, 0xff), 5, false)};
   comparison.obstacles = {{"a rule", "a packet", "lands", "is dropped"}};
   comparison.lost_replies = {{"a query", "docker0", "another zone"}};
   comparison.backend = BackendKind::nftables;

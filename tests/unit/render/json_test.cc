@@ -41,7 +41,7 @@ Diagnosis diagnosis() {
       {"TPROXY, tproxy", "TPROXY", "-m TPROXY fails", false, {}, "the kernel lacks it", "modprobe it"}};
   made.legacy_tables = {"nat (ipv4)"};
   made.nf_tables = {"ip nat"};
-  made.routing.policy_rules = {{Family::ipv4, 1337, 133}};
+  made.routing.policy_rules = {fwmark_rule(Family::ipv4, 1337, 133)};
   return made;
 }
 
@@ -49,7 +49,9 @@ Comparison comparison(const Plan& plan) {
   const Live live = as_live(plan.ruleset, BackendKind::iptables_nft);
   Comparison made;
   made.backends = {diff(live, {})};
-  made.missing = {{{Family::ipv4, 1337, 133, 100}}, {{Family::ipv4, 133}}, {*Address::parse("::6")}};
+  made.missing = {{placed(fwmark_rule(Family::ipv4, 1337, 133), 100, false)},
+                  {local_default(Family::ipv4, 133)},
+                  {*Address::parse("::6")}};
   made.obstacles = {{"rule 1 of filter OUTPUT: -A OUTPUT -j DROP", "out tcp 192.0.2.1:80", "lands", "dropped"}};
   return made;
 }

@@ -100,8 +100,8 @@ TEST(ReadRules, OfWhatRenderWritesAreThoseOfTheBackendThatIsUsual) {
 
 TEST(ReadRules, KnowThePolicyRulesRoutesAndAddresses) {
   Routing routing;
-  routing.policy_rules = {{Family::ipv4, 1337, 133}, {Family::ipv6, 0x111, 100, {}, 0xfff}};
-  routing.local_routes = {{Family::ipv4, 133}, {Family::ipv6, 100}};
+  routing.policy_rules = {fwmark_rule(Family::ipv4, 1337, 133), fwmark_rule(Family::ipv6, 0x111, 100, 0xfff)};
+  routing.local_routes = {local_default(Family::ipv4, 133), local_default(Family::ipv6, 100)};
   routing.loopback_addresses = {*Address::parse("::6"), *Address::parse("127.0.0.6")};
   const PodView pod = side_of(show_json({}, routing, {})).pod;
   Plan plan;
@@ -113,8 +113,8 @@ TEST(ReadRules, KnowThePolicyRulesRoutesAndAddresses) {
     for (const Interface& interface : view.interfaces) {
       for (const InterfaceAddress& own : interface.addresses) all += interface.name + " " + own.address.text() + "\n";
     }
-    for (const NetworkRoute& route : view.routes) all += ip_words(route) + "\n";
-    for (const RoutingRule& rule : view.rules) all += ip_words(rule) + "\n";
+    for (const Route& route : view.routes) all += ip_words(route) + "\n";
+    for (const PolicyRule& rule : view.rules) all += ip_words(rule) + "\n";
     return all;
   };
   EXPECT_EQ(text(pod), text(wanted));

@@ -13,6 +13,7 @@
 #include "mesh/rule_words.h"
 #include "render/show.h"
 #include "unit/live_rules.h"
+#include "unit/usual_config.h"
 
 namespace sidetrack {
 namespace {
@@ -215,9 +216,9 @@ TEST(ShowLayout, WidensTheColumnsOfItsNumbers) {
 
 TEST(ShowLayout, SaysWhatIsBesideTheRules) {
   Routing routing;
-  routing.policy_rules = {
-      {Family::ipv4, 1337, 133}, {Family::ipv6, 0x111, 100, {}, 0xfff}, {Family::ipv4, 1337, 134, 100}};
-  routing.local_routes = {{Family::ipv6, 100}};
+  routing.policy_rules = {fwmark_rule(Family::ipv4, 1337, 133), fwmark_rule(Family::ipv6, 0x111, 100, 0xfff),
+                          placed(fwmark_rule(Family::ipv4, 1337, 134), 100, false)};
+  routing.local_routes = {local_default(Family::ipv6, 100)};
   routing.loopback_addresses = {*Address::parse("127.0.0.6")};
   const std::vector<Obstacle> obstacles = {{"a rule", "a packet", "lands", "is dropped"}, {"many rules", "", "", ""}};
   const std::vector<Live> none;

@@ -105,8 +105,8 @@ not captured  nothing
 
 TEST(Show, SeveralBackendsAndOurRouting) {
   const std::vector<Live> live{istio_1_1(), foreign()};
-  const Routing routing{.policy_rules = {{Family::ipv4, 1337, 133}},
-                        .local_routes = {{Family::ipv4, 133}},
+  const Routing routing{.policy_rules = {fwmark_rule(Family::ipv4, 1337, 133)},
+                        .local_routes = {local_default(Family::ipv4, 133)},
                         .loopback_addresses = {*Address::parse("::6")}};
   EXPECT_EQ("\n" + show(live, routing, {}), "\n" + std::string(istio_1_1_shown) + "\n" + foreign_shown + R"(
 policy rules, routes, addresses

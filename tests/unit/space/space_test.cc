@@ -176,7 +176,7 @@ void add_others(Random& random, Live& live) {
 // Two interfaces, and settings of the kernel beside the rules.
 void add_settings(Random& random, PodView& pod) {
   assume_interface(pod, "net1");
-  const auto kind = random.one_in(3) ? NetworkRoute::Kind::unreachable : NetworkRoute::Kind::unicast;
+  const auto kind = random.one_in(3) ? Route::Kind::unreachable : Route::Kind::unicast;
   pod.routes.insert(pod.routes.begin(), {*AddressRange::parse("10.0.0.0/8"), "net1", kind});
   pod.interfaces.back().rp_filter = random.one_in(2) ? RpFilter::strict : RpFilter::loose;
   const bool strict = random.one_in(2);
@@ -451,12 +451,12 @@ TEST(Universe, NamesMarksApart) {
 TEST(Map, SaysWhichRouteCannotBeKnown) {
   Side side = side_of("-i * --ip-families ipv4", BackendKind::iptables_legacy);
   assume_interface(side.pod, "net1");
-  RoutingRule by_uid;
+  PolicyRule by_uid;
   by_uid.priority = 100;
   by_uid.table = 77;
   by_uid.more = "uidrange";
   side.pod.rules.insert(side.pod.rules.begin() + 1, by_uid);
-  side.pod.routes.push_back({*AddressRange::parse("0.0.0.0/0"), "net1", NetworkRoute::Kind::unicast, 77});
+  side.pod.routes.push_back({*AddressRange::parse("0.0.0.0/0"), "net1", Route::Kind::unicast, 77});
   Regions regions({std::move(side)});
   EXPECT_THAT(map_text(regions, 0, {.families = Family::ipv4, .ways = {Direction::out}}),
               HasSubstr("cannot be known: the route by `ip rule 100: uidrange lookup 77`"));
@@ -813,7 +813,7 @@ TEST(ReadRules, BothSidesHaveTheInterfacesThatEitherNames) {
       for (const InterfaceAddress& own : interface.addresses) all += " " + own.address.text();
       all += "\n";
     }
-    for (const NetworkRoute& route : side.pod.routes) all += ip_words(route) + "\n";
+    for (const Route& route : side.pod.routes) all += ip_words(route) + "\n";
     return all;
   };
   EXPECT_EQ(text(one), text(other));

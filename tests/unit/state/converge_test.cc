@@ -278,7 +278,7 @@ TEST_F(ConvergeTest, NewRulesStayIfTheyReplacedOlderOnes) {
 TEST_F(ConvergeTest, TellsAllThatItDid) {
   options.backend = iptables_nft;  // auto would leave them where they are
   program(iptables_legacy, older());
-  const PolicyRule unwanted{Family::ipv4, 7, 133};
+  const PolicyRule unwanted = fwmark_rule(Family::ipv4, 7, 133);
   kernel.routes.routing.policy_rules = {unwanted};
   const ApplyResult first = apply();
   EXPECT_EQ(first.applied, Applied::changed);
@@ -340,7 +340,7 @@ TEST_F(ConvergeTest, CheckTellsWhatWouldChange) {
   EXPECT_EQ(result.applied, Applied::unchanged);
   EXPECT_EQ(result.backend, iptables_nft);
   EXPECT_EQ(result.canonical.rules, canonical(iptables_nft, wanted.ruleset).rules);
-  kernel.routes.routing.policy_rules.push_back({Family::ipv4, 7, 133});
+  kernel.routes.routing.policy_rules.push_back(fwmark_rule(Family::ipv4, 7, 133));
   EXPECT_EQ(check(request(), kernel).applied, Applied::changed) << "a route more";
   kernel.routes.routing = {};
   result = check(request(), kernel);

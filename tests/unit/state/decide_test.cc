@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "pod/ztunnel.h"
 #include "unit/fake_kernel.h"
 #include "unit/usual_config.h"
 
@@ -239,7 +240,7 @@ TEST_F(DecideTest, ABackendThatIsNamedIsTheOnlyOne) {
 }
 
 TEST_F(DecideTest, RoutesAreAddedAndRemovedAsOftenAsTheyDiffer) {
-  const PolicyRule rule{Family::ipv4, 1337, 133};
+  const PolicyRule rule = fwmark_rule(Family::ipv4, 1337, 133);
   wanted.routing = {{rule}, {}, {}};
   Survey seen = survey({Held::nothing, Held::nothing, Held::nothing});
   seen.routing = {{rule, rule}, {}, {}};
@@ -249,11 +250,11 @@ TEST_F(DecideTest, RoutesAreAddedAndRemovedAsOftenAsTheyDiffer) {
 }
 
 TEST_F(DecideTest, WhatAnAgentMadeIsTakenOverWithTheFirstChange) {
-  const PolicyRule rule{Family::ipv4, ztunnel_connection_mark, ztunnel_route_table, {}, ztunnel_mask};
-  const LocalRoute route{Family::ipv4, ztunnel_route_table};
+  const PolicyRule rule = fwmark_rule(Family::ipv4, ztunnel_connection_mark, ztunnel_route_table, ztunnel_mask);
+  const Route route = local_default(Family::ipv4, ztunnel_route_table);
   Routing of_agent{{rule}, {route}, {}};
   wanted.routing = of_agent;
-  of_agent.policy_rules[0].by_agent = of_agent.local_routes[0].by_agent = true;
+  of_agent.policy_rules[0].origin = of_agent.local_routes[0].origin = RoutingOrigin::agent;
   for (const Held held : {Held::equal, Held::older}) {
     Survey seen = survey({Held::nothing, Held::nothing, held});
     seen.routing = of_agent;
@@ -360,8 +361,8 @@ TEST_F(DecideTest, WhatIsNotUsedIsSaidUnlessTheRulesAreThere) {
 
 // Rules and routes of others that are as asked need not be added, and are not removed.
 TEST_F(DecideTest, RoutesOfOthersDoAsWell) {
-  const PolicyRule rule{Family::ipv4, 1337, 133};
-  const PolicyRule old{Family::ipv4, 7, 133};
+  const PolicyRule rule = fwmark_rule(Family::ipv4, 1337, 133);
+  const PolicyRule old = fwmark_rule(Family::ipv4, 7, 133);
   wanted.routing = {{rule}, {}, {}};
   Survey seen = survey({Held::nothing, Held::nothing, Held::equal});
   seen.routing = {{old}, {}, {}};

@@ -321,7 +321,7 @@ TEST(Diff, WarnsOfEachRuleThatDecidesBeforeOursAndOfNoOther) {
 
 TEST(Comparison, SaysTheFirstOfRulesRoutesAndObstacles) {
   Routing routing;
-  routing.policy_rules = {{Family::ipv4, 1337, 133}};
+  routing.policy_rules = {fwmark_rule(Family::ipv4, 1337, 133)};
   Comparison comparison;
   comparison.backends.resize(2);
   EXPECT_TRUE(comparison.equal());

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "pod/pod_view.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+namespace sidetrack {
+namespace {
+
+auto* named(auto& interfaces, const std::string& name) {
+  const auto found = std::ranges::find(interfaces, name, &Interface::name);
+  return found != interfaces.end() ? &*found : nullptr;
+}
+
+}  // namespace
+
+const Interface* PodView::interface(const std::string& name) const { return named(interfaces, name); }
+Interface* PodView::interface(const std::string& name) { return named(interfaces, name); }
+
+void PodView::insert(const PolicyRule& rule) {
+  const auto next = std::ranges::find_if(
+      rules, [&](const PolicyRule& there) { return there.family == rule.family && there.priority > rule.priority; });
+  rules.insert(next, rule);
+}
+
+std::vector<PodView> by_each_hop(const PodView& pod) {
+  std::vector<PodView> all{pod};
+  for (std::size_t hop = 0;; ++hop) {
+    PodView next = pod;
+    bool any = false;
+    for (Route& route : next.routes) {
+      if (hop >= route.other_devices.size()) continue;
+      std::swap(route.device, route.other_devices[hop]);
+      any = true;
+    }
+    if (!any) return all;
+    all.push_back(std::move(next));
+  }
+}
+
+void add(PodView& pod, const Routing& added) {
+  for (PolicyRule rule : added.policy_rules) {
+    const auto before =
+        std::ranges::find_if(pod.rules, [&](const PolicyRule& there) { return goes_before(rule, there); });
+    const auto place = place_before(rule, before != pod.rules.end() ? before->priority : std::nullopt);
+    static_cast<RulePlace&>(rule) = {place.value_or(32765), false};
+    pod.insert(rule);
+  }
+  pod.routes.insert(pod.routes.end(), added.local_routes.begin(), added.local_routes.end());
+  if (Interface* lo = pod.interface("lo")) {
+    for (const Address& address : added.loopback_addresses) lo->addresses.push_back({address, address.bits()});
+  }
+}
+
+void drop_our_rules(PodView& pod) { std::erase_if(pod.rules, &PolicyRule::is_ours); }
+
+}  // namespace sidetrack

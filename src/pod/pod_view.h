@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// A pod's interfaces and routes, as far as they decide about where a packet goes.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "model/address.h"
+#include "model/range.h"
+#include "pod/interface.h"
+#include "pod/policy_rule.h"
+#include "pod/route.h"
+#include "pod/routing.h"
+
+namespace sidetrack {
+
+struct PodView {
+  std::vector<Interface> interfaces;  // lo is one of them
+  std::vector<Route> routes;          // of two to the same range the first counts; not those of the own addresses
+  std::vector<PolicyRule> rules = default_rules();  // in the kernel's order
+  // What the kernel chooses a source port from: net.ipv4.ip_local_port_range, for IPv6, too. Others' hosts are taken to
+  // be alike.
+  PortRange ephemeral_ports{32768, 60999};
+  // net.ipv4.tcp_fwmark_accept, for IPv6, too: an accepted connection has the mark that its first packet has at the
+  // end, unless its listener has one (inet_request_mark).
+  bool tcp_fwmark_accept = false;
+  bool first_is_broadcast = false;  // the first address of a network, as on Linux before 5.14
+  Families fwmark_reflect{};  // net.FAMILY.fwmark_reflect: what the kernel itself answers has the mark of the request
+  friend bool operator==(const PodView&, const PodView&) = default;
+
+  // Finds it by its name; nullptr if the pod has none of that name.
+  [[nodiscard]] const Interface* interface(const std::string& name) const;
+  [[nodiscard]] Interface* interface(const std::string& name);
+
+  // Adds the rule as the kernel does: behind those of its family that have its priority.
+  void insert(const PolicyRule& rule);
+};
+
+// Returns the pod, and as often as it takes with the next ones of all that routes have as their first hop.
+[[nodiscard]] std::vector<PodView> by_each_hop(const PodView& pod);
+
+// Adds it as the kernel would.
+void add(PodView& pod, const Routing& added);
+// Removes the policy rules that are ours.
+void drop_our_rules(PodView& pod);
+
+}  // namespace sidetrack
