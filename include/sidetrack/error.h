@@ -7,7 +7,7 @@
 
 namespace sidetrack {
 
-// What the process ends with. The numbers are part of the command line: scripts test them.
+// What the program exits with. The numbers are part of the command line: scripts test them.
 enum class ExitCode : int {
   done = 0,
   failed = 1,
@@ -19,20 +19,22 @@ enum class ExitCode : int {
   validation_failed = 126  // the number that Istio's CNI repair controller looks for
 };
 
-// What the functions of the library throw. Other exceptions are named where they can occur.
-// `what()` is the full sentence: the value, what was expected. `hint()` says what to do, or is empty. `code()` is what
-// the program would exit with.
+// What the functions of the library throw. Other exceptions are named where they can occur. what() is the full
+// sentence: the value, what was expected. All text is copied.
 class Error : public std::runtime_error {
  public:
   Error(ExitCode code, const std::string& message, std::string hint = {})
       : std::runtime_error(message), code_(code), hint_(std::move(hint)) {}
 
+  // Returns what the program would exit with.
   [[nodiscard]] ExitCode code() const noexcept { return code_; }
+  // Returns what to do about it; empty if nothing is known. It lives as long as the error.
   [[nodiscard]] const std::string& hint() const noexcept { return hint_; }
 
-  // One backend cannot hold the rules, for a reason that what() names (an extension, a table, an id): another backend
-  // may. What concerns all of them (a right, memory, routing) is not of this kind.
+  // Tells whether it is one backend that cannot hold the rules, for a reason that what() names (an extension, a table,
+  // an id): another backend may. What concerns all of them (a right, memory, routing) is not of this kind.
   [[nodiscard]] bool of_one_backend() const noexcept { return of_one_backend_; }
+  // Returns a copy for which of_one_backend() is true.
   [[nodiscard]] Error as_of_one_backend() const {
     Error error = *this;
     error.of_one_backend_ = true;

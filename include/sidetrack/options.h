@@ -13,9 +13,10 @@ namespace sidetrack {
 // value that never changes: copies are cheap, and any number of threads may use one.
 class Options {
  public:
-  // The arguments after the command: {"-i", "*", "-b", "*", "-d", "15090,15021"}. What they leave open is taken from
-  // the variables that the program knows (ENVOY_PORT, ISTIO_INBOUND_PORTS, …), if an environment is given, else it is
-  // the default. Nothing is read but files that are named as @FILE.
+  // Parses the arguments after the command: {"-i", "*", "-b", "*", "-d", "15090,15021"}. What they leave open is taken
+  // from the variables that the program knows (ENVOY_PORT, ISTIO_INBOUND_PORTS, …), if an environment is given, else it
+  // is the default. Nothing is read but files that are named as @FILE. All is copied: neither the arguments nor the
+  // environment are needed later.
   //
   // Options of logging are checked and have no effect. Throws Error (usage) as the program does, and for options that
   // choose what Rules and Pod have functions for: the place (--pid, --netns, …), what is printed (--format, --color, …,

@@ -12,7 +12,8 @@
 
 namespace sidetrack {
 
-// A pod's network namespace, held open: what is programmed there, and what it takes to change it.
+// A pod's network namespace, held open: what is programmed there, and what it takes to change it. Copies share what is
+// open, which is closed with the last of them; what the functions return refers to nothing.
 //
 // Threads. Any thread may call anything; calls that work in a pod wait for each other (libiptc has global state). For a
 // pod that was named, the work is done in a thread of its own, which enters the pod's namespaces: those of the caller
@@ -35,7 +36,7 @@ class Pod {
   // Opens a network namespace by its path, or by the name that `ip netns` gave it; the files of this process count.
   // Throws as of_process(). That a file is no network namespace, the first call that works in it says.
   [[nodiscard]] static Pod of_namespace(const std::string& path_or_name);
-  // Returns the network namespace that the calling thread is in at each call: outside of a pod, the machine's.
+  // Returns the network namespace that the calling thread is in at each later call: outside of a pod, the machine's.
   [[nodiscard]] static Pod own();
 
   struct Applied {
@@ -57,7 +58,7 @@ class Pod {
     std::string json;           // the same as the document of `sidetrack diff --json`
     std::vector<std::string> warnings;
   };
-  // What apply() would change. Nothing is changed.
+  // Returns what apply() would change. Nothing is changed.
   [[nodiscard]] Difference diff(const Options& options) const;
 
   // Throws Error (differs), which says what diff() found, unless the pod is as requested. Returns what diff() does.
@@ -72,8 +73,8 @@ class Pod {
   // waits for other writers.
   Cleaned clean(std::chrono::milliseconds wait = std::chrono::seconds(30)) const;  // NOLINT(modernize-use-nodiscard)
 
-  // What becomes of a packet now, by all rules that are there, whichever program made them. The words are as for
-  // Rules::explain.
+  // Returns what becomes of a packet now, by all rules that are there, whichever program made them. The words are as
+  // for Rules::explain.
   [[nodiscard]] Explanation explain(const std::vector<std::string>& packet) const;
 
  private:

@@ -10,7 +10,8 @@
 
 namespace sidetrack {
 
-// What becomes of one packet, and why. All text is safe to print: what a terminal would obey is escaped.
+// What becomes of one packet, and why: a value that refers to nothing. All text is safe to print: what a terminal would
+// obey is escaped.
 struct Explanation {
   enum class Result : std::uint8_t {
     lands,       // in this pod, at address:port
@@ -34,25 +35,28 @@ struct Explanation {
 // needed. A value that never changes: copies are cheap, and any number of threads may use one.
 class Rules {
  public:
-  // What the options leave open is read from this host: /etc/passwd, /etc/group, /etc/resolv.conf, the addresses of the
-  // calling thread's network namespace. Throws Error: usage if a user or a group is unknown, else failed or
-  // not_permitted if something cannot be read.
+  // Makes the rules, from copies of the options. What they leave open is read from this host: /etc/passwd, /etc/group,
+  // /etc/resolv.conf, the addresses of the calling thread's network namespace. Throws Error: usage if a user or a group
+  // is unknown, else failed or not_permitted if something cannot be read.
   explicit Rules(const Options& options);
 
-  // What iptables-restore --noflush and ip6tables-restore --noflush take; empty if there is no rule for the family.
+  // Returns what iptables-restore --noflush takes; empty if there is no rule of IPv4.
   [[nodiscard]] std::string iptables_restore() const;
+  // Returns what ip6tables-restore --noflush takes; empty if there is no rule of IPv6.
   [[nodiscard]] std::string ip6tables_restore() const;
-  // What nft -f takes: the table `inet sidetrack` in the place of the one that may be there.
+  // Returns what nft -f takes: the table `inet sidetrack` in the place of the one that may be there.
   [[nodiscard]] std::string nft() const;
-  // Every rule with its flag and its reason, policy routing, and the configuration.
+  // Returns every rule with its flag and its reason, policy routing, and the configuration. Marks are numbers as `ip
+  // rule` and iptables take them, in host byte order.
   [[nodiscard]] std::string json() const;
-  // A drawing of the chains, both families.
+  // Returns a drawing of the chains, both families.
   [[nodiscard]] std::string svg() const;
 
-  // For instance "no name server in /etc/resolv.conf: DNS is not captured".
+  // Returns what should be looked at, a sentence each: "no name server in /etc/resolv.conf: DNS is not captured". They
+  // live as long as these rules or a copy of them.
   [[nodiscard]] const std::vector<std::string>& warnings() const noexcept;
 
-  // What would become of a packet under these rules alone, in a pod with addresses of documentation (192.0.2.2,
+  // Returns what would become of a packet under these rules alone, in a pod with addresses of documentation (192.0.2.2,
   // 2001:db8::2). The words are those after `sidetrack explain`: {"out", "tcp", "10.96.0.10:443", "--uid", "1000"}.
   // Throws Error (usage).
   [[nodiscard]] Explanation explain(const std::vector<std::string>& packet) const;

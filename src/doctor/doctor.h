@@ -19,7 +19,7 @@ namespace sidetrack {
 // ---- The host, seen without any privilege.
 
 struct Capability {
-  std::string_view name;   // "CAP_NET_ADMIN"
+  std::string_view name;   // "CAP_NET_ADMIN", a string literal
   bool effective = false;  // held by this process
   bool bounding = false;   // can be had at all in this container
 };

@@ -25,6 +25,7 @@ enum class Code : std::uint8_t {
   forwarded_replies_lost,
 };
 
+// All text is string literals.
 struct CodeInfo {
   Code code;
   std::string_view name;     // "ST001"

@@ -30,7 +30,7 @@ struct PodFacts {
   std::vector<Probe> probes;          // of the kubelet over the network, as they are when the pod runs
 };
 
-// What the options are about. `pod`: nothing: one of documentation addresses.
+// What the options are about; it refers to what the caller holds. `pod`: nothing: one of documentation addresses.
 struct Subject {
   const Config& config;
   const HostFacts& facts;

@@ -14,7 +14,7 @@ enum class BackendKind : std::uint8_t { iptables_legacy, iptables_nft, nftables 
 inline constexpr BackendKind all_backends[] = {BackendKind::iptables_legacy, BackendKind::iptables_nft,
                                                BackendKind::nftables};
 
-// In what they differ, beside the encoding.
+// In what they differ, beside the encoding. The name is a string literal.
 struct BackendTraits {
   std::string_view name;  // as --backend takes it
   bool of_nf_tables;      // committed in one transaction with others of nf_tables

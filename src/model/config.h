@@ -66,7 +66,7 @@ struct Config {
   std::vector<PortRange> outbound_ports;              // -q
   std::vector<PortRange> outbound_exclude_ports;      // -o
   std::vector<std::string> virtual_interfaces;        // -k
-  std::uint32_t tproxy_mark = 1337;                   // -t
+  std::uint32_t tproxy_mark = 1337;                   // -t; host byte order
   std::uint32_t tproxy_route_table = 133;             // -r
   // ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR: what counts as loopback in IPv4; 127.0.0.1/32
   AddressRange loopback_ipv4 = AddressRange::single({Family::ipv4, {127, 0, 0, 1}});
@@ -84,8 +84,8 @@ struct Config {
   bool drop_invalid = false;
   bool dual_stack = false;
   Dataplane dataplane = Dataplane::sidecar;
-  // Of ambient pods alone: the source that the node gives the kubelet's probes (Istio, HostProbeSNATAddress of its CNI
-  // agent), and whether inbound traffic is left alone.
+  // Of ambient pods alone: the source that the node gives the kubelet's probes, and whether inbound traffic is left
+  // alone. Istio, cni/pkg/nodeagent/options.go: DefaultHostProbeSNATIP, 169.254.7.127, and DefaultHostProbeSNATIPV6.
   Address probe_address = {Family::ipv4, {169, 254, 7, 127}};
   Address probe_address6 = {
       Family::ipv6, {0xfd, 0x16, 0x92, 0x54, 0x71, 0x27, 0x13, 0x37, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}};

@@ -60,7 +60,7 @@ struct Packet {
   std::optional<Owner> owner;  // of the socket; nothing: sent by the kernel itself (a reset, an ICMP error), or `in`
   std::optional<std::string> cgroup;      // of the socket: a path as CgroupMatch has it; nothing: not known
   std::string interface;                  // in: it comes by this one; out: it is bound to this one; empty: as routed
-  std::uint32_t mark = 0;                 // SO_MARK
+  std::uint32_t mark = 0;                 // SO_MARK; host byte order
   std::optional<std::uint32_t> connmark;  // of its connection; nothing: what the rules made of the first packet
   ConnectionState state = ConnectionState::new_;
   // established: its connection began before there were rules, with the socket that has its addresses. Else it began

@@ -6,6 +6,7 @@
 
 namespace sidetrack {
 
+// The names are string literals.
 struct NamedPort {
   std::uint16_t port;
   std::string_view name;

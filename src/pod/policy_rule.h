@@ -31,7 +31,7 @@ struct PolicyRule : RulePlace {
   bool inverted = false;  // not
   std::optional<AddressRange> from{};
   std::optional<AddressRange> to{};
-  std::uint32_t mark = 0;
+  std::uint32_t mark = 0;           // host byte order, as the mask
   std::uint32_t mask = 0;           // 0: any mark
   std::string in{};                 // iif; lo: what is sent here
   std::string out{};                // oif: what the socket is bound to

@@ -11,9 +11,10 @@ namespace sidetrack {
 
 // Names why a rule is there.
 struct RuleNotes {
-  std::string flag;           // what asked for it: "-d 15020,15090"; empty if it is always there
-  std::string sentence;       // what it does, for people
-  const char* set = nullptr;  // the name of the set of its values: "excluded-ranges"; nullptr: that of its chain
+  std::string flag;      // what asked for it: "-d 15020,15090"; empty if it is always there
+  std::string sentence;  // what it does, for people
+  // The name of the set of its values, a string literal: "excluded-ranges"; nullptr: that of its chain.
+  const char* set = nullptr;
 };
 
 struct MeshRules {

@@ -18,7 +18,7 @@ namespace sidetrack::netlink {
 struct Answer {
   Reply end{};
   std::size_t messages = 0;    // before the end
-  const char* lost = nullptr;  // why some of it did not come; `end` says nothing then
+  const char* lost = nullptr;  // why some of it did not come, a string literal; `end` says nothing then
   bool interrupted = false;    // what was being listed changed meanwhile (NLM_F_DUMP_INTR)
 
   // Why it is not what the kernel held at one moment; nullptr if it is, or if the kernel refused to say.

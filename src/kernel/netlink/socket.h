@@ -39,7 +39,8 @@ class Datagram {
   int left_;
 };
 
-// A part of the kernel that is talked to, and what errors say of it.
+// A part of the kernel that is talked to, and what errors say of it, in string literals. A socket points to it: it
+// lives as long as the program.
 struct Subsystem {
   int protocol;             // NETLINK_ROUTE, NETLINK_NETFILTER
   const char* contents;     // what is read there: "the nf_tables ruleset"

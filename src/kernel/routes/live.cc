@@ -255,6 +255,7 @@ bool loopback_is_up(const netlink::Socket& socket) {
 
 // ---- Whose it is
 
+// The defaults of istio-iptables: -t and -r.
 constexpr std::uint32_t istio_mark = 1337;
 constexpr std::uint32_t istio_table = 133;
 
