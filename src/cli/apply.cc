@@ -149,7 +149,7 @@ void program_until_confirmed(const CommandLine& line, const Request& asked, cons
     info(
         fmt::format("the rules are programmed now, and rolled back unless you confirm them: press Enter within {}, or "
                     "'kill -USR1 {}' from another session",
-                    words(*line.confirm), getpid()));
+                    duration_words(*line.confirm), getpid()));
     if (!ready.sessions.empty()) std::this_thread::sleep_for(to_get_out);
   }
   const auto start = Clock::now();

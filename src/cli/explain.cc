@@ -33,7 +33,7 @@ std::optional<std::string> cgroup_of(const CommandLine& line) {
 
 std::string rendered(const CommandLine& line, const Trace& trace) {
   if (line.format == Format::json) return json(trace);
-  if (!line.brief) return text(trace, {.color = colored(line), .all = false});
+  if (!line.brief) return trace_text(trace, {.color = colored(line), .all = false});
   std::string end = sentence(trace.outcome) + "\n";
   for (const std::string& doubt : trace.doubts) end += "not certain: " + printable(doubt) + "\n";
   return end;

@@ -61,7 +61,7 @@ PodView assumed_pod(const Plan& plan, const std::set<std::string>& interfaces) {
                     {"eth0", {{*Address::parse("192.0.2.2"), 24}, {*Address::parse("2001:db8::2"), 64}}}};
   pod.routes = {{*AddressRange::parse("0.0.0.0/0"), "eth0"}, {*AddressRange::parse("::/0"), "eth0"}};
   for (const std::string& name : interfaces) assume_interface(pod, name);
-  add(pod, plan.routing);
+  add_routing(pod, plan.routing);
   return pod;
 }
 

@@ -25,7 +25,7 @@ bool counts(const Route& route, const RouteKey& key) {
 }
 
 // The kernel's route to an own address is one by the device that has it.
-bool is_own(const PodView& pod, const RouteKey& key) {
+bool has_route_to_own(const PodView& pod, const RouteKey& key) {
   if (!is_own(pod, key.destination, key.observer)) return false;
   key.ask_bound();
   return key.bound.empty() || is_own_of(pod, key.bound, key.destination, key.observer);
@@ -74,7 +74,7 @@ std::optional<RouteLookup> found(const PodView& pod, const PolicyRule& rule, con
     case PolicyRule::Action::lookup:
       break;
   }
-  if (rule.table == local_table && is_own(pod, key)) {
+  if (rule.table == local_table && has_route_to_own(pod, key)) {
     result.kind = RouteLookup::Kind::local;
     result.device = "lo";
     return result;

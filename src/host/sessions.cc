@@ -87,7 +87,7 @@ bool collect_sockets(const Process& process, std::map<std::uint32_t, Process>& h
   return true;
 }
 
-void find(std::string_view ssh_connection, Sessions& found) {
+void add_sessions(std::string_view ssh_connection, Sessions& found) {
   TcpSockets sockets;
   std::vector<TcpSocket> connections = sockets.established();
   std::erase_if(connections, [](const TcpSocket& socket) {
@@ -157,7 +157,7 @@ bool may_have_sessions() {
 Sessions find_sessions(std::string_view ssh_connection) {
   Sessions found;
   try {
-    find(ssh_connection, found);
+    add_sessions(ssh_connection, found);
   } catch (const Error& error) {
     found.unknown.emplace_back(error.what());
   }

@@ -36,7 +36,7 @@ Explanation explanation(const Trace& trace) {
   }
   made.sentence = printable(sentence(trace.outcome));
   for (const std::string& doubt : trace.doubts) made.doubts.push_back(printable(doubt));
-  made.text = printable_page(text(trace, {.color = false, .all = false}));
+  made.text = printable_page(trace_text(trace, {.color = false, .all = false}));
   made.json = json(trace);
   return made;
 }

@@ -18,7 +18,7 @@ bool holds_rules(const Live& live) {
 
 PodView with_plan(PodView pod, const Plan& plan) {
   drop_our_rules(pod);
-  add(pod, plan.routing);
+  add_routing(pod, plan.routing);
   return pod;
 }
 

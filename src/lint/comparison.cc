@@ -224,7 +224,7 @@ class Comparing {
     const auto packet = space::witness(regions_, 0, point, decision.ending);
     if (!packet) return;
     finding.witness = explain_words(*packet);
-    finding.ending = text(decision.ending);
+    finding.ending = ending_text(decision.ending);
     if (decision.step == nullptr || decision.step->live == nullptr) return;
     const Reason reason = describe(decision.step->live->rule);
     const bool says_where =

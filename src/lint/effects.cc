@@ -66,7 +66,7 @@ PodView with_routing(PodView pod, const Plan& plan) {
     if (lo == nullptr) continue;
     std::erase_if(lo->addresses, [&](const InterfaceAddress& one) { return one.address == address; });
   }
-  add(pod, plan.routing);
+  add_routing(pod, plan.routing);
   return pod;
 }
 

@@ -527,7 +527,7 @@ std::optional<Finding> finding_of(Regions& regions, const Violation& broken) {
   made.code = broken.is_known ? invariant.code : Code::not_known;
   made.subject = invariant.about;
   made.witness = explain_words(*packet);
-  made.ending = text(decision.ending);
+  made.ending = ending_text(decision.ending);
   made.remedy = invariant.remedy;
   made.message = invariant.asked;
   if (!decision.ending.unknowns.empty()) {

@@ -126,7 +126,7 @@ Findings running_as_proxy(Regions& regions, Regions::Node root, const PodView& p
     made.message = fmt::format("runs with {} {}, which is the proxy's: nothing that it sends is captured",
                                by_uid ? "uid" : "gid", by_uid ? *container.uid : *container.gid);
     made.witness = explain_words(*packet);
-    made.ending = text(ending);
+    made.ending = ending_text(ending);
     made.remedy = fmt::format("give it another {} in its securityContext", by_uid ? "runAsUser" : "runAsGroup");
     all.push_back(std::move(made));
   }
@@ -374,7 +374,7 @@ Findings lint_options(const Subject& subject) {
   const Plan asked = plan(subject.config, subject.facts);
   PodView pod = subject.pod ? *subject.pod : assumed_pod(asked);
   drop_our_rules(pod);
-  add(pod, asked.routing);
+  add_routing(pod, asked.routing);
   if (!subject.pod && !asked.families.contains(Family::ipv6)) {  // nothing says that there is any
     for (Interface& interface : pod.interfaces)
       std::erase_if(interface.addresses,

@@ -5,7 +5,7 @@
 
 namespace sidetrack {
 
-std::string words(std::chrono::nanoseconds time) {
+std::string duration_words(std::chrono::nanoseconds time) {
   using Seconds = std::chrono::duration<double>;
   if (time <= std::chrono::minutes(2)) return fmt::format("{:g} s", Seconds(time).count());
   const auto hours = std::chrono::floor<std::chrono::hours>(time);

@@ -7,6 +7,6 @@
 namespace sidetrack {
 
 // "0.2 s", "60 s"; above two minutes "5m", "1h2m3s", as the command line takes it.
-[[nodiscard]] std::string words(std::chrono::nanoseconds time);
+[[nodiscard]] std::string duration_words(std::chrono::nanoseconds time);
 
 }  // namespace sidetrack

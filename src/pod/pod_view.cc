@@ -39,7 +39,7 @@ std::vector<PodView> by_each_hop(const PodView& pod) {
   }
 }
 
-void add(PodView& pod, const Routing& added) {
+void add_routing(PodView& pod, const Routing& added) {
   for (PolicyRule rule : added.policy_rules) {
     const auto before =
         std::ranges::find_if(pod.rules, [&](const PolicyRule& there) { return goes_before(rule, there); });

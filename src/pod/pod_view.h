@@ -40,7 +40,7 @@ struct PodView {
 [[nodiscard]] std::vector<PodView> by_each_hop(const PodView& pod);
 
 // Adds it as the kernel would.
-void add(PodView& pod, const Routing& added);
+void add_routing(PodView& pod, const Routing& added);
 // Removes the policy rules that are ours.
 void drop_our_rules(PodView& pod);
 

@@ -23,7 +23,7 @@ Judgement failed(std::string finding) { return {Verdict_::failed, std::move(find
 Judgement unknown(std::string finding) { return {Verdict_::unknown, std::move(finding)}; }
 
 // Whether it is an address of this pod.
-bool is_own(const Address& address) {
+bool is_of_this_pod(const Address& address) {
   const Descriptor socket = open_socket(Protocol::udp, address.family);
   const SocketAddress any_port(Endpoint{address, std::nullopt});
   return bind(socket.get(), any_port.get(), SocketAddress::size()) == 0;
@@ -139,7 +139,7 @@ ProbeResult carry_out(Trial trial, const std::vector<Listener>& listeners, Sourc
   };
   if (!trial.unknown.empty()) return result(Verdict_::unknown, trial.unknown);
   const Address& to = trial.attempt.to.address;
-  if (to == Address::passthrough(to.family) && !is_own(to)) {
+  if (to == Address::passthrough(to.family) && !is_of_this_pod(to)) {
     ProbeResult lacking = result(Verdict_::failed, to.text() + " is not an address of this pod");
     lacking.routing.loopback_addresses = {to};
     return lacking;
@@ -158,7 +158,7 @@ ProbeResult carry_out(Trial trial, const std::vector<Listener>& listeners, Sourc
   Landing landing = land(trial.attempt, listeners, ports, deadline);
   // An IPv6 address that was added a moment ago can be bound to, but has no local route until the kernel's work in the
   // background adds it (addrconf_dad_work, as of 6.18).
-  while (landing.kind == Landing::Kind::strayed && is_own(to) && Clock::now() < deadline) {
+  while (landing.kind == Landing::Kind::strayed && is_of_this_pod(to) && Clock::now() < deadline) {
     poll(nullptr, 0, 1);
     landing = land(trial.attempt, listeners, ports, deadline);
   }

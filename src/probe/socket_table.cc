@@ -59,7 +59,7 @@ std::string read_table(KnownFile file) {
 }
 
 // "  0: LOCAL REMOTE STATE …"
-std::optional<Endpoint> find(KnownFile file, const std::string& remote) {
+std::optional<Endpoint> local_end(KnownFile file, const std::string& remote) {
   const std::string table = read_table(file);
   const std::string column = " " + remote + " ";
   for (std::size_t at = 0; (at = table.find(column, at)) != std::string::npos; ++at) {
@@ -74,9 +74,9 @@ std::optional<Endpoint> find(KnownFile file, const std::string& remote) {
 
 std::optional<Endpoint> other_end(const Endpoint& client) {
   const std::string remote = hexadecimal(client);
-  if (client.address.family == Family::ipv6) return find(KnownFile::tcp6_sockets, remote);
-  const auto found = find(KnownFile::tcp_sockets, remote);
-  return found ? found : find(KnownFile::tcp6_sockets, mapped() + remote);
+  if (client.address.family == Family::ipv6) return local_end(KnownFile::tcp6_sockets, remote);
+  const auto found = local_end(KnownFile::tcp_sockets, remote);
+  return found ? found : local_end(KnownFile::tcp6_sockets, mapped() + remote);
 }
 
 std::set<std::uint16_t> peer_ports() {

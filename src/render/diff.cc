@@ -39,7 +39,7 @@ struct Writer {
 };
 
 // Where a rule stands in its chain does not show how it came there.
-std::string words(const Rule& rule) {
+std::string appended_words(const Rule& rule) {
   Rule appended = rule;
   appended.insert_at.reset();
   return iptables_words(appended);
@@ -58,8 +58,8 @@ void write(Writer& out, const ChainDiff& chain) {
   // Where the families are all the difference between two lines, they are said.
   std::map<std::string, Families> removed, added;
   for (const DiffLine& line : lines) {
-    if (sign(line.kind) == '-') removed.emplace(words(line.rule), line.rule.families);
-    if (sign(line.kind) == '+') added.emplace(words(line.rule), line.rule.families);
+    if (sign(line.kind) == '-') removed.emplace(appended_words(line.rule), line.rule.families);
+    if (sign(line.kind) == '+') added.emplace(appended_words(line.rule), line.rule.families);
   }
   bool skipped = false;
   for (std::size_t i = 0; i < lines.size(); ++i) {
@@ -73,7 +73,7 @@ void write(Writer& out, const ChainDiff& chain) {
     }
     skipped = false;
     std::string comment = lines[i].kind == DiffLine::Kind::foreign ? "   # not ours" : "";
-    const std::string rule = words(lines[i].rule);
+    const std::string rule = appended_words(lines[i].rule);
     if (changed(i)) {
       const auto& others = sign(lines[i].kind) == '+' ? removed : added;
       const auto twin = others.find(rule);
@@ -135,7 +135,7 @@ Json comparison_json(const Comparison& comparison) {
     for (const ChainDiff& chain : difference.chains) {
       Json lines = Json::array();
       for (const DiffLine& line : chain.lines) {
-        lines.push_back({{"kind", kinds[static_cast<int>(line.kind)]}, {"rule", words(line.rule)}});
+        lines.push_back({{"kind", kinds[static_cast<int>(line.kind)]}, {"rule", appended_words(line.rule)}});
       }
       chains.push_back({{"families", families_json(chain.families)},
                         {"table", name(chain.table)},

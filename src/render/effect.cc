@@ -50,7 +50,7 @@ class Effect {
   }
 
   std::string end_words(Leaf leaf) const {
-    return leaf == no_such_packet ? "there is no such packet" : text(regions_.decision(leaf).ending);
+    return leaf == no_such_packet ? "there is no such packet" : ending_text(regions_.decision(leaf).ending);
   }
 
   struct Part {

@@ -173,7 +173,7 @@ Trace with_printable_names(Trace trace) {
 
 }  // namespace
 
-std::string text(const Trace& trace, const TextOptions& options) {
+std::string trace_text(const Trace& trace, const TextOptions& options) {
   const Trace shown = with_printable_names(trace);
   return Text(shown, options).all();
 }

@@ -216,11 +216,11 @@ std::vector<MapRow> rows_of(Regions& regions, const Section& section, bool& left
       lines.push_back(&line);
     }
   }
-  rows.push_back({lines.empty() ? "everything" : "everything but what follows", text(section.rest.ending),
+  rows.push_back({lines.empty() ? "everything" : "everything but what follows", ending_text(section.rest.ending),
                   why(section.rest), fate_of(section.rest.ending)});
   for (const Line* line : lines)
-    rows.push_back(
-        {box_words(regions, line->box, section.rest.box), text(line->ending), why(*line), fate_of(line->ending)});
+    rows.push_back({box_words(regions, line->box, section.rest.box), ending_text(line->ending), why(*line),
+                    fate_of(line->ending)});
   return rows;
 }
 
@@ -302,7 +302,7 @@ std::string lost_forwarded_dns(Regions& regions, std::size_t side, const MapOpti
       whole[index(field)] = regions.everything(Direction::in, family)[index(field)];
     regions.for_each(regions.of(side, {&queries, 1}), [&](const Box& box, const Box&, Leaf leaf) {
       if (leaf == no_such_packet || !loses_forwarded_replies(regions, box, regions.decision(leaf).ending)) return;
-      text += fmt::format("  {}  -> {}\n", box_words(regions, box, whole), space::text(regions.decision(leaf).ending));
+      text += fmt::format("  {}  -> {}\n", box_words(regions, box, whole), ending_text(regions.decision(leaf).ending));
     });
   }
   if (text.empty()) return {};
@@ -378,7 +378,7 @@ std::string map_json(Regions& regions, std::size_t side, const MapOptions& optio
       return;
     const Decision& decision = regions.decision(leaf);
     list.push_back({{"packets", box_json(regions, box)},
-                    {"ending", text(decision.ending)},
+                    {"ending", ending_text(decision.ending)},
                     {"kind", kind_names[static_cast<std::size_t>(decision.ending.kind)]},
                     {"by", step_json(decision.step)},
                     {"witness", explain_words(packet)}});

@@ -38,7 +38,7 @@ struct TextOptions {
   bool color = false;
   bool all = false;  // every rule; otherwise long runs of rules that do not match for the same reason are one line
 };
-[[nodiscard]] std::string text(const Trace& trace, const TextOptions& options);
+[[nodiscard]] std::string trace_text(const Trace& trace, const TextOptions& options);
 [[nodiscard]] std::string json(const Trace& trace);
 
 [[nodiscard]] std::string lint_text(const lint::Findings& findings, bool color);

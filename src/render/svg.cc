@@ -231,7 +231,7 @@ class Drawing {
   }
 
   std::string text() {
-    if (bands_.empty()) return framed(220, 60, words(margin, 34, "sentence", "nothing is captured"));
+    if (bands_.empty()) return framed(220, 60, svg_text(margin, 34, "sentence", "nothing is captured"));
     std::size_t pill_column = 0;
     for (const Placed& placed : bands_) pill_column = std::max(pill_column, placed.band.last_column() + 1);
     std::vector<double> widths(pill_column + 1, 0);
@@ -250,7 +250,7 @@ class Drawing {
     std::string body;
     double y = margin;
     for (Placed& placed : bands_) {
-      body += words(margin, y + 12, "band", placed.heading);
+      body += svg_text(margin, y + 12, "band", placed.heading);
       y = placed.band.place(y + 26, pill_column) + 2 * margin;
       body += arrows(placed.band) + boxes(placed.band);
     }
@@ -280,7 +280,7 @@ class Drawing {
     }
   }
 
-  static std::string words(double x, double y, std::string_view style, std::string_view text) {
+  static std::string svg_text(double x, double y, std::string_view style, std::string_view text) {
     return fmt::format("<text x=\"{:.0f}\" y=\"{:.0f}\" class=\"{}\">{}</text>\n", x, y, style, escaped(text));
   }
 
@@ -359,13 +359,14 @@ class Drawing {
           x, item.y, item.width, item.height, item.is_chain ? 6 : pill_height / 2,
           item.is_chain ? "#ffffff" : fill(item.fate), stroke(item.fate));
       const std::string_view style = item.is_chain ? "chain" : item.fate == Fate::change ? "condition" : "sentence";
-      text += words(x + padding + (item.is_chain ? 0 : 2), item.y + 17, style, item.title);
+      text += svg_text(x + padding + (item.is_chain ? 0 : 2), item.y + 17, style, item.title);
       if (!item.is_chain) continue;
       for (const Row& row : band.rows.at(i)) {
         double y = item.y + row.y;
         text += fmt::format("<path d=\"M{:.0f} {:.0f}h{:.0f}\" stroke=\"#d0d7de\"/>\n", x, y, item.width);
-        for (const std::string& part : row.sentence) text += words(x + padding, y += line_height, "sentence", part);
-        for (const std::string& part : row.condition) text += words(x + padding, y += line_height, "condition", part);
+        for (const std::string& part : row.sentence) text += svg_text(x + padding, y += line_height, "sentence", part);
+        for (const std::string& part : row.condition)
+          text += svg_text(x + padding, y += line_height, "condition", part);
       }
     }
     return text;

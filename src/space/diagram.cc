@@ -180,16 +180,16 @@ bool Diagrams::with_many(std::span<const Edge> before, std::span<const Edge> mor
 std::optional<Box> Diagrams::first_uncovered(Node root, const Box& within) {
   done_.clear();  // here: what leads to nothing that is uncovered
   Box box{};
-  if (!find(root, 0, within, box)) return {};
+  if (!find_uncovered(root, 0, within, box)) return {};
   return box;
 }
 
-bool Diagrams::find(Node node, std::size_t level, const Box& within, Box& box) {
+bool Diagrams::find_uncovered(Node node, std::size_t level, const Box& within, Box& box) {
   if (level == field_count) return node == uncovered;
   if (done_.find(node) != nullptr) return false;
   for (const Edge& edge : edges(node)) {
     box[level] = sets_.intersection(edge.values, within[level]);
-    if (box[level] != Sets::empty && find(edge.to, level + 1, within, box)) return true;
+    if (box[level] != Sets::empty && find_uncovered(edge.to, level + 1, within, box)) return true;
   }
   done_.add(node, 0);
   return false;

@@ -73,7 +73,7 @@ class Diagrams {
   Node with(Node node, Node other, std::size_t level, const Overlay& overlay);
   bool with_few(std::span<const Edge> before, std::span<const Edge> more, std::size_t level, const Overlay& overlay);
   bool with_many(std::span<const Edge> before, std::span<const Edge> more, std::size_t level, const Overlay& overlay);
-  bool find(Node node, std::size_t level, const Box& within, Box& box);
+  bool find_uncovered(Node node, std::size_t level, const Box& within, Box& box);
   bool is_within(Node node, std::size_t level, const Box& box, const std::function<bool(Leaf)>& passes);
   void each(Node node, std::size_t level, Box& box, const std::function<void(const Box&, Leaf)>& one) const;
 

@@ -91,7 +91,7 @@ std::string place_of(const Ending& ending) {
   std::string text = fmt::format("cannot be known: {}", unknown_words(ending));
   std::string between = " (";
   for (const Ending& one : ending.either) {
-    text += between + space::text(one);
+    text += between + ending_text(one);
     between = ", or ";
   }
   return ending.either.empty() ? text : text + ")";
@@ -137,13 +137,13 @@ Ending ending_of(const std::vector<Possibility>& all) {
   } else {
     for (const Possibility& one : all) unknowns.insert(unknowns.end(), one.unknowns.begin(), one.unknowns.end());
   }
-  std::ranges::sort(places, {}, [](const Ending& place) { return text(place); });
+  std::ranges::sort(places, {}, [](const Ending& place) { return ending_text(place); });
   sort(unknowns);
   result.either = std::move(places);
   result.unknowns = std::move(unknowns);
   return result;
 }
 
-std::string text(const Ending& ending) { return printable(place_of(ending) + answers_of(ending)); }
+std::string ending_text(const Ending& ending) { return printable(place_of(ending) + answers_of(ending)); }
 
 }  // namespace sidetrack::space

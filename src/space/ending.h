@@ -33,7 +33,7 @@ struct Ending {
 [[nodiscard]] Ending ending_of(const std::vector<Possibility>& all);
 
 // "127.0.0.1:15001 (Envoy outbound)", "leaves untouched, by eth0", "dropped"
-[[nodiscard]] std::string text(const Ending& ending);
+[[nodiscard]] std::string ending_text(const Ending& ending);
 
 // "`-m bpf [rev 1, 528 bytes: 01]`, `-j CUSTOM`": what is not known, in short.
 [[nodiscard]] std::string unknown_words(const Ending& ending);

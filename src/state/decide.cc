@@ -81,7 +81,7 @@ std::vector<BackendKind> candidates(const Choice& choice, const Survey& survey, 
 }
 
 // What is not known because of it: "whether …".
-Error refusal(const Unreadable& place, const std::string& unknown = "whether rules of the sidecar are there") {
+Error not_known(const Unreadable& place, const std::string& unknown = "whether rules of the sidecar are there") {
   return {place.why.code(), fmt::format("{}: {} is not known", place.why.what(), unknown), place.why.hint()};
 }
 
@@ -173,7 +173,7 @@ bool tells_later_packets(const std::vector<Live>& all) {
 space::Side after_apply(const Plan& plan, BackendKind backend, const Survey& survey) {
   PodView pod = *survey.pod;
   drop_our_rules(pod);
-  add(pod, without(plan.routing, survey.others_routing));
+  add_routing(pod, without(plan.routing, survey.others_routing));
   // Only a table of our own is written anew as a whole, with what others may have put into it, and not if it is as
   // asked.
   const Live* live = survey.live(backend);
@@ -208,7 +208,7 @@ std::vector<LostReplies> lost_forwarded_dns(const Plan& plan, BackendKind backen
   return lost_forwarded_dns(plan, after.pod, after.live);
 }
 
-std::string words(const Skipped& skipped) {
+std::string skipped_words(const Skipped& skipped) {
   const std::string backend = std::string(name(skipped.backend)) + ": ";
   const std::string why = skipped.why.what();
   return why.starts_with(backend) ? why : backend + why;
@@ -218,7 +218,7 @@ Error none_left(const std::vector<Skipped>& skipped) {
   if (skipped.size() == 1) return skipped.front().why;
   std::string lacking;
   for (const Skipped& each : skipped) {
-    lacking += "\n  " + words(each) + (each.why.hint().empty() ? "" : "; " + each.why.hint());
+    lacking += "\n  " + skipped_words(each) + (each.why.hint().empty() ? "" : "; " + each.why.hint());
   }
   return {ExitCode::kernel_lacks, "no usable backend:" + lacking};
 }
@@ -228,7 +228,7 @@ bool kept_by_others(const Survey& survey) {
 }
 
 std::variant<Decision, Error> decide(const Request& request, const Survey& survey) {
-  if (const Unreadable* place = first_unreadable(survey)) return refusal(*place);
+  if (const Unreadable* place = first_unreadable(survey)) return not_known(*place);
   const std::vector<BackendKind> holding = holders(survey);
   if (const auto refused = cannot_go(request, survey)) return *refused;
   Decision decision;
@@ -276,11 +276,11 @@ BackendKind holding_backend(const Request& request, const Survey& survey) {
 }
 
 Comparison compare(const Request& request, const Survey& survey) {
-  if (const Unreadable* place = first_unreadable(survey)) throw refusal(*place);
+  if (const Unreadable* place = first_unreadable(survey)) throw not_known(*place);
   for (const BackendKind kind : all_backends) {
     const auto* place = std::get_if<Unreadable>(&survey.of(kind));
     if (place == nullptr || place->chains.empty() || request.plan->ruleset.rules.empty()) continue;
-    throw refusal(*place, "whether its tables keep traffic from the proxy");
+    throw not_known(*place, "whether its tables keep traffic from the proxy");
   }
   const std::vector<BackendKind> holding = holders(survey);
   Comparison comparison;

@@ -19,7 +19,8 @@
 
 namespace sidetrack {
 
-// What the namespace is to hold. Without a plan: nothing of ours, in no backend (clean).
+// What the namespace is to hold. Without a plan: nothing of ours, in no backend (clean). It refers to what the caller
+// holds while it decides and executes.
 struct Request {
   const Plan* plan = nullptr;
   const ApplyOptions* options = nullptr;  // not asked by clean
@@ -66,7 +67,7 @@ struct Decision {
 [[nodiscard]] std::variant<Decision, Error> decide(const Request& request, const Survey& survey);
 
 // "iptables-nft: the kernel lacks …"
-[[nodiscard]] std::string words(const Skipped& skipped);
+[[nodiscard]] std::string skipped_words(const Skipped& skipped);
 
 struct InTheWay {
   std::vector<Obstacle> obstacles;

@@ -125,7 +125,7 @@ class Executor {
       try {
         act(attempt);
         result_.skipped.clear();
-        for (const Skipped& each : skipped) result_.skipped.push_back("not used: " + words(each));
+        for (const Skipped& each : skipped) result_.skipped.push_back("not used: " + skipped_words(each));
         return;
       } catch (const Error& error) {
         if (!error.of_one_backend() || rules_stand_) throw;

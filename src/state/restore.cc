@@ -160,7 +160,7 @@ std::string await_confirmation(AwaitedSignals& signals, std::chrono::nanoseconds
     const auto woken = signals.wait(end, input);
     if (woken.signal == SIGUSR1) return {};
     if (woken.signal != 0) return fmt::format("ended by {}", signal_name(woken.signal));
-    if (!woken.readable) return "not confirmed within " + words(timeout);
+    if (!woken.readable) return "not confirmed within " + duration_words(timeout);
     char letter = 0;
     const ssize_t size = read(input, &letter, 1);
     if (size < 0 && (errno == EINTR || errno == EAGAIN)) continue;

@@ -114,15 +114,16 @@ void ProxyWatch::wait() {
   const auto count = [&] { return Clock::now() - start; };
   if (listens()) return;
   told_.begins(fmt::format("waiting for {} to listen on port {}, for at most {}", title(proxy_), proxy_.port,
-                           words(end - start)));
+                           duration_words(end - start)));
   do {
     if (Clock::now() >= end) {
-      throw Error(ExitCode::failed,
-                  fmt::format("{} did not listen on port {} within {}{}; nothing was changed", title(proxy_),
-                              proxy_.port, words(proxy_.timeout), in_the_way_.empty() ? "" : ": " + in_the_way_),
-                  in_the_way_.empty()
-                      ? fmt::format("see why it does not start, or wait longer: --when-ready {},10m", proxy_.port)
-                      : remedy_);
+      throw Error(
+          ExitCode::failed,
+          fmt::format("{} did not listen on port {} within {}{}; nothing was changed", title(proxy_), proxy_.port,
+                      duration_words(proxy_.timeout), in_the_way_.empty() ? "" : ": " + in_the_way_),
+          in_the_way_.empty()
+              ? fmt::format("see why it does not start, or wait longer: --when-ready {},10m", proxy_.port)
+              : remedy_);
     }
     const auto woken = signals.wait(std::min<Clock::time_point>(end, Clock::now() + between_looks));
     if (woken.signal != 0) {

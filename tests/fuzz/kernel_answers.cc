@@ -481,7 +481,7 @@ void look_at(std::vector<Live> live, const PodView& pod) {
     PacketOptions options;
     options.words = words;
     const Trace trace = explain(parse_packet(options), pod, live);
-    fuzz::require(!text(trace, {}).empty() && !json(trace).empty(), "an explanation");
+    fuzz::require(!trace_text(trace, {}).empty() && !json(trace).empty(), "an explanation");
   }
 }
 

@@ -60,7 +60,7 @@ std::string explained(const char* words, const Plan& plan, const Live& live) {
     const Packet packet = packet_of(words);
     PodView pod = assumed_pod(plan);
     if (!packet.interface.empty()) assume_interface(pod, packet.interface);
-    return title + text(explain(packet, pod, {&live, 1}), {.color = false, .all = false});
+    return title + trace_text(explain(packet, pod, {&live, 1}), {.color = false, .all = false});
   } catch (const Error& error) {
     return title + error.what() + "\n";
   }

@@ -40,7 +40,7 @@ struct SetRequest : netlink::Request {
 // EINVAL: nfnetlink knows no such subsystem; none of these requests is wrong.
 bool means_absence(int error) { return error == EINVAL || error == EOPNOTSUPP; }
 
-Error refusal(int error) {
+Error ipset_refusal(int error) {
   constexpr const char* what = "cannot list the sets of ip_set";
   if (means_absence(error)) return {ExitCode::kernel_lacks, fmt::format("{}: the kernel has no ip_set", what), load};
   return failure(error, what);
@@ -126,7 +126,7 @@ Sets::Fetched Sets::fetch() {
       messages.emplace_back(message.bytes().begin(), message.bytes().end());
     });
     if (answer.end.error == IPSET_ERR_PROTOCOL) throw too_old();
-    if (answer.end.error != 0) throw refusal(answer.end.error);
+    if (answer.end.error != 0) throw ipset_refusal(answer.end.error);
     return messages;
   });
 }

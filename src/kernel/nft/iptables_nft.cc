@@ -70,16 +70,16 @@ LiveChain read_chain(const KernelTable& table, const KernelChain& chain, const I
 }
 
 // Whether nothing of others is lost with the chain: it holds rules of ours alone, or none, and lets everything pass.
-bool is_own(const LiveChain& chain) {
+bool has_only_ours(const LiveChain& chain) {
   return is_wholly_ours(chain) ||
          (chain.hook && chain.hook == builtin_hook(chain.table, chain.name) && chain.policy == Verdict::accept &&
           std::ranges::all_of(chain.rules, &LiveRule::ours));
 }
 
 // The same of a table: no sets or other objects in it, either.
-bool is_own(const KernelTable& table, std::span<const LiveChain> chains) {
+bool table_has_only_ours(const KernelTable& table, std::span<const LiveChain> chains) {
   return table.uses == table.chains.size() &&
-         std::ranges::all_of(chains, [](const LiveChain& chain) { return is_own(chain); });
+         std::ranges::all_of(chains, [](const LiveChain& chain) { return has_only_ours(chain); });
 }
 
 // ---- Writing.
@@ -137,7 +137,7 @@ std::vector<ChainChange> changes_of(const Live& seen, const Ruleset& wanted, con
     if (there.families != place.family || there.table != place.table) continue;
     if (std::ranges::find(asked, there.name, &Chain::name) != asked.end()) continue;
     if (concerns_us(there)) {
-      changes.push_back({there.name, &there, splice(there.rules, {}, mesh.came_by_insert), !is_own(there)});
+      changes.push_back({there.name, &there, splice(there.rules, {}, mesh.came_by_insert), !has_only_ours(there)});
     }
   }
   std::erase_if(changes, &ChainChange::unchanged);
@@ -246,7 +246,7 @@ Live iptables_live(const Dump& seen, const KnownSets& sets, const MeshRules& mes
     const auto place = iptables_table_of(table.key);
     if (!place || !is_written(place->table)) continue;
     const std::span chains = std::span(live.chains).subspan(first, table.chains.size());
-    if (is_own(table, chains)) live.own_tables.push_back(text(table.key));
+    if (table_has_only_ours(table, chains)) live.own_tables.push_back(text(table.key));
     first += chains.size();
   }
   std::ranges::move(others, std::back_inserter(live.chains));

@@ -26,7 +26,7 @@ constexpr std::array<std::string_view, 7> own_tables = {own_table,          "ist
                                                         "istio-ambient-nat"};
 
 // The tables whose rules are ours.
-bool is_own(const TableKey& key) {
+bool is_own_table(const TableKey& key) {
   if (key.family != NFPROTO_INET) return false;
   return std::ranges::find(own_tables, key.name) != own_tables.end();
 }
@@ -230,7 +230,7 @@ Live native_live(const Dump& seen, const MeshRules& mesh) {
   const CgroupPaths cgroups;
   for (const KernelTable& table : seen.tables) {
     if (!is_native(table.key)) continue;
-    const bool own = is_own(table.key);
+    const bool own = is_own_table(table.key);
     if (own) live.own_tables.push_back(text(table.key));
     live.tables.push_back(live_table(table));
     std::ranges::move(own ? rules_of(table, cgroups, mesh) : foreign_rules_of(table, cgroups),

@@ -140,7 +140,7 @@ Error refused_rule(const Refused& refused) {
 
 }  // namespace
 
-Error refusal(const Refused& refused) {
+Error nft_refusal(const Refused& refused) {
   // A right that is missing is met before the first message.
   if (refused.error == EPERM) {
     return Error(ExitCode::failed,

@@ -24,6 +24,6 @@ struct Refused {
 };
 
 // An Error that names the rule, the expression or extension in it, the option that asked for it, and what to load.
-[[nodiscard]] Error refusal(const Refused& refused);
+[[nodiscard]] Error nft_refusal(const Refused& refused);
 
 }  // namespace sidetrack::nft

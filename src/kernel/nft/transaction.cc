@@ -29,7 +29,7 @@ constexpr std::size_t longest_message = 96UL * 1024;
 // An element takes up to 44 bytes, and its end as much: less than the 64 KiB that one list may have.
 constexpr std::size_t values_per_message = 700;
 
-std::string words(const char* what, const std::string& name, const TableKey& table) {
+std::string object_words(const char* what, const std::string& name, const TableKey& table) {
   return fmt::format("the {} {} of the table {}", what, printable(name), text(table));
 }
 
@@ -109,7 +109,7 @@ void Transaction::delete_table(const TableKey& table) {
 }
 
 void Transaction::add_chain(const TableKey& table, const std::string& chain, const std::optional<HookPoint>& hook) {
-  std::string what = words("chain", chain, table);
+  std::string what = object_words("chain", chain, table);
   if (hook) what += fmt::format(" ({})", hook_text(*hook));
   message(NFT_MSG_NEWCHAIN, table.family, NLM_F_CREATE, std::move(what), nullptr, [&](nlmsghdr* header) {
     const NftnlChain made(allocated(nftnl_chain_alloc()));
@@ -126,7 +126,7 @@ void Transaction::add_chain(const TableKey& table, const std::string& chain, con
 }
 
 void Transaction::delete_chain(const TableKey& table, const std::string& chain) {
-  std::string what = "to delete " + words("chain", chain, table);
+  std::string what = "to delete " + object_words("chain", chain, table);
   message(NFT_MSG_DELCHAIN, table.family, 0, std::move(what), nullptr, [&](nlmsghdr* header) {
     const NftnlChain made(allocated(nftnl_chain_alloc()));
     require_copied(nftnl_chain_set_str(made.get(), NFTNL_CHAIN_TABLE, table.name.c_str()));
@@ -136,7 +136,7 @@ void Transaction::delete_chain(const TableKey& table, const std::string& chain) 
 }
 
 void Transaction::add_set(const TableKey& table, const Set& set) {
-  const std::string what = words("set", set.name, table);
+  const std::string what = object_words("set", set.name, table);
   message(NFT_MSG_NEWSET, table.family, NLM_F_CREATE, what, nullptr, [&](nlmsghdr* header) {
     const NftnlSet made = set_header(table, set);
     std::uint32_t flags = set.interval ? NFT_SET_INTERVAL : 0;
@@ -180,7 +180,7 @@ void Transaction::add_rule(const Position& position, std::span<const Expression>
 }
 
 void Transaction::delete_rule(const TableKey& table, const std::string& chain, std::uint64_t handle) {
-  std::string what = fmt::format("to delete a rule of {}", words("chain", chain, table));
+  std::string what = fmt::format("to delete a rule of {}", object_words("chain", chain, table));
   message(NFT_MSG_DELRULE, table.family, 0, std::move(what), nullptr, [&](nlmsghdr* header) {
     const NftnlRule made(allocated(nftnl_rule_alloc()));
     require_copied(nftnl_rule_set_str(made.get(), NFTNL_RULE_TABLE, table.name.c_str()));
@@ -191,7 +191,7 @@ void Transaction::delete_rule(const TableKey& table, const std::string& chain, s
 }
 
 void Transaction::delete_rules(const TableKey& table, const std::string& chain) {
-  std::string what = "to delete the rules of " + words("chain", chain, table);
+  std::string what = "to delete the rules of " + object_words("chain", chain, table);
   message(NFT_MSG_DELRULE, table.family, 0, std::move(what), nullptr, [&](nlmsghdr* header) {
     const NftnlRule made(allocated(nftnl_rule_alloc()));
     require_copied(nftnl_rule_set_str(made.get(), NFTNL_RULE_TABLE, table.name.c_str()));
@@ -251,13 +251,13 @@ void Transaction::refused(const netlink::Reply& reply) const {
   // 0: the commit itself, or the whole batch for want of a right.
   if (reply.sequence == 0) throw unavailable(reply.error, "nf_tables refuses the rules");
   const Step& step = steps_.at(reply.sequence - 1);
-  throw refusal({.backend = step.backend,
-                 .error = reply.error,
-                 .step = step.words,
-                 .rule = step.rule,
-                 .message = reinterpret_cast<const nlmsghdr*>(bytes_.data() + step.offset),
-                 .offset = reply.offset,
-                 .flag = step.rule != nullptr ? mesh_.notes(*step.rule).flag : ""});
+  throw nft_refusal({.backend = step.backend,
+                     .error = reply.error,
+                     .step = step.words,
+                     .rule = step.rule,
+                     .message = reinterpret_cast<const nlmsghdr*>(bytes_.data() + step.offset),
+                     .offset = reply.offset,
+                     .flag = step.rule != nullptr ? mesh_.notes(*step.rule).flag : ""});
 }
 
 }  // namespace sidetrack::nft

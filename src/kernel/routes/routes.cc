@@ -115,7 +115,7 @@ Taken taken(const Address& /*address*/) {
 }
 
 template <typename T>
-Error refusal(netlink::Socket& socket, const netlink::Reply& reply, const std::string& doing, const T& one) {
+Error routing_refusal(netlink::Socket& socket, const netlink::Reply& reply, const std::string& doing, const T& one) {
   const std::string message = fmt::format("cannot {} {}", doing, words_of(one));
   if (reply.error == EPERM) return system_error(EPERM, message, ExitCode::not_permitted, "CAP_NET_ADMIN is needed");
   const bool v6 = family_in(one) == Family::ipv6;
@@ -248,7 +248,7 @@ class KernelRoutes : public Routes {
       added.pop_back();
       // Added by another program since `there` was listed, a second run of this program for one.
       if (reply.error == EEXIST && list_everything(socket_, agent_rules_).holds(one)) continue;
-      throw refusal(socket_, reply, "add", one);
+      throw routing_refusal(socket_, reply, "add", one);
     }
   }
 
@@ -320,7 +320,7 @@ class KernelRoutes : public Routes {
   template <typename T>
   void require_gone(const netlink::Reply& reply, const T& one) {
     if (reply.error == 0 || reply.error == ENOENT || reply.error == ESRCH || reply.error == EADDRNOTAVAIL) return;
-    throw refusal(socket_, reply, "remove", one);
+    throw routing_refusal(socket_, reply, "remove", one);
   }
 
   // The first error is the one to report: a second one, on the way back, must not hide it.

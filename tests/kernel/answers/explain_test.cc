@@ -71,7 +71,7 @@ TEST_P(Explained, PacketsLandWhereItIsSaid) {
       const Trace trace = explain(probe.packet, view, live);
       EXPECT_EQ(pod.connect(probe.actor, probe.request), predicted(trace.outcome, probe.packet.protocol, pod))
           << probe.text() << "\n"
-          << text(trace, {});
+          << trace_text(trace, {});
       EXPECT_TRUE(trace.doubts.empty()) << trace.doubts.front();
       EXPECT_EQ(sentence(explain(probe.packet, view, as_planned).outcome), sentence(trace.outcome)) << probe.text();
       if (i == 0) {

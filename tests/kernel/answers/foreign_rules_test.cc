@@ -53,7 +53,7 @@ class ForeignRules : public KernelTest, public ::testing::WithParamInterface<con
     const Trace trace = explain(probe.packet, view, live);
     const Outcome& outcome = trace.outcome;
     if (outcome.kind == Outcome::Kind::unknown || outcome.answers == Outcome::Answers::unknown) return {};
-    Expected result{predicted(outcome, probe.packet.protocol, pod), false, false, sidetrack::text(trace, {})};
+    Expected result{predicted(outcome, probe.packet.protocol, pod), false, false, trace_text(trace, {})};
     const Role role = result.landing.role;
     result.may_be_refused = role == Role::no_answer;
     if (outcome.kind == Outcome::Kind::dropped && !trace.decisive.empty()) {
@@ -66,7 +66,7 @@ class ForeignRules : public KernelTest, public ::testing::WithParamInterface<con
     later.state = ConnectionState::established;
     const Trace then = explain(later, view, live);
     if (then.outcome.kind == Outcome::Kind::unknown) return {};
-    result.text += sidetrack::text(then, {});
+    result.text += trace_text(then, {});
     if (predicted(then.outcome, probe.packet.protocol, pod) !=
         result.landing) {  // lost, or to a process that knows of none
       result.landing = landed(Role::no_answer);

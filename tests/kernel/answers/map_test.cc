@@ -60,7 +60,7 @@ void Mapped::expect_as_mapped(Dice& dice, const std::string& options, const std:
         const Probe probe = probe_of(regions.universe().packet(point_of(box, regions, dice, edge)));
         const Outcome outcome = outcome_of(regions.decision(leaf).ending, probe.packet);
         EXPECT_EQ(pod.connect(probe.actor, probe.request), predicted(outcome, probe.packet.protocol, pod))
-            << probe.text() << ": " << text(regions.decision(leaf).ending);
+            << probe.text() << ": " << ending_text(regions.decision(leaf).ending);
       }
     });
     EXPECT_GT(tried.size(), 4U);
@@ -170,8 +170,8 @@ TEST_P(Edited, WhatChangesIsWhatLandsDifferently) {
         return predicted(outcome_of(regions.decision(one).ending, probe.packet), probe.packet.protocol, pod);
       };
       changes.push_back({probe, of(earlier), of(leaf),
-                         fmt::format("{}: {}, then {}", probe.text(), text(regions.decision(earlier).ending),
-                                     text(regions.decision(leaf).ending))});
+                         fmt::format("{}: {}, then {}", probe.text(), ending_text(regions.decision(earlier).ending),
+                                     ending_text(regions.decision(leaf).ending))});
     }
   });
   ASSERT_GT(changes.size(), 4U);

@@ -231,7 +231,7 @@ class Witnesses : public KernelTest, public ::testing::WithParamInterface<const 
       if (finding.witness.empty()) continue;
       ++counted.witnesses;
       const Trace trace = explain(packet_of(finding.witness), asked.there.pod, asked.there.live);
-      const std::string said = space::text(space::ending_of({{trace, {}, true}}));
+      const std::string said = space::ending_text(space::ending_of({{trace, {}, true}}));
       const bool right = trace.outcome.kind == Outcome::Kind::unknown ? finding.ending.starts_with("cannot be known")
                                                                       : said == finding.ending;
       counted.false_alarms += right ? 0 : 1;

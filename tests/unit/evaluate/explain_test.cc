@@ -227,7 +227,7 @@ TEST(Explain, EndsWhereTheRulesSay) {
         if (!is_for(row, family)) continue;
         const std::string packet = in_family(row.packet, family);
         const Trace trace = ask(in_family(row.options, family), packet, backend);
-        EXPECT_EQ(sentence(trace.outcome), in_family(row.end, family)) << row.options << "\n" << text(trace, {});
+        EXPECT_EQ(sentence(trace.outcome), in_family(row.end, family)) << row.options << "\n" << trace_text(trace, {});
         EXPECT_THAT(trace.doubts, IsEmpty()) << row.options << " " << packet;
       }
     }
@@ -668,7 +668,7 @@ TEST(Explain, SaysPolicies) {
       others({base("inet f", "out", output, Verdict::drop, {{{ProtocolMatch{Protocol::udp}}, Verdict::accept}})});
   const Trace trace = beside(live, "-i *", a_service);
   EXPECT_EQ(sentence(trace.outcome), "dropped: policy drop of inet f out");
-  EXPECT_THAT(text(trace, {}), AllOf(HasSubstr("policy  DROP"), HasSubstr("  by inet f out policy  DROP")));
+  EXPECT_THAT(trace_text(trace, {}), AllOf(HasSubstr("policy  DROP"), HasSubstr("  by inet f out policy  DROP")));
   EXPECT_THAT(end_beside(live, "-i *", "out udp 10.96.0.10:443"), HasSubstr("leaves"));
   live.chains.front().dormant = true;
   EXPECT_THAT(end_beside(live, "-i *", a_service), HasSubstr("lands on 127.0.0.1:15001"));
@@ -826,7 +826,7 @@ TEST(Explain, NamesArePrintable) {
     if (interface.name == "eth0") interface.name = "e\x9b\x1b";
   }
   const Trace trace = explain(packet_of("out tcp 10.96.0.10:443"), pod, all);
-  const std::string shown = text(trace, {});
+  const std::string shown = trace_text(trace, {});
   EXPECT_EQ(shown, printable_lines(shown));
   EXPECT_THAT(shown, HasSubstr(R"(nat L0-0\x1b]0;\x0a\xff)"));
   EXPECT_THAT(sentence(trace.outcome), HasSubstr(R"(leaves the pod by e\x9b\x1b)"));
@@ -836,7 +836,7 @@ TEST(Explain, NamesArePrintable) {
 TEST(Explain, IsReadable) {
   const Trace trace =
       ask("-i * -x 10.0.0.0/8 --ip-families ipv4", "out tcp 172.16.0.1:443 --uid 1000", BackendKind::iptables_legacy);
-  EXPECT_EQ("\n" + text(trace, {}), R"(
+  EXPECT_EQ("\n" + trace_text(trace, {}), R"(
 tcp from 192.0.2.2 to 172.16.0.1:443, sent by uid 1000 gid 1000, the first packet of a connection
 
 OUTPUT, out by eth0
@@ -870,8 +870,8 @@ TEST(Explain, LongRunsOfPassedRulesAreOneLine) {
   std::string ranges;
   for (int i = 0; i < 200; ++i) ranges += "10." + std::to_string(i) + ".0.0/24,";
   const Trace trace = ask("-i * -x " + ranges, "out tcp 172.16.0.1:443", BackendKind::iptables_legacy);
-  EXPECT_THAT(text(trace, {}), HasSubstr("8-208  201 rules"));
-  EXPECT_THAT(text(trace, {.color = false, .all = true}), HasSubstr("-d 10.123.0.0/24 -j RETURN"));
+  EXPECT_THAT(trace_text(trace, {}), HasSubstr("8-208  201 rules"));
+  EXPECT_THAT(trace_text(trace, {.color = false, .all = true}), HasSubstr("-d 10.123.0.0/24 -j RETURN"));
 }
 
 TEST(Explain, AsJson) {

@@ -42,7 +42,8 @@ std::string refused(BackendKind backend, int error, std::optional<std::size_t> a
   const std::vector<std::byte> message = message_of(expressions);
   std::optional<std::uint32_t> offset;
   if (at_fault) offset = offset_of_expression(message, *at_fault) + further;
-  return in(refusal({backend, error, "the rule", &rule, reinterpret_cast<const nlmsghdr*>(message.data()), offset}));
+  return in(
+      nft_refusal({backend, error, "the rule", &rule, reinterpret_cast<const nlmsghdr*>(message.data()), offset}));
 }
 
 constexpr auto iptables = BackendKind::iptables_nft;
@@ -115,7 +116,8 @@ TEST(NftRefusal, OtherErrors) {
 
 TEST(NftRefusal, OfWhatIsNoRule) {
   const auto step = [](BackendKind backend, int error) {
-    return said(refusal({backend, error, "the chain nat-OUTPUT of the table inet sidetrack", nullptr, nullptr, {}}));
+    return said(
+        nft_refusal({backend, error, "the chain nat-OUTPUT of the table inet sidetrack", nullptr, nullptr, {}}));
   };
   EXPECT_EQ(step(native, EOPNOTSUPP),
             "3 nftables: the kernel refuses the chain nat-OUTPUT of the table inet sidetrack: Operation not supported "
@@ -131,7 +133,7 @@ TEST(NftRefusal, OfWhatIsNoRule) {
 // Another backend is tried only where this one lacks something.
 TEST(NftRefusal, SaysWhetherAnotherBackendMayDo) {
   const auto of = [](int error) {
-    return refusal({native, error, "the table", nullptr, nullptr, {}}).of_one_backend();
+    return nft_refusal({native, error, "the table", nullptr, nullptr, {}}).of_one_backend();
   };
   EXPECT_TRUE(of(ENOENT));
   EXPECT_TRUE(of(EPERM));

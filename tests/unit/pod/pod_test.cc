@@ -185,7 +185,7 @@ TEST(Routing, IsAddedToAPodAsTheKernelWould) {
   pod.interfaces = {{"lo", {}}, {"eth0", {}}};
   pod.rules.insert(pod.rules.begin() + 1, rule_of(100, PolicyRule::Action::lookup, main_table));
   pod.rules.insert(pod.rules.begin() + 1, rule_of(90, PolicyRule::Action::lookup, local_table));
-  add(pod, much());
+  add_routing(pod, much());
   std::string all = "\n";
   for (const PolicyRule& rule : pod.rules) all += ip_words(rule) + (rule.is_ours() ? " (ours)\n" : "\n");
   for (const Route& route : pod.routes) all += ip_words(route) + "\n";

@@ -58,7 +58,7 @@ constexpr auto decided = Step::Kind::decided;
 
 // The steps alone, without the packet and the end.
 std::string steps_of(const Trace& trace, const TextOptions& options = {}) {
-  const std::string all = text(trace, options);
+  const std::string all = trace_text(trace, options);
   const std::size_t begin = all.find("\n\n") + 2;
   return all.substr(begin, all.rfind("\n\n") + 1 - begin);
 }
@@ -165,7 +165,7 @@ TEST(ExplainText, SaysWhyARuleIsThere) {
                                                HasSubstr("yes: marked: for later\n"), HasSubstr("yes: dropped\n")));
   made.decisive = {0, 1, 2};
   made.doubts = {"who listens", "which \033 route"};
-  const std::string all = text(made, {});
+  const std::string all = trace_text(made, {});
   EXPECT_EQ(all.substr(all.find("  by")),
             "  by inet t C 1            not wanted (-x 1)\n"
             "  by inet t C 2            for later\n"
@@ -176,7 +176,7 @@ TEST(ExplainText, SaysWhyARuleIsThere) {
 
 TEST(ExplainText, SaysWhatPacketItIs) {
   const auto first_line = [](const Trace& trace) {
-    const std::string all = text(trace, {});
+    const std::string all = trace_text(trace, {});
     return all.substr(0, all.find('\n'));
   };
   Trace made = trace({});
@@ -213,7 +213,7 @@ TEST(ExplainText, ColoursTheEnd) {
     made.outcome.kind = kind;
     made.outcome.at = {*Address::parse("10.0.0.1"), 80};
     made.outcome.why = "the rules";
-    const std::string colored = text(made, {.color = true, .all = false});
+    const std::string colored = trace_text(made, {.color = true, .all = false});
     const std::string end = color + sentence(made.outcome) + "\033[0m\n";
     EXPECT_THAT(colored, HasSubstr("\n\n" + end));
     EXPECT_EQ(colored.ends_with(end + "  no rule says anything else\n"), nobody) << colored;

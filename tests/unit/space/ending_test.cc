@@ -38,7 +38,7 @@ Possibility for_want_of(Possibility one, std::vector<std::string> unknowns) {
   return one;
 }
 
-std::string text(const std::vector<Possibility>& all) { return space::text(ending_of(all)); }
+std::string text(const std::vector<Possibility>& all) { return ending_text(ending_of(all)); }
 
 TEST(Ending, OfOneWay) {
   EXPECT_EQ(text({way(Kind::lands)}), "reaches the pod untouched");
@@ -94,7 +94,7 @@ TEST(Ending, OfSeveralWaysIsKnownIfTheyEndAlike) {
 TEST(Ending, OfSeveralWaysIsOneOfThem) {
   const Ending either = ending_of({for_want_of(redirected(15001), {"`b`", "`a`"}),
                                    for_want_of(way(Kind::dropped), {"`b`"}), for_want_of(redirected(15001), {"`c`"})});
-  EXPECT_EQ(space::text(either), "cannot be known: `a`, `b`, `c` (127.0.0.1:15001, or dropped)");
+  EXPECT_EQ(ending_text(either), "cannot be known: `a`, `b`, `c` (127.0.0.1:15001, or dropped)");
   EXPECT_EQ(either.kind, Kind::unknown);
   EXPECT_EQ(either.either.size(), 2U);
   EXPECT_EQ(either,

@@ -259,7 +259,7 @@ bool agrees(const Ending& ending, const Outcome& outcome) {
   const Trace trace = explain(packet, side.pod, side.live);
   const Ending& ending = regions.decision(leaf).ending;
   if (agrees(ending, trace.outcome)) return ::testing::AssertionSuccess();
-  return ::testing::AssertionFailure() << explain_words(packet) << "\n  region:  " << text(ending)
+  return ::testing::AssertionFailure() << explain_words(packet) << "\n  region:  " << ending_text(ending)
                                        << "\n  explain: " << sentence(trace.outcome);
 }
 
@@ -414,7 +414,7 @@ TEST(Space, NewSourcesAreSaid) {
   Regions regions({side});
   std::set<std::string> endings;
   regions.for_each(regions.of(0), [&](const Box&, const Box&, Leaf leaf) {
-    if (leaf != no_such_packet) endings.insert(text(regions.decision(leaf).ending));
+    if (leaf != no_such_packet) endings.insert(ending_text(regions.decision(leaf).ending));
   });
   EXPECT_THAT(endings, ::testing::Contains("leaves from 192.0.2.77, by eth0; whether replies arrive cannot be known"));
   EXPECT_THAT(endings, ::testing::Contains("leaves untouched, by eth0"));
@@ -697,7 +697,7 @@ TEST(Space, ManyMarksAreNotKnown) {
   Point point = regions.example(regions.ordinary(copy.pod, Direction::out, Family::ipv4));
   const Ending& ending = regions.decision(regions.diagrams().at(root, point)).ending;
   EXPECT_EQ(ending.kind, Outcome::Kind::unknown);
-  EXPECT_EQ(ending.either.size(), 2U) << text(ending);  // dropped, or to the proxy
+  EXPECT_EQ(ending.either.size(), 2U) << ending_text(ending);  // dropped, or to the proxy
 }
 
 // ---- Long lists
@@ -770,11 +770,12 @@ TEST(Join, ThousandsOfRangesAreOneRuleWithTheNumberOfTheFirst) {
   Point point = regions.example(regions.ordinary(copy.pod, Direction::out, Family::ipv4));
   point[index(Field::destination)] = value_of(*Address::parse("10.3.5.7"));
   const Leaf leaf = regions.diagrams().at(root, point);
-  EXPECT_EQ(text(regions.decision(leaf).ending), "leaves untouched, by eth0");
+  EXPECT_EQ(ending_text(regions.decision(leaf).ending), "leaves untouched, by eth0");
   const Trace first = explain(packet_of("out tcp 10.0.0.7:80 --uid 1000"), copy.pod, copy.live);
   EXPECT_EQ(regions.decision(leaf).step->number, first.steps[first.decisive.back()].number);
   point[index(Field::destination)] = value_of(*Address::parse("10.3.5.8"));
-  EXPECT_EQ(text(regions.decision(regions.diagrams().at(root, point)).ending), "127.0.0.1:15001 (Envoy outbound)");
+  EXPECT_EQ(ending_text(regions.decision(regions.diagrams().at(root, point)).ending),
+            "127.0.0.1:15001 (Envoy outbound)");
 }
 
 TEST(ReadRule, UnderstandsWhatIsWritten) {

@@ -342,15 +342,15 @@ TEST_F(DecideTest, WhyNoBackendWillDoIsSaidOfEach) {
   const Error both = none_left({{nftables, lacks}, {iptables_nft, Error(ExitCode::failed, "iptables-nft: no")}});
   EXPECT_EQ(both.code(), ExitCode::kernel_lacks);
   EXPECT_STREQ(both.what(), "no usable backend:\n  nftables: lacks x; load x\n  iptables-nft: no");
-  EXPECT_EQ(words(Skipped{iptables_nft, lacks}), "iptables-nft: lacks x");
-  EXPECT_EQ(words(Skipped{nftables, Error(ExitCode::failed, "nftables: no")}), "nftables: no");
+  EXPECT_EQ(skipped_words(Skipped{iptables_nft, lacks}), "iptables-nft: lacks x");
+  EXPECT_EQ(skipped_words(Skipped{nftables, Error(ExitCode::failed, "nftables: no")}), "nftables: no");
 }
 
 TEST_F(DecideTest, WhatIsNotUsedIsSaidUnlessTheRulesAreThere) {
   const auto skipped = [&](const Case& one) {
     std::vector<std::string> all;
     const auto decision = std::get<Decision>(decide(request(), survey(one)));
-    for (const Skipped& each : decision.skipped) all.push_back(words(each));
+    for (const Skipped& each : decision.skipped) all.push_back(skipped_words(each));
     return all;
   };
   using ::testing::ElementsAre;
