@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "state/apply.h"
+#include "apply/apply.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -9,6 +9,10 @@
 #include <thread>
 #include <variant>
 
+#include "apply/cut_sessions.h"
+#include "apply/decide.h"
+#include "apply/restore.h"
+#include "apply/when_ready.h"
 #include "cli/commands.h"
 #include "cli/log.h"
 #include "host/sessions.h"
@@ -16,10 +20,6 @@
 #include "library/sentences.h"
 #include "model/duration.h"
 #include "rule/iptables.h"
-#include "state/cut_sessions.h"
-#include "state/decide.h"
-#include "state/restore.h"
-#include "state/when_ready.h"
 #include "system/signals.h"
 
 namespace sidetrack::cli {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "cli/commands.h"
 #include "cli/log.h"
-#include "manifest/arguments.h"
+#include "inject/manifest/arguments.h"
 
 namespace sidetrack::cli {
 

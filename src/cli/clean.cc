@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include "apply/apply.h"
 #include "cli/commands.h"
 #include "cli/log.h"
 #include "library/sentences.h"
-#include "state/apply.h"
 
 namespace sidetrack::cli {
 

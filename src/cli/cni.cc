@@ -8,11 +8,11 @@
 
 #include "cli/commands.h"
 #include "cli/log.h"
-#include "cni/entry.h"
-#include "cni/installation.h"
-#include "cni/plugin.h"
 #include "model/error.h"
 #include "model/printable.h"
+#include "node/entry.h"
+#include "node/installation.h"
+#include "node/plugin.h"
 #include "render/json_parts.h"
 #include "system/folder_watch.h"
 

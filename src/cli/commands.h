@@ -9,12 +9,12 @@
 #include <string_view>
 #include <vector>
 
+#include "apply/apply.h"
+#include "apply/diff.h"
 #include "mesh/plan.h"
 #include "model/error.h"
 #include "options/options.h"
 #include "rule/live.h"
-#include "state/apply.h"
-#include "state/diff.h"
 #include "system/namespaces.h"
 #include "system/sandbox.h"
 

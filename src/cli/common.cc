@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstdlib>
 
+#include "apply/choice.h"
 #include "cli/commands.h"
 #include "cli/log.h"
 #include "cli/standard_streams.h"
@@ -15,7 +16,6 @@
 #include "model/printable.h"
 #include "render/render.h"
 #include "rule/iptables.h"
-#include "state/choice.h"
 #include "system/namespaces.h"
 #include "system/read_write.h"
 

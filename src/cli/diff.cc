@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "apply/decide.h"
 #include "cli/commands.h"
 #include "cli/log.h"
 #include "library/sentences.h"
@@ -12,7 +13,6 @@
 #include "render/read_rules.h"
 #include "render/render.h"
 #include "render/show.h"
-#include "state/decide.h"
 #include "system/sandbox.h"
 #include "system/worker.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "evaluate/explain.h"
+#include "walk/explain.h"
 
 #include "cli/commands.h"
 #include "host/host.h"

@@ -5,8 +5,8 @@
 
 #include "cli/commands.h"
 #include "cli/log.h"
+#include "inject/manifest/arguments.h"
 #include "library/planning.h"
-#include "manifest/arguments.h"
 #include "render/render.h"
 #include "rule/ours.h"
 

@@ -13,7 +13,7 @@
 #include "cli/commands.h"
 #include "cli/log.h"
 #include "cli/standard_streams.h"
-#include "manifest/arguments.h"
+#include "inject/manifest/arguments.h"
 #include "model/error.h"
 #include "options/options.h"
 #include "system/read_write.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "cni/plugin.h"
+#include "node/plugin.h"
 
 #include <unistd.h>
 
@@ -9,9 +9,9 @@
 #include "cli/commands.h"
 #include "cli/log.h"
 #include "cli/standard_streams.h"
-#include "cni/cni_error.h"
-#include "cni/network_configuration.h"
-#include "cni/record.h"
+#include "node/cni_error.h"
+#include "node/network_configuration.h"
+#include "node/record.h"
 #include "system/read_write.h"
 
 namespace sidetrack::cli {

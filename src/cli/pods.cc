@@ -5,7 +5,7 @@
 
 #include "cli/commands.h"
 #include "cli/log.h"
-#include "cni/node.h"
+#include "node/node.h"
 #include "system/replace_file.h"
 
 namespace sidetrack::cli {

@@ -3,11 +3,11 @@
 // which apply --check asks about a plan.
 #include <algorithm>
 
+#include "apply/choice.h"
 #include "doctor/doctor.h"
 #include "mesh/istio_rules.h"
 #include "mesh/rule_words.h"
 #include "model/error.h"
-#include "state/choice.h"
 #include "system/known_file.h"
 
 namespace sidetrack {

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "apply/choice.h"
 #include "kernel/routes.h"
-#include "state/choice.h"
 
 namespace sidetrack {
 namespace {

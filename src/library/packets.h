@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "evaluate/explain.h"
 #include "kernel/survey.h"
 #include "mesh/plan.h"
 #include "model/config.h"
@@ -14,6 +13,7 @@
 #include "pod/pod_view.h"
 #include "rule/live.h"
 #include "space/regions.h"
+#include "walk/explain.h"
 
 namespace sidetrack {
 

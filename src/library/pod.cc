@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "apply/apply.h"
 #include "kernel/kernel.h"
 #include "library/packets.h"
 #include "library/planning.h"
@@ -17,7 +18,6 @@
 #include "model/error.h"
 #include "model/printable.h"
 #include "render/render.h"
-#include "state/apply.h"
 #include "system/signals.h"
 
 namespace sidetrack {

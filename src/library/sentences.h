@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "state/apply.h"
-#include "state/diff.h"
+#include "apply/apply.h"
+#include "apply/diff.h"
 
 namespace sidetrack {
 

@@ -10,11 +10,11 @@
 #include <string>
 #include <vector>
 
-#include "evaluate/explain.h"
 #include "mesh/plan.h"
 #include "model/config.h"
 #include "model/packet.h"
 #include "system/namespaces.h"
+#include "walk/explain.h"
 
 namespace sidetrack {
 

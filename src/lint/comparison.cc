@@ -7,10 +7,10 @@
 #include <map>
 #include <set>
 
-#include "evaluate/explain.h"
 #include "mesh/describe.h"
 #include "model/interface_pattern.h"
 #include "space/witness.h"
+#include "walk/explain.h"
 
 namespace sidetrack::lint {
 namespace {

@@ -8,7 +8,6 @@
 #include <map>
 #include <utility>
 
-#include "evaluate/explain.h"
 #include "mesh/describe.h"
 #include "model/interface_pattern.h"
 #include "model/ports.h"
@@ -16,6 +15,7 @@
 #include "pod/ztunnel.h"
 #include "rule/iptables.h"
 #include "space/witness.h"
+#include "walk/explain.h"
 
 namespace sidetrack::lint {
 namespace {

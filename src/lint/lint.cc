@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <map>
 
-#include "evaluate/explain.h"
 #include "lint/effects.h"
 #include "lint/invariants.h"
 #include "mesh/catalogue.h"
@@ -14,6 +13,7 @@
 #include "model/ports.h"
 #include "space/forwarded.h"
 #include "space/witness.h"
+#include "walk/explain.h"
 
 namespace sidetrack::lint {
 namespace {

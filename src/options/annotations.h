@@ -98,7 +98,7 @@ struct Interception {
 
 using Variables = std::map<std::string, std::string, std::less<>>;
 
-// Holds what istio-init takes from the annotation proxy.istio.io/config; manifest/pods.h reads it.
+// Holds what istio-init takes from the annotation proxy.istio.io/config; inject/manifest/pods.h reads it.
 struct ProxyConfig {
   std::string interception_mode;  // empty: not said
   Variables metadata{};           // proxyMetadata

@@ -4,10 +4,10 @@
 #include <optional>
 #include <set>
 
-#include "evaluate/explain.h"
 #include "kernel/routes.h"
 #include "model/ports.h"
 #include "probe/trial.h"
+#include "walk/explain.h"
 
 namespace sidetrack::probe {
 namespace {

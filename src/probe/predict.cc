@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
-#include "evaluate/explain.h"
 #include "probe/trial.h"
 #include "system/cgroup.h"
+#include "walk/explain.h"
 
 namespace sidetrack::probe {
 namespace {

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "apply/diff.h"
 #include "mesh/plan.h"
 #include "model/config.h"
-#include "state/diff.h"
 
 namespace sidetrack {
 

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <functional>
 
-#include "evaluate/route.h"
 #include "mesh/catalogue.h"
 #include "probe/trial.h"
+#include "walk/route.h"
 
 namespace sidetrack::probe {
 namespace {

@@ -7,12 +7,12 @@
 #include <algorithm>
 #include <map>
 
-#include "evaluate/explain.h"
 #include "render/json_parts.h"
 #include "render/layout.h"
 #include "render/map.h"
 #include "render/map_parts.h"
 #include "space/cover.h"
+#include "walk/explain.h"
 
 namespace sidetrack {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "evaluate/explain.h"
 #include "render/json_parts.h"
 #include "render/render.h"
+#include "walk/explain.h"
 
 namespace sidetrack {
 namespace {

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 
-#include "evaluate/explain.h"
 #include "model/printable.h"
 #include "render/layout.h"
 #include "render/render.h"
+#include "walk/explain.h"
 
 namespace sidetrack {
 namespace {

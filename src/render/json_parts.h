@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
-#include "evaluate/obstacles.h"
+#include "apply/diff.h"
 #include "pod/routing.h"
-#include "state/diff.h"
+#include "walk/obstacles.h"
 
 namespace sidetrack {
 

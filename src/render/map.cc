@@ -6,7 +6,6 @@
 
 #include <algorithm>
 
-#include "evaluate/in_flight.h"
 #include "mesh/catalogue.h"
 #include "mesh/describe.h"
 #include "model/printable.h"
@@ -15,6 +14,7 @@
 #include "render/map_parts.h"
 #include "rule/iptables.h"
 #include "space/forwarded.h"
+#include "walk/in_flight.h"
 
 namespace sidetrack {
 namespace {

@@ -4,13 +4,13 @@
 #include <string>
 #include <vector>
 
+#include "apply/diff.h"
 #include "doctor/doctor.h"
-#include "evaluate/explain.h"
 #include "lint/finding.h"
 #include "mesh/plan.h"
 #include "model/config.h"
 #include "probe/probe.h"
-#include "state/diff.h"
+#include "walk/explain.h"
 
 namespace sidetrack {
 

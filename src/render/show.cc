@@ -9,12 +9,12 @@
 #include <string_view>
 #include <utility>
 
-#include "evaluate/chain_index.h"
 #include "mesh/catalogue.h"
 #include "mesh/describe.h"
 #include "model/ports.h"
 #include "model/printable.h"
 #include "render/layout.h"
+#include "walk/chain_index.h"
 
 namespace sidetrack {
 namespace {

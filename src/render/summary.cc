@@ -11,12 +11,12 @@
 #include <utility>
 #include <vector>
 
-#include "evaluate/chain_index.h"
 #include "mesh/describe.h"
 #include "model/list_text.h"
 #include "model/printable.h"
 #include "render/show.h"
 #include "rule/iptables.h"
+#include "walk/chain_index.h"
 
 namespace sidetrack {
 namespace {

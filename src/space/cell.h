@@ -5,11 +5,11 @@
 #include <unordered_map>
 #include <vector>
 
-#include "evaluate/explain.h"
-#include "evaluate/match.h"
-#include "evaluate/observer.h"
 #include "space/diagram.h"
 #include "space/states.h"
+#include "walk/explain.h"
+#include "walk/match.h"
+#include "walk/observer.h"
 
 namespace sidetrack::space {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "evaluate/explain.h"
+#include "walk/explain.h"
 
 namespace sidetrack::space {
 

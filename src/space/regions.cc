@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "evaluate/explain.h"
-#include "evaluate/hook_calls.h"
-#include "evaluate/route.h"
 #include "model/error.h"
 #include "rule/iptables.h"
 #include "space/join.h"
+#include "walk/explain.h"
+#include "walk/hook_calls.h"
+#include "walk/route.h"
 
 namespace sidetrack::space {
 namespace {

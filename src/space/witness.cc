@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "space/witness.h"
 
-#include "evaluate/explain.h"
 #include "model/error.h"
+#include "walk/explain.h"
 
 namespace sidetrack::space {
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // What a CNI runtime writes to the plugin, and the files of the runtime that the plugin's entry is put into: with it
 // and without it nothing else changes.
-#include "cni/call.h"
-#include "cni/cni_error.h"
-#include "cni/conflist.h"
-#include "cni/network_configuration.h"
 #include "fuzz.h"
+#include "node/call.h"
+#include "node/cni_error.h"
+#include "node/conflist.h"
+#include "node/network_configuration.h"
 #include "options/options.h"
 
 using namespace sidetrack;

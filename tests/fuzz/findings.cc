@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // What a process tells that has looked at a pod, and may have been taken over by it: it is understood entirely, or not
 // at all.
-#include "cni/findings.h"
+#include "node/findings.h"
 
 #include "fuzz.h"
 

@@ -20,8 +20,6 @@
 #include <cstring>
 #include <functional>
 
-#include "evaluate/explain.h"
-#include "evaluate/obstacles.h"
 #include "fuzz.h"
 #include "kernel/netlink/attributes.h"
 #include "kernel/nft/nf_tables.h"
@@ -29,6 +27,8 @@
 #include "mesh/istio_rules.h"
 #include "render/render.h"
 #include "render/show.h"
+#include "walk/explain.h"
+#include "walk/obstacles.h"
 
 namespace {
 

@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include "fuzz.h"
-#include "manifest/inject.h"
-#include "manifest/report.h"
-#include "manifest/write.h"
+#include "inject/manifest/inject.h"
+#include "inject/manifest/report.h"
+#include "inject/manifest/write.h"
 #include "options/annotations.h"
 
 using namespace sidetrack;

@@ -7,14 +7,14 @@
 #include <deque>
 #include <map>
 
-#include "cni/entry.h"
-#include "cni/network_configuration.h"
-#include "evaluate/explain.h"
 #include "fuzz.h"
 #include "mesh/plan.h"
+#include "node/entry.h"
+#include "node/network_configuration.h"
 #include "options/flags.h"
 #include "render/render.h"
 #include "rule/iptables.h"
+#include "walk/explain.h"
 
 using namespace sidetrack;
 

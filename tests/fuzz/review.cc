@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // AdmissionReviews: the answer is JSON; its patch can be applied by another library, and what comes of it needs none.
-#include "manifest/review.h"
+#include "inject/manifest/review.h"
 
 #include <nlohmann/json.hpp>
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <sstream>
 
-#include "evaluate/explain.h"
+#include "apply/diff.h"
 #include "golden/renderings.h"
 #include "host/host.h"
 #include "kernel/survey.h"
@@ -17,7 +17,7 @@
 #include "render/map.h"
 #include "render/render.h"
 #include "render/show.h"
-#include "state/diff.h"
+#include "walk/explain.h"
 
 namespace sidetrack {
 namespace {

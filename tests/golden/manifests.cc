@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "golden/scenario.h"
-#include "manifest/arguments.h"
+#include "inject/manifest/arguments.h"
 #include "options/options.h"
 
 namespace sidetrack {

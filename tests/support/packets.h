@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "evaluate/explain.h"
 #include "rule/live.h"
 #include "support/pod.h"
+#include "walk/explain.h"
 
 namespace sidetrack::netns {
 

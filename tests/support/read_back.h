@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "apply/diff.h"
 #include "rule/iptables.h"
 #include "rule/live.h"
-#include "state/diff.h"
 
 namespace sidetrack::netns {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "manifest/arguments.h"
+#include "inject/manifest/arguments.h"
 #include "model/error.h"
 
 namespace sidetrack::testing {

@@ -4,9 +4,9 @@
 #include <string>
 #include <string_view>
 
-#include "evaluate/explain.h"
 #include "mesh/plan.h"
 #include "options/options.h"
+#include "walk/explain.h"
 
 namespace sidetrack {
 

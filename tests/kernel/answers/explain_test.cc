@@ -5,7 +5,7 @@
 // `scripts/test --seed N`, or $SIDETRACK_SEED, varies the options and the packets; a failure prints it. What a socket
 // cannot send, or what no host would answer, is left to the unit tests: packets of no connection, replies on their own,
 // ICMP, what is dropped.
-#include "evaluate/explain.h"
+#include "walk/explain.h"
 
 #include <fmt/format.h>
 

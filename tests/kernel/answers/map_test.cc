@@ -8,7 +8,6 @@
 #include <set>
 #include <sstream>
 
-#include "evaluate/explain.h"
 #include "kernel/routes.h"
 #include "pod/ztunnel.h"
 #include "render/effect.h"
@@ -16,6 +15,7 @@
 #include "support/random_options.h"
 #include "support/sendable.h"
 #include "support/traffic.h"
+#include "walk/explain.h"
 
 namespace sidetrack::netns {
 namespace {

@@ -13,14 +13,12 @@
 #include <algorithm>
 #include <functional>
 
-#include "evaluate/addresses.h"
-#include "evaluate/route.h"
+#include "apply/apply.h"
 #include "kernel/kernel.h"
 #include "kernel/survey.h"
 #include "lint/lint.h"
 #include "mesh/istio_rules.h"
 #include "space/ending.h"
-#include "state/apply.h"
 #include "support/amount.h"
 #include "support/foreign_rules.h"
 #include "support/kernel_test.h"
@@ -28,6 +26,8 @@
 #include "support/packets.h"
 #include "support/traffic.h"
 #include "unit/asking.h"
+#include "walk/addresses.h"
+#include "walk/route.h"
 
 namespace sidetrack::netns {
 namespace {

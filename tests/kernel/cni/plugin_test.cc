@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // The CNI plugin, called as a runtime calls it, by the CNI specification 1.1.
-#include "cni/plugin.h"
+#include "node/plugin.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

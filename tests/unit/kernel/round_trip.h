@@ -14,6 +14,7 @@
 #include <variant>
 #include <vector>
 
+#include "apply/diff.h"
 #include "kernel/nft/codec.h"
 #include "kernel/nft/iptables_rule.h"
 #include "kernel/nft/kernel_table.h"
@@ -24,7 +25,6 @@
 #include "rule/fold.h"
 #include "rule/iptables.h"
 #include "rule/xt/entry.h"
-#include "state/diff.h"
 
 namespace sidetrack::nft {
 

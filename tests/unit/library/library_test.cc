@@ -10,7 +10,6 @@
 #include <fstream>
 #include <thread>
 
-#include "evaluate/explain.h"
 #include "library/planning.h"
 #include "library/values.h"
 #include "model/printable.h"
@@ -18,6 +17,7 @@
 #include "system/namespaces.h"
 #include "unit/options_text.h"
 #include "unit/temporary_folder.h"
+#include "walk/explain.h"
 
 namespace sidetrack {
 namespace {

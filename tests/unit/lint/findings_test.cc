@@ -5,13 +5,13 @@
 
 #include <algorithm>
 
-#include "evaluate/explain.h"
+#include "inject/manifest/facts.h"
+#include "inject/manifest/read.h"
 #include "lint/lint.h"
-#include "manifest/facts.h"
-#include "manifest/read.h"
 #include "render/render.h"
 #include "unit/asking.h"
 #include "unit/live_rules.h"
+#include "walk/explain.h"
 
 namespace sidetrack::lint {
 namespace {

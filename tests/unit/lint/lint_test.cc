@@ -9,17 +9,17 @@
 
 #include <random>
 
-#include "evaluate/explain.h"
 #include "host/host.h"
+#include "inject/manifest/facts.h"
+#include "inject/manifest/read.h"
 #include "lint/invariants.h"
-#include "manifest/facts.h"
-#include "manifest/read.h"
 #include "options/flags.h"
 #include "render/effect.h"
 #include "render/render.h"
 #include "unit/asking.h"
 #include "unit/live_rules.h"
 #include "unit/usual_config.h"
+#include "walk/explain.h"
 
 namespace sidetrack::lint {
 namespace {

@@ -9,7 +9,6 @@
 #include <functional>
 #include <random>
 
-#include "evaluate/explain.h"
 #include "mesh/plan.h"
 #include "model/error.h"
 #include "rule/fold.h"
@@ -17,6 +16,7 @@
 #include "rule/iptables_order.h"
 #include "rule/ours.h"
 #include "unit/usual_config.h"
+#include "walk/explain.h"
 
 namespace sidetrack {
 namespace {

@@ -3,11 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "evaluate/explain.h"
 #include "model/scan.h"
 #include "options/flags.h"
 #include "options/options.h"
 #include "unit/options_text.h"
+#include "walk/explain.h"
 
 namespace sidetrack {
 namespace {

@@ -9,7 +9,7 @@
 #include <memory>
 #include <regex>
 
-#include "manifest/arguments.h"
+#include "inject/manifest/arguments.h"
 #include "model/error.h"
 #include "unit/all_arguments.h"
 #include "unit/error_text.h"

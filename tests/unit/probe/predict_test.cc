@@ -2,9 +2,9 @@
 // What is expected of a connection that is tried.
 #include <gtest/gtest.h>
 
-#include "evaluate/route.h"
 #include "probe/trial.h"
 #include "unit/asking.h"
+#include "walk/route.h"
 
 namespace sidetrack::probe {
 namespace {

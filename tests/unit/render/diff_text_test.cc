@@ -7,11 +7,11 @@
 #include <utility>
 #include <vector>
 
-#include "evaluate/explain.h"
+#include "apply/diff.h"
 #include "render/render.h"
-#include "state/diff.h"
 #include "unit/fake_backend.h"
 #include "unit/usual_config.h"
+#include "walk/explain.h"
 
 namespace sidetrack {
 namespace {

@@ -9,9 +9,9 @@
 #include <cctype>
 #include <utility>
 
-#include "evaluate/explain.h"
 #include "space/regions.h"
 #include "unit/asking.h"
+#include "walk/explain.h"
 
 namespace sidetrack::space {
 namespace {

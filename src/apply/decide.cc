@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "apply/decide.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "apply/choice.h"
+#include "mesh/catalogue.h"
+#include "model/printable.h"
+#include "rule/iptables.h"
+#include "rule/ours.h"
+#include "space/captured.h"
+
+namespace sidetrack {
+namespace {
+
+using Kind = Write::Kind;
+
+// All packets are followed through all rules: so many, and so many of both multiplied. It takes half a second at most.
+constexpr std::size_t most_rules_of_others = 512;
+constexpr std::size_t most_followed = 20'000;  // packets
+constexpr std::size_t most_steps = 2'000'000;
+
+bool same_commit(BackendKind a, BackendKind b) { return traits(a).of_nf_tables == traits(b).of_nf_tables; }
+
+std::vector<BackendKind> holders(const Survey& survey) {
+  std::vector<BackendKind> found;
+  std::ranges::copy_if(all_backends, std::back_inserter(found), [&](BackendKind kind) {
+    const Live* live = survey.live(kind);
+    return live != nullptr && holds_ours(*live);
+  });
+  return found;
+}
+
+// Of nothing the order of rules does not matter, and to compare costs time.
+bool is_as_requested(const Survey& survey, BackendKind kind, const Ruleset& asked) {
+  const Live* live = survey.live(kind);
+  if (live == nullptr || !holds_ours(*live)) return asked.rules.empty();
+  return equal(*live, canonical(kind, asked));
+}
+
+// The rules go in first, then the older ones elsewhere go away; what can be is done together.
+Attempt attempt(std::optional<BackendKind> backend, bool put, const std::vector<BackendKind>& holding) {
+  Attempt made{backend, {}};
+  if (put) made.commits.push_back({{*backend, Kind::put}});
+  for (BackendKind other : holding) {
+    if (other == backend) continue;
+    const auto together = std::ranges::find_if(
+        made.commits, [&](const Commit& commit) { return same_commit(commit.front().backend, other); });
+    Commit& commit = together != made.commits.end() ? *together : made.commits.emplace_back();
+    commit.push_back({other, Kind::remove});
+  }
+  return made;
+}
+
+// The one that holds exactly the rules that are asked for, if one does: of the choice, or any if none is named.
+std::optional<BackendKind> already_in(std::vector<BackendKind> order, const Request& request, const Survey& survey) {
+  if (!named_backend(*request.options)) order.insert(order.end(), std::begin(all_backends), std::end(all_backends));
+  const Ruleset& asked = request.plan->ruleset;
+  const auto found =
+      std::ranges::find_if(order, [&](BackendKind kind) { return is_as_requested(survey, kind, asked); });
+  return found != order.end() ? std::optional(*found) : std::nullopt;
+}
+
+// Those of the choice that can hold rules at all; why the others cannot.
+std::vector<BackendKind> candidates(const Choice& choice, const Survey& survey, std::vector<Skipped>& skipped) {
+  std::vector<BackendKind> order;
+  for (BackendKind kind : choice.order) {
+    const auto* absent = std::get_if<Absent>(&survey.of(kind));
+    const auto* unreadable = std::get_if<Unreadable>(&survey.of(kind));
+    if (absent != nullptr && absent->lacking) {
+      skipped.push_back({kind, *absent->lacking});
+    } else if (unreadable != nullptr) {
+      skipped.push_back({kind, unreadable->why});
+    } else {
+      order.push_back(kind);
+    }
+  }
+  return order;
+}
+
+// What is not known because of it: "whether …".
+Error not_known(const Unreadable& place, const std::string& unknown = "whether rules of the sidecar are there") {
+  return {place.why.code(), fmt::format("{}: {} is not known", place.why.what(), unknown), place.why.hint()};
+}
+
+Choice choice_of(const Request& request, const Survey& survey) {
+  return choose(*request.options, request.plan->ruleset, survey.legacy_in_use, holders(survey));
+}
+
+// What of others is in the way of what goes by this attempt: of all that is ours in a backend that is left.
+std::optional<Error> cannot_leave(const Attempt& attempt, const Survey& survey) {
+  for (const Commit& commit : attempt.commits) {
+    for (const Write& write : commit) {
+      const Live* live = write.kind == Kind::remove ? survey.live(write.backend) : nullptr;
+      if (live == nullptr) continue;
+      if (auto refused = leads_to_removed(*live, {})) return refused;
+      if (auto refused = owned_by_another(*live)) return refused;
+    }
+  }
+  return std::nullopt;
+}
+
+// The one that comes first has to be possible; of the others those count that are.
+std::variant<Decision, Error> possible(Decision decision, const Survey& survey) {
+  if (decision.attempts.empty()) return decision;
+  if (auto refused = cannot_leave(decision.attempts.front(), survey)) return *std::move(refused);
+  std::erase_if(decision.attempts, [&](const Attempt& each) { return cannot_leave(each, survey).has_value(); });
+  return decision;
+}
+
+// What of it does not exist yet.
+Routing missing_of(const Routing& asked, const Routing& ours, const Survey& survey) {
+  return without(without(asked, ours), survey.others_routing);
+}
+
+// A sidecar's rules and an agent's for an ambient pod would stand in the same chains.
+std::optional<Error> kept_by_agent(const Request& request, const Survey& survey) {
+  if (survey.of_agents.empty() || request.plan == nullptr || request.plan->ruleset.rules.empty()) return std::nullopt;
+  return Error(
+      ExitCode::failed,
+      fmt::format("{}: this is an ambient pod: an agent of the node, Istio's or Cilium's, made rules that lead "
+                  "to its ztunnel; nothing was changed",
+                  name(survey.of_agents.front())),
+      "take the pod out of the ambient mesh; or remove them: 'sidetrack clean --dataplane ambient'; or program "
+      "such rules here: --dataplane ambient");
+}
+
+// What of others is in the way of what has to go: their jumps to our chains, and what they keep in our tables.
+std::optional<Error> cannot_go(const Request& request, const Survey& survey) {
+  static const Ruleset nothing;
+  const Ruleset& asked = request.plan != nullptr ? request.plan->ruleset : nothing;
+  for (BackendKind kind : all_backends) {
+    const Live* live = survey.live(kind);
+    if (live == nullptr) continue;
+    if (auto refused = leads_to_removed(*live, asked)) return refused;
+    if (!traits(kind).in_own_table) continue;  // the others share their tables with other programs
+    auto refused = others_in_own_tables(*live);
+    // Which backend will hold the rules is not decided yet: a table that is as asked would stay.
+    if (refused && !is_as_requested(survey, kind, asked)) return refused;
+  }
+  return std::nullopt;
+}
+
+// Counts the rules and policies of other programs that can decide about a packet.
+std::size_t rules_of_others(const std::vector<Live>& all) {
+  std::size_t count = 0;
+  for (const Live& live : all) {
+    for (const LiveChain& chain : live.chains) {
+      count += chain.policy == Verdict::accept ? 0 : 1;
+      count += static_cast<std::size_t>(std::ranges::count_if(chain.rules, [](const LiveRule& rule) {
+        return !rule.ours && !std::holds_alternative<NonTerminating>(rule.rule.target);
+      }));
+    }
+  }
+  return count;
+}
+
+// Whether rules of others treat later packets of a connection otherwise than its first one.
+bool tells_later_packets(const std::vector<Live>& all) {
+  const auto tells = [](const LiveRule& rule) {
+    return !rule.ours && std::ranges::any_of(rule.rule.matches, asks_connection);
+  };
+  return std::ranges::any_of(all, [&](const Live& live) {
+    return std::ranges::any_of(live.chains,
+                               [&](const LiveChain& chain) { return std::ranges::any_of(chain.rules, tells); });
+  });
+}
+
+}  // namespace
+
+space::Side after_apply(const Plan& plan, BackendKind backend, const Survey& survey) {
+  PodView pod = *survey.pod;
+  drop_our_rules(pod);
+  add_routing(pod, without(plan.routing, survey.others_routing));
+  // Only a table of our own is written anew as a whole, with what others may have put into it, and not if it is as
+  // asked.
+  const Live* live = survey.live(backend);
+  const bool there = live != nullptr && others_in_own_tables(*live) && is_as_requested(survey, backend, plan.ruleset);
+  return {std::move(pod), after_apply(plan.ruleset, backend, there, effective_rulesets(survey))};
+}
+
+InTheWay obstacles(const Plan& plan, BackendKind backend, const Survey& survey) {
+  if (!survey.pod) return {};
+  const space::Side after = after_apply(plan, backend, survey);
+  std::vector<Obstacle> found = obstacles(plan, backend, after.pod, after.live);
+  const std::size_t others = rules_of_others(after.live);
+  const bool is_known = std::ranges::none_of(found, &Obstacle::is_unknown);
+  if (others == 0 || (is_known && !found.empty())) return {std::move(found)};
+  if (others > most_rules_of_others) return {std::move(found), is_known};
+  const auto scope = tells_later_packets(after.live) ? space::Scope::connections : space::Scope::ordinary;
+  const std::size_t most = std::min(most_followed, most_steps / (others + plan.ruleset.rules.size()));
+  std::vector<Packet> packets;
+  for (const PodView& pod : by_each_hop(after.pod)) {
+    const space::Side alone{without_others(pod, plan), {as_live(plan.ruleset, backend)}};
+    const auto more = space::captured_otherwise(alone, {pod, after.live}, scope, most);
+    if (!more) return {std::move(found), is_known};
+    packets.insert(packets.end(), more->begin(), more->end());
+  }
+  if (packets.empty()) return {};
+  return {obstacles(plan, backend, after.pod, after.live, packets)};
+}
+
+std::vector<LostReplies> lost_forwarded_dns(const Plan& plan, BackendKind backend, const Survey& survey) {
+  if (!survey.pod || !may_lose_forwarded_dns(plan, *survey.pod)) return {};
+  const space::Side after = after_apply(plan, backend, survey);
+  return lost_forwarded_dns(plan, after.pod, after.live);
+}
+
+std::string skipped_words(const Skipped& skipped) {
+  const std::string backend = std::string(name(skipped.backend)) + ": ";
+  const std::string why = skipped.why.what();
+  return why.starts_with(backend) ? why : backend + why;
+}
+
+Error none_left(const std::vector<Skipped>& skipped) {
+  if (skipped.size() == 1) return skipped.front().why;
+  std::string lacking;
+  for (const Skipped& each : skipped) {
+    lacking += "\n  " + skipped_words(each) + (each.why.hint().empty() ? "" : "; " + each.why.hint());
+  }
+  return {ExitCode::kernel_lacks, "no usable backend:" + lacking};
+}
+
+bool kept_by_others(const Survey& survey) {
+  return first_unreadable(survey) == nullptr && std::holds_alternative<Error>(decide({}, survey));
+}
+
+std::variant<Decision, Error> decide(const Request& request, const Survey& survey) {
+  if (const Unreadable* place = first_unreadable(survey)) return not_known(*place);
+  const std::vector<BackendKind> holding = holders(survey);
+  if (const auto refused = cannot_go(request, survey)) return *refused;
+  Decision decision;
+  if (request.plan == nullptr) {
+    Attempt clean = attempt({}, false, holding);
+    if (!clean.commits.empty()) decision.attempts.push_back(std::move(clean));
+    decision.remove = survey.routing;
+    return possible(std::move(decision), survey);
+  }
+
+  const Plan& plan = *request.plan;
+  decision.add = missing_of(plan.routing, survey.routing, survey);
+  decision.remove = without(survey.routing, plan.routing);
+  if (plan.ruleset.rules.empty()) {  // -m NONE: there is nothing that a backend would have to hold
+    if (!holding.empty()) decision.attempts.push_back(attempt({}, false, holding));
+    return possible(std::move(decision), survey);
+  }
+  const Choice choice = choice_of(request, survey);
+  decision.because = choice.because;
+  const std::vector<BackendKind> order = candidates(choice, survey, decision.skipped);
+  const auto there = request.options->force_apply ? std::nullopt : already_in(order, request, survey);
+  if (there) {
+    decision.skipped.clear();
+    if (*there != choice.order.front()) decision.because.clear();  // it stays where it is
+    decision.attempts.push_back(attempt(there, false, holding));
+    // An agent's rules that are as asked stay the agent's, with their routes. As soon as one thing is changed all is
+    // ours, so that `clean` removes all.
+    const Routing held = without_origin(survey.routing);
+    const bool all_there = decision.attempts.front().commits.empty() &&
+                           missing_of(plan.routing, held, survey) == Routing{} &&
+                           without(held, plan.routing) == Routing{};
+    if (all_there) decision.add = decision.remove = {};
+    return possible(std::move(decision), survey);
+  }
+  if (const auto refused = kept_by_agent(request, survey)) return *refused;
+  for (BackendKind kind : order) decision.attempts.push_back(attempt(kind, true, holding));
+  if (decision.attempts.empty()) return none_left(decision.skipped);
+  return possible(std::move(decision), survey);
+}
+
+BackendKind holding_backend(const Request& request, const Survey& survey) {
+  const Choice choice = choice_of(request, survey);
+  const auto there = request.plan->ruleset.rules.empty() ? std::nullopt : already_in(choice.order, request, survey);
+  return there.value_or(choice.order.front());
+}
+
+Comparison compare(const Request& request, const Survey& survey) {
+  if (const Unreadable* place = first_unreadable(survey)) throw not_known(*place);
+  for (const BackendKind kind : all_backends) {
+    const auto* place = std::get_if<Unreadable>(&survey.of(kind));
+    if (place == nullptr || place->chains.empty() || request.plan->ruleset.rules.empty()) continue;
+    throw not_known(*place, "whether its tables keep traffic from the proxy");
+  }
+  const std::vector<BackendKind> holding = holders(survey);
+  Comparison comparison;
+  const Routing held = without_origin(survey.routing);  // what an agent made is as good as ours
+  comparison.missing = missing_of(request.plan->routing, held, survey);
+  comparison.extra = without(held, request.plan->routing);
+  const BackendKind compared = holding_backend(request, survey);
+  Live nothing;
+  nothing.backend = compared;
+  const Live* live = survey.live(compared);
+  comparison.backends.push_back(diff(live != nullptr ? *live : nothing, canonical(compared, request.plan->ruleset)));
+  if (!request.plan->ruleset.rules.empty()) {
+    comparison.backend = compared;
+    InTheWay others = obstacles(*request.plan, compared, survey);
+    comparison.obstacles = std::move(others.obstacles);
+    comparison.by_examples = others.by_examples;
+    comparison.lost_replies = lost_forwarded_dns(*request.plan, compared, survey);
+  }
+  for (BackendKind kind : holding) {
+    if (kind != compared) comparison.backends.push_back(diff(*survey.live(kind), {}));
+  }
+  if (!comparison.equal()) {
+    const auto decision = decide(request, survey);
+    if (const auto* refused = std::get_if<Error>(&decision)) comparison.refusal = refused->what();
+  }
+  return comparison;
+}
+
+}  // namespace sidetrack

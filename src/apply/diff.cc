@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "apply/diff.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "apply/edit_script.h"
+#include "model/printable.h"
+#include "rule/iptables.h"
+#include "rule/ours.h"
+
+namespace sidetrack {
+namespace {
+
+// A chain on both sides. Pointers are into the Live and the Ruleset that are compared.
+struct Pair {
+  const LiveChain* live = nullptr;
+  const Chain* asked = nullptr;
+};
+
+struct Key {
+  Table table;
+  bool ipv6;
+  std::string name;
+  friend auto operator<=>(const Key&, const Key&) = default;
+};
+
+Key key_of(Table table, Families scope, const std::string& name) {
+  return {table, scope == Families(Family::ipv6), name};
+}
+
+// Calls `visit(scope, pair)` for each chain that is on either side.
+template <typename Visit>
+void for_each_pair(const Live& live, const Ruleset& asked, Visit visit) {
+  std::vector<Chain> wanted;
+  std::vector<Families> wanted_scope;
+  for (Families scope : scopes(live.backend)) {
+    for (Table table : all_tables) {
+      for (Chain& chain : chains(asked, table, scope)) {
+        wanted.push_back(std::move(chain));
+        wanted_scope.push_back(scope);
+      }
+    }
+  }
+  std::map<Key, Pair> pairs;
+  std::map<Key, Families> scope_of;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    const Key key = key_of(wanted[i].table, wanted_scope[i], wanted[i].name);
+    pairs[key].asked = &wanted[i];
+    scope_of[key] = wanted_scope[i];
+  }
+  for (const LiveChain& chain : live.chains) {
+    const Key key = key_of(chain.table, chain.families, chain.name);
+    if (!concerns_us(chain) && !pairs.contains(key)) continue;
+    pairs[key].live = &chain;
+    scope_of[key] = chain.families;
+  }
+  for (const auto& [key, pair] : pairs) visit(scope_of[key], key, pair);
+}
+
+std::vector<const Rule*> our_rules(const LiveChain* chain) {
+  std::vector<const Rule*> rules;
+  if (chain == nullptr) return rules;
+  for (const LiveRule& live : chain->rules) {
+    if (live.ours) rules.push_back(&live.rule);
+  }
+  return rules;
+}
+
+// A rule for both families stands once in each family's table.
+bool same_in(Families scope, const Rule& asked, const Rule& live) {
+  return (asked.families & scope) == (live.families & scope) && same_effect(asked, live);
+}
+
+// A built-in chain that is not there is no difference: it may be created with its first rule.
+bool chain_missing(const Key& key, const Pair& pair) { return pair.live == nullptr && !is_builtin(key.name); }
+bool chain_extra(const Pair& pair) { return pair.asked == nullptr && is_wholly_ours(*pair.live); }
+
+// Rules that are there, and that the kernel does not ask as they are asked for.
+bool is_dormant(const Pair& pair) { return pair.live != nullptr && pair.live->dormant && concerns_us(*pair.live); }
+bool drops(Families scope, const Pair& pair) {
+  return pair.live != nullptr && pair.live->ours && scope == Families::both() && pair.live->policy != Verdict::accept;
+}
+
+bool equal_pair(Families scope, const Key& key, const Pair& pair) {
+  if (chain_missing(key, pair) || chain_extra(pair) || is_dormant(pair) || drops(scope, pair)) return false;
+  const std::vector<const Rule*> live = our_rules(pair.live);
+  static const std::vector<const Rule*> none;
+  const std::vector<const Rule*>& asked = pair.asked != nullptr ? pair.asked->rules : none;
+  return std::ranges::equal(asked, live, [&](const Rule* a, const Rule* b) { return same_in(scope, *a, *b); });
+}
+
+// Both sides in one sequence; others' rules of a built-in chain where they stand among ours.
+std::vector<DiffLine> lines(Families scope, const Pair& pair) {
+  const std::vector<const Rule*> live = our_rules(pair.live);
+  const std::vector<const Rule*> asked = pair.asked != nullptr ? pair.asked->rules : std::vector<const Rule*>{};
+  const std::vector<Edit> edits = edit_script(live.size(), asked.size(), [&](std::size_t before, std::size_t after) {
+    return same_in(scope, *asked[after], *live[before]) || same_in(scope, *live[before], *asked[after]);
+  });
+
+  std::vector<DiffLine> result;
+  auto place = pair.live != nullptr ? pair.live->rules.begin() : std::vector<LiveRule>::const_iterator{};
+  const auto others_until = [&](const Rule* ours) {
+    if (pair.live == nullptr) return;
+    for (; place != pair.live->rules.end() && &place->rule != ours; ++place) {
+      if (!place->ours) result.push_back({DiffLine::Kind::foreign, place->rule});
+    }
+  };
+  // Within a run of changes, what goes stands before what comes.
+  std::vector<const Rule*> coming;
+  const auto flush = [&] {
+    for (const Rule* rule : coming) result.push_back({DiffLine::Kind::missing, *rule});
+    coming.clear();
+  };
+  for (const Edit& edit : edits) {
+    if (edit.kind == Edit::Kind::added) {
+      coming.push_back(asked[edit.after]);
+      continue;
+    }
+    if (edit.kind == Edit::Kind::same) flush();
+    others_until(live[edit.before]);
+    result.push_back(
+        {edit.kind == Edit::Kind::removed ? DiffLine::Kind::extra : DiffLine::Kind::same, *live[edit.before]});
+  }
+  flush();
+  others_until(nullptr);
+  return result;
+}
+
+bool decides(const Rule& rule) { return !goes_on(rule.target) && rule.target != Target(Verdict::return_); }
+
+// Others' rules before the first of ours in a built-in chain.
+void warn_of_earlier(const Live& live, std::vector<std::string>& warnings) {
+  for (const LiveChain& chain : live.chains) {
+    if (chain.ours) continue;
+    const auto first = std::ranges::find_if(chain.rules, &LiveRule::ours);
+    if (first == chain.rules.end()) continue;
+    for (auto it = chain.rules.begin(); it != first; ++it) {
+      if (!decides(it->rule)) continue;
+      warnings.push_back(
+          "in " + std::string(name(chain.table)) +
+          ", another program's rule stands before ours and may decide first: " + iptables_words(it->rule));
+    }
+  }
+}
+
+// What is in `a` more often than in `b`.
+template <typename T>
+std::vector<T> without(const std::vector<T>& a, std::vector<T> b) {
+  std::vector<T> rest;
+  for (const T& x : a) {
+    const auto same = std::ranges::find(b, x);
+    if (same != b.end()) {
+      b.erase(same);
+    } else {
+      rest.push_back(x);
+    }
+  }
+  return rest;
+}
+
+// A table of our own that nothing is asked of: it goes, empty as it may be. Those of iptables stay.
+bool is_left_over(const Live& live, const Ruleset& asked) {
+  return traits(live.backend).in_own_table && asked.rules.empty() && !live.own_tables.empty();
+}
+
+}  // namespace
+
+Difference diff(const Live& live, const Ruleset& asked) {
+  Difference difference;
+  difference.backend = live.backend;
+  for_each_pair(live, asked, [&](Families scope, const Key& key, const Pair& pair) {
+    if (equal_pair(scope, key, pair)) return;
+    difference.chains.push_back({scope, key.table, key.name, chain_missing(key, pair), chain_extra(pair),
+                                 drops(scope, pair), is_dormant(pair), lines(scope, pair)});
+  });
+  if (is_left_over(live, asked)) difference.tables = live.own_tables;
+  warn_of_earlier(live, difference.warnings);
+  return difference;
+}
+
+bool equal(const Live& live, const Ruleset& asked) {
+  bool all = !is_left_over(live, asked);
+  for_each_pair(live, asked,
+                [&](Families scope, const Key& key, const Pair& pair) { all = all && equal_pair(scope, key, pair); });
+  return all;
+}
+
+bool Comparison::equal() const {
+  return std::ranges::all_of(backends, &Difference::empty) && missing == Routing{} && extra == Routing{};
+}
+
+std::string first_difference(const Difference& difference) {
+  for (const ChainDiff& chain : difference.chains) {
+    const std::string place = fmt::format("table {}, chain {}", name(chain.table), printable(chain.name));
+    for (const DiffLine& line : chain.lines) {
+      if (line.kind == DiffLine::Kind::missing) return place + ": missing: " + iptables_words(line.rule);
+      if (line.kind == DiffLine::Kind::extra) return place + ": not requested: " + iptables_words(line.rule);
+    }
+    if (chain.missing) return place + ": missing";
+    if (chain.extra) return place + ": not requested";
+    if (chain.drops) return place + ": its policy is drop";
+    return place + (chain.dormant ? ": its table is dormant" : "");
+  }
+  return difference.tables.empty() ? "" : "not requested: table " + difference.tables.front();
+}
+
+std::string first_difference(const Comparison& comparison) {
+  for (const Difference& difference : comparison.backends) {
+    if (!difference.empty()) return fmt::format("{}: {}", name(difference.backend), first_difference(difference));
+  }
+  if (comparison.missing != Routing{}) return "missing: " + ip_commands(comparison.missing).front();
+  if (comparison.extra != Routing{}) return "not requested: " + ip_commands(comparison.extra).front();
+  return comparison.obstacles.empty() ? "" : text(comparison.obstacles.front());
+}
+
+Routing without(const Routing& a, const Routing& b) {
+  return {without(a.policy_rules, b.policy_rules), without(a.local_routes, b.local_routes),
+          without(a.loopback_addresses, b.loopback_addresses)};
+}
+
+}  // namespace sidetrack

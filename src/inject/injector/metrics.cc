@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "inject/injector/metrics.h"
+
+#include <fmt/format.h>
+
+namespace sidetrack::injector {
+namespace {
+
+constexpr std::string_view prefix = "sidetrack_injector_";
+
+std::string head(std::string_view name, std::string_view type, std::string_view help) {
+  return fmt::format("# HELP {0}{1} {2}\n# TYPE {0}{1} {3}\n", prefix, name, help, type);
+}
+
+std::string counter(std::string_view name, std::string_view help, std::uint64_t value) {
+  return fmt::format("{}{}{} {}\n", head(name, "counter", help), prefix, name, value);
+}
+
+}  // namespace
+
+void Metrics::count_answer(unsigned status, std::chrono::nanoseconds time) {
+  ++answers_[status];
+  const double seconds = std::chrono::duration<double>(time).count();
+  seconds_ += seconds;
+  ++times_[static_cast<std::size_t>(std::ranges::lower_bound(bounds, seconds) - bounds.begin())];
+}
+
+void Metrics::count_review(const manifest::ReviewAnswer& answer) {
+  switch (answer.verdict) {
+    case manifest::Verdict::injected:
+      ++injected_;
+      break;
+    case manifest::Verdict::unchanged:
+      ++skipped_["injected_already"];
+      break;
+    case manifest::Verdict::skipped:
+      ++skipped_[answer.reason];
+      break;
+    case manifest::Verdict::refused:
+      ++refused_;
+      break;
+  }
+}
+
+std::string Metrics::text(std::size_t connections) const {
+  std::string text = head("requests_total", "counter", "Requests by the status of their answer.");
+  for (const auto& [status, count] : answers_)
+    text += fmt::format("{}requests_total{{code=\"{}\"}} {}\n", prefix, status, count);
+  text += counter("injected_total", "Pods that were injected.", injected_);
+  text += head("skipped_total", "counter", "Pods that were not, by reason.");
+  for (const auto& [reason, count] : skipped_)
+    text += fmt::format("{}skipped_total{{reason=\"{}\"}} {}\n", prefix, reason, count);
+  text += counter("refused_total", "Pods that were refused.", refused_);
+  text += head("request_seconds", "histogram", "From the last byte of a request to its answer.");
+  std::uint64_t below = 0;
+  for (std::size_t i = 0; i < times_.size(); ++i) {
+    below += times_[i];
+    text += fmt::format("{}request_seconds_bucket{{le=\"{}\"}} {}\n", prefix,
+                        i < bounds.size() ? fmt::format("{}", bounds[i]) : "+Inf", below);
+  }
+  text += fmt::format("{0}request_seconds_sum {1:.6f}\n{0}request_seconds_count {2}\n", prefix, seconds_, below);
+  text += counter("certificate_reloads_total", "How often a new certificate was loaded.", reloads_);
+  text += counter("certificate_reload_failures_total", "Failed reloads of the certificate.", failed_reloads_);
+  text += fmt::format("{}{}connections {}\n", head("connections", "gauge", "Connections that are open."), prefix,
+                      connections);
+  return text;
+}
+
+}  // namespace sidetrack::injector

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "walk/addresses.h"
+
+#include <algorithm>
+
+#include "walk/observer.h"
+
+namespace sidetrack {
+namespace {
+
+// A prefix on lo is local as a whole in IPv4 (fib_add_ifaddr), so all of 127.0.0.0/8 is; in IPv6 each address alone.
+void add_own_ranges(std::vector<AddressRange>& all, const Interface& interface, Family family) {
+  for (const InterfaceAddress& own : interface.addresses) {
+    if (own.address.family != family || !own.is_local) continue;
+    const bool whole = interface.name == "lo" && family == Family::ipv4;
+    all.push_back(whole ? AddressRange::prefix(own.address, own.prefix_length) : AddressRange::single(own.address));
+  }
+}
+
+}  // namespace
+
+bool contains(const AddressRange& range, const Address& address, Observer* observer) {
+  if (observer != nullptr && range.family() == address.family) observer->address(address, {&range, 1});
+  return range.contains(address);
+}
+
+bool contains(const std::vector<AddressRange>& ranges, const Address& address, Observer* observer) {
+  if (observer != nullptr) observer->address(address, ranges);
+  return std::ranges::any_of(ranges, [&](const AddressRange& range) { return range.contains(address); });
+}
+
+bool is_loopback(const Address& address, Observer* observer) {
+  static const AddressRange ranges[] = {*AddressRange::parse("127.0.0.0/8"), *AddressRange::parse("::1/128")};
+  return contains(ranges[address.family == Family::ipv4 ? 0 : 1], address, observer);
+}
+
+bool is_any(const Address& address, Observer* observer) {
+  return contains(AddressRange::single(Address::any(address.family)), address, observer);
+}
+
+bool is_link_local(const Address& address, Observer* observer) {
+  static const AddressRange ranges[] = {*AddressRange::parse("169.254.0.0/16"), *AddressRange::parse("fe80::/10")};
+  return contains(ranges[address.family == Family::ipv4 ? 0 : 1], address, observer);
+}
+
+bool is_multicast(const Address& address, Observer* observer) {
+  static const AddressRange ranges[] = {*AddressRange::parse("224.0.0.0/4"), *AddressRange::parse("ff00::/8")};
+  return contains(ranges[address.family == Family::ipv4 ? 0 : 1], address, observer);
+}
+
+bool is_broadcast(const PodView& pod, const Address& address, Observer* observer) {
+  if (address.family != Family::ipv4) return false;
+  std::vector<AddressRange> all{AddressRange::single(AddressRange::prefix(Address::any(Family::ipv4), 0).last)};
+  for (const Interface& interface : pod.interfaces) {
+    for (const InterfaceAddress& own : interface.addresses) {
+      if (own.address.family != Family::ipv4 || own.prefix_length > 30) continue;
+      const AddressRange network = AddressRange::prefix(own.address, own.prefix_length);
+      if (network.last != own.address) all.push_back(AddressRange::single(network.last));
+      if (pod.first_is_broadcast && network.first != own.address) all.push_back(AddressRange::single(network.first));
+    }
+  }
+  return contains(all, address, observer);
+}
+
+bool is_own(const PodView& pod, const Address& address, Observer* observer) {
+  std::vector<AddressRange> all;
+  for (const Interface& interface : pod.interfaces) add_own_ranges(all, interface, address.family);
+  return contains(all, address, observer);
+}
+
+bool is_own_of(const PodView& pod, const std::string& interface, const Address& address, Observer* observer) {
+  const Interface* found = pod.interface(interface);
+  if (found == nullptr) return false;
+  std::vector<AddressRange> all;
+  add_own_ranges(all, *found, address.family);
+  return contains(all, address, observer);
+}
+
+std::optional<OwnAddress> own_address(const PodView& pod, Families families) {
+  for (Family family : families.list()) {
+    for (const Interface& interface : pod.interfaces) {
+      if (interface.name == "lo") continue;
+      for (const InterfaceAddress& own : interface.addresses) {
+        if (own.address.family == family && !own.address.is_link_local())
+          return OwnAddress{own.address, interface.name};
+      }
+    }
+  }
+  return {};
+}
+
+std::optional<std::string> interface_of(const PodView& pod, const Address& address) {
+  for (const Interface& interface : pod.interfaces) {
+    if (interface.name == "lo") continue;
+    if (std::ranges::find(interface.addresses, address, &InterfaceAddress::address) != interface.addresses.end()) {
+      return interface.name;
+    }
+  }
+  return {};
+}
+
+}  // namespace sidetrack

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "walk/explain.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "model/error.h"
+#include "model/printable.h"
+#include "walk/forks.h"
+#include "walk/hook_calls.h"
+#include "walk/not_followed.h"
+#include "walk/observer.h"
+#include "walk/packet_walk.h"
+#include "walk/route.h"
+#include "walk/source_address.h"
+
+namespace sidetrack {
+namespace {
+
+constexpr std::size_t most_walks = 500;
+
+Outcome too_many_walks(const Packet& asked) {
+  Outcome outcome;
+  outcome.kind = Outcome::Kind::unknown;
+  outcome.at = {*asked.destination, asked.destination_port};
+  outcome.why = fmt::format("where it ends: more than {} possible paths", most_walks);
+  outcome.subject = fmt::format("where it ends, by more than {} possible paths", most_walks);
+  return outcome;
+}
+
+// ---- All walks together
+
+// Two walks that end differently: where they part, and how.
+struct Parting {
+  const Fork& one;
+  const Fork& other;
+  Parting(const std::vector<Fork>& of_one, const std::vector<Fork>& of_other)
+      : Parting(of_one, of_other,
+                static_cast<std::size_t>(std::ranges::mismatch(of_one, of_other, {}, &Fork::taken, &Fork::taken).in1 -
+                                         of_one.begin())) {}
+  [[nodiscard]] std::string words(const std::string& end, const std::string& other_end) const {
+    return fmt::format("{} ({}: {}; {}: {})", one.what, one.options[one.taken], end, other.options[other.taken],
+                       other_end);
+  }
+
+ private:
+  Parting(const std::vector<Fork>& of_one, const std::vector<Fork>& of_other, std::size_t at)
+      : one(of_one.at(at)), other(of_other.at(at)) {}
+};
+
+// The steps up to the reason, and no further.
+void cut(Trace& trace, std::size_t steps) {
+  if (trace.packet.state != ConnectionState::established) trace.steps.resize(std::min(steps, trace.steps.size()));
+  trace.decisive.clear();
+  if (!trace.steps.empty() && trace.steps.back().kind == Step::Kind::unknown) {
+    trace.decisive.push_back(trace.steps.size() - 1);
+  }
+}
+
+// Where it ends, and from which address.
+bool ends_alike(const Outcome& a, const Outcome& b) { return same_place(a, b) && a.source == b.source; }
+
+Outcome without_answers(Outcome outcome) {
+  outcome.answers = Outcome::Answers::arrive;
+  return outcome;
+}
+
+std::string answers_words(const Outcome& outcome) {
+  return outcome.answers == Outcome::Answers::arrive ? "they arrive" : outcome.answers_why;
+}
+
+// ---- What the kernel, or the network, would have chosen
+
+// The interface by which a packet from outside comes in: that of its destination, else the one of the default route.
+std::string entrance(const PodView& pod, const Address& destination) {
+  if (const auto name = interface_of(pod, destination)) return *name;
+  const AddressRange anywhere = AddressRange::prefix(Address::any(destination.family), 0);
+  const auto found = std::ranges::find_if(pod.routes, [&](const Route& route) {
+    return route.to == anywhere && route.table == main_table && route.kind == Route::Kind::unicast;
+  });
+  return found != pod.routes.end() ? found->device : pod.interfaces.back().name;
+}
+
+// The packet with everything filled in that the kernel, or the network, would have chosen. Throws usage for what cannot
+// be: an interface that the pod has not, an address that is not its own for `lo`.
+Packet filled_in(Packet packet, const PodView& pod, Observer* observer = nullptr) {
+  const auto refuse = [](const std::string& what, const std::string& hint) {
+    throw Error(ExitCode::usage, what, hint);
+  };
+  if (!packet.destination) {
+    const Families families = packet.source ? Families(packet.source->family) : Families::both();
+    if (packet.direction == Direction::lo) {
+      packet.destination = Address::loopback(families.contains(Family::ipv4) ? Family::ipv4 : Family::ipv6);
+    } else if (const auto own = own_address(pod, families)) {
+      packet.destination = own->address;
+    } else {
+      refuse(fmt::format("this pod has no {}address that the packet could be for",
+                         packet.source ? fmt::format("{} ", name(packet.source->family)) : ""),
+             "give the destination's address");
+    }
+  }
+  // No address: the kernel connects to the loopback address, or to the one that the socket is bound to
+  // (ip_route_output_key_hash_rcu, tcp_v6_connect).
+  const bool to_any = is_any(*packet.destination, observer);
+  if (packet.direction != Direction::in && to_any) {
+    const bool to_itself = packet.destination->family == Family::ipv4 && packet.source;
+    packet.destination = to_itself ? *packet.source : Address::loopback(packet.destination->family);
+  }
+  const Address& destination = *packet.destination;
+  if (packet.protocol == Protocol::icmp && destination.family == Family::ipv6) packet.protocol = Protocol::icmpv6;
+  if (packet.direction == Direction::lo && !is_local(pod, destination, observer)) {
+    refuse(fmt::format("{} is not an address of this pod: expected one of its own for 'lo'", destination.text()),
+           "what goes to another host is 'out'");
+  }
+  if (packet.direction == Direction::in) {
+    if (packet.interface.empty()) packet.interface = entrance(pod, destination);
+    if (packet.interface == "lo") refuse("--in-interface 'lo': nothing comes in by lo from outside", "use 'lo'");
+  }
+  if (!packet.interface.empty() && pod.interface(packet.interface) == nullptr) {
+    std::string names;
+    for (const Interface& interface : pod.interfaces) names += (names.empty() ? "" : ", ") + printable(interface.name);
+    refuse(fmt::format("--{}-interface '{}': this pod has no such interface, it has {}",
+                       packet.direction == Direction::in ? "in" : "out", packet.interface, names),
+           "give one of them, or leave it out");
+  }
+  if (!packet.source && packet.direction == Direction::in) {  // addresses for documentation stand for any host outside
+    packet.source = Address::parse(destination.family == Family::ipv4 ? "203.0.113.1" : "2001:db8:ffff::1");
+  }
+  if (observer != nullptr) observer->source();
+  if (!packet.source) {
+    const RouteLookup way = route(pod, {destination, {}, packet.mark, "lo", packet.interface, observer});
+    if (way.exists()) packet.source = source_for(pod, way, destination, observer);
+  }
+  if (!packet.source) packet.source = Address::any(destination.family);
+  return packet;
+}
+
+}  // namespace
+
+std::string iptables_words(const Step& step) {
+  if (step.kind < Step::Kind::passed) return {};
+  return fmt::format("-{} {} {}", step.number == 0 ? 'P' : 'A', step.chain, step.rule);
+}
+
+Trace explain(const Packet& packet, const PodView& pod, std::span<const Live> live) {
+  const Packet asked = filled_in(packet, pod);
+  Trace trace;
+  trace.packet = asked;
+  if (const auto outcome = without_walk(packet, asked, pod, nullptr)) {
+    trace.outcome = *outcome;
+    return trace;
+  }
+  FamilyRules rules(live, asked.destination->family);
+  WalkContext context(pod, rules, nullptr);
+  context.source_chosen = packet.source.has_value();
+  Forks& forks = context.forks;
+  std::vector<Fork> made;  // by the first walk, whose trace this is
+  bool answered = false;
+  std::size_t walks = 0;
+  std::vector<Outcome> ends;  // once two walks ended differently: each place
+  do {
+    PacketWalk walk(asked, context);
+    walk.run();
+    if (++walks > most_walks) {
+      trace.outcome = too_many_walks(asked);
+      ends.clear();
+      break;
+    }
+    if (walk.seen()) continue;
+    const auto with_answers = walk.with_answers();
+    const Outcome outcome = with_answers.value_or(walk.trace().outcome);
+    if (walks == 1) {
+      trace = walk.trace();
+      trace.outcome = outcome;
+      made = forks.made();
+      answered = with_answers.has_value();
+      if (outcome.kind == Outcome::Kind::unknown) break;
+    } else if (!ends.empty()) {
+      const bool known = std::ranges::any_of(ends, [&](const Outcome& end) { return ends_alike(end, outcome); });
+      if (!known) ends.push_back(outcome);
+    } else if (!ends_alike(trace.outcome, outcome)) {
+      ends = {trace.outcome, outcome};
+      const Parting parting(made, forks.made());
+      cut(trace, parting.one.steps);
+      const std::string why =
+          parting.words(sentence(without_answers(trace.outcome)), sentence(without_answers(outcome)));
+      trace.outcome = {};
+      trace.outcome.kind = Outcome::Kind::unknown;
+      trace.outcome.at = {*asked.destination, asked.destination_port};
+      trace.outcome.why = why;
+    } else if (with_answers && !answered) {
+      trace.outcome = outcome;
+      answered = true;
+    } else if (with_answers && trace.outcome.answers != Outcome::Answers::unknown &&
+               trace.outcome.answers != outcome.answers) {
+      trace.outcome.answers_why =
+          outcome.answers == Outcome::Answers::unknown
+              ? outcome.answers_why
+              : Parting(made, forks.made()).words(answers_words(trace.outcome), answers_words(outcome));
+      trace.outcome.answers = Outcome::Answers::unknown;
+    }
+  } while (forks.next());
+  for (std::size_t i = 2; i < ends.size(); ++i)
+    trace.outcome.why += "; another way ends so: " + sentence(without_answers(ends[i]));
+  return trace;
+}
+
+std::vector<Possibility> possibilities(const Packet& packet, const PodView& pod, FamilyRules& rules,
+                                       Observer& observer) {
+  const Packet asked = filled_in(packet, pod, &observer);
+  Trace nothing;
+  nothing.packet = asked;
+  if (const auto outcome = without_walk(packet, asked, pod, &observer)) {
+    nothing.outcome = *outcome;
+    return {{std::move(nothing), {}, true}};
+  }
+  WalkContext context(pod, rules, &observer);
+  context.source_chosen = packet.source.has_value();
+  if (asked.destination != packet.destination) {  // see filled_in()
+    const bool is_source = packet.source && asked.destination->family == Family::ipv4;
+    context.destination = is_source ? Origin::source : Origin::constant;
+  }
+  const bool to_itself = packet.direction != Direction::in && asked.source == asked.destination;
+  if (!packet.source) context.source = to_itself ? context.destination : Origin::constant;
+  std::vector<Possibility> all;
+  do {
+    observer.begins();
+    PacketWalk walk(asked, context);
+    walk.run();
+    if (context.known) return {};
+    if (walk.seen()) continue;
+    if (all.size() == most_walks) {
+      nothing.outcome = too_many_walks(asked);
+      return {{std::move(nothing), {}, true}};
+    }
+    const auto with_answers = walk.with_answers();
+    if (context.known) return {};
+    Possibility& made = all.emplace_back(Possibility{walk.trace(), {}, with_answers.has_value()});
+    if (with_answers) made.trace.outcome = *with_answers;
+    for (const Fork& fork : context.forks.made()) made.unknowns.push_back(fork.subject);
+  } while (context.forks.next());
+  return all;
+}
+
+}  // namespace sidetrack

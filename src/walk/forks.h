@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// What cannot be known of a packet's way is chosen; the way is walked again until every choice was made.
+//
+//   Forks forks;
+//   do walk(forks); while (forks.next());
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "walk/in_flight.h"
+
+namespace sidetrack {
+
+// Where a walk stands when it has to choose. From equal ones on all walks are alike.
+struct ChoiceState {
+  std::vector<const void*> place;  // the rules on the way there, or the chains that are left to be asked
+  PacketState packet;
+  friend bool operator==(const ChoiceState&, const ChoiceState&) = default;
+};
+
+struct Fork {
+  std::string subject;               // "`-m bpf`"
+  std::string what;                  // "whether `-m bpf` of rule 1 of filter OUTPUT holds"
+  std::vector<std::string> options;  // "if it does not", "if it does"
+  std::size_t steps = 0;             // of the trace, up to this choice
+  std::size_t taken = 0;
+};
+
+class Forks {
+ public:
+  // Which option this walk takes: the first one, until `next`. Nothing: a walk has stood there before, so that this one
+  // need not go on.
+  std::optional<std::size_t> choose(Fork fork, ChoiceState choice_state);
+
+  // The same for all that asks about `what` for this address within one walk.
+  std::optional<std::size_t> choose_once(const void* what, const Address& address, Fork fork, ChoiceState choice_state);
+
+  // To the next walk; false if there is none.
+  bool next();
+
+  // Whether this walk has chosen already.
+  [[nodiscard]] bool any() const { return at_ > 0; }
+
+  // Of the walk that was made last.
+  [[nodiscard]] const std::vector<Fork>& made() const { return made_; }
+
+ private:
+  std::vector<Fork> made_;
+  std::size_t again_ = 0;  // so many of them are to be made as before
+  std::size_t at_ = 0;
+  std::vector<ChoiceState> seen_;
+  std::map<std::pair<const void*, Address>, std::size_t> once_;
+};
+
+}  // namespace sidetrack

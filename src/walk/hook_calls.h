@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// What the kernel calls at a hook, in its order.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "rule/hook.h"
+#include "rule/live.h"
+#include "walk/chain_index.h"
+#include "walk/rule_walk.h"
+
+namespace sidetrack {
+
+struct Call {
+  enum class Kind : std::uint8_t { conntrack, rules, nat };
+  Kind kind = Kind::rules;
+  std::int32_t priority = 0;
+  BaseChain base;  // of rules
+};
+
+// The rules that packets of one family meet. Of many packets each hook is asked often, and looked up once.
+class FamilyRules {
+ public:
+  FamilyRules(std::span<const Live> live, Family family);
+
+  // By priority; chains that could do nothing are left out. Those of type nat are one call for the nat core, which asks
+  // them at its own priority (nf_nat_register_fn). `device` is that of ingress and egress.
+  [[nodiscard]] const std::vector<Call>& at(Hook hook, const std::string& device = {});
+  // The chains that the nat core asks, by their own priorities.
+  [[nodiscard]] const std::vector<Call>& of_nat(Hook hook);
+  [[nodiscard]] std::span<const Live> live() const { return live_; }
+  // Whether any rule sets the mark of a connection.
+  [[nodiscard]] bool mark_connections() const { return mark_connections_; }
+  // Whether the kernel tracks connections: only while a rule is there that needs it (nf_ct_netns_get). Unknown: one may
+  // be among those that are not understood.
+  enum class Tracking : std::uint8_t { no, unknown, yes };
+  [[nodiscard]] Tracking tracking() const { return tracking_; }
+  // What is found out once for all packets: why neighbour discovery at a device may fail; empty: it does not.
+  [[nodiscard]] std::map<std::string, std::string>& discovery() { return discovery_; }
+  // The chains of one of them, by name.
+  [[nodiscard]] ChainIndex& chains(const Live& live) { return chains_[static_cast<std::size_t>(&live - live_.data())]; }
+
+ private:
+  std::span<const Live> live_;
+  Family family_;
+  std::vector<ChainIndex> chains_;  // of each of `live_`
+  bool of_devices_ = false;         // some are called for one device alone
+  bool mark_connections_ = false;
+  Tracking tracking_ = Tracking::no;
+  std::map<std::pair<Hook, std::string>, std::vector<Call>> at_;
+  std::map<Hook, std::vector<Call>> of_nat_;
+  std::map<std::string, std::string> discovery_;
+};
+
+}  // namespace sidetrack

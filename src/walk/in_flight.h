@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "walk/addresses.h"
+#include "walk/explain.h"
+#include "walk/match.h"
+
+namespace sidetrack {
+
+// "rule 9 of nat ISTIO_OUTPUT", "the policy of inet filter output"
+inline std::string rule_of(const Step& step) {
+  const std::string which = step.number == 0 ? "the policy" : fmt::format("rule {}", step.number);
+  return fmt::format("{} of {} {}", which, step.table, step.chain);
+}
+
+// What address translation makes of a connection: an end of its first packet, before and after.
+struct Translation {
+  Endpoint before;
+  Endpoint after;
+  bool after_known = true;  // false: the kernel chooses
+  friend bool operator==(const Translation&, const Translation&) = default;
+};
+struct Connection {
+  std::optional<Translation> destination;
+  std::optional<Translation> source;
+  friend bool operator==(const Connection&, const Connection&) = default;
+};
+
+// All of a packet that decides about its further way.
+struct PacketState {
+  PacketAtHook now;
+  Connection connection;
+  std::optional<std::uint16_t> zone;         // nothing: no rule chose one, which is zone 0
+  bool zone_apart = false;                   // it answers what was tracked in another zone: its connection is not known
+  std::optional<Endpoint> original;          // the destination before it was translated
+  std::optional<std::uint16_t> transparent;  // the port of the socket that TPROXY chose
+  bool by_lo = false;                        // it went out by lo and came in again
+  bool destination_decided = false;          // by nat, for its connection
+  bool source_decided = false;
+  bool meets_state = false;      // a rule was evaluated that may treat later packets otherwise, or make others do so
+  std::optional<Outcome> first;  // of the connection's first packet, if this one is a later one
+  std::vector<const void*> to_come;  // the base chains of this priority that are not asked yet
+  std::vector<PacketState> request;  // what this one answers, if it is an answer: what is said of it depends on both
+  friend bool operator==(const PacketState&, const PacketState&) = default;
+};
+
+// A packet on its way through the kernel, and what is noted of it.
+struct WalkState : PacketState {
+  Family family = Family::ipv4;
+
+  Trace trace;
+  std::vector<std::size_t> capture;     // the steps of the trace that took the packet
+  std::vector<std::size_t> left_alone;  // RETURN and ACCEPT
+  std::vector<std::size_t> zoned;       // the rule that chose the zone, if one did
+  bool mark_written = false;            // by a rule, be it to what it was
+  bool seen = false;                    // another walk went on from here: this one has no outcome of its own
+
+  // `what` makes the words: who observes reads none.
+  template <typename What>
+  void hook(const What& what) {
+    say(trace.steps.emplace_back(), Step::Kind::hook, what);
+  }
+  template <typename What>
+  void kernel(const What& what) {
+    say(trace.steps.emplace_back(), Step::Kind::kernel, what);
+  }
+  template <typename What>
+  void say(Step& step, Step::Kind kind, const What& what) const {
+    step.kind = kind;
+    if (now.observer != nullptr) return;
+    if constexpr (std::is_invocable_v<What>) {
+      step.text = what();
+    } else {
+      step.text = what;
+    }
+  }
+  void doubt(const std::string& what) {
+    if (std::ranges::find(trace.doubts, what) == trace.doubts.end()) trace.doubts.push_back(what);
+  }
+  void drop(std::string why) { end(Outcome::Kind::dropped, std::move(why)); }
+  void not_known(std::string why, std::string subject) {
+    end(Outcome::Kind::unknown, std::move(why));
+    trace.outcome.subject = std::move(subject);
+  }
+  void end(Outcome::Kind kind, std::string why) {
+    trace.outcome = {};
+    trace.outcome.kind = kind;
+    trace.outcome.at = now.destination;
+    trace.outcome.why = std::move(why);
+    if (kind == Outcome::Kind::leaves || kind == Outcome::Kind::forwarded) trace.outcome.source = new_source();
+  }
+
+  [[nodiscard]] std::optional<Address> new_source() const {
+    if (now.state == ConnectionState::reply || !connection.source || !connection.source->after_known) return {};
+    const Address& after = connection.source->after.address;
+    if (contains(AddressRange::single(after), connection.source->before.address, now.observer)) return {};
+    return after;
+  }
+};
+
+}  // namespace sidetrack

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "walk/observer.h"
+#include "walk/packet_walk.h"
+
+namespace sidetrack {
+namespace {
+
+// ", by rule 9 of nat ISTIO_OUTPUT": the last one that is a reason for the outcome, if there is any.
+std::string by_rule(const Trace& trace) {
+  return trace.decisive.empty() ? "" : ", by " + rule_of(trace.steps[trace.decisive.back()]);
+}
+
+}  // namespace
+
+void PacketWalk::conntrack() {
+  if (packet_.by_lo && packet_.now.tracked) {
+    packet_.kernel("conntrack: tracked already, in OUTPUT");
+    return;
+  }
+  if (packet_.now.untracked) return packet_.kernel("conntrack: not tracked");
+  if (rules_.tracking() == FamilyRules::Tracking::no) return packet_.kernel("conntrack: off, as no rule needs it");
+  if (packet_.now.state == ConnectionState::reply && !packet_.request.empty() &&
+      packet_.zone.value_or(0) != packet_.request.back().zone.value_or(0)) {
+    leave_connection();
+  }
+  switch (packet_.now.state) {
+    case ConnectionState::new_:
+      packet_.kernel([&] {
+        return fmt::format("conntrack: a new connection{}",
+                           packet_.zone ? fmt::format(", in zone {}", *packet_.zone) : "");
+      });
+      break;
+    case ConnectionState::established:
+      packet_.kernel("conntrack: an established connection");
+      break;
+    case ConnectionState::reply:
+      packet_.kernel("conntrack: a reply of an established connection");
+      break;
+    case ConnectionState::invalid:
+      packet_.kernel("conntrack: invalid: it belongs to no known connection");
+      return;
+  }
+  packet_.now.tracked = true;
+}
+
+// Neither tcp (a SYN-ACK) nor icmp (a reply) begins a connection with what answers another.
+void PacketWalk::leave_connection() {
+  packet_.zone_apart = true;
+  packet_.connection = {};
+  const bool begins_one =
+      std::ranges::none_of(std::array{Protocol::tcp, Protocol::icmp, Protocol::icmpv6}, [&](Protocol protocol) {
+        return holds_observed(ProtocolMatch{protocol, false}, packet_.now);
+      });
+  packet_.now.state = begins_one ? ConnectionState::new_ : ConnectionState::invalid;
+  packet_.now.connmark = begins_one ? std::optional<std::uint32_t>(0) : std::nullopt;
+}
+
+bool PacketWalk::is_another(const std::optional<Translation>& made) const {
+  if (!made) return false;
+  if (!made->after_known || made->after.port != made->before.port) return true;
+  return !contains(AddressRange::single(made->after.address), made->before.address, observer());
+}
+
+std::string PacketWalk::zones_of(const PacketWalk& answer) const {
+  const auto zone = [](const WalkState& packet) {
+    if (packet.zoned.empty()) return fmt::format("zone {}", packet.zone.value_or(0));
+    return fmt::format("zone {} ({})", *packet.zone, rule_of(packet.trace.steps[packet.zoned.back()]));
+  };
+  if (observer() != nullptr) return {};
+  return fmt::format("they are tracked in conntrack {}, the request in {}", zone(answer.packet_), zone(packet_));
+}
+
+bool PacketWalk::first_packet() {
+  Packet first = asked_;
+  first.state = ConnectionState::new_;
+  PacketWalk walk(first, context_, this);
+  walk.run();
+  packet_.seen = walk.seen();
+  if (walk.seen()) return false;
+  packet_.first = walk.trace().outcome;
+  if (packet_.first->kind == Outcome::Kind::unknown) {
+    packet_.trace.steps = walk.trace().steps;
+    packet_.trace.decisive = walk.trace().decisive;
+    packet_.trace.outcome = *packet_.first;
+    return false;
+  }
+  packet_.connection = walk.packet_.connection;
+  translated_by_ = by_rule(walk.trace());
+  if (!asked_.connmark && rules_.mark_connections()) {
+    // An answer came before a later packet does, and may have changed the mark.
+    walk.has_ended_ = true;
+    PacketWalk answer = walk.answer_to(*packet_.first);
+    const bool answered = packet_.first->kind == Outcome::Kind::lands || packet_.first->kind == Outcome::Kind::leaves ||
+                          packet_.first->kind == Outcome::Kind::forwarded;
+    if (answered) answer.run();
+    packet_.seen = answer.seen();
+    if (answer.seen()) return false;
+    packet_.now.connmark = answer.packet_.now.connmark;
+  }
+  if (packet_.first->kind == Outcome::Kind::dropped) {
+    packet_.doubt("the first packet of such a connection is dropped: there is none, if the rules were the same then");
+  }
+  return true;
+}
+
+void PacketWalk::translate(bool of_destination) {
+  const auto& made = of_destination ? packet_.connection.destination : packet_.connection.source;
+  if (!made || (of_destination ? packet_.destination_decided : packet_.source_decided)) return;
+  if (of_destination) {
+    packet_.original = packet_.now.destination;
+    packet_.now.destination = made->after;
+    packet_.destination_decided = true;
+    packet_.kernel(
+        [&] { return fmt::format("redirected to {}, as the first packet was{}", made->after.text(), translated_by_); });
+  } else {
+    packet_.now.source = made->after;
+    packet_.now.source_known = made->after_known;
+    packet_.source_decided = true;
+    packet_.kernel("its source is translated, as the first packet's was");
+  }
+}
+
+void PacketWalk::translate_answer(bool of_destination) {
+  const auto& made = of_destination ? packet_.connection.source : packet_.connection.destination;
+  if (!made) return;
+  (of_destination ? packet_.now.destination : packet_.now.source) = made->before;
+  packet_.kernel([&] {
+    return fmt::format("its {} is {} again", of_destination ? "destination" : "source", made->before.text());
+  });
+}
+
+std::optional<Outcome> PacketWalk::with_answers() {
+  Outcome outcome = packet_.trace.outcome;
+  const auto end = [&](Outcome::Answers what, std::string why) {
+    outcome.answers = what;
+    outcome.answers_why = std::move(why);
+    return outcome;
+  };
+  const bool lands = outcome.kind == Outcome::Kind::lands;
+  const bool forwarded = outcome.kind == Outcome::Kind::forwarded;
+  if (!lands && !forwarded && outcome.kind != Outcome::Kind::leaves) return outcome;
+  if (asked_.state != ConnectionState::new_) return outcome;
+  has_ended_ = true;
+  if (!checkpoint({})) return {};
+  const PacketAtHook& now = packet_.now;
+  const Address& from = now.source.address;
+  const bool foreign_source =
+      outcome.kind == Outcome::Kind::leaves && (is_loopback(from, observer()) || !is_local(pod_, from, observer()));
+  if (!now.source_known || foreign_source) {
+    return end(Outcome::Answers::unknown,
+               fmt::format("replies to {} go to whichever host has that address",
+                           now.source_known ? from.text() : "an address that the kernel chooses"));
+  }
+  if (lands && !outcome.transparent && !is_local(pod_, now.destination.address, observer())) {
+    return end(Outcome::Answers::unknown,
+               fmt::format("only a transparent socket answers from {}, which is not the pod's",
+                           now.destination.address.text()));
+  }
+  if (lands && asked_.direction != Direction::in && observer() != nullptr) observer()->interface();
+  // Answers from the pod itself come in by the interface that has their destination (rt_iif, ip6_dst_idev).
+  if (lands && asked_.direction != Direction::in && !asked_.interface.empty() &&
+      !is_own_of(pod_, asked_.interface, from, observer())) {
+    return end(Outcome::Answers::lost,
+               fmt::format("they do not come in by {}, to which the socket is bound", asked_.interface));
+  }
+  // A socket that is bound to an interface does not take the route to lo: what is redirected there leaves.
+  if (outcome.kind == Outcome::Kind::leaves && is_loopback(now.destination.address, observer())) {
+    return end(Outcome::Answers::lost,
+               fmt::format("no host takes what comes from outside to {}", now.destination.address.text()));
+  }
+  const bool seen_as_sent = !packet_.original || packet_.connection.source;
+  if (forwarded && observer() != nullptr) observer()->interface();
+  if (forwarded && outcome.interface == asked_.interface && !seen_as_sent) {
+    return end(Outcome::Answers::unknown, "the host that the packet came from may answer without passing the pod");
+  }
+  PacketWalk answer = answer_to(outcome);
+  answer.run();
+  if (answer.seen()) return {};
+  const Trace& back = answer.trace();
+  if (now.untracked || answer.packet_.now.untracked) {
+    return end(Outcome::Answers::unknown, "a rule exempts them from connection tracking");
+  }
+  const bool apart = answer.packet_.zone_apart;
+  const std::string zones = apart ? zones_of(answer) : "";
+  // Its later packets would be picked up as connections of their own (nf_conntrack_tcp_loose).
+  if (apart && holds_observed(ProtocolMatch{Protocol::tcp, false}, packet_.now)) {
+    return end(Outcome::Answers::unknown, zones);
+  }
+  const Outcome::Kind expected = forwarded                                    ? Outcome::Kind::forwarded
+                                 : lands && asked_.direction == Direction::in ? Outcome::Kind::leaves
+                                                                              : Outcome::Kind::lands;
+  // TPROXY takes them from a socket that is connected, too, and gives them to none then.
+  if (asked_.direction != Direction::in && asked_.protocol == Protocol::udp && back.outcome.transparent) {
+    return end(Outcome::Answers::lost,
+               fmt::format("they go to the listener on port {}{}", back.outcome.transparent_port, by_rule(back)));
+  }
+  // What was translated is not translated back.
+  const bool from_elsewhere =
+      apart && (is_another(packet_.connection.destination) || is_another(packet_.connection.source) ||
+                is_another(answer.packet_.connection.destination) || is_another(answer.packet_.connection.source));
+  if (back.outcome.kind == expected && from_elsewhere) {
+    return end(Outcome::Answers::lost, zones + ": they come from another address or port than the request went to");
+  }
+  if (back.outcome.kind == expected) return with_later_packets(outcome, answer.packet_.now.connmark);
+  if (back.outcome.kind == Outcome::Kind::unknown) return end(Outcome::Answers::unknown, back.outcome.why);
+  std::string because = apart ? zones + ": " : "";
+  if (lands && answer.asked_.mark != 0) {
+    because +=
+        fmt::format("{} is 1, so they have the mark {:#x}: ", has_ports() ? "tcp_fwmark_accept" : "fwmark_reflect",
+                    answer.asked_.mark);
+  }
+  if (back.outcome.kind == Outcome::Kind::lands) {
+    return end(Outcome::Answers::lost, because + "they stay in the pod" + by_rule(back));
+  }
+  return end(Outcome::Answers::lost, because + sentence(back.outcome));
+}
+
+std::optional<Outcome> PacketWalk::with_later_packets(Outcome outcome, std::optional<std::uint32_t> connmark) {
+  if (!packet_.meets_state && connmark == packet_.now.connmark) return outcome;  // nothing tells them from it
+  if (!holds_observed(ProtocolMatch{Protocol::tcp, false}, packet_.now)) return outcome;
+  Packet packet = asked_;
+  packet.state = ConnectionState::established;
+  PacketWalk later(packet, context_, this);
+  later.packet_.first = outcome;
+  later.packet_.connection = packet_.connection;
+  later.packet_.now.connmark = connmark;
+  later.translated_by_ = by_rule(packet_.trace);
+  later.run();
+  if (later.seen()) return {};
+  const Outcome& end = later.trace().outcome;
+  if (same_place(end, outcome)) return outcome;
+  const bool known = end.kind != Outcome::Kind::unknown;
+  outcome.answers = known ? Outcome::Answers::lost : Outcome::Answers::unknown;
+  outcome.answers_why = known ? "the later packets of its connection end elsewhere: " + sentence(end) : end.why;
+  return outcome;
+}
+
+PacketWalk PacketWalk::answer_to(const Outcome& outcome) const {
+  const bool lands = outcome.kind == Outcome::Kind::lands;
+  Packet answer;
+  answer.direction = lands ? Direction::out : Direction::in;
+  answer.protocol = asked_.protocol;
+  answer.source = packet_.now.destination.address;
+  answer.source_port = packet_.now.destination.port;
+  answer.destination = packet_.now.source.address;
+  answer.destination_port = packet_.now.source.port;
+  answer.interface = lands ? "" : outcome.interface;
+  answer.state = ConnectionState::reply;
+  answer.connmark = packet_.now.connmark;
+  const bool by_socket = has_ports();  // else the kernel itself answers
+  const bool is_tcp = holds_observed(ProtocolMatch{Protocol::tcp, false}, packet_.now);
+  const bool keeps_mark = by_socket ? is_tcp && pod_.tcp_fwmark_accept : pod_.fwmark_reflect.contains(packet_.family);
+  if (lands && keeps_mark) answer.mark = packet_.now.mark;
+  PacketWalk walk(answer, context_, this);
+  walk.has_own_mark_ = lands && keeps_mark && has_own_mark_ && packet_.now.mark == asked_.mark;
+  walk.packet_.now.source = packet_.now.destination;
+  walk.packet_.now.destination = packet_.now.source;
+  walk.packet_.connection = packet_.connection;
+  walk.packet_.request.push_back(packet_);
+  walk.packet_.now.ephemeral_ports = packet_.now.ephemeral_ports;
+  walk.packet_.now.owner_known = !lands || !by_socket;  // the listener's
+  return walk;
+}
+
+}  // namespace sidetrack

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <fmt/format.h>
+
+#include "walk/addresses.h"
+#include "walk/observer.h"
+#include "walk/packet_walk.h"
+
+namespace sidetrack {
+
+// A sender that has chosen no source address gets that of the route. IPv4 looks the route up again with it in connect()
+// alone (ip_route_connect), IPv6 where there is none without (ip6_dst_lookup_tail).
+std::optional<std::string> PacketWalk::first_route() {
+  const bool ipv4 = packet_.family == Family::ipv4;
+  const bool chosen = context_.source_chosen || asked_.state == ConnectionState::reply;
+  if (!chosen && ipv4 && observer() != nullptr) observer()->protocol();
+  if (chosen || (ipv4 && asked_.protocol == Protocol::tcp)) return route_out();
+  take_way("lo", asked_.interface, false);
+  if (!ipv4 || look_up("lo", asked_.interface) == way_) return way_.exists() ? cannot_be_sent() : route_out();
+  const auto connected = is_connected();
+  return connected == true ? route_out() : cannot_be_sent();
+}
+
+// Where that makes a difference. Nothing: seen.
+std::optional<bool> PacketWalk::is_connected() {
+  const char* subject = "whether its socket is connected";
+  const auto way = context_.forks.choose({subject, subject, {"if it is not", "if it is"}, packet_.trace.steps.size()},
+                                         {{&pod_}, packet_});
+  packet_.seen = !way;
+  return way ? std::optional(*way == 1) : std::nullopt;
+}
+
+std::optional<std::string> PacketWalk::route_out(const std::string& bound) {
+  take_way("lo", bound);
+  return cannot_be_sent();
+}
+
+// connect() to a link-local address binds the socket to the interface of its scope (tcp_v6_connect,
+// __ip6_datagram_connect), and so it stays when the packet is sent elsewhere.
+std::optional<std::string> PacketWalk::bound_again() {
+  const Address& asked = *asked_.destination;
+  const bool by_socket = asked_.interface.empty() && asked_.state != ConnectionState::reply && !discovery_;
+  if (!by_socket || asked.family == Family::ipv4 || !is_link_local(asked, observer())) return asked_.interface;
+  const std::string scope = way_.stays() ? interface_of(pod_, asked).value_or("") : way_.device;
+  if (asked_.protocol == Protocol::tcp || look_up("lo", scope) == look_up("lo", "")) return scope;
+  const auto connected = is_connected();
+  if (!connected) return std::nullopt;
+  return *connected ? scope : "";
+}
+
+std::optional<std::string> PacketWalk::cannot_be_sent() const {
+  if (!way_.exists()) return no_route(way_, packet_.now.destination.address);
+  const Address& from = packet_.now.source.address;
+  const bool goes_out = !way_.stays() && way_.kind != RouteLookup::Kind::unknown && way_.device != "lo";
+  if (goes_out && from.family == Family::ipv4 && is_loopback(from, observer()) &&
+      !has_setting(&Interface::route_localnet, way_.device)) {  // __mkroute_output
+    return fmt::format("what is sent from {} cannot go out by {}", from.text(), way_.device);
+  }
+  return {};
+}
+
+bool PacketWalk::reroute(const std::string& because) {
+  const auto bound = bound_again();
+  if (!bound) return false;
+  if (const auto fault = route_out(*bound)) {
+    packet_.drop(fmt::format("{}, and {}{}", because, way_.exists() ? "" : "there is ", *fault));
+    return false;
+  }
+  if (way_.kind == RouteLookup::Kind::unknown) {
+    route_not_known();
+    return false;
+  }
+  packet_.kernel(
+      [&] { return fmt::format("routing again, as {}: out by {}{}", because, way_.device, why_it_stays()); });
+  return true;
+}
+
+RouteLookup PacketWalk::look_up(const std::string& in, const std::string& bound, bool with_source) const {
+  const PacketAtHook& now = packet_.now;
+  const bool as_asked = asked_.direction != Direction::in && asked_.state != ConnectionState::reply;
+  RouteKey key{now.destination.address, {}, now.mark, in, bound, observer(), as_asked};
+  if (with_source) key.source = now.source.address;
+  return route(pod_, key);
+}
+
+void PacketWalk::take_way(const std::string& in, const std::string& bound, bool with_source) {
+  way_ = look_up(in, bound, with_source);
+  if (way_.kind != RouteLookup::Kind::unicast || way_.route == nullptr || way_.route->other_devices.empty()) return;
+  if (!bound.empty()) return;
+  const std::string route = fmt::format("`{}`", ip_words(way_));
+  if (asked_.state != ConnectionState::reply) {
+    packet_.doubt(
+        fmt::format("{} has next hops by other interfaces, too, of which each connection gets one; {} is followed",
+                    route, way_.device));
+  }
+  if (observer() != nullptr) return;  // who asks about all packets asks about each hop: see by_each_hop()
+  const std::string subject = "the next hop by " + route;
+  Fork fork{subject, "which next hop it gets by " + route, {}, packet_.trace.steps.size(), 0};
+  fork.options.push_back("if that by " + way_.device);
+  for (const std::string& other : way_.route->other_devices) fork.options.push_back("if that by " + other);
+  const auto taken = context_.forks.choose_once(way_.route, packet_.now.destination.address, std::move(fork),
+                                                {{&pod_, way_.route}, packet_});
+  packet_.seen = !taken;
+  if (taken.value_or(0) > 0) way_.device = way_.route->other_devices[*taken - 1];
+}
+
+bool PacketWalk::is_up(const std::string& device) const {
+  const Interface* found = pod_.interface(device);
+  return found == nullptr || found->up;
+}
+
+void PacketWalk::route_not_known() {
+  const std::string words = fmt::format("`{}`", ip_words(way_));
+  packet_.not_known(fmt::format("the route to {}: {}", packet_.now.destination.address.text(), words),
+                    "the route by " + words);
+}
+
+std::string PacketWalk::why_it_stays() const {
+  switch (way_.kind) {
+    case RouteLookup::Kind::local:
+      return ": the destination is the pod itself";
+    case RouteLookup::Kind::by_rule:
+      return fmt::format(": {} looks up table {}, local {} dev lo", selector(*way_.rule), way_.rule->table,
+                         way_.route->to.prefix_length() == 0 ? "default" : way_.route->to.text());
+    default:
+      return "";
+  }
+}
+
+}  // namespace sidetrack

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "walk/route.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "walk/match.h"
+#include "walk/observer.h"
+
+namespace sidetrack {
+namespace {
+
+// Returns whether the route counts: a socket that is bound to an interface takes no route by another one
+// (fib_lookup_good_nhc, and rt6_score_route with RT6_LOOKUP_F_IFACE). In IPv4, what rejects is asked before the device
+// is (fib_table_lookup); in IPv6 it is a route by lo.
+bool counts(const Route& route, const RouteKey& key) {
+  using Kind = Route::Kind;
+  if (route.kind == Kind::unknown) return true;
+  const bool rejects = route.kind != Kind::unicast && route.kind != Kind::local;
+  if (rejects && key.destination.family == Family::ipv4) return true;
+  key.ask_bound();
+  if (key.bound.empty()) return true;
+  return rejects ? key.bound == "lo" : route.has_hop_by(key.bound);
+}
+
+// The kernel's route to an own address is one by the device that has it.
+bool has_route_to_own(const PodView& pod, const RouteKey& key) {
+  if (!is_own(pod, key.destination, key.observer)) return false;
+  key.ask_bound();
+  return key.bound.empty() || is_own_of(pod, key.bound, key.destination, key.observer);
+}
+
+// The longest prefix of a table that holds the destination.
+const Route* longest(const PodView& pod, std::uint32_t table, const RouteKey& key) {
+  const Route* best = nullptr;
+  for (const Route& route : pod.routes) {
+    if (route.table != table || !contains(route.to, key.destination, key.observer)) continue;
+    if (!counts(route, key)) continue;
+    if (best == nullptr || route.to.prefix_length() > best->to.prefix_length()) best = &route;
+  }
+  return best;
+}
+
+// fib_rule_match, fib4_rule_match, fib6_rule_match. A source that is not chosen yet is 0.0.0.0 there.
+Truth truth(const PolicyRule& rule, const RouteKey& key) {
+  if (key.observer != nullptr && key.mark_of_packet && rule.mask != 0)
+    key.observer->mark(key.mark, rule.mark & rule.mask, rule.mask);
+  if (key.observer != nullptr && (!rule.in.empty() || !rule.out.empty())) key.observer->interface();
+  const Address source = key.source.value_or(Address::any(key.destination.family));
+  const bool no = (rule.from && !contains(*rule.from, source, key.observer)) ||
+                  (rule.to && !contains(*rule.to, key.destination, key.observer)) ||
+                  ((rule.mark ^ key.mark) & rule.mask) != 0 || (!rule.in.empty() && rule.in != key.in) ||
+                  (!rule.out.empty() && rule.out != key.bound);
+  if (no) return rule.inverted ? Truth::yes : Truth::no;
+  if (!rule.more.empty()) return Truth::unknown;
+  return rule.inverted ? Truth::no : Truth::yes;
+}
+
+// What a rule that matches finds. Nothing: the next one is asked.
+std::optional<RouteLookup> found(const PodView& pod, const PolicyRule& rule, const RouteKey& key) {
+  RouteLookup result;
+  result.rule = &rule;
+  switch (rule.action) {
+    case PolicyRule::Action::none:
+      return {};
+    case PolicyRule::Action::blackhole:
+    case PolicyRule::Action::unreachable:
+    case PolicyRule::Action::prohibit:
+      return result;
+    case PolicyRule::Action::unknown:
+      result.kind = RouteLookup::Kind::unknown;
+      return result;
+    case PolicyRule::Action::lookup:
+      break;
+  }
+  if (rule.table == local_table && has_route_to_own(pod, key)) {
+    result.kind = RouteLookup::Kind::local;
+    result.device = "lo";
+    return result;
+  }
+  result.route = longest(pod, rule.table, key);
+  if (result.route == nullptr || result.route->kind == Route::Kind::throw_) return {};
+  if (rule.suppressed && result.route->to.prefix_length() <= *rule.suppressed) return {};
+  switch (result.route->kind) {
+    case Route::Kind::unicast:
+      result.kind = RouteLookup::Kind::unicast;
+      result.device = key.bound.empty() ? result.route->device : key.bound;
+      break;
+    case Route::Kind::local:
+      result.kind = RouteLookup::Kind::by_rule;
+      result.device = "lo";
+      break;
+    case Route::Kind::unknown:
+      result.kind = RouteLookup::Kind::unknown;
+      break;
+    case Route::Kind::blackhole:
+    case Route::Kind::unreachable:
+    case Route::Kind::prohibit:
+    case Route::Kind::throw_:
+      break;
+  }
+  return result;
+}
+
+RouteLookup from_rule(const PodView& pod, const RouteKey& key, std::size_t first) {
+  for (std::size_t i = first; i < pod.rules.size(); ++i) {
+    const PolicyRule& rule = pod.rules[i];
+    const Truth matches = rule.family == key.destination.family ? truth(rule, key) : Truth::no;
+    if (matches == Truth::no) continue;
+    std::optional<RouteLookup> result = found(pod, rule, key);
+    if (!result) continue;
+    // Whether it matches is no matter if the next ones say the same.
+    if (matches == Truth::unknown && from_rule(pod, key, i + 1) != *result) result->kind = RouteLookup::Kind::unknown;
+    return *result;
+  }
+  return {};
+}
+
+}  // namespace
+
+void RouteKey::ask_bound() const {
+  if (observer != nullptr && bound_as_asked) observer->interface();
+}
+
+bool is_local(const PodView& pod, const Address& address, Observer* observer) {
+  if (is_own(pod, address, observer)) return true;
+  const Route* route = longest(pod, local_table, {address, {}, 0, "lo", "", observer});
+  return route != nullptr && route->kind == Route::Kind::local;
+}
+
+RouteLookup route(const PodView& pod, const RouteKey& key) {
+  RouteLookup found = from_rule(pod, key, 0);
+  if (found.exists() || key.destination.family == Family::ipv6) return found;
+  // An IPv4 socket that is bound to an interface sends by it all the same (ip_route_output_key_hash_rcu).
+  key.ask_bound();
+  if (!key.bound.empty()) {
+    found.kind = RouteLookup::Kind::unicast;
+    found.device = key.bound;
+  }
+  return found;
+}
+
+std::string ip_words(const RouteLookup& route) {
+  const bool is_route =
+      route.route != nullptr && (route.kind != RouteLookup::Kind::unknown || route.route->kind == Route::Kind::unknown);
+  if (is_route) return ip_words(*route.route);
+  return route.rule != nullptr ? ip_words(*route.rule) : "";
+}
+
+std::string no_route(const RouteLookup& none, const Address& to) {
+  const std::string words = ip_words(none);
+  return fmt::format("no route to {}{}", to.text(), words.empty() ? "" : fmt::format(" ({})", words));
+}
+
+std::optional<Address> redirect_address(const PodView& pod, const std::string& interface, const Address& destination,
+                                        Observer* observer) {
+  const Interface* found = pod.interface(interface);
+  if (found == nullptr) return {};
+  const bool link_local = is_link_local(destination, observer);
+  const bool loopback = is_loopback(destination, observer);
+  const bool scoped = destination.family == Family::ipv6 && (link_local || loopback);
+  for (const InterfaceAddress& own : found->addresses) {
+    if (own.address.family != destination.family) continue;
+    const bool same_scope = own.address.is_link_local() == link_local && own.address.is_loopback() == loopback;
+    if (!scoped || same_scope) return own.address;
+  }
+  return {};
+}
+
+}  // namespace sidetrack

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "pod/pod_view.h"
+#include "rule/live.h"
+#include "walk/chain_index.h"
+#include "walk/forks.h"
+#include "walk/in_flight.h"
+
+namespace sidetrack {
+
+// A base chain and where it was read.
+struct BaseChain {
+  const Live* live = nullptr;
+  const LiveChain* chain = nullptr;
+  [[nodiscard]] std::string name() const;  // "nat OUTPUT", "inet filter output"
+};
+
+enum class Passed : std::uint8_t {
+  on,          // to the next base chain
+  translated,  // by this chain: no further one of type nat is asked
+  gone,        // dropped, or it cannot be known what became of it
+};
+
+// Walks the packet through a base chain at its hook, noting every rule that it meets, up to the policy. `chains` are
+// those that packets of its family pass.
+[[nodiscard]] Passed walk_chain(WalkState& packet, const PodView& pod, const BaseChain& base, ChainIndex& chains,
+                                Forks& forks);
+
+}  // namespace sidetrack
