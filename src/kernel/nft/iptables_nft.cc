@@ -14,6 +14,7 @@
 #include "model/error.h"
 #include "rule/iptables_order.h"
 #include "rule/live.h"
+#include "rule/nft/fields.h"
 #include "rule/ours.h"
 #include "rule/splice.h"
 

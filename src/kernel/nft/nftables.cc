@@ -14,6 +14,7 @@
 #include "kernel/nft/rule_reader.h"
 #include "rule/fold.h"
 #include "rule/live.h"
+#include "rule/nft/fields.h"
 #include "rule/ours.h"
 #include "rule/reach.h"
 

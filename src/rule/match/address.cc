@@ -9,6 +9,7 @@
 #include <bit>
 
 #include "rule/nft/comparison.h"
+#include "rule/nft/fields.h"
 #include "rule/nft/writer.h"
 #include "rule/xt/spec.h"
 

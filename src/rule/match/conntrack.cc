@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "rule/nft/comparison.h"
+#include "rule/nft/fields.h"
 #include "rule/nft/writer.h"
 #include "rule/xt/spec.h"
 

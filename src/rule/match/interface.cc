@@ -13,6 +13,7 @@
 #include "model/printable.h"
 #include "rule/iptables.h"
 #include "rule/nft/comparison.h"
+#include "rule/nft/fields.h"
 #include "rule/nft/writer.h"
 #include "system/descriptor.h"
 

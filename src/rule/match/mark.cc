@@ -6,6 +6,7 @@
 #include <linux/netfilter/xt_mark.h>
 
 #include "rule/nft/comparison.h"
+#include "rule/nft/fields.h"
 #include "rule/nft/writer.h"
 #include "rule/xt/spec.h"
 

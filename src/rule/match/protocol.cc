@@ -7,6 +7,7 @@
 #include <array>
 
 #include "rule/nft/comparison.h"
+#include "rule/nft/fields.h"
 #include "rule/nft/writer.h"
 
 namespace sidetrack {

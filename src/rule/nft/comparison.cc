@@ -8,6 +8,7 @@
 #include <bit>
 
 #include "rule/match.h"
+#include "rule/nft/fields.h"
 #include "rule/words.h"
 
 namespace sidetrack::nft {

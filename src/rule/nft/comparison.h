@@ -2,6 +2,7 @@
 // A comparison in a native rule of nf_tables, which the kinds of match read: what is compared, and with what.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -9,12 +10,14 @@
 #include <utility>
 #include <vector>
 
+#include "model/address.h"
 #include "model/range.h"
 #include "rule/kinds.h"
-#include "rule/nft/fields.h"
 #include "system/cgroup.h"
 
 namespace sidetrack::nft {
+
+struct Field;
 
 // What a register holds: where it came from, and what became of it.
 struct Value {

@@ -9,6 +9,7 @@
 #include "model/error.h"
 #include "rule/fold.h"
 #include "rule/iptables.h"
+#include "rule/nft/fields.h"
 
 namespace sidetrack::nft {
 
@@ -32,6 +33,8 @@ std::string Sets::unused(const std::string& name) {
   for (int n = 2; !names_.insert(candidate).second; ++n) candidate = fmt::format("{}-{}", name, n);
   return candidate;
 }
+
+Compare equal(bool negated, const Data& value) { return {std::uint32_t{negated ? NFT_CMP_NEQ : NFT_CMP_EQ}, value}; }
 
 std::string chain_name(Table table, const std::string& chain) { return fmt::format("{}-{}", name(table), chain); }
 

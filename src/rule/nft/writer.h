@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "rule/nft/expression.h"
-#include "rule/nft/fields.h"
 #include "rule/rule.h"
 
 namespace sidetrack::nft {
@@ -68,9 +67,7 @@ struct EncodedRange {
 };
 
 [[nodiscard]] inline const char* not_equal(bool negated) { return negated ? "!= " : ""; }
-[[nodiscard]] inline Compare equal(bool negated, const Data& value) {
-  return {std::uint32_t{negated ? NFT_CMP_NEQ : NFT_CMP_EQ}, value};
-}
+[[nodiscard]] Compare equal(bool negated, const Data& value);
 
 // nat-ISTIO_OUTPUT: raw, mangle and nat share one table.
 [[nodiscard]] std::string chain_name(Table table, const std::string& chain);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <linux/netfilter/xt_CT.h>
 
+#include "rule/nft/fields.h"
 #include "rule/nft/writer.h"
 #include "rule/xt/spec.h"
 

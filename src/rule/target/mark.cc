@@ -5,6 +5,7 @@
 #include <linux/netfilter/xt_connmark.h>
 #include <linux/netfilter/xt_mark.h>
 
+#include "rule/nft/fields.h"
 #include "rule/nft/writer.h"
 #include "rule/xt/spec.h"
 

@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "model/printable.h"
+#include "rule/nft/fields.h"
 #include "rule/nft/writer.h"
 #include "rule/xt/spec.h"
 

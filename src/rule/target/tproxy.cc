@@ -6,6 +6,7 @@
 #include <linux/netfilter.h>
 #include <linux/netfilter/xt_TPROXY.h>
 
+#include "rule/nft/fields.h"
 #include "rule/nft/writer.h"
 #include "rule/xt/spec.h"
 

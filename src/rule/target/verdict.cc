@@ -6,6 +6,7 @@
 #include <linux/netfilter/nf_tables.h>
 
 #include "model/printable.h"
+#include "rule/nft/fields.h"
 #include "rule/nft/writer.h"
 
 namespace sidetrack {

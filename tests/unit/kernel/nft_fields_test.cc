@@ -6,6 +6,7 @@
 
 #include "kernel/nft/names.h"
 #include "kernel/nft/native.h"
+#include "rule/nft/fields.h"
 
 namespace sidetrack::nft {
 namespace {

@@ -6,6 +6,7 @@
 #include <cerrno>
 
 #include "kernel/nft/refusal.h"
+#include "rule/nft/fields.h"
 #include "unit/kernel/round_trip.h"
 
 namespace sidetrack::nft {

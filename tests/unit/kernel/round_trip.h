@@ -24,6 +24,7 @@
 #include "mesh/istio_rules.h"
 #include "rule/fold.h"
 #include "rule/iptables.h"
+#include "rule/nft/fields.h"
 #include "rule/xt/entry.h"
 
 namespace sidetrack::nft {
