@@ -48,10 +48,8 @@ std::vector<Match> matches(std::span<const std::string> words) {
     if (words[i] == "-m" && i + 1 < words.size()) {
       module = words[i + 1];
       i += 2;
-      if (i == words.size()) result.emplace_back(UnknownMatch{joined_words(words.subspan(start))});
     }
-    if (i == words.size()) break;
-    const bool negated = words[i] == "!";
+    const bool negated = i < words.size() && words[i] == "!";
     const std::size_t option = i + (negated ? 1 : 0);
     const auto found = option + 1 < words.size() ? read_match({module, words[option], words[option + 1], negated})
                                                  : std::optional<Match>();

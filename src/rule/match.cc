@@ -1,21 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "rule/match.h"
 
-#include <algorithm>
+#include "rule/first_kind.h"
 
 namespace sidetrack {
-namespace {
-
-// Asks each kind of match; the first one that understands the option has it.
-template <typename... Kinds>
-std::optional<Match> first_of(const MatchOption& option, std::type_identity<std::variant<Kinds...>>) {
-  std::optional<Match> found;
-  static_cast<void>(((found = Kinds::from_iptables(option)) || ...));
-  return found;
-}
-
-}  // namespace
-
 bool is_negated(const Match& match) {
   return std::visit(
       [](const auto& one) {
@@ -81,6 +69,9 @@ void take_values(Match& into, const Match& from) {
       into);
 }
 
-std::optional<Match> read_match(const MatchOption& option) { return first_of(option, std::type_identity<Match>{}); }
+std::optional<Match> read_match(const MatchOption& option) {
+  return first_kind(std::type_identity<Match>{},
+                    [&]<typename Kind>(std::type_identity<Kind>) { return Kind::from_iptables(option); });
+}
 
 }  // namespace sidetrack

@@ -1,18 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "rule/target.h"
 
+#include "rule/first_kind.h"
+
 namespace sidetrack {
-namespace {
-
-// Asks each kind of target; the first one that understands the words has them.
-template <typename... Kinds>
-std::optional<Target> first_of(TargetWords words, std::type_identity<std::variant<Kinds...>>) {
-  std::optional<Target> found;
-  static_cast<void>(((found = Kinds::from_iptables(words)) || ...));
-  return found;
-}
-
-}  // namespace
 
 Facts changes(const Target& target) {
   return std::visit([](const auto& one) { return one.changes(); }, target);
@@ -32,6 +23,9 @@ std::optional<std::uint16_t> listening_port(const Target& target) {
   return std::nullopt;
 }
 
-Target read_target(TargetWords words) { return *first_of(words, std::type_identity<Target>{}); }
+Target read_target(TargetWords words) {
+  return *first_kind(std::type_identity<Target>{},
+                     [&]<typename Kind>(std::type_identity<Kind>) { return Kind::from_iptables(words); });
+}
 
 }  // namespace sidetrack

@@ -274,8 +274,7 @@ Interval Universe::domain(Field field, Family family) const {
 
 Packet Universe::packet(const Point& point) const {
   Packet packet = packet_with_ports(point);
-  if (packet.protocol != Protocol::tcp && packet.protocol != Protocol::udp)
-    packet.source_port = packet.destination_port = std::nullopt;
+  if (!has_ports(packet.protocol)) packet.source_port = packet.destination_port = std::nullopt;
   return packet;
 }
 

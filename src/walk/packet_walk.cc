@@ -225,7 +225,7 @@ std::string PacketWalk::listener_of(std::uint16_t port) const {
 
 bool PacketWalk::has_ports() const {
   if (observer() != nullptr) observer()->has_ports();
-  return asked_.protocol == Protocol::tcp || asked_.protocol == Protocol::udp;
+  return sidetrack::has_ports(asked_.protocol);
 }
 
 bool PacketWalk::has_rules_of_nat(Hook at) const { return !rules_.of_nat(at).empty(); }

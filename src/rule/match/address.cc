@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "rule/match/within.h"
 #include "rule/nft/comparison.h"
 #include "rule/nft/fields.h"
 #include "rule/nft/writer.h"
@@ -91,9 +92,7 @@ std::optional<std::vector<Match>> AddressMatch::from_xt(const xt::ExtensionView&
       odd = odd || (info->flags & inverted) != 0 || !xt::is_zero(min) || !xt::is_zero(max);
       return;
     }
-    AddressRange range{{family, {}}, {family, {}}};
-    std::memcpy(range.first.bytes.data(), &min, range.first.size());
-    std::memcpy(range.last.bytes.data(), &max, range.last.size());
+    const AddressRange range{xt::address_in(family, &min), xt::address_in(family, &max)};
     odd = odd || range.last < range.first;
     matches.emplace_back(AddressMatch{end, {range}, (info->flags & inverted) != 0});
   };
@@ -136,7 +135,7 @@ std::optional<nft::Alternatives> AddressMatch::from_nft(const nft::Comparison& c
   return nft::only(std::move(match));
 }
 
-Truth AddressMatch::truth(const PacketAtHook& packet) const {
+Truth is_within(const PacketAtHook& packet, End end, const std::vector<AddressRange>& ranges, bool negated) {
   const Address& address = packet.at(end).address;
   const bool same_family = ranges.empty() || ranges.front().family() == address.family;
   if (same_family && end == End::source && !packet.source_known) return Truth::unknown;
@@ -144,10 +143,12 @@ Truth AddressMatch::truth(const PacketAtHook& packet) const {
   return known(same_family && std::ranges::any_of(ranges, has) != negated);
 }
 
-std::string AddressMatch::why_not(const PacketAtHook& packet) const {
+std::string address_words(const PacketAtHook& packet, End end) {
   return fmt::format("its {} is {}", end == End::source ? "source" : "destination", packet.at(end).address.text());
 }
 
+Truth AddressMatch::truth(const PacketAtHook& packet) const { return is_within(packet, end, ranges, negated); }
+std::string AddressMatch::why_not(const PacketAtHook& packet) const { return address_words(packet, end); }
 void AddressMatch::ask(Asked& asked) const { asked.addresses(end, ranges); }
 void AddressMatch::take_value(const AddressMatch& from) { ranges = from.ranges; }
 

@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "model/printable.h"
-#include "rule/match/address.h"
+#include "rule/match/within.h"
 #include "rule/nft/comparison.h"
 #include "rule/nft/writer.h"
 #include "rule/xt/spec.h"
@@ -74,10 +74,10 @@ std::optional<nft::Alternatives> SetMatch::from_nft(const nft::Comparison&) { re
 Truth SetMatch::truth(const PacketAtHook& packet) const {
   if (!members) return Truth::unknown;
   if (!members->empty() && members->front().family() != packet.at(end).address.family) return known(negated);
-  return AddressMatch{end, *members, negated}.truth(packet);
+  return is_within(packet, end, *members, negated);
 }
 
-std::string SetMatch::why_not(const PacketAtHook& packet) const { return AddressMatch{end, {}}.why_not(packet); }
+std::string SetMatch::why_not(const PacketAtHook& packet) const { return address_words(packet, end); }
 
 void SetMatch::ask(Asked& asked) const {
   if (members) asked.addresses(end, *members);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "rule/first_kind.h"
 #include "rule/match.h"
 #include "rule/nft/fields.h"
 #include "rule/words.h"
@@ -95,16 +96,9 @@ const Field* field_at(std::uint32_t base, std::uint32_t offset, std::optional<Fa
   return found == std::end(fields) ? nullptr : found;
 }
 
-// Asks each kind of match; the first one that understands the comparison says it.
-template <typename... Kinds>
-std::optional<Alternatives> first_of(const Comparison& comparison, std::type_identity<std::variant<Kinds...>>) {
-  std::optional<Alternatives> found;
-  static_cast<void>(((found = Kinds::from_nft(comparison)) || ...));
-  return found;
-}
-
 std::optional<Alternatives> compared(const Comparison& comparison) {
-  return first_of(comparison, std::type_identity<Match>{});
+  return first_kind(std::type_identity<Match>{},
+                    [&]<typename Kind>(std::type_identity<Kind>) { return Kind::from_nft(comparison); });
 }
 
 std::optional<Alternatives> compared_field(const Value& value, std::span<const Bounds> bounds, bool negated,

@@ -14,7 +14,6 @@
 namespace sidetrack::nft {
 
 std::pair<std::string, Lookup> Sets::holding(Set set, bool negated, const std::string& name) {
-  set.anonymous = set.values.size() <= longest_in_a_rule;
   if (!set.anonymous) {
     const auto same = std::ranges::find_if(
         all_, [&](const Set& other) { return other.type.number == set.type.number && other.values == set.values; });
@@ -109,8 +108,10 @@ std::string RuleWriter::name_of_set(const std::string& suffix) const {
 // keep in a bitmap with a list that it walks for each new one: 32,768 take five seconds (Linux 6.18).
 std::string RuleWriter::look_up(Set set, bool negated, const std::string& suffix,
                                 std::vector<Expression>& expressions) {
-  set.interval = set.interval || set.values.size() > longest_in_a_rule;
-  auto [text, lookup] = sets_.holding(std::move(set), negated, name_of_set(suffix));
+  set.anonymous = set.values.size() <= longest_in_a_rule;
+  set.interval = set.interval || !set.anonymous;
+  const std::string name = set.anonymous ? "" : name_of_set(suffix);
+  auto [text, lookup] = sets_.holding(std::move(set), negated, name);
   expressions.emplace_back(std::move(lookup));
   return text;
 }

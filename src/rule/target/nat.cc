@@ -30,23 +30,17 @@ struct NatRange {
   PortRange ports;
 };
 
-Address address_of(Family family, const void* bytes) {
-  Address address{family, {}};
-  std::memcpy(address.bytes.data(), bytes, address.size());
-  return address;
-}
-
 NatRange nat_range(const nf_nat_ipv4_multi_range_compat& info) {
   const auto& range = info.range[0];
   return {range.flags,
-          address_of(Family::ipv4, &range.min_ip),
-          address_of(Family::ipv4, &range.max_ip),
+          xt::address_in(Family::ipv4, &range.min_ip),
+          xt::address_in(Family::ipv4, &range.max_ip),
           {ntohs(range.min.all), ntohs(range.max.all)}};
 }
 NatRange nat_range(const nf_nat_range& info, Family family) {
   return {info.flags,
-          address_of(family, &info.min_addr),
-          address_of(family, &info.max_addr),
+          xt::address_in(family, &info.min_addr),
+          xt::address_in(family, &info.max_addr),
           {ntohs(info.min_proto.all), ntohs(info.max_proto.all)}};
 }
 

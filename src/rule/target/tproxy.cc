@@ -49,10 +49,8 @@ std::optional<Target> Tproxy::from_xt(const xt::ExtensionView& extension, Family
   if (!info) return {};
   const Tproxy target{ntohs(info->lport), info->mark_value, info->mark_mask};
   if (xt::is_exactly(target.to_xt(family), extension)) return target;
-  Address address{family, {}};
-  std::memcpy(address.bytes.data(), &info->laddr, address.size());
   return UnknownTarget{fmt::format("-j TPROXY --on-port {} --on-ip {} --tproxy-mark {:#x}/{:#x}", target.port,
-                                   address.text(), target.mark, target.mask)};
+                                   xt::address_in(family, &info->laddr).text(), target.mark, target.mask)};
 }
 
 // tproxy ip to :15006 meta mark set 0x00000539 accept: where no transparent socket is found, the rule ends before the

@@ -3,15 +3,16 @@
 
 #include <algorithm>
 
+#include "rule/first_kind.h"
+
 namespace sidetrack::xt {
 namespace {
 
-// The first kind that understands the extension reads it; the last one, unknown, takes any.
-template <typename Read, typename... Kinds>
-Read first_of(const ExtensionView& extension, Family family, std::type_identity<std::variant<Kinds...>>) {
-  std::optional<Read> found;
-  static_cast<void>(((found = Kinds::from_xt(extension, family)) || ...));
-  return *std::move(found);
+// Reads an extension as the first kind does that understands it; the last one, unknown, takes any.
+template <typename Any>
+auto decoded(const ExtensionView& extension, Family family) {
+  return *first_kind(std::type_identity<Any>{},
+                     [&]<typename Kind>(std::type_identity<Kind>) { return Kind::from_xt(extension, family); });
 }
 
 template <typename... Kinds>
@@ -38,12 +39,10 @@ Extension target_of(const Target& target, Family family) {
 }
 
 std::vector<Match> decode_match(const ExtensionView& extension, Family family) {
-  return first_of<std::vector<Match>>(extension, family, std::type_identity<Match>{});
+  return decoded<Match>(extension, family);
 }
 
-Target decode_target(const ExtensionView& extension, Family family) {
-  return first_of<Target>(extension, family, std::type_identity<Target>{});
-}
+Target decode_target(const ExtensionView& extension, Family family) { return decoded<Target>(extension, family); }
 
 Source source_of(ExtensionKind kind, std::string_view name) {
   return kind == ExtensionKind::match ? source_in(name, std::type_identity<Match>{})

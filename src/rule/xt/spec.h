@@ -12,6 +12,7 @@
 #include <optional>
 #include <type_traits>
 
+#include "model/address.h"
 #include "rule/xt/extension.h"
 
 namespace sidetrack::xt {
@@ -44,6 +45,13 @@ struct Spec {
     return info;
   }
 };
+
+// The address of the family that begins there, in network byte order.
+[[nodiscard]] inline Address address_in(Family family, const void* bytes) {
+  Address address{family, {}};
+  std::memcpy(address.bytes.data(), bytes, address.size());
+  return address;
+}
 
 // Whether all bytes of a part of a struct are zero.
 template <typename Part>
