@@ -95,10 +95,7 @@ class Comparing {
         const Box part = intersection(regions_.sets(), region, box);
         if (shown || is_empty(part)) continue;
         const Point point = regions_.example(part);
-        Box one{};
-        for (std::size_t i = 0; i < field_count; ++i) one[i] = regions_.sets().single(point[i]);
-        const Leaf without = regions_.diagrams().at(regions_.of(side, {&one, 1}), point);
-        shown = regions_.by_ending(leaf) != regions_.by_ending(without);
+        shown = regions_.by_ending(leaf) != regions_.by_ending(regions_.at(side, point));
       }
     });
     return shown;

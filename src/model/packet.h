@@ -69,19 +69,20 @@ struct Packet {
   friend bool operator==(const Packet&, const Packet&) = default;
 };
 
-// What rules tell packets apart by.
+// What rules tell packets apart by; in the order in which diagrams of all packets ask (see space/diagram.h): what rules
+// ask for together, and most often, is next to each other.
 enum class PacketField : std::uint8_t {
   way,  // Direction
   family,
   state,
   protocol,
   interface,  // in: by which it comes; out: to which its socket is bound
-  uid,        // of out and lo
-  gid,
-  source,
-  source_port,
   destination,
   destination_port,
+  source,
+  source_port,
+  uid,  // of out and lo
+  gid,
   mark,
   cgroup,  // of out and lo
 };

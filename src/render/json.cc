@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <algorithm>
 #include <cctype>
+#include <utility>
 #include <variant>
 
 #include "mesh/catalogue.h"
@@ -76,15 +77,21 @@ void make_valid(Json& value) {
   }
 }
 
-std::string one_line(const Json& value) {
-  if (!value.is_structured()) return value.dump();
-  std::string text;
-  for (const auto& [key, item] : value.items()) {
-    text += text.empty() ? "" : ", ";
-    if (value.is_object()) text += Json(key).dump() + ": ";
-    text += one_line(item);
+// Returns whether the line is no longer than `most`; what is longer is not worked out.
+bool add_line(const Json& value, std::size_t most, std::string& line) {
+  if (!value.is_structured()) {
+    line += value.dump();
+  } else {
+    line += value.is_object() ? "{" : "[";
+    bool is_first = true;
+    for (const auto& [key, item] : value.items()) {
+      if (!std::exchange(is_first, false)) line += ", ";
+      if (value.is_object()) line += Json(key).dump() + ": ";
+      if (!add_line(item, most, line)) return false;
+    }
+    line += value.is_object() ? "}" : "]";
   }
-  return value.is_object() ? "{" + text + "}" : "[" + text + "]";
+  return line.size() <= most;
 }
 
 // "15090", "10.0.0.0/8", "ipv4"; no sentence.
@@ -96,9 +103,10 @@ bool is_word(const Json& value) {
 // reads as what it is.
 std::string laid_out(const Json& value, std::size_t indent, bool alone) {
   constexpr std::size_t widest = 120;
-  std::string line = one_line(value);
   const bool words = value.is_array() && std::ranges::all_of(value, is_word);
-  if (!value.is_structured() || alone || words || indent + line.size() <= widest) return line;
+  const bool is_one = !value.is_structured() || alone || words;
+  std::string line;
+  if (add_line(value, is_one ? ~std::size_t{0} : widest - std::min(widest, indent), line)) return line;
   const std::string margin(indent + 2, ' ');
   std::string text;
   for (const auto& [key, item] : value.items()) {

@@ -23,9 +23,9 @@ using namespace space;
 
 constexpr std::size_t shown_of_set = 8;
 
-constexpr std::string_view field_names[field_count] = {
-    "way",    "family",      "state",       "protocol",         "interface", "uid",   "gid",
-    "source", "source_port", "destination", "destination_port", "mark",      "cgroup"};
+constexpr std::string_view field_names[field_count] = {  // as PacketField
+    "way",    "family",      "state", "protocol", "interface", "destination", "destination_port",
+    "source", "source_port", "uid",   "gid",      "mark",      "cgroup"};
 constexpr std::string_view kind_names[] = {"lands", "leaves", "forwarded", "dropped", "unroutable", "unknown"};
 constexpr std::string_view state_names[] = {"new", "established", "invalid"};
 

@@ -3,33 +3,25 @@
 
 #include <algorithm>
 
+#include "walk/in_flight.h"
+
 namespace sidetrack::space {
 namespace {
 
 constexpr std::size_t few_intervals = 32;  // so many are made anew sooner than they are kept in mind
 
-Intervals intervals_of(std::span<const AddressRange> ranges) {
-  Intervals all;
-  for (const AddressRange& range : ranges) all.push_back({value_of(range.first), value_of(range.last)});
-  return normal(std::move(all));
-}
-
-template <typename Number>
-Intervals intervals_of(const std::vector<Range<Number>>& ranges) {
-  Intervals all;
-  for (const Range<Number>& range : ranges) all.push_back({range.first, range.last});
-  return normal(std::move(all));
-}
-
 }  // namespace
 
-Cell::Cell(const Universe& universe, Sets& sets, Diagrams& diagrams, Known& known, States& states, const Point& point,
-           const Packet& packet)
+Cell::Cell(const Universe& universe, Sets& sets, Diagrams& diagrams, ChainPaths& paths, Known& known, States& states,
+           const Point& point, const Packet& packet, States::Number target)
     : universe_(universe),
       sets_(sets),
       diagrams_(diagrams),
+      paths_(paths),
       known_(known),
       states_(states),
+      target_(target),
+      is_past_target_(target == States::start),
       point_(point),
       packet_(packet) {
   const Family family = packet_.destination->family;
@@ -55,7 +47,20 @@ bool Cell::checkpoint(const Checkpoint& checkpoint) {
     leg.steps = checkpoint.trace.steps.size();
     leg.decided = checkpoint.decided;
   }
-  return diagrams_.at(states_.further(state), point_) == uncovered;
+  const bool was_followed = is_past_target_ && diagrams_.at(states_.done(state), point_) == Diagrams::yes;
+  is_past_target_ = is_past_target_ || state == target_;
+  return !was_followed;
+}
+
+const ChainPath* Cell::path(const BaseChain& base, ChainIndex& chains, const WalkState& packet) {
+  std::optional<Value> own_mark;
+  if (packet.has_own_mark && packet.now.mark == packet_.mark) own_mark = point_[index(Field::mark)];
+  const auto root = paths_.of(base, chains, packet, own_mark);
+  if (!root) return nullptr;
+  const std::pair here(*root, diagrams_.at(*root, point_));
+  auto& met = legs_[leg_].paths;
+  if (std::ranges::find(met, here) == met.end()) met.push_back(here);
+  return &paths_.path(here.second);
 }
 
 void Cell::narrow(const Narrowing& narrowing) {

@@ -3,8 +3,10 @@
 
 #include <array>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
+#include "space/chain_paths.h"
 #include "space/diagram.h"
 #include "space/states.h"
 #include "walk/explain.h"
@@ -16,7 +18,9 @@ namespace sidetrack::space {
 // A part of a packet's way, from one checkpoint to the next.
 struct Leg {
   States::Number from = States::start;
-  Box box{};                       // all packets that go from there to the same state
+  Box box{};  // all packets that go from there to the same state,
+  // and have these leaves of the chains on the way, whose rules are not in the box.
+  std::vector<std::pair<Diagrams::Node, Leaf>> paths;
   std::size_t steps = 0;           // of the trace, before it
   std::optional<Step> left_alone;  // by the last rule of it that does so
   bool decided = false;            // see Checkpoint, where it begins
@@ -32,8 +36,8 @@ class Cell : public Observer {
   // Sets of matches that were worked out for one packet serve the next.
   using Known = std::unordered_map<const Match*, Sets::Id>;
 
-  Cell(const Universe& universe, Sets& sets, Diagrams& diagrams, Known& known, States& states, const Point& point,
-       const Packet& packet);
+  Cell(const Universe& universe, Sets& sets, Diagrams& diagrams, ChainPaths& paths, Known& known, States& states,
+       const Point& point, const Packet& packet, States::Number target);
 
   [[nodiscard]] const std::vector<Leg>& legs() {
     exclude_all();
@@ -42,6 +46,7 @@ class Cell : public Observer {
 
   void interface(Sets::Id values) { narrow({Field::interface, values}); }  // whether it is one of these
 
+  const ChainPath* path(const BaseChain& base, ChainIndex& chains, const WalkState& packet) override;
   void match(const Match& match, const PacketAtHook& packet) override;
   void no_match(std::span<const Match* const> failing, const PacketAtHook& packet) override;
   void address(const Address& value, std::span<const AddressRange> ranges) override;
@@ -54,6 +59,7 @@ class Cell : public Observer {
   void begins() override {
     exclude_all();
     leg_ = 0;
+    is_past_target_ = target_ == States::start;
   }
   bool checkpoint(const Checkpoint& checkpoint) override;
 
@@ -82,8 +88,11 @@ class Cell : public Observer {
   const Universe& universe_;
   Sets& sets_;
   Diagrams& diagrams_;
+  ChainPaths& paths_;
   Known& known_;
   States& states_;
+  const States::Number target_;  // it is followed from there on, up to a state where that was done before
+  bool is_past_target_;
   Point point_;
   Packet packet_;
   Box whole_{};  // of each leg, before anything is asked

@@ -76,14 +76,22 @@ class Cover {
     return share;
   }
 
-  bool is_within(const Box& part, const Box& whole) { return intersection(regions_.sets(), part, whole) == part; }
+  bool is_within(const Box& part, const Box& whole) const {
+    return std::ranges::all_of(
+        in_order, [&](Field field) { return regions_.sets().is_within(part[index(field)], whole[index(field)]); });
+  }
+  bool meet(const Box& a, const Box& b) const {
+    return std::ranges::all_of(in_order,
+                               [&](Field field) { return regions_.sets().meet(a[index(field)], b[index(field)]); });
+  }
 
   // The rules that decide about no small part of it; none where no small part ends so by itself.
   std::vector<const Step*> deciding(const Line& line, Leaf leaf, const std::vector<Part>& parts) {
     constexpr double small = 0.02;
     std::vector<const Step*> steps;
     for (const Part& part : parts) {  // the largest first
-      if (part.leaf != leaf) continue;
+      if (part.share < small * line.share) break;
+      if (part.leaf != leaf || !meet(part.box, line.box)) continue;
       if (share_of(intersection(regions_.sets(), part.box, line.box)) < small * line.share) continue;
       if (part.step == nullptr) return {};
       if (std::ranges::find(steps, part.step) == steps.end()) steps.push_back(part.step);

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "space/diagram.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <set>
 
 namespace sidetrack::space {
 namespace {
 
-constexpr std::size_t block_size = 4096;  // edges
-constexpr std::size_t few_pairs = 256;    // of edges: the results of asking each pair are looked up
+constexpr std::size_t block_size = 4096;        // edges
+constexpr std::size_t few_pairs = 64;           // of edges: the results of asking each pair are looked up
+constexpr std::size_t few_parts = 8;            // which most cells have
+constexpr Sets::Id every_value = ~Sets::Id{0};  // of a field that is not looked at yet
 
 std::size_t hash_of(std::size_t level, std::span<const Diagrams::Edge> edges) {
   std::uint64_t made = level;
@@ -18,29 +23,11 @@ std::size_t hash_of(std::size_t level, std::span<const Diagrams::Edge> edges) {
   return made;
 }
 
-std::vector<Sets::Id> values_of(std::span<const Diagrams::Edge> edges) {
-  std::vector<Sets::Id> all;
-  for (const Diagrams::Edge& edge : edges) all.push_back(edge.values);
-  return all;
-}
-
 }  // namespace
 
-Diagrams::Diagrams(const Universe& universe, Sets& sets) : universe_(universe), sets_(sets) {
-  const auto chain_of = [&](Family family) {
-    Node node = uncovered;
-    for (std::size_t level = field_count; level-- > index(Field::family) + 1;) {
-      scratch_.push_back({sets_.of({universe_.domain(static_cast<Field>(level), family)}), node});
-      node = node_of(level, 0);
-    }
-    return node;
-  };
-  const Node ipv4 = chain_of(Family::ipv4);
-  const Node ipv6 = chain_of(Family::ipv6);
-  scratch_ = {{sets_.single(value_of(Family::ipv4)), ipv4}, {sets_.single(value_of(Family::ipv6)), ipv6}};
-  const Node families = node_of(index(Field::family), 0);
-  scratch_.push_back({sets_.of({universe_.domain(Field::way, Family::ipv4)}), families});
-  nothing_ = node_of(index(Field::way), 0);
+void refuse_more_regions() {
+  throw TooManyRegions(ExitCode::failed, fmt::format("the analysis of all packets exceeds {} MiB", most_bytes >> 20),
+                       "ask for one packet: sidetrack explain");
 }
 
 std::span<const Diagrams::Edge> Diagrams::kept(std::span<const Edge> edges) {
@@ -66,8 +53,13 @@ void Diagrams::grow_table() {
 }
 
 Diagrams::Node Diagrams::node_of(std::size_t level, std::size_t base) {
-  // Joined, and in an order of its own, so that equal nodes are equal lists.
+  // Joined, and in one order, so that equal nodes are equal lists.
   const auto first = scratch_.begin() + static_cast<std::ptrdiff_t>(base);
+  const Node to_first = first->to;
+  if (std::all_of(first, scratch_.end(), [&](const Edge& edge) { return edge.to == to_first; })) {
+    scratch_.resize(base);
+    return to_first;
+  }
   std::sort(first, scratch_.end(), [](const Edge& a, const Edge& b) { return a.to < b.to; });
   auto last = first;
   for (auto edge = first; edge != scratch_.end();) {
@@ -78,6 +70,15 @@ Diagrams::Node Diagrams::node_of(std::size_t level, std::size_t base) {
     }
     if (!joined_.empty()) *last++ = {sets_.set_union(joined_), to};
   }
+  if (last - first == 1) {
+    const Node only = first->to;
+    scratch_.resize(base);
+    return only;
+  }
+  // The lowest values first, which is what all parts are told by.
+  std::sort(first, last, [&](const Edge& a, const Edge& b) {
+    return sets_.intervals(a.values).front().first < sets_.intervals(b.values).front().first;
+  });
   const std::span<const Edge> edges(first, last);
   const std::size_t hash = hash_of(level, edges);
   if (2 * (nodes_.size() + 1) > table_.size()) grow_table();
@@ -87,6 +88,7 @@ Diagrams::Node Diagrams::node_of(std::size_t level, std::size_t base) {
     if (inner.hash == hash && inner.level == level && std::ranges::equal(inner.edges, edges)) break;
   }
   if (table_[at] == 0) {
+    if (bytes() + sets_.bytes() > most_bytes) refuse_more_regions();
     nodes_.push_back({kept(edges), level, hash});
     table_[at] = static_cast<Node>(nodes_.size());
   }
@@ -94,187 +96,447 @@ Diagrams::Node Diagrams::node_of(std::size_t level, std::size_t base) {
   return table_[at] - 1;
 }
 
-Diagrams::Node Diagrams::whole(Leaf leaf) {
-  if (const auto* known = whole_.find(leaf)) return *known;
-  const Node made = mapped(nothing_, [&](Leaf) { return leaf; });
-  whole_.add(leaf, made);
-  return made;
+Sets::Id Diagrams::domain(std::size_t level, Family family) {
+  Sets::Id& known = domains_[static_cast<std::size_t>(value_of(family))][level];
+  if (known == Sets::empty) known = sets_.of({universe_.domain(static_cast<Field>(level), family)});
+  return known;
 }
 
-struct Diagrams::Overlay {
-  const Box& box;
-  const std::function<Leaf(Leaf)>& change;
-};
-
-Diagrams::Node Diagrams::with(Node root, const Box& box, Node other, const std::function<Leaf(Leaf)>& change) {
-  done_.clear();
-  return with(root, other, 0, {box, change});
-}
-
-Diagrams::Node Diagrams::with(Node node, Node other, std::size_t level, const Overlay& overlay) {
-  if (level == field_count) {
-    const Leaf leaf = other == uncovered ? uncovered : overlay.change(other);
-    if (node != uncovered && leaf != uncovered && node != leaf) ++conflicts_;
-    return node == uncovered ? leaf : node;
-  }
-  const std::uint64_t key = std::uint64_t{node} << 32 | other;
-  if (const auto* known = done_.find(key)) return *known;
-  const std::size_t base = scratch_.size();
-  const std::span<const Edge> before = edges(node), more = edges(other);
-  const bool changes = before.size() * more.size() <= few_pairs ? with_few(before, more, level, overlay)
-                                                                : with_many(before, more, level, overlay);
-  if (!changes) scratch_.resize(base);
-  const Node made = changes ? node_of(level, base) : node;
-  done_.add(key, made);
-  return made;
-}
-
-// Puts the edges into scratch_. Returns whether any differs from before.
-bool Diagrams::with_few(std::span<const Edge> before, std::span<const Edge> more, std::size_t level,
-                        const Overlay& overlay) {
-  bool changes = false;
-  for (const Edge& edge : before) {
-    Sets::Id rest = edge.values;
-    const Sets::Id inside = sets_.intersection(edge.values, overlay.box[level]);
-    if (inside != Sets::empty) {
-      for (const Edge& one : more) {
-        const Sets::Id part = sets_.intersection(inside, one.values);
-        if (part == Sets::empty) continue;
-        const Node to = with(edge.to, one.to, level + 1, overlay);
-        if (to == edge.to) continue;
-        changes = true;
-        scratch_.push_back({part, to});
-        rest = sets_.difference(rest, part);
-      }
-    }
-    scratch_.push_back({rest, edge.to});
-  }
-  return changes;
-}
-
-// The same without asking each pair.
-bool Diagrams::with_many(std::span<const Edge> before, std::span<const Edge> more, std::size_t level,
-                         const Overlay& overlay) {
-  std::vector<Sets::Id> inside = values_of(before), taken;
-  for (Sets::Id& each : inside) each = sets_.intersection(each, overlay.box[level]);
-  bool changes = false;
-  std::size_t at = 0;
-  const auto leave_up_to = [&](std::size_t end) {
-    for (; at < end; ++at) {
-      scratch_.push_back({sets_.difference(before[at].values, taken), before[at].to});
-      taken.clear();
-    }
-  };
-  for (const auto& [left, right, values] : sets_.in_common(inside, values_of(more))) {
-    leave_up_to(left);
-    const Node to = with(before[left].to, more[right].to, level + 1, overlay);
-    if (to == before[left].to) continue;
-    changes = true;
-    scratch_.push_back({values, to});
-    taken.push_back(values);
-  }
-  leave_up_to(before.size());
-  return changes;
-}
-
-std::optional<Box> Diagrams::first_uncovered(Node root, const Box& within) {
-  done_.clear();  // here: what leads to nothing that is uncovered
-  Box box{};
-  if (!find_uncovered(root, 0, within, box)) return {};
-  return box;
-}
-
-bool Diagrams::find_uncovered(Node node, std::size_t level, const Box& within, Box& box) {
-  if (level == field_count) return node == uncovered;
-  if (done_.find(node) != nullptr) return false;
-  for (const Edge& edge : edges(node)) {
-    box[level] = sets_.intersection(edge.values, within[level]);
-    if (box[level] != Sets::empty && find_uncovered(edge.to, level + 1, within, box)) return true;
-  }
-  done_.add(node, 0);
-  return false;
-}
-
-Diagrams::Node Diagrams::mapped(Node root, const std::function<Leaf(Leaf)>& change) {
-  done_.clear();
-  const auto walk = [&](const auto& self, Node node, std::size_t level) -> Node {
-    if (level == field_count) return change(node);
-    if (const auto* known = done_.find(node)) return *known;
+Diagrams::Node Diagrams::of_box(const Box& box, Node inside, Node outside) {
+  if (is_empty(box)) return outside;
+  const Family family = family_of(sets_, box);
+  Node node = inside;
+  for (std::size_t level = field_count; level-- > 0;) {
+    const Sets::Id all = domain(level, family);
+    if (box[level] == all) continue;
     const std::size_t base = scratch_.size();
-    for (const Edge& edge : edges(node)) {
-      const Node to = self(self, edge.to, level + 1);
-      scratch_.push_back({edge.values, to});
-    }
-    const Node made = node_of(level, base);
-    done_.add(node, made);
-    return made;
-  };
-  return walk(walk, root, 0);
-}
-
-Diagrams::Node Diagrams::combined(Node a, Node b, const std::function<Leaf(Leaf, Leaf)>& combine) {
-  done_.clear();
-  const auto walk = [&](const auto& self, Node one, Node other, std::size_t level) -> Node {
-    if (level == field_count) return combine(one, other);
-    const std::uint64_t key = std::uint64_t{one} << 32 | other;
-    if (const auto* known = done_.find(key)) return *known;
-    const std::size_t base = scratch_.size();
-    const std::span<const Edge> lefts = edges(one), rights = edges(other);
-    if (lefts.size() * rights.size() > few_pairs) {
-      for (const auto& [left, right, values] : sets_.in_common(values_of(lefts), values_of(rights))) {
-        const Node to = self(self, lefts[left].to, rights[right].to, level + 1);
-        scratch_.push_back({values, to});
-      }
-    } else {
-      for (const Edge& left : lefts) {
-        for (const Edge& right : rights) {
-          const Sets::Id values = sets_.intersection(left.values, right.values);
-          if (values == Sets::empty) continue;
-          const Node to = self(self, left.to, right.to, level + 1);
-          scratch_.push_back({values, to});
-        }
-      }
-    }
-    const Node made = node_of(level, base);
-    done_.add(key, made);
-    return made;
-  };
-  return walk(walk, a, b, 0);
-}
-
-void Diagrams::for_each(Node root, const std::function<void(const Box&, Leaf)>& one) const {
-  Box box{};
-  each(root, 0, box, one);
-}
-
-void Diagrams::each(Node node, std::size_t level, Box& box, const std::function<void(const Box&, Leaf)>& one) const {
-  if (level == field_count) return one(box, node);
-  for (const Edge& edge : edges(node)) {
-    box[level] = edge.values;
-    each(edge.to, level + 1, box, one);
-  }
-}
-
-Leaf Diagrams::at(Node root, const Point& point) const {
-  Node node = root;
-  for (std::size_t level = 0; level < field_count; ++level) {
-    node = std::ranges::find_if(edges(node), [&](const Edge& edge) {
-             return sets_.contains(edge.values, point[level]);
-           })->to;
+    scratch_.push_back({box[level], node});
+    scratch_.push_back({sets_.difference(all, box[level]), outside});
+    node = node_of(level, base);
   }
   return node;
 }
 
-bool Diagrams::is_within(Node root, const Box& box, const std::function<bool(Leaf)>& passes) {
-  done_.clear();
-  return is_within(root, 0, box, passes);
+Diagrams::Node Diagrams::with(Node root, const Box& box, Node other, const std::function<Leaf(Leaf)>& change) {
+  const Part part{of_box(box, whole(yes), whole(no)), other};
+  return after(root, nothing(), {&part, 1}, {{uncovered, 0}}, [&](Leaf, Leaf leaf) { return change(leaf); });
 }
 
-bool Diagrams::is_within(Node node, std::size_t level, const Box& box, const std::function<bool(Leaf)>& passes) {
-  if (level == field_count) return passes(node);
+// Follows two diagrams and those of the parts at once, field by field.
+class Diagrams::Walk {
+ public:
+  struct Going {  // a part that is still possible
+    std::uint32_t number;
+    Node inside;
+    Node other;
+  };
+  using Parts = std::vector<Going>;
+
+  struct Cell {
+    Sets::Id values;
+    Node first;
+    Node by;
+    Parts parts;
+  };
+
+  // No `part_of`: nothing is asked of the leaves.
+  Walk(Diagrams& diagrams, std::span<const Part> parts, const PartOf* part_of)
+      : diagrams_(diagrams), sets_(diagrams.sets_), all_(parts), part_of_(part_of) {}
+
+  Parts begin(Node by) {
+    Parts parts;
+    for (const std::uint32_t number : numbers(by)) parts.push_back({number, all_[number].inside, all_[number].other});
+    return parts;
+  }
+
+  // What of the parts the packets of `by` can still be of.
+  Parts left(const Parts& parts, Node by) {
+    if (part_of_ == nullptr) return parts;
+    const std::vector<std::uint32_t>& numbers_left = numbers(by);
+    Parts result;
+    auto next = numbers_left.begin();
+    for (const Going& one : parts) {
+      while (next != numbers_left.end() && *next < one.number) ++next;
+      if (next == numbers_left.end()) break;
+      if (*next == one.number && one.inside != whole(no)) result.push_back(one);
+    }
+    return result;
+  }
+
+  // The next field that any of them asks for; field_count: none.
+  [[nodiscard]] std::size_t next_level(Node first, Node by, const Parts& parts) const {
+    std::size_t level = std::min(diagrams_.level(first), diagrams_.level(by));
+    for (const Going& one : parts) level = std::min({level, diagrams_.level(one.inside), diagrams_.level(one.other)});
+    return level;
+  }
+
+  // Where the values of that field lead.
+  std::vector<Cell> cells(std::size_t level, Node first, Node by, const Parts& parts) {
+    std::vector<Cell> made;
+    const auto edges = [&](Node node) { return diagrams_.edges(node); };
+    const bool of_first = diagrams_.level(first) == level;
+    const bool of_by = diagrams_.level(by) == level;
+    if (of_first && of_by) {
+      each_common(edges(first), edges(by), [&](Sets::Id values, Node one, Node other) {
+        made.push_back({values, one, other, {}});
+      });
+    } else if (of_first) {
+      for (const Edge& edge : edges(first)) made.push_back({edge.values, edge.to, by, {}});
+    } else if (of_by) {
+      for (const Edge& edge : edges(by)) made.push_back({edge.values, first, edge.to, {}});
+    } else {
+      made.push_back({every_value, first, by, {}});
+    }
+    for (Cell& cell : made) cell.parts = of_by ? left(parts, cell.by) : parts;
+    if (parts.size() <= few_parts) {
+      for (const Going& one : parts) {
+        split_all(made, level, one.number, &Going::inside);
+        split_all(made, level, one.number, &Going::other);
+      }
+      return made;
+    }
+    std::vector<Cell> result;
+    for (Cell& cell : made) {
+      const std::size_t begin = result.size();
+      const std::size_t count = cell.parts.size();
+      result.push_back(std::move(cell));
+      for (std::size_t i = 0; i < count; ++i) {
+        split_by(result, begin, level, i, &Going::inside);
+        split_by(result, begin, level, i, &Going::other);
+      }
+    }
+    return result;
+  }
+
+  template <typename Use>
+  void each_common(std::span<const Edge> lefts, std::span<const Edge> rights, const Use& use) {
+    if (lefts.size() * rights.size() > few_pairs) {
+      for (const auto& [left, right, values] : sets_.in_common(values_of(lefts), values_of(rights)))
+        use(values, lefts[left].to, rights[right].to);
+      return;
+    }
+    for (const Edge& left : lefts) {
+      for (const Edge& right : rights) {
+        if (sets_.meet(left.values, right.values))
+          use(sets_.intersection(left.values, right.values), left.to, right.to);
+      }
+    }
+  }
+
+ private:
+  static std::vector<Sets::Id> values_of(std::span<const Edge> edges) {
+    std::vector<Sets::Id> all;
+    for (const Edge& edge : edges) all.push_back(edge.values);
+    return all;
+  }
+
+  // All cells that have the part, at once: they have the same node of it.
+  void split_all(std::vector<Cell>& cells, std::size_t level, std::uint32_t number, Node Going::*of) {
+    std::vector<std::size_t> places;
+    std::vector<Sets::Id> values;
+    Node node = nothing();
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      const auto part = std::ranges::find(cells[i].parts, number, &Going::number);
+      if (part == cells[i].parts.end()) continue;
+      node = (*part).*of;
+      places.push_back(i);
+      values.push_back(cells[i].values);
+    }
+    if (places.empty() || diagrams_.level(node) != level) return;
+    const std::span<const Edge> edges = diagrams_.edges(node);
+    const auto add = [&](std::size_t place, bool is_first, const Cell& before, Sets::Id inside, Node to) {
+      Cell cell = before;
+      cell.values = inside;
+      (*std::ranges::find(cell.parts, number, &Going::number)).*of = to;
+      if (is_first) {
+        cells[place] = std::move(cell);
+      } else {
+        cells.push_back(std::move(cell));
+      }
+    };
+    if (places.size() * edges.size() <= few_pairs || values.front() == every_value) {
+      for (std::size_t i = 0; i < places.size(); ++i) {
+        const Cell before = cells[places[i]];
+        bool is_first = true;
+        for (const Edge& edge : edges) {
+          const bool is_whole = before.values == every_value;
+          if (!is_whole && !sets_.meet(before.values, edge.values)) continue;
+          add(places[i], is_first, before, is_whole ? edge.values : sets_.intersection(before.values, edge.values),
+              edge.to);
+          is_first = false;
+        }
+      }
+      return;
+    }
+    std::optional<std::uint32_t> last;
+    Cell before{};
+    for (const auto& [left, right, inside] : sets_.in_common(values, values_of(edges))) {
+      const bool is_first = left != last;
+      if (is_first) before = cells[places[left]];
+      last = left;
+      add(places[left], is_first, before, inside, edges[right].to);
+    }
+  }
+
+  void split_by(std::vector<Cell>& cells, std::size_t begin, std::size_t level, std::size_t part, Node Going::*of) {
+    const std::size_t end = cells.size();
+    for (std::size_t i = begin; i < end; ++i) {
+      const Node node = cells[i].parts[part].*of;
+      if (diagrams_.level(node) != level) continue;
+      const Sets::Id values = cells[i].values;
+      bool is_first = true;
+      for (const Edge& edge : diagrams_.edges(node)) {
+        if (values != every_value && !sets_.meet(values, edge.values)) continue;
+        const Sets::Id inside = values == every_value ? edge.values : sets_.intersection(values, edge.values);
+        if (!is_first) cells.push_back(cells[i]);
+        Cell& cell = is_first ? cells[i] : cells.back();
+        cell.values = inside;
+        cell.parts[part].*of = edge.to;
+        is_first = false;
+      }
+    }
+  }
+
+  const std::vector<std::uint32_t>& numbers(Node by) {
+    const auto [found, added] = numbers_.try_emplace(by);
+    if (!added) return found->second;
+    std::vector<std::uint32_t> all;
+    if (is_leaf(by)) {
+      if (const auto part = part_of_->find(leaf(by)); part != part_of_->end()) all.push_back(part->second);
+    } else {
+      for (const Edge& edge : diagrams_.edges(by)) {
+        const std::vector<std::uint32_t>& more = numbers(edge.to);
+        all.insert(all.end(), more.begin(), more.end());
+      }
+      std::ranges::sort(all);
+      all.erase(std::unique(all.begin(), all.end()), all.end());
+    }
+    return numbers_[by] = std::move(all);
+  }
+
+  Diagrams& diagrams_;
+  Sets& sets_;
+  std::span<const Part> all_;
+  const PartOf* part_of_;
+  std::unordered_map<Node, std::vector<std::uint32_t>> numbers_;
+};
+
+namespace {
+
+// Which nodes a walk stands at.
+using Place = std::vector<std::uint32_t>;
+struct PlaceHash {
+  std::size_t operator()(const Place& place) const {
+    std::uint64_t made = place.size();
+    for (const std::uint32_t one : place) {
+      made = (made ^ one) * 0x9e3779b97f4a7c15U;
+      made ^= made >> 29;
+    }
+    return made;
+  }
+};
+template <typename Value>
+using ByPlace = std::unordered_map<Place, Value, PlaceHash>;
+
+template <typename Parts>
+Place place_of(Diagrams::Node first, Diagrams::Node by, const Parts& parts) {
+  Place place{first, by};
+  for (const auto& one : parts) {
+    place.push_back(one.number);
+    place.push_back(one.inside);
+    place.push_back(one.other);
+  }
+  return place;
+}
+
+}  // namespace
+
+Diagrams::Node Diagrams::after(Node known, Node by, std::span<const Part> parts, const PartOf& part_of,
+                               const std::function<Leaf(Leaf, Leaf)>& change) {
+  Walk walk(*this, parts, &part_of);
+  ByPlace<Node> done;
+  const auto go = [&](const auto& self, Node now, Node at, const Walk::Parts& all) -> Node {
+    if (all.empty() || (is_leaf(now) && now != nothing())) return now;
+    const std::size_t level = walk.next_level(now, at, all);
+    if (level == field_count) {
+      const Walk::Going& one = all.front();
+      if (one.inside == whole(no) || one.other == nothing()) return now;
+      return whole(change(leaf(at), leaf(one.other)));
+    }
+    Place place = place_of(now, at, all);
+    if (const auto found = done.find(place); found != done.end()) return found->second;
+    const std::size_t base = scratch_.size();
+    for (Walk::Cell& cell : walk.cells(level, now, at, all)) {
+      std::erase_if(cell.parts, [](const Walk::Going& one) { return one.inside == whole(no); });
+      const Node to = self(self, cell.first, cell.by, cell.parts);
+      scratch_.push_back({cell.values, to});
+    }
+    const Node made = node_of(level, base);
+    done.emplace(std::move(place), made);
+    return made;
+  };
+  return go(go, known, by, walk.begin(by));
+}
+
+std::vector<Diagrams::Node> Diagrams::split(Node region, Node by, std::span<const Part> parts, const PartOf& part_of,
+                                            Family family) {
+  std::vector<Part> insides;  // what they lead to does not matter
+  for (const Part& part : parts) insides.push_back({part.inside, nothing()});
+  Walk walk(*this, insides, &part_of);
+  using Result = std::vector<std::pair<std::uint32_t, Node>>;
+  ByPlace<Result> done;
+  const auto go = [&](const auto& self, Node now, Node at, const Walk::Parts& all) -> Result {
+    if (all.empty() || now == whole(no)) return {};
+    const std::size_t level = walk.next_level(now, at, all);
+    if (level == field_count) return {{all.front().number, whole(yes)}};
+    Place place = place_of(now, at, all);
+    if (const auto found = done.find(place); found != done.end()) return found->second;
+    std::map<std::uint32_t, std::vector<Edge>> edges_of;
+    for (Walk::Cell& cell : walk.cells(level, now, at, all)) {
+      std::erase_if(cell.parts, [](const Walk::Going& one) { return one.inside == whole(no); });
+      for (const auto& [number, to] : self(self, cell.first, cell.by, cell.parts))
+        edges_of[number].push_back({cell.values, to});
+    }
+    Result result;
+    for (const auto& [number, edges] : edges_of) {
+      const std::size_t base = scratch_.size();
+      std::vector<Sets::Id> own;
+      for (const Edge& edge : edges) {
+        scratch_.push_back(edge);
+        own.push_back(edge.values);
+      }
+      scratch_.push_back({sets_.difference(domain(level, family), sets_.set_union(own)), whole(no)});
+      const Node made = node_of(level, base);
+      if (made != whole(no)) result.emplace_back(number, made);
+    }
+    done.emplace(std::move(place), result);
+    return result;
+  };
+  std::vector<Node> result(parts.size(), whole(no));
+  for (const auto& [number, node] : go(go, region, by, walk.begin(by))) result[number] = node;
+  return result;
+}
+
+std::map<Leaf, Box> Diagrams::open_by(Node root, Node region, Node by, const Box& whole_box) {
+  Walk walk(*this, {}, nullptr);
+  std::map<Leaf, Box> found;
+  std::set<std::vector<Node>> done;
+  const auto go = [&](const auto& self, Node now, Node inside, Node at, Box& box) -> void {
+    if (inside == whole(no) || (is_leaf(now) && now != nothing())) return;
+    if (is_leaf(at) && found.contains(leaf(at))) return;
+    const Walk::Parts of_region{{0, inside, nothing()}};
+    const std::size_t next = walk.next_level(now, at, of_region);
+    if (next == field_count) {
+      found.emplace(leaf(at), box);
+      return;
+    }
+    if (!done.insert({now, inside, at}).second) return;
+    const Sets::Id before = box[next];
+    for (const Walk::Cell& cell : walk.cells(next, now, at, of_region)) {
+      box[next] = sets_.intersection(before, cell.values);
+      if (box[next] != Sets::empty) self(self, cell.first, cell.parts.front().inside, cell.by, box);
+    }
+    box[next] = before;
+  };
+  Box box = whole_box;
+  go(go, root, region, by, box);
+  return found;
+}
+
+std::optional<Box> Diagrams::first_uncovered(Node root, const Box& within) {
+  const auto found = open_by(root, of_box(within, whole(yes), whole(no)), nothing(), within);
+  return found.empty() ? std::nullopt : std::optional(found.begin()->second);
+}
+
+Diagrams::Node Diagrams::mapped(Node root, const std::function<Leaf(Leaf)>& change) {
+  done_.clear();
+  const auto walk = [&](const auto& self, Node node) -> Node {
+    if (is_leaf(node)) return whole(change(leaf(node)));
+    if (const auto* known = done_.find(node)) return *known;
+    const std::size_t base = scratch_.size();
+    for (const Edge& edge : edges(node)) {
+      const Node to = self(self, edge.to);
+      scratch_.push_back({edge.values, to});
+    }
+    const Node made = node_of(level(node), base);
+    done_.add(node, made);
+    return made;
+  };
+  return walk(walk, root);
+}
+
+Diagrams::Node Diagrams::combined(Node a, Node b, const std::function<Leaf(Leaf, Leaf)>& combine) {
+  done_.clear();
+  Walk of_edges(*this, {}, nullptr);
+  const auto walk = [&](const auto& self, Node one, Node other) -> Node {
+    const std::size_t next = std::min(level(one), level(other));
+    if (next == field_count) return whole(combine(leaf(one), leaf(other)));
+    const std::uint64_t key = std::uint64_t{one} << 32 | other;
+    if (const auto* known = done_.find(key)) return *known;
+    const std::size_t base = scratch_.size();
+    const auto add = [&](Sets::Id values, Node left, Node right) {
+      const Node to = self(self, left, right);
+      scratch_.push_back({values, to});
+    };
+    if (level(one) != next) {
+      for (const Edge& edge : edges(other)) add(edge.values, one, edge.to);
+    } else if (level(other) != next) {
+      for (const Edge& edge : edges(one)) add(edge.values, edge.to, other);
+    } else {
+      of_edges.each_common(edges(one), edges(other), add);
+    }
+    const Node made = node_of(next, base);
+    done_.add(key, made);
+    return made;
+  };
+  return walk(walk, a, b);
+}
+
+void Diagrams::for_each(Node root, const Box& within, const std::function<void(const Box&, Leaf)>& one) {
+  Box box = within;
+  const auto walk = [&](const auto& self, Node node) -> void {
+    if (is_leaf(node)) return one(box, leaf(node));
+    const std::size_t at = level(node);
+    for (const Edge& edge : edges(node)) {
+      box[at] = sets_.intersection(edge.values, within[at]);
+      if (box[at] != Sets::empty) self(self, edge.to);
+    }
+    box[at] = within[at];
+  };
+  if (!is_empty(within)) walk(walk, root);
+}
+
+Leaf Diagrams::at(Node root, const Point& point) const {
+  Node node = root;
+  while (!is_leaf(node)) {
+    const Value value = point[level(node)];
+    node = std::ranges::find_if(edges(node), [&](const Edge& edge) { return sets_.contains(edge.values, value); })->to;
+  }
+  return leaf(node);
+}
+
+std::vector<Leaf> Diagrams::leaves(Node root) const {
+  std::set<Node> seen;
+  std::vector<Leaf> all;
+  const auto walk = [&](const auto& self, Node node) -> void {
+    if (!seen.insert(node).second) return;
+    if (is_leaf(node)) return all.push_back(leaf(node));
+    for (const Edge& edge : edges(node)) self(self, edge.to);
+  };
+  walk(walk, root);
+  return all;
+}
+
+bool Diagrams::is_within(Node root, const Box& box, const std::function<bool(Leaf)>& passes) {
+  done_.clear();
+  return is_within_below(root, box, passes);
+}
+
+bool Diagrams::is_within_below(Node node, const Box& box, const std::function<bool(Leaf)>& passes) {
+  if (is_leaf(node)) return passes(leaf(node));
   if (const auto* known = done_.find(node)) return *known != 0;
   const bool result = std::ranges::all_of(edges(node), [&](const Edge& edge) {
-    return sets_.intersection(edge.values, box[level]) == Sets::empty || is_within(edge.to, level + 1, box, passes);
+    return !sets_.meet(edge.values, box[level(node)]) || is_within_below(edge.to, box, passes);
   });
   done_.add(node, result ? 1 : 0);
   return result;
@@ -283,22 +545,23 @@ bool Diagrams::is_within(Node node, std::size_t level, const Box& box, const std
 Sets::Id Diagrams::allowed(Node root, const Box& box, Field field, const std::function<bool(Leaf)>& passes) {
   done_.clear();
   values_.clear();
-  const auto walk = [&](const auto& self, Node node, std::size_t level) -> Sets::Id {
+  const Sets::Id all = domain(index(field), family_of(sets_, box));
+  const auto walk = [&](const auto& self, Node node) -> Sets::Id {
+    if (level(node) > index(field)) return is_within_below(node, box, passes) ? all : Sets::empty;
     if (const auto* known = values_.find(node)) return *known;
     std::optional<Sets::Id> result;
     for (const Edge& edge : edges(node)) {
-      if (level == index(field)) {
-        if (is_within(edge.to, level + 1, box, passes))
-          result = sets_.set_union(result.value_or(Sets::empty), edge.values);
-      } else if (sets_.intersection(edge.values, box[level]) != Sets::empty) {
-        const Sets::Id more = self(self, edge.to, level + 1);
+      if (level(node) == index(field)) {
+        if (is_within_below(edge.to, box, passes)) result = sets_.set_union(result.value_or(Sets::empty), edge.values);
+      } else if (sets_.meet(edge.values, box[level(node)])) {
+        const Sets::Id more = self(self, edge.to);
         result = result ? sets_.intersection(*result, more) : more;
       }
     }
     values_.add(node, result.value_or(Sets::empty));
     return result.value_or(Sets::empty);
   };
-  return walk(walk, root, 0);
+  return walk(walk, root);
 }
 
 }  // namespace sidetrack::space

@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// All packets, parted by their fields: an ordered decision diagram whose edges are sets of values. Equal parts of it
-// are one node, so that two diagrams of one universe say the same if and only if they have the same root.
+// All packets, parted by their fields: an ordered decision diagram whose edges are sets of values. A field that makes
+// no difference has no node. Equal parts are one node, so that two diagrams of one universe say the same if and only if
+// they have the same root.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
+#include "model/error.h"
 #include "space/interval_set.h"
 #include "space/memo.h"
 #include "space/universe.h"
@@ -19,9 +24,17 @@ namespace sidetrack::space {
 using Leaf = std::uint32_t;
 inline constexpr Leaf uncovered = 0;  // nothing is known of it yet
 
+// Thrown if the rules part traffic into more regions than there is room for, or time.
+class TooManyRegions : public Error {
+ public:
+  using Error::Error;
+};
+inline constexpr std::size_t most_bytes = 512U << 20;  // of diagrams and sets
+[[noreturn]] void refuse_more_regions();
+
 class Diagrams {
  public:
-  using Node = std::uint32_t;  // a leaf below the last field
+  using Node = std::uint32_t;
 
   struct Edge {
     Sets::Id values = Sets::empty;
@@ -29,53 +42,80 @@ class Diagrams {
     friend bool operator==(const Edge&, const Edge&) = default;
   };
 
-  Diagrams(const Universe& universe, Sets& sets);
+  Diagrams(const Universe& universe, Sets& sets) : universe_(universe), sets_(sets) {}
 
-  [[nodiscard]] Node nothing() const { return nothing_; }  // where every packet is uncovered
-  [[nodiscard]] Node whole(Leaf leaf);                     // where every packet has it
+  // Where every packet has this leaf.
+  [[nodiscard]] static Node whole(Leaf leaf) { return leaf | is_leaf_bit; }
+  [[nodiscard]] static Node nothing() { return whole(uncovered); }
+  [[nodiscard]] static bool is_leaf(Node node) { return (node & is_leaf_bit) != 0; }
+  [[nodiscard]] static Leaf leaf(Node node) { return node & ~is_leaf_bit; }
+  // By the values of one field: edges that have all of them, each once.
+  [[nodiscard]] Node of_edges(Field field, const std::vector<Edge>& edges) {
+    scratch_.insert(scratch_.end(), edges.begin(), edges.end());
+    return node_of(index(field), scratch_.size() - edges.size());
+  }
+  // The one in the box, of one family, and the other outside.
+  [[nodiscard]] Node of_box(const Box& box, Node inside, Node outside);
+
   // With what the other one has, changed, wherever the box is uncovered.
   [[nodiscard]] Node with(Node root, const Box& box, Node other, const std::function<Leaf(Leaf)>& change);
   [[nodiscard]] Node with(Node root, const Box& box, Leaf leaf) {
     return with(root, box, whole(leaf), [](Leaf same) { return same; });
   }
+
+  // What a part of all packets goes on to: where `inside` is yes, those of `by` with these leaves.
+  static constexpr Leaf no = 0;
+  static constexpr Leaf yes = 1;
+  struct Part {
+    Node inside;
+    Node other;
+  };
+  using PartOf = std::unordered_map<Leaf, std::uint32_t>;  // by leaves of `by`; those that are missing are in none
+  // With what `other` of its part has, changed, wherever nothing is known: one diagram after another.
+  [[nodiscard]] Node after(Node known, Node by, std::span<const Part> parts, const PartOf& part_of,
+                           const std::function<Leaf(Leaf by, Leaf other)>& change);
+  // The packets of the region, of one family, by their part: yes, no. Parts without any are `whole(no)`.
+  [[nodiscard]] std::vector<Node> split(Node region, Node by, std::span<const Part> parts, const PartOf& part_of,
+                                        Family family);
+  // A box of packets of the region that are uncovered, for each leaf of `by` that has any, within `whole`.
+  [[nodiscard]] std::map<Leaf, Box> open_by(Node root, Node region, Node by, const Box& whole);
   // A box of uncovered packets within the box; nothing if there are none.
   [[nodiscard]] std::optional<Box> first_uncovered(Node root, const Box& within);
+
   // With each leaf changed.
   [[nodiscard]] Node mapped(Node root, const std::function<Leaf(Leaf)>& change);
   // The two laid over each other.
   [[nodiscard]] Node combined(Node a, Node b, const std::function<Leaf(Leaf, Leaf)>& combine);
-  // Each part once, as disjoint boxes.
-  void for_each(Node root, const std::function<void(const Box&, Leaf)>& one) const;
+  // Each part of the box once, as disjoint boxes.
+  void for_each(Node root, const Box& within, const std::function<void(const Box&, Leaf)>& one);
   [[nodiscard]] Leaf at(Node root, const Point& point) const;
+  [[nodiscard]] std::vector<Leaf> leaves(Node root) const;
   // Whether nothing but leaves that pass is in the box.
   [[nodiscard]] bool is_within(Node root, const Box& box, const std::function<bool(Leaf)>& passes);
   // The values that the field may have, with the others as in the box, for nothing but leaves that pass.
   [[nodiscard]] Sets::Id allowed(Node root, const Box& box, Field field, const std::function<bool(Leaf)>& passes);
 
   [[nodiscard]] std::span<const Edge> edges(Node node) const { return nodes_[node].edges; }
+  [[nodiscard]] std::size_t level(Node node) const { return is_leaf(node) ? field_count : nodes_[node].level; }
   [[nodiscard]] std::size_t size() const { return nodes_.size(); }
   [[nodiscard]] std::size_t bytes() const { return bytes_ + nodes_.size() * (sizeof(Inner) + 2 * sizeof(Node)); }
-  // How often with() met another leaf than it was given: cells that overlap have to agree.
-  [[nodiscard]] std::size_t conflicts() const { return conflicts_; }
 
  private:
+  static constexpr Node is_leaf_bit = 1U << 31;
+
   struct Inner {
     std::span<const Edge> edges;
     std::size_t level;
     std::size_t hash;
   };
-  struct Overlay;
+  class Walk;
 
   // Of the edges above `base` in scratch_, which are taken away; those to one node are joined.
   Node node_of(std::size_t level, std::size_t base);
   std::span<const Edge> kept(std::span<const Edge> edges);
   void grow_table();
-  Node with(Node node, Node other, std::size_t level, const Overlay& overlay);
-  bool with_few(std::span<const Edge> before, std::span<const Edge> more, std::size_t level, const Overlay& overlay);
-  bool with_many(std::span<const Edge> before, std::span<const Edge> more, std::size_t level, const Overlay& overlay);
-  bool find_uncovered(Node node, std::size_t level, const Box& within, Box& box);
-  bool is_within(Node node, std::size_t level, const Box& box, const std::function<bool(Leaf)>& passes);
-  void each(Node node, std::size_t level, Box& box, const std::function<void(const Box&, Leaf)>& one) const;
+  Sets::Id domain(std::size_t level, Family family);
+  bool is_within_below(Node node, const Box& box, const std::function<bool(Leaf)>& passes);
 
   const Universe& universe_;
   Sets& sets_;
@@ -89,9 +129,7 @@ class Diagrams {
   std::vector<Sets::Id> joined_;
   Memo done_;    // of one call
   Memo values_;  // of one call of allowed()
-  Memo whole_;   // by leaf
-  Node nothing_ = 0;
-  std::size_t conflicts_ = 0;
+  Sets::Id domains_[2][field_count]{};
 };
 
 }  // namespace sidetrack::space

@@ -8,6 +8,7 @@ namespace {
 
 constexpr Value highest = ~Value{0};
 constexpr std::size_t most_known = 1U << 20;  // results that are looked up
+constexpr std::size_t few_sets = 4;           // so many are laid together one by one
 constexpr std::size_t bytes_of_a_set = 128;   // in the two lists and the table, and what malloc keeps
 
 // The first that does not end before the value.
@@ -51,6 +52,28 @@ Intervals difference_of(const Intervals& a, const Intervals& b) {
   return result;
 }
 
+// Adds one that begins no earlier than what is there.
+void append(Intervals& result, const Interval& each) {
+  const bool touches = !result.empty() && (result.back().last == highest || each.first <= result.back().last + 1);
+  if (!touches) {
+    result.push_back(each);
+  } else {
+    result.back().last = std::max(result.back().last, each.last);
+  }
+}
+
+Intervals union_of(const Intervals& a, const Intervals& b) {
+  Intervals result;
+  result.reserve(a.size() + b.size());
+  auto left = a.begin();
+  auto right = b.begin();
+  while (left != a.end() || right != b.end()) {
+    const bool of_left = right == b.end() || (left != a.end() && left->first <= right->first);
+    append(result, of_left ? *left++ : *right++);
+  }
+  return result;
+}
+
 double size(const Interval& interval) { return static_cast<double>(interval.last - interval.first) + 1; }
 
 }  // namespace
@@ -58,14 +81,7 @@ double size(const Interval& interval) { return static_cast<double>(interval.last
 Intervals normal(Intervals any) {
   std::ranges::sort(any, {}, &Interval::first);
   Intervals result;
-  for (const Interval& each : any) {
-    const bool touches = !result.empty() && (result.back().last == highest || each.first <= result.back().last + 1);
-    if (!touches) {
-      result.push_back(each);
-    } else {
-      result.back().last = std::max(result.back().last, each.last);
-    }
-  }
+  for (const Interval& each : any) append(result, each);
   return result;
 }
 
@@ -112,9 +128,7 @@ Sets::Id Sets::worked_out(Operation operation, Id a, Id b) {
       made = difference_of(*sets_[a], *sets_[b]);
       break;
     case Operation::set_union:
-      made = *sets_[a];
-      made.insert(made.end(), sets_[b]->begin(), sets_[b]->end());
-      made = normal(std::move(made));
+      made = union_of(*sets_[a], *sets_[b]);
       break;
   }
   const Id result = of(std::move(made));
@@ -144,6 +158,27 @@ bool Sets::contains(Id set, Value value) const {
   return next != all.begin() && std::prev(next)->last >= value;
 }
 
+bool Sets::is_within(Id part, Id whole) const {
+  if (part == whole) return true;
+  const Intervals& all = *sets_[whole];
+  return std::ranges::all_of(*sets_[part], [&](const Interval& one) {
+    const auto there = first_from(all, one.first);
+    return there != all.end() && there->first <= one.first && one.last <= there->last;
+  });
+}
+
+bool Sets::meet(Id a, Id b) const {
+  const bool fewer = sets_[a]->size() <= sets_[b]->size();
+  const Intervals& few = *sets_[fewer ? a : b];
+  const Intervals& many = *sets_[fewer ? b : a];
+  if (few.empty() || few.back().last < many.front().first || many.back().last < few.front().first) return false;
+  if (a == b) return true;
+  return std::ranges::any_of(few, [&](const Interval& one) {
+    const auto there = first_from(many, one.first);
+    return there != many.end() && there->first <= one.last;
+  });
+}
+
 Intervals Sets::together(std::span<const Id> all) const {
   Intervals any;
   for (const Id each : all) any.insert(any.end(), sets_[each]->begin(), sets_[each]->end());
@@ -157,9 +192,10 @@ Sets::Id Sets::difference(Id a, std::span<const Id> all) {
 }
 
 Sets::Id Sets::set_union(std::span<const Id> all) {
-  if (all.size() == 1) return all.front();
-  if (all.size() == 2) return set_union(all[0], all[1]);
-  return of(together(all));
+  if (all.size() > few_sets) return of(together(all));
+  Id result = empty;
+  for (const Id each : all) result = set_union(result, each);
+  return result;
 }
 
 std::vector<Sets::Common> Sets::in_common(std::span<const Id> left, std::span<const Id> right) {

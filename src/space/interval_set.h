@@ -39,7 +39,8 @@ class Sets {
   Id set_union(Id a, Id b);     // what is in one of them
 
   [[nodiscard]] bool contains(Id set, Value value) const;
-  [[nodiscard]] bool is_within(Id part, Id whole) { return intersection(part, whole) == part; }
+  [[nodiscard]] bool is_within(Id part, Id whole) const;
+  [[nodiscard]] bool meet(Id a, Id b) const;  // whether they have a value in common
 
   // The same with many at once, which makes no set for each.
   Id difference(Id a, std::span<const Id> all);

@@ -4,7 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <queue>
 #include <stdexcept>
+#include <utility>
 
 #include "model/error.h"
 #include "rule/iptables.h"
@@ -15,8 +18,6 @@
 
 namespace sidetrack::space {
 namespace {
-
-constexpr std::size_t most_bytes = 512U << 20;
 
 bool same_rule(const Step* a, const Step* b) {
   if (a == nullptr || b == nullptr) return a == b;
@@ -48,18 +49,51 @@ void forget_marks(Side& side) {
 
 }  // namespace
 
+struct Regions::Followed {
+  Point point{};
+  std::vector<Leg> legs;
+  Leaf end = uncovered;  // of the last leg; uncovered: such packets were followed from the last state on
+};
+
+// What becomes of packets of one path through the chain that is asked first.
+struct Regions::Passing {
+  std::optional<Leaf> end;         // there
+  std::optional<Step> left_alone;  // by that rule, if they go on
+  bool inherits = false;           // the reason of those before, if none is found further on
+};
+
+// Where packets go from one state on, by the diagram of the chain that is asked first, if one is.
+struct Regions::Transition {
+  Node by = Diagrams::nothing();
+  std::vector<Diagrams::Part> parts;
+  std::vector<std::optional<States::Number>> next;  // of the parts; nothing: they end
+  Diagrams::PartOf part_of;
+  std::unordered_map<Leaf, Passing> passing;  // by leaves of `by`
+};
+
+struct Regions::State {
+  Node pending = Diagrams::whole(no);  // packets that come there and were not followed from there on
+  Node further = Diagrams::nothing();  // what becomes of those that were, as far as it was worked out
+  bool is_new = false;                 // more were followed since then
+  std::size_t worked_out = 0;          // in which round it was looked at last
+  bool has_changed = false;            // then
+  std::vector<Transition> transitions;
+  std::vector<std::shared_ptr<const Followed>> followed;  // packets that were, as it happened
+};
+
 struct Regions::Pod {
   const Side& side;
   FamilyRules ipv4{side.live, Family::ipv4};
   FamilyRules ipv6{side.live, Family::ipv6};
   States states;
+  std::deque<State> about{1};  // by state
+  std::size_t round = 0;
 
-  Pod(const Side& of, Node unknown) : side(of), states(unknown) {}
-};
-
-struct Regions::Followed {
-  std::vector<Leg> legs;
-  Leaf end = uncovered;  // of the last leg; uncovered: what becomes of it from the last state on is known
+  explicit Pod(const Side& of) : side(of) {}
+  State& at(States::Number number) {
+    if (about.size() < states.size()) about.resize(states.size());
+    return about[number];
+  }
 };
 
 Universe Regions::universe_of(const std::vector<Side>& sides) {
@@ -76,6 +110,7 @@ Regions::Regions(std::vector<Side> sides, std::size_t most)
     : sides_(with_joined_rules(std::move(sides))),
       universe_(universe_of(sides_)),
       diagrams_(universe_, sets_),
+      paths_(universe_, sets_, diagrams_),
       most_followed_(most) {
   decisions_.resize(2);
   endings_ = {uncovered, no_such_packet};
@@ -89,7 +124,7 @@ Regions::Regions(std::vector<Side> sides, std::size_t most)
     }
   }
   if (!universe_.marks_known) std::ranges::for_each(sides_, forget_marks);
-  for (const Side& side : sides_) pods_.push_back(std::make_unique<Pod>(side, diagrams_.nothing()));
+  for (const Side& side : sides_) pods_.push_back(std::make_unique<Pod>(side));
 }
 
 Regions::~Regions() = default;
@@ -120,11 +155,11 @@ Leaf Regions::leaf_of(const Leg& leg, const std::vector<Possibility>& all) {
   return leaf_of(ending_of(all), inherited ? nullptr : step, inherited);
 }
 
-Regions::Followed Regions::follow(const Point& point, Pod& pod) {
+Regions::Followed Regions::follow(const Point& point, Pod& pod, States::Number target) {
   ++followed_;
   // Those of icmp too, for whose nobody asks: so it comes to the states of others.
   const Packet packet = universe_.packet_with_ports(point);
-  Cell cell(universe_, sets_, diagrams_, known_, pod.states, point, packet);
+  Cell cell(universe_, sets_, diagrams_, paths_, known_, pod.states, point, packet, target);
   const Side& side = pod.side;
   const auto way = packet.direction;
   Intervals possible;  // interfaces
@@ -135,7 +170,7 @@ Regions::Followed Regions::follow(const Point& point, Pod& pod) {
   }
   const Sets::Id interfaces = sets_.of(normal(std::move(possible)));
   cell.interface(interfaces);
-  const auto none = [&] { return Followed{cell.legs(), no_such_packet}; };
+  const auto none = [&] { return Followed{point, cell.legs(), no_such_packet}; };
   if (!sets_.contains(interfaces, point[index(Field::interface)])) return none();
   if (way == Direction::in) cell.interface(sets_.single(point[index(Field::interface)]));
   // Sockets of IPv6 name IPv4 addresses so; no packet does.
@@ -155,7 +190,7 @@ Regions::Followed Regions::follow(const Point& point, Pod& pod) {
   }
   FamilyRules& rules = packet.destination->family == Family::ipv4 ? pod.ipv4 : pod.ipv6;
   const auto all = possibilities(packet, side.pod, rules, cell);
-  return {cell.legs(), all.empty() ? uncovered : leaf_of(cell.legs().back(), all)};
+  return {point, cell.legs(), all.empty() ? uncovered : leaf_of(cell.legs().back(), all)};
 }
 
 Box Regions::ordinary(const PodView& pod, Direction way, Family family) {
@@ -242,55 +277,168 @@ Regions::Node Regions::outside_ordinary(const PodView& pod, Scope scope) {
 }
 
 void Regions::require_room() const {
-  if (sets_.bytes() + diagrams_.bytes() <= most_bytes && followed_ < most_followed_) return;
-  throw TooManyRegions(ExitCode::failed, fmt::format("the analysis of all packets exceeds {} MiB", most_bytes >> 20),
-                       "ask for one packet: sidetrack explain");
+  if (followed_ >= most_followed_) refuse_more_regions();
 }
 
-// Packets that come to the state are followed until what becomes of all in the box is known. The box holds only packets
-// that come there.
-void Regions::complete(Pod& pod, States::Number state, const Box& within) {
-  while (const auto open = diagrams_.first_uncovered(pod.states.further(state), within)) {
-    require_room();
-    const Point point = example(*open);
-    const Followed followed = follow(point, pod);
+// Packets of the region are followed from state to state, all that come to one at once if they can be. States come in
+// the order in which packets come to them; one that is met again sooner than by others is looked at again.
+void Regions::follow_all(Pod& pod, Node region, const Box& whole) {
+  using Ranked = std::pair<std::size_t, States::Number>;  // how many states are before it
+  std::priority_queue<Ranked, std::vector<Ranked>, std::greater<>> queue;
+  const auto add = [&](States::Number state, std::size_t rank, Node more) {
+    Node& pending = pod.at(state).pending;
+    if (pending == Diagrams::whole(no)) queue.emplace(rank, state);
+    pending = diagrams_.combined(pending, more, [](Leaf a, Leaf b) { return std::max(a, b); });
+  };
+  add(States::start, 0, region);
+  while (!queue.empty()) {
+    const auto [rank, state] = queue.top();
+    queue.pop();
+    Node open = without(std::exchange(pod.at(state).pending, Diagrams::whole(no)), pod.states.done(state));
+    if (open == Diagrams::whole(no)) continue;
+    Node& done = pod.states.done(state);
+    const Node all = diagrams_.combined(done, open, [](Leaf a, Leaf b) { return std::max(a, b); });
+    while (open != Diagrams::whole(no)) {
+      const Transition& made = pod.at(state).transitions.emplace_back(transition(pod, state, open, whole));
+      const std::vector<Node> parts = diagrams_.split(open, made.by, made.parts, made.part_of, family_of(sets_, whole));
+      for (std::size_t i = 0; i < parts.size(); ++i) {
+        if (made.next[i]) add(*made.next[i], rank + 1, parts[i]);
+      }
+      const Node before = open;
+      const Node left =
+          diagrams_.after(diagrams_.mapped(open, [](Leaf in) { return in == yes ? uncovered : no_such_packet; }),
+                          made.by, made.parts, made.part_of, [](Leaf, Leaf) { return no_such_packet; });
+      open = diagrams_.mapped(left, [](Leaf leaf) { return leaf == uncovered ? yes : no; });
+      if (open == before) throw std::logic_error("a packet was followed and nothing is known of it");
+    }
+    pod.states.done(state) = all;
+    pod.at(state).followed.clear();
+    pod.at(state).is_new = true;
+  }
+}
+
+Regions::Node Regions::without(Node region, Node part) {
+  return diagrams_.combined(region, part, [](Leaf in, Leaf out) { return in == yes && out == no ? yes : no; });
+}
+
+// Follows one packet for each path through the chain that comes next, as far as packets of the region have them.
+Regions::Transition Regions::transition(Pod& pod, States::Number state, Node open, const Box& whole) {
+  Transition made;
+  std::map<std::pair<Node, std::optional<States::Number>>, std::uint32_t> numbers;
+  const auto add = [&](const Followed& followed, std::vector<Leg>::const_iterator leg) {
+    Leaf by = uncovered;
+    Node inside = diagrams_.of_box(leg->box, Diagrams::whole(yes), Diagrams::whole(no));
+    for (auto path = leg->paths.begin(); path != leg->paths.end(); ++path) {
+      if (path == leg->paths.begin()) {
+        by = path->second;
+      } else {
+        inside = diagrams_.combined(inside, path->first,
+                                    [&](Leaf in, Leaf there) { return in == yes && there == path->second ? yes : no; });
+      }
+    }
+    Passing passing;
+    std::optional<States::Number> next;
+    if (leg + 1 == followed.legs.end()) {
+      passing.end = followed.end;
+    } else {
+      next = (leg + 1)->from;
+      passing.left_alone = leg->left_alone;
+      passing.inherits = !leg->left_alone && !leg->decided;
+    }
+    const auto [number, is_new] = numbers.try_emplace({inside, next}, static_cast<std::uint32_t>(made.parts.size()));
+    if (is_new) {
+      made.parts.push_back({inside, Diagrams::whole(yes)});
+      made.next.push_back(next);
+    }
+    made.part_of.emplace(by, number->second);
+    made.passing.emplace(by, std::move(passing));
+  };
+  const auto leg_of = [&](const Followed& followed) {
     const auto leg = std::ranges::find(followed.legs, state, &Leg::from);
     if (leg == followed.legs.end()) throw std::logic_error("a packet left the way of those that answer alike");
-    learn(pod, followed, static_cast<std::size_t>(leg - followed.legs.begin()), within);
-    if (diagrams_.at(pod.states.further(state), point) == uncovered)
-      throw std::logic_error("a packet was followed and nothing is known of it");
+    return leg;
+  };
+  using Shared = std::shared_ptr<const Followed>;
+  const auto follow_one = [&](const Box& box) {
+    require_room();
+    auto followed = std::make_shared<const Followed>(follow(example(box), pod, state));
+    for (auto leg = leg_of(*followed) + 1; leg < followed->legs.end(); ++leg) {
+      if (leg + 1 < followed->legs.end() || followed->end != uncovered) pod.at(leg->from).followed.push_back(followed);
+    }
+    return Shared(followed);
+  };
+  const std::vector<Shared> before = pod.at(state).followed;
+  const auto known =
+      std::ranges::find_if(before, [&](const Shared& one) { return diagrams_.at(open, one->point) == yes; });
+  const Shared first =
+      known != before.end()
+          ? *known
+          : follow_one(diagrams_.open_by(Diagrams::nothing(), open, Diagrams::nothing(), whole).at(uncovered));
+  const auto leg = leg_of(*first);
+  add(*first, leg);
+  if (leg->paths.empty()) return made;
+  const auto [root, leaf] = leg->paths.front();
+  made.by = root;
+  std::map<Leaf, Shared> by_leaf;
+  for (const Shared& one : before) {
+    if (diagrams_.at(open, one->point) == yes) by_leaf.emplace(diagrams_.at(root, one->point), one);
   }
+  for (const auto& [other, box] : diagrams_.open_by(Diagrams::nothing(), open, root, whole)) {
+    if (other == leaf || other == uncovered) continue;
+    const auto found = by_leaf.find(other);
+    const Shared followed = found != by_leaf.end() ? found->second : follow_one(box);
+    const auto of_state = leg_of(*followed);
+    if (!of_state->paths.empty() && of_state->paths.front().first == root) add(*followed, of_state);
+  }
+  return made;
 }
 
-// What becomes of all that go this leg with the packet: what becomes of them in the state where it ends, which is
-// completed for those of the box.
-void Regions::learn(Pod& pod, const Followed& followed, std::size_t number, const Box& within) {
-  const Leg& leg = followed.legs[number];
-  if (number + 1 == followed.legs.size()) {
-    if (followed.end == uncovered) return;
-    Node& known = pod.states.further(leg.from);
-    known = diagrams_.with(known, leg.box, followed.end);
-    return;
+// What becomes of packets from the state on. Returns whether it is another than it was in the round before.
+bool Regions::work_out(Pod& pod, States::Number number) {
+  State& state = pod.at(number);
+  if (state.worked_out == pod.round) return state.has_changed;
+  state.worked_out = pod.round;
+  bool is_other = std::exchange(state.is_new, false);
+  for (const Transition& transition : state.transitions) {
+    for (const auto& next : transition.next) {
+      if (next && work_out(pod, *next)) is_other = true;
+    }
   }
-  const Leg& next = followed.legs[number + 1];
-  const Box inside = intersection(sets_, within, leg.box);
-  learn(pod, followed, number + 1, inside);
-  complete(pod, next.from, inside);
-  const bool passes_on = !leg.left_alone && !leg.decided;
-  Node& known = pod.states.further(leg.from);
-  known = diagrams_.with(known, leg.box, pod.states.further(next.from), [&](Leaf leaf) {
-    const Decision& decision = decisions_[leaf];
-    if (!decision.inherited || passes_on) return leaf;
-    return leaf_of(decision.ending, leg.left_alone ? &*leg.left_alone : nullptr, false);
-  });
+  state.has_changed = is_other;
+  if (!is_other) return false;
+  state.further = Diagrams::nothing();
+  for (Transition& transition : state.transitions) {
+    for (std::size_t i = 0; i < transition.parts.size(); ++i) {
+      if (transition.next[i]) transition.parts[i].other = pod.at(*transition.next[i]).further;
+    }
+    state.further =
+        diagrams_.after(state.further, transition.by, transition.parts, transition.part_of, [&](Leaf by, Leaf leaf) {
+          const Passing& passing = transition.passing.at(by);
+          return passing.end ? *passing.end : passed(leaf, passing);
+        });
+  }
+  return true;
 }
 
-// Packets are followed until none is uncovered.
-Regions::Node Regions::completed(Node root, std::size_t number) {
+// With the rule that left such packets alone, if nothing decides about them further on.
+Leaf Regions::passed(Leaf leaf, const Passing& passing) {
+  const Decision& decision = decisions_[leaf];
+  if (!decision.inherited || passing.inherits) return leaf;
+  return leaf_of(decision.ending, passing.left_alone ? &*passing.left_alone : nullptr, false);
+}
+
+// `outside`: no such packet, or uncovered.
+Regions::Node Regions::completed(Node outside, std::size_t number) {
   Pod& pod = *pods_[number];
-  pod.states.further(States::start) = root;
-  for (const Box& whole : wholes_) complete(pod, States::start, whole);
-  return pod.states.further(States::start);
+  const Node inside = diagrams_.mapped(outside, [](Leaf leaf) { return leaf == uncovered ? yes : no; });
+  for (const Box& whole : wholes_) {
+    const Node region = diagrams_.of_box(whole, Diagrams::whole(yes), Diagrams::whole(no));
+    follow_all(pod, diagrams_.combined(region, inside, [](Leaf a, Leaf b) { return std::min(a, b); }), whole);
+  }
+  ++pod.round;
+  work_out(pod, States::start);
+  return diagrams_.combined(outside, pod.at(States::start).further,
+                            [](Leaf there, Leaf leaf) { return there == uncovered ? leaf : there; });
 }
 
 Regions::Node Regions::of(std::size_t number, Scope scope) {
@@ -300,20 +448,26 @@ Regions::Node Regions::of(std::size_t number, Scope scope) {
 
 Regions::Node Regions::of(std::size_t number, std::span<const Box> boxes) { return completed(outside(boxes), number); }
 
+Leaf Regions::at(std::size_t number, const Point& point) {
+  Pod& pod = *pods_[number];
+  const Followed followed = follow(point, pod, States::start);
+  Leaf leaf = followed.end;
+  if (leaf == uncovered) leaf = diagrams_.at(pod.at(followed.legs.back().from).further, point);
+  for (std::size_t i = followed.legs.size() - 1; i-- > 0;) {
+    const Leg& leg = followed.legs[i];
+    leaf = passed(leaf, {{}, leg.left_alone, !leg.left_alone && !leg.decided});
+  }
+  return leaf;
+}
+
 Regions::Node Regions::ordinary_part(Node root, const PodView& pod) {
   return diagrams_.combined(root, outside_ordinary(pod),
                             [](Leaf leaf, Leaf outside) { return outside == no_such_packet ? no_such_packet : leaf; });
 }
 
 void Regions::for_each(Node root, const std::function<void(const Box&, const Box&, Leaf)>& one) {
-  diagrams_.for_each(root, [&](const Box& box, Leaf leaf) {
-    for (const Box& whole : wholes_) {
-      Box part = box;
-      for (const Field field : {Field::way, Field::family})
-        part[index(field)] = sets_.intersection(box[index(field)], whole[index(field)]);
-      if (part[index(Field::way)] != Sets::empty && part[index(Field::family)] != Sets::empty) one(part, whole, leaf);
-    }
-  });
+  for (const Box& whole : wholes_)
+    diagrams_.for_each(root, whole, [&](const Box& box, Leaf leaf) { one(box, whole, leaf); });
 }
 
 Point Regions::example(const Box& box) const {

@@ -13,6 +13,7 @@
 #include "pod/pod_view.h"
 #include "rule/live.h"
 #include "space/cell.h"
+#include "space/chain_paths.h"
 #include "space/diagram.h"
 #include "space/ending.h"
 #include "space/states.h"
@@ -44,12 +45,6 @@ enum class Scope : std::uint8_t {
   any_state,    // the same, and invalid ones
 };
 
-// Thrown if the rules part traffic into more regions than there is room for, or time.
-class TooManyRegions : public Error {
- public:
-  using Error::Error;
-};
-
 // Regions of one side or of two, over one universe.
 class Regions {
  public:
@@ -65,6 +60,8 @@ class Regions {
   [[nodiscard]] Node of(std::size_t side, Scope scope = Scope::everything);
   // The same of the packets of these boxes alone; all others are no such packet.
   [[nodiscard]] Node of(std::size_t side, std::span<const Box> boxes);
+  // What becomes of one packet.
+  [[nodiscard]] Leaf at(std::size_t side, const Point& point);
   [[nodiscard]] const Decision& decision(Leaf leaf) const { return decisions_[leaf]; }
   // The same number for all decisions that end alike.
   [[nodiscard]] Leaf by_ending(Leaf leaf) const { return endings_[leaf]; }
@@ -98,20 +95,29 @@ class Regions {
   static Universe universe_of(const std::vector<Side>& sides);
   struct Pod;       // what is worked out once for a side
   struct Followed;  // a packet
-  Followed follow(const Point& point, Pod& pod);
+  struct Passing;
+  struct Transition;
+  struct State;
+  static constexpr Leaf yes = Diagrams::yes;
+  static constexpr Leaf no = Diagrams::no;
+  Followed follow(const Point& point, Pod& pod, States::Number target);
   void require_room() const;
-  void complete(Pod& pod, States::Number state, const Box& within);
-  void learn(Pod& pod, const Followed& followed, std::size_t leg, const Box& within);
+  void follow_all(Pod& pod, Node region, const Box& whole);
+  Transition transition(Pod& pod, States::Number state, Node open, const Box& whole);
+  Node without(Node region, Node part);
+  bool work_out(Pod& pod, States::Number number);
+  Leaf passed(Leaf leaf, const Passing& passing);
   Leaf leaf_of(const Leg& leg, const std::vector<Possibility>& all);
   Node outside(std::span<const Box> boxes);
   Node outside_ordinary(const PodView& pod, Scope scope = Scope::ordinary);
-  Node completed(Node root, std::size_t side);
+  Node completed(Node outside, std::size_t side);
   Leaf leaf_of(Ending ending, const Step* step, bool inherited);
 
   std::vector<Side> sides_;
   Universe universe_;
   Sets sets_;
   Diagrams diagrams_;
+  ChainPaths paths_;
   std::vector<Box> wholes_;  // by way and family
   Cell::Known known_;
   std::vector<std::unique_ptr<Pod>> pods_;  // of the sides

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <string>
 #include <unordered_map>
@@ -10,26 +11,24 @@
 
 namespace sidetrack::space {
 
-// The states that packets were seen in at milestones (see Observer), and what becomes of packets from there on, as far
-// as it is known: worked out once, however they come there.
+// The states that packets were seen in at checkpoints (see Observer), and from which of them on packets were followed.
 class States {
  public:
-  using Number = std::size_t;
+  using Number = std::uint32_t;
   static constexpr Number start = 0;
 
-  explicit States(Diagrams::Node unknown) : further_{unknown}, unknown_(unknown) {}
-
   Number of(const std::string& bytes) {
-    const auto [found, added] = numbers_.try_emplace(bytes, further_.size());
-    if (added) further_.push_back(unknown_);
+    const auto [found, added] = numbers_.try_emplace(bytes, static_cast<Number>(done_.size()));
+    if (added) done_.push_back(Diagrams::whole(Diagrams::no));
     return found->second;
   }
-  Diagrams::Node& further(Number state) { return further_[state]; }
+  // Packets that were followed from there on: yes, no.
+  Diagrams::Node& done(Number state) { return done_[state]; }
+  [[nodiscard]] std::size_t size() const { return done_.size(); }
 
  private:
-  std::deque<Diagrams::Node> further_;
+  std::deque<Diagrams::Node> done_{Diagrams::whole(Diagrams::no)};
   std::unordered_map<std::string, Number> numbers_;
-  Diagrams::Node unknown_;
 };
 
 }  // namespace sidetrack::space

@@ -148,6 +148,12 @@ Address address_of(Family family, Value value) {
   return address;
 }
 
+Intervals intervals_of(std::span<const AddressRange> ranges) {
+  Intervals all;
+  for (const AddressRange& range : ranges) all.push_back({value_of(range.first), value_of(range.last)});
+  return normal(std::move(all));
+}
+
 Universe::Universe(std::span<const PodView* const> pods, std::span<const std::span<const Live>> lives) {
   for (const PodView* pod : pods) {
     for (const Interface& interface : pod->interfaces) {

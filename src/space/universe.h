@@ -85,5 +85,12 @@ class Universe {
 
 [[nodiscard]] Value value_of(const Address& address);
 [[nodiscard]] Address address_of(Family family, Value value);
+[[nodiscard]] Intervals intervals_of(std::span<const AddressRange> ranges);
+template <typename Number>
+[[nodiscard]] Intervals intervals_of(const std::vector<Range<Number>>& ranges) {
+  Intervals all;
+  for (const Range<Number>& range : ranges) all.push_back({range.first, range.last});
+  return normal(std::move(all));
+}
 
 }  // namespace sidetrack::space

@@ -63,6 +63,7 @@ struct WalkState : PacketState {
   std::vector<std::size_t> left_alone;  // RETURN and ACCEPT
   std::vector<std::size_t> zoned;       // the rule that chose the zone, if one did
   bool mark_written = false;            // by a rule, be it to what it was
+  bool has_own_mark = true;             // it set out with the mark of the packet that is asked about
   bool seen = false;                    // another walk went on from here: this one has no outcome of its own
 
   // `what` makes the words: who observes reads none.

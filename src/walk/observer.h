@@ -8,14 +8,19 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "model/address.h"
+#include "rule/live.h"
 #include "rule/ruleset.h"
 
 namespace sidetrack {
 
+struct BaseChain;
 struct PacketAtHook;
 struct Trace;
+struct WalkState;
+class ChainIndex;
 
 // A place between two rules' tables, where a packet's way so far is told by its state alone.
 struct Checkpoint {
@@ -29,6 +34,14 @@ struct Checkpoint {
   bool decided = false;
 };
 
+// The rules of a base chain, and of those that it jumps to, that a packet meets and that do something, in order.
+struct ChainPath {
+  std::vector<const LiveRule*> rules;
+  bool meets_state = false;  // see PacketState
+  bool unknown = false;      // whether the last one matches cannot be known
+  bool accepts = false;      // the packet is accepted after them
+};
+
 class Observer {
  public:
   Observer() = default;
@@ -36,6 +49,9 @@ class Observer {
   Observer& operator=(const Observer&) = delete;
   virtual ~Observer() = default;
 
+  // The rules of the chain that match, if the observer knows them: no other is asked, and none of its matches. What
+  // follows an unknown one is asked as usual, as are all rules for nullptr.
+  virtual const ChainPath* path(const BaseChain& base, ChainIndex& chains, const WalkState& packet) = 0;
   // A rule matches, or cannot be known to: what this match holds for was asked.
   virtual void match(const Match& match, const PacketAtHook& packet) = 0;
   // A rule does not match: `failing` do not hold, and any one of them is reason enough.
@@ -59,6 +75,9 @@ class Observer {
 // Wants to be told nothing. A walk with an observer makes no texts, which among thousands of rules take the most time.
 class NullObserver final : public Observer {
  public:
+  const ChainPath* path(const BaseChain& /*base*/, ChainIndex& /*chains*/, const WalkState& /*packet*/) override {
+    return nullptr;
+  }
   void match(const Match& /*match*/, const PacketAtHook& /*packet*/) override {}
   void no_match(std::span<const Match* const> /*failing*/, const PacketAtHook& /*packet*/) override {}
   void address(const Address& /*value*/, std::span<const AddressRange> /*ranges*/) override {}

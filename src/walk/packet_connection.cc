@@ -86,7 +86,8 @@ bool PacketWalk::first_packet() {
   packet_.first = walk.trace().outcome;
   if (packet_.first->kind == Outcome::Kind::unknown) {
     packet_.trace.steps = walk.trace().steps;
-    packet_.trace.decisive = walk.trace().decisive;
+    // Which rules left it alone on the way is not in the state (see packet_key.cc).
+    packet_.trace.decisive = observer() == nullptr ? walk.trace().decisive : walk.packet_.capture;
     packet_.trace.outcome = *packet_.first;
     return false;
   }
@@ -258,7 +259,7 @@ PacketWalk PacketWalk::answer_to(const Outcome& outcome) const {
   const bool keeps_mark = by_socket ? is_tcp && pod_.tcp_fwmark_accept : pod_.fwmark_reflect.contains(packet_.family);
   if (lands && keeps_mark) answer.mark = packet_.now.mark;
   PacketWalk walk(answer, context_, this);
-  walk.has_own_mark_ = lands && keeps_mark && has_own_mark_ && packet_.now.mark == asked_.mark;
+  walk.packet_.has_own_mark = lands && keeps_mark && packet_.has_own_mark && packet_.now.mark == asked_.mark;
   walk.packet_.now.source = packet_.now.destination;
   walk.packet_.now.destination = packet_.now.source;
   walk.packet_.connection = packet_.connection;

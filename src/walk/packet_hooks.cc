@@ -29,34 +29,34 @@ bool PacketWalk::calls(Hook at, const std::string& device) {
     switch (call.kind) {
       case Call::Kind::conntrack:
         conntrack();
-        return Passed::on;
+        return ChainResult::on;
       case Call::Kind::nat:
-        return nat(at) && checkpoint(at, &call) ? Passed::on : Passed::gone;
+        return nat(at) && checkpoint(at, &call) ? ChainResult::on : ChainResult::gone;
       case Call::Kind::rules: {
-        const Passed passed = rules(call, at);
-        return passed == Passed::gone || checkpoint(at, &call) ? passed : Passed::gone;
+        const ChainResult passed = rules(call, at);
+        return passed == ChainResult::gone || checkpoint(at, &call) ? passed : ChainResult::gone;
       }
     }
-    return Passed::on;
+    return ChainResult::on;
   };
   const std::vector<Call>& all = rules_.at(at, device);
   const bool asks = std::ranges::any_of(all, [](const Call& call) { return call.kind != Call::Kind::conntrack; });
   if (asks && !checkpoint(at)) return false;
-  return in_order(all, one) != Passed::gone;
+  return in_order(all, one) != ChainResult::gone;
 }
 
-Passed PacketWalk::rules(const Call& call, Hook at) {
+ChainResult PacketWalk::rules(const Call& call, Hook at) {
   const std::uint32_t mark = packet_.now.mark;
-  const Passed passed = ask(call.base);
-  if (passed == Passed::gone || at != Hook::output) return passed;
+  const ChainResult passed = ask(call.base);
+  if (passed == ChainResult::gone || at != Hook::output) return passed;
   if (call.base.chain->hook->type != ChainType::route || packet_.now.mark == mark) return passed;
-  return reroute(fmt::format("the mark is now {}", packet_.now.mark)) ? passed : Passed::gone;
+  return reroute(fmt::format("the mark is now {}", packet_.now.mark)) ? passed : ChainResult::gone;
 }
 
 template <typename One>
-Passed PacketWalk::in_order(const std::vector<Call>& all, const One& one) {
-  Passed passed = Passed::on;
-  for (auto first = all.begin(); passed == Passed::on && first != all.end();) {
+ChainResult PacketWalk::in_order(const std::vector<Call>& all, const One& one) {
+  ChainResult passed = ChainResult::on;
+  for (auto first = all.begin(); passed == ChainResult::on && first != all.end();) {
     const auto end = std::find_if(first, all.end(), [&](const Call& call) { return call.priority != first->priority; });
     passed = end - first == 1 ? one(*first) : in_any_order({first, end}, one);
     first = end;
@@ -65,12 +65,12 @@ Passed PacketWalk::in_order(const std::vector<Call>& all, const One& one) {
 }
 
 template <typename One>
-Passed PacketWalk::in_any_order(std::vector<Call> equal, const One& one) {
+ChainResult PacketWalk::in_any_order(std::vector<Call> equal, const One& one) {
   const std::vector<const void*> outer = packet_.to_come;
-  Passed passed = Passed::on;
-  while (passed == Passed::on && !equal.empty()) {
+  ChainResult passed = ChainResult::on;
+  while (passed == ChainResult::on && !equal.empty()) {
     const auto next = next_of(equal);
-    if (!next) return Passed::gone;
+    if (!next) return ChainResult::gone;
     const Call call = equal[*next];
     equal.erase(equal.begin() + static_cast<std::ptrdiff_t>(*next));
     packet_.to_come = outer;
@@ -107,7 +107,7 @@ bool PacketWalk::nat(Hook at) {
     decided = true;
     const auto chain = [&](const Call& call) { return ask(call.base); };
     const std::uint32_t mark = packet_.now.mark;
-    const bool gone = in_order(rules_.of_nat(at), chain) == Passed::gone;
+    const bool gone = in_order(rules_.of_nat(at), chain) == ChainResult::gone;
     // Where a rule translates, connections are tracked; here one may do something else.
     if (rules_.tracking() == FamilyRules::Tracking::unknown && !packet_.seen && (gone || packet_.now.mark != mark)) {
       packet_.not_known(
@@ -136,9 +136,9 @@ bool PacketWalk::not_asked(Hook at, const char* because) {
   return true;
 }
 
-Passed PacketWalk::ask(const BaseChain& base) {
+ChainResult PacketWalk::ask(const BaseChain& base) {
   packet_.mark_written = false;
-  const Passed passed = walk_chain(packet_, pod_, base, rules_.chains(*base.live), context_.forks);
+  const ChainResult passed = walk_chain(packet_, pod_, base, rules_.chains(*base.live), context_.forks);
   if (packet_.mark_written && observer() != nullptr) observer()->mark();
   return passed;
 }

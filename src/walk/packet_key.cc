@@ -54,7 +54,6 @@ void PacketWalk::add_to(StateKey& key) const {
   key.add(packet_.zone);
   key.add(packet_.zone_apart);
   add_rule(key, packet_.capture);
-  if (outer_ != nullptr) add_rule(key, packet_.left_alone);
   add(key, packet_.connection.destination);
   add(key, packet_.connection.source);
   const PacketAtHook& now = packet_.now;
@@ -66,7 +65,7 @@ void PacketWalk::add_to(StateKey& key) const {
   key.add(now.untracked);
   key.add(now.connmark);
   const bool is_answer = asked_.state == ConnectionState::reply;
-  const bool own_mark = has_own_mark_ && now.mark == asked_.mark;
+  const bool own_mark = packet_.has_own_mark && now.mark == asked_.mark;
   const auto add_mark = [&] {
     key.add(own_mark);
     if (!own_mark) key.add(now.mark);

@@ -13,12 +13,8 @@
 namespace sidetrack {
 
 PacketWalk::PacketWalk(const Packet& asked, WalkContext& context, const PacketWalk* outer)
-    : context_(context),
-      pod_(context.pod),
-      rules_(context.rules),
-      outer_(outer),
-      asked_(asked),
-      has_own_mark_(asked.state != ConnectionState::reply) {
+    : context_(context), pod_(context.pod), rules_(context.rules), outer_(outer), asked_(asked) {
+  packet_.has_own_mark = asked.state != ConnectionState::reply;
   packet_.family = asked_.destination->family;
   packet_.trace.packet = asked_;
   packet_.now.protocol = asked_.protocol;

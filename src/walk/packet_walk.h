@@ -109,20 +109,20 @@ class PacketWalk {
   // False: the packet is gone.
   bool calls(Hook at, const std::string& device = {});
   // A chain of type route looks up the route again where a rule changed the mark (ipt_mangle_out, nf_route_table_hook).
-  Passed rules(const Call& call, Hook at);
+  ChainResult rules(const Call& call, Hook at);
   // By priority. Of equal ones the kernel asks the one that was registered last first, and cannot be asked which that
   // was: any may be the next one. Ends with the first that is not passed on.
   template <typename One>
-  Passed in_order(const std::vector<Call>& all, const One& one);
+  ChainResult in_order(const std::vector<Call>& all, const One& one);
   template <typename One>
-  Passed in_any_order(std::vector<Call> equal, const One& one);
+  ChainResult in_any_order(std::vector<Call> equal, const One& one);
   std::optional<std::size_t> next_of(const std::vector<Call>& equal);
   // The chains of type nat. They are asked once in a connection's life: for the destination in PREROUTING or OUTPUT,
   // for the source in INPUT or POSTROUTING (nf_nat_inet_fn). The first one that translates ends the search; ACCEPT does
   // not. False: the packet is gone.
   bool nat(Hook at);
   bool not_asked(Hook at, const char* because);
-  Passed ask(const BaseChain& base);
+  ChainResult ask(const BaseChain& base);
 
   // ---- packet_connection.cc: what the kernel knows of the connection
   void conntrack();
@@ -167,7 +167,6 @@ class PacketWalk {
   const Packet asked_;
 
   bool has_ended_ = false;  // what its answers meet is asked
-  bool has_own_mark_;       // it set out with the mark of the packet that is asked about
   bool discovery_ = false;  // this packet looks for a neighbour itself
   WalkState packet_;
   RouteLookup way_;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 
 #include "mesh/describe.h"
@@ -32,14 +33,6 @@ Endpoint with_port(Endpoint endpoint, std::optional<std::uint16_t> port) {
   return endpoint;
 }
 
-// Of a connection whose mark stays as it is.
-bool tells_later_packets(const Match& match) {
-  const auto* state = std::get_if<ConntrackStateMatch>(&match);
-  if (state == nullptr) return false;
-  const auto has = [&](ConntrackStateMatch::State one) { return (state->states & one) != 0; };
-  return has(ConntrackStateMatch::new_) != has(ConntrackStateMatch::established);
-}
-
 class RuleWalk {
  public:
   RuleWalk(WalkState& packet, const PodView& pod, const BaseChain& base, ChainIndex& chains, Forks& forks)
@@ -51,20 +44,23 @@ class RuleWalk {
         chains_(chains),
         forks_(forks) {}
 
-  Passed run() {
+  ChainResult run() {
     packet_.now.native = traits(live_.backend).in_own_table;
     most_rules_ = most_rules_walked(live_);
+    if (packet_.now.observer != nullptr)
+      path_ = packet_.now.observer->path(BaseChain{&live_, &base_}, chains_, packet_);
+    if (path_ != nullptr) packet_.meets_state = packet_.meets_state || path_->meets_state;
     switch (chain(base_, 0)) {
       case Ended::back:
-        return policy();
+        return path_ != nullptr && path_->accepts ? ChainResult::on : policy();
       case Ended::accepted:
-        return Passed::on;
+        return ChainResult::on;
       case Ended::translated:
-        return Passed::translated;
+        return ChainResult::translated;
       case Ended::gone:
-        return Passed::gone;
+        return ChainResult::gone;
     }
-    return Passed::gone;
+    return ChainResult::gone;
   }
 
  private:
@@ -83,8 +79,8 @@ class RuleWalk {
     return step;
   }
 
-  Passed policy() {
-    if (base_.policy != Verdict::drop) return Passed::on;
+  ChainResult policy() {
+    if (base_.policy != Verdict::drop) return ChainResult::on;
     Step step = step_of(base_, 0, 0);
     step.kind = Step::Kind::decided;
     step.rule = "DROP";
@@ -92,7 +88,7 @@ class RuleWalk {
     packet_.capture = {packet_.trace.steps.size()};
     packet_.trace.steps.push_back(std::move(step));
     packet_.drop(fmt::format("policy drop of {} {}", table_words(base_), base_.name));
-    return Passed::gone;
+    return ChainResult::gone;
   }
 
   Ended chain(const LiveChain& in, unsigned depth) {
@@ -100,7 +96,17 @@ class RuleWalk {
     Truths truths;
     Truths before;         // of the rule before
     bool matched = false;  // it did
-    for (const LiveRule& entry : in.rules) {
+    for (std::size_t i = 0; i < in.rules.size(); ++i) {
+      if (path_ != nullptr) {
+        const auto next = next_of_path(in, i);
+        if (!next) return Ended::back;
+        i = *next;
+        if (path_ != nullptr) {
+          if (const auto ended = take_of_path(in, in.rules[i], depth)) return *ended;
+          continue;
+        }
+      }
+      const LiveRule& entry = in.rules[i];
       const Rule& rule = entry.rule;
       if (walked_ >= most_rules_) {
         packet_.not_known(
@@ -110,7 +116,7 @@ class RuleWalk {
             "chains that jump to each other along too many paths");
         return Ended::gone;
       }
-      const LiveRule* previous = &entry != in.rules.data() ? &entry - 1 : nullptr;
+      const LiveRule* previous = i > 0 ? &entry - 1 : nullptr;
       if (entry.number != 0) {
         number = entry.number;
       } else if (!is_more_of(entry, previous)) {
@@ -123,7 +129,8 @@ class RuleWalk {
       }
       const std::size_t asked_before = asked_already(entry, previous, before);
       truths.assign(before.begin(), before.begin() + static_cast<std::ptrdiff_t>(asked_before));
-      while (truths.size() < rule.matches.size()) truths.push_back(truth_of(entry, rule.matches[truths.size()]));
+      while (truths.size() < rule.matches.size())
+        truths.push_back(truth_of(entry, rule.matches[truths.size()], packet_.now, live_));
       before.clear();
       if (!rule.families.contains(packet_.family)) continue;
       ++walked_;
@@ -163,6 +170,25 @@ class RuleWalk {
     return Ended::back;
   }
 
+  // Which rule of the chain is the next one of the path, from there on; nothing: none.
+  std::optional<std::size_t> next_of_path(const LiveChain& in, std::size_t from) {
+    if (met_ == path_->rules.size()) return {};
+    const LiveRule* const next = path_->rules[met_];
+    const LiveRule* const first = in.rules.data();
+    if (std::less<>()(next, first + from) || !std::less<>()(next, first + in.rules.size())) return {};
+    ++met_;
+    if (path_->unknown && met_ == path_->rules.size()) path_ = nullptr;
+    return static_cast<std::size_t>(next - first);
+  }
+
+  std::optional<Ended> take_of_path(const LiveChain& in, const LiveRule& entry, unsigned depth) {
+    Step step = step_of(in, entry.number, depth);
+    step.live = &entry;
+    const std::size_t place = packet_.trace.steps.size();
+    packet_.trace.steps.push_back(std::move(step));
+    return std::visit([&](const auto& target) { return apply(target, in, entry, place); }, entry.rule.target);
+  }
+
   using Truths = std::vector<Truth>;
 
   static bool is_more_of(const LiveRule& entry, const LiveRule* previous) {
@@ -188,16 +214,6 @@ class RuleWalk {
     }
     if (!failing_.empty()) return packet_.now.observer->no_match(failing_, packet_.now);
     for (std::size_t i = from; i < truths.size(); ++i) packet_.now.observer->match(rule.matches[i], packet_.now);
-  }
-
-  // Others' rules in iptables' tables of nf_tables may be native or xt's, which differ about packets without an owner.
-  Truth truth_of(const LiveRule& entry, const Match& match) const {
-    const auto* owner = std::get_if<OwnerMatch>(&match);
-    if (owner != nullptr && owner->negated && !packet_.now.owner && !entry.ours &&
-        live_.backend == BackendKind::iptables_nft) {
-      return Truth::unknown;
-    }
-    return truth(match, packet_.now);
   }
 
   // -p udp --sport 15053 -m owner --uid-owner 1337 -j CT --zone 2: such a rule is there for the answers of whoever
@@ -283,7 +299,8 @@ class RuleWalk {
     // as many as powers of two.
     const std::size_t before = changes_;
     const auto [without_effect, first] = without_effect_.try_emplace(target, no_change);
-    if (without_effect->second == before) {
+    const bool asks_all = path_ == nullptr;
+    if (asks_all && without_effect->second == before) {
       packet_.trace.steps[place].text += ": it was asked before, and no rule there decides";
       return Ended::back;
     }
@@ -292,7 +309,7 @@ class RuleWalk {
     const Ended ended = chain(*target, static_cast<unsigned>(jumps_.size()));
     entries_.pop_back();
     jumps_.pop_back();
-    if (ended == Ended::back && before == changes_) without_effect->second = before;
+    if (asks_all && ended == Ended::back && before == changes_) without_effect->second = before;
     return ended;
   }
 
@@ -567,6 +584,8 @@ class RuleWalk {
   const Hook at_;
   ChainIndex& chains_;
   Forks& forks_;
+  const ChainPath* path_ = nullptr;  // known to the observer, up to an unknown rule
+  std::size_t met_ = 0;              // rules of it
   std::size_t most_rules_ = 0;
   std::vector<const Match*> failing_;                       // of the rule that is looked at
   std::size_t walked_ = 0;                                  // rules, of all chains
@@ -583,9 +602,23 @@ void name_chain(Step& step) {
   step.chain = step.in->name;
 }
 
+Truth truth_of(const LiveRule& entry, const Match& match, const PacketAtHook& packet, const Live& live) {
+  const auto* owner = std::get_if<OwnerMatch>(&match);
+  const bool may_be_native = !entry.ours && live.backend == BackendKind::iptables_nft;
+  if (owner != nullptr && owner->negated && !packet.owner && may_be_native) return Truth::unknown;
+  return truth(match, packet);
+}
+
+bool tells_later_packets(const Match& match) {
+  const auto* state = std::get_if<ConntrackStateMatch>(&match);
+  if (state == nullptr) return false;
+  const auto has = [&](ConntrackStateMatch::State one) { return (state->states & one) != 0; };
+  return has(ConntrackStateMatch::new_) != has(ConntrackStateMatch::established);
+}
+
 std::string BaseChain::name() const { return fmt::format("{} {}", table_words(*chain), chain->name); }
 
-Passed walk_chain(WalkState& packet, const PodView& pod, const BaseChain& base, ChainIndex& chains, Forks& forks) {
+ChainResult walk_chain(WalkState& packet, const PodView& pod, const BaseChain& base, ChainIndex& chains, Forks& forks) {
   return RuleWalk(packet, pod, base, chains, forks).run();
 }
 

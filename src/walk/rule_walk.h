@@ -19,15 +19,21 @@ struct BaseChain {
   [[nodiscard]] std::string name() const;  // "nat OUTPUT", "inet filter output"
 };
 
-enum class Passed : std::uint8_t {
+enum class ChainResult : std::uint8_t {
   on,          // to the next base chain
   translated,  // by this chain: no further one of type nat is asked
   gone,        // dropped, or it cannot be known what became of it
 };
 
+// Whether the match holds. Rules of other programs in iptables' tables of nf_tables may be native or xt's, which differ
+// about packets without an owner.
+[[nodiscard]] Truth truth_of(const LiveRule& entry, const Match& match, const PacketAtHook& packet, const Live& live);
+// Whether a rule that asks this may treat later packets otherwise, of a connection whose mark stays as it is.
+[[nodiscard]] bool tells_later_packets(const Match& match);
+
 // Walks the packet through a base chain at its hook, noting every rule that it meets, up to the policy. `chains` are
 // those that packets of its family pass.
-[[nodiscard]] Passed walk_chain(WalkState& packet, const PodView& pod, const BaseChain& base, ChainIndex& chains,
-                                Forks& forks);
+[[nodiscard]] ChainResult walk_chain(WalkState& packet, const PodView& pod, const BaseChain& base, ChainIndex& chains,
+                                     Forks& forks);
 
 }  // namespace sidetrack

@@ -398,13 +398,13 @@ TEST(Findings, OfWhatOthersLeaveAlone) {
             R"(
 # -i * -b * -d 15090,15021,15020 --ip-families ipv4; nat -A OUTPUT -p tcp --dport 8000:8999 -j RETURN; nat -A OUTPUT -p tcp -d 10.0.0.0/8 -j ACCEPT
 ST009 rules of others decide: outbound tcp
-  why      the sidecar's rules alone capture it; what decides: nat: -A OUTPUT -p tcp -d 10.0.0.0/8 -j ACCEPT
-  witness  sidetrack explain out tcp 10.127.255.255:80 --uid 1000 --gid 1000
+  why      the sidecar's rules alone capture it; what decides: nat: -A OUTPUT -p tcp --dport 8000:8999 -j RETURN
+  witness  sidetrack explain out tcp 198.51.100.1:8080 --uid 1000 --gid 1000
            -> leaves untouched, by eth0
   remedy   make an exception in the rule of the other program, or leave this traffic out
 ST009 rules of others decide: outbound tcp
-  why      the sidecar's rules alone capture it; what decides: nat: -A OUTPUT -p tcp --dport 8000:8999 -j RETURN
-  witness  sidetrack explain out tcp 198.51.100.1:8080 --uid 1000 --gid 1000
+  why      the sidecar's rules alone capture it; what decides: nat: -A OUTPUT -p tcp -d 10.0.0.0/8 -j ACCEPT
+  witness  sidetrack explain out tcp 10.127.255.255:80 --uid 1000 --gid 1000
            -> leaves untouched, by eth0
   remedy   make an exception in the rule of the other program, or leave this traffic out
 ST009 rules of others decide: to itself: tcp
@@ -552,7 +552,7 @@ ST009 rules of others decide: outbound udp
   remedy   make an exception in the rule of the other program, or leave this traffic out
 ST009 rules of others decide: to itself: udp
   why      the sidecar's rules alone capture it; what decides: nat: -A OUTPUT -p udp -j ACCEPT
-  witness  sidetrack explain lo udp 127.128.0.0:53 --uid 1000 --gid 1000
+  witness  sidetrack explain lo udp 127.128.0.2:53 --uid 1000 --gid 1000
            -> reaches the pod untouched
   remedy   make an exception in the rule of the other program, or leave this traffic out
 ST005 family not captured: outbound tcp, IPv6

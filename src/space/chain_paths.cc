@@ -1,0 +1,567 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "space/chain_paths.h"
+
+#include <algorithm>
+#include <set>
+
+#include "walk/chain_index.h"
+#include "walk/in_flight.h"
+#include "walk/rule_walk.h"
+#include "walk/state_key.h"
+
+namespace sidetrack::space {
+namespace {
+
+constexpr std::size_t most_views = 64;
+constexpr std::size_t most_paths = 1U << 20;
+
+}  // namespace
+
+Leaf ChainPaths::number_of(Path path) {
+  Key key{path.kind,         path.view,         path.is_reason, path.changes, path.path.meets_state,
+          path.path.accepts, path.path.unknown, path.path.rules};
+  const auto [found, added] = numbers_.try_emplace(std::move(key), static_cast<Leaf>(paths_.size()));
+  if (added) paths_.push_back(std::move(path));
+  return found->second;
+}
+
+// First the one, then the other, which begins as the first one leaves the packet.
+Leaf ChainPaths::joined(Leaf first, Leaf then) {
+  const std::uint64_t key = std::uint64_t{first} << 32 | then;
+  if (const auto* known = joined_.find(key)) return *known;
+  const Path& one = paths_[first];
+  Path made = paths_[then];
+  // What leaves a packet alone is said by the last rule that does.
+  const bool is_forgotten = !one.changes && made.is_reason;
+  if (!is_forgotten) {
+    made.path.rules.insert(made.path.rules.begin(), one.path.rules.begin(), one.path.rules.end());
+    made.is_reason = made.is_reason || one.is_reason;
+    made.changes = made.changes || one.changes;
+  }
+  made.path.meets_state = made.path.meets_state || one.path.meets_state;
+  const Leaf number = number_of(std::move(made));
+  joined_.add(key, number);
+  return number;
+}
+
+class ChainPaths::Build {
+ public:
+  using Node = Diagrams::Node;
+
+  Build(ChainPaths& paths, const BaseChain& base, ChainIndex& chains, const WalkState& packet, const Looked& looked)
+      : paths_(paths),
+        universe_(paths.universe_),
+        sets_(paths.sets_),
+        diagrams_(paths.diagrams_),
+        base_(base),
+        chains_(chains),
+        packet_(packet),
+        now_(packet.now),
+        looked_(looked) {
+    now_.native = traits(base.live->backend).in_own_table;
+    now_.observer = nullptr;
+  }
+
+  std::optional<Node> run(std::optional<Value> own_mark) {
+    const bool is_one_class = own_mark && looked_.changes_marks();
+    symbolic_mark_ = own_mark && !is_one_class;
+    const View view{now_.mark, now_.connmark, now_.untracked};
+    Node made = of_chain(*base_.chain, 0, view);
+    if (!can_) return {};
+    // What no rule decides about the policy does.
+    const bool accepts = base_.chain->policy != Verdict::drop;
+    made = diagrams_.mapped(made, [&](Leaf leaf) {
+      Path path = paths_.paths_[leaf];
+      path.view = {};
+      if (path.kind == Kind::back) path.kind = Kind::next;
+      if (accepts && path.path.accepts) {
+        path.kind = Kind::next;
+        path.path.accepts = false;
+      }
+      return paths_.number_of(std::move(path));
+    });
+    if (is_one_class && universe_.marks.size() > 1) {
+      const Sets::Id own = sets_.single(*own_mark);
+      const Node in = diagrams_.of_edges(Field::mark,
+                                         {{own, Diagrams::whole(Diagrams::yes)},
+                                          {sets_.difference(domain(Field::mark), own), Diagrams::whole(Diagrams::no)}});
+      made = diagrams_.combined(in, made, [](Leaf is, Leaf leaf) { return is == Diagrams::yes ? leaf : uncovered; });
+    }
+    return made;
+  }
+
+ private:
+  // ---- Rules
+
+  // All that is done from this rule of the chain on: paths that end by `next` came to its end.
+  Node of_chain(const LiveChain& in, std::size_t from, const View& view) {
+    const auto key = std::tuple(&in, from, view);
+    if (const auto known = known_.find(key); known != known_.end()) return known->second;
+    if (known_.size() > 4096 + 16 * looked_.rules) can_ = false;
+    std::vector<Node> run;
+    Node made = Diagrams::whole(nothing(view, false));
+    std::size_t i = from;
+    for (; can_ && i < in.rules.size(); ++i) {
+      const std::optional<Node> rule = of_rule(in, in.rules[i], view);
+      if (!rule) continue;
+      if (!changes_view(*rule, view)) {
+        run.push_back(*rule);
+        continue;
+      }
+      made = with_rest(*rule, in, i + 1, view);
+      break;
+    }
+    run.push_back(made);
+    made = overlaid(run);
+    known_.emplace(key, made);
+    return made;
+  }
+
+  bool changes_view(Node node, const View& view) {
+    return std::ranges::any_of(diagrams_.leaves(node), [&](Leaf leaf) {
+      const Path& path = paths_.paths_[leaf];
+      return path.kind == Kind::next && path.view != view;
+    });
+  }
+
+  // The rules that follow a rule that changes some packets.
+  Node with_rest(Node rule, const LiveChain& in, std::size_t next, const View& view) {
+    std::set<View> views;
+    for (const Leaf leaf : diagrams_.leaves(rule)) {
+      if (paths_.paths_[leaf].kind == Kind::next) views.insert(paths_.paths_[leaf].view);
+    }
+    if (views.size() > most_views) can_ = false;
+    Node made = diagrams_.mapped(rule, [&](Leaf leaf) { return paths_.paths_[leaf].kind == Kind::next ? 0 : leaf; });
+    for (const View& one : views) {
+      if (!can_) return Diagrams::whole(nothing(view, false));
+      const Node rest = of_chain(in, next, one);
+      const Node part = diagrams_.combined(rule, rest, [&](Leaf first, Leaf then) {
+        const Path& path = paths_.paths_[first];
+        return path.kind == Kind::next && path.view == one ? paths_.joined(first, then) : 0;
+      });
+      made = diagrams_.combined(made, part, [](Leaf a, Leaf b) { return a != 0 ? a : b; });
+    }
+    return made;
+  }
+
+  // One after the other; in halves, so that what is made stays small while it can.
+  Node overlaid(std::span<const Node> rules) {
+    if (rules.size() == 1) return rules.front();
+    if (paths_.paths_.size() > most_paths) can_ = false;
+    if (!can_) return rules.front();
+    const auto half = rules.size() / 2;
+    const Node first = overlaid(rules.first(half));
+    const Node then = overlaid(rules.subspan(half));
+    return diagrams_.combined(
+        first, then, [&](Leaf a, Leaf b) { return paths_.paths_[a].kind == Kind::next ? paths_.joined(a, b) : a; });
+  }
+
+  Leaf nothing(const View& view, bool meets_state) {
+    Path path;
+    path.view = view;
+    path.path.meets_state = meets_state;
+    return paths_.number_of(std::move(path));
+  }
+
+  // Nothing: it makes no difference.
+  std::optional<Node> of_rule(const LiveChain& in, const LiveRule& entry, const View& view) {
+    const Rule& rule = entry.rule;
+    if (std::holds_alternative<NonTerminating>(rule.target) || !rule.families.contains(packet_.family)) return {};
+    now_.mark = view.mark;
+    now_.connmark = view.connmark;
+    now_.untracked = view.untracked;
+    const bool meets_state = std::ranges::any_of(rule.matches, tells_later_packets);
+    const Leaf none = nothing(view, meets_state);
+    Node holds = Diagrams::whole(known_yes);
+    for (const Match& match : rule.matches) {
+      const Node one = of_match(entry, match);
+      holds = diagrams_.combined(holds, one, [](Leaf a, Leaf b) { return std::min(a, b); });
+      if (holds == Diagrams::whole(known_no)) break;
+    }
+    if (holds == Diagrams::whole(known_no)) return meets_state ? std::optional(Diagrams::whole(none)) : std::nullopt;
+    Path open;
+    open.kind = Kind::final;
+    open.is_reason = true;
+    open.changes = true;
+    open.path = {{&entry}, meets_state, true, false};
+    const Leaf unknown = paths_.number_of(std::move(open));
+    if (const auto* jump = std::get_if<Jump>(&rule.target)) {
+      const Node to = of_jump(in, *jump, entry, view, meets_state);
+      return diagrams_.combined(holds, to, [&](Leaf is, Leaf leaf) {
+        return is == known_yes ? leaf : is == known_no ? none : unknown;
+      });
+    }
+    const Leaf taken = of_target(in, entry, view, meets_state);
+    return diagrams_.mapped(holds, [&](Leaf is) { return is == known_yes ? taken : is == known_no ? none : unknown; });
+  }
+
+  Node of_jump(const LiveChain& in, const Jump& jump, const LiveRule& entry, const View& view, bool meets_state) {
+    const LiveChain* target = chains_.find(in, jump.chain);
+    Node to = Diagrams::whole(nothing(view, false));
+    if (target != nullptr) to = of_chain(*target, 0, view);
+    return diagrams_.mapped(to, [&](Leaf leaf) {
+      Path path = paths_.paths_[leaf];
+      if (!path.path.rules.empty()) path.path.rules.insert(path.path.rules.begin(), &entry);
+      if (path.kind != Kind::final) path.kind = jump.is_goto ? Kind::back : Kind::next;
+      path.path.meets_state = path.path.meets_state || meets_state;
+      return paths_.number_of(std::move(path));
+    });
+  }
+
+  // What a target that is no jump does with a packet that it gets.
+  Leaf of_target(const LiveChain& in, const LiveRule& entry, const View& view, bool meets_state) {
+    const Target& target = entry.rule.target;
+    const bool leaves_alone_is_said = in.table <= Table::nat;
+    Path path;
+    path.view = view;
+    path.path.meets_state = meets_state;
+    path.path.rules = {&entry};
+    path.kind = Kind::final;
+    path.is_reason = true;
+    path.changes = true;
+    const auto* nat = std::get_if<Nat>(&target);
+    if (const auto* verdict = std::get_if<Verdict>(&target)) {
+      const bool is_back = verdict->kind == Verdict::Kind::return_;
+      if (is_back) path.kind = Kind::back;
+      if (verdict->kind != Verdict::Kind::drop) {
+        path.changes = false;
+        if (!leaves_alone_is_said) {
+          path.is_reason = false;
+          path.path.rules.clear();
+          path.path.accepts = !is_back;
+        }
+      }
+    } else if (nat != nullptr && nat->addresses && nat->addresses->family() != packet_.family) {
+      return nothing(view, meets_state);
+    } else if (goes_on(target)) {
+      path.kind = Kind::next;
+      path.is_reason = false;
+      change(path.view, target);
+    }
+    return paths_.number_of(std::move(path));
+  }
+
+  // As RuleWalk does it, where rules of the chain ask for it.
+  void change(View& view, const Target& target) const {
+    const bool has_connection = now_.tracked && view.connmark.has_value();
+    if (looked_.changes_marks()) {
+      if (const auto* set = std::get_if<SetMark>(&target)) view.mark = (view.mark & ~set->mask) ^ set->mark;
+      const auto* connmark = std::get_if<Connmark>(&target);
+      if (connmark != nullptr && has_connection) {
+        if (connmark->kind == Connmark::Kind::save) {
+          view.connmark = view.mark;
+        } else {
+          view.mark = *view.connmark;
+        }
+      }
+    }
+    if ((looked_.asked & (facts::connmark | facts::mark)) != 0) {
+      const auto* set = std::get_if<SetConnmark>(&target);
+      if (set != nullptr && has_connection) view.connmark = (*view.connmark & ~set->mask) ^ set->mark;
+    }
+    const bool asks_connection = (looked_.asked & facts::connection) != 0;
+    if (asks_connection && std::holds_alternative<Notrack>(target) && !now_.tracked && !packet_.zone)
+      view.untracked = true;
+  }
+
+  // ---- Matches
+
+  static constexpr Leaf known_no = 0;
+  static constexpr Leaf unknown_whether = 1;
+  static constexpr Leaf known_yes = 2;
+
+  // One field that the match asks for: sets of values that answer alike.
+  struct Asks {
+    Field field;
+    std::vector<Sets::Id> sets;
+  };
+
+  // Tries one value of each set: the match itself says what holds.
+  Node of_match(const LiveRule& entry, const Match& match) {
+    std::vector<Asks> asked = fields(match);
+    std::ranges::sort(asked, {}, &Asks::field);
+    const auto holds = [&] {
+      switch (truth_of(entry, match, now_, *base_.live)) {
+        case Truth::no:
+          return known_no;
+        case Truth::unknown:
+          return unknown_whether;
+        case Truth::yes:
+          break;
+      }
+      return known_yes;
+    };
+    const auto of_field = [&](const auto& self, std::size_t number) -> Node {
+      if (number == asked.size()) return Diagrams::whole(holds());
+      const Asks& one = asked[number];
+      std::vector<Diagrams::Edge> edges;
+      Sets::Id rest = domain(one.field);
+      const auto add = [&](Sets::Id values) {
+        if (values == Sets::empty) return;
+        const PacketAtHook before = now_;
+        set(one.field, sets_.intervals(values).front().first);
+        edges.push_back({values, self(self, number + 1)});
+        now_ = before;
+        rest = sets_.difference(rest, values);
+      };
+      for (const Sets::Id values : one.sets) add(sets_.intersection(rest, values));
+      add(rest);
+      return diagrams_.of_edges(one.field, edges);
+    };
+    return of_field(of_field, 0);
+  }
+
+  Sets::Id domain(Field field) { return sets_.of({universe_.domain(field, packet_.family)}); }
+
+  // Which of the packet's own fields the match asks for.
+  class Fields;
+  std::vector<Asks> fields(const Match& match);
+
+  void set(Field field, Value value);
+
+  ChainPaths& paths_;
+  const Universe& universe_;
+  Sets& sets_;
+  Diagrams& diagrams_;
+  const BaseChain& base_;
+  ChainIndex& chains_;
+  const WalkState& packet_;
+  PacketAtHook now_;
+  bool symbolic_mark_ = false;
+  bool can_ = true;
+  const Looked& looked_;
+  std::map<std::tuple<const LiveChain*, std::size_t, View>, Node> known_;
+};
+
+class ChainPaths::Build::Fields : public Asked {
+ public:
+  Fields(Build& build, const Match& match) : build_(build), sets_(build.sets_), match_(match) {}
+  std::vector<Asks> take() { return std::move(result_); }
+
+  void interface(InterfaceDirection, const std::string&) override {}  // of the state
+  void addresses(End end, const std::vector<AddressRange>& ranges) override {
+    const Endpoint& endpoint = build_.now_.at(end);
+    if (ranges.empty() || ranges.front().family() != endpoint.address.family) return;
+    if (end == End::source && !build_.now_.source_known) return;
+    if (endpoint.address_origin != Origin::constant)
+      add(endpoint.address_origin == Origin::source ? Field::source : Field::destination, {listed(ranges)});
+  }
+  void protocol(Protocol protocol) override {
+    const Protocol icmp_of_family = build_.packet_.family == Family::ipv4 ? Protocol::icmp : Protocol::icmpv6;
+    if (!sidetrack::has_ports(protocol) && protocol != icmp_of_family) return;
+    add(Field::protocol, {sets_.single(protocol == Protocol::tcp ? tcp : protocol == Protocol::udp ? udp : icmp)});
+  }
+  void ports(End end, const std::vector<PortRange>& ports) override {
+    add(Field::protocol, {sets_.of({{tcp, udp}})});
+    const Endpoint& endpoint = build_.now_.at(end);
+    if (endpoint.port_origin == Origin::constant) return;
+    const bool is_source = endpoint.port_origin == Origin::source;
+    std::vector<Sets::Id> all{listed(ports)};
+    if (is_source) all.insert(all.begin(), sets_.single(by_kernel));
+    add(is_source ? Field::source_port : Field::destination_port, std::move(all));
+  }
+  void ids(OwnerKind kind, const std::vector<IdRange>& ids) override {
+    if (build_.now_.owner_known && build_.now_.owner)
+      add(kind == OwnerKind::uid ? Field::uid : Field::gid, {listed(ids)});
+  }
+  void socket() override {}  // of the state
+  void cgroup(const std::string& path) override {
+    if (!build_.now_.owner_known || !build_.now_.owner || path.empty()) return;
+    Intervals within;
+    for (std::size_t i = 0; i < build_.universe_.cgroups.size(); ++i) {
+      if (is_within_cgroup(build_.universe_.cgroups[i], path)) within.push_back({i, i});
+    }
+    add(Field::cgroup, {sets_.of(normal(std::move(within)))});
+  }
+  void mark(std::uint32_t value, std::uint32_t mask) override {
+    if (!build_.symbolic_mark_) return;
+    Intervals all;
+    for (std::size_t i = 0; i < build_.universe_.marks.size(); ++i) {
+      if ((build_.universe_.marks[i].example & mask) == value) all.push_back({i, i});
+    }
+    add(Field::mark, {sets_.of(normal(std::move(all)))});
+  }
+  void connmark(std::uint32_t, std::uint32_t) override {}  // of the state
+  void connection() override {}
+
+ private:
+  void add(Field field, std::vector<Sets::Id> sets) { result_.push_back({field, std::move(sets)}); }
+  template <typename List>
+  Sets::Id listed(const List& list) {
+    const auto [found, added] = build_.paths_.listed_.try_emplace(&match_, Sets::empty);
+    if (added) found->second = sets_.of(intervals_of(list));
+    return found->second;
+  }
+
+  Build& build_;
+  Sets& sets_;
+  const Match& match_;
+  std::vector<Asks> result_;
+};
+
+std::vector<ChainPaths::Build::Asks> ChainPaths::Build::fields(const Match& match) {
+  Fields asked(*this, match);
+  ask(match, asked);
+  return asked.take();
+}
+
+// The packet with another value of its own, wherever it has that now.
+void ChainPaths::Build::set(Field field, Value value) {
+  const auto each_end = [&](const auto& use) {
+    use(now_.source);
+    use(now_.destination);
+  };
+  const bool is_source = field == Field::source || field == Field::source_port;
+  const Origin origin = is_source ? Origin::source : Origin::destination;
+  switch (field) {
+    case Field::source:
+    case Field::destination:
+      return each_end([&](Endpoint& end) {
+        if (end.address_origin == origin) end.address = address_of(packet_.family, value);
+      });
+    case Field::source_port:
+    case Field::destination_port:
+      return each_end([&](Endpoint& end) {
+        if (end.port_origin != origin) return;
+        end.port = static_cast<std::uint16_t>(value);
+        if (is_source && value == by_kernel) end.port.reset();
+      });
+    case Field::protocol:
+      now_.protocol = value == tcp                     ? Protocol::tcp
+                      : value == udp                   ? Protocol::udp
+                      : packet_.family == Family::ipv4 ? Protocol::icmp
+                                                       : Protocol::icmpv6;
+      return;
+    case Field::uid:
+      now_.owner->uid = static_cast<std::uint32_t>(value);
+      return;
+    case Field::gid:
+      now_.owner->gid = static_cast<std::uint32_t>(value);
+      return;
+    case Field::mark:
+      now_.mark = universe_.marks[static_cast<std::size_t>(value)].example;
+      return;
+    case Field::cgroup:
+      now_.cgroup = universe_.cgroups[static_cast<std::size_t>(value)];
+      return;
+    case Field::way:
+    case Field::family:
+    case Field::state:
+    case Field::interface:
+      return;  // no match asks for them by itself
+  }
+}
+
+// What there is in a chain and all that it jumps to.
+class ChainPaths::Look : public Asked {
+ public:
+  Look(const BaseChain& base, ChainIndex& chains, bool is_later)
+      : live_(*base.live), chains_(chains), is_later_(is_later), most_rules_(most_rules_walked(live_)) {
+    look_at(*base.chain);
+  }
+  [[nodiscard]] const Looked& result() const { return result_; }
+
+  void interface(InterfaceDirection direction, const std::string&) override {
+    result_.interfaces[static_cast<std::size_t>(direction)] = true;
+  }
+  void addresses(End end, const std::vector<AddressRange>&) override {
+    result_.addresses[static_cast<std::size_t>(end)] = true;
+  }
+  void protocol(Protocol) override {}
+  void ports(End end, const std::vector<PortRange>&) override { result_.ports[static_cast<std::size_t>(end)] = true; }
+  void ids(OwnerKind, const std::vector<IdRange>&) override { result_.owners = true; }
+  void socket() override { result_.owners = true; }
+  void cgroup(const std::string&) override { result_.owners = true; }
+  void mark(std::uint32_t, std::uint32_t) override {}
+  void connmark(std::uint32_t, std::uint32_t) override {}
+  void connection() override {}
+
+ private:
+  void look_at(const LiveChain& in) {
+    if (outer_.size() > traits(live_.backend).deepest_jump || std::ranges::find(outer_, &in) != outer_.end())
+      result_.can = false;
+    if (!result_.can) return;
+    outer_.push_back(&in);
+    const LiveRule* previous = nullptr;
+    Facts changed = facts::none;  // by what the same rule of nf_tables did before
+    for (const LiveRule& entry : in.rules) {
+      if (++result_.rules > most_rules_) result_.can = false;
+      if (!result_.can) break;
+      if (previous == nullptr || entry.handle == 0 || entry.handle != previous->handle) changed = facts::none;
+      previous = &entry;
+      for (const Match& match : entry.rule.matches) {
+        result_.asked |= reads(match);
+        ask(match, *this);
+        if ((reads(match) & changed) != 0) result_.can = false;
+      }
+      look_at(entry, in, changed);
+    }
+    outer_.pop_back();
+  }
+
+  void look_at(const LiveRule& entry, const LiveChain& in, Facts& changed) {
+    const Target& target = entry.rule.target;
+    if (goes_on(target)) {
+      changed |= changes(target);
+      result_.changed |= changes(target);
+    }
+    if (std::holds_alternative<Connmark>(target)) result_.asked |= facts::mark;
+    // Breaks off for some packets, as if it did not match: by more than what rules ask for.
+    const bool may_break_off = is_later_ && traits(live_.backend).in_own_table && !entry.ours;
+    if (std::holds_alternative<Tproxy>(target) && may_break_off) result_.can = false;
+    const auto* jump = std::get_if<Jump>(&target);
+    if (jump == nullptr) return;
+    if (const LiveChain* to = chains_.find(in, jump->chain); to != nullptr) look_at(*to);
+  }
+
+  const Live& live_;
+  ChainIndex& chains_;
+  const bool is_later_;
+  const std::size_t most_rules_;
+  std::vector<const LiveChain*> outer_;
+  Looked result_;
+};
+
+std::optional<Diagrams::Node> ChainPaths::of(const BaseChain& base, ChainIndex& chains, const WalkState& packet,
+                                             std::optional<Value> own_mark) {
+  const PacketAtHook& now = packet.now;
+  const bool is_later = now.state == ConnectionState::reply || packet.first.has_value();
+  const auto [looked, is_new] = looked_.try_emplace({base.chain, packet.family, is_later});
+  if (is_new) looked->second = Look(base, chains, is_later).result();
+  if (!looked->second.can) return {};
+  const Looked& asked = looked->second;
+  const bool asks_connection = (asked.asked & (facts::connection | facts::connmark | facts::mark)) != 0;
+  StateKey key;
+  key.add(base.chain);
+  key.add(packet.family);
+  for (const End end : {End::source, End::destination}) {
+    Endpoint endpoint = now.at(end);
+    if (!asked.addresses[static_cast<std::size_t>(end)]) endpoint.address_origin = Origin::source;
+    if (!asked.ports[static_cast<std::size_t>(end)]) endpoint.port_origin = Origin::source;
+    key.add(endpoint);
+  }
+  if (asked.ports[0] || asked.ports[1]) {
+    key.add(now.ephemeral_ports.first);
+    key.add(now.ephemeral_ports.last);
+  }
+  key.add(asked.interfaces[0] ? now.in : "");
+  key.add(asked.interfaces[1] ? now.out : "");
+  key.add(asked.owners && now.owner.has_value());
+  key.add(asked.owners && now.owner_known);
+  key.add(asked.owners && now.cgroup.has_value());
+  if (asks_connection) {
+    key.add(now.state);
+    key.add(now.connmark);
+    key.add(now.tracked);
+    key.add(now.untracked);
+    key.add(packet.zone.has_value());
+  }
+  key.add(now.source_known);
+  key.add(own_mark.has_value());
+  if (asked.asks_marks() && (!own_mark || asked.changes_marks())) key.add(now.mark);
+  const auto [known, added] = known_.try_emplace(key.take());
+  if (added) known->second = Build(*this, base, chains, packet, asked).run(own_mark);
+  return known->second;
+}
+
+}  // namespace sidetrack::space

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// What a base chain does with all packets that come to it in one state: a diagram whose leaves are the rules that
+// match, worked out from the rules at once instead of packet by packet.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+#include "rule/facts.h"
+#include "space/diagram.h"
+#include "walk/observer.h"
+
+namespace sidetrack::space {
+
+class ChainPaths {
+ public:
+  ChainPaths(const Universe& universe, Sets& sets, Diagrams& diagrams)
+      : universe_(universe), sets_(sets), diagrams_(diagrams) {}
+
+  // The diagram of the chain for packets that come to it as this one does, with any values in their own fields: its
+  // leaves are numbers of paths. Nothing: rules there decide by more than that, and the chain is to be asked rule by
+  // rule. `own_mark`: its class, if it has the mark that it was asked about with.
+  [[nodiscard]] std::optional<Diagrams::Node> of(const BaseChain& base, ChainIndex& chains, const WalkState& packet,
+                                                 std::optional<Value> own_mark);
+  [[nodiscard]] const ChainPath& path(Leaf leaf) const { return paths_[leaf].path; }
+
+ private:
+  // What rules may change of a packet while they are asked, and others of the chain ask for.
+  struct View {
+    std::uint32_t mark = 0;
+    std::optional<std::uint32_t> connmark;
+    bool untracked = false;
+    friend auto operator<=>(const View&, const View&) = default;
+  };
+  enum class Kind : std::uint8_t {
+    next,   // the next rule of the chain is asked
+    back,   // none of this chain any more
+    final,  // of none
+  };
+  struct Path {
+    Kind kind = Kind::next;
+    View view;               // next, back: as the rules left the packet
+    bool is_reason = false;  // its last rule is what decides about the packet, or leaves it alone
+    bool changes = false;    // rules of it change the packet
+    ChainPath path;
+  };
+  using Key = std::tuple<Kind, View, bool, bool, bool, bool, bool, std::vector<const LiveRule*>>;
+  // What rules of a chain, and of those that it jumps to, are like.
+  struct Looked {
+    bool can = true;  // they can be worked out so
+    std::size_t rules = 0;
+    Facts asked = facts::none;  // by matches
+    bool interfaces[2] = {};    // asked for, by InterfaceDirection
+    bool addresses[2] = {};     // by End
+    bool ports[2] = {};
+    bool owners = false;
+    Facts changed = facts::none;  // by rules after which others are asked
+    [[nodiscard]] bool asks_marks() const { return (asked & facts::mark) != 0; }
+    // Whether what is asked of marks depends on rules that change them.
+    [[nodiscard]] bool changes_marks() const {
+      return asks_marks() && (changed & (facts::mark | facts::connmark)) != 0;
+    }
+  };
+  class Look;
+  class Build;
+
+  Leaf number_of(Path path);
+  Leaf joined(Leaf first, Leaf then);
+
+  const Universe& universe_;
+  Sets& sets_;
+  Diagrams& diagrams_;
+  std::map<std::string, std::optional<Diagrams::Node>> known_;
+  std::deque<Path> paths_{1};  // by leaf; the first is none
+  std::map<Key, Leaf> numbers_;
+  Memo joined_;
+  std::unordered_map<const Match*, Sets::Id> listed_;
+  std::map<std::tuple<const LiveChain*, Family, bool>, Looked> looked_;
+};
+
+}  // namespace sidetrack::space
