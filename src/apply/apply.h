@@ -22,7 +22,6 @@ struct ApplyResult {
   std::vector<std::string> skipped;            // why backends that come first were not used, a line each
   std::vector<std::string> warnings;
   std::vector<Obstacle> obstacles;
-  bool by_examples = false;               // InTheWay::by_examples
   std::vector<LostReplies> lost_replies;  // Comparison::lost_replies
   std::string because;                    // Decision::because
 };

@@ -5,22 +5,17 @@
 
 #include <algorithm>
 
+#include "apply/after_apply.h"
 #include "apply/choice.h"
 #include "mesh/catalogue.h"
 #include "model/printable.h"
 #include "rule/iptables.h"
 #include "rule/ours.h"
-#include "space/captured.h"
 
 namespace sidetrack {
 namespace {
 
 using Kind = Write::Kind;
-
-// All packets are followed through all rules: so many, and so many of both multiplied. It takes half a second at most.
-constexpr std::size_t most_rules_of_others = 512;
-constexpr std::size_t most_followed = 20'000;  // packets
-constexpr std::size_t most_steps = 2'000'000;
 
 bool same_commit(BackendKind a, BackendKind b) { return traits(a).of_nf_tables == traits(b).of_nf_tables; }
 
@@ -143,31 +138,6 @@ std::optional<Error> cannot_go(const Request& request, const Survey& survey) {
   return std::nullopt;
 }
 
-// Counts the rules and policies of other programs that can decide about a packet.
-std::size_t rules_of_others(const std::vector<Live>& all) {
-  std::size_t count = 0;
-  for (const Live& live : all) {
-    for (const LiveChain& chain : live.chains) {
-      count += chain.policy == Verdict::accept ? 0 : 1;
-      count += static_cast<std::size_t>(std::ranges::count_if(chain.rules, [](const LiveRule& rule) {
-        return !rule.ours && !std::holds_alternative<NonTerminating>(rule.rule.target);
-      }));
-    }
-  }
-  return count;
-}
-
-// Whether rules of others treat later packets of a connection otherwise than its first one.
-bool tells_later_packets(const std::vector<Live>& all) {
-  const auto tells = [](const LiveRule& rule) {
-    return !rule.ours && std::ranges::any_of(rule.rule.matches, asks_connection);
-  };
-  return std::ranges::any_of(all, [&](const Live& live) {
-    return std::ranges::any_of(live.chains,
-                               [&](const LiveChain& chain) { return std::ranges::any_of(chain.rules, tells); });
-  });
-}
-
 }  // namespace
 
 space::Side after_apply(const Plan& plan, BackendKind backend, const Survey& survey) {
@@ -181,25 +151,10 @@ space::Side after_apply(const Plan& plan, BackendKind backend, const Survey& sur
   return {std::move(pod), after_apply(plan.ruleset, backend, there, effective_rulesets(survey))};
 }
 
-InTheWay obstacles(const Plan& plan, BackendKind backend, const Survey& survey) {
+std::vector<Obstacle> obstacles(const Plan& plan, BackendKind backend, const Survey& survey) {
   if (!survey.pod) return {};
   const space::Side after = after_apply(plan, backend, survey);
-  std::vector<Obstacle> found = obstacles(plan, backend, after.pod, after.live);
-  const std::size_t others = rules_of_others(after.live);
-  const bool is_known = std::ranges::none_of(found, &Obstacle::is_unknown);
-  if (others == 0 || (is_known && !found.empty())) return {std::move(found)};
-  if (others > most_rules_of_others) return {std::move(found), is_known};
-  const auto scope = tells_later_packets(after.live) ? space::Scope::connections : space::Scope::ordinary;
-  const std::size_t most = std::min(most_followed, most_steps / (others + plan.ruleset.rules.size()));
-  std::vector<Packet> packets;
-  for (const PodView& pod : by_each_hop(after.pod)) {
-    const space::Side alone{without_others(pod, plan), {as_live(plan.ruleset, backend)}};
-    const auto more = space::captured_otherwise(alone, {pod, after.live}, scope, most);
-    if (!more) return {std::move(found), is_known};
-    packets.insert(packets.end(), more->begin(), more->end());
-  }
-  if (packets.empty()) return {};
-  return {obstacles(plan, backend, after.pod, after.live, packets)};
+  return obstacles(plan, backend, after.pod, after.live);
 }
 
 std::vector<LostReplies> lost_forwarded_dns(const Plan& plan, BackendKind backend, const Survey& survey) {
@@ -294,9 +249,7 @@ Comparison compare(const Request& request, const Survey& survey) {
   comparison.backends.push_back(diff(live != nullptr ? *live : nothing, canonical(compared, request.plan->ruleset)));
   if (!request.plan->ruleset.rules.empty()) {
     comparison.backend = compared;
-    InTheWay others = obstacles(*request.plan, compared, survey);
-    comparison.obstacles = std::move(others.obstacles);
-    comparison.by_examples = others.by_examples;
+    comparison.obstacles = obstacles(*request.plan, compared, survey);
     comparison.lost_replies = lost_forwarded_dns(*request.plan, compared, survey);
   }
   for (BackendKind kind : holding) {

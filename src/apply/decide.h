@@ -9,13 +9,13 @@
 #include <vector>
 
 #include "apply/diff.h"
+#include "apply/obstacles.h"
 #include "kernel/survey.h"
 #include "mesh/plan.h"
 #include "model/config.h"
 #include "model/error.h"
 #include "space/regions.h"
 #include "walk/forwarded_dns.h"
-#include "walk/obstacles.h"
 
 namespace sidetrack {
 
@@ -69,14 +69,8 @@ struct Decision {
 // "iptables-nft: the kernel lacks …"
 [[nodiscard]] std::string skipped_words(const Skipped& skipped);
 
-struct InTheWay {
-  std::vector<Obstacle> obstacles;
-  // No example met an obstacle, and other programs have too many rules to follow every packet.
-  bool by_examples = false;
-};
-
 // What of others will keep traffic from the proxy, once this backend holds its rules.
-[[nodiscard]] InTheWay obstacles(const Plan& plan, BackendKind backend, const Survey& survey);
+[[nodiscard]] std::vector<Obstacle> obstacles(const Plan& plan, BackendKind backend, const Survey& survey);
 // Of queries that the pod forwards, those whose replies the plan loses once it is applied so. The plan may ask for
 // that, so it differs from nothing that is requested, and no other program is in the way.
 [[nodiscard]] std::vector<LostReplies> lost_forwarded_dns(const Plan& plan, BackendKind backend, const Survey& survey);

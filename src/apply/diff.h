@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "apply/obstacles.h"
 #include "pod/routing.h"
 #include "rule/live.h"
 #include "walk/forwarded_dns.h"
-#include "walk/obstacles.h"
 
 namespace sidetrack {
 
@@ -47,7 +47,6 @@ struct Comparison {
   Routing missing;
   Routing extra;
   std::vector<Obstacle> obstacles{};        // of others: what applying cannot mend
-  bool by_examples = false;                 // InTheWay::by_examples
   std::vector<LostReplies> lost_replies{};  // by the requested rules themselves: said, and no difference
   std::string refusal{};                    // why applying would change nothing, if it would refuse to
   std::optional<BackendKind> backend{};     // that holds the rules, or is to; nothing: no rules are requested

@@ -152,9 +152,7 @@ class Executor {
   // They are warned of; --strict applies nothing.
   void require_no_obstacles(const Attempt& attempt) {
     if (request_.plan == nullptr || !attempt.backend) return;
-    InTheWay others = obstacles(*request_.plan, *attempt.backend, survey_);
-    result_.obstacles = std::move(others.obstacles);
-    result_.by_examples = others.by_examples;
+    result_.obstacles = obstacles(*request_.plan, *attempt.backend, survey_);
     result_.lost_replies = lost_forwarded_dns(*request_.plan, *attempt.backend, survey_);
     if (!request_.options->strict || result_.obstacles.empty()) return;
     std::string all;

@@ -93,18 +93,9 @@ std::string verified(const Comparison& comparison, std::string_view options) {
   return what + fmt::format("'sidetrack apply' with {} would program them", options);
 }
 
-namespace {
-
-constexpr const char* tried_by_examples =
-    "rules of other programs: too many to follow every packet that is captured; none of the packets that were tried is "
-    "kept from the proxy. 'sidetrack map' follows all";
-
-}  // namespace
-
 std::vector<std::string> warnings(const ApplyResult& result) {
   std::vector<std::string> all = result.warnings;
   append(all, result.obstacles);
-  if (result.by_examples) all.emplace_back(tried_by_examples);
   append(all, result.lost_replies);
   return all;
 }
@@ -114,7 +105,6 @@ std::vector<std::string> warnings(const Comparison& comparison) {
   for (const Difference& difference : comparison.backends)
     std::ranges::copy(difference.warnings, std::back_inserter(all));
   append(all, comparison.obstacles);
-  if (comparison.by_examples) all.emplace_back(tried_by_examples);
   append(all, comparison.lost_replies);
   if (!comparison.refusal.empty()) all.push_back("apply would refuse: " + comparison.refusal);
   return all;

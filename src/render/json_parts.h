@@ -6,8 +6,8 @@
 #include <span>
 
 #include "apply/diff.h"
+#include "apply/obstacles.h"
 #include "pod/routing.h"
-#include "walk/obstacles.h"
 
 namespace sidetrack {
 

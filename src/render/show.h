@@ -5,9 +5,9 @@
 #include <span>
 #include <string>
 
+#include "apply/obstacles.h"
 #include "pod/routing.h"
 #include "rule/live.h"
-#include "walk/obstacles.h"
 
 namespace sidetrack {
 

@@ -132,6 +132,9 @@ Packet filled_in(Packet packet, const PodView& pod, Observer* observer = nullptr
   if (!packet.source) {
     const RouteLookup way = route(pod, {destination, {}, packet.mark, "lo", packet.interface, observer});
     if (way.exists()) packet.source = source_for(pod, way, destination, observer);
+    const bool may_be_itself = way.kind == RouteLookup::Kind::unicast || (way.route != nullptr && way.route->source);
+    if (may_be_itself && packet.source)  // see possibilities()
+      static_cast<void>(contains(AddressRange::single(*packet.source), destination, observer));
   }
   if (!packet.source) packet.source = Address::any(destination.family);
   return packet;

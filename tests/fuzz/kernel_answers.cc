@@ -28,7 +28,6 @@
 #include "render/render.h"
 #include "render/show.h"
 #include "walk/explain.h"
-#include "walk/obstacles.h"
 
 namespace {
 

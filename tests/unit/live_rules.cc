@@ -44,6 +44,22 @@ Live rules_of_others(BackendKind backend, Family family, std::initializer_list<s
   return live;
 }
 
+void add_first(std::vector<Live>& all, Family family, Table table, const std::string& words) {
+  Rule rule = read_rule(words);
+  rule.families = family;
+  rule.table = table;
+  const LiveRule others{rule, {}, false, 0};
+  for (LiveChain& each : all.front().chains) {
+    if (each.families.contains(family) && each.table == table && each.name == rule.chain) {
+      each.rules.insert(each.rules.begin(), others);
+      return;
+    }
+  }
+  LiveChain made = chain(family, table, rule.chain.c_str(), false, {});
+  made.rules = {others};
+  all.front().chains.push_back(made);
+}
+
 Live istio_1_1() {
   const AddressRange loopback = *AddressRange::parse("127.0.0.1/32");
   const Family family = Family::ipv4;

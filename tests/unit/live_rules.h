@@ -3,6 +3,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -30,6 +31,9 @@ inline LiveChain chain(Families families, Table table, const char* name, bool ou
 // that read_rule() does not take, `-j SNAT --to-source A`, `-j DNAT --to-destination A` and `-j MASQUERADE` are
 // understood.
 Live rules_of_others(BackendKind backend, Family family, std::initializer_list<std::string_view> rules);
+
+// Puts a rule of another program first into a chain of the first of them; makes the chain if there is none.
+void add_first(std::vector<Live>& all, Family family, Table table, const std::string& words);
 
 // What Istio 1.1 left in a pod.
 Live istio_1_1();

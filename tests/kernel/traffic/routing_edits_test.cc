@@ -119,12 +119,14 @@ TEST_P(RoutingEditsOfMarked, ABridgeThatCallsTheRulesLosesWhatTproxyGives) {
       "{ip} address add {pod}/24 dev br0 2>/dev/null || {ip} address add {pod}/64 dev br0 nodad;"
       "{ip} route replace default via {client}");
   const char* calls = family() == Family::ipv4 ? "bridge/bridge-nf-call-iptables" : "bridge/bridge-nf-call-ip6tables";
-  set_sysctl(pod_->ns(), calls, "0");
+  for (const char* each : {"bridge/bridge-nf-call-iptables", "bridge/bridge-nf-call-ip6tables"})
+    set_sysctl(pod_->ns(), each, "0");
   apply(tproxy);
   const Landing by_proxy = landed(Role::proxy_inbound, local(pod(8080)));
   EXPECT_EQ(connect(from_outside, pod(8080)), by_proxy);
   EXPECT_THAT(explained("in", pod(8080)), HasSubstr("lands on port 15006"));
-  EXPECT_EQ(verified(tproxy).exit_code, 0);
+  const Output as_planned = verified(tproxy);
+  EXPECT_EQ(as_planned.exit_code, 0) << as_planned.err;
 
   set_sysctl(pod_->ns(), calls, "1");
   EXPECT_EQ(connect(from_outside, pod(8080)), landed(Role::app, local(pod(8080))));

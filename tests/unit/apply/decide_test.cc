@@ -427,11 +427,11 @@ TEST_F(DecideTest, OnlyWhatOthersHoldIsAnObstacle) {
   output.name = "OUTPUT";
   output.hook = builtin_hook(Table::filter, "OUTPUT");
   output.policy = Verdict::drop;
-  EXPECT_TRUE(obstacles(wanted, nftables, seen).obstacles.empty()) << "without a pod there is nobody to ask";
+  EXPECT_TRUE(obstacles(wanted, nftables, seen).empty()) << "without a pod there is nobody to ask";
   seen.pod = assumed_pod(wanted);
-  EXPECT_FALSE(obstacles(wanted, nftables, seen).obstacles.empty());
+  EXPECT_FALSE(obstacles(wanted, nftables, seen).empty());
   output.policy = Verdict::accept;
-  EXPECT_TRUE(obstacles(wanted, nftables, seen).obstacles.empty());
+  EXPECT_TRUE(obstacles(wanted, nftables, seen).empty());
 }
 
 TEST_F(DecideTest, ADormantTableIsNotAsAsked) {

@@ -236,7 +236,7 @@ inbound       nothing is captured
 outbound      nothing is captured
 not captured  nothing
 but           a rule: `a packet` is dropped; as requested it lands
-but           many rules: there are too many to follow what each of them speaks of: unknown whether they keep traffic from the proxy
+but           many rules: too many to follow every packet that is captured: unknown whether they keep traffic from the proxy
 )");
   EXPECT_THAT(show(none, routing, {.color = true, .all = false, .before = {}, .obstacles = obstacles}),
               HasSubstr("\033[33mbut           \033[0ma rule"));

@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
-#include <random>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "model/error.h"
@@ -20,176 +20,13 @@
 #include "support/amount.h"
 #include "unit/asking.h"
 #include "unit/live_rules.h"
+#include "unit/space/random_rules.h"
 
 namespace sidetrack::space {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-
-class Random {
- public:
-  explicit Random(unsigned seed) : engine_(seed) {}
-  std::uint64_t below(std::uint64_t end) { return engine_() % end; }
-  bool one_in(std::uint64_t n) { return below(n) == 0; }
-  template <typename T, std::size_t N>
-  const T& of(const T (&choices)[N]) {
-    return choices[below(N)];
-  }
-  Value in(const Intervals& set) {
-    const Interval& one = set[below(set.size())];
-    const Value wide = one.last - one.first;
-    const Value any = Value{engine_()} << 64 | engine_();
-    return one.first + (wide == ~Value{0} ? any : any % (wide + 1));
-  }
-
- private:
-  std::mt19937_64 engine_;
-};
-
-std::string random_options(Random& random) {
-  static const char* const ports[] = {"15090", "22", "22,9001", "80,443,8080", "15001", "15006,15008", "1-1024"};
-  static const char* const ranges[] = {"10.96.0.0/12", "10.96.0.10", "fd00:96::/32", "10.0.0.0/8,192.168.0.0/16",
-                                       "127.0.0.0/8",  "0.0.0.0/0"};
-  std::string options;
-  const auto maybe = [&](std::uint64_t n, const std::string& words) {
-    if (random.one_in(n)) options += " " + words;
-  };
-  maybe(3, "-m TPROXY");
-  if (!random.one_in(4)) options += random.one_in(3) ? std::string(" -i ") + random.of(ranges) : " -i *";
-  if (!random.one_in(4)) options += random.one_in(3) ? " -b 80,8080" : " -b *";
-  maybe(2, std::string("-d ") + ports[random.below(5)]);
-  maybe(2, std::string("-o ") + ports[random.below(5)]);
-  maybe(4, std::string("-q ") + ports[random.below(5)]);
-  maybe(3, std::string("-x ") + ranges[random.below(5)]);
-  maybe(6, "-k net1");
-  maybe(6, "-c net2");
-  maybe(4, "-u 1000,1337");
-  maybe(6, "-g 2000");
-  maybe(4, "--redirect-dns --dns-server 10.96.0.53,fd00:96::53");
-  maybe(8, "--redirect-dns --capture-all-dns");
-  maybe(6, "--drop-invalid");
-  maybe(6, "--exclude-uids 1000-2000");
-  maybe(8, "--exclude-gids 3000,3002");
-  maybe(8, "--exclude-uid-ports 1000:443,8000-8100");
-  maybe(6, "--exclude-inbound-ranges 10.0.0.0/8,fd00::/8");
-  maybe(8, "--include-inbound-ranges 203.0.113.0/24");
-  maybe(6, "--bypass-cgroup a");
-  if (options.find("-m TPROXY") != std::string::npos) maybe(3, "--capture-udp 443,8000-8100");
-  maybe(8, "ISTIO_OUTBOUND_OWNER_GROUPS=3000");
-  maybe(4, "--ip-families ipv4");
-  return options;
-}
-
-Match random_match(Random& random) {
-  const bool negated = random.one_in(3);
-  const End end = random.one_in(3) ? End::source : End::destination;
-  static const char* const ranges[] = {"10.0.0.0/8",  "192.0.2.2",          "127.0.0.0/8", "203.0.113.0/24",
-                                       "2001:db8::2", "2001:db8:ffff::/48", "::1"};
-  switch (random.below(12)) {
-    case 0:
-      return InterfaceMatch{random.one_in(2) ? InterfaceDirection::in : InterfaceDirection::out,
-                            random.one_in(2) ? "lo" : "eth+", negated};
-    case 1:
-    case 2:
-      return AddressMatch{end, {*AddressRange::parse(random.of(ranges))}, negated};
-    case 3:
-      return ProtocolMatch{random.one_in(3) ? Protocol::udp : Protocol::tcp, negated};
-    case 4:
-    case 5:
-      return PortMatch{end, {{static_cast<std::uint16_t>(random.below(100)), 443}}, negated};
-    case 6:
-      return OwnerMatch{random.one_in(2) ? OwnerKind::uid : OwnerKind::gid, {{1000, 1337}}, negated};
-    case 7:
-      return ConntrackStateMatch{static_cast<std::uint8_t>(1 + random.below(31)), negated};
-    case 8:
-      return MarkMatch{random.one_in(2) ? 0x4000U : 1337U, random.one_in(2) ? 0x4000U : 0xffffffffU, negated};
-    case 9:
-      return ConnmarkMatch{0x1, 0x1, negated};
-    case 10:
-      return CgroupMatch{random.one_in(2) ? "a" : "a/b", 0, negated};
-    default:
-      return UnknownMatch{"-m statistic --mode random"};
-  }
-}
-
-Target random_target(Random& random) {
-  switch (random.below(12)) {
-    case 0:
-    case 1:
-      return Verdict::drop;
-    case 2:
-    case 3:
-      return Verdict::accept;
-    case 4:
-    case 5:
-      return Verdict::return_;
-    case 6:
-      return SetMark{0x4000, 0x4000};
-    case 7:
-      return SetMark{7, 0xffffffff};
-    case 8:
-      return random.one_in(2) ? Connmark::save : Connmark::restore;
-    case 9:
-      return NonTerminating{};
-    case 10:
-      return random.one_in(2) ? Target(Notrack{}) : Target(SetConnmark{1, 1});
-    default:
-      return UnknownTarget{"-j CUSTOM --anything"};
-  }
-}
-
-// Chains of another program in iptables' tables.
-void add_others(Random& random, Live& live) {
-  struct Place {
-    Table table;
-    const char* chain;
-  };
-  static const Place places[] = {{Table::filter, "OUTPUT"},  {Table::filter, "INPUT"},   {Table::mangle, "OUTPUT"},
-                                 {Table::raw, "OUTPUT"},     {Table::raw, "PREROUTING"}, {Table::security, "OUTPUT"},
-                                 {Table::nat, "POSTROUTING"}};
-  for (const Place& place : places) {
-    if (!random.one_in(3)) continue;
-    const Family family = random.one_in(2) ? Family::ipv4 : Family::ipv6;
-    const bool taken = std::ranges::any_of(live.chains, [&](const LiveChain& one) {
-      return one.table == place.table && one.name == place.chain && one.families.contains(family);
-    });
-    if (taken) continue;
-    std::vector<std::pair<std::vector<Match>, Target>> rules;
-    for (std::uint64_t i = 1 + random.below(3); i-- > 0;) {
-      std::vector<Match> matches;
-      for (std::uint64_t j = random.below(4); j-- > 0;) matches.push_back(random_match(random));
-      Target target = random_target(random);
-      if (place.table == Table::nat && random.one_in(2)) {
-        target = Nat{End::source,
-                     AddressRange::single(*Address::parse(family == Family::ipv4 ? "192.0.2.2" : "::9")),
-                     {},
-                     "-j SNAT"};
-      }
-      rules.emplace_back(std::move(matches), std::move(target));
-    }
-    live.chains.push_back(chain(family, place.table, place.chain, false, rules));
-    if (place.table != Table::nat && random.one_in(5)) live.chains.back().policy = Verdict::drop;
-  }
-}
-
-// Two interfaces, and settings of the kernel beside the rules.
-void add_settings(Random& random, PodView& pod) {
-  assume_interface(pod, "net1");
-  const auto kind = random.one_in(3) ? Route::Kind::unreachable : Route::Kind::unicast;
-  pod.routes.insert(pod.routes.begin(), {*AddressRange::parse("10.0.0.0/8"), "net1", kind});
-  pod.interfaces.back().rp_filter = random.one_in(2) ? RpFilter::strict : RpFilter::loose;
-  const bool strict = random.one_in(2);
-  const bool by_mark = random.one_in(3);
-  for (Interface& each : pod.interfaces) {
-    if (strict) each.rp_filter = std::max(each.rp_filter, RpFilter::strict);
-    each.src_valid_mark = by_mark;
-    each.route_localnet = random.one_in(3);
-    each.accept_local = random.one_in(3);
-  }
-  pod.tcp_fwmark_accept = random.one_in(3);
-  if (random.one_in(3)) pod.fwmark_reflect = Families::both();
-}
 
 Side random_side(Random& random, std::string& what) {
   const std::string options = random_options(random);
@@ -348,6 +185,64 @@ TEST(Space, EveryPacketOfManyRulesEndsAsExplainSays) {
   }
 }
 
+Side side_of(const std::string& options, BackendKind backend) {
+  const Plan plan = planned(options);
+  return {assumed_pod(plan), {as_live(plan.ruleset, backend)}};
+}
+
+// Chains that jump to others, go to them, come back, and mark packets before others ask for the mark.
+Side side_with_jumps(Random& random) {
+  const Plan plan = planned(random.one_in(2) ? "-i * -b * --ip-families ipv4" : "-m TPROXY -b 80 --ip-families ipv4");
+  Side side{assumed_pod(plan), {as_live(plan.ruleset, BackendKind::iptables_legacy), {}}};
+  side.live.back().backend = BackendKind::iptables_nft;
+  static constexpr Table tables[] = {Table::mangle, Table::filter, Table::security};
+  const Table table = random.of(tables);
+  static const char* const names[] = {"OUTPUT", "ONE", "TWO", "THREE"};  // each leads to those after it alone
+  for (std::size_t i = 0; i < std::size(names); ++i) {
+    LiveChain made = chain(Family::ipv4, table, names[i], false, {});
+    for (std::uint64_t j = 2 + random.below(3); j-- > 0;) {
+      LiveRule rule = random_rule(random, Family::ipv4, table, names[i]);
+      if (i + 1 < std::size(names) && random.one_in(2))
+        rule.rule.target = Jump{names[i + 1 + random.below(std::size(names) - i - 1)], random.one_in(4)};
+      if (random.one_in(5)) rule.rule.target = SetMark{0x4000, random.one_in(2) ? 0x4000 : 0xffffffff};
+      made.rules.push_back(std::move(rule));
+    }
+    side.live.back().chains.push_back(std::move(made));
+    if (i > 0) side.live.back().chains.back().hook.reset();
+  }
+  return side;
+}
+
+TEST(Space, EveryPacketOfRulesThatJumpEndsAsExplainSays) {
+  const unsigned first = amount("SIDETRACK_SPACE_FIRST", 0);
+  const unsigned sets = amount("SIDETRACK_SPACE_SETS", 6);
+  for (unsigned seed = first; seed < first + sets; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed);
+    check(side_with_jumps(random), random, 200);
+    if (::testing::Test::HasFailure()) return;
+  }
+}
+
+// One packet for each rule and state, and sets that are not kept for each packet: hundreds of MiB once.
+TEST(Space, ManyRulesThatHaveNothingInCommonTakeLittle) {
+  Side side = side_of("-m NONE --ip-families ipv4", BackendKind::iptables_legacy);
+  std::vector<std::pair<std::vector<Match>, Target>> rules;
+  for (unsigned i = 0; i < 500; ++i) {
+    const auto port = static_cast<std::uint16_t>(1000 + 7 * i);
+    rules.emplace_back(
+        std::vector<Match>{
+            AddressMatch{End::destination, {*AddressRange::parse(fmt::format("20.0.{}.{}", i / 250, i % 250))}, false},
+            PortMatch{End::destination, {{port, port}}, false}},
+        Verdict::drop);
+  }
+  side.live.front().chains.push_back(chain(Family::ipv4, Table::filter, "OUTPUT", false, rules));
+  Regions regions({std::move(side)});
+  static_cast<void>(regions.of(0, Scope::ordinary));
+  EXPECT_LT(regions.followed(), 4U * rules.size());
+  EXPECT_LT(regions.sets().bytes() + regions.diagrams().bytes(), 16U << 20);
+}
+
 TEST(Space, EveryPacketOfTheScenariosEndsAsExplainSays) {
   Random random(1);
   for (const char* options :
@@ -382,11 +277,6 @@ INSTANTIATE_TEST_SUITE_P(, SpaceOfOthers, ::testing::Values(1U, 2U, 3U, 4U, 6U, 
 void push(Side& side, Table table, const char* name, std::vector<Match> matches, Target target) {
   side.live.front().chains.push_back(
       chain(Family::ipv4, table, name, false, {{std::move(matches), std::move(target)}}));
-}
-
-Side side_of(const std::string& options, BackendKind backend) {
-  const Plan plan = planned(options);
-  return {assumed_pod(plan), {as_live(plan.ruleset, backend)}};
 }
 
 // A mark that is kept for the connection, and decides whether its source is translated: its answers have the packet's
@@ -484,6 +374,29 @@ TEST(Map, AsJsonNamesAPolicyThatDecides) {
   Regions regions({std::move(side)});
   const std::string json = map_json(regions, 0, {.families = Family::ipv4, .ways = {Direction::out}});
   EXPECT_THAT(json, HasSubstr(R"("policy": "drop")"));
+}
+
+// Each field by its name, whatever order diagrams ask them in.
+TEST(Map, NamesTheFieldsOfARegion) {
+  const Plan plan = planned("-i * -b * -x 10.99.0.0/16 -o 22 --ip-families ipv4");
+  Regions regions({{assumed_pod(plan), {as_live(plan.ruleset, BackendKind::nftables)}}});
+  const auto json = nlohmann::json::parse(map_json(regions, 0, {.families = Family::ipv4, .ways = {Direction::out}}));
+  std::set<std::string> seen;
+  for (const auto& region : json.at("regions")) {
+    for (const auto& [name, values] : region.at("packets").items()) {
+      const std::string first = values.is_array() ? values.front().dump() : values.dump();
+      const bool is_address = first.find('.') != std::string::npos;
+      if (name == "source" || name == "destination") {
+        seen.insert(name);
+        EXPECT_TRUE(is_address || first == "\"kernel\"" || values.size() > 1) << name << ": " << values;
+      } else {
+        EXPECT_FALSE(is_address) << name << ": " << values;
+      }
+      const bool is_port = first == "22" || first == "\"22\"";
+      EXPECT_EQ(is_port, is_port && name == "destination_port") << name << ": " << values;
+    }
+  }
+  EXPECT_THAT(seen, ::testing::Contains("destination"));
 }
 
 // ---- What a person reads of it
@@ -747,7 +660,7 @@ TEST(Regions, OfRulesThatDoNotMergeAreAsManyAsTheRules) {
 }
 
 TEST(Regions, ThatAreTooManyAreNotGuessed) {
-  Regions regions({with_rules_that_do_not_merge(10000)});
+  Regions regions({with_rules_that_do_not_merge(1000)}, 500);
   try {
     static_cast<void>(regions.of(0, Scope::ordinary));
     FAIL();

@@ -1,0 +1,412 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "apply/obstacles.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "apply/without_others.h"
+#include "mesh/describe.h"
+#include "model/error.h"
+#include "space/regions.h"
+#include "walk/explain.h"
+#include "walk/route.h"
+
+namespace sidetrack {
+namespace {
+
+using space::Box;
+using space::Field;
+using space::Leaf;
+using space::Regions;
+
+// What is beyond is said. A packet that is followed takes less than 0.1 ms, however many rules there are that are
+// understood; the others, and explain(), ask rule by rule: half a second.
+constexpr std::size_t most_followed = 20'000;
+constexpr std::size_t most_steps = 2'000'000;
+constexpr std::size_t most_tried = 32;  // packets of one kind
+
+bool is_captured(const Outcome& outcome) {
+  return outcome.kind == Outcome::Kind::lands && (outcome.transparent || outcome.original);
+}
+
+bool is_captured(const space::Ending& ending) {
+  return ending.kind == Outcome::Kind::lands && (ending.translated || ending.transparent);
+}
+
+// Tells inbound traffic of the mesh, which comes to the proxy as it is.
+bool is_for_tunnel(const Step* step) {
+  return step != nullptr && step->live != nullptr && is_of(step->live->rule, MeshRule::tunnel_port);
+}
+bool is_for_tunnel(const Trace& trace) {
+  return !trace.decisive.empty() && is_for_tunnel(&trace.steps[trace.decisive.back()]);
+}
+
+bool differ_by_replies(space::Ending a, const space::Ending& b) {
+  a.answers = b.answers;
+  return a == b;
+}
+
+bool has_effect(const LiveChain& chain) { return !chain.rules.empty() || chain.policy != Verdict::accept; }
+
+// Whether packets meet there what they meet in `planned`, in the same order, and nothing else.
+bool is_alone(const Live& planned, std::span<const Live> live) {
+  std::ptrdiff_t met = 0;
+  for (const Live& one : live) {
+    for (const LiveChain& chain : one.chains) {
+      if (!has_effect(chain)) continue;
+      const auto same = std::ranges::find_if(planned.chains, [&](const LiveChain& asked) {
+        return asked.families == chain.families && asked.table == chain.table && asked.name == chain.name;
+      });
+      if (one.backend != planned.backend || same == planned.chains.end() || chain.dormant || chain.hook != same->hook ||
+          chain.policy != same->policy ||
+          !std::ranges::equal(chain.rules, same->rules, {}, &LiveRule::rule, &LiveRule::rule))
+        return false;
+      ++met;
+    }
+  }
+  return met == std::ranges::count_if(planned.chains, has_effect);
+}
+
+std::size_t count_rules(std::span<const Live> all) {
+  std::size_t count = 0;
+  for (const Live& live : all) {
+    for (const LiveChain& chain : live.chains) count += chain.rules.size();
+  }
+  return count;
+}
+
+// Whether rules of others treat later packets of a connection otherwise than its first one.
+bool tells_later_packets(std::span<const Live> all) {
+  const auto tells = [](const LiveRule& rule) {
+    return !rule.ours && std::ranges::any_of(rule.rule.matches, asks_connection);
+  };
+  return std::ranges::any_of(all, [&](const Live& live) {
+    return std::ranges::any_of(live.chains,
+                               [&](const LiveChain& chain) { return std::ranges::any_of(chain.rules, tells); });
+  });
+}
+
+std::size_t most_packets(std::span<const Live> all, std::size_t rules) {
+  const auto is_known = [](const LiveRule& live) {
+    return std::ranges::all_of(live.rule.matches, [](const Match& match) { return is_understood(match); });
+  };
+  const bool all_known = std::ranges::all_of(all, [&](const Live& live) {
+    return std::ranges::all_of(live.chains,
+                               [&](const LiveChain& chain) { return std::ranges::all_of(chain.rules, is_known); });
+  });
+  return all_known ? most_followed : std::min(most_followed, most_steps / rules);
+}
+
+// How much a packet of the box needs said that people leave out.
+std::size_t unusual(Regions& of, const Box& box) {
+  return (of.sets().contains(box[space::index(Field::source)], space::by_kernel) ? 0U : 1U) +
+         (of.sets().contains(box[space::index(Field::mark)], of.universe().mark_class(0)) ? 0U : 1U);
+}
+
+bool is_of_others(const Step& step) { return step.live == nullptr || !step.live->ours; }
+
+std::string rule_words(const Step& step) {
+  const std::string which = step.number == 0 ? "the policy" : fmt::format("rule {}", step.number);
+  return fmt::format("{} of {} {}: {}", which, step.table, step.chain, iptables_words(step));
+}
+
+// A reason that is no rule may name the packet's addresses, and is the same for another packet. Ranges stay.
+std::string without_addresses(std::string words, const Packet& packet) {
+  for (const auto& address : {packet.source, packet.destination}) {
+    const std::string text = address->text();
+    for (std::size_t at = words.find(text); at != std::string::npos; at = words.find(text, at)) {
+      if (words.compare(at + text.size(), 1, "/") == 0) {
+        at += text.size();
+      } else {
+        words.erase(at, text.size());
+      }
+    }
+  }
+  return words;
+}
+
+// One packet of the box, and others at its edges.
+std::vector<space::Point> points_of(Regions& regions, const Box& box) {
+  std::vector<space::Point> points{regions.example(box)};
+  for (const Field field :
+       {Field::destination, Field::source, Field::destination_port, Field::source_port, Field::uid, Field::gid}) {
+    for (const space::Interval& interval : regions.sets().intervals(box[space::index(field)])) {
+      for (const space::Value value : {interval.first, interval.last}) {
+        if (points.size() == most_tried) return points;
+        points.push_back(points.front());
+        points.back()[space::index(field)] = value;
+      }
+    }
+  }
+  return points;
+}
+
+class Search {
+ public:
+  Search(const Plan& plan, BackendKind backend, const PodView& pod, std::span<const Live> live)
+      : plan_(plan),
+        pod_(pod),
+        usual_(without_others(pod, plan)),
+        live_(live),
+        planned_{as_live(plan.ruleset, backend)} {}
+
+  std::vector<Obstacle> run() {
+    if (usual_ == pod_ && is_alone(planned_.front(), live_)) return {};  // both sides are the same
+    rules_ = 1 + count_rules(planned_) + count_rules(live_);
+    bool is_known = true;
+    try {
+      for (const PodView& pod : by_each_hop(pod_)) compare(pod);
+    } catch (const space::TooManyRegions&) {
+      is_known = false;
+    }
+    if (found_.empty() && (!is_known || !may_explain()))
+      found_.push_back({"rules and routes of other programs", {}, {}, {}});
+    return std::move(found_);
+  }
+
+ private:
+  // Packets that end alike by the plan alone, and alike by the same rule as it is.
+  struct Kind {
+    Leaf planned;
+    Leaf there;
+    std::vector<Box> boxes{};
+  };
+
+  void compare(const PodView& pod) {
+    std::vector<space::Side> sides;
+    sides.push_back({without_others(pod, plan_), planned_});
+    sides.push_back({pod, {live_.begin(), live_.end()}});
+    Regions regions(std::move(sides), most_packets(live_, rules_));
+    compare(regions, space::Scope::ordinary);  // first: there may be too many of the others
+    if (tells_later_packets(live_)) compare(regions, space::Scope::connections);
+  }
+
+  void compare(Regions& regions, space::Scope scope) {
+    const Regions::Node planned = regions.of(0, scope);
+    const auto is_asked = [&](Leaf leaf) {
+      if (leaf == space::no_such_packet) return false;
+      const space::Decision& decision = regions.decision(leaf);
+      return is_captured(decision.ending) || is_for_tunnel(decision.step);
+    };
+    std::vector<Box> captured;
+    regions.for_each(planned, [&](const Box& box, const Box&, Leaf leaf) {
+      if (is_asked(leaf)) captured.push_back(box);
+    });
+    const Regions::Node there = regions.of(1, captured);
+    constexpr Leaf first = space::no_such_packet + 1;
+    std::vector<Kind> kinds;
+    std::map<std::pair<Leaf, Leaf>, Leaf> numbers;
+    const Regions::Node differing = regions.diagrams().combined(planned, there, [&](Leaf a, Leaf b) {
+      if (!is_asked(a)) return space::no_such_packet;
+      a = regions.by_ending(a);
+      // Not to be sent so there: its destination is the pod's own, by a route of another program.
+      if (b != space::no_such_packet && a == regions.by_ending(b)) return space::no_such_packet;
+      const auto [number, added] = numbers.try_emplace({a, b}, static_cast<Leaf>(first + kinds.size()));
+      if (added) kinds.push_back({a, b});
+      return number->second;
+    });
+    const auto words = [&](const Box& box) { return unusual(regions, box); };
+    std::vector<Kind*> in_order;
+    regions.for_each(differing, [&](const Box& box, const Box&, Leaf leaf) {
+      if (leaf == space::no_such_packet) return;
+      Kind& kind = kinds[leaf - first];
+      if (kind.boxes.empty()) in_order.push_back(&kind);
+      if (kind.boxes.size() < most_tried) kind.boxes.push_back(box);
+    });
+    for (Kind* kind : in_order) std::ranges::stable_sort(kind->boxes, {}, words);
+    std::ranges::stable_sort(in_order, {}, [&](const Kind* kind) { return words(kind->boxes.front()); });
+    for (const Kind* kind : in_order) look_for_reasons(regions, *kind);
+  }
+
+  // One rule is one reason. Of routes and settings, and of rules that are joined, each may be another one.
+  void look_for_reasons(Regions& regions, const Kind& kind) {
+    const space::Decision& decision = regions.decision(kind.there);
+    std::string rule;
+    if (decision.step != nullptr && is_of_others(*decision.step)) {
+      Step step = *decision.step;
+      if (step.live != nullptr) step.rule = short_words(step.live->rule);
+      rule = rule_words(step);
+      if (reasons_.contains(rule)) return;
+    }
+    const bool by_replies = differ_by_replies(regions.decision(kind.planned).ending, decision.ending);
+    std::size_t tried = 0;
+    for (Box box : kind.boxes) {
+      space::Sets::Id& ports = box[space::index(Field::source_port)];
+      if (by_replies) ports = regions.sets().intersection(ports, regions.client_ports(pod_));
+      if (ports == space::Sets::empty) continue;
+      for (const space::Point& point : points_of(regions, box)) {
+        if (tried++ == most_tried || !may_explain()) return;
+        try_packet(regions.universe().packet(point));
+        if (!rule.empty() && reasons_.contains(rule)) return;
+      }
+    }
+  }
+
+  struct Explained {
+    Packet packet;
+    Trace planned;
+    Trace there;
+  };
+
+  [[nodiscard]] bool may_explain() const { return explained_ * rules_ <= most_steps; }
+
+  // What the plan captures and ends otherwise. Nothing: it is no such packet, or explain() contradicts.
+  [[nodiscard]] std::optional<Explained> explained(const Packet& packet) {
+    const auto asked = as_asked(packet);
+    if (!asked) return std::nullopt;
+    explained_ += 2;
+    try {
+      Explained both{*asked, explain(*asked, usual_, planned_), explain(*asked, pod_, live_)};
+      const Outcome& planned = both.planned.outcome;
+      const Outcome& there = both.there.outcome;
+      if ((!is_captured(planned) && !is_for_tunnel(both.planned)) || there == planned) return std::nullopt;
+      if (same_place(there, planned) && !has_usual_source_port(*asked)) return std::nullopt;
+      return both;
+    } catch (const Error&) {
+      return std::nullopt;
+    }
+  }
+
+  // Whether its replies go to a port that kernels choose: what others say of well-known ones is about servers.
+  [[nodiscard]] bool has_usual_source_port(const Packet& packet) const {
+    return !packet.source_port || pod_.ephemeral_ports.contains(*packet.source_port);
+  }
+
+  void try_packet(const Packet& packet) {
+    const auto both = explained(packet);
+    if (!both) return;
+    std::string rule = reason(*both);
+    std::string key = without_addresses(rule, both->there.packet);
+    if (!reasons_.insert(std::move(key)).second) return;
+    const Explained bare = with_fewest_words(*both);
+    reasons_.insert(rule);
+    found_.push_back(
+        {std::move(rule), explain_words(bare.packet), sentence(bare.planned.outcome), sentence(bare.there.outcome)});
+  }
+
+  // The packet with no more of its values than the answers need.
+  [[nodiscard]] Explained with_fewest_words(const Explained& both) {
+    Packet whole = both.packet;
+    if (whole.direction == Direction::in) whole.source = both.there.packet.source;
+    Packet bare = whole;
+    bare.source_port.reset();
+    bare.interface.clear();
+    if (bare.direction != Direction::in) bare.source.reset();
+    if (bare.cgroup == "") bare.cgroup.reset();
+    std::vector<Packet> candidates(5, bare);
+    candidates[1].source_port = whole.source_port;
+    candidates[2].source = whole.source;
+    candidates[3].interface = whole.interface;
+    candidates[4].cgroup = whole.cgroup;
+    for (const Packet& candidate : candidates) {
+      auto same = explained(candidate);
+      if (same && ends_alike(same->planned, both.planned) && ends_alike(same->there, both.there))
+        return *std::move(same);
+    }
+    return both;
+  }
+
+  static bool ends_alike(const Trace& a, const Trace& b) {
+    return same_place(a.outcome, b.outcome) && a.outcome.answers == b.outcome.answers;
+  }
+
+  // The last rule of another program among those that are the reason; a route or setting; else what the answer says.
+  [[nodiscard]] std::string reason(const Explained& both) const {
+    const Trace& trace = both.there;
+    const Outcome& planned = both.planned.outcome;
+    Outcome but_for_replies = trace.outcome;
+    but_for_replies.answers = planned.answers;
+    but_for_replies.answers_why = planned.answers_why;
+    if (but_for_replies == planned) return "return path: " + trace.outcome.answers_why;
+    std::string ours;  // met what others did before
+    for (auto step = trace.decisive.rbegin(); step != trace.decisive.rend(); ++step) {
+      const Step& decisive = trace.steps[*step];
+      if (is_of_others(decisive)) return rule_words(decisive);
+      if (ours.empty()) ours = rule_words(decisive);
+    }
+    for (const std::string& why :
+         {fault_of_loopback(planned), fault_of_routing(both), trace.outcome.why, trace.outcome.answers_why, ours}) {
+      if (!why.empty()) return why;
+    }
+    return "the rules of others";
+  }
+
+  [[nodiscard]] std::string fault_of_loopback(const Outcome& planned) const {
+    const Address& to = planned.at.address;
+    return to.is_loopback() && !is_local(pod_, to) ? fmt::format("lo has no address {}", to.text()) : "";
+  }
+
+  // The policy rule or route by which marked packets do not stay, or by which this one is not sent.
+  [[nodiscard]] std::string fault_of_routing(const Explained& both) const {
+    const Packet& packet = both.there.packet;
+    const Outcome& outcome = both.there.outcome;
+    const bool comes_in = packet.direction == Direction::in;
+    RouteKey key{*packet.destination, packet.source, packet.mark, "lo", comes_in ? "" : packet.interface};
+    for (const PolicyRule& marked : plan_.routing.policy_rules) {
+      if (marked.family != packet.destination->family) continue;
+      if (!both.planned.outcome.transparent && ((packet.mark ^ marked.mark) & marked.mask) != 0) continue;
+      RouteKey of_marked = key;
+      of_marked.mark = marked.mark;
+      if (comes_in) of_marked.in = packet.interface;
+      const RouteLookup way = route(pod_, of_marked);
+      if (way.stays() || way.rule == nullptr) continue;
+      return way.rule->is_ours() && way.route != nullptr ? ip_words(*way.route) : ip_words(*way.rule);
+    }
+    if (comes_in) return "";
+    const RouteLookup way = route(pod_, key);
+    const bool is_refused = outcome.kind == Outcome::Kind::unroutable && way.kind != RouteLookup::Kind::unicast;
+    const bool stays = way.stays() && !route(usual_, key).stays();
+    const bool is_reason = way.kind == RouteLookup::Kind::unknown || is_refused || stays;
+    return is_reason ? ip_words(way) : "";
+  }
+
+  const Plan& plan_;
+  const PodView& pod_;
+  const PodView usual_;
+  std::span<const Live> live_;
+  const std::vector<Live> planned_;
+  std::size_t rules_ = 1;  // of both sides
+  std::size_t explained_ = 0;
+  std::set<std::string> reasons_;
+  std::vector<Obstacle> found_;
+};
+
+}  // namespace
+
+std::string text(const Obstacle& obstacle) {
+  if (obstacle.is_unknown()) {
+    return fmt::format(
+        "{}: too many to follow every packet that is captured: unknown whether they keep traffic from the proxy",
+        obstacle.rule);
+  }
+  return fmt::format("{}: `{}` {}; as requested it {}", obstacle.rule, obstacle.packet, obstacle.instead,
+                     obstacle.planned);
+}
+
+std::vector<Obstacle> obstacles(const Plan& plan, BackendKind backend, const PodView& pod, std::span<const Live> live) {
+  return Search(plan, backend, pod, live).run();
+}
+
+std::vector<Obstacle> obstacles(std::span<const Live> live, const Routing& ours, const PodView& pod) {
+  std::vector<Obstacle> found;
+  for (const Live& one : live) {
+    Plan there;
+    there.families = Families::both();
+    there.routing = ours;
+    for (const LiveChain& chain : one.chains) {
+      for (const LiveRule& rule : chain.rules) {
+        if (rule.ours) there.ruleset.rules.push_back(rule.rule);
+      }
+    }
+    if (there.ruleset.rules.empty()) continue;
+    std::ranges::move(obstacles(there, one.backend, pod, live), std::back_inserter(found));
+  }
+  return found;
+}
+
+}  // namespace sidetrack
