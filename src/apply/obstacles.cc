@@ -14,6 +14,7 @@
 #include "model/error.h"
 #include "space/regions.h"
 #include "walk/explain.h"
+#include "walk/in_flight.h"
 #include "walk/route.h"
 
 namespace sidetrack {
@@ -80,7 +81,7 @@ std::size_t count_rules(std::span<const Live> all) {
   return count;
 }
 
-// Whether rules of others treat later packets of a connection otherwise than its first one.
+// Tells whether rules of other programs treat later packets of a connection otherwise than its first one.
 bool tells_later_packets(std::span<const Live> all) {
   const auto tells = [](const LiveRule& rule) {
     return !rule.ours && std::ranges::any_of(rule.rule.matches, asks_connection);
@@ -110,10 +111,7 @@ std::size_t unusual(Regions& of, const Box& box) {
 
 bool is_of_others(const Step& step) { return step.live == nullptr || !step.live->ours; }
 
-std::string rule_words(const Step& step) {
-  const std::string which = step.number == 0 ? "the policy" : fmt::format("rule {}", step.number);
-  return fmt::format("{} of {} {}: {}", which, step.table, step.chain, iptables_words(step));
-}
+std::string rule_words(const Step& step) { return fmt::format("{}: {}", rule_of(step), iptables_words(step)); }
 
 // A reason that is no rule may name the packet's addresses, and is the same for another packet. Ranges stay.
 std::string without_addresses(std::string words, const Packet& packet) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// What of others' rules, policies and tables keeps traffic from where the plan brings it. None of it is ours to change.
-// Pure functions.
+// Names the rules, policies, routes and settings of other programs that keep traffic from where the plan brings it.
+// Sidetrack changes none of them. Pure functions.
 #pragma once
 
 #include <span>

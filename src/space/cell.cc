@@ -140,11 +140,7 @@ void Cell::mark(std::uint32_t now, std::uint32_t value, std::uint32_t mask) {
 // Those of which the answer is yes; if it was changed, the packet's own alone.
 Sets::Id Cell::marks(std::uint32_t now, std::uint32_t value, std::uint32_t mask) {
   if (now != packet_.mark) return sets_.single(point_[index(Field::mark)]);
-  Intervals all;
-  for (std::size_t i = 0; i < universe_.marks.size(); ++i) {
-    if ((universe_.marks[i].example & mask) == value) all.push_back({i, i});
-  }
-  return sets_.of(normal(std::move(all)));
+  return sets_.of(universe_.marks_with(value, mask));
 }
 
 // What truth() reads of the packet, match by match.
@@ -188,11 +184,7 @@ class Cell::AskedOf : public Asked {
   void socket() override {}  // of the way, which tells whether a process sends it
   void cgroup(const std::string& path) override {
     if (!packet_.owner_known || !packet_.owner || path.empty()) return;
-    Intervals within;
-    for (std::size_t i = 0; i < cell_.universe_.cgroups.size(); ++i) {
-      if (is_within_cgroup(cell_.universe_.cgroups[i], path)) within.push_back({i, i});
-    }
-    add(Field::cgroup, cell_.sets_.of(normal(std::move(within))));
+    add(Field::cgroup, cell_.sets_.of(cell_.universe_.cgroups_within(path)));
   }
   void mark(std::uint32_t value, std::uint32_t mask) override {
     add(Field::mark, cell_.marks(packet_.mark, value, mask));

@@ -367,19 +367,11 @@ class ChainPaths::Build::Fields : public Asked {
   void socket() override {}  // of the state
   void cgroup(const std::string& path) override {
     if (!build_.now_.owner_known || !build_.now_.owner || path.empty()) return;
-    Intervals within;
-    for (std::size_t i = 0; i < build_.universe_.cgroups.size(); ++i) {
-      if (is_within_cgroup(build_.universe_.cgroups[i], path)) within.push_back({i, i});
-    }
-    add(Field::cgroup, {sets_.of(normal(std::move(within)))});
+    add(Field::cgroup, {sets_.of(build_.universe_.cgroups_within(path))});
   }
   void mark(std::uint32_t value, std::uint32_t mask) override {
     if (!build_.symbolic_mark_) return;
-    Intervals all;
-    for (std::size_t i = 0; i < build_.universe_.marks.size(); ++i) {
-      if ((build_.universe_.marks[i].example & mask) == value) all.push_back({i, i});
-    }
-    add(Field::mark, {sets_.of(normal(std::move(all)))});
+    add(Field::mark, {sets_.of(build_.universe_.marks_with(value, mask))});
   }
   void connmark(std::uint32_t, std::uint32_t) override {}  // of the state
   void connection() override {}

@@ -248,6 +248,22 @@ Value Universe::mark_class(std::uint32_t mark) const {
   return static_cast<Value>(std::ranges::find(answers_, answers) - answers_.begin());
 }
 
+Intervals Universe::marks_with(std::uint32_t value, std::uint32_t mask) const {
+  Intervals all;
+  for (std::size_t i = 0; i < marks.size(); ++i) {
+    if ((marks[i].example & mask) == value) all.push_back({i, i});
+  }
+  return normal(std::move(all));
+}
+
+Intervals Universe::cgroups_within(const std::string& path) const {
+  Intervals all;
+  for (std::size_t i = 0; i < cgroups.size(); ++i) {
+    if (is_within_cgroup(cgroups[i], path)) all.push_back({i, i});
+  }
+  return normal(std::move(all));
+}
+
 Interval Universe::domain(Field field, Family family) const {
   switch (field) {
     case Field::way:

@@ -70,6 +70,9 @@ class Universe {
   bool marks_known = true;  // false: they are too many to tell apart: rules that ask for one cannot be followed
 
   [[nodiscard]] Value mark_class(std::uint32_t mark) const;
+  // Returns the classes of marks of which these bits are so, and the cgroups that are within the path.
+  [[nodiscard]] Intervals marks_with(std::uint32_t value, std::uint32_t mask) const;
+  [[nodiscard]] Intervals cgroups_within(const std::string& path) const;
 
  private:
   struct Bits {
