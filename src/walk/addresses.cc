@@ -89,11 +89,11 @@ std::optional<OwnAddress> own_address(const PodView& pod, Families families) {
   return {};
 }
 
-std::optional<std::string> interface_of(const PodView& pod, const Address& address) {
+std::optional<std::string> interface_of(const PodView& pod, const Address& address, Observer* observer) {
   for (const Interface& interface : pod.interfaces) {
     if (interface.name == "lo") continue;
-    if (std::ranges::find(interface.addresses, address, &InterfaceAddress::address) != interface.addresses.end()) {
-      return interface.name;
+    for (const InterfaceAddress& own : interface.addresses) {
+      if (contains(AddressRange::single(own.address), address, observer)) return interface.name;
     }
   }
   return {};

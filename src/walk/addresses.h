@@ -35,6 +35,7 @@ struct OwnAddress {
 };
 [[nodiscard]] std::optional<OwnAddress> own_address(const PodView& pod, Families families);
 // The interface, other than lo, that has the address.
-[[nodiscard]] std::optional<std::string> interface_of(const PodView& pod, const Address& address);
+[[nodiscard]] std::optional<std::string> interface_of(const PodView& pod, const Address& address,
+                                                      Observer* observer = nullptr);
 
 }  // namespace sidetrack

@@ -20,6 +20,7 @@ class PodOf {
  public:
   explicit PodOf(const std::string& options);
   [[nodiscard]] Pod& pod() { return pod_; }
+  [[nodiscard]] const Namespace& ns() const { return pod_.ns(); }
   void apply(const char* backend, const std::string& options) const;
 
  private:
